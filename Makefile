@@ -1,0 +1,288 @@
+# SPDX-License-Identifier: Apache-2.0
+# Builds the library, the command and the tests. `make help` lists what can be asked for.
+#
+# Sources are found by wildcard per folder: a new file needs no line here. The core is compiled
+# twice, for the library that lives in other people's processes (position independent, no
+# exceptions, no libstdc++) and plain for the command and the tests. A change of flags rebuilds:
+# every object depends on build/flags. SAN=address,undefined or SAN=thread builds a variant in a
+# folder of its own. V=1 shows the commands.
+
+MAKEFLAGS += --no-builtin-rules
+.DEFAULT_GOAL := all
+.DELETE_ON_ERROR:
+comma := ,
+
+CXX     ?= g++
+CC      ?= gcc
+CLANGXX ?= clang++
+ifeq ($(origin CXX),default)
+CXX := g++
+endif
+ifeq ($(origin CC),default)
+CC := gcc
+endif
+
+PREFIX  ?= /usr/local
+DESTDIR ?=
+SECONDS ?= 600
+SAN     ?=
+O := build$(if $(SAN),/$(subst $(comma),-,$(SAN)))
+
+ifeq ($(V),1)
+say = $(2)
+else
+say = @printf '  %-8s %s\n' '$(1)' '$@'; $(2)
+endif
+
+# ---- flags ----
+
+INCLUDES  := -Ilibinterpose -Idaemon -I.
+WARN      := -Wall -Wextra -Wpointer-arith -Wcast-qual
+san_flags := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all)
+CXXFLAGS  ?= -O2 -g
+common    := -std=c++20 $(CXXFLAGS) $(WARN) $(INCLUDES) $(san_flags)
+
+guest_flags := $(common) -fPIC -fno-exceptions -fno-rtti -fno-threadsafe-statics \
+  -fvisibility=hidden -ftls-model=initial-exec -fno-stack-protector
+guest_link  := -shared -Wl,-z,now -Wl,-Bsymbolic -Wl,--as-needed
+ifeq ($(SAN),)
+guest_link  += -nodefaultlibs -Wl,-z,defs
+guest_libs  := -lc -lgcc
+endif
+
+plain_flags := $(common) -pthread
+test_flags  := -std=c++20 -O1 -g $(WARN) $(INCLUDES) -Itest $(san_flags) -pthread
+program_cxx := -std=c++20 -O1 -g -pthread -Ilibinterpose -I.
+program_c   := -O1 -g -pthread -D_GNU_SOURCE
+bench_flags := -std=c++20 -O2 -g $(WARN) $(INCLUDES) -pthread
+fuzz_flags  := -std=c++20 -O1 -g $(INCLUDES) -fsanitize=address,undefined \
+  -fno-sanitize-recover=undefined
+depend      = -MMD -MP -MF $@.d -MT $@
+
+# ---- sources ----
+
+core_src    := $(wildcard libinterpose/core/*.cc)
+guest_src   := $(wildcard libinterpose/*.cc libinterpose/*.S) $(core_src)
+daemon_src  := $(sort $(wildcard daemon/*.cc daemon/*/*.cc daemon/*/*/*.cc policies/*.cc))
+unit_src    := $(wildcard test/unit/*.cc)
+program_src := $(wildcard test/programs/*.cc test/programs/*.c)
+behave_src  := $(wildcard test/interpose/*.cc test/interpose/*.c)
+bench_src   := $(wildcard test/bench/*.cc)
+fuzz_src    := $(wildcard test/fuzz/*.cc)
+headers     := $(sort $(wildcard libinterpose/*.h libinterpose/*/*.h daemon/*/*.h daemon/*/*/*.h \
+  policies/*.h))
+
+guest_obj   := $(guest_src:%=$(O)/pic/%.o)
+core_obj    := $(core_src:%=$(O)/obj/%.o)
+daemon_obj  := $(daemon_src:%=$(O)/obj/%.o)
+main_obj    := $(O)/obj/daemon/cli/main.cc.o
+parts_obj   := $(core_obj) $(filter-out $(main_obj),$(daemon_obj))
+unit_obj    := $(unit_src:%=$(O)/obj/%.o)
+
+lib      := $(if $(wildcard libinterpose/*.cc libinterpose/*.S),$(O)/lib/libinterpose.so)
+bin      := $(if $(wildcard daemon/cli/main.cc),$(O)/bin/sluice)
+unit     := $(if $(unit_src),$(O)/test/unit)
+programs := $(patsubst test/%,$(O)/test/%,$(basename $(program_src)))
+behave   := $(patsubst test/%,$(O)/test/%,$(basename $(behave_src)))
+benches  := $(patsubst test/bench/%.cc,$(O)/bench/%,$(bench_src))
+fuzzers  := $(if $(shell command -v $(CLANGXX)),$(patsubst test/fuzz/%.cc,$(O)/fuzz/%,$(fuzz_src)))
+exports  := $(if $(wildcard libinterpose/exports.map.in),$(O)/exports.map)
+
+.PHONY: all help check check-unit check-interpose check-cli check-coverage check-guests check-fuzz \
+  check-source bench bench-overhead bench-accuracy fuzz headers layers style exports format tidy \
+  programs install uninstall clean FORCE
+
+all: $(lib) $(bin)
+
+# ---- objects ----
+
+# Rewritten only when the flags differ, so it is older than the objects when nothing changed.
+$(O)/flags: FORCE
+	@mkdir -p $(@D)
+	@printf '%s\n' '$(CXX) $(guest_flags) $(guest_link)' '$(plain_flags)' '$(test_flags)' \
+	  '$(CC) $(program_cxx) $(program_c)' '$(CLANGXX) $(fuzz_flags)' | cmp -s - $@ || \
+	  printf '%s\n' '$(CXX) $(guest_flags) $(guest_link)' '$(plain_flags)' '$(test_flags)' \
+	  '$(CC) $(program_cxx) $(program_c)' '$(CLANGXX) $(fuzz_flags)' >$@
+
+$(O)/pic/%.o: % $(O)/flags
+	@mkdir -p $(@D)
+	$(call say,CXX,$(CXX) $(guest_flags) $(depend) -c $< -o $@)
+
+$(O)/obj/test/%.o: test/% $(O)/flags
+	@mkdir -p $(@D)
+	$(call say,CXX,$(CXX) $(test_flags) $(depend) -c $< -o $@)
+
+$(O)/obj/%.o: % $(O)/flags
+	@mkdir -p $(@D)
+	$(call say,CXX,$(CXX) $(plain_flags) $(depend) -c $< -o $@)
+
+$(O)/exports.map: libinterpose/exports.map.in $(O)/flags
+	@mkdir -p $(@D)
+	$(call say,CPP,$(CXX) -E -P -x c $(INCLUDES) $(depend) $< -o $@)
+
+# ---- what is built from them ----
+
+$(O)/lib/libinterpose.so: $(guest_obj) $(exports)
+	@mkdir -p $(@D)
+	$(call say,LINK,$(CXX) $(guest_link) $(san_flags) $(exports:%=-Wl$(comma)--version-script=%) \
+	  -o $@ $(guest_obj) $(guest_libs))
+
+$(O)/bin/sluice: $(core_obj) $(daemon_obj)
+	@mkdir -p $(@D)
+	$(call say,LINK,$(CXX) $(san_flags) -pthread -o $@ $^ -lfmt)
+
+$(O)/test/unit: $(unit_obj) $(parts_obj)
+	@mkdir -p $(@D)
+	$(call say,LINK,$(CXX) $(san_flags) -pthread -o $@ $^ -lfmt)
+
+# A test program may carry `// build: FLAGS` in its first 20 lines.
+own_flags = $$(sed -n '1,20s|^// build:||p' $<)
+
+$(O)/test/%: test/%.cc $(O)/flags
+	@mkdir -p $(@D)
+	$(call say,PROGRAM,$(CXX) $(program_cxx) $(depend) $< -o $@ $(own_flags))
+
+$(O)/test/%: test/%.c $(O)/flags
+	@mkdir -p $(@D)
+	$(call say,PROGRAM,$(CC) $(program_c) $(depend) $< -o $@ $(own_flags))
+
+$(O)/bench/%: test/bench/%.cc $(parts_obj) $(O)/flags
+	@mkdir -p $(@D)
+	$(call say,BENCH,$(CXX) $(bench_flags) $(depend) $< $(parts_obj) -o $@ -lfmt $(own_flags))
+
+# The fuzzed code is compiled with the sanitizers too, into one archive.
+fuzz_obj := $(patsubst %,$(O)/fuzzed/%.o,$(core_src) $(filter-out daemon/cli/main.cc,$(daemon_src)))
+
+$(O)/fuzzed/%.o: % $(O)/flags
+	@mkdir -p $(@D)
+	$(call say,CLANG,$(CLANGXX) $(fuzz_flags) -fsanitize=fuzzer-no-link $(depend) -c $< -o $@)
+
+$(O)/fuzzed/parts.a: $(fuzz_obj)
+	@mkdir -p $(@D) && rm -f $@
+	$(call say,AR,ar rcs $@ $^)
+
+$(O)/fuzz/%: test/fuzz/%.cc $(O)/fuzzed/parts.a
+	@mkdir -p $(@D)
+	$(call say,FUZZER,$(CLANGXX) $(fuzz_flags) -fsanitize=fuzzer $(depend) $< $(O)/fuzzed/parts.a \
+	  -o $@ -lfmt)
+
+# Each header compiles alone.
+$(O)/headers/%.ok: % $(O)/flags
+	@mkdir -p $(@D)
+	$(call say,HEADER,$(CXX) $(common) $(depend) -fsyntax-only -include $< -x c++ /dev/null \
+	  && touch $@)
+
+headers: $(headers:%=$(O)/headers/%.ok)
+
+# ---- tests ----
+
+run_tests = @BUILD=$(O) scripts/run-tests
+
+unit_tests     := $(unit)
+behave_scripts := $(wildcard test/interpose/*.sh)
+behave_bare    := $(filter-out $(patsubst test/%.sh,$(O)/test/%,$(behave_scripts)),$(behave))
+behave_tests   := $(sort $(behave_scripts)) $(sort $(behave_bare))
+cli_tests      := $(sort $(wildcard test/cli/*.sh))
+coverage_tests := $(wildcard test/coverage/run)
+guest_tests    := $(sort $(wildcard test/guests/*.sh))
+fuzz_tests     := $(fuzz_src:test/fuzz/%.cc='scripts/fuzz % 10')
+source_tests   := scripts/check-style scripts/check-layers scripts/check-format \
+  scripts/check-headers scripts/check-lint $(if $(lib),scripts/check-exports)
+
+# A sanitized library cannot be preloaded into ordinary programs, so a variant runs the unit tests.
+ifeq ($(SAN),)
+all_tests := $(source_tests) $(unit_tests) $(behave_tests) $(cli_tests) $(coverage_tests) \
+  $(guest_tests) $(fuzz_tests)
+all_built := all $(unit) $(programs) $(behave) $(benches) $(fuzzers)
+else
+all_tests := $(unit_tests)
+all_built := all $(unit)
+endif
+
+programs: all $(programs) $(behave)
+
+check: $(all_built)
+	$(run_tests) $(all_tests)
+check-unit: $(unit)
+	$(run_tests) $(unit_tests)
+check-interpose: programs
+	$(run_tests) $(behave_tests)
+check-cli: programs
+	$(run_tests) $(cli_tests)
+check-coverage: programs
+	$(run_tests) $(coverage_tests)
+check-guests: programs
+	$(run_tests) $(guest_tests)
+check-fuzz: $(fuzzers)
+	$(run_tests) $(fuzz_tests)
+check-source: all
+	$(run_tests) $(source_tests)
+
+layers:
+	@scripts/check-layers
+style:
+	@scripts/check-style
+exports: all
+	@scripts/check-exports
+tidy:
+	@scripts/check-lint
+format:
+	@scripts/check-format --fix
+
+fuzz: $(fuzzers)
+	@for f in $(notdir $(fuzzers)); do scripts/fuzz $$f $(SECONDS) || exit 1; done
+
+# ---- measurements ----
+
+bench_env = @BUILD=$(O) SLUICE=$(abspath $(O))/bin/sluice \
+  SLUICE_LIB=$(abspath $(O))/lib/libinterpose.so PROGRAMS=$(abspath $(O))/test/programs
+
+bench: bench-overhead bench-accuracy
+
+bench-overhead: programs $(benches)
+	$(bench_env) $(or $(firstword $(wildcard test/bench/overhead.sh test/bench/overhead.py)),\
+	  sh -c 'echo "no test/bench/overhead.* here"; exit 1')
+bench-accuracy: programs $(benches)
+	$(bench_env) $(or $(wildcard test/bench/accuracy.py),\
+	  sh -c 'echo "no test/bench/accuracy.py here"; exit 1')
+
+# ---- installation ----
+
+bindir  = $(DESTDIR)$(PREFIX)/bin
+libdir  = $(DESTDIR)$(PREFIX)/lib/sluice
+docdir  = $(DESTDIR)$(PREFIX)/share/doc/sluice
+mandir  = $(DESTDIR)$(PREFIX)/share/man
+man1   := $(wildcard daemon/cli/*.1)
+man7   := $(wildcard libinterpose/*.7 daemon/cli/*.7)
+sample := $(wildcard policies/examples/*)
+
+install: all
+	install -D -m 755 $(O)/bin/sluice $(bindir)/sluice
+	install -D -m 755 $(O)/lib/libinterpose.so $(libdir)/libinterpose.so
+	install -D -m 644 -t $(docdir) README.md LICENSE
+	$(if $(man1),install -D -m 644 -t $(mandir)/man1 $(man1))
+	$(if $(man7),install -D -m 644 -t $(mandir)/man7 $(man7))
+	$(if $(sample),install -D -m 644 -t $(docdir)/examples $(sample))
+
+uninstall:
+	rm -f $(bindir)/sluice $(man1:daemon/cli/%=$(mandir)/man1/%) \
+	  $(addprefix $(mandir)/man7/,$(notdir $(man7)))
+	rm -rf $(libdir) $(docdir)
+
+clean:
+	rm -rf build
+
+help:
+	@printf '%s\n' \
+	  'make                  build/bin/sluice and build/lib/libinterpose.so' \
+	  'make check            every test; the last line is the result' \
+	  'make check-SUITE      unit interpose cli coverage guests fuzz source' \
+	  'make bench            bench-overhead and bench-accuracy: the figures of the README' \
+	  'make fuzz SECONDS=N   each fuzzer for N seconds (600)' \
+	  'make format tidy      clang-format in place; cppcheck' \
+	  'make layers style exports headers   single checks of the source' \
+	  'make install uninstall DESTDIR= PREFIX=/usr/local' \
+	  'make clean            removes build/' \
+	  'V=1 shows commands; SAN=address,undefined or SAN=thread builds a variant (its check: unit)'
+
+-include $(shell find $(O) -name '*.d' 2>/dev/null)

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Problem: rules name paths and programs by pattern, and a pattern must never make a guest hang.
+// Idea: on a mismatch go back only to the last `*`: earlier ones need no second try.
+// What stays true: at most |pattern| * |text| steps, no recursion, no heap, any bytes allowed.
+#pragma once
+
+#include <string_view>
+
+namespace sluice::core {
+
+// `*` any run of characters, `/` included; `?` one; `[a-z]` `[!a-z]` one of a set; `\x` means x
+// (in a set a backslash is itself). A `[` that is never closed is itself. The whole text must
+// match.
+bool glob_match(std::string_view pattern, std::string_view text);
+
+// Whether glob_match() is more than a comparison for equality.
+bool glob_has_wildcard(std::string_view pattern);
+
+}  // namespace sluice::core

@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: Apache-2.0
+// Problem: many threads of many processes share one rate, and most calls must pay next to nothing.
+// Idea: a call books a ticket (a place in the sequence of all units) with one fetch_add; a service
+// curve S(t) says up to which unit the rate has paid. `known` caches a lower bound of S, so a call
+// whose ticket ends below it passes without a clock. Everybody else compares with S and sleeps on
+// the futex word until the curve reaches the start of the ticket.
+// What stays true: S never falls; a window admits at most what the rate paid in it, plus the idle
+// cap, plus one request; tickets pass in order; a thread or the writer killed between any two
+// instructions leaves every word valid; garbage in the words gives wrong waits, never undefined
+// behaviour, an endless loop or a sleep above one second. No clock, heap, errno or global here.
+#pragma once
+
+#include <cstdint>
+
+#include "service_curve.h"
+
+namespace sluice::core {
+
+struct ticket {
+  std::uint64_t start;
+  std::uint64_t cost;
+  bool first;  // decide() has not looked at it yet
+};
+
+struct decision {
+  enum kind : std::uint8_t { pass, pass_open, wait, again } what;
+  std::uint32_t seq;  // wait: FUTEX_WAIT_BITSET(futex_word, seq, deadline_ns, mask)
+  std::uint32_t mask;
+  std::int64_t deadline_ns;
+};
+
+// Each rule was found by a broken bound; the property test switches them off one by one.
+struct rules {
+  bool end_on_fast_path = true;     // pass without a clock only if the END of the ticket is paid
+  bool rebook_own_cost = true;      // after idleness book again at the floor, cost included
+  bool floor_leaves_cache = true;   // the floor leaves room for what `known` may cache
+  bool known_near_booked = true;    // `known` caches at most a quarter of the cap
+  bool floor_leaves_leases = true;  // and for what leases may hold
+};
+
+// The oldest unit a new ticket may claim: idle time before it is forgotten.
+template <rules R = rules{}>
+std::uint64_t floor_of(curve const& c, std::uint64_t s, bool leasing) {
+  std::uint64_t worth = c.set.cap_units;
+  if (R.floor_leaves_cache) worth -= c.set.cap_units / 4;
+  if (R.floor_leaves_leases && leasing) worth -= c.set.cap_units / 4;
+  return s - worth;
+}
+
+// A place below the floor is forgotten idle time. So is one that seems 2^62 units ahead: nobody
+// gets there, but a bucket idle for months at a high rate wraps around to it.
+inline bool forgotten(std::uint64_t place, std::uint64_t floor, std::uint64_t s) {
+  return distance(floor, place) > 0 || distance(place, s) > (std::int64_t{1} << 62);
+}
+
+// ---------------------------------------------------------------------------- taking
+
+// The fast path: true means passed, false means go on with decide().
+template <rules R = rules{}>
+bool book(bucket& b, std::uint64_t cost, ticket& t) {
+  t.start = b.booked.fetch_add(cost, std::memory_order_relaxed);
+  t.cost = cost;
+  t.first = true;
+  std::uint64_t known = b.known.load(std::memory_order_relaxed);
+  return distance(known, R.end_on_fast_path ? t.start + cost : t.start) >= 0;
+}
+
+// Charged and never delayed (close, late corrections): whoever comes next pays.
+inline void book_debt(bucket& b, std::uint64_t cost) {
+  b.booked.fetch_add(cost, std::memory_order_relaxed);
+}
+
+// Moves a ticket out of forgotten idle time. Gives up under endless contention: the old ticket is
+// far in the past and passes.
+template <rules R = rules{}>
+void rebook(bucket& b, ticket& t, std::uint64_t floor, std::uint64_t s) {
+  std::uint64_t const charge = R.rebook_own_cost ? t.cost : 0;
+  std::uint64_t seen = b.booked.load(std::memory_order_relaxed);
+  for (int i = 0; i < retry_limit; ++i) {
+    std::uint64_t place = forgotten(seen, floor, s) ? floor : seen;
+    if (b.booked.compare_exchange_weak(seen, place + charge, std::memory_order_relaxed)) {
+      b.skipped.fetch_add(place - seen + t.cost, std::memory_order_relaxed);
+      t.start = place;
+      return;
+    }
+  }
+}
+
+// Nanoseconds until the curve has paid `debt` (> 0) more units, of which it has paid `frac` / 2^40
+// already; rounded up, at most `most_ns`.
+constexpr std::int64_t wait_for(std::uint64_t debt, std::uint64_t frac, std::uint64_t rate_q40,
+                                std::int64_t most_ns) {
+  u128 const wanted = (u128(debt) << 40) - frac;
+  if (wanted >= u128(rate_q40) * static_cast<std::uint64_t>(most_ns)) return most_ns;
+  return static_cast<std::int64_t>((wanted + rate_q40 - 1) / rate_q40);
+}
+
+// Tells wakers that somebody sleeps until `deadline_ns`.
+inline void announce(bucket& b, std::int64_t deadline_ns, std::int64_t now_ns) {
+  std::int64_t seen = b.sleep_until.load(std::memory_order_relaxed);
+  for (int i = 0; i < retry_limit; ++i) {
+    bool garbage = seen - 2 * long_slice_ns > now_ns;
+    if (seen >= deadline_ns && !garbage) return;
+    if (b.sleep_until.compare_exchange_weak(seen, deadline_ns, std::memory_order_relaxed)) return;
+  }
+}
+
+constexpr std::int64_t sane_time(std::int64_t ns) {
+  constexpr std::int64_t most = std::int64_t{1} << 62;
+  return ns < 0 ? 0 : ns > most ? most : ns;
+}
+
+inline std::uint32_t class_bit(bucket const& b, std::uint64_t place) {
+  std::uint32_t shift = b.class_shift.load(std::memory_order_relaxed) & 63;
+  return 1u << ((place >> shift) & 31);
+}
+
+// Looks at the curve for a ticket that book() did not pass. `now_ns` must be read just before.
+// wait: sleep as described at `decision`, then call again; again: call again at once with a new
+// clock reading. `slack_ns` is the thread's timer slack: the alarm is set that much earlier.
+template <rules R = rules{}>
+decision decide(bucket& b, ticket& t, std::int64_t now_ns, std::int64_t slack_ns) {
+  constexpr auto relaxed = std::memory_order_relaxed;
+  constexpr decision passed{decision::pass, 0, 0, 0};
+  now_ns = sane_time(now_ns);
+  // seq before the curve: whoever sees a new seq sees the new curve, whoever saw the old seq is
+  // refused by the futex or woken.
+  std::uint32_t const seq = b.seq.load(std::memory_order_acquire);
+  curve c;
+  if (!read_curve(b, c)) return passed;
+  std::uint64_t const returned = b.returned.load(relaxed);
+  std::uint64_t const s = c.at(now_ns) + returned;
+  if (t.first) {
+    std::uint64_t floor = floor_of<R>(c, s, b.leasing.load(relaxed) != 0);
+    if (forgotten(t.start, floor, s)) rebook<R>(b, t, floor, s);
+    t.first = false;
+  }
+  std::uint64_t const reach = s + c.debt_units();
+  std::uint64_t known = reach;
+  if (R.known_near_booked) {
+    std::uint64_t near = b.booked.load(relaxed) + c.set.cap_units / 4;
+    if (distance(near, reach) < 0) known = near;
+  }
+  b.known.store(known, relaxed);
+  // The START is tested here: one request may overdraw, the next one waits for it.
+  if (distance(reach, t.start) >= 0) return passed;
+  bool const opens = c.set.after_lease != 0 && c.set.lease_end_ns != 0;
+  if (opens && now_ns >= c.set.lease_end_ns) {
+    // Not charged: the next curve must not inherit a debt from the time without a limit.
+    b.returned.fetch_add(t.cost, relaxed);
+    return {decision::pass_open, 0, 0, 0};
+  }
+  std::int64_t wait_ns =
+      wait_for(t.start - s, c.frac_at(now_ns), c.set.rate_q40, 2 * long_slice_ns);
+  std::int64_t const slice = wait_ns < 2 * long_slice_ns ? short_slice_ns : long_slice_ns;
+  if (slack_ns < 0) slack_ns = 0;
+  if (slack_ns > c.set.debt_ns / 2) slack_ns = c.set.debt_ns / 2;  // earlier would be too early
+  wait_ns -= slack_ns;
+  if (wait_ns > slice) wait_ns = slice;
+  if (opens && wait_ns > c.set.lease_end_ns - now_ns) wait_ns = c.set.lease_end_ns - now_ns;
+  decision d{decision::wait, seq, class_bit(b, t.start), now_ns + wait_ns};
+  announce(b, d.deadline_ns, now_ns);
+  full_fence();  // pairs with the wakers': one of the two sees the other
+  bool const moved = b.returned.load(relaxed) != returned || b.gen.load(relaxed) != c.gen ||
+                     b.seq.load(relaxed) != seq;
+  if (moved) d.what = decision::again;
+  return d;
+}
+
+// How long this ticket will wait at the current rate, for reports.
+inline std::int64_t due_ns(bucket const& b, ticket const& t, std::int64_t now_ns) {
+  curve c;
+  read_curve(b, c);
+  std::uint64_t reach =
+      c.at(sane_time(now_ns)) + b.returned.load(std::memory_order_relaxed) + c.debt_units();
+  std::int64_t debt = distance(t.start, reach);
+  return debt <= 0 ? 0 : wait_for(static_cast<std::uint64_t>(debt), 0, c.set.rate_q40, INT64_MAX);
+}
+
+// ---------------------------------------------------------------------------- large requests
+
+inline std::uint64_t quantum_units(bucket const& b) {
+  curve_settings s = current(b);
+  std::uint64_t units = units_in(s.rate_q40, s.quantum_ns);
+  return units < 1 ? 1 : units;
+}
+
+// The next piece of a large request; ask again for each piece, the rate may have changed. `least`
+// keeps a piece from being smaller than what the bucket counts (op_units for operations).
+inline std::uint64_t next_piece(bucket const& b, std::uint64_t left, std::uint64_t least = 1) {
+  std::uint64_t units = quantum_units(b);
+  if (units < least) units = least;
+  return left < units ? left : units;
+}
+
+// ---------------------------------------------------------------------------- giving back
+
+// Gives units back by shifting the curve; lowering `booked` would hand out tickets that sleepers
+// already hold. True: seq was bumped, the caller wakes all. Waking is worth it only for a gain
+// above the debt, and at most once per debt_ns; without it a sleeper learns at its next slice.
+inline bool refund(bucket& b, std::uint64_t units, std::int64_t now_ns) {
+  constexpr auto relaxed = std::memory_order_relaxed;
+  now_ns = sane_time(now_ns);
+  std::uint64_t returned = b.returned.fetch_add(units, std::memory_order_release) + units;
+  full_fence();
+  if (b.sleep_until.load(relaxed) <= now_ns) {
+    b.returned_at_wake.store(returned, relaxed);
+    return false;
+  }
+  curve c;
+  read_curve(b, c);
+  std::uint64_t seen = b.returned_at_wake.load(relaxed);
+  if (returned - seen <= c.debt_units()) return false;
+  std::int64_t last = sane_time(b.last_wake_ns.load(relaxed));
+  if (now_ns >= last && now_ns - last < c.set.debt_ns) return false;
+  if (!b.returned_at_wake.compare_exchange_strong(seen, returned, relaxed)) return false;
+  b.last_wake_ns.store(now_ns, relaxed);
+  b.seq.fetch_add(1, std::memory_order_release);
+  return true;
+}
+
+// ---------------------------------------------------------------------------- leases
+
+// Tokens set aside by one thread, so that the shared word stays cold while no limit binds. A new
+// curve voids it. After fork the child must forget its copy (assign lease{}), not drop it.
+struct lease {
+  std::uint64_t tokens;
+  std::uint32_t gen;
+};
+
+inline void drop_lease(bucket& b, lease& l) {
+  if (l.tokens != 0) b.returned.fetch_add(l.tokens, std::memory_order_relaxed);
+  l.tokens = 0;
+}
+
+// True: passed. False: go on with decide(). `sharers`: threads that may hold a lease here.
+inline bool take_leased(bucket& b, lease& l, std::uint64_t cost, std::uint32_t sharers, ticket& t) {
+  constexpr auto relaxed = std::memory_order_relaxed;
+  std::uint32_t const gen = b.gen.load(relaxed);
+  if (l.gen == gen && l.tokens >= cost) {
+    l.tokens -= cost;
+    return true;
+  }
+  if (l.gen != gen) drop_lease(b, l);
+  l.gen = gen;
+  std::uint64_t cap = b.ring[gen & 3].cap_units.load(relaxed);
+  if (cap > max_cap_units) cap = max_cap_units;
+  std::uint64_t size = cap / 4 / (sharers == 0 ? 1 : sharers);
+  if (cost < size / 16) size = cost * 16;
+  if (size / 2 < cost) return book(b, cost, t);
+  // Only out of credit, so never at saturation. The flag comes first: whoever computes a floor
+  // after a lease was taken must leave room for it.
+  std::uint64_t const wanted = cost + size - l.tokens;
+  if (distance(b.known.load(relaxed), b.booked.load(relaxed) + wanted) < 0) return book(b, cost, t);
+  if (b.leasing.load(relaxed) == 0) b.leasing.store(1);
+  t = {b.booked.fetch_add(wanted, relaxed), cost, true};
+  if (distance(b.known.load(relaxed), t.start + wanted) >= 0) {
+    l.tokens = size;
+    return true;
+  }
+  b.returned.fetch_add(wanted - cost, relaxed);
+  return false;
+}
+
+// ---------------------------------------------------------------------------- the one writer
+
+inline void store_curve(curve_slot& s, curve_settings const& set, std::uint64_t base,
+                        std::uint64_t frac, std::int64_t t0_ns) {
+  constexpr auto relaxed = std::memory_order_relaxed;
+  s.base.store(base, relaxed);
+  s.frac.store(frac, relaxed);
+  s.t0_ns.store(t0_ns, relaxed);
+  s.rate_q40.store(set.rate_q40, relaxed);
+  s.cap_units.store(set.cap_units, relaxed);
+  s.debt_ns.store(static_cast<std::uint32_t>(set.debt_ns), relaxed);
+  s.quantum_ns.store(static_cast<std::uint32_t>(set.quantum_ns), relaxed);
+  s.lease_end_ns.store(set.lease_end_ns, relaxed);
+  s.after_lease.store(set.after_lease, relaxed);
+}
+
+// Before anybody else sees the bucket. `origin`: the first unit, for tests of the wrap.
+inline void init(bucket& b, curve_settings const& settings, std::int64_t now_ns,
+                 std::uint64_t origin = 0) {
+  curve_settings const set = clamped(settings);
+  b.booked.store(origin);
+  b.known.store(origin);
+  b.returned.store(0);
+  b.sleep_until.store(0);
+  b.returned_at_wake.store(0);
+  b.last_wake_ns.store(0);
+  b.skipped.store(origin);  // so that served_units() starts at 0
+  b.seq.store(0);
+  b.leasing.store(0);
+  std::uint64_t width = set.rate_q40 == 0 ? op_units : units_in(set.rate_q40, long_slice_ns) / 4;
+  std::uint32_t shift = 0;
+  while (shift < 59 && (width >> shift) > 1) ++shift;
+  b.class_shift.store(shift);  // fixed: sleepers of an older curve must be found by it
+  for (curve_slot& s : b.ring) store_curve(s, set, origin, 0, sane_time(now_ns));
+  b.gen.store(0, std::memory_order_release);
+}
+
+// The classes of all tickets in [from, from + span].
+inline std::uint32_t class_mask(bucket const& b, std::uint64_t from, std::uint64_t span) {
+  std::uint32_t shift = b.class_shift.load(std::memory_order_relaxed) & 63;
+  if ((span >> shift) >= 31) return ~0u;
+  std::uint32_t mask = 0;
+  std::uint64_t const first = from >> shift;
+  std::uint64_t const count = (span >> shift) + 1;
+  for (std::uint64_t i = 0; i <= count; ++i) mask |= 1u << ((first + i) & 31);
+  return mask;
+}
+
+// Who must be woken because `now` pays faster than `before`: those due before the last alarm set.
+inline std::uint32_t wake_mask(bucket& b, curve const& before, curve const& now,
+                               std::int64_t now_ns) {
+  constexpr auto relaxed = std::memory_order_relaxed;
+  bool const opens = now.set.after_lease != 0 && now.set.lease_end_ns != 0 &&
+                     (before.set.after_lease == 0 || before.set.lease_end_ns == 0 ||
+                      now.set.lease_end_ns < before.set.lease_end_ns);
+  bool const faster = now.set.rate_q40 > before.set.rate_q40;
+  if (!opens && !faster && now.debt_units() <= before.debt_units()) return 0;
+  std::int64_t sleep_ns = b.sleep_until.load(relaxed);
+  if (sleep_ns <= now_ns) return 0;
+  if (opens) return ~0u;
+  sleep_ns -= now_ns;
+  if (sleep_ns > long_slice_ns) sleep_ns = long_slice_ns;
+  // A refund that woke nobody, and alarms set early, leave sleepers below the curve.
+  std::uint64_t returned = b.returned.load(relaxed);
+  std::uint64_t below = returned - b.returned_at_wake.load(relaxed);
+  if (below > max_cap_units) return ~0u;
+  below += before.debt_units() + units_in(before.set.rate_q40, short_slice_ns / 100);
+  std::uint64_t span = below + now.debt_units() + units_in(now.set.rate_q40, sleep_ns);
+  return class_mask(b, now.at(now_ns) + returned - below, span);
+}
+
+// Starts a new curve where the old one is: no burst, no stall. Returns the mask to wake, 0 for
+// none; seq is bumped already. One writer at a time.
+inline std::uint32_t set_curve(bucket& b, curve_settings const& settings, std::int64_t now_ns) {
+  constexpr auto relaxed = std::memory_order_relaxed;
+  curve before;
+  read_curve(b, before);
+  now_ns = sane_time(now_ns);
+  if (now_ns < before.t0_ns) now_ns = sane_time(before.t0_ns);
+  u128 const paid = before.paid(now_ns);
+  curve now{before.base + static_cast<std::uint64_t>(paid >> 40),
+            static_cast<std::uint64_t>(paid) & frac_mask, now_ns, before.gen + 1,
+            clamped(settings)};
+  // Idle time the old curve has forgotten must not come back under a larger cap.
+  std::uint64_t const s = now.base + b.returned.load(relaxed);
+  std::uint64_t const floor = floor_of(before, s, b.leasing.load(relaxed) != 0);
+  std::uint64_t seen = b.booked.load(relaxed);
+  for (int i = 0; i < retry_limit && forgotten(seen, floor, s); ++i) {
+    if (!b.booked.compare_exchange_weak(seen, floor, relaxed)) continue;
+    b.skipped.fetch_add(floor - seen, relaxed);
+    break;
+  }
+  full_fence();  // the slot's old curve must not be overwritten before its successors are seen
+  store_curve(b.ring[now.gen & 3], now.set, now.base, now.frac, now.t0_ns);
+  b.gen.store(now.gen, std::memory_order_release);
+  // Credit cached under the old curve is void: a pause must bite at once.
+  std::uint64_t const end = b.booked.load(relaxed);
+  b.known.store(distance(end, s) < 0 ? end : s, relaxed);
+  full_fence();
+  std::uint32_t const mask = wake_mask(b, before, now, now_ns);
+  if (mask == 0) return 0;
+  if (mask == ~0u) b.returned_at_wake.store(b.returned.load(relaxed), relaxed);
+  b.seq.fetch_add(1, std::memory_order_release);
+  return mask;
+}
+
+// ---------------------------------------------------------------------------- looking
+
+// Units taken and paid for since init(), without what still waits, was given back or passed open. A
+// request that has just started counts as far as the curve has paid it.
+inline std::uint64_t served_units(bucket const& b, std::int64_t now_ns) {
+  curve c;
+  read_curve(b, c);
+  std::uint64_t const returned = b.returned.load(std::memory_order_relaxed);
+  std::uint64_t const booked = b.booked.load(std::memory_order_relaxed);
+  std::uint64_t const reach = c.at(sane_time(now_ns)) + returned + c.debt_units();
+  std::uint64_t const served = distance(booked, reach) > 0 ? reach : booked;
+  return served - returned - b.skipped.load(std::memory_order_relaxed);
+}
+
+// Whether this memory can be a bucket that init() and set_curve() wrote.
+inline bool plausible(bucket const& b) {
+  constexpr auto relaxed = std::memory_order_relaxed;
+  curve_slot const& s = b.ring[b.gen.load(std::memory_order_acquire) & 3];
+  return b.class_shift.load(relaxed) < 60 && b.leasing.load(relaxed) <= 1 &&
+         (s.frac.load(relaxed) >> 40) == 0 && s.t0_ns.load(relaxed) >= 0 &&
+         s.cap_units.load(relaxed) >= 1 && s.cap_units.load(relaxed) <= max_cap_units &&
+         s.debt_ns.load(relaxed) <= long_slice_ns && s.quantum_ns.load(relaxed) <= long_slice_ns &&
+         s.lease_end_ns.load(relaxed) >= 0 && s.after_lease.load(relaxed) <= 1;
+}
+
+}  // namespace sluice::core

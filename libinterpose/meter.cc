@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+// See meter.h. The order of a call: join (first call of a thread, after fork), resolve the place, pick the rules,
+// pass their buckets one after the other, narrowest first, so that who waits for `open` holds nothing of
+// `metadata`. A bucket is waited for with a raw futex call: no new cancellation point, no errno, no EINTR.
+#include "meter.h"
+
+#include <linux/prctl.h>
+
+#include "sys.h"
+
+extern "C" __attribute__((weak)) void pthread_testcancel();
+
+namespace sluice {
+
+namespace {
+
+constexpr unsigned max_rounds = 1u << 20;  // against a scribbled bucket: then pass
+constexpr std::uint64_t largest_request = std::uint64_t{1} << 31;  // the kernel moves less per call
+
+struct passage {
+  abi::segment& s;
+  visit& v;
+  int fd;            // to check before sleeping, or -1
+  bool may_sleep;
+  std::uint64_t waited_ns;
+};
+
+std::int64_t timer_slack_ns() {
+  if (!self.slack_known) {
+    long const slack = sys::call(SYS_prctl, PR_GET_TIMERSLACK);
+    self.slack_ns = sys::failed(slack) ? 0 : slack;
+    self.slack_known = true;
+  }
+  return self.slack_ns;
+}
+
+void show_waiting(passage& p, unsigned channel, core::ticket const& t, std::int64_t since_ns) {
+  abi::waiter& w = self.counters->waiting;
+  w.tid.store(self.tid, std::memory_order_relaxed);
+  w.since_ns.store(static_cast<std::uint64_t>(since_ns), std::memory_order_relaxed);
+  w.ticket.store(t.start, std::memory_order_relaxed);
+  w.amount.store(t.cost, std::memory_order_relaxed);
+  w.call.store(static_cast<std::uint32_t>(p.v.id), std::memory_order_relaxed);
+  w.channel.store(channel + 1, std::memory_order_release);
+}
+
+void wake_all(core::bucket& b) { sys::futex_wake(&core::futex_word(b), ~0u); }
+
+void give_back(core::bucket& b, std::uint64_t units) {
+  if (units != 0 && core::refund(b, units, now_ns())) wake_all(b);
+}
+
+// The fd may have become another file behind our back (a raw close, a vfork child): look before sleeping.
+bool still_ours(passage const& p) {
+  if (p.fd < 0) return true;
+  unsigned const now = verify_fd(p.fd, p.v.entry >> entry_path_shift);
+  if ((now & entry_kind_mask) == (p.v.entry & entry_kind_mask)) return true;
+  pass_through(abi::passthrough::not_ours);
+  return false;
+}
+
+// Sleeps until the ticket is due. False: the call is not to be delayed after all; the ticket was given back.
+bool wait_for_ticket(passage& p, unsigned channel, core::ticket& t) {
+  core::bucket& b = p.s.bucket[channel];
+  std::int64_t const since_ns = now_ns();
+  bool slept = false;
+  for (unsigned round = 0; round < max_rounds; ++round) {
+    std::int64_t const at_ns = round == 0 ? since_ns : now_ns();
+    core::decision const d = core::decide(b, t, at_ns, timer_slack_ns());
+    if (d.what == core::decision::pass_open) pass_through(abi::passthrough::lease_over);
+    if (d.what == core::decision::pass || d.what == core::decision::pass_open) break;
+    if (d.what == core::decision::again) continue;
+    if (!p.may_sleep || (!slept && !still_ours(p))) {
+      give_back(b, t.cost);
+      return false;
+    }
+    if (!slept && self.owned) show_waiting(p, channel, t, since_ns);
+    slept = true;
+    sys::futex_wait(&core::futex_word(b), d.seq, d.deadline_ns, d.mask);
+    if (p.v.delay == when::cancels && pthread_testcancel != nullptr) pthread_testcancel();
+    if (stage.active.load(std::memory_order_relaxed) == nullptr) return true;
+  }
+  if (slept) {
+    p.waited_ns += static_cast<std::uint64_t>(now_ns() - since_ns);
+    if (self.owned) self.counters->waiting.channel.store(0, std::memory_order_release);
+  }
+  return true;
+}
+
+bool take(passage& p, unsigned channel, std::uint64_t units) {
+  core::bucket& b = p.s.bucket[channel];
+  core::ticket t;
+  bool passed;
+  if (self.owned) {
+    auto const sharers = p.s.head.threads.load(std::memory_order_relaxed);
+    passed = core::take_leased(b, self.counters->lease[channel], units, sharers, t);
+  } else {
+    passed = core::book(b, units, t);
+  }
+  return passed || wait_for_ticket(p, channel, t);
+}
+
+// Large requests are booked in pieces, so that a small one next to them waits for one piece at most.
+bool take_bytes(passage& p, unsigned channel, std::uint64_t bytes) {
+  core::bucket& b = p.s.bucket[channel];
+  for (std::uint64_t left = bytes; left > 0;) {
+    std::uint64_t const piece = core::next_piece(b, left);
+    if (!take(p, channel, piece)) {
+      give_back(b, bytes - left);
+      return false;
+    }
+    left -= piece;
+  }
+  return true;
+}
+
+std::uint64_t units_of(core::channel_row const& channel, std::uint64_t bytes) {
+  return channel.unit == static_cast<std::uint8_t>(core::unit_kind::bytes) ? bytes : core::op_units;
+}
+
+void count_wait(passage& p, unsigned channel, std::uint64_t waited_ns) {
+  abi::channel_counters& c = self.counters->channel[channel];
+  add(c.delayed, 1);
+  add(c.waited_ns, waited_ns);
+  p.s.channel[channel].waits.add(waited_ns);
+}
+
+// One bucket of the request. False: stop here, the call passes without delay.
+bool pass_gate(passage& p, unsigned channel) {
+  core::channel_row const& row = p.s.rules.channel[channel];
+  std::uint64_t const units = units_of(row, p.v.bytes);
+  abi::channel_counters& c = self.counters->channel[channel];
+  add(c.calls, 1);
+  add(c.amount, row.unit == static_cast<std::uint8_t>(core::unit_kind::ops) ? 1 : units);
+  if (row.count_only != 0 || units == 0) return true;
+  if (p.v.delay == when::never) {
+    core::book_debt(p.s.bucket[channel], units);
+    return true;
+  }
+  std::uint64_t const before_ns = p.waited_ns;
+  bool const on = row.unit == static_cast<std::uint8_t>(core::unit_kind::bytes)
+                      ? take_bytes(p, channel, units)
+                      : take(p, channel, units);
+  if (p.waited_ns != before_ns) count_wait(p, channel, p.waited_ns - before_ns);
+  return on;
+}
+
+std::uint64_t rules_met(abi::segment& s, core::op what, unsigned entry) {
+  unsigned const target = (entry & entry_kind_mask) - entry_first_target;
+  if (target >= core::max_targets) return 0;
+  std::uint64_t mask = s.rules.rules_for[static_cast<unsigned>(what)][target];
+  if (mask == 0) return 0;
+  if (stage.has_path_globs)
+    mask &= stage.plain_rules | stage.mine->path_class[entry >> entry_path_shift].load(
+                                    std::memory_order_relaxed);
+  return mask & self.caller_rules;
+}
+
+}  // namespace
+
+bool enter_entry(visit& v, unsigned entry, int fd, bool may_sleep) {
+  abi::segment* const s = stage.active.load(std::memory_order_relaxed);
+  if (s == nullptr) return false;
+  if ((entry & entry_kind_mask) < entry_first_target) return false;
+  bool const elsewhere = (entry & entry_kind_mask) == entry_first_target;
+  if (elsewhere && s->rules.counts_elsewhere == 0) return false;
+  v.entry = static_cast<std::uint16_t>(entry);
+  v.refused = false;
+  if (v.bytes > largest_request) v.bytes = largest_request;
+  v.rules = rules_met(*s, v.what, entry);
+  if (v.rules == 0) return true;
+  passage p{*s, v, fd, may_sleep, 0};
+  for (std::uint64_t left = v.rules; left != 0; left &= left - 1) {
+    unsigned const channel = s->rules.rule[__builtin_ctzll(left)].channel % core::max_channels;
+    if (pass_gate(p, channel)) continue;
+    v.refused = !may_sleep;
+    v.rules &= ~left;  // what was not booked is not settled
+    break;
+  }
+  if (p.waited_ns != 0) {
+    abi::call_counters& c = self.counters->call[static_cast<unsigned>(v.id)];
+    add(c.delayed, 1);
+    add(c.waited_ns, p.waited_ns);
+  }
+  return true;
+}
+
+bool enter_place(visit& v, place const& where) {
+  if (!joined() && !join_thread()) [[unlikely]]
+    return false;
+  bool const by_fd = where.kind == place_kind::fd || where.kind == place_kind::fd_now;
+  return enter_entry(v, resolve(where), by_fd ? where.fd : -1, where.kind != place_kind::fd_now);
+}
+
+void leave(visit const& v, bool failed, std::uint64_t moved) {
+  abi::segment* const s = stage.active.load(std::memory_order_relaxed);
+  if (s == nullptr || self.counters == nullptr) return;
+  abi::call_counters& c = self.counters->call[static_cast<unsigned>(v.id)];
+  add(c.calls, 1);
+  if (failed) add(c.errors, 1);
+  if (moved != 0) add(c.bytes, moved);
+  if (v.bytes <= moved) [[likely]]
+    return;
+  std::uint64_t const unused = v.bytes - moved;
+  for (std::uint64_t left = v.rules; left != 0; left &= left - 1) {
+    unsigned const channel = s->rules.rule[__builtin_ctzll(left)].channel % core::max_channels;
+    core::channel_row const& row = s->rules.channel[channel];
+    if (row.unit != static_cast<std::uint8_t>(core::unit_kind::bytes)) continue;
+    add(self.counters->channel[channel].amount, -unused);
+    if (row.count_only == 0) give_back(s->bucket[channel], unused);
+  }
+}
+
+void settle_after(call id, core::op what, int fd, std::uint64_t bytes, bool failed) {
+  visit v{id, what, when::before, false, 0, bytes, 0};
+  if (enter_place(v, on_fd(fd))) leave(v, failed, bytes);
+}
+
+void charge(call id, core::op what, place const& where, std::uint64_t n) {
+  for (std::uint64_t i = 0; i < n; ++i) {
+    visit v{id, what, when::before, false, 0, 0, 0};
+    if (!enter_place(v, where)) return;
+    leave(v, false, 0);
+  }
+}
+
+}  // namespace sluice

@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0
+// See place.h. A directory is identified by the kernel: device, inode, mount. A target that is a whole file
+// system is its device or mount; one that is a directory below is found by walking up `..`, which the kernel
+// resolves physically. Both cost system calls, so the answer for a directory name is cached for about a second:
+// a symlink that is swapped meanwhile is noticed then.
+#include "place.h"
+
+#include <sys/stat.h>
+
+#include "sys.h"
+
+namespace sluice {
+
+namespace {
+
+constexpr unsigned max_path = 4096;
+constexpr unsigned max_depth = 64;
+constexpr std::int64_t cache_tick_ns = 1 << 27;  // 134 ms
+constexpr std::uint64_t cache_ticks = 8;         // entries live about a second
+
+abi::segment& segment() { return *stage.active.load(std::memory_order_relaxed); }
+
+bool is_quiet(core::ruleset const& rules, sys::file_identity const& file) {
+  if (file.device == stage.proc_device) return true;
+  for (unsigned i = 0; i < rules.quiet_count; ++i)
+    if (rules.quiet_device[i] == file.device) return true;
+  return false;
+}
+
+bool on_device_of(core::target_row const& t, sys::file_identity const& file) {
+  return t.device == file.device || (t.mount_id != 0 && t.mount_id == file.mount_id);
+}
+
+// The innermost target that owns the whole device, or elsewhere; and whether a smaller one lies on it.
+struct device_answer {
+  unsigned target;
+  bool has_smaller;
+};
+
+device_answer target_of_device(core::ruleset const& rules, sys::file_identity const& file) {
+  device_answer answer{0, false};
+  for (unsigned i = 1; i < rules.target_count; ++i) {
+    core::target_row const& t = rules.target[i];
+    for (unsigned m = 0; m < t.inside_count; ++m)
+      if (t.inside_mounts[m] == file.mount_id) return {i, false};
+    if (!on_device_of(t, file)) continue;
+    if (t.whole_device != 0)
+      answer.target = i;
+    else
+      answer.has_smaller = true;
+  }
+  return answer;
+}
+
+unsigned target_with_root(core::ruleset const& rules, sys::file_identity const& dir) {
+  for (unsigned i = 1; i < rules.target_count; ++i) {
+    core::target_row const& t = rules.target[i];
+    if (t.whole_device == 0 && t.inode == dir.inode && on_device_of(t, dir)) return i;
+  }
+  return 0;
+}
+
+// Walks up from the directory `name` (relative to `dir`) until a target's root, or the device's own.
+unsigned walk_up(core::ruleset const& rules, int dir, char* name, unsigned length,
+                 sys::file_identity at) {
+  for (unsigned depth = 0; depth < max_depth && length + 4 < max_path; ++depth) {
+    if (unsigned const found = target_with_root(rules, at)) return found;
+    name[length++] = '/';
+    name[length++] = '.';
+    name[length++] = '.';
+    name[length] = 0;
+    sys::file_identity above;
+    if (!sys::identify(dir, name, 0, above)) break;
+    if (above.device != at.device || above.inode == at.inode) break;
+    at = above;
+  }
+  return target_of_device(rules, at).target;
+}
+
+// `name` is a directory in a buffer of max_path; it is overwritten.
+unsigned entry_of_directory(int dir, char* name, unsigned length) {
+  core::ruleset const& rules = segment().rules;
+  sys::file_identity file;
+  if (!sys::identify(dir, name, 0, file)) return entry_unknown;
+  if (is_quiet(rules, file)) return entry_outside;
+  device_answer const answer = target_of_device(rules, file);
+  if (!answer.has_smaller || !S_ISDIR(file.mode)) return entry_first_target + answer.target;
+  return entry_first_target + walk_up(rules, dir, name, length, file);
+}
+
+std::uint64_t hash_of(char const* text, unsigned length, std::uint64_t seed) {
+  std::uint64_t h = seed * 0x9e3779b97f4a7c15ull + length;
+  for (unsigned i = 0; i < length; ++i) h = (h ^ static_cast<unsigned char>(text[i])) * 0x100000001b3ull;
+  h ^= h >> 32;
+  h *= 0xd6e8feb86659fd93ull;
+  return h ^ (h >> 29);
+}
+
+// A cache word: 40 bits of hash, 16 bits of time, 8 bits of entry. One word, so a reader never sees half.
+struct cache_key {
+  std::atomic<std::uint64_t>* word;
+  std::uint64_t tag;
+  std::uint64_t tick;
+};
+
+cache_key key_of(std::uint64_t hash) {
+  auto const tick = static_cast<std::uint64_t>(coarse_now_ns() / cache_tick_ns) & 0xffff;
+  return {&stage.mine->dir[hash % dir_cache_size], hash & 0xffffffffff000000ull, tick};
+}
+
+unsigned cached(cache_key const& key) {
+  std::uint64_t const word = key.word->load(std::memory_order_relaxed);
+  if ((word & 0xffffffffff000000ull) != key.tag) return entry_unknown;
+  if (((key.tick - (word >> 8)) & 0xffff) > cache_ticks) return entry_unknown;
+  return word & 0xff;
+}
+
+// Length of the directory part of an absolute or relative path with a '/', at least "/" of it. A last part of `.`
+// or `..` is a directory itself.
+unsigned directory_length(char const* path, unsigned length) {
+  while (length > 1 && path[length - 1] == '/') --length;
+  unsigned slash = length;
+  while (slash > 0 && path[slash - 1] != '/') --slash;
+  unsigned const last = length - slash;
+  bool const dots = (last == 1 && path[slash] == '.') ||
+                    (last == 2 && path[slash] == '.' && path[slash + 1] == '.');
+  if (dots) return length;
+  while (slash > 1 && path[slash - 1] == '/') --slash;
+  return slash;
+}
+
+// A name that is exactly a target's root belongs to the target, not to the directory it stands in.
+unsigned root_entry(char const* path, unsigned length) {
+  core::ruleset const& rules = segment().rules;
+  while (length > 1 && path[length - 1] == '/') --length;
+  for (unsigned i = 1; i < rules.target_count; ++i) {
+    std::string_view const root = core::view(rules, rules.target[i].path);
+    if (root == std::string_view(path, length)) return entry_first_target + i;
+  }
+  return entry_unknown;
+}
+
+unsigned entry_of_cwd() {
+  unsigned entry = stage.cwd_entry.load(std::memory_order_relaxed);
+  if (entry != entry_unknown) return entry;
+  char dot[max_path] = ".";
+  entry = entry_of_directory(sys::at_cwd, dot, 1);
+  if (entry == entry_unknown) return entry_outside;
+  stage.cwd_entry.store(entry, std::memory_order_relaxed);
+  return entry;
+}
+
+unsigned ask_directory(int dir, char const* path, unsigned length) {
+  char name[max_path];
+  for (unsigned i = 0; i < length; ++i) name[i] = path[i];
+  name[length] = 0;
+  return entry_of_directory(dir, name, length);
+}
+
+unsigned intern(std::uint64_t mask) {
+  if (mask == ~std::uint64_t{0}) return 0;
+  if (mask == 0) mask = std::uint64_t{1} << 63 & ~stage.plain_rules;  // 0 means a free place
+  for (unsigned i = 1; i < max_path_classes; ++i) {
+    std::uint64_t seen = stage.mine->path_class[i].load(std::memory_order_relaxed);
+    if (seen == mask) return i;
+    if (seen == 0 && stage.mine->path_class[i].compare_exchange_strong(seen, mask)) return i;
+    if (seen == mask) return i;
+  }
+  return 0;
+}
+
+unsigned path_length(char const* path) {
+  unsigned length = 0;
+  while (length < max_path && path[length] != 0) ++length;
+  return length;
+}
+
+void append_number(char* to, unsigned& at, unsigned value) {
+  char digits[10];
+  unsigned count = 0;
+  do digits[count++] = static_cast<char>('0' + value % 10);
+  while ((value /= 10) != 0);
+  while (count > 0) to[at++] = digits[--count];
+  to[at] = 0;
+}
+
+// The path the kernel knows an fd by; 0 when it has none.
+unsigned name_of_fd(int fd, char* to) {
+  char link[40] = "/proc/self/fd/";
+  unsigned at = 14;
+  append_number(link, at, static_cast<unsigned>(fd));
+  long const length =
+      sys::call(SYS_readlink, sys::as_long(link), sys::as_long(to), max_path - 256);
+  return length <= 0 || to[0] != '/' ? 0 : static_cast<unsigned>(length);
+}
+
+unsigned entry_of_open_file(int fd, sys::file_identity const& file) {
+  core::ruleset const& rules = segment().rules;
+  device_answer const answer = target_of_device(rules, file);
+  if (!answer.has_smaller) return entry_first_target + answer.target;
+  char name[max_path];
+  if (S_ISDIR(file.mode)) {
+    name[0] = '.';
+    name[1] = 0;
+    return entry_first_target + walk_up(rules, fd, name, 1, file);
+  }
+  unsigned length = name_of_fd(fd, name);
+  if (length == 0) return entry_first_target + answer.target;
+  length = directory_length(name, length);
+  name[length] = 0;
+  unsigned const entry = entry_of_directory(sys::at_cwd, name, length);
+  return entry == entry_unknown ? entry_first_target + answer.target : entry;
+}
+
+}  // namespace
+
+unsigned verify_fd(int fd, unsigned path_class) {
+  sys::file_identity file;
+  if (!sys::identify(fd, "", sys::at_empty_path, file)) return entry_outside;
+  unsigned entry = entry_outside;
+  bool const is_file = S_ISREG(file.mode) || S_ISDIR(file.mode);
+  if (is_file && !is_quiet(segment().rules, file)) entry = entry_of_open_file(fd, file);
+  if (stage.has_path_globs && entry != entry_outside && path_class == 0) {
+    char name[max_path];
+    if (unsigned const length = name_of_fd(fd, name))
+      path_class = intern(core::path_rules(segment().rules, {name, length}));
+  }
+  entry |= path_class << entry_path_shift;
+  set_fd(fd, entry);
+  return entry;
+}
+
+unsigned look_up_path(int dir, char const* path) {
+  if (!is_readable(path)) return entry_outside;
+  if (path[0] == 0) return dir >= 0 ? entry_of_fd(dir) & entry_kind_mask : entry_outside;
+  unsigned const length = path_length(path);
+  if (length >= max_path) return entry_outside;
+  bool const absolute = path[0] == '/';
+  if (absolute && segment().rules.target_count > 1)
+    if (unsigned const root = root_entry(path, length)) return root;
+  unsigned const directory = directory_length(path, length);
+  if (directory == 0)
+    return dir == sys::at_cwd ? entry_of_cwd() : entry_of_fd(dir) & entry_kind_mask;
+  if (!absolute && dir != sys::at_cwd) {
+    unsigned const entry = ask_directory(dir, path, directory);
+    return entry == entry_unknown ? entry_of_fd(dir) & entry_kind_mask : entry;
+  }
+  std::uint64_t const seed = std::uint64_t{stage.name_serial.load(std::memory_order_relaxed)} << 32 |
+                             (absolute ? 0 : stage.cwd_serial.load(std::memory_order_relaxed));
+  cache_key const key = key_of(hash_of(path, directory, seed));
+  unsigned entry = cached(key);
+  if (entry != entry_unknown) return entry;
+  entry = ask_directory(dir, path, directory);
+  if (entry == entry_unknown) return absolute ? entry_outside : entry_of_cwd();
+  key.word->store(key.tag | key.tick << 8 | entry, std::memory_order_relaxed);
+  return entry;
+}
+
+unsigned path_class_of(int dir, char const* path) {
+  if (!stage.has_path_globs || !is_readable(path)) return 0;
+  unsigned length = path_length(path);
+  char whole[max_path];
+  if (stage.has_whole_globs && path[0] != '/') {
+    unsigned at = 0;
+    if (dir == sys::at_cwd) {
+      long const got = sys::call(SYS_getcwd, sys::as_long(whole), max_path / 2);
+      at = got > 1 ? static_cast<unsigned>(got) - 1 : 0;
+    } else {
+      at = name_of_fd(dir, whole);
+    }
+    if (at == 0 || at + length + 2 >= max_path) return 0;
+    whole[at++] = '/';
+    for (unsigned i = 0; i < length; ++i) whole[at++] = path[i];
+    return intern(core::path_rules(segment().rules, {whole, at}));
+  }
+  return intern(core::path_rules(segment().rules, {path, length}));
+}
+
+void forget_fds(unsigned first, unsigned last) {
+  if (last >= fd_table_size) last = fd_table_size - 1;
+  constexpr unsigned page = 4096 / sizeof(fd_entry);
+  for (unsigned i = first; i <= last; ++i) {
+    // Whole untouched pages need not become real: the kernel gives them back as zeros.
+    if (i % page == 0 && last - i >= page) {
+      unsigned const pages = (last - i + 1) / page;
+      auto const at = reinterpret_cast<long>(&stage.mine->fd[i]);
+      if (!sys::failed(sys::call(SYS_madvise, at, pages * 4096L, 4 /* MADV_DONTNEED */))) {
+        i += pages * page - 1;
+        continue;
+      }
+    }
+    stage.mine->fd[i].store(entry_unknown, std::memory_order_relaxed);
+  }
+}
+
+void note_mapping(void const* address, std::size_t size, unsigned entry) {
+  auto const start = reinterpret_cast<std::uintptr_t>(address);
+  mapping& m = stage.mine->mapped[stage.mine->next_mapping.fetch_add(1, std::memory_order_relaxed) %
+                                  max_mappings];
+  m.start.store(0, std::memory_order_relaxed);
+  m.end.store(start + size, std::memory_order_relaxed);
+  m.entry.store(entry, std::memory_order_relaxed);
+  m.start.store(start, std::memory_order_release);
+}
+
+unsigned mapping_entry(void const* address) {
+  auto const at = reinterpret_cast<std::uintptr_t>(address);
+  for (mapping const& m : stage.mine->mapped) {
+    std::uintptr_t const start = m.start.load(std::memory_order_acquire);
+    if (start != 0 && start <= at && at < m.end.load(std::memory_order_relaxed))
+      return m.entry.load(std::memory_order_relaxed);
+  }
+  return entry_outside;
+}
+
+unsigned resolve(place const& where) {
+  switch (where.kind) {
+    case place_kind::fd:
+    case place_kind::fd_now:
+      return entry_of_fd(where.fd);
+    case place_kind::path:
+    case place_kind::new_link: {
+      unsigned const entry = look_up_path(where.fd, where.path);
+      if (where.kind == place_kind::new_link)
+        stage.name_serial.fetch_add(1, std::memory_order_relaxed);
+      if (entry == entry_outside || !stage.has_path_globs) return entry;
+      return entry | path_class_of(where.fd, where.path) << entry_path_shift;
+    }
+    case place_kind::nothing:
+      break;
+  }
+  return entry_outside;
+}
+
+}  // namespace sluice

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which file tree does a call speak about? For fds a flat table, filled when the fd is made and checked against
+// the kernel at its first use; for paths the directory they lie in, resolved by the kernel (so symlinks, `..`,
+// bind mounts and relative paths are right) and remembered for a second.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "state.h"
+
+struct __dirstream;
+
+namespace sluice {
+
+enum class place_kind : std::uint8_t { nothing, fd, fd_now, path, new_link };
+
+/// Where a call works, before anything is looked up. fd_now: the caller asked not to sleep (RWF_NOWAIT).
+struct place {
+  place_kind kind;
+  int fd;            // fd, or the directory a relative path starts at
+  char const* path;
+};
+
+inline constexpr int rwf_nowait = 8;
+
+inline place on_nothing() { return {place_kind::nothing, -1, nullptr}; }
+inline place on_fd(int fd) { return {place_kind::fd, fd, nullptr}; }
+inline place on_fd_now(int fd, int flags) {
+  return {(flags & rwf_nowait) != 0 ? place_kind::fd_now : place_kind::fd, fd, nullptr};
+}
+inline place on_path(char const* path) { return {place_kind::path, -100, path}; }
+inline place on_at(int dir, char const* path) { return {place_kind::path, dir, path}; }
+inline place on_new_link(char const* path) { return {place_kind::new_link, -100, path}; }
+inline place on_new_link_at(int dir, char const* path) { return {place_kind::new_link, dir, path}; }
+inline place on_first(char* const* paths) {
+  return on_path(paths == nullptr ? nullptr : paths[0]);
+}
+
+/// Pointers the kernel would refuse: left to it.
+inline bool is_readable(void const* p) {
+  auto const at = reinterpret_cast<std::uintptr_t>(p);
+  return at >= 4096 && (at >> 47) == 0;
+}
+
+inline std::size_t bytes_of(iovec const* parts, int count) {
+  std::size_t sum = 0;
+  if (!is_readable(parts) || count <= 0 || count > 1024) return 0;
+  for (int i = 0; i < count; ++i) sum += parts[i].iov_len;
+  return sum > (std::size_t{1} << 31) ? 0 : sum;
+}
+
+/// The table entry of `fd` after asking the kernel: what it is now.
+unsigned verify_fd(int fd, unsigned path_class);
+/// The entry of the directory that holds `path`, or of what `path` names when it is a target's root.
+unsigned look_up_path(int dir, char const* path);
+/// The class of path rules of `path` below `dir`, as a table entry's high byte.
+unsigned path_class_of(int dir, char const* path);
+
+inline bool in_table(int fd) { return fd >= 0 && static_cast<unsigned>(fd) < fd_table_size; }
+
+inline unsigned entry_of_fd(int fd) {
+  if (!in_table(fd)) [[unlikely]]
+    return fd < 0 ? entry_outside : verify_fd(fd, 0);
+  unsigned const entry = stage.mine->fd[fd].load(std::memory_order_relaxed);
+  if ((entry & entry_kind_mask) != entry_unknown && (entry & entry_unverified) == 0) [[likely]]
+    return entry;
+  return verify_fd(fd, entry >> entry_path_shift);
+}
+
+inline void set_fd(int fd, unsigned entry) {
+  if (in_table(fd)) stage.mine->fd[fd].store(static_cast<fd_entry>(entry), std::memory_order_relaxed);
+}
+
+/// Forgets [first, last].
+void forget_fds(unsigned first, unsigned last);
+
+/// Remembers where a shared writable mapping came from, so that msync can be charged to its target.
+void note_mapping(void const* address, std::size_t size, unsigned entry);
+unsigned mapping_entry(void const* address);
+
+/// The entry of a place; entry_outside when nothing of ours.
+unsigned resolve(place const& where);
+
+}  // namespace sluice

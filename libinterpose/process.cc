@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// Starting programs, leaving, naming threads, entering sandboxes. A program that is started keeps the stage even
+// when its caller drops the environment: LD_PRELOAD is put back into the array that exec is given, on the stack,
+// because this may be a vfork child. Only that one variable is ours; it says where library and segment lie.
+#include <alloca.h>
+#include <linux/prctl.h>
+#include <unistd.h>
+
+#include "meter.h"
+#include "rows.h"
+#include "sys.h"
+
+namespace sluice {
+
+namespace {
+
+constexpr char preload_name[] = "LD_PRELOAD=";
+constexpr unsigned preload_name_length = sizeof preload_name - 1;
+constexpr unsigned max_preload_text = 4096;
+constexpr unsigned max_environment = 1000;  // entries we are ready to copy on the stack
+constexpr unsigned max_arguments = 4096;
+
+bool starts_with(char const* text, char const* prefix, unsigned length) {
+  for (unsigned i = 0; i < length; ++i)
+    if (text[i] != prefix[i]) return false;
+  return true;
+}
+
+bool names_us(char const* list) {
+  while (*list != 0) {
+    bool const here = starts_with(list, stage.preload, stage.preload_length);
+    char const after = here ? list[stage.preload_length] : 'x';
+    if (after == 0 || after == ':' || after == ' ') return true;
+    while (*list != 0 && *list != ':' && *list != ' ') ++list;
+    while (*list == ':' || *list == ' ') ++list;
+  }
+  return false;
+}
+
+struct environment {
+  unsigned count = 0;
+  int preload_at = -1;
+  bool complete = false;  // has us already
+};
+
+environment inspect(char* const* envp) {
+  environment e;
+  for (; envp != nullptr && envp[e.count] != nullptr; ++e.count) {
+    if (!starts_with(envp[e.count], preload_name, preload_name_length)) continue;
+    e.preload_at = static_cast<int>(e.count);
+    e.complete = names_us(envp[e.count] + preload_name_length);
+  }
+  return e;
+}
+
+// Writes LD_PRELOAD=<us>[:<theirs>]; false when it does not fit.
+bool write_preload(char* to, char const* theirs) {
+  unsigned at = 0;
+  auto const put = [&](char const* text) {
+    while (*text != 0 && at + 1 < max_preload_text) to[at++] = *text++;
+    return *text == 0;
+  };
+  bool const fits =
+      put(preload_name) && put(stage.preload) && (theirs == nullptr || (put(":") && put(theirs)));
+  to[at] = 0;
+  return fits;
+}
+
+// Calls start(envp) with an environment that has us in it. The arrays live in this frame, hence the callback.
+template <class Start>
+int with_preload(char* const* envp, Start&& start) {
+  environment const e = inspect(envp);
+  if (e.complete || stage.preload_length == 0) return start(envp);
+  char text[max_preload_text];
+  char const* const theirs =
+      e.preload_at >= 0 ? envp[e.preload_at] + preload_name_length : nullptr;
+  bool const empty = theirs == nullptr || *theirs == 0;
+  if (e.count > max_environment || !write_preload(text, empty ? nullptr : theirs)) {
+    pass_through(abi::passthrough::exec_environment);
+    return start(envp);
+  }
+  auto** const copy = static_cast<char**>(alloca((e.count + 2) * sizeof(char*)));
+  for (unsigned i = 0; i < e.count; ++i) copy[i] = envp[i];
+  unsigned const at = e.preload_at >= 0 ? static_cast<unsigned>(e.preload_at) : e.count;
+  copy[at] = text;
+  copy[e.preload_at >= 0 ? e.count : e.count + 1] = nullptr;
+  return start(copy);
+}
+
+}  // namespace
+
+namespace slow {
+
+int execve(char const* path, char* const* argv, char* const* envp) {
+  return with_preload(envp, [&](char* const* env) { return real::execve(path, argv, env); });
+}
+
+int execveat(int dir, char const* path, char* const* argv, char* const* envp, int flags) {
+  return with_preload(
+      envp, [&](char* const* env) { return real::execveat(dir, path, argv, env, flags); });
+}
+
+int fexecve(int fd, char* const* argv, char* const* envp) {
+  return with_preload(envp, [&](char* const* env) { return real::fexecve(fd, argv, env); });
+}
+
+int execvpe(char const* file, char* const* argv, char* const* envp) {
+  return with_preload(envp, [&](char* const* env) { return real::execvpe(file, argv, env); });
+}
+
+int execv(char const* path, char* const* argv) { return execve(path, argv, environ); }
+
+int execvp(char const* file, char* const* argv) { return execvpe(file, argv, environ); }
+
+int posix_spawn(int* pid, char const* path, void const* actions, void const* attributes,
+                char* const* argv, char* const* envp) {
+  return with_preload(envp, [&](char* const* env) {
+    return real::posix_spawn(pid, path, actions, attributes, argv, env);
+  });
+}
+
+int posix_spawnp(int* pid, char const* file, void const* actions, void const* attributes,
+                 char* const* argv, char* const* envp) {
+  return with_preload(envp, [&](char* const* env) {
+    return real::posix_spawnp(pid, file, actions, attributes, argv, env);
+  });
+}
+
+// A sandbox that the program enters may kill it for any call it does not expect: from here on we make none.
+int prctl(int option, long a, long b, long c, long d) {
+  if (option == PR_SET_SECCOMP) enter_sandbox();
+  int const r = real::prctl(option, a, b, c, d);
+  if (option == PR_SET_NAME && r == 0 && stage.has_callers && joined()) refresh_caller_rules();
+  return r;
+}
+
+int pthread_setname_np(unsigned long thread, char const* name) {
+  int const r = real::pthread_setname_np(thread, name);
+  if (r == 0 && stage.has_callers && joined()) refresh_caller_rules();
+  return r;
+}
+
+void _exit(int status) {
+  leave_process();
+  real::_exit(status);
+  __builtin_unreachable();
+}
+
+}  // namespace slow
+
+// execl and friends: the arguments become an array in this frame. execle's environment follows the null.
+#define EXPORT __attribute__((visibility("default")))
+
+#define COLLECT_ARGUMENTS(first, list)                                       \
+  unsigned count = 1;                                                        \
+  va_start(list, first);                                                     \
+  while (count < max_arguments && va_arg(list, char*) != nullptr) ++count;   \
+  va_end(list);                                                              \
+  auto** const argv = static_cast<char**>(alloca((count + 1) * sizeof(char*))); \
+  va_start(list, first);                                                     \
+  argv[0] = const_cast<char*>(first);                                        \
+  for (unsigned i = 1; i <= count; ++i) argv[i] = va_arg(list, char*)
+
+extern "C" EXPORT int sluice_execl(char const* path, char const* first, ...) __asm__("execl");
+int sluice_execl(char const* path, char const* first, ...) {
+  va_list list;
+  COLLECT_ARGUMENTS(first, list);
+  va_end(list);
+  if (stage.active.load(std::memory_order_relaxed) == nullptr) return real::execv(path, argv);
+  return slow::execv(path, argv);
+}
+
+extern "C" EXPORT int sluice_execlp(char const* file, char const* first, ...) __asm__("execlp");
+int sluice_execlp(char const* file, char const* first, ...) {
+  va_list list;
+  COLLECT_ARGUMENTS(first, list);
+  va_end(list);
+  if (stage.active.load(std::memory_order_relaxed) == nullptr) return real::execvp(file, argv);
+  return slow::execvp(file, argv);
+}
+
+extern "C" EXPORT int sluice_execle(char const* path, char const* first, ...) __asm__("execle");
+int sluice_execle(char const* path, char const* first, ...) {
+  va_list list;
+  COLLECT_ARGUMENTS(first, list);
+  auto* const envp = va_arg(list, char* const*);
+  va_end(list);
+  if (stage.active.load(std::memory_order_relaxed) == nullptr)
+    return real::execve(path, argv, envp);
+  return slow::execve(path, argv, envp);
+}
+
+extern "C" __attribute__((visibility("hidden"))) int sluice_vfork_failed(long result) {
+  errno = static_cast<int>(-result);
+  return -1;
+}
+
+// AddressSanitizer refuses to start behind another preloaded library; this is how it is told not to mind. A
+// program with options of its own defines this itself, and then that one counts.
+extern "C" EXPORT char const* sluice_asan_options() __asm__("__asan_default_options");
+char const* sluice_asan_options() { return "verify_asan_link_order=0"; }
+
+}  // namespace sluice

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bodies of the SPECIAL rows about descriptors, directories, mappings and asynchronous I/O: calls that make or move
+// an fd, or whose work does not show in their arguments.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+
+#include "meter.h"
+#include "rows.h"
+#include "sys.h"
+
+namespace sluice {
+
+namespace {
+
+// Between vfork and exec the table is the parent's.
+bool may_touch_table() { return !sluice_vfork_child && stage.mine != nullptr; }
+
+unsigned peek_fd(int fd) {
+  return in_table(fd) ? stage.mine->fd[fd].load(std::memory_order_relaxed) : entry_unknown;
+}
+
+void copy_fd(int from, int to) {
+  if (to >= 0 && may_touch_table()) set_fd(to, peek_fd(from));
+}
+
+void reset_fds(int const* fds) {
+  if (!may_touch_table()) return;
+  set_fd(fds[0], entry_outside);
+  set_fd(fds[1], entry_outside);
+}
+
+// A call of one op on one place, by hand.
+template <class Real>
+auto metered(call id, core::op what, place const& where, std::uint64_t bytes, Real&& real_call) {
+  visit v{id, what, when::before, false, 0, bytes, 0};
+  bool const ours = enter_place(v, where);
+  auto const r = real_call();
+  if (ours) leave(v, is_failure(r), is_failure(r) ? 0 : bytes);
+  return r;
+}
+
+// fds that arrived in a message have numbers the table may remember from before.
+void forget_received(msghdr const& message) {
+  for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr;
+       part = CMSG_NXTHDR(const_cast<msghdr*>(&message), part)) {
+    if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
+    auto const* fds = reinterpret_cast<int const*>(CMSG_DATA(part));
+    std::size_t const count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (std::size_t i = 0; i < count; ++i) set_fd(fds[i], entry_unknown);
+  }
+}
+
+}  // namespace
+
+namespace slow {
+
+// Charged, never delayed: an application that closes wants to be rid of a resource. The next call waits for it.
+int close(int fd) {
+  if (!may_touch_table()) return real::close(fd);
+  unsigned entry = peek_fd(fd);
+  visit v{call::close, core::op::close, when::never, false, 0, 0, 0};
+  bool const known = (entry & entry_kind_mask) >= entry_first_target;
+  bool const ours = known && (joined() || join_thread()) &&
+                    enter_entry(v, entry & ~entry_unverified, -1, false);
+  set_fd(fd, entry_unknown);
+  int const r = real::close(fd);
+  if (ours) leave(v, r != 0, 0);
+  return r;
+}
+
+int close_range(unsigned first, unsigned last, int flags) {
+  if (may_touch_table() && (flags & 4 /* CLOSE_RANGE_CLOEXEC */) == 0) forget_fds(first, last);
+  return real::close_range(first, last, flags);
+}
+
+void closefrom(int first) {
+  if (may_touch_table()) forget_fds(first < 0 ? 0 : static_cast<unsigned>(first), fd_table_size - 1);
+  real::closefrom(first);
+}
+
+int dup(int fd) {
+  int const r = real::dup(fd);
+  copy_fd(fd, r);
+  return r;
+}
+
+int dup2(int fd, int to) {
+  int const r = real::dup2(fd, to);
+  if (r >= 0 && fd != to) copy_fd(fd, to);
+  return r;
+}
+
+int dup3(int fd, int to, int flags) {
+  int const r = real::dup3(fd, to, flags);
+  copy_fd(fd, r);
+  return r;
+}
+
+int fcntl(int fd, int command, long arg) {
+  switch (command) {
+    case F_DUPFD:
+    case F_DUPFD_CLOEXEC: {
+      int const r = real::fcntl(fd, command, arg);
+      copy_fd(fd, r);
+      return r;
+    }
+    case F_SETLK:
+    case F_SETLKW:
+    case F_OFD_SETLK:
+    case F_OFD_SETLKW:
+      return metered(call::fcntl, core::op::lock, on_fd(fd), 0,
+                     [&] { return real::fcntl(fd, command, arg); });
+    default:
+      return real::fcntl(fd, command, arg);
+  }
+}
+
+int pipe(int* fds) {
+  int const r = real::pipe(fds);
+  if (r == 0) reset_fds(fds);
+  return r;
+}
+
+int pipe2(int* fds, int flags) {
+  int const r = real::pipe2(fds, flags);
+  if (r == 0) reset_fds(fds);
+  return r;
+}
+
+int socketpair(int domain, int type, int protocol, int* fds) {
+  int const r = real::socketpair(domain, type, protocol, fds);
+  if (r == 0) reset_fds(fds);
+  return r;
+}
+
+ssize_t recvmsg(int fd, void* message, int flags) {
+  ssize_t const r = real::recvmsg(fd, message, flags);
+  if (r >= 0 && may_touch_table()) forget_received(*static_cast<msghdr*>(message));
+  return r;
+}
+
+int recvmmsg(int fd, void* messages, unsigned count, int flags, void* timeout) {
+  int const r = real::recvmmsg(fd, messages, count, flags, timeout);
+  for (int i = 0; i < r && may_touch_table(); ++i)
+    forget_received(static_cast<mmsghdr*>(messages)[i].msg_hdr);
+  return r;
+}
+
+int pidfd_getfd(int pidfd, int fd, unsigned flags) {
+  int const r = real::pidfd_getfd(pidfd, fd, flags);
+  if (r >= 0 && may_touch_table()) set_fd(r, entry_unknown);
+  return r;
+}
+
+int posix_fadvise(int fd, off_t at, off_t size, int advice) {
+  if (advice != POSIX_FADV_WILLNEED || size <= 0) return real::posix_fadvise(fd, at, size, advice);
+  return metered(call::posix_fadvise, core::op::read, on_fd(fd), static_cast<std::uint64_t>(size),
+                 [&] { return real::posix_fadvise(fd, at, size, advice); });
+}
+
+int ioctl(int fd, unsigned long request, long arg) {
+  constexpr unsigned long clone_file = 0x40049409, clone_range = 0x4020940d,
+                          dedupe_range = 0xc0189436;
+  if (request != clone_file && request != clone_range && request != dedupe_range)
+    return real::ioctl(fd, request, arg);
+  return metered(call::ioctl, core::op::write, on_fd(fd), 0,
+                 [&] { return real::ioctl(fd, request, arg); });
+}
+
+void sync() {
+  visit v{call::sync, core::op::fsync, when::before, false, 0, 0, 0};
+  bool const ours = (joined() || join_thread()) && enter_entry(v, entry_first_target, -1, true);
+  real::sync();
+  if (ours) leave(v, false, 0);
+}
+
+int msync(void* address, std::size_t size, int flags) {
+  visit v{call::msync, core::op::fsync, when::cancels, false, 0, 0, 0};
+  bool const ours = (joined() || join_thread()) &&
+                    enter_entry(v, mapping_entry(address), -1, true);
+  int const r = real::msync(address, size, flags);
+  if (ours) leave(v, r != 0, 0);
+  return r;
+}
+
+void* mmap(void* address, std::size_t size, int protection, int flags, int fd, off_t at) {
+  if (fd < 0 || (flags & MAP_ANONYMOUS) != 0) return real::mmap(address, size, protection, flags, fd, at);
+  visit v{call::mmap, core::op::map, when::before, false, 0, 0, 0};
+  bool const ours = enter_place(v, on_fd(fd));
+  void* const r = real::mmap(address, size, protection, flags, fd, at);
+  if (ours) leave(v, r == MAP_FAILED, 0);
+  if (ours && r != MAP_FAILED && (flags & MAP_SHARED) != 0 && (protection & PROT_WRITE) != 0)
+    note_mapping(r, size, v.entry);
+  return r;
+}
+
+DIR* opendir(char const* path) {
+  visit v{call::opendir, core::op::opendir, when::before, false, 0, 0, 0};
+  bool const ours = enter_place(v, on_path(path));
+  DIR* const dir = real::opendir(path);
+  if (dir != nullptr && may_touch_table()) {
+    int const fd = ::dirfd(dir);
+    bool const known = (v.entry & entry_kind_mask) >= entry_first_target;
+    set_fd(fd, known ? v.entry | entry_unverified : entry_unknown);
+    if (in_table(fd)) stage.mine->dents[fd].store(0, std::memory_order_relaxed);
+  }
+  if (ours) leave(v, dir == nullptr, 0);
+  return dir;
+}
+
+DIR* fdopendir(int fd) {
+  if (in_table(fd) && may_touch_table()) stage.mine->dents[fd].store(0, std::memory_order_relaxed);
+  return metered(call::fdopendir, core::op::stat, on_fd(fd), 0, [&] { return real::fdopendir(fd); });
+}
+
+int closedir(DIR* dir) {
+  if (!may_touch_table() || dir == nullptr) return real::closedir(dir);
+  int const fd = ::dirfd(dir);
+  unsigned const entry = peek_fd(fd) & ~entry_unverified;
+  visit v{call::closedir, core::op::close, when::never, false, 0, 0, 0};
+  bool const ours = (joined() || join_thread()) && enter_entry(v, entry, -1, false);
+  set_fd(fd, entry_unknown);
+  int const r = real::closedir(dir);
+  if (ours) leave(v, r != 0, 0);
+  return r;
+}
+
+namespace {
+
+constexpr unsigned dents_block = 32768 - 280;  // glibc's buffer less one entry: the next one may not fit
+
+// One getdents per block of entries. `next` gives the length of the entry it read, 0 at the end.
+template <class Next>
+auto read_entry(call id, DIR* dir, Next&& next) {
+  int const fd = dir != nullptr && may_touch_table() ? ::dirfd(dir) : -1;
+  if (!in_table(fd)) return next().first;
+  std::atomic<std::uint16_t>& seen = stage.mine->dents[fd];
+  unsigned const before = seen.load(std::memory_order_relaxed);
+  if (before == 0) charge(id, core::op::readdir, on_fd(fd), 1);
+  auto const [result, length] = next();
+  if (length == 0 && before != 0) charge(id, core::op::readdir, on_fd(fd), 1);
+  unsigned const now = length == 0 ? 0 : before + length;
+  seen.store(static_cast<std::uint16_t>(now >= dents_block ? 0 : now), std::memory_order_relaxed);
+  return result;
+}
+
+struct void_entry {
+  void* first;
+  unsigned second;
+};
+struct int_entry {
+  int first;
+  unsigned second;
+};
+
+unsigned length_of_entry(void const* entry) {
+  return entry == nullptr ? 0 : static_cast<dirent const*>(entry)->d_reclen;
+}
+
+void start_over(DIR* dir) {
+  int const fd = dir != nullptr && may_touch_table() ? ::dirfd(dir) : -1;
+  if (in_table(fd)) stage.mine->dents[fd].store(0, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+void* readdir(DIR* dir) {
+  return read_entry(call::readdir, dir, [&] {
+    void* const entry = real::readdir(dir);
+    return void_entry{entry, length_of_entry(entry)};
+  });
+}
+
+int readdir_r(DIR* dir, void* entry, void** result) {
+  return read_entry(call::readdir_r, dir, [&] {
+    int const r = real::readdir_r(dir, entry, result);
+    return int_entry{r, r == 0 ? length_of_entry(*result) : 0};
+  });
+}
+
+void rewinddir(DIR* dir) {
+  start_over(dir);
+  real::rewinddir(dir);
+}
+
+void seekdir(DIR* dir, long at) {
+  start_over(dir);
+  real::seekdir(dir, at);
+}
+
+// Asynchronous I/O is issued by a thread inside libc: it is paid where the program asks for it.
+int aio_read(aiocb* request) {
+  if (request == nullptr) return real::aio_read(request);
+  return metered(call::aio_read, core::op::read, on_fd(request->aio_fildes), request->aio_nbytes,
+                 [&] { return real::aio_read(request); });
+}
+
+int aio_write(aiocb* request) {
+  if (request == nullptr) return real::aio_write(request);
+  return metered(call::aio_write, core::op::write, on_fd(request->aio_fildes), request->aio_nbytes,
+                 [&] { return real::aio_write(request); });
+}
+
+int aio_fsync(int operation, aiocb* request) {
+  if (request == nullptr) return real::aio_fsync(operation, request);
+  return metered(call::aio_fsync, core::op::fsync, on_fd(request->aio_fildes), 0,
+                 [&] { return real::aio_fsync(operation, request); });
+}
+
+int lio_listio(int mode, aiocb* const* list, int count, void* event) {
+  for (int i = 0; is_readable(list) && i < count; ++i) {
+    aiocb const* const request = list[i];
+    if (request == nullptr || request->aio_lio_opcode == LIO_NOP) continue;
+    core::op const what = request->aio_lio_opcode == LIO_READ ? core::op::read : core::op::write;
+    visit v{call::lio_listio, what, when::before, false, 0, request->aio_nbytes, 0};
+    if (enter_place(v, on_fd(request->aio_fildes))) leave(v, false, request->aio_nbytes);
+  }
+  return real::lio_listio(mode, list, count, event);
+}
+
+}  // namespace slow
+}  // namespace sluice

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attach and detach. Attaching happens once in the constructor, when the library was loaded under the name
+// <job directory>/libinterpose.so with a file `segment` beside it; whatever is wrong with that file, the
+// program runs as if we were not there. A thread joins at its first call, a fork child at its first call too.
+#include "state.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <linux/prctl.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "calls.h"
+#include "sys.h"
+
+namespace sluice {
+
+constinit stage_state stage;
+constinit thread_local bool sluice_vfork_child = false;
+thread_local constinit thread_state self __attribute__((tls_model("initial-exec"))) = {};
+
+namespace {
+
+constexpr std::uint32_t generation_busy = ~0u;
+constexpr unsigned slot_probes = 64;
+
+bool is_dead(std::uint32_t pid) { return sys::call(SYS_kill, pid, 0) == -ESRCH; }
+
+std::uint64_t pid_space() {
+  sys::file_identity self_space;
+  return sys::identify(sys::at_cwd, "/proc/self/ns/pid", 0, self_space) ? self_space.inode : 0;
+}
+
+// Field 22 of /proc/self/stat. The name in field 2 may hold anything, so count from its last ')'.
+std::uint64_t start_ticks() {
+  long const fd = sys::call(SYS_openat, sys::at_cwd, sys::as_long("/proc/self/stat"),
+                            O_RDONLY | O_CLOEXEC, 0);
+  if (sys::failed(fd)) return 0;
+  char text[512];
+  long const length = sys::call(SYS_read, fd, sys::as_long(text), sizeof text - 1);
+  sys::call(SYS_close, fd);
+  if (length <= 0) return 0;
+  long at = length;
+  while (at > 0 && text[at - 1] != ')') --at;
+  for (int field = 2; at < length && field < 22; ++at)
+    if (text[at] == ' ') ++field;
+  std::uint64_t ticks = 0;
+  for (; at < length && text[at] >= '0' && text[at] <= '9'; ++at)
+    ticks = ticks * 10 + static_cast<unsigned>(text[at] - '0');
+  return ticks;
+}
+
+void release_shards(abi::segment& s, std::uint32_t slot) {
+  for (auto& owner : s.shard_owner) {
+    std::uint64_t seen = owner.load(std::memory_order_relaxed);
+    if (seen >> 32 != slot) continue;
+    if (owner.compare_exchange_strong(seen, 0)) s.head.threads.fetch_sub(1);
+  }
+}
+
+void describe_slot(abi::segment& s, std::uint32_t slot, std::uint64_t space) {
+  abi::process_slot& row = s.process[slot - 1];
+  row.uid.store(static_cast<std::uint32_t>(sys::call(SYS_getuid)));
+  row.pid_space.store(space);
+  row.start_ticks.store(start_ticks());
+  row.attached_ns.store(static_cast<std::uint64_t>(now_ns()));
+  char name[16] = {};
+  sys::call(SYS_prctl, PR_GET_NAME, sys::as_long(name));
+  for (unsigned i = 0; i < sizeof name; ++i) row.name[i] = name[i];
+  row.state.store(1);
+}
+
+// A free slot near the pid's place. One with our own pid is ours: exec keeps the pid, and the image before left
+// it behind. One whose process is dead is free. Pids of another pid namespace say nothing.
+std::uint32_t claim_slot(abi::segment& s) {
+  auto const pid = static_cast<std::uint32_t>(sys::call(SYS_getpid));
+  std::uint64_t const space = pid_space();
+  for (unsigned i = 0; i < slot_probes; ++i) {
+    std::uint32_t const index = (pid + i * 67) % abi::process_slots;
+    abi::process_slot& row = s.process[index];
+    std::uint32_t seen = row.pid.load();
+    bool const comparable = seen != 0 && row.pid_space.load() == space;
+    bool const reusable = comparable && (seen == pid || is_dead(seen));
+    if (seen != 0 && !reusable) continue;
+    if (reusable) release_shards(s, index + 1);
+    if (!row.pid.compare_exchange_strong(seen, pid)) continue;
+    describe_slot(s, index + 1, space);
+    if (!reusable) s.head.attached.fetch_add(1);
+    s.head.attached_total.fetch_add(1);
+    return index + 1;
+  }
+  return 0;
+}
+
+// After fork the page reads 0. The first thread to see it makes the child a process of its own; others that come
+// meanwhile (a signal handler, a new thread) pass through.
+bool join_process(abi::segment& s) {
+  std::uint32_t seen = 0;
+  if (!stage.fork_page->compare_exchange_strong(seen, generation_busy)) return seen != generation_busy;
+  stage.slot.store(0);
+  std::uint32_t const slot = claim_slot(s);
+  stage.slot.store(slot);
+  if (slot == 0) pass_through(abi::passthrough::no_slot);
+  std::uint32_t const generation = stage.last_generation.load() + 1;
+  stage.last_generation.store(generation);
+  stage.fork_page->store(generation, std::memory_order_release);
+  return true;
+}
+
+bool owner_is_gone(std::uint64_t owner) {
+  std::uint32_t const slot = stage.slot.load();
+  if (owner >> 32 != slot || slot == 0) return false;
+  return sys::call(SYS_tgkill, sys::call(SYS_getpid), static_cast<long>(owner & 0xffffffff), 0) ==
+         -ESRCH;
+}
+
+abi::shard* take_shard(abi::segment& s, unsigned index, std::uint64_t seen, std::uint64_t mark) {
+  if (!s.shard_owner[index].compare_exchange_strong(seen, mark)) return nullptr;
+  if (seen == 0) s.head.threads.fetch_add(1);
+  std::uint32_t used = s.head.shards_used.load();
+  while (used < index + 1 && !s.head.shards_used.compare_exchange_weak(used, index + 1)) {
+  }
+  return &s.owned[index];
+}
+
+abi::shard* claim_shard(abi::segment& s) {
+  std::uint32_t const slot = stage.slot.load();
+  std::uint64_t const mark = std::uint64_t{slot} << 32 | self.tid;
+  for (unsigned i = 0; slot != 0 && i < abi::owned_shards; ++i) {
+    if (s.shard_owner[i].load(std::memory_order_relaxed) != 0) continue;
+    if (abi::shard* const taken = take_shard(s, i, 0, mark)) return taken;
+  }
+  // All taken: threads that ended leave theirs behind. Look at a few, starting at a different place each.
+  for (unsigned i = 0; slot != 0 && i < 8; ++i) {
+    unsigned const index = (self.tid * 8 + i) % abi::owned_shards;
+    std::uint64_t const seen = s.shard_owner[index].load(std::memory_order_relaxed);
+    if (seen == 0 || !owner_is_gone(seen)) continue;
+    if (abi::shard* const taken = take_shard(s, index, seen, mark)) return taken;
+  }
+  return nullptr;
+}
+
+bool map_private() {
+  long const page = sys::map(4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+  if (sys::failed(page)) return false;
+  if (sys::failed(sys::call(SYS_madvise, page, 4096, 18 /* MADV_WIPEONFORK */))) return false;
+  long const mine = sys::map(sizeof(private_map), PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
+  if (sys::failed(mine)) return false;
+  stage.fork_page = reinterpret_cast<std::atomic<std::uint32_t>*>(page);
+  stage.mine = reinterpret_cast<private_map*>(mine);
+  return true;
+}
+
+// The file is mapped at its own size; what lies behind its end is never touched because a short one is refused.
+abi::segment* map_segment(char const* path) {
+  long const fd =
+      sys::call(SYS_openat, sys::at_cwd, sys::as_long(path), O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0);
+  if (sys::failed(fd)) return nullptr;
+  long const size = sys::call(SYS_lseek, fd, 0, 2 /* SEEK_END */);
+  long at = -1;
+  if (size >= static_cast<long>(sizeof(abi::segment)))
+    at = sys::map(sizeof(abi::segment), PROT_READ | PROT_WRITE, MAP_SHARED, static_cast<int>(fd));
+  sys::call(SYS_close, fd);
+  if (sys::failed(at)) return nullptr;
+  auto* const segment = reinterpret_cast<abi::segment*>(at);
+  if (abi::refuse_reason(*segment, static_cast<std::uint64_t>(size)) == nullptr) return segment;
+  sys::call(SYS_munmap, at, sizeof(abi::segment));
+  return nullptr;
+}
+
+// Our path as ld.so was given it: the job directory is where that name lies, not where the link leads.
+bool find_own_name(char* segment_path, unsigned room) {
+  Dl_info info;
+  if (dladdr(reinterpret_cast<void*>(&find_own_name), &info) == 0 || info.dli_fname == nullptr)
+    return false;
+  unsigned length = 0, slash = 0;
+  for (; info.dli_fname[length] != 0; ++length) {
+    if (length + 1 >= sizeof stage.preload) return false;
+    stage.preload[length] = info.dli_fname[length];
+    if (info.dli_fname[length] == '/') slash = length + 1;
+  }
+  stage.preload[length] = 0;
+  stage.preload_length = length;
+  constexpr char leaf[] = "segment";
+  if (slash == 0 || slash + sizeof leaf > room) return false;
+  for (unsigned i = 0; i < slash; ++i) segment_path[i] = stage.preload[i];
+  for (unsigned i = 0; i < sizeof leaf; ++i) segment_path[slash + i] = leaf[i];
+  return true;
+}
+
+void note_rule_kinds(core::ruleset const& rules) {
+  for (unsigned r = 0; r < rules.rule_count; ++r) {
+    core::rule_row const& row = rules.rule[r];
+    if (row.path_glob.length == 0) {
+      stage.plain_rules |= std::uint64_t{1} << r;
+    } else {
+      stage.has_path_globs = true;
+      if (core::view(rules, row.path_glob).find('/') != std::string_view::npos)
+        stage.has_whole_globs = true;
+    }
+    if (row.thread_glob.length != 0 || row.user != core::any_user) stage.has_callers = true;
+  }
+  if (rules.rule_count < 64) stage.plain_rules |= ~std::uint64_t{0} << rules.rule_count;
+}
+
+// A strict sandbox inherited from the parent allows read, write and exit: nothing we could do there.
+bool sandboxed_from_birth() { return sys::call(SYS_prctl, PR_GET_SECCOMP) == 1; }
+
+__attribute__((constructor)) void attach() {
+  char path[sizeof stage.preload + 16];
+  if (!find_own_name(path, sizeof path) || sandboxed_from_birth()) return;
+  abi::segment* const segment = map_segment(path);
+  if (segment == nullptr || !map_private()) return;
+  note_rule_kinds(segment->rules);
+  stage.mine->path_class[0].store(~std::uint64_t{0});
+  sys::file_identity proc;
+  if (sys::identify(sys::at_cwd, "/proc", 0, proc)) stage.proc_device = proc.device;
+  join_process(*segment);
+  stage.active.store(segment, std::memory_order_release);
+}
+
+__attribute__((destructor)) void detach() { leave_process(); }
+
+}  // namespace
+
+void pass_through(abi::passthrough reason) {
+  if (abi::segment* const s = stage.active.load(std::memory_order_relaxed))
+    s->head.passthrough_calls[static_cast<unsigned>(reason)].fetch_add(1,
+                                                                       std::memory_order_relaxed);
+}
+
+bool join_thread() {
+  abi::segment* const s = stage.active.load(std::memory_order_acquire);
+  if (s == nullptr) return false;
+  if (sluice_vfork_child) {
+    pass_through(abi::passthrough::vfork_child);
+    return false;
+  }
+  if (self.nested || !join_process(*s)) {
+    pass_through(abi::passthrough::nested);
+    return false;
+  }
+  self.nested = true;
+  self.tid = static_cast<std::uint32_t>(sys::call(SYS_gettid));
+  self.counters = claim_shard(*s);
+  self.owned = self.counters != nullptr;
+  if (self.counters == nullptr) self.counters = &s->common[self.tid % abi::common_shards];
+  refresh_caller_rules();
+  self.generation = stage.fork_page->load(std::memory_order_acquire);
+  self.nested = false;
+  return true;
+}
+
+void refresh_caller_rules() {
+  abi::segment* const s = stage.active.load(std::memory_order_relaxed);
+  self.caller_rules = ~std::uint64_t{0};
+  if (s == nullptr || !stage.has_callers) return;
+  char name[17] = {};
+  sys::call(SYS_prctl, PR_GET_NAME, sys::as_long(name));
+  unsigned length = 0;
+  while (length < 16 && name[length] != 0) ++length;
+  self.caller_rules = core::caller_rules(s->rules, {name, length},
+                                         static_cast<std::uint32_t>(sys::call(SYS_geteuid)));
+}
+
+void leave_process() {
+  abi::segment* const s = stage.active.load(std::memory_order_acquire);
+  std::uint32_t const slot = stage.slot.load();
+  if (s == nullptr || slot == 0 || slot > abi::process_slots || sluice_vfork_child) return;
+  // A fork child that made no call yet must not give away its parent's slot.
+  if (stage.fork_page->load() == 0) return;
+  release_shards(*s, slot);
+  std::uint32_t pid = static_cast<std::uint32_t>(sys::call(SYS_getpid));
+  stage.slot.store(0);
+  if (s->process[slot - 1].pid.compare_exchange_strong(pid, 0)) s->head.attached.fetch_sub(1);
+  // Whoever still makes calls (other destructors, threads that go on) uses the shared counters.
+  self.owned = false;
+  self.counters = &s->common[self.tid % abi::common_shards];
+}
+
+void enter_sandbox() {
+  pass_through(abi::passthrough::sandboxed);
+  std::uint32_t const slot = stage.slot.load();
+  abi::segment* const s = stage.active.load();
+  if (s != nullptr && slot != 0) s->process[slot - 1].state.store(2);
+  stage.active.store(nullptr);
+}
+
+std::int64_t now_ns() {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
+}
+
+std::int64_t coarse_now_ns() {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+  return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
+}
+
+}  // namespace sluice

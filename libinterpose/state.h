@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the stage knows about its process and about the calling thread. Two kinds of state only: words that are
+// written once at attach and then read, and words one thread owns. There is no lock to hold and nothing to
+// undo, so a thread may be killed, cancelled or longjmp away at any instruction.
+//
+//   stage        one per process, in the library's own data; `active` is null until attached
+//   private_map  one anonymous mapping: the fd table, the cache of directories, interned path rules
+//   fork_page    one page the kernel wipes in a child: how fork is noticed without a system call
+//   thread_state initial-exec TLS, 64 bytes
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "abi/segment.h"
+#include "core/ruleset.h"
+
+namespace sluice {
+
+inline constexpr unsigned fd_table_size = 1u << 20;  // above it every call asks the kernel
+inline constexpr unsigned dir_cache_size = 2048;
+inline constexpr unsigned max_path_classes = 256;
+
+/// What is known of one fd: low byte a file_kind or first_target + target, bit 8 `unverified`, high byte the
+/// class of path rules. 0 is unknown.
+using fd_entry = std::uint16_t;
+inline constexpr unsigned entry_unknown = 0;
+inline constexpr unsigned entry_outside = 1;  // never controlled: no file, or a quiet device
+inline constexpr unsigned entry_first_target = 2;
+inline constexpr unsigned entry_kind_mask = 0x7f;
+inline constexpr unsigned entry_unverified = 0x80;
+inline constexpr unsigned entry_path_shift = 8;
+
+inline constexpr unsigned max_mappings = 64;
+
+/// A shared writable file mapping of the program.
+struct mapping {
+  std::atomic<std::uintptr_t> start;  // 0: free or being written
+  std::atomic<std::uintptr_t> end;
+  std::atomic<std::uint32_t> entry;
+};
+
+struct private_map {
+  alignas(4096) std::atomic<fd_entry> fd[fd_table_size];  // whole pages are given back by forget_fds
+  std::atomic<std::uint64_t> dir[dir_cache_size];
+  std::atomic<std::uint16_t> dents[fd_table_size];  // bytes of directory entries since the last block
+  mapping mapped[max_mappings];
+  std::atomic<std::uint32_t> next_mapping;
+  std::atomic<std::uint64_t> path_class[max_path_classes];  // masks of rules; 0 = free, [0] = all
+};
+
+struct stage_state {
+  std::atomic<abi::segment*> active{nullptr};  // null: passthrough, for whatever reason
+  private_map* mine = nullptr;
+  std::atomic<std::uint32_t>* fork_page = nullptr;
+  std::atomic<std::uint32_t> last_generation{0};
+  std::atomic<std::uint32_t> slot{0};          // process slot + 1
+  std::atomic<std::uint32_t> cwd_serial{1};    // grows with every change of directory
+  std::atomic<std::uint32_t> cwd_entry{entry_unknown};
+  std::atomic<std::uint32_t> name_serial{1};   // grows when paths may mean something else
+  std::uint64_t proc_device = 0;               // of /proc as this process sees it
+  bool has_path_globs = false;
+  bool has_whole_globs = false;
+  bool has_callers = false;                    // a rule asks for thread name or user
+  std::uint64_t plain_rules = 0;               // mask of rules without path_glob
+  char preload[512] = {};                      // our own path, as ld.so was given it
+  unsigned preload_length = 0;
+};
+
+extern stage_state stage;
+
+struct thread_state {
+  abi::shard* counters;         // null until joined
+  std::uint32_t generation;     // of the fork page when joined
+  bool owned;                   // counters belong to this thread alone: plain adds
+  bool slack_known;
+  bool nested;
+  std::uint64_t caller_rules;   // rules that let this thread through
+  std::int64_t slack_ns;
+  std::uint32_t tid;
+  std::uint32_t caller_serial;
+};
+
+// Set by vfork.S in the child, until exec or exit: the memory is the parent's. Cleared when the parent goes on.
+extern "C" thread_local bool sluice_vfork_child __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+extern thread_local constinit thread_state self __attribute__((tls_model("initial-exec")));
+
+/// Adds to a counter: a plain add on a counter that only this thread writes, else a locked one. One
+/// instruction on x86, so a signal handler in between loses nothing.
+inline void add(std::atomic<std::uint64_t>& counter, std::uint64_t n) {
+#if defined(__x86_64__)
+  if (self.owned) [[likely]] {
+    __asm__("addq %1, %0" : "+m"(counter) : "er"(n) : "cc");
+    return;
+  }
+#endif
+  counter.fetch_add(n, std::memory_order_relaxed);
+}
+
+void pass_through(abi::passthrough reason);  // counts it
+
+/// Makes the calling thread ready to count: after its first call, after fork. False: pass through.
+bool join_thread();
+
+inline bool joined() {
+  return self.counters != nullptr && !sluice_vfork_child &&
+         self.generation == stage.fork_page->load(std::memory_order_relaxed);
+}
+
+void refresh_caller_rules();
+void leave_process();  // gives the slot and the shards back, at exit
+void enter_sandbox();  // from now on nothing but the program's own calls
+
+std::int64_t now_ns();
+std::int64_t coarse_now_ns();
+
+}  // namespace sluice

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// See stream.h: what stdio did, paid after the call.
+#include "stream.h"
+
+#include "meter.h"
+#include "rows.h"
+
+namespace sluice {
+
+void after_read(call id, FILE* f, stream_view const& before, std::uint64_t moved) {
+  if (before.fd < 0) return;
+  stream_view const now = look(f);
+  std::uint64_t bytes = 0;
+  if (moved == unknown_bytes) {
+    if (now.unread <= before.unread) return;
+    bytes = now.unread;
+  } else {
+    if (moved <= before.unread && (moved != 0 || before.unread != 0)) return;
+    std::uint64_t const seen = moved + now.unread;
+    bytes = seen > before.unread ? seen - before.unread : 0;
+  }
+  settle_after(id, core::op::read, before.fd, bytes, false);
+}
+
+void after_write(call id, FILE* f, stream_view const& before, std::uint64_t moved) {
+  if (before.fd < 0) return;
+  std::uint64_t const left = look(f).unwritten;
+  if (moved == unknown_bytes) moved = left < before.unwritten ? 0 : left - before.unwritten;
+  std::uint64_t const given = before.unwritten + moved;
+  if (given > left) settle_after(id, core::op::write, before.fd, given - left, false);
+}
+
+namespace slow {
+
+namespace {
+
+// A stream by name: an open, and its fd enters the table as any other.
+template <class Open>
+FILE* open_stream(call id, place const& where, Open&& real_open) {
+  visit v{id, core::op::open, when::cancels, false, 0, 0, 0};
+  bool const ours = enter_place(v, where);
+  FILE* const f = real_open();
+  if (f != nullptr && f->_fileno >= 0 && !sluice_vfork_child) {
+    bool const known = (v.entry & entry_kind_mask) >= entry_first_target;
+    set_fd(f->_fileno, known ? v.entry | entry_unverified : entry_unknown);
+  }
+  if (ours) leave(v, f == nullptr, 0);
+  return f;
+}
+
+}  // namespace
+
+FILE* fopen(char const* path, char const* mode) {
+  return open_stream(call::fopen, on_path(path), [&] { return real::fopen(path, mode); });
+}
+
+FILE* freopen(char const* path, char const* mode, FILE* f) {
+  if (f == nullptr || path == nullptr) return real::freopen(path, mode, f);
+  stream_view const before = look(f);
+  if (before.unwritten != 0)
+    settle_after(call::freopen, core::op::write, before.fd, before.unwritten, false);
+  return open_stream(call::freopen, on_path(path), [&] { return real::freopen(path, mode, f); });
+}
+
+FILE* tmpfile() {
+  return open_stream(call::tmpfile, on_path("/tmp/x"), [] { return real::tmpfile(); });
+}
+
+int fclose(FILE* f) {
+  stream_view const before = look(f);
+  if (before.fd >= 0 && !sluice_vfork_child) {
+    if (before.unwritten != 0)
+      settle_after(call::fclose, core::op::write, before.fd, before.unwritten, false);
+    visit v{call::fclose, core::op::close, when::never, false, 0, 0, 0};
+    bool const ours = joined() && enter_entry(v, entry_of_fd(before.fd), -1, false);
+    set_fd(before.fd, entry_unknown);
+    if (ours) leave(v, false, 0);
+  }
+  return real::fclose(f);
+}
+
+int vdprintf(int fd, char const* format, va_list list) {
+  int const r = real::vdprintf(fd, format, list);
+  if (r > 0) settle_after(call::vdprintf, core::op::write, fd, static_cast<unsigned>(r), false);
+  return r;
+}
+
+int __vdprintf_chk(int fd, int flag, char const* format, va_list list) {
+  int const r = real::__vdprintf_chk(fd, flag, format, list);
+  if (r > 0)
+    settle_after(call::__vdprintf_chk, core::op::write, fd, static_cast<unsigned>(r), false);
+  return r;
+}
+
+}  // namespace slow
+}  // namespace sluice

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// stdio does its I/O inside libc, where no preload sees it. What it did shows in the buffers of the FILE: before
+// and after the call we look at what is waiting in them, and the difference to what the caller got or gave is what
+// went to or came from the kernel. It is paid after the call, by the caller's thread.
+#pragma once
+
+#include <stdio.h>
+
+#include <cstdint>
+
+#include "calls.h"
+
+namespace sluice {
+
+inline constexpr std::uint64_t unknown_bytes = ~std::uint64_t{0};
+
+struct stream_view {
+  std::uint64_t unread;     // in the buffer, not yet given to the program
+  std::uint64_t unwritten;  // in the buffer, not yet given to the kernel
+  int fd;                   // -1: no file behind it
+};
+
+/// Reads the public head of glibc's FILE, whose layout is part of its ABI. Racy by nature: another thread may
+/// use the stream; the figures are then a little off, never dangerous.
+inline stream_view look(FILE* f) {
+  if (f == nullptr) return {0, 0, -1};
+  auto const between = [](char const* low, char const* high) {
+    return high > low ? static_cast<std::uint64_t>(high - low) : 0;
+  };
+  return {between(f->_IO_read_ptr, f->_IO_read_end), between(f->_IO_write_base, f->_IO_write_ptr),
+          f->_fileno};
+}
+
+inline std::uint64_t length_of(char const* text) {
+  return text == nullptr ? 0 : __builtin_strlen(text);
+}
+
+void after_read(call id, FILE* f, stream_view const& before, std::uint64_t moved);
+void after_write(call id, FILE* f, stream_view const& before, std::uint64_t moved);
+
+}  // namespace sluice

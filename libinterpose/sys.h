@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// The only raw system calls of the stage. Raw, because libc's own symbols are what we replace, because they
+// would touch errno and add cancellation points, and because they may not be there yet when we are called.
+// All return the kernel's value: negative error number on failure. errno is never touched.
+#pragma once
+
+#include <linux/futex.h>
+#include <linux/stat.h>
+#include <sys/syscall.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace sluice::sys {
+
+#if defined(__x86_64__)
+inline long call(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0,
+                 long f = 0) {
+  long result;
+  register long r10 __asm__("r10") = d;
+  register long r8 __asm__("r8") = e;
+  register long r9 __asm__("r9") = f;
+  __asm__ volatile("syscall"
+                   : "=a"(result)
+                   : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+                   : "rcx", "r11", "memory");
+  return result;
+}
+#elif defined(__aarch64__)
+inline long call(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0,
+                 long f = 0) {
+  register long x8 __asm__("x8") = number;
+  register long x0 __asm__("x0") = a;
+  register long x1 __asm__("x1") = b;
+  register long x2 __asm__("x2") = c;
+  register long x3 __asm__("x3") = d;
+  register long x4 __asm__("x4") = e;
+  register long x5 __asm__("x5") = f;
+  __asm__ volatile("svc 0"
+                   : "+r"(x0)
+                   : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
+                   : "memory");
+  return x0;
+}
+#else
+#error "add the system call instruction of this machine here"
+#endif
+
+inline long as_long(void const* p) { return reinterpret_cast<long>(p); }
+
+inline bool failed(long result) { return result < 0 && result > -4096; }
+
+inline long map(std::size_t bytes, int protection, int flags, int fd) {
+  return call(SYS_mmap, 0, static_cast<long>(bytes), protection, flags, fd, 0);
+}
+
+/// What a file is, without asking a server for its size: type, device, inode, mount.
+struct file_identity {
+  std::uint64_t device;  // major << 32 | minor
+  std::uint64_t inode;
+  std::uint64_t mount_id;
+  unsigned mode;
+};
+
+inline constexpr unsigned stat_mount_id = 0x1000;     // STATX_MNT_ID, Linux 5.8
+inline constexpr int at_cwd = -100;                   // AT_FDCWD
+inline constexpr int at_empty_path = 0x1000;          // AT_EMPTY_PATH
+inline constexpr int at_do_not_sync = 0x4000;         // AT_STATX_DONT_SYNC
+inline constexpr int at_no_automount = 0x800;         // AT_NO_AUTOMOUNT
+
+inline bool identify(int dir, char const* path, int flags, file_identity& to) {
+  struct statx seen;
+  long const result =
+      call(SYS_statx, dir, as_long(path), flags | at_do_not_sync | at_no_automount,
+           STATX_TYPE | STATX_INO | stat_mount_id, as_long(&seen));
+  if (failed(result)) return false;
+  to.device = static_cast<std::uint64_t>(seen.stx_dev_major) << 32 | seen.stx_dev_minor;
+  to.inode = seen.stx_ino;
+  to.mode = seen.stx_mode;
+  // stx_mnt_id follows stx_dev_*; older headers call it spare.
+  to.mount_id = (seen.stx_mask & stat_mount_id) != 0
+                    ? *reinterpret_cast<std::uint64_t const*>(
+                          reinterpret_cast<char const*>(&seen) + 0x90)
+                    : 0;
+  return true;
+}
+
+inline long futex_wait(void* word, std::uint32_t seen, std::int64_t deadline_ns,
+                       std::uint32_t mask) {
+  struct {
+    std::int64_t s, ns;
+  } const deadline{deadline_ns / 1'000'000'000, deadline_ns % 1'000'000'000};
+  return call(SYS_futex, as_long(word), FUTEX_WAIT_BITSET, seen, as_long(&deadline), 0,
+              static_cast<long>(mask));
+}
+
+inline long futex_wake(void* word, std::uint32_t mask) {
+  return call(SYS_futex, as_long(word), FUTEX_WAKE_BITSET, 0x7fffffff, 0, 0,
+              static_cast<long>(mask));
+}
+
+}  // namespace sluice::sys

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// syscall(2): some runtimes make their file I/O this way (Node: statx, copy_file_range). The numbers in
+// syscalls.def are metered like the functions they stand for; those that change descriptors or enter a sandbox are
+// followed; everything else goes through as it came.
+#include <sys/syscall.h>
+
+#include "meter.h"
+#include "rows.h"
+
+namespace sluice {
+
+namespace {
+
+char const* path_at(long a) { return reinterpret_cast<char const*>(a); }
+iovec const* parts_at(long a) { return reinterpret_cast<iovec const*>(a); }
+
+struct raw_call {
+  long number, a, b, c, d, e, f;
+  long operator()() const { return real::syscall(number, a, b, c, d, e, f); }
+};
+
+long metered(visit& v, place const& where, raw_call const& raw) {
+  if (!enter_place(v, where)) return raw();
+  if (v.refused && where.kind == place_kind::fd_now) {
+    errno = EAGAIN;
+    return -1;
+  }
+  long const r = raw();
+  leave(v, r == -1, moved_bytes(v.what, r));
+  return r;
+}
+
+long opening(visit& v, place const& where, raw_call const& raw) {
+  bool const ours = enter_place(v, where);
+  long const r = raw();
+  if (r >= 0 && !sluice_vfork_child) {
+    bool const known = (v.entry & entry_kind_mask) >= entry_first_target;
+    set_fd(static_cast<int>(r), known ? v.entry | entry_unverified : entry_unknown);
+  }
+  if (ours) leave(v, r < 0, 0);
+  return r;
+}
+
+}  // namespace
+
+long slow::syscall(long number, long a, long b, long c, long d, long e, long f) {
+  raw_call const raw{number, a, b, c, d, e, f};
+  switch (number) {
+#define SYSCALL(nr, id, o, where, bytes)                                                   \
+  case nr: {                                                                               \
+    visit v{call::id, core::op::o, when::before, false, 0, static_cast<std::uint64_t>(bytes), 0}; \
+    return metered(v, where, raw);                                                         \
+  }
+#include "syscalls.def"
+#undef SYSCALL
+    case SYS_openat:
+    case SYS_openat2: {
+      visit v{call::openat, core::op::open, when::before, false, 0, 0, 0};
+      return opening(v, on_at(int(a), path_at(b)), raw);
+    }
+#if defined(SYS_open)
+    case SYS_open: {
+      visit v{call::open, core::op::open, when::before, false, 0, 0, 0};
+      return opening(v, on_path(path_at(a)), raw);
+    }
+#endif
+    case SYS_close:
+      return slow::close(int(a));
+    case SYS_dup3:
+      return slow::dup3(int(a), int(b), int(c));
+    case SYS_close_range:
+      if (!sluice_vfork_child && (c & 4) == 0) forget_fds(unsigned(a), unsigned(b));
+      return raw();
+    case SYS_seccomp:
+      if (a == 0 || a == 1) enter_sandbox();  // strict, filter
+      return raw();
+    default:
+      return raw();
+  }
+}
+
+}  // namespace sluice

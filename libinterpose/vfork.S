@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// vfork returns twice on the same stack, so no compiled function may stand between it and the program: the child
+// would overwrite the frame the parent returns through. The return address travels in a register, which the kernel
+// keeps for both. The child marks the thread (its memory and TLS are the parent's); the parent, which runs only
+// after the child has gone, clears the mark.
+#if defined(__x86_64__)
+        .text
+        .globl  vfork
+        .globl  __vfork
+        .type   vfork, @function
+        .type   __vfork, @function
+vfork:
+__vfork:
+        .cfi_startproc
+        popq    %rdi
+        .cfi_adjust_cfa_offset -8
+        .cfi_register %rip, %rdi
+        movl    $58, %eax
+        syscall
+        pushq   %rdi
+        .cfi_adjust_cfa_offset 8
+        movq    sluice_vfork_child@gottpoff(%rip), %rdx
+        testq   %rax, %rax
+        sete    %fs:(%rdx)
+        js      1f
+        ret
+1:      movq    %rax, %rdi
+        jmp     sluice_vfork_failed
+        .cfi_endproc
+        .size   vfork, .-vfork
+        .size   __vfork, .-__vfork
+#elif defined(__aarch64__)
+        .text
+        .globl  vfork
+        .globl  __vfork
+        .type   vfork, %function
+        .type   __vfork, %function
+vfork:
+__vfork:
+        .cfi_startproc
+        mov     x0, #0x4111             // CLONE_VM | CLONE_VFORK | SIGCHLD
+        mov     x1, #0
+        mov     x2, #0
+        mov     x3, #0
+        mov     x4, #0
+        mov     x8, #220                // clone
+        svc     #0
+        adrp    x1, :gottprel:sluice_vfork_child
+        ldr     x1, [x1, #:gottprel_lo12:sluice_vfork_child]
+        mrs     x2, tpidr_el0
+        cmp     x0, #0
+        cset    w3, eq
+        strb    w3, [x2, x1]
+        tbnz    x0, #63, 1f
+        ret
+1:      b       sluice_vfork_failed
+        .cfi_endproc
+        .size   vfork, .-vfork
+        .size   __vfork, .-__vfork
+#endif
+        .section .note.GNU-stack, "", %progbits
