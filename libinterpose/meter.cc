@@ -66,6 +66,7 @@ bool wait_for_ticket(passage& p, unsigned channel, core::ticket& t) {
   bool slept = false;
   for (unsigned round = 0; round < max_rounds; ++round) {
     std::int64_t const at_ns = round == 0 ? since_ns : now_ns();
+    if (!still_a_segment(p.s)) return false;
     core::decision const d = core::decide(b, t, at_ns, timer_slack_ns());
     if (d.what == core::decision::pass_open) pass_through(abi::passthrough::lease_over);
     if (d.what == core::decision::pass || d.what == core::decision::pass_open) break;
@@ -78,7 +79,7 @@ bool wait_for_ticket(passage& p, unsigned channel, core::ticket& t) {
     slept = true;
     sys::futex_wait(&core::futex_word(b), d.seq, d.deadline_ns, d.mask);
     if (p.v.delay == when::cancels && pthread_testcancel != nullptr) pthread_testcancel();
-    if (stage.active.load(std::memory_order_relaxed) == nullptr) return true;
+    if (stage.active.load(std::memory_order_relaxed) == nullptr) return false;
   }
   if (slept) {
     p.waited_ns += static_cast<std::uint64_t>(now_ns() - since_ns);
@@ -114,10 +115,6 @@ bool take_bytes(passage& p, unsigned channel, std::uint64_t bytes) {
   return true;
 }
 
-std::uint64_t units_of(core::channel_row const& channel, std::uint64_t bytes) {
-  return channel.unit == static_cast<std::uint8_t>(core::unit_kind::bytes) ? bytes : core::op_units;
-}
-
 void count_wait(passage& p, unsigned channel, std::uint64_t waited_ns) {
   abi::channel_counters& c = self.counters->channel[channel];
   add(c.delayed, 1);
@@ -127,52 +124,32 @@ void count_wait(passage& p, unsigned channel, std::uint64_t waited_ns) {
 
 // One bucket of the request. False: stop here, the call passes without delay.
 bool pass_gate(passage& p, unsigned channel) {
-  core::channel_row const& row = p.s.rules.channel[channel];
-  std::uint64_t const units = units_of(row, p.v.bytes);
+  std::uint64_t const bit = std::uint64_t{1} << channel;
+  bool const is_bytes = (stage.byte_channels & bit) != 0;
+  std::uint64_t const units = is_bytes ? p.v.bytes : core::op_units;
   abi::channel_counters& c = self.counters->channel[channel];
   add(c.calls, 1);
-  add(c.amount, row.unit == static_cast<std::uint8_t>(core::unit_kind::ops) ? 1 : units);
-  if (row.count_only != 0 || units == 0) return true;
+  if (is_bytes) add(c.amount, units);
+  if ((stage.counting_channels & bit) != 0 || units == 0) return true;
   if (p.v.delay == when::never) {
     core::book_debt(p.s.bucket[channel], units);
     return true;
   }
   std::uint64_t const before_ns = p.waited_ns;
-  bool const on = row.unit == static_cast<std::uint8_t>(core::unit_kind::bytes)
-                      ? take_bytes(p, channel, units)
-                      : take(p, channel, units);
+  bool const on = is_bytes ? take_bytes(p, channel, units) : take(p, channel, units);
   if (p.waited_ns != before_ns) count_wait(p, channel, p.waited_ns - before_ns);
   return on;
 }
 
-std::uint64_t rules_met(abi::segment& s, core::op what, unsigned entry) {
-  unsigned const target = (entry & entry_kind_mask) - entry_first_target;
-  if (target >= core::max_targets) return 0;
-  std::uint64_t mask = s.rules.rules_for[static_cast<unsigned>(what)][target];
-  if (mask == 0) return 0;
-  if (stage.has_path_globs)
-    mask &= stage.plain_rules | stage.mine->path_class[entry >> entry_path_shift].load(
-                                    std::memory_order_relaxed);
-  return mask & self.caller_rules;
-}
-
 }  // namespace
 
-bool enter_entry(visit& v, unsigned entry, int fd, bool may_sleep) {
+bool enter_gates(visit& v, int fd, bool may_sleep) {
   abi::segment* const s = stage.active.load(std::memory_order_relaxed);
   if (s == nullptr) return false;
-  if ((entry & entry_kind_mask) < entry_first_target) return false;
-  bool const elsewhere = (entry & entry_kind_mask) == entry_first_target;
-  if (elsewhere && s->rules.counts_elsewhere == 0) return false;
-  v.entry = static_cast<std::uint16_t>(entry);
-  v.refused = false;
   if (v.bytes > largest_request) v.bytes = largest_request;
-  v.rules = rules_met(*s, v.what, entry);
-  if (v.rules == 0) return true;
   passage p{*s, v, fd, may_sleep, 0};
   for (std::uint64_t left = v.rules; left != 0; left &= left - 1) {
-    unsigned const channel = s->rules.rule[__builtin_ctzll(left)].channel % core::max_channels;
-    if (pass_gate(p, channel)) continue;
+    if (pass_gate(p, stage.channel_of_rule[__builtin_ctzll(left)])) continue;
     v.refused = !may_sleep;
     v.rules &= ~left;  // what was not booked is not settled
     break;
@@ -185,29 +162,16 @@ bool enter_entry(visit& v, unsigned entry, int fd, bool may_sleep) {
   return true;
 }
 
-bool enter_place(visit& v, place const& where) {
-  if (!joined() && !join_thread()) [[unlikely]]
-    return false;
-  bool const by_fd = where.kind == place_kind::fd || where.kind == place_kind::fd_now;
-  return enter_entry(v, resolve(where), by_fd ? where.fd : -1, where.kind != place_kind::fd_now);
-}
-
-void leave(visit const& v, bool failed, std::uint64_t moved) {
+void settle(visit const& v, std::uint64_t moved) {
   abi::segment* const s = stage.active.load(std::memory_order_relaxed);
-  if (s == nullptr || self.counters == nullptr) return;
-  abi::call_counters& c = self.counters->call[static_cast<unsigned>(v.id)];
-  add(c.calls, 1);
-  if (failed) add(c.errors, 1);
-  if (moved != 0) add(c.bytes, moved);
-  if (v.bytes <= moved) [[likely]]
-    return;
+  if (s == nullptr) return;
   std::uint64_t const unused = v.bytes - moved;
   for (std::uint64_t left = v.rules; left != 0; left &= left - 1) {
-    unsigned const channel = s->rules.rule[__builtin_ctzll(left)].channel % core::max_channels;
-    core::channel_row const& row = s->rules.channel[channel];
-    if (row.unit != static_cast<std::uint8_t>(core::unit_kind::bytes)) continue;
+    unsigned const channel = stage.channel_of_rule[__builtin_ctzll(left)];
+    std::uint64_t const bit = std::uint64_t{1} << channel;
+    if ((stage.byte_channels & bit) == 0) continue;
     add(self.counters->channel[channel].amount, -unused);
-    if (row.count_only == 0) give_back(s->bucket[channel], unused);
+    if ((stage.counting_channels & bit) == 0) give_back(s->bucket[channel], unused);
   }
 }
 

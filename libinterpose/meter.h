@@ -29,13 +29,70 @@ struct visit {
   std::uint64_t rules;      // rules met
 };
 
-/// False: not ours, pass through. errno is untouched.
-bool enter_place(visit& v, place const& where);
-/// The same for an entry already found.
-bool enter_entry(visit& v, unsigned entry, int fd, bool may_sleep);
+/// The part of entering that few calls take: several rules, no lease at hand, waiting.
+[[gnu::noinline]] bool enter_gates(visit& v, int fd, bool may_sleep);
+/// Gives back the bytes a call booked and did not move.
+[[gnu::noinline]] void settle(visit const& v, std::uint64_t moved);
+
+inline std::uint64_t rules_met(core::op what, unsigned entry) {
+  unsigned const target = (entry & entry_kind_mask) - entry_first_target;
+  std::uint64_t mask = stage.mine->rules.rules_for[static_cast<unsigned>(what)][target];
+  if (stage.has_path_globs) [[unlikely]]
+    mask &= stage.plain_rules | stage.mine->path_class[entry >> entry_path_shift].load(
+                                    std::memory_order_relaxed);
+  return mask & self.caller_rules;
+}
+
+/// One rule, and the thread holds tokens for it: nothing shared is written.
+inline bool take_from_lease(abi::segment const& s, visit const& v) {
+  if ((v.rules & (v.rules - 1)) != 0 || !self.owned) return false;
+  unsigned const channel = stage.channel_of_rule[__builtin_ctzll(v.rules)];
+  std::uint64_t const bit = std::uint64_t{1} << channel;
+  if ((stage.counting_channels & bit) != 0) return false;
+  bool const is_bytes = (stage.byte_channels & bit) != 0;
+  std::uint64_t const units = is_bytes ? v.bytes : core::op_units;
+  core::lease& lease = self.counters->lease[channel];
+  if (lease.tokens < units || lease.gen != s.bucket[channel].gen.load(std::memory_order_relaxed))
+    return false;
+  lease.tokens -= units;
+  add(self.counters->channel[channel].calls, 1);
+  if (is_bytes) add(self.counters->channel[channel].amount, units);
+  return true;
+}
+
+/// False: not ours, pass through. errno is untouched. The entry is already found.
+inline bool enter_entry(visit& v, unsigned entry, int fd, bool may_sleep) {
+  abi::segment const* const s = stage.active.load(std::memory_order_relaxed);
+  unsigned const target = (entry & entry_kind_mask) - entry_first_target;
+  if (s == nullptr || target >= core::max_targets) return false;
+  v.entry = static_cast<std::uint16_t>(entry);
+  if (target == 0 && !stage.counts_elsewhere) return false;
+  v.rules = rules_met(v.what, entry);
+  if (v.rules == 0) return true;
+  if (v.delay != when::never && take_from_lease(*s, v)) [[likely]]
+    return true;
+  return enter_gates(v, fd, may_sleep);
+}
+
+inline bool enter_place(visit& v, place const& where) {
+  if (!joined() && !join_thread()) [[unlikely]]
+    return false;
+  bool const by_fd = where.kind == place_kind::fd || where.kind == place_kind::fd_now;
+  unsigned const entry = by_fd ? entry_of_fd(where.fd) : resolve(where);
+  return enter_entry(v, entry, by_fd ? where.fd : -1, where.kind != place_kind::fd_now);
+}
 
 /// Counts one call that moved `moved` bytes (data ops only).
-void leave(visit const& v, bool failed, std::uint64_t moved);
+inline void leave(visit const& v, bool failed, std::uint64_t moved) {
+  if (self.counters == nullptr) [[unlikely]]
+    return;
+  abi::call_counters& c = self.counters->call[static_cast<unsigned>(v.id)];
+  add(c.calls, 1);
+  if (failed) add(c.errors, 1);
+  if (moved != 0) add(c.bytes, moved);
+  if (v.bytes > moved && v.rules != 0) [[unlikely]]
+    settle(v, moved);
+}
 
 /// Charges a finished call that was not delayed and lets its caller wait for the debt: stdio.
 void settle_after(call id, core::op what, int fd, std::uint64_t bytes, bool failed);

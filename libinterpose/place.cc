@@ -18,8 +18,6 @@ constexpr unsigned max_depth = 64;
 constexpr std::int64_t cache_tick_ns = 1 << 27;  // 134 ms
 constexpr std::uint64_t cache_ticks = 8;         // entries live about a second
 
-abi::segment& segment() { return *stage.active.load(std::memory_order_relaxed); }
-
 bool is_quiet(core::ruleset const& rules, sys::file_identity const& file) {
   if (file.device == stage.proc_device) return true;
   for (unsigned i = 0; i < rules.quiet_count; ++i)
@@ -79,21 +77,13 @@ unsigned walk_up(core::ruleset const& rules, int dir, char* name, unsigned lengt
 
 // `name` is a directory in a buffer of max_path; it is overwritten.
 unsigned entry_of_directory(int dir, char* name, unsigned length) {
-  core::ruleset const& rules = segment().rules;
+  core::ruleset const& rules = stage.mine->rules;
   sys::file_identity file;
   if (!sys::identify(dir, name, 0, file)) return entry_unknown;
   if (is_quiet(rules, file)) return entry_outside;
   device_answer const answer = target_of_device(rules, file);
   if (!answer.has_smaller || !S_ISDIR(file.mode)) return entry_first_target + answer.target;
   return entry_first_target + walk_up(rules, dir, name, length, file);
-}
-
-std::uint64_t hash_of(char const* text, unsigned length, std::uint64_t seed) {
-  std::uint64_t h = seed * 0x9e3779b97f4a7c15ull + length;
-  for (unsigned i = 0; i < length; ++i) h = (h ^ static_cast<unsigned char>(text[i])) * 0x100000001b3ull;
-  h ^= h >> 32;
-  h *= 0xd6e8feb86659fd93ull;
-  return h ^ (h >> 29);
 }
 
 // A cache word: 40 bits of hash, 16 bits of time, 8 bits of entry. One word, so a reader never sees half.
@@ -115,23 +105,49 @@ unsigned cached(cache_key const& key) {
   return word & 0xff;
 }
 
-// Length of the directory part of an absolute or relative path with a '/', at least "/" of it. A last part of `.`
-// or `..` is a directory itself.
-unsigned directory_length(char const* path, unsigned length) {
-  while (length > 1 && path[length - 1] == '/') --length;
-  unsigned slash = length;
-  while (slash > 0 && path[slash - 1] != '/') --slash;
-  unsigned const last = length - slash;
-  bool const dots = (last == 1 && path[slash] == '.') ||
-                    (last == 2 && path[slash] == '.' && path[slash + 1] == '.');
-  if (dots) return length;
-  while (slash > 1 && path[slash - 1] == '/') --slash;
-  return slash;
+// One pass over a path: its length, the length of the directory part (0: the name lies in the directory the path
+// starts at), and a hash of that part.
+struct scanned_path {
+  unsigned length;
+  unsigned directory;
+  std::uint64_t hash;
+};
+
+constexpr std::uint64_t hash_seed = 0x9e3779b97f4a7c15ull;
+
+// Two cycles a character, since every call by path pays it; the finish mixes.
+std::uint64_t hash_step(std::uint64_t h, char c) {
+  return (h << 5) + (h + static_cast<unsigned char>(c));
+}
+
+scanned_path scan(char const* path) {
+  scanned_path p{0, 0, hash_seed};
+  std::uint64_t h = hash_seed;
+  unsigned last = 0;  // where the last part begins
+  for (char c; p.length < max_path && (c = path[p.length]) != 0; ++p.length) {
+    if (c == '/') {
+      // The part ends here; whether another one follows is not known yet.
+      char const next = path[p.length + 1];
+      if (next != 0 && next != '/') {
+        p.directory = p.length == 0 ? 1 : p.length;
+        p.hash = h;
+        last = p.length + 1;
+      }
+    }
+    h = hash_step(h, c);
+  }
+  // A last part of `.` or `..` is a directory itself.
+  if (path[last] == '.' && (p.length - last == 1 || (p.length - last == 2 && path[last + 1] == '.'))) {
+    p.directory = p.length;
+    p.hash = h;
+  }
+  if (p.directory == 0 && path[0] == '/') p.directory = 1;
+  return p;
 }
 
 // A name that is exactly a target's root belongs to the target, not to the directory it stands in.
 unsigned root_entry(char const* path, unsigned length) {
-  core::ruleset const& rules = segment().rules;
+  core::ruleset const& rules = stage.mine->rules;
   while (length > 1 && path[length - 1] == '/') --length;
   for (unsigned i = 1; i < rules.target_count; ++i) {
     std::string_view const root = core::view(rules, rules.target[i].path);
@@ -195,7 +211,7 @@ unsigned name_of_fd(int fd, char* to) {
 }
 
 unsigned entry_of_open_file(int fd, sys::file_identity const& file) {
-  core::ruleset const& rules = segment().rules;
+  core::ruleset const& rules = stage.mine->rules;
   device_answer const answer = target_of_device(rules, file);
   if (!answer.has_smaller) return entry_first_target + answer.target;
   char name[max_path];
@@ -206,7 +222,8 @@ unsigned entry_of_open_file(int fd, sys::file_identity const& file) {
   }
   unsigned length = name_of_fd(fd, name);
   if (length == 0) return entry_first_target + answer.target;
-  length = directory_length(name, length);
+  name[length] = 0;
+  length = scan(name).directory;
   name[length] = 0;
   unsigned const entry = entry_of_directory(sys::at_cwd, name, length);
   return entry == entry_unknown ? entry_first_target + answer.target : entry;
@@ -219,11 +236,11 @@ unsigned verify_fd(int fd, unsigned path_class) {
   if (!sys::identify(fd, "", sys::at_empty_path, file)) return entry_outside;
   unsigned entry = entry_outside;
   bool const is_file = S_ISREG(file.mode) || S_ISDIR(file.mode);
-  if (is_file && !is_quiet(segment().rules, file)) entry = entry_of_open_file(fd, file);
+  if (is_file && !is_quiet(stage.mine->rules, file)) entry = entry_of_open_file(fd, file);
   if (stage.has_path_globs && entry != entry_outside && path_class == 0) {
     char name[max_path];
     if (unsigned const length = name_of_fd(fd, name))
-      path_class = intern(core::path_rules(segment().rules, {name, length}));
+      path_class = intern(core::path_rules(stage.mine->rules, {name, length}));
   }
   entry |= path_class << entry_path_shift;
   set_fd(fd, entry);
@@ -233,12 +250,12 @@ unsigned verify_fd(int fd, unsigned path_class) {
 unsigned look_up_path(int dir, char const* path) {
   if (!is_readable(path)) return entry_outside;
   if (path[0] == 0) return dir >= 0 ? entry_of_fd(dir) & entry_kind_mask : entry_outside;
-  unsigned const length = path_length(path);
-  if (length >= max_path) return entry_outside;
+  scanned_path const name = scan(path);
+  if (name.length >= max_path) return entry_outside;
   bool const absolute = path[0] == '/';
-  if (absolute && segment().rules.target_count > 1)
-    if (unsigned const root = root_entry(path, length)) return root;
-  unsigned const directory = directory_length(path, length);
+  if (absolute && stage.mine->rules.target_count > 1)
+    if (unsigned const root = root_entry(path, name.length)) return root;
+  unsigned const directory = name.directory;
   if (directory == 0)
     return dir == sys::at_cwd ? entry_of_cwd() : entry_of_fd(dir) & entry_kind_mask;
   if (!absolute && dir != sys::at_cwd) {
@@ -247,7 +264,8 @@ unsigned look_up_path(int dir, char const* path) {
   }
   std::uint64_t const seed = std::uint64_t{stage.name_serial.load(std::memory_order_relaxed)} << 32 |
                              (absolute ? 0 : stage.cwd_serial.load(std::memory_order_relaxed));
-  cache_key const key = key_of(hash_of(path, directory, seed));
+  std::uint64_t const hash = (name.hash ^ seed ^ directory) * hash_seed;
+  cache_key const key = key_of((hash ^ hash >> 32) * 0xd6e8feb86659fd93ull);
   unsigned entry = cached(key);
   if (entry != entry_unknown) return entry;
   entry = ask_directory(dir, path, directory);
@@ -271,9 +289,9 @@ unsigned path_class_of(int dir, char const* path) {
     if (at == 0 || at + length + 2 >= max_path) return 0;
     whole[at++] = '/';
     for (unsigned i = 0; i < length; ++i) whole[at++] = path[i];
-    return intern(core::path_rules(segment().rules, {whole, at}));
+    return intern(core::path_rules(stage.mine->rules, {whole, at}));
   }
-  return intern(core::path_rules(segment().rules, {path, length}));
+  return intern(core::path_rules(stage.mine->rules, {path, length}));
 }
 
 void forget_fds(unsigned first, unsigned last) {
@@ -313,6 +331,23 @@ unsigned mapping_entry(void const* address) {
   return entry_outside;
 }
 
+// A walk begins in the directory before the first wildcard.
+static unsigned look_up_pattern(char const* pattern) {
+  if (!is_readable(pattern)) return entry_outside;
+  char name[max_path];
+  unsigned length = 0, slash = 0;
+  for (; length + 2 < max_path && pattern[length] != 0; ++length) {
+    char const c = pattern[length];
+    if (c == '*' || c == '?' || c == '[' || c == '{' || c == '~' || c == '\\') break;
+    name[length] = c;
+    if (c == '/') slash = length + 1;
+  }
+  if (pattern[length] != 0) length = slash;
+  if (length == 0) name[length++] = '.';
+  name[length] = 0;
+  return look_up_path(sys::at_cwd, name);
+}
+
 unsigned resolve(place const& where) {
   switch (where.kind) {
     case place_kind::fd:
@@ -326,6 +361,8 @@ unsigned resolve(place const& where) {
       if (entry == entry_outside || !stage.has_path_globs) return entry;
       return entry | path_class_of(where.fd, where.path) << entry_path_shift;
     }
+    case place_kind::pattern:
+      return look_up_pattern(where.path);
     case place_kind::nothing:
       break;
   }

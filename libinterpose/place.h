@@ -15,7 +15,7 @@ struct __dirstream;
 
 namespace sluice {
 
-enum class place_kind : std::uint8_t { nothing, fd, fd_now, path, new_link };
+enum class place_kind : std::uint8_t { nothing, fd, fd_now, path, new_link, pattern };
 
 /// Where a call works, before anything is looked up. fd_now: the caller asked not to sleep (RWF_NOWAIT).
 struct place {
@@ -26,7 +26,6 @@ struct place {
 
 inline constexpr int rwf_nowait = 8;
 
-inline place on_nothing() { return {place_kind::nothing, -1, nullptr}; }
 inline place on_fd(int fd) { return {place_kind::fd, fd, nullptr}; }
 inline place on_fd_now(int fd, int flags) {
   return {(flags & rwf_nowait) != 0 ? place_kind::fd_now : place_kind::fd, fd, nullptr};
@@ -35,6 +34,7 @@ inline place on_path(char const* path) { return {place_kind::path, -100, path}; 
 inline place on_at(int dir, char const* path) { return {place_kind::path, dir, path}; }
 inline place on_new_link(char const* path) { return {place_kind::new_link, -100, path}; }
 inline place on_new_link_at(int dir, char const* path) { return {place_kind::new_link, dir, path}; }
+inline place on_pattern(char const* glob) { return {place_kind::pattern, -100, glob}; }
 inline place on_first(char* const* paths) {
   return on_path(paths == nullptr ? nullptr : paths[0]);
 }

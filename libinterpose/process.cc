@@ -40,7 +40,7 @@ bool names_us(char const* list) {
 struct environment {
   unsigned count = 0;
   int preload_at = -1;
-  bool complete = false;  // has us already
+  bool complete = false;  // has us already; then preload_at is where
 };
 
 environment inspect(char* const* envp) {
@@ -66,16 +66,48 @@ bool write_preload(char* to, char const* theirs) {
   return fits;
 }
 
+// A program that changed its user may no longer see the job's directory: its children then go without us, and
+// ld.so has nothing to complain about.
+bool library_is_within_reach() {
+  constexpr long read_permission = 4;
+  return !sys::failed(sys::call(SYS_faccessat2, sys::at_cwd, sys::as_long(stage.preload),
+                                read_permission, 0x200 /* AT_EACCESS */)) ||
+         sys::failed(sys::call(SYS_faccessat2, sys::at_cwd, sys::as_long("/"), 0, 0x200));
+}
+
+// Writes LD_PRELOAD=<theirs without us>.
+void write_others(char* to, char const* list) {
+  unsigned at = 0;
+  for (char const* c = preload_name; *c != 0;) to[at++] = *c++;
+  while (*list != 0) {
+    char const* const end = list + __builtin_strcspn(list, ": ");
+    std::string_view const item(list, static_cast<std::size_t>(end - list));
+    if (item != std::string_view(stage.preload, stage.preload_length) && !item.empty()) {
+      if (at > preload_name_length && at + 1 < max_preload_text) to[at++] = ':';
+      for (char c : item)
+        if (at + 1 < max_preload_text) to[at++] = c;
+    }
+    list = *end == 0 ? end : end + 1;
+  }
+  to[at] = 0;
+}
+
 // Calls start(envp) with an environment that has us in it. The arrays live in this frame, hence the callback.
 template <class Start>
 int with_preload(char* const* envp, Start&& start) {
   environment const e = inspect(envp);
-  if (e.complete || stage.preload_length == 0) return start(envp);
+  bool const reachable = stage.preload_length != 0 && library_is_within_reach();
+  if (e.complete == reachable) return start(envp);
   char text[max_preload_text];
   char const* const theirs =
       e.preload_at >= 0 ? envp[e.preload_at] + preload_name_length : nullptr;
   bool const empty = theirs == nullptr || *theirs == 0;
-  if (e.count > max_environment || !write_preload(text, empty ? nullptr : theirs)) {
+  bool fits = e.count <= max_environment;
+  if (fits && reachable)
+    fits = write_preload(text, empty ? nullptr : theirs);
+  else if (fits)
+    write_others(text, theirs);
+  if (!fits) {
     pass_through(abi::passthrough::exec_environment);
     return start(envp);
   }

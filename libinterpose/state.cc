@@ -189,9 +189,18 @@ bool find_own_name(char* segment_path, unsigned room) {
   return true;
 }
 
+// What every call asks is copied out of the segment: it is nearer, and nobody else can change it.
 void note_rule_kinds(core::ruleset const& rules) {
+  stage.counts_elsewhere = rules.counts_elsewhere != 0;
+  for (unsigned c = 0; c < rules.channel_count; ++c) {
+    core::channel_row const& row = rules.channel[c];
+    std::uint64_t const bit = std::uint64_t{1} << c;
+    if (row.unit == static_cast<std::uint8_t>(core::unit_kind::bytes)) stage.byte_channels |= bit;
+    if (row.count_only != 0) stage.counting_channels |= bit;
+  }
   for (unsigned r = 0; r < rules.rule_count; ++r) {
     core::rule_row const& row = rules.rule[r];
+    stage.channel_of_rule[r] = row.channel;
     if (row.path_glob.length == 0) {
       stage.plain_rules |= std::uint64_t{1} << r;
     } else {
@@ -212,7 +221,9 @@ __attribute__((constructor)) void attach() {
   if (!find_own_name(path, sizeof path) || sandboxed_from_birth()) return;
   abi::segment* const segment = map_segment(path);
   if (segment == nullptr || !map_private()) return;
-  note_rule_kinds(segment->rules);
+  __builtin_memcpy(&stage.mine->rules, &segment->rules, sizeof(core::ruleset));
+  if (core::validate(stage.mine->rules) != nullptr) return;
+  note_rule_kinds(stage.mine->rules);
   stage.mine->path_class[0].store(~std::uint64_t{0});
   sys::file_identity proc;
   if (sys::identify(sys::at_cwd, "/proc", 0, proc)) stage.proc_device = proc.device;
@@ -260,7 +271,7 @@ void refresh_caller_rules() {
   sys::call(SYS_prctl, PR_GET_NAME, sys::as_long(name));
   unsigned length = 0;
   while (length < 16 && name[length] != 0) ++length;
-  self.caller_rules = core::caller_rules(s->rules, {name, length},
+  self.caller_rules = core::caller_rules(stage.mine->rules, {name, length},
                                          static_cast<std::uint32_t>(sys::call(SYS_geteuid)));
 }
 
@@ -277,6 +288,16 @@ void leave_process() {
   // Whoever still makes calls (other destructors, threads that go on) uses the shared counters.
   self.owned = false;
   self.counters = &s->common[self.tid % abi::common_shards];
+}
+
+bool still_a_segment(abi::segment const& s) {
+  bool const intact = s.head.magic_word.load(std::memory_order_relaxed) == abi::magic &&
+                      s.head.state.load(std::memory_order_relaxed) ==
+                          static_cast<std::uint32_t>(abi::segment_state::ready);
+  if (intact) return true;
+  pass_through(abi::passthrough::damaged);
+  stage.active.store(nullptr);
+  return false;
 }
 
 void enter_sandbox() {

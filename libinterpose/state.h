@@ -41,6 +41,7 @@ struct mapping {
 };
 
 struct private_map {
+  core::ruleset rules;  // a copy: nobody else can change it, so it was validated once and for all
   alignas(4096) std::atomic<fd_entry> fd[fd_table_size];  // whole pages are given back by forget_fds
   std::atomic<std::uint64_t> dir[dir_cache_size];
   std::atomic<std::uint16_t> dents[fd_table_size];  // bytes of directory entries since the last block
@@ -62,7 +63,11 @@ struct stage_state {
   bool has_path_globs = false;
   bool has_whole_globs = false;
   bool has_callers = false;                    // a rule asks for thread name or user
+  bool counts_elsewhere = false;
   std::uint64_t plain_rules = 0;               // mask of rules without path_glob
+  std::uint64_t byte_channels = 0;             // masks of channels: what a token is,
+  std::uint64_t counting_channels = 0;         // and whether they only count
+  std::uint8_t channel_of_rule[core::max_rules] = {};
   char preload[512] = {};                      // our own path, as ld.so was given it
   unsigned preload_length = 0;
 };
@@ -110,6 +115,8 @@ inline bool joined() {
 
 void refresh_caller_rules();
 void leave_process();  // gives the slot and the shards back, at exit
+/// False, and detached for good, when somebody wrote over the header or closed the segment.
+bool still_a_segment(abi::segment const& s);
 void enter_sandbox();  // from now on nothing but the program's own calls
 
 std::int64_t now_ns();

@@ -166,10 +166,12 @@ bool enter_other(visit& v, place const& where, visit const* first) {
   return enter_place(v, where);
 }
 
+// Counted once, paid twice.
 void leave_pair(visit const& v1, bool one, visit const& v2, bool two, bool failed,
                 std::uint64_t moved) {
   if (one) leave(v1, failed, moved);
-  if (two) leave(v2, failed, moved);
+  if (two && !one) leave(v2, failed, moved);
+  if (two && one && v2.bytes > moved && v2.rules != 0) settle(v2, moved);
 }
 
 }  // namespace

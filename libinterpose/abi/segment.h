@@ -102,7 +102,7 @@ struct call_counters {
 
 struct channel_counters {
   std::atomic<std::uint64_t> calls;
-  std::atomic<std::uint64_t> amount;     // ops or bytes booked, less refunds
+  std::atomic<std::uint64_t> amount;     // bytes booked, less refunds; an op channel's amount is its calls
   std::atomic<std::uint64_t> delayed;
   std::atomic<std::uint64_t> waited_ns;
 };

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+// sluice explain: CALL PATH says which limits such a call meets and why; PID says what a process waits for.
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+
+#include "calls.h"
+#include "cli/limits.h"
+#include "cli/options.h"
+#include "cli/program.h"
+#include "cli/report.h"
+#include "policy/error.h"
+#include "policy/suggest.h"
+#include "segment/jobs.h"
+#include "segment/run_dir.h"
+
+namespace sluice::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// An op by its own name or by that of a call.
+core::op find_op(std::string const& name) {
+  std::vector<std::string> known;
+  for (unsigned i = 0; i < core::op_count; ++i) {
+    known.emplace_back(core::op_table[i].name);
+    if (core::op_table[i].name == name) return static_cast<core::op>(i);
+  }
+  for (auto const& row : call_table) {
+    known.emplace_back(row.name);
+    if (row.name == name) return row.op;
+  }
+  throw usage_error(fmt::format("explain: no call \"{}\"{}", name, policy::did_you_mean(name, known)));
+}
+
+struct question {
+  core::op op;
+  std::string path;  // canonical as far as it exists
+  unsigned target = 0;
+  std::string never;  // why no rule can ever apply; empty: they may
+};
+
+std::string why_never(core::ruleset const& rules, std::string const& path) {
+  struct stat st = {};
+  if (::stat(path.c_str(), &st) != 0) return {};
+  if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
+    return "it is neither a regular file nor a directory";
+  std::uint64_t const device = std::uint64_t{major(st.st_dev)} << 32 | minor(st.st_dev);
+  auto const* const end = rules.quiet_device + std::min(rules.quiet_count, core::max_quiet_devices);
+  if (std::find(rules.quiet_device, end, device) != end)
+    return "its file system lives in the kernel alone";
+  return {};
+}
+
+question ask(core::ruleset const& rules, std::string const& call, std::string const& path) {
+  question q;
+  q.op = find_op(call);
+  std::error_code failed;
+  q.path = fs::weakly_canonical(fs::absolute(path, failed), failed).string();
+  if (failed || q.path.empty()) throw usage_error(fmt::format("explain: {}: {}", path, failed.message()));
+  std::size_t deepest = 0;
+  for (unsigned t = 1; t < rules.target_count; ++t) {
+    auto const root = core::view(rules, rules.target[t].path);
+    if (policy::lies_below(q.path, root) && root.size() >= deepest) {
+      deepest = root.size();
+      q.target = t;
+    }
+  }
+  q.never = why_never(rules, q.path);
+  return q;
+}
+
+/// Empty when the rule applies; else why not.
+std::string why_not(core::ruleset const& rules, unsigned r, question const& q) {
+  core::rule_row const& rule = rules.rule[r];
+  if ((rule.ops & core::op_bit(q.op)) == 0)
+    return fmt::format("is not about {}", core::op_table[static_cast<unsigned>(q.op)].name);
+  if (rule.target != core::any_target && !core::is_within(rules, q.target, rule.target))
+    return fmt::format("is about {}", core::view(rules, rules.target[rule.target].path));
+  if ((core::path_rules(rules, q.path) >> r & 1) == 0)
+    return fmt::format("is about files like {}", core::view(rules, rule.path_glob));
+  if (rule.user != core::any_user && rule.user != getuid())
+    return fmt::format("is about uid {}, we are {}", rule.user, getuid());
+  return {};
+}
+
+json explain_call(policy::compiled const& limits, std::string const& call, std::string const& path) {
+  core::ruleset const& rules = *limits.rules;
+  question const q = ask(rules, call, path);
+  core::op_row const& op = core::op_table[static_cast<unsigned>(q.op)];
+  json out = {{"call", call},
+              {"op", op.name},
+              {"class", core::class_names[static_cast<unsigned>(op.cls)]},
+              {"path", q.path},
+              {"target", q.target == 0 ? json(nullptr)
+                                       : json(core::view(rules, rules.target[q.target].path))},
+              {"never", q.never.empty() ? json(nullptr) : json(q.never)},
+              {"rules", json::array()}};
+  for (unsigned r = 0; r < rules.rule_count; ++r) {
+    std::string const no = q.never.empty() ? why_not(rules, r, q) : q.never;
+    core::rule_row const& rule = rules.rule[r];
+    json row = {{"name", core::view(rules, rules.channel[rule.channel].name)},
+                {"applies", no.empty()},
+                {"rule", describe(rules, r, limits.curves[rule.channel].rate_q40)}};
+    if (!no.empty()) row["why_not"] = no;
+    if (no.empty() && rule.thread_glob.length != 0)
+      row["if"] = fmt::format("the thread is named like {}", core::view(rules, rule.thread_glob));
+    out["rules"].push_back(row);
+  }
+  return out;
+}
+
+void print_call(json const& e) {
+  fmt::print("{} ({}, class {}) on {}\n", e["call"].get<std::string>(), e["op"].get<std::string>(),
+             e["class"].get<std::string>(), e["path"].get<std::string>());
+  if (!e["target"].is_null()) fmt::print("  lies in {}\n", e["target"].get<std::string>());
+  if (!e["never"].is_null()) fmt::print("  never limited: {}\n", e["never"].get<std::string>());
+  int place = 0;
+  for (auto const& rule : e["rules"]) {
+    bool const applies = rule["applies"];
+    fmt::print("  {} {}", applies ? fmt::format("{}.", ++place) : "no", rule["rule"].get<std::string>());
+    if (rule.contains("if")) fmt::print(", if {}", rule["if"].get<std::string>());
+    if (!applies && e["never"].is_null()) fmt::print(": {}", rule["why_not"].get<std::string>());
+    fmt::print("\n");
+  }
+  if (place == 0) fmt::print("  no limit applies\n");
+}
+
+std::string call_name(std::uint32_t call) {
+  return call < call_count ? std::string(call_table[call].name) : fmt::format("call {}", call);
+}
+
+/// Threads of the process in this slot that wait now.
+json waiting_threads(abi::segment const& s, std::uint32_t slot) {
+  constexpr auto relaxed = std::memory_order_relaxed;
+  json out = json::array();
+  unsigned const used = std::min(s.head.shards_used.load(relaxed), abi::owned_shards);
+  for (unsigned i = 0; i < used; ++i) {
+    abi::waiter const& w = s.owned[i].waiting;
+    std::uint32_t const channel = w.channel.load(std::memory_order_acquire);
+    bool const ours = s.shard_owner[i].load(relaxed) >> 32 == slot + 1;
+    if (!ours || channel == 0 || channel > s.rules.channel_count) continue;
+    core::ticket const t{w.ticket.load(relaxed), w.amount.load(relaxed), false};
+    std::int64_t const now_ns = segment::monotonic_ns();
+    auto const since_ns = static_cast<std::int64_t>(w.since_ns.load(relaxed));
+    bool const paused = rate_of(s, channel - 1) == 0;
+    json row = {{"tid", w.tid.load(relaxed)},
+                {"call", call_name(w.call.load(relaxed))},
+                {"channel", core::view(s.rules, s.rules.channel[channel - 1].name)},
+                {"waited_ns", std::max<std::int64_t>(0, now_ns - since_ns)},
+                {"due_ns", nullptr}};
+    if (!paused) row["due_ns"] = core::due_ns(s.bucket[channel - 1], t, now_ns);
+    out.push_back(row);
+  }
+  return out;
+}
+
+json explain_in_job(abi::segment const& s, segment::live_process const& process) {
+  json out = {{"pid", process.pid},
+              {"name", process.name},
+              {"job", segment::job_name(s)},
+              {"rules", json::array()},
+              {"waiting", waiting_threads(s, process.slot)}};
+  for (unsigned r = 0; r < s.rules.rule_count; ++r)
+    out["rules"].push_back(describe(s.rules, r, rate_of(s, s.rules.rule[r].channel)));
+  return out;
+}
+
+std::optional<json> explain_process(std::string const& run_dir, std::uint32_t pid) {
+  for (auto const& job : segment::list_jobs(run_dir)) {
+    try {
+      auto const s = segment::mapping::open(segment::segment_path(run_dir, job));
+      for (auto const& process : segment::live_processes(*s))
+        if (process.pid == pid) return explain_in_job(*s, process);
+    } catch (error const&) {
+      continue;  // a job that has just ended
+    }
+  }
+  return std::nullopt;
+}
+
+void print_process(json const& e) {
+  fmt::print("process {} ({}) is in job {}\n", e["pid"].get<std::uint32_t>(), e["name"].get<std::string>(),
+             e["job"].get<std::string>());
+  for (auto const& rule : e["rules"]) fmt::print("  limit {}\n", rule.get<std::string>());
+  for (auto const& w : e["waiting"])
+    fmt::print("  thread {} waits in {} for \"{}\", since {}, {}\n", w["tid"].get<std::uint32_t>(),
+               w["call"].get<std::string>(), w["channel"].get<std::string>(),
+               duration_text(w["waited_ns"]),
+               w["due_ns"].is_null() ? std::string("until resumed")
+                                     : "due in " + duration_text(w["due_ns"]));
+  if (e["waiting"].empty()) fmt::print("  no thread waits for us\n");
+}
+
+int no_job(std::uint32_t pid) {
+  std::string const proc = fmt::format("/proc/{}", pid);
+  std::error_code failed;
+  if (!fs::exists(proc, failed)) throw usage_error(fmt::format("explain: there is no process {}", pid));
+  fs::path const exe = fs::read_symlink(proc + "/exe", failed);
+  std::string why;
+  if (!failed)
+    if (auto const f = inspect_program(proc + "/exe"); !f.limited) why = ": " + f.why;
+  throw error(1, fmt::format("process {} ({}) is in no job of this run directory{}", pid, exe.string(), why));
+}
+
+}  // namespace
+
+int explain_verb(global_options const& global, explain_options const& options) {
+  json out;
+  if (options.words.size() == 2) {
+    out = explain_call(compile_limits(options.limits), options.words[0], options.words[1]);
+    if (!global.json) print_call(out);
+  } else {
+    std::string const& word = options.words[0];
+    std::uint32_t pid = 0;
+    auto const [end, failed] = std::from_chars(word.data(), word.data() + word.size(), pid);
+    if (failed != std::errc{} || end != word.data() + word.size() || pid == 0)
+      throw usage_error(fmt::format("explain: wanted PID or CALL PATH, not \"{}\"", word));
+    auto const found = explain_process(segment::run_dir(global.run_dir), pid);
+    if (!found) return no_job(pid);
+    out = *found;
+    if (!global.json) print_process(out);
+  }
+  if (global.json) fmt::print("{}", dump(out));
+  return 0;
+}
+
+}  // namespace sluice::cli

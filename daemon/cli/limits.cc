@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/limits.h"
+
+#include <fmt/format.h>
+
+#include "policy/error.h"
+#include "policy/policy.h"
+
+namespace sluice::cli {
+
+policy::compile_input gather(limit_options const& options) {
+  policy::compile_input input;
+  input.monitor = options.monitor;
+  if (options.policy.empty() && !options.qos_class.empty())
+    throw usage_error("--class needs --policy FILE");
+  if (!options.policy.empty()) {
+    policy::site const site = policy::read_policy(options.policy);
+    input.targets = site.targets;
+    input.channels = policy::channels_of(site, options.qos_class);
+  }
+  for (auto const& text : options.limits) input.channels.push_back(policy::parse_limit(text));
+  return input;
+}
+
+policy::compiled compile_limits(limit_options const& options) {
+  return policy::compile(gather(options), policy::this_machine());
+}
+
+std::string describe(core::ruleset const& r, unsigned i, std::uint64_t rate_q40) {
+  core::rule_row const& rule = r.rule[i];
+  core::channel_row const& channel = r.channel[rule.channel];
+  std::string const rate = policy::rate_text(static_cast<core::unit_kind>(channel.unit), rate_q40);
+  std::string line = fmt::format("\"{}\" {}{}", core::view(r, channel.name),
+                                 rate_q40 == 0 ? "" : "at most ", rate);
+  line += rule.target == core::any_target
+              ? std::string(", everywhere")
+              : fmt::format(", in {}", core::view(r, r.target[rule.target].path));
+  if (rule.path_glob.length != 0) line += fmt::format(", files like {}", core::view(r, rule.path_glob));
+  if (rule.thread_glob.length != 0)
+    line += fmt::format(", threads named {}", core::view(r, rule.thread_glob));
+  if (rule.user != core::any_user) line += fmt::format(", uid {}", rule.user);
+  if (channel.count_only != 0) line += ", counted only";
+  return line + fmt::format(" ({})", core::view(r, channel.origin));
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the command line said: one struct per verb, filled by main, and the verbs themselves.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace sluice::cli {
+
+struct global_options {
+  std::string run_dir;  // empty: the default
+  bool json = false;
+  bool verbose = false;
+};
+
+/// Where limits come from.
+struct limit_options {
+  std::vector<std::string> limits;  // --limit
+  std::string policy;               // --policy FILE
+  std::string qos_class;            // --class NAME
+  bool monitor = false;
+
+  bool any() const { return !limits.empty() || !policy.empty() || monitor; }
+};
+
+struct run_options {
+  limit_options limits;
+  std::string job;
+  std::string report;  // file; `-` standard output
+  std::optional<bool> summary;
+  std::vector<std::string> command;
+};
+
+struct stat_options {
+  std::string job;
+  double interval_s = 0;
+};
+
+struct set_options {
+  std::string job;
+  std::string assignment;  // CHANNEL=RATE
+};
+
+struct explain_options {
+  limit_options limits;
+  std::vector<std::string> words;  // PID, or CALL PATH
+};
+
+// Each returns the exit status; all throw sluice::error.
+int run_verb(global_options const& global, run_options const& options);
+int stat_verb(global_options const& global, stat_options const& options);
+int jobs_verb(global_options const& global);
+int set_verb(global_options const& global, set_options const& options);
+int pause_verb(global_options const& global, std::string const& job);
+int resume_verb(global_options const& global, std::string const& job);
+int explain_verb(global_options const& global, explain_options const& options);
+int doctor_verb(global_options const& global, std::string const& file);
+int policy_check(global_options const& global, std::string const& file);
+int policy_show(global_options const& global, std::string const& file);
+
+}  // namespace sluice::cli

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// sluice policy check and show: a policy in words, and with its units resolved.
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "cli/limits.h"
+#include "cli/options.h"
+#include "cli/report.h"
+#include "policy/policy.h"
+
+namespace sluice::cli {
+
+namespace {
+
+using policy::site;
+
+std::string text_of(policy::rate const& r) { return policy::rate_text(r.unit, r.rate_q40); }
+
+double number_of(policy::rate const& r) { return policy::per_second(r.unit, r.rate_q40); }
+
+std::string share_in_words(policy::share const& s) {
+  std::string out = fmt::format("weight {:g}", s.weight);
+  if (s.reservation) out += ", at least " + text_of(*s.reservation);
+  if (s.limit) out += ", at most " + text_of(*s.limit);
+  return out;
+}
+
+std::string ops_in_words(std::uint64_t ops) {
+  if (ops == core::ops_of_selector("all")) return "every call";
+  std::string out;
+  for (unsigned i = 0; i < core::op_count; ++i)
+    if ((ops >> i & 1) != 0) out += (out.empty() ? "" : ", ") + std::string(core::op_table[i].name);
+  return out;
+}
+
+json words(std::string const& file, site const& s) {
+  json lines = json::array();
+  for (auto const& t : s.targets) {
+    std::string line = fmt::format("target {} is {}", t.name, t.path);
+    if (auto const c = s.capacity.find(t.name); c != s.capacity.end())
+      for (auto const& [resource, r] : c->second) line += fmt::format(", {} {}", resource, text_of(r));
+    std::error_code failed;
+    if (!std::filesystem::is_directory(t.path, failed)) line += " (not on this machine)";
+    lines.push_back(line);
+  }
+  for (auto const& c : s.classes)
+    for (auto const& [target, resources] : c.shares)
+      for (auto const& [resource, share] : resources)
+        lines.push_back(fmt::format("class {} has of {} on {}: {}", c.name, resource, target,
+                                    share_in_words(share)));
+  for (auto const& c : s.channels) {
+    std::string line = fmt::format("channel {}: {} at most {}", c.name, ops_in_words(c.ops), text_of(c.amount));
+    line += c.target.empty() ? ", everywhere" : ", on " + c.target;
+    if (!c.path_glob.empty()) line += ", files like " + c.path_glob;
+    if (!c.thread_glob.empty()) line += ", threads named " + c.thread_glob;
+    if (c.user != core::any_user) line += fmt::format(", uid {}", c.user);
+    lines.push_back(line);
+  }
+  lines.push_back(fmt::format("capacity is shared by {}", s.algorithm));
+  return {{"file", file}, {"valid", true}, {"meaning", lines}};
+}
+
+/// Reservations of all classes together must fit, or the promise is empty.
+std::vector<std::string> broken_promises(site const& s) {
+  std::vector<std::string> out;
+  for (auto const& [target, resources] : s.capacity)
+    for (auto const& [resource, capacity] : resources) {
+      double promised = 0;
+      for (auto const& c : s.classes) {
+        auto const t = c.shares.find(target);
+        if (t == c.shares.end()) continue;
+        auto const r = t->second.find(resource);
+        if (r != t->second.end() && r->second.reservation) promised += number_of(*r->second.reservation);
+      }
+      if (promised > number_of(capacity))
+        out.push_back(fmt::format("reservations of {} on {} add up to {:g} per second, above its capacity "
+                                  "{}", resource, target, promised, text_of(capacity)));
+    }
+  return out;
+}
+
+json share_json(policy::share const& s) {
+  json out = {{"weight", s.weight}};
+  if (s.reservation) out["reservation_per_s"] = number_of(*s.reservation);
+  if (s.limit) out["limit_per_s"] = number_of(*s.limit);
+  return out;
+}
+
+}  // namespace
+
+int policy_check(global_options const& global, std::string const& file) {
+  site const s = policy::read_policy(file);
+  json result = words(file, s);
+  auto const warnings = broken_promises(s);
+  if (global.json) {
+    result["warnings"] = warnings;
+    fmt::print("{}", dump(result));
+    return 0;
+  }
+  for (auto const& line : result["meaning"]) fmt::print("{}\n", line.get<std::string>());
+  for (auto const& warning : warnings) fmt::print(stderr, "sluice: {}: warning: {}\n", file, warning);
+  return 0;
+}
+
+int policy_show(global_options const&, std::string const& file) {
+  site const s = policy::read_policy(file);
+  json out = {{"targets", json::object()}, {"classes", json::object()}, {"channels", json::array()}};
+  for (auto const& t : s.targets) {
+    out["targets"][t.name] = {{"path", t.path}};
+    if (auto const c = s.capacity.find(t.name); c != s.capacity.end())
+      for (auto const& [resource, r] : c->second)
+        out["targets"][t.name]["capacity_per_s"][resource] = number_of(r);
+  }
+  for (auto const& c : s.classes) {
+    out["classes"][c.name] = json::object();
+    for (auto const& [target, resources] : c.shares)
+      for (auto const& [resource, share] : resources)
+        out["classes"][c.name][target][resource] = share_json(share);
+  }
+  for (auto const& c : s.channels)
+    out["channels"].push_back(
+        {{"name", c.name},
+         {"ops", ops_in_words(c.ops)},
+         {"unit", c.amount.unit == core::unit_kind::bytes ? "bytes" : "ops"},
+         {"limit_per_s", number_of(c.amount)},
+         {"target", c.target.empty() ? json(nullptr) : json(c.target)},
+         {"path", c.path_glob.empty() ? json(nullptr) : json(c.path_glob)},
+         {"thread", c.thread_glob.empty() ? json(nullptr) : json(c.thread_glob)},
+         {"uid", c.user == core::any_user ? json(nullptr) : json(c.user)}});
+  out["algorithm"] = s.algorithm;
+  fmt::print("{}", dump(out));
+  return 0;
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// What happened, from the counters of a segment: as JSON (format version 1) and as a table for people.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "abi/segment.h"
+#include "cli/supervise.h"
+#include "segment/segment_file.h"
+
+namespace sluice::cli {
+
+using json = nlohmann::ordered_json;
+
+struct run_facts {
+  std::vector<std::string> command;
+  std::optional<ending> end;
+  double elapsed_s = 0;
+};
+
+json report_json(abi::segment const& s, run_facts const& facts);
+
+/// Some lines, each ended: channels, the busiest calls, what was not limited.
+std::string report_table(json const& report);
+
+/// Waits of a channel, as counts.
+core::histogram_counts waits_of(abi::segment const& s, unsigned channel);
+
+/// The current rate of a channel.
+std::uint64_t rate_of(abi::segment const& s, unsigned channel);
+
+/// `12 ns`, `3.4 ms`, `1.2 s`.
+std::string duration_text(std::uint64_t ns);
+
+/// `1.5 GiB`.
+std::string bytes_text(std::uint64_t bytes);
+
+/// JSON as text, whatever bytes its strings hold.
+std::string dump(json const& value);
+
+}  // namespace sluice::cli

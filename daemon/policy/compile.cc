@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+// Order of passing: a request books in its narrowest channel first, so that what waits for a narrow limit
+// does not take tokens of a wide one meanwhile. Narrow: fewer ops, then the deeper target, then conditions.
+#include "policy/compile.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <map>
+#include <numeric>
+#include <optional>
+
+#include "policy/error.h"
+
+namespace sluice::policy {
+
+namespace {
+
+class builder {
+ public:
+  builder(compile_input const& input, file_system const& files) : input_(input), files_(files) {
+    out_.rules = std::make_unique<core::ruleset>();
+    std::memset(static_cast<void*>(out_.rules.get()), 0, sizeof(core::ruleset));
+  }
+
+  compiled build() {
+    add_targets();
+    link_parents();
+    add_channels();
+    add_quiet_devices();
+    core::index_rules(*out_.rules);
+    check_gates();
+    if (char const* wrong = core::validate(*out_.rules))
+      throw sluice_error(fmt::format("compiled an invalid ruleset: {}", wrong));
+    return std::move(out_);
+  }
+
+ private:
+  core::text keep(std::string const& s, std::string const& origin);
+  place find(target_spec const& spec) const;
+  void add_target(target_spec const& spec);
+  void add_targets();
+  void link_parents();
+  unsigned depth(unsigned target) const;
+  std::uint8_t level(channel_spec const& c) const;
+  std::uint8_t target_index(channel_spec const& c) const;
+  void add_channels();
+  void add_channel(channel_spec const& c);
+  void add_quiet_devices();
+  void check_gates() const;
+  void hash(std::string_view bytes);
+
+  compile_input const& input_;
+  file_system const& files_;
+  compiled out_;
+  std::vector<std::string> paths_ = {""};         // canonical, by target
+  std::map<std::string, unsigned> target_named_;  // name or path as written -> target
+};
+
+core::text builder::keep(std::string const& s, std::string const& origin) {
+  core::ruleset& r = *out_.rules;
+  if (s.size() + 1 > core::string_pool_bytes - r.string_bytes)
+    throw usage_error(origin + ": names, paths and patterns together are too long");
+  core::text const at = {r.string_bytes, static_cast<std::uint32_t>(s.size())};
+  std::memcpy(r.strings + r.string_bytes, s.c_str(), s.size() + 1);
+  r.string_bytes += static_cast<std::uint32_t>(s.size() + 1);
+  return at;
+}
+
+place builder::find(target_spec const& spec) const {
+  try {
+    return files_.find(spec.path);
+  } catch (error const& e) {
+    throw usage_error(fmt::format("{}: {}", spec.origin, e.what()));
+  }
+}
+
+void builder::add_target(target_spec const& spec) {
+  if (target_named_.contains(spec.name)) return;
+  place const found = find(spec);
+  core::ruleset& r = *out_.rules;
+  for (unsigned t = 1; t < r.target_count; ++t)
+    if (paths_[t] == found.path) {
+      target_named_[spec.name] = t;
+      return;
+    }
+  if (r.target_count == core::max_targets)
+    throw usage_error(fmt::format("{}: more than {} targets", spec.origin, core::max_targets - 1));
+  unsigned const t = r.target_count++;
+  core::target_row& row = r.target[t];
+  row.path = keep(found.path, spec.origin);
+  row.name = keep(spec.name, spec.origin);
+  row.device = found.device;
+  row.inode = found.inode;
+  row.mount_id = found.mount_id;
+  row.whole_device = is_whole_device(files_.mounts, found) ? 1 : 0;
+  if (row.whole_device == 0)
+    for (std::uint64_t id : inside_mounts(files_.mounts, found))
+      if (row.inside_count < core::max_inside_mounts) row.inside_mounts[row.inside_count++] = id;
+  paths_.push_back(found.path);
+  target_named_[spec.name] = t;
+}
+
+void builder::add_targets() {
+  core::ruleset& r = *out_.rules;
+  r.target_count = 1;
+  r.target[0].name = keep("elsewhere", "");
+  r.target[0].path = keep("", "");
+  auto const is_used = [&](target_spec const& target) {
+    return std::any_of(input_.channels.begin(), input_.channels.end(),
+                       [&](channel_spec const& c) { return c.target == target.name; });
+  };
+  // A policy speaks of a whole site; trees that no channel here names need not be on this node.
+  for (auto const& target : input_.targets)
+    if (is_used(target)) add_target(target);
+  for (auto const& c : input_.channels)
+    if (!c.target.empty()) add_target({c.target, c.target, c.origin});
+}
+
+void builder::link_parents() {
+  core::ruleset& r = *out_.rules;
+  for (unsigned t = 1; t < r.target_count; ++t)
+    for (unsigned above = 1; above < r.target_count; ++above) {
+      bool const is_above = above != t && lies_below(paths_[t], paths_[above]);
+      unsigned const parent = r.target[t].parent;
+      if (is_above && (parent == 0 || paths_[above].size() > paths_[parent].size()))
+        r.target[t].parent = static_cast<std::uint8_t>(above);
+    }
+}
+
+unsigned builder::depth(unsigned target) const {
+  unsigned d = 0;
+  for (; target != 0; target = out_.rules->target[target].parent) ++d;
+  return d;
+}
+
+bool is_conditional(channel_spec const& c) {
+  return !c.path_glob.empty() || !c.thread_glob.empty() || c.user != core::any_user;
+}
+
+/// 0 one op, 1 within a class, 2 within the resource metadata, 3 wider.
+unsigned width(std::uint64_t ops) {
+  if (std::popcount(ops) == 1) return 0;
+  for (unsigned i = 0; i < static_cast<unsigned>(core::call_class::count); ++i)
+    if ((ops & ~core::class_mask(static_cast<core::call_class>(i))) == 0) return 1;
+  return (ops & ~core::ops_of_selector("metadata")) == 0 ? 2 : 3;
+}
+
+std::uint8_t builder::target_index(channel_spec const& c) const {
+  if (c.target.empty()) return core::any_target;
+  return static_cast<std::uint8_t>(target_named_.at(c.target));
+}
+
+std::uint8_t builder::level(channel_spec const& c) const {
+  unsigned const deep = c.target.empty() ? 0 : depth(target_index(c));
+  unsigned const by_target = core::max_targets - deep;
+  return static_cast<std::uint8_t>((width(c.ops) * (core::max_targets + 1) + by_target) * 2 +
+                                   (is_conditional(c) ? 0 : 1));
+}
+
+void builder::add_channel(channel_spec const& c) {
+  core::ruleset& r = *out_.rules;
+  if (r.channel_count == core::max_channels)
+    throw usage_error(fmt::format("{}: more than {} limits", c.origin, core::max_channels));
+  for (unsigned i = 0; i < r.channel_count; ++i)
+    if (core::view(r, r.channel[i].name) == c.name)
+      throw usage_error(fmt::format("{}: \"{}\" already has a limit", c.origin, c.name));
+  core::channel_row& channel = r.channel[r.channel_count];
+  channel.name = keep(c.name, c.origin);
+  channel.origin = keep(c.origin, c.origin);
+  channel.unit = static_cast<std::uint8_t>(c.amount.unit);
+  channel.level = level(c);
+  channel.count_only = input_.monitor ? 1 : 0;
+  core::rule_row& rule = r.rule[r.rule_count++];
+  rule.ops = c.ops;
+  if (!c.path_glob.empty()) rule.path_glob = keep(c.path_glob, c.origin);
+  if (!c.thread_glob.empty()) rule.thread_glob = keep(c.thread_glob, c.origin);
+  rule.user = c.user;
+  rule.target = target_index(c);
+  rule.channel = static_cast<std::uint8_t>(r.channel_count++);
+  rule.conditional = is_conditional(c) ? 1 : 0;
+  out_.curves.push_back(settings_of(c.amount.unit, c.amount.rate_q40));
+  hash(fmt::format("{}|{:x}|{}|{}|{}|{}|{}|{}|{}\n", c.name, c.ops, channel.unit, c.amount.rate_q40,
+                   rule.target == core::any_target ? "" : paths_[rule.target], c.path_glob,
+                   c.thread_glob, c.user, channel.count_only));
+}
+
+void builder::add_channels() {
+  std::vector<channel_spec const*> order;
+  for (auto const& c : input_.channels) order.push_back(&c);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](auto const* a, auto const* b) { return level(*a) < level(*b); });
+  hash("sluice limits 1\n");
+  for (auto const* c : order) add_channel(*c);
+}
+
+void builder::add_quiet_devices() {
+  core::ruleset& r = *out_.rules;
+  for (std::uint64_t device : quiet_devices(files_.mounts))
+    if (r.quiet_count < core::max_quiet_devices) r.quiet_device[r.quiet_count++] = device;
+}
+
+void builder::check_gates() const {
+  core::ruleset const& r = *out_.rules;
+  for (unsigned o = 0; o < core::op_count; ++o)
+    for (unsigned t = 0; t < r.target_count; ++t)
+      if (unsigned(std::popcount(r.rules_for[o][t])) > core::max_gates)
+        throw usage_error(fmt::format("more than {} limits apply to one \"{}\" on {}", core::max_gates,
+                                      core::op_table[o].name,
+                                      t == 0 ? "files elsewhere" : paths_[t]));
+}
+
+void builder::hash(std::string_view bytes) {
+  if (out_.hash == 0) out_.hash = 0xcbf29ce484222325ull;
+  for (unsigned char c : bytes) out_.hash = (out_.hash ^ c) * 0x100000001b3ull;
+}
+
+}  // namespace
+
+file_system this_machine() { return {read_mounts(), find_place}; }
+
+core::curve_settings settings_of(core::unit_kind unit, std::uint64_t rate_q40) {
+  return core::default_settings(rate_q40, unit == core::unit_kind::ops ? core::op_units : 1);
+}
+
+compiled compile(compile_input const& input, file_system const& files) {
+  return builder(input, files).build();
+}
+
+}  // namespace sluice::policy

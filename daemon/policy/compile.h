@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Channels and targets as people write them -> the flat ruleset of the stage and one curve per channel.
+// Pure: the mount table and the finding of paths are arguments, so the same input gives the same ruleset.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/ruleset.h"
+#include "core/token_bucket.h"
+#include "policy/limit.h"
+#include "policy/mount_table.h"
+
+namespace sluice::policy {
+
+/// A named file tree. For a --limit the name is the path as written.
+struct target_spec {
+  std::string name;
+  std::string path;
+  std::string origin;
+};
+
+struct file_system {
+  std::vector<mount> mounts;
+  std::function<place(std::string const& path)> find;
+};
+
+/// The file system of this machine.
+file_system this_machine();
+
+struct compiled {
+  std::unique_ptr<core::ruleset> rules;
+  std::vector<core::curve_settings> curves;  // one per channel
+  std::uint64_t hash = 0;                    // equal for equal limits
+};
+
+struct compile_input {
+  std::vector<target_spec> targets;  // those of the policy; a channel may also name a path
+  std::vector<channel_spec> channels;
+  bool monitor = false;              // count and measure, never delay
+};
+
+compiled compile(compile_input const& input, file_system const& files);
+
+/// The settings of a channel at a rate.
+core::curve_settings settings_of(core::unit_kind unit, std::uint64_t rate_q40);
+
+}  // namespace sluice::policy

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one exception of the command: a sentence for the user and the exit status that goes with it.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace sluice {
+
+inline constexpr int exit_usage = 2;      // the command line or a policy is wrong
+inline constexpr int exit_sluice = 125;   // sluice itself failed (as env, nice, timeout do)
+inline constexpr int exit_cannot = 126;   // the program was found but cannot be executed
+inline constexpr int exit_missing = 127;  // the program was not found
+
+class error : public std::runtime_error {
+ public:
+  error(int status, std::string const& sentence) : std::runtime_error(sentence), status_(status) {}
+  int status() const { return status_; }
+
+ private:
+  int status_;
+};
+
+/// Something the user wrote is wrong.
+inline error usage_error(std::string const& sentence) { return {exit_usage, sentence}; }
+
+/// The machine did not let us.
+inline error sluice_error(std::string const& sentence) { return {exit_sluice, sentence}; }
+
+}  // namespace sluice

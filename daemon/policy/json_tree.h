@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// JSON that remembers where everything stood, so that messages can point at it. Depth, size and duplicate
+// keys are bounded and refused here; what the keys mean is decided in policy.cc.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sluice::policy {
+
+struct position {
+  unsigned line = 1;
+  unsigned column = 1;
+};
+
+struct member;
+
+struct node {
+  enum kind_t : std::uint8_t { null, boolean, number, string, object, array } kind = null;
+  position at;
+  std::string text;  // of a string
+  double value = 0;  // of a number
+  bool truth = false;
+  std::vector<member> members;
+  std::vector<node> items;
+
+  /// Null when there is no such key.
+  node const* find(std::string_view key) const;
+};
+
+struct member {
+  std::string key;
+  position at;
+  node value;
+};
+
+/// `an object`, `a string` …
+char const* kind_name(node const& n);
+
+/// Throws a usage error `name:line:column: …`.
+node parse_json(std::string_view text, std::string const& name);
+
+}  // namespace sluice::policy

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policy/limit.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "core/units.h"
+#include "policy/error.h"
+#include "policy/suggest.h"
+
+namespace sluice::policy {
+
+namespace {
+
+constexpr char const* examples = "write it like 1000/s, 5k/s, 90/min, 200MiB/s or 0";
+
+}  // namespace
+
+rate parse_amount(std::string_view text, std::string const& where) {
+  auto const refuse = [&](std::string const& why) {
+    return usage_error(fmt::format("{}: \"{}\": {}; {}", where, text, why, examples));
+  };
+  auto const written = core::parse_rate(text);
+  if (!written.ok())
+    throw refuse(fmt::format("{} at \"{}\"", written.reason, text.substr(written.error_at)));
+  rate r;
+  r.unit = written.value.is_bytes ? core::unit_kind::bytes : core::unit_kind::ops;
+  r.any_unit = written.value.units == 0 && !written.value.is_bytes;
+  if (!core::bucket_rate(written.value, written.value.is_bytes, r.rate_q40))
+    throw refuse(r.unit == core::unit_kind::ops ? "too many operations (a B makes it bytes)"
+                                                : "out of range");
+  return r;
+}
+
+double per_second(core::unit_kind unit, std::uint64_t rate_q40) {
+  double const exact = core::per_second(rate_q40, unit == core::unit_kind::bytes);
+  double const whole = std::round(exact);
+  bool const is_whole = whole != 0 && std::abs(exact - whole) < 1e-6 + whole * 1e-9;
+  return is_whole ? whole : std::round(exact * 1e6) / 1e6;
+}
+
+std::string rate_text(core::unit_kind unit, std::uint64_t rate_q40) {
+  if (rate_q40 == 0) return "paused";
+  bool const bytes = unit == core::unit_kind::bytes;
+  double const value = per_second(unit, rate_q40);
+  bool const is_whole = value == std::round(value);
+  core::rate const r = is_whole ? core::rate{std::uint64_t(value), core::second_ns, bytes}
+                                : core::rate{std::uint64_t(std::round(value * 1000)),
+                                             1000 * core::second_ns, bytes};
+  return std::string(core::format_rate(r).view());
+}
+
+std::uint64_t parse_selector(std::string_view text, std::string const& where) {
+  std::uint64_t const ops = core::ops_of_selector(text);
+  if (ops == 0)
+    throw usage_error(fmt::format("{}: unknown operation or class \"{}\"{}", where, text,
+                                  did_you_mean(text, selector_names())));
+  return ops;
+}
+
+void check_unit(channel_spec& channel, std::string const& where) {
+  bool const only_bytes = core::byte_ops_of(channel.ops) == channel.ops;
+  if (channel.amount.any_unit && only_bytes) channel.amount.unit = core::unit_kind::bytes;
+  if (channel.amount.unit == core::unit_kind::bytes && !only_bytes)
+    throw usage_error(where + ": a limit in bytes is for data, read or write only; " +
+                      "limit other calls by number, like 1000/s");
+}
+
+channel_spec parse_limit(std::string_view text) {
+  std::string const where = fmt::format("--limit {}", text);
+  auto const equals = text.find('=');
+  if (equals == std::string_view::npos || equals == 0)
+    throw usage_error(where + ": wanted SELECTOR=AMOUNT[@TARGET], for example open=1000/s");
+  auto const at = text.find('@', equals);
+  channel_spec channel;
+  channel.name = text.substr(0, equals);
+  channel.origin = where;
+  channel.ops = parse_selector(channel.name, where);
+  channel.amount = parse_amount(text.substr(equals + 1, at - equals - 1), where);
+  if (at != std::string_view::npos) {
+    channel.target = text.substr(at + 1);
+    if (channel.target.empty()) throw usage_error(where + ": nothing stands after the @");
+    channel.name += "@" + channel.target;
+  }
+  check_unit(channel, where);
+  return channel;
+}
+
+}  // namespace sluice::policy

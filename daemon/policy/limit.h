@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// The limit syntax `SELECTOR=AMOUNT[@TARGET]`, and what a channel is before it is compiled. A limit of the
+// command line, a channel of a policy and a ceiling of a QoS class all become one channel_spec.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "core/ruleset.h"
+
+namespace sluice::policy {
+
+struct rate {
+  core::unit_kind unit = core::unit_kind::ops;
+  std::uint64_t rate_q40 = 0;  // bucket units per ns, see core/service_curve.h; 0 pauses
+  bool any_unit = false;       // a bare `0`: fits operations and bytes
+};
+
+struct channel_spec {
+  std::string name;         // as printed and as `sluice set` takes it
+  std::string origin;       // where it was written
+  std::uint64_t ops = 0;    // mask
+  rate amount;
+  std::string target;       // index by name or path; empty: everywhere
+  std::string path_glob;    // empty: any
+  std::string thread_glob;  // empty: any
+  std::uint32_t user = core::any_user;
+};
+
+/// `1000/s`, `5k/s`, `200MiB/s`, `90/min`, `0`. Throws a usage error that begins with `where`.
+rate parse_amount(std::string_view text, std::string const& where);
+
+/// Operations or bytes per second, without the rounding of the bucket's rate.
+double per_second(core::unit_kind unit, std::uint64_t rate_q40);
+
+/// The rate for people: `5k/s`, `200MiB/s`, `paused`.
+std::string rate_text(core::unit_kind unit, std::uint64_t rate_q40);
+
+/// Ops of a selector; throws a usage error with a suggestion.
+std::uint64_t parse_selector(std::string_view text, std::string const& where);
+
+/// Throws when bytes are asked of ops that move none; settles the unit of a bare 0.
+void check_unit(channel_spec& channel, std::string const& where);
+
+/// One --limit.
+channel_spec parse_limit(std::string_view text);
+
+}  // namespace sluice::policy

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where file trees lie: the mount table as the kernel prints it, read into rows, and what a target needs to
+// know from it. Pure functions of the text of /proc/PID/mountinfo, so that tests bring their own.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sluice::policy {
+
+struct mount {
+  std::uint64_t id = 0;
+  std::uint64_t device = 0;  // major << 32 | minor
+  std::string root;          // which directory of its file system this mount shows
+  std::string point;         // where
+  std::string type;
+};
+
+/// A file tree that was found: what statx says of its root.
+struct place {
+  std::string path;  // canonical
+  std::uint64_t device = 0;
+  std::uint64_t inode = 0;
+  std::uint64_t mount_id = 0;  // 0 unknown
+};
+
+/// Rows of mountinfo; lines that do not look like one are left out.
+std::vector<mount> parse_mounts(std::string_view mountinfo);
+
+/// True when `path` is `root` or lies below it. Both canonical.
+bool lies_below(std::string_view path, std::string_view root);
+
+/// The mount a path lies in: by mount id if that is known, else the deepest mount point above it (of
+/// several at one point the last, which covers the others). Null when there is none.
+mount const* mount_of(std::vector<mount> const& mounts, place const& where);
+
+/// True when every file of the device lies in the tree: its root is the root of a mount that shows the
+/// root of the file system.
+bool is_whole_device(std::vector<mount> const& mounts, place const& where);
+
+/// Ids of the mounts that show nothing but files of the tree (bind mounts of it or of parts of it).
+std::vector<std::uint64_t> inside_mounts(std::vector<mount> const& mounts, place const& where);
+
+/// Devices of file systems that no server stands behind (proc, sysfs, cgroup …): never controlled.
+std::vector<std::uint64_t> quiet_devices(std::vector<mount> const& mounts);
+
+/// The canonical place of a path of this machine; throws a usage error that names `path`.
+place find_place(std::string const& path);
+
+/// Mounts of this process.
+std::vector<mount> read_mounts();
+
+}  // namespace sluice::policy

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policy/policy.h"
+
+#include <fmt/format.h>
+#include <pwd.h>
+
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include "policy/error.h"
+#include "policy/json_tree.h"
+#include "policy/suggest.h"
+
+namespace sluice::policy {
+
+namespace {
+
+using names = std::vector<std::string>;
+
+
+
+class reader {
+ public:
+  explicit reader(std::string const& file) : file_(file) {}
+
+  site read(node const& root) {
+    keys(root, "the policy", {"targets", "classes", "channels", "algorithm"});
+    if (node const* n = root.find("targets")) read_targets(*n);
+    if (node const* n = root.find("classes")) read_classes(*n);
+    if (node const* n = root.find("channels")) read_channels(*n);
+    if (node const* n = root.find("algorithm")) read_algorithm(*n);
+    return std::move(out_);
+  }
+
+ private:
+  std::string where(position at) const { return fmt::format("{}:{}:{}", file_, at.line, at.column); }
+
+  [[noreturn]] void fail(position at, std::string const& what) const {
+    throw usage_error(where(at) + ": " + what);
+  }
+
+  void expect(node const& n, node::kind_t kind, std::string const& path) const {
+    node wanted;
+    wanted.kind = kind;
+    if (n.kind != kind)
+      fail(n.at, fmt::format("{} must be {}, not {}", path, kind_name(wanted), kind_name(n)));
+  }
+
+  /// An object that has no other keys than these.
+  void keys(node const& n, std::string const& path, names const& allowed) const {
+    expect(n, node::object, path);
+    for (auto const& m : n.members) check_name(m, "key", " in " + path, allowed);
+  }
+
+  void check_name(member const& m, char const* what, std::string const& in, names const& allowed) const {
+    for (auto const& name : allowed)
+      if (m.key == name) return;
+    fail(m.at, fmt::format("unknown {} \"{}\"{}{}", what, m.key, in, did_you_mean(m.key, allowed)));
+  }
+
+  std::string string(node const& n, std::string const& path) const {
+    expect(n, node::string, path);
+    if (n.text.empty()) fail(n.at, path + " is empty");
+    if (n.text.size() > 4096 || n.text.find('\0') != std::string::npos)
+      fail(n.at, path + " is not a usable name");
+    return n.text;
+  }
+
+  names target_names() const {
+    names out;
+    for (auto const& target : out_.targets) out.push_back(target.name);
+    return out;
+  }
+
+  rate resource_rate(node const& n, std::string const& resource, std::string const& path) const {
+    rate r = parse_amount(string(n, path), where(n.at) + ": " + path);
+    bool const bytes = resource == "data";
+    if (r.any_unit) r.unit = bytes ? core::unit_kind::bytes : core::unit_kind::ops;
+    if (bytes != (r.unit == core::unit_kind::bytes))
+      fail(n.at, fmt::format("{}: {} is measured in {}", path, resource,
+                             bytes ? "bytes, like 20GiB/s" : "operations, like 200k/s"));
+    return r;
+  }
+
+  void read_targets(node const& n);
+  void read_classes(node const& n);
+  void read_class_target(qos_class& c, member const& target, std::string const& path);
+  share read_share(node const& n, std::string const& resource, std::string const& path) const;
+  void read_channels(node const& n);
+  channel_spec read_channel(node const& n, std::string const& path);
+  void read_match(channel_spec& c, node const& n, std::string const& path) const;
+  std::uint64_t read_calls(node const& n, std::string const& path) const;
+  std::uint32_t read_user(node const& n, std::string const& path) const;
+  void read_algorithm(node const& n);
+
+  std::string const& file_;
+  site out_;
+};
+
+void reader::read_targets(node const& n) {
+  expect(n, node::object, "targets");
+  for (auto const& m : n.members) {
+    std::string const path = "targets." + m.key;
+    keys(m.value, path, {"path", "capacity"});
+    node const* tree = m.value.find("path");
+    if (tree == nullptr) fail(m.value.at, path + " has no \"path\"");
+    target_spec target{m.key, string(*tree, path + ".path"), where(m.at)};
+    if (target.path[0] != '/') fail(tree->at, path + ".path must begin with /");
+    if (m.key.empty()) fail(m.at, "a target has no name");
+    out_.targets.push_back(std::move(target));
+    node const* capacity = m.value.find("capacity");
+    if (capacity == nullptr) continue;
+    keys(*capacity, path + ".capacity", {"metadata", "data"});
+    for (auto const& c : capacity->members)
+      out_.capacity[m.key][c.key] = resource_rate(c.value, c.key, path + ".capacity." + c.key);
+  }
+}
+
+share reader::read_share(node const& n, std::string const& resource, std::string const& path) const {
+  keys(n, path, {"reservation", "weight", "limit"});
+  share s;
+  s.origin = where(n.at);
+  if (node const* r = n.find("reservation")) s.reservation = resource_rate(*r, resource, path + ".reservation");
+  if (node const* l = n.find("limit")) s.limit = resource_rate(*l, resource, path + ".limit");
+  if (node const* w = n.find("weight")) {
+    expect(*w, node::number, path + ".weight");
+    if (!(w->value > 0) || w->value > 1e6) fail(w->at, path + ".weight must be above 0, at most 1000000");
+    s.weight = w->value;
+  }
+  if (s.reservation && s.limit && s.limit->rate_q40 < s.reservation->rate_q40)
+    fail(n.at, path + ": the limit is below the reservation");
+  return s;
+}
+
+void reader::read_class_target(qos_class& c, member const& target, std::string const& path) {
+  check_name(target, "target", " in " + path, target_names());
+  keys(target.value, path + "." + target.key, {"metadata", "data"});
+  for (auto const& m : target.value.members)
+    c.shares[target.key][m.key] = read_share(m.value, m.key, path + "." + target.key + "." + m.key);
+}
+
+void reader::read_classes(node const& n) {
+  expect(n, node::object, "classes");
+  for (auto const& m : n.members) {
+    expect(m.value, node::object, "classes." + m.key);
+    qos_class c;
+    c.name = m.key;
+    for (auto const& target : m.value.members) read_class_target(c, target, "classes." + m.key);
+    out_.classes.push_back(std::move(c));
+  }
+}
+
+std::uint64_t reader::read_calls(node const& n, std::string const& path) const {
+  if (n.kind == node::string) return parse_selector(string(n, path), where(n.at) + ": " + path);
+  expect(n, node::array, path);
+  std::uint64_t ops = 0;
+  for (auto const& item : n.items) ops |= parse_selector(string(item, path), where(item.at) + ": " + path);
+  if (ops == 0) fail(n.at, path + " names no call");
+  return ops;
+}
+
+std::uint32_t reader::read_user(node const& n, std::string const& path) const {
+  if (n.kind == node::number) {
+    if (!(n.value >= 0) || n.value >= core::any_user || n.value != std::floor(n.value))
+      fail(n.at, path + " is not a uid");
+    return static_cast<std::uint32_t>(n.value);
+  }
+  std::string const name = string(n, path);
+  passwd const* const user = getpwnam(name.c_str());
+  if (user == nullptr) fail(n.at, fmt::format("{}: there is no user \"{}\"", path, name));
+  return user->pw_uid;
+}
+
+void reader::read_match(channel_spec& c, node const& n, std::string const& path) const {
+  keys(n, path, {"call", "target", "path", "thread", "user"});
+  if (node const* call = n.find("call")) c.ops = read_calls(*call, path + ".call");
+  if (node const* user = n.find("user")) c.user = read_user(*user, path + ".user");
+  if (node const* glob = n.find("path")) c.path_glob = string(*glob, path + ".path");
+  if (node const* glob = n.find("thread")) c.thread_glob = string(*glob, path + ".thread");
+  node const* target = n.find("target");
+  if (target == nullptr) return;
+  c.target = string(*target, path + ".target");
+  member const named{c.target, target->at, {}};
+  check_name(named, "target", " in " + path, target_names());
+}
+
+channel_spec reader::read_channel(node const& n, std::string const& path) {
+  keys(n, path, {"name", "match", "limit"});
+  channel_spec c;
+  c.origin = where(n.at);
+  c.ops = core::ops_of_selector("all");
+  node const* const name = n.find("name");
+  if (name == nullptr) fail(n.at, path + " has no \"name\"");
+  c.name = string(*name, path + ".name");
+  if (c.name.find('=') != std::string::npos) fail(name->at, path + ".name must not contain =");
+  for (auto const& other : out_.channels)
+    if (other.name == c.name) fail(name->at, fmt::format("{} is named like {}", path, other.origin));
+  if (node const* match = n.find("match")) read_match(c, *match, path + ".match");
+  node const* const limit = n.find("limit");
+  if (limit == nullptr) fail(n.at, path + " has no \"limit\"");
+  std::string const here = where(limit->at) + ": " + path + ".limit";
+  c.amount = parse_amount(string(*limit, path + ".limit"), here);
+  check_unit(c, here);
+  return c;
+}
+
+void reader::read_channels(node const& n) {
+  expect(n, node::array, "channels");
+  for (std::size_t i = 0; i < n.items.size(); ++i)
+    out_.channels.push_back(read_channel(n.items[i], fmt::format("channels[{}]", i)));
+}
+
+void reader::read_algorithm(node const& n) {
+  names const known = {"maxmin", "static", "uniform", "priority", "proportional", "psfa", "drf"};
+  member const named{string(n, "algorithm"), n.at, {}};
+  check_name(named, "algorithm", "", known);
+  out_.algorithm = named.key;
+}
+
+}  // namespace
+
+site parse_policy(std::string_view text, std::string const& name) {
+  return reader(name).read(parse_json(text, name));
+}
+
+site read_policy(std::string const& file) {
+  errno = 0;
+  std::ifstream in(file, std::ios::binary);
+  std::ostringstream text;
+  if (in) text << in.rdbuf();
+  if (!in || in.bad())
+    throw usage_error(fmt::format("{}: {}", file, std::strerror(errno != 0 ? errno : EIO)));
+  return parse_policy(text.str(), file);
+}
+
+std::vector<channel_spec> channels_of(site const& site, std::string const& qos_class_name) {
+  std::vector<channel_spec> out = site.channels;
+  if (qos_class_name.empty()) return out;
+  qos_class const* chosen = nullptr;
+  names known;
+  for (auto const& c : site.classes) {
+    known.push_back(c.name);
+    if (c.name == qos_class_name) chosen = &c;
+  }
+  if (chosen == nullptr)
+    throw usage_error(fmt::format("--class {}: the policy has no such class{}", qos_class_name,
+                                  did_you_mean(qos_class_name, known)));
+  for (auto const& [target, resources] : chosen->shares)
+    for (auto const& [resource, share] : resources) {
+      if (!share.limit) continue;
+      channel_spec c;
+      c.name = resource + "@" + target;
+      c.origin = share.origin;
+      c.ops = core::ops_of_selector(resource);
+      c.amount = *share.limit;
+      c.target = target;
+      out.push_back(std::move(c));
+    }
+  return out;
+}
+
+}  // namespace sluice::policy

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the operator writes: targets with their capacity, QoS classes, channels, the allocation algorithm.
+// Nothing here is guessed: an unknown key, a wrong unit, a name that nobody defined are errors that say
+// file, line, column and what was probably meant.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "policy/compile.h"
+#include "policy/limit.h"
+
+namespace sluice::policy {
+
+/// Per resource: `metadata` in operations, `data` in bytes.
+using resource_rates = std::map<std::string, rate>;
+
+struct share {
+  std::optional<rate> reservation;
+  double weight = 1;
+  std::optional<rate> limit;
+  std::string origin;
+};
+
+struct qos_class {
+  std::string name;
+  std::map<std::string, std::map<std::string, share>> shares;  // target -> resource -> share
+};
+
+/// A whole policy, checked.
+struct site {
+  std::vector<target_spec> targets;
+  std::map<std::string, resource_rates> capacity;  // by target
+  std::vector<qos_class> classes;
+  std::vector<channel_spec> channels;
+  std::string algorithm = "maxmin";
+};
+
+/// `name` is what messages call the text. Throws a usage error `name:line:column: …`.
+site parse_policy(std::string_view text, std::string const& name);
+
+site read_policy(std::string const& file);
+
+/// The channels of the policy plus the ceilings of a QoS class (empty: of none).
+std::vector<channel_spec> channels_of(site const& site, std::string const& qos_class);
+
+}  // namespace sluice::policy

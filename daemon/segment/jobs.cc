@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "segment/jobs.h"
+
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "policy/error.h"
+#include "segment/run_dir.h"
+#include "segment/segment_file.h"
+
+namespace sluice::segment {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+bool exists(std::uint32_t pid) {
+  return pid != 0 && (kill(static_cast<pid_t>(pid), 0) == 0 || errno == EPERM);
+}
+
+/// Field 22 of /proc/PID/stat and the state; 0 when there is no such process or it is a zombie.
+std::uint64_t start_ticks(std::uint32_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  std::string line;
+  if (!std::getline(file, line)) return 0;
+  auto const name_end = line.rfind(')');  // the name may hold blanks and parentheses
+  if (name_end == std::string::npos) return 0;
+  std::istringstream rest(line.substr(name_end + 1));
+  std::string state, skipped;
+  rest >> state;
+  if (state == "Z" || state == "X") return 0;
+  for (int field = 4; field < 22; ++field) rest >> skipped;
+  std::uint64_t ticks = 0;
+  rest >> ticks;
+  return ticks;
+}
+
+std::uint64_t own_pid_space() {
+  struct stat st = {};
+  return stat("/proc/self/ns/pid", &st) == 0 ? st.st_ino : 0;
+}
+
+std::string name_of(abi::process_slot const& slot) {
+  std::string name(slot.name, strnlen(slot.name, sizeof slot.name));
+  std::replace_if(name.begin(), name.end(), [](unsigned char c) { return c < 32 || c == 127; }, '?');
+  return name;
+}
+
+/// `.new-PID`: a job that was being made.
+std::uint32_t maker(std::string const& file_name) {
+  std::uint32_t pid = 0;
+  if (file_name.starts_with(".new-"))
+    std::from_chars(file_name.data() + 5, file_name.data() + file_name.size(), pid);
+  return pid;
+}
+
+bool is_dead(std::string const& run_dir, std::string const& job) {
+  try {
+    return !is_live(*mapping::open(segment_path(run_dir, job)));
+  } catch (error const&) {
+    return false;  // another version's or somebody else's: not ours to remove
+  }
+}
+
+}  // namespace
+
+std::vector<live_process> live_processes(abi::segment const& s) {
+  constexpr auto relaxed = std::memory_order_relaxed;
+  std::vector<live_process> found;
+  std::uint64_t const space = own_pid_space();
+  for (std::uint32_t i = 0; i < abi::process_slots; ++i) {
+    abi::process_slot const& slot = s.process[i];
+    std::uint32_t const pid = slot.pid.load(std::memory_order_acquire);
+    if (pid == 0) continue;
+    std::uint64_t const slot_space = slot.pid_space.load(relaxed);
+    if (slot_space != 0 && slot_space != space) {
+      found.push_back({i, 0, name_of(slot)});
+      continue;
+    }
+    std::uint64_t const now = start_ticks(pid);
+    std::uint64_t const then = slot.start_ticks.load(relaxed);
+    if (now != 0 && (then == 0 || then == now)) found.push_back({i, pid, name_of(slot)});
+  }
+  return found;
+}
+
+bool is_live(abi::segment const& s) {
+  return (exists(s.head.creator_pid) && start_ticks(s.head.creator_pid) != 0) ||
+         !live_processes(s).empty();
+}
+
+std::vector<std::string> list_jobs(std::string const& run_dir) {
+  std::vector<std::string> names;
+  std::error_code failed;
+  for (auto const& entry : fs::directory_iterator(jobs_dir(run_dir), failed)) {
+    std::string name = entry.path().filename();
+    if (name[0] != '.') names.push_back(std::move(name));
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+void remove_job(std::string const& run_dir, std::string const& job) {
+  // Out of sight in one step, so that nobody finds a job without its library.
+  std::string const gone = jobs_dir(run_dir) + "/.new-" + std::to_string(getpid());
+  std::error_code ignored;
+  fs::remove_all(gone, ignored);
+  if (std::rename(job_dir(run_dir, job).c_str(), gone.c_str()) == 0) fs::remove_all(gone, ignored);
+}
+
+void collect_garbage(std::string const& run_dir) {
+  std::error_code failed;
+  std::vector<fs::path> half_made;
+  for (auto const& entry : fs::directory_iterator(jobs_dir(run_dir), failed)) {
+    std::uint32_t const pid = maker(entry.path().filename());
+    if (pid != 0 && !exists(pid)) half_made.push_back(entry.path());
+  }
+  for (auto const& path : half_made) fs::remove_all(path, failed);
+  for (auto const& job : list_jobs(run_dir))
+    if (is_dead(run_dir, job)) remove_job(run_dir, job);
+}
+
+}  // namespace sluice::segment

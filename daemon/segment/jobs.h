@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which jobs are there, which of them live, and clearing away the dead ones.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "abi/segment.h"
+
+namespace sluice::segment {
+
+/// An attached process that is still the one that attached.
+struct live_process {
+  std::uint32_t slot;
+  std::uint32_t pid;  // 0: of another pid namespace, so it cannot be looked at from here
+  std::string name;
+};
+
+std::vector<live_process> live_processes(abi::segment const& s);
+
+/// A process of the job or the `sluice run` that made it is alive.
+bool is_live(abi::segment const& s);
+
+/// Names of jobs, sorted.
+std::vector<std::string> list_jobs(std::string const& run_dir);
+
+void remove_job(std::string const& run_dir, std::string const& job);
+
+/// Removes dead jobs and half-made ones whose maker is dead. Call with the run directory locked.
+void collect_garbage(std::string const& run_dir);
+
+}  // namespace sluice::segment

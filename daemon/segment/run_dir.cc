@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "segment/run_dir.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+
+#include "policy/error.h"
+
+namespace sluice::segment {
+
+namespace {
+
+std::string default_dir() {
+  if (char const* dir = std::getenv("XDG_RUNTIME_DIR"); dir != nullptr && *dir == '/')
+    return std::string(dir) + "/sluice";
+  if (geteuid() == 0) return "/run/sluice";
+  char const* home = std::getenv("HOME");
+  if (home == nullptr || *home != '/')
+    throw sluice_error("no run directory: set XDG_RUNTIME_DIR or use --run-dir");
+  // A home directory is often shared by many nodes, and pids mean nothing on another node.
+  char host[256] = {};
+  if (gethostname(host, sizeof host - 1) != 0 || *host == 0) std::strcpy(host, "localhost");
+  return std::string(home) + "/.cache/sluice/run/" + host;
+}
+
+void make(std::string const& dir) {
+  mode_t const before = umask(077);
+  std::error_code failed;
+  std::filesystem::create_directories(dir, failed);
+  umask(before);
+  if (failed) throw sluice_error(fmt::format("cannot make {}: {}", dir, failed.message()));
+}
+
+void check_ours(std::string const& dir) {
+  struct stat st = {};
+  if (lstat(dir.c_str(), &st) != 0)
+    throw sluice_error(fmt::format("{}: {}", dir, std::strerror(errno)));
+  if (!S_ISDIR(st.st_mode)) throw sluice_error(dir + " is not a directory");
+  if (st.st_uid != geteuid())
+    throw sluice_error(fmt::format("{} belongs to uid {}, not to us; choose another --run-dir", dir,
+                                   st.st_uid));
+  if ((st.st_mode & 022) != 0)
+    throw sluice_error(fmt::format("{} can be written by others (mode {:o}); chmod go-w it, or "
+                                   "choose another --run-dir", dir, st.st_mode & 07777));
+}
+
+}  // namespace
+
+std::string run_dir(std::string const& wanted) {
+  std::string const dir = wanted.empty() ? default_dir() : wanted;
+  make(dir);
+  std::unique_ptr<char, void (*)(void*)> const real(realpath(dir.c_str(), nullptr), std::free);
+  if (!real) throw sluice_error(fmt::format("{}: {}", dir, std::strerror(errno)));
+  std::string const canonical = real.get();
+  if (canonical.find_first_of(" \t\n:$") != std::string::npos)
+    throw sluice_error(fmt::format("run directory \"{}\": LD_PRELOAD cannot carry a name with a blank, "
+                                   "':' or '$'; choose another --run-dir", canonical));
+  check_ours(canonical);
+  make(jobs_dir(canonical));
+  check_ours(jobs_dir(canonical));
+  return canonical;
+}
+
+void check_job_name(std::string const& job) {
+  bool good = !job.empty() && job.size() <= 100 && job[0] != '.' && job[0] != '-';
+  for (char c : job)
+    good = good && ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                    c == '.' || c == '_' || c == '-');
+  if (!good)
+    throw usage_error(fmt::format("job name \"{}\": use up to 100 letters, digits, '.', '_' and '-', "
+                                  "beginning with a letter or digit", job));
+}
+
+std::string jobs_dir(std::string const& run_dir) { return run_dir + "/jobs"; }
+
+std::string job_dir(std::string const& run_dir, std::string const& job) {
+  return jobs_dir(run_dir) + "/" + job;
+}
+
+std::string segment_path(std::string const& run_dir, std::string const& job) {
+  return job_dir(run_dir, job) + "/segment";
+}
+
+file_lock::file_lock(std::string const& path)
+    : fd_(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600)) {
+  if (fd_ < 0) throw sluice_error(fmt::format("{}: {}", path, std::strerror(errno)));
+  while (flock(fd_, LOCK_EX) != 0) {
+    if (errno == EINTR) continue;
+    int const why = errno;
+    close(fd_);
+    throw sluice_error(fmt::format("cannot lock {}: {}", path, std::strerror(why)));
+  }
+}
+
+file_lock::~file_lock() { close(fd_); }
+
+}  // namespace sluice::segment

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// The run directory: where the segments of this user's jobs on this node lie.
+//   RUN/lock                     held while jobs are made, joined or cleared away
+//   RUN/jobs/JOB/segment         the shared memory
+//   RUN/jobs/JOB/libinterpose.so symbolic link: LD_PRELOAD names it, and the stage finds the segment beside it
+// Nobody else may write in it, or they could put a library into our processes.
+#pragma once
+
+#include <string>
+
+namespace sluice::segment {
+
+/// `wanted` (may be empty: $XDG_RUNTIME_DIR/sluice, /run/sluice for root, ~/.cache/sluice/run/HOST), made
+/// if missing, canonical, checked. Throws when it is not safely ours or LD_PRELOAD cannot carry its name.
+std::string run_dir(std::string const& wanted);
+
+/// A job's name: letters, digits, `.`, `_`, `-`; throws a usage error.
+void check_job_name(std::string const& job);
+
+std::string jobs_dir(std::string const& run_dir);
+std::string job_dir(std::string const& run_dir, std::string const& job);
+std::string segment_path(std::string const& run_dir, std::string const& job);
+
+/// Holds a lock on a file as long as it lives.
+class file_lock {
+ public:
+  explicit file_lock(std::string const& path);  // made if missing
+  ~file_lock();
+  file_lock(file_lock const&) = delete;
+  file_lock& operator=(file_lock const&) = delete;
+
+ private:
+  int fd_;
+};
+
+}  // namespace sluice::segment

@@ -1,0 +1,46 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# CPython's own tests pass, fail and skip exactly as without the library. FULL=1 for more of them.
+# timeout: 1800
+. test/guests/common
+python=/usr/bin/python3.11
+[ -x $python ] || skip "needs $python"
+$python -c 'import test.test_os, test.libregrtest' 2>/dev/null || skip 'needs libpython3.11-testsuite'
+tests='test_os test_posix test_subprocess test_tempfile test_glob test_fileio'
+# Tests that take long and say nothing about files.
+ignore='-i *test_communicate_timeout* -i *test_wait_timeout* -i *test_leaking_fds* -i *_urandom_*
+  -i *test_many_* -i *test_bufsize* -i *test_leak*'
+if [ -n "${FULL:-}" ]; then
+  tests="$tests test_io test_file test_mmap test_shutil test_select test_signal test_fork1 test_eintr"
+  ignore=
+fi
+set -f
+
+# suite NAME COMMAND...: writes NAME.result, one line per test with its verdict.
+suite() {
+  local name=$1
+  shift
+  mkdir -p "$SCRATCH/$name"
+  (cd "$SCRATCH/$name" && TMPDIR=$SCRATCH/$name "$@" $python -B -m test -v --tempdir "$SCRATCH/$name" \
+    $ignore $tests >"$SCRATCH/$name.out" 2>&1 </dev/null)
+  echo $? >"$SCRATCH/$name.status"
+  # Other threads write between a test's name and its verdict, so the verdict is looked for after it.
+  sed -nE 's/^(test[A-Za-z0-9_]* \([A-Za-z0-9_.]*\)).*\.\.\. (ok|FAIL|ERROR|skipped|expected failure).*/\1 \2/p' \
+    "$SCRATCH/$name.out" | sort -u >"$SCRATCH/$name.result"
+}
+
+suite bare env -u LD_PRELOAD &
+export -f limited
+suite gated limited --limit metadata=8000/s --limit data=200MiB/s --
+wait
+counted=$(wc -l <"$SCRATCH/bare.result")
+[ "$counted" -ge 100 ] || fail "the bare run has only $counted tests: $(tail -n 5 "$SCRATCH/bare.out")"
+grep -Ec 'FAIL$|ERROR$' "$SCRATCH/bare.result" | sed 's/$/ of the bare tests fail here/'
+if ! diff "$SCRATCH/bare.result" "$SCRATCH/gated.result" >"$SCRATCH/diff"; then
+  cat "$SCRATCH/diff"
+  grep -A 25 -E '^(FAIL|ERROR): ' "$SCRATCH/gated.out" | head -n 80
+  fail 'verdicts differ'
+fi
+[ "$(cat "$SCRATCH/bare.status")" = "$(cat "$SCRATCH/gated.status")" ] || fail 'the statuses differ'
+delayed
+echo "$counted tests, the same verdicts"

@@ -1,0 +1,7 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# No EINTR from a read that waited; handlers run at once.
+. "$(dirname "$0")/common.bash"
+
+guest read=20/s "$PROGRAMS/interrupted" "$DIR"
+counted 5 1000000 channel read delayed

@@ -1,0 +1,7 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# A read is charged for what it returned: a large buffer costs nothing at the end of a file.
+. "$(dirname "$0")/common.bash"
+
+guest read=1MB/s "$PROGRAMS/large_count" "$DIR"
+counted 81920 81920 channel read amount

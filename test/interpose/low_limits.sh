@@ -1,0 +1,14 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Without room for our memory, or without descriptors to map it, the program runs as if we were
+# not there.
+. "$(dirname "$0")/common.bash"
+
+ls "$DIR" >"$SCRATCH/bare"
+for limit in '-v 12000' '-v 30000' '-v 100000' '-n 4' '-f 0' '-s 64' '-u 100000' '-l 0'; do
+  (ulimit $limit 2>/dev/null && ls "$DIR" | cat) >"$SCRATCH/out" 2>"$SCRATCH/err"
+  cmp -s "$SCRATCH/bare" "$SCRATCH/out" || continue
+  limited none sh -c "ulimit $limit && exec ls $DIR | cat" >"$SCRATCH/out" 2>"$SCRATCH/err" ||
+    fail "under ulimit $limit: $?"
+  cmp "$SCRATCH/bare" "$SCRATCH/out" || { cat "$SCRATCH/err"; fail "ulimit $limit: output"; }
+done

@@ -1,0 +1,8 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# RWF_NOWAIT: EAGAIN at once when tokens are short, never a wait.
+. "$(dirname "$0")/common.bash"
+
+"$PROGRAMS/nowait" "$DIR"
+[ $? != 77 ] || skip 'needs a file system with RWF_NOWAIT'
+limited read=20/s "$PROGRAMS/nowait" "$DIR" short || fail "status $?"

@@ -1,0 +1,22 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# A pause stops a job, however long; a resume wakes its waiters at once.
+. "$(dirname "$0")/common.bash"
+
+JOB=pausing limited read=1000/s "$PROGRAMS/steady" 2.5 "$DIR" >"$SCRATCH/out" &
+command="$SLUICE --run-dir $SCRATCH/run"
+for i in $(seq 50); do [ -e "$SCRATCH/run/jobs/pausing/segment" ] && break; sleep 0.02; done
+sleep 0.3
+begin=$(date +%s%N)
+$command pause pausing || fail "pause: $?"
+sleep 0.2
+one=$($command --json stat pausing | python3 -c 'import json, sys
+print(json.load(sys.stdin)["channels"][0]["amount"])')
+sleep 1
+two=$($command --json stat pausing | python3 -c 'import json, sys
+print(json.load(sys.stdin)["channels"][0]["amount"])')
+$command resume pausing || fail "resume: $?"
+wait $! || fail "the guest: $?"
+between 0 $((two - one)) 20 'reads during one second of pause'
+between 1 "$(cat "$SCRATCH/out")" 2200 'reads in all'
+[ "$(cat "$SCRATCH/out")" -gt $((two + 100)) ] || fail "only $(cat "$SCRATCH/out") reads after $two"

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Limits -> ruleset: targets and their nesting, the order of passing, and what is refused.
+#include "policy/compile.h"
+
+#include <catch2/catch.hpp>
+
+#include "policy/error.h"
+
+using namespace sluice;
+using policy::parse_limit;
+
+namespace {
+
+policy::file_system files() {
+  policy::file_system f;
+  f.mounts = policy::parse_mounts(
+      "27 1 254:0 / / rw - ext4 /dev/vda rw\n"
+      "40 27 0:50 / /scratch rw - lustre fs rw\n"
+      "41 27 0:50 /a /home/a rw - lustre fs rw\n"
+      "22 27 0:21 / /proc rw - proc proc rw\n");
+  f.find = [](std::string const& path) {
+    if (path == "/gone") throw usage_error("target /gone: No such file or directory");
+    bool const lustre = path.starts_with("/scratch");
+    policy::place p;
+    p.path = path == "/link" ? "/scratch" : path;
+    p.device = lustre ? std::uint64_t{50} : std::uint64_t{254} << 32;
+    p.mount_id = lustre ? 40 : 27;
+    return p;
+  };
+  return f;
+}
+
+policy::compiled compile(std::vector<std::string> const& limits) {
+  policy::compile_input input;
+  for (auto const& text : limits) input.channels.push_back(parse_limit(text));
+  return policy::compile(input, files());
+}
+
+std::vector<std::string> order(policy::compiled const& c) {
+  std::vector<std::string> names;
+  for (unsigned i = 0; i < c.rules->rule_count; ++i)
+    names.emplace_back(core::view(*c.rules, c.rules->channel[c.rules->rule[i].channel].name));
+  return names;
+}
+
+}  // namespace
+
+TEST_CASE("compile: narrow before wide, deep before shallow, conditional first") {
+  policy::compile_input input;
+  for (char const* text : {"all=9/s", "metadata=5/s", "open=1/s", "open=2/s@/scratch", "open=3/s@/scratch/a",
+                           "directory=4/s", "data=1MB/s"})
+    input.channels.push_back(parse_limit(text));
+  input.channels.push_back(parse_limit("open=6/s"));
+  input.channels.back().name = "logs";
+  input.channels.back().path_glob = "*.log";
+  auto const c = policy::compile(input, files());
+  CHECK(order(c) == std::vector<std::string>{"open@/scratch/a", "open@/scratch", "logs", "open",
+                                             "directory", "data", "metadata", "all"});
+  CHECK(core::validate(*c.rules) == nullptr);
+  CHECK(c.curves.size() == 8);
+}
+
+TEST_CASE("compile: nested targets, whole devices and mounts inside") {
+  auto const c = compile({"open=1/s@/scratch/a", "open=1/s@/scratch"});
+  core::ruleset const& r = *c.rules;
+  REQUIRE(r.target_count == 3);
+  unsigned const inner = core::view(r, r.target[1].path) == "/scratch/a" ? 1 : 2, outer = 3 - inner;
+  CHECK(r.target[inner].parent == outer);
+  CHECK(r.target[outer].parent == 0);
+  CHECK(r.target[outer].whole_device == 1);
+  CHECK(r.target[inner].whole_device == 0);
+  REQUIRE(r.target[inner].inside_count == 1);
+  CHECK(r.target[inner].inside_mounts[0] == 41);
+  CHECK(std::popcount(r.rules_for[static_cast<unsigned>(core::op::open)][inner]) == 2);
+  CHECK(std::popcount(r.rules_for[static_cast<unsigned>(core::op::open)][outer]) == 1);
+  CHECK(r.counts_elsewhere == 0);
+}
+
+TEST_CASE("compile: two names of one tree are one target") {
+  auto const c = compile({"open=1/s@/link", "stat=1/s@/scratch"});
+  CHECK(c.rules->target_count == 2);
+}
+
+TEST_CASE("compile: nothing limited still counts everywhere") {
+  auto const c = compile({});
+  CHECK(c.rules->target_count == 1);
+  CHECK(c.rules->counts_elsewhere == 1);
+  CHECK(c.rules->quiet_count >= 1);
+}
+
+TEST_CASE("compile: equal limits have equal hashes") {
+  CHECK(compile({"open=1/s", "stat=2/s"}).hash == compile({"stat=2/s", "open=1/s"}).hash);
+  CHECK(compile({"open=1/s"}).hash != compile({"open=2/s"}).hash);
+  CHECK(compile({"open=1/s"}).hash != compile({"open=1/s@/scratch"}).hash);
+  CHECK(compile({}).hash != compile({"open=1/s"}).hash);
+}
+
+TEST_CASE("compile: refusals") {
+  CHECK_THROWS_WITH(compile({"open=1/s", "open=2/s"}), Catch::Contains("already has a limit"));
+  CHECK_THROWS_WITH(compile({"open=1/s@/gone"}), Catch::Contains("--limit open=1/s@/gone: target /gone"));
+  std::vector<std::string> many;
+  std::string tree = "/scratch";
+  for (int i = 0; i < 9; ++i) many.push_back("open=1/s@" + (tree += "/d"));
+  CHECK_THROWS_WITH(compile(many), Catch::Contains("more than 8 limits apply to one \"open\""));
+  many.clear();
+  for (int i = 0; i < 20; ++i) many.push_back("open=1/s@/scratch/" + std::to_string(i));
+  CHECK_THROWS_WITH(compile(many), Catch::Contains("more than 15 targets"));
+}
+
+TEST_CASE("compile: the burst of a slow limit is one operation") {
+  CHECK(policy::settings_of(core::unit_kind::ops, 1).cap_units == core::op_units);
+  CHECK(policy::settings_of(core::unit_kind::bytes, 0).cap_units == 1);
+}
