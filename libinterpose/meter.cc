@@ -15,7 +15,6 @@ namespace sluice {
 namespace {
 
 constexpr unsigned max_rounds = 1u << 20;  // against a scribbled bucket: then pass
-constexpr std::uint64_t largest_request = std::uint64_t{1} << 31;  // the kernel moves less per call
 
 struct passage {
   abi::segment& s;
@@ -101,18 +100,24 @@ bool take(passage& p, unsigned channel, std::uint64_t units) {
   return passed || wait_for_ticket(p, channel, t);
 }
 
-// Large requests are booked in pieces, so that a small one next to them waits for one piece at most.
-bool take_bytes(passage& p, unsigned channel, std::uint64_t bytes) {
+// Large requests are paid in pieces, so that a small one next to them waits for one piece at most.
+void take_bytes(passage& p, unsigned channel, std::uint64_t bytes) {
   core::bucket& b = p.s.bucket[channel];
-  for (std::uint64_t left = bytes; left > 0;) {
-    std::uint64_t const piece = core::next_piece(b, left);
-    if (!take(p, channel, piece)) {
-      give_back(b, bytes - left);
-      return false;
-    }
-    left -= piece;
+  while (bytes > 0) {
+    std::uint64_t const piece = core::next_piece(b, bytes);
+    if (!take(p, channel, piece)) return;
+    bytes -= piece;
   }
-  return true;
+}
+
+// How much a call pays before it runs: one quantum. How much it will move nobody knows yet (a program may ask for a
+// gigabyte of a small file), so the rest is paid afterwards.
+std::uint64_t bytes_before(abi::segment const& s, std::uint64_t rules, std::uint64_t bytes) {
+  for (; rules != 0; rules &= rules - 1) {
+    unsigned const channel = stage.channel_of_rule[__builtin_ctzll(rules)];
+    if ((stage.byte_channels >> channel & 1) != 0) bytes = core::next_piece(s.bucket[channel], bytes);
+  }
+  return bytes;
 }
 
 void count_wait(passage& p, unsigned channel, std::uint64_t waited_ns) {
@@ -120,6 +125,13 @@ void count_wait(passage& p, unsigned channel, std::uint64_t waited_ns) {
   add(c.delayed, 1);
   add(c.waited_ns, waited_ns);
   p.s.channel[channel].waits.add(waited_ns);
+}
+
+void count_call_wait(passage const& p) {
+  if (p.waited_ns == 0) return;
+  abi::call_counters& c = self.counters->call[static_cast<unsigned>(p.v.id)];
+  add(c.delayed, 1);
+  add(c.waited_ns, p.waited_ns);
 }
 
 // One bucket of the request. False: stop here, the call passes without delay.
@@ -136,43 +148,52 @@ bool pass_gate(passage& p, unsigned channel) {
     return true;
   }
   std::uint64_t const before_ns = p.waited_ns;
-  bool const on = is_bytes ? take_bytes(p, channel, units) : take(p, channel, units);
+  bool const on = take(p, channel, units);
   if (p.waited_ns != before_ns) count_wait(p, channel, p.waited_ns - before_ns);
   return on;
 }
 
 }  // namespace
 
-bool enter_gates(visit& v, int fd, bool may_sleep) {
+bool enter_gates(visit& v, std::uint64_t rules, int fd, bool may_sleep) {
   abi::segment* const s = stage.active.load(std::memory_order_relaxed);
   if (s == nullptr) return false;
-  if (v.bytes > largest_request) v.bytes = largest_request;
+  std::uint64_t const leased = v.rules & ~rules;  // passed with all their bytes
+  if (leased == 0 && v.bytes != 0) v.bytes = bytes_before(*s, rules, v.bytes);
   passage p{*s, v, fd, may_sleep, 0};
-  for (std::uint64_t left = v.rules; left != 0; left &= left - 1) {
+  for (std::uint64_t left = rules; left != 0; left &= left - 1) {
     if (pass_gate(p, stage.channel_of_rule[__builtin_ctzll(left)])) continue;
     v.refused = !may_sleep;
     v.rules &= ~left;  // what was not booked is not settled
     break;
   }
-  if (p.waited_ns != 0) {
-    abi::call_counters& c = self.counters->call[static_cast<unsigned>(v.id)];
-    add(c.delayed, 1);
-    add(c.waited_ns, p.waited_ns);
-  }
+  if (v.refused) settle(v, 0);
+  count_call_wait(p);
   return true;
 }
 
 void settle(visit const& v, std::uint64_t moved) {
   abi::segment* const s = stage.active.load(std::memory_order_relaxed);
   if (s == nullptr) return;
-  std::uint64_t const unused = v.bytes - moved;
+  visit late = v;
+  late.delay = v.delay == when::never ? when::never : when::before;  // no cancellation after the fact
+  passage p{*s, late, -1, v.delay != when::never, 0};
   for (std::uint64_t left = v.rules; left != 0; left &= left - 1) {
     unsigned const channel = stage.channel_of_rule[__builtin_ctzll(left)];
     std::uint64_t const bit = std::uint64_t{1} << channel;
     if ((stage.byte_channels & bit) == 0) continue;
-    add(self.counters->channel[channel].amount, -unused);
-    if ((stage.counting_channels & bit) == 0) give_back(s->bucket[channel], unused);
+    add(self.counters->channel[channel].amount, moved - v.bytes);
+    if ((stage.counting_channels & bit) != 0) continue;
+    std::uint64_t const before_ns = p.waited_ns;
+    if (moved < v.bytes)
+      give_back(s->bucket[channel], v.bytes - moved);
+    else if (v.delay == when::never)
+      core::book_debt(s->bucket[channel], moved - v.bytes);
+    else
+      take_bytes(p, channel, moved - v.bytes);
+    if (p.waited_ns != before_ns) count_wait(p, channel, p.waited_ns - before_ns);
   }
+  count_call_wait(p);
 }
 
 void settle_after(call id, core::op what, int fd, std::uint64_t bytes, bool failed) {

@@ -23,15 +23,15 @@ struct visit {
   call id;
   core::op what;
   when delay;
-  bool refused;             // RWF_NOWAIT and no tokens: the caller gets EAGAIN
+  bool refused;             // RWF_NOWAIT and no tokens: the caller gets EAGAIN, nothing was booked
   std::uint16_t entry;
-  std::uint64_t bytes;      // booked in byte channels
+  std::uint64_t bytes;      // asked for, until the gates: then what byte channels were booked for
   std::uint64_t rules;      // rules met
 };
 
-/// The part of entering that few calls take: several rules, no lease at hand, waiting.
-[[gnu::noinline]] bool enter_gates(visit& v, int fd, bool may_sleep);
-/// Gives back the bytes a call booked and did not move.
+/// The part of entering that few calls take: no lease at hand, waiting. `rules` is what is left to pass.
+[[gnu::noinline]] bool enter_gates(visit& v, std::uint64_t rules, int fd, bool may_sleep);
+/// Settles the bytes a call booked with what it moved: the rest comes back, or is paid now.
 [[gnu::noinline]] void settle(visit const& v, std::uint64_t moved);
 
 inline std::uint64_t rules_met(core::op what, unsigned entry) {
@@ -43,16 +43,15 @@ inline std::uint64_t rules_met(core::op what, unsigned entry) {
   return mask & self.caller_rules;
 }
 
-/// One rule, and the thread holds tokens for it: nothing shared is written.
-inline bool take_from_lease(abi::segment const& s, visit const& v) {
-  if ((v.rules & (v.rules - 1)) != 0 || !self.owned) return false;
-  unsigned const channel = stage.channel_of_rule[__builtin_ctzll(v.rules)];
+/// The thread holds tokens for this rule: nothing shared is written.
+inline bool take_from_lease(abi::segment const& s, visit const& v, unsigned rule) {
+  unsigned const channel = stage.channel_of_rule[rule];
   std::uint64_t const bit = std::uint64_t{1} << channel;
-  if ((stage.counting_channels & bit) != 0) return false;
   bool const is_bytes = (stage.byte_channels & bit) != 0;
   std::uint64_t const units = is_bytes ? v.bytes : core::op_units;
   core::lease& lease = self.counters->lease[channel];
-  if (lease.tokens < units || lease.gen != s.bucket[channel].gen.load(std::memory_order_relaxed))
+  if ((stage.counting_channels & bit) != 0 || lease.tokens < units ||
+      lease.gen != s.bucket[channel].gen.load(std::memory_order_relaxed))
     return false;
   lease.tokens -= units;
   add(self.counters->channel[channel].calls, 1);
@@ -69,9 +68,11 @@ inline bool enter_entry(visit& v, unsigned entry, int fd, bool may_sleep) {
   if (target == 0 && !stage.counts_elsewhere) return false;
   v.rules = rules_met(v.what, entry);
   if (v.rules == 0) return true;
-  if (v.delay != when::never && take_from_lease(*s, v)) [[likely]]
-    return true;
-  return enter_gates(v, fd, may_sleep);
+  std::uint64_t left = v.rules;
+  if (v.delay != when::never && self.owned)
+    while (take_from_lease(*s, v, static_cast<unsigned>(__builtin_ctzll(left))))
+      if ((left &= left - 1) == 0) return true;
+  return enter_gates(v, left, fd, may_sleep);
 }
 
 inline bool enter_place(visit& v, place const& where) {
@@ -90,7 +91,7 @@ inline void leave(visit const& v, bool failed, std::uint64_t moved) {
   add(c.calls, 1);
   if (failed) add(c.errors, 1);
   if (moved != 0) add(c.bytes, moved);
-  if (v.bytes > moved && v.rules != 0) [[unlikely]]
+  if (v.bytes != moved && v.rules != 0) [[unlikely]]
     settle(v, moved);
 }
 

@@ -166,11 +166,18 @@ unsigned entry_of_cwd() {
   return entry;
 }
 
+// Where a directory does not exist, the look-up ends in the nearest one above it that does.
 unsigned ask_directory(int dir, char const* path, unsigned length) {
   char name[max_path];
-  for (unsigned i = 0; i < length; ++i) name[i] = path[i];
-  name[length] = 0;
-  return entry_of_directory(dir, name, length);
+  for (;;) {
+    for (unsigned i = 0; i < length; ++i) name[i] = path[i];
+    name[length] = 0;
+    unsigned const entry = entry_of_directory(dir, name, length);
+    if (entry != entry_unknown || length <= 1) return entry;
+    while (length > 0 && path[length - 1] != '/') --length;
+    while (length > 1 && path[length - 1] == '/') --length;
+    if (length == 0) return entry_unknown;
+  }
 }
 
 unsigned intern(std::uint64_t mask) {

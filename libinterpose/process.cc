@@ -40,12 +40,14 @@ bool names_us(char const* list) {
 struct environment {
   unsigned count = 0;
   int preload_at = -1;
+  bool readable = true;   // else the kernel is left to say EFAULT
   bool complete = false;  // has us already; then preload_at is where
 };
 
 environment inspect(char* const* envp) {
   environment e;
   for (; envp != nullptr && envp[e.count] != nullptr; ++e.count) {
+    if (!is_readable(envp[e.count])) return {e.count, -1, false, false};
     if (!starts_with(envp[e.count], preload_name, preload_name_length)) continue;
     e.preload_at = static_cast<int>(e.count);
     e.complete = names_us(envp[e.count] + preload_name_length);
@@ -95,7 +97,9 @@ void write_others(char* to, char const* list) {
 // Calls start(envp) with an environment that has us in it. The arrays live in this frame, hence the callback.
 template <class Start>
 int with_preload(char* const* envp, Start&& start) {
+  if (envp != nullptr && !is_readable(envp)) return start(envp);
   environment const e = inspect(envp);
+  if (!e.readable) return start(envp);
   bool const reachable = stage.preload_length != 0 && library_is_within_reach();
   if (e.complete == reachable) return start(envp);
   char text[max_preload_text];

@@ -168,6 +168,12 @@ int ioctl(int fd, unsigned long request, long arg) {
                  [&] { return real::ioctl(fd, request, arg); });
 }
 
+int unlinkat(int dir, char const* path, int flags) {
+  core::op const what = (flags & AT_REMOVEDIR) != 0 ? core::op::rmdir : core::op::unlink;
+  return metered(call::unlinkat, what, on_at(dir, path), 0,
+                 [&] { return real::unlinkat(dir, path, flags); });
+}
+
 void sync() {
   visit v{call::sync, core::op::fsync, when::before, false, 0, 0, 0};
   bool const ours = (joined() || join_thread()) && enter_entry(v, entry_first_target, -1, true);

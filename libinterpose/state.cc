@@ -216,7 +216,15 @@ void note_rule_kinds(core::ruleset const& rules) {
 // A strict sandbox inherited from the parent allows read, write and exit: nothing we could do there.
 bool sandboxed_from_birth() { return sys::call(SYS_prctl, PR_GET_SECCOMP) == 1; }
 
-__attribute__((constructor)) void attach() {
+__attribute__((constructor)) void attach_at_start() { attach(); }
+
+__attribute__((destructor)) void detach() { leave_process(); }
+
+}  // namespace
+
+void attach() {
+  static constinit std::atomic<bool> begun{false};
+  if (begun.exchange(true)) return;
   char path[sizeof stage.preload + 16];
   if (!find_own_name(path, sizeof path) || sandboxed_from_birth()) return;
   abi::segment* const segment = map_segment(path);
@@ -230,10 +238,6 @@ __attribute__((constructor)) void attach() {
   join_process(*segment);
   stage.active.store(segment, std::memory_order_release);
 }
-
-__attribute__((destructor)) void detach() { leave_process(); }
-
-}  // namespace
 
 void pass_through(abi::passthrough reason) {
   if (abi::segment* const s = stage.active.load(std::memory_order_relaxed))

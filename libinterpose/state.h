@@ -105,6 +105,9 @@ inline void add(std::atomic<std::uint64_t>& counter, std::uint64_t n) {
 
 void pass_through(abi::passthrough reason);  // counts it
 
+/// Maps the segment, once. Called by the constructor, or by the first call when that is earlier.
+void attach();
+
 /// Makes the calling thread ready to count: after its first call, after fork. False: pass through.
 bool join_thread();
 

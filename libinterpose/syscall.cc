@@ -21,7 +21,8 @@ struct raw_call {
 
 long metered(visit& v, place const& where, raw_call const& raw) {
   if (!enter_place(v, where)) return raw();
-  if (v.refused && where.kind == place_kind::fd_now) {
+  if (where.kind == place_kind::fd_now) v.delay = when::never;
+  if (v.refused) {
     errno = EAGAIN;
     return -1;
   }
@@ -66,6 +67,8 @@ long slow::syscall(long number, long a, long b, long c, long d, long e, long f) 
 #endif
     case SYS_close:
       return slow::close(int(a));
+    case SYS_unlinkat:
+      return slow::unlinkat(int(a), path_at(b), int(c));
     case SYS_dup3:
       return slow::dup3(int(a), int(b), int(c));
     case SYS_close_range:

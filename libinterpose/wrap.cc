@@ -19,11 +19,10 @@ extern "C" long sluice_missing() {
 }
 
 void* look_up(char const* name) {
+  attach();  // other libraries' constructors may call before ours has run
   void* const found = dlsym(RTLD_NEXT, name);
   return found != nullptr ? found : reinterpret_cast<void*>(&sluice_missing);
 }
-
-bool passes(place const& where) { return where.kind == place_kind::fd_now; }
 
 // The new fd belongs where its name was looked up, until its first use shows where it really is.
 void opened(int fd, visit const& v) {
@@ -95,7 +94,8 @@ __attribute__((constructor(101))) static void resolve_all() {
     place const here = where;                                                             \
     visit v{call::sym, core::op::o, point, false, 0, static_cast<std::uint64_t>(size), 0}; \
     if (!enter_place(v, here)) return real::sym args;                                     \
-    if (v.refused && passes(here)) [[unlikely]] {                                         \
+    if (here.kind == place_kind::fd_now) v.delay = when::never;                           \
+    if (v.refused) [[unlikely]] {                                                         \
       errno = EAGAIN;                                                                     \
       return (ret)(-1);                                                                   \
     }                                                                                     \
@@ -171,7 +171,7 @@ void leave_pair(visit const& v1, bool one, visit const& v2, bool two, bool faile
                 std::uint64_t moved) {
   if (one) leave(v1, failed, moved);
   if (two && !one) leave(v2, failed, moved);
-  if (two && one && v2.bytes > moved && v2.rules != 0) settle(v2, moved);
+  if (two && one && v2.bytes != moved && v2.rules != 0) settle(v2, moved);
 }
 
 }  // namespace

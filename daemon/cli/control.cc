@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// sluice set, pause, resume: new curves for the buckets of a running job. One writer at a time: the segment
-// file is locked meanwhile. Rates of a paused job are kept beside the segment, written before the pause
-// begins, so that a command that dies half-way can be repeated.
+// sluice set, pause, resume: new curves for the buckets of a running job. One writer at a time: the
+// segment file is locked meanwhile. Rates of a paused job are kept beside the segment, written
+// before the pause begins, so that a command that dies half-way can be repeated.
 #include <fmt/format.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -67,7 +67,8 @@ void wake(core::bucket& bucket, std::uint32_t mask) {
 void change(abi::segment& s, unsigned channel, std::uint64_t rate_q40) {
   core::bucket& bucket = s.bucket[channel];
   auto const settings = policy::settings_of(unit_of(s, channel), rate_q40);
-  if (std::uint32_t const mask = core::set_curve(bucket, settings, segment::monotonic_ns()); mask != 0)
+  if (std::uint32_t const mask = core::set_curve(bucket, settings, segment::monotonic_ns());
+      mask != 0)
     wake(bucket, mask);
 }
 
@@ -79,8 +80,9 @@ unsigned find_channel(abi::segment const& s, std::string const& name) {
   }
   std::string known;
   for (auto const& n : names) known += (known.empty() ? "" : ", ") + n;
-  throw usage_error(fmt::format("job {} has no limit \"{}\"{} (it has: {})", segment::job_name(s), name,
-                                policy::did_you_mean(name, names), known.empty() ? "none" : known));
+  throw usage_error(fmt::format("job {} has no limit \"{}\"{} (it has: {})", segment::job_name(s),
+                                name, policy::did_you_mean(name, names),
+                                known.empty() ? "none" : known));
 }
 
 /// The rate in the unit of the channel.
@@ -98,7 +100,8 @@ std::uint64_t rate_for(abi::segment const& s, unsigned channel, std::string cons
 void require_limits(abi::segment const& s) {
   for (unsigned i = 0; i < s.rules.channel_count; ++i)
     if (s.rules.channel[i].count_only == 0) return;
-  throw usage_error(fmt::format("job {} has no limits: it can only be watched", segment::job_name(s)));
+  throw usage_error(
+      fmt::format("job {} has no limits: it can only be watched", segment::job_name(s)));
 }
 
 void tell(global_options const& global, open_job const& job) {
@@ -127,13 +130,14 @@ int set_verb(global_options const& global, set_options const& options) {
   auto const held = lock(job);
   std::string const name = options.assignment.substr(0, equals);
   unsigned const channel = find_channel(*job.segment, name);
-  std::uint64_t const rate_q40 =
-      rate_for(*job.segment, channel, options.assignment.substr(equals + 1), "set " + options.assignment);
+  std::uint64_t const rate_q40 = rate_for(
+      *job.segment, channel, options.assignment.substr(equals + 1), "set " + options.assignment);
   saved_rates saved = read_saved(job);
   if (auto const at = saved.find(name); at != saved.end()) {
     at->second = rate_q40;
     write_saved(job, saved);
-    fmt::print(stderr, "sluice: job {} is paused: the new rate begins with `sluice resume`\n", job.name);
+    fmt::print(stderr, "sluice: job {} is paused: the new rate begins with `sluice resume`\n",
+               job.name);
   } else {
     change(*job.segment, channel, rate_q40);
   }
@@ -148,7 +152,8 @@ int pause_verb(global_options const& global, std::string const& name) {
   require_limits(s);
   saved_rates saved = read_saved(job);
   for (unsigned i = 0; i < s.rules.channel_count; ++i)
-    if (std::uint64_t const rate_q40 = rate_of(s, i); rate_q40 != 0) saved[channel_name(s, i)] = rate_q40;
+    if (std::uint64_t const rate_q40 = rate_of(s, i); rate_q40 != 0)
+      saved[channel_name(s, i)] = rate_q40;
   write_saved(job, saved);
   for (unsigned i = 0; i < s.rules.channel_count; ++i) change(s, i, 0);
   tell(global, job);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// sluice explain: CALL PATH says which limits such a call meets and why; PID says what a process waits for.
+// sluice explain: CALL PATH says which limits such a call meets and why; PID says what a process
+// waits for.
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -39,7 +40,8 @@ core::op find_op(std::string const& name) {
     known.emplace_back(row.name);
     if (row.name == name) return row.op;
   }
-  throw usage_error(fmt::format("explain: no call \"{}\"{}", name, policy::did_you_mean(name, known)));
+  throw usage_error(
+      fmt::format("explain: no call \"{}\"{}", name, policy::did_you_mean(name, known)));
 }
 
 struct question {
@@ -66,7 +68,8 @@ question ask(core::ruleset const& rules, std::string const& call, std::string co
   q.op = find_op(call);
   std::error_code failed;
   q.path = fs::weakly_canonical(fs::absolute(path, failed), failed).string();
-  if (failed || q.path.empty()) throw usage_error(fmt::format("explain: {}: {}", path, failed.message()));
+  if (failed || q.path.empty())
+    throw usage_error(fmt::format("explain: {}: {}", path, failed.message()));
   std::size_t deepest = 0;
   for (unsigned t = 1; t < rules.target_count; ++t) {
     auto const root = core::view(rules, rules.target[t].path);
@@ -93,7 +96,8 @@ std::string why_not(core::ruleset const& rules, unsigned r, question const& q) {
   return {};
 }
 
-json explain_call(policy::compiled const& limits, std::string const& call, std::string const& path) {
+json explain_call(policy::compiled const& limits, std::string const& call,
+                  std::string const& path) {
   core::ruleset const& rules = *limits.rules;
   question const q = ask(rules, call, path);
   core::op_row const& op = core::op_table[static_cast<unsigned>(q.op)];
@@ -127,7 +131,8 @@ void print_call(json const& e) {
   int place = 0;
   for (auto const& rule : e["rules"]) {
     bool const applies = rule["applies"];
-    fmt::print("  {} {}", applies ? fmt::format("{}.", ++place) : "no", rule["rule"].get<std::string>());
+    fmt::print("  {} {}", applies ? fmt::format("{}.", ++place) : "no",
+               rule["rule"].get<std::string>());
     if (rule.contains("if")) fmt::print(", if {}", rule["if"].get<std::string>());
     if (!applies && e["never"].is_null()) fmt::print(": {}", rule["why_not"].get<std::string>());
     fmt::print("\n");
@@ -189,8 +194,8 @@ std::optional<json> explain_process(std::string const& run_dir, std::uint32_t pi
 }
 
 void print_process(json const& e) {
-  fmt::print("process {} ({}) is in job {}\n", e["pid"].get<std::uint32_t>(), e["name"].get<std::string>(),
-             e["job"].get<std::string>());
+  fmt::print("process {} ({}) is in job {}\n", e["pid"].get<std::uint32_t>(),
+             e["name"].get<std::string>(), e["job"].get<std::string>());
   for (auto const& rule : e["rules"]) fmt::print("  limit {}\n", rule.get<std::string>());
   for (auto const& w : e["waiting"])
     fmt::print("  thread {} waits in {} for \"{}\", since {}, {}\n", w["tid"].get<std::uint32_t>(),
@@ -204,12 +209,14 @@ void print_process(json const& e) {
 int no_job(std::uint32_t pid) {
   std::string const proc = fmt::format("/proc/{}", pid);
   std::error_code failed;
-  if (!fs::exists(proc, failed)) throw usage_error(fmt::format("explain: there is no process {}", pid));
+  if (!fs::exists(proc, failed))
+    throw usage_error(fmt::format("explain: there is no process {}", pid));
   fs::path const exe = fs::read_symlink(proc + "/exe", failed);
   std::string why;
   if (!failed)
     if (auto const f = inspect_program(proc + "/exe"); !f.limited) why = ": " + f.why;
-  throw error(1, fmt::format("process {} ({}) is in no job of this run directory{}", pid, exe.string(), why));
+  throw error(1, fmt::format("process {} ({}) is in no job of this run directory{}", pid,
+                             exe.string(), why));
 }
 
 }  // namespace

@@ -35,7 +35,8 @@ std::string describe(core::ruleset const& r, unsigned i, std::uint64_t rate_q40)
   line += rule.target == core::any_target
               ? std::string(", everywhere")
               : fmt::format(", in {}", core::view(r, r.target[rule.target].path));
-  if (rule.path_glob.length != 0) line += fmt::format(", files like {}", core::view(r, rule.path_glob));
+  if (rule.path_glob.length != 0)
+    line += fmt::format(", files like {}", core::view(r, rule.path_glob));
   if (rule.thread_glob.length != 0)
     line += fmt::format(", threads named {}", core::view(r, rule.thread_glob));
   if (rule.user != core::any_user) line += fmt::format(", uid {}", rule.user);

@@ -30,8 +30,9 @@ struct command_line {
 };
 
 void add_limit_options(CLI::App& app, limit_options& limits) {
-  app.add_option("--limit", limits.limits,
-                 "SELECTOR=AMOUNT[@TARGET], for example open=1000/s, data=200MiB/s@/scratch; repeatable")
+  app.add_option(
+         "--limit", limits.limits,
+         "SELECTOR=AMOUNT[@TARGET], for example open=1000/s, data=200MiB/s@/scratch; repeatable")
       ->type_name("SPEC")
       ->allow_extra_args(false);
   app.add_option("--policy", limits.policy, "limits from a policy file")->type_name("FILE");
@@ -43,28 +44,33 @@ void add_limit_options(CLI::App& app, limit_options& limits) {
 void add_run(CLI::App& app, command_line& line) {
   auto* verb = app.add_subcommand("run", "run a program with limits");
   add_limit_options(*verb, line.run.limits);
-  verb->add_option("--job", line.run.job, "name the job, or join it if it is running")->type_name("NAME");
-  verb->add_option("--report", line.run.report, "write a JSON report at the end; - is standard output")
+  verb->add_option("--job", line.run.job, "name the job, or join it if it is running")
+      ->type_name("NAME");
+  verb->add_option("--report", line.run.report,
+                   "write a JSON report at the end; - is standard output")
       ->type_name("FILE");
-  verb->add_flag_callback("--summary", [&line] { line.run.summary = true; },
-                          "print a table at the end (default on a terminal)");
-  verb->add_flag_callback("--no-summary", [&line] { line.run.summary = false; }, "print none");
+  verb->add_flag_callback(
+      "--summary", [&line] { line.run.summary = true; },
+      "print a table at the end (default on a terminal)");
+  verb->add_flag_callback(
+      "--no-summary", [&line] { line.run.summary = false; }, "print none");
   verb->footer("Everything after -- is the program and its arguments.");
   verb->callback([&line] { line.chosen = [&line] { return run_verb(line.global, line.run); }; });
 }
 
-void add_job_verb(CLI::App& app, command_line& line, std::string const& name, std::string const& help,
+void add_job_verb(CLI::App& app, command_line& line, std::string const& name,
+                  std::string const& help,
                   int (*action)(global_options const&, std::string const&)) {
   auto* verb = app.add_subcommand(name, help);
   verb->add_option("JOB", line.job, "name of the job")->required();
-  verb->callback([&line, action] {
-    line.chosen = [&line, action] { return action(line.global, line.job); };
-  });
+  verb->callback(
+      [&line, action] { line.chosen = [&line, action] { return action(line.global, line.job); }; });
 }
 
 void add_control(CLI::App& app, command_line& line) {
   auto* stat = app.add_subcommand("stat", "show what a job does");
-  stat->add_option("-i", line.stat.interval_s, "again every SEC seconds, with rates")->type_name("SEC");
+  stat->add_option("-i", line.stat.interval_s, "again every SEC seconds, with rates")
+      ->type_name("SEC");
   stat->add_option("JOB", line.stat.job, "name of the job")->required();
   stat->callback([&line] { line.chosen = [&line] { return stat_verb(line.global, line.stat); }; });
 
@@ -82,30 +88,36 @@ void add_control(CLI::App& app, command_line& line) {
 void add_policy(CLI::App& app, command_line& line) {
   auto* policy = app.add_subcommand("policy", "look at a policy file");
   policy->require_subcommand(1);
-  auto* check = policy->add_subcommand("check", "say in words what a policy means, or what is wrong");
+  auto* check =
+      policy->add_subcommand("check", "say in words what a policy means, or what is wrong");
   check->add_option("FILE", line.file)->required();
-  check->callback([&line] { line.chosen = [&line] { return policy_check(line.global, line.file); }; });
+  check->callback(
+      [&line] { line.chosen = [&line] { return policy_check(line.global, line.file); }; });
   auto* show = policy->add_subcommand("show", "print a policy with all units resolved, as JSON");
   show->add_option("FILE", line.file)->required();
-  show->callback([&line] { line.chosen = [&line] { return policy_show(line.global, line.file); }; });
+  show->callback(
+      [&line] { line.chosen = [&line] { return policy_show(line.global, line.file); }; });
 }
 
 void add_looking(CLI::App& app, command_line& line) {
-  auto* explain = app.add_subcommand("explain", "say which limits a call meets, or why a process waits");
+  auto* explain =
+      app.add_subcommand("explain", "say which limits a call meets, or why a process waits");
   add_limit_options(*explain, line.explain.limits);
   explain->add_option("WORDS", line.explain.words, "PID, or CALL PATH")->required()->expected(1, 2);
-  explain->callback([&line] {
-    line.chosen = [&line] { return explain_verb(line.global, line.explain); };
-  });
-  auto* doctor = app.add_subcommand("doctor", "say whether a program can be limited, and if not, why");
+  explain->callback(
+      [&line] { line.chosen = [&line] { return explain_verb(line.global, line.explain); }; });
+  auto* doctor =
+      app.add_subcommand("doctor", "say whether a program can be limited, and if not, why");
   doctor->add_option("FILE", line.file, "a program, by name or path")->required();
-  doctor->callback([&line] { line.chosen = [&line] { return doctor_verb(line.global, line.file); }; });
+  doctor->callback(
+      [&line] { line.chosen = [&line] { return doctor_verb(line.global, line.file); }; });
 }
 
 void describe_app(CLI::App& app, command_line& line) {
   app.name("sluice");
   app.set_version_flag("--version", std::string("sluice ") + version);
-  app.add_option("--run-dir", line.global.run_dir, "where the segments of jobs lie")->type_name("DIR");
+  app.add_option("--run-dir", line.global.run_dir, "where the segments of jobs lie")
+      ->type_name("DIR");
   app.add_flag("--json", line.global.json, "print JSON");
   app.add_flag("-v,--verbose", line.global.verbose, "say what is done");
   app.require_subcommand(1);
@@ -118,8 +130,8 @@ void describe_app(CLI::App& app, command_line& line) {
 }
 
 bool takes_value(std::string const& word) {
-  static constexpr std::string_view with_value[] = {"--limit",  "--policy", "--class",
-                                                    "--job",    "--report", "--run-dir"};
+  static constexpr std::string_view with_value[] = {"--limit", "--policy", "--class",
+                                                    "--job",   "--report", "--run-dir"};
   return std::find(std::begin(with_value), std::end(with_value), word) != std::end(with_value);
 }
 

@@ -39,7 +39,8 @@ json words(std::string const& file, site const& s) {
   for (auto const& t : s.targets) {
     std::string line = fmt::format("target {} is {}", t.name, t.path);
     if (auto const c = s.capacity.find(t.name); c != s.capacity.end())
-      for (auto const& [resource, r] : c->second) line += fmt::format(", {} {}", resource, text_of(r));
+      for (auto const& [resource, r] : c->second)
+        line += fmt::format(", {} {}", resource, text_of(r));
     std::error_code failed;
     if (!std::filesystem::is_directory(t.path, failed)) line += " (not on this machine)";
     lines.push_back(line);
@@ -50,7 +51,8 @@ json words(std::string const& file, site const& s) {
         lines.push_back(fmt::format("class {} has of {} on {}: {}", c.name, resource, target,
                                     share_in_words(share)));
   for (auto const& c : s.channels) {
-    std::string line = fmt::format("channel {}: {} at most {}", c.name, ops_in_words(c.ops), text_of(c.amount));
+    std::string line =
+        fmt::format("channel {}: {} at most {}", c.name, ops_in_words(c.ops), text_of(c.amount));
     line += c.target.empty() ? ", everywhere" : ", on " + c.target;
     if (!c.path_glob.empty()) line += ", files like " + c.path_glob;
     if (!c.thread_glob.empty()) line += ", threads named " + c.thread_glob;
@@ -71,11 +73,14 @@ std::vector<std::string> broken_promises(site const& s) {
         auto const t = c.shares.find(target);
         if (t == c.shares.end()) continue;
         auto const r = t->second.find(resource);
-        if (r != t->second.end() && r->second.reservation) promised += number_of(*r->second.reservation);
+        if (r != t->second.end() && r->second.reservation)
+          promised += number_of(*r->second.reservation);
       }
       if (promised > number_of(capacity))
-        out.push_back(fmt::format("reservations of {} on {} add up to {:g} per second, above its capacity "
-                                  "{}", resource, target, promised, text_of(capacity)));
+        out.push_back(
+            fmt::format("reservations of {} on {} add up to {:g} per second, above its capacity "
+                        "{}",
+                        resource, target, promised, text_of(capacity)));
     }
   return out;
 }
@@ -99,13 +104,15 @@ int policy_check(global_options const& global, std::string const& file) {
     return 0;
   }
   for (auto const& line : result["meaning"]) fmt::print("{}\n", line.get<std::string>());
-  for (auto const& warning : warnings) fmt::print(stderr, "sluice: {}: warning: {}\n", file, warning);
+  for (auto const& warning : warnings)
+    fmt::print(stderr, "sluice: {}: warning: {}\n", file, warning);
   return 0;
 }
 
 int policy_show(global_options const&, std::string const& file) {
   site const s = policy::read_policy(file);
-  json out = {{"targets", json::object()}, {"classes", json::object()}, {"channels", json::array()}};
+  json out = {
+      {"targets", json::object()}, {"classes", json::object()}, {"channels", json::array()}};
   for (auto const& t : s.targets) {
     out["targets"][t.name] = {{"path", t.path}};
     if (auto const c = s.capacity.find(t.name); c != s.capacity.end())

@@ -25,7 +25,8 @@ namespace {
 /// A file read at offsets found in it; everything is checked against its size.
 class image {
  public:
-  explicit image(std::string const& path) : fd_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+  explicit image(std::string const& path)
+      : fd_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
     struct stat st = {};
     if (fd_ >= 0 && fstat(fd_, &st) == 0 && S_ISREG(st.st_mode))
       size_ = static_cast<std::uint64_t>(st.st_size);
@@ -76,7 +77,8 @@ bool has_go_section(image const& file, Elf64_Ehdr const& head) {
   if (!file.read(head.e_shoff + std::uint64_t{head.e_shstrndx} * sizeof names, names)) return false;
   std::string const table = file.text(names.sh_offset, names.sh_size);
   for (std::string_view wanted : {".go.buildinfo", ".note.go.buildid"})
-    if (table.find(std::string(1, '\0') + std::string(wanted) + '\0') != std::string::npos) return true;
+    if (table.find(std::string(1, '\0') + std::string(wanted) + '\0') != std::string::npos)
+      return true;
   return false;
 }
 
@@ -87,7 +89,8 @@ std::optional<elf_facts> read_elf(image const& file) {
   facts.width = static_cast<std::uint8_t>(magic[EI_CLASS]);
   file.read(18, facts.machine);  // e_machine lies there in both widths
   Elf64_Ehdr head = {};
-  if (facts.width != ELFCLASS64 || magic[EI_DATA] != ELFDATA2LSB || !file.read(0, head)) return facts;
+  if (facts.width != ELFCLASS64 || magic[EI_DATA] != ELFDATA2LSB || !file.read(0, head))
+    return facts;
   facts.shared_object = head.e_type == ET_DYN;
   for (unsigned i = 0; i < std::min<unsigned>(head.e_phnum, 256); ++i) {
     Elf64_Phdr part = {};
@@ -106,11 +109,13 @@ bool gains_privileges(std::string const& path) {
   struct stat st = {};
   if (::stat(path.c_str(), &st) != 0) return false;
   bool const uid = (st.st_mode & S_ISUID) != 0 && st.st_uid != getuid();
-  bool const gid = (st.st_mode & S_ISGID) != 0 && (st.st_mode & S_IXGRP) != 0 && st.st_gid != getgid();
+  bool const gid =
+      (st.st_mode & S_ISGID) != 0 && (st.st_mode & S_IXGRP) != 0 && st.st_gid != getgid();
   return uid || gid || getxattr(path.c_str(), "security.capability", nullptr, 0) > 0;
 }
 
-void say(program_facts& f, char const* kind, bool limited, std::string why, std::string advice = {}) {
+void say(program_facts& f, char const* kind, bool limited, std::string why,
+         std::string advice = {}) {
   f.kind = kind;
   f.limited = limited;
   f.why = std::move(why);
@@ -123,11 +128,13 @@ void judge_elf(program_facts& f, elf_facts const& elf, elf_facts const& own) {
   f.interpreter = elf.interpreter;
   if (elf.width != own.width || elf.machine != own.machine) {
     f.loads_library = false;
-    return say(f, "foreign", false, "it is made for another machine or word size than libinterpose.so",
+    return say(f, "foreign", false,
+               "it is made for another machine or word size than libinterpose.so",
                "install sluice built for that machine");
   }
   if (gains_privileges(f.through.empty() ? f.path : f.through.back()))
-    return say(f, "setuid", false, "it gains privileges at exec (setuid, setgid or file capabilities), "
+    return say(f, "setuid", false,
+               "it gains privileges at exec (setuid, setgid or file capabilities), "
                "and then the loader ignores LD_PRELOAD",
                "start it without the extra privileges, or list the library in /etc/ld.so.preload");
   if (elf.go)
@@ -182,6 +189,7 @@ std::string next_interpreter(std::string const& start) {
   bool const by_env = words.size() > 1 && words[0].ends_with("/env");
   std::size_t const at = by_env ? (words[1] == "-S" ? 2 : 1) : 0;
   if (!by_env || at >= words.size()) return words[0];
+  if (words[at].find('/') != std::string::npos) return words[at];
   return in_path(words[at]).value_or(words[0]);
 }
 

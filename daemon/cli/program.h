@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Will a program meet the stage? Read from its file before it starts, by a reader that believes no number
-// in it: static, setuid, another libc or machine, Go, scripts and what interprets them.
+// Will a program meet the stage? Read from its file before it starts, by a reader that believes no
+// number in it: static, setuid, another libc or machine, Go, scripts and what interprets them.
 #pragma once
 
 #include <string>
@@ -11,15 +11,16 @@ namespace sluice::cli {
 struct program_facts {
   std::string path;
   std::vector<std::string> through;  // for a script: its interpreters, last is the one that decides
-  std::string kind;                  // `dynamic`, `static`, `setuid`, `musl`, `go`, `foreign`, `other libc` …
-  std::string interpreter;           // PT_INTERP
-  bool limited = false;              // calls will be seen
-  bool loads_library = true;         // false: LD_PRELOAD would stop it from starting
-  std::string why;                   // sentence
-  std::string advice;                // what to do; empty when limited
+  std::string kind;  // `dynamic`, `static`, `setuid`, `musl`, `go`, `foreign`, `other libc` …
+  std::string interpreter;    // PT_INTERP
+  bool limited = false;       // calls will be seen
+  bool loads_library = true;  // false: LD_PRELOAD would stop it from starting
+  std::string why;            // sentence
+  std::string advice;         // what to do; empty when limited
 };
 
-/// What exec would start for this name, by PATH unless it has a slash. Throws with status 127 or 126.
+/// What exec would start for this name, by PATH unless it has a slash. Throws with status 127 or
+/// 126.
 std::string find_program(std::string const& name);
 
 /// Facts of a file; never throws for a strange file, that is what it reports.

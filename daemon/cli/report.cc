@@ -77,7 +77,8 @@ std::string rate_column(json const& channel) {
   double const rate = channel["rate_per_s"];
   bool const bytes = channel["unit"] == "bytes";
   if (rate == 0) return "paused";
-  return bytes ? bytes_text(static_cast<std::uint64_t>(rate)) + "/s" : fmt::format("{:.6g}/s", rate);
+  return bytes ? bytes_text(static_cast<std::uint64_t>(rate)) + "/s"
+               : fmt::format("{:.6g}/s", rate);
 }
 
 std::string channels_table(json const& channels) {
@@ -86,10 +87,10 @@ std::string channels_table(json const& channels) {
                                 "rate", "calls", "delayed", "waited", "p50", "p99", "max");
   for (auto const& c : channels)
     out += fmt::format("  {:<24} {:>12} {:>10} {:>10} {:>9} {:>9} {:>9} {:>9}\n",
-                       c["name"].get<std::string>(), rate_column(c), c["calls"].get<std::uint64_t>(),
-                       c["delayed"].get<std::uint64_t>(), duration_text(c["waited_ns"]),
-                       duration_text(c["wait_p50_ns"]), duration_text(c["wait_p99_ns"]),
-                       duration_text(c["wait_max_ns"]));
+                       c["name"].get<std::string>(), rate_column(c),
+                       c["calls"].get<std::uint64_t>(), c["delayed"].get<std::uint64_t>(),
+                       duration_text(c["waited_ns"]), duration_text(c["wait_p50_ns"]),
+                       duration_text(c["wait_p99_ns"]), duration_text(c["wait_max_ns"]));
   return out;
 }
 
@@ -97,8 +98,8 @@ std::string calls_table(json calls) {
   if (calls.empty()) return {};
   std::stable_sort(calls.begin(), calls.end(),
                    [](json const& a, json const& b) { return a["calls"] > b["calls"]; });
-  std::string out = fmt::format("  {:<24} {:>12} {:>10} {:>10} {:>9} {:>9}\n", "call", "class", "calls",
-                                "errors", "bytes", "waited");
+  std::string out = fmt::format("  {:<24} {:>12} {:>10} {:>10} {:>9} {:>9}\n", "call", "class",
+                                "calls", "errors", "bytes", "waited");
   for (std::size_t i = 0; i < std::min(calls.size(), table_calls); ++i) {
     json const& c = calls[i];
     out += fmt::format("  {:<24} {:>12} {:>10} {:>10} {:>9} {:>9}\n", c["call"].get<std::string>(),
@@ -142,8 +143,8 @@ json report_json(abi::segment const& s, run_facts const& facts) {
 }
 
 std::string report_table(json const& report) {
-  std::string out = fmt::format("sluice: job {}: {:.2f} s, {} processes", report["job"].get<std::string>(),
-                                report["elapsed_s"].get<double>(),
+  std::string out = fmt::format("sluice: job {}: {:.2f} s, {} processes",
+                                report["job"].get<std::string>(), report["elapsed_s"].get<double>(),
                                 report["processes"]["attached"].get<std::uint64_t>());
   if (report.contains("exit"))
     out += report["exit"].contains("signal")

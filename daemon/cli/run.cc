@@ -35,8 +35,8 @@ std::string find_library() {
   fs::path const prefix = self.parent_path().parent_path();
   for (char const* place : {"lib/libinterpose.so", "lib/sluice/libinterpose.so"})
     if (fs::exists(prefix / place, failed)) return prefix / place;
-  throw sluice_error(fmt::format("libinterpose.so is neither in {0}/lib nor in {0}/lib/sluice",
-                                 prefix.string()));
+  throw sluice_error(
+      fmt::format("libinterpose.so is neither in {0}/lib nor in {0}/lib/sluice", prefix.string()));
 }
 
 /// A job made or joined for this run.
@@ -65,7 +65,8 @@ void join(membership& m, run_options const& options, policy::compiled const& lim
   if (options.limits.any() && existing->head.limits_hash != limits.hash)
     throw usage_error(fmt::format(
         "job {} is running with other limits: leave them out to join it, or change them with "
-        "`sluice set {} CHANNEL=RATE`", m.job, m.job));
+        "`sluice set {} CHANNEL=RATE`",
+        m.job, m.job));
   m.creator_before = creator(*existing).exchange(static_cast<std::uint32_t>(getpid()));
 }
 

@@ -40,11 +40,13 @@ void print_difference(json const& before, json const& now) {
   double calls = 0;
   for (auto const& c : now["calls"]) calls += c["calls"].get<double>();
   for (auto const& c : before["calls"]) calls -= c["calls"].get<double>();
-  fmt::print("{:8.1f} s  {:>12} calls", now["elapsed_s"].get<double>(), per_second(calls / span_s, false));
+  fmt::print("{:8.1f} s  {:>12} calls", now["elapsed_s"].get<double>(),
+             per_second(calls / span_s, false));
   for (std::size_t i = 0; i < now["channels"].size(); ++i) {
     json const& c = now["channels"][i];
     double const amount = c["amount"].get<double>() - before["channels"][i]["amount"].get<double>();
-    fmt::print("  {} {}", c["name"].get<std::string>(), per_second(amount / span_s, c["unit"] == "bytes"));
+    fmt::print("  {} {}", c["name"].get<std::string>(),
+               per_second(amount / span_s, c["unit"] == "bytes"));
   }
   fmt::print("\n");
   std::fflush(stdout);
@@ -127,7 +129,8 @@ int jobs_verb(global_options const& global) {
     return 0;
   }
   if (rows.empty()) fmt::print(stderr, "sluice: no jobs in {}\n", run_dir);
-  if (!rows.empty()) fmt::print("{:<24} {:>6} {:>9} {:>5}  limits\n", "job", "state", "age", "procs");
+  if (!rows.empty())
+    fmt::print("{:<24} {:>6} {:>9} {:>5}  limits\n", "job", "state", "age", "procs");
   for (auto const& row : rows) print_job(row);
   return 0;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// All signals are blocked and taken one by one with sigwaitinfo, so there is no handler and no race. A signal
-// of the terminal (si_code SI_KERNEL) reaches the child by itself: only those somebody sent are passed on.
+// All signals are blocked and taken one by one with sigwaitinfo, so there is no handler and no
+// race. A signal of the terminal (si_code SI_KERNEL) reaches the child by itself: only those
+// somebody sent are passed on.
 #include "cli/supervise.h"
 
 #include <fcntl.h>
@@ -38,7 +39,8 @@ signal_state take_signals() {
   signal_state before = {};
   sigset_t all;
   sigfillset(&all);
-  for (int fault : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGSYS, SIGTRAP}) sigdelset(&all, fault);
+  for (int fault : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGSYS, SIGTRAP})
+    sigdelset(&all, fault);
   sigprocmask(SIG_BLOCK, &all, &before.mask);
   struct sigaction dfl = {};
   dfl.sa_handler = SIG_DFL;
@@ -52,8 +54,8 @@ void give_back(signal_state const& before) {
 }
 
 [[noreturn]] void child_side(std::vector<std::string> const& command,
-                             std::vector<std::string> const& environment, signal_state const& before,
-                             pid_t parent, int failure) {
+                             std::vector<std::string> const& environment,
+                             signal_state const& before, pid_t parent, int failure) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(exit_sluice);  // killed before prctl
   give_back(before);
@@ -123,7 +125,8 @@ int become(std::vector<std::string> const& command, std::vector<std::string> con
   return errno;
 }
 
-ending supervise(std::vector<std::string> const& command, std::vector<std::string> const& environment) {
+ending supervise(std::vector<std::string> const& command,
+                 std::vector<std::string> const& environment) {
   int failure[2];
   if (pipe2(failure, O_CLOEXEC) != 0)
     throw sluice_error(fmt::format("pipe: {}", std::strerror(errno)));

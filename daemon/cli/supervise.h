@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Running a program as if we were not there: as ourselves (exec) or as a child whose signals and end are ours.
+// Running a program as if we were not there: as ourselves (exec) or as a child whose signals and
+// end are ours.
 #pragma once
 
 #include <string>
@@ -15,9 +16,11 @@ struct ending {
 /// Becomes the program; returns errno when it could not.
 int become(std::vector<std::string> const& command, std::vector<std::string> const& environment);
 
-/// Runs the program and waits for it. Signals sent to us are passed on, a stop is mirrored, and should we
-/// be killed the child dies too. Throws with status 126 or 127 when it cannot be executed.
-ending supervise(std::vector<std::string> const& command, std::vector<std::string> const& environment);
+/// Runs the program and waits for it. Signals sent to us are passed on, a stop is mirrored, and
+/// should we be killed the child dies too. Throws with status 126 or 127 when it cannot be
+/// executed.
+ending supervise(std::vector<std::string> const& command,
+                 std::vector<std::string> const& environment);
 
 /// Ends this process as the child ended: same exit status, same signal.
 [[noreturn]] void end_like(ending const& e);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Order of passing: a request books in its narrowest channel first, so that what waits for a narrow limit
-// does not take tokens of a wide one meanwhile. Narrow: fewer ops, then the deeper target, then conditions.
+// Order of passing: a request books in its narrowest channel first, so that what waits for a narrow
+// limit does not take tokens of a wide one meanwhile. Narrow: fewer ops, then the deeper target,
+// then conditions.
 #include "policy/compile.h"
 
 #include <fmt/format.h>
@@ -50,7 +51,7 @@ class builder {
   void add_channel(channel_spec const& c);
   void add_quiet_devices();
   void check_gates() const;
-  void hash(std::string_view bytes);
+  void hash(std::string_view part);
 
   compile_input const& input_;
   file_system const& files_;
@@ -207,14 +208,16 @@ void builder::check_gates() const {
   for (unsigned o = 0; o < core::op_count; ++o)
     for (unsigned t = 0; t < r.target_count; ++t)
       if (unsigned(std::popcount(r.rules_for[o][t])) > core::max_gates)
-        throw usage_error(fmt::format("more than {} limits apply to one \"{}\" on {}", core::max_gates,
-                                      core::op_table[o].name,
+        throw usage_error(fmt::format("more than {} limits apply to one \"{}\" on {}",
+                                      core::max_gates, core::op_table[o].name,
                                       t == 0 ? "files elsewhere" : paths_[t]));
 }
 
-void builder::hash(std::string_view bytes) {
-  if (out_.hash == 0) out_.hash = 0xcbf29ce484222325ull;
-  for (unsigned char c : bytes) out_.hash = (out_.hash ^ c) * 0x100000001b3ull;
+/// Parts are added up, so that their order does not matter.
+void builder::hash(std::string_view part) {
+  std::uint64_t sum = 0xcbf29ce484222325ull;
+  for (unsigned char c : part) sum = (sum ^ c) * 0x100000001b3ull;
+  out_.hash += sum;
 }
 
 }  // namespace

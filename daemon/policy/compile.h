@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Channels and targets as people write them -> the flat ruleset of the stage and one curve per channel.
-// Pure: the mount table and the finding of paths are arguments, so the same input gives the same ruleset.
+// Channels and targets as people write them -> the flat ruleset of the stage and one curve per
+// channel. Pure: the mount table and the finding of paths are arguments, so the same input gives
+// the same ruleset.
 #pragma once
 
 #include <functional>
@@ -39,7 +40,7 @@ struct compiled {
 struct compile_input {
   std::vector<target_spec> targets;  // those of the policy; a channel may also name a path
   std::vector<channel_spec> channels;
-  bool monitor = false;              // count and measure, never delay
+  bool monitor = false;  // count and measure, never delay
 };
 
 compiled compile(compile_input const& input, file_system const& files);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// nlohmann's parser reads through an iterator that counts, so at each callback we know how far it has come;
-// the token it speaks of ends there, and its beginning is found by going back over it.
+// nlohmann's parser reads through an iterator that counts, so at each callback we know how far it
+// has come; the token it speaks of ends there, and its beginning is found by going back over it.
 #include "policy/json_tree.h"
 
 #include <fmt/format.h>
@@ -56,7 +56,8 @@ class tree_builder {
       : text_(text), name_(name), furthest_(text.data()) {}
 
   node build() {
-    counting_iterator const begin(text_.data(), &furthest_), end(text_.data() + text_.size(), &furthest_);
+    counting_iterator const begin(text_.data(), &furthest_),
+        end(text_.data() + text_.size(), &furthest_);
     json::sax_parse(begin, end, this);
     return std::move(root_);
   }
@@ -93,18 +94,20 @@ class tree_builder {
     // "[json.exception…] parse error at line 1, column 2: what": we have a better place.
     std::string_view what = e.what();
     auto const colon = what.find("column ");
-    if (auto const end = what.find(": ", colon); colon != std::string_view::npos && end != what.npos)
+    if (auto const end = what.find(": ", colon);
+        colon != std::string_view::npos && end != what.npos)
       what.remove_prefix(end + 2);
     fail(consumed() == 0 ? 0 : consumed() - 1, fmt::format("not JSON: {}", what));
   }
 
  private:
-  /// A leaf or an object, put where the parser is. The pointer of a parent stays valid while its child is
-  /// open, because only the innermost open node grows.
+  /// A leaf or an object, put where the parser is. The pointer of a parent stays valid while its
+  /// child is open, because only the innermost open node grows.
   node& put(node::kind_t kind, std::size_t at) {
     if (++count_ > max_nodes) fail(at, "too many values");
     node* slot = &root_;
-    if (!open_.empty() && open_.back()->kind == node::object) slot = &open_.back()->members.back().value;
+    if (!open_.empty() && open_.back()->kind == node::object)
+      slot = &open_.back()->members.back().value;
     if (!open_.empty() && open_.back()->kind == node::array)
       slot = &open_.back()->items.emplace_back();
     slot->kind = kind;
@@ -189,8 +192,8 @@ node const* node::find(std::string_view key) const {
 }
 
 char const* kind_name(node const& n) {
-  static constexpr char const* names[] = {"null", "true or false", "a number",
-                                          "a string", "an object", "an array"};
+  static constexpr char const* names[] = {"null",     "true or false", "a number",
+                                          "a string", "an object",     "an array"};
   return names[n.kind];
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The limit syntax `SELECTOR=AMOUNT[@TARGET]`, and what a channel is before it is compiled. A limit of the
-// command line, a channel of a policy and a ceiling of a QoS class all become one channel_spec.
+// The limit syntax `SELECTOR=AMOUNT[@TARGET]`, and what a channel is before it is compiled. A limit
+// of the command line, a channel of a policy and a ceiling of a QoS class all become one
+// channel_spec.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +19,9 @@ struct rate {
 };
 
 struct channel_spec {
-  std::string name;         // as printed and as `sluice set` takes it
-  std::string origin;       // where it was written
-  std::uint64_t ops = 0;    // mask
+  std::string name;       // as printed and as `sluice set` takes it
+  std::string origin;     // where it was written
+  std::uint64_t ops = 0;  // mask
   rate amount;
   std::string target;       // index by name or path; empty: everywhere
   std::string path_glob;    // empty: any

@@ -23,11 +23,13 @@ namespace sluice::policy {
 namespace {
 
 constexpr std::array<std::string_view, 17> quiet_types = {
-    "proc",   "sysfs",  "cgroup", "cgroup2",  "devtmpfs",    "devpts",   "debugfs",  "tracefs",
-    "bpf",    "mqueue", "pstore", "configfs", "securityfs",  "efivarfs", "fusectl",  "hugetlbfs",
-    "binfmt_misc"};
+    "proc",       "sysfs",    "cgroup",  "cgroup2",   "devtmpfs",   "devpts",
+    "debugfs",    "tracefs",  "bpf",     "mqueue",    "pstore",     "configfs",
+    "securityfs", "efivarfs", "fusectl", "hugetlbfs", "binfmt_misc"};
 
-std::uint64_t device_number(std::uint64_t major, std::uint64_t minor) { return major << 32 | minor; }
+std::uint64_t device_number(std::uint64_t major, std::uint64_t minor) {
+  return major << 32 | minor;
+}
 
 bool number(std::string_view text, std::uint64_t& out) {
   auto const [end, failed] = std::from_chars(text.data(), text.data() + text.size(), out);
@@ -40,7 +42,8 @@ std::string unescaped(std::string_view text) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     auto const digit = [&](std::size_t k) { return text[k] >= '0' && text[k] <= '7'; };
     if (text[i] == '\\' && i + 3 < text.size() && digit(i + 1) && digit(i + 2) && digit(i + 3)) {
-      out += static_cast<char>((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 + text[i + 3] - '0');
+      out +=
+          static_cast<char>((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 + text[i + 3] - '0');
       i += 3;
     } else {
       out += text[i];

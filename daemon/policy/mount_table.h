@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where file trees lie: the mount table as the kernel prints it, read into rows, and what a target needs to
-// know from it. Pure functions of the text of /proc/PID/mountinfo, so that tests bring their own.
+// Where file trees lie: the mount table as the kernel prints it, read into rows, and what a target
+// needs to know from it. Pure functions of the text of /proc/PID/mountinfo, so that tests bring
+// their own.
 #pragma once
 
 #include <cstdint>
@@ -32,12 +33,12 @@ std::vector<mount> parse_mounts(std::string_view mountinfo);
 /// True when `path` is `root` or lies below it. Both canonical.
 bool lies_below(std::string_view path, std::string_view root);
 
-/// The mount a path lies in: by mount id if that is known, else the deepest mount point above it (of
-/// several at one point the last, which covers the others). Null when there is none.
+/// The mount a path lies in: by mount id if that is known, else the deepest mount point above it
+/// (of several at one point the last, which covers the others). Null when there is none.
 mount const* mount_of(std::vector<mount> const& mounts, place const& where);
 
-/// True when every file of the device lies in the tree: its root is the root of a mount that shows the
-/// root of the file system.
+/// True when every file of the device lies in the tree: its root is the root of a mount that shows
+/// the root of the file system.
 bool is_whole_device(std::vector<mount> const& mounts, place const& where);
 
 /// Ids of the mounts that show nothing but files of the tree (bind mounts of it or of parts of it).

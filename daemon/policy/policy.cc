@@ -20,8 +20,6 @@ namespace {
 
 using names = std::vector<std::string>;
 
-
-
 class reader {
  public:
   explicit reader(std::string const& file) : file_(file) {}
@@ -36,7 +34,9 @@ class reader {
   }
 
  private:
-  std::string where(position at) const { return fmt::format("{}:{}:{}", file_, at.line, at.column); }
+  std::string where(position at) const {
+    return fmt::format("{}:{}:{}", file_, at.line, at.column);
+  }
 
   [[noreturn]] void fail(position at, std::string const& what) const {
     throw usage_error(where(at) + ": " + what);
@@ -55,7 +55,8 @@ class reader {
     for (auto const& m : n.members) check_name(m, "key", " in " + path, allowed);
   }
 
-  void check_name(member const& m, char const* what, std::string const& in, names const& allowed) const {
+  void check_name(member const& m, char const* what, std::string const& in,
+                  names const& allowed) const {
     for (auto const& name : allowed)
       if (m.key == name) return;
     fail(m.at, fmt::format("unknown {} \"{}\"{}{}", what, m.key, in, did_you_mean(m.key, allowed)));
@@ -119,15 +120,18 @@ void reader::read_targets(node const& n) {
   }
 }
 
-share reader::read_share(node const& n, std::string const& resource, std::string const& path) const {
+share reader::read_share(node const& n, std::string const& resource,
+                         std::string const& path) const {
   keys(n, path, {"reservation", "weight", "limit"});
   share s;
   s.origin = where(n.at);
-  if (node const* r = n.find("reservation")) s.reservation = resource_rate(*r, resource, path + ".reservation");
+  if (node const* r = n.find("reservation"))
+    s.reservation = resource_rate(*r, resource, path + ".reservation");
   if (node const* l = n.find("limit")) s.limit = resource_rate(*l, resource, path + ".limit");
   if (node const* w = n.find("weight")) {
     expect(*w, node::number, path + ".weight");
-    if (!(w->value > 0) || w->value > 1e6) fail(w->at, path + ".weight must be above 0, at most 1000000");
+    if (!(w->value > 0) || w->value > 1e6)
+      fail(w->at, path + ".weight must be above 0, at most 1000000");
     s.weight = w->value;
   }
   if (s.reservation && s.limit && s.limit->rate_q40 < s.reservation->rate_q40)
@@ -157,7 +161,8 @@ std::uint64_t reader::read_calls(node const& n, std::string const& path) const {
   if (n.kind == node::string) return parse_selector(string(n, path), where(n.at) + ": " + path);
   expect(n, node::array, path);
   std::uint64_t ops = 0;
-  for (auto const& item : n.items) ops |= parse_selector(string(item, path), where(item.at) + ": " + path);
+  for (auto const& item : n.items)
+    ops |= parse_selector(string(item, path), where(item.at) + ": " + path);
   if (ops == 0) fail(n.at, path + " names no call");
   return ops;
 }
@@ -197,7 +202,8 @@ channel_spec reader::read_channel(node const& n, std::string const& path) {
   c.name = string(*name, path + ".name");
   if (c.name.find('=') != std::string::npos) fail(name->at, path + ".name must not contain =");
   for (auto const& other : out_.channels)
-    if (other.name == c.name) fail(name->at, fmt::format("{} is named like {}", path, other.origin));
+    if (other.name == c.name)
+      fail(name->at, fmt::format("{} is named like {}", path, other.origin));
   if (node const* match = n.find("match")) read_match(c, *match, path + ".match");
   node const* const limit = n.find("limit");
   if (limit == nullptr) fail(n.at, path + " has no \"limit\"");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the operator writes: targets with their capacity, QoS classes, channels, the allocation algorithm.
-// Nothing here is guessed: an unknown key, a wrong unit, a name that nobody defined are errors that say
-// file, line, column and what was probably meant.
+// What the operator writes: targets with their capacity, QoS classes, channels, the allocation
+// algorithm. Nothing here is guessed: an unknown key, a wrong unit, a name that nobody defined are
+// errors that say file, line, column and what was probably meant.
 #pragma once
 
 #include <map>

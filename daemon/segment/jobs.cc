@@ -52,7 +52,8 @@ std::uint64_t own_pid_space() {
 
 std::string name_of(abi::process_slot const& slot) {
   std::string name(slot.name, strnlen(slot.name, sizeof slot.name));
-  std::replace_if(name.begin(), name.end(), [](unsigned char c) { return c < 32 || c == 127; }, '?');
+  std::replace_if(
+      name.begin(), name.end(), [](unsigned char c) { return c < 32 || c == 127; }, '?');
   return name;
 }
 

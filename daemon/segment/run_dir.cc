@@ -46,11 +46,13 @@ void check_ours(std::string const& dir) {
     throw sluice_error(fmt::format("{}: {}", dir, std::strerror(errno)));
   if (!S_ISDIR(st.st_mode)) throw sluice_error(dir + " is not a directory");
   if (st.st_uid != geteuid())
-    throw sluice_error(fmt::format("{} belongs to uid {}, not to us; choose another --run-dir", dir,
-                                   st.st_uid));
+    throw sluice_error(
+        fmt::format("{} belongs to uid {}, not to us; choose another --run-dir", dir, st.st_uid));
   if ((st.st_mode & 022) != 0)
-    throw sluice_error(fmt::format("{} can be written by others (mode {:o}); chmod go-w it, or "
-                                   "choose another --run-dir", dir, st.st_mode & 07777));
+    throw sluice_error(
+        fmt::format("{} can be written by others (mode {:o}); chmod go-w it, or "
+                    "choose another --run-dir",
+                    dir, st.st_mode & 07777));
 }
 
 }  // namespace
@@ -62,8 +64,10 @@ std::string run_dir(std::string const& wanted) {
   if (!real) throw sluice_error(fmt::format("{}: {}", dir, std::strerror(errno)));
   std::string const canonical = real.get();
   if (canonical.find_first_of(" \t\n:$") != std::string::npos)
-    throw sluice_error(fmt::format("run directory \"{}\": LD_PRELOAD cannot carry a name with a blank, "
-                                   "':' or '$'; choose another --run-dir", canonical));
+    throw sluice_error(
+        fmt::format("run directory \"{}\": LD_PRELOAD cannot carry a name with a blank, "
+                    "':' or '$'; choose another --run-dir",
+                    canonical));
   check_ours(canonical);
   make(jobs_dir(canonical));
   check_ours(jobs_dir(canonical));
@@ -76,8 +80,10 @@ void check_job_name(std::string const& job) {
     good = good && ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
                     c == '.' || c == '_' || c == '-');
   if (!good)
-    throw usage_error(fmt::format("job name \"{}\": use up to 100 letters, digits, '.', '_' and '-', "
-                                  "beginning with a letter or digit", job));
+    throw usage_error(
+        fmt::format("job name \"{}\": use up to 100 letters, digits, '.', '_' and '-', "
+                    "beginning with a letter or digit",
+                    job));
 }
 
 std::string jobs_dir(std::string const& run_dir) { return run_dir + "/jobs"; }

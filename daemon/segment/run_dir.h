@@ -2,7 +2,8 @@
 // The run directory: where the segments of this user's jobs on this node lie.
 //   RUN/lock                     held while jobs are made, joined or cleared away
 //   RUN/jobs/JOB/segment         the shared memory
-//   RUN/jobs/JOB/libinterpose.so symbolic link: LD_PRELOAD names it, and the stage finds the segment beside it
+//   RUN/jobs/JOB/libinterpose.so symbolic link: LD_PRELOAD names it, and the stage finds the
+//   segment beside it
 // Nobody else may write in it, or they could put a library into our processes.
 #pragma once
 
@@ -10,8 +11,9 @@
 
 namespace sluice::segment {
 
-/// `wanted` (may be empty: $XDG_RUNTIME_DIR/sluice, /run/sluice for root, ~/.cache/sluice/run/HOST), made
-/// if missing, canonical, checked. Throws when it is not safely ours or LD_PRELOAD cannot carry its name.
+/// `wanted` (may be empty: $XDG_RUNTIME_DIR/sluice, /run/sluice for root,
+/// ~/.cache/sluice/run/HOST), made if missing, canonical, checked. Throws when it is not safely
+/// ours or LD_PRELOAD cannot carry its name.
 std::string run_dir(std::string const& wanted);
 
 /// A job's name: letters, digits, `.`, `_`, `-`; throws a usage error.

@@ -68,7 +68,8 @@ void fill(abi::segment& s, std::string const& job, policy::compiled const& limit
 }
 
 /// Room is taken now: a full file system later would kill the job's processes with SIGBUS.
-void write_segment(std::string const& path, std::string const& job, policy::compiled const& limits) {
+void write_segment(std::string const& path, std::string const& job,
+                   policy::compiled const& limits) {
   descriptor const fd(open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (fd.get() < 0) fail("cannot make " + path);
   if (fallocate(fd.get(), 0, 0, sizeof(abi::segment)) != 0) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A segment as the command sees it: made, mapped and checked, its counters summed.
-// What stays true: a directory under RUN/jobs appears complete, in one rename, and nothing read from a
-// segment is trusted before abi::refuse_reason has looked at it.
+// What stays true: a directory under RUN/jobs appears complete, in one rename, and nothing read
+// from a segment is trusted before abi::refuse_reason has looked at it.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,8 @@ class mapping {
   abi::segment* at_;
 };
 
-/// Makes RUN/jobs/JOB with its segment and the link to `library`. False when a job of that name is there.
+/// Makes RUN/jobs/JOB with its segment and the link to `library`. False when a job of that name is
+/// there.
 bool create(std::string const& run_dir, std::string const& job, std::string const& library,
             policy::compiled const& limits);
 

@@ -91,8 +91,9 @@ class Bench:
         return program
 
 
-def mark(good):
-    return "pass" if good else "over"
+def mark(good, stall_ms):
+    """void: a CPU stood still for longer than the burst, so the row says nothing about sluice."""
+    return "pass" if good else "over" if stall_ms <= BURST_S * 1000 else "void"
 
 
 def side_by_side(bench, rows, seconds):
@@ -130,13 +131,14 @@ def judge_rate(bench, row, found, window):
     row["window_aim"] = row["rate"] * (0.010 + BURST_S) * 1.01 + extra
     row["stall_ms"] = bench.stall_ms(found["begin_ns"], found["begin_ns"] + int(window * 1e9))
     row["rate_mark"] = mark(abs(row["achieved"] - 1) <= 0.01 and
-                            abs(done - expected) <= max(0.01 * expected, extra))
-    row["window_mark"] = mark(most <= row["window_aim"])
+                            abs(done - expected) <= max(0.01 * expected, extra), row["stall_ms"])
+    row["window_mark"] = mark(most <= row["window_aim"], row["stall_ms"])
     if row["layout"] == "8 threads" and row["rate"] >= 999 and len(found["each"]) == 8:
         share = [w["ops"] * 8 / found["ops"] for w in found["each"]]
         row["fair"] = [min(share), max(share)]
         slack = max(0.05, 8 / found["ops"])
-        row["fair_mark"] = mark(min(share) >= 1 - slack and max(share) <= 1 + slack)
+        row["fair_mark"] = mark(min(share) >= 1 - slack and max(share) <= 1 + slack,
+                                row["stall_ms"])
 
 
 def print_rate(row):
@@ -210,7 +212,7 @@ def head_of_line(bench, short):
                "aim_ms": (readers + 1) * QUANTUM_S * 1000 + 1,
                "stall_ms": bench.stall_ms(found["begin_ns"],
                                           found["begin_ns"] + int(seconds * 1e9))}
-        row["mark"] = mark(row["p99_ms"] <= row["aim_ms"])
+        row["mark"] = mark(row["p99_ms"] <= row["aim_ms"], row["stall_ms"])
         rows.append(row)
         many = "s" if readers > 1 else " "
         print(f"{readers} reader{many}: {row['reads']:5} small reads, wait "
@@ -243,7 +245,9 @@ def changes_once(bench):
     pause = times["pause"][1]
     still = times["resume"][0] - pause
     found["pause"]["passes_while_paused"] = bench.ask("steps", stamps, pause, still, 1)["ops"][0]
-    found["resume"]["stall_ms"] = bench.stall_ms(times["x10"][0], times["resume"][1] + 100_000_000)
+    stall_ms = bench.stall_ms(times["x10"][0], times["resume"][1] + 100_000_000)
+    for f in found.values():
+        f["stall_ms"] = stall_ms
     os.unlink(stamps)
     return found
 
@@ -262,7 +266,7 @@ def changes(bench, short):
             else:
                 expected = 1000 if name == "x10" else 100
                 good, aim = abs(total - expected) <= 0.05 * expected + 1, f"{expected} in 100 ms"
-            f.update(change=name, aim=aim, mark=mark(good))
+            f.update(change=name, aim=aim, mark=mark(good, f["stall_ms"]))
             rows.append(f)
             more = ""
             if name == "pause":
@@ -297,8 +301,8 @@ def main():
             bench.end()
     marks = [row[key] for name in parts for row in facts.get(name, [])
              for key in ("rate_mark", "window_mark", "fair_mark", "mark") if key in row]
-    print(f"\n{marks.count('pass')} of {len(marks)} within their aim; "
-          f"{time.time() - facts['begin']:.0f} s")
+    print(f"\n{marks.count('pass')} of {len(marks)} within their aim, {marks.count('over')} over, "
+          f"{marks.count('void')} void (machine stalled); {time.time() - facts['begin']:.0f} s")
     write_json(wanted.json, facts)
 
 

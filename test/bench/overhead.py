@@ -278,7 +278,7 @@ def main():
     say_machine(facts["machine"])
     disk = os.path.join(BUILD, "bench")
     # (directory, threads, rounds, slices, ns of CPU per slice)
-    plan, seconds = [("/dev/shm", 1, 11, 3, 7e6), (disk, 1, 11, 3, 7e6), (disk, 8, 7, 1, 12e6)], 33
+    plan, seconds = [("/dev/shm", 1, 11, 2, 8e6), (disk, 1, 11, 2, 8e6), (disk, 8, 7, 1, 10e6)], 30
     if not wanted.short:
         plan = [(d, t, 15 if t == 1 else 9, 4, 20e6 if t == 1 else 30e6)
                 for d in ("/dev/shm", disk) for t in (1, 2, 8)]

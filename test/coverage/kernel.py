@@ -50,7 +50,9 @@ SYSCALLS = {
 OP_OF = {call: op for op, calls in SYSCALLS.items() for call in calls.split()}
 BIRTHS = ("clone", "clone3", "fork", "vfork")
 LINE = re.compile(r"^\[([0-9a-f?]+)\] (\w+)\((.*)\)\s+= (0x[0-9a-f]+|-?\d+|\?)(.*)$")
-FD = re.compile(r"^(?:\d+|AT_FDCWD)<(.*?)>(?=,|$|\))")
+FD = re.compile(r"^(?:\d+|AT_FDCWD)<(.*?)>(?:\(deleted\))?(?=,|$|\))")
+ON_FD = re.compile(r"^f(stat|statfs|chmod|chown|chdir|truncate|allocate|sync|datasync)$|"
+                   r"^f(get|set|list|remove)xattr$")
 ANY_FD = re.compile(r"\b\d+<([^<>]*(?:<[^<>]*>)?)>")
 PATH = re.compile(r'"((?:[^"\\]|\\.)*)"')
 NOT_FILES = ("/proc", "/sys", "/dev")
@@ -91,6 +93,8 @@ class Image:
 
 def is_file(path):
     """A name on a real file system, as far as a name can say."""
+    if not path:
+        return False
     if not path.startswith("/"):
         return not re.match(r"(pipe|socket|anon_inode|UNIX|TCP|UDP|NETLINK|mqueue)\b.*:", path)
     if path.startswith("/memfd:") or "<char " in path or "<block " in path:
@@ -109,8 +113,10 @@ def target_of(call, args):
         args = args.split('",', 1)[-1].strip()
     fd = FD.match(args)
     name = PATH.search(args)
-    if fd is None and name is None:
+    if fd is None and (name is None or ON_FD.match(call)):
         return None
+    if ON_FD.match(call):
+        name = None
     named = name is not None and name.start() < 4096 and (
         fd is None or args[fd.end():].startswith((', "', ", \"")))
     if not named:
@@ -125,7 +131,7 @@ def target_of(call, args):
 
 
 class Call:
-    __slots__ = ("op", "name", "origin", "path", "bytes", "failed", "program", "ip")
+    __slots__ = ("op", "name", "origin", "path", "bytes", "error", "program", "ip")
 
 
 class Trace:
@@ -180,7 +186,7 @@ class Trace:
         c = Call()
         c.op, c.name, c.origin, c.path, c.ip = op, call, origin, path, ip
         c.program = image.program
-        c.failed = result.startswith("-")
+        c.error = rest.split()[0] if result.startswith("-") and rest.split() else ""
         c.bytes = int(result) if op in ("read", "write", "copy") and result.isdigit() else 0
         self.calls.append(c)
 

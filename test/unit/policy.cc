@@ -37,8 +37,8 @@ TEST_CASE("policy: everything that can be said") {
   auto const site = policy::parse_policy(good, "site.json");
   REQUIRE(site.targets.size() == 1);
   CHECK(site.targets[0].path == "/scratch");
-  CHECK(policy::per_second(core::unit_kind::ops, site.capacity.at("scratch").at("metadata").rate_q40) ==
-        200000);
+  CHECK(policy::per_second(core::unit_kind::ops,
+                           site.capacity.at("scratch").at("metadata").rate_q40) == 200000);
   REQUIRE(site.channels.size() == 1);
   CHECK(site.channels[0].origin == "site.json:6:16");
   CHECK(site.channels[0].ops == (core::op_bit(core::op::open) | core::op_bit(core::op::stat)));
@@ -63,8 +63,10 @@ TEST_CASE("policy: mistakes are shown with their place") {
              Equals("p:2:3: unknown key \"chanels\" in the policy; did you mean \"channels\"?"));
   CHECK_THAT(refusal("{\"channels\": [{\"name\": \"a\",\n \"limt\": \"1/s\"}]}"),
              Equals("p:2:2: unknown key \"limt\" in channels[0]; did you mean \"limit\"?"));
-  CHECK_THAT(refusal("{\"channels\": [{\"name\": \"a\"}]}"), Equals("p:1:15: channels[0] has no \"limit\""));
-  CHECK_THAT(refusal("{\"channels\": 7}"), Equals("p:1:14: channels must be an array, not a number"));
+  CHECK_THAT(refusal("{\"channels\": [{\"name\": \"a\"}]}"),
+             Equals("p:1:15: channels[0] has no \"limit\""));
+  CHECK_THAT(refusal("{\"channels\": 7}"),
+             Equals("p:1:14: channels must be an array, not a number"));
   CHECK_THAT(refusal("{\"channels\": [true ]}"),
              Equals("p:1:15: channels[0] must be an object, not true or false"));
   CHECK_THAT(refusal("{\"channels\": [{\"name\": \"a\\\"\", \"limit\": 5}]}"),
@@ -75,8 +77,9 @@ TEST_CASE("policy: mistakes are shown with their place") {
              Equals("p:1:28: targets.s.path must begin with /"));
   CHECK_THAT(refusal("{\"algorithm\": \"drf\", \"algorithm\": \"drf\"}"),
              Equals("p:1:22: \"algorithm\" stands here twice"));
-  CHECK_THAT(refusal("{\"targets\": {\"s\": {\"path\": \"/s\", \"capacity\": {\"data\": \"5k/s\"}}}}"),
-             Catch::Contains("data is measured in bytes, like 20GiB/s"));
+  CHECK_THAT(
+      refusal("{\"targets\": {\"s\": {\"path\": \"/s\", \"capacity\": {\"data\": \"5k/s\"}}}}"),
+      Catch::Contains("data is measured in bytes, like 20GiB/s"));
   CHECK_THAT(refusal("{\"classes\": {\"c\": {\"nowhere\": {}}}}"),
              Equals("p:1:20: unknown target \"nowhere\" in classes.c"));
 }

@@ -2,10 +2,10 @@
 // Segments on disk: complete when visible, private, refused when damaged, cleared away when dead.
 #include "segment/segment_file.h"
 
-#include <catch2/catch.hpp>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <catch2/catch.hpp>
 
 #include <filesystem>
 #include <fstream>
@@ -62,7 +62,8 @@ TEST_CASE("segment: made private and complete, once") {
   CHECK(segment::job_name(*s) == "a");
   CHECK(s->rules.channel_count == 1);
   CHECK(core::plausible(s->bucket[0]));
-  CHECK(std::distance(fs::directory_iterator(segment::jobs_dir(run)), fs::directory_iterator()) == 1);
+  CHECK(std::distance(fs::directory_iterator(segment::jobs_dir(run)), fs::directory_iterator()) ==
+        1);
 }
 
 TEST_CASE("segment: a damaged file is refused") {
@@ -117,7 +118,8 @@ TEST_CASE("segment: dead jobs go, live ones and strangers stay") {
   fs::create_directory(segment::jobs_dir(run) + "/.new-" + std::to_string(gone));
   segment::collect_garbage(run);
   CHECK(segment::list_jobs(run) == std::vector<std::string>{"maker", "member", "stranger"});
-  CHECK(std::distance(fs::directory_iterator(segment::jobs_dir(run)), fs::directory_iterator()) == 3);
+  CHECK(std::distance(fs::directory_iterator(segment::jobs_dir(run)), fs::directory_iterator()) ==
+        3);
 }
 
 TEST_CASE("segment: a run directory others can write or LD_PRELOAD cannot name is refused") {
@@ -126,7 +128,8 @@ TEST_CASE("segment: a run directory others can write or LD_PRELOAD cannot name i
     CHECK_THROWS_AS(segment::run_dir(at.dir + "/" + name), error);
   fs::create_directory(at.dir + "/open");
   chmod((at.dir + "/open").c_str(), 0770);
-  CHECK_THROWS_WITH(segment::run_dir(at.dir + "/open"), Catch::Contains("can be written by others"));
+  CHECK_THROWS_WITH(segment::run_dir(at.dir + "/open"),
+                    Catch::Contains("can be written by others"));
   std::ofstream(at.dir + "/file") << "x";
   CHECK_THROWS_AS(segment::run_dir(at.dir + "/file"), error);
   if (geteuid() == 0) {

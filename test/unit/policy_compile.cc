@@ -47,8 +47,8 @@ std::vector<std::string> order(policy::compiled const& c) {
 
 TEST_CASE("compile: narrow before wide, deep before shallow, conditional first") {
   policy::compile_input input;
-  for (char const* text : {"all=9/s", "metadata=5/s", "open=1/s", "open=2/s@/scratch", "open=3/s@/scratch/a",
-                           "directory=4/s", "data=1MB/s"})
+  for (char const* text : {"all=9/s", "metadata=5/s", "open=1/s", "open=2/s@/scratch",
+                           "open=3/s@/scratch/a", "directory=4/s", "data=1MB/s"})
     input.channels.push_back(parse_limit(text));
   input.channels.push_back(parse_limit("open=6/s"));
   input.channels.back().name = "logs";
@@ -97,7 +97,8 @@ TEST_CASE("compile: equal limits have equal hashes") {
 
 TEST_CASE("compile: refusals") {
   CHECK_THROWS_WITH(compile({"open=1/s", "open=2/s"}), Catch::Contains("already has a limit"));
-  CHECK_THROWS_WITH(compile({"open=1/s@/gone"}), Catch::Contains("--limit open=1/s@/gone: target /gone"));
+  CHECK_THROWS_WITH(compile({"open=1/s@/gone"}),
+                    Catch::Contains("--limit open=1/s@/gone: target /gone"));
   std::vector<std::string> many;
   std::string tree = "/scratch";
   for (int i = 0; i < 9; ++i) many.push_back("open=1/s@" + (tree += "/d"));

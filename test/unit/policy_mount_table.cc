@@ -20,7 +20,9 @@ constexpr char const* table =
     "44 27 x:1 / /bad rw - xfs /dev/vdc rw\n"
     "45 27 0:23 / /dev/shm rw - tmpfs tmpfs rw";
 
-constexpr std::uint64_t device(std::uint64_t major, std::uint64_t minor) { return major << 32 | minor; }
+constexpr std::uint64_t device(std::uint64_t major, std::uint64_t minor) {
+  return major << 32 | minor;
+}
 
 }  // namespace
 

@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# --report: valid JSON with every promised key, and the counts of a program whose calls are known.
+set -u
+. "$(dirname "$0")/../lib.sh"
+need python3
+"$SLUICE" --run-dir "$SCRATCH/run" run --limit open=1000/s --limit "data=100MiB/s@$SCRATCH" \
+  --report "$SCRATCH/r.json" -- sh -c "echo hello >$SCRATCH/f; cat $SCRATCH/f >/dev/null; exit 5"
+[ $? = 5 ] || fail "status"
+python3 - "$SCRATCH/r.json" "$SCRATCH" <<'P' || fail "the report"
+import json, sys
+d = json.load(open(sys.argv[1]))
+assert d["version"] == 1 and d["exit"] == {"code": 5} and d["elapsed_s"] > 0, d
+assert d["command"][0] == "sh" and d["job"].startswith("run-")
+assert d["processes"]["attached"] >= 2 and d["processes"]["running"] == 0, d["processes"]
+by_name = {c["name"]: c for c in d["channels"]}
+assert set(by_name) == {"open", "data@" + sys.argv[2]}, by_name
+assert by_name["open"]["rate_per_s"] == 1000 and by_name["open"]["unit"] == "ops"
+assert by_name["open"]["target"] is None and by_name["open"]["calls"] >= 2
+data = by_name["data@" + sys.argv[2]]
+assert data["unit"] == "bytes" and data["rate_per_s"] == 100 * 2**20 and data["target"] == sys.argv[2]
+for c in d["channels"]:
+    for key in "calls amount delayed waited_ns wait_p50_ns wait_p99_ns wait_max_ns".split():
+        assert isinstance(c[key], int), (key, c)
+for c in d["calls"]:
+    assert c["calls"] > 0 and set(c) == set("call op class calls errors bytes delayed waited_ns".split())
+assert sum(c["bytes"] for c in d["calls"] if c["op"] == "write") == 6, d["calls"]
+assert isinstance(d["passthrough"], list)
+P
+"$SLUICE" --run-dir "$SCRATCH/run" run --report "$SCRATCH/k.json" -- sh -c 'kill -9 $$' 2>/dev/null
+[ "$(json "$SCRATCH/k.json" 'd["exit"]')" = "{'signal': 9}" ] || fail "signal in the report"

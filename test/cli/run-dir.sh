@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The run directory: private, refused when it is not, and empty when all is over.
+set -u
+. "$(dirname "$0")/../lib.sh"
+umask 000
+"$SLUICE" --run-dir "$SCRATCH/run" run -- sh -c "stat -c '%a %n' $SCRATCH/run $SCRATCH/run/jobs/* $SCRATCH/run/jobs/*/segment" \
+  >"$SCRATCH/modes" || fail "run"
+[ "$(cut -d' ' -f1 "$SCRATCH/modes" | tr '\n' ' ')" = '700 700 600 ' ] || fail "modes: $(cat "$SCRATCH/modes")"
+"$SLUICE" --run-dir "$SCRATCH/run" run --report "$SCRATCH/r" -- true
+[ -z "$(ls -A "$SCRATCH/run/jobs")" ] || fail "left behind: $(ls -A "$SCRATCH/run/jobs")"
+"$SLUICE" --run-dir "$SCRATCH/run" run -- sh -c 'exit 1'
+"$SLUICE" --run-dir "$SCRATCH/run" run --report "$SCRATCH/r" -- true
+[ -z "$(ls -A "$SCRATCH/run/jobs")" ] || fail "an ended job was not cleared away"
+mkdir -m 777 "$SCRATCH/open"
+mkdir -m 700 "$SCRATCH/with blank"
+for dir in "$SCRATCH/open" "$SCRATCH/with blank"; do
+  "$SLUICE" --run-dir "$dir" run -- true 2>/dev/null
+  [ $? = 125 ] || fail "$dir was accepted"
+done
+mkdir -m 700 "$SCRATCH/xdg"
+XDG_RUNTIME_DIR="$SCRATCH/xdg" "$SLUICE" run -- true || fail "XDG_RUNTIME_DIR"
+[ -d "$SCRATCH/xdg/sluice/jobs" ] || fail "the default run directory is elsewhere"

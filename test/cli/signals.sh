@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Signals: passed on when sent, the child dies with sluice, a stop is seen by both.
+set -u
+. "$(dirname "$0")/../lib.sh"
+run() { "$SLUICE" --run-dir "$SCRATCH/run" run --summary "$@"; }
+wait_for() { # FILE
+  for _ in $(seq 100); do [ -s "$1" ] && return; sleep 0.05; done
+  fail "$1 did not appear"
+}
+state() { sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | cut -c1; }
+wait_state() { # PID WANTED
+  for _ in $(seq 100); do case "$(state "$1")" in [$2]) return ;; esac; sleep 0.05; done
+  fail "process $1 is in state $(state "$1"), wanted $2"
+}
+"$SLUICE" --run-dir "$SCRATCH/run" run --summary -- \
+  bash -c 'trap "echo got >'"$SCRATCH"'/got; exit 9" USR1; echo $$ >'"$SCRATCH"'/pid; while :; do sleep 0.05; done' \
+  2>/dev/null &
+parent=$!
+wait_for "$SCRATCH/pid"
+kill -USR1 $parent
+wait $parent
+[ $? = 9 ] || fail "USR1 was not passed on"
+[ -s "$SCRATCH/got" ] || fail "the trap did not run"
+
+rm "$SCRATCH/pid"
+run -- bash -c 'echo $$ >'"$SCRATCH"'/pid; exec sleep 60' 2>/dev/null &
+wait_for "$SCRATCH/pid"
+child=$(cat "$SCRATCH/pid")
+parent=$(sed 's/.*) //' "/proc/$child/stat" | cut -d' ' -f2)
+kill -TSTP "$parent"
+wait_state "$child" T
+wait_state "$parent" T
+kill -CONT "$parent"
+wait_state "$child" S
+kill -KILL "$parent"
+for _ in $(seq 100); do
+  case "$(state "$child")" in '' | Z) break ;; esac
+  sleep 0.05
+done
+case "$(state "$child")" in '' | Z) ;; *) fail "the child outlived sluice" ;; esac
+wait 2>/dev/null
+exit 0

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Any text may be a policy: it compiles to a valid ruleset or is refused with a usage error,
+// nothing else.
+#include <cstdlib>
+#include <string_view>
+
+#include "policy/compile.h"
+#include "policy/error.h"
+#include "policy/policy.h"
+
+namespace {
+
+sluice::policy::place anywhere(std::string const& path) { return {path, 7, 2, 1}; }
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(unsigned char const* data, std::size_t size) {
+  std::string_view const text(reinterpret_cast<char const*>(data), size);
+  try {
+    auto const site = sluice::policy::parse_policy(text, "fuzz");
+    sluice::policy::compile_input input;
+    input.targets = site.targets;
+    input.channels = site.channels;
+    auto const mounts = sluice::policy::parse_mounts(text);
+    auto const compiled = sluice::policy::compile(input, {mounts, anywhere});
+    if (sluice::core::validate(*compiled.rules) != nullptr) std::abort();
+  } catch (sluice::error const& e) {
+    if (e.status() != sluice::exit_usage) std::abort();
+  }
+  return 0;
+}
