@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The counted rows of calls.def as an enum and a table: the index of every per-call counter. Read by the
-// stage, and by the command line to print names. Rows that are silent (no counter) do not appear.
+// The counted rows of calls.def as an enum and a table: the index of every per-call counter. Read
+// by the stage, and by the command line to print names. Rows that are silent (no counter) do not
+// appear.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// See meter.h. The order of a call: join (first call of a thread, after fork), resolve the place, pick the rules,
-// pass their buckets one after the other, narrowest first, so that who waits for `open` holds nothing of
-// `metadata`. A bucket is waited for with a raw futex call: no new cancellation point, no errno, no EINTR.
+// See meter.h. The order of a call: join (first call of a thread, after fork), resolve the place,
+// pick the rules, pass their buckets one after the other, narrowest first, so that who waits for
+// `open` holds nothing of `metadata`. A bucket is waited for with a raw futex call: no new
+// cancellation point, no errno, no EINTR.
 #include "meter.h"
 
 #include <linux/prctl.h>
@@ -19,7 +20,7 @@ constexpr unsigned max_rounds = 1u << 20;  // against a scribbled bucket: then p
 struct passage {
   abi::segment& s;
   visit& v;
-  int fd;            // to check before sleeping, or -1
+  int fd;  // to check before sleeping, or -1
   bool may_sleep;
   std::uint64_t waited_ns;
 };
@@ -49,7 +50,8 @@ void give_back(core::bucket& b, std::uint64_t units) {
   if (units != 0 && core::refund(b, units, now_ns())) wake_all(b);
 }
 
-// The fd may have become another file behind our back (a raw close, a vfork child): look before sleeping.
+// The fd may have become another file behind our back (a raw close, a vfork child): look before
+// sleeping.
 bool still_ours(passage const& p) {
   if (p.fd < 0) return true;
   unsigned const now = verify_fd(p.fd, p.v.entry >> entry_path_shift);
@@ -58,7 +60,8 @@ bool still_ours(passage const& p) {
   return false;
 }
 
-// Sleeps until the ticket is due. False: the call is not to be delayed after all; the ticket was given back.
+// Sleeps until the ticket is due. False: the call is not to be delayed after all; the ticket was
+// given back.
 bool wait_for_ticket(passage& p, unsigned channel, core::ticket& t) {
   core::bucket& b = p.s.bucket[channel];
   std::int64_t const since_ns = now_ns();
@@ -110,12 +113,13 @@ void take_bytes(passage& p, unsigned channel, std::uint64_t bytes) {
   }
 }
 
-// How much a call pays before it runs: one quantum. How much it will move nobody knows yet (a program may ask for a
-// gigabyte of a small file), so the rest is paid afterwards.
+// How much a call pays before it runs: one quantum. How much it will move nobody knows yet (a
+// program may ask for a gigabyte of a small file), so the rest is paid afterwards.
 std::uint64_t bytes_before(abi::segment const& s, std::uint64_t rules, std::uint64_t bytes) {
   for (; rules != 0; rules &= rules - 1) {
     unsigned const channel = stage.channel_of_rule[__builtin_ctzll(rules)];
-    if ((stage.byte_channels >> channel & 1) != 0) bytes = core::next_piece(s.bucket[channel], bytes);
+    if ((stage.byte_channels >> channel & 1) != 0)
+      bytes = core::next_piece(s.bucket[channel], bytes);
   }
   return bytes;
 }
@@ -176,7 +180,8 @@ void settle(visit const& v, std::uint64_t moved) {
   abi::segment* const s = stage.active.load(std::memory_order_relaxed);
   if (s == nullptr) return;
   visit late = v;
-  late.delay = v.delay == when::never ? when::never : when::before;  // no cancellation after the fact
+  late.delay =
+      v.delay == when::never ? when::never : when::before;  // no cancellation after the fact
   passage p{*s, late, -1, v.delay != when::never, 0};
   for (std::uint64_t left = v.rules; left != 0; left &= left - 1) {
     unsigned const channel = stage.channel_of_rule[__builtin_ctzll(left)];

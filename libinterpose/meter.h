@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One call, from the wrapper to its counters: enter() finds the place, books and waits; leave() counts what
-// happened and settles bytes. Between the two stands the real call, and nothing is held.
+// One call, from the wrapper to its counters: enter() finds the place, books and waits; leave()
+// counts what happened and settles bytes. Between the two stands the real call, and nothing is
+// held.
 #pragma once
 
 #include <cerrno>
@@ -13,9 +14,9 @@
 namespace sluice {
 
 enum class when : std::uint8_t {
-  before,     // wait, then call
-  cancels,    // the same, and a wait is a cancellation point
-  never,      // charge, do not delay: close, and what is settled late
+  before,   // wait, then call
+  cancels,  // the same, and a wait is a cancellation point
+  never,    // charge, do not delay: close, and what is settled late
 };
 
 /// One leg of a call in flight. Plain data: it may be abandoned at any moment.
@@ -23,13 +24,14 @@ struct visit {
   call id;
   core::op what;
   when delay;
-  bool refused;             // RWF_NOWAIT and no tokens: the caller gets EAGAIN, nothing was booked
+  bool refused;  // RWF_NOWAIT and no tokens: the caller gets EAGAIN, nothing was booked
   std::uint16_t entry;
-  std::uint64_t bytes;      // asked for, until the gates: then what byte channels were booked for
-  std::uint64_t rules;      // rules met
+  std::uint64_t bytes;  // asked for, until the gates: then what byte channels were booked for
+  std::uint64_t rules;  // rules met
 };
 
-/// The part of entering that few calls take: no lease at hand, waiting. `rules` is what is left to pass.
+/// The part of entering that few calls take: no lease at hand, waiting. `rules` is what is left to
+/// pass.
 [[gnu::noinline]] bool enter_gates(visit& v, std::uint64_t rules, int fd, bool may_sleep);
 /// Settles the bytes a call booked with what it moved: the rest comes back, or is paid now.
 [[gnu::noinline]] void settle(visit const& v, std::uint64_t moved);
@@ -38,8 +40,8 @@ inline std::uint64_t rules_met(core::op what, unsigned entry) {
   unsigned const target = (entry & entry_kind_mask) - entry_first_target;
   std::uint64_t mask = stage.mine->rules.rules_for[static_cast<unsigned>(what)][target];
   if (stage.has_path_globs) [[unlikely]]
-    mask &= stage.plain_rules | stage.mine->path_class[entry >> entry_path_shift].load(
-                                    std::memory_order_relaxed);
+    mask &= stage.plain_rules |
+            stage.mine->path_class[entry >> entry_path_shift].load(std::memory_order_relaxed);
   return mask & self.caller_rules;
 }
 

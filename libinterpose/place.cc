@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// See place.h. A directory is identified by the kernel: device, inode, mount. A target that is a whole file
-// system is its device or mount; one that is a directory below is found by walking up `..`, which the kernel
-// resolves physically. Both cost system calls, so the answer for a directory name is cached for about a second:
-// a symlink that is swapped meanwhile is noticed then.
+// See place.h. A directory is identified by the kernel: device, inode, mount. A target that is a
+// whole file system is its device or mount; one that is a directory below is found by walking up
+// `..`, which the kernel resolves physically. Both cost system calls, so the answer for a directory
+// name is cached for about a second: a symlink that is swapped meanwhile is noticed then.
 #include "place.h"
 
+#include <string.h>
 #include <sys/stat.h>
 
 #include "sys.h"
@@ -29,7 +30,8 @@ bool on_device_of(core::target_row const& t, sys::file_identity const& file) {
   return t.device == file.device || (t.mount_id != 0 && t.mount_id == file.mount_id);
 }
 
-// The innermost target that owns the whole device, or elsewhere; and whether a smaller one lies on it.
+// The innermost target that owns the whole device, or elsewhere; and whether a smaller one lies on
+// it.
 struct device_answer {
   unsigned target;
   bool has_smaller;
@@ -58,7 +60,8 @@ unsigned target_with_root(core::ruleset const& rules, sys::file_identity const& 
   return 0;
 }
 
-// Walks up from the directory `name` (relative to `dir`) until a target's root, or the device's own.
+// Walks up from the directory `name` (relative to `dir`) until a target's root, or the device's
+// own.
 unsigned walk_up(core::ruleset const& rules, int dir, char* name, unsigned length,
                  sys::file_identity at) {
   for (unsigned depth = 0; depth < max_depth && length + 4 < max_path; ++depth) {
@@ -86,7 +89,8 @@ unsigned entry_of_directory(int dir, char* name, unsigned length) {
   return entry_first_target + walk_up(rules, dir, name, length, file);
 }
 
-// A cache word: 40 bits of hash, 16 bits of time, 8 bits of entry. One word, so a reader never sees half.
+// A cache word: 40 bits of hash, 16 bits of time, 8 bits of entry. One word, so a reader never sees
+// half.
 struct cache_key {
   std::atomic<std::uint64_t>* word;
   std::uint64_t tag;
@@ -105,44 +109,45 @@ unsigned cached(cache_key const& key) {
   return word & 0xff;
 }
 
-// One pass over a path: its length, the length of the directory part (0: the name lies in the directory the path
-// starts at), and a hash of that part.
+// A path in parts: its length, the length of the directory part (0: the name lies in the directory
+// the path starts at), and a hash of that part. Every call by path pays for this, hence libc's
+// vector functions and whole words.
 struct scanned_path {
   unsigned length;
   unsigned directory;
   std::uint64_t hash;
 };
 
-constexpr std::uint64_t hash_seed = 0x9e3779b97f4a7c15ull;
+constexpr std::uint64_t hash_factor = 0xd6e8feb86659fd93ull;
 
-// Two cycles a character, since every call by path pays it; the finish mixes.
-std::uint64_t hash_step(std::uint64_t h, char c) {
-  return (h << 5) + (h + static_cast<unsigned char>(c));
+std::uint64_t hash_of(char const* text, unsigned length) {
+  std::uint64_t h = 0x9e3779b97f4a7c15ull ^ length;
+  for (; length >= 8; text += 8, length -= 8) {
+    std::uint64_t word;
+    __builtin_memcpy(&word, text, 8);
+    h = (h ^ word) * hash_factor;
+    h ^= h >> 29;
+  }
+  std::uint64_t rest = 0;
+  for (unsigned i = 0; i < length; ++i) rest = rest << 8 | static_cast<unsigned char>(text[i]);
+  h = (h ^ rest) * hash_factor;
+  return h ^ h >> 32;
+}
+
+bool is_dots(char const* part, unsigned length) {
+  return part[0] == '.' && (length == 1 || (length == 2 && part[1] == '.'));
 }
 
 scanned_path scan(char const* path) {
-  scanned_path p{0, 0, hash_seed};
-  std::uint64_t h = hash_seed;
-  unsigned last = 0;  // where the last part begins
-  for (char c; p.length < max_path && (c = path[p.length]) != 0; ++p.length) {
-    if (c == '/') {
-      // The part ends here; whether another one follows is not known yet.
-      char const next = path[p.length + 1];
-      if (next != 0 && next != '/') {
-        p.directory = p.length == 0 ? 1 : p.length;
-        p.hash = h;
-        last = p.length + 1;
-      }
-    }
-    h = hash_step(h, c);
-  }
-  // A last part of `.` or `..` is a directory itself.
-  if (path[last] == '.' && (p.length - last == 1 || (p.length - last == 2 && path[last + 1] == '.'))) {
-    p.directory = p.length;
-    p.hash = h;
-  }
-  if (p.directory == 0 && path[0] == '/') p.directory = 1;
-  return p;
+  auto const length = static_cast<unsigned>(strnlen(path, max_path));
+  unsigned end = length;  // of the last part
+  while (end > 1 && path[end - 1] == '/') --end;
+  auto const* const slash = static_cast<char const*>(memrchr(path, '/', end));
+  unsigned const last = slash == nullptr ? 0 : static_cast<unsigned>(slash - path) + 1;
+  unsigned directory = last;
+  if (last < end && is_dots(path + last, end - last)) directory = end;  // a directory itself
+  while (directory > 1 && path[directory - 1] == '/') --directory;
+  return {length, directory, hash_of(path, directory)};
 }
 
 // A name that is exactly a target's root belongs to the target, not to the directory it stands in.
@@ -192,12 +197,6 @@ unsigned intern(std::uint64_t mask) {
   return 0;
 }
 
-unsigned path_length(char const* path) {
-  unsigned length = 0;
-  while (length < max_path && path[length] != 0) ++length;
-  return length;
-}
-
 void append_number(char* to, unsigned& at, unsigned value) {
   char digits[10];
   unsigned count = 0;
@@ -212,8 +211,7 @@ unsigned name_of_fd(int fd, char* to) {
   char link[40] = "/proc/self/fd/";
   unsigned at = 14;
   append_number(link, at, static_cast<unsigned>(fd));
-  long const length =
-      sys::call(SYS_readlink, sys::as_long(link), sys::as_long(to), max_path - 256);
+  long const length = sys::call(SYS_readlink, sys::as_long(link), sys::as_long(to), max_path - 256);
   return length <= 0 || to[0] != '/' ? 0 : static_cast<unsigned>(length);
 }
 
@@ -269,10 +267,11 @@ unsigned look_up_path(int dir, char const* path) {
     unsigned const entry = ask_directory(dir, path, directory);
     return entry == entry_unknown ? entry_of_fd(dir) & entry_kind_mask : entry;
   }
-  std::uint64_t const seed = std::uint64_t{stage.name_serial.load(std::memory_order_relaxed)} << 32 |
+  std::uint64_t const seed = std::uint64_t{stage.name_serial.load(std::memory_order_relaxed)}
+                                 << 32 |
                              (absolute ? 0 : stage.cwd_serial.load(std::memory_order_relaxed));
-  std::uint64_t const hash = (name.hash ^ seed ^ directory) * hash_seed;
-  cache_key const key = key_of((hash ^ hash >> 32) * 0xd6e8feb86659fd93ull);
+  std::uint64_t const hash = (name.hash ^ seed) * hash_factor;
+  cache_key const key = key_of(hash ^ hash >> 31);
   unsigned entry = cached(key);
   if (entry != entry_unknown) return entry;
   entry = ask_directory(dir, path, directory);
@@ -283,7 +282,7 @@ unsigned look_up_path(int dir, char const* path) {
 
 unsigned path_class_of(int dir, char const* path) {
   if (!stage.has_path_globs || !is_readable(path)) return 0;
-  unsigned length = path_length(path);
+  auto const length = static_cast<unsigned>(strnlen(path, max_path));
   char whole[max_path];
   if (stage.has_whole_globs && path[0] != '/') {
     unsigned at = 0;
@@ -320,8 +319,9 @@ void forget_fds(unsigned first, unsigned last) {
 
 void note_mapping(void const* address, std::size_t size, unsigned entry) {
   auto const start = reinterpret_cast<std::uintptr_t>(address);
-  mapping& m = stage.mine->mapped[stage.mine->next_mapping.fetch_add(1, std::memory_order_relaxed) %
-                                  max_mappings];
+  mapping& m =
+      stage.mine
+          ->mapped[stage.mine->next_mapping.fetch_add(1, std::memory_order_relaxed) % max_mappings];
   m.start.store(0, std::memory_order_relaxed);
   m.end.store(start + size, std::memory_order_relaxed);
   m.entry.store(entry, std::memory_order_relaxed);

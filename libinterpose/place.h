@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which file tree does a call speak about? For fds a flat table, filled when the fd is made and checked against
-// the kernel at its first use; for paths the directory they lie in, resolved by the kernel (so symlinks, `..`,
-// bind mounts and relative paths are right) and remembered for a second.
+// Which file tree does a call speak about? For fds a flat table, filled when the fd is made and
+// checked against the kernel at its first use; for paths the directory they lie in, resolved by the
+// kernel (so symlinks, `..`, bind mounts and relative paths are right) and remembered for a second.
 #pragma once
 
 #include <sys/uio.h>
@@ -17,10 +17,11 @@ namespace sluice {
 
 enum class place_kind : std::uint8_t { nothing, fd, fd_now, path, new_link, pattern };
 
-/// Where a call works, before anything is looked up. fd_now: the caller asked not to sleep (RWF_NOWAIT).
+/// Where a call works, before anything is looked up. fd_now: the caller asked not to sleep
+/// (RWF_NOWAIT).
 struct place {
   place_kind kind;
-  int fd;            // fd, or the directory a relative path starts at
+  int fd;  // fd, or the directory a relative path starts at
   char const* path;
 };
 
@@ -35,9 +36,7 @@ inline place on_at(int dir, char const* path) { return {place_kind::path, dir, p
 inline place on_new_link(char const* path) { return {place_kind::new_link, -100, path}; }
 inline place on_new_link_at(int dir, char const* path) { return {place_kind::new_link, dir, path}; }
 inline place on_pattern(char const* glob) { return {place_kind::pattern, -100, glob}; }
-inline place on_first(char* const* paths) {
-  return on_path(paths == nullptr ? nullptr : paths[0]);
-}
+inline place on_first(char* const* paths) { return on_path(paths == nullptr ? nullptr : paths[0]); }
 
 /// Pointers the kernel would refuse: left to it.
 inline bool is_readable(void const* p) {
@@ -54,7 +53,8 @@ inline std::size_t bytes_of(iovec const* parts, int count) {
 
 /// The table entry of `fd` after asking the kernel: what it is now.
 unsigned verify_fd(int fd, unsigned path_class);
-/// The entry of the directory that holds `path`, or of what `path` names when it is a target's root.
+/// The entry of the directory that holds `path`, or of what `path` names when it is a target's
+/// root.
 unsigned look_up_path(int dir, char const* path);
 /// The class of path rules of `path` below `dir`, as a table entry's high byte.
 unsigned path_class_of(int dir, char const* path);
@@ -71,7 +71,8 @@ inline unsigned entry_of_fd(int fd) {
 }
 
 inline void set_fd(int fd, unsigned entry) {
-  if (in_table(fd)) stage.mine->fd[fd].store(static_cast<fd_entry>(entry), std::memory_order_relaxed);
+  if (in_table(fd))
+    stage.mine->fd[fd].store(static_cast<fd_entry>(entry), std::memory_order_relaxed);
 }
 
 /// Forgets [first, last].

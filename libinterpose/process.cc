@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starting programs, leaving, naming threads, entering sandboxes. A program that is started keeps the stage even
-// when its caller drops the environment: LD_PRELOAD is put back into the array that exec is given, on the stack,
-// because this may be a vfork child. Only that one variable is ours; it says where library and segment lie.
+// Starting programs, leaving, naming threads, entering sandboxes. A program that is started keeps
+// the stage even when its caller drops the environment: LD_PRELOAD is put back into the array that
+// exec is given, on the stack, because this may be a vfork child. Only that one variable is ours;
+// it says where library and segment lie.
 #include <alloca.h>
 #include <linux/prctl.h>
 #include <unistd.h>
@@ -68,8 +69,8 @@ bool write_preload(char* to, char const* theirs) {
   return fits;
 }
 
-// A program that changed its user may no longer see the job's directory: its children then go without us, and
-// ld.so has nothing to complain about.
+// A program that changed its user may no longer see the job's directory: its children then go
+// without us, and ld.so has nothing to complain about.
 bool library_is_within_reach() {
   constexpr long read_permission = 4;
   return !sys::failed(sys::call(SYS_faccessat2, sys::at_cwd, sys::as_long(stage.preload),
@@ -94,7 +95,8 @@ void write_others(char* to, char const* list) {
   to[at] = 0;
 }
 
-// Calls start(envp) with an environment that has us in it. The arrays live in this frame, hence the callback.
+// Calls start(envp) with an environment that has us in it. The arrays live in this frame, hence the
+// callback.
 template <class Start>
 int with_preload(char* const* envp, Start&& start) {
   if (envp != nullptr && !is_readable(envp)) return start(envp);
@@ -103,8 +105,7 @@ int with_preload(char* const* envp, Start&& start) {
   bool const reachable = stage.preload_length != 0 && library_is_within_reach();
   if (e.complete == reachable) return start(envp);
   char text[max_preload_text];
-  char const* const theirs =
-      e.preload_at >= 0 ? envp[e.preload_at] + preload_name_length : nullptr;
+  char const* const theirs = e.preload_at >= 0 ? envp[e.preload_at] + preload_name_length : nullptr;
   bool const empty = theirs == nullptr || *theirs == 0;
   bool fits = e.count <= max_environment;
   if (fits && reachable)
@@ -162,7 +163,8 @@ int posix_spawnp(int* pid, char const* file, void const* actions, void const* at
   });
 }
 
-// A sandbox that the program enters may kill it for any call it does not expect: from here on we make none.
+// A sandbox that the program enters may kill it for any call it does not expect: from here on we
+// make none.
 int prctl(int option, long a, long b, long c, long d) {
   if (option == PR_SET_SECCOMP) enter_sandbox();
   int const r = real::prctl(option, a, b, c, d);
@@ -184,17 +186,18 @@ void _exit(int status) {
 
 }  // namespace slow
 
-// execl and friends: the arguments become an array in this frame. execle's environment follows the null.
+// execl and friends: the arguments become an array in this frame. execle's environment follows the
+// null.
 #define EXPORT __attribute__((visibility("default")))
 
-#define COLLECT_ARGUMENTS(first, list)                                       \
-  unsigned count = 1;                                                        \
-  va_start(list, first);                                                     \
-  while (count < max_arguments && va_arg(list, char*) != nullptr) ++count;   \
-  va_end(list);                                                              \
+#define COLLECT_ARGUMENTS(first, list)                                          \
+  unsigned count = 1;                                                           \
+  va_start(list, first);                                                        \
+  while (count < max_arguments && va_arg(list, char*) != nullptr) ++count;      \
+  va_end(list);                                                                 \
   auto** const argv = static_cast<char**>(alloca((count + 1) * sizeof(char*))); \
-  va_start(list, first);                                                     \
-  argv[0] = const_cast<char*>(first);                                        \
+  va_start(list, first);                                                        \
+  argv[0] = const_cast<char*>(first);                                           \
   for (unsigned i = 1; i <= count; ++i) argv[i] = va_arg(list, char*)
 
 extern "C" EXPORT int sluice_execl(char const* path, char const* first, ...) __asm__("execl");
@@ -231,8 +234,8 @@ extern "C" __attribute__((visibility("hidden"))) int sluice_vfork_failed(long re
   return -1;
 }
 
-// AddressSanitizer refuses to start behind another preloaded library; this is how it is told not to mind. A
-// program with options of its own defines this itself, and then that one counts.
+// AddressSanitizer refuses to start behind another preloaded library; this is how it is told not to
+// mind. A program with options of its own defines this itself, and then that one counts.
 extern "C" EXPORT char const* sluice_asan_options() __asm__("__asan_default_options");
 char const* sluice_asan_options() { return "verify_asan_link_order=0"; }
 

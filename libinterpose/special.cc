@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bodies of the SPECIAL rows about descriptors, directories, mappings and asynchronous I/O: calls that make or move
-// an fd, or whose work does not show in their arguments.
+// Bodies of the SPECIAL rows about descriptors, directories, mappings and asynchronous I/O: calls
+// that make or move an fd, or whose work does not show in their arguments.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -55,14 +55,15 @@ void forget_received(msghdr const& message) {
 
 namespace slow {
 
-// Charged, never delayed: an application that closes wants to be rid of a resource. The next call waits for it.
+// Charged, never delayed: an application that closes wants to be rid of a resource. The next call
+// waits for it.
 int close(int fd) {
   if (!may_touch_table()) return real::close(fd);
   unsigned entry = peek_fd(fd);
   visit v{call::close, core::op::close, when::never, false, 0, 0, 0};
   bool const known = (entry & entry_kind_mask) >= entry_first_target;
-  bool const ours = known && (joined() || join_thread()) &&
-                    enter_entry(v, entry & ~entry_unverified, -1, false);
+  bool const ours =
+      known && (joined() || join_thread()) && enter_entry(v, entry & ~entry_unverified, -1, false);
   set_fd(fd, entry_unknown);
   int const r = real::close(fd);
   if (ours) leave(v, r != 0, 0);
@@ -75,7 +76,8 @@ int close_range(unsigned first, unsigned last, int flags) {
 }
 
 void closefrom(int first) {
-  if (may_touch_table()) forget_fds(first < 0 ? 0 : static_cast<unsigned>(first), fd_table_size - 1);
+  if (may_touch_table())
+    forget_fds(first < 0 ? 0 : static_cast<unsigned>(first), fd_table_size - 1);
   real::closefrom(first);
 }
 
@@ -183,15 +185,15 @@ void sync() {
 
 int msync(void* address, std::size_t size, int flags) {
   visit v{call::msync, core::op::fsync, when::cancels, false, 0, 0, 0};
-  bool const ours = (joined() || join_thread()) &&
-                    enter_entry(v, mapping_entry(address), -1, true);
+  bool const ours = (joined() || join_thread()) && enter_entry(v, mapping_entry(address), -1, true);
   int const r = real::msync(address, size, flags);
   if (ours) leave(v, r != 0, 0);
   return r;
 }
 
 void* mmap(void* address, std::size_t size, int protection, int flags, int fd, off_t at) {
-  if (fd < 0 || (flags & MAP_ANONYMOUS) != 0) return real::mmap(address, size, protection, flags, fd, at);
+  if (fd < 0 || (flags & MAP_ANONYMOUS) != 0)
+    return real::mmap(address, size, protection, flags, fd, at);
   visit v{call::mmap, core::op::map, when::before, false, 0, 0, 0};
   bool const ours = enter_place(v, on_fd(fd));
   void* const r = real::mmap(address, size, protection, flags, fd, at);
@@ -217,7 +219,8 @@ DIR* opendir(char const* path) {
 
 DIR* fdopendir(int fd) {
   if (in_table(fd) && may_touch_table()) stage.mine->dents[fd].store(0, std::memory_order_relaxed);
-  return metered(call::fdopendir, core::op::stat, on_fd(fd), 0, [&] { return real::fdopendir(fd); });
+  return metered(call::fdopendir, core::op::stat, on_fd(fd), 0,
+                 [&] { return real::fdopendir(fd); });
 }
 
 int closedir(DIR* dir) {
@@ -234,7 +237,8 @@ int closedir(DIR* dir) {
 
 namespace {
 
-constexpr unsigned dents_block = 32768 - 280;  // glibc's buffer less one entry: the next one may not fit
+constexpr unsigned dents_block =
+    32768 - 280;  // glibc's buffer less one entry: the next one may not fit
 
 // One getdents per block of entries. `next` gives the length of the entry it read, 0 at the end.
 template <class Next>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attach and detach. Attaching happens once in the constructor, when the library was loaded under the name
-// <job directory>/libinterpose.so with a file `segment` beside it; whatever is wrong with that file, the
-// program runs as if we were not there. A thread joins at its first call, a fork child at its first call too.
+// Attach and detach. Attaching happens once in the constructor, when the library was loaded under
+// the name <job directory>/libinterpose.so with a file `segment` beside it; whatever is wrong with
+// that file, the program runs as if we were not there. A thread joins at its first call, a fork
+// child at its first call too.
 #include "state.h"
 
 #include <dlfcn.h>
@@ -33,8 +34,8 @@ std::uint64_t pid_space() {
 
 // Field 22 of /proc/self/stat. The name in field 2 may hold anything, so count from its last ')'.
 std::uint64_t start_ticks() {
-  long const fd = sys::call(SYS_openat, sys::at_cwd, sys::as_long("/proc/self/stat"),
-                            O_RDONLY | O_CLOEXEC, 0);
+  long const fd =
+      sys::call(SYS_openat, sys::at_cwd, sys::as_long("/proc/self/stat"), O_RDONLY | O_CLOEXEC, 0);
   if (sys::failed(fd)) return 0;
   char text[512];
   long const length = sys::call(SYS_read, fd, sys::as_long(text), sizeof text - 1);
@@ -70,8 +71,9 @@ void describe_slot(abi::segment& s, std::uint32_t slot, std::uint64_t space) {
   row.state.store(1);
 }
 
-// A free slot near the pid's place. One with our own pid is ours: exec keeps the pid, and the image before left
-// it behind. One whose process is dead is free. Pids of another pid namespace say nothing.
+// A free slot near the pid's place. One with our own pid is ours: exec keeps the pid, and the image
+// before left it behind. One whose process is dead is free. Pids of another pid namespace say
+// nothing.
 std::uint32_t claim_slot(abi::segment& s) {
   auto const pid = static_cast<std::uint32_t>(sys::call(SYS_getpid));
   std::uint64_t const space = pid_space();
@@ -92,11 +94,12 @@ std::uint32_t claim_slot(abi::segment& s) {
   return 0;
 }
 
-// After fork the page reads 0. The first thread to see it makes the child a process of its own; others that come
-// meanwhile (a signal handler, a new thread) pass through.
+// After fork the page reads 0. The first thread to see it makes the child a process of its own;
+// others that come meanwhile (a signal handler, a new thread) pass through.
 bool join_process(abi::segment& s) {
   std::uint32_t seen = 0;
-  if (!stage.fork_page->compare_exchange_strong(seen, generation_busy)) return seen != generation_busy;
+  if (!stage.fork_page->compare_exchange_strong(seen, generation_busy))
+    return seen != generation_busy;
   stage.slot.store(0);
   std::uint32_t const slot = claim_slot(s);
   stage.slot.store(slot);
@@ -107,11 +110,18 @@ bool join_process(abi::segment& s) {
   return true;
 }
 
-bool owner_is_gone(std::uint64_t owner) {
-  std::uint32_t const slot = stage.slot.load();
-  if (owner >> 32 != slot || slot == 0) return false;
-  return sys::call(SYS_tgkill, sys::call(SYS_getpid), static_cast<long>(owner & 0xffffffff), 0) ==
-         -ESRCH;
+// The thread that holds a shard has ended: in our own process, or with a process that died without
+// giving back.
+bool owner_is_gone(abi::segment& s, std::uint64_t owner, std::uint64_t space) {
+  std::uint64_t const slot = owner >> 32;
+  if (slot == 0 || slot > abi::process_slots) return true;
+  abi::process_slot& row = s.process[slot - 1];
+  std::uint32_t const pid = row.pid.load();
+  if (pid == 0) return true;
+  if (row.pid_space.load() != space) return false;
+  if (slot == stage.slot.load())
+    return sys::call(SYS_tgkill, pid, static_cast<long>(owner & 0xffffffff), 0) == -ESRCH;
+  return is_dead(pid);
 }
 
 abi::shard* take_shard(abi::segment& s, unsigned index, std::uint64_t seen, std::uint64_t mark) {
@@ -130,11 +140,13 @@ abi::shard* claim_shard(abi::segment& s) {
     if (s.shard_owner[i].load(std::memory_order_relaxed) != 0) continue;
     if (abi::shard* const taken = take_shard(s, i, 0, mark)) return taken;
   }
-  // All taken: threads that ended leave theirs behind. Look at a few, starting at a different place each.
-  for (unsigned i = 0; slot != 0 && i < 8; ++i) {
-    unsigned const index = (self.tid * 8 + i) % abi::owned_shards;
+  // All taken: threads that ended leave theirs behind. Look at a few, starting at a different place
+  // each.
+  std::uint64_t const space = slot != 0 ? pid_space() : 0;
+  for (unsigned i = 0; slot != 0 && i < 16; ++i) {
+    unsigned const index = (self.tid * 16 + i) % abi::owned_shards;
     std::uint64_t const seen = s.shard_owner[index].load(std::memory_order_relaxed);
-    if (seen == 0 || !owner_is_gone(seen)) continue;
+    if (seen == 0 || !owner_is_gone(s, seen, space)) continue;
     if (abi::shard* const taken = take_shard(s, index, seen, mark)) return taken;
   }
   return nullptr;
@@ -152,7 +164,8 @@ bool map_private() {
   return true;
 }
 
-// The file is mapped at its own size; what lies behind its end is never touched because a short one is refused.
+// The file is mapped at its own size; what lies behind its end is never touched because a short one
+// is refused.
 abi::segment* map_segment(char const* path) {
   long const fd =
       sys::call(SYS_openat, sys::at_cwd, sys::as_long(path), O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0);
@@ -169,7 +182,8 @@ abi::segment* map_segment(char const* path) {
   return nullptr;
 }
 
-// Our path as ld.so was given it: the job directory is where that name lies, not where the link leads.
+// Our path as ld.so was given it: the job directory is where that name lies, not where the link
+// leads.
 bool find_own_name(char* segment_path, unsigned room) {
   Dl_info info;
   if (dladdr(reinterpret_cast<void*>(&find_own_name), &info) == 0 || info.dli_fname == nullptr)
@@ -213,7 +227,8 @@ void note_rule_kinds(core::ruleset const& rules) {
   if (rules.rule_count < 64) stage.plain_rules |= ~std::uint64_t{0} << rules.rule_count;
 }
 
-// A strict sandbox inherited from the parent allows read, write and exit: nothing we could do there.
+// A strict sandbox inherited from the parent allows read, write and exit: nothing we could do
+// there.
 bool sandboxed_from_birth() { return sys::call(SYS_prctl, PR_GET_SECCOMP) == 1; }
 
 __attribute__((constructor)) void attach_at_start() { attach(); }
@@ -225,6 +240,8 @@ __attribute__((destructor)) void detach() { leave_process(); }
 void attach() {
   static constinit std::atomic<bool> begun{false};
   if (begun.exchange(true)) return;
+  // stream.cc reads glibc's FILE; under another libc we are loaded by accident and stay out.
+  if (dlsym(RTLD_DEFAULT, "gnu_get_libc_version") == nullptr) return;
   char path[sizeof stage.preload + 16];
   if (!find_own_name(path, sizeof path) || sandboxed_from_birth()) return;
   abi::segment* const segment = map_segment(path);

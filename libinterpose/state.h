@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the stage knows about its process and about the calling thread. Two kinds of state only: words that are
-// written once at attach and then read, and words one thread owns. There is no lock to hold and nothing to
-// undo, so a thread may be killed, cancelled or longjmp away at any instruction.
+// What the stage knows about its process and about the calling thread. Two kinds of state only:
+// words that are written once at attach and then read, and words one thread owns. There is no lock
+// to hold and nothing to undo, so a thread may be killed, cancelled or longjmp away at any
+// instruction.
 //
 //   stage        one per process, in the library's own data; `active` is null until attached
 //   private_map  one anonymous mapping: the fd table, the cache of directories, interned path rules
@@ -21,8 +22,8 @@ inline constexpr unsigned fd_table_size = 1u << 20;  // above it every call asks
 inline constexpr unsigned dir_cache_size = 2048;
 inline constexpr unsigned max_path_classes = 256;
 
-/// What is known of one fd: low byte a file_kind or first_target + target, bit 8 `unverified`, high byte the
-/// class of path rules. 0 is unknown.
+/// What is known of one fd: low byte a file_kind or first_target + target, bit 8 `unverified`, high
+/// byte the class of path rules. 0 is unknown.
 using fd_entry = std::uint16_t;
 inline constexpr unsigned entry_unknown = 0;
 inline constexpr unsigned entry_outside = 1;  // never controlled: no file, or a quiet device
@@ -42,9 +43,11 @@ struct mapping {
 
 struct private_map {
   core::ruleset rules;  // a copy: nobody else can change it, so it was validated once and for all
-  alignas(4096) std::atomic<fd_entry> fd[fd_table_size];  // whole pages are given back by forget_fds
+  alignas(
+      4096) std::atomic<fd_entry> fd[fd_table_size];  // whole pages are given back by forget_fds
   std::atomic<std::uint64_t> dir[dir_cache_size];
-  std::atomic<std::uint16_t> dents[fd_table_size];  // bytes of directory entries since the last block
+  std::atomic<std::uint16_t>
+      dents[fd_table_size];  // bytes of directory entries since the last block
   mapping mapped[max_mappings];
   std::atomic<std::uint32_t> next_mapping;
   std::atomic<std::uint64_t> path_class[max_path_classes];  // masks of rules; 0 = free, [0] = all
@@ -55,39 +58,41 @@ struct stage_state {
   private_map* mine = nullptr;
   std::atomic<std::uint32_t>* fork_page = nullptr;
   std::atomic<std::uint32_t> last_generation{0};
-  std::atomic<std::uint32_t> slot{0};          // process slot + 1
-  std::atomic<std::uint32_t> cwd_serial{1};    // grows with every change of directory
+  std::atomic<std::uint32_t> slot{0};        // process slot + 1
+  std::atomic<std::uint32_t> cwd_serial{1};  // grows with every change of directory
   std::atomic<std::uint32_t> cwd_entry{entry_unknown};
-  std::atomic<std::uint32_t> name_serial{1};   // grows when paths may mean something else
-  std::uint64_t proc_device = 0;               // of /proc as this process sees it
+  std::atomic<std::uint32_t> name_serial{1};  // grows when paths may mean something else
+  std::uint64_t proc_device = 0;              // of /proc as this process sees it
   bool has_path_globs = false;
   bool has_whole_globs = false;
-  bool has_callers = false;                    // a rule asks for thread name or user
+  bool has_callers = false;  // a rule asks for thread name or user
   bool counts_elsewhere = false;
-  std::uint64_t plain_rules = 0;               // mask of rules without path_glob
-  std::uint64_t byte_channels = 0;             // masks of channels: what a token is,
-  std::uint64_t counting_channels = 0;         // and whether they only count
+  std::uint64_t plain_rules = 0;        // mask of rules without path_glob
+  std::uint64_t byte_channels = 0;      // masks of channels: what a token is,
+  std::uint64_t counting_channels = 0;  // and whether they only count
   std::uint8_t channel_of_rule[core::max_rules] = {};
-  char preload[512] = {};                      // our own path, as ld.so was given it
+  char preload[512] = {};  // our own path, as ld.so was given it
   unsigned preload_length = 0;
 };
 
 extern stage_state stage;
 
 struct thread_state {
-  abi::shard* counters;         // null until joined
-  std::uint32_t generation;     // of the fork page when joined
-  bool owned;                   // counters belong to this thread alone: plain adds
+  abi::shard* counters;      // null until joined
+  std::uint32_t generation;  // of the fork page when joined
+  bool owned;                // counters belong to this thread alone: plain adds
   bool slack_known;
   bool nested;
-  std::uint64_t caller_rules;   // rules that let this thread through
+  std::uint64_t caller_rules;  // rules that let this thread through
   std::int64_t slack_ns;
   std::uint32_t tid;
   std::uint32_t caller_serial;
 };
 
-// Set by vfork.S in the child, until exec or exit: the memory is the parent's. Cleared when the parent goes on.
-extern "C" thread_local bool sluice_vfork_child __attribute__((tls_model("initial-exec"), visibility("hidden")));
+// Set by vfork.S in the child, until exec or exit: the memory is the parent's. Cleared when the
+// parent goes on.
+extern "C" thread_local bool sluice_vfork_child
+    __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 extern thread_local constinit thread_state self __attribute__((tls_model("initial-exec")));
 

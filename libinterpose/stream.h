@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// stdio does its I/O inside libc, where no preload sees it. What it did shows in the buffers of the FILE: before
-// and after the call we look at what is waiting in them, and the difference to what the caller got or gave is what
-// went to or came from the kernel. It is paid after the call, by the caller's thread.
+// stdio does its I/O inside libc, where no preload sees it. What it did shows in the buffers of the
+// FILE: before and after the call we look at what is waiting in them, and the difference to what
+// the caller got or gave is what went to or came from the kernel. It is paid after the call, by the
+// caller's thread.
 #pragma once
 
 #include <stdio.h>
@@ -20,8 +21,8 @@ struct stream_view {
   int fd;                   // -1: no file behind it
 };
 
-/// Reads the public head of glibc's FILE, whose layout is part of its ABI. Racy by nature: another thread may
-/// use the stream; the figures are then a little off, never dangerous.
+/// Reads the public head of glibc's FILE, whose layout is part of its ABI. Racy by nature: another
+/// thread may use the stream; the figures are then a little off, never dangerous.
 inline stream_view look(FILE* f) {
   if (f == nullptr) return {0, 0, -1};
   auto const between = [](char const* low, char const* high) {

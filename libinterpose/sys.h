@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The only raw system calls of the stage. Raw, because libc's own symbols are what we replace, because they
-// would touch errno and add cancellation points, and because they may not be there yet when we are called.
-// All return the kernel's value: negative error number on failure. errno is never touched.
+// The only raw system calls of the stage. Raw, because libc's own symbols are what we replace,
+// because they would touch errno and add cancellation points, and because they may not be there yet
+// when we are called. All return the kernel's value: negative error number on failure. errno is
+// never touched.
 #pragma once
 
 #include <linux/futex.h>
@@ -62,26 +63,25 @@ struct file_identity {
   unsigned mode;
 };
 
-inline constexpr unsigned stat_mount_id = 0x1000;     // STATX_MNT_ID, Linux 5.8
-inline constexpr int at_cwd = -100;                   // AT_FDCWD
-inline constexpr int at_empty_path = 0x1000;          // AT_EMPTY_PATH
-inline constexpr int at_do_not_sync = 0x4000;         // AT_STATX_DONT_SYNC
-inline constexpr int at_no_automount = 0x800;         // AT_NO_AUTOMOUNT
+inline constexpr unsigned stat_mount_id = 0x1000;  // STATX_MNT_ID, Linux 5.8
+inline constexpr int at_cwd = -100;                // AT_FDCWD
+inline constexpr int at_empty_path = 0x1000;       // AT_EMPTY_PATH
+inline constexpr int at_do_not_sync = 0x4000;      // AT_STATX_DONT_SYNC
+inline constexpr int at_no_automount = 0x800;      // AT_NO_AUTOMOUNT
 
 inline bool identify(int dir, char const* path, int flags, file_identity& to) {
   struct statx seen;
-  long const result =
-      call(SYS_statx, dir, as_long(path), flags | at_do_not_sync | at_no_automount,
-           STATX_TYPE | STATX_INO | stat_mount_id, as_long(&seen));
+  long const result = call(SYS_statx, dir, as_long(path), flags | at_do_not_sync | at_no_automount,
+                           STATX_TYPE | STATX_INO | stat_mount_id, as_long(&seen));
   if (failed(result)) return false;
   to.device = static_cast<std::uint64_t>(seen.stx_dev_major) << 32 | seen.stx_dev_minor;
   to.inode = seen.stx_ino;
   to.mode = seen.stx_mode;
   // stx_mnt_id follows stx_dev_*; older headers call it spare.
-  to.mount_id = (seen.stx_mask & stat_mount_id) != 0
-                    ? *reinterpret_cast<std::uint64_t const*>(
-                          reinterpret_cast<char const*>(&seen) + 0x90)
-                    : 0;
+  to.mount_id =
+      (seen.stx_mask & stat_mount_id) != 0
+          ? *reinterpret_cast<std::uint64_t const*>(reinterpret_cast<char const*>(&seen) + 0x90)
+          : 0;
   return true;
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// syscall(2): some runtimes make their file I/O this way (Node: statx, copy_file_range). The numbers in
-// syscalls.def are metered like the functions they stand for; those that change descriptors or enter a sandbox are
-// followed; everything else goes through as it came.
+// syscall(2): some runtimes make their file I/O this way (Node: statx, copy_file_range). The
+// numbers in syscalls.def are metered like the functions they stand for; those that change
+// descriptors or enter a sandbox are followed; everything else goes through as it came.
+#include <linux/aio_abi.h>
 #include <sys/syscall.h>
 
 #include "meter.h"
@@ -42,15 +43,42 @@ long opening(visit& v, place const& where, raw_call const& raw) {
   return r;
 }
 
+// Linux AIO: paid at submission, like POSIX AIO. What cannot be read is left to the kernel to
+// refuse.
+void charge_submission(iocb* const* list, long count) {
+  for (long i = 0; is_readable(list) && i < count; ++i) {
+    iocb const* const request = list[i];
+    if (!is_readable(request)) return;
+    bool const reads =
+        request->aio_lio_opcode == IOCB_CMD_PREAD || request->aio_lio_opcode == IOCB_CMD_PREADV;
+    bool const writes =
+        request->aio_lio_opcode == IOCB_CMD_PWRITE || request->aio_lio_opcode == IOCB_CMD_PWRITEV;
+    if (!reads && !writes) continue;
+    bool const vectored =
+        request->aio_lio_opcode == IOCB_CMD_PREADV || request->aio_lio_opcode == IOCB_CMD_PWRITEV;
+    auto const bytes = vectored ? bytes_of(parts_at(static_cast<long>(request->aio_buf)),
+                                           static_cast<int>(request->aio_nbytes))
+                                : static_cast<std::size_t>(request->aio_nbytes);
+    visit v{reads ? call::aio_read : call::aio_write,
+            reads ? core::op::read : core::op::write,
+            when::before,
+            false,
+            0,
+            bytes,
+            0};
+    if (enter_place(v, on_fd(static_cast<int>(request->aio_fildes)))) leave(v, false, bytes);
+  }
+}
+
 }  // namespace
 
 long slow::syscall(long number, long a, long b, long c, long d, long e, long f) {
   raw_call const raw{number, a, b, c, d, e, f};
   switch (number) {
-#define SYSCALL(nr, id, o, where, bytes)                                                   \
-  case nr: {                                                                               \
+#define SYSCALL(nr, id, o, where, bytes)                                                          \
+  case nr: {                                                                                      \
     visit v{call::id, core::op::o, when::before, false, 0, static_cast<std::uint64_t>(bytes), 0}; \
-    return metered(v, where, raw);                                                         \
+    return metered(v, where, raw);                                                                \
   }
 #include "syscalls.def"
 #undef SYSCALL
@@ -73,6 +101,12 @@ long slow::syscall(long number, long a, long b, long c, long d, long e, long f) 
       return slow::dup3(int(a), int(b), int(c));
     case SYS_close_range:
       if (!sluice_vfork_child && (c & 4) == 0) forget_fds(unsigned(a), unsigned(b));
+      return raw();
+    case SYS_io_submit:
+      charge_submission(reinterpret_cast<iocb* const*>(c), b);
+      return raw();
+    case SYS_io_uring_enter:
+      pass_through(abi::passthrough::ring);
       return raw();
     case SYS_seccomp:
       if (a == 0 || a == 1) enter_sandbox();  // strict, filter

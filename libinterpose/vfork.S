@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// vfork returns twice on the same stack, so no compiled function may stand between it and the program: the child
-// would overwrite the frame the parent returns through. The return address travels in a register, which the kernel
-// keeps for both. The child marks the thread (its memory and TLS are the parent's); the parent, which runs only
-// after the child has gone, clears the mark.
+// vfork returns twice on the same stack, so no compiled function may stand between it and the
+// program: the child would overwrite the frame the parent returns through. The return address
+// travels in a register, which the kernel keeps for both. The child marks the thread (its memory
+// and TLS are the parent's); the parent, which runs only after the child has gone, clears the mark.
 #if defined(__x86_64__)
         .text
         .globl  vfork

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls that walk a tree inside libc, and those that change what a relative path means. A walk is charged per
-// entry, in the program's own callback, so that it is paced and not stopped as a whole.
+// Calls that walk a tree inside libc, and those that change what a relative path means. A walk is
+// charged per entry, in the program's own callback, so that it is paced and not stopped as a whole.
 #include "meter.h"
 #include "rows.h"
 
@@ -8,8 +8,8 @@ namespace sluice {
 
 namespace {
 
-// The program's callback while nftw runs in this thread. Restored afterwards, so walks may nest; a callback that
-// longjmps out leaves a stale pointer that the next walk overwrites.
+// The program's callback while nftw runs in this thread. Restored afterwards, so walks may nest; a
+// callback that longjmps out leaves a stale pointer that the next walk overwrites.
 thread_local constinit void* visitor __attribute__((tls_model("initial-exec"))) = nullptr;
 thread_local constinit char const* walk_root __attribute__((tls_model("initial-exec"))) = nullptr;
 
@@ -21,7 +21,8 @@ int visit_ftw(char const* path, struct stat const* what, int type) {
 
 int visit_nftw(char const* path, struct stat const* what, int type, FTW* where) {
   auto* const program = reinterpret_cast<nftw_function*>(visitor);
-  // With FTW_CHDIR the path is relative to where the walk began; the root's target is near enough then.
+  // With FTW_CHDIR the path is relative to where the walk began; the root's target is near enough
+  // then.
   charge(call::nftw, core::op::walk, on_path(walk_root != nullptr ? walk_root : path), 1);
   return program(path, what, type, where);
 }

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every interposed symbol, made from calls.def. Per row: the real pointer (its own resolver until the constructor
-// or the first call has looked the symbol up), the exported wrapper, and the body for the case that we are active.
-// An inactive call is a compare, a branch and a jump; the body is a function of its own so that no frame is built
-// before. The wrapper's C++ name is ours and only its assembler name is libc's, so no header of libc is in the way.
+// Every interposed symbol, made from calls.def. Per row: the real pointer (its own resolver until
+// the constructor or the first call has looked the symbol up), the exported wrapper, and the body
+// for the case that we are active. An inactive call is a compare, a branch and a jump; the body is
+// a function of its own so that no frame is built before. The wrapper's C++ name is ours and only
+// its assembler name is libc's, so no header of libc is in the way.
 #include <dlfcn.h>
+
+// Weak: another libc has no symbol versions, and must still be able to load us.
+extern "C" void* dlvsym(void*, char const*, char const*) noexcept __attribute__((weak));
 
 #include "meter.h"
 #include "rows.h"
@@ -40,7 +44,8 @@ constexpr when stays = when::before;
 
 }  // namespace
 
-// --- the real functions -----------------------------------------------------------------------------------------
+// --- the real functions
+// -----------------------------------------------------------------------------------------
 
 #define CALL(sym, ret, params, args, ...) ROW(sym, ret, params, args)
 #define OPENS(sym, ret, params, args, ...) ROW(sym, ret, params, args)
@@ -55,25 +60,25 @@ constexpr when stays = when::before;
 #define VARIADIC(...)
 #define BARE(...)
 
-#define ROW(sym, ret, params, args)                                                \
-  namespace first {                                                                \
-  static ret sym params {                                                          \
-    auto const found = reinterpret_cast<decltype(real::sym)>(look_up(#sym));       \
-    __atomic_store_n(&real::sym, found, __ATOMIC_RELAXED);                         \
-    return found args;                                                             \
-  }                                                                                \
-  }                                                                                \
-  namespace real {                                                                 \
-  constinit decltype(first::sym)* sym = first::sym;                                \
+#define ROW(sym, ret, params, args)                                          \
+  namespace first {                                                          \
+  static ret sym params {                                                    \
+    auto const found = reinterpret_cast<decltype(real::sym)>(look_up(#sym)); \
+    __atomic_store_n(&real::sym, found, __ATOMIC_RELAXED);                   \
+    return found args;                                                       \
+  }                                                                          \
+  }                                                                          \
+  namespace real {                                                           \
+  constinit decltype(first::sym)* sym = first::sym;                          \
   }
 #include "calls.def"
 #undef ROW
 
-// Looked up before the program starts, so that no signal handler or allocator ever meets the dynamic linker.
+// Looked up before the program starts, so that no signal handler or allocator ever meets the
+// dynamic linker.
 __attribute__((constructor(101))) static void resolve_all() {
-#define ROW(sym, ret, params, args)                                                       \
-  if (real::sym == first::sym)                                                            \
-    real::sym = reinterpret_cast<decltype(real::sym)>(look_up(#sym));
+#define ROW(sym, ret, params, args) \
+  if (real::sym == first::sym) real::sym = reinterpret_cast<decltype(real::sym)>(look_up(#sym));
 #include "calls.def"
 #undef ROW
 }
@@ -87,63 +92,65 @@ __attribute__((constructor(101))) static void resolve_all() {
 #undef FRESH
 #undef SPECIAL
 
-// --- the bodies -------------------------------------------------------------------------------------------------
+// --- the bodies
+// -------------------------------------------------------------------------------------------------
 
-#define CALL(sym, ret, params, args, o, where, size, point)                               \
-  [[gnu::noinline]] ret slow::sym params {                                                \
-    place const here = where;                                                             \
+#define CALL(sym, ret, params, args, o, where, size, point)                                \
+  [[gnu::noinline]] ret slow::sym params {                                                 \
+    place const here = where;                                                              \
     visit v{call::sym, core::op::o, point, false, 0, static_cast<std::uint64_t>(size), 0}; \
-    if (!enter_place(v, here)) return real::sym args;                                     \
-    if (here.kind == place_kind::fd_now) v.delay = when::never;                           \
-    if (v.refused) [[unlikely]] {                                                         \
-      errno = EAGAIN;                                                                     \
-      return (ret)(-1);                                                                   \
-    }                                                                                     \
-    ret const r = real::sym args;                                                         \
-    leave(v, is_failure(r), moved_bytes(core::op::o, r));                                 \
-    return r;                                                                             \
+    if (!enter_place(v, here)) return real::sym args;                                      \
+    if (here.kind == place_kind::fd_now) v.delay = when::never;                            \
+    if (v.refused) [[unlikely]] {                                                          \
+      errno = EAGAIN;                                                                      \
+      return (ret)(-1);                                                                    \
+    }                                                                                      \
+    ret const r = real::sym args;                                                          \
+    leave(v, is_failure(r), moved_bytes(core::op::o, r));                                  \
+    return r;                                                                              \
   }
-#define OPENS(sym, ret, params, args, o, where, size, point)                \
-  [[gnu::noinline]] ret slow::sym params {                                  \
-    visit v{call::sym, core::op::o, point, false, 0, 0, 0};                 \
-    bool const ours = enter_place(v, where);                                \
-    ret const r = real::sym args;                                           \
-    opened(r, v);                                                           \
-    if (ours) leave(v, r < 0, 0);                                           \
-    return r;                                                               \
+#define OPENS(sym, ret, params, args, o, where, size, point) \
+  [[gnu::noinline]] ret slow::sym params {                   \
+    visit v{call::sym, core::op::o, point, false, 0, 0, 0};  \
+    bool const ours = enter_place(v, where);                 \
+    ret const r = real::sym args;                            \
+    opened(r, v);                                            \
+    if (ours) leave(v, r < 0, 0);                            \
+    return r;                                                \
   }
-#define ERRNO(sym, ret, params, args, o, where, size, point)                \
-  [[gnu::noinline]] ret slow::sym params {                                  \
-    visit v{call::sym, core::op::o, point, false, 0, 0, 0};                 \
-    if (!enter_place(v, where)) return real::sym args;                      \
-    ret const r = real::sym args;                                           \
-    leave(v, r != 0, 0);                                                    \
-    return r;                                                               \
+#define ERRNO(sym, ret, params, args, o, where, size, point) \
+  [[gnu::noinline]] ret slow::sym params {                   \
+    visit v{call::sym, core::op::o, point, false, 0, 0, 0};  \
+    if (!enter_place(v, where)) return real::sym args;       \
+    ret const r = real::sym args;                            \
+    leave(v, r != 0, 0);                                     \
+    return r;                                                \
   }
-// Both legs are paid; the call is counted once where it has bytes of one kind only, or two names in one target.
-#define PAIR(sym, ret, params, args, o1, where1, size1, o2, where2, size2, point)                \
-  [[gnu::noinline]] ret slow::sym params {                                                       \
-    visit v1{call::sym, core::op::o1, point, false, 0, static_cast<std::uint64_t>(size1), 0};    \
-    visit v2{call::sym, core::op::o2, point, false, 0, static_cast<std::uint64_t>(size2), 0};    \
-    bool const one = enter_place(v1, where1);                                                    \
-    bool const two = enter_other(v2, where2, one ? &v1 : nullptr);                               \
-    ret const r = real::sym args;                                                                \
-    leave_pair(v1, one, v2, two, is_failure(r), moved_bytes(core::op::o1, r));                   \
-    return r;                                                                                    \
+// Both legs are paid; the call is counted once where it has bytes of one kind only, or two names in
+// one target.
+#define PAIR(sym, ret, params, args, o1, where1, size1, o2, where2, size2, point)             \
+  [[gnu::noinline]] ret slow::sym params {                                                    \
+    visit v1{call::sym, core::op::o1, point, false, 0, static_cast<std::uint64_t>(size1), 0}; \
+    visit v2{call::sym, core::op::o2, point, false, 0, static_cast<std::uint64_t>(size2), 0}; \
+    bool const one = enter_place(v1, where1);                                                 \
+    bool const two = enter_other(v2, where2, one ? &v1 : nullptr);                            \
+    ret const r = real::sym args;                                                             \
+    leave_pair(v1, one, v2, two, is_failure(r), moved_bytes(core::op::o1, r));                \
+    return r;                                                                                 \
   }
-#define READS(sym, ret, params, args, stream, moved)                        \
-  [[gnu::noinline]] ret slow::sym params {                                  \
-    stream_view const before = look(stream);                                \
-    ret const r = real::sym args;                                           \
+#define READS(sym, ret, params, args, stream, moved)                          \
+  [[gnu::noinline]] ret slow::sym params {                                    \
+    stream_view const before = look(stream);                                  \
+    ret const r = real::sym args;                                             \
     after_read(call::sym, stream, before, static_cast<std::uint64_t>(moved)); \
-    return r;                                                               \
+    return r;                                                                 \
   }
-#define WRITES(sym, ret, params, args, stream, moved)                        \
-  [[gnu::noinline]] ret slow::sym params {                                   \
-    stream_view const before = look(stream);                                 \
-    ret const r = real::sym args;                                            \
+#define WRITES(sym, ret, params, args, stream, moved)                          \
+  [[gnu::noinline]] ret slow::sym params {                                     \
+    stream_view const before = look(stream);                                   \
+    ret const r = real::sym args;                                              \
     after_write(call::sym, stream, before, static_cast<std::uint64_t>(moved)); \
-    return r;                                                                \
+    return r;                                                                  \
   }
 #define FRESH(sym, ret, params, args)      \
   [[gnu::noinline]] ret slow::sym params { \
@@ -190,7 +197,8 @@ void leave_pair(visit const& v1, bool one, visit const& v2, bool two, bool faile
 #undef VERSIONED
 #undef VARIADIC
 
-// --- the exported names -----------------------------------------------------------------------------------------
+// --- the exported names
+// -----------------------------------------------------------------------------------------
 
 #define EXPORT __attribute__((visibility("default")))
 #define CALL(sym, ret, params, args, ...) ROW(sym, ret, params, args)
@@ -201,35 +209,35 @@ void leave_pair(visit const& v1, bool one, visit const& v2, bool two, bool faile
 #define WRITES(sym, ret, params, args, ...) ROW(sym, ret, params, args)
 #define FRESH(sym, ret, params, args) ROW(sym, ret, params, args)
 #define SPECIAL(sym, ret, params, args, ...) ROW(sym, ret, params, args)
-#define ROW(sym, ret, params, args)                                                     \
-  extern "C" EXPORT ret sluice_##sym params __asm__(#sym);                              \
-  ret sluice_##sym params {                                                             \
-    if (stage.active.load(std::memory_order_relaxed) == nullptr) [[likely]]             \
-      return real::sym args;                                                            \
-    return slow::sym args;                                                              \
+#define ROW(sym, ret, params, args)                                         \
+  extern "C" EXPORT ret sluice_##sym params __asm__(#sym);                  \
+  ret sluice_##sym params {                                                 \
+    if (stage.active.load(std::memory_order_relaxed) == nullptr) [[likely]] \
+      return real::sym args;                                                \
+    return slow::sym args;                                                  \
   }
-#define ALIAS(alias_name, of)                                                          \
-  extern "C" EXPORT decltype(sluice_##of) sluice_##alias_name __asm__(#alias_name)     \
+#define ALIAS(alias_name, of)                                                      \
+  extern "C" EXPORT decltype(sluice_##of) sluice_##alias_name __asm__(#alias_name) \
       __attribute__((alias(#of)));
-#define VARIADIC(sym, ret, params, args, last, forward) \
+#define VARIADIC(sym, ret, params, args, last, forward)    \
   extern "C" EXPORT ret sluice_##sym params __asm__(#sym); \
-  ret sluice_##sym params {                             \
-    va_list list;                                       \
-    va_start(list, last);                               \
-    ret const r = sluice_##forward args;                \
-    va_end(list);                                       \
-    return r;                                           \
+  ret sluice_##sym params {                                \
+    va_list list;                                          \
+    va_start(list, last);                                  \
+    ret const r = sluice_##forward args;                   \
+    va_end(list);                                          \
+    return r;                                              \
   }
 #if defined(__x86_64__)
-#define VERSIONED(sym, ret, params, args, old_version, new_version)                        \
-  __asm__(".symver " #sym "," #sym "@@@" new_version);                                     \
-  extern "C" EXPORT ret sluice_old_##sym params;                                           \
-  static ret(*old_##sym) params;                                                           \
-  ret sluice_old_##sym params {                                                            \
-    if (old_##sym == nullptr)                                                              \
+#define VERSIONED(sym, ret, params, args, old_version, new_version)                            \
+  __asm__(".symver " #sym "," #sym "@@@" new_version);                                         \
+  extern "C" EXPORT ret sluice_old_##sym params;                                               \
+  static ret(*old_##sym) params;                                                               \
+  ret sluice_old_##sym params {                                                                \
+    if (old_##sym == nullptr && dlvsym != nullptr)                                             \
       old_##sym = reinterpret_cast<decltype(old_##sym)>(dlvsym(RTLD_NEXT, #sym, old_version)); \
-    return old_##sym != nullptr ? old_##sym args : real_of_##sym args;                     \
-  }                                                                                        \
+    return old_##sym != nullptr ? old_##sym args : real_of_##sym args;                         \
+  }                                                                                            \
   __asm__(".symver sluice_old_" #sym "," #sym "@" old_version ",remove");
 #define real_of_glob64 real::glob
 #define real_of_nftw64 real::nftw

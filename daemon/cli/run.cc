@@ -161,6 +161,8 @@ int run_verb(global_options const& global, run_options const& options) {
   file report = open_report(options.report);
   membership const m = enter(global, options);
   warn_if_unlimited(program);
+  if (global.verbose)
+    fmt::print(stderr, "sluice: job {} in {}\n", m.job, segment::job_dir(m.run_dir, m.job));
   try {
     if (report || wants_summary(options))
       return run_and_report(m, options, program.loads_library, std::move(report));

@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 
 #include "policy/error.h"
 
@@ -64,8 +65,19 @@ void give_back(signal_state const& before) {
   _exit(status_of_exec_failure(why));
 }
 
-/// Stops as the child did, so that the shell sees it; returns when continued.
+/// Takes a pending SIGCONT.
+bool take_continue() {
+  sigset_t one;
+  sigemptyset(&one);
+  sigaddset(&one, SIGCONT);
+  timespec const at_once = {};
+  return sigtimedwait(&one, nullptr, &at_once) == SIGCONT;
+}
+
+/// Stops as the child did, so that the shell sees it; returns when continued. A SIGCONT that came
+/// before we stopped was meant to end this stop; raising the stop would discard it, for ever.
 void stop_like(int sig) {
+  if (take_continue()) return;
   sigset_t one;
   sigemptyset(&one);
   sigaddset(&one, sig);
@@ -76,6 +88,7 @@ void stop_like(int sig) {
   sigprocmask(SIG_UNBLOCK, &one, nullptr);  // stops here
   sigprocmask(SIG_BLOCK, &one, nullptr);
   sigaction(sig, &before, nullptr);
+  take_continue();  // what woke us; the child gets its own from the caller
 }
 
 bool was_sent(siginfo_t const& info) {

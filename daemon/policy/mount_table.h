@@ -44,7 +44,8 @@ bool is_whole_device(std::vector<mount> const& mounts, place const& where);
 /// Ids of the mounts that show nothing but files of the tree (bind mounts of it or of parts of it).
 std::vector<std::uint64_t> inside_mounts(std::vector<mount> const& mounts, place const& where);
 
-/// Devices of file systems that no server stands behind (proc, sysfs, cgroup …): never controlled.
+/// Devices of file systems that no server stands behind (proc, sysfs, cgroup …): never
+/// controlled.
 std::vector<std::uint64_t> quiet_devices(std::vector<mount> const& mounts);
 
 /// The canonical place of a path of this machine; throws a usage error that names `path`.

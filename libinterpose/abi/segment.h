@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The segment: one file of shared memory per job and node. The creator (`sluice run`, later the node daemon)
-// lays it out; every process of the job maps it. See abi/README.md for the drawing and the attach states.
+// The segment: one file of shared memory per job and node. The creator (`sluice run`, later the
+// node daemon) lays it out; every process of the job maps it. See abi/README.md for the drawing and
+// the attach states.
 //
 //   0        header        version word first; sizes of all regions
 //   +        ruleset       written once by the creator, before state = ready
@@ -11,9 +12,10 @@
 //   +        shards        counters; a shard is written by the one thread that owns it
 //   +        common shards written by threads that found no free shard, with atomic adds
 //
-// Trust: the file is 0600 in a 0700 directory, but a bug in any process of the job may scribble over it, so a
-// stage validates sizes and the ruleset once, copies nothing back into decisions it cannot bound, and never
-// follows an offset found here at run time. Layout changes raise `layout_version`.
+// Trust: the file is 0600 in a 0700 directory, but a bug in any process of the job may scribble
+// over it, so a stage validates sizes and the ruleset once, copies nothing back into decisions it
+// cannot bound, and never follows an offset found here at run time. Layout changes raise
+// `layout_version`.
 #pragma once
 
 #include <atomic>
@@ -40,55 +42,57 @@ enum class segment_state : std::uint32_t { building = 0, ready = 1, closed = 2 }
 
 /// Why a call went through uncharged although it might have been ours. Counted, never printed.
 enum class passthrough : std::uint8_t {
-  sandboxed,       // the program entered a seccomp sandbox: no futex, no statx
-  vfork_child,     // between vfork and exec nothing of the parent may be touched
-  lease_over,      // the curve's lease ended and the policy is `open`
-  not_ours,        // a waiter found that its fd had become another file
-  no_slot,         // no process slot was free
-  damaged,         // the segment no longer looks like one: detached
-  nested,          // re-entered from a signal handler while attaching
+  sandboxed,         // the program entered a seccomp sandbox: no futex, no statx
+  vfork_child,       // between vfork and exec nothing of the parent may be touched
+  lease_over,        // the curve's lease ended and the policy is `open`
+  not_ours,          // a waiter found that its fd had become another file
+  no_slot,           // no process slot was free
+  damaged,           // the segment no longer looks like one: detached
+  nested,            // re-entered from a signal handler while attaching
   exec_environment,  // the environment of an exec was too large to carry us along
+  ring,              // io_uring_enter through syscall(2): what it submits is not seen
   count
 };
 static_assert(static_cast<unsigned>(passthrough::count) <= reason_slots);
 
-inline constexpr char const* passthrough_names[] = {
-    "sandboxed", "vfork_child", "lease_over", "not_ours",
-    "no_slot",   "damaged",     "nested",     "exec_environment"};
+inline constexpr char const* passthrough_names[] = {"sandboxed", "vfork_child",      "lease_over",
+                                                    "not_ours",  "no_slot",          "damaged",
+                                                    "nested",    "exec_environment", "ring"};
 static_assert(sizeof passthrough_names / sizeof *passthrough_names ==
               static_cast<unsigned>(passthrough::count));
 
 struct header {
-  std::atomic<std::uint64_t> magic_word;   // creator; 0 until laid out
-  std::uint32_t layout;                    // creator; layout_version
-  std::atomic<std::uint32_t> state;        // creator; segment_state
-  std::uint64_t total_bytes;               // creator; size of the file
-  std::uint32_t ruleset_bytes;             // creator; sizeof each record: a reader compares with its own
+  std::atomic<std::uint64_t> magic_word;  // creator; 0 until laid out
+  std::uint32_t layout;                   // creator; layout_version
+  std::atomic<std::uint32_t> state;       // creator; segment_state
+  std::uint64_t total_bytes;              // creator; size of the file
+  std::uint32_t ruleset_bytes;  // creator; sizeof each record: a reader compares with its own
   std::uint32_t bucket_bytes;
   std::uint32_t shard_bytes;
   std::uint32_t slot_bytes;
-  std::uint64_t created_ns;                // creator; CLOCK_MONOTONIC
-  std::uint64_t created_unix_s;            // creator; for people
+  std::uint64_t created_ns;      // creator; CLOCK_MONOTONIC
+  std::uint64_t created_unix_s;  // creator; for people
   std::uint32_t creator_pid;
   std::uint32_t owner_uid;
-  std::atomic<std::uint32_t> attached;     // stages; processes attached now (a hint: kills leave it high)
+  std::atomic<std::uint32_t>
+      attached;  // stages; processes attached now (a hint: kills leave it high)
   std::atomic<std::uint32_t> attached_total;  // stages; processes ever attached
-  std::atomic<std::uint32_t> threads;      // stages; owned shards claimed now, divides leases
+  std::atomic<std::uint32_t> threads;         // stages; owned shards claimed now, divides leases
   std::atomic<std::uint32_t> shards_used;  // stages; owned shards ever claimed: readers stop here
   std::uint64_t limits_hash;               // creator; equal for equal rulesets: joining compares it
   std::atomic<std::uint64_t> passthrough_calls[reason_slots];  // stages; by reason
-  char job[128];                           // creator; zero-terminated name
+  char job[128];                                               // creator; zero-terminated name
 };
 
 /// One process of the job. Claimed by compare-and-swap of `pid` from 0.
 struct alignas(64) process_slot {
-  std::atomic<std::uint32_t> pid;        // the process, in its own pid namespace; 0 free
+  std::atomic<std::uint32_t> pid;  // the process, in its own pid namespace; 0 free
   std::atomic<std::uint32_t> uid;
   std::atomic<std::uint64_t> pid_space;  // inode of its pid namespace: pids of others mean nothing
   std::atomic<std::uint64_t> start_ticks;  // field 22 of /proc/PID/stat; with pid an identity
   std::atomic<std::uint64_t> attached_ns;  // CLOCK_MONOTONIC
-  std::atomic<std::uint32_t> state;      // 1 attached, 2 sandboxed, 3 detached (damaged segment)
-  char name[20];                         // thread name of the leader at attach, for people
+  std::atomic<std::uint32_t> state;        // 1 attached, 2 sandboxed, 3 detached (damaged segment)
+  char name[20];                           // thread name of the leader at attach, for people
 };
 
 /// Counters of one interposed call. Cumulative; kept when the shard changes owner.
@@ -102,18 +106,19 @@ struct call_counters {
 
 struct channel_counters {
   std::atomic<std::uint64_t> calls;
-  std::atomic<std::uint64_t> amount;     // bytes booked, less refunds; an op channel's amount is its calls
+  std::atomic<std::uint64_t>
+      amount;  // bytes booked, less refunds; an op channel's amount is its calls
   std::atomic<std::uint64_t> delayed;
   std::atomic<std::uint64_t> waited_ns;
 };
 
 /// Who waits now, for explain and for reclaiming what the dead had booked.
 struct waiter {
-  std::atomic<std::uint32_t> channel;    // channel + 1; 0 nobody waits
+  std::atomic<std::uint32_t> channel;  // channel + 1; 0 nobody waits
   std::atomic<std::uint32_t> tid;
-  std::atomic<std::uint64_t> since_ns;   // CLOCK_MONOTONIC
-  std::atomic<std::uint64_t> ticket;     // bucket units
-  std::atomic<std::uint64_t> amount;     // bucket units
+  std::atomic<std::uint64_t> since_ns;  // CLOCK_MONOTONIC
+  std::atomic<std::uint64_t> ticket;    // bucket units
+  std::atomic<std::uint64_t> amount;    // bucket units
   std::atomic<std::uint32_t> call;
   std::uint32_t unused;
 };
@@ -127,7 +132,7 @@ struct alignas(4096) shard {
 };
 
 struct alignas(64) channel_state {
-  core::histogram waits;                 // ns slept, per delayed request
+  core::histogram waits;  // ns slept, per delayed request
 };
 
 struct segment {
@@ -144,8 +149,8 @@ struct segment {
 static_assert(std::is_standard_layout_v<segment>);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
-/// Null when the mapping is a ready segment of our layout; else what is wrong. `mapped_bytes` is the
-/// size of the file, `head` may be garbage but must be readable.
+/// Null when the mapping is a ready segment of our layout; else what is wrong. `mapped_bytes` is
+/// the size of the file, `head` may be garbage but must be readable.
 inline char const* refuse_reason(segment const& s, std::uint64_t mapped_bytes) {
   if (mapped_bytes < sizeof(segment)) return "too short";
   if (s.head.magic_word.load(std::memory_order_acquire) != magic) return "not a segment";

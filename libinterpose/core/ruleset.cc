@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// See ruleset.h. Everything here is bounded for any content: the ruleset may have been scribbled over.
+// See ruleset.h. Everything here is bounded for any content: the ruleset may have been scribbled
+// over.
 #include "core/ruleset.h"
 
 #include "core/glob.h"
@@ -40,6 +41,7 @@ bool valid_rules(ruleset const& rules) {
 }  // namespace
 
 bool is_within(ruleset const& rules, unsigned target, unsigned ancestor) {
+  if (ancestor == 0) return target == 0;  // elsewhere is what lies in no target
   for (unsigned depth = 0; depth < max_targets; ++depth) {
     if (target == ancestor) return true;
     if (target == 0 || target >= max_targets) return false;

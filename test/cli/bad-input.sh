@@ -39,7 +39,8 @@ cat >"$SCRATCH/p.json" <<'P'
   ]
 }
 P
-refused 'p.json:4:6: unknown key "limt" in channels[0]; did you mean "limit"?' policy check "$SCRATCH/p.json"
+refused 'p.json:4:6: unknown key "limt" in channels[0]; did you mean "limit"?' \
+  policy check "$SCRATCH/p.json"
 refused 'unknown key "limt"' run --policy "$SCRATCH/p.json" -- $ran
 $S --help | grep -q 'run a program with limits' || fail "--help"
 $S run --help | grep -q -- '--limit' || fail "run --help"

@@ -9,8 +9,10 @@ $S run --job j --limit open=0 -- sh -c "exec cat $SCRATCH/missing $SCRATCH/missi
 job=$!
 for _ in $(seq 100); do $S explain $job 2>/dev/null | grep -q 'waits in' && break; sleep 0.05; done
 $S explain $job >"$SCRATCH/e" || fail "explain: $(cat "$SCRATCH/e")"
-grep -q 'waits in open.* for "open".*until resumed' "$SCRATCH/e" || fail "explain says $(cat "$SCRATCH/e")"
-$S --json explain $job >"$SCRATCH/e.json" && [ "$(json "$SCRATCH/e.json" 'd["job"]')" = j ] || fail "explain --json"
+grep -q 'waits in open.* for "open".*until resumed' "$SCRATCH/e" ||
+  fail "explain says $(cat "$SCRATCH/e")"
+$S --json explain $job >"$SCRATCH/e.json" || fail "explain --json"
+[ "$(json "$SCRATCH/e.json" 'd["job"]')" = j ] || fail "explain --json names another job"
 $S set j data=5/s 2>/dev/null && fail "set of an unknown channel"
 $S set j open=5MB/s 2>/dev/null && fail "set in a wrong unit"
 $S set j open=1000/s >/dev/null || fail "set"
@@ -31,7 +33,9 @@ $S resume k | grep -q 'open 200k/s' || fail "resume forgot the rate"
 sleep 0.4
 [ "$(opens)" -gt $((before + 1)) ] || fail "nothing went on after resume"
 $S resume k 2>/dev/null && fail "resumed twice"
-[ "$($S --json jobs | python3 -c 'import json,sys; print([j["live"] for j in json.load(sys.stdin) if j["job"] == "k"])')" = '[True]' ] || fail "jobs --json"
+$S --json jobs >"$SCRATCH/jobs.json" || fail "jobs --json"
+[ "$(json "$SCRATCH/jobs.json" '[j["live"] for j in d if j["job"] == "k"]')" = '[True]' ] ||
+  fail "jobs --json does not say that k is alive"
 kill $job
 wait $job 2>/dev/null
 exit 0

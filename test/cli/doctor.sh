@@ -5,7 +5,10 @@ set -u
 . "$(dirname "$0")/../lib.sh"
 S="$SLUICE --run-dir $SCRATCH/run"
 need gcc
-kind() { "$SLUICE" --json doctor "$1" >"$SCRATCH/d.json"; json "$SCRATCH/d.json" 'd["kind"] + " " + str(d["limited"])'; }
+kind() {
+  "$SLUICE" --json doctor "$1" >"$SCRATCH/d.json"
+  json "$SCRATCH/d.json" 'd["kind"] + " " + str(d["limited"])'
+}
 echo 'int main(void) { return 4; }' >"$SCRATCH/m.c"
 is() { # WANTED FILE
   local got
@@ -16,15 +19,19 @@ runs() { # FILE STATUS
   $S run -- "$1" 2>"$SCRATCH/err"
   local got=$?
   [ $got = "$2" ] || fail "$1 ended with $got: $(cat "$SCRATCH/err")"
-  [ "$(grep -c 'will not be limited' "$SCRATCH/err")" = 1 ] || fail "$1: not one warning: $(cat "$SCRATCH/err")"
+  [ "$(grep -c 'will not be limited' "$SCRATCH/err")" = 1 ] ||
+    fail "$1: not one warning: $(cat "$SCRATCH/err")"
   [ "$(wc -l <"$SCRATCH/err")" = 1 ] || fail "$1: more than one line: $(cat "$SCRATCH/err")"
 }
 gcc -o "$SCRATCH/dynamic" "$SCRATCH/m.c" || fail "gcc"
 is 'dynamic True' "$SCRATCH/dynamic"
-gcc -static -o "$SCRATCH/static" "$SCRATCH/m.c" && is 'static False' "$SCRATCH/static" && runs "$SCRATCH/static" 4
-gcc -static-pie -o "$SCRATCH/static-pie" "$SCRATCH/m.c" && is 'static-pie False' "$SCRATCH/static-pie"
+gcc -static -o "$SCRATCH/static" "$SCRATCH/m.c" && is 'static False' "$SCRATCH/static" &&
+  runs "$SCRATCH/static" 4
+gcc -static-pie -o "$SCRATCH/static-pie" "$SCRATCH/m.c" &&
+  is 'static-pie False' "$SCRATCH/static-pie"
 if command -v musl-gcc >/dev/null; then
-  musl-gcc -o "$SCRATCH/musl" "$SCRATCH/m.c" && is 'musl False' "$SCRATCH/musl" && runs "$SCRATCH/musl" 4
+  musl-gcc -o "$SCRATCH/musl" "$SCRATCH/m.c" && is 'musl False' "$SCRATCH/musl" &&
+    runs "$SCRATCH/musl" 4
 fi
 printf '#!%s\n' "$SCRATCH/dynamic" >"$SCRATCH/script"
 printf '#!/usr/bin/env -S %s\n' "$SCRATCH/static" >"$SCRATCH/by-env"

@@ -11,7 +11,8 @@ for file in "$top"/policies/examples/*.json; do
 done
 sed "s#/scratch#$SCRATCH#; s#/home#/usr#" "$top/policies/examples/site.json" >"$SCRATCH/site.json"
 applies() { # CALL PATH: names of the limits met
-  "$SLUICE" --json explain --policy "$SCRATCH/site.json" --class batch "$1" "$2" >"$SCRATCH/x.json" || fail "explain $*"
+  "$SLUICE" --json explain --policy "$SCRATCH/site.json" --class bronze "$1" "$2" \
+    >"$SCRATCH/x.json" || fail "explain $*"
   json "$SCRATCH/x.json" '" ".join(r["name"] for r in d["rules"] if r["applies"])'
 }
 [ "$(applies openat "$SCRATCH/f")" = metadata@scratch ] || fail "open in scratch"
@@ -19,4 +20,5 @@ applies() { # CALL PATH: names of the limits met
 [ "$(applies stat /usr/bin)" = metadata@home ] || fail "stat in home"
 [ "$(applies stat /etc)" = '' ] || fail "stat elsewhere"
 [ "$(applies stat /proc/self)" = '' ] || fail "stat in /proc"
-cd "$SCRATCH" && [ "$(applies open ../"$(basename "$SCRATCH")"/new)" = metadata@scratch ] || fail "a relative path"
+cd "$SCRATCH" && [ "$(applies open ../"$(basename "$SCRATCH")"/new)" = metadata@scratch ] ||
+  fail "a relative path"

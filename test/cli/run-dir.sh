@@ -4,9 +4,11 @@
 set -u
 . "$(dirname "$0")/../lib.sh"
 umask 000
-"$SLUICE" --run-dir "$SCRATCH/run" run -- sh -c "stat -c '%a %n' $SCRATCH/run $SCRATCH/run/jobs/* $SCRATCH/run/jobs/*/segment" \
+"$SLUICE" --run-dir "$SCRATCH/run" run -- \
+  sh -c "cd $SCRATCH && stat -c '%a %n' run run/jobs/* run/jobs/*/segment" \
   >"$SCRATCH/modes" || fail "run"
-[ "$(cut -d' ' -f1 "$SCRATCH/modes" | tr '\n' ' ')" = '700 700 600 ' ] || fail "modes: $(cat "$SCRATCH/modes")"
+[ "$(cut -d' ' -f1 "$SCRATCH/modes" | tr '\n' ' ')" = '700 700 600 ' ] ||
+  fail "modes: $(cat "$SCRATCH/modes")"
 "$SLUICE" --run-dir "$SCRATCH/run" run --report "$SCRATCH/r" -- true
 [ -z "$(ls -A "$SCRATCH/run/jobs")" ] || fail "left behind: $(ls -A "$SCRATCH/run/jobs")"
 "$SLUICE" --run-dir "$SCRATCH/run" run -- sh -c 'exit 1'

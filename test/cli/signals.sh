@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Signals: passed on when sent, the child dies with sluice, a stop is seen by both.
-set -u
+# set -m: each run has a process group of its own, whose parent is this session. In an orphaned
+# group, such as that of a session leader, the kernel ignores TSTP.
+set -um
 . "$(dirname "$0")/../lib.sh"
 run() { "$SLUICE" --run-dir "$SCRATCH/run" run --summary "$@"; }
 wait_for() { # FILE
@@ -9,12 +11,14 @@ wait_for() { # FILE
   fail "$1 did not appear"
 }
 state() { sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | cut -c1; }
-wait_state() { # PID WANTED
-  for _ in $(seq 100); do case "$(state "$1")" in [$2]) return ;; esac; sleep 0.05; done
-  fail "process $1 is in state $(state "$1"), wanted $2"
+wait_state() { # PID WANTED WHAT
+  for _ in $(seq 200); do case "$(state "$1")" in [$2]) return ;; esac; sleep 0.05; done
+  fail "$3: process $1 is in state $(state "$1"), wanted $2"
 }
 "$SLUICE" --run-dir "$SCRATCH/run" run --summary -- \
-  bash -c 'trap "echo got >'"$SCRATCH"'/got; exit 9" USR1; echo $$ >'"$SCRATCH"'/pid; while :; do sleep 0.05; done' \
+  bash -c 'trap "echo got >$0/got; exit 9" USR1
+    echo $$ >"$0/pid"
+    while :; do sleep 0.05; done' "$SCRATCH" \
   2>/dev/null &
 parent=$!
 wait_for "$SCRATCH/pid"
@@ -29,10 +33,24 @@ wait_for "$SCRATCH/pid"
 child=$(cat "$SCRATCH/pid")
 parent=$(sed 's/.*) //' "/proc/$child/stat" | cut -d' ' -f2)
 kill -TSTP "$parent"
-wait_state "$child" T
-wait_state "$parent" T
+wait_state "$child" T "the child, TSTP to sluice"
+wait_state "$parent" T "sluice, TSTP to sluice"
 kill -CONT "$parent"
-wait_state "$child" S
+wait_state "$child" S "the child, CONT to sluice"
+wait_state "$parent" S "sluice, CONT to sluice"
+kill -STOP "$child"
+wait_state "$parent" T "sluice, STOP to the child"
+kill -CONT "-$parent"
+wait_state "$child" S "the child, CONT to both"
+wait_state "$parent" S "sluice, CONT to both"
+# A CONT on the heels of the stop must end it, wherever sluice is just then.
+for i in $(seq 200); do
+  kill -TSTP "$parent"
+  for _ in $(seq $((i % 50))); do :; done
+  kill -CONT "$parent"
+done
+wait_state "$child" S "the child, TSTP and CONT at once"
+wait_state "$parent" S "sluice, TSTP and CONT at once"
 kill -KILL "$parent"
 for _ in $(seq 100); do
   case "$(state "$child")" in '' | Z) break ;; esac

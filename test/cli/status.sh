@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# A program run by sluice ends as it would have ended alone: status, signal, not found, not executable.
+# A program run by sluice ends as it would have ended alone: status, signal, not found, not
+# executable.
 set -u
 . "$(dirname "$0")/../lib.sh"
 run() { "$SLUICE" --run-dir "$SCRATCH/run" run "$@"; }
@@ -28,6 +29,7 @@ expect 3 "without --" run sh -c 'exit 3'
 [ "$(LD_PRELOAD='' run -- sh -c 'echo ${LD_PRELOAD##*/}')" = libinterpose.so ] || fail "LD_PRELOAD"
 env >"$SCRATCH/bare"
 run -- env | grep -v '^LD_PRELOAD=' >"$SCRATCH/with"
-diff <(grep -v '^_=' "$SCRATCH/bare" | sort) <(grep -v '^_=' "$SCRATCH/with" | sort) >&2 || fail "environment"
+diff <(grep -v '^_=' "$SCRATCH/bare" | sort) <(grep -v '^_=' "$SCRATCH/with" | sort) >&2 ||
+  fail "environment"
 expect 125 "report that cannot be written" run --report "$SCRATCH/no/dir" -- true
 rm "$SCRATCH/plain"

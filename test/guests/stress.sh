@@ -6,8 +6,8 @@
 need stress-ng
 set -- dir:20 rename:200 chmod:50 chown:50 utime:50 xattr:3 hdd:100 seek:100 \
   fallocate:5 sendfile:20 flock:200 dentry:200 fstat:20 getdent:20
-[ -z "${FULL:-}" ] || set -- "$@" link:1 symlink:1 acl:20 aio:50 aiol:50 dirdeep:20 dirmany:20 dup:100 file-ioctl:20 \
-  filename:20 fiemap:20 fpunch:5 iomix:50 lease:100 locka:100 lockf:100 lockofd:100 mknod:20 \
+[ -z "${FULL:-}" ] || set -- "$@" aio:50 aiol:50 dirdeep:20 dirmany:20 dup:100 fiemap:20 \
+  file-ioctl:20 filename:20 fpunch:5 iomix:50 lease:100 locka:100 lockf:100 lockofd:100 mknod:20 \
   mmap:5 open:100 readahead:50 splice:50 sync-file:20 touch:100 io-uring:20
 mkdir "$SCRATCH/d"
 waited=0

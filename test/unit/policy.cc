@@ -12,9 +12,11 @@ using Catch::Matchers::Equals;
 namespace {
 
 constexpr char const* good = R"({
-  "targets": {"scratch": {"path": "/scratch", "capacity": {"metadata": "200k/s", "data": "20GiB/s"}}},
-  "classes": {"bulk": {"scratch": {"metadata": {"reservation": "10k/s", "weight": 2, "limit": "50k/s"},
-                                   "data": {"limit": "1GiB/s"}}},
+  "targets": {"scratch": {"path": "/scratch", "capacity": {"metadata": "200k/s",
+    "data": "20GiB/s"}}},
+  "classes": {"bulk": {"scratch": {
+    "metadata": {"reservation": "10k/s", "weight": 2, "limit": "50k/s"},
+    "data": {"limit": "1GiB/s"}}},
               "free": {"scratch": {"metadata": {"weight": 1}}}},
   "channels": [{"name": "logs", "match": {"call": ["open", "stat"], "target": "scratch",
                 "path": "*.log", "thread": "rocks*", "user": 0}, "limit": "100/s"}],
@@ -40,7 +42,7 @@ TEST_CASE("policy: everything that can be said") {
   CHECK(policy::per_second(core::unit_kind::ops,
                            site.capacity.at("scratch").at("metadata").rate_q40) == 200000);
   REQUIRE(site.channels.size() == 1);
-  CHECK(site.channels[0].origin == "site.json:6:16");
+  CHECK(site.channels[0].origin == "site.json:8:16");
   CHECK(site.channels[0].ops == (core::op_bit(core::op::open) | core::op_bit(core::op::stat)));
   CHECK(site.channels[0].user == 0);
   CHECK(site.classes.at(0).shares.at("scratch").at("metadata").weight == 2);
