@@ -96,7 +96,7 @@ bool take(passage& p, unsigned channel, std::uint64_t units) {
   bool passed;
   if (self.owned) {
     auto const sharers = p.s.head.threads.load(std::memory_order_relaxed);
-    passed = core::take_leased(b, self.counters->lease[channel], units, sharers, t);
+    passed = core::take_leased(b, self.counters->channel[channel].lease, units, sharers, t);
   } else {
     passed = core::book(b, units, t);
   }

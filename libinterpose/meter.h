@@ -51,7 +51,7 @@ inline bool take_from_lease(abi::segment const& s, visit const& v, unsigned rule
   std::uint64_t const bit = std::uint64_t{1} << channel;
   bool const is_bytes = (stage.byte_channels & bit) != 0;
   std::uint64_t const units = is_bytes ? v.bytes : core::op_units;
-  core::lease& lease = self.counters->lease[channel];
+  core::lease& lease = self.counters->channel[channel].lease;
   if ((stage.counting_channels & bit) != 0 || lease.tokens < units ||
       lease.gen != s.bucket[channel].gen.load(std::memory_order_relaxed))
     return false;

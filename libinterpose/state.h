@@ -53,25 +53,28 @@ struct private_map {
   std::atomic<std::uint64_t> path_class[max_path_classes];  // masks of rules; 0 = free, [0] = all
 };
 
-struct stage_state {
+/// The first line is what every call asks; after a system call little else is left in the cache.
+struct alignas(64) stage_state {
   std::atomic<abi::segment*> active{nullptr};  // null: passthrough, for whatever reason
   private_map* mine = nullptr;
   std::atomic<std::uint32_t>* fork_page = nullptr;
-  std::atomic<std::uint32_t> last_generation{0};
-  std::atomic<std::uint32_t> slot{0};        // process slot + 1
-  std::atomic<std::uint32_t> cwd_serial{1};  // grows with every change of directory
-  std::atomic<std::uint32_t> cwd_entry{entry_unknown};
-  std::atomic<std::uint32_t> name_serial{1};  // grows when paths may mean something else
-  std::uint64_t proc_device = 0;              // of /proc as this process sees it
+  std::uint64_t byte_channels = 0;      // masks of channels: what a token is,
+  std::uint64_t counting_channels = 0;  // and whether they only count
+  std::uint64_t plain_rules = 0;        // mask of rules without path_glob
+  bool counts_elsewhere = false;
   bool has_path_globs = false;
   bool has_whole_globs = false;
   bool has_callers = false;  // a rule asks for thread name or user
-  bool counts_elsewhere = false;
-  std::uint64_t plain_rules = 0;        // mask of rules without path_glob
-  std::uint64_t byte_channels = 0;      // masks of channels: what a token is,
-  std::uint64_t counting_channels = 0;  // and whether they only count
-  std::uint8_t channel_of_rule[core::max_rules] = {};
-  char preload[512] = {};  // our own path, as ld.so was given it
+
+  alignas(64) std::uint8_t channel_of_rule[core::max_rules] = {};
+
+  std::atomic<std::uint32_t> cwd_serial{1};  // grows with every change of directory
+  std::atomic<std::uint32_t> cwd_entry{entry_unknown};
+  std::atomic<std::uint32_t> name_serial{1};  // grows when paths may mean something else
+  std::atomic<std::uint32_t> slot{0};         // process slot + 1
+  std::atomic<std::uint32_t> last_generation{0};
+  std::uint64_t proc_device = 0;  // of /proc as this process sees it
+  char preload[512] = {};         // our own path, as ld.so was given it
   unsigned preload_length = 0;
 };
 

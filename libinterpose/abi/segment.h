@@ -96,7 +96,7 @@ struct alignas(64) process_slot {
 };
 
 /// Counters of one interposed call. Cumulative; kept when the shard changes owner.
-struct call_counters {
+struct alignas(64) call_counters {
   std::atomic<std::uint64_t> calls;      // calls on controlled targets
   std::atomic<std::uint64_t> errors;     // of these, those that failed
   std::atomic<std::uint64_t> bytes;      // moved
@@ -104,7 +104,10 @@ struct call_counters {
   std::atomic<std::uint64_t> waited_ns;  // time slept
 };
 
-struct channel_counters {
+/// What a thread has of one channel, on one line: it is read and written by every call that meets
+/// it.
+struct alignas(64) channel_counters {
+  core::lease lease;  // tokens set aside by the shard's owner
   std::atomic<std::uint64_t> calls;
   std::atomic<std::uint64_t>
       amount;  // bytes booked, less refunds; an op channel's amount is its calls
@@ -126,7 +129,6 @@ struct waiter {
 /// Counters of one thread. Single writer while owned, so plain adds; common shards use atomic adds.
 struct alignas(4096) shard {
   waiter waiting;
-  core::lease lease[core::max_channels];
   call_counters call[max_calls];
   channel_counters channel[core::max_channels];
 };

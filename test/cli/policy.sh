@@ -22,3 +22,28 @@ applies() { # CALL PATH: names of the limits met
 [ "$(applies stat /proc/self)" = '' ] || fail "stat in /proc"
 cd "$SCRATCH" && [ "$(applies open ../"$(basename "$SCRATCH")"/new)" = metadata@scratch ] ||
   fail "a relative path"
+cd "$top" || fail "cd"
+
+# A tree that is not here stops only those whose limits name it.
+sed "s#/scratch#$SCRATCH/none#; s#/home#/usr#" "$top/policies/examples/site.json" \
+  >"$SCRATCH/elsewhere.json"
+run() { "$SLUICE" --run-dir "$SCRATCH/run" run --policy "$SCRATCH/elsewhere.json" "$@" -- true; }
+run 2>"$SCRATCH/err" || fail "without a class: $(cat "$SCRATCH/err")"
+run --class urgent 2>"$SCRATCH/err" || fail "a class without limits: $(cat "$SCRATCH/err")"
+run --class bronze 2>"$SCRATCH/err"
+[ $? = 2 ] || fail "a missing tree is not a usage error"
+grep -q "elsewhere.json:3:5: target $SCRATCH/none: No such file" "$SCRATCH/err" ||
+  fail "a missing tree: $(cat "$SCRATCH/err")"
+
+# What README.md says of a class, of its name for a channel, and of `sluice set`.
+"$SLUICE" --run-dir "$SCRATCH/run" run --policy "$SCRATCH/site.json" --class bronze --job hydro \
+  -- sleep 60 &
+trap 'kill $!; rm -rf "$SCRATCH"' EXIT
+for _ in $(seq 100); do
+  "$SLUICE" --run-dir "$SCRATCH/run" stat hydro >/dev/null 2>&1 && break
+  sleep 0.05
+done
+for order in jobs 'stat hydro' 'set hydro data@scratch=50MiB/s' 'pause hydro' 'resume hydro'; do
+  "$SLUICE" --run-dir "$SCRATCH/run" $order >"$SCRATCH/out" 2>&1 ||
+    fail "$order: $(cat "$SCRATCH/out")"
+done

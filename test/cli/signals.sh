@@ -29,6 +29,8 @@ wait $parent
 
 rm "$SCRATCH/pid"
 run -- bash -c 'echo $$ >'"$SCRATCH"'/pid; exec sleep 60' 2>/dev/null &
+group=$!
+trap 'kill -KILL -$group 2>/dev/null; rm -rf "$SCRATCH"' EXIT
 wait_for "$SCRATCH/pid"
 child=$(cat "$SCRATCH/pid")
 parent=$(sed 's/.*) //' "/proc/$child/stat" | cut -d' ' -f2)
@@ -40,17 +42,18 @@ wait_state "$child" S "the child, CONT to sluice"
 wait_state "$parent" S "sluice, CONT to sluice"
 kill -STOP "$child"
 wait_state "$parent" T "sluice, STOP to the child"
-kill -CONT "-$parent"
+kill -CONT "-$group"
 wait_state "$child" S "the child, CONT to both"
 wait_state "$parent" S "sluice, CONT to both"
 # A CONT on the heels of the stop must end it, wherever sluice is just then.
-for i in $(seq 200); do
+for i in $(seq 100); do
   kill -TSTP "$parent"
-  for _ in $(seq $((i % 50))); do :; done
+  for ((turn = 0; turn < i * 3; ++turn)); do :; done
   kill -CONT "$parent"
+  sleep 0.01
+  wait_state "$child" S "the child, TSTP and CONT at once"
+  wait_state "$parent" S "sluice, TSTP and CONT at once"
 done
-wait_state "$child" S "the child, TSTP and CONT at once"
-wait_state "$parent" S "sluice, TSTP and CONT at once"
 kill -KILL "$parent"
 for _ in $(seq 100); do
   case "$(state "$child")" in '' | Z) break ;; esac
