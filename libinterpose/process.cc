@@ -163,6 +163,20 @@ int posix_spawnp(int* pid, char const* file, void const* actions, void const* at
   });
 }
 
+int pidfd_spawn(int* pidfd, char const* path, void const* actions, void const* attributes,
+                char* const* argv, char* const* envp) {
+  return with_preload(envp, [&](char* const* env) {
+    return real::pidfd_spawn(pidfd, path, actions, attributes, argv, env);
+  });
+}
+
+int pidfd_spawnp(int* pidfd, char const* file, void const* actions, void const* attributes,
+                 char* const* argv, char* const* envp) {
+  return with_preload(envp, [&](char* const* env) {
+    return real::pidfd_spawnp(pidfd, file, actions, attributes, argv, env);
+  });
+}
+
 // A sandbox that the program enters may kill it for any call it does not expect: from here on we
 // make none.
 int prctl(int option, long a, long b, long c, long d) {

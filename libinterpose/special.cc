@@ -203,6 +203,17 @@ void* mmap(void* address, std::size_t size, int protection, int flags, int fd, o
   return r;
 }
 
+// Only advice that makes the kernel read; for the rest, allocators call this all the time.
+int madvise(void* address, std::size_t size, int advice) {
+  if (advice != MADV_WILLNEED) return real::madvise(address, size, advice);
+  unsigned const entry = mapping_entry(address);
+  visit v{call::madvise, core::op::map, when::before, false, 0, 0, 0};
+  bool const ours = (joined() || join_thread()) && enter_entry(v, entry, -1, true);
+  int const r = real::madvise(address, size, advice);
+  if (ours) leave(v, r != 0, 0);
+  return r;
+}
+
 DIR* opendir(char const* path) {
   visit v{call::opendir, core::op::opendir, when::before, false, 0, 0, 0};
   bool const ours = enter_place(v, on_path(path));

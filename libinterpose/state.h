@@ -18,7 +18,7 @@
 
 namespace sluice {
 
-inline constexpr unsigned fd_table_size = 1u << 20;  // above it every call asks the kernel
+inline constexpr unsigned fd_table_size = 1u << 18;  // above it every call asks the kernel
 inline constexpr unsigned dir_cache_size = 2048;
 inline constexpr unsigned max_path_classes = 256;
 

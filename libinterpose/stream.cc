@@ -66,6 +66,18 @@ FILE* tmpfile() {
   return open_stream(call::tmpfile, on_path("/tmp/x"), [] { return real::tmpfile(); });
 }
 
+void rewind(FILE* f) {
+  stream_view const before = look(f);
+  real::rewind(f);
+  after_write(call::rewind, f, before, 0);
+}
+
+FILE* popen(char const* command, char const* mode) {
+  FILE* const f = real::popen(command, mode);
+  if (f != nullptr && !sluice_vfork_child) set_fd(f->_fileno, entry_outside);
+  return f;
+}
+
 int fclose(FILE* f) {
   stream_view const before = look(f);
   if (before.fd >= 0 && !sluice_vfork_child) {

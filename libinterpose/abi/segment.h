@@ -35,7 +35,7 @@ inline constexpr std::uint32_t layout_version = 1;
 inline constexpr unsigned process_slots = 4096;
 inline constexpr unsigned owned_shards = 256;
 inline constexpr unsigned common_shards = 16;
-inline constexpr unsigned max_calls = 384;  // rows of calls.def that are counted, with room to grow
+inline constexpr unsigned max_calls = 256;  // rows of calls.def that are counted, with room to grow
 inline constexpr unsigned reason_slots = 16;
 
 enum class segment_state : std::uint32_t { building = 0, ready = 1, closed = 2 };

@@ -22,8 +22,8 @@ TEST_CASE("the layout of the segment is the golden one", "[abi]") {
   CHECK(sizeof(core::ruleset) == 42520);
   CHECK(sizeof(core::bucket) == 448);
   CHECK(sizeof(abi::process_slot) == 64);
-  CHECK(sizeof(abi::shard) == 32768);
-  CHECK(sizeof(abi::segment) == 9334784);
+  CHECK(sizeof(abi::shard) == 24576);
+  CHECK(sizeof(abi::segment) == 7106560);
 }
 
 TEST_CASE("every counted call has a row in a shard", "[abi]") {
