@@ -159,11 +159,37 @@ bool pass_gate(passage& p, unsigned channel) {
 
 }  // namespace
 
+namespace {
+
+bool has_byte_channel(std::uint64_t rules) {
+  for (; rules != 0; rules &= rules - 1)
+    if ((stage.byte_channels >> stage.channel_of_rule[__builtin_ctzll(rules)] & 1) != 0)
+      return true;
+  return false;
+}
+
+// A call that is not made: what it was booked for, in all channels.
+void take_back(abi::segment& s, visit const& v) {
+  for (std::uint64_t left = v.rules; left != 0; left &= left - 1) {
+    unsigned const channel = stage.channel_of_rule[__builtin_ctzll(left)];
+    std::uint64_t const bit = std::uint64_t{1} << channel;
+    bool const is_bytes = (stage.byte_channels & bit) != 0;
+    abi::channel_counters& c = self.counters->channel[channel];
+    add(c.calls, ~std::uint64_t{0});
+    if (is_bytes) add(c.amount, -v.bytes);
+    if ((stage.counting_channels & bit) == 0)
+      give_back(s.bucket[channel], is_bytes ? v.bytes : core::op_units);
+  }
+}
+
+}  // namespace
+
 bool enter_gates(visit& v, std::uint64_t rules, int fd, bool may_sleep) {
   abi::segment* const s = stage.active.load(std::memory_order_relaxed);
   if (s == nullptr) return false;
-  std::uint64_t const leased = v.rules & ~rules;  // passed with all their bytes
-  if (leased == 0 && v.bytes != 0) v.bytes = bytes_before(*s, rules, v.bytes);
+  // A byte channel that was passed from a lease was passed with all bytes.
+  bool const all_booked = has_byte_channel(v.rules & ~rules);
+  if (!all_booked && v.bytes != 0) v.bytes = bytes_before(*s, rules, v.bytes);
   passage p{*s, v, fd, may_sleep, 0};
   for (std::uint64_t left = rules; left != 0; left &= left - 1) {
     if (pass_gate(p, stage.channel_of_rule[__builtin_ctzll(left)])) continue;
@@ -171,7 +197,7 @@ bool enter_gates(visit& v, std::uint64_t rules, int fd, bool may_sleep) {
     v.rules &= ~left;  // what was not booked is not settled
     break;
   }
-  if (v.refused) settle(v, 0);
+  if (v.refused) take_back(*s, v);
   count_call_wait(p);
   return true;
 }

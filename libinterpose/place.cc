@@ -5,6 +5,7 @@
 // name is cached for about a second: a symlink that is swapped meanwhile is noticed then.
 #include "place.h"
 
+#include <alloca.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -60,16 +61,16 @@ unsigned target_with_root(core::ruleset const& rules, sys::file_identity const& 
   return 0;
 }
 
-// Walks up from the directory `name` (relative to `dir`) until a target's root, or the device's
-// own.
-unsigned walk_up(core::ruleset const& rules, int dir, char* name, unsigned length,
-                 sys::file_identity at) {
-  for (unsigned depth = 0; depth < max_depth && length + 4 < max_path; ++depth) {
+// Walks up from the directory `start` (relative to `dir`) until a target's root, or the device's
+// own. Signal handlers and small threads come here too: no buffer is larger than the name it holds.
+[[gnu::noinline]] unsigned walk_up(core::ruleset const& rules, int dir, char const* start,
+                                   unsigned length, sys::file_identity at) {
+  auto* const name = static_cast<char*>(alloca(length + 3 * max_depth + 1));
+  __builtin_memcpy(name, start, length);
+  for (unsigned depth = 0; depth < max_depth; ++depth) {
     if (unsigned const found = target_with_root(rules, at)) return found;
-    name[length++] = '/';
-    name[length++] = '.';
-    name[length++] = '.';
-    name[length] = 0;
+    __builtin_memcpy(name + length, "/..", 4);
+    length += 3;
     sys::file_identity above;
     if (!sys::identify(dir, name, 0, above)) break;
     if (above.device != at.device || above.inode == at.inode) break;
@@ -78,8 +79,8 @@ unsigned walk_up(core::ruleset const& rules, int dir, char* name, unsigned lengt
   return target_of_device(rules, at).target;
 }
 
-// `name` is a directory in a buffer of max_path; it is overwritten.
-unsigned entry_of_directory(int dir, char* name, unsigned length) {
+// `name` is a directory, `length` long.
+unsigned entry_of_directory(int dir, char const* name, unsigned length) {
   core::ruleset const& rules = stage.mine->rules;
   sys::file_identity file;
   if (!sys::identify(dir, name, 0, file)) return entry_unknown;
@@ -97,14 +98,16 @@ struct cache_key {
   std::uint64_t tick;
 };
 
+constexpr std::uint64_t tag_mask = 0xffffffffff000000ull;
+
 cache_key key_of(std::uint64_t hash) {
   auto const tick = static_cast<std::uint64_t>(coarse_now_ns() / cache_tick_ns) & 0xffff;
-  return {&stage.mine->dir[hash % dir_cache_size], hash & 0xffffffffff000000ull, tick};
+  return {&stage.mine->dir[hash % dir_cache_size], hash & tag_mask, tick};
 }
 
 unsigned cached(cache_key const& key) {
   std::uint64_t const word = key.word->load(std::memory_order_relaxed);
-  if ((word & 0xffffffffff000000ull) != key.tag) return entry_unknown;
+  if ((word & tag_mask) != key.tag) return entry_unknown;
   if (((key.tick - (word >> 8)) & 0xffff) > cache_ticks) return entry_unknown;
   return word & 0xff;
 }
@@ -164,18 +167,17 @@ unsigned root_entry(char const* path, unsigned length) {
 unsigned entry_of_cwd() {
   unsigned entry = stage.cwd_entry.load(std::memory_order_relaxed);
   if (entry != entry_unknown) return entry;
-  char dot[max_path] = ".";
-  entry = entry_of_directory(sys::at_cwd, dot, 1);
+  entry = entry_of_directory(sys::at_cwd, ".", 1);
   if (entry == entry_unknown) return entry_outside;
   stage.cwd_entry.store(entry, std::memory_order_relaxed);
   return entry;
 }
 
 // Where a directory does not exist, the look-up ends in the nearest one above it that does.
-unsigned ask_directory(int dir, char const* path, unsigned length) {
-  char name[max_path];
+[[gnu::noinline]] unsigned ask_directory(int dir, char const* path, unsigned length) {
+  auto* const name = static_cast<char*>(alloca(length + 1));
+  __builtin_memcpy(name, path, length);
   for (;;) {
-    for (unsigned i = 0; i < length; ++i) name[i] = path[i];
     name[length] = 0;
     unsigned const entry = entry_of_directory(dir, name, length);
     if (entry != entry_unknown || length <= 1) return entry;
@@ -215,23 +217,47 @@ unsigned name_of_fd(int fd, char* to) {
   return length <= 0 || to[0] != '/' ? 0 : static_cast<unsigned>(length);
 }
 
+// Only where a target is a directory on the file's device: the file's name says whether it lies in
+// it.
+[[gnu::noinline]] unsigned entry_by_name(int fd) {
+  char name[max_path];
+  unsigned const length = name_of_fd(fd, name);
+  if (length == 0) return entry_unknown;
+  name[length] = 0;
+  unsigned const directory = scan(name).directory;
+  name[directory] = 0;
+  return entry_of_directory(sys::at_cwd, name, directory);
+}
+
 unsigned entry_of_open_file(int fd, sys::file_identity const& file) {
   core::ruleset const& rules = stage.mine->rules;
   device_answer const answer = target_of_device(rules, file);
   if (!answer.has_smaller) return entry_first_target + answer.target;
-  char name[max_path];
-  if (S_ISDIR(file.mode)) {
-    name[0] = '.';
-    name[1] = 0;
-    return entry_first_target + walk_up(rules, fd, name, 1, file);
-  }
-  unsigned length = name_of_fd(fd, name);
-  if (length == 0) return entry_first_target + answer.target;
-  name[length] = 0;
-  length = scan(name).directory;
-  name[length] = 0;
-  unsigned const entry = entry_of_directory(sys::at_cwd, name, length);
+  if (S_ISDIR(file.mode)) return entry_first_target + walk_up(rules, fd, ".", 1, file);
+  unsigned const entry = entry_by_name(fd);
   return entry == entry_unknown ? entry_first_target + answer.target : entry;
+}
+
+[[gnu::noinline]] unsigned path_class_of_fd(int fd) {
+  char name[max_path];
+  unsigned const length = name_of_fd(fd, name);
+  return length == 0 ? 0 : intern(core::path_rules(stage.mine->rules, {name, length}));
+}
+
+// A relative path under patterns that speak of whole paths.
+[[gnu::noinline]] unsigned path_class_of_whole(int dir, char const* path, unsigned length) {
+  char whole[max_path];
+  unsigned at = 0;
+  if (dir == sys::at_cwd) {
+    long const got = sys::call(SYS_getcwd, sys::as_long(whole), max_path / 2);
+    at = got > 1 ? static_cast<unsigned>(got) - 1 : 0;
+  } else {
+    at = name_of_fd(dir, whole);
+  }
+  if (at == 0 || at + length + 2 >= max_path) return 0;
+  whole[at++] = '/';
+  for (unsigned i = 0; i < length; ++i) whole[at++] = path[i];
+  return intern(core::path_rules(stage.mine->rules, {whole, at}));
 }
 
 }  // namespace
@@ -242,11 +268,8 @@ unsigned verify_fd(int fd, unsigned path_class) {
   unsigned entry = entry_outside;
   bool const is_file = S_ISREG(file.mode) || S_ISDIR(file.mode);
   if (is_file && !is_quiet(stage.mine->rules, file)) entry = entry_of_open_file(fd, file);
-  if (stage.has_path_globs && entry != entry_outside && path_class == 0) {
-    char name[max_path];
-    if (unsigned const length = name_of_fd(fd, name))
-      path_class = intern(core::path_rules(stage.mine->rules, {name, length}));
-  }
+  if (stage.has_path_globs && entry != entry_outside && path_class == 0)
+    path_class = path_class_of_fd(fd);
   entry |= path_class << entry_path_shift;
   set_fd(fd, entry);
   return entry;
@@ -283,21 +306,15 @@ unsigned look_up_path(int dir, char const* path) {
 unsigned path_class_of(int dir, char const* path) {
   if (!stage.has_path_globs || !is_readable(path)) return 0;
   auto const length = static_cast<unsigned>(strnlen(path, max_path));
-  char whole[max_path];
-  if (stage.has_whole_globs && path[0] != '/') {
-    unsigned at = 0;
-    if (dir == sys::at_cwd) {
-      long const got = sys::call(SYS_getcwd, sys::as_long(whole), max_path / 2);
-      at = got > 1 ? static_cast<unsigned>(got) - 1 : 0;
-    } else {
-      at = name_of_fd(dir, whole);
-    }
-    if (at == 0 || at + length + 2 >= max_path) return 0;
-    whole[at++] = '/';
-    for (unsigned i = 0; i < length; ++i) whole[at++] = path[i];
-    return intern(core::path_rules(stage.mine->rules, {whole, at}));
-  }
+  if (stage.has_whole_globs && path[0] != '/') return path_class_of_whole(dir, path, length);
   return intern(core::path_rules(stage.mine->rules, {path, length}));
+}
+
+std::uint64_t bytes_there(int fd, std::int64_t at, std::uint64_t size) {
+  std::uint64_t const end = sys::size_of(fd);
+  auto const from = static_cast<std::uint64_t>(at);
+  if (at < 0 || from >= end) return 0;
+  return size < end - from ? size : end - from;
 }
 
 void forget_fds(unsigned first, unsigned last) {
@@ -317,11 +334,20 @@ void forget_fds(unsigned first, unsigned last) {
   }
 }
 
+void forget_mapping(void const* address, std::size_t size) {
+  auto const start = reinterpret_cast<std::uintptr_t>(address);
+  for (mapping& m : stage.mine->mapped) {
+    std::uintptr_t const low = m.start.load(std::memory_order_acquire);
+    if (low != 0 && low < start + size && start < m.end.load(std::memory_order_relaxed))
+      m.start.store(0, std::memory_order_relaxed);
+  }
+}
+
 void note_mapping(void const* address, std::size_t size, unsigned entry) {
   auto const start = reinterpret_cast<std::uintptr_t>(address);
-  mapping& m =
-      stage.mine
-          ->mapped[stage.mine->next_mapping.fetch_add(1, std::memory_order_relaxed) % max_mappings];
+  forget_mapping(address, size);
+  unsigned const next = stage.mine->next_mapping.fetch_add(1, std::memory_order_relaxed);
+  mapping& m = stage.mine->mapped[next % max_mappings];
   m.start.store(0, std::memory_order_relaxed);
   m.end.store(start + size, std::memory_order_relaxed);
   m.entry.store(entry, std::memory_order_relaxed);
@@ -339,18 +365,16 @@ unsigned mapping_entry(void const* address) {
 }
 
 // A walk begins in the directory before the first wildcard.
-static unsigned look_up_pattern(char const* pattern) {
+[[gnu::noinline]] static unsigned look_up_pattern(char const* pattern) {
   if (!is_readable(pattern)) return entry_outside;
-  char name[max_path];
-  unsigned length = 0, slash = 0;
-  for (; length + 2 < max_path && pattern[length] != 0; ++length) {
-    char const c = pattern[length];
-    if (c == '*' || c == '?' || c == '[' || c == '{' || c == '~' || c == '\\') break;
-    name[length] = c;
-    if (c == '/') slash = length + 1;
-  }
-  if (pattern[length] != 0) length = slash;
-  if (length == 0) name[length++] = '.';
+  auto const whole = static_cast<unsigned>(strnlen(pattern, max_path));
+  auto length = static_cast<unsigned>(strcspn(pattern, "*?[{~\\"));
+  if (whole >= max_path) return entry_outside;
+  if (length < whole)
+    while (length > 0 && pattern[length - 1] != '/') --length;
+  if (length == 0) return look_up_path(sys::at_cwd, ".");
+  auto* const name = static_cast<char*>(alloca(length + 1));
+  __builtin_memcpy(name, pattern, length);
   name[length] = 0;
   return look_up_path(sys::at_cwd, name);
 }

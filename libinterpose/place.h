@@ -51,6 +51,10 @@ inline std::size_t bytes_of(iovec const* parts, int count) {
   return sum > (std::size_t{1} << 31) ? 0 : sum;
 }
 
+/// What a read of `size` bytes at `at` can bring at most. For calls that do not say what they
+/// moved.
+std::uint64_t bytes_there(int fd, std::int64_t at, std::uint64_t size);
+
 /// The table entry of `fd` after asking the kernel: what it is now.
 unsigned verify_fd(int fd, unsigned path_class);
 /// The entry of the directory that holds `path`, or of what `path` names when it is a target's
@@ -80,6 +84,7 @@ void forget_fds(unsigned first, unsigned last);
 
 /// Remembers where a shared writable mapping came from, so that msync can be charged to its target.
 void note_mapping(void const* address, std::size_t size, unsigned entry);
+void forget_mapping(void const* address, std::size_t size);
 unsigned mapping_entry(void const* address);
 
 /// The entry of a place; entry_outside when nothing of ours.

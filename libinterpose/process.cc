@@ -5,6 +5,7 @@
 // it says where library and segment lie.
 #include <alloca.h>
 #include <linux/prctl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "meter.h"
@@ -95,6 +96,50 @@ void write_others(char* to, char const* list) {
   to[at] = 0;
 }
 
+// Room for the entries: on the stack, unless they are many (threads may have 16 KiB). Mapped memory
+// is given back when the start failed or was a spawn; when exec succeeds it is gone anyway, but for
+// a vfork child's, so that one is small.
+struct environment_copy {
+  explicit environment_copy(unsigned count) : bytes(count * sizeof(char*)) {
+    if (count <= max_on_stack || sluice_vfork_child) return;
+    long const at = sys::map(bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+    if (!sys::failed(at)) mapped = reinterpret_cast<char**>(at);
+  }
+  bool on_stack() const { return mapped == nullptr; }
+  void release() const {
+    if (mapped != nullptr) sys::call(SYS_munmap, sys::as_long(mapped), static_cast<long>(bytes));
+  }
+  static constexpr unsigned max_on_stack = 300;
+  std::size_t bytes;
+  char** mapped = nullptr;
+};
+
+// The arrays live in this frame, hence the callback; and the frame exists only when it must.
+template <class Start>
+[[gnu::noinline]] int with_rewritten(char* const* envp, environment const& e, bool reachable,
+                                     Start&& start) {
+  char const* const theirs = e.preload_at >= 0 ? envp[e.preload_at] + preload_name_length : "";
+  std::size_t const length = __builtin_strlen(theirs) + stage.preload_length + 32;
+  bool const fits = length <= max_preload_text && e.count <= max_environment;
+  if (!fits) {
+    pass_through(abi::passthrough::exec_environment);
+    return start(envp);
+  }
+  auto* const text = static_cast<char*>(alloca(length));
+  if (reachable)
+    write_preload(text, *theirs == 0 ? nullptr : theirs);
+  else
+    write_others(text, theirs);
+  environment_copy copy(e.count + 2);
+  auto** const entries = copy.on_stack() ? static_cast<char**>(alloca(copy.bytes)) : copy.mapped;
+  for (unsigned i = 0; i < e.count; ++i) entries[i] = envp[i];
+  entries[e.preload_at >= 0 ? static_cast<unsigned>(e.preload_at) : e.count] = text;
+  entries[e.preload_at >= 0 ? e.count : e.count + 1] = nullptr;
+  int const r = start(entries);
+  copy.release();
+  return r;
+}
+
 // Calls start(envp) with an environment that has us in it. The arrays live in this frame, hence the
 // callback.
 template <class Start>
@@ -104,24 +149,7 @@ int with_preload(char* const* envp, Start&& start) {
   if (!e.readable) return start(envp);
   bool const reachable = stage.preload_length != 0 && library_is_within_reach();
   if (e.complete == reachable) return start(envp);
-  char text[max_preload_text];
-  char const* const theirs = e.preload_at >= 0 ? envp[e.preload_at] + preload_name_length : nullptr;
-  bool const empty = theirs == nullptr || *theirs == 0;
-  bool fits = e.count <= max_environment;
-  if (fits && reachable)
-    fits = write_preload(text, empty ? nullptr : theirs);
-  else if (fits)
-    write_others(text, theirs);
-  if (!fits) {
-    pass_through(abi::passthrough::exec_environment);
-    return start(envp);
-  }
-  auto** const copy = static_cast<char**>(alloca((e.count + 2) * sizeof(char*)));
-  for (unsigned i = 0; i < e.count; ++i) copy[i] = envp[i];
-  unsigned const at = e.preload_at >= 0 ? static_cast<unsigned>(e.preload_at) : e.count;
-  copy[at] = text;
-  copy[e.preload_at >= 0 ? e.count : e.count + 1] = nullptr;
-  return start(copy);
+  return with_rewritten(envp, e, reachable, start);
 }
 
 }  // namespace
@@ -179,8 +207,14 @@ int pidfd_spawnp(int* pidfd, char const* file, void const* actions, void const* 
 
 // A sandbox that the program enters may kill it for any call it does not expect: from here on we
 // make none.
+// One that is refused (programs probe for the feature this way) is none.
 int prctl(int option, long a, long b, long c, long d) {
-  if (option == PR_SET_SECCOMP) enter_sandbox();
+  if (option == PR_SET_SECCOMP) {
+    abi::segment* const outside = enter_sandbox();
+    int const refused = real::prctl(option, a, b, c, d);
+    if (refused != 0) leave_sandbox(outside);
+    return refused;
+  }
   int const r = real::prctl(option, a, b, c, d);
   if (option == PR_SET_NAME && r == 0 && stage.has_callers && joined()) refresh_caller_rules();
   return r;

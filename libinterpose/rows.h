@@ -15,6 +15,7 @@
 #include <cstddef>
 
 struct FTW;
+struct stat;
 
 namespace sluice {
 using ftw_function = int(char const*, struct stat const*, int);

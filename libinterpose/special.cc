@@ -155,10 +155,17 @@ int pidfd_getfd(int pidfd, int fd, unsigned flags) {
   return r;
 }
 
+// Advice brings bytes nobody counts for us.
 int posix_fadvise(int fd, off_t at, off_t size, int advice) {
-  if (advice != POSIX_FADV_WILLNEED || size <= 0) return real::posix_fadvise(fd, at, size, advice);
-  return metered(call::posix_fadvise, core::op::read, on_fd(fd), static_cast<std::uint64_t>(size),
+  if (advice != POSIX_FADV_WILLNEED || size < 0) return real::posix_fadvise(fd, at, size, advice);
+  auto const wanted = size == 0 ? ~std::uint64_t{0} : static_cast<std::uint64_t>(size);
+  return metered(call::posix_fadvise, core::op::read, on_fd(fd), bytes_there(fd, at, wanted),
                  [&] { return real::posix_fadvise(fd, at, size, advice); });
+}
+
+ssize_t readahead(int fd, off_t at, std::size_t size) {
+  return metered(call::readahead, core::op::read, on_fd(fd), bytes_there(fd, at, size),
+                 [&] { return real::readahead(fd, at, size); });
 }
 
 int ioctl(int fd, unsigned long request, long arg) {
@@ -192,6 +199,7 @@ int msync(void* address, std::size_t size, int flags) {
 }
 
 void* mmap(void* address, std::size_t size, int protection, int flags, int fd, off_t at) {
+  if ((flags & MAP_FIXED) != 0 && stage.mine != nullptr) forget_mapping(address, size);
   if (fd < 0 || (flags & MAP_ANONYMOUS) != 0)
     return real::mmap(address, size, protection, flags, fd, at);
   visit v{call::mmap, core::op::map, when::before, false, 0, 0, 0};
@@ -313,7 +321,9 @@ void seekdir(DIR* dir, long at) {
 // Asynchronous I/O is issued by a thread inside libc: it is paid where the program asks for it.
 int aio_read(aiocb* request) {
   if (request == nullptr) return real::aio_read(request);
-  return metered(call::aio_read, core::op::read, on_fd(request->aio_fildes), request->aio_nbytes,
+  std::uint64_t const bytes =
+      bytes_there(request->aio_fildes, request->aio_offset, request->aio_nbytes);
+  return metered(call::aio_read, core::op::read, on_fd(request->aio_fildes), bytes,
                  [&] { return real::aio_read(request); });
 }
 
@@ -334,8 +344,12 @@ int lio_listio(int mode, aiocb* const* list, int count, void* event) {
     aiocb const* const request = list[i];
     if (request == nullptr || request->aio_lio_opcode == LIO_NOP) continue;
     core::op const what = request->aio_lio_opcode == LIO_READ ? core::op::read : core::op::write;
-    visit v{call::lio_listio, what, when::before, false, 0, request->aio_nbytes, 0};
-    if (enter_place(v, on_fd(request->aio_fildes))) leave(v, false, request->aio_nbytes);
+    std::uint64_t const bytes =
+        what == core::op::read
+            ? bytes_there(request->aio_fildes, request->aio_offset, request->aio_nbytes)
+            : request->aio_nbytes;
+    visit v{call::lio_listio, what, when::before, false, 0, bytes, 0};
+    if (enter_place(v, on_fd(request->aio_fildes))) leave(v, false, bytes);
   }
   return real::lio_listio(mode, list, count, event);
 }

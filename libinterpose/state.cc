@@ -321,12 +321,20 @@ bool still_a_segment(abi::segment const& s) {
   return false;
 }
 
-void enter_sandbox() {
+abi::segment* enter_sandbox() {
   pass_through(abi::passthrough::sandboxed);
   std::uint32_t const slot = stage.slot.load();
-  abi::segment* const s = stage.active.load();
+  abi::segment* const s = stage.active.exchange(nullptr);
   if (s != nullptr && slot != 0) s->process[slot - 1].state.store(2);
-  stage.active.store(nullptr);
+  return s;
+}
+
+void leave_sandbox(abi::segment* s) {
+  if (s == nullptr) return;
+  std::uint32_t const slot = stage.slot.load();
+  if (slot != 0) s->process[slot - 1].state.store(1);
+  s->head.passthrough_calls[static_cast<unsigned>(abi::passthrough::sandboxed)].fetch_sub(1);
+  stage.active.store(s);
 }
 
 std::int64_t now_ns() {

@@ -128,7 +128,8 @@ void refresh_caller_rules();
 void leave_process();  // gives the slot and the shards back, at exit
 /// False, and detached for good, when somebody wrote over the header or closed the segment.
 bool still_a_segment(abi::segment const& s);
-void enter_sandbox();  // from now on nothing but the program's own calls
+abi::segment* enter_sandbox();        // from now on nothing but the program's own calls
+void leave_sandbox(abi::segment* s);  // the kernel refused: as before
 
 std::int64_t now_ns();
 std::int64_t coarse_now_ns();

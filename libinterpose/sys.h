@@ -85,6 +85,13 @@ inline bool identify(int dir, char const* path, int flags, file_identity& to) {
   return true;
 }
 
+/// The size of an open file; 0 when it cannot be told.
+inline std::uint64_t size_of(int fd) {
+  struct statx seen;
+  long const result = call(SYS_statx, fd, as_long(""), at_empty_path, STATX_SIZE, as_long(&seen));
+  return failed(result) ? 0 : seen.stx_size;
+}
+
 inline long futex_wait(void* word, std::uint32_t seen, std::int64_t deadline_ns,
                        std::uint32_t mask) {
   struct {

@@ -59,12 +59,15 @@ void charge_submission(iocb* const* list, long count) {
     auto const bytes = vectored ? bytes_of(parts_at(static_cast<long>(request->aio_buf)),
                                            static_cast<int>(request->aio_nbytes))
                                 : static_cast<std::size_t>(request->aio_nbytes);
+    auto const moved =
+        reads ? bytes_there(static_cast<int>(request->aio_fildes), request->aio_offset, bytes)
+              : bytes;
     visit v{reads ? call::aio_read : call::aio_write,
             reads ? core::op::read : core::op::write,
             when::before,
             false,
             0,
-            bytes,
+            moved,
             0};
     if (enter_place(v, on_fd(static_cast<int>(request->aio_fildes)))) leave(v, false, bytes);
   }
@@ -97,6 +100,28 @@ long slow::syscall(long number, long a, long b, long c, long d, long e, long f) 
       return slow::close(int(a));
     case SYS_unlinkat:
       return slow::unlinkat(int(a), path_at(b), int(c));
+    case SYS_dup:
+      return slow::dup(int(a));
+#if defined(SYS_dup2)
+    case SYS_dup2:
+      return slow::dup2(int(a), int(b));
+#endif
+    case SYS_fcntl:
+      return slow::fcntl(int(a), int(b), c);
+    case SYS_pipe2:
+      return slow::pipe2(reinterpret_cast<int*>(a), int(b));
+    case SYS_socket:
+    case SYS_accept4:
+    case SYS_eventfd2:
+    case SYS_epoll_create1:
+    case SYS_memfd_create:
+    case SYS_io_uring_setup:
+    case SYS_pidfd_open:
+    case SYS_pidfd_getfd: {
+      long const fd = raw();
+      if (fd >= 0 && !sluice_vfork_child) set_fd(static_cast<int>(fd), entry_unknown);
+      return fd;
+    }
     case SYS_dup3:
       return slow::dup3(int(a), int(b), int(c));
     case SYS_close_range:
@@ -109,7 +134,12 @@ long slow::syscall(long number, long a, long b, long c, long d, long e, long f) 
       pass_through(abi::passthrough::ring);
       return raw();
     case SYS_seccomp:
-      if (a == 0 || a == 1) enter_sandbox();  // strict, filter
+      if (a == 0 || a == 1) {  // strict, filter
+        abi::segment* const outside = enter_sandbox();
+        long const r = raw();
+        if (r < 0) leave_sandbox(outside);
+        return r;
+      }
       return raw();
     default:
       return raw();

@@ -12,6 +12,8 @@
 vfork:
 __vfork:
         .cfi_startproc
+        movq    sluice_vfork_child@gottpoff(%rip), %rdx
+        movzbl  %fs:(%rdx), %esi        // a vfork child may vfork itself
         popq    %rdi
         .cfi_adjust_cfa_offset -8
         .cfi_register %rip, %rdi
@@ -19,12 +21,14 @@ __vfork:
         syscall
         pushq   %rdi
         .cfi_adjust_cfa_offset 8
-        movq    sluice_vfork_child@gottpoff(%rip), %rdx
         testq   %rax, %rax
-        sete    %fs:(%rdx)
-        js      1f
+        jne     1f
+        movb    $1, %fs:(%rdx)
         ret
-1:      movq    %rax, %rdi
+1:      movb    %sil, %fs:(%rdx)
+        js      2f
+        ret
+2:      movq    %rax, %rdi
         jmp     sluice_vfork_failed
         .cfi_endproc
         .size   vfork, .-vfork
@@ -38,6 +42,10 @@ __vfork:
 vfork:
 __vfork:
         .cfi_startproc
+        adrp    x5, :gottprel:sluice_vfork_child
+        ldr     x5, [x5, #:gottprel_lo12:sluice_vfork_child]
+        mrs     x6, tpidr_el0
+        ldrb    w7, [x6, x5]            // a vfork child may vfork itself
         mov     x0, #0x4111             // CLONE_VM | CLONE_VFORK | SIGCHLD
         mov     x1, #0
         mov     x2, #0
@@ -45,12 +53,9 @@ __vfork:
         mov     x4, #0
         mov     x8, #220                // clone
         svc     #0
-        adrp    x1, :gottprel:sluice_vfork_child
-        ldr     x1, [x1, #:gottprel_lo12:sluice_vfork_child]
-        mrs     x2, tpidr_el0
         cmp     x0, #0
-        cset    w3, eq
-        strb    w3, [x2, x1]
+        csinc   w7, w7, wzr, ne         // 1 in the child
+        strb    w7, [x6, x5]
         tbnz    x0, #63, 1f
         ret
 1:      b       sluice_vfork_failed

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls that walk a tree inside libc, and those that change what a relative path means. A walk is
 // charged per entry, in the program's own callback, so that it is paced and not stopped as a whole.
+#include <fts.h>
+
 #include "meter.h"
 #include "rows.h"
 
@@ -71,7 +73,8 @@ int nftw(char const* path, nftw_function* visit, int depth, int flags) {
 
 void* fts_read(void* walk) {
   void* const entry = real::fts_read(walk);
-  if (entry != nullptr) charge(call::fts_read, core::op::walk, on_path("."), 1);
+  if (entry != nullptr)
+    charge(call::fts_read, core::op::walk, on_path(static_cast<FTSENT*>(entry)->fts_path), 1);
   return entry;
 }
 

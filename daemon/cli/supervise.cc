@@ -75,16 +75,17 @@ bool take_continue() {
 }
 
 /// Stops as the child did, so that the shell sees it; returns when continued. A SIGCONT that came
-/// before we stopped was meant to end this stop; raising the stop would discard it, for ever.
+/// before we stopped was meant to end this stop; raising the stop discards it, and we would sleep
+/// for ever. So nothing comes between looking for it and raising: what is left are nanoseconds.
 void stop_like(int sig) {
-  if (take_continue()) return;
+  pid_t const self = getpid();
   sigset_t one;
   sigemptyset(&one);
   sigaddset(&one, sig);
   struct sigaction dfl = {}, before = {};
   dfl.sa_handler = SIG_DFL;
   sigaction(sig, &dfl, &before);
-  raise(sig);
+  if (!take_continue()) kill(self, sig);
   sigprocmask(SIG_UNBLOCK, &one, nullptr);  // stops here
   sigprocmask(SIG_BLOCK, &one, nullptr);
   sigaction(sig, &before, nullptr);
