@@ -52,10 +52,10 @@ inline bool take_from_lease(abi::segment const& s, visit const& v, unsigned rule
   bool const is_bytes = (stage.byte_channels & bit) != 0;
   std::uint64_t const units = is_bytes ? v.bytes : core::op_units;
   core::lease& lease = self.counters->channel[channel].lease;
-  if ((stage.counting_channels & bit) != 0 || lease.tokens < units ||
-      lease.gen != s.bucket[channel].gen.load(std::memory_order_relaxed))
+  if ((stage.counting_channels & bit) != 0 ||
+      lease.gen != s.bucket[channel].gen.load(std::memory_order_relaxed) ||
+      !core::spend(lease, units))
     return false;
-  lease.tokens -= units;
   add(self.counters->channel[channel].calls, 1);
   if (is_bytes) add(self.counters->channel[channel].amount, units);
   return true;
@@ -96,6 +96,9 @@ inline void leave(visit const& v, bool failed, std::uint64_t moved) {
   if (v.bytes != moved && v.rules != 0) [[unlikely]]
     settle(v, moved);
 }
+
+/// Charges the closing of `fd` and forgets it. True: leave() is owed.
+bool enter_close(visit& v, int fd);
 
 /// Charges a finished call that was not delayed and lets its caller wait for the debt: stdio.
 void settle_after(call id, core::op what, int fd, std::uint64_t bytes, bool failed);

@@ -53,18 +53,23 @@ void forget_received(msghdr const& message) {
 
 }  // namespace
 
-namespace slow {
-
 // Charged, never delayed: an application that closes wants to be rid of a resource. The next call
 // waits for it.
-int close(int fd) {
-  if (!may_touch_table()) return real::close(fd);
-  unsigned entry = peek_fd(fd);
-  visit v{call::close, core::op::close, when::never, false, 0, 0, 0};
+bool enter_close(visit& v, int fd) {
+  if (!may_touch_table()) return false;
+  unsigned const entry = peek_fd(fd);
   bool const known = (entry & entry_kind_mask) >= entry_first_target;
   bool const ours =
       known && (joined() || join_thread()) && enter_entry(v, entry & ~entry_unverified, -1, false);
   set_fd(fd, entry_unknown);
+  return ours;
+}
+
+namespace slow {
+
+int close(int fd) {
+  visit v{call::close, core::op::close, when::never, false, 0, 0, 0};
+  bool const ours = enter_close(v, fd);
   int const r = real::close(fd);
   if (ours) leave(v, r != 0, 0);
   return r;

@@ -22,7 +22,7 @@ thread_local constinit thread_state self __attribute__((tls_model("initial-exec"
 
 namespace {
 
-constexpr std::uint32_t generation_busy = ~0u;
+constexpr std::uint32_t generation_busy = 1u << 31;  // with the tid of who is joining
 constexpr unsigned slot_probes = 64;
 
 bool is_dead(std::uint32_t pid) { return sys::call(SYS_kill, pid, 0) == -ESRCH; }
@@ -81,11 +81,11 @@ std::uint32_t claim_slot(abi::segment& s) {
     std::uint32_t const index = (pid + i * 67) % abi::process_slots;
     abi::process_slot& row = s.process[index];
     std::uint32_t seen = row.pid.load();
-    bool const comparable = seen != 0 && row.pid_space.load() == space;
+    bool const comparable = seen != 0 && space != 0 && row.pid_space.load() == space;
     bool const reusable = comparable && (seen == pid || is_dead(seen));
     if (seen != 0 && !reusable) continue;
-    if (reusable) release_shards(s, index + 1);
     if (!row.pid.compare_exchange_strong(seen, pid)) continue;
+    if (reusable) release_shards(s, index + 1);  // after it: the slot is ours alone now
     describe_slot(s, index + 1, space);
     if (!reusable) s.head.attached.fetch_add(1);
     s.head.attached_total.fetch_add(1);
@@ -95,11 +95,13 @@ std::uint32_t claim_slot(abi::segment& s) {
 }
 
 // After fork the page reads 0. The first thread to see it makes the child a process of its own;
-// others that come meanwhile (a signal handler, a new thread) pass through.
+// others that come meanwhile pass through. The same thread may come again: its first try was cut
+// short by a signal handler, which may never return to it.
 bool join_process(abi::segment& s) {
+  auto const busy = generation_busy | static_cast<std::uint32_t>(sys::call(SYS_gettid));
   std::uint32_t seen = 0;
-  if (!stage.fork_page->compare_exchange_strong(seen, generation_busy))
-    return seen != generation_busy;
+  if (!stage.fork_page->compare_exchange_strong(seen, busy) && seen != busy)
+    return (seen & generation_busy) == 0;
   stage.slot.store(0);
   std::uint32_t const slot = claim_slot(s);
   stage.slot.store(slot);
@@ -118,7 +120,7 @@ bool owner_is_gone(abi::segment& s, std::uint64_t owner, std::uint64_t space) {
   abi::process_slot& row = s.process[slot - 1];
   std::uint32_t const pid = row.pid.load();
   if (pid == 0) return true;
-  if (row.pid_space.load() != space) return false;
+  if (space == 0 || row.pid_space.load() != space) return false;
   if (slot == stage.slot.load())
     return sys::call(SYS_tgkill, pid, static_cast<long>(owner & 0xffffffff), 0) == -ESRCH;
   return is_dead(pid);
@@ -127,6 +129,7 @@ bool owner_is_gone(abi::segment& s, std::uint64_t owner, std::uint64_t space) {
 abi::shard* take_shard(abi::segment& s, unsigned index, std::uint64_t seen, std::uint64_t mark) {
   if (!s.shard_owner[index].compare_exchange_strong(seen, mark)) return nullptr;
   if (seen == 0) s.head.threads.fetch_add(1);
+  s.owned[index].waiting.channel.store(0);
   std::uint32_t used = s.head.shards_used.load();
   while (used < index + 1 && !s.head.shards_used.compare_exchange_weak(used, index + 1)) {
   }
@@ -269,18 +272,16 @@ bool join_thread() {
     pass_through(abi::passthrough::vfork_child);
     return false;
   }
-  if (self.nested || !join_process(*s)) {
+  if (!join_process(*s)) {
     pass_through(abi::passthrough::nested);
     return false;
   }
-  self.nested = true;
   self.tid = static_cast<std::uint32_t>(sys::call(SYS_gettid));
   self.counters = claim_shard(*s);
   self.owned = self.counters != nullptr;
   if (self.counters == nullptr) self.counters = &s->common[self.tid % abi::common_shards];
   refresh_caller_rules();
   self.generation = stage.fork_page->load(std::memory_order_acquire);
-  self.nested = false;
   return true;
 }
 
@@ -302,13 +303,15 @@ void leave_process() {
   if (s == nullptr || slot == 0 || slot > abi::process_slots || sluice_vfork_child) return;
   // A fork child that made no call yet must not give away its parent's slot.
   if (stage.fork_page->load() == 0) return;
-  release_shards(*s, slot);
-  std::uint32_t pid = static_cast<std::uint32_t>(sys::call(SYS_getpid));
   stage.slot.store(0);
+  // Whoever still makes calls (other destructors, threads that go on) joins anew, to the shared
+  // counters.
+  std::uint32_t const generation = stage.last_generation.load() + 1;
+  stage.last_generation.store(generation);
+  stage.fork_page->store(generation);
+  release_shards(*s, slot);
+  auto pid = static_cast<std::uint32_t>(sys::call(SYS_getpid));
   if (s->process[slot - 1].pid.compare_exchange_strong(pid, 0)) s->head.attached.fetch_sub(1);
-  // Whoever still makes calls (other destructors, threads that go on) uses the shared counters.
-  self.owned = false;
-  self.counters = &s->common[self.tid % abi::common_shards];
 }
 
 bool still_a_segment(abi::segment const& s) {

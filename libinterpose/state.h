@@ -85,7 +85,6 @@ struct thread_state {
   std::uint32_t generation;  // of the fork page when joined
   bool owned;                // counters belong to this thread alone: plain adds
   bool slack_known;
-  bool nested;
   std::uint64_t caller_rules;  // rules that let this thread through
   std::int64_t slack_ns;
   std::uint32_t tid;
@@ -94,7 +93,7 @@ struct thread_state {
 
 // Set by vfork.S in the child, until exec or exit: the memory is the parent's. Cleared when the
 // parent goes on.
-extern "C" thread_local bool sluice_vfork_child
+extern "C" constinit thread_local bool sluice_vfork_child
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 extern thread_local constinit thread_state self __attribute__((tls_model("initial-exec")));

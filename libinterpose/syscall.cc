@@ -73,31 +73,17 @@ void charge_submission(iocb* const* list, long count) {
   }
 }
 
-}  // namespace
-
-long slow::syscall(long number, long a, long b, long c, long d, long e, long f) {
-  raw_call const raw{number, a, b, c, d, e, f};
+// Numbers that make, move or drop descriptors, submit rings, or enter a sandbox.
+long followed(raw_call const& raw) {
+  auto const [number, a, b, c, d, e, f] = raw;
   switch (number) {
-#define SYSCALL(nr, id, o, where, bytes)                                                          \
-  case nr: {                                                                                      \
-    visit v{call::id, core::op::o, when::before, false, 0, static_cast<std::uint64_t>(bytes), 0}; \
-    return metered(v, where, raw);                                                                \
-  }
-#include "syscalls.def"
-#undef SYSCALL
-    case SYS_openat:
-    case SYS_openat2: {
-      visit v{call::openat, core::op::open, when::before, false, 0, 0, 0};
-      return opening(v, on_at(int(a), path_at(b)), raw);
+    case SYS_close: {
+      visit v{call::close, core::op::close, when::never, false, 0, 0, 0};
+      bool const ours = enter_close(v, int(a));
+      long const r = raw();  // not real::close, which is a cancellation point
+      if (ours) leave(v, r != 0, 0);
+      return r;
     }
-#if defined(SYS_open)
-    case SYS_open: {
-      visit v{call::open, core::op::open, when::before, false, 0, 0, 0};
-      return opening(v, on_path(path_at(a)), raw);
-    }
-#endif
-    case SYS_close:
-      return slow::close(int(a));
     case SYS_unlinkat:
       return slow::unlinkat(int(a), path_at(b), int(c));
     case SYS_dup:
@@ -143,6 +129,34 @@ long slow::syscall(long number, long a, long b, long c, long d, long e, long f) 
       return raw();
     default:
       return raw();
+  }
+}
+
+}  // namespace
+
+long slow::syscall(long number, long a, long b, long c, long d, long e, long f) {
+  raw_call const raw{number, a, b, c, d, e, f};
+  switch (number) {
+#define SYSCALL(nr, id, o, where, bytes)                                                          \
+  case nr: {                                                                                      \
+    visit v{call::id, core::op::o, when::before, false, 0, static_cast<std::uint64_t>(bytes), 0}; \
+    return metered(v, where, raw);                                                                \
+  }
+#include "syscalls.def"
+#undef SYSCALL
+    case SYS_openat:
+    case SYS_openat2: {
+      visit v{call::openat, core::op::open, when::before, false, 0, 0, 0};
+      return opening(v, on_at(int(a), path_at(b)), raw);
+    }
+#if defined(SYS_open)
+    case SYS_open: {
+      visit v{call::open, core::op::open, when::before, false, 0, 0, 0};
+      return opening(v, on_path(path_at(a)), raw);
+    }
+#endif
+    default:
+      return followed(raw);
   }
 }
 

@@ -228,19 +228,37 @@ struct lease {
   std::uint32_t gen;
 };
 
+// Adds to a word of the calling thread in one instruction, so that a signal handler of the same
+// thread, which may do I/O and spend from the same lease, loses nothing. Returns the old value.
+inline std::uint64_t add_own(std::uint64_t& word, std::uint64_t n) {
+#if defined(__x86_64__)
+  __asm__("xaddq %1, %0" : "+m"(word), "+r"(n) : : "cc");
+  return n;
+#else
+  return __atomic_fetch_add(&word, n, __ATOMIC_RELAXED);
+#endif
+}
+
+// Spends from the lease; false: it does not hold that much. Taken first and looked at afterwards:
+// in between the lease may be negative, and a handler then finds nothing in it.
+inline bool spend(lease& l, std::uint64_t cost) {
+  auto const had = static_cast<std::int64_t>(add_own(l.tokens, -cost));
+  if (had >= 0 && static_cast<std::uint64_t>(had) >= cost) return true;
+  add_own(l.tokens, cost);
+  return false;
+}
+
 inline void drop_lease(bucket& b, lease& l) {
-  if (l.tokens != 0) b.returned.fetch_add(l.tokens, std::memory_order_relaxed);
-  l.tokens = 0;
+  std::uint64_t const held = l.tokens;
+  if (held != 0) b.returned.fetch_add(held, std::memory_order_relaxed);
+  add_own(l.tokens, -held);
 }
 
 // True: passed. False: go on with decide(). `sharers`: threads that may hold a lease here.
 inline bool take_leased(bucket& b, lease& l, std::uint64_t cost, std::uint32_t sharers, ticket& t) {
   constexpr auto relaxed = std::memory_order_relaxed;
   std::uint32_t const gen = b.gen.load(relaxed);
-  if (l.gen == gen && l.tokens >= cost) {
-    l.tokens -= cost;
-    return true;
-  }
+  if (l.gen == gen && spend(l, cost)) return true;
   if (l.gen != gen) drop_lease(b, l);
   l.gen = gen;
   std::uint64_t cap = b.ring[gen & 3].cap_units.load(relaxed);
@@ -255,7 +273,7 @@ inline bool take_leased(bucket& b, lease& l, std::uint64_t cost, std::uint32_t s
   if (b.leasing.load(relaxed) == 0) b.leasing.store(1);
   t = {b.booked.fetch_add(wanted, relaxed), cost, true};
   if (distance(b.known.load(relaxed), t.start + wanted) >= 0) {
-    l.tokens = size;
+    add_own(l.tokens, wanted - cost);
     return true;
   }
   b.returned.fetch_add(wanted - cost, relaxed);
