@@ -157,10 +157,6 @@ bool pass_gate(passage& p, unsigned channel) {
   return on;
 }
 
-}  // namespace
-
-namespace {
-
 bool has_byte_channel(std::uint64_t rules) {
   for (; rules != 0; rules &= rules - 1)
     if ((stage.byte_channels >> stage.channel_of_rule[__builtin_ctzll(rules)] & 1) != 0)

@@ -97,6 +97,13 @@ inline void leave(visit const& v, bool failed, std::uint64_t moved) {
     settle(v, moved);
 }
 
+/// A new fd belongs where its name was looked up, until its first use shows where it really is.
+inline void opened(int fd, visit const& v) {
+  if (fd < 0 || sluice_vfork_child || stage.mine == nullptr) return;
+  bool const known = (v.entry & entry_kind_mask) >= entry_first_target;
+  set_fd(fd, known ? v.entry | entry_unverified : entry_unknown);
+}
+
 /// Charges the closing of `fd` and forgets it. True: leave() is owed.
 bool enter_close(visit& v, int fd);
 

@@ -233,8 +233,7 @@ DIR* opendir(char const* path) {
   DIR* const dir = real::opendir(path);
   if (dir != nullptr && may_touch_table()) {
     int const fd = ::dirfd(dir);
-    bool const known = (v.entry & entry_kind_mask) >= entry_first_target;
-    set_fd(fd, known ? v.entry | entry_unverified : entry_unknown);
+    opened(fd, v);
     if (in_table(fd)) stage.mine->dents[fd].store(0, std::memory_order_relaxed);
   }
   if (ours) leave(v, dir == nullptr, 0);
@@ -249,11 +248,8 @@ DIR* fdopendir(int fd) {
 
 int closedir(DIR* dir) {
   if (!may_touch_table() || dir == nullptr) return real::closedir(dir);
-  int const fd = ::dirfd(dir);
-  unsigned const entry = peek_fd(fd) & ~entry_unverified;
   visit v{call::closedir, core::op::close, when::never, false, 0, 0, 0};
-  bool const ours = (joined() || join_thread()) && enter_entry(v, entry, -1, false);
-  set_fd(fd, entry_unknown);
+  bool const ours = enter_close(v, ::dirfd(dir));
   int const r = real::closedir(dir);
   if (ours) leave(v, r != 0, 0);
   return r;

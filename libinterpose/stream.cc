@@ -40,10 +40,7 @@ FILE* open_stream(call id, place const& where, Open&& real_open) {
   visit v{id, core::op::open, when::cancels, false, 0, 0, 0};
   bool const ours = enter_place(v, where);
   FILE* const f = real_open();
-  if (f != nullptr && f->_fileno >= 0 && !sluice_vfork_child) {
-    bool const known = (v.entry & entry_kind_mask) >= entry_first_target;
-    set_fd(f->_fileno, known ? v.entry | entry_unverified : entry_unknown);
-  }
+  if (f != nullptr) opened(f->_fileno, v);
   if (ours) leave(v, f == nullptr, 0);
   return f;
 }

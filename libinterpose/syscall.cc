@@ -35,10 +35,7 @@ long metered(visit& v, place const& where, raw_call const& raw) {
 long opening(visit& v, place const& where, raw_call const& raw) {
   bool const ours = enter_place(v, where);
   long const r = raw();
-  if (r >= 0 && !sluice_vfork_child) {
-    bool const known = (v.entry & entry_kind_mask) >= entry_first_target;
-    set_fd(static_cast<int>(r), known ? v.entry | entry_unverified : entry_unknown);
-  }
+  opened(static_cast<int>(r), v);
   if (ours) leave(v, r < 0, 0);
   return r;
 }

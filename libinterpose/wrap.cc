@@ -28,13 +28,6 @@ void* look_up(char const* name) {
   return found != nullptr ? found : reinterpret_cast<void*>(&sluice_missing);
 }
 
-// The new fd belongs where its name was looked up, until its first use shows where it really is.
-void opened(int fd, visit const& v) {
-  if (fd < 0 || sluice_vfork_child || stage.mine == nullptr) return;
-  bool const known = (v.entry & entry_kind_mask) >= entry_first_target;
-  set_fd(fd, known ? v.entry | entry_unverified : entry_unknown);
-}
-
 void fresh(int fd) {
   if (fd >= 0 && !sluice_vfork_child && stage.mine != nullptr) set_fd(fd, entry_outside);
 }
