@@ -68,6 +68,7 @@ unit_src    := $(wildcard test/unit/*.cc)
 program_src := $(wildcard test/programs/*.cc test/programs/*.c)
 behave_src  := $(wildcard test/interpose/*.cc test/interpose/*.c)
 bench_src   := $(wildcard test/bench/*.cc)
+sim_src     := $(wildcard test/sim/*.cc)
 fuzz_src    := $(wildcard test/fuzz/*.cc)
 headers     := $(sort $(wildcard libinterpose/*.h libinterpose/*/*.h daemon/*/*.h daemon/*/*/*.h \
   policies/*.h))
@@ -75,13 +76,21 @@ headers     := $(sort $(wildcard libinterpose/*.h libinterpose/*/*.h daemon/*/*.
 guest_obj   := $(guest_src:%=$(O)/pic/%.o)
 core_obj    := $(core_src:%=$(O)/obj/%.o)
 daemon_obj  := $(daemon_src:%=$(O)/obj/%.o)
-main_obj    := $(O)/obj/daemon/cli/main.cc.o
-parts_obj   := $(core_obj) $(filter-out $(main_obj),$(daemon_obj))
+# A main.cc is a program; all else may be linked into any of them.
+cli_main    := $(O)/obj/daemon/cli/main.cc.o
+sluiced_main := $(O)/obj/daemon/sluiced/main.cc.o
+parts_obj   := $(core_obj) $(filter-out %/main.cc.o,$(daemon_obj))
+cli_parts   := $(filter-out $(O)/obj/policies/% \
+  $(foreach d,lease wire control node cluster sluiced,$(O)/obj/daemon/$(d)/%),$(parts_obj))
+sluiced_parts := $(filter-out $(O)/obj/daemon/cli/%,$(parts_obj))
+sim_obj     := $(sim_src:%=$(O)/obj/%.o)
 unit_obj    := $(unit_src:%=$(O)/obj/%.o)
 
 lib      := $(if $(wildcard libinterpose/*.cc libinterpose/*.S),$(O)/lib/libinterpose.so)
 bin      := $(if $(wildcard daemon/cli/main.cc),$(O)/bin/sluice)
+sluiced  := $(if $(wildcard daemon/sluiced/main.cc),$(O)/bin/sluiced)
 unit     := $(if $(unit_src),$(O)/test/unit)
+sim      := $(if $(sim_src),$(O)/test/simulate)
 programs := $(patsubst test/%,$(O)/test/%,$(basename $(program_src)))
 behave   := $(patsubst test/%,$(O)/test/%,$(basename $(behave_src)))
 benches  := $(patsubst test/bench/%.cc,$(O)/bench/%,$(bench_src))
@@ -92,7 +101,7 @@ exports  := $(if $(wildcard libinterpose/exports.map.in),$(O)/exports.map)
   check-source bench bench-overhead bench-accuracy fuzz headers layers style exports format tidy \
   programs install uninstall clean FORCE
 
-all: $(lib) $(bin)
+all: $(lib) $(bin) $(sluiced)
 
 # ---- objects ----
 
@@ -127,13 +136,25 @@ $(O)/lib/libinterpose.so: $(guest_obj) $(exports)
 	$(call say,LINK,$(CXX) $(guest_link) $(san_flags) $(exports:%=-Wl$(comma)--version-script=%) \
 	  -o $@ $(guest_obj) $(guest_libs))
 
-$(O)/bin/sluice: $(core_obj) $(daemon_obj)
+# The command starts in a millisecond: it carries none of the daemon's libraries.
+cli_libs    := -lfmt
+daemon_libs := -lfmt -lzmq -lcap -lcpp-httplib
+
+$(O)/bin/sluice: $(cli_main) $(cli_parts)
 	@mkdir -p $(@D)
-	$(call say,LINK,$(CXX) $(san_flags) -pthread -o $@ $^ -lfmt)
+	$(call say,LINK,$(CXX) $(san_flags) -pthread -o $@ $^ $(cli_libs))
+
+$(O)/bin/sluiced: $(sluiced_main) $(sluiced_parts)
+	@mkdir -p $(@D)
+	$(call say,LINK,$(CXX) $(san_flags) -pthread -o $@ $^ $(daemon_libs) $(if $(SAN),,-ljemalloc))
 
 $(O)/test/unit: $(unit_obj) $(parts_obj)
 	@mkdir -p $(@D)
-	$(call say,LINK,$(CXX) $(san_flags) -pthread -o $@ $^ -lfmt)
+	$(call say,LINK,$(CXX) $(san_flags) -pthread -o $@ $^ $(daemon_libs))
+
+$(O)/test/simulate: $(sim_obj) $(parts_obj)
+	@mkdir -p $(@D)
+	$(call say,LINK,$(CXX) $(san_flags) -pthread -o $@ $^ $(daemon_libs))
 
 # A test program may carry `// build: FLAGS` in its first 20 lines.
 own_flags = $$(sed -n '1,20s|^// build:||p' $<)
@@ -148,10 +169,10 @@ $(O)/test/%: test/%.c $(O)/flags
 
 $(O)/bench/%: test/bench/%.cc $(parts_obj) $(O)/flags
 	@mkdir -p $(@D)
-	$(call say,BENCH,$(CXX) $(bench_flags) $(depend) $< $(parts_obj) -o $@ -lfmt $(own_flags))
+	$(call say,BENCH,$(CXX) $(bench_flags) $(depend) $< $(parts_obj) -o $@ $(daemon_libs) $(own_flags))
 
 # The fuzzed code is compiled with the sanitizers too, into one archive.
-fuzz_obj := $(patsubst %,$(O)/fuzzed/%.o,$(core_src) $(filter-out daemon/cli/main.cc,$(daemon_src)))
+fuzz_obj := $(patsubst %,$(O)/fuzzed/%.o,$(core_src) $(filter-out %/main.cc,$(daemon_src)))
 
 $(O)/fuzzed/%.o: % $(O)/flags
 	@mkdir -p $(@D)
@@ -164,7 +185,7 @@ $(O)/fuzzed/parts.a: $(fuzz_obj)
 $(O)/fuzz/%: test/fuzz/%.cc $(O)/fuzzed/parts.a
 	@mkdir -p $(@D)
 	$(call say,FUZZER,$(CLANGXX) $(fuzz_flags) -fsanitize=fuzzer $(depend) $< $(O)/fuzzed/parts.a \
-	  -o $@ -lfmt)
+	  -o $@ $(daemon_libs))
 
 # Each header compiles alone.
 $(O)/headers/%.ok: % $(O)/flags

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// The messages between controllers as values. Their layout on the wire is in messages.def; codec.h
+// turns one into the other and refuses whole what is not exactly right.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "lease/message.h"
+#include "policies/allocate.h"
+
+namespace sluice::wire {
+
+inline constexpr std::uint16_t major_version = 1;
+enum class role : std::uint8_t { node = 1, relay = 2, cluster = 3, admin = 4 };
+
+/// child -> parent, first message of a connection.
+struct hello {
+  role who = role::node;
+  std::uint64_t policy_hash = 0;  // of the policy text it has, 0 none
+  std::string name;  // at most 63 bytes; with CURVE the key's name counts, this is compared
+};
+
+/// parent -> child.
+struct welcome {
+  role who = role::cluster;
+  std::uint32_t level = 0;  // edges between the child and the top, minus 1: see lease/timers.h
+  std::int64_t cycle_ns = 0;
+  std::int64_t lease_ns = 0;
+  std::uint64_t policy_hash = 0;
+  std::string name;
+};
+
+/// parent -> child: a part of the policy text (at most 60000 bytes; policies up to 1 MiB).
+struct policy_part {
+  std::uint64_t hash = 0;
+  std::uint32_t total_bytes = 0;
+  std::uint32_t offset = 0;
+  std::string text;
+};
+
+/// child -> parent: who the keys in reports are. Sent for new jobs and all again every 10 s.
+struct job_entry {
+  std::uint64_t job = 0;  // job_key(uid, name)
+  std::uint32_t uid = 0;
+  std::uint32_t class_key = 0;
+  std::uint32_t processes = 0;
+  std::uint32_t escaped = 0;  // processes of the job that nobody meters
+  std::string name;           // at most 63 bytes
+  std::string qos_class;      // at most 31 bytes
+};
+struct job_list {
+  std::vector<job_entry> jobs;
+};
+
+/// One stream: a job on one supply below this child.
+struct stream_report {
+  std::uint64_t job = 0;
+  std::uint32_t supply = 0;     // index into report::supplies
+  std::uint32_t class_key = 0;  // 0: no class
+  std::uint32_t nodes = 1;      // nodes the job is on below this child
+  lease::rate served = 0;       // last report cycle
+  std::uint64_t waiting = 0;    // milli-tokens booked, not served
+  std::uint32_t waiters = 0;
+  std::uint32_t blocked_ppm = 0;  // share of the cycle in which a request waited, in millionths
+  bool has_bins = false;          // relays send them
+  policies::demand_bins bins;
+};
+
+struct report {
+  lease::report lease;                  // lease.supply[i] belongs to supplies[i]
+  std::vector<std::uint32_t> supplies;  // keys: supply_key(resource, target)
+  std::uint64_t policy_hash = 0;
+  std::uint64_t applied_sequence = 0;  // of the newest grant message applied
+  bool early = false;                  // sent on a block edge or to acknowledge
+  std::vector<stream_report> streams;
+};
+
+struct stream_grant {
+  std::uint64_t job = 0;
+  std::uint32_t supply = 0;  // index into grant::supplies
+  lease::rate value = 0;
+};
+
+struct grant {
+  lease::grant lease;  // lease.supply[i] belongs to supplies[i]
+  std::vector<std::uint32_t> supplies;
+  std::uint64_t sequence = 0;         // of grant messages to this child, grows
+  std::vector<stream_grant> streams;  // how the values are meant to be split over jobs
+};
+
+enum class fault : std::uint32_t { version = 1, not_allowed, malformed, too_many_faults, full };
+struct error {
+  fault code = fault::malformed;
+  std::string text;  // at most 80 bytes
+};
+struct bye {};
+struct restart {};  // parent -> child: I do not know you, say hello
+
+using message =
+    std::variant<hello, welcome, policy_part, job_list, report, grant, error, bye, restart>;
+
+/// What every message carries besides its body.
+struct envelope {
+  std::uint64_t incarnation = 0;  // of the sender's process
+  std::uint64_t sequence = 0;     // of the sender's messages on this connection
+  std::uint64_t cycle = 0;        // sender's cycle, for people
+};
+
+/// FNV-1a. 64 bits of "UID/NAME"; 32 bits of "RESOURCE@TARGET" and of a class name (never 0).
+std::uint64_t job_key(std::uint32_t uid, std::string_view name);
+std::uint32_t supply_key(std::string_view resource, std::string_view target);
+std::uint32_t class_key(std::string_view name);
+
+}  // namespace sluice::wire

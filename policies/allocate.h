@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a capacity is divided among jobs. Numbers only: no clock, no names, no heap surprises. All
+// rates are milli-tokens per second in 64-bit integers; results are rounded down and their sum
+// never exceeds the capacity.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace sluice::policies {
+
+using rate = std::uint64_t;  // milli-tokens per second
+inline constexpr rate unbounded = ~rate{0};
+
+/// One job on one supply (a resource of a target), as reported in the last cycle.
+struct claim {
+  std::uint64_t job = 0;        // key; breaks ties
+  std::uint32_t weight = 1000;  // thousandths
+  rate reservation = 0;         // floor while wanted
+  rate limit = unbounded;       // ceiling
+  rate declared = 0;            // what the job was promised, for algorithms that use it; 0: none
+  std::uint32_t priority = 0;   // larger first (algorithm `priority`)
+  rate served = 0;
+  std::uint64_t waiting = 0;  // tokens booked and not served
+  std::uint32_t waiters = 0;
+  bool blocked = false;  // at least one request waited in the cycle, or waits now
+};
+
+struct supply {
+  rate capacity = 0;
+  std::vector<claim> claims;
+};
+
+/// A stateful allocator (psfa remembers usage, drf learns profiles); the default has no state.
+class allocator {
+ public:
+  virtual ~allocator() = default;
+  /// grants[s][i] belongs to supplies[s].claims[i]. `now_ns` only ever grows.
+  virtual void allocate(std::span<supply const> supplies, std::int64_t now_ns,
+                        std::vector<std::vector<rate>>& grants) = 0;
+};
+
+/// One row per algorithm: policies/algorithms.def.
+struct algorithm {
+  std::string_view name;
+  std::string_view purpose;
+  bool production_ready;
+  std::unique_ptr<allocator> (*make)();
+};
+std::span<algorithm const> algorithms();
+algorithm const* find_algorithm(std::string_view name);
+
+/// x_i = clamp(weight_i * level, low_i, high_i) with sum = min(capacity, sum of high), rounded
+/// down, the remainder to the first by position. Sum of low must not exceed capacity (it is scaled
+/// if it does). Newton on the level, O(n) per pass. Source: weighted max-min by water-filling.
+struct basin {
+  rate low = 0;
+  rate high = unbounded;
+  std::uint32_t weight = 1000;
+};
+void water_fill(std::span<basin const> basins, rate capacity, std::span<rate> out);
+
+/// Demand of a stream or subtree as relays pass it on: a histogram of d/w over factor-2 bins.
+struct demand_bins {
+  static constexpr unsigned count = 24;
+  std::uint32_t nodes[count] = {};   // streams not blocked whose demand/weight falls in bin b
+  rate demand[count] = {};           // their summed demand
+  std::uint64_t blocked_weight = 0;  // weight (waiters, at least 1) of the blocked ones
+  std::uint32_t blocked = 0;         // how many of them
+};
+void add_demand(demand_bins& bins, rate served, std::uint32_t waiters, bool blocked);
+void merge(demand_bins& into, demand_bins const& from);
+
+/// Splits what a job got over its children (nodes or relays) by demand: `parts[i]` is child i's.
+void split(std::span<demand_bins const> children, rate amount, std::span<rate> parts);
+
+}  // namespace sluice::policies
