@@ -97,7 +97,8 @@ benches  := $(patsubst test/bench/%.cc,$(O)/bench/%,$(bench_src))
 fuzzers  := $(if $(shell command -v $(CLANGXX)),$(patsubst test/fuzz/%.cc,$(O)/fuzz/%,$(fuzz_src)))
 exports  := $(if $(wildcard libinterpose/exports.map.in),$(O)/exports.map)
 
-.PHONY: all help check check-unit check-interpose check-cli check-coverage check-guests check-fuzz \
+.PHONY: all help check check-unit check-interpose check-cli check-control check-coverage \
+  check-guests check-fuzz \
   check-source bench bench-overhead bench-accuracy fuzz headers layers style exports format tidy \
   programs install uninstall clean FORCE
 
@@ -204,6 +205,7 @@ behave_scripts := $(wildcard test/interpose/*.sh)
 behave_bare    := $(filter-out $(patsubst test/%.sh,$(O)/test/%,$(behave_scripts)),$(behave))
 behave_tests   := $(sort $(behave_scripts)) $(sort $(behave_bare))
 cli_tests      := $(sort $(wildcard test/cli/*.sh))
+control_tests  := $(sort $(wildcard test/control/*.sh))
 coverage_tests := $(wildcard test/coverage/run)
 guest_tests    := $(sort $(wildcard test/guests/*.sh))
 fuzz_tests     := $(fuzz_src:test/fuzz/%.cc='scripts/fuzz % 10')
@@ -212,9 +214,9 @@ source_tests   := scripts/check-style scripts/check-layers scripts/check-format 
 
 # A sanitized library cannot be preloaded into ordinary programs, so a variant runs the unit tests.
 ifeq ($(SAN),)
-all_tests := $(source_tests) $(unit_tests) $(behave_tests) $(cli_tests) $(coverage_tests) \
-  $(guest_tests) $(fuzz_tests)
-all_built := all $(unit) $(programs) $(behave) $(benches) $(fuzzers)
+all_tests := $(source_tests) $(unit_tests) $(behave_tests) $(cli_tests) $(control_tests) \
+  $(coverage_tests) $(guest_tests) $(fuzz_tests)
+all_built := all $(unit) $(sim) $(programs) $(behave) $(benches) $(fuzzers)
 else
 all_tests := $(unit_tests)
 all_built := all $(unit)
@@ -230,6 +232,8 @@ check-interpose: programs
 	$(run_tests) $(behave_tests)
 check-cli: programs
 	$(run_tests) $(cli_tests)
+check-control: programs $(sim)
+	$(run_tests) $(control_tests)
 check-coverage: programs
 	$(run_tests) $(coverage_tests)
 check-guests: programs
@@ -297,7 +301,7 @@ help:
 	@printf '%s\n' \
 	  'make                  build/bin/sluice and build/lib/libinterpose.so' \
 	  'make check            every test; the last line is the result' \
-	  'make check-SUITE      unit interpose cli coverage guests fuzz source' \
+	  'make check-SUITE      unit interpose cli control coverage guests fuzz source' \
 	  'make bench            bench-overhead and bench-accuracy: the figures of the README' \
 	  'make fuzz SECONDS=N   each fuzzer for N seconds (600)' \
 	  'make format tidy      clang-format in place; cppcheck' \
