@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// The asking side. Bounded in time at every step: a daemon that is stopped must not hold a
+// command.
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "local/address.h"
+#include "local/local.h"
+
+namespace sluice::local {
+
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+class asker {
+ public:
+  asker(std::string const& path, int timeout_ms)
+      : path_(path), until_(clock::now() + std::chrono::milliseconds(timeout_ms)) {}
+
+  void connect() {
+    address const to(path_);
+    socket_ = descriptor(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!socket_) throw sluice_error(fmt::format("socket: {}", std::strerror(errno)));
+    while (::connect(socket_.get(), to.get(), sizeof to.name) != 0) {
+      if (errno == EINTR) continue;
+      if (errno != EAGAIN)
+        throw no_daemon(fmt::format("no sluiced at {}: {}", path_, std::strerror(errno)));
+      // Its queue is full. Nothing can be polled for that.
+      if (left_ms() == 0) silent();
+      poll(nullptr, 0, 2);
+    }
+  }
+
+  uid_t served_by() const {
+    ucred who = {};
+    socklen_t size = sizeof who;
+    if (getsockopt(socket_.get(), SOL_SOCKET, SO_PEERCRED, &who, &size) != 0)
+      throw sluice_error(fmt::format("{}: {}", path_, std::strerror(errno)));
+    return who.uid;
+  }
+
+  void send(std::string const& text) {
+    if (text.size() > most_bytes)
+      throw usage_error(fmt::format("the request is larger than {} bytes", most_bytes));
+    while (::send(socket_.get(), text.data(), text.size(), MSG_NOSIGNAL) < 0) wait(POLLOUT);
+  }
+
+  nlohmann::json receive() {
+    std::vector<char> buffer(most_bytes);
+    ssize_t got = 0;
+    while ((got = recv(socket_.get(), buffer.data(), buffer.size(), 0)) < 0) wait(POLLIN);
+    if (got == 0) throw no_answer(fmt::format("the sluiced at {} hung up", path_));
+    auto answer = nlohmann::json::parse(buffer.data(), buffer.data() + got, nullptr, false);
+    if (!answer.is_object())
+      throw sluice_error(fmt::format("the sluiced at {} answered no JSON object", path_));
+    return answer;
+  }
+
+ private:
+  int left_ms() const {
+    auto const left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(until_ - clock::now()).count();
+    return left > 0 ? static_cast<int>(left) : 0;
+  }
+
+  [[noreturn]] void silent() const {
+    throw no_answer(fmt::format("the sluiced at {} does not answer", path_));
+  }
+
+  /// After a call that returned -1: waits if that helps, else throws.
+  void wait(short what) const {
+    if (errno == EINTR) return;
+    if (errno == EPIPE || errno == ECONNRESET)
+      throw no_answer(fmt::format("the sluiced at {} hung up", path_));
+    if (errno != EAGAIN) throw sluice_error(fmt::format("{}: {}", path_, std::strerror(errno)));
+    pollfd p = {socket_.get(), what, 0};
+    if (poll(&p, 1, left_ms()) == 0) silent();
+  }
+
+  std::string path_;
+  clock::time_point until_;
+  descriptor socket_;
+};
+
+}  // namespace
+
+nlohmann::json ask(std::string const& socket_path, nlohmann::json const& request, int timeout_ms,
+                   uid_t* served_by) {
+  asker a(socket_path, timeout_ms);
+  a.connect();
+  if (served_by != nullptr) *served_by = a.served_by();
+  a.send(request.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  nlohmann::json answer = a.receive();
+  auto const failed = answer.find("error");
+  if (failed == answer.end()) return answer;
+  auto const status = answer.find("status");
+  bool const usage = status != answer.end() && status->is_number() && *status == exit_usage;
+  throw error(usage ? exit_usage : exit_sluice,
+              failed->is_string() ? failed->get<std::string>() : failed->dump());
+}
+
+}  // namespace sluice::local

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "local/request.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace sluice::local {
+
+namespace {
+
+constexpr int most_deep = 8;
+constexpr std::size_t room = most_bytes - 2048;  // for what stands beside the rows
+
+json const* find(json const& request, char const* key) {
+  auto const at = request.find(key);
+  return at == request.end() || at->is_null() ? nullptr : &*at;
+}
+
+}  // namespace
+
+json parse_request(char const* data, std::size_t size) {
+  bool too_deep = false;
+  auto const watch = [&](int depth, json::parse_event_t, json&) {
+    too_deep = too_deep || depth > most_deep;
+    return !too_deep;
+  };
+  json request = json::parse(data, data + size, watch, false);
+  if (too_deep) throw usage_error("the request is nested too deeply");
+  if (!request.is_object()) throw usage_error("the request is not a JSON object");
+  text_of(request, "verb");
+  return request;
+}
+
+std::string text_of(json const& request, char const* key) {
+  auto text = text_if(request, key);
+  if (!text) throw usage_error(fmt::format("the request has no \"{}\"", key));
+  return *std::move(text);
+}
+
+std::optional<std::string> text_if(json const& request, char const* key) {
+  json const* const at = find(request, key);
+  if (at == nullptr) return std::nullopt;
+  if (!at->is_string()) throw usage_error(fmt::format("\"{}\" must be a string", key));
+  return at->get<std::string>();
+}
+
+std::optional<std::int64_t> whole_if(json const& request, char const* key, std::int64_t least,
+                                     std::int64_t most) {
+  json const* const at = find(request, key);
+  if (at == nullptr) return std::nullopt;
+  bool const whole = at->is_number_integer();
+  bool const large = at->is_number_unsigned() &&
+                     at->get<std::uint64_t>() > std::uint64_t(std::numeric_limits<int64_t>::max());
+  if (!whole || large || at->get<std::int64_t>() < least || at->get<std::int64_t>() > most)
+    throw usage_error(fmt::format("\"{}\" must be a whole number from {} to {}", key, least, most));
+  return at->get<std::int64_t>();
+}
+
+bool flag_of(json const& request, char const* key, bool otherwise) {
+  json const* const at = find(request, key);
+  if (at == nullptr) return otherwise;
+  if (!at->is_boolean()) throw usage_error(fmt::format("\"{}\" must be true or false", key));
+  return at->get<bool>();
+}
+
+void put_page(json& answer, char const* key, json const& request, json rows) {
+  constexpr std::int64_t any = 1'000'000'000;
+  auto const from = static_cast<std::size_t>(whole_if(request, "from", 0, any).value_or(0));
+  auto const most = static_cast<std::size_t>(whole_if(request, "most", 1, any).value_or(any));
+  std::size_t used = answer.dump(-1, ' ', false, json::error_handler_t::replace).size();
+  json page = json::array();
+  std::size_t at = from;
+  for (; at < rows.size() && page.size() < most; ++at) {
+    std::size_t const size = rows[at].dump(-1, ' ', false, json::error_handler_t::replace).size();
+    if (used + size + 1 > room && !page.empty()) break;
+    used += size + 1;
+    page.push_back(std::move(rows[at]));
+  }
+  answer[key] = std::move(page);
+  answer["next"] = at < rows.size() ? json(at) : json(nullptr);
+}
+
+}  // namespace sluice::local
