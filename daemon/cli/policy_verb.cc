@@ -23,6 +23,7 @@ std::string share_in_words(policy::share const& s) {
   std::string out = fmt::format("weight {:g}", s.weight);
   if (s.reservation) out += ", at least " + text_of(*s.reservation);
   if (s.limit) out += ", at most " + text_of(*s.limit);
+  if (s.priority != 0) out += fmt::format(", priority {}", s.priority);
   return out;
 }
 
@@ -60,36 +61,29 @@ json words(std::string const& file, site const& s) {
     lines.push_back(line);
   }
   lines.push_back(fmt::format("capacity is shared by {}", s.algorithm));
+  if (!s.capacity.empty())
+    for (auto const& line : policy::control_in_words(s)) lines.push_back(line);
   return {{"file", file}, {"valid", true}, {"meaning", lines}};
-}
-
-/// Reservations of all classes together must fit, or the promise is empty.
-std::vector<std::string> broken_promises(site const& s) {
-  std::vector<std::string> out;
-  for (auto const& [target, resources] : s.capacity)
-    for (auto const& [resource, capacity] : resources) {
-      double promised = 0;
-      for (auto const& c : s.classes) {
-        auto const t = c.shares.find(target);
-        if (t == c.shares.end()) continue;
-        auto const r = t->second.find(resource);
-        if (r != t->second.end() && r->second.reservation)
-          promised += number_of(*r->second.reservation);
-      }
-      if (promised > number_of(capacity))
-        out.push_back(
-            fmt::format("reservations of {} on {} add up to {:g} per second, above its capacity "
-                        "{}",
-                        resource, target, promised, text_of(capacity)));
-    }
-  return out;
 }
 
 json share_json(policy::share const& s) {
   json out = {{"weight", s.weight}};
   if (s.reservation) out["reservation_per_s"] = number_of(*s.reservation);
   if (s.limit) out["limit_per_s"] = number_of(*s.limit);
+  if (s.priority != 0) out["priority"] = s.priority;
   return out;
+}
+
+json control_json(policy::control_settings const& c) {
+  return {{"nodes", c.nodes},
+          {"cycle_s", double(c.cycle_ns) / 1e9},
+          {"lease_s", double(c.lease_ns) / 1e9},
+          {"escrow", c.escrow_ppm / 1e6},
+          {"floor", c.floor_ppm / 1e6},
+          {"pool_owner", policy::name_of(c.pool)},
+          {"orphans", policy::name_of(c.orphans)},
+          {"default_class", c.default_class.empty() ? json(nullptr) : json(c.default_class)},
+          {"enforce", c.enforce}};
 }
 
 }  // namespace
@@ -97,7 +91,7 @@ json share_json(policy::share const& s) {
 int policy_check(global_options const& global, std::string const& file) {
   site const s = policy::read_policy(file);
   json result = words(file, s);
-  auto const warnings = broken_promises(s);
+  auto const warnings = policy::warnings(s);
   if (global.json) {
     result["warnings"] = warnings;
     fmt::print("{}", dump(result));
@@ -135,6 +129,9 @@ int policy_show(global_options const&, std::string const& file) {
          {"path", c.path_glob.empty() ? json(nullptr) : json(c.path_glob)},
          {"thread", c.thread_glob.empty() ? json(nullptr) : json(c.thread_glob)},
          {"uid", c.user == core::any_user ? json(nullptr) : json(c.user)}});
+  for (auto const& [name, rule] : s.access)
+    out["access"][name] = {{"users", rule.users}, {"groups", rule.groups}};
+  out["control"] = control_json(s.control);
   out["algorithm"] = s.algorithm;
   fmt::print("{}", dump(out));
   return 0;

@@ -23,9 +23,13 @@ struct config {
   std::int64_t cycle_ns = 100'000'000;
   std::int64_t local_cycle_ns = 10'000'000;
   std::string metrics =
-      "127.0.0.1:0";  // host:port of /metrics and /health; empty: none; port 0: chosen
+      "127.0.0.1:0";          // host:port of /metrics and /health; empty: none; port 0: chosen
+  bool metrics_jobs = false;  // series of single jobs too
   std::string log_level = "info";
-  std::string user;  // become this user after start; empty: stay
+  std::string user;    // become this user after start; empty: stay
+  bool check = false;  // read everything, say what is wrong, end
 };
+
+char const* name_of(role_kind role);
 
 }  // namespace sluice::control

@@ -10,80 +10,45 @@
 #include <fstream>
 #include <sstream>
 
+#include "policy/control_read.h"
 #include "policy/error.h"
-#include "policy/json_tree.h"
+#include "policy/reading.h"
 #include "policy/suggest.h"
 
 namespace sluice::policy {
 
 namespace {
 
-using names = std::vector<std::string>;
+using names = reading::names;
+constexpr std::size_t most_class_bytes = 31;  // as a message carries them
 
-class reader {
+class reader : reading {
  public:
-  explicit reader(std::string const& file) : file_(file) {}
+  explicit reader(std::string const& file) : reading(file) {}
 
   site read(node const& root) {
-    keys(root, "the policy", {"targets", "classes", "channels", "algorithm"});
+    keys(root, "the policy", {"targets", "classes", "channels", "control", "access", "algorithm"});
     if (node const* n = root.find("targets")) read_targets(*n);
     if (node const* n = root.find("classes")) read_classes(*n);
     if (node const* n = root.find("channels")) read_channels(*n);
+    if (node const* n = root.find("control")) out_.control = read_control(*this, *n, class_names());
+    if (node const* n = root.find("access")) out_.access = read_access(*this, *n, class_names());
     if (node const* n = root.find("algorithm")) read_algorithm(*n);
+    check_reservations(out_);
     return std::move(out_);
   }
 
  private:
-  std::string where(position at) const {
-    return fmt::format("{}:{}:{}", file_, at.line, at.column);
-  }
-
-  [[noreturn]] void fail(position at, std::string const& what) const {
-    throw usage_error(where(at) + ": " + what);
-  }
-
-  void expect(node const& n, node::kind_t kind, std::string const& path) const {
-    node wanted;
-    wanted.kind = kind;
-    if (n.kind != kind)
-      fail(n.at, fmt::format("{} must be {}, not {}", path, kind_name(wanted), kind_name(n)));
-  }
-
-  /// An object that has no other keys than these.
-  void keys(node const& n, std::string const& path, names const& allowed) const {
-    expect(n, node::object, path);
-    for (auto const& m : n.members) check_name(m, "key", " in " + path, allowed);
-  }
-
-  void check_name(member const& m, char const* what, std::string const& in,
-                  names const& allowed) const {
-    for (auto const& name : allowed)
-      if (m.key == name) return;
-    fail(m.at, fmt::format("unknown {} \"{}\"{}{}", what, m.key, in, did_you_mean(m.key, allowed)));
-  }
-
-  std::string string(node const& n, std::string const& path) const {
-    expect(n, node::string, path);
-    if (n.text.empty()) fail(n.at, path + " is empty");
-    if (n.text.size() > 4096 || n.text.find('\0') != std::string::npos)
-      fail(n.at, path + " is not a usable name");
-    return n.text;
-  }
-
   names target_names() const {
     names out;
     for (auto const& target : out_.targets) out.push_back(target.name);
     return out;
   }
 
-  rate resource_rate(node const& n, std::string const& resource, std::string const& path) const {
-    rate r = parse_amount(string(n, path), where(n.at) + ": " + path);
-    bool const bytes = resource == "data";
-    if (r.any_unit) r.unit = bytes ? core::unit_kind::bytes : core::unit_kind::ops;
-    if (bytes != (r.unit == core::unit_kind::bytes))
-      fail(n.at, fmt::format("{}: {} is measured in {}", path, resource,
-                             bytes ? "bytes, like 20GiB/s" : "operations, like 200k/s"));
-    return r;
+  names class_names() const {
+    names out;
+    for (auto const& c : out_.classes) out.push_back(c.name);
+    return out;
   }
 
   void read_targets(node const& n);
@@ -97,7 +62,6 @@ class reader {
   std::uint32_t read_user(node const& n, std::string const& path) const;
   void read_algorithm(node const& n);
 
-  std::string const& file_;
   site out_;
 };
 
@@ -111,6 +75,8 @@ void reader::read_targets(node const& n) {
     target_spec target{m.key, string(*tree, path + ".path"), where(m.at)};
     if (target.path[0] != '/') fail(tree->at, path + ".path must begin with /");
     if (m.key.empty()) fail(m.at, "a target has no name");
+    if (m.key.find_first_of("=@ ") != std::string::npos)
+      fail(m.at, fmt::format("the target name \"{}\" must not contain =, @ or a blank", m.key));
     out_.targets.push_back(std::move(target));
     node const* capacity = m.value.find("capacity");
     if (capacity == nullptr) continue;
@@ -122,7 +88,7 @@ void reader::read_targets(node const& n) {
 
 share reader::read_share(node const& n, std::string const& resource,
                          std::string const& path) const {
-  keys(n, path, {"reservation", "weight", "limit"});
+  keys(n, path, {"reservation", "weight", "limit", "priority"});
   share s;
   s.origin = where(n.at);
   if (node const* r = n.find("reservation"))
@@ -134,6 +100,8 @@ share reader::read_share(node const& n, std::string const& resource,
       fail(w->at, path + ".weight must be above 0, at most 1000000");
     s.weight = w->value;
   }
+  if (node const* p = n.find("priority"))
+    s.priority = static_cast<std::uint32_t>(number(*p, path + ".priority", 0, 1e6));
   if (s.reservation && s.limit && s.limit->rate_q40 < s.reservation->rate_q40)
     fail(n.at, path + ": the limit is below the reservation");
   return s;
@@ -144,12 +112,20 @@ void reader::read_class_target(qos_class& c, member const& target, std::string c
   keys(target.value, path + "." + target.key, {"metadata", "data"});
   for (auto const& m : target.value.members)
     c.shares[target.key][m.key] = read_share(m.value, m.key, path + "." + target.key + "." + m.key);
+  auto const capacity = out_.capacity.find(target.key);
+  for (auto const& [resource, share] : c.shares[target.key])
+    if (share.reservation &&
+        (capacity == out_.capacity.end() || !capacity->second.contains(resource)))
+      throw usage_error(fmt::format("{}: {}.{}.{} reserves of a capacity that target {} has not",
+                                    share.origin, path, target.key, resource, target.key));
 }
 
 void reader::read_classes(node const& n) {
   expect(n, node::object, "classes");
   for (auto const& m : n.members) {
     expect(m.value, node::object, "classes." + m.key);
+    if (m.key.empty() || m.key.size() > most_class_bytes)
+      fail(m.at, fmt::format("a class needs a name of at most {} letters", most_class_bytes));
     qos_class c;
     c.name = m.key;
     for (auto const& target : m.value.members) read_class_target(c, target, "classes." + m.key);
@@ -232,15 +208,17 @@ site parse_policy(std::string_view text, std::string const& name) {
   return reader(name).read(parse_json(text, name));
 }
 
-site read_policy(std::string const& file) {
+std::string read_policy_text(std::string const& file) {
   errno = 0;
   std::ifstream in(file, std::ios::binary);
   std::ostringstream text;
   if (in) text << in.rdbuf();
   if (!in || in.bad())
     throw usage_error(fmt::format("{}: {}", file, std::strerror(errno != 0 ? errno : EIO)));
-  return parse_policy(text.str(), file);
+  return std::move(text).str();
 }
+
+site read_policy(std::string const& file) { return parse_policy(read_policy_text(file), file); }
 
 std::vector<channel_spec> channels_of(site const& site, std::string const& qos_class_name) {
   std::vector<channel_spec> out = site.channels;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the operator writes: targets with their capacity, QoS classes, channels, the allocation
-// algorithm. Nothing here is guessed: an unknown key, a wrong unit, a name that nobody defined are
-// errors that say file, line, column and what was probably meant.
+// What the operator writes: targets with their capacity, QoS classes, channels, the controllers'
+// settings, who may use what, the allocation algorithm. Nothing here is guessed: an unknown key, a
+// wrong unit, a name that nobody defined are errors that say file, line, column and what was
+// probably meant.
 #pragma once
 
 #include <map>
@@ -11,7 +12,9 @@
 #include <vector>
 
 #include "policy/compile.h"
+#include "policy/control.h"
 #include "policy/limit.h"
+#include "policy/supply.h"
 
 namespace sluice::policy {
 
@@ -22,6 +25,7 @@ struct share {
   std::optional<rate> reservation;
   double weight = 1;
   std::optional<rate> limit;
+  std::uint32_t priority = 0;  // larger first; of the algorithm `priority` alone
   std::string origin;
 };
 
@@ -36,11 +40,16 @@ struct site {
   std::map<std::string, resource_rates> capacity;  // by target
   std::vector<qos_class> classes;
   std::vector<channel_spec> channels;
+  control_settings control;
+  access_rules access;
   std::string algorithm = "maxmin";
 };
 
 /// `name` is what messages call the text. Throws a usage error `name:line:column: …`.
 site parse_policy(std::string_view text, std::string const& name);
+
+/// The text of a file, for those who pass it on.
+std::string read_policy_text(std::string const& file);
 
 site read_policy(std::string const& file);
 

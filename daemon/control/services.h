@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// What main gives to the loop of a role: where it writes, whom it tells, what it was started with.
+// Made once, owned by main, used by the loop's thread alone. Tests make their own: a logger with a
+// sink, a notifier without a socket, a table that nobody serves.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "control/config.h"
+#include "control/log.h"
+#include "control/metric_table.h"
+#include "control/notify.h"
+#include "control/signals.h"
+
+namespace sluice::wire {
+class context;
+struct security;
+}  // namespace sluice::wire
+
+namespace sluice::control {
+
+inline constexpr char version[] = "0.1.0";
+
+struct services {
+  logger& log;
+  notifier& notify;
+  metric_table& metrics;
+  int signal_fd = -1;                    // see signals.h: next_order(signal_fd)
+  wire::context* zmq = nullptr;          // the only one of the process
+  wire::security const* keys = nullptr;  // null: plain. Read again by the role after a reload
+  std::uint64_t incarnation = 0;         // larger than that of every earlier start
+  std::string capabilities = {};     // kept by this process, for people: `cap_chown,…` or `none`
+  std::string metrics_address = {};  // as bound; empty: none
+  /// Reads the configuration again (file and flags). Throws sluice::error: the old one stays.
+  std::function<config()> reload = {};
+};
+
+}  // namespace sluice::control

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policy/control.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "policy/duration.h"
+#include "policy/hostlist.h"
+#include "policy/policy.h"
+
+namespace sluice::policy {
+
+namespace {
+
+constexpr char const* pool_names[] = {"single", "majority", "none"};
+constexpr char const* orphan_names[] = {"safe", "keep", "open"};
+
+template <typename Ids, typename Id>
+bool holds(Ids const& ids, Id id) {
+  return std::find(ids.begin(), ids.end(), id) != ids.end();
+}
+
+std::string percent(std::uint32_t ppm) { return fmt::format("{:g} %", ppm / 1e4); }
+
+std::string parts_in_words(control_settings const& c) {
+  if (c.nodes.empty())
+    return "no node is named: all capacity is the cluster's pool, an orphaned node keeps 0.1 %";
+  std::uint32_t const pool = 1'000'000 - c.escrow_ppm - c.floor_ppm;
+  char const* const owner = c.pool == pool_owner::single     ? "given away by the one cluster"
+                            : c.pool == pool_owner::majority ? "given away by the cluster that "
+                                                               "most nodes obey"
+                                                             : "given away by nobody";
+  return fmt::format(
+      "{} of a capacity belong to the nodes in equal parts, {} are their floor, {} "
+      "are {}",
+      percent(c.escrow_ppm), percent(c.floor_ppm), percent(pool), owner);
+}
+
+char const* orphan_in_words(orphan_mode m) {
+  switch (m) {
+    case orphan_mode::keep:
+      return "a node without a parent goes on with its last grant";
+    case orphan_mode::open:
+      return "a node without a parent limits nothing";
+    default:
+      return "a node without a parent uses its own part of the capacity";
+  }
+}
+
+std::string people_in_words(access_rule const& rule) {
+  std::string out;
+  if (!rule.users.empty()) out = fmt::format("users {}", fmt::join(rule.users, ", "));
+  if (!rule.groups.empty())
+    out += fmt::format("{}groups {}", out.empty() ? "" : " and ", fmt::join(rule.groups, ", "));
+  return out.empty() ? "nobody but root" : out;
+}
+
+}  // namespace
+
+char const* name_of(pool_owner p) { return pool_names[static_cast<unsigned>(p)]; }
+
+char const* name_of(orphan_mode m) { return orphan_names[static_cast<unsigned>(m)]; }
+
+bool may_use(site const& s, std::string const& qos_class, uid_t uid,
+             std::span<gid_t const> groups) {
+  auto const rule = s.access.find(qos_class);
+  if (rule == s.access.end() || uid == 0) return true;
+  if (holds(rule->second.uids, uid)) return true;
+  return std::any_of(groups.begin(), groups.end(),
+                     [&](gid_t g) { return holds(rule->second.gids, g); });
+}
+
+std::vector<std::string> control_in_words(site const& s) {
+  control_settings const& c = s.control;
+  std::vector<std::string> out;
+  out.push_back(fmt::format("nodes report every {}, a grant lasts {}", duration_text(c.cycle_ns),
+                            duration_text(c.lease_ns)));
+  if (!c.nodes.empty()) out.push_back(hosts_in_words(c.nodes));
+  out.push_back(parts_in_words(c));
+  out.push_back(orphan_in_words(c.orphans));
+  for (auto const& [name, rule] : s.access)
+    out.push_back(fmt::format("class {} may be used by {}", name, people_in_words(rule)));
+  if (!s.classes.empty())
+    out.push_back(c.default_class.empty()
+                      ? "a job that names no class has weight 1 and no reservation"
+                      : fmt::format("a job that names no class has class {}", c.default_class));
+  if (!c.enforce) out.push_back("nothing is delayed: what would be is counted (enforce is false)");
+  return out;
+}
+
+std::vector<std::string> warnings(site const& s) {
+  control_settings const& c = s.control;
+  std::vector<std::string> out;
+  if (c.orphans != orphan_mode::safe)
+    out.push_back(
+        fmt::format("orphans \"{}\": while nodes are without a parent the sum of their "
+                    "grants may exceed the capacity",
+                    name_of(c.orphans)));
+  if (c.nodes.empty() && !s.capacity.empty())
+    out.push_back(
+        "control.nodes is not given: a node that loses its parent keeps 0.1 % of each "
+        "capacity only");
+  if (c.pool == pool_owner::none && c.escrow_ppm + c.floor_ppm < 1'000'000)
+    out.push_back(fmt::format("pool_owner \"none\": {} of each capacity are never used",
+                              percent(1'000'000 - c.escrow_ppm - c.floor_ppm)));
+  for (auto const& [name, rule] : s.access)
+    if (rule.uids.size() < rule.users.size() || rule.gids.size() < rule.groups.size())
+      out.push_back(
+          fmt::format("access.{}: this machine does not know every user and group named", name));
+  if (!c.default_class.empty() && s.access.contains(c.default_class))
+    out.push_back(
+        fmt::format("control.default_class {} is not everybody's: others' jobs without "
+                    "a class are refused it",
+                    c.default_class));
+  return out;
+}
+
+}  // namespace sluice::policy

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policy/reading.h"
+
+#include <fmt/format.h>
+
+#include "policy/duration.h"
+#include "policy/error.h"
+#include "policy/suggest.h"
+
+namespace sluice::policy {
+
+std::string reading::where(position at) const {
+  return fmt::format("{}:{}:{}", file_, at.line, at.column);
+}
+
+void reading::fail(position at, std::string const& what) const {
+  throw usage_error(where(at) + ": " + what);
+}
+
+void reading::expect(node const& n, node::kind_t kind, std::string const& path) const {
+  node wanted;
+  wanted.kind = kind;
+  if (n.kind != kind)
+    fail(n.at, fmt::format("{} must be {}, not {}", path, kind_name(wanted), kind_name(n)));
+}
+
+void reading::keys(node const& n, std::string const& path, names const& allowed) const {
+  expect(n, node::object, path);
+  for (auto const& m : n.members) check_name(m, "key", " in " + path, allowed);
+}
+
+void reading::check_name(member const& m, char const* what, std::string const& in,
+                         names const& allowed) const {
+  for (auto const& name : allowed)
+    if (m.key == name) return;
+  fail(m.at, fmt::format("unknown {} \"{}\"{}{}", what, m.key, in, did_you_mean(m.key, allowed)));
+}
+
+std::string reading::string(node const& n, std::string const& path) const {
+  expect(n, node::string, path);
+  if (n.text.empty()) fail(n.at, path + " is empty");
+  if (n.text.size() > 4096 || n.text.find('\0') != std::string::npos)
+    fail(n.at, path + " is not a usable name");
+  return n.text;
+}
+
+bool reading::boolean(node const& n, std::string const& path) const {
+  expect(n, node::boolean, path);
+  return n.truth;
+}
+
+double reading::number(node const& n, std::string const& path, double least, double most) const {
+  expect(n, node::number, path);
+  if (!(n.value >= least) || n.value > most)
+    fail(n.at, fmt::format("{} is {:g}, wanted {:g} to {:g}", path, n.value, least, most));
+  return n.value;
+}
+
+std::int64_t reading::duration(node const& n, std::string const& path, std::int64_t least_ns,
+                               std::int64_t most_ns) const {
+  std::int64_t const ns = parse_duration(string(n, path), where(n.at) + ": " + path);
+  if (ns < least_ns || ns > most_ns)
+    fail(n.at, fmt::format("{} is {}, wanted {} to {}", path, duration_text(ns),
+                           duration_text(least_ns), duration_text(most_ns)));
+  return ns;
+}
+
+std::size_t reading::choice(node const& n, std::string const& path, names const& words) const {
+  std::string const word = string(n, path);
+  check_name({word, n.at, {}}, path.c_str(), "", words);
+  for (std::size_t i = 0; i < words.size(); ++i)
+    if (words[i] == word) return i;
+  return 0;
+}
+
+rate reading::resource_rate(node const& n, std::string const& resource,
+                            std::string const& path) const {
+  rate r = parse_amount(string(n, path), where(n.at) + ": " + path);
+  bool const bytes = resource == "data";
+  if (r.any_unit) r.unit = bytes ? core::unit_kind::bytes : core::unit_kind::ops;
+  if (bytes != (r.unit == core::unit_kind::bytes))
+    fail(n.at, fmt::format("{}: {} is measured in {}", path, resource,
+                           bytes ? "bytes, like 20GiB/s" : "operations, like 200k/s"));
+  return r;
+}
+
+}  // namespace sluice::policy

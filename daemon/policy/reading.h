@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the readers of the sections of a policy, and of the daemon's configuration, have in common:
+// a value is taken from the tree with its kind checked, and a refusal says file, line, column, the
+// path of the key and what was probably meant.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "policy/json_tree.h"
+#include "policy/limit.h"
+
+namespace sluice::policy {
+
+class reading {
+ public:
+  using names = std::vector<std::string>;
+
+  explicit reading(std::string const& file) : file_(file) {}
+
+  std::string where(position at) const;
+  [[noreturn]] void fail(position at, std::string const& what) const;
+  void expect(node const& n, node::kind_t kind, std::string const& path) const;
+
+  /// An object that has no other keys than these.
+  void keys(node const& n, std::string const& path, names const& allowed) const;
+
+  /// `what`: of which kind the name is; `in`: where, beginning with a blank, or nothing.
+  void check_name(member const& m, char const* what, std::string const& in,
+                  names const& allowed) const;
+
+  std::string string(node const& n, std::string const& path) const;
+  bool boolean(node const& n, std::string const& path) const;
+  double number(node const& n, std::string const& path, double least, double most) const;
+  std::int64_t duration(node const& n, std::string const& path, std::int64_t least_ns,
+                        std::int64_t most_ns) const;
+  /// The index of the word in `words`.
+  std::size_t choice(node const& n, std::string const& path, names const& words) const;
+  /// A rate in the unit of the resource.
+  rate resource_rate(node const& n, std::string const& resource, std::string const& path) const;
+
+ private:
+  std::string file_;
+};
+
+}  // namespace sluice::policy

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policy/supply.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "core/units.h"
+#include "policy/error.h"
+#include "policy/policy.h"
+
+namespace sluice::policy {
+
+std::vector<supply> supplies(site const& s) {
+  std::vector<supply> out;  // two sorted maps give the order
+  for (auto const& [target, resources] : s.capacity)
+    for (auto const& [resource, capacity] : resources)
+      out.push_back({target, resource, milli_per_second(capacity), capacity.unit});
+  return out;
+}
+
+std::optional<share> share_of(site const& s, std::string const& qos_class, supply const& of) {
+  for (auto const& c : s.classes) {
+    if (c.name != qos_class) continue;
+    auto const t = c.shares.find(of.target);
+    if (t == c.shares.end()) return std::nullopt;
+    auto const r = t->second.find(of.resource);
+    if (r == t->second.end()) return std::nullopt;
+    return r->second;
+  }
+  return std::nullopt;
+}
+
+std::uint64_t milli_per_second(rate const& r) {
+  double const milli = per_second(r.unit, r.rate_q40) * 1000;
+  return milli >= 18e18 ? 18'000'000'000'000'000'000u : static_cast<std::uint64_t>(milli + 0.5);
+}
+
+std::uint64_t rate_q40_of(std::uint64_t milli_per_second, core::unit_kind unit) {
+  core::u128 const units =
+      core::u128(milli_per_second) * (unit == core::unit_kind::ops ? core::op_units : 1);
+  core::u128 const rate = (units << 40) / 1'000'000'000'000u;  // down: never above the grant
+  core::u128 const most = ~std::uint64_t{0};
+  return static_cast<std::uint64_t>(rate > most ? most : rate);
+}
+
+own_part own_part_of(site const& s, supply const& of) {
+  control_settings const& c = s.control;
+  if (c.nodes.empty()) return {};
+  auto const part = [&](std::uint32_t ppm) {
+    return static_cast<std::uint64_t>(core::u128(of.capacity) * ppm / 1'000'000 / c.nodes.size());
+  };
+  return {part(c.escrow_ppm), part(c.floor_ppm)};
+}
+
+std::uint64_t policy_hash(std::string_view text) {
+  std::uint64_t sum = 0xcbf29ce484222325ull;
+  for (unsigned char c : text) sum = (sum ^ c) * 0x100000001b3ull;
+  return sum == 0 ? 1 : sum;
+}
+
+namespace {
+
+/// `50k/s (gold) + 170k/s (silver)`, and what it adds up to.
+struct promise {
+  std::uint64_t milli = 0;
+  std::string sum;
+  std::string origin;  // of the last
+};
+
+promise promised(site const& s, supply const& of) {
+  promise p;
+  for (auto const& c : s.classes) {
+    auto const share = share_of(s, c.name, of);
+    if (!share || !share->reservation) continue;
+    p.milli += milli_per_second(*share->reservation);
+    p.sum += fmt::format("{}{} ({})", p.sum.empty() ? "" : " + ",
+                         rate_text(of.unit, share->reservation->rate_q40), c.name);
+    p.origin = share->origin;
+  }
+  return p;
+}
+
+}  // namespace
+
+void check_reservations(site const& s) {
+  for (auto const& of : supplies(s)) {
+    promise const p = promised(s, of);
+    if (p.milli <= of.capacity) continue;
+    auto const text = [&](std::uint64_t milli) {
+      return rate_text(of.unit, rate_q40_of(milli, of.unit));
+    };
+    throw usage_error(fmt::format(
+        "{}: reservations of {} exceed its capacity: {} = {}, {} more than the {} there are; "
+        "lower a reservation (one job of each class must fit)",
+        p.origin, of.name(), p.sum, text(p.milli), text(p.milli - of.capacity),
+        rate_text(of.unit, s.capacity.at(of.target).at(of.resource).rate_q40)));
+  }
+}
+
+}  // namespace sluice::policy

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// A policy in the numbers of the control plane: supplies (a resource of a target that has a
+// capacity), what a class has of one, rates in milli-tokens per second.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/ruleset.h"
+#include "policy/limit.h"
+
+namespace sluice::policy {
+
+struct site;
+struct share;
+
+struct supply {
+  std::string target;
+  std::string resource;
+  std::uint64_t capacity = 0;  // milli-tokens per second
+  core::unit_kind unit = core::unit_kind::ops;
+  std::string name() const { return resource + "@" + target; }
+};
+
+/// Sorted by target, then resource.
+std::vector<supply> supplies(site const& s);
+
+/// Nothing: the class says nothing of this supply (weight 1, no reservation, no limit).
+std::optional<share> share_of(site const& s, std::string const& qos_class, supply const& of);
+
+std::uint64_t milli_per_second(rate const& r);
+
+/// The rate that milli-tokens per second are, as a bucket counts.
+std::uint64_t rate_q40_of(std::uint64_t milli_per_second, core::unit_kind unit);
+
+/// What each node named in control.nodes owns of a supply, rounded down; 0 without names. The pool
+/// is the capacity less this of all nodes.
+struct own_part {
+  std::uint64_t escrow = 0;
+  std::uint64_t floor = 0;
+};
+own_part own_part_of(site const& s, supply const& of);
+
+/// FNV-1a; never 0, which means none.
+std::uint64_t policy_hash(std::string_view text);
+
+/// Refuses reservations that together exceed their capacity, with the sum written out.
+void check_reservations(site const& s);
+
+}  // namespace sluice::policy
