@@ -18,7 +18,7 @@ inline constexpr rate unbounded = ~rate{0};
 /// One job on one supply (a resource of a target), as reported in the last cycle.
 struct claim {
   std::uint64_t job = 0;        // key; breaks ties
-  std::uint32_t weight = 1000;  // thousandths
+  std::uint32_t weight = 1000;  // thousandths; 0 counts as 1
   rate reservation = 0;         // floor while wanted
   rate limit = unbounded;       // ceiling
   rate declared = 0;            // what the job was promised, for algorithms that use it; 0: none
@@ -58,15 +58,17 @@ algorithm const* find_algorithm(std::string_view name);
 /// if it does). Newton on the level, O(n) per pass. Source: weighted max-min by water-filling.
 struct basin {
   rate low = 0;
-  rate high = unbounded;
-  std::uint32_t weight = 1000;
+  rate high = unbounded;        // below low: low counts as high
+  std::uint32_t weight = 1000;  // 0 counts as 1
 };
 void water_fill(std::span<basin const> basins, rate capacity, std::span<rate> out);
 
-/// Demand of a stream or subtree as relays pass it on: a histogram of d/w over factor-2 bins.
+/// Demand of a stream or subtree as relays pass it on: a histogram of demand over factor-2 bins.
+/// Bin 0 holds what is below 2^14, bin b what is below 2^(14 + b), the last all the rest:
+/// operations of one node and bytes of a fast one fit the same scale.
 struct demand_bins {
-  static constexpr unsigned count = 24;
-  std::uint32_t nodes[count] = {};   // streams not blocked whose demand/weight falls in bin b
+  static constexpr unsigned count = 32;
+  std::uint32_t nodes[count] = {};   // streams not blocked whose demand falls in bin b
   rate demand[count] = {};           // their summed demand
   std::uint64_t blocked_weight = 0;  // weight (waiters, at least 1) of the blocked ones
   std::uint32_t blocked = 0;         // how many of them
@@ -75,6 +77,15 @@ void add_demand(demand_bins& bins, rate served, std::uint32_t waiters, bool bloc
 void merge(demand_bins& into, demand_bins const& from);
 
 /// Splits what a job got over its children (nodes or relays) by demand: `parts[i]` is child i's.
+/// All of `amount` is given; a child without streams gets nothing while another has some.
 void split(std::span<demand_bins const> children, rate amount, std::span<rate> parts);
+
+/// The same where every child is a node: exact, and without a histogram for each.
+struct leaf {
+  rate served = 0;
+  std::uint32_t waiters = 0;
+  bool blocked = false;
+};
+void split(std::span<leaf const> nodes, rate amount, std::span<rate> parts);
 
 }  // namespace sluice::policies
