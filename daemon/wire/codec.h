@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "wire/message.h"
 
@@ -14,6 +15,14 @@ namespace sluice::wire {
 inline constexpr std::size_t most_bytes = 1u << 20;       // of one message on a relay's port
 inline constexpr std::size_t most_bytes_node = 1u << 16;  // on a node's
 
+/// What fits into a message to or from a node with room to spare; more is sent in several.
+inline constexpr std::size_t jobs_per_message = 500;
+inline constexpr std::size_t streams_per_report = 1000;
+inline constexpr std::size_t policy_bytes_per_part = 60000;
+
+/// Replaces `out`. Values that the wire does not know are made to fit (rates cut, names shortened,
+/// bytes that are not printable shown as '?'), so decode() accepts what this wrote unless it is
+/// longer than the bounds above. Positions must be right: streams[i].supply < supplies.size().
 void encode(envelope const& e, message const& m, std::vector<std::byte>& out);
 
 struct decoded {
@@ -21,6 +30,7 @@ struct decoded {
   message body;
   char const* refused = nullptr;  // why, in words for a log; null: fine
   bool other_major = false;       // of another major version: answer with an error message
+  bool newer = false;             // a type of a newer minor version: ignore it, blame nobody
 };
 decoded decode(std::span<std::byte const> bytes);
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -14,6 +15,12 @@
 namespace sluice::wire {
 
 inline constexpr std::uint16_t major_version = 1;
+inline constexpr std::uint16_t minor_version = 0;
+
+/// No rate or amount on the wire is larger (72 TB/s); encoding cuts what is. Sums of many children
+/// may still overflow 64 bits: clamp each to its supply's capacity first.
+inline constexpr std::uint64_t most_rate = std::uint64_t{1} << 56;
+
 enum class role : std::uint8_t { node = 1, relay = 2, cluster = 3, admin = 4 };
 
 /// child -> parent, first message of a connection.

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "wire/message.h"
+
+namespace sluice::wire {
+
+namespace {
+
+constexpr std::uint64_t fnv_begin = 0xcbf29ce484222325u;
+
+constexpr std::uint64_t fnv(std::string_view text, std::uint64_t hash = fnv_begin) {
+  for (char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  return hash;
+}
+
+/// 32 of 64 bits, folded; 0 is kept for "none".
+constexpr std::uint32_t fold(std::uint64_t hash) {
+  auto const folded = static_cast<std::uint32_t>(hash ^ (hash >> 32));
+  return folded == 0 ? 1 : folded;
+}
+
+}  // namespace
+
+std::uint64_t job_key(std::uint32_t uid, std::string_view name) {
+  return fnv(name, fnv(std::to_string(uid) + "/"));
+}
+
+std::uint32_t supply_key(std::string_view resource, std::string_view target) {
+  return fold(fnv(target, fnv("@", fnv(resource))));
+}
+
+std::uint32_t class_key(std::string_view name) { return fold(fnv(name)); }
+
+}  // namespace sluice::wire
