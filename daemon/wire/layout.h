@@ -10,6 +10,7 @@
 #include <cassert>
 #include <cstdint>
 #include <string_view>
+#include <utility>
 
 #include "wire/message.h"
 
