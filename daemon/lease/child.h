@@ -2,6 +2,10 @@
 // The side of the lease protocol that takes: node, or a relay towards its parent. Pure. What stays
 // true: it uses its floor always, a grant while its lease runs, its escrow only while lent to
 // nobody; never grant and escrow together.
+//
+// The order of effects matters. make_report() moves lent_until(): curves must hold the new end
+// before the report leaves. memory() must be on disk before a report that acknowledges a change
+// leaves; who cannot write must start with booted() next time.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +13,7 @@
 #include <vector>
 
 #include "lease/message.h"
+#include "lease/rules.h"
 #include "lease/timers.h"
 
 namespace sluice::lease {
@@ -25,6 +30,9 @@ struct child_memory {
     time_ns until = 0;
   };
   std::vector<entry> supply;
+
+  /// Differs in times only: writing it now and then is enough.
+  bool same_state(child_memory const& other) const;
 };
 
 class child {
@@ -35,35 +43,80 @@ class child {
     std::uint32_t members = 1;
   };  // f_n, e_n
 
-  child(timers const& t, std::uint64_t incarnation);
+  child(timers const& t, std::uint64_t incarnation, rules const& obeys = {});
 
   void set_timers(timers const& t);             // a parent announces its level and cycle
   void set_own(std::span<own const> supplies);  // by index; indices of supplies that stay must stay
-  /// After a reboot of the machine: nothing is owned before M has passed.
+  /// After a reboot of the machine, or without a memory: nothing is owned before M has passed.
   void booted(time_ns now);
-  /// After a restart of the daemon only.
-  void remember(child_memory const& m);
+  /// After a restart of the daemon only. What was lent counts as lent until now + M.
+  void remember(child_memory const& m, time_ns now);
   child_memory memory() const;
 
-  /// Makes a report to `parent` (its name as a hash). It lends unless the parent was silent for S,
-  /// or the escrow is lent to another parent.
+  /// Makes a report to `parent` (its name as a hash, not 0). It lends to one parent at a time, and
+  /// only to one that answers.
   report make_report(std::uint64_t parent, time_ns now);
 
-  /// True when a value changed: report again at once.
+  /// True when a value changed, or the first answers came: report again at once.
   bool on_grant(std::uint64_t parent, grant const& g, time_ns now);
 
-  /// No longer lends to anyone; the lend runs out by itself. Used to look for another parent.
-  bool is_silent(time_ns now) const;  // the parent lent to has been silent for S
-  bool is_orphan(time_ns now) const;  // nothing lent: the escrow is ours
+  /// The parent reported to last has not answered for S, or has released us: look for another.
+  bool is_silent(time_ns now) const;
+  bool is_orphan(time_ns now) const;    // nothing lent: the escrow is ours
+  bool is_accepted(time_ns now) const;  // answered with values lately: reports to it lend
 
-  rate usable(unsigned supply, time_ns now) const;  // floor + grant or escrow
-  rate held(unsigned supply, time_ns now) const;    // by grant
-  time_ns held_until(unsigned supply) const;        // end of the lease
-  time_ns lent_until() const;                       // from then on the escrow is ours
+  rate usable(unsigned supply, time_ns now) const;             // floor + grant or escrow
+  rate held(unsigned supply, time_ns now) const;               // by grant
+  rate granted(unsigned supply, time_ns now) const;            // by the newest version alone
+  time_ns held_until(unsigned supply, time_ns now = 0) const;  // end of the lease of held()
+  time_ns lent_until() const;                                  // from then on the escrow is ours
 
   /// Relay: what is applied may be acknowledged only when the children have given up the rest.
   void hold_acknowledgement(unsigned supply, bool hold);
-  void keep_to(unsigned supply, rate value);  // give_up
+  bool owes_acknowledgement(unsigned supply) const;  // applied, and not reported yet
+  void keep_to(unsigned supply, rate value);         // give_up
+
+ private:
+  struct former {  // of a parent obeyed before: it has its own ledger for it
+    rate value = 0;
+    time_ns until = 0;
+  };
+  struct part {
+    own mine;
+    version applied, acknowledged;
+    rate value = 0;
+    time_ns until = 0;
+    rate kept = ~rate{0};  // give_up under `applied`
+    bool hold = false;
+    former before;
+  };
+  struct contact {  // the parent reported to
+    std::uint64_t name = 0;
+    std::uint64_t incarnation = 0;
+    time_ns t_parent = 0;
+    time_ns since = 0;        // first report
+    time_ns heard_at = 0;     // newest answer
+    time_ns accepted_at = 0;  // newest answer with values
+    bool heard = false, accepted = false, released = false;
+  };
+
+  bool may_obey(std::uint64_t parent, time_ns now) const;
+  bool may_lend(time_ns now) const;
+  void obey(std::uint64_t parent);
+  bool apply(part& p, given const& g, time_ns t_child, time_ns now);
+  void released(grant const& g, time_ns now);
+
+  timers time_;
+  std::uint64_t incarnation_;
+  rules obeys_;
+  contact contact_;
+  std::uint64_t obeyed_ = 0;             // whose versions `applied` are
+  std::uint64_t lent_to_ = 0;            // 0 with a lend that runs: unknown, after a boot
+  std::uint64_t least_incarnation_ = 0;  // of obeyed_: remembered
+  time_ns lend_until_ = 0;
+  time_ns lend_sent_ = 0;  // t_child of the newest report that lends
+  time_ns newest_sent_ = 0;
+  std::vector<part> parts_;
 };
 
 }  // namespace sluice::lease

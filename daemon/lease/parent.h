@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lease/message.h"
+#include "lease/rules.h"
 #include "lease/timers.h"
 
 namespace sluice::lease {
@@ -26,9 +27,10 @@ struct supply_terms {
 class parent {
  public:
   struct settings {
-    timers time;
+    timers time;  // of the edges below: a relay's level is one more than that of its own edge
     pool_owner owner = pool_owner::single;
     bool relay = false;  // gives from own grants (set_own), lent escrow only while orphaned
+    rules obeys{};
   };
   /// What a report did. `freed`: others may now get more, answer those below their target at once.
   struct heard {
@@ -39,18 +41,27 @@ class parent {
 
   parent(settings const& s, std::uint64_t incarnation, time_ns start);
 
+  /// A relay learns its level, cycle and lease from its own parent's welcome.
+  void set_timers(timers const& t);
   /// Terms of all supplies, by index. Indices of supplies that stay must stay.
   void set_terms(std::span<supply_terms const> terms);
 
   /// Relay: its own grant. `until`: end of the own lease; the children's leases nest in it.
   void set_own(unsigned supply, rate value, time_ns until);
+  /// Relay: nothing is lent to anybody above, so what the children lend is given from.
+  void set_orphan(bool orphan);
 
   /// Children are named by the caller with small dense numbers; a new number needs no announcement.
   heard on_report(unsigned child, report const& r, time_ns now);
 
-  /// The answer to the newest report of a child (none: empty). `wanted[s]`: what it should have of
-  /// each supply; the answer has at most that. A child not believed gets a welcome.
+  /// The answer to the newest report of a child (none, or too old to answer: empty). `wanted[s]`:
+  /// what it should have of each supply; the answer has at most that. A child not believed gets a
+  /// welcome. A report may be answered again while it is younger than A.
   std::optional<grant> answer(unsigned child, std::span<rate const> wanted, time_ns now);
+
+  /// Planned end: from now on grants are let run out and escrow is released as soon as the ledger
+  /// fits without it. Done when nothing is lent and the ledger is empty, at the latest after L'.
+  void hand_over();
 
   /// The child is gone for good or its slot is reused; its ledger entries stay until they end.
   void forget(unsigned child, time_ns now);
@@ -62,9 +73,80 @@ class parent {
   rate budget(unsigned supply, time_ns now) const;
   rate ledger_sum(unsigned supply, time_ns now) const;
   bool is_quiet(time_ns now) const;  // restarted less than Q ago
+  rules const& obeys() const { return set_.obeys; }
 
   /// Relay: escrow that children lend it for long enough to be lent on; and by how many nodes.
   rate lent_below(unsigned supply, time_ns now, std::uint32_t& members) const;
+
+ private:
+  struct entry {
+    version ver;
+    rate value = 0;
+    time_ns end = 0;
+    bool kept = false;  // given from escrow of the children, not from an own grant
+  };
+  /// One child's part of one supply. `older` holds what is not acknowledged away: almost always
+  /// nothing. The last four are what the sums hold of this slot.
+  struct slot {
+    entry newest;
+    std::vector<entry> older;
+    rate lent = 0;
+    time_ns lend_end = 0;
+    std::uint32_t members = 0;
+    rate led = 0, cur = 0, lending = 0;
+    std::uint32_t lenders = 0;
+  };
+  struct edge {
+    bool known = false, believed = false, answered = false, lends = false;
+    bool trimmed = false, released = false;  // while handing over
+    std::uint64_t incarnation = 0;
+    time_ns t_child = 0;
+    time_ns received = 0;
+    time_ns believed_at = 0;
+    bool ever_believed = false;
+    std::vector<slot> supply;
+  };
+  struct remnant {  // of children forgotten
+    rate value = 0;
+    time_ns end = 0;
+  };
+  struct total {
+    supply_terms terms;
+    rate own = 0;
+    time_ns own_until = 0;
+    rate led = 0, cur = 0, lent = 0, gone = 0;
+    std::uint32_t members = 0;
+    std::vector<remnant> remnants;
+  };
+
+  slot const* find(unsigned child, unsigned supply) const;
+  static rate led_of(slot const& x, time_ns now);
+  static rate cur_of(slot const& x, time_ns now);
+  void count(slot& x, total& t, time_ns now);
+  std::int64_t look_ns() const;
+  bool is_fresh(time_ns now) const;
+  void refresh(time_ns now);
+  rate budget_of(total const& t, rate lent, std::uint32_t members, time_ns now) const;
+  void acknowledge(slot& x, holding const& h);
+  void learn(slot& x, total const& t, holding const& h, time_ns now);
+  void borrow(slot& x, total const& t, holding const& h, time_ns from);
+  given give(slot& x, total& t, rate wanted, time_ns now);
+  std::int64_t lease_for(total const& t, time_ns now) const;
+  void append(slot& x, rate value, time_ns end);
+  bool holds_nothing(edge const& e, time_ns now) const;
+  bool release(edge& e, time_ns now);
+
+  settings set_;
+  std::uint64_t incarnation_;
+  time_ns start_;
+  std::uint64_t counter_ = 0;
+  bool orphan_ = false;
+  bool leaving_ = false;
+  time_ns refreshed_ = 0;
+  time_ns horizon_ = 0;  // a lend that ends before does not count until the next refresh
+  bool fresh_ = false;
+  std::vector<edge> edges_;
+  std::vector<total> totals_;
 };
 
 }  // namespace sluice::lease

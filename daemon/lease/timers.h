@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The timers of the lease protocol. `level` of an edge: 0 below the cluster, one more below each
-// relay, whose children must lend for longer than it lends itself.
+// relay, whose children must lend for longer than it lends itself. Both ends of an edge compute
+// with the same cycle, lease and level: the parent's welcome announces them.
 #pragma once
 
 #include <cstdint>
@@ -16,21 +17,35 @@ struct timers {
   std::int64_t drift_ppm = 1000;         // rho: clocks run within this of true
   unsigned level = 0;
 
-  constexpr std::int64_t plus_drift(std::int64_t ns) const {
-    return ns + ns / 1'000'000 * 2 * drift_ppm;
-  }
-  constexpr std::int64_t minus_drift(std::int64_t ns) const {
-    return ns - ns / 1'000'000 * 2 * drift_ppm;
-  }
+  /// Two clocks differ by 2 rho. Rounded so that no margin is lost.
+  constexpr std::int64_t plus_drift(std::int64_t ns) const { return ns + drift(ns); }
+  constexpr std::int64_t minus_drift(std::int64_t ns) const { return ns - drift(ns); }
   /// L': how long a parent must assume a grant in force, from issuing.
   constexpr std::int64_t ledger_ns() const { return plus_drift(lease_ns) + grain_ns; }
   /// M: how long a report lends the escrow, from sending it.
-  constexpr std::int64_t lend_ns() const {
+  constexpr std::int64_t lend_ns() const { return lend_ns(level); }
+  constexpr std::int64_t lend_ns(unsigned of_level) const {
     return plus_drift(ledger_ns() +
-                      (believe_ns + cycle_ns) * (1 + static_cast<std::int64_t>(level)));
+                      (believe_ns + cycle_ns) * (1 + static_cast<std::int64_t>(of_level)));
   }
   /// Q: after a restart nothing is raised for so long.
   constexpr std::int64_t quiet_ns() const { return ledger_ns(); }
+
+ private:
+  constexpr std::int64_t drift(std::int64_t ns) const {
+    return (ns / 1'000'000 + 1) * 2 * drift_ppm;
+  }
 };
+
+/// A is at least 0.3 s: a report may be one cycle and a round trip older than what it echoes.
+constexpr timers timers_of(std::int64_t cycle_ns, std::int64_t lease_ns, unsigned level) {
+  timers t;
+  t.cycle_ns = cycle_ns;
+  t.lease_ns = lease_ns;
+  t.level = level;
+  if (t.believe_ns < 3 * cycle_ns) t.believe_ns = 3 * cycle_ns;
+  t.silent_ns = 3 * cycle_ns + 50'000'000;
+  return t;
+}
 
 }  // namespace sluice::lease

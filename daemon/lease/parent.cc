@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sums over all children are kept as they change, so that a report or an answer costs the same
+// with ten thousand children as with one. What only time changes (leases and lends that end) is
+// looked at every eighth of a cycle: until then an ended grant still counts, and a lend counts
+// only if it lasts until the next look.
+#include "lease/parent.h"
+
+#include <algorithm>
+#include <cassert>
+
+namespace sluice::lease {
+namespace {
+
+constexpr std::int64_t live_ns = 500'000'000;
+constexpr std::size_t ring_older = 15;     // 16 with the newest
+constexpr rate most_rate = rate{1} << 53;  // of one child, so that no sum wraps
+constexpr rate over(rate a, rate b) { return a > b ? a - b : 0; }
+
+}  // namespace
+
+parent::parent(settings const& s, std::uint64_t incarnation, time_ns start)
+    : set_(s), incarnation_(incarnation), start_(start) {}
+
+void parent::set_timers(timers const& t) {
+  set_.time = t;
+  fresh_ = false;
+}
+
+void parent::set_terms(std::span<supply_terms const> terms) {
+  if (terms.size() > totals_.size()) totals_.resize(terms.size());
+  for (std::size_t s = 0; s < totals_.size(); ++s) {
+    totals_[s].terms = s < terms.size() ? terms[s] : supply_terms{};
+  }
+  for (edge& e : edges_) e.supply.resize(totals_.size());
+}
+
+void parent::set_own(unsigned supply, rate value, time_ns until) {
+  if (supply >= totals_.size()) return;
+  totals_[supply].own = value;
+  totals_[supply].own_until = until;
+}
+
+void parent::set_orphan(bool orphan) { orphan_ = orphan; }
+
+void parent::hand_over() { leaving_ = true; }
+
+bool parent::is_quiet(time_ns now) const {
+  return set_.obeys.waits_quiet && now < start_ + set_.time.quiet_ns();
+}
+
+// ---- the sums ----
+
+parent::slot const* parent::find(unsigned child, unsigned supply) const {
+  if (child >= edges_.size() || supply >= edges_[child].supply.size()) return nullptr;
+  return &edges_[child].supply[supply];
+}
+
+rate parent::led_of(slot const& x, time_ns now) {
+  rate most = cur_of(x, now);
+  for (entry const& e : x.older) {
+    if (e.end > now) most = std::max(most, e.value);
+  }
+  return most;
+}
+
+rate parent::cur_of(slot const& x, time_ns now) { return x.newest.end > now ? x.newest.value : 0; }
+
+// Takes the slot out of the sums and puts it in again as it now is.
+void parent::count(slot& x, total& t, time_ns now) {
+  assert(t.led >= x.led && t.cur >= x.cur);
+  t.led -= x.led;
+  t.cur -= x.cur;
+  t.lent -= x.lending;
+  t.members -= x.lenders;
+  bool const lends = x.lend_end >= horizon_;
+  x.led = led_of(x, now);
+  x.cur = cur_of(x, now);
+  x.lending = lends ? x.lent : 0;
+  x.lenders = lends ? x.members : 0;
+  t.led += x.led;
+  t.cur += x.cur;
+  t.lent += x.lending;
+  t.members += x.lenders;
+}
+
+std::int64_t parent::look_ns() const { return set_.time.cycle_ns / 8; }
+
+bool parent::is_fresh(time_ns now) const {
+  return fresh_ && now >= refreshed_ && now < refreshed_ + look_ns();
+}
+
+void parent::refresh(time_ns now) {
+  if (is_fresh(now)) return;
+  fresh_ = true;
+  refreshed_ = now;
+  horizon_ = now + look_ns() + set_.time.ledger_ns();
+  for (edge& e : edges_) {
+    for (std::size_t s = 0; s < e.supply.size(); ++s) count(e.supply[s], totals_[s], now);
+  }
+  for (total& t : totals_) {
+    std::erase_if(t.remnants, [now](remnant const& r) { return r.end <= now; });
+    t.gone = 0;
+    for (remnant const& r : t.remnants) t.gone += r.value;
+  }
+}
+
+rate parent::budget_of(total const& t, rate lent, std::uint32_t members, time_ns now) const {
+  if (!set_.obeys.counts_lends) {
+    lent = t.terms.most_lent;
+    members = t.terms.configured;
+  }
+  if (set_.relay) {
+    if (orphan_) return lent;
+    return t.own_until > now ? t.own : 0;
+  }
+  bool const most = 2 * std::uint64_t{members} > t.terms.configured;
+  bool const pool = set_.owner == pool_owner::single ||
+                    (set_.owner == pool_owner::majority && (most || !set_.obeys.needs_majority));
+  return std::min(lent, t.terms.most_lent) + (pool ? t.terms.pool : 0);
+}
+
+rate parent::budget(unsigned supply, time_ns now) const {
+  if (supply >= totals_.size()) return 0;
+  total const& t = totals_[supply];
+  if (is_fresh(now)) return budget_of(t, t.lent, t.members, now);
+  rate lent = 0;
+  std::uint32_t members = 0;
+  for (edge const& e : edges_) {
+    slot const& x = e.supply[supply];
+    if (x.lend_end < now + set_.time.ledger_ns()) continue;
+    lent += x.lent;
+    members += x.members;
+  }
+  return budget_of(t, lent, members, now);
+}
+
+rate parent::ledger_sum(unsigned supply, time_ns now) const {
+  if (supply >= totals_.size()) return 0;
+  total const& t = totals_[supply];
+  if (is_fresh(now)) return t.led + t.gone;
+  rate sum = 0;
+  for (edge const& e : edges_) sum += led_of(e.supply[supply], now);
+  for (remnant const& r : t.remnants) sum += r.end > now ? r.value : 0;
+  return sum;
+}
+
+rate parent::ledger(unsigned child, unsigned supply, time_ns now) const {
+  slot const* x = find(child, supply);
+  return x ? led_of(*x, now) : 0;
+}
+
+rate parent::current(unsigned child, unsigned supply, time_ns now) const {
+  slot const* x = find(child, supply);
+  return x ? cur_of(*x, now) : 0;
+}
+
+bool parent::is_live(unsigned child, time_ns now) const {
+  if (child >= edges_.size() || !edges_[child].ever_believed) return false;
+  return now - edges_[child].believed_at < live_ns;
+}
+
+rate parent::lent_below(unsigned supply, time_ns now, std::uint32_t& members) const {
+  members = 0;
+  if (supply >= totals_.size()) return 0;
+  unsigned const level = set_.time.level;
+  time_ns const until =
+      set_.obeys.lends_nest ? now + set_.time.lend_ns(level ? level - 1 : 0) : now;
+  rate lent = 0, kept = 0;
+  for (edge const& e : edges_) {
+    slot const& x = e.supply[supply];
+    if (x.lend_end >= until) {
+      lent += x.lent;
+      members += x.members;
+    }
+    rate most = x.newest.kept ? cur_of(x, now) : 0;
+    for (entry const& o : x.older) {
+      if (o.kept && o.end > now) most = std::max(most, o.value);
+    }
+    kept += most;
+  }
+  for (remnant const& r : totals_[supply].remnants) kept += r.end > now ? r.value : 0;
+  if (!set_.obeys.lends_unused) return lent;
+  // What a former incarnation gave out while orphaned is not known before it has ended.
+  return is_quiet(now) ? 0 : over(lent, kept);
+}
+
+// ---- reports ----
+
+parent::heard parent::on_report(unsigned child, report const& r, time_ns now) {
+  while (edges_.size() <= child) {
+    edges_.emplace_back();
+    edges_.back().supply.resize(totals_.size());
+  }
+  edge& e = edges_[child];
+  heard h;
+  if (e.known && r.child_incarnation < e.incarnation) return h;
+  bool const anew = !e.known || r.child_incarnation > e.incarnation;
+  if (!anew && r.t_child < e.t_child) return h;  // overtaken by a newer one
+  h.restarted = e.known && anew;
+  e.known = true;
+  e.incarnation = r.child_incarnation;
+  e.t_child = r.t_child;
+  e.received = now;
+  e.answered = false;
+  e.lends = r.lend;
+  bool const recent = r.heard.t_parent <= now && now - r.heard.t_parent <= set_.time.believe_ns;
+  h.believed = r.heard.incarnation == incarnation_ && recent;
+  if (!set_.obeys.believes_own_echo) h.believed = true;
+  e.believed = h.believed;
+  if (!h.believed) return h;
+  e.believed_at = now;
+  e.ever_believed = true;
+  refresh(now);
+  for (std::size_t s = 0; s < totals_.size(); ++s) {
+    slot& x = e.supply[s];
+    holding const holds = s < r.supply.size() ? r.supply[s] : holding{};
+    rate const led = led_of(x, now);
+    rate const lending = x.lending;
+    acknowledge(x, holds);
+    learn(x, totals_[s], holds, now);
+    time_ns const from = set_.obeys.lend_from_echo ? r.heard.t_parent : now;
+    if (r.lend && !e.released) borrow(x, totals_[s], holds, from);
+    count(x, totals_[s], now);
+    h.freed |= x.led < led || x.lending > lending;
+  }
+  return h;
+}
+
+// Entries below the version in force are given up. An expired lease never counts as a decrease: it
+// may be renewed in flight.
+void parent::acknowledge(slot& x, holding const& h) {
+  version const v = h.applied;
+  if (v.incarnation != incarnation_ || v > x.newest.ver) return;
+  std::erase_if(x.older, [v](entry const& o) { return o.ver < v; });
+  if (!h.gives_up || !set_.obeys.honours_give_up) return;
+  if (x.newest.ver == v) x.newest.value = std::min(x.newest.value, h.give_up);
+  for (entry& o : x.older) {
+    if (o.ver == v) o.value = std::min(o.value, h.give_up);
+  }
+}
+
+// After a restart what children hold is what they were given before.
+void parent::learn(slot& x, total const& t, holding const& h, time_ns now) {
+  if (now >= start_ + set_.time.quiet_ns() || h.held == 0) return;
+  if (x.newest.ver.incarnation != 0) return;
+  rate const most = set_.relay ? most_rate : t.terms.pool + t.terms.most_lent;
+  append(x, std::min(h.held, over(most, t.led)), now + set_.time.ledger_ns());
+}
+
+// The report was certainly sent after what it echoes; on the child's clock it lends for M.
+void parent::borrow(slot& x, total const& t, holding const& h, time_ns from) {
+  time_ns const end = from + set_.time.minus_drift(set_.time.lend_ns());
+  rate const lent = std::min(h.lent, set_.relay ? most_rate : t.terms.most_lent);
+  // More than before is lent only from this report on; what was lent before stays for longer.
+  x.lend_end = lent > x.lent || h.members > x.members ? end : std::max(x.lend_end, end);
+  x.lent = lent;
+  x.members = std::min(h.members, t.terms.configured);
+}
+
+// ---- answers ----
+
+// A grant ends in time: a relay's with its own lease.
+std::int64_t parent::lease_for(total const& t, time_ns now) const {
+  timers const& time = set_.time;
+  if (!set_.relay || orphan_ || !set_.obeys.leases_nest) return time.lease_ns;
+  std::int64_t const rest = time.minus_drift(t.own_until - now) - time.grain_ns;
+  return std::clamp<std::int64_t>(rest, 0, time.lease_ns);
+}
+
+void parent::append(slot& x, rate value, time_ns end) {
+  if (x.newest.ver.incarnation != 0 && set_.obeys.acknowledged_first) {
+    x.older.push_back(x.newest);
+    if (x.older.size() > ring_older) {  // the two oldest become one that covers both
+      entry& second = x.older[1];
+      second.value = std::max(second.value, x.older[0].value);
+      second.end = std::max(second.end, x.older[0].end);
+      second.kept |= x.older[0].kept;
+      x.older.erase(x.older.begin());
+    }
+  }
+  x.newest = {{incarnation_, ++counter_}, value, end, set_.relay && orphan_};
+}
+
+// `v` is judged against the newest value issued, never against an older one that the ledger still
+// holds: the child may have given that up already and got a smaller one.
+given parent::give(slot& x, total& t, rate wanted, time_ns now) {
+  std::int64_t lease = lease_for(t, now);
+  rate const cur = cur_of(x, now);
+  rate const base = set_.obeys.judged_by_current ? cur : led_of(x, now);
+  rate const budget = budget_of(t, t.lent, t.members, now);
+  rate v = lease > 0 ? wanted : 0;
+  if (v > base) {
+    bool const full = x.older.size() >= ring_older;
+    rate const room = over(budget, t.led - x.led + t.gone);
+    v = is_quiet(now) || full ? cur : std::max(cur, std::min(v, room));
+  }
+  v = std::min(v, over(budget, t.cur - x.cur + t.gone));
+  // Just restarted: those whose lends carry this renewal may not have reported yet.
+  if (v < cur && is_quiet(now) && now < start_ + set_.time.silent_ns) return {};
+  if (leaving_ && v >= cur && cur > 0) return {};
+  if (v == 0) lease = set_.time.lease_ns;
+  time_ns const margin =
+      set_.obeys.drift_margin ? set_.time.plus_drift(lease) + set_.time.grain_ns : lease;
+  bool const running = x.newest.end > now || v == 0;
+  bool const moved = x.newest.kept && !orphan_;  // onto the relay's own grant: a new version
+  if (x.newest.ver.incarnation != 0 && x.newest.value == v && running && !moved) {
+    x.newest.end = std::max(x.newest.end, now + margin);
+  } else {
+    append(x, v, now + margin);
+  }
+  count(x, t, now);
+  return {x.newest.ver, v, lease};
+}
+
+bool parent::holds_nothing(edge const& e, time_ns now) const {
+  for (slot const& x : e.supply) {
+    if (led_of(x, now) != 0 || x.lend_end > now) return false;
+  }
+  return true;
+}
+
+std::optional<grant> parent::answer(unsigned child, std::span<rate const> wanted, time_ns now) {
+  if (child >= edges_.size() || !edges_[child].known) return std::nullopt;
+  edge& e = edges_[child];
+  bool const stale = now - e.received > set_.time.believe_ns;
+  grant g;
+  g.parent_incarnation = incarnation_;
+  g.t_parent = now;
+  g.child_incarnation = e.incarnation;
+  g.t_child = e.t_child;
+  // An orphan's escrow is of more use to itself than to a parent that may not raise anything yet.
+  bool const welcome = !e.believed || (is_quiet(now) && !e.lends && holds_nothing(e, now));
+  if (stale || welcome) {
+    if (e.answered) return std::nullopt;
+    e.answered = true;
+    return g;
+  }
+  e.answered = true;
+  refresh(now);
+  for (std::size_t s = 0; s < e.supply.size(); ++s) {
+    rate want = s < wanted.size() ? wanted[s] : 0;
+    slot& x = e.supply[s];
+    if (leaving_) want = over(cur_of(x, now), e.trimmed ? 0 : x.lending);
+    g.supply.push_back(give(x, totals_[s], want, now));
+  }
+  if (!leaving_) return g;
+  e.trimmed = true;
+  g.release = release(e, now);
+  return g;
+}
+
+// Whether the escrow of this child is no longer counted on: everything else carries the ledger.
+bool parent::release(edge& e, time_ns now) {
+  for (std::size_t s = 0; s < e.supply.size(); ++s) {
+    slot const& x = e.supply[s];
+    total const& t = totals_[s];
+    rate const rest = budget_of(t, t.lent - x.lending, t.members - x.lenders, now);
+    if (set_.obeys.releases_late && t.led + t.gone > rest) return false;
+  }
+  e.released = true;
+  for (std::size_t s = 0; s < e.supply.size(); ++s) {
+    e.supply[s].lend_end = 0;
+    count(e.supply[s], totals_[s], now);
+  }
+  return true;
+}
+
+void parent::forget(unsigned child, time_ns now) {
+  if (child >= edges_.size()) return;
+  edge& e = edges_[child];
+  for (std::size_t s = 0; s < e.supply.size(); ++s) {
+    slot& x = e.supply[s];
+    remnant left{led_of(x, now), x.newest.end};
+    for (entry const& o : x.older) left.end = std::max(left.end, o.end);
+    x.newest = {};
+    x.older.clear();
+    x.lend_end = 0;
+    count(x, totals_[s], now);
+    if (left.value == 0) continue;
+    totals_[s].remnants.push_back(left);
+    totals_[s].gone += left.value;
+  }
+  std::size_t const supplies = e.supply.size();
+  e = edge{};
+  e.supply.resize(supplies);
+}
+
+}  // namespace sluice::lease
