@@ -26,8 +26,7 @@ struct config {
       "127.0.0.1:0";          // host:port of /metrics and /health; empty: none; port 0: chosen
   bool metrics_jobs = false;  // series of single jobs too
   std::string log_level = "info";
-  std::string user;    // become this user after start; empty: stay
-  bool check = false;  // read everything, say what is wrong, end
+  std::string user;  // become this user after start; empty: stay
 };
 
 char const* name_of(role_kind role);

@@ -25,16 +25,19 @@ struct field {
   std::string value;
 
   template <typename T>
-  field(std::string_view k, T const& v) : key(k), value(text(v)) {}
+  field(std::string_view k, T const& v) : key(k) {
+    if constexpr (std::is_same_v<T, bool>)
+      value = v ? "yes" : "no";
+    else if constexpr (std::is_integral_v<T>)
+      value = std::to_string(v);
+    else if constexpr (std::is_floating_point_v<T>)
+      value = text_of(v);
+    else
+      value = std::string_view(v);
+  }
 
  private:
-  static std::string text(std::string_view s) { return std::string(s); }
-  static std::string text(bool b) { return b ? "yes" : "no"; }
-  static std::string text(double d);
-  template <typename T>
-  requires(std::is_integral_v<T> && !std::is_same_v<T, bool>) static std::string text(T v) {
-    return std::to_string(v);
-  }
+  static std::string text_of(double d);
 };
 
 using fields = std::initializer_list<field>;
@@ -74,6 +77,7 @@ class logger {
   clock now_;
   std::map<std::string, flood, std::less<>> floods_;
   std::uint64_t counts_[4] = {};
+  bool has_prefix_ = false;
 };
 
 }  // namespace sluice::control

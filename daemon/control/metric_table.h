@@ -39,7 +39,8 @@ class metric_table {
   /// True when series of single jobs are asked for; without it setting them does nothing.
   bool has_jobs() const { return with_jobs_; }
 
-  /// Hands over what was set, at most once a second. `is_healthy`: what /health says.
+  /// Call it once a cycle. Hands over what was set, at most once a second; /health says
+  /// `is_healthy`, and that the loop hangs when no call comes.
   void publish(std::int64_t now_ns, bool is_healthy = true, std::string_view why = "");
 
   // Below: any thread.
@@ -59,7 +60,8 @@ class metric_table {
   bool with_jobs_;
   rows rows_[static_cast<unsigned>(metric::count)];
   std::int64_t published_ns_ = 0;
-  mutable std::mutex lock_;
+  mutable std::mutex lock_;    // of all below
+  std::int64_t alive_ns_ = 0;  // when publish() was called last
   std::vector<std::vector<std::pair<std::string, double>>> published_;
   bool is_healthy_ = true;
   std::string why_;

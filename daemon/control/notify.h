@@ -22,7 +22,7 @@ class notifier {
   void reloading(std::int64_t now_ns);  // now of CLOCK_MONOTONIC
   void stopping();
   void status(std::string_view line);  // sent when it differs from the last
-  /// Once a cycle: sends WATCHDOG=1 at most twice per watchdog period.
+  /// Once a cycle: sends WATCHDOG=1 three times per watchdog period.
   void alive(std::int64_t now_ns);
 
  private:

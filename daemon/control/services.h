@@ -33,7 +33,8 @@ struct services {
   std::uint64_t incarnation = 0;         // larger than that of every earlier start
   std::string capabilities = {};     // kept by this process, for people: `cap_chown,…` or `none`
   std::string metrics_address = {};  // as bound; empty: none
-  /// Reads the configuration again (file and flags). Throws sluice::error: the old one stays.
+  /// On SIGHUP: reads configuration (file and flags), policy and keys again. Throws sluice::error
+  /// when anything is wrong: all stays as it was. Both were logged already.
   std::function<config()> reload = {};
 };
 

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/privileges.h"
+
+#include <fmt/format.h>
+#include <grp.h>
+#include <pwd.h>
+#include <sys/capability.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "policy/error.h"
+
+namespace sluice::control {
+
+namespace {
+
+using capabilities = std::unique_ptr<_cap_struct, int (*)(void*)>;
+
+struct wanted {
+  cap_value_t value;
+  char const* name;
+};
+
+constexpr wanted of_a_node[] = {{CAP_CHOWN, "cap_chown"},
+                                {CAP_DAC_OVERRIDE, "cap_dac_override"},
+                                {CAP_SYS_PTRACE, "cap_sys_ptrace"}};
+
+[[noreturn]] void fail(char const* what) {
+  throw sluice_error(fmt::format("{}: {}", what, std::strerror(errno)));
+}
+
+bool is_permitted(cap_t have, cap_value_t value) {
+  cap_flag_value_t is_set = CAP_CLEAR;
+  return cap_get_flag(have, value, CAP_PERMITTED, &is_set) == 0 && is_set == CAP_SET;
+}
+
+void append(std::string& list, char const* name) {
+  list += list.empty() ? "" : ",";
+  list += name;
+}
+
+/// Needs CAP_SETPCAP; without it nothing is lost, as no_new_privs keeps a set from growing.
+void empty_bounding_set(std::vector<cap_value_t> const& keep) {
+  for (cap_value_t c = 0; c <= cap_max_bits() - 1; ++c) {
+    bool is_kept = false;
+    for (cap_value_t k : keep) is_kept = is_kept || k == c;
+    if (!is_kept && cap_get_bound(c) == 1) cap_drop_bound(c);
+  }
+}
+
+}  // namespace
+
+kept_capabilities drop_capabilities(role_kind role) {
+  capabilities const have(cap_get_proc(), cap_free), next(cap_init(), cap_free);
+  if (!have || !next) fail("capabilities");
+  kept_capabilities out;
+  std::vector<cap_value_t> keep;
+  if (role == role_kind::node && geteuid() == 0)
+    for (auto const& w : of_a_node) {
+      bool const is_ours = is_permitted(have.get(), w.value);
+      append(is_ours ? out.kept : out.missing, w.name);
+      if (is_ours) keep.push_back(w.value);
+    }
+  auto const count = static_cast<int>(keep.size());
+  for (cap_flag_t set : {CAP_PERMITTED, CAP_EFFECTIVE})
+    if (count != 0 && cap_set_flag(next.get(), set, count, keep.data(), CAP_SET) != 0)
+      fail("capabilities");
+  empty_bounding_set(keep);
+  cap_reset_ambient();
+  if (cap_set_proc(next.get()) != 0) fail("cannot drop capabilities");
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) fail("no_new_privs");
+  if (out.kept.empty()) out.kept = "none";
+  return out;
+}
+
+void become(std::string const& user) {
+  passwd const* const row = getpwnam(user.c_str());
+  if (row == nullptr) throw usage_error(fmt::format("--user {}: there is no such user", user));
+  if (row->pw_uid == geteuid()) return;
+  if (initgroups(row->pw_name, row->pw_gid) != 0 ||
+      setresgid(row->pw_gid, row->pw_gid, row->pw_gid) ||
+      setresuid(row->pw_uid, row->pw_uid, row->pw_uid) != 0)
+    fail(fmt::format("cannot become {}", user).c_str());
+}
+
+}  // namespace sluice::control

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the daemon gives up before it listens to anybody. A node of root keeps three capabilities:
+//   cap_chown         gives a job's segment to the job's user
+//   cap_dac_override  opens it again after a restart (0600, of that user), reads /proc/PID/{io,fd}
+//   cap_sys_ptrace    reads /proc/PID/{exe,io,fd} of other users: processes that nobody meters
+// Relays, clusters and everybody who is not root keep none. No capability comes back: the bounding
+// set goes too, and no_new_privs is set.
+#pragma once
+
+#include <string>
+
+#include "control/config.h"
+
+namespace sluice::control {
+
+struct kept_capabilities {
+  std::string kept;     // `cap_chown,cap_sys_ptrace`, or `none`
+  std::string missing;  // those it would have kept, had it got them; empty: none
+};
+
+/// For this thread and those it makes: call it before there are others. Throws sluice_error.
+kept_capabilities drop_capabilities(role_kind role);
+
+/// Becomes the user for good, with the user's groups. Throws sluice_error.
+void become(std::string const& user);
+
+}  // namespace sluice::control

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// The order matters: signals are blocked and capabilities dropped while there is one thread, the
+// first ZeroMQ context comes after both; what can be wrong is found before anything is changed.
+#include "sluiced/daemon.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <ctime>
+#include <memory>
+
+#include "control/metrics_server.h"
+#include "control/privileges.h"
+#include "control/services.h"
+#include "control/start.h"
+#include "policy/error.h"
+#include "policy/policy.h"
+#include "segment/run_dir.h"
+#include "sluiced/parts.h"
+
+namespace sluice::sluiced {
+
+namespace {
+
+using control::config;
+
+std::int64_t now_of(clockid_t clock) {
+  timespec t = {};
+  clock_gettime(clock, &t);
+  return t.tv_sec * 1'000'000'000 + t.tv_nsec;
+}
+
+/// What the configuration names, read once to find what is wrong in it.
+struct named_files {
+  std::vector<std::string> warnings;
+  std::size_t children = 0;
+  std::unique_ptr<wire::security> keys;
+};
+
+named_files read_named(config const& c) {
+  named_files out;
+  if (!c.policy.empty()) {
+    policy::site const site = policy::read_policy(c.policy);
+    for (auto const& w : policy::warnings(site)) out.warnings.push_back(c.policy + ": " + w);
+    if (c.role != control::role_kind::node) out.children = site.control.nodes.size();
+  }
+  if (!c.keys.empty()) {
+    out.keys = std::make_unique<wire::security>(read_keys(c.keys));
+    if (!c.listen.empty()) out.children = std::max(out.children, out.keys->allowed.size());
+  }
+  return out;
+}
+
+/// Directories, made by root for the user it becomes.
+void settle(config& c) {
+  if (!c.user.empty()) {
+    if (c.run_dir.empty()) c.run_dir = "/run/sluice";
+    control::make_dir(c.run_dir, 0755, c.user);
+    if (!c.state_dir.empty()) control::make_dir(c.state_dir, 0700, c.user);
+    control::become(c.user);
+  }
+  c.run_dir = segment::run_dir(c.run_dir);
+  if (c.state_dir.empty()) c.state_dir = c.run_dir + "/state";
+  control::make_dir(c.state_dir, 0700, "");
+}
+
+/// What a running daemon cannot change: the key that did, or null.
+char const* unchangeable(config const& was, config const& is) {
+  if (was.role != is.role) return "role";
+  if (was.name != is.name) return "name";
+  if (was.run_dir != is.run_dir) return "run-dir";
+  if (was.state_dir != is.state_dir) return "state-dir";
+  if (was.listen != is.listen) return "listen";
+  if (was.parents != is.parents) return "parent";
+  if (was.plain != is.plain || was.keys != is.keys) return "keys";
+  if (was.metrics != is.metrics || was.metrics_jobs != is.metrics_jobs) return "metrics";
+  if (was.user != is.user) return "user";
+  return nullptr;
+}
+
+class reloader {
+ public:
+  reloader(control::command_line const& line, config written, config settled,
+           control::services& with)
+      : line_(line), written_(std::move(written)), settled_(std::move(settled)), with_(with) {}
+
+  config operator()() const {
+    with_.notify.reloading(now_of(CLOCK_MONOTONIC));
+    try {
+      config const fresh = read();
+      with_.notify.ready();
+      return fresh;
+    } catch (error const& e) {
+      with_.log.error("reload refused, all stays as it was", {{"why", e.what()}});
+      with_.metrics.add(control::metric::policy_rejected_total);
+      with_.notify.ready();
+      throw;
+    }
+  }
+
+ private:
+  config read() const {
+    config fresh = control::read_config(line_);
+    if (char const* key = unchangeable(written_, fresh))
+      throw usage_error(fmt::format("{} cannot change while the daemon runs: restart it", key));
+    for (auto const& w : read_named(fresh).warnings) with_.log.warning("policy", {{"why", w}});
+    with_.log.set_level(control::parse_level(fresh.log_level));
+    with_.log.info("configuration read again");
+    fresh.run_dir = settled_.run_dir;
+    fresh.state_dir = settled_.state_dir;
+    return fresh;
+  }
+
+  control::command_line const& line_;
+  config written_, settled_;
+  control::services& with_;
+};
+
+void say_start(config const& c, control::services& s, control::kept_capabilities const& caps) {
+  s.log.info("start", {{"version", control::version},
+                       {"role", name_of(c.role)},
+                       {"name", c.name},
+                       {"pid", getpid()},
+                       {"uid", geteuid()},
+                       {"run_dir", c.run_dir},
+                       {"capabilities", caps.kept},
+                       {"metrics", s.metrics_address}});
+  if (!caps.missing.empty())
+    s.log.warning("capabilities are missing: jobs of other users are not served in full",
+                  {{"missing", caps.missing}});
+  if (c.plain) s.log.warning("no keys: everybody on this machine is listened to");
+  s.metrics.set(control::metric::build_info, {control::version, name_of(c.role)}, 1);
+}
+
+}  // namespace
+
+int run_daemon(control::command_line const& line) {
+  config const written = control::read_config(line);
+  named_files const named = read_named(written);
+  if (line.check) {
+    for (auto const& w : named.warnings) fmt::print("warning: {}\n", w);
+    fmt::print("the configuration is fine\n");
+    return 0;
+  }
+  int const signal_fd = control::open_signals();
+  config c = written;
+  settle(c);
+  [[maybe_unused]] int const lock = control::lock_run_dir(c.run_dir);
+  auto const caps = control::drop_capabilities(c.role);
+
+  control::logger log(control::parse_level(c.log_level));
+  control::notifier notify;
+  control::metric_table metrics(c.metrics_jobs);
+  auto const server =
+      c.metrics.empty() ? nullptr : control::metrics_server::open(c.metrics, metrics);
+  auto const zmq = make_context();
+  std::string trouble;
+  control::services s{log, notify, metrics};
+  s.signal_fd = signal_fd;
+#if __has_include("wire/context.h")
+  s.zmq = zmq.get();
+#endif
+  s.keys = named.keys.get();
+  s.incarnation = control::next_incarnation(
+      c.state_dir, static_cast<std::uint64_t>(now_of(CLOCK_REALTIME)), trouble);
+  s.capabilities = caps.kept;
+  s.metrics_address = server ? server->address() : "";
+  s.reload = reloader(line, written, c, s);
+
+  say_start(c, s, caps);
+  for (auto const& w : named.warnings) log.warning("policy", {{"why", w}});
+  for (auto const& w : control::check_machine(c, named.children)) log.warning(w);
+  if (!trouble.empty()) log.warning("cannot store the incarnation", {{"why", trouble}});
+  int const status = function_of(c.role)(c, s);
+  notify.stopping();
+  log.info("end", {{"status", status}});
+  return status;
+}
+
+}  // namespace sluice::sluiced

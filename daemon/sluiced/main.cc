@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// sluiced: one binary, its role by flag.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <exception>
+#include <string_view>
+
+#include "control/command_line.h"
+#include "policy/error.h"
+#include "sluiced/daemon.h"
+#include "sluiced/parts.h"
+
+namespace {
+
+int run(int argc, char** argv) {
+  if (argc > 1 && std::string_view(argv[1]) == "keys")
+    return sluice::sluiced::keys_main(argc - 1, argv + 1);
+  auto const line = sluice::control::parse_command_line(argc, argv);
+  return line.end ? *line.end : sluice::sluiced::run_daemon(line);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (sluice::error const& e) {
+    fmt::print(stderr, "sluiced: {}\n", e.what());
+    return e.status();
+  } catch (std::exception const& e) {
+    fmt::print(stderr, "sluiced: {}\n", e.what());
+    return sluice::exit_sluice;
+  }
+}
