@@ -38,7 +38,8 @@ struct supply {
 class allocator {
  public:
   virtual ~allocator() = default;
-  /// grants[s][i] belongs to supplies[s].claims[i]. `now_ns` only ever grows.
+  /// grants[s][i] belongs to supplies[s].claims[i]. `now_ns` only ever grows; a supply keeps its
+  /// index as long as the allocator lives (a new policy: a new allocator).
   virtual void allocate(std::span<supply const> supplies, std::int64_t now_ns,
                         std::vector<std::vector<rate>>& grants) = 0;
 };

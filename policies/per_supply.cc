@@ -7,26 +7,33 @@
 
 namespace sluice::policies {
 
+std::span<claim const> job_order::sort(std::vector<claim> const& claims) {
+  is_sorted_ = std::is_sorted(claims.begin(), claims.end(),
+                              [](claim const& a, claim const& b) { return a.job < b.job; });
+  if (is_sorted_) return claims;
+  order_.resize(claims.size());
+  std::iota(order_.begin(), order_.end(), 0u);
+  std::stable_sort(order_.begin(), order_.end(),
+                   [&](auto a, auto b) { return claims[a].job < claims[b].job; });
+  sorted_.clear();
+  for (std::uint32_t i : order_) sorted_.push_back(claims[i]);
+  return sorted_;
+}
+
+void job_order::restore(std::span<rate const> amounts, std::vector<rate>& out) const {
+  out.assign(amounts.begin(), amounts.end());
+  if (is_sorted_) return;
+  for (std::size_t i = 0; i < amounts.size(); ++i) out[order_[i]] = amounts[i];
+}
+
 void per_supply::allocate(std::span<supply const> supplies, std::int64_t now_ns,
                           std::vector<std::vector<rate>>& grants) {
   grants.resize(supplies.size());
-  auto const by_job = [](claim const& a, claim const& b) { return a.job < b.job; };
   for (std::size_t s = 0; s < supplies.size(); ++s) {
-    auto const& claims = supplies[s].claims;
-    grants[s].assign(claims.size(), 0);
-    if (std::is_sorted(claims.begin(), claims.end(), by_job)) {
-      divide({s, supplies[s].capacity, now_ns, claims, grants[s]});
-      continue;
-    }
-    order_.resize(claims.size());
-    std::iota(order_.begin(), order_.end(), 0u);
-    std::stable_sort(order_.begin(), order_.end(),
-                     [&](auto a, auto b) { return claims[a].job < claims[b].job; });
-    sorted_.clear();
-    for (std::uint32_t i : order_) sorted_.push_back(claims[i]);
+    auto const claims = order_.sort(supplies[s].claims);
     amounts_.assign(claims.size(), 0);
-    divide({s, supplies[s].capacity, now_ns, sorted_, amounts_});
-    for (std::size_t i = 0; i < order_.size(); ++i) grants[s][order_[i]] = amounts_[i];
+    divide({s, supplies[s].capacity, now_ns, claims, amounts_});
+    order_.restore(amounts_, grants[s]);
   }
 }
 

@@ -12,6 +12,19 @@
 
 namespace sluice::policies {
 
+/// Claims in ascending order of job, and amounts back in the order in which the claims came.
+class job_order {
+ public:
+  /// Valid until the next call; `claims` must live as long.
+  std::span<claim const> sort(std::vector<claim> const& claims);
+  void restore(std::span<rate const> amounts, std::vector<rate>& out) const;
+
+ private:
+  bool is_sorted_ = true;
+  std::vector<std::uint32_t> order_;
+  std::vector<claim> sorted_;
+};
+
 class per_supply : public allocator {
  public:
   void allocate(std::span<supply const> supplies, std::int64_t now_ns,
@@ -29,8 +42,7 @@ class per_supply : public allocator {
   virtual void divide(round const& r) = 0;
 
  private:
-  std::vector<std::uint32_t> order_;
-  std::vector<claim> sorted_;
+  job_order order_;
   std::vector<rate> amounts_;
 };
 
