@@ -139,8 +139,9 @@ void drf::raise(std::size_t supplies) {
       rising[s] -= job.weight * job.need[s];
     }
   };
-  for (std::size_t next = 0; next < by_end.size();) {
-    if (!by_end[next]->active) {
+  for (auto next = by_end.begin(); next != by_end.end();) {
+    candidate& least = **next;
+    if (!least.active) {
       ++next;
       continue;
     }
@@ -154,9 +155,10 @@ void drf::raise(std::size_t supplies) {
         first = s;
       }
     }
-    double const enough = by_end[next]->most / by_end[next]->weight;
+    double const enough = least.most / least.weight;
     if (enough <= level) {
-      stop(*by_end[next++], enough == infinite ? 0 : enough);
+      stop(least, enough == infinite ? 0 : enough);
+      ++next;
       continue;
     }
     full[first] = true;

@@ -73,7 +73,8 @@ ramp at_bin(demand_bins const& b, progress const& p, unsigned bin) {
   return {from, to > from ? to - from : 0};
 }
 
-/// parts = from + the excess of the amount over all `from`, in proportion to the rises.
+/// parts = from + the excess of the amount over all `from`, in proportion to the rises,
+/// rounded down.
 void interpolate(std::span<ramp const> ramps, rate amount, std::span<rate> parts) {
   wide from = 0, rise = 0;
   for (ramp const& r : ramps) {
@@ -89,13 +90,6 @@ void interpolate(std::span<ramp const> ramps, rate amount, std::span<rate> parts
     wide const part = ramps[i].from + (ramps[i].rise >> shift) * excess / unit;
     parts[i] = static_cast<rate>(std::min<wide>(part, left));
     left -= parts[i];
-  }
-  while (left > 0 && rise > 0) {
-    for (std::size_t i = 0; i < ramps.size() && left > 0; ++i) {
-      rate const one = ramps[i].rise > 0 ? 1 : 0;
-      parts[i] += one;
-      left -= one;
-    }
   }
 }
 
