@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/relay_side.h"
+
+#include <algorithm>
+
+#include "lease/relay.h"
+
+namespace sluice::cluster {
+
+namespace {
+
+constexpr time_ns early_ns = 20'000'000;  // between reports that do not wait for their cycle
+
+}  // namespace
+
+relay_side::relay_side(brain& below, std::uint64_t incarnation)
+    : below_(below), up_(below.set().time, incarnation) {
+  report_.lease.child_incarnation = incarnation;
+}
+
+void relay_side::plan_changed() {
+  report_.supplies.clear();
+  for (supply_row const& s : below_.policy().supplies) report_.supplies.push_back(s.key);
+}
+
+void relay_side::on_welcome(wire::welcome const& w) {
+  std::uint64_t const name = wire::job_key(static_cast<std::uint32_t>(w.who), w.name);
+  if (name != parent_) sequence_ = window_ = applied_ = 0;
+  parent_ = name;
+  awaiting_ = false;
+  at_once_ = true;
+  if (w.cycle_ns <= 0 || w.lease_ns <= 0) return;
+  up_.set_timers(lease::timers_of(w.cycle_ns, w.lease_ns, w.level));
+  below_.set_timers(lease::timers_of(w.cycle_ns, w.lease_ns, w.level + 1));
+}
+
+/// The lease part of a grant in the order of our supplies.
+lease::grant const& relay_side::as_ours(wire::grant const& g) {
+  mapped_ = g.lease;
+  if (g.lease.supply.empty()) return mapped_;
+  mapped_.supply.assign(below_.who().width(), {});
+  for (std::size_t i = 0; i < std::min(g.supplies.size(), g.lease.supply.size()); ++i) {
+    std::uint32_t const s = below_.policy().supply_of(g.supplies[i]);
+    if (s != no_supply) mapped_.supply[s] = g.lease.supply[i];
+  }
+  return mapped_;
+}
+
+void relay_side::on_grant(wire::grant const& g, time_ns now) {
+  awaiting_ = false;
+  if (up_.on_grant(parent_, as_ours(g), now)) at_once_ = true;
+  if (g.sequence <= sequence_) return;
+  sequence_ = g.sequence;
+  // No split said: the parent restarted and does not know it yet; ours stays.
+  if (g.streams.empty()) return;
+  bool const opens = window_ == 0 || window_ == applied_;
+  if (opens) window_ = sequence_;
+  below_.set_amounts(g, opens);
+}
+
+void relay_side::serve(time_ns now) {
+  lease::relay_serve(up_, below_.ledger(), below_.who().width(), now);
+  below_.obey(!up_.is_orphan(now));
+}
+
+bool relay_side::wants_to_report(time_ns now, bool demand_turned) {
+  if (parent_ == 0) return false;
+  at_once_ |=
+      demand_turned || lease::relay_owes_ack(up_, below_.ledger(), below_.who().width(), now);
+  // One report is on its way at most; the answer to it may have been lost.
+  if (awaiting_ && now - reported_at_ < 2 * below_.set().time.cycle_ns) return false;
+  if (at_once_ && now - reported_at_ >= early_ns) return true;
+  return now >= next_report_;
+}
+
+wire::report const& relay_side::make_report(time_ns now) {
+  unsigned const supplies = below_.who().width();
+  lease::relay_lend(up_, below_.ledger(), supplies, now);
+  report_.lease = up_.make_report(parent_, now);
+  report_.lease.supply.resize(supplies);
+  report_.policy_hash = below_.policy().hash;
+  report_.early = at_once_;
+  if (window_ != applied_ && below_.amounts_settled()) {
+    applied_ = window_;
+    if (sequence_ != window_) {
+      window_ = sequence_;
+      below_.open_window();
+    }
+  }
+  report_.applied_sequence = applied_;
+  merge_streams();
+  return report_;
+}
+
+void relay_side::sent(time_ns now) {
+  awaiting_ = true;
+  at_once_ = false;
+  reported_at_ = now;
+  if (now < next_report_) return;  // an early one changes nothing
+  next_report_ += below_.set().time.cycle_ns;
+  if (next_report_ <= now) next_report_ = now + below_.set().time.cycle_ns;
+}
+
+void relay_side::merge_streams() {
+  roster const& r = below_.who();
+  report_.streams.clear();
+  slots_.assign(r.flows.size(), 0);
+  for (child const& c : r.children) {
+    if (!c.live) continue;
+    for (std::size_t i = 0; i < c.streams.size(); ++i) {
+      stream const& s = c.streams[i];
+      std::uint32_t& slot = slots_[s.job * r.width() + s.supply];
+      if (slot == 0) {
+        report_.streams.emplace_back();
+        slot = static_cast<std::uint32_t>(report_.streams.size());
+        wire::stream_report& first = report_.streams.back();
+        first.job = s.key;
+        first.supply = s.supply;
+        first.class_key = s.class_key;
+        first.nodes = 0;
+        first.has_bins = true;
+      }
+      wire::stream_report& sum = report_.streams[slot - 1];
+      sum.nodes += s.nodes;
+      sum.served += s.served;
+      sum.waiting += s.waiting;
+      sum.waiters += s.waiters;
+      sum.blocked_ppm = std::max(sum.blocked_ppm, s.blocked ? 1'000'000u : 0u);
+      if (c.is_relay)
+        policies::merge(sum.bins, c.bins[i]);
+      else
+        policies::add_demand(sum.bins, s.served, s.waiters, s.blocked);
+    }
+  }
+}
+
+}  // namespace sluice::cluster

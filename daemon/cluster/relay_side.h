@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// The face of a relay towards its parent. Pure, like the brain it belongs to: reports merge what
+// the children said (sums, and histograms of demand, so that a tree allocates as a flat controller
+// would), grants become what the brain may give and how each job's amount is meant.
+//
+// What stays true: a grant message is acknowledged only when no child of ours holds more of a job
+// than the messages since then allow; a value only when the children have given up the rest.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "cluster/brain.h"
+#include "lease/child.h"
+
+namespace sluice::cluster {
+
+class relay_side {
+ public:
+  relay_side(brain& below, std::uint64_t incarnation);
+
+  /// After a reboot, or when nobody knows whether it was one.
+  void booted(time_ns now) { up_.booted(now); }
+  void plan_changed();
+  void on_welcome(wire::welcome const& w);
+  void on_grant(wire::grant const& g, time_ns now);
+
+  /// Before the brain settles: what it may give, and whether the parent's amounts rule.
+  void serve(time_ns now);
+  /// After it settled: a report is due (a cycle is over, a demand turned, an answer is owed).
+  bool wants_to_report(time_ns now, bool demand_turned);
+  wire::report const& make_report(time_ns now);
+  void sent(time_ns now);                    // the report left
+  void lost_parent() { awaiting_ = false; }  // connection or address changed
+
+  bool has_parent() const { return parent_ != 0; }
+  bool is_silent(time_ns now) const { return up_.is_silent(now); }
+  bool is_orphan(time_ns now) const { return up_.is_orphan(now); }
+  time_ns next_report() const { return next_report_; }
+  lease::child const& up() const { return up_; }
+  lease::child& up() { return up_; }
+
+ private:
+  void merge_streams();
+  lease::grant const& as_ours(wire::grant const& g);
+
+  brain& below_;
+  lease::child up_;
+  std::uint64_t parent_ = 0;    // its name as a hash
+  std::uint64_t sequence_ = 0;  // of the newest grant message
+  std::uint64_t window_ = 0;    // acknowledged once children hold no more than allowed since it
+  std::uint64_t applied_ = 0;
+  bool awaiting_ = false;  // a report is unanswered
+  bool at_once_ = false;
+  time_ns reported_at_ = 0;
+  time_ns next_report_ = 0;
+  lease::grant mapped_;
+  wire::report report_;
+  std::vector<std::uint32_t> slots_;  // scratch by flow: 1 + place in report_.streams
+};
+
+}  // namespace sluice::cluster

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/roster.h"
+
+#include <algorithm>
+
+namespace sluice::cluster {
+
+namespace {
+
+constexpr time_ns tenancy_ns = 25'000'000'000;  // two and a half repetitions of a job list
+constexpr std::uint32_t taken = ~std::uint32_t{0};
+
+// Sums over all children must fit 64 bits, whatever a child claims.
+constexpr rate most_of_node = rate{1} << 48;
+constexpr rate most_of_relay = rate{1} << 54;
+
+bool is_blocked(wire::stream_report const& s) {
+  return s.blocked_ppm > 0 || s.waiters > 0 || (s.has_bins && s.bins.blocked > 0);
+}
+
+bool same_streams(child const& c, wire::report const& r) {
+  if (c.streams.size() != r.streams.size()) return false;
+  for (std::size_t i = 0; i < r.streams.size(); ++i) {
+    wire::stream_report const& said = r.streams[i];
+    if (said.job != c.streams[i].key || said.supply >= c.supply.size() ||
+        c.supply[said.supply] != c.streams[i].supply)
+      return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+void roster::set_plan(plan p) {
+  auto const width = static_cast<std::uint32_t>(p.supplies.size());
+  std::vector<flow> wider(jobs.size() * width);
+  for (std::size_t j = 0; j < jobs.size(); ++j)
+    for (std::uint32_t s = 0; s < std::min(width, width_); ++s)
+      wider[j * width + s] = flows[j * width_ + s];
+  flows = std::move(wider);
+  slots_.assign(flows.size(), 0);
+  width_ = width;
+  plan_ = std::move(p);
+  for (child& c : children) {
+    c.keys.clear();
+    c.supply.clear();
+    c.wanted.resize(width, 0);
+  }
+  relink();
+}
+
+void roster::set_overrides(overrides const* o) {
+  overrides_ = o;
+  relink();
+}
+
+void roster::relink() {
+  for (job& j : jobs)
+    if (j.key != 0) link(j);
+}
+
+void roster::link(job& j) {
+  j.forced = overrides_ ? overrides_->find(j.key) : nullptr;
+  j.row = plan_.class_of(j.forced && j.forced->qos.set ? j.forced->class_key : j.class_key);
+}
+
+terms roster::deal(job const& j, std::uint32_t supply) const {
+  terms t = plan_.classes[j.row].by_supply[supply];
+  if (j.forced == nullptr) return t;
+  if (auto const* l = j.forced->limit_of(plan_.supplies[supply].key))
+    t.limit = l->by_owner ? std::min(t.limit, l->value) : l->value;
+  if (j.forced->pause.set) t.limit = 0;
+  t.reservation = std::min(t.reservation, t.limit);
+  return t;
+}
+
+child& roster::meet(std::uint32_t c, std::uint64_t first_sequence) {
+  if (c >= children.size()) children.resize(c + 1);
+  child& met = children[c];
+  if (met.sequence == 0) met.sequence = met.mark = first_sequence;
+  met.wanted.resize(width_, 0);
+  return met;
+}
+
+std::uint32_t roster::job_of(std::uint64_t key) const {
+  auto const at = rows_.find(key);
+  return at == rows_.end() ? nobody : at->second;
+}
+
+std::uint32_t roster::job_row(std::uint64_t key) {
+  auto const [at, is_new] = rows_.try_emplace(key, 0);
+  if (!is_new) return at->second;
+  if (free_rows_.empty()) {
+    at->second = static_cast<std::uint32_t>(jobs.size());
+    jobs.emplace_back();
+    flows.resize(flows.size() + width_);
+    slots_.resize(flows.size(), 0);
+  } else {
+    at->second = free_rows_.back();
+    free_rows_.pop_back();
+  }
+  job& j = jobs[at->second];
+  j.key = key;
+  link(j);
+  return at->second;
+}
+
+void roster::unuse(std::uint32_t row) {
+  job& j = jobs[row];
+  if (--j.uses > 0) return;
+  rows_.erase(j.key);
+  j = job{};
+  std::fill_n(flows.begin() + row * width_, width_, flow{});
+  free_rows_.push_back(row);
+}
+
+void roster::set_class(std::uint32_t row, std::uint32_t class_key) {
+  job& j = jobs[row];
+  if (j.class_key == class_key) return;
+  j.class_key = class_key;
+  link(j);
+}
+
+void roster::index_supplies(child& c, std::vector<std::uint32_t> const& keys) {
+  c.keys = keys;
+  c.supply.clear();
+  for (std::uint32_t key : keys) c.supply.push_back(plan_.supply_of(key));
+}
+
+void roster::sent(stream& s, rate value) {
+  rate const before = s.held();
+  s.given = value;
+  s.held_new = std::max(s.held_new, value);
+  at(s.job, s.supply).held += s.held() - before;
+}
+
+/// A message was acknowledged: everything sent before it is out of force. `newest`: it was the
+/// newest, so only that one is in force.
+bool roster::acknowledged(stream& s, bool newest) {
+  rate const before = s.held();
+  s.held_old = newest ? s.given : std::max(s.held_new, s.given);
+  s.held_new = 0;
+  flow& f = at(s.job, s.supply);
+  f.held -= before - s.held();
+  f.unknown -= s.unknown;
+  bool const learnt = s.unknown;
+  s.unknown = false;
+  return (learnt || before > s.held()) && f.deal.limit != unbounded;
+}
+
+void roster::drop_held(stream& s) {
+  flow& f = at(s.job, s.supply);
+  f.held -= s.held();
+  f.unknown -= s.unknown;
+  s.unknown = false;
+  s.given = s.held_old = s.held_new = 0;
+}
+
+void roster::lapse(child& c) {
+  for (stream& s : c.streams) drop_held(s);
+}
+
+news roster::take(std::uint32_t number, wire::report const& r, time_ns now) {
+  child& c = children[number];
+  news n;
+  std::uint64_t const incarnation = r.lease.child_incarnation;
+  n.is_old =
+      incarnation < c.incarnation || (incarnation == c.incarnation && r.lease.t_child < c.t_child);
+  if (n.is_old) return n;
+  c.incarnation = incarnation;
+  c.t_child = r.lease.t_child;
+  c.heard_at = now;
+  c.policy_hash = r.policy_hash;
+  if (c.keys != r.supplies) index_supplies(c, r.supplies);
+  if (!same_streams(c, r)) reorder(c, r, n);
+  bool const splits = c.split_from != 0 && r.applied_sequence >= c.split_from;
+  bool const newest = splits && r.applied_sequence == c.sequence;
+  bool const later =
+      newest || (splits && r.applied_sequence > c.mark && r.applied_sequence < c.sequence);
+  c.acknowledged |= later;
+  rate const most = c.is_relay ? most_of_relay : most_of_node;
+  std::size_t at = 0;
+  for (wire::stream_report const& said : r.streams) {
+    // A stream that reorder() left out (unknown supply, said twice) is not in ours.
+    if (at == c.streams.size()) break;
+    stream& s = c.streams[at];
+    if (said.job != s.key || said.supply >= c.supply.size() || c.supply[said.supply] != s.supply)
+      continue;
+    if (c.is_relay) c.bins[at] = said.bins;
+    ++at;
+    bool const blocked = is_blocked(said);
+    n.edge |= blocked != s.blocked;
+    s.blocked = blocked;
+    s.served = std::min(said.served, most);
+    s.waiting = std::min(said.waiting, most);
+    s.waiters = said.waiters;
+    s.nodes = said.nodes;
+    if (said.class_key != s.class_key) set_class(s.job, s.class_key = said.class_key);
+    if (later) n.freed |= acknowledged(s, newest);
+  }
+  if (later) c.mark = c.sequence;
+  return n;
+}
+
+/// Brings our streams of a child into the order of its report; those it no longer names are gone.
+void roster::reorder(child& c, wire::report const& r, news& n) {
+  scratch_.clear();
+  for (std::size_t i = 0; i < c.streams.size(); ++i)
+    slots_[c.streams[i].job * width_ + c.streams[i].supply] = static_cast<std::uint32_t>(i + 1);
+  for (wire::stream_report const& said : r.streams) {
+    std::uint32_t const supply =
+        said.supply < c.supply.size() && said.supply < r.lease.supply.size() ? c.supply[said.supply]
+                                                                             : no_supply;
+    if (supply == no_supply || said.job == 0) continue;
+    std::uint32_t const row = job_row(said.job);
+    std::uint32_t& slot = slots_[row * width_ + supply];
+    if (slot == taken) continue;
+    if (slot == 0) {
+      stream s;
+      s.key = said.job, s.job = row, s.supply = supply, s.class_key = said.class_key;
+      use(row);
+      set_class(row, said.class_key);
+      s.unknown = !c.acknowledged && r.lease.supply[said.supply].held > 0;
+      at(row, supply).unknown += s.unknown;
+      scratch_.push_back(s);
+      n.edge = true;
+    } else {
+      scratch_.push_back(c.streams[slot - 1]);
+    }
+    slot = taken;
+  }
+  for (stream& s : c.streams) {
+    if (slots_[s.job * width_ + s.supply] == taken) continue;
+    slots_[s.job * width_ + s.supply] = 0;
+    n.freed |= s.held() > 0;
+    n.edge = true;
+    drop_held(s);
+    unuse(s.job);
+  }
+  for (stream const& s : scratch_) slots_[s.job * width_ + s.supply] = 0;
+  c.streams.swap(scratch_);
+  c.bins.resize(c.is_relay ? c.streams.size() : 0);
+}
+
+void roster::take(std::uint32_t number, wire::job_list const& l, time_ns now) {
+  child& c = children[number];
+  for (wire::job_entry const& e : l.jobs) {
+    if (e.job == 0) continue;
+    std::uint32_t const row = job_row(e.job);
+    auto at = std::find_if(c.jobs.begin(), c.jobs.end(), [&](auto& t) { return t.job == row; });
+    if (at == c.jobs.end()) {
+      use(row);
+      at = c.jobs.insert(at, tenancy{.job = row});
+    }
+    at->processes = e.processes;
+    at->escaped = e.escaped;
+    at->heard_at = now;
+    jobs[row].name = e.name;
+    jobs[row].uid = e.uid;
+    set_class(row, e.class_key);
+  }
+}
+
+void roster::expire(child& c, time_ns now) {
+  std::erase_if(c.jobs, [&](tenancy const& t) {
+    if (now - t.heard_at < tenancy_ns) return false;
+    unuse(t.job);
+    return true;
+  });
+}
+
+void roster::clear(child& c) {
+  for (stream& s : c.streams) {
+    drop_held(s);
+    unuse(s.job);
+  }
+  for (tenancy const& t : c.jobs) unuse(t.job);
+  c.streams.clear();
+  c.bins.clear();
+  c.jobs.clear();
+}
+
+}  // namespace sluice::cluster

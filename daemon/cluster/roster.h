@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who is below this controller and what they said last: children, jobs, and one stream per (child,
+// job, supply). Everything is a flat array indexed by a small dense number; a report whose streams
+// come in the order of the last one is taken in without a single look-up.
+//
+// Jobs that span nodes have limits that must hold over all nodes, also while grants change. So each
+// stream keeps the largest value that its child may still have in force (`held`), and each flow the
+// sum of those. A value is out of force when a later grant message was acknowledged.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "cluster/overrides.h"
+#include "cluster/plan.h"
+#include "wire/message.h"
+
+namespace sluice::cluster {
+
+struct stream {
+  std::uint64_t key = 0;  // of the job
+  std::uint32_t job = 0;
+  std::uint32_t supply = 0;
+  std::uint32_t nodes = 1;
+  std::uint32_t waiters = 0;
+  std::uint32_t class_key = 0;
+  bool blocked = false;
+  rate served = 0;
+  std::uint64_t waiting = 0;
+  rate wanted = 0;       // by the last allocation
+  rate given = 0;        // in the newest grant message
+  rate held_old = 0;     // largest sent up to child::mark and not known to be out of force
+  rate held_new = 0;     // largest sent after it
+  bool unknown = false;  // it may hold more by a former incarnation of ours
+  rate held() const { return held_old > held_new ? held_old : held_new; }
+};
+
+/// A job on a child, as job lists say. They come for new jobs and every 10 s.
+struct tenancy {
+  std::uint32_t job = 0;
+  std::uint32_t processes = 0;
+  std::uint32_t escaped = 0;
+  time_ns heard_at = 0;
+};
+
+struct child {
+  bool known = false;  // said hello
+  bool is_relay = false;
+  bool live = false;  // heard within 0.5 s, by the last allocation
+  bool unanswered = false;
+  bool hungry = false;  // has less than it should; is in brain::hungry_
+  std::string name;
+  std::uint64_t policy_hash = 0;
+  time_ns policy_sent_at = 0;
+  time_ns heard_at = 0;
+  std::uint64_t incarnation = 0;
+  time_ns t_child = 0;         // of the newest report
+  std::uint64_t sequence = 0;  // of the newest grant message to it
+  std::uint64_t mark = 0;
+  std::uint64_t split_from = 0;       // first grant message that said how jobs share; 0: none yet
+  bool acknowledged = false;          // has applied one of those
+  time_ns given_until = 0;            // no grant to it is in force from then on
+  std::vector<std::uint32_t> keys;    // supplies as it lists them
+  std::vector<std::uint32_t> supply;  // ours, by its index
+  std::vector<stream> streams;
+  std::vector<policies::demand_bins> bins;  // beside streams when it is a relay
+  std::vector<rate> wanted;                 // by supply
+  std::vector<tenancy> jobs;
+};
+
+struct job {
+  std::uint64_t key = 0;  // 0: free row
+  std::uint32_t uid = 0;
+  std::uint32_t class_key = 0;  // as its node says
+  std::uint32_t row = 0;        // class in force, index into plan::classes
+  std::uint32_t uses = 0;       // streams and tenancies
+  std::string name;
+  job_override const* forced = nullptr;
+};
+
+/// A job on one supply, over all children: [job * supplies + supply].
+struct flow {
+  // summed by each allocation
+  rate served = 0;
+  std::uint64_t waiting = 0;
+  std::uint32_t waiters = 0;
+  std::uint32_t streams = 0;
+  std::uint32_t first = 0;  // of its streams in the order of the last allocation
+  std::uint32_t nodes = 0;
+  bool blocked = false;
+  bool has_relay = false;
+  rate granted = 0;  // by the last allocation
+  terms deal;        // by the last allocation, overrides applied
+  // kept
+  rate held = 0;              // sum of stream::held
+  std::uint32_t unknown = 0;  // streams of which we do not know what they hold
+  rate amount = 0;            // relay: what the parent means it to have
+  rate most = 0;              // relay: largest amount since the window was opened
+};
+
+/// What a report brought.
+struct news {
+  bool is_old = false;  // overtaken by a newer one: nothing was taken in
+  bool edge = false;    // a stream came, went, or its demand turned bounded or unbounded
+  bool freed = false;   // a job's limit has room that it had not
+};
+
+class roster {
+ public:
+  explicit roster(plan p) { set_plan(std::move(p)); }
+
+  void set_plan(plan p);
+  plan const& policy() const { return plan_; }
+
+  /// The row of a child. Grant messages to a new one are numbered from `first_sequence` on.
+  child& meet(std::uint32_t c, std::uint64_t first_sequence);
+  news take(std::uint32_t c, wire::report const& r, time_ns now);
+  void take(std::uint32_t c, wire::job_list const& l, time_ns now);
+  void clear(child& c);                // its streams and jobs are gone
+  void lapse(child& c);                // no grant to it is in force any more
+  void expire(child& c, time_ns now);  // tenancies that nobody confirmed
+  void sent(stream& s, rate value);    // in the grant message that is being written
+  /// After a change of overrides: jobs are linked to theirs again.
+  void set_overrides(overrides const* o);
+  void relink();
+
+  std::uint32_t job_of(std::uint64_t key) const;  // `nobody` when unknown
+  std::uint32_t job_row(std::uint64_t key);       // made if unknown
+  flow& at(std::uint32_t job, std::uint32_t supply) { return flows[job * width_ + supply]; }
+  flow const& at(std::uint32_t job, std::uint32_t supply) const {
+    return flows[job * width_ + supply];
+  }
+  std::uint32_t width() const { return width_; }
+  terms deal(job const& j, std::uint32_t supply) const;
+
+  static constexpr std::uint32_t nobody = ~std::uint32_t{0};
+  std::vector<child> children;
+  std::vector<job> jobs;
+  std::vector<flow> flows;
+
+ private:
+  void index_supplies(child& c, std::vector<std::uint32_t> const& keys);
+  void reorder(child& c, wire::report const& r, news& n);
+  bool acknowledged(stream& s, bool newest);
+  void drop_held(stream& s);
+  void link(job& j);
+  void set_class(std::uint32_t row, std::uint32_t class_key);
+  void use(std::uint32_t job) { ++jobs[job].uses; }
+  void unuse(std::uint32_t job);
+
+  plan plan_;
+  std::uint32_t width_ = 0;  // supplies per job in `flows`
+  overrides const* overrides_ = nullptr;
+  std::unordered_map<std::uint64_t, std::uint32_t> rows_;  // job key -> row
+  std::vector<std::uint32_t> free_rows_;
+  std::vector<std::uint32_t> slots_;  // scratch by flow: 1 + place of its stream in the last report
+  std::vector<stream> scratch_;
+};
+
+}  // namespace sluice::cluster
