@@ -7,6 +7,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <cstdint>
 #include <string_view>
@@ -229,6 +230,13 @@ struct layout_of;
 #define DONE } };
 #include "wire/messages.def"
 #include "wire/messages_end.h"
+
+/// Who may send the alternatives of `message`, by index.
+template <class... M>
+consteval auto sender_table(std::variant<M...> const*) {
+  return std::array{layout_of<M>::who...};
+}
+inline constexpr auto senders = sender_table(static_cast<message const*>(nullptr));
 
 // ---- the table, as rows ----
 
