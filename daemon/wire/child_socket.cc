@@ -18,6 +18,7 @@ namespace {
 
 struct target {
   std::string address;
+  key parent_key{};
   std::int64_t pause_ns = 0;       // after the last refusal
   std::int64_t not_before_ns = 0;  // connect again
 };
@@ -51,7 +52,7 @@ class dealer final : public child_socket {
   std::uint64_t sequence_ = static_cast<std::uint64_t>(steady_ns());
   bool const has_keys_;
   std::string name_;
-  key parent_key_{}, public_key_{}, secret_key_{};
+  key public_key_{}, secret_key_{};
   std::vector<target> targets_;
   std::size_t at_ = 0;
   monitor monitor_;  // closed after the socket it watches
@@ -73,13 +74,20 @@ dealer::dealer(zmq_context& c, std::vector<std::string> const& parents, security
     if (keys == nullptr) require_loopback(address);
     if (keys != nullptr && !address.starts_with("tcp://"))
       throw usage_error(address + ": keys need an address like tcp://controller:7421");
-    targets_.push_back({address});
+    targets_.emplace_back().address = address;
   }
   if (keys != nullptr) {
     if (keys->parent_key == key{})
       throw usage_error("no key of the parent: copy the parent's `public` to `parent.pub`");
+    if (!keys->more_parents.empty() && keys->more_parents.size() + 1 != parents.size())
+      throw usage_error(
+          fmt::format("parent.pub has {} keys for {} parents; give one line for each address, in "
+                      "their order, or one for all",
+                      keys->more_parents.size() + 1, parents.size()));
+    for (std::size_t i = 0; i < targets_.size(); ++i)
+      targets_[i].parent_key =
+          i == 0 || keys->more_parents.empty() ? keys->parent_key : keys->more_parents[i - 1];
     name_ = keys->name;
-    parent_key_ = keys->parent_key;
     public_key_ = keys->public_key;
     secret_key_ = keys->secret_key;
   }
@@ -98,7 +106,7 @@ void dealer::fresh_socket() {
   socket_.set(ZMQ_RECONNECT_IVL_MAX, 0);
   socket_.set(ZMQ_CONNECT_TIMEOUT, 2000);
   if (has_keys_) {
-    socket_.set(ZMQ_CURVE_SERVERKEY, parent_key_);
+    socket_.set(ZMQ_CURVE_SERVERKEY, here().parent_key);
     socket_.set(ZMQ_CURVE_PUBLICKEY, public_key_);
     socket_.set(ZMQ_CURVE_SECRETKEY, secret_key_);
   }

@@ -236,16 +236,6 @@ bool zmq_context::answer(void* requests) {
 
 // ---- trying the lock ----
 
-key_pair new_key_pair() {
-  char public_text[41] = {}, secret_text[41] = {};
-  if (zmq_curve_keypair(public_text, secret_text) != 0)
-    throw sluice_error("this libzmq was built without CURVE");
-  key_pair pair;
-  zmq_z85_decode(pair.public_key.data(), public_text);
-  zmq_z85_decode(pair.secret_key.data(), secret_text);
-  return pair;
-}
-
 namespace {
 
 enum class knock { let_in, refused, no_answer };
@@ -304,12 +294,6 @@ void require_loopback(std::string const& address) {
       fmt::format("{}: without keys only this machine is served (tcp://127.0.0.1:PORT); make keys "
                   "with `sluiced keys new`, or use a loopback address",
                   address));
-}
-
-std::string hex(key const& k) {
-  std::string text;
-  for (std::uint8_t byte : k) text += fmt::format("{:02x}", byte);
-  return text;
 }
 
 std::int64_t steady_ns() {

@@ -142,12 +142,6 @@ void require_loopback(std::string const& address);
 void try_lock(zmq_context& c, key_list& list, std::set<key> const& allowed,
               std::string const& address, key const& server);
 
-struct key_pair {
-  key public_key{}, secret_key{};
-};
-key_pair new_key_pair();
-
-std::string hex(key const& k);
 std::int64_t steady_ns();
 
 }  // namespace sluice::wire

@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// CURVE keys on disk. DIR/secret (0600, own key pair, made by `sluice keys new NAME`),
-// DIR/parent.pub (the public key of the parent), DIR/allowed (one line per peer: public key, name,
-// role).
+// CURVE keys on disk, one folder per daemon, all lines of text, keys in hexadecimal:
+//
+//   secret      0600: our name, public and secret key       made by `sluiced keys new`
+//   public      our public key and name, to be given away
+//   parent.pub  the `public` of the parent; of several parents one line each, in the order of their
+//               addresses, or one line for all
+//   allowed     the peers that may connect: key, name, role     kept by `sluiced keys allow`
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "wire/message.h"
@@ -25,11 +31,36 @@ struct allowed_peer {
 struct security {
   std::string name;  // ours
   key public_key{}, secret_key{};
-  key parent_key{};  // all zero: none given
+  key parent_key{};               // all zero: none given
+  std::vector<key> more_parents;  // keys of the second, third … address; empty: the same
   std::map<key, allowed_peer> allowed;
 };
 
 /// Throws a usage error that names file, line and remedy (modes, missing, malformed, zero keys).
 security read_keys(std::string const& dir);
+
+/// `sluiced keys …`: makes, allows, revokes, lists and checks keys. Throws sluice::error.
+int keys_main(int argc, char** argv);
+
+struct key_pair {
+  key public_key{}, secret_key{};
+};
+key_pair new_key_pair();
+
+std::string hex(key const& k);
+std::optional<key> key_of_hex(std::string_view text);  // none for all zero too
+std::string_view role_name(role who);
+std::optional<role> role_of(std::string_view name);
+/// Names are file names, labels and words of a line: letters, digits, '.', '_', '-'; up to 63.
+bool is_peer_name(std::string_view name);
+
+/// One line `KEY NAME [ROLE]`, as in `public`, `parent.pub` and `allowed`.
+struct key_line {
+  key id{};
+  std::string name;
+  std::optional<role> who;
+};
+/// The lines of a file that are no comments; throws a usage error at the first wrong one.
+std::vector<key_line> read_key_lines(std::string const& path);
 
 }  // namespace sluice::wire

@@ -38,13 +38,6 @@ struct child_record {
   peer_counts counts;
 };
 
-bool is_node_name(std::string const& name) {
-  return !name.empty() && name.size() < 64 &&
-         name.find_first_not_of(
-             "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-             "._-") == std::string::npos;
-}
-
 std::string reachable(std::string address) {
   for (std::string const any : {"://0.0.0.0:", "://[::]:"})
     if (auto const at = address.find(any); at != std::string::npos)
@@ -257,7 +250,7 @@ bool router::is_registered(arrival& a, std::size_t bytes) {
 char const* router::objection(arrival& a, hello const& h) {
   if (a.who != nullptr && h.name != a.who->name) return "the key belongs to another name";
   if (a.who != nullptr && h.who != a.who->who) return "the key belongs to another role";
-  if (!is_node_name(h.name)) return "not a name: letters, digits, '.', '_', '-'";
+  if (!is_peer_name(h.name)) return "not a name: letters, digits, '.', '_', '-'";
   if (h.who != role::node && h.who != role::relay) return "not a role of a child";
   if (!numbers_.contains(h.name) && !list_ && numbers_.size() >= most_plain_names)
     return "too many names";
