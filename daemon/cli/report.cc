@@ -121,7 +121,7 @@ core::histogram_counts waits_of(abi::segment const& s, unsigned channel) {
 }
 
 std::uint64_t rate_of(abi::segment const& s, unsigned channel) {
-  return core::current(s.bucket[channel]).rate_q40;
+  return core::rate_at(s.bucket[channel], segment::monotonic_ns());
 }
 
 json report_json(abi::segment const& s, run_facts const& facts) {

@@ -3,7 +3,8 @@
 // Idea: the bucket in shared memory, and its service curve S(t) = base + rate * (t - t0), published
 // in a ring of four slots: the writer fills a free slot and then moves `gen`. Unlike with a
 // sequence lock, a writer that dies half-way leaves the old curve in force and no reader ever
-// hangs. What stays true: S is exact modulo 2^64 for any rate and span (128-bit products), and
+// hangs. A curve may end by itself: its later rates lie in the bucket, so nobody has to be alive to
+// end it. What stays true: S is exact modulo 2^64 for any rate and span (128-bit products), and
 // nothing read from the words, garbage included, leads to undefined behaviour. Settings are clamped
 // on reading.
 #pragma once
@@ -26,15 +27,26 @@ constexpr std::int64_t default_quantum_ns = 2'000'000;
 constexpr std::uint64_t max_cap_units = std::uint64_t{1} << 60;
 constexpr int retry_limit = 64;  // of every CAS loop: scribbled memory must not trap a guest
 
-// What a curve is made of, besides where it starts. rate_q40: units per ns, 40 fractional bits.
+// What a curve is made of, besides where it starts. It pays `rate` until the lease ends, then
+// `after_rate`, and from own_at_ns on `own_rate`: a holder's own share comes later than the end of
+// what it was lent. Rates are units per ns with 40 fractional bits.
 struct curve_settings {
   std::uint64_t rate_q40;
   std::uint64_t cap_units;    // what idle time is worth at most
   std::int64_t debt_ns;       // a ticket due within this passes without sleeping
   std::int64_t quantum_ns;    // larger requests are booked in pieces of this much time
   std::int64_t lease_end_ns;  // 0: never
-  std::uint32_t after_lease;  // 0: keep the rate, 1: open
+  std::uint32_t
+      after_lease;  // 0: after_rate, 1: open, calls pass uncharged and S goes on as before
+  std::uint64_t after_rate_q40 = 0;
+  std::int64_t own_at_ns = 0;  // 0: never; not before lease_end_ns
+  std::uint64_t own_rate_q40 = 0;
 };
+
+// Whether the rate itself changes when the lease ends.
+constexpr bool has_kinks(curve_settings const& s) {
+  return s.lease_end_ns != 0 && s.after_lease == 0;
+}
 
 // The rate of `units` per `period_ns`; false when it cannot be represented.
 constexpr bool make_rate(std::uint64_t units, std::uint64_t period_ns, std::uint64_t& rate_q40) {
@@ -67,6 +79,8 @@ constexpr curve_settings clamped(curve_settings s) {
   if (s.quantum_ns > long_slice_ns) s.quantum_ns = long_slice_ns;
   if (s.lease_end_ns < 0) s.lease_end_ns = 0;
   s.after_lease &= 1;
+  if (s.own_at_ns < 0 || !has_kinks(s)) s.own_at_ns = 0;
+  if (s.own_at_ns != 0 && s.own_at_ns < s.lease_end_ns) s.own_at_ns = s.lease_end_ns;
   return s;
 }
 
@@ -81,6 +95,14 @@ struct curve_slot {
   std::atomic<std::uint32_t> quantum_ns;
   std::atomic<std::int64_t> lease_end_ns;
   std::atomic<std::uint64_t> after_lease;
+};
+
+// What comes after its lease; on lines of its own, which no call reads while nothing has to wait.
+struct curve_tail {
+  std::atomic<std::uint64_t> after_rate_q40;
+  std::atomic<std::int64_t> own_at_ns;
+  std::atomic<std::uint64_t> own_rate_q40;
+  std::uint64_t unused;
 };
 
 struct alignas(64) bucket {
@@ -98,9 +120,10 @@ struct alignas(64) bucket {
   std::atomic<std::uint32_t> class_shift;      // 2^class_shift units share a bit of the wake mask
   std::atomic<std::uint32_t> leasing;          // somebody may hold a lease
   alignas(64) curve_slot ring[4];
+  alignas(64) curve_tail tail[4];  // of the slot with the same number
 };
 
-static_assert(sizeof(curve_slot) == 64 && sizeof(bucket) == 448);
+static_assert(sizeof(curve_slot) == 64 && sizeof(curve_tail) == 32 && sizeof(bucket) == 576);
 static_assert(std::is_standard_layout_v<bucket> && std::is_trivially_destructible_v<bucket>);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
@@ -124,6 +147,12 @@ inline void acquire_fence() { std::atomic_thread_fence(std::memory_order_acquire
 
 constexpr std::uint64_t frac_mask = (std::uint64_t{1} << 40) - 1;
 
+// One span of constant rate.
+struct phase {
+  std::uint64_t rate_q40;
+  std::int64_t end_ns;  // INT64_MAX: no end
+};
+
 struct curve {
   std::uint64_t base;
   std::uint64_t frac;
@@ -131,11 +160,25 @@ struct curve {
   std::uint32_t gen;
   curve_settings set;
 
+  // The phase in force right after `at_ns`.
+  constexpr phase after(std::int64_t at_ns) const {
+    std::int64_t const own_ns = set.own_at_ns == 0 ? INT64_MAX : set.own_at_ns;
+    if (!has_kinks(set)) return {set.rate_q40, INT64_MAX};
+    if (at_ns < set.lease_end_ns) return {set.rate_q40, set.lease_end_ns};
+    if (at_ns < own_ns) return {set.after_rate_q40, own_ns};
+    return {set.own_rate_q40, INT64_MAX};
+  }
   // In 2^-40 units, since t0, with what was left of a unit then.
   constexpr u128 paid(std::int64_t now_ns) const {
-    if (now_ns <= t0_ns) return frac;
-    std::uint64_t span = static_cast<std::uint64_t>(now_ns) - static_cast<std::uint64_t>(t0_ns);
-    return u128(span) * set.rate_q40 + frac;
+    u128 sum = frac;
+    for (std::int64_t from_ns = t0_ns; from_ns < now_ns;) {  // three phases at most
+      phase const p = after(from_ns);
+      std::int64_t const to_ns = now_ns < p.end_ns ? now_ns : p.end_ns;
+      sum += u128(static_cast<std::uint64_t>(to_ns) - static_cast<std::uint64_t>(from_ns)) *
+             p.rate_q40;
+      from_ns = to_ns;
+    }
+    return sum;
   }
   constexpr std::uint64_t at(std::int64_t now_ns) const {
     return base + static_cast<std::uint64_t>(paid(now_ns) >> 40);
@@ -143,7 +186,11 @@ struct curve {
   constexpr std::uint64_t frac_at(std::int64_t now_ns) const {
     return static_cast<std::uint64_t>(paid(now_ns)) & frac_mask;
   }
-  constexpr std::uint64_t debt_units() const { return units_in(set.rate_q40, set.debt_ns); }
+  // A ticket that starts below this passes: it is paid, or will be within debt_ns.
+  constexpr std::uint64_t reach_at(std::int64_t now_ns) const { return at(now_ns + set.debt_ns); }
+  constexpr std::uint64_t debt_units(std::int64_t now_ns) const {
+    return units_in(after(now_ns).rate_q40, set.debt_ns);
+  }
 };
 
 // False when the writer lapped the reader again and again: the snapshot may then be torn.
@@ -156,9 +203,17 @@ inline bool read_curve(bucket const& b, curve& c) {
     c.frac = s.frac.load(relaxed) & frac_mask;
     c.t0_ns = s.t0_ns.load(relaxed);
     c.gen = gen;
-    c.set = clamped({s.rate_q40.load(relaxed), s.cap_units.load(relaxed), s.debt_ns.load(relaxed),
-                     s.quantum_ns.load(relaxed), s.lease_end_ns.load(relaxed),
-                     static_cast<std::uint32_t>(s.after_lease.load(relaxed))});
+    curve_settings set{
+        s.rate_q40.load(relaxed),     s.cap_units.load(relaxed),
+        s.debt_ns.load(relaxed),      s.quantum_ns.load(relaxed),
+        s.lease_end_ns.load(relaxed), static_cast<std::uint32_t>(s.after_lease.load(relaxed))};
+    if (has_kinks(set)) {
+      curve_tail const& t = b.tail[gen & 3];
+      set.after_rate_q40 = t.after_rate_q40.load(relaxed);
+      set.own_at_ns = t.own_at_ns.load(relaxed);
+      set.own_rate_q40 = t.own_rate_q40.load(relaxed);
+    }
+    c.set = clamped(set);
     acquire_fence();
     if (b.gen.load(relaxed) - gen < 3) return true;
   }
@@ -169,6 +224,13 @@ inline curve_settings current(bucket const& b) {
   curve c;
   read_curve(b, c);
   return c.set;
+}
+
+// What the bucket pays at a time, its lease considered.
+inline std::uint64_t rate_at(bucket const& b, std::int64_t now_ns) {
+  curve c;
+  read_curve(b, c);
+  return c.after(now_ns).rate_q40;
 }
 
 inline std::atomic<std::uint32_t>& futex_word(bucket& b) { return b.seq; }

@@ -86,13 +86,28 @@ void rebook(bucket& b, ticket& t, std::uint64_t floor, std::uint64_t s) {
   }
 }
 
-// Nanoseconds until the curve has paid `debt` (> 0) more units, of which it has paid `frac` / 2^40
-// already; rounded up, at most `most_ns`.
-constexpr std::int64_t wait_for(std::uint64_t debt, std::uint64_t frac, std::uint64_t rate_q40,
+// Nanoseconds from `now_ns` until the curve has paid `debt` (> 0) more units than at(now_ns), by
+// whatever rates come; rounded up, at most `most_ns`.
+constexpr std::int64_t wait_for(curve const& c, std::uint64_t debt, std::int64_t now_ns,
                                 std::int64_t most_ns) {
-  u128 const wanted = (u128(debt) << 40) - frac;
-  if (wanted >= u128(rate_q40) * static_cast<std::uint64_t>(most_ns)) return most_ns;
-  return static_cast<std::int64_t>((wanted + rate_q40 - 1) / rate_q40);
+  u128 wanted = (u128(debt) << 40) - c.frac_at(now_ns);
+  std::int64_t waited_ns = 0;
+  if (now_ns < c.t0_ns) {  // nothing is paid before the curve starts
+    waited_ns = c.t0_ns - now_ns;
+    if (waited_ns >= most_ns) return most_ns;
+  }
+  for (;;) {  // three phases at most
+    phase const p = c.after(now_ns + waited_ns);
+    std::int64_t span_ns = most_ns - waited_ns;
+    bool const ends = p.end_ns != INT64_MAX && p.end_ns - now_ns - waited_ns < span_ns;
+    if (ends) span_ns = p.end_ns - now_ns - waited_ns;
+    u128 const paid = u128(p.rate_q40) * static_cast<std::uint64_t>(span_ns);
+    if (wanted <= paid)
+      return waited_ns + static_cast<std::int64_t>((wanted + p.rate_q40 - 1) / p.rate_q40);
+    if (!ends) return most_ns;
+    wanted -= paid;
+    waited_ns += span_ns;
+  }
 }
 
 // Tells wakers that somebody sleeps until `deadline_ns`.
@@ -135,7 +150,7 @@ decision decide(bucket& b, ticket& t, std::int64_t now_ns, std::int64_t slack_ns
     if (forgotten(t.start, floor, s)) rebook<R>(b, t, floor, s);
     t.first = false;
   }
-  std::uint64_t const reach = s + c.debt_units();
+  std::uint64_t const reach = c.reach_at(now_ns) + returned;
   std::uint64_t known = reach;
   if (R.known_near_booked) {
     std::uint64_t near = b.booked.load(relaxed) + c.set.cap_units / 4;
@@ -150,8 +165,7 @@ decision decide(bucket& b, ticket& t, std::int64_t now_ns, std::int64_t slack_ns
     b.returned.fetch_add(t.cost, relaxed);
     return {decision::pass_open, 0, 0, 0};
   }
-  std::int64_t wait_ns =
-      wait_for(t.start - s, c.frac_at(now_ns), c.set.rate_q40, 2 * long_slice_ns);
+  std::int64_t wait_ns = wait_for(c, t.start - s, now_ns, 2 * long_slice_ns);
   std::int64_t const slice = wait_ns < 2 * long_slice_ns ? short_slice_ns : long_slice_ns;
   if (slack_ns < 0) slack_ns = 0;
   if (slack_ns > c.set.debt_ns / 2) slack_ns = c.set.debt_ns / 2;  // earlier would be too early
@@ -167,21 +181,27 @@ decision decide(bucket& b, ticket& t, std::int64_t now_ns, std::int64_t slack_ns
   return d;
 }
 
-// How long this ticket will wait at the current rate, for reports.
+// How long this ticket will wait on the current curve, for reports.
 inline std::int64_t due_ns(bucket const& b, ticket const& t, std::int64_t now_ns) {
   curve c;
   read_curve(b, c);
-  std::uint64_t reach =
-      c.at(sane_time(now_ns)) + b.returned.load(std::memory_order_relaxed) + c.debt_units();
-  std::int64_t debt = distance(t.start, reach);
-  return debt <= 0 ? 0 : wait_for(static_cast<std::uint64_t>(debt), 0, c.set.rate_q40, INT64_MAX);
+  std::int64_t const at_ns = sane_time(now_ns) + c.set.debt_ns;
+  std::int64_t debt = distance(t.start, c.at(at_ns) + b.returned.load(std::memory_order_relaxed));
+  if (debt <= 0) return 0;
+  return wait_for(c, static_cast<std::uint64_t>(debt), at_ns, INT64_MAX);
 }
 
 // ---------------------------------------------------------------------------- large requests
 
+// By the rate of the lease, without a look at its end or at `gen`: a quantum need not be exact.
 inline std::uint64_t quantum_units(bucket const& b) {
-  curve_settings s = current(b);
-  std::uint64_t units = units_in(s.rate_q40, s.quantum_ns);
+  constexpr auto relaxed = std::memory_order_relaxed;
+  std::uint32_t const slot = b.gen.load(relaxed) & 3;
+  std::uint64_t rate = b.ring[slot].rate_q40.load(relaxed);
+  if (rate == 0) rate = b.tail[slot].after_rate_q40.load(relaxed);
+  if (rate == 0) rate = b.tail[slot].own_rate_q40.load(relaxed);
+  std::uint32_t const span_ns = b.ring[slot].quantum_ns.load(relaxed);
+  std::uint64_t units = units_in(rate, span_ns > long_slice_ns ? long_slice_ns : span_ns);
   return units < 1 ? 1 : units;
 }
 
@@ -210,7 +230,7 @@ inline bool refund(bucket& b, std::uint64_t units, std::int64_t now_ns) {
   curve c;
   read_curve(b, c);
   std::uint64_t seen = b.returned_at_wake.load(relaxed);
-  if (returned - seen <= c.debt_units()) return false;
+  if (returned - seen <= c.debt_units(now_ns)) return false;
   std::int64_t last = sane_time(b.last_wake_ns.load(relaxed));
   if (now_ns >= last && now_ns - last < c.set.debt_ns) return false;
   if (!b.returned_at_wake.compare_exchange_strong(seen, returned, relaxed)) return false;
@@ -282,18 +302,23 @@ inline bool take_leased(bucket& b, lease& l, std::uint64_t cost, std::uint32_t s
 
 // ---------------------------------------------------------------------------- the one writer
 
-inline void store_curve(curve_slot& s, curve_settings const& set, std::uint64_t base,
-                        std::uint64_t frac, std::int64_t t0_ns) {
+inline void store_curve(bucket& b, unsigned slot, curve const& c) {
   constexpr auto relaxed = std::memory_order_relaxed;
-  s.base.store(base, relaxed);
-  s.frac.store(frac, relaxed);
-  s.t0_ns.store(t0_ns, relaxed);
+  curve_slot& s = b.ring[slot];
+  curve_tail& t = b.tail[slot];
+  curve_settings const& set = c.set;
+  s.base.store(c.base, relaxed);
+  s.frac.store(c.frac, relaxed);
+  s.t0_ns.store(c.t0_ns, relaxed);
   s.rate_q40.store(set.rate_q40, relaxed);
   s.cap_units.store(set.cap_units, relaxed);
   s.debt_ns.store(static_cast<std::uint32_t>(set.debt_ns), relaxed);
   s.quantum_ns.store(static_cast<std::uint32_t>(set.quantum_ns), relaxed);
   s.lease_end_ns.store(set.lease_end_ns, relaxed);
   s.after_lease.store(set.after_lease, relaxed);
+  t.after_rate_q40.store(set.after_rate_q40, relaxed);
+  t.own_at_ns.store(set.own_at_ns, relaxed);
+  t.own_rate_q40.store(set.own_rate_q40, relaxed);
 }
 
 // Before anybody else sees the bucket. `origin`: the first unit, for tests of the wrap.
@@ -313,7 +338,8 @@ inline void init(bucket& b, curve_settings const& settings, std::int64_t now_ns,
   std::uint32_t shift = 0;
   while (shift < 59 && (width >> shift) > 1) ++shift;
   b.class_shift.store(shift);  // fixed: sleepers of an older curve must be found by it
-  for (curve_slot& s : b.ring) store_curve(s, set, origin, 0, sane_time(now_ns));
+  curve const first{origin, 0, sane_time(now_ns), 0, set};
+  for (unsigned slot = 0; slot < 4; ++slot) store_curve(b, slot, first);
   b.gen.store(0, std::memory_order_release);
 }
 
@@ -328,6 +354,24 @@ inline std::uint32_t class_mask(bucket const& b, std::uint64_t from, std::uint64
   return mask;
 }
 
+// Whether `now` passes any ticket before `before` would, up to `until_ns`. Both are straight
+// between their kinks, so it is enough to look there.
+inline bool passes_earlier(curve const& before, curve const& now, std::int64_t now_ns,
+                           std::int64_t until_ns) {
+  std::int64_t const points[] = {now_ns,
+                                 before.set.lease_end_ns - before.set.debt_ns,
+                                 before.set.own_at_ns - before.set.debt_ns,
+                                 now.set.lease_end_ns - now.set.debt_ns,
+                                 now.set.own_at_ns - now.set.debt_ns,
+                                 until_ns};
+  u128 const paid = before.paid(now_ns) - now.frac;
+  for (std::int64_t at_ns : points)
+    if (at_ns >= now_ns && at_ns <= until_ns &&
+        now.paid(at_ns + now.set.debt_ns) + paid > before.paid(at_ns + before.set.debt_ns))
+      return true;
+  return false;
+}
+
 // Who must be woken because `now` pays faster than `before`: those due before the last alarm set.
 inline std::uint32_t wake_mask(bucket& b, curve const& before, curve const& now,
                                std::int64_t now_ns) {
@@ -335,19 +379,17 @@ inline std::uint32_t wake_mask(bucket& b, curve const& before, curve const& now,
   bool const opens = now.set.after_lease != 0 && now.set.lease_end_ns != 0 &&
                      (before.set.after_lease == 0 || before.set.lease_end_ns == 0 ||
                       now.set.lease_end_ns < before.set.lease_end_ns);
-  bool const faster = now.set.rate_q40 > before.set.rate_q40;
-  if (!opens && !faster && now.debt_units() <= before.debt_units()) return 0;
-  std::int64_t sleep_ns = b.sleep_until.load(relaxed);
-  if (sleep_ns <= now_ns) return 0;
+  std::int64_t until_ns = b.sleep_until.load(relaxed);
+  if (until_ns <= now_ns) return 0;
   if (opens) return ~0u;
-  sleep_ns -= now_ns;
-  if (sleep_ns > long_slice_ns) sleep_ns = long_slice_ns;
+  if (until_ns - now_ns > long_slice_ns) until_ns = now_ns + long_slice_ns;
+  if (!passes_earlier(before, now, now_ns, until_ns)) return 0;
   // A refund that woke nobody, and alarms set early, leave sleepers below the curve.
   std::uint64_t returned = b.returned.load(relaxed);
   std::uint64_t below = returned - b.returned_at_wake.load(relaxed);
   if (below > max_cap_units) return ~0u;
-  below += before.debt_units() + units_in(before.set.rate_q40, short_slice_ns / 100);
-  std::uint64_t span = below + now.debt_units() + units_in(now.set.rate_q40, sleep_ns);
+  below += units_in(before.set.rate_q40, before.set.debt_ns + short_slice_ns / 100);
+  std::uint64_t span = below + now.reach_at(until_ns) - now.at(now_ns);
   return class_mask(b, now.at(now_ns) + returned - below, span);
 }
 
@@ -373,7 +415,7 @@ inline std::uint32_t set_curve(bucket& b, curve_settings const& settings, std::i
     break;
   }
   full_fence();  // the slot's old curve must not be overwritten before its successors are seen
-  store_curve(b.ring[now.gen & 3], now.set, now.base, now.frac, now.t0_ns);
+  store_curve(b, now.gen & 3, now);
   b.gen.store(now.gen, std::memory_order_release);
   // Credit cached under the old curve is void: a pause must bite at once.
   std::uint64_t const end = b.booked.load(relaxed);
@@ -395,7 +437,7 @@ inline std::uint64_t served_units(bucket const& b, std::int64_t now_ns) {
   read_curve(b, c);
   std::uint64_t const returned = b.returned.load(std::memory_order_relaxed);
   std::uint64_t const booked = b.booked.load(std::memory_order_relaxed);
-  std::uint64_t const reach = c.at(sane_time(now_ns)) + returned + c.debt_units();
+  std::uint64_t const reach = c.reach_at(sane_time(now_ns)) + returned;
   std::uint64_t const served = distance(booked, reach) > 0 ? reach : booked;
   return served - returned - b.skipped.load(std::memory_order_relaxed);
 }
@@ -403,12 +445,14 @@ inline std::uint64_t served_units(bucket const& b, std::int64_t now_ns) {
 // Whether this memory can be a bucket that init() and set_curve() wrote.
 inline bool plausible(bucket const& b) {
   constexpr auto relaxed = std::memory_order_relaxed;
-  curve_slot const& s = b.ring[b.gen.load(std::memory_order_acquire) & 3];
+  unsigned const slot = b.gen.load(std::memory_order_acquire) & 3;
+  curve_slot const& s = b.ring[slot];
   return b.class_shift.load(relaxed) < 60 && b.leasing.load(relaxed) <= 1 &&
          (s.frac.load(relaxed) >> 40) == 0 && s.t0_ns.load(relaxed) >= 0 &&
          s.cap_units.load(relaxed) >= 1 && s.cap_units.load(relaxed) <= max_cap_units &&
          s.debt_ns.load(relaxed) <= long_slice_ns && s.quantum_ns.load(relaxed) <= long_slice_ns &&
-         s.lease_end_ns.load(relaxed) >= 0 && s.after_lease.load(relaxed) <= 1;
+         s.lease_end_ns.load(relaxed) >= 0 && s.after_lease.load(relaxed) <= 1 &&
+         b.tail[slot].own_at_ns.load(relaxed) >= 0;
 }
 
 }  // namespace sluice::core

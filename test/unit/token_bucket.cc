@@ -1,68 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The token bucket step by step, in a clock of the test's own: what each call promises, the ends of
 // every range, and what the words may hold after a kill or after somebody scribbled over them.
-#include "libinterpose/core/token_bucket.h"
-
 #include <catch2/catch.hpp>
 #include <climits>
 #include <cstring>
 #include <memory>
 #include <random>
 
-using namespace sluice::core;
+#include "bucket_fixture.h"
 
-namespace {
-
-constexpr std::int64_t start_ns = 5'000'000'000;
-constexpr std::int64_t ms = 1'000'000;
-
-std::uint64_t ops_per_second(std::uint64_t n) {
-  std::uint64_t rate = 0;
-  REQUIRE(make_rate(n * op_units, 1'000'000'000, rate));
-  return rate;
-}
-
-curve_settings exact_settings(std::uint64_t rate, std::uint64_t cap) {
-  curve_settings s = default_settings(rate, op_units);
-  s.debt_ns = 0;
-  s.cap_units = cap;
-  return s;
-}
-
-struct fixture {
-  std::unique_ptr<bucket> memory = std::make_unique<bucket>();
-  bucket& b = *memory;
-  std::int64_t now = start_ns;
-
-  explicit fixture(curve_settings const& s, std::uint64_t origin = 0) { init(b, s, now, origin); }
-
-  // True when it passed at once; else the ticket is left waiting.
-  bool take(std::uint64_t cost, ticket& t) {
-    return book(b, cost, t) || decide(b, t, now, 0).what == decision::pass;
-  }
-
-  // Sleeps as told until the ticket passes; the time of the pass.
-  std::int64_t pass_time(ticket& t) {
-    for (int i = 0; i < 100'000; ++i) {
-      decision d = decide(b, t, now, 0);
-      if (d.what == decision::pass) return now;
-      REQUIRE(d.what == decision::wait);
-      REQUIRE(d.deadline_ns > now);
-      now = d.deadline_ns;
-    }
-    FAIL("never passes");
-    return 0;
-  }
-
-  int burst(std::uint64_t cost, int most) {
-    ticket t;
-    int n = 0;
-    while (n < most && take(cost, t)) ++n;
-    return n;
-  }
-};
-
-}  // namespace
+using namespace bucket_test;
 
 TEST_CASE("rates out of range are refused", "[bucket]") {
   std::uint64_t rate = 77;
@@ -289,43 +236,6 @@ TEST_CASE("a writer killed before it publishes leaves the old curve", "[bucket]"
   REQUIRE_FALSE(f.take(op_units, t));
 }
 
-TEST_CASE("an open lease end lets everybody pass and leaves no debt", "[bucket]") {
-  curve_settings s = exact_settings(ops_per_second(100), op_units);
-  s.lease_end_ns = start_ns + 50 * ms;
-  s.after_lease = 1;
-  fixture f(s);
-  ticket t;
-  book_debt(f.b, 1000 * op_units);
-  REQUIRE_FALSE(f.take(op_units, t));
-  decision d = decide(f.b, t, f.now, 0);
-  CHECK(d.deadline_ns == s.lease_end_ns);
-  f.now = d.deadline_ns;
-  CHECK(decide(f.b, t, f.now, 0).what == decision::pass_open);
-  std::uint64_t const ahead = f.b.booked - f.b.returned;
-  for (int i = 0; i < 10'000; ++i) {
-    if (book(f.b, op_units, t)) continue;
-    REQUIRE(decide(f.b, t, f.now, 0).what == decision::pass_open);
-  }
-  CHECK(f.b.booked - f.b.returned == ahead);
-  CHECK(set_curve(f.b, exact_settings(ops_per_second(100), op_units), f.now) == 0);
-  s.after_lease = 0;
-  s.lease_end_ns = 1;
-  set_curve(f.b, s, f.now);
-  CHECK_FALSE(f.take(op_units, t));  // keep: the rate stays in force
-}
-
-TEST_CASE("an opening curve wakes everybody who sleeps", "[bucket]") {
-  curve_settings s = exact_settings(ops_per_second(1), op_units);
-  fixture f(s);
-  ticket t;
-  f.burst(op_units, 1);
-  REQUIRE_FALSE(f.take(op_units, t));
-  s.after_lease = 1;
-  s.lease_end_ns = f.now;
-  CHECK(set_curve(f.b, s, f.now) == ~0u);
-  CHECK(decide(f.b, t, f.now, 0).what == decision::pass_open);
-}
-
 TEST_CASE("a sleeper is told to look again when something moved meanwhile", "[bucket]") {
   fixture f(exact_settings(ops_per_second(10), op_units));
   ticket t;
@@ -431,7 +341,10 @@ TEST_CASE("any garbage in the words is survived", "[bucket]") {
                      std::int64_t(random()),
                      std::int64_t(random()),
                      std::int64_t(random()),
-                     std::uint32_t(random())};
+                     std::uint32_t(random()),
+                     random(),
+                     std::int64_t(random()),
+                     random()};
     set_curve(b, s, now);
     REQUIRE(current(b).debt_ns <= long_slice_ns);
   }
@@ -440,7 +353,8 @@ TEST_CASE("any garbage in the words is survived", "[bucket]") {
 TEST_CASE("what init and set_curve wrote is plausible, scribbling often is not", "[bucket]") {
   fixture f(default_settings(ops_per_second(10), op_units));
   CHECK(plausible(f.b));
-  set_curve(f.b, {~0ull, ~0ull, INT64_MAX, INT64_MIN, INT64_MIN, 7}, f.now);
+  set_curve(f.b, {~0ull, ~0ull, INT64_MAX, INT64_MIN, INT64_MIN, 7, ~0ull, INT64_MIN, ~0ull},
+            f.now);
   CHECK(plausible(f.b));
   std::memset(static_cast<void*>(&f.b), 0xff, sizeof f.b);
   CHECK_FALSE(plausible(f.b));
