@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// What must hold before a role runs, and what the service manager is told.
+#include "control/start.h"
+
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "control/notify.h"
+#include "policy/error.h"
+
+using namespace sluice;
+
+namespace {
+
+struct scratch {
+  std::string path;
+  scratch() {
+    char name[] = "/tmp/sluice-control.XXXXXX";
+    path = mkdtemp(name);
+  }
+  ~scratch() { std::filesystem::remove_all(path); }
+};
+
+std::uint64_t incarnation(std::string const& dir, std::uint64_t now) {
+  std::string trouble;
+  auto const n = control::next_incarnation(dir, now, trouble);
+  CHECK(trouble.empty());
+  return n;
+}
+
+std::string received(int fd) {
+  char text[512];
+  ssize_t const n = recv(fd, text, sizeof text, MSG_DONTWAIT);
+  return n < 0 ? "" : std::string(text, static_cast<std::size_t>(n));
+}
+
+}  // namespace
+
+TEST_CASE("control start: an incarnation is larger than every one before") {
+  scratch dir;
+  CHECK(incarnation(dir.path, 1000) == 1000);
+  CHECK(incarnation(dir.path, 1000) == 1001);
+  CHECK(incarnation(dir.path, 500) == 1002);  // the clock was set back
+  CHECK(incarnation(dir.path, 5000) == 5000);
+  std::ofstream(dir.path + "/incarnation") << "rubbish";
+  CHECK(incarnation(dir.path, 6000) == 6000);
+}
+
+TEST_CASE("control start: without a place to store, the clock must do") {
+  std::string trouble;
+  CHECK(control::next_incarnation("/proc/no-such-dir", 77, trouble) == 77);
+  CHECK(!trouble.empty());
+}
+
+TEST_CASE("control start: one daemon per run directory") {
+  scratch dir;
+  int const lock = control::lock_run_dir(dir.path);
+  CHECK_THROWS_WITH(control::lock_run_dir(dir.path),
+                    Catch::Contains("(pid " + std::to_string(getpid()) + ") serves " + dir.path));
+  close(lock);
+  int const again = control::lock_run_dir(dir.path);
+  CHECK(again >= 0);
+  close(again);
+}
+
+TEST_CASE("control start: directories") {
+  scratch dir;
+  control::make_dir(dir.path + "/a/b", 0700, "");
+  struct stat st = {};
+  REQUIRE(stat((dir.path + "/a/b").c_str(), &st) == 0);
+  CHECK((st.st_mode & 0777) == 0700);
+  CHECK_NOTHROW(control::make_dir(dir.path + "/a/b", 0711, ""));
+  CHECK_THROWS_AS(control::make_dir("/proc/x", 0700, ""), error);
+}
+
+TEST_CASE("control start: too few descriptors are said in words") {
+  control::config c;
+  c.role = control::role_kind::cluster;
+  CHECK(control::check_machine(c, 1).empty());
+  auto const said = control::check_machine(c, 100'000'000);
+  REQUIRE(!said.empty());
+  CHECK_THAT(said[0], Catch::Contains("need 400000256: raise RLIMIT_NOFILE"));
+}
+
+TEST_CASE("control notify: what the service manager hears") {
+  scratch dir;
+  std::string const path = dir.path + "/notify";
+  int const fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  sockaddr_un at = {};
+  at.sun_family = AF_UNIX;
+  std::strcpy(at.sun_path, path.c_str());
+  REQUIRE(bind(fd, reinterpret_cast<sockaddr*>(&at), sizeof at) == 0);
+  setenv("NOTIFY_SOCKET", path.c_str(), 1);
+  setenv("WATCHDOG_USEC", "3000000", 1);
+  control::notifier n;
+  CHECK(n.is_asked_for());
+  CHECK(getenv("NOTIFY_SOCKET") == nullptr);
+  n.ready();
+  CHECK(received(fd) == "READY=1\n");
+  n.status("3 jobs\nREADY=0");
+  CHECK(received(fd) == "STATUS=3 jobs READY=0\n");
+  n.status("3 jobs\nREADY=0");
+  CHECK(received(fd).empty());
+  n.reloading(5'000'000);
+  CHECK(received(fd) == "RELOADING=1\nMONOTONIC_USEC=5000\n");
+  n.alive(10'000'000'000);
+  CHECK(received(fd) == "WATCHDOG=1\n");
+  n.alive(10'500'000'000);
+  CHECK(received(fd).empty());
+  n.alive(11'000'000'000);
+  CHECK(received(fd) == "WATCHDOG=1\n");
+  n.stopping();
+  CHECK(received(fd) == "STOPPING=1\n");
+  close(fd);
+}
+
+TEST_CASE("control notify: nobody asked") {
+  unsetenv("NOTIFY_SOCKET");
+  control::notifier n;
+  CHECK(!n.is_asked_for());
+  n.ready();
+  n.alive(1);
+}
