@@ -221,7 +221,8 @@ class World:
             argv += ["--listen", listen]
         if role == "cluster":
             argv += ["--policy", self.policy]
-        daemon = Daemon(self, role, name, argv + list(extra), run_dir, space)
+        daemon = Daemon(self, role, name, argv + [word.format(name=name) for word in extra],
+                        run_dir, space)
         daemon.listen = listen
         self.daemons[name] = daemon
         return daemon.start() if start else daemon

@@ -1,0 +1,158 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A day compressed: jobs come and go, every daemon is restarted again and again.
+
+Watches resident memory and open descriptors of each role, programs that fail, the sum of what all
+may use, and segments left behind. Memory is compared within the last third of the time, in which
+nobody is restarted.
+
+  soak.py --minutes 30       what `make soak` runs
+  soak.py --minutes 1        what `make check` runs
+"""
+import argparse
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(TOP, "scripts"))
+import world as w  # noqa: E402
+
+CAPACITY = 8000
+COMMANDS = (
+    ["sh", "-c", 'for i in 1 2 3 4 5; do ls -lR "$0" >/dev/null; done'],
+    ["tar", "cf", "/dev/null", "-C"],
+    ["python3", "-c", "import os, sys\nfor d, _, f in os.walk(sys.argv[1]):\n"
+                      "  for n in f: open(os.path.join(d, n)).read()"],
+)
+
+
+def policy(tree):
+    share = lambda weight: {"shared": {"metadata": {"weight": weight}}}
+    return {"targets": {"shared": {"path": tree, "capacity": {"metadata": f"{CAPACITY}/s"}}},
+            "classes": {"gold": share(4), "bronze": share(1)},
+            "control": {"nodes": "n[1-3]", "default_class": "bronze"}}
+
+
+def size_of(daemon):
+    """Resident KiB and open descriptors."""
+    pid = daemon.pid()
+    with open(f"/proc/{pid}/status") as status:
+        rss = next(int(line.split()[1]) for line in status if line.startswith("VmRSS"))
+    return rss, len(os.listdir(f"/proc/{pid}/fd"))
+
+
+class Jobs:
+    """Short jobs on random nodes; counts how they end."""
+
+    def __init__(self, world, nodes, rng):
+        self.world, self.nodes, self.rng = world, nodes, rng
+        self.running, self.number, self.failed = [], 0, []
+
+    def step(self):
+        for process, command in list(self.running):
+            if process.poll() is not None:
+                self.running.remove((process, command))
+                self.world.jobs.remove(process)
+                error = process.stderr.read()
+                process.stderr.close()
+                if process.returncode != 0:
+                    self.failed.append(f"{command[0]}: {process.returncode} {error[-200:]}")
+        while len(self.running) < 6:
+            self.number += 1
+            command = [*self.rng.choice(COMMANDS), self.world.tree]
+            if command[0] == "tar":
+                command.append(".")
+            # Some names are joined by several at once.
+            job = f"job{self.number - self.rng.randrange(2)}"
+            self.running.append((self.world.run(self.rng.choice(self.nodes), job, command,
+                                                self.rng.choice(("gold", "bronze"))), command))
+
+
+def measure(world, roles, minutes, restart_s, rng):
+    jobs = Jobs(world, [d for n, d in roles.items() if n.startswith("n")], rng)
+    end = time.monotonic() + minutes * 60
+    quiet_from = end - minutes * 20  # the last third: nobody is restarted
+    next_restart = time.monotonic() + restart_s
+    sizes = {name: [] for name in roles}
+    restarts = 0
+    while time.monotonic() < end:
+        jobs.step()
+        if next_restart <= time.monotonic() < quiet_from:
+            daemon = rng.choice(list(roles.values()))
+            daemon.kill(rng.choice((signal.SIGKILL, signal.SIGTERM)))
+            time.sleep(rng.random())
+            daemon.start()
+            restarts += 1
+            next_restart = time.monotonic() + restart_s
+        if time.monotonic() >= quiet_from:
+            for name, daemon in roles.items():
+                sizes[name].append(size_of(daemon))
+        if sys.stderr.isatty():
+            print(f"\r\033[K{end - time.monotonic():.0f} s left, {jobs.number} jobs, "
+                  f"{restarts} restarts", end="", file=sys.stderr)
+        time.sleep(0.2)
+    for process, command in jobs.running:
+        process.wait(60)
+    return jobs, sizes, restarts
+
+
+def grew(sizes):
+    """Most in the second and in the last quarter: of memory, of descriptors."""
+    n = len(sizes)
+    early, late = sizes[n // 4:n // 2], sizes[3 * n // 4:]
+    return [(max(s[i] for s in early), max(s[i] for s in late)) for i in (0, 1)]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--minutes", type=float, default=30)
+    parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
+    options = parser.parse_args()
+    print(f"seed {options.seed}")
+    world = w.World({})
+    world.write_policy(policy(world.tree))
+    for i in range(60):
+        with open(os.path.join(world.tree, str(i)), "w") as f:
+            f.write("x" * i)
+    cluster = world.cluster()
+    relay = world.relay("r1", [cluster])
+    roles = {"cluster": cluster, "r1": relay}
+    roles.update({f"n{i}": world.node(f"n{i}", [relay]) for i in (1, 2, 3)})
+    curves_path = os.path.join(world.dir, "curves.out")
+    curves = subprocess.Popen([os.path.join(w.BUILD, "bench", "curves"), world.dir,
+                               "metadata@shared", str(CAPACITY)], stdout=open(curves_path, "w"))
+    restart_s = min(60.0, options.minutes * 60 / 12)
+    jobs, sizes, restarts = measure(world, roles, options.minutes, restart_s,
+                                    random.Random(options.seed))
+    failures = list(jobs.failed)
+    print(f"{jobs.number} jobs, {restarts} restarts, {len(jobs.failed)} programs failed")
+    for name, seen in sizes.items():
+        (rss0, rss1), (fds0, fds1) = grew(seen)
+        print(f"{name:<9} resident {rss0} -> {rss1} KiB, descriptors {fds0} -> {fds1}")
+        if rss1 > rss0 * 1.1 + 2048:
+            failures.append(f"{name} grew from {rss0} to {rss1} KiB")
+        if fds1 > fds0 + 24:
+            failures.append(f"{name} went from {fds0} to {fds1} descriptors")
+    left = lambda: [d for n, r in roles.items() if n.startswith("n")
+                    for d in os.listdir(os.path.join(r.run_dir, "jobs"))]
+    if not w.wait_until(lambda: not left(), 10):
+        failures.append(f"segments are left: {left()}")
+    curves.send_signal(signal.SIGTERM)
+    curves.wait()
+    words = open(curves_path).read().splitlines()[-1].split()
+    print(f"capacity {CAPACITY}: at most {float(words[1]):.1f} usable, above it in {words[6]} of "
+          f"{words[4]} looks")
+    if words[6] != "0":
+        failures.append("capacity was exceeded")
+    world.stop()
+    for sentence in failures:
+        print("FAIL", sentence)
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
