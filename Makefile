@@ -79,7 +79,8 @@ daemon_obj  := $(daemon_src:%=$(O)/obj/%.o)
 # A main.cc is a program; all else may be linked into any of them.
 cli_main    := $(O)/obj/daemon/cli/main.cc.o
 sluiced_main := $(O)/obj/daemon/sluiced/main.cc.o
-parts_obj   := $(core_obj) $(filter-out %/main.cc.o,$(daemon_obj))
+top_obj     := $(filter $(O)/obj/daemon/cli/top/%,$(daemon_obj))
+parts_obj   := $(core_obj) $(filter-out %/main.cc.o $(top_obj),$(daemon_obj))
 cli_parts   := $(filter-out $(O)/obj/policies/% \
   $(foreach d,lease wire control node cluster sluiced,$(O)/obj/daemon/$(d)/%),$(parts_obj))
 sluiced_parts := $(filter-out $(O)/obj/daemon/cli/%,$(parts_obj))
@@ -88,6 +89,7 @@ unit_obj    := $(unit_src:%=$(O)/obj/%.o)
 
 lib      := $(if $(wildcard libinterpose/*.cc libinterpose/*.S),$(O)/lib/libinterpose.so)
 bin      := $(if $(wildcard daemon/cli/main.cc),$(O)/bin/sluice)
+top      := $(if $(wildcard daemon/cli/top/main.cc),$(O)/bin/sluice-top)
 sluiced  := $(if $(wildcard daemon/sluiced/main.cc),$(O)/bin/sluiced)
 unit     := $(if $(unit_src),$(O)/test/unit)
 sim      := $(if $(sim_src),$(O)/test/simulate)
@@ -102,7 +104,7 @@ exports  := $(if $(wildcard libinterpose/exports.map.in),$(O)/exports.map)
   check-source bench bench-overhead bench-accuracy fuzz headers layers style exports format tidy \
   programs install uninstall clean FORCE
 
-all: $(lib) $(bin) $(sluiced)
+all: $(lib) $(bin) $(top) $(sluiced)
 
 # ---- objects ----
 
@@ -137,13 +139,19 @@ $(O)/lib/libinterpose.so: $(guest_obj) $(exports)
 	$(call say,LINK,$(CXX) $(guest_link) $(san_flags) $(exports:%=-Wl$(comma)--version-script=%) \
 	  -o $@ $(guest_obj) $(guest_libs))
 
-# The command starts in a millisecond: it carries none of the daemon's libraries.
+# The command starts in a millisecond: it carries none of the daemon's libraries, and what draws on
+# a terminal is a program of its own.
 cli_libs    := -lfmt
+top_libs    := -lfmt -lncursesw -ltinfo
 daemon_libs := -lfmt -lzmq -lcap -lcpp-httplib
 
 $(O)/bin/sluice: $(cli_main) $(cli_parts)
 	@mkdir -p $(@D)
 	$(call say,LINK,$(CXX) $(san_flags) -pthread -o $@ $^ $(cli_libs))
+
+$(O)/bin/sluice-top: $(top_obj) $(cli_parts)
+	@mkdir -p $(@D)
+	$(call say,LINK,$(CXX) $(san_flags) -pthread -o $@ $^ $(top_libs))
 
 $(O)/bin/sluiced: $(sluiced_main) $(sluiced_parts)
 	@mkdir -p $(@D)
@@ -284,6 +292,7 @@ sample := $(wildcard policies/examples/*)
 install: all
 	install -D -m 755 $(O)/bin/sluice $(bindir)/sluice
 	install -D -m 755 $(O)/lib/libinterpose.so $(libdir)/libinterpose.so
+	$(if $(top),install -D -m 755 $(top) $(libdir)/sluice-top)
 	install -D -m 644 -t $(docdir) README.md LICENSE
 	$(if $(man1),install -D -m 644 -t $(mandir)/man1 $(man1))
 	$(if $(man7),install -D -m 644 -t $(mandir)/man7 $(man7))

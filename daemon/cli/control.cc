@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// sluice set, pause, resume: new curves for the buckets of a running job. One writer at a time: the
-// segment file is locked meanwhile. Rates of a paused job are kept beside the segment, written
-// before the pause begins, so that a command that dies half-way can be repeated.
+// sluice set, pause, resume: a daemon's job is the daemon's to change; for another, new curves are
+// put into the buckets here. One writer at a time: the segment file is locked meanwhile. Rates of a
+// paused job are kept beside the segment, written before the pause begins, so that a command that
+// dies half-way can be repeated.
 #include <fmt/format.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -16,6 +17,7 @@
 
 #include "cli/job.h"
 #include "cli/report.h"
+#include "cli/steer.h"
 #include "core/token_bucket.h"
 #include "policy/error.h"
 #include "policy/limit.h"
@@ -126,6 +128,11 @@ int set_verb(global_options const& global, set_options const& options) {
   if (equals == std::string::npos)
     throw usage_error(fmt::format("set: \"{}\": wanted CHANNEL=RATE, for example open=500/s",
                                   options.assignment));
+  if (auto const status =
+          steer_by_daemon(global, "set", options.job, options.assignment, options.how_long))
+    return *status;
+  if (options.assignment.starts_with("class="))
+    throw usage_error("set: job " + options.job + " runs without a daemon: it has no QoS class");
   open_job const job = find_job(global, options.job);
   auto const held = lock(job);
   std::string const name = options.assignment.substr(0, equals);
@@ -145,8 +152,10 @@ int set_verb(global_options const& global, set_options const& options) {
   return 0;
 }
 
-int pause_verb(global_options const& global, std::string const& name) {
-  open_job const job = find_job(global, name);
+int pause_verb(global_options const& global, pause_options const& options) {
+  if (auto const status = steer_by_daemon(global, "pause", options.job, {}, options.how_long))
+    return *status;
+  open_job const job = find_job(global, options.job);
   auto const held = lock(job);
   abi::segment& s = *job.segment;
   require_limits(s);
@@ -160,12 +169,14 @@ int pause_verb(global_options const& global, std::string const& name) {
   return 0;
 }
 
-int resume_verb(global_options const& global, std::string const& name) {
-  open_job const job = find_job(global, name);
+int resume_verb(global_options const& global, pause_options const& options) {
+  if (auto const status = steer_by_daemon(global, "resume", options.job, {}, options.how_long))
+    return *status;
+  open_job const job = find_job(global, options.job);
   auto const held = lock(job);
   abi::segment& s = *job.segment;
   saved_rates const saved = read_saved(job);
-  if (saved.empty()) throw usage_error(fmt::format("job {} is not paused", name));
+  if (saved.empty()) throw usage_error(fmt::format("job {} is not paused", options.job));
   for (unsigned i = 0; i < s.rules.channel_count; ++i)
     if (auto const at = saved.find(channel_name(s, i)); at != saved.end()) change(s, i, at->second);
   std::error_code ignored;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // sluice explain: CALL PATH says which limits such a call meets and why; PID says what a process
-// waits for.
+// waits for; --job says it of a whole job, in the words of its daemon when it has one.
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -14,6 +14,9 @@
 #include <optional>
 
 #include "calls.h"
+#include "cli/daemon.h"
+#include "cli/explain_job.h"
+#include "cli/job.h"
 #include "cli/limits.h"
 #include "cli/options.h"
 #include "cli/program.h"
@@ -21,7 +24,6 @@
 #include "policy/error.h"
 #include "policy/suggest.h"
 #include "segment/jobs.h"
-#include "segment/run_dir.h"
 
 namespace sluice::cli {
 
@@ -180,10 +182,10 @@ json explain_in_job(abi::segment const& s, segment::live_process const& process)
   return out;
 }
 
-std::optional<json> explain_process(std::string const& run_dir, std::uint32_t pid) {
-  for (auto const& job : segment::list_jobs(run_dir)) {
+std::optional<json> explain_process(global_options const& global, std::uint32_t pid) {
+  for (auto const& path : readable_segments(global)) {
     try {
-      auto const s = segment::mapping::open(segment::segment_path(run_dir, job));
+      auto const s = segment::mapping::open(path);
       for (auto const& process : segment::live_processes(*s))
         if (process.pid == pid) return explain_in_job(*s, process);
     } catch (error const&) {
@@ -219,25 +221,51 @@ int no_job(std::uint32_t pid) {
                              exe.string(), why));
 }
 
+int explain_pid(global_options const& global, std::string const& word) {
+  std::uint32_t pid = 0;
+  auto const [end, failed] = std::from_chars(word.data(), word.data() + word.size(), pid);
+  if (failed != std::errc{} || end != word.data() + word.size() || pid == 0)
+    throw usage_error(fmt::format("explain: wanted PID, CALL PATH or --job, not \"{}\"", word));
+  auto const found = explain_process(global, pid);
+  if (!found) return no_job(pid);
+  if (global.json)
+    fmt::print("{}", dump(*found));
+  else
+    print_process(*found);
+  return 0;
+}
+
+/// A job without a daemon: each of its processes.
+int explain_own_job(global_options const& global, std::string const& name) {
+  open_job const job = find_job(global, name);
+  json out = {{"job", name}, {"processes", json::array()}};
+  for (auto const& process : segment::live_processes(*job.segment))
+    out["processes"].push_back(explain_in_job(*job.segment, process));
+  if (global.json) {
+    fmt::print("{}", dump(out));
+    return 0;
+  }
+  fmt::print("job {} runs without a daemon\n", name);
+  for (auto const& process : out["processes"]) print_process(process);
+  return 0;
+}
+
 }  // namespace
 
 int explain_verb(global_options const& global, explain_options const& options) {
-  json out;
-  if (options.words.size() == 2) {
-    out = explain_call(compile_limits(options.limits), options.words[0], options.words[1]);
-    if (!global.json) print_call(out);
-  } else {
-    std::string const& word = options.words[0];
-    std::uint32_t pid = 0;
-    auto const [end, failed] = std::from_chars(word.data(), word.data() + word.size(), pid);
-    if (failed != std::errc{} || end != word.data() + word.size() || pid == 0)
-      throw usage_error(fmt::format("explain: wanted PID or CALL PATH, not \"{}\"", word));
-    auto const found = explain_process(segment::run_dir(global.run_dir), pid);
-    if (!found) return no_job(pid);
-    out = *found;
-    if (!global.json) print_process(out);
+  if (options.words.empty() == options.job.empty())
+    throw usage_error("explain: wanted one of PID, CALL PATH and --job JOB");
+  if (!options.job.empty()) {
+    if (auto const daemon = daemon_of_job(global, options.job))
+      return explain_by_daemon(global, *daemon, options.job);
+    return explain_own_job(global, options.job);
   }
-  if (global.json) fmt::print("{}", dump(out));
+  if (options.words.size() == 1) return explain_pid(global, options.words[0]);
+  json const out = explain_call(compile_limits(options.limits), options.words[0], options.words[1]);
+  if (global.json)
+    fmt::print("{}", dump(out));
+  else
+    print_call(out);
   return 0;
 }
 

@@ -2,9 +2,14 @@
 #include "cli/job.h"
 
 #include <fmt/format.h>
+#include <pwd.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <charconv>
 #include <filesystem>
 
+#include "cli/daemon.h"
 #include "policy/error.h"
 #include "policy/suggest.h"
 #include "segment/jobs.h"
@@ -12,15 +17,83 @@
 
 namespace sluice::cli {
 
+namespace {
+
+namespace fs = std::filesystem;
+
+bool exists(std::string const& path) {
+  std::error_code failed;
+  return fs::exists(path, failed);
+}
+
+/// `NAME` is one of ours; `UID@NAME` and `USER@NAME` are somebody's.
+std::pair<uid_t, std::string> owner_and_name(std::string const& text) {
+  auto const at = text.find('@');
+  std::string const name = at == std::string::npos ? text : text.substr(at + 1);
+  segment::check_job_name(name);
+  if (at == std::string::npos) return {geteuid(), name};
+  std::string const user = text.substr(0, at);
+  uid_t uid = 0;
+  auto const [end, failed] = std::from_chars(user.data(), user.data() + user.size(), uid);
+  if (failed == std::errc{} && end == user.data() + user.size()) return {uid, name};
+  if (passwd const* entry = getpwnam(user.c_str())) return {entry->pw_uid, name};
+  throw usage_error(fmt::format("job {}: there is no user {}", text, user));
+}
+
+/// The directory of a job of a daemon: its own user's have their plain name.
+std::optional<open_job> find_daemons_job(std::string const& run_dir, uid_t uid,
+                                         std::string const& name) {
+  for (std::string const& folder : {fmt::format("{}@{}", uid, name), name}) try {
+      std::string const path = segment::segment_path(run_dir, folder);
+      if (!exists(path)) continue;
+      auto s = segment::mapping::open(path);
+      if (s->head.owner_uid == uid) return open_job{run_dir, folder, std::move(s)};
+    } catch (error const&) {
+      continue;  // not ours to read
+    }
+  return std::nullopt;
+}
+
+std::string folder_of(std::string const& path) { return fs::path(path).parent_path(); }
+
+}  // namespace
+
 open_job find_job(global_options const& global, std::string const& name) {
   segment::check_job_name(name);
-  std::string const run_dir = segment::run_dir(global.run_dir);
+  std::string const run_dir = own_run_dir(global);
   std::string const path = segment::segment_path(run_dir, name);
-  std::error_code failed;
-  if (!std::filesystem::exists(path, failed))
+  if (!exists(path))
     throw usage_error(fmt::format("no job {} in {}{}", name, run_dir,
                                   policy::did_you_mean(name, segment::list_jobs(run_dir))));
   return {run_dir, name, segment::mapping::open(path)};
+}
+
+std::optional<open_job> find_readable_job(global_options const& global, std::string const& name) {
+  auto const [uid, plain] = owner_and_name(name);
+  for (auto const& socket : daemon_sockets(global))
+    if (auto job = find_daemons_job(folder_of(socket), uid, plain)) return job;
+  std::string const own = own_run_dir_if_there(global);
+  if (own.empty() || uid != geteuid()) return std::nullopt;
+  return find_daemons_job(own, uid, plain);
+}
+
+std::vector<std::string> readable_segments(global_options const& global) {
+  std::vector<std::string> out;
+  if (std::string const own = own_run_dir_if_there(global); !own.empty())
+    for (auto const& name : segment::list_jobs(own))
+      out.push_back(segment::segment_path(own, name));
+  // A daemon's directory cannot be listed by everybody.
+  auto const search = find_daemon(global, patient_ms);
+  if (!search.found || search.found->role != "node") return out;
+  auto const answer = ask_all(*search.found, {{"verb", "jobs"}}, "jobs");
+  for (auto const& job : answer["jobs"]) {
+    std::string const name = job.value("job", "");
+    for (std::string const& folder : {fmt::format("{}@{}", job.value("uid", 0u), name), name}) {
+      std::string const path = segment::segment_path(folder_of(search.found->socket), folder);
+      if (exists(path) && std::find(out.begin(), out.end(), path) == out.end()) out.push_back(path);
+    }
+  }
+  return out;
 }
 
 }  // namespace sluice::cli

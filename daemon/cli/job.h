@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The job a verb speaks about.
+// The job a verb speaks about, found by its segment.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "cli/options.h"
 #include "segment/segment_file.h"
@@ -11,11 +13,18 @@ namespace sluice::cli {
 
 struct open_job {
   std::string run_dir;
-  std::string name;
+  std::string name;  // of its directory
   segment::mapping segment;
 };
 
-/// Throws a usage error with a suggestion when there is no such job.
+/// A job that runs without a daemon. Throws a usage error with a suggestion when there is no such
+/// job.
 open_job find_job(global_options const& global, std::string const& name);
+
+/// The same, or one that a daemon made and whose segment we may read. None when there is no such.
+std::optional<open_job> find_readable_job(global_options const& global, std::string const& name);
+
+/// Paths of the segments of all jobs that we may read, a daemon's too.
+std::vector<std::string> readable_segments(global_options const& global);
 
 }  // namespace sluice::cli

@@ -12,7 +12,7 @@ policy::compile_input gather(limit_options const& options) {
   policy::compile_input input;
   input.monitor = options.monitor;
   if (options.policy.empty() && !options.qos_class.empty())
-    throw usage_error("--class needs --policy FILE");
+    throw usage_error("--class needs a daemon that knows the class, or --policy FILE");
   if (!options.policy.empty()) {
     policy::site const site = policy::read_policy(options.policy);
     input.targets = site.targets;

@@ -23,8 +23,11 @@ struct command_line {
   run_options run;
   stat_options stat;
   set_options set;
+  pause_options pause;
   explain_options explain;
-  std::string job;
+  top_options top;
+  apply_options apply;
+  std::vector<std::string> keys;
   std::string file;
   std::function<int()> chosen;
 };
@@ -36,7 +39,7 @@ void add_limit_options(CLI::App& app, limit_options& limits) {
       ->type_name("SPEC")
       ->allow_extra_args(false);
   app.add_option("--policy", limits.policy, "limits from a policy file")->type_name("FILE");
-  app.add_option("--class", limits.qos_class, "the QoS class of the policy whose limits apply")
+  app.add_option("--class", limits.qos_class, "the QoS class, of the daemon or of --policy FILE")
       ->type_name("NAME");
   app.add_flag("--monitor", limits.monitor, "count and measure, never delay");
 }
@@ -54,75 +57,139 @@ void add_run(CLI::App& app, command_line& line) {
       "print a table at the end (default on a terminal)");
   verb->add_flag_callback(
       "--no-summary", [&line] { line.run.summary = false; }, "print none");
-  verb->footer("Everything after -- is the program and its arguments.");
+  verb->footer(
+      "Everything after -- is the program and its arguments. A daemon of the node is found by\n"
+      "itself; without one, or with --no-daemon or --policy, the limits given here are all.\n\n"
+      "  sluice run --class gold -- ./app\n"
+      "  sluice run --limit open=1000/s --limit data=200MiB/s@/scratch --report io.json -- ./app");
   verb->callback([&line] { line.chosen = [&line] { return run_verb(line.global, line.run); }; });
 }
 
-void add_job_verb(CLI::App& app, command_line& line, std::string const& name,
-                  std::string const& help,
-                  int (*action)(global_options const&, std::string const&)) {
+void add_pause(CLI::App& app, command_line& line, std::string const& name, std::string const& help,
+               int (*action)(global_options const&, pause_options const&)) {
   auto* verb = app.add_subcommand(name, help);
-  verb->add_option("JOB", line.job, "name of the job")->required();
-  verb->callback(
-      [&line, action] { line.chosen = [&line, action] { return action(line.global, line.job); }; });
+  verb->add_option("JOB", line.pause.job, "name of the job")->required();
+  verb->add_option("--for", line.pause.how_long, "until this time is over (needs a daemon)")
+      ->type_name("TIME");
+  verb->footer(fmt::format("  sluice {0} hydro\n  sluice {0} ann@hydro --for 10m", name));
+  verb->callback([&line, action] {
+    line.chosen = [&line, action] { return action(line.global, line.pause); };
+  });
 }
 
 void add_control(CLI::App& app, command_line& line) {
+  auto* set = app.add_subcommand("set", "change a limit or the QoS class of a running job");
+  set->add_option("JOB", line.set.job, "name of the job; USER@NAME where several have it")
+      ->required();
+  set->add_option("WHAT=VALUE", line.set.assignment, "metadata=20k/s, open=500/s, class=bronze")
+      ->required();
+  set->add_option("--for", line.set.how_long, "and then as before (needs a daemon)")
+      ->type_name("TIME");
+  set->footer(
+      "  sluice set hydro open=500/s\n"
+      "  sluice set hydro metadata@scratch=20k/s --for 10m\n"
+      "  sluice set hydro class=bronze");
+  set->callback([&line] { line.chosen = [&line] { return set_verb(line.global, line.set); }; });
+  add_pause(app, line, "pause", "let limited calls of a job wait until resumed", pause_verb);
+  add_pause(app, line, "resume", "end a pause", resume_verb);
+}
+
+void add_watching(CLI::App& app, command_line& line) {
+  auto* jobs = app.add_subcommand("jobs", "list the jobs of a daemon, and those without one");
+  jobs->footer("  sluice jobs\n  sluice --json --run-dir /run/sluice jobs");
+  jobs->callback([&line] { line.chosen = [&line] { return jobs_verb(line.global); }; });
+
+  auto* top = app.add_subcommand("top", "watch jobs: what they want, are granted and use");
+  top->add_flag("-b,--batch", line.top.batch,
+                "print instead of drawing; the default without a "
+                "terminal");
+  top->add_option("-n", line.top.count, "so many pictures, then end")->type_name("COUNT");
+  top->add_option("-i", line.top.interval_s, "again every SEC seconds (1)")->type_name("SEC");
+  top->add_option("--sort", line.top.sort,
+                  "waiting, served, grant, demand, escaped, job, user, class")
+      ->type_name("ORDER");
+  top->add_option("--filter", line.top.filter, "a text, or job= user= class= supply= node=")
+      ->type_name("TEXT");
+  top->add_flag("--nodes", line.top.nodes, "nodes instead of jobs");
+  top->footer(
+      "With --json one picture is printed, or one per line with --batch or -n. On a terminal: q\n"
+      "quits, ? tells the other keys.\n\n"
+      "  sluice top\n"
+      "  sluice top --batch -n 5 -i 2 --sort served\n"
+      "  sluice --json top | jq .supplies");
+  top->callback([&line] { line.chosen = [&line] { return top_verb(line.global, line.top); }; });
+
   auto* stat = app.add_subcommand("stat", "show what a job does");
   stat->add_option("-i", line.stat.interval_s, "again every SEC seconds, with rates")
       ->type_name("SEC");
   stat->add_option("JOB", line.stat.job, "name of the job")->required();
+  stat->footer("  sluice stat hydro\n  sluice stat -i 1 hydro");
   stat->callback([&line] { line.chosen = [&line] { return stat_verb(line.global, line.stat); }; });
+}
 
-  auto* set = app.add_subcommand("set", "change a limit of a running job");
-  set->add_option("JOB", line.set.job, "name of the job")->required();
-  set->add_option("CHANNEL=RATE", line.set.assignment, "for example open=500/s")->required();
-  set->callback([&line] { line.chosen = [&line] { return set_verb(line.global, line.set); }; });
-
-  add_job_verb(app, line, "pause", "let limited calls of a job wait until resumed", pause_verb);
-  add_job_verb(app, line, "resume", "end a pause", resume_verb);
-  auto* jobs = app.add_subcommand("jobs", "list the jobs of this user on this node");
-  jobs->callback([&line] { line.chosen = [&line] { return jobs_verb(line.global); }; });
+void add_file_verb(CLI::App& app, command_line& line, std::string const& name,
+                   std::string const& help, std::string const& examples,
+                   int (*action)(global_options const&, std::string const&)) {
+  auto* verb = app.add_subcommand(name, help);
+  verb->add_option("FILE", line.file)->required();
+  verb->footer(examples);
+  verb->callback([&line, action] {
+    line.chosen = [&line, action] { return action(line.global, line.file); };
+  });
 }
 
 void add_policy(CLI::App& app, command_line& line) {
-  auto* policy = app.add_subcommand("policy", "look at a policy file");
+  auto* policy = app.add_subcommand("policy", "look at a policy file, or at a daemon's policy");
   policy->require_subcommand(1);
-  auto* check =
-      policy->add_subcommand("check", "say in words what a policy means, or what is wrong");
-  check->add_option("FILE", line.file)->required();
-  check->callback(
-      [&line] { line.chosen = [&line] { return policy_check(line.global, line.file); }; });
-  auto* show = policy->add_subcommand("show", "print a policy with all units resolved, as JSON");
-  show->add_option("FILE", line.file)->required();
-  show->callback(
-      [&line] { line.chosen = [&line] { return policy_show(line.global, line.file); }; });
+  add_file_verb(*policy, line, "check", "say in words what a policy means, or what is wrong",
+                "  sluice policy check site.json", policy_check);
+  add_file_verb(*policy, line, "show", "print a policy with all units resolved, as JSON",
+                "  sluice policy show site.json", policy_show);
+  auto* apply = policy->add_subcommand("apply", "give a running daemon this policy");
+  apply->add_option("FILE", line.apply.file)->required();
+  apply->add_flag("--dry-run", line.apply.dry_run, "only say what would change");
+  apply->footer("  sluice policy apply site.json --dry-run\n  sluice policy apply site.json");
+  apply->callback(
+      [&line] { line.chosen = [&line] { return policy_apply(line.global, line.apply); }; });
+  auto* get = policy->add_subcommand("get", "print the policy of a running daemon");
+  get->footer("  sluice policy get >site.json");
+  get->callback([&line] { line.chosen = [&line] { return policy_get(line.global); }; });
+  for (auto* verb : policy->get_subcommands({})) verb->fallthrough();
 }
 
 void add_looking(CLI::App& app, command_line& line) {
   auto* explain =
-      app.add_subcommand("explain", "say which limits a call meets, or why a process waits");
+      app.add_subcommand("explain", "say which limits a call meets, or why a job or process waits");
   add_limit_options(*explain, line.explain.limits);
-  explain->add_option("WORDS", line.explain.words, "PID, or CALL PATH")->required()->expected(1, 2);
+  explain->add_option("--job", line.explain.job, "how this job's grant came about")
+      ->type_name("JOB");
+  explain->add_option("WORDS", line.explain.words, "PID, or CALL PATH")->expected(1, 2);
+  explain->footer(
+      "  sluice explain --job hydro\n"
+      "  sluice explain 4711\n"
+      "  sluice explain --policy site.json --class bronze open /scratch/data");
   explain->callback(
       [&line] { line.chosen = [&line] { return explain_verb(line.global, line.explain); }; });
-  auto* doctor =
-      app.add_subcommand("doctor", "say whether a program can be limited, and if not, why");
-  doctor->add_option("FILE", line.file, "a program, by name or path")->required();
-  doctor->callback(
-      [&line] { line.chosen = [&line] { return doctor_verb(line.global, line.file); }; });
+  add_file_verb(app, line, "doctor", "say whether a program can be limited, and if not, why",
+                "  sluice doctor ./app", doctor_verb);
+  auto* keys = app.add_subcommand("keys", "make and admit keys of daemons (sluiced keys)");
+  keys->footer("  sluice keys --help");
+  keys->callback([&line] { line.chosen = [&line] { return keys_verb(line.keys); }; });
 }
 
 void describe_app(CLI::App& app, command_line& line) {
   app.name("sluice");
   app.set_version_flag("--version", std::string("sluice ") + version);
-  app.add_option("--run-dir", line.global.run_dir, "where the segments of jobs lie")
+  app.add_option("--run-dir", line.global.run_dir,
+                 "a daemon's directory, or where the segments of jobs lie")
       ->type_name("DIR");
   app.add_flag("--json", line.global.json, "print JSON");
   app.add_flag("-v,--verbose", line.global.verbose, "say what is done");
+  app.add_flag("--no-daemon", line.global.no_daemon, "as if no daemon were running");
   app.require_subcommand(1);
   app.fallthrough();
   add_run(app, line);
+  add_watching(app, line);
   add_control(app, line);
   add_policy(app, line);
   add_looking(app, line);
@@ -135,7 +202,8 @@ bool takes_value(std::string const& word) {
   return std::find(std::begin(with_value), std::end(with_value), word) != std::end(with_value);
 }
 
-/// `sluice run … [--] PROGRAM …`: from PROGRAM on, nothing is an option of ours.
+/// `sluice run … [--] PROGRAM …`: from PROGRAM on, nothing is an option of ours. `sluice keys …`:
+/// nothing is.
 void split_command(std::vector<std::string>& words, command_line& line) {
   bool run = false;
   for (std::size_t i = 0; i < words.size(); ++i) {
@@ -149,6 +217,9 @@ void split_command(std::vector<std::string>& words, command_line& line) {
       words.resize(i);
     } else if (words[i] == "run") {
       run = true;
+    } else if (words[i] == "keys") {
+      line.keys.assign(words.begin() + std::ptrdiff_t(i) + 1, words.end());
+      words.resize(i + 1);
     } else {
       return;  // another verb
     }

@@ -13,6 +13,7 @@ struct global_options {
   std::string run_dir;  // empty: the default
   bool json = false;
   bool verbose = false;
+  bool no_daemon = false;
 };
 
 /// Where limits come from.
@@ -40,12 +41,33 @@ struct stat_options {
 
 struct set_options {
   std::string job;
-  std::string assignment;  // CHANNEL=RATE
+  std::string assignment;  // CHANNEL=RATE, SUPPLY=RATE or class=NAME
+  std::string how_long;    // --for
+};
+
+struct pause_options {
+  std::string job;
+  std::string how_long;  // --for
 };
 
 struct explain_options {
   limit_options limits;
   std::vector<std::string> words;  // PID, or CALL PATH
+  std::string job;                 // --job
+};
+
+struct top_options {
+  bool batch = false;
+  long count = 0;  // of pictures; 0: without end
+  double interval_s = 1;
+  std::string sort = "waiting";
+  std::string filter;
+  bool nodes = false;
+};
+
+struct apply_options {
+  std::string file;
+  bool dry_run = false;
 };
 
 // Each returns the exit status; all throw sluice::error.
@@ -53,11 +75,15 @@ int run_verb(global_options const& global, run_options const& options);
 int stat_verb(global_options const& global, stat_options const& options);
 int jobs_verb(global_options const& global);
 int set_verb(global_options const& global, set_options const& options);
-int pause_verb(global_options const& global, std::string const& job);
-int resume_verb(global_options const& global, std::string const& job);
+int pause_verb(global_options const& global, pause_options const& options);
+int resume_verb(global_options const& global, pause_options const& options);
+int top_verb(global_options const& global, top_options const& options);
 int explain_verb(global_options const& global, explain_options const& options);
 int doctor_verb(global_options const& global, std::string const& file);
 int policy_check(global_options const& global, std::string const& file);
 int policy_show(global_options const& global, std::string const& file);
+int policy_apply(global_options const& global, apply_options const& options);
+int policy_get(global_options const& global);
+int keys_verb(std::vector<std::string> const& arguments);
 
 }  // namespace sluice::cli

@@ -17,9 +17,7 @@
 
 namespace sluice::segment {
 
-namespace {
-
-std::string default_dir() {
+std::string default_run_dir() {
   if (char const* dir = std::getenv("XDG_RUNTIME_DIR"); dir != nullptr && *dir == '/')
     return std::string(dir) + "/sluice";
   if (geteuid() == 0) return "/run/sluice";
@@ -31,6 +29,8 @@ std::string default_dir() {
   if (gethostname(host, sizeof host - 1) != 0 || *host == 0) std::strcpy(host, "localhost");
   return std::string(home) + "/.cache/sluice/run/" + host;
 }
+
+namespace {
 
 void make(std::string const& dir) {
   mode_t const before = umask(077);
@@ -58,7 +58,7 @@ void check_ours(std::string const& dir) {
 }  // namespace
 
 std::string run_dir(std::string const& wanted) {
-  std::string const dir = wanted.empty() ? default_dir() : wanted;
+  std::string const dir = wanted.empty() ? default_run_dir() : wanted;
   make(dir);
   std::unique_ptr<char, void (*)(void*)> const real(realpath(dir.c_str(), nullptr), std::free);
   if (!real) throw sluice_error(fmt::format("{}: {}", dir, std::strerror(errno)));

@@ -11,9 +11,11 @@
 
 namespace sluice::segment {
 
-/// `wanted` (may be empty: $XDG_RUNTIME_DIR/sluice, /run/sluice for root,
-/// ~/.cache/sluice/run/HOST), made if missing, canonical, checked. Throws when it is not safely
-/// ours or LD_PRELOAD cannot carry its name.
+/// $XDG_RUNTIME_DIR/sluice, /run/sluice for root, ~/.cache/sluice/run/HOST; perhaps not there.
+std::string default_run_dir();
+
+/// `wanted`, or the default when empty; made if missing, canonical, checked. Throws when it is not
+/// safely ours or LD_PRELOAD cannot carry its name.
 std::string run_dir(std::string const& wanted);
 
 /// A job's name: letters, digits, `.`, `_`, `-`; throws a usage error.

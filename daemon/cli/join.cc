@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/join.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+#include "cli/daemon.h"
+#include "cli/limits.h"
+#include "policy/error.h"
+#include "segment/jobs.h"
+#include "segment/run_dir.h"
+#include "segment/segment_file.h"
+
+namespace sluice::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int join_ms = 2000;  // it has greeted us; making a segment takes a while on a busy node
+
+// ---- with a daemon ----
+
+nlohmann::json or_null(std::string const& text) {
+  return text.empty() ? nlohmann::json(nullptr) : nlohmann::json(text);
+}
+
+nlohmann::json join_request(run_options const& options) {
+  std::error_code failed;
+  return {{"verb", "join"},
+          {"job", or_null(options.job)},
+          {"class", or_null(options.limits.qos_class)},
+          {"limits", options.limits.limits},
+          {"policy_channels", true},
+          {"monitor", options.limits.monitor},
+          {"cwd", fs::current_path(failed).string()}};
+}
+
+/// ld.so splits LD_PRELOAD at these, and says on the program's standard error what it cannot load.
+bool can_preload(std::string const& path) {
+  return path.starts_with('/') && path.find_first_of(" \t\n:$") == std::string::npos &&
+         access(path.c_str(), R_OK) == 0;
+}
+
+membership read_membership(nlohmann::json const& answer) {
+  membership m;
+  m.job = answer.value("job", "");
+  m.preload = answer.value("preload", "");
+  m.segment = answer.value("segment", "");
+  if (m.job.empty() || !can_preload(m.preload))
+    throw sluice_error(fmt::format("its library \"{}\" cannot be preloaded", m.preload));
+  return m;
+}
+
+struct attempt {
+  std::optional<membership> joined;
+  std::string why;      // there is none
+  bool is_odd = false;  // a daemon is there: the user has to know
+};
+
+attempt join_daemon(global_options const& global, run_options const& options) {
+  auto const search = find_daemon(global, hello_ms);
+  if (!search.found) return {std::nullopt, search.why, search.hung};
+  daemon_at const& daemon = *search.found;
+  if (daemon.role != "node")
+    return {std::nullopt, fmt::format("{} is a {} daemon", daemon.socket, daemon.role)};
+  if (!daemon.is_trusted)
+    throw sluice_error(
+        fmt::format("the daemon at {} runs as another user: a library of theirs will not be put "
+                    "into your programs; choose another --run-dir, or --no-daemon",
+                    daemon.socket));
+  try {
+    return {read_membership(ask(daemon, join_request(options), join_ms)), {}};
+  } catch (error const& e) {
+    if (e.status() == exit_usage) throw;  // what was asked is wrong, or not allowed
+    return {std::nullopt, fmt::format("{}: {}", daemon.socket, e.what()), true};
+  } catch (nlohmann::json::exception const&) {
+    return {std::nullopt, daemon.socket + ": its answer is not understood", true};
+  }
+}
+
+// ---- alone ----
+
+/// The library that belongs to this binary.
+std::string find_library() {
+  std::error_code failed;
+  fs::path const self = fs::read_symlink("/proc/self/exe", failed);
+  fs::path const prefix = self.parent_path().parent_path();
+  for (char const* place : {"lib/libinterpose.so", "lib/sluice/libinterpose.so"})
+    if (fs::exists(prefix / place, failed)) return prefix / place;
+  throw sluice_error(
+      fmt::format("libinterpose.so is neither in {0}/lib nor in {0}/lib/sluice", prefix.string()));
+}
+
+std::string anonymous_name(std::string const& run_dir) {
+  std::string const name = fmt::format("run-{}", getpid());
+  std::error_code failed;
+  std::string free = name;
+  // A background process of an earlier run with our pid may still own the plain name.
+  for (int i = 2; fs::exists(segment::job_dir(run_dir, free), failed); ++i)
+    free = fmt::format("{}-{}", name, i);
+  return free;
+}
+
+std::atomic_ref<std::uint32_t> creator(abi::segment& s) {
+  return std::atomic_ref<std::uint32_t>(s.head.creator_pid);
+}
+
+void join_running(membership& m, run_options const& options, policy::compiled const& limits) {
+  auto const existing = segment::mapping::open(m.segment);
+  if (options.limits.any() && existing->head.limits_hash != limits.hash)
+    throw usage_error(fmt::format(
+        "job {} is running with other limits: leave them out to join it, or change them with "
+        "`sluice set {} CHANNEL=RATE`",
+        m.job, m.job));
+  m.creator_before = creator(*existing).exchange(static_cast<std::uint32_t>(getpid()));
+}
+
+membership enter_alone(global_options const& global, run_options const& options) {
+  membership m;
+  m.run_dir = own_run_dir(global);
+  policy::compiled const limits = compile_limits(options.limits);
+  std::string const library = find_library();
+  segment::file_lock const lock(m.run_dir + "/lock");
+  segment::collect_garbage(m.run_dir);
+  m.job = options.job.empty() ? anonymous_name(m.run_dir) : options.job;
+  m.preload = segment::job_dir(m.run_dir, m.job) + "/libinterpose.so";
+  m.segment = segment::segment_path(m.run_dir, m.job);
+  if (!segment::create(m.run_dir, m.job, library, limits)) join_running(m, options, limits);
+  return m;
+}
+
+}  // namespace
+
+membership enter(global_options const& global, run_options const& options) {
+  // A policy file is the user's own word; the daemon has its policy.
+  if (!options.limits.policy.empty() || global.no_daemon) return enter_alone(global, options);
+  attempt const tried = join_daemon(global, options);
+  if (tried.joined) return *tried.joined;
+  run_options alone = options;
+  std::string const qos_class = std::exchange(alone.limits.qos_class, {});
+  if (!qos_class.empty())
+    fmt::print(stderr, "sluice: warning: no daemon ({}): QoS class {} has no limits here\n",
+               tried.why, qos_class);
+  else if (tried.is_odd || global.verbose)
+    fmt::print(stderr, "sluice: {}running without a daemon: {}\n", tried.is_odd ? "warning: " : "",
+               tried.why);
+  return enter_alone(global, alone);
+}
+
+void leave(membership const& m) {
+  if (m.run_dir.empty()) return;
+  segment::file_lock const lock(m.run_dir + "/lock");
+  {
+    auto const s = segment::mapping::open(m.segment);
+    std::uint32_t self = static_cast<std::uint32_t>(getpid());
+    creator(*s).compare_exchange_strong(self, m.creator_before);
+    if (segment::is_live(*s)) return;
+  }
+  segment::remove_job(m.run_dir, m.job);
+}
+
+}  // namespace sluice::cli
