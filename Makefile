@@ -101,7 +101,8 @@ exports  := $(if $(wildcard libinterpose/exports.map.in),$(O)/exports.map)
 
 .PHONY: all help check check-unit check-interpose check-cli check-control check-coverage \
   check-guests check-fuzz \
-  check-source bench bench-overhead bench-accuracy fuzz headers layers style exports format tidy \
+  check-source bench bench-overhead bench-accuracy compare \
+  fuzz headers layers style exports format tidy \
   programs install uninstall clean FORCE
 
 all: $(lib) $(bin) $(top) $(sluiced)
@@ -279,6 +280,10 @@ bench-accuracy: programs $(benches)
 	$(bench_env) $(or $(wildcard test/bench/accuracy.py),\
 	  sh -c 'echo "no test/bench/accuracy.py here"; exit 1')
 
+# The tables and the drawing of policies/README.md, from simulated time: the same on any machine.
+compare: $(sim)
+	$(sim) compare --readme policies/README.md --svg policies/compare.svg
+
 # ---- installation ----
 
 bindir  = $(DESTDIR)$(PREFIX)/bin
@@ -312,6 +317,7 @@ help:
 	  'make check            every test; the last line is the result' \
 	  'make check-SUITE      unit interpose cli control coverage guests fuzz source' \
 	  'make bench            bench-overhead and bench-accuracy: the figures of the README' \
+	  'make compare          the allocation algorithms side by side, into policies/' \
 	  'make fuzz SECONDS=N   each fuzzer for N seconds (600)' \
 	  'make format tidy      clang-format in place; cppcheck' \
 	  'make layers style exports headers   single checks of the source' \

@@ -196,7 +196,11 @@ void reader::read_channels(node const& n) {
 }
 
 void reader::read_algorithm(node const& n) {
-  names const known = {"maxmin", "static", "uniform", "priority", "proportional", "psfa", "drf"};
+  names const known = {
+#define ALGORITHM(symbol, name, ready, purpose) name,
+#include "policies/algorithms.def"
+#undef ALGORITHM
+  };
   member const named{string(n, "algorithm"), n.at, {}};
   check_name(named, "algorithm", "", known);
   out_.algorithm = named.key;
