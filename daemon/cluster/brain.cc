@@ -170,6 +170,11 @@ void brain::open_window() {
   for (flow& f : roster_.flows) f.most = f.amount;
 }
 
+void brain::announced() {
+  for (job& j : roster_.jobs) j.is_announced |= !j.name.empty();
+  roster_.has_new_jobs = false;
+}
+
 bool brain::amounts_settled() const {
   return std::all_of(roster_.flows.begin(), roster_.flows.end(),
                      [](flow const& f) { return f.held <= f.most; });

@@ -74,6 +74,9 @@ class brain {
   void open_window();
   bool amounts_settled() const;
 
+  /// Relay: all jobs known now were named to the parent.
+  void announced();
+
   lease::parent& ledger() { return parent_; }
   lease::parent const& ledger() const { return parent_; }
   roster const& who() const { return roster_; }

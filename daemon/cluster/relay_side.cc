@@ -63,6 +63,11 @@ void relay_side::serve(time_ns now) {
   below_.obey(!up_.is_orphan(now));
 }
 
+time_ns relay_side::due() const {
+  time_ns const at = at_once_ ? std::min(next_report_, reported_at_ + early_ns) : next_report_;
+  return awaiting_ ? std::max(at, reported_at_ + 2 * below_.set().time.cycle_ns) : at;
+}
+
 bool relay_side::wants_to_report(time_ns now, bool demand_turned) {
   if (parent_ == 0) return false;
   at_once_ |=

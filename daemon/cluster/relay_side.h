@@ -36,7 +36,7 @@ class relay_side {
   bool has_parent() const { return parent_ != 0; }
   bool is_silent(time_ns now) const { return up_.is_silent(now); }
   bool is_orphan(time_ns now) const { return up_.is_orphan(now); }
-  time_ns next_report() const { return next_report_; }
+  time_ns due() const;  // when wants_to_report() may next say yes without a message
   lease::child const& up() const { return up_; }
   lease::child& up() { return up_; }
 

@@ -257,6 +257,8 @@ void roster::take(std::uint32_t number, wire::job_list const& l, time_ns now) {
     at->heard_at = now;
     jobs[row].name = e.name;
     jobs[row].uid = e.uid;
+    jobs[row].qos_class = e.qos_class;
+    has_new_jobs |= !jobs[row].is_announced;
     set_class(row, e.class_key);
   }
 }

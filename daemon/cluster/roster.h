@@ -77,6 +77,8 @@ struct job {
   std::uint32_t row = 0;        // class in force, index into plan::classes
   std::uint32_t uses = 0;       // streams and tenancies
   std::string name;
+  std::string qos_class;      // as its node says
+  bool is_announced = false;  // relay: the parent was told who it is
   job_override const* forced = nullptr;
 };
 
@@ -139,6 +141,7 @@ class roster {
   std::vector<child> children;
   std::vector<job> jobs;
   std::vector<flow> flows;
+  bool has_new_jobs = false;  // some job's name is not announced
 
  private:
   void index_supplies(child& c, std::vector<std::uint32_t> const& keys);

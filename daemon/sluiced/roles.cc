@@ -4,12 +4,10 @@
 
 #include <ctime>
 
+#include "cluster/run.h"
 #include "sluiced/parts.h"
 #if __has_include("node/run.h")
 #include "node/run.h"
-#endif
-#if __has_include("cluster/run.h")
-#include "cluster/run.h"
 #endif
 
 namespace sluice::sluiced {
@@ -44,11 +42,7 @@ constexpr run_function node_role = node::run;
 #else
 constexpr run_function node_role = idle;
 #endif
-#if __has_include("cluster/run.h")
 constexpr run_function cluster_role = cluster::run;
-#else
-constexpr run_function cluster_role = idle;
-#endif
 
 }  // namespace
 

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/admin.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "cluster/change_job.h"
+#include "cluster/clock.h"
+#include "cluster/explain.h"
+#include "cluster/policy_change.h"
+#include "cluster/rows.h"
+#include "local/request.h"
+#include "policy/error.h"
+#include "policy/suggest.h"
+
+namespace sluice::cluster {
+
+namespace {
+
+using nlohmann::json;
+using verb = json (*)(controller&, local::peer const&, json const&);
+
+json hello(controller& c, local::peer const&, json const&) {
+  json parent = nullptr;
+  if (c.is_relay()) parent = {{"address", c.parent_address()}, {"connected", c.is_parent_heard()}};
+  return {{"role", c.is_relay() ? "relay" : "cluster"},
+          {"name", c.config().name},
+          {"version", control::version},
+          {"pid", getpid()},
+          {"run_dir", c.config().run_dir},
+          {"policy_hash", fmt::format("{:016x}", c.decisions().policy().hash)},
+          {"parent", parent},
+          {"listen", c.listens_at()},
+          {"capabilities", c.services().capabilities},
+          {"metrics", c.services().metrics_address}};
+}
+
+json jobs(controller& c, local::peer const& who, json const& request) {
+  json answer = json::object();
+  put_rows(answer, request, c.decisions(), who, false, boot_ns());
+  return answer;
+}
+
+json top(controller& c, local::peer const& who, json const& request) {
+  time_ns const now = boot_ns();
+  json answer = {{"time", unix_s()},
+                 {"cycle", c.decisions().cycle()},
+                 {"supplies", supply_rows(c.decisions(), now)}};
+  put_rows(answer, request, c.decisions(), who, true, now);
+  return answer;
+}
+
+json explain(controller& c, local::peer const& who, json const& request) {
+  std::uint32_t const j = find_job(c.decisions(), who, local::text_of(request, "job"));
+  roster const& r = c.decisions().who();
+  return {{"job", name_of(r.jobs[j])},
+          {"class", c.decisions().policy().classes[r.jobs[j].row].name},
+          {"lines", explain_job(c.decisions(), j)},
+          {"streams", stream_rows(c.decisions(), j)}};
+}
+
+json policy_text(controller& c, local::peer const&, json const&) {
+  std::string const& text = c.in_force().text;
+  json answer = {{"hash", fmt::format("{:016x}", c.decisions().policy().hash)}, {"text", text}};
+  if (answer.dump().size() > local::most_bytes)
+    throw sluice_error("the policy is too long for this socket; read its file");
+  return answer;
+}
+
+json policy_apply(controller& c, local::peer const& who, json const& request) {
+  if (!is_operator(who))
+    throw sluice_error("only root and the daemon's user may change the policy");
+  if (c.is_relay())
+    throw usage_error("this is a relay: its policy comes from the cluster, apply it there");
+  std::string const text = local::text_of(request, "text");
+  bool const dry_run = local::flag_of(request, "dry_run", false);
+  policy::site site = policy::parse_policy(text, "policy");
+  std::vector<std::string> const what = changes(c.in_force().site, site);
+  json answer = {{"hash", fmt::format("{:016x}", policy::policy_hash(text))},
+                 {"changes", what},
+                 {"warnings", warnings_of(c.decisions(), site)}};
+  if (dry_run) return answer;
+  c.use_policy(std::move(site), text);
+  if (!c.keep_applied(text))
+    answer["warnings"].push_back("it could not be saved: a restart goes back to the file");
+  return answer;
+}
+
+struct row {
+  char const* name;
+  verb serve;
+  bool changes = false;
+};
+constexpr row verbs[] = {
+    {"hello", hello},
+    {"jobs", jobs},
+    {"top", top},
+    {"explain", explain},
+    {"set", set_job, true},
+    {"pause", pause_job, true},
+    {"resume", resume_job, true},
+    {"policy", policy_text},
+    {"policy-apply", policy_apply, true},
+};
+
+}  // namespace
+
+json serve_request(controller& c, local::peer const& who, json const& request) {
+  std::string const name = local::text_of(request, "verb");
+  for (row const& v : verbs) {
+    if (name != v.name) continue;
+    try {
+      json answer = v.serve(c, who, request);
+      c.count_request(v.name, true);
+      if (v.changes && !local::flag_of(request, "dry_run", false))
+        c.services().log.info("changed by hand",
+                              {{"verb", v.name},
+                               {"by_uid", who.uid},
+                               {"job", local::text_if(request, "job").value_or("")},
+                               {"what", local::text_if(request, "assignment").value_or("")}});
+      return answer;
+    } catch (...) {
+      c.count_request(v.name, false);
+      throw;
+    }
+  }
+  c.count_request("unknown", false);
+  throw usage_error(fmt::format("a {} does not know \"{}\"", c.is_relay() ? "relay" : "cluster",
+                                name.substr(0, 40)));
+}
+
+}  // namespace sluice::cluster

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a relay says to its parent and hears from it. Which address it speaks to is decided here:
+// the next one when the present one has been silent, as a node does.
+#include <unordered_map>
+
+#include "cluster/clock.h"
+#include "cluster/controller.h"
+#include "policy/error.h"
+
+namespace sluice::cluster {
+
+namespace {
+
+constexpr std::int64_t hello_every_ns = 200'000'000;
+constexpr std::int64_t walk_every_ns = 500'000'000;
+constexpr std::int64_t announce_every_ns = 10'000'000'000;
+constexpr std::int64_t look_again_ns = 1'000'000'000;
+constexpr std::size_t jobs_per_list = 2000;  // some 200 KB; a relay's port takes a megabyte
+
+}  // namespace
+
+void controller::hear_above(wire::message& m, std::int64_t now) {
+  if (auto* g = std::get_if<wire::grant>(&m)) {
+    if (is_welcome_) up_->on_grant(*g, now);
+  } else if (auto* w = std::get_if<wire::welcome>(&m)) {
+    if (w->name != parent_name_)
+      services_.log.info("parent found", {{"parent", w->name}, {"address", above_->address()}});
+    parent_name_ = w->name;
+    is_welcome_ = true;
+    announced_at_ = 0;
+    up_->on_welcome(*w);
+  } else if (auto* part = std::get_if<wire::policy_part>(&m)) {
+    if (auto whole = parts_.add(*part)) use_heard_policy(*whole);
+  } else if (std::holds_alternative<wire::restart>(m) || std::holds_alternative<wire::bye>(m)) {
+    is_welcome_ = false;
+    hello_at_ = 0;
+  } else if (auto* e = std::get_if<wire::error>(&m)) {
+    services_.log.warning("refused by the parent", {{"why", e->text}});
+    is_welcome_ = false;
+    hello_at_ = now + 5'000'000'000;
+  }
+}
+
+void controller::use_heard_policy(std::string const& text) {
+  std::uint64_t const hash = policy::policy_hash(text);
+  if (hash == brain_->policy().hash || hash == refused_policy_) return;
+  try {
+    use_policy(policy::parse_policy(text, "the policy of " + parent_name_), text);
+    if (!store_.keep_heard(text))
+      services_.log.error("policy is not saved", {{"dir", config_.state_dir}});
+  } catch (error const& e) {
+    refused_policy_ = hash;
+    services_.metrics.add(control::metric::policy_rejected_total);
+    services_.log.error("policy refused, the old one stays", {{"why", e.what()}});
+  }
+}
+
+void controller::talk_up(std::int64_t now, bool demand_turned) {
+  if (!is_welcome_ || !up_->wants_to_report(now, demand_turned)) return;
+  announce_jobs(now);
+  // One that does not leave only makes us think that we lent: the safe direction.
+  bool const left = above_->send(up_->make_report(now), brain_->cycle());
+  up_->sent(now);
+  if (!left) up_->lost_parent();
+}
+
+/// All jobs now and then, new ones at once. A relay sums over its children.
+void controller::announce_jobs(std::int64_t now) {
+  bool const all = announced_at_ == 0 || now - announced_at_ >= announce_every_ns;
+  if (!all && !brain_->who().has_new_jobs) return;
+  if (all) announced_at_ = now;
+  roster const& r = brain_->who();
+  std::unordered_map<std::uint32_t, wire::job_entry> sums;
+  for (child const& c : r.children)
+    for (tenancy const& t : c.jobs) {
+      job const& j = r.jobs[t.job];
+      if (!all && j.is_announced) continue;
+      wire::job_entry& e = sums[t.job];
+      e.job = j.key;
+      e.uid = j.uid;
+      e.class_key = j.class_key;
+      e.name = j.name;
+      e.qos_class = j.qos_class;
+      e.processes += t.processes;
+      e.escaped += t.escaped;
+    }
+  wire::job_list list;
+  for (auto& [row, e] : sums) {
+    list.jobs.push_back(std::move(e));
+    if (list.jobs.size() < jobs_per_list) continue;
+    above_->send(list, brain_->cycle());
+    list.jobs.clear();
+  }
+  if (!list.jobs.empty()) above_->send(list, brain_->cycle());
+  brain_->announced();
+}
+
+void controller::look_after_parent(std::int64_t now) {
+  if (now - maintained_at_ >= hello_every_ns) {
+    maintained_at_ = now;
+    std::string const line = above_->maintain(steady_ns());
+    if (!line.empty()) services_.log.info("connection to the parent", {{"what", line}});
+  }
+  bool const lost = !is_welcome_ || up_->is_silent(now);
+  if (!lost) {
+    walked_at_ = now;
+  } else if (now - walked_at_ >= (config_.parents.size() > 1 ? walk_every_ns : look_again_ns)) {
+    if (config_.parents.size() > 1) above_->next();
+    if (is_welcome_) services_.log.warning("parent silent", {{"parent", parent_name_}});
+    is_welcome_ = false;
+    up_->lost_parent();
+    walked_at_ = now;
+  }
+  if (is_welcome_ || now - hello_at_ < hello_every_ns) return;
+  hello_at_ = now;
+  wire::hello h;
+  h.who = wire::role::relay;
+  h.name = config_.name;
+  h.policy_hash = brain_->policy().hash;
+  above_->send(h, brain_->cycle());
+}
+
+}  // namespace sluice::cluster
