@@ -103,7 +103,7 @@ exports  := $(if $(wildcard libinterpose/exports.map.in),$(O)/exports.map)
   check-guests check-fuzz \
   check-source bench bench-overhead bench-accuracy compare \
   fuzz headers layers style exports format tidy \
-  programs install uninstall clean FORCE
+  programs install uninstall clean sim spin FORCE
 
 all: $(lib) $(bin) $(top) $(sluiced)
 
@@ -266,6 +266,13 @@ format:
 fuzz: $(fuzzers)
 	@for f in $(notdir $(fuzzers)); do scripts/fuzz $$f $(SECONDS) || exit 1; done
 
+HOURS ?= 1
+SEED  ?= $(shell date +%s)
+sim: $(sim)
+	$(sim) lease --hours $(HOURS) --seed $(SEED)
+spin:
+	@FULL=$(FULL) test/spin/run
+
 # ---- measurements ----
 
 bench_env = @BUILD=$(O) SLUICE=$(abspath $(O))/bin/sluice \
@@ -318,6 +325,8 @@ help:
 	  'make check-SUITE      unit interpose cli control coverage guests fuzz source' \
 	  'make bench            bench-overhead and bench-accuracy: the figures of the README' \
 	  'make compare          the allocation algorithms side by side, into policies/' \
+	  'make sim HOURS=N SEED=S   the lease protocol under faults, simulated for N hours (1)' \
+	  'make spin FULL=1      the model of the lease protocol, large instances too' \
 	  'make fuzz SECONDS=N   each fuzzer for N seconds (600)' \
 	  'make format tidy      clang-format in place; cppcheck' \
 	  'make layers style exports headers   single checks of the source' \

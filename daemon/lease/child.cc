@@ -13,7 +13,9 @@ bool child_memory::same_state(child_memory const& other) const {
   auto const same = [](entry const& a, entry const& b) {
     return a.applied == b.applied && a.value == b.value;
   };
-  return parent == other.parent && parent_incarnation == other.parent_incarnation &&
+  return parent == other.parent && obeyed == other.obeyed &&
+         parent_incarnation == other.parent_incarnation &&
+         (parent != 0 || lend_until == other.lend_until) &&
          std::equal(supply.begin(), supply.end(), other.supply.begin(), other.supply.end(), same);
 }
 
@@ -34,15 +36,17 @@ void child::booted(time_ns now) {
   lend_until_ = obeys_.waits_after_boot ? now + time_.lend_ns() : now;
 }
 
-// Reports may have left after the memory was written, so the lend counts from now. A lease is
-// never longer than what the memory says: a renewal only prolongs it.
+// Reports may have left after the memory was written, so the lend counts from now; unless nothing
+// was lent but by a machine that has booted since, and it knows until when. A lease is never longer
+// than what the memory says: a renewal only prolongs it.
 void child::remember(child_memory const& m, time_ns now) {
   lent_to_ = m.parent;
-  obeyed_ = m.parent;
+  obeyed_ = m.obeyed;
   least_incarnation_ = m.parent_incarnation;
-  lend_until_ = m.parent != 0 ? std::max(m.lend_until, now + time_.lend_ns()) : now;
+  lend_until_ = m.lend_until;
+  if (m.parent != 0) lend_until_ = std::max(lend_until_, now + time_.lend_ns());
   if (m.supply.size() > parts_.size()) parts_.resize(m.supply.size());
-  for (std::size_t s = 0; s < m.supply.size(); ++s) {
+  for (std::size_t s = 0; s < m.supply.size() && obeyed_ != 0; ++s) {
     part& p = parts_[s];
     p.applied = p.acknowledged = m.supply[s].applied;
     p.value = m.supply[s].value;
@@ -53,6 +57,7 @@ void child::remember(child_memory const& m, time_ns now) {
 child_memory child::memory() const {
   child_memory m;
   m.parent = lent_to_;
+  m.obeyed = obeyed_;
   m.parent_incarnation = obeyed_ == contact_.name ? contact_.incarnation : least_incarnation_;
   m.lend_until = lend_until_;
   for (part const& p : parts_) m.supply.push_back({p.applied, std::min(p.value, p.kept), p.until});
@@ -154,7 +159,7 @@ bool child::apply(part& p, given const& g, time_ns t_child, time_ns now) {
 void child::released(grant const& g, time_ns now) {
   contact_.released = true;
   if (lent_to_ != contact_.name) return;
-  if (g.t_child != lend_sent_ && obeys_.checks_release) return;
+  if (g.t_child != lend_sent_) return;
   lend_until_ = std::min(lend_until_, now);
   lent_to_ = 0;
 }
@@ -168,6 +173,7 @@ bool child::on_grant(std::uint64_t parent, grant const& g, time_ns now) {
   bool const first = g.parent_incarnation > c.incarnation;
   if (first || g.t_parent > c.t_parent) c.t_parent = g.t_parent;
   c.incarnation = g.parent_incarnation;
+  if (first) c.released = false;  // only the former one was leaving
   if (now - g.t_child >= time_.lease_ns && obeys_.lease_from_report) return first;
   c.heard = true;
   c.heard_at = now;

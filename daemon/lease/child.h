@@ -21,8 +21,9 @@ namespace sluice::lease {
 /// What survives a restart of the daemon (not a reboot of the machine): written by the node to a
 /// file after each change.
 struct child_memory {
-  std::uint64_t parent = 0;  // name of the one lent to (a hash), 0 nobody
-  std::uint64_t parent_incarnation = 0;
+  std::uint64_t parent = 0;              // name of the one lent to (a hash), 0 nobody, or unknown
+  std::uint64_t obeyed = 0;              // name of the one whose versions and values these are
+  std::uint64_t parent_incarnation = 0;  // of the one obeyed
   time_ns lend_until = 0;
   struct entry {
     version applied;
@@ -64,6 +65,8 @@ class child {
   bool is_silent(time_ns now) const;
   bool is_orphan(time_ns now) const;    // nothing lent: the escrow is ours
   bool is_accepted(time_ns now) const;  // answered with values lately: reports to it lend
+  std::uint64_t obeyed() const { return obeyed_; }  // whose grants are held, 0 nobody's
+  std::uint64_t lent_to() const { return lent_to_; }
 
   rate usable(unsigned supply, time_ns now) const;             // floor + grant or escrow
   rate held(unsigned supply, time_ns now) const;               // by grant

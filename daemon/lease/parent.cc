@@ -154,6 +154,11 @@ rate parent::current(unsigned child, unsigned supply, time_ns now) const {
   return x ? cur_of(*x, now) : 0;
 }
 
+rate parent::lent_by(unsigned child, unsigned supply, time_ns now) const {
+  slot const* x = find(child, supply);
+  return x && x->lend_end > now ? x->lent : 0;
+}
+
 bool parent::is_live(unsigned child, time_ns now) const {
   if (child >= edges_.size() || !edges_[child].ever_believed) return false;
   return now - edges_[child].believed_at < live_ns;
@@ -197,6 +202,7 @@ parent::heard parent::on_report(unsigned child, report const& r, time_ns now) {
   bool const anew = !e.known || r.child_incarnation > e.incarnation;
   if (!anew && r.t_child < e.t_child) return h;  // overtaken by a newer one
   h.restarted = e.known && anew;
+  if (anew) e.released = false;
   e.known = true;
   e.incarnation = r.child_incarnation;
   e.t_child = r.t_child;
@@ -211,6 +217,8 @@ parent::heard parent::on_report(unsigned child, report const& r, time_ns now) {
   e.believed_at = now;
   e.ever_believed = true;
   refresh(now);
+  bool const lends = r.lend && !(e.released && r.t_child <= e.t_released);
+  time_ns const from = set_.obeys.lend_from_echo ? r.heard.t_parent : now;
   for (std::size_t s = 0; s < totals_.size(); ++s) {
     slot& x = e.supply[s];
     holding const holds = s < r.supply.size() ? r.supply[s] : holding{};
@@ -218,8 +226,7 @@ parent::heard parent::on_report(unsigned child, report const& r, time_ns now) {
     rate const lending = x.lending;
     acknowledge(x, holds);
     learn(x, totals_[s], holds, now);
-    time_ns const from = set_.obeys.lend_from_echo ? r.heard.t_parent : now;
-    if (r.lend && !e.released) borrow(x, totals_[s], holds, from);
+    if (lends) borrow(x, totals_[s], holds, from);
     count(x, totals_[s], now);
     h.freed |= x.led < led || x.lending > lending;
   }
@@ -351,6 +358,7 @@ std::optional<grant> parent::answer(unsigned child, std::span<rate const> wanted
 
 // Whether the escrow of this child is no longer counted on: everything else carries the ledger.
 bool parent::release(edge& e, time_ns now) {
+  if (set_.obeys.releases_late && is_quiet(now)) return false;  // the ledger is not complete yet
   for (std::size_t s = 0; s < e.supply.size(); ++s) {
     slot const& x = e.supply[s];
     total const& t = totals_[s];
@@ -358,6 +366,7 @@ bool parent::release(edge& e, time_ns now) {
     if (set_.obeys.releases_late && t.led + t.gone > rest) return false;
   }
   e.released = true;
+  e.t_released = e.t_child;
   for (std::size_t s = 0; s < e.supply.size(); ++s) {
     e.supply[s].lend_end = 0;
     count(e.supply[s], totals_[s], now);

@@ -70,6 +70,7 @@ class parent {
   rate current(unsigned child, unsigned supply, time_ns now) const;  // newest value not expired
   rate ledger(unsigned child, unsigned supply,
               time_ns now) const;  // what it must be assumed to use
+  rate lent_by(unsigned child, unsigned supply, time_ns now) const;  // escrow it still lends
   rate budget(unsigned supply, time_ns now) const;
   rate ledger_sum(unsigned supply, time_ns now) const;
   bool is_quiet(time_ns now) const;  // restarted less than Q ago
@@ -101,6 +102,7 @@ class parent {
     bool trimmed = false, released = false;  // while handing over
     std::uint64_t incarnation = 0;
     time_ns t_child = 0;
+    time_ns t_released = 0;  // lends up to this report are not counted on
     time_ns received = 0;
     time_ns believed_at = 0;
     bool ever_believed = false;

@@ -25,7 +25,6 @@ struct rules {
   bool waits_after_boot = true;  // a child without memory does not use its escrow for M
   bool remembers = true;         // a restarted child uses no more than it has acknowledged
   bool escrow_stays_lent = true;  // escrow is not used before the lend has ended
-  bool checks_release = true;     // a release that does not answer the newest lend frees nothing
   bool releases_late = true;      // a parent releases escrow only when its ledger fits without it
   // the relay
   bool leases_nest = true;        // leases of its children end with its own

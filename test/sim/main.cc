@@ -5,6 +5,7 @@
 #include <exception>
 
 #include "compare.h"
+#include "lease.h"
 
 namespace {
 
@@ -15,6 +16,7 @@ struct simulation {
 
 constexpr simulation simulations[] = {
     {"compare", sluice::sim::compare_main},
+    {"lease", sluice::sim::lease_main},
 };
 
 }  // namespace

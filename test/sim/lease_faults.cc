@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+// What happens to the processes, and the calms: all is healed, one cluster is left, one node wants
+// everything. It must have everything that is not somebody else's floor before patience ends.
+#include <algorithm>
+
+#include "lease_world.h"
+
+namespace sluice::sim {
+
+using kind = process::kind;
+
+void world::fault() {
+  ++counts_.faults;
+  unsigned const k = config_.clusters, r = config_.relays, n = config_.nodes;
+  auto const cluster = [&] { return static_cast<unsigned>(dice_.below(k)); };
+  auto const relay = [&] { return k + static_cast<unsigned>(dice_.below(r)); };
+  auto const node = [&] { return k + r + static_cast<unsigned>(dice_.below(n)); };
+  ns const brief = dice_.between(10 * ms, 600 * ms), longer = dice_.between(500 * ms, 5000 * ms);
+  ns const time = dice_.chance(500'000) ? brief : longer;
+  switch (dice_.below(12)) {
+    case 0:
+      return crash(cluster(), time);
+    case 1:
+      return crash(r ? relay() : cluster(), time);
+    case 2:
+      return crash(node(), time);
+    case 3:
+      return reboot(node(), longer);
+    case 4:
+      return r && dice_.chance(300'000) ? reboot(relay(), longer) : crash(node(), brief);
+    case 5:
+    case 6:
+      return cut(time);
+    case 7: {
+      auto const id = static_cast<unsigned>(dice_.below(processes_.size()));
+      note("stopped", id);
+      processes_[id].stopped_until = now_ + time;
+      return;
+    }
+    case 8:
+      return shrink();
+    case 9:
+      return give_up();
+    case 10:
+      return hand_over(cluster());
+    default: {
+      unsigned const id = r && dice_.chance(500'000) ? relay() : cluster();
+      process& p = processes_[id];
+      unsigned const child = p.children[dice_.below(p.children.size())];
+      note("forgets", id, child);
+      if (p.is_running) p.down->forget(child, local(p));
+    }
+  }
+}
+
+// The daemon dies; what a node may use lies in the segment and goes on.
+void world::crash(unsigned id, ns for_ns) {
+  note("crash", id);
+  processes_[id].is_running = false;
+  schedule(now_ + for_ns, event_kind::revive, id);
+}
+
+void world::reboot(unsigned id, ns for_ns) {
+  note("reboot", id);
+  processes_[id].is_running = false;
+  processes_[id].is_booted = false;
+  schedule(now_ + for_ns, event_kind::revive, id);
+}
+
+void world::revive(unsigned id) {
+  process& p = processes_[id];
+  if (p.is_running || !p.may_return) return;
+  note(p.is_booted ? "starts" : "boots", id);
+  if (!p.is_booted || dice_.chance(100'000)) p.disk.reset();
+  if (!p.is_booted) {
+    p.clock.offset = -now_ + dice_.between(1, 60'000) * ms;
+    p.clock.ppm = dice_.between(-config_.clock_ppm, config_.clock_ppm);
+  }
+  p.is_running = p.is_booted = true;
+  ++p.incarnation;
+  start(id);
+  if (!p.up) return;
+  if (!p.disk) {
+    p.up->booted(local(p));
+  } else if (config_.obeys.remembers) {
+    p.up->remember(*p.disk, local(p));
+  }
+}
+
+// Two sides that do not hear each other, or one that is not heard.
+void world::cut(ns for_ns) {
+  note("cut", 0, 0, for_ns);
+  std::uint64_t const side = dice_.next();
+  bool const one_way = dice_.chance(300'000);
+  for (unsigned a = 0; a < cut_.size(); ++a) {
+    for (unsigned b = 0; b < cut_.size(); ++b) {
+      bool const from = side >> a & 1, to = side >> b & 1;
+      cut_[a][b] = one_way ? from && !to : from != to;
+    }
+  }
+  schedule(now_ + for_ns, event_kind::heal, 0);
+}
+
+// The operator changes the capacity. What was given under a larger one may run for a lease.
+void world::shrink() {
+  if (config_.owner == lease::pool_owner::none || now_ < allowed_until_) return;
+  note("capacity");
+  allowed_ = capacity_;
+  allowed_until_ = now_ + lease::timers(config_.time).ledger_ns() * 11 / 10;
+  for (unsigned s = 0; s < config_.supplies; ++s) {
+    rate const own = config_.nodes * (escrow_[s] + floor_[s]);
+    pool_[s] = dice_.below(200'000'000);
+    capacity_[s] = own + pool_[s];
+    allowed_[s] = std::max(allowed_[s], capacity_[s]);
+  }
+  auto const list = terms();
+  for (process& p : processes_) {
+    if (p.what == kind::cluster) p.down->set_terms(list);
+  }
+}
+
+void world::give_up() {
+  unsigned const id =
+      config_.clusters + config_.relays + static_cast<unsigned>(dice_.below(config_.nodes));
+  process& p = processes_[id];
+  if (!p.is_running) return;
+  unsigned const s = static_cast<unsigned>(dice_.below(config_.supplies));
+  rate const keep = dice_.below(p.up->granted(s, local(p)) + 1);
+  note("gives up", id, s, static_cast<std::int64_t>(keep));
+  p.up->keep_to(s, keep);
+  p.demand[s] = 0;
+  report_of(id);
+}
+
+void world::hand_over(unsigned id) {
+  process& p = processes_[id];
+  if (!p.is_running) return;
+  note("hands over", id);
+  p.down->hand_over();
+  p.is_leaving = true;
+  schedule(now_ + dice_.between(100 * ms, 2000 * ms), event_kind::leave, id);
+}
+
+void world::leave(unsigned id) {
+  process const& p = processes_[id];
+  if (p.is_running && p.is_leaving) crash(id, dice_.between(10 * ms, 3000 * ms));
+}
+
+void world::change_demand() {
+  for (process& p : processes_) {
+    for (rate& d : p.demand) d = dice_.chance(300'000) ? 0 : 1 + dice_.below(1000);
+  }
+}
+
+// ---- calms ----
+
+// From any state: every lend in doubt ends, every old grant ends, then first contact of each level.
+ns world::patience() const {
+  unsigned deepest = 0;
+  for (process const& p : processes_) deepest = std::max(deepest, p.level);
+  lease::timers const t = config_.time;
+  ns const search = config_.shape == "flat" || config_.shape == "relay" || config_.shape == "deep"
+                        ? static_cast<ns>(config_.clusters - 1)
+                        : 3;
+  return t.lend_ns(deepest) + t.ledger_ns() + (4 + 4 * ns{deepest}) * t.cycle_ns +
+         search * (t.silent_ns + t.cycle_ns);
+}
+
+void world::begin_calm() {
+  ++counts_.calms;
+  calm_ = true;
+  for (auto& row : cut_) row.assign(row.size(), false);
+  std::vector<event> kept;
+  for (; !queue_.empty(); queue_.pop()) {
+    if (queue_.top().kind != event_kind::deliver) {
+      kept.push_back(queue_.top());
+    } else {
+      spare_.push_back(queue_.top().who);
+    }
+  }
+  for (event const& e : kept) queue_.push(e);
+  unsigned const left = static_cast<unsigned>(dice_.below(config_.clusters));
+  for (unsigned i = 0; i < processes_.size(); ++i) {
+    process& p = processes_[i];
+    p.stopped_until = 0;
+    p.demand.assign(config_.supplies, 0);
+    if (p.what != kind::cluster || i == left) {
+      if (p.is_leaving) p.is_running = false;
+      revive(i);
+      continue;
+    }
+    p.is_running = p.may_return = false;
+  }
+  chosen_ = config_.clusters + config_.relays + static_cast<unsigned>(dice_.below(config_.nodes));
+  processes_[chosen_].demand.assign(config_.supplies, 1000);
+  note("calm", left, chosen_, patience());
+  schedule(now_ + patience(), event_kind::calm, 0);
+}
+
+void world::end_calm() {
+  process const& p = processes_[chosen_];
+  for (unsigned s = 0; s < config_.supplies; ++s) {
+    rate const full = floor_[s] + config_.nodes * escrow_[s] + pool_[s];
+    rate const has = p.up->usable(s, local(p));
+    if (has < full) {
+      fail("liveness: node " + std::to_string(chosen_) + " has " + std::to_string(has) + " of " +
+           std::to_string(full));
+    }
+  }
+  calm_ = false;
+  for (unsigned i = 0; i < config_.clusters; ++i) {
+    processes_[i].may_return = true;
+    revive(i);
+  }
+  change_demand();
+  schedule(now_ + dice_.between(5000 * ms, 60'000 * ms), event_kind::calm, 0);
+}
+
+}  // namespace sluice::sim
