@@ -196,7 +196,9 @@ class World:
             theirs = os.path.join(self.dir, "keys", p.name)
             run("allow", "--dir", theirs, "--role", role, name,
                 os.path.join(mine, "public"))
-            shutil.copy(os.path.join(theirs, "public"), os.path.join(mine, "parent.pub"))
+            with open(os.path.join(theirs, "public")) as key, \
+                    open(os.path.join(mine, "parent.pub"), "a") as known:
+                known.write(key.read())
             if p.process:
                 p.signal(signal.SIGHUP)
         return mine

@@ -55,8 +55,8 @@ class dealer final : public child_socket {
   key public_key_{}, secret_key_{};
   std::vector<target> targets_;
   std::size_t at_ = 0;
-  monitor monitor_;  // closed after the socket it watches
   zmq_socket socket_;
+  monitor monitor_;  // ends before the socket it watches
   bool is_connected_ = false, is_trying_ = false;
   std::int64_t complain_after_ns_ = 0;
   envelope newest_;  // of what was received on this connection
@@ -96,7 +96,6 @@ dealer::dealer(zmq_context& c, std::vector<std::string> const& parents, security
 }
 
 void dealer::fresh_socket() {
-  socket_ = zmq_socket();
   monitor_ = monitor();
   socket_ = zmq_socket(c_.get(), ZMQ_DEALER);
   set_common_options(socket_);

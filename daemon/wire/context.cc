@@ -93,7 +93,9 @@ void serve_curve(zmq_socket& s, std::string const& domain, key const& secret) {
   s.set(ZMQ_ZAP_ENFORCE_DOMAIN, 1);
 }
 
-monitor::monitor(zmq_context& c, zmq_socket const& watched) : pair_(c.get(), ZMQ_PAIR) {
+monitor::monitor(zmq_context& c, zmq_socket const& watched)
+    : watched_(watched.get()), pair_(c.get(), ZMQ_PAIR) {
+  pair_.set(ZMQ_RCVHWM, 0);  // a full pipe would stop the I/O thread
   std::string const address = "inproc://" + c.fresh_name("monitor");
   constexpr int events = ZMQ_EVENT_CONNECTED | ZMQ_EVENT_DISCONNECTED |
                          ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH |

@@ -76,7 +76,8 @@ class zmq_frame {
   zmq_msg_t msg_;
 };
 
-/// What happens to one socket's connections.
+/// What happens to one socket's connections. Ends before the socket does: the library's I/O thread
+/// waits for ever in an event that nobody can receive any more.
 class monitor {
  public:
   struct event {
@@ -85,10 +86,21 @@ class monitor {
   };
   monitor() = default;
   monitor(zmq_context& c, zmq_socket const& watched);
+  monitor(monitor&& other) noexcept
+      : watched_(std::exchange(other.watched_, nullptr)), pair_(std::move(other.pair_)) {}
+  monitor& operator=(monitor&& other) noexcept {
+    std::swap(watched_, other.watched_);
+    pair_ = std::move(other.pair_);  // swaps
+    return *this;
+  }
+  ~monitor() {
+    if (watched_ != nullptr) zmq_socket_monitor(watched_, nullptr, 0);
+  }
   std::optional<event> next();
   void* handle() const { return pair_.get(); }
 
  private:
+  void* watched_ = nullptr;
   zmq_socket pair_;
 };
 
