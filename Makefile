@@ -297,6 +297,7 @@ bindir  = $(DESTDIR)$(PREFIX)/bin
 libdir  = $(DESTDIR)$(PREFIX)/lib/sluice
 docdir  = $(DESTDIR)$(PREFIX)/share/doc/sluice
 mandir  = $(DESTDIR)$(PREFIX)/share/man
+compdir = $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 man1   := $(wildcard daemon/cli/*.1)
 man7   := $(wildcard libinterpose/*.7 daemon/cli/*.7)
 sample := $(wildcard policies/examples/*)
@@ -309,9 +310,10 @@ install: all
 	$(if $(man1),install -D -m 644 -t $(mandir)/man1 $(man1))
 	$(if $(man7),install -D -m 644 -t $(mandir)/man7 $(man7))
 	$(if $(sample),install -D -m 644 -t $(docdir)/examples $(sample))
+	install -D -m 644 daemon/cli/sluice.bash $(compdir)/sluice
 
 uninstall:
-	rm -f $(bindir)/sluice $(man1:daemon/cli/%=$(mandir)/man1/%) \
+	rm -f $(bindir)/sluice $(compdir)/sluice $(man1:daemon/cli/%=$(mandir)/man1/%) \
 	  $(addprefix $(mandir)/man7/,$(notdir $(man7)))
 	rm -rf $(libdir) $(docdir)
 

@@ -48,10 +48,12 @@ void tell(std::string const& verb, std::string const& job, std::string const& as
     fmt::print("{} is {}{}\n", job, word(answer, "state"), until_words(answer));
     return;
   }
-  std::string const was = word(answer, "was"), now = word(answer, "now");
-  std::string const what = assignment.substr(0, assignment.find('='));
-  fmt::print("{} {} {}{}{}\n", job, what, now.empty() ? "is set" : now,
-             was.empty() ? "" : fmt::format(" (was {})", was), until_words(answer));
+  std::string const was = word(answer, "was");
+  std::string now = word(answer, "now");
+  if (now.find('=') == std::string::npos)
+    now = assignment.substr(0, assignment.find('=') + 1) + (now.empty() ? "?" : now);
+  fmt::print("{} {}{}{}\n", job, now, was.empty() ? "" : fmt::format(" (was {})", was),
+             until_words(answer));
 }
 
 }  // namespace

@@ -65,9 +65,10 @@ bad 2 'no job mine' set other open=1/s # the daemon's words
 
 answer explain "{\"job\": \"hydro\", \"class\": \"gold\", \"lines\": [\"weight 4 of 5\"],
   \"streams\": [{\"supply\": \"metadata@scratch\", \"demand\": null, \"grant\": 20000}]}"
-answer set '{"job": "hydro", "was": "20k/s", "now": "5k/s", "until": 1800000000}'
+answer set '{"job": "hydro", "was": "metadata@scratch=20k/s",
+  "now": "metadata@scratch=5k/s", "until": 1800000000}'
 good set hydro metadata=5k/s --for 10m
-says 'hydro metadata 5k/s (was 20k/s), until 2027-01-1'
+says 'hydro metadata@scratch=5k/s (was metadata@scratch=20k/s), until 2027-01-1'
 [ "$(asked 'r[-1]["verb"], r[-1]["assignment"], r[-1]["for_s"]')" = \
   "('set', 'metadata=5k/s', 600)" ] || fail "asked: $(tail -n 1 "$RUN/requests")"
 bad 2 'the unit is missing' set hydro metadata=5k/s --for 10

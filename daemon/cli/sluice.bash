@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+# Completion of `sluice` for bash. Verbs and options come from its own --help, so that they cannot
+# differ from what it knows; jobs come from `sluice --json jobs`.
+
+# The words of the first column of a --help, below a heading.
+_sluice_column() { # HEADING COMMAND...
+  local heading=$1
+  shift
+  "$@" --help 2>/dev/null | awk -v heading="$heading:" '
+    /^[A-Z]/ { inside = $0 == heading; next }
+    inside && /^  [^ ]/ { n = split($1, words, ","); for (i = 1; i <= n; ++i) print words[i] }'
+}
+
+_sluice_jobs() {
+  "$@" --json jobs 2>/dev/null | sed -n 's/^ *"job": "\([^"]*\)",*$/\1/p'
+}
+
+_sluice() {
+  local word=${COMP_WORDS[COMP_CWORD]} verb='' second='' i at=$COMP_CWORD
+  local command=("${COMP_WORDS[0]}")
+  for ((i = 1; i < COMP_CWORD; ++i)); do
+    case ${COMP_WORDS[i]} in
+      --) break ;;
+      --run-dir) command+=("${COMP_WORDS[@]:i:2}") && ((++i)) ;;
+      --limit | --class | --job | --report | --policy | --for | --sort | --filter) ((++i)) ;;
+      -n | -i) ((++i)) ;;
+      -*) ;;
+      *) [ -z "$verb" ] && verb=${COMP_WORDS[i]} || second=${second:-${COMP_WORDS[i]}} ;;
+    esac
+  done
+  if [ "$verb" = run ] && { [ -n "$second" ] || ((i < at)); }; then
+    COMPREPLY=($(compgen -cf -- "$word"))
+    return
+  fi
+  local sub=()
+  [ "$verb" != policy ] || [ -z "$second" ] || sub=("$second")
+  case $word in
+    -*)
+      COMPREPLY=($(compgen -W "$(_sluice_column Options "${command[0]}" $verb "${sub[@]}")
+        $(_sluice_column Options "${command[0]}")" -- "$word"))
+      return
+      ;;
+  esac
+  case ${COMP_WORDS[COMP_CWORD - 1]}/$verb/$second in
+    --sort/*) COMPREPLY=($(compgen -W 'waiting served grant demand escaped job user class' \
+      -- "$word")) ;;
+    --job/*) COMPREPLY=($(compgen -W "$(_sluice_jobs "${command[@]}")" -- "$word")) ;;
+    */run/) COMPREPLY=($(compgen -c -- "$word")) ;;
+    */policy/) COMPREPLY=($(compgen -W "$(_sluice_column Subcommands "${command[0]}" policy)" \
+      -- "$word")) ;;
+    */stat/ | */set/ | */pause/ | */resume/)
+      COMPREPLY=($(compgen -W "$(_sluice_jobs "${command[@]}")" -- "$word")) ;;
+    *//) COMPREPLY=($(compgen -W "$(_sluice_column Subcommands "${command[0]}")" -- "$word")) ;;
+    *) COMPREPLY=($(compgen -f -- "$word")) ;;
+  esac
+}
+
+complete -o bashdefault -F _sluice sluice
