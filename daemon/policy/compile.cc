@@ -155,6 +155,7 @@ std::uint8_t builder::target_index(channel_spec const& c) const {
 }
 
 std::uint8_t builder::level(channel_spec const& c) const {
+  if (c.outermost) return 255;
   unsigned const deep = c.target.empty() ? 0 : depth(target_index(c));
   unsigned const by_target = core::max_targets - deep;
   return static_cast<std::uint8_t>((width(c.ops) * (core::max_targets + 1) + by_target) * 2 +

@@ -27,6 +27,7 @@ struct channel_spec {
   std::string path_glob;    // empty: any
   std::string thread_glob;  // empty: any
   std::uint32_t user = core::any_user;
+  bool outermost = false;  // passed after all others: what waits for them must not hold its tokens
 };
 
 /// `1000/s`, `5k/s`, `200MiB/s`, `90/min`, `0`. Throws a usage error that begins with `where`.

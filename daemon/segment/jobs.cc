@@ -28,28 +28,6 @@ bool exists(std::uint32_t pid) {
   return pid != 0 && (kill(static_cast<pid_t>(pid), 0) == 0 || errno == EPERM);
 }
 
-/// Field 22 of /proc/PID/stat and the state; 0 when there is no such process or it is a zombie.
-std::uint64_t start_ticks(std::uint32_t pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  std::string line;
-  if (!std::getline(file, line)) return 0;
-  auto const name_end = line.rfind(')');  // the name may hold blanks and parentheses
-  if (name_end == std::string::npos) return 0;
-  std::istringstream rest(line.substr(name_end + 1));
-  std::string state, skipped;
-  rest >> state;
-  if (state == "Z" || state == "X") return 0;
-  for (int field = 4; field < 22; ++field) rest >> skipped;
-  std::uint64_t ticks = 0;
-  rest >> ticks;
-  return ticks;
-}
-
-std::uint64_t own_pid_space() {
-  struct stat st = {};
-  return stat("/proc/self/ns/pid", &st) == 0 ? st.st_ino : 0;
-}
-
 std::string name_of(abi::process_slot const& slot) {
   std::string name(slot.name, strnlen(slot.name, sizeof slot.name));
   std::replace_if(
@@ -74,6 +52,27 @@ bool is_dead(std::string const& run_dir, std::string const& job) {
 }
 
 }  // namespace
+
+std::uint64_t start_ticks(std::uint32_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  std::string line;
+  if (!std::getline(file, line)) return 0;
+  auto const name_end = line.rfind(')');  // the name may hold blanks and parentheses
+  if (name_end == std::string::npos) return 0;
+  std::istringstream rest(line.substr(name_end + 1));
+  std::string state, skipped;
+  rest >> state;
+  if (state == "Z" || state == "X") return 0;
+  for (int field = 4; field < 22; ++field) rest >> skipped;
+  std::uint64_t ticks = 0;
+  rest >> ticks;
+  return ticks;
+}
+
+std::uint64_t own_pid_space() {
+  struct stat st = {};
+  return stat("/proc/self/ns/pid", &st) == 0 ? st.st_ino : 0;
+}
 
 std::vector<live_process> live_processes(abi::segment const& s) {
   constexpr auto relaxed = std::memory_order_relaxed;

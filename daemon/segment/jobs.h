@@ -17,6 +17,13 @@ struct live_process {
   std::string name;
 };
 
+/// When a process began, field 22 of /proc/PID/stat: with the pid an identity. 0: there is none, or
+/// it is a zombie.
+std::uint64_t start_ticks(std::uint32_t pid);
+
+/// The inode of our pid namespace; pids in slots of other ones mean nothing here.
+std::uint64_t own_pid_space();
+
 std::vector<live_process> live_processes(abi::segment const& s);
 
 /// A process of the job or the `sluice run` that made it is alive.

@@ -44,7 +44,7 @@ abi::segment* map(int fd, std::string const& path) {
   return static_cast<abi::segment*>(at);
 }
 
-void fill(abi::segment& s, std::string const& job, policy::compiled const& limits) {
+void fill(abi::segment& s, new_job const& made, policy::compiled const& limits) {
   constexpr auto relaxed = std::memory_order_relaxed;
   std::int64_t const now_ns = monotonic_ns();
   abi::header& h = s.head;
@@ -56,10 +56,10 @@ void fill(abi::segment& s, std::string const& job, policy::compiled const& limit
   h.slot_bytes = sizeof(abi::process_slot);
   h.created_ns = static_cast<std::uint64_t>(now_ns);
   h.created_unix_s = static_cast<std::uint64_t>(std::time(nullptr));
-  h.creator_pid = static_cast<std::uint32_t>(getpid());
-  h.owner_uid = geteuid();
+  h.creator_pid = made.creator_pid;
+  h.owner_uid = made.uid;
   h.limits_hash = limits.hash;
-  std::strncpy(h.job, job.c_str(), sizeof h.job - 1);
+  std::strncpy(h.job, made.job.c_str(), sizeof h.job - 1);
   std::memcpy(static_cast<void*>(&s.rules), limits.rules.get(), sizeof(core::ruleset));
   for (std::size_t i = 0; i < limits.curves.size(); ++i)
     core::init(s.bucket[i], limits.curves[i], now_ns);
@@ -68,8 +68,7 @@ void fill(abi::segment& s, std::string const& job, policy::compiled const& limit
 }
 
 /// Room is taken now: a full file system later would kill the job's processes with SIGBUS.
-void write_segment(std::string const& path, std::string const& job,
-                   policy::compiled const& limits) {
+void write_segment(std::string const& path, new_job const& made, policy::compiled const& limits) {
   descriptor const fd(open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (fd.get() < 0) fail("cannot make " + path);
   if (fallocate(fd.get(), 0, 0, sizeof(abi::segment)) != 0) {
@@ -77,19 +76,26 @@ void write_segment(std::string const& path, std::string const& job,
     if (ftruncate(fd.get(), sizeof(abi::segment)) != 0) fail("no room for " + path);
   }
   abi::segment* const s = map(fd.get(), path);
-  fill(*s, job, limits);
+  fill(*s, made, limits);
   munmap(s, sizeof *s);
+  if (made.uid != geteuid() && fchown(fd.get(), made.uid, made.gid) != 0) fail(path);
+}
+
+void write_record(std::string const& path, std::string const& text) {
+  descriptor const fd(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (fd.get() < 0 || write(fd.get(), text.data(), text.size()) != ssize_t(text.size())) fail(path);
 }
 
 }  // namespace
 
-mapping mapping::open(std::string const& path) {
+mapping mapping::open(std::string const& path) { return open(path, geteuid()); }
+
+mapping mapping::open(std::string const& path, uid_t owner) {
   descriptor const fd(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
   if (fd.get() < 0) fail(path);
   struct stat st = {};
   if (fstat(fd.get(), &st) != 0) fail(path);
-  if (!S_ISREG(st.st_mode) || st.st_uid != geteuid())
-    throw sluice_error(path + ": not a file of ours");
+  if (!S_ISREG(st.st_mode) || st.st_uid != owner) throw sluice_error(path + ": not a file of ours");
   if (st.st_size != sizeof(abi::segment))
     throw sluice_error(path + ": made by another version of sluice");
   mapping m(map(fd.get(), path));
@@ -99,27 +105,37 @@ mapping mapping::open(std::string const& path) {
 }
 
 mapping::~mapping() {
+  guard_.reset();
   if (at_ != nullptr) munmap(at_, sizeof *at_);
 }
 
-bool create(std::string const& run_dir, std::string const& job, std::string const& library,
-            policy::compiled const& limits) {
+bool create(std::string const& run_dir, new_job const& made, policy::compiled const& limits) {
   std::string const fresh = fmt::format("{}/.new-{}", jobs_dir(run_dir), getpid());
   std::error_code ignored;
   std::filesystem::remove_all(fresh, ignored);
-  if (mkdir(fresh.c_str(), 0700) != 0) fail("cannot make " + fresh);
+  // Another user's stage must find its files, but may add and remove none.
+  mode_t const mode = made.uid == geteuid() ? 0700 : 0711;
+  if (mkdir(fresh.c_str(), mode) != 0 || chmod(fresh.c_str(), mode) != 0)
+    fail("cannot make " + fresh);
   try {
-    write_segment(fresh + "/segment", job, limits);
-    if (symlink(library.c_str(), (fresh + "/libinterpose.so").c_str()) != 0)
+    write_segment(fresh + "/segment", made, limits);
+    if (symlink(made.library.c_str(), (fresh + "/libinterpose.so").c_str()) != 0)
       fail("cannot link the library in " + fresh);
-    if (rename(fresh.c_str(), job_dir(run_dir, job).c_str()) == 0) return true;
-    if (errno != EEXIST && errno != ENOTEMPTY) fail("cannot make the job " + job);
+    if (!made.record.empty()) write_record(fresh + "/job.json", made.record);
+    if (rename(fresh.c_str(), job_dir(run_dir, made.folder).c_str()) == 0) return true;
+    if (errno != EEXIST && errno != ENOTEMPTY) fail("cannot make the job " + made.job);
   } catch (...) {
     std::filesystem::remove_all(fresh, ignored);
     throw;
   }
   std::filesystem::remove_all(fresh, ignored);
   return false;
+}
+
+bool create(std::string const& run_dir, std::string const& job, std::string const& library,
+            policy::compiled const& limits) {
+  auto const self = static_cast<std::uint32_t>(getpid());
+  return create(run_dir, {job, job, library, geteuid(), getegid(), self}, limits);
 }
 
 sums sum(abi::segment const& s) {

@@ -4,12 +4,17 @@
 // from a segment is trusted before abi::refuse_reason has looked at it.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "abi/segment.h"
 #include "policy/compile.h"
+#include "segment/guard.h"
 
 namespace sluice::segment {
 
@@ -18,8 +23,11 @@ class mapping {
  public:
   /// Throws when there is none or it is not one of ours.
   static mapping open(std::string const& path);
+  /// The same for a file that must belong to `owner`: the node daemon opens those of its users.
+  static mapping open(std::string const& path, uid_t owner);
   ~mapping();
-  mapping(mapping&& other) noexcept : at_(other.at_) { other.at_ = nullptr; }
+  mapping(mapping&& other) noexcept
+      : at_(std::exchange(other.at_, nullptr)), guard_(std::move(other.guard_)) {}
   mapping(mapping const&) = delete;
   mapping& operator=(mapping const&) = delete;
   mapping& operator=(mapping&&) = delete;
@@ -27,10 +35,29 @@ class mapping {
   abi::segment& operator*() const { return *at_; }
   abi::segment* operator->() const { return at_; }
 
+  /// Where the guard is installed: its file was cut short, nothing in it means anything any more.
+  bool is_broken() const { return guard_->is_broken(); }
+
  private:
-  explicit mapping(abi::segment* at) : at_(at) {}
+  explicit mapping(abi::segment* at)
+      : at_(at), guard_(std::make_unique<guarded>(at, sizeof(abi::segment))) {}
   abi::segment* at_;
+  std::unique_ptr<guarded> guard_;
 };
+
+/// A job that is to be made.
+struct new_job {
+  std::string folder;  // below RUN/jobs; our users' jobs are called JOB, others' UID@JOB
+  std::string job;
+  std::string library;
+  uid_t uid;  // whose the segment is; the folder stays ours
+  gid_t gid;
+  std::uint32_t creator_pid;  // as long as it is alive, so is the job
+  std::string record = {};    // becomes RUN/jobs/FOLDER/job.json; empty: none
+};
+
+/// Makes the folder, complete in one rename. False when it is there already.
+bool create(std::string const& run_dir, new_job const& made, policy::compiled const& limits);
 
 /// Makes RUN/jobs/JOB with its segment and the link to `library`. False when a job of that name is
 /// there.

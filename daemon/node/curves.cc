@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/curves.h"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+
+#include "core/token_bucket.h"
+
+namespace sluice::node {
+
+namespace {
+
+phases lower_of(phases const& a, phases const& b) {
+  return {std::min(a.now, b.now), std::min(a.after, b.after), std::min(a.own, b.own)};
+}
+
+void write(curve_change const& c, phases const& p, phase_times const& t, std::int64_t now_ns) {
+  write_curve(*c.segment, c.channel, settings_of(c.unit, p, t), now_ns);
+  *c.in_force = p;
+}
+
+}  // namespace
+
+core::curve_settings settings_of(unit_kind unit, phases const& p, phase_times const& t) {
+  core::curve_settings s = core::default_settings(q40_of(unit, p.now), units_of_token(unit));
+  s.cap_units = std::max(core::units_in(s.rate_q40, burst_ns), units_of_token(unit));
+  s.lease_end_ns = t.lease_end_ns;
+  s.after_lease = t.open ? 1 : 0;
+  if (t.lease_end_ns == 0) return s;
+  s.after_rate_q40 = q40_of(unit, p.after);
+  s.own_rate_q40 = q40_of(unit, p.own);
+  s.own_at_ns = t.own_at_ns;
+  return s;
+}
+
+void write_curve(abi::segment& s, unsigned channel, core::curve_settings const& settings,
+                 std::int64_t now_ns) {
+  core::bucket& b = s.bucket[channel];
+  std::uint32_t const mask = core::set_curve(b, settings, now_ns);
+  if (mask == 0) return;
+  auto* const word = reinterpret_cast<std::uint32_t*>(&core::futex_word(b));
+  syscall(SYS_futex, word, FUTEX_WAKE_BITSET, INT_MAX, nullptr, nullptr, mask);
+}
+
+void write_curves(std::span<curve_change> changes, phase_times const& t, std::int64_t now_ns) {
+  for (auto const& c : changes)
+    if (phases const low = lower_of(*c.in_force, c.wanted); low != *c.in_force)
+      write(c, low, t, now_ns);
+  // The ends move even where the rates do not.
+  for (auto const& c : changes) write(c, c.wanted, t, now_ns);
+}
+
+}  // namespace sluice::node

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes the curves of granted channels. The stage follows a curve by itself through the end of
+// the lease and the return of the escrow, so a daemon that dies prolongs nothing.
+// What stays true: while shares move between jobs their sum never exceeds the larger of before and
+// after in any phase: what falls is written first.
+#pragma once
+
+#include <span>
+
+#include "abi/segment.h"
+#include "node/rates.h"
+#include "node/share_out.h"
+
+namespace sluice::node {
+
+/// When the phases change, CLOCK_MONOTONIC; the same for all jobs of the node on one supply.
+struct phase_times {
+  std::int64_t lease_end_ns = 0;  // 0: `now` lasts for ever
+  std::int64_t own_at_ns = 0;     // 0: never
+  bool open = false;              // after the lease calls pass uncharged
+};
+
+core::curve_settings settings_of(unit_kind unit, phases const& p, phase_times const& t);
+
+/// A new curve for a channel; wakes whom it concerns. One writer: this daemon.
+void write_curve(abi::segment& s, unsigned channel, core::curve_settings const& settings,
+                 std::int64_t now_ns);
+
+/// One channel whose curve is to change.
+struct curve_change {
+  abi::segment* segment;
+  unsigned channel;
+  unit_kind unit;
+  phases* in_force;  // updated
+  phases wanted;
+};
+
+/// All channels of one supply on this node.
+void write_curves(std::span<curve_change> changes, phase_times const& t, std::int64_t now_ns);
+
+}  // namespace sluice::node

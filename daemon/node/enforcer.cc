@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/enforcer.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "wire/message.h"
+
+namespace sluice::node {
+
+std::string const& class_in_force(job const& j, job_overrides const* overrides) {
+  return overrides != nullptr && overrides->qos_class ? overrides->qos_class->qos_class
+                                                      : j.record.qos_class;
+}
+
+share_claim claim_of(job const& j, stream const& s, policy::site const& site,
+                     supply_slot const& slot, job_overrides const* overrides, bool has_parent) {
+  share_claim c;
+  policies::claim& p = c.policy;
+  p.job = j.key;
+  if (auto const share = policy::share_of(site, class_in_force(j, overrides), slot.of)) {
+    p.weight =
+        static_cast<std::uint32_t>(std::lround(std::clamp(share->weight, 0.001, 1e6) * 1000));
+    if (share->reservation) p.reservation = policy::milli_per_second(*share->reservation);
+    if (share->limit) p.limit = policy::milli_per_second(*share->limit);
+    p.priority = share->priority;
+    c.is_capped = share->limit.has_value();
+  }
+  p.declared = p.reservation;
+  if (overrides != nullptr) {
+    c.is_paused = overrides->pause.has_value();
+    if (auto const at = overrides->limits.find(slot.of.name()); at != overrides->limits.end()) {
+      // An operator of a node that is its own controller may also raise.
+      bool const replaces = at->second.by_operator && !has_parent;
+      p.limit = replaces ? at->second.limit : std::min(p.limit, at->second.limit);
+    }
+  }
+  p.reservation = std::min(p.reservation, p.limit);
+  p.served = s.last.served;
+  p.waiting = s.last.waiting;
+  p.waiters = s.last.waiters;
+  p.blocked = s.last.blocked_ppm != 0 || s.measured.is_blocked();
+  c.granted = s.granted;
+  return c;
+}
+
+void enforcer::use(site_state const& site) {
+  auto const* const found = policies::find_algorithm(site.site().algorithm);
+  algorithm_ = found == nullptr ? nullptr : found->make();
+}
+
+void enforcer::seat_all(site_state const& site, job_table const& jobs,
+                        override_book const& overrides) {
+  tables_.assign(site.supplies().size(), {});
+  kept_.resize(site.supplies().size());
+  for (auto const& j : jobs.all()) {
+    if (j->is_broken()) continue;
+    job_overrides const* const changed = overrides.find(j->folder);
+    for (auto& s : j->streams) {
+      table& t = tables_[s.supply];
+      t.seats.push_back({j.get(), &s});
+      t.claims.push_back(
+          claim_of(*j, s, site.site(), site.supplies()[s.supply], changed, has_parent_));
+    }
+  }
+}
+
+void enforcer::set_times(table& t, unsigned supply, lease::child const& child, moment now,
+                         policy::orphan_mode mode) const {
+  std::int64_t const lent_until = child.lent_until();
+  if (child.is_orphan(now.boot_ns)) {  // everything is ours, and nobody but us can change that
+    t.alone = true;
+    return;
+  }
+  bool const holds = child.held(supply, now.boot_ns) > 0;
+  // With nothing held the floor is all until the escrow comes home.
+  t.times.lease_end_ns = now.mono_of(holds ? child.held_until(supply) : lent_until);
+  t.times.own_at_ns = now.mono_of(lent_until);
+  t.times.open = mode == policy::orphan_mode::open;
+}
+
+void enforcer::set_terms(site_state const& site, lease::child const& child, moment now) {
+  policy::orphan_mode const mode = site.site().control.orphans;
+  for (unsigned i = 0; i < tables_.size(); ++i) {
+    supply_slot const& slot = site.supplies()[i];
+    table& t = tables_[i];
+    t.terms = {0, slot.floor, slot.escrow, slot.trickle, slot.of.capacity};
+    t.wanted.resize(t.claims.size());
+    if (!has_parent_) {
+      t.alone = true;
+      t.usable = slot.of.capacity;
+      continue;
+    }
+    t.terms.granted = child.held(i, now.boot_ns);
+    if (t.terms.granted != 0) kept_[i] = t.terms.granted;
+    bool const keeps = mode == policy::orphan_mode::keep && kept_[i] != 0;
+    if (keeps) t.terms.granted = kept_[i];
+    if (!keeps) set_times(t, i, child, now, mode);
+    t.usable = t.alone ? child.usable(i, now.boot_ns) + slot.trickle
+                       : t.terms.granted + slot.floor + (t.terms.granted == 0 ? slot.trickle : 0);
+  }
+}
+
+void enforcer::share(std::int64_t now_ns) {
+  std::vector<policies::supply> supplies;
+  for (auto const& t : tables_) {
+    bool const asks = t.alone && !t.claims.empty();
+    supplies.push_back(asks ? lone_supply(t.terms, t.usable, t.claims) : policies::supply{});
+  }
+  std::vector<std::vector<rate>> allocated;
+  if (algorithm_) algorithm_->allocate(supplies, now_ns, allocated);
+  allocated.resize(tables_.size());
+  for (unsigned i = 0; i < tables_.size(); ++i) {
+    table& t = tables_[i];
+    if (t.alone) {
+      share_alone(t.terms, t.usable, t.claims, allocated[i], t.wanted);
+      continue;
+    }
+    std::vector<phases> before;
+    for (auto const& s : t.seats) before.push_back({s.what->share, 0, 0});
+    share_grant(t.terms, is_split_, t.claims, before, t.wanted);
+  }
+}
+
+void enforcer::write(site_state const& site, std::int64_t now_ns) {
+  auto const& control = site.site().control;
+  standing_.assign(tables_.size(), {});
+  for (unsigned i = 0; i < tables_.size(); ++i) {
+    table& t = tables_[i];
+    bool const is_open = has_parent_ && t.alone && control.orphans == policy::orphan_mode::open;
+    std::vector<curve_change> changes;
+    for (std::size_t k = 0; k < t.seats.size(); ++k) {
+      stream& s = *t.seats[k].what;
+      rate const fair = t.wanted[k].now;
+      standing_[i].granted += fair;
+      s.would_delay = control.enforce || s.last.served < fair ? 0 : s.last.served - fair;
+      s.share = fair;
+      bool const is_free = (!control.enforce || is_open) && !t.claims[k].is_paused;
+      rate const all = unlimited(s.unit);
+      phases const wanted = is_free ? phases{all, all, all} : t.wanted[k];
+      changes.push_back({&t.seats[k].who->memory(), s.channel, s.unit, &s.in_force, wanted});
+    }
+    write_curves(changes, t.times, now_ns);
+    standing_[i].usable = t.usable;
+    standing_[i].is_orphan = has_parent_ && t.alone;
+  }
+}
+
+void enforcer::write_fixed(job& j, job_overrides const* changed, std::int64_t now_ns) {
+  for (auto& f : j.fixed) {
+    std::uint64_t wanted = f.of.rate_q40;
+    if (changed != nullptr) {
+      auto const at = changed->limits.find(f.of.name);
+      if (at != changed->limits.end()) wanted = q40_of(f.of.unit, at->second.limit);
+      if (changed->pause) wanted = 0;
+    }
+    if (wanted == f.in_force_q40) continue;
+    write_curve(j.memory(), f.channel, policy::settings_of(f.of.unit, wanted), now_ns);
+    f.in_force_q40 = wanted;
+  }
+}
+
+void enforcer::apply(site_state const& site, job_table const& jobs, override_book const& overrides,
+                     lease::child const& child, moment now) {
+  seat_all(site, jobs, overrides);
+  set_terms(site, child, now);
+  share(now.mono_ns);
+  write(site, now.mono_ns);
+  for (auto const& j : jobs.all())
+    if (!j->is_broken()) write_fixed(*j, overrides.find(j->folder), now.mono_ns);
+}
+
+}  // namespace sluice::node

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// From policy, overrides, lease and what was measured to the curves of all jobs of this node. It
+// decides who decides: the parent while its grant is in force, the node alone when orphaned or
+// without parent, and what an orphan may do by the policy's word (safe, keep, open).
+// What stays true: the curves of a supply never pay more together than the node may use at that
+// moment, by `keep` and `open` excepted, which the operator has asked for.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "lease/child.h"
+#include "node/curves.h"
+#include "node/job_table.h"
+#include "node/overrides.h"
+#include "node/site_state.h"
+#include "policies/allocate.h"
+
+namespace sluice::node {
+
+/// The same moment on both clocks: leases are counted on the one, curves on the other.
+struct moment {
+  std::int64_t boot_ns = 0;
+  std::int64_t mono_ns = 0;
+  std::int64_t mono_of(std::int64_t boot) const { return boot - boot_ns + mono_ns; }
+};
+
+/// How a supply stands on this node, for people and metrics.
+struct supply_standing {
+  rate usable = 0;
+  rate granted = 0;  // sum of the curves
+  bool is_orphan = false;
+};
+
+class enforcer {
+ public:
+  /// `has_parent`: false makes this node the controller of the whole capacity.
+  explicit enforcer(bool has_parent) : has_parent_(has_parent) {}
+
+  /// After a change of policy: the algorithm begins anew.
+  void use(site_state const& site);
+
+  /// The parent's split of what it granted is in stream::granted of the jobs; false: it sent none.
+  void set_split(bool is_split) { is_split_ = is_split; }
+
+  /// Writes every curve of every granted channel.
+  void apply(site_state const& site, job_table const& jobs, override_book const& overrides,
+             lease::child const& child, moment now);
+
+  std::vector<supply_standing> const& standing() const { return standing_; }
+
+ private:
+  struct seat {
+    job* who;
+    stream* what;
+  };
+  struct table {  // one supply
+    std::vector<seat> seats;
+    std::vector<share_claim> claims;
+    std::vector<phases> wanted;
+    share_supply terms;
+    phase_times times;
+    bool alone = false;
+    rate usable = 0;
+  };
+
+  void seat_all(site_state const& site, job_table const& jobs, override_book const& overrides);
+  void set_terms(site_state const& site, lease::child const& child, moment now);
+  void set_times(table& t, unsigned supply, lease::child const& child, moment now,
+                 policy::orphan_mode mode) const;
+  void share(std::int64_t now_ns);
+  void write(site_state const& site, std::int64_t now_ns);
+  static void write_fixed(job& j, job_overrides const* changed, std::int64_t now_ns);
+
+  bool has_parent_;
+  bool is_split_ = false;
+  std::unique_ptr<policies::allocator> algorithm_;
+  std::vector<table> tables_;  // by supply
+  std::vector<rate> kept_;     // by supply: the last value granted, for orphans that keep it
+  std::vector<supply_standing> standing_;
+};
+
+/// What the class, and people since, say of a job on a supply, with what was measured.
+share_claim claim_of(job const& j, stream const& s, policy::site const& site,
+                     supply_slot const& slot, job_overrides const* overrides, bool has_parent);
+
+/// The class in force for a job.
+std::string const& class_in_force(job const& j, job_overrides const* overrides);
+
+}  // namespace sluice::node

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/job.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "policy/error.h"
+#include "segment/jobs.h"
+#include "wire/message.h"
+
+namespace sluice::node {
+
+using nlohmann::json;
+
+bool is_alive(process_mark const& p) {
+  return p.pid != 0 && p.start_ticks != 0 && segment::start_ticks(p.pid) == p.start_ticks;
+}
+
+std::string to_text(job_record const& r) {
+  json fixed = json::array(), joiners = json::array();
+  for (auto const& f : r.fixed)
+    fixed.push_back({{"name", f.name},
+                     {"bytes", f.unit == unit_kind::bytes},
+                     {"rate_q40", f.rate_q40},
+                     {"own", f.is_own}});
+  for (auto const& p : r.joiners) joiners.push_back({p.pid, p.start_ticks});
+  json const out = {{"format", 1},        {"uid", r.uid},         {"gid", r.gid},
+                    {"name", r.name},     {"class", r.qos_class}, {"monitor", r.monitor},
+                    {"limits", r.limits}, {"fixed", fixed},       {"granted", r.granted},
+                    {"joiners", joiners}};
+  return out.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+job_record read_record(std::string const& text) try {
+  json const in = json::parse(text);
+  if (in.at("format") != 1) throw sluice_error("job.json: made by another version of sluice");
+  job_record r;
+  r.uid = in.at("uid").get<uid_t>();
+  r.gid = in.at("gid").get<gid_t>();
+  r.name = in.at("name").get<std::string>();
+  r.qos_class = in.at("class").get<std::string>();
+  r.monitor = in.at("monitor").get<bool>();
+  r.limits = in.at("limits").get<std::vector<std::string>>();
+  r.granted = in.at("granted").get<std::vector<std::string>>();
+  for (auto const& f : in.at("fixed"))
+    r.fixed.push_back({f.at("name").get<std::string>(),
+                       f.at("bytes").get<bool>() ? unit_kind::bytes : unit_kind::ops,
+                       f.at("rate_q40").get<std::uint64_t>(), f.at("own").get<bool>()});
+  for (auto const& p : in.at("joiners"))
+    r.joiners.push_back({p.at(0).get<std::uint32_t>(), p.at(1).get<std::uint64_t>()});
+  return r;
+} catch (json::exception const& e) {
+  throw sluice_error(fmt::format("job.json: {}", e.what()));
+}
+
+job::job(std::string folder_, job_record record_, segment::mapping map_)
+    : folder(std::move(folder_)),
+      record(std::move(record_)),
+      key(wire::job_key(record.uid, record.name)),
+      map(std::move(map_)) {}
+
+}  // namespace sluice::node

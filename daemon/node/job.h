@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// One job on this node: its segment and what the daemon knows of it besides. What must survive the
+// daemon lies in RUN/jobs/FOLDER/job.json, which only the daemon can write; the segment can be
+// scribbled over by the job and is believed in nothing that matters.
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "abi/segment.h"
+#include "node/meter.h"
+#include "node/share_out.h"
+#include "segment/segment_file.h"
+
+namespace sluice::node {
+
+/// A process, so that a later one with its number is not taken for it.
+struct process_mark {
+  std::uint32_t pid = 0;
+  std::uint64_t start_ticks = 0;
+  bool operator==(process_mark const&) const = default;
+};
+bool is_alive(process_mark const& p);
+
+/// A channel with a fixed curve: one of the policy's `channels`, or the user's own --limit.
+struct fixed_channel {
+  std::string name;
+  unit_kind unit = unit_kind::ops;
+  std::uint64_t rate_q40 = 0;
+  bool is_own = false;  // the user's: he may raise it too
+};
+
+/// What is kept in job.json.
+struct job_record {
+  uid_t uid = 0;
+  gid_t gid = 0;
+  std::string name;
+  std::string qos_class;
+  bool monitor = false;
+  std::vector<std::string> limits;  // as given, sorted
+  std::vector<fixed_channel> fixed;
+  std::vector<std::string> granted;   // names of the channels the daemon writes
+  std::vector<process_mark> joiners;  // who asked to join and may not have attached yet
+};
+std::string to_text(job_record const& r);
+/// Throws sluice_error when it is not one of ours.
+job_record read_record(std::string const& text);
+
+/// Job and supply: what is measured and granted.
+struct stream {
+  unsigned channel = 0;
+  unsigned supply = 0;  // number of site_state
+  unit_kind unit = unit_kind::ops;
+  meter measured;
+  figures last;
+  phases in_force;
+  rate granted = 0;                // by the parent
+  rate share = 0;                  // what the curve pays, or in shadow mode would pay
+  rate would_delay = 0;            // shadow mode: served beyond the share
+  std::uint64_t served_milli = 0;  // since the daemon looks, for counters
+};
+
+/// A process of the job that nobody meters, and why.
+struct escaped {
+  std::uint32_t pid = 0;
+  std::string name;
+  std::string why;
+};
+
+/// A fixed channel in its place.
+struct fixed_seat {
+  unsigned channel = 0;
+  fixed_channel of;
+  std::uint64_t in_force_q40 = ~std::uint64_t{0};  // unknown: written once
+};
+
+struct job {
+  std::string folder;
+  job_record record;
+  std::uint64_t key = 0;  // wire::job_key
+  segment::mapping map;
+  std::vector<stream> streams;
+  std::vector<fixed_seat> fixed;
+  std::uint32_t processes = 0;
+  std::int64_t empty_since_ns = 0;  // nobody was found in it since; 0: somebody was
+  std::vector<escaped> escapes;
+  bool is_announced = false;  // the parent has been told its name
+
+  job(std::string folder_, job_record record_, segment::mapping map_);
+  abi::segment& memory() const { return *map; }
+  /// Its file was cut short: nothing in it means anything any more.
+  bool is_broken() const { return map.is_broken(); }
+};
+
+}  // namespace sluice::node

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/job_limits.h"
+
+#include <algorithm>
+
+#include "policy/error.h"
+
+namespace sluice::node {
+
+namespace {
+
+bool is_there(policy::target_spec const& target, policy::file_system const& files) {
+  try {
+    files.find(target.path);
+    return true;
+  } catch (error const&) {
+    return false;
+  }
+}
+
+fixed_channel fixed_of(policy::channel_spec const& c, bool is_own) {
+  return {c.name, c.amount.unit, c.amount.rate_q40, is_own};
+}
+
+/// The channel whose curve follows the grants. It begins at nothing and is opened before anybody
+/// can have attached.
+policy::channel_spec granted_channel(policy::supply const& of) {
+  policy::channel_spec c;
+  c.name = of.name();
+  c.origin = "granted by sluiced";
+  c.ops = core::ops_of_selector(of.resource);
+  c.amount.unit = of.unit;
+  c.target = of.target;
+  c.outermost = true;
+  return c;
+}
+
+}  // namespace
+
+job_limits limits_of(site_state const& site, std::vector<std::string> const& own, bool monitor,
+                     policy::file_system const& files) {
+  job_limits out;
+  policy::compile_input input;
+  input.monitor = monitor;
+  auto const lacks = [&](std::string const& target) {
+    return std::find(out.left_out.begin(), out.left_out.end(), target) != out.left_out.end();
+  };
+  for (auto const& target : site.site().targets) {
+    if (is_there(target, files))
+      input.targets.push_back(target);
+    else
+      out.left_out.push_back(target.name);
+  }
+  for (auto const& c : site.site().channels) {
+    if (lacks(c.target)) continue;
+    input.channels.push_back(c);
+    out.fixed.push_back(fixed_of(c, false));
+  }
+  for (auto const& slot : site.supplies()) {
+    if (slot.of.capacity == 0 || lacks(slot.of.target)) continue;
+    input.channels.push_back(granted_channel(slot.of));
+    out.granted.push_back(slot.of.name());
+  }
+  for (auto const& text : own) {
+    policy::channel_spec c = policy::parse_limit(text);
+    bool const taken = std::any_of(input.channels.begin(), input.channels.end(),
+                                   [&](auto const& other) { return other.name == c.name; });
+    if (taken) c.name += ":limit";
+    out.fixed.push_back(fixed_of(c, true));
+    input.channels.push_back(std::move(c));
+  }
+  out.compiled = policy::compile(input, files);
+  return out;
+}
+
+}  // namespace sluice::node

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a job is metered by: the policy's channels, the user's own limits, and one granted channel
+// per supply. Pure but for the finding of paths.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "node/job.h"
+#include "node/site_state.h"
+#include "policy/compile.h"
+
+namespace sluice::node {
+
+struct job_limits {
+  policy::compiled compiled;
+  std::vector<fixed_channel> fixed;
+  std::vector<std::string> granted;
+  std::vector<std::string> left_out;  // targets of the policy that this node does not have
+};
+
+/// Throws a usage error for a limit that cannot be.
+job_limits limits_of(site_state const& site, std::vector<std::string> const& own, bool monitor,
+                     policy::file_system const& files);
+
+}  // namespace sluice::node

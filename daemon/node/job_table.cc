@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/job_table.h"
+
+#include <fmt/format.h>
+#include <pwd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "node/job_limits.h"
+#include "policy/error.h"
+#include "policy/suggest.h"
+#include "segment/jobs.h"
+#include "segment/run_dir.h"
+#include "wire/message.h"
+
+namespace sluice::node {
+
+namespace {
+
+constexpr std::size_t most_jobs = 1024, most_of_a_uid = 128;  // a segment takes some 7 MB
+constexpr std::size_t most_name = 63;                         // what a message carries
+constexpr std::size_t most_joiners = 64;
+
+std::string read_file(std::string const& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  if (in) text << in.rdbuf();
+  if (!in) throw sluice_error(fmt::format("{}: {}", path, std::strerror(errno)));
+  return text.str();
+}
+
+/// Channels by number as the segment's ruleset has them, read once and from a copy: whoever owns
+/// the file can write in it at any time.
+std::vector<std::string> channel_names(abi::segment const& s) {
+  auto const copy = std::make_unique<core::ruleset>();
+  std::memcpy(static_cast<void*>(copy.get()), &s.rules, sizeof *copy);
+  if (char const* wrong = core::validate(*copy)) throw sluice_error(wrong);
+  std::vector<std::string> names;
+  for (unsigned i = 0; i < copy->channel_count; ++i)
+    names.emplace_back(core::view(*copy, copy->channel[i].name));
+  return names;
+}
+
+std::optional<unsigned> place_of(std::vector<std::string> const& names, std::string const& name) {
+  auto const at = std::find(names.begin(), names.end(), name);
+  if (at == names.end()) return std::nullopt;
+  return static_cast<unsigned>(at - names.begin());
+}
+
+void add_joiner(job& j, local::peer const& who) {
+  auto& list = j.record.joiners;
+  std::erase_if(list, [](process_mark const& p) { return !is_alive(p); });
+  auto const pid = static_cast<std::uint32_t>(who.pid);
+  process_mark const mark = {pid, segment::start_ticks(pid)};
+  if (list.size() < most_joiners) list.push_back(mark);
+  std::atomic_ref<std::uint32_t>(j.memory().head.creator_pid).store(pid);
+}
+
+bool has_living_joiner(std::string const& dir) try {
+  auto const joiners = read_record(read_file(dir + "/job.json")).joiners;
+  return std::any_of(joiners.begin(), joiners.end(), is_alive);
+} catch (error const&) {
+  return false;
+}
+
+std::string user_name(uid_t uid) {
+  passwd const* const user = getpwuid(uid);
+  return user == nullptr ? std::to_string(uid) : user->pw_name;
+}
+
+/// Limits in an order of their own, so that two writings compare.
+std::vector<std::string> sorted(std::vector<std::string> limits) {
+  std::sort(limits.begin(), limits.end());
+  return limits;
+}
+
+std::string class_for(local::peer const& who, join_request const& request,
+                      policy::site const& site) {
+  std::string const chosen = request.qos_class.value_or(site.control.default_class);
+  std::vector<std::string> known;
+  for (auto const& c : site.classes) known.push_back(c.name);
+  bool const exists = std::find(known.begin(), known.end(), chosen) != known.end();
+  if (!chosen.empty() && !exists)
+    throw usage_error(fmt::format("the policy of this node has no class \"{}\"{}", chosen,
+                                  policy::did_you_mean(chosen, known)));
+  std::vector<gid_t> groups = who.groups;
+  groups.push_back(who.gid);
+  if (!chosen.empty() && !policy::may_use(site, chosen, who.uid, groups))
+    throw usage_error(
+        fmt::format("user {} may not use the class \"{}\"", user_name(who.uid), chosen));
+  return chosen;
+}
+
+}  // namespace
+
+bool is_operator(local::peer const& who) { return who.uid == 0 || who.uid == geteuid(); }
+
+job_table::job_table(std::string run_dir, std::string library, control::logger& log)
+    : run_dir_(std::move(run_dir)), library_(std::move(library)), log_(log) {
+  if (geteuid() != 0) return;
+  // Stages of all users pass through; only we list or write.
+  chmod(run_dir_.c_str(), 0711);
+  chmod(segment::jobs_dir(run_dir_).c_str(), 0711);
+}
+
+std::string job_table::folder_of(uid_t uid, std::string const& name) const {
+  return uid == geteuid() ? name : fmt::format("{}@{}", uid, name);
+}
+
+job* job_table::find(uid_t uid, std::string const& name) const {
+  for (auto const& j : jobs_)
+    if (j->record.uid == uid && j->record.name == name) return j.get();
+  return nullptr;
+}
+
+job& job_table::named(local::peer const& who, std::string const& name) const {
+  std::vector<job*> found;
+  std::vector<std::string> known;
+  auto const at = name.rfind('@');
+  std::string const bare = at == std::string::npos ? name : name.substr(at + 1);
+  std::string const owner = at == std::string::npos ? "" : name.substr(0, at);
+  for (auto const& j : jobs_) {
+    if (!may_see(who, *j)) continue;
+    known.push_back(j->record.name);
+    uid_t const uid = j->record.uid;
+    bool const is_owner = owner.empty() || owner == std::to_string(uid) || owner == user_name(uid);
+    if (j->record.name == bare && is_owner) found.push_back(j.get());
+  }
+  // Of several, one's own is meant.
+  for (job* j : found)
+    if (found.size() > 1 && owner.empty() && j->record.uid == who.uid) return *j;
+  if (found.size() > 1)
+    throw usage_error(fmt::format("several jobs are called {}: say whose, like {}@{}", name,
+                                  user_name(found[0]->record.uid), bare));
+  if (found.empty())
+    throw usage_error(
+        fmt::format("no job {} on this node{}", name, policy::did_you_mean(bare, known)));
+  job* const only = found.front();
+  return *only;
+}
+
+std::string job_table::free_name(local::peer const& who) const {
+  std::string const name = fmt::format("run-{}", who.pid);
+  std::string free = name;
+  for (int i = 2; find(who.uid, free) != nullptr; ++i) free = fmt::format("{}-{}", name, i);
+  return free;
+}
+
+void job_table::check_room(uid_t uid) const {
+  auto const of_uid = std::count_if(jobs_.begin(), jobs_.end(),
+                                    [&](auto const& j) { return j->record.uid == uid; });
+  if (jobs_.size() >= most_jobs || (uid != 0 && std::size_t(of_uid) >= most_of_a_uid))
+    throw sluice_error(
+        fmt::format("too many jobs on this node ({}, {} of uid {})", jobs_.size(), of_uid, uid));
+}
+
+joined job_table::join(local::peer const& who, join_request const& request,
+                       site_state const& site) {
+  std::string const name = request.name ? *request.name : free_name(who);
+  segment::check_job_name(name);
+  if (name.size() > most_name)
+    throw usage_error(fmt::format("job name \"{}\" is longer than {} bytes", name, most_name));
+  if (!is_operator(who) && geteuid() != 0)
+    throw usage_error("this sluiced serves another user's jobs");
+  job* const there = find(who.uid, name);
+  if (there == nullptr) return {&make(who, name, request, site), true};
+  job_record const& r = there->record;
+  if (request.qos_class && *request.qos_class != r.qos_class)
+    throw usage_error(fmt::format("job {} is running in class \"{}\"", name, r.qos_class));
+  if (!request.limits.empty() && sorted(request.limits) != r.limits)
+    throw usage_error(
+        fmt::format("job {} is running with other limits: leave them out to join "
+                    "it, or change them with `sluice set {} CHANNEL=RATE`",
+                    name, name));
+  add_joiner(*there, who);
+  there->empty_since_ns = 0;
+  keep(*there);
+  return {there, false};
+}
+
+job& job_table::make(local::peer const& who, std::string const& name, join_request const& request,
+                     site_state const& site) {
+  check_room(who.uid);
+  std::string const folder = folder_of(who.uid, name);
+  // Made by a `sluice run` that found no daemon; not ours to touch.
+  std::error_code failed;
+  if (std::filesystem::exists(segment::job_dir(run_dir_, folder), failed))
+    throw usage_error(fmt::format("job {} is running without this sluiced: it began before", name));
+  std::string const qos_class = class_for(who, request, site.site());
+  job_limits limits = limits_of(site, request.limits, request.monitor, policy::this_machine());
+  job_record r{who.uid,
+               who.gid,
+               name,
+               qos_class,
+               request.monitor,
+               sorted(request.limits),
+               std::move(limits.fixed),
+               std::move(limits.granted),
+               {}};
+  auto const pid = static_cast<std::uint32_t>(who.pid);
+  r.joiners.push_back({pid, segment::start_ticks(pid)});
+  segment::new_job const made = {folder, name, library_, who.uid, who.gid, pid, to_text(r)};
+  if (!segment::create(run_dir_, made, limits.compiled))
+    throw sluice_error(fmt::format("{} is in the way", segment::job_dir(run_dir_, folder)));
+  adopt_one(folder, site);
+  job* const j = find(who.uid, name);
+  if (j == nullptr) throw sluice_error(fmt::format("job {} could not be opened", name));
+  log_.info("job made", {{"job", name}, {"uid", who.uid}, {"class", qos_class}});
+  return *j;
+}
+
+void job_table::bind_streams(job& j, site_state const& site, std::int64_t now_ns) {
+  auto const names = channel_names(j.memory());
+  for (auto const& name : j.record.granted) {
+    auto const supply = site.find_supply(name);
+    auto const channel = place_of(names, name);
+    if (!supply || !channel) continue;
+    bool const known = std::any_of(j.streams.begin(), j.streams.end(),
+                                   [&](stream const& s) { return s.channel == *channel; });
+    if (known) continue;
+    stream s;
+    s.channel = *channel;
+    s.supply = *supply;
+    s.unit = site.supplies()[*supply].of.unit;
+    s.measured.start(look(j.memory(), s.channel, now_ns), waits_so_far(j.memory(), s.channel),
+                     now_ns);
+    j.streams.push_back(s);
+  }
+  j.fixed.clear();
+  for (auto const& f : j.record.fixed)
+    if (auto const channel = place_of(names, f.name)) j.fixed.push_back({*channel, f});
+}
+
+void job_table::adopt_one(std::string const& folder, site_state const& site) {
+  std::string const dir = segment::job_dir(run_dir_, folder);
+  job_record record = read_record(read_file(dir + "/job.json"));
+  if (folder_of(record.uid, record.name) != folder) throw sluice_error("another job's job.json");
+  uid_t const uid = record.uid;
+  auto map = segment::mapping::open(dir + "/segment", uid);
+  auto j = std::make_unique<job>(folder, std::move(record), std::move(map));
+  bind_streams(*j, site, segment::monotonic_ns());
+  auto const after = std::find_if(jobs_.begin(), jobs_.end(),
+                                  [&](auto const& other) { return other->folder > folder; });
+  jobs_.insert(after, std::move(j));
+}
+
+void job_table::adopt(site_state const& site) {
+  segment::collect_garbage(run_dir_);
+  for (auto const& folder : segment::list_jobs(run_dir_)) {
+    std::error_code failed;
+    if (!std::filesystem::exists(segment::job_dir(run_dir_, folder) + "/job.json", failed))
+      continue;  // of a `sluice run` without a daemon
+    try {
+      adopt_one(folder, site);
+      log_.info("job taken over", {{"job", folder}});
+    } catch (std::exception const& e) {
+      // Its programs may still run, by the library in its folder.
+      bool const is_alive = has_living_joiner(segment::job_dir(run_dir_, folder));
+      log_.warning("job cannot be taken over", {{"job", folder}, {"why", e.what()}});
+      if (!is_alive) segment::remove_job(run_dir_, folder);
+    }
+  }
+}
+
+void job_table::remove(job& j, std::string_view why) {
+  segment::remove_job(run_dir_, j.folder);
+  log_.info("job removed", {{"job", j.record.name}, {"uid", j.record.uid}, {"why", why}});
+  std::erase_if(jobs_, [&](auto const& other) { return other.get() == &j; });
+}
+
+void job_table::keep(job const& j) {
+  std::string const path = segment::job_dir(run_dir_, j.folder) + "/job.json";
+  std::string const fresh = path + ".new";
+  std::ofstream file(fresh, std::ios::binary | std::ios::trunc);
+  file << to_text(j.record);
+  file.close();
+  if (!file || std::rename(fresh.c_str(), path.c_str()) != 0)
+    log_.warning("job.json cannot be written", {{"job", j.record.name}, {"path", path}});
+}
+
+}  // namespace sluice::node

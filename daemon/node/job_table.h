@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// The jobs of this node: made, joined, taken over after a restart, cleared away. A job belongs to
+// the uid that asked first; its identity is (uid, name), so nobody can even name another's job
+// when joining. Refusals are sentences for the user.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "control/log.h"
+#include "local/local.h"
+#include "node/job.h"
+#include "node/site_state.h"
+#include "policy/mount_table.h"
+
+namespace sluice::node {
+
+struct join_request {
+  std::optional<std::string> name, qos_class;
+  std::vector<std::string> limits;
+  bool monitor = false;
+};
+
+struct joined {
+  job* who = nullptr;
+  bool created = false;
+};
+
+class job_table {
+ public:
+  job_table(std::string run_dir, std::string library, control::logger& log);
+
+  /// All that an earlier daemon left: the living are taken over, the dead removed.
+  void adopt(site_state const& site);
+
+  joined join(local::peer const& who, join_request const& request, site_state const& site);
+
+  /// Finds the streams of a job in its channels; again when supplies were added.
+  static void bind_streams(job& j, site_state const& site, std::int64_t now_ns);
+
+  void remove(job& j, std::string_view why);
+
+  /// Rewrites job.json.
+  void keep(job const& j);
+
+  job* find(uid_t uid, std::string const& name) const;
+  /// NAME, UID@NAME or USER@NAME, as far as `who` may see it. Throws a usage error.
+  job& named(local::peer const& who, std::string const& name) const;
+
+  std::vector<std::unique_ptr<job>> const& all() const { return jobs_; }
+  std::string const& run_dir() const { return run_dir_; }
+
+ private:
+  void adopt_one(std::string const& folder, site_state const& site);
+  job& make(local::peer const& who, std::string const& name, join_request const& request,
+            site_state const& site);
+  void check_room(uid_t uid) const;
+  std::string folder_of(uid_t uid, std::string const& name) const;
+  std::string free_name(local::peer const& who) const;
+
+  std::string run_dir_, library_;
+  control::logger& log_;
+  std::vector<std::unique_ptr<job>> jobs_;  // sorted by folder
+};
+
+/// May this peer administer everything here?
+bool is_operator(local::peer const& who);
+inline bool may_see(local::peer const& who, job const& j) {
+  return is_operator(who) || who.uid == j.record.uid;
+}
+
+}  // namespace sluice::node

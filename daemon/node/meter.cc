@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/meter.h"
+
+#include "core/token_bucket.h"
+
+namespace sluice::node {
+
+namespace {
+
+constexpr auto relaxed = std::memory_order_relaxed;
+constexpr std::uint64_t most_waiting = std::uint64_t{1} << 50;
+constexpr std::uint64_t most_ops = 4096ull * core::op_units;  // one large request: by rows of
+constexpr std::uint64_t most_bytes = std::uint64_t{1} << 31;  // calls.def, by what read(2) moves
+
+struct counted {
+  std::uint32_t waiters;
+  bool everyone;  // false: threads without a shard of their own are not seen
+};
+
+counted count_waiters(abi::segment const& s, unsigned channel) {
+  unsigned const used = std::min(s.head.shards_used.load(relaxed), abi::owned_shards);
+  counted c = {0, used < abi::owned_shards};
+  for (unsigned i = 0; i < used; ++i)
+    if (s.owned[i].waiting.channel.load(relaxed) == channel + 1) ++c.waiters;
+  return c;
+}
+
+}  // namespace
+
+sample look(abi::segment const& s, unsigned channel, std::int64_t now_ns) {
+  core::bucket const& b = s.bucket[channel];
+  core::curve c;
+  sample out;
+  if (!core::read_curve(b, c)) return out;
+  std::uint64_t const reach = c.at(core::sane_time(now_ns)) + b.returned.load(relaxed) +
+                              c.debt_units(core::sane_time(now_ns));
+  std::int64_t const beyond = core::distance(b.booked.load(relaxed), reach);
+  out.served_units = core::served_units(b, now_ns);
+  if (beyond <= 0) return out;
+  // A large request may have overdrawn without anybody waiting behind it: ask who waits.
+  counted const who = count_waiters(s, channel);
+  out.waiters = who.waiters;
+  out.blocked = who.waiters != 0 || !who.everyone;
+  if (out.blocked) out.waiting_units = std::min(static_cast<std::uint64_t>(beyond), most_waiting);
+  return out;
+}
+
+std::uint64_t waits_so_far(abi::segment const& s, unsigned channel) {
+  std::uint64_t sum = 0;
+  for (auto const& step : s.channel[channel].waits.count) sum += step.load(relaxed);
+  return sum;
+}
+
+void meter::start(sample const& s, std::uint64_t waits, std::int64_t now_ns) {
+  *this = {};
+  last_ = s;
+  begin_units_ = s.served_units;
+  begin_waits_ = waits;
+  begin_ns_ = now_ns;
+}
+
+bool meter::tick(sample const& s, rate paying, std::int64_t now_ns) {
+  if (now_ns < begin_ns_) return false;
+  last_ = s;
+  most_ = std::max(most_, paying);
+  ++ticks_;
+  bool const edge = s.blocked && blocked_ticks_ == 0 && !was_blocked_;
+  if (s.blocked) ++blocked_ticks_;
+  return edge;
+}
+
+std::uint64_t meter::bounded_units(unit_kind unit, std::int64_t span_ns) const {
+  std::int64_t const delta = core::distance(last_.served_units, begin_units_);
+  if (delta <= 0) return 0;  // more was given back than taken
+  std::uint64_t const paid = core::units_in(q40_of(unit, most_), span_ns + burst_ns);
+  std::uint64_t const most = 2 * paid + (unit == unit_kind::ops ? most_ops : most_bytes);
+  return std::min(static_cast<std::uint64_t>(delta), most);
+}
+
+figures meter::take(unit_kind unit, std::uint64_t waits, std::int64_t now_ns) {
+  std::int64_t const span_ns = now_ns - begin_ns_;
+  figures f;
+  f.served = rate_over(milli_of_units(unit, bounded_units(unit, span_ns)), span_ns);
+  f.waiting = milli_of_units(unit, last_.waiting_units);
+  f.waiters = last_.waiters;
+  std::uint32_t const ticks = std::max(ticks_, 1u);
+  // Waits shorter than a local cycle show only in the histogram.
+  std::uint32_t const waited = std::max(blocked_ticks_, waits != begin_waits_ ? 1u : 0u);
+  f.blocked_ppm = static_cast<std::uint32_t>(std::uint64_t{waited} * 1'000'000 / ticks);
+  f.blocked_ppm = std::min(f.blocked_ppm, 1'000'000u);
+  was_blocked_ = waited != 0;
+  begin_units_ = last_.served_units;
+  begin_waits_ = waits;
+  begin_ns_ = now_ns;
+  most_ = 0;
+  ticks_ = blocked_ticks_ = 0;
+  return f;
+}
+
+}  // namespace sluice::node

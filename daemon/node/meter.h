@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// From what lies in a job's shared memory to what is reported of it. look() is the border: the
+// words may be garbage, so what it returns is bounded. meter adds the looks of a report cycle up;
+// it is pure, with time as an argument.
+// What stays true: over any span a stream is reported to have been served at most twice what its
+// curve paid plus one large request, whatever the memory says.
+#pragma once
+
+#include <cstdint>
+
+#include "abi/segment.h"
+#include "node/rates.h"
+
+namespace sluice::node {
+
+/// One look at a channel.
+struct sample {
+  std::uint64_t served_units = 0;   // cumulative, modulo 2^64
+  std::uint64_t waiting_units = 0;  // booked beyond what the curve has paid
+  std::uint32_t waiters = 0;
+  bool blocked = false;  // a request waits now
+};
+
+sample look(abi::segment const& s, unsigned channel, std::int64_t now_ns);
+
+/// How many requests have waited so far; only its growth means something.
+std::uint64_t waits_so_far(abi::segment const& s, unsigned channel);
+
+/// What a stream did in a report cycle.
+struct figures {
+  rate served = 0;
+  std::uint64_t waiting = 0;  // milli-tokens
+  std::uint32_t waiters = 0;
+  std::uint32_t blocked_ppm = 0;
+};
+
+class meter {
+ public:
+  /// The first look: counts from here.
+  void start(sample const& s, std::uint64_t waits, std::int64_t now_ns);
+  /// Each local cycle. `paying`: the rate of the curve now. True: the stream has begun to wait.
+  bool tick(sample const& s, rate paying, std::int64_t now_ns);
+  /// Ends a report cycle.
+  figures take(unit_kind unit, std::uint64_t waits, std::int64_t now_ns);
+  /// The figures so far, without ending the cycle.
+  bool is_blocked() const { return blocked_ticks_ != 0 || last_.blocked; }
+  std::int64_t since_ns() const { return begin_ns_; }
+
+ private:
+  std::uint64_t bounded_units(unit_kind unit, std::int64_t span_ns) const;
+
+  sample last_;
+  std::uint64_t begin_units_ = 0, begin_waits_ = 0;
+  std::int64_t begin_ns_ = 0;
+  rate most_ = 0;  // highest rate paid in this cycle
+  std::uint32_t ticks_ = 0, blocked_ticks_ = 0;
+  bool was_blocked_ = false;  // in the cycle before
+};
+
+}  // namespace sluice::node

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/proc.h"
+
+#include <dirent.h>
+#include <elf.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <memory>
+#include <sstream>
+
+#include "local/descriptor.h"
+
+namespace sluice::node {
+
+namespace {
+
+constexpr std::size_t most_text = 1u << 18;
+constexpr std::size_t most_pids = 1u << 16;
+constexpr unsigned most_fds = 256;
+
+using directory = std::unique_ptr<DIR, int (*)(DIR*)>;
+
+/// The beginning of a file of /proc.
+std::string slurp(std::string const& path) {
+  local::descriptor const fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  std::string text;
+  char part[8192];
+  while (fd && text.size() < most_text) {
+    ssize_t const got = read(fd.get(), part, sizeof part);
+    if (got <= 0) break;
+    text.append(part, static_cast<std::size_t>(got));
+  }
+  return text;
+}
+
+std::uint64_t number_after(std::string const& text, std::string_view key) {
+  auto const at = text.find(key);
+  if (at == std::string::npos) return 0;
+  std::uint64_t value = 0;
+  std::from_chars(text.data() + at + key.size(), text.data() + text.size(), value);
+  return value;
+}
+
+/// No PT_INTERP: nobody loads libraries into it.
+bool is_static(std::string const& exe) {
+  local::descriptor const fd(open(exe.c_str(), O_RDONLY | O_CLOEXEC));
+  Elf64_Ehdr head;
+  if (!fd || pread(fd.get(), &head, sizeof head, 0) != ssize_t(sizeof head)) return false;
+  if (std::memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_ident[EI_CLASS] != ELFCLASS64 ||
+      head.e_phentsize != sizeof(Elf64_Phdr))
+    return false;
+  for (unsigned i = 0; i < std::min<unsigned>(head.e_phnum, 64); ++i) {
+    Elf64_Phdr row;
+    off_t const at = static_cast<off_t>(head.e_phoff + i * sizeof row);
+    if (pread(fd.get(), &row, sizeof row, at) != ssize_t(sizeof row)) return false;
+    if (row.p_type == PT_INTERP) return false;
+  }
+  return true;
+}
+
+bool has_ring(std::string const& fds) {
+  directory const dir(opendir(fds.c_str()), closedir);
+  if (!dir) return false;
+  dirent const* entry = nullptr;
+  for (unsigned seen = 0; seen < most_fds && (entry = readdir(dir.get())) != nullptr; ++seen) {
+    char target[64];
+    ssize_t const size = readlinkat(dirfd(dir.get()), entry->d_name, target, sizeof target);
+    if (size > 0 && std::string_view(target, std::size_t(size)) == "anon_inode:[io_uring]")
+      return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::vector<std::uint32_t> real_proc::pids() const {
+  std::vector<std::uint32_t> out;
+  directory const dir(opendir("/proc"), closedir);
+  dirent const* entry = nullptr;
+  while (dir && out.size() < most_pids && (entry = readdir(dir.get())) != nullptr) {
+    std::uint32_t pid = 0;
+    char const* const name = entry->d_name;
+    auto const [end, failed] = std::from_chars(name, name + std::strlen(name), pid);
+    if (failed == std::errc() && *end == 0) out.push_back(pid);
+  }
+  return out;
+}
+
+std::optional<process_facts> real_proc::facts(std::uint32_t pid) const {
+  std::string const line = slurp(fmt::format("/proc/{}/stat", pid));
+  auto const open = line.find('('), close = line.rfind(')');
+  if (open == std::string::npos || close == std::string::npos || close < open) return std::nullopt;
+  process_facts f;
+  f.pid = pid;
+  f.name = line.substr(open + 1, close - open - 1);
+  std::replace_if(
+      f.name.begin(), f.name.end(), [](unsigned char c) { return c < 32 || c == 127; }, '?');
+  std::istringstream rest(line.substr(close + 1));
+  std::string state, skipped;
+  rest >> state >> f.parent;
+  for (int field = 5; field < 22; ++field) rest >> skipped;
+  rest >> f.start_ticks;
+  if (state == "Z" || state == "X" || !rest) return std::nullopt;
+  return f;
+}
+
+std::string real_proc::preload(std::uint32_t pid) const {
+  std::string const environment = slurp(fmt::format("/proc/{}/environ", pid));
+  constexpr std::string_view key = "LD_PRELOAD=";
+  for (std::size_t at = 0; at < environment.size();) {
+    std::size_t const end = std::min(environment.find('\0', at), environment.size());
+    std::string_view const variable(environment.data() + at, end - at);
+    if (variable.starts_with(key)) return std::string(variable.substr(key.size()));
+    at = end + 1;
+  }
+  return {};
+}
+
+process_doings real_proc::doings(std::uint32_t pid) const {
+  process_doings d;
+  std::string const base = fmt::format("/proc/{}", pid);
+  std::string const io = slurp(base + "/io");
+  d.is_readable = !io.empty();
+  d.bytes = number_after(io, "rchar: ") + number_after(io, "wchar: ");
+  d.calls = number_after(io, "syscr: ") + number_after(io, "syscw: ");
+  d.has_library = slurp(base + "/maps").find("libinterpose.so") != std::string::npos;
+  d.is_static = !d.has_library && is_static(base + "/exe");
+  d.has_ring = has_ring(base + "/fd");
+  return d;
+}
+
+}  // namespace sluice::node

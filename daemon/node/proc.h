@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// What /proc says of a process, as far as it is wanted here. All of it may be gone or forbidden at
+// any moment: then the answer is empty.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace sluice::node {
+
+struct process_facts {
+  std::uint32_t pid = 0, parent = 0;
+  std::uint64_t start_ticks = 0;
+  std::string name;
+};
+
+/// What decides whether a process escapes.
+struct process_doings {
+  bool is_readable = false;  // we were let in
+  std::uint64_t bytes = 0;   // read(2) and write(2) moved, in all
+  std::uint64_t calls = 0;   // of these
+  bool has_library = false;  // ours is mapped
+  bool is_static = false;    // its program has no dynamic loader
+  bool has_ring = false;     // an io_uring is among its fds
+};
+
+/// Tests have one of their own.
+class proc {
+ public:
+  virtual ~proc() = default;
+  virtual std::vector<std::uint32_t> pids() const = 0;
+  virtual std::optional<process_facts> facts(std::uint32_t pid) const = 0;
+  /// LD_PRELOAD as the process was started with.
+  virtual std::string preload(std::uint32_t pid) const = 0;
+  virtual process_doings doings(std::uint32_t pid) const = 0;
+};
+
+class real_proc final : public proc {
+ public:
+  std::vector<std::uint32_t> pids() const override;
+  std::optional<process_facts> facts(std::uint32_t pid) const override;
+  std::string preload(std::uint32_t pid) const override;
+  process_doings doings(std::uint32_t pid) const override;
+};
+
+}  // namespace sluice::node

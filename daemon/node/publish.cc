@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// The figures of a node for Prometheus, and its health.
+#include "node/rows.h"
+#include "node/state.h"
+
+namespace sluice::node {
+
+namespace {
+
+using control::metric;
+
+void publish_supplies(state const& s, control::metric_table& m) {
+  for (unsigned i = 0; i < s.site.supplies().size(); ++i) {
+    policy::supply const& of = s.site.supplies()[i].of;
+    if (of.capacity == 0 || i >= s.rates.standing().size()) continue;
+    double served = 0, demand = 0, waiting = 0;
+    for (auto const& j : s.jobs.all())
+      for (auto const& stream : j->streams) {
+        if (stream.supply != i) continue;
+        served += tokens(stream.served_milli);
+        demand += tokens(stream.last.served);
+        waiting += tokens(stream.last.waiting);
+      }
+    m.set(metric::capacity_tokens_per_second, {of.resource, of.target}, tokens(of.capacity));
+    m.set(metric::granted_tokens_per_second, {of.resource, of.target},
+          tokens(s.rates.standing()[i].granted));
+    m.set(metric::demand_tokens_per_second, {of.resource, of.target}, demand);
+    m.set(metric::waiting_tokens, {of.resource, of.target}, waiting);
+    m.set(metric::served_tokens_total, {of.resource, of.target}, s.served_before(i) + served);
+  }
+}
+
+void publish_jobs(state const& s, control::metric_table& m) {
+  std::map<std::string, double> by_class;
+  for (auto const& c : s.site.site().classes) by_class[c.name] = 0;
+  double processes = 0, escaped = 0;
+  for (auto const& j : s.jobs.all()) {
+    by_class[class_in_force(*j, s.overrides.find(j->folder))] += 1;
+    processes += j->processes;
+    escaped += static_cast<double>(j->escapes.size());
+  }
+  for (auto const& [name, count] : by_class) m.set(metric::jobs, {name}, count);
+  m.set(metric::processes, processes);
+  m.set(metric::escaped_processes, escaped);
+}
+
+void publish_streams(state const& s, control::metric_table& m) {
+  if (!m.has_jobs()) return;
+  for (auto const& j : s.jobs.all()) {
+    std::string const uid = std::to_string(j->record.uid);
+    std::string const& qos_class = class_in_force(*j, s.overrides.find(j->folder));
+    for (auto const& stream : j->streams) {
+      policy::supply const& of = s.site.supplies()[stream.supply].of;
+      control::labels const l = {j->record.name, uid, qos_class, of.resource, of.target};
+      m.set(metric::job_granted_tokens_per_second, l, tokens(stream.share));
+      m.set(metric::job_demand_tokens_per_second, l, tokens(stream.last.served));
+      m.set(metric::job_served_tokens_total, l, tokens(stream.served_milli));
+    }
+  }
+}
+
+}  // namespace
+
+void state::publish(moment at) {
+  control::metric_table& m = services.metrics;
+  bool const silent = has_parent() && (!up->is_welcome() || lease.is_silent(at.boot_ns));
+  publish_supplies(*this, m);
+  publish_jobs(*this, m);
+  publish_streams(*this, m);
+  m.set(control::metric::cycles_total, static_cast<double>(cycle));
+  m.set(control::metric::controller_connected, silent || !has_parent() ? 0 : 1);
+  m.publish(at.mono_ns, !silent, silent ? "the parent does not answer" : "");
+}
+
+}  // namespace sluice::node

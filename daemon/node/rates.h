@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// The control plane counts milli-tokens per second, the buckets units per nanosecond with 40
+// fractional bits. Here one becomes the other. Nothing overflows: what is too large becomes the
+// largest, which limits nobody.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "core/ruleset.h"
+#include "core/service_curve.h"
+#include "lease/message.h"
+#include "policy/supply.h"
+
+namespace sluice::node {
+
+using core::unit_kind;
+using lease::rate;
+
+inline constexpr std::int64_t second_ns = 1'000'000'000;
+inline constexpr std::int64_t burst_ns =
+    20'000'000;  // what idle time is worth on a granted channel
+
+/// A rate that limits nobody and keeps the bucket from wrapping for hours.
+constexpr rate unlimited(unit_kind unit) {
+  return unit == unit_kind::ops ? rate{1'000'000'000'000} : rate{1'000'000'000'000'000};
+}
+
+constexpr std::uint64_t units_of_token(unit_kind unit) {
+  return unit == unit_kind::ops ? core::op_units : 1;
+}
+
+inline std::uint64_t q40_of(unit_kind unit, rate r) {
+  return policy::rate_q40_of(std::min(r, unlimited(unit)), unit);
+}
+
+constexpr rate rate_of_q40(unit_kind unit, std::uint64_t q40) {
+  core::u128 const milli = (core::u128(q40) * 1'000'000'000'000 >> 40) / units_of_token(unit);
+  return milli > unlimited(unit) ? unlimited(unit) : static_cast<rate>(milli);
+}
+
+/// Milli-tokens in a number of bucket units; saturates.
+constexpr std::uint64_t milli_of_units(unit_kind unit, std::uint64_t units) {
+  core::u128 const milli = core::u128(units) * 1000 / units_of_token(unit);
+  return milli > core::max_cap_units ? core::max_cap_units : static_cast<std::uint64_t>(milli);
+}
+
+/// Milli-tokens per second when so many went by in a span.
+constexpr rate rate_over(std::uint64_t milli, std::int64_t span_ns) {
+  if (span_ns <= 0) return 0;
+  core::u128 const r = core::u128(milli) * second_ns / static_cast<std::uint64_t>(span_ns);
+  return r > core::max_cap_units ? core::max_cap_units : static_cast<rate>(r);
+}
+
+/// amount * part / whole, rounded down; 0 when whole is 0.
+constexpr rate portion(rate amount, rate part, rate whole) {
+  return whole == 0 ? 0 : static_cast<rate>(core::u128(amount) * part / whole);
+}
+
+}  // namespace sluice::node

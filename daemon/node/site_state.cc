@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/site_state.h"
+
+#include <algorithm>
+
+namespace sluice::node {
+
+void site_state::apply(std::string const& text, std::string const& called) {
+  policy::site fresh = policy::parse_policy(text, called);
+  site_ = std::move(fresh);
+  text_ = text;
+  hash_ = policy::policy_hash(text);
+  number_supplies();
+}
+
+bool site_state::is_listed() const {
+  auto const& nodes = site_.control.nodes;
+  return std::find(nodes.begin(), nodes.end(), node_name_) != nodes.end();
+}
+
+void site_state::number_supplies() {
+  for (auto& slot : supplies_) {
+    slot.of.capacity = 0;
+    slot.floor = slot.escrow = slot.trickle = 0;
+  }
+  bool const owns = is_listed();
+  for (auto& of : policy::supplies(site_)) {
+    std::uint32_t const key = wire::supply_key(of.resource, of.target);
+    auto at = std::find_if(supplies_.begin(), supplies_.end(),
+                           [&](supply_slot const& s) { return s.key == key; });
+    if (at == supplies_.end()) at = supplies_.insert(supplies_.end(), supply_slot{});
+    auto const part = owns ? policy::own_part_of(site_, of) : policy::own_part{};
+    rate const trickle = part.escrow + part.floor == 0 ? of.capacity / 1000 : 0;
+    *at = {std::move(of), key, part.floor, part.escrow, trickle};
+  }
+}
+
+std::optional<unsigned> site_state::find_supply(std::uint32_t key) const {
+  for (unsigned i = 0; i < supplies_.size(); ++i)
+    if (supplies_[i].key == key) return i;
+  return std::nullopt;
+}
+
+std::optional<unsigned> site_state::find_supply(std::string const& name) const {
+  for (unsigned i = 0; i < supplies_.size(); ++i)
+    if (supplies_[i].of.name() == name) return i;
+  return std::nullopt;
+}
+
+std::string site_state::class_of(std::uint32_t key) const {
+  for (auto const& c : site_.classes)
+    if (wire::class_key(c.name) == key) return c.name;
+  return {};
+}
+
+std::optional<std::string> policy_parts::add(wire::policy_part const& part) {
+  if (part.total_bytes > most_bytes || part.hash == 0) return std::nullopt;
+  if (part.offset == 0) {
+    hash_ = part.hash;
+    total_ = part.total_bytes;
+    text_.clear();
+  }
+  // Parts of one text come in order; anything else waits for its beginning to come again.
+  bool const fits = part.hash == hash_ && part.offset == text_.size() &&
+                    part.text.size() <= total_ - text_.size();
+  if (!fits) return std::nullopt;
+  text_ += part.text;
+  if (text_.size() != total_) return std::nullopt;
+  std::string whole = std::move(text_);
+  text_.clear();
+  total_ = 0;
+  if (policy::policy_hash(whole) != hash_) return std::nullopt;
+  return whole;
+}
+
+}  // namespace sluice::node

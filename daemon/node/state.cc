@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/state.h"
+
+#include <algorithm>
+
+#include "node/clock.h"
+#include "node/state_files.h"
+#include "policy/error.h"
+#include "segment/jobs.h"
+#include "segment/library.h"
+#include "wire/keys.h"
+
+namespace sluice::node {
+
+namespace {
+
+constexpr unsigned heads_per_tick = 64;
+constexpr std::int64_t count_every_ns = 200'000'000, bury_after_ns = 1'000'000'000;
+constexpr std::int64_t escape_every_ns = 4'000'000'000;
+
+real_proc const machine;
+
+std::string policy_copy(control::config const& c) { return c.state_dir + "/policy.json"; }
+
+std::unique_ptr<uplink> make_uplink(control::config const& c, control::services& s) {
+  if (c.parents.empty()) return nullptr;
+  auto socket = wire::child_socket::make(*s.zmq, c.parents, s.keys, s.incarnation);
+  return std::make_unique<uplink>(std::move(socket), c.name, c.parents.size() > 1, s.log);
+}
+
+bool is_process(std::uint32_t pid, std::uint64_t start_ticks) {
+  std::uint64_t const found = segment::start_ticks(pid);
+  return found != 0 && (start_ticks == 0 || found == start_ticks);
+}
+
+}  // namespace
+
+state::state(control::config const& c, control::services& s)
+    : config(c),
+      services(s),
+      site(c.name),
+      jobs(c.run_dir, segment::find_library(), s.log),
+      rates(!c.parents.empty()),
+      lease(lease::timers_of(c.cycle_ns, second_ns, 0), s.incarnation),
+      lease_memory(c.state_dir + "/lease"),
+      up(make_uplink(c, s)),
+      heads_(is_process, segment::own_pid_space()),
+      escapes_(machine) {
+  moment const at = now();
+  begun_ns_ = at.mono_ns;
+  if (auto const text = read_state(config.state_dir + "/overrides.json"))
+    overrides = override_book::from_text(*text);
+  start_policy(at);
+  recall_lease(at);
+  jobs.adopt(site);
+  enforce(at);
+}
+
+std::int64_t state::cycle_ns() const {
+  if (welcomed_ && welcomed_->cycle_ns >= 10'000'000) return welcomed_->cycle_ns;
+  return site.is_set() && !has_parent() ? site.site().control.cycle_ns : config.cycle_ns;
+}
+
+// ---- policy ----
+
+void state::start_policy(moment at) {
+  bool const from_file = !has_parent() && !config.policy.empty();
+  if (from_file) return use_policy(policy::read_policy_text(config.policy), config.policy, at);
+  auto const copy = read_state(policy_copy(config));
+  if (!copy) return;
+  try {
+    use_policy(*copy, policy_copy(config), at);
+  } catch (error const& e) {
+    services.log.warning("kept policy not usable", {{"why", e.what()}});
+  }
+}
+
+void state::use_policy(std::string const& text, std::string const& called, moment at) {
+  site.apply(text, called);
+  set_own();
+  rates.use(site);
+  for (auto const& j : jobs.all()) job_table::bind_streams(*j, site, at.mono_ns);
+  if (!write_state(policy_copy(config), text))
+    services.log.warning("policy cannot be kept", {{"path", policy_copy(config)}});
+  services.log.info("policy in force",
+                    {{"from", called}, {"supplies", policy::supplies(site.site()).size()}});
+  services.metrics.set(control::metric::policy_load_timestamp_seconds, double(unix_s()));
+  if (has_parent() && !site.is_listed())
+    services.log.warning(
+        "this node is not in the policy's control.nodes",
+        {{"node", config.name}, {"meaning", "without its parent it keeps 0.1 % of each capacity"}});
+  enforce(at);
+}
+
+void state::reload(moment at) {
+  services.notify.reloading(at.mono_ns);
+  try {
+    control::config const fresh = services.reload ? services.reload() : config;
+    if (!has_parent() && !fresh.policy.empty())
+      use_policy(policy::read_policy_text(fresh.policy), fresh.policy, at);
+    config.policy = fresh.policy;
+    services.log.info("configuration read again");
+  } catch (error const& e) {
+    services.metrics.add(control::metric::policy_rejected_total);
+    services.log.error("old configuration stays", {{"why", e.what()}});
+  }
+  services.notify.ready();
+}
+
+// ---- the lease ----
+
+void state::set_own() {
+  std::vector<lease::child::own> own;
+  for (auto const& slot : site.supplies())
+    own.push_back({slot.floor, slot.escrow, site.is_listed() ? 1u : 0u});
+  lease.set_own(own);
+}
+
+void state::recall_lease(moment at) {
+  auto const kept = lease_memory.read();
+  if (!kept) return lease.booted(at.boot_ns);
+  lease::child_memory m;
+  m.parent = kept->parent;
+  m.parent_incarnation = kept->parent_incarnation;
+  m.lend_until = kept->lend_until;
+  m.supply.resize(site.supplies().size());
+  for (auto const& e : kept->supply)
+    if (auto const supply = site.find_supply(e.key)) m.supply[*supply] = e.of;
+  lease.remember(m, at.boot_ns);
+}
+
+void state::keep_lease() {
+  if (!has_parent()) return;
+  lease::child_memory const m = lease.memory();
+  kept_lease kept{m.parent, m.parent_incarnation, m.lend_until, {}};
+  for (unsigned i = 0; i < m.supply.size() && i < site.supplies().size(); ++i)
+    kept.supply.push_back({site.supplies()[i].key, m.supply[i]});
+  bool const written = lease_memory.write(kept);
+  if (written != lease_written_)
+    services.log.error(written ? "lease can be kept again" : "lease cannot be kept");
+  lease_written_ = written;
+}
+
+// ---- measuring ----
+
+bool state::measure(moment at) {
+  bool edge = false;
+  for (auto const& j : jobs.all()) {
+    if (j->is_broken()) continue;
+    for (auto& s : j->streams) {
+      sample const seen = look(j->memory(), s.channel, at.mono_ns);
+      edge = s.measured.tick(seen, s.in_force.now, at.mono_ns) || edge;
+    }
+  }
+  return edge;
+}
+
+void state::end_cycle(moment at) {
+  ++cycle;
+  for (auto const& j : jobs.all()) {
+    if (j->is_broken()) continue;
+    for (auto& s : j->streams) {
+      std::int64_t const span_ns = at.mono_ns - s.measured.since_ns();
+      s.last = s.measured.take(s.unit, waits_so_far(j->memory(), s.channel), at.mono_ns);
+      s.served_milli +=
+          portion(s.last.served, static_cast<rate>(std::max<std::int64_t>(span_ns, 0)), second_ns);
+    }
+  }
+}
+
+void state::count_heads(moment at) {
+  if (jobs.all().empty()) return;
+  if (counting_ >= jobs.all().size()) {
+    if (at.mono_ns - counted_ns_ < count_every_ns) return;
+    counted_ns_ = at.mono_ns;
+    counting_ = 0;
+    heads_.restart();
+  }
+  unsigned budget = heads_per_tick;
+  for (; counting_ < jobs.all().size(); ++counting_) {
+    job& j = *jobs.all()[counting_];
+    head_count found;
+    if (!j.is_broken() && !heads_.step(j.memory(), budget, found)) return;
+    j.processes = found.processes;
+    attached_[j.folder] = std::move(found.pids);
+    auto const& joiners = j.record.joiners;
+    bool const lives = j.processes != 0 || std::any_of(joiners.begin(), joiners.end(), is_alive);
+    if (lives)
+      j.empty_since_ns = 0;
+    else if (j.empty_since_ns == 0)
+      j.empty_since_ns = at.mono_ns;
+    heads_.restart();
+  }
+}
+
+void state::bury(moment at) {
+  std::vector<job*> over;
+  for (auto const& j : jobs.all())
+    if (j->is_broken() ||
+        (j->empty_since_ns != 0 && at.mono_ns - j->empty_since_ns > bury_after_ns))
+      over.push_back(j.get());
+  for (job* j : over) {
+    served_before_.resize(site.supplies().size());
+    for (auto const& of : j->streams)
+      served_before_[of.supply] += static_cast<double>(of.served_milli) / 1000;
+    overrides.forget(j->folder);
+    attached_.erase(j->folder);
+    jobs.remove(*j, j->is_broken() ? "its segment was cut short" : "nobody is left in it");
+    has_news = true;
+    counting_ = jobs.all().size();
+  }
+  if (!over.empty()) keep_overrides();
+}
+
+void state::watch(moment at) {
+  count_heads(at);
+  bury(at);
+  if (escapes_.is_idle()) {
+    if (at.mono_ns - begun_ns_ < escape_every_ns) return;
+    begun_ns_ = at.mono_ns;
+    std::vector<watched_job> watched;
+    for (auto const& j : jobs.all())
+      watched.push_back({j->folder, jobs.run_dir() + "/jobs/" + j->folder, attached_[j->folder],
+                         j->record.joiners});
+    return escapes_.begin(std::move(watched));
+  }
+  if (!escapes_.step()) return;
+  for (auto const& j : jobs.all()) {
+    auto const found = escapes_.found().find(j->folder);
+    j->escapes = found == escapes_.found().end() ? std::vector<escaped>{} : found->second;
+  }
+}
+
+// ---- deciding ----
+
+void state::enforce(moment at) {
+  rates.set_split(is_split_);
+  rates.apply(site, jobs, overrides, lease, at);
+}
+
+void state::keep_overrides() {
+  if (!write_state(config.state_dir + "/overrides.json", overrides.to_text()))
+    services.log.warning("overrides cannot be kept", {{"dir", config.state_dir}});
+}
+
+void state::expire_overrides(moment at) {
+  if (!overrides.expire(unix_s())) return;
+  services.log.info("an override has run out");
+  keep_overrides();
+  enforce(at);
+  has_news = true;
+}
+
+}  // namespace sluice::node

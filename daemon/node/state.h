@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// All that a node daemon holds, and what is done to it as a whole: put a policy in force, measure,
+// write curves, report. The loop says when (node.cc), the local socket asks (verbs.cc).
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "control/config.h"
+#include "control/services.h"
+#include "lease/child.h"
+#include "node/census.h"
+#include "node/enforcer.h"
+#include "node/escape.h"
+#include "node/job_table.h"
+#include "node/lease_file.h"
+#include "node/overrides.h"
+#include "node/site_state.h"
+#include "node/uplink.h"
+
+namespace sluice::node {
+
+class state {
+ public:
+  state(control::config const& config, control::services& services);
+
+  // ---- policy ----
+  /// Throws what the parser throws; then nothing has changed.
+  void use_policy(std::string const& text, std::string const& called, moment at);
+  void reload(moment at);
+
+  // ---- measuring ----
+  /// One look at every stream. True: one has begun to wait.
+  bool measure(moment at);
+  /// Ends a report cycle: figures are new.
+  void end_cycle(moment at);
+  /// Who lives, who is gone, who escapes; in steps.
+  void watch(moment at);
+
+  // ---- deciding ----
+  void enforce(moment at);
+  void expire_overrides(moment at);
+  void keep_overrides();
+
+  // ---- the parent ----
+  void listen(moment at);
+  /// A report if one may be sent and there is reason to. `due`: the cycle has ended.
+  void talk(bool due, moment at);
+
+  std::int64_t cycle_ns() const;
+  bool has_parent() const { return up != nullptr; }
+  void publish(moment at);
+  /// Tokens served for jobs that are gone, by supply.
+  double served_before(unsigned supply) const {
+    return supply < served_before_.size() ? served_before_[supply] : 0;
+  }
+
+  control::config config;
+  control::services& services;
+  site_state site;
+  job_table jobs;
+  override_book overrides;
+  enforcer rates;
+  lease::child lease;
+  lease_file lease_memory;
+  std::unique_ptr<uplink> up;  // none: this node is its own controller
+  std::uint64_t cycle = 0;
+  bool has_news = false;  // a job came or went, a stream began to wait: not to wait for the cycle
+
+ private:
+  void start_policy(moment at);
+  void recall_lease(moment at);
+  void keep_lease();
+  void set_own();
+  void apply_grant(wire::grant const& g, moment at);
+  void welcome(wire::welcome const& w);
+  wire::report make_report(bool early, moment at);
+  void announce_jobs(moment at);
+  void count_heads(moment at);
+  void bury(moment at);
+
+  std::optional<wire::welcome> welcomed_;
+  std::uint64_t applied_sequence_ = 0, granting_incarnation_ = 0;
+  bool is_split_ = false;
+  bool acknowledges_ = false;  // a value changed: report at once
+  std::int64_t announced_ns_ = 0, begun_ns_ = 0;
+  census heads_;
+  std::size_t counting_ = 0;  // job whose heads are counted
+  std::int64_t counted_ns_ = 0;
+  std::map<std::string, std::vector<std::uint32_t>> attached_;  // by folder
+  escape_watch escapes_;
+  bool lease_written_ = true;
+  std::uint64_t refused_policy_ = 0;
+  std::vector<double> served_before_;
+};
+
+}  // namespace sluice::node

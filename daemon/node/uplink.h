@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// The conversation with the parent: hello, reports and their answers, the policy in parts, and the
+// walk to the next address when one is silent. It decides when something is said; what is said is
+// the caller's.
+// What stays true: at most one report is unanswered, so a parent that stalls finds one stale
+// message of ours and not a queue.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "control/log.h"
+#include "node/site_state.h"
+#include "wire/socket.h"
+
+namespace sluice::node {
+
+class uplink {
+ public:
+  uplink(std::unique_ptr<wire::child_socket> socket, std::string node_name, bool has_standby,
+         control::logger& log);
+
+  /// What a batch of messages brought.
+  struct news {
+    std::optional<wire::welcome> welcome;
+    std::optional<std::string> policy;  // whole
+    std::vector<wire::grant> grants;
+  };
+  news receive(std::int64_t now_ns);
+
+  /// Says hello where needed, retries, walks on. `silent`: the parent has not answered for S.
+  void maintain(bool silent, std::uint64_t policy_hash, std::int64_t now_ns);
+
+  bool is_welcome() const { return parent_ != 0; }
+  std::uint64_t parent() const { return parent_; }  // its name as a hash
+  std::string const& parent_name() const { return parent_name_; }
+  wire::child_socket& socket() { return *socket_; }
+
+  /// May a report be sent now? `cycle_ns`: after a few of them an answer is not waited for.
+  bool has_credit(std::int64_t cycle_ns, std::int64_t now_ns) const;
+  /// Long enough after the last one for an early one.
+  bool may_be_early(std::int64_t now_ns) const;
+  std::int64_t last_report_ns() const { return last_report_ns_; }
+  void send(wire::report const& r, std::int64_t now_ns);
+  void send(wire::job_list const& jobs);
+
+ private:
+  void forget_parent();
+  void hear(wire::message& m, news& out, std::int64_t now_ns);
+
+  std::unique_ptr<wire::child_socket> socket_;
+  std::string name_;
+  bool has_standby_;
+  control::logger& log_;
+  policy_parts parts_;
+  std::uint64_t parent_ = 0;
+  std::string parent_name_;
+  bool waits_ = false;  // for the answer to a report
+  bool was_silent_ = false, was_connected_ = false;
+  std::int64_t last_report_ns_ = 0, last_hello_ns_ = 0, last_walk_ns_ = 0, last_retry_ns_ = 0;
+  std::uint64_t cycle_ = 0;
+};
+
+}  // namespace sluice::node

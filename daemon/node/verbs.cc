@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/verbs.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "local/request.h"
+#include "node/change.h"
+#include "node/clock.h"
+#include "node/explain.h"
+#include "node/rows.h"
+#include "policy/error.h"
+#include "segment/run_dir.h"
+
+namespace sluice::node {
+
+namespace {
+
+void require_operator(local::peer const& who, char const* what) {
+  if (!is_operator(who)) throw usage_error(fmt::format("only an operator may {}", what));
+}
+
+std::string hex(std::uint64_t hash) { return hash == 0 ? "" : fmt::format("{:016x}", hash); }
+
+json parent_row(state const& s) {
+  if (!s.has_parent()) return nullptr;
+  return {{"address", s.up->socket().address()},
+          {"name", s.up->parent_name()},
+          {"connected", s.up->is_welcome() && !s.lease.is_silent(now().boot_ns)}};
+}
+
+json hello(state& s, local::peer const&, json const&) {
+  return {{"role", "node"},
+          {"name", s.config.name},
+          {"version", control::version},
+          {"pid", getpid()},
+          {"run_dir", s.config.run_dir},
+          {"policy_hash", hex(s.site.hash())},
+          {"parent", parent_row(s)},
+          {"capabilities", s.services.capabilities},
+          {"metrics", s.services.metrics_address}};
+}
+
+join_request join_of(json const& request) {
+  join_request r;
+  r.name = local::text_if(request, "job");
+  r.qos_class = local::text_if(request, "class");
+  r.monitor = local::flag_of(request, "monitor", false);
+  if (auto const at = request.find("limits"); at != request.end() && !at->is_null()) {
+    if (!at->is_array() || at->size() > core::max_channels)
+      throw usage_error("\"limits\" must be a short list of strings");
+    for (auto const& limit : *at) {
+      if (!limit.is_string()) throw usage_error("\"limits\" must be a list of strings");
+      r.limits.push_back(limit.get<std::string>());
+    }
+  }
+  return r;
+}
+
+json join(state& s, local::peer const& who, json const& request) {
+  joined const got = s.jobs.join(who, join_of(request), s.site);
+  if (got.created) {
+    // Its curves are right before the first process can attach.
+    s.enforce(now());
+    s.has_news = true;
+  }
+  std::string const dir = segment::job_dir(s.jobs.run_dir(), got.who->folder);
+  return {{"job", got.who->record.name},
+          {"preload", dir + "/libinterpose.so"},
+          {"segment", dir + "/segment"},
+          {"created", got.created},
+          {"class", got.who->record.qos_class}};
+}
+
+json list_jobs(state& s, local::peer const& who, json const& request) {
+  json answer = json::object();
+  local::put_page(answer, "jobs", request, job_rows(s, who));
+  return answer;
+}
+
+json top(state& s, local::peer const& who, json const& request) {
+  json answer = {{"time", unix_s()},
+                 {"cycle", s.cycle},
+                 {"supplies", supply_rows(s)},
+                 {"nodes", json::array({node_row(s)})}};
+  local::put_page(answer, "jobs", request, job_rows(s, who));
+  return answer;
+}
+
+json explain(state& s, local::peer const& who, json const& request) {
+  job const& j = s.jobs.named(who, local::text_of(request, "job"));
+  return {{"job", j.record.name},
+          {"class", class_in_force(j, s.overrides.find(j.folder))},
+          {"lines", explain_job(s, j)},
+          {"streams", stream_rows(s, j)}};
+}
+
+json policy_text(state& s, local::peer const& who, json const&) {
+  require_operator(who, "read the policy");
+  return {{"hash", hex(s.site.hash())}, {"text", s.site.text()}};
+}
+
+json policy_apply(state& s, local::peer const& who, json const& request) {
+  require_operator(who, "change the policy");
+  if (s.has_parent())
+    throw usage_error(fmt::format("this node takes its policy from {}: apply it there",
+                                  s.config.parents.front()));
+  std::string const text = local::text_of(request, "text");
+  policy::site const fresh = policy::parse_policy(text, "policy");
+  json answer = {{"hash", hex(policy::policy_hash(text))},
+                 {"changes", changes_of(s.site, fresh, text)},
+                 {"warnings", policy::warnings(fresh)}};
+  if (local::flag_of(request, "dry_run", false)) return answer;
+  s.use_policy(text, "policy", now());
+  if (!s.config.policy.empty())
+    answer["warnings"].push_back(
+        fmt::format("at its next start this sluiced reads {} again", s.config.policy));
+  return answer;
+}
+
+struct verb {
+  char const* name;
+  json (*does)(state&, local::peer const&, json const&);
+};
+
+constexpr verb verbs[] = {{"hello", hello},        {"join", join},
+                          {"jobs", list_jobs},     {"top", top},
+                          {"set", set_job},        {"pause", pause_job},
+                          {"resume", resume_job},  {"explain", explain},
+                          {"policy", policy_text}, {"policy-apply", policy_apply}};
+
+}  // namespace
+
+json answer(state& s, local::peer const& who, json const& request) {
+  std::string const name = local::text_of(request, "verb");
+  auto const* const v = std::find_if(std::begin(verbs), std::end(verbs),
+                                     [&](verb const& x) { return x.name == name; });
+  if (v == std::end(verbs))
+    throw usage_error(fmt::format("a node has no verb \"{}\"", name.substr(0, 40)));
+  try {
+    json out = v->does(s, who, request);
+    s.services.metrics.add(control::metric::local_requests_total, {v->name, "ok"});
+    return out;
+  } catch (error const&) {
+    s.services.metrics.add(control::metric::local_requests_total, {v->name, "refused"});
+    throw;
+  }
+}
+
+}  // namespace sluice::node

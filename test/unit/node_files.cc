@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a node keeps over kill -9: its lease, overrides, the records of jobs; and policies that
+// arrive in parts.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+
+#include "node/job.h"
+#include "node/lease_file.h"
+#include "node/overrides.h"
+#include "node/site_state.h"
+#include "policy/error.h"
+
+using namespace sluice;
+
+namespace {
+
+struct scratch {
+  std::string dir;
+  scratch() {
+    char name[] = "/tmp/sluice-node.XXXXXX";
+    dir = mkdtemp(name);
+  }
+  ~scratch() { std::filesystem::remove_all(dir); }
+};
+
+node::kept_lease sample(std::uint64_t n) {
+  return {n, n + 1, static_cast<std::int64_t>(n) + 2, {{7, {{n, 9}, n * 10, 99}}}};
+}
+
+char const* const policy_text = R"({
+  "targets": {"scratch": {"path": "/tmp", "capacity": {"metadata": "1000/s"}}},
+  "control": {"nodes": "n[1-2]", "escrow": 0.2, "floor": 0.1}
+})";
+
+}  // namespace
+
+TEST_CASE("the lease file holds the newest whole record", "[node][files]") {
+  scratch const s;
+  std::string const path = s.dir + "/lease";
+  {
+    node::lease_file f(path);
+    CHECK(!f.read());
+    for (std::uint64_t n = 1; n <= 5; ++n) CHECK(f.write(sample(n)));
+  }
+  node::lease_file again(path);
+  REQUIRE(again.read());
+  CHECK(again.read()->parent == 5);
+  REQUIRE(again.read()->supply.size() == 1);
+  CHECK(again.read()->supply[0].of.value == 50);
+  // The newest half torn: the one before counts.
+  for (std::uint64_t n = 6; n <= 7; ++n) CHECK(again.write(sample(n)));
+  auto const size = std::filesystem::file_size(path);
+  int const fd = open(path.c_str(), O_RDWR);
+  off_t const newest = static_cast<off_t>(size / 2);  // 7 is odd: the second half
+  CHECK(pwrite(fd, "x", 1, newest + 70) == 1);
+  CHECK(again.read()->parent == 6);
+  CHECK(pwrite(fd, "x", 1, 70) == 1);
+  CHECK(!again.read());
+  close(fd);
+  CHECK(std::filesystem::file_size(path) == size);
+}
+
+TEST_CASE("overrides end, persist, and an operator's word stands", "[node][files]") {
+  node::override_book b;
+  node::override_item mine, theirs;
+  mine.limit = 5000;
+  mine.until_s = 100;
+  theirs.limit = 3000;
+  theirs.by_operator = true;
+  b.limit("job", "metadata@scratch", mine);
+  b.pause("job", theirs);
+  CHECK(!b.expire(99));
+  auto const copy = node::override_book::from_text(b.to_text());
+  REQUIRE(copy.find("job") != nullptr);
+  CHECK(copy.find("job")->limits.at("metadata@scratch").limit == 5000);
+  CHECK(copy.find("job")->pause->by_operator);
+  CHECK_THROWS_AS(b.resume("job", false), error);
+  CHECK(b.resume("job", true));
+  CHECK(!b.resume("job", true));
+  CHECK(b.expire(100));
+  CHECK(b.find("job") == nullptr);
+  b.limit("job", "c", theirs);
+  CHECK_THROWS_AS(b.limit("job", "c", mine), error);
+  CHECK(node::override_book::from_text("[1,").find("x") == nullptr);
+  CHECK(node::override_book::from_text(R"({"jobs":{"a":3,"b":{"limits":{}}}})").find("a") ==
+        nullptr);
+}
+
+TEST_CASE("a job's record is read back as it was written", "[node][files]") {
+  node::job_record r;
+  r.uid = 1000;
+  r.gid = 100;
+  r.name = "train";
+  r.qos_class = "gold";
+  r.limits = {"open=5/s"};
+  r.fixed = {{"open", node::unit_kind::ops, 12345, true}};
+  r.granted = {"metadata@scratch"};
+  r.joiners = {{77, 88}};
+  auto const back = node::read_record(node::to_text(r));
+  CHECK(back.uid == 1000);
+  CHECK(back.name == "train");
+  CHECK(back.fixed[0].rate_q40 == 12345);
+  CHECK(back.granted == r.granted);
+  CHECK(back.joiners == r.joiners);
+  CHECK_THROWS_AS(node::read_record("{}"), error);
+  CHECK_THROWS_AS(node::read_record("garbage"), error);
+}
+
+TEST_CASE("a policy in parts is whole only when all is there and right", "[node][files]") {
+  std::string const text = std::string(100, 'a') + std::string(50, 'b');
+  std::uint64_t const hash = policy::policy_hash(text);
+  auto const part = [&](std::uint32_t from, std::uint32_t size) {
+    return wire::policy_part{hash, 150, from, text.substr(from, size)};
+  };
+  node::policy_parts p;
+  CHECK(!p.add(part(100, 50)));  // its beginning is missing
+  CHECK(!p.add(part(0, 100)));
+  CHECK(!p.add(part(0, 100)));  // twice
+  CHECK(p.add(part(100, 50)) == text);
+  CHECK(!p.add(part(100, 50)));
+  CHECK(!p.add({hash, 150, 0, std::string(150, 'x')}));  // not what was announced
+  CHECK(!p.add({hash, 0xffffffff, 0, "x"}));
+  CHECK(!p.add({hash, 10, 0, text}));  // longer than it said
+}
+
+TEST_CASE("a supply keeps its number, a node its part", "[node][files]") {
+  node::site_state listed("n1"), stranger("n9");
+  listed.apply(policy_text, "test");
+  stranger.apply(policy_text, "test");
+  REQUIRE(listed.supplies().size() == 1);
+  CHECK(listed.supplies()[0].escrow == 100'000);
+  CHECK(listed.supplies()[0].floor == 50'000);
+  CHECK(listed.supplies()[0].trickle == 0);
+  CHECK(stranger.supplies()[0].escrow == 0);
+  CHECK(stranger.supplies()[0].trickle == 1'000);
+  std::uint64_t const hash = listed.hash();
+  CHECK_THROWS_AS(listed.apply("{\"targets\": 3}", "test"), error);
+  CHECK(listed.hash() == hash);
+  listed.apply(R"({"targets": {"a": {"path": "/tmp", "capacity": {"data": "1MB/s"}}}})", "test");
+  REQUIRE(listed.supplies().size() == 2);
+  CHECK(listed.supplies()[0].of.capacity == 0);
+  CHECK(listed.supplies()[1].of.name() == "data@a");
+  listed.apply(policy_text, "test");
+  CHECK(listed.find_supply("metadata@scratch") == 0u);
+  CHECK(listed.supplies()[0].of.capacity == 1'000'000);
+}

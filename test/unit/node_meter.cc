@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a node reports of a stream: right for a healthy segment, bounded for a scribbled one.
+#include "node/meter.h"
+
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <memory>
+#include <random>
+
+#include "core/token_bucket.h"
+#include "node/curves.h"
+
+using namespace sluice;
+using node::unit_kind;
+
+namespace {
+
+constexpr std::int64_t ms = 1'000'000, start_ns = 1'000'000'000'000;
+
+/// A segment of zeros with one bucket of `rate` milli-operations per second.
+struct world {
+  std::unique_ptr<abi::segment> s = std::make_unique<abi::segment>();
+  node::meter m;
+  std::int64_t now_ns = start_ns;
+  node::rate rate;
+  explicit world(node::rate r) : rate(r) {
+    core::init(s->bucket[0], node::settings_of(unit_kind::ops, {r, 0, 0}, {}), now_ns);
+    m.start(node::look(*s, 0, now_ns), node::waits_so_far(*s, 0), now_ns);
+  }
+  void book(unsigned ops) { s->bucket[0].booked += ops * core::op_units; }
+  bool tick() {
+    now_ns += 10 * ms;
+    return m.tick(node::look(*s, 0, now_ns), rate, now_ns);
+  }
+  node::figures cycle(unsigned ops_per_tick) {
+    for (int i = 0; i < 10; ++i) {
+      book(ops_per_tick);
+      tick();
+    }
+    return m.take(unit_kind::ops, node::waits_so_far(*s, 0), now_ns);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("what passes without waiting is counted as served", "[node][meter]") {
+  world w(1'000'000);  // 1000 operations a second
+  w.cycle(5);
+  auto const f = w.cycle(5);
+  CHECK(f.served == Approx(500'000).epsilon(0.01));
+  CHECK(f.blocked_ppm == 0);
+  CHECK(f.waiting == 0);
+}
+
+TEST_CASE("who waits is seen, and what is served meanwhile is the curve", "[node][meter]") {
+  world w(1'000'000);
+  w.s->head.shards_used = 2;
+  w.s->owned[1].waiting.channel = 1;
+  w.cycle(50);
+  auto const f = w.cycle(50);
+  CHECK(f.served == Approx(1'000'000).epsilon(0.01));
+  CHECK(f.waiters == 1);
+  CHECK(f.blocked_ppm == 1'000'000);
+  CHECK(f.waiting > 100'000);
+}
+
+TEST_CASE("a large request that overdrew blocks nobody", "[node][meter]") {
+  world w(1'000'000);
+  w.book(2000);
+  w.tick();
+  CHECK(!w.m.is_blocked());
+  w.s->head.shards_used = 1;
+  w.s->owned[0].waiting.channel = 1;
+  CHECK(w.tick());   // the edge
+  CHECK(!w.tick());  // only once
+}
+
+TEST_CASE("waits shorter than a look show in the histogram", "[node][meter]") {
+  world w(1'000'000);
+  w.cycle(1);
+  w.s->channel[0].waits.add(50'000);
+  CHECK(w.cycle(1).blocked_ppm == 100'000);
+  CHECK(w.cycle(1).blocked_ppm == 0);
+}
+
+TEST_CASE("more given back than taken is nothing served", "[node][meter]") {
+  world w(1'000'000);
+  w.cycle(5);
+  w.s->bucket[0].returned += 1000 * core::op_units;
+  CHECK(w.cycle(0).served == 0);
+}
+
+TEST_CASE("garbage in the segment is reported within bounds", "[node][meter]") {
+  std::mt19937_64 random(20240607);
+  world w(1'000'000);
+  // 100 ms of the curve and its burst, twice, plus a large request, over 10 ms at the shortest.
+  node::rate const most = 100 * (2 * 120'000 + 4096 * 1000ull);
+  for (int round = 0; round < 2000; ++round) {
+    auto* const words = reinterpret_cast<std::uint64_t*>(&w.s->bucket[0]);
+    for (std::size_t i = 0; i < sizeof(core::bucket) / 8; ++i)
+      if (random() % 3 == 0) words[i] = random() >> (random() % 64);
+    w.s->head.shards_used = static_cast<std::uint32_t>(random());
+    w.s->owned[random() % abi::owned_shards].waiting.channel = random() % 2 ? 1 : ~0u;
+    int const ticks = static_cast<int>(random() % 3) + 1;
+    for (int i = 0; i < ticks; ++i) w.tick();
+    auto const f = w.m.take(unit_kind::ops, random(), w.now_ns);
+    REQUIRE(f.served <= most);
+    REQUIRE(f.blocked_ppm <= 1'000'000);
+    REQUIRE(f.waiters <= abi::owned_shards);
+    REQUIRE(f.waiting <= (std::uint64_t{1} << 50));
+  }
+}
+
+TEST_CASE("rates survive the way to the bucket and back", "[node][meter]") {
+  for (node::rate r : {1ull, 999ull, 1000ull, 123'456'789ull, 220'000'000ull}) {
+    for (unit_kind u : {unit_kind::ops, unit_kind::bytes}) {
+      node::rate const back = node::rate_of_q40(u, node::q40_of(u, r));
+      CHECK(back <= r);
+      CHECK(static_cast<double>(back) >= 0.99 * static_cast<double>(r) - 1);
+    }
+  }
+  CHECK(node::q40_of(unit_kind::ops, ~0ull) ==
+        node::q40_of(unit_kind::ops, node::unlimited(unit_kind::ops)));
+  CHECK(node::rate_over(~0ull, 1) == core::max_cap_units);
+}
