@@ -42,7 +42,9 @@ san_flags := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize
 CXXFLAGS  ?= -O2 -g
 common    := -std=c++20 $(CXXFLAGS) $(WARN) $(INCLUDES) $(san_flags)
 
+# Every call passes here: no stubs on the way to libc, and small records set by plain stores.
 guest_flags := $(common) -fPIC -fno-exceptions -fno-rtti -fno-threadsafe-statics \
+  -fno-plt -fno-tree-slp-vectorize \
   -fvisibility=hidden -ftls-model=initial-exec -fno-stack-protector
 guest_link  := -shared -Wl,-z,now -Wl,-Bsymbolic -Wl,--as-needed
 ifeq ($(SAN),)

@@ -113,14 +113,26 @@ void take_bytes(passage& p, unsigned channel, std::uint64_t bytes) {
   }
 }
 
-// How much a call pays before it runs: one quantum. How much it will move nobody knows yet (a
-// program may ask for a gigabyte of a small file), so the rest is paid afterwards.
-std::uint64_t bytes_before(abi::segment const& s, std::uint64_t rules, std::uint64_t bytes) {
+// What each of some rules leads to, narrowest first. `visit_gate(channel, is_bytes, counts)`.
+template <class Visit>
+void each_gate(std::uint64_t rules, Visit&& visit_gate) {
   for (; rules != 0; rules &= rules - 1) {
-    unsigned const channel = stage.channel_of_rule[__builtin_ctzll(rules)];
-    if ((stage.byte_channels >> channel & 1) != 0)
-      bytes = core::next_piece(s.bucket[channel], bytes);
+    unsigned const gate = stage.gate_of_rule[__builtin_ctzll(rules)];
+    visit_gate(gate & gate_channel, (gate & gate_bytes) != 0, (gate & gate_counts) != 0);
   }
+}
+
+// How much a call pays before it runs: one quantum. How much it will move nobody knows yet (a
+// program may ask for a gigabyte of a small file), so the rest is paid afterwards. A byte channel
+// that was already passed, from a lease, was passed with all.
+std::uint64_t bytes_before(abi::segment const& s, visit const& v, std::uint64_t left) {
+  bool all_booked = false;
+  each_gate(v.rules & ~left, [&](unsigned, bool is_bytes, bool) { all_booked |= is_bytes; });
+  std::uint64_t bytes = v.bytes;
+  if (all_booked || bytes == 0) return bytes;
+  each_gate(left, [&](unsigned channel, bool is_bytes, bool) {
+    if (is_bytes) bytes = core::next_piece(s.bucket[channel], bytes);
+  });
   return bytes;
 }
 
@@ -139,14 +151,14 @@ void count_call_wait(passage const& p) {
 }
 
 // One bucket of the request. False: stop here, the call passes without delay.
-bool pass_gate(passage& p, unsigned channel) {
-  std::uint64_t const bit = std::uint64_t{1} << channel;
-  bool const is_bytes = (stage.byte_channels & bit) != 0;
+bool pass_gate(passage& p, unsigned gate) {
+  unsigned const channel = gate & gate_channel;
+  bool const is_bytes = (gate & gate_bytes) != 0;
   std::uint64_t const units = is_bytes ? p.v.bytes : core::op_units;
   abi::channel_counters& c = self.counters->channel[channel];
   add(c.calls, 1);
   if (is_bytes) add(c.amount, units);
-  if ((stage.counting_channels & bit) != 0 || units == 0) return true;
+  if ((gate & gate_counts) != 0 || units == 0) return true;
   if (p.v.delay == when::never) {
     core::book_debt(p.s.bucket[channel], units);
     return true;
@@ -157,43 +169,71 @@ bool pass_gate(passage& p, unsigned channel) {
   return on;
 }
 
-bool has_byte_channel(std::uint64_t rules) {
-  for (; rules != 0; rules &= rules - 1)
-    if ((stage.byte_channels >> stage.channel_of_rule[__builtin_ctzll(rules)] & 1) != 0)
-      return true;
-  return false;
-}
-
 // A call that is not made: what it was booked for, in all channels.
 void take_back(abi::segment& s, visit const& v) {
-  for (std::uint64_t left = v.rules; left != 0; left &= left - 1) {
-    unsigned const channel = stage.channel_of_rule[__builtin_ctzll(left)];
-    std::uint64_t const bit = std::uint64_t{1} << channel;
-    bool const is_bytes = (stage.byte_channels & bit) != 0;
+  each_gate(v.rules, [&](unsigned channel, bool is_bytes, bool counts) {
     abi::channel_counters& c = self.counters->channel[channel];
     add(c.calls, ~std::uint64_t{0});
     if (is_bytes) add(c.amount, -v.bytes);
-    if ((stage.counting_channels & bit) == 0)
-      give_back(s.bucket[channel], is_bytes ? v.bytes : core::op_units);
-  }
+    if (!counts) give_back(s.bucket[channel], is_bytes ? v.bytes : core::op_units);
+  });
 }
 
 }  // namespace
 
-bool enter_gates(visit& v, std::uint64_t rules, int fd, bool may_sleep) {
+bool enter_entry(visit& v, unsigned entry, int fd, bool may_sleep) {
+  if (!joined() && !join_thread()) [[unlikely]]
+    return false;
+  return enter_found(v, entry, fd, may_sleep);
+}
+
+bool enter_fd(visit& v, int fd, bool may_sleep) {
+  if (!joined() && !join_thread()) [[unlikely]]
+    return false;
+  return enter_found(v, entry_of_fd(fd), fd, may_sleep);
+}
+
+bool enter_path(visit& v, int dir, char const* path) {
+  if (!joined() && !join_thread()) [[unlikely]]
+    return false;
+  unsigned entry = look_up_path(dir, path);
+  if (stage.has_path_globs && entry != entry_outside) [[unlikely]]
+    entry |= path_class_of(dir, path) << entry_path_shift;
+  return enter_found(v, entry, -1, true);
+}
+
+bool enter_other_place(visit& v, place const& where) {
+  if (!joined() && !join_thread()) return false;
+  return enter_found(v, resolve(where), -1, true);
+}
+
+void count_outcome(visit const& v, bool failed, std::uint64_t moved) {
+  abi::call_counters& c = self.counters->call[static_cast<unsigned>(v.id)];
+  if (failed) add(c.errors, 1);
+  if (moved != 0) add(c.bytes, moved);
+  if (v.bytes != moved && v.rules != 0) [[unlikely]]
+    settle(v, moved);
+}
+
+bool enter_second(visit& v, unsigned entry, int fd) {
+  return enter_found<false>(v, entry, fd, true);
+}
+
+bool enter_gates(visit& v, std::uint64_t rules, int fd, bool may_sleep, bool counted) {
   abi::segment* const s = stage.active.load(std::memory_order_relaxed);
   if (s == nullptr) return false;
-  // A byte channel that was passed from a lease was passed with all bytes.
-  bool const all_booked = has_byte_channel(v.rules & ~rules);
-  if (!all_booked && v.bytes != 0) v.bytes = bytes_before(*s, rules, v.bytes);
+  v.bytes = bytes_before(*s, v, rules);
   passage p{*s, v, fd, may_sleep, 0};
   for (std::uint64_t left = rules; left != 0; left &= left - 1) {
-    if (pass_gate(p, stage.channel_of_rule[__builtin_ctzll(left)])) continue;
+    if (pass_gate(p, stage.gate_of_rule[__builtin_ctzll(left)])) continue;
     v.refused = !may_sleep;
     v.rules &= ~left;  // what was not booked is not settled
     break;
   }
-  if (v.refused) take_back(*s, v);
+  if (v.refused)
+    take_back(*s, v);
+  else if (counted)
+    add(self.counters->call[static_cast<unsigned>(v.id)].calls, 1);
   count_call_wait(p);
   return true;
 }
@@ -205,12 +245,10 @@ void settle(visit const& v, std::uint64_t moved) {
   late.delay =
       v.delay == when::never ? when::never : when::before;  // no cancellation after the fact
   passage p{*s, late, -1, v.delay != when::never, 0};
-  for (std::uint64_t left = v.rules; left != 0; left &= left - 1) {
-    unsigned const channel = stage.channel_of_rule[__builtin_ctzll(left)];
-    std::uint64_t const bit = std::uint64_t{1} << channel;
-    if ((stage.byte_channels & bit) == 0) continue;
+  each_gate(v.rules, [&](unsigned channel, bool is_bytes, bool counts) {
+    if (!is_bytes) return;
     add(self.counters->channel[channel].amount, moved - v.bytes);
-    if ((stage.counting_channels & bit) != 0) continue;
+    if (counts) return;
     std::uint64_t const before_ns = p.waited_ns;
     if (moved < v.bytes)
       give_back(s->bucket[channel], v.bytes - moved);
@@ -219,7 +257,7 @@ void settle(visit const& v, std::uint64_t moved) {
     else
       take_bytes(p, channel, moved - v.bytes);
     if (p.waited_ns != before_ns) count_wait(p, channel, p.waited_ns - before_ns);
-  }
+  });
   count_call_wait(p);
 }
 

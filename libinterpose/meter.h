@@ -32,7 +32,8 @@ struct visit {
 
 /// The part of entering that few calls take: no lease at hand, waiting. `rules` is what is left to
 /// pass.
-[[gnu::noinline]] bool enter_gates(visit& v, std::uint64_t rules, int fd, bool may_sleep);
+[[gnu::noinline]] bool enter_gates(visit& v, std::uint64_t rules, int fd, bool may_sleep,
+                                   bool counted);
 /// Settles the bytes a call booked with what it moved: the rest comes back, or is paid now.
 [[gnu::noinline]] void settle(visit const& v, std::uint64_t moved);
 
@@ -45,56 +46,83 @@ inline std::uint64_t rules_met(core::op what, unsigned entry) {
   return mask & self.caller_rules;
 }
 
-/// The thread holds tokens for this rule: nothing shared is written.
-inline bool take_from_lease(abi::segment const& s, visit const& v, unsigned rule) {
-  unsigned const channel = stage.channel_of_rule[rule];
-  std::uint64_t const bit = std::uint64_t{1} << channel;
-  bool const is_bytes = (stage.byte_channels & bit) != 0;
+/// The thread holds tokens for this gate: nothing shared is written.
+inline bool take_from_lease(abi::segment const& s, abi::shard& own, visit const& v, unsigned gate) {
+  unsigned const channel = gate & gate_channel;
+  abi::channel_counters& c = own.channel[channel];
+  bool const is_bytes = (gate & gate_bytes) != 0;
   std::uint64_t const units = is_bytes ? v.bytes : core::op_units;
-  core::lease& lease = self.counters->channel[channel].lease;
-  if ((stage.counting_channels & bit) != 0 ||
-      lease.gen != s.bucket[channel].gen.load(std::memory_order_relaxed) ||
-      !core::spend(lease, units))
+  if ((gate & gate_counts) != 0 ||
+      c.lease.gen != s.bucket[channel].gen.load(std::memory_order_relaxed) ||
+      !core::spend(c.lease, units))
     return false;
-  add(self.counters->channel[channel].calls, 1);
-  if (is_bytes) add(self.counters->channel[channel].amount, units);
+  add_own(c.calls, 1);
+  if (is_bytes) add_own(c.amount, units);
   return true;
 }
 
+/// An fd that no rule can mean: a pipe, a socket, a file elsewhere. Asked before anything is
+/// prepared; a process that has not joined goes the long way once.
+inline bool is_elsewhere(place const& where) {
+  if (where.kind != place_kind::fd && where.kind != place_kind::fd_now) return false;
+  if (!in_table(where.fd)) return false;
+  unsigned const entry = stage.mine->fd[where.fd].load(std::memory_order_relaxed) &
+                         (entry_kind_mask | entry_unverified);
+  return entry != entry_unknown && entry < stage.first_counted &&
+         stage.fork_page->load(std::memory_order_relaxed) != 0;
+}
+
 /// False: not ours, pass through. errno is untouched. The entry is already found.
-inline bool enter_entry(visit& v, unsigned entry, int fd, bool may_sleep) {
+[[gnu::hot]] bool enter_entry(visit& v, unsigned entry, int fd, bool may_sleep);
+
+/// The second leg of a call that the first has counted.
+bool enter_second(visit& v, unsigned entry, int fd);
+
+template <bool counted = true>
+[[gnu::always_inline]] inline bool enter_found(visit& v, unsigned entry, int fd, bool may_sleep) {
   abi::segment const* const s = stage.active.load(std::memory_order_relaxed);
   unsigned const target = (entry & entry_kind_mask) - entry_first_target;
   if (s == nullptr || target >= core::max_targets) return false;
   v.entry = static_cast<std::uint16_t>(entry);
   if (target == 0 && !stage.counts_elsewhere) return false;
   v.rules = rules_met(v.what, entry);
-  if (v.rules == 0) return true;
   std::uint64_t left = v.rules;
-  if (v.delay != when::never && self.owned)
-    while (take_from_lease(*s, v, static_cast<unsigned>(__builtin_ctzll(left))))
-      if ((left &= left - 1) == 0) return true;
-  return enter_gates(v, left, fd, may_sleep);
+  if (self.owned) [[likely]] {
+    while (left != 0 &&
+           take_from_lease(*s, *self.counters, v, stage.gate_of_rule[__builtin_ctzll(left)]))
+      left &= left - 1;
+    if (left == 0) [[likely]] {
+      if (counted) add_own(self.counters->call[static_cast<unsigned>(v.id)].calls, 1);
+      return true;
+    }
+  }
+  return enter_gates(v, left, fd, may_sleep, counted);
 }
+
+/// The same where the place has to be found first: three functions, because the kind of place is
+/// known where they are called.
+[[gnu::hot]] bool enter_fd(visit& v, int fd, bool may_sleep);
+[[gnu::hot]] bool enter_path(visit& v, int dir, char const* path);
+bool enter_other_place(visit& v, place const& where);
 
 inline bool enter_place(visit& v, place const& where) {
-  if (!joined() && !join_thread()) [[unlikely]]
-    return false;
-  bool const by_fd = where.kind == place_kind::fd || where.kind == place_kind::fd_now;
-  unsigned const entry = by_fd ? entry_of_fd(where.fd) : resolve(where);
-  return enter_entry(v, entry, by_fd ? where.fd : -1, where.kind != place_kind::fd_now);
+  switch (where.kind) {
+    case place_kind::fd:
+    case place_kind::fd_now:
+      return enter_fd(v, where.fd, where.kind == place_kind::fd);
+    case place_kind::path:
+      return enter_path(v, where.fd, where.path);
+    default:
+      return enter_other_place(v, where);
+  }
 }
 
-/// Counts one call that moved `moved` bytes (data ops only).
+/// Counts what came of a call: an error, bytes. That it was made is counted when it passes.
+[[gnu::hot]] void count_outcome(visit const& v, bool failed, std::uint64_t moved);
+
+/// `moved`: bytes, of data ops only.
 inline void leave(visit const& v, bool failed, std::uint64_t moved) {
-  if (self.counters == nullptr) [[unlikely]]
-    return;
-  abi::call_counters& c = self.counters->call[static_cast<unsigned>(v.id)];
-  add(c.calls, 1);
-  if (failed) add(c.errors, 1);
-  if (moved != 0) add(c.bytes, moved);
-  if (v.bytes != moved && v.rules != 0) [[unlikely]]
-    settle(v, moved);
+  if (failed || moved != 0 || v.bytes != 0) count_outcome(v, failed, moved);
 }
 
 /// A new fd belongs where its name was looked up, until its first use shows where it really is.

@@ -9,16 +9,23 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "core/path_text.h"
 #include "sys.h"
 
 namespace sluice {
 
 namespace {
 
-constexpr unsigned max_path = 4096;
+using core::equal;
+using core::hash_factor;
+using core::hash_of;
+using core::is_plain_name;
+using core::max_path;
+using core::scan;
+using core::scanned_path;
+
 constexpr unsigned max_depth = 64;
-constexpr std::int64_t cache_tick_ns = 1 << 27;  // 134 ms
-constexpr std::uint64_t cache_ticks = 8;         // entries live about a second
+constexpr std::uint32_t cache_ticks = 8;  // entries live about a second
 
 bool is_quiet(core::ruleset const& rules, sys::file_identity const& file) {
   if (file.device == stage.proc_device) return true;
@@ -92,65 +99,73 @@ unsigned entry_of_directory(int dir, char const* name, unsigned length) {
 
 // A cache word: 40 bits of hash, 16 bits of time, 8 bits of entry. One word, so a reader never sees
 // half.
-struct cache_key {
-  std::atomic<std::uint64_t>* word;
-  std::uint64_t tag;
-  std::uint64_t tick;
-};
-
 constexpr std::uint64_t tag_mask = 0xffffffffff000000ull;
 
-cache_key key_of(std::uint64_t hash) {
-  auto const tick = static_cast<std::uint64_t>(coarse_now_ns() / cache_tick_ns) & 0xffff;
-  return {&stage.mine->dir[hash % dir_cache_size], hash & tag_mask, tick};
-}
-
-unsigned cached(cache_key const& key) {
-  std::uint64_t const word = key.word->load(std::memory_order_relaxed);
-  if ((word & tag_mask) != key.tag) return entry_unknown;
-  if (((key.tick - (word >> 8)) & 0xffff) > cache_ticks) return entry_unknown;
-  return word & 0xff;
-}
-
-// A path in parts: its length, the length of the directory part (0: the name lies in the directory
-// the path starts at), and a hash of that part. Every call by path pays for this, hence libc's
-// vector functions and whole words.
-struct scanned_path {
-  unsigned length;
-  unsigned directory;
-  std::uint64_t hash;
+struct remembered {
+  unsigned entry;
+  std::uint32_t tick;  // when the kernel was asked
 };
 
-constexpr std::uint64_t hash_factor = 0xd6e8feb86659fd93ull;
+remembered cached(std::uint64_t hash, std::uint32_t now) {
+  std::uint64_t const word = stage.mine->dir[hash % dir_cache_size].load(std::memory_order_relaxed);
+  std::uint32_t const age = (now - static_cast<std::uint32_t>(word >> 8)) & 0xffff;
+  if ((word & tag_mask) != (hash & tag_mask) || age > cache_ticks) return {entry_unknown, now};
+  return {static_cast<unsigned>(word & 0xff), now - age};
+}
 
-std::uint64_t hash_of(char const* text, unsigned length) {
-  std::uint64_t h = 0x9e3779b97f4a7c15ull ^ length;
-  for (; length >= 8; text += 8, length -= 8) {
-    std::uint64_t word;
-    __builtin_memcpy(&word, text, 8);
-    h = (h ^ word) * hash_factor;
-    h ^= h >> 29;
+void keep(std::uint64_t hash, unsigned entry, std::uint32_t now) {
+  stage.mine->dir[hash % dir_cache_size].store(
+      (hash & tag_mask) | (std::uint64_t{now} & 0xffff) << 8 | entry, std::memory_order_relaxed);
+}
+
+std::uint64_t serials_of(char const* path) {
+  std::uint64_t const names = stage.name_serial.load(std::memory_order_relaxed);
+  return names << 32 | (path[0] == '/' ? 0 : stage.cwd_serial.load(std::memory_order_relaxed));
+}
+
+// The entry of a path whose directory is the one this thread named last; entry_unknown otherwise.
+unsigned recall(path_memo const& m, char const* path, unsigned length, std::uint64_t serials,
+                std::uint32_t now) {
+  std::uint32_t const version = m.version.load(std::memory_order_relaxed);
+  std::atomic_signal_fence(std::memory_order_acquire);
+  unsigned const prefix = m.length;
+  if ((version & 1) != 0 || prefix == 0 || prefix >= length || m.serials != serials ||
+      now - m.tick > cache_ticks || !equal(path, m.text, prefix) ||
+      !is_plain_name(path, prefix, length))
+    return entry_unknown;
+  unsigned const entry = m.entry;
+  std::atomic_signal_fence(std::memory_order_acquire);
+  return m.version.load(std::memory_order_relaxed) == version ? entry : entry_unknown;
+}
+
+// Some target's root stands in the directory that text[0, length) names: such names are looked up
+// one by one.
+bool holds_root(char const* text, unsigned length) {
+  core::ruleset const& rules = stage.mine->rules;
+  for (unsigned i = 1; i < rules.target_count; ++i) {
+    std::string_view const root = core::view(rules, rules.target[i].path);
+    if (root.size() > length && root.substr(0, length) == std::string_view(text, length) &&
+        root.find('/', length) == std::string_view::npos)
+      return true;
   }
-  std::uint64_t rest = 0;
-  for (unsigned i = 0; i < length; ++i) rest = rest << 8 | static_cast<unsigned char>(text[i]);
-  h = (h ^ rest) * hash_factor;
-  return h ^ h >> 32;
+  return false;
 }
 
-bool is_dots(char const* part, unsigned length) {
-  return part[0] == '.' && (length == 1 || (length == 2 && part[1] == '.'));
-}
-
-scanned_path scan(char const* path) {
-  auto const length = static_cast<unsigned>(strnlen(path, max_path));
-  unsigned end = length;  // of the last part
-  while (end > 1 && path[end - 1] == '/') --end;
-  auto const* const slash = static_cast<char const*>(memrchr(path, '/', end));
-  unsigned const last = slash == nullptr ? 0 : static_cast<unsigned>(slash - path) + 1;
-  unsigned directory = last;
-  if (last < end && is_dots(path + last, end - last)) directory = end;  // a directory itself
-  while (directory > 1 && path[directory - 1] == '/') --directory;
-  return {length, directory, hash_of(path, directory)};
+void remember(path_memo& m, char const* path, scanned_path const& name, std::uint64_t serials,
+              remembered const& found) {
+  bool const one_slash = name.last == name.directory + 1 || name.last == 1;
+  if (!one_slash || name.last > sizeof m.text || holds_root(path, name.last)) return;
+  std::uint32_t const version = m.version.load(std::memory_order_relaxed);
+  if ((version & 1) != 0) return;  // we are a signal handler in the middle of another write
+  m.version.store(version + 1, std::memory_order_relaxed);
+  std::atomic_signal_fence(std::memory_order_release);
+  m.tick = found.tick;
+  m.serials = serials;
+  m.length = static_cast<std::uint16_t>(name.last);
+  m.entry = static_cast<std::uint16_t>(found.entry);
+  __builtin_memcpy(m.text, path, name.last);
+  std::atomic_signal_fence(std::memory_order_release);
+  m.version.store(version + 2, std::memory_order_relaxed);
 }
 
 // A name that is exactly a target's root belongs to the target, not to the directory it stands in.
@@ -275,32 +290,50 @@ unsigned verify_fd(int fd, unsigned path_class) {
   return entry;
 }
 
-unsigned look_up_path(int dir, char const* path) {
-  if (!is_readable(path)) return entry_outside;
-  if (path[0] == 0) return dir >= 0 ? entry_of_fd(dir) & entry_kind_mask : entry_outside;
+namespace {
+
+// The path starts at the root or in the current directory, and its directory part is not empty.
+unsigned look_up_directory(char const* path, scanned_path const& name, std::uint64_t serials,
+                           std::uint32_t now) {
+  std::uint64_t hash = (hash_of(path, name.directory) ^ serials) * hash_factor;
+  hash ^= hash >> 31;
+  remembered found = cached(hash, now);
+  if (found.entry == entry_unknown) {
+    found.entry = ask_directory(sys::at_cwd, path, name.directory);
+    if (found.entry == entry_unknown) return path[0] == '/' ? entry_outside : entry_of_cwd();
+    keep(hash, found.entry, now);
+  }
+  if (self.memo != nullptr) remember(*self.memo, path, name, serials, found);
+  return found.entry;
+}
+
+// What the memo did not know.
+[[gnu::noinline]] unsigned look_up_slowly(int dir, char const* path, std::uint64_t serials,
+                                          std::uint32_t now) {
   scanned_path const name = scan(path);
-  if (name.length >= max_path) return entry_outside;
   bool const absolute = path[0] == '/';
   if (absolute && stage.mine->rules.target_count > 1)
     if (unsigned const root = root_entry(path, name.length)) return root;
   unsigned const directory = name.directory;
   if (directory == 0)
     return dir == sys::at_cwd ? entry_of_cwd() : entry_of_fd(dir) & entry_kind_mask;
-  if (!absolute && dir != sys::at_cwd) {
-    unsigned const entry = ask_directory(dir, path, directory);
-    return entry == entry_unknown ? entry_of_fd(dir) & entry_kind_mask : entry;
-  }
-  std::uint64_t const seed = std::uint64_t{stage.name_serial.load(std::memory_order_relaxed)}
-                                 << 32 |
-                             (absolute ? 0 : stage.cwd_serial.load(std::memory_order_relaxed));
-  std::uint64_t const hash = (name.hash ^ seed) * hash_factor;
-  cache_key const key = key_of(hash ^ hash >> 31);
-  unsigned entry = cached(key);
-  if (entry != entry_unknown) return entry;
-  entry = ask_directory(dir, path, directory);
-  if (entry == entry_unknown) return absolute ? entry_outside : entry_of_cwd();
-  key.word->store(key.tag | key.tick << 8 | entry, std::memory_order_relaxed);
-  return entry;
+  if (absolute || dir == sys::at_cwd) return look_up_directory(path, name, serials, now);
+  unsigned const entry = ask_directory(dir, path, directory);
+  return entry == entry_unknown ? entry_of_fd(dir) & entry_kind_mask : entry;
+}
+
+}  // namespace
+
+unsigned look_up_path(int dir, char const* path) {
+  if (!is_readable(path)) return entry_outside;
+  if (path[0] == 0) return dir >= 0 ? entry_of_fd(dir) & entry_kind_mask : entry_outside;
+  auto const length = static_cast<unsigned>(strnlen(path, max_path));
+  if (length >= max_path) return entry_outside;
+  std::uint64_t const serials = serials_of(path);
+  std::uint32_t const now = coarse_tick();
+  if (self.memo != nullptr && (dir == sys::at_cwd || path[0] == '/'))
+    if (unsigned const entry = recall(*self.memo, path, length, serials, now)) return entry;
+  return look_up_slowly(dir, path, serials, now);
 }
 
 unsigned path_class_of(int dir, char const* path) {

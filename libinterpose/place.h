@@ -59,7 +59,7 @@ std::uint64_t bytes_there(int fd, std::int64_t at, std::uint64_t size);
 unsigned verify_fd(int fd, unsigned path_class);
 /// The entry of the directory that holds `path`, or of what `path` names when it is a target's
 /// root.
-unsigned look_up_path(int dir, char const* path);
+[[gnu::hot]] unsigned look_up_path(int dir, char const* path);
 /// The class of path rules of `path` below `dir`, as a table entry's high byte.
 unsigned path_class_of(int dir, char const* path);
 

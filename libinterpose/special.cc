@@ -56,22 +56,20 @@ void forget_received(msghdr const& message) {
 // Charged, never delayed: an application that closes wants to be rid of a resource. The next call
 // waits for it.
 bool enter_close(visit& v, int fd) {
-  if (!may_touch_table()) return false;
+  if (!may_touch_table() || !in_table(fd)) return false;
   unsigned const entry = peek_fd(fd);
-  bool const known = (entry & entry_kind_mask) >= entry_first_target;
-  bool const ours =
-      known && (joined() || join_thread()) && enter_entry(v, entry & ~entry_unverified, -1, false);
   set_fd(fd, entry_unknown);
-  return ours;
+  if ((entry & entry_kind_mask) < entry_first_target) return false;
+  return enter_entry(v, entry & ~entry_unverified, -1, false);
 }
 
 namespace slow {
 
 int close(int fd) {
   visit v{call::close, core::op::close, when::never, false, 0, 0, 0};
-  bool const ours = enter_close(v, fd);
+  if (!enter_close(v, fd)) return real::close(fd);
   int const r = real::close(fd);
-  if (ours) leave(v, r != 0, 0);
+  leave(v, r != 0, 0);
   return r;
 }
 
@@ -190,14 +188,14 @@ int unlinkat(int dir, char const* path, int flags) {
 
 void sync() {
   visit v{call::sync, core::op::fsync, when::before, false, 0, 0, 0};
-  bool const ours = (joined() || join_thread()) && enter_entry(v, entry_first_target, -1, true);
+  bool const ours = enter_entry(v, entry_first_target, -1, true);
   real::sync();
   if (ours) leave(v, false, 0);
 }
 
 int msync(void* address, std::size_t size, int flags) {
   visit v{call::msync, core::op::fsync, when::cancels, false, 0, 0, 0};
-  bool const ours = (joined() || join_thread()) && enter_entry(v, mapping_entry(address), -1, true);
+  bool const ours = enter_entry(v, mapping_entry(address), -1, true);
   int const r = real::msync(address, size, flags);
   if (ours) leave(v, r != 0, 0);
   return r;
@@ -221,7 +219,7 @@ int madvise(void* address, std::size_t size, int advice) {
   if (advice != MADV_WILLNEED) return real::madvise(address, size, advice);
   unsigned const entry = mapping_entry(address);
   visit v{call::madvise, core::op::map, when::before, false, 0, 0, 0};
-  bool const ours = (joined() || join_thread()) && enter_entry(v, entry, -1, true);
+  bool const ours = enter_entry(v, entry, -1, true);
   int const r = real::madvise(address, size, advice);
   if (ours) leave(v, r != 0, 0);
   return r;

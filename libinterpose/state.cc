@@ -18,7 +18,8 @@ namespace sluice {
 
 constinit stage_state stage;
 constinit thread_local bool sluice_vfork_child = false;
-thread_local constinit thread_state self __attribute__((tls_model("initial-exec"))) = {};
+thread_local constinit thread_state self
+    __attribute__((tls_model("initial-exec"))) = {.generation = ~0u};
 
 namespace {
 
@@ -209,15 +210,14 @@ bool find_own_name(char* segment_path, unsigned room) {
 // What every call asks is copied out of the segment: it is nearer, and nobody else can change it.
 void note_rule_kinds(core::ruleset const& rules) {
   stage.counts_elsewhere = rules.counts_elsewhere != 0;
-  for (unsigned c = 0; c < rules.channel_count; ++c) {
-    core::channel_row const& row = rules.channel[c];
-    std::uint64_t const bit = std::uint64_t{1} << c;
-    if (row.unit == static_cast<std::uint8_t>(core::unit_kind::bytes)) stage.byte_channels |= bit;
-    if (row.count_only != 0) stage.counting_channels |= bit;
-  }
+  stage.first_counted = entry_first_target + (stage.counts_elsewhere ? 0 : 1);
   for (unsigned r = 0; r < rules.rule_count; ++r) {
     core::rule_row const& row = rules.rule[r];
-    stage.channel_of_rule[r] = row.channel;
+    core::channel_row const& channel = rules.channel[row.channel];
+    bool const is_bytes = channel.unit == static_cast<std::uint8_t>(core::unit_kind::bytes);
+    unsigned const gate =
+        row.channel | (is_bytes ? gate_bytes : 0) | (channel.count_only != 0 ? gate_counts : 0);
+    stage.gate_of_rule[r] = static_cast<std::uint8_t>(gate);
     if (row.path_glob.length == 0) {
       stage.plain_rules |= std::uint64_t{1} << r;
     } else {
@@ -279,6 +279,7 @@ bool join_thread() {
   self.tid = static_cast<std::uint32_t>(sys::call(SYS_gettid));
   self.counters = claim_shard(*s);
   self.owned = self.counters != nullptr;
+  self.memo = self.owned ? &stage.mine->memo[self.counters - s->owned] : nullptr;
   if (self.counters == nullptr) self.counters = &s->common[self.tid % abi::common_shards];
   refresh_caller_rules();
   self.generation = stage.fork_page->load(std::memory_order_acquire);
@@ -346,10 +347,10 @@ std::int64_t now_ns() {
   return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
 }
 
-std::int64_t coarse_now_ns() {
+std::uint32_t coarse_tick() {
   timespec t;
   clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
-  return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
+  return static_cast<std::uint32_t>(t.tv_sec) * 8 + static_cast<std::uint32_t>(t.tv_nsec >> 27);
 }
 
 }  // namespace sluice

@@ -7,7 +7,7 @@
 //   stage        one per process, in the library's own data; `active` is null until attached
 //   private_map  one anonymous mapping: the fd table, the cache of directories, interned path rules
 //   fork_page    one page the kernel wipes in a child: how fork is noticed without a system call
-//   thread_state initial-exec TLS, 64 bytes
+//   thread_state initial-exec TLS, one line
 #pragma once
 
 #include <atomic>
@@ -34,6 +34,17 @@ inline constexpr unsigned entry_path_shift = 8;
 
 inline constexpr unsigned max_mappings = 64;
 
+/// The directory part of the last path a thread named, and its entry. Only the thread that owns the
+/// shard of the same number comes here, and its signal handlers: `version` is odd while one writes.
+struct alignas(64) path_memo {
+  std::atomic<std::uint32_t> version;
+  std::uint32_t tick;     // when the kernel was asked
+  std::uint64_t serials;  // name_serial and, for a relative path, cwd_serial then
+  std::uint16_t length;   // of the text, last slash included; 0: nothing
+  std::uint16_t entry;
+  char text[168];
+};
+
 /// A shared writable file mapping of the program.
 struct mapping {
   std::atomic<std::uintptr_t> start;  // 0: free or being written
@@ -45,6 +56,7 @@ struct private_map {
   core::ruleset rules;  // a copy: nobody else can change it, so it was validated once and for all
   alignas(
       4096) std::atomic<fd_entry> fd[fd_table_size];  // whole pages are given back by forget_fds
+  path_memo memo[abi::owned_shards];
   std::atomic<std::uint64_t> dir[dir_cache_size];
   std::atomic<std::uint16_t>
       dents[fd_table_size];  // bytes of directory entries since the last block
@@ -53,25 +65,29 @@ struct private_map {
   std::atomic<std::uint64_t> path_class[max_path_classes];  // masks of rules; 0 = free, [0] = all
 };
 
+/// What the channel behind a gate is: the low bits of the gate are its number.
+inline constexpr unsigned gate_bytes = 0x40;
+inline constexpr unsigned gate_counts = 0x80;  // counts, never delays
+inline constexpr unsigned gate_channel = 0x3f;
+static_assert(core::max_channels <= gate_channel + 1);
+
 /// The first line is what every call asks; after a system call little else is left in the cache.
 struct alignas(64) stage_state {
   std::atomic<abi::segment*> active{nullptr};  // null: passthrough, for whatever reason
   private_map* mine = nullptr;
   std::atomic<std::uint32_t>* fork_page = nullptr;
-  std::uint64_t byte_channels = 0;      // masks of channels: what a token is,
-  std::uint64_t counting_channels = 0;  // and whether they only count
-  std::uint64_t plain_rules = 0;        // mask of rules without path_glob
+  std::uint64_t plain_rules = 0;  // mask of rules without path_glob
   bool counts_elsewhere = false;
   bool has_path_globs = false;
   bool has_whole_globs = false;
-  bool has_callers = false;  // a rule asks for thread name or user
+  bool has_callers = false;                         // a rule asks for thread name or user
+  std::uint8_t first_counted = entry_unknown;       // table entries below it are nobody's business
+  std::atomic<std::uint32_t> cwd_serial{1};         // grows with every change of directory
+  std::atomic<std::uint32_t> name_serial{1};        // grows when paths may mean something else
+  std::uint8_t gate_of_rule[core::max_rules] = {};  // its channel, gate_bytes, gate_counts
 
-  alignas(64) std::uint8_t channel_of_rule[core::max_rules] = {};
-
-  std::atomic<std::uint32_t> cwd_serial{1};  // grows with every change of directory
   std::atomic<std::uint32_t> cwd_entry{entry_unknown};
-  std::atomic<std::uint32_t> name_serial{1};  // grows when paths may mean something else
-  std::atomic<std::uint32_t> slot{0};         // process slot + 1
+  std::atomic<std::uint32_t> slot{0};  // process slot + 1
   std::atomic<std::uint32_t> last_generation{0};
   std::uint64_t proc_device = 0;  // of /proc as this process sees it
   char preload[512] = {};         // our own path, as ld.so was given it
@@ -81,14 +97,15 @@ struct alignas(64) stage_state {
 extern stage_state stage;
 
 struct thread_state {
-  abi::shard* counters;      // null until joined
-  std::uint32_t generation;  // of the fork page when joined
-  bool owned;                // counters belong to this thread alone: plain adds
-  bool slack_known;
-  std::uint64_t caller_rules;  // rules that let this thread through
-  std::int64_t slack_ns;
-  std::uint32_t tid;
-  std::uint32_t caller_serial;
+  abi::shard* counters = nullptr;  // null until joined
+  path_memo* memo = nullptr;       // of an owned shard, else null
+  std::uint32_t generation = ~0u;  // of the fork page when joined; else a number it never shows
+  bool owned = false;              // counters belong to this thread alone: plain adds
+  bool slack_known = false;
+  std::uint64_t caller_rules = 0;  // rules that let this thread through
+  std::int64_t slack_ns = 0;
+  std::uint32_t tid = 0;
+  std::uint32_t caller_serial = 0;
 };
 
 // Set by vfork.S in the child, until exec or exit: the memory is the parent's. Cleared when the
@@ -97,17 +114,24 @@ extern "C" constinit thread_local bool sluice_vfork_child
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 extern thread_local constinit thread_state self __attribute__((tls_model("initial-exec")));
+static_assert(sizeof(thread_state) <= 64);
 
-/// Adds to a counter: a plain add on a counter that only this thread writes, else a locked one. One
-/// instruction on x86, so a signal handler in between loses nothing.
-inline void add(std::atomic<std::uint64_t>& counter, std::uint64_t n) {
+/// Adds to a counter that only this thread writes. One instruction on x86, so a signal handler in
+/// between loses nothing.
+inline void add_own(std::atomic<std::uint64_t>& counter, std::uint64_t n) {
 #if defined(__x86_64__)
-  if (self.owned) [[likely]] {
-    __asm__("addq %1, %0" : "+m"(counter) : "er"(n) : "cc");
-    return;
-  }
-#endif
+  __asm__("addq %1, %0" : "+m"(counter) : "er"(n) : "cc");
+#else
   counter.fetch_add(n, std::memory_order_relaxed);
+#endif
+}
+
+/// The same where the shard may be a common one.
+inline void add(std::atomic<std::uint64_t>& counter, std::uint64_t n) {
+  if (self.owned) [[likely]]
+    add_own(counter, n);
+  else
+    counter.fetch_add(n, std::memory_order_relaxed);
 }
 
 void pass_through(abi::passthrough reason);  // counts it
@@ -119,8 +143,7 @@ void attach();
 bool join_thread();
 
 inline bool joined() {
-  return self.counters != nullptr && !sluice_vfork_child &&
-         self.generation == stage.fork_page->load(std::memory_order_relaxed);
+  return self.generation == stage.fork_page->load(std::memory_order_relaxed) && !sluice_vfork_child;
 }
 
 void refresh_caller_rules();
@@ -131,6 +154,6 @@ abi::segment* enter_sandbox();        // from now on nothing but the program's o
 void leave_sandbox(abi::segment* s);  // the kernel refused: as before
 
 std::int64_t now_ns();
-std::int64_t coarse_now_ns();
+[[gnu::hot]] std::uint32_t coarse_tick();  // about 134 ms
 
 }  // namespace sluice

@@ -32,6 +32,12 @@ void fresh(int fd) {
   if (fd >= 0 && !sluice_vfork_child && stage.mine != nullptr) set_fd(fd, entry_outside);
 }
 
+template <class Result>
+Result refused() {
+  errno = EAGAIN;
+  return (Result)(-1);
+}
+
 constexpr when cancels = when::cancels;
 constexpr when stays = when::before;
 
@@ -93,10 +99,9 @@ __attribute__((constructor(101))) static void resolve_all() {
     place const here = where;                                                              \
     visit v{call::sym, core::op::o, point, false, 0, static_cast<std::uint64_t>(size), 0}; \
     if (!enter_place(v, here)) return real::sym args;                                      \
-    if (here.kind == place_kind::fd_now) v.delay = when::never;                            \
-    if (v.refused) [[unlikely]] {                                                          \
-      errno = EAGAIN;                                                                      \
-      return (ret)(-1);                                                                    \
+    if (here.kind == place_kind::fd_now) {                                                 \
+      v.delay = when::never;                                                               \
+      if (v.refused) return refused<ret>();                                                \
     }                                                                                      \
     ret const r = real::sym args;                                                          \
     leave(v, is_failure(r), moved_bytes(core::op::o, r));                                  \
@@ -157,13 +162,13 @@ namespace {
 
 // The second name of a rename or link: one more op only when it lies in another target.
 bool enter_other(visit& v, place const& where, visit const* first) {
-  if (where.kind == place_kind::path && first != nullptr) {
-    if (!joined()) return false;
-    unsigned const entry = resolve(where);
-    if ((entry & entry_kind_mask) == (first->entry & entry_kind_mask)) return false;
-    return enter_entry(v, entry, -1, true);
-  }
-  return enter_place(v, where);
+  if (first == nullptr) return enter_place(v, where);
+  if (!joined()) return false;
+  unsigned const entry = resolve(where);
+  if (where.kind == place_kind::path &&
+      (entry & entry_kind_mask) == (first->entry & entry_kind_mask))
+    return false;
+  return enter_second(v, entry, where.kind == place_kind::fd ? where.fd : -1);
 }
 
 // Counted once, paid twice.
@@ -194,7 +199,13 @@ void leave_pair(visit const& v1, bool one, visit const& v2, bool two, bool faile
 // -----------------------------------------------------------------------------------------
 
 #define EXPORT __attribute__((visibility("default")))
-#define CALL(sym, ret, params, args, ...) ROW(sym, ret, params, args)
+#define CALL(sym, ret, params, args, o, where, ...)                                                \
+  extern "C" EXPORT ret sluice_##sym params __asm__(#sym);                                         \
+  ret sluice_##sym params {                                                                        \
+    if (stage.active.load(std::memory_order_relaxed) == nullptr || is_elsewhere(where)) [[likely]] \
+      return real::sym args;                                                                       \
+    return slow::sym args;                                                                         \
+  }
 #define OPENS(sym, ret, params, args, ...) ROW(sym, ret, params, args)
 #define ERRNO(sym, ret, params, args, ...) ROW(sym, ret, params, args)
 #define PAIR(sym, ret, params, args, ...) ROW(sym, ret, params, args)

@@ -315,4 +315,5 @@ def main():
     write_json(wanted.json, facts)
 
 
-finish(main)
+if __name__ == "__main__":
+    finish(main)
