@@ -196,9 +196,15 @@ struct reader {
     if (b.kind != kind || is_too_long(b, bytes)) return;
     Access::reserve(m, b.count);  // no more than the bytes that are there
     for (std::size_t i = 0; i < b.count && why == nullptr; ++i) {
-      typename Access::entry e;
-      entry(b, i, e, fields);
-      if (why == nullptr) why = Access::take(m, std::move(e));
+      if constexpr (requires { Access::append(m); }) {
+        auto& e = Access::append(m);
+        entry(b, i, e, fields);
+        if (why == nullptr) why = Access::objection(m, e);
+      } else {
+        typename Access::entry e;
+        entry(b, i, e, fields);
+        if (why == nullptr) why = Access::take(m, std::move(e));
+      }
     }
     take(b);
   }

@@ -75,6 +75,7 @@ struct printable {
 }  // namespace rule
 
 // ---- where the entries of a block live ----
+// count, each: to write. reserve, then append and objection, or take, per entry: to read.
 
 template <class Message, class Entry, std::vector<Entry> Message::*Member>
 struct in_vector {
@@ -84,10 +85,9 @@ struct in_vector {
     for (Entry const& e : m.*Member) f(e);
   }
   static void reserve(Message& m, std::size_t n) { (m.*Member).reserve(n); }
-  static char const* take(Message& m, Entry&& e) {
-    (m.*Member).push_back(std::move(e));
-    return nullptr;
-  }
+  /// Room for one more, to be read where it stays: an entry may be half a kilobyte.
+  static Entry& append(Message& m) { return (m.*Member).emplace_back(); }
+  static char const* objection(Message const&, Entry const&) { return nullptr; }
 };
 
 struct in_jobs : in_vector<job_list, job_entry, &job_list::jobs> {};
@@ -95,10 +95,9 @@ struct in_jobs : in_vector<job_list, job_entry, &job_list::jobs> {};
 /// A stream or a share names its supply by position.
 template <class Message, class Entry, std::vector<Entry> Message::*Member>
 struct in_positions : in_vector<Message, Entry, Member> {
-  static char const* take(Message& m, Entry&& e) {
-    if (e.supply >= m.supplies.size()) return "a stream of a supply that is not in the message";
-    (m.*Member).push_back(e);
-    return nullptr;
+  static char const* objection(Message const& m, Entry const& e) {
+    return e.supply < m.supplies.size() ? nullptr
+                                        : "a stream of a supply that is not in the message";
   }
 };
 struct in_streams : in_positions<report, stream_report, &report::streams> {};
@@ -247,6 +246,7 @@ struct row {
   std::string_view name;  // of a message, block or member
   unsigned bytes = 0;     // of a field, a name, an entry; at most, of a text
   std::string_view rule;  // of a field or text; access of a block, sender of a message
+  std::string_view type = "";  // of a field
 };
 
 inline constexpr row rows[] = {
@@ -255,7 +255,7 @@ inline constexpr row rows[] = {
 #define MESSAGE(number, name, from) {row::message, number, #name, 0, #from},
 #define ONE(kind, block) {row::one, kind, #block, 0, ""},
 #define MANY(kind, block, access) {row::many, kind, #block, 0, #access},
-#define FIELD(type, member, allowed) {row::field, 0, #member, sizeof(type), #allowed},
+#define FIELD(type, member, allowed) {row::field, 0, #member, sizeof(type), #allowed, #type},
 #define NAME(bytes, member) {row::label, 0, #member, bytes, "printable"},
 #define SPARE(type) {row::spare, 0, "", sizeof(type), ""},
 #define MAY_END {row::may_end, 0, "", 0, ""},

@@ -182,7 +182,8 @@ TEST_CASE("wire keys: nobody speaks for another", "[wire][keys]") {
   REQUIRE(answer);
   CHECK(std::get<wire::error>(*answer).code == wire::fault::not_allowed);
   CHECK(h.parent->counts().refused_name == 1);
-  REQUIRE(liar->send(hello_of("n2", wire::role::relay), 1));  // nor for another role
+  REQUIRE(until(
+      [&] { return liar->send(hello_of("n2", wire::role::relay), 1); }));  // nor for another role
   REQUIRE(until([&] {
     h.parent->receive();
     return h.parent->counts().refused_name == 2;
@@ -217,7 +218,7 @@ TEST_CASE("wire keys: a revoked key is not heard, though connected", "[wire][key
   auto const list = h.keys.parent({{renewed, wire::role::node}});
   h.parent->reload(&list);
   CHECK_FALSE(h.parent->send(got->child, wire::grant{}, 1));
-  REQUIRE(child->send(wire::report{}, 1));
+  REQUIRE(until([&] { return child->send(wire::report{}, 1); }));
   REQUIRE(until([&] {
     CHECK_FALSE(h.parent->receive());
     return h.parent->counts().refused_unknown_key == 1;

@@ -50,7 +50,11 @@ struct filler {
     for (auto n = up_to(most_entries); n > 0; --n) {
       typename Access::entry e;
       fields(*this, e);
-      Access::take(m, std::move(e));  // one that does not fit the others is left out
+      if constexpr (requires { Access::append(m); }) {
+        if (Access::objection(m, e) == nullptr) Access::append(m) = e;
+      } else {
+        Access::take(m, std::move(e));  // one that does not fit the others is left out
+      }
     }
   }
   void text(unsigned, std::string& m, std::size_t most, auto) { m = text(most); }
