@@ -81,9 +81,10 @@ std::vector<std::string> sorted(std::vector<std::string> limits) {
   return limits;
 }
 
-std::string class_for(local::peer const& who, join_request const& request,
-                      policy::site const& site) {
+std::string class_for(local::peer const& who, join_request const& request, policy::site const& site,
+                      bool is_set) {
   std::string const chosen = request.qos_class.value_or(site.control.default_class);
+  if (!is_set) return chosen;  // not heard of yet: nobody is kept from work
   std::vector<std::string> known;
   for (auto const& c : site.classes) known.push_back(c.name);
   bool const exists = std::find(known.begin(), known.end(), chosen) != known.end();
@@ -193,7 +194,7 @@ job& job_table::make(local::peer const& who, std::string const& name, join_reque
   std::error_code failed;
   if (std::filesystem::exists(segment::job_dir(run_dir_, folder), failed))
     throw usage_error(fmt::format("job {} is running without this sluiced: it began before", name));
-  std::string const qos_class = class_for(who, request, site.site());
+  std::string const qos_class = class_for(who, request, site.site(), site.is_set());
   job_limits limits = limits_of(site, request.limits, request.monitor, policy::this_machine());
   job_record r{who.uid,
                who.gid,
