@@ -152,6 +152,29 @@ TEST_CASE("a restarted daemon goes on where it was", "[lease]") {
   CHECK(r.supply[0].held == 500);
 }
 
+TEST_CASE("a daemon that restarts before the wait after a boot is over waits on", "[lease]") {
+  lease::child c = make_child();
+  time_ns const boot = 50 * ms;
+  c.booted(boot);
+  c.make_report(a_parent, boot);
+  c.on_grant(a_parent, welcome(1, boot, 1), boot);
+  c.make_report(a_parent, boot);
+  c.on_grant(a_parent, grant_of(1, boot, 1, 40), boot);
+  lease::child d(lease::timers{}, 6);
+  lease::child::own const mine[] = {{1, 100, 1}};
+  d.set_own(mine);
+  d.remember(c.memory(), boot + ms);
+  CHECK_FALSE(d.is_orphan(boot + ms));
+  CHECK(d.lent_until() == c.lent_until());
+  // The version is known as that of a_parent, so less under a newer one takes effect.
+  CHECK(d.usable(0, boot + ms) == 41);
+  d.make_report(a_parent, boot + ms);
+  lease::grant g = grant_of(1, boot + ms, 2, 10);
+  g.child_incarnation = 6;
+  d.on_grant(a_parent, g, boot + ms);
+  CHECK(d.usable(0, boot + ms) == 11);
+}
+
 TEST_CASE("what is given up stays given up under that version", "[lease]") {
   lease::child c = make_child();
   time_ns const now = attach(c, 1000 * ms);
