@@ -125,13 +125,13 @@ class Daemon:
         with open(self.log_path, errors="replace") as log:
             return log.read()
 
-    def signal(self, number):
-        self.process.send_signal(number)
-
     def kill(self, number=signal.SIGKILL):
         if self.process and self.process.poll() is None:
             self.process.send_signal(number)
             self.process.wait(20)
+
+    def signal(self, number):
+        self.process.send_signal(number)
 
     def pid(self):
         return self.process.pid

@@ -128,6 +128,7 @@ void controller::reload() {
       if (text != policy_.text) use_policy(std::move(site), text);
     }
     config_.policy = fresh.policy;
+    services_.log.info("configuration read again");
   } catch (error const& e) {
     services_.metrics.add(control::metric::policy_rejected_total);
     services_.log.error("reload refused, everything stays", {{"why", e.what()}});

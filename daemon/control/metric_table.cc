@@ -23,7 +23,8 @@ constexpr row table[] = {
 };
 
 constexpr std::int64_t second_ns = 1'000'000'000;
-constexpr std::int64_t job_series_ns = 60 * second_ns;  // four scrapes of a usual Prometheus
+constexpr std::int64_t job_series_ns = 60 * second_ns;   // four scrapes of a usual Prometheus
+constexpr std::int64_t spacing_ns = second_ns * 9 / 10;  // who comes each second is not late
 constexpr std::int64_t hung_ns = 10 * second_ns;
 
 std::int64_t steady_ns() {
@@ -80,7 +81,7 @@ void metric_table::publish(std::int64_t now_ns, bool is_healthy, std::string_vie
   alive_ns_ = steady_ns();
   is_healthy_ = is_healthy;
   why_ = why;
-  if (!published_.empty() && now_ns - published_ns_ < second_ns) return;
+  if (!published_.empty() && now_ns - published_ns_ < spacing_ns) return;
   published_ns_ = now_ns;
   published_.resize(static_cast<unsigned>(metric::count));
   for (unsigned i = 0; i < static_cast<unsigned>(metric::count); ++i) {

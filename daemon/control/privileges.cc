@@ -82,6 +82,7 @@ void become(std::string const& user) {
   passwd const* const row = getpwnam(user.c_str());
   if (row == nullptr) throw usage_error(fmt::format("--user {}: there is no such user", user));
   if (row->pw_uid == geteuid()) return;
+  empty_bounding_set({});  // as another user we may not
   if (initgroups(row->pw_name, row->pw_gid) != 0 ||
       setresgid(row->pw_gid, row->pw_gid, row->pw_gid) ||
       setresuid(row->pw_uid, row->pw_uid, row->pw_uid) != 0)

@@ -34,7 +34,8 @@ struct services {
   std::string capabilities = {};     // kept by this process, for people: `cap_chown,…` or `none`
   std::string metrics_address = {};  // as bound; empty: none
   /// On SIGHUP: reads configuration (file and flags), policy and keys again. Throws sluice::error
-  /// when anything is wrong: all stays as it was. Both were logged already.
+  /// when anything is wrong: all stays as it was. Telling the service manager and the log is the
+  /// caller's, who has more to do until it is true.
   std::function<config()> reload = {};
 };
 

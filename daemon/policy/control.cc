@@ -104,6 +104,10 @@ std::vector<std::string> warnings(site const& s) {
   if (c.pool == pool_owner::none && c.escrow_ppm + c.floor_ppm < 1'000'000)
     out.push_back(fmt::format("pool_owner \"none\": {} of each capacity are never used",
                               percent(1'000'000 - c.escrow_ppm - c.floor_ppm)));
+  for (auto const& row : algorithm_rows)
+    if (row.name == s.algorithm && !row.is_ready)
+      out.push_back(
+          fmt::format("algorithm {} is not meant for production: {}", row.name, row.purpose));
   for (auto const& [name, rule] : s.access)
     if (rule.uids.size() < rule.users.size() || rule.gids.size() < rule.groups.size())
       out.push_back(

@@ -196,11 +196,8 @@ void reader::read_channels(node const& n) {
 }
 
 void reader::read_algorithm(node const& n) {
-  names const known = {
-#define ALGORITHM(symbol, name, ready, purpose) name,
-#include "policies/algorithms.def"
-#undef ALGORITHM
-  };
+  names known;
+  for (auto const& row : algorithm_rows) known.emplace_back(row.name);
   member const named{string(n, "algorithm"), n.at, {}};
   check_name(named, "algorithm", "", known);
   out_.algorithm = named.key;

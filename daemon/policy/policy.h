@@ -45,6 +45,18 @@ struct site {
   std::string algorithm = "maxmin";
 };
 
+/// What policies/algorithms.def says of them; policies/allocate.h has the functions.
+struct algorithm_row {
+  std::string_view name;
+  bool is_ready;
+  std::string_view purpose;
+};
+inline constexpr algorithm_row algorithm_rows[] = {
+#define ALGORITHM(symbol, name, is_ready, purpose) {name, is_ready, purpose},
+#include "policies/algorithms.def"
+#undef ALGORITHM
+};
+
 /// `name` is what messages call the text. Throws a usage error `name:line:column: …`.
 site parse_policy(std::string_view text, std::string const& name);
 

@@ -17,7 +17,9 @@
 #include "policy/error.h"
 #include "policy/policy.h"
 #include "segment/run_dir.h"
-#include "sluiced/parts.h"
+#include "sluiced/roles.h"
+#include "wire/keys.h"
+#include "wire/socket.h"
 
 namespace sluice::sluiced {
 
@@ -46,7 +48,7 @@ named_files read_named(config const& c) {
     if (c.role != control::role_kind::node) out.children = site.control.nodes.size();
   }
   if (!c.keys.empty()) {
-    out.keys = std::make_unique<wire::security>(read_keys(c.keys));
+    out.keys = std::make_unique<wire::security>(wire::read_keys(c.keys));
     if (!c.listen.empty()) out.children = std::max(out.children, out.keys->allowed.size());
   }
   return out;
@@ -79,43 +81,18 @@ char const* unchangeable(config const& was, config const& is) {
   return nullptr;
 }
 
-class reloader {
- public:
-  reloader(control::command_line const& line, config written, config settled,
-           control::services& with)
-      : line_(line), written_(std::move(written)), settled_(std::move(settled)), with_(with) {}
-
-  config operator()() const {
-    with_.notify.reloading(now_of(CLOCK_MONOTONIC));
-    try {
-      config const fresh = read();
-      with_.notify.ready();
-      return fresh;
-    } catch (error const& e) {
-      with_.log.error("reload refused, all stays as it was", {{"why", e.what()}});
-      with_.metrics.add(control::metric::policy_rejected_total);
-      with_.notify.ready();
-      throw;
-    }
-  }
-
- private:
-  config read() const {
-    config fresh = control::read_config(line_);
-    if (char const* key = unchangeable(written_, fresh))
-      throw usage_error(fmt::format("{} cannot change while the daemon runs: restart it", key));
-    for (auto const& w : read_named(fresh).warnings) with_.log.warning("policy", {{"why", w}});
-    with_.log.set_level(control::parse_level(fresh.log_level));
-    with_.log.info("configuration read again");
-    fresh.run_dir = settled_.run_dir;
-    fresh.state_dir = settled_.state_dir;
-    return fresh;
-  }
-
-  control::command_line const& line_;
-  config written_, settled_;
-  control::services& with_;
-};
+/// All is read and checked before anything is taken.
+config read_again(control::command_line const& line, config const& written, config const& settled,
+                  control::logger& log) {
+  config fresh = control::read_config(line);
+  if (char const* key = unchangeable(written, fresh))
+    throw usage_error(fmt::format("{} cannot change while the daemon runs: restart it", key));
+  for (auto const& w : read_named(fresh).warnings) log.warning("policy", {{"why", w}});
+  log.set_level(control::parse_level(fresh.log_level));
+  fresh.run_dir = settled.run_dir;
+  fresh.state_dir = settled.state_dir;
+  return fresh;
+}
 
 void say_start(config const& c, control::services& s, control::kept_capabilities const& caps) {
   s.log.info("start", {{"version", control::version},
@@ -154,26 +131,23 @@ int run_daemon(control::command_line const& line) {
   control::metric_table metrics(c.metrics_jobs);
   auto const server =
       c.metrics.empty() ? nullptr : control::metrics_server::open(c.metrics, metrics);
-  auto const zmq = make_context();
+  auto const zmq = wire::make_context();
   std::string trouble;
   control::services s{log, notify, metrics};
   s.signal_fd = signal_fd;
-#if __has_include("wire/context.h")
   s.zmq = zmq.get();
-#endif
   s.keys = named.keys.get();
   s.incarnation = control::next_incarnation(
       c.state_dir, static_cast<std::uint64_t>(now_of(CLOCK_REALTIME)), trouble);
   s.capabilities = caps.kept;
   s.metrics_address = server ? server->address() : "";
-  s.reload = reloader(line, written, c, s);
+  s.reload = [&] { return read_again(line, written, c, log); };
 
   say_start(c, s, caps);
   for (auto const& w : named.warnings) log.warning("policy", {{"why", w}});
   for (auto const& w : control::check_machine(c, named.children)) log.warning(w);
   if (!trouble.empty()) log.warning("cannot store the incarnation", {{"why", trouble}});
   int const status = function_of(c.role)(c, s);
-  notify.stopping();
   log.info("end", {{"status", status}});
   return status;
 }

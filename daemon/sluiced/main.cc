@@ -9,13 +9,13 @@
 #include "control/command_line.h"
 #include "policy/error.h"
 #include "sluiced/daemon.h"
-#include "sluiced/parts.h"
+#include "wire/keys.h"
 
 namespace {
 
 int run(int argc, char** argv) {
   if (argc > 1 && std::string_view(argv[1]) == "keys")
-    return sluice::sluiced::keys_main(argc - 1, argv + 1);
+    return sluice::wire::keys_main(argc - 1, argv + 1);
   auto const line = sluice::control::parse_command_line(argc, argv);
   return line.end ? *line.end : sluice::sluiced::run_daemon(line);
 }

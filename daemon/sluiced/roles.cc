@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which function runs which role.
+#include "sluiced/roles.h"
+
 #include "cluster/run.h"
 #include "node/run.h"
-#include "sluiced/parts.h"
 
 namespace sluice::sluiced {
 

@@ -40,6 +40,7 @@ TEST_CASE("policy control: everything that can be said") {
     "cycle": "50ms", "lease": "2s", "escrow": 0.4, "floor": 0.02, "pool_owner": "majority",
     "orphans": "keep", "default_class": "lead", "enforce": false},
     "access": {"gold": {"users": [7, "root"], "groups": [12]}}, "algorithm": "drf")");
+  CHECK(s.algorithm == "drf");
   CHECK(s.control.nodes == std::vector<std::string>{"n1", "n2", "n3", "login1"});
   CHECK(s.control.cycle_ns == 50'000'000);
   CHECK(s.control.lease_ns == 2'000'000'000);
@@ -49,7 +50,7 @@ TEST_CASE("policy control: everything that can be said") {
   CHECK(s.control.orphans == policy::orphan_mode::keep);
   CHECK(s.control.default_class == "lead");
   CHECK(!s.control.enforce);
-  CHECK(policy::warnings(s).size() == 1);
+  CHECK(policy::warnings(s).size() == 2);  // orphans, algorithm
 }
 
 TEST_CASE("policy control: what holds when nothing is said") {
@@ -156,6 +157,13 @@ TEST_CASE("policy control: mistakes are shown with their place") {
   CHECK_THAT(refusal("\"access\": {\"gold\": {}}"), Catch::Contains("unknown class \"gold\""));
   CHECK_THAT(refusal(std::string(two_classes) + ", \"access\": {\"gold\": {\"user\": []}}"),
              Catch::Contains("did you mean \"users\"?"));
+}
+
+TEST_CASE("policy control: every algorithm of the table can be named") {
+  for (auto const& row : policy::algorithm_rows) {
+    auto const s = policy::parse_policy("{\"algorithm\": \"" + std::string(row.name) + "\"}", "p");
+    CHECK(policy::warnings(s).empty() == row.is_ready);
+  }
 }
 
 TEST_CASE("policy control: the hash of a text") {

@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# /metrics of every role is what promtool accepts, listens on loopback, has no label that a scraper
+# sets itself; /health answers; a second daemon does not share the port in silence.
+set -u
+. "$(dirname "$0")/site.bash"
+need promtool
+policy "$SCRATCH/p.json"
+port_of() { echo "${METRICS##*:}"; }
+
+checked() { # ROLE: the metrics of what runs
+  sleep 1.2
+  curl -sf -D "$SCRATCH/head" "http://$METRICS/metrics" >"$SCRATCH/metrics" || fail "$1: no answer"
+  grep -qi '^content-type: text/plain; version=0.0.4' "$SCRATCH/head" ||
+    fail "$1: $(cat "$SCRATCH/head")"
+  promtool check metrics <"$SCRATCH/metrics" >"$SCRATCH/lint" 2>&1 ||
+    fail "$1: promtool: $(cat "$SCRATCH/lint")"
+  [ ! -s "$SCRATCH/lint" ] || fail "$1: promtool: $(cat "$SCRATCH/lint")"
+  grep -qE '[{,](job|instance)="' "$SCRATCH/metrics" && fail "$1: labels of the scraper"
+  grep -q "^sluice_build_info{version=\".*\",role=\"$1\"} 1\$" "$SCRATCH/metrics" ||
+    fail "$1: $(cat "$SCRATCH/metrics")"
+  for name in sluice_cycles_total sluice_policy_load_timestamp_seconds \
+    sluice_capacity_tokens_per_second process_resident_memory_bytes process_open_fds; do
+    grep -q "^$name" "$SCRATCH/metrics" || fail "$1: no $name"
+  done
+  [ "$(curl -s "http://$METRICS/health")" = ok ] || fail "$1: health"
+  [ "$(curl -s -o /dev/null -w '%{http_code}' "http://$METRICS/else")" = 404 ] || fail "$1: else"
+  local hexport
+  hexport=$(printf '%04X' "$(port_of)")
+  grep -hE "^ *[0-9]+: [0-9A-F]+:$hexport .* 0A " /proc/net/tcp /proc/net/tcp6 |
+    grep -vE ' 0100007F:' && fail "$1: listens beyond loopback"
+}
+
+start cluster --role cluster --policy "$SCRATCH/p.json" --run-dir "$SCRATCH/c" \
+  --listen 'tcp://127.0.0.1:*' --plain
+checked cluster
+cluster=$PID taken=$METRICS
+"$SLUICED" --role node --run-dir "$SCRATCH/n" --metrics "$taken" >"$SCRATCH/out" 2>&1
+[ $? = 125 ] || fail "two daemons share a port: $(cat "$SCRATCH/out")"
+grep -q "metrics $taken: cannot listen there" "$SCRATCH/out" || fail "said: $(cat "$SCRATCH/out")"
+start node --role node --policy "$SCRATCH/p.json" --run-dir "$SCRATCH/n"
+checked node
+node=$PID
+
+# Clients that say nothing, or too much, do not keep others waiting for long.
+exec 3<>"/dev/tcp/${METRICS%:*}/$(port_of)" 4<>"/dev/tcp/${METRICS%:*}/$(port_of)"
+head -c 100000 /dev/zero | timeout 5 curl -s -o /dev/null --data-binary @- "http://$METRICS/metrics"
+timeout 20 curl -sf "http://$METRICS/health" >/dev/null || fail "silent clients block the others"
+exec 3>&- 4>&-
+
+stop "$node"
+stop "$cluster"

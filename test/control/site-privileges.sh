@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# What a running daemon of root can still do: a node changes owners, opens files of users, looks at
+# processes; a cluster nothing. True for every thread; no exec gets it back.
+set -u
+. "$(dirname "$0")/site.bash"
+[ "$(id -u)" = 0 ] || skip "needs root"
+policy "$SCRATCH/p.json"
+chown_ptrace_override=$(printf '%016x' $((1 << 0 | 1 << 1 | 1 << 19)))
+none=0000000000000000
+
+holds() { # WHAT WANTED: all threads of PID have these sets, and no more can be got
+  local status
+  for status in /proc/"$PID"/task/*/status; do
+    for set in CapPrm CapEff CapBnd; do
+      [ "$(awk -v s="$set:" '$1 == s {print $2}' "$status")" = "$2" ] ||
+        fail "$1: $set of $status: $(grep Cap "$status")"
+    done
+    for set in CapInh CapAmb; do
+      [ "$(awk -v s="$set:" '$1 == s {print $2}' "$status")" = $none ] || fail "$1: $set"
+    done
+    grep -q '^NoNewPrivs:.*1' "$status" || fail "$1: could get new privileges"
+  done
+}
+
+start node --role node --policy "$SCRATCH/p.json" --run-dir "$SCRATCH/n"
+holds node "$chown_ptrace_override"
+grep -q 'capabilities=cap_chown,cap_dac_override,cap_sys_ptrace' "$LOG" || fail "$(cat "$LOG")"
+stop "$PID"
+start cluster --role cluster --policy "$SCRATCH/p.json" --run-dir "$SCRATCH/c" \
+  --listen 'tcp://127.0.0.1:*' --plain
+holds cluster $none
+grep -q 'capabilities=none' "$LOG" || fail "$(cat "$LOG")"
+stop "$PID"
+
+# As another user, whose directories are made for it; a second start finds them.
+id nobody >/dev/null 2>&1 || exit 0
+chmod 755 "$SCRATCH"
+for _ in 1 2; do
+  start other --role cluster --policy "$SCRATCH/p.json" --run-dir "$SCRATCH/o" \
+    --listen 'tcp://127.0.0.1:*' --plain --user nobody
+  holds "cluster of nobody" $none
+  [ "$(awk '$1 == "Uid:" {print $2, $3, $4, $5}' /proc/$PID/status)" = \
+    "$(id -u nobody) $(id -u nobody) $(id -u nobody) $(id -u nobody)" ] || fail "is not nobody"
+  grep -q "^Groups:.*\b0\b" /proc/$PID/status && fail "kept root's group"
+  stop "$PID"
+done
