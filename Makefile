@@ -296,27 +296,42 @@ compare: $(sim)
 # ---- installation ----
 
 bindir  = $(DESTDIR)$(PREFIX)/bin
+sbindir = $(DESTDIR)$(PREFIX)/sbin
+unitdir = $(DESTDIR)$(PREFIX)/lib/systemd/system
 libdir  = $(DESTDIR)$(PREFIX)/lib/sluice
 docdir  = $(DESTDIR)$(PREFIX)/share/doc/sluice
 mandir  = $(DESTDIR)$(PREFIX)/share/man
 compdir = $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 man1   := $(wildcard daemon/cli/*.1)
 man7   := $(wildcard libinterpose/*.7 daemon/cli/*.7)
-sample := $(wildcard policies/examples/*)
+man5   := $(wildcard daemon/sluiced/*.5)
+man8   := $(wildcard daemon/sluiced/*.8)
+units  := $(wildcard daemon/systemd/*.service)
+sample := $(wildcard policies/examples/* daemon/systemd/*.json)
 
 install: all
 	install -D -m 755 $(O)/bin/sluice $(bindir)/sluice
+	install -D -m 755 $(O)/bin/sluiced $(sbindir)/sluiced
 	install -D -m 755 $(O)/lib/libinterpose.so $(libdir)/libinterpose.so
 	$(if $(top),install -D -m 755 $(top) $(libdir)/sluice-top)
 	install -D -m 644 -t $(docdir) README.md LICENSE
 	$(if $(man1),install -D -m 644 -t $(mandir)/man1 $(man1))
 	$(if $(man7),install -D -m 644 -t $(mandir)/man7 $(man7))
+	install -D -m 644 -t $(mandir)/man5 $(man5)
+	install -D -m 644 -t $(mandir)/man8 $(man8)
+	install -D -m 644 daemon/systemd/sluice.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/sluice.conf
+	mkdir -p $(unitdir)
+	for unit in $(units); do \
+	  sed 's#@sbindir@#$(PREFIX)/sbin#' $$unit >$(unitdir)/$${unit##*/} || exit 1; done
 	$(if $(sample),install -D -m 644 -t $(docdir)/examples $(sample))
 	install -D -m 644 daemon/cli/sluice.bash $(compdir)/sluice
 
 uninstall:
-	rm -f $(bindir)/sluice $(compdir)/sluice $(man1:daemon/cli/%=$(mandir)/man1/%) \
-	  $(addprefix $(mandir)/man7/,$(notdir $(man7)))
+	rm -f $(bindir)/sluice $(sbindir)/sluiced $(compdir)/sluice \
+	  $(man1:daemon/cli/%=$(mandir)/man1/%) \
+	  $(addprefix $(mandir)/man7/,$(notdir $(man7))) $(addprefix $(mandir)/man5/,$(notdir $(man5))) \
+	  $(addprefix $(mandir)/man8/,$(notdir $(man8))) $(addprefix $(unitdir)/,$(notdir $(units))) \
+	  $(DESTDIR)$(PREFIX)/lib/sysusers.d/sluice.conf
 	rm -rf $(libdir) $(docdir)
 
 clean:

@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Manual pages are clean and know every setting, every key of a policy and every algorithm; the
+# units are accepted, and that of a node has no mount namespace; the table of metrics is fresh.
+set -u
+. "$(dirname "$0")/site.bash"
+top=$(cd "$(dirname "$0")/../.." && pwd)
+cd "$top" || fail "no top"
+
+if command -v mandoc >/dev/null; then
+  mandoc -T lint daemon/sluiced/sluiced.8 daemon/sluiced/sluice-policy.5 daemon/cli/sluice.1 2>&1 |
+    grep -vE 'referenced manual not found|mandoc.db' >"$SCRATCH/lint"
+  [ ! -s "$SCRATCH/lint" ] || fail "manual pages: $(cat "$SCRATCH/lint")"
+fi
+for key in $(sed -n 's/^SETTING(\([a-z_]*\),.*/\1/p' daemon/control/settings.def | tr _ -); do
+  grep -q "^\.It Fl -$key" daemon/sluiced/sluiced.8 || fail "sluiced.8 does not know --$key"
+done
+for word in $(sed -n 's/^ALGORITHM([a-z0-9_]*, *"\([^"]*\)".*/\1/p' policies/algorithms.def) \
+  targets path capacity classes reservation weight limit priority channels control nodes cycle \
+  lease escrow floor pool_owner orphans default_class enforce access algorithm; do
+  grep -qE "^\.(It Cm|Ss) $word( |\$)|^\.Cm $word\b" daemon/sluiced/sluice-policy.5 ||
+    fail "sluice-policy.5 does not know $word"
+done
+
+scripts/metrics-table | diff - <(sed -n '/^<!-- metrics -->$/,/^<!-- end -->$/p' daemon/README.md |
+  sed '1d;$d') || fail "daemon/README.md: run scripts/metrics-table --fix"
+
+grep -nE '^(ProtectSystem|ProtectHome|ProtectKernel|ProtectControlGroups|ProtectProc|ProcSubset|Private(Tmp|Devices|Users|Mounts)|ReadWritePaths|ReadOnlyPaths|InaccessiblePaths|BindPaths|TemporaryFileSystem|RootDirectory|DynamicUser)' \
+  daemon/systemd/sluiced-node.service && fail "the node's unit has a mount namespace"
+kept=$(sed -n 's/^CapabilityBoundingSet=//p' daemon/systemd/sluiced-node.service | tr 'A-Z ' 'a-z\n' | sort)
+named=$(sed -n 's/.*{CAP_[A-Z_]*, "\(cap_[a-z_]*\)"}.*/\1/p' daemon/control/privileges.cc | sort)
+[ "$kept" = "$named" ] || fail "the unit keeps $kept, the daemon $named"
+if command -v systemd-analyze >/dev/null; then
+  for unit in daemon/systemd/*.service; do
+    sed "s#@sbindir@#$(dirname "$SLUICED")#" "$unit" >"$SCRATCH/${unit##*/}"
+  done
+  systemd-analyze verify "$SCRATCH"/*.service 2>&1 | grep -v "Command 'man " >"$SCRATCH/verify"
+  [ ! -s "$SCRATCH/verify" ] || fail "units: $(cat "$SCRATCH/verify")"
+fi
