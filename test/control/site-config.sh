@@ -6,7 +6,8 @@ set -u
 . "$(dirname "$0")/site.bash"
 cd "$SCRATCH" || fail "no scratch"
 policy p.json
-echo '{"role": "cluster", "listen": "tcp://127.0.0.1:*", "plain": true, "policy": "p.json"}' >good.json
+echo '{"role": "cluster", "listen": "tcp://127.0.0.1:*", "plain": true, "policy": "p.json"}' \
+  >good.json
 
 refused() { # WANTED FLAGS...
   local wanted=$1
@@ -27,8 +28,11 @@ refused "$SCRATCH/none.json: No such file" --config good.json --policy none.json
 printf '{"role": "cluster",\n "lisen": "x"}' >bad.json
 refused 'bad.json:2:2: unknown key "lisen" in the configuration; did you mean "listen"?' \
   --config bad.json
-printf '{"targets": {"s": {"path": "/s", "capacity": {"metadata": "10k/s"}}},\n "classes": {
-"a": {"s": {"metadata": {"reservation": "6k/s"}}}, "b": {"s": {"metadata": {"reservation": "7k/s"}}}}}' >p2.json
+cat >p2.json <<END
+{"targets": {"s": {"path": "/s", "capacity": {"metadata": "10k/s"}}},
+ "classes": {"a": {"s": {"metadata": {"reservation": "6k/s"}}},
+             "b": {"s": {"metadata": {"reservation": "7k/s"}}}}}
+END
 refused '6k/s (a) + 7k/s (b) = 13k/s, 3k/s more than the 10k/s there are' \
   --config good.json --policy p2.json
 refused 'keys' --role cluster --policy p.json --listen tcp://127.0.0.1:7421 --keys "$SCRATCH/nokeys"

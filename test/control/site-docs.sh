@@ -25,9 +25,13 @@ done
 scripts/metrics-table | diff - <(sed -n '/^<!-- metrics -->$/,/^<!-- end -->$/p' daemon/README.md |
   sed '1d;$d') || fail "daemon/README.md: run scripts/metrics-table --fix"
 
-grep -nE '^(ProtectSystem|ProtectHome|ProtectKernel|ProtectControlGroups|ProtectProc|ProcSubset|Private(Tmp|Devices|Users|Mounts)|ReadWritePaths|ReadOnlyPaths|InaccessiblePaths|BindPaths|TemporaryFileSystem|RootDirectory|DynamicUser)' \
-  daemon/systemd/sluiced-node.service && fail "the node's unit has a mount namespace"
-kept=$(sed -n 's/^CapabilityBoundingSet=//p' daemon/systemd/sluiced-node.service | tr 'A-Z ' 'a-z\n' | sort)
+namespaced='Protect(System|Home|Kernel|ControlGroups|Proc)|ProcSubset|Private(Tmp|Devices|Users)'
+namespaced+='|PrivateMounts|(ReadWrite|ReadOnly|Inaccessible|Bind)Paths|TemporaryFileSystem'
+namespaced+='|RootDirectory|DynamicUser'
+grep -nE "^($namespaced)" daemon/systemd/sluiced-node.service &&
+  fail "the node's unit has a mount namespace"
+kept=$(sed -n 's/^CapabilityBoundingSet=//p' daemon/systemd/sluiced-node.service |
+  tr 'A-Z ' 'a-z\n' | sort)
 named=$(sed -n 's/.*{CAP_[A-Z_]*, "\(cap_[a-z_]*\)"}.*/\1/p' daemon/control/privileges.cc | sort)
 [ "$kept" = "$named" ] || fail "the unit keeps $kept, the daemon $named"
 if command -v systemd-analyze >/dev/null; then

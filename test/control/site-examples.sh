@@ -31,8 +31,8 @@ for file in "$examples"/*.json; do
 done
 
 for role in node relay cluster; do
-  sed "s#/etc/sluice/policy.json#$examples/three-classes.json#; s#/etc/sluice/keys[a-z-]*#$SCRATCH/k#" \
-    "$top/daemon/systemd/$role.json" >"$role.json"
+  sed "s#/etc/sluice/policy.json#$examples/three-classes.json#
+       s#/etc/sluice/keys[a-z-]*#$SCRATCH/k#" "$top/daemon/systemd/$role.json" >"$role.json"
   [ -d k ] || "$SLUICED" keys new --dir "$SCRATCH/k" me >/dev/null || fail "keys"
   cp k/public k/parent.pub
   "$SLUICED" --config "$role.json" --name me --check >out 2>&1 || fail "$role.json: $(cat out)"
