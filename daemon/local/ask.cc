@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <utility>
 #include <vector>
 
 #include "local/address.h"
@@ -50,13 +51,18 @@ class asker {
   void send(std::string const& text) {
     if (text.size() > most_bytes)
       throw usage_error(fmt::format("the request is larger than {} bytes", most_bytes));
-    while (::send(socket_.get(), text.data(), text.size(), MSG_NOSIGNAL) < 0) wait(POLLOUT);
+    while (::send(socket_.get(), text.data(), text.size(), MSG_NOSIGNAL) < 0) {
+      if (errno == EPIPE) return;  // hung up on: why, may still be there to read
+      wait(POLLOUT);
+    }
   }
 
   nlohmann::json receive() {
     std::vector<char> buffer(most_bytes);
     ssize_t got = 0;
-    while ((got = recv(socket_.get(), buffer.data(), buffer.size(), 0)) < 0) wait(POLLIN);
+    bool reset = false;  // told once, by a daemon that hung up unread; its reason comes after it
+    while ((got = recv(socket_.get(), buffer.data(), buffer.size(), 0)) < 0)
+      if (errno != ECONNRESET || std::exchange(reset, true)) wait(POLLIN);
     if (got == 0) throw no_answer(fmt::format("the sluiced at {} hung up", path_));
     auto answer = nlohmann::json::parse(buffer.data(), buffer.data() + got, nullptr, false);
     if (!answer.is_object())
