@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // A job's amount over the nodes it runs on: by demand, who waits counting as many times as it has
-// waiters. Two hundredths and all that nobody asked for go to every stream alike, so that a silent
-// node can start. A relay cannot send every demand: its histogram gives the sum of min(demand,
-// level) exactly where the level is at the edge of a bin and a straight line between. Histograms
-// add, so a tree divides as a flat controller would. All that came is given, whatever was reported.
+// waiters, who does not as many times as those on average: else a busy node that just has enough
+// would be cut below it, wait, be given more, and so on for ever. Two hundredths and all that
+// nobody asked for go to every stream alike, so that a silent node can start. A relay cannot send
+// every demand: its histogram gives the sum of min(demand, level) exactly where the level is at the
+// edge of a bin and a straight line between. Histograms add, so a tree divides as a flat controller
+// would. All that came is given, whatever was reported.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -35,6 +37,9 @@ std::uint64_t streams(demand_bins const& b) {
 
 std::uint64_t streams(leaf const&) { return 1; }
 
+bool is_blocked(leaf const& n) { return n.blocked || n.waiters > 0; }
+std::uint64_t weight_of(leaf const& n) { return std::max<std::uint32_t>(n.waiters, 1); }
+
 /// Adds `amount`, in proportion to the number of streams; what rounding leaves, to the first.
 template <class Child>
 void add_alike(std::span<Child const> children, rate amount, std::span<rate> parts) {
@@ -54,6 +59,20 @@ void add_alike(std::span<Child const> children, rate amount, std::span<rate> par
   }
 }
 
+/// Weights are in 1024ths of the mean of the blocked.
+constexpr unsigned one = 1024;
+
+struct mean_weight {
+  wide weight = 0, streams = 0;
+  void add(std::uint64_t w, std::uint64_t n) {
+    weight += w;
+    streams += n;
+  }
+  std::uint64_t of(std::uint64_t w) const {
+    return weight == 0 ? 0 : static_cast<std::uint64_t>(wide{w} * one * streams / weight);
+  }
+};
+
 /// What the streams of a child use together while the level goes from one edge to the next.
 struct ramp {
   wide from = 0;
@@ -68,8 +87,9 @@ struct progress {
 
 ramp at_bin(demand_bins const& b, progress const& p, unsigned bin) {
   wide const lower = bin == 0 ? 0 : upper_edge(bin - 1);
-  wide const from = p.full + lower * p.rising;
-  wide const to = p.full + b.demand[bin] + wide{upper_edge(bin)} * (p.rising - b.nodes[bin]);
+  std::uint64_t const above = p.rising - std::uint64_t{b.nodes[bin]} * one;
+  wide const from = p.full + lower * p.rising / one;
+  wide const to = p.full + b.demand[bin] + wide{upper_edge(bin)} * above / one;
   return {from, to > from ? to - from : 0};
 }
 
@@ -98,8 +118,10 @@ void interpolate(std::span<ramp const> ramps, rate amount, std::span<rate> parts
 bool find_ramps(std::span<demand_bins const> children, rate amount, std::vector<ramp>& ramps) {
   thread_local std::vector<progress> state;
   state.clear();
+  mean_weight mean;
+  for (demand_bins const& b : children) mean.add(b.blocked_weight, b.blocked);
   for (demand_bins const& b : children)
-    state.push_back({0, streams(b) - b.blocked + b.blocked_weight});
+    state.push_back({0, (streams(b) - b.blocked) * one + mean.of(b.blocked_weight)});
   for (unsigned bin = 0; bin < demand_bins::count; ++bin) {
     wide reach = 0;
     ramps.clear();
@@ -107,7 +129,7 @@ bool find_ramps(std::span<demand_bins const> children, rate amount, std::vector<
       ramps.push_back(at_bin(children[i], state[i], bin));
       reach += ramps.back().from + ramps.back().rise;
       state[i].full += children[i].demand[bin];
-      state[i].rising -= children[i].nodes[bin];
+      state[i].rising -= std::uint64_t{children[i].nodes[bin]} * one;
     }
     if (reach >= amount) return true;
   }
@@ -161,10 +183,13 @@ void split(std::span<demand_bins const> children, rate amount, std::span<rate> p
 void split(std::span<leaf const> nodes, rate amount, std::span<rate> parts) {
   thread_local std::vector<basin> basins;
   basins.clear();
+  mean_weight mean;
+  for (leaf const& n : nodes)
+    if (is_blocked(n)) mean.add(weight_of(n), 1);
   for (leaf const& n : nodes) {
-    bool const blocked = n.blocked || n.waiters > 0;
-    basins.push_back({0, blocked ? unbounded : with_headroom(n.served),
-                      blocked ? std::max<std::uint32_t>(n.waiters, 1) : 1});
+    std::uint64_t const weight = is_blocked(n) ? mean.of(weight_of(n)) : one;
+    basins.push_back({0, is_blocked(n) ? unbounded : with_headroom(n.served),
+                      static_cast<std::uint32_t>(std::clamp<std::uint64_t>(weight, 1, ~0u))});
   }
   if (nodes.empty()) return;
   water_fill(basins, amount - alike(amount), parts);

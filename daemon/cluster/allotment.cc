@@ -11,12 +11,17 @@ __extension__ using u128 = unsigned __int128;
 
 }  // namespace
 
+rate limit_part::of(rate limit) const {
+  if (limit == unbounded) return limit;
+  return static_cast<rate>(u128{limit} * members / configured);
+}
+
 void allotment::run(roster& r, std::span<rate const> capacity, policies::allocator* algorithm,
-                    time_ns now) {
+                    limit_part part, time_ns now) {
   sum(r);
   arrange(r);
   supplies.assign(r.width(), {});
-  claim(r, capacity);
+  claim(r, capacity, part);
   if (algorithm != nullptr) {
     algorithm->allocate(claims_, now, grants_);
     for (std::uint32_t s = 0; s < r.width(); ++s)
@@ -72,7 +77,7 @@ void allotment::arrange(roster& r) {
   for (flow& f : r.flows) f.first -= f.streams;
 }
 
-void allotment::claim(roster& r, std::span<rate const> capacity) {
+void allotment::claim(roster& r, std::span<rate const> capacity, limit_part part) {
   claims_.resize(r.width());
   claimants_.resize(r.width());
   grants_.resize(r.width());
@@ -87,6 +92,8 @@ void allotment::claim(roster& r, std::span<rate const> capacity) {
     std::uint32_t const s = i % r.width();
     job const& j = r.jobs[i / r.width()];
     f.deal = r.deal(j, s);
+    f.deal.limit = part.of(f.deal.limit);
+    f.deal.reservation = std::min(f.deal.reservation, f.deal.limit);
     rate const wanted = f.blocked ? unbounded : f.served;
     claims_[s].claims.push_back({.job = j.key,
                                  .weight = f.deal.weight,

@@ -24,11 +24,19 @@ struct supply_state {
   bool overbooked = false;  // they exceed the capacity
 };
 
+/// What this controller may give of a limit that is meant for all nodes.
+struct limit_part {
+  std::uint64_t members = 1;
+  std::uint64_t configured = 1;
+  rate of(rate limit) const;
+};
+
 class allotment {
  public:
   /// `capacity` by supply. `algorithm` null: amounts of the parent, see flow::amount.
   /// Leaves its results in flow::granted, stream::wanted, child::wanted and `supplies`.
-  void run(roster& r, std::span<rate const> capacity, policies::allocator* algorithm, time_ns now);
+  void run(roster& r, std::span<rate const> capacity, policies::allocator* algorithm,
+           limit_part part, time_ns now);
 
   std::vector<supply_state> supplies;
 
@@ -39,7 +47,7 @@ class allotment {
   };
   void sum(roster& r);
   void arrange(roster& r);
-  void claim(roster& r, std::span<rate const> capacity);
+  void claim(roster& r, std::span<rate const> capacity, limit_part part);
   void follow(roster& r, std::span<rate const> capacity);
   void divide(roster& r, flow const& f);
 

@@ -25,18 +25,21 @@ constexpr rate distance(rate a, rate b) { return a > b ? a - b : b - a; }
 rate brain::target(std::uint32_t number, std::uint32_t supply, time_ns now) const {
   rate const wanted = roster_.children[number].wanted[supply];
   rate const current = parent_.current(number, supply, now);
-  return distance(wanted, current) <= close_enough(wanted) ? current : wanted;
+  // Just restarted: nobody may get more yet, so nobody need lose anything.
+  if (parent_.is_quiet(now)) return current;
+  bool const stays = !exact_ && distance(wanted, current) <= close_enough(wanted);
+  return stays ? current : wanted;
 }
 
 /// True when an answer now would bring the child a good step towards its target.
 bool brain::is_off_target(std::uint32_t number, time_ns now) const {
   child const& c = roster_.children[number];
+  if (parent_.is_quiet(now)) return false;
   for (std::uint32_t s = 0; s < roster_.width(); ++s) {
     rate const wanted = c.wanted[s];
     rate const current = parent_.current(number, s, now);
     if (current > wanted && current - wanted > worth_taking(wanted)) return true;
     if (current + worth_telling(wanted) >= wanted) continue;
-    if (parent_.is_quiet(now)) continue;
     rate const others = parent_.ledger_sum(s, now) - parent_.ledger(number, s, now);
     rate const budget = parent_.budget(s, now);
     rate const room = budget > others ? budget - others : 0;
@@ -44,7 +47,6 @@ bool brain::is_off_target(std::uint32_t number, time_ns now) const {
     if (next > current && next - current >= std::max(worth_telling(wanted), (wanted - current) / 4))
       return true;
   }
-  if (parent_.is_quiet(now)) return false;
   for (stream const& s : c.streams) {
     rate const meant = stream_value(c, s, parent_.current(number, s.supply, now));
     rate const far =
@@ -68,6 +70,9 @@ rate brain::stream_value(child const& c, stream const& s, rate value) const {
   return std::min(v, std::max(room, in_force));
 }
 
+/// A split over no job at all differs from no split: an entry of the job that there is not says so.
+constexpr std::uint64_t no_job = 0;
+
 /// True when a limit kept a stream clearly below what it should have.
 bool brain::write_streams(child& c, wire::grant& g) {
   bool clipped = false;
@@ -77,6 +82,7 @@ bool brain::write_streams(child& c, wire::grant& g) {
     roster_.sent(s, v);
     g.streams.push_back({s.key, s.supply, v});
   }
+  if (g.streams.empty() && !g.supplies.empty()) g.streams.push_back({no_job, 0, 0});
   return clipped;
 }
 

@@ -125,8 +125,7 @@ void brain::report(std::uint32_t number, wire::report const& m, time_ns now) {
   lease::parent::heard const heard = parent_.on_report(number, as_ours(c, m.lease), now);
   urgent_ |= n.edge;
   freed_ |= n.freed || heard.freed;
-  if (!c.unanswered) unanswered_.push_back(number);
-  c.unanswered = true;
+  if (!std::exchange(c.unanswered, true)) unanswered_.push_back(number);
 }
 
 void brain::jobs(std::uint32_t number, wire::job_list const& m, time_ns now) {
@@ -147,7 +146,8 @@ void brain::bye(std::uint32_t number, time_ns now) {
 
 // ---------------------------------------------------------------------------- relay
 
-void brain::obey(bool amounts) {
+void brain::obey(bool amounts, std::uint32_t members, std::uint32_t configured) {
+  part_ = amounts ? limit_part{} : limit_part{std::min(members, configured), configured};
   if (amounts == obeys_) return;
   obeys_ = amounts;
   urgent_ = true;
@@ -175,9 +175,10 @@ void brain::announced() {
   roster_.has_new_jobs = false;
 }
 
-bool brain::amounts_settled() const {
+bool brain::amounts_settled(time_ns now) const {
+  if (parent_.is_quiet(now)) return false;
   return std::all_of(roster_.flows.begin(), roster_.flows.end(),
-                     [](flow const& f) { return f.held <= f.most; });
+                     [](flow const& f) { return f.held <= f.most && f.unknown == 0; });
 }
 
 // ---------------------------------------------------------------------------- time
@@ -225,7 +226,7 @@ void brain::allocate(time_ns now) {
       c.given_until = 0;
     }
   }
-  allotment_.run(roster_, capacity_, obeys_ ? nullptr : algorithm_.get(), now);
+  allotment_.run(roster_, capacity_, obeys_ ? nullptr : algorithm_.get(), part_, now);
   for (std::uint32_t s = 0; s < roster_.width(); ++s) {
     supply_state const& state = allotment_.supplies[s];
     if (state.overbooked == overbooked_[s] || obeys_ || parent_.is_quiet(now)) continue;
@@ -237,20 +238,40 @@ void brain::allocate(time_ns now) {
   allocated_at_ = now;
 }
 
+/// True when children have more of a supply than may be given by now.
+bool brain::must_shrink(time_ns now) const {
+  for (std::uint32_t s = 0; s < roster_.width(); ++s) {
+    rate sum = 0;
+    for (std::uint32_t i = 0; i < roster_.children.size(); ++i) sum += parent_.current(i, s, now);
+    if (sum > parent_.budget(s, now)) return true;
+  }
+  return false;
+}
+
 /// Answers again, before their next report, the children whose targets moved away from what they
-/// have. Those that lose come first of all: the others wait for their acknowledgement.
+/// have. Those that lose come first of all: the others wait for their acknowledgement. When all
+/// together must lose, they are planned before the first is answered.
 void brain::push(time_ns now, outbox& out) {
+  exact_ = !parent_.is_quiet(now) && must_shrink(now);
+  asking_.clear();
   for (std::uint32_t i = 0; i < roster_.children.size(); ++i) {
-    child& c = roster_.children[i];
+    child const& c = roster_.children[i];
     if (!c.known) continue;
     send_policy(i, now, out);
-    if (c.live && !c.unanswered && is_off_target(i, now)) answer(i, now, out);
+    if (c.live && (exact_ || (!c.unanswered && is_off_target(i, now)))) asking_.push_back(i);
   }
+  if (exact_)
+    for (std::uint32_t i : asking_) parent_.plan(i, roster_.children[i].wanted, now);
+  for (std::uint32_t i : asking_) {
+    roster_.children[i].unanswered = false;
+    answer(i, now, out);
+  }
+  exact_ = false;
 }
 
 void brain::answer_all(time_ns now, outbox& out) {
   for (std::uint32_t i : unanswered_) {
-    roster_.children[i].unanswered = false;
+    if (!std::exchange(roster_.children[i].unanswered, false)) continue;
     answer(i, now, out);
   }
   unanswered_.clear();

@@ -66,13 +66,14 @@ class brain {
   void set_spacing(std::int64_t ns) { set_.spacing_ns = ns; }
   void allocate_soon() { urgent_ = true; }
 
-  /// Relay: whether the amounts of the parent rule, or, orphaned, the algorithm of the policy.
-  void obey(bool amounts);
+  /// Relay: whether the amounts of the parent rule, or, orphaned, the algorithm of the policy. Then
+  /// limits of jobs are held by nobody for all: each branch keeps to its part, by nodes.
+  void obey(bool amounts, std::uint32_t members, std::uint32_t configured);
   /// Relay: what the parent means each job to have; jobs not named get nothing. A window is over
   /// when no child holds more of a job than some message since its opening allows.
   void set_amounts(wire::grant const& g, bool opens_window);
   void open_window();
-  bool amounts_settled() const;
+  bool amounts_settled(time_ns now) const;
 
   /// Relay: all jobs known now were named to the parent.
   void announced();
@@ -91,6 +92,7 @@ class brain {
 
  private:
   void allocate(time_ns now);
+  bool must_shrink(time_ns now) const;
   void push(time_ns now, outbox& out);
   void answer_all(time_ns now, outbox& out);
   void hand_on(time_ns now, outbox& out);
@@ -111,14 +113,16 @@ class brain {
   allotment allotment_;
   std::unique_ptr<policies::allocator> algorithm_;
   bool obeys_ = false;
+  limit_part part_;  // of the limits of jobs, while alone
   bool urgent_ = true;
   bool freed_ = false;
+  bool exact_ = false;  // targets are not rounded to what a child has
   std::uint64_t cycle_ = 0;
   time_ns allocated_at_ = 0;
   time_ns next_cycle_ = 0;
   std::vector<std::uint32_t> unanswered_;
   std::vector<std::uint32_t> hungry_;  // live ones that have less than their target
-  std::vector<std::uint32_t> asking_;  // scratch of hand_on()
+  std::vector<std::uint32_t> asking_;  // scratch of push() and hand_on()
   std::vector<rate> capacity_;
   std::vector<rate> wanted_;
   std::vector<bool> overbooked_;

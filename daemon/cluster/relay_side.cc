@@ -60,7 +60,15 @@ void relay_side::on_grant(wire::grant const& g, time_ns now) {
 
 void relay_side::serve(time_ns now) {
   lease::relay_serve(up_, below_.ledger(), below_.who().width(), now);
-  below_.obey(!up_.is_orphan(now));
+  bool const alone = up_.is_orphan(now) && !up_.is_accepted(now);
+  std::uint32_t members = 0, configured = 1;
+  for (unsigned s = 0; alone && s < below_.who().width(); ++s) {
+    std::uint32_t here = 0;
+    below_.ledger().lent_below(s, now, here);
+    members = std::max(members, here);
+    configured = std::max(configured, below_.policy().supplies[s].lease.configured);
+  }
+  below_.obey(!alone, members, configured);
 }
 
 time_ns relay_side::due() const {
@@ -85,7 +93,7 @@ wire::report const& relay_side::make_report(time_ns now) {
   report_.lease.supply.resize(supplies);
   report_.policy_hash = below_.policy().hash;
   report_.early = at_once_;
-  if (window_ != applied_ && below_.amounts_settled()) {
+  if (window_ != applied_ && below_.amounts_settled(now)) {
     applied_ = window_;
     if (sequence_ != window_) {
       window_ = sequence_;

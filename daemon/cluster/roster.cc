@@ -156,8 +156,25 @@ void roster::drop_held(stream& s) {
   s.given = s.held_old = s.held_new = 0;
 }
 
-void roster::lapse(child& c) {
-  for (stream& s : c.streams) drop_held(s);
+/// The stream is about to go: what it held stays behind.
+void roster::leave_ghost(child& c, stream& s) {
+  if (s.held() > 0 && c.given_until != 0) {
+    c.ghosts.push_back({s.job, s.supply, s.held(), c.sequence});
+    use(s.job);
+    at(s.job, s.supply).held += s.held();
+  }
+  drop_held(s);
+  unuse(s.job);
+}
+
+/// True when one was laid.
+bool roster::lay_ghosts(child& c, std::uint64_t applied) {
+  return std::erase_if(c.ghosts, [&](ghost const& g) {
+           if (applied <= g.sequence) return false;
+           at(g.job, g.supply).held -= g.held;
+           unuse(g.job);
+           return true;
+         }) > 0;
 }
 
 news roster::take(std::uint32_t number, wire::report const& r, time_ns now) {
@@ -199,6 +216,8 @@ news roster::take(std::uint32_t number, wire::report const& r, time_ns now) {
     if (later) n.freed |= acknowledged(s, newest);
   }
   if (later) c.mark = c.sequence;
+  if (splits && !c.ghosts.empty() && r.applied_sequence <= c.sequence)
+    n.freed |= lay_ghosts(c, r.applied_sequence);
   return n;
 }
 
@@ -232,10 +251,8 @@ void roster::reorder(child& c, wire::report const& r, news& n) {
   for (stream& s : c.streams) {
     if (slots_[s.job * width_ + s.supply] == taken) continue;
     slots_[s.job * width_ + s.supply] = 0;
-    n.freed |= s.held() > 0;
     n.edge = true;
-    drop_held(s);
-    unuse(s.job);
+    leave_ghost(c, s);
   }
   for (stream const& s : scratch_) slots_[s.job * width_ + s.supply] = 0;
   c.streams.swap(scratch_);
@@ -276,6 +293,7 @@ void roster::clear(child& c) {
     drop_held(s);
     unuse(s.job);
   }
+  lay_ghosts(c, ~std::uint64_t{0});
   for (tenancy const& t : c.jobs) unuse(t.job);
   c.streams.clear();
   c.bins.clear();

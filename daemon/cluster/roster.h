@@ -37,6 +37,15 @@ struct stream {
   rate held() const { return held_old > held_new ? held_old : held_new; }
 };
 
+/// A stream the child no longer names. A grant that names it may still be on its way, and below a
+/// relay it may live on, so it counts until a later message was acknowledged.
+struct ghost {
+  std::uint32_t job = 0;
+  std::uint32_t supply = 0;
+  rate held = 0;
+  std::uint64_t sequence = 0;  // gone when a later one is applied
+};
+
 /// A job on a child, as job lists say. They come for new jobs and every 10 s.
 struct tenancy {
   std::uint32_t job = 0;
@@ -68,6 +77,7 @@ struct child {
   std::vector<policies::demand_bins> bins;  // beside streams when it is a relay
   std::vector<rate> wanted;                 // by supply
   std::vector<tenancy> jobs;
+  std::vector<ghost> ghosts;
 };
 
 struct job {
@@ -96,7 +106,7 @@ struct flow {
   rate granted = 0;  // by the last allocation
   terms deal;        // by the last allocation, overrides applied
   // kept
-  rate held = 0;              // sum of stream::held
+  rate held = 0;              // sum of stream::held, and of ghosts
   std::uint32_t unknown = 0;  // streams of which we do not know what they hold
   rate amount = 0;            // relay: what the parent means it to have
   rate most = 0;              // relay: largest amount since the window was opened
@@ -121,7 +131,6 @@ class roster {
   news take(std::uint32_t c, wire::report const& r, time_ns now);
   void take(std::uint32_t c, wire::job_list const& l, time_ns now);
   void clear(child& c);                // its streams and jobs are gone
-  void lapse(child& c);                // no grant to it is in force any more
   void expire(child& c, time_ns now);  // tenancies that nobody confirmed
   void sent(stream& s, rate value);    // in the grant message that is being written
   /// After a change of overrides: jobs are linked to theirs again.
@@ -148,6 +157,8 @@ class roster {
   void reorder(child& c, wire::report const& r, news& n);
   bool acknowledged(stream& s, bool newest);
   void drop_held(stream& s);
+  void leave_ghost(child& c, stream& s);
+  bool lay_ghosts(child& c, std::uint64_t applied);
   void link(job& j);
   void set_class(std::uint32_t row, std::uint32_t class_key);
   void use(std::uint32_t job) { ++jobs[job].uses; }

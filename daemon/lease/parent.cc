@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <utility>
 
 namespace sluice::lease {
 namespace {
@@ -301,7 +302,8 @@ given parent::give(slot& x, total& t, rate wanted, time_ns now) {
     rate const room = over(budget, t.led - x.led + t.gone);
     v = is_quiet(now) || full ? cur : std::max(cur, std::min(v, room));
   }
-  v = std::min(v, over(budget, t.cur - x.cur + t.gone));
+  t.cut -= std::exchange(x.cut, 0);
+  v = std::min(v, over(budget, over(t.cur - x.cur + t.gone, t.cut)));
   // Just restarted: those whose lends carry this renewal may not have reported yet.
   if (v < cur && is_quiet(now) && now < start_ + set_.time.silent_ns) return {};
   if (leaving_ && v >= cur && cur > 0) return {};
@@ -322,6 +324,21 @@ given parent::give(slot& x, total& t, rate wanted, time_ns now) {
 bool parent::holds_nothing(edge const& e, time_ns now) const {
   for (slot const& x : e.supply) {
     if (led_of(x, now) != 0 || x.lend_end > now) return false;
+  }
+  return true;
+}
+
+// What is not answered is not renewed either: it ends with what it was given from.
+bool parent::plan(unsigned child, std::span<rate const> wanted, time_ns now) {
+  if (child >= edges_.size() || !edges_[child].believed) return false;
+  edge& e = edges_[child];
+  if (is_quiet(now) || leaving_ || now - e.received > set_.time.believe_ns) return false;
+  refresh(now);
+  for (std::size_t s = 0; s < e.supply.size() && s < wanted.size(); ++s) {
+    slot& x = e.supply[s];
+    totals_[s].cut -= x.cut;
+    x.cut = over(x.cur, wanted[s]);
+    totals_[s].cut += x.cut;
   }
   return true;
 }

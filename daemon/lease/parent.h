@@ -59,6 +59,11 @@ class parent {
   /// welcome. A report may be answered again while it is younger than A.
   std::optional<grant> answer(unsigned child, std::span<rate const> wanted, time_ns now);
 
+  /// The caller is about to answer several children because what may be given became less. Each is
+  /// planned first, so that the first to be answered is not cut for what the others are about to
+  /// lose; all planned must then be answered, at the same `now`. False: it would not get values.
+  bool plan(unsigned child, std::span<rate const> wanted, time_ns now);
+
   /// Planned end: from now on grants are let run out and escrow is released as soon as the ledger
   /// fits without it. Done when nothing is lent and the ledger is empty, at the latest after L'.
   void hand_over();
@@ -95,6 +100,7 @@ class parent {
     time_ns lend_end = 0;
     std::uint32_t members = 0;
     rate led = 0, cur = 0, lending = 0;
+    rate cut = 0;  // of cur: planned to be taken by the answer that is about to be made
     std::uint32_t lenders = 0;
   };
   struct edge {
@@ -117,6 +123,7 @@ class parent {
     rate own = 0;
     time_ns own_until = 0;
     rate led = 0, cur = 0, lent = 0, gone = 0;
+    rate cut = 0;
     std::uint32_t members = 0;
     std::vector<remnant> remnants;
   };
