@@ -103,17 +103,20 @@ TEST_CASE("cluster: back from idle within two report cycles", "[cluster]") {
   flat w(four_classes(), 4);
   for (unsigned i = 0; i < 8; ++i) w.nodes[i]->add(1 + i % 3, 1, {500 * k});
   tenant& riser = w.nodes[5]->add(7, 1, {0});
-  time_ns worst = 0;
+  std::vector<time_ns> took;
   for (int round = 0; round < 40; ++round) {
     riser.appetite[0] = 0;
     w.run((2000 + 7 * round) * ms);
     riser.appetite[0] = 500 * k;
     time_ns const began = w.now;
     while (w.allowed(7, 0) < 25 * k * 95 / 100 && w.now < began + 1000 * ms) w.run(ms);
-    worst = std::max(worst, w.now - began);
+    took.push_back(w.now - began);
   }
-  INFO("worst " << worst / ms << " ms");
-  CHECK(worst <= 200 * ms);
+  std::sort(took.begin(), took.end());
+  INFO("median " << took[20] / ms << " ms, worst " << took.back() / ms << " ms");
+  CHECK(took.back() <= 200 * ms);
+  // Blocked, heard, taken from others, acknowledged, handed on: messages of 1 to 3 ms each.
+  CHECK(took[20] <= 30 * ms);
 }
 
 TEST_CASE("cluster: who vanishes leaves his share when the lease ends", "[cluster]") {
