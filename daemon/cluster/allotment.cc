@@ -42,7 +42,7 @@ void allotment::sum(roster& r) {
   for (flow& f : r.flows) {
     f.served = f.waiting = 0;
     f.waiters = f.streams = f.nodes = 0;
-    f.blocked = f.has_relay = false;
+    f.blocked = f.has_bins = false;
     f.granted = 0;
   }
   for (child const& c : r.children) {
@@ -54,7 +54,7 @@ void allotment::sum(roster& r) {
       f.waiters += s.waiters;
       f.nodes += s.nodes;
       f.blocked |= s.blocked;
-      f.has_relay |= c.is_relay;
+      f.has_bins |= s.bins != no_bins;
       ++f.streams;
     }
   }
@@ -139,7 +139,7 @@ void allotment::divide(roster& r, flow const& f) {
   parts_.resize(streams.size());
   if (streams.size() == 1) {
     parts_[0] = f.granted;
-  } else if (!f.has_relay) {
+  } else if (!f.has_bins) {
     leaves_.clear();
     for (place p : streams) {
       stream const& s = r.children[p.child].streams[p.stream];
@@ -151,8 +151,8 @@ void allotment::divide(roster& r, flow const& f) {
     for (std::size_t i = 0; i < streams.size(); ++i) {
       child const& c = r.children[streams[i].child];
       stream const& s = c.streams[streams[i].stream];
-      if (c.is_relay) {
-        bins_[i] = c.bins[streams[i].stream];
+      if (s.bins != no_bins) {
+        bins_[i] = c.bins[s.bins];
       } else {
         bins_[i] = {};
         policies::add_demand(bins_[i], s.served, s.waiters, s.blocked);

@@ -73,7 +73,6 @@ void brain::hello(std::uint32_t number, wire::hello const& m, std::string const&
   c.known = true;
   c.name = name;
   c.is_relay = m.who == wire::role::relay;
-  c.bins.resize(c.is_relay ? c.streams.size() : 0);
   c.policy_hash = m.policy_hash;
   wire::welcome w;
   w.who = set_.who;

@@ -11,6 +11,10 @@ namespace {
 
 constexpr time_ns early_ns = 20'000'000;  // between reports that do not wait for their cycle
 
+void add_leaf(policies::demand_bins& to, policies::leaf const& l) {
+  policies::add_demand(to, l.served, l.waiters, l.blocked);
+}
+
 }  // namespace
 
 relay_side::relay_side(brain& below, std::uint64_t incarnation)
@@ -114,9 +118,11 @@ void relay_side::sent(time_ns now) {
   if (next_report_ <= now) next_report_ = now + below_.set().time.cycle_ns;
 }
 
+/// A job on one node goes up as that node said it: exact, and a tenth of the bytes of a histogram.
 void relay_side::merge_streams() {
   roster const& r = below_.who();
   report_.streams.clear();
+  only_.clear();
   slots_.assign(r.flows.size(), 0);
   for (child const& c : r.children) {
     if (!c.live) continue;
@@ -125,24 +131,30 @@ void relay_side::merge_streams() {
       std::uint32_t& slot = slots_[s.job * r.width() + s.supply];
       if (slot == 0) {
         report_.streams.emplace_back();
+        only_.emplace_back();
         slot = static_cast<std::uint32_t>(report_.streams.size());
         wire::stream_report& first = report_.streams.back();
         first.job = s.key;
         first.supply = s.supply;
         first.class_key = s.class_key;
         first.nodes = 0;
-        first.has_bins = true;
       }
       wire::stream_report& sum = report_.streams[slot - 1];
-      sum.nodes += s.nodes;
       sum.served += s.served;
       sum.waiting += s.waiting;
       sum.waiters += s.waiters;
       sum.blocked_ppm = std::max(sum.blocked_ppm, s.blocked ? 1'000'000u : 0u);
-      if (c.is_relay)
-        policies::merge(sum.bins, c.bins[i]);
-      else
-        policies::add_demand(sum.bins, s.served, s.waiters, s.blocked);
+      if (sum.nodes == 0 && s.bins == no_bins) {
+        only_[slot - 1] = {s.served, s.waiters, s.blocked};
+      } else {
+        if (!sum.has_bins && sum.nodes > 0) add_leaf(sum.bins, only_[slot - 1]);
+        sum.has_bins = true;
+        if (s.bins != no_bins)
+          policies::merge(sum.bins, c.bins[s.bins]);
+        else
+          add_leaf(sum.bins, {s.served, s.waiters, s.blocked});
+      }
+      sum.nodes += s.nodes;
     }
   }
 }

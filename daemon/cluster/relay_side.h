@@ -56,6 +56,7 @@ class relay_side {
   time_ns next_report_ = 0;
   lease::grant mapped_;
   wire::report report_;
+  std::vector<policies::leaf> only_;  // beside report_.streams: what the first node said
   std::vector<std::uint32_t> slots_;  // scratch by flow: 1 + place in report_.streams
 };
 

@@ -196,6 +196,7 @@ news roster::take(std::uint32_t number, wire::report const& r, time_ns now) {
       newest || (splits && r.applied_sequence > c.mark && r.applied_sequence < c.sequence);
   c.acknowledged |= later;
   rate const most = c.is_relay ? most_of_relay : most_of_node;
+  c.bins.clear();
   std::size_t at = 0;
   for (wire::stream_report const& said : r.streams) {
     // A stream that reorder() left out (unknown supply, said twice) is not in ours.
@@ -203,7 +204,11 @@ news roster::take(std::uint32_t number, wire::report const& r, time_ns now) {
     stream& s = c.streams[at];
     if (said.job != s.key || said.supply >= c.supply.size() || c.supply[said.supply] != s.supply)
       continue;
-    if (c.is_relay) c.bins[at] = said.bins;
+    s.bins = no_bins;
+    if (said.has_bins && c.is_relay) {
+      s.bins = static_cast<std::uint32_t>(c.bins.size());
+      c.bins.push_back(said.bins);
+    }
     ++at;
     bool const blocked = is_blocked(said);
     n.edge |= blocked != s.blocked;
@@ -256,7 +261,6 @@ void roster::reorder(child& c, wire::report const& r, news& n) {
   }
   for (stream const& s : scratch_) slots_[s.job * width_ + s.supply] = 0;
   c.streams.swap(scratch_);
-  c.bins.resize(c.is_relay ? c.streams.size() : 0);
 }
 
 void roster::take(std::uint32_t number, wire::job_list const& l, time_ns now) {

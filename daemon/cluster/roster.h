@@ -19,6 +19,8 @@
 
 namespace sluice::cluster {
 
+inline constexpr std::uint32_t no_bins = ~std::uint32_t{0};
+
 struct stream {
   std::uint64_t key = 0;  // of the job
   std::uint32_t job = 0;
@@ -26,6 +28,7 @@ struct stream {
   std::uint32_t nodes = 1;
   std::uint32_t waiters = 0;
   std::uint32_t class_key = 0;
+  std::uint32_t bins = no_bins;  // index into child::bins; none: the stream of a single node
   bool blocked = false;
   rate served = 0;
   std::uint64_t waiting = 0;
@@ -74,7 +77,7 @@ struct child {
   std::vector<std::uint32_t> keys;    // supplies as it lists them
   std::vector<std::uint32_t> supply;  // ours, by its index
   std::vector<stream> streams;
-  std::vector<policies::demand_bins> bins;  // beside streams when it is a relay
+  std::vector<policies::demand_bins> bins;  // of streams that a relay merged, see stream::bins
   std::vector<rate> wanted;                 // by supply
   std::vector<tenancy> jobs;
   std::vector<ghost> ghosts;
@@ -102,7 +105,7 @@ struct flow {
   std::uint32_t first = 0;  // of its streams in the order of the last allocation
   std::uint32_t nodes = 0;
   bool blocked = false;
-  bool has_relay = false;
+  bool has_bins = false;
   rate granted = 0;  // by the last allocation
   terms deal;        // by the last allocation, overrides applied
   // kept
