@@ -183,13 +183,13 @@ json explain_in_job(abi::segment const& s, segment::live_process const& process)
 }
 
 std::optional<json> explain_process(global_options const& global, std::uint32_t pid) {
-  for (auto const& path : readable_segments(global)) {
+  for (auto const& [path, owner] : segments_in_reach(global)) {
     try {
-      auto const s = segment::mapping::open(path);
+      auto const s = segment::mapping::open(path, owner);
       for (auto const& process : segment::live_processes(*s))
         if (process.pid == pid) return explain_in_job(*s, process);
     } catch (error const&) {
-      continue;  // a job that has just ended
+      continue;  // it has just ended, is not there, or not ours to read
     }
   }
   return std::nullopt;

@@ -5,7 +5,6 @@
 #include <pwd.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <charconv>
 #include <filesystem>
 
@@ -46,8 +45,7 @@ std::optional<open_job> find_daemons_job(std::string const& run_dir, uid_t uid,
   for (std::string const& folder : {fmt::format("{}@{}", uid, name), name}) try {
       std::string const path = segment::segment_path(run_dir, folder);
       if (!exists(path)) continue;
-      auto s = segment::mapping::open(path);
-      if (s->head.owner_uid == uid) return open_job{run_dir, folder, std::move(s)};
+      return open_job{run_dir, folder, segment::mapping::open(path, uid)};
     } catch (error const&) {
       continue;  // not ours to read
     }
@@ -77,21 +75,20 @@ std::optional<open_job> find_readable_job(global_options const& global, std::str
   return find_daemons_job(own, uid, plain);
 }
 
-std::vector<std::string> readable_segments(global_options const& global) {
-  std::vector<std::string> out;
+std::vector<segment_file> segments_in_reach(global_options const& global) {
+  std::vector<segment_file> out;
   if (std::string const own = own_run_dir_if_there(global); !own.empty())
     for (auto const& name : segment::list_jobs(own))
-      out.push_back(segment::segment_path(own, name));
+      out.push_back({segment::segment_path(own, name), geteuid()});
   // A daemon's directory cannot be listed by everybody.
   auto const search = find_daemon(global, patient_ms);
   if (!search.found || search.found->role != "node") return out;
   auto const answer = ask_all(*search.found, {{"verb", "jobs"}}, "jobs");
   for (auto const& job : answer["jobs"]) {
     std::string const name = job.value("job", "");
-    for (std::string const& folder : {fmt::format("{}@{}", job.value("uid", 0u), name), name}) {
-      std::string const path = segment::segment_path(folder_of(search.found->socket), folder);
-      if (exists(path) && std::find(out.begin(), out.end(), path) == out.end()) out.push_back(path);
-    }
+    uid_t const uid = job.value("uid", geteuid());
+    for (std::string const& folder : {fmt::format("{}@{}", uid, name), name})
+      out.push_back({segment::segment_path(folder_of(search.found->socket), folder), uid});
   }
   return out;
 }

@@ -2,6 +2,8 @@
 // The job a verb speaks about, found by its segment.
 #pragma once
 
+#include <sys/types.h>
+
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,7 +26,12 @@ open_job find_job(global_options const& global, std::string const& name);
 /// The same, or one that a daemon made and whose segment we may read. None when there is no such.
 std::optional<open_job> find_readable_job(global_options const& global, std::string const& name);
 
-/// Paths of the segments of all jobs that we may read, a daemon's too.
-std::vector<std::string> readable_segments(global_options const& global);
+struct segment_file {
+  std::string path;
+  uid_t owner;
+};
+
+/// The segments of all jobs, a daemon's too; some of them may not be ours to read.
+std::vector<segment_file> segments_in_reach(global_options const& global);
 
 }  // namespace sluice::cli

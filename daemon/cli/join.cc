@@ -14,6 +14,7 @@
 #include "cli/limits.h"
 #include "policy/error.h"
 #include "segment/jobs.h"
+#include "segment/library.h"
 #include "segment/run_dir.h"
 #include "segment/segment_file.h"
 
@@ -87,17 +88,6 @@ attempt join_daemon(global_options const& global, run_options const& options) {
 
 // ---- alone ----
 
-/// The library that belongs to this binary.
-std::string find_library() {
-  std::error_code failed;
-  fs::path const self = fs::read_symlink("/proc/self/exe", failed);
-  fs::path const prefix = self.parent_path().parent_path();
-  for (char const* place : {"lib/libinterpose.so", "lib/sluice/libinterpose.so"})
-    if (fs::exists(prefix / place, failed)) return prefix / place;
-  throw sluice_error(
-      fmt::format("libinterpose.so is neither in {0}/lib nor in {0}/lib/sluice", prefix.string()));
-}
-
 std::string anonymous_name(std::string const& run_dir) {
   std::string const name = fmt::format("run-{}", getpid());
   std::error_code failed;
@@ -126,7 +116,7 @@ membership enter_alone(global_options const& global, run_options const& options)
   membership m;
   m.run_dir = own_run_dir(global);
   policy::compiled const limits = compile_limits(options.limits);
-  std::string const library = find_library();
+  std::string const library = segment::find_library();
   segment::file_lock const lock(m.run_dir + "/lock");
   segment::collect_garbage(m.run_dir);
   m.job = options.job.empty() ? anonymous_name(m.run_dir) : options.job;

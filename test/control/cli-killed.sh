@@ -11,7 +11,8 @@ mkdir "$SCRATCH/tree"
 echo x >"$SCRATCH/tree/f"
 cat >"$SCRATCH/site.json" <<P
 {"targets": {"scratch": {"path": "$SCRATCH/tree", "capacity": {"metadata": "1k/s"}}},
- "classes": {"gold": {"scratch": {"metadata": {"weight": 4}}}}, "control": {"default_class": "gold"}}
+ "classes": {"gold": {"scratch": {"metadata": {"weight": 4}}}},
+ "control": {"default_class": "gold"}}
 P
 runs() { # STATUS WORDS...: a program ends as it does alone
   local want=$1

@@ -31,7 +31,8 @@ P
 
 $S run --job hydro --class gold -- sh -c "while :; do : <$SCRATCH/tree/1; done" &
 job=$!
-until_true is "['gold']" '[j["class"] for j in d if j["job"] == "hydro"]' || fail "hydro: $(field d)"
+until_true is "['gold']" '[j["class"] for j in d if j["job"] == "hydro"]' ||
+  fail "hydro: $(field d)"
 of='[s for j in d if j["job"] == "hydro" for s in j["streams"]][0]'
 until_true is True "$of['served'] > 200" || fail "gold is not served: $(field "$of")"
 $S set hydro metadata=100/s --for 3s >"$SCRATCH/out" || fail "set"

@@ -55,10 +55,11 @@ other $S set theirs metadata=50/s >"$SCRATCH/out" || fail "an own job cannot be 
 other $S stat theirs >"$SCRATCH/out" || fail "stat of an own job"
 grep -q 'metadata@scratch' "$SCRATCH/out" || fail "stat says: $(cat "$SCRATCH/out")"
 other $S run --report "$SCRATCH/home/r.json" -- cat "$SCRATCH/tree/f" >/dev/null || fail "report"
-[ "$(json "$SCRATCH/home/r.json" '[c["name"] for c in d["channels"]]')" = "['metadata@scratch']" ] ||
+channels=$(json "$SCRATCH/home/r.json" '[c["name"] for c in d["channels"]]')
+[ "$channels" = "['metadata@scratch']" ] ||
   fail "report: $(cat "$SCRATCH/home/r.json")"
 $S pause nobody@theirs >/dev/null || fail "an operator cannot pause"
-$S stat nobody@theirs >"$SCRATCH/out" || fail "an operator cannot look"
+$S stat nobody@theirs | grep -q ' processes, .* running' || fail "an operator cannot look"
 
 # Dead, its directory is not the other's to use: the program runs in a job of its own.
 kill_node
