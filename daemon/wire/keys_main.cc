@@ -144,8 +144,8 @@ int allow(command_line const& line) {
   }
   if (is_new) lines.push_back(peer);
   at.write("allowed", text_of(lines), 0644);
-  fmt::print("{} may connect as {} {}; a running daemon reads it on SIGHUP\n", peer.name,
-             role_name(*who), is_new ? "" : "with this key only");
+  fmt::print("{} may connect as {}{}; a running daemon reads it on SIGHUP\n", peer.name,
+             role_name(*who), is_new ? "" : ", with this key only");
   return 0;
 }
 
