@@ -153,11 +153,12 @@ TEST_CASE("what falls is written before what rises", "[node][share]") {
   node::write_curves(first, times, 2000);
   std::vector<node::curve_change> swap = {{a.get(), 0, ops, &pa, {40'000, 400, 4'000}},
                                           {b.get(), 0, ops, &pb, {60'000, 600, 6'000}}};
-  std::uint32_t const gen_b = b->bucket[0].gen.load();
+  std::uint32_t const gen_a = a->bucket[0].gen.load(), gen_b = b->bucket[0].gen.load();
   node::write_curves(swap, times, 3000);
   CHECK(pa == phases{40'000, 400, 4'000});
   CHECK(pb == phases{60'000, 600, 6'000});
-  CHECK(b->bucket[0].gen.load() == gen_b + 1);  // raised once, after a had been lowered
+  CHECK(a->bucket[0].gen.load() == gen_a + 2);  // lowered before all others, and in its turn
+  CHECK(b->bucket[0].gen.load() == gen_b + 1);  // raised once
   auto const set = core::current(b->bucket[0]);
   CHECK(node::rate_of_q40(ops, set.rate_q40) == Approx(60'000).epsilon(0.001));
   CHECK(set.lease_end_ns == times.lease_end_ns);
