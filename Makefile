@@ -25,6 +25,7 @@ endif
 PREFIX  ?= /usr/local
 DESTDIR ?=
 SECONDS ?= 600
+MINUTES ?= 30
 SAN     ?=
 O := build$(if $(SAN),/$(subst $(comma),-,$(SAN)))
 
@@ -103,7 +104,7 @@ exports  := $(if $(wildcard libinterpose/exports.map.in),$(O)/exports.map)
 
 .PHONY: all help check check-unit check-interpose check-cli check-control check-coverage \
   check-guests check-fuzz \
-  check-source bench bench-overhead bench-accuracy compare \
+  check-source bench bench-overhead bench-accuracy bench-control bench-reaction soak compare \
   fuzz headers layers style exports format tidy \
   programs install uninstall clean sim spin FORCE
 
@@ -280,7 +281,7 @@ spin:
 bench_env = @BUILD=$(O) SLUICE=$(abspath $(O))/bin/sluice \
   SLUICE_LIB=$(abspath $(O))/lib/libinterpose.so PROGRAMS=$(abspath $(O))/test/programs
 
-bench: bench-overhead bench-accuracy
+bench: bench-overhead bench-accuracy bench-control bench-reaction
 
 bench-overhead: programs $(benches)
 	$(bench_env) $(or $(firstword $(wildcard test/bench/overhead.sh test/bench/overhead.py)),\
@@ -292,6 +293,15 @@ bench-accuracy: programs $(benches)
 # The tables and the drawing of policies/README.md, from simulated time: the same on any machine.
 compare: $(sim)
 	$(sim) compare --readme policies/README.md --svg policies/compare.svg
+
+bench-control: all $(benches)
+	$(bench_env) test/bench/control.py
+	@$(O)/bench/allocate
+bench-reaction: all $(benches)
+	$(bench_env) test/bench/reaction.py
+
+soak: all $(benches)
+	$(bench_env) python3 test/control/soak.py --minutes $(MINUTES)
 
 # ---- installation ----
 
@@ -342,7 +352,8 @@ help:
 	  'make                  build/bin/sluice and build/lib/libinterpose.so' \
 	  'make check            every test; the last line is the result' \
 	  'make check-SUITE      unit interpose cli control coverage guests fuzz source' \
-	  'make bench            bench-overhead and bench-accuracy: the figures of the README' \
+	  'make bench            bench-overhead, -accuracy, -control, -reaction: figures of the README' \
+	  'make soak MINUTES=30  jobs come and go while daemons are restarted' \
 	  'make compare          the allocation algorithms side by side, into policies/' \
 	  'make sim HOURS=N SEED=S   the lease protocol under faults, simulated for N hours (1)' \
 	  'make spin FULL=1      the model of the lease protocol, large instances too' \
