@@ -41,7 +41,15 @@ void show_waiting(passage& p, unsigned channel, core::ticket const& t, std::int6
   w.ticket.store(t.start, std::memory_order_relaxed);
   w.amount.store(t.cost, std::memory_order_relaxed);
   w.call.store(static_cast<std::uint32_t>(p.v.id), std::memory_order_relaxed);
+  w.slot.store(stage.slot.load(std::memory_order_relaxed), std::memory_order_relaxed);
   w.channel.store(channel + 1, std::memory_order_release);
+}
+
+// Another thread may have shown itself in a common shard meanwhile.
+void show_passed() {
+  abi::waiter& w = self.counters->waiting;
+  if (self.owned || w.tid.load(std::memory_order_relaxed) == self.tid)
+    w.channel.store(0, std::memory_order_release);
 }
 
 void wake_all(core::bucket& b) { sys::futex_wake(&core::futex_word(b), ~0u); }
@@ -77,7 +85,7 @@ bool wait_for_ticket(passage& p, unsigned channel, core::ticket& t) {
       give_back(b, t.cost);
       return false;
     }
-    if (!slept && self.owned) show_waiting(p, channel, t, since_ns);
+    if (!slept) show_waiting(p, channel, t, since_ns);
     slept = true;
     sys::futex_wait(&core::futex_word(b), d.seq, d.deadline_ns, d.mask);
     if (p.v.delay == when::cancels && pthread_testcancel != nullptr) pthread_testcancel();
@@ -85,7 +93,7 @@ bool wait_for_ticket(passage& p, unsigned channel, core::ticket& t) {
   }
   if (slept) {
     p.waited_ns += static_cast<std::uint64_t>(now_ns() - since_ns);
-    if (self.owned) self.counters->waiting.channel.store(0, std::memory_order_release);
+    show_passed();
   }
   return true;
 }
@@ -264,6 +272,12 @@ void settle(visit const& v, std::uint64_t moved) {
 void settle_after(call id, core::op what, int fd, std::uint64_t bytes, bool failed) {
   visit v{id, what, when::before, false, 0, bytes, 0};
   if (enter_place(v, on_fd(fd))) leave(v, failed, bytes);
+}
+
+void charge_request(call id, bool reads, int fd, std::int64_t at, std::uint64_t size) {
+  std::uint64_t const bytes = bytes_of_request(reads, fd, at, size);
+  visit v{id, reads ? core::op::read : core::op::write, when::before, false, 0, bytes, 0};
+  if (enter_fd(v, fd, true)) leave(v, false, bytes);
 }
 
 void charge(call id, core::op what, place const& where, std::uint64_t n) {

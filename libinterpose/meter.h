@@ -138,6 +138,10 @@ bool enter_close(visit& v, int fd);
 /// Charges a finished call that was not delayed and lets its caller wait for the debt: stdio.
 void settle_after(call id, core::op what, int fd, std::uint64_t bytes, bool failed);
 
+/// Pays for one asynchronous read or write where the program asks for it. The I/O itself is done by
+/// the kernel or by a thread inside libc.
+void charge_request(call id, bool reads, int fd, std::int64_t at, std::uint64_t size);
+
 /// Counts and charges `n` ops on an fd or place; may wait. For what hides many calls in one.
 void charge(call id, core::op what, place const& where, std::uint64_t n);
 

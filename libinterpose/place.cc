@@ -223,20 +223,25 @@ void append_number(char* to, unsigned& at, unsigned value) {
   to[at] = 0;
 }
 
-// The path the kernel knows an fd by; 0 when it has none.
-unsigned name_of_fd(int fd, char* to) {
+// The path the kernel knows an fd by; 0 when it has none, `room` when it may be longer.
+unsigned name_of_fd(int fd, char* to, unsigned room) {
   char link[40] = "/proc/self/fd/";
   unsigned at = 14;
   append_number(link, at, static_cast<unsigned>(fd));
-  long const length = sys::call(SYS_readlink, sys::as_long(link), sys::as_long(to), max_path - 256);
+  long const length = sys::call(SYS_readlink, sys::as_long(link), sys::as_long(to), room);
   return length <= 0 || to[0] != '/' ? 0 : static_cast<unsigned>(length);
 }
 
+constexpr unsigned short_name = 512;  // on the stack; signal handlers may have little of it
+constexpr unsigned long_name = max_path - 256;
+
 // Only where a target is a directory on the file's device: the file's name says whether it lies in
 // it.
+template <unsigned room>
 [[gnu::noinline]] unsigned entry_by_name(int fd) {
-  char name[max_path];
-  unsigned const length = name_of_fd(fd, name);
+  char name[room + 1];
+  unsigned const length = name_of_fd(fd, name, room);
+  if (length == room && room < long_name) return entry_by_name<long_name>(fd);
   if (length == 0) return entry_unknown;
   name[length] = 0;
   unsigned const directory = scan(name).directory;
@@ -249,13 +254,13 @@ unsigned entry_of_open_file(int fd, sys::file_identity const& file) {
   device_answer const answer = target_of_device(rules, file);
   if (!answer.has_smaller) return entry_first_target + answer.target;
   if (S_ISDIR(file.mode)) return entry_first_target + walk_up(rules, fd, ".", 1, file);
-  unsigned const entry = entry_by_name(fd);
+  unsigned const entry = entry_by_name<short_name>(fd);
   return entry == entry_unknown ? entry_first_target + answer.target : entry;
 }
 
 [[gnu::noinline]] unsigned path_class_of_fd(int fd) {
   char name[max_path];
-  unsigned const length = name_of_fd(fd, name);
+  unsigned const length = name_of_fd(fd, name, long_name);
   return length == 0 ? 0 : intern(core::path_rules(stage.mine->rules, {name, length}));
 }
 
@@ -267,7 +272,7 @@ unsigned entry_of_open_file(int fd, sys::file_identity const& file) {
     long const got = sys::call(SYS_getcwd, sys::as_long(whole), max_path / 2);
     at = got > 1 ? static_cast<unsigned>(got) - 1 : 0;
   } else {
-    at = name_of_fd(dir, whole);
+    at = name_of_fd(dir, whole, long_name);
   }
   if (at == 0 || at + length + 2 >= max_path) return 0;
   whole[at++] = '/';

@@ -54,6 +54,10 @@ inline std::size_t bytes_of(iovec const* parts, int count) {
 /// What a read of `size` bytes at `at` can bring at most. For calls that do not say what they
 /// moved.
 std::uint64_t bytes_there(int fd, std::int64_t at, std::uint64_t size);
+/// What asynchronous I/O will move: a read what there is, a write all it was given.
+inline std::uint64_t bytes_of_request(bool reads, int fd, std::int64_t at, std::uint64_t size) {
+  return reads ? bytes_there(fd, at, size) : size;
+}
 
 /// The table entry of `fd` after asking the kernel: what it is now.
 unsigned verify_fd(int fd, unsigned path_class);

@@ -57,43 +57,35 @@ environment inspect(char* const* envp) {
   return e;
 }
 
-// Writes LD_PRELOAD=<us>[:<theirs>]; false when it does not fit.
-bool write_preload(char* to, char const* theirs) {
-  unsigned at = 0;
-  auto const put = [&](char const* text) {
-    while (*text != 0 && at + 1 < max_preload_text) to[at++] = *text++;
-    return *text == 0;
-  };
-  bool const fits =
-      put(preload_name) && put(stage.preload) && (theirs == nullptr || (put(":") && put(theirs)));
-  to[at] = 0;
-  return fits;
-}
-
 // A program that changed its user may no longer see the job's directory: its children then go
-// without us, and ld.so has nothing to complain about.
+// without us, and ld.so has nothing to complain about. Asked each time (a microsecond of the half
+// millisecond an exec takes): roots and mounts change without our knowing.
 bool library_is_within_reach() {
-  constexpr long read_permission = 4;
+  constexpr long read_permission = 4, effective = 0x200 /* AT_EACCESS */;
   return !sys::failed(sys::call(SYS_faccessat2, sys::at_cwd, sys::as_long(stage.preload),
-                                read_permission, 0x200 /* AT_EACCESS */)) ||
-         sys::failed(sys::call(SYS_faccessat2, sys::at_cwd, sys::as_long("/"), 0, 0x200));
+                                read_permission, effective)) ||
+         sys::failed(sys::call(SYS_faccessat2, sys::at_cwd, sys::as_long("/"), 0, effective));
 }
 
-// Writes LD_PRELOAD=<theirs without us>.
-void write_others(char* to, char const* list) {
-  unsigned at = 0;
-  for (char const* c = preload_name; *c != 0;) to[at++] = *c++;
-  while (*list != 0) {
-    char const* const end = list + __builtin_strcspn(list, ": ");
-    std::string_view const item(list, static_cast<std::size_t>(end - list));
-    if (item != std::string_view(stage.preload, stage.preload_length) && !item.empty()) {
-      if (at > preload_name_length && at + 1 < max_preload_text) to[at++] = ':';
-      for (char c : item)
-        if (at + 1 < max_preload_text) to[at++] = c;
-    }
-    list = *end == 0 ? end : end + 1;
+// Writes LD_PRELOAD=<us>:<theirs without us>, or without us. `to` has room for all of it.
+void write_preload(char* to, char const* theirs, bool with_us) {
+  char const* const end_of_name = preload_name + preload_name_length;
+  for (char const* c = preload_name; c != end_of_name;) *to++ = *c++;
+  char const* const first = to;
+  auto const put = [&](std::string_view item) {
+    if (item.empty()) return;
+    if (to != first) *to++ = ':';
+    for (char c : item) *to++ = c;
+  };
+  std::string_view const us(stage.preload, stage.preload_length);
+  if (with_us) put(us);
+  while (*theirs != 0) {
+    std::string_view const item(theirs, __builtin_strcspn(theirs, ": "));
+    if (item != us) put(item);
+    theirs += item.size();
+    while (*theirs == ':' || *theirs == ' ') ++theirs;
   }
-  to[at] = 0;
+  *to = 0;
 }
 
 // Room for the entries: on the stack, unless they are many (threads may have 16 KiB). Mapped memory
@@ -126,10 +118,7 @@ template <class Start>
     return start(envp);
   }
   auto* const text = static_cast<char*>(alloca(length));
-  if (reachable)
-    write_preload(text, *theirs == 0 ? nullptr : theirs);
-  else
-    write_others(text, theirs);
+  write_preload(text, theirs, reachable);
   environment_copy copy(e.count + 2);
   auto** const entries = copy.on_stack() ? static_cast<char**>(alloca(copy.bytes)) : copy.mapped;
   for (unsigned i = 0; i < e.count; ++i) entries[i] = envp[i];

@@ -20,6 +20,11 @@ unsigned peek_fd(int fd) {
   return in_table(fd) ? stage.mine->fd[fd].load(std::memory_order_relaxed) : entry_unknown;
 }
 
+// The next entry read from this directory costs a block.
+void start_over(int fd) {
+  if (in_table(fd) && may_touch_table()) stage.mine->dents[fd].store(0, std::memory_order_relaxed);
+}
+
 void copy_fd(int from, int to) {
   if (to >= 0 && may_touch_table()) set_fd(to, peek_fd(from));
 }
@@ -230,16 +235,15 @@ DIR* opendir(char const* path) {
   bool const ours = enter_place(v, on_path(path));
   DIR* const dir = real::opendir(path);
   if (dir != nullptr && may_touch_table()) {
-    int const fd = ::dirfd(dir);
-    opened(fd, v);
-    if (in_table(fd)) stage.mine->dents[fd].store(0, std::memory_order_relaxed);
+    opened(::dirfd(dir), v);
+    start_over(::dirfd(dir));
   }
   if (ours) leave(v, dir == nullptr, 0);
   return dir;
 }
 
 DIR* fdopendir(int fd) {
-  if (in_table(fd) && may_touch_table()) stage.mine->dents[fd].store(0, std::memory_order_relaxed);
+  start_over(fd);
   return metered(call::fdopendir, core::op::stat, on_fd(fd), 0,
                  [&] { return real::fdopendir(fd); });
 }
@@ -286,11 +290,6 @@ unsigned length_of_entry(void const* entry) {
   return entry == nullptr ? 0 : static_cast<dirent const*>(entry)->d_reclen;
 }
 
-void start_over(DIR* dir) {
-  int const fd = dir != nullptr && may_touch_table() ? ::dirfd(dir) : -1;
-  if (in_table(fd)) stage.mine->dents[fd].store(0, std::memory_order_relaxed);
-}
-
 }  // namespace
 
 void* readdir(DIR* dir) {
@@ -308,28 +307,34 @@ int readdir_r(DIR* dir, void* entry, void** result) {
 }
 
 void rewinddir(DIR* dir) {
-  start_over(dir);
+  if (dir != nullptr) start_over(::dirfd(dir));
   real::rewinddir(dir);
 }
 
 void seekdir(DIR* dir, long at) {
-  start_over(dir);
+  if (dir != nullptr) start_over(::dirfd(dir));
   real::seekdir(dir, at);
 }
 
+namespace {
+
 // Asynchronous I/O is issued by a thread inside libc: it is paid where the program asks for it.
+template <class Real>
+int submit(call id, bool reads, aiocb const* request, Real&& real_call) {
+  if (request == nullptr) return real_call();
+  int const fd = request->aio_fildes;
+  std::uint64_t const bytes = bytes_of_request(reads, fd, request->aio_offset, request->aio_nbytes);
+  return metered(id, reads ? core::op::read : core::op::write, on_fd(fd), bytes, real_call);
+}
+
+}  // namespace
+
 int aio_read(aiocb* request) {
-  if (request == nullptr) return real::aio_read(request);
-  std::uint64_t const bytes =
-      bytes_there(request->aio_fildes, request->aio_offset, request->aio_nbytes);
-  return metered(call::aio_read, core::op::read, on_fd(request->aio_fildes), bytes,
-                 [&] { return real::aio_read(request); });
+  return submit(call::aio_read, true, request, [&] { return real::aio_read(request); });
 }
 
 int aio_write(aiocb* request) {
-  if (request == nullptr) return real::aio_write(request);
-  return metered(call::aio_write, core::op::write, on_fd(request->aio_fildes), request->aio_nbytes,
-                 [&] { return real::aio_write(request); });
+  return submit(call::aio_write, false, request, [&] { return real::aio_write(request); });
 }
 
 int aio_fsync(int operation, aiocb* request) {
@@ -342,13 +347,8 @@ int lio_listio(int mode, aiocb* const* list, int count, void* event) {
   for (int i = 0; is_readable(list) && i < count; ++i) {
     aiocb const* const request = list[i];
     if (request == nullptr || request->aio_lio_opcode == LIO_NOP) continue;
-    core::op const what = request->aio_lio_opcode == LIO_READ ? core::op::read : core::op::write;
-    std::uint64_t const bytes =
-        what == core::op::read
-            ? bytes_there(request->aio_fildes, request->aio_offset, request->aio_nbytes)
-            : request->aio_nbytes;
-    visit v{call::lio_listio, what, when::before, false, 0, bytes, 0};
-    if (enter_place(v, on_fd(request->aio_fildes))) leave(v, false, bytes);
+    charge_request(call::lio_listio, request->aio_lio_opcode == LIO_READ, request->aio_fildes,
+                   request->aio_offset, request->aio_nbytes);
   }
   return real::lio_listio(mode, list, count, event);
 }

@@ -81,9 +81,7 @@ int fclose(FILE* f) {
     if (before.unwritten != 0)
       settle_after(call::fclose, core::op::write, before.fd, before.unwritten, false);
     visit v{call::fclose, core::op::close, when::never, false, 0, 0, 0};
-    bool const ours = joined() && enter_entry(v, entry_of_fd(before.fd), -1, false);
-    set_fd(before.fd, entry_unknown);
-    if (ours) leave(v, false, 0);
+    enter_close(v, before.fd);
   }
   return real::fclose(f);
 }

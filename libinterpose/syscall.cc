@@ -56,17 +56,8 @@ void charge_submission(iocb* const* list, long count) {
     auto const bytes = vectored ? bytes_of(parts_at(static_cast<long>(request->aio_buf)),
                                            static_cast<int>(request->aio_nbytes))
                                 : static_cast<std::size_t>(request->aio_nbytes);
-    auto const moved =
-        reads ? bytes_there(static_cast<int>(request->aio_fildes), request->aio_offset, bytes)
-              : bytes;
-    visit v{reads ? call::aio_read : call::aio_write,
-            reads ? core::op::read : core::op::write,
-            when::before,
-            false,
-            0,
-            moved,
-            0};
-    if (enter_place(v, on_fd(static_cast<int>(request->aio_fildes)))) leave(v, false, bytes);
+    charge_request(reads ? call::aio_read : call::aio_write, reads,
+                   static_cast<int>(request->aio_fildes), request->aio_offset, bytes);
   }
 }
 

@@ -151,11 +151,11 @@ json waiting_threads(abi::segment const& s, std::uint32_t slot) {
   constexpr auto relaxed = std::memory_order_relaxed;
   json out = json::array();
   unsigned const used = std::min(s.head.shards_used.load(relaxed), abi::owned_shards);
-  for (unsigned i = 0; i < used; ++i) {
-    abi::waiter const& w = s.owned[i].waiting;
+  for (unsigned i = 0; i < used + abi::common_shards; ++i) {
+    abi::waiter const& w = i < used ? s.owned[i].waiting : s.common[i - used].waiting;
     std::uint32_t const channel = w.channel.load(std::memory_order_acquire);
-    bool const ours = s.shard_owner[i].load(relaxed) >> 32 == slot + 1;
-    if (!ours || channel == 0 || channel > s.rules.channel_count) continue;
+    if (w.slot.load(relaxed) != slot + 1 || channel == 0 || channel > s.rules.channel_count)
+      continue;
     core::ticket const t{w.ticket.load(relaxed), w.amount.load(relaxed), false};
     std::int64_t const now_ns = segment::monotonic_ns();
     auto const since_ns = static_cast<std::int64_t>(w.since_ns.load(relaxed));

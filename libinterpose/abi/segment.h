@@ -115,7 +115,8 @@ struct alignas(64) channel_counters {
   std::atomic<std::uint64_t> waited_ns;
 };
 
-/// Who waits now, for explain and for reclaiming what the dead had booked.
+/// Who waits now, for explain and for reclaiming what the dead had booked. In a common shard: one
+/// of those who wait.
 struct waiter {
   std::atomic<std::uint32_t> channel;  // channel + 1; 0 nobody waits
   std::atomic<std::uint32_t> tid;
@@ -123,7 +124,7 @@ struct waiter {
   std::atomic<std::uint64_t> ticket;    // bucket units
   std::atomic<std::uint64_t> amount;    // bucket units
   std::atomic<std::uint32_t> call;
-  std::uint32_t unused;
+  std::atomic<std::uint32_t> slot;  // process slot + 1; 0 not known
 };
 
 /// Counters of one thread. Single writer while owned, so plain adds; common shards use atomic adds.

@@ -5,3 +5,5 @@
 
 TIME=8 guest read=1MB/s "$PROGRAMS/large_count" "$DIR"
 counted 81920 81920 channel read amount
+TIME=8 guest all=100k/s,read=1MB/s "$PROGRAMS/large_count" "$DIR"
+counted 81920 81920 channel read amount
