@@ -88,6 +88,8 @@ level parse_level(std::string_view text) {
                   text, policy::did_you_mean(text, {names, names + 4})));
 }
 
+char const* name_of(level l) { return names[static_cast<unsigned>(l)]; }
+
 std::string field::text_of(double d) { return fmt::format("{:.6g}", d); }
 
 logger::logger(level most)

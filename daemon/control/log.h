@@ -18,6 +18,7 @@ enum class level : std::uint8_t { error, warning, info, debug };
 
 /// Throws a usage error.
 level parse_level(std::string_view text);
+char const* name_of(level l);
 
 /// key=value; texts with blanks or quotes are quoted when written.
 struct field {

@@ -77,6 +77,7 @@ void metric_table::remove(metric m, labels l) {
 }
 
 void metric_table::publish(std::int64_t now_ns, bool is_healthy, std::string_view why) {
+  if (before_publish) before_publish();
   std::lock_guard const hold(lock_);
   alive_ns_ = steady_ns();
   is_healthy_ = is_healthy;

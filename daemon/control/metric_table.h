@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <map>
 #include <mutex>
@@ -42,6 +43,9 @@ class metric_table {
   /// Call it once a cycle. Hands over what was set, at most once a second; /health says
   /// `is_healthy`, and that the loop hangs when no call comes.
   void publish(std::int64_t now_ns, bool is_healthy = true, std::string_view why = "");
+
+  /// Called before values are handed over, for what nobody counts here (the log).
+  std::function<void()> before_publish = {};
 
   // Below: any thread.
   std::string text() const;  // text format 0.0.4

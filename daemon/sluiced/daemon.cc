@@ -129,6 +129,11 @@ int run_daemon(control::command_line const& line) {
   control::logger log(control::parse_level(c.log_level));
   control::notifier notify;
   control::metric_table metrics(c.metrics_jobs);
+  metrics.before_publish = [&] {
+    for (auto l : {control::level::error, control::level::warning, control::level::info})
+      metrics.set(control::metric::log_messages_total, {name_of(l)},
+                  static_cast<double>(log.count(l)));
+  };
   auto const server =
       c.metrics.empty() ? nullptr : control::metrics_server::open(c.metrics, metrics);
   auto const zmq = wire::make_context();

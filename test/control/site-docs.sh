@@ -25,6 +25,10 @@ done
 scripts/metrics-table | diff - <(sed -n '/^<!-- metrics -->$/,/^<!-- end -->$/p' daemon/README.md |
   sed '1d;$d') || fail "daemon/README.md: run scripts/metrics-table --fix"
 
+for name in $(sed -n 's/^METRIC(\([a-z_]*\),.*/\1/p' daemon/control/metrics.def); do
+  grep -rq --include='*.cc' "metric::$name\b" daemon || fail "nobody sets sluice_$name"
+done
+
 namespaced='Protect(System|Home|Kernel|ControlGroups|Proc)|ProcSubset|Private(Tmp|Devices|Users)'
 namespaced+='|PrivateMounts|(ReadWrite|ReadOnly|Inaccessible|Bind)Paths|TemporaryFileSystem'
 namespaced+='|RootDirectory|DynamicUser'

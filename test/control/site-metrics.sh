@@ -38,9 +38,17 @@ cluster=$PID taken=$METRICS
 "$SLUICED" --role node --run-dir "$SCRATCH/n" --metrics "$taken" >"$SCRATCH/out" 2>&1
 [ $? = 125 ] || fail "two daemons share a port: $(cat "$SCRATCH/out")"
 grep -q "metrics $taken: cannot listen there" "$SCRATCH/out" || fail "said: $(cat "$SCRATCH/out")"
-start node --role node --policy "$SCRATCH/p.json" --run-dir "$SCRATCH/n"
+start node --role node --policy "$SCRATCH/p.json" --run-dir "$SCRATCH/n" --metrics-jobs
 checked node
 node=$PID
+
+# Series of a job are there while it runs; of a daemon that was not asked for them never.
+"$SLUICE" --run-dir "$SCRATCH/n" run --job hydro --no-summary -- sleep 30 &
+pids+=("$!")
+job_seen() { curl -s "http://$METRICS/metrics" | grep -q '^sluice_job_.*{job_id="hydro",uid='; }
+wait_for 20 job_seen || fail "no series of the job: $(cat "$LOG")"
+checked node
+curl -s "http://$taken/metrics" | grep -q '^sluice_job_' && fail "series of jobs, not asked for"
 
 # Clients that say nothing, or too much, do not keep others waiting for long.
 exec 3<>"/dev/tcp/${METRICS%:*}/$(port_of)" 4<>"/dev/tcp/${METRICS%:*}/$(port_of)"

@@ -18,6 +18,13 @@ extern "C" int LLVMFuzzerTestOneInput(unsigned char const* data, std::size_t siz
   std::string_view const text(reinterpret_cast<char const*>(data), size);
   try {
     auto const site = sluice::policy::parse_policy(text, "fuzz");
+    sluice::policy::warnings(site);
+    sluice::policy::control_in_words(site);
+    for (auto const& of : sluice::policy::supplies(site)) {
+      auto const own = sluice::policy::own_part_of(site, of);
+      auto const nodes = site.control.nodes.size();
+      if (nodes != 0 && own.escrow + own.floor > of.capacity / nodes) std::abort();
+    }
     sluice::policy::compile_input input;
     input.targets = site.targets;
     input.channels = site.channels;
