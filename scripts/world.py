@@ -12,6 +12,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -147,12 +148,13 @@ class World:
         os.mkdir(self.tree)
         self.policy = os.path.join(self.dir, "policy.json")
         self.write_policy(policy)
-        self.daemons, self.jobs = {}, []
+        self.daemons, self.jobs, self.tools = {}, [], []
         self.use_namespaces = os.geteuid() == 0 if namespaces is None else namespaces
         self.switch = self._make_switch() if self.use_namespaces else None
         self.spaces = []
         self._stopped = False
         atexit.register(self.stop)
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # runs atexit
 
     def write_policy(self, policy):
         fresh = self.policy + ".new"
@@ -252,6 +254,15 @@ class World:
         self.jobs.append(process)
         return process
 
+    def watch_curves(self, channel, capacity):
+        """Starts test/bench/curves; returns it and the file it writes."""
+        path = os.path.join(self.dir, "curves.out")
+        with open(path, "w") as out:
+            tool = subprocess.Popen([os.path.join(BUILD, "bench", "curves"), self.dir, channel,
+                                     str(capacity)], stdout=out)
+        self.tools.append(tool)
+        return tool, path
+
     def counted(self, node, job):
         """Calls and bytes by channel, from the job's segment itself."""
         out = subprocess.run([SLUICE, "--run-dir", node.run_dir, "--json", "stat", job],
@@ -277,6 +288,9 @@ class World:
         self._stopped = True
         for process in self.jobs:
             self.end_job(process)
+        for tool in self.tools:
+            tool.kill()
+            tool.wait()
         for daemon in reversed(list(self.daemons.values())):
             if daemon.process and daemon.process.poll() is None:
                 daemon.signal(signal.SIGCONT)

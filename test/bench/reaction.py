@@ -46,11 +46,7 @@ class Curves:
     """What test/bench/curves saw: per job, times and rates."""
 
     def __init__(self, world):
-        self.path = os.path.join(world.dir, "curves")
-        self.out = open(self.path, "w")
-        self.tool = subprocess.Popen(
-            [os.path.join(w.BUILD, "bench", "curves"), world.dir, "metadata@shared",
-             str(CAPACITY)], stdout=self.out)
+        self.tool, self.path = world.watch_curves("metadata@shared", CAPACITY)
 
     def read(self):
         rates = {}
@@ -66,7 +62,6 @@ class Curves:
     def end(self):
         self.tool.send_signal(signal.SIGTERM)
         self.tool.wait()
-        self.out.close()
         with open(self.path) as lines:
             return lines.read().splitlines()[-1]
 

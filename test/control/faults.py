@@ -72,10 +72,7 @@ class Scene:
         self.cluster = self.world.cluster(extra=extra)
         self.relay = self.world.relay("r1", [self.cluster], extra=extra)
         self.nodes = [self.world.node(f"n{i}", [self.relay], extra=extra) for i in (1, 2)]
-        self.curves_path = os.path.join(self.world.dir, "curves.out")
-        self.curves = subprocess.Popen(
-            [os.path.join(w.BUILD, "bench", "curves"), self.world.dir, "metadata@shared",
-             str(CAPACITY)], stdout=open(self.curves_path, "w"))
+        self.curves, self.curves_path = self.world.watch_curves("metadata@shared", CAPACITY)
         self.guests = [self.world.run(n, "job", ["python3", "-c", GUEST, self.world.tree], "even",
                                       stdout=subprocess.PIPE) for n in self.nodes]
         check(w.wait_until(self.is_registered, 15), "all are registered at the start")
@@ -210,13 +207,12 @@ def full_disk():
         return
     try:
         scene = Scene(extra=("--state-dir", place + "/{name}"))
-        with open(os.path.join(place, "filler"), "wb") as f:
-            try:
+        try:
+            with open(os.path.join(place, "filler"), "wb", buffering=0) as f:
                 while True:
                     f.write(b"x" * 4096)
-                    f.flush()
-            except OSError:
-                pass
+        except OSError:
+            pass  # full, which is what was wanted
         for daemon in scene.roles().values():
             daemon.kill()
             daemon.start()

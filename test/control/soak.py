@@ -13,7 +13,6 @@ import argparse
 import os
 import random
 import signal
-import subprocess
 import sys
 import time
 
@@ -122,9 +121,7 @@ def main():
     relay = world.relay("r1", [cluster])
     roles = {"cluster": cluster, "r1": relay}
     roles.update({f"n{i}": world.node(f"n{i}", [relay]) for i in (1, 2, 3)})
-    curves_path = os.path.join(world.dir, "curves.out")
-    curves = subprocess.Popen([os.path.join(w.BUILD, "bench", "curves"), world.dir,
-                               "metadata@shared", str(CAPACITY)], stdout=open(curves_path, "w"))
+    curves, curves_path = world.watch_curves("metadata@shared", CAPACITY)
     restart_s = min(60.0, options.minutes * 60 / 12)
     jobs, sizes, restarts = measure(world, roles, options.minutes, restart_s,
                                     random.Random(options.seed))
