@@ -22,7 +22,11 @@ bool child_memory::same_state(child_memory const& other) const {
 child::child(timers const& t, std::uint64_t incarnation, rules const& obeys)
     : time_(t), incarnation_(incarnation), obeys_(obeys) {}
 
-void child::set_timers(timers const& t) { time_ = t; }
+// What a former life lent, it lent for the M of its parent.
+void child::set_timers(timers const& t) {
+  time_ = t;
+  if (started_ != 0) lend_until_ = std::max(lend_until_, started_ + t.lend_ns());
+}
 
 void child::set_own(std::span<own const> supplies) {
   if (supplies.size() > parts_.size()) parts_.resize(supplies.size());
@@ -33,7 +37,8 @@ void child::set_own(std::span<own const> supplies) {
 
 void child::booted(time_ns now) {
   lent_to_ = 0;
-  lend_until_ = obeys_.waits_after_boot ? now + time_.lend_ns() : now;
+  lend_until_ = obeys_.waits_after_boot ? now + time_.start_ns() : now;
+  if (obeys_.waits_after_boot) started_ = now;
 }
 
 // Reports may have left after the memory was written, so the lend counts from now; unless nothing
@@ -44,11 +49,14 @@ void child::remember(child_memory const& m, time_ns now) {
   obeyed_ = m.obeyed;
   least_incarnation_ = m.parent_incarnation;
   lend_until_ = m.lend_until;
-  if (m.parent != 0) lend_until_ = std::max(lend_until_, now + time_.lend_ns());
+  if (m.parent != 0) {
+    lend_until_ = std::max(lend_until_, now + time_.start_ns());
+    started_ = now;
+  }
   if (m.supply.size() > parts_.size()) parts_.resize(m.supply.size());
   for (std::size_t s = 0; s < m.supply.size() && obeyed_ != 0; ++s) {
     part& p = parts_[s];
-    p.applied = p.acknowledged = m.supply[s].applied;
+    p.applied = m.supply[s].applied;  // acknowledged by the next report, a relay's after Q
     p.value = m.supply[s].value;
     p.until = std::min(m.supply[s].until, now + time_.lease_ns);
   }
@@ -162,12 +170,14 @@ void child::released(grant const& g, time_ns now) {
   if (g.t_child != lend_sent_) return;
   lend_until_ = std::min(lend_until_, now);
   lent_to_ = 0;
+  started_ = 0;
 }
 
 bool child::on_grant(std::uint64_t parent, grant const& g, time_ns now) {
   if (g.child_incarnation != incarnation_ || parent != contact_.name) return false;
-  if (g.t_child > newest_sent_) return false;  // not a report of ours
   contact& c = contact_;
+  // Not a report of ours, or one of an earlier visit: its versions are no longer known.
+  if (g.t_child > newest_sent_ || g.t_child < c.since) return false;
   if (g.parent_incarnation < c.incarnation) return false;
   if (parent == obeyed_ && g.parent_incarnation < least_incarnation_) return false;
   bool const first = g.parent_incarnation > c.incarnation;

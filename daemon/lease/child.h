@@ -117,6 +117,7 @@ class child {
   std::uint64_t lent_to_ = 0;            // 0 with a lend that runs: unknown, after a boot
   std::uint64_t least_incarnation_ = 0;  // of obeyed_: remembered
   time_ns lend_until_ = 0;
+  time_ns started_ = 0;    // since then a lend of a former life may run; 0: none
   time_ns lend_sent_ = 0;  // t_child of the newest report that lends
   time_ns newest_sent_ = 0;
   std::vector<part> parts_;

@@ -28,6 +28,9 @@ struct timers {
     return plus_drift(ledger_ns() +
                       (believe_ns + cycle_ns) * (1 + static_cast<std::int64_t>(of_level)));
   }
+  /// As long, for a child that starts and does not know yet below how many relays it lent: below
+  /// two at most, or the welcome says so before this is over.
+  constexpr std::int64_t start_ns() const { return lend_ns(level < 2 ? 2 : level); }
   /// Q: after a restart nothing is raised for so long.
   constexpr std::int64_t quiet_ns() const { return ledger_ns(); }
 

@@ -15,14 +15,14 @@ namespace sluice::node {
 
 namespace {
 
-constexpr std::uint64_t magic = 0x32657361656c'6c73ull;
+constexpr std::uint64_t magic = 0x33657361656c'6c73ull;
 
 struct record {
   std::uint64_t checksum;  // of all that follows
   std::uint64_t magic;
   std::uint64_t sequence;
   char boot_id[40];
-  std::uint64_t parent, parent_incarnation;
+  std::uint64_t parent, obeyed, parent_incarnation;
   std::int64_t lend_until;
   std::uint64_t count;
   struct row {
@@ -30,7 +30,7 @@ struct record {
     std::int64_t until;
   } row[lease_file::most_supplies];
 };
-static_assert(sizeof(record) == 96 + 40 * lease_file::most_supplies);
+static_assert(sizeof(record) == 104 + 40 * lease_file::most_supplies);
 
 std::uint64_t checksum_of(record const& r) {
   auto const* const bytes = reinterpret_cast<unsigned char const*>(&r);
@@ -72,7 +72,7 @@ std::optional<kept_lease> lease_file::read() const {
     if (read_half(fd_.get(), half, r) && r.sequence > best.sequence) best = r;
   best.boot_id[sizeof best.boot_id - 1] = 0;
   if (best.sequence == 0 || best.boot_id != boot_id_) return std::nullopt;
-  kept_lease kept{best.parent, best.parent_incarnation, best.lend_until, {}};
+  kept_lease kept{best.parent, best.obeyed, best.parent_incarnation, best.lend_until, {}};
   for (unsigned i = 0; i < best.count; ++i) {
     auto const& row = best.row[i];
     kept.supply.push_back({static_cast<std::uint32_t>(row.key),
@@ -88,6 +88,7 @@ bool lease_file::write(kept_lease const& kept) {
   r.sequence = ++sequence_;
   std::strncpy(r.boot_id, boot_id_.c_str(), sizeof r.boot_id - 1);
   r.parent = kept.parent;
+  r.obeyed = kept.obeyed;
   r.parent_incarnation = kept.parent_incarnation;
   r.lend_until = kept.lend_until;
   for (auto const& e : kept.supply) {

@@ -17,7 +17,7 @@ namespace sluice::node {
 
 /// lease::child_memory with its supplies by key, because indices do not outlive a process.
 struct kept_lease {
-  std::uint64_t parent = 0, parent_incarnation = 0;
+  std::uint64_t parent = 0, obeyed = 0, parent_incarnation = 0;
   lease::time_ns lend_until = 0;
   struct entry {
     std::uint32_t key = 0;

@@ -117,10 +117,16 @@ void state::set_own() {
 }
 
 void state::recall_lease(moment at) {
+  // Until the parent says otherwise: what was lent before was lent by the kept policy's times.
+  if (site.is_set()) {
+    auto const& control = site.site().control;
+    lease.set_timers(lease::timers_of(control.cycle_ns, control.lease_ns, 0));
+  }
   auto const kept = lease_memory.read();
   if (!kept) return lease.booted(at.boot_ns);
   lease::child_memory m;
   m.parent = kept->parent;
+  m.obeyed = kept->obeyed;
   m.parent_incarnation = kept->parent_incarnation;
   m.lend_until = kept->lend_until;
   m.supply.resize(site.supplies().size());
@@ -132,7 +138,7 @@ void state::recall_lease(moment at) {
 void state::keep_lease() {
   if (!has_parent()) return;
   lease::child_memory const m = lease.memory();
-  kept_lease kept{m.parent, m.parent_incarnation, m.lend_until, {}};
+  kept_lease kept{m.parent, m.obeyed, m.parent_incarnation, m.lend_until, {}};
   for (unsigned i = 0; i < m.supply.size() && i < site.supplies().size(); ++i)
     kept.supply.push_back({site.supplies()[i].key, m.supply[i]});
   bool const written = lease_memory.write(kept);

@@ -162,8 +162,8 @@ ns world::patience() const {
   ns const search = config_.shape == "flat" || config_.shape == "relay" || config_.shape == "deep"
                         ? static_cast<ns>(config_.clusters - 1)
                         : 3;
-  return t.lend_ns(deepest) + t.ledger_ns() + (4 + 4 * ns{deepest}) * t.cycle_ns +
-         search * (t.silent_ns + t.cycle_ns);
+  return std::max(t.start_ns(), t.lend_ns(deepest)) + t.ledger_ns() +
+         (4 + 4 * ns{deepest}) * t.cycle_ns + search * (t.silent_ns + t.cycle_ns);
 }
 
 void world::begin_calm() {

@@ -129,7 +129,7 @@ TEST_CASE("after a reboot the escrow may be lent to somebody unknown", "[lease]"
   c.on_grant(a_parent, grant_of(1, boot, 1, 40), boot);
   CHECK(c.usable(0, boot) == 41);  // grants are obeyed meanwhile
   CHECK_FALSE(c.make_report(a_parent, boot + ms).lend);
-  CHECK(c.usable(0, boot + lease::timers{}.lend_ns()) == 101);
+  CHECK(c.usable(0, boot + lease::timers{}.start_ns()) == 101);
 }
 
 TEST_CASE("a restarted daemon goes on where it was", "[lease]") {
@@ -145,7 +145,7 @@ TEST_CASE("a restarted daemon goes on where it was", "[lease]") {
   CHECK(m.same_state(d.memory()));
   CHECK(d.usable(0, now) == 501);
   CHECK(d.usable(0, now + 800 * ms) == 1);
-  CHECK(d.lent_until() == now + lease::timers{}.lend_ns());
+  CHECK(d.lent_until() == now + lease::timers{}.start_ns());
   CHECK_FALSE(d.on_grant(a_parent, grant_of(1, now, 3, 900), now));  // for the former process
   lease::report const r = d.make_report(a_parent, now);
   CHECK(r.supply[0].applied == lease::version{1, 2});
@@ -173,6 +173,29 @@ TEST_CASE("a daemon that restarts before the wait after a boot is over waits on"
   g.child_incarnation = 6;
   d.on_grant(a_parent, g, boot + ms);
   CHECK(d.usable(0, boot + ms) == 11);
+}
+
+TEST_CASE("a child that starts waits for the M of the parent that it finds", "[lease]") {
+  lease::child c = make_child();
+  c.booted(1000 * ms);
+  lease::timers const slow = lease::timers_of(1000 * ms, 10'000 * ms, 1);
+  c.set_timers(slow);
+  CHECK(c.lent_until() == 1000 * ms + slow.lend_ns());
+}
+
+TEST_CASE("a restart acknowledges nothing by itself", "[lease]") {
+  lease::child c = make_child();
+  time_ns const now = attach(c, 1000 * ms);
+  c.on_grant(a_parent, grant_of(1, now, 2, 500), now);
+  c.hold_acknowledgement(0, true);
+  lease::child d(lease::timers{}, 6);
+  lease::child::own const mine[] = {{1, 100, 1}};
+  d.set_own(mine);
+  d.remember(c.memory(), now);
+  d.hold_acknowledgement(0, true);
+  CHECK(d.make_report(a_parent, now).supply[0].applied == lease::version{});
+  d.hold_acknowledgement(0, false);
+  CHECK(d.make_report(a_parent, now).supply[0].applied == lease::version{1, 2});
 }
 
 TEST_CASE("what is given up stays given up under that version", "[lease]") {
@@ -204,6 +227,18 @@ TEST_CASE("a release frees the escrow only if it answers the newest lend", "[lea
   CHECK(c.is_silent(now + 2 * ms));  // look for another
   CHECK_FALSE(c.make_report(a_parent, now + 3 * ms).lend);
   CHECK(c.usable(0, now + 3 * ms) == 101);
+}
+
+TEST_CASE("back at a parent, a grant of the visit before is refused", "[lease]") {
+  lease::child c = make_child();
+  time_ns const now = attach(c, 1000 * ms);
+  c.on_grant(a_parent, grant_of(1, now, 3, 30), now);  // and version 2 is acknowledged away
+  c.make_report(b_parent, now + ms);
+  c.make_report(a_parent, now + 2 * ms);
+  CHECK_FALSE(c.on_grant(a_parent, grant_of(1, now, 2, 900), now + 3 * ms));
+  CHECK(c.held(0, now + 3 * ms) == 30);
+  c.on_grant(a_parent, welcome(1, now + 2 * ms, now), now + 3 * ms);
+  CHECK_FALSE(c.on_grant(a_parent, grant_of(1, now, 4, 900), now + 3 * ms));
 }
 
 TEST_CASE("a grant of the former parent is used until it ends", "[lease]") {

@@ -27,7 +27,7 @@ struct scratch {
 };
 
 node::kept_lease sample(std::uint64_t n) {
-  return {n, n + 1, static_cast<std::int64_t>(n) + 2, {{7, {{n, 9}, n * 10, 99}}}};
+  return {n, n + 3, n + 1, static_cast<std::int64_t>(n) + 2, {{7, {{n, 9}, n * 10, 99}}}};
 }
 
 char const* const policy_text = R"({
