@@ -103,6 +103,7 @@ TEST_CASE("cluster: back from idle within two report cycles", "[cluster]") {
   flat w(four_classes(), 4);
   for (unsigned i = 0; i < 8; ++i) w.nodes[i]->add(1 + i % 3, 1, {500 * k});
   tenant& riser = w.nodes[5]->add(7, 1, {0});
+  w.run(3000 * ms);  // nodes that start do not lend at once
   std::vector<time_ns> took;
   for (int round = 0; round < 40; ++round) {
     riser.appetite[0] = 0;
