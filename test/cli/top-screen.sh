@@ -25,7 +25,7 @@ answer top "{\"cycle\": 5, \"supplies\": [{\"supply\": \"metadata@scratch\", \"c
   \"nodes\": [{\"name\": \"n7\", \"role\": \"node\", \"state\": \"gone\", \"age_s\": 9, \"jobs\": 1,
                \"served\": {}, \"granted\": {}}], \"next\": null}"
 start_fake
-exec python3 - "$SLUICE" "$RUN" "$fake" <<'P'
+python3 - "$SLUICE" "$RUN" "$fake" <<'P'
 import fcntl, os, pty, re, select, signal, struct, subprocess, sys, termios, time
 
 sluice, run, fake = sys.argv[1], sys.argv[2], int(sys.argv[3])

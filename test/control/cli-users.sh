@@ -13,10 +13,10 @@ chmod 755 "$SCRATCH"
 mkdir "$SCRATCH/tree" "$SCRATCH/home"
 echo x >"$SCRATCH/tree/f"
 chown 65534 "$SCRATCH/home"
-other() { # as nobody, with a home of its own
-  setpriv --reuid=65534 --regid=65534 --clear-groups \
-    env HOME="$SCRATCH/home" XDG_RUNTIME_DIR= "$@"
-}
+# As nobody, with a home of its own.
+as_other=(setpriv --reuid=65534 --regid=65534 --clear-groups
+  env HOME="$SCRATCH/home" XDG_RUNTIME_DIR=)
+other() { "${as_other[@]}" "$@"; }
 other test -r "$SLUICE_LIB" || skip "the build is not readable for others"
 cat >"$SCRATCH/site.json" <<P
 {"targets": {"scratch": {"path": "$SCRATCH/tree", "capacity": {"metadata": "10k/s"}}},
@@ -32,7 +32,7 @@ refused() { # WORDS...: status 2
 }
 $S run --job ours --class gold -- sleep 100 &
 jobs=$!
-other $S run --job theirs -- sh -c "while :; do : <$SCRATCH/tree/f; done" &
+"${as_other[@]}" $S run --job theirs -- sh -c "while :; do : <$SCRATCH/tree/f; done" &
 jobs="$jobs $!"
 until_true is True '{j["job"] for j in d} == {"ours", "theirs"}' || fail "jobs: $(field d)"
 is "[('ours', 0, 'gold'), ('theirs', 65534, 'bronze')]" \
