@@ -35,7 +35,7 @@ start cluster --role cluster --policy "$SCRATCH/p.json" --run-dir "$SCRATCH/c" \
   --listen 'tcp://127.0.0.1:*' --plain
 checked cluster
 cluster=$PID taken=$METRICS
-"$SLUICED" --role node --run-dir "$SCRATCH/n" --metrics "$taken" >"$SCRATCH/out" 2>&1
+timeout 20 "$SLUICED" --role node --run-dir "$SCRATCH/n" --metrics "$taken" >"$SCRATCH/out" 2>&1
 [ $? = 125 ] || fail "two daemons share a port: $(cat "$SCRATCH/out")"
 grep -q "metrics $taken: cannot listen there" "$SCRATCH/out" || fail "said: $(cat "$SCRATCH/out")"
 start node --role node --policy "$SCRATCH/p.json" --run-dir "$SCRATCH/n" --metrics-jobs
