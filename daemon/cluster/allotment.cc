@@ -92,6 +92,7 @@ void allotment::claim(roster& r, std::span<rate const> capacity, limit_part part
     std::uint32_t const s = i % r.width();
     job const& j = r.jobs[i / r.width()];
     f.deal = r.deal(j, s);
+    f.is_bound = f.deal.limit != unbounded;
     f.deal.limit = part.of(f.deal.limit);
     f.deal.reservation = std::min(f.deal.reservation, f.deal.limit);
     rate const wanted = f.blocked ? unbounded : f.served;
@@ -130,6 +131,7 @@ void allotment::follow(roster& r, std::span<rate const> capacity) {
       f.granted =
           total > capacity[s] ? static_cast<rate>(u128{f.amount} * capacity[s] / total) : f.amount;
       f.deal.limit = f.amount;
+      f.is_bound = f.amount_binds;
     }
   }
 }

@@ -80,9 +80,9 @@ bool brain::write_streams(child& c, wire::grant& g) {
     rate const v = stream_value(c, s, g.lease.supply[s.supply].value);
     clipped |= v + worth_telling(s.wanted) < s.wanted;
     roster_.sent(s, v);
-    g.streams.push_back({s.key, s.supply, v});
+    g.streams.push_back({s.key, s.supply, v, roster_.at(s.job, s.supply).is_bound});
   }
-  if (g.streams.empty() && !g.supplies.empty()) g.streams.push_back({no_job, 0, 0});
+  if (g.streams.empty() && !g.supplies.empty()) g.streams.push_back({no_job, 0, 0, false});
   return clipped;
 }
 

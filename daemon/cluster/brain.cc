@@ -153,12 +153,14 @@ void brain::obey(bool amounts, std::uint32_t members, std::uint32_t configured) 
 }
 
 void brain::set_amounts(wire::grant const& g, bool opens_window) {
-  for (flow& f : roster_.flows) f.amount = 0;
+  for (flow& f : roster_.flows) f.amount = 0, f.amount_binds = false;
   for (wire::stream_grant const& s : g.streams) {
     if (s.supply >= g.supplies.size()) continue;
     std::uint32_t const row = roster_.job_of(s.job);
     std::uint32_t const supply = policy().supply_of(g.supplies[s.supply]);
-    if (row != roster::nobody && supply != no_supply) roster_.at(row, supply).amount = s.value;
+    if (row == roster::nobody || supply == no_supply) continue;
+    roster_.at(row, supply).amount = s.value;
+    roster_.at(row, supply).amount_binds = s.is_bound;
   }
   for (flow& f : roster_.flows) f.most = opens_window ? f.amount : std::max(f.most, f.amount);
   urgent_ = true;

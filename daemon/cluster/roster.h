@@ -106,13 +106,15 @@ struct flow {
   std::uint32_t nodes = 0;
   bool blocked = false;
   bool has_bins = false;
-  rate granted = 0;  // by the last allocation
-  terms deal;        // by the last allocation, overrides applied
+  bool is_bound = false;  // its limit is a limit, not only what the parent gave a relay
+  rate granted = 0;       // by the last allocation
+  terms deal;             // by the last allocation, overrides applied
   // kept
   rate held = 0;              // sum of stream::held, and of ghosts
   std::uint32_t unknown = 0;  // streams of which we do not know what they hold
-  rate amount = 0;            // relay: what the parent means it to have
-  rate most = 0;              // relay: largest amount since the window was opened
+  bool amount_binds = false;
+  rate amount = 0;  // relay: what the parent means it to have
+  rate most = 0;    // relay: largest amount since the window was opened
 };
 
 /// What a report brought.

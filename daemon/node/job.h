@@ -58,6 +58,7 @@ struct stream {
   figures last;
   phases in_force;
   rate granted = 0;                // by the parent
+  bool is_bound = false;           // granted is a limit or a pause, the floor may not lift it
   rate share = 0;                  // what the curve pays, or in shadow mode would pay
   rate would_delay = 0;            // shadow mode: served beyond the share
   std::uint64_t served_milli = 0;  // since the daemon looks, for counters

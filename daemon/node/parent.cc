@@ -77,13 +77,13 @@ void state::apply_grant(wire::grant const& g, moment at) {
   std::unordered_map<std::uint64_t, job*> by_key;
   for (auto const& j : jobs.all()) by_key[j->key] = j.get();
   for (auto const& j : jobs.all())
-    for (auto& s : j->streams) s.granted = 0;
+    for (auto& s : j->streams) s.granted = 0, s.is_bound = false;
   for (auto const& given : g.streams) {
     auto const who = by_key.find(given.job);
     if (who == by_key.end() || given.supply >= n) continue;
     auto const supply = site.find_supply(g.supplies[given.supply]);
     for (auto& s : who->second->streams)
-      if (supply && s.supply == *supply) s.granted = given.value;
+      if (supply && s.supply == *supply) s.granted = given.value, s.is_bound = given.is_bound;
   }
 }
 

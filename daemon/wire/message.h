@@ -89,6 +89,7 @@ struct stream_grant {
   std::uint64_t job = 0;
   std::uint32_t supply = 0;  // index into grant::supplies
   lease::rate value = 0;
+  bool is_bound = false;  // a limit or a pause: the job gets no more, whatever else the node has
 };
 
 struct grant {
