@@ -41,8 +41,8 @@ std::string of_flow(brain const& b, std::uint32_t supply, flow const& f) {
   if (f.deal.limit != unbounded && f.granted >= f.deal.limit - f.deal.limit / 64)
     return has + fmt::format("it wants more and is held at its limit of {}.", text(f.deal.limit));
   std::string why =
-      fmt::format("it wants more; {} of {} are divided by weight (its own is {})", row.name,
-                  text(b.last().supplies[supply].capacity), f.deal.weight / 1000.0);
+      fmt::format("it wants more; {} of {} are divided by weight (its own is {})",
+                  text(b.last().supplies[supply].capacity), row.name, f.deal.weight / 1000.0);
   if (f.deal.reservation > 0) {
     why += fmt::format(", its reservation is {}", text(f.deal.reservation));
     if (b.last().supplies[supply].overbooked)
