@@ -185,7 +185,10 @@ $(O)/bench/%: test/bench/%.cc $(parts_obj) $(O)/flags
 	$(call say,BENCH,$(CXX) $(bench_flags) $(depend) $< $(parts_obj) -o $@ $(daemon_libs) $(own_flags))
 
 # The fuzzed code is compiled with the sanitizers too, into one archive.
-fuzz_obj := $(patsubst %,$(O)/fuzzed/%.o,$(core_src) $(filter-out %/main.cc,$(daemon_src)))
+# Folders that read what others wrote, and what they need.
+fuzzed_src := $(core_src) $(filter policies/% daemon/cli/report.cc daemon/cli/limits.cc \
+  $(foreach d,policy segment lease wire node,daemon/$(d)/%),$(daemon_src))
+fuzz_obj := $(fuzzed_src:%=$(O)/fuzzed/%.o)
 
 $(O)/fuzzed/%.o: % $(O)/flags
 	@mkdir -p $(@D)

@@ -126,7 +126,7 @@ security read_keys(std::string const& dir) {
     if (!line.who)
       throw usage_error(
           fmt::format("{}: {} has no role; add node or relay to its line", path, line.name));
-    if (!s.allowed.try_emplace(line.id, line.name, *line.who).second)
+    if (!s.allowed.try_emplace(line.id, allowed_peer{line.name, *line.who}).second)
       throw usage_error(
           fmt::format("{}: the key of {} is there twice; remove one line", path, line.name));
   }
