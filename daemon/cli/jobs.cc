@@ -53,6 +53,16 @@ void print_own(json const& row) {
              row["processes"].get<std::uint64_t>(), limits);
 }
 
+/// What of a job no policy reaches, for the end of its line.
+std::string not_governed(nlohmann::json const& job) {
+  auto const at = job.find("not_governed");
+  if (at == job.end() || !at->is_array() || at->empty()) return {};
+  std::string names;
+  for (auto const& name : *at)
+    if (name.is_string()) names += " " + name.get<std::string>();
+  return fmt::format("  not governed:{} (started before the policy)", names);
+}
+
 void print_daemons(nlohmann::json const& rows) {
   fmt::print("{:<24} {:<10} {:<8} {:<8} {:>5} {:>5} {:>4}  served of grant\n", "job", "user",
              "class", "state", "nodes", "procs", "esc");
@@ -67,7 +77,7 @@ void print_daemons(nlohmann::json const& rows) {
                         rate_words(s.grant, counts_bytes(s.supply)));
     fmt::print("{:<24} {:<10} {:<8} {:<8} {:>5} {:>5} {:>4}{}\n", first.job, first.user,
                first.qos_class, first.is_paused ? "paused" : "running", first.nodes,
-               first.processes, first.escaped, amounts);
+               first.processes, first.escaped, amounts + not_governed(job));
   }
 }
 

@@ -19,7 +19,10 @@ bool census::step(abi::segment const& s, unsigned& budget, head_count& out) {
     if (pid == 0) continue;
     std::uint64_t const space = slot.pid_space.load(relaxed);
     if (space != 0 && space != own_pid_space_) {
+      found_.foreign.push_back({space, {pid, slot.start_ticks.load(relaxed)}});
+      if (dead_spaces_.contains(space)) continue;
       ++found_.processes;
+      ++found_.foreign_processes;
       continue;
     }
     if (budget == 0) return false;

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -13,10 +14,18 @@
 
 namespace sluice::node {
 
+/// A process of another pid namespace, as its slot says: its pid means nothing here.
+struct foreign_process {
+  std::uint64_t pid_space = 0;
+  process_mark inside;
+};
+
 /// The outcome of one walk through one job.
 struct head_count {
-  std::uint32_t processes = 0;      // attached and alive; of other pid namespaces: claimed
-  std::vector<std::uint32_t> pids;  // those of our pid namespace
+  std::uint32_t processes = 0;           // attached and alive; of other pid namespaces: claimed
+  std::uint32_t foreign_processes = 0;   // of these, of other pid namespaces
+  std::vector<std::uint32_t> pids;       // those of our pid namespace
+  std::vector<foreign_process> foreign;  // of others, also of namespaces that are no more
 };
 
 class census {
@@ -29,10 +38,13 @@ class census {
   /// step begins a new walk.
   bool step(abi::segment const& s, unsigned& budget, head_count& out);
   void restart();
+  /// Pid namespaces that are no more: slots that name them are empty.
+  void set_dead_spaces(std::set<std::uint64_t> spaces) { dead_spaces_ = std::move(spaces); }
 
  private:
   lookup is_there_;
   std::uint64_t own_pid_space_;
+  std::set<std::uint64_t> dead_spaces_;
   unsigned at_ = 0;
   head_count found_;
 };

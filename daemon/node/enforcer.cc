@@ -93,7 +93,7 @@ void enforcer::set_terms(site_state const& site, lease::child const& child, mome
       continue;
     }
     t.terms.granted = child.held(i, now.boot_ns);
-    if (t.terms.granted != 0) kept_[i] = t.terms.granted;
+    if (child.held_until(i, now.boot_ns) > now.boot_ns) kept_[i] = t.terms.granted;
     bool const keeps = mode == policy::orphan_mode::keep && kept_[i] != 0;
     if (keeps) t.terms.granted = kept_[i];
     if (!keeps) set_times(t, i, child, now, mode);

@@ -44,6 +44,9 @@ class enforcer {
   /// The parent's split of what it granted is in stream::granted of the jobs; false: it sent none.
   void set_split(bool is_split) { is_split_ = is_split; }
 
+  /// What was held before a restart, by supply: for orphans that keep it.
+  void recall_kept(std::vector<rate> kept) { kept_ = std::move(kept); }
+
   /// Writes every curve of every granted channel.
   void apply(site_state const& site, job_table const& jobs, override_book const& overrides,
              lease::child const& child, moment now);

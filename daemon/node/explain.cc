@@ -81,16 +81,15 @@ std::vector<std::string> explain_job(state const& s, job const& j) {
   of_overrides(lines, changed);
   for (auto const& of : j.streams) lines.push_back(of_stream(s, j, of));
   for (auto const& f : j.fixed) lines.push_back(of_fixed(f));
-  for (auto const& slot : s.site.supplies()) {
-    bool const has = std::any_of(j.streams.begin(), j.streams.end(), [&](stream const& of) {
-      return s.site.supplies()[of.supply].key == slot.key;
-    });
-    if (!has && slot.of.capacity != 0)
-      lines.push_back(
-          fmt::format("{}: not metered, this job began before the policy named it, or "
-                      "this node does not have it.",
-                      slot.of.name()));
-  }
+  for (auto const& name : not_governed(s.site, j))
+    lines.push_back(fmt::format(
+        "{}: not governed: started before the policy. It is once it is started again.", name));
+  for (auto const& target : j.record.left_out)
+    lines.push_back(fmt::format("{}: this node does not have it.", target));
+  if (j.foreign != 0)
+    lines.push_back(fmt::format(
+        "{} of its processes are in other pid namespaces, {} of them are looked at from here.",
+        j.foreign, j.foreign_found));
   if (!j.escapes.empty())
     lines.push_back(fmt::format("{} of its processes escape, for example {} (pid {}): {}.",
                                 j.escapes.size(), j.escapes[0].name, j.escapes[0].pid,

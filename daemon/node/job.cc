@@ -25,10 +25,10 @@ std::string to_text(job_record const& r) {
                      {"rate_q40", f.rate_q40},
                      {"own", f.is_own}});
   for (auto const& p : r.joiners) joiners.push_back({p.pid, p.start_ticks});
-  json const out = {{"format", 1},        {"uid", r.uid},         {"gid", r.gid},
-                    {"name", r.name},     {"class", r.qos_class}, {"monitor", r.monitor},
-                    {"limits", r.limits}, {"fixed", fixed},       {"granted", r.granted},
-                    {"joiners", joiners}};
+  json const out = {
+      {"format", 1},          {"uid", r.uid},           {"gid", r.gid},       {"name", r.name},
+      {"class", r.qos_class}, {"monitor", r.monitor},   {"limits", r.limits}, {"fixed", fixed},
+      {"granted", r.granted}, {"left_out", r.left_out}, {"joiners", joiners}};
   return out.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
@@ -43,6 +43,7 @@ job_record read_record(std::string const& text) try {
   r.monitor = in.at("monitor").get<bool>();
   r.limits = in.at("limits").get<std::vector<std::string>>();
   r.granted = in.at("granted").get<std::vector<std::string>>();
+  if (in.contains("left_out")) r.left_out = in["left_out"].get<std::vector<std::string>>();
   for (auto const& f : in.at("fixed"))
     r.fixed.push_back({f.at("name").get<std::string>(),
                        f.at("bytes").get<bool>() ? unit_kind::bytes : unit_kind::ops,

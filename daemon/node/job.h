@@ -43,6 +43,7 @@ struct job_record {
   std::vector<std::string> limits;  // as given, sorted
   std::vector<fixed_channel> fixed;
   std::vector<std::string> granted;   // names of the channels the daemon writes
+  std::vector<std::string> left_out;  // targets that this node did not have
   std::vector<process_mark> joiners;  // who asked to join and may not have attached yet
 };
 std::string to_text(job_record const& r);
@@ -86,6 +87,8 @@ struct job {
   std::vector<stream> streams;
   std::vector<fixed_seat> fixed;
   std::uint32_t processes = 0;
+  std::uint32_t foreign = 0;        // of these, in other pid namespaces
+  std::uint32_t foreign_found = 0;  // of these, looked at from outside
   std::int64_t empty_since_ns = 0;  // nobody was found in it since; 0: somebody was
   std::vector<escaped> escapes;
   bool is_announced = false;  // the parent has been told its name

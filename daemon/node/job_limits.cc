@@ -37,11 +37,11 @@ policy::channel_spec granted_channel(policy::supply const& of) {
 
 }  // namespace
 
-job_limits limits_of(site_state const& site, std::vector<std::string> const& own, bool monitor,
+job_limits limits_of(site_state const& site, limit_wish const& wish,
                      policy::file_system const& files) {
   job_limits out;
   policy::compile_input input;
-  input.monitor = monitor;
+  input.monitor = wish.monitor;
   auto const lacks = [&](std::string const& target) {
     return std::find(out.left_out.begin(), out.left_out.end(), target) != out.left_out.end();
   };
@@ -52,7 +52,7 @@ job_limits limits_of(site_state const& site, std::vector<std::string> const& own
       out.left_out.push_back(target.name);
   }
   for (auto const& c : site.site().channels) {
-    if (lacks(c.target)) continue;
+    if (lacks(c.target) || !wish.policy_channels) continue;
     input.channels.push_back(c);
     out.fixed.push_back(fixed_of(c, false));
   }
@@ -61,7 +61,7 @@ job_limits limits_of(site_state const& site, std::vector<std::string> const& own
     input.channels.push_back(granted_channel(slot.of));
     out.granted.push_back(slot.of.name());
   }
-  for (auto const& text : own) {
+  for (auto const& text : wish.own) {
     policy::channel_spec c = policy::parse_limit(text);
     bool const taken = std::any_of(input.channels.begin(), input.channels.end(),
                                    [&](auto const& other) { return other.name == c.name; });

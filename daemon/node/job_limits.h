@@ -19,8 +19,15 @@ struct job_limits {
   std::vector<std::string> left_out;  // targets of the policy that this node does not have
 };
 
+/// What a job asks for when it is made.
+struct limit_wish {
+  std::vector<std::string> own;
+  bool monitor = false;
+  bool policy_channels = true;
+};
+
 /// Throws a usage error for a limit that cannot be.
-job_limits limits_of(site_state const& site, std::vector<std::string> const& own, bool monitor,
+job_limits limits_of(site_state const& site, limit_wish const& wish,
                      policy::file_system const& files);
 
 }  // namespace sluice::node

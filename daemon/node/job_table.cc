@@ -36,18 +36,6 @@ std::string read_file(std::string const& path) {
   return text.str();
 }
 
-/// Channels by number as the segment's ruleset has them, read once and from a copy: whoever owns
-/// the file can write in it at any time.
-std::vector<std::string> channel_names(abi::segment const& s) {
-  auto const copy = std::make_unique<core::ruleset>();
-  std::memcpy(static_cast<void*>(copy.get()), &s.rules, sizeof *copy);
-  if (char const* wrong = core::validate(*copy)) throw sluice_error(wrong);
-  std::vector<std::string> names;
-  for (unsigned i = 0; i < copy->channel_count; ++i)
-    names.emplace_back(core::view(*copy, copy->channel[i].name));
-  return names;
-}
-
 std::optional<unsigned> place_of(std::vector<std::string> const& names, std::string const& name) {
   auto const at = std::find(names.begin(), names.end(), name);
   if (at == names.end()) return std::nullopt;
@@ -102,6 +90,29 @@ std::string class_for(local::peer const& who, join_request const& request, polic
 }  // namespace
 
 bool is_operator(local::peer const& who) { return who.uid == 0 || who.uid == geteuid(); }
+
+std::vector<std::string> channel_names(abi::segment const& s) {
+  auto const copy = std::make_unique<core::ruleset>();
+  std::memcpy(static_cast<void*>(copy.get()), &s.rules, sizeof *copy);
+  if (char const* wrong = core::validate(*copy)) throw sluice_error(wrong);
+  std::vector<std::string> names;
+  for (unsigned i = 0; i < copy->channel_count; ++i)
+    names.emplace_back(core::view(*copy, copy->channel[i].name));
+  return names;
+}
+
+std::vector<std::string> not_governed(site_state const& site, job const& j) {
+  std::vector<std::string> names;
+  auto const& lacks = j.record.left_out;
+  for (unsigned i = 0; i < site.supplies().size() && !j.record.monitor; ++i) {
+    policy::supply const& of = site.supplies()[i].of;
+    bool const has = std::any_of(j.streams.begin(), j.streams.end(),
+                                 [&](stream const& x) { return x.supply == i; });
+    bool const lacked = std::find(lacks.begin(), lacks.end(), of.target) != lacks.end();
+    if (of.capacity != 0 && !has && !lacked) names.push_back(of.name());
+  }
+  return names;
+}
 
 job_table::job_table(std::string run_dir, std::string library, control::logger& log)
     : run_dir_(std::move(run_dir)), library_(std::move(library)), log_(log) {
@@ -195,7 +206,10 @@ job& job_table::make(local::peer const& who, std::string const& name, join_reque
   if (std::filesystem::exists(segment::job_dir(run_dir_, folder), failed))
     throw usage_error(fmt::format("job {} is running without this sluiced: it began before", name));
   std::string const qos_class = class_for(who, request, site.site(), site.is_set());
-  job_limits limits = limits_of(site, request.limits, request.monitor, policy::this_machine());
+  if (!request.policy_channels && !is_operator(who))
+    throw usage_error("only an operator may leave the policy's channels out");
+  job_limits limits = limits_of(site, {request.limits, request.monitor, request.policy_channels},
+                                policy::this_machine());
   job_record r{who.uid,
                who.gid,
                name,
@@ -204,6 +218,7 @@ job& job_table::make(local::peer const& who, std::string const& name, join_reque
                sorted(request.limits),
                std::move(limits.fixed),
                std::move(limits.granted),
+               std::move(limits.left_out),
                {}};
   auto const pid = static_cast<std::uint32_t>(who.pid);
   r.joiners.push_back({pid, segment::start_ticks(pid)});

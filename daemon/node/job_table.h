@@ -21,6 +21,7 @@ struct join_request {
   std::optional<std::string> name, qos_class;
   std::vector<std::string> limits;
   bool monitor = false;
+  bool policy_channels = true;
 };
 
 struct joined {
@@ -64,6 +65,13 @@ class job_table {
   control::logger& log_;
   std::vector<std::unique_ptr<job>> jobs_;  // sorted by folder
 };
+
+/// Channels by number as the segment's ruleset has them, read once and from a copy: whoever owns
+/// the file can write in it at any time. Throws when it is none.
+std::vector<std::string> channel_names(abi::segment const& s);
+
+/// Supplies that a job is not metered by because it began before the policy named them.
+std::vector<std::string> not_governed(site_state const& site, job const& j);
 
 /// May this peer administer everything here?
 bool is_operator(local::peer const& who);

@@ -55,6 +55,21 @@ bool read_half(int fd, unsigned half, record& r) {
 
 }  // namespace
 
+kept_lease kept_of(lease::child_memory const& m, std::vector<supply_slot> const& supplies) {
+  kept_lease kept{m.parent, m.obeyed, m.parent_incarnation, m.lend_until, {}};
+  for (std::size_t i = 0; i < m.supply.size() && i < supplies.size(); ++i)
+    kept.supply.push_back({supplies[i].key, m.supply[i]});
+  return kept;
+}
+
+lease::child_memory memory_of(kept_lease const& kept, site_state const& site) {
+  lease::child_memory m{kept.parent, kept.obeyed, kept.parent_incarnation, kept.lend_until, {}};
+  m.supply.resize(site.supplies().size());
+  for (auto const& e : kept.supply)
+    if (auto const supply = site.find_supply(e.key)) m.supply[*supply] = e.of;
+  return m;
+}
+
 lease_file::lease_file(std::string const& path)
     : fd_(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600)),
       boot_id_(boot_id()) {

@@ -12,6 +12,7 @@
 
 #include "lease/child.h"
 #include "local/descriptor.h"
+#include "node/site_state.h"
 
 namespace sluice::node {
 
@@ -25,6 +26,10 @@ struct kept_lease {
   };
   std::vector<entry> supply;
 };
+
+/// To keep, and kept: a supply that the policy does not name is left out.
+kept_lease kept_of(lease::child_memory const& m, std::vector<supply_slot> const& supplies);
+lease::child_memory memory_of(kept_lease const& kept, site_state const& site);
 
 class lease_file {
  public:

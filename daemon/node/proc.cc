@@ -5,11 +5,15 @@
 #include <elf.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
+#include <climits>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <sstream>
 
@@ -63,20 +67,66 @@ bool is_static(std::string const& exe) {
   return true;
 }
 
-bool has_ring(std::string const& fds) {
+bool is_below(std::string_view path, std::span<std::string const> targets) {
+  return std::any_of(targets.begin(), targets.end(), [&](std::string const& t) {
+    return path.starts_with(t) && (path.size() == t.size() || path[t.size()] == '/');
+  });
+}
+
+void look_at_fds(std::string const& fds, std::span<std::string const> targets, process_doings& d) {
   directory const dir(opendir(fds.c_str()), closedir);
-  if (!dir) return false;
+  if (!dir) return;
   dirent const* entry = nullptr;
   for (unsigned seen = 0; seen < most_fds && (entry = readdir(dir.get())) != nullptr; ++seen) {
-    char target[64];
-    ssize_t const size = readlinkat(dirfd(dir.get()), entry->d_name, target, sizeof target);
-    if (size > 0 && std::string_view(target, std::size_t(size)) == "anon_inode:[io_uring]")
-      return true;
+    char text[PATH_MAX];
+    ssize_t const size = readlinkat(dirfd(dir.get()), entry->d_name, text, sizeof text);
+    std::string_view const file(text, size > 0 ? std::size_t(size) : 0);
+    d.has_ring = d.has_ring || file == "anon_inode:[io_uring]";
+    d.has_file = d.has_file || is_below(file, targets);
   }
-  return false;
+}
+
+/// One line of maps: `from-to perms offset device inode path`.
+struct mapped_range {
+  std::uint64_t bytes = 0;
+  bool is_code = false;
+  std::string_view path;
+};
+
+mapped_range range_of(std::string_view line) {
+  std::uint64_t from = 0, to = 0;
+  char const* const end = line.data() + line.size();
+  auto const first = std::from_chars(line.data(), end, from, 16);
+  if (first.ec != std::errc() || first.ptr == end || *first.ptr != '-') return {};
+  auto const second = std::from_chars(first.ptr + 1, end, to, 16);
+  auto const path = line.find('/');
+  if (second.ec != std::errc() || end - second.ptr < 5 || to < from || path == line.npos) return {};
+  return {to - from, second.ptr[3] == 'x', line.substr(path)};
 }
 
 }  // namespace
+
+std::uint64_t mapped_below(std::string_view maps, std::span<std::string const> targets) {
+  if (targets.empty()) return 0;
+  struct total {
+    std::uint64_t bytes = 0;
+    bool has_code = false;
+  };
+  std::map<std::string_view, total> files;
+  for (std::size_t at = 0; at < maps.size();) {
+    std::size_t const end = std::min(maps.find('\n', at), maps.size());
+    mapped_range const r = range_of(maps.substr(at, end - at));
+    at = end + 1;
+    if (r.path.empty() || !is_below(r.path, targets)) continue;
+    total& t = files[r.path];
+    t.bytes += r.bytes;
+    t.has_code = t.has_code || r.is_code;
+  }
+  std::uint64_t sum = 0;
+  for (auto const& [path, t] : files)
+    if (!t.has_code) sum += t.bytes;
+  return sum;
+}
 
 std::vector<std::uint32_t> real_proc::pids() const {
   std::vector<std::uint32_t> out;
@@ -106,6 +156,11 @@ std::optional<process_facts> real_proc::facts(std::uint32_t pid) const {
   for (int field = 5; field < 22; ++field) rest >> skipped;
   rest >> f.start_ticks;
   if (state == "Z" || state == "X" || !rest) return std::nullopt;
+  struct stat space = {};
+  if (stat(fmt::format("/proc/{}/ns/pid", pid).c_str(), &space) == 0)
+    f.pid_space = space.st_ino;
+  else if (errno != EACCES && errno != EPERM)
+    return std::nullopt;  // it has just ended
   return f;
 }
 
@@ -121,16 +176,30 @@ std::string real_proc::preload(std::uint32_t pid) const {
   return {};
 }
 
-process_doings real_proc::doings(std::uint32_t pid) const {
+std::uint32_t real_proc::inner_pid(std::uint32_t pid) const {
+  std::string const status = slurp(fmt::format("/proc/{}/status", pid));
+  auto const line = status.find("\nNSpid:");
+  if (line == std::string::npos) return 0;
+  auto const end = std::min(status.find('\n', line + 1), status.size());
+  auto const last = status.find_last_of(" \t", end - 1);
+  std::uint32_t inner = 0;
+  if (last != std::string::npos && last > line)
+    std::from_chars(status.data() + last + 1, status.data() + end, inner);
+  return inner;
+}
+
+process_doings real_proc::doings(std::uint32_t pid, std::span<std::string const> targets) const {
   process_doings d;
   std::string const base = fmt::format("/proc/{}", pid);
   std::string const io = slurp(base + "/io");
   d.is_readable = !io.empty();
   d.bytes = number_after(io, "rchar: ") + number_after(io, "wchar: ");
   d.calls = number_after(io, "syscr: ") + number_after(io, "syscw: ");
-  d.has_library = slurp(base + "/maps").find("libinterpose.so") != std::string::npos;
+  std::string const maps = slurp(base + "/maps");
+  d.has_library = maps.find("libinterpose.so") != std::string::npos;
+  d.mapped_bytes = mapped_below(maps, targets);
   d.is_static = !d.has_library && is_static(base + "/exe");
-  d.has_ring = has_ring(base + "/fd");
+  look_at_fds(base + "/fd", targets, d);
   return d;
 }
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,17 +14,20 @@ namespace sluice::node {
 struct process_facts {
   std::uint32_t pid = 0, parent = 0;
   std::uint64_t start_ticks = 0;
+  std::uint64_t pid_space = 0;  // inode of its pid namespace; 0: we are not let in
   std::string name;
 };
 
 /// What decides whether a process escapes.
 struct process_doings {
-  bool is_readable = false;  // we were let in
-  std::uint64_t bytes = 0;   // read(2) and write(2) moved, in all
-  std::uint64_t calls = 0;   // of these
-  bool has_library = false;  // ours is mapped
-  bool is_static = false;    // its program has no dynamic loader
-  bool has_ring = false;     // an io_uring is among its fds
+  bool is_readable = false;        // we were let in
+  std::uint64_t bytes = 0;         // read(2) and write(2) moved, in all
+  std::uint64_t calls = 0;         // of these
+  bool has_library = false;        // ours is mapped
+  bool is_static = false;          // its program has no dynamic loader
+  bool has_ring = false;           // an io_uring is among its fds
+  bool has_file = false;           // a file of a target is among its fds
+  std::uint64_t mapped_bytes = 0;  // of files of targets, programs and libraries left out
 };
 
 /// Tests have one of their own.
@@ -34,15 +38,22 @@ class proc {
   virtual std::optional<process_facts> facts(std::uint32_t pid) const = 0;
   /// LD_PRELOAD as the process was started with.
   virtual std::string preload(std::uint32_t pid) const = 0;
-  virtual process_doings doings(std::uint32_t pid) const = 0;
+  /// Its pid in its own pid namespace; 0: unknown.
+  virtual std::uint32_t inner_pid(std::uint32_t pid) const = 0;
+  /// `targets`: paths of those whose files count.
+  virtual process_doings doings(std::uint32_t pid, std::span<std::string const> targets) const = 0;
 };
+
+/// Bytes of files below `targets` in the text of /proc/PID/maps; what has code in it is left out.
+std::uint64_t mapped_below(std::string_view maps, std::span<std::string const> targets);
 
 class real_proc final : public proc {
  public:
   std::vector<std::uint32_t> pids() const override;
   std::optional<process_facts> facts(std::uint32_t pid) const override;
   std::string preload(std::uint32_t pid) const override;
-  process_doings doings(std::uint32_t pid) const override;
+  std::uint32_t inner_pid(std::uint32_t pid) const override;
+  process_doings doings(std::uint32_t pid, std::span<std::string const> targets) const override;
 };
 
 }  // namespace sluice::node

@@ -67,7 +67,9 @@ json job_row(state const& s, job const& j) {
           {"class", class_in_force(j, changed)},
           {"nodes", 1},
           {"processes", j.processes},
+          {"foreign", j.foreign},
           {"escaped", escaped},
+          {"not_governed", not_governed(s.site, j)},
           {"state", paused ? "paused" : "running"},
           {"override", override_row(changed)},
           {"streams", stream_rows(s, j)}};

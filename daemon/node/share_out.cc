@@ -11,8 +11,17 @@ namespace {
 /// The ceiling of a job on this node alone: limits span nodes, so each keeps to its part.
 rate lone_ceiling(share_supply const& s, share_claim const& c) {
   if (c.is_paused) return 0;
-  if (c.policy.limit == policies::unbounded || s.whole == 0) return c.policy.limit;
+  if (c.policy.limit == policies::unbounded || c.policy.limit == 0 || s.whole == 0)
+    return c.policy.limit;
   return std::max<rate>(portion(c.policy.limit, s.floor + s.trickle + s.escrow, s.whole), 1);
+}
+
+/// What a job may have while the limit of its class is kept by the parent: what that gave it. When
+/// the grant is over, others may have been given the rest of the limit since. A parent that has not
+/// divided yet says nothing of a job that came since: its safe part then.
+rate capped(share_supply const& s, bool is_split, share_claim const& c, rate given) {
+  if (s.granted == 0) return std::min(given, lone_ceiling(s, c));
+  return is_split || given != 0 ? given : lone_ceiling(s, c);
 }
 
 /// Scales down so that the sum fits. Rounds down, so it never exceeds.
@@ -71,7 +80,8 @@ void share_grant(share_supply const& s, bool is_split, std::span<share_claim con
   for (std::size_t i = 0; i < n; ++i) {
     now[i] = is_split ? claims[i].granted : before[i].now;
     ceilings[i] = claims[i].is_paused ? 0 : claims[i].policy.limit;
-    if (claims[i].is_capped) ceilings[i] = std::min(ceilings[i], now[i]);
+    if (claims[i].is_capped)
+      ceilings[i] = std::min(ceilings[i], capped(s, is_split, claims[i], now[i]));
     now[i] = std::min(now[i], ceilings[i]);
   }
   fit(now, is_split ? s.granted : usable);

@@ -2,6 +2,7 @@
 #include "node/state.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "node/clock.h"
 #include "node/state_files.h"
@@ -17,6 +18,8 @@ namespace {
 constexpr unsigned heads_per_tick = 64;
 constexpr std::int64_t count_every_ns = 200'000'000, bury_after_ns = 1'000'000'000;
 constexpr std::int64_t escape_every_ns = 4'000'000'000;
+
+constexpr std::uint64_t first_pid_space = 0xEFFFFFFC;  // PROC_PID_INIT_INO of the kernel
 
 real_proc const machine;
 
@@ -45,7 +48,9 @@ state::state(control::config const& c, control::services& s)
       lease_memory(c.state_dir + "/lease"),
       up(make_uplink(c, s)),
       heads_(is_process, segment::own_pid_space()),
-      escapes_(machine) {
+      escapes_(
+          machine, [this](std::string const& folder) { return counted_bytes(folder); },
+          segment::own_pid_space() == first_pid_space) {
   moment const at = now();
   begun_ns_ = at.mono_ns;
   if (auto const text = read_state(config.state_dir + "/overrides.json"))
@@ -96,6 +101,7 @@ void state::reload(moment at) {
   services.notify.reloading(at.mono_ns);
   try {
     control::config const fresh = services.reload ? services.reload() : config;
+    use_keys(fresh);
     if (!has_parent() && !fresh.policy.empty())
       use_policy(policy::read_policy_text(fresh.policy), fresh.policy, at);
     config.policy = fresh.policy;
@@ -105,6 +111,21 @@ void state::reload(moment at) {
     services.log.error("old configuration stays", {{"why", e.what()}});
   }
   services.notify.ready();
+}
+
+/// An unchanged pair of keys disturbs nobody.
+void state::use_keys(control::config const& fresh) {
+  if (!has_parent() || fresh.keys.empty()) return;
+  auto keys = std::make_unique<wire::security>(wire::read_keys(fresh.keys));
+  wire::security const* const old = keys_ ? keys_.get() : services.keys;
+  bool const same = old != nullptr && old->name == keys->name &&
+                    old->secret_key == keys->secret_key && old->parent_key == keys->parent_key &&
+                    old->more_parents == keys->more_parents;
+  if (same) return;
+  up->replace(
+      wire::child_socket::make(*services.zmq, config.parents, keys.get(), services.incarnation));
+  keys_ = std::move(keys);
+  services.log.info("keys read again", {{"keys", fresh.keys}});
 }
 
 // ---- the lease ----
@@ -124,24 +145,16 @@ void state::recall_lease(moment at) {
   }
   auto const kept = lease_memory.read();
   if (!kept) return lease.booted(at.boot_ns);
-  lease::child_memory m;
-  m.parent = kept->parent;
-  m.obeyed = kept->obeyed;
-  m.parent_incarnation = kept->parent_incarnation;
-  m.lend_until = kept->lend_until;
-  m.supply.resize(site.supplies().size());
-  for (auto const& e : kept->supply)
-    if (auto const supply = site.find_supply(e.key)) m.supply[*supply] = e.of;
+  lease::child_memory const m = memory_of(*kept, site);
   lease.remember(m, at.boot_ns);
+  std::vector<rate> last;
+  for (auto const& e : m.supply) last.push_back(e.value);
+  rates.recall_kept(std::move(last));
 }
 
 void state::keep_lease() {
   if (!has_parent()) return;
-  lease::child_memory const m = lease.memory();
-  kept_lease kept{m.parent, m.obeyed, m.parent_incarnation, m.lend_until, {}};
-  for (unsigned i = 0; i < m.supply.size() && i < site.supplies().size(); ++i)
-    kept.supply.push_back({site.supplies()[i].key, m.supply[i]});
-  bool const written = lease_memory.write(kept);
+  bool const written = lease_memory.write(kept_of(lease.memory(), site.supplies()));
   if (written != lease_written_)
     services.log.error(written ? "lease can be kept again" : "lease cannot be kept");
   lease_written_ = written;
@@ -188,7 +201,8 @@ void state::count_heads(moment at) {
     head_count found;
     if (!j.is_broken() && !heads_.step(j.memory(), budget, found)) return;
     j.processes = found.processes;
-    attached_[j.folder] = std::move(found.pids);
+    j.foreign = found.foreign_processes;
+    attached_[j.folder] = std::move(found);
     auto const& joiners = j.record.joiners;
     bool const lives = j.processes != 0 || std::any_of(joiners.begin(), joiners.end(), is_alive);
     if (lives)
@@ -218,22 +232,47 @@ void state::bury(moment at) {
   if (!over.empty()) keep_overrides();
 }
 
+void state::begin_escapes() {
+  std::vector<watched_job> watched;
+  for (auto const& j : jobs.all()) {
+    head_count const& heads = attached_[j->folder];
+    watched.push_back({j->folder, jobs.run_dir() + "/jobs/" + j->folder, heads.pids,
+                       j->record.joiners, heads.foreign});
+  }
+  std::vector<std::string> targets;
+  for (auto const& t : site.site().targets) {
+    std::error_code failed;
+    auto const path = std::filesystem::weakly_canonical(t.path, failed);
+    targets.push_back(failed ? t.path : path.string());
+  }
+  escapes_.begin(std::move(watched), std::move(targets));
+}
+
+std::uint64_t state::counted_bytes(std::string const& folder) const {
+  for (auto const& j : jobs.all()) {
+    if (j->folder != folder || j->is_broken()) continue;
+    std::uint64_t sum = 0;
+    for (auto const& call : segment::sum(j->memory()).call) sum += call.bytes;
+    return sum;
+  }
+  return ~std::uint64_t{0};  // gone since: nothing can be said
+}
+
 void state::watch(moment at) {
   count_heads(at);
   bury(at);
   if (escapes_.is_idle()) {
     if (at.mono_ns - begun_ns_ < escape_every_ns) return;
     begun_ns_ = at.mono_ns;
-    std::vector<watched_job> watched;
-    for (auto const& j : jobs.all())
-      watched.push_back({j->folder, jobs.run_dir() + "/jobs/" + j->folder, attached_[j->folder],
-                         j->record.joiners});
-    return escapes_.begin(std::move(watched));
+    return begin_escapes();
   }
   if (!escapes_.step()) return;
+  heads_.set_dead_spaces(escapes_.dead_spaces());
   for (auto const& j : jobs.all()) {
     auto const found = escapes_.found().find(j->folder);
     j->escapes = found == escapes_.found().end() ? std::vector<escaped>{} : found->second;
+    auto const outside = escapes_.foreign_found().find(j->folder);
+    j->foreign_found = outside == escapes_.foreign_found().end() ? 0 : outside->second;
   }
 }
 

@@ -20,6 +20,7 @@
 #include "node/overrides.h"
 #include "node/site_state.h"
 #include "node/uplink.h"
+#include "wire/keys.h"
 
 namespace sluice::node {
 
@@ -81,7 +82,11 @@ class state {
   void announce_jobs(moment at);
   void count_heads(moment at);
   void bury(moment at);
+  void begin_escapes();
+  void use_keys(control::config const& fresh);
+  std::uint64_t counted_bytes(std::string const& folder) const;
 
+  std::unique_ptr<wire::security> keys_;  // read again since the start
   std::optional<wire::welcome> welcomed_;
   std::uint64_t applied_sequence_ = 0, granting_incarnation_ = 0;
   bool is_split_ = false;
@@ -90,7 +95,7 @@ class state {
   census heads_;
   std::size_t counting_ = 0;  // job whose heads are counted
   std::int64_t counted_ns_ = 0;
-  std::map<std::string, std::vector<std::uint32_t>> attached_;  // by folder
+  std::map<std::string, head_count> attached_;  // by folder
   escape_watch escapes_;
   bool lease_written_ = true;
   std::uint64_t refused_policy_ = 0;

@@ -33,6 +33,12 @@ void uplink::forget_parent() {
   last_hello_ns_ = 0;
 }
 
+void uplink::replace(std::unique_ptr<wire::child_socket> socket) {
+  socket_ = std::move(socket);
+  was_connected_ = false;
+  forget_parent();
+}
+
 void uplink::hear(wire::message& m, news& out, std::int64_t now_ns) {
   std::visit(cases{[&](wire::welcome& w) {
                      // A name is an identity here: two controllers of one name would be one parent.
@@ -74,8 +80,11 @@ uplink::news uplink::receive(std::int64_t now_ns) {
 void uplink::maintain(bool silent, std::uint64_t policy_hash, std::int64_t now_ns) {
   if (now_ns - last_retry_ns_ >= maintain_every_ns) {
     last_retry_ns_ = now_ns;
-    if (std::string const line = socket_->maintain(now_ns); !line.empty())
-      log_.warning("connection to the parent", {{"what", line}});
+    if (std::string const line = socket_->maintain(now_ns); !line.empty()) {
+      control::level const how =
+          line.starts_with("connected to ") ? control::level::info : control::level::warning;
+      log_.write(how, "connection to the parent", {{"what", line}});
+    }
     bool const connected = socket_->is_connected();
     if (connected && !was_connected_) forget_parent();  // whoever it is now: hello at once
     was_connected_ = connected;

@@ -34,6 +34,9 @@ class uplink {
   /// Says hello where needed, retries, walks on. `silent`: the parent has not answered for S.
   void maintain(bool silent, std::uint64_t policy_hash, std::int64_t now_ns);
 
+  /// With new keys: everything with the parent begins anew, what was granted stays.
+  void replace(std::unique_ptr<wire::child_socket> socket);
+
   bool is_welcome() const { return parent_ != 0; }
   std::uint64_t parent() const { return parent_; }  // its name as a hash
   std::string const& parent_name() const { return parent_name_; }

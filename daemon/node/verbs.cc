@@ -48,6 +48,7 @@ join_request join_of(json const& request) {
   r.name = local::text_if(request, "job");
   r.qos_class = local::text_if(request, "class");
   r.monitor = local::flag_of(request, "monitor", false);
+  r.policy_channels = local::flag_of(request, "policy_channels", true);
   if (auto const at = request.find("limits"); at != request.end() && !at->is_null()) {
     if (!at->is_array() || at->size() > core::max_channels)
       throw usage_error("\"limits\" must be a short list of strings");

@@ -2,7 +2,12 @@
 // Who is in a job and who of it escapes, told from a /proc made up here.
 #include "node/escape.h"
 
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
+#include <filesystem>
 #include <map>
 
 #include "node/census.h"
@@ -16,13 +21,14 @@ struct fake_proc final : node::proc {
     node::process_facts facts;
     std::string preload;
     node::process_doings doings;
+    std::uint32_t inner = 0;
   };
   std::map<std::uint32_t, process> all;
   mutable unsigned looked = 0;
 
   void add(std::uint32_t pid, std::uint32_t parent, std::string preload = {},
            node::process_doings d = {}) {
-    all[pid] = {{pid, parent, 10 * pid, "p" + std::to_string(pid)}, std::move(preload), d};
+    all[pid] = {{pid, parent, 10 * pid, 5, "p" + std::to_string(pid)}, std::move(preload), d, 0};
   }
   std::vector<std::uint32_t> pids() const override {
     std::vector<std::uint32_t> out;
@@ -35,19 +41,28 @@ struct fake_proc final : node::proc {
     return at->second.facts;
   }
   std::string preload(std::uint32_t pid) const override { return all.at(pid).preload; }
-  node::process_doings doings(std::uint32_t pid) const override {
+  std::uint32_t inner_pid(std::uint32_t pid) const override { return all.at(pid).inner; }
+  node::process_doings doings(std::uint32_t pid, std::span<std::string const>) const override {
     ++looked;
     return all.at(pid).doings;
   }
 };
 
 node::process_doings doing(std::uint64_t bytes, bool library, bool is_static, bool ring = false) {
-  return {true, bytes, 10, library, is_static, ring};
+  node::process_doings d;
+  d.is_readable = true;
+  d.bytes = bytes;
+  d.calls = 10;
+  d.has_library = library;
+  d.is_static = is_static;
+  d.has_ring = ring;
+  return d;
 }
 
 std::map<std::string, std::vector<node::escaped>> walk(fake_proc const& p,
                                                        std::vector<node::watched_job> jobs) {
-  node::escape_watch w(p);
+  node::escape_watch w(
+      p, [](std::string const&) { return std::uint64_t{1 << 20}; }, true);
   w.begin(std::move(jobs));
   for (int i = 0; i < 10000 && !w.step(); ++i) continue;
   return w.found();
@@ -93,6 +108,113 @@ TEST_CASE("a loop of parents ends, a crowd is cut", "[node][escape]") {
     p.add(pid, 100, "", doing(9 << 20, false, true));
   auto const found = walk(p, {{"a", "/a", {100}, {}}});
   CHECK(found.at("a").size() == 64);
+}
+
+TEST_CASE("an attached process escapes when it moves what nobody counted", "[node][escape]") {
+  unsigned asked = 0;
+  auto const counted = [&](std::uint64_t bytes) {
+    return [&asked, bytes] {
+      ++asked;
+      return bytes;
+    };
+  };
+  auto d = doing(1ull << 30, true, false);
+  CHECK(node::why_escaped(d, true, counted(0)) == nullptr);  // pipes, files that nobody controls
+  CHECK(asked == 0);
+  d.has_file = true;
+  CHECK(node::why_escaped(d, true, counted(1 << 20)) != nullptr);
+  CHECK(node::why_escaped(d, true, counted(300 << 20)) == nullptr);
+  CHECK(node::why_escaped(d, true, counted(~0ull)) == nullptr);
+  d.bytes = 60 << 20;
+  CHECK(node::why_escaped(d, true, counted(0)) == nullptr);
+  d.mapped_bytes = 1 << 30;
+  CHECK(node::why_escaped(d, true, counted(~0ull)) == std::string("moves bytes unseen (mmap)"));
+}
+
+TEST_CASE("mapped files of targets are summed, code is left out", "[node][escape]") {
+  std::vector<std::string> const targets = {"/data", "/scratch/x"};
+  std::string const maps =
+      "10000-30000 rw-s 00000000 08:01 5    /data/a file\n"
+      "40000-50000 r--p 00000000 08:01 6    /data/lib.so\n"
+      "50000-60000 r-xp 00010000 08:01 6    /data/lib.so\n"
+      "70000-80000 rw-p 00000000 00:00 0    [heap]\n"
+      "80000-90000 r--s 00000000 08:01 7    /database/b\n"
+      "90000-a0000 r--s 00000000 08:01 8    /scratch/x\n"
+      "garbage\nffff-0000 r--s 0 0 0 /data/c\n10-20";
+  CHECK(node::mapped_below(maps, targets) == 0x30000);
+  CHECK(node::mapped_below(maps, {}) == 0);
+}
+
+TEST_CASE("a pid namespace is gone when nobody shows in it any more", "[node][escape]") {
+  fake_proc p;
+  p.add(1, 0);
+  p.add(300, 1, "", doing(9 << 20, true, false));
+  p.add(301, 300, "", doing(9 << 20, false, true));
+  p.all[300].facts.pid_space = p.all[301].facts.pid_space = 77;
+  p.all[300].inner = 1;
+  p.all[301].inner = 2;
+  std::vector<node::watched_job> const jobs = {
+      {"a", "/a", {}, {}, {{77, {1, 3000}}, {78, {1, 5}}}}};
+  auto const nothing = [](std::string const&) { return std::uint64_t{0}; };
+  auto const finish = [&](node::escape_watch& w) {
+    w.begin(jobs);
+    for (int i = 0; i < 10000 && !w.step(); ++i) continue;
+  };
+  node::escape_watch all(p, nothing, true), some(p, nothing, false);
+  finish(all);
+  CHECK(all.foreign_found().at("a") == 1);
+  CHECK(all.dead_spaces() == std::set<std::uint64_t>{78});
+  REQUIRE(all.found().at("a").size() == 1);  // the child of the one in the slot
+  CHECK(all.found().at("a")[0].pid == 301);
+  finish(some);
+  CHECK(some.dead_spaces().empty());  // 78 may be where we cannot look
+  p.all[1].facts.pid_space = 0;       // one that hides
+  finish(all);
+  CHECK(all.dead_spaces().empty());
+  p.all.erase(300);
+  p.all.erase(301);
+  finish(some);
+  CHECK(some.dead_spaces() == std::set<std::uint64_t>{77});  // it was seen once
+}
+
+TEST_CASE("slots of a dead pid namespace keep no job alive", "[node][escape]") {
+  auto const s = std::make_unique<abi::segment>();
+  s->process[0].pid = 1;
+  s->process[0].pid_space = 6;
+  s->process[9].pid = 1;
+  s->process[9].pid_space = 7;
+  node::census c([](std::uint32_t, std::uint64_t) { return true; }, 5);
+  node::head_count found;
+  unsigned budget = 64;
+  REQUIRE(c.step(*s, budget, found));
+  CHECK(found.processes == 2);
+  c.set_dead_spaces({6});
+  REQUIRE(c.step(*s, budget, found));
+  CHECK(found.processes == 1);
+  CHECK(found.foreign_processes == 1);
+  CHECK(found.foreign.size() == 2);  // the dead one is asked for again
+}
+
+TEST_CASE("a real process is found by its fds, maps and namespace", "[node][escape]") {
+  char name[] = "/tmp/sluice-proc.XXXXXX";
+  std::string const dir = mkdtemp(name);
+  std::vector<std::string> const targets = {dir};
+  auto const self = static_cast<std::uint32_t>(getpid());
+  node::real_proc const real;
+  CHECK(!real.doings(self, targets).has_file);
+  int const fd = open((dir + "/file").c_str(), O_RDWR | O_CREAT, 0600);
+  REQUIRE(fd >= 0);
+  REQUIRE(ftruncate(fd, 1 << 20) == 0);
+  void* const at = mmap(nullptr, 1 << 20, PROT_READ, MAP_SHARED, fd, 0);
+  REQUIRE(at != MAP_FAILED);
+  auto const seen = real.doings(self, targets);
+  CHECK(seen.has_file);
+  CHECK(seen.mapped_bytes == 1 << 20);
+  CHECK(real.facts(self)->pid_space != 0);
+  CHECK(real.inner_pid(self) == self);
+  munmap(at, 1 << 20);
+  close(fd);
+  std::filesystem::remove_all(dir);
 }
 
 TEST_CASE("heads are counted in bounded steps", "[node][escape]") {

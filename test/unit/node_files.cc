@@ -48,6 +48,7 @@ TEST_CASE("the lease file holds the newest whole record", "[node][files]") {
   node::lease_file again(path);
   REQUIRE(again.read());
   CHECK(again.read()->parent == 5);
+  CHECK(again.read()->obeyed == 8);
   REQUIRE(again.read()->supply.size() == 1);
   CHECK(again.read()->supply[0].of.value == 50);
   // The newest half torn: the one before counts.
@@ -61,6 +62,41 @@ TEST_CASE("the lease file holds the newest whole record", "[node][files]") {
   CHECK(!again.read());
   close(fd);
   CHECK(std::filesystem::file_size(path) == size);
+}
+
+TEST_CASE("a grant of a parent that nothing was lent to outlives the daemon", "[node][files]") {
+  constexpr std::int64_t ms = 1'000'000;
+  auto const time = lease::timers_of(100 * ms, 1000 * ms, 0);
+  scratch const s;
+  node::site_state site("n1");
+  site.apply(policy_text, "test");
+  std::vector<lease::child::own> const own = {
+      {site.supplies()[0].floor, site.supplies()[0].escrow, 1}};
+  std::int64_t now = 1'000'000 * ms;
+  {
+    lease::child c(time, 3);
+    c.set_own(own);
+    c.booted(now - 60'000 * ms);
+    lease::report const r = c.make_report(77, now);
+    lease::grant g;
+    g.child_incarnation = 3;
+    g.parent_incarnation = 9;
+    g.t_child = r.t_child;
+    g.t_parent = 1;
+    g.supply = {{{9, 1}, 40'000, 1000 * ms}};
+    REQUIRE(c.on_grant(77, g, now + ms));
+    REQUIRE(c.lent_to() == 0);
+    REQUIRE(c.held(0, now + 2 * ms) == 40'000);
+    node::lease_file(s.dir + "/lease").write(node::kept_of(c.memory(), site.supplies()));
+  }
+  auto const kept = node::lease_file(s.dir + "/lease").read();
+  REQUIRE(kept);
+  lease::child again(time, 4);
+  again.set_own(own);
+  now += 10 * ms;
+  again.remember(node::memory_of(*kept, site), now);
+  CHECK(again.obeyed() == 77);
+  CHECK(again.held(0, now) == 40'000);
 }
 
 TEST_CASE("overrides end, persist, and an operator's word stands", "[node][files]") {

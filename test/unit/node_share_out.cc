@@ -110,6 +110,42 @@ TEST_CASE("alone, limits that span nodes shrink to the node's part", "[node][sha
   CHECK(whole.claims[0].limit == 100'000);
 }
 
+TEST_CASE("orphans together stay within a limit that spans them", "[node][share]") {
+  // 10 listed nodes own 3 % of the capacity each; whatever of them is orphaned, with the parent's
+  // part of the limit (by its members) for the rest.
+  rate const capacity = 1'000'000, limit = 50'000;
+  share_supply const s = {0, 1'000, 29'000, 0, capacity};
+  share_claim c = claim(1000, 0, limit);
+  c.is_capped = true;
+  for (unsigned orphans = 1; orphans <= 10; ++orphans) {
+    rate sum = limit * (10 - orphans) / 10;
+    for (unsigned i = 0; i < orphans; ++i) {
+      auto const asked = node::lone_supply(s, 30'000, std::vector{c});
+      rate const ceiling = asked.claims[0].limit;
+      std::vector<phases> out(1);
+      node::share_alone(s, 30'000, std::vector{c}, std::vector{ceiling}, out);
+      sum += std::max({out[0].now, out[0].after, out[0].own});
+    }
+    CHECK(sum <= limit);
+  }
+}
+
+TEST_CASE("when a grant is over a capped job keeps to its safe part", "[node][share]") {
+  share_supply const s = {0, 10'000, 20'000, 0, 1'000'000};  // held before: nothing now
+  share_claim c = claim(1000, 70'000, 80'000);
+  c.is_capped = true;
+  CHECK(grant(s, true, {c})[0].now == 2'400);
+  share_supply const held = {90'000, 10'000, 20'000, 0, 1'000'000};
+  CHECK(grant(held, true, {c})[0].now == 70'000);
+  CHECK(grant(held, false, {c})[0].now == 2'400);  // taken over, and not divided yet
+  CHECK(grant(held, false, {c}, {phases{60'000, 0, 0}})[0].now == 60'000);
+}
+
+TEST_CASE("a limit of nothing is nothing", "[node][share]") {
+  share_supply const s = {0, 1'000, 29'000, 0, 1'000'000};
+  CHECK(node::lone_supply(s, 30'000, std::vector{claim(1000, 0, 0)}).claims[0].limit == 0);
+}
+
 TEST_CASE("no phase ever has more than the node", "[node][share]") {
   std::mt19937_64 random(4711);
   auto const some = [&](rate most) { return random() % (most + 1); };
