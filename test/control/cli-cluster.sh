@@ -42,7 +42,7 @@ grep -q '^sluice top .* cluster ctl .* 1 jobs, 2 nodes' "$SCRATCH/out" ||
   fail "top: $(cat "$SCRATCH/out")"
 
 $S set hydro metadata=100/s --for 5s >"$SCRATCH/out" || fail "set"
-until_true is True "$of['served'] < 130" || fail "two nodes have more: $(field "$of")"
+until_true is True "$of['served'] < 105" || fail "two nodes have more: $(field "$of")"
 until_true is None "d[0]['override']" || fail "not taken back: $(field d)"
 $S set hydro class=bronze >/dev/null || fail "set class"
 until_true is bronze 'd[0]["class"]' || fail "class: $(field d)"
