@@ -26,6 +26,7 @@ share_claim claim_of(job const& j, stream const& s, policy::site const& site,
     p.priority = share->priority;
     c.is_capped = share->limit.has_value();
   }
+  c.is_bound = s.is_bound;
   c.is_capped = c.is_capped || s.is_bound;
   p.declared = p.reservation;
   if (overrides != nullptr) {
