@@ -187,7 +187,7 @@ $(O)/bench/%: test/bench/%.cc $(parts_obj) $(O)/flags
 # The fuzzed code is compiled with the sanitizers too, into one archive.
 # Folders that read what others wrote, and what they need.
 fuzzed_src := $(core_src) $(filter policies/% daemon/cli/report.cc daemon/cli/limits.cc \
-  $(foreach d,policy segment lease wire node,daemon/$(d)/%),$(daemon_src))
+  $(foreach d,policy segment lease wire local control node,daemon/$(d)/%),$(daemon_src))
 fuzz_obj := $(fuzzed_src:%=$(O)/fuzzed/%.o)
 
 $(O)/fuzzed/%.o: % $(O)/flags
