@@ -10,6 +10,7 @@
 // followed by an increase there, both while we look, is not taken for an overload.
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include <algorithm>
@@ -33,6 +34,7 @@ struct watched {
   segment::mapping segment;
   unsigned channel;
   core::unit_kind unit;
+  ino_t inode;  // a job of the same name may have taken its place
   double shown = -2;
   double rate = 0;  // of this sample
 };
@@ -55,6 +57,11 @@ double rate_now(watched const& w, std::int64_t now_ns) {
   return double(rate_q40) / double(std::uint64_t{1} << 40) * 1e9 / units_per(w.unit);
 }
 
+ino_t inode_of(fs::path const& file) {
+  struct stat s = {};
+  return stat(file.c_str(), &s) == 0 ? s.st_ino : 0;
+}
+
 void look_for_jobs(fs::path const& dir, std::string const& channel) {
   std::error_code failed;
   for (auto const& node : fs::directory_iterator(dir, failed))
@@ -67,17 +74,21 @@ void look_for_jobs(fs::path const& dir, std::string const& channel) {
         for (unsigned i = 0; i < s->rules.channel_count; ++i)
           if (core::view(s->rules, s->rules.channel[i].name) == channel) {
             auto const unit = static_cast<core::unit_kind>(s->rules.channel[i].unit);
-            all.emplace(name, watched{std::move(s), i, unit});
+            all.emplace(name, watched{std::move(s), i, unit, inode_of(job.path() / "segment")});
             break;
           }
       } catch (std::exception const&) {
         continue;  // half made, or gone again
       }
     }
+}
+
+void forget_ended_jobs(fs::path const& dir) {
   std::erase_if(all, [&](auto const& entry) {
     std::size_t const slash = entry.first.find('/');
-    return !fs::exists(dir / entry.first.substr(0, slash) / "jobs" / entry.first.substr(slash + 1),
-                       failed);
+    fs::path const job =
+        dir / entry.first.substr(0, slash) / "jobs" / entry.first.substr(slash + 1);
+    return inode_of(job / "segment") != entry.second.inode;
   });
 }
 
@@ -117,6 +128,7 @@ int main(int argc, char** argv) {
   std::int64_t most_at_ns = 0;
   std::uint64_t samples = 0, over = 0;
   for (std::uint64_t round = 0; is_over == 0; ++round) {
+    forget_ended_jobs(argv[1]);
     if (round % 20 == 0) look_for_jobs(argv[1], argv[2]);
     std::int64_t const now_ns = segment::monotonic_ns();
     double const sum = sample(now_ns);

@@ -59,16 +59,18 @@ class Jobs:
                 error = process.stderr.read()
                 process.stderr.close()
                 if process.returncode != 0:
-                    self.failed.append(f"{command[0]}: {process.returncode} {error[-200:]}")
+                    self.failed.append(
+                        f"{command[0]}: {process.returncode} {error.strip()[-200:]}")
         while len(self.running) < 6:
             self.number += 1
             command = [*self.rng.choice(COMMANDS), self.world.tree]
             if command[0] == "tar":
                 command.append(".")
             # Some names are joined by several at once.
-            job = f"job{self.number - self.rng.randrange(2)}"
-            self.running.append((self.world.run(self.rng.choice(self.nodes), job, command,
-                                                self.rng.choice(("gold", "bronze"))), command))
+            number = self.number - self.rng.randrange(2)
+            qos_class = ("gold", "bronze")[number // 2 % 2]
+            self.running.append((self.world.run(self.rng.choice(self.nodes), f"job{number}",
+                                                command, qos_class), command))
 
 
 def measure(world, roles, minutes, restart_s, rng):
