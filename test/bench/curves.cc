@@ -131,7 +131,12 @@ int main(int argc, char** argv) {
     forget_ended_jobs(argv[1]);
     if (round % 20 == 0) look_for_jobs(argv[1], argv[2]);
     std::int64_t const now_ns = segment::monotonic_ns();
-    double const sum = sample(now_ns);
+    double sum = sample(now_ns);
+    if (capacity > 0 && sum > capacity) {  // a job may have gone while we looked
+      forget_ended_jobs(argv[1]);
+      sum = 0;
+      for (auto const& [name, w] : all) sum += std::max(w.rate, 0.0);
+    }
     show_changes(now_ns);
     ++samples;
     if (capacity > 0 && sum > capacity * 1.000001 + 1) ++over;
