@@ -83,7 +83,9 @@ void set_common_options(zmq_socket& s) {
   s.set(ZMQ_HEARTBEAT_TIMEOUT, 3000);
   s.set(ZMQ_TCP_MAXRT, 3000);
   s.set(ZMQ_IPV6, 1);
-  s.set(ZMQ_RCVHWM, 16);
+  // Room for what comes while the process is stopped: a full queue stops the reading of a
+  // connection, and when that one then ends, libzmq up to 4.3.5 aborts (its issue 4841).
+  s.set(ZMQ_RCVHWM, 4096);
 }
 
 void serve_curve(zmq_socket& s, std::string const& domain, key const& secret) {
