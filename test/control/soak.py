@@ -7,7 +7,7 @@ may use, and segments left behind. Memory is compared within the last third of t
 nobody is restarted.
 
   soak.py --minutes 30       what `make soak` runs
-  soak.py --minutes 1        what `make check` runs
+  soak.py --minutes 1        a short look, `make soak MINUTES=1`
 """
 import argparse
 import os
