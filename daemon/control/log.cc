@@ -13,6 +13,7 @@
 #include <cstring>
 #include <ctime>
 
+#include "control/clock.h"
 #include "policy/error.h"
 #include "policy/suggest.h"
 
@@ -26,12 +27,6 @@ constexpr std::size_t line_bytes_max = 4096;                      // PIPE_BUF
 constexpr std::size_t floods_max = 1000;  // events are constants; this is for when one is not
 constexpr std::int64_t flood_window_ns = 10'000'000'000;
 constexpr std::uint32_t flood_lines = 20;
-
-std::int64_t monotonic_ns() {
-  timespec t = {};
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return t.tv_sec * 1'000'000'000 + t.tv_nsec;
-}
 
 /// True when standard error is the journal's socket: it adds the time and reads the prefix.
 bool is_journal() {
@@ -95,7 +90,7 @@ std::string field::text_of(double d) { return fmt::format("{:.6g}", d); }
 logger::logger(level most)
     : most_(most),
       to_([journal = is_journal()](std::string_view line) { to_stderr(line, journal); }),
-      now_(monotonic_ns),
+      now_(steady_ns),
       has_prefix_(is_journal()) {}
 
 logger::logger(level most, sink to, clock now)

@@ -4,7 +4,8 @@
 #include <fmt/format.h>
 
 #include <cassert>
-#include <chrono>
+
+#include "control/clock.h"
 
 namespace sluice::control {
 
@@ -26,10 +27,6 @@ constexpr std::int64_t second_ns = 1'000'000'000;
 constexpr std::int64_t job_series_ns = 60 * second_ns;   // four scrapes of a usual Prometheus
 constexpr std::int64_t spacing_ns = second_ns * 9 / 10;  // who comes each second is not late
 constexpr std::int64_t hung_ns = 10 * second_ns;
-
-std::int64_t steady_ns() {
-  return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
-}
 
 /// `{class="gold",resource="data"}`; a value is escaped as the format wants it.
 std::string render(std::string_view names, labels values) {

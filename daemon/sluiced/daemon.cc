@@ -10,6 +10,7 @@
 #include <ctime>
 #include <memory>
 
+#include "control/clock.h"
 #include "control/metrics_server.h"
 #include "control/privileges.h"
 #include "control/services.h"
@@ -26,12 +27,6 @@ namespace sluice::sluiced {
 namespace {
 
 using control::config;
-
-std::int64_t now_of(clockid_t clock) {
-  timespec t = {};
-  clock_gettime(clock, &t);
-  return t.tv_sec * 1'000'000'000 + t.tv_nsec;
-}
 
 /// What the configuration names, read once to find what is wrong in it.
 struct named_files {
@@ -143,7 +138,7 @@ int run_daemon(control::command_line const& line) {
   s.zmq = zmq.get();
   s.keys = named.keys.get();
   s.incarnation = control::next_incarnation(
-      c.state_dir, static_cast<std::uint64_t>(now_of(CLOCK_REALTIME)), trouble);
+      c.state_dir, static_cast<std::uint64_t>(control::read_clock(CLOCK_REALTIME)), trouble);
   s.capabilities = caps.kept;
   s.metrics_address = server ? server->address() : "";
   s.reload = [&] { return read_again(line, written, c, log); };

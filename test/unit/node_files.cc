@@ -12,19 +12,13 @@
 #include "node/overrides.h"
 #include "node/site_state.h"
 #include "policy/error.h"
+#include "unit/scratch.h"
 
 using namespace sluice;
 
 namespace {
 
-struct scratch {
-  std::string dir;
-  scratch() {
-    char name[] = "/tmp/sluice-node.XXXXXX";
-    dir = mkdtemp(name);
-  }
-  ~scratch() { std::filesystem::remove_all(dir); }
-};
+using test::scratch;
 
 node::kept_lease sample(std::uint64_t n) {
   return {n, n + 3, n + 1, static_cast<std::int64_t>(n) + 2, {{7, {{n, 9}, n * 10, 99}}}};

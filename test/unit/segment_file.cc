@@ -13,20 +13,14 @@
 #include "policy/error.h"
 #include "segment/jobs.h"
 #include "segment/run_dir.h"
+#include "unit/scratch.h"
 
 using namespace sluice;
 namespace fs = std::filesystem;
 
 namespace {
 
-struct scratch {
-  std::string dir;
-  scratch() {
-    char name[] = "/tmp/sluice-unit.XXXXXX";
-    dir = mkdtemp(name);
-  }
-  ~scratch() { fs::remove_all(dir); }
-};
+using test::scratch;
 
 unsigned mode_of(std::string const& path) {
   struct stat st = {};

@@ -10,6 +10,7 @@
 #include <fstream>
 
 #include "policy/error.h"
+#include "unit/scratch.h"
 
 using namespace sluice;
 using Catch::Contains;
@@ -17,14 +18,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-struct scratch {
-  std::string dir;
-  scratch() {
-    char name[] = "/tmp/sluice-unit.XXXXXX";
-    dir = mkdtemp(name);
-  }
-  ~scratch() { fs::remove_all(dir); }
-};
+using test::scratch;
 
 int keys(std::vector<std::string> words) {
   words.insert(words.begin(), "keys");
