@@ -83,16 +83,22 @@ daemon_obj  := $(daemon_src:%=$(O)/obj/%.o)
 cli_main    := $(O)/obj/daemon/cli/main.cc.o
 sluiced_main := $(O)/obj/daemon/sluiced/main.cc.o
 top_obj     := $(filter $(O)/obj/daemon/cli/top/%,$(daemon_obj))
+# Programs of one folder each, beside the command: their verb is the folder's name.
+tools       := $(foreach t,trace replay report,$(if $(wildcard daemon/$(t)/main.cc),$(t)))
 parts_obj   := $(core_obj) $(filter-out %/main.cc.o $(top_obj),$(daemon_obj))
 cli_parts   := $(filter-out $(O)/obj/policies/% \
-  $(foreach d,lease wire control node cluster sluiced,$(O)/obj/daemon/$(d)/%),$(parts_obj))
-sluiced_parts := $(filter-out $(O)/obj/daemon/cli/%,$(parts_obj))
+  $(foreach d,lease wire control node cluster sluiced replay whatif report slurm,\
+  $(O)/obj/daemon/$(d)/%),$(parts_obj))
+tool_parts  := $(filter-out $(O)/obj/daemon/cli/%,$(parts_obj))
+sluiced_parts := $(filter-out $(foreach d,trace replay whatif report slurm,\
+  $(O)/obj/daemon/$(d)/%),$(tool_parts))
 sim_obj     := $(sim_src:%=$(O)/obj/%.o)
 unit_obj    := $(unit_src:%=$(O)/obj/%.o)
 
 lib      := $(if $(wildcard libinterpose/*.cc libinterpose/*.S),$(O)/lib/libinterpose.so)
 bin      := $(if $(wildcard daemon/cli/main.cc),$(O)/bin/sluice)
 top      := $(if $(wildcard daemon/cli/top/main.cc),$(O)/bin/sluice-top)
+tool_bin := $(tools:%=$(O)/bin/sluice-%)
 sluiced  := $(if $(wildcard daemon/sluiced/main.cc),$(O)/bin/sluiced)
 unit     := $(if $(unit_src),$(O)/test/unit)
 sim      := $(if $(sim_src),$(O)/test/simulate)
@@ -102,13 +108,13 @@ benches  := $(patsubst test/bench/%.cc,$(O)/bench/%,$(bench_src))
 fuzzers  := $(if $(shell command -v $(CLANGXX)),$(patsubst test/fuzz/%.cc,$(O)/fuzz/%,$(fuzz_src)))
 exports  := $(if $(wildcard libinterpose/exports.map.in),$(O)/exports.map)
 
-.PHONY: all help check check-unit check-interpose check-cli check-control check-coverage \
-  check-guests check-fuzz \
+.PHONY: all help check check-unit check-interpose check-cli check-control check-replay \
+  check-slurm check-coverage check-guests check-fuzz \
   check-source bench bench-overhead bench-accuracy bench-control bench-reaction soak compare \
   fuzz headers layers style exports format tidy \
   programs install uninstall clean sim spin FORCE
 
-all: $(lib) $(bin) $(top) $(sluiced)
+all: $(lib) $(bin) $(top) $(tool_bin) $(sluiced)
 
 # ---- objects ----
 
@@ -156,6 +162,10 @@ $(O)/bin/sluice: $(cli_main) $(cli_parts)
 $(O)/bin/sluice-top: $(top_obj) $(cli_parts)
 	@mkdir -p $(@D)
 	$(call say,LINK,$(CXX) $(san_flags) -pthread -o $@ $^ $(top_libs))
+
+$(tool_bin): $(O)/bin/sluice-%: $(O)/obj/daemon/%/main.cc.o $(tool_parts)
+	@mkdir -p $(@D)
+	$(call say,LINK,$(CXX) $(san_flags) -pthread -o $@ $^ $(daemon_libs))
 
 $(O)/bin/sluiced: $(sluiced_main) $(sluiced_parts)
 	@mkdir -p $(@D)
@@ -221,6 +231,8 @@ behave_bare    := $(filter-out $(patsubst test/%.sh,$(O)/test/%,$(behave_scripts
 behave_tests   := $(sort $(behave_scripts)) $(sort $(behave_bare))
 cli_tests      := $(sort $(wildcard test/cli/*.sh))
 control_tests  := $(sort $(wildcard test/control/*.sh))
+replay_tests   := $(sort $(wildcard test/replay/*.sh))
+slurm_tests    := $(sort $(wildcard test/slurm/*.sh))
 coverage_tests := $(wildcard test/coverage/run)
 guest_tests    := $(sort $(wildcard test/guests/*.sh))
 fuzz_tests     := $(fuzz_src:test/fuzz/%.cc='scripts/fuzz % 10')
@@ -230,7 +242,7 @@ source_tests   := scripts/check-style scripts/check-layers scripts/check-format 
 # A sanitized library cannot be preloaded into ordinary programs, so a variant runs the unit tests.
 ifeq ($(SAN),)
 all_tests := $(source_tests) $(unit_tests) $(behave_tests) $(cli_tests) $(control_tests) \
-  $(coverage_tests) $(guest_tests) $(fuzz_tests)
+  $(replay_tests) $(slurm_tests) $(coverage_tests) $(guest_tests) $(fuzz_tests)
 all_built := all $(unit) $(sim) $(programs) $(behave) $(benches) $(fuzzers)
 else
 all_tests := $(unit_tests)
@@ -249,6 +261,10 @@ check-cli: programs
 	$(run_tests) $(cli_tests)
 check-control: programs $(sim)
 	$(run_tests) $(control_tests)
+check-replay: programs
+	$(run_tests) $(replay_tests)
+check-slurm: programs
+	$(run_tests) $(slurm_tests)
 check-coverage: programs
 	$(run_tests) $(coverage_tests)
 check-guests: programs
@@ -315,7 +331,7 @@ libdir  = $(DESTDIR)$(PREFIX)/lib/sluice
 docdir  = $(DESTDIR)$(PREFIX)/share/doc/sluice
 mandir  = $(DESTDIR)$(PREFIX)/share/man
 compdir = $(DESTDIR)$(PREFIX)/share/bash-completion/completions
-man1   := $(wildcard daemon/cli/*.1)
+man1   := $(wildcard daemon/cli/*.1 $(tools:%=daemon/%/*.1))
 man7   := $(wildcard libinterpose/*.7 daemon/cli/*.7)
 man5   := $(wildcard daemon/sluiced/*.5)
 man8   := $(wildcard daemon/sluiced/*.8)
@@ -326,7 +342,7 @@ install: all
 	install -D -m 755 $(O)/bin/sluice $(bindir)/sluice
 	install -D -m 755 $(O)/bin/sluiced $(sbindir)/sluiced
 	install -D -m 755 $(O)/lib/libinterpose.so $(libdir)/libinterpose.so
-	$(if $(top),install -D -m 755 $(top) $(libdir)/sluice-top)
+	install -D -m 755 -t $(libdir) $(top) $(tool_bin)
 	install -D -m 644 -t $(docdir) README.md LICENSE
 	$(if $(man1),install -D -m 644 -t $(mandir)/man1 $(man1))
 	$(if $(man7),install -D -m 644 -t $(mandir)/man7 $(man7))
@@ -341,7 +357,7 @@ install: all
 
 uninstall:
 	rm -f $(bindir)/sluice $(sbindir)/sluiced $(compdir)/sluice \
-	  $(man1:daemon/cli/%=$(mandir)/man1/%) \
+	  $(addprefix $(mandir)/man1/,$(notdir $(man1))) \
 	  $(addprefix $(mandir)/man7/,$(notdir $(man7))) $(addprefix $(mandir)/man5/,$(notdir $(man5))) \
 	  $(addprefix $(mandir)/man8/,$(notdir $(man8))) $(addprefix $(unitdir)/,$(notdir $(units))) \
 	  $(DESTDIR)$(PREFIX)/lib/sysusers.d/sluice.conf
@@ -354,7 +370,7 @@ help:
 	@printf '%s\n' \
 	  'make                  build/bin/sluice and build/lib/libinterpose.so' \
 	  'make check            every test; the last line is the result' \
-	  'make check-SUITE      unit interpose cli control coverage guests fuzz source' \
+	  'make check-SUITE      unit interpose cli control replay slurm coverage guests fuzz source' \
 	  'make bench            bench-overhead, -accuracy, -control, -reaction: figures of the README' \
 	  'make soak MINUTES=30  jobs come and go while daemons are restarted' \
 	  'make compare          the allocation algorithms side by side, into policies/' \

@@ -27,7 +27,7 @@ struct command_line {
   explain_options explain;
   top_options top;
   apply_options apply;
-  std::vector<std::string> keys;
+  std::vector<std::string> forwarded;  // what follows a verb of another program
   std::string file;
   std::function<int()> chosen;
 };
@@ -172,9 +172,17 @@ void add_looking(CLI::App& app, command_line& line) {
       [&line] { line.chosen = [&line] { return explain_verb(line.global, line.explain); }; });
   add_file_verb(app, line, "doctor", "say whether a program can be limited, and if not, why",
                 "  sluice doctor ./app", doctor_verb);
-  auto* keys = app.add_subcommand("keys", "make and admit keys of daemons (sluiced keys)");
-  keys->footer("  sluice keys --help");
-  keys->callback([&line] { line.chosen = [&line] { return keys_verb(line.keys); }; });
+}
+
+/// Verbs that another program does, which reads the words after them itself.
+void add_forwarded(CLI::App& app, command_line& line) {
+  for (forwarded_verb const& row : forwarded_verbs) {
+    auto* verb = app.add_subcommand(row.name, row.help);
+    verb->footer(fmt::format("  sluice {} --help", row.name));
+    verb->callback([&line, &row] {
+      line.chosen = [&line, &row] { return forward_verb(line.global, row, line.forwarded); };
+    });
+  }
 }
 
 void describe_app(CLI::App& app, command_line& line) {
@@ -193,6 +201,7 @@ void describe_app(CLI::App& app, command_line& line) {
   add_control(app, line);
   add_policy(app, line);
   add_looking(app, line);
+  add_forwarded(app, line);
   for (auto* verb : app.get_subcommands({})) verb->fallthrough();
 }
 
@@ -202,8 +211,13 @@ bool takes_value(std::string const& word) {
   return std::find(std::begin(with_value), std::end(with_value), word) != std::end(with_value);
 }
 
-/// `sluice run … [--] PROGRAM …`: from PROGRAM on, nothing is an option of ours. `sluice keys …`:
-/// nothing is.
+bool is_forwarded(std::string const& word) {
+  return std::any_of(std::begin(forwarded_verbs), std::end(forwarded_verbs),
+                     [&](forwarded_verb const& row) { return word == row.name; });
+}
+
+/// `sluice run … [--] PROGRAM …`: from PROGRAM on, nothing is an option of ours. After a verb of
+/// another program nothing is.
 void split_command(std::vector<std::string>& words, command_line& line) {
   bool run = false;
   for (std::size_t i = 0; i < words.size(); ++i) {
@@ -217,8 +231,8 @@ void split_command(std::vector<std::string>& words, command_line& line) {
       words.resize(i);
     } else if (words[i] == "run") {
       run = true;
-    } else if (words[i] == "keys") {
-      line.keys.assign(words.begin() + std::ptrdiff_t(i) + 1, words.end());
+    } else if (is_forwarded(words[i])) {
+      line.forwarded.assign(words.begin() + std::ptrdiff_t(i) + 1, words.end());
       words.resize(i + 1);
     } else {
       return;  // another verb

@@ -84,6 +84,24 @@ int policy_check(global_options const& global, std::string const& file);
 int policy_show(global_options const& global, std::string const& file);
 int policy_apply(global_options const& global, apply_options const& options);
 int policy_get(global_options const& global);
-int keys_verb(std::vector<std::string> const& arguments);
+
+/// A verb that a program installed beside this one does, for it needs libraries that this one must
+/// not load.
+struct forwarded_verb {
+  char const* name;
+  char const* program;
+  bool names_itself;  // the program has several verbs and wants to hear this one
+  char const* help;
+};
+
+inline constexpr forwarded_verb forwarded_verbs[] = {
+    {"trace", "sluice-trace", false, "look at, convert and make traces of file I/O"},
+    {"replay", "sluice-replay", false, "do the operations of a trace again, or only compute it"},
+    {"report", "sluice-report", false, "show what happened: a page, or text"},
+    {"keys", "sluiced", true, "make and admit keys of daemons (sluiced keys)"},
+};
+
+int forward_verb(global_options const& global, forwarded_verb const& verb,
+                 std::vector<std::string> const& arguments);
 
 }  // namespace sluice::cli
