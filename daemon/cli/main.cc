@@ -52,6 +52,11 @@ void add_run(CLI::App& app, command_line& line) {
   verb->add_option("--report", line.run.report,
                    "write a JSON report at the end; - is standard output")
       ->type_name("FILE");
+  verb->add_option("--record", line.run.record,
+                   "write the trace of the program at the end: operations per interval")
+      ->type_name("FILE");
+  verb->add_option("--interval", line.run.interval, "how often the counters are looked at (1s)")
+      ->type_name("TIME");
   verb->add_flag_callback(
       "--summary", [&line] { line.run.summary = true; },
       "print a table at the end (default on a terminal)");
@@ -61,7 +66,8 @@ void add_run(CLI::App& app, command_line& line) {
       "Everything after -- is the program and its arguments. A daemon of the node is found by\n"
       "itself; without one, or with --no-daemon or --policy, the limits given here are all.\n\n"
       "  sluice run --class gold -- ./app\n"
-      "  sluice run --limit open=1000/s --limit data=200MiB/s@/scratch --report io.json -- ./app");
+      "  sluice run --limit open=1000/s --limit data=200MiB/s@/scratch --report io.json -- ./app\n"
+      "  sluice run --record app.csv --interval 100ms -- ./app");
   verb->callback([&line] { line.chosen = [&line] { return run_verb(line.global, line.run); }; });
 }
 
@@ -206,8 +212,8 @@ void describe_app(CLI::App& app, command_line& line) {
 }
 
 bool takes_value(std::string const& word) {
-  static constexpr std::string_view with_value[] = {"--limit", "--policy", "--class",
-                                                    "--job",   "--report", "--run-dir"};
+  static constexpr std::string_view with_value[] = {
+      "--limit", "--policy", "--class", "--job", "--report", "--run-dir", "--record", "--interval"};
   return std::find(std::begin(with_value), std::end(with_value), word) != std::end(with_value);
 }
 

@@ -30,6 +30,8 @@ struct run_options {
   limit_options limits;
   std::string job;
   std::string report;  // file; `-` standard output
+  std::string record;  // file of the trace; `-` standard output
+  std::string interval = "1s";
   std::optional<bool> summary;
   std::vector<std::string> command;
 };

@@ -7,14 +7,18 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <memory>
 #include <optional>
 
 #include "cli/join.h"
 #include "cli/options.h"
 #include "cli/program.h"
+#include "cli/recorder.h"
 #include "cli/report.h"
+#include "cli/sampler.h"
 #include "cli/supervise.h"
+#include "policy/duration.h"
 #include "policy/error.h"
 #include "segment/run_dir.h"
 #include "segment/segment_file.h"
@@ -67,7 +71,7 @@ std::optional<segment::mapping> open_segment(membership const& m) {
     return segment::mapping::open(m.segment);
   } catch (error const& e) {
     if (!m.run_dir.empty()) throw;
-    fmt::print(stderr, "sluice: warning: no report: {}\n", e.what());
+    fmt::print(stderr, "sluice: warning: no report and no record: {}\n", e.what());
     return std::nullopt;
   }
 }
@@ -77,13 +81,51 @@ bool write_report(std::FILE* to, std::string const& text) {
   return std::fwrite(text.data(), 1, text.size(), to) == text.size() && std::fflush(to) == 0;
 }
 
+constexpr std::int64_t shortest_interval_ns = 10'000'000;
+
+std::int64_t interval_ns_of(run_options const& options) {
+  auto const ns = policy::parse_duration(options.interval, "--interval");
+  if (ns < shortest_interval_ns)
+    throw usage_error(
+        fmt::format("--interval: \"{}\" is too short; 10ms is the shortest", options.interval));
+  return ns;
+}
+
+double unix_s() {
+  timespec now = {};
+  clock_gettime(CLOCK_REALTIME, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
+}
+
+/// A trace that cannot be written changes nothing for the program.
+void end_record(sampler& samples, recorder const& record, run_options const& options,
+                double start_unix_s) {
+  try {
+    samples.finish(segment::monotonic_ns());
+    trace::write(record.result(options.command, start_unix_s), options.record);
+  } catch (std::exception const& e) {
+    fmt::print(stderr, "sluice: --record: {}\n", e.what());
+  }
+}
+
 int run_and_report(membership const& m, run_options const& options, bool preload, file report) {
   auto const s = open_segment(m);
   std::int64_t const begin_ns = segment::monotonic_ns();
   run_facts facts;
   facts.command = options.command;
-  facts.end = supervise(options.command, environment(m, preload));
+  double const start_unix_s = unix_s();
+  std::optional<sampler> samples;
+  std::optional<recorder> record;
+  if (s && !options.record.empty()) {
+    samples.emplace(**s, interval_ns_of(options), begin_ns);
+    record.emplace(samples->interval_s());
+    samples->listen([&](sample const& each) { record->take(each); });
+  }
+  chore meanwhile;
+  if (samples) meanwhile = [&] { return samples->look(segment::monotonic_ns()); };
+  facts.end = supervise(options.command, environment(m, preload), meanwhile);
   facts.elapsed_s = static_cast<double>(segment::monotonic_ns() - begin_ns) / 1e9;
+  if (record) end_record(*samples, *record, options, start_unix_s);
   if (s) {
     json const result = report_json(**s, facts);
     if (report && !write_report(report.get(), dump(result)))
@@ -103,14 +145,16 @@ int run_verb(global_options const& global, run_options const& options) {
     throw usage_error("run: nothing to run; write: sluice run [OPTIONS] -- PROGRAM [ARGUMENTS]");
   if (!options.job.empty()) segment::check_job_name(options.job);
   program_facts const program = inspect_program(find_program(options.command[0]));
+  interval_ns_of(options);
   file report = open_report(options.report);
+  if (!options.record.empty()) check_record_file(options.record);
   membership const m = enter(global, options);
   warn_if_unlimited(program);
   if (global.verbose)
     fmt::print(stderr, "sluice: job {}{}, segment {}\n", m.job,
                m.run_dir.empty() ? " of the daemon" : "", m.segment);
   try {
-    if (report || wants_summary(options))
+    if (report || !options.record.empty() || wants_summary(options))
       return run_and_report(m, options, program.loads_library, std::move(report));
     int const why = become(options.command, environment(m, program.loads_library));
     throw error(status_of_exec_failure(why),

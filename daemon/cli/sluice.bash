@@ -22,7 +22,7 @@ _sluice() {
     case ${COMP_WORDS[i]} in
       --) break ;;
       --run-dir) command+=("${COMP_WORDS[@]:i:2}") && ((++i)) ;;
-      --limit | --class | --job | --report | --policy | --for | --sort | --filter) ((++i)) ;;
+      --limit | --class | --job | --report | --record | --interval | --policy | --for | --sort | --filter) ((++i)) ;;
       -n | -i) ((++i)) ;;
       -*) ;;
       *) [ -z "$verb" ] && verb=${COMP_WORDS[i]} || second=${second:-${COMP_WORDS[i]}} ;;

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -96,27 +97,64 @@ bool was_sent(siginfo_t const& info) {
   return info.si_code == SI_USER || info.si_code == SI_TKILL || info.si_code == SI_QUEUE;
 }
 
+/// The chores of the time while we wait. One that fails is given up: the program comes first.
+class chores {
+ public:
+  explicit chores(chore const& work) : work_(work) {}
+
+  void call() {
+    if (!work_) return;
+    try {
+      due_ns_ = work_();
+    } catch (std::exception const& e) {
+      fmt::print(stderr, "sluice: warning: {}\n", e.what());
+      work_ = {};
+    }
+  }
+
+  /// Waits for a signal; 0 or less when the chores were due before one came.
+  int wait(sigset_t const& signals, siginfo_t& info) {
+    if (!work_) return sigwaitinfo(&signals, &info);
+    std::int64_t const left_ns = std::max<std::int64_t>(due_ns_ - now_ns(), 0);
+    timespec const left = {left_ns / 1'000'000'000, left_ns % 1'000'000'000};
+    int const sig = sigtimedwait(&signals, &info, &left);
+    if (now_ns() >= due_ns_) call();
+    return sig;
+  }
+
+ private:
+  static std::int64_t now_ns() {
+    timespec now = {};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+  }
+
+  chore work_;
+  std::int64_t due_ns_ = 0;
+};
+
 /// True when the child has ended.
-bool look_at(pid_t child, ending& e) {
+bool look_at(pid_t child, ending& e, chores& meanwhile) {
   int status = 0;
   pid_t got = 0;
   while ((got = waitpid(child, &status, WNOHANG | WUNTRACED)) == child) {
     if (WIFEXITED(status)) e = {WEXITSTATUS(status), 0};
     if (WIFSIGNALED(status)) e = {0, WTERMSIG(status)};
     if (!WIFSTOPPED(status)) return true;
+    meanwhile.call();
     stop_like(WSTOPSIG(status));
     kill(child, SIGCONT);
   }
   return got < 0 && errno == ECHILD;
 }
 
-ending wait_for_end(pid_t child) {
+ending wait_for_end(pid_t child, chores& meanwhile) {
   sigset_t all;
   sigfillset(&all);
   ending e;
-  while (!look_at(child, e)) {
+  while (!look_at(child, e, meanwhile)) {
     siginfo_t info = {};
-    int const sig = sigwaitinfo(&all, &info);
+    int const sig = meanwhile.wait(all, info);
     if (sig <= 0 || sig == SIGCHLD || !was_sent(info)) continue;
     if (info.si_code == SI_QUEUE)
       sigqueue(child, sig, info.si_value);
@@ -140,7 +178,7 @@ int become(std::vector<std::string> const& command, std::vector<std::string> con
 }
 
 ending supervise(std::vector<std::string> const& command,
-                 std::vector<std::string> const& environment) {
+                 std::vector<std::string> const& environment, chore const& meanwhile) {
   int failure[2];
   if (pipe2(failure, O_CLOEXEC) != 0)
     throw sluice_error(fmt::format("pipe: {}", std::strerror(errno)));
@@ -158,7 +196,9 @@ ending supervise(std::vector<std::string> const& command,
   int why = 0;
   bool const failed = read(failure[0], &why, sizeof why) == sizeof why;
   close(failure[0]);
-  ending const e = wait_for_end(child);
+  chores work(meanwhile);
+  work.call();
+  ending const e = wait_for_end(child, work);
   give_back(before);
   if (failed)
     throw error(status_of_exec_failure(why),

@@ -3,6 +3,8 @@
 // end are ours.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -16,11 +18,15 @@ struct ending {
 /// Becomes the program; returns errno when it could not.
 int become(std::vector<std::string> const& command, std::vector<std::string> const& environment);
 
+/// What is to be done while the program runs, and just before we stop with it. Returns the
+/// monotonic time in ns at which it wants to be called again.
+using chore = std::function<std::int64_t()>;
+
 /// Runs the program and waits for it. Signals sent to us are passed on, a stop is mirrored, and
-/// should we be killed the child dies too. Throws with status 126 or 127 when it cannot be
-/// executed.
+/// should we be killed the child dies too. `meanwhile`, if any, is called at its times. Throws with
+/// status 126 or 127 when it cannot be executed.
 ending supervise(std::vector<std::string> const& command,
-                 std::vector<std::string> const& environment);
+                 std::vector<std::string> const& environment, chore const& meanwhile = {});
 
 /// Ends this process as the child ended: same exit status, same signal.
 [[noreturn]] void end_like(ending const& e);

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a running job did in each interval: the counters of its segment, looked at once per interval
+// by the `sluice run` that waits for the program, as differences to the look before.
+// What stays true: the intervals are counted from the start without a gap, whenever we are called,
+// and the differences add up to what the counters grew by. Nothing here disturbs the program.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "abi/segment.h"
+#include "segment/segment_file.h"
+
+namespace sluice::cli {
+
+/// What happened in one interval.
+struct sample {
+  std::size_t index = 0;                       // 0: the first interval
+  std::vector<segment::call_sums> op;          // by core::op
+  std::vector<segment::channel_sums> channel;  // as many as the segment has
+};
+
+class sampler {
+ public:
+  using listener = std::function<void(sample const&)>;
+
+  /// Starts at `begin_ns` (monotonic): what the counters hold now does not count.
+  sampler(abi::segment const& s, std::int64_t interval_ns, std::int64_t begin_ns);
+
+  /// Is told every interval when it is over, in order.
+  void listen(listener to) { listeners_.push_back(std::move(to)); }
+
+  double interval_s() const { return static_cast<double>(interval_ns_) / 1e9; }
+
+  /// Looks, tells of the intervals that are over, and says when to be called next. May be called
+  /// earlier: what was seen then belongs to the interval that is going on.
+  std::int64_t look(std::int64_t now_ns);
+
+  /// The program has ended: tells of the last interval, however short, if something is in it.
+  void finish(std::int64_t now_ns);
+
+ private:
+  void collect();
+  void tell();
+
+  abi::segment const& segment_;
+  std::int64_t interval_ns_;
+  std::int64_t end_ns_;  // of the interval that is going on
+  segment::sums seen_;
+  sample going_on_;
+  std::vector<listener> listeners_;
+};
+
+/// The sums of each op over the calls that do it.
+std::vector<segment::call_sums> by_op(segment::sums const& sums);
+
+}  // namespace sluice::cli
