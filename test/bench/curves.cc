@@ -4,7 +4,8 @@
 // changes. At the end (SIGTERM) it tells the largest sum ever seen, which is what capacity means.
 //
 //   curves DIR CHANNEL [CAPACITY]   lines:  T_NS NODE/JOB RATE SERVED   (per second; -1 open;
-//   served since start) the last line:                  max SUM AT_NS samples N over M
+//   served since start); T_NS over SUM: NODE/JOB=RATE… when the sum comes to be above the capacity,
+//   T_NS within when it no longer is; the last line:   max SUM AT_NS samples N over M
 //
 // A sample reads all curves twice and takes the lesser rate of each, so that a decrease here
 // followed by an increase there, both while we look, is not taken for an overload.
@@ -68,7 +69,8 @@ void look_for_jobs(fs::path const& dir, std::string const& channel) {
     for (auto const& job : fs::directory_iterator(node.path() / "jobs", failed)) {
       std::string const name =
           node.path().filename().string() + "/" + job.path().filename().string();
-      if (all.contains(name)) continue;
+      // A job that is being made has a dot name; it would be counted again under its own.
+      if (all.contains(name) || job.path().filename().native().starts_with('.')) continue;
       try {
         auto s = segment::mapping::open((job.path() / "segment").string());
         for (unsigned i = 0; i < s->rules.channel_count; ++i)
@@ -112,6 +114,18 @@ void show_changes(std::int64_t now_ns) {
   }
 }
 
+/// Tells when an overload begins, and of whom it is made, and when it ends.
+void show_overload(std::int64_t now_ns, double sum, bool is_above, bool& was_above) {
+  if (is_above && !was_above) {
+    fmt::print("{} over {:.1f}:", now_ns, sum);
+    for (auto const& [name, w] : all)
+      if (w.rate > 0) fmt::print(" {}={:.1f}", name, w.rate);
+    fmt::print("\n");
+  }
+  if (!is_above && was_above) fmt::print("{} within\n", now_ns);
+  was_above = is_above;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -127,6 +141,7 @@ int main(int argc, char** argv) {
   double most = 0;
   std::int64_t most_at_ns = 0;
   std::uint64_t samples = 0, over = 0;
+  bool was_above = false;
   for (std::uint64_t round = 0; is_over == 0; ++round) {
     forget_ended_jobs(argv[1]);
     if (round % 20 == 0) look_for_jobs(argv[1], argv[2]);
@@ -139,7 +154,9 @@ int main(int argc, char** argv) {
     }
     show_changes(now_ns);
     ++samples;
-    if (capacity > 0 && sum > capacity * 1.000001 + 1) ++over;
+    bool const is_above = capacity > 0 && sum > capacity * 1.000001 + 1;
+    if (is_above) ++over;
+    show_overload(now_ns, sum, is_above, was_above);
     if (sum > most) most = sum, most_at_ns = now_ns;
     if (round % 20 == 0) std::fflush(stdout);
     timespec const pause = {0, 1'000'000};

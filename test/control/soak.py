@@ -80,13 +80,17 @@ def measure(world, roles, minutes, restart_s, rng):
     next_restart = time.monotonic() + restart_s
     sizes = {name: [] for name in roles}
     restarts = 0
+    events = []
     while time.monotonic() < end:
         jobs.step()
         if next_restart <= time.monotonic() < quiet_from:
-            daemon = rng.choice(list(roles.values()))
-            daemon.kill(rng.choice((signal.SIGKILL, signal.SIGTERM)))
+            name, daemon = rng.choice(list(roles.items()))
+            how = rng.choice((signal.SIGKILL, signal.SIGTERM))
+            events.append(f"{time.monotonic_ns()} {name} {how.name}")
+            daemon.kill(how)
             time.sleep(rng.random())
             daemon.start()
+            events.append(f"{time.monotonic_ns()} {name} started")
             restarts += 1
             next_restart = time.monotonic() + restart_s
         if time.monotonic() >= quiet_from:
@@ -98,7 +102,13 @@ def measure(world, roles, minutes, restart_s, rng):
         time.sleep(0.2)
     for process, command in jobs.running:
         process.wait(60)
-    return jobs, sizes, restarts
+    return jobs, sizes, restarts, events
+
+
+def story(events, lines):
+    """The restarts and the overloads that curves saw, in the order of time."""
+    told = [line for line in lines if " over " in line or line.endswith(" within")]
+    return sorted(events + told, key=lambda line: int(line.split()[0]))
 
 
 def grew(sizes):
@@ -125,7 +135,7 @@ def main():
     roles.update({f"n{i}": world.node(f"n{i}", [relay]) for i in (1, 2, 3)})
     curves, curves_path = world.watch_curves("metadata@shared", CAPACITY)
     restart_s = min(60.0, options.minutes * 60 / 12)
-    jobs, sizes, restarts = measure(world, roles, options.minutes, restart_s,
+    jobs, sizes, restarts, events = measure(world, roles, options.minutes, restart_s,
                                     random.Random(options.seed))
     failures = list(jobs.failed)
     print(f"{jobs.number} jobs, {restarts} restarts, {len(jobs.failed)} programs failed")
@@ -142,10 +152,12 @@ def main():
         failures.append(f"segments are left: {left()}")
     curves.send_signal(signal.SIGTERM)
     curves.wait()
-    words = open(curves_path).read().splitlines()[-1].split()
+    lines = open(curves_path).read().splitlines()
+    words = lines.pop().split()
     print(f"capacity {CAPACITY}: at most {float(words[1]):.1f} usable, above it in {words[6]} of "
           f"{words[4]} looks")
     if words[6] != "0":
+        print("\n".join(story(events, lines)))
         failures.append("capacity was exceeded")
     world.stop()
     for sentence in failures:
