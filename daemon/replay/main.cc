@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+// sluice-replay: the command line of `sluice replay`. What it does is in run.cc; the simulation
+// behind --simulate is in daemon/whatif.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <cstdio>
+#include <new>
+#include <thread>
+
+#include "core/units.h"
+#include "policy/duration.h"
+#include "policy/error.h"
+#include "replay/options.h"
+#include "whatif/whatif.h"
+
+namespace sluice::replay {
+
+namespace {
+
+constexpr unsigned most_threads = 4096;
+constexpr unsigned most_loops = 1'000'000;
+constexpr double most_scale = 1e9;
+
+/// The words of the command line that are not yet what they mean.
+struct words {
+  std::string stagger, warm_up, duration, drain, late;
+  std::string io_size, file_size, arrivals = "even", joined;
+  std::vector<std::string> classes;
+  double start_at = -1;
+  unsigned threads_per_op = 0;
+};
+
+double seconds(std::string const& text, char const* option) {
+  return static_cast<double>(policy::parse_duration(text, option)) / 1e9;
+}
+
+std::uint64_t bytes(std::string const& text, char const* option, std::uint64_t most) {
+  auto const size = core::parse_amount(text);
+  if (!size.ok() || size.value.units == 0 || size.value.units > most)
+    throw usage_error(fmt::format("{} {}: {}; write for example 64KiB or 4MiB", option, text,
+                                  size.ok() ? "out of range" : size.reason));
+  return size.value.units;
+}
+
+void add_load(CLI::App& app, options& o, words& w) {
+  auto const scale = CLI::Range(1e-9, most_scale);
+  app.add_option("--time-scale", o.load.time_scale,
+                 "so many seconds of the trace in one; rates per second stay")
+      ->check(scale)
+      ->group("Load");
+  app.add_option("--rate-scale", o.load.rate_scale, "times all rates")->check(scale)->group("Load");
+  app.add_option("--jobs", o.load.jobs,
+                 "so many jobs: the trace's first ones, or copies, each of the full rate")
+      ->check(CLI::Range(1u, most_threads))
+      ->group("Load");
+  app.add_option("--only-job", o.only_job, "only this one of them")
+      ->type_name("NAME")
+      ->group("Load");
+  app.add_option("--loops", o.load.loops, "so many times in a row")
+      ->check(CLI::Range(1u, most_loops))
+      ->group("Load");
+  app.add_option("--stagger", w.stagger, "each job begins so much later than the one before")
+      ->type_name("TIME")
+      ->group("Load");
+  app.add_option("--duration", w.duration, "only so much of it, in time of the replay")
+      ->type_name("TIME")
+      ->group("Load");
+  app.add_option("--class", w.classes, "QoS class of a job, for {class} and for --simulate")
+      ->type_name("[JOB=]NAME")
+      ->allow_extra_args(false)
+      ->group("Load");
+}
+
+void add_sending(CLI::App& app, options& o, words& w) {
+  auto const threads = CLI::Range(1u, most_threads);
+  app.add_option("--processes", o.plan.processes, "per job (1)")->check(threads)->group("Sending");
+  auto* each = app.add_option("--threads", o.plan.threads,
+                              "per process, each sending all kinds of operations")
+                   ->check(threads)
+                   ->group("Sending");
+  app.add_option("--threads-per-op", w.threads_per_op,
+                 "per process and kind of operation (1, unless --threads is given)")
+      ->check(threads)
+      ->excludes(each)
+      ->group("Sending");
+  app.add_option("--max-inflight", o.sending.max_inflight,
+                 "calls of a job under way at once (as many as threads)")
+      ->check(CLI::Range(1u, 1u << 20))
+      ->group("Sending");
+  app.add_flag("--closed-loop", o.sending.closed_loop,
+               "the next one when the last has ended; the times of the trace do not count")
+      ->group("Sending");
+  app.add_option("--arrivals", w.arrivals, "within an interval: even or poisson")
+      ->check(CLI::IsMember({"even", "poisson"}))
+      ->group("Sending");
+  app.add_option("--seed", o.sending.seed, "of all that is random (1)")->group("Sending");
+  app.add_option("--late", w.late, "count as delayed what is sent later than this (10ms)")
+      ->type_name("TIME")
+      ->group("Sending");
+  app.add_option("--warm-up", w.warm_up, "first so long the load of the first interval, uncounted")
+      ->type_name("TIME")
+      ->group("Sending");
+  app.add_option("--drain", w.drain, "how long after the end to go on with what is late (no end)")
+      ->type_name("TIME")
+      ->group("Sending");
+  app.add_option("--start-at", w.start_at, "when the load begins, in seconds since 1970")
+      ->type_name("SECONDS")
+      ->group("Sending");
+  app.add_option("--wrap", o.wrap, "start each job under a command; {job} and {class} are replaced")
+      ->type_name("COMMAND")
+      ->group("Sending");
+}
+
+void add_files(CLI::App& app, options& o, words& w) {
+  app.add_option("--files", o.tree.files, "per job (1000)")
+      ->check(CLI::Range(1u, 50'000'000u))
+      ->group("Files");
+  app.add_option("--depth", o.tree.depth, "of directories (2)")
+      ->check(CLI::Range(0u, 20u))
+      ->group("Files");
+  app.add_option("--fanout", o.tree.fanout, "directories in a directory (8)")
+      ->check(CLI::Range(1u, 10'000u))
+      ->group("Files");
+  app.add_option("--io-size", w.io_size, "bytes of a read or a write (as the trace says, or 64KiB)")
+      ->type_name("BYTES")
+      ->group("Files");
+  app.add_option("--file-size", w.file_size, "of the files that are read and written (4MiB)")
+      ->type_name("BYTES")
+      ->group("Files");
+}
+
+void add_rest(CLI::App& app, options& o, words& w) {
+  app.add_option("TRACE", o.trace, "CSV as traces/README.md has it; - is standard input")
+      ->required();
+  app.add_option("--target", o.target, "the directory to work in; own files are made and removed")
+      ->type_name("DIR");
+  app.add_option("-o,--output", o.output, "write the result as JSON; - is standard output")
+      ->type_name("FILE");
+  app.add_flag("-q,--quiet", o.quiet, "no table, no progress");
+  app.add_flag("--simulate", o.simulate, "no I/O: what would --policy have done to this load?");
+  app.add_option("--policy", o.policy, "the policy to simulate")->type_name("FILE");
+  app.add_option("--joined", w.joined)->group("");
+}
+
+/// What each word means; throws a usage error.
+void understand(options& o, words const& w) {
+  if (!w.stagger.empty()) o.load.stagger_s = seconds(w.stagger, "--stagger");
+  if (!w.warm_up.empty()) o.plan.warm_up_s = seconds(w.warm_up, "--warm-up");
+  if (!w.duration.empty())
+    o.load.duration_s = o.plan.duration_s = seconds(w.duration, "--duration");
+  if (!w.duration.empty() && o.load.duration_s <= 0) throw usage_error("--duration is 0");
+  if (!w.drain.empty()) o.drain_s = seconds(w.drain, "--drain");
+  if (!w.late.empty()) o.sending.late_ns = policy::parse_duration(w.late, "--late");
+  if (w.start_at >= 0) o.start_at_unix_s = w.start_at;
+  o.plan.threads_per_op = w.threads_per_op != 0 ? w.threads_per_op : 1;
+  o.plan.read_bytes = o.plan.write_bytes =
+      w.io_size.empty() ? 0 : bytes(w.io_size, "--io-size", 1 << 30);
+  if (!w.file_size.empty())
+    o.tree.file_bytes = bytes(w.file_size, "--file-size", std::uint64_t{1} << 40);
+  if (w.arrivals == "poisson") o.sending.kind = arrivals::poisson;
+  for (auto const& text : w.classes) {
+    auto const at = text.find('=');
+    o.classes.emplace_back(at == text.npos ? "" : text.substr(0, at),
+                           at == text.npos ? text : text.substr(at + 1));
+  }
+  if (!w.joined.empty()) {
+    joined j;
+    if (std::sscanf(w.joined.c_str(), "%d:%d:%d:%u", &j.trace_fd, &j.ledger_fd, &j.pipe_fd,
+                    &j.job) != 4)
+      throw usage_error("--joined is not for people");
+    o.join = j;
+  }
+}
+
+int simulate(CLI::App const& app, options& o, std::vector<std::string> const& classes) {
+  for (CLI::Option const* option : app.get_options())
+    if (option->count() != 0 &&
+        (option->get_group() == "Sending" || option->get_group() == "Files"))
+      throw usage_error(
+          fmt::format("{} is about real I/O, and --simulate does none", option->get_name()));
+  if (o.policy.empty()) throw usage_error("--simulate needs --policy FILE");
+  whatif::options w;
+  w.policy_file = o.policy;
+  w.trace_file = o.trace;
+  w.load = read_load(o);
+  w.target = o.target;
+  w.classes = classes;
+  w.output = o.output;
+  w.json = o.output == "-";
+  if (w.json) w.output.clear();
+  w.quiet = o.quiet;
+  return whatif::run(w);
+}
+
+int chosen(CLI::App const& app, options& o, words const& w) {
+  understand(o, w);
+  if (o.simulate) return simulate(app, o, w.classes);
+  if (!o.policy.empty())
+    throw usage_error(
+        "--policy is for --simulate; a real replay runs under "
+        "`sluice run --policy FILE --class NAME --`");
+  if (o.target.empty()) throw usage_error("--target DIR is needed: the directory to replay in");
+  return o.join ? join_replay(o) : replay(o);
+}
+
+int run(int argc, char** argv) {
+  options o;
+  words w;
+  o.argv.assign(argv, argv + argc);
+  CLI::App app{"Plays the operations of a trace on a real directory, at the times of the trace.",
+               "sluice replay"};
+  app.option_defaults()->always_capture_default(false);
+  add_rest(app, o, w);
+  add_load(app, o, w);
+  add_sending(app, o, w);
+  add_files(app, o, w);
+  app.footer(
+      "  sluice replay traces/abci-like.csv --target /scratch/replay --time-scale 60 "
+      "--rate-scale 0.01 --jobs 4\n"
+      "  sluice run --limit metadata=2k/s -- sluice replay load.csv --target /scratch -o run.json\n"
+      "  sluice replay load.csv --target /scratch --class a=gold --class bronze \\\n"
+      "    --wrap 'sluice run --no-summary --job {job} --class {class} --'\n"
+      "  sluice replay month.csv --simulate --policy site.json -o whatif.json");
+  try {
+    app.parse(argc, argv);
+  } catch (CLI::CallForHelp const& e) {
+    return app.exit(e);
+  } catch (CLI::ParseError const& e) {
+    throw usage_error(fmt::format("{} (sluice replay --help tells more)", e.what()));
+  }
+  return chosen(app, o, w);
+}
+
+}  // namespace
+
+}  // namespace sluice::replay
+
+int main(int argc, char** argv) {
+  try {
+    return sluice::replay::run(argc, argv);
+  } catch (sluice::error const& e) {
+    fmt::print(stderr, "sluice: {}\n", e.what());
+    return e.status();
+  } catch (std::bad_alloc const&) {
+    fmt::print(stderr, "sluice: not enough memory\n");
+    return sluice::exit_sluice;
+  } catch (std::exception const& e) {
+    fmt::print(stderr, "sluice: {}\n", e.what());
+    return sluice::exit_sluice;
+  }
+}
