@@ -189,24 +189,48 @@ void take_back(abi::segment& s, visit const& v) {
 
 }  // namespace
 
+namespace {
+
+// The long ways: a thread's first call, an fd or a path that has to be looked at more closely.
+[[gnu::noinline]] bool enter_entry_slowly(visit& v, unsigned entry, int fd, bool may_sleep) {
+  return (joined() || join_thread()) && enter_found(v, entry, fd, may_sleep);
+}
+
+[[gnu::noinline]] bool enter_fd_slowly(visit& v, int fd, bool may_sleep) {
+  return (joined() || join_thread()) && enter_found(v, entry_of_fd(fd), fd, may_sleep);
+}
+
+[[gnu::noinline]] bool enter_path_slowly(visit& v, int dir, char const* path) {
+  if (!joined() && !join_thread()) return false;
+  unsigned entry = look_up_path(dir, path);
+  if (stage.has_path_globs && entry != entry_outside)
+    entry |= path_class_of(dir, path) << entry_path_shift;
+  return enter_found(v, entry, -1, true);
+}
+
+}  // namespace
+
+// What most calls take goes without a frame: whatever else they may need is the last thing they
+// call, so that no register has to be saved.
 bool enter_entry(visit& v, unsigned entry, int fd, bool may_sleep) {
-  if (!joined() && !join_thread()) [[unlikely]]
-    return false;
+  if (!joined()) [[unlikely]]
+    return enter_entry_slowly(v, entry, fd, may_sleep);
   return enter_found(v, entry, fd, may_sleep);
 }
 
 bool enter_fd(visit& v, int fd, bool may_sleep) {
-  if (!joined() && !join_thread()) [[unlikely]]
-    return false;
-  return enter_found(v, entry_of_fd(fd), fd, may_sleep);
+  if (joined() && in_table(fd)) [[likely]] {
+    unsigned const entry = stage.mine->fd[fd].load(std::memory_order_relaxed);
+    if (is_known(entry)) [[likely]]
+      return enter_found(v, entry, fd, may_sleep);
+  }
+  return enter_fd_slowly(v, fd, may_sleep);
 }
 
 bool enter_path(visit& v, int dir, char const* path) {
-  if (!joined() && !join_thread()) [[unlikely]]
-    return false;
-  unsigned entry = look_up_path(dir, path);
-  if (stage.has_path_globs && entry != entry_outside) [[unlikely]]
-    entry |= path_class_of(dir, path) << entry_path_shift;
+  if (!joined() || stage.has_path_globs) [[unlikely]]
+    return enter_path_slowly(v, dir, path);
+  unsigned const entry = look_up_path(dir, path);
   return enter_found(v, entry, -1, true);
 }
 

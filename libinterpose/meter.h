@@ -117,12 +117,16 @@ inline bool enter_place(visit& v, place const& where) {
   }
 }
 
-/// Counts what came of a call: an error, bytes. That it was made is counted when it passes.
-[[gnu::hot]] void count_outcome(visit const& v, bool failed, std::uint64_t moved);
+/// Counts what came of a call when that is not just the bytes it asked for: an error, a short one.
+/// That it was made is counted when it passes.
+[[gnu::noinline]] void count_outcome(visit const& v, bool failed, std::uint64_t moved);
 
 /// `moved`: bytes, of data ops only.
 inline void leave(visit const& v, bool failed, std::uint64_t moved) {
-  if (failed || moved != 0 || v.bytes != 0) count_outcome(v, failed, moved);
+  if (failed || moved != v.bytes || !self.owned) [[unlikely]]
+    count_outcome(v, failed, moved);
+  else if (moved != 0)
+    add_own(self.counters->call[static_cast<unsigned>(v.id)].bytes, moved);
 }
 
 /// A new fd belongs where its name was looked up, until its first use shows where it really is.

@@ -69,11 +69,16 @@ unsigned path_class_of(int dir, char const* path);
 
 inline bool in_table(int fd) { return fd >= 0 && static_cast<unsigned>(fd) < fd_table_size; }
 
+/// An entry that needs no look at the kernel.
+inline bool is_known(unsigned entry) {
+  return (entry & entry_kind_mask) != entry_unknown && (entry & entry_unverified) == 0;
+}
+
 inline unsigned entry_of_fd(int fd) {
   if (!in_table(fd)) [[unlikely]]
     return fd < 0 ? entry_outside : verify_fd(fd, 0);
   unsigned const entry = stage.mine->fd[fd].load(std::memory_order_relaxed);
-  if ((entry & entry_kind_mask) != entry_unknown && (entry & entry_unverified) == 0) [[likely]]
+  if (is_known(entry)) [[likely]]
     return entry;
   return verify_fd(fd, entry >> entry_path_shift);
 }

@@ -41,7 +41,8 @@ struct alignas(64) path_memo {
   std::uint32_t tick;     // when the kernel was asked
   std::uint64_t serials;  // name_serial and, for a relative path, cwd_serial then
   std::uint16_t length;   // of the text, last slash included; 0: nothing
-  std::uint16_t entry;
+  std::uint8_t entry;
+  std::uint8_t unasked;  // uses since the clock was asked
   char text[168];
 };
 

@@ -24,9 +24,18 @@ inline bool same_16(char const* a, char const* b) {
   return ((word_at(a) ^ word_at(b)) | (word_at(a + 8) ^ word_at(b + 8))) == 0;
 }
 
-// In steps of 16 bytes, the last one overlapping: names are compared on every call by path.
+inline bool same_short(char const* a, char const* b, unsigned length) {
+  if (length >= 8)
+    return word_at(a) == word_at(b) && word_at(a + length - 8) == word_at(b + length - 8);
+  for (unsigned i = 0; i < length; ++i)
+    if (a[i] != b[i]) return false;
+  return true;
+}
+
+// In steps of 16 bytes, the last one overlapping: names are compared on every call by path, and a
+// call of libc would cost more than the comparison.
 inline bool equal(char const* a, char const* b, unsigned length) {
-  if (length < 16) return __builtin_memcmp(a, b, length) == 0;
+  if (length < 16) return same_short(a, b, length);
   for (unsigned i = 16; i < length; i += 16)
     if (!same_16(a + i - 16, b + i - 16)) return false;
   return same_16(a + length - 16, b + length - 16);
@@ -47,7 +56,10 @@ inline bool is_plain_name(char const* path, unsigned from, unsigned length) {
   for (; left >= 8; left -= 8)
     if (has_slash(word_at(path + length - left))) return false;
   if (left == 0) return true;
-  if (length < 8) return memchr(path + from, '/', left) == nullptr;
+  if (length < 8) {
+    while (left > 0 && path[length - left] != '/') --left;
+    return left == 0;
+  }
   return !has_slash(word_at(path + length - 8) >> (64 - 8 * left));
 }
 
