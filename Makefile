@@ -87,10 +87,10 @@ top_obj     := $(filter $(O)/obj/daemon/cli/top/%,$(daemon_obj))
 tools       := $(foreach t,trace replay report,$(if $(wildcard daemon/$(t)/main.cc),$(t)))
 parts_obj   := $(core_obj) $(filter-out %/main.cc.o $(top_obj),$(daemon_obj))
 cli_parts   := $(filter-out $(O)/obj/policies/% \
-  $(foreach d,lease wire control node cluster sluiced replay whatif report slurm,\
+  $(foreach d,lease wire control node cluster sluiced replay whatif report slurm order,\
   $(O)/obj/daemon/$(d)/%),$(parts_obj))
 tool_parts  := $(filter-out $(O)/obj/daemon/cli/%,$(parts_obj))
-sluiced_parts := $(filter-out $(foreach d,trace replay whatif report slurm,\
+sluiced_parts := $(filter-out $(foreach d,trace replay whatif report slurm order,\
   $(O)/obj/daemon/$(d)/%),$(tool_parts))
 sim_obj     := $(sim_src:%=$(O)/obj/%.o)
 unit_obj    := $(unit_src:%=$(O)/obj/%.o)
@@ -153,7 +153,7 @@ $(O)/lib/libinterpose.so: $(guest_obj) $(exports)
 # a terminal is a program of its own.
 cli_libs    := -lfmt
 top_libs    := -lfmt -lncursesw -ltinfo
-daemon_libs := -lfmt -lzmq -lcap -lcpp-httplib
+daemon_libs := -lfmt -lzmq -lcap -lcpp-httplib -lxxhash
 
 $(O)/bin/sluice: $(cli_main) $(cli_parts)
 	@mkdir -p $(@D)

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "order/writer.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <utility>
+
+#include "order/slots.h"
+
+namespace sluice::order {
+
+namespace {
+
+/// Payload of a record without writing it: the parts are bounded, the bytes are exact.
+std::uint64_t payload_bytes_of(record const& r) {
+  std::vector<std::byte> payload;
+  record head = r;
+  head.bytes = {};
+  encode(head, payload);
+  return payload.size() + r.bytes.size();
+}
+
+}  // namespace
+
+writer::writer(disk& d, superblock const& s, surroundings around, rules const& keep)
+    : disk_(d),
+      keep_(keep),
+      around_(std::move(around)),
+      super_(s),
+      tail_(s, keep),
+      durable_(s.head) {}
+
+int writer::append(record const& r, std::uint64_t& lsn) {
+  if (r.bytes.size() > data_bytes_max) return EFBIG;
+  std::uint64_t const payload = payload_bytes_of(r);
+  if (payload > payload_bytes_max || !tail_.would_ever_fit(payload)) return EFBIG;
+  lock held(mutex_);
+  if (int const failed = wait_for_room(held, payload); failed != 0) return failed;
+  lsn = tail_.append(r, around_.wall_ns());
+  return 0;
+}
+
+int writer::wait_for_room(lock& held, std::uint64_t payload_bytes) {
+  for (;;) {
+    if (failed_ != 0) return failed_;
+    if (tail_.has_room(payload_bytes)) return 0;
+    if (checkpointing_) {
+      changed_.wait(held);
+    } else if (durable_ == tail_.head()) {
+      // Nothing that could be freed: all in use is still open.
+      if (int const failed = commit_held(held, tail_.next()); failed != 0) return failed;
+    } else if (int const failed = checkpoint_held(held); failed != 0) {
+      return failed;
+    }
+  }
+}
+
+int writer::commit(std::uint64_t lsn) {
+  lock held(mutex_);
+  return commit_held(held, lsn);
+}
+
+int writer::commit_held(lock& held, std::uint64_t lsn) {
+  lsn = std::min(lsn, tail_.next());
+  ++waiting_;
+  arrived_.notify_one();
+  while (durable_ < lsn && failed_ == 0) {
+    if (writing_) {
+      changed_.wait(held);
+      continue;
+    }
+    writing_ = true;
+    gather(held);
+    write_open(held);
+    writing_ = false;
+    changed_.notify_all();
+  }
+  --waiting_;
+  // What was durable before the failure stays so.
+  return durable_ >= lsn ? 0 : failed_;
+}
+
+/// Threads that the last batch served are likely to be back soon: worth a fraction of a flush.
+void writer::gather(lock& held) {
+  unsigned const expected = served_last_;
+  if (expected <= waiting_ || flush_ns_ == 0) return;
+  auto const limit = std::chrono::nanoseconds(flush_ns_ / 4);
+  arrived_.wait_for(held, limit, [&] { return waiting_ >= expected; });
+}
+
+void writer::write_open(lock& held) {
+  served_last_ = waiting_;
+  batch b = tail_.seal(around_.wall_ns(), std::exchange(spare_, {}));
+  held.unlock();
+  std::uint64_t const begin = around_.monotonic_ns();
+  int const failed = write_ring(b);
+  std::uint64_t const took = around_.monotonic_ns() - begin;
+  held.lock();
+  flush_ns_ = flush_ns_ == 0 ? took : (flush_ns_ * 7 + took) / 8;
+  ++commits_;
+  if (failed == 0) {
+    durable_ = b.end;
+    spare_ = std::move(b.bytes);
+  } else {
+    failed_ = failed;
+  }
+}
+
+int writer::write_ring(batch const& b) {
+  std::span<std::byte const> const all(b.bytes);
+  std::uint64_t const place = b.begin % super_.area_bytes;
+  std::uint64_t const first = std::min<std::uint64_t>(all.size(), super_.area_bytes - place);
+  auto const put = [&](std::uint64_t at, std::span<std::byte const> part) {
+    return keep_.flush_before_ack ? disk_.write_through(area_begin + at, part)
+                                  : disk_.write(area_begin + at, part);
+  };
+  int failed = put(place, all.first(first));
+  if (failed == 0 && first < all.size()) failed = put(0, all.subspan(first));
+  return failed;
+}
+
+int writer::checkpoint() {
+  lock held(mutex_);
+  while (checkpointing_) changed_.wait(held);
+  return checkpoint_held(held);
+}
+
+int writer::checkpoint_held(lock& held) {
+  if (failed_ != 0) return failed_;
+  auto const to = tail_.mark_below(durable_);
+  if (to.lsn == tail_.head()) return 0;
+  checkpointing_ = true;
+  superblock next = super_;
+  next.head = to.lsn;
+  next.head_seed = to.seed;
+  held.unlock();
+  // All records below `to` were appended after their home files changed.
+  int failed = keep_.home_before_trim ? around_.sync_home() : 0;
+  if (failed == 0) failed = write_slot(disk_, next, keep_);
+  if (failed == 0 && !keep_.home_before_trim) failed = around_.sync_home();
+  held.lock();
+  if (failed == 0) {
+    super_ = next;
+    tail_.trimmed(to);
+  }
+  checkpointing_ = false;
+  changed_.notify_all();
+  return failed;
+}
+
+std::uint64_t writer::durable() const {
+  lock const held(mutex_);
+  return durable_;
+}
+
+std::uint64_t writer::head() const {
+  lock const held(mutex_);
+  return tail_.head();
+}
+
+std::uint64_t writer::tail() const {
+  lock const held(mutex_);
+  return tail_.next();
+}
+
+std::uint64_t writer::commits() const {
+  lock const held(mutex_);
+  return commits_;
+}
+
+bool writer::wants_checkpoint() const {
+  lock const held(mutex_);
+  return durable_ - tail_.head() > tail_.area_bytes() / 3;
+}
+
+int continue_log(disk& d, superblock& s, std::uint64_t end, std::uint64_t salt, rules const& keep) {
+  superblock next = s;
+  // The scan ends behind a whole record, which a torn batch may leave inside a block.
+  next.head = round_up(end, block_bytes);
+  if (keep.generation_moves) {
+    ++next.generation;
+    next.salt = salt;
+  }
+  next.head_seed = next.salt;
+  next.ours_until_ns = 0;
+  int const failed = write_slot(d, next, keep);
+  if (failed == 0) s = next;
+  return failed;
+}
+
+}  // namespace sluice::order

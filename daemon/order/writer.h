@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Problem: each fsync pays for a flush, and a flush costs the same for one record as for hundreds.
+// Idea: whoever needs his records durable and finds nobody writing writes everything that is open,
+// his own and all others'; who comes meanwhile waits and rides on the next one. The same way
+// whoever finds no room frees some. No thread of ours exists, so none can be missing when the log
+// is full.
+// What stays true: commit() returns 0 only behind a flush that covers the record; records are
+// freed only when the home files were synced after them and the superblock says so; after the
+// first failed write or flush every waiter and everybody later gets its errno, for good.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+
+#include "order/disk.h"
+#include "order/tail.h"
+
+namespace sluice::order {
+
+struct surroundings {
+  std::function<int()> sync_home;               // makes all home files safe; 0 or an errno
+  std::function<std::uint64_t()> wall_ns;       // for records
+  std::function<std::uint64_t()> monotonic_ns;  // how long a flush takes
+};
+
+class writer {
+ public:
+  /// `s` is in force on `d`, and nothing behind its head counts: see continue_log().
+  writer(disk& d, superblock const& s, surroundings around, rules const& keep = {});
+
+  /// The home file was changed already. 0 and `lsn`, or an errno: then fsync must be the file's
+  /// own.
+  int append(record const& r, std::uint64_t& lsn);
+  /// Returns when the log is durable up to `lsn`: 0, or the errno of the log's first failure.
+  int commit(std::uint64_t lsn);
+  /// Syncs the home files and frees all that was durable before. On an error nothing was freed.
+  int checkpoint();
+
+  std::uint64_t durable() const;
+  std::uint64_t head() const;
+  std::uint64_t tail() const;
+  std::uint64_t commits() const;
+  /// A third of the ring is in use: time for somebody to checkpoint.
+  bool wants_checkpoint() const;
+
+ private:
+  using lock = std::unique_lock<std::mutex>;
+  int wait_for_room(lock& held, std::uint64_t payload_bytes);
+  int commit_held(lock& held, std::uint64_t lsn);
+  void gather(lock& held);
+  void write_open(lock& held);
+  int checkpoint_held(lock& held);
+  int write_ring(batch const& b);
+
+  disk& disk_;
+  rules const keep_;
+  surroundings const around_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::condition_variable arrived_;  // somebody more waits in commit
+  superblock super_;
+  log_tail tail_;
+  block_buffer spare_;
+  std::uint64_t durable_;
+  std::uint64_t commits_ = 0;
+  int failed_ = 0;  // sticky
+  bool writing_ = false;
+  bool checkpointing_ = false;
+  unsigned waiting_ = 0;        // in commit
+  unsigned served_last_ = 0;    // by the batch before
+  std::uint64_t flush_ns_ = 0;  // what a batch takes, smoothed
+};
+
+/// The first thing to do with a log that was scanned and replayed (or found empty): a new
+/// generation begins at `end`, and what lies behind can never count again.
+int continue_log(disk& d, superblock& s, std::uint64_t end, std::uint64_t salt,
+                 rules const& keep = {});
+
+}  // namespace sluice::order
