@@ -197,7 +197,8 @@ $(O)/bench/%: test/bench/%.cc $(parts_obj) $(O)/flags
 # The fuzzed code is compiled with the sanitizers too, into one archive.
 # Folders that read what others wrote, and what they need.
 fuzzed_src := $(core_src) $(filter policies/% daemon/cli/report.cc daemon/cli/limits.cc \
-  $(foreach d,policy segment lease wire local control node,daemon/$(d)/%),$(daemon_src))
+  $(foreach d,policy segment lease wire local control node trace,daemon/$(d)/%),\
+  $(filter-out daemon/trace/main.cc,$(daemon_src)))
 fuzz_obj := $(fuzzed_src:%=$(O)/fuzzed/%.o)
 
 $(O)/fuzzed/%.o: % $(O)/flags
@@ -343,6 +344,8 @@ install: all
 	install -D -m 755 $(O)/bin/sluiced $(sbindir)/sluiced
 	install -D -m 755 $(O)/lib/libinterpose.so $(libdir)/libinterpose.so
 	install -D -m 755 -t $(libdir) $(top) $(tool_bin)
+	install -D -m 644 -t $(libdir) daemon/trace/sluice-trace-darshan.py
+	install -D -m 644 -t $(docdir)/traces $(wildcard traces/*)
 	install -D -m 644 -t $(docdir) README.md LICENSE
 	$(if $(man1),install -D -m 644 -t $(mandir)/man1 $(man1))
 	$(if $(man7),install -D -m 644 -t $(mandir)/man7 $(man7))

@@ -33,7 +33,7 @@ _sluice() {
     return
   fi
   local sub=()
-  [ "$verb" != policy ] || [ -z "$second" ] || sub=("$second")
+  case $verb in policy | trace) sub=(${second:+"$second"}) ;; esac
   case $word in
     -*)
       COMPREPLY=($(compgen -W "$(_sluice_column Options "${command[0]}" $verb "${sub[@]}")
@@ -46,8 +46,16 @@ _sluice() {
       -- "$word")) ;;
     --job/*) COMPREPLY=($(compgen -W "$(_sluice_jobs "${command[@]}")" -- "$word")) ;;
     */run/) COMPREPLY=($(compgen -c -- "$word")) ;;
-    */policy/) COMPREPLY=($(compgen -W "$(_sluice_column Subcommands "${command[0]}" policy)" \
-      -- "$word")) ;;
+    */policy/ | */trace/)
+      COMPREPLY=($(compgen -W "$(_sluice_column Subcommands "${command[0]}" "$verb")" \
+        -- "$word")) ;;
+    --from/trace/*)
+      COMPREPLY=($(compgen -W "$(_sluice_column 'Formats (--from), else found from the content' \
+        "${command[0]}" trace convert)" -- "$word")) ;;
+    --jobs-by/trace/*) COMPREPLY=($(compgen -W 'file job mdt pid tid node' -- "$word")) ;;
+    */trace/generate)
+      COMPREPLY=($(compgen -W "$(_sluice_column Presets "${command[0]}" trace generate |
+        tr -d :)" -- "$word")) ;;
     */stat/ | */set/ | */pause/ | */resume/)
       COMPREPLY=($(compgen -W "$(_sluice_jobs "${command[@]}")" -- "$word")) ;;
     *//) COMPREPLY=($(compgen -W "$(_sluice_column Subcommands "${command[0]}")" -- "$word")) ;;

@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+// Any bytes may be what `sluice trace convert --from lustre` is given.
+#include "trace_formats.h"
+
+extern "C" int LLVMFuzzerTestOneInput(unsigned char const* data, std::size_t size) {
+  return sluice::trace::fuzz_converter(sluice::trace::from_lustre, "job", data, size);
+}
