@@ -186,6 +186,11 @@ class World:
         number = self.spaces.index(daemon.namespace) + 1
         self.switch.ip("link", "set", f"v{number}", "down" if is_cut else "up")
 
+    def block(self, daemon, other, is_blocked=True):
+        """What `daemon` sends to `other` vanishes, or no longer does."""
+        daemon.namespace.ip("route", "add" if is_blocked else "del", "blackhole",
+                            other.namespace.address + "/32")
+
     # -- keys -------------------------------------------------------------------------------
 
     def _keys(self, name, parent, role):

@@ -24,7 +24,10 @@ using verb = json (*)(controller&, local::peer const&, json const&);
 
 json hello(controller& c, local::peer const&, json const&) {
   json parent = nullptr;
-  if (c.is_relay()) parent = {{"address", c.parent_address()}, {"connected", c.is_parent_heard()}};
+  if (c.is_relay())
+    parent = {{"address", c.parent_address()},
+              {"name", c.parent_name()},
+              {"connected", c.is_parent_heard()}};
   return {{"role", c.is_relay() ? "relay" : "cluster"},
           {"name", c.config().name},
           {"version", control::version},

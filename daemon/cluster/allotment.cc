@@ -154,7 +154,7 @@ void allotment::divide(roster& r, flow const& f) {
       child const& c = r.children[streams[i].child];
       stream const& s = c.streams[streams[i].stream];
       if (s.bins != no_bins) {
-        bins_[i] = c.bins[s.bins];
+        bins_[i] = histogram_of(c, s);
       } else {
         bins_[i] = {};
         policies::add_demand(bins_[i], s.served, s.waiters, s.blocked);

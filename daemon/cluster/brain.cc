@@ -10,6 +10,7 @@ namespace {
 
 constexpr time_ns policy_again_ns = 1'000'000'000;
 constexpr std::uint32_t policy_part_bytes = 60'000;
+constexpr time_ns pool_grace_ns = 3'000'000'000;  // children that change over need less
 
 lease::parent::settings ledger_settings(brain::settings const& s, plan const& p) {
   lease::parent::settings out;
@@ -26,6 +27,7 @@ brain::brain(settings const& s, plan p, std::uint64_t incarnation, time_ns start
       incarnation_(incarnation),
       roster_(plan{}),
       parent_(ledger_settings(s, p), incarnation, start),
+      had_pool_at_(start),
       allocated_at_(start - s.spacing_ns),
       next_cycle_(start) {
   set_plan(std::move(p));
@@ -74,6 +76,11 @@ void brain::hello(std::uint32_t number, wire::hello const& m, std::string const&
   c.name = name;
   c.is_relay = m.who == wire::role::relay;
   c.policy_hash = m.policy_hash;
+  send_welcome(number, out);
+  send_policy(number, now, out);
+}
+
+void brain::send_welcome(std::uint32_t number, outbox& out) {
   wire::welcome w;
   w.who = set_.who;
   w.level = set_.time.level;
@@ -81,8 +88,9 @@ void brain::hello(std::uint32_t number, wire::hello const& m, std::string const&
   w.lease_ns = set_.time.lease_ns;
   w.policy_hash = policy().hash;
   w.name = set_.name;
+  w.minor = wire::minor_version;
+  w.lacks_pool = roster_.children[number].knows_lacking = lacks_pool_;
   out.send(number, w);
-  send_policy(number, now, out);
 }
 
 void brain::send_policy(std::uint32_t number, time_ns now, outbox& out) {
@@ -212,6 +220,8 @@ void brain::allocate(time_ns now) {
     ++cycle_;
     next_cycle_ += set_.time.cycle_ns;
     if (next_cycle_ <= now) next_cycle_ = now + set_.time.cycle_ns;
+    if (parent_.has_pool(now)) had_pool_at_ = now;
+    lacks_pool_ = now - had_pool_at_ > pool_grace_ns;
   }
   for (std::uint32_t s = 0; s < roster_.width(); ++s) capacity_[s] = parent_.budget(s, now);
   for (std::uint32_t i = 0; i < roster_.children.size(); ++i) {
@@ -259,6 +269,7 @@ void brain::push(time_ns now, outbox& out) {
     child const& c = roster_.children[i];
     if (!c.known) continue;
     send_policy(i, now, out);
+    if (c.knows_lacking != lacks_pool_) send_welcome(i, out);
     if (c.live && (exact_ || (!c.unanswered && is_off_target(i, now)))) asking_.push_back(i);
   }
   if (exact_)

@@ -102,6 +102,7 @@ class brain {
   rate stream_value(child const& c, stream const& s, rate value) const;
   bool is_off_target(std::uint32_t c, time_ns now) const;
   rate target(std::uint32_t c, std::uint32_t supply, time_ns now) const;
+  void send_welcome(std::uint32_t c, outbox& out);
   void send_policy(std::uint32_t c, time_ns now, outbox& out);
   void note_life(child& c, bool live);
   lease::report const& as_ours(child const& c, lease::report const& r);
@@ -116,6 +117,8 @@ class brain {
   limit_part part_;  // of the limits of jobs, while alone
   bool urgent_ = true;
   bool freed_ = false;
+  bool lacks_pool_ = false;  // for a while already: children that know others look around
+  time_ns had_pool_at_;
   bool exact_ = false;  // targets are not rounded to what a child has
   std::uint64_t cycle_ = 0;
   time_ns allocated_at_ = 0;

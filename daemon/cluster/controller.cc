@@ -27,7 +27,10 @@ lease::timers timers_for(control::config const& c, policy::site const& site) {
 }  // namespace
 
 controller::controller(control::config const& c, control::services& s)
-    : config_(c), services_(s), store_(c.state_dir) {
+    : config_(c),
+      services_(s),
+      store_(c.state_dir),
+      choice_(c.parents.size(), wire::job_key(0, c.name)) {
   bool const relay = c.role == control::role_kind::relay;
   start_policy();
   brain::settings set;
@@ -45,8 +48,7 @@ controller::controller(control::config const& c, control::services& s)
   if (relay) {
     up_ = std::make_unique<relay_side>(*brain_, s.incarnation);
     up_->plan_changed();
-    // What was lent before a restart is not remembered: it counts as lent until M has passed.
-    up_->booted(boot_ns());
+    recall_lease(boot_ns());
     above_ = wire::child_socket::make(*s.zmq, c.parents, s.keys, s.incarnation);
   }
   below_ = wire::parent_socket::bind(*s.zmq, c.listen, s.keys, s.incarnation);

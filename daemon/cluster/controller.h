@@ -10,12 +10,14 @@
 
 #include "cluster/brain.h"
 #include "cluster/overrides.h"
-#include "cluster/policy_parts.h"
 #include "cluster/relay_side.h"
 #include "cluster/store.h"
+#include "control/lease_file.h"
+#include "control/policy_parts.h"
 #include "control/services.h"
 #include "local/local.h"
 #include "wire/keys.h"
+#include "wire/parent_choice.h"
 #include "wire/socket.h"
 
 namespace sluice::cluster {
@@ -48,6 +50,7 @@ class controller final : public outbox {
   void use_policy(policy::site site, std::string text);
   bool keep_applied(std::string const& text);
   std::string parent_address() const { return above_ ? above_->address() : ""; }
+  std::string const& parent_name() const { return parent_name_; }
   bool is_parent_heard() const;
   std::string listens_at() const { return below_->address(); }
   void count_request(char const* verb, bool served);
@@ -69,8 +72,13 @@ class controller final : public outbox {
   void hear_above(wire::message& m, std::int64_t now);
   void use_heard_policy(std::string const& text);
   void talk_up(std::int64_t now, bool demand_turned);
+  void walk();
+  void greet_again();
   void look_after_parent(std::int64_t now);
   void announce_jobs(std::int64_t now);
+  void recall_lease(std::int64_t now);
+  void keep_lease();
+  std::vector<std::uint32_t> supply_keys() const;
 
   control::config config_;
   control::services& services_;
@@ -85,11 +93,14 @@ class controller final : public outbox {
 
   std::unique_ptr<relay_side> up_;
   std::unique_ptr<wire::child_socket> above_;
-  policy_parts parts_;
+  wire::parent_choice choice_;
+  std::unique_ptr<control::lease_file> lease_memory_;
+  bool lease_written_ = true;
+  control::policy_parts parts_;
   std::uint64_t refused_policy_ = 0;  // hash of the last one that could not be read
   std::string parent_name_;
   bool is_welcome_ = false;
-  std::int64_t hello_at_ = 0, walked_at_ = 0, maintained_at_ = 0, announced_at_ = 0;
+  std::int64_t hello_at_ = 0, heard_at_ = 0, maintained_at_ = 0, announced_at_ = 0;
 
   std::int64_t second_at_ = 0;
   std::int64_t settle_ns_ = 0;  // what the last allocation took

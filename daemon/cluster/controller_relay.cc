@@ -12,9 +12,8 @@ namespace sluice::cluster {
 namespace {
 
 constexpr std::int64_t hello_every_ns = 200'000'000;
-constexpr std::int64_t walk_every_ns = 500'000'000;
-constexpr std::int64_t announce_every_ns = 10'000'000'000;
 constexpr std::int64_t look_again_ns = 1'000'000'000;
+constexpr std::int64_t announce_every_ns = 10'000'000'000;
 constexpr std::size_t jobs_per_list = 2000;  // some 200 KB; a relay's port takes a megabyte
 
 }  // namespace
@@ -23,14 +22,17 @@ void controller::hear_above(wire::message& m, std::int64_t now) {
   if (auto* g = std::get_if<wire::grant>(&m)) {
     if (is_welcome_) up_->on_grant(*g, now);
   } else if (auto* w = std::get_if<wire::welcome>(&m)) {
+    if (!choice_.welcomed(w->lacks_pool, now)) return walk();
     if (w->name != parent_name_)
       services_.log.info("parent found", {{"parent", w->name}, {"address", above_->address()}});
     parent_name_ = w->name;
+    above_->parent_is(w->who);
     is_welcome_ = true;
     announced_at_ = 0;
     up_->on_welcome(*w);
   } else if (auto* part = std::get_if<wire::policy_part>(&m)) {
-    if (auto whole = parts_.add(*part)) use_heard_policy(*whole);
+    if (auto whole = parts_.add(part->hash, part->total_bytes, part->offset, part->text))
+      use_heard_policy(*whole);
   } else if (std::holds_alternative<wire::restart>(m) || std::holds_alternative<wire::bye>(m)) {
     is_welcome_ = false;
     hello_at_ = 0;
@@ -55,11 +57,41 @@ void controller::use_heard_policy(std::string const& text) {
   }
 }
 
+std::vector<std::uint32_t> controller::supply_keys() const {
+  std::vector<std::uint32_t> out;
+  for (supply_row const& s : brain_->policy().supplies) out.push_back(s.key);
+  return out;
+}
+
+/// Without a memory it is not known what was lent, and until when: nothing is ours before M.
+void controller::recall_lease(std::int64_t now) {
+  try {
+    lease_memory_ = std::make_unique<control::lease_file>(config_.state_dir + "/lease");
+  } catch (error const& e) {
+    services_.log.error("lease cannot be kept", {{"why", e.what()}});
+    return up_->booted(now);
+  }
+  if (auto const kept = lease_memory_->read())
+    up_->remember(control::memory_of(*kept, supply_keys()), now);
+  else
+    up_->booted(now);
+}
+
+void controller::keep_lease() {
+  if (!lease_memory_) return;
+  bool const written = lease_memory_->write(control::kept_of(up_->up().memory(), supply_keys()));
+  if (written != lease_written_)
+    services_.log.error(written ? "lease can be kept again" : "lease cannot be kept");
+  lease_written_ = written;
+}
+
 void controller::talk_up(std::int64_t now, bool demand_turned) {
   if (!is_welcome_ || !up_->wants_to_report(now, demand_turned)) return;
   announce_jobs(now);
+  wire::report const& report = up_->make_report(now);
+  keep_lease();
   // One that does not leave only makes us think that we lent: the safe direction.
-  bool const left = above_->send(up_->make_report(now), brain_->cycle());
+  bool const left = above_->send(report, brain_->cycle());
   up_->sent(now);
   if (!left) up_->lost_parent();
 }
@@ -95,6 +127,17 @@ void controller::announce_jobs(std::int64_t now) {
   brain_->announced();
 }
 
+void controller::walk() {
+  above_->next();
+  hello_at_ = 0;
+  greet_again();
+}
+
+void controller::greet_again() {
+  is_welcome_ = false;
+  up_->lost_parent();
+}
+
 void controller::look_after_parent(std::int64_t now) {
   if (now - maintained_at_ >= hello_every_ns) {
     maintained_at_ = now;
@@ -102,15 +145,18 @@ void controller::look_after_parent(std::int64_t now) {
     if (!line.empty()) services_.log.info("connection to the parent", {{"what", line}});
   }
   bool const lost = !is_welcome_ || up_->is_silent(now);
-  if (!lost) {
-    walked_at_ = now;
-  } else if (now - walked_at_ >= (config_.parents.size() > 1 ? walk_every_ns : look_again_ns)) {
-    if (config_.parents.size() > 1) above_->next();
-    if (is_welcome_) services_.log.warning("parent silent", {{"parent", parent_name_}});
-    is_welcome_ = false;
-    up_->lost_parent();
-    walked_at_ = now;
+  if (!lost) heard_at_ = now;
+  bool const walks = choice_.leaves(lost, now);
+  bool const looks_again = now - heard_at_ >= look_again_ns;
+  if (is_welcome_ && walks && !lost)
+    services_.log.info("looking for a parent with the pool", {{"from", parent_name_}});
+  else if (is_welcome_ && (walks || looks_again))
+    services_.log.warning("parent silent", {{"parent", parent_name_}});
+  if (looks_again) {
+    heard_at_ = now;
+    greet_again();
   }
+  if (walks) walk();
   if (is_welcome_ || now - hello_at_ < hello_every_ns) return;
   hello_at_ = now;
   wire::hello h;

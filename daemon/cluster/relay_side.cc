@@ -32,7 +32,8 @@ void relay_side::on_welcome(wire::welcome const& w) {
   if (name != parent_) sequence_ = window_ = applied_ = 0;
   parent_ = name;
   awaiting_ = false;
-  at_once_ = true;
+  at_once_ = streams_due_ = true;
+  parent_minor_ = w.minor;
   if (w.cycle_ns <= 0 || w.lease_ns <= 0) return;
   up_.set_timers(lease::timers_of(w.cycle_ns, w.lease_ns, w.level));
   below_.set_timers(lease::timers_of(w.cycle_ns, w.lease_ns, w.level + 1));
@@ -82,6 +83,7 @@ time_ns relay_side::due() const {
 
 bool relay_side::wants_to_report(time_ns now, bool demand_turned) {
   if (parent_ == 0) return false;
+  streams_due_ |= demand_turned;
   at_once_ |=
       demand_turned || lease::relay_owes_ack(up_, below_.ledger(), below_.who().width(), now);
   // One report is on its way at most; the answer to it may have been lost.
@@ -105,13 +107,17 @@ wire::report const& relay_side::make_report(time_ns now) {
     }
   }
   report_.applied_sequence = applied_;
-  merge_streams();
+  streams_due_ |= now >= next_report_ || parent_minor_ < wire::minor_of_same_streams;
+  report_.same_streams = !streams_due_;
+  report_.streams.clear();
+  report_.bins.clear();
+  if (streams_due_) merge_streams();
   return report_;
 }
 
 void relay_side::sent(time_ns now) {
   awaiting_ = true;
-  at_once_ = false;
+  at_once_ = streams_due_ = false;
   reported_at_ = now;
   if (now < next_report_) return;  // an early one changes nothing
   next_report_ += below_.set().time.cycle_ns;
@@ -121,8 +127,9 @@ void relay_side::sent(time_ns now) {
 /// A job on one node goes up as that node said it: exact, and a tenth of the bytes of a histogram.
 void relay_side::merge_streams() {
   roster const& r = below_.who();
-  report_.streams.clear();
   only_.clear();
+  sums_.clear();
+  sum_of_.clear();
   slots_.assign(r.flows.size(), 0);
   for (child const& c : r.children) {
     if (!c.live) continue;
@@ -132,6 +139,7 @@ void relay_side::merge_streams() {
       if (slot == 0) {
         report_.streams.emplace_back();
         only_.emplace_back();
+        sum_of_.push_back(no_bins);
         slot = static_cast<std::uint32_t>(report_.streams.size());
         wire::stream_report& first = report_.streams.back();
         first.job = s.key;
@@ -147,16 +155,22 @@ void relay_side::merge_streams() {
       if (sum.nodes == 0 && s.bins == no_bins) {
         only_[slot - 1] = {s.served, s.waiters, s.blocked};
       } else {
-        if (!sum.has_bins && sum.nodes > 0) add_leaf(sum.bins, only_[slot - 1]);
-        sum.has_bins = true;
+        std::uint32_t& place = sum_of_[slot - 1];
+        if (place == no_bins) {
+          place = static_cast<std::uint32_t>(sums_.size());
+          sums_.emplace_back();
+          if (sum.nodes > 0) add_leaf(sums_.back(), only_[slot - 1]);
+        }
         if (s.bins != no_bins)
-          policies::merge(sum.bins, c.bins[s.bins]);
+          policies::merge(sums_[place], histogram_of(c, s));
         else
-          add_leaf(sum.bins, {s.served, s.waiters, s.blocked});
+          add_leaf(sums_[place], {s.served, s.waiters, s.blocked});
       }
       sum.nodes += s.nodes;
     }
   }
+  for (std::uint32_t i = 0; i < report_.streams.size(); ++i)
+    if (sum_of_[i] != no_bins) wire::put_bins(report_, i, sums_[sum_of_[i]]);
 }
 
 }  // namespace sluice::cluster

@@ -21,6 +21,8 @@ class relay_side {
 
   /// After a reboot, or when nobody knows whether it was one.
   void booted(time_ns now) { up_.booted(now); }
+  /// After a restart of the daemon: supplies by the index of the plan in force.
+  void remember(lease::child_memory const& m, time_ns now) { up_.remember(m, now); }
   void plan_changed();
   void on_welcome(wire::welcome const& w);
   void on_grant(wire::grant const& g, time_ns now);
@@ -30,8 +32,11 @@ class relay_side {
   /// After it settled: a report is due (a cycle is over, a demand turned, an answer is owed).
   bool wants_to_report(time_ns now, bool demand_turned);
   wire::report const& make_report(time_ns now);
-  void sent(time_ns now);                    // the report left
-  void lost_parent() { awaiting_ = false; }  // connection or address changed
+  void sent(time_ns now);  // the report left
+  void lost_parent() {     // connection or address changed
+    awaiting_ = false;
+    streams_due_ = true;
+  }
 
   bool has_parent() const { return parent_ != 0; }
   bool is_silent(time_ns now) const { return up_.is_silent(now); }
@@ -52,12 +57,16 @@ class relay_side {
   std::uint64_t applied_ = 0;
   bool awaiting_ = false;  // a report is unanswered
   bool at_once_ = false;
+  bool streams_due_ = true;  // else a report that only acknowledges leaves the streams out
+  std::uint32_t parent_minor_ = 0;
   time_ns reported_at_ = 0;
   time_ns next_report_ = 0;
   lease::grant mapped_;
   wire::report report_;
-  std::vector<policies::leaf> only_;  // beside report_.streams: what the first node said
-  std::vector<std::uint32_t> slots_;  // scratch by flow: 1 + place in report_.streams
+  std::vector<policies::leaf> only_;         // beside report_.streams: what the first node said
+  std::vector<policies::demand_bins> sums_;  // of those that have one
+  std::vector<std::uint32_t> sum_of_;        // beside report_.streams: place in sums_
+  std::vector<std::uint32_t> slots_;         // scratch by flow: 1 + place in report_.streams
 };
 
 }  // namespace sluice::cluster

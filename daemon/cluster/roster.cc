@@ -15,10 +15,10 @@ constexpr rate most_of_node = rate{1} << 48;
 constexpr rate most_of_relay = rate{1} << 54;
 
 bool is_blocked(wire::stream_report const& s) {
-  return s.blocked_ppm > 0 || s.waiters > 0 || (s.has_bins && s.bins.blocked > 0);
+  return s.blocked_ppm > 0 || s.waiters > 0 || (s.has_bins && s.blocked > 0);
 }
 
-bool same_streams(child const& c, wire::report const& r) {
+bool are_same_streams(child const& c, wire::report const& r) {
   if (c.streams.size() != r.streams.size()) return false;
   for (std::size_t i = 0; i < r.streams.size(); ++i) {
     wire::stream_report const& said = r.streams[i];
@@ -30,6 +30,11 @@ bool same_streams(child const& c, wire::report const& r) {
 }
 
 }  // namespace
+
+policies::demand_bins histogram_of(child const& c, stream const& s) {
+  return wire::histogram(s.blocked_nodes, s.blocked_weight,
+                         std::span(c.bins).subspan(s.bins, s.bin_count));
+}
 
 void roster::set_plan(plan p) {
   auto const width = static_cast<std::uint32_t>(p.supplies.size());
@@ -189,15 +194,28 @@ news roster::take(std::uint32_t number, wire::report const& r, time_ns now) {
   c.heard_at = now;
   c.policy_hash = r.policy_hash;
   if (c.keys != r.supplies) index_supplies(c, r.supplies);
-  if (!same_streams(c, r)) reorder(c, r, n);
-  bool const splits = c.split_from != 0 && r.applied_sequence >= c.split_from;
+  if (!r.same_streams && !are_same_streams(c, r)) reorder(c, r, n);
+  c.named |= !r.same_streams;
+  bool const splits = c.named && c.split_from != 0 && r.applied_sequence >= c.split_from;
   bool const newest = splits && r.applied_sequence == c.sequence;
   bool const later =
       newest || (splits && r.applied_sequence > c.mark && r.applied_sequence < c.sequence);
   c.acknowledged |= later;
+  if (!r.same_streams) take_streams(c, r, n);
+  if (later) {
+    for (stream& s : c.streams) n.freed |= acknowledged(s, newest);
+    c.mark = c.sequence;
+  }
+  if (splits && !c.ghosts.empty() && r.applied_sequence <= c.sequence)
+    n.freed |= lay_ghosts(c, r.applied_sequence);
+  return n;
+}
+
+/// What each stream says, in our order by now.
+void roster::take_streams(child& c, wire::report const& r, news& n) {
   rate const most = c.is_relay ? most_of_relay : most_of_node;
-  c.bins.clear();
-  std::size_t at = 0;
+  if (c.is_relay) c.bins = r.bins;
+  std::size_t at = 0, bin = 0;
   for (wire::stream_report const& said : r.streams) {
     // A stream that reorder() left out (unknown supply, said twice) is not in ours.
     if (at == c.streams.size()) break;
@@ -206,8 +224,13 @@ news roster::take(std::uint32_t number, wire::report const& r, time_ns now) {
       continue;
     s.bins = no_bins;
     if (said.has_bins && c.is_relay) {
-      s.bins = static_cast<std::uint32_t>(c.bins.size());
-      c.bins.push_back(said.bins);
+      auto const place = static_cast<std::uint32_t>(&said - r.streams.data());
+      while (bin < r.bins.size() && r.bins[bin].stream < place) ++bin;
+      s.bins = static_cast<std::uint32_t>(bin);
+      while (bin < r.bins.size() && r.bins[bin].stream == place) ++bin;
+      s.bin_count = static_cast<std::uint32_t>(bin) - s.bins;
+      s.blocked_nodes = said.blocked;
+      s.blocked_weight = said.blocked_weight;
     }
     ++at;
     bool const blocked = is_blocked(said);
@@ -218,12 +241,7 @@ news roster::take(std::uint32_t number, wire::report const& r, time_ns now) {
     s.waiters = said.waiters;
     s.nodes = said.nodes;
     if (said.class_key != s.class_key) set_class(s.job, s.class_key = said.class_key);
-    if (later) n.freed |= acknowledged(s, newest);
   }
-  if (later) c.mark = c.sequence;
-  if (splits && !c.ghosts.empty() && r.applied_sequence <= c.sequence)
-    n.freed |= lay_ghosts(c, r.applied_sequence);
-  return n;
 }
 
 /// Brings our streams of a child into the order of its report; those it no longer names are gone.
@@ -299,6 +317,7 @@ void roster::clear(child& c) {
   }
   lay_ghosts(c, ~std::uint64_t{0});
   for (tenancy const& t : c.jobs) unuse(t.job);
+  c.named = false;
   c.streams.clear();
   c.bins.clear();
   c.jobs.clear();

@@ -28,7 +28,10 @@ struct stream {
   std::uint32_t nodes = 1;
   std::uint32_t waiters = 0;
   std::uint32_t class_key = 0;
-  std::uint32_t bins = no_bins;  // index into child::bins; none: the stream of a single node
+  std::uint32_t bins = no_bins;  // first of child::bins; none: the stream of a single node
+  std::uint32_t bin_count = 0;
+  std::uint32_t blocked_nodes = 0;  // of the histogram, with its weight
+  std::uint64_t blocked_weight = 0;
   bool blocked = false;
   rate served = 0;
   std::uint64_t waiting = 0;
@@ -62,7 +65,8 @@ struct child {
   bool is_relay = false;
   bool live = false;  // heard within 0.5 s, by the last allocation
   bool unanswered = false;
-  bool hungry = false;  // has less than it should; is in brain::hungry_
+  bool hungry = false;         // has less than it should; is in brain::hungry_
+  bool knows_lacking = false;  // was told that we lack the pool
   std::string name;
   std::uint64_t policy_hash = 0;
   time_ns policy_sent_at = 0;
@@ -73,15 +77,19 @@ struct child {
   std::uint64_t mark = 0;
   std::uint64_t split_from = 0;       // first grant message that said how jobs share; 0: none yet
   bool acknowledged = false;          // has applied one of those
+  bool named = false;                 // has named its streams: a report may leave them out
   time_ns given_until = 0;            // no grant to it is in force from then on
   std::vector<std::uint32_t> keys;    // supplies as it lists them
   std::vector<std::uint32_t> supply;  // ours, by its index
   std::vector<stream> streams;
-  std::vector<policies::demand_bins> bins;  // of streams that a relay merged, see stream::bins
-  std::vector<rate> wanted;                 // by supply
+  std::vector<wire::demand_bin> bins;  // of streams that a relay merged, see stream::bins
+  std::vector<rate> wanted;            // by supply
   std::vector<tenancy> jobs;
   std::vector<ghost> ghosts;
 };
+
+/// Of a stream that has one.
+policies::demand_bins histogram_of(child const& c, stream const& s);
 
 struct job {
   std::uint64_t key = 0;  // 0: free row
@@ -160,6 +168,7 @@ class roster {
  private:
   void index_supplies(child& c, std::vector<std::uint32_t> const& keys);
   void reorder(child& c, wire::report const& r, news& n);
+  void take_streams(child& c, wire::report const& r, news& n);
   bool acknowledged(stream& s, bool newest);
   void drop_held(stream& s);
   void leave_ghost(child& c, stream& s);

@@ -122,17 +122,35 @@ rate parent::budget_of(total const& t, rate lent, std::uint32_t members, time_ns
 
 rate parent::budget(unsigned supply, time_ns now) const {
   if (supply >= totals_.size()) return 0;
-  total const& t = totals_[supply];
-  if (is_fresh(now)) return budget_of(t, t.lent, t.members, now);
-  rate lent = 0;
   std::uint32_t members = 0;
+  rate const lent = lent_to_us(supply, now, members);
+  return budget_of(totals_[supply], lent, members, now);
+}
+
+rate parent::lent_to_us(unsigned supply, time_ns now, std::uint32_t& members) const {
+  total const& t = totals_[supply];
+  members = t.members;
+  if (is_fresh(now)) return t.lent;
+  rate lent = 0;
+  members = 0;
   for (edge const& e : edges_) {
     slot const& x = e.supply[supply];
     if (x.lend_end < now + set_.time.ledger_ns()) continue;
     lent += x.lent;
     members += x.members;
   }
-  return budget_of(t, lent, members, now);
+  return lent;
+}
+
+bool parent::has_pool(time_ns now) const {
+  if (set_.relay || set_.owner != pool_owner::majority) return true;
+  for (unsigned s = 0; s < totals_.size(); ++s) {
+    supply_terms const& terms = totals_[s].terms;
+    std::uint32_t members = 0;
+    if (terms.pool > 0) lent_to_us(s, now, members);
+    if (terms.pool > 0 && 2 * std::uint64_t{members} <= terms.configured) return false;
+  }
+  return true;
 }
 
 rate parent::ledger_sum(unsigned supply, time_ns now) const {

@@ -78,6 +78,8 @@ class parent {
   rate lent_by(unsigned child, unsigned supply, time_ns now) const;  // escrow it still lends
   rate budget(unsigned supply, time_ns now) const;
   rate ledger_sum(unsigned supply, time_ns now) const;
+  /// Nobody else gives the pool away: it is ours, or lends of most nodes say so, or there is none.
+  bool has_pool(time_ns now) const;
   bool is_quiet(time_ns now) const;  // restarted less than Q ago
   rules const& obeys() const { return set_.obeys; }
 
@@ -135,6 +137,7 @@ class parent {
   std::int64_t look_ns() const;
   bool is_fresh(time_ns now) const;
   void refresh(time_ns now);
+  rate lent_to_us(unsigned supply, time_ns now, std::uint32_t& members) const;
   rate budget_of(total const& t, rate lent, std::uint32_t members, time_ns now) const;
   void acknowledge(slot& x, holding const& h);
   void learn(slot& x, total const& t, holding const& h, time_ns now);

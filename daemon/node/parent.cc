@@ -37,6 +37,7 @@ void state::welcome(wire::welcome const& w) {
   welcomed_ = w;
   lease.set_timers(lease::timers_of(w.cycle_ns, w.lease_ns, w.level));
   announced_ns_ = 0;
+  streams_due_ = true;
 }
 
 void state::listen(moment at) {
@@ -95,6 +96,9 @@ wire::report state::make_report(bool early, moment at) {
   r.policy_hash = site.hash();
   r.applied_sequence = applied_sequence_;
   r.early = early;
+  streams_due_ |= welcomed_->minor < wire::minor_of_same_streams;
+  r.same_streams = !streams_due_;
+  if (r.same_streams) return r;
   for (auto const& j : jobs.all()) {
     auto const* const changed = overrides.find(j->folder);
     std::string const& qos_class = class_in_force(*j, changed);
@@ -139,11 +143,13 @@ void state::talk(bool due, moment at) {
   if (!up->has_credit(cycle_ns(), at.mono_ns) || !(due || early || acknowledges_)) return;
   announce_jobs(at);
   if (early && !due) end_cycle(at);
+  // Where nothing is acknowledged but grants, the streams are as they were.
+  streams_due_ |= due || early;
   wire::report const r = make_report(early || acknowledges_, at);
   enforce(at);
   keep_lease();
   up->send(r, at.mono_ns);
-  acknowledges_ = false;
+  acknowledges_ = streams_due_ = false;
   if (due || early) has_news = false;
 }
 

@@ -35,6 +35,12 @@ void site_state::number_supplies() {
   }
 }
 
+std::vector<std::uint32_t> site_state::keys() const {
+  std::vector<std::uint32_t> out;
+  for (supply_slot const& slot : supplies_) out.push_back(slot.key);
+  return out;
+}
+
 std::optional<unsigned> site_state::find_supply(std::uint32_t key) const {
   for (unsigned i = 0; i < supplies_.size(); ++i)
     if (supplies_[i].key == key) return i;
@@ -51,26 +57,6 @@ std::string site_state::class_of(std::uint32_t key) const {
   for (auto const& c : site_.classes)
     if (wire::class_key(c.name) == key) return c.name;
   return {};
-}
-
-std::optional<std::string> policy_parts::add(wire::policy_part const& part) {
-  if (part.total_bytes > most_bytes || part.hash == 0) return std::nullopt;
-  if (part.offset == 0) {
-    hash_ = part.hash;
-    total_ = part.total_bytes;
-    text_.clear();
-  }
-  // Parts of one text come in order; anything else waits for its beginning to come again.
-  bool const fits = part.hash == hash_ && part.offset == text_.size() &&
-                    part.text.size() <= total_ - text_.size();
-  if (!fits) return std::nullopt;
-  text_ += part.text;
-  if (text_.size() != total_) return std::nullopt;
-  std::string whole = std::move(text_);
-  text_.clear();
-  total_ = 0;
-  if (policy::policy_hash(whole) != hash_) return std::nullopt;
-  return whole;
 }
 
 }  // namespace sluice::node

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The policy in force on this node, and the supplies it knows by number. A supply keeps its number
 // as long as the daemon runs, also when a later policy no longer names it: leases and meters are
-// kept by number. What comes in parts from the parent is put together here.
+// kept by number.
 #pragma once
 
 #include <cstdint>
@@ -35,6 +35,7 @@ class site_state {
   std::string const& text() const { return text_; }
   std::uint64_t hash() const { return hash_; }
   std::vector<supply_slot> const& supplies() const { return supplies_; }
+  std::vector<std::uint32_t> keys() const;  // of all supplies, by number
   std::optional<unsigned> find_supply(std::uint32_t key) const;
   std::optional<unsigned> find_supply(std::string const& name) const;
   /// True when the policy lists nodes and this one is among them.
@@ -50,21 +51,6 @@ class site_state {
   std::uint64_t hash_ = 0;
   policy::site site_;
   std::vector<supply_slot> supplies_;
-};
-
-/// A policy on its way in parts. Bounded: one at a time, 1 MiB.
-class policy_parts {
- public:
-  static constexpr std::uint32_t most_bytes = 1u << 20;
-  /// The whole text once its last part is there and its hash is right.
-  std::optional<std::string> add(wire::policy_part const& part);
-  /// What was announced and turned out wrong is not asked for again.
-  std::uint64_t hash() const { return hash_; }
-
- private:
-  std::uint64_t hash_ = 0;
-  std::uint32_t total_ = 0;
-  std::string text_;
 };
 
 }  // namespace sluice::node

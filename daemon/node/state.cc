@@ -28,7 +28,7 @@ std::string policy_copy(control::config const& c) { return c.state_dir + "/polic
 std::unique_ptr<uplink> make_uplink(control::config const& c, control::services& s) {
   if (c.parents.empty()) return nullptr;
   auto socket = wire::child_socket::make(*s.zmq, c.parents, s.keys, s.incarnation);
-  return std::make_unique<uplink>(std::move(socket), c.name, c.parents.size() > 1, s.log);
+  return std::make_unique<uplink>(std::move(socket), c.name, c.parents.size(), s.log);
 }
 
 bool is_process(std::uint32_t pid, std::uint64_t start_ticks) {
@@ -145,7 +145,7 @@ void state::recall_lease(moment at) {
   }
   auto const kept = lease_memory.read();
   if (!kept) return lease.booted(at.boot_ns);
-  lease::child_memory const m = memory_of(*kept, site);
+  lease::child_memory const m = control::memory_of(*kept, site.keys());
   lease.remember(m, at.boot_ns);
   std::vector<rate> last;
   for (auto const& e : m.supply) last.push_back(e.value);
@@ -154,7 +154,7 @@ void state::recall_lease(moment at) {
 
 void state::keep_lease() {
   if (!has_parent()) return;
-  bool const written = lease_memory.write(kept_of(lease.memory(), site.supplies()));
+  bool const written = lease_memory.write(control::kept_of(lease.memory(), site.keys()));
   if (written != lease_written_)
     services.log.error(written ? "lease can be kept again" : "lease cannot be kept");
   lease_written_ = written;

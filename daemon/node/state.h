@@ -10,13 +10,13 @@
 #include <string>
 
 #include "control/config.h"
+#include "control/lease_file.h"
 #include "control/services.h"
 #include "lease/child.h"
 #include "node/census.h"
 #include "node/enforcer.h"
 #include "node/escape.h"
 #include "node/job_table.h"
-#include "node/lease_file.h"
 #include "node/overrides.h"
 #include "node/site_state.h"
 #include "node/uplink.h"
@@ -66,7 +66,7 @@ class state {
   override_book overrides;
   enforcer rates;
   lease::child lease;
-  lease_file lease_memory;
+  control::lease_file lease_memory;
   std::unique_ptr<uplink> up;  // none: this node is its own controller
   std::uint64_t cycle = 0;
   bool has_news = false;  // a job came or went, a stream began to wait: not to wait for the cycle
@@ -91,6 +91,7 @@ class state {
   std::uint64_t applied_sequence_ = 0, granting_incarnation_ = 0;
   bool is_split_ = false;
   bool acknowledges_ = false;  // a value changed: report at once
+  bool streams_due_ = true;    // else a report leaves them out
   std::int64_t announced_ns_ = 0, begun_ns_ = 0;
   census heads_;
   std::size_t counting_ = 0;  // job whose heads are counted

@@ -8,7 +8,6 @@ namespace {
 constexpr unsigned most_at_once = 64;
 constexpr std::int64_t maintain_every_ns = 10'000'000;
 constexpr std::int64_t hello_every_ns = 200'000'000;
-constexpr std::int64_t walk_every_ns = 500'000'000;
 constexpr std::int64_t early_every_ns = 20'000'000;
 
 template <class... Cases>
@@ -20,17 +19,34 @@ cases(Cases...) -> cases<Cases...>;
 
 }  // namespace
 
-uplink::uplink(std::unique_ptr<wire::child_socket> socket, std::string node_name, bool has_standby,
-               control::logger& log)
+uplink::uplink(std::unique_ptr<wire::child_socket> socket, std::string node_name,
+               std::size_t addresses, control::logger& log)
     : socket_(std::move(socket)),
       name_(std::move(node_name)),
-      has_standby_(has_standby),
+      choice_(addresses, wire::job_key(0, name_)),
       log_(log) {}
 
 void uplink::forget_parent() {
   parent_ = 0;
   waits_ = false;
   last_hello_ns_ = 0;
+}
+
+void uplink::walk() {
+  socket_->next();
+  forget_parent();
+}
+
+void uplink::hear(wire::welcome& w, news& out, std::int64_t now_ns) {
+  if (!choice_.welcomed(w.lacks_pool, now_ns)) return walk();
+  // A name is an identity here: two controllers of one name would be one parent.
+  parent_ = wire::job_key(0, w.name);
+  if (w.name != parent_name_)
+    log_.info("parent found", {{"parent", w.name}, {"at", socket_->address()}});
+  parent_name_ = w.name;
+  socket_->parent_is(w.who);
+  waits_ = false;
+  out.welcome = w;
 }
 
 void uplink::replace(std::unique_ptr<wire::child_socket> socket) {
@@ -40,17 +56,10 @@ void uplink::replace(std::unique_ptr<wire::child_socket> socket) {
 }
 
 void uplink::hear(wire::message& m, news& out, std::int64_t now_ns) {
-  std::visit(cases{[&](wire::welcome& w) {
-                     // A name is an identity here: two controllers of one name would be one parent.
-                     parent_ = wire::job_key(0, w.name);
-                     if (w.name != parent_name_)
-                       log_.info("parent found", {{"parent", w.name}, {"at", socket_->address()}});
-                     parent_name_ = w.name;
-                     waits_ = false;
-                     out.welcome = w;
-                   },
+  std::visit(cases{[&](wire::welcome& w) { hear(w, out, now_ns); },
                    [&](wire::policy_part& p) {
-                     if (auto whole = parts_.add(p)) out.policy = std::move(whole);
+                     if (auto whole = parts_.add(p.hash, p.total_bytes, p.offset, p.text))
+                       out.policy = std::move(whole);
                    },
                    [&](wire::grant& g) {
                      waits_ = false;
@@ -94,14 +103,10 @@ void uplink::maintain(bool silent, std::uint64_t policy_hash, std::int64_t now_n
     log_.warning(silent ? "parent silent" : "parent answers again", {{"parent", parent_name_}});
   }
   bool const lost = silent || parent_ == 0;
-  if (lost && has_standby_ && now_ns - last_walk_ns_ >= walk_every_ns) {
-    if (last_walk_ns_ != 0) {
-      socket_->next();
-      forget_parent();
-    }
-    last_walk_ns_ = now_ns;
+  if (choice_.leaves(lost, now_ns)) {
+    if (!lost) log_.info("looking for a parent with the pool", {{"from", parent_name_}});
+    walk();
   }
-  if (!lost) last_walk_ns_ = now_ns;
   if (parent_ != 0 || now_ns - last_hello_ns_ < hello_every_ns) return;
   last_hello_ns_ = now_ns;
   wire::hello h;

@@ -13,14 +13,15 @@
 #include <vector>
 
 #include "control/log.h"
-#include "node/site_state.h"
+#include "control/policy_parts.h"
+#include "wire/parent_choice.h"
 #include "wire/socket.h"
 
 namespace sluice::node {
 
 class uplink {
  public:
-  uplink(std::unique_ptr<wire::child_socket> socket, std::string node_name, bool has_standby,
+  uplink(std::unique_ptr<wire::child_socket> socket, std::string node_name, std::size_t addresses,
          control::logger& log);
 
   /// What a batch of messages brought.
@@ -52,18 +53,20 @@ class uplink {
 
  private:
   void forget_parent();
+  void walk();
+  void hear(wire::welcome& w, news& out, std::int64_t now_ns);
   void hear(wire::message& m, news& out, std::int64_t now_ns);
 
   std::unique_ptr<wire::child_socket> socket_;
   std::string name_;
-  bool has_standby_;
+  wire::parent_choice choice_;
   control::logger& log_;
-  policy_parts parts_;
+  control::policy_parts parts_;
   std::uint64_t parent_ = 0;
   std::string parent_name_;
   bool waits_ = false;  // for the answer to a report
   bool was_silent_ = false, was_connected_ = false;
-  std::int64_t last_report_ns_ = 0, last_hello_ns_ = 0, last_walk_ns_ = 0, last_retry_ns_ = 0;
+  std::int64_t last_report_ns_ = 0, last_hello_ns_ = 0, last_retry_ns_ = 0;
   std::uint64_t cycle_ = 0;
 };
 

@@ -13,6 +13,7 @@
 #include <ctime>
 #include <filesystem>
 
+#include "control/clock.h"
 #include "policy/error.h"
 #include "segment/run_dir.h"
 
@@ -172,10 +173,6 @@ std::string job_name(abi::segment const& s) {
   return std::string(s.head.job, strnlen(s.head.job, sizeof s.head.job));
 }
 
-std::int64_t monotonic_ns() {
-  timespec now = {};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-}
+std::int64_t monotonic_ns() { return control::steady_ns(); }
 
 }  // namespace sluice::segment

@@ -37,6 +37,7 @@ class dealer final : public child_socket {
   std::optional<std::pair<envelope, message>> receive() override;
   bool send(message const& m, std::uint64_t cycle) override;
   std::uint64_t refused() const override { return refused_; }
+  void parent_is(role who) override { is_below_relay_ = who == role::relay; }
 
  private:
   target& here() { return targets_[at_]; }
@@ -58,6 +59,7 @@ class dealer final : public child_socket {
   zmq_socket socket_;
   monitor monitor_;  // ends before the socket it watches
   bool is_connected_ = false, is_trying_ = false;
+  bool is_below_relay_ = false, is_quick_ = false;
   std::int64_t complain_after_ns_ = 0;
   envelope newest_;  // of what was received on this connection
   std::uint64_t refused_ = 0;
@@ -101,7 +103,8 @@ void dealer::fresh_socket() {
   set_common_options(socket_);
   socket_.set(ZMQ_SNDHWM, 2);
   socket_.set(ZMQ_IMMEDIATE, 1);
-  socket_.set(ZMQ_RECONNECT_IVL, 1000);
+  is_quick_ = is_below_relay_;
+  socket_.set(ZMQ_RECONNECT_IVL, is_quick_ ? 200 : 1000);
   socket_.set(ZMQ_RECONNECT_IVL_MAX, 0);
   socket_.set(ZMQ_CONNECT_TIMEOUT, 2000);
   if (has_keys_) {
@@ -149,6 +152,9 @@ void dealer::see(unsigned event, std::int64_t now_ns) {
     case ZMQ_EVENT_DISCONNECTED:
       if (is_connected_) lines_.push_back(fmt::format("lost the connection to {}", here().address));
       is_connected_ = false;
+      if (is_quick_ == is_below_relay_) break;
+      fresh_socket();  // options of a socket that has connected are fixed
+      connect();
       break;
     case ZMQ_EVENT_HANDSHAKE_FAILED_AUTH:
       refused_by_parent(

@@ -144,7 +144,7 @@ struct in_blocked {
   static void each(report const& m, auto&& f) {
     for (std::size_t i = 0; i < m.streams.size(); ++i)
       if (m.streams[i].has_bins)
-        f(entry{static_cast<u32>(i), m.streams[i].bins.blocked, m.streams[i].bins.blocked_weight});
+        f(entry{static_cast<u32>(i), m.streams[i].blocked, m.streams[i].blocked_weight});
   }
   static std::size_t count(report const& m) {
     std::size_t n = 0;
@@ -157,43 +157,23 @@ struct in_blocked {
     stream_report& s = m.streams[e.stream];
     if (s.has_bins) return "a histogram twice";
     s.has_bins = true;
-    s.bins.blocked = e.blocked;
-    s.bins.blocked_weight = e.weight;
+    s.blocked = e.blocked;
+    s.blocked_weight = e.weight;
     return nullptr;
   }
 };
 
-struct in_bins {
-  struct entry {
-    u32 stream = 0;
-    u16 bin = 0;
-    u32 nodes = 0;
-    u64 demand = 0;
-  };
-  static void each(report const& m, auto&& f) {
-    for (std::size_t i = 0; i < m.streams.size(); ++i) {
-      if (!m.streams[i].has_bins) continue;
-      policies::demand_bins const& bins = m.streams[i].bins;
-      for (u16 b = 0; b < policies::demand_bins::count; ++b)
-        if (bins.nodes[b] != 0 || bins.demand[b] != 0)
-          f(entry{static_cast<u32>(i), b, bins.nodes[b], bins.demand[b]});
-    }
-  }
-  static std::size_t count(report const& m) {
-    std::size_t n = 0;
-    each(m, [&](entry const&) { ++n; });
-    return n;
-  }
-  static void reserve(report&, std::size_t) {}
-  static char const* take(report& m, entry&& e) {
+struct in_bins : in_vector<report, demand_bin, &report::bins> {
+  static char const* objection(report const& m, demand_bin const& e) {
     if (e.stream >= m.streams.size() || !m.streams[e.stream].has_bins)
       return "a bin of no histogram";
-    policies::demand_bins& bins = m.streams[e.stream].bins;
-    if (bins.nodes[e.bin] != 0 || bins.demand[e.bin] != 0) return "a bin twice";
     if (e.nodes == 0 && e.demand == 0) return "an empty bin";
-    bins.nodes[e.bin] = e.nodes;
-    bins.demand[e.bin] = e.demand;
-    return nullptr;
+    std::size_t before = m.bins.size();
+    if (before > 0 && &m.bins.back() == &e) --before;
+    if (before == 0) return nullptr;
+    demand_bin const& last = m.bins[before - 1];
+    bool const follows = last.stream < e.stream || (last.stream == e.stream && last.bin < e.bin);
+    return follows ? nullptr : "bins that are not in order";
   }
 };
 
@@ -201,6 +181,9 @@ struct in_bins {
 constexpr char const* contradiction(auto const&) { return nullptr; }
 inline char const* contradiction(policy_part const& m) {
   return m.offset + m.text.size() > m.total_bytes ? "a part beyond the end of the policy" : nullptr;
+}
+inline char const* contradiction(report const& m) {
+  return m.same_streams && !m.streams.empty() ? "streams that are said not to be there" : nullptr;
 }
 
 // ---- the table, as visitors ----

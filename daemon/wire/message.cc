@@ -28,6 +28,28 @@ std::uint32_t supply_key(std::string_view resource, std::string_view target) {
   return fold(fnv(target, fnv("@", fnv(resource))));
 }
 
+void put_bins(report& to, std::uint32_t stream, policies::demand_bins const& bins) {
+  stream_report& s = to.streams[stream];
+  s.has_bins = true;
+  s.blocked = bins.blocked;
+  s.blocked_weight = bins.blocked_weight;
+  for (std::uint16_t b = 0; b < policies::demand_bins::count; ++b)
+    if (bins.nodes[b] != 0 || bins.demand[b] != 0)
+      to.bins.push_back({stream, b, bins.nodes[b], bins.demand[b]});
+}
+
+policies::demand_bins histogram(std::uint32_t blocked, std::uint64_t blocked_weight,
+                                std::span<demand_bin const> bins) {
+  policies::demand_bins out;
+  out.blocked = blocked;
+  out.blocked_weight = blocked_weight;
+  for (demand_bin const& b : bins) {
+    out.nodes[b.bin] = b.nodes;
+    out.demand[b.bin] = b.demand;
+  }
+  return out;
+}
+
 std::uint32_t class_key(std::string_view name) { return fold(fnv(name)); }
 
 }  // namespace sluice::wire

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -15,7 +16,7 @@
 namespace sluice::wire {
 
 inline constexpr std::uint16_t major_version = 1;
-inline constexpr std::uint16_t minor_version = 0;
+inline constexpr std::uint16_t minor_version = 1;
 
 /// No rate or amount on the wire is larger (72 TB/s); encoding cuts what is. Sums of many children
 /// may still overflow 64 bits: clamp each to its supply's capacity first.
@@ -38,6 +39,8 @@ struct welcome {
   std::int64_t lease_ns = 0;
   std::uint64_t policy_hash = 0;
   std::string name;
+  std::uint32_t minor = 0;  // newest minor version the parent understands
+  bool lacks_pool = false;  // most nodes lend to somebody else, if to anybody: look around
 };
 
 /// parent -> child: a part of the policy text (at most 60000 bytes; policies up to 1 MiB).
@@ -72,8 +75,17 @@ struct stream_report {
   std::uint64_t waiting = 0;    // milli-tokens booked, not served
   std::uint32_t waiters = 0;
   std::uint32_t blocked_ppm = 0;  // share of the cycle in which a request waited, in millionths
-  bool has_bins = false;          // relays send them
-  policies::demand_bins bins;
+  bool has_bins = false;          // relays send them: a histogram of demand over nodes
+  std::uint32_t blocked = 0;      // of the histogram: how many nodes wait, and their weight
+  std::uint64_t blocked_weight = 0;
+};
+
+/// A bin that is not empty, of the histogram of a stream.
+struct demand_bin {
+  std::uint32_t stream = 0;  // index into report::streams
+  std::uint16_t bin = 0;
+  std::uint32_t nodes = 0;
+  std::uint64_t demand = 0;
 };
 
 struct report {
@@ -82,8 +94,19 @@ struct report {
   std::uint64_t policy_hash = 0;
   std::uint64_t applied_sequence = 0;  // of the newest grant message applied
   bool early = false;                  // sent on a block edge or to acknowledge
+  bool same_streams = false;           // as in the report before: none are listed
   std::vector<stream_report> streams;
+  std::vector<demand_bin> bins;  // by stream, then by bin, each once
 };
+
+/// Minor version from which on a parent knows `same_streams`.
+inline constexpr std::uint32_t minor_of_same_streams = 1;
+
+/// Gives a stream its histogram. Streams must come in their order.
+void put_bins(report& to, std::uint32_t stream, policies::demand_bins const& bins);
+/// The other way: `bins` are those of one stream.
+policies::demand_bins histogram(std::uint32_t blocked, std::uint64_t blocked_weight,
+                                std::span<demand_bin const> bins);
 
 struct stream_grant {
   std::uint64_t job = 0;

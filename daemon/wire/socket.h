@@ -91,6 +91,8 @@ class child_socket {
   virtual void* monitor_handle() = 0;  // poll it too; maintain() reads it
   virtual std::string const& address() const = 0;
   virtual bool is_connected() const = 0;
+  /// Its welcome says so. A relay has few children, so they may come back sooner after it was lost.
+  virtual void parent_is(role who) = 0;
   /// A fresh socket to the next address; to the same if there is but one. One that refused us a
   /// moment ago is not bothered before its time.
   virtual void next() = 0;

@@ -59,6 +59,7 @@ struct collector : cluster::outbox {
 void fill(wire::report& r, std::mt19937& random, unsigned child, unsigned streams, bool relay,
           bool merged) {
   r.streams.resize(streams);
+  r.bins.clear();
   for (unsigned i = 0; i < streams; ++i) {
     wire::stream_report& s = r.streams[i];
     // Jobs of ten nodes each; below relays a job is on one or two of them.
@@ -69,11 +70,11 @@ void fill(wire::report& r, std::mt19937& random, unsigned child, unsigned stream
     s.served = random() % 50'000'000;
     s.waiters = random() % 3 == 0 ? 1 + random() % 8 : 0;
     s.blocked_ppm = s.waiters ? 500'000 : 0;
-    s.has_bins = merged;
-    s.bins = {};
     if (!merged) continue;
-    for (int n = 0; n < 5; ++n) policies::add_demand(s.bins, random() % 5'000'000, 0, false);
-    if (s.waiters) policies::add_demand(s.bins, 0, s.waiters, true);
+    policies::demand_bins bins;
+    for (int n = 0; n < 5; ++n) policies::add_demand(bins, random() % 5'000'000, 0, false);
+    if (s.waiters) policies::add_demand(bins, 0, s.waiters, true);
+    wire::put_bins(r, i, bins);
   }
 }
 

@@ -215,13 +215,24 @@ class controller {
   cluster::brain brain_;
 };
 
-/// What the fleet's process does: an order per byte from the pipe, an answer per order.
-void be_fleet(fleet_options const& o, int orders, int answers) {
+/// Processes of simulated children: a child takes two descriptors of its process.
+constexpr unsigned most_per_crew = 5000;
+
+struct crew {
+  pid_t pid = 0;
+  int orders = -1, answers = -1;
+  bool is_done = true;
+  double cpu_s = 0;
+};
+
+/// What a crew does: an order per byte from the pipe, an answer per order.
+void be_crew(fleet_options const& o, int orders, int answers) {
   char address[128] = {};
   if (read(orders, address, sizeof address) <= 0) _exit(1);
   fleet f(o, address);
   for (char what; read(orders, &what, 1) == 1;) {
     if (what == 'h') f.say_hello();
+    if (what == 'p') f.prepare();
     if (what == 'r') f.round();
     if (what == 'b') f.come_back();
     double const cpu = cpu_s();
@@ -257,12 +268,12 @@ class bench {
     }
     plan_ = make_plan(o_.fleet.children);
     o_.fleet.policy_hash = plan_.hash;
-    start_fleet();
+    for (unsigned at = 0; at < o_.fleet.children; at += most_per_crew) hire(at);
     if (o_.fleet.transport != "epoll") context_ = wire::make_context();
   }
   ~bench() {
-    close(orders_);
-    waitpid(fleet_, nullptr, 0);
+    for (crew const& c : crews_) close(c.orders);
+    for (crew const& c : crews_) waitpid(c.pid, nullptr, 0);
   }
 
   void run() {
@@ -272,7 +283,8 @@ class bench {
     auto c = std::make_unique<controller>(o_, plan_, 1);
     char address[128] = {};
     std::snprintf(address, sizeof address, "%s", l->address().c_str());
-    if (write(orders_, address, sizeof address) != sizeof address) throw sluice_error("pipe");
+    for (crew const& to : crews_)
+      if (write(to.orders, address, sizeof address) != sizeof address) throw sluice_error("pipe");
     std::int64_t const t0 = boot_ns();
     order('h');
     serve_until_done(*l, *c);
@@ -281,30 +293,34 @@ class bench {
     f.whole.clear();
     f.collect.clear();
     f.answer.clear();
-    double const before = cpu_s(), fleet_before = fleet_cpu_;
+    double const before = cpu_s(), fleet_before = fleet_cpu_s();
     for (unsigned i = 0; i < o_.cycles; ++i) cycle(*l, *c, f);
     f.cpu = (cpu_s() - before) / o_.cycles * 1e3;
-    f.fleet_cpu = (fleet_cpu_ - fleet_before) / o_.cycles * 1e3;
+    f.fleet_cpu = (fleet_cpu_s() - fleet_before) / o_.cycles * 1e3;
     f.mib = resident_mib();
     if (o_.restart) f.back_s = restart(std::move(l), std::move(c));
     print(f);
   }
 
  private:
-  void start_fleet() {
+  /// Starts the process of the children from `first` on.
+  void hire(unsigned first) {
+    fleet_options part = o_.fleet;
+    part.first = first;
+    part.children = std::min(most_per_crew, o_.fleet.children - first);
     int down[2], up[2];
     if (pipe(down) != 0 || pipe(up) != 0) throw sluice_error("pipe");
-    fleet_ = fork();
-    if (fleet_ == 0) {
+    pid_t const pid = fork();
+    if (pid == 0) {
       close(down[1]);
       close(up[0]);
-      be_fleet(o_.fleet, down[0], up[1]);
+      for (crew const& other : crews_) close(other.orders);
+      be_crew(part, down[0], up[1]);
     }
     close(down[0]);
     close(up[1]);
-    orders_ = down[1];
-    answers_ = up[0];
-    fcntl(answers_, F_SETFL, O_NONBLOCK);
+    fcntl(up[0], F_SETFL, O_NONBLOCK);
+    crews_.push_back({pid, down[1], up[0]});
   }
   std::unique_ptr<listener> open(std::string const& address) {
     if (o_.fleet.transport == "epoll") return std::make_unique<epoll_listener>();
@@ -312,10 +328,20 @@ class bench {
     return std::make_unique<zmq_listener>(*context_, address, keys, ++incarnation_);
   }
   void order(char what) {
-    if (write(orders_, &what, 1) != 1) throw sluice_error("the fleet is gone");
+    for (crew& c : crews_) {
+      if (write(c.orders, &what, 1) != 1) throw sluice_error("the fleet is gone");
+      c.is_done = false;
+    }
   }
-  bool fleet_is_done() { return read(answers_, &fleet_cpu_, sizeof fleet_cpu_) > 0; }
-
+  bool fleet_is_done() {
+    for (crew& c : crews_) c.is_done |= read(c.answers, &c.cpu_s, sizeof c.cpu_s) > 0;
+    return std::all_of(crews_.begin(), crews_.end(), [](crew const& c) { return c.is_done; });
+  }
+  double fleet_cpu_s() const {
+    double sum = 0;
+    for (crew const& c : crews_) sum += c.cpu_s;
+    return sum;
+  }
   /// Serves whatever comes until the fleet says that its order is carried out.
   void serve_until_done(listener& l, controller& c) {
     while (!fleet_is_done()) {
@@ -325,6 +351,8 @@ class bench {
     }
   }
   void cycle(listener& l, controller& c, figures& f) {
+    order('p');
+    while (!fleet_is_done()) usleep(100);
     std::int64_t const t0 = boot_ns();
     order('r');
     c.collect(l, o_.fleet.children);
@@ -370,15 +398,14 @@ class bench {
   cluster::plan plan_;
   std::unique_ptr<wire::context> context_;
   std::uint64_t incarnation_ = 0;
-  pid_t fleet_ = 0;
-  int orders_ = -1, answers_ = -1;
-  double fleet_cpu_ = 0;
+  std::vector<crew> crews_;
 };
 
+/// The controller has one for each child, a crew two.
 void raise_descriptors(unsigned children) {
   rlimit r;
   getrlimit(RLIMIT_NOFILE, &r);
-  rlim_t const wanted = children * 2 + 1024;
+  rlim_t const wanted = std::max(children, 2 * std::min(children, most_per_crew)) + 1024;
   if (r.rlim_cur >= wanted) return;
   r.rlim_cur = wanted;
   r.rlim_max = std::max(r.rlim_max, wanted);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Many simulated children of one controller, in one process: each speaks the real protocol (hello,
-// report, acknowledgement; lease::child keeps its grants) over a connection of its own.
+// report, acknowledgement; lease::child keeps its grants) over a connection of its own. What they
+// will say is made up before the clock starts.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +19,7 @@
 namespace sluice::bench {
 
 struct fleet_options {
+  unsigned first = 0;  // number of the first child of this process
   unsigned children = 100;
   unsigned streams = 10;            // per child
   unsigned jobs = 100;              // in all
@@ -26,7 +28,7 @@ struct fleet_options {
   std::uint64_t policy_hash = 0;
   lease::timers time;
   wire::key server{};                // curve
-  std::vector<wire::key_pair> keys;  // curve: one per child
+  std::vector<wire::key_pair> keys;  // curve: one per child, from number 0 on
 };
 
 /// N connections; messages are whole.
@@ -44,6 +46,7 @@ class fleet {
   fleet(fleet_options const& o, std::string const& address);
 
   void say_hello();  // until all are welcome
+  void prepare();    // makes up the streams of the next reports
   void round();      // all report, and acknowledge the grants
   /// Reports until all are welcome again, after the controller was away.
   void come_back();
@@ -54,18 +57,19 @@ class fleet {
     std::uint64_t sequence = 0;
     std::uint64_t applied = 0;
     bool is_welcome = false;
+    wire::message said = wire::report{};
   };
 
   void send(unsigned i, wire::message const& m);
   void send_hello(unsigned i);
-  void send_report(unsigned i);
+  void send_report(unsigned i, wire::message& said);
   void take(unsigned i, std::span<std::byte const> bytes, bool acknowledge);
 
   fleet_options o_;
   std::unique_ptr<links> links_;
   std::vector<member> members_;
   std::mt19937_64 random_{1};
-  wire::report report_;  // reused
+  wire::message acknowledgement_ = wire::report{};
   std::vector<std::vector<std::uint64_t>> jobs_of_;
   std::vector<std::byte> bytes_;
   unsigned granted_ = 0, welcome_ = 0;

@@ -29,10 +29,15 @@ inline fleet::fleet(fleet_options const& o, std::string const& address)
     auto& jobs = jobs_of_.emplace_back();
     // Neighbours share jobs, as neighbours in a cluster do.
     for (unsigned s = 0; s < o_.streams; ++s)
-      jobs.push_back(1 + (std::uint64_t{i} * o_.streams / 2 + s) % o_.jobs);
+      jobs.push_back(1 + (std::uint64_t{o_.first + i} * o_.streams / 2 + s) % o_.jobs);
   }
-  report_.supplies = {wire::supply_key("metadata", "t")};
-  report_.policy_hash = o_.policy_hash;
+  auto const begin = [this](wire::message& m) {
+    std::get<wire::report>(m).supplies = {wire::supply_key("metadata", "t")};
+    std::get<wire::report>(m).policy_hash = o_.policy_hash;
+  };
+  for (member& m : members_) begin(m.said);
+  begin(acknowledgement_);
+  std::get<wire::report>(acknowledgement_).same_streams = true;
 }
 
 inline void fleet::send(unsigned i, wire::message const& m) {
@@ -42,31 +47,37 @@ inline void fleet::send(unsigned i, wire::message const& m) {
 
 inline void fleet::send_hello(unsigned i) {
   wire::role const who = o_.relays ? wire::role::relay : wire::role::node;
-  send(i, wire::hello{who, o_.policy_hash, child_name(i)});
+  send(i, wire::hello{who, o_.policy_hash, child_name(o_.first + i)});
 }
 
-inline void fleet::send_report(unsigned i) {
-  member& m = members_[i];
-  report_.lease = m.lease.make_report(the_parent, boot_ns());
-  report_.applied_sequence = m.applied;
-  report_.streams.resize(o_.streams);
-  for (unsigned s = 0; s < o_.streams; ++s) {
-    wire::stream_report& r = report_.streams[s];
-    std::uint64_t const dice = random_();
-    r.job = jobs_of_[i][s];
-    r.served = dice % 200'000;
-    r.waiters = dice >> 32 & 7;
-    r.blocked_ppm = r.waiters != 0 ? 500'000 : 0;
-    r.waiting = r.waiters * 1000;
-    r.has_bins = o_.relays;
-    if (o_.relays) {
+inline void fleet::send_report(unsigned i, wire::message& said) {
+  auto& r = std::get<wire::report>(said);
+  r.lease = members_[i].lease.make_report(the_parent, boot_ns());
+  r.applied_sequence = members_[i].applied;
+  send(i, said);
+}
+
+inline void fleet::prepare() {
+  for (unsigned i = 0; i < o_.children; ++i) {
+    auto& report = std::get<wire::report>(members_[i].said);
+    report.streams.resize(o_.streams);
+    report.bins.clear();
+    for (unsigned s = 0; s < o_.streams; ++s) {
+      wire::stream_report& r = report.streams[s];
+      std::uint64_t const dice = random_();
+      r.job = jobs_of_[i][s];
+      r.served = dice % 200'000;
+      r.waiters = dice >> 32 & 7;
+      r.blocked_ppm = r.waiters != 0 ? 500'000 : 0;
+      r.waiting = r.waiters * 1000;
+      if (!o_.relays) continue;
       r.nodes = 10;
-      r.bins = {};
+      policies::demand_bins bins;
       for (unsigned n = 0; n < 10; ++n)
-        policies::add_demand(r.bins, r.served / 10, n < r.waiters, n < r.waiters);
+        policies::add_demand(bins, r.served / 10, n < r.waiters, n < r.waiters);
+      wire::put_bins(report, s, bins);
     }
   }
-  send(i, report_);
 }
 
 inline void fleet::take(unsigned i, std::span<std::byte const> bytes, bool acknowledge) {
@@ -83,7 +94,7 @@ inline void fleet::take(unsigned i, std::span<std::byte const> bytes, bool ackno
     m.applied = g->sequence;
     if (!acknowledge) return;
     ++granted_;
-    send_report(i);
+    send_report(i, acknowledgement_);
   }
 }
 
@@ -94,7 +105,7 @@ inline void fleet::say_hello() {
       if (!members_[i].is_welcome) {
         wire::encode({1, ++members_[i].sequence, 0},
                      wire::hello{o_.relays ? wire::role::relay : wire::role::node, o_.policy_hash,
-                                 child_name(i)},
+                                 child_name(o_.first + i)},
                      bytes_);
         links_->send(i, bytes_);
       }
@@ -107,7 +118,7 @@ inline void fleet::say_hello() {
 inline void fleet::round() {
   granted_ = 0;
   auto const hear = [this](unsigned i, std::span<std::byte const> b) { take(i, b, true); };
-  for (unsigned i = 0; i < o_.children; ++i) send_report(i);
+  for (unsigned i = 0; i < o_.children; ++i) send_report(i, members_[i].said);
   while (granted_ < o_.children) links_->receive(1, hear);
 }
 

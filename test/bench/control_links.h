@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "policy/error.h"
@@ -107,7 +108,8 @@ class epoll_links final : public links {
   std::vector<frame_buffer> in_;
 };
 
-/// A DEALER per child, each with a key of its own.
+/// A DEALER per child, each with a key of its own. Their descriptors only say that there may be
+/// something, once: whoever sends on a socket may swallow that, so all are looked at after sends.
 class zmq_links final : public links {
  public:
   zmq_links(fleet_options const& o, std::string const& address) {
@@ -122,28 +124,41 @@ class zmq_links final : public links {
       s.set(ZMQ_RCVHWM, 16);
       if (o.transport == "curve") {
         s.set(ZMQ_CURVE_SERVERKEY, o.server);
-        s.set(ZMQ_CURVE_PUBLICKEY, o.keys[i].public_key);
-        s.set(ZMQ_CURVE_SECRETKEY, o.keys[i].secret_key);
+        s.set(ZMQ_CURVE_PUBLICKEY, o.keys[o.first + i].public_key);
+        s.set(ZMQ_CURVE_SECRETKEY, o.keys[o.first + i].secret_key);
       }
       if (zmq_connect(s.get(), address.c_str()) != 0)
         throw sluice_error(std::string("connect: ") + zmq_strerror(errno));
+      int fd = -1;
+      std::size_t size = sizeof fd;
+      zmq_getsockopt(s.get(), ZMQ_FD, &fd, &size);
+      epoll_event e = {EPOLLIN | EPOLLET, {.u32 = i}};
+      epoll_ctl(poll_, EPOLL_CTL_ADD, fd, &e);
       sockets_.push_back(std::move(s));
     }
   }
   bool send(unsigned child, std::span<std::byte const> bytes) override {
+    has_sent_ = true;
     return zmq_send(sockets_[child].get(), bytes.data(), bytes.size(), ZMQ_DONTWAIT) >= 0;
   }
   void receive(int wait_ms,
                std::function<void(unsigned, std::span<std::byte const>)> const& take) override {
-    bool any = false;
-    for (unsigned i = 0; i < sockets_.size(); ++i)
-      for (wire::zmq_frame f; f.receive(sockets_[i].get()); any = true) take(i, f.bytes());
-    if (!any && wait_ms > 0) usleep(1000);
+    auto const look = [&](unsigned i) {
+      for (wire::zmq_frame f; f.receive(sockets_[i].get());) take(i, f.bytes());
+    };
+    if (std::exchange(has_sent_, false))
+      for (unsigned i = 0; i < sockets_.size(); ++i) look(i);
+    epoll_event ready[256];
+    int const n = epoll_wait(poll_, ready, 256, wait_ms);
+    for (int k = 0; k < n; ++k) look(ready[k].data.u32);
+    has_sent_ = false;  // each was looked at after its own acknowledgement
   }
 
  private:
   void* context_;
   std::vector<wire::zmq_socket> sockets_;
+  int poll_ = epoll_create1(0);
+  bool has_sent_ = false;
 };
 
 inline std::unique_ptr<links> connect_links(fleet_options const& o, std::string const& address) {

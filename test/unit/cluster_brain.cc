@@ -54,29 +54,7 @@ TEST_CASE("cluster: never over capacity, whatever the network and the jobs do", 
       over += sum > 100 * k;
       worst = std::max(worst, sum);
       over_limit += w.allowed(3, 0) > 12 * k;
-      if (w.random() % 40 != 0) return;
-      node& n = *w.nodes[w.random() % 8];
-      switch (w.random() % 12) {
-        case 0:
-          n.cut = !n.cut;
-          break;
-        case 1:
-          w.reboot(n);
-          n.jobs.clear();
-          break;
-        case 2:
-          if (w.random() % 8 == 0) w.restart(0);
-          break;
-        default: {
-          std::uint64_t const job = 1 + w.random() % 4;
-          rate const appetite = rate(w.random() % 60) * k;
-          if (tenant* t = n.find(job))
-            t->appetite[0] = appetite;
-          else
-            n.add(job, static_cast<std::uint32_t>(job), {appetite});
-          if (w.random() % 4 == 0) n.remove(1 + w.random() % 4);
-        }
-      }
+      w.storm({.restart = 96});
     };
     w.run(30'000 * ms);
     INFO("worst " << worst);

@@ -83,26 +83,7 @@ TEST_CASE("relay: never over capacity, limits hold, whatever happens", "[cluster
       over += sum > 100 * k;
       worst = std::max(worst, sum);
       over_limit += w.allowed(2, 0) > 20 * k;
-      if (w.random() % 40 != 0) return;
-      node& n = *w.nodes[w.random() % 12];
-      switch (w.random() % 16) {
-        case 0:
-          n.cut = !n.cut;
-          break;
-        case 1:
-          w.reboot(n);
-          n.jobs.clear();
-          break;
-        default: {
-          std::uint64_t const job = 1 + w.random() % 4;
-          rate const appetite = rate(w.random() % 60) * k;
-          if (tenant* t = n.find(job))
-            t->appetite[0] = appetite;
-          else
-            n.add(job, job == 2 ? 2 : 1, {appetite});
-          if (w.random() % 4 == 0) n.remove(1 + w.random() % 4);
-        }
-      }
+      w.storm({.cut = 16, .reboot = 16, .restart = 60, .classes = 2});
     };
     w.run(30'000 * ms);
     INFO("worst " << worst);
@@ -190,6 +171,25 @@ TEST_CASE("relay: when its own grant falls all its nodes fall alike", "[cluster]
   w.run(1000 * ms);
   // From a quarter of all to an eighth.
   CHECK(least >= 11 * k);
+}
+
+TEST_CASE("relay: restarted with its memory it costs its nodes less", "[cluster][relay]") {
+  rate lost[2] = {};  // with, without: tokens of the capacity that nobody could use
+  for (bool const remembers : {true, false}) {
+    tree w(two_classes(), 9);
+    for (unsigned i = 0; i < 12; ++i) w.nodes[i]->add(1, 1, {500 * k});
+    w.run(5000 * ms);
+    std::uint64_t over = 0;
+    w.each_step = [&] {
+      rate const sum = w.usable(0);
+      over += sum > 100 * k;
+      lost[!remembers] += 100 * k - std::min<rate>(sum, 100 * k);
+    };
+    w.restart(1, remembers);
+    w.run(5000 * ms);
+    CHECK(over == 0);
+  }
+  CHECK(lost[0] < lost[1] / 2);
 }
 
 TEST_CASE("relay: a restart below a living cluster, and of the cluster", "[cluster][relay]") {

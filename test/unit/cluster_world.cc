@@ -14,13 +14,13 @@ tenant& node::add(std::uint64_t job, std::uint32_t qos_class, std::vector<rate> 
   t.blocked.resize(appetite.size());
   t.appetite = std::move(appetite);
   jobs.push_back(t);
-  at_once = true;
+  at_once = streams_due = true;
   return jobs.back();
 }
 
 void node::remove(std::uint64_t job) {
   std::erase_if(jobs, [&](tenant const& t) { return t.job == job; });
-  at_once = true;
+  at_once = streams_due = true;
 }
 
 tenant* node::find(std::uint64_t job) {
@@ -57,7 +57,29 @@ unsigned world::add_relay(unsigned parent) {
   return stations.back()->self;
 }
 
-void world::restart(unsigned index) {
+void world::storm(storm_rates const& rates) {
+  if (random() % 40 != 0) return;
+  node& n = *nodes[random() % nodes.size()];
+  auto const one_in = [this](unsigned many) { return many > 0 && random() % many == 0; };
+  if (one_in(rates.cut)) {
+    n.cut = !n.cut;
+  } else if (one_in(rates.reboot)) {
+    reboot(n);
+    n.jobs.clear();
+  } else if (one_in(rates.restart)) {
+    restart(static_cast<unsigned>(random() % stations.size()), one_in(rates.remembers));
+  } else {
+    std::uint64_t const job = 1 + random() % 4;
+    rate const appetite = rate(random() % 60) * k;
+    if (tenant* t = n.find(job))
+      t->appetite[0] = appetite;
+    else
+      n.add(job, job <= rates.classes ? static_cast<std::uint32_t>(job) : 1, {appetite});
+    if (random() % 4 == 0) n.remove(1 + random() % 4);
+  }
+}
+
+void world::restart(unsigned index, bool remembers) {
   station& s = *stations[index];
   bool const is_relay = s.is_relay;
   cluster::brain::settings set;
@@ -69,7 +91,10 @@ void world::restart(unsigned index) {
   if (!is_relay) return;
   s.up = std::make_unique<cluster::relay_side>(*s.brain, incarnations_);
   s.up->plan_changed();
-  s.up->booted(now);
+  if (remembers && s.disk)
+    s.up->remember(*s.disk, now);
+  else
+    s.up->booted(now);
   s.hello_at = -1;
 }
 
@@ -146,7 +171,7 @@ void world::to_node(node& n, wire::message const& m) {
     n.parent = wire::job_key(0, w->name);
     n.greeted = true;
     n.awaiting = false;
-    n.at_once = true;
+    n.at_once = n.streams_due = true;
     n.up->set_timers(lease::timers_of(w->cycle_ns, w->lease_ns, w->level));
   }
   auto const* g = std::get_if<wire::grant>(&m);
@@ -179,7 +204,7 @@ void world::enforce(node& n) {
                                              static_cast<double>(held) / static_cast<double>(sum))
                          : t.given[s];
       bool const blocked = t.appetite[s] > t.allowed[s];
-      if (blocked && !t.blocked[s]) n.at_once = true;
+      if (blocked && !t.blocked[s]) n.at_once = n.streams_due = true;
       t.blocked[s] = blocked;
     }
   }
@@ -192,6 +217,7 @@ void world::report(node& n) {
   for (auto const& s : top().policy().supplies) r.supplies.push_back(s.key);
   r.applied_sequence = n.sequence;
   r.early = n.at_once;
+  r.same_streams = !n.streams_due && now < n.next_report;
   for (tenant const& t : n.jobs)
     for (std::size_t s = 0; s < t.appetite.size(); ++s) {
       wire::stream_report x;
@@ -202,14 +228,14 @@ void world::report(node& n) {
       x.waiters = t.blocked[s] ? 4 : 0;
       x.waiting = x.waiters * 1000u;
       x.blocked_ppm = t.blocked[s] ? 1'000'000 : 0;
-      r.streams.push_back(x);
+      if (!r.same_streams) r.streams.push_back(x);
     }
   unsigned const self = static_cast<unsigned>(
       std::find_if(nodes.begin(), nodes.end(), [&](auto& p) { return p.get() == &n; }) -
       nodes.begin());
   post({.to_parent = true, .relay = false, .child = self, .body = std::move(r)});
   n.awaiting = true;
-  n.at_once = false;
+  n.at_once = n.streams_due = false;
   n.reported_at = now;
   if (now >= n.next_report) n.next_report = std::max(n.next_report + 100 * ms, now + ms);
 }
@@ -247,7 +273,9 @@ void world::run_station(station& at) {
     if (!at.up->has_parent()) return;
   }
   if (!at.up->wants_to_report(now, turned)) return;
-  post({.to_parent = true, .relay = true, .child = at.self, .body = at.up->make_report(now)});
+  wire::report const& said = at.up->make_report(now);
+  at.disk = at.up->up().memory();
+  post({.to_parent = true, .relay = true, .child = at.self, .body = said});
   at.up->sent(now);
 }
 

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -85,6 +86,7 @@ struct node {
   std::vector<tenant> jobs;
   bool alive = true, cut = false;  // cut: nothing passes the wire
   bool greeted = false, at_once = false, awaiting = false;
+  bool streams_due = true;  // else a report only acknowledges
   std::uint64_t parent = 0, sequence = 0;
   time_ns reported_at = -1000 * ms, next_report = 0, hello_at = -1000 * ms;
 
@@ -101,12 +103,21 @@ struct station : cluster::outbox {
   unsigned parent = 0, number = 0;          // relays: whose child, as which
   bool alive = true, is_relay = false;
   time_ns hello_at = -1;  // relay: -1 says hello now
+  std::optional<lease::child_memory> disk;
   struct below {
     bool is_relay;
     unsigned index;
   };
   std::vector<below> children;
   bool send(std::uint32_t child, wire::message const& m) override;
+};
+
+/// What happens to nodes and jobs at random. Each is one in so many of the events, 0 never.
+struct storm_rates {
+  unsigned cut = 12, reboot = 12;
+  unsigned restart = 0;       // of a station: as kill -9 and a new start
+  unsigned remembers = 2;     // of these a relay with its memory: one in so many
+  std::uint32_t classes = 4;  // job number n is of class n up to this, then of class 1
 };
 
 class world {
@@ -116,13 +127,16 @@ class world {
   unsigned add_cluster();
   unsigned add_relay(unsigned parent);
   node& add_node(unsigned parent);
-  void restart(unsigned station);  // the controller forgets all
-  void reboot(node& n);            // a node starts again, without memory
-  void step();                     // one millisecond, then `each_step`
+  /// The controller forgets all, but what a relay has on disk if it still has that.
+  void restart(unsigned station, bool remembers = false);
+  void reboot(node& n);  // a node starts again, without memory
+  void step();           // one millisecond, then `each_step`
   void run(time_ns for_ns) {
     for (time_ns const end = now + for_ns; now < end;) step();
   }
   cluster::brain& top() { return *stations[0]->brain; }
+  /// One millisecond in forty on average something happens: jobs 1 to 4 come, go, change.
+  void storm(storm_rates const& rates);
 
   rate usable(std::size_t supply) const;                      // by all nodes
   rate allowed(std::uint64_t job, std::size_t supply) const;  // by all nodes that are alive

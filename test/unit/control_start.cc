@@ -15,19 +15,12 @@
 
 #include "control/notify.h"
 #include "policy/error.h"
+#include "unit/scratch.h"
 
 using namespace sluice;
+using test::scratch;
 
 namespace {
-
-struct scratch {
-  std::string path;
-  scratch() {
-    char name[] = "/tmp/sluice-control.XXXXXX";
-    path = mkdtemp(name);
-  }
-  ~scratch() { std::filesystem::remove_all(path); }
-};
 
 std::uint64_t incarnation(std::string const& dir, std::uint64_t now) {
   std::string trouble;
@@ -45,13 +38,13 @@ std::string received(int fd) {
 }  // namespace
 
 TEST_CASE("control start: an incarnation is larger than every one before") {
-  scratch dir;
-  CHECK(incarnation(dir.path, 1000) == 1000);
-  CHECK(incarnation(dir.path, 1000) == 1001);
-  CHECK(incarnation(dir.path, 500) == 1002);  // the clock was set back
-  CHECK(incarnation(dir.path, 5000) == 5000);
-  std::ofstream(dir.path + "/incarnation") << "rubbish";
-  CHECK(incarnation(dir.path, 6000) == 6000);
+  scratch const own;
+  CHECK(incarnation(own.dir, 1000) == 1000);
+  CHECK(incarnation(own.dir, 1000) == 1001);
+  CHECK(incarnation(own.dir, 500) == 1002);  // the clock was set back
+  CHECK(incarnation(own.dir, 5000) == 5000);
+  std::ofstream(own.dir + "/incarnation") << "rubbish";
+  CHECK(incarnation(own.dir, 6000) == 6000);
 }
 
 TEST_CASE("control start: without a place to store, the clock must do") {
@@ -61,23 +54,23 @@ TEST_CASE("control start: without a place to store, the clock must do") {
 }
 
 TEST_CASE("control start: one daemon per run directory") {
-  scratch dir;
-  int const lock = control::lock_run_dir(dir.path);
-  CHECK_THROWS_WITH(control::lock_run_dir(dir.path),
-                    Catch::Contains("(pid " + std::to_string(getpid()) + ") serves " + dir.path));
+  scratch const own;
+  int const lock = control::lock_run_dir(own.dir);
+  CHECK_THROWS_WITH(control::lock_run_dir(own.dir),
+                    Catch::Contains("(pid " + std::to_string(getpid()) + ") serves " + own.dir));
   close(lock);
-  int const again = control::lock_run_dir(dir.path);
+  int const again = control::lock_run_dir(own.dir);
   CHECK(again >= 0);
   close(again);
 }
 
 TEST_CASE("control start: directories") {
-  scratch dir;
-  control::make_dir(dir.path + "/a/b", 0700, "");
+  scratch const own;
+  control::make_dir(own.dir + "/a/b", 0700, "");
   struct stat st = {};
-  REQUIRE(stat((dir.path + "/a/b").c_str(), &st) == 0);
+  REQUIRE(stat((own.dir + "/a/b").c_str(), &st) == 0);
   CHECK((st.st_mode & 0777) == 0700);
-  CHECK_NOTHROW(control::make_dir(dir.path + "/a/b", 0711, ""));
+  CHECK_NOTHROW(control::make_dir(own.dir + "/a/b", 0711, ""));
   CHECK_THROWS_AS(control::make_dir("/proc/x", 0700, ""), error);
 }
 
@@ -91,8 +84,8 @@ TEST_CASE("control start: too few descriptors are said in words") {
 }
 
 TEST_CASE("control notify: what the service manager hears") {
-  scratch dir;
-  std::string const path = dir.path + "/notify";
+  scratch const own;
+  std::string const path = own.dir + "/notify";
   int const fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   sockaddr_un at = {};
   at.sun_family = AF_UNIX;

@@ -15,19 +15,14 @@
 #include "local/address.h"
 #include "local/local.h"
 #include "local/request.h"
+#include "unit/scratch.h"
 
 namespace local = sluice::local;
 using local::json;
 
 namespace {
 
-struct scratch {
-  std::string dir;
-  scratch() {
-    char name[] = "/tmp/sluice-local-XXXXXX";
-    dir = mkdtemp(name);
-  }
-  ~scratch() { std::filesystem::remove_all(dir); }
+struct scratch : sluice::test::scratch {
   std::string socket() const { return dir + "/" + local::socket_name; }
 };
 

@@ -7,8 +7,8 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 
+#include "control/lease_file.h"
 #include "node/job.h"
-#include "node/lease_file.h"
 #include "node/overrides.h"
 #include "node/site_state.h"
 #include "policy/error.h"
@@ -20,7 +20,7 @@ namespace {
 
 using test::scratch;
 
-node::kept_lease sample(std::uint64_t n) {
+control::kept_lease sample(std::uint64_t n) {
   return {n, n + 3, n + 1, static_cast<std::int64_t>(n) + 2, {{7, {{n, 9}, n * 10, 99}}}};
 }
 
@@ -35,11 +35,11 @@ TEST_CASE("the lease file holds the newest whole record", "[node][files]") {
   scratch const s;
   std::string const path = s.dir + "/lease";
   {
-    node::lease_file f(path);
+    control::lease_file f(path);
     CHECK(!f.read());
     for (std::uint64_t n = 1; n <= 5; ++n) CHECK(f.write(sample(n)));
   }
-  node::lease_file again(path);
+  control::lease_file again(path);
   REQUIRE(again.read());
   CHECK(again.read()->parent == 5);
   CHECK(again.read()->obeyed == 8);
@@ -81,14 +81,14 @@ TEST_CASE("a grant of a parent that nothing was lent to outlives the daemon", "[
     REQUIRE(c.on_grant(77, g, now + ms));
     REQUIRE(c.lent_to() == 0);
     REQUIRE(c.held(0, now + 2 * ms) == 40'000);
-    node::lease_file(s.dir + "/lease").write(node::kept_of(c.memory(), site.supplies()));
+    control::lease_file(s.dir + "/lease").write(control::kept_of(c.memory(), site.keys()));
   }
-  auto const kept = node::lease_file(s.dir + "/lease").read();
+  auto const kept = control::lease_file(s.dir + "/lease").read();
   REQUIRE(kept);
   lease::child again(time, 4);
   again.set_own(own);
   now += 10 * ms;
-  again.remember(node::memory_of(*kept, site), now);
+  again.remember(control::memory_of(*kept, site.keys()), now);
   CHECK(again.obeyed() == 77);
   CHECK(again.held(0, now) == 40'000);
 }
@@ -137,23 +137,6 @@ TEST_CASE("a job's record is read back as it was written", "[node][files]") {
   CHECK(back.joiners == r.joiners);
   CHECK_THROWS_AS(node::read_record("{}"), error);
   CHECK_THROWS_AS(node::read_record("garbage"), error);
-}
-
-TEST_CASE("a policy in parts is whole only when all is there and right", "[node][files]") {
-  std::string const text = std::string(100, 'a') + std::string(50, 'b');
-  std::uint64_t const hash = policy::policy_hash(text);
-  auto const part = [&](std::uint32_t from, std::uint32_t size) {
-    return wire::policy_part{hash, 150, from, text.substr(from, size)};
-  };
-  node::policy_parts p;
-  CHECK(!p.add(part(100, 50)));  // its beginning is missing
-  CHECK(!p.add(part(0, 100)));
-  CHECK(!p.add(part(0, 100)));  // twice
-  CHECK(p.add(part(100, 50)) == text);
-  CHECK(!p.add(part(100, 50)));
-  CHECK(!p.add({hash, 150, 0, std::string(150, 'x')}));  // not what was announced
-  CHECK(!p.add({hash, 0xffffffff, 0, "x"}));
-  CHECK(!p.add({hash, 10, 0, text}));  // longer than it said
 }
 
 TEST_CASE("a supply keeps its number, a node its part", "[node][files]") {

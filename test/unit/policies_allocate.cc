@@ -10,12 +10,14 @@
 #include <vector>
 
 #include "policies/allocate.h"
+#include "unit/seeds.h"
 
 using namespace sluice::policies;
 
 namespace {
 
 using generator = std::mt19937_64;
+using sluice::test::for_seeds;
 using wide = unsigned __int128;
 using amounts = std::vector<rate>;
 
@@ -67,15 +69,6 @@ wide usable(supply const& s) {
   wide limits = 0;
   for (claim const& c : s.claims) limits += c.limit;
   return std::min<wide>(s.capacity, limits);
-}
-
-template <class Body>
-void for_seeds(unsigned count, Body body) {
-  for (unsigned seed = 1; seed <= count; ++seed) {
-    INFO("seed " << seed);
-    generator random(seed);
-    body(random);
-  }
 }
 
 bool is_work_conserving(std::string_view name) {

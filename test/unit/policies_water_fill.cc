@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "policies/allocate.h"
+#include "unit/seeds.h"
 
 using sluice::policies::basin;
 using sluice::policies::rate;
@@ -19,6 +20,7 @@ using sluice::policies::water_fill;
 namespace {
 
 using generator = std::mt19937_64;
+using sluice::test::for_seeds;
 using wide = unsigned __int128;
 
 rate pick(generator& random, rate most) {
@@ -93,15 +95,6 @@ std::vector<long double> by_sorting(std::vector<basin> const& basins, rate capac
   long double const below = sum(amounts(edges[i])), above = sum(amounts(edges[i + 1]));
   long double const part = above > below ? (capacity - below) / (above - below) : 0;
   return amounts(edges[i] + part * (edges[i + 1] - edges[i]));
-}
-
-template <class Body>
-void for_seeds(unsigned count, Body body) {
-  for (unsigned seed = 1; seed <= count; ++seed) {
-    INFO("seed " << seed);
-    generator random(seed);
-    body(random);
-  }
 }
 
 }  // namespace

@@ -47,13 +47,13 @@ wire::report sample_report() {
   s.job = 1;
   s.supply = 1;
   s.served = 2;
-  s.has_bins = true;
-  s.bins.nodes[3] = 4;
-  s.bins.demand[3] = 99;
-  s.bins.blocked = 1;
-  s.bins.blocked_weight = 6;
   r.streams = {s, s};
-  r.streams[1].has_bins = false;
+  policies::demand_bins bins;
+  bins.nodes[3] = 4;
+  bins.demand[3] = 99;
+  bins.blocked = 1;
+  bins.blocked_weight = 6;
+  wire::put_bins(r, 0, bins);
   return r;
 }
 
@@ -125,10 +125,12 @@ TEST_CASE("wire: a report comes back field by field", "[wire]") {
   CHECK(got.streams[0].blocked_ppm == 23);
   CHECK(got.streams[0].nodes == 24);
   CHECK(got.streams[0].has_bins);
-  CHECK(got.streams[0].bins.nodes[3] == 4);
-  CHECK(got.streams[0].bins.demand[3] == 99);
-  CHECK(got.streams[0].bins.blocked == 1);
-  CHECK(got.streams[0].bins.blocked_weight == 6);
+  policies::demand_bins const bins =
+      wire::histogram(got.streams[0].blocked, got.streams[0].blocked_weight, got.bins);
+  CHECK(bins.nodes[3] == 4);
+  CHECK(bins.demand[3] == 99);
+  CHECK(bins.blocked == 1);
+  CHECK(bins.blocked_weight == 6);
   CHECK_FALSE(got.streams[1].has_bins);
 }
 
@@ -167,7 +169,7 @@ TEST_CASE("wire: random bytes behind a good header are refused or valid", "[wire
 
 TEST_CASE("wire: sizes that the bytes do not back up are refused", "[wire]") {
   bytes b = encoded({}, sample_report());
-  std::size_t const holdings = 48 + 8 + 56;
+  std::size_t const holdings = 48 + 8 + 64;
   REQUIRE(at<std::uint16_t>(b, holdings) == 7);
   bytes many = b;
   put(many, holdings + 4, 0xffffffffu);
@@ -192,6 +194,18 @@ TEST_CASE("wire: contradictions are refused", "[wire]") {
   CHECK(refused(r));
   r = sample_report();
   r.supplies = {7, 7};
+  CHECK(refused(r));
+  r = sample_report();
+  r.bins.push_back({0, 2, 1, 1});  // before the one that is there
+  CHECK(refused(r));
+  r.bins[0] = {0, 2, 1, 1}, r.bins[1] = {0, 2, 1, 1};
+  CHECK(refused(r));
+  r.bins[1] = {0, 3, 1, 1};
+  CHECK_FALSE(refused(r));
+  r.bins[1] = {1, 3, 1, 1};  // of a stream without a histogram
+  CHECK(refused(r));
+  r = sample_report();
+  r.same_streams = true;
   CHECK(refused(r));
   wire::grant g;
   g.supplies = {1};
@@ -222,7 +236,7 @@ TEST_CASE("wire: what does not fit is made to fit", "[wire]") {
 TEST_CASE("wire: a newer minor version is understood as far as we know it", "[wire]") {
   wire::report const r = sample_report();
   bytes const b = encoded({1, 2, 3}, r);
-  std::size_t const holdings = 48 + 8 + 56;
+  std::size_t const holdings = 48 + 8 + 64;
   bytes longer = with_entries(b, holdings, 72, std::byte{0xff});
   CHECK(wire::decode(longer).refused != nullptr);  // not at our own version
   put(longer, minor_at, static_cast<std::uint16_t>(wire::minor_version + 1));
@@ -253,7 +267,7 @@ TEST_CASE("wire: entries of an older peer may end early, but not too early", "[w
   r.lease.supply[0].give_up = 3;
   r.lease.supply[0].gives_up = true;
   bytes const b = encoded({}, r);
-  std::size_t const holdings = 48 + 8 + 56;
+  std::size_t const holdings = 48 + 8 + 64;
   auto const d = wire::decode(with_entries(b, holdings, 40, {}));
   REQUIRE(d.refused == nullptr);
   auto const& got = std::get<wire::report>(d.body);

@@ -72,6 +72,7 @@ wire::message random_message(std::size_t which, filler& fill, std::index_sequenc
     part->offset = static_cast<std::uint32_t>(part->offset % (1u << 19));
     part->total_bytes = part->offset + static_cast<std::uint32_t>(part->text.size());
   }
+  if (auto* r = std::get_if<wire::report>(&m)) r->same_streams &= r->streams.empty();
   return m;
 }
 

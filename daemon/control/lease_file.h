@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the node has promised and been given, kept so that kill -9 of the daemon forgets nothing.
-// Written about ten times a second, so it is one write into a file that has its size from the
-// start: it neither grows (a full disk does not matter) nor is renamed (no journal). Two halves
+// What a node or relay has promised and been given, kept so that kill -9 of the daemon forgets
+// nothing. Written about ten times a second, so it is one write into a file that has its size from
+// the start: it neither grows (a full disk does not matter) nor is renamed (no journal). Two halves
 // are written in turn, each with a checksum: one is always whole. A reboot makes it void, which
 // the boot id says.
 #pragma once
 
+#include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "lease/child.h"
 #include "local/descriptor.h"
-#include "node/site_state.h"
 
-namespace sluice::node {
+namespace sluice::control {
 
 /// lease::child_memory with its supplies by key, because indices do not outlive a process.
 struct kept_lease {
@@ -27,9 +28,9 @@ struct kept_lease {
   std::vector<entry> supply;
 };
 
-/// To keep, and kept: a supply that the policy does not name is left out.
-kept_lease kept_of(lease::child_memory const& m, std::vector<supply_slot> const& supplies);
-lease::child_memory memory_of(kept_lease const& kept, site_state const& site);
+/// To keep, and kept; `keys` by index. A supply that the policy does not name is left out.
+kept_lease kept_of(lease::child_memory const& m, std::span<std::uint32_t const> keys);
+lease::child_memory memory_of(kept_lease const& kept, std::span<std::uint32_t const> keys);
 
 class lease_file {
  public:
@@ -50,4 +51,4 @@ class lease_file {
   std::uint64_t sequence_ = 0;
 };
 
-}  // namespace sluice::node
+}  // namespace sluice::control

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "node/lease_file.h"
+#include "control/lease_file.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
 
 #include "policy/error.h"
 
-namespace sluice::node {
+namespace sluice::control {
 
 namespace {
 
@@ -55,18 +56,20 @@ bool read_half(int fd, unsigned half, record& r) {
 
 }  // namespace
 
-kept_lease kept_of(lease::child_memory const& m, std::vector<supply_slot> const& supplies) {
+kept_lease kept_of(lease::child_memory const& m, std::span<std::uint32_t const> keys) {
   kept_lease kept{m.parent, m.obeyed, m.parent_incarnation, m.lend_until, {}};
-  for (std::size_t i = 0; i < m.supply.size() && i < supplies.size(); ++i)
-    kept.supply.push_back({supplies[i].key, m.supply[i]});
+  for (std::size_t i = 0; i < m.supply.size() && i < keys.size(); ++i)
+    kept.supply.push_back({keys[i], m.supply[i]});
   return kept;
 }
 
-lease::child_memory memory_of(kept_lease const& kept, site_state const& site) {
+lease::child_memory memory_of(kept_lease const& kept, std::span<std::uint32_t const> keys) {
   lease::child_memory m{kept.parent, kept.obeyed, kept.parent_incarnation, kept.lend_until, {}};
-  m.supply.resize(site.supplies().size());
-  for (auto const& e : kept.supply)
-    if (auto const supply = site.find_supply(e.key)) m.supply[*supply] = e.of;
+  m.supply.resize(keys.size());
+  for (auto const& e : kept.supply) {
+    auto const at = std::find(keys.begin(), keys.end(), e.key);
+    if (at != keys.end()) m.supply[static_cast<std::size_t>(at - keys.begin())] = e.of;
+  }
   return m;
 }
 
@@ -116,4 +119,4 @@ bool lease_file::write(kept_lease const& kept) {
   return pwrite(fd_.get(), &r, sizeof r, at) == static_cast<ssize_t>(sizeof r);
 }
 
-}  // namespace sluice::node
+}  // namespace sluice::control
