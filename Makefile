@@ -110,7 +110,7 @@ exports  := $(if $(wildcard libinterpose/exports.map.in),$(O)/exports.map)
 
 .PHONY: all help check check-unit check-interpose check-cli check-control check-replay \
   check-slurm check-coverage check-guests check-fuzz \
-  check-source bench bench-overhead bench-accuracy bench-control bench-reaction soak compare \
+  check-source bench bench-overhead bench-accuracy bench-control bench-reaction bench-replay soak compare \
   fuzz headers layers style exports format tidy \
   programs install uninstall clean sim spin FORCE
 
@@ -301,7 +301,7 @@ spin:
 bench_env = @BUILD=$(O) SLUICE=$(abspath $(O))/bin/sluice \
   SLUICE_LIB=$(abspath $(O))/lib/libinterpose.so PROGRAMS=$(abspath $(O))/test/programs
 
-bench: bench-overhead bench-accuracy bench-control bench-reaction
+bench: bench-overhead bench-accuracy bench-control bench-reaction bench-replay
 
 bench-overhead: programs $(benches)
 	$(bench_env) $(or $(firstword $(wildcard test/bench/overhead.sh test/bench/overhead.py)),\
@@ -319,6 +319,8 @@ bench-control: all $(benches)
 	@$(O)/bench/allocate
 bench-reaction: all $(benches)
 	$(bench_env) test/bench/reaction.py
+bench-replay: all
+	$(bench_env) test/bench/replay.py
 
 soak: all $(benches)
 	$(bench_env) python3 test/control/soak.py --minutes $(MINUTES)
@@ -374,7 +376,7 @@ help:
 	  'make                  build/bin/sluice and build/lib/libinterpose.so' \
 	  'make check            every test; the last line is the result' \
 	  'make check-SUITE      unit interpose cli control replay slurm coverage guests fuzz source' \
-	  'make bench            bench-overhead, -accuracy, -control, -reaction: figures of the README' \
+	  'make bench            bench-overhead, -accuracy, -control, -reaction, -replay: figures of the README' \
 	  'make soak MINUTES=30  jobs come and go while daemons are restarted' \
 	  'make compare          the allocation algorithms side by side, into policies/' \
 	  'make sim HOURS=N SEED=S   the lease protocol under faults, simulated for N hours (1)' \

@@ -2,13 +2,15 @@
 # Completion of `sluice` for bash. Verbs and options come from its own --help, so that they cannot
 # differ from what it knows; jobs come from `sluice --json jobs`.
 
-# The words of the first column of a --help, below a heading.
+# The words of the first column of a --help, below a heading. Options are options below any.
 _sluice_column() { # HEADING COMMAND...
   local heading=$1
   shift
   "$@" --help 2>/dev/null | awk -v heading="$heading:" '
     /^[A-Z]/ { inside = $0 == heading; next }
-    inside && /^  [^ ]/ { n = split($1, words, ","); for (i = 1; i <= n; ++i) print words[i] }'
+    (inside && /^  [^ ]/) || (heading == "Options:" && /^  -/) {
+      n = split($1, words, ","); for (i = 1; i <= n; ++i) print words[i]
+    }'
 }
 
 _sluice_jobs() {
@@ -23,7 +25,7 @@ _sluice() {
       --) break ;;
       --run-dir) command+=("${COMP_WORDS[@]:i:2}") && ((++i)) ;;
       --limit | --class | --job | --report | --record | --interval | --policy | --for | --sort | --filter) ((++i)) ;;
-      -n | -i) ((++i)) ;;
+      -n | -i | -o | --target | --arrivals) ((++i)) ;;
       -*) ;;
       *) [ -z "$verb" ] && verb=${COMP_WORDS[i]} || second=${second:-${COMP_WORDS[i]}} ;;
     esac
@@ -45,6 +47,7 @@ _sluice() {
     --sort/*) COMPREPLY=($(compgen -W 'waiting served grant demand escaped job user class' \
       -- "$word")) ;;
     --job/*) COMPREPLY=($(compgen -W "$(_sluice_jobs "${command[@]}")" -- "$word")) ;;
+    --arrivals/*) COMPREPLY=($(compgen -W 'even poisson' -- "$word")) ;;
     */run/) COMPREPLY=($(compgen -c -- "$word")) ;;
     */policy/ | */trace/)
       COMPREPLY=($(compgen -W "$(_sluice_column Subcommands "${command[0]}" "$verb")" \

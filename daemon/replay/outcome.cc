@@ -169,7 +169,8 @@ job_end end_of(outcome const& o, unsigned job) {
     if (page.next_ns.load() != INT64_MAX || !page.ended.load()) end.finished = false;
   }
   end.started_s = first == INT64_MAX ? 0 : std::max(0.0, static_cast<double>(first) / 1e9);
-  end.ended_s = std::max(end.started_s, static_cast<double>(last) / 1e9);
+  double const last_s = end.finished ? static_cast<double>(last) / 1e9 : o.elapsed_s;
+  end.ended_s = std::max(end.started_s, last_s);
   return end;
 }
 

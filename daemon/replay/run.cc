@@ -120,6 +120,8 @@ class replayer {
 };
 
 void replayer::read() {
+  check_shape(o_.tree);
+  if (!o_.wrap.empty() && split_words(o_.wrap).empty()) throw usage_error("--wrap has no command");
   trace::trace t;
   if (o_.wrap.empty()) {
     t = trace::read(o_.trace);

@@ -56,6 +56,7 @@ bool sender::wait_for_start() {
     if (book_.head().stop.load(std::memory_order_relaxed)) return false;
     sleep_until(monotonic_ns() + 1'000'000);
   }
+  if (settings_.closed_loop) sleep_until(start_ns_);
   return true;
 }
 
@@ -111,7 +112,9 @@ std::int64_t sender::send(std::int64_t now_ns) {
   unsigned const op = plan_.streams[me_.shares[share_index].stream].op;
   std::int64_t const lag_ns =
       settings_.closed_loop ? 0 : std::max<std::int64_t>(0, now_ns - next_ns_);
-  tally& begun = slot(now_ns, share_index);
+  // What was meant for the warm-up is its own, whenever it is sent.
+  bool const counts = next_ns_ >= 0;
+  tally& begun = slot(counts ? now_ns : -1, share_index);
   ++begun.submitted;
   if (lag_ns > settings_.late_ns) ++begun.delayed;
   begun.lag_ns_max = std::max(begun.lag_ns_max, lag_ns);
@@ -125,7 +128,7 @@ std::int64_t sender::send(std::int64_t now_ns) {
   int const failed = hand_.act(op);
   std::int64_t const end_ns = monotonic_ns() - start_ns_;
   if (settings_.max_inflight != 0) book_.under_way(me_.job).fetch_sub(1, std::memory_order_relaxed);
-  tally& ended = slot(end_ns, share_index);
+  tally& ended = slot(counts ? end_ns : -1, share_index);
   ++(failed == 0 ? ended.done : ended.failed);
   ++ended.took[core::histogram_step(static_cast<std::uint64_t>(end_ns - now_ns))];
   if (failed != 0) page_.last_error[share_index].store(failed, std::memory_order_relaxed);

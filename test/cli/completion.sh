@@ -28,6 +28,8 @@ completes --dry-run policy apply --
 completes --run-dir policy apply --
 completes --class run --
 completes --sort top --
+completes --rate-scale replay trace.csv --
+completes poisson replay trace.csv --arrivals p
 completes served top --sort s
 completes cat run --limit open=5/s ca
 touch "$SCRATCH/some-file"
