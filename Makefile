@@ -110,7 +110,8 @@ exports  := $(if $(wildcard libinterpose/exports.map.in),$(O)/exports.map)
 
 .PHONY: all help check check-unit check-interpose check-cli check-control check-replay \
   check-slurm check-coverage check-guests check-fuzz \
-  check-source bench bench-overhead bench-accuracy bench-control bench-reaction bench-replay soak compare \
+  check-source bench bench-overhead bench-accuracy bench-control bench-reaction bench-replay soak \
+  compare \
   fuzz headers layers style exports format tidy \
   programs install uninstall clean sim spin FORCE
 
@@ -376,7 +377,7 @@ help:
 	  'make                  build/bin/sluice and build/lib/libinterpose.so' \
 	  'make check            every test; the last line is the result' \
 	  'make check-SUITE      unit interpose cli control replay slurm coverage guests fuzz source' \
-	  'make bench            bench-overhead, -accuracy, -control, -reaction, -replay: figures of the README' \
+	  'make bench            bench-overhead, -accuracy, -control, -reaction, -replay' \
 	  'make soak MINUTES=30  jobs come and go while daemons are restarted' \
 	  'make compare          the allocation algorithms side by side, into policies/' \
 	  'make sim HOURS=N SEED=S   the lease protocol under faults, simulated for N hours (1)' \

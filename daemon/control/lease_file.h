@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "lease/child.h"
-#include "local/descriptor.h"
+#include "policy/descriptor.h"
 
 namespace sluice::control {
 
@@ -46,7 +46,7 @@ class lease_file {
   bool write(kept_lease const& kept);
 
  private:
-  local::descriptor fd_;
+  descriptor fd_;
   std::string boot_id_;
   std::uint64_t sequence_ = 0;
 };

@@ -8,7 +8,7 @@
 
 #include <string>
 
-#include "local/descriptor.h"
+#include "policy/descriptor.h"
 
 namespace sluice::local {
 

@@ -10,10 +10,10 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "local/descriptor.h"
 #include "node/clock.h"
 #include "node/state.h"
 #include "node/verbs.h"
+#include "policy/descriptor.h"
 #include "policy/error.h"
 #include "segment/guard.h"
 
@@ -24,8 +24,8 @@ namespace {
 constexpr std::int64_t early_every_ns = 20'000'000;
 constexpr std::int64_t first_policy_ns = 2'000'000'000;
 
-local::descriptor make_timer(std::int64_t every_ns) {
-  local::descriptor fd(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
+descriptor make_timer(std::int64_t every_ns) {
+  descriptor fd(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
   itimerspec t = {};
   t.it_interval = {every_ns / second_ns, every_ns % second_ns};
   t.it_value = t.it_interval;
@@ -128,7 +128,7 @@ class loop {
 
   state state_;
   control::services& services_;
-  local::descriptor timer_;
+  descriptor timer_;
   std::unique_ptr<local::server> server_;
   std::int64_t begun_ns_, next_cycle_ns_ = 0, last_cycle_ns_ = 0;
   bool is_over_ = false;

@@ -29,7 +29,6 @@ int outcome(long result) { return result < 0 ? errno : 0; }
 work_place::work_place(names const& n, unsigned j, std::size_t fds_most)
     : where(n),
       job(j),
-      files(n.files(j)),
       leaves(n.leaves(j)),
       fds(fds_most),
       made_names(most_names),
@@ -101,8 +100,9 @@ int hand::prepare(unsigned op) {
   }
 }
 
-std::string const& hand::any_file() {
-  return place_.files[(next_random(random_) >> 20) % place_.files.size()];
+char const* hand::any_file() {
+  file_name(place_.leaves, (next_random(random_) >> 20) % place_.where.shape.files, file_);
+  return file_.c_str();
 }
 
 std::string hand::new_name(char kind) { return fmt::format("{}/{}{}", folder_, kind, made_++); }
@@ -133,7 +133,7 @@ int hand::keep_name(std::string name) {
 int hand::open_one(bool create) {
   std::string const name = create ? new_name('c') : std::string();
   int const fd = create ? open(name.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600)
-                        : open(any_file().c_str(), O_RDONLY | O_CLOEXEC);
+                        : open(any_file(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return errno;
   if (create) keep_name(name);
   if (auto const oldest = place_.fds.put(fd)) {
@@ -151,7 +151,7 @@ int hand::act_close() {
   auto fd = place_.fds.take();
   if (!fd) {
     ++helpers_;
-    int const own_fd = open(any_file().c_str(), O_RDONLY | O_CLOEXEC);
+    int const own_fd = open(any_file(), O_RDONLY | O_CLOEXEC);
     if (own_fd < 0) return errno;
     fd = own_fd;
   }
@@ -166,7 +166,7 @@ int hand::act_mknod() {
 
 int hand::act_link() {
   std::string name = new_name('l');
-  int const failed = outcome(link(any_file().c_str(), name.c_str()));
+  int const failed = outcome(link(any_file(), name.c_str()));
   return failed != 0 ? failed : keep_name(std::move(name));
 }
 
@@ -210,23 +210,21 @@ int hand::act_rename() {
 
 int hand::act_getattr() {
   struct stat is;
-  return outcome(stat(any_file().c_str(), &is));
+  return outcome(stat(any_file(), &is));
 }
 
-int hand::act_setattr() {
-  return outcome(chmod(any_file().c_str(), ++changed_ % 2 != 0 ? 0640 : 0600));
-}
+int hand::act_setattr() { return outcome(chmod(any_file(), ++changed_ % 2 != 0 ? 0640 : 0600)); }
 
 /// A file without the attribute, or a file system without any, has answered too.
 int hand::act_getxattr() {
   char value[64];
-  int const failed = outcome(getxattr(any_file().c_str(), "user.sluice", value, sizeof value));
+  int const failed = outcome(getxattr(any_file(), "user.sluice", value, sizeof value));
   return failed == ENODATA || failed == EOPNOTSUPP ? 0 : failed;
 }
 
 int hand::act_setxattr() {
   char const value = static_cast<char>('a' + ++changed_ % 26);
-  return outcome(setxattr(any_file().c_str(), "user.sluice", &value, 1, 0));
+  return outcome(setxattr(any_file(), "user.sluice", &value, 1, 0));
 }
 
 int hand::act_statfs() {

@@ -31,7 +31,7 @@ struct work_place {
 
   names where;
   unsigned job;
-  std::vector<std::string> files, leaves;
+  std::vector<std::string> leaves;
   pool<int> fds;
   pool<std::string> made_names, made_folders;
   std::uint64_t read_bytes = 65536, write_bytes = 65536;  // of one call
@@ -59,7 +59,7 @@ class hand {
 #include "trace/ops.def"
 #undef TRACE_OP
 
-  std::string const& any_file();
+  char const* any_file();
   std::string new_name(char kind);
   int open_one(bool create);
   int make_name(std::string const& name);
@@ -69,6 +69,7 @@ class hand {
 
   work_place& place_;
   std::string folder_;
+  std::string file_;  // the last any_file()
   std::uint64_t random_;
   std::uint64_t helpers_ = 0;
   std::uint64_t made_ = 0;

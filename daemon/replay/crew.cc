@@ -37,8 +37,10 @@ std::size_t room_for_fds(std::size_t threads) {
 }
 
 void open_some(work_place& place, std::size_t most) {
-  for (std::size_t i = 0; i < std::min(fds_first, most / 2) && !place.files.empty(); ++i) {
-    int const fd = open(place.files[i % place.files.size()].c_str(), O_RDONLY | O_CLOEXEC);
+  std::string file;
+  for (std::size_t i = 0; i < std::min(fds_first, most / 2); ++i) {
+    file_name(place.leaves, i % place.where.shape.files, file);
+    int const fd = open(file.c_str(), O_RDONLY | O_CLOEXEC);
     if (fd < 0) return;
     place.fds.put(fd);
   }

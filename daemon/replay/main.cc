@@ -19,6 +19,7 @@ namespace sluice::replay {
 
 namespace {
 
+constexpr char const *load_group = "Load", *sending_group = "Sending", *files_group = "Files";
 constexpr unsigned most_threads = 4096;
 constexpr unsigned most_loops = 1'000'000;
 constexpr double most_scale = 1e9;
@@ -44,91 +45,64 @@ std::uint64_t bytes(std::string const& text, char const* option, std::uint64_t m
   return size.value.units;
 }
 
-void add_load(CLI::App& app, options& o, words& w) {
+/// Options below one heading of --help; what a value is called is `type`.
+struct group {
+  CLI::App& app;
+  char const* name;
+
+  template <typename Value>
+  CLI::Option* operator()(char const* flag, Value& value, char const* help,
+                          char const* type = nullptr) const {
+    CLI::Option* const option = app.add_option(flag, value, help)->group(name);
+    return type == nullptr ? option : option->type_name(type);
+  }
+};
+
+void add_load(group const& add, options& o, words& w) {
   auto const scale = CLI::Range(1e-9, most_scale);
-  app.add_option("--time-scale", o.load.time_scale,
-                 "so many seconds of the trace in one; rates per second stay")
-      ->check(scale)
-      ->group("Load");
-  app.add_option("--rate-scale", o.load.rate_scale, "times all rates")->check(scale)->group("Load");
-  app.add_option("--jobs", o.load.jobs,
-                 "so many jobs: the trace's first ones, or copies, each of the full rate")
-      ->check(CLI::Range(1u, most_threads))
-      ->group("Load");
-  app.add_option("--only-job", o.only_job, "only this one of them")
-      ->type_name("NAME")
-      ->group("Load");
-  app.add_option("--loops", o.load.loops, "so many times in a row")
-      ->check(CLI::Range(1u, most_loops))
-      ->group("Load");
-  app.add_option("--stagger", w.stagger, "each job begins so much later than the one before")
-      ->type_name("TIME")
-      ->group("Load");
-  app.add_option("--duration", w.duration, "only so much of it, in time of the replay")
-      ->type_name("TIME")
-      ->group("Load");
-  app.add_option("--class", w.classes, "QoS class of a job, for {class} and for --simulate")
-      ->type_name("[JOB=]NAME")
-      ->allow_extra_args(false)
-      ->group("Load");
+  add("--time-scale", o.load.time_scale, "so many seconds of the trace in one; rates stay")
+      ->check(scale);
+  add("--rate-scale", o.load.rate_scale, "times all rates")->check(scale);
+  add("--jobs", o.load.jobs, "so many jobs: the trace's first ones, or copies of the full rate")
+      ->check(CLI::Range(1u, most_threads));
+  add("--only-job", o.only_job, "only this one of them", "NAME");
+  add("--loops", o.load.loops, "so many times in a row")->check(CLI::Range(1u, most_loops));
+  add("--stagger", w.stagger, "each job begins so much later than the one before", "TIME");
+  add("--duration", w.duration, "only so much of it, in time of the replay", "TIME");
+  add("--class", w.classes, "QoS class of a job, for {class} and for --simulate", "[JOB=]NAME")
+      ->allow_extra_args(false);
 }
 
-void add_sending(CLI::App& app, options& o, words& w) {
+void add_sending(group const& add, options& o, words& w) {
   auto const threads = CLI::Range(1u, most_threads);
-  app.add_option("--processes", o.plan.processes, "per job (1)")->check(threads)->group("Sending");
-  auto* each = app.add_option("--threads", o.plan.threads,
-                              "per process, each sending all kinds of operations")
-                   ->check(threads)
-                   ->group("Sending");
-  app.add_option("--threads-per-op", w.threads_per_op,
-                 "per process and kind of operation (1, unless --threads is given)")
+  add("--processes", o.plan.processes, "per job (1)")->check(threads);
+  auto* const each = add("--threads", o.plan.threads, "per process, each sending all kinds");
+  each->check(threads);
+  add("--threads-per-op", w.threads_per_op, "per process and kind (1, unless there are --threads)")
       ->check(threads)
-      ->excludes(each)
-      ->group("Sending");
-  app.add_option("--max-inflight", o.sending.max_inflight,
-                 "calls of a job under way at once (as many as threads)")
-      ->check(CLI::Range(1u, 1u << 20))
-      ->group("Sending");
-  app.add_flag("--closed-loop", o.sending.closed_loop,
-               "the next one when the last has ended; the times of the trace do not count")
-      ->group("Sending");
-  app.add_option("--arrivals", w.arrivals, "within an interval: even or poisson")
-      ->check(CLI::IsMember({"even", "poisson"}))
-      ->group("Sending");
-  app.add_option("--seed", o.sending.seed, "of all that is random (1)")->group("Sending");
-  app.add_option("--late", w.late, "count as delayed what is sent later than this (10ms)")
-      ->type_name("TIME")
-      ->group("Sending");
-  app.add_option("--warm-up", w.warm_up, "first so long the load of the first interval, uncounted")
-      ->type_name("TIME")
-      ->group("Sending");
-  app.add_option("--drain", w.drain, "how long after the end to go on with what is late (no end)")
-      ->type_name("TIME")
-      ->group("Sending");
-  app.add_option("--start-at", w.start_at, "when the load begins, in seconds since 1970")
-      ->type_name("SECONDS")
-      ->group("Sending");
-  app.add_option("--wrap", o.wrap, "start each job under a command; {job} and {class} are replaced")
-      ->type_name("COMMAND")
-      ->group("Sending");
+      ->excludes(each);
+  add("--max-inflight", o.sending.max_inflight, "calls of a job under way at once, at the most")
+      ->check(CLI::Range(1u, 1u << 20));
+  add.app
+      .add_flag("--closed-loop", o.sending.closed_loop,
+                "the next one when the last has ended, whatever the time")
+      ->group(add.name);
+  add("--arrivals", w.arrivals, "within an interval: even or poisson")
+      ->check(CLI::IsMember({"even", "poisson"}));
+  add("--seed", o.sending.seed, "of all that is random (1)");
+  add("--late", w.late, "count as delayed what is sent later than this (10ms)", "TIME");
+  add("--warm-up", w.warm_up, "first so long the load of the first interval, uncounted", "TIME");
+  add("--drain", w.drain, "how long after the end to go on with what is late (no end)", "TIME");
+  add("--start-at", w.start_at, "when the load begins, in seconds since 1970", "SECONDS");
+  add("--wrap", o.wrap, "start each job under it; {job} and {class} are replaced", "COMMAND");
 }
 
-void add_files(CLI::App& app, options& o, words& w) {
-  app.add_option("--files", o.tree.files, "per job (1000)")
-      ->check(CLI::Range(1u, 50'000'000u))
-      ->group("Files");
-  app.add_option("--depth", o.tree.depth, "of directories (2)")
-      ->check(CLI::Range(0u, 20u))
-      ->group("Files");
-  app.add_option("--fanout", o.tree.fanout, "directories in a directory (8)")
-      ->check(CLI::Range(1u, 10'000u))
-      ->group("Files");
-  app.add_option("--io-size", w.io_size, "bytes of a read or a write (as the trace says, or 64KiB)")
-      ->type_name("BYTES")
-      ->group("Files");
-  app.add_option("--file-size", w.file_size, "of the files that are read and written (4MiB)")
-      ->type_name("BYTES")
-      ->group("Files");
+void add_files(group const& add, options& o, words& w) {
+  add("--files", o.tree.files, "per job (1000)")->check(CLI::Range(1u, 1'000'000'000u));
+  add("--depth", o.tree.depth, "of directories (2)")->check(CLI::Range(0u, 20u));
+  add("--fanout", o.tree.fanout, "directories in a directory (8)")->check(CLI::Range(1u, 10'000u));
+  add("--io-size", w.io_size, "of a read or a write (as the trace says, or 64KiB)", "BYTES");
+  add("--file-size", w.file_size, "of the files that are read and written (4MiB)", "BYTES");
 }
 
 void add_rest(CLI::App& app, options& o, words& w) {
@@ -177,7 +151,7 @@ void understand(options& o, words const& w) {
 int simulate(CLI::App const& app, options& o, std::vector<std::string> const& classes) {
   for (CLI::Option const* option : app.get_options())
     if (option->count() != 0 &&
-        (option->get_group() == "Sending" || option->get_group() == "Files"))
+        (option->get_group() == sending_group || option->get_group() == files_group))
       throw usage_error(
           fmt::format("{} is about real I/O, and --simulate does none", option->get_name()));
   if (o.policy.empty()) throw usage_error("--simulate needs --policy FILE");
@@ -213,9 +187,9 @@ int run(int argc, char** argv) {
                "sluice replay"};
   app.option_defaults()->always_capture_default(false);
   add_rest(app, o, w);
-  add_load(app, o, w);
-  add_sending(app, o, w);
-  add_files(app, o, w);
+  add_load({app, load_group}, o, w);
+  add_sending({app, sending_group}, o, w);
+  add_files({app, files_group}, o, w);
   app.footer(
       "  sluice replay traces/abci-like.csv --target /scratch/replay --time-scale 60 "
       "--rate-scale 0.01 --jobs 4\n"

@@ -7,6 +7,9 @@ namespace sluice::replay {
 
 namespace {
 
+constexpr std::size_t most_intervals = 3600;
+constexpr std::size_t most_sums = 1'000'000;  // some 150 bytes each
+
 void add_step(std::vector<std::pair<std::uint8_t, std::uint32_t>>& to, std::uint8_t step,
               std::uint32_t count) {
   for (auto& [at, sum] : to)
@@ -45,6 +48,10 @@ core::histogram_counts interval_sum::histogram() const {
   for (auto const& [step, count] : took) h.count[step] += count;
   return h;
 }
+
+timeline::timeline(std::size_t streams)
+    : timeline(streams, std::clamp<std::size_t>(most_sums / std::max<std::size_t>(1, streams), 60,
+                                                most_intervals)) {}
 
 timeline::timeline(std::size_t streams, std::size_t intervals_most)
     : most_(intervals_most), rows_(streams), totals_(streams) {}

@@ -32,7 +32,9 @@ struct stream_total {
 
 class timeline {
  public:
-  explicit timeline(std::size_t streams, std::size_t intervals_most = 3600);
+  timeline(std::size_t streams, std::size_t intervals_most);
+  /// As many intervals as a result may have, fewer of very many streams.
+  explicit timeline(std::size_t streams);
 
   /// What was before second 0 is left out.
   void add(std::size_t stream, std::int64_t second, tally const& t);

@@ -12,37 +12,24 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 
+#include "policy/descriptor.h"
 #include "policy/error.h"
 
 namespace sluice::replay {
 
 namespace {
 
-constexpr double most_folders = 1e6;
-constexpr unsigned most_files = 50'000'000;
-constexpr unsigned look_every = 64;  // files between two questions whether to go on
+constexpr double most_folders = 1e5;  // their names are kept in memory
+constexpr unsigned look_every = 64;   // files between two questions whether to go on
 
 [[noreturn]] void cannot(char const* what, std::string const& path) {
   throw sluice_error(fmt::format("cannot {} {}: {}", what, path, std::strerror(errno)));
 }
-
-class descriptor {
- public:
-  explicit descriptor(int fd) : fd_(fd) {}
-  ~descriptor() {
-    if (fd_ >= 0) close(fd_);
-  }
-  descriptor(descriptor const&) = delete;
-  descriptor& operator=(descriptor const&) = delete;
-  operator int() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 /// A directory in `parent`, never a link, nor what is mounted there.
 int open_inner(int parent, char const* name) {
@@ -82,16 +69,17 @@ void make_folder(std::string const& path) {
 
 void make_file(std::string const& path, bool xattr) {
   descriptor const fd(open(path.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600));
-  if (fd < 0) cannot("make the file", path);
-  if (xattr) fsetxattr(fd, "user.sluice", "replay", 6, 0);
+  if (!fd) cannot("make the file", path);
+  if (xattr) fsetxattr(fd.get(), "user.sluice", "replay", 6, 0);
 }
 
 void make_data(std::string const& path, std::uint64_t bytes, std::function<bool()> const& go_on) {
   descriptor const fd(open(path.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600));
-  if (fd < 0) cannot("make the file", path);
+  if (!fd) cannot("make the file", path);
   std::vector<char> const block(1 << 20, 's');
   for (std::uint64_t at = 0; at < bytes && go_on();) {
-    ssize_t const n = write(fd, block.data(), std::min<std::uint64_t>(block.size(), bytes - at));
+    ssize_t const n =
+        write(fd.get(), block.data(), std::min<std::uint64_t>(block.size(), bytes - at));
     if (n <= 0) cannot("write", path);
     at += static_cast<std::uint64_t>(n);
   }
@@ -129,13 +117,10 @@ std::vector<std::string> names::leaves(unsigned j) const {
   return out;
 }
 
-std::vector<std::string> names::files(unsigned j) const {
-  std::vector<std::string> const folders = leaves(j);
-  std::vector<std::string> out;
-  out.reserve(shape.files);
-  for (unsigned i = 0; i < shape.files; ++i)
-    out.push_back(fmt::format("{}/f{}", folders[i % folders.size()], i));
-  return out;
+void file_name(std::vector<std::string> const& leaves, std::size_t i, std::string& into) {
+  char digits[20];
+  char* const end = std::to_chars(digits, digits + sizeof digits, i).ptr;
+  into.assign(leaves[i % leaves.size()]).append("/f").append(digits, end);
 }
 
 void check_shape(tree_shape const& s) {
@@ -143,11 +128,9 @@ void check_shape(tree_shape const& s) {
   for (unsigned i = 0; i < s.depth && folders <= most_folders; ++i)
     folders += level = level * s.fanout;
   if (folders > most_folders)
-    throw usage_error(fmt::format(
-        "--depth {} --fanout {} make more than a million directories; take smaller ones", s.depth,
-        s.fanout));
-  if (s.files > most_files)
-    throw usage_error(fmt::format("--files {}: at most {}", s.files, most_files));
+    throw usage_error(
+        fmt::format("--depth {} --fanout {} make more than {} directories; take smaller ones",
+                    s.depth, s.fanout, most_folders));
 }
 
 own_directory::own_directory(std::string const& target) {
@@ -162,10 +145,11 @@ own_directory::own_directory(std::string const& target) {
     throw sluice_error(
         fmt::format("cannot make a directory in the target {}: {}", target, std::strerror(why)));
   }
-  fd_ = open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  fd_ = descriptor(open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   char whole[4096];
-  ssize_t const n = readlink(fmt::format("/proc/self/fd/{}", fd_).c_str(), whole, sizeof whole - 1);
-  if (fd_ < 0 || n <= 0) cannot("look at", path_);
+  ssize_t const n =
+      readlink(fmt::format("/proc/self/fd/{}", fd_.get()).c_str(), whole, sizeof whole - 1);
+  if (!fd_ || n <= 0) cannot("look at", path_);
   path_.assign(whole, static_cast<std::size_t>(n));
 }
 
@@ -176,7 +160,7 @@ own_directory::~own_directory() {
 
 bool own_directory::remove(std::string& why, std::function<bool()> const& go_on) {
   if (path_.empty()) return true;
-  bool const empty = remove_below(fd_, go_on);
+  bool const empty = remove_below(dup(fd_.get()), go_on);
   // When it was moved away meanwhile, what has its name now is not ours; rmdir harms no files.
   if (!empty || rmdir(path_.c_str()) != 0)
     why = fmt::format("not all of {} could be removed; it is safe to remove it by hand", path_);
@@ -192,9 +176,11 @@ void populate(names const& n, wanted_files const& w, std::function<bool()> const
     if (!go_on()) return;
     make_folder(folder);
   }
-  unsigned made = 0;
-  for (auto const& file : n.files(w.job)) {
-    if (++made % look_every == 0 && !go_on()) return;
+  std::vector<std::string> const leaves = n.leaves(w.job);
+  std::string file;
+  for (unsigned i = 0; i < n.shape.files; ++i) {
+    if (i % look_every == 0 && !go_on()) return;
+    file_name(leaves, i, file);
     make_file(file, w.xattrs);
   }
   for (unsigned const worker : w.workers) {

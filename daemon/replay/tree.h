@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "policy/descriptor.h"
+
 namespace sluice::replay {
 
 struct tree_shape {
@@ -29,10 +31,12 @@ struct names {
   std::string worker(unsigned j, unsigned w) const;
   std::vector<std::string> folders(unsigned j) const;  // inner ones before their children
   std::vector<std::string> leaves(unsigned j) const;
-  std::vector<std::string> files(unsigned j) const;
 };
 
-/// Bytes and counts of `files`, or a usage error: too many directories.
+/// The i-th file of a job; names are not kept, a job may have millions of files.
+void file_name(std::vector<std::string> const& leaves, std::size_t i, std::string& into);
+
+/// A usage error when there are too many directories.
 void check_shape(tree_shape const& s);
 
 class own_directory {
@@ -52,7 +56,7 @@ class own_directory {
  private:
   std::string path_;
   std::string made_target_;  // empty: it was there
-  int fd_ = -1;              // whatever comes to have that name, this is the directory we made
+  descriptor fd_;            // whatever comes to have that name, this is the directory we made
 };
 
 /// What a job needs prepared.

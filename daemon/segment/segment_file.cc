@@ -14,26 +14,13 @@
 #include <filesystem>
 
 #include "control/clock.h"
+#include "policy/descriptor.h"
 #include "policy/error.h"
 #include "segment/run_dir.h"
 
 namespace sluice::segment {
 
 namespace {
-
-class descriptor {
- public:
-  explicit descriptor(int fd) : fd_(fd) {}
-  ~descriptor() {
-    if (fd_ >= 0) close(fd_);
-  }
-  descriptor(descriptor const&) = delete;
-  descriptor& operator=(descriptor const&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 [[noreturn]] void fail(std::string const& what) {
   throw sluice_error(fmt::format("{}: {}", what, std::strerror(errno)));

@@ -81,7 +81,8 @@ def main():
     with Scratch(args.dir) as scratch:
         calls = 500_000 if args.short else 2_000_000
         rows = {}
-        print(f"\nclosed loop, {threads} threads\n  {'calls':<14}{'per second':>12}{'own cost':>12}")
+        print(f"\nclosed loop, {threads} threads")
+        print(f"  {'calls':<14}{'per second':>12}{'own cost':>12}")
         for ops, parts in OPS:
             rows[ops] = closed(scratch, ops, calls // parts // (1 if ops == "getattr" else 4),
                                threads)

@@ -41,8 +41,8 @@ check warm '[2000, 500, 101]' --warm-up 500ms
 # Poisson arrivals: the result counts the very times that were drawn.
 "$SLUICE" replay "$SCRATCH/t.csv" --target "$SCRATCH/d" --files 50 -q -o "$SCRATCH/r.json" \
   --time-scale 60 --arrivals poisson --seed 5 --threads-per-op 2 || fail "poisson: status $?"
-[ "$(total "$SCRATCH/r.json" offered)" = "$(total "$SCRATCH/r.json" submitted)" ] ||
-  fail "poisson: offered $(total "$SCRATCH/r.json" offered), sent $(total "$SCRATCH/r.json" submitted)"
+drawn=$(total "$SCRATCH/r.json" offered) sent=$(total "$SCRATCH/r.json" submitted)
+[ "$drawn" = "$sent" ] || fail "poisson: offered $drawn, sent $sent"
 between 2300 "$(total "$SCRATCH/r.json" done getattr)" 2900 'poisson: getattr'
 
 # Another time for the closed loop: all is sent, nothing is late.

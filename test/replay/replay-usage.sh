@@ -39,7 +39,7 @@ refused '--duration is 0' "$SCRATCH/t.csv" "${at[@]}" --duration 0s
 refused '--arrivals' "$SCRATCH/t.csv" "${at[@]}" --arrivals sometimes
 refused '--io-size' "$SCRATCH/t.csv" "${at[@]}" --io-size 2GiB
 refused '--io-size' "$SCRATCH/t.csv" "${at[@]}" --io-size some
-refused 'million directories' "$SCRATCH/t.csv" "${at[@]}" --depth 20 --fanout 10
+refused 'more than 100000 directories' "$SCRATCH/t.csv" "${at[@]}" --depth 20 --fanout 10
 refused 'no such job; there is job1' "$SCRATCH/t.csv" "${at[@]}" --only-job x
 refused 'quote' "$SCRATCH/t.csv" "${at[@]}" --wrap "sh -c 'x"
 refused 'since 1970' "$SCRATCH/t.csv" "${at[@]}" --start-at 5
@@ -60,7 +60,8 @@ is_empty "$SCRATCH/d" 'no result file'
 grep -q '^job1 .*getattr' "$SCRATCH/out" || fail 'the table is not on standard error'
 
 man=$(dirname "$0")/../../daemon/replay/sluice-replay.1
-for option in $("$SLUICE" replay --help | grep -oE '^  (-[a-z],)?--[a-z-]+' | grep -oE '[-]-[a-z-]+'); do
+options=$("$SLUICE" replay --help | grep -oE '^  (-[a-z],)?--[a-z-]+' | grep -oE '[-]-[a-z-]+')
+for option in $options; do
   grep -q "Fl -${option#--}" "$man" || fail "the manual page does not know $option"
 done
 if command -v mandoc >/dev/null; then

@@ -22,7 +22,8 @@ on() { # DIR NAME [OPTION...]
     fail "$name: not all was sent"
   between 399 "$(total "$SCRATCH/$name.json" done open)" 401 "$name: opens"
   between 6488064 "$(total "$SCRATCH/$name.json" done read)" 6619136 "$name: bytes read"
-  [ "$(json "$SCRATCH/$name.json" 'd["jobs"][0]["finished"]')" = True ] || fail "$name: not finished"
+  [ "$(json "$SCRATCH/$name.json" 'd["jobs"][0]["finished"]')" = True ] ||
+    fail "$name: not finished"
   is_empty "$dir" "$name"
 }
 

@@ -36,8 +36,8 @@ for processes in 1 3; do
   end() { json "$SCRATCH/r.json" "next(j['ended_s'] for j in d['jobs'] if j['job'] == '$1')"; }
   between 1.8 "$(end quick)" 4 "$processes: end of quick"
   between 4.5 "$(end slow)" 12 "$processes: end of slow"
-  [ "$(json "$SCRATCH/r.json" "[j['class'] for j in d['jobs'] if j['job'] == 'slow'][0]")" = slow ] ||
-    fail "$processes: class in the result"
+  class=$(json "$SCRATCH/r.json" "[j['class'] for j in d['jobs'] if j['job'] == 'slow'][0]")
+  [ "$class" = slow ] || fail "$processes: class in the result: $class"
   is_empty "$SCRATCH/d" "$processes"
 done
 

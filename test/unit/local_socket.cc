@@ -47,9 +47,9 @@ struct serving {
   }
 };
 
-local::descriptor raw(std::string const& path) {
+sluice::descriptor raw(std::string const& path) {
   local::address const to(path);
-  local::descriptor s(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  sluice::descriptor s(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   REQUIRE(connect(s.get(), to.get(), sizeof to.name) == 0);
   return s;
 }

@@ -6,7 +6,7 @@
 
 #include <utility>
 
-namespace sluice::local {
+namespace sluice {
 
 class descriptor {
  public:
@@ -27,4 +27,4 @@ class descriptor {
   int fd_ = -1;
 };
 
-}  // namespace sluice::local
+}  // namespace sluice
