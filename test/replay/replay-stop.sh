@@ -13,19 +13,18 @@ trace "$SCRATCH/t.csv" 1 open,close,getattr,mkdir,unlink \
   500,500,2000,100,200 500,500,2000,100,200 500,500,2000,100,200 500,500,2000,100,200 \
   500,500,2000,100,200 500,500,2000,100,200 500,500,2000,100,200 500,500,2000,100,200
 
-# gone PID: also those it started.
+# Those that were started, however deep.
 children_of() { pgrep -f "sluice-replay $SCRATCH/t.csv" || true; }
 
 for signal in INT TERM HUP; do
-  # The moment: while files are made, at the start, in full flow.
+  # The moment, after its directory was made: while files are made, in full flow.
   for after in 0.02 0.15 1.2; do
     rm -f "$SCRATCH/r.json"
     "$replay" "$SCRATCH/t.csv" --target "$SCRATCH/d" --files 5000 --jobs 2 --processes 2 \
       -o "$SCRATCH/r.json" >"$SCRATCH/out" 2>&1 &
     pid=$!
-    if [ $after = 1.2 ]; then
-      until [ -n "$(pgrep -P $pid)" ]; do sleep 0.05; done
-    fi
+    until ls -d "$SCRATCH"/d/sluice-replay.?????? >/dev/null 2>&1; do sleep 0.01; done
+    [ $after != 1.2 ] || until [ -n "$(pgrep -P $pid)" ]; do sleep 0.05; done
     sleep $after
     kill -$signal $pid 2>/dev/null
     wait $pid
