@@ -41,7 +41,7 @@ void allotment::run(roster& r, std::span<rate const> capacity, policies::allocat
 void allotment::sum(roster& r) {
   for (flow& f : r.flows) {
     f.served = f.waiting = 0;
-    f.waiters = f.streams = f.nodes = 0;
+    f.waiters = f.streams = f.nodes = f.blocked_ppm = 0;
     f.blocked = f.has_bins = false;
     f.granted = 0;
   }
@@ -54,6 +54,7 @@ void allotment::sum(roster& r) {
       f.waiters += s.waiters;
       f.nodes += s.nodes;
       f.blocked |= s.blocked;
+      f.blocked_ppm = std::max(f.blocked_ppm, s.blocked_ppm);
       f.has_bins |= s.bins != no_bins;
       ++f.streams;
     }

@@ -113,7 +113,8 @@ void brain::send_policy(std::uint32_t number, time_ns now, outbox& out) {
 /// The lease part of a report in the order of our supplies.
 lease::report const& brain::as_ours(child const& c, lease::report const& r) {
   bool same = c.supply.size() == roster_.width() && r.supply.size() == c.supply.size();
-  for (std::uint32_t i = 0; same && i < c.supply.size(); ++i) same = c.supply[i] == i;
+  for (std::uint32_t i = 0; same && i < c.supply.size(); ++i)
+    same = c.supply[i] == i && (c.is_relay || lends_its_own(r.supply[i], i));
   if (same) return r;
   mapped_.child_incarnation = r.child_incarnation;
   mapped_.t_child = r.t_child;
@@ -122,7 +123,22 @@ lease::report const& brain::as_ours(child const& c, lease::report const& r) {
   mapped_.supply.assign(roster_.width(), {});
   for (std::size_t i = 0; i < std::min(c.supply.size(), r.supply.size()); ++i)
     if (c.supply[i] != no_supply) mapped_.supply[c.supply[i]] = r.supply[i];
+  for (std::uint32_t s = 0; s < roster_.width() && !c.is_relay; ++s) {
+    if (lends_its_own(mapped_.supply[s], s)) continue;
+    mapped_.supply[s].lent = escrow_of_node(s);
+    mapped_.supply[s].members = 1;
+  }
   return mapped_;
+}
+
+rate brain::escrow_of_node(std::uint32_t supply) const {
+  lease::supply_terms const& terms = policy().supplies[supply].lease;
+  return terms.configured == 0 ? 0 : terms.most_lent / terms.configured;
+}
+
+/// A node owns one part of a supply, whatever it claims.
+bool brain::lends_its_own(lease::holding const& h, std::uint32_t supply) const {
+  return h.lent <= escrow_of_node(supply) && h.members <= 1;
 }
 
 void brain::report(std::uint32_t number, wire::report const& m, time_ns now) {

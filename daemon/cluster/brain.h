@@ -106,6 +106,8 @@ class brain {
   void send_policy(std::uint32_t c, time_ns now, outbox& out);
   void note_life(child& c, bool live);
   lease::report const& as_ours(child const& c, lease::report const& r);
+  rate escrow_of_node(std::uint32_t supply) const;
+  bool lends_its_own(lease::holding const& h, std::uint32_t supply) const;
 
   settings set_;
   std::uint64_t incarnation_;

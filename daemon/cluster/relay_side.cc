@@ -151,7 +151,7 @@ void relay_side::merge_streams() {
       sum.served += s.served;
       sum.waiting += s.waiting;
       sum.waiters += s.waiters;
-      sum.blocked_ppm = std::max(sum.blocked_ppm, s.blocked ? 1'000'000u : 0u);
+      sum.blocked_ppm = std::max(sum.blocked_ppm, s.blocked_ppm);
       if (sum.nodes == 0 && s.bins == no_bins) {
         only_[slot - 1] = {s.served, s.waiters, s.blocked};
       } else {

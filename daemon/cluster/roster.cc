@@ -236,6 +236,7 @@ void roster::take_streams(child& c, wire::report const& r, news& n) {
     bool const blocked = is_blocked(said);
     n.edge |= blocked != s.blocked;
     s.blocked = blocked;
+    s.blocked_ppm = blocked ? std::max(said.blocked_ppm, 1u) : 0;
     s.served = std::min(said.served, most);
     s.waiting = std::min(said.waiting, most);
     s.waiters = said.waiters;

@@ -32,6 +32,7 @@ struct stream {
   std::uint32_t bin_count = 0;
   std::uint32_t blocked_nodes = 0;  // of the histogram, with its weight
   std::uint64_t blocked_weight = 0;
+  std::uint32_t blocked_ppm = 0;  // share of the cycle in which it waited, for people
   bool blocked = false;
   rate served = 0;
   std::uint64_t waiting = 0;
@@ -112,6 +113,7 @@ struct flow {
   std::uint32_t streams = 0;
   std::uint32_t first = 0;  // of its streams in the order of the last allocation
   std::uint32_t nodes = 0;
+  std::uint32_t blocked_ppm = 0;  // of its stream that waited longest
   bool blocked = false;
   bool has_bins = false;
   bool is_bound = false;  // its limit is a limit, not only what the parent gave a relay

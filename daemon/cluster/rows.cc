@@ -90,7 +90,7 @@ json stream_rows(brain const& b, std::uint32_t number) {
                     {"served", tokens(f.served)},
                     {"waiting", tokens(f.waiting)},
                     {"waiters", f.waiters},
-                    {"blocked", f.blocked ? 1.0 : 0.0},
+                    {"blocked", f.blocked_ppm / 1e6},
                     {"limit", tokens_or_null(f.deal.limit)},
                     {"reservation", tokens(f.deal.reservation)},
                     {"weight", f.deal.weight / 1000.0},

@@ -247,6 +247,7 @@ void job_table::bind_streams(job& j, site_state const& site, std::int64_t now_ns
     s.unit = site.supplies()[*supply].of.unit;
     s.measured.start(look(j.memory(), s.channel, now_ns), waits_so_far(j.memory(), s.channel),
                      now_ns);
+    s.waited_ns = waited_so_far_ns(j.memory(), s.channel);
     j.streams.push_back(s);
   }
   j.fixed.clear();

@@ -51,6 +51,22 @@ std::uint64_t waits_so_far(abi::segment const& s, unsigned channel) {
   return sum;
 }
 
+std::uint64_t waited_so_far_ns(abi::segment const& s, unsigned channel) {
+  std::uint64_t sum = 0;
+  auto const& count = s.channel[channel].waits.count;
+  for (std::size_t i = 0; i < core::histogram_steps; ++i) {
+    std::uint64_t const n = count[i].load(relaxed);
+    std::uint64_t const low = core::histogram_low(i);
+    if (n != 0) sum += n * (low + (core::histogram_low(i + 1) - low) / 2);
+  }
+  return sum;
+}
+
+double waited_seconds(std::uint64_t before_ns, std::uint64_t now_ns, std::uint32_t threads) {
+  double const most_s = 3600.0 * std::max<std::uint32_t>(threads, 1);
+  return std::min(static_cast<double>(now_ns - before_ns) / 1e9, most_s);
+}
+
 void meter::start(sample const& s, std::uint64_t waits, std::int64_t now_ns) {
   *this = {};
   last_ = s;

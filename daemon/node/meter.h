@@ -26,6 +26,12 @@ sample look(abi::segment const& s, unsigned channel, std::int64_t now_ns);
 /// How many requests have waited so far; only its growth means something.
 std::uint64_t waits_so_far(abi::segment const& s, unsigned channel);
 
+/// How long they slept together, to an eighth; likewise.
+std::uint64_t waited_so_far_ns(abi::segment const& s, unsigned channel);
+/// What was slept since, whatever the memory says: at most `threads` sleep at once, and each tells
+/// of up to an hour when it wakes.
+double waited_seconds(std::uint64_t before_ns, std::uint64_t now_ns, std::uint32_t threads);
+
 /// What a stream did in a report cycle.
 struct figures {
   rate served = 0;

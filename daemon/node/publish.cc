@@ -40,6 +40,11 @@ void publish_jobs(state const& s, control::metric_table& m) {
     escaped += static_cast<double>(j->escapes.size());
   }
   for (auto const& [name, count] : by_class) m.set(metric::jobs, {name}, count);
+  for (auto const& c : s.site.site().classes) {
+    auto const waited = s.waited_s.find(c.name);
+    m.set(metric::class_waited_seconds_total, {c.name},
+          waited == s.waited_s.end() ? 0 : waited->second);
+  }
   m.set(metric::processes, processes);
   m.set(metric::escaped_processes, escaped);
 }

@@ -183,6 +183,11 @@ void state::end_cycle(moment at) {
       s.last = s.measured.take(s.unit, waits_so_far(j->memory(), s.channel), at.mono_ns);
       s.served_milli +=
           portion(s.last.served, static_cast<rate>(std::max<std::int64_t>(span_ns, 0)), second_ns);
+      std::uint64_t const waited_ns = waited_so_far_ns(j->memory(), s.channel);
+      if (waited_ns != s.waited_ns)
+        waited_s[class_in_force(*j, overrides.find(j->folder))] +=
+            waited_seconds(s.waited_ns, waited_ns, j->processes);
+      s.waited_ns = waited_ns;
     }
   }
 }

@@ -67,7 +67,8 @@ class state {
   enforcer rates;
   lease::child lease;
   control::lease_file lease_memory;
-  std::unique_ptr<uplink> up;  // none: this node is its own controller
+  std::unique_ptr<uplink> up;              // none: this node is its own controller
+  std::map<std::string, double> waited_s;  // by QoS class, since the start
   std::uint64_t cycle = 0;
   bool has_news = false;  // a job came or went, a stream began to wait: not to wait for the cycle
 

@@ -193,3 +193,15 @@ TEST_CASE("cluster: after a restart limits hold before anything is raised", "[cl
   CHECK(worst <= 12 * k);
   CHECK(over == 0);
 }
+
+TEST_CASE("cluster: a node lends no more than its own part, whatever it claims", "[cluster]") {
+  flat w(four_classes(), 5);
+  node& liar = *w.nodes[0];
+  lease::child::own const claims[] = {{liar.floor[0], 80 * k, 8}};
+  liar.up->set_own(claims);
+  for (auto& n : w.nodes) n->cut = n.get() != &liar;
+  w.run(5000 * ms);
+  rate const pool = w.top().policy().supplies[0].lease.pool;
+  REQUIRE(w.top().ledger().is_live(0, w.now));
+  CHECK(w.top().ledger().budget(0, w.now) <= pool + w.nodes[1]->escrow[0]);
+}

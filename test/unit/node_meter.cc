@@ -123,3 +123,8 @@ TEST_CASE("rates survive the way to the bucket and back", "[node][meter]") {
         node::q40_of(unit_kind::ops, node::unlimited(unit_kind::ops)));
   CHECK(node::rate_over(~0ull, 1) == core::max_cap_units);
 }
+
+TEST_CASE("meter: time slept is bounded, whatever the memory says", "[node]") {
+  CHECK(node::waited_seconds(10, 2'000'000'010, 1) == Approx(2));
+  CHECK(node::waited_seconds(2'000'000'010, 10, 3) == Approx(3 * 3600));
+}
