@@ -19,6 +19,7 @@ struct convert_options {
   std::string jobs_by;    // or to one named by this, see formats.def; empty: no jobs
   std::string below;      // only what is done to files below this directory; empty: any
   bool unordered = false;
+  std::size_t intervals_max = most_intervals;
 };
 
 using files = std::vector<std::string>;

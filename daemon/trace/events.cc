@@ -29,7 +29,7 @@ std::string job_of_file(std::string_view path) {
 events::events(convert_options const& options, std::string tool)
     : options_(options),
       tool_(std::move(tool)),
-      line_(options.interval_s > 0 ? options.interval_s : 1),
+      line_(options.interval_s > 0 ? options.interval_s : 1, options.intervals_max),
       job_(options.job) {}
 
 void events::begin(lines const& from) {

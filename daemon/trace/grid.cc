@@ -20,7 +20,7 @@ constexpr char const no_time[] = "the time is out of range";
 }  // namespace
 
 char const* grid::reach(std::int64_t interval) {
-  constexpr auto most = static_cast<std::int64_t>(most_intervals);
+  auto const most = static_cast<std::int64_t>(intervals_max_);
   if (rows_.empty()) first_ = interval;
   if (interval < first_) {
     if (first_ - interval + static_cast<std::int64_t>(rows_.size()) > most) return too_long;

@@ -13,6 +13,8 @@ namespace sluice::trace {
 
 class grid {
  public:
+  explicit grid(std::size_t intervals_max = most_intervals) : intervals_max_(intervals_max) {}
+
   /// Adds to one count. Null, or why the trace cannot hold it (a limit is exceeded).
   char const* add(std::int64_t interval, std::string_view job, unsigned op, double amount);
 
@@ -25,6 +27,7 @@ class grid {
   char const* reach(std::int64_t interval);
   char const* find_column(std::string_view job, unsigned op, std::size_t& index);
 
+  std::size_t intervals_max_;
   std::int64_t first_ = 0;  // the interval of rows_[0]
   std::vector<std::vector<double>> rows_;
   std::vector<column> columns_;
@@ -34,7 +37,8 @@ class grid {
 /// Amounts at moments or over stretches of time, in seconds of any one clock.
 class timeline {
  public:
-  explicit timeline(double interval_s) : interval_s_(interval_s) {}
+  explicit timeline(double interval_s, std::size_t intervals_max = most_intervals)
+      : interval_s_(interval_s), grid_(intervals_max) {}
 
   char const* at(double when_s, std::string_view job, unsigned op, double amount);
   /// Evenly over the time between; all of it at once when they are equal.

@@ -262,7 +262,7 @@ trace lustre_reader::take() {
     throw usage_error(
         fmt::format("{}: one snapshot only; two or more are needed to see a difference", sources_));
   double const interval_s = options_.interval_s > 0 ? options_.interval_s : typical_interval();
-  timeline line(interval_s > 0 ? interval_s : 1);
+  timeline line(interval_s > 0 ? interval_s : 1, options_.intervals_max);
   double first_s = differences_[0].from_s;
   for (auto const& d : differences_) first_s = std::min(first_s, d.from_s);
   for (auto const& d : differences_) {

@@ -22,8 +22,8 @@ namespace sluice::trace {
 namespace {
 
 struct command_line {
-  bool json = false;
-  std::string file;
+  bool json = false, verbose = false;
+  std::string unused, file;
   files from;
   std::string output = "-";
   bool long_rows = false, iolog = false;
@@ -149,11 +149,18 @@ int parse_and_do(int argc, char** argv) {
   command_line line;
   app.name("sluice trace");
   app.add_flag("--json", line.json, "print JSON");
+  // sluice passes on what stands before the verb
+  app.add_option("--run-dir", line.unused, "")->group("");
+  app.add_flag("-v,--verbose", line.verbose, "")->group("");
   app.require_subcommand(1);
   app.fallthrough();
   add_info(app, line);
   add_convert(app, line);
   add_generate(app, line);
+  app.footer(
+      "  sluice trace info traces/recorded.csv\n"
+      "  sluice trace convert app.strace --below /scratch -o app.csv\n"
+      "  sluice trace generate checkpoint --every 5min -o checkpoint.csv");
   for (auto* verb : app.get_subcommands({})) verb->fallthrough();
   try {
     app.parse(argc, argv);

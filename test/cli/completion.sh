@@ -31,6 +31,11 @@ completes --sort top --
 completes --rate-scale replay trace.csv --
 completes poisson replay trace.csv --arrivals p
 completes served top --sort s
+completes --record run --
+completes convert trace ''
+completes --below trace convert --
+completes strace trace convert --from s
+completes abci-like trace generate ab
 completes cat run --limit open=5/s ca
 touch "$SCRATCH/some-file"
 completes "$SCRATCH/some-file" run -- cat "$SCRATCH/so"

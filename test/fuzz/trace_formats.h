@@ -62,6 +62,7 @@ inline int fuzz_converter(converter convert, char const* jobs_by, unsigned char 
                           std::size_t size) {
   if (size == 0) return 0;
   convert_options options;
+  options.intervals_max = 5000;
   if (data[0] & 1) options.jobs_by = jobs_by;
   if (data[0] & 2) options.below = "/scratch";
   if (data[0] & 4) options.unordered = true;

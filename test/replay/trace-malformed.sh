@@ -115,6 +115,16 @@ if "${SLUICE_PYTHON:-python3}" -c 'import darshan' 2>/dev/null; then
   refused darshan random ' '
 fi
 
+# A disk that is full in the middle of writing: the shell's limit on the size of files acts as one.
+echo before >out.csv
+(trap '' XFSZ; ulimit -f 16; "$SLUICE" trace generate checkpoint -o out.csv 2>err)
+[ $? = 125 ] || fail "a full disk: status $?, $(cat err)"
+grep -q '^sluice: out.csv: cannot be written: ' err || fail "a full disk: $(cat err)"
+[ "$(cat out.csv)" = before ] || fail 'a full disk: half a file'
+[ -z "$(ls -- out.csv.* 2>/dev/null)" ] || fail "a full disk: left behind $(ls)"
+"$SLUICE" trace generate checkpoint -o /dev/full 2>err
+[ $? = 125 ] || fail 'the device that is always full'
+
 # The command line.
 trace convert random 2>err && fail 'a file of no format'
 grep -q 'random:1: of no known format' err || fail "$(cat err)"
