@@ -85,6 +85,7 @@ sluiced_main := $(O)/obj/daemon/sluiced/main.cc.o
 top_obj     := $(filter $(O)/obj/daemon/cli/top/%,$(daemon_obj))
 # Programs of one folder each, beside the command: their verb is the folder's name.
 tools       := $(foreach t,trace replay report,$(if $(wildcard daemon/$(t)/main.cc),$(t)))
+recover     := $(if $(wildcard daemon/order/main.cc),$(O)/bin/sluice-recover)
 parts_obj   := $(core_obj) $(filter-out %/main.cc.o $(top_obj),$(daemon_obj))
 cli_parts   := $(filter-out $(O)/obj/policies/% \
   $(foreach d,lease wire control node cluster sluiced replay whatif report slurm order,\
@@ -115,7 +116,7 @@ exports  := $(if $(wildcard libinterpose/exports.map.in),$(O)/exports.map)
   fuzz headers layers style exports format tidy \
   programs install uninstall clean sim spin FORCE
 
-all: $(lib) $(bin) $(top) $(tool_bin) $(sluiced)
+all: $(lib) $(bin) $(top) $(tool_bin) $(recover) $(sluiced)
 
 # ---- objects ----
 
@@ -167,6 +168,11 @@ $(O)/bin/sluice-top: $(top_obj) $(cli_parts)
 $(tool_bin): $(O)/bin/sluice-%: $(O)/obj/daemon/%/main.cc.o $(tool_parts)
 	@mkdir -p $(@D)
 	$(call say,LINK,$(CXX) $(san_flags) -pthread -o $@ $^ $(daemon_libs))
+
+$(O)/bin/sluice-recover: $(O)/obj/daemon/order/main.cc.o $(core_obj) \
+  $(filter $(O)/obj/daemon/order/%,$(parts_obj))
+	@mkdir -p $(@D)
+	$(call say,LINK,$(CXX) $(san_flags) -pthread -o $@ $^ -lfmt -lxxhash)
 
 $(O)/bin/sluiced: $(sluiced_main) $(sluiced_parts)
 	@mkdir -p $(@D)
@@ -335,7 +341,7 @@ libdir  = $(DESTDIR)$(PREFIX)/lib/sluice
 docdir  = $(DESTDIR)$(PREFIX)/share/doc/sluice
 mandir  = $(DESTDIR)$(PREFIX)/share/man
 compdir = $(DESTDIR)$(PREFIX)/share/bash-completion/completions
-man1   := $(wildcard daemon/cli/*.1 $(tools:%=daemon/%/*.1))
+man1   := $(wildcard daemon/cli/*.1 $(tools:%=daemon/%/*.1) daemon/order/*.1)
 man7   := $(wildcard libinterpose/*.7 daemon/cli/*.7)
 man5   := $(wildcard daemon/sluiced/*.5)
 man8   := $(wildcard daemon/sluiced/*.8)
@@ -346,7 +352,7 @@ install: all
 	install -D -m 755 $(O)/bin/sluice $(bindir)/sluice
 	install -D -m 755 $(O)/bin/sluiced $(sbindir)/sluiced
 	install -D -m 755 $(O)/lib/libinterpose.so $(libdir)/libinterpose.so
-	install -D -m 755 -t $(libdir) $(top) $(tool_bin)
+	install -D -m 755 -t $(libdir) $(top) $(tool_bin) $(recover)
 	install -D -m 644 -t $(libdir) daemon/trace/sluice-trace-darshan.py
 	install -D -m 644 -t $(docdir)/traces $(wildcard traces/*)
 	install -D -m 644 -t $(docdir) README.md LICENSE

@@ -100,6 +100,7 @@ inline constexpr forwarded_verb forwarded_verbs[] = {
     {"trace", "sluice-trace", false, "look at, convert and make traces of file I/O"},
     {"replay", "sluice-replay", false, "do the operations of a trace again, or only compute it"},
     {"report", "sluice-report", false, "show what happened: a page, or text"},
+    {"recover", "sluice-recover", false, "bring home what a log holds after a crash"},
     {"keys", "sluiced", true, "make and admit keys of daemons (sluiced keys)"},
 };
 

@@ -21,6 +21,7 @@ enum part : unsigned {
   has_mode = 64,
   has_owner = 128,
   has_bytes = 256,
+  has_below = 512,
 };
 
 struct kind_row {
@@ -35,8 +36,8 @@ constexpr kind_row kinds[] = {
     {kind::create, "create", has_file | has_directory | has_mode | has_owner},
     {kind::unlink, "unlink", has_file | has_directory | has_mode},
     {kind::rename, "rename", has_file | has_directory | has_new_directory},
-    {kind::revoke, "revoke", has_file},
-    {kind::large, "large", has_file | has_changed | has_offset | has_length},
+    {kind::revoke, "revoke", has_file | has_below},
+    {kind::large, "large", has_file | has_changed | has_offset | has_length | has_below},
 };
 
 kind_row const* row_of(kind what) {
@@ -92,10 +93,10 @@ struct reader {
     to.resize(bytes);
     take(to.data(), bytes);
   }
-  void take(file_id& f) {
+  void take(file_id& f, std::size_t handle_bytes_min = 1) {
     take(f.fs.data(), f.fs.size());
     take(f.handle_type);
-    take(f.handle, 1, handle_bytes_max);
+    take(f.handle, handle_bytes_min, handle_bytes_max);
   }
 };
 
@@ -119,6 +120,7 @@ void encode(record const& r, std::vector<std::byte>& to) {
   if (parts & has_changed) put(to, r.changed_ns);
   if (parts & has_offset) put(to, r.offset);
   if (parts & has_length) put(to, r.length);
+  if (parts & has_below) put(to, r.below);
   if (parts & has_directory) {
     put(to, r.directory);
     put(to, r.name);
@@ -126,6 +128,7 @@ void encode(record const& r, std::vector<std::byte>& to) {
   if (parts & has_new_directory) {
     put(to, r.new_directory);
     put(to, r.new_name);
+    put(to, r.victim);
   }
   if (parts & has_mode) put(to, r.mode);
   if (parts & has_owner) {
@@ -146,6 +149,7 @@ std::optional<record> decode(kind what, std::span<std::byte const> payload) {
   if (parts & has_changed) in.take(r.changed_ns);
   if (parts & has_offset) in.take(r.offset);
   if (parts & has_length) in.take(r.length);
+  if (parts & has_below) in.take(r.below);
   if (parts & has_directory) {
     in.take(r.directory);
     in.take(r.name, 1, name_bytes_max);
@@ -153,6 +157,7 @@ std::optional<record> decode(kind what, std::span<std::byte const> payload) {
   if (parts & has_new_directory) {
     in.take(r.new_directory);
     in.take(r.new_name, 1, name_bytes_max);
+    in.take(r.victim, 0);
   }
   if (parts & has_mode) in.take(r.mode);
   if (parts & has_owner) {

@@ -22,9 +22,9 @@ enum class kind : std::uint16_t {
   truncate = 3,  // file, changed, offset (the new size)
   create = 4,    // file, directory, name, mode, owner: the file (or directory) and its link
   unlink = 5,    // file, directory, name, mode
-  rename = 6,    // file, directory, name, new_directory, new_name
-  revoke = 7,    // file: what the log says of it before this must not be replayed
-  large = 8,     // file, changed, offset, length: written and synced at home, not here
+  rename = 6,    // file, directory, name, new_directory, new_name, victim
+  revoke = 7,    // file, below: its bytes and size of before that LSN are safe at home
+  large = 8,     // file, changed, offset, length, below: written and synced at home, not here
 };
 
 struct file_id {
@@ -42,8 +42,10 @@ struct record {
   std::uint64_t changed_ns = 0;      // ctime of the home file just behind the change
   std::uint64_t offset = 0;          // truncate: the new size
   std::uint64_t length = 0;          // large
+  std::uint64_t below = 0;           // the tail of the log when the sync at home began
   std::span<std::byte const> bytes;  // data; decoded: points into the payload
   file_id directory, new_directory;
+  file_id victim;  // what had the new name before; an empty handle: nothing
   std::string name, new_name;
   std::uint32_t mode = 0, uid = 0, gid = 0;
 };

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// A log in a file. Its blocks are written once when it is made, for blocks that are only reserved
+// would make each commit of ours wait for the journal of the file system. Direct and through to the
+// medium where the file system can; elsewhere with fdatasync behind each write.
+// What stays true: one process has the log open to write; a file that is not new is never made one.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "order/disk.h"
+#include "order/format.h"
+
+namespace sluice::order {
+
+class file_disk : public disk {
+ public:
+  enum class use { look, write };
+  /// Throws sluice::error, also when another process has it open to write.
+  file_disk(std::string const& path, use how);
+  ~file_disk() override;
+  file_disk(file_disk const&) = delete;
+  file_disk& operator=(file_disk const&) = delete;
+
+  std::uint64_t bytes() const override { return bytes_; }
+  int read(std::uint64_t offset, std::span<std::byte> to) override;
+  int write(std::uint64_t offset, std::span<std::byte const> from) override;
+  int flush() override;
+  int write_through(std::uint64_t offset, std::span<std::byte const> from) override;
+
+ private:
+  int fd_ = -1;
+  std::uint64_t bytes_ = 0;
+  bool through_ = true;  // RWF_DSYNC is known here
+};
+
+/// A new log of `bytes` in all. Appears complete under its name, or not at all; throws when there
+/// is a file of that name.
+void make_log_file(std::string const& path, std::uint64_t bytes, std::uint64_t window_ns);
+
+std::uint64_t random_salt();
+
+}  // namespace sluice::order

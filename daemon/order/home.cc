@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// FS_IOC_GETFSUUID is in Linux since 6.9, so headers of Debian 12 do not have it.
+#include "order/home.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+namespace sluice::order {
+
+namespace {
+
+struct fs_uuid {
+  std::uint8_t length;
+  std::uint8_t bytes[16];
+};
+constexpr unsigned long ask_fs_uuid = _IOR(0x15, 0, fs_uuid);
+
+struct handle_buffer {
+  file_handle head;
+  unsigned char room[128];
+};
+
+bool ask_uuid(int fd, std::array<std::uint8_t, 16>& uuid) {
+  fs_uuid said = {};
+  if (ioctl(fd, ask_fs_uuid, &said) != 0 || said.length != sizeof said.bytes) return false;
+  std::memcpy(uuid.data(), said.bytes, uuid.size());
+  return std::any_of(uuid.begin(), uuid.end(), [](auto b) { return b != 0; });
+}
+
+/// Blanks and the like are written \040 in mountinfo.
+std::string unescaped(std::string const& text) {
+  std::string plain;
+  for (std::size_t i = 0; i < text.size(); ++i)
+    if (text[i] == '\\' && i + 3 < text.size()) {
+      plain += static_cast<char>(std::strtol(text.substr(i + 1, 3).c_str(), nullptr, 8));
+      i += 3;
+    } else {
+      plain += text[i];
+    }
+  return plain;
+}
+
+/// File systems that lie on a device of this machine. Others may hang when they are asked.
+bool is_local(std::string const& type) {
+  static constexpr char const* types[] = {"ext4", "ext3", "ext2", "xfs", "btrfs", "f2fs"};
+  return std::any_of(std::begin(types), std::end(types), [&](auto t) { return type == t; });
+}
+
+}  // namespace
+
+int identify(int fd, file_id& id) {
+  if (!ask_uuid(fd, id.fs)) return EOPNOTSUPP;
+  handle_buffer h = {};
+  h.head.handle_bytes = sizeof h.room;
+  int mount = 0;
+  if (name_to_handle_at(fd, "", &h.head, &mount, AT_EMPTY_PATH) != 0) return errno;
+  id.handle_type = h.head.handle_type;
+  id.handle.assign(reinterpret_cast<char const*>(h.head.f_handle), h.head.handle_bytes);
+  return 0;
+}
+
+home::home() {
+  std::ifstream in("/proc/self/mountinfo");
+  for (std::string line; std::getline(in, line);) {
+    std::istringstream words(line);
+    std::vector<std::string> word{std::istream_iterator<std::string>(words), {}};
+    auto const dash = std::find(word.begin(), word.end(), "-");
+    if (word.size() < 7 || word.end() - dash < 2 || !is_local(dash[1])) continue;
+    if (word[5].rfind("rw", 0) != 0) continue;
+    look_at(unescaped(word[4]), word[2]);
+  }
+}
+
+void home::look_at(std::string const& where, std::string const& device) {
+  int const fd = ::open(where.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  std::array<std::uint8_t, 16> uuid = {};
+  if (fd < 0) return;
+  if (!ask_uuid(fd, uuid)) {
+    close(fd);
+    return;
+  }
+  auto const [at, is_new] = mounted_.try_emplace(uuid, mounted{fd, device, true});
+  if (is_new) return;
+  close(fd);
+  at->second.is_unique &= at->second.device == device;
+}
+
+home::~home() {
+  for (auto const& [uuid, m] : mounted_) close(m.fd);
+}
+
+home::mounted const* home::of(std::array<std::uint8_t, 16> const& fs) const {
+  auto const at = mounted_.find(fs);
+  return at == mounted_.end() ? nullptr : &at->second;
+}
+
+int home::open(file_id const& id, int flags) const {
+  mounted const* const m = of(id.fs);
+  if (m == nullptr) return -ENODEV;
+  if (!m->is_unique) return -ENOTUNIQ;
+  handle_buffer h = {};
+  if (id.handle.size() > sizeof h.room) return -ESTALE;
+  h.head.handle_bytes = static_cast<unsigned>(id.handle.size());
+  h.head.handle_type = id.handle_type;
+  std::memcpy(h.head.f_handle, id.handle.data(), id.handle.size());
+  int const fd = open_by_handle_at(m->fd, &h.head, flags | O_CLOEXEC);
+  return fd >= 0 ? fd : -errno;
+}
+
+int home::sync(std::array<std::uint8_t, 16> const& fs) const {
+  mounted const* const m = of(fs);
+  if (m == nullptr) return ENODEV;
+  return syncfs(m->fd) == 0 ? 0 : errno;
+}
+
+std::string uuid_text(std::array<std::uint8_t, 16> const& fs) {
+  std::string text;
+  for (std::size_t i = 0; i < fs.size(); ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+    text += fmt::format("{:02x}", fs[i]);
+  }
+  return text;
+}
+
+std::string path_of(int fd) {
+  char path[4096];
+  ssize_t const n = readlink(fmt::format("/proc/self/fd/{}", fd).c_str(), path, sizeof path);
+  return n > 0 ? std::string(path, static_cast<std::size_t>(n)) : "?";
+}
+
+}  // namespace sluice::order

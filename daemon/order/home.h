@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Home files by their identity: file system uuid and file handle. Opening by handle needs
+// CAP_DAC_READ_SEARCH, which recovery has as root.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "order/record.h"
+
+namespace sluice::order {
+
+/// 0, or an errno when the file's identity cannot be told: then it is not for the log.
+int identify(int fd, file_id& id);
+
+/// The mounted file systems that tell their uuid.
+class home {
+ public:
+  home();
+  ~home();
+  home(home const&) = delete;
+  home& operator=(home const&) = delete;
+
+  /// A descriptor, or -errno: ESTALE when no such file is left, ENODEV when its file system is not
+  /// mounted to be written, ENOTUNIQ when two have its uuid.
+  int open(file_id const& id, int flags) const;
+  /// Writes all of that file system to its medium; 0 or an errno.
+  int sync(std::array<std::uint8_t, 16> const& fs) const;
+
+ private:
+  struct mounted {
+    int fd;
+    std::string device;  // as mountinfo says it
+    bool is_unique;
+  };
+  void look_at(std::string const& where, std::string const& device);
+  mounted const* of(std::array<std::uint8_t, 16> const& fs) const;
+  std::map<std::array<std::uint8_t, 16>, mounted> mounted_;
+};
+
+std::string uuid_text(std::array<std::uint8_t, 16> const& fs);
+
+/// Where the descriptor's file is, for messages.
+std::string path_of(int fd);
+
+}  // namespace sluice::order

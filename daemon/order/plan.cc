@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "order/plan.h"
+
+#include <algorithm>
+
+namespace sluice::order {
+
+namespace {
+
+bool is_content(kind what) { return what == kind::data || what == kind::truncate; }
+
+}  // namespace
+
+void plan::add(std::uint64_t lsn, record const& r) {
+  file_plan& f = files_[r.file];
+  file_systems_.insert(r.file.fs);
+  if (r.what == kind::revoke || r.what == kind::large)
+    f.safe_below = std::max(f.safe_below, std::min(r.below, lsn));
+  if (is_content(r.what)) content_[r.file] = lsn;
+}
+
+void plan::close() {
+  for (auto const& [id, lsn] : content_) {
+    file_plan& f = files_[id];
+    f.has_content = lsn >= f.safe_below;
+  }
+  content_.clear();
+}
+
+bool plan::counts(std::uint64_t lsn, record const& r) const {
+  // Names are brought home whatever happened to the bytes: a sync of the file need not cover them.
+  if (r.what == kind::unlink || r.what == kind::rename) return true;
+  if (!is_content(r.what) && r.what != kind::create) return false;
+  auto const at = files_.find(r.file);
+  return at != files_.end() && lsn >= at->second.safe_below && !at->second.is_kept;
+}
+
+}  // namespace sluice::order

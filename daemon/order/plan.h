@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a log says of each file, before any of it is written: which records still count. Where a
+// file was made durable at home (a large write, a drain before somebody bypasses the log), older
+// records of its content must not come over it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+
+#include "order/record.h"
+
+namespace sluice::order {
+
+struct file_plan {
+  std::uint64_t safe_below = 0;  // LSN: content recorded before is at home
+  bool is_kept = false;          // somebody else changed it, and it shall stay so
+  bool has_content = false;      // a record about its bytes or size counts
+};
+
+class plan {
+ public:
+  void add(std::uint64_t lsn, record const& r);
+  /// After the last add.
+  void close();
+
+  bool counts(std::uint64_t lsn, record const& r) const;
+
+  std::map<file_id, file_plan>& files() { return files_; }
+  std::set<std::array<std::uint8_t, 16>> const& file_systems() const { return file_systems_; }
+
+ private:
+  std::map<file_id, file_plan> files_;
+  std::map<file_id, std::uint64_t> content_;  // LSN of the last record about content
+  std::set<std::array<std::uint8_t, 16>> file_systems_;
+};
+
+}  // namespace sluice::order

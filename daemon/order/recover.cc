@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who else changed a file? Whatever the log's own programs changed was changed before the crash,
+// and a live log commits at least once in its window, so a ctime later than the last commit and the
+// window is somebody else's: of after the crash, or of a program without sluice. Recovery itself
+// changes files too: it says in the superblock until when changes are its own, before the first.
+#include "order/recover.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "order/file_disk.h"
+#include "order/scan.h"
+#include "order/slots.h"
+#include "order/writer.h"
+#include "policy/error.h"
+
+namespace sluice::order {
+
+namespace {
+
+constexpr std::uint64_t own_time_ns = 60'000'000'000;  // renewed when half of it is over
+
+std::uint64_t wall_ns() {
+  timespec t = {};
+  clock_gettime(CLOCK_REALTIME, &t);
+  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(t.tv_nsec);
+}
+
+std::uint64_t changed_ns(struct stat const& st) {
+  return static_cast<std::uint64_t>(st.st_ctim.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(st.st_ctim.tv_nsec);
+}
+
+class recovery {
+ public:
+  explicit recovery(recover_options const& o)
+      : options_(o), disk_(o.log, o.dry_run ? file_disk::use::look : file_disk::use::write) {}
+
+  recovered run() {
+    slots_found const found = read_slots(disk_);
+    if (found.what != slots_found::good)
+      throw sluice_error(fmt::format("{} {}; it is kept as it is", options_.log, found.reason));
+    super_ = found.in_force;
+    result_.generation = super_.generation;
+    result_.head = super_.head;
+    read_all();
+    check_file_systems();
+    look_for_foreign();
+    if (options_.dry_run) return result_;
+    replay work(home_, plan_, log_text(), ours_until_ns_);
+    if (result_.records != 0) write_home(work);
+    if (int const error = continue_log(disk_, super_, result_.end, random_salt()); error != 0)
+      fail("cannot be written", error);
+    work.forget_marks();
+    result_.done = work.done();
+    return result_;
+  }
+
+ private:
+  [[noreturn]] void fail(char const* what, int error) const {
+    throw sluice_error(
+        fmt::format("{} {}: {}; it is kept as it is", options_.log, what, std::strerror(error)));
+  }
+
+  std::string log_text() const {
+    std::array<std::uint8_t, 16> id = {};
+    std::copy(std::begin(super_.id), std::end(super_.id), id.begin());
+    return fmt::format("{} {}", uuid_text(id), super_.generation);
+  }
+
+  /// Every record, decoded; pads are left out.
+  template <class Visit>
+  scanned each(Visit const& visit) {
+    return scan(disk_, super_, [&](record_header const& h, std::span<std::byte const> payload) {
+      if (kind(h.kind) == kind::pad) return true;
+      auto const r = decode(kind(h.kind), payload);
+      if (!r)
+        throw sluice_error(fmt::format(
+            "{}: the record at {} (kind {}) is of a kind that this program does not know; use the "
+            "sluice that wrote the log; it is kept as it is",
+            options_.log, h.lsn, h.kind));
+      visit(h.lsn, *r);
+      return true;
+    });
+  }
+
+  void read_all() {
+    scanned const s = each([&](std::uint64_t lsn, record const& r) {
+      plan_.add(lsn, r);
+      ++result_.records;
+    });
+    if (s.error != 0) fail("cannot be read", s.error);
+    plan_.close();
+    result_.end = s.end;
+    result_.files = plan_.files().size();
+    ours_until_ns_ = std::max(s.written_ns_max + super_.window_ns, super_.ours_until_ns);
+  }
+
+  void check_file_systems() {
+    for (auto const& fs : plan_.file_systems()) {
+      file_id nobody;
+      nobody.fs = fs;
+      nobody.handle = "?";
+      int const error = -home_.open(nobody, O_PATH);
+      if (error == ENODEV)
+        throw sluice_error(
+            fmt::format("{}: the file system with uuid {} is not mounted for writing; mount it and "
+                        "recover again",
+                        options_.log, uuid_text(fs)));
+      if (error == ENOTUNIQ)
+        throw sluice_error(
+            fmt::format("{}: two mounted file systems have the uuid {}; unmount the "
+                        "one that is a copy",
+                        options_.log, uuid_text(fs)));
+      if (error == EPERM)
+        throw sluice_error("opening files by handle needs root (CAP_DAC_READ_SEARCH)");
+    }
+  }
+
+  void look_for_foreign() {
+    for (auto& [id, file] : plan_.files()) {
+      if (!file.has_content) continue;
+      int const fd = home_.open(id, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+      if (fd < 0) continue;  // the replay knows what that means
+      struct stat st = {};
+      bool const is_foreign = fstat(fd, &st) != 0 || changed_ns(st) > ours_until_ns_;
+      if (is_foreign) {
+        result_.foreign.push_back(path_of(fd));
+        file.is_kept = true;
+      }
+      close(fd);
+    }
+    if (result_.foreign.empty() || options_.keep_home || options_.dry_run) return;
+    throw sluice_error(fmt::format(
+        "{}: changed by somebody else after the log's last record: {}{}; nothing was written. To "
+        "leave such files as they are and recover the rest: --keep-home",
+        options_.log, result_.foreign.front(),
+        result_.foreign.size() > 1 ? fmt::format(" and {} more", result_.foreign.size() - 1) : ""));
+  }
+
+  /// From now on changes of home files are ours, for a while.
+  void announce() {
+    announced_ns_ = wall_ns();
+    super_.ours_until_ns = announced_ns_ + own_time_ns;
+    if (int const error = write_slot(disk_, super_); error != 0) fail("cannot be written", error);
+  }
+
+  void write_home(replay& work) {
+    announce();
+    std::uint64_t count = 0;
+    scanned const s = each([&](std::uint64_t lsn, record const& r) {
+      if (++count % 1024 == 0 && wall_ns() > announced_ns_ + own_time_ns / 2) announce();
+      work.apply(lsn, r);
+      if (options_.progress) options_.progress(lsn - super_.head, result_.end - super_.head);
+    });
+    if (s.error != 0) fail("cannot be read", s.error);
+    if (s.end != result_.end) fail("reads otherwise than a moment ago", EIO);
+    for (auto const& fs : plan_.file_systems())
+      if (int const error = home_.sync(fs); error != 0)
+        throw sluice_error(
+            fmt::format("{}: the file system {} cannot be synced: {}; the log is kept",
+                        options_.log, uuid_text(fs), std::strerror(error)));
+  }
+
+  recover_options const& options_;
+  file_disk disk_;
+  home home_;
+  superblock super_ = {};
+  plan plan_;
+  recovered result_;
+  std::uint64_t ours_until_ns_ = 0;
+  std::uint64_t announced_ns_ = 0;
+};
+
+}  // namespace
+
+recovered recover(recover_options const& options) { return recovery(options).run(); }
+
+}  // namespace sluice::order

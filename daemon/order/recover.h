@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// After a crash: every acknowledged change is brought home, then the log begins a new generation.
+// What stays true: nothing is written before all of the log was read and every file looked at; the
+// log's records go only behind a sync of all home file systems; on any error the log stays as it
+// was, to be recovered again.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "order/replay.h"
+
+namespace sluice::order {
+
+struct recover_options {
+  std::string log;
+  bool dry_run = false;
+  bool keep_home = false;  // a file that somebody else changed stays as it is
+  std::function<void(std::uint64_t, std::uint64_t)> progress;  // bytes of so many
+};
+
+struct recovered {
+  std::uint64_t generation = 0;  // of the records
+  std::uint64_t head = 0, end = 0;
+  std::uint64_t records = 0;  // in the log
+  std::uint64_t files = 0;
+  std::vector<std::string> foreign;  // changed by somebody else
+  replayed done;
+};
+
+/// Throws sluice::error. Files that somebody else changed are an error without keep_home, unless
+/// it is a dry run.
+recovered recover(recover_options const& options);
+
+}  // namespace sluice::order

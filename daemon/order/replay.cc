@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+// A file that the crash lost is made without a name, marked, and then linked, so a second recovery
+// tells it from a file that somebody else put there.
+#include "order/replay.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "policy/error.h"
+
+namespace sluice::order {
+
+namespace {
+
+constexpr std::size_t open_files_max = 512;
+constexpr char const* mark_name = "trusted.sluice.recovered";
+
+std::string proc_name(int fd) { return fmt::format("/proc/self/fd/{}", fd); }
+
+std::uint64_t changed_ns(struct stat const& st) {
+  return static_cast<std::uint64_t>(st.st_ctim.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(st.st_ctim.tv_nsec);
+}
+
+bool same(struct stat const& a, struct stat const& b) {
+  return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+}  // namespace
+
+replay::~replay() {
+  for (auto const& [id, o] : open_) close(o.fd);
+}
+
+void replay::fail(record const& r, int fd, int error) const {
+  throw sluice_error(fmt::format("{} of {}: {}; the log is kept", name_of(r.what),
+                                 fd >= 0 ? path_of(fd) : "a file on " + uuid_text(r.file.fs),
+                                 std::strerror(error)));
+}
+
+int replay::remember(file_id const& id, int fd) {
+  if (open_.size() >= open_files_max) forget(file_id(ages_.front()));
+  ages_.push_back(id);
+  open_[id] = {fd, std::prev(ages_.end())};
+  return fd;
+}
+
+void replay::forget(file_id const& id) {
+  auto const at = open_.find(id);
+  if (at == open_.end()) return;
+  close(at->second.fd);
+  ages_.erase(at->second.age);
+  open_.erase(at);
+}
+
+/// A descriptor that stays ours, or -errno.
+int replay::open_file(file_id const& id) {
+  if (auto const at = open_.find(id); at != open_.end()) {
+    ages_.splice(ages_.end(), ages_, at->second.age);
+    return at->second.fd;
+  }
+  auto const made = made_as_.find(id);
+  file_id const& now = made == made_as_.end() ? id : made->second;
+  int fd = home_.open(now, O_RDWR | O_NONBLOCK | O_NOCTTY);
+  if (fd == -EISDIR) fd = home_.open(now, O_RDONLY | O_DIRECTORY);
+  return fd < 0 ? fd : remember(id, fd);
+}
+
+bool replay::is_at(int directory, std::string const& name, int fd) const {
+  struct stat there = {}, file = {};
+  return fstatat(directory, name.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+         fstat(fd, &file) == 0 && same(there, file);
+}
+
+void replay::put(record const& r, int fd) {
+  struct stat st = {};
+  if (fstat(fd, &st) != 0) fail(r, fd, errno);
+  if (!S_ISREG(st.st_mode)) fail(r, fd, EINVAL);
+  if (r.what == kind::truncate) {
+    if (static_cast<std::uint64_t>(st.st_size) != r.offset &&
+        ftruncate(fd, static_cast<off_t>(r.offset)) != 0)
+      fail(r, fd, errno);
+    return;
+  }
+  for (std::size_t at = 0; at < r.bytes.size();) {
+    ssize_t const n =
+        pwrite(fd, r.bytes.data() + at, r.bytes.size() - at, static_cast<off_t>(r.offset + at));
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) fail(r, fd, n == 0 ? EIO : errno);
+    at += static_cast<std::size_t>(n);
+  }
+  done_.bytes += r.bytes.size();
+}
+
+bool replay::is_marked(int fd) const {
+  char has[128] = {};
+  ssize_t const n = fgetxattr(fd, mark_name, has, sizeof has - 1);
+  return n > 0 && mark_ == std::string(has, static_cast<std::size_t>(n));
+}
+
+/// Makes the name free when an earlier attempt took it. False: a later file has it.
+bool replay::clear_name(record const& r, int directory) {
+  struct stat st = {};
+  if (fstatat(directory, r.name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0) {
+    if (errno != ENOENT) fail(r, directory, errno);
+    return true;
+  }
+  if (S_ISREG(st.st_mode)) {
+    int const fd =
+        openat(directory, r.name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    bool const ours = fd >= 0 && is_marked(fd);
+    if (fd >= 0) close(fd);
+    if (ours) {
+      if (unlinkat(directory, r.name.c_str(), 0) != 0) fail(r, directory, errno);
+      return true;
+    }
+  }
+  if (changed_ns(st) > ours_until_ns_)
+    throw sluice_error(fmt::format(
+        "{}/{}: was put there by somebody else, and the log has a file of that name to bring home; "
+        "move it away and recover again; the log is kept",
+        path_of(directory), r.name));
+  return false;
+}
+
+/// The new file, marked and then linked, or -errno: ENOENT the directory is no more, EEXIST a later
+/// file has the name.
+int replay::make_file(record const& r, int directory) {
+  if (!clear_name(r, directory)) return -EEXIST;
+  int const fd = openat(directory, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (fd < 0) return -errno;
+  bool const good =
+      fchown(fd, r.uid, r.gid) == 0 && fchmod(fd, r.mode & 07777) == 0 &&
+      fsetxattr(fd, mark_name, mark_.data(), mark_.size(), 0) == 0 &&
+      linkat(AT_FDCWD, proc_name(fd).c_str(), directory, r.name.c_str(), AT_SYMLINK_FOLLOW) == 0;
+  if (good) return fd;
+  int const error = errno;
+  close(fd);
+  return -error;
+}
+
+void replay::make(record const& r) {
+  int const there = open_file(r.file);
+  if (there >= 0) return;
+  if (there != -ESTALE) fail(r, -1, -there);
+  int const directory = open_file(r.directory);
+  int fd = directory;
+  if (directory >= 0 && S_ISDIR(r.mode)) {
+    if (mkdirat(directory, r.name.c_str(), r.mode & 07777) != 0 && errno != EEXIST)
+      fail(r, directory, errno);
+    fd = openat(directory, r.name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0) fail(r, directory, errno);
+    if (fchown(fd, r.uid, r.gid) != 0 || fchmod(fd, r.mode & 07777) != 0) fail(r, fd, errno);
+  } else if (directory >= 0) {
+    fd = make_file(r, directory);
+  }
+  if (fd == -ESTALE || fd == -ENOENT) {
+    ++done_.gone;
+    return;
+  }
+  if (fd == -EEXIST) {
+    ++done_.ahead;
+    return;
+  }
+  if (fd < 0) fail(r, directory, -fd);
+  file_id now;
+  if (int const error = identify(fd, now); error != 0) fail(r, fd, error);
+  made_as_[r.file] = now;
+  remember(r.file, fd);
+  ++done_.made;
+}
+
+/// The name is under `directory`. The new one may be free, the victim's, or of an earlier attempt;
+/// any other file there came later.
+void replay::move(record const& r, int fd, int directory) {
+  int const to = open_file(r.new_directory);
+  if (to == -ESTALE) return;
+  if (to < 0) fail(r, fd, -to);
+  int const there = openat(to, r.new_name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  bool is_free = there < 0 && errno == ENOENT;
+  if (there >= 0) {
+    is_free = is_marked(there);
+    close(there);
+  }
+  if (!is_free && !r.victim.handle.empty()) {
+    int const victim = open_file(r.victim);
+    is_free = victim >= 0 && is_at(to, r.new_name, victim);
+  }
+  if (is_free) {
+    if (renameat(directory, r.name.c_str(), to, r.new_name.c_str()) != 0) fail(r, fd, errno);
+    return;
+  }
+  ++done_.ahead;
+  if (is_marked(fd) && unlinkat(directory, r.name.c_str(), 0) != 0) fail(r, fd, errno);
+}
+
+void replay::apply(std::uint64_t lsn, record const& r) {
+  if (!plan_.counts(lsn, r)) return;
+  ++done_.records;
+  if (r.what == kind::create) return make(r);
+  int const fd = open_file(r.file);
+  if (fd == -ESTALE) {
+    // It was removed later, and that was durable.
+    ++done_.gone;
+    return;
+  }
+  if (fd < 0) fail(r, -1, -fd);
+  if (r.what == kind::data || r.what == kind::truncate) return put(r, fd);
+  int const directory = open_file(r.directory);
+  if (directory == -ESTALE || (directory >= 0 && !is_at(directory, r.name, fd))) return;
+  if (directory < 0) fail(r, fd, -directory);
+  if (r.what == kind::unlink) {
+    if (unlinkat(directory, r.name.c_str(), S_ISDIR(r.mode) ? AT_REMOVEDIR : 0) != 0)
+      fail(r, fd, errno);
+    return;
+  }
+  move(r, fd, directory);
+}
+
+void replay::forget_marks() {
+  for (auto const& [id, now] : made_as_) {
+    int const fd = open_file(id);
+    if (fd >= 0) fremovexattr(fd, mark_name);
+  }
+}
+
+}  // namespace sluice::order

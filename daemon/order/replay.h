@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Records applied to home files. The home may be behind the log or, in parts, ahead of it, and an
+// earlier recovery may have been cut off: each record is compared by identity with what is there,
+// so that doing all of them again changes nothing.
+// What stays true: nothing is written to a file of which it is not certain that it is the record's.
+// A name that another file has by now keeps it: home is ahead of the log there. Files that an
+// earlier attempt of the same recovery made bear its mark and are made again.
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <string>
+#include <vector>
+
+#include "order/home.h"
+#include "order/plan.h"
+
+namespace sluice::order {
+
+struct replayed {
+  std::uint64_t records = 0;  // applied or found done
+  std::uint64_t bytes = 0;    // of data
+  std::uint64_t made = 0;     // files that the crash had lost
+  std::uint64_t gone = 0;     // records of files that are no more
+  std::uint64_t ahead = 0;    // names that home has given to later files
+};
+
+class replay {
+ public:
+  /// `mark` (text) says which recovery made a file. A file changed after `ours_until_ns` is
+  /// somebody else's.
+  replay(home const& at, plan const& p, std::string mark, std::uint64_t ours_until_ns)
+      : home_(at), plan_(p), mark_(std::move(mark)), ours_until_ns_(ours_until_ns) {}
+  ~replay();
+  replay(replay const&) = delete;
+  replay& operator=(replay const&) = delete;
+
+  /// Throws sluice::error, naming the file.
+  void apply(std::uint64_t lsn, record const& r);
+  replayed const& done() const { return done_; }
+  /// The marks go, once the log is trimmed.
+  void forget_marks();
+
+ private:
+  int open_file(file_id const& id);
+  int remember(file_id const& id, int fd);
+  void forget(file_id const& id);
+  void put(record const& r, int fd);
+  void make(record const& r);
+  int make_file(record const& r, int directory);
+  bool clear_name(record const& r, int directory);
+  void move(record const& r, int fd, int directory);
+  bool is_marked(int fd) const;
+  bool is_at(int directory, std::string const& name, int fd) const;
+  [[noreturn]] void fail(record const& r, int fd, int error) const;
+
+  struct open_one {
+    int fd;
+    std::list<file_id>::iterator age;
+  };
+  home const& home_;
+  plan const& plan_;
+  std::string mark_;
+  std::uint64_t ours_until_ns_;
+  replayed done_;
+  std::map<file_id, open_one> open_;
+  std::list<file_id> ages_;             // oldest first
+  std::map<file_id, file_id> made_as_;  // what the log calls it, what it is now
+};
+
+}  // namespace sluice::order

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+// Recovery on real files: a log in a file, home files beside it, and what a crash could have left
+// of them. Needs root and loop devices.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <optional>
+
+#include "order/file_disk.h"
+#include "order/recover.h"
+#include "order/slots.h"
+#include "order/writer.h"
+#include "policy/error.h"
+#include "scratch.h"
+
+using namespace sluice::order;
+
+namespace {
+
+std::uint64_t wall_ns() {
+  timespec t = {};
+  clock_gettime(CLOCK_REALTIME, &t);
+  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 + t.tv_nsec;
+}
+
+/// A small file system of its own, for not every one tells a uuid.
+struct file_system {
+  sluice::test::scratch holder;
+  std::string dir = holder.dir + "/home";
+  bool is_mounted = false;
+
+  file_system() {
+    std::string const image = holder.dir + "/image";
+    std::string const make = "mkdir " + dir + " && truncate -s 16M " + image + " && mkfs.ext4 -q " +
+                             image + " && mount -o loop " + image + " " + dir;
+    is_mounted = std::system(("(" + make + ") 2>/dev/null >&2").c_str()) == 0;
+  }
+  ~file_system() {
+    if (is_mounted) std::system(("umount " + dir).c_str()) == 0 || std::printf("still mounted\n");
+  }
+  file_system(file_system const&) = delete;
+};
+
+/// A directory with a log, and files that are written through it.
+struct bench {
+  file_system at;
+  std::string log = at.dir + "/log";
+  std::optional<file_disk> disk;
+  std::optional<writer> w;
+  std::uint64_t lsn = 0;
+
+  bool begin(std::uint64_t window_ns = 60'000'000'000) {
+    if (!at.is_mounted) {
+      WARN("skip: needs root, mkfs.ext4 and loop devices");
+      return false;
+    }
+    make_log_file(log, 1 << 20, window_ns);
+    open_writer();
+    return true;
+  }
+  void open_writer() {
+    disk.emplace(log, file_disk::use::write);
+    w.emplace(*disk, read_slots(*disk).in_force,
+              surroundings{[] { return 0; }, wall_ns, [] { return std::uint64_t{1}; }});
+  }
+  void crash() {
+    w.reset();
+    disk.reset();
+  }
+  recovered recover_it(bool keep_home = false) {
+    recover_options o;
+    o.log = log;
+    o.keep_home = keep_home;
+    return recover(o);
+  }
+
+  std::string path(std::string const& name) const { return at.dir + "/" + name; }
+  file_id id_of(std::string const& p) const {
+    file_id id;
+    int const fd = open(p.c_str(), O_RDONLY);
+    REQUIRE(identify(fd, id) == 0);
+    close(fd);
+    return id;
+  }
+  void write(std::string const& name, std::string const& text) const {
+    std::ofstream(path(name), std::ios::binary) << text;
+  }
+  std::string read(std::string const& name) const {
+    std::ifstream in(path(name), std::ios::binary);
+    return in ? std::string(std::istreambuf_iterator<char>(in), {}) : "no file";
+  }
+  record about(kind what, std::string const& name) const {
+    record r;
+    r.what = what;
+    r.file = id_of(path(name));
+    r.directory = r.new_directory = id_of(at.dir);
+    r.name = name;
+    r.mode = S_IFREG | 0640;
+    return r;
+  }
+  void tell(record const& r) {
+    REQUIRE(w->append(r, lsn) == 0);
+    REQUIRE(w->commit(lsn) == 0);
+  }
+  void tell_data(file_id const& id, std::uint64_t offset, std::string const& text) {
+    record r;
+    r.what = kind::data;
+    r.file = id;
+    r.offset = offset;
+    r.bytes = std::as_bytes(std::span(text));
+    tell(r);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("bytes and sizes come home, once and twice", "[order]") {
+  bench b;
+  if (!b.begin()) return;
+  b.write("a", "old old old");
+  file_id const a = b.id_of(b.path("a"));
+  b.tell_data(a, 0, "new");
+  record cut = b.about(kind::truncate, "a");
+  cut.offset = 5;
+  b.tell(cut);
+  b.tell_data(a, 5, "!");
+  b.crash();
+  recover_options look;
+  look.log = b.log;
+  look.dry_run = true;
+  CHECK(recover(look).records == 3);
+  CHECK(b.read("a") == "old old old");
+  CHECK(b.recover_it().done.records == 3);
+  CHECK(b.read("a") == "new o!");
+  CHECK(b.recover_it().records == 0);
+  CHECK(b.read("a") == "new o!");
+  // The log goes on, in the next generation.
+  b.open_writer();
+  b.tell_data(a, 0, "third");
+  b.crash();
+  CHECK(b.recover_it().generation == 3);
+  CHECK(b.read("a") == "third!");
+}
+
+TEST_CASE("a file that somebody else changed is named and not touched", "[order]") {
+  bench b;
+  if (!b.begin(0)) return;
+  b.write("a", "mine");
+  b.write("other", "mine");
+  b.tell_data(b.id_of(b.path("a")), 0, "MINE");
+  b.tell_data(b.id_of(b.path("other")), 0, "MINE");
+  b.crash();
+  usleep(20'000);
+  b.write("a", "theirs");
+  try {
+    b.recover_it();
+    FAIL("recovered over it");
+  } catch (sluice::error const& e) {
+    CHECK(std::string(e.what()).find(b.path("a")) != std::string::npos);
+  }
+  CHECK(b.read("a") == "theirs");
+  CHECK(b.read("other") == "mine");
+  auto const r = b.recover_it(true);
+  CHECK(r.foreign == std::vector<std::string>{b.path("a")});
+  CHECK(b.read("a") == "theirs");
+  CHECK(b.read("other") == "MINE");
+}
+
+TEST_CASE("what was synced at home is not written over", "[order]") {
+  for (kind how : {kind::revoke, kind::large}) {
+    bench b;
+    if (!b.begin()) return;
+    b.write("a", "newest");
+    file_id const a = b.id_of(b.path("a"));
+    b.tell_data(a, 0, "oldest");
+    record gone = b.about(how, "a");
+    gone.below = b.w->tail();
+    b.tell(gone);
+    b.tell_data(a, 6, "er");
+    b.crash();
+    b.recover_it();
+    CHECK(b.read("a") == "newester");
+  }
+}
+
+TEST_CASE("a file that the crash lost is made again, one that was removed is not", "[order]") {
+  bench b;
+  if (!b.begin()) return;
+  // As if the crash had lost its creation: the handle finds nothing any more.
+  b.write("lost", "");
+  b.tell(b.about(kind::create, "lost"));
+  b.tell_data(b.id_of(b.path("lost")), 0, "found");
+  REQUIRE(unlink(b.path("lost").c_str()) == 0);
+  // Created before the log began, removed since.
+  b.write("removed", "");
+  b.tell_data(b.id_of(b.path("removed")), 0, "x");
+  REQUIRE(unlink(b.path("removed").c_str()) == 0);
+  // Its name has another file by now: home is ahead.
+  b.write("ahead", "");
+  b.tell(b.about(kind::create, "ahead"));
+  b.tell_data(b.id_of(b.path("ahead")), 0, "first");
+  b.write("next", "second");
+  REQUIRE(rename(b.path("next").c_str(), b.path("ahead").c_str()) == 0);
+  b.crash();
+  auto const r = b.recover_it();
+  CHECK(b.read("lost") == "found");
+  CHECK(b.read("removed") == "no file");
+  CHECK(b.read("ahead") == "second");
+  CHECK(r.done.made == 1);
+  CHECK(r.done.ahead == 1);
+  struct stat st = {};
+  REQUIRE(stat(b.path("lost").c_str(), &st) == 0);
+  CHECK((st.st_mode & 07777) == 0640);
+  CHECK(getxattr(b.path("lost").c_str(), "trusted.sluice.recovered", nullptr, 0) < 0);
+}
+
+TEST_CASE("an atomic replacement comes home whole, wherever home stands", "[order]") {
+  // 0: nothing of it is at home; 1: the file is, not its name; 2: all; 3: a later one is.
+  for (int stands = 0; stands < 4; ++stands) {
+    bench b;
+    if (!b.begin()) return;
+    b.write("state", "old");
+    file_id const victim = b.id_of(b.path("state"));
+    b.write("tmp", "");
+    file_id const made = b.id_of(b.path("tmp"));
+    b.tell(b.about(kind::create, "tmp"));
+    b.tell_data(made, 0, "new");
+    record r = b.about(kind::rename, "tmp");
+    r.new_name = "state";
+    r.victim = victim;
+    b.tell(r);
+    if (stands == 0) unlink(b.path("tmp").c_str());
+    if (stands >= 2) rename(b.path("tmp").c_str(), b.path("state").c_str());
+    if (stands == 3) {
+      b.write("tmp2", "newer");
+      rename(b.path("tmp2").c_str(), b.path("state").c_str());
+    }
+    b.crash();
+    b.recover_it();
+    CHECK(b.read("state") == (stands == 3 ? "newer" : "new"));
+    CHECK(b.read("tmp") == "no file");
+  }
+}
+
+TEST_CASE("a log that cannot be used stays as it is, and is named", "[order]") {
+  bench b;
+  if (!b.begin()) return;
+  CHECK_THROWS_AS(make_log_file(b.log, 1 << 20, 1), sluice::error);
+  CHECK_THROWS_AS(file_disk(b.log, file_disk::use::write), sluice::error);  // in use
+  b.crash();
+  auto const bytes_of = [&] { return b.read("log"); };
+  int const fd = open(b.log.c_str(), O_RDWR);
+  std::uint32_t const version = 2;
+  REQUIRE(pwrite(fd, &version, sizeof version, 8) == sizeof version);
+  close(fd);
+  std::string const before = bytes_of();
+  CHECK_THROWS_WITH(b.recover_it(), Catch::Contains("version 2") && Catch::Contains(b.log));
+  CHECK(bytes_of() == before);
+  b.write("text", std::string(1 << 20, 'x'));
+  b.log = b.path("text");
+  CHECK_THROWS_WITH(b.recover_it(), Catch::Contains("not a log"));
+}
+
+TEST_CASE("a file system that is not there keeps the log", "[order]") {
+  bench b;
+  if (!b.begin()) return;
+  b.write("a", "old");
+  file_id a = b.id_of(b.path("a"));
+  b.tell_data(a, 0, "new");
+  a.fs[0] ^= 1;
+  b.tell_data(a, 0, "new");
+  b.crash();
+  CHECK_THROWS_WITH(b.recover_it(), Catch::Contains("not mounted"));
+  CHECK(b.read("a") == "old");
+  CHECK_THROWS_WITH(b.recover_it(), Catch::Contains("not mounted"));
+}
