@@ -9,10 +9,12 @@
 #include <chrono>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "local/address.h"
+#include "local/attachment.h"
 #include "local/local.h"
 
 namespace sluice::local {
@@ -49,9 +51,9 @@ class asker {
   }
 
   void send(std::string const& text) {
-    if (text.size() > most_bytes)
-      throw usage_error(fmt::format("the request is larger than {} bytes", most_bytes));
-    while (::send(socket_.get(), text.data(), text.size(), MSG_NOSIGNAL) < 0) {
+    if (text.size() > most_attached_bytes)
+      throw usage_error(fmt::format("the request is larger than {} bytes", most_attached_bytes));
+    while (send_text(socket_.get(), text, MSG_NOSIGNAL) < 0) {
       if (errno == EPIPE) return;  // hung up on: why, may still be there to read
       wait(POLLOUT);
     }
@@ -61,10 +63,13 @@ class asker {
     std::vector<char> buffer(most_bytes);
     ssize_t got = 0;
     bool reset = false;  // told once, by a daemon that hung up unread; its reason comes after it
-    while ((got = recv(socket_.get(), buffer.data(), buffer.size(), 0)) < 0)
+    descriptor attached;
+    while ((got = receive_packet(socket_.get(), buffer, attached)) < 0)
       if (errno != ECONNRESET || std::exchange(reset, true)) wait(POLLIN);
     if (got == 0) throw no_answer(fmt::format("the sluiced at {} hung up", path_));
-    auto answer = nlohmann::json::parse(buffer.data(), buffer.data() + got, nullptr, false);
+    std::optional<std::string> const beside =
+        attached ? read_attached(attached) : std::optional(std::string(buffer.data(), size_t(got)));
+    auto answer = nlohmann::json::parse(beside.value_or(""), nullptr, false);
     if (!answer.is_object())
       throw sluice_error(fmt::format("the sluiced at {} answered no JSON object", path_));
     return answer;

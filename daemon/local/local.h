@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The local socket: AF_UNIX SEQPACKET, one JSON object per packet (at most 64 KiB), one answer per
-// request. The peer's credentials are the kernel's. Served by every role of sluiced; asked by the
-// command line.
+// The local socket: AF_UNIX SEQPACKET, one JSON object per packet (at most 64 KiB; an operator's
+// may be attached, see attachment.h), one answer per request. The peer's credentials are the
+// kernel's. Served by every role of sluiced; asked by the command line.
 #pragma once
 
 #include <sys/types.h>

@@ -14,8 +14,10 @@
 #include <cstring>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "local/address.h"
+#include "local/attachment.h"
 #include "local/local.h"
 #include "local/request.h"
 
@@ -180,19 +182,27 @@ class seqpacket_server final : public server {
 
   /// One request. False: the client is to be forgotten.
   bool hear(client& c, std::int64_t now_ns) {
-    ssize_t const got = recv(c.socket.get(), buffer_.data(), buffer_.size(), MSG_TRUNC);
+    descriptor attached;
+    ssize_t const got = receive_packet(c.socket.get(), buffer_, attached);
     if (got < 0) return errno == EAGAIN || errno == EINTR;
     if (got == 0) return false;
     c.heard_ns = now_ns;
     c.has_asked = true;
     if (static_cast<std::size_t>(got) > buffer_.size())
       return reply(c, refusal("the request is too large", exit_usage));
-    return reply(c, answer(c.who, static_cast<std::size_t>(got)));
+    if (!attached) return reply(c, answer(c.who, buffer_.data(), static_cast<std::size_t>(got)));
+    // Reading much takes time that all others wait.
+    std::optional<std::string> const text =
+        may_attach(c.who) ? read_attached(attached) : std::nullopt;
+    if (!text) return reply(c, refusal("the request is too large", exit_usage));
+    return reply(c, answer(c.who, text->data(), text->size()));
   }
 
-  json answer(peer const& who, std::size_t size) const {
+  static bool may_attach(peer const& who) { return who.uid == 0 || who.uid == geteuid(); }
+
+  json answer(peer const& who, char const* bytes, std::size_t size) const {
     try {
-      return handler_(who, parse_request(buffer_.data(), size));
+      return handler_(who, parse_request(bytes, size));
     } catch (error const& e) {
       return refusal(e.what(), e.status() == exit_usage ? exit_usage : exit_sluice);
     } catch (std::exception const& e) {
@@ -202,10 +212,10 @@ class seqpacket_server final : public server {
 
   static bool reply(client const& c, json const& answer) {
     std::string bytes = text(answer);
-    if (bytes.size() > most_bytes)
+    if (bytes.size() > (may_attach(c.who) ? most_attached_bytes : most_bytes))
       bytes = text(refusal("the answer is too large: ask for fewer with \"most\"", exit_sluice));
     // A client that does not read its answers is not waited for.
-    return send(c.socket.get(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
+    return send_text(c.socket.get(), bytes, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
   }
 
   std::string path_;

@@ -5,7 +5,8 @@
 //
 //   control --children N --streams S --jobs J --transport curve|plain|epoll [--relays] [--cycles C]
 //           [--restart]
-// Prints one line of JSON. control.py makes the table.
+// Prints one line of JSON. control.py makes the table. The allocator is the daemon's:
+// build: -ljemalloc
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/resource.h>

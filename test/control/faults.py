@@ -201,7 +201,7 @@ def full_disk():
         return
     place = os.path.join(os.environ.get("SCRATCH") or "/var/tmp", f"full-{os.getpid()}")
     os.makedirs(place)
-    mount = ["mount", "-t", "tmpfs", "-o", "size=64k,mode=0755", "none", place]
+    mount = ["mount", "-t", "tmpfs", "-o", "size=128k,mode=0755", "none", place]
     if subprocess.run(mount, check=False).returncode:
         print("skip  full disk: cannot mount")
         return

@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "local/address.h"
+#include "local/attachment.h"
 #include "local/local.h"
 #include "local/request.h"
 #include "unit/scratch.h"
@@ -155,10 +156,22 @@ TEST_CASE("the silent are forgotten", "[local]") {
   CHECK(exchange(talker.get(), R"({"verb":"x"})")["said"] == "x");
 }
 
+TEST_CASE("what does not fit a packet goes beside it, both ways", "[local]") {
+  scratch const s;
+  serving const d(s.socket(), [](local::peer const&, json const& request) -> json {
+    return {{"said", local::text_of(request, "text")}};
+  });
+  std::string const text(10 * local::most_bytes, 'p');
+  CHECK(local::ask(s.socket(), {{"verb", "x"}, {"text", text}}, 5000)["said"] == text);
+  std::string const huge(local::most_attached_bytes, 'p');
+  CHECK_THROWS_WITH(local::ask(s.socket(), {{"verb", "x"}, {"text", huge}}, 5000),
+                    Catch::Contains("larger than"));
+}
+
 TEST_CASE("an answer that does not fit is not sent", "[local]") {
   scratch const s;
   serving const d(s.socket(), [](local::peer const&, json const&) -> json {
-    return {{"text", std::string(local::most_bytes, 'x')}};
+    return {{"text", std::string(local::most_attached_bytes, 'x')}};
   });
   CHECK_THROWS_WITH(local::ask(s.socket(), {{"verb", "x"}}, 2000), Catch::Contains("too large"));
 }

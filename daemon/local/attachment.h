@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// What does not fit a packet goes beside it: the packet says {"attached": BYTES} and carries the
+// descriptor of a file in memory that holds the text. For operators only, who apply policies; what
+// stays true: nothing is mapped, a file that is not what was said is refused, not waited for.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "policy/descriptor.h"
+
+namespace sluice::local {
+
+inline constexpr std::size_t most_attached_bytes = 4u << 20;
+
+/// As send(2): in the packet if it fits, else attached. -1 with errno.
+ssize_t send_text(int socket, std::string const& text, int flags);
+
+/// As recv(2) with MSG_TRUNC; `attached` is what came beside the packet, or none.
+ssize_t receive_packet(int socket, std::span<char> buffer, descriptor& attached);
+
+/// None: no file, or one that is too long or shorter than it says.
+std::optional<std::string> read_attached(descriptor const& file);
+
+}  // namespace sluice::local
