@@ -72,6 +72,7 @@ program_src := $(wildcard test/programs/*.cc test/programs/*.c)
 behave_src  := $(wildcard test/interpose/*.cc test/interpose/*.c)
 bench_src   := $(wildcard test/bench/*.cc)
 sim_src     := $(wildcard test/sim/*.cc)
+crash_src   := $(wildcard test/crash/*.cc)
 fuzz_src    := $(wildcard test/fuzz/*.cc)
 headers     := $(sort $(wildcard libinterpose/*.h libinterpose/*/*.h daemon/*/*.h daemon/*/*/*.h \
   policies/*.h))
@@ -94,6 +95,7 @@ tool_parts  := $(filter-out $(O)/obj/daemon/cli/%,$(parts_obj))
 sluiced_parts := $(filter-out $(foreach d,trace replay whatif report slurm order,\
   $(O)/obj/daemon/$(d)/%),$(tool_parts))
 sim_obj     := $(sim_src:%=$(O)/obj/%.o)
+crash_obj   := $(crash_src:%=$(O)/obj/%.o)
 unit_obj    := $(unit_src:%=$(O)/obj/%.o)
 
 lib      := $(if $(wildcard libinterpose/*.cc libinterpose/*.S),$(O)/lib/libinterpose.so)
@@ -102,6 +104,8 @@ top      := $(if $(wildcard daemon/cli/top/main.cc),$(O)/bin/sluice-top)
 tool_bin := $(tools:%=$(O)/bin/sluice-%)
 sluiced  := $(if $(wildcard daemon/sluiced/main.cc),$(O)/bin/sluiced)
 unit     := $(if $(unit_src),$(O)/test/unit)
+# Where the headers of FUSE are missing it is not built, and its tests skip.
+crash    := $(if $(wildcard /usr/include/fuse3/fuse.h),$(O)/test/crash/power_cut)
 sim      := $(if $(sim_src),$(O)/test/simulate)
 programs := $(patsubst test/%,$(O)/test/%,$(basename $(program_src)))
 behave   := $(patsubst test/%,$(O)/test/%,$(basename $(behave_src)))
@@ -109,7 +113,7 @@ benches  := $(patsubst test/bench/%.cc,$(O)/bench/%,$(bench_src))
 fuzzers  := $(if $(shell command -v $(CLANGXX)),$(patsubst test/fuzz/%.cc,$(O)/fuzz/%,$(fuzz_src)))
 exports  := $(if $(wildcard libinterpose/exports.map.in),$(O)/exports.map)
 
-.PHONY: all help check check-unit check-interpose check-cli check-control check-replay \
+.PHONY: all help check check-unit check-interpose check-cli check-control check-replay check-crash \
   check-slurm check-coverage check-guests check-fuzz \
   check-source bench bench-overhead bench-accuracy bench-control bench-reaction bench-replay soak \
   compare \
@@ -186,6 +190,10 @@ $(O)/test/simulate: $(sim_obj) $(parts_obj)
 	@mkdir -p $(@D)
 	$(call say,LINK,$(CXX) $(san_flags) -pthread -o $@ $^ $(daemon_libs))
 
+$(O)/test/crash/power_cut: $(crash_obj) $(core_obj) $(filter $(O)/obj/daemon/order/%,$(parts_obj))
+	@mkdir -p $(@D)
+	$(call say,LINK,$(CXX) $(san_flags) -pthread -o $@ $^ -lfuse3 -lfmt -lxxhash)
+
 # A test program may carry `// build: FLAGS` in its first 20 lines.
 own_flags = $$(sed -n '1,20s|^// build:||p' $<)
 
@@ -241,6 +249,7 @@ cli_tests      := $(sort $(wildcard test/cli/*.sh))
 control_tests  := $(sort $(wildcard test/control/*.sh))
 replay_tests   := $(sort $(wildcard test/replay/*.sh))
 slurm_tests    := $(sort $(wildcard test/slurm/*.sh))
+crash_tests    := $(sort $(wildcard test/crash/*.sh))
 coverage_tests := $(wildcard test/coverage/run)
 guest_tests    := $(sort $(wildcard test/guests/*.sh))
 fuzz_tests     := $(fuzz_src:test/fuzz/%.cc='scripts/fuzz % 10')
@@ -250,8 +259,8 @@ source_tests   := scripts/check-style scripts/check-layers scripts/check-format 
 # A sanitized library cannot be preloaded into ordinary programs, so a variant runs the unit tests.
 ifeq ($(SAN),)
 all_tests := $(source_tests) $(unit_tests) $(behave_tests) $(cli_tests) $(control_tests) \
-  $(replay_tests) $(slurm_tests) $(coverage_tests) $(guest_tests) $(fuzz_tests)
-all_built := all $(unit) $(sim) $(programs) $(behave) $(benches) $(fuzzers)
+  $(replay_tests) $(crash_tests) $(slurm_tests) $(coverage_tests) $(guest_tests) $(fuzz_tests)
+all_built := all $(unit) $(sim) $(crash) $(programs) $(behave) $(benches) $(fuzzers)
 else
 all_tests := $(unit_tests)
 all_built := all $(unit)
@@ -271,6 +280,8 @@ check-control: programs $(sim)
 	$(run_tests) $(control_tests)
 check-replay: programs
 	$(run_tests) $(replay_tests)
+check-crash: all $(crash)
+	$(run_tests) $(crash_tests)
 check-slurm: programs
 	$(run_tests) $(slurm_tests)
 check-coverage: programs
@@ -382,7 +393,8 @@ help:
 	@printf '%s\n' \
 	  'make                  build/bin/sluice and build/lib/libinterpose.so' \
 	  'make check            every test; the last line is the result' \
-	  'make check-SUITE      unit interpose cli control replay slurm coverage guests fuzz source' \
+	  'make check-SUITE      unit interpose cli control replay crash slurm coverage guests fuzz' \
+	  '                      source' \
 	  'make bench            bench-overhead, -accuracy, -control, -reaction, -replay' \
 	  'make soak MINUTES=30  jobs come and go while daemons are restarted' \
 	  'make compare          the allocation algorithms side by side, into policies/' \

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/btrfs.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -31,8 +32,13 @@ struct handle_buffer {
 
 bool ask_uuid(int fd, std::array<std::uint8_t, 16>& uuid) {
   fs_uuid said = {};
-  if (ioctl(fd, ask_fs_uuid, &said) != 0 || said.length != sizeof said.bytes) return false;
-  std::memcpy(uuid.data(), said.bytes, uuid.size());
+  btrfs_ioctl_fs_info_args btrfs = {};
+  if (ioctl(fd, ask_fs_uuid, &said) == 0 && said.length == sizeof said.bytes)
+    std::memcpy(uuid.data(), said.bytes, uuid.size());
+  else if (ioctl(fd, BTRFS_IOC_FS_INFO, &btrfs) == 0)
+    std::memcpy(uuid.data(), btrfs.fsid, uuid.size());
+  else
+    return false;
   return std::any_of(uuid.begin(), uuid.end(), [](auto b) { return b != 0; });
 }
 
@@ -92,6 +98,12 @@ void home::look_at(std::string const& where, std::string const& device) {
   if (is_new) return;
   close(fd);
   at->second.is_unique &= at->second.device == device;
+}
+
+void home::keep_only(std::set<std::array<std::uint8_t, 16>> const& wanted) {
+  for (auto const& [uuid, m] : mounted_)
+    if (!wanted.contains(uuid)) close(m.fd);
+  std::erase_if(mounted_, [&](auto const& one) { return !wanted.contains(one.first); });
 }
 
 home::~home() {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 
 #include "order/record.h"
@@ -17,6 +18,8 @@ int identify(int fd, file_id& id);
 class home {
  public:
   home();
+  /// The others are let go of: who wants to unmount them is not to wait for us.
+  void keep_only(std::set<std::array<std::uint8_t, 16>> const& wanted);
   ~home();
   home(home const&) = delete;
   home& operator=(home const&) = delete;

@@ -13,6 +13,8 @@ bool is_content(kind what) { return what == kind::data || what == kind::truncate
 
 void plan::add(std::uint64_t lsn, record const& r) {
   file_plan& f = files_[r.file];
+  for (auto const* other : {&r.directory, &r.new_directory, &r.victim})
+    if (!other->handle.empty()) files_.try_emplace(*other);
   file_systems_.insert(r.file.fs);
   if (r.what == kind::revoke || r.what == kind::large)
     f.safe_below = std::max(f.safe_below, std::min(r.below, lsn));
@@ -25,6 +27,11 @@ void plan::close() {
     f.has_content = lsn >= f.safe_below;
   }
   content_.clear();
+}
+
+bool plan::is_live(file_id const& id) const {
+  auto const at = files_.find(id);
+  return at != files_.end() && at->second.is_live;
 }
 
 bool plan::counts(std::uint64_t lsn, record const& r) const {

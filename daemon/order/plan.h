@@ -15,6 +15,7 @@ namespace sluice::order {
 struct file_plan {
   std::uint64_t safe_below = 0;  // LSN: content recorded before is at home
   bool is_kept = false;          // somebody else changed it, and it shall stay so
+  bool is_live = false;          // its handle found it at home before anything was written
   bool has_content = false;      // a record about its bytes or size counts
 };
 
@@ -25,7 +26,9 @@ class plan {
   void close();
 
   bool counts(std::uint64_t lsn, record const& r) const;
+  bool is_live(file_id const& id) const;
 
+  /// Those that records are about, and the directories and victims that they mention.
   std::map<file_id, file_plan>& files() { return files_; }
   std::set<std::array<std::uint8_t, 16>> const& file_systems() const { return file_systems_; }
 

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 
 #include "order/file_disk.h"
 #include "order/scan.h"
@@ -53,9 +54,9 @@ class recovery {
     result_.head = super_.head;
     read_all();
     check_file_systems();
-    look_for_foreign();
+    look_at_files();
     if (options_.dry_run) return result_;
-    replay work(home_, plan_, log_text(), ours_until_ns_);
+    replay work(*home_, plan_, log_text(), ours_until_ns_);
     if (result_.records != 0) write_home(work);
     if (int const error = continue_log(disk_, super_, result_.end, random_salt()); error != 0)
       fail("cannot be written", error);
@@ -105,11 +106,13 @@ class recovery {
   }
 
   void check_file_systems() {
+    home_.emplace();
+    home_->keep_only(plan_.file_systems());
     for (auto const& fs : plan_.file_systems()) {
       file_id nobody;
       nobody.fs = fs;
       nobody.handle = "?";
-      int const error = -home_.open(nobody, O_PATH);
+      int const error = -home_->open(nobody, O_PATH);
       if (error == ENODEV)
         throw sluice_error(
             fmt::format("{}: the file system with uuid {} is not mounted for writing; mount it and "
@@ -125,13 +128,15 @@ class recovery {
     }
   }
 
-  void look_for_foreign() {
+  void look_at_files() {
     for (auto& [id, file] : plan_.files()) {
-      if (!file.has_content) continue;
-      int const fd = home_.open(id, O_RDONLY | O_NONBLOCK | O_NOCTTY);
-      if (fd < 0) continue;  // the replay knows what that means
+      int const fd = home_->open(id, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+      if (fd == -ESTALE) continue;  // lost, or removed: the replay finds out
+      if (fd < 0) fail("names a file that cannot be opened", -fd);
+      file.is_live = !is_marked(fd, log_text());
       struct stat st = {};
-      bool const is_foreign = fstat(fd, &st) != 0 || changed_ns(st) > ours_until_ns_;
+      bool const is_foreign = file.has_content && file.is_live &&
+                              (fstat(fd, &st) != 0 || changed_ns(st) > ours_until_ns_);
       if (is_foreign) {
         result_.foreign.push_back(path_of(fd));
         file.is_kept = true;
@@ -164,7 +169,7 @@ class recovery {
     if (s.error != 0) fail("cannot be read", s.error);
     if (s.end != result_.end) fail("reads otherwise than a moment ago", EIO);
     for (auto const& fs : plan_.file_systems())
-      if (int const error = home_.sync(fs); error != 0)
+      if (int const error = home_->sync(fs); error != 0)
         throw sluice_error(
             fmt::format("{}: the file system {} cannot be synced: {}; the log is kept",
                         options_.log, uuid_text(fs), std::strerror(error)));
@@ -172,7 +177,7 @@ class recovery {
 
   recover_options const& options_;
   file_disk disk_;
-  home home_;
+  std::optional<home> home_;
   superblock super_ = {};
   plan plan_;
   recovered result_;

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// A handle is believed only if it found its file before anything was written: xfs counts an inode's
+// generation up, so a file made here can get the handle of another that the crash lost.
 // A file that the crash lost is made without a name, marked, and then linked, so a second recovery
 // tells it from a file that somebody else put there.
 #include "order/replay.h"
@@ -66,6 +68,7 @@ int replay::open_file(file_id const& id) {
     return at->second.fd;
   }
   auto const made = made_as_.find(id);
+  if (made == made_as_.end() && !plan_.is_live(id)) return -ESTALE;
   file_id const& now = made == made_as_.end() ? id : made->second;
   int fd = home_.open(now, O_RDWR | O_NONBLOCK | O_NOCTTY);
   if (fd == -EISDIR) fd = home_.open(now, O_RDONLY | O_DIRECTORY);
@@ -98,10 +101,10 @@ void replay::put(record const& r, int fd) {
   done_.bytes += r.bytes.size();
 }
 
-bool replay::is_marked(int fd) const {
+bool is_marked(int fd, std::string const& mark) {
   char has[128] = {};
   ssize_t const n = fgetxattr(fd, mark_name, has, sizeof has - 1);
-  return n > 0 && mark_ == std::string(has, static_cast<std::size_t>(n));
+  return n > 0 && mark == std::string(has, static_cast<std::size_t>(n));
 }
 
 /// Makes the name free when an earlier attempt took it. False: a later file has it.
@@ -114,7 +117,7 @@ bool replay::clear_name(record const& r, int directory) {
   if (S_ISREG(st.st_mode)) {
     int const fd =
         openat(directory, r.name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    bool const ours = fd >= 0 && is_marked(fd);
+    bool const ours = fd >= 0 && is_marked(fd, mark_);
     if (fd >= 0) close(fd);
     if (ours) {
       if (unlinkat(directory, r.name.c_str(), 0) != 0) fail(r, directory, errno);
@@ -156,6 +159,7 @@ void replay::make(record const& r) {
       fail(r, directory, errno);
     fd = openat(directory, r.name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0) fail(r, directory, errno);
+    fsetxattr(fd, mark_name, mark_.data(), mark_.size(), 0);
     if (fchown(fd, r.uid, r.gid) != 0 || fchmod(fd, r.mode & 07777) != 0) fail(r, fd, errno);
   } else if (directory >= 0) {
     fd = make_file(r, directory);
@@ -185,7 +189,7 @@ void replay::move(record const& r, int fd, int directory) {
   int const there = openat(to, r.new_name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   bool is_free = there < 0 && errno == ENOENT;
   if (there >= 0) {
-    is_free = is_marked(there);
+    is_free = is_marked(there, mark_);
     close(there);
   }
   if (!is_free && !r.victim.handle.empty()) {
@@ -197,7 +201,7 @@ void replay::move(record const& r, int fd, int directory) {
     return;
   }
   ++done_.ahead;
-  if (is_marked(fd) && unlinkat(directory, r.name.c_str(), 0) != 0) fail(r, fd, errno);
+  if (is_marked(fd, mark_) && unlinkat(directory, r.name.c_str(), 0) != 0) fail(r, fd, errno);
 }
 
 void replay::apply(std::uint64_t lsn, record const& r) {

@@ -25,6 +25,9 @@ struct replayed {
   std::uint64_t ahead = 0;    // names that home has given to later files
 };
 
+/// Was the file made by the recovery of that mark?
+bool is_marked(int fd, std::string const& mark);
+
 class replay {
  public:
   /// `mark` (text) says which recovery made a file. A file changed after `ours_until_ns` is
@@ -50,7 +53,6 @@ class replay {
   int make_file(record const& r, int directory);
   bool clear_name(record const& r, int directory);
   void move(record const& r, int fd, int directory);
-  bool is_marked(int fd) const;
   bool is_at(int directory, std::string const& name, int fd) const;
   [[noreturn]] void fail(record const& r, int fd, int error) const;
 

@@ -44,7 +44,8 @@ struct file_system {
     is_mounted = std::system(("(" + make + ") 2>/dev/null >&2").c_str()) == 0;
   }
   ~file_system() {
-    if (is_mounted) std::system(("umount " + dir).c_str()) == 0 || std::printf("still mounted\n");
+    if (is_mounted)
+      std::system(("umount -l " + dir).c_str()) == 0 || std::printf("still mounted\n");
   }
   file_system(file_system const&) = delete;
 };

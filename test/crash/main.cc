@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// crash MODE FS STATES [SEED]: runs the workload on a recorded disk, then puts
+// together so many disks that a power cut could have left, recovers each twice
+// (now and then with a second power cut inside the recovery), and asks the
+// oracle. The last line says what was found; status 1 when a mode that must
+// hold did not, or a control that must fail did not. 77: something needed is
+// missing.
+#include <fcntl.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+#include <stdexcept>
+
+#include "workload.h"
+
+using namespace sluice::crash;
+
+namespace {
+
+struct fs_kind {
+  char const* name;
+  std::uint64_t bytes;
+  char const* make;
+  char const* options;
+};
+
+constexpr fs_kind fs_kinds[] = {
+    {"ext4", 64ull << 20,
+     "mkfs.ext4 -q -F -J size=4 -E "
+     "lazy_itable_init=0,lazy_journal_init=0,nodiscard",
+     ""},
+    {"xfs", 320ull << 20, "mkfs.xfs -q -f -K", ""},
+    {"btrfs", 128ull << 20, "mkfs.btrfs -q -f -K", ""},
+};
+
+template <class T, std::size_t N>
+T const* named(T const (&rows)[N], char const* name) {
+  for (auto const& row : rows)
+    if (std::strcmp(row.name, name) == 0) return &row;
+  return nullptr;
+}
+
+struct tool {
+  mode const& m;
+  fs_kind const& fs;
+  std::string dir, mount_point, recover_program;
+  run_size size = {};
+  recorder disk;
+
+  tool(mode const& wanted, fs_kind const& kind, std::string const& scratch, std::string program)
+      : m(wanted),
+        fs(kind),
+        dir(scratch),
+        mount_point(scratch + "/mnt"),
+        recover_program(std::move(program)),
+        disk(scratch + "/disk", kind.bytes) {}
+
+  void mount_it() {
+    disk.attach();
+    if (mount(disk.device().c_str(), mount_point.c_str(), fs.name, MS_NOATIME, fs.options) != 0)
+      throw std::runtime_error(std::string("mount: ") + std::strerror(errno));
+  }
+  void unmount() {
+    for (int i = 0; umount(mount_point.c_str()) != 0; ++i) {
+      if (i == 4000) throw std::runtime_error(std::string("umount: ") + std::strerror(errno));
+      usleep(5000);
+    }
+    disk.detach();
+  }
+  bool recover() const {
+    std::string const command =
+        recover_program + " -q " + mount_point + "/log >" + dir + "/recover.out 2>&1";
+    return std::system(command.c_str()) == 0;
+  }
+  void record(std::uint64_t seed) {
+    disk.attach();
+    if (std::system((std::string(fs.make) + " " + disk.device() + " >/dev/null").c_str()) != 0)
+      throw std::runtime_error("mkfs");
+    disk.detach();
+    mount_it();
+    prepare(mount_point, m, size);
+    unmount();
+    mount_it();
+    disk.begin();
+    write_all(mount_point, m, size, disk, seed);
+    disk.end();
+    unmount();
+  }
+};
+
+struct found {
+  unsigned states = 0, order = 0, lost = 0, broken = 0, unstable = 0, again = 0;
+};
+
+/// One power cut. The disk is left unmounted.
+void try_state(tool& t, std::size_t count, std::uint64_t seed, found& sum) {
+  std::vector<std::uint64_t> acknowledged(t.size.streams);
+  for (std::size_t i = 0; i < count; ++i)
+    if (entry const& e = t.disk.at(i); e.what == entry::mark) acknowledged[e.stream] = e.offset + 1;
+  ++sum.states;
+  t.disk.cut(count, seed);
+  t.mount_it();
+  bool const recovers = t.m.logged && t.m.recovers;
+  if (recovers && seed % 4 == 0) {
+    t.recover();
+    t.unmount();
+    t.disk.cut_again(seed);
+    t.mount_it();
+    ++sum.again;
+  }
+  if (recovers && !t.recover()) {
+    ++sum.broken;
+    std::printf("seed %llu: recovery failed\n", static_cast<unsigned long long>(seed));
+    std::fflush(stdout);
+    if (std::system(("cat " + t.dir + "/recover.out").c_str()) != 0) {
+    }
+    t.unmount();
+    return;
+  }
+  picture const once = look(t.mount_point, t.size);
+  if (recovers && (!t.recover() || look(t.mount_point, t.size) != once)) ++sum.unstable;
+  offences const bad = judge(once, t.m, acknowledged);
+  sum.order += bad.order != 0;
+  sum.lost += bad.lost != 0;
+  if (!t.m.must_fail && bad.order + bad.lost != 0)
+    std::printf("seed %llu, %zu entries: order %u, lost %u: %s\n",
+                static_cast<unsigned long long>(seed), count, bad.order, bad.lost,
+                bad.first.c_str());
+  t.unmount();
+}
+
+int run(tool& t, unsigned states, std::uint64_t seed) {
+  t.record(seed);
+  std::mt19937_64 rng(seed);
+  found sum;
+  auto const bad = [&] { return sum.order + sum.lost + sum.broken + sum.unstable; };
+  // A control is done when it was caught, three times for good measure.
+  for (unsigned i = 0; i < states && (!t.m.must_fail || bad() < 3); ++i)
+    try_state(t, 1 + rng() % t.disk.entries(), seed * 1'000'000 + i, sum);
+  std::printf(
+      "%s %s seed %llu: %zu entries, %u states (%u cut again), order "
+      "%u, lost %u, "
+      "unrecoverable %u, unstable %u\n",
+      t.m.name, t.fs.name, static_cast<unsigned long long>(seed), t.disk.entries(), sum.states,
+      sum.again, sum.order, sum.lost, sum.broken, sum.unstable);
+  if (t.m.must_fail && bad() == 0) std::printf("FAILED: the control %s was not caught\n", t.m.name);
+  return t.m.must_fail == (bad() != 0) ? 0 : 1;
+}
+
+int skip(char const* why) {
+  std::printf("skip: %s\n", why);
+  return 77;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  mode const* const m = argc > 3 ? named(modes, argv[1]) : nullptr;
+  fs_kind const* const fs = argc > 3 ? named(fs_kinds, argv[2]) : nullptr;
+  if (m == nullptr || fs == nullptr) {
+    std::fprintf(stderr,
+                 "usage: crash none|fsync|jdurhome|jordhome|ack|norecover "
+                 "ext4|xfs|btrfs "
+                 "STATES [SEED]\n");
+    return 2;
+  }
+  if (geteuid() != 0) return skip("needs root");
+  if (access("/dev/fuse", R_OK | W_OK) != 0) return skip("needs /dev/fuse");
+  if (access("/dev/loop-control", R_OK | W_OK) != 0) return skip("needs loop devices");
+  char const* const scratch = std::getenv("SCRATCH");
+  char const* const build = std::getenv("BUILD");
+  std::string const dir =
+      std::string(scratch != nullptr ? scratch : "/tmp") + "/crash-" + m->name + "-" + fs->name;
+  for (auto const& d : {dir, dir + "/disk", dir + "/mnt"}) mkdir(d.c_str(), 0700);
+  std::uint64_t const seed = argc > 4 ? std::strtoull(argv[4], nullptr, 0) : 1;
+  std::optional<tool> t;
+  try {
+    t.emplace(*m, *fs, dir,
+              std::string(build != nullptr ? build : "build") + "/bin/sluice-recover");
+    return run(*t, static_cast<unsigned>(std::strtoul(argv[3], nullptr, 0)), seed);
+  } catch (std::exception const& e) {
+    std::fprintf(stderr, "crash %s %s: %s\n", m->name, fs->name, e.what());
+    umount2((dir + "/mnt").c_str(), MNT_DETACH);
+    return 1;
+  }
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// A disk that remembers: a file in a FUSE file system of ours, behind a loop
+// device, with a real file system on it. Every write, flush and mark is an
+// entry in memory shared with the server process, so any state that a power cut
+// could have left can be put together and mounted again. A write counts as
+// flushed when it arrived before the flush did.
+#pragma once
+
+#include <pthread.h>
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace sluice::crash {
+
+struct entry {
+  enum : std::uint32_t { write, flush, mark } what;
+  std::uint32_t stream;  // mark
+  std::uint64_t offset;  // write; mark: epoch
+  std::uint64_t bytes;   // write; they follow in the arena
+};
+
+/// Shared by the server and the tool.
+struct shared {
+  pthread_mutex_t mutex;
+  std::uint64_t image_bytes;
+  std::uint64_t arena_bytes;
+  std::uint64_t used;  // of the arena
+  std::uint32_t entries;
+  std::uint32_t overflow;  // the arena was too small: the run proves nothing
+};
+
+class recorder {
+ public:
+  /// `dir`: an empty directory. Throws std::runtime_error.
+  recorder(std::string const& dir, std::uint64_t image_bytes);
+  ~recorder();
+  recorder(recorder const&) = delete;
+
+  void attach();
+  void detach();
+  std::string const& device() const { return device_; }
+
+  /// What is on the disk now is where recording begins.
+  void begin();
+  void mark(std::uint32_t stream, std::uint64_t epoch);
+  /// The entries since begin() are kept aside for power cuts.
+  void end();
+
+  std::size_t entries() const { return log_.size(); }
+  entry const& at(std::size_t i) const { return *log_[i]; }
+
+  /// The disk becomes what a power cut behind the first `count` entries may
+  /// have left.
+  void cut(std::size_t count, std::uint64_t seed);
+  /// And what a second one leaves, somewhere in what was written since cut()
+  /// (by a recovery, say).
+  void cut_again(std::uint64_t seed);
+
+ private:
+  void serve();
+  std::vector<entry const*> list(std::uint64_t from) const;
+  void put(entry const& e, std::size_t begin, std::size_t bytes);
+  void apply(std::vector<entry const*> const& log, std::size_t count, std::mt19937_64& rng);
+  void restore();
+
+  std::string dir_, device_;
+  pid_t server_ = -1;
+  shared* shared_ = nullptr;
+  std::byte* image_ = nullptr;
+  std::byte* arena_ = nullptr;
+  std::vector<std::byte> base_;
+  std::vector<entry const*> log_;
+  std::uint64_t recorded_ = 0;          // bytes of the arena that the run took
+  std::vector<std::uint64_t> touched_;  // blocks that may differ from base
+  std::size_t cut_count_ = 0;
+  std::uint64_t cut_seed_ = 0;
+  int loop_ = -1;
+};
+
+}  // namespace sluice::crash

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+// The four kinds of streams: overwrite blocks of a file that is there; append;
+// a new file per epoch, with an old one removed; one file replaced atomically
+// by rename.
+#include "workload.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstring>
+#include <functional>
+#include <optional>
+#include <random>
+#include <stdexcept>
+#include <thread>
+
+#include "order/file_disk.h"
+#include "order/home.h"
+#include "order/slots.h"
+#include "order/writer.h"
+
+namespace sluice::crash {
+
+namespace {
+
+using namespace order;
+
+constexpr std::size_t block = 4096;
+constexpr unsigned kept_files = 4;             // of a stream that makes and removes
+constexpr std::uint64_t log_size = 512 << 10;  // some laps in a run
+
+enum class way { overwrite, append, files, replace };
+way way_of(unsigned stream) { return static_cast<way>(stream % 4); }
+
+/// A block that says whose it is, and that it is whole.
+std::vector<std::byte> content(unsigned stream, std::uint64_t epoch) {
+  std::vector<std::byte> bytes(block);
+  std::mt19937_64 fill(stream * 1'000'003 + epoch);
+  for (std::size_t at = 0; at < block; at += 8) {
+    std::uint64_t const word = fill();
+    std::memcpy(bytes.data() + at, &word, 8);
+  }
+  return bytes;
+}
+
+[[noreturn]] void fail(std::string const& what) {
+  throw std::runtime_error(what + ": " + std::strerror(errno));
+}
+
+struct file {
+  int fd;
+  explicit file(std::string const& path, int flags = O_RDWR)
+      : fd(open(path.c_str(), flags | O_CLOEXEC, 0644)) {
+    if (fd < 0) fail(path);
+  }
+  ~file() { close(fd); }
+  file(file const&) = delete;
+  file_id id() const {
+    file_id known;
+    if (int const error = identify(fd, known); error != 0) throw std::runtime_error("identify");
+    return known;
+  }
+  std::uint64_t changed_ns() const {
+    struct stat st = {};
+    fstat(fd, &st);
+    return static_cast<std::uint64_t>(st.st_ctim.tv_sec) * 1'000'000'000 +
+           static_cast<std::uint64_t>(st.st_ctim.tv_nsec);
+  }
+};
+
+std::string stream_file(std::string const& dir, unsigned stream) {
+  return dir + "/stream-" + std::to_string(stream);
+}
+std::string epoch_file(std::string const& dir, unsigned stream, std::uint64_t epoch) {
+  return stream_file(dir, stream) + "-" + std::to_string(epoch);
+}
+std::string last_part(std::string const& path) { return path.substr(path.rfind('/') + 1); }
+
+std::uint64_t now_ns(clockid_t clock) {
+  timespec t = {};
+  clock_gettime(clock, &t);
+  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(t.tv_nsec);
+}
+
+/// One stream: home first, then the log, then the mark.
+class stream {
+ public:
+  stream(std::string dir, mode const& m, unsigned number, writer* log, recorder& marks,
+         std::uint64_t seed)
+      : dir_(std::move(dir)),
+        mode_(m),
+        number_(number),
+        log_(log),
+        marks_(marks),
+        rng_(seed),
+        directory_(dir_, O_RDONLY | O_DIRECTORY) {}
+
+  void write(std::uint64_t epoch) {
+    switch (way_of(number_)) {
+      case way::overwrite:
+      case way::append:
+        put(stream_file(dir_, number_), epoch, epoch * block, 0);
+        break;
+      case way::files:
+        put(epoch_file(dir_, number_, epoch), epoch, 0, O_CREAT | O_EXCL);
+        break;
+      case way::replace:
+        put(stream_file(dir_, number_) + ".tmp", epoch, 0, O_CREAT | O_EXCL);
+        replace();
+        break;
+    }
+    if (way_of(number_) == way::files && epoch >= kept_files) remove(epoch - kept_files);
+    marks_.mark(number_, epoch);
+  }
+
+ private:
+  record about(kind what, file const& f, std::uint64_t epoch) const {
+    record r;
+    r.what = what;
+    r.stream = number_;
+    r.epoch = epoch;
+    r.file = f.id();
+    r.mode = S_IFREG | 0644;
+    return r;
+  }
+  void tell(record const& r) {
+    if (log_ != nullptr && log_->append(r, lsn_) != 0) throw std::runtime_error("append");
+  }
+  /// fsync of a file, or of the directory.
+  void durable(int fd) {
+    if (mode_.logged && mode_.waits) {
+      if (log_->commit(lsn_) != 0) throw std::runtime_error("commit");
+      if (log_->wants_checkpoint() && log_->checkpoint() != 0) throw std::runtime_error("trim");
+    } else if (mode_.waits && fsync(fd) != 0) {
+      fail("fsync");
+    }
+    // Other load makes the kernel write back what it likes.
+    if (rng_() % 3 == 0) sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+  }
+  void put(std::string const& path, std::uint64_t epoch, std::uint64_t offset, int flags) {
+    file f(path, O_RDWR | flags);
+    if (flags != 0) {
+      record made = about(kind::create, f, epoch);
+      made.directory = directory_.id();
+      made.name = last_part(path);
+      tell(made);
+    }
+    auto const bytes = content(number_, epoch);
+    if (pwrite(f.fd, bytes.data(), block, static_cast<off_t>(offset)) != block) fail(path);
+    record data = about(kind::data, f, epoch);
+    data.changed_ns = f.changed_ns();
+    data.offset = offset;
+    data.bytes = bytes;
+    tell(data);
+    durable(f.fd);
+    if (flags != 0 && !mode_.logged) durable(directory_.fd);
+  }
+  void remove(std::uint64_t epoch) {
+    std::string const path = epoch_file(dir_, number_, epoch);
+    file const f(path, O_RDONLY);
+    if (unlink(path.c_str()) != 0) fail(path);
+    record gone = about(kind::unlink, f, epoch);
+    gone.directory = directory_.id();
+    gone.name = last_part(path);
+    tell(gone);
+    durable(directory_.fd);
+  }
+  void replace() {
+    std::string const to = stream_file(dir_, number_), from = to + ".tmp";
+    file const f(from, O_RDONLY), victim(to, O_RDONLY);
+    if (rename(from.c_str(), to.c_str()) != 0) fail(to);
+    record moved = about(kind::rename, f, 0);
+    moved.directory = moved.new_directory = directory_.id();
+    moved.name = last_part(from);
+    moved.new_name = last_part(to);
+    moved.victim = victim.id();
+    tell(moved);
+    durable(directory_.fd);
+  }
+
+  std::string dir_;
+  mode const& mode_;
+  unsigned number_;
+  writer* log_;
+  recorder& marks_;
+  std::mt19937_64 rng_;
+  file directory_;
+  std::uint64_t lsn_ = 0;
+};
+
+std::optional<std::vector<std::byte>> read_block(std::string const& path, std::uint64_t offset) {
+  int const fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return {};
+  std::vector<std::byte> bytes(block);
+  bool const whole = pread(fd, bytes.data(), block, static_cast<off_t>(offset)) == block;
+  close(fd);
+  if (!whole) return {};
+  return bytes;
+}
+
+bool is_there(std::string const& dir, unsigned s, std::uint64_t epoch) {
+  bool const own = way_of(s) == way::files;
+  auto const found = own ? read_block(epoch_file(dir, s, epoch), 0)
+                         : read_block(stream_file(dir, s), epoch * block);
+  return found && *found == content(s, epoch);
+}
+
+}  // namespace
+
+void prepare(std::string const& dir, mode const& m, run_size size) {
+  for (unsigned s = 0; s < size.streams; ++s) {
+    if (way_of(s) == way::files) continue;
+    file const f(stream_file(dir, s), O_RDWR | O_CREAT);
+    std::vector<char> const zeros(way_of(s) == way::overwrite ? size.epochs * block : 0);
+    if (pwrite(f.fd, zeros.data(), zeros.size(), 0) < 0) fail("prepare");
+  }
+  if (m.logged) make_log_file(dir + "/log", log_size, 3'600'000'000'000);
+  sync();
+}
+
+void write_all(std::string const& dir, mode const& m, run_size size, recorder& marks,
+               std::uint64_t seed) {
+  std::optional<file_disk> disk;
+  std::optional<writer> log;
+  file const directory(dir, O_RDONLY | O_DIRECTORY);
+  if (m.logged) {
+    disk.emplace(dir + "/log", file_disk::use::write);
+    rules keep;
+    keep.flush_before_ack = m.flushes;
+    log.emplace(
+        *disk, read_slots(*disk).in_force,
+        surroundings{[&] { return syncfs(directory.fd) == 0 ? 0 : errno; },
+                     [] { return now_ns(CLOCK_REALTIME); }, [] { return now_ns(CLOCK_MONOTONIC); }},
+        keep);
+  }
+  std::atomic<unsigned> running = size.streams, broken = 0;
+  std::vector<std::thread> crew;
+  for (unsigned s = 0; s < size.streams; ++s)
+    crew.emplace_back([&, s] {
+      try {
+        stream one(dir, m, s, log ? &*log : nullptr, marks, seed + s);
+        for (std::uint64_t e = 0; e < size.epochs; ++e) one.write(e);
+      } catch (std::exception const& e) {
+        std::fprintf(stderr, "stream %u: %s\n", s, e.what());
+        ++broken;
+      }
+      --running;
+    });
+  // Where nobody waits for the log, somebody has to write it.
+  while (m.logged && !m.waits && running != 0) {
+    usleep(2000);
+    log->commit(log->tail());
+  }
+  for (auto& t : crew) t.join();
+  if (broken != 0) throw std::runtime_error("the workload failed");
+}
+
+picture look(std::string const& dir, run_size size) {
+  picture p(size.streams, std::vector<bool>(size.epochs));
+  for (unsigned s = 0; s < size.streams; ++s) {
+    if (way_of(s) != way::replace) {
+      for (std::uint64_t e = 0; e < size.epochs; ++e) p[s][e] = is_there(dir, s, e);
+      continue;
+    }
+    auto const found = read_block(stream_file(dir, s), 0);
+    for (std::uint64_t e = 0; found && e < size.epochs; ++e)
+      if (*found == content(s, e))
+        for (std::uint64_t before = 0; before <= e; ++before) p[s][before] = true;
+  }
+  return p;
+}
+
+offences judge(picture const& p, mode const& m, std::vector<std::uint64_t> const& acknowledged) {
+  offences found;
+  for (unsigned s = 0; s < p.size(); ++s) {
+    std::uint64_t const acked = acknowledged[s], all = p[s].size();
+    // A stream that removes its old files has a window; what was removed for
+    // good must stay so.
+    std::uint64_t first = 0;
+    if (way_of(s) == way::files) {
+      for (std::uint64_t e = 0; e + kept_files < acked; ++e) found.lost += p[s][e];
+      while (first < all && !p[s][first]) ++first;
+      if (first > acked) first = acked;
+      if (acked > kept_files) first = std::max(first, acked - kept_files);
+    }
+    bool gap = false;
+    for (std::uint64_t e = first; e < all; ++e) {
+      bool const removing = way_of(s) == way::files && e + kept_files <= acked;
+      if (!p[s][e] && !removing) {
+        gap = true;
+        found.lost += m.acknowledges && e < acked;
+        if (m.acknowledges && e < acked && found.first.empty())
+          found.first = "stream " + std::to_string(s) + " lost epoch " + std::to_string(e) +
+                        " of " + std::to_string(acked);
+      } else if (p[s][e] && gap) {
+        ++found.order;
+      }
+    }
+  }
+  return found;
+}
+
+}  // namespace sluice::crash

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Streams that write, each in its own way and file, and mark what was
+// acknowledged; and the oracle: what of it is there, is there whole, without a
+// gap, and up to the last acknowledgement.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "recorder.h"
+
+namespace sluice::crash {
+
+/// How a stream makes its writes durable.
+struct mode {
+  char const* name;
+  bool logged;        // through the log
+  bool waits;         // fsync, or the commit of the log, before it goes on
+  bool flushes;       // the log flushes before it says so
+  bool must_fail;     // a control: the oracle has to object
+  bool acknowledges;  // losing what was marked is an offence (else only gaps are)
+  bool recovers = true;
+};
+
+inline constexpr mode modes[] = {
+    {"none", false, false, false, true, true},   {"fsync", false, true, false, false, true},
+    {"jdurhome", true, true, true, false, true}, {"jordhome", true, false, true, true, false},
+    {"ack", true, true, false, true, true},      {"norecover", true, true, true, true, true, false},
+};
+
+struct run_size {
+  unsigned streams = 4;
+  unsigned epochs = 40;
+};
+
+/// Files that are there before the first epoch.
+void prepare(std::string const& dir, mode const& m, run_size size);
+void write_all(std::string const& dir, mode const& m, run_size size, recorder& marks,
+               std::uint64_t seed);
+
+/// present[stream][epoch]
+using picture = std::vector<std::vector<bool>>;
+picture look(std::string const& dir, run_size size);
+
+struct offences {
+  unsigned order = 0;  // an epoch behind a gap
+  unsigned lost = 0;   // an acknowledged epoch that is not there, or a removed file that is
+  std::string first;   // the first lost one, in words
+};
+/// `acknowledged`: epochs per stream whose mark was before the power cut.
+offences judge(picture const& p, mode const& m, std::vector<std::uint64_t> const& acknowledged);
+
+}  // namespace sluice::crash
