@@ -37,8 +37,12 @@ def measure(words, transport, short):
     words = [w for w in words if transport == "curve" or w != "--restart"]
     if short and "--cycles" not in words:
         words = words + ["--cycles", "8"]
-    done = subprocess.run([TOOL, *words, "--transport", transport], stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, text=True, timeout=300, check=False)
+    try:
+        done = subprocess.run([TOOL, *words, "--transport", transport], stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True, timeout=300, check=False)
+    except subprocess.TimeoutExpired:
+        print(f"  {' '.join(words)} {transport}: not done after 300 s")
+        return None
     if done.returncode != 0:
         print(f"  {' '.join(words)} {transport}: {done.stderr.strip()}")
         return None
