@@ -94,6 +94,8 @@ cli_parts   := $(filter-out $(O)/obj/policies/% \
 tool_parts  := $(filter-out $(O)/obj/daemon/cli/%,$(parts_obj))
 sluiced_parts := $(filter-out $(foreach d,trace replay whatif report slurm order,\
   $(O)/obj/daemon/$(d)/%),$(tool_parts))
+# A report asks a daemon as the command does.
+tool_parts  += $(O)/obj/daemon/cli/daemon.cc.o
 sim_obj     := $(sim_src:%=$(O)/obj/%.o)
 crash_obj   := $(crash_src:%=$(O)/obj/%.o)
 unit_obj    := $(unit_src:%=$(O)/obj/%.o)

@@ -18,6 +18,7 @@
 #include "cli/report.h"
 #include "cli/sampler.h"
 #include "cli/supervise.h"
+#include "cli/timeline.h"
 #include "policy/duration.h"
 #include "policy/error.h"
 #include "segment/run_dir.h"
@@ -98,10 +99,8 @@ double unix_s() {
 }
 
 /// A trace that cannot be written changes nothing for the program.
-void end_record(sampler& samples, recorder const& record, run_options const& options,
-                double start_unix_s) {
+void end_record(recorder const& record, run_options const& options, double start_unix_s) {
   try {
-    samples.finish(segment::monotonic_ns());
     trace::write(record.result(options.command, start_unix_s), options.record);
   } catch (std::exception const& e) {
     fmt::print(stderr, "sluice: --record: {}\n", e.what());
@@ -116,19 +115,30 @@ int run_and_report(membership const& m, run_options const& options, bool preload
   double const start_unix_s = unix_s();
   std::optional<sampler> samples;
   std::optional<recorder> record;
-  if (s && !options.record.empty()) {
+  std::optional<timeline> time;
+  if (s && (report || !options.record.empty()))
     samples.emplace(**s, interval_ns_of(options), begin_ns);
+  if (samples && !options.record.empty()) {
     record.emplace(samples->interval_s());
     samples->listen([&](sample const& each) { record->take(each); });
+  }
+  if (samples && report) {
+    time.emplace(**s, samples->interval_s());
+    samples->listen([&](sample const& each) { time->take(each); });
   }
   chore meanwhile;
   if (samples) meanwhile = [&] { return samples->look(segment::monotonic_ns()); };
   facts.end = supervise(options.command, environment(m, preload), meanwhile);
   facts.elapsed_s = static_cast<double>(segment::monotonic_ns() - begin_ns) / 1e9;
-  if (record) end_record(*samples, *record, options, start_unix_s);
+  if (samples) samples->finish(segment::monotonic_ns());
+  if (record) end_record(*record, options, start_unix_s);
   if (s) {
-    json const result = report_json(**s, facts);
-    if (report && !write_report(report.get(), dump(result)))
+    json result = report_json(**s, facts);
+    if (time) {
+      result["timeline"] = time->result(start_unix_s);
+      result["rules"] = rules_json(**s);
+    }
+    if (report && !write_report(report.get(), result_text(result)))
       fmt::print(stderr, "sluice: cannot write {}: {}\n", options.report, std::strerror(errno));
     report.reset();
     if (wants_summary(options)) fmt::print(stderr, "{}", report_table(result));

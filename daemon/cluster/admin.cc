@@ -11,6 +11,8 @@
 #include "cluster/explain.h"
 #include "cluster/policy_change.h"
 #include "cluster/rows.h"
+#include "control/dashboard.h"
+#include "control/history_rows.h"
 #include "local/request.h"
 #include "policy/error.h"
 #include "policy/suggest.h"
@@ -88,6 +90,18 @@ json policy_apply(controller& c, local::peer const& who, json const& request) {
   return answer;
 }
 
+json history(controller& c, local::peer const& who, json const& request) {
+  auto const* const board = c.services().board;
+  return control::answer_history(board == nullptr ? nullptr : &board->past,
+                                 {is_operator(who), true, who.uid}, request);
+}
+
+json dashboard(controller& c, local::peer const& who, json const&) {
+  if (c.services().board == nullptr) throw sluice_error("this daemon has no dashboard");
+  return {{"url",
+           c.services().board->url_for(c.services().metrics_address, who.uid, is_operator(who))}};
+}
+
 struct row {
   char const* name;
   verb serve;
@@ -103,6 +117,8 @@ constexpr row verbs[] = {
     {"resume", resume_job, true},
     {"policy", policy_text},
     {"policy-apply", policy_apply, true},
+    {"history", history},
+    {"dashboard", dashboard},
 };
 
 }  // namespace

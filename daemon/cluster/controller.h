@@ -65,6 +65,7 @@ class controller final : public outbox {
   void tell_notices();
   void publish(std::int64_t now);
   void publish_supplies(double passed_s);
+  void remember(std::int64_t now);  // tells the history
   int wait_ms(std::int64_t now) const;
   bool take_orders();
 
@@ -104,7 +105,7 @@ class controller final : public outbox {
 
   std::int64_t second_at_ = 0;
   std::int64_t settle_ns_ = 0;  // what the last allocation took
-  std::int64_t published_at_ = 0;
+  std::int64_t published_at_ = 0, remembered_at_ = 0;
   std::vector<std::string> classes_shown_;
 };
 

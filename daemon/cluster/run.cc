@@ -47,6 +47,7 @@ void controller::settle(std::int64_t now) {
     settle_ns_ = steady_ns() - began;
     // Never more than a quarter of the time on allocations between cycles.
     brain_->set_spacing(std::max(least_spacing_ns, 4 * settle_ns_));
+    remember(now);
   }
   if (up_) talk_up(now, demand_turned);
   tell_notices();

@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "control/address.h"
+#include "control/dashboard.h"
 #include "policy/error.h"
 
 namespace sluice::control {
@@ -31,7 +32,7 @@ void only_reuse_address(int fd) {
 
 class server : public metrics_server {
  public:
-  server(std::string const& address, metric_table const& table) {
+  server(std::string const& address, metric_table const& table, dashboard const* board) {
     auto const [host, port] = host_and_port(address, "--metrics " + address);
     http_.new_task_queue = [] { return new httplib::ThreadPool(threads); };
     http_.set_socket_options(only_reuse_address);
@@ -49,6 +50,7 @@ class server : public metrics_server {
       r.set_content((healthy ? "ok" : "not healthy") + (why.empty() ? "" : ": " + why) + "\n",
                     "text/plain; charset=utf-8");
     });
+    if (board != nullptr) board->serve_on(http_);
     int const bound = port == 0 ? http_.bind_to_any_port(host.c_str())
                       : http_.bind_to_port(host.c_str(), port) ? port
                                                                : -1;
@@ -103,8 +105,9 @@ void put(std::string& out, char const* name, char const* kind, char const* help,
 }  // namespace
 
 std::unique_ptr<metrics_server> metrics_server::open(std::string const& address,
-                                                     metric_table const& table) {
-  return std::make_unique<server>(address, table);
+                                                     metric_table const& table,
+                                                     dashboard const* board) {
+  return std::make_unique<server>(address, table, board);
 }
 
 std::string process_metrics() {

@@ -21,6 +21,8 @@ struct security;
 
 namespace sluice::control {
 
+class dashboard;
+
 inline constexpr char version[] = "0.1.0";
 
 struct services {
@@ -33,6 +35,7 @@ struct services {
   std::uint64_t incarnation = 0;         // larger than that of every earlier start
   std::string capabilities = {};     // kept by this process, for people: `cap_chown,…` or `none`
   std::string metrics_address = {};  // as bound; empty: none
+  dashboard* board = nullptr;        // the loop tells it what happens; null in tests
   /// On SIGHUP: reads configuration (file and flags), policy and keys again. Throws sluice::error
   /// when anything is wrong: all stays as it was. Telling the service manager and the log is the
   /// caller's, who has more to do until it is true.

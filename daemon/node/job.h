@@ -63,6 +63,7 @@ struct stream {
   rate share = 0;                  // what the curve pays, or in shadow mode would pay
   rate would_delay = 0;            // shadow mode: served beyond the share
   std::uint64_t served_milli = 0;  // since the daemon looks, for counters
+  std::uint64_t told_milli = 0;    // of these, told to the history
   std::uint64_t waited_ns = 0;     // as the memory said last
 };
 

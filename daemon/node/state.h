@@ -54,6 +54,8 @@ class state {
   std::int64_t cycle_ns() const;
   bool has_parent() const { return up != nullptr; }
   void publish(moment at);
+  /// Tells the history what was done since it was told last.
+  void remember(moment at);
   /// Tokens served for jobs that are gone, by supply.
   double served_before(unsigned supply) const {
     return supply < served_before_.size() ? served_before_[supply] : 0;

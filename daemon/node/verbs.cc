@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include "control/dashboard.h"
+#include "control/history_rows.h"
 #include "local/request.h"
 #include "node/change.h"
 #include "node/clock.h"
@@ -121,6 +123,22 @@ json policy_apply(state& s, local::peer const& who, json const& request) {
   return answer;
 }
 
+control::history_reader reader_of(local::peer const& who) {
+  return {is_operator(who), true, who.uid};
+}
+
+json history(state& s, local::peer const& who, json const& request) {
+  auto const* const board = s.services.board;
+  return control::answer_history(board == nullptr ? nullptr : &board->past, reader_of(who),
+                                 request);
+}
+
+json dashboard(state& s, local::peer const& who, json const&) {
+  if (s.services.board == nullptr) throw sluice_error("this daemon has no dashboard");
+  return {
+      {"url", s.services.board->url_for(s.services.metrics_address, who.uid, is_operator(who))}};
+}
+
 struct verb {
   char const* name;
   json (*does)(state&, local::peer const&, json const&);
@@ -130,7 +148,8 @@ constexpr verb verbs[] = {{"hello", hello},        {"join", join},
                           {"jobs", list_jobs},     {"top", top},
                           {"set", set_job},        {"pause", pause_job},
                           {"resume", resume_job},  {"explain", explain},
-                          {"policy", policy_text}, {"policy-apply", policy_apply}};
+                          {"policy", policy_text}, {"policy-apply", policy_apply},
+                          {"history", history},    {"dashboard", dashboard}};
 
 }  // namespace
 

@@ -8,9 +8,9 @@
 #include <algorithm>
 #include <cctype>
 #include <cstring>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "policy/counting_iterator.h"
 #include "policy/error.h"
 
 namespace sluice::policy {
@@ -20,33 +20,6 @@ namespace {
 constexpr std::size_t max_bytes = 1 << 20;
 constexpr std::size_t max_depth = 16;
 constexpr std::size_t max_nodes = 20000;
-
-class counting_iterator {
- public:
-  using iterator_category = std::forward_iterator_tag;
-  using value_type = char;
-  using difference_type = std::ptrdiff_t;
-  using pointer = char const*;
-  using reference = char const&;
-
-  counting_iterator() = default;
-  counting_iterator(char const* at, char const** furthest) : at_(at), furthest_(furthest) {}
-  reference operator*() const { return *at_; }
-  counting_iterator& operator++() {
-    *furthest_ = ++at_;
-    return *this;
-  }
-  counting_iterator operator++(int) {
-    counting_iterator const before = *this;
-    ++*this;
-    return before;
-  }
-  bool operator==(counting_iterator const& other) const { return at_ == other.at_; }
-
- private:
-  char const* at_ = nullptr;
-  char const** furthest_ = nullptr;
-};
 
 class tree_builder {
  public:

@@ -4,43 +4,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <nlohmann/json.hpp>
+
+#include "policy/counting_iterator.h"
 
 namespace sluice::report {
 
 namespace {
 
 using nlohmann::json;
-
-/// Says how far the parser has read.
-class counting_iterator {
- public:
-  using iterator_category = std::forward_iterator_tag;
-  using value_type = char;
-  using difference_type = std::ptrdiff_t;
-  using pointer = char const*;
-  using reference = char const&;
-
-  counting_iterator() = default;
-  counting_iterator(char const* at, char const** furthest) : at_(at), furthest_(furthest) {}
-  reference operator*() const { return *at_; }
-  counting_iterator& operator++() {
-    *furthest_ = ++at_;
-    return *this;
-  }
-  counting_iterator operator++(int) {
-    counting_iterator const before = *this;
-    ++*this;
-    return before;
-  }
-  bool operator==(counting_iterator const& o) const { return at_ == o.at_; }
-  bool operator!=(counting_iterator const& o) const { return at_ != o.at_; }
-
- private:
-  char const* at_ = nullptr;
-  char const** furthest_ = nullptr;
-};
+using policy::counting_iterator;
 
 /// Follows a path through the events of the parser and stops where it ends.
 class finder {

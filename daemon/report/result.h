@@ -20,6 +20,8 @@ namespace sluice::report {
 inline constexpr int format_version = 1;
 inline constexpr std::size_t most_bytes = std::size_t{512} << 20;  // of a file
 inline constexpr std::size_t most_values = 40'000'000;
+/// The job of a row that stands for all that are not named.
+inline constexpr char other_jobs[] = "other jobs";
 inline constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
 
 /// What a row of the timeline speaks of.

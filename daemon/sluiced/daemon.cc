@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "control/clock.h"
+#include "control/dashboard.h"
 #include "control/metrics_server.h"
 #include "control/privileges.h"
 #include "control/services.h"
@@ -129,8 +130,9 @@ int run_daemon(control::command_line const& line) {
       metrics.set(control::metric::log_messages_total, {name_of(l)},
                   static_cast<double>(log.count(l)));
   };
+  control::dashboard board({name_of(c.role), c.name, control::version});
   auto const server =
-      c.metrics.empty() ? nullptr : control::metrics_server::open(c.metrics, metrics);
+      c.metrics.empty() ? nullptr : control::metrics_server::open(c.metrics, metrics, &board);
   auto const zmq = wire::make_context();
   std::string trouble;
   control::services s{log, notify, metrics};
@@ -141,6 +143,7 @@ int run_daemon(control::command_line const& line) {
       c.state_dir, static_cast<std::uint64_t>(control::read_clock(CLOCK_REALTIME)), trouble);
   s.capabilities = caps.kept;
   s.metrics_address = server ? server->address() : "";
+  s.board = &board;
   s.reload = [&] { return read_again(line, written, c, log); };
 
   say_start(c, s, caps);

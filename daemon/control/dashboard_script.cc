@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+// See dashboard_page.cc. It asks /dashboard/now.json each second and the history of what was
+// clicked every few seconds, nothing while nobody looks, and says so when no answer comes.
+#include "control/dashboard.h"
+
+namespace sluice::control {
+
+char const dashboard_script[] = R"js("use strict";
+const $ = id => document.getElementById(id);
+const storage = "sluice-key";
+let now = null, chosen = null, fine = false, order = {by: "blocked", down: true},
+  heard = Date.now();
+
+function takeKey() {
+  const given = location.hash.slice(1);
+  if (/^[0-9a-f]{48}$/.test(given)) {
+    sessionStorage.setItem(storage, given);
+    history.replaceState(null, "", location.pathname);
+  }
+  return sessionStorage.getItem(storage);
+}
+let key = takeKey();
+addEventListener("hashchange", () => { key = takeKey(); refresh(); });
+
+async function ask(path) {
+  const answer = await fetch(path, {headers: key ? {Authorization: "Bearer " + key} : {},
+                                    cache: "no-store", signal: AbortSignal.timeout(5000)});
+  if (answer.status === 401) {  // of an earlier life of the daemon
+    key = null;
+    sessionStorage.removeItem(storage);
+    return ask(path);
+  }
+  if (!answer.ok) throw new Error("status " + answer.status);
+  return answer.json();
+}
+
+function make(name, facts, ...inside) {
+  const svg = ["svg", "path", "rect", "text"].includes(name);
+  const e = svg ? document.createElementNS("http://www.w3.org/2000/svg", name)
+                : document.createElement(name);
+  for (const [k, v] of Object.entries(facts || {}))
+    if (k.startsWith("on")) e.addEventListener(k.slice(2), v); else e.setAttribute(k, v);
+  e.append(...inside);
+  return e;
+}
+
+function amount(v, unit) {
+  if (v === null || v === undefined) return "-";
+  const by = unit === "bytes" ? 1024 : 1000;
+  const letters = unit === "bytes" ? ["B", "KiB", "MiB", "GiB", "TiB", "PiB"]
+                                   : ["", "k", "M", "G", "T", "P"];
+  let i = 0;
+  while (v >= by && i + 1 < letters.length) { v /= by; ++i; }
+  return (Number.isInteger(v) ? v : Number(v.toPrecision(3))) + (letters[i] ? " " +
+    letters[i] : "");
+}
+const rate = (v, unit) => v === null || v === undefined ? "-" : amount(v, unit) + "/s";
+const part = v => v === null || v === undefined ? "-" : Math.round(v * 100) + " %";
+const demand = r => r.demand === null ? (r.served === null ? "-" : "more") : rate(r.demand, r.unit);
+const ago = s => s < 1 ? "now" : "-" + Math.floor(s / 60) + ":" +
+  String(Math.floor(s % 60)).padStart(2, "0");
+
+const columns = [
+  {key: "job", head: "job", left: true, text: r => r.job},
+  {key: "user", head: "user", left: true, text: r => r.user},
+  {key: "class", head: "class", left: true, text: r => r.class || "-"},
+  {key: "supply", head: "supply", left: true, text: r => r.supply},
+  {key: "demand", head: "demand", text: demand, value: r => r.demand === null ?
+    Infinity : r.demand},
+  {key: "grant", head: "grant", text: r => rate(r.grant, r.unit)},
+  {key: "served", head: "served", text: r => rate(r.served, r.unit)},
+  {key: "waiting", head: "waiting", text: r => amount(r.waiting, r.unit)},
+  {key: "blocked", head: "time waiting", text: r => part(r.blocked), warns: r => r.blocked > 0.01},
+  {key: "limit", head: "limit", text: r => rate(r.limit, r.unit)}];
+const id = r => [r.supply, r.class, r.uid, r.job].map(x => x === undefined ? "" : x).join("\n");
+const sameRow = (a, b) => a && b && a.supply === b.supply && a.job === b.job && a.uid === b.uid &&
+  (a.job !== undefined || a.class === b.class);
+
+function sorted(rows) {
+  const c = columns.find(x => x.key === order.by), value = c.value || (r => r[c.key]);
+  const compare = (a, b) => typeof a === "string" || typeof b === "string"
+    ? String(a).localeCompare(String(b)) : (a === null ? -1 : a) - (b === null ? -1 : b) || 0;
+  return rows.slice().sort((a, b) => (order.down ? -1 : 1) * compare(value(a), value(b)) ||
+                                     id(a).localeCompare(id(b)));
+}
+
+function drawTable(table, rows, used) {
+  if (!table.tHead) {
+    table.append(make("thead", {}, make("tr", {}, ...used.map(c =>
+      make("th", {class: c.left ? "left" : "", "data-key": c.key, scope: "col"},
+        make("button", {onclick: () => {
+          order = {by: c.key, down: order.by === c.key ? !order.down : !c.left};
+          draw();
+        }}, c.head))))), make("tbody", {}));
+  }
+  for (const th of table.tHead.rows[0].cells)
+    th.setAttribute("aria-sort", th.dataset.key !== order.by ? "none"
+                                 : order.down ? "descending" : "ascending");
+  const body = table.tBodies[0], old = new Map([...body.rows].map(tr => [tr.dataset.id, tr]));
+  const fresh = rows.map(r => {
+    const name = id(r);
+    let tr = old.get(name);
+    if (!tr) {
+      tr = make("tr", {tabindex: "0", "data-id": name,
+                       onclick: () => choose(tr.row),
+                       onkeydown: e => { if (e.key === "Enter") choose(tr.row); }},
+                ...used.map(c => make("td", {class: c.left ? "left" : ""})));
+    }
+    tr.row = r;
+    tr.className = (r.live ? "" : "ended ") + (sameRow(r, chosen) ? "chosen" : "");
+    used.forEach((c, i) => {
+      const text = c.text(r), cell = tr.cells[i];
+      if (cell.textContent !== text) cell.textContent = text;
+      if (c.left) cell.title = text;
+      if (c.warns) cell.className = c.warns(r) ? "waits" : "";
+    });
+    return tr;
+  });
+  if (fresh.length !== body.rows.length || fresh.some((tr, i) => body.rows[i] !== tr))
+    body.replaceChildren(...fresh);
+}
+
+function drawSupplies() {
+  const cards = now.supplies.filter(s => s.capacity).map(s => {
+    const wide = v => String(Math.min(100, 100 * (v || 0) / s.capacity));
+    return make("button", {class: "card", "data-id": id(s), onclick: () => choose(s)},
+      make("strong", {}, s.supply),
+      make("svg", {viewBox: "0 0 100 10", preserveAspectRatio: "none", "aria-hidden": "true"},
+        make("rect", {width: "100", height: "10", class: "rail"}),
+        make("rect", {width: wide(s.served), height: "10", class: "used"}),
+        make("path", {d: "M" + wide(s.grant) + " 0V10", class: "granted"})),
+      "served " + rate(s.served, s.unit) + " of " + rate(s.capacity, s.unit),
+      make("div", {class: "soft"}, "granted " + rate(s.grant, s.unit) + ", demand " + demand(s) +
+        ", waiting " + amount(s.waiting, s.unit)));
+  });
+  const focus = document.activeElement && document.activeElement.dataset.id;
+  $("supplies").replaceChildren(...(cards.length ? cards : ["no supply has a capacity"]));
+  for (const card of $("supplies").children) if (card.dataset.id === focus) card.focus();
+}
+
+function draw() {
+  if (!now) return;
+  $("title").textContent = "sluice " + now.role + " " + now.name;
+  document.title = "sluice " + now.name;
+  const hint = now.sees === "classes"
+    ? "These are sums. Your jobs are shown to you alone: `sluice report --dashboard` prints an " +
+      "address with your key; open that."
+    : now.left_out ? now.left_out +
+      " streams have no room in the history; they are in sluice top." : "";
+  $("hint").textContent = hint;
+  $("hint").hidden = !hint;
+  $("jobs-section").hidden = now.sees === "classes";
+  drawSupplies();
+  const words = $("filter").value.toLowerCase().split(/\s+/).filter(Boolean);
+  const rows = now.jobs.filter(r => ($("ended-too").checked || r.live) &&
+    (!$("waiting-only").checked || r.blocked > 0.01) &&
+    words.every(w => [r.job, r.user, r.class, r.supply].join(" ").toLowerCase().includes(w)));
+  $("job-count").textContent = rows.length + " of " + now.jobs.length + " (" + now.sees + ")";
+  drawTable($("jobs"), sorted(rows), columns);
+  drawTable($("classes"), sorted(now.classes.filter(r => r.live)),
+    columns.filter(c => !["job", "user", "limit"].includes(c.key)));
+}
+
+function choose(row) {
+  chosen = row;
+  $("past").hidden = false;
+  $("past-title").textContent = row.job ? row.job + " (" + row.user + ") at " + row.supply
+                                        : (row.class ? "class " + row.class + " at " : "") +
+                                          row.supply;
+  $("past-charts").replaceChildren("asking …");
+  draw();
+  refreshPast();
+  $("past").scrollIntoView({block: "nearest"});
+}
+
+function chart(row, lines, unit, strip) {
+  const W = 960, H = 200, left = 80, right = 12, top = 18, floor = 160;
+  const n = Math.max(1, row.served.length), wide = (W - left - right) / n;
+  const most = Math.max(1e-9, ...lines.flatMap(l => l.values.map(v => v || 0))) * 1.05;
+  const x = i => (left + wide * i).toFixed(1);
+  const y = v => (floor - (floor - top) * Math.min(1, v / most)).toFixed(1);
+  const svg = make("svg", {class: "chart", viewBox: "0 0 " + W + " " + H, role: "img",
+                           "aria-label": lines.map(l => l.name).join(", ")});
+  const at = (px, py, cls, text) => svg.append(make("text", {x: px, y: py, class: cls}, text));
+  for (const share of [0, .5, 1]) {
+    svg.append(make("path", {d: "M" + left + " " + y(most * share) + "H" + (W - right),
+      class: "grid"}));
+    at(left - 6, +y(most * share) + 4, "label", unit(most * share));
+  }
+  let legend = left;
+  for (const l of lines) {
+    let d = "", open = false;
+    l.values.forEach((v, i) => {
+      if (v === null) { open = false; return; }
+      d += (open ? "L" : "M") + x(i) + " " + y(v) + "L" + x(i + 1) + " " + y(v);
+      open = true;
+    });
+    if (l.name === "served") {
+      let area = "M" + left + " " + floor;
+      l.values.forEach((v, i) => { area += "L" + x(i) + " " + y(v || 0) + "L" + x(i + 1) + " " +
+        y(v || 0); });
+      svg.append(make("path", {d: area + "L" + x(n) + " " + floor + "Z", class: "area"}));
+      svg.append(make("rect", {x: legend, y: 3, width: 24, height: 8, class: "area"}));
+    } else {
+      svg.append(make("path", {d, class: "line " + l.name}));
+      svg.append(make("path", {d: "M" + legend + " 7h24", class: "line " + l.name}));
+    }
+    at(legend + 28, 11, "small", l.name);
+    legend += 44 + 7 * l.name.length;
+  }
+  (strip || []).forEach((v, i) => { if (v > 0.01)
+    svg.append(make("rect", {x: x(i), y: floor + 2, width: wide.toFixed(2), height: 6,
+      class: "strip"})); });
+  const span = n * row.interval_s;
+  for (let i = 0; i <= 6; ++i) {
+    const s = span * (6 - i) / 6;
+    at((left + (W - left - right) * i / 6).toFixed(1), floor + 24, "tick", ago(s));
+  }
+  const pointer = make("path", {class: "pointer"}), readout = make("div", {class: "readout"});
+  svg.append(pointer);
+  svg.addEventListener("pointermove", e => {
+    const box = svg.getBoundingClientRect(), px = (e.clientX - box.left) * W / box.width;
+    const i = Math.floor((px - left) / wide);
+    if (!(i >= 0 && i < n)) return;
+    pointer.setAttribute("d", "M" + px + " " + top + "V" + floor);
+    readout.textContent = ago((n - i) * row.interval_s) + "   " +
+      lines.map(l => l.name + " " + (l.values[i] === null && l.name === "demand" ?
+        "more" : unit(l.values[i])))
+        .join("   ") + (strip ? "   time waiting " + part(strip[i]) : "");
+  });
+  return make("div", {}, svg, readout);
+}
+
+function drawPast(rows) {
+  if (!rows.length || !rows[0].served.length) {
+    $("past-charts").replaceChildren("nothing yet: the first figures come after " + (fine ?
+      1 : 10) + " s");
+    return;
+  }
+  const row = rows[0], flat = v => row.served.map(() => v);
+  const lines = ["served", "grant", "demand"].map(name => ({name, values: row[name]}));
+  if (row.limit) lines.push({name: "limit", values: flat(row.limit)});
+  if (row.capacity) lines.push({name: "capacity", values: flat(row.capacity)});
+  $("past-charts").replaceChildren(
+    chart(row, lines, v => rate(v, row.unit), row.blocked),
+    make("p", {class: "soft"},
+      "The hatched strip: something waited. Demand has a gap where more was " +
+      "wanted than granted."),
+    chart(row, [{name: "waiting", values: row.waiting}], v => amount(v, row.unit), null));
+}
+
+async function refreshPast() {
+  const of = chosen;
+  if (!of) return;
+  const q = new URLSearchParams({supply: of.supply, interval: fine ? 1 : 10});
+  if (of.job) { q.set("job", of.job); q.set("uid", of.uid); } else if (of.class) q.set("class",
+    of.class);
+  try {
+    const answer = await ask("/dashboard/history.json?" + q);
+    if (sameRow(of, chosen)) drawPast(answer.rows);
+  } catch (e) {}  // the state line tells
+}
+
+async function refresh() {
+  try {
+    now = await ask("/dashboard/now.json");
+    heard = Date.now();
+    $("state").textContent = "version " + now.version + ", you see " + now.sees;
+    $("state").className = "";
+    draw();
+  } catch (e) {
+    $("state").textContent = "no answer for " + Math.round((Date.now() - heard) / 1000) + " s";
+    $("state").className = "lost";
+  }
+}
+
+function setFine(on) {
+  fine = on;
+  $("past-hour").setAttribute("aria-pressed", String(!on));
+  $("past-minutes").setAttribute("aria-pressed", String(on));
+  refreshPast();
+}
+$("past-hour").addEventListener("click", () => setFine(false));
+$("past-minutes").addEventListener("click", () => setFine(true));
+$("past-close").addEventListener("click", () =>
+  { chosen = null; $("past").hidden = true; draw(); });
+for (const name of ["filter", "waiting-only", "ended-too"]) $(name).addEventListener("input", draw);
+
+async function forever() {
+  for (let turn = 0;; ++turn) {
+    if (!document.hidden) {
+      await refresh();
+      if (turn % (fine ? 2 : 5) === 0) await refreshPast();
+    }
+    await new Promise(done => setTimeout(done, 1000));
+  }
+}
+forever();
+)js";
+
+}  // namespace sluice::control

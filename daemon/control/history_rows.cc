@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/history_rows.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "local/request.h"
+
+namespace sluice::control {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t page_bytes = 56'000;  // of a packet of 64 KiB; one row is 20 KB
+
+/// Four digits: a picture shows no more, and a packet holds more rows.
+json number(double v) {
+  if (!std::isfinite(v)) return nullptr;
+  if (v == 0) return 0;
+  double const scale = std::pow(10, 3 - std::floor(std::log10(std::abs(v))));
+  double const out = std::isfinite(scale) && scale > 0 ? std::round(v * scale) / scale : v;
+  if (out == std::floor(out) && std::abs(out) < 1e15) return static_cast<std::int64_t>(out);
+  return out;
+}
+
+bool is_named(history_name const& n, std::string const& job) {
+  return n.job == job || n.user + "@" + n.job == job || std::to_string(n.uid) + "@" + n.job == job;
+}
+
+}  // namespace
+
+json history_json(history_row const& row) {
+  json out = {{"supply", row.name.supply},    {"unit", row.name.counts_bytes ? "bytes" : "ops"},
+              {"class", row.name.qos_class},  {"live", row.is_live},
+              {"interval_s", row.interval_s}, {"end_unix_s", row.end_unix_s}};
+  if (!row.name.job.empty()) {
+    out["job"] = row.name.job;
+    out["uid"] = row.name.uid;
+    out["user"] = row.name.user;
+    out["limit"] = number(row.limit);
+  }
+  if (row.capacity > 0) out["capacity"] = number(row.capacity);
+  static constexpr std::pair<char const*, float history_point::*> fields[] = {
+      {"demand", &history_point::demand},
+      {"grant", &history_point::grant},
+      {"served", &history_point::served},
+      {"waiting", &history_point::waiting},
+      {"blocked", &history_point::blocked}};
+  for (auto const& [key, field] : fields) {
+    json values = json::array();
+    for (history_point const& p : row.points) values.push_back(number(p.*field));
+    out[key] = std::move(values);
+  }
+  return out;
+}
+
+json answer_history(history const* past, history_reader const& who, json const& request) {
+  if (past == nullptr) throw sluice_error("this daemon keeps no history");
+  auto const job = local::text_if(request, "job");
+  auto const interval = local::whole_if(request, "interval", 1, 10).value_or(10);
+  if (interval != 1 && interval != 10) throw usage_error("\"interval\" is 1 or 10");
+  auto const from = local::whole_if(request, "from", 0, 1'000'000).value_or(0);
+  json answer = {{"interval_s", interval},
+                 {"left_out", past->left_out()},
+                 {"rows", json::array()},
+                 {"next", nullptr}};
+  std::size_t bytes = 0;
+  history_row row;
+  for (auto i = static_cast<std::size_t>(from); i < past->size(); ++i) {
+    if (!past->read(i, who, interval == 1, true, row)) continue;
+    // The supplies go with it: what there was to have.
+    bool const of_supply = row.name.job.empty() && row.name.qos_class.empty();
+    if (job && !of_supply && !is_named(row.name, *job)) continue;
+    json one = history_json(row);
+    std::size_t const size = one.dump(-1, ' ', false, json::error_handler_t::replace).size() + 1;
+    if (bytes > 0 && bytes + size > page_bytes) {
+      answer["next"] = i;
+      break;
+    }
+    bytes += size;
+    answer["rows"].push_back(std::move(one));
+  }
+  return answer;
+}
+
+}  // namespace sluice::control

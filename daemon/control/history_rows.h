@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// The history as JSON: for the verb `history` of the local socket, and for the dashboard.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "control/history.h"
+
+namespace sluice::control {
+
+/// The names, figures and points of a row; numbers have four digits.
+nlohmann::json history_json(history_row const& row);
+
+/// Answers {"verb": "history", "job": NAME (all without), "interval": 1 or 10, "from": N}: answer
+/// "interval_s", "rows", "left_out", and "next": the `from` of the next page, or null. A job is
+/// named as NAME, USER@NAME or UID@NAME. `past` null: nothing is kept here, which is an error.
+nlohmann::json answer_history(history const* past, history_reader const& who,
+                              nlohmann::json const& request);
+
+}  // namespace sluice::control

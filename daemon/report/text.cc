@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "report/digest.h"
+#include "report/shape.h"
+#include "report/tables.h"
+#include "report/words.h"
+
+namespace sluice::report {
+
+namespace {
+
+constexpr std::size_t most_ops = 12, most_jobs = 20;
+
+/// Letters on the screen: bytes that begin one.
+std::size_t letters(std::string const& text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
+  }));
+}
+
+std::string padded(std::string const& text, std::size_t width, bool right) {
+  std::size_t const used = letters(text);
+  std::string const blanks(width > used ? width - used : 0, ' ');
+  return right ? blanks + text : text + blanks;
+}
+
+/// A sentence on lines of at most `columns`.
+std::string folded(std::string const& sentence, unsigned columns) {
+  std::string out, row;
+  std::size_t begin = 0;
+  while (begin < sentence.size()) {
+    std::size_t const end = std::min(sentence.find(' ', begin), sentence.size());
+    std::string const word = sentence.substr(begin, end - begin);
+    if (!row.empty() && letters(row) + letters(word) + 3 > columns) {
+      out += (out.empty() ? "- " : "  ") + row + "\n";
+      row.clear();
+    }
+    row += (row.empty() ? "" : " ") + word;
+    begin = end + 1;
+  }
+  return out + (out.empty() ? "- " : "  ") + row + "\n";
+}
+
+/// Nine steps of one letter.
+std::string sparks(std::vector<double> const& values, std::size_t width) {
+  static constexpr char const* steps[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+  auto const columns = columns_of(values, merged(values.size(), width));
+  double const most = most_of(columns);
+  std::string out;
+  for (double v : columns) {
+    double const part = most > 0 && v > 0 ? v / most : 0;
+    out += std::isnan(v) ? "." : steps[static_cast<std::size_t>(std::ceil(part * 8))];
+  }
+  return out;
+}
+
+std::string ops_table(digest const& d, unsigned columns) {
+  if (d.ops.empty()) return {};
+  std::string out =
+      fmt::format("\n  {:<14}{:>9} {:>10} {:>10}\n", "call", "done", "most", "waited");
+  std::size_t const width = columns > 60 ? columns - 52 : 8;
+  std::size_t shown = 0;
+  for (op_use const& o : d.ops) {
+    if (shown++ == most_ops) {
+      out += fmt::format("  and {} more\n", d.ops.size() - most_ops);
+      break;
+    }
+    out += "  " + padded(plain(o.op, 13), 14, false) +
+           padded(amount_text(o.total, o.unit), 9, true) + " " +
+           padded(o.rate.empty() ? "-" : rate_text(most_of(o.rate), o.unit), 10, true) + " " +
+           padded(o.waited_s > 0 ? seconds_text(o.waited_s) : "-", 10, true) + "  " +
+           sparks(o.rate, width) + "\n";
+  }
+  return out;
+}
+
+std::string gates_table(digest const& d) {
+  std::string out;
+  for (gate const& g : d.gates) {
+    out += "\n  " + plain(g.name, 60) + "\n";
+    if (!g.rule.empty()) out += "    rule " + plain(g.rule, 200) + "\n";
+    out += fmt::format("    served {}, time with waiting {}, all threads {}\n",
+                       amount_text(g.served, g.unit),
+                       g.blocked_s > 0 ? seconds_text(g.blocked_s) : "-",
+                       g.waited_s > 0 ? seconds_text(g.waited_s) : "-");
+    std::size_t shown = 0;
+    for (gate_use const& u : d.uses)
+      if (u.gate == g.name && shown++ < most_jobs)
+        out += "    " + padded(plain(u.job, 24), 25, false) +
+               padded(amount_text(u.served, u.unit), 10, true) + " " +
+               padded(share_text(u.served, g.served), 6, true) + "  waited " +
+               seconds_text(u.blocked_s) + "\n";
+    if (shown > most_jobs) out += fmt::format("    and {} more jobs\n", shown - most_jobs);
+  }
+  return out;
+}
+
+nlohmann::ordered_json number(double v) {
+  return std::isnan(v) ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(v);
+}
+
+nlohmann::ordered_json summary(result const& r, digest const& d) {
+  using json = nlohmann::ordered_json;
+  json out = {{"version", 1},
+              {"file", r.file},
+              {"kind", r.kind},
+              {"job", r.job},
+              {"duration_s", d.duration_s},
+              {"sentences", d.said}};
+  out["gates"] = json::array();
+  for (gate const& g : d.gates)
+    out["gates"].push_back({{"name", g.name},
+                            {"unit", g.unit},
+                            {"rule", g.rule},
+                            {"served", g.served},
+                            {"calls", g.calls},
+                            {"delayed", g.delayed},
+                            {"waited_s", g.waited_s},
+                            {"blocked_s", g.blocked_s},
+                            {"capacity", number(g.capacity_amount)},
+                            {"unused_while_waited", g.idle_amount}});
+  out["uses"] = json::array();
+  for (gate_use const& u : d.uses)
+    out["uses"].push_back({{"job", u.job},
+                           {"gate", u.gate},
+                           {"unit", u.unit},
+                           {"served", u.served},
+                           {"waited_s", number(u.waited_s)},
+                           {"blocked_s", number(u.blocked_s)}});
+  out["ops"] = json::array();
+  for (op_use const& o : d.ops)
+    out["ops"].push_back({{"op", o.op},
+                          {"unit", o.unit},
+                          {"done", o.total},
+                          {"delayed", o.delayed},
+                          {"waited_s", o.waited_s}});
+  out["jobs"] = json::array();
+  for (job_use const& j : d.jobs)
+    out["jobs"].push_back({{"job", j.job},
+                           {"class", j.qos_class},
+                           {"done", j.done},
+                           {"bytes", j.bytes},
+                           {"offered", j.offered},
+                           {"failed", j.failed},
+                           {"waited_s", j.waited_s},
+                           {"blocked_s", j.blocked_s},
+                           {"lag_s", j.lag_s},
+                           {"ended_s", number(j.ended_s)}});
+  return out;
+}
+
+}  // namespace
+
+std::string text_of(std::vector<result> const& results, unsigned columns) {
+  std::string out;
+  std::vector<digest> digests;
+  for (result const& r : results) digests.push_back(digest_of(r));
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    if (results.size() > 1)
+      out += fmt::format("{}{}\n", i == 0 ? "" : "\n", plain(results[i].file));
+    for (auto const& line : digests[i].said) out += folded(plain(line, 2000), columns);
+    out += ops_table(digests[i], columns) + gates_table(digests[i]);
+  }
+  if (results.size() < 2) return out;
+  std::vector<digest const*> all;
+  for (digest const& d : digests) all.push_back(&d);
+  out += "\n" + padded("", 34, false);
+  for (result const& r : results) out += padded(plain(r.file, 17), 18, true);
+  out += "\n";
+  for (compared const& c : compare(all)) {
+    out += padded(plain(c.what, 33), 34, false);
+    for (double v : c.values) out += padded(amount_text(v, c.unit), 18, true);
+    out += "\n";
+  }
+  return out;
+}
+
+std::string summary_of(std::vector<result> const& results) {
+  nlohmann::ordered_json out = nlohmann::ordered_json::array();
+  for (result const& r : results) out.push_back(summary(r, digest_of(r)));
+  return out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace sluice::report

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// The history of a daemon: means of seconds, what is forgotten, who may read, and the doors of the
+// dashboard.
+#include "control/history.h"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "control/dashboard.h"
+#include "control/history_rows.h"
+#include "local/local.h"
+#include "policy/error.h"
+
+using namespace sluice;
+using namespace sluice::control;
+
+namespace {
+
+constexpr std::int64_t second = 1'000'000'000;
+constexpr history_reader everybody = {}, root = {true, true, 0}, ann = {false, true, 1001};
+
+history_look look_of(std::string_view job, float served, uid_t uid = 1001) {
+  history_look l = {job, "gold", "metadata@s", uid, false};
+  l.rates = {served, 100, served, 0, 0};
+  return l;
+}
+
+/// One job, looked at ten times a second for so long.
+void run(history& h, std::int64_t from_s, int seconds, float served, char const* job = "a") {
+  for (int i = 0; i < seconds * 10; ++i) {
+    std::int64_t const now = from_s * second + i * second / 10;
+    h.begin(now, double(now) / 1e9 + 5000);
+    h.put(look_of(job, served));
+    h.put_supply("metadata@s", false, 1000);
+    h.end();
+  }
+}
+
+bool find(history const& h, history_reader const& who, std::string const& job, bool fine,
+          history_row& out) {
+  for (std::size_t i = 0; i < h.size(); ++i)
+    if (h.read(i, who, fine, true, out) && out.name.job == job) return true;
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("history: seconds, then tens of seconds", "[history]") {
+  history h;
+  run(h, 100, 25, 40);
+  history_row row;
+  REQUIRE(find(h, root, "a", true, row));
+  CHECK(row.points.size() == 24);
+  CHECK(row.points.back().served == 40);
+  CHECK(row.points.back().demand == 40);
+  CHECK(row.is_live);
+  CHECK(row.end_unix_s == Approx(5124));
+  REQUIRE(find(h, root, "a", false, row));
+  CHECK(row.points.size() == 2);
+  CHECK(row.interval_s == 10);
+  CHECK(row.end_unix_s == Approx(5120));
+  CHECK(row.points.back().served == 40);
+}
+
+TEST_CASE("history: ten minutes of seconds, an hour of tens", "[history]") {
+  history h;
+  run(h, 10, 4000, 7);
+  history_row row;
+  REQUIRE(find(h, root, "a", true, row));
+  CHECK(row.points.size() == history::fine_points);
+  REQUIRE(find(h, root, "a", false, row));
+  CHECK(row.points.size() == history::coarse_points);
+}
+
+TEST_CASE("history: what was not looked at is not known", "[history]") {
+  history h;
+  run(h, 100, 3, 40);
+  run(h, 108, 3, 40);  // stopped for five seconds
+  history_row row;
+  REQUIRE(find(h, root, "a", true, row));
+  REQUIRE(row.points.size() == 10);
+  CHECK(row.points[1].served == 40);
+  CHECK(std::isnan(row.points[5].served));
+  CHECK(row.points[9].served == 40);
+}
+
+TEST_CASE("history: a second in which more was wanted has no demand", "[history]") {
+  history h;
+  for (int i = 0; i < 30; ++i) {
+    h.begin((100 + i / 10) * second + (i % 10) * second / 10, 0);
+    auto l = look_of("a", 10);
+    if (i >= 10) l.rates.demand = std::numeric_limits<float>::quiet_NaN(), l.rates.blocked = 1;
+    h.put(l);
+    h.end();
+  }
+  history_row row;
+  REQUIRE(find(h, root, "a", true, row));
+  CHECK(row.points[0].demand == 10);
+  CHECK(std::isnan(row.points[1].demand));
+  CHECK(row.points[1].blocked == 1);
+}
+
+TEST_CASE("history: an hour after its job a row goes", "[history]") {
+  history h;
+  run(h, 100, 2, 40, "short");
+  run(h, 102, 2, 40, "other");
+  history_row row;
+  REQUIRE(find(h, root, "short", true, row));
+  CHECK_FALSE(row.is_live);
+  run(h, 3800, 1, 40, "other");
+  CHECK_FALSE(find(h, root, "short", true, row));
+  CHECK(find(h, root, "other", true, row));
+}
+
+TEST_CASE("history: no more rows than there is room", "[history]") {
+  history h;
+  for (int turn = 0; turn < 3; ++turn) {
+    h.begin((100 + turn * 3) * second, 0);
+    for (std::size_t i = 0; i < 2 * history::most_rows; ++i)
+      h.put(look_of("job" + std::to_string(turn) + "-" + std::to_string(i), 1));
+    h.end();
+    CHECK(h.size() == history::most_rows);
+    CHECK(h.left_out() >= history::most_rows);
+  }
+  // The last look's live ones took the place of those that had ended.
+  history_row row;
+  CHECK(find(h, root, "job2-0", true, row));
+  CHECK_FALSE(find(h, root, "job0-1", true, row));
+}
+
+TEST_CASE("history: a user sees his own jobs, everybody the sums", "[history]") {
+  history h;
+  h.begin(100 * second, 0);
+  h.put(look_of("his", 10, 1001));
+  h.put(look_of("hers", 30, 1002));
+  h.put_supply("metadata@s", false, 1000);
+  h.put_supply("data@s", true, 5);
+  h.end();
+  history_row row;
+  CHECK(find(h, ann, "his", true, row));
+  CHECK_FALSE(find(h, ann, "hers", true, row));
+  CHECK_FALSE(find(h, everybody, "his", true, row));
+  CHECK(find(h, root, "hers", true, row));
+  unsigned supplies = 0, classes = 0;
+  for (std::size_t i = 0; i < h.size(); ++i)
+    if (h.read(i, everybody, true, true, row)) {
+      CHECK(row.name.job.empty());
+      (row.name.qos_class.empty() ? supplies : classes) += 1;
+    }
+  CHECK(supplies == 2);
+  CHECK(classes == 1);
+}
+
+TEST_CASE("history: asked over the local socket, in pages", "[history]") {
+  history h;
+  for (int s = 0; s < 700; ++s) {
+    h.begin((100 + s) * second, 5000 + s);
+    for (char const* job : {"a", "b", "c", "d", "e", "f"}) h.put(look_of(job, 1234.567f));
+    h.end();
+  }
+  std::size_t rows = 0, pages = 0;
+  nlohmann::json from = 0;
+  while (!from.is_null()) {
+    auto const answer = answer_history(&h, ann, {{"interval", 1}, {"from", from}});
+    CHECK(answer.dump().size() < local::most_bytes);
+    rows += answer["rows"].size();
+    from = answer["next"];
+    REQUIRE(++pages < 20);
+  }
+  CHECK(rows == 8);  // six jobs, their class, their supply
+  CHECK(pages > 1);
+  CHECK(answer_history(&h, ann, {{"job", "c"}})["rows"].size() == 2);
+  CHECK(answer_history(&h, ann, {{"job", "1001@c"}})["rows"].size() == 2);
+  CHECK_THROWS_AS(answer_history(&h, ann, {{"interval", 5}}), error);
+  CHECK_THROWS_AS(answer_history(nullptr, ann, nlohmann::json::object()), error);
+}
+
+TEST_CASE("dashboard: a key opens what its owner may see", "[history]") {
+  keyring keys;
+  std::string const first = keys.key_of(1001, false);
+  CHECK(first.size() == 48);
+  CHECK(keys.key_of(1001, false) == first);
+  CHECK(keys.key_of(1002, false) != first);
+  REQUIRE(keys.owner_of(first));
+  CHECK(keys.owner_of(first)->uid == 1001);
+  CHECK_FALSE(keys.owner_of(first)->sees_all);
+  CHECK_FALSE(keys.owner_of(""));
+  CHECK_FALSE(keys.owner_of(first.substr(1)));
+  CHECK(keys.owner_of(keys.key_of(0, true))->sees_all);
+}
+
+TEST_CASE("dashboard: names that anybody could own are not ours", "[history]") {
+  for (char const* own :
+       {"127.0.0.1:80", "127.0.0.1", "localhost", "localhost:9100", "[::1]:80", "10.1.2.3:80"})
+    CHECK(is_own_host(own));
+  for (char const* foreign :
+       {"", ":80", "evil.example", "evil.example:80", "127.0.0.1.evil.example",
+        "localhost.evil.example:1", "[::1", "[evil]:80", "127.0.0.1@evil.a"})
+    CHECK_FALSE(is_own_host(foreign));
+}
