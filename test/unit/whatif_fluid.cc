@@ -137,6 +137,21 @@ TEST_CASE("static parts stay unused", "[whatif]") {
   CHECK(past.supplies[0].wasted / (1000 * past.supplies[0].queued_s) == Approx(0.4).margin(0.01));
 }
 
+TEST_CASE("an algorithm that moves slowly is asked until it is there", "[whatif]") {
+  auto const p = plan_of(R"(, "algorithm": "psfa-2023", "classes": {
+      "half": {"scratch": {"metadata": {"reservation": "500/s"}}}})");
+  std::vector<double> const all(10, 2000 * 60);
+  std::vector<double> late = all;
+  late[0] = 1;
+  std::fill(late.begin() + 1, late.begin() + 8, 0);
+  auto const [load, past] = simulate(p, {all, late}, 60, {"half"});
+  // Every 5 s a quarter of the gap: in the first minute it has most of its half, not what it had.
+  double const first = past.jobs[1].by_supply[0][8].done / 60;
+  CHECK(first > 300);
+  CHECK(first < 480);
+  CHECK(past.jobs[1].by_supply[0][9].done / 60 > 480);
+}
+
 TEST_CASE("a limit holds, and is not called waste", "[whatif]") {
   auto const p = plan_of(R"(, "classes": {"slow": {"scratch": {"metadata": {"limit": "100/s"}}}})");
   auto const [load, past] = simulate(p, {{60000}}, 60, {"slow"});
