@@ -214,8 +214,8 @@ $(O)/bench/%: test/bench/%.cc $(parts_obj) $(O)/flags
 # The fuzzed code is compiled with the sanitizers too, into one archive.
 # Folders that read what others wrote, and what they need.
 fuzzed_src := $(core_src) $(filter policies/% daemon/cli/report.cc daemon/cli/limits.cc \
-  $(foreach d,policy segment lease wire local control node trace,daemon/$(d)/%),\
-  $(filter-out daemon/trace/main.cc,$(daemon_src)))
+  $(foreach d,policy segment lease wire local control node trace report,daemon/$(d)/%),\
+  $(filter-out daemon/trace/main.cc daemon/report/main.cc daemon/report/ask.cc,$(daemon_src)))
 fuzz_obj := $(fuzzed_src:%=$(O)/fuzzed/%.o)
 
 $(O)/fuzzed/%.o: % $(O)/flags

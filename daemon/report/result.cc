@@ -220,10 +220,10 @@ series take_series(taker& t, json const& v) {
   t.text(v, "job", row.job);
   static constexpr std::pair<char const*, subject> subjects[] = {
       {"op", subject::op}, {"supply", subject::supply}, {"channel", subject::channel}};
-  for (auto const& [key, about] : subjects)
-    t.with(v, key, [&](json const& name) {
+  for (auto const& one : subjects)
+    t.with(v, one.first, [&](json const& name) {
       if (row.about != subject::job) t.fail("a row has one of op, supply, channel");
-      row.about = about;
+      row.about = one.second;
       row.name = t.text(name);
     });
   t.need(v, "what");

@@ -148,7 +148,8 @@ std::vector<compared> compare(std::vector<digest const*> const& digests) {
     for (job_use const& j : d->jobs)
       if (!std::isnan(j.ended_s)) ends[j.job];
   }
-  for (auto const& [name, unit] : gates) {
+  for (auto const& known : gates) {
+    std::string const &name = known.first, &unit = known.second;
     auto const of = [&](digest const& d, double gate::*field) {
       for (gate const& g : d.gates)
         if (g.name == name) return g.*field;
@@ -159,10 +160,10 @@ std::vector<compared> compare(std::vector<digest const*> const& digests) {
     add(name + " unused while waited", unit,
         [&](digest const& d) { return of(d, &gate::idle_amount); });
   }
-  for (auto const& [name, nothing] : ends)
-    add(name + " ended at", "s", [&](digest const& d) {
+  for (auto const& known : ends)
+    add(known.first + " ended at", "s", [&](digest const& d) {
       for (job_use const& j : d.jobs)
-        if (j.job == name) return j.ended_s;
+        if (j.job == known.first) return j.ended_s;
       return unknown;
     });
   return out;
