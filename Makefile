@@ -85,7 +85,7 @@ cli_main    := $(O)/obj/daemon/cli/main.cc.o
 sluiced_main := $(O)/obj/daemon/sluiced/main.cc.o
 top_obj     := $(filter $(O)/obj/daemon/cli/top/%,$(daemon_obj))
 # Programs of one folder each, beside the command: their verb is the folder's name.
-tools       := $(foreach t,trace replay report,$(if $(wildcard daemon/$(t)/main.cc),$(t)))
+tools       := $(foreach t,trace replay report slurm,$(if $(wildcard daemon/$(t)/main.cc),$(t)))
 recover     := $(if $(wildcard daemon/order/main.cc),$(O)/bin/sluice-recover)
 parts_obj   := $(core_obj) $(filter-out %/main.cc.o $(top_obj),$(daemon_obj))
 cli_parts   := $(filter-out $(O)/obj/policies/% \
@@ -108,6 +108,10 @@ sluiced  := $(if $(wildcard daemon/sluiced/main.cc),$(O)/bin/sluiced)
 unit     := $(if $(unit_src),$(O)/test/unit)
 # Where the headers of FUSE are missing it is not built, and its tests skip.
 crash    := $(if $(wildcard /usr/include/fuse3/fuse.h),$(O)/test/crash/power_cut)
+# Only where Slurm's headers are; of a sanitizer nothing may come into Slurm's programs.
+spank_src := $(if $(and $(wildcard /usr/include/slurm/spank.h),$(if $(SAN),,y)),\
+  $(wildcard daemon/slurm/*.c))
+spank    := $(if $(spank_src),$(O)/lib/sluice_spank.so)
 sim      := $(if $(sim_src),$(O)/test/simulate)
 programs := $(patsubst test/%,$(O)/test/%,$(basename $(program_src)))
 behave   := $(patsubst test/%,$(O)/test/%,$(basename $(behave_src)))
@@ -120,9 +124,10 @@ exports  := $(if $(wildcard libinterpose/exports.map.in),$(O)/exports.map)
   check-source bench bench-overhead bench-accuracy bench-control bench-reaction bench-replay soak \
   compare \
   fuzz headers layers style exports format tidy \
-  programs install uninstall clean sim spin FORCE
+  programs install uninstall clean sim spin slurm FORCE
 
-all: $(lib) $(bin) $(top) $(tool_bin) $(recover) $(sluiced)
+all: $(lib) $(bin) $(top) $(tool_bin) $(recover) $(sluiced) $(spank)
+slurm: $(spank)
 
 # ---- objects ----
 
@@ -156,6 +161,14 @@ $(O)/lib/libinterpose.so: $(guest_obj) $(exports)
 	@mkdir -p $(@D)
 	$(call say,LINK,$(CXX) $(guest_link) $(san_flags) $(exports:%=-Wl$(comma)--version-script=%) \
 	  -o $@ $(guest_obj) $(guest_libs))
+
+# Plain C: Slurm's programs load it, and get no libstdc++ with it.
+spank_flags := -std=gnu11 -O2 -g -Wall -Wextra -fPIC
+$(O)/lib/sluice_spank.so: $(spank_src) $(wildcard daemon/slurm/*.h) daemon/slurm/exports.map \
+  Makefile
+	@mkdir -p $(@D)
+	$(call say,PLUGIN,$(CC) $(spank_flags) -shared -Wl$(comma)-z$(comma)now \
+	  -Wl$(comma)--version-script=daemon/slurm/exports.map -o $@ $(spank_src))
 
 # The command starts in a millisecond: it carries none of the daemon's libraries, and what draws on
 # a terminal is a program of its own.
@@ -365,7 +378,7 @@ install: all
 	install -D -m 755 $(O)/bin/sluice $(bindir)/sluice
 	install -D -m 755 $(O)/bin/sluiced $(sbindir)/sluiced
 	install -D -m 755 $(O)/lib/libinterpose.so $(libdir)/libinterpose.so
-	install -D -m 755 -t $(libdir) $(top) $(tool_bin) $(recover)
+	install -D -m 755 -t $(libdir) $(top) $(tool_bin) $(recover) $(spank)
 	install -D -m 644 -t $(libdir) daemon/trace/sluice-trace-darshan.py
 	install -D -m 644 -t $(docdir)/traces $(wildcard traces/*)
 	install -D -m 644 -t $(docdir) README.md LICENSE

@@ -101,6 +101,8 @@ inline constexpr forwarded_verb forwarded_verbs[] = {
     {"replay", "sluice-replay", false, "do the operations of a trace again, or only compute it"},
     {"report", "sluice-report", false, "show what happened: a page, or text"},
     {"recover", "sluice-recover", false, "bring home what a log holds after a crash"},
+    {"submit", "sluice-slurm", true, "submit a batch job with a QoS class"},
+    {"hook", "sluice-slurm", true, "what Prolog, Epilog and TaskProlog scripts call"},
     {"keys", "sluiced", true, "make and admit keys of daemons (sluiced keys)"},
 };
 

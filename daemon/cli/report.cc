@@ -5,73 +5,13 @@
 
 #include <algorithm>
 
-#include "calls.h"
-#include "policy/limit.h"
-#include "segment/jobs.h"
+#include "segment/counted.h"
 
 namespace sluice::cli {
 
 namespace {
 
 constexpr std::size_t table_calls = 10;  // rows of the busiest calls
-
-core::unit_kind unit_of(abi::segment const& s, unsigned channel) {
-  return static_cast<core::unit_kind>(s.rules.channel[channel].unit);
-}
-
-json target_of(abi::segment const& s, unsigned channel) {
-  for (unsigned r = 0; r < s.rules.rule_count; ++r) {
-    core::rule_row const& rule = s.rules.rule[r];
-    if (rule.channel == channel && rule.target != core::any_target)
-      return core::view(s.rules, s.rules.target[rule.target].path);
-  }
-  return nullptr;
-}
-
-json channel_json(abi::segment const& s, unsigned i, segment::channel_sums const& sum) {
-  bool const bytes = unit_of(s, i) == core::unit_kind::bytes;
-  core::histogram_counts const waits = waits_of(s, i);
-  std::uint64_t longest = 0;
-  for (std::size_t step = 0; step < core::histogram_steps; ++step)
-    if (waits.count[step] != 0) longest = core::histogram_low(step + 1) - 1;
-  return {{"name", core::view(s.rules, s.rules.channel[i].name)},
-          {"rate_per_s", policy::per_second(unit_of(s, i), rate_of(s, i))},
-          {"unit", bytes ? "bytes" : "ops"},
-          {"target", target_of(s, i)},
-          {"calls", sum.calls},
-          {"amount", sum.amount},
-          {"delayed", sum.delayed},
-          {"waited_ns", sum.waited_ns},
-          {"wait_p50_ns", waits.percentile(0.5)},
-          {"wait_p99_ns", waits.percentile(0.99)},
-          {"wait_max_ns", longest}};
-}
-
-json calls_json(segment::sums const& sums) {
-  json rows = json::array();
-  for (unsigned i = 0; i < call_count && i < sums.call.size(); ++i) {
-    auto const& c = sums.call[i];
-    if (c.calls == 0) continue;
-    core::op_row const& op = core::op_table[static_cast<unsigned>(call_table[i].op)];
-    rows.push_back({{"call", call_table[i].name},
-                    {"op", op.name},
-                    {"class", core::class_names[static_cast<unsigned>(op.cls)]},
-                    {"calls", c.calls},
-                    {"errors", c.errors},
-                    {"bytes", c.bytes},
-                    {"delayed", c.delayed},
-                    {"waited_ns", c.waited_ns}});
-  }
-  return rows;
-}
-
-json passthrough_json(abi::segment const& s) {
-  json rows = json::array();
-  for (unsigned i = 0; i < static_cast<unsigned>(abi::passthrough::count); ++i)
-    if (auto const n = s.head.passthrough_calls[i].load(std::memory_order_relaxed); n != 0)
-      rows.push_back({{"reason", abi::passthrough_names[i]}, {"calls", n}});
-  return rows;
-}
 
 std::string rate_column(json const& channel) {
   double const rate = channel["rate_per_s"];
@@ -114,31 +54,14 @@ std::string calls_table(json calls) {
 
 }  // namespace
 
-core::histogram_counts waits_of(abi::segment const& s, unsigned channel) {
-  core::histogram_counts counts = {};
-  s.channel[channel].waits.add_to(counts);
-  return counts;
-}
-
-std::uint64_t rate_of(abi::segment const& s, unsigned channel) {
-  return core::rate_at(s.bucket[channel], segment::monotonic_ns());
-}
-
 json report_json(abi::segment const& s, run_facts const& facts) {
-  segment::sums const sums = segment::sum(s);
   json report = {{"version", 1}, {"job", segment::job_name(s)}};
   if (!facts.command.empty()) report["command"] = facts.command;
   if (facts.end)
     report["exit"] = facts.end->signal != 0 ? json{{"signal", facts.end->signal}}
                                             : json{{"code", facts.end->code}};
   report["elapsed_s"] = facts.elapsed_s;
-  report["processes"] = {{"attached", s.head.attached_total.load(std::memory_order_relaxed)},
-                         {"running", segment::live_processes(s).size()}};
-  report["channels"] = json::array();
-  for (unsigned i = 0; i < sums.channel.size(); ++i)
-    report["channels"].push_back(channel_json(s, i, sums.channel[i]));
-  report["calls"] = calls_json(sums);
-  report["passthrough"] = passthrough_json(s);
+  report.update(segment::counted_json(s));
   return report;
 }
 

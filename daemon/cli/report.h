@@ -10,11 +10,14 @@
 
 #include "abi/segment.h"
 #include "cli/supervise.h"
+#include "segment/counted.h"
 #include "segment/segment_file.h"
 
 namespace sluice::cli {
 
 using json = nlohmann::ordered_json;
+using segment::rate_of;
+using segment::waits_of;
 
 struct run_facts {
   std::vector<std::string> command;
@@ -26,12 +29,6 @@ json report_json(abi::segment const& s, run_facts const& facts);
 
 /// Some lines, each ended: channels, the busiest calls, what was not limited.
 std::string report_table(json const& report);
-
-/// Waits of a channel, as counts.
-core::histogram_counts waits_of(abi::segment const& s, unsigned channel);
-
-/// The current rate of a channel.
-std::uint64_t rate_of(abi::segment const& s, unsigned channel);
 
 /// `12 ns`, `3.4 ms`, `1.2 s`.
 std::string duration_text(std::uint64_t ns);

@@ -2,6 +2,7 @@
 #include "cluster/admin.h"
 
 #include <fmt/format.h>
+#include <pwd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +15,7 @@
 #include "control/dashboard.h"
 #include "control/history_rows.h"
 #include "local/request.h"
+#include "policy/class_list.h"
 #include "policy/error.h"
 #include "policy/suggest.h"
 
@@ -102,6 +104,13 @@ json dashboard(controller& c, local::peer const& who, json const&) {
            c.services().board->url_for(c.services().metrics_address, who.uid, is_operator(who))}};
 }
 
+json classes(controller& c, local::peer const& who, json const& request) {
+  passwd const* const user = getpwuid(who.uid);
+  std::string const name = user == nullptr ? std::to_string(who.uid) : user->pw_name;
+  return policy::class_list(c.in_force().site, {who.uid, who.gid, who.groups, name},
+                            local::text_if(request, "class"), local::text_if(request, "limit"));
+}
+
 struct row {
   char const* name;
   verb serve;
@@ -116,6 +125,7 @@ constexpr row verbs[] = {
     {"pause", pause_job, true},
     {"resume", resume_job, true},
     {"policy", policy_text},
+    {"classes", classes},
     {"policy-apply", policy_apply, true},
     {"history", history},
     {"dashboard", dashboard},

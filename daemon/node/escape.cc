@@ -50,6 +50,7 @@ void escape_watch::begin(std::vector<watched_job> jobs, std::vector<std::string>
   facts_.clear();
   member_.clear();
   attached_.clear();
+  steps_.clear();
   growing_.clear();
   at_ = 0;
   phase_ = jobs_.empty() ? phase::idle : phase::reading;
@@ -129,10 +130,15 @@ void escape_watch::place_all() {
       member_[pid] = j;
       attached_.insert(pid);
     }
-    for (auto const& p : job.joiners)
-      if (auto const f = facts_.find(p.pid);
-          f != facts_.end() && f->second.start_ticks == p.start_ticks)
-        member_[p.pid] = j;
+    auto const place = [&](process_mark const& p) {
+      auto const f = facts_.find(p.pid);
+      bool const is_there = f != facts_.end() && f->second.start_ticks == p.start_ticks;
+      if (is_there) member_[p.pid] = j;
+      return is_there;
+    };
+    for (auto const& p : job.joiners) place(p);
+    for (auto const& p : job.steps)
+      if (place(p)) steps_.insert(p.pid);
   }
 }
 
@@ -179,6 +185,7 @@ bool escape_watch::look_some() {
     auto const member = member_.find(pid);
     auto const f = facts_.find(pid);
     if (member == member_.end() || member->second == none || f == facts_.end()) continue;
+    if (steps_.contains(pid)) continue;
     ++looked;
     auto& list = growing_[jobs_[static_cast<std::size_t>(member->second)].folder];
     if (list.size() == most_escaped) continue;

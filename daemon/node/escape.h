@@ -26,6 +26,7 @@ struct watched_job {
   std::vector<std::uint32_t> attached;
   std::vector<process_mark> joiners;
   std::vector<foreign_process> foreign = {};
+  std::vector<process_mark> steps = {};  // the scheduler's: all below is the job, they are not
 };
 
 /// Null: it does not escape. `counted`: bytes that all processes of its job were metered by; asked
@@ -78,6 +79,7 @@ class escape_watch {
   std::map<std::uint32_t, process_facts> facts_;
   std::map<std::uint32_t, int> member_;  // pid -> index into jobs_; -1 of none
   std::set<std::uint32_t> attached_;
+  std::set<std::uint32_t> steps_;
   std::vector<std::string> targets_;
   // Asked about in this walk, seen in it, and ever seen.
   std::set<std::uint64_t> asked_, seen_, known_, dead_;

@@ -17,6 +17,35 @@ bool is_alive(process_mark const& p) {
   return p.pid != 0 && p.start_ticks != 0 && segment::start_ticks(p.pid) == p.start_ticks;
 }
 
+namespace {
+
+json seat_json(scheduler_seat const& s) {
+  json steps = json::array();
+  for (auto const& p : s.steps) steps.push_back({p.pid, p.start_ticks});
+  return {{"held", s.is_held},    {"metered", s.is_metered}, {"open", s.is_open},
+          {"batch", s.had_batch}, {"account", s.account},    {"label", s.label},
+          {"nodes", s.nodes},     {"since", s.since_unix_s}, {"note", s.note},
+          {"steps", steps}};
+}
+
+scheduler_seat read_seat(json const& in) {
+  scheduler_seat s;
+  s.is_held = in.at("held").get<bool>();
+  s.is_metered = in.at("metered").get<bool>();
+  s.is_open = in.at("open").get<bool>();
+  s.had_batch = in.at("batch").get<bool>();
+  s.account = in.at("account").get<std::string>();
+  s.label = in.at("label").get<std::string>();
+  s.nodes = in.at("nodes").get<unsigned>();
+  s.since_unix_s = in.at("since").get<std::int64_t>();
+  s.note = in.at("note").get<std::string>();
+  for (auto const& p : in.at("steps"))
+    s.steps.push_back({p.at(0).get<std::uint32_t>(), p.at(1).get<std::uint64_t>()});
+  return s;
+}
+
+}  // namespace
+
 std::string to_text(job_record const& r) {
   json fixed = json::array(), joiners = json::array();
   for (auto const& f : r.fixed)
@@ -25,10 +54,11 @@ std::string to_text(job_record const& r) {
                      {"rate_q40", f.rate_q40},
                      {"own", f.is_own}});
   for (auto const& p : r.joiners) joiners.push_back({p.pid, p.start_ticks});
-  json const out = {
+  json out = {
       {"format", 1},          {"uid", r.uid},           {"gid", r.gid},       {"name", r.name},
       {"class", r.qos_class}, {"monitor", r.monitor},   {"limits", r.limits}, {"fixed", fixed},
       {"granted", r.granted}, {"left_out", r.left_out}, {"joiners", joiners}};
+  if (r.seat) out["seat"] = seat_json(*r.seat);
   return out.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
@@ -50,6 +80,7 @@ job_record read_record(std::string const& text) try {
                        f.at("rate_q40").get<std::uint64_t>(), f.at("own").get<bool>()});
   for (auto const& p : in.at("joiners"))
     r.joiners.push_back({p.at(0).get<std::uint32_t>(), p.at(1).get<std::uint64_t>()});
+  if (in.contains("seat")) r.seat = read_seat(in["seat"]);
   return r;
 } catch (json::exception const& e) {
   throw sluice_error(fmt::format("job.json: {}", e.what()));

@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,20 @@ struct fixed_channel {
   bool is_own = false;  // the user's: he may raise it too
 };
 
+/// What makes a job the scheduler's: it was announced in RUN/scheduler, and lives until that is
+/// gone.
+struct scheduler_seat {
+  bool is_held = false;     // announced now
+  bool is_metered = false;  // it has a class: its processes are to load the library
+  bool is_open = false;     // it named no class: the first process that names one chooses
+  bool had_batch = false;   // its batch script ran here
+  std::string account, label;
+  unsigned nodes = 1;
+  std::int64_t since_unix_s = 0;
+  std::string note;                 // what the user should know
+  std::vector<process_mark> steps;  // root's processes, all below which is the job
+};
+
 /// What is kept in job.json.
 struct job_record {
   uid_t uid = 0;
@@ -45,6 +60,7 @@ struct job_record {
   std::vector<std::string> granted;   // names of the channels the daemon writes
   std::vector<std::string> left_out;  // targets that this node did not have
   std::vector<process_mark> joiners;  // who asked to join and may not have attached yet
+  std::optional<scheduler_seat> seat;
 };
 std::string to_text(job_record const& r);
 /// Throws sluice_error when it is not one of ours.

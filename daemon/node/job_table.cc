@@ -14,6 +14,7 @@
 #include <sstream>
 
 #include "node/job_limits.h"
+#include "policy/class_list.h"
 #include "policy/error.h"
 #include "policy/suggest.h"
 #include "segment/jobs.h"
@@ -42,6 +43,21 @@ std::optional<unsigned> place_of(std::vector<std::string> const& names, std::str
   return static_cast<unsigned>(at - names.begin());
 }
 
+bool has_living_joiner(std::string const& dir) try {
+  auto const joiners = read_record(read_file(dir + "/job.json")).joiners;
+  return std::any_of(joiners.begin(), joiners.end(), is_alive);
+} catch (error const&) {
+  return false;
+}
+
+/// Limits in an order of their own, so that two writings compare.
+std::vector<std::string> sorted(std::vector<std::string> limits) {
+  std::sort(limits.begin(), limits.end());
+  return limits;
+}
+
+}  // namespace
+
 void add_joiner(job& j, local::peer const& who) {
   auto& list = j.record.joiners;
   std::erase_if(list, [](process_mark const& p) { return !is_alive(p); });
@@ -51,43 +67,21 @@ void add_joiner(job& j, local::peer const& who) {
   std::atomic_ref<std::uint32_t>(j.memory().head.creator_pid).store(pid);
 }
 
-bool has_living_joiner(std::string const& dir) try {
-  auto const joiners = read_record(read_file(dir + "/job.json")).joiners;
-  return std::any_of(joiners.begin(), joiners.end(), is_alive);
-} catch (error const&) {
-  return false;
-}
-
 std::string user_name(uid_t uid) {
   passwd const* const user = getpwuid(uid);
   return user == nullptr ? std::to_string(uid) : user->pw_name;
 }
 
-/// Limits in an order of their own, so that two writings compare.
-std::vector<std::string> sorted(std::vector<std::string> limits) {
-  std::sort(limits.begin(), limits.end());
-  return limits;
-}
-
-std::string class_for(local::peer const& who, join_request const& request, policy::site const& site,
-                      bool is_set) {
-  std::string const chosen = request.qos_class.value_or(site.control.default_class);
-  if (!is_set) return chosen;  // not heard of yet: nobody is kept from work
-  std::vector<std::string> known;
-  for (auto const& c : site.classes) known.push_back(c.name);
-  bool const exists = std::find(known.begin(), known.end(), chosen) != known.end();
-  if (!chosen.empty() && !exists)
-    throw usage_error(fmt::format("the policy of this node has no class \"{}\"{}", chosen,
-                                  policy::did_you_mean(chosen, known)));
+std::string class_for(local::peer const& who, std::optional<std::string> const& wish,
+                      site_state const& site) {
+  std::string const chosen = wish.value_or(site.site().control.default_class);
+  // A policy not heard of yet: nobody is kept from work.
+  if (!site.is_set() || chosen.empty()) return chosen;
   std::vector<gid_t> groups = who.groups;
   groups.push_back(who.gid);
-  if (!chosen.empty() && !policy::may_use(site, chosen, who.uid, groups))
-    throw usage_error(
-        fmt::format("user {} may not use the class \"{}\"", user_name(who.uid), chosen));
+  policy::check_class(site.site(), chosen, who.uid, groups, user_name(who.uid));
   return chosen;
 }
-
-}  // namespace
 
 bool is_operator(local::peer const& who) { return who.uid == 0 || who.uid == geteuid(); }
 
@@ -114,8 +108,12 @@ std::vector<std::string> not_governed(site_state const& site, job const& j) {
   return names;
 }
 
-job_table::job_table(std::string run_dir, std::string library, control::logger& log)
-    : run_dir_(std::move(run_dir)), library_(std::move(library)), log_(log) {
+job_table::job_table(std::string run_dir, std::string library, std::string node_name,
+                     control::logger& log)
+    : run_dir_(std::move(run_dir)),
+      library_(std::move(library)),
+      node_name_(std::move(node_name)),
+      log_(log) {
   if (geteuid() != 0) return;
   // Stages of all users pass through; only we list or write.
   chmod(run_dir_.c_str(), 0711);
@@ -205,7 +203,7 @@ job& job_table::make(local::peer const& who, std::string const& name, join_reque
   std::error_code failed;
   if (std::filesystem::exists(segment::job_dir(run_dir_, folder), failed))
     throw usage_error(fmt::format("job {} is running without this sluiced: it began before", name));
-  std::string const qos_class = class_for(who, request, site.site(), site.is_set());
+  std::string const qos_class = class_for(who, request.qos_class, site);
   if (!request.policy_channels && !is_operator(who))
     throw usage_error("only an operator may leave the policy's channels out");
   job_limits limits = limits_of(site, {request.limits, request.monitor, request.policy_channels},
@@ -219,9 +217,10 @@ job& job_table::make(local::peer const& who, std::string const& name, join_reque
                std::move(limits.fixed),
                std::move(limits.granted),
                std::move(limits.left_out),
+               {},
                {}};
   auto const pid = static_cast<std::uint32_t>(who.pid);
-  r.joiners.push_back({pid, segment::start_ticks(pid)});
+  if (pid != 0) r.joiners.push_back({pid, segment::start_ticks(pid)});
   segment::new_job const made = {folder, name, library_, who.uid, who.gid, pid, to_text(r)};
   if (!segment::create(run_dir_, made, limits.compiled))
     throw sluice_error(fmt::format("{} is in the way", segment::job_dir(run_dir_, folder)));

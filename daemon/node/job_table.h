@@ -12,6 +12,7 @@
 #include "control/log.h"
 #include "local/local.h"
 #include "node/job.h"
+#include "node/scheduler.h"
 #include "node/site_state.h"
 #include "policy/mount_table.h"
 
@@ -31,7 +32,7 @@ struct joined {
 
 class job_table {
  public:
-  job_table(std::string run_dir, std::string library, control::logger& log);
+  job_table(std::string run_dir, std::string library, std::string node_name, control::logger& log);
 
   /// All that an earlier daemon left: the living are taken over, the dead removed.
   void adopt(site_state const& site);
@@ -40,6 +41,21 @@ class job_table {
 
   /// Finds the streams of a job in its channels; again when supplies were added.
   static void bind_streams(job& j, site_state const& site, std::int64_t now_ns);
+
+  /// Makes the job that the scheduler announces, or binds the one its owner has made. What cannot
+  /// be (a class he may not use, a limit that is none) is left out and said in the seat's note.
+  job& seat(announcement const& a, site_state const& site);
+  bool has_seat(std::string const& name) const;
+  /// The scheduler has done with it: it goes when nobody is left in it.
+  void unseat(job& j);
+  /// A process of the scheduler, all below which is the job.
+  void add_step(job& j, process_mark step, bool is_batch);
+  /// The scheduler's job that a process is in, by what it cannot write itself: its control group, a
+  /// step above it, or that its user has no other; of several the one he names. Null: in none.
+  job* seat_of(local::peer const& who, std::string const& hint) const;
+  /// Joining from inside: the class is the job's.
+  joined join_seat(job& j, local::peer const& who, join_request const& request,
+                   site_state const& site);
 
   void remove(job& j, std::string_view why);
 
@@ -57,11 +73,15 @@ class job_table {
   void adopt_one(std::string const& folder, site_state const& site);
   job& make(local::peer const& who, std::string const& name, join_request const& request,
             site_state const& site);
+  void keep_seat(job const& j);
+  job& make_for(announcement const& a, std::string const& qos_class, site_state const& site,
+                std::string& note);
+  job* below_a_step(pid_t pid) const;
   void check_room(uid_t uid) const;
   std::string folder_of(uid_t uid, std::string const& name) const;
   std::string free_name(local::peer const& who) const;
 
-  std::string run_dir_, library_;
+  std::string run_dir_, library_, node_name_;
   control::logger& log_;
   std::vector<std::unique_ptr<job>> jobs_;  // sorted by folder
 };
@@ -72,6 +92,15 @@ std::vector<std::string> channel_names(abi::segment const& s);
 
 /// Supplies that a job is not metered by because it began before the policy named them.
 std::vector<std::string> not_governed(site_state const& site, job const& j);
+
+/// The class of a new job: the one wished for, else the policy's default. Throws a usage error.
+std::string class_for(local::peer const& who, std::optional<std::string> const& wish,
+                      site_state const& site);
+
+/// Who asked to join, until it has attached or died.
+void add_joiner(job& j, local::peer const& who);
+
+std::string user_name(uid_t uid);
 
 /// May this peer administer everything here?
 bool is_operator(local::peer const& who);

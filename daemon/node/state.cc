@@ -5,10 +5,12 @@
 #include <filesystem>
 
 #include "node/clock.h"
+#include "node/outcome.h"
 #include "node/state_files.h"
 #include "policy/error.h"
 #include "segment/jobs.h"
 #include "segment/library.h"
+#include "segment/run_dir.h"
 #include "wire/keys.h"
 
 namespace sluice::node {
@@ -17,7 +19,9 @@ namespace {
 
 constexpr unsigned heads_per_tick = 64;
 constexpr std::int64_t count_every_ns = 200'000'000, bury_after_ns = 1'000'000'000;
-constexpr std::int64_t escape_every_ns = 4'000'000'000;
+constexpr std::int64_t escape_every_ns = 4'000'000'000, heed_every_ns = 500'000'000;
+
+constexpr std::int64_t first_policy_ns = 2'000'000'000;
 
 constexpr std::uint64_t first_pid_space = 0xEFFFFFFC;  // PROC_PID_INIT_INO of the kernel
 
@@ -42,7 +46,7 @@ state::state(control::config const& c, control::services& s)
     : config(c),
       services(s),
       site(c.name),
-      jobs(c.run_dir, segment::find_library(), s.log),
+      jobs(c.run_dir, segment::find_library(), c.name, s.log),
       rates(!c.parents.empty()),
       lease(lease::timers_of(c.cycle_ns, second_ns, 0), s.incarnation),
       lease_memory(c.state_dir + "/lease"),
@@ -52,12 +56,13 @@ state::state(control::config const& c, control::services& s)
           machine, [this](std::string const& folder) { return counted_bytes(folder); },
           segment::own_pid_space() == first_pid_space) {
   moment const at = now();
-  begun_ns_ = at.mono_ns;
+  begun_ns_ = started_ns_ = at.mono_ns;
   if (auto const text = read_state(config.state_dir + "/overrides.json"))
     overrides = override_book::from_text(*text);
   start_policy(at);
   recall_lease(at);
   jobs.adopt(site);
+  heed_scheduler(at);
   enforce(at);
 }
 
@@ -208,8 +213,11 @@ void state::count_heads(moment at) {
     j.processes = found.processes;
     j.foreign = found.foreign_processes;
     attached_[j.folder] = std::move(found);
-    auto const& joiners = j.record.joiners;
-    bool const lives = j.processes != 0 || std::any_of(joiners.begin(), joiners.end(), is_alive);
+    auto const any = [](auto const& marks) {
+      return std::any_of(marks.begin(), marks.end(), is_alive);
+    };
+    bool const lives = j.processes != 0 || any(j.record.joiners) ||
+                       (j.record.seat && (j.record.seat->is_held || any(j.record.seat->steps)));
     if (lives)
       j.empty_since_ns = 0;
     else if (j.empty_since_ns == 0)
@@ -237,12 +245,54 @@ void state::bury(moment at) {
   if (!over.empty()) keep_overrides();
 }
 
+void state::heed_scheduler(moment at) {
+  heeded_ns_ = at.mono_ns;
+  // A job made before the policy was heard of would not be metered by it.
+  if (!site.is_set() && has_parent() && at.mono_ns - started_ns_ < first_policy_ns) return;
+  auto const names = announced(jobs.run_dir());
+  auto const is_named = [&](std::string const& name) {
+    return std::binary_search(names.begin(), names.end(), name);
+  };
+  for (auto const& j : jobs.all())
+    if (j->record.seat && j->record.seat->is_held && !is_named(j->record.name)) end_seat(*j);
+  for (auto const& name : names) {
+    if (unreadable_.contains(name) || jobs.has_seat(name)) continue;
+    begin_seat(name, at);
+  }
+  std::erase_if(unreadable_, [&](std::string const& name) { return !is_named(name); });
+}
+
+job* state::begin_seat(std::string const& name, moment at) {
+  try {
+    segment::check_job_name(name);
+    auto const text = read_state(scheduler_dir(jobs.run_dir()) + "/" + name);
+    if (!text) return nullptr;
+    job& made = jobs.seat(read_announcement(*text, name), site);
+    enforce(at);
+    has_news = true;
+    return &made;
+  } catch (error const& e) {
+    unreadable_.insert(name);
+    services.log.warning("announced job cannot be made", {{"job", name}, {"why", e.what()}});
+    return nullptr;
+  }
+}
+
+void state::end_seat(job& j) {
+  if (!j.is_broken()) keep_result(*this, j);
+  jobs.unseat(j);
+  services.log.info("job released", {{"job", j.record.name}, {"uid", j.record.uid}});
+}
+
 void state::begin_escapes() {
   std::vector<watched_job> watched;
   for (auto const& j : jobs.all()) {
+    auto const& seat = j->record.seat;
+    if (seat && !seat->is_metered) continue;
     head_count const& heads = attached_[j->folder];
     watched.push_back({j->folder, jobs.run_dir() + "/jobs/" + j->folder, heads.pids,
-                       j->record.joiners, heads.foreign});
+                       j->record.joiners, heads.foreign,
+                       seat ? seat->steps : std::vector<process_mark>{}});
   }
   std::vector<std::string> targets;
   for (auto const& t : site.site().targets) {
@@ -264,6 +314,7 @@ std::uint64_t state::counted_bytes(std::string const& folder) const {
 }
 
 void state::watch(moment at) {
+  if (at.mono_ns - heeded_ns_ > heed_every_ns) heed_scheduler(at);
   count_heads(at);
   bury(at);
   if (escapes_.is_idle()) {

@@ -41,6 +41,13 @@ class state {
   /// Who lives, who is gone, who escapes; in steps.
   void watch(moment at);
 
+  // ---- the scheduler ----
+  /// Takes the jobs it has announced, lets go those it has not.
+  void heed_scheduler(moment at);
+  /// Null: there is no such announcement, or it cannot be (the log says why).
+  job* begin_seat(std::string const& name, moment at);
+  void end_seat(job& j);
+
   // ---- deciding ----
   void enforce(moment at);
   void expire_overrides(moment at);
@@ -101,6 +108,8 @@ class state {
   std::int64_t counted_ns_ = 0;
   std::map<std::string, head_count> attached_;  // by folder
   escape_watch escapes_;
+  std::int64_t heeded_ns_ = 0, started_ns_ = 0;
+  std::set<std::string> unreadable_;  // announcements that were told of
   bool lease_written_ = true;
   std::uint64_t refused_policy_ = 0;
   std::vector<double> served_before_;

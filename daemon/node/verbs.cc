@@ -12,6 +12,7 @@
 #include "node/change.h"
 #include "node/clock.h"
 #include "node/explain.h"
+#include "node/registry.h"
 #include "node/rows.h"
 #include "policy/error.h"
 #include "segment/run_dir.h"
@@ -63,8 +64,13 @@ join_request join_of(json const& request) {
 }
 
 json join(state& s, local::peer const& who, json const& request) {
-  joined const got = s.jobs.join(who, join_of(request), s.site);
-  if (got.created) {
+  join_request const wish = join_of(request);
+  // Who is inside a scheduler's job joins that one, whatever name he gives.
+  job* const seat =
+      is_operator(who) && wish.name ? nullptr : s.jobs.seat_of(who, wish.name.value_or(""));
+  joined const got =
+      seat != nullptr ? s.jobs.join_seat(*seat, who, wish, s.site) : s.jobs.join(who, wish, s.site);
+  if (got.created || seat != nullptr) {
     // Its curves are right before the first process can attach.
     s.enforce(now());
     s.has_news = true;
@@ -144,12 +150,15 @@ struct verb {
   json (*does)(state&, local::peer const&, json const&);
 };
 
-constexpr verb verbs[] = {{"hello", hello},        {"join", join},
-                          {"jobs", list_jobs},     {"top", top},
-                          {"set", set_job},        {"pause", pause_job},
-                          {"resume", resume_job},  {"explain", explain},
-                          {"policy", policy_text}, {"policy-apply", policy_apply},
-                          {"history", history},    {"dashboard", dashboard}};
+constexpr verb verbs[] = {{"hello", hello},           {"join", join},
+                          {"jobs", list_jobs},        {"top", top},
+                          {"set", set_job},           {"pause", pause_job},
+                          {"resume", resume_job},     {"explain", explain},
+                          {"policy", policy_text},    {"policy-apply", policy_apply},
+                          {"register", register_job}, {"release", release_job},
+                          {"step", begin_step},       {"step-end", end_step},
+                          {"classes", classes},       {"history", history},
+                          {"dashboard", dashboard}};
 
 }  // namespace
 

@@ -44,6 +44,8 @@ std::uint32_t maker(std::string const& file_name) {
 }
 
 bool is_dead(std::string const& run_dir, std::string const& job) {
+  std::error_code failed;
+  if (fs::exists(held_path(run_dir, job), failed)) return false;  // a daemon decides when it ends
   try {
     return !is_live(*mapping::open(segment_path(run_dir, job)));
   } catch (error const&) {

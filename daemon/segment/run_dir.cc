@@ -92,6 +92,10 @@ std::string job_dir(std::string const& run_dir, std::string const& job) {
   return jobs_dir(run_dir) + "/" + job;
 }
 
+std::string held_path(std::string const& run_dir, std::string const& job) {
+  return job_dir(run_dir, job) + "/held";
+}
+
 std::string segment_path(std::string const& run_dir, std::string const& job) {
   return job_dir(run_dir, job) + "/segment";
 }

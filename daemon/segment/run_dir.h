@@ -25,6 +25,9 @@ std::string jobs_dir(std::string const& run_dir);
 std::string job_dir(std::string const& run_dir, std::string const& job);
 std::string segment_path(std::string const& run_dir, std::string const& job);
 
+/// A file in the job's folder: a scheduler's job, of the class that is written there.
+std::string held_path(std::string const& run_dir, std::string const& job);
+
 /// Holds a lock on a file as long as it lives.
 class file_lock {
  public:

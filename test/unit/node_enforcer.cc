@@ -38,7 +38,7 @@ struct world {
     dir = mkdtemp(name);
     std::filesystem::create_directories(segment::jobs_dir(dir));
     std::filesystem::create_directories(dir + "/data");
-    jobs = std::make_unique<node::job_table>(dir, dir + "/none.so", log);
+    jobs = std::make_unique<node::job_table>(dir, dir + "/none.so", "n1", log);
     child.booted(at.boot_ns - 60'000 * ms);
   }
   ~world() {

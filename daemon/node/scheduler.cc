@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/scheduler.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "policy/error.h"
+#include "segment/run_dir.h"
+
+namespace sluice::node {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t most_announced = 1024, most_limits = 16, most_text = 255;
+
+bool is_number(std::string_view text) {
+  return !text.empty() && text.size() < 20 &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+std::string text_in(json const& in, char const* key) {
+  auto const at = in.find(key);
+  if (at == in.end() || !at->is_string()) return {};
+  return at->get<std::string>().substr(0, most_text);
+}
+
+/// "/job_12/…" → 12
+std::string job_part(std::string_view path) {
+  constexpr std::string_view key = "/job_";
+  if (!path.starts_with(key)) return {};
+  path.remove_prefix(key.size());
+  std::string_view const number = path.substr(0, path.find('/'));
+  return is_number(number) ? std::string(number) : std::string();
+}
+
+/// "/uid_1000/job_12/…", of version 1.
+std::string user_part(std::string_view path) {
+  constexpr std::string_view key = "/uid_";
+  if (!path.starts_with(key)) return {};
+  path.remove_prefix(key.size());
+  auto const end = path.find('/');
+  if (end == path.npos || !is_number(path.substr(0, end))) return {};
+  return job_part(path.substr(end));
+}
+
+std::string job_of_path(std::string_view path, std::string_view node) {
+  std::string const own = fmt::format("/slurm_{}", node);
+  std::string const own_scope = fmt::format("/system.slice/{}_slurmstepd.scope", node);
+  for (std::string_view top : {std::string_view(own), std::string_view("/slurm")})
+    if (path.starts_with(top))
+      if (std::string job = user_part(path.substr(top.size())); !job.empty()) return job;
+  for (std::string_view top :
+       {std::string_view(own_scope), std::string_view("/system.slice/slurmstepd.scope")})
+    if (path.starts_with(top))
+      if (std::string job = job_part(path.substr(top.size())); !job.empty()) return job;
+  return {};
+}
+
+}  // namespace
+
+announcement read_announcement(std::string const& text, std::string const& job) {
+  json const in = json::parse(text, nullptr, false);
+  auto const number = [&](char const* key) {
+    return in.contains(key) && in[key].is_number_unsigned();
+  };
+  if (!in.is_object() || !number("uid") || text_in(in, "job") != job)
+    throw sluice_error(fmt::format("{}: no announcement of a job", job));
+  announcement a;
+  a.job = job;
+  a.uid = in["uid"].get<uid_t>();
+  if (number("gid")) a.gid = in["gid"].get<gid_t>();
+  a.qos_class = text_in(in, "class");
+  a.account = text_in(in, "account");
+  a.label = text_in(in, "label");
+  if (number("nodes")) a.nodes = std::clamp(in["nodes"].get<unsigned>(), 1u, 1'000'000u);
+  if (auto const at = in.find("limits"); at != in.end() && at->is_array())
+    for (auto const& limit : *at)
+      if (limit.is_string() && a.limits.size() < most_limits)
+        a.limits.push_back(limit.get<std::string>());
+  return a;
+}
+
+std::string scheduler_dir(std::string const& run_dir) { return run_dir + "/scheduler"; }
+
+std::vector<std::string> announced(std::string const& run_dir) {
+  std::string const dir = scheduler_dir(run_dir);
+  struct stat st = {};
+  if (lstat(dir.c_str(), &st) != 0 || !S_ISDIR(st.st_mode) || (st.st_mode & 022) != 0 ||
+      (st.st_uid != 0 && st.st_uid != geteuid()))
+    return {};
+  std::vector<std::string> names;
+  std::error_code failed;
+  for (auto const& entry : std::filesystem::directory_iterator(dir, failed)) {
+    std::string name = entry.path().filename();
+    if (name[0] != '.' && names.size() < most_announced) names.push_back(std::move(name));
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::string job_in_groups(std::string_view text, std::string_view node) {
+  while (!text.empty()) {
+    std::string_view const line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    auto const first = line.find(':');
+    auto const second = first == line.npos ? first : line.find(':', first + 1);
+    if (second == line.npos) continue;
+    std::string job = job_of_path(line.substr(second + 1), node);
+    if (!job.empty()) return job;
+  }
+  return {};
+}
+
+}  // namespace sluice::node

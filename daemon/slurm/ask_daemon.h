@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// One request to sluiced from inside Slurm's programs, in plain C: they have no libstdc++. What
+// stays true: it is over after `budget_ms` whatever the daemon does, it opens nothing that stays
+// open, changes no signal and no locale, and what it does not understand counts as no answer.
+#pragma once
+
+#include <stddef.h>
+
+enum { sluice_most_bytes = 65536 };
+
+// 0: `answer` holds the text of the answer. -1: nobody answered; errno says why.
+int sluice_ask(char const* run_dir, char const* request, int budget_ms, char* answer, size_t size);
+
+// The string at a key of a JSON object, its escapes resolved as far as they are single bytes.
+// -1: it is not there, or no string, or too long.
+int sluice_text_at(char const* json, char const* key, char* out, size_t size);
+
+// Appends "key":"text" with what JSON cannot carry as it is replaced by '_'.
+void sluice_put_text(char* json, size_t size, char const* key, char const* text);
