@@ -74,7 +74,7 @@ bench_src   := $(wildcard test/bench/*.cc)
 sim_src     := $(wildcard test/sim/*.cc)
 crash_src   := $(wildcard test/crash/*.cc)
 fuzz_src    := $(wildcard test/fuzz/*.cc)
-headers     := $(sort $(wildcard libinterpose/*.h libinterpose/*/*.h daemon/*/*.h daemon/*/*/*.h \
+HEADERS     ?= $(sort $(wildcard libinterpose/*.h libinterpose/*/*.h daemon/*/*.h daemon/*/*/*.h \
   policies/*.h))
 
 guest_obj   := $(guest_src:%=$(O)/pic/%.o)
@@ -250,7 +250,7 @@ $(O)/headers/%.ok: % $(O)/flags
 	$(call say,HEADER,$(CXX) $(common) $(depend) -fsyntax-only -include $< -x c++ /dev/null \
 	  && touch $@)
 
-headers: $(headers:%=$(O)/headers/%.ok)
+headers: $(HEADERS:%=$(O)/headers/%.ok)
 
 # ---- tests ----
 
