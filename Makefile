@@ -267,7 +267,7 @@ slurm_tests    := $(sort $(wildcard test/slurm/*.sh))
 crash_tests    := $(sort $(wildcard test/crash/*.sh))
 coverage_tests := $(wildcard test/coverage/run)
 guest_tests    := $(sort $(wildcard test/guests/*.sh))
-fuzz_tests     := $(fuzz_src:test/fuzz/%.cc='scripts/fuzz % 10')
+fuzz_tests     := $(fuzz_src:test/fuzz/%.cc='scripts/fuzz % 5')
 source_tests   := scripts/check-style scripts/check-layers scripts/check-format \
   scripts/check-headers scripts/check-lint $(if $(lib),scripts/check-exports)
 
