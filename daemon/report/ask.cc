@@ -92,7 +92,7 @@ class gatherer {
     json rest = on_axis(row, "served");
     auto const& own = own_[supply];
     for (std::size_t i = 0; i < rest.size(); ++i)
-      if (rest[i].is_number() && i < own.size())
+      if (i < own.size() && rest[i].is_number())
         rest[i] = std::max(0.0, rest[i].get<double>() - own[i]);
     put(other_jobs, supply, "served", unit, std::move(rest));
   }

@@ -105,6 +105,7 @@ class builder {
     double const sum = sum_of(row.values);
     bool const bytes = row.unit == "bytes";
     if (row.what == "done") {
+      if (sum == 0) return;
       op_use& o = op(row.name, bytes ? "bytes" : "ops");
       o.total += sum;
       add_to(o.rate, rates_of(row, r_.time));
@@ -128,7 +129,8 @@ class builder {
       made.job = row.job;
       made.gate = row.name;
     });
-    if (row.what == "served" || row.what == "done") add_to(u.rate, rates);
+    if (row.what == "served") add_to(u.rate, rates);
+    if (row.what == "done") add_to(done_[key_of(row.job, row.name)], rates);
     if (row.what == "demand") add_to(u.demand, rates);
     if (row.what == "grant") add_to(u.grant, rates);
     if (row.what == "limit") add_to(u.limit, rates);
@@ -205,6 +207,7 @@ class builder {
       gate& g = gate_of(u.gate, "");
       if (u.blocked.empty()) u.blocked = estimates_[key_of(u.job, u.gate)];
       u.unit = g.unit.empty() ? "ops" : g.unit;
+      if (u.rate.empty()) u.rate = done_[key_of(u.job, u.gate)];
       u.served = sum_of(u.rate) * r_.time.interval_s;
       if (std::isnan(u.blocked_s) && !u.blocked.empty())
         u.blocked_s = sum_of(u.blocked) * r_.time.interval_s;
@@ -228,7 +231,7 @@ class builder {
       for (gate_use const& u : out_.uses)
         if (u.gate == g.name) add_to(all, u.rate);
       for (std::size_t i = 0; i < g.capacity.size() && i < g.blocked.size(); ++i)
-        if (g.blocked[i] > 0 && i < all.size() && g.capacity[i] > all[i])
+        if (i < all.size() && g.blocked[i] > 0 && g.capacity[i] > all[i])
           g.idle_amount += (g.capacity[i] - all[i]) * r_.time.interval_s;
     }
   }
@@ -258,6 +261,7 @@ class builder {
   std::vector<series const*> waits_;
   // Where only the waiting of all threads is known: at most the interval of it.
   std::map<std::string, std::vector<double>> estimates_;
+  std::map<std::string, std::vector<double>> done_;  // at gates, where nobody says what was served
   bool has_sums_ = false;
 };
 

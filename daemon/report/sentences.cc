@@ -152,10 +152,10 @@ void say_jobs(std::vector<std::string>& out, digest const& d) {
 }  // namespace
 
 std::string title_of(result const& r) {
-  std::string const who = !r.job.empty()       ? r.job
-                          : !r.command.empty() ? r.command[0]
-                          : r.jobs.size() == 1 ? r.jobs[0].job
-                                               : "";
+  std::string const who = !r.job.empty()                          ? r.job
+                          : r.kind == "run" && !r.command.empty() ? r.command[0]
+                          : r.jobs.size() == 1                    ? r.jobs[0].job
+                                                                  : "";
   std::string const of = who.empty() ? "" : (r.kind == "history" ? " " : " of ") + who;
   return r.kind + of;
 }

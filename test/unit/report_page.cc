@@ -85,6 +85,17 @@ TEST_CASE("report: who used it, who waited, for which rule, when", "[report]") {
              Contains("86 % of the capacity; 2.0 % of it stayed unused while somebody waited"));
 }
 
+TEST_CASE("report: what was done at a supply is not served once more", "[report]") {
+  auto const d = digest_of(parse_result(R"({"version": 1, "timeline": {"interval_s": 2, "rows": [
+    {"job": "a", "supply": "metadata@s", "what": "served", "unit": "ops", "values": [5, 5]},
+    {"job": "a", "supply": "metadata@s", "what": "done", "unit": "ops", "values": [10, 10]},
+    {"job": "b", "supply": "metadata@s", "what": "done", "unit": "ops", "values": [4, 4]}]}})",
+                                        "r"));
+  REQUIRE(d.uses.size() == 2);
+  CHECK(d.uses[0].served == 20);
+  CHECK(d.uses[1].served == 8);
+}
+
 TEST_CASE("report: nothing waited", "[report]") {
   std::string const all = said(R"({"version": 1, "job": "a", "elapsed_s": 2, "calls": [
     {"call": "open", "op": "open", "calls": 5}]})");
