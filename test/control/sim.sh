@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
+# beside
 # The lease protocol in virtual time: a million control cycles under faults keep the sum of what
 # nodes may use below the capacity, and each rule turned off is missed.
 # timeout: 900
