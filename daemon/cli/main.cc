@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <cstdio>
 #include <functional>
-#include <new>
 
 #include "cli/options.h"
 #include "policy/error.h"
+#include "policy/program.h"
 
 namespace sluice::cli {
 
@@ -268,13 +268,5 @@ int parse_and_do(int argc, char** argv) {
 }  // namespace sluice::cli
 
 int main(int argc, char** argv) {
-  try {
-    return sluice::cli::parse_and_do(argc, argv);
-  } catch (sluice::error const& e) {
-    fmt::print(stderr, "sluice: {}\n", e.what());
-    return e.status();
-  } catch (std::exception const& e) {
-    fmt::print(stderr, "sluice: {}\n", e.what());
-    return sluice::exit_sluice;
-  }
+  return sluice::guarded("sluice", [&] { return sluice::cli::parse_and_do(argc, argv); });
 }

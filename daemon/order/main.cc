@@ -10,6 +10,7 @@
 
 #include "order/recover.h"
 #include "policy/error.h"
+#include "policy/program.h"
 
 namespace sluice::order {
 
@@ -87,13 +88,5 @@ int run(int argc, char** argv) {
 }  // namespace sluice::order
 
 int main(int argc, char** argv) {
-  try {
-    return sluice::order::run(argc, argv);
-  } catch (sluice::error const& e) {
-    fmt::print(stderr, "sluice recover: {}\n", e.what());
-    return e.status();
-  } catch (std::exception const& e) {
-    fmt::print(stderr, "sluice recover: {}\n", e.what());
-    return sluice::exit_sluice;
-  }
+  return sluice::guarded("sluice recover", [&] { return sluice::order::run(argc, argv); });
 }

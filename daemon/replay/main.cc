@@ -6,12 +6,12 @@
 #include <CLI/CLI.hpp>
 #include <cmath>
 #include <cstdio>
-#include <new>
 #include <thread>
 
 #include "core/units.h"
 #include "policy/duration.h"
 #include "policy/error.h"
+#include "policy/program.h"
 #include "replay/options.h"
 #include "whatif/whatif.h"
 
@@ -212,16 +212,5 @@ int run(int argc, char** argv) {
 }  // namespace sluice::replay
 
 int main(int argc, char** argv) {
-  try {
-    return sluice::replay::run(argc, argv);
-  } catch (sluice::error const& e) {
-    fmt::print(stderr, "sluice: {}\n", e.what());
-    return e.status();
-  } catch (std::bad_alloc const&) {
-    fmt::print(stderr, "sluice: not enough memory\n");
-    return sluice::exit_sluice;
-  } catch (std::exception const& e) {
-    fmt::print(stderr, "sluice: {}\n", e.what());
-    return sluice::exit_sluice;
-  }
+  return sluice::guarded("sluice", [&] { return sluice::replay::run(argc, argv); });
 }

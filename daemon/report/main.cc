@@ -11,6 +11,7 @@
 
 #include "policy/duration.h"
 #include "policy/error.h"
+#include "policy/program.h"
 #include "report/ask.h"
 #include "report/page.h"
 #include "report/text.h"
@@ -133,13 +134,5 @@ int parse_and_do(int argc, char** argv) {
 }  // namespace sluice::report
 
 int main(int argc, char** argv) {
-  try {
-    return sluice::report::parse_and_do(argc, argv);
-  } catch (sluice::error const& e) {
-    fmt::print(stderr, "sluice report: {}\n", e.what());
-    return e.status();
-  } catch (std::exception const& e) {
-    fmt::print(stderr, "sluice report: {}\n", e.what());
-    return sluice::exit_sluice;
-  }
+  return sluice::guarded("sluice report", [&] { return sluice::report::parse_and_do(argc, argv); });
 }

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // sluiced: one binary, its role by flag.
-#include <fmt/format.h>
 
 #include <cstdio>
-#include <exception>
 #include <string_view>
 
 #include "control/command_line.h"
 #include "policy/error.h"
+#include "policy/program.h"
 #include "sluiced/daemon.h"
 #include "wire/keys.h"
 
@@ -23,13 +22,5 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  try {
-    return run(argc, argv);
-  } catch (sluice::error const& e) {
-    fmt::print(stderr, "sluiced: {}\n", e.what());
-    return e.status();
-  } catch (std::exception const& e) {
-    fmt::print(stderr, "sluiced: {}\n", e.what());
-    return sluice::exit_sluice;
-  }
+  return sluice::guarded("sluiced", [&] { return run(argc, argv); });
 }

@@ -13,6 +13,7 @@
 
 #include "core/units.h"
 #include "policy/error.h"
+#include "policy/program.h"
 #include "trace/convert.h"
 #include "trace/generate.h"
 #include "trace/info.h"
@@ -178,13 +179,5 @@ int parse_and_do(int argc, char** argv) {
 }  // namespace sluice::trace
 
 int main(int argc, char** argv) {
-  try {
-    return sluice::trace::parse_and_do(argc, argv);
-  } catch (sluice::error const& e) {
-    fmt::print(stderr, "sluice: {}\n", e.what());
-    return e.status();
-  } catch (std::exception const& e) {
-    fmt::print(stderr, "sluice: {}\n", e.what());
-    return sluice::exit_sluice;
-  }
+  return sluice::guarded("sluice", [&] { return sluice::trace::parse_and_do(argc, argv); });
 }

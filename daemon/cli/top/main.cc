@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // sluice-top: the screen of `sluice top`, which starts it with the daemon it found. Its arguments
 // are between the two of them: SOCKET ROLE NAME SECONDS ORDER FILTER jobs|nodes.
-#include <fmt/format.h>
-
-#include <cstdio>
 #include <cstdlib>
 
 #include "cli/top/screen.h"
 #include "cli/top_loop.h"
 #include "policy/error.h"
+#include "policy/program.h"
 
 namespace sluice::cli {
 
@@ -34,14 +32,8 @@ int draw_or_print(char** argv) {
 }  // namespace sluice::cli
 
 int main(int argc, char** argv) {
-  try {
+  return sluice::guarded("sluice", [&] {
     if (argc != 8) throw sluice::usage_error("sluice-top draws for `sluice top`: start that");
     return sluice::cli::draw_or_print(argv);
-  } catch (sluice::error const& e) {
-    fmt::print(stderr, "sluice: {}\n", e.what());
-    return e.status();
-  } catch (std::exception const& e) {
-    fmt::print(stderr, "sluice: {}\n", e.what());
-    return sluice::exit_sluice;
-  }
+  });
 }
