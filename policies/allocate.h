@@ -34,7 +34,7 @@ struct supply {
   std::vector<claim> claims;
 };
 
-/// A stateful allocator (psfa remembers usage, drf learns profiles); the default has no state.
+/// May remember: psfa usage, drf profiles, the default how the use of reservations fluctuates.
 class allocator {
  public:
   virtual ~allocator() = default;
