@@ -107,6 +107,8 @@ void dealer::fresh_socket() {
   socket_.set(ZMQ_RECONNECT_IVL, is_quick_ ? 200 : 1000);
   socket_.set(ZMQ_RECONNECT_IVL_MAX, 0);
   socket_.set(ZMQ_CONNECT_TIMEOUT, 2000);
+  socket_.set(ZMQ_HEARTBEAT_IVL, 5000);
+  socket_.set(ZMQ_HEARTBEAT_TIMEOUT, 15000);
   if (has_keys_) {
     socket_.set(ZMQ_CURVE_SERVERKEY, here().parent_key);
     socket_.set(ZMQ_CURVE_PUBLICKEY, public_key_);

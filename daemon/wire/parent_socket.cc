@@ -136,6 +136,11 @@ void router::set_options(security const* keys) {
   socket_.set(ZMQ_SNDHWM, 16);
   socket_.set(ZMQ_ROUTER_MANDATORY, 1);
   socket_.set(ZMQ_ROUTER_HANDOVER, 0);
+  // No heartbeats: libzmq looks through all timers of a socket to cancel one, on every message.
+  socket_.set(ZMQ_TCP_KEEPALIVE, 1);
+  socket_.set(ZMQ_TCP_KEEPALIVE_IDLE, 10);
+  socket_.set(ZMQ_TCP_KEEPALIVE_INTVL, 2);
+  socket_.set(ZMQ_TCP_KEEPALIVE_CNT, 3);
   if (keys == nullptr) return;
   domain_ = "sluice." + c_.fresh_name("parent");
   list_ = c_.add_domain(domain_);
