@@ -14,14 +14,19 @@ constexpr std::uint64_t most_bytes = std::uint64_t{1} << 31;  // calls.def, by w
 
 struct counted {
   std::uint32_t waiters;
-  bool everyone;  // false: threads without a shard of their own are not seen
+  std::uint64_t units;  // they ask for
+  bool everyone;        // false: threads without a shard of their own are not seen
 };
 
 counted count_waiters(abi::segment const& s, unsigned channel) {
   unsigned const used = std::min(s.head.shards_used.load(relaxed), abi::owned_shards);
-  counted c = {0, used < abi::owned_shards};
-  for (unsigned i = 0; i < used; ++i)
-    if (s.owned[i].waiting.channel.load(relaxed) == channel + 1) ++c.waiters;
+  counted c = {0, 0, used < abi::owned_shards};
+  for (unsigned i = 0; i < used; ++i) {
+    abi::waiter const& w = s.owned[i].waiting;
+    if (w.channel.load(relaxed) != channel + 1) continue;
+    ++c.waiters;
+    c.units += std::min(w.amount.load(relaxed), most_waiting);
+  }
   return c;
 }
 
@@ -36,12 +41,14 @@ sample look(abi::segment const& s, unsigned channel, std::int64_t now_ns) {
                               c.debt_units(core::sane_time(now_ns));
   std::int64_t const beyond = core::distance(b.booked.load(relaxed), reach);
   out.served_units = core::served_units(b, now_ns);
-  if (beyond <= 0) return out;
+  // At rate 0 even those wait who have credit.
+  if (beyond <= 0 && !c.stands(core::sane_time(now_ns))) return out;
   // A large request may have overdrawn without anybody waiting behind it: ask who waits.
   counted const who = count_waiters(s, channel);
   out.waiters = who.waiters;
-  out.blocked = who.waiters != 0 || !who.everyone;
-  if (out.blocked) out.waiting_units = std::min(static_cast<std::uint64_t>(beyond), most_waiting);
+  out.blocked = who.waiters != 0 || (!who.everyone && beyond > 0);
+  std::uint64_t const waiting = beyond > 0 ? static_cast<std::uint64_t>(beyond) : who.units;
+  if (out.blocked) out.waiting_units = std::min(waiting, most_waiting);
   return out;
 }
 

@@ -191,6 +191,21 @@ struct curve {
   constexpr std::uint64_t debt_units(std::int64_t now_ns) const {
     return units_in(after(now_ns).rate_q40, set.debt_ns);
   }
+  constexpr bool is_open(std::int64_t now_ns) const {
+    return set.after_lease != 0 && set.lease_end_ns != 0 && now_ns >= set.lease_end_ns;
+  }
+  // Rate 0 is a pause: nothing passes, whatever credit is left. What a later rate pays within
+  // debt_ns may go ahead of it, as under any rate.
+  constexpr bool stands(std::int64_t now_ns) const {
+    return after(now_ns).rate_q40 == 0 && after(now_ns + set.debt_ns).rate_q40 == 0 &&
+           !is_open(now_ns);
+  }
+  // From when on it pays by itself; INT64_MAX: never.
+  constexpr std::int64_t pays_from(std::int64_t now_ns) const {
+    phase p = after(now_ns);
+    for (; p.rate_q40 == 0 && p.end_ns != INT64_MAX; p = after(now_ns)) now_ns = p.end_ns;
+    return p.rate_q40 == 0 ? INT64_MAX : now_ns;
+  }
 };
 
 // False when the writer lapped the reader again and again: the snapshot may then be torn.

@@ -5,9 +5,10 @@
 // whose ticket ends below it passes without a clock. Everybody else compares with S and sleeps on
 // the futex word until the curve reaches the start of the ticket.
 // What stays true: S never falls; a window admits at most what the rate paid in it, plus the idle
-// cap, plus one request; tickets pass in order; a thread or the writer killed between any two
-// instructions leaves every word valid; garbage in the words gives wrong waits, never undefined
-// behaviour, an endless loop or a sleep above one second. No clock, heap, errno or global here.
+// cap, plus one request; at rate 0 nothing passes; tickets pass in order; a thread or the writer
+// killed between any two instructions leaves every word valid; garbage in the words gives wrong
+// waits, never undefined behaviour, an endless loop or a sleep above one second. No clock, heap,
+// errno or global here.
 #pragma once
 
 #include <cstdint>
@@ -36,6 +37,7 @@ struct rules {
   bool floor_leaves_cache = true;   // the floor leaves room for what `known` may cache
   bool known_near_booked = true;    // `known` caches at most a quarter of the cap
   bool floor_leaves_leases = true;  // and for what leases may hold
+  bool stands_at_zero = true;       // at rate 0 credit is neither spent nor cached
 };
 
 // The oldest unit a new ticket may claim: idle time before it is forgotten.
@@ -110,6 +112,12 @@ constexpr std::int64_t wait_for(curve const& c, std::uint64_t debt, std::int64_t
   }
 }
 
+// Nanoseconds until a curve that stands pays again, at most `most_ns`.
+constexpr std::int64_t pause_left(curve const& c, std::int64_t now_ns, std::int64_t most_ns) {
+  std::int64_t const from_ns = c.pays_from(now_ns);
+  return from_ns == INT64_MAX || from_ns - now_ns > most_ns ? most_ns : from_ns - now_ns;
+}
+
 // Tells wakers that somebody sleeps until `deadline_ns`.
 inline void announce(bucket& b, std::int64_t deadline_ns, std::int64_t now_ns) {
   std::int64_t seen = b.sleep_until.load(std::memory_order_relaxed);
@@ -150,27 +158,30 @@ decision decide(bucket& b, ticket& t, std::int64_t now_ns, std::int64_t slack_ns
     if (forgotten(t.start, floor, s)) rebook<R>(b, t, floor, s);
     t.first = false;
   }
+  bool const stands = R.stands_at_zero && c.stands(now_ns);
   std::uint64_t const reach = c.reach_at(now_ns) + returned;
   std::uint64_t known = reach;
   if (R.known_near_booked) {
-    std::uint64_t near = b.booked.load(relaxed) + c.set.cap_units / 4;
+    std::uint64_t near = b.booked.load(relaxed) + (stands ? 0 : c.set.cap_units / 4);
     if (distance(near, reach) < 0) known = near;
   }
   b.known.store(known, relaxed);
   // The START is tested here: one request may overdraw, the next one waits for it.
-  if (distance(reach, t.start) >= 0) return passed;
-  bool const opens = c.set.after_lease != 0 && c.set.lease_end_ns != 0;
-  if (opens && now_ns >= c.set.lease_end_ns) {
+  bool const is_due = distance(reach, t.start) >= 0;
+  if (is_due && !stands) return passed;
+  if (c.is_open(now_ns)) {
     // Not charged: the next curve must not inherit a debt from the time without a limit.
     b.returned.fetch_add(t.cost, relaxed);
     return {decision::pass_open, 0, 0, 0};
   }
-  std::int64_t wait_ns = wait_for(c, t.start - s, now_ns, 2 * long_slice_ns);
+  std::int64_t wait_ns = is_due ? pause_left(c, now_ns, 2 * long_slice_ns)
+                                : wait_for(c, t.start - s, now_ns, 2 * long_slice_ns);
   std::int64_t const slice = wait_ns < 2 * long_slice_ns ? short_slice_ns : long_slice_ns;
   if (slack_ns < 0) slack_ns = 0;
   if (slack_ns > c.set.debt_ns / 2) slack_ns = c.set.debt_ns / 2;  // earlier would be too early
   wait_ns -= slack_ns;
   if (wait_ns > slice) wait_ns = slice;
+  bool const opens = c.set.after_lease != 0 && c.set.lease_end_ns != 0;
   if (opens && wait_ns > c.set.lease_end_ns - now_ns) wait_ns = c.set.lease_end_ns - now_ns;
   decision d{decision::wait, seq, class_bit(b, t.start), now_ns + wait_ns};
   announce(b, d.deadline_ns, now_ns);
@@ -187,7 +198,7 @@ inline std::int64_t due_ns(bucket const& b, ticket const& t, std::int64_t now_ns
   read_curve(b, c);
   std::int64_t const at_ns = sane_time(now_ns) + c.set.debt_ns;
   std::int64_t debt = distance(t.start, c.at(at_ns) + b.returned.load(std::memory_order_relaxed));
-  if (debt <= 0) return 0;
+  if (debt <= 0) return c.stands(sane_time(now_ns)) ? pause_left(c, at_ns, INT64_MAX) : 0;
   return wait_for(c, static_cast<std::uint64_t>(debt), at_ns, INT64_MAX);
 }
 
@@ -383,6 +394,8 @@ inline std::uint32_t wake_mask(bucket& b, curve const& before, curve const& now,
   if (until_ns <= now_ns) return 0;
   if (opens) return ~0u;
   if (until_ns - now_ns > long_slice_ns) until_ns = now_ns + long_slice_ns;
+  // Whoever met a pause may be due already, any distance below the curve.
+  if (before.stands(now_ns) && now.pays_from(now_ns) < before.pays_from(now_ns)) return ~0u;
   if (!passes_earlier(before, now, now_ns, until_ns)) return 0;
   // A refund that woke nobody, and alarms set early, leave sleepers below the curve.
   std::uint64_t returned = b.returned.load(relaxed);
