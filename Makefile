@@ -124,7 +124,7 @@ exports  := $(if $(wildcard libinterpose/exports.map.in),$(O)/exports.map)
   check-source bench bench-overhead bench-accuracy bench-control bench-reaction bench-replay soak \
   compare \
   fuzz headers layers style exports format tidy \
-  programs install uninstall clean sim spin slurm FORCE
+  programs install uninstall clean sim spin slurm deb rpm check-packages FORCE
 
 all: $(lib) $(bin) $(top) $(tool_bin) $(recover) $(sluiced) $(spank)
 slurm: $(spank)
@@ -329,6 +329,14 @@ sim: $(sim)
 spin:
 	@FULL=$(FULL) test/spin/run
 
+# Packages are built from an exported copy of the tree, in build/packages. check-packages takes
+# minutes, root and the network, so it is not part of `make check`.
+package_tests := $(sort $(wildcard test/packages/*.sh))
+deb rpm:
+	@scripts/packaging/build $@
+check-packages: all
+	$(run_tests) $(package_tests)
+
 # ---- measurements ----
 
 bench_env = @BUILD=$(O) SLUICE=$(abspath $(O))/bin/sluice \
@@ -362,7 +370,8 @@ soak: all $(benches)
 
 bindir  = $(DESTDIR)$(PREFIX)/bin
 sbindir = $(DESTDIR)$(PREFIX)/sbin
-unitdir = $(DESTDIR)$(PREFIX)/lib/systemd/system
+UNITDIR ?= $(PREFIX)/lib/systemd/system
+unitdir = $(DESTDIR)$(UNITDIR)
 libdir  = $(DESTDIR)$(PREFIX)/lib/sluice
 docdir  = $(DESTDIR)$(PREFIX)/share/doc/sluice
 mandir  = $(DESTDIR)$(PREFIX)/share/man
@@ -419,7 +428,9 @@ help:
 	  'make format tidy      clang-format in place; cppcheck' \
 	  'make layers style exports headers   single checks of the source' \
 	  'make install uninstall DESTDIR= PREFIX=/usr/local' \
+  'make deb rpm          packages, into build/packages/ (scripts/deps --install packages)' \
+  'make check-packages   install, upgrade, remove, purge in a chroot (minutes)' \
 	  'make clean            removes build/' \
 	  'V=1 shows commands; SAN=address,undefined or SAN=thread builds a variant (its check: unit)'
 
--include $(shell find $(O) -name '*.d' 2>/dev/null)
+-include $(shell find $(O) -path $(O)/packages -prune -o -type f -name '*.d' -print 2>/dev/null)

@@ -10,6 +10,7 @@
 #include "cli/options.h"
 #include "policy/error.h"
 #include "policy/program.h"
+#include "policy/suggest.h"
 
 namespace sluice::cli {
 
@@ -246,12 +247,30 @@ void split_command(std::vector<std::string>& words, command_line& line) {
   }
 }
 
+/// The first word that is none of our options must be a verb.
+void require_verb(CLI::App const& app, std::vector<std::string> const& words) {
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i].starts_with("-")) {
+      if (takes_value(words[i])) ++i;
+      continue;
+    }
+    std::vector<std::string> verbs;
+    for (auto const* verb : app.get_subcommands([](CLI::App const*) { return true; }))
+      verbs.push_back(verb->get_name());
+    if (std::find(verbs.begin(), verbs.end(), words[i]) == verbs.end())
+      throw usage_error(fmt::format("there is no verb \"{}\"{} (sluice --help lists them)",
+                                    words[i], policy::did_you_mean(words[i], verbs)));
+    return;
+  }
+}
+
 int parse_and_do(int argc, char** argv) {
   CLI::App app("sluice meters the file I/O of jobs that share a file system.");
   command_line line;
   describe_app(app, line);
   std::vector<std::string> words(argv + 1, argv + argc);
   split_command(words, line);
+  require_verb(app, words);
   std::reverse(words.begin(), words.end());  // as CLI11 wants them
   try {
     app.parse(std::move(words));

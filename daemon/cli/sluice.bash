@@ -35,7 +35,7 @@ _sluice() {
     return
   fi
   local sub=()
-  case $verb in policy | trace) sub=(${second:+"$second"}) ;; esac
+  case $verb in policy | trace | hook) sub=(${second:+"$second"}) ;; esac
   case $word in
     -*)
       COMPREPLY=($(compgen -W "$(_sluice_column Options "${command[0]}" $verb "${sub[@]}")
@@ -49,7 +49,7 @@ _sluice() {
     --job/*) COMPREPLY=($(compgen -W "$(_sluice_jobs "${command[@]}")" -- "$word")) ;;
     --arrivals/*) COMPREPLY=($(compgen -W 'even poisson' -- "$word")) ;;
     */run/) COMPREPLY=($(compgen -c -- "$word")) ;;
-    */policy/ | */trace/)
+    */policy/ | */trace/ | */hook/)
       COMPREPLY=($(compgen -W "$(_sluice_column Subcommands "${command[0]}" "$verb")" \
         -- "$word")) ;;
     --from/trace/*)

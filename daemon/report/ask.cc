@@ -2,6 +2,7 @@
 #include "report/ask.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -178,6 +179,19 @@ std::string result_file(std::string const& socket, std::string const& job) {
   return fs::is_regular_file(path, failed) ? path.string() : std::string();
 }
 
+/// The sums that the node wrote at the end of a job, with what the daemon remembers of its course.
+result both(result sums, result course) {
+  double const shift = sums.time.start_unix_s.value_or(0) - course.time.start_unix_s.value_or(0);
+  for (job_row& row : sums.jobs) {
+    row.started_s += shift;
+    row.ended_s += shift;
+  }
+  sums.time = std::move(course.time);
+  sums.rules.insert(sums.rules.end(), course.rules.begin(), course.rules.end());
+  sums.facts.insert(sums.facts.end(), course.facts.begin(), course.facts.end());
+  return sums;
+}
+
 cli::daemon_at daemon_for(std::string const& run_dir) {
   cli::global_options global;
   global.run_dir = run_dir;
@@ -192,15 +206,17 @@ result ask_history(question const& q) {
   json request = {{"verb", "history"}, {"interval", q.last_s <= fine_s ? 1 : 10}};
   if (!q.job.empty()) request["job"] = q.job;
   json whole = result_of_history(cli::ask_all(daemon, request, "rows"), q);
-  if (whole["jobs"].empty() && !q.job.empty()) {
-    if (auto const file = result_file(daemon.socket, q.job); !file.empty())
-      return read_result(file);
+  auto const file = result_file(daemon.socket, q.job);
+  bool const is_known = !whole["jobs"].empty() || q.job.empty();
+  if (!is_known && !file.empty()) return read_result(file);
+  if (!is_known)
     throw usage_error(
         fmt::format("job {}: {} remembers no such job of yours in the last hour", q.job, who));
-  }
   whole["facts"] = json::array({json::array({"history of", who})});
-  return parse_result(whole.dump(-1, ' ', false, json::error_handler_t::replace),
-                      "history of " + who);
+  result course =
+      parse_result(whole.dump(-1, ' ', false, json::error_handler_t::replace), "history of " + who);
+  if (file.empty() || access(file.c_str(), R_OK) != 0) return course;
+  return both(read_result(file), std::move(course));
 }
 
 std::string ask_dashboard(std::string const& run_dir) {

@@ -28,11 +28,20 @@ using nlohmann::json;
 
 constexpr int ask_ms = 45;  // a daemon that hangs delays nobody for long
 constexpr char const* usage =
-    "usage: sluice hook prolog      [--job ID --uid UID] [--class NAME] [--nodes N] [--account A]\n"
-    "       sluice hook epilog      [--job ID]\n"
-    "       sluice hook task-prolog [--job ID] [--class NAME]\n\n"
-    "Each takes --run-dir DIR. What is not given is what Slurm says in the environment. The first\n"
-    "two are for root; the last prints `export LD_PRELOAD=...`, as TaskProlog wants it.\n";
+    "usage: sluice hook WHICH [OPTIONS]\n\n"
+    "What a batch scheduler calls on a node. What is not given is what Slurm says in the\n"
+    "environment. The status is 0 but for wrong usage: no job fails because of us.\n\n"
+    "Subcommands:\n"
+    "  prolog       announce a job, as root\n"
+    "  epilog       it is over, as root\n"
+    "  task-prolog  print `export LD_PRELOAD=...` as TaskProlog wants it, as the job's user\n\n"
+    "Options:\n"
+    "  --job ID        which job (SLURM_JOB_ID)\n"
+    "  --uid UID       its user (SLURM_JOB_UID); of prolog\n"
+    "  --class NAME    its QoS class (SLUICE_CLASS for task-prolog)\n"
+    "  --nodes N       how many nodes it has; of prolog\n"
+    "  --account A     its account (SLURM_JOB_ACCOUNT); of prolog\n"
+    "  --run-dir DIR   of the node's daemon (/run/sluice)\n";
 
 struct values {
   std::map<std::string, std::string> given;
@@ -140,7 +149,10 @@ void task_prolog(values const& v) {
 
 int hook(words const& arguments) {
   std::string const which = arguments.empty() ? "" : arguments.front();
-  if (which == "--help" || which == "-h") {
+  bool const asks = std::any_of(arguments.begin(), arguments.end(), [](std::string const& word) {
+    return word == "--help" || word == "-h";
+  });
+  if (asks) {
     fmt::print("{}", usage);
     return 0;
   }

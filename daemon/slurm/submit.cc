@@ -23,9 +23,14 @@ namespace sluice::slurm {
 namespace {
 
 constexpr char const* usage =
-    "usage: sluice submit --class NAME [--limit SPEC] [--run-dir DIR] [--dry-run] \\\n"
-    "                     [SBATCH OPTIONS] SCRIPT [ARGUMENTS]\n\n"
-    "Our options come first; all that follows is sbatch's. --dry-run prints the command.\n\n"
+    "usage: sluice submit --class NAME [OPTIONS] [SBATCH OPTIONS] SCRIPT [ARGUMENTS]\n\n"
+    "Submit a batch job with a QoS class. Our options come first; all that follows is sbatch's.\n\n"
+    "Options:\n"
+    "  --class NAME      the QoS class\n"
+    "  --limit SPEC      a limit of one's own on each node, besides the class\n"
+    "  --run-dir DIR     of the daemon that is asked for the classes (/run/sluice)\n"
+    "  --dry-run         print the command instead of executing it\n"
+    "  --help            this\n\n"
     "  sluice submit --class silver -N 4 job.sh\n"
     "  sluice submit --class silver --limit open=500/s --time 1:00:00 job.sh\n";
 constexpr int ask_ms = 1000;

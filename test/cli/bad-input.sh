@@ -15,6 +15,9 @@ refused() { # TEXT ARGS...
 }
 ran="touch $SCRATCH/ran"
 refused 'subcommand is required'
+refused 'there is no verb "nonsense"' nonsense
+refused 'did you mean "jobs"?' jbos
+refused 'did you mean "submit"?' --json sumbit --class x
 refused '--limt' run --limt open=1/s -- $ran
 refused 'nothing to run' run --limit open=1/s
 refused 'did you mean "open"?' run --limit opne=1/s -- $ran

@@ -19,7 +19,7 @@ completes() { # WANTED WORDS...: the last word is the one to complete
     *) fail "$*: \"$want\" is not among: ${COMPREPLY[*]}" ;;
   esac
 }
-for verb in run jobs top stat set pause resume policy explain doctor keys; do
+for verb in run jobs top stat set pause resume policy explain doctor keys submit hook; do
   completes $verb ''
 done
 completes resume re
@@ -36,6 +36,10 @@ completes convert trace ''
 completes --below trace convert --
 completes strace trace convert --from s
 completes abci-like trace generate ab
+completes --dry-run submit --d
+completes --class submit --
+completes task-prolog hook t
+completes --uid hook prolog --
 completes cat run --limit open=5/s ca
 touch "$SCRATCH/some-file"
 completes "$SCRATCH/some-file" run -- cat "$SCRATCH/so"

@@ -8,7 +8,7 @@ top=$(cd "$(dirname "$0")/../.." && pwd)
 cd "$top" || fail "no top"
 
 if command -v mandoc >/dev/null; then
-  mandoc -T lint daemon/sluiced/sluiced.8 daemon/sluiced/sluice-policy.5 daemon/cli/sluice.1 2>&1 |
+  mandoc -T lint daemon/*/*.[1-8] 2>&1 |
     grep -vE 'referenced manual not found|mandoc.db' >"$SCRATCH/lint"
   [ ! -s "$SCRATCH/lint" ] || fail "manual pages: $(cat "$SCRATCH/lint")"
 fi
