@@ -86,7 +86,7 @@ sluiced_main := $(O)/obj/daemon/sluiced/main.cc.o
 top_obj     := $(filter $(O)/obj/daemon/cli/top/%,$(daemon_obj))
 # Programs of one folder each, beside the command: their verb is the folder's name.
 tools       := $(foreach t,trace replay report slurm,$(if $(wildcard daemon/$(t)/main.cc),$(t)))
-recover     := $(if $(wildcard daemon/order/main.cc),$(O)/bin/sluice-recover)
+recover     := $(if $(wildcard daemon/order/main.cc),$(O)/bin/sluice-recover $(O)/bin/sluice-order)
 parts_obj   := $(core_obj) $(filter-out %/main.cc.o $(top_obj),$(daemon_obj))
 cli_parts   := $(filter-out $(O)/obj/policies/% \
   $(foreach d,lease wire control node cluster sluiced replay whatif report slurm order,\
@@ -188,8 +188,13 @@ $(tool_bin): $(O)/bin/sluice-%: $(O)/obj/daemon/%/main.cc.o $(tool_parts)
 	@mkdir -p $(@D)
 	$(call say,LINK,$(CXX) $(san_flags) -pthread -o $@ $^ $(daemon_libs))
 
-$(O)/bin/sluice-recover: $(O)/obj/daemon/order/main.cc.o $(core_obj) \
-  $(filter $(O)/obj/daemon/order/%,$(parts_obj))
+order_parts := $(core_obj) $(filter $(O)/obj/daemon/order/%,$(parts_obj)) \
+  $(O)/obj/daemon/segment/guard.cc.o
+$(O)/bin/sluice-recover: $(O)/obj/daemon/order/main.cc.o $(order_parts)
+	@mkdir -p $(@D)
+	$(call say,LINK,$(CXX) $(san_flags) -pthread -o $@ $^ -lfmt -lxxhash)
+
+$(O)/bin/sluice-order: $(O)/obj/daemon/order/serve/main.cc.o $(order_parts)
 	@mkdir -p $(@D)
 	$(call say,LINK,$(CXX) $(san_flags) -pthread -o $@ $^ -lfmt -lxxhash)
 
@@ -205,7 +210,7 @@ $(O)/test/simulate: $(sim_obj) $(parts_obj)
 	@mkdir -p $(@D)
 	$(call say,LINK,$(CXX) $(san_flags) -pthread -o $@ $^ $(daemon_libs))
 
-$(O)/test/crash/power_cut: $(crash_obj) $(core_obj) $(filter $(O)/obj/daemon/order/%,$(parts_obj))
+$(O)/test/crash/power_cut: $(crash_obj) $(order_parts)
 	@mkdir -p $(@D)
 	$(call say,LINK,$(CXX) $(san_flags) -pthread -o $@ $^ -lfuse3 -lfmt -lxxhash)
 

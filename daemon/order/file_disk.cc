@@ -74,6 +74,7 @@ file_disk::file_disk(std::string const& path, use how) {
     close(fd_);
     throw usage_error(fmt::format("{}: is not a file", path));
   }
+  owner_ = st.st_uid;
   bytes_ = static_cast<std::uint64_t>(st.st_size) / block_bytes * block_bytes;
   if (how == use::write && flock(fd_, LOCK_EX | LOCK_NB) != 0) {
     close(fd_);

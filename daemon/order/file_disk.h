@@ -23,6 +23,7 @@ class file_disk : public disk {
   file_disk& operator=(file_disk const&) = delete;
 
   std::uint64_t bytes() const override { return bytes_; }
+  unsigned owner() const { return owner_; }
   int read(std::uint64_t offset, std::span<std::byte> to) override;
   int write(std::uint64_t offset, std::span<std::byte const> from) override;
   int flush() override;
@@ -31,6 +32,7 @@ class file_disk : public disk {
  private:
   int fd_ = -1;
   std::uint64_t bytes_ = 0;
+  unsigned owner_ = 0;
   bool through_ = true;  // RWF_DSYNC is known here
 };
 

@@ -24,6 +24,11 @@ std::uint64_t checksum_of(superblock const& s) {
   return XXH3_64bits(&s, offsetof(superblock, checksum));
 }
 
+std::uint64_t proof_of(std::uint64_t generation, std::uint64_t lsn, std::uint64_t salt) {
+  std::uint64_t const place[2] = {generation, lsn};
+  return XXH3_64bits_withSeed(place, sizeof place, ~salt);
+}
+
 bool is_sound(record_header const& header) {
   return header.magic == record_magic && header.zero == 0 && header.zero2 == 0 &&
          header.payload_bytes <= payload_bytes_max;

@@ -8,6 +8,8 @@
 // records fills whole blocks, so no block that was acknowledged is ever written again. The checksum
 // of a record is seeded with that of the record before it, and the first of a generation with a
 // secret salt: a record counts only behind all others, and no file's content can pass for one.
+// A batch begins with a record that proves itself by the salt alone: where one is found behind a
+// break of the chain, the break is damage and not a torn tail.
 // The superblock lies in slot sequence % 2; the other slot holds the one before.
 #pragma once
 
@@ -53,7 +55,8 @@ struct superblock {
   std::uint64_t ours_until_ns;  // wall clock: changes of home files until then are a recovery's own
   std::uint64_t window_ns;      // a live log commits at least that often
   std::uint8_t id[16];          // of this log, random
-  std::uint8_t rest[block_bytes - 104];  // zero
+  std::uint8_t boot[16];        // of the machine that writes this generation; zero: not known
+  std::uint8_t rest[block_bytes - 120];  // zero
   std::uint64_t checksum;                // of all bytes before it
 };
 static_assert(sizeof(superblock) == block_bytes);
@@ -76,10 +79,20 @@ struct record_header {
 static_assert(sizeof(record_header) == record_align);
 static_assert(offsetof(record_header, checksum) == 24 && offsetof(record_header, epoch) == 48);
 
+/// The payload of the first record of a batch, which is written when all before it is durable.
+struct batch_head {
+  std::uint64_t zero;
+  std::uint64_t proof;
+};
+static_assert(sizeof(batch_head) == 16);
+
 /// What a record takes in the log.
 constexpr std::uint64_t record_bytes(std::uint64_t payload) {
   return sizeof(record_header) + (payload + record_align - 1) / record_align * record_align;
 }
+
+/// What the head of a batch takes.
+inline constexpr std::uint64_t batch_head_bytes = record_bytes(sizeof(batch_head));
 
 constexpr std::uint64_t round_up(std::uint64_t bytes, std::uint64_t to) {
   return (bytes + to - 1) / to * to;
@@ -88,6 +101,8 @@ constexpr std::uint64_t round_up(std::uint64_t bytes, std::uint64_t to) {
 std::uint64_t checksum_of(record_header header, std::span<std::byte const> payload,
                           std::uint64_t seed);
 std::uint64_t checksum_of(superblock const& s);
+/// Of a batch that begins at `lsn`.
+std::uint64_t proof_of(std::uint64_t generation, std::uint64_t lsn, std::uint64_t salt);
 
 /// Finds nothing wrong but the LSN and generation of a header, which are the caller's business.
 bool is_sound(record_header const& header);

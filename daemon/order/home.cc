@@ -134,6 +134,11 @@ int home::sync(std::array<std::uint8_t, 16> const& fs) const {
   return syncfs(m->fd) == 0 ? 0 : errno;
 }
 
+std::uint64_t changed_ns(struct stat const& st) {
+  return static_cast<std::uint64_t>(st.st_ctim.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(st.st_ctim.tv_nsec);
+}
+
 std::string uuid_text(std::array<std::uint8_t, 16> const& fs) {
   std::string text;
   for (std::size_t i = 0; i < fs.size(); ++i) {

@@ -3,6 +3,8 @@
 // CAP_DAC_READ_SEARCH, which recovery has as root.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <map>
 #include <set>
 #include <string>
@@ -40,6 +42,9 @@ class home {
   mounted const* of(std::array<std::uint8_t, 16> const& fs) const;
   std::map<std::array<std::uint8_t, 16>, mounted> mounted_;
 };
+
+/// Its ctime.
+std::uint64_t changed_ns(struct stat const& st);
 
 std::string uuid_text(std::array<std::uint8_t, 16> const& fs);
 

@@ -19,10 +19,20 @@ namespace {
 void print(recovered const& r, recover_options const& o) {
   fmt::print("{}: generation {}, {} records of {} files, {:.1f} MiB\n", o.log, r.generation,
              r.records, r.files, static_cast<double>(r.end - r.head) / (1 << 20));
+  if (r.damaged_before != 0)
+    fmt::print("  damaged: {} bytes from {} on cannot be read\n", r.damaged_before - r.end, r.end);
+  if (r.marked != 0)
+    fmt::print("  {} files had an fsync of their own since, and are newer than the log\n",
+               r.marked);
   for (auto const& path : r.foreign)
     fmt::print("  changed by somebody else{}: {}\n", o.dry_run ? "" : ", left as it is", path);
   if (o.dry_run) {
     fmt::print("  nothing was written (--dry-run)\n");
+    return;
+  }
+  if (r.is_running) {
+    fmt::print(
+        "  this machine has not been restarted since: home files synced, nothing replayed\n");
     return;
   }
   fmt::print("  brought home: {} records, {:.1f} MiB; {} files made, {} records of removed files\n",
@@ -39,6 +49,9 @@ void print_json(recovered const& r, recover_options const& o) {
                               {"records", r.records},
                               {"files", r.files},
                               {"foreign", r.foreign},
+                              {"marked", r.marked},
+                              {"damaged_bytes", r.damaged_before - (r.damaged_before ? r.end : 0)},
+                              {"synced_only", r.is_running},
                               {"replayed_records", r.done.records},
                               {"replayed_bytes", r.done.bytes},
                               {"made", r.done.made},
@@ -68,6 +81,9 @@ int run(int argc, char** argv) {
   app.add_flag("--dry-run", o.dry_run, "only say what would be done");
   app.add_flag("--keep-home", o.keep_home,
                "leave files that somebody else changed since as they are, and recover the others");
+  app.add_flag("--replay", o.replay,
+               "replay although this machine has not been restarted since the log was written");
+  app.add_flag("--partial", o.partial, "bring home what lies before a damaged part of the log");
   app.add_flag("--json", json, "the result as JSON");
   app.add_flag("-q,--quiet", quiet, "no progress");
   try {

@@ -18,7 +18,10 @@ void plan::add(std::uint64_t lsn, record const& r) {
   file_systems_.insert(r.file.fs);
   if (r.what == kind::revoke || r.what == kind::large)
     f.safe_below = std::max(f.safe_below, std::min(r.below, lsn));
-  if (is_content(r.what)) content_[r.file] = lsn;
+  if (is_content(r.what)) {
+    content_[r.file] = lsn;
+    f.changed_ns = std::max(f.changed_ns, r.changed_ns);
+  }
 }
 
 void plan::close() {
@@ -39,7 +42,11 @@ bool plan::counts(std::uint64_t lsn, record const& r) const {
   if (r.what == kind::unlink || r.what == kind::rename) return true;
   if (!is_content(r.what) && r.what != kind::create) return false;
   auto const at = files_.find(r.file);
-  return at != files_.end() && lsn >= at->second.safe_below && !at->second.is_kept;
+  if (at == files_.end() || lsn < at->second.safe_below) return false;
+  if (at->second.is_kept || at->second.is_marked) return false;
+  // A directory that was synced on its own has all names that were given before.
+  auto const in = files_.find(r.directory);
+  return r.what != kind::create || in == files_.end() || !in->second.is_marked;
 }
 
 }  // namespace sluice::order

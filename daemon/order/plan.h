@@ -16,7 +16,9 @@ struct file_plan {
   std::uint64_t safe_below = 0;  // LSN: content recorded before is at home
   bool is_kept = false;          // somebody else changed it, and it shall stay so
   bool is_live = false;          // its handle found it at home before anything was written
+  bool is_marked = false;        // its last fsync was its own: newer than all of the log
   bool has_content = false;      // a record about its bytes or size counts
+  std::uint64_t changed_ns = 0;  // ctime of home behind the last record of content
 };
 
 class plan {

@@ -109,7 +109,7 @@ bool is_name(std::string const& name) {
 
 char const* name_of(kind what) {
   kind_row const* const row = row_of(what);
-  return row != nullptr ? row->name : what == kind::pad ? "pad" : "unknown";
+  return row != nullptr ? row->name : is_filler(what) ? "filler" : "unknown";
 }
 
 void encode(record const& r, std::vector<std::byte>& to) {

@@ -25,6 +25,7 @@ enum class kind : std::uint16_t {
   rename = 6,    // file, directory, name, new_directory, new_name, victim
   revoke = 7,    // file, below: its bytes and size of before that LSN are safe at home
   large = 8,     // file, changed, offset, length, below: written and synced at home, not here
+  batch = 9,     // the head of a batch: the log's own, like pad
 };
 
 struct file_id {
@@ -63,5 +64,8 @@ std::optional<record> decode(kind what, std::span<std::byte const> payload);
 bool is_name(std::string const& name);
 
 char const* name_of(kind what);
+
+/// Belongs to the log and says nothing of files.
+constexpr bool is_filler(kind what) { return what == kind::pad || what == kind::batch; }
 
 }  // namespace sluice::order

@@ -16,7 +16,9 @@
 #include <cstring>
 #include <optional>
 
+#include "order/boot.h"
 #include "order/file_disk.h"
+#include "order/mark.h"
 #include "order/scan.h"
 #include "order/slots.h"
 #include "order/writer.h"
@@ -35,11 +37,6 @@ std::uint64_t wall_ns() {
          static_cast<std::uint64_t>(t.tv_nsec);
 }
 
-std::uint64_t changed_ns(struct stat const& st) {
-  return static_cast<std::uint64_t>(st.st_ctim.tv_sec) * 1'000'000'000 +
-         static_cast<std::uint64_t>(st.st_ctim.tv_nsec);
-}
-
 class recovery {
  public:
   explicit recovery(recover_options const& o)
@@ -52,14 +49,20 @@ class recovery {
     super_ = found.in_force;
     result_.generation = super_.generation;
     result_.head = super_.head;
+    result_.is_running = !options_.replay && is_this_boot(super_.boot);
     read_all();
+    check_damage();
     check_file_systems();
     look_at_files();
     if (options_.dry_run) return result_;
+    if (result_.is_running) {
+      sync_home();
+      go_on();
+      return result_;
+    }
     replay work(*home_, plan_, log_text(), ours_until_ns_);
     if (result_.records != 0) write_home(work);
-    if (int const error = continue_log(disk_, super_, result_.end, random_salt()); error != 0)
-      fail("cannot be written", error);
+    go_on();
     work.forget_marks();
     result_.done = work.done();
     return result_;
@@ -69,6 +72,28 @@ class recovery {
   [[noreturn]] void fail(char const* what, int error) const {
     throw sluice_error(
         fmt::format("{} {}: {}; it is kept as it is", options_.log, what, std::strerror(error)));
+  }
+
+  void go_on() {
+    if (int const error = continue_log(disk_, super_, result_.end, random_salt()); error != 0)
+      fail("cannot be written", error);
+    for (auto const& [id, file] : plan_.files()) {
+      int const fd = file.is_marked ? home_->open(id, O_RDONLY | O_NONBLOCK | O_NOCTTY) : -1;
+      if (fd < 0) continue;
+      remove_mark(fd);
+      close(fd);
+    }
+  }
+
+  void check_damage() {
+    if (result_.damaged_before == 0 || options_.partial || options_.dry_run) return;
+    throw sluice_error(
+        fmt::format("{}: the disk has lost a part of the log: of {} bytes from {} on at least one "
+                    "cannot be read, "
+                    "and they were acknowledged; the log and all files are kept as they are. To "
+                    "bring home what "
+                    "lies before: --partial",
+                    options_.log, result_.damaged_before - result_.end, result_.end));
   }
 
   std::string log_text() const {
@@ -81,7 +106,7 @@ class recovery {
   template <class Visit>
   scanned each(Visit const& visit) {
     return scan(disk_, super_, [&](record_header const& h, std::span<std::byte const> payload) {
-      if (kind(h.kind) == kind::pad) return true;
+      if (is_filler(kind(h.kind))) return true;
       auto const r = decode(kind(h.kind), payload);
       if (!r)
         throw sluice_error(fmt::format(
@@ -101,6 +126,7 @@ class recovery {
     if (s.error != 0) fail("cannot be read", s.error);
     plan_.close();
     result_.end = s.end;
+    result_.damaged_before = s.damaged_before;
     result_.files = plan_.files().size();
     ours_until_ns_ = std::max(s.written_ns_max + super_.window_ns, super_.ours_until_ns);
   }
@@ -123,7 +149,7 @@ class recovery {
             fmt::format("{}: two mounted file systems have the uuid {}; unmount the "
                         "one that is a copy",
                         options_.log, uuid_text(fs)));
-      if (error == EPERM)
+      if (error == EPERM && !result_.is_running)
         throw sluice_error("opening files by handle needs root (CAP_DAC_READ_SEARCH)");
     }
   }
@@ -131,12 +157,18 @@ class recovery {
   void look_at_files() {
     for (auto& [id, file] : plan_.files()) {
       int const fd = home_->open(id, O_RDONLY | O_NONBLOCK | O_NOCTTY);
-      if (fd == -ESTALE) continue;  // lost, or removed: the replay finds out
+      if (fd == -ESTALE) continue;                     // lost, or removed: the replay finds out
+      if (fd == -EPERM && result_.is_running) return;  // without root the sync has to do
       if (fd < 0) fail("names a file that cannot be opened", -fd);
       file.is_live = !is_marked(fd, log_text());
+      file.is_marked = has_mark(fd, super_);
+      result_.marked += file.is_marked;
       struct stat st = {};
-      bool const is_foreign = file.has_content && file.is_live &&
-                              (fstat(fd, &st) != 0 || changed_ns(st) > ours_until_ns_);
+      if (fstat(fd, &st) != 0) fail("names a file that cannot be looked at", errno);
+      check_owner(st, fd);
+      if (result_.is_running) check_not_behind(file, st, fd);
+      bool const is_foreign = file.has_content && file.is_live && !file.is_marked &&
+                              !result_.is_running && changed_ns(st) > ours_until_ns_;
       if (is_foreign) {
         result_.foreign.push_back(path_of(fd));
         file.is_kept = true;
@@ -149,6 +181,23 @@ class recovery {
         "leave such files as they are and recover the rest: --keep-home",
         options_.log, result_.foreign.front(),
         result_.foreign.size() > 1 ? fmt::format(" and {} more", result_.foreign.size() - 1) : ""));
+  }
+
+  /// Whoever can write the log says what recovery writes as root: other people's files it may not.
+  void check_owner(struct stat const& st, int fd) const {
+    if (disk_.owner() == 0 || disk_.owner() == st.st_uid) return;
+    throw sluice_error(
+        fmt::format("{} belongs to uid {} and names {}, which does not; nothing was written",
+                    options_.log, disk_.owner(), path_of(fd)));
+  }
+
+  void check_not_behind(file_plan const& file, struct stat const& st, int fd) const {
+    if (!file.has_content || changed_ns(st) >= file.changed_ns) return;
+    throw sluice_error(fmt::format(
+        "{}: {} is older than the log, and yet this machine has not been restarted: its disk lost "
+        "power, or it was restored. Stop the programs that have it open, and use --replay; the log "
+        "is kept",
+        options_.log, path_of(fd)));
   }
 
   /// From now on changes of home files are ours, for a while.
@@ -168,6 +217,10 @@ class recovery {
     });
     if (s.error != 0) fail("cannot be read", s.error);
     if (s.end != result_.end) fail("reads otherwise than a moment ago", EIO);
+    sync_home();
+  }
+
+  void sync_home() const {
     for (auto const& fs : plan_.file_systems())
       if (int const error = home_->sync(fs); error != 0)
         throw sluice_error(

@@ -2,7 +2,8 @@
 // After a crash: every acknowledged change is brought home, then the log begins a new generation.
 // What stays true: nothing is written before all of the log was read and every file looked at; the
 // log's records go only behind a sync of all home file systems; on any error the log stays as it
-// was, to be recovered again.
+// was, to be recovered again. On a machine that has not been restarted since, home files are ahead
+// of the log: they are synced, and nothing is written over them.
 #pragma once
 
 #include <functional>
@@ -17,6 +18,8 @@ struct recover_options {
   std::string log;
   bool dry_run = false;
   bool keep_home = false;  // a file that somebody else changed stays as it is
+  bool replay = false;     // although the machine runs since the log was written
+  bool partial = false;    // what lies before damage, without what lies behind
   std::function<void(std::uint64_t, std::uint64_t)> progress;  // bytes of so many
 };
 
@@ -26,6 +29,9 @@ struct recovered {
   std::uint64_t records = 0;  // in the log
   std::uint64_t files = 0;
   std::vector<std::string> foreign;  // changed by somebody else
+  std::uint64_t marked = 0;          // files that had an fsync of their own since
+  std::uint64_t damaged_before = 0;  // scanned::damaged_before
+  bool is_running = false;           // the machine runs since: home was synced, nothing replayed
   replayed done;
 };
 

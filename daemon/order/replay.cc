@@ -25,11 +25,6 @@ constexpr char const* mark_name = "trusted.sluice.recovered";
 
 std::string proc_name(int fd) { return fmt::format("/proc/self/fd/{}", fd); }
 
-std::uint64_t changed_ns(struct stat const& st) {
-  return static_cast<std::uint64_t>(st.st_ctim.tv_sec) * 1'000'000'000 +
-         static_cast<std::uint64_t>(st.st_ctim.tv_nsec);
-}
-
 bool same(struct stat const& a, struct stat const& b) {
   return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }

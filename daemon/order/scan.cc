@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "order/record.h"
+
 namespace sluice::order {
 
 namespace {
@@ -52,6 +54,29 @@ class window {
   int error_ = 0;
 };
 
+/// The first batch behind `end`, or 0. The record at `end` itself may be of a torn batch.
+std::uint64_t later_batch(disk& d, superblock const& s, std::uint64_t end, int& error) {
+  block_buffer step;
+  std::uint64_t const limit = s.head + s.area_bytes;
+  for (std::uint64_t lsn = end / block_bytes * block_bytes + block_bytes; lsn < limit;) {
+    std::uint64_t const place = lsn % s.area_bytes;
+    step.resize(std::min({step_bytes, limit - lsn, s.area_bytes - place}));
+    error = d.read(area_begin + place, step);
+    if (error != 0) return 0;
+    for (std::uint64_t at = 0; at < step.size(); at += block_bytes, lsn += block_bytes) {
+      record_header h;
+      batch_head head;
+      std::memcpy(&h, step.data() + at, sizeof h);
+      std::memcpy(&head, step.data() + at + sizeof h, sizeof head);
+      if (is_sound(h) && h.kind == static_cast<std::uint16_t>(kind::batch) &&
+          h.generation == s.generation && h.lsn == lsn && h.payload_bytes == sizeof head &&
+          head.proof == proof_of(s.generation, lsn, s.salt))
+        return lsn;
+    }
+  }
+  return 0;
+}
+
 }  // namespace
 
 scanned scan(disk& d, superblock const& s, visitor const& visit, rules const& keep) {
@@ -75,9 +100,10 @@ scanned scan(disk& d, superblock const& s, visitor const& visit, rules const& ke
     result.seed = header.checksum;
     ++result.records;
     result.written_ns_max = std::max(result.written_ns_max, header.written_ns);
-    if (!visit(header, payload)) break;
+    if (!visit(header, payload)) return result;
   }
   result.error = ring.error();
+  if (result.error == 0) result.damaged_before = later_batch(d, s, result.end, result.error);
   return result;
 }
 

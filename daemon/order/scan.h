@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads the records of a log from its head, up to the first that does not continue the chain. What
-// lies behind that one was never acknowledged, or is of an earlier lap: it does not count.
+// lies behind that one was never acknowledged, or is of an earlier lap: it does not count. But a
+// batch is written only when all before it is durable, so a later batch of the same generation
+// behind the break says that acknowledged records have rotted.
 #pragma once
 
 #include <functional>
@@ -17,6 +19,7 @@ struct scanned {
   std::uint64_t records = 0;
   std::uint64_t seed = 0;  // of the record that would follow
   std::uint64_t written_ns_max = 0;
+  std::uint64_t damaged_before = 0;  // LSN of a batch behind the end: all before it was durable
 };
 
 /// The payload lives until the visit returns. A visit that returns false ends the scan.

@@ -18,12 +18,12 @@ log_tail::log_tail(superblock const& s, rules const& keep)
 }
 
 bool log_tail::would_ever_fit(std::uint64_t payload_bytes) const {
-  // A batch may begin anywhere in the open one, so a block is lost at each end.
+  // A record may begin anywhere in a block, so one is lost at each end.
   return record_bytes(payload_bytes) + 2 * block_bytes <= area_bytes_;
 }
 
 bool log_tail::has_room(std::uint64_t payload_bytes) const {
-  return round_up(next_ + record_bytes(payload_bytes), block_bytes) <= head_ + area_bytes_;
+  return round_up(next_record() + record_bytes(payload_bytes), block_bytes) <= head_ + area_bytes_;
 }
 
 void log_tail::put(kind what, std::uint64_t stream, std::uint64_t epoch, std::uint64_t now_ns) {
@@ -50,6 +50,12 @@ void log_tail::put(kind what, std::uint64_t stream, std::uint64_t epoch, std::ui
 }
 
 std::uint64_t log_tail::append(record const& r, std::uint64_t now_ns) {
+  if (!is_open()) {
+    batch_head const head = {0, proof_of(generation_, next_, salt_)};
+    payload_.resize(sizeof head);
+    std::memcpy(payload_.data(), &head, sizeof head);
+    put(kind::batch, 0, 0, now_ns);
+  }
   payload_.clear();
   encode(r, payload_);
   put(r.what, r.stream, r.epoch, now_ns);

@@ -31,6 +31,16 @@ writer::writer(disk& d, superblock const& s, surroundings around, rules const& k
       tail_(s, keep),
       durable_(s.head) {}
 
+int writer::try_append(record const& r, std::uint64_t& lsn) {
+  std::uint64_t const payload = payload_bytes_of(r);
+  if (payload > payload_bytes_max || r.bytes.size() > data_bytes_max) return EFBIG;
+  lock held(mutex_);
+  if (failed_ != 0) return failed_;
+  if (!tail_.has_room(payload)) return ENOSPC;
+  lsn = tail_.append(r, around_.wall_ns());
+  return 0;
+}
+
 int writer::append(record const& r, std::uint64_t& lsn) {
   if (r.bytes.size() > data_bytes_max) return EFBIG;
   std::uint64_t const payload = payload_bytes_of(r);
@@ -164,6 +174,16 @@ std::uint64_t writer::tail() const {
   return tail_.next();
 }
 
+std::uint64_t writer::next_record() const {
+  lock const held(mutex_);
+  return tail_.next_record();
+}
+
+int writer::failed() const {
+  lock const held(mutex_);
+  return failed_;
+}
+
 std::uint64_t writer::commits() const {
   lock const held(mutex_);
   return commits_;
@@ -174,7 +194,8 @@ bool writer::wants_checkpoint() const {
   return durable_ - tail_.head() > tail_.area_bytes() / 3;
 }
 
-int continue_log(disk& d, superblock& s, std::uint64_t end, std::uint64_t salt, rules const& keep) {
+int continue_log(disk& d, superblock& s, std::uint64_t end, std::uint64_t salt, rules const& keep,
+                 std::span<std::uint8_t const> boot) {
   superblock next = s;
   // The scan ends behind a whole record, which a torn batch may leave inside a block.
   next.head = round_up(end, block_bytes);
@@ -184,6 +205,8 @@ int continue_log(disk& d, superblock& s, std::uint64_t end, std::uint64_t salt, 
   }
   next.head_seed = next.salt;
   next.ours_until_ns = 0;
+  std::fill(std::begin(next.boot), std::end(next.boot), std::uint8_t{0});
+  std::copy(boot.begin(), boot.end(), std::begin(next.boot));
   int const failed = write_slot(d, next, keep);
   if (failed == 0) s = next;
   return failed;

@@ -33,6 +33,8 @@ class writer {
   /// The home file was changed already. 0 and `lsn`, or an errno: then fsync must be the file's
   /// own.
   int append(record const& r, std::uint64_t& lsn);
+  /// As append, but ENOSPC instead of waiting for room.
+  int try_append(record const& r, std::uint64_t& lsn);
   /// Returns when the log is durable up to `lsn`: 0, or the errno of the log's first failure.
   int commit(std::uint64_t lsn);
   /// Syncs the home files and frees all that was durable before. On an error nothing was freed.
@@ -41,6 +43,8 @@ class writer {
   std::uint64_t durable() const;
   std::uint64_t head() const;
   std::uint64_t tail() const;
+  std::uint64_t next_record() const;
+  int failed() const;
   std::uint64_t commits() const;
   /// A third of the ring is in use: time for somebody to checkpoint.
   bool wants_checkpoint() const;
@@ -76,6 +80,6 @@ class writer {
 /// The first thing to do with a log that was scanned and replayed (or found empty): a new
 /// generation begins at `end`, and what lies behind can never count again.
 int continue_log(disk& d, superblock& s, std::uint64_t end, std::uint64_t salt,
-                 rules const& keep = {});
+                 rules const& keep = {}, std::span<std::uint8_t const> boot = {});
 
 }  // namespace sluice::order

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "order/area.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+
+#include "policy/descriptor.h"
+#include "policy/error.h"
+
+namespace sluice::order {
+
+namespace {
+
+constexpr std::uint64_t forgotten_ns = 5'000'000'000;  // a slot whose program is no more
+
+using state = abi::order_slot_state;
+
+constexpr std::uint32_t word_of(std::uint32_t user, state s) {
+  return user << 3 | static_cast<std::uint32_t>(s);
+}
+constexpr state state_in(std::uint32_t word) { return static_cast<state>(word & 7); }
+
+void wake(std::atomic<std::uint32_t>& word) {
+  syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+unsigned places_taken(abi::order_set const& s) {
+  unsigned taken = 0;
+  for (auto const& key : s.key) taken += key.load() != abi::no_key;
+  return taken;
+}
+
+}  // namespace
+
+std::uint64_t device_word(struct stat const& st) {
+  return std::uint64_t{major(st.st_dev)} << 32 | minor(st.st_dev);
+}
+
+area::area(std::string const& path, std::int64_t owner) : path_(path), was_full_(abi::order_sets) {
+  descriptor const fd(::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  struct stat st = {};
+  if (!fd || fstat(fd.get(), &st) != 0)
+    throw sluice_error(fmt::format("{}: cannot be opened: {}", path, std::strerror(errno)));
+  if (!S_ISREG(st.st_mode) || (owner >= 0 && st.st_uid != owner))
+    throw sluice_error(fmt::format("{}: is not a file of that user", path));
+  if (static_cast<std::uint64_t>(st.st_size) < sizeof(abi::order_area))
+    throw sluice_error(fmt::format("{}: is too short to be an order area", path));
+  void* const at =
+      mmap(nullptr, sizeof(abi::order_area), PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
+  if (at == MAP_FAILED) throw sluice_error(fmt::format("{}: cannot be mapped", path));
+  at_ = static_cast<abi::order_area*>(at);
+  guard_ = std::make_unique<segment::guarded>(at, sizeof(abi::order_area));
+  char const* const wrong = abi::refuse_reason(*at_, static_cast<std::uint64_t>(st.st_size));
+  if (wrong == nullptr) return;
+  guard_.reset();
+  munmap(at, sizeof(abi::order_area));
+  throw sluice_error(fmt::format("{}: {}", path, wrong));
+}
+
+area::~area() {
+  guard_.reset();
+  munmap(at_, sizeof(abi::order_area));
+}
+
+void area::open_for(superblock const& log, std::uint64_t incarnation) {
+  abi::order_header& h = at_->head;
+  h.incarnation.store(0);
+  std::memcpy(h.log_id, log.id, sizeof h.log_id);
+  h.generation.store(log.generation);
+  h.incarnation.store(incarnation);
+}
+
+void area::close_down() { at_->head.incarnation.store(0); }
+
+void area::take_posted(std::vector<request>& to, bool adopt) {
+  for (unsigned i = 0; i < abi::order_slots; ++i) {
+    abi::order_slot& s = at_->slot[i];
+    std::uint32_t word = s.word.load(std::memory_order_acquire);
+    bool const left_behind = adopt && state_in(word) == state::taken;
+    if (state_in(word) != state::posted && !left_behind) continue;
+    std::uint32_t const user = word >> 3;
+    if (!left_behind && !s.word.compare_exchange_strong(word, word_of(user, state::taken)))
+      continue;
+    to.push_back({this, i, user, static_cast<abi::order_request>(s.kind.load()), s.pid.load(),
+                  s.fd.load(), s.device.load(), s.inode.load()});
+  }
+}
+
+void area::answer(request const& r, int result) {
+  abi::order_slot& s = at_->slot[r.slot];
+  std::uint32_t word = s.word.load();
+  if (word == word_of(r.user, state::taken)) {
+    s.result.store(result);
+    if (s.word.compare_exchange_strong(word, word_of(r.user, state::done))) return wake(s.word);
+  }
+  if (word == word_of(r.user, state::abandoned))
+    s.word.compare_exchange_strong(word, word_of(r.user, state::free));
+}
+
+void area::reclaim(std::uint64_t now_ns) {
+  for (auto& s : at_->slot) {
+    std::uint32_t word = s.word.load();
+    if (state_in(word) != state::done) continue;
+    std::uint64_t const since = s.since_ns.load();
+    if (since + forgotten_ns > now_ns) continue;
+    if (kill(static_cast<pid_t>(s.pid.load()), 0) == 0 || errno != ESRCH) continue;
+    s.word.compare_exchange_strong(word, word_of(word >> 3, state::free));
+  }
+}
+
+std::uint64_t area::flags(std::uint64_t key) {
+  if (key == abi::no_key) return abi::order_bypass;
+  abi::order_set& s = abi::set_of(*at_, key);
+  std::uint64_t seen = abi::state_of(*at_, s, key);
+  bool is_there = false;
+  abi::each_way(s, key, [&](unsigned) { is_there = true; });
+  bool const lacked =
+      was_full_[static_cast<std::size_t>(&s - at_->set)] || places_taken(s) == abi::order_ways;
+  if (!is_there && lacked) seen |= abi::order_bypass;
+  return seen;
+}
+
+void area::raise(std::uint64_t key, std::uint64_t flag) {
+  if (key == abi::no_key) return;
+  abi::order_set& s = abi::set_of(*at_, key);
+  abi::each_way(s, key, [&](unsigned w) { s.way[w].state.fetch_or(flag); });
+}
+
+bool area::raise_surely(std::uint64_t key, std::uint64_t flag) {
+  if (key == abi::no_key) return false;
+  abi::order_set& s = abi::set_of(*at_, key);
+  if (abi::find_or_claim(s, key) == abi::order_ways) return false;
+  raise(key, flag);
+  return true;
+}
+
+void area::clear_logged(std::uint64_t key) {
+  if (key == abi::no_key) return;
+  abi::order_set& s = abi::set_of(*at_, key);
+  abi::each_way(s, key, [&](unsigned w) { s.way[w].state.fetch_and(~abi::order_logged); });
+}
+
+bool area::clear_native(std::uint64_t key) {
+  if (key == abi::no_key) return false;
+  abi::order_set& s = abi::set_of(*at_, key);
+  bool all = true;
+  abi::each_way(s, key, [&](unsigned w) {
+    std::uint64_t seen = s.way[w].state.load();
+    std::uint64_t const to = seen & ~(abi::order_native | abi::order_marked);
+    all &= abi::fallbacks_of(seen) == 0 && s.way[w].state.compare_exchange_strong(seen, to);
+  });
+  return all;
+}
+
+void area::take(std::uint64_t key, noted& to) {
+  if (key == abi::no_key) return;
+  abi::order_set& s = abi::set_of(*at_, key);
+  abi::each_way(s, key, [&](unsigned w) {
+    abi::order_inode& i = s.way[w];
+    to.is_whole |= (i.state.fetch_and(~abi::order_whole) & abi::order_whole) != 0;
+    if (std::uint64_t const cut = i.cut.exchange(0); cut != 0)
+      to.low_size = std::min(to.low_size, cut - 1);
+    if (std::uint64_t const birth = i.created.exchange(0); birth != 0) to.created = birth;
+    core::take(i.written, [&](core::page_range r) { to.pages.add(r.first, r.end()); });
+  });
+}
+
+void area::free_way(abi::order_set& s, unsigned w, std::uint64_t key) {
+  if (places_taken(s) == abi::order_ways) was_full_[static_cast<std::size_t>(&s - at_->set)] = true;
+  s.key[w].store(abi::busy_key);
+  abi::order_inode& i = s.way[w];
+  // A program that is inside its fallback counts itself out later: that must find its own count.
+  std::uint64_t seen = i.state.load();
+  bool const is_held = (seen & abi::order_native) != 0 || abi::fallbacks_of(seen) != 0;
+  if (is_held || !i.state.compare_exchange_strong(seen, 0)) return s.key[w].store(key);
+  i.cut.store(0);
+  i.created.store(0);
+  i.daemon_word.store(0);
+  core::take(i.written, [](core::page_range) {});
+  s.key[w].store(abi::no_key);
+}
+
+void area::free(std::uint64_t key) {
+  if (key == abi::no_key) return;
+  abi::order_set& s = abi::set_of(*at_, key);
+  abi::each_way(s, key, [&](unsigned w) { free_way(s, w, key); });
+}
+
+bool area::is_tight(std::uint64_t key) {
+  return key != abi::no_key && places_taken(abi::set_of(*at_, key)) + 4 > abi::order_ways;
+}
+
+std::vector<std::pair<std::uint64_t, std::uint64_t>> area::neighbours(std::uint64_t key) {
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> found;
+  for (auto const& k : abi::set_of(*at_, key).key) {
+    std::uint64_t const seen = k.load(), device = (seen >> 56) - 1;
+    if (seen == abi::no_key || seen == abi::busy_key || device >= abi::order_devices) continue;
+    found.emplace_back(at_->head.device[device].load(), seen & ((std::uint64_t{1} << 56) - 1));
+  }
+  return found;
+}
+
+}  // namespace sluice::order

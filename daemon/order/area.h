@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// The daemon's side of one area: requests out of its slots, answers into them, and what its
+// processes noted of an inode. The area can be scribbled over by the job: no index, size or number
+// in it is believed, and a file cut short makes an area of zeros (segment/guard.h).
+#pragma once
+
+#include <sys/stat.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "abi/order_area.h"
+#include "order/format.h"
+#include "order/page_set.h"
+#include "segment/guard.h"
+
+namespace sluice::order {
+
+class area;
+
+struct request {
+  area* from = nullptr;
+  unsigned slot = 0;
+  std::uint32_t user = 0;  // of the slot: an answer for another one is not given
+  abi::order_request kind = abi::order_request::fsync;
+  std::uint32_t pid = 0;
+  int fd = -1;
+  std::uint64_t device = 0, inode = 0;
+};
+
+/// What was noted of an inode, in one or more areas, and has been taken.
+struct noted {
+  page_set pages;
+  std::uint64_t low_size = ~std::uint64_t{0};
+  std::uint64_t created = 0;  // abi::birth_word
+  bool is_whole = false;
+};
+
+std::uint64_t device_word(struct stat const& st);
+
+class area {
+ public:
+  /// Throws sluice::error when it is none of ours. `owner`: whose it must be; -1: anybody's.
+  explicit area(std::string const& path, std::int64_t owner = -1);
+  ~area();
+  area(area const&) = delete;
+  area& operator=(area const&) = delete;
+
+  std::string const& path() const { return path_; }
+  bool is_broken() const { return guard_->is_broken(); }
+  abi::order_area& memory() const { return *at_; }
+
+  /// Says who serves it. From now on programs ask.
+  void open_for(superblock const& log, std::uint64_t incarnation);
+  /// Nobody serves it, and the log holds nothing of it.
+  void close_down();
+  void beat(std::uint64_t now_ns) { at_->head.heart_ns.store(now_ns); }
+
+  void take_posted(std::vector<request>& to, bool adopt = false);
+  void answer(request const& r, int result);
+  /// Slots of programs that are no more become free.
+  void reclaim(std::uint64_t now_ns);
+
+  std::uint64_t key_of(std::uint64_t device, std::uint64_t inode) {
+    return abi::order_key(*at_, device, inode);
+  }
+  /// Flags of all its places, and bypass where something may have gone unnoted.
+  std::uint64_t flags(std::uint64_t key);
+  void raise(std::uint64_t key, std::uint64_t flag);
+  /// Claims a place if need be; false: there is none.
+  bool raise_surely(std::uint64_t key, std::uint64_t flag);
+  void clear_logged(std::uint64_t key);
+  /// After a drain. False while a program is inside its fallback.
+  bool clear_native(std::uint64_t key);
+  void take(std::uint64_t key, noted& to);
+  /// What was taken was not made durable after all.
+  void give_back(std::uint64_t key) { raise(key, abi::order_whole); }
+  void free(std::uint64_t key);
+  /// The inodes that share its set.
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> neighbours(std::uint64_t key);
+  /// Its set has few places left.
+  bool is_tight(std::uint64_t key);
+
+ private:
+  void free_way(abi::order_set& s, unsigned w, std::uint64_t key);
+
+  std::string path_;
+  abi::order_area* at_ = nullptr;
+  std::unique_ptr<segment::guarded> guard_;
+  std::vector<std::atomic<bool>> was_full_;  // sets in which a writer may have found no place
+};
+
+}  // namespace sluice::order

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "order/commits.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace sluice::order {
+
+namespace {
+
+constexpr std::uint64_t forbidding = abi::order_native | abi::order_bypass;
+
+std::uint64_t steady_ns() {
+  return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+}
+
+}  // namespace
+
+commits::commits(writer& log, mailbox& to) : log_(log), to_(to), thread_([this] { serve(); }) {}
+
+commits::~commits() {
+  {
+    std::lock_guard const held(mutex_);
+    is_over_ = true;
+  }
+  arrived_.notify_all();
+  thread_.join();
+}
+
+void commits::push(awaited a) {
+  {
+    std::lock_guard const held(mutex_);
+    queue_.push_back(std::move(a));
+  }
+  arrived_.notify_one();
+}
+
+bool commits::is_idle() const {
+  std::lock_guard const held(mutex_);
+  return queue_.empty() && !is_busy_;
+}
+
+std::size_t commits::waiting() const {
+  std::lock_guard const held(mutex_);
+  return queue_.size();
+}
+
+void commits::serve() {
+  std::unique_lock held(mutex_);
+  std::vector<awaited> now;
+  for (;;) {
+    arrived_.wait(held, [&] { return is_over_ || !queue_.empty(); });
+    if (queue_.empty()) return;
+    is_busy_ = true;
+    // Whom the last one served is likely to be back soon: worth a part of a flush.
+    if (queue_.size() < served_last_ && !is_over_)
+      arrived_.wait_for(held,
+                        std::chrono::nanoseconds(std::min(commit_ns_ / 4, std::uint64_t{500'000})),
+                        [&] { return is_over_ || queue_.size() >= served_last_; });
+    now.swap(queue_);
+    held.unlock();
+    std::uint64_t lsn = 0;
+    for (auto const& a : now) lsn = std::max(lsn, a.lsn);
+    std::uint64_t const begin = steady_ns();
+    int const failed = log_.commit(lsn);
+    std::uint64_t const took = steady_ns() - begin;
+    for (auto& a : now) finish(a, failed);
+    held.lock();
+    commit_ns_ = commit_ns_ == 0 ? took : (commit_ns_ * 7 + took) / 8;
+    served_last_ = now.size();
+    now.clear();
+    is_busy_ = false;
+  }
+}
+
+void commits::finish(awaited& a, int failed) {
+  if (a.asked.from != nullptr) {
+    bool is_good = failed == 0;
+    for (auto const& p : a.places) is_good = is_good && (p.in->flags(p.key) & forbidding) == 0;
+    a.asked.from->answer(a.asked, is_good ? 0 : abi::go_native);
+  }
+  if (a.then) to_.post([then = std::move(a.then), failed] { then(failed); });
+}
+
+}  // namespace sluice::order

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "order/file_state.h"
+
+namespace sluice::order {
+
+way choose(file_seen const& f) {
+  if (!f.is_identified) return way::pass;
+  if (f.is_bypassed || f.is_ending) return f.is_live ? way::native : way::pass;
+  // A sync of ours ends the time in which the program goes without us.
+  if (f.is_native || !f.is_linked_once || f.is_foreign || f.has_new_metadata) return way::native;
+  if (!f.has_baseline)
+    return f.is_created && f.size <= logged_bytes_max ? way::first_all : way::native;
+  if (f.is_whole) return f.size <= logged_bytes_max ? way::all : way::native;
+  if (!f.has_changed) return way::nothing;
+  if (f.dirty_bytes > logged_bytes_max) return way::native;
+  // One flush either way: then the bytes are not written twice.
+  if (f.is_overwrite && f.is_alone && !f.is_live) return way::native;
+  return way::pages;
+}
+
+char const* name_of(way w) {
+  static constexpr char const* names[] = {"pass", "native", "nothing", "pages", "all", "first_all"};
+  return names[static_cast<unsigned>(w)];
+}
+
+}  // namespace sluice::order

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "order/held_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <climits>
+
+#include "order/home.h"
+
+#ifndef SYS_cachestat
+#define SYS_cachestat 451
+#endif
+
+namespace sluice::order {
+
+namespace {
+
+struct cache_range {
+  std::uint64_t offset, length;
+};
+struct cache_counts {
+  std::uint64_t cached, dirty, writeback, evicted, recently_evicted;
+};
+
+std::int64_t dirty_in(int fd, std::uint64_t first, std::uint64_t end) {
+  cache_range range = {first * page_bytes, end == 0 ? 0 : (end - first) * page_bytes};
+  cache_counts counts = {};
+  if (syscall(SYS_cachestat, fd, &range, &counts, 0) != 0) return -1;
+  return static_cast<std::int64_t>(counts.dirty + counts.writeback);
+}
+
+}  // namespace
+
+descriptor fetch(request const& r, bool is_directory, struct stat& st) {
+  descriptor const process(static_cast<int>(syscall(SYS_pidfd_open, r.pid, 0)));
+  if (!process) return {};
+  descriptor const theirs(static_cast<int>(syscall(SYS_pidfd_getfd, process.get(), r.fd, 0)));
+  if (!theirs || fstat(theirs.get(), &st) != 0) return {};
+  if (!(is_directory ? S_ISDIR(st.st_mode) : S_ISREG(st.st_mode))) return {};
+  if (device_word(st) != r.device || st.st_ino != r.inode) return {};
+  std::string const path = fmt::format("/proc/self/fd/{}", theirs.get());
+  int const flags = O_RDONLY | O_CLOEXEC | O_NOATIME | (is_directory ? O_DIRECTORY : 0);
+  descriptor ours(open(path.c_str(), flags));
+  if (!ours && errno == EPERM) ours = descriptor(open(path.c_str(), flags & ~O_NOATIME));
+  struct stat again = {};
+  if (!ours || fstat(ours.get(), &again) != 0) return {};
+  if (again.st_dev != st.st_dev || again.st_ino != st.st_ino) return {};
+  return ours;
+}
+
+std::uint64_t birth_of(int fd) {
+  struct statx x = {};
+  if (statx(fd, "", AT_EMPTY_PATH, STATX_BTIME | STATX_INO, &x) != 0) return 0;
+  if ((x.stx_mask & STATX_BTIME) == 0) return 0;
+  return abi::birth_word(x.stx_ino, x.stx_btime.tv_sec, x.stx_btime.tv_nsec);
+}
+
+std::int64_t dirty_pages(int fd, page_set const& but) {
+  std::int64_t const all = dirty_in(fd, 0, 0);
+  if (all <= 0) return all;
+  std::int64_t known = 0;
+  for (auto const& [first, end] : but.all()) {
+    std::int64_t const here = dirty_in(fd, first, end);
+    if (here < 0) return -1;
+    known += here;
+  }
+  return all > known ? all - known : 0;
+}
+
+bool find_name(int fd, struct stat const& st, std::string& directory, std::string& name) {
+  char path[PATH_MAX];
+  ssize_t const n = readlink(fmt::format("/proc/self/fd/{}", fd).c_str(), path, sizeof path);
+  if (n <= 1 || n == sizeof path || path[0] != '/' || st.st_nlink != 1) return false;
+  std::string const whole(path, static_cast<std::size_t>(n));
+  std::size_t const slash = whole.rfind('/');
+  directory = slash == 0 ? "/" : whole.substr(0, slash);
+  name = whole.substr(slash + 1);
+  return is_name(name);
+}
+
+}  // namespace sluice::order

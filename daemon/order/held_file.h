@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// A file or directory of which the daemon knows something, held open for itself: its number means
+// no other file as long as it is held. The descriptor is opened anew, never the program's own, for
+// that one carries the program's locks.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "order/area.h"
+#include "order/home.h"
+#include "order/record.h"
+#include "policy/descriptor.h"
+
+namespace sluice::order {
+
+using file_key = std::pair<std::uint64_t, std::uint64_t>;  // device, inode
+
+struct held_directory {
+  descriptor fd;
+  file_id id;
+  file_key key;
+  bool is_durable = false;  // was synced since it is held
+};
+
+/// The name under which the log knows a new file.
+struct logged_name {
+  std::shared_ptr<held_directory> in;
+  std::string name;
+  unsigned mode = 0;
+};
+
+struct held_file {
+  descriptor fd;
+  file_id id;
+  file_key key;
+  bool is_identified = false;
+  bool has_baseline = false;
+  bool is_busy = false;          // a sync of ours is under way
+  std::deque<request> waiting;   // for its end
+  std::uint64_t last_lsn = 0;    // of its records that count; 0: none
+  std::uint64_t size = 0;        // as the log or home durably has it
+  std::uint64_t changed_ns = 0;  // ctime when that was looked at
+  unsigned mode = 0, uid = 0, gid = 0;
+  page_set explained;  // pages that may be dirty at home, and are in the log
+  std::unique_ptr<logged_name> link;
+  std::uint64_t used_ns = 0;
+};
+
+/// The program's descriptor, as one of our own; nothing when it is not that inode (any more).
+descriptor fetch(request const& r, bool is_directory, struct stat& st);
+
+/// When the file began, as stages say it; 0: not known.
+std::uint64_t birth_of(int fd);
+
+/// Pages of it that are dirty and not in `but`: -1 when the kernel does not say.
+std::int64_t dirty_pages(int fd, page_set const& but);
+
+/// Its directory, opened, and its name there; false when that cannot be told for sure.
+bool find_name(int fd, struct stat const& st, std::string& directory, std::string& name);
+
+}  // namespace sluice::order

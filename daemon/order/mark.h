@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// A program that got no answer from the daemon synced its file itself, and left a mark on it: what
+// the log has of that file up to the mark's generation is older than the file, and does not count.
+#pragma once
+
+#include "order/format.h"
+
+namespace sluice::order {
+
+/// One of that log, for its present generation.
+bool has_mark(int fd, superblock const& s);
+
+/// Any: 0, also when there was none, or an errno. It is gone for good behind an fsync.
+int remove_mark(int fd);
+
+}  // namespace sluice::order

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// sluice-order: the daemon of one log. `sluice run --order` starts one for its job; with --jobs it
+// serves every job of a run directory. On SIGTERM it brings everything home and leaves the log
+// empty.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "order/boot.h"
+#include "order/file_disk.h"
+#include "order/recover.h"
+#include "order/service.h"
+#include "order/slots.h"
+#include "order/writer.h"
+#include "policy/error.h"
+#include "policy/program.h"
+#include "segment/guard.h"
+
+namespace sluice::order {
+
+namespace {
+
+constexpr std::uint64_t window_ns = 10'000'000'000;  // ten times what a live log takes to commit
+constexpr std::uint64_t jobs_every_ns = 100'000'000;
+constexpr std::uint64_t patience_ns = 60'000'000'000;
+constexpr rlim_t files_wanted = 16384;
+
+volatile sig_atomic_t is_told_to_stop = 0;
+
+struct serve_options {
+  std::string log, jobs;
+  std::vector<std::string> areas;
+  std::uint64_t log_mib = 64;
+  int ready_fd = -1;
+};
+
+void heed_signals() {
+  struct sigaction act = {};
+  act.sa_handler = [](int) { is_told_to_stop = 1; };
+  for (int signal : {SIGTERM, SIGINT}) sigaction(signal, &act, nullptr);
+  signal(SIGHUP, SIG_IGN);
+  signal(SIGPIPE, SIG_IGN);
+}
+
+void want_files() {
+  rlimit limit = {};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = std::min(limit.rlim_max, std::max(limit.rlim_cur, files_wanted));
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+/// The log, empty, in a new generation of this boot.
+superblock begin(disk& d) {
+  slots_found const found = read_slots(d);
+  if (found.what != slots_found::good) throw sluice_error("the log " + found.reason);
+  superblock s = found.in_force;
+  auto const boot = boot_id();
+  if (int const error = continue_log(d, s, s.head, random_salt(), {}, boot); error != 0)
+    throw sluice_error(fmt::format("the log cannot be written: {}", std::strerror(error)));
+  return s;
+}
+
+/// Areas of jobs that came since, and none of those that went. One that is not good is left out.
+void follow_jobs(service& s, std::string const& jobs) {
+  std::vector<std::string> there;
+  std::error_code ignored;
+  for (auto const& job : std::filesystem::directory_iterator(jobs, ignored)) {
+    std::string const path = job.path() / "order";
+    if (access(path.c_str(), F_OK) == 0) there.push_back(path);
+  }
+  auto const served = s.areas();
+  for (auto const& path : served)
+    if (std::find(there.begin(), there.end(), path) == there.end()) s.remove(path);
+  for (auto const& path : there) {
+    if (std::find(served.begin(), served.end(), path) != served.end()) continue;
+    try {
+      s.add(std::make_unique<area>(path));
+    } catch (sluice::error const&) {
+      // Half made, or of another version: its job goes without us.
+    }
+  }
+}
+
+int serve(serve_options const& o) {
+  segment::install_guard();
+  heed_signals();
+  want_files();
+  if (access(o.log.c_str(), F_OK) != 0) make_log_file(o.log, o.log_mib << 20, window_ns);
+  recover_options before;
+  before.log = o.log;
+  recovered const r = recover(before);
+  if (r.records != 0)
+    fmt::print(stderr, "sluice-order: {}: {} records {}\n", o.log, r.records,
+               r.is_running ? "were synced at home" : "brought home");
+  file_disk disk(o.log, file_disk::use::write);
+  superblock const super = begin(disk);
+  service s(disk, super);
+  for (auto const& path : o.areas) s.add(std::make_unique<area>(path));
+  if (!o.jobs.empty()) follow_jobs(s, o.jobs);
+  if (o.ready_fd >= 0) {
+    if (write(o.ready_fd, "1", 1) != 1) return exit_sluice;
+    close(o.ready_fd);
+  }
+  std::uint64_t looked_ns = monotonic_ns();
+  while (is_told_to_stop == 0) {
+    s.turn();
+    if (o.jobs.empty() || monotonic_ns() - looked_ns < jobs_every_ns) continue;
+    looked_ns = monotonic_ns();
+    follow_jobs(s, o.jobs);
+  }
+  std::uint64_t const until = monotonic_ns() + patience_ns;
+  while (!s.end()) {
+    s.turn();
+    if (s.failed() == 0 && monotonic_ns() < until) continue;
+    fmt::print(stderr, "sluice-order: {}: cannot be brought home: {}; keep it for sluice recover\n",
+               o.log, std::strerror(s.failed() != 0 ? s.failed() : ETIMEDOUT));
+    return exit_sluice;
+  }
+  return 0;
+}
+
+int run(int argc, char** argv) {
+  CLI::App app{
+      "Keeps the log behind durable fsync. Started by sluice run --order and sluiced --log."};
+  app.name("sluice-order");
+  app.require_subcommand(1);
+  serve_options o;
+  CLI::App* const verb = app.add_subcommand("serve", "serve areas until SIGTERM");
+  verb->add_option("--area", o.areas, "the file `order` of a job; may be given more than once");
+  verb->add_option("--jobs", o.jobs, "serve every job below this directory, as they come and go");
+  verb->add_option("--log", o.log, "the log; made when there is none")->required();
+  verb->add_option("--log-mib", o.log_mib, "size of a new log")->check(CLI::Range(1, 65536));
+  verb->add_option("--ready-fd", o.ready_fd, "where to write a byte when serving");
+  try {
+    app.parse(argc, argv);
+  } catch (CLI::ParseError const& e) {
+    return e.get_exit_code() == 0 ? app.exit(e) : (app.exit(e), exit_usage);
+  }
+  if (o.areas.empty() && o.jobs.empty()) throw usage_error("give --area or --jobs");
+  return serve(o);
+}
+
+}  // namespace
+
+}  // namespace sluice::order
+
+int main(int argc, char** argv) {
+  return sluice::guarded("sluice-order", [&] { return sluice::order::run(argc, argv); });
+}

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "order/service.h"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#ifndef SYS_futex_waitv
+#define SYS_futex_waitv 449
+#endif
+
+namespace sluice::order {
+
+namespace {
+
+constexpr unsigned crew_threads = 8;
+constexpr std::uint64_t nap_ns = 10'000'000;
+constexpr std::uint64_t note_every_ns = 1'000'000'000;  // while something is live
+constexpr std::uint64_t sweep_every_ns = 300'000'000;
+constexpr std::uint64_t checkpoint_every_ns = 5'000'000'000;  // while something is live
+constexpr std::size_t futexes_max = 128;
+
+struct wait_entry {
+  std::uint64_t value, address;
+  std::uint32_t flags, zero;
+};
+constexpr std::uint32_t word_of_32_bits = 2;
+
+std::uint64_t clock_now(clockid_t which) {
+  timespec t = {};
+  clock_gettime(which, &t);
+  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(t.tv_nsec);
+}
+
+}  // namespace
+
+std::uint64_t monotonic_ns() { return clock_now(CLOCK_MONOTONIC); }
+
+service::service(disk& d, superblock const& s)
+    : log_(d, s,
+           surroundings{[this] {
+                          std::lock_guard const held(mounts_mutex_);
+                          for (auto const& [uuid, fd] : mounts_)
+                            if (syncfs(fd.get()) != 0) return home_error_ = errno, errno;
+                          return home_error_.load();
+                        },
+                        [] { return clock_now(CLOCK_REALTIME); }, monotonic_ns}),
+      super_(s),
+      incarnation_(clock_now(CLOCK_REALTIME)),
+      head_(s.head),
+      crew_(mail_, crew_threads),
+      commits_(log_, mail_),
+      checkpoints_([this] { run_checkpoints(); }) {}
+
+service::~service() {
+  {
+    std::lock_guard const held(checkpoint_mutex_);
+    is_over_ = true;
+  }
+  checkpoint_due_.notify_all();
+  checkpoints_.join();
+}
+
+void service::run_checkpoints() {
+  std::unique_lock held(checkpoint_mutex_);
+  for (;;) {
+    checkpoint_due_.wait(held, [&] { return is_over_ || checkpoint_asked_; });
+    if (is_over_) return;
+    checkpoint_asked_ = false;
+    held.unlock();
+    int const error = log_.checkpoint();
+    mail_.post([this, error] { checkpointed(error); });
+    held.lock();
+  }
+}
+
+void service::want_checkpoint() {
+  if (is_checkpointing_.exchange(true)) {
+    wants_another_ = true;
+    return;
+  }
+  checkpoint_ns_ = now_ns_;
+  {
+    std::lock_guard const held(checkpoint_mutex_);
+    checkpoint_asked_ = true;
+  }
+  checkpoint_due_.notify_all();
+}
+
+void service::checkpointed(int error) {
+  is_checkpointing_ = false;
+  ++counts_.checkpoints;
+  if (error == 0) {
+    head_ = log_.head();
+    for (auto& [key, f] : files_) {
+      if (f->last_lsn == 0 || is_live(*f)) continue;
+      f->last_lsn = 0;
+      f->explained.clear();
+      forget_name(*f);
+      for (auto const& p : places_of(key)) p.in->clear_logged(p.key);
+    }
+  } else if (home_error_ == 0) {
+    home_error_ = error;
+  }
+  // Whoever asked while it ran may have come too late for it.
+  std::vector<request> const waited = std::exchange(sync_all_, {});
+  if (wants_another_ && error == 0) {
+    sync_all_ = waited;
+    wants_another_ = false;
+    want_checkpoint();
+  } else {
+    for (auto const& r : waited) answer(r, error);
+  }
+  auto calls = std::exchange(parked_, {});
+  for (auto& call : calls) call();
+}
+
+void service::add(std::unique_ptr<area> a) {
+  now_ns_ = monotonic_ns();
+  std::vector<request> left;
+  a->beat(now_ns_);
+  a->open_for(super_, incarnation_);
+  a->take_posted(left, true);
+  areas_.push_back(std::move(a));
+  for (auto const& r : left) take_over(r);
+}
+
+void service::remove(std::string const& path) {
+  for (auto at = areas_.begin(); at != areas_.end(); ++at)
+    if ((*at)->path() == path) {
+      retired_.push_back(std::move(*at));
+      areas_.erase(at);
+      return;
+    }
+}
+
+std::vector<std::string> service::areas() const {
+  std::vector<std::string> paths;
+  for (auto const& a : areas_) paths.push_back(a->path());
+  return paths;
+}
+
+void service::take_over(request const& r) {
+  ++counts_.asked;
+  switch (r.kind) {
+    case abi::order_request::fsync:
+    case abi::order_request::fdatasync:
+    case abi::order_request::drain:
+      return on_file(r);
+    case abi::order_request::directory:
+      return on_directory(r);
+    case abi::order_request::sync_all:
+      return on_sync_all(r);
+  }
+  answer(r, abi::go_native);
+}
+
+void service::gather() {
+  asked_.clear();
+  for (auto const& a : areas_) a->take_posted(asked_);
+}
+
+void service::wait() {
+  wait_entry list[futexes_max];
+  std::size_t count = 0;
+  auto const listen = [&](std::atomic<std::uint32_t>& word) {
+    list[count++] = {word.load(), reinterpret_cast<std::uintptr_t>(&word), word_of_32_bits, 0};
+  };
+  listen(mail_.bell());
+  for (auto const& a : areas_) {
+    a->memory().head.dozing.store(1);
+    if (count < futexes_max) listen(a->memory().head.doorbell);
+  }
+  gather();
+  // What was posted before the words were read is looked for behind it.
+  if (asked_.empty() && !mail_.run()) {
+    std::uint64_t const until = now_ns_ + nap_ns;
+    timespec const limit = {static_cast<time_t>(until / 1'000'000'000),
+                            static_cast<long>(until % 1'000'000'000)};
+    syscall(SYS_futex_waitv, list, count, 0, &limit, CLOCK_MONOTONIC);
+    gather();
+  }
+  for (auto const& a : areas_) a->memory().head.dozing.store(0);
+}
+
+void service::turn() {
+  now_ns_ = monotonic_ns();
+  for (auto const& a : areas_) a->beat(now_ns_);
+  wait();
+  now_ns_ = monotonic_ns();
+  for (auto const& r : std::vector<request>(asked_)) take_over(r);
+  mail_.run();
+  keep_time();
+}
+
+void service::keep_time() {
+  bool const is_quiet = crew_.under_way() == 0 && commits_.is_idle() && parked_.empty();
+  if (is_quiet && sync_all_.empty()) retired_.clear();
+  if (now_ns_ - swept_ns_ > sweep_every_ns) {
+    swept_ns_ = now_ns_;
+    std::uint64_t lsn = 0;
+    sweep(lsn);
+    if (lsn != 0) commits_.push({lsn, {}, {}, {}});
+    for (auto const& a : areas_) a->reclaim(now_ns_);
+  }
+  if (!anything_live()) return;
+  // Recovery tells other people's changes from ours by the time of the last record.
+  if (now_ns_ - noted_ns_ > note_every_ns) {
+    noted_ns_ = now_ns_;
+    std::uint64_t lsn = 0;
+    if (log_.try_append(record{}, lsn) == 0) commits_.push({lsn, {}, {}, {}});
+  }
+  bool const is_due = now_ns_ - checkpoint_ns_ > checkpoint_every_ns || log_.wants_checkpoint();
+  if (home_error_ == 0 && !is_checkpointing_ && is_due) want_checkpoint();
+}
+
+bool service::end() {
+  is_ending_ = true;
+  if (failed() != 0) return false;
+  bool const is_quiet = crew_.under_way() == 0 && commits_.is_idle() && parked_.empty();
+  if (!is_quiet || is_checkpointing_) return false;
+  if (anything_live()) {
+    want_checkpoint();
+    return false;
+  }
+  for (auto const& a : areas_) a->close_down();
+  // Those who asked before they saw it.
+  gather();
+  for (auto const& r : asked_) answer(r, abi::go_native);
+  areas_.clear();
+  return true;
+}
+
+}  // namespace sluice::order

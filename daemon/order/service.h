@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// The daemon behind durable targets: one loop takes the requests of all areas, decides (file_state)
+// and appends; one thread commits (commits); a crew syncs home files; one thread checkpoints.
+// What stays true: all that is known of files belongs to the loop. The heart beats in it, so a loop
+// that hangs is a daemon that is silent. Pages are taken from an area before the file is read. What
+// became durable at home by itself is revoked before it is acknowledged.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "order/commits.h"
+#include "order/crew.h"
+#include "order/file_state.h"
+#include "order/held_file.h"
+#include "order/slots.h"
+
+namespace sluice::order {
+
+struct service_counts {
+  std::uint64_t asked = 0, passed = 0, synced = 0, logged = 0, checkpoints = 0;
+};
+
+class service {
+ public:
+  /// `s` is in force on `d`, and nothing counts behind its head.
+  service(disk& d, superblock const& s);
+  ~service();
+  service(service const&) = delete;
+  service& operator=(service const&) = delete;
+
+  /// From now on it is served. One left behind by a daemon that was killed is taken over.
+  void add(std::unique_ptr<area> a);
+  void remove(std::string const& path);
+  std::vector<std::string> areas() const;
+
+  /// A turn of the loop: at most until something is there or it is time for the heart.
+  void turn();
+  /// What is asked from now on is done at home, and the log runs empty. True: it has, and nobody
+  /// is served any more. False for good when `failed()`.
+  bool end();
+  /// Nonzero: home or log cannot be written, the log has to be kept.
+  int failed() const { return home_error_ != 0 ? home_error_.load() : log_.failed(); }
+  service_counts const& counts() const { return counts_; }
+
+ private:
+  using file_ptr = std::shared_ptr<held_file>;
+  using directory_ptr = std::shared_ptr<held_directory>;
+  struct found {  // of one request
+    struct stat st = {};
+    noted what;
+    std::uint64_t flags = 0;
+    file_seen seen;
+  };
+
+  // service.cc: the loop
+  void gather();
+  void take_over(request const& r);
+  void wait();
+  void keep_time();
+  void want_checkpoint();
+  void checkpointed(int error);
+  void answer(request const& r, int result) { r.from->answer(r, result); }
+  bool is_live(held_file const& f) const { return f.last_lsn > head_; }
+  bool anything_live() const { return content_lsn_ > head_; }
+  void run_checkpoints();
+
+  // service_files.cc: files and directories
+  void on_file(request const& r);
+  void on_directory(request const& r);
+  void on_sync_all(request const& r);
+  file_ptr hold(request const& r);
+  directory_ptr hold_directory(std::string const& path, held_file const& f,
+                               std::string const& name);
+  void act(file_ptr const& f, request const& r);
+  void look(held_file& f, request const& r, found& now);
+  std::uint64_t flags_of(file_key const& key);
+  bool is_foreign(held_file& f, found& now);
+  void go_on(file_ptr const& f);
+  void settle(file_ptr const& f, struct stat const& st);
+  std::vector<place> places_of(file_key const& key);
+  void raise_logged(file_key const& key, area& asked, bool& good);
+  void take(file_key const& key, noted& to);
+  void make_room(request const& r);
+  void drop(file_ptr const& f);
+  bool sweep(std::uint64_t& lsn);
+  void name_synced(directory_ptr const& d, request const& r, bool heals);
+  void forget_name(held_file& f);
+
+  // service_log.cc: what is written
+  bool write_log(file_ptr const& f, request const& r, found& now, way how);
+  bool write_pages(held_file& f, found const& now, std::uint64_t& lsn);
+  bool name_first(held_file& f, request const& r, found const& now, directory_ptr& unknown,
+                  std::uint64_t& lsn);
+  int put(record const& r, std::uint64_t& lsn);
+  void sync_home(file_ptr const& f, request const& r, found const& now,
+                 directory_ptr const& with = {});
+  void synced(file_ptr const& f, request const& r, found const& now, std::uint64_t below,
+              int error);
+  void revoke(file_ptr const& f, request const& r, std::uint64_t below, bool heals);
+  void heal(file_key const& key, descriptor const& fd, std::function<void()> then);
+
+  std::atomic<int> home_error_ = 0;
+  mutable std::mutex mounts_mutex_;
+  std::map<std::array<std::uint8_t, 16>, descriptor> mounts_;  // one descriptor of each
+  writer log_;
+  superblock super_;
+  std::uint64_t incarnation_;
+  std::vector<std::unique_ptr<area>> areas_, retired_;
+  std::map<file_key, file_ptr> files_;
+  std::map<file_key, directory_ptr> directories_;
+  std::map<std::pair<file_key, std::string>, held_file*> names_;
+  std::vector<request> asked_;
+  std::vector<std::function<void()>> parked_;  // until there is room
+  std::vector<request> sync_all_;              // until the checkpoint after next
+  bool is_ending_ = false;
+  std::uint64_t head_ = 0, content_lsn_ = 0;
+  std::uint64_t now_ns_ = 0, noted_ns_ = 0, swept_ns_ = 0, checkpoint_ns_ = 0;
+  service_counts counts_;
+
+  mailbox mail_;
+  std::atomic<bool> is_checkpointing_ = false;
+  bool wants_another_ = false;
+  std::mutex checkpoint_mutex_;
+  std::condition_variable checkpoint_due_;
+  bool checkpoint_asked_ = false, is_over_ = false;
+
+  // Threads, last: they end first.
+  crew crew_;
+  commits commits_;
+  std::thread checkpoints_;
+};
+
+std::uint64_t monotonic_ns();
+
+}  // namespace sluice::order

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the loop does for one request: finds the file, takes what was noted of it, looks, decides.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "order/service.h"
+
+namespace sluice::order {
+
+namespace {
+
+constexpr std::size_t files_max = 4096;
+
+bool same(struct stat const& st, file_key const& key) {
+  return st.st_ino == key.second && device_word(st) == key.first;
+}
+
+std::uint64_t modified_ns(struct stat const& st) {
+  return static_cast<std::uint64_t>(st.st_mtim.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(st.st_mtim.tv_nsec);
+}
+
+std::uint64_t pages_in(std::uint64_t bytes) { return (bytes + page_bytes - 1) / page_bytes; }
+
+}  // namespace
+
+std::vector<place> service::places_of(file_key const& key) {
+  std::vector<place> all;
+  for (auto const& a : areas_) all.push_back({a.get(), a->key_of(key.first, key.second)});
+  return all;
+}
+
+std::uint64_t service::flags_of(file_key const& key) {
+  std::uint64_t flags = 0;
+  for (auto const& p : places_of(key)) flags |= p.in->flags(p.key);
+  return flags;
+}
+
+void service::take(file_key const& key, noted& to) {
+  for (auto const& p : places_of(key)) p.in->take(p.key, to);
+}
+
+service::file_ptr service::hold(request const& r) {
+  file_key const key = {r.device, r.inode};
+  if (auto const at = files_.find(key); at != files_.end()) {
+    at->second->used_ns = now_ns_;
+    return at->second;
+  }
+  auto f = std::make_shared<held_file>();
+  struct stat st = {};
+  f->fd = fetch(r, false, st);
+  if (!f->fd) return {};
+  f->key = key;
+  f->used_ns = now_ns_;
+  f->is_identified = identify(f->fd.get(), f->id) == 0;
+  if (f->is_identified) {
+    std::lock_guard const held(mounts_mutex_);
+    descriptor& one = mounts_[f->id.fs];
+    if (!one) one = descriptor(fcntl(f->fd.get(), F_DUPFD_CLOEXEC, 3));
+  }
+  make_room(r);
+  files_.emplace(key, f);
+  return f;
+}
+
+/// Forgets a file of which nothing counts any more: its next fsync is at home.
+void service::drop(file_ptr const& f) {
+  forget_name(*f);
+  for (auto const& p : places_of(f->key)) p.in->free(p.key);
+  files_.erase(f->key);
+}
+
+void service::forget_name(held_file& f) {
+  if (!f.link) return;
+  auto const at = names_.find({f.link->in->key, f.link->name});
+  if (at != names_.end() && at->second == &f) names_.erase(at);
+  f.link.reset();
+}
+
+void service::make_room(request const& r) {
+  std::uint64_t const key = r.from->key_of(r.device, r.inode);
+  auto const is_idle = [&](held_file const& f) {
+    return !f.is_busy && f.waiting.empty() && !is_live(f);
+  };
+  if (r.from->is_tight(key))
+    for (auto const& [device, inode] : r.from->neighbours(key)) {
+      auto const at = files_.find({device, inode});
+      bool const is_asked = device == r.device && inode == r.inode;
+      if (at == files_.end() && !is_asked && !directories_.contains({device, inode})) {
+        std::uint64_t const other = r.from->key_of(device, inode);
+        if ((r.from->flags(other) & abi::order_bypass) == 0) r.from->free(other);
+      } else if (at != files_.end() && is_idle(*at->second) &&
+                 (flags_of(at->first) & abi::order_bypass) == 0) {
+        drop(file_ptr(at->second));
+      }
+    }
+  if (files_.size() < files_max) return;
+  std::vector<file_ptr> idle;
+  for (auto const& [k, f] : files_)
+    if (is_idle(*f) && (flags_of(k) & abi::order_bypass) == 0) idle.push_back(f);
+  std::sort(idle.begin(), idle.end(), [](auto& a, auto& b) { return a->used_ns < b->used_ns; });
+  idle.resize(std::min(idle.size(), files_max / 4));
+  for (auto const& f : idle) drop(f);
+  if (idle.empty() && !is_checkpointing_) want_checkpoint();
+}
+
+/// Tells the log which files have no name any more. False: it had no room.
+bool service::sweep(std::uint64_t& lsn) {
+  bool all = true;
+  std::vector<file_ptr> gone;
+  for (auto const& [key, f] : files_) {
+    struct stat st = {};
+    if (fstat(f->fd.get(), &st) == 0 && st.st_nlink == 0) gone.push_back(f);
+  }
+  for (auto const& f : gone) {
+    if (f->link && f->last_lsn != 0) {
+      record r;
+      r.what = kind::unlink;
+      r.file = f->id;
+      r.directory = f->link->in->id;
+      r.name = f->link->name;
+      r.mode = f->link->mode;
+      if (put(r, lsn) != 0) {
+        all = false;
+        continue;
+      }
+    }
+    forget_name(*f);
+    // A request that is under way keeps it.
+    if (!f->is_busy && f->waiting.empty()) drop(f);
+  }
+  std::erase_if(directories_, [](auto const& one) {
+    struct stat st = {};
+    return fstat(one.second->fd.get(), &st) != 0 || st.st_nlink == 0;
+  });
+  return all;
+}
+
+void service::on_file(request const& r) {
+  file_ptr const f = hold(r);
+  if (!f) {
+    // Of a file that is not held nothing is live.
+    ++counts_.passed;
+    return answer(r, r.kind == abi::order_request::drain ? 0 : abi::go_native);
+  }
+  if (f->is_busy) return f->waiting.push_back(r);
+  act(f, r);
+}
+
+void service::go_on(file_ptr const& f) {
+  f->is_busy = false;
+  while (!f->is_busy && !f->waiting.empty()) {
+    request const next = f->waiting.front();
+    f->waiting.pop_front();
+    act(f, next);
+  }
+}
+
+/// Pages that nobody noted are dirty at home. Writers note behind their write, so one that is just
+/// writing is given a second look.
+bool service::is_foreign(held_file& f, found& now) {
+  for (int look = 0; look < 3; ++look) {
+    page_set known = f.explained;
+    known.add(now.what.pages);
+    if (dirty_pages(f.fd.get(), known) <= 0) return false;
+    if (look > 0) usleep(20);
+    take(f.key, now.what);
+  }
+  return true;
+}
+
+void service::look(held_file& f, request const& r, found& now) {
+  take(f.key, now.what);
+  now.flags = flags_of(f.key);
+  file_seen& s = now.seen;
+  struct stat& st = now.st;
+  if (fstat(f.fd.get(), &st) != 0) {
+    s.is_bypassed = true;
+    return;
+  }
+  auto const size = static_cast<std::uint64_t>(st.st_size);
+  noted& what = now.what;
+  s.is_identified = f.is_identified;
+  s.is_live = is_live(f);
+  s.has_baseline = f.has_baseline;
+  s.is_created = what.created != 0 && what.created == birth_of(f.fd.get());
+  s.is_bypassed = (now.flags & abi::order_bypass) != 0;
+  s.is_native = (now.flags & abi::order_native) != 0;
+  s.is_whole = what.is_whole;
+  s.is_linked_once = st.st_nlink == 1;
+  s.is_ending = is_ending_ || log_.failed() != 0;
+  s.size = size;
+  if (!f.has_baseline) return;
+  if (what.low_size < size) what.pages.add(what.low_size / page_bytes, pages_in(size));
+  s.has_changed = !what.pages.empty() || size != f.size || what.low_size != ~std::uint64_t{0};
+  std::uint64_t const changed = changed_ns(st);
+  bool const is_cut = size < f.size && what.low_size > size;
+  s.is_foreign = is_cut || (!s.has_changed && !s.is_whole && changed != f.changed_ns);
+  if (!s.is_foreign && !s.is_whole && !s.is_bypassed) s.is_foreign = is_foreign(f, now);
+  what.pages.cut(pages_in(size));
+  s.dirty_bytes = what.pages.pages() * page_bytes;
+  if (r.kind == abi::order_request::fsync) {
+    bool const is_other = st.st_mode != f.mode || st.st_uid != f.uid || st.st_gid != f.gid;
+    s.has_new_metadata = is_other || (changed != f.changed_ns && changed != modified_ns(st));
+  }
+  struct stat there = {};
+  if (f.link &&
+      (fstatat(f.link->in->fd.get(), f.link->name.c_str(), &there, AT_SYMLINK_NOFOLLOW) != 0 ||
+       !same(there, f.key)))
+    s.has_new_metadata = true;
+  s.is_overwrite = size == f.size && what.low_size == ~std::uint64_t{0};
+  s.is_alone = asked_.size() <= 1 && commits_.waiting() == 0;
+}
+
+void service::act(file_ptr const& f, request const& r) {
+  if (home_error_ != 0 && is_live(*f)) return answer(r, home_error_);
+  found now;
+  look(*f, r, now);
+  way how = choose(now.seen);
+  if (r.kind == abi::order_request::drain) {
+    if (how == way::pass || !is_live(*f)) return answer(r, 0);
+    how = way::native;
+  }
+  // Without a log nothing can be revoked: the program goes alone, and marks the file.
+  if (home_error_ != 0 || log_.failed() != 0) how = way::pass;
+  switch (how) {
+    case way::pass:
+      ++counts_.passed;
+      f->has_baseline = false;
+      for (auto const& p : places_of(f->key)) p.in->give_back(p.key);
+      return answer(r, abi::go_native);
+    case way::native:
+      return sync_home(f, r, now);
+    case way::nothing:
+      return commits_.push({f->last_lsn, r, places_of(f->key), {}});
+    case way::pages:
+    case way::all:
+    case way::first_all:
+      break;
+  }
+  if (!write_log(f, r, now, how)) sync_home(f, r, now);
+}
+
+void service::on_directory(request const& r) {
+  file_key const key = {r.device, r.inode};
+  directory_ptr d;
+  if (auto const at = directories_.find(key); at != directories_.end()) {
+    d = at->second;
+  } else {
+    d = std::make_shared<held_directory>();
+    struct stat st = {};
+    d->fd = fetch(r, true, st);
+    d->key = key;
+    if (!d->fd || identify(d->fd.get(), d->id) != 0) return answer(r, abi::go_native);
+    directories_.emplace(key, d);
+  }
+  if (home_error_ != 0) return answer(r, home_error_);
+  if (log_.failed() != 0) return answer(r, abi::go_native);
+  ++counts_.synced;
+  bool const heals = (flags_of(key) & abi::order_native) != 0;
+  crew_.run([d] { return fsync(d->fd.get()) == 0 ? 0 : errno; },
+            [this, d, r, heals](int error) {
+              if (error != 0) return answer(r, error);
+              d->is_durable = true;
+              name_synced(d, r, heals);
+            });
+}
+
+/// Recovery must not make again what was removed for good.
+void service::name_synced(directory_ptr const& d, request const& r, bool heals) {
+  std::uint64_t lsn = 0;
+  if (!sweep(lsn)) {
+    if (failed() != 0) return answer(r, abi::go_native);
+    parked_.push_back([this, d, r, heals] { name_synced(d, r, heals); });
+    return want_checkpoint();
+  }
+  if (!heals) return commits_.push({lsn, r, {}, {}});
+  commits_.push({lsn, {}, {}, [this, d, r](int failed) {
+                   if (failed != 0) return answer(r, abi::go_native);
+                   heal(d->key, d->fd, [this, d, r] { answer(r, 0); });
+                 }});
+}
+
+void service::on_sync_all(request const& r) {
+  if (home_error_ != 0) return answer(r, home_error_);
+  if (!anything_live()) return answer(r, 0);
+  // What is appended must be durable before the checkpoint begins, or it would not be trimmed.
+  commits_.push({content_lsn_, {}, {}, [this, r](int failed) {
+                   if (failed != 0) return answer(r, abi::go_native);
+                   sync_all_.push_back(r);
+                   want_checkpoint();
+                 }});
+}
+
+}  // namespace sluice::order

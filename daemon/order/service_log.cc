@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the loop writes: records of a file into the log, or the file itself at home, and then a
+// revoke of what the log had of it.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "order/mark.h"
+#include "order/service.h"
+
+namespace sluice::order {
+
+namespace {
+
+constexpr std::uint64_t forbidding = abi::order_native | abi::order_bypass;
+
+}  // namespace
+
+int service::put(record const& r, std::uint64_t& lsn) {
+  int const failed = log_.try_append(r, lsn);
+  if (failed == 0) content_lsn_ = lsn;
+  if (failed == ENOSPC && !is_checkpointing_) want_checkpoint();
+  return failed;
+}
+
+/// A stage that goes without us looks at this flag to know whether it has to mark the file.
+void service::raise_logged(file_key const& key, area& asked, bool& good) {
+  for (auto const& p : places_of(key)) {
+    if (p.in == &asked)
+      good = good && p.in->raise_surely(p.key, abi::order_logged);
+    else
+      p.in->raise(p.key, abi::order_logged);
+  }
+}
+
+service::directory_ptr service::hold_directory(std::string const& path, held_file const& f,
+                                               std::string const& name) {
+  descriptor fd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  struct stat st = {}, there = {};
+  if (!fd || fstat(fd.get(), &st) != 0) return {};
+  // The path may mean something else by now, or in another mount namespace.
+  bool const is_in = fstatat(fd.get(), name.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+                     there.st_ino == f.key.second && device_word(there) == f.key.first;
+  if (!is_in) return {};
+  file_key const key = {device_word(st), st.st_ino};
+  if (auto const at = directories_.find(key); at != directories_.end()) return at->second;
+  auto d = std::make_shared<held_directory>();
+  d->key = key;
+  if (identify(fd.get(), d->id) != 0) return {};
+  d->fd = std::move(fd);
+  directories_.emplace(key, d);
+  return d;
+}
+
+/// The creation of a file that has no durable name yet. False: home has to be synced, with
+/// `unknown` if that is set.
+bool service::name_first(held_file& f, request const& r, found const& now, directory_ptr& unknown,
+                         std::uint64_t& lsn) {
+  std::string path, name;
+  if (!find_name(f.fd.get(), now.st, path, name)) return false;
+  directory_ptr const d = hold_directory(path, f, name);
+  if (!d) return false;
+  unknown = d;
+  if (!d->is_durable) return false;
+  auto const taken = names_.find({d->key, name});
+  if (taken != names_.end() && taken->second != &f) {
+    held_file& before = *taken->second;
+    struct stat st = {};
+    // One that was renamed must not be undone: its new name becomes durable with this directory.
+    if (fstat(before.fd.get(), &st) != 0 || st.st_nlink != 0) {
+      names_.erase(taken);
+      return false;
+    }
+    record gone;
+    gone.what = kind::unlink;
+    gone.file = before.id;
+    gone.directory = d->id;
+    gone.name = name;
+    gone.mode = before.link->mode;
+    if (put(gone, lsn) != 0) return false;
+    forget_name(before);
+  }
+  bool good = true;
+  raise_logged(d->key, *r.from, good);
+  if (!good || (flags_of(d->key) & forbidding) != 0) return false;
+  record made;
+  made.what = kind::create;
+  made.file = f.id;
+  made.directory = d->id;
+  made.name = name;
+  made.mode = now.st.st_mode;
+  made.uid = now.st.st_uid;
+  made.gid = now.st.st_gid;
+  if (put(made, lsn) != 0) return false;
+  f.link = std::make_unique<logged_name>(logged_name{d, name, made.mode});
+  names_[{d->key, name}] = &f;
+  unknown.reset();
+  return true;
+}
+
+bool service::write_pages(held_file& f, found const& now, std::uint64_t& lsn) {
+  record r;
+  r.file = f.id;
+  r.changed_ns = changed_ns(now.st);
+  auto const size = static_cast<std::uint64_t>(now.st.st_size);
+  r.what = kind::truncate;
+  if (now.what.low_size != ~std::uint64_t{0} && f.has_baseline) {
+    r.offset = std::min(now.what.low_size, size);
+    if (put(r, lsn) != 0) return false;
+  }
+  r.what = kind::data;
+  std::vector<std::byte> bytes;
+  for (auto const& [first, end] : now.what.pages.all()) {
+    std::uint64_t const from = first * page_bytes;
+    bytes.resize(std::min(end * page_bytes, size) - from);
+    std::size_t had = 0;
+    while (had < bytes.size()) {
+      ssize_t const n =
+          pread(f.fd.get(), bytes.data() + had, bytes.size() - had, static_cast<off_t>(from + had));
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) return false;
+      if (n == 0) break;  // cut short meanwhile: whoever did it has noted it
+      had += static_cast<std::size_t>(n);
+    }
+    if (had == 0) continue;
+    r.offset = from;
+    r.bytes = std::span(bytes).first(had);
+    if (put(r, lsn) != 0) return false;
+  }
+  r.bytes = {};
+  if (size == f.size && f.has_baseline && now.what.low_size == ~std::uint64_t{0}) return true;
+  r.what = kind::truncate;
+  r.offset = size;
+  return put(r, lsn) == 0;
+}
+
+bool service::write_log(file_ptr const& f, request const& r, found& now, way how) {
+  std::uint64_t lsn = 0;
+  bool good = true;
+  raise_logged(f->key, *r.from, good);
+  if (!good) return false;
+  auto const size = static_cast<std::uint64_t>(now.st.st_size);
+  if (how != way::pages) {
+    now.what.pages.clear();
+    now.what.pages.add(0, (size + page_bytes - 1) / page_bytes);
+  }
+  if (how == way::first_all) {
+    directory_ptr unknown;
+    if (!name_first(*f, r, now, unknown, lsn)) {
+      if (lsn != 0) f->last_lsn = lsn;
+      sync_home(f, r, now, unknown);
+      return true;
+    }
+  }
+  bool const is_written = write_pages(*f, now, lsn);
+  if (lsn != 0) f->last_lsn = lsn;
+  // A program that has gone its own way since the pages were taken has marked what it synced.
+  if (!is_written || (flags_of(f->key) & forbidding) != 0) return false;
+  ++counts_.logged;
+  f->has_baseline = true;
+  f->explained.add(now.what.pages);
+  if (how == way::first_all) settle(f, now.st);
+  f->size = size;
+  f->changed_ns = changed_ns(now.st);
+  auto places = places_of(f->key);
+  if (f->link)
+    for (auto const& p : places_of(f->link->in->key)) places.push_back(p);
+  commits_.push({f->last_lsn, r, std::move(places), {}});
+  return true;
+}
+
+/// All of it is durable as `st` says.
+void service::settle(file_ptr const& f, struct stat const& st) {
+  f->size = static_cast<std::uint64_t>(st.st_size);
+  f->changed_ns = changed_ns(st);
+  f->mode = st.st_mode;
+  f->uid = st.st_uid;
+  f->gid = st.st_gid;
+}
+
+void service::sync_home(file_ptr const& f, request const& r, found const& now,
+                        directory_ptr const& with) {
+  ++counts_.synced;
+  f->is_busy = true;
+  std::uint64_t const below = log_.next_record();
+  bool const only_bytes = f->has_baseline && now.seen.is_overwrite && !now.seen.has_new_metadata &&
+                          !with && !now.seen.is_native && now.seen.is_linked_once;
+  auto const work = [f, with, only_bytes] {
+    int failed = only_bytes ? fdatasync(f->fd.get()) : fsync(f->fd.get());
+    if (failed == 0 && with) failed = fsync(with->fd.get());
+    return failed == 0 ? 0 : errno;
+  };
+  crew_.run(work, [this, f, r, now, below, with](int error) {
+    if (error == 0 && with) with->is_durable = true;
+    synced(f, r, now, below, error);
+  });
+}
+
+void service::synced(file_ptr const& f, request const& r, found const& now, std::uint64_t below,
+                     int error) {
+  if (error != 0) {
+    f->has_baseline = false;
+    for (auto const& p : places_of(f->key)) p.in->give_back(p.key);
+    answer(r, error);
+    return go_on(f);
+  }
+  f->has_baseline = f->is_identified;
+  settle(f, now.st);
+  f->explained.clear();
+  bool const heals = now.seen.is_native && !now.seen.is_bypassed;
+  if (f->last_lsn != 0 && is_live(*f)) return revoke(f, r, below, heals);
+  if (!heals) {
+    answer(r, 0);
+    return go_on(f);
+  }
+  heal(f->key, f->fd, [this, f, r] {
+    answer(r, 0);
+    go_on(f);
+  });
+}
+
+void service::revoke(file_ptr const& f, request const& r, std::uint64_t below, bool heals) {
+  record gone;
+  gone.what = kind::revoke;
+  gone.file = f->id;
+  gone.below = below;
+  std::uint64_t lsn = 0;
+  int const failed = put(gone, lsn);
+  if (failed == ENOSPC && home_error_ == 0) {
+    parked_.push_back([this, f, r, below, heals] { revoke(f, r, below, heals); });
+    return;
+  }
+  auto const then = [this, f, r, heals](int error) {
+    if (error != 0) {
+      answer(r, abi::go_native);
+      return go_on(f);
+    }
+    f->last_lsn = 0;
+    forget_name(*f);
+    if (heals) {
+      heal(f->key, f->fd, [this, f, r] {
+        answer(r, 0);
+        go_on(f);
+      });
+    } else {
+      answer(r, 0);
+      go_on(f);
+    }
+  };
+  if (failed != 0) return then(failed);
+  commits_.push({lsn, {}, {}, then});
+}
+
+/// The time in which programs went without us is over for that inode.
+void service::heal(file_key const& key, descriptor const& fd, std::function<void()> then) {
+  int const at = fd.get();
+  crew_.run(
+      [at] {
+        int const failed = remove_mark(at);
+        return failed != 0 ? failed : fsync(at) == 0 ? 0 : errno;
+      },
+      [this, key, then = std::move(then)](int error) {
+        if (error == 0)
+          for (auto const& p : places_of(key)) p.in->clear_native(p.key);
+        then();
+      });
+}
+
+}  // namespace sluice::order

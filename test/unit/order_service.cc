@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+// The service with programs that ask it, on a real file system: what it logs, what it syncs, and
+// what recovery makes of the log when home has lost everything since. Needs root and loop devices.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <optional>
+#include <thread>
+
+#include "order/boot.h"
+#include "order/file_disk.h"
+#include "order/mark.h"
+#include "order/recover.h"
+#include "order/service.h"
+#include "order_guest.h"
+#include "scratch.h"
+
+using namespace sluice::order;
+using sluice::test::guest;
+namespace abi = sluice::abi;
+
+namespace {
+
+struct served {
+  sluice::test::scratch holder;
+  std::string dir = holder.dir + "/home", log = holder.dir + "/log", area = holder.dir + "/order";
+  bool is_mounted = false;
+  std::optional<guest> program;
+  std::optional<file_disk> disk;
+  std::optional<service> daemon;
+  std::thread loop;
+  std::atomic<bool> is_over = false, is_stopped = false;
+
+  served() {
+    std::string const image = holder.dir + "/image";
+    std::string const make = "mkdir " + dir + " && truncate -s 32M " + image + " && mkfs.ext4 -q " +
+                             image + " && mount -o loop " + image + " " + dir;
+    is_mounted = std::system(("(" + make + ") 2>/dev/null >&2").c_str()) == 0;
+    if (!is_mounted) return;
+    make_log_file(log, 4 << 20, 60'000'000'000);
+    program.emplace(area, true);
+    begin();
+  }
+  ~served() {
+    kill();
+    if (is_mounted)
+      std::system(("umount -l " + dir).c_str()) == 0 || std::printf("still mounted\n");
+  }
+  void begin() {
+    disk.emplace(log, file_disk::use::write);
+    superblock s = read_slots(*disk).in_force;
+    REQUIRE(continue_log(*disk, s, s.head, random_salt()) == 0);
+    daemon.emplace(*disk, s);
+    daemon->add(std::make_unique<sluice::order::area>(area));
+    is_over = false;
+    loop = std::thread([this] {
+      while (!is_over)
+        if (is_stopped)
+          usleep(1000);
+        else
+          daemon->turn();
+    });
+  }
+  /// As kill -9 would.
+  void kill() {
+    if (!loop.joinable()) return;
+    is_over = true;
+    loop.join();
+    daemon.reset();
+    disk.reset();
+  }
+  std::string path(std::string const& name) const { return dir + "/" + name; }
+  int make(std::string const& name) {
+    int const fd = open(path(name).c_str(), O_RDWR | O_CREAT | O_EXCL, 0640);
+    REQUIRE(fd >= 0);
+    program->created(fd);
+    return fd;
+  }
+  void write(int fd, std::uint64_t at, std::string const& text) {
+    REQUIRE(pwrite(fd, text.data(), text.size(), static_cast<off_t>(at)) ==
+            static_cast<ssize_t>(text.size()));
+    program->wrote(fd, at, at + text.size());
+  }
+  /// The directory is known afterwards: new files go to the log.
+  void know() {
+    int const fd = make("first");
+    write(fd, 0, "x");
+    REQUIRE(program->sync(fd) == 0);
+    close(fd);
+  }
+  std::string read(std::string const& name) const {
+    std::ifstream in(path(name), std::ios::binary);
+    return in ? std::string(std::istreambuf_iterator<char>(in), {}) : "no file";
+  }
+  recovered recover_it() {
+    recover_options o;
+    o.log = log;
+    return recover(o);
+  }
+};
+
+bool lacks_root(served const& s) {
+  if (!s.is_mounted) WARN("skip: needs root, mkfs.ext4 and loop devices");
+  return !s.is_mounted;
+}
+
+}  // namespace
+
+TEST_CASE("new files, appends and overwrites are logged and come home", "[order]") {
+  served s;
+  if (lacks_root(s)) return;
+  s.know();
+  auto const logged_before = s.daemon->counts().logged;
+  int const fd = s.make("a");
+  s.write(fd, 0, std::string(5000, 'a'));
+  REQUIRE(s.program->sync(fd) == 0);
+  s.write(fd, 5000, std::string(5000, 'b'));
+  REQUIRE(s.program->sync(fd) == 0);
+  s.write(fd, 10, "CCC");
+  REQUIRE(s.program->sync(fd, abi::order_request::fdatasync) == 0);
+  REQUIRE(s.program->sync(fd) == 0);
+  CHECK(s.program->answered == 5);
+  CHECK(s.daemon->counts().logged == logged_before + 3);
+  std::string const want = s.read("a");
+  s.kill();
+  close(fd);
+  // Home has lost it all.
+  REQUIRE(unlink(s.path("a").c_str()) == 0);
+  CHECK(s.recover_it().done.made == 1);
+  CHECK((s.read("a") == want));
+  CHECK(s.recover_it().records == 0);
+}
+
+TEST_CASE("what a file was cut to comes home before what was written behind", "[order]") {
+  served s;
+  if (lacks_root(s)) return;
+  s.know();
+  int const fd = s.make("a");
+  s.write(fd, 0, std::string(20000, 'a'));
+  REQUIRE(s.program->sync(fd) == 0);
+  REQUIRE(ftruncate(fd, 100) == 0);
+  s.program->cut(fd, 100);
+  s.write(fd, 16384, "end");
+  REQUIRE(s.program->sync(fd) == 0);
+  std::string const want = s.read("a");
+  s.kill();
+  std::ofstream(s.path("a")) << std::string(30000, 'z');
+  s.recover_it();
+  CHECK((s.read("a") == want));
+}
+
+TEST_CASE("a removed file stays removed, and its name may be given again", "[order]") {
+  served s;
+  if (lacks_root(s)) return;
+  s.know();
+  int fd = s.make("a");
+  s.write(fd, 0, "first");
+  REQUIRE(s.program->sync(fd) == 0);
+  close(fd);
+  REQUIRE(unlink(s.path("a").c_str()) == 0);
+  fd = s.make("a");
+  s.write(fd, 0, "second");
+  REQUIRE(s.program->sync(fd) == 0);
+  int const other = s.make("gone");
+  s.write(other, 0, "x");
+  REQUIRE(s.program->sync(other) == 0);
+  REQUIRE(unlink(s.path("gone").c_str()) == 0);
+  int const dir = open(s.dir.c_str(), O_RDONLY | O_DIRECTORY);
+  REQUIRE(s.program->sync(dir, abi::order_request::directory) == 0);
+  s.kill();
+  close(other);
+  close(fd);
+  REQUIRE(unlink(s.path("a").c_str()) == 0);
+  s.recover_it();
+  CHECK(s.read("a") == "second");
+  CHECK(s.read("gone") == "no file");
+}
+
+TEST_CASE("a file that was renamed is not lost to a new one of its name", "[order]") {
+  served s;
+  if (lacks_root(s)) return;
+  s.know();
+  int const first = s.make("tmp");
+  s.write(first, 0, "first");
+  REQUIRE(s.program->sync(first) == 0);
+  REQUIRE(rename(s.path("tmp").c_str(), s.path("kept").c_str()) == 0);
+  auto const synced_before = s.daemon->counts().synced;
+  int const second = s.make("tmp");
+  s.write(second, 0, "second");
+  REQUIRE(s.program->sync(second) == 0);
+  CHECK(s.daemon->counts().synced == synced_before + 1);
+  s.kill();
+  s.recover_it();
+  CHECK(s.read("kept") == "first");
+  CHECK(s.read("tmp") == "second");
+}
+
+TEST_CASE("in doubt home is synced, and what was logged is revoked", "[order]") {
+  served s;
+  if (lacks_root(s)) return;
+  s.know();
+  int const fd = s.make("a");
+  auto const begin = [&](char const* text) {
+    s.write(fd, 0, text);
+    REQUIRE(s.program->sync(fd) == 0);
+    return s.daemon->counts().synced;
+  };
+  auto before = begin("old1");
+  SECTION("somebody wrote who notes nothing") { REQUIRE(pwrite(fd, "new!", 4, 8192) == 4); }
+  SECTION("the mode was changed") { REQUIRE(fchmod(fd, 0600) == 0); }
+  SECTION("it has two names") {
+    REQUIRE(link(s.path("a").c_str(), s.path("b").c_str()) == 0);
+    s.write(fd, 0, "new1");
+  }
+  SECTION("it is mapped") {
+    s.program->raise(fd, abi::order_bypass);
+    s.write(fd, 0, "new2");
+  }
+  SECTION("too much was written") { s.write(fd, 0, std::string(400 << 10, 'n')); }
+  REQUIRE(s.program->sync(fd) == 0);
+  CHECK(s.daemon->counts().synced == before + 1);
+  std::string const want = s.read("a");
+  s.kill();
+  s.recover_it();
+  CHECK((s.read("a") == want));
+}
+
+TEST_CASE("who goes without the daemon is not undone by recovery", "[order]") {
+  served s;
+  if (lacks_root(s)) return;
+  s.know();
+  int const fd = s.make("a");
+  s.write(fd, 0, "logged");
+  REQUIRE(s.program->sync(fd) == 0);
+  s.is_stopped = true;
+  usleep(50'000);  // out of its turn
+  s.write(fd, 0, "alone!");
+  REQUIRE(s.program->sync(fd) == 0);
+  CHECK(s.program->alone == 1);
+  CHECK(getxattr(s.path("a").c_str(), abi::order_mark_name, nullptr, 0) == sizeof(abi::order_mark));
+  SECTION("the daemon is killed") {
+    s.kill();
+    CHECK(s.recover_it().marked == 1);
+    CHECK(s.read("a") == "alone!");
+  }
+  SECTION("the daemon comes back, and logs it again") {
+    s.is_stopped = false;
+    usleep(50'000);
+    s.write(fd, 0, "synced");
+    REQUIRE(s.program->sync(fd) == 0);  // at home
+    CHECK(s.program->alone == 1);
+    CHECK((s.program->state(fd) & (abi::order_native | abi::order_marked)) == 0);
+    s.write(fd, 6, " and logged");
+    REQUIRE(s.program->sync(fd) == 0);
+    s.kill();
+    CHECK(s.recover_it().marked == 0);
+    CHECK(s.read("a") == "synced and logged");
+  }
+  CHECK(getxattr(s.path("a").c_str(), abi::order_mark_name, nullptr, 0) < 0);
+}
+
+TEST_CASE("a daemon that ends leaves its log empty", "[order]") {
+  served s;
+  if (lacks_root(s)) return;
+  s.know();
+  int const fd = s.make("a");
+  s.write(fd, 0, "text");
+  REQUIRE(s.program->sync(fd) == 0);
+  s.is_over = true;
+  s.loop.join();
+  for (int i = 0; i < 1000 && !s.daemon->end(); ++i) s.daemon->turn();
+  CHECK(s.program->area().head.incarnation == 0);
+  s.daemon.reset();
+  s.disk.reset();
+  CHECK(s.recover_it().records == 0);
+  s.write(fd, 0, "more");
+  CHECK(s.program->sync(fd) == 0);
+}
+
+TEST_CASE("on a machine that was not restarted nothing is replayed", "[order]") {
+  served s;
+  if (lacks_root(s)) return;
+  s.know();
+  int const fd = s.make("a");
+  s.write(fd, 0, "logged");
+  REQUIRE(s.program->sync(fd) == 0);
+  s.kill();
+  s.write(fd, 0, "later!");
+  {
+    // As `sluice-order serve` begins.
+    file_disk d(s.log, file_disk::use::write);
+    superblock x = read_slots(d).in_force;
+    auto const boot = boot_id();
+    std::copy(boot.begin(), boot.end(), std::begin(x.boot));
+    REQUIRE(write_slot(d, x) == 0);
+  }
+  CHECK(s.recover_it().is_running);
+  CHECK(s.read("a") == "later!");
+  CHECK(s.recover_it().records == 0);
+}
