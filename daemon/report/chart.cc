@@ -187,7 +187,7 @@ std::string lines(frame const& f, std::string const& unit, std::vector<line> con
   auto const waits = columns_of(blocked, merge);
   std::vector<hover_row> hover;
   for (line const& row : rows) {
-    top = std::max(top, most_of(row.values));
+    top = std::max(top, std::min(most_of(row.values), row.cut));
     hover.push_back({row.label, unit, row.values});
   }
   if (!waits.empty()) hover.push_back({"time with waiting", "part", waits});

@@ -4,6 +4,7 @@
 // escaped here, numbers are finite.
 #pragma once
 
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,7 @@ struct line {
   std::string label;
   stroke as = stroke::solid;
   std::vector<double> values;
+  double cut = std::numeric_limits<double>::infinity();  // drawn no higher; the values are told
 };
 
 /// Lines over time; `blocked` (0 to 1 per interval) is a hatched strip below.

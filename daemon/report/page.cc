@@ -132,6 +132,18 @@ bool is_known(std::vector<double> const& values) {
   return std::any_of(values.begin(), values.end(), [](double v) { return !std::isnan(v); });
 }
 
+/// A demand far above all that was used would press the other lines flat: it is cut off, and its
+/// label says how far it goes.
+line demand_line(gate_use const& u) {
+  constexpr double far = 3, shown = 1.5;
+  double const used = std::max(most_of(u.rate), most_of(u.grant)), most = most_of(u.demand);
+  line out = {"demand", stroke::dashed, u.demand};
+  if (!(used > 0) || !(most > far * used)) return out;
+  out.cut = shown * used;
+  out.label = "demand, up to " + rate_text(most, u.unit);
+  return out;
+}
+
 std::string section_uses(sheet const& s) {
   std::string out;
   std::size_t drawn = 0, left_out = 0;
@@ -144,14 +156,16 @@ std::string section_uses(sheet const& s) {
     std::vector<line> rows;
     if (!u.rate.empty()) rows.push_back({"served", stroke::area, u.rate});
     if (!u.grant.empty()) rows.push_back({"grant", stroke::solid, u.grant});
-    if (is_known(u.demand)) rows.push_back({"demand", stroke::dashed, u.demand});
+    if (is_known(u.demand)) rows.push_back(demand_line(u));
     if (is_known(u.limit)) rows.push_back({"limit", stroke::dotted, u.limit});
     std::string const name = u.job.empty() ? u.gate : u.job + " at " + u.gate;
     out += fmt::format("<h3>{}</h3>\n", html(name)) +
            figure(lines(s.time, u.unit, rows, u.blocked, name), "");
   }
   if (drawn > 0)
-    out += "<p class=\"soft\">Demand has a gap where a job wanted more than it was granted.</p>\n";
+    out +=
+        "<p class=\"soft\">Demand has a gap where a job wanted more than it was granted; "
+        "one that goes far above what was used is cut off.</p>\n";
   if (left_out > 0)
     out += fmt::format("<p class=\"soft\">{} more are left out: those that used least.</p>\n",
                        left_out);

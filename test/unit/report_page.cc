@@ -96,6 +96,19 @@ TEST_CASE("report: what was done at a supply is not served once more", "[report]
   CHECK(d.uses[1].served == 8);
 }
 
+TEST_CASE("report: a demand far above all that was used does not press it flat", "[report]") {
+  auto const r = parse_result(R"({"version": 1, "timeline": {"interval_s": 1, "rows": [
+    {"job": "a", "supply": "metadata@s", "what": "served", "unit": "ops", "values": [100, 100]},
+    {"job": "a", "supply": "metadata@s", "what": "demand", "unit": "ops", "values": [90, 70000]}
+    ]}})",
+                              "r");
+  std::string const page = page_of({r}, "n");
+  CHECK_THAT(page, Contains("demand, up to 70"));
+  CHECK_THAT(page, Contains("[90,70000]"));
+  CHECK_THAT(page, Contains(">150"));
+  CHECK_THAT(page, !Contains(">70 k"));
+}
+
 TEST_CASE("report: nothing waited", "[report]") {
   std::string const all = said(R"({"version": 1, "job": "a", "elapsed_s": 2, "calls": [
     {"call": "open", "op": "open", "calls": 5}]})");
