@@ -177,6 +177,24 @@ bool pass_gate(passage& p, unsigned gate) {
   return on;
 }
 
+// The rules say what to do with each call; the plan of the stage is a copy of what they say.
+bool enter_found(visit& v, unsigned entry, int fd, bool may_sleep, bool counted) {
+  unsigned const target = (entry & entry_kind_mask) - entry_first_target;
+  v.planned = false;
+  v.entry = static_cast<std::uint16_t>(entry);
+  if (target >= core::max_targets || (target == 0 && !stage.counts_elsewhere)) return false;
+  v.rules = rules_met(v.what, entry);
+  std::uint64_t left = v.rules;
+  for (; left != 0 && self.owned; left &= left - 1) {
+    unsigned const gate = stage.gate_of_rule[__builtin_ctzll(left)];
+    bool const is_bytes = (gate & gate_bytes) != 0;
+    if ((gate & gate_counts) != 0 || !take_from_lease(*self.counters, plan_gate(gate), is_bytes,
+                                                      is_bytes ? v.bytes : core::op_units))
+      break;
+  }
+  return enter_gates(v, left, fd, may_sleep, counted);
+}
+
 // A call that is not made: what it was booked for, in all channels.
 void take_back(abi::segment& s, visit const& v) {
   each_gate(v.rules, [&](unsigned channel, bool is_bytes, bool counts) {
@@ -189,66 +207,39 @@ void take_back(abi::segment& s, visit const& v) {
 
 }  // namespace
 
-namespace {
-
-// The long ways: a thread's first call, an fd or a path that has to be looked at more closely.
-[[gnu::noinline]] bool enter_entry_slowly(visit& v, unsigned entry, int fd, bool may_sleep) {
-  return (joined() || join_thread()) && enter_found(v, entry, fd, may_sleep);
+bool enter_by_rules(visit& v, unsigned entry, int fd, bool may_sleep) {
+  return enter_found(v, entry, fd, may_sleep, true);
 }
 
-[[gnu::noinline]] bool enter_fd_slowly(visit& v, int fd, bool may_sleep) {
-  return (joined() || join_thread()) && enter_found(v, entry_of_fd(fd), fd, may_sleep);
+bool enter_rest(visit& v, unsigned passed, int fd, bool may_sleep) {
+  v.planned = false;
+  v.rules = rules_met(v.what, v.entry);
+  std::uint64_t left = v.rules;
+  for (; passed > 0; --passed) left &= left - 1;
+  return enter_gates(v, left, fd, may_sleep, true);
 }
 
-[[gnu::noinline]] bool enter_path_slowly(visit& v, int dir, char const* path) {
+bool enter_slowly(visit& v, place where) {
   if (!joined() && !join_thread()) return false;
-  unsigned entry = look_up_path(dir, path);
-  if (stage.has_path_globs && entry != entry_outside)
-    entry |= path_class_of(dir, path) << entry_path_shift;
-  return enter_found(v, entry, -1, true);
+  bool const is_fd = where.kind == place_kind::fd || where.kind == place_kind::fd_now;
+  return enter_found(v, resolve(where), is_fd ? where.fd : -1, where.kind != place_kind::fd_now,
+                     true);
 }
 
-}  // namespace
-
-// What most calls take goes without a frame: whatever else they may need is the last thing they
-// call, so that no register has to be saved.
 bool enter_entry(visit& v, unsigned entry, int fd, bool may_sleep) {
-  if (!joined()) [[unlikely]]
-    return enter_entry_slowly(v, entry, fd, may_sleep);
-  return enter_found(v, entry, fd, may_sleep);
-}
-
-bool enter_fd(visit& v, int fd, bool may_sleep) {
-  if (joined() && in_table(fd)) [[likely]] {
-    unsigned const entry = stage.mine->fd[fd].load(std::memory_order_relaxed);
-    if (is_known(entry)) [[likely]]
-      return enter_found(v, entry, fd, may_sleep);
-  }
-  return enter_fd_slowly(v, fd, may_sleep);
-}
-
-bool enter_path(visit& v, int dir, char const* path) {
-  if (!joined() || stage.has_path_globs) [[unlikely]]
-    return enter_path_slowly(v, dir, path);
-  unsigned const entry = look_up_path(dir, path);
-  return enter_found(v, entry, -1, true);
-}
-
-bool enter_other_place(visit& v, place const& where) {
-  if (!joined() && !join_thread()) return false;
-  return enter_found(v, resolve(where), -1, true);
+  return (joined() || join_thread()) && enter_found(v, entry, fd, may_sleep, true);
 }
 
 void count_outcome(visit const& v, bool failed, std::uint64_t moved) {
   abi::call_counters& c = self.counters->call[static_cast<unsigned>(v.id)];
   if (failed) add(c.errors, 1);
   if (moved != 0) add(c.bytes, moved);
-  if (v.bytes != moved && v.rules != 0) [[unlikely]]
+  if (v.bytes != moved) [[unlikely]]
     settle(v, moved);
 }
 
 bool enter_second(visit& v, unsigned entry, int fd) {
-  return enter_found<false>(v, entry, fd, true);
+  return enter_found(v, entry, fd, true, false);
 }
 
 bool enter_gates(visit& v, std::uint64_t rules, int fd, bool may_sleep, bool counted) {
@@ -272,12 +263,13 @@ bool enter_gates(visit& v, std::uint64_t rules, int fd, bool may_sleep, bool cou
 
 void settle(visit const& v, std::uint64_t moved) {
   abi::segment* const s = stage.active.load(std::memory_order_relaxed);
-  if (s == nullptr) return;
+  std::uint64_t const rules = v.planned ? rules_met(v.what, v.entry) : v.rules;
+  if (s == nullptr || rules == 0) return;
   visit late = v;
   late.delay =
       v.delay == when::never ? when::never : when::before;  // no cancellation after the fact
   passage p{*s, late, -1, v.delay != when::never, 0};
-  each_gate(v.rules, [&](unsigned channel, bool is_bytes, bool counts) {
+  each_gate(rules, [&](unsigned channel, bool is_bytes, bool counts) {
     if (!is_bytes) return;
     add(self.counters->channel[channel].amount, moved - v.bytes);
     if (counts) return;
@@ -301,7 +293,7 @@ void settle_after(call id, core::op what, int fd, std::uint64_t bytes, bool fail
 void charge_request(call id, bool reads, int fd, std::int64_t at, std::uint64_t size) {
   std::uint64_t const bytes = bytes_of_request(reads, fd, at, size);
   visit v{id, reads ? core::op::read : core::op::write, when::before, false, 0, bytes, 0};
-  if (enter_fd(v, fd, true)) leave(v, false, bytes);
+  if (enter_place(v, on_fd(fd))) leave(v, false, bytes);
 }
 
 void charge(call id, core::op what, place const& where, std::uint64_t n) {

@@ -26,8 +26,9 @@ struct visit {
   when delay;
   bool refused;  // RWF_NOWAIT and no tokens: the caller gets EAGAIN, nothing was booked
   std::uint16_t entry;
-  std::uint64_t bytes;  // asked for, until the gates: then what byte channels were booked for
-  std::uint64_t rules;  // rules met
+  std::uint64_t bytes;   // asked for, until the gates: then what byte channels were booked for
+  std::uint64_t rules;   // rules met
+  bool planned = false;  // passed by the plan of the stage: `rules` was not asked for
 };
 
 /// The part of entering that few calls take: no lease at hand, waiting. `rules` is what is left to
@@ -37,6 +38,7 @@ struct visit {
 /// Settles the bytes a call booked with what it moved: the rest comes back, or is paid now.
 [[gnu::noinline]] void settle(visit const& v, std::uint64_t moved);
 
+/// Rules a call meets, in the order of their bits.
 inline std::uint64_t rules_met(core::op what, unsigned entry) {
   unsigned const target = (entry & entry_kind_mask) - entry_first_target;
   std::uint64_t mask = stage.mine->rules.rules_for[static_cast<unsigned>(what)][target];
@@ -46,19 +48,37 @@ inline std::uint64_t rules_met(core::op what, unsigned entry) {
   return mask & self.caller_rules;
 }
 
+/// core::spend(), by what the subtraction says of its result.
+inline bool spend_own(core::lease& l, std::uint64_t cost) {
+#if defined(__x86_64__)
+  bool lacks;
+  __asm__("subq %2, %0" : "+m"(l.tokens), "=@ccl"(lacks) : "er"(cost) : "cc");
+  if (!lacks) [[likely]]
+    return true;
+  core::add_own(l.tokens, cost);
+  return false;
+#else
+  return core::spend(l, cost);
+#endif
+}
+
 /// The thread holds tokens for this gate: nothing shared is written.
-inline bool take_from_lease(abi::segment const& s, abi::shard& own, visit const& v, unsigned gate) {
-  unsigned const channel = gate & gate_channel;
-  abi::channel_counters& c = own.channel[channel];
-  bool const is_bytes = (gate & gate_bytes) != 0;
-  std::uint64_t const units = is_bytes ? v.bytes : core::op_units;
-  if ((gate & gate_counts) != 0 ||
-      c.lease.gen != s.bucket[channel].gen.load(std::memory_order_relaxed) ||
-      !core::spend(c.lease, units))
+inline bool take_from_lease(abi::channel_counters& c, std::atomic<std::uint32_t> const& curve,
+                            bool is_bytes, std::uint64_t units) {
+  if (c.lease.gen != curve.load(std::memory_order_relaxed) || !spend_own(c.lease, units))
+      [[unlikely]]
     return false;
   add_own(c.calls, 1);
   if (is_bytes) add_own(c.amount, units);
   return true;
+}
+
+inline bool take_from_lease(abi::shard& own, gate_plan gate, bool is_bytes, std::uint64_t units) {
+  auto* const counters = reinterpret_cast<char*>(&own) + gate.shard_line * line_bytes;
+  auto* const curve = reinterpret_cast<char const*>(stage.bucket) + gate.bucket_line * line_bytes;
+  return take_from_lease(*reinterpret_cast<abi::channel_counters*>(counters),
+                         *reinterpret_cast<std::atomic<std::uint32_t> const*>(curve), is_bytes,
+                         units);
 }
 
 /// An fd that no rule can mean: a pipe, a socket, a file elsewhere. Asked before anything is
@@ -74,48 +94,84 @@ inline bool is_elsewhere(place const& where) {
 
 /// False: not ours, pass through. errno is untouched. The entry is already found.
 [[gnu::hot]] bool enter_entry(visit& v, unsigned entry, int fd, bool may_sleep);
+/// The same by looking at the rules, whatever the thread has: the plan did not say enough, or the
+/// first `passed` gates are passed and the next has to be asked for tokens.
+[[gnu::noinline]] bool enter_by_rules(visit& v, unsigned entry, int fd, bool may_sleep);
+[[gnu::noinline]] bool enter_rest(visit& v, unsigned passed, int fd, bool may_sleep);
 
 /// The second leg of a call that the first has counted.
 bool enter_second(visit& v, unsigned entry, int fd);
 
-template <bool counted = true>
-[[gnu::always_inline]] inline bool enter_found(visit& v, unsigned entry, int fd, bool may_sleep) {
-  abi::segment const* const s = stage.active.load(std::memory_order_relaxed);
-  unsigned const target = (entry & entry_kind_mask) - entry_first_target;
-  if (s == nullptr || target >= core::max_targets) return false;
+/// The entry of a place, when the thread is_settled() and no closer look is needed; else
+/// entry_unknown.
+[[gnu::always_inline]] inline unsigned entry_at_once(place where) {
+  if (!is_settled()) [[unlikely]]
+    return entry_unknown;
+  if (where.kind == place_kind::path)
+    return stage.has_path_globs ? entry_unknown : recall(*self.memo, where.fd, where.path);
+  if ((where.kind != place_kind::fd && where.kind != place_kind::fd_now) || !in_table(where.fd))
+    return entry_unknown;
+  unsigned const entry = stage.mine->fd[where.fd].load(std::memory_order_relaxed);
+  return is_known(entry) ? entry : entry_unknown;
+}
+
+constexpr bool moves_bytes(core::op what) {
+  return core::op_table[static_cast<unsigned>(what)].has_bytes;
+}
+
+inline op_plan const& plan_of(core::op what, unsigned entry) {
+  return stage.plan[entry % plan_rows][static_cast<unsigned>(what)];
+}
+
+/// Known, and nobody's business: asked before a visit is prepared, so that the real call is the
+/// last thing done.
+inline bool is_nobodys(core::op what, unsigned entry) {
+  return entry != entry_unknown && plan_of(what, entry).what == planned::not_ours;
+}
+
+/// What most calls do, for a thread that is_settled(): the plan says which gates, the thread holds
+/// tokens for them. What the visit holds already is said again, because of a record whose address
+/// was given away the compiler knows nothing.
+template <call id, core::op what>
+[[gnu::always_inline]] inline bool enter_planned(visit& v, std::uint64_t bytes, unsigned entry,
+                                                 int fd, bool may_sleep) {
+  op_plan const& plan = plan_of(what, entry);
+  abi::shard& own = *self.counters;
   v.entry = static_cast<std::uint16_t>(entry);
-  if (target == 0 && !stage.counts_elsewhere) return false;
-  v.rules = rules_met(v.what, entry);
-  std::uint64_t left = v.rules;
-  if (self.owned) [[likely]] {
-    while (left != 0 &&
-           take_from_lease(*s, *self.counters, v, stage.gate_of_rule[__builtin_ctzll(left)]))
-      left &= left - 1;
-    if (left == 0) [[likely]] {
-      if (counted) add_own(self.counters->call[static_cast<unsigned>(v.id)].calls, 1);
-      return true;
+  v.planned = true;
+  if (plan.what == planned::gate) [[likely]] {
+    constexpr bool moves = moves_bytes(what);
+    bool const one = moves && plan.first_bytes;
+    if (!take_from_lease(own, plan.first, one, one ? bytes : core::op_units)) [[unlikely]]
+      return enter_rest(v, 0, fd, may_sleep);
+    if (plan.second.shard_line != 0) [[unlikely]] {
+      bool const two = moves && plan.second_bytes;
+      if (!take_from_lease(own, plan.second, two, two ? bytes : core::op_units)) [[unlikely]]
+        return enter_rest(v, 1, fd, may_sleep);
     }
+  } else if (plan.what != planned::count) {
+    return plan.what == planned::rules && enter_by_rules(v, entry, fd, may_sleep);
   }
-  return enter_gates(v, left, fd, may_sleep, counted);
+  add_own(own.call[static_cast<unsigned>(id)].calls, 1);
+  return true;
 }
 
-/// The same where the place has to be found first: three functions, because the kind of place is
-/// known where they are called.
-[[gnu::hot]] bool enter_fd(visit& v, int fd, bool may_sleep);
-[[gnu::hot]] bool enter_path(visit& v, int dir, char const* path);
-bool enter_other_place(visit& v, place const& where);
+/// The long ways: a thread's first call, a place that has to be looked at more closely.
+[[gnu::noinline]] bool enter_slowly(visit& v, place where);
 
-inline bool enter_place(visit& v, place const& where) {
-  switch (where.kind) {
-    case place_kind::fd:
-    case place_kind::fd_now:
-      return enter_fd(v, where.fd, where.kind == place_kind::fd);
-    case place_kind::path:
-      return enter_path(v, where.fd, where.path);
-    default:
-      return enter_other_place(v, where);
-  }
+/// `entry` is what entry_at_once() said of the place.
+template <call id, core::op what>
+[[gnu::always_inline]] inline bool enter_place(visit& v, std::uint64_t bytes, place where,
+                                               unsigned entry) {
+  if (entry == entry_unknown) [[unlikely]]
+    return enter_slowly(v, where);
+  bool const is_fd = where.kind == place_kind::fd || where.kind == place_kind::fd_now;
+  return enter_planned<id, what>(v, bytes, entry, is_fd ? where.fd : -1,
+                                 where.kind != place_kind::fd_now);
 }
+
+/// For what is not called often.
+inline bool enter_place(visit& v, place const& where) { return enter_slowly(v, where); }
 
 /// Counts what came of a call when that is not just the bytes it asked for: an error, a short one.
 /// That it was made is counted when it passes.
@@ -129,12 +185,30 @@ inline void leave(visit const& v, bool failed, std::uint64_t moved) {
     add_own(self.counters->call[static_cast<unsigned>(v.id)].bytes, moved);
 }
 
-/// A new fd belongs where its name was looked up, until its first use shows where it really is.
-inline void opened(int fd, visit const& v) {
-  if (fd < 0 || sluice_vfork_child || stage.mine == nullptr) return;
-  bool const known = (v.entry & entry_kind_mask) >= entry_first_target;
-  set_fd(fd, known ? v.entry | entry_unverified : entry_unknown);
+/// The same of an op that moves no bytes.
+inline void leave(visit const& v, bool failed) {
+  if (failed) [[unlikely]]
+    count_outcome(v, true, 0);
 }
+
+/// A new fd belongs where its name was looked up, until its first use shows where it really is.
+/// What is to be remembered of it is made ready before the real call: after it all is cold.
+struct newborn {
+  std::atomic<fd_entry>* table;  // null: not to be touched
+  unsigned room;                 // of the table
+  fd_entry entry;
+  explicit newborn(visit const& v)
+      : table(self.is_vfork_child || stage.mine == nullptr ? nullptr : stage.mine->fd),
+        room(table == nullptr ? 0 : fd_table_size),
+        entry((v.entry & entry_kind_mask) >= entry_first_target
+                  ? static_cast<fd_entry>(v.entry | entry_unverified)
+                  : fd_entry{entry_unknown}) {}
+  void is(int fd) const {
+    if (static_cast<unsigned>(fd) < room) [[likely]]
+      table[fd].store(entry, std::memory_order_relaxed);
+  }
+};
+inline void opened(int fd, visit const& v) { newborn(v).is(fd); }
 
 /// Charges the closing of `fd` and forgets it. True: leave() is owed.
 bool enter_close(visit& v, int fd);

@@ -16,10 +16,8 @@ namespace sluice {
 
 namespace {
 
-using core::equal;
 using core::hash_factor;
 using core::hash_of;
-using core::is_plain_name;
 using core::max_path;
 using core::scan;
 using core::scanned_path;
@@ -27,8 +25,8 @@ using core::scanned_path;
 constexpr unsigned max_depth = 64;
 constexpr std::uint32_t cache_ticks = 8;  // entries live about a second
 // Asking the clock costs as much as comparing the name, so a thread's last directory is taken for
-// fresh seven times out of eight.
-constexpr unsigned uses_per_clock = 8;
+// fresh this often without it.
+constexpr std::int8_t uses_per_clock = 7;
 
 bool is_quiet(core::ruleset const& rules, sys::file_identity const& file) {
   if (file.device == stage.proc_device) return true;
@@ -121,28 +119,6 @@ void keep(std::uint64_t hash, unsigned entry, std::uint32_t now) {
       (hash & tag_mask) | (std::uint64_t{now} & 0xffff) << 8 | entry, std::memory_order_relaxed);
 }
 
-std::uint64_t serials_of(char const* path) {
-  std::uint64_t const names = stage.name_serial.load(std::memory_order_relaxed);
-  return names << 32 | (path[0] == '/' ? 0 : stage.cwd_serial.load(std::memory_order_relaxed));
-}
-
-// The path does not depend on what `dir` is.
-bool starts_apart(int dir, char const* path) { return dir == sys::at_cwd || path[0] == '/'; }
-
-// The entry of a path whose directory is the one this thread named last; entry_unknown otherwise.
-[[gnu::always_inline]] inline unsigned recall(path_memo const& m, char const* path, unsigned length,
-                                              std::uint64_t serials) {
-  std::uint32_t const version = m.version.load(std::memory_order_relaxed);
-  std::atomic_signal_fence(std::memory_order_acquire);
-  unsigned const prefix = m.length;
-  if ((version & 1) != 0 || prefix == 0 || prefix >= length || m.serials != serials ||
-      !equal(path, m.text, prefix) || !is_plain_name(path, prefix, length))
-    return entry_unknown;
-  unsigned const entry = m.entry;
-  std::atomic_signal_fence(std::memory_order_acquire);
-  return m.version.load(std::memory_order_relaxed) == version ? entry : entry_unknown;
-}
-
 // Some target's root stands in the directory that text[0, length) names: such names are looked up
 // one by one.
 bool holds_root(char const* text, unsigned length) {
@@ -159,18 +135,20 @@ bool holds_root(char const* text, unsigned length) {
 void remember(path_memo& m, char const* path, scanned_path const& name, std::uint64_t serials,
               remembered const& found) {
   bool const one_slash = name.last == name.directory + 1 || name.last == 1;
-  if (!one_slash || name.last > sizeof m.text || holds_root(path, name.last)) return;
+  if (!one_slash || name.last > longest_memo || holds_root(path, name.last)) return;
   std::uint32_t const version = m.version.load(std::memory_order_relaxed);
   if ((version & 1) != 0) return;  // we are a signal handler in the middle of another write
   m.version.store(version + 1, std::memory_order_relaxed);
   std::atomic_signal_fence(std::memory_order_release);
+  m.serials = 0;
+  std::atomic_signal_fence(std::memory_order_release);
   m.tick = found.tick;
-  m.serials = serials;
   m.length = static_cast<std::uint16_t>(name.last);
   m.entry = static_cast<std::uint8_t>(found.entry);
-  m.unasked = 0;
+  m.uses_left = uses_per_clock;
   __builtin_memcpy(m.text, path, name.last);
   std::atomic_signal_fence(std::memory_order_release);
+  m.serials = serials;
   m.version.store(version + 2, std::memory_order_relaxed);
 }
 
@@ -306,7 +284,9 @@ namespace {
 // The path starts at the root or in the current directory, and its directory part is not empty.
 unsigned look_up_directory(char const* path, scanned_path const& name, std::uint64_t serials,
                            std::uint32_t now) {
-  std::uint64_t hash = (hash_of(path, name.directory) ^ serials) * hash_factor;
+  // What an absolute name means does not depend on the current directory.
+  std::uint64_t const salt = path[0] == '/' ? serials / name_step : serials;
+  std::uint64_t hash = (hash_of(path, name.directory) ^ salt) * hash_factor;
   hash ^= hash >> 31;
   remembered found = cached(hash, now);
   if (found.entry == entry_unknown) {
@@ -319,12 +299,16 @@ unsigned look_up_directory(char const* path, scanned_path const& name, std::uint
 }
 
 // What the memo did not know, or not for sure.
-[[gnu::noinline]] unsigned look_up_slowly(int dir, char const* path, unsigned length) {
-  std::uint64_t const serials = serials_of(path);
+[[gnu::noinline]] unsigned look_up_slowly(int dir, char const* path) {
+  std::uint64_t const serials = stage.serials.load(std::memory_order_relaxed);
   std::uint32_t const now = coarse_tick();
-  if (self.memo != nullptr && now - self.memo->tick <= cache_ticks && starts_apart(dir, path))
-    if (unsigned const entry = recall(*self.memo, path, length, serials)) return entry;
+  if (path_memo* const m = self.memo; m != nullptr && m->uses_left < 0) {
+    m->uses_left = uses_per_clock + 1;
+    if (now - m->tick > cache_ticks) m->serials = 0;
+    if (unsigned const entry = recall(*m, dir, path)) return entry;
+  }
   scanned_path const name = scan(path);
+  if (name.length >= max_path) return entry_outside;
   bool const absolute = path[0] == '/';
   if (absolute && stage.mine->rules.target_count > 1)
     if (unsigned const root = root_entry(path, name.length)) return root;
@@ -338,17 +322,25 @@ unsigned look_up_directory(char const* path, scanned_path const& name, std::uint
 
 }  // namespace
 
+unsigned recall(path_memo& m, int dir, char const* path) {
+  if (!is_readable(path) || (dir != sys::at_cwd && path[0] != '/')) [[unlikely]]
+    return entry_unknown;
+  std::uint32_t const version = m.version.load(std::memory_order_relaxed);
+  std::atomic_signal_fence(std::memory_order_acquire);
+  if (m.serials != stage.serials.load(std::memory_order_relaxed) || --m.uses_left < 0) [[unlikely]]
+    return entry_unknown;
+  if (!core::is_name_in(path, m.text, m.length)) return entry_unknown;
+  unsigned const entry = m.entry;
+  std::atomic_signal_fence(std::memory_order_acquire);
+  return m.version.load(std::memory_order_relaxed) == version ? entry : entry_unknown;
+}
+
 unsigned look_up_path(int dir, char const* path) {
   if (!is_readable(path)) return entry_outside;
   if (path[0] == 0) return dir >= 0 ? entry_of_fd(dir) & entry_kind_mask : entry_outside;
-  auto const length = static_cast<unsigned>(strnlen(path, max_path));
-  if (length >= max_path) return entry_outside;
-  if (path_memo* const m = self.memo; m != nullptr && starts_apart(dir, path)) {
-    m->unasked = static_cast<std::uint8_t>((m->unasked + 1) % uses_per_clock);
-    if (m->unasked != 0)
-      if (unsigned const entry = recall(*m, path, length, serials_of(path))) return entry;
-  }
-  return look_up_slowly(dir, path, length);
+  if (self.memo != nullptr)
+    if (unsigned const entry = recall(*self.memo, dir, path)) return entry;
+  return look_up_slowly(dir, path);
 }
 
 unsigned path_class_of(int dir, char const* path) {
@@ -436,7 +428,7 @@ unsigned resolve(place const& where) {
     case place_kind::new_link: {
       unsigned const entry = look_up_path(where.fd, where.path);
       if (where.kind == place_kind::new_link)
-        stage.name_serial.fetch_add(1, std::memory_order_relaxed);
+        stage.serials.fetch_add(name_step, std::memory_order_relaxed);
       if (entry == entry_outside || !stage.has_path_globs) return entry;
       return entry | path_class_of(where.fd, where.path) << entry_path_shift;
     }

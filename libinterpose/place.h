@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "state.h"
+#include "sys.h"
 
 struct __dirstream;
 
@@ -64,6 +65,9 @@ unsigned verify_fd(int fd, unsigned path_class);
 /// The entry of the directory that holds `path`, or of what `path` names when it is a target's
 /// root.
 [[gnu::hot]] unsigned look_up_path(int dir, char const* path);
+/// The same when its directory is the one this thread named last; entry_unknown when that takes a
+/// closer look.
+[[gnu::hot]] unsigned recall(path_memo& m, int dir, char const* path);
 /// The class of path rules of `path` below `dir`, as a table entry's high byte.
 unsigned path_class_of(int dir, char const* path);
 

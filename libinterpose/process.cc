@@ -93,7 +93,7 @@ void write_preload(char* to, char const* theirs, bool with_us) {
 // a vfork child's, so that one is small.
 struct environment_copy {
   explicit environment_copy(unsigned count) : bytes(count * sizeof(char*)) {
-    if (count <= max_on_stack || sluice_vfork_child) return;
+    if (count <= max_on_stack || self.is_vfork_child) return;
     long const at = sys::map(bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
     if (!sys::failed(at)) mapped = reinterpret_cast<char**>(at);
   }

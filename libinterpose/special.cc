@@ -14,7 +14,7 @@ namespace sluice {
 namespace {
 
 // Between vfork and exec the table is the parent's.
-bool may_touch_table() { return !sluice_vfork_child && stage.mine != nullptr; }
+bool may_touch_table() { return !self.is_vfork_child && stage.mine != nullptr; }
 
 unsigned peek_fd(int fd) {
   return in_table(fd) ? stage.mine->fd[fd].load(std::memory_order_relaxed) : entry_unknown;
@@ -56,25 +56,35 @@ void forget_received(msghdr const& message) {
   }
 }
 
+// Forgets `fd`, which is about to be closed; what it was, or entry_outside.
+[[gnu::always_inline]] inline unsigned forget_fd(int fd) {
+  if ((!is_settled() && !may_touch_table()) || !in_table(fd)) [[unlikely]]
+    return entry_outside;
+  unsigned const entry = peek_fd(fd);
+  set_fd(fd, entry_unknown);
+  return (entry & entry_kind_mask) < entry_first_target ? entry_outside : entry & ~entry_unverified;
+}
+
 }  // namespace
 
 // Charged, never delayed: an application that closes wants to be rid of a resource. The next call
 // waits for it.
 bool enter_close(visit& v, int fd) {
-  if (!may_touch_table() || !in_table(fd)) return false;
-  unsigned const entry = peek_fd(fd);
-  set_fd(fd, entry_unknown);
-  if ((entry & entry_kind_mask) < entry_first_target) return false;
-  return enter_entry(v, entry & ~entry_unverified, -1, false);
+  unsigned const entry = forget_fd(fd);
+  return entry != entry_outside && enter_entry(v, entry, -1, false);
 }
 
 namespace slow {
 
 int close(int fd) {
+  unsigned const entry = forget_fd(fd);
+  if (entry == entry_outside || is_nobodys(core::op::close, entry)) return real::close(fd);
   visit v{call::close, core::op::close, when::never, false, 0, 0, 0};
-  if (!enter_close(v, fd)) return real::close(fd);
+  bool const ours = is_settled()
+                        ? enter_planned<call::close, core::op::close>(v, 0, entry, -1, false)
+                        : enter_entry(v, entry, -1, false);
   int const r = real::close(fd);
-  leave(v, r != 0, 0);
+  if (ours) leave(v, r != 0);
   return r;
 }
 

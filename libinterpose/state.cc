@@ -17,9 +17,17 @@
 namespace sluice {
 
 constinit stage_state stage;
-constinit thread_local bool sluice_vfork_child = false;
-thread_local constinit thread_state self
-    __attribute__((tls_model("initial-exec"))) = {.generation = ~0u};
+thread_local constinit thread_state self;
+
+gate_plan plan_gate(unsigned gate) {
+  unsigned const channel = gate & gate_channel;
+  std::size_t const counters =
+      offsetof(abi::shard, channel) + channel * sizeof(abi::channel_counters);
+  std::size_t const number = channel * sizeof(core::bucket) + offsetof(core::bucket, gen);
+  static_assert(offsetof(core::bucket, gen) % line_bytes == 0);
+  return {static_cast<std::uint16_t>(counters / line_bytes),
+          static_cast<std::uint16_t>(number / line_bytes)};
+}
 
 namespace {
 
@@ -100,7 +108,7 @@ std::uint32_t claim_slot(abi::segment& s) {
 // short by a signal handler, which may never return to it.
 bool join_process(abi::segment& s) {
   auto const busy = generation_busy | static_cast<std::uint32_t>(sys::call(SYS_gettid));
-  std::uint32_t seen = 0;
+  std::uint64_t seen = 0;
   if (!stage.fork_page->compare_exchange_strong(seen, busy) && seen != busy)
     return (seen & generation_busy) == 0;
   stage.slot.store(0);
@@ -163,7 +171,7 @@ bool map_private() {
   long const mine = sys::map(sizeof(private_map), PROT_READ | PROT_WRITE,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
   if (sys::failed(mine)) return false;
-  stage.fork_page = reinterpret_cast<std::atomic<std::uint32_t>*>(page);
+  stage.fork_page = reinterpret_cast<std::atomic<std::uint64_t>*>(page);
   stage.mine = reinterpret_cast<private_map*>(mine);
   return true;
 }
@@ -230,6 +238,33 @@ void note_rule_kinds(core::ruleset const& rules) {
   if (rules.rule_count < 64) stage.plain_rules |= ~std::uint64_t{0} << rules.rule_count;
 }
 
+// What most calls meet is known before any is made.
+op_plan plan_of(core::ruleset const& rules, unsigned op, unsigned entry) {
+  op_plan plan;
+  unsigned const target = entry - entry_first_target;
+  if (entry < stage.first_counted || target >= rules.target_count) return plan;
+  std::uint64_t mask = rules.rules_for[op][target];
+  unsigned const gates = static_cast<unsigned>(__builtin_popcountll(mask));
+  plan.what = gates == 0 ? planned::count : planned::rules;
+  if (gates == 0 || gates > 2 || stage.has_path_globs || stage.has_callers) return plan;
+  unsigned const first = stage.gate_of_rule[__builtin_ctzll(mask)];
+  mask &= mask - 1;
+  unsigned const second = mask == 0 ? 0 : stage.gate_of_rule[__builtin_ctzll(mask)];
+  if (((first | second) & gate_counts) != 0) return plan;
+  plan.what = planned::gate;
+  plan.first = plan_gate(first);
+  plan.first_bytes = (first & gate_bytes) != 0;
+  if (mask != 0) plan.second = plan_gate(second);
+  plan.second_bytes = (second & gate_bytes) != 0;
+  return plan;
+}
+
+void plan_gates(core::ruleset const& rules) {
+  for (unsigned entry = 0; entry < plan_rows; ++entry)
+    for (unsigned op = 0; op < core::op_count; ++op)
+      stage.plan[entry][op] = plan_of(rules, op, entry);
+}
+
 // A strict sandbox inherited from the parent allows read, write and exit: nothing we could do
 // there.
 bool sandboxed_from_birth() { return sys::call(SYS_prctl, PR_GET_SECCOMP) == 1; }
@@ -252,9 +287,11 @@ void attach() {
   __builtin_memcpy(&stage.mine->rules, &segment->rules, sizeof(core::ruleset));
   if (core::validate(stage.mine->rules) != nullptr) return;
   note_rule_kinds(stage.mine->rules);
+  plan_gates(stage.mine->rules);
   stage.mine->path_class[0].store(~std::uint64_t{0});
   sys::file_identity proc;
   if (sys::identify(sys::at_cwd, "/proc", 0, proc)) stage.proc_device = proc.device;
+  stage.bucket = segment->bucket;
   join_process(*segment);
   stage.active.store(segment, std::memory_order_release);
 }
@@ -268,7 +305,7 @@ void pass_through(abi::passthrough reason) {
 bool join_thread() {
   abi::segment* const s = stage.active.load(std::memory_order_acquire);
   if (s == nullptr) return false;
-  if (sluice_vfork_child) {
+  if (self.is_vfork_child) {
     pass_through(abi::passthrough::vfork_child);
     return false;
   }
@@ -282,7 +319,8 @@ bool join_thread() {
   self.memo = self.owned ? &stage.mine->memo[self.counters - s->owned] : nullptr;
   if (self.counters == nullptr) self.counters = &s->common[self.tid % abi::common_shards];
   refresh_caller_rules();
-  self.generation = stage.fork_page->load(std::memory_order_acquire);
+  self.generation = static_cast<std::uint32_t>(stage.fork_page->load(std::memory_order_acquire));
+  self.settled = self.owned ? self.generation : ~0u;
   return true;
 }
 
@@ -301,7 +339,7 @@ void refresh_caller_rules() {
 void leave_process() {
   abi::segment* const s = stage.active.load(std::memory_order_acquire);
   std::uint32_t const slot = stage.slot.load();
-  if (s == nullptr || slot == 0 || slot > abi::process_slots || sluice_vfork_child) return;
+  if (s == nullptr || slot == 0 || slot > abi::process_slots || self.is_vfork_child) return;
   // A fork child that made no call yet must not give away its parent's slot.
   if (stage.fork_page->load() == 0) return;
   stage.slot.store(0);

@@ -11,9 +11,11 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
 #include "abi/segment.h"
+#include "core/path_text.h"
 #include "core/ruleset.h"
 
 namespace sluice {
@@ -39,12 +41,14 @@ inline constexpr unsigned max_mappings = 64;
 struct alignas(64) path_memo {
   std::atomic<std::uint32_t> version;
   std::uint32_t tick;     // when the kernel was asked
-  std::uint64_t serials;  // name_serial and, for a relative path, cwd_serial then
-  std::uint16_t length;   // of the text, last slash included; 0: nothing
+  std::uint64_t serials;  // of the stage then; 0: nothing here, or being written
+  std::uint16_t length;   // of the text, last slash included
   std::uint8_t entry;
-  std::uint8_t unasked;  // uses since the clock was asked
-  char text[168];
+  std::int8_t uses_left;  // before the clock is asked again
+  char text[236];         // is_name_in() reads a block before and behind
 };
+static_assert(sizeof(path_memo) == 256);
+inline constexpr unsigned longest_memo = sizeof path_memo::text - core::block_size;
 
 /// A shared writable file mapping of the program.
 struct mapping {
@@ -72,21 +76,50 @@ inline constexpr unsigned gate_counts = 0x80;  // counts, never delays
 inline constexpr unsigned gate_channel = 0x3f;
 static_assert(core::max_channels <= gate_channel + 1);
 
+/// What a call of one op on one kind of entry meets, for all threads alike: at most two gates, in
+/// the order to pass them, as what must be looked at to pass them.
+enum class planned : std::uint8_t {
+  not_ours,  // nobody's business
+  count,     // nothing to pass
+  gate,      // the gates
+  rules      // the rules have to be looked at
+};
+struct gate_plan {
+  std::uint16_t shard_line =
+      0;  // of the channel's counters, in lines from the shard's start; 0: none
+  std::uint16_t bucket_line = 0;  // of its curve's number, in lines from the first bucket
+};
+struct op_plan {
+  gate_plan first, second;
+  planned what = planned::not_ours;
+  bool first_bytes = false, second_bytes = false;
+  std::uint8_t unused[5] = {};
+};
+static_assert(sizeof(op_plan) == 16);
+inline constexpr unsigned line_bytes = 64;
+inline constexpr unsigned plan_rows = 32;  // a power of two above any file kind and target
+static_assert(entry_first_target + core::max_targets <= plan_rows);
+
+inline constexpr std::uint64_t cwd_step = 1, name_step = std::uint64_t{1} << 32;
+
 /// The first line is what every call asks; after a system call little else is left in the cache.
 struct alignas(64) stage_state {
   std::atomic<abi::segment*> active{nullptr};  // null: passthrough, for whatever reason
   private_map* mine = nullptr;
-  std::atomic<std::uint32_t>* fork_page = nullptr;
-  std::uint64_t plain_rules = 0;  // mask of rules without path_glob
+  std::atomic<std::uint64_t>* fork_page = nullptr;
+  core::bucket const* bucket = nullptr;  // of the segment that was active first
+  // Low half: grows with every change of directory; high half: when paths may mean something else.
+  std::atomic<std::uint64_t> serials{name_step + cwd_step};
   bool counts_elsewhere = false;
   bool has_path_globs = false;
   bool has_whole_globs = false;
-  bool has_callers = false;                         // a rule asks for thread name or user
-  std::uint8_t first_counted = entry_unknown;       // table entries below it are nobody's business
-  std::atomic<std::uint32_t> cwd_serial{1};         // grows with every change of directory
-  std::atomic<std::uint32_t> name_serial{1};        // grows when paths may mean something else
-  std::uint8_t gate_of_rule[core::max_rules] = {};  // its channel, gate_bytes, gate_counts
+  bool has_callers = false;                    // a rule asks for thread name or user
+  std::uint8_t first_counted = entry_unknown;  // table entries below it are nobody's business
 
+  alignas(64) op_plan plan[plan_rows][core::op_count] = {};  // by file kind or target
+
+  std::uint64_t plain_rules = 0;                    // mask of rules without path_glob
+  std::uint8_t gate_of_rule[core::max_rules] = {};  // its channel, gate_bytes, gate_counts
   std::atomic<std::uint32_t> cwd_entry{entry_unknown};
   std::atomic<std::uint32_t> slot{0};  // process slot + 1
   std::atomic<std::uint32_t> last_generation{0};
@@ -97,7 +130,14 @@ struct alignas(64) stage_state {
 
 extern stage_state stage;
 
-struct thread_state {
+gate_plan plan_gate(unsigned gate);
+
+/// `settled` and the four bytes behind it equal the word of the fork page as long as nothing has
+/// happened to a thread with counters of its own: no fork, no vfork.
+struct alignas(64) thread_state {
+  std::uint32_t settled = ~0u;  // `generation`, when the counters are its own
+  bool is_vfork_child = false;  // set by vfork.S until exec or exit: the memory is the parent's
+  std::uint8_t zero[3] = {};
   abi::shard* counters = nullptr;  // null until joined
   path_memo* memo = nullptr;       // of an owned shard, else null
   std::uint32_t generation = ~0u;  // of the fork page when joined; else a number it never shows
@@ -109,13 +149,9 @@ struct thread_state {
   std::uint32_t caller_serial = 0;
 };
 
-// Set by vfork.S in the child, until exec or exit: the memory is the parent's. Cleared when the
-// parent goes on.
-extern "C" constinit thread_local bool sluice_vfork_child
+extern thread_local constinit thread_state self __asm__("sluice_self")
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
-
-extern thread_local constinit thread_state self __attribute__((tls_model("initial-exec")));
-static_assert(sizeof(thread_state) <= 64);
+static_assert(sizeof(thread_state) <= 64 && offsetof(thread_state, is_vfork_child) == 4);
 
 /// Adds to a counter that only this thread writes. One instruction on x86, so a signal handler in
 /// between loses nothing.
@@ -144,7 +180,14 @@ void attach();
 bool join_thread();
 
 inline bool joined() {
-  return self.generation == stage.fork_page->load(std::memory_order_relaxed) && !sluice_vfork_child;
+  return self.generation == stage.fork_page->load(std::memory_order_relaxed) &&
+         !self.is_vfork_child;
+}
+/// Joined, with counters of its own: what nearly every call finds.
+inline bool is_settled() {
+  std::uint64_t mine;
+  __builtin_memcpy(&mine, &self, sizeof mine);
+  return mine == stage.fork_page->load(std::memory_order_relaxed);
 }
 
 void refresh_caller_rules();

@@ -71,13 +71,13 @@ void rewind(FILE* f) {
 
 FILE* popen(char const* command, char const* mode) {
   FILE* const f = real::popen(command, mode);
-  if (f != nullptr && !sluice_vfork_child) set_fd(f->_fileno, entry_outside);
+  if (f != nullptr && !self.is_vfork_child) set_fd(f->_fileno, entry_outside);
   return f;
 }
 
 int fclose(FILE* f) {
   stream_view const before = look(f);
-  if (before.fd >= 0 && !sluice_vfork_child) {
+  if (before.fd >= 0 && !self.is_vfork_child) {
     if (before.unwritten != 0)
       settle_after(call::fclose, core::op::write, before.fd, before.unwritten, false);
     visit v{call::fclose, core::op::close, when::never, false, 0, 0, 0};

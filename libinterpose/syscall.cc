@@ -93,13 +93,13 @@ long followed(raw_call const& raw) {
     case SYS_pidfd_open:
     case SYS_pidfd_getfd: {
       long const fd = raw();
-      if (fd >= 0 && !sluice_vfork_child) set_fd(static_cast<int>(fd), entry_unknown);
+      if (fd >= 0 && !self.is_vfork_child) set_fd(static_cast<int>(fd), entry_unknown);
       return fd;
     }
     case SYS_dup3:
       return slow::dup3(int(a), int(b), int(c));
     case SYS_close_range:
-      if (!sluice_vfork_child && (c & 4) == 0) forget_fds(unsigned(a), unsigned(b));
+      if (!self.is_vfork_child && (c & 4) == 0) forget_fds(unsigned(a), unsigned(b));
       return raw();
     case SYS_io_submit:
       charge_submission(reinterpret_cast<iocb* const*>(c), b);

@@ -2,7 +2,8 @@
 // vfork returns twice on the same stack, so no compiled function may stand between it and the
 // program: the child would overwrite the frame the parent returns through. The return address
 // travels in a register, which the kernel keeps for both. The child marks the thread (its memory
-// and TLS are the parent's); the parent, which runs only after the child has gone, clears the mark.
+// and TLS are the parent's): is_vfork_child, byte 4 of `self`. The parent, which runs only after
+// the child has gone, clears the mark.
 #if defined(__x86_64__)
         .text
         .globl  vfork
@@ -12,8 +13,8 @@
 vfork:
 __vfork:
         .cfi_startproc
-        movq    sluice_vfork_child@gottpoff(%rip), %rdx
-        movzbl  %fs:(%rdx), %esi        // a vfork child may vfork itself
+        movq    sluice_self@gottpoff(%rip), %rdx
+        movzbl  %fs:4(%rdx), %esi       // a vfork child may vfork itself
         popq    %rdi
         .cfi_adjust_cfa_offset -8
         .cfi_register %rip, %rdi
@@ -23,9 +24,9 @@ __vfork:
         .cfi_adjust_cfa_offset 8
         testq   %rax, %rax
         jne     1f
-        movb    $1, %fs:(%rdx)
+        movb    $1, %fs:4(%rdx)
         ret
-1:      movb    %sil, %fs:(%rdx)
+1:      movb    %sil, %fs:4(%rdx)
         js      2f
         ret
 2:      movq    %rax, %rdi
@@ -42,9 +43,10 @@ __vfork:
 vfork:
 __vfork:
         .cfi_startproc
-        adrp    x5, :gottprel:sluice_vfork_child
-        ldr     x5, [x5, #:gottprel_lo12:sluice_vfork_child]
+        adrp    x5, :gottprel:sluice_self
+        ldr     x5, [x5, #:gottprel_lo12:sluice_self]
         mrs     x6, tpidr_el0
+        add     x5, x5, #4
         ldrb    w7, [x6, x5]            // a vfork child may vfork itself
         mov     x0, #0x4111             // CLONE_VM | CLONE_VFORK | SIGCHLD
         mov     x1, #0

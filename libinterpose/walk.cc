@@ -33,7 +33,7 @@ constexpr int ftw_chdir = 4;
 
 void forget_cwd() {
   stage.cwd_entry.store(entry_unknown, std::memory_order_relaxed);
-  stage.cwd_serial.fetch_add(1, std::memory_order_relaxed);
+  stage.serials.fetch_add(cwd_step, std::memory_order_relaxed);
 }
 
 template <class Real>
@@ -41,7 +41,7 @@ int change_directory(call id, place const& where, Real&& real_call) {
   visit v{id, core::op::chdir, when::before, false, 0, 0, 0};
   bool const ours = enter_place(v, where);
   int const r = real_call();
-  if (r == 0 && !sluice_vfork_child) forget_cwd();
+  if (r == 0 && !self.is_vfork_child) forget_cwd();
   if (ours) leave(v, r != 0, 0);
   return r;
 }
@@ -51,7 +51,7 @@ int change_directory(call id, place const& where, Real&& real_call) {
 namespace slow {
 
 int ftw(char const* path, ftw_function* visit, int depth) {
-  if (sluice_vfork_child) return real::ftw(path, visit, depth);
+  if (self.is_vfork_child) return real::ftw(path, visit, depth);
   void* const outer = visitor;
   visitor = reinterpret_cast<void*>(visit);
   int const r = real::ftw(path, visit_ftw, depth);
@@ -60,7 +60,7 @@ int ftw(char const* path, ftw_function* visit, int depth) {
 }
 
 int nftw(char const* path, nftw_function* visit, int depth, int flags) {
-  if (sluice_vfork_child) return real::nftw(path, visit, depth, flags);
+  if (self.is_vfork_child) return real::nftw(path, visit, depth, flags);
   void* const outer = visitor;
   char const* const outer_root = walk_root;
   visitor = reinterpret_cast<void*>(visit);
@@ -88,9 +88,9 @@ int fchdir(int fd) {
 
 int chroot(char const* path) {
   int const r = real::chroot(path);
-  if (r == 0 && !sluice_vfork_child) {
+  if (r == 0 && !self.is_vfork_child) {
     forget_cwd();
-    stage.name_serial.fetch_add(1, std::memory_order_relaxed);
+    stage.serials.fetch_add(name_step, std::memory_order_relaxed);
   }
   return r;
 }

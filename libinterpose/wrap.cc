@@ -29,7 +29,7 @@ void* look_up(char const* name) {
 }
 
 void fresh(int fd) {
-  if (fd >= 0 && !sluice_vfork_child && stage.mine != nullptr) set_fd(fd, entry_outside);
+  if (fd >= 0 && !self.is_vfork_child && stage.mine != nullptr) set_fd(fd, entry_outside);
 }
 
 template <class Result>
@@ -94,35 +94,47 @@ __attribute__((constructor(101))) static void resolve_all() {
 // --- the bodies
 // -------------------------------------------------------------------------------------------------
 
-#define CALL(sym, ret, params, args, o, where, size, point)                                \
-  [[gnu::noinline]] ret slow::sym params {                                                 \
-    place const here = where;                                                              \
-    visit v{call::sym, core::op::o, point, false, 0, static_cast<std::uint64_t>(size), 0}; \
-    if (!enter_place(v, here)) return real::sym args;                                      \
-    if (here.kind == place_kind::fd_now) {                                                 \
-      v.delay = when::never;                                                               \
-      if (v.refused) return refused<ret>();                                                \
-    }                                                                                      \
-    ret const r = real::sym args;                                                          \
-    leave(v, is_failure(r), moved_bytes(core::op::o, r));                                  \
-    return r;                                                                              \
+#define CALL(sym, ret, params, args, o, where, size, point)                                 \
+  [[gnu::noinline]] ret slow::sym params {                                                  \
+    place const here = where;                                                               \
+    unsigned const entry = entry_at_once(here);                                             \
+    if (is_nobodys(core::op::o, entry)) return real::sym args;                              \
+    auto const bytes = static_cast<std::uint64_t>(size);                                    \
+    visit v{call::sym, core::op::o, point, false, 0, bytes, 0};                             \
+    if (!enter_place<call::sym, core::op::o>(v, bytes, here, entry)) return real::sym args; \
+    if (here.kind == place_kind::fd_now) {                                                  \
+      v.delay = when::never;                                                                \
+      if (v.refused) return refused<ret>();                                                 \
+    }                                                                                       \
+    ret const r = real::sym args;                                                           \
+    if constexpr (moves_bytes(core::op::o))                                                 \
+      leave(v, is_failure(r), moved_bytes(core::op::o, r));                                 \
+    else                                                                                    \
+      leave(v, is_failure(r));                                                              \
+    return r;                                                                               \
   }
-#define OPENS(sym, ret, params, args, o, where, size, point) \
-  [[gnu::noinline]] ret slow::sym params {                   \
-    visit v{call::sym, core::op::o, point, false, 0, 0, 0};  \
-    bool const ours = enter_place(v, where);                 \
-    ret const r = real::sym args;                            \
-    opened(r, v);                                            \
-    if (ours) leave(v, r < 0, 0);                            \
-    return r;                                                \
+#define OPENS(sym, ret, params, args, o, where, size, point)                                \
+  [[gnu::noinline]] ret slow::sym params {                                                  \
+    visit v{call::sym, core::op::o, point, false, 0, 0, 0};                                 \
+    place const here = where;                                                               \
+    bool const ours = enter_place<call::sym, core::op::o>(v, 0, here, entry_at_once(here)); \
+    newborn const fd(v);                                                                    \
+    ret const r = real::sym args;                                                           \
+    fd.is(r);                                                                               \
+    if (ours) leave(v, r < 0);                                                              \
+    return r;                                                                               \
   }
-#define ERRNO(sym, ret, params, args, o, where, size, point) \
-  [[gnu::noinline]] ret slow::sym params {                   \
-    visit v{call::sym, core::op::o, point, false, 0, 0, 0};  \
-    if (!enter_place(v, where)) return real::sym args;       \
-    ret const r = real::sym args;                            \
-    leave(v, r != 0, 0);                                     \
-    return r;                                                \
+#define ERRNO(sym, ret, params, args, o, where, size, point)                                    \
+  [[gnu::noinline]] ret slow::sym params {                                                      \
+    place const here = where;                                                                   \
+    unsigned const entry = entry_at_once(here);                                                 \
+    if (is_nobodys(core::op::o, entry)) return real::sym args;                                  \
+    visit v{call::sym, core::op::o, point, false, 0, 0, 0};                                     \
+    if (!enter_place<call::sym, core::op::o>(v, static_cast<std::uint64_t>(size), here, entry)) \
+      return real::sym args;                                                                    \
+    ret const r = real::sym args;                                                               \
+    leave(v, r != 0);                                                                           \
+    return r;                                                                                   \
   }
 // Both legs are paid; the call is counted once where it has bytes of one kind only, or two names in
 // one target.
@@ -176,7 +188,7 @@ void leave_pair(visit const& v1, bool one, visit const& v2, bool two, bool faile
                 std::uint64_t moved) {
   if (one) leave(v1, failed, moved);
   if (two && !one) leave(v2, failed, moved);
-  if (two && one && v2.bytes != moved && v2.rules != 0) settle(v2, moved);
+  if (two && one && v2.bytes != moved) settle(v2, moved);
 }
 
 }  // namespace

@@ -52,6 +52,45 @@ TEST_CASE("texts of any length are compared to the last byte", "[path_text]") {
   }
 }
 
+namespace {
+
+// By the byte: `path` is `directory` and one name.
+bool lies_in(std::string const& path, std::string const& directory) {
+  if (path.compare(0, directory.size(), directory) != 0) return false;
+  std::string const name = path.substr(directory.size());
+  return !name.empty() && name.find('/') == std::string::npos && name != "." && name != "..";
+}
+
+}  // namespace
+
+TEST_CASE("a name in a directory is told from all others, wherever its text lies", "[path_text]") {
+  std::mt19937 r(3);
+  page_end const memory;
+  int found = 0;
+  for (unsigned i = 0; i < 300'000; ++i) {
+    std::string directory = random_text(r, 1 + r() % 60, "ab/.") + "/";
+    std::string path = r() % 8 == 0 ? random_text(r, r() % 90, "ab/.") : directory;
+    path += random_text(r, r() % (i % 50 == 0 ? 255 : 40), i % 3 ? "xyz." : "x/.");
+    if (!path.empty() && r() % 4 == 0) path[r() % path.size()] ^= 1;
+    path = path.c_str();
+    char text[200] = {};
+    std::memcpy(text + block_size, directory.data(), directory.size());
+    auto const length = static_cast<unsigned>(directory.size());
+    std::string roomy(16 + r() % 16, '/');
+    std::size_t const from = roomy.size() - r() % 16;
+    roomy = roomy.substr(0, from) + path + '\0' + "/x";
+    bool const at_end = is_name_in(memory.put(path), text + block_size, length);
+    bool const inside = is_name_in(roomy.c_str() + from, text + block_size, length);
+    bool const wanted = lies_in(path, directory);
+    // A short name with a dot in front is looked at more closely elsewhere.
+    bool const is_hidden = path.size() == length + 2 && path[length] == '.';
+    if (at_end != inside || (at_end != wanted && !is_hidden) || (at_end && !wanted))
+      FAIL("'" << path << "' in '" << directory << "': " << at_end << inside << wanted);
+    found += at_end;
+  }
+  CHECK(found > 50'000);
+}
+
 TEST_CASE("a plain name has no slash and is no dots", "[path_text]") {
   std::mt19937 r(2);
   page_end const memory;
