@@ -16,8 +16,9 @@ build old 0.1.0
 build new 0.1.1
 root=$SCRATCH/root
 mkdir -p "$root"
-rpm_in() { rpm --root "$root" --dbpath /var/lib/rpm --nodeps --noscripts "$@"; }
-rpm_in --initdb || fail 'rpm --initdb'
+rpm_db() { rpm --root "$root" --dbpath /var/lib/rpm "$@"; }
+rpm_in() { rpm_db --nodeps --noscripts "$@"; }
+rpm_db --initdb || fail 'rpm --initdb'
 
 binary() { find "$SCRATCH/$1" -name '*.rpm' ! -name '*.src.rpm'; }
 [ "$(binary old | wc -l)" = 6 ] || fail "packages: $(binary old)"
@@ -39,8 +40,8 @@ out=$("$root/usr/bin/sluice" --no-daemon --run-dir "$SCRATCH/run" run --limit op
 
 echo '# ours' >>"$root/etc/slurm/plugstack.conf.d/sluice.conf"
 rpm_in -U $(binary new) || fail 'upgrade'
-[ "$(rpm_in -q sluice-node --qf '%{VERSION}')" = 0.1.1 ] || fail 'not upgraded'
+[ "$(rpm_db -q sluice-node --qf '%{VERSION}')" = 0.1.1 ] || fail 'not upgraded'
 grep -q ours "$root/etc/slurm/plugstack.conf.d/sluice.conf" || fail 'a changed file was lost'
-rpm_in -e $(rpm_in -qa 'sluice*') || fail 'erase'
+rpm_in -e $(rpm_db -qa 'sluice*') || fail 'erase'
 [ -z "$(find "$root/usr" "$root/etc/sluice" -type f 2>/dev/null)" ] ||
   fail "left: $(find "$root/usr" -type f)"
