@@ -121,7 +121,8 @@ exports  := $(if $(wildcard libinterpose/exports.map.in),$(O)/exports.map)
 
 .PHONY: all help check check-unit check-interpose check-cli check-control check-replay check-crash \
   check-slurm check-coverage check-guests check-fuzz \
-  check-source bench bench-overhead bench-accuracy bench-control bench-reaction bench-replay soak \
+  check-source bench bench-overhead bench-accuracy bench-control bench-reaction bench-replay \
+  bench-order soak \
   compare \
   fuzz headers layers style exports format tidy \
   programs install uninstall clean sim spin slurm deb rpm check-packages FORCE
@@ -365,6 +366,10 @@ bench-control: all $(benches)
 	@$(O)/bench/allocate
 bench-reaction: all $(benches)
 	$(bench_env) test/bench/reaction.py
+bench-order: all $(crash)
+	$(if $(crash),,$(error bench-order needs libfuse3-dev))
+	for us in 100 1000; do BUILD=$(O) $(crash) speed ext4 $$us || exit 1; done
+
 bench-replay: all
 	$(bench_env) test/bench/replay.py
 

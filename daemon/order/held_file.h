@@ -28,6 +28,7 @@ struct held_directory {
   file_id id;
   file_key key;
   bool is_durable = false;  // was synced since it is held
+  bool is_marked = false;   // by a program of a job that is no more
 };
 
 /// The name under which the log knows a new file.
@@ -43,6 +44,7 @@ struct held_file {
   file_key key;
   bool is_identified = false;
   bool has_baseline = false;
+  bool is_marked = false;        // as a directory
   bool is_busy = false;          // a sync of ours is under way
   std::deque<request> waiting;   // for its end
   std::uint64_t last_lsn = 0;    // of its records that count; 0: none

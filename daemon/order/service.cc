@@ -41,15 +41,17 @@ std::uint64_t clock_now(clockid_t which) {
 
 std::uint64_t monotonic_ns() { return clock_now(CLOCK_MONOTONIC); }
 
-service::service(disk& d, superblock const& s)
-    : log_(d, s,
+service::service(disk& d, superblock const& s, service_rules const& keep)
+    : keep_(keep),
+      log_(d, s,
            surroundings{[this] {
                           std::lock_guard const held(mounts_mutex_);
                           for (auto const& [uuid, fd] : mounts_)
                             if (syncfs(fd.get()) != 0) return home_error_ = errno, errno;
                           return home_error_.load();
                         },
-                        [] { return clock_now(CLOCK_REALTIME); }, monotonic_ns}),
+                        [] { return clock_now(CLOCK_REALTIME); }, monotonic_ns},
+           keep.log),
       super_(s),
       incarnation_(clock_now(CLOCK_REALTIME)),
       head_(s.head),
@@ -133,6 +135,13 @@ void service::add(std::unique_ptr<area> a) {
 void service::remove(std::string const& path) {
   for (auto at = areas_.begin(); at != areas_.end(); ++at)
     if ((*at)->path() == path) {
+      // What its programs synced alone and marked stays so until it is healed, without their flags.
+      auto const is_native = [&](file_key const& key) {
+        std::uint64_t const here = (*at)->key_of(key.first, key.second);
+        return ((*at)->flags(here) & abi::order_native) != 0;
+      };
+      for (auto const& [key, f] : files_) f->is_marked |= is_native(key);
+      for (auto const& [key, d] : directories_) d->is_marked |= is_native(key);
       retired_.push_back(std::move(*at));
       areas_.erase(at);
       return;

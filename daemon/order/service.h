@@ -21,6 +21,13 @@
 
 namespace sluice::order {
 
+/// What keeps the answers right. The crash test switches each off and must see data lost.
+struct service_rules {
+  rules log;
+  bool revokes = true;        // what became durable at home is not replayed over
+  bool tells_removed = true;  // a file that was removed for good is not made again
+};
+
 struct service_counts {
   std::uint64_t asked = 0, passed = 0, synced = 0, logged = 0, checkpoints = 0;
 };
@@ -28,7 +35,7 @@ struct service_counts {
 class service {
  public:
   /// `s` is in force on `d`, and nothing counts behind its head.
-  service(disk& d, superblock const& s);
+  service(disk& d, superblock const& s, service_rules const& keep = {});
   ~service();
   service(service const&) = delete;
   service& operator=(service const&) = delete;
@@ -102,11 +109,12 @@ class service {
   void synced(file_ptr const& f, request const& r, found const& now, std::uint64_t below,
               int error);
   void revoke(file_ptr const& f, request const& r, std::uint64_t below, bool heals);
-  void heal(file_key const& key, descriptor const& fd, std::function<void()> then);
+  void heal(file_key const& key, descriptor const& fd, bool& is_marked, std::function<void()> then);
 
   std::atomic<int> home_error_ = 0;
   mutable std::mutex mounts_mutex_;
   std::map<std::array<std::uint8_t, 16>, descriptor> mounts_;  // one descriptor of each
+  service_rules const keep_;
   writer log_;
   superblock super_;
   std::uint64_t incarnation_;

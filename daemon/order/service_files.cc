@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "order/mark.h"
 #include "order/service.h"
 
 namespace sluice::order {
@@ -56,6 +57,7 @@ service::file_ptr service::hold(request const& r) {
   f->key = key;
   f->used_ns = now_ns_;
   f->is_identified = identify(f->fd.get(), f->id) == 0;
+  f->is_marked = has_mark(f->fd.get(), super_);
   if (f->is_identified) {
     std::lock_guard const held(mounts_mutex_);
     descriptor& one = mounts_[f->id.fs];
@@ -116,7 +118,7 @@ bool service::sweep(std::uint64_t& lsn) {
     if (fstat(f->fd.get(), &st) == 0 && st.st_nlink == 0) gone.push_back(f);
   }
   for (auto const& f : gone) {
-    if (f->link && f->last_lsn != 0) {
+    if (f->link && f->last_lsn != 0 && keep_.tells_removed) {
       record r;
       r.what = kind::unlink;
       r.file = f->id;
@@ -188,7 +190,7 @@ void service::look(held_file& f, request const& r, found& now) {
   s.has_baseline = f.has_baseline;
   s.is_created = what.created != 0 && what.created == birth_of(f.fd.get());
   s.is_bypassed = (now.flags & abi::order_bypass) != 0;
-  s.is_native = (now.flags & abi::order_native) != 0;
+  s.is_native = (now.flags & abi::order_native) != 0 || f.is_marked;
   s.is_whole = what.is_whole;
   s.is_linked_once = st.st_nlink == 1;
   s.is_ending = is_ending_ || log_.failed() != 0;
@@ -255,12 +257,13 @@ void service::on_directory(request const& r) {
     d->fd = fetch(r, true, st);
     d->key = key;
     if (!d->fd || identify(d->fd.get(), d->id) != 0) return answer(r, abi::go_native);
+    d->is_marked = has_mark(d->fd.get(), super_);
     directories_.emplace(key, d);
   }
   if (home_error_ != 0) return answer(r, home_error_);
   if (log_.failed() != 0) return answer(r, abi::go_native);
   ++counts_.synced;
-  bool const heals = (flags_of(key) & abi::order_native) != 0;
+  bool const heals = (flags_of(key) & abi::order_native) != 0 || d->is_marked;
   crew_.run([d] { return fsync(d->fd.get()) == 0 ? 0 : errno; },
             [this, d, r, heals](int error) {
               if (error != 0) return answer(r, error);
@@ -280,7 +283,7 @@ void service::name_synced(directory_ptr const& d, request const& r, bool heals) 
   if (!heals) return commits_.push({lsn, r, {}, {}});
   commits_.push({lsn, {}, {}, [this, d, r](int failed) {
                    if (failed != 0) return answer(r, abi::go_native);
-                   heal(d->key, d->fd, [this, d, r] { answer(r, 0); });
+                   heal(d->key, d->fd, d->is_marked, [this, d, r] { answer(r, 0); });
                  }});
 }
 

@@ -50,6 +50,7 @@ service::directory_ptr service::hold_directory(std::string const& path, held_fil
   d->key = key;
   if (identify(fd.get(), d->id) != 0) return {};
   d->fd = std::move(fd);
+  d->is_marked = has_mark(d->fd.get(), super_);
   directories_.emplace(key, d);
   return d;
 }
@@ -63,7 +64,7 @@ bool service::name_first(held_file& f, request const& r, found const& now, direc
   directory_ptr const d = hold_directory(path, f, name);
   if (!d) return false;
   unknown = d;
-  if (!d->is_durable) return false;
+  if (!d->is_durable || d->is_marked) return false;
   auto const taken = names_.find({d->key, name});
   if (taken != names_.end() && taken->second != &f) {
     held_file& before = *taken->second;
@@ -215,7 +216,7 @@ void service::synced(file_ptr const& f, request const& r, found const& now, std:
     answer(r, 0);
     return go_on(f);
   }
-  heal(f->key, f->fd, [this, f, r] {
+  heal(f->key, f->fd, f->is_marked, [this, f, r] {
     answer(r, 0);
     go_on(f);
   });
@@ -227,7 +228,7 @@ void service::revoke(file_ptr const& f, request const& r, std::uint64_t below, b
   gone.file = f->id;
   gone.below = below;
   std::uint64_t lsn = 0;
-  int const failed = put(gone, lsn);
+  int const failed = keep_.revokes ? put(gone, lsn) : 0;
   if (failed == ENOSPC && home_error_ == 0) {
     parked_.push_back([this, f, r, below, heals] { revoke(f, r, below, heals); });
     return;
@@ -240,7 +241,7 @@ void service::revoke(file_ptr const& f, request const& r, std::uint64_t below, b
     f->last_lsn = 0;
     forget_name(*f);
     if (heals) {
-      heal(f->key, f->fd, [this, f, r] {
+      heal(f->key, f->fd, f->is_marked, [this, f, r] {
         answer(r, 0);
         go_on(f);
       });
@@ -254,14 +255,16 @@ void service::revoke(file_ptr const& f, request const& r, std::uint64_t below, b
 }
 
 /// The time in which programs went without us is over for that inode.
-void service::heal(file_key const& key, descriptor const& fd, std::function<void()> then) {
+void service::heal(file_key const& key, descriptor const& fd, bool& is_marked,
+                   std::function<void()> then) {
   int const at = fd.get();
   crew_.run(
       [at] {
         int const failed = remove_mark(at);
         return failed != 0 ? failed : fsync(at) == 0 ? 0 : errno;
       },
-      [this, key, then = std::move(then)](int error) {
+      [this, key, &is_marked, then = std::move(then)](int error) {
+        if (error == 0) is_marked = false;
         if (error == 0)
           for (auto const& p : places_of(key)) p.in->clear_native(p.key);
         then();

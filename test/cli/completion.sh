@@ -40,6 +40,7 @@ completes --dry-run submit --d
 completes --class submit --
 completes task-prolog hook t
 completes --uid hook prolog --
+completes --dry-run recover --
 completes cat run --limit open=5/s ca
 touch "$SCRATCH/some-file"
 completes "$SCRATCH/some-file" run -- cat "$SCRATCH/so"

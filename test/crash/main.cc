@@ -18,6 +18,7 @@
 #include <optional>
 #include <stdexcept>
 
+#include "speed.h"
 #include "workload.h"
 
 using namespace sluice::crash;
@@ -90,7 +91,7 @@ struct tool {
   }
   bool recover() const {
     std::string const command =
-        recover_program + " -q " + mount_point + "/log >" + dir + "/recover.out 2>&1";
+        recover_program + " -q --replay " + mount_point + "/log >" + dir + "/recover.out 2>&1";
     return std::system(command.c_str()) == 0;
   }
   void record(std::uint64_t seed) {
@@ -103,7 +104,7 @@ struct tool {
     unmount();
     mount_it();
     disk.begin();
-    write_all(mount_point, m, size, disk, seed);
+    write_all(mount_point, dir, m, size, disk, seed);
     disk.end();
     unmount();
   }
@@ -121,7 +122,7 @@ void try_state(tool& t, std::size_t count, std::uint64_t seed, found& sum) {
   ++sum.states;
   t.disk.cut(count, seed);
   if (!t.mount_cut(sum.unmountable)) return;
-  bool const recovers = t.m.logged && t.m.recovers;
+  bool const recovers = (t.m.logged || t.m.is_served()) && t.m.recovers;
   if (recovers && seed % 4 == 0) {
     t.recover();
     t.unmount();
@@ -170,6 +171,27 @@ int run(tool& t, unsigned states, std::uint64_t seed) {
   return t.m.must_fail == (bad() != 0) ? 0 : 1;
 }
 
+constexpr std::uint64_t model_bytes = 1ull << 30;
+constexpr unsigned model_write_us = 20;
+
+/// speed FS FLUSH_US
+int speed(fs_kind const& fs, std::string const& dir, std::string const& bin, unsigned flush_us) {
+  recorder disk(dir + "/disk", model_bytes, {model_write_us, flush_us});
+  disk.attach();
+  std::string const make = std::string(fs.make) + " " + disk.device() + " >/dev/null";
+  std::string const at = dir + "/mnt";
+  if (std::system(make.c_str()) != 0) throw std::runtime_error("mkfs");
+  if (mount(disk.device().c_str(), at.c_str(), fs.name, MS_NOATIME, fs.options) != 0)
+    throw std::runtime_error(std::string("mount: ") + std::strerror(errno));
+  char const* const rounds = std::getenv("ROUNDS");
+  speed_options o = {at, dir, bin + "/sluice-order"};
+  if (rounds != nullptr) o.rounds = static_cast<unsigned>(std::strtoul(rounds, nullptr, 0));
+  measure(o, flush_us);
+  umount(at.c_str());
+  disk.detach();
+  return 0;
+}
+
 int skip(char const* why) {
   std::printf("skip: %s\n", why);
   return 77;
@@ -180,11 +202,11 @@ int skip(char const* why) {
 int main(int argc, char** argv) {
   mode const* const m = argc > 3 ? named(modes, argv[1]) : nullptr;
   fs_kind const* const fs = argc > 3 ? named(fs_kinds, argv[2]) : nullptr;
-  if (m == nullptr || fs == nullptr) {
-    std::fprintf(stderr,
-                 "usage: crash none|fsync|jdurhome|jordhome|ack|norecover "
-                 "ext4|xfs|btrfs "
-                 "STATES [SEED]\n");
+  bool const is_speed = argc > 3 && std::strcmp(argv[1], "speed") == 0;
+  if ((m == nullptr && !is_speed) || fs == nullptr) {
+    std::fprintf(stderr, "usage: power_cut MODE ext4|xfs|btrfs STATES [SEED]\nmodes:");
+    for (auto const& known : modes) std::fprintf(stderr, " %s", known.name);
+    std::fprintf(stderr, "\n");
     return 2;
   }
   if (geteuid() != 0) return skip("needs root");
@@ -193,16 +215,18 @@ int main(int argc, char** argv) {
   char const* const scratch = std::getenv("SCRATCH");
   char const* const build = std::getenv("BUILD");
   std::string const dir =
-      std::string(scratch != nullptr ? scratch : "/tmp") + "/crash-" + m->name + "-" + fs->name;
+      std::string(scratch != nullptr ? scratch : "/tmp") + "/crash-" + argv[1] + "-" + fs->name;
+  std::string const bin = std::string(build != nullptr ? build : "build") + "/bin";
   for (auto const& d : {dir, dir + "/disk", dir + "/mnt"}) mkdir(d.c_str(), 0700);
   std::uint64_t const seed = argc > 4 ? std::strtoull(argv[4], nullptr, 0) : 1;
   std::optional<tool> t;
   try {
-    t.emplace(*m, *fs, dir,
-              std::string(build != nullptr ? build : "build") + "/bin/sluice-recover");
+    if (is_speed)
+      return speed(*fs, dir, bin, static_cast<unsigned>(std::strtoul(argv[3], nullptr, 0)));
+    t.emplace(*m, *fs, dir, bin + "/sluice-recover");
     return run(*t, static_cast<unsigned>(std::strtoul(argv[3], nullptr, 0)), seed);
   } catch (std::exception const& e) {
-    std::fprintf(stderr, "crash %s %s: %s\n", m->name, fs->name, e.what());
+    std::fprintf(stderr, "crash %s %s: %s\n", argv[1], fs->name, e.what());
     umount2((dir + "/mnt").c_str(), MNT_DETACH);
     return 1;
   }

@@ -30,6 +30,16 @@ constexpr std::size_t block = 4096, sector = 512;
 shared* served = nullptr;
 std::byte* served_image = nullptr;
 std::byte* served_arena = nullptr;
+disk_model served_model;
+
+/// Short times by spinning: a sleep is never shorter than some tens of microseconds.
+void take_time(unsigned us) {
+  if (us >= 50) return void(usleep(us));
+  timespec now = {}, begin = {};
+  clock_gettime(CLOCK_MONOTONIC, &begin);
+  do clock_gettime(CLOCK_MONOTONIC, &now);
+  while ((now.tv_sec - begin.tv_sec) * 1'000'000 + (now.tv_nsec - begin.tv_nsec) / 1000 < us);
+}
 
 void append(shared* s, std::byte* arena, entry const& e, void const* bytes) {
   pthread_mutex_lock(&s->mutex);
@@ -84,6 +94,7 @@ int on_read(char const*, char* to, std::size_t bytes, off_t offset, fuse_file_in
 void store(void const* from, std::size_t bytes, off_t offset) {
   from != nullptr ? std::memcpy(served_image + offset, from, bytes)
                   : std::memset(served_image + offset, 0, bytes);
+  if (served_model.is_on()) return take_time(served_model.write_us);
   append(served, served_arena, {entry::write, 0, static_cast<std::uint64_t>(offset), bytes}, from);
 }
 
@@ -95,6 +106,12 @@ int on_write(char const*, char const* from, std::size_t bytes, off_t offset, fus
 }
 
 int on_fsync(char const*, int, fuse_file_info*) {
+  if (served_model.is_on()) {
+    pthread_mutex_lock(&served->mutex);
+    take_time(served_model.flush_us);
+    pthread_mutex_unlock(&served->mutex);
+    return 0;
+  }
   append(served, served_arena, {entry::flush, 0, 0, 0}, nullptr);
   return 0;
 }
@@ -119,7 +136,8 @@ T* share(std::uint64_t bytes) {
 
 }  // namespace
 
-recorder::recorder(std::string const& dir, std::uint64_t image_bytes) : dir_(dir) {
+recorder::recorder(std::string const& dir, std::uint64_t image_bytes, disk_model model)
+    : dir_(dir), model_(model) {
   shared_ = share<shared>(sizeof(shared));
   image_ = share<std::byte>(image_bytes);
   arena_ = share<std::byte>(arena_bytes);
@@ -143,9 +161,11 @@ recorder::recorder(std::string const& dir, std::uint64_t image_bytes) : dir_(dir
 
 void recorder::serve() {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
+  prctl(PR_SET_TIMERSLACK, 1);
   served = shared_;
   served_image = image_;
   served_arena = arena_;
+  served_model = model_;
   fuse_operations acts = {};
   acts.getattr = on_getattr;
   acts.open = on_open;
@@ -154,8 +174,9 @@ void recorder::serve() {
   acts.fsync = on_fsync;
   acts.fallocate = on_fallocate;
   char name[] = "recorder", foreground[] = "-f", single[] = "-s";
-  char* words[] = {name, foreground, single, dir_.data(), nullptr};
-  _exit(fuse_main(4, words, &acts, nullptr));
+  char* words[] = {name, foreground, dir_.data(), nullptr, nullptr};
+  if (!model_.is_on()) words[3] = single;  // an order of entries
+  _exit(fuse_main(model_.is_on() ? 3 : 4, words, &acts, nullptr));
 }
 
 recorder::~recorder() {

@@ -34,10 +34,16 @@ struct shared {
   std::uint32_t overflow;  // the arena was too small: the run proves nothing
 };
 
+/// A disk to measure on: it remembers nothing, and takes its time. Flushes go one after the other.
+struct disk_model {
+  unsigned write_us = 0, flush_us = 0;
+  bool is_on() const { return flush_us != 0; }
+};
+
 class recorder {
  public:
   /// `dir`: an empty directory. Throws std::runtime_error.
-  recorder(std::string const& dir, std::uint64_t image_bytes);
+  recorder(std::string const& dir, std::uint64_t image_bytes, disk_model model = {});
   ~recorder();
   recorder(recorder const&) = delete;
 
@@ -69,6 +75,7 @@ class recorder {
   void restore();
 
   std::string dir_, device_;
+  disk_model model_;
   pid_t server_ = -1;
   shared* shared_ = nullptr;
   std::byte* image_ = nullptr;

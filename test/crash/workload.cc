@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The four kinds of streams: overwrite blocks of a file that is there; append;
+// The five kinds of streams: overwrite blocks of a file that is there; append;
 // a new file per epoch, with an old one removed; one file replaced atomically
-// by rename.
+// by rename; one block rewritten, its mode changed now and then.
 #include "workload.h"
 
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -17,8 +20,11 @@
 #include <stdexcept>
 #include <thread>
 
+#include "../unit/order_guest.h"
+#include "order/boot.h"
 #include "order/file_disk.h"
 #include "order/home.h"
+#include "order/recover.h"
 #include "order/slots.h"
 #include "order/writer.h"
 
@@ -32,8 +38,8 @@ constexpr std::size_t block = 4096;
 constexpr unsigned kept_files = 4;             // of a stream that makes and removes
 constexpr std::uint64_t log_size = 512 << 10;  // some laps in a run
 
-enum class way { overwrite, append, files, replace };
-way way_of(unsigned stream) { return static_cast<way>(stream % 4); }
+enum class kind_of { overwrite, append, files, replace, rewrite };
+kind_of way_of(unsigned stream) { return static_cast<kind_of>(stream % 5); }
 
 /// A block that says whose it is, and that it is whole.
 std::vector<std::byte> content(unsigned stream, std::uint64_t epoch) {
@@ -89,31 +95,35 @@ std::uint64_t now_ns(clockid_t clock) {
 /// One stream: home first, then the log, then the mark.
 class stream {
  public:
-  stream(std::string dir, mode const& m, unsigned number, writer* log, recorder& marks,
-         std::uint64_t seed)
+  stream(std::string dir, mode const& m, unsigned number, writer* log, test::guest* asks,
+         recorder& marks, std::uint64_t seed)
       : dir_(std::move(dir)),
         mode_(m),
         number_(number),
         log_(log),
+        asks_(asks),
         marks_(marks),
         rng_(seed),
         directory_(dir_, O_RDONLY | O_DIRECTORY) {}
 
   void write(std::uint64_t epoch) {
     switch (way_of(number_)) {
-      case way::overwrite:
-      case way::append:
+      case kind_of::overwrite:
+      case kind_of::append:
         put(stream_file(dir_, number_), epoch, epoch * block, 0);
         break;
-      case way::files:
+      case kind_of::files:
         put(epoch_file(dir_, number_, epoch), epoch, 0, O_CREAT | O_EXCL);
         break;
-      case way::replace:
+      case kind_of::replace:
         put(stream_file(dir_, number_) + ".tmp", epoch, 0, O_CREAT | O_EXCL);
         replace();
         break;
+      case kind_of::rewrite:
+        put(stream_file(dir_, number_), epoch, 0, 0);
+        break;
     }
-    if (way_of(number_) == way::files && epoch >= kept_files) remove(epoch - kept_files);
+    if (way_of(number_) == kind_of::files && epoch >= kept_files) remove(epoch - kept_files);
     marks_.mark(number_, epoch);
   }
 
@@ -131,8 +141,12 @@ class stream {
     if (log_ != nullptr && log_->append(r, lsn_) != 0) throw std::runtime_error("append");
   }
   /// fsync of a file, or of the directory.
-  void durable(int fd) {
-    if (mode_.logged && mode_.waits) {
+  void durable(int fd, bool is_directory = false) {
+    auto const kind = is_directory ? abi::order_request::directory : abi::order_request::fsync;
+    if (asks_ != nullptr) {
+      if (asks_->sync(fd, kind) != 0) throw std::runtime_error("sync");
+      usleep(static_cast<useconds_t>(rng_() % 3000));
+    } else if (mode_.logged && mode_.waits) {
       if (log_->commit(lsn_) != 0) throw std::runtime_error("commit");
       if (log_->wants_checkpoint() && log_->checkpoint() != 0) throw std::runtime_error("trim");
     } else if (mode_.waits && fsync(fd) != 0) {
@@ -143,6 +157,7 @@ class stream {
   }
   void put(std::string const& path, std::uint64_t epoch, std::uint64_t offset, int flags) {
     file f(path, O_RDWR | flags);
+    if (flags != 0 && asks_ != nullptr) asks_->created(f.fd);
     if (flags != 0) {
       record made = about(kind::create, f, epoch);
       made.directory = directory_.id();
@@ -156,8 +171,12 @@ class stream {
     data.offset = offset;
     data.bytes = bytes;
     tell(data);
+    if (asks_ != nullptr) asks_->wrote(f.fd, offset, offset + block);
+    bool const other_mode = way_of(number_) == kind_of::rewrite && epoch % 3 == 2;
+    if (other_mode && fchmod(f.fd, epoch % 2 == 0 ? 0644 : 0640) != 0) fail(path);
     durable(f.fd);
-    if (flags != 0 && !mode_.logged) durable(directory_.fd);
+    // A name given by sluice is durable with the file.
+    if (flags != 0 && !mode_.logged && asks_ == nullptr) durable(directory_.fd, true);
   }
   void remove(std::uint64_t epoch) {
     std::string const path = epoch_file(dir_, number_, epoch);
@@ -167,7 +186,7 @@ class stream {
     gone.directory = directory_.id();
     gone.name = last_part(path);
     tell(gone);
-    durable(directory_.fd);
+    durable(directory_.fd, true);
   }
   void replace() {
     std::string const to = stream_file(dir_, number_), from = to + ".tmp";
@@ -179,17 +198,87 @@ class stream {
     moved.new_name = last_part(to);
     moved.victim = victim.id();
     tell(moved);
-    durable(directory_.fd);
+    durable(directory_.fd, true);
   }
 
   std::string dir_;
   mode const& mode_;
   unsigned number_;
   writer* log_;
+  test::guest* asks_;
   recorder& marks_;
   std::mt19937_64 rng_;
   file directory_;
   std::uint64_t lsn_ = 0;
+};
+
+/// A process that serves the area. The rules of the mode are its own, so it is ours and not the
+/// installed one; but for its command line it is the same.
+class daemon {
+ public:
+  daemon(std::string area, std::string log, mode const& m)
+      : area_(std::move(area)), log_(std::move(log)), mode_(m) {
+    begin();
+  }
+  ~daemon() { end(SIGKILL); }
+  daemon(daemon const&) = delete;
+
+  void disturb(std::uint64_t seed) {
+    usleep(static_cast<useconds_t>(10'000 + (seed + ++turns_) * 7919 % 40'000));
+    if (mode_.daemon == fate::is_killed) {
+      end(SIGKILL);
+      if (turns_ % 3 == 0) usleep(400'000);  // nobody is there for a while
+      begin();
+    } else if (mode_.daemon == fate::is_stopped) {
+      kill(pid_, SIGSTOP);
+      usleep(350'000);
+      kill(pid_, SIGCONT);
+    }
+  }
+
+ private:
+  void end(int signal) {
+    kill(pid_, signal);
+    waitpid(pid_, nullptr, 0);
+  }
+  void begin() {
+    int ready[2];
+    if (pipe(ready) != 0) fail("pipe");
+    pid_ = fork();
+    if (pid_ < 0) fail("fork");
+    if (pid_ == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      try {
+        serve(ready[1]);
+      } catch (std::exception const& e) {
+        std::fprintf(stderr, "daemon: %s\n", e.what());
+      }
+      _exit(1);
+    }
+    close(ready[1]);
+    char said = 0;
+    bool const is_ready = read(ready[0], &said, 1) == 1;
+    close(ready[0]);
+    if (!is_ready) throw std::runtime_error("the daemon does not come up");
+  }
+  [[noreturn]] void serve(int ready) {
+    recover_options before;
+    before.log = log_;
+    recover(before);
+    file_disk disk(log_, file_disk::use::write);
+    superblock s = read_slots(disk).in_force;
+    auto const boot = boot_id();
+    if (continue_log(disk, s, s.head, random_salt(), {}, boot) != 0) fail("log");
+    service all(disk, s, mode_.keep);
+    all.add(std::make_unique<order::area>(area_));
+    if (::write(ready, "1", 1) != 1) fail("pipe");
+    for (;;) all.turn();
+  }
+
+  std::string area_, log_;
+  mode const& mode_;
+  pid_t pid_ = -1;
+  unsigned turns_ = 0;
 };
 
 std::optional<std::vector<std::byte>> read_block(std::string const& path, std::uint64_t offset) {
@@ -203,7 +292,7 @@ std::optional<std::vector<std::byte>> read_block(std::string const& path, std::u
 }
 
 bool is_there(std::string const& dir, unsigned s, std::uint64_t epoch) {
-  bool const own = way_of(s) == way::files;
+  bool const own = way_of(s) == kind_of::files;
   auto const found = own ? read_block(epoch_file(dir, s, epoch), 0)
                          : read_block(stream_file(dir, s), epoch * block);
   return found && *found == content(s, epoch);
@@ -213,17 +302,26 @@ bool is_there(std::string const& dir, unsigned s, std::uint64_t epoch) {
 
 void prepare(std::string const& dir, mode const& m, run_size size) {
   for (unsigned s = 0; s < size.streams; ++s) {
-    if (way_of(s) == way::files) continue;
+    if (way_of(s) == kind_of::files) continue;
     file const f(stream_file(dir, s), O_RDWR | O_CREAT);
-    std::vector<char> const zeros(way_of(s) == way::overwrite ? size.epochs * block : 0);
+    std::vector<char> const zeros(way_of(s) == kind_of::overwrite ? size.epochs * block : 0);
     if (pwrite(f.fd, zeros.data(), zeros.size(), 0) < 0) fail("prepare");
   }
-  if (m.logged) make_log_file(dir + "/log", log_size, 3'600'000'000'000);
+  if (m.logged || m.is_served())
+    make_log_file(dir + "/log", log_size, m.is_served() ? 10'000'000'000 : 3'600'000'000'000);
   sync();
 }
 
-void write_all(std::string const& dir, mode const& m, run_size size, recorder& marks,
-               std::uint64_t seed) {
+void write_all(std::string const& dir, std::string const& beside, mode const& m, run_size size,
+               recorder& marks, std::uint64_t seed) {
+  std::optional<test::guest> asks;
+  std::optional<daemon> server;
+  if (m.is_served()) {
+    unlink((beside + "/order").c_str());
+    asks.emplace(beside + "/order", true);
+    asks->marks = m.marks;
+    server.emplace(beside + "/order", dir + "/log", m);
+  }
   std::optional<file_disk> disk;
   std::optional<writer> log;
   file const directory(dir, O_RDONLY | O_DIRECTORY);
@@ -242,7 +340,7 @@ void write_all(std::string const& dir, mode const& m, run_size size, recorder& m
   for (unsigned s = 0; s < size.streams; ++s)
     crew.emplace_back([&, s] {
       try {
-        stream one(dir, m, s, log ? &*log : nullptr, marks, seed + s);
+        stream one(dir, m, s, log ? &*log : nullptr, asks ? &*asks : nullptr, marks, seed + s);
         for (std::uint64_t e = 0; e < size.epochs; ++e) one.write(e);
       } catch (std::exception const& e) {
         std::fprintf(stderr, "stream %u: %s\n", s, e.what());
@@ -255,14 +353,18 @@ void write_all(std::string const& dir, mode const& m, run_size size, recorder& m
     usleep(2000);
     log->commit(log->tail());
   }
+  while (server && running != 0) server->disturb(seed);
   for (auto& t : crew) t.join();
+  if (asks)
+    std::printf("%s: %u answered, %u sent back, %u alone\n", m.name, asks->answered.load(),
+                asks->sent_back.load(), asks->alone.load());
   if (broken != 0) throw std::runtime_error("the workload failed");
 }
 
 picture look(std::string const& dir, run_size size) {
   picture p(size.streams, std::vector<bool>(size.epochs));
   for (unsigned s = 0; s < size.streams; ++s) {
-    if (way_of(s) != way::replace) {
+    if (way_of(s) != kind_of::replace && way_of(s) != kind_of::rewrite) {
       for (std::uint64_t e = 0; e < size.epochs; ++e) p[s][e] = is_there(dir, s, e);
       continue;
     }
@@ -281,7 +383,7 @@ offences judge(picture const& p, mode const& m, std::vector<std::uint64_t> const
     // A stream that removes its old files has a window; what was removed for
     // good must stay so.
     std::uint64_t first = 0;
-    if (way_of(s) == way::files) {
+    if (way_of(s) == kind_of::files) {
       for (std::uint64_t e = 0; e + kept_files < acked; ++e) found.lost += p[s][e];
       while (first < all && !p[s][first]) ++first;
       if (first > acked) first = acked;
@@ -289,7 +391,7 @@ offences judge(picture const& p, mode const& m, std::vector<std::uint64_t> const
     }
     bool gap = false;
     for (std::uint64_t e = first; e < all; ++e) {
-      bool const removing = way_of(s) == way::files && e + kept_files <= acked;
+      bool const removing = way_of(s) == kind_of::files && e + kept_files <= acked;
       if (!p[s][e] && !removing) {
         gap = true;
         found.lost += m.acknowledges && e < acked;

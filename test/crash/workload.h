@@ -8,9 +8,13 @@
 #include <string>
 #include <vector>
 
+#include "order/service.h"
 #include "recorder.h"
 
 namespace sluice::crash {
+
+/// What happens to the daemon of a served run.
+enum class fate { none, serves, is_killed, is_stopped };
 
 /// How a stream makes its writes durable.
 struct mode {
@@ -21,23 +25,56 @@ struct mode {
   bool must_fail;     // a control: the oracle has to object
   bool acknowledges;  // losing what was marked is an offence (else only gaps are)
   bool recovers = true;
+  fate daemon = fate::none;  // fsync is asked of it, as a stage does
+  order::service_rules keep = {};
+  bool marks = true;  // who goes without the daemon says so on the file
+
+  bool is_served() const { return daemon != fate::none; }
 };
 
-inline constexpr mode modes[] = {
-    {"none", false, false, false, true, true},   {"fsync", false, true, false, false, true},
-    {"jdurhome", true, true, true, false, true}, {"jordhome", true, false, true, true, false},
-    {"ack", true, true, false, true, true},      {"norecover", true, true, true, true, true, false},
+inline mode const modes[] = {
+    {"none", false, false, false, true, true},
+    {"fsync", false, true, false, false, true},
+    {"jdurhome", true, true, true, false, true},
+    {"jordhome", true, false, true, true, false},
+    {"ack", true, true, false, true, true},
+    {"norecover", true, true, true, true, true, false},
+    {"durable", false, true, true, false, true, true, fate::serves},
+    {"killed", false, true, true, false, true, true, fate::is_killed},
+    {"stopped", false, true, true, false, true, true, fate::is_stopped},
+    {"noreplay", false, true, true, true, true, false, fate::serves},
+    {"noflush",
+     false,
+     true,
+     true,
+     true,
+     true,
+     true,
+     fate::serves,
+     {.log = {.flush_before_ack = false}}},
+    {"norevoke", false, true, true, true, true, true, fate::serves, {.log = {}, .revokes = false}},
+    {"noremove",
+     false,
+     true,
+     true,
+     true,
+     true,
+     true,
+     fate::serves,
+     {.log = {}, .tells_removed = false}},
+    {"nomark", false, true, true, true, true, true, fate::is_stopped, {}, false},
 };
 
 struct run_size {
-  unsigned streams = 4;
+  unsigned streams = 5;
   unsigned epochs = 40;
 };
 
 /// Files that are there before the first epoch.
 void prepare(std::string const& dir, mode const& m, run_size size);
-void write_all(std::string const& dir, mode const& m, run_size size, recorder& marks,
-               std::uint64_t seed);
+/// `beside`: a directory that no power cut reaches.
+void write_all(std::string const& dir, std::string const& beside, mode const& m, run_size size,
+               recorder& marks, std::uint64_t seed);
 
 /// present[stream][epoch]
 using picture = std::vector<std::vector<bool>>;

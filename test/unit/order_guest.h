@@ -48,7 +48,8 @@ class guest {
   guest(guest const&) = delete;
 
   abi::order_area& area() const { return *area_; }
-  unsigned answered = 0, sent_back = 0, alone = 0;
+  std::atomic<unsigned> answered = 0, sent_back = 0, alone = 0;
+  bool marks = true;
 
   void created(int fd) const {
     struct statx x = {};
@@ -168,7 +169,7 @@ class guest {
     note(fd, [](abi::order_inode& i) { i.state.fetch_add(abi::order_fallback_one); });
     int failed = real(fd);
     bool const is_marked = (state(fd) & abi::order_marked) != 0;
-    if (failed == 0 && !is_marked) {
+    if (failed == 0 && !is_marked && marks) {
       abi::order_mark mark = {};
       std::memcpy(mark.log_id, area_->head.log_id, sizeof mark.log_id);
       mark.generation = area_->head.generation.load();
