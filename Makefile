@@ -120,7 +120,7 @@ fuzzers  := $(if $(shell command -v $(CLANGXX)),$(patsubst test/fuzz/%.cc,$(O)/f
 exports  := $(if $(wildcard libinterpose/exports.map.in),$(O)/exports.map)
 
 .PHONY: all help check check-unit check-interpose check-cli check-control check-replay check-crash \
-  check-slurm check-coverage check-guests check-fuzz \
+  check-order check-slurm check-coverage check-guests check-fuzz \
   check-source bench bench-overhead bench-accuracy bench-control bench-reaction bench-replay \
   bench-order soak \
   compare \
@@ -270,6 +270,7 @@ cli_tests      := $(sort $(wildcard test/cli/*.sh))
 control_tests  := $(sort $(wildcard test/control/*.sh))
 replay_tests   := $(sort $(wildcard test/replay/*.sh))
 slurm_tests    := $(sort $(wildcard test/slurm/*.sh))
+order_tests    := $(sort $(wildcard test/order/*.sh))
 crash_tests    := $(sort $(wildcard test/crash/*.sh))
 coverage_tests := $(wildcard test/coverage/run)
 guest_tests    := $(sort $(wildcard test/guests/*.sh))
@@ -280,7 +281,8 @@ source_tests   := scripts/check-style scripts/check-layers scripts/check-format 
 # A sanitized library cannot be preloaded into ordinary programs, so a variant runs the unit tests.
 ifeq ($(SAN),)
 all_tests := $(source_tests) $(unit_tests) $(behave_tests) $(cli_tests) $(control_tests) \
-  $(replay_tests) $(crash_tests) $(slurm_tests) $(coverage_tests) $(guest_tests) $(fuzz_tests)
+  $(replay_tests) $(order_tests) $(crash_tests) $(slurm_tests) $(coverage_tests) $(guest_tests) \
+  $(fuzz_tests)
 all_built := all $(unit) $(sim) $(crash) $(programs) $(behave) $(benches) $(fuzzers)
 else
 all_tests := $(unit_tests)
@@ -301,6 +303,8 @@ check-control: programs $(sim)
 	$(run_tests) $(control_tests)
 check-replay: programs
 	$(run_tests) $(replay_tests)
+check-order: programs
+	$(run_tests) $(order_tests)
 check-crash: all $(crash)
 	$(run_tests) $(crash_tests)
 check-slurm: programs
@@ -427,8 +431,8 @@ help:
 	@printf '%s\n' \
 	  'make                  build/bin/sluice and build/lib/libinterpose.so' \
 	  'make check            every test; the last line is the result' \
-	  'make check-SUITE      unit interpose cli control replay crash slurm coverage guests fuzz' \
-	  '                      source' \
+	  'make check-SUITE      unit interpose cli control replay order crash slurm coverage' \
+	  '                      guests fuzz source' \
 	  'make bench            bench-overhead, -accuracy, -control, -reaction, -replay' \
 	  'make soak MINUTES=30  jobs come and go while daemons are restarted' \
 	  'make compare          the allocation algorithms side by side, into policies/' \

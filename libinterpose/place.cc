@@ -266,7 +266,7 @@ unsigned entry_of_open_file(int fd, sys::file_identity const& file) {
 
 }  // namespace
 
-unsigned verify_fd(int fd, unsigned path_class) {
+unsigned ask_fd(int fd, unsigned path_class) {
   sys::file_identity file;
   if (!sys::identify(fd, "", sys::at_empty_path, file)) return entry_outside;
   unsigned entry = entry_outside;
@@ -274,7 +274,11 @@ unsigned verify_fd(int fd, unsigned path_class) {
   if (is_file && !is_quiet(stage.mine->rules, file)) entry = entry_of_open_file(fd, file);
   if (stage.has_path_globs && entry != entry_outside && path_class == 0)
     path_class = path_class_of_fd(fd);
-  entry |= path_class << entry_path_shift;
+  return entry | path_class << entry_path_shift;
+}
+
+unsigned verify_fd(int fd, unsigned path_class) {
+  unsigned const entry = ask_fd(fd, path_class);
   set_fd(fd, entry);
   return entry;
 }

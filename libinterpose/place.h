@@ -60,8 +60,9 @@ inline std::uint64_t bytes_of_request(bool reads, int fd, std::int64_t at, std::
   return reads ? bytes_there(fd, at, size) : size;
 }
 
-/// The table entry of `fd` after asking the kernel: what it is now.
+/// The table entry of `fd` after asking the kernel: what it is now. ask_fd leaves the table alone.
 unsigned verify_fd(int fd, unsigned path_class);
+unsigned ask_fd(int fd, unsigned path_class);
 /// The entry of the directory that holds `path`, or of what `path` names when it is a target's
 /// root.
 [[gnu::hot]] unsigned look_up_path(int dir, char const* path);

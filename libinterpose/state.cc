@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "calls.h"
+#include "order.h"
 #include "sys.h"
 
 namespace sluice {
@@ -271,7 +272,10 @@ bool sandboxed_from_birth() { return sys::call(SYS_prctl, PR_GET_SECCOMP) == 1; 
 
 __attribute__((constructor)) void attach_at_start() { attach(); }
 
-__attribute__((destructor)) void detach() { leave_process(); }
+__attribute__((destructor)) void detach() {
+  order::leave_pending();
+  leave_process();
+}
 
 }  // namespace
 
@@ -294,6 +298,7 @@ void attach() {
   stage.bucket = segment->bucket;
   join_process(*segment);
   stage.active.store(segment, std::memory_order_release);
+  if (order::begin(path)) stand_before_libc();
 }
 
 void pass_through(abi::passthrough reason) {
@@ -364,6 +369,7 @@ bool still_a_segment(abi::segment const& s) {
 }
 
 abi::segment* enter_sandbox() {
+  order::go_blind();
   pass_through(abi::passthrough::sandboxed);
   std::uint32_t const slot = stage.slot.load();
   abi::segment* const s = stage.active.exchange(nullptr);
@@ -373,6 +379,7 @@ abi::segment* enter_sandbox() {
 
 void leave_sandbox(abi::segment* s) {
   if (s == nullptr) return;
+  order::see_again();
   std::uint32_t const slot = stage.slot.load();
   if (slot != 0) s->process[slot - 1].state.store(1);
   s->head.passthrough_calls[static_cast<unsigned>(abi::passthrough::sandboxed)].fetch_sub(1);

@@ -175,6 +175,8 @@ void pass_through(abi::passthrough reason);  // counts it
 
 /// Maps the segment, once. Called by the constructor, or by the first call when that is earlier.
 void attach();
+/// Where a target is durable: all real functions are looked up, and order_calls.cc put before them.
+void stand_before_libc();
 
 /// Makes the calling thread ready to count: after its first call, after fork. False: pass through.
 bool join_thread();

@@ -10,6 +10,7 @@
 extern "C" void* dlvsym(void*, char const*, char const*) noexcept __attribute__((weak));
 
 #include "meter.h"
+#include "order.h"
 #include "rows.h"
 #include "stream.h"
 
@@ -26,6 +27,12 @@ void* look_up(char const* name) {
   attach();  // other libraries' constructors may call before ours has run
   void* const found = dlsym(RTLD_NEXT, name);
   return found != nullptr ? found : reinterpret_cast<void*>(&sluice_missing);
+}
+
+// Unless somebody stands before it by now.
+template <class Function>
+void resolve_to(Function*& real, Function* unresolved, Function* found) {
+  __atomic_compare_exchange_n(&real, &unresolved, found, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
 void fresh(int fd) {
@@ -63,8 +70,8 @@ constexpr when stays = when::before;
   namespace first {                                                          \
   static ret sym params {                                                    \
     auto const found = reinterpret_cast<decltype(real::sym)>(look_up(#sym)); \
-    __atomic_store_n(&real::sym, found, __ATOMIC_RELAXED);                   \
-    return found args;                                                       \
+    resolve_to(real::sym, sym, found);                                       \
+    return real::sym args;                                                   \
   }                                                                          \
   }                                                                          \
   namespace real {                                                           \
@@ -77,9 +84,15 @@ constexpr when stays = when::before;
 // dynamic linker.
 __attribute__((constructor(101))) static void resolve_all() {
 #define ROW(sym, ret, params, args) \
-  if (real::sym == first::sym) real::sym = reinterpret_cast<decltype(real::sym)>(look_up(#sym));
+  if (real::sym == first::sym)      \
+    resolve_to(real::sym, first::sym, reinterpret_cast<decltype(real::sym)>(look_up(#sym)));
 #include "calls.def"
 #undef ROW
+}
+
+void stand_before_libc() {
+  resolve_all();
+  order::stand_between();
 }
 
 #undef CALL

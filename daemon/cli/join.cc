@@ -130,7 +130,9 @@ membership enter_alone(global_options const& global, run_options const& options)
 
 membership enter(global_options const& global, run_options const& options) {
   // A policy file is the user's own word; the daemon has its policy.
-  if (!options.limits.policy.empty() || global.no_daemon) return enter_alone(global, options);
+  // A log of one's own needs a job of one's own.
+  if (!options.limits.policy.empty() || !options.limits.orders.empty() || global.no_daemon)
+    return enter_alone(global, options);
   attempt const tried = join_daemon(global, options);
   if (tried.joined) return *tried.joined;
   run_options alone = options;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "policy/error.h"
+#include "policy/order.h"
 #include "policy/policy.h"
 
 namespace sluice::cli {
@@ -18,6 +19,7 @@ policy::compile_input gather(limit_options const& options) {
     input.targets = site.targets;
     input.channels = policy::channels_of(site, options.qos_class);
   }
+  for (auto const& text : options.orders) input.targets.push_back(policy::parse_order_target(text));
   for (auto const& text : options.limits) input.channels.push_back(policy::parse_limit(text));
   return input;
 }

@@ -56,6 +56,13 @@ void add_run(CLI::App& app, command_line& line) {
   verb->add_option("--record", line.run.record,
                    "write the trace of the program at the end: operations per interval")
       ->type_name("FILE");
+  verb->add_option("--order", line.run.limits.orders,
+                   "durable@DIR: fsync in DIR waits for a log, not for the files; repeatable")
+      ->type_name("SPEC")
+      ->allow_extra_args(false);
+  verb->add_option("--order-log", line.run.order_log,
+                   "where that log is (.sluice-order.log in the first DIR, removed at the end)")
+      ->type_name("FILE");
   verb->add_option("--interval", line.run.interval, "how often the counters are looked at (1s)")
       ->type_name("TIME");
   verb->add_flag_callback(
@@ -214,7 +221,8 @@ void describe_app(CLI::App& app, command_line& line) {
 
 bool takes_value(std::string const& word) {
   static constexpr std::string_view with_value[] = {
-      "--limit", "--policy", "--class", "--job", "--report", "--run-dir", "--record", "--interval"};
+      "--limit",   "--policy", "--class",    "--job",   "--report",
+      "--run-dir", "--record", "--interval", "--order", "--order-log"};
   return std::find(std::begin(with_value), std::end(with_value), word) != std::end(with_value);
 }
 

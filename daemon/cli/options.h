@@ -22,8 +22,9 @@ struct limit_options {
   std::string policy;               // --policy FILE
   std::string qos_class;            // --class NAME
   bool monitor = false;
+  std::vector<std::string> orders;  // --order
 
-  bool any() const { return !limits.empty() || !policy.empty() || monitor; }
+  bool any() const { return !limits.empty() || !policy.empty() || monitor || !orders.empty(); }
 };
 
 struct run_options {
@@ -32,6 +33,7 @@ struct run_options {
   std::string report;  // file; `-` standard output
   std::string record;  // file of the trace; `-` standard output
   std::string interval = "1s";
+  std::string order_log;  // file of the log; empty: beside the files
   std::optional<bool> summary;
   std::vector<std::string> command;
 };

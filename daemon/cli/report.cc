@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/report.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 
+#include "abi/order_area.h"
+#include "policy/descriptor.h"
 #include "segment/counted.h"
+#include "segment/run_dir.h"
 
 namespace sluice::cli {
 
@@ -65,6 +70,18 @@ json report_json(abi::segment const& s, run_facts const& facts) {
   return report;
 }
 
+json order_json(std::string const& segment_path) {
+  descriptor const fd(open(segment::order_path(segment_path).c_str(), O_RDONLY | O_CLOEXEC));
+  abi::order_header h = {};
+  if (!fd || pread(fd.get(), static_cast<void*>(&h), sizeof h, 0) != ssize_t(sizeof h)) return {};
+  if (h.layout != abi::order_layout_version) return {};
+  json counts = json::object();
+  for (unsigned i = 0; i < static_cast<unsigned>(abi::order_count::count); ++i)
+    counts[abi::order_count_names[i]] = h.count[i].load();
+  counts["blind"] = h.blind.load() != 0;
+  return counts;
+}
+
 std::string report_table(json const& report) {
   std::string out = fmt::format("sluice: job {}: {:.2f} s, {} processes",
                                 report["job"].get<std::string>(), report["elapsed_s"].get<double>(),
@@ -79,6 +96,12 @@ std::string report_table(json const& report) {
   for (auto const& row : report["passthrough"])
     out += fmt::format("  not limited: {} calls ({})\n", row["calls"].get<std::uint64_t>(),
                        row["reason"].get<std::string>());
+  if (auto const order = report.find("order"); order != report.end()) {
+    out += "  durable:";
+    for (auto const& [name, value] : order->items())
+      if (value != 0 && value != false) out += fmt::format(" {} {},", name, value.dump());
+    out.back() = '\n';
+  }
   if (report["processes"]["attached"] == 0)
     out += "  no process could be limited: see `sluice doctor`\n";
   return out;

@@ -27,6 +27,9 @@ struct run_facts {
 
 json report_json(abi::segment const& s, run_facts const& facts);
 
+/// What became of fsync on durable targets, by name. Null when the job had none.
+json order_json(std::string const& segment_path);
+
 /// Some lines, each ended: channels, the busiest calls, what was not limited.
 std::string report_table(json const& report);
 

@@ -3,15 +3,19 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <filesystem>
+#include <limits>
 #include <memory>
 #include <optional>
 
 #include "cli/join.h"
+#include "cli/log_daemon.h"
 #include "cli/options.h"
 #include "cli/program.h"
 #include "cli/recorder.h"
@@ -107,8 +111,22 @@ void end_record(recorder const& record, run_options const& options, double start
   }
 }
 
+/// A daemon's job has the daemon's log, one that we joined has that of who made it.
+std::unique_ptr<log_daemon> own_log(std::optional<segment::mapping> const& s, membership const& m,
+                                    run_options const& options) {
+  if (!s || m.run_dir.empty() || m.creator_before != 0) return nullptr;
+  return serve_log(**s, m.segment, options.order_log);
+}
+
+bool wants_log(membership const& m, run_options const& options) {
+  std::error_code failed;
+  return !options.order_log.empty() || !options.limits.orders.empty() ||
+         (!m.run_dir.empty() && std::filesystem::exists(segment::order_path(m.segment), failed));
+}
+
 int run_and_report(membership const& m, run_options const& options, bool preload, file report) {
   auto const s = open_segment(m);
+  std::unique_ptr<log_daemon> log = own_log(s, m, options);
   std::int64_t const begin_ns = segment::monotonic_ns();
   run_facts facts;
   facts.command = options.command;
@@ -127,13 +145,21 @@ int run_and_report(membership const& m, run_options const& options, bool preload
     samples->listen([&](sample const& each) { time->take(each); });
   }
   chore meanwhile;
-  if (samples) meanwhile = [&] { return samples->look(segment::monotonic_ns()); };
+  if (samples || log)
+    meanwhile = [&] {
+      std::int64_t const now_ns = segment::monotonic_ns();
+      std::int64_t const due_ns =
+          log ? log->look(now_ns) : std::numeric_limits<std::int64_t>::max();
+      return samples ? std::min(due_ns, samples->look(now_ns)) : due_ns;
+    };
   facts.end = supervise(options.command, environment(m, preload), meanwhile);
   facts.elapsed_s = static_cast<double>(segment::monotonic_ns() - begin_ns) / 1e9;
   if (samples) samples->finish(segment::monotonic_ns());
+  log.reset();
   if (record) end_record(*record, options, start_unix_s);
   if (s) {
     json result = report_json(**s, facts);
+    if (json order = order_json(m.segment); !order.is_null()) result["order"] = std::move(order);
     if (time) {
       result["timeline"] = time->result(start_unix_s);
       result["rules"] = rules_json(**s);
@@ -164,7 +190,7 @@ int run_verb(global_options const& global, run_options const& options) {
     fmt::print(stderr, "sluice: job {}{}, segment {}\n", m.job,
                m.run_dir.empty() ? " of the daemon" : "", m.segment);
   try {
-    if (report || !options.record.empty() || wants_summary(options))
+    if (report || !options.record.empty() || wants_summary(options) || wants_log(m, options))
       return run_and_report(m, options, program.loads_library, std::move(report));
     int const why = become(options.command, environment(m, program.loads_library));
     throw error(status_of_exec_failure(why),

@@ -29,6 +29,7 @@ class builder {
   compiled build() {
     add_targets();
     link_parents();
+    find_durable();
     add_channels();
     add_quiet_devices();
     core::index_rules(*out_.rules);
@@ -44,6 +45,7 @@ class builder {
   void add_target(target_spec const& spec);
   void add_targets();
   void link_parents();
+  void find_durable();
   unsigned depth(unsigned target) const;
   std::uint8_t level(channel_spec const& c) const;
   std::uint8_t target_index(channel_spec const& c) const;
@@ -115,7 +117,7 @@ void builder::add_targets() {
   };
   // A policy speaks of a whole site; trees that no channel here names need not be on this node.
   for (auto const& target : input_.targets)
-    if (is_used(target)) add_target(target);
+    if (target.durable || is_used(target)) add_target(target);
   for (auto const& c : input_.channels)
     if (!c.target.empty()) add_target({c.target, c.target, c.origin});
 }
@@ -128,6 +130,17 @@ void builder::link_parents() {
       unsigned const parent = r.target[t].parent;
       if (is_above && (parent == 0 || paths_[above].size() > paths_[parent].size()))
         r.target[t].parent = static_cast<std::uint8_t>(above);
+    }
+}
+
+void builder::find_durable() {
+  core::ruleset const& r = *out_.rules;
+  for (auto const& target : input_.targets)
+    if (target.durable) {
+      unsigned const root = target_named_.at(target.name);
+      for (unsigned t = 1; t < r.target_count; ++t)
+        if (core::is_within(r, t, root)) out_.durable_targets |= 1u << t;
+      hash(fmt::format("durable|{}\n", paths_[root]));
     }
 }
 

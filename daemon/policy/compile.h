@@ -21,6 +21,7 @@ struct target_spec {
   std::string name;
   std::string path;
   std::string origin;
+  bool durable = false;  // fsync in it goes through the log
 };
 
 struct file_system {
@@ -35,6 +36,7 @@ struct compiled {
   std::unique_ptr<core::ruleset> rules;
   std::vector<core::curve_settings> curves;  // one per channel
   std::uint64_t hash = 0;                    // equal for equal limits
+  std::uint32_t durable_targets = 0;         // bit t: target t, with those nested in it
 };
 
 struct compile_input {

@@ -12,6 +12,7 @@
 
 #include "policy/control_read.h"
 #include "policy/error.h"
+#include "policy/order.h"
 #include "policy/reading.h"
 #include "policy/suggest.h"
 
@@ -69,7 +70,7 @@ void reader::read_targets(node const& n) {
   expect(n, node::object, "targets");
   for (auto const& m : n.members) {
     std::string const path = "targets." + m.key;
-    keys(m.value, path, {"path", "capacity"});
+    keys(m.value, path, {"path", "capacity", "order"});
     node const* tree = m.value.find("path");
     if (tree == nullptr) fail(m.value.at, path + " has no \"path\"");
     target_spec target{m.key, string(*tree, path + ".path"), where(m.at)};
@@ -77,6 +78,9 @@ void reader::read_targets(node const& n) {
     if (m.key.empty()) fail(m.at, "a target has no name");
     if (m.key.find_first_of("=@ ") != std::string::npos)
       fail(m.at, fmt::format("the target name \"{}\" must not contain =, @ or a blank", m.key));
+    if (node const* order = m.value.find("order"))
+      target.durable =
+          parse_order(string(*order, path + ".order"), where(order->at) + ": " + path + ".order");
     out_.targets.push_back(std::move(target));
     node const* capacity = m.value.find("capacity");
     if (capacity == nullptr) continue;

@@ -92,6 +92,10 @@ std::string job_dir(std::string const& run_dir, std::string const& job) {
   return jobs_dir(run_dir) + "/" + job;
 }
 
+std::string order_path(std::string const& segment_path) {
+  return segment_path.substr(0, segment_path.rfind('/')) + "/order";
+}
+
 std::string held_path(std::string const& run_dir, std::string const& job) {
   return job_dir(run_dir, job) + "/held";
 }

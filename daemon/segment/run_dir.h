@@ -24,6 +24,8 @@ void check_job_name(std::string const& job);
 std::string jobs_dir(std::string const& run_dir);
 std::string job_dir(std::string const& run_dir, std::string const& job);
 std::string segment_path(std::string const& run_dir, std::string const& job);
+/// The order area of the job whose segment this is; there when a target is durable.
+std::string order_path(std::string const& segment_path);
 
 /// A file in the job's folder: a scheduler's job, of the class that is written there.
 std::string held_path(std::string const& run_dir, std::string const& job);

@@ -13,6 +13,7 @@
 #include <ctime>
 #include <filesystem>
 
+#include "abi/order_area.h"
 #include "control/clock.h"
 #include "policy/descriptor.h"
 #include "policy/error.h"
@@ -69,6 +70,26 @@ void write_segment(std::string const& path, new_job const& made, policy::compile
   if (made.uid != geteuid() && fchown(fd.get(), made.uid, made.gid) != 0) fail(path);
 }
 
+void write_order_area(std::string const& path, new_job const& made, std::uint32_t targets) {
+  descriptor const fd(open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (fd.get() < 0) fail("cannot make " + path);
+  if (posix_fallocate(fd.get(), 0, sizeof(abi::order_area)) != 0) fail("no room for " + path);
+  void* at =
+      mmap(nullptr, sizeof(abi::order_area), PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
+  if (at == MAP_FAILED) fail("cannot map " + path);
+  abi::order_header& h = static_cast<abi::order_area*>(at)->head;
+  h.layout = abi::order_layout_version;
+  h.durable_targets = targets;
+  h.total_bytes = sizeof(abi::order_area);
+  h.set_bytes = sizeof(abi::order_set);
+  h.slot_bytes = sizeof(abi::order_slot);
+  h.owner_uid = made.uid;
+  h.creator_pid = made.creator_pid;
+  h.magic_word.store(abi::order_magic, std::memory_order_release);
+  munmap(at, sizeof(abi::order_area));
+  if (made.uid != geteuid() && fchown(fd.get(), made.uid, made.gid) != 0) fail(path);
+}
+
 void write_record(std::string const& path, std::string const& text) {
   descriptor const fd(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (fd.get() < 0 || write(fd.get(), text.data(), text.size()) != ssize_t(text.size())) fail(path);
@@ -109,6 +130,8 @@ bool create(std::string const& run_dir, new_job const& made, policy::compiled co
     write_segment(fresh + "/segment", made, limits);
     if (symlink(made.library.c_str(), (fresh + "/libinterpose.so").c_str()) != 0)
       fail("cannot link the library in " + fresh);
+    if (limits.durable_targets != 0)
+      write_order_area(fresh + "/order", made, limits.durable_targets);
     if (!made.record.empty()) write_record(fresh + "/job.json", made.record);
     if (rename(fresh.c_str(), job_dir(run_dir, made.folder).c_str()) == 0) return true;
     if (errno != EEXIST && errno != ENOTEMPTY) fail("cannot make the job " + made.job);

@@ -93,3 +93,13 @@ TEST_CASE("policy: no input can exhaust us") {
   CHECK_THAT(refusal("{\"a\": 1e999}"), Catch::Contains("not JSON"));
   CHECK_THAT(refusal("\"\\ud800\""), Catch::Contains("not JSON"));
 }
+
+TEST_CASE("policy: a target may be durable; nothing else is built") {
+  auto const with = [](std::string const& order) {
+    return R"({"targets": {"d": {"path": "/d", "order": )" + order + "}}}";
+  };
+  CHECK(policy::parse_policy(with("\"durable\""), "p").targets.at(0).durable);
+  CHECK_THAT(refusal(with("\"ordered\"")), Catch::Contains("not built yet"));
+  CHECK_THAT(refusal(with("\"durabel\"")), Catch::Contains("did you mean \"durable\""));
+  CHECK_THAT(refusal(with("true")), Catch::Contains("targets.d.order"));
+}

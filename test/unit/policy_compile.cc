@@ -112,3 +112,20 @@ TEST_CASE("compile: the burst of a slow limit is one operation") {
   CHECK(policy::settings_of(core::unit_kind::ops, 1).cap_units == core::op_units);
   CHECK(policy::settings_of(core::unit_kind::bytes, 0).cap_units == 1);
 }
+
+TEST_CASE("compile: a durable target takes those nested in it along, and needs no channel") {
+  policy::compile_input input;
+  input.targets = {{"a", "/scratch/a", "p", true}, {"other", "/home", "p", false}};
+  for (char const* text : {"open=1/s@/scratch", "open=1/s@/scratch/a/deep", "open=1/s@/var"})
+    input.channels.push_back(parse_limit(text));
+  auto const c = policy::compile(input, files());
+  std::vector<std::string> durable;
+  for (unsigned t = 0; t < c.rules->target_count; ++t)
+    if ((c.durable_targets >> t & 1) != 0)
+      durable.emplace_back(core::view(*c.rules, c.rules->target[t].path));
+  CHECK(durable == std::vector<std::string>{"/scratch/a", "/scratch/a/deep"});
+  input.targets[0].durable = false;
+  auto const plain = policy::compile(input, files());
+  CHECK(plain.durable_targets == 0);
+  CHECK(plain.hash != c.hash);
+}

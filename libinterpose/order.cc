@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// See order.h: the area, and what is noted in it.
+#include "order.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "sys.h"
+
+namespace sluice::order {
+
+constinit order_state durable;
+
+namespace {
+
+constexpr unsigned pending_fds = 4096;
+constinit std::atomic<std::uint64_t> pending[pending_fds / 64];  // a fork child has its own
+
+constexpr std::uint64_t most_slack = 1u << 20;  // bytes noted besides those that were written
+
+// Does `note` to the inode's place; without one the daemon has no baseline and nothing is owed.
+template <class Note>
+void note_file(file_now const& f, Note&& note) {
+  abi::order_area& a = *durable.area;
+  std::uint64_t const key = abi::order_key(a, f.device, f.inode);
+  if (key == abi::no_key || !abi::note_inode(abi::set_of(a, key), key, note))
+    count(abi::order_count::unnoted);
+}
+
+abi::order_area* map_area(char const* path) {
+  long const fd =
+      sys::call(SYS_openat, sys::at_cwd, sys::as_long(path), O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0);
+  if (sys::failed(fd)) return nullptr;
+  long const size = sys::call(SYS_lseek, fd, 0, 2 /* SEEK_END */);
+  long at = -1;
+  if (size >= static_cast<long>(sizeof(abi::order_area)))
+    at =
+        sys::map(sizeof(abi::order_area), PROT_READ | PROT_WRITE, MAP_SHARED, static_cast<int>(fd));
+  sys::call(SYS_close, fd);
+  if (sys::failed(at)) return nullptr;
+  auto* const area = reinterpret_cast<abi::order_area*>(at);
+  if (abi::refuse_reason(*area, static_cast<std::uint64_t>(size)) == nullptr) return area;
+  sys::call(SYS_munmap, at, sizeof(abi::order_area));
+  return nullptr;
+}
+
+unsigned entry_now(int fd) { return self.is_vfork_child ? ask_fd(fd, 0) : entry_of_fd(fd); }
+
+std::int64_t position_of(int fd) { return sys::call(SYS_lseek, fd, 0, 1 /* SEEK_CUR */); }
+
+}  // namespace
+
+bool begin(char* segment_path) {
+  unsigned slash = 0;
+  for (unsigned i = 0; segment_path[i] != 0; ++i)
+    if (segment_path[i] == '/') slash = i + 1;
+  __builtin_memcpy(segment_path + slash, "order", 6);
+  abi::order_area* const area = map_area(segment_path);
+  if (area == nullptr) return false;
+  durable.targets = area->head.durable_targets;
+  durable.area = area;
+  return true;
+}
+
+bool sees() {
+  if (stage.active.load(std::memory_order_relaxed) != nullptr) return true;
+  durable.area->head.blind.fetch_or(1u << 31);
+  return false;
+}
+
+bool is_durable(int fd) {
+  if (!sees()) return false;
+  unsigned const entry = entry_now(fd) & entry_kind_mask;
+  unsigned const target = entry - entry_first_target;
+  return entry >= entry_first_target && target < core::max_targets &&
+         (durable.targets >> target & 1) != 0;
+}
+
+bool see(int dir, char const* path, int flags, file_now& to) {
+  struct statx seen;
+  long const r = sys::call(SYS_statx, dir, sys::as_long(path), flags | sys::at_no_automount,
+                           STATX_TYPE | STATX_INO | STATX_SIZE | STATX_BTIME, sys::as_long(&seen));
+  if (sys::failed(r)) return false;
+  to.device = static_cast<std::uint64_t>(seen.stx_dev_major) << 32 | seen.stx_dev_minor;
+  to.inode = seen.stx_ino;
+  to.size = seen.stx_size;
+  to.mode = seen.stx_mode;
+  to.birth = (seen.stx_mask & STATX_BTIME) == 0
+                 ? 0
+                 : abi::birth_word(seen.stx_ino, seen.stx_btime.tv_sec, seen.stx_btime.tv_nsec);
+  return true;
+}
+
+bool see(int fd, file_now& to) { return see(fd, "", sys::at_empty_path, to); }
+
+void note_bytes(file_now const& f, std::uint64_t from, std::uint64_t to) {
+  core::page_range const r = core::pages_of(from, to);
+  if (r.pages == 0) return;
+  note_file(f, [&](abi::order_inode& i) {
+    if (!core::fits(r) || !core::add(i.written, r)) i.state.fetch_or(abi::order_whole);
+  });
+}
+
+void note_whole(file_now const& f) {
+  note_file(f, [](abi::order_inode& i) { i.state.fetch_or(abi::order_whole); });
+}
+
+void note_cut(file_now const& f, std::uint64_t size) {
+  note_file(f, [&](abi::order_inode& i) {
+    std::uint64_t seen = i.cut.load();
+    while ((seen == 0 || size + 1 < seen) && !i.cut.compare_exchange_weak(seen, size + 1)) {
+    }
+  });
+}
+
+void note_created(file_now const& f) {
+  if (f.birth == 0) return;
+  note_file(f, [&](abi::order_inode& i) { i.created.store(f.birth); });
+}
+
+write_view before_write(int fd, std::int64_t at, int rwf) {
+  write_view v = {};
+  v.at = at;
+  if (!is_durable(fd) || !see(fd, v.file) || !S_ISREG(v.file.mode)) return v;
+  long const flags = sys::call(SYS_fcntl, fd, F_GETFL);
+  if (sys::failed(flags) || (flags & O_ACCMODE) == O_RDONLY || (flags & O_PATH) != 0) return v;
+  v.ours = true;
+  v.appends = ((flags & O_APPEND) != 0 && (rwf & rwf_noappend) == 0) || (rwf & rwf_append) != 0;
+  if ((flags & (O_DIRECT | O_SYNC | O_DSYNC)) != 0 || (rwf & (rwf_dsync | rwf_sync)) != 0)
+    bypass(fd, v.file);
+  if (!v.appends && at < 0) v.position = position_of(fd);
+  return v;
+}
+
+// Where the bytes lie is known for pwrite. At the file position, and at the end of the file, others
+// may have come between our two looks: then what lies between the looks was written by somebody.
+void after_write(write_view const& v, int fd, std::int64_t moved) {
+  if (!v.ours) return;
+  if (moved <= 0) {
+    if (moved < 0 && errno == EIO) note_whole(v.file);
+    return;
+  }
+  auto const n = static_cast<std::uint64_t>(moved);
+  if (v.at >= 0 && !v.appends)
+    return note_bytes(v.file, static_cast<std::uint64_t>(v.at),
+                      static_cast<std::uint64_t>(v.at) + n);
+  std::uint64_t from = v.file.size, to = 0;
+  if (v.appends) {
+    file_now now;
+    if (see(fd, now)) to = now.size;
+  } else {
+    std::int64_t const position = position_of(fd);
+    from = static_cast<std::uint64_t>(v.position);
+    to = position < 0 || v.position < 0 ? 0 : static_cast<std::uint64_t>(position);
+  }
+  if (to < from || to - from < n || to - from > n + most_slack)
+    note_whole(v.file);
+  else
+    note_bytes(v.file, from, to);
+}
+
+void note_pending(int fd, bool is_pending) {
+  file_now f;
+  if (fd < 0 || self.is_vfork_child) return;
+  if (static_cast<unsigned>(fd) >= pending_fds) {
+    if (is_pending && see(fd, f)) bypass(fd, f);
+    return;
+  }
+  std::uint64_t const bit = std::uint64_t{1} << (fd % 64);
+  std::atomic<std::uint64_t>& word = pending[fd / 64];
+  if (((word.load(std::memory_order_relaxed) & bit) != 0) == is_pending) return;
+  if (is_pending)
+    word.fetch_or(bit);
+  else
+    word.fetch_and(~bit);
+}
+
+bool is_pending(int fd) {
+  return fd >= 0 && static_cast<unsigned>(fd) < pending_fds &&
+         (pending[fd / 64].load() >> (fd % 64) & 1) != 0;
+}
+
+template <class Each>
+static void each_pending(Each&& each) {
+  for (unsigned w = 0; w < pending_fds / 64; ++w)
+    for (std::uint64_t left = pending[w].load(); left != 0; left &= left - 1) {
+      int const fd = static_cast<int>(w * 64) + __builtin_ctzll(left);
+      file_now f;
+      if (is_durable(fd) && see(fd, f) && S_ISREG(f.mode)) each(fd, f);
+    }
+}
+
+void pending_flushed() {
+  each_pending([](int, file_now const& f) { note_whole(f); });
+}
+
+void leave_pending() {
+  if (durable.area == nullptr || self.is_vfork_child) return;
+  each_pending([](int fd, file_now const& f) { bypass(fd, f); });
+}
+
+}  // namespace sluice::order

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Durable targets: what the stage notes of writes, and how it asks for an fsync. Where a job has
+// such a target, order_calls.cc stands between the wrappers and libc (see stand_between), so a
+// program without one runs the instructions it always ran. abi/README.md has the rules.
+// Must stay true: a write is noted before its call returns to the program; an fsync is acknowledged
+// by the daemon's answer or by the kernel's, never by a guess.
+#pragma once
+
+#include <cstdint>
+
+#include "abi/order_area.h"
+#include "place.h"
+#include "state.h"
+
+namespace sluice::order {
+
+struct order_state {
+  abi::order_area* area = nullptr;  // null: no target of this job is durable
+  std::uint32_t targets = 0;        // a copy: bit t, target t is durable
+};
+extern order_state durable;
+
+/// Maps the file `order` in the directory of `segment_path`, whose last part is replaced. False:
+/// there is none, or it is not one of ours.
+bool begin(char* segment_path);
+
+/// Puts the bodies of order_calls.cc in the place of libc's functions.
+void stand_between();
+
+/// False in a process that no longer sees its own calls, a sandbox for one: no system call of ours
+/// may be made there. What it writes is noted by nobody, so no fsync may trust the notes any more.
+bool sees();
+
+/// The file is in a durable target, as far as the fd table says (it asks the kernel about an fd it
+/// does not know).
+bool is_durable(int fd);
+
+/// What the kernel says of a file.
+struct file_now {
+  std::uint64_t device, inode, size, birth;
+  unsigned mode;
+};
+bool see(int dir, char const* path, int flags, file_now& to);
+bool see(int fd, file_now& to);
+
+inline void count(abi::order_count what) {
+  durable.area->head.count[static_cast<unsigned>(what)].fetch_add(1, std::memory_order_relaxed);
+}
+
+/// Notes that bytes [from, to) were written. Empty: nothing.
+void note_bytes(file_now const& f, std::uint64_t from, std::uint64_t to);
+void note_whole(file_now const& f);
+void note_cut(file_now const& f, std::uint64_t size);
+void note_created(file_now const& f);
+
+/// A write that goes to the file past the page cache or without a call of its own is to come: the
+/// inode is native for good, and the log has no live record of it when this returns.
+void bypass(int fd, file_now const& f);
+
+/// This process goes where we see nothing: sandboxes, rings. +1 and the log is emptied; -1: it did
+/// not go after all.
+void go_blind();
+void see_again();
+
+/// fsync, fdatasync: 0 or -1 with errno.
+int make_durable(int fd, abi::order_request kind);
+/// Before sync and syncfs: records of the log must not undo what they make durable.
+void empty_log();
+
+/// One write in flight: what is known before, for what is to be noted after.
+struct write_view {
+  bool ours;
+  bool appends;
+  std::int64_t at;  // -1: at the file position
+  std::int64_t position;
+  file_now file;
+};
+inline constexpr int rwf_dsync = 2, rwf_sync = 4, rwf_append = 16, rwf_noappend = 32;
+
+write_view before_write(int fd, std::int64_t at, int rwf);
+/// `moved`: what the call returned.
+void after_write(write_view const& v, int fd, std::int64_t moved);
+
+/// Streams of stdio that keep written bytes back, by fd.
+void note_pending(int fd, bool is_pending);
+bool is_pending(int fd);
+void pending_flushed();  // fflush(NULL): nobody says which
+void leave_pending();    // the process ends: libc writes what is left behind our back
+
+}  // namespace sluice::order

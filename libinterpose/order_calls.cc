@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls on durable targets: the real function, and what is noted before and after it. Each body
+// is reached in the place of libc's function, from the wrappers and from the bodies of calls.def
+// alike, and only in a job that has a durable target.
+#include "order_calls.h"
+#include "rows.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/aio_abi.h>
+#include <linux/falloc.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "sys.h"
+
+namespace sluice::order {
+
+#define STREAM(sym)
+
+namespace behind {
+#define ORDERED(sym) constinit decltype(real::sym) sym = nullptr;
+#include "order.def"
+#undef ORDERED
+}  // namespace behind
+
+namespace {
+
+// A write at `at`, or at the file position when that is negative.
+template <class Real>
+[[gnu::always_inline]] inline auto writing(int fd, std::int64_t at, int rwf, Real&& real_call) {
+  write_view const v = before_write(fd, at, rwf);
+  auto const r = real_call();
+  after_write(v, fd, static_cast<std::int64_t>(r));
+  return r;
+}
+
+// The offset a call was given by pointer, before the call moves it.
+std::int64_t offset_at(off_t const* at) {
+  return is_readable(at) ? static_cast<std::int64_t>(*at) : -1;
+}
+
+bool look_at_ours(int fd, file_now& f) { return is_durable(fd) && see(fd, f) && S_ISREG(f.mode); }
+
+template <class Real>
+auto cutting(int fd, off_t size, Real&& real_call) {
+  file_now f;
+  bool const ours = look_at_ours(fd, f);
+  auto const r = real_call();
+  if (ours && r == 0) note_cut(f, static_cast<std::uint64_t>(size));
+  return r;
+}
+
+// By name: whoever has it before or after was cut.
+template <class Real>
+auto cutting_by_name(char const* path, off_t size, Real&& real_call) {
+  file_now f[2];
+  bool seen[2];
+  bool const ours = sees() && is_readable(path);
+  seen[0] = ours && see(sys::at_cwd, path, 0, f[0]);
+  auto const r = real_call();
+  seen[1] = ours && r == 0 && see(sys::at_cwd, path, 0, f[1]);
+  for (int i = 0; r == 0 && i < 2; ++i)
+    if (seen[i] && S_ISREG(f[i].mode)) note_cut(f[i], static_cast<std::uint64_t>(size));
+  return r;
+}
+
+template <class Real>
+auto allocating(int fd, int mode, off_t at, off_t size, Real&& real_call) {
+  file_now f;
+  bool const ours = (mode & ~FALLOC_FL_KEEP_SIZE) != 0 && look_at_ours(fd, f);
+  auto const r = real_call();
+  if (!ours || r != 0) return r;
+  if ((mode & (FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE)) != 0)
+    note_cut(f, static_cast<std::uint64_t>(at));
+  if ((mode & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE)) != 0)
+    note_bytes(f, static_cast<std::uint64_t>(at), static_cast<std::uint64_t>(at + size));
+  else
+    note_whole(f);
+  return r;
+}
+
+// Stores into the mapping are seen by nobody. A mapping that is read-only today may be made
+// writable later when its fd allows it.
+template <class Real>
+auto mapping_file(int protection, int flags, int fd, Real&& real_call) {
+  constexpr int map_type = 15;  // MAP_SHARED 1, MAP_SHARED_VALIDATE 3
+  file_now f;
+  if (fd >= 0 && (flags & MAP_ANONYMOUS) == 0 && (flags & map_type & MAP_SHARED) != 0 &&
+      look_at_ours(fd, f)) {
+    long const mode = sys::call(SYS_fcntl, fd, F_GETFL);
+    bool const may_write = (protection & PROT_WRITE) != 0 || (mode & O_ACCMODE) == O_RDWR;
+    if (may_write) bypass(fd, f);
+  }
+  return real_call();
+}
+
+template <class Real>
+auto opening_file(int dir, char const* path, int flags, Real&& real_call) {
+  opening const o = before_open(dir, path, flags);
+  auto const r = real_call();
+  after_open(o, static_cast<int>(r));
+  return r;
+}
+
+// Written by another thread, or by the kernel, when the call has long returned.
+void bypass_fd(int fd) {
+  file_now f;
+  if (look_at_ours(fd, f)) bypass(fd, f);
+}
+
+}  // namespace
+
+opening before_open(int dir, char const* path, int flags) {
+  opening o = {false, (flags & O_TRUNC) != 0};
+  if ((flags & O_CREAT) == 0 || (flags & O_TMPFILE) == O_TMPFILE || !is_readable(path) || !sees())
+    return o;
+  o.creates = (flags & O_EXCL) != 0 ||
+              sys::call(SYS_faccessat, dir, sys::as_long(path), 0 /* F_OK */) == -ENOENT;
+  return o;
+}
+
+void after_open(opening const& o, int fd) {
+  if (fd < 0 || (!o.creates && !o.cuts)) return;
+  // What the table says of this number is about the file that had it before.
+  if (!self.is_vfork_child && stage.mine != nullptr) set_fd(fd, entry_unknown);
+  file_now f;
+  if (!look_at_ours(fd, f)) return;
+  if (o.creates && f.size == 0)
+    note_created(f);
+  else if (o.cuts)
+    note_cut(f, 0);
+}
+
+namespace body {
+
+int fsync(int fd) {
+  return is_durable(fd) ? make_durable(fd, abi::order_request::fsync) : behind::fsync(fd);
+}
+
+int fdatasync(int fd) {
+  return is_durable(fd) ? make_durable(fd, abi::order_request::fdatasync) : behind::fdatasync(fd);
+}
+
+int syncfs(int fd) {
+  empty_log();
+  return behind::syncfs(fd);
+}
+
+void sync() {
+  empty_log();
+  behind::sync();
+}
+
+ssize_t write(int fd, void const* from, std::size_t size) {
+  return writing(fd, -1, 0, [&] { return behind::write(fd, from, size); });
+}
+
+ssize_t pwrite(int fd, void const* from, std::size_t size, off_t at) {
+  return writing(fd, at, 0, [&] { return behind::pwrite(fd, from, size, at); });
+}
+
+ssize_t writev(int fd, iovec const* parts, int count) {
+  return writing(fd, -1, 0, [&] { return behind::writev(fd, parts, count); });
+}
+
+ssize_t pwritev(int fd, iovec const* parts, int count, off_t at) {
+  return writing(fd, at, 0, [&] { return behind::pwritev(fd, parts, count, at); });
+}
+
+ssize_t pwritev2(int fd, iovec const* parts, int count, off_t at, int flags) {
+  return writing(fd, at, flags, [&] { return behind::pwritev2(fd, parts, count, at, flags); });
+}
+
+ssize_t copy_file_range(int in, off_t* in_at, int out, off_t* out_at, std::size_t size,
+                        unsigned flags) {
+  return writing(out, offset_at(out_at), 0,
+                 [&] { return behind::copy_file_range(in, in_at, out, out_at, size, flags); });
+}
+
+ssize_t sendfile(int out, int in, off_t* at, std::size_t size) {
+  return writing(out, -1, 0, [&] { return behind::sendfile(out, in, at, size); });
+}
+
+ssize_t splice(int in, off_t* in_at, int out, off_t* out_at, std::size_t size, unsigned flags) {
+  return writing(out, offset_at(out_at), 0,
+                 [&] { return behind::splice(in, in_at, out, out_at, size, flags); });
+}
+
+int fallocate(int fd, int mode, off_t at, off_t size) {
+  return allocating(fd, mode, at, size, [&] { return behind::fallocate(fd, mode, at, size); });
+}
+
+int truncate(char const* path, off_t size) {
+  return cutting_by_name(path, size, [&] { return behind::truncate(path, size); });
+}
+
+int ftruncate(int fd, off_t size) {
+  return cutting(fd, size, [&] { return behind::ftruncate(fd, size); });
+}
+
+// Cloned ranges: the wrapper lets only these requests through to here with a cost.
+int ioctl(int fd, unsigned long request, long arg) {
+  constexpr unsigned long clone_file = 0x40049409, clone_range = 0x4020940d;
+  int const r = behind::ioctl(fd, request, arg);
+  file_now f;
+  if (r == 0 && (request == clone_file || request == clone_range) && look_at_ours(fd, f))
+    note_whole(f);
+  return r;
+}
+
+void* mmap(void* address, std::size_t size, int protection, int flags, int fd, off_t at) {
+  return mapping_file(protection, flags, fd,
+                      [&] { return behind::mmap(address, size, protection, flags, fd, at); });
+}
+
+int open(char const* path, int flags, unsigned mode) {
+  return opening_file(sys::at_cwd, path, flags, [&] { return behind::open(path, flags, mode); });
+}
+
+int __open_2(char const* path, int flags) {
+  return opening_file(sys::at_cwd, path, flags, [&] { return behind::__open_2(path, flags); });
+}
+
+int openat(int dir, char const* path, int flags, unsigned mode) {
+  return opening_file(dir, path, flags, [&] { return behind::openat(dir, path, flags, mode); });
+}
+
+int __openat_2(int dir, char const* path, int flags) {
+  return opening_file(dir, path, flags, [&] { return behind::__openat_2(dir, path, flags); });
+}
+
+// Its flags lie in the first word of `how`.
+int flags_of(void const* how, std::size_t size) {
+  return is_readable(how) && size >= sizeof(std::uint64_t)
+             ? static_cast<int>(*static_cast<std::uint64_t const*>(how))
+             : 0;
+}
+
+int openat2(int dir, char const* path, void* how, std::size_t size) {
+  return opening_file(dir, path, flags_of(how, size),
+                      [&] { return behind::openat2(dir, path, how, size); });
+}
+
+int creat(char const* path, unsigned mode) {
+  return opening_file(sys::at_cwd, path, O_CREAT | O_TRUNC,
+                      [&] { return behind::creat(path, mode); });
+}
+
+int open_by_handle_at(int mount, void* handle, int flags) {
+  return opening_file(sys::at_cwd, nullptr, flags,
+                      [&] { return behind::open_by_handle_at(mount, handle, flags); });
+}
+
+constexpr int makes_new = O_CREAT | O_EXCL;
+
+int mkstemp(char* path) {
+  return opening_file(sys::at_cwd, path, makes_new, [&] { return behind::mkstemp(path); });
+}
+
+int mkostemp(char* path, int flags) {
+  return opening_file(sys::at_cwd, path, makes_new, [&] { return behind::mkostemp(path, flags); });
+}
+
+int mkstemps(char* path, int suffix) {
+  return opening_file(sys::at_cwd, path, makes_new, [&] { return behind::mkstemps(path, suffix); });
+}
+
+int mkostemps(char* path, int suffix, int flags) {
+  return opening_file(sys::at_cwd, path, makes_new,
+                      [&] { return behind::mkostemps(path, suffix, flags); });
+}
+
+int aio_write(aiocb* request) {
+  if (request != nullptr) bypass_fd(request->aio_fildes);
+  return behind::aio_write(request);
+}
+
+int aio_fsync(int operation, aiocb* request) {
+  if (request != nullptr) bypass_fd(request->aio_fildes);
+  return behind::aio_fsync(operation, request);
+}
+
+int lio_listio(int mode, aiocb* const* list, int count, void* event) {
+  for (int i = 0; is_readable(list) && i < count; ++i)
+    if (list[i] != nullptr && list[i]->aio_lio_opcode == LIO_WRITE) bypass_fd(list[i]->aio_fildes);
+  return behind::lio_listio(mode, list, count, event);
+}
+
+int vdprintf(int fd, char const* format, va_list list) {
+  return writing(fd, -1, 0, [&] { return behind::vdprintf(fd, format, list); });
+}
+
+int __vdprintf_chk(int fd, int flag, char const* format, va_list list) {
+  return writing(fd, -1, 0, [&] { return behind::__vdprintf_chk(fd, flag, format, list); });
+}
+
+char const* path_at(long a) { return reinterpret_cast<char const*>(a); }
+off_t const* offset_of(long a) { return reinterpret_cast<off_t const*>(a); }
+
+void bypass_submitted(iocb* const* list, long count) {
+  for (long i = 0; is_readable(list) && i < count && is_readable(list[i]); ++i)
+    if (list[i]->aio_lio_opcode != IOCB_CMD_PREAD && list[i]->aio_lio_opcode != IOCB_CMD_PREADV)
+      bypass_fd(static_cast<int>(list[i]->aio_fildes));
+}
+
+// The system calls that write, through syscall(2).
+long syscall(long number, long a, long b, long c, long d, long e, long f) {
+  auto const raw = [=] { return behind::syscall(number, a, b, c, d, e, f); };
+  auto const fd = static_cast<int>(a);
+  switch (number) {
+    case SYS_write:
+    case SYS_writev:
+      return writing(fd, -1, 0, raw);
+    case SYS_pwrite64:
+    case SYS_pwritev:
+      return writing(fd, d, 0, raw);
+    case SYS_pwritev2:
+      return writing(fd, d, static_cast<int>(f), raw);
+    case SYS_copy_file_range:
+    case SYS_splice:
+      return writing(static_cast<int>(c), offset_at(offset_of(d)), 0, raw);
+    case SYS_sendfile:
+      return writing(fd, -1, 0, raw);
+    case SYS_fsync:
+      return fsync(fd);
+    case SYS_fdatasync:
+      return fdatasync(fd);
+    case SYS_sync:
+    case SYS_syncfs:
+      empty_log();
+      return raw();
+    case SYS_fallocate:
+      return allocating(fd, static_cast<int>(b), c, d, raw);
+    case SYS_ftruncate:
+      return cutting(fd, b, raw);
+    case SYS_truncate:
+      return cutting_by_name(path_at(a), b, raw);
+    case SYS_mmap:
+      return mapping_file(static_cast<int>(c), static_cast<int>(d), static_cast<int>(e), raw);
+    case SYS_openat:
+      return opening_file(fd, path_at(b), static_cast<int>(c), raw);
+    case SYS_openat2:
+      return opening_file(fd, path_at(b), flags_of(path_at(c), static_cast<std::size_t>(d)), raw);
+#if defined(SYS_open)
+    case SYS_open:
+      return opening_file(sys::at_cwd, path_at(a), static_cast<int>(b), raw);
+    case SYS_creat:
+      return opening_file(sys::at_cwd, path_at(a), O_CREAT | O_TRUNC, raw);
+#endif
+    case SYS_io_submit:
+      bypass_submitted(reinterpret_cast<iocb* const*>(c), b);
+      return raw();
+    case SYS_io_uring_setup: {
+      go_blind();
+      long const r = raw();
+      if (r < 0) see_again();
+      return r;
+    }
+    default:
+      return raw();
+  }
+}
+
+}  // namespace body
+
+void stand_between() {
+#define ORDERED(sym)       \
+  behind::sym = real::sym; \
+  __atomic_store_n(&real::sym, &body::sym, __ATOMIC_RELEASE);
+#include "order.def"
+#undef ORDERED
+  stand_between_streams();
+}
+
+}  // namespace sluice::order

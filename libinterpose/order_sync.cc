@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+// Asking the log daemon, and going on without it. A stage waits as long as the daemon's heart
+// beats: the disk may be slow. When it stops, the fallback of abi/README.md: flag, fsync, mark,
+// fsync. Raw system calls, so errno is set here as libc would.
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "order.h"
+#include "sys.h"
+
+extern "C" __attribute__((weak)) void pthread_testcancel();
+
+namespace sluice::order {
+
+namespace {
+
+using abi::order_count;
+using abi::order_request;
+using abi::order_slot;
+using slot_state = abi::order_slot_state;
+
+constexpr std::int64_t slice_ns = 50'000'000;
+// A heart that beats beside a loop that hangs: then we go on without it as well.
+constexpr std::int64_t untaken_ns = 2'000'000'000, longest_ns = 60'000'000'000;
+
+// What came of asking. none: nobody answered.
+struct answer {
+  enum { none, done, native } what;
+  int error;
+};
+
+constexpr std::uint32_t word_of(std::uint32_t user, slot_state s) {
+  return user << 3 | static_cast<std::uint32_t>(s);
+}
+
+bool swap(order_slot& s, std::uint32_t user, slot_state from, slot_state to) {
+  std::uint32_t seen = word_of(user, from);
+  return s.word.compare_exchange_strong(seen, word_of(user, to));
+}
+
+// A clock of another time namespace says nothing about the daemon's.
+bool heart_beats(std::int64_t at_ns) {
+  auto const beat = static_cast<std::int64_t>(durable.area->head.heart_ns.load());
+  std::int64_t const age_ns = at_ns - beat;
+  return durable.area->head.incarnation.load() != 0 && age_ns <= abi::order_silence_ns &&
+         age_ns >= -abi::order_silence_ns;
+}
+
+// A free slot, made ours; null when there is none. `user` tells us from who has it later.
+order_slot* claim_slot(std::uint32_t tid, std::uint32_t& user) {
+  for (unsigned i = 0; i < abi::order_slots; ++i) {
+    order_slot& s = durable.area->slot[(tid * 7 + i) % abi::order_slots];
+    std::uint32_t seen = s.word.load();
+    if ((seen & 7) != static_cast<std::uint32_t>(slot_state::free)) continue;
+    user = ((seen >> 3) + 1) & 0x1fffffff;
+    if (s.word.compare_exchange_strong(seen, word_of(user, slot_state::claimed))) return &s;
+  }
+  return nullptr;
+}
+
+void ring() {
+  abi::order_header& h = durable.area->head;
+  h.doorbell.fetch_add(1);
+  if (h.dozing.load() != 0 && h.dozing.exchange(0) != 0) sys::futex_wake(&h.doorbell, ~0u);
+}
+
+answer wait_for(order_slot& s, std::uint32_t user, std::int64_t since_ns) {
+  for (;;) {
+    std::int64_t const at_ns = now_ns();
+    std::uint32_t const seen = s.word.load();
+    if (seen == word_of(user, slot_state::done)) {
+      std::int32_t const result = s.result.load();
+      // Who swaps it free knows that nobody took the slot, and the result, away meanwhile.
+      if (!swap(s, user, slot_state::done, slot_state::free)) return {answer::none, 0};
+      if (result == abi::go_native) return {answer::native, 0};
+      return {answer::done, result};
+    }
+    bool const is_posted = seen == word_of(user, slot_state::posted);
+    if (!is_posted && seen != word_of(user, slot_state::taken)) return {answer::none, 0};
+    if (heart_beats(at_ns) && at_ns - since_ns < (is_posted ? untaken_ns : longest_ns)) {
+      sys::futex_wait(&s.word, seen, at_ns + slice_ns, ~0u);
+    } else if (is_posted ? swap(s, user, slot_state::posted, slot_state::free)
+                         : swap(s, user, slot_state::taken, slot_state::abandoned)) {
+      count(order_count::silent);
+      return {answer::none, 0};
+    }
+  }
+}
+
+answer ask(order_request kind, int fd, file_now const& f) {
+  std::int64_t const since_ns = now_ns();
+  if (!heart_beats(since_ns)) {
+    count(order_count::absent);
+    return {answer::none, 0};
+  }
+  auto const tid = static_cast<std::uint32_t>(sys::call(SYS_gettid));
+  std::uint32_t user = 0;
+  order_slot* const s = claim_slot(tid, user);
+  if (s == nullptr) {
+    count(order_count::no_slot);
+    return {answer::none, 0};
+  }
+  s->since_ns.store(static_cast<std::uint64_t>(since_ns));
+  s->kind.store(static_cast<std::uint32_t>(kind));
+  s->pid.store(static_cast<std::uint32_t>(sys::call(SYS_getpid)));
+  s->tid.store(tid);
+  s->fd.store(fd);
+  s->device.store(f.device);
+  s->inode.store(f.inode);
+  s->result.store(0);
+  if (!swap(*s, user, slot_state::claimed, slot_state::posted)) return {answer::none, 0};
+  ring();
+  return wait_for(*s, user, since_ns);
+}
+
+// 0, or the error number.
+int sync_now(int fd, order_request kind) {
+  long const r = sys::call(kind == order_request::fdatasync ? SYS_fdatasync : SYS_fsync, fd);
+  return sys::failed(r) ? static_cast<int>(-r) : 0;
+}
+
+// Recovery is to leave this file alone. The generation is read while we are counted in.
+bool set_mark(int fd) {
+  abi::order_header const& h = durable.area->head;
+  abi::order_mark mark = {};
+  __builtin_memcpy(mark.log_id, h.log_id, sizeof mark.log_id);
+  mark.generation = h.generation.load();
+  mark.incarnation = h.incarnation.load();
+  long const r = sys::call(SYS_fsetxattr, fd, sys::as_long(abi::order_mark_name),
+                           sys::as_long(&mark), sizeof mark, 0);
+  count(sys::failed(r) ? order_count::mark_failed : order_count::marked);
+  return !sys::failed(r);
+}
+
+// Counted in and `native`: null when the inode has no place, then its set says the same for good.
+abi::order_inode* count_in(abi::order_set& s, std::uint64_t key) {
+  for (unsigned round = 0; round < 16; ++round) {
+    unsigned const w = abi::find_or_claim(s, key);
+    if (w == abi::order_ways) break;
+    abi::order_inode& i = s.way[w];
+    i.state.fetch_add(abi::order_fallback_one);
+    i.state.fetch_or(abi::order_native);
+    if (s.key[w].load() == key) return &i;
+    i.state.fetch_sub(abi::order_fallback_one);
+  }
+  s.overflow.store(1);
+  return nullptr;
+}
+
+// The daemon is dead, silent, or could not: 0 or the error number of the kernel's fsync.
+int without_daemon(int fd, file_now const& f, order_request kind) {
+  abi::order_area& a = *durable.area;
+  std::uint64_t const key = abi::order_key(a, f.device, f.inode);
+  if (key == abi::no_key) return sync_now(fd, kind);  // nobody can log it
+  abi::order_inode* const i = count_in(abi::set_of(a, key), key);
+  int error = sync_now(fd, kind);
+  bool const had_log = a.head.generation.load() != 0;
+  bool const is_marked = i != nullptr && (i->state.load() & abi::order_marked) != 0;
+  if (error == 0 && had_log && !is_marked && set_mark(fd)) {
+    error = sync_now(fd, order_request::fsync);
+    if (error == 0 && i != nullptr) i->state.fetch_or(abi::order_marked);
+  }
+  if (i != nullptr) i->state.fetch_sub(abi::order_fallback_one);
+  return error;
+}
+
+int outcome(int error) {
+  if (error == 0) return 0;
+  errno = error;
+  return -1;
+}
+
+std::uint64_t flags_of(file_now const& f) {
+  abi::order_area& a = *durable.area;
+  std::uint64_t const key = abi::order_key(a, f.device, f.inode);
+  return key == abi::no_key ? 0 : abi::state_of(a, abi::set_of(a, key), key);
+}
+
+// The log has no live record of the inode any more, or recovery is told to leave it alone.
+void drain(int fd, file_now const& f) {
+  if (durable.area->head.generation.load() == 0) return;  // there never was a log
+  answer const a = ask(order_request::drain, fd, f);
+  if (a.what == answer::none || (a.what == answer::done && a.error != 0))
+    without_daemon(fd, f, order_request::fsync);
+}
+
+}  // namespace
+
+int make_durable(int fd, order_request kind) {
+  if (pthread_testcancel != nullptr) pthread_testcancel();
+  file_now f;
+  long const flags = sys::call(SYS_fcntl, fd, F_GETFL);
+  bool const is_file = !sys::failed(flags) && (flags & O_PATH) == 0 && see(fd, f) &&
+                       (S_ISREG(f.mode) || S_ISDIR(f.mode));
+  if (!is_file) return outcome(sync_now(fd, kind));
+  if (S_ISDIR(f.mode)) kind = order_request::directory;
+  if (is_pending(fd)) note_whole(f);  // stdio keeps bytes back, or wrote them without our seeing
+  std::uint64_t const seen = flags_of(f);
+  if ((seen & abi::order_bypass) != 0 && (seen & abi::order_logged) == 0) {
+    count(order_count::bypassed);
+    return outcome(sync_now(fd, kind));
+  }
+  answer const a = ask(kind, fd, f);
+  if (a.what == answer::done) {
+    count(order_count::answered);
+    return outcome(a.error);
+  }
+  if (a.what == answer::native) {
+    count(order_count::sent_back);
+    if ((flags_of(f) & abi::order_logged) == 0) return outcome(sync_now(fd, kind));
+  }
+  return outcome(without_daemon(fd, f, kind));
+}
+
+void bypass(int fd, file_now const& f) {
+  abi::order_area& a = *durable.area;
+  std::uint64_t const key = abi::order_key(a, f.device, f.inode);
+  if (key == abi::no_key) return;
+  abi::order_set& s = abi::set_of(a, key);
+  std::uint64_t const before = abi::state_of(a, s, key);
+  if ((before & abi::order_bypass) != 0 && (before & abi::order_logged) == 0) return;
+  bool const noted =
+      abi::note_inode(s, key, [](abi::order_inode& i) { i.state.fetch_or(abi::order_bypass); });
+  if (!noted) s.overflow.store(1);
+  drain(fd, f);
+}
+
+void empty_log() {
+  if (sees()) ask(order_request::sync_all, -1, {});
+}
+
+void go_blind() {
+  if (durable.area == nullptr) return;
+  durable.area->head.blind.fetch_add(1);
+  empty_log();
+}
+
+void see_again() {
+  if (durable.area != nullptr) durable.area->head.blind.fetch_sub(1);
+}
+
+}  // namespace sluice::order

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+# What the tests of durable targets share. Sourced after nothing: it sources test/lib.sh itself.
+. "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
+
+DATA=$SCRATCH/data
+mkdir -p "$DATA"
+
+# with_fake HOW: from now on sluice finds a log daemon without a log beside it; see order_fake.cc.
+with_fake() {
+  export ORDER_FAKE=$1
+  [ -e "$SCRATCH/fake/bin/sluice" ] && return
+  mkdir -p "$SCRATCH/fake/bin" "$SCRATCH/fake/lib"
+  cp "$SLUICE" "$SCRATCH/fake/bin/sluice"
+  cp "$SLUICE_LIB" "$SCRATCH/fake/lib/libinterpose.so"
+  cp "$PROGRAMS/order_fake" "$SCRATCH/fake/bin/sluice-order"
+  SLUICE=$SCRATCH/fake/bin/sluice
+}
+
+# durable CMD…: with $DATA durable.
+durable() {
+  timeout -s KILL "${TIME:-60}" "$SLUICE" --run-dir "$SCRATCH/run" run --order "durable@$DATA" \
+    --report "$SCRATCH/report.json" --no-summary "$@"
+}
+
+# log_daemon PID: the process of the log daemon that this sluice run has.
+log_daemon() {
+  local i pid
+  for i in $(seq 100); do
+    pid=$(pgrep -P "$1" -x sluice-order) && echo "$pid" && return
+    sleep 0.05
+  done
+  fail "no log daemon below $1"
+}
+
+# mark_of FILE: its mark in hex, or nothing.
+mark_of() {
+  python3 -c 'import os, sys
+try: print(os.getxattr(sys.argv[1], "user.sluice.order").hex())
+except OSError: pass' "$1"
+}
+
+# What may happen to a log daemon.
+killed() { kill -KILL "$1"; }
+stopped() {
+  kill -STOP "$1"
+  sleep 1
+  kill -CONT "$1"
+}
+left_alone() { :; }
+
+# loop WHAT: four threads write and fsync for 3 s; meanwhile WHAT happens to the log daemon. None of
+# that may fail or hang.
+loop() {
+  local sluice_pid daemon count longest
+  rm -f "$DATA"/loop*
+  "$SLUICE" --run-dir "$SCRATCH/run" run --order "durable@$DATA" --no-summary \
+    --report "$SCRATCH/report.json" -- \
+    timeout -s KILL 60 "$PROGRAMS/order_loop" "$DATA" 4 3000 >"$SCRATCH/counts" 2>"$SCRATCH/said" &
+  sluice_pid=$!
+  daemon=$(log_daemon $sluice_pid) || exit 1
+  sleep 0.5
+  "$1" "$daemon"
+  wait $sluice_pid || fail "$1: the program ended with $?: $(cat "$SCRATCH/said")"
+  read -r count longest <"$SCRATCH/counts"
+  [ "$count" -gt 20 ] || fail "$1: only $count fsyncs"
+  [ "$longest" -lt 10000 ] || fail "$1: one fsync took $longest ms"
+}

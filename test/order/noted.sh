@@ -1,0 +1,12 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Whatever way a program writes, the pages are noted, or fsync is native. Files elsewhere and
+# programs without a durable target are left alone.
+. "$(dirname "$0")/common.bash"
+
+for how in native sync; do
+  with_fake $how
+  rm -rf "$DATA"/*
+  durable -- "$PROGRAMS/order_noted" "$DATA" || fail "$how: status $?"
+done
+[ ! -e "$DATA/.sluice-order.log" ] || fail 'the log is still there'

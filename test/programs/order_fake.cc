@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// A log daemon without a log, for tests of the stage: `serve --area FILE --log FILE --ready-fd N`.
+// ORDER_FAKE says what it does with requests: native (sends them back), sync (fsyncs the caller's
+// file itself and answers), eio (answers EIO), silent (takes them and answers nobody).
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include <atomic>
+#include <string>
+
+#include "abi/order_area.h"
+#include "check.h"
+
+using namespace sluice;
+
+namespace {
+
+std::atomic<bool> ended{false};
+
+std::uint64_t now_ns() { return static_cast<std::uint64_t>(now_s() * 1e9); }
+
+int sync_of(abi::order_slot const& s) {
+  int const process = static_cast<int>(syscall(SYS_pidfd_open, s.pid.load(), 0));
+  int const fd = static_cast<int>(syscall(SYS_pidfd_getfd, process, s.fd.load(), 0));
+  int const error = fd < 0 ? errno : fsync(fd) == 0 ? 0 : errno;
+  close(fd);
+  close(process);
+  return error;
+}
+
+int answer_to(abi::order_slot const& s, std::string const& how) {
+  auto const kind = static_cast<abi::order_request>(s.kind.load());
+  if (kind == abi::order_request::drain || kind == abi::order_request::sync_all) return 0;
+  if (how == "eio") return EIO;
+  return how == "sync" ? sync_of(s) : abi::go_native;
+}
+
+void serve(abi::order_area& a, std::string const& how) {
+  for (abi::order_slot& s : a.slot) {
+    std::uint32_t word = s.word.load();
+    constexpr auto posted = static_cast<std::uint32_t>(abi::order_slot_state::posted);
+    constexpr auto taken = static_cast<std::uint32_t>(abi::order_slot_state::taken);
+    constexpr auto done = static_cast<std::uint32_t>(abi::order_slot_state::done);
+    if ((word & 7) != posted) continue;
+    if (!s.word.compare_exchange_strong(word, (word & ~7u) | taken) || how == "silent") continue;
+    s.result = answer_to(s, how);
+    std::uint32_t mine = (word & ~7u) | taken;
+    s.word.compare_exchange_strong(mine, (word & ~7u) | done);
+    syscall(SYS_futex, &s.word, 1 /* FUTEX_WAKE */, 1, nullptr, nullptr, 0);
+  }
+}
+
+abi::order_area& map_area(char const* path) {
+  int const fd = open(path, O_RDWR | O_CLOEXEC);
+  CHECK(fd >= 0);
+  void* const at =
+      mmap(nullptr, sizeof(abi::order_area), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  CHECK(at != MAP_FAILED);
+  close(fd);
+  return *static_cast<abi::order_area*>(at);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CHECK(argc == 8 && std::string(argv[1]) == "serve");
+  std::string const area = argv[3];
+  std::string const log = argv[5];
+  char const* const how = getenv("ORDER_FAKE");
+  abi::order_area& a = map_area(area.c_str());
+  CHECK(abi::refuse_reason(a, sizeof a) == nullptr);
+  signal(SIGTERM, [](int) { ended = true; });
+  a.head.log_id[0] = 'f';
+  a.head.generation.fetch_add(1);
+  a.head.heart_ns = now_ns();
+  a.head.incarnation = static_cast<std::uint64_t>(getpid());
+  close(open(log.c_str(), O_WRONLY | O_CREAT, 0600));
+  CHECK(write(atoi(argv[7]), "1", 1) == 1);
+  close(atoi(argv[7]));
+  while (!ended) {
+    a.head.heart_ns = now_ns();
+    serve(a, how == nullptr ? "native" : how);
+    timespec const nap = {0, 200'000};
+    nanosleep(&nap, nullptr);
+  }
+  a.head.incarnation = 0;
+  return 0;
+}

@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every way to write a file of a durable target, and what the area says of it afterwards: the pages
+// that were written, or that all are unknown, or that the inode is native for good.
+#include <aio.h>
+#include <dirent.h>
+#include <stdarg.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "abi/order_area.h"
+#include "check.h"
+
+using namespace sluice;
+
+namespace {
+
+abi::order_area* area;
+std::string dir;
+
+abi::order_area* map_area() {
+  std::string preload = getenv("LD_PRELOAD");
+  preload = preload.substr(0, preload.find(':'));
+  std::string const path = preload.substr(0, preload.rfind('/')) + "/order";
+  int const fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  CHECK(fd >= 0);
+  void* const at =
+      mmap(nullptr, sizeof(abi::order_area), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  CHECK(at != MAP_FAILED);
+  return static_cast<abi::order_area*>(at);
+}
+
+struct noted {
+  std::set<std::uint64_t> pages;
+  std::uint64_t flags = 0, cut = 0, created = 0;
+};
+
+/// What the area says of the file, which is forgotten there.
+noted take(struct stat const& st) {
+  noted n;
+  std::uint64_t const device = std::uint64_t{major(st.st_dev)} << 32 | minor(st.st_dev);
+  std::uint64_t const key = abi::order_key(*area, device, st.st_ino);
+  abi::each_way(abi::set_of(*area, key), key, [&](unsigned w) {
+    abi::order_inode& i = abi::set_of(*area, key).way[w];
+    core::take(i.written, [&](core::page_range r) {
+      for (std::uint64_t p = r.first; p < r.end(); ++p) n.pages.insert(p);
+    });
+    n.flags |= i.state.exchange(0);
+    n.cut = i.cut.exchange(0);
+    n.created = i.created.exchange(0);
+  });
+  return n;
+}
+
+noted take(int fd) {
+  struct stat st;
+  CHECK(fstat(fd, &st) == 0);
+  return take(st);
+}
+
+noted take(std::string const& path) {
+  struct stat st;
+  CHECK(stat(path.c_str(), &st) == 0);
+  return take(st);
+}
+
+std::string fresh(char const* name, std::size_t pages = 16) {
+  std::string const path = dir + "/" + name;
+  int const fd = make_file(path, pages * 4096);
+  close(fd);
+  take(path);
+  return path;
+}
+
+int open_fresh(char const* name, int flags = O_RDWR, std::size_t pages = 16) {
+  int const fd = open(fresh(name, pages).c_str(), flags | O_CLOEXEC);
+  CHECK(fd >= 0);
+  return fd;
+}
+
+/// Exactly these pages, no doubt.
+void exactly(int fd, std::set<std::uint64_t> const& pages) {
+  noted const n = take(fd);
+  if (n.pages != pages || (n.flags & abi::order_whole) != 0) {
+    for (auto p : n.pages) fprintf(stderr, "page %llu\n", static_cast<unsigned long long>(p));
+    fprintf(stderr, "flags %llx\n", static_cast<unsigned long long>(n.flags));
+    CHECK(n.pages == pages && (n.flags & abi::order_whole) == 0);
+  }
+}
+
+/// These pages among them, or all unknown.
+void at_least(noted const& n, std::set<std::uint64_t> const& pages) {
+  if ((n.flags & abi::order_whole) != 0) return;
+  for (std::uint64_t const p : pages) CHECK(n.pages.count(p) == 1);
+}
+
+char block[65536];
+
+void plain_writes() {
+  int const fd = open_fresh("plain");
+  CHECK(lseek(fd, 8192, SEEK_SET) == 8192);
+  errno = 77;
+  CHECK(write(fd, block, 4096) == 4096);
+  CHECK(errno == 77);
+  exactly(fd, {2});
+  CHECK(write(fd, block, 1) == 1);
+  exactly(fd, {3});
+  CHECK(pwrite(fd, block, 2, 4095) == 2);
+  exactly(fd, {0, 1});
+  iovec const parts[2] = {{block, 4096}, {block, 4096}};
+  CHECK(pwritev(fd, parts, 2, 20480) == 8192);
+  exactly(fd, {5, 6});
+  CHECK(lseek(fd, 0, SEEK_SET) == 0);
+  CHECK(writev(fd, parts, 2) == 8192);
+  exactly(fd, {0, 1});
+  CHECK(pwritev2(fd, parts, 1, -1, 0) == 4096);
+  exactly(fd, {2});
+  CHECK(syscall(SYS_pwrite64, fd, block, 4096L, 16384L) == 4096);
+  exactly(fd, {4});
+  CHECK(write(fd, block, 0) == 0);
+  exactly(fd, {});
+  close(fd);
+}
+
+void other_descriptors() {
+  int const fd = open_fresh("dup");
+  int const other = dup(fd);
+  CHECK(pwrite(other, block, 4096, 4096) == 4096);
+  exactly(fd, {1});
+  pid_t const child = fork();
+  if (child == 0) _exit(pwrite(fd, block, 4096, 12288) == 4096 ? 0 : 1);
+  int status = 0;
+  CHECK(waitpid(child, &status, 0) == child && status == 0);
+  exactly(fd, {3});
+  // One file position for two processes.
+  CHECK(lseek(fd, 0, SEEK_SET) == 0);
+  for (int i = 0; i < 4; ++i) {
+    pid_t const writer = fork();
+    if (writer == 0) {
+      for (int k = 0; k < 8; ++k)
+        if (write(fd, block, 4096) != 4096) _exit(1);
+      _exit(0);
+    }
+  }
+  while (wait(&status) > 0) CHECK(status == 0);
+  std::set<std::uint64_t> all;
+  for (std::uint64_t p = 0; p < 32; ++p) all.insert(p);
+  at_least(take(fd), all);
+  close(other);
+  close(fd);
+}
+
+void appends() {
+  int const fd = open_fresh("append", O_WRONLY | O_APPEND, 1);
+  CHECK(write(fd, block, 100) == 100);
+  exactly(fd, {1});
+  CHECK(pwrite(fd, block, 8192, 0) == 8192);  // appends all the same, on Linux
+  exactly(fd, {1, 2, 3});
+  CHECK(ftruncate(fd, 0) == 0);
+  CHECK(take(fd).cut == 1);
+  std::string const path = dir + "/append";
+  for (int i = 0; i < 4; ++i)
+    if (fork() == 0) {
+      int const own = open(path.c_str(), O_WRONLY | O_APPEND);
+      for (int k = 0; k < 50; ++k)
+        if (write(own, block, 1000) != 1000) _exit(1);
+      _exit(0);
+    }
+  int status = 0;
+  while (wait(&status) > 0) CHECK(status == 0);
+  std::set<std::uint64_t> all;
+  for (std::uint64_t p = 0; p < 200'000 / 4096 + 1; ++p) all.insert(p);
+  at_least(take(fd), all);
+  close(fd);
+}
+
+void many_threads() {
+  int const fd = open_fresh("threads", O_RDWR, 64);
+  CHECK(lseek(fd, 0, SEEK_SET) == 0);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&] {
+      for (int k = 0; k < 16; ++k) CHECK(write(fd, block, 4096) == 4096);
+    });
+  for (auto& t : threads) t.join();
+  std::set<std::uint64_t> all;
+  for (std::uint64_t p = 0; p < 64; ++p) all.insert(p);
+  at_least(take(fd), all);
+  for (std::uint64_t p = 0; p < 64; p += 8)
+    CHECK(pwrite(fd, block, 1, static_cast<off_t>(p * 4096)) == 1);
+  exactly(fd, {0, 8, 16, 24, 32, 40, 48, 56});
+  close(fd);
+}
+
+void copies() {
+  int const from = open_fresh("from");
+  int const fd = open_fresh("copy");
+  off_t in = 0, out = 8192;
+  if (copy_file_range(from, &in, fd, &out, 4096, 0) == 4096) exactly(fd, {2});
+  CHECK(lseek(fd, 16384, SEEK_SET) == 16384);
+  in = 0;
+  if (copy_file_range(from, &in, fd, nullptr, 4096, 0) == 4096) exactly(fd, {4});
+  in = 0;
+  CHECK(sendfile(fd, from, &in, 4096) == 4096);
+  exactly(fd, {5});
+  int ends[2];
+  CHECK(pipe(ends) == 0 && write(ends[1], block, 4096) == 4096);
+  out = 0;
+  CHECK(splice(ends[0], nullptr, fd, &out, 4096, 0) == 4096);
+  exactly(fd, {0});
+  CHECK(lseek(fd, 0, SEEK_SET) == 0);
+  CHECK(dprintf(fd, "%s", "hello") == 5);
+  exactly(fd, {0});
+  if (fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 4096, 8192) == 0)
+    exactly(fd, {1, 2});
+  if (fallocate(fd, FALLOC_FL_COLLAPSE_RANGE, 0, 4096) == 0) {
+    noted const n = take(fd);
+    CHECK((n.flags & abi::order_whole) != 0 && n.cut == 1);
+  }
+  close(fd);
+}
+
+void streams() {
+  std::string const path = fresh("stream");
+  FILE* f = fopen(path.c_str(), "r+");
+  CHECK(f != nullptr);
+  int const fd = fileno(f);
+  CHECK(fwrite(block, 1, 100, f) == 100);
+  exactly(fd, {});
+  CHECK(fflush(f) == 0);
+  at_least(take(fd), {0});
+  CHECK(fseek(f, 20480, SEEK_SET) == 0);
+  for (int i = 0; i < 5000; ++i) CHECK(putc('x', f) == 'x');
+  CHECK(fseek(f, 0, SEEK_SET) == 0);
+  at_least(take(fd), {5, 6});
+  CHECK(fwrite(block, 1, 20000, f) == 20000);
+  CHECK(fflush(nullptr) == 0);
+  at_least(take(fd), {0, 1, 2, 3, 4});
+  char text[10];
+  CHECK(fseek(f, 0, SEEK_SET) == 0 && fread(text, 1, 10, f) == 10);
+  CHECK(fseek(f, 10, SEEK_SET) == 0 && fprintf(f, "%s", "text") == 4 && fflush(f) == 0);
+  at_least(take(fd), {0});
+  CHECK(fputs("kept back", f) >= 0 && fclose(f) == 0);
+  CHECK((take(path).flags & abi::order_whole) != 0);
+  f = fopen(path.c_str(), "a");
+  CHECK(f != nullptr && fputs("more", f) >= 0 && fflush(f) == 0);
+  at_least(take(path), {16});
+  CHECK(fputs("left to exit", f) >= 0);
+  pid_t const child = fork();
+  if (child == 0) exit(0);  // its libc writes the buffer behind everybody's back
+  int status = 0;
+  CHECK(waitpid(child, &status, 0) == child && status == 0);
+  CHECK((take(path).flags & abi::order_bypass) != 0);
+  CHECK(fclose(f) == 0);
+  take(path);
+}
+
+void sizes() {
+  std::string const path = fresh("size");
+  int const fd = open(path.c_str(), O_RDWR);
+  CHECK(ftruncate(fd, 5000) == 0);
+  CHECK(truncate(path.c_str(), 9000) == 0);
+  CHECK(take(fd).cut == 5001);
+  CHECK(truncate(path.c_str(), 77) == 0);
+  CHECK(take(fd).cut == 78);
+  close(open(path.c_str(), O_WRONLY | O_TRUNC));
+  CHECK(take(fd).cut == 1);
+  close(fd);
+}
+
+void creations() {
+  std::string const path = dir + "/made";
+  int fd = open(path.c_str(), O_RDWR | O_CREAT, 0600);
+  CHECK(fd >= 0 && take(fd).created != 0);
+  close(fd);
+  fd = open(path.c_str(), O_RDWR | O_CREAT, 0600);
+  CHECK(fd >= 0 && take(fd).created == 0);
+  close(fd);
+  CHECK(unlink(path.c_str()) == 0);
+  fd = creat(path.c_str(), 0600);
+  CHECK(fd >= 0 && take(fd).created != 0);
+  close(fd);
+  CHECK(unlink(path.c_str()) == 0);
+  FILE* const f = fopen(path.c_str(), "w");
+  CHECK(f != nullptr && take(path).created != 0);
+  fclose(f);
+  std::string pattern = dir + "/tempXXXXXX";
+  fd = mkstemp(pattern.data());
+  CHECK(fd >= 0 && take(fd).created != 0);
+  close(fd);
+  int const at = open(dir.c_str(), O_RDONLY | O_DIRECTORY);
+  fd = openat(at, "made too", O_WRONLY | O_CREAT | O_EXCL, 0600);
+  CHECK(fd >= 0 && take(fd).created != 0);
+  close(fd);
+  close(at);
+}
+
+void bypasses() {
+  auto const is_bypassed = [](int fd) { return (take(fd).flags & abi::order_bypass) != 0; };
+  int fd = open_fresh("sync", O_WRONLY | O_SYNC);
+  CHECK(pwrite(fd, block, 10, 0) == 10);
+  CHECK(is_bypassed(fd));
+  close(fd);
+  fd = open_fresh("direct", O_RDWR | O_DIRECT);
+  void* aligned = nullptr;
+  CHECK(posix_memalign(&aligned, 4096, 4096) == 0);
+  memset(aligned, 'd', 4096);
+  if (pwrite(fd, aligned, 4096, 0) == 4096) CHECK(is_bypassed(fd));
+  close(fd);
+  fd = open_fresh("dsync");
+  iovec const part = {block, 100};
+  CHECK(pwritev2(fd, &part, 1, 0, RWF_DSYNC) == 100);
+  CHECK(is_bypassed(fd));
+  for (int const protection : {PROT_READ | PROT_WRITE, PROT_READ}) {
+    void* const at = mmap(nullptr, 4096, protection, MAP_SHARED, fd, 0);
+    CHECK(at != MAP_FAILED && is_bypassed(fd));
+    munmap(at, 4096);
+  }
+  void* const own = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+  CHECK(own != MAP_FAILED && !is_bypassed(fd));
+  munmap(own, 4096);
+  aiocb request = {};
+  request.aio_fildes = fd;
+  request.aio_buf = block;
+  request.aio_nbytes = 100;
+  CHECK(aio_write(&request) == 0);
+  CHECK(is_bypassed(fd));
+  while (aio_error(&request) == EINPROGRESS) nap_ms(1);
+  CHECK(aio_return(&request) == 100);
+  close(fd);
+}
+
+void syncs() {
+  int const fd = open_fresh("fsync");
+  errno = 55;
+  CHECK(pwrite(fd, block, 100, 0) == 100 && fsync(fd) == 0 && fdatasync(fd) == 0 && errno == 55);
+  CHECK(syscall(SYS_fsync, fd) == 0 && syncfs(fd) == 0);
+  int const at = open(dir.c_str(), O_RDONLY | O_DIRECTORY);
+  CHECK(fsync(at) == 0);
+  close(at);
+  int const path_only = open(dir.c_str(), O_PATH);
+  CHECK(fsync(path_only) == -1 && errno == EBADF);
+  close(path_only);
+  CHECK(fsync(-1) == -1 && errno == EBADF);
+  CHECK(fsync(1000) == -1 && errno == EBADF);
+  int ends[2];
+  CHECK(pipe(ends) == 0 && fsync(ends[0]) == -1 && errno == EINVAL);
+  close(fd);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  dir = folder(argc, argv);
+  area = map_area();
+  plain_writes();
+  other_descriptors();
+  appends();
+  many_threads();
+  copies();
+  streams();
+  sizes();
+  creations();
+  bypasses();
+  syncs();
+}
