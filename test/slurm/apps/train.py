@@ -4,7 +4,7 @@ import hashlib
 import os
 import sys
 
-os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+os.environ.update(TF_CPP_MIN_LOG_LEVEL="3", TF_ENABLE_ONEDNN_OPTS="0")
 import numpy as np  # noqa: E402
 import tensorflow as tf  # noqa: E402
 
