@@ -17,7 +17,7 @@ namespace sluice::order {
 
 namespace {
 
-constexpr unsigned crew_threads = 8;
+constexpr unsigned crew_threads = 32;  // as many join one commit of a file system's journal
 constexpr std::uint64_t nap_ns = 10'000'000;
 constexpr std::uint64_t note_every_ns = 1'000'000'000;  // while something is live
 constexpr std::uint64_t sweep_every_ns = 300'000'000;

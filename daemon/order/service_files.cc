@@ -118,7 +118,13 @@ bool service::sweep(std::uint64_t& lsn) {
     if (fstat(f->fd.get(), &st) == 0 && st.st_nlink == 0) gone.push_back(f);
   }
   for (auto const& f : gone) {
-    if (f->link && f->last_lsn != 0 && keep_.tells_removed) {
+    // A name that another file has by now was perhaps given by a rename that no crash has to keep:
+    // without the old file there the name would be nobody's.
+    struct stat there = {};
+    bool const is_free = !f->link || fstatat(f->link->in->fd.get(), f->link->name.c_str(), &there,
+                                             AT_SYMLINK_NOFOLLOW) != 0;
+    if (f->link && is_live(*f) && !is_free) continue;
+    if (f->link && is_live(*f) && keep_.tells_removed) {
       record r;
       r.what = kind::unlink;
       r.file = f->id;

@@ -201,6 +201,26 @@ TEST_CASE("a file that was renamed is not lost to a new one of its name", "[orde
   CHECK(s.read("tmp") == "second");
 }
 
+TEST_CASE("a replaced file keeps its name until the rename is durable", "[order]") {
+  served s;
+  if (lacks_root(s)) return;
+  s.know();
+  int const first = s.make("state"), second = s.make("tmp");
+  s.write(first, 0, "first");
+  REQUIRE(s.program->sync(first) == 0);
+  s.write(second, 0, "second");
+  REQUIRE(s.program->sync(second) == 0);
+  REQUIRE(rename(s.path("tmp").c_str(), s.path("state").c_str()) == 0);
+  usleep(800'000);  // it looks for removed files now and then
+  s.kill();
+  close(first);
+  close(second);
+  REQUIRE(unlink(s.path("state").c_str()) == 0);
+  s.recover_it();
+  CHECK(s.read("state") == "first");
+  CHECK(s.read("tmp") == "second");
+}
+
 TEST_CASE("in doubt home is synced, and what was logged is revoked", "[order]") {
   served s;
   if (lacks_root(s)) return;
