@@ -277,7 +277,8 @@ unsigned ask_fd(int fd, unsigned path_class) {
   return entry | path_class << entry_path_shift;
 }
 
-unsigned verify_fd(int fd, unsigned path_class) {
+// Never inline: the paths that lead here would have to keep its arguments.
+[[gnu::noinline]] unsigned verify_fd(int fd, unsigned path_class) {
   unsigned const entry = ask_fd(fd, path_class);
   set_fd(fd, entry);
   return entry;
