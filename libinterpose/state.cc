@@ -261,7 +261,8 @@ op_plan plan_of(core::ruleset const& rules, unsigned op, unsigned entry) {
 }
 
 void plan_gates(core::ruleset const& rules) {
-  for (unsigned entry = 0; entry < plan_rows; ++entry)
+  unsigned const rows = entry_first_target + rules.target_count;  // the rest says not_ours
+  for (unsigned entry = 0; entry < rows; ++entry)
     for (unsigned op = 0; op < core::op_count; ++op)
       stage.plan[entry][op] = plan_of(rules, op, entry);
 }
