@@ -199,10 +199,12 @@ job& job_table::make(local::peer const& who, std::string const& name, join_reque
                      site_state const& site) {
   check_room(who.uid);
   std::string const folder = folder_of(who.uid, name);
-  // Made by a `sluice run` that found no daemon; not ours to touch.
+  // Made by a `sluice run` that found no daemon; not ours to touch. No usage error: whoever asks
+  // joins it as it is.
   std::error_code failed;
   if (std::filesystem::exists(segment::job_dir(run_dir_, folder), failed))
-    throw usage_error(fmt::format("job {} is running without this sluiced: it began before", name));
+    throw sluice_error(
+        fmt::format("job {} is running without this sluiced: it began before", name));
   std::string const qos_class = class_for(who, request.qos_class, site);
   if (!request.policy_channels && !is_operator(who))
     throw usage_error("only an operator may leave the policy's channels out");

@@ -20,6 +20,7 @@ namespace {
 constexpr unsigned heads_per_tick = 64;
 constexpr std::int64_t count_every_ns = 200'000'000, bury_after_ns = 1'000'000'000;
 constexpr std::int64_t escape_every_ns = 4'000'000'000, heed_every_ns = 500'000'000;
+constexpr std::int64_t sweep_every_ns = 5'000'000'000;
 
 constexpr std::int64_t first_policy_ns = 2'000'000'000;
 
@@ -317,6 +318,11 @@ void state::watch(moment at) {
   if (at.mono_ns - heeded_ns_ > heed_every_ns) heed_scheduler(at);
   count_heads(at);
   bury(at);
+  if (at.mono_ns - swept_ns_ > sweep_every_ns) {
+    // Jobs that began without a daemon, and whose programs did not clear up.
+    swept_ns_ = at.mono_ns;
+    segment::collect_garbage_if_free(jobs.run_dir());
+  }
   if (escapes_.is_idle()) {
     if (at.mono_ns - begun_ns_ < escape_every_ns) return;
     begun_ns_ = at.mono_ns;

@@ -108,7 +108,7 @@ class state {
   std::int64_t counted_ns_ = 0;
   std::map<std::string, head_count> attached_;  // by folder
   escape_watch escapes_;
-  std::int64_t heeded_ns_ = 0, started_ns_ = 0;
+  std::int64_t heeded_ns_ = 0, started_ns_ = 0, swept_ns_ = 0;
   std::set<std::string> unreadable_;  // announcements that were told of
   bool lease_written_ = true;
   std::uint64_t refused_policy_ = 0;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "segment/jobs.h"
 
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,6 +16,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "policy/descriptor.h"
 #include "policy/error.h"
 #include "segment/run_dir.h"
 #include "segment/segment_file.h"
@@ -130,6 +133,12 @@ void collect_garbage(std::string const& run_dir) {
   for (auto const& path : half_made) fs::remove_all(path, failed);
   for (auto const& job : list_jobs(run_dir))
     if (is_dead(run_dir, job)) remove_job(run_dir, job);
+}
+
+void collect_garbage_if_free(std::string const& run_dir) {
+  descriptor const lock(
+      open((run_dir + "/lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (lock && flock(lock.get(), LOCK_EX | LOCK_NB) == 0) collect_garbage(run_dir);
 }
 
 }  // namespace sluice::segment

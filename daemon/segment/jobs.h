@@ -36,5 +36,7 @@ void remove_job(std::string const& run_dir, std::string const& job);
 
 /// Removes dead jobs and half-made ones whose maker is dead. Call with the run directory locked.
 void collect_garbage(std::string const& run_dir);
+/// Locks it for that, unless somebody else has: for a daemon, which must not wait.
+void collect_garbage_if_free(std::string const& run_dir);
 
 }  // namespace sluice::segment
