@@ -434,6 +434,8 @@ help:
 	  'make check-SUITE      unit interpose cli control replay order crash slurm coverage' \
 	  '                      guests fuzz source' \
 	  'make bench            bench-overhead, -accuracy, -control, -reaction, -replay' \
+	  'make bench-order      durable fsync beside the kernel'\''s (root, FUSE)' \
+	  'make slurm            the plugin alone, against the headers of Slurm' \
 	  'make soak MINUTES=30  jobs come and go while daemons are restarted' \
 	  'make compare          the allocation algorithms side by side, into policies/' \
 	  'make sim HOURS=N SEED=S   the lease protocol under faults, simulated for N hours (1)' \
@@ -442,8 +444,8 @@ help:
 	  'make format tidy      clang-format in place; cppcheck' \
 	  'make layers style exports headers   single checks of the source' \
 	  'make install uninstall DESTDIR= PREFIX=/usr/local' \
-  'make deb rpm          packages, into build/packages/ (scripts/deps --install packages)' \
-  'make check-packages   install, upgrade, remove, purge in a chroot (minutes)' \
+	  'make deb rpm          packages, into build/packages/ (scripts/deps --install packages)' \
+	  'make check-packages   install, upgrade, remove, purge in a chroot (minutes)' \
 	  'make clean            removes build/' \
 	  'V=1 shows commands; SAN=address,undefined or SAN=thread builds a variant (its check: unit)'
 

@@ -32,7 +32,7 @@ void set_class(cluster::plan const& p, job_load& j, std::string const& name) {
   }
   std::string const advice =
       known.empty() ? "" : fmt::format("; it has {}", fmt::join(known, ", "));
-  throw usage_error(fmt::format("--classes: the policy has no class \"{}\"{}", name, advice));
+  throw usage_error(fmt::format("--class: the policy has no class \"{}\"{}", name, advice));
 }
 
 void set_classes(cluster::plan const& p, load& l, std::vector<std::string> const& wanted) {
@@ -49,7 +49,7 @@ void set_classes(cluster::plan const& p, load& l, std::vector<std::string> const
     if (found) continue;
     std::vector<std::string> names;
     for (auto const& j : l.jobs) names.push_back(j.name);
-    throw usage_error(fmt::format("--classes: the trace has no job \"{}\"; it has {}",
+    throw usage_error(fmt::format("--class: the trace has no job \"{}\"; it has {}",
                                   text.substr(0, equals), fmt::join(names, ", ")));
   }
   for (std::string const& text : wanted)

@@ -214,11 +214,12 @@ int keys_main(int argc, char** argv) {
   app.require_subcommand(1);
   add_verbs(app, line, chosen);
   app.footer(
-      "On the controller:  sluiced keys new --dir /etc/sluice/keys ctl\n"
+      "On the controller:  sluiced keys new --dir /etc/sluice/keys-cluster ctl\n"
       "On each node:       sluiced keys new --dir /etc/sluice/keys n1\n"
       "                    copy the controller's `public` to /etc/sluice/keys/parent.pub\n"
-      "On the controller:  sluiced keys allow --dir /etc/sluice/keys --role node n1 n1.public\n"
-      "                    systemctl reload sluiced");
+      "On the controller:  sluiced keys allow --dir /etc/sluice/keys-cluster --role node n1 "
+      "n1.public\n"
+      "                    systemctl reload sluiced-cluster");
   try {
     app.parse(argc, argv);
   } catch (CLI::Success const& e) {

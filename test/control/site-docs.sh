@@ -17,7 +17,7 @@ for key in $(sed -n 's/^SETTING(\([a-z_]*\),.*/\1/p' daemon/control/settings.def
 done
 for word in $(sed -n 's/^ALGORITHM([a-z0-9_]*, *"\([^"]*\)".*/\1/p' policies/algorithms.def) \
   targets path capacity classes reservation weight limit priority channels control nodes cycle \
-  lease escrow floor pool_owner orphans default_class enforce access algorithm; do
+  lease escrow floor pool_owner orphans default_class enforce access algorithm order; do
   grep -qE "^\.(It Cm|Ss) $word( |\$)|^\.Cm $word\b" daemon/sluiced/sluice-policy.5 ||
     fail "sluice-policy.5 does not know $word"
 done

@@ -130,7 +130,7 @@ int serve(serve_options const& o) {
 
 int run(int argc, char** argv) {
   CLI::App app{
-      "Keeps the log behind durable fsync. Started by sluice run --order and sluiced --log."};
+      "Keeps the log behind durable fsync. Started by sluice run --order, or by hand with --jobs."};
   app.name("sluice-order");
   app.require_subcommand(1);
   serve_options o;
