@@ -34,6 +34,8 @@ bool sees();
 /// The file is in a durable target, as far as the fd table says (it asks the kernel about an fd it
 /// does not know).
 bool is_durable(int fd);
+/// Its inode has records in the log, wherever its name is by now.
+bool is_logged(int fd);
 
 /// What the kernel says of a file.
 struct file_now {
@@ -52,6 +54,7 @@ void note_bytes(file_now const& f, std::uint64_t from, std::uint64_t to);
 void note_whole(file_now const& f);
 void note_cut(file_now const& f, std::uint64_t size);
 void note_created(file_now const& f);
+void note_moved(file_now const& f);
 
 /// A write that goes to the file past the page cache or without a call of its own is to come: the
 /// inode is native for good, and the log has no live record of it when this returns.

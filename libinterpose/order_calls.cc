@@ -65,6 +65,16 @@ auto cutting_by_name(char const* path, off_t size, Real&& real_call) {
   return r;
 }
 
+// A file that gets another name before its first fsync: which of the two is on the disk by then
+// nobody can tell, so that fsync has to be the kernel's.
+template <class Real>
+auto moving(int dir, char const* path, Real&& real_call) {
+  file_now f;
+  bool const is_named = sees() && is_readable(path) && *path != 0;
+  if (is_named && see(dir, path, AT_SYMLINK_NOFOLLOW, f) && S_ISREG(f.mode)) note_moved(f);
+  return real_call();
+}
+
 template <class Real>
 auto allocating(int fd, int mode, off_t at, off_t size, Real&& real_call) {
   file_now f;
@@ -135,11 +145,13 @@ void after_open(opening const& o, int fd) {
 namespace body {
 
 int fsync(int fd) {
-  return is_durable(fd) ? make_durable(fd, abi::order_request::fsync) : behind::fsync(fd);
+  bool const ours = is_durable(fd) || is_logged(fd);
+  return ours ? make_durable(fd, abi::order_request::fsync) : behind::fsync(fd);
 }
 
 int fdatasync(int fd) {
-  return is_durable(fd) ? make_durable(fd, abi::order_request::fdatasync) : behind::fdatasync(fd);
+  bool const ours = is_durable(fd) || is_logged(fd);
+  return ours ? make_durable(fd, abi::order_request::fdatasync) : behind::fdatasync(fd);
 }
 
 int syncfs(int fd) {
@@ -189,6 +201,27 @@ ssize_t splice(int in, off_t* in_at, int out, off_t* out_at, std::size_t size, u
 
 int fallocate(int fd, int mode, off_t at, off_t size) {
   return allocating(fd, mode, at, size, [&] { return behind::fallocate(fd, mode, at, size); });
+}
+
+int rename(char const* from, char const* to) {
+  return moving(sys::at_cwd, from, [&] { return behind::rename(from, to); });
+}
+
+int renameat(int from_dir, char const* from, int to_dir, char const* to) {
+  return moving(from_dir, from, [&] { return behind::renameat(from_dir, from, to_dir, to); });
+}
+
+int renameat2(int from_dir, char const* from, int to_dir, char const* to, unsigned flags) {
+  return moving(from_dir, from,
+                [&] { return behind::renameat2(from_dir, from, to_dir, to, flags); });
+}
+
+int link(char const* from, char const* to) {
+  return moving(sys::at_cwd, from, [&] { return behind::link(from, to); });
+}
+
+int linkat(int from_dir, char const* from, int to_dir, char const* to, int flags) {
+  return moving(from_dir, from, [&] { return behind::linkat(from_dir, from, to_dir, to, flags); });
 }
 
 int truncate(char const* path, off_t size) {

@@ -65,7 +65,7 @@ struct unfinished {
 }  // namespace
 
 file_disk::file_disk(std::string const& path, use how) {
-  int const flags = (how == use::write ? O_RDWR : O_RDONLY) | O_CLOEXEC;
+  int const flags = (how == use::write ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW;
   fd_ = open(path.c_str(), flags | O_DIRECT);
   if (fd_ < 0 && errno == EINVAL) fd_ = open(path.c_str(), flags);  // tmpfs of old kernels
   if (fd_ < 0) throw failure(path, "cannot be opened");

@@ -42,7 +42,11 @@ descriptor fetch(request const& r, bool is_directory, struct stat& st) {
   if (!(is_directory ? S_ISDIR(st.st_mode) : S_ISREG(st.st_mode))) return {};
   if (device_word(st) != r.device || st.st_ino != r.inode) return {};
   std::string const path = fmt::format("/proc/self/fd/{}", theirs.get());
-  int const flags = O_RDONLY | O_CLOEXEC | O_NOATIME | (is_directory ? O_DIRECTORY : 0);
+  // Who may not write a file has no part in what becomes durable of it.
+  int const may = fcntl(theirs.get(), F_GETFL);
+  if (may < 0 || (!is_directory && (may & O_ACCMODE) == O_RDONLY)) return {};
+  int const flags =
+      O_RDONLY | O_CLOEXEC | O_NOATIME | O_NONBLOCK | (is_directory ? O_DIRECTORY : 0);
   descriptor ours(open(path.c_str(), flags));
   if (!ours && errno == EPERM) ours = descriptor(open(path.c_str(), flags & ~O_NOATIME));
   struct stat again = {};

@@ -7,7 +7,9 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -60,7 +62,7 @@ class recovery {
       go_on();
       return result_;
     }
-    replay work(*home_, plan_, log_text(), ours_until_ns_);
+    replay work(*home_, plan_, log_text(), ours_until_ns_, disk_.owner());
     if (result_.records != 0) write_home(work);
     go_on();
     work.forget_marks();
@@ -168,7 +170,7 @@ class recovery {
       check_owner(st, fd);
       if (result_.is_running) check_not_behind(file, st, fd);
       bool const is_foreign = file.has_content && file.is_live && !file.is_marked &&
-                              !result_.is_running && changed_ns(st) > ours_until_ns_;
+                              !result_.is_running && written_ns(st, fd) > ours_until_ns_;
       if (is_foreign) {
         result_.foreign.push_back(path_of(fd));
         file.is_kept = true;
@@ -198,6 +200,16 @@ class recovery {
         "power, or it was restored. Stop the programs that have it open, and use --replay; the log "
         "is kept",
         options_.log, path_of(fd)));
+  }
+
+  /// When its content was changed last. btrfs sets the ctime of files whose names it brings home
+  /// when it is mounted after a crash, so there the mtime has to do.
+  static std::uint64_t written_ns(struct stat const& st, int fd) {
+    struct statfs in = {};
+    bool const is_btrfs = fstatfs(fd, &in) == 0 && in.f_type == BTRFS_SUPER_MAGIC;
+    if (!is_btrfs) return changed_ns(st);
+    return static_cast<std::uint64_t>(st.st_mtim.tv_sec) * 1'000'000'000 +
+           static_cast<std::uint64_t>(st.st_mtim.tv_nsec);
   }
 
   /// From now on changes of home files are ours, for a while.

@@ -143,17 +143,34 @@ int replay::make_file(record const& r, int directory) {
   return -error;
 }
 
+/// Whoever can write the log says what recovery makes as root: of a user's log nothing but his own.
+void replay::check_maker(record const& r) const {
+  constexpr std::uint32_t special = S_ISUID | S_ISGID;
+  if (log_owner_ == 0 || (r.uid == log_owner_ && (r.mode & special) == 0)) return;
+  throw sluice_error(
+      fmt::format("the log belongs to uid {} and would make \"{}\" for uid {} with mode {:o}; "
+                  "nothing more was written",
+                  log_owner_, r.name, r.uid, r.mode & 07777));
+}
+
 void replay::make(record const& r) {
   int const there = open_file(r.file);
   if (there >= 0) return;
   if (there != -ESTALE) fail(r, -1, -there);
+  check_maker(r);
   int const directory = open_file(r.directory);
   int fd = directory;
   if (directory >= 0 && S_ISDIR(r.mode)) {
-    if (mkdirat(directory, r.name.c_str(), r.mode & 07777) != 0 && errno != EEXIST)
-      fail(r, directory, errno);
+    bool const is_new = mkdirat(directory, r.name.c_str(), r.mode & 07777) == 0;
+    if (!is_new && errno != EEXIST) fail(r, directory, errno);
     fd = openat(directory, r.name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0) fail(r, directory, errno);
+    // One that is there without our mark is somebody else's, or came home by itself.
+    if (!is_new && !is_marked(fd, mark_)) {
+      close(fd);
+      ++done_.ahead;
+      return;
+    }
     fsetxattr(fd, mark_name, mark_.data(), mark_.size(), 0);
     if (fchown(fd, r.uid, r.gid) != 0 || fchmod(fd, r.mode & 07777) != 0) fail(r, fd, errno);
   } else if (directory >= 0) {

@@ -31,9 +31,14 @@ bool is_marked(int fd, std::string const& mark);
 class replay {
  public:
   /// `mark` (text) says which recovery made a file. A file changed after `ours_until_ns` is
-  /// somebody else's.
-  replay(home const& at, plan const& p, std::string mark, std::uint64_t ours_until_ns)
-      : home_(at), plan_(p), mark_(std::move(mark)), ours_until_ns_(ours_until_ns) {}
+  /// somebody else's. `log_owner`: a uid that is not root may make only his own files.
+  replay(home const& at, plan const& p, std::string mark, std::uint64_t ours_until_ns,
+         std::uint32_t log_owner)
+      : home_(at),
+        plan_(p),
+        mark_(std::move(mark)),
+        log_owner_(log_owner),
+        ours_until_ns_(ours_until_ns) {}
   ~replay();
   replay(replay const&) = delete;
   replay& operator=(replay const&) = delete;
@@ -49,6 +54,7 @@ class replay {
   int remember(file_id const& id, int fd);
   void forget(file_id const& id);
   void put(record const& r, int fd);
+  void check_maker(record const& r) const;
   void make(record const& r);
   int make_file(record const& r, int directory);
   bool clear_name(record const& r, int directory);
@@ -63,6 +69,7 @@ class replay {
   home const& home_;
   plan const& plan_;
   std::string mark_;
+  std::uint32_t log_owner_;
   std::uint64_t ours_until_ns_;
   replayed done_;
   std::map<file_id, open_one> open_;

@@ -46,7 +46,7 @@ service::service(disk& d, superblock const& s, service_rules const& keep)
       log_(d, s,
            surroundings{[this] {
                           std::lock_guard const held(mounts_mutex_);
-                          for (auto const& [uuid, fd] : mounts_)
+                          for (auto const& [device, fd] : mounts_)
                             if (syncfs(fd.get()) != 0) return home_error_ = errno, errno;
                           return home_error_.load();
                         },
@@ -106,9 +106,8 @@ void service::checkpointed(int error) {
       forget_name(*f);
       for (auto const& p : places_of(key)) p.in->clear_logged(p.key);
     }
-  } else if (home_error_ == 0) {
-    home_error_ = error;
   }
+  // Of what failed at home sync_home tells; when the log failed, programs go alone.
   // Whoever asked while it ran may have come too late for it.
   std::vector<request> const waited = std::exchange(sync_all_, {});
   if (wants_another_ && error == 0) {
@@ -225,7 +224,7 @@ void service::keep_time() {
     if (log_.try_append(record{}, lsn) == 0) commits_.push({lsn, {}, {}, {}});
   }
   bool const is_due = now_ns_ - checkpoint_ns_ > checkpoint_every_ns || log_.wants_checkpoint();
-  if (home_error_ == 0 && !is_checkpointing_ && is_due) want_checkpoint();
+  if (failed() == 0 && !is_checkpointing_ && is_due) want_checkpoint();
 }
 
 bool service::end() {

@@ -113,7 +113,7 @@ class service {
 
   std::atomic<int> home_error_ = 0;
   mutable std::mutex mounts_mutex_;
-  std::map<std::array<std::uint8_t, 16>, descriptor> mounts_;  // one descriptor of each
+  std::map<std::uint64_t, descriptor> mounts_;  // one of each device that has a file in the log
   service_rules const keep_;
   writer log_;
   superblock super_;

@@ -60,7 +60,7 @@ service::file_ptr service::hold(request const& r) {
   f->is_marked = has_mark(f->fd.get(), super_);
   if (f->is_identified) {
     std::lock_guard const held(mounts_mutex_);
-    descriptor& one = mounts_[f->id.fs];
+    descriptor& one = mounts_[key.first];
     if (!one) one = descriptor(fcntl(f->fd.get(), F_DUPFD_CLOEXEC, 3));
   }
   make_room(r);
@@ -173,7 +173,7 @@ bool service::is_foreign(held_file& f, found& now) {
   for (int look = 0; look < 3; ++look) {
     page_set known = f.explained;
     known.add(now.what.pages);
-    if (dirty_pages(f.fd.get(), known) <= 0) return false;
+    if (dirty_pages(f.fd.get(), known) == 0) return false;  // negative: the kernel does not say
     if (look > 0) usleep(20);
     take(f.key, now.what);
   }

@@ -121,8 +121,7 @@ bool service::write_pages(held_file& f, found const& now, std::uint64_t& lsn) {
       ssize_t const n =
           pread(f.fd.get(), bytes.data() + had, bytes.size() - had, static_cast<off_t>(from + had));
       if (n < 0 && errno == EINTR) continue;
-      if (n < 0) return false;
-      if (n == 0) break;  // cut short meanwhile: whoever did it has noted it
+      if (n <= 0) return false;  // cut short meanwhile: home has to be synced
       had += static_cast<std::size_t>(n);
     }
     if (had == 0) continue;
@@ -141,7 +140,8 @@ bool service::write_log(file_ptr const& f, request const& r, found& now, way how
   std::uint64_t lsn = 0;
   bool good = true;
   raise_logged(f->key, *r.from, good);
-  if (!good) return false;
+  // Who went his own way before he could see the flag has not been told to mark the file.
+  if (!good || (flags_of(f->key) & forbidding) != 0) return false;
   auto const size = static_cast<std::uint64_t>(now.st.st_size);
   if (how != way::pages) {
     now.what.pages.clear();

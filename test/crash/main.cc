@@ -6,6 +6,8 @@
 // hold did not, or a control that must fail did not. 77: something needed is
 // missing.
 #include <fcntl.h>
+#include <linux/btrfs.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -18,6 +20,7 @@
 #include <optional>
 #include <stdexcept>
 
+#include "../unit/own_mounts.h"
 #include "speed.h"
 #include "workload.h"
 
@@ -48,6 +51,16 @@ T const* named(T const (&rows)[N], char const* name) {
   return nullptr;
 }
 
+/// btrfs remembers by name on which device it saw a file system last; the loop device of that name
+/// may be another program's by now.
+void forget_devices() {
+  int const control = open("/dev/btrfs-control", O_RDWR | O_CLOEXEC);
+  if (control < 0) return;
+  btrfs_ioctl_vol_args all = {};
+  ioctl(control, BTRFS_IOC_FORGET_DEV, &all);
+  close(control);
+}
+
 struct tool {
   mode const& m;
   fs_kind const& fs;
@@ -65,6 +78,7 @@ struct tool {
 
   void mount_it() {
     disk.attach();
+    forget_devices();
     if (mount(disk.device().c_str(), mount_point.c_str(), fs.name, MS_NOATIME, fs.options) != 0)
       throw std::runtime_error(std::string("mount: ") + std::strerror(errno));
   }
@@ -77,7 +91,8 @@ struct tool {
     } catch (std::runtime_error const&) {
       int const why = errno;
       disk.detach();
-      if (why != EBADMSG && why != EUCLEAN) throw;
+      // Its superblock was torn: EINVAL is what btrfs and xfs call that.
+      if (why != EBADMSG && why != EUCLEAN && why != EINVAL) throw;
       ++unmountable;
       return false;
     }
@@ -200,6 +215,7 @@ int skip(char const* why) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  sluice::test::own_mounts();
   mode const* const m = argc > 3 ? named(modes, argv[1]) : nullptr;
   fs_kind const* const fs = argc > 3 ? named(fs_kinds, argv[2]) : nullptr;
   bool const is_speed = argc > 3 && std::strcmp(argv[1], "speed") == 0;

@@ -361,6 +361,24 @@ void write_all(std::string const& dir, std::string const& beside, mode const& m,
   if (broken != 0) throw std::runtime_error("the workload failed");
 }
 
+/// The oldest epoch of which a sector of the block is: one that is written in place when the power
+/// fails may be of two epochs, with fsync as well. Nothing when a sector is of none.
+std::optional<std::uint64_t> oldest_in(std::vector<std::byte> const& found, unsigned stream,
+                                       std::uint64_t epochs) {
+  constexpr std::size_t sector = 512;
+  std::optional<std::uint64_t> oldest;
+  for (std::size_t at = 0; at < found.size(); at += sector) {
+    std::uint64_t e = epochs;
+    while (e-- > 0) {
+      auto const one = content(stream, e);
+      if (std::memcmp(one.data() + at, found.data() + at, sector) == 0) break;
+    }
+    if (e >= epochs) return {};
+    oldest = oldest ? std::min(*oldest, e) : e;
+  }
+  return oldest;
+}
+
 picture look(std::string const& dir, run_size size) {
   picture p(size.streams, std::vector<bool>(size.epochs));
   for (unsigned s = 0; s < size.streams; ++s) {
@@ -369,9 +387,8 @@ picture look(std::string const& dir, run_size size) {
       continue;
     }
     auto const found = read_block(stream_file(dir, s), 0);
-    for (std::uint64_t e = 0; found && e < size.epochs; ++e)
-      if (*found == content(s, e))
-        for (std::uint64_t before = 0; before <= e; ++before) p[s][before] = true;
+    auto const newest = found ? oldest_in(*found, s, size.epochs) : std::nullopt;
+    for (std::uint64_t e = 0; newest && e <= *newest; ++e) p[s][e] = true;
   }
   return p;
 }

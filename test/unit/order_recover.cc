@@ -20,6 +20,7 @@
 #include "order/writer.h"
 #include "policy/error.h"
 #include "scratch.h"
+#include "unit/own_mounts.h"
 
 using namespace sluice::order;
 
@@ -38,6 +39,7 @@ struct file_system {
   bool is_mounted = false;
 
   file_system() {
+    sluice::test::own_mounts();
     std::string const image = holder.dir + "/image";
     std::string const make = "mkdir " + dir + " && truncate -s 16M " + image + " && mkfs.ext4 -q " +
                              image + " && mount -o loop " + image + " " + dir;

@@ -20,6 +20,7 @@
 #include "order/service.h"
 #include "order_guest.h"
 #include "scratch.h"
+#include "unit/own_mounts.h"
 
 using namespace sluice::order;
 using sluice::test::guest;
@@ -38,6 +39,7 @@ struct served {
   std::atomic<bool> is_over = false, is_stopped = false;
 
   served() {
+    sluice::test::own_mounts();
     std::string const image = holder.dir + "/image";
     std::string const make = "mkdir " + dir + " && truncate -s 32M " + image + " && mkfs.ext4 -q " +
                              image + " && mount -o loop " + image + " " + dir;

@@ -102,6 +102,9 @@ int serve(serve_options const& o) {
     fmt::print(stderr, "sluice-order: {}: {} records {}\n", o.log, r.records,
                r.is_running ? "were synced at home" : "brought home");
   file_disk disk(o.log, file_disk::use::write);
+  if (disk.owner() != geteuid())
+    throw sluice_error(fmt::format("{}: belongs to uid {}, who could write it while it is served",
+                                   o.log, disk.owner()));
   superblock const super = begin(disk);
   service s(disk, super);
   for (auto const& path : o.areas) s.add(std::make_unique<area>(path));
