@@ -285,3 +285,30 @@ TEST_CASE("a file system that is not there keeps the log", "[order]") {
   CHECK(b.read("a") == "old");
   CHECK_THROWS_WITH(b.recover_it(), Catch::Contains("not mounted"));
 }
+
+TEST_CASE("of a user's log recovery makes nothing but his own files", "[order]") {
+  constexpr unsigned user = 65534;
+  struct made {
+    unsigned uid, mode;
+    bool may;
+  };
+  for (made const& m : {made{0, S_IFREG | 0644, false}, made{user, S_IFREG | 04755, false},
+                        made{user, S_IFREG | 0640, true}}) {
+    bench b;
+    if (!b.begin()) return;
+    b.write("lost", "x");
+    record r = b.about(kind::create, "lost");
+    r.uid = r.gid = m.uid;
+    r.mode = m.mode;
+    b.tell(r);
+    b.tell_data(r.file, 0, "text");
+    unlink(b.path("lost").c_str());  // as if the power had failed before its name was durable
+    b.crash();
+    for (auto const& path : {b.log, b.at.dir}) REQUIRE(chown(path.c_str(), user, user) == 0);
+    if (m.may)
+      b.recover_it();
+    else
+      CHECK_THROWS_AS(b.recover_it(), sluice::error);
+    CHECK(b.read("lost") == (m.may ? "text" : "no file"));
+  }
+}
