@@ -123,15 +123,6 @@ void note_moved(file_now const& f) {
   abi::each_way(s, key, [&](unsigned w) { s.way[w].created.store(0); });
 }
 
-bool is_logged(int fd) {
-  file_now f;
-  if (!sees() || !see(fd, f)) return false;
-  abi::order_area& a = *durable.area;
-  std::uint64_t const key = abi::order_key(a, f.device, f.inode);
-  return key != abi::no_key &&
-         (abi::state_of(a, abi::set_of(a, key), key) & abi::order_logged) != 0;
-}
-
 void note_created(file_now const& f) {
   if (f.birth == 0) return;
   note_file(f, [&](abi::order_inode& i) { i.created.store(f.birth); });

@@ -187,6 +187,11 @@ void drain(int fd, file_now const& f) {
 
 }  // namespace
 
+bool is_logged(int fd) {
+  file_now f;
+  return sees() && see(fd, f) && (flags_of(f) & abi::order_logged) != 0;
+}
+
 int make_durable(int fd, order_request kind) {
   if (pthread_testcancel != nullptr) pthread_testcancel();
   file_now f;

@@ -38,13 +38,7 @@ struct file_system {
   std::string dir = holder.dir + "/home";
   bool is_mounted = false;
 
-  file_system() {
-    sluice::test::own_mounts();
-    std::string const image = holder.dir + "/image";
-    std::string const make = "mkdir " + dir + " && truncate -s 16M " + image + " && mkfs.ext4 -q " +
-                             image + " && mount -o loop " + image + " " + dir;
-    is_mounted = std::system(("(" + make + ") 2>/dev/null >&2").c_str()) == 0;
-  }
+  file_system() { is_mounted = sluice::test::mount_ext4(holder.dir + "/image", "16M", dir); }
   ~file_system() {
     if (is_mounted)
       std::system(("umount -l " + dir).c_str()) == 0 || std::printf("still mounted\n");

@@ -39,11 +39,7 @@ struct served {
   std::atomic<bool> is_over = false, is_stopped = false;
 
   served() {
-    sluice::test::own_mounts();
-    std::string const image = holder.dir + "/image";
-    std::string const make = "mkdir " + dir + " && truncate -s 32M " + image + " && mkfs.ext4 -q " +
-                             image + " && mount -o loop " + image + " " + dir;
-    is_mounted = std::system(("(" + make + ") 2>/dev/null >&2").c_str()) == 0;
+    is_mounted = sluice::test::mount_ext4(holder.dir + "/image", "32M", dir);
     if (!is_mounted) return;
     make_log_file(log, 4 << 20, 60'000'000'000);
     program.emplace(area, true);

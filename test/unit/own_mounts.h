@@ -7,12 +7,24 @@
 #include <sys/mount.h>
 #include <unistd.h>
 
+#include <cstdlib>
+#include <string>
+
 namespace sluice::test {
 
 /// Call before other threads exist that look at mounts. Nothing happens without root.
 inline void own_mounts() {
   if (geteuid() == 0 && unshare(CLONE_NEWNS) == 0)
     mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr);
+}
+
+/// Makes `dir`, and an ext4 of `size` in the file `image`, mounted there. False: it cannot be done
+/// here.
+inline bool mount_ext4(std::string const& image, std::string const& size, std::string const& dir) {
+  own_mounts();
+  std::string const make = "mkdir " + dir + " && truncate -s " + size + " " + image +
+                           " && mkfs.ext4 -q " + image + " && mount -o loop " + image + " " + dir;
+  return std::system(("(" + make + ") 2>/dev/null >&2").c_str()) == 0;
 }
 
 }  // namespace sluice::test
