@@ -79,17 +79,28 @@ void meter::start(sample const& s, std::uint64_t waits, std::int64_t now_ns) {
   last_ = s;
   begin_units_ = s.served_units;
   begin_waits_ = waits;
-  begin_ns_ = now_ns;
+  begin_ns_ = quiet_since_ns_ = now_ns;
+}
+
+bool meter::falls_quiet(sample const& s, std::int64_t now_ns) {
+  if (s.blocked || s.served_units != last_.served_units) {
+    quiet_since_ns_ = now_ns;
+    is_quiet_ = false;
+  }
+  bool const waited = was_blocked_ || blocked_ticks_ != 0;
+  if (is_quiet_ || !waited || now_ns - quiet_since_ns_ < quiet_ns) return false;
+  return is_quiet_ = true;
 }
 
 bool meter::tick(sample const& s, rate paying, std::int64_t now_ns) {
   if (now_ns < begin_ns_) return false;
+  bool const fall = falls_quiet(s, now_ns);
   last_ = s;
   most_ = std::max(most_, paying);
   ++ticks_;
   bool const edge = s.blocked && blocked_ticks_ == 0 && !was_blocked_;
   if (s.blocked) ++blocked_ticks_;
-  return edge;
+  return edge || fall;
 }
 
 std::uint64_t meter::bounded_units(unit_kind unit, std::int64_t span_ns) const {

@@ -42,9 +42,12 @@ struct figures {
 
 class meter {
  public:
+  static constexpr std::int64_t quiet_ns = 25'000'000;
   /// The first look: counts from here.
   void start(sample const& s, std::uint64_t waits, std::int64_t now_ns);
-  /// Each local cycle. `paying`: the rate of the curve now. True: the stream has begun to wait.
+  /// Each local cycle. `paying`: the rate of the curve now. True: the stream has begun to wait, or
+  /// one that waited has been served nothing for `quiet_ns`: both are news that a parent should not
+  /// hear only at the end of its cycle.
   bool tick(sample const& s, rate paying, std::int64_t now_ns);
   /// Ends a report cycle.
   figures take(unit_kind unit, std::uint64_t waits, std::int64_t now_ns);
@@ -54,13 +57,15 @@ class meter {
 
  private:
   std::uint64_t bounded_units(unit_kind unit, std::int64_t span_ns) const;
+  bool falls_quiet(sample const& s, std::int64_t now_ns);
 
   sample last_;
   std::uint64_t begin_units_ = 0, begin_waits_ = 0;
-  std::int64_t begin_ns_ = 0;
+  std::int64_t begin_ns_ = 0, quiet_since_ns_ = 0;
   rate most_ = 0;  // highest rate paid in this cycle
   std::uint32_t ticks_ = 0, blocked_ticks_ = 0;
   bool was_blocked_ = false;  // in the cycle before
+  bool is_quiet_ = false;     // said so already
 };
 
 }  // namespace sluice::node

@@ -75,6 +75,23 @@ TEST_CASE("a large request that overdrew blocks nobody", "[node][meter]") {
   CHECK(!w.tick());  // only once
 }
 
+TEST_CASE("that a stream which waited has fallen quiet is news, once", "[node][meter]") {
+  world w(1'000'000);
+  w.s->head.shards_used = 1;
+  w.s->owned[0].waiting.channel = 1;
+  w.cycle(50);
+  w.s->owned[0].waiting.channel = 0;  // killed while it waited: what it booked is still served
+  while (!w.tick()) REQUIRE(w.now_ns < start_ns + 2000 * ms);
+  std::int64_t const told_ns = w.now_ns;
+  CHECK(core::served_units(w.s->bucket[0], told_ns) ==
+        core::served_units(w.s->bucket[0], told_ns - node::meter::quiet_ns));
+  for (int i = 0; i < 30; ++i) CHECK(!w.tick());
+  w.cycle(0);
+  w.cycle(0);
+  w.book(1);  // works, and does not wait: its end is no news
+  for (int i = 0; i < 10; ++i) CHECK(!w.tick());
+}
+
 TEST_CASE("waits shorter than a look show in the histogram", "[node][meter]") {
   world w(1'000'000);
   w.cycle(1);
