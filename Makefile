@@ -231,9 +231,11 @@ $(O)/bench/%: test/bench/%.cc $(parts_obj) $(O)/flags
 	$(call say,BENCH,$(CXX) $(bench_flags) $(depend) $< $(parts_obj) -o $@ $(daemon_libs) $(own_flags))
 
 # The fuzzed code is compiled with the sanitizers too, into one archive.
-# Folders that read what others wrote, and what they need.
-fuzzed_src := $(core_src) $(filter policies/% daemon/cli/report.cc daemon/cli/limits.cc \
-  $(foreach d,policy segment lease wire local control node trace report,daemon/$(d)/%),\
+# What reads what others wrote, and what that needs.
+fuzzed_src := $(core_src) $(filter $(foreach d,policy segment trace report,daemon/$(d)/%) \
+  daemon/wire/codec.cc daemon/wire/message.cc daemon/control/log.cc daemon/cli/report.cc \
+  daemon/cli/limits.cc \
+  $(foreach f,census curves job job_limits job_table meter site_state,daemon/node/$(f).cc),\
   $(filter-out daemon/trace/main.cc daemon/report/main.cc daemon/report/ask.cc,$(daemon_src)))
 fuzz_obj := $(fuzzed_src:%=$(O)/fuzzed/%.o)
 
