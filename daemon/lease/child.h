@@ -68,11 +68,11 @@ class child {
   std::uint64_t obeyed() const { return obeyed_; }  // whose grants are held, 0 nobody's
   std::uint64_t lent_to() const { return lent_to_; }
 
-  rate usable(unsigned supply, time_ns now) const;             // floor + grant or escrow
-  rate held(unsigned supply, time_ns now) const;               // by grant
-  rate granted(unsigned supply, time_ns now) const;            // by the newest version alone
-  time_ns held_until(unsigned supply, time_ns now = 0) const;  // end of the lease of held()
-  time_ns lent_until() const;                                  // from then on the escrow is ours
+  rate usable(unsigned supply, time_ns now) const;         // floor + grant or escrow
+  rate held(unsigned supply, time_ns now) const;           // by grant
+  rate granted(unsigned supply, time_ns now) const;        // by the newest version alone
+  time_ns held_until(unsigned supply, time_ns now) const;  // end of the lease of held()
+  time_ns lent_until() const;                              // from then on the escrow is ours
 
   /// Relay: what is applied may be acknowledged only when the children have given up the rest.
   void hold_acknowledgement(unsigned supply, bool hold);

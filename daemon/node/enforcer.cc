@@ -76,7 +76,7 @@ void enforcer::set_times(table& t, unsigned supply, lease::child const& child, m
   }
   bool const holds = child.held(supply, now.boot_ns) > 0;
   // With nothing held the floor is all until the escrow comes home.
-  t.times.lease_end_ns = now.mono_of(holds ? child.held_until(supply) : lent_until);
+  t.times.lease_end_ns = now.mono_of(holds ? child.held_until(supply, now.boot_ns) : lent_until);
   t.times.own_at_ns = now.mono_of(lent_until);
   t.times.open = mode == policy::orphan_mode::open;
 }
@@ -88,6 +88,7 @@ void enforcer::set_terms(site_state const& site, lease::child const& child, mome
     table& t = tables_[i];
     t.terms = {0, slot.floor, slot.escrow, slot.trickle, slot.of.capacity};
     t.wanted.resize(t.claims.size());
+    if (!slot.is_shared()) continue;
     if (!has_parent_) {
       t.alone = true;
       t.usable = slot.of.capacity;
@@ -129,6 +130,7 @@ void enforcer::write(site_state const& site, std::int64_t now_ns) {
   standing_.assign(tables_.size(), {});
   for (unsigned i = 0; i < tables_.size(); ++i) {
     table& t = tables_[i];
+    bool const is_shared = site.supplies()[i].is_shared();
     bool const is_open = has_parent_ && t.alone && control.orphans == policy::orphan_mode::open;
     std::vector<curve_change> changes;
     for (std::size_t k = 0; k < t.seats.size(); ++k) {
@@ -137,7 +139,7 @@ void enforcer::write(site_state const& site, std::int64_t now_ns) {
       standing_[i].granted += fair;
       s.would_delay = control.enforce || s.last.served < fair ? 0 : s.last.served - fair;
       s.share = fair;
-      bool const is_free = (!control.enforce || is_open) && !t.claims[k].is_paused;
+      bool const is_free = (!is_shared || !control.enforce || is_open) && !t.claims[k].is_paused;
       rate const all = unlimited(s.unit);
       phases const wanted = is_free ? phases{all, all, all} : t.wanted[k];
       changes.push_back({&t.seats[k].who->memory(), s.channel, s.unit, &s.in_force, wanted});

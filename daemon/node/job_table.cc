@@ -13,6 +13,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "node/curves.h"
 #include "node/job_limits.h"
 #include "policy/class_list.h"
 #include "policy/error.h"
@@ -81,6 +82,14 @@ std::string class_for(local::peer const& who, std::optional<std::string> const& 
   groups.push_back(who.gid);
   policy::check_class(site.site(), chosen, who.uid, groups, user_name(who.uid));
   return chosen;
+}
+
+/// The policy of this start does not share what the channel is for.
+void open_up(job& j, unsigned channel, std::int64_t now_ns) {
+  bool const is_bytes = j.memory().rules.channel[channel].unit == std::uint8_t(unit_kind::bytes);
+  unit_kind const unit = is_bytes ? unit_kind::bytes : unit_kind::ops;
+  rate const all = unlimited(unit);
+  write_curve(j.memory(), channel, settings_of(unit, {all, all, all}, {}), now_ns);
 }
 
 bool is_operator(local::peer const& who) { return who.uid == 0 || who.uid == geteuid(); }
@@ -238,7 +247,11 @@ void job_table::bind_streams(job& j, site_state const& site, std::int64_t now_ns
   for (auto const& name : j.record.granted) {
     auto const supply = site.find_supply(name);
     auto const channel = place_of(names, name);
-    if (!supply || !channel) continue;
+    if (!channel) continue;
+    if (!supply) {
+      if (site.is_set()) open_up(j, *channel, now_ns);
+      continue;
+    }
     bool const known = std::any_of(j.streams.begin(), j.streams.end(),
                                    [&](stream const& s) { return s.channel == *channel; });
     if (known) continue;

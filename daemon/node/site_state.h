@@ -21,6 +21,7 @@ struct supply_slot {
   rate floor = 0;         // always this node's
   rate escrow = 0;        // this node's while lent to nobody
   rate trickle = 0;       // what an orphan without floor and escrow keeps, beside the sum
+  bool is_shared() const { return of.capacity != 0; }  // else nobody is limited on it
 };
 
 class site_state {

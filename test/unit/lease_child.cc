@@ -300,7 +300,7 @@ TEST_CASE("a relay acknowledges a decrease when the ledgers below fit", "[lease]
     node.on_grant(77, *g, now);
   }
   CHECK(node.held(0, now) == 100);
-  CHECK(node.held_until(0) < up.held_until(0));  // nested
+  CHECK(node.held_until(0, now) < up.held_until(0, now));  // nested
   lease::relay_lend(up, down, 1, now);
   CHECK(up.make_report(a_parent, now).supply[0].applied == lease::version{1, 2});
   // Less from above: not acknowledged before the node has heard it.

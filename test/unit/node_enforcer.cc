@@ -47,10 +47,11 @@ struct world {
   }
 
   /// 1000 operations a second on two nodes: 50/s of floor and 100/s of escrow each.
-  void use(std::string const& control) {
-    site.apply(R"({"targets": {"t": {"path": ")" + dir +
+  void use(std::string const& control, std::string const& target = "t") {
+    site.apply(R"({"targets": {")" + target + R"(": {"path": ")" + dir +
                    R"(/data", "capacity": {"metadata": "1000/s"}}},
-                   "channels": [{"name": "opens", "match": {"call": "open", "target": "t"},
+                   "channels": [{"name": "opens", "match": {"call": "open", "target": ")" +
+                   target + R"("},
                                  "limit": "5/s"}],
                    "control": {"nodes": "n[1-2]", "escrow": 0.2, "floor": 0.1)" +
                    control + "}}",
@@ -146,6 +147,29 @@ TEST_CASE("a policy that is not enforced delays nobody and counts", "[node][enfo
   w.overrides.pause(j.folder, stop);
   w.apply();
   CHECK(w.pays(j) == 0);  // what a person says holds
+}
+
+TEST_CASE("what a policy shares no more limits nobody, also after a restart", "[node][enforcer]") {
+  double const all = double(node::unlimited(node::unit_kind::ops));
+  world w;
+  w.use("");
+  node::job& j = w.join(named("j"));
+  w.grant(400'000);
+  w.apply();
+  w.use("", "u");
+  w.apply();
+  CHECK(w.pays(j) == Approx(all));
+  CHECK(w.curve(j).lease_end_ns == 0);
+  w.use("");
+  w.apply();
+  CHECK(w.pays(j) <= 450'000);
+  node::job_table later(w.dir, w.dir + "/none.so", "n1", w.log);
+  node::site_state site("n1");
+  site.apply(R"({"targets": {"u": {"path": "/", "capacity": {"metadata": "9/s"}}}})", "test");
+  later.adopt(site);
+  REQUIRE(later.all().size() == 1);
+  CHECK(later.all()[0]->streams.empty());
+  CHECK(w.pays(j) == Approx(all));
 }
 
 TEST_CASE("an operator may leave the policy's channels out", "[node][enforcer]") {
