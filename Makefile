@@ -372,9 +372,8 @@ bench-control: all $(benches)
 	@$(O)/bench/allocate
 bench-reaction: all $(benches)
 	$(bench_env) test/bench/reaction.py
-bench-order: all $(crash)
-	$(if $(crash),,$(error bench-order needs libfuse3-dev))
-	for us in 100 1000; do BUILD=$(O) $(crash) speed ext4 $$us || exit 1; done
+bench-order: all $(crash) $(O)/bench/order_work
+	$(bench_env) test/bench/order.py
 
 bench-replay: all
 	$(bench_env) test/bench/replay.py

@@ -109,6 +109,7 @@ void area::answer(request const& r, int result) {
 }
 
 void area::reclaim(std::uint64_t now_ns) {
+  at_->head.lone.store(0);  // one that was killed is still counted
   for (auto& s : at_->slot) {
     std::uint32_t word = s.word.load();
     if (state_in(word) != state::done) continue;
@@ -149,6 +150,15 @@ void area::clear_logged(std::uint64_t key) {
   if (key == abi::no_key) return;
   abi::order_set& s = abi::set_of(*at_, key);
   abi::each_way(s, key, [&](unsigned w) { s.way[w].state.fetch_and(~abi::order_logged); });
+}
+
+void area::let_alone(std::uint64_t key, std::uint64_t size) {
+  if (key == abi::no_key) return;
+  abi::order_set& s = abi::set_of(*at_, key);
+  abi::each_way(s, key, [&](unsigned w) {
+    s.way[w].daemon_word.store(size);
+    s.way[w].state.fetch_or(abi::order_lone);
+  });
 }
 
 bool area::clear_native(std::uint64_t key) {

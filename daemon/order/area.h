@@ -71,6 +71,8 @@ class area {
   /// Claims a place if need be; false: there is none.
   bool raise_surely(std::uint64_t key, std::uint64_t flag);
   void clear_logged(std::uint64_t key);
+  /// A program that alone overwrites what a file of that size holds may sync it itself.
+  void let_alone(std::uint64_t key, std::uint64_t size);
   /// After a drain. False while a program is inside its fallback.
   bool clear_native(std::uint64_t key);
   void take(std::uint64_t key, noted& to);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "order/commits.h"
 
+#include <sys/prctl.h>
+
 #include <algorithm>
 #include <chrono>
 
@@ -28,11 +30,9 @@ commits::~commits() {
 }
 
 void commits::push(awaited a) {
-  {
-    std::lock_guard const held(mutex_);
-    queue_.push_back(std::move(a));
-  }
-  arrived_.notify_one();
+  std::lock_guard const held(mutex_);
+  queue_.push_back(std::move(a));
+  if (queue_.size() >= enough_) arrived_.notify_one();
 }
 
 bool commits::is_idle() const {
@@ -45,18 +45,32 @@ std::size_t commits::waiting() const {
   return queue_.size();
 }
 
+std::uint64_t commits::batch_ns() const {
+  std::lock_guard const held(mutex_);
+  return gathering_.batch_ns();
+}
+
+void commits::gather(lock& held) {
+  std::size_t const before = queue_.size();
+  std::uint64_t const patience_ns = gathering_.patience_ns(before);
+  if (patience_ns == 0 || is_over_) return;
+  std::uint64_t const begin = steady_ns();
+  enough_ = gathering_.expected();
+  arrived_.wait_for(held, std::chrono::nanoseconds(patience_ns),
+                    [&] { return is_over_ || queue_.size() >= enough_; });
+  enough_ = 1;
+  gathering_.waited(before, queue_.size(), steady_ns() - begin);
+}
+
 void commits::serve() {
-  std::unique_lock held(mutex_);
+  prctl(PR_SET_TIMERSLACK, 1);  // patience is shorter than the usual slack
+  lock held(mutex_);
   std::vector<awaited> now;
   for (;;) {
     arrived_.wait(held, [&] { return is_over_ || !queue_.empty(); });
     if (queue_.empty()) return;
     is_busy_ = true;
-    // Whom the last one served is likely to be back soon: worth a part of a flush.
-    if (queue_.size() < served_last_ && !is_over_)
-      arrived_.wait_for(held,
-                        std::chrono::nanoseconds(std::min(commit_ns_ / 4, std::uint64_t{500'000})),
-                        [&] { return is_over_ || queue_.size() >= served_last_; });
+    gather(held);
     now.swap(queue_);
     held.unlock();
     std::uint64_t lsn = 0;
@@ -64,10 +78,12 @@ void commits::serve() {
     std::uint64_t const begin = steady_ns();
     int const failed = log_.commit(lsn);
     std::uint64_t const took = steady_ns() - begin;
+    held.lock();
+    std::size_t const queued = queue_.size();
+    held.unlock();
     for (auto& a : now) finish(a, failed);
     held.lock();
-    commit_ns_ = commit_ns_ == 0 ? took : (commit_ns_ * 7 + took) / 8;
-    served_last_ = now.size();
+    gathering_.written(now.size(), queued, took);
     now.clear();
     is_busy_ = false;
   }

@@ -13,6 +13,7 @@
 
 #include "order/area.h"
 #include "order/crew.h"
+#include "order/pacing.h"
 #include "order/writer.h"
 
 namespace sluice::order {
@@ -40,9 +41,13 @@ class commits {
   void push(awaited a);
   bool is_idle() const;
   std::size_t waiting() const;
+  /// What a batch takes, smoothed.
+  std::uint64_t batch_ns() const;
 
  private:
+  using lock = std::unique_lock<std::mutex>;
   void serve();
+  void gather(lock& held);
   void finish(awaited& a, int failed);
 
   writer& log_;
@@ -51,8 +56,8 @@ class commits {
   std::condition_variable arrived_;
   std::vector<awaited> queue_;
   bool is_over_ = false, is_busy_ = false;
-  std::size_t served_last_ = 0;
-  std::uint64_t commit_ns_ = 0;  // what one takes, smoothed
+  std::size_t enough_ = 1;  // so many in the queue wake the thread
+  gathering gathering_;
   std::thread thread_;
 };
 

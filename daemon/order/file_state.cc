@@ -3,6 +3,17 @@
 
 namespace sluice::order {
 
+namespace {
+
+constexpr unsigned created_few = 4, created_many = 16;
+
+/// The log is the better one when it is a quarter quicker: it writes the bytes twice.
+bool is_log_quicker(file_seen const& f) {
+  return f.native_ns != 0 && f.log_ns != 0 && f.native_ns > f.log_ns + f.log_ns / 4;
+}
+
+}  // namespace
+
 way choose(file_seen const& f) {
   if (!f.is_identified) return way::pass;
   if (f.is_bypassed || f.is_ending) return f.is_live ? way::native : way::pass;
@@ -13,13 +24,26 @@ way choose(file_seen const& f) {
   if (f.is_whole) return f.size <= logged_bytes_max ? way::all : way::native;
   if (!f.has_changed) return way::nothing;
   if (f.dirty_bytes > logged_bytes_max) return way::native;
-  // One flush either way: then the bytes are not written twice.
-  if (f.is_overwrite && f.is_alone && !f.is_live) return way::native;
+  // One flush either way: then the bytes are not written twice. An fsync may cost more, as the
+  // times of the file go to the journal of its file system.
+  bool const is_lone = f.is_overwrite && f.is_alone && !f.is_live;
+  if (is_lone && f.is_data_only) return way::alone;
+  if (is_lone && !is_log_quicker(f)) return way::native;
   return way::pages;
 }
 
+void directory_habit::created() {
+  if (++created_ > created_many) is_synced_anyway_ = false;
+}
+
+void directory_habit::synced() {
+  if (created_ != 0) is_synced_anyway_ = created_ <= created_few;
+  created_ = 0;
+}
+
 char const* name_of(way w) {
-  static constexpr char const* names[] = {"pass", "native", "nothing", "pages", "all", "first_all"};
+  static constexpr char const* names[] = {"pass",  "native", "alone",    "nothing",
+                                          "pages", "all",    "first_all"};
   return names[static_cast<unsigned>(w)];
 }
 

@@ -22,10 +22,13 @@ struct file_seen {
   bool is_foreign = false;        // written by somebody who notes nothing
   bool has_new_metadata = false;  // mode, owner, links, name or attributes changed since
   bool is_linked_once = true;
-  bool is_ending = false;     // we go
-  bool has_changed = false;   // bytes or size
-  bool is_overwrite = false;  // only bytes that were there
-  bool is_alone = false;      // nobody else waits
+  bool is_ending = false;       // we go
+  bool has_changed = false;     // bytes or size
+  bool is_overwrite = false;    // only bytes that were there
+  bool is_alone = false;        // nobody else waits
+  bool is_data_only = false;    // fdatasync
+  std::uint64_t native_ns = 0;  // what such a sync at home takes when it is alone; 0: not known
+  std::uint64_t log_ns = 0;     // what a batch of the log takes; 0: not known
   std::uint64_t size = 0;
   std::uint64_t dirty_bytes = 0;  // of the noted pages
 };
@@ -33,6 +36,7 @@ struct file_seen {
 enum class way {
   pass,       // the program's own fsync; nothing was taken
   native,     // ours, at home; what is live of it is revoked behind it
+  alone,      // the same; the next is the program's own while nobody else syncs
   nothing,    // all was logged before: its last record has to be durable
   pages,      // the noted pages, and the size
   all,        // every byte
@@ -40,6 +44,19 @@ enum class way {
 };
 
 way choose(file_seen const& f);
+
+/// Whether the programs of a directory sync it behind each new file. Then the log saves nothing for
+/// the file: what the directory waits for makes it durable as well.
+class directory_habit {
+ public:
+  bool is_synced_anyway() const { return is_synced_anyway_; }
+  void created();
+  void synced();
+
+ private:
+  unsigned created_ = 0;  // since it was synced
+  bool is_synced_anyway_ = false;
+};
 
 char const* name_of(way w);
 

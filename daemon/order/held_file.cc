@@ -70,8 +70,9 @@ std::int64_t dirty_pages(int fd, page_set const& but) {
     std::int64_t const here = dirty_in(fd, first, end);
     if (here < 0) return -1;
     known += here;
+    if (known >= all) return 0;
   }
-  return all > known ? all - known : 0;
+  return all - known;
 }
 
 bool find_name(int fd, struct stat const& st, std::string& directory, std::string& name) {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "order/area.h"
+#include "order/file_state.h"
 #include "order/home.h"
 #include "order/record.h"
 #include "policy/descriptor.h"
@@ -29,6 +30,7 @@ struct held_directory {
   file_key key;
   bool is_durable = false;  // was synced since it is held
   bool is_marked = false;   // by a program of a job that is no more
+  directory_habit habit;
 };
 
 /// The name under which the log knows a new file.
@@ -52,6 +54,8 @@ struct held_file {
   std::uint64_t changed_ns = 0;  // ctime when that was looked at
   unsigned mode = 0, uid = 0, gid = 0;
   page_set explained;  // pages that may be dirty at home, and are in the log
+  page_set leaving;    // the same, and being written to the disk; those written since are above
+  bool is_leaving = false;
   std::unique_ptr<logged_name> link;
   std::uint64_t used_ns = 0;
 };

@@ -23,6 +23,8 @@ constexpr std::uint64_t note_every_ns = 1'000'000'000;  // while something is li
 constexpr std::uint64_t sweep_every_ns = 300'000'000;
 constexpr std::uint64_t checkpoint_every_ns = 5'000'000'000;  // while something is live
 constexpr std::size_t futexes_max = 128;
+constexpr std::uint64_t pages_left = 256;  // few enough to be synced at once
+constexpr unsigned passes_max = 3;
 
 struct wait_entry {
   std::uint64_t value, address;
@@ -55,6 +57,11 @@ service::service(disk& d, superblock const& s, service_rules const& keep)
       super_(s),
       incarnation_(clock_now(CLOCK_REALTIME)),
       head_(s.head),
+      home_writer_(
+          [this](std::uint64_t took_ns) {
+            return home_pace::pause_ns(took_ns, log_.in_use(), log_.room(), !commits_.is_idle());
+          },
+          [this] { return commits_.batch_ns(); }),
       crew_(mail_, crew_threads),
       commits_(log_, mail_),
       checkpoints_([this] { run_checkpoints(); }) {}
@@ -71,12 +78,18 @@ service::~service() {
 void service::run_checkpoints() {
   std::unique_lock held(checkpoint_mutex_);
   for (;;) {
-    checkpoint_due_.wait(held, [&] { return is_over_ || checkpoint_asked_; });
+    checkpoint_due_.wait(held, [&] { return is_over_ || step_ != step::none; });
     if (is_over_) return;
-    checkpoint_asked_ = false;
+    step const now = std::exchange(step_, step::none);
     held.unlock();
-    int const error = log_.checkpoint();
-    mail_.post([this, error] { checkpointed(error); });
+    // The list is the loop's again behind the post.
+    if (now == step::write) {
+      home_writer_.write(leaving_);
+      mail_.post([this] { passed(); });
+    } else {
+      int const error = log_.checkpoint();
+      mail_.post([this, error] { checkpointed(error); });
+    }
     held.lock();
   }
 }
@@ -87,16 +100,69 @@ void service::want_checkpoint() {
     return;
   }
   checkpoint_ns_ = now_ns_;
+  passes_ = 0;
+  let_leave(0);
+  std::uint64_t pages = 0;
+  for (auto const& one : leaving_) pages += one.pages.pages();
+  begin_pass(pages <= pages_left);
+}
+
+void service::want_tidying(std::uint64_t ranges_min) {
+  is_checkpointing_ = is_tidying_ = true;
+  passes_ = 0;
+  let_leave(ranges_min);
+  begin_pass(false);
+}
+
+/// The pages of all files that have them in so many ranges, to be written.
+void service::let_leave(std::uint64_t ranges_min) {
+  for (auto const& [key, f] : files_) {
+    if (f->is_leaving || f->explained.empty() || f->explained.all().size() < ranges_min) continue;
+    f->is_leaving = true;
+    f->leaving = std::exchange(f->explained, {});
+    leaving_.push_back({f, f->leaving});
+  }
+}
+
+/// If `are_clean`, then but for those that were written since.
+void service::have_left(bool are_clean) {
+  for (auto const& [f, pages] : std::exchange(leaving_, {})) {
+    if (!are_clean) f->explained.add(pages);
+    f->leaving.clear();
+    f->is_leaving = false;
+  }
+}
+
+/// Who waits for the checkpoint waits for no pauses.
+void service::begin_pass(bool is_last) {
+  bool const is_waited_for = is_ending_ || !sync_all_.empty();
   {
     std::lock_guard const held(checkpoint_mutex_);
-    checkpoint_asked_ = true;
+    step_ = is_last || is_waited_for || passes_ == passes_max ? step::sync : step::write;
   }
   checkpoint_due_.notify_all();
 }
 
+/// What was written meanwhile is written as well, until it is little.
+void service::passed() {
+  have_left(true);
+  if (is_tidying_) {
+    is_tidying_ = is_checkpointing_ = false;
+    if (std::exchange(wants_another_, false)) want_checkpoint();
+    return;
+  }
+  ++passes_;
+  let_leave(0);
+  std::uint64_t pages = 0;
+  for (auto const& one : leaving_) pages += one.pages.pages();
+  begin_pass(pages <= pages_left);
+}
+
 void service::checkpointed(int error) {
-  is_checkpointing_ = false;
+  is_checkpointing_ = is_tidying_ = false;
   ++counts_.checkpoints;
+  // Where nothing was to be freed nothing was synced.
+  have_left(error == 0 && log_.head() != head_);
   if (error == 0) {
     head_ = log_.head();
     for (auto& [key, f] : files_) {

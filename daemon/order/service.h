@@ -18,6 +18,7 @@
 #include "order/file_state.h"
 #include "order/held_file.h"
 #include "order/slots.h"
+#include "order/write_home.h"
 
 namespace sluice::order {
 
@@ -70,6 +71,11 @@ class service {
   void wait();
   void keep_time();
   void want_checkpoint();
+  void want_tidying(std::uint64_t ranges_min);
+  void begin_pass(bool is_last);
+  void let_leave(std::uint64_t ranges_min);
+  void have_left(bool are_clean);
+  void passed();
   void checkpointed(int error);
   void answer(request const& r, int result) { r.from->answer(r, result); }
   bool is_live(held_file const& f) const { return f.last_lsn > head_; }
@@ -86,6 +92,7 @@ class service {
   void act(file_ptr const& f, request const& r);
   void look(held_file& f, request const& r, found& now);
   std::uint64_t flags_of(file_key const& key);
+  bool nobody_syncs_alone() const;
   bool is_foreign(held_file& f, found& now);
   void go_on(file_ptr const& f);
   void settle(file_ptr const& f, struct stat const& st);
@@ -128,14 +135,23 @@ class service {
   bool is_ending_ = false;
   std::uint64_t head_ = 0, content_lsn_ = 0;
   std::uint64_t now_ns_ = 0, noted_ns_ = 0, swept_ns_ = 0, checkpoint_ns_ = 0;
+  std::atomic<std::uint64_t> lone_sync_ns_ = 0;  // what the last fsync at home of a lone one took
+  std::uint64_t lone_sync_at_ns_ = 0;
   service_counts counts_;
 
   mailbox mail_;
   std::atomic<bool> is_checkpointing_ = false;
   bool wants_another_ = false;
+  // A checkpoint: pages are written home in passes, then what is left is synced. A tidying writes
+  // the pages of files that have them in too many ranges, and nothing else.
+  bool is_tidying_ = false;
+  unsigned passes_ = 0;
+  std::vector<written_home> leaving_;
+  home_writer home_writer_;
   std::mutex checkpoint_mutex_;
   std::condition_variable checkpoint_due_;
-  bool checkpoint_asked_ = false, is_over_ = false;
+  enum class step { none, write, sync } step_ = step::none;
+  bool is_over_ = false;
 
   // Threads, last: they end first.
   crew crew_;

@@ -14,6 +14,7 @@ namespace sluice::order {
 namespace {
 
 constexpr std::size_t files_max = 4096;
+constexpr std::uint64_t lone_sync_lasts_ns = 20'000'000'000;  // then it is measured again
 
 bool same(struct stat const& st, file_key const& key) {
   return st.st_ino == key.second && device_word(st) == key.first;
@@ -42,6 +43,12 @@ std::uint64_t service::flags_of(file_key const& key) {
 
 void service::take(file_key const& key, noted& to) {
   for (auto const& p : places_of(key)) p.in->take(p.key, to);
+}
+
+bool service::nobody_syncs_alone() const {
+  for (auto const& a : areas_)
+    if (a->memory().head.lone.load() != 0) return false;
+  return true;
 }
 
 service::file_ptr service::hold(request const& r) {
@@ -172,6 +179,7 @@ void service::go_on(file_ptr const& f) {
 bool service::is_foreign(held_file& f, found& now) {
   for (int look = 0; look < 3; ++look) {
     page_set known = f.explained;
+    known.add(f.leaving);
     known.add(now.what.pages);
     if (dirty_pages(f.fd.get(), known) == 0) return false;  // negative: the kernel does not say
     if (look > 0) usleep(20);
@@ -220,7 +228,11 @@ void service::look(held_file& f, request const& r, found& now) {
        !same(there, f.key)))
     s.has_new_metadata = true;
   s.is_overwrite = size == f.size && what.low_size == ~std::uint64_t{0};
-  s.is_alone = asked_.size() <= 1 && commits_.waiting() == 0;
+  s.is_alone =
+      asked_.size() <= 1 && commits_.is_idle() && crew_.under_way() == 0 && nobody_syncs_alone();
+  s.is_data_only = r.kind == abi::order_request::fdatasync;
+  s.native_ns = now_ns_ - lone_sync_at_ns_ < lone_sync_lasts_ns ? lone_sync_ns_.load() : 0;
+  s.log_ns = commits_.batch_ns();
 }
 
 void service::act(file_ptr const& f, request const& r) {
@@ -240,6 +252,9 @@ void service::act(file_ptr const& f, request const& r) {
       f->has_baseline = false;
       for (auto const& p : places_of(f->key)) p.in->give_back(p.key);
       return answer(r, abi::go_native);
+    case way::alone:
+      for (auto const& p : places_of(f->key)) p.in->let_alone(p.key, now.seen.size);
+      return sync_home(f, r, now);
     case way::native:
       return sync_home(f, r, now);
     case way::nothing:
@@ -266,6 +281,7 @@ void service::on_directory(request const& r) {
     d->is_marked = has_mark(d->fd.get(), super_);
     directories_.emplace(key, d);
   }
+  d->habit.synced();
   if (home_error_ != 0) return answer(r, home_error_);
   if (log_.failed() != 0) return answer(r, abi::go_native);
   ++counts_.synced;

@@ -15,11 +15,15 @@ namespace sluice::order {
 namespace {
 
 constexpr std::uint64_t forbidding = abi::order_native | abi::order_bypass;
+constexpr std::uint64_t spared_share = 16;
+constexpr std::size_t ranges_max = 128;  // each is a question to the kernel at every fsync
 
 }  // namespace
 
 int service::put(record const& r, std::uint64_t& lsn) {
-  int const failed = log_.try_append(r, lsn);
+  // What was synced at home because the log was full has to be revoked in it.
+  bool const is_needed = r.what == kind::revoke || r.what == kind::unlink;
+  int const failed = log_.try_append(r, lsn, is_needed ? 0 : log_.room() / spared_share);
   if (failed == 0) content_lsn_ = lsn;
   if (failed == ENOSPC && !is_checkpointing_) want_checkpoint();
   return failed;
@@ -64,7 +68,12 @@ bool service::name_first(held_file& f, request const& r, found const& now, direc
   directory_ptr const d = hold_directory(path, f, name);
   if (!d) return false;
   unknown = d;
+  d->habit.created();
   if (!d->is_durable || d->is_marked) return false;
+  if (d->habit.is_synced_anyway()) {
+    unknown.reset();
+    return false;
+  }
   auto const taken = names_.find({d->key, name});
   if (taken != names_.end() && taken->second != &f) {
     held_file& before = *taken->second;
@@ -162,6 +171,7 @@ bool service::write_log(file_ptr const& f, request const& r, found& now, way how
   ++counts_.logged;
   f->has_baseline = true;
   f->explained.add(now.what.pages);
+  if (f->explained.all().size() > ranges_max && !is_checkpointing_) want_tidying(ranges_max / 2);
   if (how == way::first_all) settle(f, now.st);
   f->size = size;
   f->changed_ns = changed_ns(now.st);
@@ -188,9 +198,15 @@ void service::sync_home(file_ptr const& f, request const& r, found const& now,
   std::uint64_t const below = log_.next_record();
   bool const only_bytes = f->has_baseline && now.seen.is_overwrite && !now.seen.has_new_metadata &&
                           !with && !now.seen.is_native && now.seen.is_linked_once;
-  auto const work = [f, with, only_bytes] {
+  bool const is_lone = now.seen.is_overwrite && now.seen.is_alone && !now.seen.is_data_only;
+  if (is_lone) lone_sync_at_ns_ = now_ns_;
+  bool const may_answer = !is_live(*f) && !now.seen.is_native && !with;
+  auto const work = [this, f, r, with, only_bytes, is_lone, may_answer] {
+    std::uint64_t const begin = monotonic_ns();
     int failed = only_bytes ? fdatasync(f->fd.get()) : fsync(f->fd.get());
     if (failed == 0 && with) failed = fsync(with->fd.get());
+    if (is_lone) lone_sync_ns_ = monotonic_ns() - begin;
+    if (failed == 0 && may_answer) answer(r, 0);  // what follows in the loop changes nothing of it
     return failed == 0 ? 0 : errno;
   };
   crew_.run(work, [this, f, r, now, below, with](int error) {
@@ -240,6 +256,7 @@ void service::revoke(file_ptr const& f, request const& r, std::uint64_t below, b
     }
     f->last_lsn = 0;
     forget_name(*f);
+    for (auto const& p : places_of(f->key)) p.in->clear_logged(p.key);
     if (heals) {
       heal(f->key, f->fd, f->is_marked, [this, f, r] {
         answer(r, 0);

@@ -31,12 +31,12 @@ writer::writer(disk& d, superblock const& s, surroundings around, rules const& k
       tail_(s, keep),
       durable_(s.head) {}
 
-int writer::try_append(record const& r, std::uint64_t& lsn) {
+int writer::try_append(record const& r, std::uint64_t& lsn, std::uint64_t spared_bytes) {
   std::uint64_t const payload = payload_bytes_of(r);
   if (payload > payload_bytes_max || r.bytes.size() > data_bytes_max) return EFBIG;
   lock held(mutex_);
   if (failed_ != 0) return failed_;
-  if (!tail_.has_room(payload)) return ENOSPC;
+  if (!tail_.has_room(payload + spared_bytes)) return ENOSPC;
   lsn = tail_.append(r, around_.wall_ns());
   return 0;
 }
@@ -187,6 +187,11 @@ int writer::failed() const {
 std::uint64_t writer::commits() const {
   lock const held(mutex_);
   return commits_;
+}
+
+std::uint64_t writer::in_use() const {
+  lock const held(mutex_);
+  return tail_.in_use();
 }
 
 bool writer::wants_checkpoint() const {

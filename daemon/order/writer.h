@@ -33,8 +33,8 @@ class writer {
   /// The home file was changed already. 0 and `lsn`, or an errno: then fsync must be the file's
   /// own.
   int append(record const& r, std::uint64_t& lsn);
-  /// As append, but ENOSPC instead of waiting for room.
-  int try_append(record const& r, std::uint64_t& lsn);
+  /// As append, but ENOSPC instead of waiting for room. `spared`: what must be left then.
+  int try_append(record const& r, std::uint64_t& lsn, std::uint64_t spared_bytes = 0);
   /// Returns when the log is durable up to `lsn`: 0, or the errno of the log's first failure.
   int commit(std::uint64_t lsn);
   /// Syncs the home files and frees all that was durable before. On an error nothing was freed.
@@ -48,6 +48,8 @@ class writer {
   std::uint64_t commits() const;
   /// A third of the ring is in use: time for somebody to checkpoint.
   bool wants_checkpoint() const;
+  std::uint64_t in_use() const;
+  std::uint64_t room() const { return super_.area_bytes; }
 
  private:
   using lock = std::unique_lock<std::mutex>;

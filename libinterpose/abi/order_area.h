@@ -33,6 +33,7 @@ inline constexpr std::uint64_t order_bypass = 2;   // stages; for good: mapped, 
 inline constexpr std::uint64_t order_whole = 4;    // stages; pages unknown: taken with the ranges
 inline constexpr std::uint64_t order_logged = 8;   // daemon; the log may hold live records of it
 inline constexpr std::uint64_t order_marked = 16;  // stages; the file bears a mark
+inline constexpr std::uint64_t order_lone = 32;    // daemon; see daemon_word
 inline constexpr std::uint64_t order_fallback_one = std::uint64_t{1} << 32;
 
 constexpr std::uint64_t fallbacks_of(std::uint64_t state) { return state >> 32; }
@@ -42,7 +43,8 @@ struct order_inode {
   std::atomic<std::uint64_t> state;
   std::atomic<std::uint64_t> cut;  // stages; smallest size it was cut to since taken, + 1; 0 none
   std::atomic<std::uint64_t> created;      // stages; birth_word() of the file that an open made; 0
-  std::atomic<std::uint64_t> daemon_word;  // daemon; means nothing to a stage
+  std::atomic<std::uint64_t> daemon_word;  // daemon; with `lone`: while the file has this size and
+                                           // is not logged, a lone fdatasync is the program's own
   core::page_ranges written;               // stages; taken by the daemon
 };
 static_assert(sizeof(order_inode) % 64 == 0);
@@ -103,13 +105,14 @@ enum class order_count : std::uint8_t {
   marked,       // a mark was set
   mark_failed,  // and could not be: see the limits in daemon/order/README.md
   unnoted,      // no place for the inode
+  alone,        // an fdatasync that was the program's own; see order_lone
   count
 };
 static_assert(static_cast<unsigned>(order_count::count) <= order_count_slots);
 
-inline constexpr char const* order_count_names[] = {"answered", "sent_back",   "absent",
-                                                    "silent",   "no_slot",     "bypassed",
-                                                    "marked",   "mark_failed", "unnoted"};
+inline constexpr char const* order_count_names[] = {
+    "answered", "sent_back", "absent",      "silent",  "no_slot",
+    "bypassed", "marked",    "mark_failed", "unnoted", "alone"};
 static_assert(sizeof order_count_names / sizeof *order_count_names ==
               static_cast<unsigned>(order_count::count));
 
@@ -133,6 +136,7 @@ struct order_header {
 
   alignas(64) std::atomic<std::uint32_t> blind;  // stages; a process went where we do not see: all
                                                  // inodes are native from then on
+  std::atomic<std::uint32_t> lone;               // stages; how many are inside a lone fdatasync
   std::atomic<std::uint64_t> count[order_count_slots];
   std::atomic<std::uint64_t> device[order_devices];  // whoever meets one first; 0 free
 };

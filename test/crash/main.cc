@@ -4,7 +4,7 @@
 // (now and then with a second power cut inside the recovery), and asks the
 // oracle. The last line says what was found; status 1 when a mode that must
 // hold did not, or a control that must fail did not. 77: something needed is
-// missing.
+// missing. crash disk FS FLUSH_US COMMAND: a disk to measure on.
 #include <fcntl.h>
 #include <linux/btrfs.h>
 #include <sys/ioctl.h>
@@ -21,7 +21,6 @@
 #include <stdexcept>
 
 #include "../unit/own_mounts.h"
-#include "speed.h"
 #include "workload.h"
 
 using namespace sluice::crash;
@@ -32,6 +31,7 @@ struct fs_kind {
   char const* name;
   std::uint64_t bytes;
   char const* make;
+  char const* measured;  // the same, to measure on
   char const* options;
 };
 
@@ -39,9 +39,9 @@ constexpr fs_kind fs_kinds[] = {
     {"ext4", 64ull << 20,
      "mkfs.ext4 -q -F -J size=4 -E "
      "lazy_itable_init=0,lazy_journal_init=0,nodiscard",
-     ""},
-    {"xfs", 320ull << 20, "mkfs.xfs -q -f -K", ""},
-    {"btrfs", 128ull << 20, "mkfs.btrfs -q -f -K", ""},
+     "mkfs.ext4 -q -F -E lazy_itable_init=0,lazy_journal_init=0,nodiscard", ""},
+    {"xfs", 320ull << 20, "mkfs.xfs -q -f -K", "mkfs.xfs -q -f -K", ""},
+    {"btrfs", 128ull << 20, "mkfs.btrfs -q -f -K", "mkfs.btrfs -q -f -K", ""},
 };
 
 template <class T, std::size_t N>
@@ -189,22 +189,27 @@ int run(tool& t, unsigned states, std::uint64_t seed) {
 constexpr std::uint64_t model_bytes = 1ull << 30;
 constexpr unsigned model_write_us = 20;
 
-/// speed FS FLUSH_US
-int speed(fs_kind const& fs, std::string const& dir, std::string const& bin, unsigned flush_us) {
+/// disk FS FLUSH_US COMMAND…: runs it with DISK set to where a disk to measure on is mounted. Its
+/// journal has the size that mkfs gives it.
+int lend_disk(fs_kind const& fs, std::string const& dir, unsigned flush_us, char** command) {
   recorder disk(dir + "/disk", model_bytes, {model_write_us, flush_us});
   disk.attach();
-  std::string const make = std::string(fs.make) + " " + disk.device() + " >/dev/null";
   std::string const at = dir + "/mnt";
-  if (std::system(make.c_str()) != 0) throw std::runtime_error("mkfs");
+  if (std::system((std::string(fs.measured) + " " + disk.device() + " >/dev/null").c_str()) != 0)
+    throw std::runtime_error("mkfs");
   if (mount(disk.device().c_str(), at.c_str(), fs.name, MS_NOATIME, fs.options) != 0)
     throw std::runtime_error(std::string("mount: ") + std::strerror(errno));
-  char const* const rounds = std::getenv("ROUNDS");
-  speed_options o = {at, dir, bin + "/sluice-order"};
-  if (rounds != nullptr) o.rounds = static_cast<unsigned>(std::strtoul(rounds, nullptr, 0));
-  measure(o, flush_us);
+  pid_t const pid = fork();
+  if (pid == 0) {
+    setenv("DISK", at.c_str(), 1);
+    execvp(command[0], command);
+    _exit(127);
+  }
+  int status = 0;
+  waitpid(pid, &status, 0);
   umount(at.c_str());
   disk.detach();
-  return 0;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
 int skip(char const* why) {
@@ -218,9 +223,11 @@ int main(int argc, char** argv) {
   sluice::test::own_mounts();
   mode const* const m = argc > 3 ? named(modes, argv[1]) : nullptr;
   fs_kind const* const fs = argc > 3 ? named(fs_kinds, argv[2]) : nullptr;
-  bool const is_speed = argc > 3 && std::strcmp(argv[1], "speed") == 0;
-  if ((m == nullptr && !is_speed) || fs == nullptr) {
-    std::fprintf(stderr, "usage: power_cut MODE ext4|xfs|btrfs STATES [SEED]\nmodes:");
+  bool const lends = argc > 4 && std::strcmp(argv[1], "disk") == 0;
+  if ((m == nullptr && !lends) || fs == nullptr) {
+    std::fprintf(stderr,
+                 "usage: power_cut MODE ext4|xfs|btrfs STATES [SEED]\n"
+                 "       power_cut disk ext4|xfs|btrfs FLUSH_US COMMAND...\nmodes:");
     for (auto const& known : modes) std::fprintf(stderr, " %s", known.name);
     std::fprintf(stderr, "\n");
     return 2;
@@ -234,11 +241,12 @@ int main(int argc, char** argv) {
       std::string(scratch != nullptr ? scratch : "/tmp") + "/crash-" + argv[1] + "-" + fs->name;
   std::string const bin = std::string(build != nullptr ? build : "build") + "/bin";
   for (auto const& d : {dir, dir + "/disk", dir + "/mnt"}) mkdir(d.c_str(), 0700);
-  std::uint64_t const seed = argc > 4 ? std::strtoull(argv[4], nullptr, 0) : 1;
+  std::uint64_t const seed = argc > 4 && !lends ? std::strtoull(argv[4], nullptr, 0) : 1;
   std::optional<tool> t;
   try {
-    if (is_speed)
-      return speed(*fs, dir, bin, static_cast<unsigned>(std::strtoul(argv[3], nullptr, 0)));
+    if (lends)
+      return lend_disk(*fs, dir, static_cast<unsigned>(std::strtoul(argv[3], nullptr, 0)),
+                       argv + 4);
     t.emplace(*m, *fs, dir, bin + "/sluice-recover");
     return run(*t, static_cast<unsigned>(std::strtoul(argv[3], nullptr, 0)), seed);
   } catch (std::exception const& e) {

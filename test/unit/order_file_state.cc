@@ -68,6 +68,38 @@ TEST_CASE("a lone overwrite is synced at home, unless the log has something of i
   CHECK(choose(f) == way::pages);
 }
 
+TEST_CASE("a lone fdatasync is the program's own; a lone fsync is logged where that is quicker",
+          "[order]") {
+  file_seen f = usual();
+  f.is_overwrite = f.is_alone = f.is_data_only = true;
+  CHECK(choose(f) == way::alone);
+  f.is_live = true;
+  CHECK(choose(f) == way::pages);
+  f.is_live = f.is_data_only = false;
+  f.native_ns = 2'000'000;
+  CHECK(choose(f) == way::native);  // what the log takes is not known
+  f.log_ns = 1'200'000;
+  CHECK(choose(f) == way::pages);
+  f.log_ns = 1'800'000;
+  CHECK(choose(f) == way::native);
+  f.native_ns = 0;
+  CHECK(choose(f) == way::native);
+}
+
+TEST_CASE("new files are synced at home where their directory is synced behind each", "[order]") {
+  directory_habit d;
+  CHECK_FALSE(d.is_synced_anyway());
+  d.created();
+  d.synced();
+  CHECK(d.is_synced_anyway());
+  d.synced();
+  CHECK(d.is_synced_anyway());
+  for (int i = 0; i < 100; ++i) d.created();
+  CHECK_FALSE(d.is_synced_anyway());
+  d.synced();
+  CHECK_FALSE(d.is_synced_anyway());
+}
+
 TEST_CASE("pages are joined, counted and cut", "[order]") {
   page_set p;
   p.add(10, 12);

@@ -51,6 +51,9 @@ void heed_signals() {
   signal(SIGPIPE, SIG_IGN);
 }
 
+/// Who waits for us is to wait for a disk, and not for a processor. Where it is not allowed, not.
+void want_priority() { setpriority(PRIO_PROCESS, 0, -10); }
+
 void want_files() {
   rlimit limit = {};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
@@ -94,6 +97,7 @@ int serve(serve_options const& o) {
   segment::install_guard();
   heed_signals();
   want_files();
+  want_priority();
   if (access(o.log.c_str(), F_OK) != 0) make_log_file(o.log, o.log_mib << 20, window_ns);
   recover_options before;
   before.log = o.log;

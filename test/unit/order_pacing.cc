@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// When a batch of the log waits for company, and how home is written beside it.
+#include <catch2/catch.hpp>
+
+#include "order/pacing.h"
+
+using namespace sluice::order;
+
+TEST_CASE("a batch waits for those whom the last one served, and for nobody else", "[order]") {
+  gathering g;
+  CHECK(g.patience_ns(1) == 0);
+  g.written(1, 0, 1'000'000);
+  CHECK(g.patience_ns(1) == 0);  // one program alone
+  g.written(8, 8, 1'000'000);
+  CHECK(g.expected() == 16);
+  CHECK(g.patience_ns(8) == 500'000);
+  CHECK(g.patience_ns(16) == 0);
+  g.waited(8, 16, 100'000);
+  g.written(16, 0, 1'000'000);
+  CHECK(g.patience_ns(1) == 500'000);
+}
+
+TEST_CASE("a wait is short on a slow disk too", "[order]") {
+  gathering g;
+  g.written(2, 2, 80'000'000);
+  CHECK(g.patience_ns(1) <= 1'000'000);
+}
+
+TEST_CASE("who waits in vain waits less and less often", "[order]") {
+  gathering g;
+  unsigned waits = 0, batches = 0;
+  for (; batches < 1000; ++batches) {
+    g.written(2, 1, 1'000'000);
+    std::uint64_t const patience_ns = g.patience_ns(2);
+    if (patience_ns == 0) continue;
+    ++waits;
+    g.waited(2, 2, patience_ns);
+  }
+  CHECK(waits < 30);
+  CHECK(waits > 5);
+  // And as before when somebody comes.
+  while (g.patience_ns(2) == 0) g.written(2, 1, 1'000'000);
+  g.waited(2, 3, 100'000);
+  g.written(3, 0, 1'000'000);
+  CHECK(g.patience_ns(2) != 0);
+}
+
+TEST_CASE("a wait counts as good when it serves more in the same time", "[order]") {
+  auto const after = [](std::size_t came, std::uint64_t waited_ns) {
+    gathering g;
+    g.written(8, 8, 1'000'000);
+    g.waited(8, 8 + came, waited_ns);
+    g.written(8 + came, 8, 1'000'000);
+    return g.patience_ns(1) != 0;
+  };
+  CHECK(after(8, 400'000));
+  CHECK(after(4, 400'000));
+  CHECK_FALSE(after(3, 400'000));
+  CHECK_FALSE(after(0, 400'000));
+}
+
+TEST_CASE("home is written in pieces that last as long as a batch of the log", "[order]") {
+  home_pace p;
+  std::uint64_t const at_first = p.pages();
+  for (int i = 0; i < 20; ++i) p.wrote(10'000, 1'000'000);
+  CHECK(p.pages() > at_first);
+  for (int i = 0; i < 20; ++i) p.wrote(50'000'000, 1'000'000);
+  CHECK(p.pages() < at_first);
+  CHECK(p.pages() > 0);
+}
+
+TEST_CASE("home is written with pauses while others wait, and without them as the log fills",
+          "[order]") {
+  constexpr std::uint64_t room = 64 << 20;
+  CHECK(home_pace::pause_ns(1000, room / 3, room, false) == 0);
+  CHECK(home_pace::pause_ns(1000, room / 3, room, true) == 3000);
+  CHECK(home_pace::pause_ns(1000, room / 8 * 5, room, true) == 1500);
+  CHECK(home_pace::pause_ns(1000, room / 4 * 3, room, true) == 0);
+  CHECK(home_pace::pause_ns(1000, room, room, true) == 0);
+}
