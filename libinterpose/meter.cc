@@ -177,24 +177,6 @@ bool pass_gate(passage& p, unsigned gate) {
   return on;
 }
 
-// The rules say what to do with each call; the plan of the stage is a copy of what they say.
-bool enter_found(visit& v, unsigned entry, int fd, bool may_sleep, bool counted) {
-  unsigned const target = (entry & entry_kind_mask) - entry_first_target;
-  v.planned = false;
-  v.entry = static_cast<std::uint16_t>(entry);
-  if (target >= core::max_targets || (target == 0 && !stage.counts_elsewhere)) return false;
-  v.rules = rules_met(v.what, entry);
-  std::uint64_t left = v.rules;
-  for (; left != 0 && self.owned; left &= left - 1) {
-    unsigned const gate = stage.gate_of_rule[__builtin_ctzll(left)];
-    bool const is_bytes = (gate & gate_bytes) != 0;
-    if ((gate & gate_counts) != 0 || !take_from_lease(*self.counters, plan_gate(gate), is_bytes,
-                                                      is_bytes ? v.bytes : core::op_units))
-      break;
-  }
-  return enter_gates(v, left, fd, may_sleep, counted);
-}
-
 // A call that is not made: what it was booked for, in all channels.
 void take_back(abi::segment& s, visit const& v) {
   each_gate(v.rules, [&](unsigned channel, bool is_bytes, bool counts) {
@@ -205,44 +187,9 @@ void take_back(abi::segment& s, visit const& v) {
   });
 }
 
-}  // namespace
-
-bool enter_by_rules(visit& v, unsigned entry, int fd, bool may_sleep) {
-  return enter_found(v, entry, fd, may_sleep, true);
-}
-
-bool enter_rest(visit& v, unsigned passed, int fd, bool may_sleep) {
-  v.planned = false;
-  v.rules = rules_met(v.what, v.entry);
-  std::uint64_t left = v.rules;
-  for (; passed > 0; --passed) left &= left - 1;
-  return enter_gates(v, left, fd, may_sleep, true);
-}
-
-bool enter_slowly(visit& v, place where) {
-  if (!joined() && !join_thread()) return false;
-  bool const is_fd = where.kind == place_kind::fd || where.kind == place_kind::fd_now;
-  return enter_found(v, resolve(where), is_fd ? where.fd : -1, where.kind != place_kind::fd_now,
-                     true);
-}
-
-bool enter_entry(visit& v, unsigned entry, int fd, bool may_sleep) {
-  return (joined() || join_thread()) && enter_found(v, entry, fd, may_sleep, true);
-}
-
-void count_outcome(visit const& v, bool failed, std::uint64_t moved) {
-  abi::call_counters& c = self.counters->call[static_cast<unsigned>(v.id)];
-  if (failed) add(c.errors, 1);
-  if (moved != 0) add(c.bytes, moved);
-  if (v.bytes != moved) [[unlikely]]
-    settle(v, moved);
-}
-
-bool enter_second(visit& v, unsigned entry, int fd) {
-  return enter_found(v, entry, fd, true, false);
-}
-
-bool enter_gates(visit& v, std::uint64_t rules, int fd, bool may_sleep, bool counted) {
+// What few calls need: no lease at hand, waiting. `rules` is what is left to pass.
+[[gnu::noinline]] bool enter_gates(visit& v, std::uint64_t rules, int fd, bool may_sleep,
+                                   bool counted) {
   abi::segment* const s = stage.active.load(std::memory_order_relaxed);
   if (s == nullptr) return false;
   v.bytes = bytes_before(*s, v, rules);
@@ -261,15 +208,88 @@ bool enter_gates(visit& v, std::uint64_t rules, int fd, bool may_sleep, bool cou
   return true;
 }
 
+// The rules say what to do with each call; the plan of the stage is a copy of what they say.
+bool enter_found(visit& v, unsigned entry, int fd, bool may_sleep, bool counted) {
+  unsigned const target = (entry & entry_kind_mask) - entry_first_target;
+  v.entry = static_cast<std::uint16_t>(entry);
+  if (target >= core::max_targets || (target == 0 && !stage.counts_elsewhere)) return false;
+  v.rules = rules_met(v.what, entry);
+  std::uint64_t left = v.rules;
+  for (; left != 0 && self.owned; left &= left - 1) {
+    unsigned const gate = stage.gate_of_rule[__builtin_ctzll(left)];
+    if ((gate & gate_counts) != 0) break;
+    bool const is_bytes = (gate & gate_bytes) != 0;
+    gate_plan const planned = plan_gate(gate);
+    abi::channel_counters& c = counters_of(*self.counters, planned);
+    if (!take_from_lease(c, planned, is_bytes ? v.bytes : core::op_units)) break;
+    count_passed(c, is_bytes, v.bytes);
+  }
+  return enter_gates(v, left, fd, may_sleep, counted);
+}
+
+}  // namespace
+
+// A function of its own, to which begin_on_path() can jump with its arguments where they are.
+[[gnu::noinline]] static beginning begin_with_clock(call id, core::op what, int dir,
+                                                    char const* path) {
+  ask_clock(self.memo);
+  return begin_on_path(id, what, dir, path);
+}
+
+beginning begin_on_path(call id, core::op what, int dir, char const* path) {
+  if (!is_settled()) [[unlikely]]
+    return {};
+  if (is_due(self.memo)) [[unlikely]]
+    return begin_with_clock(id, what, dir, path);
+  return begin_known<false>(id, what, recall(self.memo, dir, path), 0);
+}
+
+beginning begin_on_fd(call id, core::op what, int fd) {
+  return begin_known<false>(id, what, entry_at_once(fd), 0);
+}
+
+bool enter_place(visit& v, place where, unsigned entry) {
+  if (!joined() && !join_thread()) return false;
+  bool const is_fd = where.kind == place_kind::fd || where.kind == place_kind::fd_now;
+  // What begin_on_path() knows of a name is its directory, and patterns ask for the name.
+  if (entry == entry_unknown || (stage.has_path_globs && !is_fd)) entry = resolve(where);
+  bool const may_sleep = where.kind != place_kind::fd_now;
+  bool const ours = enter_found(v, entry, is_fd ? where.fd : -1, may_sleep, true);
+  if (!may_sleep) v.delay = delay_after(where);
+  return ours;
+}
+
+bool enter_entry(visit& v, unsigned entry, int fd, bool may_sleep) {
+  return (joined() || join_thread()) && enter_found(v, entry, fd, may_sleep, true);
+}
+
+void count_error(call id) { add(self.counters->call[static_cast<unsigned>(id)].errors, 1); }
+
+void leave(visit const& v, bool failed, std::uint64_t moved) {
+  if (failed) count_error(v.id);
+  if (moved != 0) add(self.counters->call[static_cast<unsigned>(v.id)].bytes, moved);
+  if (v.bytes != moved) [[unlikely]]
+    settle(v, moved);
+}
+
+void count_short(call id, core::op what, when delay, unsigned entry, std::uint64_t asked,
+                 bool failed, std::uint64_t moved) {
+  auto const kept = static_cast<std::uint16_t>(entry);
+  leave({id, what, delay, false, kept, asked, rules_met(what, entry)}, failed, moved);
+}
+
+bool enter_second(visit& v, unsigned entry, int fd) {
+  return enter_found(v, entry, fd, true, false);
+}
+
 void settle(visit const& v, std::uint64_t moved) {
   abi::segment* const s = stage.active.load(std::memory_order_relaxed);
-  std::uint64_t const rules = v.planned ? rules_met(v.what, v.entry) : v.rules;
-  if (s == nullptr || rules == 0) return;
+  if (s == nullptr || v.rules == 0) return;
   visit late = v;
   late.delay =
       v.delay == when::never ? when::never : when::before;  // no cancellation after the fact
   passage p{*s, late, -1, v.delay != when::never, 0};
-  each_gate(rules, [&](unsigned channel, bool is_bytes, bool counts) {
+  each_gate(v.rules, [&](unsigned channel, bool is_bytes, bool counts) {
     if (!is_bytes) return;
     add(self.counters->channel[channel].amount, moved - v.bytes);
     if (counts) return;

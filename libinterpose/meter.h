@@ -19,22 +19,18 @@ enum class when : std::uint8_t {
   never,    // charge, do not delay: close, and what is settled late
 };
 
-/// One leg of a call in flight. Plain data: it may be abandoned at any moment.
+/// One leg of a call in flight, when it is not as most are. Plain data: it may be abandoned at any
+/// moment.
 struct visit {
   call id;
   core::op what;
   when delay;
   bool refused;  // RWF_NOWAIT and no tokens: the caller gets EAGAIN, nothing was booked
   std::uint16_t entry;
-  std::uint64_t bytes;   // asked for, until the gates: then what byte channels were booked for
-  std::uint64_t rules;   // rules met
-  bool planned = false;  // passed by the plan of the stage: `rules` was not asked for
+  std::uint64_t bytes;  // asked for, until the gates: then what byte channels were booked for
+  std::uint64_t rules;  // rules met
 };
 
-/// The part of entering that few calls take: no lease at hand, waiting. `rules` is what is left to
-/// pass.
-[[gnu::noinline]] bool enter_gates(visit& v, std::uint64_t rules, int fd, bool may_sleep,
-                                   bool counted);
 /// Settles the bytes a call booked with what it moved: the rest comes back, or is paid now.
 [[gnu::noinline]] void settle(visit const& v, std::uint64_t moved);
 
@@ -63,22 +59,19 @@ inline bool spend_own(core::lease& l, std::uint64_t cost) {
 }
 
 /// The thread holds tokens for this gate: nothing shared is written.
-inline bool take_from_lease(abi::channel_counters& c, std::atomic<std::uint32_t> const& curve,
-                            bool is_bytes, std::uint64_t units) {
-  if (c.lease.gen != curve.load(std::memory_order_relaxed) || !spend_own(c.lease, units))
-      [[unlikely]]
-    return false;
-  add_own(c.calls, 1);
-  if (is_bytes) add_own(c.amount, units);
-  return true;
+inline bool take_from_lease(abi::channel_counters& c, gate_plan gate, std::uint64_t units) {
+  auto* const curve = reinterpret_cast<char const*>(stage.bucket) + gate.curve;
+  auto const number = reinterpret_cast<std::atomic<std::uint32_t> const*>(curve);
+  return c.lease.gen == number->load(std::memory_order_relaxed) && spend_own(c.lease, units);
 }
 
-inline bool take_from_lease(abi::shard& own, gate_plan gate, bool is_bytes, std::uint64_t units) {
-  auto* const counters = reinterpret_cast<char*>(&own) + gate.shard_line * line_bytes;
-  auto* const curve = reinterpret_cast<char const*>(stage.bucket) + gate.bucket_line * line_bytes;
-  return take_from_lease(*reinterpret_cast<abi::channel_counters*>(counters),
-                         *reinterpret_cast<std::atomic<std::uint32_t> const*>(curve), is_bytes,
-                         units);
+inline abi::channel_counters& counters_of(abi::shard& own, gate_plan gate) {
+  return *reinterpret_cast<abi::channel_counters*>(reinterpret_cast<char*>(&own) + gate.counters);
+}
+
+inline void count_passed(abi::channel_counters& c, bool is_bytes, std::uint64_t units) {
+  add_own(c.calls, 1);
+  if (is_bytes) add_own(c.amount, units);
 }
 
 /// An fd that no rule can mean: a pipe, a socket, a file elsewhere. Asked before anything is
@@ -92,26 +85,12 @@ inline bool is_elsewhere(place const& where) {
          stage.fork_page->load(std::memory_order_relaxed) != 0;
 }
 
-/// False: not ours, pass through. errno is untouched. The entry is already found.
-[[gnu::hot]] bool enter_entry(visit& v, unsigned entry, int fd, bool may_sleep);
-/// The same by looking at the rules, whatever the thread has: the plan did not say enough, or the
-/// first `passed` gates are passed and the next has to be asked for tokens.
-[[gnu::noinline]] bool enter_by_rules(visit& v, unsigned entry, int fd, bool may_sleep);
-[[gnu::noinline]] bool enter_rest(visit& v, unsigned passed, int fd, bool may_sleep);
-
-/// The second leg of a call that the first has counted.
-bool enter_second(visit& v, unsigned entry, int fd);
-
-/// The entry of a place, when the thread is_settled() and no closer look is needed; else
+/// The entry of an fd when the thread is_settled() and no closer look is needed; else
 /// entry_unknown.
-[[gnu::always_inline]] inline unsigned entry_at_once(place where) {
-  if (!is_settled()) [[unlikely]]
+inline unsigned entry_at_once(int fd) {
+  if (!is_settled() || !in_table(fd)) [[unlikely]]
     return entry_unknown;
-  if (where.kind == place_kind::path)
-    return stage.has_path_globs ? entry_unknown : recall(*self.memo, where.fd, where.path);
-  if ((where.kind != place_kind::fd && where.kind != place_kind::fd_now) || !in_table(where.fd))
-    return entry_unknown;
-  unsigned const entry = stage.mine->fd[where.fd].load(std::memory_order_relaxed);
+  unsigned const entry = stage.mine->fd[fd].load(std::memory_order_relaxed);
   return is_known(entry) ? entry : entry_unknown;
 }
 
@@ -119,96 +98,89 @@ constexpr bool moves_bytes(core::op what) {
   return core::op_table[static_cast<unsigned>(what)].has_bytes;
 }
 
-inline op_plan const& plan_of(core::op what, unsigned entry) {
-  return stage.plan[entry % plan_rows][static_cast<unsigned>(what)];
-}
-
-/// Known, and nobody's business: asked before a visit is prepared, so that the real call is the
-/// last thing done.
-inline bool is_nobodys(core::op what, unsigned entry) {
-  return entry != entry_unknown && plan_of(what, entry).what == planned::not_ours;
-}
+/// How a call begins. For most that is all: the real call is the next thing done, and no record of
+/// them is needed but this word. `entry` may be unknown when it is unclear.
+enum class begun : std::uint32_t { unclear = 0, not_ours = 1u << 16, passed = 2u << 16 };
+struct beginning {
+  std::uint32_t word = 0;
+  beginning() = default;
+  beginning(unsigned entry, begun how) : word(entry | static_cast<std::uint32_t>(how)) {}
+  unsigned entry() const { return word & 0xffff; }
+  bool is(begun how) const { return word >> 16 == static_cast<std::uint32_t>(how) >> 16; }
+};
 
 /// What most calls do, for a thread that is_settled(): the plan says which gates, the thread holds
-/// tokens for them. What the visit holds already is said again, because of a record whose address
-/// was given away the compiler knows nothing.
-template <call id, core::op what>
-[[gnu::always_inline]] inline bool enter_planned(visit& v, std::uint64_t bytes, unsigned entry,
-                                                 int fd, bool may_sleep) {
-  op_plan const& plan = plan_of(what, entry);
+/// tokens for them. Unless it holds them for all of the gates nothing is taken and nothing counted.
+template <bool moves>
+[[gnu::always_inline]] inline begun begin_planned(call id, core::op what, unsigned entry,
+                                                  std::uint64_t bytes) {
+  op_plan const& row = plan[entry % plan_rows][static_cast<unsigned>(what)];
   abi::shard& own = *self.counters;
-  v.entry = static_cast<std::uint16_t>(entry);
-  v.planned = true;
-  if (plan.what == planned::gate) [[likely]] {
-    constexpr bool moves = moves_bytes(what);
-    bool const one = moves && plan.first_bytes;
-    if (!take_from_lease(own, plan.first, one, one ? bytes : core::op_units)) [[unlikely]]
-      return enter_rest(v, 0, fd, may_sleep);
-    if (plan.second.shard_line != 0) [[unlikely]] {
-      bool const two = moves && plan.second_bytes;
-      if (!take_from_lease(own, plan.second, two, two ? bytes : core::op_units)) [[unlikely]]
-        return enter_rest(v, 1, fd, may_sleep);
+  if (row.what == planned::gate) [[likely]] {
+    bool const one = moves && row.first_bytes;
+    abi::channel_counters& first = counters_of(own, row.first);
+    std::uint64_t const cost = one ? bytes : core::op_units;
+    if (!take_from_lease(first, row.first, cost)) [[unlikely]]
+      return begun::unclear;
+    if (row.second.counters != 0) [[unlikely]] {
+      bool const two = moves && row.second_bytes;
+      abi::channel_counters& second = counters_of(own, row.second);
+      if (!take_from_lease(second, row.second, two ? bytes : core::op_units)) [[unlikely]] {
+        core::add_own(first.lease.tokens, cost);
+        return begun::unclear;
+      }
+      count_passed(second, two, bytes);
     }
-  } else if (plan.what != planned::count) {
-    return plan.what == planned::rules && enter_by_rules(v, entry, fd, may_sleep);
+    count_passed(first, one, bytes);
+  } else if (row.what != planned::count) {
+    return row.what == planned::not_ours ? begun::not_ours : begun::unclear;
   }
   add_own(own.call[static_cast<unsigned>(id)].calls, 1);
-  return true;
+  return begun::passed;
 }
 
-/// The long ways: a thread's first call, a place that has to be looked at more closely.
-[[gnu::noinline]] bool enter_slowly(visit& v, place where);
-
-/// `entry` is what entry_at_once() said of the place.
-template <call id, core::op what>
-[[gnu::always_inline]] inline bool enter_place(visit& v, std::uint64_t bytes, place where,
-                                               unsigned entry) {
+template <bool moves>
+[[gnu::always_inline]] inline beginning begin_known(call id, core::op what, unsigned entry,
+                                                    std::uint64_t bytes) {
   if (entry == entry_unknown) [[unlikely]]
-    return enter_slowly(v, where);
+    return {};
+  return {entry, begin_planned<moves>(id, what, entry, bytes)};
+}
+
+/// The same with the place still to be found, for ops that move no bytes. One piece of code for all
+/// calls: what is hottest is small.
+[[gnu::hot]] beginning begin_on_path(call id, core::op what, int dir, char const* path);
+[[gnu::hot]] beginning begin_on_fd(call id, core::op what, int fd);
+
+template <call id, core::op what>
+[[gnu::always_inline]] inline beginning begin(place where, std::uint64_t bytes) {
+  constexpr bool moves = moves_bytes(what);
   bool const is_fd = where.kind == place_kind::fd || where.kind == place_kind::fd_now;
-  return enter_planned<id, what>(v, bytes, entry, is_fd ? where.fd : -1,
-                                 where.kind != place_kind::fd_now);
+  if (where.kind == place_kind::path && !moves)
+    return begin_on_path(id, what, where.fd, where.path);
+  if (is_fd && !moves) return begin_on_fd(id, what, where.fd);
+  unsigned const entry = is_fd ? entry_at_once(where.fd) : entry_unknown;
+  return begin_known<moves>(id, what, entry, bytes);
 }
 
-/// For what is not called often.
-inline bool enter_place(visit& v, place const& where) { return enter_slowly(v, where); }
+/// The long way: the place or the rules have to be looked at, tokens asked for, waited for. False:
+/// not ours, pass through. errno is untouched.
+[[gnu::cold]] bool enter_place(visit& v, place where, unsigned entry = entry_unknown);
+bool enter_entry(visit& v, unsigned entry, int fd, bool may_sleep);
+/// The second leg of a call that the first has counted.
+bool enter_second(visit& v, unsigned entry, int fd);
 
-/// Counts what came of a call when that is not just the bytes it asked for: an error, a short one.
-/// That it was made is counted when it passes.
-[[gnu::noinline]] void count_outcome(visit const& v, bool failed, std::uint64_t moved);
-
-/// `moved`: bytes, of data ops only.
-inline void leave(visit const& v, bool failed, std::uint64_t moved) {
-  if (failed || moved != v.bytes || !self.owned) [[unlikely]]
-    count_outcome(v, failed, moved);
-  else if (moved != 0)
-    add_own(self.counters->call[static_cast<unsigned>(v.id)].bytes, moved);
-}
-
-/// The same of an op that moves no bytes.
-inline void leave(visit const& v, bool failed) {
-  if (failed) [[unlikely]]
-    count_outcome(v, true, 0);
-}
+/// Counts what came of it. That it was made is counted when it passes. `moved`: bytes, of data ops
+/// only.
+void leave(visit const& v, bool failed, std::uint64_t moved);
 
 /// A new fd belongs where its name was looked up, until its first use shows where it really is.
-/// What is to be remembered of it is made ready before the real call: after it all is cold.
-struct newborn {
-  std::atomic<fd_entry>* table;  // null: not to be touched
-  unsigned room;                 // of the table
-  fd_entry entry;
-  explicit newborn(visit const& v)
-      : table(self.is_vfork_child || stage.mine == nullptr ? nullptr : stage.mine->fd),
-        room(table == nullptr ? 0 : fd_table_size),
-        entry((v.entry & entry_kind_mask) >= entry_first_target
-                  ? static_cast<fd_entry>(v.entry | entry_unverified)
-                  : fd_entry{entry_unknown}) {}
-  void is(int fd) const {
-    if (static_cast<unsigned>(fd) < room) [[likely]]
-      table[fd].store(entry, std::memory_order_relaxed);
-  }
-};
-inline void opened(int fd, visit const& v) { newborn(v).is(fd); }
+inline unsigned entry_of_newborn(unsigned entry) {
+  return (entry & entry_kind_mask) >= entry_first_target ? entry | entry_unverified : entry_unknown;
+}
+inline void opened(int fd, visit const& v) {
+  if (!self.is_vfork_child && stage.mine != nullptr) set_fd(fd, entry_of_newborn(v.entry));
+}
 
 /// Charges the closing of `fd` and forgets it. True: leave() is owed.
 bool enter_close(visit& v, int fd);
@@ -238,6 +210,56 @@ std::uint64_t moved_bytes(core::op what, Result r) {
     if (data && !is_failure(r)) return static_cast<std::uint64_t>(r);
   }
   return 0;
+}
+
+/// What is paid late may wait, unless the caller asked not to sleep. It is no cancellation point.
+inline when delay_after(place where) {
+  return where.kind == place_kind::fd_now ? when::never : when::before;
+}
+
+/// The end of a call that passed at once. Counts what came of it, when that is not just what was
+/// asked for.
+[[gnu::cold]] void count_error(call id);
+[[gnu::cold]] void count_short(call id, core::op what, when delay, unsigned entry,
+                               std::uint64_t asked, bool failed, std::uint64_t moved);
+
+template <core::op what, class Result>
+[[gnu::always_inline]] inline void end(call id, place where, beginning b, std::uint64_t asked,
+                                       Result r) {
+  if constexpr (moves_bytes(what)) {
+    auto const moved = static_cast<std::uint64_t>(r);
+    if (moved != asked || r < 0) [[unlikely]]
+      count_short(id, what, delay_after(where), b.entry(), asked, r < 0, r < 0 ? 0 : moved);
+    else if (moved != 0)
+      add_own(self.counters->call[static_cast<unsigned>(id)].bytes, moved);
+  } else if (is_failure(r)) [[unlikely]] {
+    count_error(id);
+  }
+}
+
+/// A call that did not begin at once, with what it does. Out of the way of those that do.
+template <class Real>
+[[gnu::noinline, gnu::cold]] auto call_slowly(visit v, place where, unsigned entry,
+                                              Real const& real_call) {
+  using result = decltype(real_call());
+  if (!enter_place(v, where, entry)) return real_call();
+  if (v.refused) {
+    errno = EAGAIN;
+    return (result)(-1L);
+  }
+  auto const r = real_call();
+  leave(v, is_failure(r), moved_bytes(v.what, r));
+  return static_cast<result>(r);
+}
+
+template <class Real>
+[[gnu::noinline, gnu::cold]] auto open_slowly(visit v, place where, unsigned entry,
+                                              Real const& real_call) {
+  bool const ours = enter_place(v, where, entry);
+  auto const r = real_call();
+  opened(static_cast<int>(r), v);
+  if (ours) leave(v, r < 0, 0);
+  return r;
 }
 
 }  // namespace sluice

@@ -299,19 +299,14 @@ unsigned look_up_directory(char const* path, scanned_path const& name, std::uint
     if (found.entry == entry_unknown) return path[0] == '/' ? entry_outside : entry_of_cwd();
     keep(hash, found.entry, now);
   }
-  if (self.memo != nullptr) remember(*self.memo, path, name, serials, found);
+  remember(self.memo, path, name, serials, found);
   return found.entry;
 }
 
-// What the memo did not know, or not for sure.
+// What the memo did not know.
 [[gnu::noinline]] unsigned look_up_slowly(int dir, char const* path) {
   std::uint64_t const serials = stage.serials.load(std::memory_order_relaxed);
   std::uint32_t const now = coarse_tick();
-  if (path_memo* const m = self.memo; m != nullptr && m->uses_left < 0) {
-    m->uses_left = uses_per_clock + 1;
-    if (now - m->tick > cache_ticks) m->serials = 0;
-    if (unsigned const entry = recall(*m, dir, path)) return entry;
-  }
   scanned_path const name = scan(path);
   if (name.length >= max_path) return entry_outside;
   bool const absolute = path[0] == '/';
@@ -327,24 +322,16 @@ unsigned look_up_directory(char const* path, scanned_path const& name, std::uint
 
 }  // namespace
 
-unsigned recall(path_memo& m, int dir, char const* path) {
-  if (!is_readable(path) || (dir != sys::at_cwd && path[0] != '/')) [[unlikely]]
-    return entry_unknown;
-  std::uint32_t const version = m.version.load(std::memory_order_relaxed);
-  std::atomic_signal_fence(std::memory_order_acquire);
-  if (m.serials != stage.serials.load(std::memory_order_relaxed) || --m.uses_left < 0) [[unlikely]]
-    return entry_unknown;
-  if (!core::is_name_in(path, m.text, m.length)) return entry_unknown;
-  unsigned const entry = m.entry;
-  std::atomic_signal_fence(std::memory_order_acquire);
-  return m.version.load(std::memory_order_relaxed) == version ? entry : entry_unknown;
+void ask_clock(path_memo& m) {
+  m.uses_left = uses_per_clock;
+  if (coarse_tick() - m.tick > cache_ticks) m.serials = 0;
 }
 
 unsigned look_up_path(int dir, char const* path) {
   if (!is_readable(path)) return entry_outside;
   if (path[0] == 0) return dir >= 0 ? entry_of_fd(dir) & entry_kind_mask : entry_outside;
-  if (self.memo != nullptr)
-    if (unsigned const entry = recall(*self.memo, dir, path)) return entry;
+  if (is_due(self.memo)) ask_clock(self.memo);
+  if (unsigned const entry = recall(self.memo, dir, path)) return entry;
   return look_up_slowly(dir, path);
 }
 

@@ -41,8 +41,8 @@ inline place on_first(char* const* paths) { return on_path(paths == nullptr ? nu
 
 /// Pointers the kernel would refuse: left to it.
 inline bool is_readable(void const* p) {
-  auto const at = reinterpret_cast<std::uintptr_t>(p);
-  return at >= 4096 && (at >> 47) == 0;
+  constexpr std::uintptr_t least = 4096, end = std::uintptr_t{1} << 47;
+  return reinterpret_cast<std::uintptr_t>(p) - least < end - least;
 }
 
 inline std::size_t bytes_of(iovec const* parts, int count) {
@@ -66,17 +66,32 @@ unsigned ask_fd(int fd, unsigned path_class);
 /// The entry of the directory that holds `path`, or of what `path` names when it is a target's
 /// root.
 [[gnu::hot]] unsigned look_up_path(int dir, char const* path);
+/// Whether ask_clock() is to be called before the memo is believed: it forgets what is old.
+inline bool is_due(path_memo& m) { return --m.uses_left < 0; }
+void ask_clock(path_memo& m);
 /// The same when its directory is the one this thread named last; entry_unknown when that takes a
 /// closer look.
-[[gnu::hot]] unsigned recall(path_memo& m, int dir, char const* path);
+inline unsigned recall(path_memo& m, int dir, char const* path) {
+  if (!is_readable(path) || (dir != sys::at_cwd && path[0] != '/')) [[unlikely]]
+    return entry_unknown;
+  std::uint32_t const version = m.version.load(std::memory_order_relaxed);
+  std::atomic_signal_fence(std::memory_order_acquire);
+  if (m.serials != stage.serials.load(std::memory_order_relaxed)) [[unlikely]]
+    return entry_unknown;
+  if (!core::is_name_in(path, m.text, m.length)) return entry_unknown;
+  unsigned const entry = m.entry;
+  std::atomic_signal_fence(std::memory_order_acquire);
+  return m.version.load(std::memory_order_relaxed) == version ? entry : entry_unknown;
+}
 /// The class of path rules of `path` below `dir`, as a table entry's high byte.
 unsigned path_class_of(int dir, char const* path);
 
 inline bool in_table(int fd) { return fd >= 0 && static_cast<unsigned>(fd) < fd_table_size; }
 
-/// An entry that needs no look at the kernel.
+/// An entry that needs no look at the kernel: its low byte, with the sign for `unverified`.
 inline bool is_known(unsigned entry) {
-  return (entry & entry_kind_mask) != entry_unknown && (entry & entry_unverified) == 0;
+  static_assert(entry_unverified == 0x80 && entry_unknown == 0);
+  return static_cast<std::int8_t>(entry) > 0;
 }
 
 inline unsigned entry_of_fd(int fd) {
@@ -89,7 +104,7 @@ inline unsigned entry_of_fd(int fd) {
 }
 
 inline void set_fd(int fd, unsigned entry) {
-  if (in_table(fd))
+  if (in_table(fd)) [[likely]]
     stage.mine->fd[fd].store(static_cast<fd_entry>(entry), std::memory_order_relaxed);
 }
 

@@ -56,13 +56,11 @@ void forget_received(msghdr const& message) {
   }
 }
 
-// Forgets `fd`, which is about to be closed; what it was, or entry_outside.
-[[gnu::always_inline]] inline unsigned forget_fd(int fd) {
-  if ((!is_settled() && !may_touch_table()) || !in_table(fd)) [[unlikely]]
-    return entry_outside;
-  unsigned const entry = peek_fd(fd);
+// Forgets `fd`, which is about to be closed; what it was.
+unsigned forget_fd(int fd) {
+  unsigned const entry = stage.mine->fd[fd].load(std::memory_order_relaxed);
   set_fd(fd, entry_unknown);
-  return (entry & entry_kind_mask) < entry_first_target ? entry_outside : entry & ~entry_unverified;
+  return entry & ~entry_unverified;
 }
 
 }  // namespace
@@ -70,22 +68,38 @@ void forget_received(msghdr const& message) {
 // Charged, never delayed: an application that closes wants to be rid of a resource. The next call
 // waits for it.
 bool enter_close(visit& v, int fd) {
+  if (!may_touch_table() || !in_table(fd)) return false;
   unsigned const entry = forget_fd(fd);
-  return entry != entry_outside && enter_entry(v, entry, -1, false);
+  return (entry & entry_kind_mask) >= entry_first_target && enter_entry(v, entry, -1, false);
 }
+
+namespace {
+
+[[gnu::noinline, gnu::cold]] int close_slowly(int fd, unsigned entry) {
+  visit v{call::close, core::op::close, when::never, false, 0, 0, 0};
+  bool const ours = entry != entry_unknown ? enter_entry(v, entry, -1, false) : enter_close(v, fd);
+  int const r = real::close(fd);
+  if (ours) leave(v, r != 0, 0);
+  return r;
+}
+
+}  // namespace
 
 namespace slow {
 
 int close(int fd) {
-  unsigned const entry = forget_fd(fd);
-  if (entry == entry_outside || is_nobodys(core::op::close, entry)) return real::close(fd);
-  visit v{call::close, core::op::close, when::never, false, 0, 0, 0};
-  bool const ours = is_settled()
-                        ? enter_planned<call::close, core::op::close>(v, 0, entry, -1, false)
-                        : enter_entry(v, entry, -1, false);
-  int const r = real::close(fd);
-  if (ours) leave(v, r != 0);
-  return r;
+  beginning b;
+  if (is_settled() && in_table(fd)) [[likely]] {
+    unsigned const entry = forget_fd(fd);
+    b = {entry, begin_planned<false>(call::close, core::op::close, entry, 0)};
+  }
+  if (b.is(begun::passed)) [[likely]] {
+    int const r = real::close(fd);
+    if (r != 0) [[unlikely]]
+      count_error(call::close);
+    return r;
+  }
+  return b.is(begun::not_ours) ? real::close(fd) : close_slowly(fd, b.entry());
 }
 
 int close_range(unsigned first, unsigned last, int flags) {

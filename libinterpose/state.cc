@@ -18,16 +18,16 @@
 namespace sluice {
 
 constinit stage_state stage;
+constinit op_plan plan[plan_rows][core::op_count];  // by file kind or target
 thread_local constinit thread_state self;
 
 gate_plan plan_gate(unsigned gate) {
   unsigned const channel = gate & gate_channel;
   std::size_t const counters =
       offsetof(abi::shard, channel) + channel * sizeof(abi::channel_counters);
-  std::size_t const number = channel * sizeof(core::bucket) + offsetof(core::bucket, gen);
-  static_assert(offsetof(core::bucket, gen) % line_bytes == 0);
-  return {static_cast<std::uint16_t>(counters / line_bytes),
-          static_cast<std::uint16_t>(number / line_bytes)};
+  std::size_t const curve = channel * sizeof(core::bucket) + offsetof(core::bucket, gen);
+  static_assert(sizeof(abi::shard) <= 1 << 16 && sizeof(abi::segment::bucket) <= 1 << 16);
+  return {static_cast<std::uint16_t>(counters), static_cast<std::uint16_t>(curve)};
 }
 
 namespace {
@@ -241,30 +241,31 @@ void note_rule_kinds(core::ruleset const& rules) {
 
 // What most calls meet is known before any is made.
 op_plan plan_of(core::ruleset const& rules, unsigned op, unsigned entry) {
-  op_plan plan;
+  op_plan row;
   unsigned const target = entry - entry_first_target;
-  if (entry < stage.first_counted || target >= rules.target_count) return plan;
+  if (entry < stage.first_counted || target >= rules.target_count) return row;
   std::uint64_t mask = rules.rules_for[op][target];
   unsigned const gates = static_cast<unsigned>(__builtin_popcountll(mask));
-  plan.what = gates == 0 ? planned::count : planned::rules;
-  if (gates == 0 || gates > 2 || stage.has_path_globs || stage.has_callers) return plan;
+  // The class of a new file's name stays with its fd, whatever `open` itself meets.
+  bool const needs_name = stage.has_path_globs && op == static_cast<unsigned>(core::op::open);
+  row.what = gates == 0 && !needs_name ? planned::count : planned::rules;
+  if (gates == 0 || gates > 2 || stage.has_path_globs || stage.has_callers) return row;
   unsigned const first = stage.gate_of_rule[__builtin_ctzll(mask)];
   mask &= mask - 1;
   unsigned const second = mask == 0 ? 0 : stage.gate_of_rule[__builtin_ctzll(mask)];
-  if (((first | second) & gate_counts) != 0) return plan;
-  plan.what = planned::gate;
-  plan.first = plan_gate(first);
-  plan.first_bytes = (first & gate_bytes) != 0;
-  if (mask != 0) plan.second = plan_gate(second);
-  plan.second_bytes = (second & gate_bytes) != 0;
-  return plan;
+  if (((first | second) & gate_counts) != 0) return row;
+  row.what = planned::gate;
+  row.first = plan_gate(first);
+  row.first_bytes = (first & gate_bytes) != 0;
+  if (mask != 0) row.second = plan_gate(second);
+  row.second_bytes = (second & gate_bytes) != 0;
+  return row;
 }
 
 void plan_gates(core::ruleset const& rules) {
   unsigned const rows = entry_first_target + rules.target_count;  // the rest says not_ours
   for (unsigned entry = 0; entry < rows; ++entry)
-    for (unsigned op = 0; op < core::op_count; ++op)
-      stage.plan[entry][op] = plan_of(rules, op, entry);
+    for (unsigned op = 0; op < core::op_count; ++op) plan[entry][op] = plan_of(rules, op, entry);
 }
 
 // A strict sandbox inherited from the parent allows read, write and exit: nothing we could do
@@ -322,7 +323,6 @@ bool join_thread() {
   self.tid = static_cast<std::uint32_t>(sys::call(SYS_gettid));
   self.counters = claim_shard(*s);
   self.owned = self.counters != nullptr;
-  self.memo = self.owned ? &stage.mine->memo[self.counters - s->owned] : nullptr;
   if (self.counters == nullptr) self.counters = &s->common[self.tid % abi::common_shards];
   refresh_caller_rules();
   self.generation = static_cast<std::uint32_t>(stage.fork_page->load(std::memory_order_acquire));

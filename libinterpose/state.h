@@ -5,9 +5,10 @@
 // instruction.
 //
 //   stage        one per process, in the library's own data; `active` is null until attached
+//   plan         what a call meets, from the rules; written at attach
 //   private_map  one anonymous mapping: the fd table, the cache of directories, interned path rules
 //   fork_page    one page the kernel wipes in a child: how fork is noticed without a system call
-//   thread_state initial-exec TLS, one line
+//   thread_state initial-exec TLS; its first line is what every call asks
 #pragma once
 
 #include <atomic>
@@ -36,18 +37,17 @@ inline constexpr unsigned entry_path_shift = 8;
 
 inline constexpr unsigned max_mappings = 64;
 
-/// The directory part of the last path a thread named, and its entry. Only the thread that owns the
-/// shard of the same number comes here, and its signal handlers: `version` is odd while one writes.
-struct alignas(64) path_memo {
-  std::atomic<std::uint32_t> version;
-  std::uint32_t tick;     // when the kernel was asked
+/// The directory part of the last path a thread named, and its entry. Only that thread comes here,
+/// and its signal handlers: `version` is odd while one writes.
+struct path_memo {
   std::uint64_t serials;  // of the stage then; 0: nothing here, or being written
-  std::uint16_t length;   // of the text, last slash included
+  std::atomic<std::uint32_t> version;
+  std::uint16_t length;  // of the text, last slash included
   std::uint8_t entry;
   std::int8_t uses_left;  // before the clock is asked again
-  char text[236];         // is_name_in() reads a block before and behind
+  char text[224];         // is_name_in() reads a block before and behind
+  std::uint32_t tick;     // when the kernel was asked
 };
-static_assert(sizeof(path_memo) == 256);
 inline constexpr unsigned longest_memo = sizeof path_memo::text - core::block_size;
 
 /// A shared writable file mapping of the program.
@@ -61,7 +61,6 @@ struct private_map {
   core::ruleset rules;  // a copy: nobody else can change it, so it was validated once and for all
   alignas(
       4096) std::atomic<fd_entry> fd[fd_table_size];  // whole pages are given back by forget_fds
-  path_memo memo[abi::owned_shards];
   std::atomic<std::uint64_t> dir[dir_cache_size];
   std::atomic<std::uint16_t>
       dents[fd_table_size];  // bytes of directory entries since the last block
@@ -85,9 +84,8 @@ enum class planned : std::uint8_t {
   rules      // the rules have to be looked at
 };
 struct gate_plan {
-  std::uint16_t shard_line =
-      0;  // of the channel's counters, in lines from the shard's start; 0: none
-  std::uint16_t bucket_line = 0;  // of its curve's number, in lines from the first bucket
+  std::uint16_t counters = 0;  // of the channel, in bytes from the shard's start; 0: no gate
+  std::uint16_t curve = 0;     // the number of its curve, in bytes from the first bucket
 };
 struct op_plan {
   gate_plan first, second;
@@ -96,13 +94,13 @@ struct op_plan {
   std::uint8_t unused[5] = {};
 };
 static_assert(sizeof(op_plan) == 16);
-inline constexpr unsigned line_bytes = 64;
 inline constexpr unsigned plan_rows = 32;  // a power of two above any file kind and target
 static_assert(entry_first_target + core::max_targets <= plan_rows);
 
 inline constexpr std::uint64_t cwd_step = 1, name_step = std::uint64_t{1} << 32;
 
 /// The first line is what every call asks; after a system call little else is left in the cache.
+/// The large tables are elsewhere: it shares a page with the pointers to the real functions.
 struct alignas(64) stage_state {
   std::atomic<abi::segment*> active{nullptr};  // null: passthrough, for whatever reason
   private_map* mine = nullptr;
@@ -116,8 +114,6 @@ struct alignas(64) stage_state {
   bool has_callers = false;                    // a rule asks for thread name or user
   std::uint8_t first_counted = entry_unknown;  // table entries below it are nobody's business
 
-  alignas(64) op_plan plan[plan_rows][core::op_count] = {};  // by file kind or target
-
   std::uint64_t plain_rules = 0;                    // mask of rules without path_glob
   std::uint8_t gate_of_rule[core::max_rules] = {};  // its channel, gate_bytes, gate_counts
   std::atomic<std::uint32_t> cwd_entry{entry_unknown};
@@ -128,7 +124,8 @@ struct alignas(64) stage_state {
   unsigned preload_length = 0;
 };
 
-extern stage_state stage;
+extern stage_state stage __attribute__((visibility("hidden")));
+extern op_plan plan[plan_rows][core::op_count] __attribute__((visibility("hidden")));
 
 gate_plan plan_gate(unsigned gate);
 
@@ -139,7 +136,7 @@ struct alignas(64) thread_state {
   bool is_vfork_child = false;  // set by vfork.S until exec or exit: the memory is the parent's
   std::uint8_t zero[3] = {};
   abi::shard* counters = nullptr;  // null until joined
-  path_memo* memo = nullptr;       // of an owned shard, else null
+  path_memo memo = {};             // behind the first words: a short name lies on the same line
   std::uint32_t generation = ~0u;  // of the fork page when joined; else a number it never shows
   bool owned = false;              // counters belong to this thread alone: plain adds
   bool slack_known = false;
@@ -151,7 +148,7 @@ struct alignas(64) thread_state {
 
 extern thread_local constinit thread_state self __asm__("sluice_self")
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
-static_assert(sizeof(thread_state) <= 64 && offsetof(thread_state, is_vfork_child) == 4);
+static_assert(sizeof(thread_state) <= 320 && offsetof(thread_state, is_vfork_child) == 4);
 
 /// Adds to a counter that only this thread writes. One instruction on x86, so a signal handler in
 /// between loses nothing.

@@ -20,26 +20,6 @@ struct raw_call {
   long operator()() const { return real::syscall(number, a, b, c, d, e, f); }
 };
 
-long metered(visit& v, place const& where, raw_call const& raw) {
-  if (!enter_place(v, where)) return raw();
-  if (where.kind == place_kind::fd_now) v.delay = when::never;
-  if (v.refused) {
-    errno = EAGAIN;
-    return -1;
-  }
-  long const r = raw();
-  leave(v, r == -1, moved_bytes(v.what, r));
-  return r;
-}
-
-long opening(visit& v, place const& where, raw_call const& raw) {
-  bool const ours = enter_place(v, where);
-  long const r = raw();
-  opened(static_cast<int>(r), v);
-  if (ours) leave(v, r < 0, 0);
-  return r;
-}
-
 // Linux AIO: paid at submission, like POSIX AIO. What cannot be read is left to the kernel to
 // refuse.
 void charge_submission(iocb* const* list, long count) {
@@ -125,23 +105,22 @@ long followed(raw_call const& raw) {
 long slow::syscall(long number, long a, long b, long c, long d, long e, long f) {
   raw_call const raw{number, a, b, c, d, e, f};
   switch (number) {
-#define SYSCALL(nr, id, o, where, bytes)                                                          \
-  case nr: {                                                                                      \
-    visit v{call::id, core::op::o, when::before, false, 0, static_cast<std::uint64_t>(bytes), 0}; \
-    return metered(v, where, raw);                                                                \
+#define SYSCALL(nr, id, o, where, bytes)                                                \
+  case nr: {                                                                            \
+    auto const size = static_cast<std::uint64_t>(bytes);                                \
+    return call_slowly({call::id, core::op::o, when::before, false, 0, size, 0}, where, \
+                       entry_unknown, raw);                                             \
   }
 #include "syscalls.def"
 #undef SYSCALL
     case SYS_openat:
-    case SYS_openat2: {
-      visit v{call::openat, core::op::open, when::before, false, 0, 0, 0};
-      return opening(v, on_at(int(a), path_at(b)), raw);
-    }
+    case SYS_openat2:
+      return open_slowly({call::openat, core::op::open, when::before, false, 0, 0, 0},
+                         on_at(int(a), path_at(b)), entry_unknown, raw);
 #if defined(SYS_open)
-    case SYS_open: {
-      visit v{call::open, core::op::open, when::before, false, 0, 0, 0};
-      return opening(v, on_path(path_at(a)), raw);
-    }
+    case SYS_open:
+      return open_slowly({call::open, core::op::open, when::before, false, 0, 0, 0},
+                         on_path(path_at(a)), entry_unknown, raw);
 #endif
     default:
       return followed(raw);

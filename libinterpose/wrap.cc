@@ -39,12 +39,6 @@ void fresh(int fd) {
   if (fd >= 0 && !self.is_vfork_child && stage.mine != nullptr) set_fd(fd, entry_outside);
 }
 
-template <class Result>
-Result refused() {
-  errno = EAGAIN;
-  return (Result)(-1);
-}
-
 constexpr when cancels = when::cancels;
 constexpr when stays = when::before;
 
@@ -107,47 +101,41 @@ void stand_before_libc() {
 // --- the bodies
 // -------------------------------------------------------------------------------------------------
 
-#define CALL(sym, ret, params, args, o, where, size, point)                                 \
-  [[gnu::noinline]] ret slow::sym params {                                                  \
-    place const here = where;                                                               \
-    unsigned const entry = entry_at_once(here);                                             \
-    if (is_nobodys(core::op::o, entry)) return real::sym args;                              \
-    auto const bytes = static_cast<std::uint64_t>(size);                                    \
-    visit v{call::sym, core::op::o, point, false, 0, bytes, 0};                             \
-    if (!enter_place<call::sym, core::op::o>(v, bytes, here, entry)) return real::sym args; \
-    if (here.kind == place_kind::fd_now) {                                                  \
-      v.delay = when::never;                                                                \
-      if (v.refused) return refused<ret>();                                                 \
-    }                                                                                       \
-    ret const r = real::sym args;                                                           \
-    if constexpr (moves_bytes(core::op::o))                                                 \
-      leave(v, is_failure(r), moved_bytes(core::op::o, r));                                 \
-    else                                                                                    \
-      leave(v, is_failure(r));                                                              \
-    return r;                                                                               \
+#define CALL(sym, ret, params, args, o, where, size, point)                                  \
+  [[gnu::noinline]] ret slow::sym params {                                                   \
+    place const here = where;                                                                \
+    auto const bytes = static_cast<std::uint64_t>(size);                                     \
+    beginning const b = begin<call::sym, core::op::o>(here, bytes);                          \
+    if (b.is(begun::passed)) [[likely]] {                                                    \
+      ret const r = real::sym args;                                                          \
+      end<core::op::o>(call::sym, here, b, bytes, r);                                        \
+      return r;                                                                              \
+    }                                                                                        \
+    if (b.is(begun::not_ours)) return real::sym args;                                        \
+    return call_slowly({call::sym, core::op::o, point, false, 0, bytes, 0}, here, b.entry(), \
+                       [=] { return real::sym args; });                                      \
   }
-#define OPENS(sym, ret, params, args, o, where, size, point)                                \
-  [[gnu::noinline]] ret slow::sym params {                                                  \
-    visit v{call::sym, core::op::o, point, false, 0, 0, 0};                                 \
-    place const here = where;                                                               \
-    bool const ours = enter_place<call::sym, core::op::o>(v, 0, here, entry_at_once(here)); \
-    newborn const fd(v);                                                                    \
-    ret const r = real::sym args;                                                           \
-    fd.is(r);                                                                               \
-    if (ours) leave(v, r < 0);                                                              \
-    return r;                                                                               \
+#define OPENS(sym, ret, params, args, o, where, size, point)                               \
+  [[gnu::noinline]] ret slow::sym params {                                                 \
+    place const here = where;                                                              \
+    beginning const b = begin<call::sym, core::op::o>(here, 0);                            \
+    if (b.is(begun::unclear)) [[unlikely]]                                                 \
+      return open_slowly({call::sym, core::op::o, point, false, 0, 0, 0}, here, b.entry(), \
+                         [=] { return real::sym args; });                                  \
+    ret const r = real::sym args;                                                          \
+    set_fd(r, entry_of_newborn(b.entry()));                                                \
+    if (r < 0 && b.is(begun::passed)) [[unlikely]]                                         \
+      count_error(call::sym);                                                              \
+    return r;                                                                              \
   }
-#define ERRNO(sym, ret, params, args, o, where, size, point)                                    \
-  [[gnu::noinline]] ret slow::sym params {                                                      \
-    place const here = where;                                                                   \
-    unsigned const entry = entry_at_once(here);                                                 \
-    if (is_nobodys(core::op::o, entry)) return real::sym args;                                  \
-    visit v{call::sym, core::op::o, point, false, 0, 0, 0};                                     \
-    if (!enter_place<call::sym, core::op::o>(v, static_cast<std::uint64_t>(size), here, entry)) \
-      return real::sym args;                                                                    \
-    ret const r = real::sym args;                                                               \
-    leave(v, r != 0);                                                                           \
-    return r;                                                                                   \
+#define ERRNO(sym, ret, params, args, o, where, size, point) \
+  [[gnu::noinline]] ret slow::sym params {                   \
+    place const here = where;                                \
+    visit v{call::sym, core::op::o, point, false, 0, 0, 0};  \
+    bool const ours = enter_place(v, here);                  \
+    ret const r = real::sym args;                            \
+    if (ours) leave(v, r != 0, 0);                           \
+    return r;                                                \
   }
 // Both legs are paid; the call is counted once where it has bytes of one kind only, or two names in
 // one target.

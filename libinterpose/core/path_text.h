@@ -101,7 +101,9 @@ inline bool is_name_in(char const* path, char const* text, unsigned length) {
   }
   unsigned const behind = ~0u << (name - at);
   if ((differs & looked_at & ~behind) != 0) return false;
-  __m128i const slash = _mm_set1_epi8('/');
+  int four_slashes = '/' * 0x01010101;
+  __asm__("" : "+r"(four_slashes));  // or it would be a constant in cold memory
+  __m128i const slash = _mm_set1_epi32(four_slashes);
   unsigned zeros = equal_bytes(block, _mm_setzero_si128());
   unsigned stops = (zeros | equal_bytes(block, slash)) & behind;
   for (unsigned i = 0; stops == 0; ++i) {
