@@ -68,12 +68,14 @@ std::vector<notice> brain::take_notices() { return std::exchange(notices_, {}); 
 
 // ---------------------------------------------------------------------------- messages
 
-void brain::hello(std::uint32_t number, wire::hello const& m, std::string const& name, time_ns now,
+void brain::hello(std::uint32_t number, wire::hello const& m, caller const& from, time_ns now,
                   outbox& out) {
   child& c = roster_.meet(number, incarnation_);
-  if (!c.known) notices_.push_back({notice::child_came, name});
+  parent_.hello(number, from.incarnation, now);
+  if (from.incarnation < c.incarnation) c.incarnation = 0;  // its clock went back
+  if (!c.known) notices_.push_back({notice::child_came, from.name});
   c.known = true;
-  c.name = name;
+  c.name = from.name;
   c.is_relay = m.who == wire::role::relay;
   c.policy_hash = m.policy_hash;
   send_welcome(number, out);
@@ -243,7 +245,7 @@ void brain::allocate(time_ns now) {
   for (std::uint32_t i = 0; i < roster_.children.size(); ++i) {
     child& c = roster_.children[i];
     note_life(c, parent_.is_live(i, now));
-    if (cycle_over) roster_.expire(c, now);
+    if (cycle_over) roster_.expire(c, now, set_.time.cycle_ns);
     if (c.live) continue;
     // Whoever is silent takes no part; what it may still use is not ours to give.
     for (std::uint32_t s = 0; s < roster_.width(); ++s)

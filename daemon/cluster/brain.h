@@ -31,6 +31,12 @@ class outbox {
   virtual bool send(std::uint32_t child, wire::message const& m) = 0;
 };
 
+/// Who says hello, as the wire knows it: present, whatever lives of that name there were.
+struct caller {
+  std::string const& name;
+  std::uint64_t incarnation;
+};
+
 /// Something a person should know; the text is constant per kind, `about` names who or what.
 struct notice {
   enum kind_t : std::uint8_t { overbooked, fits_again, child_came, child_silent, child_back } kind;
@@ -49,7 +55,7 @@ class brain {
 
   brain(settings const& s, plan p, std::uint64_t incarnation, time_ns start);
 
-  void hello(std::uint32_t child, wire::hello const& m, std::string const& name, time_ns now,
+  void hello(std::uint32_t child, wire::hello const& m, caller const& from, time_ns now,
              outbox& out);
   void report(std::uint32_t child, wire::report const& m, time_ns now);
   void jobs(std::uint32_t child, wire::job_list const& m, time_ns now);

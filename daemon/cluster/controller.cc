@@ -150,7 +150,7 @@ void controller::hear(wire::parent_socket::incoming& m, std::int64_t now) {
   if (auto* report = std::get_if<wire::report>(&m.body))
     brain_->report(m.child, *report, now);
   else if (auto* hello = std::get_if<wire::hello>(&m.body))
-    brain_->hello(m.child, *hello, *m.name, now, *this);
+    brain_->hello(m.child, *hello, {*m.name, m.head.incarnation}, now, *this);
   else if (auto* jobs = std::get_if<wire::job_list>(&m.body))
     brain_->jobs(m.child, *jobs, now);
   else if (std::holds_alternative<wire::bye>(m.body))

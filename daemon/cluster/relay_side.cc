@@ -29,7 +29,7 @@ void relay_side::plan_changed() {
 
 void relay_side::on_welcome(wire::welcome const& w) {
   std::uint64_t const name = wire::job_key(static_cast<std::uint32_t>(w.who), w.name);
-  if (name != parent_) sequence_ = window_ = applied_ = 0;
+  if (name != parent_) sequence_ = window_ = applied_ = life_ = 0;
   parent_ = name;
   awaiting_ = false;
   at_once_ = streams_due_ = true;
@@ -54,6 +54,9 @@ lease::grant const& relay_side::as_ours(wire::grant const& g) {
 void relay_side::on_grant(wire::grant const& g, time_ns now) {
   awaiting_ = false;
   if (up_.on_grant(parent_, as_ours(g), now)) at_once_ = true;
+  if (up_.parent_life() != g.lease.parent_incarnation) return;
+  if (up_.parent_life() < life_) sequence_ = window_ = applied_ = 0;  // its clock went back
+  life_ = up_.parent_life();
   if (g.sequence <= sequence_) return;
   sequence_ = g.sequence;
   // No split said: the parent restarted and does not know it yet; ours stays.

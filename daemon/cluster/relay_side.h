@@ -52,6 +52,7 @@ class relay_side {
   brain& below_;
   lease::child up_;
   std::uint64_t parent_ = 0;    // its name as a hash
+  std::uint64_t life_ = 0;      // its incarnation
   std::uint64_t sequence_ = 0;  // of the newest grant message
   std::uint64_t window_ = 0;    // acknowledged once children hold no more than allowed since it
   std::uint64_t applied_ = 0;

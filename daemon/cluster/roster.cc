@@ -303,9 +303,10 @@ void roster::take(std::uint32_t number, wire::job_list const& l, time_ns now) {
   }
 }
 
-void roster::expire(child& c, time_ns now) {
+void roster::expire(child& c, time_ns now, std::int64_t cycle_ns) {
+  std::int64_t const most_ns = std::max(tenancy_ns, 3 * cycle_ns);  // a list leaves with a report
   std::erase_if(c.jobs, [&](tenancy const& t) {
-    if (now - t.heard_at < tenancy_ns) return false;
+    if (now - t.heard_at < most_ns) return false;
     unuse(t.job);
     return true;
   });

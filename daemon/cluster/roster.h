@@ -64,7 +64,7 @@ struct tenancy {
 struct child {
   bool known = false;  // said hello
   bool is_relay = false;
-  bool live = false;  // heard within 0.5 s, by the last allocation
+  bool live = false;  // heard lately (timers::live_ns), by the last allocation
   bool unanswered = false;
   bool hungry = false;         // has less than it should; is in brain::hungry_
   bool knows_lacking = false;  // was told that we lack the pool
@@ -145,9 +145,9 @@ class roster {
   child& meet(std::uint32_t c, std::uint64_t first_sequence);
   news take(std::uint32_t c, wire::report const& r, time_ns now);
   void take(std::uint32_t c, wire::job_list const& l, time_ns now);
-  void clear(child& c);                // its streams and jobs are gone
-  void expire(child& c, time_ns now);  // tenancies that nobody confirmed
-  void sent(stream& s, rate value);    // in the grant message that is being written
+  void clear(child& c);                                       // its streams and jobs are gone
+  void expire(child& c, time_ns now, std::int64_t cycle_ns);  // tenancies nobody confirmed
+  void sent(stream& s, rate value);  // in the grant message that is being written
   /// After a change of overrides: jobs are linked to theirs again.
   void set_overrides(overrides const* o);
   void relink();

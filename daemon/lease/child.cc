@@ -173,13 +173,39 @@ void child::released(grant const& g, time_ns now) {
   started_ = 0;
 }
 
+std::uint64_t child::known_life(std::uint64_t parent) const {
+  std::uint64_t life = contact_.incarnation;
+  if (parent != obeyed_) return life;
+  life = std::max(life, least_incarnation_);
+  for (part const& p : parts_) life = std::max(life, p.applied.incarnation);
+  return life;
+}
+
+// A smaller incarnation is a late message, or a life that began by a clock that had gone back. It
+// is the latter when it answers a report sent after the newest message of the known life was heard,
+// or after that life was only remembered. Then all is as after any restart of the parent, but its
+// versions count anew.
+void child::follow_back(std::uint64_t parent, time_ns now) {
+  contact_.incarnation = 0;
+  contact_.t_parent = 0;
+  contact_.since = now;  // what answers an earlier report may be of the life that has ended
+  if (parent != obeyed_) return;
+  least_incarnation_ = 0;
+  for (part& p : parts_) {
+    p.value = std::min(p.value, p.kept);
+    p.kept = ~rate{0};
+    p.applied = p.acknowledged = {};
+  }
+}
+
 bool child::on_grant(std::uint64_t parent, grant const& g, time_ns now) {
   if (g.child_incarnation != incarnation_ || parent != contact_.name) return false;
   contact& c = contact_;
   // Not a report of ours, or one of an earlier visit: its versions are no longer known.
   if (g.t_child > newest_sent_ || g.t_child < c.since) return false;
-  if (g.parent_incarnation < c.incarnation) return false;
-  if (parent == obeyed_ && g.parent_incarnation < least_incarnation_) return false;
+  if (g.parent_incarnation < c.incarnation && g.t_child <= c.met_at) return false;
+  if (g.parent_incarnation < known_life(parent)) follow_back(parent, now);
+  c.met_at = now;
   bool const first = g.parent_incarnation > c.incarnation;
   if (first || g.t_parent > c.t_parent) c.t_parent = g.t_parent;
   c.incarnation = g.parent_incarnation;

@@ -67,6 +67,7 @@ class child {
   bool is_accepted(time_ns now) const;  // answered with values lately: reports to it lend
   std::uint64_t obeyed() const { return obeyed_; }  // whose grants are held, 0 nobody's
   std::uint64_t lent_to() const { return lent_to_; }
+  std::uint64_t parent_life() const { return contact_.incarnation; }  // of the one reported to
 
   rate usable(unsigned supply, time_ns now) const;         // floor + grant or escrow
   rate held(unsigned supply, time_ns now) const;           // by grant
@@ -97,7 +98,8 @@ class child {
     std::uint64_t name = 0;
     std::uint64_t incarnation = 0;
     time_ns t_parent = 0;
-    time_ns since = 0;        // first report
+    time_ns since = 0;        // first report, or the present life was heard first
+    time_ns met_at = 0;       // newest message of that life
     time_ns heard_at = 0;     // newest answer
     time_ns accepted_at = 0;  // newest answer with values
     bool heard = false, accepted = false, released = false;
@@ -106,6 +108,8 @@ class child {
   bool may_obey(std::uint64_t parent, time_ns now) const;
   bool may_lend(time_ns now) const;
   void obey(std::uint64_t parent);
+  std::uint64_t known_life(std::uint64_t parent) const;
+  void follow_back(std::uint64_t parent, time_ns now);
   bool apply(part& p, given const& g, time_ns t_child, time_ns now);
   void released(grant const& g, time_ns now);
 

@@ -12,7 +12,6 @@
 namespace sluice::lease {
 namespace {
 
-constexpr std::int64_t live_ns = 500'000'000;
 constexpr std::size_t ring_older = 15;     // 16 with the newest
 constexpr rate most_rate = rate{1} << 53;  // of one child, so that no sum wraps
 constexpr rate over(rate a, rate b) { return a > b ? a - b : 0; }
@@ -180,7 +179,7 @@ rate parent::lent_by(unsigned child, unsigned supply, time_ns now) const {
 
 bool parent::is_live(unsigned child, time_ns now) const {
   if (child >= edges_.size() || !edges_[child].ever_believed) return false;
-  return now - edges_[child].believed_at < live_ns;
+  return now - edges_[child].believed_at < set_.time.live_ns();
 }
 
 rate parent::lent_below(unsigned supply, time_ns now, std::uint32_t& members) const {
@@ -407,6 +406,12 @@ bool parent::release(edge& e, time_ns now) {
     count(e.supply[s], totals_[s], now);
   }
   return true;
+}
+
+// What the former life holds stays in the ledger; it says nothing any more that could shorten that.
+void parent::hello(unsigned child, std::uint64_t incarnation, time_ns now) {
+  if (child >= edges_.size() || !edges_[child].known) return;
+  if (incarnation < edges_[child].incarnation) forget(child, now);
 }
 
 void parent::forget(unsigned child, time_ns now) {

@@ -68,10 +68,14 @@ class parent {
   /// fits without it. Done when nothing is lent and the ledger is empty, at the latest after L'.
   void hand_over();
 
+  /// Who is to decide that (the wire) says that this is the present life of the child: one that
+  /// began before those known, by its clock, is not late but new.
+  void hello(unsigned child, std::uint64_t incarnation, time_ns now);
+
   /// The child is gone for good or its slot is reused; its ledger entries stay until they end.
   void forget(unsigned child, time_ns now);
 
-  bool is_live(unsigned child, time_ns now) const;  // believed within the last 0.5 s
+  bool is_live(unsigned child, time_ns now) const;                   // believed within live_ns()
   rate current(unsigned child, unsigned supply, time_ns now) const;  // newest value not expired
   rate ledger(unsigned child, unsigned supply,
               time_ns now) const;  // what it must be assumed to use

@@ -31,6 +31,10 @@ struct timers {
   /// As long, for a child that starts and does not know yet below how many relays it lent: below
   /// two at most, or the welcome says so before this is over.
   constexpr std::int64_t start_ns() const { return lend_ns(level < 2 ? 2 : level); }
+  /// A child believed within this takes part in allocations. Steady, it reports once a cycle.
+  constexpr std::int64_t live_ns() const {
+    return cycle_ns > 200'000'000 ? cycle_ns / 2 * 5 : 500'000'000;
+  }
   /// Q: after a restart nothing is raised for so long.
   constexpr std::int64_t quiet_ns() const { return ledger_ns(); }
 

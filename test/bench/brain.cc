@@ -98,7 +98,7 @@ void measure(unsigned children, unsigned streams, bool relay, bool merged) {
   for (unsigned c = 0; c < children; ++c) {
     below.emplace_back(set.time, 1);
     below.back().set_own(std::vector<lease::child::own>(2));
-    brain.hello(c, hello, "child" + std::to_string(c), now, out);
+    brain.hello(c, hello, {"child" + std::to_string(c), 0}, now, out);
   }
   std::vector<wire::report> reports(children);
   std::vector<double> take, settle, all;

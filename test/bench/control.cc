@@ -207,7 +207,7 @@ class controller {
   /// True for a report.
   bool take(listener& l, arrival const& m) {
     std::int64_t const now = boot_ns();
-    if (auto* h = std::get_if<wire::hello>(&m.body)) brain_.hello(m.child, *h, m.name, now, l);
+    if (auto* h = std::get_if<wire::hello>(&m.body)) brain_.hello(m.child, *h, {m.name, 0}, now, l);
     auto* const r = std::get_if<wire::report>(&m.body);
     if (r != nullptr) brain_.report(m.child, *r, now);
     return r != nullptr;

@@ -77,7 +77,10 @@ void world::revive(unsigned id) {
     p.clock.ppm = dice_.between(-config_.clock_ppm, config_.clock_ppm);
   }
   p.is_running = p.is_booted = true;
-  ++p.incarnation;
+  // The clock may have gone back (or far ahead) between two lives: then the number is any new one.
+  bool const jumps = dice_.chance(200'000);
+  ++p.lives;
+  p.incarnation = jumps ? dice_.below(1000) * 1'000'000 + p.lives : p.incarnation + 1'000'000'000;
   start(id);
   if (!p.up) return;
   if (!p.disk) {

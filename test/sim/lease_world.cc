@@ -237,6 +237,8 @@ void world::deliver(unsigned slot) {
   message const m = std::move(messages_[slot]);
   spare_.push_back(slot);
   if (!p.is_running) return;
+  // The connection of an earlier life is gone, whatever its number was.
+  if (m.is_report && m.up.child_incarnation > processes_[m.from].incarnation) return;
   if (m.is_report && p.down) on_report(p, m.to, m);
   if (!m.is_report && p.up) on_grant(p, m.to, m);
 }
@@ -272,6 +274,8 @@ void world::report_of(unsigned id) {
 void world::on_report(process& p, unsigned id, message const& m) {
   ns const t = local(p);
   if (p.up) lease::relay_serve(*p.up, *p.down, config_.supplies, t);
+  if (m.up.child_incarnation == processes_[m.from].incarnation)
+    p.down->hello(m.from, m.up.child_incarnation, t);
   auto const heard = p.down->on_report(m.from, m.up, t);
   answer(id, m.from, false);
   if (!heard.freed) return;

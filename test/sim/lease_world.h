@@ -54,6 +54,7 @@ struct process {
   ns stopped_until = 0;
   clock_of clock;
   std::uint64_t incarnation = 1;
+  std::uint64_t lives = 1;
   std::optional<lease::child> up;
   std::optional<lease::parent> down;
   std::optional<lease::child_memory> disk;

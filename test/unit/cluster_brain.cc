@@ -205,3 +205,51 @@ TEST_CASE("cluster: a node lends no more than its own part, whatever it claims",
   REQUIRE(w.top().ledger().is_live(0, w.now));
   CHECK(w.top().ledger().budget(0, w.now) <= pool + w.nodes[1]->escrow[0]);
 }
+
+TEST_CASE("cluster: with a long cycle everybody keeps a share", "[cluster]") {
+  shape s = four_classes();
+  s.cycle = 1000 * ms;
+  s.lease = 5000 * ms;
+  flat w(s, 11);
+  for (unsigned i = 0; i < 8; ++i) {
+    w.nodes[i]->next_report = w.now + i * 125 * ms;
+    w.nodes[i]->add(1 + i, 1, {500 * k});
+  }
+  w.run(20'000 * ms);  // nodes that start do not lend at once
+  rate worst = 100 * k;
+  w.each_step = [&] {
+    for (unsigned i = 0; i < 8; ++i) worst = std::min(worst, w.allowed(1 + i, 0));
+  };
+  w.run(20'000 * ms);
+  CHECK(worst >= 12 * k);
+}
+
+TEST_CASE("cluster: who comes back with an earlier clock is heard", "[cluster]") {
+  flat w(four_classes(), 12);
+  for (unsigned i = 0; i < 8; ++i) w.nodes[i]->add(1 + i, 1, {500 * k});
+  std::uint64_t over = 0;
+  w.each_step = [&] { over += w.usable(0) > 100 * k; };
+  w.run(4000 * ms);
+  SECTION("a node") { w.reboot(*w.nodes[3], clock_moves::back); }
+  SECTION("the controller") { w.restart(0, false, clock_moves::back); }
+  w.run(4000 * ms);
+  for (unsigned i = 0; i < 8; ++i) CHECK(w.allowed(1 + i, 0) >= 12 * k);
+  CHECK(over == 0);
+}
+
+TEST_CASE("cluster: never over capacity while clocks go back", "[cluster]") {
+  for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+    INFO("seed " << seed);
+    flat w(four_classes(), seed);
+    w.sky = {.loss = 0.05, .twice = 0.05, .least = 1 * ms, .most = seed % 2 ? 8 * ms : 60 * ms};
+    std::uint64_t over = 0, over_limit = 0;
+    w.each_step = [&] {
+      over += w.usable(0) > 100 * k;
+      over_limit += w.allowed(3, 0) > 12 * k;
+      w.storm({.restart = 48, .back = 2});
+    };
+    w.run(30'000 * ms);
+    CHECK(over == 0);
+    CHECK(over_limit == 0);
+  }
+}

@@ -192,6 +192,20 @@ TEST_CASE("relay: restarted with its memory it costs its nodes less", "[cluster]
   CHECK(lost[0] < lost[1] / 2);
 }
 
+TEST_CASE("relay: it and its parent may come back with an earlier clock", "[cluster][relay]") {
+  tree w(two_classes(), 13);
+  for (unsigned i = 0; i < 12; ++i) w.nodes[i]->add(1 + i, 1, {500 * k});
+  std::uint64_t over = 0;
+  w.each_step = [&] { over += w.usable(0) > 100 * k; };
+  w.run(5000 * ms);
+  SECTION("the relay") { w.restart(2, false, clock_moves::back); }
+  SECTION("the relay, with its memory") { w.restart(2, true, clock_moves::back); }
+  SECTION("the cluster") { w.restart(0, false, clock_moves::back); }
+  w.run(8000 * ms);
+  for (unsigned i = 0; i < 12; ++i) CHECK(w.allowed(1 + i, 0) >= 8 * k);
+  CHECK(over == 0);
+}
+
 TEST_CASE("relay: a restart below a living cluster, and of the cluster", "[cluster][relay]") {
   tree w(two_classes(), 7);
   std::uint64_t over = 0, over_limit = 0;

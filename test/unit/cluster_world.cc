@@ -61,13 +61,14 @@ void world::storm(storm_rates const& rates) {
   if (random() % 40 != 0) return;
   node& n = *nodes[random() % nodes.size()];
   auto const one_in = [this](unsigned many) { return many > 0 && random() % many == 0; };
+  auto const how = one_in(rates.back) ? clock_moves::back : clock_moves::on;
   if (one_in(rates.cut)) {
     n.cut = !n.cut;
   } else if (one_in(rates.reboot)) {
-    reboot(n);
+    reboot(n, how);
     n.jobs.clear();
   } else if (one_in(rates.restart)) {
-    restart(static_cast<unsigned>(random() % stations.size()), one_in(rates.remembers));
+    restart(static_cast<unsigned>(random() % stations.size()), one_in(rates.remembers), how);
   } else {
     std::uint64_t const job = 1 + random() % 4;
     rate const appetite = rate(random() % 60) * k;
@@ -79,17 +80,18 @@ void world::storm(storm_rates const& rates) {
   }
 }
 
-void world::restart(unsigned index, bool remembers) {
+void world::restart(unsigned index, bool remembers, clock_moves how) {
   station& s = *stations[index];
+  s.life = incarnation(how);
   bool const is_relay = s.is_relay;
   cluster::brain::settings set;
   set.name = "station" + std::to_string(index);
   set.who = is_relay ? wire::role::relay : wire::role::cluster;
-  set.time = lease::timers_of(100 * ms, 1000 * ms, is_relay ? 1 : 0);
+  set.time = lease::timers_of(form.cycle, form.lease, is_relay ? 1 : 0);
   s.up.reset();
-  s.brain = std::make_unique<cluster::brain>(set, plan_of(form), incarnation(), now);
+  s.brain = std::make_unique<cluster::brain>(set, plan_of(form), s.life, now);
   if (!is_relay) return;
-  s.up = std::make_unique<cluster::relay_side>(*s.brain, incarnations_);
+  s.up = std::make_unique<cluster::relay_side>(*s.brain, s.life);
   s.up->plan_changed();
   if (remembers && s.disk)
     s.up->remember(*s.disk, now);
@@ -113,18 +115,18 @@ node& world::add_node(unsigned parent) {
   return *nodes.back();
 }
 
-void world::reboot(node& n) {
-  n.incarnation = incarnation();
+void world::reboot(node& n, clock_moves how) {
+  n.incarnation = incarnation(how);
   unsigned const level = stations[n.station]->up ? 1 : 0;
-  n.up =
-      std::make_unique<lease::child>(lease::timers_of(100 * ms, 1000 * ms, level), n.incarnation);
+  n.up = std::make_unique<lease::child>(lease::timers_of(form.cycle, form.lease, level),
+                                        n.incarnation);
   std::vector<lease::child::own> own;
   for (std::size_t s = 0; s < n.escrow.size(); ++s) own.push_back({n.floor[s], n.escrow[s], 1});
   n.up->set_own(own);
   n.up->booted(now);
   n.greeted = n.awaiting = false;
-  n.parent = n.sequence = 0;
-  n.next_report = now + static_cast<time_ns>(chance() * 100) * ms;
+  n.parent = n.parent_life = n.sequence = 0;
+  n.next_report = now + static_cast<time_ns>(chance() * static_cast<double>(form.cycle / ms)) * ms;
   n.alive = true;
 }
 
@@ -144,24 +146,28 @@ void world::deliver(packet const& p) {
     if (!r.alive) return;
     station& parent = *stations[r.parent];
     if (!p.to_parent) return to_relay(r, p.body);
-    if (parent.alive) to_station(parent, r.number, r.brain->set().name, p);
+    if (parent.alive) to_station(parent, r.number, {r.brain->set().name, r.life}, p);
     return;
   }
   node& n = *nodes[p.child];
   if (n.cut || !n.alive) return;
   if (!p.to_parent) return to_node(n, p.body);
-  if (stations[n.station]->alive) to_station(*stations[n.station], n.number, n.name, p);
+  if (stations[n.station]->alive)
+    to_station(*stations[n.station], n.number, {n.name, n.incarnation}, p);
 }
 
-void world::to_station(station& at, unsigned number, std::string const& name, packet const& p) {
+void world::to_station(station& at, unsigned number, cluster::caller const& who, packet const& p) {
   if (auto const* m = std::get_if<wire::hello>(&p.body))
-    return at.brain->hello(number, *m, name, now, at);
+    return at.brain->hello(number, *m, who, now, at);
+  auto const* const said = std::get_if<wire::report>(&p.body);
+  // The connection of an earlier life is gone, whatever its number was.
+  if (said != nullptr && said->lease.child_incarnation > who.incarnation) return;
   auto const& met = at.brain->who().children;
   if (number >= met.size() || !met[number].known) {
     at.send(number, wire::restart{});
     return;
   }
-  if (auto const* m = std::get_if<wire::report>(&p.body)) at.brain->report(number, *m, now);
+  if (said != nullptr) at.brain->report(number, *said, now);
   if (auto const* m = std::get_if<wire::job_list>(&p.body)) at.brain->jobs(number, *m, now);
 }
 
@@ -178,6 +184,9 @@ void world::to_node(node& n, wire::message const& m) {
   if (g == nullptr || n.parent == 0) return;
   n.awaiting = false;
   if (n.up->on_grant(n.parent, g->lease, now)) n.at_once = true;
+  if (n.up->parent_life() != g->lease.parent_incarnation) return;
+  if (n.up->parent_life() < n.parent_life) n.sequence = 0;
+  n.parent_life = n.up->parent_life();
   if (g->sequence <= n.sequence) return;
   n.sequence = g->sequence;
   if (g->streams.empty()) return;
@@ -237,7 +246,7 @@ void world::report(node& n) {
   n.awaiting = true;
   n.at_once = n.streams_due = false;
   n.reported_at = now;
-  if (now >= n.next_report) n.next_report = std::max(n.next_report + 100 * ms, now + ms);
+  if (now >= n.next_report) n.next_report = std::max(n.next_report + form.cycle, now + ms);
 }
 
 void world::run_node(node& n) {
@@ -253,7 +262,7 @@ void world::run_node(node& n) {
     h.name = n.name;
     return post({.to_parent = true, .relay = false, .child = self, .body = h});
   }
-  if (n.awaiting && now - n.reported_at < 200 * ms) return;
+  if (n.awaiting && now - n.reported_at < 2 * form.cycle) return;
   if ((n.at_once && now - n.reported_at >= 5 * ms) || now >= n.next_report) report(n);
 }
 

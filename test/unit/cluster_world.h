@@ -31,6 +31,7 @@ struct shape {
   std::vector<std::vector<cluster::terms>> classes;  // [class][supply]
   unsigned nodes = 0;                                // configured
   std::string algorithm = "maxmin";
+  time_ns cycle = 100 * ms, lease = 1000 * ms;
 };
 
 inline cluster::plan plan_of(shape const& s) {
@@ -87,7 +88,7 @@ struct node {
   bool alive = true, cut = false;  // cut: nothing passes the wire
   bool greeted = false, at_once = false, awaiting = false;
   bool streams_due = true;  // else a report only acknowledges
-  std::uint64_t parent = 0, sequence = 0;
+  std::uint64_t parent = 0, parent_life = 0, sequence = 0;
   time_ns reported_at = -1000 * ms, next_report = 0, hello_at = -1000 * ms;
 
   tenant& add(std::uint64_t job, std::uint32_t qos_class, std::vector<rate> appetite);
@@ -102,7 +103,8 @@ struct station : cluster::outbox {
   std::unique_ptr<cluster::relay_side> up;  // relays
   unsigned parent = 0, number = 0;          // relays: whose child, as which
   bool alive = true, is_relay = false;
-  time_ns hello_at = -1;  // relay: -1 says hello now
+  std::uint64_t life = 0;  // its incarnation
+  time_ns hello_at = -1;   // relay: -1 says hello now
   std::optional<lease::child_memory> disk;
   struct below {
     bool is_relay;
@@ -112,11 +114,15 @@ struct station : cluster::outbox {
   bool send(std::uint32_t child, wire::message const& m) override;
 };
 
+/// Between two lives: the incarnation of the next is larger, or smaller than all before.
+enum class clock_moves : std::uint8_t { on, back };
+
 /// What happens to nodes and jobs at random. Each is one in so many of the events, 0 never.
 struct storm_rates {
   unsigned cut = 12, reboot = 12;
   unsigned restart = 0;       // of a station: as kill -9 and a new start
   unsigned remembers = 2;     // of these a relay with its memory: one in so many
+  unsigned back = 0;          // a clock went back: of reboots and restarts one in so many
   std::uint32_t classes = 4;  // job number n is of class n up to this, then of class 1
 };
 
@@ -128,9 +134,9 @@ class world {
   unsigned add_relay(unsigned parent);
   node& add_node(unsigned parent);
   /// The controller forgets all, but what a relay has on disk if it still has that.
-  void restart(unsigned station, bool remembers = false);
-  void reboot(node& n);  // a node starts again, without memory
-  void step();           // one millisecond, then `each_step`
+  void restart(unsigned station, bool remembers = false, clock_moves how = clock_moves::on);
+  void reboot(node& n, clock_moves how = clock_moves::on);  // it starts again, without memory
+  void step();                                              // one millisecond, then `each_step`
   void run(time_ns for_ns) {
     for (time_ns const end = now + for_ns; now < end;) step();
   }
@@ -162,7 +168,7 @@ class world {
  private:
   double chance() { return std::uniform_real_distribution<double>(0, 1)(random); }
   void deliver(packet const& p);
-  void to_station(station& at, unsigned number, std::string const& name, packet const& p);
+  void to_station(station& at, unsigned number, cluster::caller const& who, packet const& p);
   void to_node(node& n, wire::message const& m);
   void to_relay(station& r, wire::message const& m);
   void run_node(node& n);
@@ -172,8 +178,10 @@ class world {
 
   std::multimap<time_ns, packet> wire_;
   // Nanoseconds in life: grant messages are numbered from there.
-  std::uint64_t incarnation() { return incarnations_ += 1'000'000'000; }
-  std::uint64_t incarnations_ = 0;
+  std::uint64_t incarnation(clock_moves how) {
+    return how == clock_moves::on ? incarnations_ += 1'000'000'000 : backwards_ -= 1'000'000'000;
+  }
+  std::uint64_t incarnations_ = std::uint64_t{1} << 60, backwards_ = std::uint64_t{1} << 60;
 };
 
 }  // namespace cluster_world
