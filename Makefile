@@ -203,7 +203,7 @@ $(O)/bin/sluiced: $(sluiced_main) $(sluiced_parts)
 	@mkdir -p $(@D)
 	$(call say,LINK,$(CXX) $(san_flags) -pthread -o $@ $^ $(daemon_libs) $(if $(SAN),,-ljemalloc))
 
-$(O)/test/unit: $(unit_obj) $(parts_obj)
+$(O)/test/unit: $(unit_obj) $(parts_obj) | $(lib)
 	@mkdir -p $(@D)
 	$(call say,LINK,$(CXX) $(san_flags) -pthread -o $@ $^ $(daemon_libs))
 

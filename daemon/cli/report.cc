@@ -10,6 +10,7 @@
 #include "abi/order_area.h"
 #include "policy/descriptor.h"
 #include "segment/counted.h"
+#include "segment/jobs.h"
 #include "segment/run_dir.h"
 
 namespace sluice::cli {
@@ -66,7 +67,7 @@ json report_json(abi::segment const& s, run_facts const& facts) {
     report["exit"] = facts.end->signal != 0 ? json{{"signal", facts.end->signal}}
                                             : json{{"code", facts.end->code}};
   report["elapsed_s"] = facts.elapsed_s;
-  report.update(segment::counted_json(s));
+  report.update(segment::counted_json(s, segment::live_processes(s).size()));
   return report;
 }
 

@@ -18,6 +18,7 @@
 #include "policy/class_list.h"
 #include "policy/error.h"
 #include "policy/suggest.h"
+#include "segment/counted.h"
 #include "segment/jobs.h"
 #include "segment/run_dir.h"
 #include "wire/message.h"
@@ -44,11 +45,22 @@ std::optional<unsigned> place_of(std::vector<std::string> const& names, std::str
   return static_cast<unsigned>(at - names.begin());
 }
 
-bool has_living_joiner(std::string const& dir) try {
-  auto const joiners = read_record(read_file(dir + "/job.json")).joiners;
-  return std::any_of(joiners.begin(), joiners.end(), is_alive);
+std::optional<job_record> record_in(std::string const& dir) try {
+  return read_record(read_file(dir + "/job.json"));
 } catch (error const&) {
-  return false;
+  return std::nullopt;
+}
+
+/// Whether somebody lives in a job whose segment cannot be read, by what was written down.
+bool may_live(job_record const& r, std::string const& run_dir) {
+  auto const any = [](auto const& marks) {
+    return std::any_of(marks.begin(), marks.end(), is_alive);
+  };
+  if (any(r.joiners)) return true;
+  if (!r.seat) return false;
+  auto const names = announced(run_dir);
+  bool const is_held = !names || std::binary_search(names->begin(), names->end(), r.name);
+  return is_held || any(r.seat->steps);
 }
 
 /// Limits in an order of their own, so that two writings compare.
@@ -95,12 +107,10 @@ void open_up(job& j, unsigned channel, std::int64_t now_ns) {
 bool is_operator(local::peer const& who) { return who.uid == 0 || who.uid == geteuid(); }
 
 std::vector<std::string> channel_names(abi::segment const& s) {
-  auto const copy = std::make_unique<core::ruleset>();
-  std::memcpy(static_cast<void*>(copy.get()), &s.rules, sizeof *copy);
-  if (char const* wrong = core::validate(*copy)) throw sluice_error(wrong);
+  auto const rules = segment::rules_of(s);
   std::vector<std::string> names;
-  for (unsigned i = 0; i < copy->channel_count; ++i)
-    names.emplace_back(core::view(*copy, copy->channel[i].name));
+  for (unsigned i = 0; i < rules->channel_count; ++i)
+    names.emplace_back(core::view(*rules, rules->channel[i].name));
   return names;
 }
 
@@ -242,6 +252,18 @@ job& job_table::make(local::peer const& who, std::string const& name, join_reque
   return *j;
 }
 
+void job_table::bind_all(site_state const& site, std::int64_t now_ns) {
+  for (auto const& j : jobs_) {
+    if (j->is_broken()) continue;
+    try {
+      bind_streams(*j, site, now_ns);
+    } catch (error const& e) {
+      log_.warning("job cannot be bound to the policy: its segment was scribbled over",
+                   {{"job", j->record.name}, {"uid", j->record.uid}, {"why", e.what()}});
+    }
+  }
+}
+
 void job_table::bind_streams(job& j, site_state const& site, std::int64_t now_ns) {
   auto const names = channel_names(j.memory());
   for (auto const& name : j.record.granted) {
@@ -293,11 +315,24 @@ void job_table::adopt(site_state const& site) {
       log_.info("job taken over", {{"job", folder}});
     } catch (std::exception const& e) {
       // Its programs may still run, by the library in its folder.
-      bool const is_alive = has_living_joiner(segment::job_dir(run_dir_, folder));
-      log_.warning("job cannot be taken over", {{"job", folder}, {"why", e.what()}});
-      if (!is_alive) segment::remove_job(run_dir_, folder);
+      auto const record = record_in(segment::job_dir(run_dir_, folder));
+      bool const stays = record && may_live(*record, run_dir_);
+      log_.warning("job cannot be taken over",
+                   {{"job", folder}, {"why", e.what()}, {"folder", stays ? "stays" : "removed"}});
+      if (!stays) segment::remove_job(run_dir_, folder);
+      if (stays && record->seat) left_alone_.push_back(folder);
     }
   }
+}
+
+void job_table::clear_left_alone() {
+  std::erase_if(left_alone_, [&](std::string const& folder) {
+    auto const record = record_in(segment::job_dir(run_dir_, folder));
+    if (record && may_live(*record, run_dir_)) return false;
+    segment::remove_job(run_dir_, folder);
+    log_.info("job removed", {{"job", folder}, {"why", "the scheduler has done with it"}});
+    return true;
+  });
 }
 
 void job_table::remove(job& j, std::string_view why) {

@@ -34,13 +34,18 @@ class job_table {
  public:
   job_table(std::string run_dir, std::string library, std::string node_name, control::logger& log);
 
-  /// All that an earlier daemon left: the living are taken over, the dead removed.
+  /// All that an earlier daemon left: the living are taken over, the dead removed. What cannot be
+  /// taken over, such as a segment of an earlier version, is left alone while it may live.
   void adopt(site_state const& site);
+  /// Removes those of the scheduler that were left alone and have ended since.
+  void clear_left_alone();
 
   joined join(local::peer const& who, join_request const& request, site_state const& site);
 
   /// Finds the streams of a job in its channels; again when supplies were added.
   static void bind_streams(job& j, site_state const& site, std::int64_t now_ns);
+  /// The same for all; a job whose segment was scribbled over stays as it is.
+  void bind_all(site_state const& site, std::int64_t now_ns);
 
   /// Makes the job that the scheduler announces, or binds the one its owner has made. What cannot
   /// be (a class he may not use, a limit that is none) is left out and said in the seat's note.
@@ -84,6 +89,7 @@ class job_table {
   std::string run_dir_, library_, node_name_;
   control::logger& log_;
   std::vector<std::unique_ptr<job>> jobs_;  // sorted by folder
+  std::vector<std::string> left_alone_;     // folders of the scheduler's jobs that nobody can read
 };
 
 /// Channels by number as the segment's ruleset has them, read once and from a copy: whoever owns

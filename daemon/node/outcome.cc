@@ -70,7 +70,7 @@ ordered result_of(state const& s, job const& j) {
   std::int64_t const now_s = std::time(nullptr);
   ordered out = {{"version", 1}, {"kind", "run"}, {"job", j.record.name}};
   out["elapsed_s"] = static_cast<double>(now_s - seat.since_unix_s);
-  out.update(segment::counted_json(j.memory()));
+  out.update(segment::counted_json(j.memory(), j.processes));
   out["timeline"] = {
       {"start_unix_s", seat.since_unix_s}, {"interval_s", 1.0}, {"rows", ordered::array()}};
   out["jobs"] = {{{"job", j.record.name},

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "node/overrides.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "policy/error.h"
@@ -78,6 +79,12 @@ bool override_book::resume(job_id const& job, bool by_operator) {
 }
 
 void override_book::forget(job_id const& job) { jobs_.erase(job); }
+
+bool override_book::keep_only(std::vector<job_id> const& jobs) {
+  return std::erase_if(jobs_, [&](auto const& e) {
+           return !std::binary_search(jobs.begin(), jobs.end(), e.first);
+         }) != 0;
+}
 
 bool override_book::expire(std::int64_t now_s) {
   bool changed = false;

@@ -10,6 +10,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "node/rates.h"
 
@@ -45,6 +46,8 @@ class override_book {
   bool resume(job_id const& job, bool by_operator);
 
   void forget(job_id const& job);
+  /// Forgets all but these, which are sorted. True when there were others.
+  bool keep_only(std::vector<job_id> const& jobs);
   /// True when something ran out.
   bool expire(std::int64_t now_s);
 

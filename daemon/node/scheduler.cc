@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -89,18 +90,24 @@ announcement read_announcement(std::string const& text, std::string const& job) 
 
 std::string scheduler_dir(std::string const& run_dir) { return run_dir + "/scheduler"; }
 
-std::vector<std::string> announced(std::string const& run_dir) {
+std::optional<std::vector<std::string>> announced(std::string const& run_dir) {
+  namespace fs = std::filesystem;
   std::string const dir = scheduler_dir(run_dir);
-  struct stat st = {};
-  if (lstat(dir.c_str(), &st) != 0 || !S_ISDIR(st.st_mode) || (st.st_mode & 022) != 0 ||
-      (st.st_uid != 0 && st.st_uid != geteuid()))
-    return {};
   std::vector<std::string> names;
+  struct stat st = {};
+  if (lstat(dir.c_str(), &st) != 0) {
+    if (errno == ENOENT) return names;
+    return std::nullopt;
+  }
+  if (!S_ISDIR(st.st_mode) || (st.st_mode & 022) != 0 || (st.st_uid != 0 && st.st_uid != geteuid()))
+    return names;
   std::error_code failed;
-  for (auto const& entry : std::filesystem::directory_iterator(dir, failed)) {
-    std::string name = entry.path().filename();
+  for (fs::directory_iterator at(dir, failed); !failed && at != fs::directory_iterator();
+       at.increment(failed)) {
+    std::string name = at->path().filename();
     if (name[0] != '.' && names.size() < most_announced) names.push_back(std::move(name));
   }
+  if (failed) return std::nullopt;
   std::sort(names.begin(), names.end());
   return names;
 }

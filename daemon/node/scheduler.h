@@ -31,8 +31,9 @@ announcement read_announcement(std::string const& text, std::string const& job);
 
 std::string scheduler_dir(std::string const& run_dir);
 
-/// Names of announced jobs, sorted. A folder that others could write in announces nothing.
-std::vector<std::string> announced(std::string const& run_dir);
+/// Names of announced jobs, sorted; none when the folder cannot be read, so nobody knows. One that
+/// is not there or that others could write in announces nothing.
+std::optional<std::vector<std::string>> announced(std::string const& run_dir);
 
 /// The job that the text of /proc/PID/cgroup names, empty when it names none. Only groups that
 /// slurmd makes count, at the places where no user can make any; `node` is its name where several

@@ -140,7 +140,7 @@ void job_table::unseat(job& j) {
   if (!j.record.seat) return;
   j.record.seat->is_held = false;
   j.record.seat->steps.clear();
-  j.empty_since_ns = 1;  // long ago: if nobody is in it, it goes at the next look
+  j.empty_since_ns = 0;  // until somebody has looked
   std::error_code ignored;
   std::filesystem::remove(segment::held_path(run_dir_, j.folder), ignored);
   keep(j);

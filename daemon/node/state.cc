@@ -63,6 +63,8 @@ state::state(control::config const& c, control::services& s)
   start_policy(at);
   recall_lease(at);
   jobs.adopt(site);
+  // The next of its name is another job.
+  if (overrides.keep_only(segment::list_jobs(jobs.run_dir()))) keep_overrides();
   heed_scheduler(at);
   enforce(at);
 }
@@ -90,7 +92,7 @@ void state::use_policy(std::string const& text, std::string const& called, momen
   site.apply(text, called);
   set_own();
   rates.use(site);
-  for (auto const& j : jobs.all()) job_table::bind_streams(*j, site, at.mono_ns);
+  jobs.bind_all(site, at.mono_ns);
   if (!write_state(policy_copy(config), text))
     services.log.warning("policy cannot be kept", {{"path", policy_copy(config)}});
   services.log.info("policy in force",
@@ -251,12 +253,13 @@ void state::heed_scheduler(moment at) {
   // A job made before the policy was heard of would not be metered by it.
   if (!site.is_set() && has_parent() && at.mono_ns - started_ns_ < first_policy_ns) return;
   auto const names = announced(jobs.run_dir());
+  if (!names) return;
   auto const is_named = [&](std::string const& name) {
-    return std::binary_search(names.begin(), names.end(), name);
+    return std::binary_search(names->begin(), names->end(), name);
   };
   for (auto const& j : jobs.all())
     if (j->record.seat && j->record.seat->is_held && !is_named(j->record.name)) end_seat(*j);
-  for (auto const& name : names) {
+  for (auto const& name : *names) {
     if (unreadable_.contains(name) || jobs.has_seat(name)) continue;
     begin_seat(name, at);
   }
@@ -322,6 +325,7 @@ void state::watch(moment at) {
     // Jobs that began without a daemon, and whose programs did not clear up.
     swept_ns_ = at.mono_ns;
     segment::collect_garbage_if_free(jobs.run_dir());
+    jobs.clear_left_alone();
   }
   if (escapes_.is_idle()) {
     if (at.mono_ns - begun_ns_ < escape_every_ns) return;

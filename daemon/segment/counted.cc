@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "segment/counted.h"
 
+#include <cstring>
+
 #include "calls.h"
 #include "core/token_bucket.h"
+#include "policy/error.h"
 #include "policy/limit.h"
-#include "segment/jobs.h"
 
 namespace sluice::segment {
 
@@ -12,29 +14,27 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-core::unit_kind unit_of(abi::segment const& s, unsigned channel) {
-  return static_cast<core::unit_kind>(s.rules.channel[channel].unit);
-}
-
-json target_of(abi::segment const& s, unsigned channel) {
-  for (unsigned r = 0; r < s.rules.rule_count; ++r) {
-    core::rule_row const& rule = s.rules.rule[r];
+json target_of(core::ruleset const& rules, unsigned channel) {
+  for (unsigned r = 0; r < rules.rule_count; ++r) {
+    core::rule_row const& rule = rules.rule[r];
     if (rule.channel == channel && rule.target != core::any_target)
-      return core::view(s.rules, s.rules.target[rule.target].path);
+      return core::view(rules, rules.target[rule.target].path);
   }
   return nullptr;
 }
 
-json channel_json(abi::segment const& s, unsigned i, channel_sums const& sum) {
-  bool const bytes = unit_of(s, i) == core::unit_kind::bytes;
+json channel_json(abi::segment const& s, core::ruleset const& rules, unsigned i,
+                  channel_sums const& sum) {
+  auto const unit = static_cast<core::unit_kind>(rules.channel[i].unit);
+  bool const bytes = unit == core::unit_kind::bytes;
   core::histogram_counts const waits = waits_of(s, i);
   std::uint64_t longest = 0;
   for (std::size_t step = 0; step < core::histogram_steps; ++step)
     if (waits.count[step] != 0) longest = core::histogram_low(step + 1) - 1;
-  return {{"name", core::view(s.rules, s.rules.channel[i].name)},
-          {"rate_per_s", policy::per_second(unit_of(s, i), rate_of(s, i))},
+  return {{"name", core::view(rules, rules.channel[i].name)},
+          {"rate_per_s", policy::per_second(unit, rate_of(s, i))},
           {"unit", bytes ? "bytes" : "ops"},
-          {"target", target_of(s, i)},
+          {"target", target_of(rules, i)},
           {"calls", sum.calls},
           {"amount", sum.amount},
           {"delayed", sum.delayed},
@@ -82,14 +82,26 @@ std::uint64_t rate_of(abi::segment const& s, unsigned channel) {
   return core::rate_at(s.bucket[channel], monotonic_ns());
 }
 
-nlohmann::ordered_json counted_json(abi::segment const& s) {
+std::unique_ptr<core::ruleset> rules_of(abi::segment const& s) {
+  auto copy = std::make_unique<core::ruleset>();
+  std::memcpy(static_cast<void*>(copy.get()), &s.rules, sizeof *copy);
+  if (char const* wrong = core::validate(*copy)) throw sluice_error(wrong);
+  return copy;
+}
+
+nlohmann::ordered_json counted_json(abi::segment const& s, std::size_t running) {
   sums const all = sum(s);
   json out;
   out["processes"] = {{"attached", s.head.attached_total.load(std::memory_order_relaxed)},
-                      {"running", live_processes(s).size()}};
+                      {"running", running}};
   out["channels"] = json::array();
-  for (unsigned i = 0; i < all.channel.size(); ++i)
-    out["channels"].push_back(channel_json(s, i, all.channel[i]));
+  try {
+    auto const rules = rules_of(s);
+    for (unsigned i = 0; i < all.channel.size() && i < rules->channel_count; ++i)
+      out["channels"].push_back(channel_json(s, *rules, i, all.channel[i]));
+  } catch (error const&) {
+    // Scribbled over: nobody knows what its channels are.
+  }
   out["calls"] = calls_json(all);
   out["passthrough"] = passthrough_json(s);
   return out;

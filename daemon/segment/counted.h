@@ -3,6 +3,7 @@
 // what passed unlimited. The only writer of that part, for the command line and for the daemon.
 #pragma once
 
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "segment/segment_file.h"
@@ -14,7 +15,12 @@ core::histogram_counts waits_of(abi::segment const& s, unsigned channel);
 /// The rate of a channel now, in units/ns with 40 fractional bits.
 std::uint64_t rate_of(abi::segment const& s, unsigned channel);
 
-/// {"processes", "channels", "calls", "passthrough"}
-nlohmann::ordered_json counted_json(abi::segment const& s);
+/// The ruleset, read once and checked: whoever owns the file can write in it at any time. Throws
+/// when it is none.
+std::unique_ptr<core::ruleset> rules_of(abi::segment const& s);
+
+/// {"processes", "channels", "calls", "passthrough"}; without channels when the ruleset is none.
+/// `running`: how many processes are alive, which the caller knows.
+nlohmann::ordered_json counted_json(abi::segment const& s, std::size_t running);
 
 }  // namespace sluice::segment

@@ -2,11 +2,16 @@
 // What a scheduler announces, and which control groups are its own.
 #include "node/scheduler.h"
 
+#include <sys/resource.h>
+
 #include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
 
 #include "node/job.h"
 #include "policy/class_list.h"
 #include "policy/error.h"
+#include "unit/scratch.h"
 
 using namespace sluice;
 
@@ -39,6 +44,22 @@ TEST_CASE("an announcement is read as far as it can be believed") {
   for (char const* const wrong : {"", "[]", "{}", R"({"job":"12"})", R"({"job":"13","uid":1})",
                                   R"({"job":"12","uid":-1})", R"({"job":"12","uid":"root"})"})
     CHECK_THROWS_AS(node::read_announcement(wrong, "12"), error);
+}
+
+TEST_CASE("what cannot be read is not taken for nothing announced") {
+  test::scratch const at;
+  CHECK(node::announced(at.dir).value().empty());
+  std::filesystem::create_directory(node::scheduler_dir(at.dir));
+  std::ofstream(node::scheduler_dir(at.dir) + "/12") << "x";
+  CHECK(node::announced(at.dir).value() == std::vector<std::string>{"12"});
+  CHECK_FALSE(node::announced(at.dir + "/scheduler/12").has_value());
+  rlimit before = {};
+  REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
+  rlimit const none = {0, before.rlim_max};
+  REQUIRE(setrlimit(RLIMIT_NOFILE, &none) == 0);
+  auto const without_files = node::announced(at.dir);
+  setrlimit(RLIMIT_NOFILE, &before);
+  CHECK_FALSE(without_files.has_value());
 }
 
 TEST_CASE("what the scheduler said of a job survives in job.json") {

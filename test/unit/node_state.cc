@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+// The daemon of a node as a whole, without socket and parent: which jobs it keeps, what it does
+// with a segment that its owner has scribbled over, what it forgets.
+#include "node/state.h"
+
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "node/clock.h"
+#include "node/outcome.h"
+#include "segment/jobs.h"
+#include "segment/run_dir.h"
+#include "unit/scratch.h"
+
+using namespace sluice;
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::int64_t ms = 1'000'000;
+
+void write(std::string const& path, std::string const& text) { std::ofstream(path) << text; }
+
+std::string read(std::string const& path) {
+  std::ifstream in(path);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+struct world {
+  test::scratch at;
+  std::string run = segment::run_dir(at.dir + "/run");
+  std::vector<std::string> lines;
+  control::logger log{control::level::info, [this](std::string_view l) { lines.emplace_back(l); },
+                      [] { return 0; }};
+  control::notifier notify;
+  control::metric_table metrics;
+  control::services services{log, notify, metrics};
+  control::config config;
+  std::optional<node::state> s;
+  node::moment when = node::now();
+
+  world() {
+    config.name = "n1";
+    config.run_dir = run;
+    config.state_dir = at.dir + "/state";
+    config.policy = at.dir + "/policy.json";
+    fs::create_directories(config.state_dir);
+    fs::create_directories(at.dir + "/data");
+    fs::create_directory(node::scheduler_dir(run));
+    chmod(node::scheduler_dir(run).c_str(), 0700);
+    write(config.policy, policy(R"({"metadata": "1000/s"})"));
+  }
+  std::string policy(std::string const& capacity) const {
+    return R"({"targets": {"t": {"path": ")" + at.dir + R"(/data", "capacity": )" + capacity +
+           R"(}}, "classes": {"gold": {"t": {"metadata": {"weight": 2}}}}})";
+  }
+  node::state& start() {
+    s.reset();
+    return s.emplace(config, services);
+  }
+  void announce(std::string const& job) {
+    write(node::scheduler_dir(run) + "/" + job,
+          R"({"job":")" + job + R"(","uid":)" + std::to_string(geteuid()) + R"(,"class":"gold"})");
+  }
+  void withdraw(std::string const& job) { fs::remove(node::scheduler_dir(run) + "/" + job); }
+  void pass(std::int64_t span_ns) {
+    for (std::int64_t t = 0; t < span_ns; t += 10 * ms) {
+      when.boot_ns += 10 * ms;
+      when.mono_ns += 10 * ms;
+      s->watch(when);
+    }
+  }
+  node::job& join(char const* name) {
+    node::join_request r;
+    r.name = name;
+    return *s->jobs.join({geteuid(), getegid(), getpid(), -1}, r, s->site).who;
+  }
+  node::job* find(std::string const& job) { return s->jobs.find(geteuid(), job); }
+  bool has_folder(std::string const& job) const { return fs::exists(segment::job_dir(run, job)); }
+};
+
+/// This process, as one that is attached.
+void attach(node::job& j, unsigned slot) {
+  auto const pid = static_cast<std::uint32_t>(getpid());
+  j.memory().process[slot].start_ticks.store(segment::start_ticks(pid));
+  j.memory().process[slot].pid_space.store(segment::own_pid_space());
+  j.memory().process[slot].pid.store(pid);
+}
+
+}  // namespace
+
+TEST_CASE("a released job stays while somebody lives in it", "[node][state]") {
+  world w;
+  w.announce("7");
+  w.start();
+  REQUIRE(w.find("7") != nullptr);
+  w.pass(500 * ms);
+  attach(*w.find("7"), 3);
+  w.withdraw("7");
+  SECTION("found gone") {}
+  SECTION("told") { w.s->heed_scheduler(w.when); }
+  w.pass(5'000 * ms);
+  REQUIRE(w.find("7") != nullptr);
+  CHECK_FALSE(w.find("7")->record.seat->is_held);
+  CHECK(w.has_folder("7"));
+  w.find("7")->memory().process[3].pid.store(0);
+  w.pass(2'000 * ms);
+  CHECK(w.find("7") == nullptr);
+  CHECK_FALSE(w.has_folder("7"));
+}
+
+TEST_CASE("the result of a job whose ruleset was scribbled over has no channels", "[node][state]") {
+  world w;
+  w.announce("7");
+  w.start();
+  REQUIRE(w.find("7") != nullptr);
+  core::ruleset& rules = w.find("7")->memory().rules;
+  SECTION("a name far away") { rules.channel[0].name.offset = 0x7fff0000; }
+  SECTION("more than all memory") { rules.channel[0].name.length = 0xffffffff; }
+  SECTION("no end of rules") {
+    rules.rule_count = 0xffffffff;
+    rules.rule[0].channel = 63;
+  }
+  w.withdraw("7");
+  w.s->heed_scheduler(w.when);
+  auto const result = nlohmann::json::parse(read(w.run + "/results/7.json"));
+  CHECK(result["channels"].empty());
+  CHECK(result["jobs"][0]["job"] == "7");
+}
+
+TEST_CASE("a running job whose segment no daemon can read is left alone", "[node][state]") {
+  world w;
+  pid_t const step = fork();
+  if (step == 0) {
+    pause();
+    _exit(0);
+  }
+  w.announce("7");
+  w.start();
+  REQUIRE(w.find("7") != nullptr);
+  bool const has_step = GENERATE(false, true);
+  auto const mark = static_cast<std::uint32_t>(step);
+  if (has_step) {
+    w.s->jobs.add_step(*w.find("7"), {mark, segment::start_ticks(mark)}, true);
+    w.withdraw("7");
+  }
+  w.find("7")->memory().head.layout += 1;
+  w.start();
+  CHECK(w.find("7") == nullptr);
+  CHECK(w.has_folder("7"));
+  w.pass(6'000 * ms);
+  CHECK(w.has_folder("7"));
+  kill(step, SIGKILL);
+  waitpid(step, nullptr, 0);
+  if (!has_step) w.withdraw("7");
+  w.pass(6'000 * ms);
+  CHECK_FALSE(w.has_folder("7"));
+}
+
+TEST_CASE("a scribbled ruleset keeps no policy from being in force", "[node][state]") {
+  world w;
+  w.start();
+  w.join("a").memory().rules.rule_count = 0xffffffff;
+  node::job& b = w.join("b");
+  REQUIRE(b.streams.size() == 1);
+  b.streams.clear();
+  std::string const text = w.policy(R"({"metadata": "500/s"})");
+  REQUIRE_NOTHROW(w.s->use_policy(text, "test", w.when));
+  CHECK(b.streams.size() == 1);
+  CHECK(read(w.config.state_dir + "/policy.json") == text);
+  CHECK(w.s->jobs.all().size() == 2);
+}
+
+TEST_CASE("what was set for a job that is gone hits no later one of its name", "[node][state]") {
+  world w;
+  w.start();
+  for (char const* name : {"gone", "there"}) {
+    w.join(name);
+    w.s->overrides.pause(name, {});
+  }
+  w.s->keep_overrides();
+  w.s.reset();
+  fs::remove_all(segment::job_dir(w.run, "gone"));
+  w.start();
+  CHECK(w.s->overrides.find("gone") == nullptr);
+  CHECK(w.s->overrides.find("there") != nullptr);
+  CHECK(read(w.config.state_dir + "/overrides.json").find("gone") == std::string::npos);
+}
