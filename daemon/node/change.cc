@@ -85,6 +85,7 @@ std::string text_of(settable const& c, rate r) {
 std::string set_limits(state& s, job& j, std::string const& name, std::string const& amount,
                        override_item item, std::string& was) {
   std::string now;
+  override_book all = s.overrides;  // all of what the name means, or nothing
   for (auto const& c : meant_by(s, j, name)) {
     std::string const where = fmt::format("set {}={}", name, amount);
     policy::rate const r = policy::parse_amount(amount, where);
@@ -97,10 +98,11 @@ std::string set_limits(state& s, job& j, std::string const& name, std::string co
     if (!item.by_operator && c.owner_most && item.limit > *c.owner_most)
       throw usage_error(fmt::format("{}: above what the policy allows this job ({})", where,
                                     text_of(c, *c.owner_most)));
-    s.overrides.limit(j.folder, c.name, item);
+    all.limit(j.folder, c.name, item);
     was += (was.empty() ? "" : ", ") + text_of(c, c.now);
     now += (now.empty() ? "" : ", ") + text_of(c, item.limit);
   }
+  s.overrides = std::move(all);
   return now;
 }
 

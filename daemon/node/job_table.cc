@@ -15,10 +15,12 @@
 
 #include "node/curves.h"
 #include "node/job_limits.h"
+#include "node/user_names.h"
 #include "policy/class_list.h"
 #include "policy/error.h"
 #include "policy/suggest.h"
 #include "segment/counted.h"
+#include "segment/cut_back.h"
 #include "segment/jobs.h"
 #include "segment/run_dir.h"
 #include "wire/message.h"
@@ -81,8 +83,11 @@ void add_joiner(job& j, local::peer const& who) {
 }
 
 std::string user_name(uid_t uid) {
-  passwd const* const user = getpwuid(uid);
-  return user == nullptr ? std::to_string(uid) : user->pw_name;
+  static user_names known([](uid_t of) {
+    passwd const* const user = getpwuid(of);
+    return user == nullptr ? std::to_string(of) : std::string(user->pw_name);
+  });
+  return known.of(uid, segment::monotonic_ns());
 }
 
 std::string class_for(local::peer const& who, std::optional<std::string> const& wish,
@@ -333,6 +338,13 @@ void job_table::clear_left_alone() {
     log_.info("job removed", {{"job", folder}, {"why", "the scheduler has done with it"}});
     return true;
   });
+}
+
+void job_table::keep_sizes() {
+  for (auto const& j : jobs_)
+    if (segment::cut_back(segment::job_dir(run_dir_, j->folder)))
+      log_.warning("job's files were cut back: its owner had let them grow",
+                   {{"job", j->record.name}, {"uid", j->record.uid}});
 }
 
 void job_table::remove(job& j, std::string_view why) {

@@ -39,6 +39,8 @@ class job_table {
   void adopt(site_state const& site);
   /// Removes those of the scheduler that were left alone and have ended since.
   void clear_left_alone();
+  /// Cuts back files that their owners let grow.
+  void keep_sizes();
 
   joined join(local::peer const& who, join_request const& request, site_state const& site);
 
@@ -79,8 +81,8 @@ class job_table {
   job& make(local::peer const& who, std::string const& name, join_request const& request,
             site_state const& site);
   void keep_seat(job const& j);
-  job& make_for(announcement const& a, std::string const& qos_class, site_state const& site,
-                std::string& note);
+  job& make_for(announcement const& a, local::peer const& who, std::string const& qos_class,
+                site_state const& site, std::string& note);
   job* below_a_step(pid_t pid) const;
   void check_room(uid_t uid) const;
   std::string folder_of(uid_t uid, std::string const& name) const;
@@ -106,6 +108,7 @@ std::string class_for(local::peer const& who, std::optional<std::string> const& 
 /// Who asked to join, until it has attached or died.
 void add_joiner(job& j, local::peer const& who);
 
+/// As the name service says, which is asked rarely.
 std::string user_name(uid_t uid);
 
 /// May this peer administer everything here?

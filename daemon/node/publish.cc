@@ -12,7 +12,14 @@ using control::metric;
 void publish_supplies(state const& s, control::metric_table& m) {
   for (unsigned i = 0; i < s.site.supplies().size(); ++i) {
     policy::supply const& of = s.site.supplies()[i].of;
-    if (of.capacity == 0 || i >= s.rates.standing().size()) continue;
+    if (of.capacity == 0) {  // the policy names it no more
+      for (metric const gauge :
+           {metric::capacity_tokens_per_second, metric::granted_tokens_per_second,
+            metric::demand_tokens_per_second, metric::waiting_tokens})
+        m.remove(gauge, {of.resource, of.target});
+      continue;
+    }
+    if (i >= s.rates.standing().size()) continue;
     double served = 0, demand = 0, waiting = 0;
     for (auto const& j : s.jobs.all())
       for (auto const& stream : j->streams) {
@@ -30,16 +37,26 @@ void publish_supplies(state const& s, control::metric_table& m) {
   }
 }
 
-void publish_jobs(state const& s, control::metric_table& m) {
+/// `shown`: the classes that had a gauge, and have one now.
+void publish_jobs(state const& s, control::metric_table& m, std::set<std::string>& shown) {
   std::map<std::string, double> by_class;
   for (auto const& c : s.site.site().classes) by_class[c.name] = 0;
   double processes = 0, escaped = 0;
   for (auto const& j : s.jobs.all()) {
-    by_class[class_in_force(*j, s.overrides.find(j->folder))] += 1;
+    std::string const& qos_class = class_in_force(*j, s.overrides.find(j->folder));
+    by_class[qos_class.empty() ? "none" : qos_class] += 1;
     processes += j->processes;
     escaped += static_cast<double>(j->escapes.size());
   }
-  for (auto const& [name, count] : by_class) m.set(metric::jobs, {name}, count);
+  std::erase_if(shown, [&](std::string const& name) {
+    if (by_class.contains(name)) return false;
+    m.remove(metric::jobs, {name});
+    return true;
+  });
+  for (auto const& [name, count] : by_class) {
+    m.set(metric::jobs, {name}, count);
+    shown.insert(name);
+  }
   for (auto const& c : s.site.site().classes) {
     auto const waited = s.waited_s.find(c.name);
     m.set(metric::class_waited_seconds_total, {c.name},
@@ -70,7 +87,7 @@ void state::publish(moment at) {
   control::metric_table& m = services.metrics;
   bool const silent = has_parent() && (!up->is_welcome() || lease.is_silent(at.boot_ns));
   publish_supplies(*this, m);
-  publish_jobs(*this, m);
+  publish_jobs(*this, m, classes_shown_);
   publish_streams(*this, m);
   m.set(control::metric::cycles_total, static_cast<double>(cycle));
   m.set(control::metric::controller_connected, silent || !has_parent() ? 0 : 1);

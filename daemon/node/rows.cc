@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "node/rows.h"
 
-#include <pwd.h>
-
 namespace sluice::node {
 
 namespace {
@@ -10,11 +8,6 @@ namespace {
 constexpr std::size_t most_escaped = 16;
 
 json number_or_null(rate r) { return r == policies::unbounded ? json(nullptr) : json(tokens(r)); }
-
-std::string user_of(uid_t uid) {
-  passwd const* const user = getpwuid(uid);
-  return user == nullptr ? std::to_string(uid) : user->pw_name;
-}
 
 json until_of(override_item const& i) { return i.until_s == 0 ? json(nullptr) : json(i.until_s); }
 
@@ -62,7 +55,7 @@ json job_row(state const& s, job const& j) {
       escaped.push_back({{"pid", e.pid}, {"name", e.name}, {"why", e.why}});
   bool const paused = changed != nullptr && changed->pause;
   return {{"job", j.record.name},
-          {"user", user_of(j.record.uid)},
+          {"user", user_name(j.record.uid)},
           {"uid", j.record.uid},
           {"class", class_in_force(j, changed)},
           {"nodes", 1},

@@ -75,9 +75,8 @@ bool has_ended(local::peer const& who) {
 }  // namespace
 
 /// With the limits its user gave, or without them when they cannot be.
-job& job_table::make_for(announcement const& a, std::string const& qos_class,
-                         site_state const& site, std::string& note) {
-  local::peer const who = owner_of(a);
+job& job_table::make_for(announcement const& a, local::peer const& who,
+                         std::string const& qos_class, site_state const& site, std::string& note) {
   join_request request;
   if (!qos_class.empty()) request.qos_class = qos_class;
   request.limits = a.limits;
@@ -93,12 +92,16 @@ job& job_table::make_for(announcement const& a, std::string const& qos_class,
 
 job& job_table::seat(announcement const& a, site_state const& site) {
   segment::check_job_name(a.job);
-  std::string note;
-  std::string const qos_class = class_or_default(owner_of(a), a.qos_class, site, note);
   job* const there = find(a.uid, a.job);
-  job& j = there != nullptr ? *there : make_for(a, qos_class, site, note);
+  bool const is_new = there == nullptr || !there->record.seat;
+  std::string note, qos_class;
+  local::peer who = {};
+  if (is_new) {  // the name service is asked for those alone
+    who = owner_of(a);
+    qos_class = class_or_default(who, a.qos_class, site, note);
+  }
+  job& j = there != nullptr ? *there : make_for(a, who, qos_class, site, note);
   scheduler_seat s = j.record.seat.value_or(scheduler_seat{});
-  bool const is_new = !j.record.seat.has_value();
   if (is_new) {
     j.record.qos_class = qos_class;
     s.is_metered = !qos_class.empty() || !a.limits.empty();

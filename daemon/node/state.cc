@@ -326,6 +326,7 @@ void state::watch(moment at) {
     swept_ns_ = at.mono_ns;
     segment::collect_garbage_if_free(jobs.run_dir());
     jobs.clear_left_alone();
+    jobs.keep_sizes();
   }
   if (escapes_.is_idle()) {
     if (at.mono_ns - begun_ns_ < escape_every_ns) return;

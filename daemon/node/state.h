@@ -113,6 +113,7 @@ class state {
   bool lease_written_ = true;
   std::uint64_t refused_policy_ = 0;
   std::vector<double> served_before_;
+  std::set<std::string> classes_shown_;  // in the metrics
 };
 
 }  // namespace sluice::node

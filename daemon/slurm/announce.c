@@ -14,7 +14,7 @@
 // "a=1/s,b=2/s" as a list of JSON strings.
 static void put_limits(char* json, size_t size, char const* limits) {
   size_t used = strlen(json);
-  if (used + 2 * strlen(limits) + 16 > size) return;
+  if (used + 3 * strlen(limits) + 16 > size) return;  // a comma becomes three
   used += (size_t)snprintf(json + used, size - used, ",\"limits\":[\"");
   for (; *limits != 0; ++limits) {
     if (*limits == ',')

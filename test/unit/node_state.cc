@@ -3,6 +3,7 @@
 // with a segment that its owner has scribbled over, what it forgets.
 #include "node/state.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -14,8 +15,10 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "node/change.h"
 #include "node/clock.h"
-#include "node/outcome.h"
+#include "node/user_names.h"
+#include "policy/error.h"
 #include "segment/jobs.h"
 #include "segment/run_dir.h"
 #include "unit/scratch.h"
@@ -193,4 +196,86 @@ TEST_CASE("what was set for a job that is gone hits no later one of its name", "
   CHECK(w.s->overrides.find("gone") == nullptr);
   CHECK(w.s->overrides.find("there") != nullptr);
   CHECK(read(w.config.state_dir + "/overrides.json").find("gone") == std::string::npos);
+}
+
+TEST_CASE("gauges go with the class and the supply they are of", "[node][state]") {
+  world w;
+  w.start();
+  auto const shows = [&](std::string const& series) {
+    w.when.mono_ns += 2'000 * ms;
+    w.s->publish(w.when);
+    return w.metrics.text().find(series) != std::string::npos;
+  };
+  node::job& j = w.join("j");
+  CHECK(shows("sluice_jobs{class=\"none\"} 1"));
+  CHECK(shows("sluice_capacity_tokens_per_second{resource=\"metadata\",target=\"t\"} 1000"));
+  w.s->jobs.remove(j, "test");
+  CHECK_FALSE(shows("class=\"none\""));
+  CHECK(shows("sluice_jobs{class=\"gold\"} 0"));
+  w.s->use_policy(
+      R"({"targets": {"t": {"path": ")" + w.at.dir + R"(/data", "capacity": {"data": "1GB/s"}}}})",
+      "test", w.when);
+  CHECK_FALSE(shows("sluice_jobs{class=\"gold\"}"));
+  CHECK_FALSE(shows("sluice_capacity_tokens_per_second{resource=\"metadata\""));
+  CHECK_FALSE(shows("sluice_granted_tokens_per_second{resource=\"metadata\""));
+  CHECK(shows("sluice_capacity_tokens_per_second{resource=\"data\""));
+}
+
+TEST_CASE("a limit is set for all that its name means, or for nothing", "[node][state]") {
+  world w;
+  w.config.policy = w.at.dir + "/two.json";
+  fs::create_directory(w.at.dir + "/more");
+  write(w.config.policy, R"({"targets": {
+      "t": {"path": ")" + w.at.dir +
+                             R"(/data", "capacity": {"metadata": "1000/s"}},
+      "u": {"path": ")" + w.at.dir +
+                             R"(/more", "capacity": {"metadata": "1000/s"}}}})");
+  w.start();
+  node::job& j = w.join("j");
+  REQUIRE(j.streams.size() == 2);
+  std::string const last = w.s->site.supplies()[j.streams[1].supply].of.name();
+  auto const set = [&](uid_t uid, std::string const& what) {
+    return node::set_job(*w.s, {uid, getegid(), getpid(), -1},
+                         {{"job", "j"}, {"assignment", what}});
+  };
+  set(geteuid(), last + "=100/s");
+  // Whose it is may not undo that.
+  j.record.uid = geteuid() + 1;
+  CHECK_THROWS_AS(set(geteuid() + 1, "metadata=50/s"), error);
+  CHECK(w.s->overrides.find("j")->limits.size() == 1);
+  set(geteuid(), "metadata=50/s");
+  CHECK(w.s->overrides.find("j")->limits.size() == 2);
+}
+
+TEST_CASE("a segment that its owner lets grow gets its size again", "[node][state]") {
+  world w;
+  w.start();
+  std::string const path = segment::segment_path(w.run, w.join("j").folder);
+  SECTION("longer") { fs::resize_file(path, sizeof(abi::segment) + (64 << 20)); }
+  SECTION("room beyond its end") {
+    int const fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
+    int const made = fallocate(fd, FALLOC_FL_KEEP_SIZE, sizeof(abi::segment), 64 << 20);
+    close(fd);
+    if (made != 0) return;  // not on this file system
+  }
+  w.pass(6'000 * ms);
+  struct stat st = {};
+  REQUIRE(stat(path.c_str(), &st) == 0);
+  CHECK(std::size_t(st.st_size) == sizeof(abi::segment));
+  CHECK(std::size_t(st.st_blocks) * 512 < sizeof(abi::segment) + (32 << 20));
+  REQUIRE(w.find("j") != nullptr);
+  CHECK_FALSE(w.find("j")->is_broken());
+}
+
+TEST_CASE("the name service is asked for a user once in a while", "[node][state]") {
+  unsigned asked = 0;
+  node::user_names names([&](uid_t uid) {
+    ++asked;
+    return "u" + std::to_string(uid);
+  });
+  for (std::int64_t t = 0; t < 100; ++t) CHECK(names.of(7, t * 1'000 * ms) == "u7");
+  CHECK(asked == 1);
+  CHECK(names.of(8, 0) == "u8");
+  CHECK(names.of(7, 1'000'000 * ms) == "u7");
+  CHECK(asked == 3);
 }

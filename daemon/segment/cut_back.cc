@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "segment/cut_back.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "abi/order_area.h"
+#include "abi/segment.h"
+#include "policy/descriptor.h"
+
+namespace sluice::segment {
+
+namespace {
+
+/// Room beyond the end counts too; some, a file system may give by itself.
+bool is_grown(struct stat const& st, std::size_t bytes) {
+  constexpr std::size_t slack = std::size_t{4} << 20;
+  auto const size = static_cast<std::size_t>(st.st_size);
+  return size > bytes || (size == bytes && std::size_t(st.st_blocks) * 512 > bytes + slack);
+}
+
+bool cut_back(std::string const& path, std::size_t bytes, bool is_order) {
+  struct stat st = {};
+  if (lstat(path.c_str(), &st) != 0 || !S_ISREG(st.st_mode) || !is_grown(st, bytes)) return false;
+  descriptor const fd(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+  abi::order_header h = {};
+  // Of another version it may be longer by right.
+  if (is_order && (pread(fd.get(), static_cast<void*>(&h), sizeof h, 0) != ssize_t(sizeof h) ||
+                   h.layout != abi::order_layout_version))
+    return false;
+  struct stat after = {};
+  return ftruncate(fd.get(), static_cast<off_t>(bytes)) == 0 && fstat(fd.get(), &after) == 0 &&
+         (after.st_size != st.st_size || after.st_blocks < st.st_blocks);
+}
+
+}  // namespace
+
+bool cut_back(std::string const& job_dir) {
+  bool const segment = cut_back(job_dir + "/segment", sizeof(abi::segment), false);
+  bool const order = cut_back(job_dir + "/order", sizeof(abi::order_area), true);
+  return segment || order;
+}
+
+}  // namespace sluice::segment
