@@ -394,7 +394,7 @@ compdir = $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 man1   := $(wildcard daemon/cli/*.1 $(tools:%=daemon/%/*.1) daemon/order/*.1)
 man7   := $(wildcard libinterpose/*.7 daemon/cli/*.7)
 man5   := $(wildcard daemon/sluiced/*.5)
-man8   := $(wildcard daemon/sluiced/*.8)
+man8   := $(wildcard daemon/sluiced/*.8 daemon/order/*.8)
 units  := $(wildcard daemon/systemd/*.service)
 sample := $(wildcard policies/examples/* daemon/systemd/*.json)
 
@@ -413,7 +413,8 @@ install: all
 	install -D -m 644 daemon/systemd/sluice.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/sluice.conf
 	mkdir -p $(unitdir)
 	for unit in $(units); do \
-	  sed 's#@sbindir@#$(PREFIX)/sbin#' $$unit >$(unitdir)/$${unit##*/} || exit 1; done
+	  sed 's#@sbindir@#$(PREFIX)/sbin#; s#@libdir@#$(PREFIX)/lib/sluice#' \
+	  $$unit >$(unitdir)/$${unit##*/} || exit 1; done
 	$(if $(sample),install -D -m 644 -t $(docdir)/examples $(sample))
 	install -D -m 644 daemon/cli/sluice.bash $(compdir)/sluice
 

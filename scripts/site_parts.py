@@ -22,6 +22,8 @@ SCRATCH = "/mnt/scratch"
 MASTER = "10.99.0.1"
 CONTROL = "tcp://127.0.0.1:7421"
 CPU = "/sys/fs/cgroup/cpu"
+LOGIN = "login"  # the host where jobs are submitted, outside all nodes
+CLUSTER_RUN = "/run/sluice-cluster"
 USERS = {"ann": 20001, "bob": 20002, "cem": 20003}
 
 POLICY = {
@@ -236,7 +238,8 @@ class Site:
         if self.o["policy"]:
             with open(self.o["policy"]) as f:
                 policy = json.load(f)
-        policy.setdefault("control", {}).setdefault("nodes", f"n[0-{len(self.nodes) - 1}]")
+        policy.setdefault("control", {}).setdefault(
+            "nodes", f"n[0-{len(self.nodes) - 1}],{LOGIN}")
         put(f"{self.d}/policy.json", json.dumps(policy, indent=2))
 
     # -- the order of things ------------------------------------------------------------------
@@ -254,6 +257,7 @@ class Site:
                 return
             self.start(what, *([node] if node else []))
         self.mount_scratch(SCRATCH)
+        self.start("sluiced", LOGIN)
         self.wait(lambda: self.idle() == len(self.nodes), "the nodes are not idle", is_stopped)
         self.wait(self.can_write, "nothing can be written to the file system", is_stopped)
         run("chmod", "1777", SCRATCH)
@@ -278,7 +282,7 @@ class Site:
             == 0
 
     def down(self):
-        for n in self.nodes:
+        for n in self.nodes + [LOGIN]:
             for what in ("slurmd", "sluiced"):
                 self.signal(what, n, signal.SIGTERM)
         for what in ("slurmctld", "cluster", "munge"):
@@ -295,7 +299,7 @@ class Site:
         run("mount", "--make-rprivate", "/")
         for place in ("/run", "/mnt"):
             run("mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", place)
-        for place in ("/run/sluice", "/run/munge", SCRATCH, "/mnt/home"):
+        for place in ("/run/sluice", CLUSTER_RUN, "/run/munge", SCRATCH, "/mnt/home"):
             os.makedirs(place)
         os.chmod("/run/sluice", 0o711)
         for name, uid in USERS.items():
@@ -332,6 +336,8 @@ class Site:
 
     def enter_node(self, node):
         """This process sees what the node sees."""
+        if node == LOGIN:
+            return
         holder = self.pid("holder", node)
         with open(f"/proc/{holder}/ns/mnt") as space:
             libc = ctypes.CDLL(None, use_errno=True)
@@ -394,7 +400,8 @@ class Site:
     def start_cluster(self):
         self.spawn("cluster", None, [
             f"{BUILD}/bin/sluiced", "--role", "cluster", "--name", "ctl", "--plain", "--metrics",
-            "none", "--listen", CONTROL, "--policy", f"{self.d}/policy.json"])
+            "none", "--run-dir", CLUSTER_RUN, "--listen", CONTROL, "--policy",
+            f"{self.d}/policy.json"])
 
     def start_slurmctld(self):
         run("slurmctld")
@@ -446,7 +453,7 @@ class Site:
     def start_sluiced(self, n):
         self.spawn("sluiced", n, [
             f"{BUILD}/bin/sluiced", "--role", "node", "--name", n, "--plain", "--metrics", "none",
-            "--parent", CONTROL])
+            "--parent", CONTROL, "--view", "cluster" if n == LOGIN else "node"])
 
     def start_slurmd(self, n):
         run("slurmd", "-N", n)

@@ -202,12 +202,11 @@ void add_forwarded(CLI::App& app, command_line& line) {
 void describe_app(CLI::App& app, command_line& line) {
   app.name("sluice");
   app.set_version_flag("--version", std::string("sluice ") + version);
-  app.add_option("--run-dir", line.global.run_dir,
-                 "a daemon's directory, or where the segments of jobs lie")
-      ->type_name("DIR");
-  app.add_flag("--json", line.global.json, "print JSON");
-  app.add_flag("-v,--verbose", line.global.verbose, "say what is done");
-  app.add_flag("--no-daemon", line.global.no_daemon, "as if no daemon were running");
+  policy::take_common_options(app, line.global);
+  policy::show_option(app, "--run-dir", "a daemon's directory, or where the segments of jobs lie");
+  policy::show_option(app, "--json", "print JSON");
+  policy::show_option(app, "--verbose", "say what is done");
+  policy::show_option(app, "--no-daemon", "as if no daemon were running");
   app.require_subcommand(1);
   app.fallthrough();
   add_run(app, line);

@@ -7,14 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "policy/common_options.h"
+
 namespace sluice::cli {
 
-struct global_options {
-  std::string run_dir;  // empty: the default
-  bool json = false;
-  bool verbose = false;
-  bool no_daemon = false;
-};
+using global_options = policy::common_options;
 
 /// Where limits come from.
 struct limit_options {

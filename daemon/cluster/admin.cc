@@ -133,17 +133,21 @@ constexpr row verbs[] = {
 
 }  // namespace
 
-json serve_request(controller& c, local::peer const& who, json const& request) {
+json serve_request(controller& c, local::peer const& who, json const& request,
+                   std::string const& through) {
   std::string const name = local::text_of(request, "verb");
   for (row const& v : verbs) {
     if (name != v.name) continue;
     try {
+      if (who.is_afar && !local::is_from_afar(name))
+        throw usage_error(fmt::format("\"{}\" is not answered from afar", name));
       json answer = v.serve(c, who, request);
       c.count_request(v.name, true);
       if (v.changes && !local::flag_of(request, "dry_run", false))
         c.services().log.info("changed by hand",
                               {{"verb", v.name},
                                {"by_uid", who.uid},
+                               {"through", through},
                                {"job", local::text_if(request, "job").value_or("")},
                                {"what", local::text_if(request, "assignment").value_or("")}});
       return answer;

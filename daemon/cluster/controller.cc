@@ -153,6 +153,8 @@ void controller::hear(wire::parent_socket::incoming& m, std::int64_t now) {
     brain_->hello(m.child, *hello, {*m.name, m.head.incarnation}, now, *this);
   else if (auto* jobs = std::get_if<wire::job_list>(&m.body))
     brain_->jobs(m.child, *jobs, now);
+  else if (auto* question = std::get_if<wire::question>(&m.body))
+    hear_question(m.child, *m.name, *question, now);
   else if (std::holds_alternative<wire::bye>(m.body))
     brain_->bye(m.child, now);
 }

@@ -4,6 +4,7 @@
 // second. Nothing here decides how much anybody gets.
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -69,6 +70,15 @@ class controller final : public outbox {
   int wait_ms(std::int64_t now) const;
   bool take_orders();
 
+  // Questions from afar, see questions.cc.
+  void hear_question(std::uint32_t child, std::string const& name, wire::question& q,
+                     std::int64_t now);
+  void refuse_question(std::uint32_t child, std::uint64_t id, char const* why);
+  void answer_questions();
+  void pass_on(std::uint32_t child, wire::question& q, std::int64_t now);
+  void hear_answer(wire::answer& a);
+  void forget_questions(std::int64_t now);
+
   // Relay.
   void hear_above(wire::message& m, std::int64_t now);
   void use_heard_policy(std::string const& text);
@@ -100,8 +110,23 @@ class controller final : public outbox {
   control::policy_parts parts_;
   std::uint64_t refused_policy_ = 0;  // hash of the last one that could not be read
   std::string parent_name_;
+  std::uint32_t parent_minor_ = 0;
   bool is_welcome_ = false;
   std::int64_t hello_at_ = 0, heard_at_ = 0, maintained_at_ = 0, announced_at_ = 0;
+
+  struct asked {
+    std::uint32_t child;
+    std::string through;
+    wire::question q;
+  };
+  std::deque<asked> asked_;
+  struct passed {
+    std::uint64_t ours, theirs;
+    std::uint32_t child;
+    std::int64_t asked_at;
+  };
+  std::vector<passed> passed_on_;
+  std::uint64_t last_question_ = 0;
 
   std::int64_t second_at_ = 0;
   std::int64_t settle_ns_ = 0;  // what the last allocation took

@@ -26,10 +26,13 @@ void controller::hear_above(wire::message& m, std::int64_t now) {
     if (w->name != parent_name_)
       services_.log.info("parent found", {{"parent", w->name}, {"address", above_->address()}});
     parent_name_ = w->name;
+    parent_minor_ = w->minor;
     above_->parent_is(w->who);
     is_welcome_ = true;
     announced_at_ = 0;
     up_->on_welcome(*w);
+  } else if (auto* answer = std::get_if<wire::answer>(&m)) {
+    hear_answer(*answer);
   } else if (auto* part = std::get_if<wire::policy_part>(&m)) {
     if (auto whole = parts_.add(part->hash, part->total_bytes, part->offset, part->text))
       use_heard_policy(*whole);

@@ -50,7 +50,9 @@ json demand_of(flow const& f) { return f.blocked ? json(nullptr) : json(tokens(f
 
 }  // namespace
 
-bool is_operator(local::peer const& who) { return who.uid == 0 || who.uid == geteuid(); }
+bool is_operator(local::peer const& who) {
+  return !who.is_afar && (who.uid == 0 || who.uid == geteuid());
+}
 
 bool may_see(local::peer const& who, job const& j) {
   return j.key != 0 && j.uses > 0 && (is_operator(who) || (!j.name.empty() && j.uid == who.uid));

@@ -54,6 +54,7 @@ void controller::settle(std::int64_t now) {
 }
 
 int controller::wait_ms(std::int64_t now) const {
+  if (!asked_.empty()) return 0;
   std::int64_t until = std::min(brain_->due(), second_at_ + second);
   if (up_ && is_welcome_) until = std::min(until, up_->due());
   return static_cast<int>(std::clamp<std::int64_t>((until - now + 999'999) / 1'000'000, 0, 100));
@@ -95,6 +96,7 @@ int controller::run() {
     if (items[1].revents != 0) local_->serve(steady_ns());
     settle(boot_ns());
     settled_at = boot_ns();
+    answer_questions();
     if (up_) look_after_parent(settled_at);
     if (settled_at - second_at_ >= second) each_second(settled_at);
     services_.notify.alive(steady_ns());
@@ -107,6 +109,7 @@ int controller::run() {
 void controller::each_second(std::int64_t now) {
   second_at_ = now;
   local_->serve(steady_ns());  // its time limits
+  forget_questions(now);
   std::vector<std::string> const ended = overrides_.expire(unix_s());
   for (std::string const& line : ended) services_.log.info("override ended", {{"what", line}});
   if (!ended.empty()) overrides_changed();

@@ -10,6 +10,9 @@ namespace sluice::control {
 
 enum class role_kind : std::uint8_t { node, relay, cluster };
 
+/// What the socket of a node shows its users.
+enum class view_kind : std::uint8_t { node, cluster };
+
 struct config {
   role_kind role = role_kind::node;
   std::string name;                  // default: the host's name up to the first dot
@@ -22,6 +25,7 @@ struct config {
   std::string policy;                // file; cluster, or a node without a parent
   std::int64_t cycle_ns = 100'000'000;
   std::int64_t local_cycle_ns = 10'000'000;
+  view_kind view = view_kind::node;
   std::string metrics =
       "127.0.0.1:0";          // host:port of /metrics and /health; empty: none; port 0: chosen
   bool metrics_jobs = false;  // series of single jobs too

@@ -97,6 +97,12 @@ void apply_local_cycle(config& c, std::string const& value, std::string const& w
   c.local_cycle_ns = time_between(value, where, 1 * ms, 1'000 * ms);
 }
 
+void apply_view(config& c, std::string const& value, std::string const& where) {
+  if (value != "node" && value != "cluster")
+    throw usage_error(fmt::format("{}: \"{}\" is no view; there are node, cluster", where, value));
+  c.view = value == "node" ? view_kind::node : view_kind::cluster;
+}
+
 void apply_metrics(config& c, std::string const& value, std::string const& where) {
   if (value != "none") host_and_port(value, where);
   c.metrics = value == "none" ? "" : value;
@@ -219,6 +225,8 @@ void check(config const& c) {
       if (!is_loopback(address))
         refuse(fmt::format("--plain is for loopback addresses, {} is none; use --keys", address));
   }
+  if (c.view == view_kind::cluster && (!is_node || c.parents.empty()))
+    refuse("--view cluster is for a node with a --parent, which it asks");
   if (!c.user.empty() && is_node)
     refuse("--user would take away what a node of root is started for; start it as that user");
 }

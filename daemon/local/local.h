@@ -11,6 +11,7 @@
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "policy/error.h"
@@ -27,10 +28,27 @@ struct peer {
   pid_t pid;
   int pidfd;                       // -1 where the kernel has none: then pid is a hint
   std::vector<gid_t> groups = {};  // supplementary ones
+  std::uint64_t ticket = 0;        // of this client, for server::reply; never 0 when it is ours
+  bool is_afar = false;  // another daemon says who it is, not our kernel: never an operator
 };
 
-/// Throws sluice::error; the client sees {"error": text, "status": n}.
+/// Throws sluice::error; the client sees {"error": text, "status": n}. It may return later().
 using handler = std::function<nlohmann::json(peer const&, nlohmann::json const& request)>;
+
+/// What a handler returns that will answer by server::reply.
+nlohmann::json later();
+
+/// What the client is told: what the handler returns or throws, as text that fits a packet. Empty:
+/// later.
+std::string answer_text(handler const& h, peer const& who, char const* bytes, std::size_t size,
+                        std::size_t most = most_bytes);
+/// {"error": why, "status": status}
+std::string refusal_text(std::string const& why, int status);
+
+/// Verbs that the daemon of a node may ask the cluster for its users, and that this one answers.
+inline constexpr std::string_view verbs_from_afar[] = {"jobs",  "top",    "explain", "set",
+                                                       "pause", "resume", "history"};
+bool is_from_afar(std::string_view verb);
 
 class server {
  public:
@@ -41,6 +59,8 @@ class server {
   virtual int fd() const = 0;                   // readable when serve() has work
   virtual void serve(std::int64_t now_ns) = 0;  // never blocks; at most 64 clients, 4 per uid
                                                 // (root: no such bound)
+  /// The answer that later() promised; of a client that is gone, nothing.
+  virtual void reply(std::uint64_t ticket, std::string const& text) = 0;
 };
 
 /// Nobody listens, or whoever does is not for us.

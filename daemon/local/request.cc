@@ -13,12 +13,42 @@ namespace {
 constexpr int most_deep = 8;
 constexpr std::size_t room = most_bytes - 2048;  // for what stands beside the rows
 
+std::string dumped(json const& answer) {
+  return answer.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
 json const* find(json const& request, char const* key) {
   auto const at = request.find(key);
   return at == request.end() || at->is_null() ? nullptr : &*at;
 }
 
 }  // namespace
+
+json later() { return json(json::value_t::discarded); }
+
+bool is_from_afar(std::string_view verb) {
+  return std::find(std::begin(verbs_from_afar), std::end(verbs_from_afar), verb) !=
+         std::end(verbs_from_afar);
+}
+
+std::string refusal_text(std::string const& why, int status) {
+  return dumped(json{{"error", why}, {"status", status}});
+}
+
+std::string answer_text(handler const& h, peer const& who, char const* bytes, std::size_t size,
+                        std::size_t most) {
+  try {
+    json const answer = h(who, parse_request(bytes, size));
+    if (answer.is_discarded()) return {};
+    std::string text = dumped(answer);
+    if (text.size() <= most) return text;
+    return refusal_text("the answer is too large: ask for fewer with \"most\"", exit_sluice);
+  } catch (error const& e) {
+    return refusal_text(e.what(), e.status() == exit_usage ? exit_usage : exit_sluice);
+  } catch (std::exception const& e) {
+    return refusal_text(fmt::format("sluiced failed on this request: {}", e.what()), exit_sluice);
+  }
+}
 
 json parse_request(char const* data, std::size_t size) {
   bool too_deep = false;
@@ -69,11 +99,11 @@ void put_page(json& answer, char const* key, json const& request, json rows) {
   constexpr std::int64_t any = 1'000'000'000;
   auto const from = static_cast<std::size_t>(whole_if(request, "from", 0, any).value_or(0));
   auto const most = static_cast<std::size_t>(whole_if(request, "most", 1, any).value_or(any));
-  std::size_t used = answer.dump(-1, ' ', false, json::error_handler_t::replace).size();
+  std::size_t used = dumped(answer).size();
   json page = json::array();
   std::size_t at = from;
   for (; at < rows.size() && page.size() < most; ++at) {
-    std::size_t const size = rows[at].dump(-1, ' ', false, json::error_handler_t::replace).size();
+    std::size_t const size = dumped(rows[at]).size();
     if (used + size + 1 > room && !page.empty()) break;
     used += size + 1;
     page.push_back(std::move(rows[at]));

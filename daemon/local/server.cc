@@ -39,17 +39,12 @@ struct client {
   peer who;
   std::int64_t heard_ns;
   bool has_asked = false;
+  bool is_waiting = false;  // for reply()
 };
 
 [[noreturn]] void fail(std::string const& what) {
   throw sluice_error(fmt::format("{}: {}", what, std::strerror(errno)));
 }
-
-std::string text(json const& answer) {
-  return answer.dump(-1, ' ', false, json::error_handler_t::replace);
-}
-
-json refusal(std::string const& why, int status) { return {{"error", why}, {"status", status}}; }
 
 std::vector<gid_t> groups_of(int socket) {
   std::vector<gid_t> groups(64);
@@ -72,7 +67,7 @@ bool identify(client& c) {
   size = sizeof pidfd;
   if (getsockopt(c.socket.get(), SOL_SOCKET, SO_PEERPIDFD, &pidfd, &size) == 0)
     c.pidfd = descriptor(pidfd);
-  c.who = {who.uid, who.gid, who.pid, c.pidfd.get(), groups_of(c.socket.get())};
+  c.who = {who.uid, who.gid, who.pid, c.pidfd.get(), groups_of(c.socket.get()), 0, false};
   return true;
 }
 
@@ -106,6 +101,15 @@ class seqpacket_server final : public server {
       client const& c = entry.second;
       return now_ns - c.heard_ns > (c.has_asked ? idle_ns : idle_first_ns);
     });
+  }
+
+  void reply(std::uint64_t ticket, std::string const& text) override {
+    auto const at = std::find_if(clients_.begin(), clients_.end(), [&](auto const& entry) {
+      return entry.second.who.ticket == ticket && entry.second.is_waiting;
+    });
+    if (at == clients_.end()) return;
+    at->second.is_waiting = false;
+    if (!tell(at->second, text)) clients_.erase(at);
   }
 
  private:
@@ -163,9 +167,10 @@ class seqpacket_server final : public server {
       if (!c.socket) return;
       if (!identify(c)) continue;
       if (is_full_for(c.who.uid)) {
-        reply(c, refusal("too many connections at once: try again", exit_sluice));
+        tell(c, refusal_text("too many connections at once: try again", exit_sluice));
         continue;
       }
+      c.who.ticket = ++tickets_;
       if (watch(c.socket.get())) clients_.emplace(c.socket.get(), std::move(c));
     }
   }
@@ -185,37 +190,31 @@ class seqpacket_server final : public server {
     descriptor attached;
     ssize_t const got = receive_packet(c.socket.get(), buffer_, attached);
     if (got < 0) return errno == EAGAIN || errno == EINTR;
-    if (got == 0) return false;
+    if (got == 0 || c.is_waiting) return false;  // one question at a time
     c.heard_ns = now_ns;
     c.has_asked = true;
     if (static_cast<std::size_t>(got) > buffer_.size())
-      return reply(c, refusal("the request is too large", exit_usage));
-    if (!attached) return reply(c, answer(c.who, buffer_.data(), static_cast<std::size_t>(got)));
+      return tell(c, refusal_text("the request is too large", exit_usage));
+    if (!attached) return answer(c, buffer_.data(), static_cast<std::size_t>(got));
     // Reading much takes time that all others wait.
     std::optional<std::string> const text =
         may_attach(c.who) ? read_attached(attached) : std::nullopt;
-    if (!text) return reply(c, refusal("the request is too large", exit_usage));
-    return reply(c, answer(c.who, text->data(), text->size()));
+    if (!text) return tell(c, refusal_text("the request is too large", exit_usage));
+    return answer(c, text->data(), text->size());
   }
 
   static bool may_attach(peer const& who) { return who.uid == 0 || who.uid == geteuid(); }
 
-  json answer(peer const& who, char const* bytes, std::size_t size) const {
-    try {
-      return handler_(who, parse_request(bytes, size));
-    } catch (error const& e) {
-      return refusal(e.what(), e.status() == exit_usage ? exit_usage : exit_sluice);
-    } catch (std::exception const& e) {
-      return refusal(fmt::format("sluiced failed on this request: {}", e.what()), exit_sluice);
-    }
+  bool answer(client& c, char const* bytes, std::size_t size) const {
+    std::size_t const most = may_attach(c.who) ? most_attached_bytes : most_bytes;
+    std::string const text = answer_text(handler_, c.who, bytes, size, most);
+    c.is_waiting = text.empty();
+    return c.is_waiting || tell(c, text);
   }
 
-  static bool reply(client const& c, json const& answer) {
-    std::string bytes = text(answer);
-    if (bytes.size() > (may_attach(c.who) ? most_attached_bytes : most_bytes))
-      bytes = text(refusal("the answer is too large: ask for fewer with \"most\"", exit_sluice));
-    // A client that does not read its answers is not waited for.
-    return send_text(c.socket.get(), bytes, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
+  /// A client that does not read its answers is not waited for.
+  static bool tell(client const& c, std::string const& text) {
+    return send_text(c.socket.get(), text, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
   }
 
   std::string path_;
@@ -223,6 +222,7 @@ class seqpacket_server final : public server {
   std::vector<char> buffer_;
   descriptor lock_, listener_, epoll_, spare_;
   std::map<int, client> clients_;
+  std::uint64_t tickets_ = 0;
 };
 
 }  // namespace

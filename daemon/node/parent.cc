@@ -42,7 +42,7 @@ void state::welcome(wire::welcome const& w) {
 
 void state::listen(moment at) {
   if (!has_parent()) return;
-  auto const news = up->receive(at.mono_ns);
+  auto news = up->receive(at.mono_ns);
   if (news.welcome) welcome(*news.welcome);
   if (news.policy && policy::policy_hash(*news.policy) != refused_policy_) {
     try {
@@ -53,6 +53,7 @@ void state::listen(moment at) {
       services.log.error("policy refused, the old one stays", {{"why", e.what()}});
     }
   }
+  for (auto& a : news.answers) asked.hear(std::move(a));
   for (auto const& g : news.grants) apply_grant(g, at);
   if (!news.grants.empty()) enforce(at);
 }

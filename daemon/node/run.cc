@@ -48,7 +48,7 @@ class loop {
       heed_signals(at);
       state_.listen(at);
       open_when_ready(at);
-      if (server_) server_->serve(at.mono_ns);
+      if (server_) serve(at);
       if (has_ticked()) tick(at);
       state_.talk(false, now());
     }
@@ -98,6 +98,11 @@ class loop {
     services_.notify.ready();
     services_.log.info("serving", {{"run_dir", state_.config.run_dir},
                                    {"policy", state_.site.is_set() ? "yes" : "none yet"}});
+  }
+
+  void serve(moment at) {
+    server_->serve(at.mono_ns);
+    for (auto const& told : state_.asked.take(at.mono_ns)) server_->reply(told.ticket, told.text);
   }
 
   bool has_ticked() const {

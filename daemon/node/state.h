@@ -13,6 +13,7 @@
 #include "control/lease_file.h"
 #include "control/services.h"
 #include "lease/child.h"
+#include "node/asked_above.h"
 #include "node/census.h"
 #include "node/enforcer.h"
 #include "node/escape.h"
@@ -76,7 +77,8 @@ class state {
   enforcer rates;
   lease::child lease;
   control::lease_file lease_memory;
-  std::unique_ptr<uplink> up;              // none: this node is its own controller
+  std::unique_ptr<uplink> up;  // none: this node is its own controller
+  asked_above asked;
   std::map<std::string, double> waited_s;  // by QoS class, since the start
   std::uint64_t cycle = 0;
   bool has_news = false;  // a job came or went, a stream began to wait: not to wait for the cycle

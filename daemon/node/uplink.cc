@@ -44,6 +44,7 @@ void uplink::hear(wire::welcome& w, news& out, std::int64_t now_ns) {
   if (w.name != parent_name_)
     log_.info("parent found", {{"parent", w.name}, {"at", socket_->address()}});
   parent_name_ = w.name;
+  parent_minor_ = w.minor;
   socket_->parent_is(w.who);
   waits_ = false;
   out.welcome = w;
@@ -65,6 +66,7 @@ void uplink::hear(wire::message& m, news& out, std::int64_t now_ns) {
                      waits_ = false;
                      out.grants.push_back(std::move(g));
                    },
+                   [&](wire::answer& a) { out.answers.push_back(std::move(a)); },
                    [&](wire::restart const&) { forget_parent(); },
                    [&](wire::bye const&) { forget_parent(); },
                    [&](wire::error const& e) {
@@ -131,5 +133,7 @@ void uplink::send(wire::report const& r, std::int64_t now_ns) {
 }
 
 void uplink::send(wire::job_list const& jobs) { socket_->send(jobs, cycle_); }
+
+bool uplink::send(wire::question const& q) { return socket_->send(q, cycle_); }
 
 }  // namespace sluice::node

@@ -29,6 +29,7 @@ class uplink {
     std::optional<wire::welcome> welcome;
     std::optional<std::string> policy;  // whole
     std::vector<wire::grant> grants;
+    std::vector<wire::answer> answers;
   };
   news receive(std::int64_t now_ns);
 
@@ -50,6 +51,8 @@ class uplink {
   std::int64_t last_report_ns() const { return last_report_ns_; }
   void send(wire::report const& r, std::int64_t now_ns);
   void send(wire::job_list const& jobs);
+  bool answers_questions() const { return parent_minor_ >= wire::minor_of_questions; }
+  bool send(wire::question const& q);  // false: it did not leave
 
  private:
   void forget_parent();
@@ -64,6 +67,7 @@ class uplink {
   control::policy_parts parts_;
   std::uint64_t parent_ = 0;
   std::string parent_name_;
+  std::uint32_t parent_minor_ = 0;
   bool waits_ = false;  // for the answer to a report
   bool was_silent_ = false, was_connected_ = false;
   std::int64_t last_report_ns_ = 0, last_hello_ns_ = 0, last_retry_ns_ = 0;

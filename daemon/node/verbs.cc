@@ -145,6 +145,12 @@ json dashboard(state& s, local::peer const& who, json const&) {
       {"url", s.services.board->url_for(s.services.metrics_address, who.uid, is_operator(who))}};
 }
 
+/// Where users see the cluster, its controller answers them; an operator sees this node.
+bool goes_above(state const& s, local::peer const& who, std::string const& verb) {
+  return s.config.view == control::view_kind::cluster && s.has_parent() && !is_operator(who) &&
+         local::is_from_afar(verb);
+}
+
 struct verb {
   char const* name;
   json (*does)(state&, local::peer const&, json const&);
@@ -169,7 +175,8 @@ json answer(state& s, local::peer const& who, json const& request) {
   if (v == std::end(verbs))
     throw usage_error(fmt::format("a node has no verb \"{}\"", name.substr(0, 40)));
   try {
-    json out = v->does(s, who, request);
+    json out = goes_above(s, who, name) ? s.asked.ask(*s.up, who, request, now().mono_ns)
+                                        : v->does(s, who, request);
     s.services.metrics.add(control::metric::local_requests_total, {v->name, "ok"});
     return out;
   } catch (error const&) {

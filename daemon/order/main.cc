@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "order/recover.h"
+#include "policy/common_options.h"
 #include "policy/error.h"
 #include "policy/program.h"
 
@@ -76,7 +77,8 @@ int run(int argc, char** argv) {
       "Brings home what a log holds after a crash. Run it before programs open the files."};
   app.name("sluice recover");
   recover_options o;
-  bool json = false, quiet = false;
+  bool quiet = false;
+  policy::common_options common;
   app.add_option("LOG", o.log, "the log, for example /var/lib/sluice/log")->required();
   app.add_flag("--dry-run", o.dry_run, "only say what would be done");
   app.add_flag("--keep-home", o.keep_home,
@@ -84,7 +86,8 @@ int run(int argc, char** argv) {
   app.add_flag("--replay", o.replay,
                "replay although this machine has not been restarted since the log was written");
   app.add_flag("--partial", o.partial, "bring home what lies before a damaged part of the log");
-  app.add_flag("--json", json, "the result as JSON");
+  policy::take_common_options(app, common);
+  policy::show_option(app, "--json", "the result as JSON");
   app.add_flag("-q,--quiet", quiet, "no progress");
   try {
     app.parse(argc, argv);
@@ -95,7 +98,7 @@ int run(int argc, char** argv) {
   if (shows) o.progress = terminal_progress();
   recovered const r = recover(o);
   if (shows) fmt::print(stderr, "\r\033[K");
-  json ? print_json(r, o) : print(r, o);
+  common.json ? print_json(r, o) : print(r, o);
   return std::fflush(stdout) == 0 ? 0 : exit_sluice;
 }
 

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "core/units.h"
+#include "policy/common_options.h"
 #include "policy/duration.h"
 #include "policy/error.h"
 #include "policy/program.h"
@@ -182,11 +183,14 @@ int chosen(CLI::App const& app, options& o, words const& w) {
 int run(int argc, char** argv) {
   options o;
   words w;
+  policy::common_options common;
   o.argv.assign(argv, argv + argc);
   CLI::App app{"Plays the operations of a trace on a real directory, at the times of the trace.",
                "sluice replay"};
   app.option_defaults()->always_capture_default(false);
   add_rest(app, o, w);
+  policy::take_common_options(app, common);
+  policy::show_option(app, "--json", "as -o -");
   add_load({app, load_group}, o, w);
   add_sending({app, sending_group}, o, w);
   add_files({app, files_group}, o, w);
@@ -204,6 +208,7 @@ int run(int argc, char** argv) {
   } catch (CLI::ParseError const& e) {
     throw usage_error(fmt::format("{} (sluice replay --help tells more)", e.what()));
   }
+  if (common.json && o.output.empty()) o.output = "-";
   return chosen(app, o, w);
 }
 

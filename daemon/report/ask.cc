@@ -202,10 +202,12 @@ cli::daemon_at daemon_for(std::string const& run_dir) {
 
 result ask_history(question const& q) {
   auto const daemon = daemon_for(q.run_dir);
-  std::string const who = daemon.role + " " + daemon.name;
   json request = {{"verb", "history"}, {"interval", q.last_s <= fine_s ? 1 : 10}};
   if (!q.job.empty()) request["job"] = q.job;
-  json whole = result_of_history(cli::ask_all(daemon, request, "rows"), q);
+  json const answer = cli::ask_all(daemon, request, "rows");
+  std::string const by = text_in(answer, "answered_by");  // a login node's daemon asked another
+  std::string const who = by.empty() ? daemon.role + " " + daemon.name : by;
+  json whole = result_of_history(answer, q);
   auto const file = result_file(daemon.socket, q.job);
   bool const is_known = !whole["jobs"].empty() || q.job.empty();
   if (!is_known && !file.empty()) return read_result(file);

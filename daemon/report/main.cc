@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "policy/common_options.h"
 #include "policy/duration.h"
 #include "policy/error.h"
 #include "policy/program.h"
@@ -35,9 +36,9 @@ constexpr char const* examples =
 struct options {
   std::vector<std::string> files;
   std::string out = "-";
-  std::string job, run_dir, last = "1h";
-  bool verbose = false, history = false, dashboard = false, text = false, json = false,
-       page = false;
+  std::string job, last = "1h";
+  policy::common_options common;
+  bool history = false, dashboard = false, text = false, page = false;
 };
 
 /// Nobody who wrote the input can know it.
@@ -59,7 +60,7 @@ unsigned terminal_columns() {
 std::vector<result> gather(options const& o) {
   if (o.history) {
     question q;
-    q.run_dir = o.run_dir;
+    q.run_dir = o.common.run_dir;
     q.job = o.job;
     q.last_s = static_cast<double>(policy::parse_duration(o.last, "--last")) / 1e9;
     if (!(q.last_s >= 1 && q.last_s <= 3600))
@@ -77,7 +78,8 @@ void check(options const& o) {
     throw usage_error("give a result file (of `sluice run --report`), or --job NAME");
   if (o.files.size() > most_files)
     throw usage_error(fmt::format("more than {} files have no room side by side", most_files));
-  if (o.text + o.json + o.page > 1) throw usage_error("--text, --json and --html: one of them");
+  if (o.text + o.common.json + o.page > 1)
+    throw usage_error("--text, --json and --html: one of them");
   if (o.out == "-") return;
   std::error_code failed;
   for (auto const& file : o.files)
@@ -93,7 +95,6 @@ int parse_and_do(int argc, char** argv) {
   app.add_option("-o,--output", o.out, "where to; a page unless --text or --json (-)")
       ->type_name("FILE");
   app.add_flag("--text", o.text, "words and small tables (the default without -o)");
-  app.add_flag("--json", o.json, "the summary as JSON");
   app.add_flag("--html", o.page, "a page (the default with -o)");
   app.add_option("--job", o.job, "a job's last hour, from the daemon")->type_name("NAME");
   app.add_flag("--history", o.history, "the last hour of all jobs that you may see");
@@ -101,10 +102,9 @@ int parse_and_do(int argc, char** argv) {
                "print the address of the daemon's page with your key, and end");
   app.add_option("--last", o.last, "no more than this of it (1h; up to 10m has single seconds)")
       ->type_name("TIME");
-  app.add_option("--run-dir", o.run_dir, "the daemon's directory")
-      ->type_name("DIR")
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  app.add_flag("-v,--verbose", o.verbose, "no more than without it");
+  policy::take_common_options(app, o.common);
+  policy::show_option(app, "--json", "the summary as JSON");
+  policy::show_option(app, "--run-dir", "the daemon's directory");
   app.footer(examples);
   try {
     app.parse(argc, argv);
@@ -113,18 +113,20 @@ int parse_and_do(int argc, char** argv) {
   } catch (CLI::ParseError const& e) {
     throw usage_error(fmt::format("{} (sluice report --help tells more)", e.what()));
   }
+  o.history = o.history || !o.job.empty();
+  if (o.common.no_daemon && (o.history || o.dashboard))
+    throw usage_error("--no-daemon: what --job, --history and --dashboard tell, a daemon knows");
   if (o.dashboard) {
-    fmt::print("{}\n", ask_dashboard(o.run_dir));
+    fmt::print("{}\n", ask_dashboard(o.common.run_dir));
     return 0;
   }
-  o.history = o.history || !o.job.empty();
   check(o);
   auto const results = gather(o);
-  bool const page = o.page || (!o.text && !o.json && o.out != "-");
+  bool const page = o.page || (!o.text && !o.common.json && o.out != "-");
   trace::output to(o.out);
-  to.stream() << (page     ? page_of(results, make_nonce())
-                  : o.json ? summary_of(results)
-                           : text_of(results, o.out == "-" ? terminal_columns() : 100));
+  to.stream() << (page            ? page_of(results, make_nonce())
+                  : o.common.json ? summary_of(results)
+                                  : text_of(results, o.out == "-" ? terminal_columns() : 100));
   to.commit();
   return 0;
 }

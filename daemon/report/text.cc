@@ -90,12 +90,16 @@ std::string gates_table(digest const& d) {
                        amount_text(g.served, g.unit),
                        g.blocked_s > 0 ? seconds_text(g.blocked_s) : "-",
                        g.waited_s > 0 ? seconds_text(g.waited_s) : "-");
+    // Of what the rows say, not of the gate's sum: that may have been counted by somebody else.
+    double all = 0;
+    for (gate_use const& u : d.uses)
+      if (u.gate == g.name) all += u.served;
     std::size_t shown = 0;
     for (gate_use const& u : d.uses)
       if (u.gate == g.name && shown++ < most_jobs)
         out += "    " + padded(plain(u.job, 24), 25, false) +
                padded(amount_text(u.served, u.unit), 10, true) + " " +
-               padded(share_text(u.served, g.served), 6, true) + "  waited " +
+               padded(share_text(u.served, all), 6, true) + "  waited " +
                seconds_text(u.blocked_s) + "\n";
     if (shown > most_jobs) out += fmt::format("    and {} more jobs\n", shown - most_jobs);
   }

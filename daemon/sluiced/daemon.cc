@@ -74,6 +74,7 @@ char const* unchangeable(config const& was, config const& is) {
   if (was.plain != is.plain || was.keys != is.keys) return "keys";
   if (was.metrics != is.metrics || was.metrics_jobs != is.metrics_jobs) return "metrics";
   if (was.user != is.user) return "user";
+  if (was.view != is.view) return "view";
   return nullptr;
 }
 

@@ -67,7 +67,7 @@ values read(words const& arguments) {
   static constexpr std::string_view known[] = {"--job",   "--uid",     "--class",
                                                "--nodes", "--account", "--run-dir"};
   values v;
-  for (std::size_t i = 1; i < arguments.size(); i += 2) {
+  for (std::size_t i = 0; i < arguments.size(); i += 2) {
     bool const is_known =
         std::find(std::begin(known), std::end(known), arguments[i]) != std::end(known);
     if (!is_known || i + 1 == arguments.size())
@@ -147,8 +147,14 @@ void task_prolog(values const& v) {
 
 }  // namespace
 
-int hook(words const& arguments) {
-  std::string const which = arguments.empty() ? "" : arguments.front();
+int hook(words const& given) {
+  // Options before the verb come first; but for --run-dir they mean nothing to a hook.
+  words arguments = given;
+  std::erase_if(arguments, [](std::string const& word) {
+    return word == "--json" || word == "--verbose" || word == "--no-daemon";
+  });
+  std::size_t const at = arguments.size() > 2 && arguments[0] == "--run-dir" ? 2 : 0;
+  std::string const which = at < arguments.size() ? arguments[at] : "";
   bool const asks = std::any_of(arguments.begin(), arguments.end(), [](std::string const& word) {
     return word == "--help" || word == "-h";
   });
@@ -161,6 +167,7 @@ int hook(words const& arguments) {
                                       : which == "task-prolog" ? task_prolog
                                                                : nullptr;
   if (does == nullptr) throw usage_error(fmt::format("hook: which one?\n{}", usage));
+  arguments.erase(arguments.begin() + static_cast<std::ptrdiff_t>(at));
   values const v = read(arguments);
   try {
     does(v);

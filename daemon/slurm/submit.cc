@@ -29,6 +29,8 @@ constexpr char const* usage =
     "  --class NAME      the QoS class\n"
     "  --limit SPEC      a limit of one's own on each node, besides the class\n"
     "  --run-dir DIR     of the daemon that is asked for the classes (/run/sluice)\n"
+    "  --no-daemon       ask none: what it would refuse, the node refuses\n"
+    "  --verbose         sbatch's\n"
     "  --dry-run         print the command instead of executing it\n"
     "  --help            this\n\n"
     "  sluice submit --class silver -N 4 job.sh\n"
@@ -37,7 +39,7 @@ constexpr int ask_ms = 1000;
 
 struct request {
   std::string qos_class, limit, run_dir = "/run/sluice";
-  bool is_dry = false, is_help = false;
+  bool is_dry = false, is_help = false, is_verbose = false, asks_daemon = true;
   words rest;  // sbatch's
 };
 
@@ -64,6 +66,12 @@ request read(words const& all) {
       r.is_help = true;
     else if (all[at] == "--dry-run")
       r.is_dry = true;
+    else if (all[at] == "--verbose")
+      r.is_verbose = true;
+    else if (all[at] == "--no-daemon")
+      r.asks_daemon = false;
+    else if (all[at] == "--json")
+      throw usage_error("submit: --json: sbatch prints none; its --parsable is for scripts");
     else if (!take(all, at, "--class", r.qos_class) && !take(all, at, "--limit", r.limit) &&
              !take(all, at, "--run-dir", r.run_dir))
       break;
@@ -130,6 +138,7 @@ words exported(words rest, std::string const& variables) {
 
 words command_of(request const& r) {
   words command = {"sbatch"};
+  if (r.is_verbose) command.emplace_back("--verbose");
   if (has_plugin()) {
     command.push_back("--io-class=" + r.qos_class);
     if (!r.limit.empty()) command.push_back("--io-limit=" + r.limit);
@@ -138,7 +147,7 @@ words command_of(request const& r) {
   }
   if (!r.limit.empty())
     throw usage_error("--limit needs the Slurm plugin of sluice, which sbatch here has not loaded");
-  check(r);
+  if (r.asks_daemon) check(r);
   setenv("SLUICE_CLASS", r.qos_class.c_str(), 1);
   words const rest = exported(r.rest, "SLUICE_CLASS=" + r.qos_class);
   command.insert(command.end(), rest.begin(), rest.end());

@@ -12,6 +12,7 @@
 #include <functional>
 
 #include "core/units.h"
+#include "policy/common_options.h"
 #include "policy/error.h"
 #include "policy/program.h"
 #include "trace/convert.h"
@@ -23,8 +24,8 @@ namespace sluice::trace {
 namespace {
 
 struct command_line {
-  bool json = false, verbose = false;
-  std::string unused, file;
+  policy::common_options common;
+  std::string file;
   files from;
   std::string output = "-";
   bool long_rows = false, iolog = false;
@@ -45,7 +46,7 @@ spark spark_for_output() {
 void show_info(command_line const& line) {
   trace const t = read(line.file);
   std::string const text =
-      line.json ? info_json(t, line.file) : info_table(t, line.file, spark_for_output());
+      line.common.json ? info_json(t, line.file) : info_table(t, line.file, spark_for_output());
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
     throw sluice_error("standard output: cannot be written");
 }
@@ -63,7 +64,7 @@ void write_out(trace const& t, command_line const& line) {
     write_iolog(t, line.output, request_bytes(line));
   else
     write(t, line.output, line.long_rows ? form::long_rows : form::wide);
-  if (line.json && line.output != "-") fmt::print("{}", info_json(t, line.output));
+  if (line.common.json && line.output != "-") fmt::print("{}", info_json(t, line.output));
 }
 
 void convert_files(command_line& line) {
@@ -149,10 +150,8 @@ int parse_and_do(int argc, char** argv) {
   CLI::App app("sluice trace looks at traces of file operations and makes them.");
   command_line line;
   app.name("sluice trace");
-  app.add_flag("--json", line.json, "print JSON");
-  // sluice passes on what stands before the verb
-  app.add_option("--run-dir", line.unused, "")->group("");
-  app.add_flag("-v,--verbose", line.verbose, "")->group("");
+  policy::take_common_options(app, line.common);
+  policy::show_option(app, "--json", "print JSON");
   app.require_subcommand(1);
   app.fallthrough();
   add_info(app, line);

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "policy/common_options.h"
 #include "policy/error.h"
 #include "wire/keys.h"
 
@@ -212,6 +213,8 @@ int keys_main(int argc, char** argv) {
   std::function<int()> chosen;
   CLI::App app("Keys of the daemons: who is who, and who may connect to whom.", "sluiced keys");
   app.require_subcommand(1);
+  policy::common_options common;
+  policy::take_common_options(app, common);
   add_verbs(app, line, chosen);
   app.footer(
       "On the controller:  sluiced keys new --dir /etc/sluice/keys-cluster ctl\n"

@@ -16,7 +16,7 @@
 namespace sluice::wire {
 
 inline constexpr std::uint16_t major_version = 1;
-inline constexpr std::uint16_t minor_version = 1;
+inline constexpr std::uint16_t minor_version = 2;
 
 /// No rate or amount on the wire is larger (72 TB/s); encoding cuts what is. Sums of many children
 /// may still overflow 64 bits: clamp each to its supply's capacity first.
@@ -130,8 +130,26 @@ struct error {
 struct bye {};
 struct restart {};  // parent -> child: I do not know you, say hello
 
-using message =
-    std::variant<hello, welcome, policy_part, job_list, report, grant, error, bye, restart>;
+/// child -> parent: what a user asked the local socket of a node (`daemon/local`), for the cluster
+/// to answer. The node's word is taken for the uid, and nobody is an operator from afar.
+struct question {
+  std::uint64_t id = 0;  // the child's; the answer has it
+  std::uint32_t uid = 0;
+  std::string text;  // JSON, at most 8000 bytes
+};
+inline constexpr std::size_t most_question_bytes = 8000;
+
+/// parent -> child.
+struct answer {
+  std::uint64_t id = 0;
+  std::string text;  // JSON, at most 64 KiB
+};
+
+/// Minor version from which on a parent answers questions.
+inline constexpr std::uint32_t minor_of_questions = 2;
+
+using message = std::variant<hello, welcome, policy_part, job_list, report, grant, error, bye,
+                             restart, question, answer>;
 
 /// What every message carries besides its body.
 struct envelope {

@@ -32,15 +32,19 @@ done
 namespaced='Protect(System|Home|Kernel|ControlGroups|Proc)|ProcSubset|Private(Tmp|Devices|Users)'
 namespaced+='|PrivateMounts|(ReadWrite|ReadOnly|Inaccessible|Bind)Paths|TemporaryFileSystem'
 namespaced+='|RootDirectory|DynamicUser'
-grep -nE "^($namespaced)" daemon/systemd/sluiced-node.service &&
-  fail "the node's unit has a mount namespace"
+grep -nE "^($namespaced)" daemon/systemd/{sluiced-node,sluice-order}.service &&
+  fail "a unit of the node has a mount namespace"
+for flag in $("$(dirname "$SLUICED")/sluice-order" serve --help | grep -oE '^  --[a-z-]+'); do
+  [ "$flag" = --help ] || grep -q "^\.It Fl -${flag#--}" daemon/order/sluice-order.8 ||
+    fail "sluice-order.8 does not know $flag"
+done
 kept=$(sed -n 's/^CapabilityBoundingSet=//p' daemon/systemd/sluiced-node.service |
   tr 'A-Z ' 'a-z\n' | sort)
 named=$(sed -n 's/.*{CAP_[A-Z_]*, "\(cap_[a-z_]*\)"}.*/\1/p' daemon/control/privileges.cc | sort)
 [ "$kept" = "$named" ] || fail "the unit keeps $kept, the daemon $named"
 if command -v systemd-analyze >/dev/null; then
   for unit in daemon/systemd/*.service; do
-    sed "s#@sbindir@#$(dirname "$SLUICED")#" "$unit" >"$SCRATCH/${unit##*/}"
+    sed "s#@[a-z]*dir@#$(dirname "$SLUICED")#" "$unit" >"$SCRATCH/${unit##*/}"
   done
   systemd-analyze verify "$SCRATCH"/*.service 2>&1 | grep -v "Command 'man " >"$SCRATCH/verify"
   [ ! -s "$SCRATCH/verify" ] || fail "units: $(cat "$SCRATCH/verify")"

@@ -45,6 +45,13 @@ grep -qw n1 "$SCRATCH/said" || on ctl1 sluice --run-dir /run/sluice-cluster top 
   -n 1 | grep -qw n1 || fail "the controller does not see n1: $(cat "$SCRATCH/said")"
 guide 'Day one: Slurm'
 check_modes '^/'
+unit=$root/lib/systemd/system/sluice-order.service
+program=$(sed -n 's/^ExecStart=\([^ ]*\).*/\1/p' "$unit")
+on n1 "$program" serve --help | grep -q -- --log-mib || fail "sluice-order.service starts $program"
+[ ! -L "$root/etc/systemd/system/multi-user.target.wants/sluice-order.service" ] ||
+  fail 'sluice-order was enabled'
+[ -L "$root/etc/systemd/system/multi-user.target.wants/sluiced-node.service" ] ||
+  fail 'sluiced-node was not enabled'
 find "$root/usr" -perm /6000 -printf '%P\n' | grep sluice && fail 'something is setuid'
 
 # ---- enforced; a job that is limited ----

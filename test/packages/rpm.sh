@@ -29,12 +29,14 @@ for package in $(binary old); do
 done
 rpm_in -i $(binary old) || fail 'install'
 for file in usr/bin/sluice usr/sbin/sluiced usr/lib/sluice/libinterpose.so \
-  usr/lib/systemd/system/sluiced-node.service etc/slurm/plugstack.conf.d/sluice.conf \
+  usr/lib/systemd/system/sluiced-node.service usr/lib/systemd/system/sluice-order.service \
+  usr/lib/sluice/sluice-order usr/share/man/man8/sluice-order.8.gz \
+  etc/slurm/plugstack.conf.d/sluice.conf \
   usr/share/man/man1/sluice.1.gz usr/share/doc/sluice/administration.md; do
   ls "$root/$file"* >/dev/null 2>&1 || [ -e "${root}/${file%.gz}" ] || fail "$file is not there"
 done
 find "$root" -name sluice_spank.so -path '*/slurm/*' | grep -q . || fail 'no plugin'
-grep -rl "@sbindir@\|$top" "$root/usr/lib/systemd" && fail 'units name a place of the build'
+grep -rl "@[a-z]*dir@\|$top" "$root/usr/lib/systemd" && fail 'units name a place of the build'
 out=$("$root/usr/bin/sluice" --no-daemon --run-dir "$SCRATCH/run" run --limit open=100/s -- echo hi)
 [ "$out" = hi ] || fail "sluice run: $out"
 

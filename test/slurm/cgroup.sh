@@ -16,8 +16,8 @@ cat >/mnt/home/bob/second.sh <<'JOB'
 while [ ! -e stop ]; do sleep 0.2; done
 JOB
 second=$(as bob sbatch --parsable -w n0 --io-class=silver -o /dev/null second.sh) || fail 'sbatch'
-known() { sluice --json jobs | grep -q "\"job\": \"$1\""; }
-until_true known "$second" || fail "the second job: $(sluice jobs)"
+known() { at_cluster --json jobs | grep -q "\"job\": \"$1\""; }
+until_true known "$second" || fail "the second job: $(at_cluster jobs)"
 
 cat >/mnt/home/bob/first.sh <<JOB
 #!/bin/bash

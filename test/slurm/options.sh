@@ -67,16 +67,16 @@ has "$out" "/$ours:$theirs" "the user's own preload"
 as ann srun -N3 -n6 --io-class=silver sh -c 'for i in 1 2 3 4 5 6 7 8; do cat /mnt/scratch/x; done
   sleep 2' >/dev/null 2>&1 &
 three() {
-  sluice --json jobs | python3 -c 'import json, sys
+  at_cluster --json jobs | python3 -c 'import json, sys
 sys.exit(not any(j["nodes"] == 3 and j["class"] == "silver" and j["user"] == "ann"
                  for j in json.load(sys.stdin)))'
 }
-until_true three || fail "three nodes: $(sluice jobs)"
+until_true three || fail "three nodes: $(at_cluster jobs)"
 same_jobs || fail "sluice jobs is \"$(sluice_jobs)\", squeue is \"$(slurm_jobs)\""
 id=$(slurm_jobs)
-sluice set "$id" class=bronze >/dev/null || fail 'set class'
-bronze() { sluice --json jobs | grep -q '"class": "bronze"'; }
-until_true bronze || fail "set class: $(sluice jobs)"
+at_cluster set "$id" class=bronze >/dev/null || fail 'set class'
+bronze() { at_cluster --json jobs | grep -q '"class": "bronze"'; }
+until_true bronze || fail "set class: $(at_cluster jobs)"
 wait $!
 until_true same_jobs || fail "afterwards: \"$(sluice_jobs)\", \"$(slurm_jobs)\""
 for n in 0 1 2; do

@@ -71,9 +71,14 @@ lacks() {
   esac
 }
 
+# Root on the login node asks the controller itself; users need not (test/slurm/users.sh).
+at_cluster() {
+  sluice --run-dir /run/sluice-cluster "$@"
+}
+
 # jobs: ids of the jobs that the controller knows on some node, sorted, on one line.
 sluice_jobs() {
-  sluice --json jobs | python3 -c 'import json, sys
+  at_cluster --json jobs | python3 -c 'import json, sys
 print(*sorted(int(j["job"]) for j in json.load(sys.stdin) if j["nodes"]))'
 }
 

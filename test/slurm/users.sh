@@ -25,10 +25,27 @@ cat >/mnt/home/ann/wait.sh <<'JOB'
 while [ ! -e stop ]; do stat /mnt/scratch >/dev/null; sleep 0.2; done
 JOB
 hers=$(as ann sbatch --parsable -w n0 --io-class=gold -o /dev/null wait.sh) || fail 'sbatch'
-in_class() { sluice --json jobs | python3 -c 'import json, sys
+in_class() { at_cluster --json jobs | python3 -c 'import json, sys
 sys.exit([j["class"] for j in json.load(sys.stdin)
           if j["job"] == sys.argv[1] and j["nodes"]] != [sys.argv[2]])' "$@"; }
-until_true in_class "$hers" gold || fail "ann's job: $(sluice jobs)"
+until_true in_class "$hers" gold || fail "ann's job: $(at_cluster jobs)"
+
+# ---- on the login node: each sees his own, wherever it runs ----
+has "$(as ann sluice jobs)" "$hers" "ann's jobs on the login node"
+lacks "$(as bob sluice jobs 2>&1)" "$hers" "bob's jobs on the login node"
+has "$(as ann sluice explain --job "$hers")" 'class gold' 'explain on the login node'
+for verb in "explain --job $hers" "report --job $hers" "set $hers metadata=1/s" "pause $hers" \
+  "set $hers class=bronze" "stat ann@$hers"; do
+  out=$(as bob sluice $verb 2>&1) && fail "bob, on the login node: $verb"
+  grep -qE 'no (such )?job' <<<"$out" || fail "bob, on the login node: $verb: $out"
+done
+as ann sluice set "$hers" metadata=100/s >/dev/null || fail 'ann cannot lower her job'
+out=$(as ann sluice set "$hers" class=bronze 2>&1) && fail 'ann changes her class'
+has "$out" 'only root' 'the class on the login node'
+as ann sluice pause "$hers" >/dev/null || fail 'ann cannot pause her job'
+has "$(at_cluster jobs)" paused 'paused from the login node'
+as ann sluice resume "$hers" >/dev/null || fail 'ann cannot resume her job'
+has "$(as ann sluice report --job "$hers" --last 60s)" 'metadata@scratch' 'report on the login node'
 
 # ---- bob, inside his own job on the same node ----
 cat >/mnt/home/bob/forge.sh <<JOB
@@ -69,7 +86,7 @@ lacks "$out" RAN 'what was refused'
 has "$out" 'own-class: sluice: only an operator' 'his own class'
 lacks "$(grep '^jobs:' -A9 <<<"$out")" 'ann' 'jobs'
 [ "$(grep -c 'only root speaks for the scheduler' <<<"$out")" = 3 ] || fail "verbs of root: $out"
-in_class "$hers" gold || fail "ann's job was changed: $(sluice jobs)"
+in_class "$hers" gold || fail "ann's job was changed: $(at_cluster jobs)"
 
 # ---- a class that came past the check of the submit host ----
 "$sandbox" -n n0 exec "$SLUICE" hook prolog --job 777 --uid 20002 --class gold 2>"$SCRATCH/err"

@@ -2,9 +2,12 @@
 // The promises of the controller, in virtual time over a bad network: the sum never exceeds the
 // capacity, reservations are met, a job's limit holds over all its nodes also while grants move,
 // who returns from idle has its share within two report cycles, who vanishes leaves his.
+#include <unistd.h>
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 
+#include "cluster/rows.h"
 #include "cluster_world.h"
 
 using namespace cluster_world;
@@ -30,6 +33,21 @@ struct flat : world {
 };
 
 }  // namespace
+
+TEST_CASE("nobody is an operator from afar, whatever uid a node names", "[cluster]") {
+  uid_t const self = geteuid();
+  CHECK(sluice::cluster::is_operator({0, 0, 1, -1}));
+  CHECK(sluice::cluster::is_operator({self, 0, 1, -1}));
+  CHECK_FALSE(sluice::cluster::is_operator({0, 0, 0, -1, {}, 0, true}));
+  CHECK_FALSE(sluice::cluster::is_operator({self, 0, 0, -1, {}, 0, true}));
+  sluice::cluster::job theirs;
+  theirs.key = 5;
+  theirs.uses = 1;
+  theirs.uid = 7;
+  theirs.name = "work";
+  CHECK(sluice::cluster::may_see({7, 7, 0, -1, {}, 0, true}, theirs));
+  CHECK_FALSE(sluice::cluster::may_see({0, 0, 0, -1, {}, 0, true}, theirs));
+}
 
 TEST_CASE("cluster: jobs share a capacity by weight and all of it is used", "[cluster]") {
   flat w(four_classes(), 1);

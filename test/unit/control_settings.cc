@@ -71,6 +71,14 @@ TEST_CASE("control settings: flags count more than the file, lists are replaced"
             .parents.size() == 2);
 }
 
+TEST_CASE("control settings: a node that shows the cluster has one above it") {
+  char const* const file = R"({"role": "node", "parent": "tcp://a:1", "keys": "/k"})";
+  CHECK(made(file, {}).view == control::view_kind::node);
+  CHECK(made(file, {"--view", "cluster"}).view == control::view_kind::cluster);
+  CHECK_THAT(refusal(file, {"--view", "all"}), Catch::Contains("no view; there are node, cluster"));
+  CHECK_THAT(refusal(R"({"role": "node", "view": "cluster"})"), Catch::Contains("--parent"));
+}
+
 TEST_CASE("control settings: mistakes in the file are shown with their place") {
   CHECK(refusal("{\n \"rolle\": \"node\"}") ==
         "f:2:2: unknown key \"rolle\" in the configuration; did you mean \"role\"?");

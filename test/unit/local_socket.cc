@@ -80,6 +80,42 @@ TEST_CASE("a request is answered, with the kernel's word for who asked", "[local
   CHECK(by == getuid());
 }
 
+TEST_CASE("an answer may come later, and only to who asked", "[local]") {
+  scratch const s;
+  auto const server =
+      local::server::open(s.socket(), 0600, [](local::peer const& who, json const& r) -> json {
+        CHECK(who.ticket != 0);
+        CHECK_FALSE(who.is_afar);
+        return r["verb"] == "slow" ? local::later() : json{{"ticket", who.ticket}};
+      });
+  auto const first = raw(s.socket()), second = raw(s.socket());
+  auto const say = [&](sluice::descriptor const& to, std::string const& verb) {
+    std::string const bytes = json{{"verb", verb}}.dump();
+    REQUIRE(send(to.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) > 0);
+    for (int i = 0; i < 3; ++i) server->serve(0);
+  };
+  auto const heard = [](sluice::descriptor const& from) -> std::string {
+    char bytes[256];
+    ssize_t const got = recv(from.get(), bytes, sizeof bytes, MSG_DONTWAIT);
+    return got < 0 ? "nothing" : std::string(bytes, static_cast<std::size_t>(got));
+  };
+  say(first, "ask");
+  auto const ticket = json::parse(heard(first))["ticket"].get<std::uint64_t>();
+  say(first, "slow");
+  say(second, "slow");
+  CHECK(heard(first) == "nothing");
+  server->reply(ticket + 1000, "nobody");
+  server->reply(ticket, R"({"a": 1})");
+  server->reply(ticket, R"({"a": 2})");
+  CHECK(heard(first) == R"({"a": 1})");
+  CHECK(heard(first) == "nothing");
+  CHECK(heard(second) == "nothing");
+  say(first, "ask");
+  CHECK(json::parse(heard(first))["ticket"] == ticket);
+  say(second, "ask");  // a second question before the first is answered
+  CHECK(heard(second).empty());
+}
+
 TEST_CASE("the daemon's error comes back as it was thrown", "[local]") {
   scratch const s;
   serving const d(s.socket(), [](local::peer const&, json const& r) -> json {

@@ -96,6 +96,21 @@ TEST_CASE("report: what was done at a supply is not served once more", "[report]
   CHECK(d.uses[1].served == 8);
 }
 
+TEST_CASE("report: shares are of what the rows say, whoever made the sums", "[report]") {
+  auto const r = parse_result(R"({"version": 1, "job": "a", "channels": [
+    {"name": "metadata@s", "unit": "ops", "calls": 10, "amount": 10}],
+    "timeline": {"interval_s": 1, "rows": [
+    {"job": "a", "supply": "metadata@s", "what": "served", "unit": "ops", "values": [9, 3]},
+    {"job": "other jobs", "supply": "metadata@s", "what": "served", "unit": "ops", "values": [4]}
+    ]}})",
+                              "r");
+  std::string const text = text_of({r}, 100);
+  CHECK_THAT(text, Contains("served 10,"));
+  CHECK_THAT(text, Contains("75 %"));
+  CHECK_THAT(text, Contains("25 %"));
+  CHECK_THAT(text, !Contains("120 %"));
+}
+
 TEST_CASE("report: a demand far above all that was used does not press it flat", "[report]") {
   auto const r = parse_result(R"({"version": 1, "timeline": {"interval_s": 1, "rows": [
     {"job": "a", "supply": "metadata@s", "what": "served", "unit": "ops", "values": [100, 100]},

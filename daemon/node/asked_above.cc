@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/asked_above.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "policy/error.h"
+
+namespace sluice::node {
+
+namespace {
+
+constexpr std::int64_t patience_ns = 3'000'000'000;  // less than a client's
+constexpr std::size_t most_open = 64;
+constexpr char const* in_vain = "the controller of the cluster does not answer: try again later";
+
+}  // namespace
+
+nlohmann::json asked_above::ask(uplink& up, local::peer const& who, nlohmann::json const& request,
+                                std::int64_t now_ns) {
+  wire::question q;
+  q.uid = who.uid;
+  q.text = request.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  if (q.text.size() > wire::most_question_bytes) throw usage_error("the request is too large");
+  if (!up.is_welcome()) throw sluice_error(in_vain);
+  if (!up.answers_questions())
+    throw sluice_error("the controller of the cluster is too old to be asked from here");
+  if (open_.size() >= most_open) throw sluice_error("too many questions at once: try again");
+  q.id = ++last_id_;
+  if (!up.send(q)) throw sluice_error(in_vain);
+  open_.push_back({q.id, who.ticket, now_ns + patience_ns});
+  return local::later();
+}
+
+void asked_above::hear(wire::answer&& a) {
+  auto const at = std::find_if(open_.begin(), open_.end(),
+                               [&](open_question const& q) { return q.id == a.id; });
+  if (at == open_.end()) return;
+  answered_.push_back({at->ticket, std::move(a.text)});
+  open_.erase(at);
+}
+
+std::vector<asked_above::told> asked_above::take(std::int64_t now_ns) {
+  std::erase_if(open_, [&](open_question const& q) {
+    if (now_ns < q.until_ns) return false;
+    answered_.push_back({q.ticket, local::refusal_text(in_vain, exit_sluice)});
+    return true;
+  });
+  return std::exchange(answered_, {});
+}
+
+}  // namespace sluice::node

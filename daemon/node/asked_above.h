@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// What users of a login node ask and the cluster answers: sent up with the uid that the kernel
+// named, told to the client when the answer is there, or in vain after a while. Nobody is waited
+// for, and a user has no more questions on the way than clients.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "local/local.h"
+#include "node/uplink.h"
+
+namespace sluice::node {
+
+class asked_above {
+ public:
+  /// Returns local::later(). Throws when the parent cannot be asked.
+  nlohmann::json ask(uplink& up, local::peer const& who, nlohmann::json const& request,
+                     std::int64_t now_ns);
+  void hear(wire::answer&& a);
+
+  struct told {
+    std::uint64_t ticket;
+    std::string text;
+  };
+  /// What clients are to be told now.
+  std::vector<told> take(std::int64_t now_ns);
+
+ private:
+  struct open_question {
+    std::uint64_t id, ticket;
+    std::int64_t until_ns;
+  };
+  std::vector<open_question> open_;
+  std::vector<told> answered_;
+  std::uint64_t last_id_ = 0;
+};
+
+}  // namespace sluice::node
