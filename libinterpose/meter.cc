@@ -7,6 +7,7 @@
 
 #include <linux/prctl.h>
 
+#include "paths.h"
 #include "sys.h"
 
 extern "C" __attribute__((weak)) void pthread_testcancel();
@@ -156,6 +157,7 @@ void count_call_wait(passage const& p) {
   abi::call_counters& c = self.counters->call[static_cast<unsigned>(p.v.id)];
   add(c.delayed, 1);
   add(c.waited_ns, p.waited_ns);
+  if (p.v.path_slot != 0) paths::add_wait(p.v, p.waited_ns);
 }
 
 // One bucket of the request. False: stop here, the call passes without delay.
@@ -253,6 +255,7 @@ bool enter_place(visit& v, place where, unsigned entry) {
   bool const is_fd = where.kind == place_kind::fd || where.kind == place_kind::fd_now;
   // What begin_on_path() knows of a name is its directory, and patterns ask for the name.
   if (entry == entry_unknown || (stage.has_path_globs && !is_fd)) entry = resolve(where);
+  paths::note(v, entry, where);
   bool const may_sleep = where.kind != place_kind::fd_now;
   bool const ours = enter_found(v, entry, is_fd ? where.fd : -1, may_sleep, true);
   if (!may_sleep) v.delay = delay_after(where);
@@ -260,7 +263,9 @@ bool enter_place(visit& v, place where, unsigned entry) {
 }
 
 bool enter_entry(visit& v, unsigned entry, int fd, bool may_sleep) {
-  return (joined() || join_thread()) && enter_found(v, entry, fd, may_sleep, true);
+  if (!joined() && !join_thread()) return false;
+  paths::note(v, entry, on_fd(fd));
+  return enter_found(v, entry, fd, may_sleep, true);
 }
 
 void count_error(call id) { add(self.counters->call[static_cast<unsigned>(id)].errors, 1); }
@@ -268,6 +273,7 @@ void count_error(call id) { add(self.counters->call[static_cast<unsigned>(id)].e
 void leave(visit const& v, bool failed, std::uint64_t moved) {
   if (failed) count_error(v.id);
   if (moved != 0) add(self.counters->call[static_cast<unsigned>(v.id)].bytes, moved);
+  if (v.path_slot != 0) paths::add_bytes(v, moved);
   if (v.bytes != moved) [[unlikely]]
     settle(v, moved);
 }

@@ -29,6 +29,8 @@ struct visit {
   std::uint16_t entry;
   std::uint64_t bytes;  // asked for, until the gates: then what byte channels were booked for
   std::uint64_t rules;  // rules met
+  std::uint16_t path_slot = 0;  // 0: no path is noted; see paths.h
+  std::uint8_t path_tag = 0;
 };
 
 /// Settles the bytes a call booked with what it moved: the rest comes back, or is paid now.

@@ -207,7 +207,8 @@ void append_number(char* to, unsigned& at, unsigned value) {
   to[at] = 0;
 }
 
-// The path the kernel knows an fd by; 0 when it has none, `room` when it may be longer.
+}  // namespace
+
 unsigned name_of_fd(int fd, char* to, unsigned room) {
   char link[40] = "/proc/self/fd/";
   unsigned at = 14;
@@ -215,6 +216,8 @@ unsigned name_of_fd(int fd, char* to, unsigned room) {
   long const length = sys::call(SYS_readlink, sys::as_long(link), sys::as_long(to), room);
   return length <= 0 || to[0] != '/' ? 0 : static_cast<unsigned>(length);
 }
+
+namespace {
 
 constexpr unsigned short_name = 512;  // on the stack; signal handlers may have little of it
 constexpr unsigned long_name = max_path - 256;

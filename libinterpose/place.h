@@ -63,6 +63,8 @@ inline std::uint64_t bytes_of_request(bool reads, int fd, std::int64_t at, std::
 /// The table entry of `fd` after asking the kernel: what it is now. ask_fd leaves the table alone.
 unsigned verify_fd(int fd, unsigned path_class);
 unsigned ask_fd(int fd, unsigned path_class);
+/// The path the kernel knows an fd by; 0 when it has none, `room` when it may be longer.
+unsigned name_of_fd(int fd, char* to, unsigned room);
 /// The entry of the directory that holds `path`, or of what `path` names when it is a target's
 /// root.
 [[gnu::hot]] unsigned look_up_path(int dir, char const* path);

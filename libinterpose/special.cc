@@ -70,14 +70,14 @@ unsigned forget_fd(int fd) {
 bool enter_close(visit& v, int fd) {
   if (!may_touch_table() || !in_table(fd)) return false;
   unsigned const entry = forget_fd(fd);
-  return (entry & entry_kind_mask) >= entry_first_target && enter_entry(v, entry, -1, false);
+  return (entry & entry_kind_mask) >= entry_first_target && enter_entry(v, entry, fd, false);
 }
 
 namespace {
 
 [[gnu::noinline, gnu::cold]] int close_slowly(int fd, unsigned entry) {
   visit v{call::close, core::op::close, when::never, false, 0, 0, 0};
-  bool const ours = entry != entry_unknown ? enter_entry(v, entry, -1, false) : enter_close(v, fd);
+  bool const ours = entry != entry_unknown ? enter_entry(v, entry, fd, false) : enter_close(v, fd);
   int const r = real::close(fd);
   if (ours) leave(v, r != 0, 0);
   return r;

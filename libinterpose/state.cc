@@ -13,6 +13,7 @@
 
 #include "calls.h"
 #include "order.h"
+#include "paths.h"
 #include "sys.h"
 
 namespace sluice {
@@ -248,8 +249,9 @@ op_plan plan_of(core::ruleset const& rules, unsigned op, unsigned entry) {
   unsigned const gates = static_cast<unsigned>(__builtin_popcountll(mask));
   // The class of a new file's name stays with its fd, whatever `open` itself meets.
   bool const needs_name = stage.has_path_globs && op == static_cast<unsigned>(core::op::open);
-  row.what = gates == 0 && !needs_name ? planned::count : planned::rules;
-  if (gates == 0 || gates > 2 || stage.has_path_globs || stage.has_callers) return row;
+  bool const is_noted = paths::area != nullptr;
+  row.what = gates == 0 && !needs_name && !is_noted ? planned::count : planned::rules;
+  if (gates == 0 || gates > 2 || is_noted || stage.has_path_globs || stage.has_callers) return row;
   unsigned const first = stage.gate_of_rule[__builtin_ctzll(mask)];
   mask &= mask - 1;
   unsigned const second = mask == 0 ? 0 : stage.gate_of_rule[__builtin_ctzll(mask)];
@@ -293,6 +295,7 @@ void attach() {
   __builtin_memcpy(&stage.mine->rules, &segment->rules, sizeof(core::ruleset));
   if (core::validate(stage.mine->rules) != nullptr) return;
   note_rule_kinds(stage.mine->rules);
+  paths::begin(path);
   plan_gates(stage.mine->rules);
   stage.mine->path_class[0].store(~std::uint64_t{0});
   sys::file_identity proc;

@@ -12,6 +12,7 @@
 
 #include "cli/daemon.h"
 #include "cli/limits.h"
+#include "cli/paths.h"
 #include "policy/error.h"
 #include "segment/jobs.h"
 #include "segment/library.h"
@@ -34,12 +35,14 @@ nlohmann::json or_null(std::string const& text) {
 
 nlohmann::json join_request(run_options const& options) {
   std::error_code failed;
+  unsigned const parts = paths_wanted(options).parts;
   return {{"verb", "join"},
           {"job", or_null(options.job)},
           {"class", or_null(options.limits.qos_class)},
           {"limits", options.limits.limits},
           {"policy_channels", true},
           {"monitor", options.limits.monitor},
+          {"path_parts", parts == 0 ? nlohmann::json(nullptr) : nlohmann::json(parts)},
           {"cwd", fs::current_path(failed).string()}};
 }
 
@@ -123,6 +126,8 @@ membership enter_alone(global_options const& global, run_options const& options)
   m.preload = segment::job_dir(m.run_dir, m.job) + "/libinterpose.so";
   m.segment = segment::segment_path(m.run_dir, m.job);
   if (!segment::create(m.run_dir, m.job, library, limits)) join_running(m, options, limits);
+  if (unsigned const parts = paths_wanted(options).parts; parts != 0)
+    segment::add_path_area(m.segment, geteuid(), getegid(), parts);
   return m;
 }
 

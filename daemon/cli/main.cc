@@ -63,6 +63,12 @@ void add_run(CLI::App& app, command_line& line) {
   verb->add_option("--order-log", line.run.order_log,
                    "where that log is (.sluice-order.log in the first DIR, removed at the end)")
       ->type_name("FILE");
+  verb->add_flag("--paths{20}", line.run.paths,
+                 "count what each directory was used, and show the N that were used most (20): "
+                 "--paths=N");
+  verb->add_option("--paths-depth", line.run.paths_depth,
+                   "how many parts of a directory's name count (6); deeper ones belong to it")
+      ->type_name("PARTS");
   verb->add_option("--interval", line.run.interval, "how often the counters are looked at (1s)")
       ->type_name("TIME");
   verb->add_flag_callback(
@@ -220,8 +226,8 @@ void describe_app(CLI::App& app, command_line& line) {
 
 bool takes_value(std::string const& word) {
   static constexpr std::string_view with_value[] = {
-      "--limit",   "--policy", "--class",    "--job",   "--report",
-      "--run-dir", "--record", "--interval", "--order", "--order-log"};
+      "--limit",  "--policy",   "--class", "--job",       "--report",     "--run-dir",
+      "--record", "--interval", "--order", "--order-log", "--paths-depth"};
   return std::find(std::begin(with_value), std::end(with_value), word) != std::end(with_value);
 }
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "abi/order_area.h"
+#include "cli/paths.h"
 #include "policy/descriptor.h"
 #include "segment/counted.h"
 #include "segment/jobs.h"
@@ -97,6 +98,7 @@ std::string report_table(json const& report) {
   for (auto const& row : report["passthrough"])
     out += fmt::format("  not limited: {} calls ({})\n", row["calls"].get<std::uint64_t>(),
                        row["reason"].get<std::string>());
+  out += paths_table(report);
   if (auto const order = report.find("order"); order != report.end()) {
     out += "  durable:";
     for (auto const& [name, value] : order->items())

@@ -17,6 +17,7 @@
 #include "cli/join.h"
 #include "cli/log_daemon.h"
 #include "cli/options.h"
+#include "cli/paths.h"
 #include "cli/program.h"
 #include "cli/recorder.h"
 #include "cli/report.h"
@@ -67,7 +68,8 @@ file open_report(std::string const& path) {
 }
 
 bool wants_summary(run_options const& options) {
-  return options.summary.value_or(isatty(STDERR_FILENO) == 1);
+  bool const is_only_place = !options.paths.empty() && options.report.empty();
+  return options.summary.value_or(is_only_place || isatty(STDERR_FILENO) == 1);
 }
 
 /// Null when it cannot be read: a daemon of another version made it. That stops no program.
@@ -160,6 +162,7 @@ int run_and_report(membership const& m, run_options const& options, bool preload
   if (s) {
     json result = report_json(**s, facts);
     if (json order = order_json(m.segment); !order.is_null()) result["order"] = std::move(order);
+    if (!options.paths.empty()) put_paths(result, m.segment, paths_wanted(options).rows);
     if (time) {
       result["timeline"] = time->result(start_unix_s);
       result["rules"] = rules_json(**s);
@@ -182,6 +185,7 @@ int run_verb(global_options const& global, run_options const& options) {
   if (!options.job.empty()) segment::check_job_name(options.job);
   program_facts const program = inspect_program(find_program(options.command[0]));
   interval_ns_of(options);
+  paths_wanted(options);
   file report = open_report(options.report);
   if (!options.record.empty()) check_record_file(options.record);
   membership const m = enter(global, options);

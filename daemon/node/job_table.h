@@ -23,6 +23,7 @@ struct join_request {
   std::vector<std::string> limits;
   bool monitor = false;
   bool policy_channels = true;
+  unsigned path_parts = 0;  // note the directories it uses, so many parts of their names; 0: no
 };
 
 struct joined {

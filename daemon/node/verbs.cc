@@ -8,6 +8,7 @@
 
 #include "control/dashboard.h"
 #include "control/history_rows.h"
+#include "core/path_head.h"
 #include "local/request.h"
 #include "node/change.h"
 #include "node/clock.h"
@@ -16,6 +17,7 @@
 #include "node/rows.h"
 #include "policy/error.h"
 #include "segment/run_dir.h"
+#include "segment/segment_file.h"
 
 namespace sluice::node {
 
@@ -52,6 +54,8 @@ join_request join_of(json const& request) {
   r.qos_class = local::text_if(request, "class");
   r.monitor = local::flag_of(request, "monitor", false);
   r.policy_channels = local::flag_of(request, "policy_channels", true);
+  r.path_parts = static_cast<unsigned>(
+      local::whole_if(request, "path_parts", 1, core::most_head_parts).value_or(0));
   if (auto const at = request.find("limits"); at != request.end() && !at->is_null()) {
     if (!at->is_array() || at->size() > core::max_channels)
       throw usage_error("\"limits\" must be a short list of strings");
@@ -61,6 +65,15 @@ join_request join_of(json const& request) {
     }
   }
   return r;
+}
+
+/// What cannot be noted keeps nobody from running.
+void note_paths(state& s, job const& j, std::string const& dir, unsigned parts) {
+  try {
+    segment::add_path_area(dir + "/segment", j.record.uid, j.record.gid, parts);
+  } catch (error const& e) {
+    s.services.log.warning("paths cannot be noted", {{"job", j.record.name}, {"why", e.what()}});
+  }
 }
 
 json join(state& s, local::peer const& who, json const& request) {
@@ -76,6 +89,7 @@ json join(state& s, local::peer const& who, json const& request) {
     s.has_news = true;
   }
   std::string const dir = segment::job_dir(s.jobs.run_dir(), got.who->folder);
+  if (wish.path_parts != 0) note_paths(s, *got.who, dir, wish.path_parts);
   return {{"job", got.who->record.name},
           {"preload", dir + "/libinterpose.so"},
           {"segment", dir + "/segment"},

@@ -182,6 +182,7 @@ void take_sums(taker& t, json const& top, result& out) {
     path_sum p;
     t.text(v, "path", p.path);
     t.amount(v, "calls", p.calls);
+    t.amount(v, "over", p.over);
     t.amount(v, "bytes", p.bytes);
     t.amount(v, "waited_ns", p.waited_s, ns_per_s);
     out.paths.push_back(std::move(p));

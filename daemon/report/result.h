@@ -58,7 +58,8 @@ struct call_sum {
 
 struct path_sum {
   std::string path;
-  double calls = 0, bytes = 0, waited_s = 0;
+  double calls = 0, over = 0;  // so many calls may be too many
+  double bytes = 0, waited_s = 0;
 };
 
 struct job_row {

@@ -105,10 +105,15 @@ std::string job_table(digest const& d) {
                rows);
 }
 
+std::string path_calls_text(path_sum const& p) {
+  std::string const calls = count_text(p.calls);
+  return p.over > 0 ? fmt::format("{}, perhaps {} fewer", calls, count_text(p.over)) : calls;
+}
+
 std::string path_table(result const& r) {
   std::vector<std::string> rows;
   for (path_sum const& p : r.paths)
-    rows.push_back(row_of({"<code>" + html(p.path) + "</code>", count_text(p.calls),
+    rows.push_back(row_of({"<code>" + html(p.path) + "</code>", path_calls_text(p),
                            if_any(p.bytes, amount_text(p.bytes, "bytes")),
                            if_any(p.waited_s, seconds_text(p.waited_s))}));
   return table({"path", "calls", "bytes", "waited"}, rows);

@@ -16,7 +16,7 @@ namespace sluice::report {
 
 namespace {
 
-constexpr std::size_t most_ops = 12, most_jobs = 20;
+constexpr std::size_t most_ops = 12, most_jobs = 20, most_paths = 12;
 
 /// Letters on the screen: bytes that begin one.
 std::size_t letters(std::string const& text) {
@@ -106,6 +106,22 @@ std::string gates_table(digest const& d) {
   return out;
 }
 
+std::string paths_table(result const& r) {
+  if (r.paths.empty()) return {};
+  std::string out = fmt::format("\n  {:>9} {:>9} {:>9}  {}\n", "calls", "bytes", "waited", "path");
+  std::size_t shown = 0;
+  for (path_sum const& p : r.paths) {
+    if (shown++ == most_paths) break;
+    out += "  " + padded(count_text(p.calls), 9, true) + " " +
+           padded(p.bytes > 0 ? amount_text(p.bytes, "bytes") : "-", 9, true) + " " +
+           padded(p.waited_s > 0 ? seconds_text(p.waited_s) : "-", 9, true) + "  " + plain(p.path) +
+           (p.over > 0 ? fmt::format(" (perhaps {} fewer)", count_text(p.over)) : "") + "\n";
+  }
+  if (r.paths.size() > most_paths)
+    out += fmt::format("  and {} more\n", r.paths.size() - most_paths);
+  return out;
+}
+
 nlohmann::ordered_json number(double v) {
   return std::isnan(v) ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(v);
 }
@@ -157,6 +173,13 @@ nlohmann::ordered_json summary(result const& r, digest const& d) {
                            {"blocked_s", j.blocked_s},
                            {"lag_s", j.lag_s},
                            {"ended_s", number(j.ended_s)}});
+  out["paths"] = json::array();
+  for (path_sum const& p : r.paths)
+    out["paths"].push_back({{"path", p.path},
+                            {"calls", p.calls},
+                            {"over", p.over},
+                            {"bytes", p.bytes},
+                            {"waited_s", p.waited_s}});
   return out;
 }
 
@@ -170,7 +193,7 @@ std::string text_of(std::vector<result> const& results, unsigned columns) {
     if (results.size() > 1)
       out += fmt::format("{}{}\n", i == 0 ? "" : "\n", plain(results[i].file));
     for (auto const& line : digests[i].said) out += folded(plain(line, 2000), columns);
-    out += ops_table(digests[i], columns) + gates_table(digests[i]);
+    out += ops_table(digests[i], columns) + gates_table(digests[i]) + paths_table(results[i]);
   }
   if (results.size() < 2) return out;
   std::vector<digest const*> all;

@@ -26,6 +26,8 @@ std::string job_dir(std::string const& run_dir, std::string const& job);
 std::string segment_path(std::string const& run_dir, std::string const& job);
 /// The order area of the job whose segment this is; there when a target is durable.
 std::string order_path(std::string const& segment_path);
+/// The directories its calls used; there when `sluice run --paths` asked.
+std::string paths_path(std::string const& segment_path);
 
 /// A file in the job's folder: a scheduler's job, of the class that is written there.
 std::string held_path(std::string const& run_dir, std::string const& job);

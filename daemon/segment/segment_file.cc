@@ -14,6 +14,7 @@
 #include <filesystem>
 
 #include "abi/order_area.h"
+#include "abi/path_area.h"
 #include "control/clock.h"
 #include "policy/descriptor.h"
 #include "policy/error.h"
@@ -70,14 +71,21 @@ void write_segment(std::string const& path, new_job const& made, policy::compile
   if (made.uid != geteuid() && fchown(fd.get(), made.uid, made.gid) != 0) fail(path);
 }
 
-void write_order_area(std::string const& path, new_job const& made, std::uint32_t targets) {
+/// A new file of zeros, its room taken, that `fill(area)` writes into.
+template <class Area, class Fill>
+void write_area(std::string const& path, uid_t uid, gid_t gid, Fill&& fill_in) {
   descriptor const fd(open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (fd.get() < 0) fail("cannot make " + path);
-  if (posix_fallocate(fd.get(), 0, sizeof(abi::order_area)) != 0) fail("no room for " + path);
-  void* at =
-      mmap(nullptr, sizeof(abi::order_area), PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
+  if (posix_fallocate(fd.get(), 0, sizeof(Area)) != 0) fail("no room for " + path);
+  void* at = mmap(nullptr, sizeof(Area), PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
   if (at == MAP_FAILED) fail("cannot map " + path);
-  abi::order_header& h = static_cast<abi::order_area*>(at)->head;
+  fill_in(*static_cast<Area*>(at));
+  munmap(at, sizeof(Area));
+  if (uid != geteuid() && fchown(fd.get(), uid, gid) != 0) fail(path);
+}
+
+void fill(abi::order_area& a, new_job const& made, std::uint32_t targets) {
+  abi::order_header& h = a.head;
   h.layout = abi::order_layout_version;
   h.durable_targets = targets;
   h.total_bytes = sizeof(abi::order_area);
@@ -86,8 +94,17 @@ void write_order_area(std::string const& path, new_job const& made, std::uint32_
   h.owner_uid = made.uid;
   h.creator_pid = made.creator_pid;
   h.magic_word.store(abi::order_magic, std::memory_order_release);
-  munmap(at, sizeof(abi::order_area));
-  if (made.uid != geteuid() && fchown(fd.get(), made.uid, made.gid) != 0) fail(path);
+}
+
+void fill(abi::path_area& a, uid_t owner, unsigned parts) {
+  abi::path_header& h = a.head;
+  h.layout = abi::paths_layout_version;
+  h.parts = parts;
+  h.total_bytes = sizeof(abi::path_area);
+  h.slots = abi::path_slots;
+  h.row_bytes = sizeof(core::sketch_row);
+  h.owner_uid = owner;
+  h.magic_word.store(abi::paths_magic, std::memory_order_release);
 }
 
 void write_record(std::string const& path, std::string const& text) {
@@ -131,7 +148,9 @@ bool create(std::string const& run_dir, new_job const& made, policy::compiled co
     if (symlink(made.library.c_str(), (fresh + "/libinterpose.so").c_str()) != 0)
       fail("cannot link the library in " + fresh);
     if (limits.durable_targets != 0)
-      write_order_area(fresh + "/order", made, limits.durable_targets);
+      write_area<abi::order_area>(fresh + "/order", made.uid, made.gid, [&](abi::order_area& a) {
+        fill(a, made, limits.durable_targets);
+      });
     if (!made.record.empty()) write_record(fresh + "/job.json", made.record);
     if (rename(fresh.c_str(), job_dir(run_dir, made.folder).c_str()) == 0) return true;
     if (errno != EEXIST && errno != ENOTEMPTY) fail("cannot make the job " + made.job);
@@ -147,6 +166,22 @@ bool create(std::string const& run_dir, std::string const& job, std::string cons
             policy::compiled const& limits) {
   auto const self = static_cast<std::uint32_t>(getpid());
   return create(run_dir, {job, job, library, geteuid(), getegid(), self}, limits);
+}
+
+void add_path_area(std::string const& segment_path, uid_t uid, gid_t gid, unsigned parts) {
+  namespace fs = std::filesystem;
+  std::string const path = paths_path(segment_path);
+  std::error_code failed;
+  if (fs::exists(path, failed)) return;
+  std::string const fresh = path + ".new";
+  fs::remove(fresh, failed);
+  try {
+    write_area<abi::path_area>(fresh, uid, gid, [&](abi::path_area& a) { fill(a, uid, parts); });
+    if (rename(fresh.c_str(), path.c_str()) != 0) fail("cannot make " + path);
+  } catch (...) {
+    fs::remove(fresh, failed);
+    throw;
+  }
 }
 
 sums sum(abi::segment const& s) {

@@ -64,6 +64,10 @@ bool create(std::string const& run_dir, new_job const& made, policy::compiled co
 bool create(std::string const& run_dir, std::string const& job, std::string const& library,
             policy::compiled const& limits);
 
+/// Makes the area of abi/path_area.h beside a segment, of that user, unless it is there: from now
+/// on programs that start in the job note the first `parts` parts of the directories they use.
+void add_path_area(std::string const& segment_path, uid_t uid, gid_t gid, unsigned parts);
+
 struct call_sums {
   std::uint64_t calls = 0, errors = 0, bytes = 0, delayed = 0, waited_ns = 0;
 };

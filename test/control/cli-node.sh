@@ -29,6 +29,12 @@ assert c["calls"] >= 60 and c["delayed"] >= c["calls"] - 10, c
 assert c["rate_per_s"] <= 60.001, c
 P
 
+$S run --class gold --paths=1 --report "$SCRATCH/r.json" --no-summary -- \
+  sh -c 'stat "$@" >/dev/null' - "$SCRATCH"/tree/* 2>"$SCRATCH/err" || fail "--paths"
+[ ! -s "$SCRATCH/err" ] || fail "run --paths said: $(cat "$SCRATCH/err")"
+json "$SCRATCH/r.json" '[(p["path"], p["calls"] >= 60) for p in d["paths"]]' |
+  grep -qF "[('$SCRATCH/tree', True)]" || fail "paths: $(json "$SCRATCH/r.json" 'd["paths"]')"
+
 $S run --job hydro --class gold -- sh -c "while :; do : <$SCRATCH/tree/1; done" &
 job=$!
 until_true is "['gold']" '[j["class"] for j in d if j["job"] == "hydro"]' ||

@@ -60,7 +60,7 @@ std::string hostile() {
       {"command", {x, "</title>"}},
       {"channels", nlohmann::json::array({channel})},
       {"calls", {{{"call", x}, {"op", x}, {"class", x}, {"calls", 4}, {"waited_ns", 1e9}}}},
-      {"paths", {{{"path", x}, {"calls", 3}}}},
+      {"paths", {{{"path", x}, {"calls", 3}, {"over", 1}}}},
       {"passthrough", {{{"reason", x}, {"calls", 1}}}},
       {"jobs",
        {{{"job", x}, {"class", x}, {"user", x}, {"started_s", 0}, {"ended_s", 1}},

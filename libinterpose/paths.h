@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which directories the calls of a job use, where `sluice run --paths` asked for it: noted in the
+// area of abi/path_area.h, which all processes of the job share. The plan of the stage sends every
+// counted call the slow way then (see plan_of in state.cc), and only that way leads here, so a job
+// that was not asked runs the instructions it always ran.
+#pragma once
+
+#include <cstdint>
+
+#include "abi/path_area.h"
+#include "meter.h"
+#include "place.h"
+
+namespace sluice::paths {
+
+/// Maps the file `paths` in the directory of `segment_path`, whose last part is replaced, when
+/// somebody asked and it is one of ours.
+void begin(char* segment_path);
+
+extern abi::path_area* area;  // null: nothing is noted
+
+void note_call(visit& v, unsigned entry, place const& where);
+void add_bytes(visit const& v, std::uint64_t moved);
+void add_wait(visit const& v, std::uint64_t waited_ns);
+
+/// A counted call begins: its directory gets one more, and the visit knows its slot.
+inline void note(visit& v, unsigned entry, place const& where) {
+  if (area != nullptr) [[unlikely]]
+    note_call(v, entry, where);
+}
+
+}  // namespace sluice::paths
