@@ -105,6 +105,18 @@ json past_json(history const& past, history_reader const& who, httplib::Request 
   return {{"rows", rows}};
 }
 
+/// What a job did, by op: `job` with `uid`.
+json ops_json(op_history const& ops, history_reader const& who, httplib::Request const& q) {
+  json rows = json::array();
+  std::string const job = q.get_param_value("job"), uid = q.get_param_value("uid");
+  bool const fine = q.get_param_value("interval") == "1";
+  op_row row;
+  for (std::size_t i = 0; i < ops.size(); ++i)
+    if (ops.read(i, who, fine, row) && row.name.job == job && std::to_string(row.name.uid) == uid)
+      rows.push_back(op_json(row));
+  return {{"rows", rows}};
+}
+
 }  // namespace
 
 std::string keyring::key_of(uid_t uid, bool sees_all) {
@@ -189,6 +201,8 @@ void dashboard::serve_on(httplib::Server& http) const {
   });
   rows("/dashboard/history.json",
        [this](history_reader const& who, Request const& q) { return past_json(past, who, q); });
+  rows("/dashboard/ops.json",
+       [this](history_reader const& who, Request const& q) { return ops_json(ops, who, q); });
 }
 
 }  // namespace sluice::control

@@ -15,6 +15,7 @@
 #include <string_view>
 
 #include "control/history.h"
+#include "control/op_history.h"
 
 namespace httplib {
 class Server;
@@ -44,14 +45,15 @@ class dashboard {
  public:
   explicit dashboard(dashboard_facts facts) : facts_(std::move(facts)) {}
 
-  history past;  // the loop puts, we read
+  history past;    // the loop puts, we read
+  op_history ops;  // of a node
   keyring keys;
 
   /// What the verb `dashboard` answers: the address of the page with the key of who asks. Throws
   /// when nothing is served. Such an address is a secret.
   std::string url_for(std::string const& metrics_address, uid_t uid, bool sees_all);
 
-  /// `/`, its style and script, and /dashboard/{now,history}.json.
+  /// `/`, its style and script, and /dashboard/{now,history,ops}.json.
   void serve_on(httplib::Server& http) const;
 
  private:

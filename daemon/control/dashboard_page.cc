@@ -27,6 +27,7 @@ patternUnits="userSpaceOnUse"><path d="M0 5L5 0" class="hatch"/></pattern></defs
 <h2><span id="past-title"></span> <button id="past-close">close</button></h2>
 <p><button id="past-hour" aria-pressed="true">last hour</button>
 <button id="past-minutes" aria-pressed="false">last ten minutes</button></p>
+<div id="past-ops"></div>
 <div id="past-charts"></div></section>
 <section id="jobs-section"><h2>Jobs <span id="job-count" class="soft"></span></h2>
 <p><label>Filter <input id="filter" type="search" placeholder="job, user, class, supply"></label>
@@ -81,7 +82,8 @@ svg.chart { display: block; width: 100%; height: auto; font: 11px system-ui, "De
 .label { text-anchor: end; } .tick { text-anchor: middle; fill: var(--soft); } .small { fill:
   var(--soft); }
 .grid { stroke: var(--rule); fill: none; } .hatch { stroke: var(--wait); stroke-width: 1.6; }
-.strip { fill: url(#hatch); } .area { fill: var(--area); fill-opacity: .65; }
+.heat { fill: var(--use); } .strip { fill: url(#hatch); }
+.area { fill: var(--area); fill-opacity: .65; }
 .line { fill: none; stroke: var(--line); stroke-width: 1.6; } .line.grant { stroke: var(--use);
   stroke-width: 2; }
 .line.demand { stroke-dasharray: 6 4; } .line.limit { stroke-dasharray: 1.5 3.5; stroke-width: 2; }

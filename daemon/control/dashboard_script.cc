@@ -168,6 +168,7 @@ function choose(row) {
                                         : (row.class ? "class " + row.class + " at " : "") +
                                           row.supply;
   $("past-charts").replaceChildren("asking …");
+  $("past-ops").replaceChildren();
   draw();
   refreshPast();
   $("past").scrollIntoView({block: "nearest"});
@@ -231,6 +232,60 @@ function chart(row, lines, unit, strip) {
   return make("div", {}, svg, readout);
 }
 
+function heatmap(rows) {
+  const W = 960, left = 110, right = 80, tall = 18;
+  const n = Math.max(...rows.map(r => r.done.length)), step = Math.max(1, Math.ceil(n / 120));
+  const cells = Math.ceil(n / step), wide = (W - left - right) / cells;
+  const H = rows.length * tall + 24;
+  const svg = make("svg", {class: "chart", id: "heat", viewBox: "0 0 " + W + " " + H, role: "img",
+                           "aria-label": "operations over time"});
+  const readout = make("div", {class: "readout"});
+  const shown = rows.map(r => {
+    const late = n - r.done.length, sums = [];
+    for (let c = 0; c < cells; ++c) {
+      const part = [];
+      for (let i = c * step; i < Math.min(n, (c + 1) * step); ++i)
+        if (i >= late && r.done[i - late] !== null) part.push(r.done[i - late]);
+      sums.push(part.length ? part.reduce((a, b) => a + b) / part.length : null);
+    }
+    return {name: r.op + (r.unit === "bytes" ? " (bytes)" : ""), unit: r.unit, values: sums,
+            most: Math.max(0, ...sums)};
+  });
+  shown.forEach((r, at) => {
+    const y = at * tall;
+    svg.append(make("text", {x: left - 6, y: y + 13, class: "label"}, r.name));
+    svg.append(make("text", {x: W - right + 6, y: y + 13, class: "small"}, rate(r.most, r.unit)));
+    svg.append(make("rect", {x: left, y: y + 1, width: W - left - right, height: tall - 2,
+      class: "rail"}));
+    r.values.forEach((v, c) => { if (v > 0)
+      svg.append(make("rect", {x: (left + c * wide).toFixed(1), y: y + 1,
+        width: (wide + .3).toFixed(2), height: tall - 2, class: "heat",
+        "fill-opacity": (.15 + .85 * v / r.most).toFixed(2)})); });
+  });
+  const span = n * rows[0].interval_s;
+  for (let i = 0; i <= 6; ++i)
+    svg.append(make("text", {x: (left + (W - left - right) * i / 6).toFixed(1), y: H - 6,
+      class: "tick"}, ago(span * (6 - i) / 6)));
+  svg.addEventListener("pointermove", e => {
+    const box = svg.getBoundingClientRect(), scale = W / box.width;
+    const c = Math.floor(((e.clientX - box.left) * scale - left) / wide);
+    const r = shown[Math.floor((e.clientY - box.top) * scale / tall)];
+    if (r && c >= 0 && c < cells)
+      readout.textContent = ago((n - c * step) * rows[0].interval_s) + "   " + r.name + " " +
+        rate(r.values[c], r.unit);
+  });
+  return make("div", {}, svg, readout,
+    make("p", {class: "soft"}, "Operations of the job over time, at all supplies. A stronger " +
+      "colour is more; every row has its own scale, whose end stands at the right."));
+}
+
+function drawOps(rows) {
+  const seen = rows.filter(r => r.done.some(v => v > 0));
+  const most = r => r.done.reduce((a, v) => a + (v || 0), 0);
+  seen.sort((a, b) => (a.unit === b.unit ? most(b) - most(a) : a.unit === "ops" ? -1 : 1));
+  $("past-ops").replaceChildren(...(seen.length ? [heatmap(seen.slice(0, 24))] : []));
+}
+
 function drawPast(rows) {
   if (!rows.length || !rows[0].served.length) {
     $("past-charts").replaceChildren("nothing yet: the first figures come after " + (fine ?
@@ -256,8 +311,10 @@ async function refreshPast() {
   if (of.job) { q.set("job", of.job); q.set("uid", of.uid); } else if (of.class) q.set("class",
     of.class);
   try {
-    const answer = await ask("/dashboard/history.json?" + q);
-    if (sameRow(of, chosen)) drawPast(answer.rows);
+    const has_ops = of.job && now.role === "node";
+    const [past, ops] = await Promise.all([ask("/dashboard/history.json?" + q),
+      has_ops ? ask("/dashboard/ops.json?" + q) : {rows: []}]);
+    if (sameRow(of, chosen)) { drawOps(ops.rows); drawPast(past.rows); }
   } catch (e) {}  // the state line tells
 }
 

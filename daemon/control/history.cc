@@ -14,14 +14,6 @@ constexpr std::int64_t second_ns = 1'000'000'000;
 constexpr double longest_look_s = 2;  // a daemon that was stopped knows nothing of that time
 constexpr float not_known = std::numeric_limits<float>::quiet_NaN();
 
-std::string user_of(uid_t uid) {
-  passwd entry = {}, *found = nullptr;
-  char text[4096];
-  if (getpwuid_r(uid, &entry, text, sizeof text, &found) == 0 && found != nullptr)
-    return found->pw_name;
-  return std::to_string(uid);
-}
-
 /// No name holds a zero.
 void write_key(std::string& key, uid_t uid, std::string_view job, std::string_view qos_class,
                std::string_view supply) {
@@ -34,6 +26,14 @@ void write_key(std::string& key, uid_t uid, std::string_view job, std::string_vi
 }
 
 }  // namespace
+
+std::string user_name(uid_t uid) {
+  passwd entry = {}, *found = nullptr;
+  char text[4096];
+  if (getpwuid_r(uid, &entry, text, sizeof text, &found) == 0 && found != nullptr)
+    return found->pw_name;
+  return std::to_string(uid);
+}
 
 void history::ring::add(history_point const& p, std::size_t most) {
   if (points.size() < most) {
@@ -132,7 +132,7 @@ history::series* history::make(history_look const& look, std::string key) {
   room->name.supply = look.supply;
   room->name.uid = look.uid;
   room->name.counts_bytes = look.counts_bytes;
-  if (!look.job.empty()) room->name.user = user_of(look.uid);
+  if (!look.job.empty()) room->name.user = user_name(look.uid);
   index_[std::move(key)] = static_cast<std::size_t>(room - rows_.data());
   return room;
 }

@@ -56,7 +56,26 @@ json history_json(history_row const& row) {
   return out;
 }
 
-json answer_history(history const* past, history_reader const& who, json const& request) {
+json op_json(op_row const& row) {
+  json out = {{"job", row.name.job},
+              {"uid", row.name.uid},
+              {"user", row.name.user},
+              {"class", row.name.qos_class},
+              {"op", row.op},
+              {"unit", row.name.counts_bytes ? "bytes" : "ops"},
+              {"live", row.is_live},
+              {"interval_s", row.interval_s},
+              {"end_unix_s", row.end_unix_s},
+              {"done", json::array()}};
+  for (float v : row.done) out["done"].push_back(number(v));
+  return out;
+}
+
+namespace {
+
+/// A page of rows. `read_row(number, fine, job)`: one as JSON, or nothing.
+template <class Past, class Read>
+json answer_rows(Past const* past, json const& request, Read const& read_row) {
   if (past == nullptr) throw sluice_error("this daemon keeps no history");
   auto const job = local::text_if(request, "job");
   auto const interval = local::whole_if(request, "interval", 1, 10).value_or(10);
@@ -67,13 +86,9 @@ json answer_history(history const* past, history_reader const& who, json const& 
                  {"rows", json::array()},
                  {"next", nullptr}};
   std::size_t bytes = 0;
-  history_row row;
   for (auto i = static_cast<std::size_t>(from); i < past->size(); ++i) {
-    if (!past->read(i, who, interval == 1, true, row)) continue;
-    // The supplies go with it: what there was to have.
-    bool const of_supply = row.name.job.empty() && row.name.qos_class.empty();
-    if (job && !of_supply && !is_named(row.name, *job)) continue;
-    json one = history_json(row);
+    json one = read_row(i, interval == 1, job);
+    if (one.is_null()) continue;
     std::size_t const size = one.dump(-1, ' ', false, json::error_handler_t::replace).size() + 1;
     if (bytes > 0 && bytes + size > page_bytes) {
       answer["next"] = i;
@@ -83,6 +98,29 @@ json answer_history(history const* past, history_reader const& who, json const& 
     answer["rows"].push_back(std::move(one));
   }
   return answer;
+}
+
+using wanted_job = std::optional<std::string>;
+
+}  // namespace
+
+json answer_history(history const* past, history_reader const& who, json const& request) {
+  history_row row;
+  return answer_rows(past, request, [&](std::size_t i, bool fine, wanted_job const& job) -> json {
+    if (!past->read(i, who, fine, true, row)) return nullptr;
+    // The supplies go with it: what there was to have.
+    bool const of_supply = row.name.job.empty() && row.name.qos_class.empty();
+    if (job && !of_supply && !is_named(row.name, *job)) return nullptr;
+    return history_json(row);
+  });
+}
+
+json answer_op_history(op_history const* past, history_reader const& who, json const& request) {
+  op_row row;
+  return answer_rows(past, request, [&](std::size_t i, bool fine, wanted_job const& job) -> json {
+    if (!past->read(i, who, fine, row) || (job && !is_named(row.name, *job))) return nullptr;
+    return op_json(row);
+  });
 }
 
 }  // namespace sluice::control

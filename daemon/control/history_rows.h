@@ -5,16 +5,24 @@
 #include <nlohmann/json.hpp>
 
 #include "control/history.h"
+#include "control/op_history.h"
 
 namespace sluice::control {
 
 /// The names, figures and points of a row; numbers have four digits.
 nlohmann::json history_json(history_row const& row);
 
+/// The same of an op of a job.
+nlohmann::json op_json(op_row const& row);
+
 /// Answers {"verb": "history", "job": NAME (all without), "interval": 1 or 10, "from": N}: answer
 /// "interval_s", "rows", "left_out", and "next": the `from` of the next page, or null. A job is
 /// named as NAME, USER@NAME or UID@NAME. `past` null: nothing is kept here, which is an error.
 nlohmann::json answer_history(history const* past, history_reader const& who,
                               nlohmann::json const& request);
+
+/// The same with "ops": true: rows of jobs by op.
+nlohmann::json answer_op_history(op_history const* past, history_reader const& who,
+                                 nlohmann::json const& request);
 
 }  // namespace sluice::control

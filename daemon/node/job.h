@@ -103,6 +103,7 @@ struct job {
   std::uint64_t key = 0;  // wire::job_key
   segment::mapping map;
   std::vector<stream> streams;
+  std::vector<segment::op_sums> told_ops;  // to the history; empty: it is older than the daemon
   std::vector<fixed_seat> fixed;
   std::uint32_t processes = 0;
   std::uint32_t foreign = 0;        // of these, in other pid namespaces

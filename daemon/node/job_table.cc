@@ -253,6 +253,7 @@ job& job_table::make(local::peer const& who, std::string const& name, join_reque
   adopt_one(folder, site);
   job* const j = find(who.uid, name);
   if (j == nullptr) throw sluice_error(fmt::format("job {} could not be opened", name));
+  j->told_ops.resize(core::op_count);
   log_.info("job made", {{"job", name}, {"uid", who.uid}, {"class", qos_class}});
   return *j;
 }

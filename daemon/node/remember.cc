@@ -16,10 +16,38 @@ float served_since(stream& s, double passed_s) {
   return passed_s > 0 ? static_cast<float>(tokens(more) / passed_s) : 0;
 }
 
+/// What a job did of each op since it was looked at last. A damaged segment may go back.
+void put_ops(control::op_history& past, job& j, std::string const& qos_class) {
+  auto now = segment::sum_by_op(j.memory());
+  if (j.told_ops.empty()) j.told_ops = now;
+  for (unsigned i = 0; i < core::op_count; ++i) {
+    core::op_row const& op = core::op_table[i];
+    auto const grown = [&](std::uint64_t segment::op_sums::*field) {
+      std::uint64_t const before = j.told_ops[i].*field;
+      return now[i].*field > before ? static_cast<double>(now[i].*field - before) : 0;
+    };
+    past.put(
+        {j.record.name, qos_class, op.name, j.record.uid, false, grown(&segment::op_sums::calls)});
+    if (op.has_bytes)
+      past.put(
+          {j.record.name, qos_class, op.name, j.record.uid, true, grown(&segment::op_sums::bytes)});
+  }
+  j.told_ops = std::move(now);
+}
+
 }  // namespace
+
+void state::remember_ops(moment at) {
+  control::op_history& past = services.board->ops;
+  if (!past.is_due(at.boot_ns)) return;
+  past.begin(at.boot_ns, static_cast<double>(control::read_clock(CLOCK_REALTIME)) / 1e9);
+  for (auto const& j : jobs.all()) put_ops(past, *j, class_in_force(*j, overrides.find(j->folder)));
+  past.end();
+}
 
 void state::remember(moment at) {
   if (services.board == nullptr) return;
+  remember_ops(at);
   control::history& past = services.board->past;
   auto const as_float = [](rate r) { return static_cast<float>(tokens(r)); };
   past.begin(at.boot_ns, static_cast<double>(control::read_clock(CLOCK_REALTIME)) / 1e9);

@@ -64,6 +64,7 @@ class state {
   void publish(moment at);
   /// Tells the history what was done since it was told last.
   void remember(moment at);
+  void remember_ops(moment at);
   /// Tokens served for jobs that are gone, by supply.
   double served_before(unsigned supply) const {
     return supply < served_before_.size() ? served_before_[supply] : 0;

@@ -149,6 +149,9 @@ control::history_reader reader_of(local::peer const& who) {
 
 json history(state& s, local::peer const& who, json const& request) {
   auto const* const board = s.services.board;
+  if (local::flag_of(request, "ops", false))
+    return control::answer_op_history(board == nullptr ? nullptr : &board->ops, reader_of(who),
+                                      request);
   return control::answer_history(board == nullptr ? nullptr : &board->past, reader_of(who),
                                  request);
 }

@@ -49,11 +49,13 @@ json aligned(json const& values, double row_end, double end, double step, std::s
 /// The rows of an answer on one axis, as rows of a timeline.
 class gatherer {
  public:
-  gatherer(json const& rows, double step, double last_s) : step_(step) {
-    for (json const& row : rows) {
-      end_ = std::max(end_, number_in(row, "end_unix_s", 0));
-      for (char const* key : kept) count_ = std::max(count_, values_in(row, key).size());
-    }
+  gatherer(json const& rows, json const& ops, double step, double last_s) : step_(step) {
+    for (json const* const all : {&rows, &ops})
+      for (json const& row : *all) {
+        end_ = std::max(end_, number_in(row, "end_unix_s", 0));
+        for (char const* key : kept) count_ = std::max(count_, values_in(row, key).size());
+        count_ = std::max(count_, values_in(row, "done").size());
+      }
     count_ = std::min(count_, static_cast<std::size_t>(std::ceil(last_s / step)));
   }
 
@@ -76,6 +78,18 @@ class gatherer {
     if (!std::exchange(told_[job], true))
       jobs_.push_back(
           {{"job", job}, {"class", text_in(row, "class")}, {"user", text_in(row, "user")}});
+  }
+
+  /// A daemon says rates, a timeline amounts.
+  void take_op(json const& row) {
+    json values = on_axis(row, "done");
+    for (json& v : values)
+      if (v.is_number()) v = v.get<double>() * step_;
+    lines_.push_back({{"job", text_in(row, "job")},
+                      {"op", text_in(row, "op")},
+                      {"what", "done"},
+                      {"unit", text_in(row, "unit")},
+                      {"values", std::move(values)}});
   }
 
   /// `others`: what all jobs used beyond those that were taken.
@@ -154,17 +168,24 @@ class gatherer {
 
 }  // namespace
 
-json result_of_history(json const& answer, question const& q) {
-  json const none = json::array();
-  auto const found = answer.find("rows");
-  json const& rows = found != answer.end() && found->is_array() ? *found : none;
-  gatherer all(rows, std::max(0.001, number_in(answer, "interval_s", 10)), q.last_s);
+json result_of_history(json const& answer, json const& op_answer, question const& q) {
+  static json const none = json::array();
+  auto const rows_of = [](json const& of) -> json const& {
+    auto const found = of.find("rows");
+    return found != of.end() && found->is_array() ? *found : none;
+  };
+  json const& rows = rows_of(answer);
+  json ops = json::array();
+  for (json const& row : rows_of(op_answer))  // a daemon that has none answers with the others
+    if (!text_in(row, "op").empty() && !text_in(row, "job").empty()) ops.push_back(row);
+  gatherer all(rows, ops, std::max(0.001, number_in(answer, "interval_s", 10)), q.last_s);
   for (json const& row : rows)
     if (!text_in(row, "job").empty()) all.take_job(row);
   if (all.has_jobs())
     for (json const& row : rows)
       if (text_in(row, "job").empty() && text_in(row, "class").empty())
         all.take_supply(row, !q.job.empty());
+  for (json const& row : ops) all.take_op(row);
   return std::move(all).result(q.job);
 }
 
@@ -207,7 +228,10 @@ result ask_history(question const& q) {
   json const answer = cli::ask_all(daemon, request, "rows");
   std::string const by = text_in(answer, "answered_by");  // a login node's daemon asked another
   std::string const who = by.empty() ? daemon.role + " " + daemon.name : by;
-  json whole = result_of_history(answer, q);
+  request["ops"] = true;
+  bool const has_ops = by.empty() && daemon.role == "node";
+  json const ops = has_ops ? cli::ask_all(daemon, request, "rows") : json::object();
+  json whole = result_of_history(answer, ops, q);
   auto const file = result_file(daemon.socket, q.job);
   bool const is_known = !whole["jobs"].empty() || q.job.empty();
   if (!is_known && !file.empty()) return read_result(file);

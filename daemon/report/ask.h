@@ -23,8 +23,10 @@ result ask_history(question const& q);
 /// The address of the daemon's page with the key of who asks: a secret.
 std::string ask_dashboard(std::string const& run_dir);
 
-/// An answer to the verb `history`, all its pages, as a result file. It comes from another program:
-/// what is missing or of another type counts as not said.
-nlohmann::json result_of_history(nlohmann::json const& answer, question const& q);
+/// Answers to the verb `history`, all their pages, as a result file; the second to "ops": true, or
+/// an empty object. They come from another program: what is missing or of another type counts as
+/// not said.
+nlohmann::json result_of_history(nlohmann::json const& answer, nlohmann::json const& op_answer,
+                                 question const& q);
 
 }  // namespace sluice::report

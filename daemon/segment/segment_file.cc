@@ -15,6 +15,7 @@
 
 #include "abi/order_area.h"
 #include "abi/path_area.h"
+#include "calls.h"
 #include "control/clock.h"
 #include "policy/descriptor.h"
 #include "policy/error.h"
@@ -211,6 +212,22 @@ sums sum(abi::segment const& s) {
   for (std::size_t i = 0; i < total.channel.size(); ++i)
     if (s.rules.channel[i].unit == static_cast<std::uint8_t>(core::unit_kind::ops))
       total.channel[i].amount = total.channel[i].calls;
+  return total;
+}
+
+std::vector<op_sums> sum_by_op(abi::segment const& s) {
+  constexpr auto relaxed = std::memory_order_relaxed;
+  std::vector<op_sums> total(core::op_count);
+  auto const add = [&](abi::shard const& from) {
+    for (unsigned i = 0; i < call_count; ++i) {
+      op_sums& of = total[static_cast<unsigned>(call_table[i].op)];
+      of.calls += from.call[i].calls.load(relaxed);
+      of.bytes += from.call[i].bytes.load(relaxed);
+    }
+  };
+  unsigned const used = std::min(s.head.shards_used.load(relaxed), abi::owned_shards);
+  for (unsigned i = 0; i < used; ++i) add(s.owned[i]);
+  for (auto const& common : s.common) add(common);
   return total;
 }
 

@@ -84,6 +84,13 @@ struct sums {
 /// Counters summed over all shards ever used.
 sums sum(abi::segment const& s);
 
+struct op_sums {
+  std::uint64_t calls = 0, bytes = 0;
+};
+
+/// Calls and bytes by op, over all shards ever used: op_count rows.
+std::vector<op_sums> sum_by_op(abi::segment const& s);
+
 /// The name of a job, bounded even if scribbled over.
 std::string job_name(abi::segment const& s);
 

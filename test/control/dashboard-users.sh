@@ -69,16 +69,23 @@ for daemon in "$METRICS $SCRATCH/n" "$cluster_metrics $SCRATCH/c"; do
       grep -q '"served":\[[0-9.]'
   }
   wait_for 10 has_past || fail "$dir: no history for the owner"
+  ops="/dashboard/ops.json?interval=1&job=bobswork&uid=$bob"
+  has_ops() {
+    get "$at" "$ops" -H "Authorization: Bearer $bob_key" | grep -q '"op":"open"'
+  }
+  [ "$dir" != "$SCRATCH/n" ] || wait_for 10 has_ops || fail "$dir: no ops for the owner"
   for key in "$ann_key" wrong ''; do
     get "$at" "$past&job=bobswork&uid=$bob" ${key:+-H "Authorization: Bearer $key"} |
       grep -q bobswork && fail "$dir: the history of another's job with key '$key'"
+    get "$at" "$ops" ${key:+-H "Authorization: Bearer $key"} | grep -q bobswork &&
+      fail "$dir: the ops of another's job with key '$key'"
   done
 
   code() { get "$at" "$@" -o /dev/null -w '%{http_code}'; }
   [ "$(code /)" = 200 ] || fail "$dir: no page"
   [ "$(code /dashboard/now.json -H 'Authorization: Bearer wrong')" = 401 ] || fail "$dir: wrong key"
   [ "$(code /dashboard/now.json -H 'Authorization: Basic eDp5')" = 401 ] || fail "$dir: basic"
-  for path in / /dashboard/now.json /dashboard/page.js "$past"; do
+  for path in / /dashboard/now.json /dashboard/page.js "$past" "$ops"; do
     for host in evil.example "evil.example:${at##*:}" 127.0.0.1.evil.example ''; do
       [ "$(code "$path" -H "Host: $host" -H "Authorization: Bearer $root_key")" = 200 ] &&
         fail "$dir: $path answers as '$host'"

@@ -73,6 +73,17 @@ def sort_and_filter(browser):
     browser.find_element("id", "waiting-only").click()
 
 
+def told_under(browser, drawing, readout):
+    """What the page says with the pointer on a drawing; it is drawn anew now and then."""
+    from selenium.common.exceptions import StaleElementReferenceException
+    from selenium.webdriver import ActionChains
+    try:
+        ActionChains(browser).move_to_element(css(browser, drawing)[-1]).perform()
+        return css(browser, readout)[0].text
+    except StaleElementReferenceException:
+        return ""
+
+
 def history_of_a_click(browser):
     row = next(r for r in css(browser, "#jobs tbody tr")
                if "hydro" in r.text and "metadata" in r.text)
@@ -82,13 +93,19 @@ def history_of_a_click(browser):
     until(15, "no drawing of the history", lambda: len(css(browser, "#past-charts svg")) == 2)
     path = css(browser, "#past-charts path.line.grant")[0].get_attribute("d")
     check(path.count("L") >= 2, f"the grant is {path!r}")
-    from selenium.webdriver import ActionChains
-    ActionChains(browser).move_to_element(css(browser, "#past-charts svg")[0]).perform()
-    check("served" in css(browser, "#past-charts .readout")[0].text, "nothing under the pointer")
+    until(15, "nothing under the pointer", lambda: "served" in told_under(
+        browser, "#past-charts div:first-child svg", "#past-charts .readout"))
+    until(15, "no heatmap of the ops", lambda: css(browser, "#heat rect.heat"))
+    names = [e.text for e in css(browser, "#heat text.label")]
+    check({"open", "close", "read", "read (bytes)"} <= set(names), f"ops of the job: {names}")
+    until(15, "nothing under the pointer of the heatmap", lambda: "/s" in told_under(
+        browser, "#heat rect.heat", "#past-ops .readout"))
+    whole_page(browser, os.path.join(KEEP, "dashboard-ops.png"))
     css(browser, "#supplies .card")[0].click()
     until(10, "no history of the supply",
           lambda: browser.find_element("id", "past-title").text.endswith("@scratch") and
           css(browser, "#past-charts path.line.capacity"))
+    check(not css(browser, "#heat"), "a supply has the heatmap of a job")
 
 
 def nothing_from_elsewhere(browser):

@@ -232,7 +232,11 @@ TEST_CASE("report: the history of a daemon becomes a result", "[report]") {
     {"job": "b", "supply": 7, "served": "no", "end_unix_s": 990}, 5, null]})");
   question q;
   q.job = "a";
-  auto const r = parse_result(result_of_history(answer, q).dump(), "h");
+  auto const ops = nlohmann::json::parse(R"({"interval_s": 10, "rows": [
+    {"job": "a", "op": "open", "unit": "ops", "end_unix_s": 1000, "done": [2, null, 4]},
+    {"job": "a", "op": "read", "unit": "bytes", "end_unix_s": 990, "done": [8]},
+    {"job": "a", "supply": "metadata@s", "done": [1]}, {"op": "stat", "done": "no"}, 5, null]})");
+  auto const r = parse_result(result_of_history(answer, ops, q).dump(), "h");
   CHECK(r.kind == "history");
   CHECK(r.time.interval_s == 10);
   CHECK(r.time.start_unix_s == 970);
@@ -246,4 +250,14 @@ TEST_CASE("report: the history of a daemon becomes a result", "[report]") {
     }
   CHECK(found);
   CHECK(d.jobs.size() == 2);
+  REQUIRE(d.ops.size() == 2);
+  CHECK(d.ops[0].op == "open");
+  CHECK(d.ops[0].total == Approx(60));
+  REQUIRE(d.ops[0].rate.size() == 3);
+  CHECK(d.ops[0].rate[2] == Approx(4));
+  CHECK(d.ops[1].unit == "bytes");
+  CHECK(d.ops[1].rate[1] == Approx(8));
+  CHECK_THAT(page_of({r}, "n"), Contains("operations over time"));
+  // A daemon that knows nothing of ops answers with the rows of supplies once more.
+  CHECK(digest_of(parse_result(result_of_history(answer, answer, q).dump(), "h")).ops.empty());
 }
