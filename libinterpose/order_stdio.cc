@@ -41,6 +41,7 @@ constexpr int error_seen = 0x20;  // _IO_ERR_SEEN: part of a buffer may have gon
 
 struct stream_before {
   bool ours;
+  int fd;
   stream_view view;
   std::int64_t position;  // where the file stood; -1 not asked
   std::uint64_t room;     // of the buffer: a stream that was read stands ahead by that at most
@@ -65,10 +66,10 @@ constexpr bool may_seek(call id) {
 }
 
 stream_before look_before(FILE* f, bool seeks) {
-  stream_before b = {false, look(f), -1, 0};
-  b.ours = b.view.fd >= 0 && is_durable(b.view.fd);
+  stream_before b = {false, fd_of(f), look(f), -1, 0};
+  b.ours = b.fd >= 0 && is_durable(b.fd);
   if (!b.ours || !seeks || b.view.unwritten == 0) return b;
-  b.position = sys::call(SYS_lseek, b.view.fd, 0, 1 /* SEEK_CUR */);
+  b.position = sys::call(SYS_lseek, b.fd, 0, 1 /* SEEK_CUR */);
   b.room = static_cast<std::uint64_t>(f->_IO_buf_end - f->_IO_buf_base);
   return b;
 }
@@ -76,7 +77,7 @@ stream_before look_before(FILE* f, bool seeks) {
 // `n` bytes went out, and ended at `end` or began at most `room` before `position`.
 void note_flushed(stream_before const& b, std::uint64_t n, bool doubtful) {
   file_now f;
-  int const fd = b.view.fd;
+  int const fd = b.fd;
   if (!see(fd, f) || !S_ISREG(f.mode)) return;
   long const flags = sys::call(SYS_fcntl, fd, F_GETFL);
   if ((flags & (O_DIRECT | O_SYNC | O_DSYNC)) != 0) return bypass(fd, f);
@@ -97,7 +98,7 @@ void look_after(stream_before const& b, FILE* f, std::uint64_t moved) {
   bool const doubtful = moved == unknown_bytes || (f->_flags & error_seen) != 0;
   std::uint64_t const given = doubtful ? left : b.view.unwritten + moved;
   if (doubtful || given > left) note_flushed(b, given - left, doubtful);
-  note_pending(b.view.fd, left != 0 || moved == unknown_bytes);
+  note_pending(b.fd, left != 0 || moved == unknown_bytes);
 }
 
 }  // namespace
@@ -149,10 +150,10 @@ struct stream_end {
 
 stream_end before_end(FILE* f) {
   stream_end e = {};
-  stream_view const v = look(f);
-  if (v.fd < 0 || !is_durable(v.fd)) return e;
-  e.owes = (v.unwritten != 0 || is_pending(v.fd)) && see(v.fd, e.file) && S_ISREG(e.file.mode);
-  note_pending(v.fd, false);
+  int const fd = fd_of(f);
+  if (fd < 0 || !is_durable(fd)) return e;
+  e.owes = (look(f).unwritten != 0 || is_pending(fd)) && see(fd, e.file) && S_ISREG(e.file.mode);
+  note_pending(fd, false);
   return e;
 }
 

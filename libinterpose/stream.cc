@@ -8,7 +8,6 @@
 namespace sluice {
 
 void after_read(call id, FILE* f, stream_view const& before, std::uint64_t moved) {
-  if (before.fd < 0) return;
   stream_view const now = look(f);
   std::uint64_t bytes = 0;
   if (moved == unknown_bytes) {
@@ -19,15 +18,15 @@ void after_read(call id, FILE* f, stream_view const& before, std::uint64_t moved
     std::uint64_t const seen = moved + now.unread;
     bytes = seen > before.unread ? seen - before.unread : 0;
   }
-  settle_after(id, core::op::read, before.fd, bytes, false);
+  if (int const fd = fd_of(f); fd >= 0) settle_after(id, core::op::read, fd, bytes, false);
 }
 
 void after_write(call id, FILE* f, stream_view const& before, std::uint64_t moved) {
-  if (before.fd < 0) return;
   std::uint64_t const left = look(f).unwritten;
   if (moved == unknown_bytes) moved = left < before.unwritten ? 0 : left - before.unwritten;
   std::uint64_t const given = before.unwritten + moved;
-  if (given > left) settle_after(id, core::op::write, before.fd, given - left, false);
+  if (given <= left) return;
+  if (int const fd = fd_of(f); fd >= 0) settle_after(id, core::op::write, fd, given - left, false);
 }
 
 namespace slow {
@@ -53,9 +52,9 @@ FILE* fopen(char const* path, char const* mode) {
 
 FILE* freopen(char const* path, char const* mode, FILE* f) {
   if (f == nullptr || path == nullptr) return real::freopen(path, mode, f);
-  stream_view const before = look(f);
-  if (before.unwritten != 0)
-    settle_after(call::freopen, core::op::write, before.fd, before.unwritten, false);
+  std::uint64_t const left = look(f).unwritten;
+  if (int const fd = fd_of(f); fd >= 0 && left != 0)
+    settle_after(call::freopen, core::op::write, fd, left, false);
   return open_stream(call::freopen, on_path(path), [&] { return real::freopen(path, mode, f); });
 }
 
@@ -76,12 +75,12 @@ FILE* popen(char const* command, char const* mode) {
 }
 
 int fclose(FILE* f) {
-  stream_view const before = look(f);
-  if (before.fd >= 0 && !self.is_vfork_child) {
-    if (before.unwritten != 0)
-      settle_after(call::fclose, core::op::write, before.fd, before.unwritten, false);
+  int const fd = fd_of(f);
+  if (fd >= 0 && !self.is_vfork_child) {
+    if (std::uint64_t const left = look(f).unwritten; left != 0)
+      settle_after(call::fclose, core::op::write, fd, left, false);
     visit v{call::fclose, core::op::close, when::never, false, 0, 0, 0};
-    enter_close(v, before.fd);
+    enter_close(v, fd);
   }
   return real::fclose(f);
 }

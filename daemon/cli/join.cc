@@ -151,7 +151,7 @@ membership enter(global_options const& global, run_options const& options) {
   return enter_alone(global, alone);
 }
 
-void leave(membership const& m) {
+void leave(membership const& m) noexcept try {
   if (m.run_dir.empty()) return;
   segment::file_lock const lock(m.run_dir + "/lock");
   {
@@ -161,6 +161,9 @@ void leave(membership const& m) {
     if (segment::is_live(*s)) return;
   }
   segment::remove_job(m.run_dir, m.job);
+} catch (std::exception const& e) {
+  std::fprintf(stderr, "sluice: warning: job %s was not cleared away: %s\n", m.job.c_str(),
+               e.what());
 }
 
 }  // namespace sluice::cli

@@ -21,7 +21,8 @@ struct membership {
 /// Throws when what was asked is wrong or refused.
 membership enter(global_options const& global, run_options const& options);
 
-/// Removes the job unless somebody else is still in it, or it is the daemon's.
-void leave(membership const& m);
+/// Removes the job unless somebody else is still in it, or it is the daemon's. What fails is told
+/// and changes nothing: how the program ended counts.
+void leave(membership const& m) noexcept;
 
 }  // namespace sluice::cli

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // sluice run: make or join a job, put the library in front of the program, start it.
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -62,7 +63,8 @@ using file = std::unique_ptr<std::FILE, file_closer>;
 /// Opened before the program starts: a name that cannot be written is told now, not after hours.
 file open_report(std::string const& path) {
   if (path.empty()) return nullptr;
-  file f(path == "-" ? fdopen(dup(STDOUT_FILENO), "we") : std::fopen(path.c_str(), "we"));
+  file f(path == "-" ? fdopen(fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3), "w")
+                     : std::fopen(path.c_str(), "we"));
   if (!f) throw sluice_error(fmt::format("--report {}: {}", path, std::strerror(errno)));
   return f;
 }
@@ -126,6 +128,16 @@ bool wants_log(membership const& m, run_options const& options) {
          (!m.run_dir.empty() && std::filesystem::exists(segment::order_path(m.segment), failed));
 }
 
+/// The program has run: how it ended is what counts from here on.
+template <typename Work>
+void at_the_end(char const* what, Work&& work) {
+  try {
+    work();
+  } catch (std::exception const& e) {
+    fmt::print(stderr, "sluice: warning: {}: {}\n", what, e.what());
+  }
+}
+
 int run_and_report(membership const& m, run_options const& options, bool preload, file report) {
   auto const s = open_segment(m);
   std::unique_ptr<log_daemon> log = own_log(s, m, options);
@@ -156,10 +168,11 @@ int run_and_report(membership const& m, run_options const& options, bool preload
     };
   facts.end = supervise(options.command, environment(m, preload), meanwhile);
   facts.elapsed_s = static_cast<double>(segment::monotonic_ns() - begin_ns) / 1e9;
-  if (samples) samples->finish(segment::monotonic_ns());
-  log.reset();
-  if (record) end_record(*record, options, start_unix_s);
-  if (s) {
+  auto const tell = [&] {
+    if (samples) samples->finish(segment::monotonic_ns());
+    log.reset();
+    if (record) end_record(*record, options, start_unix_s);
+    if (!s) return;
     json result = report_json(**s, facts);
     if (json order = order_json(m.segment); !order.is_null()) result["order"] = std::move(order);
     if (!options.paths.empty()) put_paths(result, m.segment, paths_wanted(options).rows);
@@ -171,7 +184,8 @@ int run_and_report(membership const& m, run_options const& options, bool preload
       fmt::print(stderr, "sluice: cannot write {}: {}\n", options.report, std::strerror(errno));
     report.reset();
     if (wants_summary(options)) fmt::print(stderr, "{}", report_table(result));
-  }
+  };
+  at_the_end("the report", tell);
   leave(m);
   std::fflush(nullptr);
   end_like(*facts.end);

@@ -61,14 +61,14 @@ class asker {
 
   nlohmann::json receive() {
     std::vector<char> buffer(most_bytes);
-    ssize_t got = 0;
     bool reset = false;  // told once, by a daemon that hung up unread; its reason comes after it
-    descriptor attached;
-    while ((got = receive_packet(socket_.get(), buffer, attached)) < 0)
+    received packet;
+    while ((packet = receive_packet(socket_.get(), buffer, true)).bytes < 0)
       if (errno != ECONNRESET || std::exchange(reset, true)) wait(POLLIN);
-    if (got == 0) throw no_answer(fmt::format("the sluiced at {} hung up", path_));
+    if (packet.bytes == 0) throw no_answer(fmt::format("the sluiced at {} hung up", path_));
     std::optional<std::string> const beside =
-        attached ? read_attached(attached) : std::optional(std::string(buffer.data(), size_t(got)));
+        packet.attached ? read_attached(packet.attached)
+                        : std::optional(std::string(buffer.data(), size_t(packet.bytes)));
     auto answer = nlohmann::json::parse(beside.value_or(""), nullptr, false);
     if (!answer.is_object())
       throw sluice_error(fmt::format("the sluiced at {} answered no JSON object", path_));

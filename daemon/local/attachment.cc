@@ -60,23 +60,23 @@ ssize_t send_text(int socket, std::string const& text, int flags) {
   return sendmsg(socket, &m, flags);
 }
 
-ssize_t receive_packet(int socket, std::span<char> buffer, descriptor& attached) {
+received receive_packet(int socket, std::span<char> buffer, bool may_attach) {
   iovec part = {buffer.data(), buffer.size()};
   ancillary beside = {};
   msghdr m = {};
   m.msg_iov = &part;
   m.msg_iovlen = 1;
-  m.msg_control = &beside;
-  m.msg_controllen = sizeof beside;
-  ssize_t const got = recvmsg(socket, &m, MSG_TRUNC | MSG_CMSG_CLOEXEC);
-  if (got < 0) return got;
-  for (cmsghdr* h = CMSG_FIRSTHDR(&m); h != nullptr; h = CMSG_NXTHDR(&m, h)) {
-    if (h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_RIGHTS) continue;
-    int fd = -1;
-    std::memcpy(&fd, CMSG_DATA(h), sizeof fd);
-    attached = descriptor(fd);
-  }
-  return got;
+  m.msg_control = may_attach ? &beside : nullptr;
+  m.msg_controllen = may_attach ? CMSG_LEN(sizeof(int)) : 0;  // CMSG_SPACE has room for two
+  received r = {recvmsg(socket, &m, MSG_TRUNC | MSG_CMSG_CLOEXEC), descriptor()};
+  if (r.bytes < 0) return r;
+  r.shed = (m.msg_flags & MSG_CTRUNC) != 0;
+  cmsghdr const* const h = CMSG_FIRSTHDR(&m);
+  if (h == nullptr || h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_RIGHTS) return r;
+  int fd = -1;
+  std::memcpy(&fd, CMSG_DATA(h), sizeof fd);
+  r.attached = descriptor(fd);
+  return r;
 }
 
 std::optional<std::string> read_attached(descriptor const& file) {

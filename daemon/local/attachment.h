@@ -20,8 +20,15 @@ inline constexpr std::size_t most_attached_bytes = 4u << 20;
 /// As send(2): in the packet if it fits, else attached. -1 with errno.
 ssize_t send_text(int socket, std::string const& text, int flags);
 
-/// As recv(2) with MSG_TRUNC; `attached` is what came beside the packet, or none.
-ssize_t receive_packet(int socket, std::span<char> buffer, descriptor& attached);
+struct received {
+  ssize_t bytes;        // as recv(2) with MSG_TRUNC
+  descriptor attached;  // what came beside the packet, or none
+  bool shed = false;    // more came than may: the kernel dropped it
+};
+
+/// A peer that `may_attach` brings one descriptor at most. Of all others none is taken: closing
+/// what a stranger opened may wait for the stranger's file server.
+received receive_packet(int socket, std::span<char> buffer, bool may_attach);
 
 /// None: no file, or one that is too long or shorter than it says.
 std::optional<std::string> read_attached(descriptor const& file);

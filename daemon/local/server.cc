@@ -187,18 +187,17 @@ class seqpacket_server final : public server {
 
   /// One request. False: the client is to be forgotten.
   bool hear(client& c, std::int64_t now_ns) {
-    descriptor attached;
-    ssize_t const got = receive_packet(c.socket.get(), buffer_, attached);
+    received const packet = receive_packet(c.socket.get(), buffer_, may_attach(c.who));
+    ssize_t const got = packet.bytes;
     if (got < 0) return errno == EAGAIN || errno == EINTR;
     if (got == 0 || c.is_waiting) return false;  // one question at a time
     c.heard_ns = now_ns;
     c.has_asked = true;
-    if (static_cast<std::size_t>(got) > buffer_.size())
+    if (packet.shed || static_cast<std::size_t>(got) > buffer_.size())
       return tell(c, refusal_text("the request is too large", exit_usage));
-    if (!attached) return answer(c, buffer_.data(), static_cast<std::size_t>(got));
+    if (!packet.attached) return answer(c, buffer_.data(), static_cast<std::size_t>(got));
     // Reading much takes time that all others wait.
-    std::optional<std::string> const text =
-        may_attach(c.who) ? read_attached(attached) : std::nullopt;
+    std::optional<std::string> const text = read_attached(packet.attached);
     if (!text) return tell(c, refusal_text("the request is too large", exit_usage));
     return answer(c, text->data(), text->size());
   }

@@ -31,3 +31,9 @@ assert isinstance(d["passthrough"], list)
 P
 "$SLUICE" --run-dir "$SCRATCH/run" run --report "$SCRATCH/k.json" -- sh -c 'kill -9 $$' 2>/dev/null
 [ "$(json "$SCRATCH/k.json" 'd["exit"]')" = "{'signal': 9}" ] || fail "signal in the report"
+"$SLUICE" --run-dir "$SCRATCH/run" run --report - -- sh -c 'ls /proc/self/fd >&2' \
+  2>"$SCRATCH/fds" >"$SCRATCH/r.json" || fail "--report -"
+"$SLUICE" --run-dir "$SCRATCH/run" run --report "$SCRATCH/f.json" --no-summary -- \
+  sh -c 'ls /proc/self/fd >&2' 2>"$SCRATCH/fds.file" || fail "--report FILE"
+cmp -s "$SCRATCH/fds" "$SCRATCH/fds.file" ||
+  fail "--report - gives the program descriptors: $(tr '\n' ' ' <"$SCRATCH/fds")"

@@ -23,6 +23,14 @@ for mode in --no-summary --summary; do
   expect 126 "not executable $mode" run $mode -- "$SCRATCH/plain"
   expect 126 "a directory $mode" run $mode -- "$SCRATCH"
 done
+# The run directory may go while the program runs (the last logout clears it): its end still counts.
+gone() { # OPTION COMMAND
+  "$SLUICE" --no-daemon --run-dir "$SCRATCH/gone" run "$1" -- sh -c "rm -rf '$SCRATCH/gone'; $2"
+}
+expect 7 "exit 7 without a run directory" gone --summary 'exit 7'
+grep -q 'not cleared away' "$SCRATCH/err" || fail "no word of it: $(cat "$SCRATCH/err")"
+expect 143 "kill -15 without a run directory" gone "--report=$SCRATCH/gone.json" 'kill -15 $$'
+json "$SCRATCH/gone.json" 'd["job"]' >/dev/null || fail "no report without a run directory"
 expect 3 "without --" run sh -c 'exit 3'
 [ "$(run -- printf '%s|' a -- --limit 'b c')" = 'a|--|--limit|b c|' ] || fail "arguments changed"
 [ "$(echo in | run -- cat)" = in ] || fail "standard input"

@@ -113,6 +113,26 @@ void walk() {
   printf("%d\n", entries);
 }
 
+// A stream in memory has no descriptor, whatever number its record shows.
+void memory_stream() {
+  int const fd = open_file();
+  CHECK(dup2(fd, 0) == 0);
+  read_times(0, 1);
+  char* text = nullptr;
+  size_t length = 0;
+  FILE* const stream = open_memstream(&text, &length);
+  CHECK(stream != nullptr);
+  stream->_fileno = 0;  // as it may be found: glibc leaves it as it was in the heap
+  std::string const block(1 << 20, 'x');
+  CHECK(fwrite(block.data(), 1, block.size(), stream) == block.size());
+  CHECK(fflush(stream) == 0 && length == block.size());
+  rewind(stream);
+  CHECK(fwrite(block.data(), 1, 1000, stream) == 1000);
+  CHECK(fclose(stream) == 0);
+  free(text);
+  read_times(0, 1);
+}
+
 void* spawn_crowded(void*) {
   char volatile used[4096] = {};  // the program has a use for its stack, too
   CHECK(used[sizeof used - 1] == 0);
@@ -154,6 +174,8 @@ int main(int argc, char** argv) {
     advice();
   else if (mode == "submission")
     submission();
+  else if (mode == "memory_stream")
+    memory_stream();
   else if (mode == "fts")
     walk();
   else if (mode == "crowded_environment")

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The local socket: what is asked is answered, who asks is who the kernel says, and nobody can hold
 // the daemon: not by silence, not by size, not by numbers.
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -8,6 +9,7 @@
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -202,6 +204,66 @@ TEST_CASE("what does not fit a packet goes beside it, both ways", "[local]") {
   std::string const huge(local::most_attached_bytes, 'p');
   CHECK_THROWS_WITH(local::ask(s.socket(), {{"verb", "x"}, {"text", huge}}, 5000),
                     Catch::Contains("larger than"));
+}
+
+namespace {
+
+/// Sends the bytes with so many descriptors of /dev/null beside them.
+void send_with(int socket, std::string bytes, std::size_t count) {
+  sluice::descriptor const null(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  std::vector<int> const fds(count, null.get());
+  std::vector<char> beside(CMSG_SPACE(count * sizeof(int)));
+  iovec part = {bytes.data(), bytes.size()};
+  msghdr m = {};
+  m.msg_iov = &part;
+  m.msg_iovlen = 1;
+  m.msg_control = beside.data();
+  m.msg_controllen = beside.size();
+  cmsghdr* const head = CMSG_FIRSTHDR(&m);
+  head->cmsg_level = SOL_SOCKET;
+  head->cmsg_type = SCM_RIGHTS;
+  head->cmsg_len = CMSG_LEN(count * sizeof(int));
+  std::memcpy(CMSG_DATA(head), fds.data(), count * sizeof(int));
+  REQUIRE(sendmsg(socket, &m, MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size()));
+}
+
+std::ptrdiff_t open_descriptors() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
+}
+
+}  // namespace
+
+TEST_CASE("descriptors beside a request do not stay in the daemon", "[local]") {
+  scratch const s;
+  serving const d(s.socket(), echo);
+  auto const c = raw(s.socket());
+  CHECK(exchange(c.get(), R"({"verb":"x"})")["said"] == "x");
+  auto const before = open_descriptors();
+  std::vector<char> buffer(local::most_bytes);
+  for (std::size_t count : {1, 2, 3, 200}) {
+    for (int i = 0; i < 50; ++i) {
+      send_with(c.get(), R"({"verb":"x"})", count);
+      REQUIRE(recv(c.get(), buffer.data(), buffer.size(), 0) > 0);
+    }
+    CHECK(exchange(c.get(), R"({"verb":"x"})")["said"] == "x");  // all before it is over
+    CHECK(open_descriptors() == before);
+  }
+}
+
+TEST_CASE("of a stranger no descriptor is taken", "[local]") {
+  int pair[2];
+  REQUIRE(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0);
+  sluice::descriptor const stranger(pair[0]), daemon(pair[1]);
+  std::vector<char> buffer(local::most_bytes);
+  for (bool const may_attach : {false, true}) {
+    send_with(stranger.get(), "hello", 1);
+    auto const before = open_descriptors();
+    local::received const packet = local::receive_packet(daemon.get(), buffer, may_attach);
+    CHECK(packet.bytes == 5);
+    CHECK(packet.shed == !may_attach);
+    CHECK(bool(packet.attached) == may_attach);
+    CHECK(open_descriptors() == before + (may_attach ? 1 : 0));
+  }
 }
 
 TEST_CASE("an answer that does not fit is not sent", "[local]") {
