@@ -24,6 +24,7 @@ struct passage {
   int fd;  // to check before sleeping, or -1
   bool may_sleep;
   std::uint64_t waited_ns;
+  bool is_open = false;  // the last gate asked nothing: its lease is over
 };
 
 std::int64_t timer_slack_ns() {
@@ -79,18 +80,22 @@ bool wait_for_ticket(passage& p, unsigned channel, core::ticket& t) {
     std::int64_t const at_ns = round == 0 ? since_ns : now_ns();
     if (!still_a_segment(p.s)) return false;
     core::decision const d = core::decide(b, t, at_ns, timer_slack_ns());
-    if (d.what == core::decision::pass_open) pass_through(abi::passthrough::lease_over);
-    if (d.what == core::decision::pass || d.what == core::decision::pass_open) break;
+    p.is_open = d.what == core::decision::pass_open;
+    if (p.is_open) pass_through(abi::passthrough::lease_over);
+    if (d.what == core::decision::pass || p.is_open) break;
     if (d.what == core::decision::again) continue;
     if (!p.may_sleep || (!slept && !still_ours(p))) {
       give_back(b, t.cost);
       return false;
     }
-    if (!slept) show_waiting(p, channel, t, since_ns);
     slept = true;
+    show_waiting(p, channel, t, since_ns);  // anew: a handler may have waited meanwhile
     sys::futex_wait(&core::futex_word(b), d.seq, d.deadline_ns, d.mask);
-    if (p.v.delay == when::cancels && pthread_testcancel != nullptr) pthread_testcancel();
-    if (stage.active.load(std::memory_order_relaxed) == nullptr) return false;
+    bool const may_end = p.v.delay == when::cancels && pthread_testcancel != nullptr;
+    bool const is_detached = stage.active.load(std::memory_order_relaxed) == nullptr;
+    if (may_end || is_detached) show_passed();
+    if (may_end) pthread_testcancel();
+    if (is_detached) return false;
   }
   if (slept) {
     p.waited_ns += static_cast<std::uint64_t>(now_ns() - since_ns);
@@ -115,7 +120,8 @@ bool take(passage& p, unsigned channel, std::uint64_t units) {
 // Large requests are paid in pieces, so that a small one next to them waits for one piece at most.
 void take_bytes(passage& p, unsigned channel, std::uint64_t bytes) {
   core::bucket& b = p.s.bucket[channel];
-  while (bytes > 0) {
+  p.is_open = false;
+  while (bytes > 0 && !p.is_open) {
     std::uint64_t const piece = core::next_piece(b, bytes);
     if (!take(p, channel, piece)) return;
     bytes -= piece;
@@ -160,15 +166,8 @@ void count_call_wait(passage const& p) {
   if (p.v.path_slot != 0) paths::add_wait(p.v, p.waited_ns);
 }
 
-// One bucket of the request. False: stop here, the call passes without delay.
-bool pass_gate(passage& p, unsigned gate) {
-  unsigned const channel = gate & gate_channel;
-  bool const is_bytes = (gate & gate_bytes) != 0;
-  std::uint64_t const units = is_bytes ? p.v.bytes : core::op_units;
-  abi::channel_counters& c = self.counters->channel[channel];
-  add(c.calls, 1);
-  if (is_bytes) add(c.amount, units);
-  if ((gate & gate_counts) != 0 || units == 0) return true;
+// False: nothing was booked.
+bool book_gate(passage& p, unsigned channel, std::uint64_t units) {
   if (p.v.delay == when::never) {
     core::book_debt(p.s.bucket[channel], units);
     return true;
@@ -177,6 +176,19 @@ bool pass_gate(passage& p, unsigned gate) {
   bool const on = take(p, channel, units);
   if (p.waited_ns != before_ns) count_wait(p, channel, p.waited_ns - before_ns);
   return on;
+}
+
+// One bucket of the request, counted when it is passed. False: stop here, the call passes without
+// delay.
+bool pass_gate(passage& p, unsigned gate) {
+  unsigned const channel = gate & gate_channel;
+  bool const is_bytes = (gate & gate_bytes) != 0;
+  std::uint64_t const units = is_bytes ? p.v.bytes : core::op_units;
+  if ((gate & gate_counts) == 0 && units != 0 && !book_gate(p, channel, units)) return false;
+  abi::channel_counters& c = self.counters->channel[channel];
+  add(c.calls, 1);
+  if (is_bytes) add(c.amount, units);
+  return true;
 }
 
 // A call that is not made: what it was booked for, in all channels.

@@ -163,12 +163,16 @@ unsigned root_entry(char const* path, unsigned length) {
   return entry_unknown;
 }
 
+// Another thread may change the directory while we ask: it forgets before and after it counts the
+// change, we look at the count after we have stored, so one of the two takes the old answer away.
 unsigned entry_of_cwd() {
   unsigned entry = stage.cwd_entry.load(std::memory_order_relaxed);
   if (entry != entry_unknown) return entry;
+  std::uint64_t const before = stage.serials.load();
   entry = entry_of_directory(sys::at_cwd, ".", 1);
   if (entry == entry_unknown) return entry_outside;
-  stage.cwd_entry.store(entry, std::memory_order_relaxed);
+  stage.cwd_entry.store(entry);
+  if (stage.serials.load() != before) stage.cwd_entry.store(entry_unknown);
   return entry;
 }
 

@@ -25,8 +25,12 @@ void start_over(int fd) {
   if (in_table(fd) && may_touch_table()) stage.mine->dents[fd].store(0, std::memory_order_relaxed);
 }
 
+// What is outside stays so for good, so that is not said of a number before the kernel was asked: a
+// child that shares this memory (clone) may mean another file by it.
 void copy_fd(int from, int to) {
-  if (to >= 0 && may_touch_table()) set_fd(to, peek_fd(from));
+  if (to < 0 || !may_touch_table()) return;
+  unsigned const entry = peek_fd(from);
+  set_fd(to, (entry & entry_kind_mask) == entry_outside ? entry_unknown : entry);
 }
 
 void reset_fds(int const* fds) {

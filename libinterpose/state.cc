@@ -351,6 +351,8 @@ void leave_process() {
   if (s == nullptr || slot == 0 || slot > abi::process_slots || self.is_vfork_child) return;
   // A fork child that made no call yet must not give away its parent's slot.
   if (stage.fork_page->load() == 0) return;
+  auto pid = static_cast<std::uint32_t>(sys::call(SYS_getpid));
+  if (s->process[slot - 1].pid.load() != pid) return;  // a child of clone, in its parent's memory
   stage.slot.store(0);
   // Whoever still makes calls (other destructors, threads that go on) joins anew, to the shared
   // counters.
@@ -358,7 +360,6 @@ void leave_process() {
   stage.last_generation.store(generation);
   stage.fork_page->store(generation);
   release_shards(*s, slot);
-  auto pid = static_cast<std::uint32_t>(sys::call(SYS_getpid));
   if (s->process[slot - 1].pid.compare_exchange_strong(pid, 0)) s->head.attached.fetch_sub(1);
 }
 

@@ -78,6 +78,12 @@ long followed(raw_call const& raw) {
     }
     case SYS_dup3:
       return slow::dup3(int(a), int(b), int(c));
+    case SYS_chdir:
+      return slow::chdir(path_at(a));
+    case SYS_fchdir:
+      return slow::fchdir(int(a));
+    case SYS_chroot:
+      return slow::chroot(path_at(a));
     case SYS_close_range:
       if (!self.is_vfork_child && (c & 4) == 0) forget_fds(unsigned(a), unsigned(b));
       return raw();

@@ -15,6 +15,23 @@ namespace {
 thread_local constinit void* visitor __attribute__((tls_model("initial-exec"))) = nullptr;
 thread_local constinit char const* walk_root __attribute__((tls_model("initial-exec"))) = nullptr;
 
+thread_local constinit bool walk_changes_directory __attribute__((tls_model("initial-exec"))) =
+    false;
+
+constexpr int ftw_chdir = 4;
+
+void forget_cwd() {
+  stage.cwd_entry.store(entry_unknown);
+  stage.serials.fetch_add(cwd_step);
+  stage.cwd_entry.store(entry_unknown);  // see entry_of_cwd()
+}
+
+// fts changes the directory inside libc, unless it was told not to.
+void forget_cwd_of(FTS const* walk) {
+  if (stage.mine != nullptr && !self.is_vfork_child && (walk->fts_options & FTS_NOCHDIR) == 0)
+    forget_cwd();
+}
+
 int visit_ftw(char const* path, struct stat const* what, int type) {
   auto* const program = reinterpret_cast<ftw_function*>(visitor);
   charge(call::ftw, core::op::walk, on_path(path), 1);
@@ -23,17 +40,11 @@ int visit_ftw(char const* path, struct stat const* what, int type) {
 
 int visit_nftw(char const* path, struct stat const* what, int type, FTW* where) {
   auto* const program = reinterpret_cast<nftw_function*>(visitor);
-  // With FTW_CHDIR the path is relative to where the walk began; the root's target is near enough
-  // then.
+  // With FTW_CHDIR libc has changed the directory, and the path is relative to where the walk
+  // began; the root's target is near enough then.
+  if (walk_changes_directory) forget_cwd();
   charge(call::nftw, core::op::walk, on_path(walk_root != nullptr ? walk_root : path), 1);
   return program(path, what, type, where);
-}
-
-constexpr int ftw_chdir = 4;
-
-void forget_cwd() {
-  stage.cwd_entry.store(entry_unknown, std::memory_order_relaxed);
-  stage.serials.fetch_add(cwd_step, std::memory_order_relaxed);
 }
 
 template <class Real>
@@ -63,19 +74,31 @@ int nftw(char const* path, nftw_function* visit, int depth, int flags) {
   if (self.is_vfork_child) return real::nftw(path, visit, depth, flags);
   void* const outer = visitor;
   char const* const outer_root = walk_root;
+  bool const outer_changes = walk_changes_directory;
   visitor = reinterpret_cast<void*>(visit);
-  walk_root = (flags & ftw_chdir) != 0 && path != nullptr && path[0] == '/' ? path : nullptr;
+  walk_changes_directory = (flags & ftw_chdir) != 0;
+  walk_root = walk_changes_directory && path != nullptr && path[0] == '/' ? path : nullptr;
   int const r = real::nftw(path, visit_nftw, depth, flags);
   visitor = outer;
   walk_root = outer_root;
+  if (walk_changes_directory) forget_cwd();
+  walk_changes_directory = outer_changes;
   return r;
 }
 
 void* fts_read(void* walk) {
   void* const entry = real::fts_read(walk);
+  if (walk != nullptr) forget_cwd_of(static_cast<FTS*>(walk));
   if (entry != nullptr)
     charge(call::fts_read, core::op::walk, on_path(static_cast<FTSENT*>(entry)->fts_path), 1);
   return entry;
+}
+
+int fts_close(void* walk) {
+  FTS const as_it_was = walk != nullptr ? *static_cast<FTS*>(walk) : FTS{};
+  int const r = real::fts_close(walk);
+  if (walk != nullptr) forget_cwd_of(&as_it_was);
+  return r;
 }
 
 int chdir(char const* path) {

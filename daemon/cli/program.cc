@@ -171,12 +171,19 @@ bool is_executable_file(std::string const& path) {
   return ::stat(path.c_str(), &st) == 0 && S_ISREG(st.st_mode) && access(path.c_str(), X_OK) == 0;
 }
 
-std::optional<std::string> in_path(std::string const& name) {
-  char const* path = std::getenv("PATH");
-  std::istringstream dirs(path != nullptr ? path : "/bin:/usr/bin");
-  for (std::string dir; std::getline(dirs, dir, ':');) {
+/// As execvp looks for it: an empty part of PATH, also its last, is the current directory, and what
+/// is there but cannot be executed is told from what is nowhere: then `why` is EACCES.
+std::optional<std::string> in_path(std::string const& name, int& why) {
+  char const* const set = std::getenv("PATH");
+  std::string const path = set != nullptr ? set : "/bin:/usr/bin";
+  why = 0;
+  for (std::size_t at = 0, end = 0; end != std::string::npos; at = end + 1) {
+    end = path.find(':', at);
+    std::string const dir = path.substr(at, end == std::string::npos ? end : end - at);
     std::string const file = (dir.empty() ? "." : dir) + "/" + name;
     if (is_executable_file(file)) return file;
+    struct stat st = {};
+    if (::stat(file.c_str(), &st) == 0 || errno == EACCES) why = EACCES;
   }
   return std::nullopt;
 }
@@ -190,7 +197,8 @@ std::string next_interpreter(std::string const& start) {
   std::size_t const at = by_env ? (words[1] == "-S" ? 2 : 1) : 0;
   if (!by_env || at >= words.size()) return words[0];
   if (words[at].find('/') != std::string::npos) return words[at];
-  return in_path(words[at]).value_or(words[0]);
+  int why = 0;
+  return in_path(words[at], why).value_or(words[0]);
 }
 
 }  // namespace
@@ -202,8 +210,9 @@ std::string find_program(std::string const& name) {
   };
   if (name.empty()) throw refuse(exit_missing, 0);
   if (name.find('/') == std::string::npos) {
-    if (auto found = in_path(name)) return *found;
-    throw refuse(exit_missing, 0);
+    int why = 0;
+    if (auto found = in_path(name, why)) return *found;
+    throw refuse(why == 0 ? exit_missing : exit_cannot, why);
   }
   struct stat st = {};
   if (::stat(name.c_str(), &st) != 0)

@@ -8,9 +8,11 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 
 #include "policy/error.h"
@@ -18,7 +20,10 @@
 namespace sluice::segment {
 
 std::string default_run_dir() {
-  if (char const* dir = std::getenv("XDG_RUNTIME_DIR"); dir != nullptr && *dir == '/')
+  // `su` and `sudo -E` leave the user's to root.
+  struct stat st = {};
+  if (char const* dir = std::getenv("XDG_RUNTIME_DIR");
+      dir != nullptr && *dir == '/' && stat(dir, &st) == 0 && st.st_uid == geteuid())
     return std::string(dir) + "/sluice";
   if (geteuid() == 0) return "/run/sluice";
   char const* home = std::getenv("HOME");
@@ -55,6 +60,35 @@ void check_ours(std::string const& dir) {
                     dir, st.st_mode & 07777));
 }
 
+/// Files of users that this user namespace does not know seem to be nobody's, root's too.
+bool is_unmapped(uid_t uid) {
+  std::uint64_t inside = 1, outside = 1, count = 0;
+  std::ifstream("/proc/self/uid_map") >> inside >> outside >> count;
+  if (inside == 0 && outside == 0 && count == 0xffffffff) return false;
+  uid_t nobody = 65534;
+  std::ifstream("/proc/sys/kernel/overflowuid") >> nobody;
+  return uid == nobody;
+}
+
+/// Who may rename one of these may put another directory in our place.
+void check_above(std::string const& dir) {
+  for (std::filesystem::path at = dir; at != at.root_path();) {
+    at = at.parent_path();
+    struct stat st = {};
+    if (lstat(at.c_str(), &st) != 0)
+      throw sluice_error(fmt::format("{}: {}", at.string(), std::strerror(errno)));
+    if (st.st_uid != 0 && st.st_uid != geteuid() && !is_unmapped(st.st_uid))
+      throw sluice_error(
+          fmt::format("{} lies below {}, which belongs to uid {}; choose another --run-dir", dir,
+                      at.string(), st.st_uid));
+    if ((st.st_mode & 022) != 0 && (st.st_mode & S_ISVTX) == 0)
+      throw sluice_error(
+          fmt::format("{} lies below {}, which can be written by others (mode {:o}); chmod go-w "
+                      "it, or choose another --run-dir",
+                      dir, at.string(), st.st_mode & 07777));
+  }
+}
+
 }  // namespace
 
 std::string run_dir(std::string const& wanted) {
@@ -69,6 +103,7 @@ std::string run_dir(std::string const& wanted) {
                     "':' or '$'; choose another --run-dir",
                     canonical));
   check_ours(canonical);
+  check_above(canonical);
   make(jobs_dir(canonical));
   check_ours(jobs_dir(canonical));
   return canonical;

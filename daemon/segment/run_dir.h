@@ -4,14 +4,16 @@
 //   RUN/jobs/JOB/segment         the shared memory
 //   RUN/jobs/JOB/libinterpose.so symbolic link: LD_PRELOAD names it, and the stage finds the
 //   segment beside it
-// Nobody else may write in it, or they could put a library into our processes.
+// Nobody else may write in it or rename what is above it, or they could put a library into our
+// processes.
 #pragma once
 
 #include <string>
 
 namespace sluice::segment {
 
-/// $XDG_RUNTIME_DIR/sluice, /run/sluice for root, ~/.cache/sluice/run/HOST; perhaps not there.
+/// $XDG_RUNTIME_DIR/sluice if that directory is ours, /run/sluice for root,
+/// ~/.cache/sluice/run/HOST; perhaps not there.
 std::string default_run_dir();
 
 /// `wanted`, or the default when empty; made if missing, canonical, checked. Throws when it is not

@@ -20,6 +20,20 @@ for dir in "$SCRATCH/open" "$SCRATCH/with blank"; do
   "$SLUICE" --run-dir "$dir" run -- true 2>/dev/null
   [ $? = 125 ] || fail "$dir was accepted"
 done
+# Who may rename what is above it may put another directory in its place.
+mkdir -m 777 "$SCRATCH/above" "$SCRATCH/above/between"
+chmod 755 "$SCRATCH/above/between"
+"$SLUICE" --run-dir "$SCRATCH/above/between/run" run -- true 2>"$SCRATCH/why"
+[ $? = 125 ] || fail "a directory below one that all may write was accepted"
+grep -q "below $SCRATCH/above, which can be written by others" "$SCRATCH/why" ||
+  fail "the reason: $(cat "$SCRATCH/why")"
+chmod 1777 "$SCRATCH/above"
+"$SLUICE" --run-dir "$SCRATCH/above/between/run" run -- true || fail "below a sticky directory"
+if [ "$(id -u)" = 0 ] && chown 12345 "$SCRATCH/above" 2>/dev/null; then
+  "$SLUICE" --run-dir "$SCRATCH/above/between/run" run -- true 2>"$SCRATCH/why"
+  [ $? = 125 ] || fail "a directory below another user's was accepted"
+  grep -q 'belongs to uid 12345' "$SCRATCH/why" || fail "the reason: $(cat "$SCRATCH/why")"
+fi
 mkdir -m 700 "$SCRATCH/xdg"
 XDG_RUNTIME_DIR="$SCRATCH/xdg" "$SLUICE" run -- true || fail "XDG_RUNTIME_DIR"
 [ -d "$SCRATCH/xdg/sluice/jobs" ] || fail "the default run directory is elsewhere"

@@ -23,6 +23,15 @@ for mode in --no-summary --summary; do
   expect 126 "not executable $mode" run $mode -- "$SCRATCH/plain"
   expect 126 "a directory $mode" run $mode -- "$SCRATCH"
 done
+mkdir "$SCRATCH/here" "$SCRATCH/plain-only"
+printf '#!/bin/sh\nexit 9\n' >"$SCRATCH/here/in-this-directory"
+chmod +x "$SCRATCH/here/in-this-directory"
+touch "$SCRATCH/plain-only/no-program"
+looked_up() { (cd "$SCRATCH/here" && PATH=$1 && run --no-summary -- "$2"); }
+expect 9 "the last part of PATH is empty" looked_up /bin: in-this-directory
+expect 9 "PATH is empty" looked_up '' in-this-directory
+expect 127 "PATH without the current directory" looked_up /bin in-this-directory
+expect 126 "in PATH, not executable" looked_up "$SCRATCH/plain-only:/bin" no-program
 # The run directory may go while the program runs (the last logout clears it): its end still counts.
 gone() { # OPTION COMMAND
   "$SLUICE" --no-daemon --run-dir "$SCRATCH/gone" run "$1" -- sh -c "rm -rf '$SCRATCH/gone'; $2"

@@ -42,8 +42,19 @@ void cancel_one(void* (*body)(void*)) {
 }
 }  // namespace
 
+// cancel DIR stay: one thread is cancelled in its wait, and the program says its pid and stays
+// a while.
+int stay() {
+  cancel_one(read_file);
+  printf("%d\n", getpid());
+  fflush(stdout);
+  nap_ms(3000);
+  return 0;
+}
+
 int main(int argc, char** argv) {
   fd = make_file(folder(argc, argv) + "/cancel");
+  if (argc > 2) return stay();
   CHECK(pipe(pipes) == 0);
   for (int i = 0; i < 5; ++i) {
     cancel_one(read_file);

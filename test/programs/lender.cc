@@ -2,11 +2,13 @@
 // lender SEGMENT LENT AFTER OWN: what a node daemon does to the first channel of a job, over and
 // over until it is killed: LENT operations per second for 300 ms, then AFTER, and from 900 ms on
 // OWN. Each round of 50 ms lends anew, so the lease ends only when nobody is left to prolong it.
+// lender SEGMENT open: leaves a lease of 1000 units per second that is over; all is free then.
 #include <linux/futex.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
 #include <climits>
+#include <cstring>
 
 #include "abi/segment.h"
 #include "check.h"
@@ -30,13 +32,22 @@ std::int64_t monotonic_ns() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CHECK(argc == 5);
+  CHECK(argc == 5 || (argc == 3 && strcmp(argv[2], "open") == 0));
   int const fd = open(argv[1], O_RDWR | O_CLOEXEC);
   CHECK(fd >= 0);
   void* const at = mmap(nullptr, sizeof(abi::segment), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   CHECK(at != MAP_FAILED);
   auto& s = *static_cast<abi::segment*>(at);
   CHECK(s.head.magic_word == abi::magic && s.head.layout == abi::layout_version);
+  if (argc == 3) {
+    std::uint64_t rate = 0;
+    CHECK(core::make_rate(1000, 1'000'000'000, rate));
+    auto over = core::default_settings(rate);
+    over.lease_end_ns = monotonic_ns();
+    over.after_lease = 1;
+    core::set_curve(s.bucket[0], over, over.lease_end_ns);
+    return 0;
+  }
   auto settings = core::default_settings(per_second(argv[2]), core::op_units);
   settings.after_rate_q40 = per_second(argv[3]);
   settings.own_rate_q40 = per_second(argv[4]);

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // unusual MODE DIR: things that programs do and that a stage may take for something else. Each mode
 // ends with reads of the file DIR/file (walks, for `fts`) that must be counted.
+#include "abi/segment.h"
 #include "check.h"
 
 #include <aio.h>
 #include <fts.h>
+#include <ftw.h>
 #include <limits.h>
 #include <linux/aio_abi.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
+#include <sched.h>
 #include <spawn.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -133,6 +137,78 @@ void memory_stream() {
   read_times(0, 1);
 }
 
+int remove_name(char const* path, struct stat const*, int type, FTW* where) {
+  if (type == FTW_F) CHECK(unlink(path + where->base) == 0);
+  return 0;
+}
+
+std::string fill(std::string const& tree) {
+  for (std::string const& dir : {tree, tree + "/sub"}) {
+    CHECK(mkdir(dir.c_str(), 0700) == 0);
+    for (int i = 0; i < 5; ++i) CHECK(close(make_file(dir + "/" + std::to_string(i))) == 0);
+  }
+  return tree;
+}
+
+// libc changes the current directory by itself while it walks: each bare name means a file of the
+// tree (30 of them) until the walk is over, and none of it before and after.
+void changing_walks() {
+  std::string tree = fill(file + "s");
+  std::string const more = fill(file + "s.more"), last = fill(file + "s.last");
+  CHECK(chdir("/") == 0 && unlink("no-such-name") == -1);
+  for (std::string const& root : {tree, last}) {
+    char* const roots[] = {const_cast<char*>(root.c_str()), nullptr};
+    FTS* const walk = fts_open(roots, FTS_PHYSICAL, nullptr);
+    CHECK(walk != nullptr);
+    int files = 0;
+    while (auto* const entry = static_cast<FTSENT*>(fts_read(walk))) {
+      if (entry->fts_info == FTS_F) CHECK(unlink(entry->fts_accpath) == 0);
+      if (entry->fts_info == FTS_F && ++files == 10) break;
+    }
+    CHECK(files == 10 && fts_close(walk) == 0);
+    CHECK(unlink("no-such-name") == -1);
+  }
+  CHECK(nftw(more.c_str(), remove_name, 8, FTW_CHDIR | FTW_PHYS) == 0);
+  CHECK(unlink("no-such-name") == -1);
+  CHECK(syscall(SYS_chdir, tree.c_str()) == 0 && unlink("no-such-name") == -1);
+}
+
+bool has_shard() {
+  char const* const preload = getenv("LD_PRELOAD");
+  if (preload == nullptr) return true;
+  std::string const library = preload;
+  int const fd = open((library.substr(0, library.rfind('/')) + "/segment").c_str(), O_RDONLY);
+  CHECK(fd >= 0);
+  void* const at = mmap(nullptr, sizeof(sluice::abi::segment), PROT_READ, MAP_SHARED, fd, 0);
+  CHECK(at != MAP_FAILED && close(fd) == 0);
+  bool found = false;
+  for (auto const& owner : static_cast<sluice::abi::segment*>(at)->shard_owner)
+    found = found || (owner & 0xffffffff) == static_cast<unsigned>(gettid());
+  CHECK(munmap(at, sizeof(sluice::abi::segment)) == 0);
+  return found;
+}
+
+int pipes[2];
+int shared_fd;
+
+int clone_child(void*) { _exit(dup2(pipes[1], shared_fd) == shared_fd ? 0 : 1); }
+
+// A child of clone(2) that shares the memory, as vfork's does: what it does with its descriptors
+// and its end are not its parent's.
+void clone_child_test() {
+  alignas(16) static char stack[1 << 16];
+  shared_fd = open_file();
+  CHECK(pipe(pipes) == 0);
+  read_times(shared_fd, 10);
+  CHECK(has_shard());
+  pid_t const child =
+      clone(clone_child, stack + sizeof stack, CLONE_VM | CLONE_VFORK | SIGCHLD, nullptr);
+  int status = 1;
+  CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+  CHECK(has_shard());
+  read_times(shared_fd, 10);
+}
+
 void* spawn_crowded(void*) {
   char volatile used[4096] = {};  // the program has a use for its stack, too
   CHECK(used[sizeof used - 1] == 0);
@@ -174,6 +250,10 @@ int main(int argc, char** argv) {
     advice();
   else if (mode == "submission")
     submission();
+  else if (mode == "changing_walks")
+    changing_walks();
+  else if (mode == "clone_child")
+    clone_child_test();
   else if (mode == "memory_stream")
     memory_stream();
   else if (mode == "fts")

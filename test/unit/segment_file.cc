@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include <catch2/catch.hpp>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -42,6 +43,23 @@ std::uint32_t dead_pid() {
 }
 
 }  // namespace
+
+TEST_CASE("run directory: another user's runtime directory is not the default") {
+  scratch const at;
+  char const* const set = std::getenv("XDG_RUNTIME_DIR");
+  std::string const before = set != nullptr ? set : "";
+  auto const by_default = [](std::string const& dir) {
+    setenv("XDG_RUNTIME_DIR", dir.c_str(), 1);
+    return segment::default_run_dir();
+  };
+  CHECK(by_default(at.dir) == at.dir + "/sluice");
+  CHECK(by_default(at.dir + "/missing") != at.dir + "/missing/sluice");
+  if (geteuid() == 0 && chown(at.dir.c_str(), 12345, 12345) == 0)
+    CHECK(by_default(at.dir) == "/run/sluice");
+  else if (geteuid() != 0)
+    CHECK(by_default("/") != "//sluice");
+  set != nullptr ? setenv("XDG_RUNTIME_DIR", before.c_str(), 1) : unsetenv("XDG_RUNTIME_DIR");
+}
 
 TEST_CASE("segment: made private and complete, once") {
   scratch const at;
