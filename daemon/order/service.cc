@@ -57,6 +57,7 @@ service::service(disk& d, superblock const& s, service_rules const& keep)
       super_(s),
       incarnation_(clock_now(CLOCK_REALTIME)),
       head_(s.head),
+      checkpoint_ns_(monotonic_ns()),
       home_writer_(
           [this](std::uint64_t took_ns) {
             return home_pace::pause_ns(took_ns, log_.in_use(), log_.room(), !commits_.is_idle());

@@ -27,6 +27,8 @@ struct service_rules {
   rules log;
   bool revokes = true;        // what became durable at home is not replayed over
   bool tells_removed = true;  // a file that was removed for good is not made again
+  // Not of that kind: a test that is about new files in the log wants all of them there.
+  bool learns_directories = true;
 };
 
 struct service_counts {

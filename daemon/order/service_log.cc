@@ -70,7 +70,7 @@ bool service::name_first(held_file& f, request const& r, found const& now, direc
   unknown = d;
   d->habit.created();
   if (!d->is_durable || d->is_marked) return false;
-  if (d->habit.is_synced_anyway()) {
+  if (keep_.learns_directories && d->habit.is_synced_anyway()) {
     unknown.reset();
     return false;
   }

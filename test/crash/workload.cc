@@ -269,7 +269,9 @@ class daemon {
     superblock s = read_slots(disk).in_force;
     auto const boot = boot_id();
     if (continue_log(disk, s, s.head, random_salt(), {}, boot) != 0) fail("log");
-    service all(disk, s, mode_.keep);
+    service_rules keep = mode_.keep;
+    keep.learns_directories = false;  // some streams sync theirs behind each new file
+    service all(disk, s, keep);
     all.add(std::make_unique<order::area>(area_));
     if (::write(ready, "1", 1) != 1) fail("pipe");
     for (;;) all.turn();
