@@ -67,8 +67,11 @@ void see_again();
 
 /// fsync, fdatasync: 0 or -1 with errno.
 int make_durable(int fd, abi::order_request kind);
-/// Before sync and syncfs: records of the log must not undo what they make durable.
-void empty_log();
+/// Around sync and syncfs: records of the log must not undo what they make durable. Without a
+/// daemon that empties it, before_sync says true, and after_sync marks the log; `was_all`: sync(2)
+/// returned.
+bool before_sync();
+void after_sync(bool is_void, bool was_all);
 
 /// One write in flight: what is known before, for what is to be noted after.
 struct write_view {

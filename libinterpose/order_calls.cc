@@ -155,13 +155,16 @@ int fdatasync(int fd) {
 }
 
 int syncfs(int fd) {
-  empty_log();
-  return behind::syncfs(fd);
+  bool const is_void = before_sync();
+  int const r = behind::syncfs(fd);
+  after_sync(is_void, false);
+  return r;
 }
 
 void sync() {
-  empty_log();
+  bool const is_void = before_sync();
   behind::sync();
+  after_sync(is_void, true);
 }
 
 ssize_t write(int fd, void const* from, std::size_t size) {
@@ -360,9 +363,10 @@ long syscall(long number, long a, long b, long c, long d, long e, long f) {
     case SYS_fdatasync:
       return fdatasync(fd);
     case SYS_sync:
+      sync();
+      return 0;
     case SYS_syncfs:
-      empty_log();
-      return raw();
+      return syncfs(fd);
     case SYS_fallocate:
       return allocating(fd, static_cast<int>(b), c, d, raw);
     case SYS_ftruncate:

@@ -121,16 +121,78 @@ int sync_now(int fd, order_request kind) {
 }
 
 // Recovery is to leave this file alone. The generation is read while we are counted in.
-bool set_mark(int fd) {
+bool set_mark(int fd, file_now const& f) {
   abi::order_header const& h = durable.area->head;
   abi::order_mark mark = {};
   __builtin_memcpy(mark.log_id, h.log_id, sizeof mark.log_id);
   mark.generation = h.generation.load();
   mark.incarnation = h.incarnation.load();
-  long const r = sys::call(SYS_fsetxattr, fd, sys::as_long(abi::order_mark_name),
-                           sys::as_long(&mark), sizeof mark, 0);
-  count(sys::failed(r) ? order_count::mark_failed : order_count::marked);
-  return !sys::failed(r);
+  mark.inode = f.inode;
+  mark.birth = f.birth;
+  return !sys::failed(sys::call(SYS_fsetxattr, fd, sys::as_long(abi::order_mark_name),
+                                sys::as_long(&mark), sizeof mark, 0));
+}
+
+// 0, or the error number: what was written before is at home wherever the log has something of it.
+// With `is_synced` sync(2) has done that, and the durable targets only tell of errors. Other file
+// systems are not waited for: they may hang.
+int sync_home(bool is_synced) {
+  core::ruleset const& rules = stage.mine->rules;
+  std::uint64_t left[abi::order_log_devices];
+  for (unsigned i = 0; i < abi::order_log_devices; ++i)
+    left[i] = is_synced ? 0 : durable.area->head.log_devices[i].load();
+  for (unsigned t = 0; t < core::max_targets && t < rules.target_count; ++t) {
+    if ((durable.targets >> t & 1) == 0) continue;
+    auto const root = core::view(rules, rules.target[t].path);
+    char path[abi::order_path_bytes];
+    if (root.size() >= sizeof path) return ENAMETOOLONG;
+    __builtin_memcpy(path, root.data(), root.size());
+    path[root.size()] = 0;
+    long const fd = sys::call(SYS_openat, sys::at_cwd, sys::as_long(path),
+                              O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    if (sys::failed(fd)) return static_cast<int>(-fd);
+    file_now f;
+    long const r = see(static_cast<int>(fd), f) ? sys::call(SYS_syncfs, fd) : -EIO;
+    sys::call(SYS_close, fd);
+    if (sys::failed(r)) return static_cast<int>(-r);
+    for (auto& device : left)
+      if (device == f.device) device = 0;
+  }
+  for (auto const device : left)
+    if (device != 0) return EXDEV;
+  return 0;
+}
+
+bool mark_log() {
+  abi::order_header const& h = durable.area->head;
+  long const opened = sys::call(SYS_openat, sys::at_cwd, sys::as_long(h.log_path),
+                                O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
+  if (sys::failed(opened)) return false;
+  int const fd = static_cast<int>(opened);
+  file_now f;
+  bool const good = see(fd, f) && f.inode == h.log_inode && f.device == h.log_device &&
+                    set_mark(fd, f) && sync_now(fd, order_request::fsync) == 0;
+  sys::call(SYS_close, fd);
+  return good;
+}
+
+// Nobody is there to empty the log, and what is synced now must not be undone by it: when all that
+// it has is safe at home, the log says so of itself. Noted first, so that a daemon that was only
+// slow acknowledges nothing that it would have to hold. False: that was done before.
+bool begin_void() {
+  abi::order_header& h = durable.area->head;
+  if ((h.voided.load() & abi::order_void_done) != 0) return false;
+  h.voided.fetch_add(1);
+  h.voided.fetch_or(abi::order_void);
+  return true;
+}
+
+void end_void(bool is_synced) {
+  abi::order_header& h = durable.area->head;
+  bool const good = h.refused.load() == 0 && sync_home(is_synced) == 0 && mark_log();
+  h.voided.fetch_or(good ? abi::order_void_done : abi::order_void_failed);
+  h.voided.fetch_sub(1);
+  count(good ? order_count::marked : order_count::mark_failed);
 }
 
 // Counted in and `native`: null when the inode has no place, then its set says the same for good.
@@ -148,6 +210,25 @@ abi::order_inode* count_in(abi::order_set& s, std::uint64_t key) {
   return nullptr;
 }
 
+// 0, or the error number of the sync behind the mark. A file that takes no mark has its log void.
+int mark_file(int fd, file_now const& f, abi::order_inode* i) {
+  if (!set_mark(fd, f)) {
+    bool const is_tried = (durable.area->head.voided.load() & abi::order_void_failed) != 0;
+    if (!is_tried && begin_void()) end_void(false);
+    return 0;
+  }
+  count(order_count::marked);
+  int const error = sync_now(fd, order_request::fsync);
+  if (error == 0 && i != nullptr) i->state.fetch_or(abi::order_marked);
+  return error;
+}
+
+std::uint64_t flags_of(file_now const& f) {
+  abi::order_area& a = *durable.area;
+  std::uint64_t const key = abi::order_key(a, f.device, f.inode);
+  return key == abi::no_key ? 0 : abi::state_of(a, abi::set_of(a, key), key);
+}
+
 // The daemon is dead, silent, or could not: 0 or the error number of the kernel's fsync.
 int without_daemon(int fd, file_now const& f, order_request kind) {
   abi::order_area& a = *durable.area;
@@ -155,12 +236,13 @@ int without_daemon(int fd, file_now const& f, order_request kind) {
   if (key == abi::no_key) return sync_now(fd, kind);  // nobody can log it
   abi::order_inode* const i = count_in(abi::set_of(a, key), key);
   int error = sync_now(fd, kind);
+  // What the log has of this file and home lost is not made good by a sync of what is left.
+  int const refused = static_cast<int>(a.head.refused.load());
+  if (error == 0 && refused != 0 && (flags_of(f) & abi::order_logged) != 0) error = refused;
   bool const had_log = a.head.generation.load() != 0;
+  bool const is_void = (a.head.voided.load() & abi::order_void_done) != 0;
   bool const is_marked = i != nullptr && (i->state.load() & abi::order_marked) != 0;
-  if (error == 0 && had_log && !is_marked && set_mark(fd)) {
-    error = sync_now(fd, order_request::fsync);
-    if (error == 0 && i != nullptr) i->state.fetch_or(abi::order_marked);
-  }
+  if (error == 0 && had_log && !is_marked && !is_void) error = mark_file(fd, f, i);
   if (i != nullptr) i->state.fetch_sub(abi::order_fallback_one);
   return error;
 }
@@ -169,12 +251,6 @@ int outcome(int error) {
   if (error == 0) return 0;
   errno = error;
   return -1;
-}
-
-std::uint64_t flags_of(file_now const& f) {
-  abi::order_area& a = *durable.area;
-  std::uint64_t const key = abi::order_key(a, f.device, f.inode);
-  return key == abi::no_key ? 0 : abi::state_of(a, abi::set_of(a, key), key);
 }
 
 // One program alone overwrites bytes of a file that the log has nothing of: its own fdatasync takes
@@ -203,8 +279,7 @@ bool sync_alone(int fd, file_now const& f, std::uint64_t seen, int& error) {
 void drain(int fd, file_now const& f) {
   if (durable.area->head.generation.load() == 0) return;  // there never was a log
   answer const a = ask(order_request::drain, fd, f);
-  if (a.what == answer::none || (a.what == answer::done && a.error != 0))
-    without_daemon(fd, f, order_request::fsync);
+  if (a.what != answer::done || a.error != 0) without_daemon(fd, f, order_request::fsync);
 }
 
 }  // namespace
@@ -224,7 +299,7 @@ int make_durable(int fd, order_request kind) {
   if (S_ISDIR(f.mode)) kind = order_request::directory;
   if (is_pending(fd)) note_whole(f);  // stdio keeps bytes back, or wrote them without our seeing
   std::uint64_t const seen = flags_of(f);
-  if ((seen & abi::order_bypass) != 0 && (seen & abi::order_logged) == 0) {
+  if ((seen & abi::order_apart) != 0) {
     count(order_count::bypassed);
     return outcome(sync_now(fd, kind));
   }
@@ -250,22 +325,30 @@ void bypass(int fd, file_now const& f) {
   std::uint64_t const key = abi::order_key(a, f.device, f.inode);
   if (key == abi::no_key) return;
   abi::order_set& s = abi::set_of(a, key);
-  std::uint64_t const before = abi::state_of(a, s, key);
-  if ((before & abi::order_bypass) != 0 && (before & abi::order_logged) == 0) return;
-  bool const noted =
-      abi::note_inode(s, key, [](abi::order_inode& i) { i.state.fetch_or(abi::order_bypass); });
-  if (!noted) s.overflow.store(1);
+  if ((abi::state_of(a, s, key) & abi::order_apart) != 0) return;
+  // Whoever finds the flag, but not yet that the drain behind it is over, drains as well: the log
+  // may still have records that must not come over what is written next.
+  auto const note = [&](std::uint64_t flag) {
+    return abi::note_inode(s, key, [&](abi::order_inode& i) { i.state.fetch_or(flag); });
+  };
+  if (!note(abi::order_bypass)) s.overflow.store(1);
   drain(fd, f);
+  note(abi::order_apart);
 }
 
-void empty_log() {
-  if (sees()) ask(order_request::sync_all, -1, {});
+bool before_sync() {
+  if (!sees() || durable.area->head.generation.load() == 0) return false;
+  return ask(order_request::sync_all, -1, {}).what != answer::done && begin_void();
+}
+
+void after_sync(bool is_void, bool was_all) {
+  if (is_void) end_void(was_all);
 }
 
 void go_blind() {
   if (durable.area == nullptr) return;
   durable.area->head.blind.fetch_add(1);
-  empty_log();
+  after_sync(before_sync(), false);
 }
 
 void see_again() {

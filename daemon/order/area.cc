@@ -22,7 +22,8 @@ namespace sluice::order {
 
 namespace {
 
-constexpr std::uint64_t forgotten_ns = 5'000'000'000;  // a slot whose program is no more
+constexpr std::uint64_t forgotten_ns = 5'000'000'000;    // a slot whose program is no more
+constexpr std::uint64_t left_lying_ns = 60'000'000'000;  // or seems to be there still
 
 using state = abi::order_slot_state;
 
@@ -73,12 +74,36 @@ area::~area() {
   munmap(at_, sizeof(abi::order_area));
 }
 
-void area::open_for(superblock const& log, std::uint64_t incarnation) {
+void area::open_for(superblock const& log, std::uint64_t incarnation, log_place const& at) {
   abi::order_header& h = at_->head;
   h.incarnation.store(0);
   std::memcpy(h.log_id, log.id, sizeof h.log_id);
+  h.log_device = at.device;
+  h.log_inode = at.inode;
+  std::memset(h.log_path, 0, sizeof h.log_path);
+  if (at.path.size() < sizeof h.log_path) std::memcpy(h.log_path, at.path.data(), at.path.size());
+  h.refused.store(0);
+  for (auto& device : h.log_devices) device.store(0);
   h.generation.store(log.generation);
+  // Behind the generation: a program that is at it now may have read the one before.
+  std::uint32_t seen = h.voided.load();
+  if (is_voided()) h.voided.compare_exchange_strong(seen, 0);
   h.incarnation.store(incarnation);
+}
+
+void area::tell_device(std::uint64_t device) {
+  auto& all = at_->head.log_devices;
+  for (unsigned i = 0; i + 1 < abi::order_log_devices; ++i) {
+    if (all[i].load() == 0) all[i].store(device);
+    if (all[i].load() == device) return;
+  }
+  all[abi::order_log_devices - 1].store(~std::uint64_t{0});
+}
+
+bool area::is_voided() const {
+  constexpr auto states = abi::order_void | abi::order_void_done | abi::order_void_failed;
+  std::uint32_t const seen = at_->head.voided.load();
+  return (seen & abi::order_void) != 0 && (seen & ~states) == 0;
 }
 
 void area::close_down() { at_->head.incarnation.store(0); }
@@ -110,12 +135,18 @@ void area::answer(request const& r, int result) {
 
 void area::reclaim(std::uint64_t now_ns) {
   at_->head.lone.store(0);  // one that was killed is still counted
-  for (auto& s : at_->slot) {
+  for (unsigned i = 0; i < abi::order_slots; ++i) {
+    abi::order_slot& s = at_->slot[i];
     std::uint32_t word = s.word.load();
-    if (state_in(word) != state::done) continue;
-    std::uint64_t const since = s.since_ns.load();
-    if (since + forgotten_ns > now_ns) continue;
-    if (kill(static_cast<pid_t>(s.pid.load()), 0) == 0 || errno != ESRCH) continue;
+    if (word != seen_[i].word) seen_[i] = {word, now_ns};
+    state const is = state_in(word);
+    if (is == state::free || is == state::posted || is == state::taken) continue;
+    // Whoever comes back to a slot that was taken from him finds another word, and goes alone.
+    std::uint64_t const age_ns = now_ns - seen_[i].since_ns;
+    bool const is_gone = kill(static_cast<pid_t>(s.pid.load()), 0) != 0 && errno == ESRCH;
+    // What is claimed and not posted says nothing yet of whose it is.
+    bool const is_left = is_gone || is == state::claimed || is == state::abandoned;
+    if (age_ns < (is_left ? forgotten_ns : left_lying_ns)) continue;
     s.word.compare_exchange_strong(word, word_of(word >> 3, state::free));
   }
 }

@@ -6,6 +6,7 @@
 
 #include <sys/stat.h>
 
+#include <array>
 #include <memory>
 #include <string>
 #include <vector>
@@ -39,6 +40,12 @@ struct noted {
 
 std::uint64_t device_word(struct stat const& st);
 
+/// Where programs find the log, to say on it that it is void.
+struct log_place {
+  std::string path;  // from the root; empty: they do not
+  std::uint64_t device = 0, inode = 0;
+};
+
 class area {
  public:
   /// Throws sluice::error when it is none of ours. `owner`: whose it must be; -1: anybody's.
@@ -52,14 +59,20 @@ class area {
   abi::order_area& memory() const { return *at_; }
 
   /// Says who serves it. From now on programs ask.
-  void open_for(superblock const& log, std::uint64_t incarnation);
+  void open_for(superblock const& log, std::uint64_t incarnation, log_place const& at = {});
   /// Nobody serves it, and the log holds nothing of it.
   void close_down();
   void beat(std::uint64_t now_ns) { at_->head.heart_ns.store(now_ns); }
+  /// The log may hold files of that device.
+  void tell_device(std::uint64_t device);
+  /// A program made all of home safe without us, and is done with that: the log must begin anew.
+  bool is_voided() const;
+  /// Home lost bytes that the log has.
+  void refuse(int error) { at_->head.refused.store(static_cast<std::uint32_t>(error)); }
 
   void take_posted(std::vector<request>& to, bool adopt = false);
   void answer(request const& r, int result);
-  /// Slots of programs that are no more become free.
+  /// Slots that nobody will use become free: of programs that are no more, or that left them lying.
   void reclaim(std::uint64_t now_ns);
 
   std::uint64_t key_of(std::uint64_t device, std::uint64_t inode) {
@@ -91,6 +104,11 @@ class area {
   abi::order_area* at_ = nullptr;
   std::unique_ptr<segment::guarded> guard_;
   std::vector<std::atomic<bool>> was_full_;  // sets in which a writer may have found no place
+  struct slot_seen {
+    std::uint32_t word = 0;
+    std::uint64_t since_ns = 0;
+  };
+  std::array<slot_seen, abi::order_slots> seen_ = {};  // of the loop
 };
 
 }  // namespace sluice::order

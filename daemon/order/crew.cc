@@ -28,6 +28,11 @@ bool mailbox::run() {
   return !calls.empty();
 }
 
+bool mailbox::is_empty() const {
+  std::lock_guard const held(mutex_);
+  return calls_.empty();
+}
+
 crew::crew(mailbox& to, unsigned threads) : to_(to) {
   for (unsigned i = 0; i < threads; ++i) threads_.emplace_back([this] { serve(); });
 }

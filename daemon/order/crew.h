@@ -19,11 +19,12 @@ class mailbox {
   void post(std::function<void()> call);
   /// Runs all that is there; false when nothing was.
   bool run();
+  bool is_empty() const;
   /// Counts posts: the loop's futex.
   std::atomic<std::uint32_t>& bell() { return bell_; }
 
  private:
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::deque<std::function<void()>> calls_;
   std::atomic<std::uint32_t> bell_ = 0;
 };

@@ -36,6 +36,8 @@ class disk {
   virtual int write(std::uint64_t offset, std::span<std::byte const> from) = 0;
   /// Everything written before the call is on the medium when it returns 0.
   virtual int flush() = 0;
+  /// It can be found again after a crash.
+  virtual bool has_name() const { return true; }
   /// A write that is on the medium when it returns 0.
   virtual int write_through(std::uint64_t offset, std::span<std::byte const> from) {
     int const failed = write(offset, from);

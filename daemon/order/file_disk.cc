@@ -84,6 +84,11 @@ file_disk::file_disk(std::string const& path, use how) {
 
 file_disk::~file_disk() { close(fd_); }
 
+bool file_disk::has_name() const {
+  struct stat st = {};
+  return fstat(fd_, &st) == 0 && st.st_nlink != 0;
+}
+
 int file_disk::read(std::uint64_t offset, std::span<std::byte> to) {
   for (std::size_t had = 0; had < to.size();) {
     ssize_t const n =

@@ -24,6 +24,8 @@ class file_disk : public disk {
 
   std::uint64_t bytes() const override { return bytes_; }
   unsigned owner() const { return owner_; }
+  int descriptor() const { return fd_; }
+  bool has_name() const override;
   int read(std::uint64_t offset, std::span<std::byte> to) override;
   int write(std::uint64_t offset, std::span<std::byte const> from) override;
   int flush() override;

@@ -56,11 +56,13 @@ struct superblock {
   std::uint64_t window_ns;      // a live log commits at least that often
   std::uint8_t id[16];          // of this log, random
   std::uint8_t boot[16];        // of the machine that writes this generation; zero: not known
-  std::uint8_t rest[block_bytes - 120];  // zero
+  std::uint64_t home_error;     // errno: home lost bytes that the log has; all must be replayed
+  std::uint8_t rest[block_bytes - 128];  // zero
   std::uint64_t checksum;                // of all bytes before it
 };
 static_assert(sizeof(superblock) == block_bytes);
 static_assert(offsetof(superblock, generation) == 24 && offsetof(superblock, head) == 48);
+static_assert(offsetof(superblock, home_error) == 112);
 static_assert(offsetof(superblock, checksum) == block_bytes - 8);
 
 struct record_header {

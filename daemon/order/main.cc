@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
+#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "order/recover.h"
@@ -25,10 +26,17 @@ void print(recovered const& r, recover_options const& o) {
   if (r.marked != 0)
     fmt::print("  {} files had an fsync of their own since, and are newer than the log\n",
                r.marked);
+  if (r.home_error != 0)
+    fmt::print("  the disk had refused bytes at home ({}): what is there is not believed\n",
+               std::strerror(r.home_error));
   for (auto const& path : r.foreign)
     fmt::print("  changed by somebody else{}: {}\n", o.dry_run ? "" : ", left as it is", path);
   if (o.dry_run) {
     fmt::print("  nothing was written (--dry-run)\n");
+    return;
+  }
+  if (r.is_void) {
+    fmt::print("  a program had synced all of it at home by itself: nothing replayed\n");
     return;
   }
   if (r.is_running) {
@@ -53,6 +61,8 @@ void print_json(recovered const& r, recover_options const& o) {
                               {"marked", r.marked},
                               {"damaged_bytes", r.damaged_before - (r.damaged_before ? r.end : 0)},
                               {"synced_only", r.is_running},
+                              {"void", r.is_void},
+                              {"home_error", r.home_error},
                               {"replayed_records", r.done.records},
                               {"replayed_bytes", r.done.bytes},
                               {"made", r.done.made},

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/magic.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <time.h>
@@ -24,6 +25,7 @@
 #include "order/scan.h"
 #include "order/slots.h"
 #include "order/writer.h"
+#include "policy/descriptor.h"
 #include "policy/error.h"
 
 namespace sluice::order {
@@ -51,8 +53,14 @@ class recovery {
     super_ = found.in_force;
     result_.generation = super_.generation;
     result_.head = super_.head;
-    result_.is_running = !options_.replay && is_this_boot(super_.boot);
+    result_.home_error = static_cast<int>(super_.home_error);
+    result_.is_void = is_void(disk_.descriptor(), super_);
+    result_.is_running = !options_.replay && is_this_boot(super_.boot) && result_.home_error == 0;
     read_all();
+    if (result_.is_void) {
+      if (!options_.dry_run) go_on();
+      return result_;
+    }
     check_damage();
     check_file_systems();
     look_at_files();
@@ -79,6 +87,7 @@ class recovery {
   void go_on() {
     if (int const error = continue_log(disk_, super_, result_.end, random_salt()); error != 0)
       fail("cannot be written", error);
+    remove_mark(disk_.descriptor());
     for (auto const& [id, file] : plan_.files()) {
       int const fd = file.is_marked ? home_->open(id, O_RDONLY | O_NONBLOCK | O_NOCTTY) : -1;
       if (fd < 0) continue;
@@ -162,6 +171,7 @@ class recovery {
       if (fd == -ESTALE) continue;                     // lost, or removed: the replay finds out
       if (fd == -EPERM && result_.is_running) return;  // without root the sync has to do
       if (fd < 0) fail("names a file that cannot be opened", -fd);
+      descriptor const closes(fd);
       file.is_live = !is_marked(fd, log_text());
       file.is_marked = has_mark(fd, super_);
       result_.marked += file.is_marked;
@@ -169,13 +179,13 @@ class recovery {
       if (fstat(fd, &st) != 0) fail("names a file that cannot be looked at", errno);
       check_owner(st, fd);
       if (result_.is_running) check_not_behind(file, st, fd);
+      if (result_.home_error != 0 && !options_.replay) check_not_in_use(file, fd);
       bool const is_foreign = file.has_content && file.is_live && !file.is_marked &&
                               !result_.is_running && written_ns(st, fd) > ours_until_ns_;
       if (is_foreign) {
         result_.foreign.push_back(path_of(fd));
         file.is_kept = true;
       }
-      close(fd);
     }
     if (result_.foreign.empty() || options_.keep_home || options_.dry_run) return;
     throw sluice_error(fmt::format(
@@ -191,6 +201,20 @@ class recovery {
     throw sluice_error(
         fmt::format("{} belongs to uid {} and names {}, which does not; nothing was written",
                     options_.log, disk_.owner(), path_of(fd)));
+  }
+
+  /// What a running program has written since would be mixed with what the log has.
+  void check_not_in_use(file_plan const& file, int fd) const {
+    if (!file.has_content || options_.dry_run) return;
+    // Who wants to write it in between breaks our lease, which would be the end of us.
+    signal(SIGIO, SIG_IGN);
+    bool const is_free = fcntl(fd, F_SETLEASE, F_RDLCK) == 0 || errno != EAGAIN;
+    fcntl(fd, F_SETLEASE, F_UNLCK);
+    if (is_free) return;
+    throw sluice_error(fmt::format(
+        "{}: the disk refused bytes of its files ({}), so all of it has to be replayed, and {} is "
+        "open to be written; stop that program and recover again; the log is kept",
+        options_.log, std::strerror(result_.home_error), path_of(fd)));
   }
 
   void check_not_behind(file_plan const& file, struct stat const& st, int fd) const {
@@ -232,12 +256,17 @@ class recovery {
     sync_home();
   }
 
-  void sync_home() const {
-    for (auto const& fs : plan_.file_systems())
-      if (int const error = home_->sync(fs); error != 0)
-        throw sluice_error(
-            fmt::format("{}: the file system {} cannot be synced: {}; the log is kept",
-                        options_.log, uuid_text(fs), std::strerror(error)));
+  void sync_home() {
+    for (auto const& fs : plan_.file_systems()) {
+      int const error = home_->sync(fs);
+      if (error == 0) continue;
+      // The kernel tells it once; the next attempt must know.
+      super_.home_error = static_cast<std::uint64_t>(error);
+      if (int const failed = write_slot(disk_, super_); failed != 0)
+        fail("cannot be written", failed);
+      throw sluice_error(fmt::format("{}: the file system {} cannot be synced: {}; the log is kept",
+                                     options_.log, uuid_text(fs), std::strerror(error)));
+    }
   }
 
   recover_options const& options_;

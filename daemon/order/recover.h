@@ -3,7 +3,8 @@
 // What stays true: nothing is written before all of the log was read and every file looked at; the
 // log's records go only behind a sync of all home file systems; on any error the log stays as it
 // was, to be recovered again. On a machine that has not been restarted since, home files are ahead
-// of the log: they are synced, and nothing is written over them.
+// of the log: they are synced, and nothing is written over them. But where a disk refused bytes at
+// home, what the page cache shows is not what the disk has: then all is replayed.
 #pragma once
 
 #include <functional>
@@ -32,6 +33,8 @@ struct recovered {
   std::uint64_t marked = 0;          // files that had an fsync of their own since
   std::uint64_t damaged_before = 0;  // scanned::damaged_before
   bool is_running = false;           // the machine runs since: home was synced, nothing replayed
+  bool is_void = false;              // a program made all of it safe at home: nothing replayed
+  int home_error = 0;                // with which home had refused bytes that the log has
   replayed done;
 };
 

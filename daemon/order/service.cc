@@ -22,6 +22,7 @@ constexpr std::uint64_t nap_ns = 10'000'000;
 constexpr std::uint64_t note_every_ns = 1'000'000'000;  // while something is live
 constexpr std::uint64_t sweep_every_ns = 300'000'000;
 constexpr std::uint64_t checkpoint_every_ns = 5'000'000'000;  // while something is live
+constexpr std::uint64_t anew_every_ns = 100'000'000;          // a job may ask for it as it likes
 constexpr std::size_t futexes_max = 128;
 constexpr std::uint64_t pages_left = 256;  // few enough to be synced at once
 constexpr unsigned passes_max = 3;
@@ -46,16 +47,12 @@ std::uint64_t monotonic_ns() { return clock_now(CLOCK_MONOTONIC); }
 service::service(disk& d, superblock const& s, service_rules const& keep)
     : keep_(keep),
       log_(d, s,
-           surroundings{[this] {
-                          std::lock_guard const held(mounts_mutex_);
-                          for (auto const& [device, fd] : mounts_)
-                            if (syncfs(fd.get()) != 0) return home_error_ = errno, errno;
-                          return home_error_.load();
-                        },
-                        [] { return clock_now(CLOCK_REALTIME); }, monotonic_ns},
+           surroundings{[this] { return sync_mounts(); }, [] { return clock_now(CLOCK_REALTIME); },
+                        monotonic_ns},
            keep.log),
       super_(s),
       incarnation_(clock_now(CLOCK_REALTIME)),
+      began_ns_(monotonic_ns()),
       head_(s.head),
       checkpoint_ns_(monotonic_ns()),
       home_writer_(
@@ -74,6 +71,40 @@ service::~service() {
   }
   checkpoint_due_.notify_all();
   checkpoints_.join();
+}
+
+int service::sync_mounts() {
+  std::lock_guard const held(mounts_mutex_);
+  for (auto const& [device, fd] : mounts_)
+    if (syncfs(fd.get()) != 0) return home_error_ = errno, errno;
+  return home_error_;
+}
+
+/// Of a file that has records in the log, in a thread that may wait. The kernel tells such an error
+/// once, and shows the pages as clean from then on: only the log still has them.
+int service::lost_at_home(int error) {
+  home_error_ = error;
+  log_.home_failed(error);
+  return error;
+}
+
+/// The log failed, and perhaps nobody can read it any more: what it has is made safe at home.
+void service::leave_log() {
+  if (std::exchange(is_log_left_, true)) return;
+  crew_.run([this] { return sync_mounts(); }, [](int) {});
+}
+
+bool service::wants_anew() const {
+  if (now_ns_ - began_ns_ < anew_every_ns) return false;
+  return failed() == 0 &&
+         std::any_of(areas_.begin(), areas_.end(), [](auto const& a) { return a->is_voided(); });
+}
+
+/// Nothing that was begun is unfinished. In this order: what waited in one place a moment ago is in
+/// the next by now.
+bool service::is_quiet() const {
+  return crew_.under_way() == 0 && commits_.is_idle() && mail_.is_empty() && parked_.empty() &&
+         sync_all_.empty();
 }
 
 void service::run_checkpoints() {
@@ -192,7 +223,8 @@ void service::add(std::unique_ptr<area> a) {
   now_ns_ = monotonic_ns();
   std::vector<request> left;
   a->beat(now_ns_);
-  a->open_for(super_, incarnation_);
+  a->open_for(super_, incarnation_, log_place_);
+  for (auto const& [device, fd] : mounts_) a->tell_device(device);
   a->take_posted(left, true);
   areas_.push_back(std::move(a));
   for (auto const& r : left) take_over(r);
@@ -274,14 +306,17 @@ void service::turn() {
 }
 
 void service::keep_time() {
-  bool const is_quiet = crew_.under_way() == 0 && commits_.is_idle() && parked_.empty();
-  if (is_quiet && sync_all_.empty()) retired_.clear();
+  if (is_quiet()) retired_.clear();
+  if (home_error_ != 0)
+    for (auto const& a : areas_) a->refuse(home_error_);
+  if (log_.failed() != 0) leave_log();
   if (now_ns_ - swept_ns_ > sweep_every_ns) {
     swept_ns_ = now_ns_;
     std::uint64_t lsn = 0;
     sweep(lsn);
     if (lsn != 0) commits_.push({lsn, {}, {}, {}});
     for (auto const& a : areas_) a->reclaim(now_ns_);
+    log_.look();
   }
   if (!anything_live()) return;
   // Recovery tells other people's changes from ours by the time of the last record.
@@ -297,8 +332,7 @@ void service::keep_time() {
 bool service::end() {
   is_ending_ = true;
   if (failed() != 0) return false;
-  bool const is_quiet = crew_.under_way() == 0 && commits_.is_idle() && parked_.empty();
-  if (!is_quiet || is_checkpointing_) return false;
+  if (!is_quiet() || is_checkpointing_) return false;
   if (anything_live()) {
     want_checkpoint();
     return false;

@@ -43,6 +43,8 @@ class service {
   service(service const&) = delete;
   service& operator=(service const&) = delete;
 
+  /// For the areas that come from now on.
+  void log_is_at(log_place place) { log_place_ = std::move(place); }
   /// From now on it is served. One left behind by a daemon that was killed is taken over.
   void add(std::unique_ptr<area> a);
   void remove(std::string const& path);
@@ -55,6 +57,9 @@ class service {
   bool end();
   /// Nonzero: home or log cannot be written, the log has to be kept.
   int failed() const { return home_error_ != 0 ? home_error_.load() : log_.failed(); }
+  /// A program could not wait for us and said that the log is void: end(), and begin a new
+  /// generation. Until then nothing is acknowledged.
+  bool wants_anew() const;
   service_counts const& counts() const { return counts_; }
 
  private:
@@ -82,6 +87,10 @@ class service {
   void answer(request const& r, int result) { r.from->answer(r, result); }
   bool is_live(held_file const& f) const { return f.last_lsn > head_; }
   bool anything_live() const { return content_lsn_ > head_; }
+  bool is_quiet() const;
+  int sync_mounts();
+  int lost_at_home(int error);
+  void leave_log();
   void run_checkpoints();
 
   // service_files.cc: files and directories
@@ -103,8 +112,10 @@ class service {
   void take(file_key const& key, noted& to);
   void make_room(request const& r);
   void drop(file_ptr const& f);
-  bool sweep(std::uint64_t& lsn);
-  void name_synced(directory_ptr const& d, request const& r, bool heals);
+  using files = std::vector<file_ptr>;
+  files removed_from(directory_ptr const& d) const;
+  bool sweep(std::uint64_t& lsn, files const& surely = {});
+  void name_synced(directory_ptr const& d, request const& r, bool heals, files const& surely);
   void forget_name(held_file& f);
 
   // service_log.cc: what is written
@@ -127,6 +138,7 @@ class service {
   writer log_;
   superblock super_;
   std::uint64_t incarnation_;
+  std::uint64_t const began_ns_;
   std::vector<std::unique_ptr<area>> areas_, retired_;
   std::map<file_key, file_ptr> files_;
   std::map<file_key, directory_ptr> directories_;
@@ -134,7 +146,8 @@ class service {
   std::vector<request> asked_;
   std::vector<std::function<void()>> parked_;  // until there is room
   std::vector<request> sync_all_;              // until the checkpoint after next
-  bool is_ending_ = false;
+  bool is_ending_ = false, is_log_left_ = false;
+  log_place log_place_;
   std::uint64_t head_ = 0, content_lsn_ = 0;
   std::uint64_t now_ns_ = 0, noted_ns_ = 0, swept_ns_ = 0, checkpoint_ns_ = 0;
   std::atomic<std::uint64_t> lone_sync_ns_ = 0;  // what the last fsync at home of a lone one took

@@ -69,6 +69,7 @@ service::file_ptr service::hold(request const& r) {
     std::lock_guard const held(mounts_mutex_);
     descriptor& one = mounts_[key.first];
     if (!one) one = descriptor(fcntl(f->fd.get(), F_DUPFD_CLOEXEC, 3));
+    for (auto const& a : areas_) a->tell_device(key.first);
   }
   make_room(r);
   files_.emplace(key, f);
@@ -116,8 +117,22 @@ void service::make_room(request const& r) {
   if (idle.empty() && !is_checkpointing_) want_checkpoint();
 }
 
-/// Tells the log which files have no name any more. False: it had no room.
-bool service::sweep(std::uint64_t& lsn) {
+/// What the log has under a name in it, and is gone already: for good, once the directory is
+/// synced.
+service::files service::removed_from(directory_ptr const& d) const {
+  files gone;
+  struct stat st = {};
+  for (auto at = names_.lower_bound({d->key, ""}); at != names_.end(); ++at) {
+    if (at->first.first != d->key) break;
+    held_file const& f = *at->second;
+    if (fstat(f.fd.get(), &st) == 0 && st.st_nlink == 0) gone.push_back(files_.at(f.key));
+  }
+  return gone;
+}
+
+/// Tells the log which files have no name any more. `surely`: the directory of those was synced
+/// since, whoever has their names. False: it had no room.
+bool service::sweep(std::uint64_t& lsn, files const& surely) {
   bool all = true;
   std::vector<file_ptr> gone;
   for (auto const& [key, f] : files_) {
@@ -128,8 +143,9 @@ bool service::sweep(std::uint64_t& lsn) {
     // A name that another file has by now was perhaps given by a rename that no crash has to keep:
     // without the old file there the name would be nobody's.
     struct stat there = {};
-    bool const is_free = !f->link || fstatat(f->link->in->fd.get(), f->link->name.c_str(), &there,
-                                             AT_SYMLINK_NOFOLLOW) != 0;
+    bool const is_free =
+        !f->link || std::find(surely.begin(), surely.end(), f) != surely.end() ||
+        fstatat(f->link->in->fd.get(), f->link->name.c_str(), &there, AT_SYMLINK_NOFOLLOW) != 0;
     if (f->link && is_live(*f) && !is_free) continue;
     if (f->link && is_live(*f) && keep_.tells_removed) {
       record r;
@@ -286,20 +302,26 @@ void service::on_directory(request const& r) {
   if (log_.failed() != 0) return answer(r, abi::go_native);
   ++counts_.synced;
   bool const heals = (flags_of(key) & abi::order_native) != 0 || d->is_marked;
-  crew_.run([d] { return fsync(d->fd.get()) == 0 ? 0 : errno; },
-            [this, d, r, heals](int error) {
-              if (error != 0) return answer(r, error);
-              d->is_durable = true;
-              name_synced(d, r, heals);
-            });
+  bool const has_names = anything_live();
+  crew_.run(
+      [this, d, has_names] {
+        if (fsync(d->fd.get()) == 0) return 0;
+        return has_names ? lost_at_home(errno) : errno;
+      },
+      [this, d, r, heals, surely = removed_from(d)](int error) {
+        if (error != 0) return answer(r, error);
+        d->is_durable = true;
+        name_synced(d, r, heals, surely);
+      });
 }
 
 /// Recovery must not make again what was removed for good.
-void service::name_synced(directory_ptr const& d, request const& r, bool heals) {
+void service::name_synced(directory_ptr const& d, request const& r, bool heals,
+                          files const& surely) {
   std::uint64_t lsn = 0;
-  if (!sweep(lsn)) {
+  if (!sweep(lsn, surely)) {
     if (failed() != 0) return answer(r, abi::go_native);
-    parked_.push_back([this, d, r, heals] { name_synced(d, r, heals); });
+    parked_.push_back([this, d, r, heals, surely] { name_synced(d, r, heals, surely); });
     return want_checkpoint();
   }
   if (!heals) return commits_.push({lsn, r, {}, {}});

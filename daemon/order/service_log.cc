@@ -201,13 +201,15 @@ void service::sync_home(file_ptr const& f, request const& r, found const& now,
   bool const is_lone = now.seen.is_overwrite && now.seen.is_alone && !now.seen.is_data_only;
   if (is_lone) lone_sync_at_ns_ = now_ns_;
   bool const may_answer = !is_live(*f) && !now.seen.is_native && !with;
-  auto const work = [this, f, r, with, only_bytes, is_lone, may_answer] {
+  bool const has_records = is_live(*f);
+  auto const work = [this, f, r, with, only_bytes, is_lone, may_answer, has_records] {
     std::uint64_t const begin = monotonic_ns();
     int failed = only_bytes ? fdatasync(f->fd.get()) : fsync(f->fd.get());
     if (failed == 0 && with) failed = fsync(with->fd.get());
+    int const error = failed == 0 ? 0 : errno;
     if (is_lone) lone_sync_ns_ = monotonic_ns() - begin;
-    if (failed == 0 && may_answer) answer(r, 0);  // what follows in the loop changes nothing of it
-    return failed == 0 ? 0 : errno;
+    if (error == 0 && may_answer) answer(r, 0);  // what follows in the loop changes nothing of it
+    return error != 0 && has_records ? lost_at_home(error) : error;
   };
   crew_.run(work, [this, f, r, now, below, with](int error) {
     if (error == 0 && with) with->is_durable = true;

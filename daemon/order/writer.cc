@@ -104,7 +104,8 @@ void writer::write_open(lock& held) {
   batch b = tail_.seal(around_.wall_ns(), std::exchange(spare_, {}));
   held.unlock();
   std::uint64_t const begin = around_.monotonic_ns();
-  int const failed = write_ring(b);
+  int failed = write_ring(b);
+  if (failed == 0 && !disk_.has_name()) failed = ENOENT;
   std::uint64_t const took = around_.monotonic_ns() - begin;
   held.lock();
   flush_ns_ = flush_ns_ == 0 ? took : (flush_ns_ * 7 + took) / 8;
@@ -138,25 +139,53 @@ int writer::checkpoint() {
 
 int writer::checkpoint_held(lock& held) {
   if (failed_ != 0) return failed_;
+  if (home_error_ != 0) return home_error_;
   auto const to = tail_.mark_below(durable_);
   if (to.lsn == tail_.head()) return 0;
   checkpointing_ = true;
-  superblock next = super_;
-  next.head = to.lsn;
-  next.head_seed = to.seed;
   held.unlock();
   // All records below `to` were appended after their home files changed.
-  int failed = keep_.home_before_trim ? around_.sync_home() : 0;
-  if (failed == 0) failed = write_slot(disk_, next, keep_);
-  if (failed == 0 && !keep_.home_before_trim) failed = around_.sync_home();
+  int const error = keep_.home_before_trim ? around_.sync_home() : 0;
   held.lock();
-  if (failed == 0) {
-    super_ = next;
-    tail_.trimmed(to);
+  if (home_error_ == 0) home_error_ = error;
+  superblock next = super_;
+  if (home_error_ == 0) {
+    next.head = to.lsn;
+    next.head_seed = to.seed;
   }
+  int failed = write_super(held, next);
+  if (failed == 0 && !keep_.home_before_trim) failed = around_.sync_home();
+  if (failed == 0) failed = home_error_;
+  if (failed == 0) tail_.trimmed(to);
   checkpointing_ = false;
   changed_.notify_all();
   return failed;
+}
+
+/// With what is known of home by now. `checkpointing_` is set: nobody else writes one.
+int writer::write_super(lock& held, superblock next) {
+  next.home_error = static_cast<std::uint64_t>(home_error_);
+  held.unlock();
+  int const failed = write_slot(disk_, next, keep_);
+  held.lock();
+  if (failed == 0) super_ = next;
+  return failed;
+}
+
+void writer::home_failed(int error) {
+  lock held(mutex_);
+  if (home_error_ == 0) home_error_ = error;
+  while (checkpointing_) changed_.wait(held);
+  if (failed_ != 0 || super_.home_error != 0) return;
+  checkpointing_ = true;
+  write_super(held, super_);
+  checkpointing_ = false;
+  changed_.notify_all();
+}
+
+void writer::look() {
+  lock const held(mutex_);
+  if (failed_ == 0 && !disk_.has_name()) failed_ = ENOENT;
 }
 
 std::uint64_t writer::durable() const {
@@ -210,6 +239,7 @@ int continue_log(disk& d, superblock& s, std::uint64_t end, std::uint64_t salt, 
   }
   next.head_seed = next.salt;
   next.ours_until_ns = 0;
+  next.home_error = 0;
   std::fill(std::begin(next.boot), std::end(next.boot), std::uint8_t{0});
   std::copy(boot.begin(), boot.end(), std::begin(next.boot));
   int const failed = write_slot(d, next, keep);

@@ -6,7 +6,8 @@
 // is full.
 // What stays true: commit() returns 0 only behind a flush that covers the record; records are
 // freed only when the home files were synced after them and the superblock says so; after the
-// first failed write or flush every waiter and everybody later gets its errno, for good.
+// first failed write or flush every waiter and everybody later gets its errno, for good; so does
+// everybody who wants records freed after the first failed sync of home.
 #pragma once
 
 #include <condition_variable>
@@ -37,8 +38,13 @@ class writer {
   int try_append(record const& r, std::uint64_t& lsn, std::uint64_t spared_bytes = 0);
   /// Returns when the log is durable up to `lsn`: 0, or the errno of the log's first failure.
   int commit(std::uint64_t lsn);
-  /// Syncs the home files and frees all that was durable before. On an error nothing was freed.
+  /// Syncs the home files and frees all that was durable before. On an error nothing is freed, now
+  /// or ever: the log says of itself that home lost something, and the next recovery replays it.
   int checkpoint();
+  /// Somebody else met that error at home.
+  void home_failed(int error);
+  /// Fails with ENOENT when the log can no longer be found after a crash.
+  void look();
 
   std::uint64_t durable() const;
   std::uint64_t head() const;
@@ -58,6 +64,7 @@ class writer {
   void gather(lock& held);
   void write_open(lock& held);
   int checkpoint_held(lock& held);
+  int write_super(lock& held, superblock next);
   int write_ring(batch const& b);
 
   disk& disk_;
@@ -71,7 +78,8 @@ class writer {
   block_buffer spare_;
   std::uint64_t durable_;
   std::uint64_t commits_ = 0;
-  int failed_ = 0;  // sticky
+  int failed_ = 0;      // sticky
+  int home_error_ = 0;  // sticky as well
   bool writing_ = false;
   bool checkpointing_ = false;
   unsigned waiting_ = 0;        // in commit

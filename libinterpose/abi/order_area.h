@@ -18,12 +18,14 @@
 namespace sluice::abi {
 
 inline constexpr std::uint64_t order_magic = 0x316f'6563'6975'6c73ull;  // "sluiceo1" in memory
-inline constexpr std::uint32_t order_layout_version = 1;
+inline constexpr std::uint32_t order_layout_version = 2;
 inline constexpr unsigned order_sets = 512;
 inline constexpr unsigned order_ways = 16;
 inline constexpr unsigned order_devices = 64;
 inline constexpr unsigned order_slots = 256;
 inline constexpr unsigned order_count_slots = 16;
+inline constexpr unsigned order_path_bytes = 1024;
+inline constexpr unsigned order_log_devices = 8;
 inline constexpr std::int64_t order_beat_ns = 20'000'000;      // between the daemon's heartbeats
 inline constexpr std::int64_t order_silence_ns = 250'000'000;  // then a stage goes on without it
 
@@ -34,7 +36,14 @@ inline constexpr std::uint64_t order_whole = 4;    // stages; pages unknown: tak
 inline constexpr std::uint64_t order_logged = 8;   // daemon; the log may hold live records of it
 inline constexpr std::uint64_t order_marked = 16;  // stages; the file bears a mark
 inline constexpr std::uint64_t order_lone = 32;    // daemon; see daemon_word
+inline constexpr std::uint64_t order_apart = 64;  // stages; bypass, and the drain behind it is over
 inline constexpr std::uint64_t order_fallback_one = std::uint64_t{1} << 32;
+
+/// `voided` of an area: the low bits count stages that are at it. While it is not 0 the daemon
+/// acknowledges nothing of this area; a daemon that is new, or begins anew, makes it 0.
+inline constexpr std::uint32_t order_void = 1u << 31;
+inline constexpr std::uint32_t order_void_done = 1u << 30;    // all of the log is safe at home
+inline constexpr std::uint32_t order_void_failed = 1u << 29;  // it could not be said: not again
 
 constexpr std::uint64_t fallbacks_of(std::uint64_t state) { return state >> 32; }
 
@@ -86,11 +95,14 @@ struct alignas(64) order_slot {
 };
 
 /// What a fallback writes on the file: user.sluice.order. Records of this log of that generation or
-/// an older one are not to be replayed for the file, nor creations in the directory, that bears it.
+/// an older one are not to be replayed for the file, nor creations in the directory, that bears it;
+/// on the log itself: none of them. It says whose it is, for it may be copied to other files.
 struct order_mark {
   std::uint8_t log_id[16];
   std::uint64_t generation;
   std::uint64_t incarnation;
+  std::uint64_t inode;
+  std::uint64_t birth;  // birth_word()
 };
 inline constexpr char order_mark_name[] = "user.sluice.order";
 
@@ -139,6 +151,13 @@ struct order_header {
   std::atomic<std::uint32_t> lone;               // stages; how many are inside a lone fdatasync
   std::atomic<std::uint64_t> count[order_count_slots];
   std::atomic<std::uint64_t> device[order_devices];  // whoever meets one first; 0 free
+  std::atomic<std::uint32_t> voided;                 // stages; the daemon takes it back
+  std::atomic<std::uint32_t> refused;  // daemon; errno: home lost bytes that the log has
+  std::atomic<std::uint64_t> log_devices[order_log_devices];  // daemon, before it logs one of that
+                                                              // device; ~0 in the last: more
+  std::uint64_t log_device;         // daemon, before incarnation: the file of the log
+  std::uint64_t log_inode;          //
+  char log_path[order_path_bytes];  // from the root; empty: not known
 };
 
 struct order_area {
@@ -223,7 +242,8 @@ bool note_inode(order_set& s, std::uint64_t key, Note&& note) {
 inline std::uint64_t state_of(order_area& a, order_set& s, std::uint64_t key) {
   std::uint64_t state = 0;
   each_way(s, key, [&](unsigned w) { state |= s.way[w].state.load() & 0xffffffff; });
-  if (s.overflow.load() != 0 || a.head.blind.load() != 0) state |= order_bypass;
+  if (s.overflow.load() != 0 || a.head.blind.load() != 0 || a.head.voided.load() != 0)
+    state |= order_bypass;
   return state;
 }
 

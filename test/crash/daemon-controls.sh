@@ -5,6 +5,6 @@
 # it synced alone, and a log that nobody replays: each loss must be seen.
 # timeout: 900
 . test/crash/common.bash
-for mode in noreplay noflush norevoke noremove nomark; do
+for mode in noreplay noflush norevoke noremove nomark novoid; do
   cuts $mode ext4
 done

@@ -266,15 +266,18 @@ class daemon {
     before.log = log_;
     recover(before);
     file_disk disk(log_, file_disk::use::write);
-    superblock s = read_slots(disk).in_force;
-    auto const boot = boot_id();
-    if (continue_log(disk, s, s.head, random_salt(), {}, boot) != 0) fail("log");
     service_rules keep = mode_.keep;
     keep.learns_directories = false;  // some streams sync theirs behind each new file
-    service all(disk, s, keep);
-    all.add(std::make_unique<order::area>(area_));
-    if (::write(ready, "1", 1) != 1) fail("pipe");
-    for (;;) all.turn();
+    for (bool is_first = true;; is_first = false) {
+      superblock s = read_slots(disk).in_force;
+      auto const boot = boot_id();
+      if (continue_log(disk, s, s.head, random_salt(), {}, boot) != 0) fail("log");
+      service all(disk, s, keep);
+      all.add(std::make_unique<order::area>(area_));
+      if (is_first && ::write(ready, "1", 1) != 1) fail("pipe");
+      while (!all.wants_anew()) all.turn();
+      while (!all.end()) all.turn();
+    }
   }
 
   std::string area_, log_;
@@ -322,6 +325,7 @@ void write_all(std::string const& dir, std::string const& beside, mode const& m,
     unlink((beside + "/order").c_str());
     asks.emplace(beside + "/order", true);
     asks->marks = m.marks;
+    if (m.syncs) asks->void_log = dir + "/log";
     server.emplace(beside + "/order", dir + "/log", m);
   }
   std::optional<file_disk> disk;

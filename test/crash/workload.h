@@ -27,7 +27,8 @@ struct mode {
   bool recovers = true;
   fate daemon = fate::none;  // fsync is asked of it, as a stage does
   order::service_rules keep = {};
-  bool marks = true;  // who goes without the daemon says so on the file
+  bool marks = true;   // who goes without the daemon says so on the file
+  bool syncs = false;  // and who does syncs everything, and says so on the log
 
   bool is_served() const { return daemon != fate::none; }
 };
@@ -63,6 +64,8 @@ inline mode const modes[] = {
      fate::serves,
      {.log = {}, .tells_removed = false}},
     {"nomark", false, true, true, true, true, true, fate::is_stopped, {}, false},
+    {"synced", false, true, true, false, true, true, fate::is_stopped, {}, true, true},
+    {"novoid", false, true, true, true, true, true, fate::is_stopped, {}, false, true},
 };
 
 struct run_size {

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Whatever way a program writes, the pages are noted, or fsync is native. Files elsewhere and
-# programs without a durable target are left alone.
+# programs without a durable target are left alone. Who takes a file away from the log waits until
+# the log has nothing of it, also when another is at it already.
 . "$(dirname "$0")/common.bash"
 
 for how in native sync; do
@@ -9,4 +10,6 @@ for how in native sync; do
   rm -rf "$DATA"/*
   durable -- "$PROGRAMS/order_noted" "$DATA" || fail "$how: status $?"
 done
+with_fake hold
+durable -- "$PROGRAMS/order_apart" "$DATA" || fail "apart: status $?"
 [ ! -e "$DATA/.sluice-order.log" ] || fail 'the log is still there'

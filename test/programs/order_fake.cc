@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // A log daemon without a log, for tests of the stage: `serve --area FILE --log FILE --ready-fd N`.
 // ORDER_FAKE says what it does with requests: native (sends them back), sync (fsyncs the caller's
-// file itself and answers), eio (answers EIO), silent (takes them and answers nobody).
+// file itself and answers), eio (answers EIO), silent (takes them and answers nobody), hold
+// (native, but a drain waits until the program sets the last counter).
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 
 #include <atomic>
 #include <string>
@@ -42,8 +45,12 @@ void serve(abi::order_area& a, std::string const& how) {
     constexpr auto posted = static_cast<std::uint32_t>(abi::order_slot_state::posted);
     constexpr auto taken = static_cast<std::uint32_t>(abi::order_slot_state::taken);
     constexpr auto done = static_cast<std::uint32_t>(abi::order_slot_state::done);
-    if ((word & 7) != posted) continue;
-    if (!s.word.compare_exchange_strong(word, (word & ~7u) | taken) || how == "silent") continue;
+    bool const is_held = (word & 7) == taken && how == "hold";
+    if ((word & 7) != posted && !is_held) continue;
+    if (!is_held && !s.word.compare_exchange_strong(word, (word & ~7u) | taken)) continue;
+    bool const is_drain = s.kind == static_cast<std::uint32_t>(abi::order_request::drain);
+    bool const waits = how == "hold" && is_drain && a.head.count[abi::order_count_slots - 1] == 0;
+    if (how == "silent" || waits) continue;
     s.result = answer_to(s, how);
     std::uint32_t mine = (word & ~7u) | taken;
     s.word.compare_exchange_strong(mine, (word & ~7u) | done);
@@ -71,11 +78,18 @@ int main(int argc, char** argv) {
   abi::order_area& a = map_area(area.c_str());
   CHECK(abi::refuse_reason(a, sizeof a) == nullptr);
   signal(SIGTERM, [](int) { ended = true; });
+  int const made = open(log.c_str(), O_WRONLY | O_CREAT, 0600);
+  struct stat st;
+  CHECK(made >= 0 && fstat(made, &st) == 0 && log.size() < sizeof a.head.log_path);
+  close(made);
+  a.head.log_device = std::uint64_t{major(st.st_dev)} << 32 | minor(st.st_dev);
+  a.head.log_inode = st.st_ino;
+  memcpy(a.head.log_path, log.c_str(), log.size() + 1);
+  a.head.voided = 0;
   a.head.log_id[0] = 'f';
   a.head.generation.fetch_add(1);
   a.head.heart_ns = now_ns();
   a.head.incarnation = static_cast<std::uint64_t>(getpid());
-  close(open(log.c_str(), O_WRONLY | O_CREAT, 0600));
   CHECK(write(atoi(argv[7]), "1", 1) == 1);
   close(atoi(argv[7]));
   while (!ended) {

@@ -302,8 +302,86 @@ void creations() {
   close(at);
 }
 
+/// Which of its names is durable nobody can tell: its first fsync is the kernel's.
+void other_names() {
+  std::string const path = dir + "/named", to = dir + "/renamed";
+  auto const made = [&] {
+    unlink(path.c_str());
+    unlink(to.c_str());
+    int const fd = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);
+    CHECK(fd >= 0);
+    return fd;
+  };
+  auto const is_new = [](int fd) {
+    bool const noted = take(fd).created != 0;
+    close(fd);
+    return noted;
+  };
+  int fd = made();
+  CHECK(is_new(fd));
+  fd = made();
+  CHECK(rename(path.c_str(), to.c_str()) == 0 && !is_new(fd));
+  fd = made();
+  CHECK(renameat2(AT_FDCWD, path.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0);
+  CHECK(!is_new(fd));
+  fd = made();
+  CHECK(link(path.c_str(), to.c_str()) == 0 && !is_new(fd));
+  fd = made();
+  CHECK(linkat(AT_FDCWD, path.c_str(), AT_FDCWD, to.c_str(), 0) == 0 && !is_new(fd));
+}
+
+void raise(int fd, std::uint64_t flag) {
+  struct stat st;
+  CHECK(fstat(fd, &st) == 0);
+  std::uint64_t const device = std::uint64_t{major(st.st_dev)} << 32 | minor(st.st_dev);
+  std::uint64_t const key = abi::order_key(*area, device, st.st_ino);
+  CHECK(abi::note_inode(abi::set_of(*area, key), key,
+                        [&](abi::order_inode& i) { i.state.fetch_or(flag); }));
+}
+
+std::uint64_t requests() {
+  std::uint64_t sum = 0;
+  for (auto const what : {abi::order_count::answered, abi::order_count::sent_back,
+                          abi::order_count::absent, abi::order_count::silent})
+    sum += area->head.count[static_cast<unsigned>(what)];
+  return sum;
+}
+
+/// What the log has of a file does not end with its name in the durable directory.
+void moved_out() {
+  std::string const to = dir + "/../moved.out";
+  CHECK(rename(fresh("moved").c_str(), to.c_str()) == 0);
+  int const fd = open(to.c_str(), O_RDWR);
+  CHECK(fd >= 0);
+  std::uint64_t const before = requests();
+  CHECK(fsync(fd) == 0 && requests() == before);
+  raise(fd, abi::order_logged);
+  CHECK(fsync(fd) == 0 && fdatasync(fd) == 0 && requests() == before + 2);
+  close(fd);
+  unlink(to.c_str());
+}
+
+/// A disk lost bytes that the log has: no sync of the rest makes that good.
+void refused() {
+  if (std::string(getenv("ORDER_FAKE")) != "native") return;
+  int const lost = open_fresh("lost"), healthy = open_fresh("healthy");
+  raise(lost, abi::order_logged);
+  area->head.refused = EIO;
+  CHECK(fsync(healthy) == 0);
+  CHECK(fsync(lost) == -1 && errno == EIO);
+  CHECK(fsync(lost) == -1 && errno == EIO);
+  CHECK((take(lost).flags & abi::order_marked) == 0);
+  area->head.refused = 0;
+  close(lost);
+  close(healthy);
+}
+
 void bypasses() {
-  auto const is_bypassed = [](int fd) { return (take(fd).flags & abi::order_bypass) != 0; };
+  auto const is_bypassed = [](int fd) {
+    std::uint64_t const flags = take(fd).flags;
+    CHECK(((flags & abi::order_bypass) != 0) == ((flags & abi::order_apart) != 0));
+    return (flags & abi::order_bypass) != 0;
+  };
   int fd = open_fresh("sync", O_WRONLY | O_SYNC);
   CHECK(pwrite(fd, block, 10, 0) == 10);
   CHECK(is_bypassed(fd));
@@ -368,6 +446,9 @@ int main(int argc, char** argv) {
   streams();
   sizes();
   creations();
+  other_names();
+  moved_out();
+  refused();
   bypasses();
   syncs();
 }

@@ -50,12 +50,12 @@ class guest {
   abi::order_area& area() const { return *area_; }
   std::atomic<unsigned> answered = 0, sent_back = 0, alone = 0;
   bool marks = true;
+  std::string void_log;  // set: who goes alone syncs everything, and marks that log
 
   void created(int fd) const {
     struct statx x = {};
     if (statx(fd, "", AT_EMPTY_PATH, STATX_BTIME | STATX_INO, &x) != 0) return;
-    std::uint64_t const birth = abi::birth_word(x.stx_ino, x.stx_btime.tv_sec, x.stx_btime.tv_nsec);
-    note(fd, [&](abi::order_inode& i) { i.created.store(birth); });
+    note(fd, [&](abi::order_inode& i) { i.created.store(birth_of(x)); });
   }
   void wrote(int fd, std::uint64_t from, std::uint64_t to) const {
     note(fd, [&](abi::order_inode& i) {
@@ -113,12 +113,39 @@ class guest {
     return -2;
   }
 
+  /// syncfs while nobody empties the log.
+  void sync_alone(std::string const& log, int home) const {
+    area_->head.voided.fetch_add(1);
+    area_->head.voided.fetch_or(abi::order_void);
+    int const fd = open(log.c_str(), O_RDONLY | O_CLOEXEC);
+    if (syncfs(home) != 0) throw std::runtime_error("syncfs");
+    if (marks && (!set_mark(fd) || fsync(fd) != 0))
+      throw std::runtime_error("the log takes no mark");
+    close(fd);
+    area_->head.voided.fetch_or(abi::order_void_done);
+    area_->head.voided.fetch_sub(1);
+  }
+
   std::uint64_t state(int fd) const {
     std::uint64_t const key = key_of(fd);
     return key == 0 ? 0 : abi::state_of(*area_, abi::set_of(*area_, key), key);
   }
 
  private:
+  static std::uint64_t birth_of(struct statx const& x) {
+    return abi::birth_word(x.stx_ino, x.stx_btime.tv_sec, x.stx_btime.tv_nsec);
+  }
+  bool set_mark(int fd) const {
+    struct statx x = {};
+    statx(fd, "", AT_EMPTY_PATH, STATX_BTIME | STATX_INO, &x);
+    abi::order_mark mark = {};
+    std::memcpy(mark.log_id, area_->head.log_id, sizeof mark.log_id);
+    mark.generation = area_->head.generation.load();
+    mark.incarnation = area_->head.incarnation.load();
+    mark.inode = x.stx_ino;
+    mark.birth = birth_of(x);
+    return fsetxattr(fd, abi::order_mark_name, &mark, sizeof mark, 0) == 0;
+  }
   static std::uint64_t device_of(struct stat const& st) {
     return std::uint64_t{major(st.st_dev)} << 32 | minor(st.st_dev);
   }
@@ -165,19 +192,14 @@ class guest {
   }
   static int real(int fd) { return fsync(fd) == 0 ? 0 : errno; }
   int go_alone(int fd) {
+    if (!void_log.empty()) return sync_alone(void_log, fd), 0;
     raise(fd, abi::order_native);
     note(fd, [](abi::order_inode& i) { i.state.fetch_add(abi::order_fallback_one); });
     int failed = real(fd);
     bool const is_marked = (state(fd) & abi::order_marked) != 0;
-    if (failed == 0 && !is_marked && marks) {
-      abi::order_mark mark = {};
-      std::memcpy(mark.log_id, area_->head.log_id, sizeof mark.log_id);
-      mark.generation = area_->head.generation.load();
-      mark.incarnation = area_->head.incarnation.load();
-      if (fsetxattr(fd, abi::order_mark_name, &mark, sizeof mark, 0) == 0) {
-        failed = real(fd);
-        if (failed == 0) raise(fd, abi::order_marked);
-      }
+    if (failed == 0 && !is_marked && marks && set_mark(fd)) {
+      failed = real(fd);
+      if (failed == 0) raise(fd, abi::order_marked);
     }
     note(fd, [](abi::order_inode& i) { i.state.fetch_sub(abi::order_fallback_one); });
     return failed;

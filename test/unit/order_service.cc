@@ -7,108 +7,14 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
-#include <cstdio>
-#include <cstdlib>
 #include <fstream>
-#include <optional>
-#include <thread>
 
-#include "order/boot.h"
-#include "order/file_disk.h"
-#include "order/mark.h"
-#include "order/recover.h"
-#include "order/service.h"
-#include "order_guest.h"
-#include "scratch.h"
-#include "unit/own_mounts.h"
+#include "order_served.h"
 
 using namespace sluice::order;
-using sluice::test::guest;
+using sluice::test::lacks_root;
+using sluice::test::served;
 namespace abi = sluice::abi;
-
-namespace {
-
-struct served {
-  sluice::test::scratch holder;
-  std::string dir = holder.dir + "/home", log = holder.dir + "/log", area = holder.dir + "/order";
-  bool is_mounted = false;
-  std::optional<guest> program;
-  std::optional<file_disk> disk;
-  std::optional<service> daemon;
-  std::thread loop;
-  std::atomic<bool> is_over = false, is_stopped = false;
-
-  served() {
-    is_mounted = sluice::test::mount_ext4(holder.dir + "/image", "32M", dir);
-    if (!is_mounted) return;
-    make_log_file(log, 4 << 20, 60'000'000'000);
-    program.emplace(area, true);
-    begin();
-  }
-  ~served() {
-    kill();
-    if (is_mounted)
-      std::system(("umount -l " + dir).c_str()) == 0 || std::printf("still mounted\n");
-  }
-  void begin() {
-    disk.emplace(log, file_disk::use::write);
-    superblock s = read_slots(*disk).in_force;
-    REQUIRE(continue_log(*disk, s, s.head, random_salt()) == 0);
-    daemon.emplace(*disk, s);
-    daemon->add(std::make_unique<sluice::order::area>(area));
-    is_over = false;
-    loop = std::thread([this] {
-      while (!is_over)
-        if (is_stopped)
-          usleep(1000);
-        else
-          daemon->turn();
-    });
-  }
-  /// As kill -9 would.
-  void kill() {
-    if (!loop.joinable()) return;
-    is_over = true;
-    loop.join();
-    daemon.reset();
-    disk.reset();
-  }
-  std::string path(std::string const& name) const { return dir + "/" + name; }
-  int make(std::string const& name) {
-    int const fd = open(path(name).c_str(), O_RDWR | O_CREAT | O_EXCL, 0640);
-    REQUIRE(fd >= 0);
-    program->created(fd);
-    return fd;
-  }
-  void write(int fd, std::uint64_t at, std::string const& text) {
-    REQUIRE(pwrite(fd, text.data(), text.size(), static_cast<off_t>(at)) ==
-            static_cast<ssize_t>(text.size()));
-    program->wrote(fd, at, at + text.size());
-  }
-  /// The directory is known afterwards: new files go to the log.
-  void know() {
-    int const fd = make("first");
-    write(fd, 0, "x");
-    REQUIRE(program->sync(fd) == 0);
-    close(fd);
-  }
-  std::string read(std::string const& name) const {
-    std::ifstream in(path(name), std::ios::binary);
-    return in ? std::string(std::istreambuf_iterator<char>(in), {}) : "no file";
-  }
-  recovered recover_it() {
-    recover_options o;
-    o.log = log;
-    return recover(o);
-  }
-};
-
-bool lacks_root(served const& s) {
-  if (!s.is_mounted) WARN("skip: needs root, mkfs.ext4 and loop devices");
-  return !s.is_mounted;
-}
-
-}  // namespace
 
 TEST_CASE("new files, appends and overwrites are logged and come home", "[order]") {
   served s;

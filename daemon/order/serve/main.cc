@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <utility>
 
 #include "order/boot.h"
 #include "order/file_disk.h"
@@ -93,6 +94,51 @@ void follow_jobs(service& s, std::string const& jobs) {
   }
 }
 
+void say_what_failed(serve_options const& o, int error) {
+  char const* const why = error == ENOENT ? "it was removed" : std::strerror(error);
+  fmt::print(stderr, "sluice-order: {}: {}: fsync is native for all files that it does not hold\n",
+             o.log, why);
+}
+
+log_place place_of(file_disk const& disk, std::string const& log) {
+  struct stat st = {};
+  if (fstat(disk.descriptor(), &st) != 0) return {};
+  return {std::filesystem::absolute(log), device_word(st), st.st_ino};
+}
+
+/// Until SIGTERM, or until programs have gone without us in a way that only a new generation of the
+/// log ends. 0: all is at home.
+int serve_generation(file_disk& disk, serve_options const& o, int& ready_fd) {
+  superblock const super = begin(disk);
+  service s(disk, super);
+  s.log_is_at(place_of(disk, o.log));
+  for (auto const& path : o.areas) s.add(std::make_unique<area>(path));
+  if (!o.jobs.empty()) follow_jobs(s, o.jobs);
+  if (ready_fd >= 0) {
+    if (write(ready_fd, "1", 1) != 1) return exit_sluice;
+    close(ready_fd);
+    ready_fd = -1;
+  }
+  std::uint64_t looked_ns = monotonic_ns();
+  bool is_failing = false;
+  while (is_told_to_stop == 0 && !s.wants_anew()) {
+    s.turn();
+    if (s.failed() != 0 && !std::exchange(is_failing, true)) say_what_failed(o, s.failed());
+    if (o.jobs.empty() || monotonic_ns() - looked_ns < jobs_every_ns) continue;
+    looked_ns = monotonic_ns();
+    follow_jobs(s, o.jobs);
+  }
+  std::uint64_t const until = monotonic_ns() + patience_ns;
+  while (!s.end()) {
+    s.turn();
+    if (s.failed() == 0 && monotonic_ns() < until) continue;
+    fmt::print(stderr, "sluice-order: {}: cannot be brought home: {}; keep it for sluice recover\n",
+               o.log, std::strerror(s.failed() != 0 ? s.failed() : ETIMEDOUT));
+    return exit_sluice;
+  }
+  return 0;
+}
+
 int serve(serve_options const& o) {
   segment::install_guard();
   heed_signals();
@@ -109,29 +155,9 @@ int serve(serve_options const& o) {
   if (disk.owner() != geteuid())
     throw sluice_error(fmt::format("{}: belongs to uid {}, who could write it while it is served",
                                    o.log, disk.owner()));
-  superblock const super = begin(disk);
-  service s(disk, super);
-  for (auto const& path : o.areas) s.add(std::make_unique<area>(path));
-  if (!o.jobs.empty()) follow_jobs(s, o.jobs);
-  if (o.ready_fd >= 0) {
-    if (write(o.ready_fd, "1", 1) != 1) return exit_sluice;
-    close(o.ready_fd);
-  }
-  std::uint64_t looked_ns = monotonic_ns();
-  while (is_told_to_stop == 0) {
-    s.turn();
-    if (o.jobs.empty() || monotonic_ns() - looked_ns < jobs_every_ns) continue;
-    looked_ns = monotonic_ns();
-    follow_jobs(s, o.jobs);
-  }
-  std::uint64_t const until = monotonic_ns() + patience_ns;
-  while (!s.end()) {
-    s.turn();
-    if (s.failed() == 0 && monotonic_ns() < until) continue;
-    fmt::print(stderr, "sluice-order: {}: cannot be brought home: {}; keep it for sluice recover\n",
-               o.log, std::strerror(s.failed() != 0 ? s.failed() : ETIMEDOUT));
-    return exit_sluice;
-  }
+  int ready_fd = o.ready_fd;
+  while (is_told_to_stop == 0)
+    if (int const status = serve_generation(disk, o, ready_fd); status != 0) return status;
   return 0;
 }
 

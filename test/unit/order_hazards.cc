@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ways in which acknowledged data could be lost besides a power cut: a disk that refuses bytes, a
+// mark on the wrong file, a log that somebody removes, a program that cannot wait for the daemon.
+#include <signal.h>
+#include <sys/wait.h>
+#include <sys/xattr.h>
+
+#include "order/mark.h"
+#include "order_served.h"
+#include "policy/error.h"
+
+using namespace sluice::order;
+using sluice::test::lacks_root;
+using sluice::test::served;
+namespace abi = sluice::abi;
+
+namespace {
+
+bool shell(std::string const& command) {
+  return std::system(("(" + command + ") >/dev/null 2>&1").c_str()) == 0;
+}
+
+/// An ext4 in a file of a tmpfs without room: blocks that were free when it was closed take no
+/// bytes until it is opened again. Some do all the same; those the ballast gets.
+struct refusing {
+  served s{served::unmounted{}};
+  std::string const under = s.holder.dir + "/under", image = under + "/image";
+
+  refusing() {
+    sluice::test::own_mounts();
+    s.is_mounted =
+        shell("mkdir " + under + " " + s.dir + " && mount -t tmpfs -o size=48m none " + under +
+              " && truncate -s 32M " + image + "0 && mkfs.ext4 -q -E nodiscard " + image +
+              "0 && cp --sparse=never " + image + "0 " + image + " && rm " + image +
+              "0 && mount -o loop " + image + " " + s.dir);
+  }
+  ~refusing() {
+    s.kill();
+    shell("umount -l " + s.dir);
+    shell("umount -l " + under);
+    s.is_mounted = false;
+  }
+  bool close() {
+    return shell("fstrim " + s.dir + " && cp /dev/zero " + under + "/full; dd if=/dev/zero of=" +
+                 s.dir + "/ballast bs=64k count=64 conv=fsync; true");
+  }
+  bool open_again() { return shell("rm " + under + "/full"); }
+  bool mount_again() {
+    return shell("umount " + s.dir + " && mount -o loop " + image + " " + s.dir);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("what a disk refused at home is kept in the log until it was replayed", "[order]") {
+  refusing r;
+  served& s = r.s;
+  if (lacks_root(s)) return;
+  s.knows_boot = true;  // the machine runs on: its page cache shows what its disk does not have
+  s.serve_it();
+  s.know();
+  REQUIRE(shell("sync -f " + s.dir));
+  int const fd = s.make("a"), other = s.make("b");
+  std::string const text(9000, 'a');
+  s.write(fd, 0, text);
+  REQUIRE(s.program->sync(fd) == 0);
+  REQUIRE(s.program->answered == 2);
+  REQUIRE(r.close());
+  int const error = s.program->ask(fd, abi::order_request::sync_all);
+  REQUIRE(error > 0);
+  CHECK(s.program->sync(fd) == error);  // from now on, whatever the kernel says
+  REQUIRE(r.open_again());
+  CHECK(s.program->ask(fd, abi::order_request::sync_all) == error);
+  CHECK(s.daemon->failed() == error);
+  usleep(50'000);
+  CHECK(static_cast<int>(s.program->area().head.refused) == error);
+  s.write(other, 0, "healthy");
+  CHECK(s.program->sync(other) == 0);
+  s.kill();
+  // Not while somebody writes it.
+  CHECK_THROWS_WITH(s.recover_it(), Catch::Contains("open to be written"));
+  close(fd);
+  close(other);
+  auto const done = s.recover_it();
+  CHECK(done.home_error == error);
+  CHECK_FALSE(done.is_running);
+  CHECK(done.done.records > 0);
+  REQUIRE(r.mount_again());
+  CHECK((s.read("a") == text));
+  CHECK(s.read("b") == "healthy");
+  auto const again = s.recover_it();
+  CHECK(again.home_error == 0);
+  CHECK(again.records == 0);
+}
+
+TEST_CASE("a home that cannot be synced in recovery is replayed by the next one", "[order]") {
+  refusing r;
+  served& s = r.s;
+  if (lacks_root(s)) return;
+  s.knows_boot = true;
+  s.serve_it();
+  s.know();
+  REQUIRE(shell("sync -f " + s.dir));
+  int const fd = s.make("a");
+  s.write(fd, 0, "text");
+  REQUIRE(s.program->sync(fd) == 0);
+  s.kill();
+  close(fd);
+  REQUIRE(r.close());
+  CHECK_THROWS_WITH(s.recover_it(), Catch::Contains("cannot be synced"));
+  REQUIRE(r.open_again());
+  CHECK(s.recover_it().home_error != 0);
+  REQUIRE(r.mount_again());
+  CHECK(s.read("a") == "text");
+}
+
+TEST_CASE("a mark that was copied to another file is none", "[order]") {
+  served s;
+  if (lacks_root(s)) return;
+  s.know();
+  int const alone = s.make("alone"), copied = s.make("copied");
+  for (int const fd : {alone, copied}) {
+    s.write(fd, 0, "logged");
+    REQUIRE(s.program->sync(fd) == 0);
+  }
+  s.stop();
+  s.write(alone, 0, "synced");
+  REQUIRE(s.program->sync(alone) == 0);
+  abi::order_mark mark = {};
+  REQUIRE(fgetxattr(alone, abi::order_mark_name, &mark, sizeof mark) == sizeof mark);
+  REQUIRE(fsetxattr(copied, abi::order_mark_name, &mark, sizeof mark, 0) == 0);
+  superblock const super = read_slots(*s.disk).in_force;
+  CHECK(has_mark(alone, super));
+  CHECK_FALSE(has_mark(copied, super));
+  s.kill();
+  // The crash lost what was logged.
+  REQUIRE(pwrite(copied, "absent", 6, 0) == 6);
+  CHECK(s.recover_it().marked == 1);
+  CHECK(s.read("copied") == "logged");
+  CHECK(s.read("alone") == "synced");
+}
+
+TEST_CASE("a mark says nothing of a later file with the same number", "[order]") {
+  served s;
+  if (lacks_root(s)) return;
+  int const fd = s.make("a");
+  s.stop();
+  REQUIRE(s.program->sync(fd) == 0);
+  abi::order_mark mark = {};
+  REQUIRE(fgetxattr(fd, abi::order_mark_name, &mark, sizeof mark) == sizeof mark);
+  superblock const super = read_slots(*s.disk).in_force;
+  CHECK(has_mark(fd, super));
+  ++mark.birth;
+  REQUIRE(fsetxattr(fd, abi::order_mark_name, &mark, sizeof mark, 0) == 0);
+  CHECK_FALSE(has_mark(fd, super));
+}
+
+TEST_CASE("sync(2) without a daemon makes the log void", "[order]") {
+  served s;
+  if (lacks_root(s)) return;
+  s.know();
+  int const fd = s.make("a");
+  s.write(fd, 0, "logged");
+  REQUIRE(s.program->sync(fd) == 0);
+  s.stop();
+  s.write(fd, 0, "synced");
+  s.program->sync_alone(s.log, fd);
+  SECTION("and the machine goes down") {
+    s.kill();
+    CHECK(s.recover_it().is_void);
+    CHECK(s.read("a") == "synced");
+    CHECK(s.recover_it().records == 0);
+    CHECK(getxattr(s.log.c_str(), abi::order_mark_name, nullptr, 0) < 0);
+  }
+  SECTION("a daemon that was only slow acknowledges nothing before it began anew") {
+    s.is_stopped = false;
+    usleep(50'000);
+    auto const answered = s.program->answered.load();
+    auto const logged = s.daemon->counts().logged;
+    s.write(fd, 0, "native");
+    REQUIRE(s.program->sync(fd) == 0);
+    CHECK(s.daemon->counts().logged == logged);
+    for (int i = 0; i < 200 && !s.daemon->wants_anew(); ++i) usleep(10'000);
+    CHECK(s.daemon->wants_anew());
+    CHECK(s.finish());
+    s.begin();
+    CHECK(s.program->area().head.voided == 0);
+    s.write(fd, 0, "synced");
+    REQUIRE(s.program->sync(fd) == 0);
+    s.write(fd, 6, ", logged");
+    REQUIRE(s.program->sync(fd) == 0);
+    CHECK(s.program->answered > answered);
+    CHECK(s.daemon->counts().logged == 1);
+    s.kill();
+    // The mark on the log is of the generation before.
+    REQUIRE(pwrite(fd, "lost it all..", 14, 0) == 14);
+    CHECK_FALSE(s.recover_it().is_void);
+    CHECK(s.read("a") == "synced, logged");
+  }
+}
+
+TEST_CASE("a program that is killed while it makes the log void leaves it native", "[order]") {
+  served s;
+  if (lacks_root(s)) return;
+  s.know();
+  s.program->area().head.voided = abi::order_void + 1;
+  auto const logged = s.daemon->counts().logged;
+  int const fd = s.make("a");
+  s.write(fd, 0, "text");
+  REQUIRE(s.program->sync(fd) == 0);
+  CHECK(s.daemon->counts().logged == logged);
+  CHECK_FALSE(s.daemon->wants_anew());
+}
+
+TEST_CASE("what was removed before its directory was synced stays removed", "[order]") {
+  served s;
+  if (lacks_root(s)) return;
+  s.know();
+  int fd = s.make("name");
+  s.write(fd, 0, "first");
+  REQUIRE(s.program->sync(fd) == 0);
+  close(fd);
+  REQUIRE(unlink(s.path("name").c_str()) == 0);
+  fd = s.make("name");  // another file, of which nothing is promised
+  int const dir = open(s.dir.c_str(), O_RDONLY | O_DIRECTORY);
+  REQUIRE(s.program->sync(dir, abi::order_request::directory) == 0);
+  s.stop();  // no look from now on
+  REQUIRE(unlink(s.path("name").c_str()) == 0);
+  s.kill();
+  s.recover_it();
+  CHECK(s.read("name") == "no file");
+}
+
+TEST_CASE("a log that was removed acknowledges nothing, and all is made safe", "[order]") {
+  served s;
+  if (lacks_root(s)) return;
+  s.know();
+  int const fd = s.make("a");
+  s.write(fd, 0, "logged");
+  REQUIRE(s.program->sync(fd) == 0);
+  unsigned const answered = s.program->answered;
+  REQUIRE(unlink(s.log.c_str()) == 0);
+  SECTION("before the next fsync") {}
+  SECTION("and nobody asks") {
+    for (int i = 0; i < 200 && s.daemon->failed() == 0; ++i) usleep(10'000);
+    usleep(300'000);
+    CHECK(dirty_pages(fd, {}) <= 0);
+  }
+  s.write(fd, 6, ", native");
+  CHECK(s.program->sync(fd) == 0);
+  CHECK(s.program->answered == answered);
+  CHECK(s.daemon->failed() == ENOENT);
+  CHECK((s.program->state(fd) & abi::order_marked) != 0);
+}
+
+TEST_CASE("a log that fails is no error of the files", "[order]") {
+  served s;
+  if (lacks_root(s)) return;
+  s.know();
+  int const known = s.make("a"), fresh = s.make("b");
+  s.write(known, 0, "logged");
+  REQUIRE(s.program->sync(known) == 0);
+  unsigned const answered = s.program->answered;
+  s.disk->is_broken = true;
+  for (int round = 0; round < 3; ++round)
+    for (int const fd : {known, fresh}) {
+      s.write(fd, 0, "native");
+      CHECK(s.program->sync(fd) == 0);
+      CHECK(dirty_pages(fd, {}) <= 0);
+    }
+  CHECK(s.program->answered == answered);
+  CHECK(s.daemon->failed() == EIO);
+  s.kill();
+  CHECK(s.recover_it().marked >= 1);
+  CHECK(s.read("a") == "native");
+  CHECK(s.read("b") == "native");
+}
+
+TEST_CASE("a checkpoint syncs every device that has files in the log", "[order]") {
+  served t, s;  // in this order: the daemon sees what was mounted before
+  if (lacks_root(s)) return;
+  s.know();
+  // The same daemon, and a file of another file system.
+  std::swap(s.dir, t.dir);
+  s.know();
+  int const there = s.make("a");
+  std::swap(s.dir, t.dir);
+  int const here = s.make("a");
+  for (int const fd : {here, there}) {
+    s.write(fd, 0, std::string(5000, 'x'));
+    REQUIRE(s.program->sync(fd) == 0);
+  }
+  REQUIRE(s.daemon->counts().logged == 2);
+  if (dirty_pages(here, {}) < 0) {
+    WARN("skip: the kernel has no cachestat");
+    return;
+  }
+  CHECK(s.program->ask(here, abi::order_request::sync_all) == 0);
+  CHECK(dirty_pages(here, {}) == 0);
+  CHECK(dirty_pages(there, {}) == 0);
+}
+
+TEST_CASE("only who may write a file has it made durable by the daemon", "[order]") {
+  sluice::test::scratch at;
+  std::string const path = at.dir + "/file", pipe = at.dir + "/pipe";
+  std::ofstream(path) << "text";
+  REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+  auto const may = [](std::string const& name, int flags, bool is_directory) {
+    int const fd = open(name.c_str(), flags);
+    REQUIRE(fd >= 0);
+    struct stat st = {};
+    REQUIRE(fstat(fd, &st) == 0);
+    request r;
+    r.pid = static_cast<std::uint32_t>(getpid());
+    r.fd = fd;
+    r.device = device_word(st);
+    r.inode = st.st_ino;
+    struct stat seen = {};
+    auto const got = fetch(r, is_directory, seen);
+    if (got) CHECK((fcntl(got.get(), F_GETFL) & O_NONBLOCK) != 0);  // nobody's lease holds us up
+    ++r.inode;
+    CHECK_FALSE(fetch(r, is_directory, seen));  // the fd means another file by now
+    close(fd);
+    return static_cast<bool>(got);
+  };
+  CHECK(may(path, O_RDWR, false));
+  CHECK(may(path, O_WRONLY | O_APPEND, false));
+  CHECK_FALSE(may(path, O_RDONLY, false));
+  CHECK_FALSE(may(path, O_PATH, false));
+  CHECK_FALSE(may(pipe, O_RDWR, false));
+  CHECK(may(at.dir, O_RDONLY | O_DIRECTORY, true));
+  CHECK_FALSE(may(at.dir, O_RDONLY | O_DIRECTORY, false));
+}
+
+TEST_CASE("a kernel that does not count dirty pages is told from one that finds none", "[order]") {
+  CHECK(dirty_pages(-1, {}) == -1);
+  page_set some;
+  some.add(1, 3);
+  CHECK(dirty_pages(-1, some) == -1);
+}
+
+TEST_CASE("slots that nobody comes back to are free again", "[order]") {
+  sluice::test::scratch at;
+  std::string const path = at.dir + "/order";
+  sluice::test::guest program(path, true);
+  area mine(path);
+  pid_t const gone = fork();
+  if (gone == 0) _exit(0);
+  REQUIRE(waitpid(gone, nullptr, 0) == gone);
+  constexpr std::uint64_t second_ns = 1'000'000'000;
+  auto const word = [](unsigned user, abi::order_slot_state s) {
+    return user << 3 | static_cast<std::uint32_t>(s);
+  };
+  using state = abi::order_slot_state;
+  struct row {
+    state is;
+    pid_t owner;
+    std::uint64_t lives_ns;  // 0: for ever
+  };
+  row const rows[] = {{state::claimed, getpid(), 5 * second_ns},
+                      {state::claimed, gone, 5 * second_ns},
+                      {state::posted, gone, 0},
+                      {state::taken, gone, 0},
+                      {state::done, gone, 5 * second_ns},
+                      {state::done, getpid(), 60 * second_ns},
+                      {state::abandoned, getpid(), 5 * second_ns}};
+  auto& slots = program.area().slot;
+  for (unsigned i = 0; i < std::size(rows); ++i) {
+    slots[i].word = word(7, rows[i].is);
+    slots[i].pid = static_cast<std::uint32_t>(rows[i].owner);
+  }
+  for (std::uint64_t now_ns = second_ns; now_ns < 100 * second_ns; now_ns += second_ns / 2) {
+    mine.reclaim(now_ns);
+    for (unsigned i = 0; i < std::size(rows); ++i) {
+      INFO("row " << i << " at " << now_ns / second_ns << " s");
+      bool const is_over = rows[i].lives_ns != 0 && now_ns - second_ns >= rows[i].lives_ns;
+      CHECK(slots[i].word == word(7, is_over ? state::free : rows[i].is));
+    }
+  }
+  // A slot in use is young each time.
+  for (unsigned user = 8; user < 30; ++user) {
+    slots[0].word = word(user, state::claimed);
+    mine.reclaim((100 + user) * second_ns);
+    CHECK(slots[0].word == word(user, state::claimed));
+  }
+}
+
+TEST_CASE("an area is not let go of while a call about it waits", "[order]") {
+  mailbox mail;
+  CHECK(mail.is_empty());
+  mail.post([] {});
+  CHECK_FALSE(mail.is_empty());
+  CHECK(mail.run());
+  CHECK(mail.is_empty());
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// A served log on a real file system of its own: the service, a program that asks it, and what a
+// power cut, a dead daemon and recovery make of it. Needs root and loop devices.
+#pragma once
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "order/boot.h"
+#include "order/file_disk.h"
+#include "order/recover.h"
+#include "order/service.h"
+#include "order_guest.h"
+#include "scratch.h"
+#include "unit/own_mounts.h"
+
+namespace sluice::test {
+
+/// Writes to the log fail from when it is told so.
+class breaking_disk : public order::file_disk {
+ public:
+  using file_disk::file_disk;
+  std::atomic<bool> is_broken = false;
+  int write_through(std::uint64_t offset, std::span<std::byte const> from) override {
+    return is_broken ? EIO : file_disk::write_through(offset, from);
+  }
+};
+
+struct served {
+  scratch holder;
+  std::string dir = holder.dir + "/home", log = holder.dir + "/log", area = holder.dir + "/order";
+  bool is_mounted = false;
+  bool knows_boot = false;  // else every recovery is one after a restart of the machine
+  std::optional<guest> program;
+  std::optional<breaking_disk> disk;
+  std::optional<order::service> daemon;
+  std::thread loop;
+  std::atomic<bool> is_over = false, is_stopped = false;
+
+  served() {
+    is_mounted = mount_ext4(holder.dir + "/image", "32M", dir);
+    if (!is_mounted) return;
+    serve_it();
+  }
+  /// The test makes the file system.
+  struct unmounted {};
+  explicit served(unmounted) {}
+  void serve_it() {
+    order::make_log_file(log, 4 << 20, 60'000'000'000);
+    program.emplace(area, true);
+    begin();
+  }
+  ~served() {
+    kill();
+    if (is_mounted)
+      std::system(("umount -l " + dir).c_str()) == 0 || std::printf("still mounted\n");
+  }
+  void begin() {
+    disk.emplace(log, order::file_disk::use::write);
+    order::superblock s = order::read_slots(*disk).in_force;
+    auto const boot = knows_boot ? order::boot_id() : std::array<std::uint8_t, 16>{};
+    REQUIRE(order::continue_log(*disk, s, s.head, order::random_salt(), {}, boot) == 0);
+    daemon.emplace(*disk, s);
+    daemon->add(std::make_unique<order::area>(area));
+    is_over = false;
+    loop = std::thread([this] {
+      while (!is_over)
+        if (is_stopped)
+          usleep(1000);
+        else
+          daemon->turn();
+    });
+  }
+  /// As kill -9 would.
+  void kill() {
+    if (!loop.joinable()) return;
+    is_over = true;
+    loop.join();
+    daemon.reset();
+    disk.reset();
+  }
+  /// As SIGTERM would.
+  bool finish() {
+    is_over = true;
+    loop.join();
+    bool is_empty = false;
+    for (int i = 0; i < 1000 && !(is_empty = daemon->end()); ++i) daemon->turn();
+    daemon.reset();
+    disk.reset();
+    return is_empty;
+  }
+  /// It takes nothing and its heart stands still; programs see that at once.
+  void stop() {
+    is_stopped = true;
+    usleep(50'000);  // out of its turn
+    program->area().head.heart_ns = 1;
+  }
+  std::string path(std::string const& name) const { return dir + "/" + name; }
+  int make(std::string const& name) {
+    int const fd = open(path(name).c_str(), O_RDWR | O_CREAT | O_EXCL, 0640);
+    REQUIRE(fd >= 0);
+    program->created(fd);
+    return fd;
+  }
+  void write(int fd, std::uint64_t at, std::string const& text) {
+    REQUIRE(pwrite(fd, text.data(), text.size(), static_cast<off_t>(at)) ==
+            static_cast<ssize_t>(text.size()));
+    program->wrote(fd, at, at + text.size());
+  }
+  /// The directory is known afterwards: new files go to the log.
+  void know() {
+    int const fd = make("first");
+    write(fd, 0, "x");
+    REQUIRE(program->sync(fd) == 0);
+    close(fd);
+  }
+  std::string read(std::string const& name) const {
+    std::ifstream in(path(name), std::ios::binary);
+    return in ? std::string(std::istreambuf_iterator<char>(in), {}) : "no file";
+  }
+  order::recovered recover_it() {
+    order::recover_options o;
+    o.log = log;
+    return order::recover(o);
+  }
+};
+
+inline bool lacks_root(served const& s) {
+  if (!s.is_mounted) WARN("skip: needs root, mkfs.ext4 and loop devices");
+  return !s.is_mounted;
+}
+
+}  // namespace sluice::test
