@@ -259,6 +259,9 @@ struct lease {
   std::uint32_t gen;
 };
 
+// A lease lasts for so many equal calls, where the share of a thread allows it.
+inline constexpr std::uint64_t lease_calls = 256;
+
 // Adds to a word of the calling thread in one instruction, so that a signal handler of the same
 // thread, which may do I/O and spend from the same lease, loses nothing. Returns the old value.
 inline std::uint64_t add_own(std::uint64_t& word, std::uint64_t n) {
@@ -295,7 +298,7 @@ inline bool take_leased(bucket& b, lease& l, std::uint64_t cost, std::uint32_t s
   std::uint64_t cap = b.ring[gen & 3].cap_units.load(relaxed);
   if (cap > max_cap_units) cap = max_cap_units;
   std::uint64_t size = cap / 4 / (sharers == 0 ? 1 : sharers);
-  if (cost < size / 16) size = cost * 16;
+  if (cost < size / lease_calls) size = cost * lease_calls;
   if (size / 2 < cost) return book(b, cost, t);
   // Only out of credit, so never at saturation. The flag comes first: whoever computes a floor
   // after a lease was taken must leave room for it.

@@ -37,7 +37,7 @@ namespace {
 using std::uint64_t;
 
 constexpr std::size_t block = 4096;
-constexpr unsigned step_calls = 17;  // a lease lasts for so many
+constexpr unsigned step_calls = 256;  // a lease lasts for so many
 constexpr char const* attribute = "user.sluice";
 
 [[noreturn]] void die(char const* what) {

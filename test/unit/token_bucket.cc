@@ -269,9 +269,9 @@ TEST_CASE("leases come out of credit only and die with the curve", "[bucket]") {
   REQUIRE(f.take(op_units, t));
   REQUIRE(f.take(op_units, t));
   REQUIRE(take_leased(f.b, l, op_units, 4, t));
-  CHECK(l.tokens == 16 * op_units);
+  CHECK(l.tokens == lease_calls * op_units);
   std::uint64_t const booked = f.b.booked;
-  for (int i = 0; i < 16; ++i) REQUIRE(take_leased(f.b, l, op_units, 4, t));
+  for (unsigned i = 0; i < lease_calls; ++i) REQUIRE(take_leased(f.b, l, op_units, 4, t));
   CHECK(f.b.booked == booked);
   REQUIRE(take_leased(f.b, l, op_units, 4, t));
   set_curve(f.b, default_settings(0, op_units), f.now);
