@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Names of users. The name service may hang for seconds, and the loop of the daemon waits for it
-// with all its jobs: whoever was asked for is known for some minutes, also when the answer was none.
+// with all its jobs: whoever was asked for is known for some minutes, also when the answer was
+// none.
 #pragma once
 
 #include <sys/types.h>
