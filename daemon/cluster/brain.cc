@@ -245,7 +245,7 @@ void brain::allocate(time_ns now) {
   for (std::uint32_t i = 0; i < roster_.children.size(); ++i) {
     child& c = roster_.children[i];
     note_life(c, parent_.is_live(i, now));
-    if (cycle_over) roster_.expire(c, now, set_.time.cycle_ns);
+    if (cycle_over) freed_ |= roster_.expire(c, now, set_.time.cycle_ns);
     if (c.live) continue;
     // Whoever is silent takes no part; what it may still use is not ours to give.
     for (std::uint32_t s = 0; s < roster_.width(); ++s)

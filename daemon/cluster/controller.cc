@@ -118,6 +118,7 @@ void controller::reload() {
     std::unique_ptr<wire::security> keys;
     if (!fresh.keys.empty()) {
       keys = std::make_unique<wire::security>(wire::read_keys(fresh.keys));
+      if (above_) renew_above(*keys);
       below_->reload(keys.get());
       keys_ = std::move(keys);
     }

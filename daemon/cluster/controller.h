@@ -63,6 +63,7 @@ class controller final : public outbox {
   void hear(wire::parent_socket::incoming& m, std::int64_t now);
   void settle(std::int64_t now);
   void each_second(std::int64_t now);
+  presence look_for(std::uint64_t job, job_override& o) const;
   void tell_notices();
   void publish(std::int64_t now);
   void publish_supplies(double passed_s);
@@ -85,6 +86,7 @@ class controller final : public outbox {
   void talk_up(std::int64_t now, bool demand_turned);
   void walk();
   void greet_again();
+  void renew_above(wire::security const& fresh);
   void look_after_parent(std::int64_t now);
   void announce_jobs(std::int64_t now);
   void recall_lease(std::int64_t now);

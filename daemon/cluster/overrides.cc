@@ -15,6 +15,9 @@ namespace {
 
 using json = nlohmann::json;
 
+constexpr lease::time_ns gone_most_ns = 120'000'000'000;
+constexpr lease::time_ns unseen_most_ns = 86'400'000'000'000;
+
 void put(json& to, job_override::mark const& m) {
   to["by_owner"] = m.by_owner;
   to["until"] = m.until_s;
@@ -71,6 +74,24 @@ std::vector<std::string> overrides::expire(std::int64_t now_s) {
     std::erase_if(o.limits, [&](auto const& l) { return has_ended(l, now_s); });
   }
   drop_empty();
+  return ended;
+}
+
+std::vector<std::string> overrides::retire(
+    lease::time_ns now, std::function<presence(std::uint64_t, job_override&)> const& look) {
+  std::vector<std::string> ended;
+  for (auto at = rows_.begin(); at != rows_.end();) {
+    job_override& o = at->second;
+    presence const is = look(at->first, o);
+    if (is != presence::gone) o.gone_since = 0;
+    if (is == presence::here) o.unseen_since = 0;
+    if (is != presence::here && o.unseen_since == 0) o.unseen_since = now;
+    if (is == presence::gone && o.gone_since == 0) o.gone_since = now;
+    bool const over = (o.gone_since != 0 && now - o.gone_since >= gone_most_ns) ||
+                      (o.unseen_since != 0 && now - o.unseen_since >= unseen_most_ns);
+    if (over) ended.push_back(fmt::format("job {} is gone, what was set for it too", o.job));
+    at = over ? rows_.erase(at) : std::next(at);
+  }
   return ended;
 }
 

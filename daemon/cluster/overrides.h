@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -30,10 +31,15 @@ struct job_override {
   std::string qos_class;
   std::uint32_t class_key = 0;
   std::vector<limit_row> limits;
+  std::uint32_t child = ~std::uint32_t{0};  // who had the job last; a restart forgets it
+  lease::time_ns gone_since = 0, unseen_since = 0;
 
   bool is_empty() const { return !qos.set && !pause.set && limits.empty(); }
   limit_row const* limit_of(std::uint32_t supply) const;
 };
+
+/// `unknown`: who would know is silent.
+enum class presence : std::uint8_t { here, gone, unknown };
 
 class overrides {
  public:
@@ -43,6 +49,10 @@ class overrides {
   void drop_empty();
   /// Takes back what has ended; one sentence each.
   std::vector<std::string> expire(std::int64_t now_s);
+  /// Takes back what was meant for jobs that are gone for minutes, or were not heard of for a day:
+  /// the next one of that name is another job. One sentence each.
+  std::vector<std::string> retire(
+      lease::time_ns now, std::function<presence(std::uint64_t, job_override&)> const& look);
   bool empty() const { return rows_.empty(); }
 
   std::string to_json() const;

@@ -2,13 +2,19 @@
 #include "cluster/roster.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace sluice::cluster {
 
 namespace {
 
 constexpr time_ns tenancy_ns = 25'000'000'000;  // two and a half repetitions of a job list
+constexpr time_ns no_end = std::numeric_limits<time_ns>::max();
 constexpr std::uint32_t taken = ~std::uint32_t{0};
+// More than any node has: a daemon serves 1024 jobs at most, a report of it has 1000 streams.
+constexpr std::size_t most_jobs_of_node = 1024;
+constexpr std::size_t most_jobs_of_relay = 200'000;
+constexpr std::size_t most_streams_of_node = 1000;
 
 // Sums over all children must fit 64 bits, whatever a child claims.
 constexpr rate most_of_node = rate{1} << 48;
@@ -92,6 +98,17 @@ std::uint32_t roster::job_of(std::uint64_t key) const {
   return at == rows_.end() ? nobody : at->second;
 }
 
+std::uint32_t roster::child_of(std::uint32_t job) const {
+  auto const has = [job](auto const& of) { return of.job == job; };
+  for (std::uint32_t i = 0; i < children.size(); ++i) {
+    child const& c = children[i];
+    if (c.live && (std::any_of(c.jobs.begin(), c.jobs.end(), has) ||
+                   std::any_of(c.streams.begin(), c.streams.end(), has)))
+      return i;
+  }
+  return nobody;
+}
+
 std::uint32_t roster::job_row(std::uint64_t key) {
   auto const [at, is_new] = rows_.try_emplace(key, 0);
   if (!is_new) return at->second;
@@ -164,7 +181,8 @@ void roster::drop_held(stream& s) {
 /// The stream is about to go: what it held stays behind.
 void roster::leave_ghost(child& c, stream& s) {
   if (s.held() > 0 && c.given_until != 0) {
-    c.ghosts.push_back({s.job, s.supply, s.held(), c.sequence});
+    time_ns const until = c.is_relay ? no_end : c.given_until;
+    c.ghosts.push_back({s.job, s.supply, s.held(), c.sequence, until});
     use(s.job);
     at(s.job, s.supply).held += s.held();
   }
@@ -173,9 +191,9 @@ void roster::leave_ghost(child& c, stream& s) {
 }
 
 /// True when one was laid.
-bool roster::lay_ghosts(child& c, std::uint64_t applied) {
+bool roster::lay_ghosts(child& c, std::uint64_t applied, time_ns now) {
   return std::erase_if(c.ghosts, [&](ghost const& g) {
-           if (applied <= g.sequence) return false;
+           if (applied <= g.sequence && now < g.until) return false;
            at(g.job, g.supply).held -= g.held;
            unuse(g.job);
            return true;
@@ -207,7 +225,7 @@ news roster::take(std::uint32_t number, wire::report const& r, time_ns now) {
     c.mark = c.sequence;
   }
   if (splits && !c.ghosts.empty() && r.applied_sequence <= c.sequence)
-    n.freed |= lay_ghosts(c, r.applied_sequence);
+    n.freed |= lay_ghosts(c, r.applied_sequence, now);
   return n;
 }
 
@@ -241,8 +259,16 @@ void roster::take_streams(child& c, wire::report const& r, news& n) {
     s.waiting = std::min(said.waiting, most);
     s.waiters = said.waiters;
     s.nodes = said.nodes;
-    if (said.class_key != s.class_key) set_class(s.job, s.class_key = said.class_key);
+    if (said.class_key == s.class_key) continue;
+    s.class_key = said.class_key;
+    if (jobs[s.job].votes.empty()) set_class(s.job, s.class_key);
   }
+}
+
+/// What a node brings anew must leave before it may bring more: nothing of it grows without end.
+bool roster::has_room(child const& c) const {
+  if (c.is_relay) return true;
+  return scratch_.size() < most_streams_of_node && c.ghosts.size() < most_streams_of_node;
 }
 
 /// Brings our streams of a child into the order of its report; those it no longer names are gone.
@@ -255,14 +281,16 @@ void roster::reorder(child& c, wire::report const& r, news& n) {
         said.supply < c.supply.size() && said.supply < r.lease.supply.size() ? c.supply[said.supply]
                                                                              : no_supply;
     if (supply == no_supply || said.job == 0) continue;
-    std::uint32_t const row = job_row(said.job);
+    std::uint32_t row = job_of(said.job);
+    if ((row == nobody || slots_[row * width_ + supply] == 0) && !has_room(c)) continue;
+    if (row == nobody) row = job_row(said.job);
     std::uint32_t& slot = slots_[row * width_ + supply];
     if (slot == taken) continue;
     if (slot == 0) {
       stream s;
       s.key = said.job, s.job = row, s.supply = supply, s.class_key = said.class_key;
       use(row);
-      set_class(row, said.class_key);
+      if (jobs[row].votes.empty()) set_class(row, said.class_key);
       s.unknown = !c.acknowledged && r.lease.supply[said.supply].held > 0;
       at(row, supply).unknown += s.unknown;
       scratch_.push_back(s);
@@ -282,34 +310,82 @@ void roster::reorder(child& c, wire::report const& r, news& n) {
   c.streams.swap(scratch_);
 }
 
+// The key says whose job it is: an entry that does not fit it speaks of somebody else's.
 void roster::take(std::uint32_t number, wire::job_list const& l, time_ns now) {
   child& c = children[number];
+  std::size_t const most = c.is_relay ? most_jobs_of_relay : most_jobs_of_node;
+  seats_.resize(jobs.size(), 0);
+  for (std::uint32_t i = 0; i < c.jobs.size(); ++i) seats_[c.jobs[i].job] = i + 1;
   for (wire::job_entry const& e : l.jobs) {
-    if (e.job == 0) continue;
-    std::uint32_t const row = job_row(e.job);
-    auto at = std::find_if(c.jobs.begin(), c.jobs.end(), [&](auto& t) { return t.job == row; });
-    if (at == c.jobs.end()) {
+    if (e.job == 0 || e.job != wire::job_key(e.uid, e.name)) continue;
+    std::uint32_t row = job_of(e.job);
+    if (row == nobody || seats_[row] == 0) {
+      if (c.jobs.size() >= most) continue;
+      row = job_row(e.job);
       use(row);
-      at = c.jobs.insert(at, tenancy{.job = row});
+      vote(row, e.class_key, e.qos_class);
+      c.jobs.push_back({.job = row, .class_key = e.class_key});
+      seats_.resize(jobs.size(), 0);
+      seats_[row] = static_cast<std::uint32_t>(c.jobs.size());
     }
-    at->processes = e.processes;
-    at->escaped = e.escaped;
-    at->heard_at = now;
+    tenancy& t = c.jobs[seats_[row] - 1];
+    if (t.class_key != e.class_key) {
+      withdraw(t);
+      vote(row, t.class_key = e.class_key, e.qos_class);
+    }
+    t.processes = e.processes;
+    t.escaped = e.escaped;
+    t.heard_at = now;
     jobs[row].name = e.name;
     jobs[row].uid = e.uid;
-    jobs[row].qos_class = e.qos_class;
     has_new_jobs |= !jobs[row].is_announced;
-    set_class(row, e.class_key);
+    elect(row);
   }
+  for (tenancy const& t : c.jobs) seats_[t.job] = 0;
 }
 
-void roster::expire(child& c, time_ns now, std::int64_t cycle_ns) {
+void roster::vote(std::uint32_t row, std::uint32_t class_key, std::string const& name) {
+  std::vector<class_vote>& votes = jobs[row].votes;
+  auto at = std::find_if(votes.begin(), votes.end(), [&](auto& v) { return v.key == class_key; });
+  if (at == votes.end()) at = votes.insert(at, {class_key, 0, name});
+  ++at->children;
+}
+
+void roster::withdraw(tenancy const& t) {
+  std::vector<class_vote>& votes = jobs[t.job].votes;
+  auto const at =
+      std::find_if(votes.begin(), votes.end(), [&](auto& v) { return v.key == t.class_key; });
+  if (at != votes.end() && --at->children == 0) votes.erase(at);
+}
+
+/// What most children say holds, and stays when as many say another: the order in which their lists
+/// come must not make a job swing.
+void roster::elect(std::uint32_t row) {
+  job& j = jobs[row];
+  class_vote const* best = nullptr;
+  for (class_vote const& v : j.votes) {
+    auto const rank = [&](class_vote const& x) { return 2 * x.children + (x.key == j.class_key); };
+    if (best == nullptr || rank(v) > rank(*best)) best = &v;
+  }
+  if (best == nullptr) return;
+  j.qos_class = best->name;
+  set_class(row, best->key);
+}
+
+bool roster::expire(child& c, time_ns now, std::int64_t cycle_ns) {
   std::int64_t const most_ns = std::max(tenancy_ns, 3 * cycle_ns);  // a list leaves with a report
   std::erase_if(c.jobs, [&](tenancy const& t) {
     if (now - t.heard_at < most_ns) return false;
-    unuse(t.job);
+    leave(t);
     return true;
   });
+  return !c.ghosts.empty() && lay_ghosts(c, 0, now);
+}
+
+void roster::leave(tenancy const& t) {
+  withdraw(t);
+  elect(t.job);
+  unuse(t.job);
 }
 
 void roster::clear(child& c) {
@@ -317,8 +393,8 @@ void roster::clear(child& c) {
     drop_held(s);
     unuse(s.job);
   }
-  lay_ghosts(c, ~std::uint64_t{0});
-  for (tenancy const& t : c.jobs) unuse(t.job);
+  lay_ghosts(c, ~std::uint64_t{0}, 0);
+  for (tenancy const& t : c.jobs) leave(t);
   c.named = false;
   c.streams.clear();
   c.bins.clear();

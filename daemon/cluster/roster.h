@@ -45,12 +45,14 @@ struct stream {
 };
 
 /// A stream the child no longer names. A grant that names it may still be on its way, and below a
-/// relay it may live on, so it counts until a later message was acknowledged.
+/// relay it may live on, so it counts until a later message was acknowledged; of a node, until all
+/// that were sent have ended.
 struct ghost {
   std::uint32_t job = 0;
   std::uint32_t supply = 0;
   rate held = 0;
   std::uint64_t sequence = 0;  // gone when a later one is applied
+  time_ns until = 0;           // no grant that names it is in force from then on
 };
 
 /// A job on a child, as job lists say. They come for new jobs and every 10 s.
@@ -58,7 +60,15 @@ struct tenancy {
   std::uint32_t job = 0;
   std::uint32_t processes = 0;
   std::uint32_t escaped = 0;
+  std::uint32_t class_key = 0;
   time_ns heard_at = 0;
+};
+
+/// A class of a job, as children say it in their lists.
+struct class_vote {
+  std::uint32_t key = 0;
+  std::uint32_t children = 0;
+  std::string name;
 };
 
 struct child {
@@ -95,11 +105,12 @@ policies::demand_bins histogram_of(child const& c, stream const& s);
 struct job {
   std::uint64_t key = 0;  // 0: free row
   std::uint32_t uid = 0;
-  std::uint32_t class_key = 0;  // as its node says
+  std::uint32_t class_key = 0;  // as most of its nodes say
   std::uint32_t row = 0;        // class in force, index into plan::classes
   std::uint32_t uses = 0;       // streams and tenancies
   std::string name;
-  std::string qos_class;      // as its node says
+  std::string qos_class;  // of class_key
+  std::vector<class_vote> votes;
   bool is_announced = false;  // relay: the parent was told who it is
   job_override const* forced = nullptr;
 };
@@ -145,15 +156,17 @@ class roster {
   child& meet(std::uint32_t c, std::uint64_t first_sequence);
   news take(std::uint32_t c, wire::report const& r, time_ns now);
   void take(std::uint32_t c, wire::job_list const& l, time_ns now);
-  void clear(child& c);                                       // its streams and jobs are gone
-  void expire(child& c, time_ns now, std::int64_t cycle_ns);  // tenancies nobody confirmed
+  void clear(child& c);  // its streams and jobs are gone
+  /// Tenancies that nobody confirmed, ghosts whose grants have ended. True: a ghost was laid.
+  bool expire(child& c, time_ns now, std::int64_t cycle_ns);
   void sent(stream& s, rate value);  // in the grant message that is being written
   /// After a change of overrides: jobs are linked to theirs again.
   void set_overrides(overrides const* o);
   void relink();
 
-  std::uint32_t job_of(std::uint64_t key) const;  // `nobody` when unknown
-  std::uint32_t job_row(std::uint64_t key);       // made if unknown
+  std::uint32_t job_of(std::uint64_t key) const;    // `nobody` when unknown
+  std::uint32_t child_of(std::uint32_t job) const;  // a live one that has it, or `nobody`
+  std::uint32_t job_row(std::uint64_t key);         // made if unknown
   flow& at(std::uint32_t job, std::uint32_t supply) { return flows[job * width_ + supply]; }
   flow const& at(std::uint32_t job, std::uint32_t supply) const {
     return flows[job * width_ + supply];
@@ -169,14 +182,19 @@ class roster {
 
  private:
   void index_supplies(child& c, std::vector<std::uint32_t> const& keys);
+  bool has_room(child const& c) const;
   void reorder(child& c, wire::report const& r, news& n);
   void take_streams(child& c, wire::report const& r, news& n);
   bool acknowledged(stream& s, bool newest);
   void drop_held(stream& s);
   void leave_ghost(child& c, stream& s);
-  bool lay_ghosts(child& c, std::uint64_t applied);
+  bool lay_ghosts(child& c, std::uint64_t applied, time_ns now);
   void link(job& j);
   void set_class(std::uint32_t row, std::uint32_t class_key);
+  void vote(std::uint32_t row, std::uint32_t class_key, std::string const& name);
+  void withdraw(tenancy const& t);
+  void leave(tenancy const& t);
+  void elect(std::uint32_t row);
   void use(std::uint32_t job) { ++jobs[job].uses; }
   void unuse(std::uint32_t job);
 
@@ -187,6 +205,7 @@ class roster {
   std::vector<std::uint32_t> free_rows_;
   std::vector<std::uint32_t> slots_;  // scratch by flow: 1 + place of its stream in the last report
   std::vector<stream> scratch_;
+  std::vector<std::uint32_t> seats_;  // scratch by job: 1 + its place in child::jobs
 };
 
 }  // namespace sluice::cluster

@@ -18,13 +18,18 @@ namespace sluice::cluster {
 namespace {
 
 constexpr unsigned most_at_once = 2000;
+constexpr unsigned look_every = 16;  // messages between looks at the time
 constexpr std::int64_t second = 1'000'000'000;
+constexpr std::int64_t most_flood_ns = second;
 constexpr std::int64_t least_spacing_ns = 20'000'000;
 
 }  // namespace
 
-/// False: the cap was reached and there may be more.
+/// False: the cap was reached and there may be more. Half a cycle of messages is enough at a time,
+/// however few they are.
 bool controller::drain(std::int64_t now) {
+  std::int64_t const end_ns =
+      steady_ns() + std::min(brain_->set().time.cycle_ns, most_flood_ns) / 2;
   if (above_)
     for (unsigned i = 0; i < most_at_once; ++i) {
       auto m = above_->receive();
@@ -35,6 +40,7 @@ bool controller::drain(std::int64_t now) {
     auto m = below_->receive();
     if (!m) return true;
     hear(*m, now);
+    if (i % look_every == 0 && steady_ns() >= end_ns) break;
   }
   return false;
 }
@@ -75,7 +81,8 @@ bool controller::take_orders() {
 int controller::run() {
   services_.notify.ready();
   bool drained = true;
-  std::int64_t settled_at = boot_ns();
+  bool is_settled = true;
+  std::int64_t began = 0;  // of the drains since the last settle
   for (;;) {
     zmq_pollitem_t items[] = {
         {nullptr, services_.signal_fd, ZMQ_POLLIN, 0},
@@ -89,13 +96,15 @@ int controller::run() {
       throw sluice_error(std::string("zmq_poll: ") + zmq_strerror(errno));
     if (items[0].revents != 0 && take_orders()) break;
     std::int64_t const now = boot_ns();
+    if (is_settled) began = now;
     drained = drain(now);
     // A flood may delay an allocation by two cycles; after a stall there is no such hurry.
-    bool const late = now - settled_at > 2 * brain_->set().time.cycle_ns;
-    if (!drained && !late) continue;
+    is_settled =
+        drained || boot_ns() - began > std::min(2 * brain_->set().time.cycle_ns, most_flood_ns);
+    if (!is_settled) continue;
     if (items[1].revents != 0) local_->serve(steady_ns());
     settle(boot_ns());
-    settled_at = boot_ns();
+    std::int64_t const settled_at = boot_ns();
     answer_questions();
     if (up_) look_after_parent(settled_at);
     if (settled_at - second_at_ >= second) each_second(settled_at);
@@ -106,11 +115,23 @@ int controller::run() {
   return 0;
 }
 
+/// Asked for few jobs: for those that somebody changed by hand.
+presence controller::look_for(std::uint64_t job, job_override& o) const {
+  roster const& r = brain_->who();
+  auto const is_live = [&] { return o.child < r.children.size() && r.children[o.child].live; };
+  std::uint32_t const row = r.job_of(job);
+  if (row == roster::nobody) return is_live() ? presence::gone : presence::unknown;
+  if (!is_live()) o.child = r.child_of(row);
+  return presence::here;
+}
+
 void controller::each_second(std::int64_t now) {
   second_at_ = now;
   local_->serve(steady_ns());  // its time limits
   forget_questions(now);
-  std::vector<std::string> const ended = overrides_.expire(unix_s());
+  std::vector<std::string> ended = overrides_.expire(unix_s());
+  auto const look = [this](std::uint64_t job, job_override& o) { return look_for(job, o); };
+  for (std::string& line : overrides_.retire(now, look)) ended.push_back(std::move(line));
   for (std::string const& line : ended) services_.log.info("override ended", {{"what", line}});
   if (!ended.empty()) overrides_changed();
   for (std::string line = below_->complaint(); !line.empty(); line = below_->complaint())

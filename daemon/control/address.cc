@@ -50,6 +50,7 @@ void check_endpoint(std::string_view text, bool may_choose, std::string const& w
 
 bool is_loopback(std::string_view address) {
   if (address.starts_with(scheme)) address.remove_prefix(scheme.size());
+  if (address == "::1") return true;  // bare, as a connection tells its other end
   std::string_view const host = address.substr(0, address.rfind(':'));
   in_addr v4 = {};
   if (inet_pton(AF_INET, std::string(host).c_str(), &v4) == 1) return ntohl(v4.s_addr) >> 24 == 127;

@@ -109,6 +109,8 @@ std::string set_limits(state& s, job& j, std::string const& name, std::string co
 std::string set_class(state& s, job const& j, std::string const& name, override_item item,
                       std::string& was) {
   if (!item.by_operator) throw usage_error("only an operator may change the class of a job");
+  if (s.has_parent())
+    throw usage_error("the class of a job is one for all its nodes: set it at the cluster");
   std::vector<std::string> known;
   for (auto const& c : s.site.site().classes) known.push_back(c.name);
   if (std::find(known.begin(), known.end(), name) == known.end())

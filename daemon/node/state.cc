@@ -126,10 +126,7 @@ void state::use_keys(control::config const& fresh) {
   if (!has_parent() || fresh.keys.empty()) return;
   auto keys = std::make_unique<wire::security>(wire::read_keys(fresh.keys));
   wire::security const* const old = keys_ ? keys_.get() : services.keys;
-  bool const same = old != nullptr && old->name == keys->name &&
-                    old->secret_key == keys->secret_key && old->parent_key == keys->parent_key &&
-                    old->more_parents == keys->more_parents;
-  if (same) return;
+  if (old != nullptr && wire::speak_alike(*old, *keys)) return;
   up->replace(
       wire::child_socket::make(*services.zmq, config.parents, keys.get(), services.incarnation));
   keys_ = std::move(keys);

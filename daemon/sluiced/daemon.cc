@@ -75,6 +75,8 @@ char const* unchangeable(config const& was, config const& is) {
   if (was.metrics != is.metrics || was.metrics_jobs != is.metrics_jobs) return "metrics";
   if (was.user != is.user) return "user";
   if (was.view != is.view) return "view";
+  if (was.cycle_ns != is.cycle_ns) return "cycle";
+  if (was.local_cycle_ns != is.local_cycle_ns) return "local-cycle";
   return nullptr;
 }
 

@@ -111,6 +111,11 @@ std::vector<key_line> read_key_lines(std::string const& path) {
   return out;
 }
 
+bool speak_alike(security const& a, security const& b) {
+  return a.name == b.name && a.secret_key == b.secret_key && a.parent_key == b.parent_key &&
+         a.more_parents == b.more_parents;
+}
+
 security read_keys(std::string const& dir) {
   security s;
   read_secret(dir + "/secret", s);

@@ -36,6 +36,9 @@ struct security {
   std::map<key, allowed_peer> allowed;
 };
 
+/// They are the same towards parents: own pair, own name, keys of the parents.
+bool speak_alike(security const& a, security const& b);
+
 /// Throws a usage error that names file, line and remedy (modes, missing, malformed, zero keys).
 security read_keys(std::string const& dir);
 

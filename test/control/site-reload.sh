@@ -52,6 +52,12 @@ wait_for 10 rejected_is 2 || fail "a new address was not refused: $(cat "$LOG")"
 grep -q 'listen cannot change while the daemon runs' "$LOG" || fail "no reason: $(cat "$LOG")"
 [ "$(hash_now)" = "$after" ] || fail "half of a refused configuration was taken"
 
+write_config 'tcp://127.0.0.1:*' info
+sed -i 's/"plain"/"cycle": "50ms", "plain"/' "$SCRATCH/c.json"
+kill -HUP "$PID"
+wait_for 10 rejected_is 3 || fail "a new cycle was not refused: $(cat "$LOG")"
+grep -q 'cycle cannot change while the daemon runs' "$LOG" || fail "no reason: $(cat "$LOG")"
+
 write_config 'tcp://127.0.0.1:*' error
 kill -HUP "$PID"
 wait_for 10 capacity_is 30000 || fail "after the repair: $(capacity)"

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// What children may say of jobs: only of their own, nothing that makes a class swing, and nothing
+// that grows without end. And what people set for a job ends with it.
+#include "cluster/roster.h"
+
+#include <catch2/catch.hpp>
+#include <string>
+
+#include "control/address.h"
+
+using namespace sluice;
+using cluster::roster;
+
+namespace {
+
+constexpr std::int64_t ms = 1'000'000, cycle = 100 * ms;
+constexpr std::int64_t begin = 100'000 * ms;
+
+cluster::plan one_supply() {
+  cluster::plan p;
+  cluster::supply_row row;
+  row.name = "metadata@t";
+  row.key = 7;
+  row.capacity = 1'000'000;
+  p.supplies.push_back(row);
+  p.classes.push_back({0, "", {{}}});
+  for (char const* name : {"gold", "bronze"})
+    p.classes.push_back({wire::class_key(name), name, {{}}});
+  return p;
+}
+
+wire::job_entry entry(std::uint32_t uid, std::string const& name, std::string const& qos_class) {
+  wire::job_entry e;
+  e.job = wire::job_key(uid, name);
+  e.uid = uid;
+  e.name = name;
+  e.qos_class = qos_class;
+  e.class_key = wire::class_key(qos_class);
+  return e;
+}
+
+/// Two nodes below one controller.
+struct bench : roster {
+  bench() : roster(one_supply()) {
+    for (std::uint32_t c : {0u, 1u, 2u}) meet(c, 1);
+  }
+  void list(std::uint32_t c, wire::job_entry const& e) { take(c, wire::job_list{{e}}, now); }
+  std::string class_of(std::uint64_t key) const {
+    return policy().classes[jobs[job_of(key)].row].name;
+  }
+  std::int64_t now = begin;
+};
+
+}  // namespace
+
+TEST_CASE("roster: a child cannot speak of a job under another name", "[cluster][roster]") {
+  bench r;
+  wire::job_entry const mine = entry(1000, "4711", "gold");
+  r.list(0, mine);
+  wire::job_entry stolen = entry(2000, "x", "bronze");
+  stolen.job = mine.job;
+  r.list(1, stolen);
+  cluster::job const& j = r.jobs[r.job_of(mine.job)];
+  CHECK(j.uid == 1000);
+  CHECK(j.name == "4711");
+  CHECK(r.class_of(mine.job) == "gold");
+  CHECK(r.children[1].jobs.empty());
+}
+
+TEST_CASE("roster: nodes that differ do not make a class swing", "[cluster][roster]") {
+  bench r;
+  wire::job_entry const gold = entry(1000, "4711", "gold"), bronze = entry(1000, "4711", "bronze");
+  r.list(0, gold);
+  for (unsigned i = 0; i < 6; ++i) {
+    r.list(i % 2, i % 2 == 0 ? gold : bronze);
+    CHECK(r.class_of(gold.job) == "gold");
+  }
+  r.list(2, bronze);  // now most say so, and that is not a matter of who spoke last
+  for (unsigned i = 0; i < 6; ++i) {
+    r.list(i % 2, i % 2 == 0 ? gold : bronze);
+    CHECK(r.class_of(gold.job) == "bronze");
+  }
+  r.clear(r.children[1]);
+  r.clear(r.children[2]);
+  r.list(0, gold);
+  CHECK(r.class_of(gold.job) == "gold");
+}
+
+TEST_CASE("roster: job lists of a node stay bounded", "[cluster][roster]") {
+  bench r;
+  for (unsigned i = 0; i < 50; ++i) {
+    wire::job_list l;
+    for (unsigned n = 0; n < 500; ++n)
+      l.jobs.push_back(entry(1000, std::to_string(i) + "-" + std::to_string(n), "gold"));
+    r.take(0, l, r.now);
+  }
+  CHECK(r.children[0].jobs.size() <= 1024);
+  CHECK(r.jobs.size() <= 1024);
+  r.expire(r.children[0], r.now + 30'000 * ms, cycle);
+  CHECK(r.children[0].jobs.empty());
+}
+
+TEST_CASE("roster: what a node held and never acknowledges ends with its grants",
+          "[cluster][roster]") {
+  bench r;
+  std::uint64_t key = 0;
+  for (unsigned i = 1; i <= 50; ++i, r.now += 10 * ms) {
+    wire::report said;
+    said.lease.child_incarnation = 1;
+    said.lease.t_child = r.now;
+    said.lease.supply = {{}};
+    said.supplies = {7};
+    for (unsigned n = 0; n < 1000; ++n) {
+      said.streams.emplace_back();
+      said.streams.back().job = ++key;
+    }
+    r.take(0, said, r.now);
+    r.children[0].given_until = r.now + 1000 * ms;
+    for (cluster::stream& s : r.children[0].streams) r.sent(s, 1);
+  }
+  CHECK(r.children[0].ghosts.size() <= 2000);
+  CHECK(r.jobs.size() <= 4000);
+  CHECK(r.expire(r.children[0], r.now + 1000 * ms, cycle));
+  CHECK(r.children[0].ghosts.empty());
+  std::uint64_t held = 0;
+  for (cluster::flow const& f : r.flows) held += f.held;
+  CHECK(held == r.children[0].streams.size());
+}
+
+TEST_CASE("overrides: they end with their job, not with a node that is silent", "[cluster]") {
+  cluster::overrides all;
+  for (char const* name : {"over", "away", "here"})
+    all.edit(wire::job_key(1, name), 1, name).pause.set = true;
+  auto const look = [](std::uint64_t, cluster::job_override& o) {
+    if (o.job == "here") return cluster::presence::here;
+    return o.job == "over" ? cluster::presence::gone : cluster::presence::unknown;
+  };
+  CHECK(all.retire(begin, look).empty());
+  CHECK(all.retire(begin + 60'000 * ms, look).empty());
+  CHECK(all.retire(begin + 130'000 * ms, look).size() == 1);
+  CHECK(all.find(wire::job_key(1, "over")) == nullptr);
+  CHECK(all.find(wire::job_key(1, "away")) != nullptr);
+  CHECK(all.retire(begin + 90'000'000 * ms, look).size() == 1);
+  CHECK(all.find(wire::job_key(1, "here")) != nullptr);
+}
+
+TEST_CASE("address: the other end of a connection is on this machine", "[control]") {
+  for (char const* a : {"127.0.0.1", "::1", "[::1]:9742", "localhost:1"})
+    CHECK(control::is_loopback(a));
+  for (char const* a : {"::2", "10.0.0.1", "[::2]:1", "fe80::1"})
+    CHECK_FALSE(control::is_loopback(a));
+}
