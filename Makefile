@@ -235,7 +235,8 @@ $(O)/bench/%: test/bench/%.cc $(parts_obj) $(O)/flags
 fuzzed_src := $(core_src) $(filter $(foreach d,policy segment trace report,daemon/$(d)/%) \
   daemon/wire/codec.cc daemon/wire/message.cc daemon/control/log.cc daemon/cli/report.cc \
   daemon/cli/limits.cc \
-  $(foreach f,census curves job job_limits job_table meter site_state,daemon/node/$(f).cc),\
+  $(foreach f,census curves job job_limits job_table meter scheduler site_state user_names,\
+    daemon/node/$(f).cc),\
   $(filter-out daemon/trace/main.cc daemon/report/main.cc daemon/report/ask.cc,$(daemon_src)))
 fuzz_obj := $(fuzzed_src:%=$(O)/fuzzed/%.o)
 

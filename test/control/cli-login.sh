@@ -1,5 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
+# waits
+# timeout: 240
 # A login node (--view cluster) shows users their own jobs on all nodes, through a relay too, and
 # lets them lower and pause them; of others they see, change and learn nothing. Its root sees the
 # node. Without the controller they are told so, and programs run.
