@@ -234,7 +234,7 @@ $(O)/bench/%: test/bench/%.cc $(parts_obj) $(O)/flags
 # What reads what others wrote, and what that needs.
 fuzzed_src := $(core_src) $(filter $(foreach d,policy segment trace report,daemon/$(d)/%) \
   daemon/wire/codec.cc daemon/wire/message.cc daemon/control/log.cc daemon/cli/report.cc \
-  daemon/cli/limits.cc \
+  daemon/cli/limits.cc daemon/cli/paths.cc \
   $(foreach f,census curves job job_limits job_table meter scheduler site_state user_names,\
     daemon/node/$(f).cc),\
   $(filter-out daemon/trace/main.cc daemon/report/main.cc daemon/report/ask.cc,$(daemon_src)))
