@@ -58,8 +58,8 @@ class path_head {
   unsigned depth_ = 0;   // of where the pieces lead
   unsigned kept_ = 0;    // parts of it that are in the text
   unsigned length_ = 0;  // 0: the root
-  unsigned begin_[most_head_parts];
-  char text_[sketch_text_bytes];
+  unsigned begin_[most_head_parts] = {};
+  char text_[sketch_text_bytes] = {};
 };
 
 }  // namespace sluice::core

@@ -13,5 +13,5 @@ printf '#!/bin/sh\nprintf "%%s|" "$0" "$@"\nexit 9\n' >"$SCRATCH/sbin/sluiced"
 chmod +x "$SCRATCH/sbin/sluiced"
 "$SCRATCH/bin/sluice" -v keys new --dir 'a b' --help run -- >"$SCRATCH/out"
 [ $? = 9 ] || fail "the status of sluiced was lost"
-[ "$(cat "$SCRATCH/out")" = "$SCRATCH/sbin/sluiced|keys|new|--dir|a b|--help|run|--|" ] ||
+[ "$(cat "$SCRATCH/out")" = "$SCRATCH/sbin/sluiced|keys|--verbose|new|--dir|a b|--help|run|--|" ] ||
   fail "$(cat "$SCRATCH/out")"
