@@ -12,6 +12,7 @@ namespace sluice::cluster {
 namespace {
 
 constexpr std::int64_t hello_every_ns = 200'000'000;
+constexpr std::int64_t away_ns = 1'000'000'000;  // leases may have ended by then
 constexpr std::int64_t look_again_ns = 1'000'000'000;
 constexpr std::int64_t announce_every_ns = 10'000'000'000;
 constexpr std::size_t jobs_per_list = 2000;  // some 200 KB; a relay's port takes a megabyte
@@ -158,6 +159,8 @@ void controller::look_after_parent(std::int64_t now) {
     if (!line.empty()) services_.log.info("connection to the parent", {{"what", line}});
   }
   bool const lost = !is_welcome_ || up_->is_silent(now);
+  // Whoever was away, it or we: by now it may have cleared what it knew of our jobs.
+  if (!lost && now - heard_at_ > away_ns) announced_at_ = 0;
   if (!lost) heard_at_ = now;
   bool const walks = choice_.leaves(lost, now);
   bool const looks_again = now - heard_at_ >= look_again_ns;

@@ -14,6 +14,7 @@ namespace sluice::node {
 
 namespace {
 
+constexpr std::int64_t away_ns = 1'000'000'000;  // leases may have ended by then
 constexpr std::int64_t announce_every_ns = 10'000'000'000;
 constexpr std::size_t jobs_per_list = 200;
 // A report of a node must fit 64 KiB; a stream takes less than 60 bytes.
@@ -139,7 +140,11 @@ void state::announce_jobs(moment at) {
 
 void state::talk(bool due, moment at) {
   if (!has_parent()) return;
-  up->maintain(lease.is_silent(at.boot_ns), site.hash(), at.mono_ns);
+  bool const silent = lease.is_silent(at.boot_ns);
+  up->maintain(silent, site.hash(), at.mono_ns);
+  // Whoever was away, it or we: by now it may have cleared what it knew of our jobs.
+  if (!silent && at.boot_ns - heard_ns_ > away_ns) announced_ns_ = 0;
+  if (!silent) heard_ns_ = at.boot_ns;
   bool const early = has_news && up->may_be_early(at.mono_ns);
   if (!up->has_credit(cycle_ns(), at.mono_ns) || !(due || early || acknowledges_)) return;
   announce_jobs(at);

@@ -105,7 +105,7 @@ class state {
   bool is_split_ = false;
   bool acknowledges_ = false;  // a value changed: report at once
   bool streams_due_ = true;    // else a report leaves them out
-  std::int64_t announced_ns_ = 0, begun_ns_ = 0;
+  std::int64_t announced_ns_ = 0, begun_ns_ = 0, heard_ns_ = 0;
   census heads_;
   std::size_t counting_ = 0;  // job whose heads are counted
   std::int64_t counted_ns_ = 0;
