@@ -220,8 +220,8 @@ void state::count_heads(moment at) {
                        (j.record.seat && (j.record.seat->is_held || any(j.record.seat->steps)));
     if (lives)
       j.empty_since_ns = 0;
-    else if (j.empty_since_ns == 0)
-      j.empty_since_ns = at.mono_ns;
+    else if (j.empty_since_ns == 0)  // of a released job nobody is still starting
+      j.empty_since_ns = j.record.seat ? at.mono_ns - bury_after_ns - 1 : at.mono_ns;
     heads_.restart();
   }
 }
@@ -282,6 +282,7 @@ job* state::begin_seat(std::string const& name, moment at) {
 void state::end_seat(job& j) {
   if (!j.is_broken()) keep_result(*this, j);
   jobs.unseat(j);
+  counted_ns_ = 0;  // look at once
   services.log.info("job released", {{"job", j.record.name}, {"uid", j.record.uid}});
 }
 

@@ -72,13 +72,13 @@ sys.exit(not any(j["nodes"] == 3 and j["class"] == "silver" and j["user"] == "an
                  for j in json.load(sys.stdin)))'
 }
 until_true three || fail "three nodes: $(at_cluster jobs)"
-same_jobs || fail "sluice jobs is \"$(sluice_jobs)\", squeue is \"$(slurm_jobs)\""
+until_true same_jobs || fail "sluice jobs is \"$(sluice_jobs)\", squeue is \"$(slurm_jobs)\""
 id=$(slurm_jobs)
 at_cluster set "$id" class=bronze >/dev/null || fail 'set class'
 bronze() { at_cluster --json jobs | grep -q '"class": "bronze"'; }
 until_true bronze || fail "set class: $(at_cluster jobs)"
 wait $!
-until_true same_jobs || fail "afterwards: \"$(sluice_jobs)\", \"$(slurm_jobs)\""
+until_true until_true same_jobs || fail "afterwards: \"$(sluice_jobs)\", \"$(slurm_jobs)\""
 for n in 0 1 2; do
   result=$SLUICE_SITE/run/n$n/results/$id.json
   [ "$(json "$result" 'd["processes"]["attached"] >= 2')" = True ] || fail "result of n$n"
@@ -137,4 +137,4 @@ fi
 
 # ---- no node was drained, no job lost ----
 [ "$(sinfo -h -N -o %T | sort -u)" = idle ] || fail "nodes: $(sinfo -h -N -o '%N %T')"
-until_true same_jobs || fail 'jobs at the end'
+until_true until_true same_jobs || fail 'jobs at the end'
