@@ -73,7 +73,16 @@ check(lambda: grant("wide") <= 1000, "a limit by hand")
 check(lambda: grant("wide") > 1000, "a limit by hand that ends by itself")
 cluster.ask("pause", job="wide")
 check(lambda: grant("wide") == 0, "pause")
-time.sleep(0.5)
+
+
+def stands():
+    """The word has come to all nodes."""
+    then = [calls(n, "wide") for n in (n1, n2, n3)]
+    time.sleep(0.3)
+    return then == [calls(n, "wide") for n in (n1, n2, n3)]
+
+
+check(stands, "calls did not stop in a paused job")
 before = [calls(n, "wide") for n in (n1, n2, n3)]
 time.sleep(1.5)
 after = [calls(n, "wide") for n in (n1, n2, n3)]
