@@ -32,7 +32,7 @@ calm() {
 
 for part in 'sluiced n1' cluster 'slurmd n1' slurmctld mds; do
   count=25
-  [ "$part" = slurmctld ] && count=80
+  [ "$part" = slurmctld ] && count=120  # ends well after it is back
   id=$(submit "${part// /-}" $count) || fail "$part: sbatch"
   until_true running "$id" || fail "$part: job $id does not start"
   sleep 0.5
