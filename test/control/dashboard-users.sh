@@ -5,19 +5,8 @@
 # the verb `history` of the local socket, on a node and on a cluster.
 set -u
 . "$(dirname "$0")/site.bash"
-need setpriv python3
-[ "$(id -u)" = 0 ] || skip "needs root"
-ann=64001 bob=64002
-as() {
-  local uid=$1
-  shift
-  setpriv --reuid="$uid" --regid="$uid" --clear-groups env HOME=/ "$@"
-}
-chmod 755 "$SCRATCH"
-mkdir -m 777 "$SCRATCH/data"
-printf x >"$SCRATCH/data/file"
-as $ann test -x "$SLUICE" -a -r "$SLUICE_LIB" -a -r "$SCRATCH/data/file" ||
-  skip "other users cannot reach the build"
+two_users
+need python3
 cat >"$SCRATCH/p.json" <<END
 {"targets": {"scratch": {"path": "$SCRATCH/data", "capacity": {"metadata": "600/s"}}},
  "classes": {"gold": {"scratch": {"metadata": {"weight": 3}}}},

@@ -47,3 +47,20 @@ stop() {
   local status=$?
   [ $status = 0 ] || fail "status $status after SIGTERM: $(cat "$LOG")"
 }
+
+# Two ordinary users, $ann and $bob, who reach the build and $SCRATCH/data/file; `as UID COMMAND…`.
+ann=64001 bob=64002
+as() {
+  local uid=$1
+  shift
+  setpriv --reuid="$uid" --regid="$uid" --clear-groups env HOME=/ "$@"
+}
+two_users() {
+  need setpriv
+  [ "$(id -u)" = 0 ] || skip "needs root"
+  chmod 755 "$SCRATCH"
+  mkdir -m 777 "$SCRATCH/data"
+  printf x >"$SCRATCH/data/file"
+  as $ann test -x "$SLUICE" -a -r "$SLUICE_LIB" -a -r "$SCRATCH/data/file" ||
+    skip "other users cannot reach the build"
+}
