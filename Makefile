@@ -226,6 +226,12 @@ $(O)/test/%: test/%.c $(O)/flags
 	@mkdir -p $(@D)
 	$(call say,PROGRAM,$(CC) $(program_c) $(depend) $< -o $@ $(own_flags))
 
+# Guests need nothing of ours, and get no library that reads a file of its own when it starts: that
+# would be metered too.
+$(O)/bench/calls $(O)/bench/order_work $(O)/bench/rate: $(O)/bench/%: test/bench/%.cc $(O)/flags
+	@mkdir -p $(@D)
+	$(call say,BENCH,$(CXX) $(bench_flags) $(depend) $< -o $@ $(own_flags))
+
 $(O)/bench/%: test/bench/%.cc $(parts_obj) $(O)/flags
 	@mkdir -p $(@D)
 	$(call say,BENCH,$(CXX) $(bench_flags) $(depend) $< $(parts_obj) -o $@ $(daemon_libs) $(own_flags))
@@ -233,9 +239,9 @@ $(O)/bench/%: test/bench/%.cc $(parts_obj) $(O)/flags
 # The fuzzed code is compiled with the sanitizers too, into one archive.
 # What reads what others wrote, and what that needs.
 fuzzed_src := $(core_src) $(filter $(foreach d,policy segment trace report,daemon/$(d)/%) \
-  daemon/wire/codec.cc daemon/wire/message.cc daemon/control/log.cc daemon/cli/report.cc \
-  daemon/cli/limits.cc daemon/cli/paths.cc \
-  $(foreach f,census curves job job_limits job_table meter scheduler site_state user_names,\
+  daemon/wire/codec.cc daemon/wire/message.cc daemon/control/log.cc daemon/control/user_names.cc \
+  daemon/cli/report.cc daemon/cli/limits.cc daemon/cli/paths.cc \
+  $(foreach f,census curves job job_limits job_table meter scheduler site_state,\
     daemon/node/$(f).cc),\
   $(filter-out daemon/trace/main.cc daemon/report/main.cc daemon/report/ask.cc,$(daemon_src)))
 fuzz_obj := $(fuzzed_src:%=$(O)/fuzzed/%.o)

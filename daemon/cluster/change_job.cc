@@ -9,6 +9,7 @@
 #include "cluster/clock.h"
 #include "cluster/policy_change.h"
 #include "cluster/rows.h"
+#include "control/user_names.h"
 #include "core/units.h"
 #include "local/request.h"
 #include "policy/error.h"
@@ -140,13 +141,15 @@ std::uint32_t find_job(brain const& b, local::peer const& who, std::string const
   for (std::uint32_t j = 0; j < r.jobs.size(); ++j) {
     if (!may_see(who, r.jobs[j]) || name_of(r.jobs[j]) != own_name) continue;
     std::uint32_t const uid = r.jobs[j].uid;
-    if (owner.empty() || owner == std::to_string(uid) || owner == user_of(uid)) found.push_back(j);
+    if (owner.empty() || owner == std::to_string(uid) || owner == control::user_name(uid))
+      found.push_back(j);
   }
   if (found.size() == 1) return found[0];
   if (found.empty()) throw usage_error(fmt::format("no job \"{}\" here", name.substr(0, 120)));
   std::string all;
   for (std::uint32_t j : found)
-    all += fmt::format("{}{}@{}", all.empty() ? "" : ", ", user_of(r.jobs[j].uid), own_name);
+    all += fmt::format("{}{}@{}", all.empty() ? "" : ", ", control::user_name(r.jobs[j].uid),
+                       own_name);
   throw usage_error(fmt::format("more than one job \"{}\": say which of {}", own_name, all));
 }
 

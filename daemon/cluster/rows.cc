@@ -2,11 +2,9 @@
 #include "cluster/rows.h"
 
 #include <fmt/format.h>
-#include <pwd.h>
 #include <unistd.h>
 
-#include <map>
-
+#include "control/user_names.h"
 #include "local/request.h"
 
 namespace sluice::cluster {
@@ -58,18 +56,6 @@ bool may_see(local::peer const& who, job const& j) {
   return j.key != 0 && j.uses > 0 && (is_operator(who) || (!j.name.empty() && j.uid == who.uid));
 }
 
-std::string user_of(std::uint32_t uid) {
-  // The name service may be slow and is asked for every row.
-  static std::map<std::uint32_t, std::string> known;
-  auto const [at, is_new] = known.try_emplace(uid);
-  if (is_new) {
-    if (known.size() > 10'000) known.clear();
-    passwd const* const user = getpwuid(uid);
-    return known[uid] = user == nullptr ? std::to_string(uid) : user->pw_name;
-  }
-  return at->second;
-}
-
 std::string name_of(job const& j) {
   return j.name.empty() ? fmt::format("job-{:016x}", j.key) : j.name;
 }
@@ -113,7 +99,7 @@ json job_row(brain const& b, std::uint32_t number, tenancy const& total) {
                        {"why", "ask the daemon of the node"}});
   bool const paused = j.forced != nullptr && j.forced->pause.set;
   return {{"job", name_of(j)},
-          {"user", user_of(j.uid)},
+          {"user", control::user_name(j.uid)},
           {"uid", j.uid},
           {"class", b.policy().classes[j.row].name},
           {"nodes", nodes},

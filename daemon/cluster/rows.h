@@ -24,7 +24,6 @@ nlohmann::json child_row(brain const& b, std::uint32_t child, time_ns now);
 nlohmann::json supply_rows(brain const& b, time_ns now);
 
 char const* state_of(child const& c, time_ns now);  // live, silent, gone
-std::string user_of(std::uint32_t uid);
 std::string name_of(job const& j);  // for messages; a job nobody named yet has its key
 
 /// Rows of jobs that may be seen, then, if asked for, of children, as many as fit a packet, from

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/history.h"
-
-#include <pwd.h>
+#include "control/user_names.h"
 
 #include <algorithm>
 #include <cmath>
@@ -26,14 +25,6 @@ void write_key(std::string& key, uid_t uid, std::string_view job, std::string_vi
 }
 
 }  // namespace
-
-std::string user_name(uid_t uid) {
-  passwd entry = {}, *found = nullptr;
-  char text[4096];
-  if (getpwuid_r(uid, &entry, text, sizeof text, &found) == 0 && found != nullptr)
-    return found->pw_name;
-  return std::to_string(uid);
-}
 
 void history::ring::add(history_point const& p, std::size_t most) {
   if (points.size() < most) {

@@ -25,9 +25,6 @@ struct history_point {
   float blocked = 0;  // part of the time in which a request waited, 0 to 1
 };
 
-/// Of a user of this machine; the number when he has no name here.
-std::string user_name(uid_t uid);
-
 /// Whose figures they are. A row without a job is of a class, one without a class too of a supply.
 struct history_name {
   std::string job, user, qos_class, supply;

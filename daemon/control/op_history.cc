@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/op_history.h"
+#include "control/user_names.h"
 
 #include <algorithm>
 #include <cmath>

@@ -2,7 +2,6 @@
 #include "node/job_table.h"
 
 #include <fmt/format.h>
-#include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,9 +12,9 @@
 #include <fstream>
 #include <sstream>
 
+#include "control/user_names.h"
 #include "node/curves.h"
 #include "node/job_limits.h"
-#include "node/user_names.h"
 #include "policy/class_list.h"
 #include "policy/error.h"
 #include "policy/suggest.h"
@@ -82,14 +81,6 @@ void add_joiner(job& j, local::peer const& who) {
   std::atomic_ref<std::uint32_t>(j.memory().head.creator_pid).store(pid);
 }
 
-std::string user_name(uid_t uid) {
-  static user_names known([](uid_t of) {
-    passwd const* const user = getpwuid(of);
-    return user == nullptr ? std::to_string(of) : std::string(user->pw_name);
-  });
-  return known.of(uid, segment::monotonic_ns());
-}
-
 std::string class_for(local::peer const& who, std::optional<std::string> const& wish,
                       site_state const& site) {
   std::string const chosen = wish.value_or(site.site().control.default_class);
@@ -97,7 +88,7 @@ std::string class_for(local::peer const& who, std::optional<std::string> const& 
   if (!site.is_set() || chosen.empty()) return chosen;
   std::vector<gid_t> groups = who.groups;
   groups.push_back(who.gid);
-  policy::check_class(site.site(), chosen, who.uid, groups, user_name(who.uid));
+  policy::check_class(site.site(), chosen, who.uid, groups, control::user_name(who.uid));
   return chosen;
 }
 
@@ -164,7 +155,8 @@ job& job_table::named(local::peer const& who, std::string const& name) const {
     if (!may_see(who, *j)) continue;
     known.push_back(j->record.name);
     uid_t const uid = j->record.uid;
-    bool const is_owner = owner.empty() || owner == std::to_string(uid) || owner == user_name(uid);
+    bool const is_owner =
+        owner.empty() || owner == std::to_string(uid) || owner == control::user_name(uid);
     if (j->record.name == bare && is_owner) found.push_back(j.get());
   }
   // Of several, one's own is meant.
@@ -172,7 +164,7 @@ job& job_table::named(local::peer const& who, std::string const& name) const {
     if (found.size() > 1 && owner.empty() && j->record.uid == who.uid) return *j;
   if (found.size() > 1)
     throw usage_error(fmt::format("several jobs are called {}: say whose, like {}@{}", name,
-                                  user_name(found[0]->record.uid), bare));
+                                  control::user_name(found[0]->record.uid), bare));
   if (found.empty())
     throw usage_error(
         fmt::format("no job {} on this node{}", name, policy::did_you_mean(bare, known)));

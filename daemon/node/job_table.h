@@ -109,9 +109,6 @@ std::string class_for(local::peer const& who, std::optional<std::string> const& 
 /// Who asked to join, until it has attached or died.
 void add_joiner(job& j, local::peer const& who);
 
-/// As the name service says, which is asked rarely.
-std::string user_name(uid_t uid);
-
 /// May this peer administer everything here?
 bool is_operator(local::peer const& who);
 inline bool may_see(local::peer const& who, job const& j) {

@@ -12,6 +12,7 @@
 #include <fstream>
 
 #include "calls.h"
+#include "control/user_names.h"
 #include "core/histogram.h"
 #include "node/enforcer.h"
 #include "policy/duration.h"
@@ -75,7 +76,7 @@ ordered result_of(state const& s, job const& j) {
       {"start_unix_s", seat.since_unix_s}, {"interval_s", 1.0}, {"rows", ordered::array()}};
   out["jobs"] = {{{"job", j.record.name},
                   {"class", class_in_force(j, s.overrides.find(j.folder))},
-                  {"user", user_name(j.record.uid)},
+                  {"user", control::user_name(j.record.uid)},
                   {"started_s", 0},
                   {"ended_s", now_s - seat.since_unix_s},
                   {"finished", true}}};

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "control/user_names.h"
 #include "local/request.h"
 #include "node/clock.h"
 #include "node/outcome.h"
@@ -102,7 +103,8 @@ json end_step(state& s, local::peer const& who, json const& request) {
 
 json classes(state& s, local::peer const& who, json const& request) {
   if (!s.site.is_set()) throw sluice_error("this sluiced has no policy yet");
-  return policy::class_list(s.site.site(), {who.uid, who.gid, who.groups, user_name(who.uid)},
+  return policy::class_list(s.site.site(),
+                            {who.uid, who.gid, who.groups, control::user_name(who.uid)},
                             local::text_if(request, "class"), local::text_if(request, "limit"));
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "node/rows.h"
+#include "control/user_names.h"
 
 namespace sluice::node {
 
@@ -55,7 +56,7 @@ json job_row(state const& s, job const& j) {
       escaped.push_back({{"pid", e.pid}, {"name", e.name}, {"why", e.why}});
   bool const paused = changed != nullptr && changed->pause;
   return {{"job", j.record.name},
-          {"user", user_name(j.record.uid)},
+          {"user", control::user_name(j.record.uid)},
           {"uid", j.record.uid},
           {"class", class_in_force(j, changed)},
           {"nodes", 1},

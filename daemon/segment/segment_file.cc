@@ -19,6 +19,7 @@
 #include "control/clock.h"
 #include "policy/descriptor.h"
 #include "policy/error.h"
+#include "segment/counted.h"
 #include "segment/run_dir.h"
 
 namespace sluice::segment {
@@ -126,8 +127,13 @@ mapping mapping::open(std::string const& path, uid_t owner) {
   if (st.st_size != sizeof(abi::segment))
     throw sluice_error(path + ": made by another version of sluice");
   mapping m(map(fd.get(), path));
-  if (char const* why = abi::refuse_reason(*m, static_cast<std::uint64_t>(st.st_size)))
+  if (char const* why = abi::refuse_head(*m, static_cast<std::uint64_t>(st.st_size)))
     throw sluice_error(fmt::format("{}: {}", path, why));
+  try {
+    rules_of(*m);  // a copy: the owner may write it at this moment
+  } catch (error const& e) {
+    throw sluice_error(fmt::format("{}: {}", path, e.what()));
+  }
   return m;
 }
 

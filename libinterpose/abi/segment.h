@@ -152,9 +152,10 @@ struct segment {
 static_assert(std::is_standard_layout_v<segment>);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
-/// Null when the mapping is a ready segment of our layout; else what is wrong. `mapped_bytes` is
-/// the size of the file, `head` may be garbage but must be readable.
-inline char const* refuse_reason(segment const& s, std::uint64_t mapped_bytes) {
+/// Null when the head says a ready segment of our layout; else what is wrong. `mapped_bytes` is the
+/// size of the file, `head` may be garbage but must be readable. Says nothing of the ruleset: who
+/// reads another user's segment looks at a copy of that, for it may change under his eyes.
+inline char const* refuse_head(segment const& s, std::uint64_t mapped_bytes) {
   if (mapped_bytes < sizeof(segment)) return "too short";
   if (s.head.magic_word.load(std::memory_order_acquire) != magic) return "not a segment";
   if (s.head.layout != layout_version) return "another layout version";
@@ -166,7 +167,13 @@ inline char const* refuse_reason(segment const& s, std::uint64_t mapped_bytes) {
   if (s.head.state.load(std::memory_order_acquire) !=
       static_cast<std::uint32_t>(segment_state::ready))
     return "not ready";
-  return core::validate(s.rules);
+  return nullptr;
+}
+
+/// The same, for those who trust whoever may write the segment; its ruleset is looked at as well.
+inline char const* refuse_reason(segment const& s, std::uint64_t mapped_bytes) {
+  char const* const why = refuse_head(s, mapped_bytes);
+  return why != nullptr ? why : core::validate(s.rules);
 }
 
 }  // namespace sluice::abi

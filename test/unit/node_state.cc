@@ -15,9 +15,9 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "control/user_names.h"
 #include "node/change.h"
 #include "node/clock.h"
-#include "node/user_names.h"
 #include "policy/error.h"
 #include "segment/jobs.h"
 #include "segment/run_dir.h"
@@ -269,7 +269,7 @@ TEST_CASE("a segment that its owner lets grow gets its size again", "[node][stat
 
 TEST_CASE("the name service is asked for a user once in a while", "[node][state]") {
   unsigned asked = 0;
-  node::user_names names([&](uid_t uid) {
+  control::user_names names([&](uid_t uid) {
     ++asked;
     return "u" + std::to_string(uid);
   });

@@ -11,7 +11,7 @@
 #include <map>
 #include <string>
 
-namespace sluice::node {
+namespace sluice::control {
 
 class user_names {
  public:
@@ -29,4 +29,7 @@ class user_names {
   std::map<uid_t, known> known_;
 };
 
-}  // namespace sluice::node
+/// Of a user of this machine; the number when he has no name here.
+std::string user_name(uid_t uid);
+
+}  // namespace sluice::control
