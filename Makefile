@@ -176,6 +176,7 @@ $(O)/lib/sluice_spank.so: $(spank_src) $(wildcard daemon/slurm/*.h) daemon/slurm
 cli_libs    := -lfmt
 top_libs    := -lfmt -lncursesw -ltinfo
 daemon_libs := -lfmt -lzmq -lcap -lcpp-httplib -lxxhash
+as_needed   := -Wl,--as-needed
 
 $(O)/bin/sluice: $(cli_main) $(cli_parts)
 	@mkdir -p $(@D)
@@ -185,9 +186,13 @@ $(O)/bin/sluice-top: $(top_obj) $(cli_parts)
 	@mkdir -p $(@D)
 	$(call say,LINK,$(CXX) $(san_flags) -pthread -o $@ $^ $(top_libs))
 
-$(tool_bin): $(O)/bin/sluice-%: $(O)/obj/daemon/%/main.cc.o $(tool_parts)
+# From an archive a tool gets what it uses, and only the libraries that this needs.
+$(O)/obj/parts.a: $(tool_parts)
+	$(call say,AR,rm -f $@ && $(AR) rcs $@ $^)
+
+$(tool_bin): $(O)/bin/sluice-%: $(O)/obj/daemon/%/main.cc.o $(O)/obj/parts.a
 	@mkdir -p $(@D)
-	$(call say,LINK,$(CXX) $(san_flags) -pthread -o $@ $^ $(daemon_libs))
+	$(call say,LINK,$(CXX) $(san_flags) -pthread -o $@ $^ $(as_needed) $(daemon_libs))
 
 order_parts := $(core_obj) $(filter $(O)/obj/daemon/order/%,$(parts_obj)) \
   $(O)/obj/daemon/segment/guard.cc.o
