@@ -54,11 +54,11 @@ guest_libs  := -lc -lgcc
 endif
 
 plain_flags := $(common) -pthread
-test_flags  := -std=c++20 -O1 -g $(WARN) $(INCLUDES) -Itest $(san_flags) -pthread
-program_cxx := -std=c++20 -O1 -g -pthread -Ilibinterpose -I.
-program_c   := -O1 -g -pthread -D_GNU_SOURCE
-bench_flags := -std=c++20 -O2 -g $(WARN) $(INCLUDES) -pthread
-fuzz_flags  := -std=c++20 -O1 -g $(INCLUDES) -fsanitize=address,undefined \
+test_flags  := -std=c++20 -O1 -g1 $(WARN) $(INCLUDES) -Itest $(san_flags) -pthread
+program_cxx := -std=c++20 -O1 -g1 -pthread -Ilibinterpose -I.
+program_c   := -O1 -g1 -pthread -D_GNU_SOURCE
+bench_flags := -std=c++20 -O2 -g1 $(WARN) $(INCLUDES) -pthread
+fuzz_flags  := -std=c++20 -O1 -g1 $(INCLUDES) -fsanitize=address,undefined \
   -fno-sanitize-recover=undefined
 depend      = -MMD -MP -MF $@.d -MT $@
 
