@@ -6,6 +6,7 @@ a network namespace of its own, joined by a bridge, and speaks CURVE; else all u
 plain. What stays true: everything started here is ended by stop(), by pid; nothing is left behind.
 """
 import atexit
+import glob
 import json
 import os
 import shutil
@@ -106,8 +107,20 @@ class Daemon:
             self.process = subprocess.Popen(prefix + self.argv, stdin=subprocess.DEVNULL,
                                             stdout=log, stderr=log)
         if wait and not wait_until(self.is_up, 10):
-            raise RuntimeError(f"{self.name} did not start:\n{self.log()[-2000:]}")
+            raise RuntimeError(f"{self.name} did not start, {self.where()}:\n{self.log()[-2000:]}")
         return self
+
+    def where(self):
+        """What its threads do, for who has to find out why."""
+        told = []
+        for task in glob.glob(f"/proc/{self.process.pid}/task/*"):
+            for part in ("comm", "wchan", "syscall", "stack"):
+                try:
+                    with open(os.path.join(task, part)) as f:
+                        told.append(f.read().strip())
+                except OSError:
+                    pass
+        return " | ".join(told)
 
     def is_up(self):
         if self.process.poll() is not None:
