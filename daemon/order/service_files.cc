@@ -232,6 +232,7 @@ void service::look(held_file& f, request const& r, found& now) {
   bool const is_cut = size < f.size && what.low_size > size;
   s.is_foreign = is_cut || (!s.has_changed && !s.is_whole && changed != f.changed_ns);
   if (!s.is_foreign && !s.is_whole && !s.is_bypassed) s.is_foreign = is_foreign(f, now);
+  s.is_foreign &= keep_.sees_foreign;
   what.pages.cut(pages_in(size));
   s.dirty_bytes = what.pages.pages() * page_bytes;
   if (r.kind == abi::order_request::fsync) {

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Power cuts on a recorded disk: `cuts MODE FS` tries CRASH_STATES of them (600), of CRASH_SEED.
+# Power cuts on a recorded disk: `cuts MODE FS [STATES]` tries CRASH_STATES of them (600, or what is
+# said), of CRASH_SEED.
 . test/lib.sh
 
 tool=${BUILD:-build}/test/crash/power_cut
@@ -9,7 +10,7 @@ tool=${BUILD:-build}/test/crash/power_cut
 cuts() {
   need "mkfs.$2"
   local status=0
-  nice "$tool" "$1" "$2" "${CRASH_STATES:-600}" "${CRASH_SEED:-1}" || status=$?
+  nice "$tool" "$1" "$2" "${CRASH_STATES:-${3:-600}}" "${CRASH_SEED:-1}" || status=$?
   [ $status != 77 ] || exit 77
   [ $status = 0 ] || fail "$1 on $2"
 }

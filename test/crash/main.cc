@@ -5,9 +5,6 @@
 // oracle. The last line says what was found; status 1 when a mode that must
 // hold did not, or a control that must fail did not. 77: something needed is
 // missing. crash disk FS FLUSH_US COMMAND: a disk to measure on.
-#include <fcntl.h>
-#include <linux/btrfs.h>
-#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -21,28 +18,13 @@
 #include <stdexcept>
 
 #include "../unit/own_mounts.h"
+#include "mounts.h"
+#include "programs.h"
 #include "workload.h"
 
 using namespace sluice::crash;
 
 namespace {
-
-struct fs_kind {
-  char const* name;
-  std::uint64_t bytes;
-  char const* make;
-  char const* measured;  // the same, to measure on
-  char const* options;
-};
-
-constexpr fs_kind fs_kinds[] = {
-    {"ext4", 64ull << 20,
-     "mkfs.ext4 -q -F -J size=4 -E "
-     "lazy_itable_init=0,lazy_journal_init=0,nodiscard",
-     "mkfs.ext4 -q -F -E lazy_itable_init=0,lazy_journal_init=0,nodiscard", ""},
-    {"xfs", 320ull << 20, "mkfs.xfs -q -f -K", "mkfs.xfs -q -f -K", ""},
-    {"btrfs", 128ull << 20, "mkfs.btrfs -q -f -K", "mkfs.btrfs -q -f -K", ""},
-};
 
 template <class T, std::size_t N>
 T const* named(T const (&rows)[N], char const* name) {
@@ -51,69 +33,17 @@ T const* named(T const (&rows)[N], char const* name) {
   return nullptr;
 }
 
-/// btrfs remembers by name on which device it saw a file system last; the loop device of that name
-/// may be another program's by now.
-void forget_devices() {
-  int const control = open("/dev/btrfs-control", O_RDWR | O_CLOEXEC);
-  if (control < 0) return;
-  btrfs_ioctl_vol_args all = {};
-  ioctl(control, BTRFS_IOC_FORGET_DEV, &all);
-  close(control);
-}
-
-struct tool {
+struct tool : mounts {
   mode const& m;
-  fs_kind const& fs;
-  std::string dir, mount_point, recover_program;
+  std::string recover_program;
   run_size size = {};
-  recorder disk;
 
   tool(mode const& wanted, fs_kind const& kind, std::string const& scratch, std::string program)
-      : m(wanted),
-        fs(kind),
-        dir(scratch),
-        mount_point(scratch + "/mnt"),
-        recover_program(std::move(program)),
-        disk(scratch + "/disk", kind.bytes) {}
+      : mounts(kind, scratch, kind.bytes), m(wanted), recover_program(std::move(program)) {}
 
-  void mount_it() {
-    disk.attach();
-    forget_devices();
-    if (mount(disk.device().c_str(), mount_point.c_str(), fs.name, MS_NOATIME, fs.options) != 0)
-      throw std::runtime_error(std::string("mount: ") + std::strerror(errno));
-  }
-  /// A superblock torn at 512 bytes has a wrong checksum, and the file system wants its own repair
-  /// first: such a state says nothing about the log.
-  bool mount_cut(unsigned& unmountable) {
-    try {
-      mount_it();
-      return true;
-    } catch (std::runtime_error const&) {
-      int const why = errno;
-      disk.detach();
-      // Its superblock was torn: EINVAL is what btrfs and xfs call that.
-      if (why != EBADMSG && why != EUCLEAN && why != EINVAL) throw;
-      ++unmountable;
-      return false;
-    }
-  }
-  void unmount() {
-    for (int i = 0; umount(mount_point.c_str()) != 0; ++i) {
-      if (i == 4000) throw std::runtime_error(std::string("umount: ") + std::strerror(errno));
-      usleep(5000);
-    }
-    disk.detach();
-  }
-  bool recover() const {
-    std::string const command =
-        recover_program + " -q --replay " + mount_point + "/log >" + dir + "/recover.out 2>&1";
-    return std::system(command.c_str()) == 0;
-  }
+  bool recover() const { return mounts::recover(recover_program); }
   void record(std::uint64_t seed) {
-    disk.attach();
-    if (std::system((std::string(fs.make) + " " + disk.device() + " >/dev/null").c_str()) != 0)
-      throw std::runtime_error("mkfs");
-    disk.detach();
+    make();
     mount_it();
     prepare(mount_point, m, size);
     unmount();
@@ -130,12 +60,12 @@ struct found {
 };
 
 /// One power cut. The disk is left unmounted.
-void try_state(tool& t, std::size_t count, std::uint64_t seed, found& sum) {
+void try_state(tool& t, std::size_t count, std::uint64_t seed, int subset, found& sum) {
   std::vector<std::uint64_t> acknowledged(t.size.streams);
   for (std::size_t i = 0; i < count; ++i)
     if (entry const& e = t.disk.at(i); e.what == entry::mark) acknowledged[e.stream] = e.offset + 1;
   ++sum.states;
-  t.disk.cut(count, seed);
+  t.disk.cut(count, seed, subset);
   if (!t.mount_cut(sum.unmountable)) return;
   bool const recovers = (t.m.logged || t.m.is_served()) && t.m.recovers;
   if (recovers && seed % 4 == 0) {
@@ -172,8 +102,14 @@ int run(tool& t, unsigned states, std::uint64_t seed) {
   found sum;
   auto const bad = [&] { return sum.order + sum.lost + sum.broken + sum.unstable; };
   // A control is done when it was caught, three times for good measure.
-  for (unsigned i = 0; i < states && (!t.m.must_fail || bad() < 3); ++i)
-    try_state(t, 1 + rng() % t.disk.entries(), seed * 1'000'000 + i, sum);
+  auto const is_done = [&] { return sum.states >= states || (t.m.must_fail && bad() >= 3); };
+  while (!is_done()) {
+    std::size_t const count = 1 + rng() % t.disk.entries();
+    int const subsets = t.disk.subsets(count);
+    for (int i = 0; i < subsets && !is_done(); ++i)
+      try_state(t, count, seed * 1'000'000 + sum.states, subsets == 1 ? recorder::by_chance : i,
+                sum);
+  }
   std::printf(
       "%s %s seed %llu: %zu entries, %u states (%u cut again), order "
       "%u, lost %u, "
@@ -190,7 +126,7 @@ constexpr std::uint64_t model_bytes = 1ull << 30;
 constexpr unsigned model_write_us = 20;
 
 /// disk FS FLUSH_US COMMAND…: runs it with DISK set to where a disk to measure on is mounted. Its
-/// journal has the size that mkfs gives it.
+/// journal has the size that mkfs gives it. With 0 it is a disk to break: see REFUSE in recorder.h.
 int lend_disk(fs_kind const& fs, std::string const& dir, unsigned flush_us, char** command) {
   recorder disk(dir + "/disk", model_bytes, {model_write_us, flush_us});
   disk.attach();
@@ -202,6 +138,7 @@ int lend_disk(fs_kind const& fs, std::string const& dir, unsigned flush_us, char
   pid_t const pid = fork();
   if (pid == 0) {
     setenv("DISK", at.c_str(), 1);
+    setenv("REFUSE", (dir + "/disk/refuse").c_str(), 1);
     execvp(command[0], command);
     _exit(127);
   }
@@ -220,15 +157,18 @@ int skip(char const* why) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc > 3 && std::strcmp(argv[1], "broken") == 0) return serve_broken(argc, argv);
   sluice::test::own_mounts();
   mode const* const m = argc > 3 ? named(modes, argv[1]) : nullptr;
-  fs_kind const* const fs = argc > 3 ? named(fs_kinds, argv[2]) : nullptr;
+  trial const* const program = argc > 3 ? find_trial(argv[1]) : nullptr;
+  fs_kind const* const fs = argc > 3 ? find_fs(argv[2]) : nullptr;
   bool const lends = argc > 4 && std::strcmp(argv[1], "disk") == 0;
-  if ((m == nullptr && !lends) || fs == nullptr) {
+  if ((m == nullptr && program == nullptr && !lends) || fs == nullptr) {
     std::fprintf(stderr,
                  "usage: power_cut MODE ext4|xfs|btrfs STATES [SEED]\n"
                  "       power_cut disk ext4|xfs|btrfs FLUSH_US COMMAND...\nmodes:");
     for (auto const& known : modes) std::fprintf(stderr, " %s", known.name);
+    std::fprintf(stderr, "\nprograms:%s", trial_names().c_str());
     std::fprintf(stderr, "\n");
     return 2;
   }
@@ -240,18 +180,20 @@ int main(int argc, char** argv) {
   std::string const dir =
       std::string(scratch != nullptr ? scratch : "/tmp") + "/crash-" + argv[1] + "-" + fs->name;
   std::string const bin = std::string(build != nullptr ? build : "build") + "/bin";
-  for (auto const& d : {dir, dir + "/disk", dir + "/mnt"}) mkdir(d.c_str(), 0700);
+  for (auto const& d : {dir, dir + "/disk", dir + "/mnt", dir + "/logmnt"}) mkdir(d.c_str(), 0711);
   std::uint64_t const seed = argc > 4 && !lends ? std::strtoull(argv[4], nullptr, 0) : 1;
   std::optional<tool> t;
   try {
     if (lends)
       return lend_disk(*fs, dir, static_cast<unsigned>(std::strtoul(argv[3], nullptr, 0)),
                        argv + 4);
+    auto const states = static_cast<unsigned>(std::strtoul(argv[3], nullptr, 0));
+    if (program != nullptr) return run_trial(*program, *fs, dir, bin, states, seed);
     t.emplace(*m, *fs, dir, bin + "/sluice-recover");
-    return run(*t, static_cast<unsigned>(std::strtoul(argv[3], nullptr, 0)), seed);
+    return run(*t, states, seed);
   } catch (std::exception const& e) {
     std::fprintf(stderr, "crash %s %s: %s\n", argv[1], fs->name, e.what());
-    umount2((dir + "/mnt").c_str(), MNT_DETACH);
+    for (auto const* at : {"/logmnt", "/mnt"}) umount2((dir + at).c_str(), MNT_DETACH);
     return 1;
   }
 }

@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <stdexcept>
 
@@ -58,7 +59,35 @@ void append(shared* s, std::byte* arena, entry const& e, void const* bytes) {
   pthread_mutex_unlock(&s->mutex);
 }
 
-bool is_disk(char const* path) { return std::strcmp(path, "/disk") == 0; }
+constexpr char const* names[disks] = {"/disk", "/log"};
+
+/// disks: none.
+unsigned disk_of(char const* path) {
+  unsigned which = 0;
+  while (which < disks && std::strcmp(path, names[which]) != 0) ++which;
+  return which;
+}
+
+/// Files that programs write to, to tell the recorder something.
+bool is_marks(char const* path) { return std::strcmp(path, "/marks") == 0; }
+bool is_refuse(char const* path) { return std::strcmp(path, "/refuse") == 0; }
+bool is_ear(char const* path) { return is_marks(path) || is_refuse(path); }
+
+std::uint64_t size_of(unsigned which) { return served->begin[which + 1] - served->begin[which]; }
+
+bool refuses(unsigned which, std::uint32_t kind) {
+  pthread_mutex_lock(&served->mutex);
+  refusal& now = served->refuses[which];
+  bool const is_meant = (now.kinds & kind) != 0;
+  bool const yes = is_meant && now.after == 0 && now.count != 0;
+  if (is_meant && now.after != 0) --now.after;
+  if (yes) {
+    --now.count;
+    ++served->refused;
+  }
+  pthread_mutex_unlock(&served->mutex);
+  return yes;
+}
 
 int on_getattr(char const* path, struct stat* st, fuse_file_info*) {
   *st = {};
@@ -67,58 +96,96 @@ int on_getattr(char const* path, struct stat* st, fuse_file_info*) {
     st->st_nlink = 2;
     return 0;
   }
-  if (!is_disk(path)) return -ENOENT;
+  unsigned const which = disk_of(path);
+  if (which == disks && !is_ear(path)) return -ENOENT;
   st->st_mode = S_IFREG | 0600;
   st->st_nlink = 1;
-  st->st_size = static_cast<off_t>(served->image_bytes);
+  st->st_size = which == disks ? 0 : static_cast<off_t>(size_of(which));
   return 0;
 }
 
 int on_open(char const* path, fuse_file_info* file) {
-  if (!is_disk(path)) return -ENOENT;
+  if (disk_of(path) == disks && !is_ear(path)) return -ENOENT;
   file->direct_io = 1;
   return 0;
 }
 
-std::size_t within(std::size_t bytes, off_t offset) {
+std::size_t within(unsigned which, std::size_t bytes, off_t offset) {
   auto const at = static_cast<std::uint64_t>(offset);
-  return at >= served->image_bytes ? 0 : std::min<std::uint64_t>(bytes, served->image_bytes - at);
+  return at >= size_of(which) ? 0 : std::min<std::uint64_t>(bytes, size_of(which) - at);
 }
 
-int on_read(char const*, char* to, std::size_t bytes, off_t offset, fuse_file_info*) {
-  bytes = within(bytes, offset);
-  std::memcpy(to, served_image + offset, bytes);
+int on_read(char const* path, char* to, std::size_t bytes, off_t offset, fuse_file_info*) {
+  unsigned const which = disk_of(path);
+  if (which == disks) return 0;
+  if (refuses(which, refusal::reads)) return -EIO;
+  bytes = within(which, bytes, offset);
+  std::memcpy(to, served_image + served->begin[which] + offset, bytes);
   return static_cast<int>(bytes);
 }
 
-void store(void const* from, std::size_t bytes, off_t offset) {
-  from != nullptr ? std::memcpy(served_image + offset, from, bytes)
-                  : std::memset(served_image + offset, 0, bytes);
+void store(unsigned which, void const* from, std::size_t bytes, off_t offset) {
+  std::uint64_t const at = served->begin[which] + static_cast<std::uint64_t>(offset);
+  from != nullptr ? std::memcpy(served_image + at, from, bytes)
+                  : std::memset(served_image + at, 0, bytes);
   if (served_model.is_on()) return take_time(served_model.write_us);
-  append(served, served_arena, {entry::write, 0, static_cast<std::uint64_t>(offset), bytes}, from);
+  append(served, served_arena, {entry::write, which, at, bytes}, from);
 }
 
-int on_write(char const*, char const* from, std::size_t bytes, off_t offset, fuse_file_info*) {
-  bytes = within(bytes, offset);
-  if (bytes == 0) return -ENOSPC;
-  store(from, bytes, offset);
+int on_mark(char const* from, std::size_t bytes) {
+  std::string const said(from, bytes);
+  unsigned stream = 0;
+  unsigned long long epoch = 0;
+  if (std::sscanf(said.c_str(), "%u %llu", &stream, &epoch) != 2) return -EINVAL;
+  append(served, served_arena, {entry::mark, stream, epoch, 0}, nullptr);
   return static_cast<int>(bytes);
 }
 
-int on_fsync(char const*, int, fuse_file_info*) {
+int on_refuse(char const* from, std::size_t bytes) {
+  std::string const said(from, bytes);
+  unsigned which = 0;
+  refusal what;
+  if (std::sscanf(said.c_str(), "%u %u %u %u", &which, &what.kinds, &what.after, &what.count) !=
+          4 ||
+      which >= disks)
+    return -EINVAL;
+  pthread_mutex_lock(&served->mutex);
+  served->refuses[which] = what;
+  pthread_mutex_unlock(&served->mutex);
+  return static_cast<int>(bytes);
+}
+
+int on_write(char const* path, char const* from, std::size_t bytes, off_t offset, fuse_file_info*) {
+  if (is_marks(path)) return on_mark(from, bytes);
+  if (is_refuse(path)) return on_refuse(from, bytes);
+  unsigned const which = disk_of(path);
+  bytes = within(which, bytes, offset);
+  if (bytes == 0) return -ENOSPC;
+  if (refuses(which, refusal::writes)) return -EIO;
+  store(which, from, bytes, offset);
+  return static_cast<int>(bytes);
+}
+
+int on_fsync(char const* path, int, fuse_file_info*) {
+  unsigned const which = disk_of(path);
+  if (which == disks) return 0;
   if (served_model.is_on()) {
     pthread_mutex_lock(&served->mutex);
     take_time(served_model.flush_us);
     pthread_mutex_unlock(&served->mutex);
     return 0;
   }
-  append(served, served_arena, {entry::flush, 0, 0, 0}, nullptr);
+  if (refuses(which, refusal::flushes)) return -EIO;
+  append(served, served_arena, {entry::flush, which, 0, 0}, nullptr);
   return 0;
 }
 
 /// A hole is zeros, written.
-int on_fallocate(char const*, int, off_t offset, off_t bytes, fuse_file_info*) {
-  store(nullptr, within(static_cast<std::size_t>(bytes), offset), offset);
+int on_fallocate(char const* path, int, off_t offset, off_t bytes, fuse_file_info*) {
+  unsigned const which = disk_of(path);
+  if (which == disks) return -EINVAL;
+  if (refuses(which, refusal::writes)) return -EIO;
+  store(which, nullptr, within(which, static_cast<std::size_t>(bytes), offset), offset);
   return 0;
 }
 
@@ -136,12 +203,14 @@ T* share(std::uint64_t bytes) {
 
 }  // namespace
 
-recorder::recorder(std::string const& dir, std::uint64_t image_bytes, disk_model model)
+recorder::recorder(std::string const& dir, std::uint64_t image_bytes, disk_model model,
+                   std::uint64_t log_bytes)
     : dir_(dir), model_(model) {
   shared_ = share<shared>(sizeof(shared));
-  image_ = share<std::byte>(image_bytes);
+  image_ = share<std::byte>(image_bytes + log_bytes);
   arena_ = share<std::byte>(arena_bytes);
-  shared_->image_bytes = image_bytes;
+  shared_->begin[log_disk] = image_bytes;
+  shared_->begin[disks] = image_bytes + log_bytes;
   shared_->arena_bytes = arena_bytes;
   pthread_mutexattr_t between;
   pthread_mutexattr_init(&between);
@@ -185,44 +254,64 @@ recorder::~recorder() {
   kill(server_, SIGKILL);
   waitpid(server_, nullptr, 0);
   munmap(arena_, arena_bytes);
-  munmap(image_, shared_->image_bytes);
+  munmap(image_, shared_->begin[disks]);
   munmap(shared_, sizeof(shared));
 }
 
-void recorder::attach() {
+void recorder::attach(unsigned which) {
   int const control = open("/dev/loop-control", O_RDWR | O_CLOEXEC);
-  int const disk = open((dir_ + "/disk").c_str(), O_RDWR | O_CLOEXEC);
+  int const disk = open((dir_ + names[which]).c_str(), O_RDWR | O_CLOEXEC);
+  int& loop = loop_[which];
   if (control < 0 || disk < 0) fail("loop");
-  for (int tries = 0; tries < 100 && loop_ < 0; ++tries) {
+  for (int tries = 0; tries < 100 && loop < 0; ++tries) {
     int const number = ioctl(control, LOOP_CTL_GET_FREE);
     if (number < 0) break;
-    device_ = "/dev/loop" + std::to_string(number);
-    int const fd = open(device_.c_str(), O_RDWR | O_CLOEXEC);
+    device_[which] = "/dev/loop" + std::to_string(number);
+    int const fd = open(device_[which].c_str(), O_RDWR | O_CLOEXEC);
     if (fd < 0) break;
     loop_config config = {};
     config.fd = static_cast<std::uint32_t>(disk);
     config.block_size = sector;
     config.info.lo_flags = LO_FLAGS_AUTOCLEAR;
     if (ioctl(fd, LOOP_CONFIGURE, &config) == 0)
-      loop_ = fd;
+      loop = fd;
     else
       close(fd);  // another process was faster
   }
   close(control);
   close(disk);
-  if (loop_ < 0) fail("no loop device");
+  if (loop < 0) fail("no loop device");
 }
 
 void recorder::detach() {
-  if (loop_ < 0) return;
-  fsync(loop_);
-  ioctl(loop_, LOOP_CLR_FD);
-  close(loop_);
-  loop_ = -1;
+  for (int& loop : loop_) {
+    if (loop < 0) continue;
+    fsync(loop);
+    ioctl(loop, LOOP_CLR_FD);
+    close(loop);
+    loop = -1;
+  }
+}
+
+void recorder::refuse(unsigned which, refusal what) {
+  pthread_mutex_lock(&shared_->mutex);
+  shared_->refuses[which] = what;
+  pthread_mutex_unlock(&shared_->mutex);
+}
+
+void recorder::accept() {
+  for (unsigned which = 0; which < disks; ++which) refuse(which, {});
+}
+
+unsigned recorder::refused() const {
+  pthread_mutex_lock(&shared_->mutex);
+  unsigned const so_many = shared_->refused;
+  pthread_mutex_unlock(&shared_->mutex);
+  return so_many;
 }
 
 void recorder::begin() {
-  base_.assign(image_, image_ + shared_->image_bytes);
+  base_.assign(image_, image_ + shared_->begin[disks]);
   pthread_mutex_lock(&shared_->mutex);
   shared_->used = shared_->entries = 0;
   pthread_mutex_unlock(&shared_->mutex);
@@ -257,23 +346,54 @@ void recorder::put(entry const& e, std::size_t begin, std::size_t bytes) {
     touched_.push_back(at);
 }
 
-/// All before the last flush; of the rest units of a block, kept by chance, now
-/// and then torn.
-void recorder::apply(std::vector<entry const*> const& log, std::size_t count,
-                     std::mt19937_64& rng) {
-  std::size_t flushed = 0;
+namespace {
+
+constexpr std::size_t enumerated_max = 3;  // units: eight states
+
+/// What of an entry reaches the disk, or does not, as one.
+struct unit {
+  entry const* e;
+  std::size_t begin, bytes;
+};
+
+/// The entries before `count`, parted by the last flush of their disk.
+struct parted {
+  std::vector<entry const*> safe;
+  std::vector<unit> pending;
+};
+
+parted part(std::vector<entry const*> const& log, std::size_t count) {
+  std::size_t flushed[disks] = {};
   for (std::size_t i = 0; i < count; ++i)
-    if (log[i]->what == entry::flush) flushed = i;
-  for (std::size_t i = 0; i < flushed; ++i)
-    if (log[i]->what == entry::write) put(*log[i], 0, log[i]->bytes);
-  struct unit {
-    entry const* e;
-    std::size_t begin, bytes;
-  };
-  std::vector<unit> units;
-  for (std::size_t i = flushed; i < count; ++i)
-    for (std::size_t at = 0; log[i]->what == entry::write && at < log[i]->bytes; at += block)
-      units.push_back({log[i], at, std::min<std::size_t>(block, log[i]->bytes - at)});
+    if (log[i]->what == entry::flush) flushed[log[i]->stream] = i;
+  parted all;
+  for (std::size_t i = 0; i < count; ++i) {
+    entry const* const e = log[i];
+    if (e->what != entry::write) continue;
+    if (i < flushed[e->stream]) all.safe.push_back(e);
+    for (std::size_t at = 0; i >= flushed[e->stream] && at < e->bytes; at += block)
+      all.pending.push_back({e, at, std::min<std::size_t>(block, e->bytes - at)});
+  }
+  return all;
+}
+
+}  // namespace
+
+int recorder::subsets(std::size_t count) const {
+  std::size_t const pending = part(log_, count).pending.size();
+  return pending > enumerated_max ? 1 : 1 << pending;
+}
+
+/// All before the last flush of its disk; of the rest units of a block, kept by chance, now and
+/// then torn, or as they are asked for.
+void recorder::apply(std::vector<entry const*> const& log, std::size_t count, std::mt19937_64& rng,
+                     int subset) {
+  parted all = part(log, count);
+  for (entry const* e : all.safe) put(*e, 0, e->bytes);
+  std::vector<unit>& units = all.pending;
+  for (std::size_t i = 0; subset != by_chance && i < units.size(); ++i)
+    if ((subset >> i & 1) != 0) put(*units[i].e, units[i].begin, units[i].bytes);
+  if (subset != by_chance) return;
   unsigned const policy = rng() % 4;
   double const keep = policy == 0 || policy == 3 ? 0.1 : policy == 1 ? 0.5 : 0.9;
   if (policy == 3) std::shuffle(units.begin(), units.end(), rng);
@@ -299,12 +419,13 @@ void recorder::restore() {
   pthread_mutex_unlock(&shared_->mutex);
 }
 
-void recorder::cut(std::size_t count, std::uint64_t seed) {
+void recorder::cut(std::size_t count, std::uint64_t seed, int subset) {
   restore();
   std::mt19937_64 rng(seed);
   cut_count_ = count;
   cut_seed_ = seed;
-  apply(log_, count, rng);
+  cut_subset_ = subset;
+  apply(log_, count, rng, subset);
 }
 
 void recorder::cut_again(std::uint64_t seed) {
@@ -315,9 +436,9 @@ void recorder::cut_again(std::uint64_t seed) {
     since.push_back(e);
     at += sizeof *e + (e->what == entry::write ? (e->bytes + 7) / 8 * 8 : 0);
   }
-  cut(cut_count_, cut_seed_);
+  cut(cut_count_, cut_seed_, cut_subset_);
   std::mt19937_64 rng(seed);
-  apply(since, since.empty() ? 0 : rng() % since.size(), rng);
+  apply(since, since.empty() ? 0 : rng() % since.size(), rng, by_chance);
 }
 
 }  // namespace sluice::crash

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A disk that remembers: a file in a FUSE file system of ours, behind a loop
-// device, with a real file system on it. Every write, flush and mark is an
-// entry in memory shared with the server process, so any state that a power cut
-// could have left can be put together and mounted again. A write counts as
-// flushed when it arrived before the flush did.
+// A disk that remembers: a file in a FUSE file system of ours, behind a loop device, with a real
+// file system on it; and perhaps a second one, with flushes of its own, for a log. Every write,
+// flush and mark is an entry in memory shared with the server process, so any state that a power
+// cut could have left can be put together and mounted again. A write counts as flushed when it
+// arrived before the flush did. Beside the disks lie files for programs: `marks` takes "STREAM
+// EPOCH", and `refuse` "DISK KINDS AFTER COUNT", see refusal.
 #pragma once
 
 #include <pthread.h>
@@ -19,19 +20,29 @@ namespace sluice::crash {
 
 struct entry {
   enum : std::uint32_t { write, flush, mark } what;
-  std::uint32_t stream;  // mark
+  std::uint32_t stream;  // mark; write, flush: which disk
   std::uint64_t offset;  // write; mark: epoch
   std::uint64_t bytes;   // write; they follow in the arena
+};
+
+inline constexpr unsigned home_disk = 0, log_disk = 1, disks = 2;
+
+/// What a disk answers with EIO: of these kinds, after so many that it does, the next `count`.
+struct refusal {
+  enum : std::uint32_t { reads = 1, writes = 2, flushes = 4 };
+  std::uint32_t kinds = 0, after = 0, count = 0;
 };
 
 /// Shared by the server and the tool.
 struct shared {
   pthread_mutex_t mutex;
-  std::uint64_t image_bytes;
+  std::uint64_t begin[disks + 1];  // of each disk in the image, and the end
   std::uint64_t arena_bytes;
   std::uint64_t used;  // of the arena
   std::uint32_t entries;
   std::uint32_t overflow;  // the arena was too small: the run proves nothing
+  refusal refuses[disks];
+  std::uint32_t refused;  // so many
 };
 
 /// A disk to measure on: it remembers nothing, and takes its time. Flushes go one after the other.
@@ -43,13 +54,21 @@ struct disk_model {
 class recorder {
  public:
   /// `dir`: an empty directory. Throws std::runtime_error.
-  recorder(std::string const& dir, std::uint64_t image_bytes, disk_model model = {});
+  recorder(std::string const& dir, std::uint64_t image_bytes, disk_model model = {},
+           std::uint64_t log_bytes = 0);
   ~recorder();
   recorder(recorder const&) = delete;
 
-  void attach();
-  void detach();
-  std::string const& device() const { return device_; }
+  void attach(unsigned which = home_disk);
+  void detach();  // all
+  std::string const& device(unsigned which = home_disk) const { return device_[which]; }
+  bool has_log_disk() const { return shared_->begin[disks] > shared_->begin[log_disk]; }
+  /// Where programs mark.
+  std::string marks() const { return dir_ + "/marks"; }
+
+  void refuse(unsigned which, refusal what);
+  void accept();  // all again
+  unsigned refused() const;
 
   /// What is on the disk now is where recording begins.
   void begin();
@@ -60,9 +79,12 @@ class recorder {
   std::size_t entries() const { return log_.size(); }
   entry const& at(std::size_t i) const { return *log_[i]; }
 
-  /// The disk becomes what a power cut behind the first `count` entries may
-  /// have left.
-  void cut(std::size_t count, std::uint64_t seed);
+  /// The disk becomes what a power cut behind the first `count` entries may have left: of what was
+  /// not flushed by chance some, or the units that are bits of `subset`.
+  void cut(std::size_t count, std::uint64_t seed, int subset = by_chance);
+  static constexpr int by_chance = -1;
+  /// How many subsets there are when they are few enough to try each; else 1.
+  int subsets(std::size_t count) const;
   /// And what a second one leaves, somewhere in what was written since cut()
   /// (by a recovery, say).
   void cut_again(std::uint64_t seed);
@@ -71,10 +93,11 @@ class recorder {
   void serve();
   std::vector<entry const*> list(std::uint64_t from) const;
   void put(entry const& e, std::size_t begin, std::size_t bytes);
-  void apply(std::vector<entry const*> const& log, std::size_t count, std::mt19937_64& rng);
+  void apply(std::vector<entry const*> const& log, std::size_t count, std::mt19937_64& rng,
+             int subset);
   void restore();
 
-  std::string dir_, device_;
+  std::string dir_, device_[disks];
   disk_model model_;
   pid_t server_ = -1;
   shared* shared_ = nullptr;
@@ -86,7 +109,8 @@ class recorder {
   std::vector<std::uint64_t> touched_;  // blocks that may differ from base
   std::size_t cut_count_ = 0;
   std::uint64_t cut_seed_ = 0;
-  int loop_ = -1;
+  int cut_subset_ = by_chance;
+  int loop_[disks] = {-1, -1};
 };
 
 }  // namespace sluice::crash

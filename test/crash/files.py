@@ -1,0 +1,311 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A program that writes files in every way the log knows, one process a way.
+
+An epoch is one write made durable, and is marked when fsync has returned 0. Blocks say whose they
+are. After an error a process tells it and ends; killed, it goes on behind its last mark.
+"""
+import errno
+import hashlib
+import mmap
+import os
+import random
+import signal
+import struct
+import threading
+import time
+
+from program import BESIDE, Lost, Program, end, fork, fork_each, log_daemon, mark, \
+    sync_directory, tell
+
+BLOCK, SECTOR = 4096, 512
+EPOCHS = 30
+KEPT = 4  # files, of those who make and remove
+CUT_EVERY = 8
+FOREIGN = 8  # a stream that no process of ours writes
+ENDED = 1024  # in what the processes share: one byte a stream
+BEGAN = os.path.join(BESIDE, "began")
+COUNTER = os.path.join(BESIDE, "foreign")
+
+
+def content(stream, epoch):
+    return hashlib.shake_128(f"{stream} {epoch}".encode()).digest(BLOCK)
+
+
+def put(path, data, at, flags=0, sync=os.fsync):
+    fd = os.open(path, os.O_RDWR | flags, 0o644)
+    try:
+        if os.pwrite(fd, data, at) != len(data):
+            raise OSError(errno.ENOSPC, "short")
+        sync(fd)
+    finally:
+        os.close(fd)
+
+
+def write_mapped(path, data):
+    with open(path, "r+b") as f, mmap.mmap(f.fileno(), BLOCK) as page:
+        page[:] = data
+        page.flush()
+
+
+def write_direct(path, data):
+    fd = os.open(path, os.O_RDWR | os.O_DIRECT)
+    try:
+        with mmap.mmap(-1, BLOCK) as page:
+            page[:] = data
+            os.pwritev(fd, [page], 0)
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def write_synced(path, data):
+    put(path, data, 0, os.O_DSYNC, sync=lambda fd: None)
+
+
+def write_copy(path, data):
+    put(path + ".from", data, 0, os.O_CREAT, sync=lambda fd: None)
+    with open(path + ".from", "rb") as source, open(path, "r+b") as f:
+        os.copy_file_range(source.fileno(), f.fileno(), BLOCK)
+        os.fsync(f.fileno())
+
+
+def read(path):
+    try:
+        with open(path, "rb") as f:
+            return f.read()
+    except FileNotFoundError:
+        return None
+
+
+def want(holds, stream, epoch, acked):
+    if not holds:
+        raise Lost(f"stream {stream}, epoch {epoch} of {acked}")
+
+
+class Files(Program):
+    name = "files"
+
+    def __init__(self, options=()):
+        super().__init__(options)
+        self.epochs = 4 * EPOCHS if "log-killed" in self.options else EPOCHS
+        self.kept = 1 if "reuse" in self.options else KEPT
+        self.ways = [self.overwrite, self.append, self.make, self.replace, self.rewrite, self.cut,
+                     self.go_apart]
+        self.checks = [self.all_there, self.all_there, self.window, self.replaced, self.rewritten,
+                       self.since_cut, self.apart]
+        if "reuse" in self.options:
+            self.ways, self.checks = self.ways[2:4] * 3, self.checks[2:4] * 3
+
+    def path(self, stream, epoch=None):
+        return os.path.join(self.dir, f"s{stream}" + ("" if epoch is None else f"-{epoch}"))
+
+    def prepare(self):
+        super().prepare()
+        for stream in range(len(self.ways)):
+            blocks = 2 * self.epochs if stream == 0 else 0
+            with open(self.path(stream), "wb") as f:
+                f.write(bytes(blocks * BLOCK))
+        with open(COUNTER, "wb") as f:
+            f.write(struct.pack("Q", 0))
+        if os.path.exists(BEGAN):
+            os.unlink(BEGAN)
+
+    # One epoch each; doing it again after it was cut short is as good as once.
+
+    def overwrite(self, stream, epoch):
+        seen = self.foreign_blocks()
+        put(self.path(stream), content(stream, epoch), epoch * BLOCK,
+            sync=os.fdatasync if epoch % 2 else os.fsync)
+        if seen:
+            mark(FOREIGN, seen - 1)
+
+    def append(self, stream, epoch):
+        put(self.path(stream), content(stream, epoch), epoch * BLOCK)
+
+    def make(self, stream, epoch):
+        old, new = self.path(stream, epoch - self.kept), self.path(stream, epoch)
+        if os.path.exists(new):
+            os.unlink(new)
+        put(new, content(stream, epoch), 0, os.O_CREAT | os.O_EXCL)
+        if os.path.exists(old):
+            os.unlink(old)
+        if self.kept > 1:
+            sync_directory(self.dir)
+
+    def replace(self, stream, epoch):
+        new = self.path(stream) + ".new"
+        put(new, content(stream, epoch), 0, os.O_CREAT | os.O_TRUNC)
+        os.rename(new, self.path(stream))
+        sync_directory(self.dir)
+
+    def rewrite(self, stream, epoch):
+        if epoch % 3 == 2:
+            os.chmod(self.path(stream), 0o644 if epoch % 2 else 0o640)
+        put(self.path(stream), content(stream, epoch), 0)
+
+    def cut(self, stream, epoch):
+        first = epoch - epoch % CUT_EVERY
+        if epoch == first:
+            os.truncate(self.path(stream), 0)
+        put(self.path(stream), content(stream, epoch), (epoch - first) * BLOCK)
+
+    def go_apart(self, stream, epoch):
+        """A new file, in the log; then written where the log does not see it."""
+        path, data = self.path(stream, epoch // 2), content(stream, epoch)
+        if epoch % 2 == 0:
+            return put(path, data, 0, os.O_CREAT)
+        (write_mapped, write_direct, write_synced, write_copy)[epoch // 2 % 4](path, data)
+
+    # What has to be there when `acked` epochs were acknowledged; the next may be under way.
+
+    def all_there(self, stream, acked):
+        data = read(self.path(stream)) or b""
+        for e in range(acked):
+            want(data[e * BLOCK:(e + 1) * BLOCK] == content(stream, e), stream, e, acked)
+
+    def window(self, stream, acked):
+        there = {e: read(self.path(stream, e)) for e in range(acked + 1)}
+        good = {e for e in there if there[e] == content(stream, e)}
+        for e in range(max(0, acked - self.kept + 1), acked):
+            want(e in good, stream, e, acked)
+        if self.kept == 1:
+            want(not acked or good & {acked - 1, acked}, stream, acked - 1, acked)
+        # Whose removal was not made durable may be back, as it was.
+        for e in range(max(0, acked - self.kept)):
+            want(there[e] is None or self.kept == 1 and e in good, stream, e, acked)
+
+    def replaced(self, stream, acked):
+        data = read(self.path(stream))
+        want(data in [content(stream, e) for e in (acked - 1, acked)] or not acked and data == b"",
+             stream, acked - 1, acked)
+
+    def rewritten(self, stream, acked, path=None):
+        data = read(path or self.path(stream)) or b""
+        either = [content(stream, e) for e in (acked - 1, acked)]
+        for at in range(0, BLOCK, SECTOR):
+            want(not acked or data[at:at + SECTOR] in [c[at:at + SECTOR] for c in either], stream,
+                 acked - 1, acked)
+
+    def apart(self, stream, acked):
+        for e in range(1, acked - 1, 2):
+            want(read(self.path(stream, e // 2)) == content(stream, e), stream, e, acked)
+        self.rewritten(stream, acked, self.path(stream, (acked - 1) // 2))
+
+    def since_cut(self, stream, acked):
+        data = read(self.path(stream)) or b""
+        first = acked - acked % CUT_EVERY
+        for e in range(first, acked):
+            at = (e - first) * BLOCK
+            want(data[at:at + BLOCK] == content(stream, e), stream, e, acked)
+
+    def check(self, acknowledged):
+        for stream, looks in enumerate(self.checks):
+            looks(stream, acknowledged[stream])
+        data = read(self.path(0)) or b""
+        for k in range(acknowledged[FOREIGN]):
+            at = (self.epochs + k) * BLOCK
+            want(data[at:at + BLOCK] == content(FOREIGN, k), FOREIGN, k, acknowledged[FOREIGN])
+
+    # How it is run.
+
+    def inside(self, seed):
+        self.done = mmap.mmap(-1, mmap.PAGESIZE)  # epochs of each stream, for who comes after
+        open(BEGAN, "w").close()
+        works = [lambda s=s: self.stream(s, seed + s) for s in range(len(self.ways))]
+        if "killed" in self.options:
+            works = [lambda w=w: self.killed_and_again(w, seed) for w in works]
+        if "full" in self.options:
+            works.append(self.fill)
+        return fork_each(works)
+
+    def epochs_of(self, stream):
+        return struct.unpack_from("Q", self.done, stream * 8)[0]
+
+    def stream(self, stream, seed):
+        try:
+            self.write_all(stream, random.Random(seed))
+        finally:
+            self.done[ENDED + stream] = 1
+
+    def write_all(self, stream, dice):
+        tries = 0
+        while self.epochs_of(stream) < self.epochs:
+            epoch = self.epochs_of(stream)
+            try:
+                self.ways[stream](stream, epoch)
+            except OSError as error:
+                tell(stream, epoch, error.errno)
+                if "full" in self.options and error.errno == errno.ENOSPC and tries < 400:
+                    tries += 1
+                    time.sleep(0.005)
+                    continue
+                if "ignores" not in self.options:
+                    return
+            mark(stream, epoch)
+            struct.pack_into("Q", self.done, stream * 8, epoch + 1)
+            if "log-killed" in self.options:
+                time.sleep(0.02 + dice.random() * 0.02)
+            else:
+                time.sleep(dice.random() * 0.004)
+
+    def killed_and_again(self, work, seed):
+        dice = random.Random(seed)
+        for _ in range(200):
+            pid = fork(work)
+            killer = threading.Timer(0.005 + dice.random() * 0.05, end, [pid])
+            killer.start()
+            status = os.waitpid(pid, 0)[1]
+            killer.cancel()
+            if not os.WIFSIGNALED(status):
+                if status != 0:
+                    raise RuntimeError(f"status {status}")
+                return
+        work()
+
+    def fill(self):
+        """Until the others are done the disk is full, and not full, and full."""
+        names, number = [], 0
+        while not all(self.done[ENDED:ENDED + len(self.ways)]):
+            name = os.path.join(self.dir, f"hog{number}")
+            number += 1
+            try:
+                put(name, bytes(256 << 10), 0, os.O_CREAT)
+                names.append(name)
+            except OSError as error:
+                if error.errno != errno.ENOSPC:
+                    return
+                if os.path.exists(name):
+                    names.append(name)
+                for old in names[:len(names) // 2 + 1]:
+                    os.unlink(old)
+                names = names[len(names) // 2 + 1:]
+                time.sleep(0.02)
+
+    def foreign_blocks(self):
+        if "foreign" not in self.options:
+            return 0
+        with open(COUNTER, "rb") as f:
+            return struct.unpack("Q", f.read(8))[0]
+
+    def disturb(self, child, seed):
+        dice = random.Random(seed)
+        if "log-killed" in self.options:
+            while not os.path.exists(BEGAN) and child.poll() is None:
+                time.sleep(0.01)
+            for _ in range(3):
+                time.sleep(0.2 + dice.random() * 0.6)
+                pid = log_daemon(child.pid)
+                if pid is not None:
+                    os.kill(pid, signal.SIGKILL)
+        if "foreign" in self.options:
+            self.write_from_outside(child, dice)
+
+    def write_from_outside(self, child, dice):
+        """Other pages of a file that the program overwrites, with nothing said about them."""
+        for k in range(self.epochs):
+            if child.poll() is not None:
+                return
+            put(self.path(0), content(FOREIGN, k), (self.epochs + k) * BLOCK, sync=lambda fd: None)
+            with open(COUNTER, "r+b") as f:
+                f.write(struct.pack("Q", k + 1))
+            time.sleep(dice.random() * 0.006)

@@ -1,0 +1,15 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# waits
+# Files written in every way below the real stage and daemon, also while programs or the daemon are
+# killed, others write to the same file, inode numbers come back, and the disk is full.
+# timeout: 900
+. test/crash/common.bash
+cuts files ext4 100
+cuts app-killed ext4 60
+cuts log-killed ext4 40
+cuts foreign ext4 40
+cuts reuse ext4 60
+cuts full ext4 40
+cuts files xfs 20
+cuts files btrfs 20

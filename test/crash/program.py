@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the programs below the recorder share: where things are, `sluice run`, and marks.
+
+A program is prepared, run below `sluice run --order durable` and looked at after power cuts. What
+it has acknowledged is marked at once, and through a file of the recorder, so that a mark lies in
+the record behind all that the acknowledgement promises.
+"""
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+DISK = os.environ.get("DISK", "")  # the file system that is cut
+LOG = os.environ.get("LOG", "")  # of sluice: there, or on a disk of its own
+BESIDE = os.environ.get("BESIDE", "")  # where no power cut reaches
+BIN = os.path.abspath(os.environ.get("BIN", "build/bin"))
+LOG_MIB = 1  # it makes laps within a run
+LONGEST_S = 240
+
+
+class Skip(Exception):
+    pass
+
+
+class Lost(Exception):
+    """Something acknowledged is not there."""
+
+
+class Broken(Exception):
+    """The program's own check does not pass."""
+
+
+marks = None
+
+
+def mark(stream, epoch):
+    global marks
+    if marks is None:
+        marks = os.open(os.environ["MARKS"], os.O_WRONLY | os.O_CLOEXEC)
+    os.write(marks, b"%d %d" % (stream, epoch))
+
+
+def tell(stream, epoch, error):
+    os.write(1, f"error {stream} {epoch} {error}\n".encode())
+
+
+def sync_directory(path):
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def fork(work):
+    """Its pid. Status 0 when `work` raised nothing."""
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        try:
+            work()
+            status = 0
+        except BaseException:  # said here: nobody above is to go on with it
+            sys.excepthook(*sys.exc_info())
+        os._exit(status)
+    return pid
+
+
+def fork_each(works):
+    """False when one of them ended badly."""
+    return all([os.waitpid(pid, 0)[1] == 0 for pid in [fork(work) for work in works]])
+
+
+class Program:
+    user = None  # whose processes they are; None: ours
+
+    def __init__(self, options=()):
+        self.options = set(options)
+        self.dir = os.path.join(DISK, "data")
+
+    def prepare(self):
+        """Before the recording begins."""
+        os.mkdir(self.dir)
+
+    def inside(self, seed):
+        """Below sluice."""
+        raise NotImplementedError
+
+    def run(self, seed):
+        """Recorded. Returns how many errors it was told."""
+        words = [sys.executable, "-B", os.path.join(HERE, "programs.py"),
+                 "+".join([self.name] + sorted(self.options)), "inside", str(seed)]
+        child = self.start(words, stdout=subprocess.PIPE)
+        beside = threading.Thread(target=self.disturb, args=(child, seed), daemon=True)
+        beside.start()
+        try:
+            out = child.communicate(timeout=LONGEST_S)[0]
+        except subprocess.TimeoutExpired:
+            child.kill()
+            raise RuntimeError("the program hangs")
+        beside.join()
+        if child.returncode != 0:
+            raise RuntimeError(f"status {child.returncode}: {self.said()}")
+        return out.count(b"error ")
+
+    def disturb(self, child, seed):
+        """Beside it, from outside."""
+
+    def check(self, acknowledged):
+        """After a power cut and recovery. Raises Lost or Broken."""
+        raise NotImplementedError
+
+    def said(self):
+        with open(os.path.join(BESIDE, "said"), errors="replace") as f:
+            return " / ".join(f.read()[-600:].splitlines())
+
+    def make_log(self):
+        """An empty one of LOG_MIB, before anything is recorded."""
+        ready, said = os.pipe()
+        daemon = subprocess.Popen(
+            [os.path.join(BIN, "sluice-order"), "serve", "--jobs", BESIDE, "--log", LOG,
+             "--log-mib", str(LOG_MIB), "--ready-fd", str(said)],
+            pass_fds=[said], **self.as_user())
+        os.close(said)
+        if os.read(ready, 1) != b"1":
+            raise RuntimeError("sluice-order does not make a log")
+        os.close(ready)
+        daemon.terminate()
+        daemon.wait()
+
+    def as_user(self):
+        return {"user": self.user, "group": self.user, "extra_groups": []} if self.user else {}
+
+    def start(self, words, **more):
+        """The program, below sluice, or bare with the option `native`."""
+        if "native" not in self.options:
+            words = [os.path.join(BIN, "sluice"), "--run-dir", os.path.join(BESIDE, "run"), "run",
+                     "--order", f"durable@{DISK}", "--order-log", LOG, "--no-summary",
+                     "--report", os.path.join(BESIDE, "run", "report.json"), "--"] + words
+        with open(os.path.join(BESIDE, "said"), "wb") as said:
+            return subprocess.Popen(words, **{"stdin": subprocess.DEVNULL, "stderr": said,
+                                              **more, **self.as_user()})
+
+    def make_places(self):
+        os.makedirs(os.path.join(BESIDE, "run"), exist_ok=True)
+        if not self.user:
+            return
+        # The user has to come to what is below a scratch folder of ours.
+        at = BESIDE
+        while os.stat(at).st_mode & 1 == 0 and os.stat(at).st_uid == os.geteuid():
+            os.chmod(at, os.stat(at).st_mode | 0o11)
+            at = os.path.dirname(at)
+        for place in (os.path.dirname(LOG), DISK, os.path.join(BESIDE, "run")):
+            shutil.chown(place, self.user, self.user)
+
+    def answered(self):
+        """How many fsyncs the daemon of the log answered in the last run."""
+        with open(os.path.join(BESIDE, "run", "report.json")) as f:
+            return json.load(f)["order"]["answered"]
+
+
+def log_daemon(parent, patience_s=2):
+    """The pid of the sluice-order that this sluice started; None: there is none."""
+    until = time.monotonic() + patience_s
+    while time.monotonic() < until:
+        try:
+            with open(f"/proc/{parent}/task/{parent}/children") as f:
+                for pid in f.read().split():
+                    with open(f"/proc/{pid}/comm") as name:
+                        if name.read().strip() == "sluice-order":
+                            return int(pid)
+        except OSError:
+            pass
+        time.sleep(0.02)
+    return None
+
+
+def end(pid):
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass

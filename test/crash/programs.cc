@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "programs.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <random>
+#include <stdexcept>
+#include <vector>
+
+namespace sluice::crash {
+
+namespace {
+
+constexpr order::service_rules unseen = {.log = {}, .sees_foreign = false},
+                               unremoved = {.log = {}, .tells_removed = false},
+                               unrevoked = {.log = {}, .revokes = false},
+                               unflushed = {.log = {.flush_before_ack = false}},
+                               trims_early = {.log = {.home_before_trim = false}};
+
+constexpr trial trials[] = {
+    {"sqlite-wal", "sqlite-wal"},
+    {"sqlite-delete", "sqlite-delete"},
+    {"rocksdb", "rocksdb"},
+    {"maildir", "maildir"},
+    {"git", "git"},
+    {"postgres", "postgres"},
+    {"files", "files"},
+    {"app-killed", "files+killed"},
+    {"log-killed", "files+log-killed"},
+    {"foreign", "files+foreign"},
+    {"reuse", "files+reuse"},
+    {"full", "files+full", fault::none, false, true, 24ull << 20},
+    {"eio-home", "files", fault::home},
+    {"eio-log", "files", fault::log},
+    {"eio-killed", "files+log-killed", fault::home},
+    {"eio-recover", "files", fault::recovery},
+    {"eio-sqlite", "sqlite-wal", fault::home},
+    {"app-norecover", "sqlite-wal", fault::none, true, false},
+    {"mail-norecover", "maildir", fault::none, true, false},
+    {"eio-ignored", "files+ignores", fault::home, true},
+    {"app-noflush", "sqlite-wal", fault::none, true, true, 0, &unflushed},
+    {"app-notrim", "files", fault::none, true, true, 0, &trims_early},
+    {"app-norevoke", "files", fault::none, true, true, 0, &unrevoked},
+    {"app-noremove", "files", fault::none, true, true, 0, &unremoved},
+    {"foreign-unseen", "files+foreign", fault::none, true, true, 0, &unseen},
+};
+
+constexpr std::uint64_t log_disk_bytes = 24ull << 20;
+constexpr unsigned streams_max = 16;
+constexpr unsigned states_of_a_fault = 20;  // then another run has another fault
+constexpr int patience_ms = 300'000;
+
+/// The script: a line is asked, a line comes back.
+class script {
+ public:
+  explicit script(char const* what) {
+    int to[2], from[2];
+    if (pipe2(to, O_CLOEXEC) != 0 || pipe2(from, O_CLOEXEC) != 0) throw std::runtime_error("pipe");
+    pid_ = fork();
+    if (pid_ == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      dup2(to[0], 0);
+      dup2(from[1], 1);
+      execlp("python3", "python3", "-B", "test/crash/programs.py", what, nullptr);
+      _exit(127);
+    }
+    close(to[0]);
+    close(from[1]);
+    to_ = to[1];
+    from_ = from[0];
+  }
+  ~script() {
+    close(to_);
+    close(from_);
+    int status = 0;
+    waitpid(pid_, &status, 0);
+  }
+  script(script const&) = delete;
+
+  std::string ask(std::string line) {
+    line += '\n';
+    if (write(to_, line.data(), line.size()) != static_cast<ssize_t>(line.size()))
+      throw std::runtime_error("the script takes no questions");
+    std::string said;
+    pollfd waits = {from_, POLLIN, 0};
+    for (char c = 0;; said += c) {
+      if (poll(&waits, 1, patience_ms) != 1) throw std::runtime_error("no answer to " + line);
+      if (read(from_, &c, 1) != 1) throw std::runtime_error("the script ended at " + line);
+      if (c == '\n') return said;
+    }
+  }
+
+ private:
+  pid_t pid_ = -1;
+  int to_ = -1, from_ = -1;
+};
+
+struct found {
+  unsigned states = 0, again = 0, unmountable = 0, refused = 0, told = 0;
+  unsigned lost = 0, broken = 0, unrecoverable = 0;
+  std::size_t entries = 0;
+  unsigned bad() const { return lost + broken + unrecoverable; }
+};
+
+std::string numbers(std::vector<std::uint64_t> const& list) {
+  std::string line;
+  for (auto const n : list) line += " " + std::to_string(n);
+  return line;
+}
+
+class session {
+ public:
+  session(trial const& t, fs_kind const& fs, std::string const& dir, std::string const& bin,
+          std::uint64_t seed)
+      : trial_(t),
+        recover_(bin + "/sluice-recover"),
+        rng_(seed),
+        on_(fs, dir, t.home_bytes != 0 ? t.home_bytes : fs.roomy_bytes,
+            has_own_log(t, seed) ? log_disk_bytes : 0) {
+    setenv("DISK", on_.mount_point.c_str(), 1);
+    setenv("LOG", on_.log().c_str(), 1);
+    setenv("MARKS", on_.disk.marks().c_str(), 1);
+    setenv("BESIDE", dir.c_str(), 1);
+    setenv("BIN", (t.keep != nullptr ? break_daemon(t, dir, bin) : bin).c_str(), 1);
+    script_.emplace(t.script);
+  }
+
+  /// False: something is not installed; it says what.
+  bool record(std::uint64_t seed, found& sum) {
+    on_.make();
+    on_.mount_it();
+    std::string const ready = script_->ask("prepare");
+    on_.unmount();
+    if (ready.rfind("skip", 0) == 0) return std::printf("%s\n", ready.c_str()), false;
+    if (ready != "ok") throw std::runtime_error(ready);
+    on_.mount_it();
+    on_.disk.begin();
+    if (trial_.what == fault::home || trial_.what == fault::log) break_disk(400);
+    std::string const said = script_->ask("run " + std::to_string(seed));
+    sum.refused += on_.disk.refused();
+    on_.disk.accept();
+    on_.disk.end();
+    on_.unmount();
+    if (said.rfind("ok", 0) != 0) throw std::runtime_error(said);
+    std::vector<std::uint64_t> const marked = acknowledged_before(on_.disk.entries());
+    bool const is_idle = std::all_of(marked.begin(), marked.end(), [](auto n) { return n == 0; });
+    if (is_idle && trial_.what == fault::none) throw std::runtime_error("nothing was acknowledged");
+    sum.told += static_cast<unsigned>(std::strtoul(said.c_str() + 2, nullptr, 10));
+    sum.entries += on_.disk.entries();
+    return true;
+  }
+
+  /// As many power cuts in one place as there are ways to lose what was not flushed, if few.
+  template <class Done>
+  void try_some(std::uint64_t seed, found& sum, Done const& is_done) {
+    std::size_t const all = on_.disk.entries();
+    // Behind a fault the end is as good a place as any.
+    bool const is_end = trial_.what != fault::none && rng_() % 4 == 0;
+    std::size_t const count = is_end ? all : 1 + rng_() % all;
+    int const subsets = on_.disk.subsets(count);
+    for (int i = 0; i < subsets && !is_done(); ++i)
+      try_state(count, seed * 1'000'000 + sum.states, subsets == 1 ? recorder::by_chance : i, sum);
+  }
+
+ private:
+  void try_state(std::size_t count, std::uint64_t seed, int subset, found& sum) {
+    ++sum.states;
+    on_.disk.cut(count, seed, subset);
+    if (!on_.mount_cut(sum.unmountable) || !bring_home(seed, sum)) return;
+    std::string const said = script_->ask("check" + numbers(acknowledged_before(count)));
+    on_.unmount();
+    sum.lost += said.rfind("lost", 0) == 0;
+    sum.broken += said.rfind("broken", 0) == 0;
+    if (said != "ok" && !trial_.must_fail)
+      std::printf("%s seed %llu, %zu of %zu entries: %s\n", trial_.name,
+                  static_cast<unsigned long long>(seed), count, on_.disk.entries(), said.c_str());
+    std::fflush(stdout);
+  }
+
+  /// sluice and its library, beside a daemon of ours.
+  static std::string break_daemon(trial const& t, std::string const& dir, std::string const& bin) {
+    namespace fs = std::filesystem;
+    auto const over = fs::copy_options::overwrite_existing;
+    for (auto const* d : {"/broken", "/broken/bin", "/broken/lib"}) fs::create_directory(dir + d);
+    for (auto const* f : {"/bin/sluice", "/lib/libinterpose.so"})
+      fs::copy_file(bin + "/.." + f, dir + "/broken" + f, over);
+    std::string const daemon = dir + "/broken/bin/sluice-order";
+    std::ofstream(daemon) << "#!/bin/sh\nexec " << fs::read_symlink("/proc/self/exe").string()
+                          << " broken " << t.name << " \"$@\"\n";
+    fs::permissions(daemon, fs::perms::owner_all);
+    return dir + "/broken/bin";
+  }
+  /// Half of the runs have the log on a disk of its own.
+  static bool has_own_log(trial const& t, std::uint64_t seed) {
+    return t.what == fault::log || t.what == fault::recovery || seed % 2 == 0;
+  }
+
+  std::vector<std::uint64_t> acknowledged_before(std::size_t count) const {
+    std::vector<std::uint64_t> epochs(streams_max);
+    for (std::size_t i = 0; i < count; ++i)
+      if (entry const& e = on_.disk.at(i); e.what == entry::mark && e.stream < streams_max)
+        epochs[e.stream] = e.offset + 1;
+    return epochs;
+  }
+
+  void break_disk(std::uint32_t after_max) {
+    constexpr std::uint32_t kinds[] = {refusal::writes, refusal::flushes,
+                                       refusal::writes | refusal::flushes, refusal::reads};
+    bool const is_recovery = trial_.what == fault::recovery;
+    bool const is_log = trial_.what == fault::log || (is_recovery && rng_() % 2 == 0);
+    refusal r;
+    r.kinds = kinds[rng_() % (is_recovery ? 4 : 3)];
+    r.after = static_cast<std::uint32_t>(rng_() % after_max);
+    r.count = rng_() % 3 == 0 ? ~0u : 1 + static_cast<std::uint32_t>(rng_() % 8);
+    on_.disk.refuse(is_log ? log_disk : home_disk, r);
+  }
+
+  /// False: it could not be done, or the file system could not be mounted. Then nothing is mounted.
+  bool bring_home(std::uint64_t seed, found& sum) {
+    if (!trial_.recovers) return true;
+    if (trial_.what == fault::recovery || seed % 4 == 0) {
+      ++sum.again;
+      bool const breaks = trial_.what == fault::recovery;
+      unsigned const before = on_.disk.refused();
+      if (breaks) break_disk(40);
+      bool const is_good = on_.recover(recover_);
+      on_.disk.accept();
+      on_.unmount();
+      sum.refused += on_.disk.refused() - before;
+      sum.told += breaks && !is_good;
+      if (!breaks) on_.disk.cut_again(seed);
+      if (!on_.mount_cut(sum.unmountable)) return false;
+    }
+    if (on_.recover(recover_) && on_.recover(recover_)) return true;
+    ++sum.unrecoverable;
+    std::printf("%s seed %llu: recovery failed\n", trial_.name,
+                static_cast<unsigned long long>(seed));
+    std::fflush(stdout);
+    if (std::system(("cat " + on_.dir + "/recover.out").c_str()) != 0) {
+    }
+    on_.unmount();
+    return false;
+  }
+
+  trial const& trial_;
+  std::string recover_;
+  std::mt19937_64 rng_;
+  mounts on_;
+  std::optional<script> script_;
+};
+
+}  // namespace
+
+trial const* find_trial(char const* name) {
+  for (auto const& t : trials)
+    if (std::strcmp(t.name, name) == 0) return &t;
+  return nullptr;
+}
+
+std::string trial_names() {
+  std::string all;
+  for (auto const& t : trials) all += std::string(" ") + t.name;
+  return all;
+}
+
+int run_trial(trial const& t, fs_kind const& fs, std::string const& dir, std::string const& bin,
+              unsigned states, std::uint64_t seed) {
+  auto const began = std::chrono::steady_clock::now();
+  unsigned const each = t.what == fault::home || t.what == fault::log ? states_of_a_fault : states;
+  found sum;
+  // A control is done when it was caught, three times for good measure.
+  auto const is_done = [&] { return sum.states >= states || (t.must_fail && sum.bad() >= 3); };
+  for (unsigned round = 0; !is_done(); ++round) {
+    std::uint64_t const own_seed = seed + std::uint64_t{round} * 1'000'003;
+    session s(t, fs, dir, bin, own_seed);
+    if (!s.record(own_seed, sum)) return 77;
+    unsigned const before = sum.states;
+    while (sum.states - before < each && !is_done()) s.try_some(own_seed, sum, is_done);
+  }
+  double const minutes =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count() / 60;
+  std::printf(
+      "%s %s seed %llu: %zu entries, %u states (%u cut again), lost %u, broken %u, "
+      "unrecoverable %u; %.0f states a minute\n",
+      t.name, fs.name, static_cast<unsigned long long>(seed), sum.entries, sum.states, sum.again,
+      sum.lost, sum.broken, sum.unrecoverable, sum.states / minutes);
+  if (t.what != fault::none)
+    std::printf("the disk refused %u times, and %u errors were told\n", sum.refused, sum.told);
+  if (sum.unmountable != 0) std::printf("%u states did not mount\n", sum.unmountable);
+  if (sum.unmountable * 20 > sum.states) return 1;
+  if (t.what != fault::none && sum.refused == 0)
+    return std::printf("FAILED: no fault was met\n"), 1;
+  if (t.must_fail && sum.bad() == 0) std::printf("FAILED: the control %s was not caught\n", t.name);
+  return t.must_fail == (sum.bad() != 0) ? 0 : 1;
+}
+
+}  // namespace sluice::crash
