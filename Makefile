@@ -122,7 +122,7 @@ exports  := $(if $(wildcard libinterpose/exports.map.in),$(O)/exports.map)
 .PHONY: all help check check-unit check-interpose check-cli check-control check-replay check-crash \
   check-order check-slurm check-coverage check-guests check-fuzz \
   check-source bench bench-overhead bench-accuracy bench-control bench-reaction bench-replay \
-  bench-order soak \
+  bench-order soak crash-long \
   compare \
   fuzz headers layers style exports format tidy \
   programs install uninstall clean sim spin slurm deb rpm check-packages FORCE
@@ -348,10 +348,16 @@ fuzz: $(fuzzers)
 
 HOURS ?= 1
 SEED  ?= $(shell date +%s)
+STATES ?= 100000
+CRASH_SEED ?= 1
 sim: $(sim)
 	$(sim) lease --hours $(HOURS) --seed $(SEED)
 spin:
 	@FULL=$(FULL) test/spin/run
+
+# Every kind of power cut, hours of them; goes on where it was ended.
+crash-long: all $(crash)
+	@BUILD=$(O) test/crash/long.py $(STATES) $(CRASH_SEED)
 
 # Packages are built from an exported copy of the tree, in build/packages. check-packages takes
 # minutes, root and the network, so it is not part of `make check`.
@@ -450,6 +456,7 @@ help:
 	  'make bench            bench-overhead, -accuracy, -control, -reaction, -replay' \
 	  'make bench-order      durable fsync beside the kernel'\''s (root, FUSE)' \
 	  'make slurm            the plugin alone, against the headers of Slurm' \
+	  'make crash-long STATES=100000   power cuts of all kinds; goes on where it was ended' \
 	  'make soak MINUTES=30  jobs come and go while daemons are restarted' \
 	  'make compare          the allocation algorithms side by side, into policies/' \
 	  'make sim HOURS=N SEED=S   the lease protocol under faults, simulated for N hours (1)' \
