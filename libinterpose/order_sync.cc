@@ -114,9 +114,13 @@ answer ask(order_request kind, int fd, file_now const& f) {
   return wait_for(*s, user, since_ns);
 }
 
-// 0, or the error number.
+// 0, or the error number. The kernel tells a descriptor once that a write failed: a drain, of which
+// nobody sees the result, syncs the file system instead, and the program's fsync is told.
 int sync_now(int fd, order_request kind) {
-  long const r = sys::call(kind == order_request::fdatasync ? SYS_fdatasync : SYS_fsync, fd);
+  long const call = kind == order_request::fdatasync ? SYS_fdatasync
+                    : kind == order_request::drain   ? SYS_syncfs
+                                                     : SYS_fsync;
+  long const r = sys::call(call, fd);
   return sys::failed(r) ? static_cast<int>(-r) : 0;
 }
 
@@ -211,14 +215,14 @@ abi::order_inode* count_in(abi::order_set& s, std::uint64_t key) {
 }
 
 // 0, or the error number of the sync behind the mark. A file that takes no mark has its log void.
-int mark_file(int fd, file_now const& f, abi::order_inode* i) {
+int mark_file(int fd, file_now const& f, order_request kind, abi::order_inode* i) {
   if (!set_mark(fd, f)) {
     bool const is_tried = (durable.area->head.voided.load() & abi::order_void_failed) != 0;
     if (!is_tried && begin_void()) end_void(false);
     return 0;
   }
   count(order_count::marked);
-  int const error = sync_now(fd, order_request::fsync);
+  int const error = sync_now(fd, kind == order_request::drain ? kind : order_request::fsync);
   if (error == 0 && i != nullptr) i->state.fetch_or(abi::order_marked);
   return error;
 }
@@ -229,20 +233,30 @@ std::uint64_t flags_of(file_now const& f) {
   return key == abi::no_key ? 0 : abi::state_of(a, abi::set_of(a, key), key);
 }
 
+// The kernel's sync of a file that the log may have as well. What the log has and home lost is not
+// made good by a sync of what is left: an error is told until a daemon has replayed the log, also
+// one that nobody but us has seen.
+int sync_own(int fd, file_now const& f, order_request kind) {
+  int error = sync_now(fd, kind);
+  if ((flags_of(f) & abi::order_logged) == 0) return error;
+  std::uint32_t refused = 0;
+  bool const is_loss = error == EIO || error == ENOSPC || error == EDQUOT;
+  if (is_loss)
+    durable.area->head.refused.compare_exchange_strong(refused, static_cast<std::uint32_t>(error));
+  return error != 0 ? error : static_cast<int>(durable.area->head.refused.load());
+}
+
 // The daemon is dead, silent, or could not: 0 or the error number of the kernel's fsync.
 int without_daemon(int fd, file_now const& f, order_request kind) {
   abi::order_area& a = *durable.area;
   std::uint64_t const key = abi::order_key(a, f.device, f.inode);
   if (key == abi::no_key) return sync_now(fd, kind);  // nobody can log it
   abi::order_inode* const i = count_in(abi::set_of(a, key), key);
-  int error = sync_now(fd, kind);
-  // What the log has of this file and home lost is not made good by a sync of what is left.
-  int const refused = static_cast<int>(a.head.refused.load());
-  if (error == 0 && refused != 0 && (flags_of(f) & abi::order_logged) != 0) error = refused;
+  int error = sync_own(fd, f, kind);
   bool const had_log = a.head.generation.load() != 0;
   bool const is_void = (a.head.voided.load() & abi::order_void_done) != 0;
   bool const is_marked = i != nullptr && (i->state.load() & abi::order_marked) != 0;
-  if (error == 0 && had_log && !is_marked && !is_void) error = mark_file(fd, f, i);
+  if (error == 0 && had_log && !is_marked && !is_void) error = mark_file(fd, f, kind, i);
   if (i != nullptr) i->state.fetch_sub(abi::order_fallback_one);
   return error;
 }
@@ -279,7 +293,7 @@ bool sync_alone(int fd, file_now const& f, std::uint64_t seen, int& error) {
 void drain(int fd, file_now const& f) {
   if (durable.area->head.generation.load() == 0) return;  // there never was a log
   answer const a = ask(order_request::drain, fd, f);
-  if (a.what != answer::done || a.error != 0) without_daemon(fd, f, order_request::fsync);
+  if (a.what != answer::done || a.error != 0) without_daemon(fd, f, order_request::drain);
 }
 
 }  // namespace
@@ -301,7 +315,7 @@ int make_durable(int fd, order_request kind) {
   std::uint64_t const seen = flags_of(f);
   if ((seen & abi::order_apart) != 0) {
     count(order_count::bypassed);
-    return outcome(sync_now(fd, kind));
+    return outcome(sync_own(fd, f, kind));
   }
   int error = 0;
   if (kind == order_request::fdatasync && sync_alone(fd, f, seen, error)) {

@@ -51,6 +51,8 @@ class recovery {
     if (found.what != slots_found::good)
       throw sluice_error(fmt::format("{} {}; it is kept as it is", options_.log, found.reason));
     super_ = found.in_force;
+    if (options_.home_error != 0 && super_.home_error == 0 && !options_.dry_run)
+      say_home_failed(options_.home_error);
     result_.generation = super_.generation;
     result_.head = super_.head;
     result_.home_error = static_cast<int>(super_.home_error);
@@ -256,14 +258,18 @@ class recovery {
     sync_home();
   }
 
+  /// The kernel tells it once; the next attempt must know.
+  void say_home_failed(int error) {
+    super_.home_error = static_cast<std::uint64_t>(error);
+    if (int const failed = write_slot(disk_, super_); failed != 0)
+      fail("cannot be written", failed);
+  }
+
   void sync_home() {
     for (auto const& fs : plan_.file_systems()) {
       int const error = home_->sync(fs);
       if (error == 0) continue;
-      // The kernel tells it once; the next attempt must know.
-      super_.home_error = static_cast<std::uint64_t>(error);
-      if (int const failed = write_slot(disk_, super_); failed != 0)
-        fail("cannot be written", failed);
+      say_home_failed(error);
       throw sluice_error(fmt::format("{}: the file system {} cannot be synced: {}; the log is kept",
                                      options_.log, uuid_text(fs), std::strerror(error)));
     }

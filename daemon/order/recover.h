@@ -21,6 +21,7 @@ struct recover_options {
   bool keep_home = false;  // a file that somebody else changed stays as it is
   bool replay = false;     // although the machine runs since the log was written
   bool partial = false;    // what lies before damage, without what lies behind
+  int home_error = 0;      // home refused bytes, and nobody was there to say so in the log
   std::function<void(std::uint64_t, std::uint64_t)> progress;  // bytes of so many
 };
 

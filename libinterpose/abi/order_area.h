@@ -152,7 +152,7 @@ struct order_header {
   std::atomic<std::uint64_t> count[order_count_slots];
   std::atomic<std::uint64_t> device[order_devices];  // whoever meets one first; 0 free
   std::atomic<std::uint32_t> voided;                 // stages; the daemon takes it back
-  std::atomic<std::uint32_t> refused;  // daemon; errno: home lost bytes that the log has
+  std::atomic<std::uint32_t> refused;  // whoever is told; errno: home lost bytes that the log has
   std::atomic<std::uint64_t> log_devices[order_log_devices];  // daemon, before it logs one of that
                                                               // device; ~0 in the last: more
   std::uint64_t log_device;         // daemon, before incarnation: the file of the log

@@ -196,6 +196,11 @@ class guest {
     raise(fd, abi::order_native);
     note(fd, [](abi::order_inode& i) { i.state.fetch_add(abi::order_fallback_one); });
     int failed = real(fd);
+    std::uint32_t none = 0;
+    if (failed != 0 && (state(fd) & abi::order_logged) != 0)
+      area_->head.refused.compare_exchange_strong(none, static_cast<std::uint32_t>(failed));
+    if (failed == 0 && (state(fd) & abi::order_logged) != 0)
+      failed = static_cast<int>(area_->head.refused.load());
     bool const is_marked = (state(fd) & abi::order_marked) != 0;
     if (failed == 0 && !is_marked && marks && set_mark(fd)) {
       failed = real(fd);

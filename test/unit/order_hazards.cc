@@ -93,6 +93,32 @@ TEST_CASE("what a disk refused at home is kept in the log until it was replayed"
   CHECK(again.records == 0);
 }
 
+TEST_CASE("what a disk refused while no daemon was there is replayed by the next", "[order]") {
+  served s;
+  if (lacks_root(s)) return;
+  s.kill();
+  s.knows_boot = true;
+  s.begin();
+  s.know();
+  int const fd = s.make("a");
+  s.write(fd, 0, "logged");
+  REQUIRE(s.program->sync(fd) == 0);
+  s.kill();
+  // The kernel told a program, which notes it, and shows clean pages that the disk does not have.
+  s.program->area().head.refused = EIO;
+  s.program->area().head.heart_ns = 1;
+  CHECK(s.program->sync(fd) == EIO);
+  REQUIRE(pwrite(fd, "absent", 6, 0) == 6);
+  recover_options o;
+  o.log = s.log;
+  o.home_error = EIO;
+  CHECK_THROWS_WITH(recover(o), Catch::Contains("open to be written"));
+  close(fd);
+  CHECK(s.recover_it().home_error == EIO);  // the log says it by now
+  CHECK(s.read("a") == "logged");
+  CHECK(s.recover_it().home_error == 0);
+}
+
 TEST_CASE("a home that cannot be synced in recovery is replayed by the next one", "[order]") {
   refusing r;
   served& s = r.s;

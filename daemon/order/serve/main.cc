@@ -73,6 +73,15 @@ superblock begin(disk& d) {
   return s;
 }
 
+/// What programs were told by the kernel while nobody was there to write it into the log. Not asked
+/// of the jobs of many users: one of them could have everybody's files replayed.
+int refused_before(std::vector<std::string> const& areas) {
+  for (auto const& path : areas)
+    if (auto const error = area(path).memory().head.refused.load(); error != 0)
+      return static_cast<int>(error);
+  return 0;
+}
+
 /// Areas of jobs that came since, and none of those that went. One that is not good is left out.
 void follow_jobs(service& s, std::string const& jobs) {
   std::vector<std::string> there;
@@ -147,6 +156,7 @@ int serve(serve_options const& o) {
   if (access(o.log.c_str(), F_OK) != 0) make_log_file(o.log, o.log_mib << 20, window_ns);
   recover_options before;
   before.log = o.log;
+  before.home_error = refused_before(o.areas);
   recovered const r = recover(before);
   if (r.records != 0)
     fmt::print(stderr, "sluice-order: {}: {} records {}\n", o.log, r.records,
