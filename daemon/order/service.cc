@@ -197,12 +197,17 @@ void service::checkpointed(int error) {
   have_left(error == 0 && log_.head() != head_);
   if (error == 0) {
     head_ = log_.head();
+    told_.checkpointed(head_);
     for (auto& [key, f] : files_) {
       if (f->last_lsn == 0 || is_live(*f)) continue;
       f->last_lsn = 0;
       f->explained.clear();
       forget_name(*f);
-      for (auto const& p : places_of(key)) p.in->clear_logged(p.key);
+      told_.left();
+      for (auto const& p : places_of(key)) {
+        told_.left(*p.in, p.in->flags(p.key));
+        p.in->clear_logged(p.key);
+      }
     }
   }
   // Of what failed at home sync_home tells; when the log failed, programs go alone.
@@ -226,6 +231,7 @@ void service::add(std::unique_ptr<area> a) {
   a->open_for(super_, incarnation_, log_place_);
   for (auto const& [device, fd] : mounts_) a->tell_device(device);
   a->take_posted(left, true);
+  told_.add(*a);
   areas_.push_back(std::move(a));
   for (auto const& r : left) take_over(r);
 }
@@ -240,6 +246,7 @@ void service::remove(std::string const& path) {
       };
       for (auto const& [key, f] : files_) f->is_marked |= is_native(key);
       for (auto const& [key, d] : directories_) d->is_marked |= is_native(key);
+      told_.remove(**at);
       retired_.push_back(std::move(*at));
       areas_.erase(at);
       return;
@@ -341,6 +348,8 @@ bool service::end() {
   // Those who asked before they saw it.
   gather();
   for (auto const& r : asked_) answer(r, abi::go_native);
+  told_.publish();
+  told_ = {};
   areas_.clear();
   return true;
 }

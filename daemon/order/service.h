@@ -18,6 +18,7 @@
 #include "order/file_state.h"
 #include "order/held_file.h"
 #include "order/slots.h"
+#include "order/told.h"
 #include "order/write_home.h"
 
 namespace sluice::order {
@@ -62,6 +63,8 @@ class service {
   /// generation. Until then nothing is acknowledged.
   bool wants_anew() const;
   service_counts const& counts() const { return counts_; }
+  /// What people are told, into the areas and the status.
+  void publish(abi::order_status& to) const;
 
  private:
   using file_ptr = std::shared_ptr<held_file>;
@@ -154,6 +157,7 @@ class service {
   std::atomic<std::uint64_t> lone_sync_ns_ = 0;  // what the last fsync at home of a lone one took
   std::uint64_t lone_sync_at_ns_ = 0;
   service_counts counts_;
+  told told_;
 
   mailbox mail_;
   std::atomic<bool> is_checkpointing_ = false;

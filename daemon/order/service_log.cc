@@ -169,6 +169,7 @@ bool service::write_log(file_ptr const& f, request const& r, found& now, way how
   // A program that has gone its own way since the pages were taken has marked what it synced.
   if (!is_written || (flags_of(f->key) & forbidding) != 0) return false;
   ++counts_.logged;
+  told_.logged(*r.from, f->last_lsn, now.what.pages.pages() * page_bytes, now_ns_);
   f->has_baseline = true;
   f->explained.add(now.what.pages);
   if (f->explained.all().size() > ranges_max && !is_checkpointing_) want_tidying(ranges_max / 2);
@@ -194,6 +195,7 @@ void service::settle(file_ptr const& f, struct stat const& st) {
 void service::sync_home(file_ptr const& f, request const& r, found const& now,
                         directory_ptr const& with) {
   ++counts_.synced;
+  told_.synced(*r.from);
   f->is_busy = true;
   std::uint64_t const below = log_.next_record();
   bool const only_bytes = f->has_baseline && now.seen.is_overwrite && !now.seen.has_new_metadata &&

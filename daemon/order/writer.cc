@@ -111,6 +111,9 @@ void writer::write_open(lock& held) {
   flush_ns_ = flush_ns_ == 0 ? took : (flush_ns_ * 7 + took) / 8;
   ++commits_;
   if (failed == 0) {
+    ++batches_.count;
+    batches_.bytes += b.bytes.size();
+    batches_.took_ns += took;
     durable_ = b.end;
     spare_ = std::move(b.bytes);
   } else {
@@ -216,6 +219,11 @@ int writer::failed() const {
 std::uint64_t writer::commits() const {
   lock const held(mutex_);
   return commits_;
+}
+
+written_batches writer::batches() const {
+  lock const held(mutex_);
+  return batches_;
 }
 
 std::uint64_t writer::in_use() const {

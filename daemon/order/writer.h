@@ -26,6 +26,11 @@ struct surroundings {
   std::function<std::uint64_t()> monotonic_ns;  // how long a flush takes
 };
 
+/// What was written since the start.
+struct written_batches {
+  std::uint64_t count = 0, bytes = 0, took_ns = 0;
+};
+
 class writer {
  public:
   /// `s` is in force on `d`, and nothing behind its head counts: see continue_log().
@@ -52,6 +57,7 @@ class writer {
   std::uint64_t next_record() const;
   int failed() const;
   std::uint64_t commits() const;
+  written_batches batches() const;
   /// A third of the ring is in use: time for somebody to checkpoint.
   bool wants_checkpoint() const;
   std::uint64_t in_use() const;
@@ -78,6 +84,7 @@ class writer {
   block_buffer spare_;
   std::uint64_t durable_;
   std::uint64_t commits_ = 0;
+  written_batches batches_;
   int failed_ = 0;      // sticky
   int home_error_ = 0;  // sticky as well
   bool writing_ = false;

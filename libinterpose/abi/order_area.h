@@ -128,6 +128,17 @@ inline constexpr char const* order_count_names[] = {
 static_assert(sizeof order_count_names / sizeof *order_count_names ==
               static_cast<unsigned>(order_count::count));
 
+/// What the daemon says of this area, for people (`sluice order`). No stage reads it. It lies where
+/// there were zeros, so of an older daemon there are zeros here.
+struct order_said {
+  std::atomic<std::uint64_t> logged;        // requests whose pages went into the log
+  std::atomic<std::uint64_t> synced;        // requests for which home was synced
+  std::atomic<std::uint64_t> bytes_logged;  // pages, in bytes
+  std::atomic<std::uint64_t> bytes_home;    // of those: safe at home since
+  std::atomic<std::uint64_t> files_home;    // files that left the log, home being safe
+  std::atomic<std::uint64_t> oldest_ns;     // CLOCK_MONOTONIC; the oldest not yet safe; 0: none
+};
+
 struct order_header {
   std::atomic<std::uint64_t> magic_word;  // creator, last
   std::uint32_t layout;                   // creator
@@ -158,6 +169,7 @@ struct order_header {
   std::uint64_t log_device;         // daemon, before incarnation: the file of the log
   std::uint64_t log_inode;          //
   char log_path[order_path_bytes];  // from the root; empty: not known
+  order_said said;                  // daemon
 };
 
 struct order_area {

@@ -29,6 +29,8 @@ TEST_CASE("the layout of the order area is the golden one", "[abi]") {
   CHECK(sizeof(abi::order_inode) == 384);
   CHECK(sizeof(abi::order_set) == 6336);
   CHECK(offsetof(abi::order_header, voided) == 840);
+  CHECK(sizeof(abi::order_header) <= offsetof(abi::order_area, slot));
+  CHECK(offsetof(abi::order_area, slot) == 4096);
   CHECK(sizeof(abi::order_mark) == 48);
   CHECK(sizeof(abi::order_area) == 3264512);
 }

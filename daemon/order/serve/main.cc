@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -21,7 +22,9 @@
 #include "order/recover.h"
 #include "order/service.h"
 #include "order/slots.h"
+#include "order/told.h"
 #include "order/writer.h"
+#include "policy/descriptor.h"
 #include "policy/error.h"
 #include "policy/program.h"
 #include "segment/guard.h"
@@ -31,7 +34,7 @@ namespace sluice::order {
 namespace {
 
 constexpr std::uint64_t window_ns = 10'000'000'000;  // ten times what a live log takes to commit
-constexpr std::uint64_t jobs_every_ns = 100'000'000;
+constexpr std::uint64_t jobs_every_ns = 100'000'000, tell_every_ns = 100'000'000;
 constexpr std::uint64_t patience_ns = 60'000'000'000;
 constexpr rlim_t files_wanted = 16384;
 
@@ -82,8 +85,20 @@ int refused_before(std::vector<std::string> const& areas) {
   return 0;
 }
 
+/// Two daemons would answer in each other's place. False: there is no such directory yet.
+bool hold_jobs(std::string const& jobs, descriptor& held) {
+  if (held) return true;
+  descriptor fd(open(jobs.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd) return false;
+  if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0)
+    throw sluice_error(fmt::format("{}: another log daemon serves these jobs", jobs));
+  held = std::move(fd);
+  return true;
+}
+
 /// Areas of jobs that came since, and none of those that went. One that is not good is left out.
-void follow_jobs(service& s, std::string const& jobs) {
+void follow_jobs(service& s, std::string const& jobs, descriptor& held) {
+  if (!hold_jobs(jobs, held)) return;
   std::vector<std::string> there;
   std::error_code ignored;
   for (auto const& job : std::filesystem::directory_iterator(jobs, ignored)) {
@@ -115,14 +130,70 @@ log_place place_of(file_disk const& disk, std::string const& log) {
   return {std::filesystem::absolute(log), device_word(st), st.st_ino};
 }
 
+/// For `sluice order`: beside the first area, or the directory of jobs. Without it all goes on.
+class status {
+ public:
+  explicit status(serve_options const& o)
+      : path_(folder_of(o.jobs.empty() ? o.areas[0] : o.jobs) / "order-status"),
+        log_(std::filesystem::absolute(o.log)) {
+    begin();
+  }
+
+  void tell(service const& s) {
+    if (monotonic_ns() - told_ns_ < tell_every_ns) return;
+    told_ns_ = monotonic_ns();
+    if (!file_) begin();
+    if (file_) s.publish(file_->memory());
+  }
+
+  void only_syncs() {
+    if (file_) file_->memory().only_syncs = 1;
+  }
+
+  void voided() {
+    if (file_) ++file_->memory().voids;
+  }
+
+ private:
+  static std::filesystem::path folder_of(std::string const& path) {
+    auto const all = std::filesystem::absolute(path);
+    return (all.has_filename() ? all : all.parent_path()).parent_path();
+  }
+
+  /// The directory may come later.
+  void begin() {
+    try {
+      if (access(path_.parent_path().c_str(), W_OK) == 0)
+        file_ = std::make_unique<status_file>(path_, log_);
+    } catch (error const&) {
+      // A full disk: what cannot be told is done all the same.
+    }
+    if (file_) file_->memory().heart_ns = monotonic_ns();
+  }
+
+  std::filesystem::path path_;
+  std::string log_;
+  std::unique_ptr<status_file> file_;
+  std::uint64_t told_ns_ = 0;
+};
+
+/// As recover() does on a machine that runs since: the files are ahead of the log.
+bool only_syncs(std::string const& log) {
+  file_disk disk(log, file_disk::use::look);
+  slots_found const found = read_slots(disk);
+  return found.what == slots_found::good && found.in_force.home_error == 0 &&
+         is_this_boot(found.in_force.boot);
+}
+
 /// Until SIGTERM, or until programs have gone without us in a way that only a new generation of the
 /// log ends. 0: all is at home.
-int serve_generation(file_disk& disk, serve_options const& o, int& ready_fd) {
+int serve_generation(file_disk& disk, serve_options const& o, descriptor& jobs, status& said,
+                     int& ready_fd) {
   superblock const super = begin(disk);
   service s(disk, super);
   s.log_is_at(place_of(disk, o.log));
   for (auto const& path : o.areas) s.add(std::make_unique<area>(path));
-  if (!o.jobs.empty()) follow_jobs(s, o.jobs);
+  if (!o.jobs.empty()) follow_jobs(s, o.jobs, jobs);
   if (ready_fd >= 0) {
     if (write(ready_fd, "1", 1) != 1) return exit_sluice;
     close(ready_fd);
@@ -132,14 +203,17 @@ int serve_generation(file_disk& disk, serve_options const& o, int& ready_fd) {
   bool is_failing = false;
   while (is_told_to_stop == 0 && !s.wants_anew()) {
     s.turn();
+    said.tell(s);
     if (s.failed() != 0 && !std::exchange(is_failing, true)) say_what_failed(o, s.failed());
     if (o.jobs.empty() || monotonic_ns() - looked_ns < jobs_every_ns) continue;
     looked_ns = monotonic_ns();
-    follow_jobs(s, o.jobs);
+    follow_jobs(s, o.jobs, jobs);
   }
+  if (s.wants_anew()) said.voided();
   std::uint64_t const until = monotonic_ns() + patience_ns;
   while (!s.end()) {
     s.turn();
+    said.tell(s);
     if (s.failed() == 0 && monotonic_ns() < until) continue;
     fmt::print(stderr, "sluice-order: {}: cannot be brought home: {}; keep it for sluice recover\n",
                o.log, std::strerror(s.failed() != 0 ? s.failed() : ETIMEDOUT));
@@ -153,7 +227,11 @@ int serve(serve_options const& o) {
   heed_signals();
   want_files();
   want_priority();
+  descriptor jobs;
+  if (!o.jobs.empty()) hold_jobs(o.jobs, jobs);
+  status said(o);
   if (access(o.log.c_str(), F_OK) != 0) make_log_file(o.log, o.log_mib << 20, window_ns);
+  if (only_syncs(o.log)) said.only_syncs();
   recover_options before;
   before.log = o.log;
   before.home_error = refused_before(o.areas);
@@ -167,7 +245,7 @@ int serve(serve_options const& o) {
                                    o.log, disk.owner()));
   int ready_fd = o.ready_fd;
   while (is_told_to_stop == 0)
-    if (int const status = serve_generation(disk, o, ready_fd); status != 0) return status;
+    if (int const how = serve_generation(disk, o, jobs, said, ready_fd); how != 0) return how;
   return 0;
 }
 
