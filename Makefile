@@ -414,7 +414,7 @@ man7   := $(wildcard libinterpose/*.7 daemon/cli/*.7)
 man5   := $(wildcard daemon/sluiced/*.5)
 man8   := $(wildcard daemon/sluiced/*.8 daemon/order/*.8)
 units  := $(wildcard daemon/systemd/*.service)
-sample := $(wildcard policies/examples/* daemon/systemd/*.json)
+sample := $(wildcard policies/examples/* daemon/systemd/*.json daemon/systemd/*.conf)
 
 install: all
 	install -D -m 755 $(O)/bin/sluice $(bindir)/sluice

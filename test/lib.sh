@@ -33,6 +33,20 @@ need() {
   done
 }
 
+# own_mounts: what the script mounts from here on nobody else sees, and it goes with the script.
+# Starts the script anew, so it comes right behind this file. Nothing happens without root.
+own_mounts() {
+  [ "$(id -u)" = 0 ] && [ -z "${HAS_OWN_MOUNTS:-}" ] && command -v unshare >/dev/null || return 0
+  HAS_OWN_MOUNTS=1 exec unshare --mount --propagation private bash "$0"
+}
+
+# own_ext4 DIR: makes it, with an ext4 of its own there, for the disk of this machine may have no
+# uuid, and then nothing goes to a log. False where that cannot be: DIR is a plain one then.
+own_ext4() {
+  mkdir -p "$1" && [ -n "${HAS_OWN_MOUNTS:-}" ] && truncate -s 64M "$SCRATCH/ext4.image" &&
+    mkfs.ext4 -q "$SCRATCH/ext4.image" 2>/dev/null && mount -o loop "$SCRATCH/ext4.image" "$1"
+}
+
 # json FILE EXPR: the value of a Python expression over the parsed file, which is called `d`.
 json() {
   python3 -c 'import json, sys

@@ -7,11 +7,7 @@
 
 namespace sluice::cli {
 
-/// The path of such a program: beside this one, or in ../sbin, ../libexec/sluice, ../lib/sluice.
-/// Empty when it is not there.
-std::string find_beside(std::string const& name);
-
-/// Becomes it. Throws when that fails.
+/// Becomes it; segment::find_beside() says where it is. Throws when that fails.
 [[noreturn]] void become_beside(std::string const& name, std::vector<std::string> const& arguments);
 
 }  // namespace sluice::cli

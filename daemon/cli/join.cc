@@ -14,6 +14,7 @@
 #include "cli/limits.h"
 #include "cli/paths.h"
 #include "policy/error.h"
+#include "policy/order.h"
 #include "segment/jobs.h"
 #include "segment/library.h"
 #include "segment/run_dir.h"
@@ -33,6 +34,16 @@ nlohmann::json or_null(std::string const& text) {
   return text.empty() ? nlohmann::json(nullptr) : nlohmann::json(text);
 }
 
+/// As the daemon can read them, which is in another directory.
+std::vector<std::string> orders_of(run_options const& options) {
+  std::vector<std::string> out;
+  for (auto const& text : options.limits.orders) {
+    auto const target = policy::parse_order_target(text);
+    out.push_back(text.substr(0, text.find('@') + 1) + fs::absolute(target.path).string());
+  }
+  return out;
+}
+
 nlohmann::json join_request(run_options const& options) {
   std::error_code failed;
   unsigned const parts = paths_wanted(options).parts;
@@ -40,6 +51,7 @@ nlohmann::json join_request(run_options const& options) {
           {"job", or_null(options.job)},
           {"class", or_null(options.limits.qos_class)},
           {"limits", options.limits.limits},
+          {"orders", orders_of(options)},
           {"policy_channels", true},
           {"monitor", options.limits.monitor},
           {"path_parts", parts == 0 ? nlohmann::json(nullptr) : nlohmann::json(parts)},
@@ -60,6 +72,10 @@ membership read_membership(nlohmann::json const& answer) {
   if (m.job.empty() || !can_preload(m.preload))
     throw sluice_error(fmt::format("its library \"{}\" cannot be preloaded", m.preload));
   return m;
+}
+
+bool has_log(daemon_search const& search) {
+  return search.found && search.found->role == "node" && search.found->has_log;
 }
 
 struct attempt {
@@ -136,8 +152,10 @@ membership enter_alone(global_options const& global, run_options const& options)
 membership enter(global_options const& global, run_options const& options) {
   // A policy file is the user's own word; the daemon has its policy.
   // A log of one's own needs a job of one's own.
-  if (!options.limits.policy.empty() || !options.limits.orders.empty() || global.no_daemon)
+  if (!options.limits.policy.empty() || !options.order_log.empty() || global.no_daemon)
     return enter_alone(global, options);
+  bool const wants_log = !options.limits.orders.empty();
+  if (wants_log && !has_log(find_daemon(global, hello_ms))) return enter_alone(global, options);
   attempt const tried = join_daemon(global, options);
   if (tried.joined) return *tried.joined;
   run_options alone = options;

@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// In a session of its own, so that Ctrl-C reaches the program and not the log behind it; with a
-// death signal, so that it empties its log when we are killed. It gets standard error, the pipe it
-// says "ready" on, and nothing else.
 #include "cli/log_daemon.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <linux/close_range.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,8 +17,9 @@
 #include <utility>
 
 #include "abi/order_area.h"
-#include "cli/beside.h"
 #include "policy/error.h"
+#include "segment/library.h"
+#include "segment/log_process.h"
 #include "segment/run_dir.h"
 
 namespace sluice::cli {
@@ -33,25 +29,7 @@ namespace {
 constexpr std::int64_t look_ns = 200'000'000;
 constexpr std::int64_t pause_ns = 1'000'000'000;  // before it is started again
 constexpr int most_deaths = 5;
-constexpr int ready_fd = 3;
 constexpr int patience_ms = 60'000;  // all may have to go home
-
-[[noreturn]] void become_daemon(char const* const* argv, int ready, pid_t parent) {
-  prctl(PR_SET_PDEATHSIG, SIGTERM);
-  if (getppid() != parent) _exit(exit_sluice);
-  setsid();
-  sigset_t none;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, nullptr);
-  for (int sig = 1; sig < 32; ++sig) signal(sig, SIG_DFL);
-  int const nothing = open("/dev/null", O_RDWR);
-  dup2(nothing, 0);
-  dup2(nothing, 1);
-  dup2(ready, ready_fd);
-  close_range(ready_fd + 1, ~0u, 0);
-  execv(argv[0], const_cast<char* const*>(argv));
-  _exit(exit_missing);
-}
 
 /// The end of a child within some time. False: it still runs.
 bool wait_for_end(pid_t pid, int& status, int patience) {
@@ -91,7 +69,7 @@ std::unique_ptr<log_daemon> serve_log(abi::segment const& s, std::string const& 
 }
 
 log_daemon::log_daemon(std::string area, std::string log, bool remove_log)
-    : program_(find_beside("sluice-order")),
+    : program_(segment::find_beside("sluice-order")),
       area_(std::move(area)),
       log_(std::move(log)),
       remove_log_(remove_log) {
@@ -118,21 +96,9 @@ bool log_daemon::is_ready() const {
 }
 
 void log_daemon::start() {
-  int ready[2];
-  if (pipe2(ready, O_CLOEXEC) != 0)
-    throw sluice_error(fmt::format("pipe: {}", std::strerror(errno)));
-  std::string const fd = std::to_string(ready_fd);
-  char const* const argv[] = {program_.c_str(), "serve",      "--area",   area_.c_str(), "--log",
-                              log_.c_str(),     "--ready-fd", fd.c_str(), nullptr};
-  pid_t const self = getpid();
-  pid_ = fork();
-  if (pid_ == 0) become_daemon(argv, ready[1], self);
-  int const why = errno;
-  close(ready[1]);
-  ready_ = descriptor(ready[0]);
-  if (pid_ > 0) return;
-  pid_ = 0;
-  throw sluice_error(fmt::format("fork: {}", std::strerror(why)));
+  auto begun = segment::start_log(program_, {"--area", area_, "--log", log_}, false);
+  pid_ = begun.pid;
+  ready_ = std::move(begun.ready);
 }
 
 void log_daemon::say_how_it_ended(int status) const {

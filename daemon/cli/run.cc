@@ -115,7 +115,7 @@ void end_record(recorder const& record, run_options const& options, double start
   }
 }
 
-/// A daemon's job has the daemon's log, one that we joined has that of who made it.
+/// A daemon's job has the node's log, one that we joined has that of who made it.
 std::unique_ptr<log_daemon> own_log(std::optional<segment::mapping> const& s, membership const& m,
                                     run_options const& options) {
   if (!s || m.run_dir.empty() || m.creator_before != 0) return nullptr;
@@ -123,9 +123,10 @@ std::unique_ptr<log_daemon> own_log(std::optional<segment::mapping> const& s, me
 }
 
 bool wants_log(membership const& m, run_options const& options) {
+  if (!options.order_log.empty()) return true;
   std::error_code failed;
-  return !options.order_log.empty() || !options.limits.orders.empty() ||
-         (!m.run_dir.empty() && std::filesystem::exists(segment::order_path(m.segment), failed));
+  return !m.run_dir.empty() && (!options.limits.orders.empty() ||
+                                std::filesystem::exists(segment::order_path(m.segment), failed));
 }
 
 /// The program has run: how it ended is what counts from here on.

@@ -10,6 +10,7 @@
 #include "cli/beside.h"
 #include "cli/top_loop.h"
 #include "policy/error.h"
+#include "segment/library.h"
 
 namespace sluice::cli {
 
@@ -31,7 +32,7 @@ int top_verb(global_options const& global, top_options const& options) {
   if (options.count < 0) throw usage_error("top: -n wants a number of pictures, or 0 for no end");
   choice_of(options);  // refused before anything is drawn
   daemon_at const daemon = need_daemon(global);
-  if (!options.batch && !global.json && can_draw() && !find_beside("sluice-top").empty())
+  if (!options.batch && !global.json && can_draw() && !segment::find_beside("sluice-top").empty())
     become_beside("sluice-top",
                   {daemon.socket, daemon.role, daemon.name, fmt::format("{}", options.interval_s),
                    options.sort, options.filter, options.nodes ? "nodes" : "jobs"});

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "policy/error.h"
@@ -29,6 +30,15 @@ struct wanted {
 constexpr wanted of_a_node[] = {{CAP_CHOWN, "cap_chown"},
                                 {CAP_DAC_OVERRIDE, "cap_dac_override"},
                                 {CAP_SYS_PTRACE, "cap_sys_ptrace"}};
+
+constexpr wanted of_a_log[] = {{CAP_CHOWN, "cap_chown"},
+                               {CAP_DAC_OVERRIDE, "cap_dac_override"},
+                               {CAP_DAC_READ_SEARCH, "cap_dac_read_search"},
+                               {CAP_FOWNER, "cap_fowner"},
+                               {CAP_FSETID, "cap_fsetid"},
+                               {CAP_LEASE, "cap_lease"},
+                               {CAP_SYS_ADMIN, "cap_sys_admin"},
+                               {CAP_SYS_PTRACE, "cap_sys_ptrace"}};
 
 [[noreturn]] void fail(char const* what) {
   throw sluice_error(fmt::format("{}: {}", what, std::strerror(errno)));
@@ -53,19 +63,17 @@ void empty_bounding_set(std::vector<cap_value_t> const& keep) {
   }
 }
 
-}  // namespace
-
-kept_capabilities drop_capabilities(role_kind role) {
+kept_capabilities drop_to(std::span<wanted const> all) {
   capabilities const have(cap_get_proc(), cap_free), next(cap_init(), cap_free);
   if (!have || !next) fail("capabilities");
   kept_capabilities out;
   std::vector<cap_value_t> keep;
-  if (role == role_kind::node && geteuid() == 0)
-    for (auto const& w : of_a_node) {
-      bool const is_ours = is_permitted(have.get(), w.value);
-      append(is_ours ? out.kept : out.missing, w.name);
-      if (is_ours) keep.push_back(w.value);
-    }
+  for (auto const& w : all) {
+    if (geteuid() != 0) break;
+    bool const is_ours = is_permitted(have.get(), w.value);
+    append(is_ours ? out.kept : out.missing, w.name);
+    if (is_ours) keep.push_back(w.value);
+  }
   auto const count = static_cast<int>(keep.size());
   for (cap_flag_t set : {CAP_PERMITTED, CAP_EFFECTIVE})
     if (count != 0 && cap_set_flag(next.get(), set, count, keep.data(), CAP_SET) != 0)
@@ -77,6 +85,14 @@ kept_capabilities drop_capabilities(role_kind role) {
   if (out.kept.empty()) out.kept = "none";
   return out;
 }
+
+}  // namespace
+
+kept_capabilities drop_capabilities(role_kind role) {
+  return role == role_kind::node ? drop_to(of_a_node) : drop_to({});
+}
+
+kept_capabilities drop_to_log() { return drop_to(of_a_log); }
 
 void become(std::string const& user) {
   passwd const* const row = getpwnam(user.c_str());

@@ -3,6 +3,8 @@
 //   cap_chown         gives a job's segment to the job's user
 //   cap_dac_override  opens it again after a restart (0600, of that user), reads /proc/PID/{io,fd}
 //   cap_sys_ptrace    reads /proc/PID/{exe,io,fd} of other users: processes that nobody meters
+// The keeper of its log (node/log_keeper.h) is a process of its own with the capabilities of
+// sluice-order(8), and that program gets the same.
 // Relays, clusters and everybody who is not root keep none. No capability comes back: the bounding
 // set goes too, and no_new_privs is set.
 #pragma once
@@ -20,6 +22,9 @@ struct kept_capabilities {
 
 /// For this thread and those it makes: call it before there are others. Throws sluice_error.
 kept_capabilities drop_capabilities(role_kind role);
+
+/// The same for the keeper of a log.
+kept_capabilities drop_to_log();
 
 /// Becomes the user for good, with the user's groups. Throws sluice_error.
 void become(std::string const& user);

@@ -10,6 +10,7 @@
 
 #include "control/address.h"
 #include "control/log.h"
+#include "core/units.h"
 #include "policy/duration.h"
 #include "policy/error.h"
 #include "policy/hostlist.h"
@@ -22,6 +23,7 @@ namespace {
 
 constexpr char const* roles[] = {"node", "relay", "cluster"};
 constexpr std::int64_t ms = 1'000'000;
+constexpr unsigned most_log_mib = 65536;  // as sluice-order takes it
 
 std::int64_t time_between(std::string const& value, std::string const& where, std::int64_t least,
                           std::int64_t most) {
@@ -110,6 +112,19 @@ void apply_metrics(config& c, std::string const& value, std::string const& where
 
 void apply_metrics_jobs(config& c, std::string const& value, std::string const&) {
   c.metrics_jobs = value == "true";
+}
+
+void apply_log(config& c, std::string const& value, std::string const& where) {
+  c.log = path_of(value, where);
+}
+
+void apply_log_size(config& c, std::string const& value, std::string const& where) {
+  auto const size = core::parse_amount(value);
+  std::uint64_t const mib = size.value.units >> 20;
+  if (!size.ok() || !size.value.is_bytes || mib < 1 || mib > most_log_mib)
+    throw usage_error(
+        fmt::format("{}: \"{}\" is no size from 1MiB to 64GiB, such as 256MiB", where, value));
+  c.log_mib = mib;
 }
 
 void apply_log_level(config& c, std::string const& value, std::string const& where) {
@@ -227,6 +242,8 @@ void check(config const& c) {
   }
   if (c.view == view_kind::cluster && (!is_node || c.parents.empty()))
     refuse("--view cluster is for a node with a --parent, which it asks");
+  if (!c.log.empty() && !is_node) refuse("a log is kept on nodes, leave --log out");
+  if (c.log.empty() && c.log_mib != config{}.log_mib) refuse("--log-size is for a --log");
   if (!c.user.empty() && is_node)
     refuse("--user would take away what a node of root is started for; start it as that user");
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "policy/error.h"
+#include "policy/order.h"
 
 namespace sluice::node {
 
@@ -61,6 +62,7 @@ job_limits limits_of(site_state const& site, limit_wish const& wish,
     input.channels.push_back(granted_channel(slot.of));
     out.granted.push_back(slot.of.name());
   }
+  for (auto const& text : wish.orders) input.targets.push_back(policy::parse_order_target(text));
   for (auto const& text : wish.own) {
     policy::channel_spec c = policy::parse_limit(text);
     bool const taken = std::any_of(input.channels.begin(), input.channels.end(),

@@ -22,6 +22,7 @@ struct job_limits {
 /// What a job asks for when it is made.
 struct limit_wish {
   std::vector<std::string> own;
+  std::vector<std::string> orders;  // durable@DIR, from the root
   bool monitor = false;
   bool policy_channels = true;
 };

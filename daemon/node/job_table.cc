@@ -81,6 +81,12 @@ void add_joiner(job& j, local::peer const& who) {
   std::atomic_ref<std::uint32_t>(j.memory().head.creator_pid).store(pid);
 }
 
+void check_no_orders(job const& j, join_request const& request) {
+  if (!request.orders.empty())
+    throw sluice_error(fmt::format(
+        "job {} is running, and keeps the durable directories it began with", j.record.name));
+}
+
 std::string class_for(local::peer const& who, std::optional<std::string> const& wish,
                       site_state const& site) {
   std::string const chosen = wish.value_or(site.site().control.default_class);
@@ -205,6 +211,7 @@ joined job_table::join(local::peer const& who, join_request const& request,
         fmt::format("job {} is running with other limits: leave them out to join "
                     "it, or change them with `sluice set {} CHANNEL=RATE`",
                     name, name));
+  check_no_orders(*there, request);
   add_joiner(*there, who);
   there->empty_since_ns = 0;
   keep(*there);
@@ -224,8 +231,9 @@ job& job_table::make(local::peer const& who, std::string const& name, join_reque
   std::string const qos_class = class_for(who, request.qos_class, site);
   if (!request.policy_channels && !is_operator(who))
     throw usage_error("only an operator may leave the policy's channels out");
-  job_limits limits = limits_of(site, {request.limits, request.monitor, request.policy_channels},
-                                policy::this_machine());
+  job_limits limits =
+      limits_of(site, {request.limits, request.orders, request.monitor, request.policy_channels},
+                policy::this_machine());
   job_record r{who.uid,
                who.gid,
                name,

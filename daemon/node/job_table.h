@@ -21,6 +21,7 @@ namespace sluice::node {
 struct join_request {
   std::optional<std::string> name, qos_class;
   std::vector<std::string> limits;
+  std::vector<std::string> orders;  // see limit_wish
   bool monitor = false;
   bool policy_channels = true;
   unsigned path_parts = 0;  // note the directories it uses, so many parts of their names; 0: no
@@ -108,6 +109,8 @@ std::string class_for(local::peer const& who, std::optional<std::string> const& 
 
 /// Who asked to join, until it has attached or died.
 void add_joiner(job& j, local::peer const& who);
+/// A job that runs gets no other durable directories. Throws; whoever asks may run by himself.
+void check_no_orders(job const& j, join_request const& request);
 
 /// May this peer administer everything here?
 bool is_operator(local::peer const& who);

@@ -89,6 +89,7 @@ void state::publish(moment at) {
   publish_supplies(*this, m);
   publish_jobs(*this, m, classes_shown_);
   publish_streams(*this, m);
+  log.publish(m, at.mono_ns);
   m.set(control::metric::cycles_total, static_cast<double>(cycle));
   m.set(control::metric::controller_connected, silent || !has_parent() ? 0 : 1);
   m.publish(at.mono_ns, !silent, silent ? "the parent does not answer" : "");

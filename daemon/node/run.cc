@@ -23,6 +23,7 @@ namespace {
 
 constexpr std::int64_t early_every_ns = 20'000'000;
 constexpr std::int64_t first_policy_ns = 2'000'000'000;
+constexpr std::int64_t log_patience_ns = 75'000'000'000;  // all may have to go home
 
 descriptor make_timer(std::int64_t every_ns) {
   descriptor fd(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
@@ -45,7 +46,9 @@ class loop {
     while (!is_over_) {
       wait();
       moment const at = now();
+      state_.log.listen();
       heed_signals(at);
+      if (stopping_ns_ != 0 && may_end(at)) break;
       state_.listen(at);
       open_when_ready(at);
       if (server_) serve(at);
@@ -58,10 +61,11 @@ class loop {
 
  private:
   void wait() {
-    zmq_pollitem_t items[5] = {{nullptr, services_.signal_fd, ZMQ_POLLIN, 0},
+    zmq_pollitem_t items[6] = {{nullptr, services_.signal_fd, ZMQ_POLLIN, 0},
                                {nullptr, timer_.get(), ZMQ_POLLIN, 0}};
     int count = 2;
     if (server_) items[count++] = {nullptr, server_->fd(), ZMQ_POLLIN, 0};
+    if (state_.log.fd() >= 0) items[count++] = {nullptr, state_.log.fd(), ZMQ_POLLIN, 0};
     if (state_.has_parent()) {
       items[count++] = {state_.up->socket().zmq_handle(), 0, ZMQ_POLLIN, 0};
       if (void* const m = state_.up->socket().monitor_handle(); m != nullptr)
@@ -76,20 +80,37 @@ class loop {
         case control::order::none:
           return;
         case control::order::stop:
-          is_over_ = true;
+          stop(at);
           break;
         case control::order::reload:
           state_.reload(at);
+          state_.log.again();
           break;
       }
     }
   }
 
-  /// Clients are let in once a policy is there: a job made before would not be metered by it.
+  /// Jobs go on while their files go home, so limits are kept until that is done. Who tells us
+  /// twice does not want to wait.
+  void stop(moment at) {
+    is_over_ = stopping_ns_ != 0 || !state_.log.is_there();
+    if (is_over_) return;
+    stopping_ns_ = at.mono_ns;
+    services_.notify.stopping();
+    state_.log.stop();
+  }
+
+  bool may_end(moment at) const {
+    return !state_.log.is_there() || at.mono_ns - stopping_ns_ > log_patience_ns;
+  }
+
+  /// Clients are let in once a policy is there: a job made before would not be metered by it; and
+  /// once what a crash left in the log is at home.
   void open_when_ready(moment at) {
     if (server_) return;
     bool const patient = state_.has_parent() && at.mono_ns - begun_ns_ < first_policy_ns;
     if (!state_.site.is_set() && patient) return;
+    if (!state_.log.is_settled(at.mono_ns - begun_ns_)) return;
     unsigned const mode = geteuid() == 0 ? 0666 : 0600;
     server_ = local::server::open(state_.config.run_dir + "/" + local::socket_name, mode,
                                   [this](local::peer const& who, nlohmann::json const& request) {
@@ -137,6 +158,7 @@ class loop {
   descriptor timer_;
   std::unique_ptr<local::server> server_;
   std::int64_t begun_ns_, next_cycle_ns_ = 0, last_cycle_ns_ = 0;
+  std::int64_t stopping_ns_ = 0;  // 0: nobody has told us to
   bool is_over_ = false;
 };
 

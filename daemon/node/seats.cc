@@ -211,6 +211,7 @@ joined job_table::join_seat(job& j, local::peer const& who, join_request const& 
   if (!limits.empty() && limits != r.limits)
     throw usage_error(fmt::format(
         "this is job {}: lower a limit of it with `sluice set {} CHANNEL=RATE`", r.name, r.name));
+  check_no_orders(j, request);
   add_joiner(j, who);
   j.empty_since_ns = 0;
   keep_seat(j);

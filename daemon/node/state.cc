@@ -10,6 +10,7 @@
 #include "policy/error.h"
 #include "segment/jobs.h"
 #include "segment/library.h"
+#include "segment/order_look.h"
 #include "segment/run_dir.h"
 #include "wire/keys.h"
 
@@ -49,6 +50,7 @@ state::state(control::config const& c, control::services& s)
       site(c.name),
       jobs(c.run_dir, segment::find_library(), c.name, s.log),
       rates(!c.parents.empty()),
+      log(s.log_keeper, c.log, segment::log_status_path(c.run_dir), s.log),
       lease(lease::timers_of(c.cycle_ns, second_ns, 0), s.incarnation),
       lease_memory(c.state_dir + "/lease"),
       up(make_uplink(c, s)),

@@ -18,6 +18,7 @@
 #include "node/enforcer.h"
 #include "node/escape.h"
 #include "node/job_table.h"
+#include "node/log_watch.h"
 #include "node/overrides.h"
 #include "node/site_state.h"
 #include "node/uplink.h"
@@ -76,6 +77,7 @@ class state {
   job_table jobs;
   override_book overrides;
   enforcer rates;
+  log_watch log;
   lease::child lease;
   control::lease_file lease_memory;
   std::unique_ptr<uplink> up;  // none: this node is its own controller

@@ -36,7 +36,7 @@ json parent_row(state const& s) {
           {"connected", s.up->is_welcome() && !s.lease.is_silent(now().boot_ns)}};
 }
 
-json hello(state& s, local::peer const&, json const&) {
+json hello(state& s, local::peer const& who, json const&) {
   return {{"role", "node"},
           {"name", s.config.name},
           {"version", control::version},
@@ -44,8 +44,22 @@ json hello(state& s, local::peer const&, json const&) {
           {"run_dir", s.config.run_dir},
           {"policy_hash", hex(s.site.hash())},
           {"parent", parent_row(s)},
+          {"log", s.log.row(is_operator(who))},
           {"capabilities", s.services.capabilities},
           {"metrics", s.services.metrics_address}};
+}
+
+std::vector<std::string> texts_of(json const& request, char const* key, std::size_t most) {
+  std::vector<std::string> out;
+  auto const at = request.find(key);
+  if (at == request.end() || at->is_null()) return out;
+  if (!at->is_array() || at->size() > most)
+    throw usage_error(fmt::format("\"{}\" must be a short list of strings", key));
+  for (auto const& text : *at) {
+    if (!text.is_string()) throw usage_error(fmt::format("\"{}\" must be a list of strings", key));
+    out.push_back(text.get<std::string>());
+  }
+  return out;
 }
 
 join_request join_of(json const& request) {
@@ -56,14 +70,8 @@ join_request join_of(json const& request) {
   r.policy_channels = local::flag_of(request, "policy_channels", true);
   r.path_parts = static_cast<unsigned>(
       local::whole_if(request, "path_parts", 1, core::most_head_parts).value_or(0));
-  if (auto const at = request.find("limits"); at != request.end() && !at->is_null()) {
-    if (!at->is_array() || at->size() > core::max_channels)
-      throw usage_error("\"limits\" must be a short list of strings");
-    for (auto const& limit : *at) {
-      if (!limit.is_string()) throw usage_error("\"limits\" must be a list of strings");
-      r.limits.push_back(limit.get<std::string>());
-    }
-  }
+  r.limits = texts_of(request, "limits", core::max_channels);
+  r.orders = texts_of(request, "orders", core::max_targets);
   return r;
 }
 

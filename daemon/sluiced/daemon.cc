@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order matters: signals are blocked and capabilities dropped while there is one thread, the
-// first ZeroMQ context comes after both; what can be wrong is found before anything is changed.
+// The order matters: signals are blocked, the keeper of the log is forked and capabilities are
+// dropped while there is one thread, the first ZeroMQ context comes after all of that; what can be
+// wrong is found before anything is changed.
 #include "sluiced/daemon.h"
 
 #include <fmt/format.h>
@@ -16,8 +17,10 @@
 #include "control/privileges.h"
 #include "control/services.h"
 #include "control/start.h"
+#include "node/log_keeper.h"
 #include "policy/error.h"
 #include "policy/policy.h"
+#include "segment/library.h"
 #include "segment/run_dir.h"
 #include "sluiced/roles.h"
 #include "wire/keys.h"
@@ -72,6 +75,7 @@ char const* unchangeable(config const& was, config const& is) {
   if (was.listen != is.listen) return "listen";
   if (was.parents != is.parents) return "parent";
   if (was.plain != is.plain || was.keys != is.keys) return "keys";
+  if (was.log != is.log || was.log_mib != is.log_mib) return "log";
   if (was.metrics != is.metrics || was.metrics_jobs != is.metrics_jobs) return "metrics";
   if (was.user != is.user) return "user";
   if (was.view != is.view) return "view";
@@ -91,6 +95,15 @@ config read_again(control::command_line const& line, config const& written, conf
   fresh.run_dir = settled.run_dir;
   fresh.state_dir = settled.state_dir;
   return fresh;
+}
+
+/// Before privileges are dropped: those of the log are more than ours.
+node::log_child begin_log(config const& c) {
+  if (c.log.empty()) return {};
+  std::string const program = segment::find_beside("sluice-order");
+  if (program.empty())
+    throw sluice_error("--log: sluice-order is not beside sluiced, nor in ../lib/sluice");
+  return node::keep_log({program, c.log, c.log_mib, segment::jobs_dir(c.run_dir)});
 }
 
 void say_start(config const& c, control::services& s, control::kept_capabilities const& caps) {
@@ -123,6 +136,7 @@ int run_daemon(control::command_line const& line) {
   config c = written;
   settle(c);
   [[maybe_unused]] int const lock = control::lock_run_dir(c.run_dir);
+  node::log_child const log_child = begin_log(c);
   auto const caps = control::drop_capabilities(c.role);
 
   control::logger log(control::parse_level(c.log_level));
@@ -147,6 +161,7 @@ int run_daemon(control::command_line const& line) {
   s.capabilities = caps.kept;
   s.metrics_address = server ? server->address() : "";
   s.board = &board;
+  s.log_keeper = log_child.socket.get();
   s.reload = [&] { return read_again(line, written, c, log); };
 
   say_start(c, s, caps);

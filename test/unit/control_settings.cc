@@ -153,3 +153,17 @@ TEST_CASE("control settings: addresses") {
   CHECK_THROWS_AS(control::check_endpoint("tcp://a:0", true, "w"), error);
   CHECK_THROWS_AS(control::check_endpoint("ipc:///x", true, "w"), error);
 }
+
+TEST_CASE("control settings: the log of a node") {
+  config const c = made(R"({"role": "node", "log": "/l", "log-size": "1.5GiB"})", {});
+  CHECK(c.log == "/l");
+  CHECK(c.log_mib == 1536);
+  CHECK(made("", {"--role", "node", "--log", "/l"}).log_mib == 64);
+  for (char const* size : {"0", "64", "1KiB", "65GiB", "64MiB/s", "-1MiB", ""})
+    CHECK(refusal("", {"--role", "node", "--log", "/l", "--log-size", size}).find("64GiB") !=
+          std::string::npos);
+  CHECK(refusal("", {"--role", "node", "--log-size", "1MiB", "--metrics", "none"}) != "accepted");
+  CHECK(refusal("", {"--role", "cluster", "--policy", "/p", "--plain", "--listen",
+                     "tcp://127.0.0.1:1", "--log", "/l"})
+            .find("leave --log out") != std::string::npos);
+}

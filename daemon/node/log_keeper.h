@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// The process that keeps the log daemon of a node: it starts `sluice-order serve`, starts it again
+// when it dies, ever later, and ends it. A process of its own, forked before sluiced gives up its
+// privileges: those of the log are many, and sluiced listens to users and the network.
+// What stays true: it hears sluiced alone, and of it only two words; it never waits for sluiced;
+// when sluiced is gone, however, it has the log brought home and ends.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+
+#include "policy/descriptor.h"
+
+namespace sluice::node {
+
+struct log_settings {
+  std::string program;  // sluice-order
+  std::string log;
+  std::uint64_t log_mib = 64;
+  std::string jobs;  // directory
+};
+
+enum class log_phase : std::uint32_t {
+  recovering,  // what was in the log comes home
+  serving,
+  pausing,  // it ended; the next start is due at due_ns
+  over,     // ended as asked
+};
+
+/// What the keeper says, one message each; the last one counts.
+struct log_report {
+  log_phase phase = log_phase::recovering;
+  std::uint32_t pid = 0;     // 0: none runs
+  std::uint32_t deaths = 0;  // how often it ended unasked
+  std::int32_t status = 0;   // of the last of them, as wait gives it
+  std::int64_t due_ns = 0;   // CLOCK_MONOTONIC
+  char lacks[128] = {};      // capabilities it should have
+  char said[512] = {};       // its last line on standard error since it was started
+  std::uint32_t line = 0;    // grows with each of them
+};
+
+/// sluiced's words to the keeper.
+enum class log_word : char { stop = 's', again = 'a' };
+
+struct log_child {
+  pid_t pid = 0;
+  descriptor socket;
+};
+
+/// Forks the keeper. Call it while there is one thread. Throws.
+log_child keep_log(log_settings const& settings);
+
+}  // namespace sluice::node

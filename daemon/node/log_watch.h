@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// sluiced's side of the log: what its keeper says goes into our log, the metrics and the answers to
+// users. Nothing here waits for the keeper, but for the end of the daemon, and then not for ever.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "control/log.h"
+#include "control/metric_table.h"
+#include "node/log_keeper.h"
+#include "segment/order_look.h"
+
+namespace sluice::node {
+
+class log_watch {
+ public:
+  /// `socket`: services::log_keeper, not ours to close; -1: there is none, and all below is empty.
+  /// `status`: where its daemon speaks for itself, see abi/order_status.h.
+  log_watch(int socket, std::string file, std::string status, control::logger& log);
+
+  /// To poll; -1: nothing will come.
+  int fd() const { return is_there() ? socket_ : -1; }
+  /// Takes what has come.
+  void listen();
+  /// Everything home, and the end.
+  void stop() { say(log_word::stop); }
+  /// Not to wait for the next try: somebody has mended something.
+  void again() { say(log_word::again); }
+  /// Files may be used: the first attempt is over, well or not, so what a crash left is at home or
+  /// cannot get there; or it only syncs, and has for so long that a disk may hang.
+  bool is_settled(std::int64_t waited_ns) const;
+  /// The keeper runs, so the log may still be in use.
+  bool is_there() const { return socket_ >= 0 && !is_gone_; }
+
+  /// Null without a log. Others than operators get the state alone: a reason may name files.
+  nlohmann::json row(bool is_for_operator) const;
+  /// Looks how it fares, too.
+  void publish(control::metric_table& m, std::int64_t now_ns);
+
+ private:
+  void say(log_word word) const;
+  void take(log_report const& fresh);
+  void gone();
+  char const* state() const;
+  bool is_served() const;
+  std::optional<segment::order_log> look_at_status() const;
+
+  int const socket_;
+  std::string const file_, status_;
+  control::logger& log_;
+  log_report last_;
+  bool is_gone_ = false, is_settled_ = false, is_silent_ = false;
+};
+
+}  // namespace sluice::node

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// The process of a log daemon, `sluice-order serve`, as a child: in a session of its own, so that
+// Ctrl-C does not reach it; with a death signal, so that it empties its log when whoever started it
+// is killed. It gets one end of two pipes, and nothing else that is open here.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "policy/descriptor.h"
+
+namespace sluice::segment {
+
+struct log_process {
+  pid_t pid = 0;
+  descriptor ready;  // a byte comes when it serves; the end of the file when it has ended
+  descriptor said;   // its standard error, where that was asked for
+};
+
+/// Where its ready byte goes: `--ready-fd` is among the arguments that are added.
+/// `keeps_words`: its standard error is ours to read; else it is our own. Throws.
+log_process start_log(std::string const& program, std::vector<std::string> arguments,
+                      bool keeps_words);
+
+}  // namespace sluice::segment
