@@ -27,6 +27,7 @@ struct command_line {
   pause_options pause;
   explain_options explain;
   top_options top;
+  order_options order;
   apply_options apply;
   std::vector<std::string> forwarded;  // what follows a verb of another program
   std::string file;
@@ -147,6 +148,24 @@ void add_watching(CLI::App& app, command_line& line) {
   stat->callback([&line] { line.chosen = [&line] { return stat_verb(line.global, line.stat); }; });
 }
 
+void add_order(CLI::App& app, command_line& line) {
+  auto* verb = app.add_subcommand("order", "show what of durable writes is safe, and the log");
+  verb->add_option("JOB", line.order.job, "only this job, in full");
+  verb->add_flag("--watch", line.order.watch, "again and again");
+  verb->add_option("-n", line.order.count, "so many pictures, then end")->type_name("COUNT");
+  verb->add_option("-i", line.order.interval_s, "again every SEC seconds (1)")->type_name("SEC");
+  verb->footer(
+      "open: written, and no fsync has asked for it: the file has it, a power cut may lose it.\n"
+      "closed: an fsync asked for it, and waits. durable: in the log, so fsync has returned.\n"
+      "checkpointed: the file itself is safe, and the log needs it no more.\n"
+      "Files and bytes of each, as whole pages; oldest: of what is durable, not checkpointed.\n\n"
+      "  sluice order\n"
+      "  sluice order hydro --watch\n"
+      "  sluice --json order | jq .log");
+  verb->callback(
+      [&line] { line.chosen = [&line] { return order_verb(line.global, line.order); }; });
+}
+
 void add_file_verb(CLI::App& app, command_line& line, std::string const& name,
                    std::string const& help, std::string const& examples,
                    int (*action)(global_options const&, std::string const&)) {
@@ -219,6 +238,7 @@ void describe_app(CLI::App& app, command_line& line) {
   add_watching(app, line);
   add_control(app, line);
   add_policy(app, line);
+  add_order(app, line);
   add_looking(app, line);
   add_forwarded(app, line);
   for (auto* verb : app.get_subcommands({})) verb->fallthrough();

@@ -68,6 +68,13 @@ struct top_options {
   bool nodes = false;
 };
 
+struct order_options {
+  std::string job;  // empty: all
+  bool watch = false;
+  long count = 0;  // of pictures; 0: without end, or one
+  double interval_s = 1;
+};
+
 struct apply_options {
   std::string file;
   bool dry_run = false;
@@ -81,6 +88,7 @@ int set_verb(global_options const& global, set_options const& options);
 int pause_verb(global_options const& global, pause_options const& options);
 int resume_verb(global_options const& global, pause_options const& options);
 int top_verb(global_options const& global, top_options const& options);
+int order_verb(global_options const& global, order_options const& options);
 int explain_verb(global_options const& global, explain_options const& options);
 int doctor_verb(global_options const& global, std::string const& file);
 int policy_check(global_options const& global, std::string const& file);

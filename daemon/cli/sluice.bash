@@ -59,7 +59,7 @@ _sluice() {
     */trace/generate)
       COMPREPLY=($(compgen -W "$(_sluice_column Presets "${command[0]}" trace generate |
         tr -d :)" -- "$word")) ;;
-    */stat/ | */set/ | */pause/ | */resume/)
+    */stat/ | */order/ | */set/ | */pause/ | */resume/)
       COMPREPLY=($(compgen -W "$(_sluice_jobs "${command[@]}")" -- "$word")) ;;
     *//) COMPREPLY=($(compgen -W "$(_sluice_column Subcommands "${command[0]}")" -- "$word")) ;;
     *) COMPREPLY=($(compgen -f -- "$word")) ;;

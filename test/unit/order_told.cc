@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+// What people are told of durable writes: the daemon's sums, and who reads areas and status files
+// that others wrote.
+#include "order/told.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <fstream>
+#include <memory>
+#include <random>
+
+#include "cli/order_rows.h"
+#include "order_served.h"
+#include "policy/error.h"
+#include "segment/order_look.h"
+
+using namespace sluice;
+using sluice::test::lacks_root;
+using sluice::test::served;
+
+namespace {
+
+constexpr std::uint64_t ms = 1'000'000;
+
+/// An area that is none of a daemon's, in a file.
+struct area_file {
+  test::scratch at;
+  std::string path = at.dir + "/order";
+  std::unique_ptr<abi::order_area> words = std::make_unique<abi::order_area>();
+
+  area_file() {
+    abi::order_header& h = words->head;
+    h.layout = abi::order_layout_version;
+    h.total_bytes = sizeof(abi::order_area);
+    h.set_bytes = sizeof(abi::order_set);
+    h.slot_bytes = sizeof(abi::order_slot);
+    h.magic_word = abi::order_magic;
+  }
+  abi::order_inode& note(std::uint64_t inode) {
+    std::uint64_t const key = abi::order_key(*words, 8ull << 32, inode);
+    abi::order_set& set = abi::set_of(*words, key);
+    return set.way[abi::find_or_claim(set, key)];
+  }
+  std::optional<segment::order_job> look(std::size_t bytes = sizeof(abi::order_area)) {
+    std::ofstream(path, std::ios::binary)
+        .write(reinterpret_cast<char const*>(words.get()), static_cast<std::streamsize>(bytes));
+    return segment::look_at_order(path);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("what is in the log and not yet at home is known by amount and age", "[order]") {
+  order::ledger l;
+  CHECK(l.oldest_ns() == 0);
+  l.logged(100, 10, 1 * ms);
+  l.logged(200, 20, 2 * ms);  // soon after: told together
+  l.logged(300, 30, 500 * ms);
+  CHECK(l.bytes_logged() == 60);
+  CHECK(l.bytes_home() == 0);
+  CHECK(l.oldest_ns() == 1 * ms);
+  l.freed(100);
+  CHECK(l.bytes_home() == 0);
+  l.freed(250);
+  CHECK(l.bytes_home() == 30);
+  CHECK(l.oldest_ns() == 500 * ms);
+  l.freed(300);
+  CHECK(l.bytes_home() == 60);
+  CHECK(l.oldest_ns() == 0);
+}
+
+TEST_CASE("a log that is never emptied is told of in bounded room", "[order]") {
+  order::ledger l(7);
+  for (std::uint64_t i = 1; i <= 100'000; ++i) l.logged(i, 1, i * 1'000 * ms);
+  CHECK(l.bytes_logged() == 100'007);
+  CHECK(l.oldest_ns() == 1'000 * ms);
+  l.freed(100'000);
+  CHECK(l.bytes_home() == 100'007);
+}
+
+TEST_CASE("the states of a job's files are read out of its area", "[order]") {
+  area_file a;
+  abi::order_inode& open = a.note(1);
+  core::add(open.written, {10, 2});
+  a.note(2).state |= abi::order_logged;
+  abi::order_inode& asked = a.note(3);
+  core::add(asked.written, {0, 1});
+  asked.state |= abi::order_logged;
+  a.note(4).state |= abi::order_bypass;
+  a.note(5);  // of which nothing is left to say
+  a.words->slot[7].device = 8ull << 32;
+  a.words->slot[7].inode = 3;
+  a.words->slot[7].since_ns = order::monotonic_ns() - 2'000 * ms;
+  a.words->slot[7].word = 5 << 3 | static_cast<std::uint32_t>(abi::order_slot_state::taken);
+  a.words->head.said.bytes_logged = 100;
+  a.words->head.said.bytes_home = 40;
+  a.words->head.said.files_home = 9;
+  a.words->head.count[static_cast<unsigned>(abi::order_count::absent)] = 3;
+  a.words->head.incarnation = 1;
+  auto look = a.look();
+  REQUIRE(look);
+  CHECK(look->uid == geteuid());
+  CHECK(look->files.size() == 4);
+  CHECK(look->was_served);
+  CHECK_FALSE(look->is_served);  // its heart has never beaten
+  auto const row = cli::order_job_row("j", *look);
+  CHECK(row["open"] == nlohmann::ordered_json({{"files", 1}, {"bytes", 8192}}));
+  CHECK(row["closed"]["files"] == 1);
+  CHECK(row["closed"]["bytes"] == 4096);
+  CHECK(row["closed"]["requests"] == 1);
+  CHECK(row["closed"]["oldest_s"] >= 2);
+  CHECK(row["durable"]["files"] == 2);
+  CHECK(row["durable"]["bytes"] == 60);
+  CHECK(row["applied"]["files"] == 3);
+  CHECK(row["checkpointed"] == nlohmann::ordered_json({{"files", 9}, {"bytes", 40}}));
+  CHECK(row["fsync"]["native"]["absent"] == 3);
+  // Nobody serves it, and it was told so: nothing is in a log.
+  a.words->head.incarnation = 0;
+  look = a.look();
+  CHECK(cli::order_job_row("j", *look)["durable"]["bytes"] == 0);
+}
+
+TEST_CASE("an area that is none is refused, and none at all is no error", "[order]") {
+  area_file a;
+  CHECK_FALSE(segment::look_at_order(a.path));
+  CHECK(a.look());
+  CHECK_THROWS_AS(a.look(sizeof(abi::order_area) - 1), error);
+  CHECK_THROWS_AS(a.look(100), error);
+  a.words->head.layout = abi::order_layout_version + 1;
+  CHECK_THROWS_AS(a.look(), error);
+  REQUIRE(unlink(a.path.c_str()) == 0);
+  REQUIRE(mkfifo(a.path.c_str(), 0600) == 0);
+  CHECK_FALSE(segment::look_at_order(a.path));
+}
+
+TEST_CASE("whatever a job scribbles into its area is only shown", "[order]") {
+  std::mt19937_64 random(7);
+  area_file a;
+  auto* const words = reinterpret_cast<std::uint64_t*>(a.words.get());
+  for (int round = 0; round < 20; ++round) {
+    // Behind the fixed part, which says that it is an area.
+    for (std::size_t i = 8; i < sizeof(abi::order_area) / 8; ++i)
+      words[i] = random() & random() & (round % 2 == 0 ? ~0ull : random());
+    auto const look = a.look();
+    REQUIRE(look);
+    auto const row = cli::order_job_row("j", *look);
+    cli::order_row const picture = {{"log", nullptr}, {"jobs", cli::order_row::array({row})}};
+    CHECK(cli::order_table(picture, true).size() > 10);
+  }
+}
+
+TEST_CASE("a log's status is read back, and one of another version is refused", "[order]") {
+  test::scratch at;
+  std::string const path = segment::log_status_path(at.dir);
+  CHECK_FALSE(segment::look_at_log(path));
+  {
+    order::status_file status(path, "/var/lib/log");
+    struct stat st = {};
+    REQUIRE(stat(path.c_str(), &st) == 0);
+    CHECK((st.st_mode & 07777) == 0600);
+    status.memory().batches = 4;
+    status.memory().batch_bytes = 4096;
+    status.memory().heart_ns = order::monotonic_ns();
+    auto const log = segment::look_at_log(path);
+    REQUIRE(log);
+    CHECK(log->path == "/var/lib/log");
+    CHECK(log->is_alive);
+    auto const row = cli::log_row(log);
+    CHECK(row["state"] == "recovering");
+    CHECK(row["batch_mean_bytes"] == 1024);
+    status.memory().heart_ns = 1;
+    CHECK(cli::log_row(segment::look_at_log(path))["state"] == "silent");
+    status.memory().layout = abi::order_status_layout + 1;
+    CHECK_THROWS_AS(segment::look_at_log(path), error);
+  }
+  CHECK_FALSE(segment::look_at_log(path));  // it went with its daemon
+}
+
+TEST_CASE("the daemon tells each job and all what it logged and brought home", "[order]") {
+  served s;
+  if (lacks_root(s)) return;
+  order::status_file status(s.holder.dir + "/order-status", s.log);
+  s.know();
+  auto const& said = s.program->area().head.said;
+  int const fd = s.make("a");
+  s.write(fd, 0, std::string(8192, 'a'));
+  REQUIRE(s.program->sync(fd) == 0);
+  s.is_stopped = true;
+  usleep(50'000);  // the loop is ours
+  s.daemon->publish(status.memory());
+  CHECK(said.logged == 1);
+  CHECK(said.bytes_logged == 8192);
+  CHECK(said.bytes_home == 0);
+  CHECK(said.oldest_ns != 0);
+  CHECK(status.memory().files_live == 1);
+  CHECK(status.memory().batches > 0);
+  CHECK(status.memory().batch_bytes >= status.memory().batches * 4096);
+  CHECK(status.memory().used_bytes > 8192);
+  s.is_stopped = false;
+  REQUIRE(s.finish());
+  CHECK(said.bytes_home == 8192);
+  CHECK(said.files_home == 1);
+  CHECK(said.oldest_ns == 0);
+  close(fd);
+  // The next one goes on with what that one said.
+  s.begin();
+  s.is_stopped = true;
+  usleep(50'000);
+  s.daemon->publish(status.memory());
+  CHECK(said.bytes_logged == 8192);
+  CHECK(said.bytes_home == 8192);
+  CHECK(status.memory().bytes_logged == 0);
+  s.is_stopped = false;
+}
