@@ -210,9 +210,13 @@ class recovery {
     if (!file.has_content || options_.dry_run) return;
     // Who wants to write it in between breaks our lease, which would be the end of us.
     signal(SIGIO, SIG_IGN);
-    bool const is_free = fcntl(fd, F_SETLEASE, F_RDLCK) == 0 || errno != EAGAIN;
+    int const refused = fcntl(fd, F_SETLEASE, F_RDLCK) == 0 ? 0 : errno;
     fcntl(fd, F_SETLEASE, F_UNLCK);
-    if (is_free) return;
+    if (refused == EACCES)
+      throw sluice_error(
+          fmt::format("{}: whether {} is in use cannot be told without CAP_LEASE; run as root",
+                      options_.log, path_of(fd)));
+    if (refused != EAGAIN) return;
     throw sluice_error(fmt::format(
         "{}: the disk refused bytes of its files ({}), so all of it has to be replayed, and {} is "
         "open to be written; stop that program and recover again; the log is kept",
