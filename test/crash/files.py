@@ -21,6 +21,8 @@ BLOCK, SECTOR = 4096, 512
 EPOCHS = 30
 KEPT = 4  # files, of those who make and remove
 CUT_EVERY = 8
+DIRECTORY_EVERY = 7  # seldom enough that new files go to the log
+APPENDS = 1  # the stream
 FOREIGN = 8  # a stream that no process of ours writes
 ENDED = 1024  # in what the processes share: one byte a stream
 BEGAN = os.path.join(BESIDE, "began")
@@ -96,15 +98,19 @@ class Files(Program):
         if "reuse" in self.options:
             self.ways, self.checks = self.ways[2:4] * 3, self.checks[2:4] * 3
 
+    def place(self, stream):
+        return os.path.join(self.dir, str(stream))
+
     def path(self, stream, epoch=None):
-        return os.path.join(self.dir, f"s{stream}" + ("" if epoch is None else f"-{epoch}"))
+        return os.path.join(self.place(stream), "all" if epoch is None else str(epoch))
 
     def prepare(self):
         super().prepare()
         for stream in range(len(self.ways)):
-            blocks = 2 * self.epochs if stream == 0 else 0
+            os.mkdir(self.place(stream))
             with open(self.path(stream), "wb") as f:
-                f.write(bytes(blocks * BLOCK))
+                if self.checks[stream] == self.all_there:
+                    f.write(bytes(self.epochs * BLOCK))
         with open(COUNTER, "wb") as f:
             f.write(struct.pack("Q", 0))
         if os.path.exists(BEGAN):
@@ -113,14 +119,15 @@ class Files(Program):
     # One epoch each; doing it again after it was cut short is as good as once.
 
     def overwrite(self, stream, epoch):
-        seen = self.foreign_blocks()
         put(self.path(stream), content(stream, epoch), epoch * BLOCK,
             sync=os.fdatasync if epoch % 2 else os.fsync)
-        if seen:
-            mark(FOREIGN, seen - 1)
 
     def append(self, stream, epoch):
-        put(self.path(stream), content(stream, epoch), epoch * BLOCK)
+        """Behind blocks that belong to others."""
+        seen = self.foreign_blocks()
+        put(self.path(stream), content(stream, epoch), (self.epochs + epoch) * BLOCK)
+        if seen:
+            mark(FOREIGN, seen - 1)
 
     def make(self, stream, epoch):
         old, new = self.path(stream, epoch - self.kept), self.path(stream, epoch)
@@ -129,14 +136,14 @@ class Files(Program):
         put(new, content(stream, epoch), 0, os.O_CREAT | os.O_EXCL)
         if os.path.exists(old):
             os.unlink(old)
-        if self.kept > 1:
-            sync_directory(self.dir)
+        if self.kept > 1 and epoch % DIRECTORY_EVERY == DIRECTORY_EVERY - 1:
+            sync_directory(self.place(stream))
 
     def replace(self, stream, epoch):
         new = self.path(stream) + ".new"
         put(new, content(stream, epoch), 0, os.O_CREAT | os.O_TRUNC)
         os.rename(new, self.path(stream))
-        sync_directory(self.dir)
+        sync_directory(self.place(stream))
 
     def rewrite(self, stream, epoch):
         if epoch % 3 == 2:
@@ -160,8 +167,10 @@ class Files(Program):
 
     def all_there(self, stream, acked):
         data = read(self.path(stream)) or b""
+        first = self.epochs if stream == APPENDS else 0
         for e in range(acked):
-            want(data[e * BLOCK:(e + 1) * BLOCK] == content(stream, e), stream, e, acked)
+            at = (first + e) * BLOCK
+            want(data[at:at + BLOCK] == content(stream, e), stream, e, acked)
 
     def window(self, stream, acked):
         there = {e: read(self.path(stream, e)) for e in range(acked + 1)}
@@ -171,8 +180,9 @@ class Files(Program):
         if self.kept == 1:
             want(not acked or good & {acked - 1, acked}, stream, acked - 1, acked)
         # Whose removal was not made durable may be back, as it was.
+        synced = acked - acked % DIRECTORY_EVERY if self.kept > 1 else 0
         for e in range(max(0, acked - self.kept)):
-            want(there[e] is None or self.kept == 1 and e in good, stream, e, acked)
+            want(there[e] is None or e + self.kept >= synced and e in good, stream, e, acked)
 
     def replaced(self, stream, acked):
         data = read(self.path(stream))
@@ -201,10 +211,10 @@ class Files(Program):
     def check(self, acknowledged):
         for stream, looks in enumerate(self.checks):
             looks(stream, acknowledged[stream])
-        data = read(self.path(0)) or b""
+        data = read(self.path(APPENDS)) or b""
         for k in range(acknowledged[FOREIGN]):
-            at = (self.epochs + k) * BLOCK
-            want(data[at:at + BLOCK] == content(FOREIGN, k), FOREIGN, k, acknowledged[FOREIGN])
+            want(data[k * BLOCK:(k + 1) * BLOCK] == content(FOREIGN, k), FOREIGN, k,
+                 acknowledged[FOREIGN])
 
     # How it is run.
 
@@ -289,9 +299,9 @@ class Files(Program):
 
     def disturb(self, child, seed):
         dice = random.Random(seed)
+        while not os.path.exists(BEGAN) and child.poll() is None:
+            time.sleep(0.005)
         if "log-killed" in self.options:
-            while not os.path.exists(BEGAN) and child.poll() is None:
-                time.sleep(0.01)
             for _ in range(3):
                 time.sleep(0.2 + dice.random() * 0.6)
                 pid = log_daemon(child.pid)
@@ -301,11 +311,11 @@ class Files(Program):
             self.write_from_outside(child, dice)
 
     def write_from_outside(self, child, dice):
-        """Other pages of a file that the program overwrites, with nothing said about them."""
+        """Other pages of a file that the program appends to, with nothing said about them."""
         for k in range(self.epochs):
             if child.poll() is not None:
                 return
-            put(self.path(0), content(FOREIGN, k), (self.epochs + k) * BLOCK, sync=lambda fd: None)
+            put(self.path(APPENDS), content(FOREIGN, k), k * BLOCK, sync=lambda fd: None)
             with open(COUNTER, "r+b") as f:
                 f.write(struct.pack("Q", k + 1))
             time.sleep(dice.random() * 0.006)
