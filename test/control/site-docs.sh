@@ -38,10 +38,20 @@ for flag in $("$(dirname "$SLUICED")/sluice-order" serve --help | grep -oE '^  -
   [ "$flag" = --help ] || grep -q "^\.It Fl -${flag#--}" daemon/order/sluice-order.8 ||
     fail "sluice-order.8 does not know $flag"
 done
-kept=$(sed -n 's/^CapabilityBoundingSet=//p' daemon/systemd/sluiced-node.service |
-  tr 'A-Z ' 'a-z\n' | sort)
-named=$(sed -n 's/.*{CAP_[A-Z_]*, "\(cap_[a-z_]*\)"}.*/\1/p' daemon/control/privileges.cc | sort)
-[ "$kept" = "$named" ] || fail "the unit keeps $kept, the daemon $named"
+# same_capabilities TABLE UNITS…: of privileges.cc, and what the units together leave.
+same_capabilities() {
+  local table=$1 kept named
+  shift
+  kept=$(cat "${@/#/daemon/systemd/}" | sed -n 's/^CapabilityBoundingSet=//p' |
+    tr 'A-Z ' 'a-z\n' | sort)
+  named=$(sed -n "/ $table\[\]/,/;\$/p" daemon/control/privileges.cc |
+    sed -n 's/.*{CAP_[A-Z_]*, "\(cap_[a-z_]*\)"}.*/\1/p' | sort)
+  [ "$kept" = "$named" ] || fail "$*: $kept, the daemon keeps $named"
+  [ -n "$named" ] || fail "no $table"
+}
+same_capabilities of_a_node sluiced-node.service
+same_capabilities of_a_log sluice-order.service
+same_capabilities of_a_log sluiced-node.service sluiced-node-log.conf
 if command -v systemd-analyze >/dev/null; then
   for unit in daemon/systemd/*.service; do
     sed "s#@[a-z]*dir@#$(dirname "$SLUICED")#" "$unit" >"$SCRATCH/${unit##*/}"
