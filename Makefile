@@ -406,6 +406,7 @@ sbindir = $(DESTDIR)$(PREFIX)/sbin
 UNITDIR ?= $(PREFIX)/lib/systemd/system
 unitdir = $(DESTDIR)$(UNITDIR)
 libdir  = $(DESTDIR)$(PREFIX)/lib/sluice
+incdir  = $(DESTDIR)$(PREFIX)/include
 docdir  = $(DESTDIR)$(PREFIX)/share/doc/sluice
 mandir  = $(DESTDIR)$(PREFIX)/share/man
 compdir = $(DESTDIR)$(PREFIX)/share/bash-completion/completions
@@ -420,6 +421,7 @@ install: all
 	install -D -m 755 $(O)/bin/sluice $(bindir)/sluice
 	install -D -m 755 $(O)/bin/sluiced $(sbindir)/sluiced
 	install -D -m 755 $(O)/lib/libinterpose.so $(libdir)/libinterpose.so
+	install -D -m 644 libinterpose/sluice_order.h $(incdir)/sluice_order.h
 	install -D -m 755 -t $(libdir) $(top) $(tool_bin) $(recover) $(spank)
 	install -D -m 644 -t $(libdir) daemon/trace/sluice-trace-darshan.py
 	install -D -m 644 -t $(docdir)/traces $(wildcard traces/*)
@@ -437,7 +439,7 @@ install: all
 	install -D -m 644 daemon/cli/sluice.bash $(compdir)/sluice
 
 uninstall:
-	rm -f $(bindir)/sluice $(sbindir)/sluiced $(compdir)/sluice \
+	rm -f $(bindir)/sluice $(sbindir)/sluiced $(compdir)/sluice $(incdir)/sluice_order.h \
 	  $(addprefix $(mandir)/man1/,$(notdir $(man1))) \
 	  $(addprefix $(mandir)/man7/,$(notdir $(man7))) $(addprefix $(mandir)/man5/,$(notdir $(man5))) \
 	  $(addprefix $(mandir)/man8/,$(notdir $(man8))) $(addprefix $(unitdir)/,$(notdir $(units))) \

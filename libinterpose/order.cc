@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // See order.h: the area, and what is noted in it.
 #include "order.h"
+#include "order_gate.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -60,6 +61,7 @@ bool begin(char* segment_path) {
   abi::order_area* const area = map_area(segment_path);
   if (area == nullptr) return false;
   durable.targets = area->head.durable_targets;
+  durable.ordered = area->head.ordered_targets & durable.targets;
   durable.area = area;
   return true;
 }
@@ -70,13 +72,16 @@ bool sees() {
   return false;
 }
 
-bool is_durable(int fd) {
+static bool is_in(int fd, std::uint32_t targets) {
   if (!sees()) return false;
   unsigned const entry = entry_now(fd) & entry_kind_mask;
   unsigned const target = entry - entry_first_target;
-  return entry >= entry_first_target && target < core::max_targets &&
-         (durable.targets >> target & 1) != 0;
+  return entry >= entry_first_target && target < core::max_targets && (targets >> target & 1) != 0;
 }
+
+bool is_durable(int fd) { return is_in(fd, durable.targets); }
+
+bool is_ordered(int fd) { return durable.ordered != 0 && is_in(fd, durable.ordered); }
 
 bool see(int dir, char const* path, int flags, file_now& to) {
   struct statx seen;
@@ -206,6 +211,7 @@ void pending_flushed() {
 
 void leave_pending() {
   if (durable.area == nullptr || self.is_vfork_child) return;
+  wait_for_barriers();
   each_pending([](int fd, file_now const& f) { bypass(fd, f); });
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Durable targets: what the stage notes of writes, and how it asks for an fsync. Where a job has
+// Durable targets: what the stage notes of writes, and how it asks for an fsync. (An ordered target
+// is one as well; what waits there instead of the fsync is in order_gate.h.) Where a job has
 // such a target, order_calls.cc stands between the wrappers and libc (see stand_between), so a
 // program without one runs the instructions it always ran. abi/README.md has the rules.
 // Must stay true: a write is noted before its call returns to the program; an fsync is acknowledged
@@ -17,6 +18,7 @@ namespace sluice::order {
 struct order_state {
   abi::order_area* area = nullptr;  // null: no target of this job is durable
   std::uint32_t targets = 0;        // a copy: bit t, target t is durable
+  std::uint32_t ordered = 0;        // those of them where fsync is a barrier
 };
 extern order_state durable;
 
@@ -34,6 +36,7 @@ bool sees();
 /// The file is in a durable target, as far as the fd table says (it asks the kernel about an fd it
 /// does not know).
 bool is_durable(int fd);
+bool is_ordered(int fd);
 /// Its inode has records in the log, wherever its name is by now.
 bool is_logged(int fd);
 
@@ -65,8 +68,9 @@ void bypass(int fd, file_now const& f);
 void go_blind();
 void see_again();
 
-/// fsync, fdatasync: 0 or -1 with errno.
-int make_durable(int fd, abi::order_request kind);
+/// fsync, fdatasync: 0 or -1 with errno. With `later` it need not be durable yet: see order_gate.h.
+struct barrier;
+int make_durable(int fd, abi::order_request kind, barrier* later = nullptr);
 /// Around sync and syncfs: records of the log must not undo what they make durable. Without a
 /// daemon that empties it, before_sync says true, and after_sync marks the log; `was_all`: sync(2)
 /// returned.

@@ -3,6 +3,7 @@
 // is reached in the place of libc's function, from the wrappers and from the bodies of calls.def
 // alike, and only in a job that has a durable target.
 #include "order_calls.h"
+#include "order_gate.h"
 #include "rows.h"
 
 #include <errno.h>
@@ -17,6 +18,7 @@
 namespace sluice::order {
 
 #define STREAM(sym)
+#define GATED(sym)
 
 namespace behind {
 #define ORDERED(sym) constinit decltype(real::sym) sym = nullptr;
@@ -26,9 +28,19 @@ namespace behind {
 
 namespace {
 
+// Told as the failure of the call itself.
+template <class Result>
+Result refused(int error) {
+  errno = error;
+  return (Result)(-1L);
+}
+
 // A write at `at`, or at the file position when that is negative.
 template <class Real>
 [[gnu::always_inline]] inline auto writing(int fd, std::int64_t at, int rwf, Real&& real_call) {
+  if (is_gated() && is_durable(fd))
+    if (int const error = pass_gate((rwf & rwf_nowait) == 0); error != 0)
+      return refused<decltype(real_call())>(error);
   write_view const v = before_write(fd, at, rwf);
   auto const r = real_call();
   after_write(v, fd, static_cast<std::int64_t>(r));
@@ -45,6 +57,7 @@ bool look_at_ours(int fd, file_now& f) { return is_durable(fd) && see(fd, f) && 
 template <class Real>
 auto cutting(int fd, off_t size, Real&& real_call) {
   file_now f;
+  if (int const error = closed_for(fd); error != 0) return refused<decltype(real_call())>(error);
   bool const ours = look_at_ours(fd, f);
   auto const r = real_call();
   if (ours && r == 0) note_cut(f, static_cast<std::uint64_t>(size));
@@ -56,6 +69,8 @@ template <class Real>
 auto cutting_by_name(char const* path, off_t size, Real&& real_call) {
   file_now f[2];
   bool seen[2];
+  if (int const error = closed_for_names(); error != 0)
+    return refused<decltype(real_call())>(error);
   bool const ours = sees() && is_readable(path);
   seen[0] = ours && see(sys::at_cwd, path, 0, f[0]);
   auto const r = real_call();
@@ -70,6 +85,8 @@ auto cutting_by_name(char const* path, off_t size, Real&& real_call) {
 template <class Real>
 auto moving(int dir, char const* path, Real&& real_call) {
   file_now f;
+  if (int const error = closed_for_names(); error != 0)
+    return refused<decltype(real_call())>(error);
   bool const is_named = sees() && is_readable(path) && *path != 0;
   if (is_named && see(dir, path, AT_SYMLINK_NOFOLLOW, f) && S_ISREG(f.mode)) note_moved(f);
   return real_call();
@@ -78,6 +95,7 @@ auto moving(int dir, char const* path, Real&& real_call) {
 template <class Real>
 auto allocating(int fd, int mode, off_t at, off_t size, Real&& real_call) {
   file_now f;
+  if (int const error = closed_for(fd); error != 0) return refused<decltype(real_call())>(error);
   bool const ours = (mode & ~FALLOC_FL_KEEP_SIZE) != 0 && look_at_ours(fd, f);
   auto const r = real_call();
   if (!ours || r != 0) return r;
@@ -100,6 +118,7 @@ auto mapping_file(int protection, int flags, int fd, Real&& real_call) {
       look_at_ours(fd, f)) {
     long const mode = sys::call(SYS_fcntl, fd, F_GETFL);
     bool const may_write = (protection & PROT_WRITE) != 0 || (mode & O_ACCMODE) == O_RDWR;
+    if (may_write) wait_for_barriers();
     if (may_write) bypass(fd, f);
   }
   return real_call();
@@ -107,6 +126,8 @@ auto mapping_file(int protection, int flags, int fd, Real&& real_call) {
 
 template <class Real>
 auto opening_file(int dir, char const* path, int flags, Real&& real_call) {
+  if (int const error = closed_for_open(flags); error != 0)
+    return refused<decltype(real_call())>(error);
   opening const o = before_open(dir, path, flags);
   auto const r = real_call();
   after_open(o, static_cast<int>(r));
@@ -116,10 +137,15 @@ auto opening_file(int dir, char const* path, int flags, Real&& real_call) {
 // Written by another thread, or by the kernel, when the call has long returned.
 void bypass_fd(int fd) {
   file_now f;
+  wait_for_barriers();
   if (look_at_ours(fd, f)) bypass(fd, f);
 }
 
 }  // namespace
+
+int closed_for_open(int flags) {
+  return (flags & (O_CREAT | O_TRUNC)) != 0 ? closed_for_names() : 0;
+}
 
 opening before_open(int dir, char const* path, int flags) {
   opening o = {false, (flags & O_TRUNC) != 0};
@@ -144,15 +170,15 @@ void after_open(opening const& o, int fd) {
 
 namespace body {
 
-int fsync(int fd) {
-  bool const ours = is_durable(fd) || is_logged(fd);
-  return ours ? make_durable(fd, abi::order_request::fsync) : behind::fsync(fd);
+template <class Real>
+int syncing(int fd, abi::order_request kind, Real&& real_call) {
+  barrier ignored;
+  if (is_ordered(fd)) return make_durable(fd, kind, &ignored);
+  return is_durable(fd) || is_logged(fd) ? make_durable(fd, kind) : real_call(fd);
 }
 
-int fdatasync(int fd) {
-  bool const ours = is_durable(fd) || is_logged(fd);
-  return ours ? make_durable(fd, abi::order_request::fdatasync) : behind::fdatasync(fd);
-}
+int fsync(int fd) { return syncing(fd, abi::order_request::fsync, behind::fsync); }
+int fdatasync(int fd) { return syncing(fd, abi::order_request::fdatasync, behind::fdatasync); }
 
 int syncfs(int fd) {
   bool const is_void = before_sync();
@@ -238,10 +264,11 @@ int ftruncate(int fd, off_t size) {
 // Cloned ranges: the wrapper lets only these requests through to here with a cost.
 int ioctl(int fd, unsigned long request, long arg) {
   constexpr unsigned long clone_file = 0x40049409, clone_range = 0x4020940d;
+  bool const clones = request == clone_file || request == clone_range;
+  if (int const error = clones ? closed_for(fd) : 0; error != 0) return refused<int>(error);
   int const r = behind::ioctl(fd, request, arg);
   file_now f;
-  if (r == 0 && (request == clone_file || request == clone_range) && look_at_ours(fd, f))
-    note_whole(f);
+  if (r == 0 && clones && look_at_ours(fd, f)) note_whole(f);
   return r;
 }
 
@@ -340,7 +367,7 @@ void bypass_submitted(iocb* const* list, long count) {
       bypass_fd(static_cast<int>(list[i]->aio_fildes));
 }
 
-// The system calls that write, through syscall(2).
+// The system calls that write or rename, through syscall(2).
 long syscall(long number, long a, long b, long c, long d, long e, long f) {
   auto const raw = [=] { return behind::syscall(number, a, b, c, d, e, f); };
   auto const fd = static_cast<int>(a);
@@ -385,6 +412,13 @@ long syscall(long number, long a, long b, long c, long d, long e, long f) {
     case SYS_creat:
       return opening_file(sys::at_cwd, path_at(a), O_CREAT | O_TRUNC, raw);
 #endif
+    case SYS_close:
+    case SYS_close_range:
+      before_close(static_cast<unsigned>(a), static_cast<unsigned>(number == SYS_close ? a : b));
+      return raw();
+    case SYS_exit_group:
+      wait_for_barriers();
+      return raw();
     case SYS_io_submit:
       bypass_submitted(reinterpret_cast<iocb* const*>(c), b);
       return raw();
@@ -395,6 +429,8 @@ long syscall(long number, long a, long b, long c, long d, long e, long f) {
       return r;
     }
     default:
+      if (int const error = changes_names(number) ? closed_for_names() : 0; error != 0)
+        return refused<long>(error);
       return raw();
   }
 }
@@ -408,6 +444,7 @@ void stand_between() {
 #include "order.def"
 #undef ORDERED
   stand_between_streams();
+  stand_between_names();
 }
 
 }  // namespace sluice::order

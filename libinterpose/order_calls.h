@@ -8,12 +8,18 @@ namespace sluice::order {
 
 /// stdio's rows, by order_stdio.cc.
 void stand_between_streams();
+/// What changes names and attributes, and what ends, starts or closes something: order_names.cc.
+void stand_between_names();
+/// The same for system calls through syscall(2), by number.
+bool changes_names(long number);
 
 /// What an open did to its file: made it, or cut it.
 struct opening {
   bool creates;  // and the name was not there before
   bool cuts;
 };
+/// 0, or the error of a barrier: see order_gate.h.
+int closed_for_open(int flags);
 opening before_open(int dir, char const* path, int flags);
 void after_open(opening const& o, int fd);
 

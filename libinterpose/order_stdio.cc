@@ -3,10 +3,14 @@
 // much went out, the file position behind the call where it ended. Bytes that stay in a buffer are
 // remembered by fd, because libc may write them without a call of ours: at exit, or when another
 // stream is read.
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include <type_traits>
+
 #include "order_calls.h"
+#include "order_gate.h"
 #include "rows.h"
 #include "stream.h"
 #include "sys.h"
@@ -25,6 +29,7 @@ namespace sluice::order {
 #define VARIADIC(...)
 #define BARE(...)
 #define ORDERED(sym)
+#define GATED(sym)
 
 namespace behind {
 #define STREAM(sym) static constinit decltype(real::sym) sym = nullptr;
@@ -63,6 +68,22 @@ constexpr bool may_seek(call id) {
     default:
       return false;
   }
+}
+
+// Whether the call may write, the gate asks: with a buffer nobody knows before.
+int closed_for_stream(FILE* f, bool seeks) {
+  if (!is_gated()) return 0;
+  if (f == nullptr) return pass_gate();
+  bool const may_write = !seeks || look(f).unwritten != 0;
+  int const fd = may_write ? fd_of(f) : -1;
+  return fd >= 0 ? closed_for(fd) : 0;
+}
+
+// EOF, WEOF, -1; no objects of fwrite.
+template <class Result>
+Result refused(int error) {
+  errno = error;
+  return std::is_same_v<Result, std::size_t> ? Result{0} : static_cast<Result>(-1);
 }
 
 stream_before look_before(FILE* f, bool seeks) {
@@ -108,6 +129,8 @@ namespace body {
 // With doubt about the bytes kept back, all is noted at every fsync: see is_pending.
 #define WRITES(sym, ret, params, args, stream, moved)                 \
   static ret sym params {                                             \
+    int const error = closed_for_stream(stream, may_seek(call::sym)); \
+    if (error != 0) return refused<ret>(error);                       \
     stream_before const b = look_before(stream, may_seek(call::sym)); \
     ret const r = behind::sym args;                                   \
     if ((stream) == nullptr)                                          \
@@ -122,6 +145,7 @@ namespace body {
 namespace {
 
 void rewind(FILE* f) {
+  if (look(f).unwritten != 0) wait_for_barriers();
   stream_before const b = look_before(f, true);
   behind::rewind(f);
   look_after(b, f, 0);
@@ -135,7 +159,14 @@ int flags_of_mode(char const* mode) {
   return flags;
 }
 
+FILE* refuse_stream(int error) {
+  errno = error;
+  return nullptr;
+}
+
 FILE* fopen(char const* path, char const* mode) {
+  if (int const error = closed_for_open(flags_of_mode(mode)); error != 0)
+    return refuse_stream(error);
   opening const o = before_open(sys::at_cwd, path, flags_of_mode(mode));
   FILE* const f = behind::fopen(path, mode);
   if (f != nullptr) after_open(o, f->_fileno);
@@ -157,7 +188,16 @@ stream_end before_end(FILE* f) {
   return e;
 }
 
+// A stream is closed whatever came of the barriers, and writes what it has.
+void before_end_of(FILE* f) {
+  if (!is_gated()) return;
+  int const fd = fd_of(f);
+  if (look(f).unwritten != 0) wait_for_barriers();
+  if (fd >= 0) before_close(static_cast<unsigned>(fd), static_cast<unsigned>(fd));
+}
+
 int fclose(FILE* f) {
+  before_end_of(f);
   stream_end const e = before_end(f);
   int const r = behind::fclose(f);
   if (e.owes) note_whole(e.file);
@@ -165,6 +205,8 @@ int fclose(FILE* f) {
 }
 
 FILE* freopen(char const* path, char const* mode, FILE* f) {
+  before_end_of(f);
+  if (flags_of_mode(mode) != 0) wait_for_barriers();
   stream_end const e = before_end(f);
   opening const o = before_open(sys::at_cwd, path, flags_of_mode(mode));
   FILE* const r = behind::freopen(path, mode, f);

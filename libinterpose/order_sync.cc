@@ -6,19 +6,17 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "order.h"
+#include "order_ask.h"
 #include "sys.h"
 
 extern "C" __attribute__((weak)) void pthread_testcancel();
 
 namespace sluice::order {
 
-namespace {
-
 using abi::order_count;
 using abi::order_request;
-using abi::order_slot;
-using slot_state = abi::order_slot_state;
+
+namespace {
 
 constexpr std::int64_t slice_ns = 50'000'000;
 // A heart that beats beside a loop that hangs: then we go on without it as well.
@@ -30,9 +28,7 @@ struct answer {
   int error;
 };
 
-constexpr std::uint32_t word_of(std::uint32_t user, slot_state s) {
-  return user << 3 | static_cast<std::uint32_t>(s);
-}
+}  // namespace
 
 bool swap(order_slot& s, std::uint32_t user, slot_state from, slot_state to) {
   std::uint32_t seen = word_of(user, from);
@@ -47,27 +43,58 @@ bool heart_beats(std::int64_t at_ns) {
          age_ns >= -abi::order_silence_ns;
 }
 
-// A free slot, made ours; null when there is none. `user` tells us from who has it later.
-order_slot* claim_slot(std::uint32_t tid, std::uint32_t& user) {
+order_slot* claim_slot(std::uint32_t& user) {
+  auto const tid = static_cast<std::uint32_t>(sys::call(SYS_gettid));
   for (unsigned i = 0; i < abi::order_slots; ++i) {
     order_slot& s = durable.area->slot[(tid * 7 + i) % abi::order_slots];
     std::uint32_t seen = s.word.load();
     if ((seen & 7) != static_cast<std::uint32_t>(slot_state::free)) continue;
     user = ((seen >> 3) + 1) & 0x1fffffff;
-    if (s.word.compare_exchange_strong(seen, word_of(user, slot_state::claimed))) return &s;
+    if (!s.word.compare_exchange_strong(seen, word_of(user, slot_state::claimed))) continue;
+    s.tid.store(tid);
+    return &s;
   }
+  count(order_count::no_slot);
   return nullptr;
 }
 
-void ring() {
+bool post(order_slot& s, std::uint32_t user, std::uint32_t kind, int fd, file_now const& f) {
+  s.since_ns.store(static_cast<std::uint64_t>(now_ns()));
+  s.kind.store(kind);
+  s.pid.store(static_cast<std::uint32_t>(sys::call(SYS_getpid)));
+  s.fd.store(fd);
+  s.device.store(f.device);
+  s.inode.store(f.inode);
+  s.result.store(0);
+  s.eager.store(0);
+  if (!swap(s, user, slot_state::claimed, slot_state::posted)) return false;
   abi::order_header& h = durable.area->head;
   h.doorbell.fetch_add(1);
   if (h.dozing.load() != 0 && h.dozing.exchange(0) != 0) sys::futex_wake(&h.doorbell, ~0u);
+  return true;
 }
+
+bool wait_a_slice(order_slot& s, std::uint32_t seen, std::int64_t since_ns, std::uint32_t bits) {
+  std::int64_t const at_ns = now_ns();
+  bool const is_posted = state_in(seen) == slot_state::posted;
+  if (!heart_beats(at_ns) || at_ns - since_ns >= (is_posted ? untaken_ns : longest_ns))
+    return false;
+  sys::futex_wait(&s.word, seen, at_ns + slice_ns, bits);
+  return true;
+}
+
+bool give_up(order_slot& s, std::uint32_t user, std::uint32_t seen) {
+  slot_state const is = state_in(seen);
+  if (!swap(s, user, is, is == slot_state::posted ? slot_state::free : slot_state::abandoned))
+    return false;
+  count(order_count::silent);
+  return true;
+}
+
+namespace {
 
 answer wait_for(order_slot& s, std::uint32_t user, std::int64_t since_ns) {
   for (;;) {
-    std::int64_t const at_ns = now_ns();
     std::uint32_t const seen = s.word.load();
     if (seen == word_of(user, slot_state::done)) {
       std::int32_t const result = s.result.load();
@@ -76,15 +103,8 @@ answer wait_for(order_slot& s, std::uint32_t user, std::int64_t since_ns) {
       if (result == abi::go_native) return {answer::native, 0};
       return {answer::done, result};
     }
-    bool const is_posted = seen == word_of(user, slot_state::posted);
-    if (!is_posted && seen != word_of(user, slot_state::taken)) return {answer::none, 0};
-    if (heart_beats(at_ns) && at_ns - since_ns < (is_posted ? untaken_ns : longest_ns)) {
-      sys::futex_wait(&s.word, seen, at_ns + slice_ns, ~0u);
-    } else if (is_posted ? swap(s, user, slot_state::posted, slot_state::free)
-                         : swap(s, user, slot_state::taken, slot_state::abandoned)) {
-      count(order_count::silent);
-      return {answer::none, 0};
-    }
+    if (!is_under_way(seen, user)) return {answer::none, 0};
+    if (!wait_a_slice(s, seen, since_ns, ~0u) && give_up(s, user, seen)) return {answer::none, 0};
   }
 }
 
@@ -94,23 +114,10 @@ answer ask(order_request kind, int fd, file_now const& f) {
     count(order_count::absent);
     return {answer::none, 0};
   }
-  auto const tid = static_cast<std::uint32_t>(sys::call(SYS_gettid));
   std::uint32_t user = 0;
-  order_slot* const s = claim_slot(tid, user);
-  if (s == nullptr) {
-    count(order_count::no_slot);
+  order_slot* const s = claim_slot(user);
+  if (s == nullptr || !post(*s, user, static_cast<std::uint32_t>(kind), fd, f))
     return {answer::none, 0};
-  }
-  s->since_ns.store(static_cast<std::uint64_t>(since_ns));
-  s->kind.store(static_cast<std::uint32_t>(kind));
-  s->pid.store(static_cast<std::uint32_t>(sys::call(SYS_getpid)));
-  s->tid.store(tid);
-  s->fd.store(fd);
-  s->device.store(f.device);
-  s->inode.store(f.inode);
-  s->result.store(0);
-  if (!swap(*s, user, slot_state::claimed, slot_state::posted)) return {answer::none, 0};
-  ring();
   return wait_for(*s, user, since_ns);
 }
 
@@ -139,12 +146,13 @@ bool set_mark(int fd, file_now const& f) {
 
 // 0, or the error number: what was written before is at home wherever the log has something of it.
 // With `is_synced` sync(2) has done that, and the durable targets only tell of errors. Other file
-// systems are not waited for: they may hang.
-int sync_home(bool is_synced) {
+// systems are not waited for: they may hang. `also`: a device that has to be among them; 0 none.
+int sync_home(bool is_synced, std::uint64_t also = 0) {
   core::ruleset const& rules = stage.mine->rules;
-  std::uint64_t left[abi::order_log_devices];
+  std::uint64_t left[abi::order_log_devices + 1];
   for (unsigned i = 0; i < abi::order_log_devices; ++i)
     left[i] = is_synced ? 0 : durable.area->head.log_devices[i].load();
+  left[abi::order_log_devices] = also;
   for (unsigned t = 0; t < core::max_targets && t < rules.target_count; ++t) {
     if ((durable.targets >> t & 1) == 0) continue;
     auto const root = core::view(rules, rules.target[t].path);
@@ -298,12 +306,34 @@ void drain(int fd, file_now const& f) {
 
 }  // namespace
 
+int sync_file(int fd, file_now const& f, order_request kind, bool is_sent_back) {
+  if (is_sent_back) {
+    count(order_count::sent_back);
+    if ((flags_of(f) & abi::order_logged) == 0) return sync_now(fd, kind);
+  }
+  return without_daemon(fd, f, kind);
+}
+
+int sync_everything(std::uint64_t device) {
+  bool const is_void = before_sync();
+  if (device == 0) sys::call(SYS_sync);
+  int error = sync_home(false, device);
+  // What could not be reached by its tree: then all of the machine. That tells of no errors.
+  bool const is_told = error == 0 || error == EIO || error == ENOSPC || error == EDQUOT;
+  if (!is_told) {
+    sys::call(SYS_sync);
+    error = 0;
+  }
+  after_sync(is_void, false);
+  return error;
+}
+
 bool is_logged(int fd) {
   file_now f;
   return sees() && see(fd, f) && (flags_of(f) & abi::order_logged) != 0;
 }
 
-int make_durable(int fd, order_request kind) {
+int make_durable(int fd, order_request kind, barrier* later) {
   if (pthread_testcancel != nullptr) pthread_testcancel();
   file_now f;
   long const flags = sys::call(SYS_fcntl, fd, F_GETFL);
@@ -311,12 +341,14 @@ int make_durable(int fd, order_request kind) {
                        (S_ISREG(f.mode) || S_ISDIR(f.mode));
   if (!is_file) return outcome(sync_now(fd, kind));
   if (S_ISDIR(f.mode)) kind = order_request::directory;
+  if (int const late = late_error(f); late != 0) return outcome(late);
   if (is_pending(fd)) note_whole(f);  // stdio keeps bytes back, or wrote them without our seeing
   std::uint64_t const seen = flags_of(f);
   if ((seen & abi::order_apart) != 0) {
     count(order_count::bypassed);
     return outcome(sync_own(fd, f, kind));
   }
+  if (later != nullptr && post_barrier(kind, fd, f, seen, *later)) return 0;
   int error = 0;
   if (kind == order_request::fdatasync && sync_alone(fd, f, seen, error)) {
     count(order_count::alone);
@@ -327,11 +359,7 @@ int make_durable(int fd, order_request kind) {
     count(order_count::answered);
     return outcome(a.error);
   }
-  if (a.what == answer::native) {
-    count(order_count::sent_back);
-    if ((flags_of(f) & abi::order_logged) == 0) return outcome(sync_now(fd, kind));
-  }
-  return outcome(without_daemon(fd, f, kind));
+  return outcome(sync_file(fd, f, kind, a.what == answer::native));
 }
 
 void bypass(int fd, file_now const& f) {
@@ -361,6 +389,7 @@ void after_sync(bool is_void, bool was_all) {
 
 void go_blind() {
   if (durable.area == nullptr) return;
+  wait_for_barriers();
   durable.area->head.blind.fetch_add(1);
   after_sync(before_sync(), false);
 }

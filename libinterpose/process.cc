@@ -194,6 +194,9 @@ int pidfd_spawnp(int* pidfd, char const* file, void const* actions, void const* 
   });
 }
 
+// Before a durable target's barriers it waits; else it is libc's.
+int system(char const* command) { return real::system(command); }
+
 // A sandbox that the program enters may kill it for any call it does not expect: from here on we
 // make none.
 // One that is refused (programs probe for the feature this way) is none.

@@ -58,7 +58,8 @@ void add_run(CLI::App& app, command_line& line) {
                    "write the trace of the program at the end: operations per interval")
       ->type_name("FILE");
   verb->add_option("--order", line.run.limits.orders,
-                   "durable@DIR: fsync in DIR waits for a log, not for the files; repeatable")
+                   "durable@DIR: fsync in DIR waits for a log, not for the files; ordered@DIR: "
+                   "it returns, and the next change waits; repeatable")
       ->type_name("SPEC")
       ->allow_extra_args(false);
   verb->add_option("--order-log", line.run.order_log,

@@ -112,25 +112,39 @@ void area::take_posted(std::vector<request>& to, bool adopt) {
   for (unsigned i = 0; i < abi::order_slots; ++i) {
     abi::order_slot& s = at_->slot[i];
     std::uint32_t word = s.word.load(std::memory_order_acquire);
-    bool const left_behind = adopt && state_in(word) == state::taken;
+    bool const left_behind =
+        adopt && (state_in(word) == state::taken || state_in(word) == state::held);
     if (state_in(word) != state::posted && !left_behind) continue;
     std::uint32_t const user = word >> 3;
-    if (!left_behind && !s.word.compare_exchange_strong(word, word_of(user, state::taken)))
-      continue;
-    to.push_back({this, i, user, static_cast<abi::order_request>(s.kind.load()), s.pid.load(),
-                  s.fd.load(), s.device.load(), s.inode.load()});
+    if (!s.word.compare_exchange_strong(word, word_of(user, state::taken))) continue;
+    std::uint32_t const kind = s.kind.load();
+    to.push_back({this, i, user, static_cast<abi::order_request>(kind & ~abi::order_barrier),
+                  (kind & abi::order_barrier) != 0, s.pid.load(), s.fd.load(), s.device.load(),
+                  s.inode.load()});
   }
 }
 
 void area::answer(request const& r, int result) {
   abi::order_slot& s = at_->slot[r.slot];
+  // What nobody waits for and is durable needs no answer: that the slot is free says so.
+  state const to = r.is_barrier && result == 0 ? state::free : state::done;
   std::uint32_t word = s.word.load();
-  if (word == word_of(r.user, state::taken)) {
+  while (word == word_of(r.user, state::taken) || word == word_of(r.user, state::held)) {
     s.result.store(result);
-    if (s.word.compare_exchange_strong(word, word_of(r.user, state::done))) return wake(s.word);
+    if (s.word.compare_exchange_strong(word, word_of(r.user, to))) return wake(s.word);
   }
   if (word == word_of(r.user, state::abandoned))
     s.word.compare_exchange_strong(word, word_of(r.user, state::free));
+}
+
+void area::hold(request const& r) {
+  abi::order_slot& s = at_->slot[r.slot];
+  std::uint32_t word = word_of(r.user, state::taken);
+  if (!r.is_barrier || !s.word.compare_exchange_strong(word, word_of(r.user, state::held))) return;
+  // Who waits until it is durable is not woken for this.
+  if (s.eager.load() != 0)
+    syscall(SYS_futex, &s.word, FUTEX_WAKE_BITSET, INT_MAX, nullptr, nullptr,
+            abi::order_wake_eager);
 }
 
 void area::reclaim(std::uint64_t now_ns) {
@@ -140,13 +154,20 @@ void area::reclaim(std::uint64_t now_ns) {
     std::uint32_t word = s.word.load();
     if (word != seen_[i].word) seen_[i] = {word, now_ns};
     state const is = state_in(word);
-    if (is == state::free || is == state::posted || is == state::taken) continue;
+    if (is == state::free || is == state::posted || is == state::taken || is == state::held)
+      continue;
     // Whoever comes back to a slot that was taken from him finds another word, and goes alone.
     std::uint64_t const age_ns = now_ns - seen_[i].since_ns;
     bool const is_gone = kill(static_cast<pid_t>(s.pid.load()), 0) != 0 && errno == ESRCH;
     // What is claimed and not posted says nothing yet of whose it is.
     bool const is_left = is_gone || is == state::claimed || is == state::abandoned;
     if (age_ns < (is_left ? forgotten_ns : left_lying_ns)) continue;
+    if (is == state::done && (s.kind.load() & abi::order_barrier) != 0) {
+      // To be told, however long it takes until the program asks.
+      if (!is_gone && s.result.load() > 0) continue;
+      if (s.result.load() > 0) at_->head.failed.fetch_add(1);
+      at_->head.unsure.fetch_add(1);
+    }
     s.word.compare_exchange_strong(word, word_of(word >> 3, state::free));
   }
 }

@@ -25,6 +25,7 @@ struct request {
   unsigned slot = 0;
   std::uint32_t user = 0;  // of the slot: an answer for another one is not given
   abi::order_request kind = abi::order_request::fsync;
+  bool is_barrier = false;  // nobody waits yet
   std::uint32_t pid = 0;
   int fd = -1;
   std::uint64_t device = 0, inode = 0;
@@ -72,6 +73,8 @@ class area {
 
   void take_posted(std::vector<request>& to, bool adopt = false);
   void answer(request const& r, int result);
+  /// Of a barrier: its program may close the file, we make it durable.
+  void hold(request const& r);
   /// Slots that nobody will use become free: of programs that are no more, or that left them lying.
   void reclaim(std::uint64_t now_ns);
 

@@ -177,6 +177,7 @@ void service::on_file(request const& r) {
     ++counts_.passed;
     return answer(r, r.kind == abi::order_request::drain ? 0 : abi::go_native);
   }
+  if (f->is_identified) r.from->hold(r);  // else it is sent back
   if (f->is_busy) return f->waiting.push_back(r);
   act(f, r);
 }
@@ -298,6 +299,7 @@ void service::on_directory(request const& r) {
     d->is_marked = has_mark(d->fd.get(), super_);
     directories_.emplace(key, d);
   }
+  r.from->hold(r);
   d->habit.synced();
   if (home_error_ != 0) return answer(r, home_error_);
   if (log_.failed() != 0) return answer(r, abi::go_native);

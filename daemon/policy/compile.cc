@@ -135,13 +135,20 @@ void builder::link_parents() {
 
 void builder::find_durable() {
   core::ruleset const& r = *out_.rules;
+  std::map<unsigned, bool> is_ordered;  // of targets that say an order
   for (auto const& target : input_.targets)
     if (target.durable) {
       unsigned const root = target_named_.at(target.name);
-      for (unsigned t = 1; t < r.target_count; ++t)
-        if (core::is_within(r, t, root)) out_.durable_targets |= 1u << t;
-      hash(fmt::format("durable|{}\n", paths_[root]));
+      is_ordered[root] = target.ordered;
+      hash(fmt::format("{}|{}\n", target.ordered ? "ordered" : "durable", paths_[root]));
     }
+  for (unsigned t = 1; t < r.target_count; ++t) {
+    unsigned root = t;
+    while (root != 0 && !is_ordered.contains(root)) root = r.target[root].parent;
+    if (root == 0) continue;
+    out_.durable_targets |= 1u << t;
+    if (is_ordered.at(root)) out_.ordered_targets |= 1u << t;
+  }
 }
 
 unsigned builder::depth(unsigned target) const {

@@ -22,6 +22,7 @@ struct target_spec {
   std::string path;
   std::string origin;
   bool durable = false;  // fsync in it goes through the log
+  bool ordered = false;  // and is a barrier
 };
 
 struct file_system {
@@ -37,6 +38,7 @@ struct compiled {
   std::vector<core::curve_settings> curves;  // one per channel
   std::uint64_t hash = 0;                    // equal for equal limits
   std::uint32_t durable_targets = 0;         // bit t: target t, with those nested in it
+  std::uint32_t ordered_targets = 0;         // those of them whose nearest order says so
 };
 
 struct compile_input {

@@ -9,11 +9,11 @@
 
 namespace sluice::policy {
 
-/// True for `durable`. Throws a usage error that begins with `where` for anything else, also for
-/// `ordered`, which is not built yet.
-bool parse_order(std::string_view word, std::string const& where);
+/// Sets what `durable` or `ordered` mean in the target. Throws a usage error that begins with
+/// `where` for anything else.
+void parse_order(std::string_view word, std::string const& where, target_spec& target);
 
-/// One --order: `durable@DIR`.
+/// One --order: `durable@DIR` or `ordered@DIR`.
 target_spec parse_order_target(std::string_view text);
 
 }  // namespace sluice::policy

@@ -79,8 +79,8 @@ void reader::read_targets(node const& n) {
     if (m.key.find_first_of("=@ ") != std::string::npos)
       fail(m.at, fmt::format("the target name \"{}\" must not contain =, @ or a blank", m.key));
     if (node const* order = m.value.find("order"))
-      target.durable =
-          parse_order(string(*order, path + ".order"), where(order->at) + ": " + path + ".order");
+      parse_order(string(*order, path + ".order"), where(order->at) + ": " + path + ".order",
+                  target);
     out_.targets.push_back(std::move(target));
     node const* capacity = m.value.find("capacity");
     if (capacity == nullptr) continue;

@@ -86,10 +86,11 @@ void write_area(std::string const& path, uid_t uid, gid_t gid, Fill&& fill_in) {
   if (uid != geteuid() && fchown(fd.get(), uid, gid) != 0) fail(path);
 }
 
-void fill(abi::order_area& a, new_job const& made, std::uint32_t targets) {
+void fill(abi::order_area& a, new_job const& made, policy::compiled const& limits) {
   abi::order_header& h = a.head;
   h.layout = abi::order_layout_version;
-  h.durable_targets = targets;
+  h.durable_targets = limits.durable_targets;
+  h.ordered_targets = limits.ordered_targets;
   h.total_bytes = sizeof(abi::order_area);
   h.set_bytes = sizeof(abi::order_set);
   h.slot_bytes = sizeof(abi::order_slot);
@@ -155,9 +156,8 @@ bool create(std::string const& run_dir, new_job const& made, policy::compiled co
     if (symlink(made.library.c_str(), (fresh + "/libinterpose.so").c_str()) != 0)
       fail("cannot link the library in " + fresh);
     if (limits.durable_targets != 0)
-      write_area<abi::order_area>(fresh + "/order", made.uid, made.gid, [&](abi::order_area& a) {
-        fill(a, made, limits.durable_targets);
-      });
+      write_area<abi::order_area>(fresh + "/order", made.uid, made.gid,
+                                  [&](abi::order_area& a) { fill(a, made, limits); });
     if (!made.record.empty()) write_record(fresh + "/job.json", made.record);
     if (rename(fresh.c_str(), job_dir(run_dir, made.folder).c_str()) == 0) return true;
     if (errno != EEXIST && errno != ENOTEMPTY) fail("cannot make the job " + made.job);

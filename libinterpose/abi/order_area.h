@@ -18,7 +18,7 @@
 namespace sluice::abi {
 
 inline constexpr std::uint64_t order_magic = 0x316f'6563'6975'6c73ull;  // "sluiceo1" in memory
-inline constexpr std::uint32_t order_layout_version = 2;
+inline constexpr std::uint32_t order_layout_version = 3;
 inline constexpr unsigned order_sets = 512;
 inline constexpr unsigned order_ways = 16;
 inline constexpr unsigned order_devices = 64;
@@ -77,14 +77,19 @@ enum class order_request : std::uint32_t {
 };
 
 /// state of a slot: low 3 bits of `word`; the rest counts its users.
-enum class order_slot_state : std::uint32_t { free, claimed, posted, taken, done, abandoned };
+enum class order_slot_state : std::uint32_t { free, claimed, posted, taken, done, abandoned, held };
 
 /// `result` besides 0 and error numbers: the daemon did nothing and took nothing.
 inline constexpr std::int32_t go_native = -1;
 
+/// In `kind`: a barrier. Its stage does not wait; when all is durable the daemon frees the slot. So
+/// who finds it free, or another's, knows that, unless the area's `unsure` has moved since.
+inline constexpr std::uint32_t order_barrier = 1u << 31;
+inline constexpr std::uint32_t order_wake_eager = 2;  // futex bits of who waits for `held` only
+
 struct alignas(64) order_slot {
   std::atomic<std::uint32_t> word;  // user << 3 | order_slot_state; the stage's futex
-  std::atomic<std::uint32_t> kind;  // order_request
+  std::atomic<std::uint32_t> kind;  // order_request, and order_barrier
   std::atomic<std::uint32_t> pid;
   std::atomic<std::uint32_t> tid;
   std::atomic<std::int32_t> fd;         // of that process; -1: none (sync_all)
@@ -92,6 +97,7 @@ struct alignas(64) order_slot {
   std::atomic<std::uint64_t> device;    // what the stage saw behind fd: major << 32 | minor
   std::atomic<std::uint64_t> inode;     //
   std::atomic<std::uint64_t> since_ns;  // CLOCK_MONOTONIC; when claimed
+  std::atomic<std::uint32_t> eager;     // stages; 1: somebody waits until it is held
 };
 
 /// What a fallback writes on the file: user.sluice.order. Records of this log of that generation or
@@ -118,13 +124,15 @@ enum class order_count : std::uint8_t {
   mark_failed,  // and could not be: see the limits in daemon/order/README.md
   unnoted,      // no place for the inode
   alone,        // an fdatasync that was the program's own; see order_lone
+  barriers,     // an fsync that did not wait
+  gated,        // a change that waited for one
   count
 };
 static_assert(static_cast<unsigned>(order_count::count) <= order_count_slots);
 
 inline constexpr char const* order_count_names[] = {
-    "answered", "sent_back", "absent",      "silent",  "no_slot",
-    "bypassed", "marked",    "mark_failed", "unnoted", "alone"};
+    "answered", "sent_back",   "absent",  "silent", "no_slot",  "bypassed",
+    "marked",   "mark_failed", "unnoted", "alone",  "barriers", "gated"};
 static_assert(sizeof order_count_names / sizeof *order_count_names ==
               static_cast<unsigned>(order_count::count));
 
@@ -148,6 +156,9 @@ struct order_header {
   std::uint32_t slot_bytes;
   std::uint32_t owner_uid;
   std::uint32_t creator_pid;
+  std::uint32_t ordered_targets;      // creator; those of them where fsync is a barrier
+  std::atomic<std::uint32_t> unsure;  // +1 before a barrier's slot is freed that is not durable
+  std::atomic<std::uint32_t> failed;  // +1 before, where that was an error
 
   alignas(64) std::atomic<std::uint64_t> incarnation;  // daemon, last; 0: none is there
   std::atomic<std::uint64_t> heart_ns;                 // daemon; CLOCK_MONOTONIC

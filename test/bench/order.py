@@ -28,8 +28,9 @@ def run_once(options, disk, work, threads, durable):
     command = [WORK, work, str(threads), str(options.ms), where]
     if durable:
         log = options.log or os.path.join(disk, "log")
-        command = [SLUICE, "--run-dir", options.run_dir, "run", "--order", f"durable@{where}",
-                   "--order-log", log, "--no-summary", "--"] + command
+        command = [SLUICE, "--run-dir", options.run_dir, "run",
+                   "--order", f"{options.order}@{where}", "--order-log", log, "--no-summary",
+                   "--"] + command
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
     if done.returncode == 77:
         return None
@@ -106,6 +107,8 @@ def main():
     p.add_argument("--rounds", type=int, default=3)
     p.add_argument("--ms", type=int, default=1000, help="of each run")
     p.add_argument("--fs", default="ext4", choices=("ext4", "xfs", "btrfs"))
+    p.add_argument("--order", default="durable", choices=("durable", "ordered"),
+                   help="ordered: the column durable is of barriers, which do not wait")
     p.add_argument("--log", help="where the log is; on the same disk if not given")
     p.add_argument("--scratch", default="/tmp")
     p.add_argument("--json", help="write all figures there; a file for each flush time")

@@ -16,11 +16,12 @@ with_fake() {
   SLUICE=$SCRATCH/fake/bin/sluice
 }
 
-# durable CMD…: with $DATA durable.
+# durable CMD…: with $DATA durable, or what ORDER says it is.
 durable() {
-  timeout -s KILL "${TIME:-60}" "$SLUICE" --run-dir "$SCRATCH/run" run --order "durable@$DATA" \
-    --report "$SCRATCH/report.json" --no-summary "$@"
+  timeout -s KILL "${TIME:-60}" "$SLUICE" --run-dir "$SCRATCH/run" run \
+    --order "${ORDER:-durable}@$DATA" --report "$SCRATCH/report.json" --no-summary "$@"
 }
+ordered() { ORDER=ordered durable "$@"; }
 
 # log_daemon PID: the process of the log daemon that this sluice run has.
 log_daemon() {
@@ -53,7 +54,7 @@ left_alone() { :; }
 loop() {
   local sluice_pid daemon count longest
   rm -f "$DATA"/loop*
-  "$SLUICE" --run-dir "$SCRATCH/run" run --order "durable@$DATA" --no-summary \
+  "$SLUICE" --run-dir "$SCRATCH/run" run --order "${ORDER:-durable}@$DATA" --no-summary \
     --report "$SCRATCH/report.json" -- \
     timeout -s KILL 60 "$PROGRAMS/order_loop" "$DATA" 4 3000 >"$SCRATCH/counts" 2>"$SCRATCH/said" &
   sluice_pid=$!

@@ -26,17 +26,16 @@ refused() {
   grep -q -- "$words" "$SCRATCH/said" || fail "$*: said $(cat "$SCRATCH/said")"
   [ ! -e "$SCRATCH/ran" ] || fail "the program ran: $*"
 }
-refused 'not built yet' --order "ordered@$DATA"
 refused 'is no order' --order "durabel@$DATA"
-refused 'write durable@DIR' --order durable
+refused 'write durable@DIR or ordered@DIR' --order ordered
 refused 'no-such' --order "durable@$DATA/no-such"
 refused 'no target is durable' --order-log "$SCRATCH/log"
 
 cat >"$SCRATCH/policy.json" <<END
-{"targets": {"data": {"path": "$DATA", "order": "ordered"}}}
+{"targets": {"data": {"path": "$DATA", "order": "orderd"}}}
 END
-refused 'policy.json:1:.*not built yet' --policy "$SCRATCH/policy.json"
-sed -i 's/ordered/durable/' "$SCRATCH/policy.json"
+refused 'policy.json:1:.*did you mean "ordered"' --policy "$SCRATCH/policy.json"
+sed -i 's/orderd/durable/' "$SCRATCH/policy.json"
 "$SLUICE" --run-dir "$SCRATCH/run" run --policy "$SCRATCH/policy.json" --order-log "$SCRATCH/kept" \
   -- true || fail "a durable policy does not run: $?"
 [ -e "$SCRATCH/kept" ] || fail 'the log that was named is gone'

@@ -2,7 +2,8 @@
 // A log daemon without a log, for tests of the stage: `serve --area FILE --log FILE --ready-fd N`.
 // ORDER_FAKE says what it does with requests: native (sends them back), sync (fsyncs the caller's
 // file itself and answers), eio (answers EIO), silent (takes them and answers nobody), hold
-// (native, but a drain waits until the program sets the last counter).
+// (native, but a drain waits until the program sets the last counter), gate (sync; with barriers it
+// does what the program wishes, see order_board.h).
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -12,8 +13,7 @@
 #include <atomic>
 #include <string>
 
-#include "abi/order_area.h"
-#include "check.h"
+#include "order_board.h"
 
 using namespace sluice;
 
@@ -33,15 +33,40 @@ int sync_of(abi::order_slot const& s) {
 }
 
 int answer_to(abi::order_slot const& s, std::string const& how) {
-  auto const kind = static_cast<abi::order_request>(s.kind.load());
+  auto const kind = static_cast<abi::order_request>(s.kind.load() & ~abi::order_barrier);
   if (kind == abi::order_request::drain || kind == abi::order_request::sync_all) return 0;
   if (how == "eio") return EIO;
-  return how == "sync" ? sync_of(s) : abi::go_native;
+  return how == "sync" || how == "gate" ? sync_of(s) : abi::go_native;
+}
+
+void wake(abi::order_slot& s) {
+  syscall(SYS_futex, &s.word, 1 /* FUTEX_WAKE */, 1 << 30, nullptr, nullptr, 0);
+}
+
+void serve_barrier(abi::order_area& a, abi::order_slot& s) {
+  using state = abi::order_slot_state;
+  auto const as = [](std::uint32_t word, state to) {
+    return (word & ~7u) | static_cast<std::uint32_t>(to);
+  };
+  auto const what = static_cast<wish>(wish_word(a).load());
+  std::uint32_t word = s.word.load();
+  if ((word & 7) == static_cast<std::uint32_t>(state::posted) && what != wish::leave) {
+    if (s.word.compare_exchange_strong(word, as(word, state::held))) wake(s);
+    return;
+  }
+  if ((word & 7) != static_cast<std::uint32_t>(state::held) || what == wish::hold) return;
+  s.result = what == wish::fail ? EIO : what == wish::send_back ? abi::go_native : 0;
+  state const to = what == wish::make_durable ? state::free : state::done;
+  if (what != wish::leave && s.word.compare_exchange_strong(word, as(word, to))) wake(s);
 }
 
 void serve(abi::order_area& a, std::string const& how) {
   for (abi::order_slot& s : a.slot) {
     std::uint32_t word = s.word.load();
+    if (how == "gate" && (s.kind.load() & abi::order_barrier) != 0) {
+      serve_barrier(a, s);
+      continue;
+    }
     constexpr auto posted = static_cast<std::uint32_t>(abi::order_slot_state::posted);
     constexpr auto taken = static_cast<std::uint32_t>(abi::order_slot_state::taken);
     constexpr auto done = static_cast<std::uint32_t>(abi::order_slot_state::done);

@@ -15,8 +15,7 @@
 #include <thread>
 #include <vector>
 
-#include "abi/order_area.h"
-#include "check.h"
+#include "order_board.h"
 
 using namespace sluice;
 
@@ -24,18 +23,6 @@ namespace {
 
 abi::order_area* area;
 std::string dir;
-
-abi::order_area* map_area() {
-  std::string preload = getenv("LD_PRELOAD");
-  preload = preload.substr(0, preload.find(':'));
-  std::string const path = preload.substr(0, preload.rfind('/')) + "/order";
-  int const fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
-  CHECK(fd >= 0);
-  void* const at =
-      mmap(nullptr, sizeof(abi::order_area), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  CHECK(at != MAP_FAILED);
-  return static_cast<abi::order_area*>(at);
-}
 
 struct noted {
   std::set<std::uint64_t> pages;
@@ -437,7 +424,7 @@ void syncs() {
 
 int main(int argc, char** argv) {
   dir = folder(argc, argv);
-  area = map_area();
+  area = &map_order_area();
   plain_writes();
   other_descriptors();
   appends();

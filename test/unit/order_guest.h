@@ -17,6 +17,8 @@
 #include <cstring>
 #include <stdexcept>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "abi/order_area.h"
 
@@ -91,15 +93,23 @@ class guest {
 
   /// The daemon's answer; go_native; or -2 when there is none.
   int ask(int fd, abi::order_request kind) {
-    if (!is_alive()) return -2;
+    std::uint32_t user = 0;
+    abi::order_slot* const s = post(fd, static_cast<std::uint32_t>(kind), user);
+    return s == nullptr ? -2 : wait_for(*s, user);
+  }
+
+  /// Null: there is no daemon, or no slot.
+  abi::order_slot* post(int fd, std::uint32_t kind, std::uint32_t& user) const {
+    if (!is_alive()) return nullptr;
     struct stat st = {};
-    fstat(fd, &st);
+    if (fd >= 0) fstat(fd, &st);
     for (auto& s : area_->slot) {
       std::uint32_t word = s.word.load();
       if ((word & 7) != 0) continue;
-      std::uint32_t const user = (word >> 3) + 1;
+      user = ((word >> 3) + 1) & 0x1fffffff;
       if (!s.word.compare_exchange_strong(word, user << 3 | 1)) continue;
-      s.kind.store(static_cast<std::uint32_t>(kind));
+      s.kind.store(kind);
+      s.eager.store(0);
       s.pid.store(static_cast<std::uint32_t>(getpid()));
       s.fd.store(fd);
       s.device.store(device_of(st));
@@ -108,9 +118,9 @@ class guest {
       s.word.store(user << 3 | 2);
       area_->head.doorbell.fetch_add(1);
       if (area_->head.dozing.load() != 0) futex(area_->head.doorbell, FUTEX_WAKE, 1, nullptr);
-      return wait_for(s, user);
+      return &s;
     }
-    return -2;
+    return nullptr;
   }
 
   /// syncfs while nobody empties the log.
@@ -124,6 +134,29 @@ class guest {
     close(fd);
     area_->head.voided.fetch_or(abi::order_void_done);
     area_->head.voided.fetch_sub(1);
+  }
+
+  bool is_alive() const {
+    return area_->head.incarnation.load() != 0 &&
+           now_ns() < area_->head.heart_ns.load() + abi::order_silence_ns;
+  }
+  /// Until the word of the slot is another one, or a moment is over.
+  static void nap(abi::order_slot& s, std::uint32_t word) {
+    timespec const slice = {0, 20'000'000};
+    futex(s.word, FUTEX_WAIT, word, &slice);
+  }
+  /// False: it was answered meanwhile.
+  static bool abandon(abi::order_slot& s, std::uint32_t user) {
+    for (std::uint32_t const from : {2, 3, 6}) {
+      std::uint32_t seen = user << 3 | from;
+      if (s.word.compare_exchange_strong(seen, user << 3 | (from == 2 ? 0u : 5u))) return true;
+    }
+    return false;
+  }
+  /// The program's own sync: the daemon does not do it.
+  int go_alone(int fd, bool is_sent_back) {
+    if (is_sent_back && (state(fd) & abi::order_logged) == 0) return real(fd);
+    return go_alone(fd);
   }
 
   std::uint64_t state(int fd) const {
@@ -159,10 +192,6 @@ class guest {
                     timespec const* limit) {
     return syscall(SYS_futex, &word, what, value, limit, nullptr, 0);
   }
-  bool is_alive() const {
-    return area_->head.incarnation.load() != 0 &&
-           now_ns() < area_->head.heart_ns.load() + abi::order_silence_ns;
-  }
   std::uint64_t key_of(int fd) const {
     struct stat st = {};
     return fstat(fd, &st) != 0 ? 0 : abi::order_key(*area_, device_of(st), st.st_ino);
@@ -181,13 +210,10 @@ class guest {
         return result;
       }
       if (!is_alive()) {
-        std::uint32_t posted = user << 3 | 2, taken = user << 3 | 3;
-        if (s.word.compare_exchange_strong(posted, user << 3)) return -2;
-        if (s.word.compare_exchange_strong(taken, user << 3 | 5)) return -2;
+        if (abandon(s, user)) return -2;
         continue;
       }
-      timespec const slice = {0, 20'000'000};
-      futex(s.word, FUTEX_WAIT, word, &slice);
+      nap(s, word);
     }
   }
   static int real(int fd) { return fsync(fd) == 0 ? 0 : errno; }
@@ -211,6 +237,103 @@ class guest {
   }
 
   abi::order_area* area_;
+};
+
+/// A stream of an ordered target, by the rules of the gate. For one thread.
+class order_stream {
+ public:
+  /// `log`, `home`: for when nobody has a file open any more.
+  order_stream(guest& program, std::string log, int home)
+      : program_(program), log_(std::move(log)), home_(home) {}
+
+  /// fsync that returns at once.
+  int barrier(int fd, abi::order_request kind) {
+    posted p;
+    p.unsure = program_.area().head.unsure.load();
+    p.fd = fd;
+    fstat(fd, &p.file);
+    auto const what = static_cast<std::uint32_t>(kind) | abi::order_barrier;
+    bool const is_bypassed = (program_.state(fd) & abi::order_bypass) != 0;
+    p.slot = is_bypassed ? nullptr : program_.post(fd, what, p.user);
+    if (p.slot == nullptr) return program_.sync(fd, kind);
+    ++posted_;
+    open_.push_back(p);
+    return 0;
+  }
+  /// Before every change.
+  int pass() {
+    int error = 0;
+    for (auto const& p : open_)
+      if (int const e = settle(p); e != 0) error = e;
+    open_.clear();
+    return error;
+  }
+  /// The daemon has to have the file open before it is closed here.
+  int before_close(int fd) {
+    int error = 0;
+    std::erase_if(open_, [&](posted const& p) {
+      if (p.fd != fd) return false;
+      std::uint32_t word = p.slot->word.load();
+      for (; word == (p.user << 3 | 2) || word == (p.user << 3 | 3); word = p.slot->word.load()) {
+        if (!program_.is_alive()) break;
+        guest::nap(*p.slot, word);
+      }
+      if (word == (p.user << 3 | 6)) return false;
+      if (int const e = settle(p); e != 0) error = e;
+      return true;
+    });
+    return error;
+  }
+  unsigned count() const { return posted_; }
+
+ private:
+  struct posted {
+    abi::order_slot* slot = nullptr;
+    std::uint32_t user = 0, unsure = 0;
+    int fd = -1;
+    struct stat file = {};
+  };
+
+  int settle(posted const& p) {
+    abi::order_header& head = program_.area().head;
+    for (;;) {
+      std::uint32_t const word = p.slot->word.load(), is = word & 7;
+      if (word >> 3 != p.user || is == 0)
+        return head.unsure.load() == p.unsure ? 0 : make_good(p, false);
+      if (is == 4) {
+        std::int32_t const result = p.slot->result.load();
+        int const error = result == abi::go_native ? make_good(p, true) : result;
+        std::uint32_t seen = word;
+        if (error != 0) ++head.unsure;
+        p.slot->word.compare_exchange_strong(seen, p.user << 3);
+        return error;
+      }
+      if (is == 5) return make_good(p, false);
+      if (program_.is_alive()) {
+        guest::nap(*p.slot, word);
+        continue;
+      }
+      ++head.unsure;
+      guest::abandon(*p.slot, p.user);
+    }
+  }
+  int make_good(posted const& p, bool is_sent_back) {
+    struct stat st = {};
+    bool const is_here =
+        fstat(p.fd, &st) == 0 && st.st_ino == p.file.st_ino && st.st_dev == p.file.st_dev;
+    if (is_here) return program_.go_alone(p.fd, is_sent_back);
+    if (program_.ask(-1, abi::order_request::sync_all) != 0)
+      program_.sync_alone(log_, home_);
+    else if (syncfs(home_) != 0)
+      return errno;
+    return 0;
+  }
+
+  guest& program_;
+  std::string log_;
+  int home_;
+  unsigned posted_ = 0;
+  std::vector<posted> open_;
 };
 
 }  // namespace sluice::test

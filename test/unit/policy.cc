@@ -94,12 +94,16 @@ TEST_CASE("policy: no input can exhaust us") {
   CHECK_THAT(refusal("\"\\ud800\""), Catch::Contains("not JSON"));
 }
 
-TEST_CASE("policy: a target may be durable; nothing else is built") {
+TEST_CASE("policy: a target may be durable or ordered") {
   auto const with = [](std::string const& order) {
     return R"({"targets": {"d": {"path": "/d", "order": )" + order + "}}}";
   };
-  CHECK(policy::parse_policy(with("\"durable\""), "p").targets.at(0).durable);
-  CHECK_THAT(refusal(with("\"ordered\"")), Catch::Contains("not built yet"));
+  auto const target = [&](std::string const& order) {
+    return policy::parse_policy(with(order), "p").targets.at(0);
+  };
+  CHECK((target("\"durable\"").durable && !target("\"durable\"").ordered));
+  CHECK((target("\"ordered\"").durable && target("\"ordered\"").ordered));
   CHECK_THAT(refusal(with("\"durabel\"")), Catch::Contains("did you mean \"durable\""));
+  CHECK_THAT(refusal(with("\"orderd\"")), Catch::Contains("did you mean \"ordered\""));
   CHECK_THAT(refusal(with("true")), Catch::Contains("targets.d.order"));
 }

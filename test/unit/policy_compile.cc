@@ -129,3 +129,23 @@ TEST_CASE("compile: a durable target takes those nested in it along, and needs n
   CHECK(plain.durable_targets == 0);
   CHECK(plain.hash != c.hash);
 }
+
+TEST_CASE("compile: of targets within each other the nearest order counts") {
+  policy::compile_input input;
+  input.targets = {{"a", "/scratch/a", "p", true, true}, {"deep", "/scratch/a/deep", "p", true}};
+  for (char const* text : {"open=1/s@/scratch/a/b", "open=1/s@/scratch/a/deep/er"})
+    input.channels.push_back(parse_limit(text));
+  auto const c = policy::compile(input, files());
+  std::vector<std::string> durable, ordered;
+  for (unsigned t = 0; t < c.rules->target_count; ++t) {
+    std::string const path(core::view(*c.rules, c.rules->target[t].path));
+    if ((c.durable_targets >> t & 1) != 0) durable.push_back(path);
+    if ((c.ordered_targets >> t & 1) != 0) ordered.push_back(path);
+  }
+  CHECK(durable.size() == 4);
+  CHECK(ordered == std::vector<std::string>{"/scratch/a", "/scratch/a/b"});
+  input.targets[0].ordered = false;
+  auto const plain = policy::compile(input, files());
+  CHECK(plain.ordered_targets == 0);
+  CHECK(plain.hash != c.hash);
+}

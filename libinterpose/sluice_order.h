@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * For programs that know about storage order: an fsync that does not wait, and a wait for it later.
+ * All symbols are weak: without sluice, or outside of its targets, a barrier is an fsync and there
+ * is nothing to wait for. Nothing to link. A barrier stands before every later write, truncation,
+ * creation, rename, removal and change of attributes that the process makes in an ordered or
+ * durable target: none of that can survive a power cut without it. Stores into mappings, io_uring
+ * and Linux AIO do not wait for barriers.
+ * Not here: a descriptor that tells when a barrier is durable. Who sleeps on one would sleep for
+ * ever when the log daemon dies; sluice_wait notices, and syncs the file itself.
+ */
+#ifndef SLUICE_ORDER_H
+#define SLUICE_ORDER_H
+
+#include <unistd.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Plain data. May be given to another process of the same job on the same node. All zero: there is
+ * nothing to wait for. */
+typedef struct sluice_token {
+  unsigned slot, user, unsure, failed;
+} sluice_token;
+
+int sluice_order_barrier(int fd, sluice_token* token) __attribute__((weak));
+int sluice_order_wait(sluice_token const* token) __attribute__((weak));
+int sluice_order_after(sluice_token const* token) __attribute__((weak));
+
+/* What was written to fd, a file or a directory, comes before what this process changes from now
+ * on. 0, or -1 with errno as fsync: an error of an earlier barrier of that file, too. */
+static inline int sluice_barrier(int fd, sluice_token* token) {
+  sluice_token const nothing = {0, 0, 0, 0};
+  *token = nothing;
+  return sluice_order_barrier ? sluice_order_barrier(fd, token) : fsync(fd);
+}
+
+/* Returns when it is durable: 0; or -1 with errno, when it cannot be. */
+static inline int sluice_wait(sluice_token token) {
+  return sluice_order_wait ? sluice_order_wait(&token) : 0;
+}
+
+/* The next change of this process waits for the barrier of another one, who sent the token. 0; or
+ * -1 with errno, when it failed already. */
+static inline int sluice_after(sluice_token token) {
+  return sluice_order_after ? sluice_order_after(&token) : 0;
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
