@@ -67,7 +67,7 @@ void try_state(tool& t, std::size_t count, std::uint64_t seed, int subset, found
   ++sum.states;
   t.disk.cut(count, seed, subset);
   if (!t.mount_cut(sum.unmountable)) return;
-  bool const recovers = (t.m.logged || t.m.is_served()) && t.m.recovers;
+  bool const recovers = t.m.has_log() && t.m.recovers;
   if (recovers && seed % 4 == 0) {
     t.recover();
     t.unmount();
@@ -158,6 +158,11 @@ int skip(char const* why) {
 
 int main(int argc, char** argv) {
   if (argc > 3 && std::strcmp(argv[1], "broken") == 0) return serve_broken(argc, argv);
+  if (argc == 6 && std::strcmp(argv[1], "streams") == 0)
+    return run_streams(argv[2],
+                       {static_cast<unsigned>(std::strtoul(argv[3], nullptr, 10)),
+                        static_cast<unsigned>(std::strtoul(argv[4], nullptr, 10))},
+                       std::strtoull(argv[5], nullptr, 10));
   sluice::test::own_mounts();
   mode const* const m = argc > 3 ? named(modes, argv[1]) : nullptr;
   trial const* const program = argc > 3 ? find_trial(argv[1]) : nullptr;

@@ -2,7 +2,7 @@
 // The five kinds of streams: overwrite blocks of a file that is there; append;
 // a new file per epoch, with an old one removed; one file replaced atomically
 // by rename; one block rewritten, its mode changed now and then.
-#include "workload.h"
+#include "streams.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -14,7 +14,9 @@
 
 #include <atomic>
 #include <cstring>
+#include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <random>
 #include <stdexcept>
@@ -34,23 +36,7 @@ namespace {
 
 using namespace order;
 
-constexpr std::size_t block = 4096;
-constexpr unsigned kept_files = 4;             // of a stream that makes and removes
 constexpr std::uint64_t log_size = 512 << 10;  // some laps in a run
-
-enum class kind_of { overwrite, append, files, replace, rewrite };
-kind_of way_of(unsigned stream) { return static_cast<kind_of>(stream % 5); }
-
-/// A block that says whose it is, and that it is whole.
-std::vector<std::byte> content(unsigned stream, std::uint64_t epoch) {
-  std::vector<std::byte> bytes(block);
-  std::mt19937_64 fill(stream * 1'000'003 + epoch);
-  for (std::size_t at = 0; at < block; at += 8) {
-    std::uint64_t const word = fill();
-    std::memcpy(bytes.data() + at, &word, 8);
-  }
-  return bytes;
-}
 
 [[noreturn]] void fail(std::string const& what) {
   throw std::runtime_error(what + ": " + std::strerror(errno));
@@ -77,12 +63,6 @@ struct file {
   }
 };
 
-std::string stream_file(std::string const& dir, unsigned stream) {
-  return dir + "/stream-" + std::to_string(stream);
-}
-std::string epoch_file(std::string const& dir, unsigned stream, std::uint64_t epoch) {
-  return stream_file(dir, stream) + "-" + std::to_string(epoch);
-}
 std::string last_part(std::string const& path) { return path.substr(path.rfind('/') + 1); }
 
 std::uint64_t now_ns(clockid_t clock) {
@@ -96,7 +76,7 @@ std::uint64_t now_ns(clockid_t clock) {
 class stream {
  public:
   stream(std::string dir, mode const& m, unsigned number, writer* log, test::guest* asks,
-         recorder& marks, std::uint64_t seed)
+         recorder* marks, std::uint64_t seed)
       : dir_(std::move(dir)),
         mode_(m),
         number_(number),
@@ -104,7 +84,9 @@ class stream {
         asks_(asks),
         marks_(marks),
         rng_(seed),
-        directory_(dir_, O_RDONLY | O_DIRECTORY) {}
+        directory_(dir_, O_RDONLY | O_DIRECTORY) {
+    if (mode_.is_ordered && asks_ != nullptr) order_.emplace(*asks_, dir_ + "/log", directory_.fd);
+  }
 
   void write(std::uint64_t epoch) {
     switch (way_of(number_)) {
@@ -124,10 +106,24 @@ class stream {
         break;
     }
     if (way_of(number_) == kind_of::files && epoch >= kept_files) remove(epoch - kept_files);
-    marks_.mark(number_, epoch);
+    if (order_ && epoch % 4 != 3) return;
+    if (order_) pass();
+    if (marks_ != nullptr) marks_->mark(number_, epoch);
   }
+  unsigned barriers() const { return order_ ? order_->count() : 0; }
 
  private:
+  static void must(int error) {
+    if (error != 0) throw std::runtime_error(std::string("barrier: ") + std::strerror(error));
+  }
+  void pass() {
+    must(order_->pass());
+    open_.clear();
+  }
+  /// Before home is changed.
+  void change() {
+    if (order_ && mode_.gates) pass();
+  }
   record about(kind what, file const& f, std::uint64_t epoch) const {
     record r;
     r.what = what;
@@ -143,7 +139,9 @@ class stream {
   /// fsync of a file, or of the directory.
   void durable(int fd, bool is_directory = false) {
     auto const kind = is_directory ? abi::order_request::directory : abi::order_request::fsync;
-    if (asks_ != nullptr) {
+    if (order_) {
+      must(order_->barrier(fd, kind));
+    } else if (asks_ != nullptr) {
       if (asks_->sync(fd, kind) != 0) throw std::runtime_error("sync");
       usleep(static_cast<useconds_t>(rng_() % 3000));
     } else if (mode_.logged && mode_.waits) {
@@ -156,7 +154,9 @@ class stream {
     if (rng_() % 3 == 0) sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);
   }
   void put(std::string const& path, std::uint64_t epoch, std::uint64_t offset, int flags) {
-    file f(path, O_RDWR | flags);
+    change();
+    auto owner = std::make_unique<file>(path, O_RDWR | flags);
+    file& f = *owner;
     if (flags != 0 && asks_ != nullptr) asks_->created(f.fd);
     if (flags != 0) {
       record made = about(kind::create, f, epoch);
@@ -175,12 +175,18 @@ class stream {
     bool const other_mode = way_of(number_) == kind_of::rewrite && epoch % 3 == 2;
     if (other_mode && fchmod(f.fd, epoch % 2 == 0 ? 0644 : 0640) != 0) fail(path);
     durable(f.fd);
+    // The newest block alone may be the first that goes home.
+    if (order_) sync_file_range(f.fd, static_cast<off_t>(offset), block, SYNC_FILE_RANGE_WRITE);
     // A name given by sluice is durable with the file.
     if (flags != 0 && !mode_.logged && asks_ == nullptr) durable(directory_.fd, true);
+    if (!order_) return;
+    if (rng_() % 2 == 0) return open_.push_back(std::move(owner));
+    must(order_->before_close(f.fd));
   }
   void remove(std::uint64_t epoch) {
     std::string const path = epoch_file(dir_, number_, epoch);
     file const f(path, O_RDONLY);
+    change();
     if (unlink(path.c_str()) != 0) fail(path);
     record gone = about(kind::unlink, f, epoch);
     gone.directory = directory_.id();
@@ -191,6 +197,7 @@ class stream {
   void replace() {
     std::string const to = stream_file(dir_, number_), from = to + ".tmp";
     file const f(from, O_RDONLY), victim(to, O_RDONLY);
+    change();
     if (rename(from.c_str(), to.c_str()) != 0) fail(to);
     record moved = about(kind::rename, f, 0);
     moved.directory = moved.new_directory = directory_.id();
@@ -206,9 +213,11 @@ class stream {
   unsigned number_;
   writer* log_;
   test::guest* asks_;
-  recorder& marks_;
+  recorder* marks_;  // null: nobody is told
   std::mt19937_64 rng_;
   file directory_;
+  std::optional<test::order_stream> order_;
+  std::vector<std::unique_ptr<file>> open_;  // until all is durable
   std::uint64_t lsn_ = 0;
 };
 
@@ -275,7 +284,10 @@ class daemon {
       service all(disk, s, keep);
       all.add(std::make_unique<order::area>(area_));
       if (is_first && ::write(ready, "1", 1) != 1) fail("pipe");
-      while (!all.wants_anew()) all.turn();
+      while (!all.wants_anew()) {
+        all.turn();
+        if (mode_.is_ordered) usleep(3000);  // much is outstanding then
+      }
       while (!all.end()) all.turn();
     }
   }
@@ -286,23 +298,6 @@ class daemon {
   unsigned turns_ = 0;
 };
 
-std::optional<std::vector<std::byte>> read_block(std::string const& path, std::uint64_t offset) {
-  int const fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return {};
-  std::vector<std::byte> bytes(block);
-  bool const whole = pread(fd, bytes.data(), block, static_cast<off_t>(offset)) == block;
-  close(fd);
-  if (!whole) return {};
-  return bytes;
-}
-
-bool is_there(std::string const& dir, unsigned s, std::uint64_t epoch) {
-  bool const own = way_of(s) == kind_of::files;
-  auto const found = own ? read_block(epoch_file(dir, s, epoch), 0)
-                         : read_block(stream_file(dir, s), epoch * block);
-  return found && *found == content(s, epoch);
-}
-
 }  // namespace
 
 void prepare(std::string const& dir, mode const& m, run_size size) {
@@ -312,13 +307,38 @@ void prepare(std::string const& dir, mode const& m, run_size size) {
     std::vector<char> const zeros(way_of(s) == kind_of::overwrite ? size.epochs * block : 0);
     if (pwrite(f.fd, zeros.data(), zeros.size(), 0) < 0) fail("prepare");
   }
-  if (m.logged || m.is_served())
-    make_log_file(dir + "/log", log_size, m.is_served() ? 10'000'000'000 : 3'600'000'000'000);
+  if (m.has_log())
+    make_log_file(dir + "/log", log_size, m.logged ? 3'600'000'000'000 : 10'000'000'000);
   sync();
+}
+
+/// This program again, with a stage in it.
+void run_staged(std::string const& dir, std::string const& beside, run_size size,
+                std::uint64_t seed) {
+  char const* const build = std::getenv("BUILD");
+  std::string const sluice = std::string(build != nullptr ? build : "build") + "/bin/sluice",
+                    order = "ordered@" + dir, log = dir + "/log", run = beside + "/run",
+                    report = beside + "/report.json", streams = std::to_string(size.streams),
+                    epochs = std::to_string(size.epochs), from = std::to_string(seed),
+                    self = std::filesystem::read_symlink("/proc/self/exe").string();
+  char const* const argv[] = {sluice.c_str(), "--run-dir",   run.c_str(),    "run",
+                              "--order",      order.c_str(), "--order-log",  log.c_str(),
+                              "--no-summary", "--report",    report.c_str(), "--",
+                              self.c_str(),   "streams",     dir.c_str(),    streams.c_str(),
+                              epochs.c_str(), from.c_str(),  nullptr};
+  pid_t const pid = fork();
+  if (pid == 0) {
+    execv(argv[0], const_cast<char* const*>(argv));
+    _exit(127);
+  }
+  int status = 1;
+  waitpid(pid, &status, 0);
+  if (status != 0) throw std::runtime_error("the staged workload failed");
 }
 
 void write_all(std::string const& dir, std::string const& beside, mode const& m, run_size size,
                recorder& marks, std::uint64_t seed) {
+  if (m.is_staged) return run_staged(dir, beside, size, seed);
   std::optional<test::guest> asks;
   std::optional<daemon> server;
   if (m.is_served()) {
@@ -341,13 +361,14 @@ void write_all(std::string const& dir, std::string const& beside, mode const& m,
                      [] { return now_ns(CLOCK_REALTIME); }, [] { return now_ns(CLOCK_MONOTONIC); }},
         keep);
   }
-  std::atomic<unsigned> running = size.streams, broken = 0;
+  std::atomic<unsigned> running = size.streams, broken = 0, barriers = 0;
   std::vector<std::thread> crew;
   for (unsigned s = 0; s < size.streams; ++s)
     crew.emplace_back([&, s] {
       try {
-        stream one(dir, m, s, log ? &*log : nullptr, asks ? &*asks : nullptr, marks, seed + s);
+        stream one(dir, m, s, log ? &*log : nullptr, asks ? &*asks : nullptr, &marks, seed + s);
         for (std::uint64_t e = 0; e < size.epochs; ++e) one.write(e);
+        barriers += one.barriers();
       } catch (std::exception const& e) {
         std::fprintf(stderr, "stream %u: %s\n", s, e.what());
         ++broken;
@@ -364,69 +385,26 @@ void write_all(std::string const& dir, std::string const& beside, mode const& m,
   if (asks)
     std::printf("%s: %u answered, %u sent back, %u alone\n", m.name, asks->answered.load(),
                 asks->sent_back.load(), asks->alone.load());
+  if (m.is_ordered) std::printf("%s: %u barriers\n", m.name, barriers.load());
   if (broken != 0) throw std::runtime_error("the workload failed");
 }
 
-/// The oldest epoch of which a sector of the block is: one that is written in place when the power
-/// fails may be of two epochs, with fsync as well. Nothing when a sector is of none.
-std::optional<std::uint64_t> oldest_in(std::vector<std::byte> const& found, unsigned stream,
-                                       std::uint64_t epochs) {
-  constexpr std::size_t sector = 512;
-  std::optional<std::uint64_t> oldest;
-  for (std::size_t at = 0; at < found.size(); at += sector) {
-    std::uint64_t e = epochs;
-    while (e-- > 0) {
-      auto const one = content(stream, e);
-      if (std::memcmp(one.data() + at, found.data() + at, sector) == 0) break;
-    }
-    if (e >= epochs) return {};
-    oldest = oldest ? std::min(*oldest, e) : e;
-  }
-  return oldest;
-}
-
-picture look(std::string const& dir, run_size size) {
-  picture p(size.streams, std::vector<bool>(size.epochs));
-  for (unsigned s = 0; s < size.streams; ++s) {
-    if (way_of(s) != kind_of::replace && way_of(s) != kind_of::rewrite) {
-      for (std::uint64_t e = 0; e < size.epochs; ++e) p[s][e] = is_there(dir, s, e);
-      continue;
-    }
-    auto const found = read_block(stream_file(dir, s), 0);
-    auto const newest = found ? oldest_in(*found, s, size.epochs) : std::nullopt;
-    for (std::uint64_t e = 0; newest && e <= *newest; ++e) p[s][e] = true;
-  }
-  return p;
-}
-
-offences judge(picture const& p, mode const& m, std::vector<std::uint64_t> const& acknowledged) {
-  offences found;
-  for (unsigned s = 0; s < p.size(); ++s) {
-    std::uint64_t const acked = acknowledged[s], all = p[s].size();
-    // A stream that removes its old files has a window; what was removed for
-    // good must stay so.
-    std::uint64_t first = 0;
-    if (way_of(s) == kind_of::files) {
-      for (std::uint64_t e = 0; e + kept_files < acked; ++e) found.lost += p[s][e];
-      while (first < all && !p[s][first]) ++first;
-      if (first > acked) first = acked;
-      if (acked > kept_files) first = std::max(first, acked - kept_files);
-    }
-    bool gap = false;
-    for (std::uint64_t e = first; e < all; ++e) {
-      bool const removing = way_of(s) == kind_of::files && e + kept_files <= acked;
-      if (!p[s][e] && !removing) {
-        gap = true;
-        found.lost += m.acknowledges && e < acked;
-        if (m.acknowledges && e < acked && found.first.empty())
-          found.first = "stream " + std::to_string(s) + " lost epoch " + std::to_string(e) +
-                        " of " + std::to_string(acked);
-      } else if (p[s][e] && gap) {
-        ++found.order;
+int run_streams(std::string const& dir, run_size size, std::uint64_t seed) {
+  for (unsigned s = 0; s < size.streams; ++s)
+    if (fork() == 0) {
+      int status = 1;
+      try {
+        stream one(dir, modes[1], s, nullptr, nullptr, nullptr, seed + s);
+        for (std::uint64_t e = 0; e < size.epochs; ++e) one.write(e);
+        status = 0;
+      } catch (std::exception const& e) {
+        std::fprintf(stderr, "stream %u: %s\n", s, e.what());
       }
+      _exit(status);
     }
-  }
-  return found;
+  int broken = 0, status = 0;
+  while (wait(&status) > 0) broken += status != 0;
+  return broken == 0 ? 0 : 1;
 }
 
 }  // namespace sluice::crash

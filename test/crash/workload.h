@@ -27,10 +27,14 @@ struct mode {
   bool recovers = true;
   fate daemon = fate::none;  // fsync is asked of it, as a stage does
   order::service_rules keep = {};
-  bool marks = true;   // who goes without the daemon says so on the file
-  bool syncs = false;  // and who does syncs everything, and says so on the log
+  bool marks = true;        // who goes without the daemon says so on the file
+  bool syncs = false;       // and who does syncs everything, and says so on the log
+  bool is_ordered = false;  // fsync is a barrier; every fourth epoch is waited for
+  bool gates = true;        // what is to change waits for the barriers
+  bool is_staged = false;   // processes below `sluice run`; nothing is marked, only order is asked
 
   bool is_served() const { return daemon != fate::none; }
+  bool has_log() const { return logged || is_served() || is_staged; }
 };
 
 inline mode const modes[] = {
@@ -66,6 +70,11 @@ inline mode const modes[] = {
     {"nomark", false, true, true, true, true, true, fate::is_stopped, {}, false},
     {"synced", false, true, true, false, true, true, fate::is_stopped, {}, true, true},
     {"novoid", false, true, true, true, true, true, fate::is_stopped, {}, false, true},
+    {"ordered", false, true, true, false, true, true, fate::serves, {}, true, false, true},
+    {"okilled", false, true, true, false, true, true, fate::is_killed, {}, true, false, true},
+    {"ostopped", false, true, true, false, true, true, fate::is_stopped, {}, true, false, true},
+    {"stage", false, true, false, false, true, true, fate::none, {}, true, false, true, true, true},
+    {"nogate", false, true, true, true, true, true, fate::serves, {}, true, false, true, false},
 };
 
 struct run_size {
@@ -78,6 +87,9 @@ void prepare(std::string const& dir, mode const& m, run_size size);
 /// `beside`: a directory that no power cut reaches.
 void write_all(std::string const& dir, std::string const& beside, mode const& m, run_size size,
                recorder& marks, std::uint64_t seed);
+
+/// Streams that are processes and know of no log; the oracle is asked about the same files.
+int run_streams(std::string const& dir, run_size size, std::uint64_t seed);
 
 /// present[stream][epoch]
 using picture = std::vector<std::vector<bool>>;
