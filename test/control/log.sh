@@ -29,6 +29,21 @@ records() {
   json "$SCRATCH/recover.json" 'd["records"]'
 }
 
+# Overwrites alone may all be synced at home; what is appended goes to the log.
+cat >"$SCRATCH/append.py" <<'END'
+import os, sys, time
+fd = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+until_s = time.monotonic() + float(sys.argv[2])
+while time.monotonic() < until_s:
+    os.write(fd, b"b" * 4096)
+    os.fsync(fd)
+    time.sleep(0.005)
+END
+logs_something() {
+  "$SLUICE" --run-dir "$RUN" --json order >"$SCRATCH/order.json" &&
+    [ "$(json "$SCRATCH/order.json" 'sum(j["fsync"]["log"] for j in d["jobs"]) > 0')" = True ]
+}
+
 start_logging
 until_true 20 served 1 || fail "the log is not served: $(told)"
 if [ "$(id -u)" = 0 ]; then
@@ -43,7 +58,10 @@ fi
 "$SLUICE" --run-dir "$RUN" run --report "$SCRATCH/report.json" --no-summary -- \
   timeout -s KILL 60 "$PROGRAMS/order_loop" "$DATA" 4 12000 >"$SCRATCH/counts" 2>"$SCRATCH/said" &
 work=$!
+"$SLUICE" --run-dir "$RUN" run -- python3 "$SCRATCH/append.py" "$DATA/loop-appended" 12 &
+appends=$!
 sleep 1
+[ $way = sent_back ] || until_true 10 logs_something || fail "no log: $(cat "$SCRATCH/order.json")"
 
 # The log's daemon dies, sluiced starts it again.
 first=$(log_daemon) || fail 'no log daemon'
@@ -63,6 +81,7 @@ until_true 5 gone "$kept_by" || fail 'sluiced was killed, and the keeper of its 
 start_logging
 until_true 20 served 3 || fail "not served by the next sluiced: $(told)"
 wait $work || fail "the program ended with $?: $(cat "$SCRATCH/said")"
+wait $appends || fail "the program that appends ended with $?"
 read -r count longest <"$SCRATCH/counts"
 [ "$count" -gt 20 ] || fail "only $count fsyncs"
 [ "$longest" -lt 10000 ] || fail "one fsync took $longest ms"
@@ -86,9 +105,10 @@ done
   fail "a second log daemon: $(cat "$SCRATCH/err")"
 
 # SIGTERM: what a program has just synced is brought home first.
-"$SLUICE" --run-dir "$RUN" run -- "$PROGRAMS/order_loop" "$DATA" 2 2000 >/dev/null &
+"$SLUICE" --run-dir "$RUN" run -- python3 "$SCRATCH/append.py" "$DATA/last" 3 &
 work=$!
-sleep 1
+[ $way = sent_back ] || until_true 2 logs_something || fail "no log: $(cat "$SCRATCH/order.json")"
+sleep 0.5
 third=$(log_daemon) kept_by=$(keeper)
 kill "$NODE"
 wait "$NODE" || fail "SIGTERM: status $?: $(told)"
