@@ -76,7 +76,7 @@ second=$(log_daemon) kept_by=$(keeper)
 kill -KILL "$NODE"
 wait "$NODE" 2>/dev/null
 until_true 20 gone "$second" || fail 'sluiced was killed, and its log daemon lives'
-until_true 5 gone "$kept_by" || fail 'sluiced was killed, and the keeper of its log lives'
+until_true 20 gone "$kept_by" || fail 'sluiced was killed, and the keeper of its log lives'
 [ "$(records)" = 0 ] || fail "sluiced was killed, and $(records) records are left"
 start_logging
 until_true 20 served 3 || fail "not served by the next sluiced: $(told)"
@@ -112,7 +112,7 @@ sleep 0.5
 third=$(log_daemon) kept_by=$(keeper)
 kill "$NODE"
 wait "$NODE" || fail "SIGTERM: status $?: $(told)"
-until_true 1 gone "$third" && until_true 1 gone "$kept_by" || fail 'something was left running'
+until_true 20 gone "$third" && until_true 20 gone "$kept_by" || fail 'something was left running'
 [ "$(records)" = 0 ] || fail "SIGTERM left $(records) records"
 wait $work || fail "the program ended with $? when sluiced ended"
 
