@@ -231,10 +231,10 @@ int serve(serve_options const& o) {
   if (!o.jobs.empty()) hold_jobs(o.jobs, jobs);
   status said(o);
   if (access(o.log.c_str(), F_OK) != 0) make_log_file(o.log, o.log_mib << 20, window_ns);
-  if (only_syncs(o.log)) said.only_syncs();
   recover_options before;
   before.log = o.log;
   before.home_error = refused_before(o.areas);
+  if (before.home_error == 0 && only_syncs(o.log)) said.only_syncs();
   recovered const r = recover(before);
   if (r.records != 0)
     fmt::print(stderr, "sluice-order: {}: {} records {}\n", o.log, r.records,
