@@ -106,8 +106,9 @@ class stream {
         break;
     }
     if (way_of(number_) == kind_of::files && epoch >= kept_files) remove(epoch - kept_files);
-    if (order_ && epoch % 4 != 3) return;
-    if (order_) pass();
+    if (is_late() && epoch % 4 != 3) return;
+    if (order_) must(order_->pass());
+    open_.clear();
     if (marks_ != nullptr) marks_->mark(number_, epoch);
   }
   unsigned barriers() const { return order_ ? order_->count() : 0; }
@@ -116,13 +117,13 @@ class stream {
   static void must(int error) {
     if (error != 0) throw std::runtime_error(std::string("barrier: ") + std::strerror(error));
   }
-  void pass() {
-    must(order_->pass());
-    open_.clear();
-  }
+  /// Barriers, of its own or of a stage.
+  bool is_late() const { return order_ || marks_ == nullptr; }
   /// Before home is changed.
   void change() {
-    if (order_ && mode_.gates) pass();
+    if (!order_ || !mode_.gates) return;
+    must(order_->pass());
+    open_.clear();
   }
   record about(kind what, file const& f, std::uint64_t epoch) const {
     record r;
@@ -176,12 +177,11 @@ class stream {
     if (other_mode && fchmod(f.fd, epoch % 2 == 0 ? 0644 : 0640) != 0) fail(path);
     durable(f.fd);
     // The newest block alone may be the first that goes home.
-    if (order_) sync_file_range(f.fd, static_cast<off_t>(offset), block, SYNC_FILE_RANGE_WRITE);
+    if (is_late()) sync_file_range(f.fd, static_cast<off_t>(offset), block, SYNC_FILE_RANGE_WRITE);
     // A name given by sluice is durable with the file.
     if (flags != 0 && !mode_.logged && asks_ == nullptr) durable(directory_.fd, true);
-    if (!order_) return;
-    if (rng_() % 2 == 0) return open_.push_back(std::move(owner));
-    must(order_->before_close(f.fd));
+    if (is_late() && rng_() % 2 == 0) return open_.push_back(std::move(owner));
+    if (order_) must(order_->before_close(f.fd));
   }
   void remove(std::uint64_t epoch) {
     std::string const path = epoch_file(dir_, number_, epoch);
