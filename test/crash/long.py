@@ -41,18 +41,18 @@ COUNTS = re.compile(r"\b(order|lost|broken|unrecoverable|unstable) (\d+)")
 
 def rounds(states, seed):
     """Rows as (mode, fs, seed, states): so many states in all. Less than a round is a small one."""
-    number = 0
     share = min(1, states / sum(sum(each) for _, *each in PLAN))
-    while True:
+    number = 0
+    while states > 0:
         for mode, *each in PLAN:
             for system, count in zip(SYSTEMS, each):
-                if states <= 0:
-                    return
-                if count:
-                    count = max(1, int(count * share))
-                    yield mode, system, seed * 1000 + number, min(count, states)
-                    states -= count
+                wanted = max(1, int(count * share)) if share < 1 else min(count, states)
+                if count and wanted > 0:
+                    yield mode, system, seed * 1000 + number, wanted
+                    states -= wanted
         number += 1
+        if share < 1:
+            return
 
 
 def run(row, keep):

@@ -151,10 +151,8 @@ class Program:
         if not self.user:
             return
         # The user has to come to what is below a scratch folder of ours.
-        at = BESIDE
-        while os.stat(at).st_mode & 1 == 0 and os.stat(at).st_uid == os.geteuid():
-            os.chmod(at, os.stat(at).st_mode | 0o11)
-            at = os.path.dirname(at)
+        for place in (BESIDE, os.path.dirname(BESIDE)):
+            os.chmod(place, os.stat(place).st_mode | 0o11)
         for place in (os.path.dirname(LOG), DISK, os.path.join(BESIDE, "run")):
             shutil.chown(place, self.user, self.user)
 
