@@ -327,7 +327,6 @@ void service::name_synced(directory_ptr const& d, request const& r, bool heals,
     parked_.push_back([this, d, r, heals, surely] { name_synced(d, r, heals, surely); });
     return want_checkpoint();
   }
-  if (!heals && lsn == 0) return answer(r, 0);  // behind nobody's batch
   if (!heals) return commits_.push({lsn, r, {}, {}});
   commits_.push({lsn, {}, {}, [this, d, r](int failed) {
                    if (failed != 0) return answer(r, abi::go_native);
