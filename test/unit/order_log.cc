@@ -5,6 +5,7 @@
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <chrono>
+#include <mutex>
 #include <thread>
 
 #include "order/scan.h"
@@ -152,7 +153,19 @@ TEST_CASE("a log of another version, a foreign file and a damaged log are told a
 
 TEST_CASE("many threads, a small log: all is durable, flushes are shared, laps are made",
           "[order]") {
-  simulated_disk d(area_begin + 64 * block_bytes);
+  // A batch and a superblock are written at the same time.
+  struct : simulated_disk {
+    using simulated_disk::simulated_disk;
+    std::mutex one;
+    int write(std::uint64_t offset, std::span<std::byte const> from) override {
+      std::lock_guard const held(one);
+      return simulated_disk::write(offset, from);
+    }
+    int flush() override {
+      std::lock_guard const held(one);
+      return simulated_disk::flush();
+    }
+  } d{area_begin + 64 * block_bytes};
   writer w(d, made(d), quiet());
   constexpr int threads = 8, each = 300;
   std::atomic<int> failures = 0;
