@@ -239,6 +239,9 @@ class Files(Program):
 
     def write_all(self, stream, dice):
         tries = 0
+        # Killed between the two lines that say it is done: what was marked is not done again.
+        if self.epochs_of(stream) != 0:
+            mark(stream, self.epochs_of(stream) - 1)
         while self.epochs_of(stream) < self.epochs:
             epoch = self.epochs_of(stream)
             try:
@@ -251,8 +254,8 @@ class Files(Program):
                     continue
                 if "ignores" not in self.options:
                     return
-            mark(stream, epoch)
             struct.pack_into("Q", self.done, stream * 8, epoch + 1)
+            mark(stream, epoch)
             if "log-killed" in self.options:
                 time.sleep(0.02 + dice.random() * 0.02)
             else:
