@@ -70,9 +70,9 @@ unsigned find_slot(Sketch const& s, std::uint64_t key, unsigned hint) {
 namespace detail {
 
 template <class Sketch>
-unsigned least_used(Sketch const& s, std::uint32_t tick) {
+unsigned least_used(Sketch const& s, std::uint32_t tick, std::uint64_t& fewest) {
   unsigned least = s.slots;
-  std::uint64_t fewest = ~std::uint64_t{0};
+  fewest = ~std::uint64_t{0};
   for (unsigned i = 0; i < s.slots; ++i) {
     std::uint64_t const calls = s.calls[i].load(std::memory_order_relaxed);
     if (calls >= fewest) continue;
@@ -100,12 +100,18 @@ template <class Sketch>
 unsigned take_slot(Sketch& s, std::uint64_t key, char const* text, unsigned length,
                    sketch_writer who) {
   for (unsigned round = 0; round < 8; ++round) {
-    unsigned const at = least_used(s, who.tick);
+    std::uint64_t fewest;
+    unsigned const at = least_used(s, who.tick, fewest);
     if (at == s.slots) break;
     std::uint64_t seen = s.key[at].load(std::memory_order_relaxed);
     if (is_busy(seen) && !is_abandoned(seen, who.tick)) continue;
     std::uint64_t busy = busy_slot(who);
     if (!s.key[at].compare_exchange_strong(seen, busy)) continue;
+    // We slept since we looked, and it is not the least used any more.
+    if (!is_busy(seen) && s.calls[at].load(std::memory_order_relaxed) > fewest * 2 + 8) {
+      s.key[at].compare_exchange_strong(busy, seen);
+      continue;
+    }
     write_row(s.row[at], s.calls[at].load(std::memory_order_relaxed), text, length);
     // Taken from us, because we slept for a second: what we wrote is seen by its text.
     return s.key[at].compare_exchange_strong(busy, key) ? at : s.slots;
