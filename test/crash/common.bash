@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Power cuts on a recorded disk: `cuts MODE FS [STATES]` tries CRASH_STATES of them, or what is said,
-# or 600 on ext4 and 200 elsewhere, where mounting takes longer. CRASH_SEED chooses them.
+# Power cuts on a recorded disk: `cuts MODE FS [STATES]` tries CRASH_STATES of them, or what is
+# said, or 600 on ext4 and 200 elsewhere, where mounting takes longer. CRASH_SEED chooses them.
 . test/lib.sh
 
 tool=${BUILD:-build}/test/crash/power_cut
