@@ -81,8 +81,10 @@ void write_entry(unsigned i, known const& k) {
   e.word.store(k.word());
 }
 
+// Never 0, which is nobody.
 std::uint64_t name_of(std::uint64_t device, std::uint64_t inode) {
-  return (device * 0x9e3779b97f4a7c15ull ^ inode) | 1;
+  std::uint64_t const name = device * 0x9e3779b97f4a7c15ull ^ inode;
+  return name != 0 ? name : 1;
 }
 
 void keep_error(known const& k, int error) {

@@ -2,6 +2,7 @@
 // What becomes of barriers: errors are told, what the daemon sends back is synced, tokens are
 // waited for and given away. order_barrier DIR, below sluice with ORDER_FAKE=gate, or bare: then a
 // barrier is an fsync. This is also how sluice_order.h is used.
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <thread>
@@ -38,9 +39,17 @@ void used_as_meant() {
   CHECK(sluice_barrier(-1, &token) == -1 && errno == EBADF);
 }
 
-/// The next change is refused, once; and the next fsync of the file says it, once.
+std::uint64_t inode_of(int fd) {
+  struct stat st = {};
+  CHECK(fstat(fd, &st) == 0);
+  return st.st_ino;
+}
+
+/// The next change is refused, once; and the next fsync of the file says it, once: not that of the
+/// file with the number beside it.
 void errors_are_told() {
-  int const bad = make("bad"), good = make("good");
+  int const before = make("before"), bad = make("bad"), after = make("after");
+  int const good = (inode_of(before) ^ 1) == inode_of(bad) ? before : after;
   set_wish(wish::fail);
   CHECK(fsync(bad) == 0);
   CHECK(fails(pwrite(good, "x", 1, 0)));
