@@ -28,13 +28,6 @@ namespace behind {
 
 namespace {
 
-// Told as the failure of the call itself.
-template <class Result>
-Result refused(int error) {
-  errno = error;
-  return (Result)(-1L);
-}
-
 // A write at `at`, or at the file position when that is negative.
 template <class Real>
 [[gnu::always_inline]] inline auto writing(int fd, std::int64_t at, int rwf, Real&& real_call) {

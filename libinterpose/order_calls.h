@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What order_calls.cc and order_stdio.cc share.
+// What order_calls.cc, order_names.cc and order_stdio.cc share.
 #pragma once
+
+#include <errno.h>
+
+#include <cstddef>
+#include <type_traits>
 
 #include "order.h"
 
@@ -12,6 +17,17 @@ void stand_between_streams();
 void stand_between_names();
 /// The same for system calls through syscall(2), by number.
 bool changes_names(long number);
+
+/// A call that is not made for the error of a barrier, told as the call tells errors: no pointer,
+/// no objects of fwrite, else -1, EOF, WEOF.
+template <class Result>
+Result refused(int error) {
+  errno = error;
+  if constexpr (std::is_pointer_v<Result> || std::is_same_v<Result, std::size_t>)
+    return Result{};
+  else
+    return static_cast<Result>(-1);
+}
 
 /// What an open did to its file: made it, or cut it.
 struct opening {

@@ -33,16 +33,6 @@ constexpr bool changes(core::op o) {
   }
 }
 
-// -1, or no pointer.
-template <class Result>
-Result refused(int error) {
-  errno = error;
-  if constexpr (std::is_pointer_v<Result>)
-    return nullptr;
-  else
-    return static_cast<Result>(-1);
-}
-
 }  // namespace
 
 #define OPENS(...)

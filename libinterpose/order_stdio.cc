@@ -7,8 +7,6 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include <type_traits>
-
 #include "order_calls.h"
 #include "order_gate.h"
 #include "rows.h"
@@ -77,13 +75,6 @@ int closed_for_stream(FILE* f, bool seeks) {
   bool const may_write = !seeks || look(f).unwritten != 0;
   int const fd = may_write ? fd_of(f) : -1;
   return fd >= 0 ? closed_for(fd) : 0;
-}
-
-// EOF, WEOF, -1; no objects of fwrite.
-template <class Result>
-Result refused(int error) {
-  errno = error;
-  return std::is_same_v<Result, std::size_t> ? Result{0} : static_cast<Result>(-1);
 }
 
 stream_before look_before(FILE* f, bool seeks) {

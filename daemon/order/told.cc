@@ -89,27 +89,29 @@ void told::checkpointed(std::uint64_t head) {
   for (auto& [a, c] : areas_) c.bytes.freed(head);
 }
 
+namespace {
+
+/// `to`: what an area says of itself, or the status of the daemon; they name the same.
+template <class To>
+void say(To& to, told::counts const& c) {
+  to.logged = c.logged;
+  to.synced = c.synced;
+  to.bytes_logged = c.bytes.bytes_logged();
+  to.bytes_home = c.bytes.bytes_home();
+  to.files_home = c.files_home;
+  to.oldest_ns = c.bytes.oldest_ns();
+}
+
+}  // namespace
+
 void told::publish() const {
-  for (auto const& [a, c] : areas_) {
-    abi::order_said& said = a->memory().head.said;
-    said.logged = c.logged;
-    said.synced = c.synced;
-    said.bytes_logged = c.bytes.bytes_logged();
-    said.bytes_home = c.bytes.bytes_home();
-    said.files_home = c.files_home;
-    said.oldest_ns = c.bytes.oldest_ns();
-  }
+  for (auto const& [a, c] : areas_) say(a->memory().head.said, c);
 }
 
 void told::publish(abi::order_status& to) const {
   publish();
   to.areas = areas_.size();
-  to.logged = all_.logged;
-  to.synced = all_.synced;
-  to.bytes_logged = all_.bytes.bytes_logged();
-  to.bytes_home = all_.bytes.bytes_home();
-  to.files_home = all_.files_home;
-  to.oldest_ns = all_.bytes.oldest_ns();
+  say(to, all_);
 }
 
 }  // namespace sluice::order

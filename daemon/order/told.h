@@ -31,6 +31,11 @@ class status_file {
 
 class told {
  public:
+  struct counts {
+    ledger bytes;
+    std::uint64_t logged = 0, synced = 0, files_home = 0;
+  };
+
   void add(area& a);
   void remove(area& a) { areas_.erase(&a); }
 
@@ -48,10 +53,6 @@ class told {
   void publish(abi::order_status& to) const;
 
  private:
-  struct counts {
-    ledger bytes;
-    std::uint64_t logged = 0, synced = 0, files_home = 0;
-  };
   /// Null: it was removed, and requests of it are still under way.
   counts* of(area& a);
 
