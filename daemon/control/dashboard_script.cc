@@ -120,22 +120,39 @@ function drawTable(table, rows, used) {
     body.replaceChildren(...fresh);
 }
 
-function drawSupplies() {
-  const cards = now.supplies.filter(s => s.capacity).map(s => {
+// A card stays the same element as long as its supply is there: a click must not fall between two.
+function makeCard(name) {
+  const card = make("button", {class: "card", "data-id": name, onclick: () => choose(card.row)});
+  const used = make("rect", {height: "10", class: "used"});
+  const granted = make("path", {class: "granted"}), title = make("strong");
+  const served = make("div"), soft = make("div", {class: "soft"});
+  card.append(title,
+    make("svg", {viewBox: "0 0 100 10", preserveAspectRatio: "none", "aria-hidden": "true"},
+      make("rect", {width: "100", height: "10", class: "rail"}), used, granted),
+    served, soft);
+  card.show = s => {
     const wide = v => String(Math.min(100, 100 * (v || 0) / s.capacity));
-    return make("button", {class: "card", "data-id": id(s), onclick: () => choose(s)},
-      make("strong", {}, s.supply),
-      make("svg", {viewBox: "0 0 100 10", preserveAspectRatio: "none", "aria-hidden": "true"},
-        make("rect", {width: "100", height: "10", class: "rail"}),
-        make("rect", {width: wide(s.served), height: "10", class: "used"}),
-        make("path", {d: "M" + wide(s.grant) + " 0V10", class: "granted"})),
-      "served " + rate(s.served, s.unit) + " of " + rate(s.capacity, s.unit),
-      make("div", {class: "soft"}, "granted " + rate(s.grant, s.unit) + ", demand " + demand(s) +
-        ", waiting " + amount(s.waiting, s.unit)));
+    card.row = s;
+    title.textContent = s.supply;
+    used.setAttribute("width", wide(s.served));
+    granted.setAttribute("d", "M" + wide(s.grant) + " 0V10");
+    served.textContent = "served " + rate(s.served, s.unit) + " of " + rate(s.capacity, s.unit);
+    soft.textContent = "granted " + rate(s.grant, s.unit) + ", demand " + demand(s) +
+      ", waiting " + amount(s.waiting, s.unit);
+  };
+  return card;
+}
+
+function drawSupplies() {
+  const place = $("supplies"), old = new Map([...place.children].map(e => [e.dataset.id, e]));
+  const cards = now.supplies.filter(s => s.capacity).map(s => {
+    const card = old.get(id(s)) || makeCard(id(s));
+    card.show(s);
+    return card;
   });
-  const focus = document.activeElement && document.activeElement.dataset.id;
-  $("supplies").replaceChildren(...(cards.length ? cards : ["no supply has a capacity"]));
-  for (const card of $("supplies").children) if (card.dataset.id === focus) card.focus();
+  if (!cards.length) place.replaceChildren("no supply has a capacity");
+  else if (cards.length !== place.childNodes.length ||
+           cards.some((card, i) => place.childNodes[i] !== card)) place.replaceChildren(...cards);
 }
 
 function draw() {

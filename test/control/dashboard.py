@@ -101,7 +101,11 @@ def history_of_a_click(browser):
     until(15, "nothing under the pointer of the heatmap", lambda: "/s" in told_under(
         browser, "#heat rect.heat", "#past-ops .readout"))
     whole_page(browser, os.path.join(KEEP, "dashboard-ops.png"))
-    css(browser, "#supplies .card")[0].click()
+    card = css(browser, "#supplies .card")[0]
+    heard = css(browser, "#supplies .card div")[0].text
+    until(10, "the card stands still",
+          lambda: css(browser, "#supplies .card div")[0].text != heard)
+    card.click()  # the same element after it was drawn anew
     until(10, "no history of the supply",
           lambda: browser.find_element("id", "past-title").text.endswith("@scratch") and
           css(browser, "#past-charts path.line.capacity"))
