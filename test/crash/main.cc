@@ -66,9 +66,10 @@ void try_state(tool& t, std::size_t count, std::uint64_t seed, int subset, found
     if (entry const& e = t.disk.at(i); e.what == entry::mark) acknowledged[e.stream] = e.offset + 1;
   ++sum.states;
   t.disk.cut(count, seed, subset);
-  if (!t.mount_cut(sum.unmountable)) return;
   bool const recovers = t.m.has_log() && t.m.recovers;
-  if (recovers && seed % 4 == 0) {
+  bool const is_again = recovers && seed % 4 == 0;
+  if (!t.mount_cut(sum.unmountable, is_again ? memory::full : memory::none)) return;
+  if (is_again) {
     t.recover();
     t.unmount();
     t.disk.cut_again(seed);

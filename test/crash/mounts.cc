@@ -3,8 +3,10 @@
 
 #include <fcntl.h>
 #include <linux/btrfs.h>
+#include <spawn.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -75,12 +77,12 @@ void mounts::make() {
   disk.detach();
 }
 
-void mounts::mount_it() {
-  disk.attach();
+void mounts::mount_it(memory kept) {
+  disk.attach(home_disk, kept);
   forget_devices();
   mount_fs(fs, disk.device(), mount_point);
   if (!disk.has_log_disk()) return;
-  disk.attach(log_disk);
+  disk.attach(log_disk, kept);
   try {
     mount_fs(log_kind, disk.device(log_disk), log_dir());
   } catch (std::runtime_error const&) {
@@ -91,9 +93,9 @@ void mounts::mount_it() {
   }
 }
 
-bool mounts::mount_cut(unsigned& unmountable) {
+bool mounts::mount_cut(unsigned& unmountable, memory kept) {
   try {
-    mount_it();
+    mount_it(kept);
     return true;
   } catch (std::runtime_error const&) {
     int const why = errno;
@@ -111,9 +113,20 @@ void mounts::unmount() {
   disk.detach();
 }
 
+/// Without a shell between: starting a program is the greater part of trying a small log.
 bool mounts::recover(std::string const& program) const {
-  std::string const command = program + " -q --replay " + log() + " >" + dir + "/recover.out 2>&1";
-  return std::system(command.c_str()) == 0;
+  std::string const out = dir + "/recover.out", file = log();
+  char const* const words[] = {program.c_str(), "-q", "--replay", file.c_str(), nullptr};
+  posix_spawn_file_actions_t acts;
+  posix_spawn_file_actions_init(&acts);
+  posix_spawn_file_actions_addopen(&acts, 1, out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  posix_spawn_file_actions_adddup2(&acts, 1, 2);
+  pid_t pid = -1;
+  int const failed =
+      posix_spawn(&pid, words[0], &acts, nullptr, const_cast<char**>(words), environ);
+  posix_spawn_file_actions_destroy(&acts);
+  int status = -1;
+  return failed == 0 && waitpid(pid, &status, 0) == pid && status == 0;
 }
 
 }  // namespace sluice::crash

@@ -34,10 +34,10 @@ class mounts {
          std::uint64_t log_bytes = 0);
 
   void make();
-  void mount_it();
+  void mount_it(memory kept = memory::full);
   /// A superblock torn at 512 bytes has a wrong checksum, and the file system wants its own repair
   /// first: such a state says nothing about the log. False, and counted, for one of those.
-  bool mount_cut(unsigned& unmountable);
+  bool mount_cut(unsigned& unmountable, memory kept = memory::none);
   void unmount();
   /// Runs that program on the log; what it says is in recover.out.
   bool recover(std::string const& program) const;

@@ -180,7 +180,8 @@ class session {
   void try_state(std::size_t count, std::uint64_t seed, int subset, found& sum) {
     ++sum.states;
     on_.disk.cut(count, seed, subset);
-    if (!on_.mount_cut(sum.unmountable) || !bring_home(seed, sum)) return;
+    auto const kept = is_again(seed) ? memory::full : memory::none;
+    if (!on_.mount_cut(sum.unmountable, kept) || !bring_home(seed, sum)) return;
     std::string const said = script_->ask("check" + numbers(acknowledged_before(count)));
     on_.unmount();
     sum.lost += said.rfind("lost", 0) == 0;
@@ -229,10 +230,15 @@ class session {
     on_.disk.refuse(is_log ? log_disk : home_disk, r);
   }
 
+  /// The first recovery meets a fault, or a power cut.
+  bool is_again(std::uint64_t seed) const {
+    return trial_.recovers && (trial_.what == fault::recovery || seed % 4 == 0);
+  }
+
   /// False: it could not be done, or the file system could not be mounted. Then nothing is mounted.
   bool bring_home(std::uint64_t seed, found& sum) {
     if (!trial_.recovers) return true;
-    if (trial_.what == fault::recovery || seed % 4 == 0) {
+    if (is_again(seed)) {
       ++sum.again;
       bool const breaks = trial_.what == fault::recovery;
       unsigned const before = on_.disk.refused();

@@ -29,7 +29,7 @@ constexpr std::size_t block = 4096, sector = 512;
 
 // The server process has one disk.
 shared* served = nullptr;
-std::byte* served_image = nullptr;
+int served_image = -1;
 std::byte* served_arena = nullptr;
 disk_model served_model;
 
@@ -120,16 +120,26 @@ int on_read(char const* path, char* to, std::size_t bytes, off_t offset, fuse_fi
   if (which == disks) return 0;
   if (refuses(which, refusal::reads)) return -EIO;
   bytes = within(which, bytes, offset);
-  std::memcpy(to, served_image + served->begin[which] + offset, bytes);
-  return static_cast<int>(bytes);
+  return pread(served_image, to, bytes, static_cast<off_t>(served->begin[which]) + offset) ==
+                 static_cast<ssize_t>(bytes)
+             ? static_cast<int>(bytes)
+             : -EIO;
 }
 
-void store(unsigned which, void const* from, std::size_t bytes, off_t offset) {
-  std::uint64_t const at = served->begin[which] + static_cast<std::uint64_t>(offset);
-  from != nullptr ? std::memcpy(served_image + at, from, bytes)
-                  : std::memset(served_image + at, 0, bytes);
-  if (served_model.is_on()) return take_time(served_model.write_us);
-  append(served, served_arena, {entry::write, which, at, bytes}, from);
+/// Without bytes: zeros, which are a hole.
+int store(unsigned which, void const* from, std::size_t bytes, off_t offset) {
+  off_t const at = static_cast<off_t>(served->begin[which]) + offset;
+  bool const is_done = from != nullptr
+                           ? pwrite(served_image, from, bytes, at) == static_cast<ssize_t>(bytes)
+                           : fallocate(served_image, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at,
+                                       static_cast<off_t>(bytes)) == 0;
+  if (!is_done) return -EIO;
+  if (served_model.is_on())
+    take_time(served_model.write_us);
+  else
+    append(served, served_arena, {entry::write, which, static_cast<std::uint64_t>(at), bytes},
+           from);
+  return static_cast<int>(bytes);
 }
 
 int on_mark(char const* from, std::size_t bytes) {
@@ -162,8 +172,7 @@ int on_write(char const* path, char const* from, std::size_t bytes, off_t offset
   bytes = within(which, bytes, offset);
   if (bytes == 0) return -ENOSPC;
   if (refuses(which, refusal::writes)) return -EIO;
-  store(which, from, bytes, offset);
-  return static_cast<int>(bytes);
+  return store(which, from, bytes, offset);
 }
 
 int on_fsync(char const* path, int, fuse_file_info*) {
@@ -185,14 +194,17 @@ int on_fallocate(char const* path, int, off_t offset, off_t bytes, fuse_file_inf
   unsigned const which = disk_of(path);
   if (which == disks) return -EINVAL;
   if (refuses(which, refusal::writes)) return -EIO;
-  store(which, nullptr, within(which, static_cast<std::size_t>(bytes), offset), offset);
-  return 0;
+  bytes = static_cast<off_t>(within(which, static_cast<std::size_t>(bytes), offset));
+  int const status =
+      bytes == 0 ? 0 : store(which, nullptr, static_cast<std::size_t>(bytes), offset);
+  return status < 0 ? status : 0;
 }
 
+/// Shared by processes; of a file where one is given.
 template <class T>
-T* share(std::uint64_t bytes) {
+T* share(std::uint64_t bytes, int file = -1) {
   void* const at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                        MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+                        MAP_SHARED | MAP_NORESERVE | (file < 0 ? MAP_ANONYMOUS : 0), file, 0);
   if (at == MAP_FAILED) throw std::runtime_error("no memory to record in");
   return static_cast<T*>(at);
 }
@@ -207,7 +219,11 @@ recorder::recorder(std::string const& dir, std::uint64_t image_bytes, disk_model
                    std::uint64_t log_bytes)
     : dir_(dir), model_(model) {
   shared_ = share<shared>(sizeof(shared));
-  image_ = share<std::byte>(image_bytes + log_bytes);
+  std::uint64_t const all_bytes = image_bytes + log_bytes;
+  image_fd_ = memfd_create("disks", MFD_CLOEXEC);
+  if (image_fd_ < 0 || ftruncate(image_fd_, static_cast<off_t>(all_bytes)) != 0) fail("memfd");
+  image_ = share<std::byte>(all_bytes, image_fd_);
+  base_ = share<std::byte>(all_bytes);
   arena_ = share<std::byte>(arena_bytes);
   shared_->begin[log_disk] = image_bytes;
   shared_->begin[disks] = image_bytes + log_bytes;
@@ -232,7 +248,7 @@ void recorder::serve() {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   prctl(PR_SET_TIMERSLACK, 1);
   served = shared_;
-  served_image = image_;
+  served_image = image_fd_;
   served_arena = arena_;
   served_model = model_;
   fuse_operations acts = {};
@@ -255,12 +271,16 @@ recorder::~recorder() {
   waitpid(server_, nullptr, 0);
   munmap(arena_, arena_bytes);
   munmap(image_, shared_->begin[disks]);
+  munmap(base_, shared_->begin[disks]);
+  close(image_fd_);
   munmap(shared_, sizeof(shared));
 }
 
-void recorder::attach(unsigned which) {
+void recorder::attach(unsigned which, memory kept) {
   int const control = open("/dev/loop-control", O_RDWR | O_CLOEXEC);
-  int const disk = open((dir_ + names[which]).c_str(), O_RDWR | O_CLOEXEC);
+  bool const is_image = kept == memory::none;
+  int const disk =
+      is_image ? dup(image_fd_) : open((dir_ + names[which]).c_str(), O_RDWR | O_CLOEXEC);
   int& loop = loop_[which];
   if (control < 0 || disk < 0) fail("loop");
   for (int tries = 0; tries < 100 && loop < 0; ++tries) {
@@ -273,6 +293,10 @@ void recorder::attach(unsigned which) {
     config.fd = static_cast<std::uint32_t>(disk);
     config.block_size = sector;
     config.info.lo_flags = LO_FLAGS_AUTOCLEAR;
+    if (is_image) {
+      config.info.lo_offset = shared_->begin[which];
+      config.info.lo_sizelimit = shared_->begin[which + 1] - shared_->begin[which];
+    }
     if (ioctl(fd, LOOP_CONFIGURE, &config) == 0)
       loop = fd;
     else
@@ -310,8 +334,21 @@ unsigned recorder::refused() const {
   return so_many;
 }
 
+/// Which pages of the image are no holes.
+std::vector<bool> recorder::pages() const {
+  std::vector<bool> found(shared_->begin[disks] / block);
+  off_t at = 0;
+  while ((at = lseek(image_fd_, at, SEEK_DATA)) >= 0) {
+    off_t const end = lseek(image_fd_, at, SEEK_HOLE);
+    for (; at < end; at += block) found[static_cast<std::size_t>(at) / block] = true;
+  }
+  return found;
+}
+
 void recorder::begin() {
-  base_.assign(image_, image_ + shared_->begin[disks]);
+  base_pages_ = pages();
+  for (std::size_t i = 0; i < base_pages_.size(); ++i)
+    if (base_pages_[i]) std::memcpy(base_ + i * block, image_ + i * block, block);
   pthread_mutex_lock(&shared_->mutex);
   shared_->used = shared_->entries = 0;
   pthread_mutex_unlock(&shared_->mutex);
@@ -325,7 +362,6 @@ void recorder::end() {
   if (shared_->overflow != 0) throw std::runtime_error("the run wrote more than can be recorded");
   recorded_ = shared_->used;
   log_ = list(0);
-  for (std::uint64_t at = 0; at < base_.size(); at += block) touched_.push_back(at);
 }
 
 std::vector<entry const*> recorder::list(std::uint64_t from) const {
@@ -341,9 +377,6 @@ std::vector<entry const*> recorder::list(std::uint64_t from) const {
 void recorder::put(entry const& e, std::size_t begin, std::size_t bytes) {
   auto const* const from = reinterpret_cast<std::byte const*>(&e + 1) + begin;
   std::memcpy(image_ + e.offset + begin, from, bytes);
-  for (std::uint64_t at = (e.offset + begin) / block * block; at < e.offset + begin + bytes;
-       at += block)
-    touched_.push_back(at);
 }
 
 namespace {
@@ -407,13 +440,13 @@ void recorder::apply(std::vector<entry const*> const& log, std::size_t count, st
 
 /// The image is the base again.
 void recorder::restore() {
-  for (entry const* e : list(recorded_)) {
-    if (e->what != entry::write) continue;
-    for (std::uint64_t at = e->offset / block * block; at < e->offset + e->bytes; at += block)
-      touched_.push_back(at);
+  std::vector<bool> const now = pages();
+  for (std::size_t i = 0; i < now.size(); ++i) {
+    if (!now[i] && !base_pages_[i]) continue;
+    std::byte* const at = image_ + i * block;
+    std::byte const* const was = base_ + i * block;
+    if (std::memcmp(at, was, block) != 0) std::memcpy(at, was, block);
   }
-  for (std::uint64_t const at : touched_) std::memcpy(image_ + at, base_.data() + at, block);
-  touched_.clear();
   pthread_mutex_lock(&shared_->mutex);
   shared_->used = recorded_;
   pthread_mutex_unlock(&shared_->mutex);

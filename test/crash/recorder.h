@@ -2,9 +2,10 @@
 // A disk that remembers: a file in a FUSE file system of ours, behind a loop device, with a real
 // file system on it; and perhaps a second one, with flushes of its own, for a log. Every write,
 // flush and mark is an entry in memory shared with the server process, so any state that a power
-// cut could have left can be put together and mounted again. A write counts as flushed when it
-// arrived before the flush did. Beside the disks lie files for programs: `marks` takes "STREAM
-// EPOCH", and `refuse` "DISK KINDS AFTER COUNT", see refusal.
+// cut could have left can be put together and mounted again: behind the same server, where a second
+// cut shall follow, else with the loop device right on the image, which is much faster. A write
+// counts as flushed when it arrived before the flush did. Beside the disks lie files for programs:
+// `marks` takes "STREAM EPOCH", and `refuse` "DISK KINDS AFTER COUNT", see refusal.
 #pragma once
 
 #include <pthread.h>
@@ -51,6 +52,9 @@ struct disk_model {
   bool is_on() const { return flush_us != 0; }
 };
 
+/// Whether what happens to a disk is remembered, and may be refused.
+enum class memory { full, none };
+
 class recorder {
  public:
   /// `dir`: an empty directory. Throws std::runtime_error.
@@ -59,7 +63,7 @@ class recorder {
   ~recorder();
   recorder(recorder const&) = delete;
 
-  void attach(unsigned which = home_disk);
+  void attach(unsigned which = home_disk, memory kept = memory::full);
   void detach();  // all
   std::string const& device(unsigned which = home_disk) const { return device_[which]; }
   bool has_log_disk() const { return shared_->begin[disks] > shared_->begin[log_disk]; }
@@ -86,7 +90,7 @@ class recorder {
   /// How many subsets there are when they are few enough to try each; else 1.
   int subsets(std::size_t count) const;
   /// And what a second one leaves, somewhere in what was written since cut()
-  /// (by a recovery, say).
+  /// (by a recovery, say), with a full memory.
   void cut_again(std::uint64_t seed);
 
  private:
@@ -95,18 +99,20 @@ class recorder {
   void put(entry const& e, std::size_t begin, std::size_t bytes);
   void apply(std::vector<entry const*> const& log, std::size_t count, std::mt19937_64& rng,
              int subset);
+  std::vector<bool> pages() const;
   void restore();
 
   std::string dir_, device_[disks];
   disk_model model_;
   pid_t server_ = -1;
   shared* shared_ = nullptr;
+  int image_fd_ = -1;  // of a memfd; what was never written is a hole
   std::byte* image_ = nullptr;
   std::byte* arena_ = nullptr;
-  std::vector<std::byte> base_;
+  std::byte* base_ = nullptr;
+  std::vector<bool> base_pages_;  // that are no holes in base
   std::vector<entry const*> log_;
-  std::uint64_t recorded_ = 0;          // bytes of the arena that the run took
-  std::vector<std::uint64_t> touched_;  // blocks that may differ from base
+  std::uint64_t recorded_ = 0;  // bytes of the arena that the run took
   std::size_t cut_count_ = 0;
   std::uint64_t cut_seed_ = 0;
   int cut_subset_ = by_chance;
