@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# beside
+# disks
 # What loses data must be seen to: no sync at all, the log as a barrier beside a home that is
 # written at once, an acknowledgement without a flush, and a log that nobody recovers.
 # timeout: 900

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# beside
+# disks
 # A daemon that does not flush, revoke, or tell of removed files, a program that does not mark what
 # it synced alone, and a log that nobody replays: each loss must be seen.
 # timeout: 900

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# waits
+# disks
 # On ext4, with the daemon of the log: what it acknowledged survives any power cut, also while it is
 # killed and comes back, and while it is stopped and programs go without it, by fsync or by sync.
 # timeout: 900

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# waits
+# disks
 # Disks that refuse reads, writes and flushes, of home and of the log, at any time, in recovery too:
 # an fsync that returned 0 is there after recovery, and an error was told.
 # timeout: 900

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# waits
+# disks
 # Files written in every way below the real stage and daemon, also while programs or the daemon are
 # killed, others write to the same file, inode numbers come back, and the disk is full.
 # timeout: 900

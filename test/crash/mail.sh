@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# waits
+# disks
 # Mail delivered to a Maildir below sluice (tmp, fsync, link, fsync of the directory), and git
 # commits: what was acknowledged is there after a power cut, whole, and git fsck has nothing to say.
 # timeout: 900

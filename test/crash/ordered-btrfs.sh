@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# waits
+# disks
 # On btrfs, with barriers instead of waits: no power cut leaves a later change of a stream without
 # what a barrier stands before, and what was waited for is there; also while the daemon is killed
 # and comes back, and its programs make good what it did not.

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# beside
+# disks
 # Barriers that no change waits for: home is ahead of the log, and that must be seen.
 # timeout: 900
 . test/crash/common.bash

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# beside
+# disks
 # Real programs whose log nobody recovers, whose daemon has one rule less, and one that takes an
 # error for a success: each loss is seen.
 # timeout: 900

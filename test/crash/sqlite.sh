@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# waits
+# disks
 # sqlite below sluice: whatever a power cut leaves, the database is whole and every transaction that
 # was acknowledged is in it, with a write-ahead log and with a rollback journal.
 # timeout: 900

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# beside
 # CPython's own tests pass, fail and skip exactly as without the library. FULL=1 for more.
 # timeout: 1800
 . test/guests/common
