@@ -274,7 +274,7 @@ headers: $(HEADERS:%=$(O)/headers/%.ok)
 
 # ---- tests ----
 
-run_tests = @BUILD=$(O) scripts/run-tests
+run_tests = @BUILD=$(O) $(if $(SAN),TSAN_OPTIONS=suppressions=$(CURDIR)/test/tsan.supp )scripts/run-tests
 
 unit_tests     := $(unit)
 behave_scripts := $(wildcard test/interpose/*.sh)

@@ -28,6 +28,7 @@ writer::writer(disk& d, superblock const& s, surroundings around, rules const& k
       keep_(keep),
       around_(std::move(around)),
       super_(s),
+      area_bytes_(s.area_bytes),
       tail_(s, keep),
       durable_(s.head) {}
 
@@ -123,8 +124,8 @@ void writer::write_open(lock& held) {
 
 int writer::write_ring(batch const& b) {
   std::span<std::byte const> const all(b.bytes);
-  std::uint64_t const place = b.begin % super_.area_bytes;
-  std::uint64_t const first = std::min<std::uint64_t>(all.size(), super_.area_bytes - place);
+  std::uint64_t const place = b.begin % area_bytes_;
+  std::uint64_t const first = std::min<std::uint64_t>(all.size(), area_bytes_ - place);
   auto const put = [&](std::uint64_t at, std::span<std::byte const> part) {
     return keep_.flush_before_ack ? disk_.write_through(area_begin + at, part)
                                   : disk_.write(area_begin + at, part);

@@ -61,7 +61,7 @@ class writer {
   /// A third of the ring is in use: time for somebody to checkpoint.
   bool wants_checkpoint() const;
   std::uint64_t in_use() const;
-  std::uint64_t room() const { return super_.area_bytes; }
+  std::uint64_t room() const { return area_bytes_; }
 
  private:
   using lock = std::unique_lock<std::mutex>;
@@ -80,6 +80,7 @@ class writer {
   std::condition_variable changed_;
   std::condition_variable arrived_;  // somebody more waits in commit
   superblock super_;
+  std::uint64_t const area_bytes_;
   log_tail tail_;
   block_buffer spare_;
   std::uint64_t durable_;

@@ -71,7 +71,7 @@ TEST_CASE("what a disk refused at home is kept in the log until it was replayed"
   CHECK(s.program->sync(fd) == error);  // from now on, whatever the kernel says
   REQUIRE(r.open_again());
   CHECK(s.program->ask(fd, abi::order_request::sync_all) == error);
-  CHECK(s.daemon->failed() == error);
+  CHECK(s.failed() == error);
   usleep(50'000);
   CHECK(static_cast<int>(s.program->area().head.refused) == error);
   s.write(other, 0, "healthy");
@@ -202,12 +202,12 @@ TEST_CASE("sync(2) without a daemon makes the log void", "[order]") {
     s.is_stopped = false;
     usleep(50'000);
     auto const answered = s.program->answered.load();
-    auto const logged = s.daemon->counts().logged;
+    auto const logged = s.counts().logged;
     s.write(fd, 0, "native");
     REQUIRE(s.program->sync(fd) == 0);
-    CHECK(s.daemon->counts().logged == logged);
-    for (int i = 0; i < 200 && !s.daemon->wants_anew(); ++i) usleep(10'000);
-    CHECK(s.daemon->wants_anew());
+    CHECK(s.counts().logged == logged);
+    for (int i = 0; i < 200 && !s.wants_anew(); ++i) usleep(10'000);
+    CHECK(s.wants_anew());
     CHECK(s.finish());
     s.begin();
     CHECK(s.program->area().head.voided == 0);
@@ -216,7 +216,7 @@ TEST_CASE("sync(2) without a daemon makes the log void", "[order]") {
     s.write(fd, 6, ", logged");
     REQUIRE(s.program->sync(fd) == 0);
     CHECK(s.program->answered > answered);
-    CHECK(s.daemon->counts().logged == 1);
+    CHECK(s.counts().logged == 1);
     s.kill();
     // The mark on the log is of the generation before.
     REQUIRE(pwrite(fd, "lost it all..", 14, 0) == 14);
@@ -230,12 +230,12 @@ TEST_CASE("a program that is killed while it makes the log void leaves it native
   if (lacks_root(s)) return;
   s.know();
   s.program->area().head.voided = abi::order_void + 1;
-  auto const logged = s.daemon->counts().logged;
+  auto const logged = s.counts().logged;
   int const fd = s.make("a");
   s.write(fd, 0, "text");
   REQUIRE(s.program->sync(fd) == 0);
-  CHECK(s.daemon->counts().logged == logged);
-  CHECK_FALSE(s.daemon->wants_anew());
+  CHECK(s.counts().logged == logged);
+  CHECK_FALSE(s.wants_anew());
 }
 
 TEST_CASE("what was removed before its directory was synced stays removed", "[order]") {
@@ -268,14 +268,14 @@ TEST_CASE("a log that was removed acknowledges nothing, and all is made safe", "
   REQUIRE(unlink(s.log.c_str()) == 0);
   SECTION("before the next fsync") {}
   SECTION("and nobody asks") {
-    for (int i = 0; i < 200 && s.daemon->failed() == 0; ++i) usleep(10'000);
+    for (int i = 0; i < 200 && s.failed() == 0; ++i) usleep(10'000);
     usleep(300'000);
     CHECK(dirty_pages(fd, {}) <= 0);
   }
   s.write(fd, 6, ", native");
   CHECK(s.program->sync(fd) == 0);
   CHECK(s.program->answered == answered);
-  CHECK(s.daemon->failed() == ENOENT);
+  CHECK(s.failed() == ENOENT);
   CHECK((s.program->state(fd) & abi::order_marked) != 0);
 }
 
@@ -295,7 +295,7 @@ TEST_CASE("a log that fails is no error of the files", "[order]") {
       CHECK(dirty_pages(fd, {}) <= 0);
     }
   CHECK(s.program->answered == answered);
-  CHECK(s.daemon->failed() == EIO);
+  CHECK(s.failed() == EIO);
   s.kill();
   CHECK(s.recover_it().marked >= 1);
   CHECK(s.read("a") == "native");
@@ -316,7 +316,7 @@ TEST_CASE("a checkpoint syncs every device that has files in the log", "[order]"
     s.write(fd, 0, std::string(5000, 'x'));
     REQUIRE(s.program->sync(fd) == 0);
   }
-  REQUIRE(s.daemon->counts().logged == 2);
+  REQUIRE(s.counts().logged == 2);
   if (dirty_pages(here, {}) < 0) {
     WARN("skip: the kernel has no cachestat");
     return;

@@ -11,9 +11,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <functional>
+#include <future>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "order/boot.h"
 #include "order/file_disk.h"
@@ -45,6 +49,8 @@ struct served {
   std::optional<order::service> daemon;
   std::thread loop;
   std::atomic<bool> is_over = false, is_stopped = false;
+  std::mutex asking;
+  std::function<void()> question;  // for the loop, between two turns
 
   served() {
     is_mounted = mount_ext4(holder.dir + "/image", "32M", dir);
@@ -73,12 +79,39 @@ struct served {
     daemon->add(std::make_unique<order::area>(area));
     is_over = false;
     loop = std::thread([this] {
-      while (!is_over)
+      while (!is_over) {
+        answer();
         if (is_stopped)
           usleep(1000);
         else
           daemon->turn();
+      }
     });
+  }
+  void answer() {
+    std::lock_guard const held(asking);
+    if (auto const q = std::exchange(question, nullptr)) q();
+  }
+  /// What `f` says of the daemon, which has one thread: its own.
+  template <class F>
+  auto ask(F f) {
+    if (!loop.joinable()) return f(*daemon);
+    std::packaged_task<decltype(f(*daemon))()> task([&] { return f(*daemon); });
+    auto said = task.get_future();
+    {
+      std::lock_guard const held(asking);
+      question = [&task] { task(); };
+    }
+    return said.get();
+  }
+  order::service_counts counts() {
+    return ask([](order::service const& d) { return d.counts(); });
+  }
+  bool wants_anew() {
+    return ask([](order::service const& d) { return d.wants_anew(); });
+  }
+  int failed() {
+    return ask([](order::service const& d) { return d.failed(); });
   }
   /// As kill -9 would.
   void kill() {

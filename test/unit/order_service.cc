@@ -20,7 +20,7 @@ TEST_CASE("new files, appends and overwrites are logged and come home", "[order]
   served s;
   if (lacks_root(s)) return;
   s.know();
-  auto const logged_before = s.daemon->counts().logged;
+  auto const logged_before = s.counts().logged;
   int const fd = s.make("a");
   s.write(fd, 0, std::string(5000, 'a'));
   REQUIRE(s.program->sync(fd) == 0);
@@ -30,7 +30,7 @@ TEST_CASE("new files, appends and overwrites are logged and come home", "[order]
   REQUIRE(s.program->sync(fd, abi::order_request::fdatasync) == 0);
   REQUIRE(s.program->sync(fd) == 0);
   CHECK(s.program->answered == 5);
-  CHECK(s.daemon->counts().logged == logged_before + 3);
+  CHECK(s.counts().logged == logged_before + 3);
   std::string const want = s.read("a");
   s.kill();
   close(fd);
@@ -94,11 +94,11 @@ TEST_CASE("a file that was renamed is not lost to a new one of its name", "[orde
   s.write(first, 0, "first");
   REQUIRE(s.program->sync(first) == 0);
   REQUIRE(rename(s.path("tmp").c_str(), s.path("kept").c_str()) == 0);
-  auto const synced_before = s.daemon->counts().synced;
+  auto const synced_before = s.counts().synced;
   int const second = s.make("tmp");
   s.write(second, 0, "second");
   REQUIRE(s.program->sync(second) == 0);
-  CHECK(s.daemon->counts().synced == synced_before + 1);
+  CHECK(s.counts().synced == synced_before + 1);
   s.kill();
   s.recover_it();
   CHECK(s.read("kept") == "first");
@@ -133,7 +133,7 @@ TEST_CASE("in doubt home is synced, and what was logged is revoked", "[order]") 
   auto const begin = [&](char const* text) {
     s.write(fd, 0, text);
     REQUIRE(s.program->sync(fd) == 0);
-    return s.daemon->counts().synced;
+    return s.counts().synced;
   };
   auto before = begin("old1");
   SECTION("somebody wrote who notes nothing") { REQUIRE(pwrite(fd, "new!", 4, 8192) == 4); }
@@ -148,7 +148,7 @@ TEST_CASE("in doubt home is synced, and what was logged is revoked", "[order]") 
   }
   SECTION("too much was written") { s.write(fd, 0, std::string(400 << 10, 'n')); }
   REQUIRE(s.program->sync(fd) == 0);
-  CHECK(s.daemon->counts().synced == before + 1);
+  CHECK(s.counts().synced == before + 1);
   std::string const want = s.read("a");
   s.kill();
   s.recover_it();

@@ -187,16 +187,16 @@ TEST_CASE("the daemon tells each job and all what it logged and brought home", "
   auto const& said = s.program->area().head.said;
   // On a machine that is busy enough the daemon is silent for a moment, and one goes without it.
   std::uint64_t files = 0;
-  for (; files < 50 && s.daemon->counts().logged == 0; ++files) {
+  for (; files < 50 && s.counts().logged == 0; ++files) {
     int const fd = s.make("a" + std::to_string(files));
     s.write(fd, 0, std::string(8192, 'a'));
     REQUIRE(s.program->sync(fd) == 0);
     close(fd);
   }
-  REQUIRE(s.daemon->counts().logged == 1);
+  REQUIRE(s.counts().logged == 1);
   s.is_stopped = true;
   usleep(50'000);  // the loop is ours
-  s.daemon->publish(status.memory());
+  s.ask([&](auto& d) { d.publish(status.memory()); });
   CHECK(said.logged == 1);
   CHECK(said.bytes_logged == 8192);
   CHECK(said.bytes_home == 0);
@@ -214,7 +214,7 @@ TEST_CASE("the daemon tells each job and all what it logged and brought home", "
   s.begin();
   s.is_stopped = true;
   usleep(50'000);
-  s.daemon->publish(status.memory());
+  s.ask([&](auto& d) { d.publish(status.memory()); });
   CHECK(said.bytes_logged == 8192);
   CHECK(said.bytes_home == 8192);
   CHECK(status.memory().bytes_logged == 0);
