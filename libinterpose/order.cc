@@ -19,6 +19,9 @@ namespace {
 constexpr unsigned pending_fds = 4096;
 constinit std::atomic<std::uint64_t> pending[pending_fds / 64];  // a fork child has its own
 
+// What is written through such a descriptor goes to the disk by itself; with O_DIRECT, without
+// pages.
+constexpr int by_itself = O_SYNC | O_DSYNC, past_the_log = O_DIRECT | by_itself;
 constexpr std::uint64_t most_slack = 1u << 20;  // bytes noted besides those that were written
 
 // Does `note` to the inode's place; without one the daemon has no baseline and nothing is owed.
@@ -133,6 +136,26 @@ void note_created(file_now const& f) {
   note_file(f, [&](abi::order_inode& i) { i.created.store(f.birth); });
 }
 
+bool may_be_logged(int fd) {
+  file_now f;
+  if (!is_durable(fd) || !see(fd, f) || !S_ISREG(f.mode)) return false;
+  long const flags = sys::call(SYS_fcntl, fd, F_GETFL);
+  if (sys::failed(flags) || (flags & past_the_log) != 0) return false;
+  abi::order_area& a = *durable.area;
+  std::uint64_t const key = abi::order_key(a, f.device, f.inode);
+  return key != abi::no_key &&
+         (abi::state_of(a, abi::set_of(a, key), key) & abi::order_bypass) == 0;
+}
+
+void bypass_if_synced(int fd) {
+  file_now f;
+  if (!is_durable(fd) || !see(fd, f) || !S_ISREG(f.mode)) return;
+  long const flags = sys::call(SYS_fcntl, fd, F_GETFL);
+  if (sys::failed(flags) || (flags & by_itself) == 0) return;
+  bypass(fd, f);
+  count(abi::order_count::own_sync);
+}
+
 write_view before_write(int fd, std::int64_t at, int rwf) {
   write_view v = {};
   v.at = at;
@@ -141,8 +164,11 @@ write_view before_write(int fd, std::int64_t at, int rwf) {
   if (sys::failed(flags) || (flags & O_ACCMODE) == O_RDONLY || (flags & O_PATH) != 0) return v;
   v.ours = true;
   v.appends = ((flags & O_APPEND) != 0 && (rwf & rwf_noappend) == 0) || (rwf & rwf_append) != 0;
-  if ((flags & (O_DIRECT | O_SYNC | O_DSYNC)) != 0 || (rwf & (rwf_dsync | rwf_sync)) != 0)
+  if ((flags & past_the_log) != 0 || (rwf & (rwf_dsync | rwf_sync)) != 0) {
     bypass(fd, v.file);
+    if (((flags & by_itself) | (rwf & (rwf_dsync | rwf_sync))) != 0)
+      count(abi::order_count::own_sync);
+  }
   if (!v.appends && at < 0) v.position = position_of(fd);
   return v;
 }

@@ -62,6 +62,8 @@ void note_moved(file_now const& f);
 /// A write that goes to the file past the page cache or without a call of its own is to come: the
 /// inode is native for good, and the log has no live record of it when this returns.
 void bypass(int fd, file_now const& f);
+/// The same when the kernel syncs by itself what is changed through this descriptor.
+void bypass_if_synced(int fd);
 
 /// This process goes where we see nothing: sandboxes, rings. +1 and the log is emptied; -1: it did
 /// not go after all.
@@ -71,6 +73,10 @@ void see_again();
 /// fsync, fdatasync: 0 or -1 with errno. With `later` it need not be durable yet: see order_gate.h.
 struct barrier;
 int make_durable(int fd, abi::order_request kind, barrier* later = nullptr);
+/// For a write that is to be durable when it returns, and has been made: no thread ends here.
+int make_written_durable(int fd, abi::order_request kind);
+/// Its writes may go through the log: nobody writes it where nobody notes it, this descriptor too.
+bool may_be_logged(int fd);
 /// Around sync and syncfs: records of the log must not undo what they make durable. Without a
 /// daemon that empties it, before_sync says true, and after_sync marks the log; `was_all`: sync(2)
 /// returned.

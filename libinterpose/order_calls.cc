@@ -40,6 +40,24 @@ template <class Real>
   return r;
 }
 
+// A write that a flag of the call makes durable. Nobody but the call knows of the flag, so it is a
+// write, and the fsync it stands for. What a descriptor was opened with others may know, and rely
+// on: there the flag stays, and the kernel syncs.
+template <class Real>
+[[gnu::always_inline]] inline ssize_t writing_durably(int fd, std::int64_t at, int rwf,
+                                                      Real&& real_call) {
+  constexpr int syncs = rwf_dsync | rwf_sync;
+  if ((rwf & syncs) == 0 || (rwf & rwf_nowait) != 0 || !may_be_logged(fd))
+    return writing(fd, at, rwf, [&] { return static_cast<ssize_t>(real_call(rwf)); });
+  int const left = rwf & ~syncs;
+  ssize_t const n = writing(fd, at, left, [&] { return static_cast<ssize_t>(real_call(left)); });
+  auto const kind =
+      (rwf & rwf_sync) != 0 ? abi::order_request::fsync : abi::order_request::fdatasync;
+  if (n <= 0 || make_written_durable(fd, kind) == 0) return n;
+  if (at < 0) sys::call(SYS_lseek, fd, -n, SEEK_CUR);  // as the kernel leaves it then
+  return -1;
+}
+
 // The offset a call was given by pointer, before the call moves it.
 std::int64_t offset_at(off_t const* at) {
   return is_readable(at) ? static_cast<std::int64_t>(*at) : -1;
@@ -89,6 +107,7 @@ template <class Real>
 auto allocating(int fd, int mode, off_t at, off_t size, Real&& real_call) {
   file_now f;
   if (int const error = closed_for(fd); error != 0) return refused<decltype(real_call())>(error);
+  bypass_if_synced(fd);
   bool const ours = (mode & ~FALLOC_FL_KEEP_SIZE) != 0 && look_at_ours(fd, f);
   auto const r = real_call();
   if (!ours || r != 0) return r;
@@ -124,6 +143,14 @@ auto opening_file(int dir, char const* path, int flags, Real&& real_call) {
   opening const o = before_open(dir, path, flags);
   auto const r = real_call();
   after_open(o, static_cast<int>(r));
+  return r;
+}
+
+template <class Real>
+long setting_up_ring(Real&& real_call) {
+  go_blind();
+  long const r = real_call();
+  if (r < 0) see_again();
   return r;
 }
 
@@ -180,6 +207,28 @@ int syncfs(int fd) {
   return r;
 }
 
+// It promises no more than that pages have left for the disk. On one without a cache that is enough
+// for them to be there after a power cut, where recovery would put what the log has in their place.
+int sync_file_range(int fd, off_t at, off_t size, unsigned flags) {
+  constexpr unsigned waits = 1 | 4;  // SYNC_FILE_RANGE_WAIT_BEFORE, _AFTER
+  if ((flags & waits) != 0 && is_logged(fd)) {
+    count(abi::order_count::ranges);
+    if (make_durable(fd, abi::order_request::fdatasync) != 0) return -1;
+  }
+  return behind::sync_file_range(fd, at, size, flags);
+}
+
+// Its file is native since it was mapped. What was stored waits for nobody, but to make it durable
+// on purpose, ahead of what a barrier stands before, is another thing.
+int msync(void* address, std::size_t size, int flags) {
+  if ((flags & MS_SYNC) == 0) return behind::msync(address, size, flags);
+  if (int const error = closed_for_names(); error != 0) return refused<int>(error);
+  unsigned const target = mapping_entry(address) - entry_first_target;
+  if (target < core::max_targets && (durable.targets >> target & 1) != 0)
+    count(abi::order_count::mapped);
+  return behind::msync(address, size, flags);
+}
+
 void sync() {
   bool const is_void = before_sync();
   behind::sync();
@@ -203,7 +252,8 @@ ssize_t pwritev(int fd, iovec const* parts, int count, off_t at) {
 }
 
 ssize_t pwritev2(int fd, iovec const* parts, int count, off_t at, int flags) {
-  return writing(fd, at, flags, [&] { return behind::pwritev2(fd, parts, count, at, flags); });
+  return writing_durably(fd, at, flags,
+                         [&](int left) { return behind::pwritev2(fd, parts, count, at, left); });
 }
 
 ssize_t copy_file_range(int in, off_t* in_at, int out, off_t* out_at, std::size_t size,
@@ -259,6 +309,7 @@ int ioctl(int fd, unsigned long request, long arg) {
   constexpr unsigned long clone_file = 0x40049409, clone_range = 0x4020940d;
   bool const clones = request == clone_file || request == clone_range;
   if (int const error = clones ? closed_for(fd) : 0; error != 0) return refused<int>(error);
+  if (clones) bypass_if_synced(fd);
   int const r = behind::ioctl(fd, request, arg);
   file_now f;
   if (r == 0 && clones && look_at_ours(fd, f)) note_whole(f);
@@ -372,7 +423,9 @@ long syscall(long number, long a, long b, long c, long d, long e, long f) {
     case SYS_pwritev:
       return writing(fd, d, 0, raw);
     case SYS_pwritev2:
-      return writing(fd, d, static_cast<int>(f), raw);
+      return writing_durably(fd, d, static_cast<int>(f), [=](int left) {
+        return behind::syscall(number, a, b, c, d, e, left);
+      });
     case SYS_copy_file_range:
     case SYS_splice:
       return writing(static_cast<int>(c), offset_at(offset_of(d)), 0, raw);
@@ -383,10 +436,13 @@ long syscall(long number, long a, long b, long c, long d, long e, long f) {
     case SYS_fdatasync:
       return fdatasync(fd);
     case SYS_sync:
-      sync();
-      return 0;
+      return sync(), 0;
     case SYS_syncfs:
       return syncfs(fd);
+    case SYS_sync_file_range:
+      return sync_file_range(fd, b, c, static_cast<unsigned>(d));
+    case SYS_msync:
+      return msync(reinterpret_cast<void*>(a), static_cast<std::size_t>(b), static_cast<int>(c));
     case SYS_fallocate:
       return allocating(fd, static_cast<int>(b), c, d, raw);
     case SYS_ftruncate:
@@ -415,12 +471,8 @@ long syscall(long number, long a, long b, long c, long d, long e, long f) {
     case SYS_io_submit:
       bypass_submitted(reinterpret_cast<iocb* const*>(c), b);
       return raw();
-    case SYS_io_uring_setup: {
-      go_blind();
-      long const r = raw();
-      if (r < 0) see_again();
-      return r;
-    }
+    case SYS_io_uring_setup:
+      return setting_up_ring(raw);
     default:
       if (int const error = changes_names(number) ? closed_for_names() : 0; error != 0)
         return refused<long>(error);

@@ -76,6 +76,7 @@ static int unlinkat(int dir, char const* path, int flags) {
 
 static int posix_fallocate(int fd, off_t at, off_t size) {
   if (int const error = closed_for(fd); error != 0) return error;
+  bypass_if_synced(fd);
   return behind::posix_fallocate(fd, at, size);
 }
 

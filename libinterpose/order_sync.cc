@@ -333,8 +333,7 @@ bool is_logged(int fd) {
   return sees() && see(fd, f) && (flags_of(f) & abi::order_logged) != 0;
 }
 
-int make_durable(int fd, order_request kind, barrier* later) {
-  if (pthread_testcancel != nullptr) pthread_testcancel();
+static int sync_any(int fd, order_request kind, barrier* later) {
   file_now f;
   long const flags = sys::call(SYS_fcntl, fd, F_GETFL);
   bool const is_file = !sys::failed(flags) && (flags & O_PATH) == 0 && see(fd, f) &&
@@ -361,6 +360,13 @@ int make_durable(int fd, order_request kind, barrier* later) {
   }
   return outcome(sync_file(fd, f, kind, a.what == answer::native));
 }
+
+int make_durable(int fd, order_request kind, barrier* later) {
+  if (pthread_testcancel != nullptr) pthread_testcancel();
+  return sync_any(fd, kind, later);
+}
+
+int make_written_durable(int fd, order_request kind) { return sync_any(fd, kind, nullptr); }
 
 void bypass(int fd, file_now const& f) {
   abi::order_area& a = *durable.area;

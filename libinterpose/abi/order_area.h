@@ -126,13 +126,16 @@ enum class order_count : std::uint8_t {
   alone,        // an fdatasync that was the program's own; see order_lone
   barriers,     // an fsync that did not wait
   gated,        // a change that waited for one
+  own_sync,     // a write that its descriptor's O_SYNC or O_DSYNC made the kernel sync
+  mapped,       // an msync that waited for the disk
+  ranges,       // a sync_file_range that had to wait for the log
   count
 };
 static_assert(static_cast<unsigned>(order_count::count) <= order_count_slots);
 
 inline constexpr char const* order_count_names[] = {
-    "answered", "sent_back",   "absent",  "silent", "no_slot",  "bypassed",
-    "marked",   "mark_failed", "unnoted", "alone",  "barriers", "gated"};
+    "answered", "sent_back", "absent",   "silent", "no_slot",  "bypassed", "marked", "mark_failed",
+    "unnoted",  "alone",     "barriers", "gated",  "own_sync", "mapped",   "ranges"};
 static_assert(sizeof order_count_names / sizeof *order_count_names ==
               static_cast<unsigned>(order_count::count));
 

@@ -1,11 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # disks
-# Files written in every way below the real stage and daemon, also while programs or the daemon are
-# killed, others write to the same file, inode numbers come back, and the disk is full.
+# Files written in every way below the real stage and daemon, also on a disk without a cache, while
+# programs or the daemon are killed, others write to the same file, inode numbers come back, and the
+# disk is full.
 # timeout: 900
 . test/crash/common.bash
-cuts files ext4 100
+cuts files ext4 80
+cuts through ext4 20
 cuts app-killed ext4 60
 cuts log-killed ext4 40
 cuts foreign ext4 40

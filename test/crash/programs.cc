@@ -43,6 +43,7 @@ constexpr trial trials[] = {
     {"foreign", "files+foreign"},
     {"reuse", "files+reuse"},
     {"full", "files+full", fault::none, false, true, 24ull << 20},
+    {"through", "files+through", fault::none, false, true, 0, nullptr, false},
     {"eio-home", "files", fault::home},
     {"eio-log", "files", fault::log},
     {"eio-killed", "files+log-killed", fault::home},
@@ -171,6 +172,8 @@ class session {
     // Behind a fault the end is as good a place as any.
     bool const is_end = trial_.what != fault::none && rng_() % 4 == 0;
     std::size_t const count = is_end ? all : 1 + rng_() % all;
+    if (!trial_.has_cache)
+      return try_state(count, seed * 1'000'000 + sum.states, recorder::all, sum);
     int const subsets = on_.disk.subsets(count);
     for (int i = 0; i < subsets && !is_done(); ++i)
       try_state(count, seed * 1'000'000 + sum.states, subsets == 1 ? recorder::by_chance : i, sum);

@@ -24,6 +24,7 @@ struct trial {
   bool recovers = true;
   std::uint64_t home_bytes = 0;                // 0: what the file system wants
   order::service_rules const* keep = nullptr;  // of a daemon that is broken on purpose
+  bool has_cache = true;                       // the disk; without one nothing written is lost
 };
 
 /// Null: there is none of that name.

@@ -421,11 +421,13 @@ int recorder::subsets(std::size_t count) const {
 /// then torn, or as they are asked for.
 void recorder::apply(std::vector<entry const*> const& log, std::size_t count, std::mt19937_64& rng,
                      int subset) {
+  constexpr int all_units = recorder::all;
   parted all = part(log, count);
   for (entry const* e : all.safe) put(*e, 0, e->bytes);
   std::vector<unit>& units = all.pending;
   for (std::size_t i = 0; subset != by_chance && i < units.size(); ++i)
-    if ((subset >> i & 1) != 0) put(*units[i].e, units[i].begin, units[i].bytes);
+    if (subset == all_units || (subset >> i & 1) != 0)
+      put(*units[i].e, units[i].begin, units[i].bytes);
   if (subset != by_chance) return;
   unsigned const policy = rng() % 4;
   double const keep = policy == 0 || policy == 3 ? 0.1 : policy == 1 ? 0.5 : 0.9;
@@ -471,7 +473,7 @@ void recorder::cut_again(std::uint64_t seed) {
   }
   cut(cut_count_, cut_seed_, cut_subset_);
   std::mt19937_64 rng(seed);
-  apply(since, since.empty() ? 0 : rng() % since.size(), rng, by_chance);
+  apply(since, since.empty() ? 0 : rng() % since.size(), rng, cut_subset_ == all ? all : by_chance);
 }
 
 }  // namespace sluice::crash

@@ -87,6 +87,7 @@ class recorder {
   /// not flushed by chance some, or the units that are bits of `subset`.
   void cut(std::size_t count, std::uint64_t seed, int subset = by_chance);
   static constexpr int by_chance = -1;
+  static constexpr int all = -2;  // a disk without a cache
   /// How many subsets there are when they are few enough to try each; else 1.
   int subsets(std::size_t count) const;
   /// And what a second one leaves, somewhere in what was written since cut()

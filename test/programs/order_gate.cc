@@ -96,6 +96,10 @@ void data_waits() {
   waits("truncate", [] { return truncate(in("other").c_str(), 90) == 0; });
   waits("posix_fallocate", [] { return posix_fallocate(other, 0, 8192) == 0; });
   waits("fallocate", [] { return fallocate(other, 0, 0, 16384) == 0 || errno == EOPNOTSUPP; });
+  void* const page = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, from, 0);
+  CHECK(page != MAP_FAILED);
+  waits("msync", [&] { return msync(page, 4096, MS_SYNC) == 0; });
+  munmap(page, 4096);
   waits("aio_write", [&] {
     aiocb request = {};
     request.aio_fildes = from;

@@ -3,7 +3,9 @@
 // that were written, or that all are unknown, or that the inode is native for good.
 #include <aio.h>
 #include <dirent.h>
+#include <linux/fs.h>
 #include <stdarg.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
 #include <sys/syscall.h>
@@ -379,10 +381,18 @@ void bypasses() {
   memset(aligned, 'd', 4096);
   if (pwrite(fd, aligned, 4096, 0) == 4096) CHECK(is_bypassed(fd));
   close(fd);
-  fd = open_fresh("dsync");
   iovec const part = {block, 100};
+  fd = open_fresh("both", O_WRONLY | O_DSYNC);
   CHECK(pwritev2(fd, &part, 1, 0, RWF_DSYNC) == 100);
   CHECK(is_bypassed(fd));
+  CHECK(posix_fallocate(fd, 0, 4096) == 0);
+  CHECK(is_bypassed(fd));
+  CHECK(fallocate(fd, 0, 0, 4096) == 0 || errno == EOPNOTSUPP);
+  CHECK(is_bypassed(fd));
+  CHECK(ioctl(fd, FICLONE, -1) == -1 && is_bypassed(fd));
+  close(fd);
+  fd = open_fresh("plain");
+  CHECK(posix_fallocate(fd, 0, 4096) == 0 && !is_bypassed(fd));
   for (int const protection : {PROT_READ | PROT_WRITE, PROT_READ}) {
     void* const at = mmap(nullptr, 4096, protection, MAP_SHARED, fd, 0);
     CHECK(at != MAP_FAILED && is_bypassed(fd));
@@ -399,6 +409,51 @@ void bypasses() {
   CHECK(is_bypassed(fd));
   while (aio_error(&request) == EINPROGRESS) nap_ms(1);
   CHECK(aio_return(&request) == 100);
+  close(fd);
+}
+
+std::uint64_t counted(abi::order_count what) {
+  return area->head.count[static_cast<unsigned>(what)];
+}
+
+/// A flag of the call asks for what fsync would do, so it is asked for as an fsync is: by any name
+/// of the call. A file that is written elsewhere keeps the kernel's.
+void writes_durably() {
+  int const fd = open_fresh("through");
+  iovec const part = {block, 4096};
+  std::uint64_t before = requests();
+  errno = 44;
+  CHECK(pwritev2(fd, &part, 1, 8192, RWF_DSYNC) == 4096 && errno == 44);
+  exactly(fd, {2});
+  CHECK(requests() == before + 1);
+  CHECK(pwritev2(fd, &part, 1, -1, RWF_SYNC) == 4096 && lseek(fd, 0, SEEK_CUR) == 4096);
+  exactly(fd, {0});
+  CHECK(syscall(SYS_pwritev2, fd, &part, 1L, 4096L, 0L, long{RWF_DSYNC}) == 4096);
+  exactly(fd, {1});
+  CHECK(requests() == before + 3);
+  CHECK(pwritev2(fd, &part, 0, 0, RWF_DSYNC) == 0 && requests() == before + 3);
+  CHECK(pwritev2(fd, &part, 1, 0, 1 << 30) == -1 && requests() == before + 3);
+  std::uint64_t const own = counted(abi::order_count::own_sync);
+  raise(fd, abi::order_bypass | abi::order_apart);
+  CHECK(pwritev2(fd, &part, 1, 0, RWF_DSYNC) == 4096);
+  CHECK(requests() == before + 3 && counted(abi::order_count::own_sync) == own + 1);
+  take(fd);
+  close(fd);
+}
+
+/// Durable or not, nothing may be undone of it.
+void flushes_ranges() {
+  int const fd = open_fresh("range");
+  std::uint64_t const before = requests();
+  CHECK(sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER) == 0);
+  CHECK(requests() == before);
+  raise(fd, abi::order_logged);
+  CHECK(sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE) == 0 && requests() == before);
+  CHECK(sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER) == 0);
+  CHECK(requests() == before + 1 && counted(abi::order_count::ranges) == 1);
+  CHECK(syscall(SYS_sync_file_range, fd, 0L, 0L, 1L) == 0 && requests() == before + 2);
+  CHECK(sync_file_range(-1, 0, 0, 7) == -1 && errno == EBADF);
+  take(fd);
   close(fd);
 }
 
@@ -437,5 +492,7 @@ int main(int argc, char** argv) {
   moved_out();
   refused();
   bypasses();
+  writes_durably();
+  flushes_ranges();
   syncs();
 }
