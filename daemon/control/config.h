@@ -27,10 +27,10 @@ struct config {
   std::int64_t local_cycle_ns = 10'000'000;
   view_kind view = view_kind::node;
   std::string metrics =
-      "127.0.0.1:0";           // host:port of /metrics and /health; empty: none; port 0: chosen
-  bool metrics_jobs = false;   // series of single jobs too
-  std::string log;             // of durable fsync; node; empty: none is kept
-  std::uint64_t log_mib = 64;  // of a new one
+      "127.0.0.1:0";            // host:port of /metrics and /health; empty: none; port 0: chosen
+  bool metrics_jobs = false;    // series of single jobs too
+  std::string log;              // of durable fsync; node; empty: none is kept
+  std::uint64_t log_mib = 256;  // it may become so large
   std::string log_level = "info";
   std::string user;  // become this user after start; empty: stay
 };

@@ -18,7 +18,7 @@ namespace sluice::node {
 struct log_settings {
   std::string program;  // sluice-order
   std::string log;
-  std::uint64_t log_mib = 64;
+  std::uint64_t log_mib = 256;
   std::string jobs;  // directory
 };
 

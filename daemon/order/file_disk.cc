@@ -6,11 +6,13 @@
 #include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 
@@ -20,6 +22,9 @@
 namespace sluice::order {
 
 namespace {
+
+constexpr std::size_t piece_bytes = 2u << 20;
+constexpr std::uint64_t spared_share = 4;  // a log grows by so little of what is left
 
 sluice::error failure(std::string const& path, char const* what) {
   return sluice_error(fmt::format("{}: {}: {}", path, what, std::strerror(errno)));
@@ -124,6 +129,33 @@ int file_disk::write_through(std::uint64_t offset, std::span<std::byte const> fr
   }
   int const failed = write(offset, from);
   return failed != 0 ? failed : flush();
+}
+
+int file_disk::extend(std::uint64_t begin, std::uint64_t end,
+                      std::function<bool(std::uint64_t)> const& goes_on) {
+  struct statvfs room = {};
+  if (fstatvfs(fd_, &room) != 0) return errno;
+  if (room.f_bavail * room.f_frsize / spared_share < end - begin) return ENOSPC;
+  int failed = fallocate(fd_, 0, static_cast<off_t>(begin), static_cast<off_t>(end - begin)) == 0
+                   ? 0
+                   : errno;
+  if (failed == EOPNOTSUPP) failed = 0;
+  block_buffer const zeros(piece_bytes);
+  for (std::uint64_t at = begin; failed == 0 && at < end;) {
+    auto const began = std::chrono::steady_clock::now();
+    std::size_t const now = std::min<std::uint64_t>(piece_bytes, end - at);
+    failed = write(at, std::span(zeros).first(now));
+    at += now;
+    auto const took = std::chrono::steady_clock::now() - began;
+    if (failed == 0 && !goes_on(static_cast<std::uint64_t>(took.count()))) failed = ECANCELED;
+  }
+  if (failed == 0 && fsync(fd_) != 0) failed = errno;
+  if (failed == 0) {
+    bytes_ = end;
+  } else if (ftruncate(fd_, static_cast<off_t>(begin)) == 0) {
+    bytes_ = begin;
+  }
+  return failed;
 }
 
 std::uint64_t random_salt() {

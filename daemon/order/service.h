@@ -16,6 +16,7 @@
 #include "order/commits.h"
 #include "order/crew.h"
 #include "order/file_state.h"
+#include "order/grow.h"
 #include "order/held_file.h"
 #include "order/slots.h"
 #include "order/told.h"
@@ -45,6 +46,8 @@ class service {
   service(service const&) = delete;
   service& operator=(service const&) = delete;
 
+  /// The log's file may become so large; it begins to grow when it is used a lot.
+  void log_grows_to(std::uint64_t bytes) { growth_.up_to(bytes); }
   /// For the areas that come from now on.
   void log_is_at(log_place place) { log_place_ = std::move(place); }
   /// From now on it is served. One left behind by a daemon that was killed is taken over.
@@ -176,6 +179,7 @@ class service {
   // Threads, last: they end first.
   crew crew_;
   commits commits_;
+  log_growth growth_;
   std::thread checkpoints_;
 };
 

@@ -28,7 +28,6 @@ writer::writer(disk& d, superblock const& s, surroundings around, rules const& k
       keep_(keep),
       around_(std::move(around)),
       super_(s),
-      area_bytes_(s.area_bytes),
       tail_(s, keep),
       durable_(s.head) {}
 
@@ -103,9 +102,10 @@ void writer::gather(lock& held) {
 void writer::write_open(lock& held) {
   served_last_ = waiting_;
   batch b = tail_.seal(around_.wall_ns(), std::exchange(spare_, {}));
+  std::uint64_t const area_bytes = tail_.area_bytes();
   held.unlock();
   std::uint64_t const begin = around_.monotonic_ns();
-  int failed = write_ring(b);
+  int failed = write_ring(b, area_bytes);
   if (failed == 0 && !disk_.has_name()) failed = ENOENT;
   std::uint64_t const took = around_.monotonic_ns() - begin;
   held.lock();
@@ -122,10 +122,10 @@ void writer::write_open(lock& held) {
   }
 }
 
-int writer::write_ring(batch const& b) {
+int writer::write_ring(batch const& b, std::uint64_t area_bytes) {
   std::span<std::byte const> const all(b.bytes);
-  std::uint64_t const place = b.begin % area_bytes_;
-  std::uint64_t const first = std::min<std::uint64_t>(all.size(), area_bytes_ - place);
+  std::uint64_t const place = b.begin % area_bytes;
+  std::uint64_t const first = std::min<std::uint64_t>(all.size(), area_bytes - place);
   auto const put = [&](std::uint64_t at, std::span<std::byte const> part) {
     return keep_.flush_before_ack ? disk_.write_through(area_begin + at, part)
                                   : disk_.write(area_begin + at, part);
@@ -173,6 +173,24 @@ int writer::write_super(lock& held, superblock next) {
   int const failed = write_slot(disk_, next, keep_);
   held.lock();
   if (failed == 0) super_ = next;
+  return failed;
+}
+
+int writer::grow(std::uint64_t area_bytes) {
+  lock held(mutex_);
+  while (checkpointing_) changed_.wait(held);
+  if (failed_ != 0) return failed_;
+  if (!tail_.may_grow(area_bytes)) return EAGAIN;
+  checkpointing_ = true;
+  tail_.begin_growing();
+  superblock next = super_;
+  next.area_bytes = area_bytes;
+  int const failed = write_super(held, next);
+  // Of one that failed nobody knows which of the two is in force.
+  if (failed != 0) failed_ = failed;
+  tail_.grown(failed == 0 ? area_bytes : tail_.area_bytes());
+  checkpointing_ = false;
+  changed_.notify_all();
   return failed;
 }
 
@@ -230,6 +248,11 @@ written_batches writer::batches() const {
 std::uint64_t writer::in_use() const {
   lock const held(mutex_);
   return tail_.in_use();
+}
+
+std::uint64_t writer::room() const {
+  lock const held(mutex_);
+  return tail_.area_bytes();
 }
 
 bool writer::wants_checkpoint() const {

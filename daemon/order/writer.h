@@ -46,6 +46,9 @@ class writer {
   /// Syncs the home files and frees all that was durable before. On an error nothing is freed, now
   /// or ever: the log says of itself that home lost something, and the next recovery replays it.
   int checkpoint();
+  /// The disk has room for a ring of so many bytes, a multiple of what it was. EAGAIN: not while
+  /// the records in use lie as they do. Another errno: the log failed.
+  int grow(std::uint64_t area_bytes);
   /// Somebody else met that error at home.
   void home_failed(int error);
   /// Fails with ENOENT when the log can no longer be found after a crash.
@@ -61,7 +64,7 @@ class writer {
   /// A third of the ring is in use: time for somebody to checkpoint.
   bool wants_checkpoint() const;
   std::uint64_t in_use() const;
-  std::uint64_t room() const { return area_bytes_; }
+  std::uint64_t room() const;
 
  private:
   using lock = std::unique_lock<std::mutex>;
@@ -71,7 +74,7 @@ class writer {
   void write_open(lock& held);
   int checkpoint_held(lock& held);
   int write_super(lock& held, superblock next);
-  int write_ring(batch const& b);
+  int write_ring(batch const& b, std::uint64_t area_bytes);
 
   disk& disk_;
   rules const keep_;
@@ -80,7 +83,6 @@ class writer {
   std::condition_variable changed_;
   std::condition_variable arrived_;  // somebody more waits in commit
   superblock super_;
-  std::uint64_t const area_bytes_;
   log_tail tail_;
   block_buffer spare_;
   std::uint64_t durable_;

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""fsync below `sluice run --order durable@DIR` beside the kernel's: the same programs in turns, on
-a disk whose writes take 20 us and whose flushes a known time, one after the other. Medians of the
-rounds, each in an empty directory. Needs root, FUSE and loop devices.
+"""fsync below `sluice run --order durable@DIR` and `ordered@DIR` beside the kernel's: the same
+programs in turns, on a disk whose writes take 20 us and whose flushes a known time, one after the
+other. Medians of the rounds, each in an empty directory. Needs root, FUSE and loop devices.
 """
 import argparse
 import os
@@ -12,25 +12,18 @@ import sys
 
 from common import BUILD, SLUICE, Broken, Scratch, finish, machine, median, need_stage, say_machine
 from common import write_json
+from order_programs import PROGRAMS
 
 WORKS = ("append", "overwrite", "overdata", "varmail", "wal", "delete")
+MODES = ("native", "durable", "ordered")
 WORK = os.path.join(BUILD, "bench", "order_work")
 POWER_CUT = os.path.join(BUILD, "test", "crash", "power_cut")
 COLUMNS = ("per_second", "p50_us", "p99_us", "longest_us", "flushes", "writes")
 
 
-def run_once(options, disk, work, threads, durable):
-    """One run's figures, or nothing where libsqlite3 is missing."""
-    where = os.path.join(disk, "work")
-    shutil.rmtree(where, ignore_errors=True)
-    os.mkdir(where)
-    subprocess.run(["sync", "-f", disk], check=True)
-    command = [WORK, work, str(threads), str(options.ms), where]
-    if durable:
-        log = options.log or os.path.join(disk, "log")
-        command = [SLUICE, "--run-dir", options.run_dir, "run",
-                   "--order", f"{options.order}@{where}", "--order-log", log, "--no-summary",
-                   "--"] + command
+def run_work(work, threads, ms, where, below):
+    """Nothing where libsqlite3 is missing."""
+    command = below([WORK, work, str(threads), str(ms), where])
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
     if done.returncode == 77:
         return None
@@ -39,44 +32,71 @@ def run_once(options, disk, work, threads, durable):
     return dict(zip(COLUMNS, map(float, done.stdout.split())))
 
 
+def run_once(options, disk, work, threads, mode):
+    where = os.path.join(disk, "work")
+    shutil.rmtree(where, ignore_errors=True)
+    os.mkdir(where)
+    subprocess.run(["sync", "-f", disk], check=True)
+    log = options.log or os.path.join(disk, "log")
+    order = [] if mode == "native" else [
+        SLUICE, "--run-dir", options.run_dir, "run", "--order", f"{mode}@{where}", "--order-log",
+        log, "--no-summary", "--"]
+
+    def below(command):
+        return order + command
+
+    if work in PROGRAMS:
+        return PROGRAMS[work](where, threads, options.program_ms, below)
+    return run_work(work, threads, options.ms, where, below)
+
+
 def middle(runs, column):
-    return median([run[column] for run in runs])
+    return median([run.get(column, 0) for run in runs])
 
 
 def row(options, disk, work, threads):
-    runs = {False: [], True: []}
-    for turn in range(options.rounds):
-        for durable in (False, True) if turn % 2 == 0 else (True, False):
-            figures = run_once(options, disk, work, threads, durable)
+    """Each round has all modes, in turns; their ratios are those to native."""
+    modes = ["native"] + options.order
+    runs = {mode: [] for mode in modes}
+    for turn in range(options.program_rounds if work in PROGRAMS else options.rounds):
+        for mode in modes[turn % len(modes):] + modes[:turn % len(modes)]:
+            figures = run_once(options, disk, work, threads, mode)
             if figures is None:
                 return None
-            runs[durable].append(figures)
-    return {"work": work, "threads": threads, "native": runs[False], "durable": runs[True],
-            "ratio": middle(runs[True], "per_second") / middle(runs[False], "per_second"),
-            "latency_ratio": middle(runs[True], "p50_us") / middle(runs[False], "p50_us")}
+            runs[mode].append(figures)
+    ratios = {mode: {c: middle(runs[mode], c) / max(middle(runs["native"], c), 1e-9)
+                     for c in ("per_second", "p50_us")} for mode in options.order}
+    return {"work": work, "threads": threads, "runs": runs, "ratios": ratios}
+
+
+def say(r):
+    for mode, runs in r["runs"].items():
+        f = {c: middle(runs, c) for c in COLUMNS}
+        words = [f"{r['work']:12} {r['threads']:3} {mode:8} {f['per_second']:9.0f}"]
+        ratio = r["ratios"].get(mode)
+        words.append(f"{ratio['per_second']:6.2f}x" if ratio else " " * 7)
+        words += [f"{f[c]:7.0f}" if f[c] else " " * 6 + "-" for c in COLUMNS[1:4]]
+        words.append(f"{ratio['p50_us']:6.2f}x" if ratio else " " * 7)
+        words += [f"{f[c]:6.2f}" if f[c] else "     -" for c in COLUMNS[4:]]
+        print(" ".join(words), flush=True)
 
 
 def measure(options, flush_us):
     disk = os.environ["DISK"]
-    print(f"\nflush {flush_us} us: per second, and us until it is durable: median, 99 of 100, "
-          f"longest; {options.rounds} rounds of {options.ms} ms")
-    print(f"{'work':9} {'thr':>3} {'native/s':>9} {'durable/s':>9} {'ratio':>6} | "
-          f"{'native us':>9} {'p99':>7} {'max':>7} {'fl/op':>5} {'wr/op':>5} | "
-          f"{'durable':>7} {'p99':>7} {'max':>7} {'fl/op':>5} {'wr/op':>5} {'ratio':>6}")
+    print(f"\nflush {flush_us} us, load {os.getloadavg()[0]:.1f}: per second, and us until a sync "
+          f"returns: median (of programs: mean), 99 of 100, longest; flushes and writes of the "
+          f"disk per operation; {options.rounds} rounds of {options.ms} ms")
+    print(f"{'work':12} {'thr':>3} {'mode':8} {'/s':>9} {'ratio':>7} {'us':>7} {'p99':>7} "
+          f"{'max':>7} {'ratio':>7} {'fl/op':>6} {'wr/op':>6}")
     rows = []
     for work in options.work:
         for threads in options.threads:
             r = row(options, disk, work, threads)
             if r is None:
-                print(f"{work:9} {threads:3} skip: no libsqlite3")
+                print(f"{work:12} {threads:3} skip: its program or library is not there")
                 continue
             rows.append(dict(r, flush_us=flush_us))
-            n, d = ({c: middle(r[k], c) for c in COLUMNS} for k in ("native", "durable"))
-            print(f"{work:9} {threads:3} {n['per_second']:9.0f} {d['per_second']:9.0f} "
-                  f"{r['ratio']:5.2f}x | {n['p50_us']:9.0f} {n['p99_us']:7.0f} "
-                  f"{n['longest_us']:7.0f} {n['flushes']:5.2f} {n['writes']:5.2f} | "
-                  f"{d['p50_us']:7.0f} {d['p99_us']:7.0f} {d['longest_us']:7.0f} "
-                  f"{d['flushes']:5.2f} {d['writes']:5.2f} {r['latency_ratio']:5.2f}x", flush=True)
+            say(r)
     return rows
 
 
@@ -103,12 +123,14 @@ def main():
     p = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     p.add_argument("--flush", type=int, nargs="+", default=[100, 1000], help="us of each flush")
     p.add_argument("--threads", type=int, nargs="+", default=[1, 16, 40])
-    p.add_argument("--work", nargs="+", choices=WORKS, default=WORKS)
+    p.add_argument("--work", nargs="+", choices=[*WORKS, *PROGRAMS], default=WORKS)
     p.add_argument("--rounds", type=int, default=3)
     p.add_argument("--ms", type=int, default=1000, help="of each run")
+    p.add_argument("--program-rounds", type=int, default=3)
+    p.add_argument("--program-ms", type=int, default=4000)
     p.add_argument("--fs", default="ext4", choices=("ext4", "xfs", "btrfs"))
-    p.add_argument("--order", default="durable", choices=("durable", "ordered"),
-                   help="ordered: the column durable is of barriers, which do not wait")
+    p.add_argument("--order", nargs="+", choices=MODES[1:], default=MODES[1:],
+                   help="what stands beside native")
     p.add_argument("--log", help="where the log is; on the same disk if not given")
     p.add_argument("--scratch", default="/tmp")
     p.add_argument("--json", help="write all figures there; a file for each flush time")
@@ -116,6 +138,7 @@ def main():
     if "DISK" not in os.environ:
         on_disks(options, sys.argv[1:])
         return
+    options.order = list(options.order)
     options.run_dir = os.path.join(os.environ["SLUICE_BENCH"], "run")
     (flush_us,) = options.flush
     rows = measure(options, flush_us)

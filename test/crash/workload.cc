@@ -37,6 +37,7 @@ namespace {
 using namespace order;
 
 constexpr std::uint64_t log_size = 512 << 10;  // some laps in a run
+constexpr std::uint64_t log_size_grown = 2 << 20;
 
 [[noreturn]] void fail(std::string const& what) {
   throw std::runtime_error(what + ": " + std::strerror(errno));
@@ -282,6 +283,7 @@ class daemon {
       auto const boot = boot_id();
       if (continue_log(disk, s, s.head, random_salt(), {}, boot) != 0) fail("log");
       service all(disk, s, keep);
+      if (mode_.daemon == fate::is_killed) all.log_grows_to(log_size_grown);
       all.add(std::make_unique<order::area>(area_));
       if (is_first && ::write(ready, "1", 1) != 1) fail("pipe");
       while (!all.wants_anew()) {

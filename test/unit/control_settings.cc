@@ -158,7 +158,7 @@ TEST_CASE("control settings: the log of a node") {
   config const c = made(R"({"role": "node", "log": "/l", "log-size": "1.5GiB"})", {});
   CHECK(c.log == "/l");
   CHECK(c.log_mib == 1536);
-  CHECK(made("", {"--role", "node", "--log", "/l"}).log_mib == 64);
+  CHECK(made("", {"--role", "node", "--log", "/l"}).log_mib == 256);
   for (char const* size : {"0", "64", "1KiB", "65GiB", "64MiB/s", "-1MiB", ""})
     CHECK(refusal("", {"--role", "node", "--log", "/l", "--log-size", size}).find("64GiB") !=
           std::string::npos);
