@@ -201,6 +201,32 @@ unsigned find_entry(barrier const& b, known& k) {
   return most_barriers;
 }
 
+// The daemon writes to the eventfd when it is done with that barrier. False: it will not. Its word
+// is waited for, so that the program may do with its own descriptor what it likes.
+bool ask_to_tell(barrier const& b, int fd) {
+  std::int64_t const since_ns = now_ns();
+  std::uint32_t user = 0;
+  order_slot* const s = heart_beats(since_ns) ? claim_slot(user) : nullptr;
+  file_now const about = {b.slot - 1, b.user, 0, 0, 0};
+  constexpr auto kind = static_cast<std::uint32_t>(abi::order_request::notify) | abi::order_barrier;
+  if (s == nullptr || !post(*s, user, kind, fd, about)) return false;
+  for (;;) {
+    s->eager.store(1);
+    std::uint32_t const seen = s->word.load();
+    if (seen == word_of(user, slot_state::held)) return true;
+    if (!is_under_way(seen, user)) return !swap(*s, user, slot_state::done, slot_state::free);
+    if (!wait_a_slice(*s, seen, since_ns, ~0u) && give_up(*s, user, seen)) return false;
+  }
+}
+
+int ring(int eventfd) {
+  std::uint64_t const one = 1;
+  long const r = sys::call(SYS_write, eventfd, sys::as_long(&one), sizeof one);
+  if (!sys::failed(r)) return 0;
+  errno = static_cast<int>(-r);
+  return -1;
+}
+
 bool is_token(barrier const& b) { return b.slot != 0 && b.slot <= abi::order_slots; }
 
 }  // namespace
@@ -331,6 +357,14 @@ int sluice_order_after(barrier const* what) {
   if (i == order::most_barriers) return sluice_order_wait(what);
   order::write_entry(i, k);
   return 0;
+}
+
+extern "C" EXPORT int sluice_order_notify(barrier const* what, int eventfd);
+int sluice_order_notify(barrier const* what, int eventfd) {
+  int error = 0;
+  bool const waits =
+      order::is_token(*what) && is_active() && order::look(*what, error) == order::stand::waits;
+  return waits && order::ask_to_tell(*what, eventfd) ? 0 : order::ring(eventfd);
 }
 
 }  // namespace sluice

@@ -5,12 +5,11 @@
  * creation, rename, removal and change of attributes that the process makes in an ordered or
  * durable target: none of that can survive a power cut without it. Stores into mappings, io_uring
  * and Linux AIO do not wait for barriers.
- * Not here: a descriptor that tells when a barrier is durable. Who sleeps on one would sleep for
- * ever when the log daemon dies; sluice_wait notices, and syncs the file itself.
  */
 #ifndef SLUICE_ORDER_H
 #define SLUICE_ORDER_H
 
+#include <stdint.h>
 #include <unistd.h>
 
 #ifdef __cplusplus
@@ -26,6 +25,7 @@ typedef struct sluice_token {
 int sluice_order_barrier(int fd, sluice_token* token) __attribute__((weak));
 int sluice_order_wait(sluice_token const* token) __attribute__((weak));
 int sluice_order_after(sluice_token const* token) __attribute__((weak));
+int sluice_order_notify(sluice_token const* token, int eventfd) __attribute__((weak));
 
 /* What was written to fd, a file or a directory, comes before what this process changes from now
  * on. 0, or -1 with errno as fsync: an error of an earlier barrier of that file, too. */
@@ -44,6 +44,16 @@ static inline int sluice_wait(sluice_token token) {
  * -1 with errno, when it failed already. */
 static inline int sluice_after(sluice_token token) {
   return sluice_order_after ? sluice_order_after(&token) : 0;
+}
+
+/* Adds 1 to the eventfd when sluice_wait has nothing to wait for any more: 0; or -1 with errno. Now
+ * and then it comes early, when nobody will tell later, and sluice_wait syncs the file itself;
+ * late, when the log daemon was killed or stands still: so give poll a limit, and call sluice_wait
+ * then, which notices. The eventfd may be closed meanwhile. */
+static inline int sluice_notify(sluice_token token, int eventfd) {
+  uint64_t const one = 1;
+  if (sluice_order_notify) return sluice_order_notify(&token, eventfd);
+  return write(eventfd, &one, sizeof one) == sizeof one ? 0 : -1;
 }
 
 #ifdef __cplusplus

@@ -57,6 +57,7 @@ area::area(std::string const& path, std::int64_t owner) : path_(path), was_full_
     throw sluice_error(fmt::format("{}: is not a file of that user", path));
   if (static_cast<std::uint64_t>(st.st_size) < sizeof(abi::order_area))
     throw sluice_error(fmt::format("{}: is too short to be an order area", path));
+  owner_ = st.st_uid;
   void* const at =
       mmap(nullptr, sizeof(abi::order_area), PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
   if (at == MAP_FAILED) throw sluice_error(fmt::format("{}: cannot be mapped", path));
@@ -131,7 +132,11 @@ void area::answer(request const& r, int result) {
   std::uint32_t word = s.word.load();
   while (word == word_of(r.user, state::taken) || word == word_of(r.user, state::held)) {
     s.result.store(result);
-    if (s.word.compare_exchange_strong(word, word_of(r.user, to))) return wake(s.word);
+    if (!s.word.compare_exchange_strong(word, word_of(r.user, to))) continue;
+    wake(s.word);
+    if (!r.is_barrier || watched_ == 0) return;
+    at_->head.doorbell.fetch_add(1);
+    return wake(at_->head.doorbell);
   }
   if (word == word_of(r.user, state::abandoned))
     s.word.compare_exchange_strong(word, word_of(r.user, state::free));
@@ -145,6 +150,13 @@ void area::hold(request const& r) {
   if (s.eager.load() != 0)
     syscall(SYS_futex, &s.word, FUTEX_WAKE_BITSET, INT_MAX, nullptr, nullptr,
             abi::order_wake_eager);
+}
+
+bool area::is_under_way(std::uint64_t slot, std::uint64_t user) const {
+  if (slot >= abi::order_slots) return false;
+  std::uint32_t const word = at_->slot[slot].word.load();
+  state const is = state_in(word);
+  return word >> 3 == user && is != state::free && is != state::done && is != state::abandoned;
 }
 
 void area::reclaim(std::uint64_t now_ns) {

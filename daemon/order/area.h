@@ -57,6 +57,7 @@ class area {
 
   std::string const& path() const { return path_; }
   bool is_broken() const { return guard_->is_broken(); }
+  uid_t owner() const { return owner_; }
   abi::order_area& memory() const { return *at_; }
 
   /// Says who serves it. From now on programs ask.
@@ -75,6 +76,10 @@ class area {
   void answer(request const& r, int result);
   /// Of a barrier: its program may close the file, we make it durable.
   void hold(request const& r);
+  /// The request of that slot and user has no answer yet.
+  bool is_under_way(std::uint64_t slot, std::uint64_t user) const;
+  /// Somebody wants to know when barriers are: then an answer to one wakes the loop. +1, -1.
+  void watch(int change) { watched_ += change; }
   /// Slots that nobody will use become free: of programs that are no more, or that left them lying.
   void reclaim(std::uint64_t now_ns);
 
@@ -104,6 +109,8 @@ class area {
   void free_way(abi::order_set& s, unsigned w, std::uint64_t key);
 
   std::string path_;
+  uid_t owner_ = 0;
+  std::atomic<int> watched_ = 0;
   abi::order_area* at_ = nullptr;
   std::unique_ptr<segment::guarded> guard_;
   std::vector<std::atomic<bool>> was_full_;  // sets in which a writer may have found no place

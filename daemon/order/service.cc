@@ -248,6 +248,7 @@ void service::remove(std::string const& path) {
       for (auto const& [key, f] : files_) f->is_marked |= is_native(key);
       for (auto const& [key, d] : directories_) d->is_marked |= is_native(key);
       told_.remove(**at);
+      notices_.drop(**at);
       retired_.push_back(std::move(*at));
       areas_.erase(at);
       return;
@@ -271,6 +272,8 @@ void service::take_over(request const& r) {
       return on_directory(r);
     case abi::order_request::sync_all:
       return on_sync_all(r);
+    case abi::order_request::notify:
+      return notices_.add(r);
   }
   answer(r, abi::go_native);
 }
@@ -310,6 +313,7 @@ void service::turn() {
   now_ns_ = monotonic_ns();
   for (auto const& r : std::vector<request>(asked_)) take_over(r);
   mail_.run();
+  notices_.look();
   keep_time();
 }
 
@@ -347,6 +351,7 @@ bool service::end() {
     want_checkpoint();
     return false;
   }
+  notices_.tell_all();
   for (auto const& a : areas_) a->close_down();
   // Those who asked before they saw it.
   gather();

@@ -18,6 +18,7 @@
 #include "order/file_state.h"
 #include "order/grow.h"
 #include "order/held_file.h"
+#include "order/notices.h"
 #include "order/slots.h"
 #include "order/told.h"
 #include "order/write_home.h"
@@ -161,6 +162,7 @@ class service {
   std::uint64_t lone_sync_at_ns_ = 0;
   service_counts counts_;
   told told_;
+  notices notices_;
 
   mailbox mail_;
   std::atomic<bool> is_checkpointing_ = false;

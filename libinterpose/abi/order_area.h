@@ -74,6 +74,8 @@ enum class order_request : std::uint32_t {
   directory,  // fsync of a directory
   drain,      // nothing of this inode may be live in the log any more; it is about to be bypassed
   sync_all,   // the same for every inode of this area
+  notify,     // fd is an eventfd: to be told when the barrier of slot `device` and user `inode` is
+              // not under way any more. With order_barrier: held until then
 };
 
 /// state of a slot: low 3 bits of `word`; the rest counts its users.

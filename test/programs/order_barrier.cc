@@ -2,6 +2,8 @@
 // What becomes of barriers: errors are told, what the daemon sends back is synced, tokens are
 // waited for and given away. order_barrier DIR, below sluice with ORDER_FAKE=gate, or bare: then a
 // barrier is an fsync. This is also how sluice_order.h is used.
+#include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -136,6 +138,32 @@ void given_away() {
   close(own);
 }
 
+/// The eventfd is not readable before it is durable, or was refused; and then it is. The program
+/// may have closed its own by then.
+void told_by_eventfd() {
+  int const fd = make("told");
+  auto const readable = [](int eventfd, int within_ms) {
+    pollfd one = {eventfd, POLLIN, 0};
+    return poll(&one, 1, within_ms) == 1;
+  };
+  for (wish const end : {wish::make_durable, wish::fail}) {
+    int const over = eventfd(0, 0), other = dup(over);
+    sluice_token token;
+    set_wish(wish::hold);
+    CHECK(sluice_barrier(fd, &token) == 0 && token.slot != 0);
+    CHECK(sluice_notify(token, over) == 0 && close(over) == 0);
+    bool const early = readable(other, 50);
+    CHECK(!early || area->head.count[static_cast<unsigned>(abi::order_count::silent)] != 0);
+    set_wish(end);
+    CHECK(readable(other, 20000));
+    CHECK(end == wish::fail ? fails(sluice_wait(token)) : sluice_wait(token) == 0);
+    CHECK(sluice_notify(token, other) == 0 && readable(other, 0));
+    close(other);
+  }
+  set_wish(wish::make_durable);
+  close(fd);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -150,4 +178,5 @@ int main(int argc, char** argv) {
   errors_are_told();
   sent_back();
   given_away();
+  told_by_eventfd();
 }

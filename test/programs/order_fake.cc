@@ -23,12 +23,17 @@ std::atomic<bool> ended{false};
 
 std::uint64_t now_ns() { return static_cast<std::uint64_t>(now_s() * 1e9); }
 
-int sync_of(abi::order_slot const& s) {
+int fetch(abi::order_slot const& s) {
   int const process = static_cast<int>(syscall(SYS_pidfd_open, s.pid.load(), 0));
   int const fd = static_cast<int>(syscall(SYS_pidfd_getfd, process, s.fd.load(), 0));
+  close(process);
+  return fd;
+}
+
+int sync_of(abi::order_slot const& s) {
+  int const fd = fetch(s);
   int const error = fd < 0 ? errno : fsync(fd) == 0 ? 0 : errno;
   close(fd);
-  close(process);
   return error;
 }
 
@@ -60,9 +65,34 @@ void serve_barrier(abi::order_area& a, abi::order_slot& s) {
   if (what != wish::leave && s.word.compare_exchange_strong(word, as(word, to))) wake(s);
 }
 
+void serve_notice(abi::order_area& a, abi::order_slot& s) {
+  using state = abi::order_slot_state;
+  std::uint32_t word = s.word.load();
+  auto const is = static_cast<state>(word & 7);
+  auto const as = [&](state to) { return (word & ~7u) | static_cast<std::uint32_t>(to); };
+  static int eventfd;  // one at a time is enough here
+  if (is == state::posted) {
+    eventfd = fetch(s);
+    if (s.word.compare_exchange_strong(word, as(state::held))) wake(s);
+    return;
+  }
+  std::uint32_t const barrier = a.slot[s.device % abi::order_slots].word.load();
+  if (is != state::held || (barrier >> 3 == s.inode && (barrier & 7) != 0 && (barrier & 7) != 4))
+    return;
+  std::uint64_t const one = 1;
+  if (write(eventfd, &one, sizeof one) != sizeof one) perror("eventfd");
+  close(eventfd);
+  s.word.compare_exchange_strong(word, as(state::free));
+}
+
 void serve(abi::order_area& a, std::string const& how) {
   for (abi::order_slot& s : a.slot) {
     std::uint32_t word = s.word.load();
+    auto const kind = static_cast<abi::order_request>(s.kind.load() & ~abi::order_barrier);
+    if (kind == abi::order_request::notify) {
+      serve_notice(a, s);
+      continue;
+    }
     if (how == "gate" && (s.kind.load() & abi::order_barrier) != 0) {
       serve_barrier(a, s);
       continue;

@@ -2,14 +2,17 @@
 // Barriers in the area that stages and the log daemon share: a slot that is free says durable, one
 // that is not durable is not freed without a word; and a served stream that does not wait.
 #include <fcntl.h>
+#include <sys/eventfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
 
+#include "order/notices.h"
 #include "order_served.h"
 
 using namespace sluice::order;
+using sluice::descriptor;
 using sluice::test::lacks_root;
 using sluice::test::order_stream;
 using sluice::test::served;
@@ -170,4 +173,75 @@ TEST_CASE("a barrier whose daemon died is made good by its stream", "[order]") {
   CHECK(s.read("closed") == "text");
   close(open_one);
   close(home);
+}
+
+namespace {
+
+struct watched : board {
+  notices told;
+  abi::order_slot& watch = program.area().slot[1];
+  descriptor const eventfd_{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+
+  /// Somebody wants to know of the barrier in the first slot, by that descriptor.
+  void ask(int fd) {
+    watch.kind = static_cast<std::uint32_t>(abi::order_request::notify) | abi::order_barrier;
+    watch.pid = static_cast<std::uint32_t>(getpid());
+    watch.fd = fd;
+    watch.device = 0;
+    watch.inode = 7;
+    watch.word = word_of(9, state::posted);
+    std::vector<request> wanted;
+    mine.take_posted(wanted);
+    REQUIRE(wanted.size() == 1);
+    told.add(wanted[0]);
+    told.look();
+  }
+  std::uint64_t count() const {
+    std::uint64_t n = 0;
+    return read(eventfd_.get(), &n, sizeof n) == sizeof n ? n : 0;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("an eventfd is told when a barrier has an answer, not before", "[order]") {
+  for (int const result : {0, EIO, abi::go_native}) {
+    watched w;
+    w.post(barrier);
+    w.ask(w.eventfd_.get());
+    CHECK(w.watch.word == word_of(9, state::held));
+    CHECK(w.count() == 0);
+    std::uint32_t const rung = w.head.doorbell;
+    w.mine.answer(w.asked[0], result);
+    CHECK(w.head.doorbell == rung + 1);  // the loop is not asleep until its next turn
+    w.told.look();
+    CHECK(w.count() == 1);
+    CHECK(w.watch.word == word_of(9, state::free));
+    w.told.look();
+    CHECK(w.count() == 0);
+  }
+  // Of what is over already, and of what there never was.
+  watched late;
+  late.ask(late.eventfd_.get());
+  CHECK(late.count() == 1);
+}
+
+TEST_CASE("what is no eventfd is not written to, and a full one is not waited for", "[order]") {
+  watched w;
+  std::string const path = w.at.dir + "/file";
+  descriptor const file(open(path.c_str(), O_RDWR | O_CREAT, 0600));
+  w.post(barrier);
+  w.ask(file.get());
+  CHECK(w.watch.word == word_of(9, state::done));
+  CHECK(w.watch.result == abi::go_native);
+  w.ask(-1);
+  CHECK(w.watch.word == word_of(9, state::done));
+  descriptor const full(eventfd(0, EFD_CLOEXEC));  // a write would wait
+  std::uint64_t const most = ~std::uint64_t{0} - 1;
+  REQUIRE(write(full.get(), &most, sizeof most) == sizeof most);
+  w.ask(full.get());
+  w.mine.answer(w.asked[0], 0);
+  w.told.look();
+  CHECK(w.watch.word == word_of(9, state::free));
+  CHECK(lseek(file.get(), 0, SEEK_END) == 0);
 }
