@@ -194,7 +194,7 @@ function choose(row) {
 function chart(row, lines, unit, strip) {
   const W = 960, H = 200, left = 80, right = 12, top = 18, floor = 160;
   const n = Math.max(1, row.served.length), wide = (W - left - right) / n;
-  const most = Math.max(1e-9, ...lines.flatMap(l => l.values.map(v => v || 0))) * 1.05;
+  const most = (Math.max(...lines.flatMap(l => l.values.map(v => v || 0))) || 1) * 1.05;
   const x = i => (left + wide * i).toFixed(1);
   const y = v => (floor - (floor - top) * Math.min(1, v / most)).toFixed(1);
   const svg = make("svg", {class: "chart", viewBox: "0 0 " + W + " " + H, role: "img",

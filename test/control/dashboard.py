@@ -84,6 +84,12 @@ def told_under(browser, drawing, readout):
         return ""
 
 
+def fetched(browser, end=""):
+    names = browser.execute_script(
+        "return performance.getEntriesByType('resource').map(e => e.name)")
+    return [name for name in names if name.endswith(end)]
+
+
 def history_of_a_click(browser):
     row = next(r for r in css(browser, "#jobs tbody tr")
                if "hydro" in r.text and "metadata" in r.text)
@@ -101,10 +107,8 @@ def history_of_a_click(browser):
     until(15, "nothing under the pointer of the heatmap", lambda: "/s" in told_under(
         browser, "#heat rect.heat", "#past-ops .readout"))
     whole_page(browser, os.path.join(KEEP, "dashboard-ops.png"))
-    card = css(browser, "#supplies .card")[0]
-    heard = css(browser, "#supplies .card div")[0].text
-    until(10, "the card stands still",
-          lambda: css(browser, "#supplies .card div")[0].text != heard)
+    card, heard = css(browser, "#supplies .card")[0], len(fetched(browser, "now.json"))
+    until(10, "nothing new is asked for", lambda: len(fetched(browser, "now.json")) > heard + 1)
     card.click()  # the same element after it was drawn anew
     until(10, "no history of the supply",
           lambda: browser.find_element("id", "past-title").text.endswith("@scratch") and
@@ -114,9 +118,8 @@ def history_of_a_click(browser):
 
 def nothing_from_elsewhere(browser):
     origin = "{0.scheme}://{0.netloc}/".format(urlsplit(URL))
-    fetched = browser.execute_script(
-        "return performance.getEntriesByType('resource').map(e => e.name)")
-    check(fetched and all(name.startswith(origin) for name in fetched), f"fetched {fetched}")
+    names = fetched(browser)
+    check(names and all(name.startswith(origin) for name in names), f"fetched {names}")
     check(complaints(browser) == [], "the console says something")
 
 
