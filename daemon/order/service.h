@@ -31,6 +31,7 @@ struct service_rules {
   bool revokes = true;        // what became durable at home is not replayed over
   bool tells_removed = true;  // a file that was removed for good is not made again
   bool sees_foreign = true;   // what others wrote is synced with what the program wrote
+  bool tells_apart = true;    // files that had one inode number after the other
   // Not of that kind: a test that is about new files in the log wants all of them there.
   bool learns_directories = true;
 };

@@ -14,6 +14,7 @@ namespace sluice::order {
 namespace {
 
 constexpr std::size_t files_max = 4096;
+constexpr std::size_t inode_bytes = 4, handle_bytes = 8;      // of ext4: number, generation
 constexpr std::uint64_t lone_sync_lasts_ns = 20'000'000'000;  // then it is measured again
 
 bool same(struct stat const& st, file_key const& key) {
@@ -64,6 +65,7 @@ service::file_ptr service::hold(request const& r) {
   f->key = key;
   f->used_ns = now_ns_;
   f->is_identified = identify(f->fd.get(), f->id) == 0;
+  if (!keep_.tells_apart) f->id.handle.resize(inode_bytes), f->id.handle.resize(handle_bytes);
   f->is_marked = has_mark(f->fd.get(), super_);
   if (f->is_identified) {
     std::lock_guard const held(mounts_mutex_);

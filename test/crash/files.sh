@@ -8,10 +8,11 @@
 . test/crash/common.bash
 cuts files ext4 80
 cuts through ext4 20
-cuts app-killed ext4 60
-cuts log-killed ext4 40
-cuts foreign ext4 40
-cuts reuse ext4 60
+cuts app-killed ext4 40
+cuts half-said ext4 20
+cuts log-killed ext4 30
+cuts foreign ext4 30
+cuts reuse ext4 50
 cuts full ext4 40
 cuts files xfs 20
 cuts files btrfs 20

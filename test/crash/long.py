@@ -33,9 +33,9 @@ PLAN = [
     ("maildir", 500, 150, 200), ("git", 400, 100, 200), ("postgres", 60, 20, 20),
     ("files", 600, 200, 300), ("app-killed", 600, 200, 300), ("log-killed", 600, 200, 300),
     ("foreign", 400, 100, 200), ("reuse", 600, 200, 300), ("through", 200, 50, 100),
-    ("full", 300, 0, 0),
-    ("eio-home", 400, 0, 0), ("eio-log", 400, 100, 100), ("eio-recover", 400, 100, 100),
-    ("eio-sqlite", 200, 0, 0), ("eio-killed", 200, 0, 0),
+    ("full", 300, 60, 60), ("half-said", 300, 100, 100),
+    ("eio-home", 400, 100, 100), ("eio-log", 400, 100, 100), ("eio-recover", 400, 100, 100),
+    ("eio-sqlite", 200, 60, 60), ("eio-killed", 200, 60, 60),
 ]
 SYSTEMS = ("ext4", "xfs", "btrfs")
 SUMMARY = re.compile(r"^(\S+) (\S+) seed (\d+): .*?(\d+) states", re.M)

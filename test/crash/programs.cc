@@ -25,6 +25,7 @@ namespace sluice::crash {
 namespace {
 
 constexpr order::service_rules unseen = {.log = {}, .sees_foreign = false},
+                               alike = {.log = {}, .tells_apart = false},
                                unremoved = {.log = {}, .tells_removed = false},
                                unrevoked = {.log = {}, .revokes = false},
                                unflushed = {.log = {.flush_before_ack = false}},
@@ -41,6 +42,7 @@ constexpr trial trials[] = {
     {"app-killed", "files+killed"},
     {"log-killed", "files+log-killed"},
     {"foreign", "files+foreign"},
+    {"half-said", "files+half"},
     {"reuse", "files+reuse"},
     {"full", "files+full", fault::none, false, true, 24ull << 20},
     {"through", "files+through", fault::none, false, true, 0, nullptr, false},
@@ -57,6 +59,8 @@ constexpr trial trials[] = {
     {"app-norevoke", "files", fault::none, true, true, 0, &unrevoked},
     {"app-noremove", "files", fault::none, true, true, 0, &unremoved},
     {"foreign-unseen", "files+foreign", fault::none, true, true, 0, &unseen},
+    {"half-unseen", "files+half", fault::none, true, true, 0, &unseen},
+    {"reuse-unseen", "files+reuse", fault::none, true, true, 0, &alike},
 };
 
 constexpr std::uint64_t log_disk_bytes = 24ull << 20;
@@ -122,6 +126,12 @@ std::string numbers(std::vector<std::uint64_t> const& list) {
   return line;
 }
 
+/// Others than ext4 are not made that small.
+std::uint64_t home_bytes(trial const& t, fs_kind const& fs) {
+  if (t.home_bytes == 0) return fs.roomy_bytes;
+  return std::strcmp(fs.name, "ext4") == 0 ? t.home_bytes : fs.bytes;
+}
+
 class session {
  public:
   session(trial const& t, fs_kind const& fs, std::string const& dir, std::string const& bin,
@@ -129,8 +139,7 @@ class session {
       : trial_(t),
         recover_(bin + "/sluice-recover"),
         rng_(seed),
-        on_(fs, dir, t.home_bytes != 0 ? t.home_bytes : fs.roomy_bytes,
-            has_own_log(t, seed) ? log_disk_bytes : 0) {
+        on_(fs, dir, home_bytes(t, fs), has_own_log(t, seed) ? log_disk_bytes : 0) {
     setenv("DISK", on_.mount_point.c_str(), 1);
     setenv("LOG", on_.log().c_str(), 1);
     setenv("MARKS", on_.disk.marks().c_str(), 1);
