@@ -65,6 +65,7 @@ bool begin(char* segment_path) {
   if (area == nullptr) return false;
   durable.targets = area->head.durable_targets;
   durable.ordered = area->head.ordered_targets & durable.targets;
+  durable.shared = (area->head.job_streams | area->head.path_streams) & durable.targets;
   durable.area = area;
   return true;
 }
@@ -85,6 +86,24 @@ static bool is_in(int fd, std::uint32_t targets) {
 bool is_durable(int fd) { return is_in(fd, durable.targets); }
 
 bool is_ordered(int fd) { return durable.ordered != 0 && is_in(fd, durable.ordered); }
+
+static std::uint32_t stream_of_thread() {
+  constexpr long get_name = 16;  // PR_GET_NAME
+  std::uint64_t name[2] = {};
+  sys::call(SYS_prctl, get_name, sys::as_long(name));
+  std::uint64_t const h = (name[0] ^ name[1] * 0x9e3779b97f4a7c15ull) * 0xbf58476d1ce4e5b9ull;
+  return abi::stream_thread + static_cast<std::uint32_t>(h >> 34);
+}
+
+std::uint32_t stream_of(int fd) {
+  abi::order_header const& h = durable.area->head;
+  if ((h.job_streams | h.thread_streams | h.path_streams) == 0) return abi::stream_process;
+  unsigned const target = (entry_now(fd) & entry_kind_mask) - entry_first_target;
+  std::uint32_t const bit = target < core::max_targets ? 1u << target : 0;
+  if ((h.job_streams & bit) != 0) return abi::stream_job;
+  if ((h.path_streams & bit) != 0) return abi::stream_path + target;
+  return (h.thread_streams & bit) != 0 ? stream_of_thread() : abi::stream_process;
+}
 
 bool see(int dir, char const* path, int flags, file_now& to) {
   struct statx seen;

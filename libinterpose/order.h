@@ -19,6 +19,7 @@ struct order_state {
   abi::order_area* area = nullptr;  // null: no target of this job is durable
   std::uint32_t targets = 0;        // a copy: bit t, target t is durable
   std::uint32_t ordered = 0;        // those of them where fsync is a barrier
+  std::uint32_t shared = 0;         // those whose stream other processes have part in
 };
 extern order_state durable;
 
@@ -37,6 +38,8 @@ bool sees();
 /// does not know).
 bool is_durable(int fd);
 bool is_ordered(int fd);
+/// Of what is changed through it: see abi::stream_process.
+std::uint32_t stream_of(int fd);
 /// Its inode has records in the log, wherever its name is by now.
 bool is_logged(int fd);
 

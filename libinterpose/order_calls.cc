@@ -32,7 +32,7 @@ namespace {
 template <class Real>
 [[gnu::always_inline]] inline auto writing(int fd, std::int64_t at, int rwf, Real&& real_call) {
   if (is_gated() && is_durable(fd))
-    if (int const error = pass_gate((rwf & rwf_nowait) == 0); error != 0)
+    if (int const error = pass_gate(stream_of(fd), (rwf & rwf_nowait) == 0); error != 0)
       return refused<decltype(real_call())>(error);
   write_view const v = before_write(fd, at, rwf);
   auto const r = real_call();

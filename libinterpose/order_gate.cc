@@ -13,6 +13,8 @@
 namespace sluice::order {
 
 constinit std::atomic<std::uint64_t> gate_word{0};
+constinit std::atomic<std::uint64_t> posted_seen{0};
+constinit std::atomic<std::uint32_t> unsure_seen{0};
 
 namespace {
 
@@ -22,7 +24,7 @@ constexpr unsigned most_errors = 16;
 struct entry {
   std::atomic<std::uint64_t> word;           // user << 32 | slot + 1; 0: being written
   std::atomic<std::uint64_t> device, inode;  // inode 0: another process's barrier
-  std::atomic<std::uint32_t> unsure, failed, kind;
+  std::atomic<std::uint32_t> unsure, failed, kind, stream;
   std::atomic<std::int32_t> fd;
 };
 constinit entry table[most_barriers];
@@ -34,13 +36,27 @@ struct told_late {
 constinit told_late late[most_errors];
 constinit std::atomic<bool> has_late;
 constinit std::atomic<std::int32_t> late_of_any;  // no room in `late`: the next fsync says it
-constinit std::atomic<std::int32_t> untold;       // with error_untold: for the next change
+
+// With error_untold: for the next change of that stream.
+struct untold_error {
+  std::atomic<std::int32_t> error;
+  std::atomic<std::uint32_t> stream;
+};
+constinit untold_error untold[most_errors];
+
+// By slot: the user of the barrier there that was looked at, its own or another process's.
+constinit std::atomic<std::uint32_t> known_user[abi::order_slots];
+
+constexpr bool meets(std::uint32_t change, std::uint32_t barrier) {
+  return change == barrier || change == every_stream || barrier == every_stream;
+}
 
 struct known {
   barrier b;
   std::uint64_t device, inode;
   abi::order_request kind;
   int fd;
+  std::uint32_t stream;
   std::uint64_t word() const { return std::uint64_t{b.user} << 32 | b.slot; }
 };
 
@@ -54,6 +70,7 @@ bool read_entry(unsigned i, known& to) {
   to.inode = e.inode.load();
   to.kind = static_cast<abi::order_request>(e.kind.load());
   to.fd = e.fd.load();
+  to.stream = e.stream.load();
   return word != 0 && e.word.load() == word;
 }
 
@@ -78,6 +95,7 @@ void write_entry(unsigned i, known const& k) {
   e.failed.store(k.b.failed);
   e.kind.store(static_cast<std::uint32_t>(k.kind));
   e.fd.store(k.fd);
+  e.stream.store(k.stream);
   e.word.store(k.word());
 }
 
@@ -98,7 +116,13 @@ void keep_error(known const& k, int error) {
   }
   if (!is_kept) late_of_any.store(error);
   has_late.store(true);
-  untold.store(error);
+  for (auto& one : untold) {
+    std::int32_t none = 0;
+    if (one.error.load() != 0 && one.stream.load() != k.stream) continue;
+    one.stream.store(k.stream);
+    one.error.compare_exchange_strong(none, error);
+    break;
+  }
   gate_word.fetch_or(error_untold);
 }
 
@@ -169,13 +193,13 @@ int settle(known const& k, bool may_wait) {
   return error;
 }
 
-bool settle_all(bool may_wait) {
+bool settle_all(bool may_wait, std::uint32_t stream = every_stream) {
   bool all = true, waited = false;
   for (std::uint64_t left = gate_word.load() & ~error_untold; left != 0; left &= left - 1) {
     auto const i = static_cast<unsigned>(__builtin_ctzll(left));
     known k;
     int ignored = 0;
-    if (!read_entry(i, k)) continue;
+    if (!read_entry(i, k) || !meets(stream, k.stream)) continue;
     stand const is = look(k.b, ignored);
     if (is == stand::is_posting) continue;  // its fsync has not returned
     waited |= is == stand::waits && may_wait;
@@ -188,16 +212,26 @@ bool settle_all(bool may_wait) {
   return all;
 }
 
-int take_untold() {
+int take_untold(std::uint32_t stream = every_stream) {
   if ((gate_word.fetch_and(~error_untold) & error_untold) == 0) return 0;
-  return untold.exchange(0);
+  int told = 0;
+  bool is_left = false;
+  for (auto& one : untold) {
+    if (one.error.load() == 0) continue;
+    if (meets(stream, one.stream.load()))
+      told = one.error.exchange(0);
+    else
+      is_left = true;
+  }
+  if (is_left) gate_word.fetch_or(error_untold);
+  return told;
 }
 
 // The entry that knows this barrier; most_barriers: none does.
 unsigned find_entry(barrier const& b, known& k) {
   for (unsigned i = 0; i < most_barriers; ++i)
     if (read_entry(i, k) && k.b.slot == b.slot && k.b.user == b.user) return i;
-  k = {b, 0, 0, abi::order_request::fsync, -1};
+  k = {b, 0, 0, abi::order_request::fsync, -1, every_stream};
   return most_barriers;
 }
 
@@ -227,6 +261,50 @@ int ring(int eventfd) {
   return -1;
 }
 
+bool is_shared_barrier(order_slot const& s) {
+  std::uint32_t const kind = s.kind.load();
+  return (kind & abi::order_barrier) != 0 && abi::is_shared(s.stream.load()) &&
+         static_cast<abi::order_request>(kind & ~abi::order_barrier) != abi::order_request::notify;
+}
+
+// Of another process, in a stream that is ours too. One that failed, or that its own process has
+// still to make good, is not durable either.
+void learn_of(unsigned slot, std::uint32_t unsure, std::uint32_t failed) {
+  order_slot& s = durable.area->slot[slot];
+  std::uint32_t const word = s.word.load(), user = word >> 3;
+  bool const is_open = is_under_way(word, user) || word == word_of(user, slot_state::done);
+  if (!is_open || known_user[slot].load() == user || !is_shared_barrier(s)) return;
+  known const k = {{slot + 1, user, unsure, failed},
+                   s.device.load(),
+                   0,
+                   abi::order_request::fsync,
+                   -1,
+                   s.stream.load()};
+  if (s.word.load() >> 3 != user) return;  // another's by now; that one was over
+  unsigned i = take_entry();
+  if (i == most_barriers && settle_all(true)) i = take_entry();
+  if (i == most_barriers)
+    settle(k, true);
+  else
+    write_entry(i, k);
+  known_user[slot].store(user);
+}
+
+void learn_of_others() {
+  abi::order_header& h = durable.area->head;
+  std::uint32_t unsure = 0;
+  do {
+    std::uint64_t const posted = h.posted.load();
+    unsure = h.unsure.load();
+    for (unsigned slot = 0; slot < abi::order_slots; ++slot)
+      learn_of(slot, unsure, h.failed.load());
+    // One that was given up may be on its way to the disk only now.
+    if (unsure != unsure_seen.load()) sync_everything(0);
+    unsure_seen.store(unsure);
+    posted_seen.store(posted);
+  } while (h.unsure.load() != unsure);
+}
+
 bool is_token(barrier const& b) { return b.slot != 0 && b.slot <= abi::order_slots; }
 
 }  // namespace
@@ -240,31 +318,40 @@ bool post_barrier(abi::order_request kind, int fd, file_now const& f, std::uint6
   if (i == most_barriers && settle_all(true)) i = take_entry();
   if (i == most_barriers) return false;
   abi::order_header& h = durable.area->head;
-  known k = {{0, 0, h.unsure.load(), h.failed.load()}, f.device, f.inode, kind, fd};
+  known k = {{0, 0, h.unsure.load(), h.failed.load()}, f.device, f.inode, kind, fd, stream_of(fd)};
   order_slot* const s = claim_slot(k.b.user);
   if (s == nullptr) {
     gate_word.fetch_and(~(std::uint64_t{1} << i));
     return false;
   }
   k.b.slot = static_cast<std::uint32_t>(s - durable.area->slot) + 1;
+  s->stream.store(k.stream);
+  known_user[k.b.slot - 1].store(k.b.user);
   write_entry(i, k);
   if (!post(*s, k.b.user, static_cast<std::uint32_t>(kind) | abi::order_barrier, fd, f)) {
     forget(i, k.word());
     return false;
   }
+  if (abi::is_shared(k.stream)) h.posted.fetch_add(1);
   count(abi::order_count::barriers);
   to = k.b;
   return true;
 }
 
-int pass_gate(bool may_wait) {
+int pass_gate(std::uint32_t stream, bool may_wait) {
   if (!sees()) return 0;
-  if (!settle_all(may_wait)) return EAGAIN;
-  return take_untold();
+  if (others_posted()) {
+    if (!may_wait) return EAGAIN;
+    learn_of_others();
+  }
+  if (!settle_all(may_wait, stream)) return EAGAIN;
+  return take_untold(stream);
 }
 
 void wait_for_barriers() {
-  if (durable.area != nullptr && is_gated() && sees()) settle_all(true);
+  if (durable.area == nullptr || !is_gated() || !sees()) return;
+  if (others_posted()) learn_of_others();
+  settle_all(true);
 }
 
 // Until the daemon has the file open itself.
@@ -337,7 +424,7 @@ int sluice_order_wait(barrier const* what) {
   if (i != order::most_barriers) order::forget(i, k.word());
   if (error == 0) return 0;
   // Told now: not once more at the gate, nor by the file.
-  order::take_untold();
+  order::take_untold(k.stream);
   order::file_now f = {};
   f.device = k.device;
   f.inode = k.inode;

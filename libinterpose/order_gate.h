@@ -22,20 +22,32 @@ struct barrier {
 inline constexpr std::uint64_t error_untold = std::uint64_t{1} << 63;
 /// Bit i: entry i of the table is taken; error_untold. 0: the gate is open.
 extern std::atomic<std::uint64_t> gate_word;
-inline bool is_gated() { return gate_word.load(std::memory_order_acquire) != 0; }
+/// Barriers of shared streams that this process has looked at; and un-durable ones, since.
+extern std::atomic<std::uint64_t> posted_seen;
+extern std::atomic<std::uint32_t> unsure_seen;
+inline bool others_posted() {
+  if (durable.shared == 0) return false;
+  abi::order_header const& h = durable.area->head;
+  return h.posted.load() != posted_seen.load() || h.unsure.load() != unsure_seen.load();
+}
+inline bool is_gated() { return gate_word.load(std::memory_order_acquire) != 0 || others_posted(); }
 
 /// False: it could not be posted, nothing was done. `seen`: flags of the inode.
 bool post_barrier(abi::order_request kind, int fd, file_now const& f, std::uint64_t seen,
                   barrier& to);
 
-/// Waits for all barriers. 0, or the error of one that nobody was told of yet, which is told now:
-/// then the change is not to be made. EAGAIN without `may_wait`.
-int pass_gate(bool may_wait = true);
+/// A change of any stream, and a barrier that stands before all.
+inline constexpr std::uint32_t every_stream = ~0u;
+/// Waits for all barriers of that stream. 0, or the error of one that nobody was told of yet, which
+/// is told now: then the change is not to be made. EAGAIN without `may_wait`.
+int pass_gate(std::uint32_t stream = every_stream, bool may_wait = true);
 /// The same where a change cannot be refused: the error stays for the next one.
 void wait_for_barriers();
 
 /// 0 or the error number for a change of that file, of any name, through a place of calls.def.
-inline int closed_for(int fd) { return is_gated() && is_durable(fd) ? pass_gate() : 0; }
+inline int closed_for(int fd) {
+  return is_gated() && is_durable(fd) ? pass_gate(stream_of(fd)) : 0;
+}
 inline int closed_for_names() { return is_gated() ? pass_gate() : 0; }
 inline int closed_for(place const& where) {
   return where.kind == place_kind::fd || where.kind == place_kind::fd_now ? closed_for(where.fd)

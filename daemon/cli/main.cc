@@ -59,7 +59,8 @@ void add_run(CLI::App& app, command_line& line) {
       ->type_name("FILE");
   verb->add_option("--order", line.run.limits.orders,
                    "durable@DIR: fsync in DIR waits for a log, not for the files; ordered@DIR: "
-                   "it returns, and the next change waits; repeatable")
+                   "it returns, and the next change waits; ordered:STREAM@DIR: the next change of "
+                   "the process, job, thread (by name) or path (DIR); repeatable")
       ->type_name("SPEC")
       ->allow_extra_args(false);
   verb->add_option("--order-log", line.run.order_log,

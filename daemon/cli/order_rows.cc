@@ -55,6 +55,15 @@ order_row fsync_row(segment::order_job const& look) {
   return out;
 }
 
+/// Barriers that are outstanding, of each kind of stream that the job has.
+order_row stream_rows(segment::order_job const& look) {
+  static constexpr char const* names[] = {"process", "job", "thread", "path"};
+  order_row rows = order_row::object();
+  for (unsigned i = 0; i < look.barriers.size(); ++i)
+    if (look.has_stream[i] || look.barriers[i] != 0) rows[names[i]] = look.barriers[i];
+  return rows;
+}
+
 std::uint64_t count_of(segment::order_job const& look, abi::order_count what) {
   return look.counts[static_cast<unsigned>(what)];
 }
@@ -145,6 +154,10 @@ std::string job_details(order_row const& job) {
       "  fsync: {} answered by the log's daemon ({} through the log, {} "
       "by syncing the file)\n",
       number(job["fsync"], "answered"), number(job["fsync"], "log"), number(job["fsync"], "home"));
+  out += "  streams, and their barriers under way:";
+  for (auto const& [name, count] : job["streams"].items())
+    out += fmt::format(" {} {},", name, count.get<std::uint64_t>());
+  out.back() = '\n';
   std::string native;
   for (auto const& [reason, count] : job["fsync"]["native"].items())
     if (count != 0) native += fmt::format(" {} {},", reason, count.get<std::uint64_t>());
@@ -223,6 +236,7 @@ order_row order_job_row(std::string const& job, segment::order_job const& look) 
             {"oldest_s", in_log != 0 ? age_s(look.oldest_ns) : 0}}},
           {"applied", {{"files", applied}, {"bytes", open_bytes + asked_bytes + in_log}}},
           {"checkpointed", {{"files", look.files_home}, {"bytes", look.bytes_home}}},
+          {"streams", stream_rows(look)},
           {"fsync", fsync_row(look)},
           {"marks",
            {{"set", count_of(look, abi::order_count::marked)},

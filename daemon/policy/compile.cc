@@ -135,19 +135,24 @@ void builder::link_parents() {
 
 void builder::find_durable() {
   core::ruleset const& r = *out_.rules;
-  std::map<unsigned, bool> is_ordered;  // of targets that say an order
+  std::map<unsigned, target_spec const*> says;  // targets that say an order
   for (auto const& target : input_.targets)
     if (target.durable) {
       unsigned const root = target_named_.at(target.name);
-      is_ordered[root] = target.ordered;
-      hash(fmt::format("{}|{}\n", target.ordered ? "ordered" : "durable", paths_[root]));
+      says[root] = &target;
+      hash(fmt::format("{}|{}|{}\n", target.ordered ? "ordered" : "durable",
+                       static_cast<int>(target.stream), paths_[root]));
     }
   for (unsigned t = 1; t < r.target_count; ++t) {
     unsigned root = t;
-    while (root != 0 && !is_ordered.contains(root)) root = r.target[root].parent;
+    while (root != 0 && !says.contains(root)) root = r.target[root].parent;
     if (root == 0) continue;
     out_.durable_targets |= 1u << t;
-    if (is_ordered.at(root)) out_.ordered_targets |= 1u << t;
+    target_spec const& order = *says.at(root);
+    if (order.ordered) out_.ordered_targets |= 1u << t;
+    if (order.stream == order_stream::job) out_.job_streams |= 1u << t;
+    if (order.stream == order_stream::thread) out_.thread_streams |= 1u << t;
+    if (order.stream == order_stream::path) out_.path_streams |= 1u << t;
   }
 }
 

@@ -16,6 +16,10 @@
 
 namespace sluice::policy {
 
+/// Which changes wait for a barrier: those of its process, of the job, of threads of that name, in
+/// that tree.
+enum class order_stream { process, job, thread, path };
+
 /// A named file tree. For a --limit the name is the path as written.
 struct target_spec {
   std::string name;
@@ -23,6 +27,7 @@ struct target_spec {
   std::string origin;
   bool durable = false;  // fsync in it goes through the log
   bool ordered = false;  // and is a barrier
+  order_stream stream = order_stream::process;
 };
 
 struct file_system {
@@ -39,6 +44,7 @@ struct compiled {
   std::uint64_t hash = 0;                    // equal for equal limits
   std::uint32_t durable_targets = 0;         // bit t: target t, with those nested in it
   std::uint32_t ordered_targets = 0;         // those of them whose nearest order says so
+  std::uint32_t job_streams = 0, thread_streams = 0, path_streams = 0;  // of the durable ones
 };
 
 struct compile_input {

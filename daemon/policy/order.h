@@ -13,7 +13,10 @@ namespace sluice::policy {
 /// `where` for anything else.
 void parse_order(std::string_view word, std::string const& where, target_spec& target);
 
-/// One --order: `durable@DIR` or `ordered@DIR`.
+/// The same for `process`, `job`, `thread` and `path`.
+void parse_stream(std::string_view word, std::string const& where, target_spec& target);
+
+/// One --order: `durable@DIR` or `ordered@DIR`, with `:STREAM` behind the first word or not.
 target_spec parse_order_target(std::string_view text);
 
 }  // namespace sluice::policy

@@ -70,7 +70,7 @@ void reader::read_targets(node const& n) {
   expect(n, node::object, "targets");
   for (auto const& m : n.members) {
     std::string const path = "targets." + m.key;
-    keys(m.value, path, {"path", "capacity", "order"});
+    keys(m.value, path, {"path", "capacity", "order", "stream"});
     node const* tree = m.value.find("path");
     if (tree == nullptr) fail(m.value.at, path + " has no \"path\"");
     target_spec target{m.key, string(*tree, path + ".path"), where(m.at)};
@@ -81,6 +81,11 @@ void reader::read_targets(node const& n) {
     if (node const* order = m.value.find("order"))
       parse_order(string(*order, path + ".order"), where(order->at) + ": " + path + ".order",
                   target);
+    if (node const* stream = m.value.find("stream")) {
+      if (!target.durable) fail(stream->at, path + ".stream says nothing without an \"order\"");
+      parse_stream(string(*stream, path + ".stream"), where(stream->at) + ": " + path + ".stream",
+                   target);
+    }
     out_.targets.push_back(std::move(target));
     node const* capacity = m.value.find("capacity");
     if (capacity == nullptr) continue;

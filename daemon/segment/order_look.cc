@@ -99,6 +99,28 @@ void add_requests(abi::order_area const& a, file_map& files, order_job& to) {
   }
 }
 
+unsigned stream_kind(std::uint32_t stream) {
+  if (stream >= abi::stream_thread) return 2;
+  return stream == abi::stream_process ? 0 : stream == abi::stream_job ? 1 : 3;
+}
+
+void add_streams(abi::order_area const& a, order_job& to) {
+  abi::order_header const& h = a.head;
+  std::uint32_t const others = h.job_streams | h.thread_streams | h.path_streams;
+  to.has_stream = {(h.durable_targets & ~others) != 0, h.job_streams != 0, h.thread_streams != 0,
+                   h.path_streams != 0};
+  for (auto const& slot : a.slot) {
+    auto const state = static_cast<abi::order_slot_state>(slot.word.load() & 7);
+    std::uint32_t const kind = slot.kind.load();
+    bool const is_open = state == abi::order_slot_state::posted ||
+                         state == abi::order_slot_state::taken ||
+                         state == abi::order_slot_state::held;
+    constexpr auto notify = static_cast<std::uint32_t>(abi::order_request::notify);
+    bool const is_barrier = (kind & abi::order_barrier) != 0 && (kind & 0xff) != notify;
+    if (is_open && is_barrier) ++to.barriers[stream_kind(slot.stream.load())];
+  }
+}
+
 }  // namespace
 
 std::optional<order_job> look_at_order(std::string const& area_path) {
@@ -122,6 +144,7 @@ std::optional<order_job> look_at_order(std::string const& area_path) {
   file_map files;
   add_files(*a, files);
   add_requests(*a, files, out);
+  add_streams(*a, out);
   for (auto& [key, f] : files) {
     // The flag says "perhaps" and outlasts a sync.
     f.is_logged &= out.bytes_left() != 0;

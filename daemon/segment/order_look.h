@@ -42,6 +42,10 @@ struct order_job {
   /// What is in the log and not yet safe at home. Of who is served by nobody, and was told so,
   /// nothing is.
   std::uint64_t bytes_left() const { return was_served ? bytes_logged - bytes_home : 0; }
+  /// Of barriers without an answer, by what their stream is: process, job, thread, path; and
+  /// which of them the targets have.
+  std::array<std::uint64_t, 4> barriers = {};
+  std::array<bool, 4> has_stream = {};
   bool is_blind = false;
   bool is_void = false;
   int refused = 0;  // errno: a disk refused what the log has

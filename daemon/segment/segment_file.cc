@@ -91,6 +91,9 @@ void fill(abi::order_area& a, new_job const& made, policy::compiled const& limit
   h.layout = abi::order_layout_version;
   h.durable_targets = limits.durable_targets;
   h.ordered_targets = limits.ordered_targets;
+  h.job_streams = limits.job_streams;
+  h.thread_streams = limits.thread_streams;
+  h.path_streams = limits.path_streams;
   h.total_bytes = sizeof(abi::order_area);
   h.set_bytes = sizeof(abi::order_set);
   h.slot_bytes = sizeof(abi::order_slot);

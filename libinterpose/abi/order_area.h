@@ -18,7 +18,7 @@
 namespace sluice::abi {
 
 inline constexpr std::uint64_t order_magic = 0x316f'6563'6975'6c73ull;  // "sluiceo1" in memory
-inline constexpr std::uint32_t order_layout_version = 3;
+inline constexpr std::uint32_t order_layout_version = 4;
 inline constexpr unsigned order_sets = 512;
 inline constexpr unsigned order_ways = 16;
 inline constexpr unsigned order_devices = 64;
@@ -89,6 +89,14 @@ inline constexpr std::int32_t go_native = -1;
 inline constexpr std::uint32_t order_barrier = 1u << 31;
 inline constexpr std::uint32_t order_wake_eager = 2;  // futex bits of who waits for `held` only
 
+/// `stream` of a barrier: which changes wait for it. Of a process and its threads by name, they are
+/// that process's; a tree's (+ target) and the job's are everybody's.
+inline constexpr std::uint32_t stream_process = 0, stream_path = 1, stream_job = 64;
+inline constexpr std::uint32_t stream_thread = 128;  // + a hash of the name
+constexpr bool is_shared(std::uint32_t stream) {
+  return stream >= stream_path && stream <= stream_job;
+}
+
 struct alignas(64) order_slot {
   std::atomic<std::uint32_t> word;  // user << 3 | order_slot_state; the stage's futex
   std::atomic<std::uint32_t> kind;  // order_request, and order_barrier
@@ -100,6 +108,7 @@ struct alignas(64) order_slot {
   std::atomic<std::uint64_t> inode;     //
   std::atomic<std::uint64_t> since_ns;  // CLOCK_MONOTONIC; when claimed
   std::atomic<std::uint32_t> eager;     // stages; 1: somebody waits until it is held
+  std::atomic<std::uint32_t> stream;    // of a barrier
 };
 
 /// What a fallback writes on the file: user.sluice.order. Records of this log of that generation or
@@ -164,6 +173,9 @@ struct order_header {
   std::uint32_t ordered_targets;      // creator; those of them where fsync is a barrier
   std::atomic<std::uint32_t> unsure;  // +1 before a barrier's slot is freed that is not durable
   std::atomic<std::uint32_t> failed;  // +1 before, where that was an error
+  std::uint32_t job_streams;          // creator; targets whose stream is the job, the thread's
+  std::uint32_t thread_streams;       // name, the target's own tree; else the process
+  std::uint32_t path_streams;
 
   alignas(64) std::atomic<std::uint64_t> incarnation;  // daemon, last; 0: none is there
   std::atomic<std::uint64_t> heart_ns;                 // daemon; CLOCK_MONOTONIC
@@ -172,6 +184,7 @@ struct order_header {
 
   alignas(64) std::atomic<std::uint32_t> doorbell;  // stages; +1 behind each post: daemon's futex
   std::atomic<std::uint32_t> dozing;                // daemon; 1 while it wants to be woken
+  std::atomic<std::uint64_t> posted;  // stages; +1 behind each barrier of a shared stream
 
   alignas(64) std::atomic<std::uint32_t> blind;  // stages; a process went where we do not see: all
                                                  // inodes are native from then on

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Policy files: what they mean, and that every mistake is shown with its place.
 #include "policy/policy.h"
+#include "policy/order.h"
 
 #include <catch2/catch.hpp>
 
 #include "policy/error.h"
+#include "policy/order.h"
 
 using namespace sluice;
 using Catch::Matchers::Equals;
@@ -106,4 +108,14 @@ TEST_CASE("policy: a target may be durable or ordered") {
   CHECK_THAT(refusal(with("\"durabel\"")), Catch::Contains("did you mean \"durable\""));
   CHECK_THAT(refusal(with("\"orderd\"")), Catch::Contains("did you mean \"ordered\""));
   CHECK_THAT(refusal(with("true")), Catch::Contains("targets.d.order"));
+  // And say whose changes wait.
+  CHECK(target("\"ordered\"").stream == policy::order_stream::process);
+  CHECK(target(R"("ordered", "stream": "thread")").stream == policy::order_stream::thread);
+  CHECK(target(R"("durable", "stream": "path")").stream == policy::order_stream::path);
+  CHECK_THAT(refusal(with(R"("ordered", "stream": "jop")")),
+             Catch::Contains("did you mean \"job\""));
+  CHECK_THAT(refusal(R"({"targets": {"d": {"path": "/d", "stream": "job"}}})"),
+             Catch::Contains("says nothing without an \"order\""));
+  CHECK(policy::parse_order_target("ordered:job@/d").stream == policy::order_stream::job);
+  CHECK_THROWS(policy::parse_order_target("ordered:@/d"));
 }

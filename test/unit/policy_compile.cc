@@ -144,6 +144,12 @@ TEST_CASE("compile: of targets within each other the nearest order counts") {
   }
   CHECK(durable.size() == 4);
   CHECK(ordered == std::vector<std::string>{"/scratch/a", "/scratch/a/b"});
+  CHECK((c.job_streams | c.thread_streams | c.path_streams) == 0);
+  input.targets[0].stream = policy::order_stream::job;
+  auto const shared = policy::compile(input, files());
+  CHECK(shared.job_streams == c.ordered_targets);
+  CHECK(shared.path_streams == 0);
+  CHECK(shared.hash != c.hash);
   input.targets[0].ordered = false;
   auto const plain = policy::compile(input, files());
   CHECK(plain.ordered_targets == 0);
