@@ -147,7 +147,10 @@ void note_moved(file_now const& f) {
   std::uint64_t const key = abi::order_key(a, f.device, f.inode);
   if (key == abi::no_key) return;
   abi::order_set& s = abi::set_of(a, key);
-  abi::each_way(s, key, [&](unsigned w) { s.way[w].created.store(0); });
+  abi::each_way(s, key, [&](unsigned w) {
+    s.way[w].created.store(0);
+    s.way[w].state.fetch_or(abi::order_moved);
+  });
 }
 
 void note_created(file_now const& f) {

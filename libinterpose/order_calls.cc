@@ -99,8 +99,11 @@ auto moving(int dir, char const* path, Real&& real_call) {
   if (int const error = closed_for_names(); error != 0)
     return refused<decltype(real_call())>(error);
   bool const is_named = sees() && is_readable(path) && *path != 0;
-  if (is_named && see(dir, path, AT_SYMLINK_NOFOLLOW, f) && S_ISREG(f.mode)) note_moved(f);
-  return real_call();
+  bool const ours = is_named && see(dir, path, AT_SYMLINK_NOFOLLOW, f) && S_ISREG(f.mode);
+  if (ours) note_moved(f);
+  auto const r = real_call();
+  if (ours && r == 0) note_moved(f);  // of an fsync in between it was taken
+  return r;
 }
 
 template <class Real>

@@ -275,17 +275,32 @@ int outcome(int error) {
   return -1;
 }
 
+// What fsync keeps beside bytes and size is as it was: 0 is no such word. A change of something
+// else than bytes leaves a ctime that is not the mtime, unless bytes were written behind it.
+std::uint64_t lone_word_of(int fd, bool is_data_only) {
+  struct statx x;
+  if (sys::failed(sys::call(SYS_statx, fd, sys::as_long(""), sys::at_empty_path, STATX_BASIC_STATS,
+                            sys::as_long(&x))))
+    return 0;
+  bool const is_written =
+      x.stx_ctime.tv_sec == x.stx_mtime.tv_sec && x.stx_ctime.tv_nsec == x.stx_mtime.tv_nsec;
+  if (!is_data_only && !is_written) return 0;
+  return abi::lone_word({x.stx_size, x.stx_mode, x.stx_uid, x.stx_gid, x.stx_nlink});
+}
+
 // One program alone overwrites bytes of a file that the log has nothing of: its own fdatasync takes
 // one flush as well, and asks nobody. False: not so, ask. The flag is looked at behind the writes:
 // what the daemon logs from then on it reads from the file as it is now, or later.
-bool sync_alone(int fd, file_now const& f, std::uint64_t seen, int& error) {
-  constexpr std::uint64_t forbidding = abi::order_native | abi::order_bypass | abi::order_logged;
+bool sync_alone(int fd, file_now const& f, order_request kind, std::uint64_t seen, int& error) {
+  constexpr std::uint64_t forbidding =
+      abi::order_native | abi::order_bypass | abi::order_logged | abi::order_moved;
   if ((seen & abi::order_lone) == 0 || (seen & forbidding) != 0) return false;
   abi::order_area& a = *durable.area;
   std::uint64_t const key = abi::order_key(a, f.device, f.inode);
-  bool is_overwrite = true;
+  std::uint64_t const word = lone_word_of(fd, kind == order_request::fdatasync);
+  bool is_overwrite = word != 0;
   abi::order_set& s = abi::set_of(a, key);
-  abi::each_way(s, key, [&](unsigned w) { is_overwrite &= s.way[w].daemon_word.load() == f.size; });
+  abi::each_way(s, key, [&](unsigned w) { is_overwrite &= s.way[w].daemon_word.load() == word; });
   if (!is_overwrite) return false;
   std::atomic<std::uint32_t>& inside = a.head.lone;
   bool const is_alone = inside.fetch_add(1) == 0;
@@ -349,7 +364,7 @@ static int sync_any(int fd, order_request kind, barrier* later) {
   }
   if (later != nullptr && post_barrier(kind, fd, f, seen, *later)) return 0;
   int error = 0;
-  if (kind == order_request::fdatasync && sync_alone(fd, f, seen, error)) {
+  if (sync_alone(fd, f, kind, seen, error)) {
     count(order_count::alone);
     return outcome(error);
   }

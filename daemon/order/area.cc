@@ -216,13 +216,19 @@ void area::clear_logged(std::uint64_t key) {
   abi::each_way(s, key, [&](unsigned w) { s.way[w].state.fetch_and(~abi::order_logged); });
 }
 
-void area::let_alone(std::uint64_t key, std::uint64_t size) {
+void area::let_alone(std::uint64_t key, abi::lone_facts const& facts) {
   if (key == abi::no_key) return;
   abi::order_set& s = abi::set_of(*at_, key);
   abi::each_way(s, key, [&](unsigned w) {
-    s.way[w].daemon_word.store(size);
+    s.way[w].daemon_word.store(abi::lone_word(facts));
     s.way[w].state.fetch_or(abi::order_lone);
   });
+}
+
+void area::ask_again(std::uint64_t key) {
+  if (key == abi::no_key) return;
+  abi::order_set& s = abi::set_of(*at_, key);
+  abi::each_way(s, key, [&](unsigned w) { s.way[w].state.fetch_and(~abi::order_lone); });
 }
 
 bool area::clear_native(std::uint64_t key) {
@@ -242,7 +248,9 @@ void area::take(std::uint64_t key, noted& to) {
   abi::order_set& s = abi::set_of(*at_, key);
   abi::each_way(s, key, [&](unsigned w) {
     abi::order_inode& i = s.way[w];
-    to.is_whole |= (i.state.fetch_and(~abi::order_whole) & abi::order_whole) != 0;
+    std::uint64_t const was = i.state.fetch_and(~(abi::order_whole | abi::order_moved));
+    to.is_whole |= (was & abi::order_whole) != 0;
+    to.is_moved |= (was & abi::order_moved) != 0;
     if (std::uint64_t const cut = i.cut.exchange(0); cut != 0)
       to.low_size = std::min(to.low_size, cut - 1);
     if (std::uint64_t const birth = i.created.exchange(0); birth != 0) to.created = birth;

@@ -37,6 +37,7 @@ struct noted {
   std::uint64_t low_size = ~std::uint64_t{0};
   std::uint64_t created = 0;  // abi::birth_word
   bool is_whole = false;
+  bool is_moved = false;
 };
 
 std::uint64_t device_word(struct stat const& st);
@@ -92,8 +93,9 @@ class area {
   /// Claims a place if need be; false: there is none.
   bool raise_surely(std::uint64_t key, std::uint64_t flag);
   void clear_logged(std::uint64_t key);
-  /// A program that alone overwrites what a file of that size holds may sync it itself.
-  void let_alone(std::uint64_t key, std::uint64_t size);
+  /// A program that alone overwrites what such a file holds may sync it itself.
+  void let_alone(std::uint64_t key, abi::lone_facts const& facts);
+  void ask_again(std::uint64_t key);
   /// After a drain. False while a program is inside its fallback.
   bool clear_native(std::uint64_t key);
   void take(std::uint64_t key, noted& to);

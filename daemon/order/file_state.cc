@@ -7,11 +7,6 @@ namespace {
 
 constexpr unsigned created_few = 4, created_many = 16;
 
-/// The log is the better one when it is a quarter quicker: it writes the bytes twice.
-bool is_log_quicker(file_seen const& f) {
-  return f.native_ns != 0 && f.log_ns != 0 && f.native_ns > f.log_ns + f.log_ns / 4;
-}
-
 }  // namespace
 
 way choose(file_seen const& f) {
@@ -24,12 +19,9 @@ way choose(file_seen const& f) {
   if (f.is_whole) return f.size <= logged_bytes_max ? way::all : way::native;
   if (!f.has_changed) return way::nothing;
   if (f.dirty_bytes > logged_bytes_max) return way::native;
-  // One flush either way: then the bytes are not written twice. An fsync may cost more, as the
-  // times of the file go to the journal of its file system.
+  // One flush either way: then the bytes are not written twice.
   bool const is_lone = f.is_overwrite && f.is_alone && !f.is_live;
-  if (is_lone && f.is_data_only) return way::alone;
-  if (is_lone && !is_log_quicker(f)) return way::native;
-  return way::pages;
+  return is_lone && !f.is_log_quicker ? way::alone : way::pages;
 }
 
 void directory_habit::created() {

@@ -26,9 +26,7 @@ struct file_seen {
   bool has_changed = false;     // bytes or size
   bool is_overwrite = false;    // only bytes that were there
   bool is_alone = false;        // nobody else waits
-  bool is_data_only = false;    // fdatasync
-  std::uint64_t native_ns = 0;  // what such a sync at home takes when it is alone; 0: not known
-  std::uint64_t log_ns = 0;     // what a batch of the log takes; 0: not known
+  bool is_log_quicker = false;  // for such a one: see lone.h
   std::uint64_t size = 0;
   std::uint64_t dirty_bytes = 0;  // of the noted pages
 };

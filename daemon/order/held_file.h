@@ -47,6 +47,7 @@ struct held_file {
   bool is_identified = false;
   bool has_baseline = false;
   bool is_marked = false;        // as a directory
+  bool is_moved = false;         // since home was synced with its name
   bool is_busy = false;          // a sync of ours is under way
   std::deque<request> waiting;   // for its end
   std::uint64_t last_lsn = 0;    // of its records that count; 0: none

@@ -330,6 +330,10 @@ void service::keep_time() {
     for (auto const& a : areas_) a->reclaim(now_ns_);
     log_.look();
   }
+  if (now_ns_ - asked_again_ns_ > lone_costs::lasts_ns) {
+    asked_again_ns_ = now_ns_;
+    ask_again();
+  }
   if (!anything_live()) return;
   // Recovery tells other people's changes from ours by the time of the last record.
   if (now_ns_ - noted_ns_ > note_every_ns) {
@@ -347,7 +351,7 @@ bool service::end() {
   is_ending_ = true;
   if (failed() != 0) return false;
   if (!is_quiet() || is_checkpointing_) return false;
-  if (anything_live()) {
+  if (anything_live() || log_.in_use() != 0) {
     want_checkpoint();
     return false;
   }

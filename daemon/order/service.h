@@ -18,6 +18,7 @@
 #include "order/file_state.h"
 #include "order/grow.h"
 #include "order/held_file.h"
+#include "order/lone.h"
 #include "order/notices.h"
 #include "order/slots.h"
 #include "order/told.h"
@@ -135,6 +136,8 @@ class service {
   int put(record const& r, std::uint64_t& lsn);
   void sync_home(file_ptr const& f, request const& r, found const& now,
                  directory_ptr const& with = {});
+  void ask_again();
+  void was_lone(std::uint64_t device, std::uint64_t took_ns);
   void synced(file_ptr const& f, request const& r, found const& now, std::uint64_t below,
               int error);
   void revoke(file_ptr const& f, request const& r, std::uint64_t below, bool heals);
@@ -151,6 +154,8 @@ class service {
   std::vector<std::unique_ptr<area>> areas_, retired_;
   std::map<file_key, file_ptr> files_;
   std::map<file_key, directory_ptr> directories_;
+  std::string last_path_;  // of last_directory_, when it was opened
+  directory_ptr last_directory_;
   std::map<std::pair<file_key, std::string>, held_file*> names_;
   std::vector<request> asked_;
   std::vector<std::function<void()>> parked_;  // until there is room
@@ -159,8 +164,8 @@ class service {
   log_place log_place_;
   std::uint64_t head_ = 0, content_lsn_ = 0;
   std::uint64_t now_ns_ = 0, noted_ns_ = 0, swept_ns_ = 0, checkpoint_ns_ = 0;
-  std::atomic<std::uint64_t> lone_sync_ns_ = 0;  // what the last fsync at home of a lone one took
-  std::uint64_t lone_sync_at_ns_ = 0;
+  std::map<std::uint64_t, lone_costs> lone_costs_;  // by device
+  std::uint64_t asked_again_ns_ = 0;
   service_counts counts_;
   told told_;
   notices notices_;

@@ -14,8 +14,7 @@ namespace sluice::order {
 namespace {
 
 constexpr std::size_t files_max = 4096;
-constexpr std::size_t inode_bytes = 4, handle_bytes = 8;      // of ext4: number, generation
-constexpr std::uint64_t lone_sync_lasts_ns = 20'000'000'000;  // then it is measured again
+constexpr std::size_t inode_bytes = 4, handle_bytes = 8;  // of ext4: number, generation
 
 bool same(struct stat const& st, file_key const& key) {
   return st.st_ino == key.second && device_word(st) == key.first;
@@ -165,6 +164,10 @@ bool service::sweep(std::uint64_t& lsn, files const& surely) {
     // A request that is under way keeps it.
     if (!f->is_busy && f->waiting.empty()) drop(f);
   }
+  // The last descriptor of a removed file frees its blocks: that takes too long for the loop.
+  if (!gone.empty())
+    crew_.run([last = std::make_shared<files>(std::move(gone))] { return last->clear(), 0; },
+              [](int) {});
   std::erase_if(directories_, [](auto const& one) {
     struct stat st = {};
     return fstat(one.second->fd.get(), &st) != 0 || st.st_nlink == 0;
@@ -238,9 +241,11 @@ void service::look(held_file& f, request const& r, found& now) {
   s.is_foreign &= keep_.sees_foreign;
   what.pages.cut(pages_in(size));
   s.dirty_bytes = what.pages.pages() * page_bytes;
+  f.is_moved |= what.is_moved;
   if (r.kind == abi::order_request::fsync) {
     bool const is_other = st.st_mode != f.mode || st.st_uid != f.uid || st.st_gid != f.gid;
-    s.has_new_metadata = is_other || (changed != f.changed_ns && changed != modified_ns(st));
+    s.has_new_metadata =
+        is_other || f.is_moved || (changed != f.changed_ns && changed != modified_ns(st));
   }
   struct stat there = {};
   if (f.link &&
@@ -250,9 +255,8 @@ void service::look(held_file& f, request const& r, found& now) {
   s.is_overwrite = size == f.size && what.low_size == ~std::uint64_t{0};
   s.is_alone =
       asked_.size() <= 1 && commits_.is_idle() && crew_.under_way() == 0 && nobody_syncs_alone();
-  s.is_data_only = r.kind == abi::order_request::fdatasync;
-  s.native_ns = now_ns_ - lone_sync_at_ns_ < lone_sync_lasts_ns ? lone_sync_ns_.load() : 0;
-  s.log_ns = commits_.batch_ns();
+  auto const costs = lone_costs_.find(f.key.first);
+  s.is_log_quicker = costs != lone_costs_.end() && costs->second.is_log_quicker(now_ns_);
 }
 
 void service::act(file_ptr const& f, request const& r) {
@@ -273,7 +277,8 @@ void service::act(file_ptr const& f, request const& r) {
       for (auto const& p : places_of(f->key)) p.in->give_back(p.key);
       return answer(r, abi::go_native);
     case way::alone:
-      for (auto const& p : places_of(f->key)) p.in->let_alone(p.key, now.seen.size);
+      for (auto const& p : places_of(f->key))
+        p.in->let_alone(p.key, {now.seen.size, f->mode, f->uid, f->gid, 1});
       return sync_home(f, r, now);
     case way::native:
       return sync_home(f, r, now);

@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::uint64_t forbidding = abi::order_native | abi::order_bypass;
 constexpr std::uint64_t spared_share = 16;
+constexpr std::uint64_t lone_bytes_max = 64 << 10;  // what more takes says nothing of a flush
 constexpr std::size_t ranges_max = 128;  // each is a question to the kernel at every fsync
 
 }  // namespace
@@ -41,21 +42,30 @@ void service::raise_logged(file_key const& key, area& asked, bool& good) {
 
 service::directory_ptr service::hold_directory(std::string const& path, held_file const& f,
                                                std::string const& name) {
+  auto const has_it = [&](int directory) {
+    struct stat there = {};
+    return fstatat(directory, name.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+           there.st_ino == f.key.second && device_word(there) == f.key.first;
+  };
+  if (path == last_path_ && has_it(last_directory_->fd.get())) return last_directory_;
   descriptor fd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  struct stat st = {}, there = {};
-  if (!fd || fstat(fd.get(), &st) != 0) return {};
+  struct stat st = {};
   // The path may mean something else by now, or in another mount namespace.
-  bool const is_in = fstatat(fd.get(), name.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0 &&
-                     there.st_ino == f.key.second && device_word(there) == f.key.first;
-  if (!is_in) return {};
+  if (!fd || fstat(fd.get(), &st) != 0 || !has_it(fd.get())) return {};
   file_key const key = {device_word(st), st.st_ino};
-  if (auto const at = directories_.find(key); at != directories_.end()) return at->second;
-  auto d = std::make_shared<held_directory>();
-  d->key = key;
-  if (identify(fd.get(), d->id) != 0) return {};
-  d->fd = std::move(fd);
-  d->is_marked = has_mark(d->fd.get(), super_);
-  directories_.emplace(key, d);
+  directory_ptr d;
+  if (auto const at = directories_.find(key); at != directories_.end()) {
+    d = at->second;
+  } else {
+    d = std::make_shared<held_directory>();
+    d->key = key;
+    if (identify(fd.get(), d->id) != 0) return {};
+    d->fd = std::move(fd);
+    d->is_marked = has_mark(d->fd.get(), super_);
+    directories_.emplace(key, d);
+  }
+  last_path_ = path;
+  last_directory_ = d;
   return d;
 }
 
@@ -200,23 +210,50 @@ void service::sync_home(file_ptr const& f, request const& r, found const& now,
   std::uint64_t const below = log_.next_record();
   bool const only_bytes = f->has_baseline && now.seen.is_overwrite && !now.seen.has_new_metadata &&
                           !with && !now.seen.is_native && now.seen.is_linked_once;
-  bool const is_lone = now.seen.is_overwrite && now.seen.is_alone && !now.seen.is_data_only;
-  if (is_lone) lone_sync_at_ns_ = now_ns_;
+  bool const is_lone = only_bytes && now.seen.is_alone && now.seen.dirty_bytes <= lone_bytes_max;
+  found durable = now;
+  if (only_bytes) {  // and nothing else
+    durable.st.st_mode = f->mode;
+    durable.st.st_uid = f->uid;
+    durable.st.st_gid = f->gid;
+  } else {
+    f->is_moved = false;
+  }
   bool const may_answer = !is_live(*f) && !now.seen.is_native && !with;
   bool const has_records = is_live(*f);
-  auto const work = [this, f, r, with, only_bytes, is_lone, may_answer, has_records] {
+  auto const took_ns = std::make_shared<std::uint64_t>(0);
+  auto const work = [this, f, r, with, only_bytes, took_ns, may_answer, has_records] {
     std::uint64_t const begin = monotonic_ns();
     int failed = only_bytes ? fdatasync(f->fd.get()) : fsync(f->fd.get());
     if (failed == 0 && with) failed = fsync(with->fd.get());
     int const error = failed == 0 ? 0 : errno;
-    if (is_lone) lone_sync_ns_ = monotonic_ns() - begin;
+    *took_ns = monotonic_ns() - begin;
     if (error == 0 && may_answer) answer(r, 0);  // what follows in the loop changes nothing of it
     return error != 0 && has_records ? lost_at_home(error) : error;
   };
-  crew_.run(work, [this, f, r, now, below, with](int error) {
+  crew_.run(work, [this, f, r, durable, below, with, is_lone, took_ns](int error) {
     if (error == 0 && with) with->is_durable = true;
-    synced(f, r, now, below, error);
+    synced(f, r, durable, below, error);
+    if (error == 0 && is_lone) was_lone(f->key.first, *took_ns);
   });
+}
+
+/// Behind it, so that nobody waits: what would the log have taken?
+void service::was_lone(std::uint64_t device, std::uint64_t took_ns) {
+  lone_costs& costs = lone_costs_[device];
+  costs.home_took(now_ns_, took_ns);
+  std::uint64_t lsn = 0;
+  if (!costs.wants_log(now_ns_) || !commits_.is_idle() || log_.try_append(record{}, lsn) != 0)
+    return;
+  commits_.push({lsn, {}, {}, [this, device, begin = monotonic_ns()](int failed) {
+                   if (failed == 0) lone_costs_[device].log_took(now_ns_, monotonic_ns() - begin);
+                 }});
+}
+
+/// Who syncs alone shows us now and then what that costs, and we what the log would.
+void service::ask_again() {
+  for (auto const& [key, f] : files_)
+    for (auto const& p : places_of(key)) p.in->ask_again(p.key);
 }
 
 void service::synced(file_ptr const& f, request const& r, found const& now, std::uint64_t below,

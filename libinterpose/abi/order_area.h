@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <type_traits>
 
 #include "core/page_ranges.h"
@@ -37,6 +38,7 @@ inline constexpr std::uint64_t order_logged = 8;   // daemon; the log may hold l
 inline constexpr std::uint64_t order_marked = 16;  // stages; the file bears a mark
 inline constexpr std::uint64_t order_lone = 32;    // daemon; see daemon_word
 inline constexpr std::uint64_t order_apart = 64;  // stages; bypass, and the drain behind it is over
+inline constexpr std::uint64_t order_moved = 128;  // stages; renamed or linked since taken
 inline constexpr std::uint64_t order_fallback_one = std::uint64_t{1} << 32;
 
 /// `voided` of an area: the low bits count stages that are at it. While it is not 0 the daemon
@@ -52,8 +54,8 @@ struct order_inode {
   std::atomic<std::uint64_t> state;
   std::atomic<std::uint64_t> cut;  // stages; smallest size it was cut to since taken, + 1; 0 none
   std::atomic<std::uint64_t> created;      // stages; birth_word() of the file that an open made; 0
-  std::atomic<std::uint64_t> daemon_word;  // daemon; with `lone`: while the file has this size and
-                                           // is not logged, a lone fdatasync is the program's own
+  std::atomic<std::uint64_t> daemon_word;  // daemon; with `lone`: while lone_word() is this and the
+                                           // file is not logged, a lone sync is the program's own
   core::page_ranges written;               // stages; taken by the daemon
 };
 static_assert(sizeof(order_inode) % 64 == 0);
@@ -134,7 +136,7 @@ enum class order_count : std::uint8_t {
   marked,       // a mark was set
   mark_failed,  // and could not be: see the limits in daemon/order/README.md
   unnoted,      // no place for the inode
-  alone,        // an fdatasync that was the program's own; see order_lone
+  alone,        // a sync that was the program's own; see order_lone
   barriers,     // an fsync that did not wait
   gated,        // a change that waited for one
   own_sync,     // a write that its descriptor's O_SYNC or O_DSYNC made the kernel sync
@@ -227,6 +229,21 @@ constexpr std::uint64_t birth_word(std::uint64_t inode, std::int64_t s, std::uin
   std::uint64_t h = (inode ^ static_cast<std::uint64_t>(s) << 30 ^ ns) * 0x9e3779b97f4a7c15ull;
   h ^= h >> 29;
   return h * 0xbf58476d1ce4e5b9ull | 1;
+}
+
+/// What an overwrite of bytes that were there leaves as it is.
+struct lone_facts {
+  std::uint64_t size;
+  std::uint32_t mode, uid, gid, links;
+};
+constexpr std::uint64_t lone_word(lone_facts const& f) {
+  std::uint64_t h = 0;
+  for (std::uint64_t const word :
+       {f.size, std::uint64_t{f.mode} << 32 | f.links, std::uint64_t{f.uid} << 32 | f.gid}) {
+    h = (h ^ word) * 0x9e3779b97f4a7c15ull;
+    h ^= h >> 29;
+  }
+  return h | 1;
 }
 
 /// One word for an inode: index of its device + 1, then 56 bits of its number. 0: it has none.

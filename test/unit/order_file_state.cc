@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "order/file_state.h"
+#include "order/lone.h"
 #include "order/page_set.h"
 
 using namespace sluice::order;
@@ -58,32 +59,48 @@ TEST_CASE("a new small file is logged whole, with its name", "[order]") {
   CHECK(choose(f) == way::native);
 }
 
-TEST_CASE("a lone overwrite is synced at home, unless the log has something of it", "[order]") {
+TEST_CASE("a lone overwrite is the program's own, unless the log has something of it or is quicker",
+          "[order]") {
   file_seen f = usual();
   f.is_overwrite = f.is_alone = true;
-  CHECK(choose(f) == way::native);
+  CHECK(choose(f) == way::alone);
+  f.is_log_quicker = true;
+  CHECK(choose(f) == way::pages);
+  f.is_log_quicker = false;
   f.is_live = true;
   CHECK(choose(f) == way::pages);
   f.is_live = f.is_alone = false;
   CHECK(choose(f) == way::pages);
+  f.is_alone = true;
+  f.is_overwrite = false;
+  CHECK(choose(f) == way::pages);
 }
 
-TEST_CASE("a lone fdatasync is the program's own; a lone fsync is logged where that is quicker",
+TEST_CASE("the log is the quicker one when both were measured lately and it is by a quarter",
           "[order]") {
-  file_seen f = usual();
-  f.is_overwrite = f.is_alone = f.is_data_only = true;
-  CHECK(choose(f) == way::alone);
-  f.is_live = true;
-  CHECK(choose(f) == way::pages);
-  f.is_live = f.is_data_only = false;
-  f.native_ns = 2'000'000;
-  CHECK(choose(f) == way::native);  // what the log takes is not known
-  f.log_ns = 1'200'000;
-  CHECK(choose(f) == way::pages);
-  f.log_ns = 1'800'000;
-  CHECK(choose(f) == way::native);
-  f.native_ns = 0;
-  CHECK(choose(f) == way::native);
+  constexpr std::uint64_t ms = 1'000'000, now = 1'000 * ms;
+  lone_costs c;
+  CHECK(c.wants_log(now));
+  c.home_took(now, 10 * ms);
+  CHECK_FALSE(c.is_log_quicker(now));  // nobody knows what the log takes
+  c.log_took(now, 8 * ms);
+  CHECK_FALSE(c.wants_log(now));
+  CHECK_FALSE(c.is_log_quicker(now));
+  c.log_took(now, 7 * ms);
+  CHECK(c.is_log_quicker(now));
+  // One that stood behind somebody else's says nothing.
+  c.log_took(now, 100 * ms);
+  c.home_took(now, 100 * ms);
+  CHECK(c.is_log_quicker(now));
+  for (int i = 0; i < 4; ++i) c.home_took(now, 8 * ms);
+  CHECK_FALSE(c.is_log_quicker(now));
+  for (int i = 0; i < 9; ++i) c.home_took(now + i, 10 * ms);
+  CHECK(c.is_log_quicker(now + 9));
+  CHECK_FALSE(c.is_log_quicker(now + lone_costs::lasts_ns));
+  CHECK(c.wants_log(now + lone_costs::lasts_ns));
+  c.log_took(now + 2 * lone_costs::lasts_ns, 9 * ms);
+  c.home_took(now + 2 * lone_costs::lasts_ns, 10 * ms);
+  CHECK_FALSE(c.is_log_quicker(now + 2 * lone_costs::lasts_ns));  // what was then is forgotten
 }
 
 TEST_CASE("new files are synced at home where their directory is synced behind each", "[order]") {

@@ -138,6 +138,17 @@ TEST_CASE("in doubt home is synced, and what was logged is revoked", "[order]") 
   auto before = begin("old1");
   SECTION("somebody wrote who notes nothing") { REQUIRE(pwrite(fd, "new!", 4, 8192) == 4); }
   SECTION("the mode was changed") { REQUIRE(fchmod(fd, 0600) == 0); }
+  SECTION("it has another name") {
+    s.program->raise(fd, abi::order_moved);
+    s.write(fd, 0, "new0");
+  }
+  SECTION("it has another name, and fdatasync needs not know") {
+    s.program->raise(fd, abi::order_moved);
+    s.write(fd, 0, "new0");
+    REQUIRE(s.program->sync(fd, abi::order_request::fdatasync) == 0);
+    REQUIRE(s.daemon->counts().synced == before);
+    s.write(fd, 0, "new1");
+  }
   SECTION("it has two names") {
     REQUIRE(link(s.path("a").c_str(), s.path("b").c_str()) == 0);
     s.write(fd, 0, "new1");
@@ -153,6 +164,34 @@ TEST_CASE("in doubt home is synced, and what was logged is revoked", "[order]") 
   s.kill();
   s.recover_it();
   CHECK((s.read("a") == want));
+}
+
+TEST_CASE("an fdatasync does not pass for the fsync that keeps a mode", "[order]") {
+  served s;
+  if (lacks_root(s)) return;
+  int const fd = open(s.path("old").c_str(), O_RDWR | O_CREAT, 0640);
+  REQUIRE(fd >= 0);
+  s.write(fd, 0, "was there");
+  REQUIRE(s.program->sync(fd) == 0);
+  std::uint64_t const as_synced = abi::lone_word({9, S_IFREG | 0640, geteuid(), getegid(), 1});
+  REQUIRE(fchmod(fd, 0600) == 0);
+  for (char const* const text : {"is", "was"}) {
+    s.write(fd, 0, text);
+    REQUIRE(s.program->sync(fd, abi::order_request::fdatasync) == 0);
+    usleep(100'000);  // the log is tried
+  }
+  struct stat st = {};
+  REQUIRE(fstat(fd, &st) == 0);
+  abi::order_area& a = s.program->area();
+  std::uint64_t const key = abi::order_key(a, device_word(st), st.st_ino);
+  bool is_let_alone = false;
+  abi::each_way(abi::set_of(a, key), key, [&](unsigned w) {
+    abi::order_inode const& i = abi::set_of(a, key).way[w];
+    is_let_alone = (i.state.load() & abi::order_lone) != 0;
+    CHECK(i.daemon_word.load() == as_synced);
+  });
+  CHECK(is_let_alone);
+  close(fd);
 }
 
 TEST_CASE("who goes without the daemon is not undone by recovery", "[order]") {
