@@ -13,6 +13,7 @@
 
 #include "calls.h"
 #include "order.h"
+#include "order_after.h"
 #include "paths.h"
 #include "sys.h"
 
@@ -303,7 +304,8 @@ void attach() {
   stage.bucket = segment->bucket;
   join_process(*segment);
   stage.active.store(segment, std::memory_order_release);
-  if (order::begin(path)) stand_before_libc();
+  bool const is_ordered = order::begin(path);
+  if (after::begin(path) || is_ordered) stand_before_libc();
 }
 
 void pass_through(abi::passthrough reason) {

@@ -11,6 +11,7 @@ extern "C" void* dlvsym(void*, char const*, char const*) noexcept __attribute__(
 
 #include "meter.h"
 #include "order.h"
+#include "order_after.h"
 #include "rows.h"
 #include "stream.h"
 
@@ -86,7 +87,8 @@ __attribute__((constructor(101))) static void resolve_all() {
 
 void stand_before_libc() {
   resolve_all();
-  order::stand_between();
+  if (order::durable.area != nullptr) order::stand_between();
+  after::stand_between();
 }
 
 #undef CALL

@@ -7,6 +7,7 @@
 #include "cli/limits.h"
 #include "cli/options.h"
 #include "cli/report.h"
+#include "policy/order.h"
 #include "policy/policy.h"
 
 namespace sluice::cli {
@@ -45,6 +46,7 @@ json words(std::string const& file, site const& s) {
     std::error_code failed;
     if (!std::filesystem::is_directory(t.path, failed)) line += " (not on this machine)";
     lines.push_back(line);
+    if (t.after) lines.push_back(fmt::format("on {} {}", t.name, policy::after_in_words(*t.after)));
   }
   for (auto const& c : s.classes)
     for (auto const& [target, resources] : c.shares)
@@ -109,6 +111,10 @@ int policy_show(global_options const&, std::string const& file) {
       {"targets", json::object()}, {"classes", json::object()}, {"channels", json::array()}};
   for (auto const& t : s.targets) {
     out["targets"][t.name] = {{"path", t.path}};
+    if (t.after)
+      out["targets"][t.name]["after"] = {{"write", t.after->write},
+                                         {"durable", t.after->durable},
+                                         {"patience_s", double(t.after->patience_ns) / 1e9}};
     if (auto const c = s.capacity.find(t.name); c != s.capacity.end())
       for (auto const& [resource, r] : c->second)
         out["targets"][t.name]["capacity_per_s"][resource] = number_of(r);

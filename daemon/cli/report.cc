@@ -10,6 +10,7 @@
 #include "abi/order_area.h"
 #include "cli/paths.h"
 #include "policy/descriptor.h"
+#include "segment/after_look.h"
 #include "segment/counted.h"
 #include "segment/jobs.h"
 #include "segment/run_dir.h"
@@ -84,6 +85,38 @@ json order_json(std::string const& segment_path) {
   return counts;
 }
 
+json after_json(std::string const& segment_path) {
+  auto const look = segment::look_at_after(segment::after_path(segment_path));
+  if (!look) return {};
+  json out = json::object();
+  for (std::size_t i = 0; i < look->counts.size(); ++i)
+    out[abi::after_count_names[i]] = look->counts[i];
+  out["waited_ns"] = look->waited_ns;
+  out["known"] = look->is_known;
+  out["reason"] = look->reason;
+  return out;
+}
+
+/// Gates that stayed closed are errors of the program: why, in a line of their own.
+std::string after_line(json const& report) {
+  auto const at = report.find("after");
+  if (at == report.end()) return {};
+  json const& a = *at;
+  std::string out = fmt::format("  gates: {} opened, waited {}\n", a["opened"].get<std::uint64_t>(),
+                                duration_text(a["waited_ns"]));
+  std::uint64_t const refused = a["refused"], silent = a["silent"], unknown = a["unknown"];
+  if (refused != 0)
+    out +=
+        fmt::format("  gates: {} failed with EIO: {}\n", refused, a["reason"].get<std::string>());
+  if (silent != 0)
+    out +=
+        fmt::format("  gates: {} failed with EIO: the node's sluiced has not answered\n", silent);
+  if (unknown != 0)
+    out += fmt::format("  data: {} opens failed with EIO: the cluster did not know of this node\n",
+                       unknown);
+  return out;
+}
+
 std::string report_table(json const& report) {
   std::string out = fmt::format("sluice: job {}: {:.2f} s, {} processes",
                                 report["job"].get<std::string>(), report["elapsed_s"].get<double>(),
@@ -105,6 +138,7 @@ std::string report_table(json const& report) {
       if (value != 0 && value != false) out += fmt::format(" {} {},", name, value.dump());
     out.back() = '\n';
   }
+  out += after_line(report);
   if (report["processes"]["attached"] == 0)
     out += "  no process could be limited: see `sluice doctor`\n";
   return out;

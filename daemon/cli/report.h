@@ -29,6 +29,8 @@ json report_json(abi::segment const& s, run_facts const& facts);
 
 /// What became of fsync on durable targets, by name. Null when the job had none.
 json order_json(std::string const& segment_path);
+/// The same of its epochs; null where it has none.
+json after_json(std::string const& segment_path);
 
 /// Some lines, each ended: channels, the busiest calls, what was not limited.
 std::string report_table(json const& report);

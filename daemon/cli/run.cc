@@ -176,6 +176,7 @@ int run_and_report(membership const& m, run_options const& options, bool preload
     if (!s) return;
     json result = report_json(**s, facts);
     if (json order = order_json(m.segment); !order.is_null()) result["order"] = std::move(order);
+    if (json after = after_json(m.segment); !after.is_null()) result["after"] = std::move(after);
     if (!options.paths.empty()) put_paths(result, m.segment, paths_wanted(options).rows);
     if (time) {
       result["timeline"] = time->result(start_unix_s);

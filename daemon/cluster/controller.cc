@@ -51,6 +51,7 @@ controller::controller(control::config const& c, control::services& s)
     recall_lease(boot_ns());
     above_ = wire::child_socket::make(*s.zmq, c.parents, s.keys, s.incarnation);
   }
+  read_gates();
   below_ = wire::parent_socket::bind(*s.zmq, c.listen, s.keys, s.incarnation);
   local_ = local::server::open(c.run_dir + "/" + local::socket_name, geteuid() == 0 ? 0666 : 0600,
                                [this](local::peer const& who, nlohmann::json const& request) {
@@ -148,6 +149,8 @@ void controller::overrides_changed() {
 // ---------------------------------------------------------------------------- children
 
 void controller::hear(wire::parent_socket::incoming& m, std::int64_t now) {
+  gates_->heard(m.child, *m.name, m.head.incarnation, now);
+  hear_gates(m.child, m.body, now);
   if (auto* report = std::get_if<wire::report>(&m.body))
     brain_->report(m.child, *report, now);
   else if (auto* hello = std::get_if<wire::hello>(&m.body))

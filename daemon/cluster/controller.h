@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cluster/brain.h"
+#include "cluster/gate_book.h"
 #include "cluster/overrides.h"
 #include "cluster/relay_side.h"
 #include "cluster/store.h"
@@ -80,6 +81,12 @@ class controller final : public outbox {
   void hear_answer(wire::answer& a);
   void forget_questions(std::int64_t now);
 
+  // Cluster epochs, see gates.cc.
+  void read_gates();
+  void hear_gates(std::uint32_t child, wire::message const& m, std::int64_t now);
+  void hear_gates_above(wire::message const& m, std::int64_t now);
+  void settle_gates(std::int64_t now);
+
   // Relay.
   void hear_above(wire::message& m, std::int64_t now);
   void use_heard_policy(std::string const& text);
@@ -129,6 +136,9 @@ class controller final : public outbox {
   };
   std::vector<passed> passed_on_;
   std::uint64_t last_question_ = 0;
+
+  std::unique_ptr<gate_book> gates_;
+  std::int64_t gates_tried_at_ = 0, gates_retry_ns_ = 0;
 
   std::int64_t second_at_ = 0;
   std::int64_t settle_ns_ = 0;  // what the last allocation took

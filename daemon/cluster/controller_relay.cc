@@ -20,6 +20,7 @@ constexpr std::size_t jobs_per_list = 2000;  // some 200 KB; a relay's port take
 }  // namespace
 
 void controller::hear_above(wire::message& m, std::int64_t now) {
+  hear_gates_above(m, now);
   if (auto* g = std::get_if<wire::grant>(&m)) {
     if (is_welcome_) up_->on_grant(*g, now);
   } else if (auto* w = std::get_if<wire::welcome>(&m)) {
@@ -32,6 +33,7 @@ void controller::hear_above(wire::message& m, std::int64_t now) {
     is_welcome_ = true;
     announced_at_ = 0;
     up_->on_welcome(*w);
+    gates_->above_anew();
   } else if (auto* answer = std::get_if<wire::answer>(&m)) {
     hear_answer(*answer);
   } else if (auto* part = std::get_if<wire::policy_part>(&m)) {

@@ -56,6 +56,7 @@ void controller::settle(std::int64_t now) {
     remember(now);
   }
   if (up_) talk_up(now, demand_turned);
+  settle_gates(now);
   tell_notices();
 }
 

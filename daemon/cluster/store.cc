@@ -28,7 +28,19 @@ bool write_all(int fd, std::string const& text) {
   return true;
 }
 
+/// The new name is to survive a power cut, too.
+bool sync_directory(std::string const& dir) {
+  int const fd = open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  bool const is_synced = fd >= 0 && fsync(fd) == 0;
+  if (fd >= 0) close(fd);
+  return is_synced;
+}
+
 }  // namespace
+
+bool store::keep_gates(std::string const& text) const {
+  return write("gates.json", text) && sync_directory(dir_);
+}
 
 std::optional<std::string> store::read(char const* name) const {
   std::ifstream in(dir_ + "/" + name, std::ios::binary);

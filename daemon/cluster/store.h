@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a controller remembers in its state directory: the policy applied over the socket (with the
 // hash of the file it replaces, so that a file edited later wins again), the policy heard from the
-// parent, the overrides. Files are replaced whole. A full disk costs the memory, never the control.
+// parent, the overrides, the book of epochs. Files are replaced whole. A full disk costs the
+// memory, never the control.
 #pragma once
 
 #include <optional>
@@ -22,6 +23,9 @@ class store {
 
   std::optional<std::string> heard_policy() const { return read("policy.json"); }
   bool keep_heard(std::string const& text) const { return write("policy.json", text); }
+
+  std::optional<std::string> read_gates() const { return read("gates.json"); }
+  bool keep_gates(std::string const& text) const;
 
   /// Throws when the file is there and cannot be understood.
   overrides read_overrides() const;

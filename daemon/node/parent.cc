@@ -39,6 +39,7 @@ void state::welcome(wire::welcome const& w) {
   lease.set_timers(lease::timers_of(w.cycle_ns, w.lease_ns, w.level));
   announced_ns_ = 0;
   streams_due_ = true;
+  gates.welcomed();
 }
 
 void state::listen(moment at) {
@@ -54,6 +55,7 @@ void state::listen(moment at) {
       services.log.error("policy refused, the old one stays", {{"why", e.what()}});
     }
   }
+  for (auto const& m : news.gates) gates.hear(m);
   for (auto& a : news.answers) asked.hear(std::move(a));
   for (auto const& g : news.grants) apply_grant(g, at);
   if (!news.grants.empty()) enforce(at);

@@ -53,6 +53,7 @@ class loop {
       open_when_ready(at);
       if (server_) serve(at);
       if (has_ticked()) tick(at);
+      state_.gates.turn(state_.jobs, state_.up.get(), at.mono_ns);
       state_.talk(false, now());
     }
     services_.notify.stopping();

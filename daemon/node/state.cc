@@ -54,6 +54,7 @@ state::state(control::config const& c, control::services& s)
       lease(lease::timers_of(c.cycle_ns, second_ns, 0), s.incarnation),
       lease_memory(c.state_dir + "/lease"),
       up(make_uplink(c, s)),
+      gates(c.run_dir, s.incarnation, s.log),
       heads_(is_process, segment::own_pid_space()),
       escapes_(
           machine, [this](std::string const& folder) { return counted_bytes(folder); },
@@ -235,6 +236,7 @@ void state::bury(moment at) {
         (j->empty_since_ns != 0 && at.mono_ns - j->empty_since_ns > bury_after_ns))
       over.push_back(j.get());
   for (job* j : over) {
+    if (!gates.may_end(*j)) continue;
     served_before_.resize(site.supplies().size());
     for (auto const& of : j->streams)
       served_before_[of.supply] += static_cast<double>(of.served_milli) / 1000;

@@ -16,6 +16,7 @@
 #include "node/asked_above.h"
 #include "node/census.h"
 #include "node/enforcer.h"
+#include "node/epochs.h"
 #include "node/escape.h"
 #include "node/job_table.h"
 #include "node/log_watch.h"
@@ -82,6 +83,7 @@ class state {
   control::lease_file lease_memory;
   std::unique_ptr<uplink> up;  // none: this node is its own controller
   asked_above asked;
+  epochs gates;
   std::map<std::string, double> waited_s;  // by QoS class, since the start
   std::uint64_t cycle = 0;
   bool has_news = false;  // a job came or went, a stream began to wait: not to wait for the cycle

@@ -67,6 +67,9 @@ void uplink::hear(wire::message& m, news& out, std::int64_t now_ns) {
                      out.grants.push_back(std::move(g));
                    },
                    [&](wire::answer& a) { out.answers.push_back(std::move(a)); },
+                   [&](wire::gate_known& k) { out.gates.emplace_back(std::move(k)); },
+                   [&](wire::gate_sync& s) { out.gates.emplace_back(s); },
+                   [&](wire::gate_open& o) { out.gates.emplace_back(std::move(o)); },
                    [&](wire::restart const&) { forget_parent(); },
                    [&](wire::bye const&) { forget_parent(); },
                    [&](wire::error const& e) {

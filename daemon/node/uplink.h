@@ -30,6 +30,7 @@ class uplink {
     std::optional<std::string> policy;  // whole
     std::vector<wire::grant> grants;
     std::vector<wire::answer> answers;
+    std::vector<wire::message> gates;  // what is said of epochs
   };
   news receive(std::int64_t now_ns);
 
@@ -53,6 +54,8 @@ class uplink {
   void send(wire::job_list const& jobs);
   bool answers_questions() const { return parent_minor_ >= wire::minor_of_questions; }
   bool send(wire::question const& q);  // false: it did not leave
+  bool knows_gates() const { return parent_minor_ >= wire::minor_of_gates; }
+  bool send_gate(wire::message const& m) { return parent_ != 0 && socket_->send(m, cycle_); }
 
  private:
   void forget_parent();

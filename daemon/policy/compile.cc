@@ -30,6 +30,7 @@ class builder {
     add_targets();
     link_parents();
     find_durable();
+    find_after();
     add_channels();
     add_quiet_devices();
     core::index_rules(*out_.rules);
@@ -46,6 +47,7 @@ class builder {
   void add_targets();
   void link_parents();
   void find_durable();
+  void find_after();
   unsigned depth(unsigned target) const;
   std::uint8_t level(channel_spec const& c) const;
   std::uint8_t target_index(channel_spec const& c) const;
@@ -117,7 +119,7 @@ void builder::add_targets() {
   };
   // A policy speaks of a whole site; trees that no channel here names need not be on this node.
   for (auto const& target : input_.targets)
-    if (target.durable || is_used(target)) add_target(target);
+    if (target.durable || target.after || is_used(target)) add_target(target);
   for (auto const& c : input_.channels)
     if (!c.target.empty()) add_target({c.target, c.target, c.origin});
 }
@@ -153,6 +155,25 @@ void builder::find_durable() {
     if (order.stream == order_stream::job) out_.job_streams |= 1u << t;
     if (order.stream == order_stream::thread) out_.thread_streams |= 1u << t;
     if (order.stream == order_stream::path) out_.path_streams |= 1u << t;
+  }
+}
+
+void builder::find_after() {
+  core::ruleset const& r = *out_.rules;
+  std::map<unsigned, std::size_t> rule_of;  // of targets that say one
+  for (auto const& target : input_.targets) {
+    if (!target.after) continue;
+    unsigned const root = target_named_.at(target.name);
+    if (!rule_of.emplace(root, out_.after.size()).second)
+      throw usage_error(fmt::format("{}: {} has an \"after\" already", target.origin, target.path));
+    out_.after.push_back({*target.after, paths_[root], 0});
+    hash(fmt::format("after|{}|{}|{}|{}\n", paths_[root], target.after->write,
+                     target.after->durable, target.after->patience_ns));
+  }
+  for (unsigned t = 1; t < r.target_count && !rule_of.empty(); ++t) {
+    unsigned root = t;
+    while (root != 0 && !rule_of.contains(root)) root = r.target[root].parent;
+    if (root != 0) out_.after[rule_of.at(root)].targets |= 1u << t;
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,13 @@ namespace sluice::policy {
 /// that tree.
 enum class order_stream { process, job, thread, path };
 
+/// A change of a name like `write` waits until what is named like `durable` is durable, on all
+/// nodes of the job.
+struct after_spec {
+  std::string write, durable;
+  std::int64_t patience_ns = 60'000'000'000;
+};
+
 /// A named file tree. For a --limit the name is the path as written.
 struct target_spec {
   std::string name;
@@ -28,6 +36,7 @@ struct target_spec {
   bool durable = false;  // fsync in it goes through the log
   bool ordered = false;  // and is a barrier
   order_stream stream = order_stream::process;
+  std::optional<after_spec> after = {};
 };
 
 struct file_system {
@@ -38,6 +47,13 @@ struct file_system {
 /// The file system of this machine.
 file_system this_machine();
 
+/// The rule of a target, for those nested in it as well.
+struct after_compiled {
+  after_spec says;
+  std::string root;           // canonical
+  std::uint32_t targets = 0;  // bit t: target t
+};
+
 struct compiled {
   std::unique_ptr<core::ruleset> rules;
   std::vector<core::curve_settings> curves;  // one per channel
@@ -45,6 +61,7 @@ struct compiled {
   std::uint32_t durable_targets = 0;         // bit t: target t, with those nested in it
   std::uint32_t ordered_targets = 0;         // those of them whose nearest order says so
   std::uint32_t job_streams = 0, thread_streams = 0, path_streams = 0;  // of the durable ones
+  std::vector<after_compiled> after;
 };
 
 struct compile_input {

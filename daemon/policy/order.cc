@@ -11,6 +11,12 @@
 
 namespace sluice::policy {
 
+namespace {
+
+constexpr std::size_t most_glob_bytes = 127;
+
+}  // namespace
+
 void parse_order(std::string_view word, std::string const& where, target_spec& target) {
   if (word != "durable" && word != "ordered")
     throw usage_error(fmt::format("{}: \"{}\" is no order{}; \"durable\" and \"ordered\" are",
@@ -28,6 +34,43 @@ void parse_stream(std::string_view word, std::string const& where, target_spec& 
         fmt::format("{}: \"{}\" is no stream{}; process, job, thread and path are", where, word,
                     did_you_mean(std::string(word), {"process", "job", "thread", "path"})));
   target.stream = static_cast<order_stream>(at - words);
+}
+
+namespace {
+
+std::string read_glob(reading const& r, node const& n, char const* key, std::string const& path) {
+  node const* const glob = n.find(key);
+  if (glob == nullptr)
+    r.fail(n.at, fmt::format("{} has no \"{}\": write {{\"write\": GLOB, \"durable\": GLOB}}", path,
+                             key));
+  std::string const here = fmt::format("{}.{}", path, key);
+  std::string text = r.string(*glob, here);
+  if (text.empty() || text.size() > most_glob_bytes)
+    r.fail(glob->at, fmt::format("{} must have 1 to {} bytes", here, most_glob_bytes));
+  return text;
+}
+
+}  // namespace
+
+after_spec read_after(reading const& r, node const& n, std::string const& path) {
+  constexpr std::int64_t second_ns = 1'000'000'000;
+  r.keys(n, path, {"write", "durable", "patience"});
+  after_spec out;
+  out.write = read_glob(r, n, "write", path);
+  out.durable = read_glob(r, n, "durable", path);
+  if (out.write == out.durable)
+    r.fail(n.at, path + ": \"write\" and \"durable\" are the same: nothing comes after itself");
+  if (node const* patience = n.find("patience"))
+    out.patience_ns = r.duration(*patience, path + ".patience", second_ns, 3600 * second_ns);
+  return out;
+}
+
+std::string after_in_words(after_spec const& after) {
+  return fmt::format(
+      "files like {} are opened to be written, or named, when all that the job has written to "
+      "files "
+      "like {} is durable on all its nodes, or fail with EIO, after {:g} s at the latest",
+      after.write, after.durable, static_cast<double>(after.patience_ns) / 1e9);
 }
 
 target_spec parse_order_target(std::string_view text) {

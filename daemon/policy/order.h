@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `order` may be, in a policy and on the command line.
+// What `order` and `after` may be, in a policy and on the command line.
 #pragma once
 
 #include <string>
 #include <string_view>
 
 #include "policy/compile.h"
+#include "policy/reading.h"
 
 namespace sluice::policy {
 
@@ -15,6 +16,11 @@ void parse_order(std::string_view word, std::string const& where, target_spec& t
 
 /// The same for `process`, `job`, `thread` and `path`.
 void parse_stream(std::string_view word, std::string const& where, target_spec& target);
+
+/// What `after` says of a target. Throws a usage error for what cannot be.
+after_spec read_after(reading const& r, node const& n, std::string const& path);
+/// The same in words, for `sluice policy check`.
+std::string after_in_words(after_spec const& after);
 
 /// One --order: `durable@DIR` or `ordered@DIR`, with `:STREAM` behind the first word or not.
 target_spec parse_order_target(std::string_view text);

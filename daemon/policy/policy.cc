@@ -70,7 +70,7 @@ void reader::read_targets(node const& n) {
   expect(n, node::object, "targets");
   for (auto const& m : n.members) {
     std::string const path = "targets." + m.key;
-    keys(m.value, path, {"path", "capacity", "order", "stream"});
+    keys(m.value, path, {"path", "capacity", "order", "stream", "after"});
     node const* tree = m.value.find("path");
     if (tree == nullptr) fail(m.value.at, path + " has no \"path\"");
     target_spec target{m.key, string(*tree, path + ".path"), where(m.at)};
@@ -86,6 +86,8 @@ void reader::read_targets(node const& n) {
       parse_stream(string(*stream, path + ".stream"), where(stream->at) + ": " + path + ".stream",
                    target);
     }
+    if (node const* after = m.value.find("after"))
+      target.after = read_after(*this, *after, path + ".after");
     out_.targets.push_back(std::move(target));
     node const* capacity = m.value.find("capacity");
     if (capacity == nullptr) continue;

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "abi/after_area.h"
 #include "abi/order_area.h"
 #include "abi/segment.h"
 #include "policy/descriptor.h"
@@ -39,7 +40,8 @@ bool cut_back(std::string const& path, std::size_t bytes, bool is_order) {
 bool cut_back(std::string const& job_dir) {
   bool const segment = cut_back(job_dir + "/segment", sizeof(abi::segment), false);
   bool const order = cut_back(job_dir + "/order", sizeof(abi::order_area), true);
-  return segment || order;
+  bool const after = cut_back(job_dir + "/after", sizeof(abi::after_area), false);
+  return segment || order || after;
 }
 
 }  // namespace sluice::segment

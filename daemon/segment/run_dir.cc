@@ -127,6 +127,10 @@ std::string job_dir(std::string const& run_dir, std::string const& job) {
   return jobs_dir(run_dir) + "/" + job;
 }
 
+std::string after_path(std::string const& segment_path) {
+  return segment_path.substr(0, segment_path.rfind('/')) + "/after";
+}
+
 std::string order_path(std::string const& segment_path) {
   return segment_path.substr(0, segment_path.rfind('/')) + "/order";
 }

@@ -26,6 +26,8 @@ void check_job_name(std::string const& job);
 std::string jobs_dir(std::string const& run_dir);
 std::string job_dir(std::string const& run_dir, std::string const& job);
 std::string segment_path(std::string const& run_dir, std::string const& job);
+/// The area of its epochs; there when a target has an "after".
+std::string after_path(std::string const& segment_path);
 /// The order area of the job whose segment this is; there when a target is durable.
 std::string order_path(std::string const& segment_path);
 /// The directories its calls used; there when `sluice run --paths` asked.

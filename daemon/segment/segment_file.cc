@@ -13,6 +13,7 @@
 #include <ctime>
 #include <filesystem>
 
+#include "abi/after_area.h"
 #include "abi/order_area.h"
 #include "abi/path_area.h"
 #include "calls.h"
@@ -102,6 +103,46 @@ void fill(abi::order_area& a, new_job const& made, policy::compiled const& limit
   h.magic_word.store(abi::order_magic, std::memory_order_release);
 }
 
+/// A text that fits, for what does not was refused: see check_after.
+template <std::size_t Bytes>
+void copy_text(char (&to)[Bytes], std::string const& from) {
+  std::memcpy(to, from.c_str(), std::min(from.size(), Bytes - 1));
+}
+
+void check_after(std::vector<policy::after_compiled> const& rules) {
+  if (rules.size() > abi::after_rules)
+    throw usage_error(fmt::format("more than {} targets have an \"after\"", abi::after_rules));
+  for (auto const& r : rules)
+    if (r.root.size() >= abi::after_root_bytes || r.says.write.size() >= abi::after_glob_bytes ||
+        r.says.durable.size() >= abi::after_glob_bytes)
+      throw usage_error(fmt::format("the \"after\" of {} is too long", r.root));
+}
+
+void fill(abi::after_area& a, new_job const& made, policy::compiled const& limits) {
+  abi::after_header& h = a.head;
+  h.layout = abi::after_layout_version;
+  h.rules = static_cast<std::uint32_t>(limits.after.size());
+  h.total_bytes = sizeof(abi::after_area);
+  h.rule_bytes = sizeof(abi::after_rule);
+  h.slot_bytes = sizeof(abi::after_slot);
+  h.owner_uid = made.uid;
+  for (std::size_t i = 0; i < limits.after.size(); ++i) {
+    auto const& from = limits.after[i];
+    a.rule[i].patience_ns = from.says.patience_ns;
+    copy_text(a.rule[i].write, from.says.write);
+    copy_text(a.rule[i].durable, from.says.durable);
+    copy_text(a.rule[i].root, from.root);
+    for (unsigned t = 0; t < core::max_targets; ++t)
+      if ((from.targets >> t & 1) != 0) h.rule_of[t] = static_cast<std::uint8_t>(i + 1);
+  }
+  // A job with a record is a daemon's. Without one there is this node alone.
+  bool const is_alone = made.record.empty();
+  auto const server = is_alone ? abi::after_server::itself : abi::after_server::daemon;
+  h.server.store(static_cast<std::uint32_t>(server));
+  h.known.store(is_alone ? 1 : 0);
+  h.magic_word.store(abi::after_magic, std::memory_order_release);
+}
+
 void fill(abi::path_area& a, uid_t owner, unsigned parts) {
   abi::path_header& h = a.head;
   h.layout = abi::paths_layout_version;
@@ -147,6 +188,7 @@ mapping::~mapping() {
 }
 
 bool create(std::string const& run_dir, new_job const& made, policy::compiled const& limits) {
+  check_after(limits.after);
   std::string const fresh = fmt::format("{}/.new-{}", jobs_dir(run_dir), getpid());
   std::error_code ignored;
   std::filesystem::remove_all(fresh, ignored);
@@ -161,6 +203,9 @@ bool create(std::string const& run_dir, new_job const& made, policy::compiled co
     if (limits.durable_targets != 0)
       write_area<abi::order_area>(fresh + "/order", made.uid, made.gid,
                                   [&](abi::order_area& a) { fill(a, made, limits); });
+    if (!limits.after.empty())
+      write_area<abi::after_area>(fresh + "/after", made.uid, made.gid,
+                                  [&](abi::after_area& a) { fill(a, made, limits); });
     if (!made.record.empty()) write_record(fresh + "/job.json", made.record);
     if (rename(fresh.c_str(), job_dir(run_dir, made.folder).c_str()) == 0) return true;
     if (errno != EEXIST && errno != ENOTEMPTY) fail("cannot make the job " + made.job);

@@ -58,6 +58,7 @@ struct magic : between<magic_word, magic_word> {};
 struct role : between<1, 4> {};
 struct fault : between<1, 5> {};
 struct boolean : between<0, 1> {};
+struct errno_word : between<0, 4095> {};
 struct ppm : between<0, 1000000> {};
 struct bin : between<0, static_cast<int>(policies::demand_bins::count) - 1> {};
 struct level : between<0, 16> {};
@@ -91,6 +92,8 @@ struct in_vector {
 };
 
 struct in_jobs : in_vector<job_list, job_entry, &job_list::jobs> {};
+struct in_memberships : in_vector<gate_join, gate_member, &gate_join::jobs> {};
+struct in_written : in_vector<gate_known, gate_row, &gate_known::jobs> {};
 
 /// A stream or a share names its supply by position.
 template <class Message, class Entry, std::vector<Entry> Message::*Member>

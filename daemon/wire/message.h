@@ -16,7 +16,7 @@
 namespace sluice::wire {
 
 inline constexpr std::uint16_t major_version = 1;
-inline constexpr std::uint16_t minor_version = 2;
+inline constexpr std::uint16_t minor_version = 3;
 
 /// No rate or amount on the wire is larger (72 TB/s); encoding cuts what is. Sums of many children
 /// may still overflow 64 bits: clamp each to its supply's capacity first.
@@ -148,8 +148,72 @@ struct answer {
 /// Minor version from which on a parent answers questions.
 inline constexpr std::uint32_t minor_of_questions = 2;
 
+// Cluster epochs: nothing that a job names in a manifest is to be less durable than the manifest.
+// Which nodes the job writes on is written down above before they write; who wants to go on asks,
+// all of them sync, and their answers open the gate. See cluster/README.md.
+
+/// Of one question, the same all the way up and down.
+struct gate_id {
+  std::uint64_t node = 0;     // incarnation of the daemon that asks
+  std::uint64_t counter = 0;  // its own
+  bool operator==(gate_id const&) const = default;
+};
+
+/// child -> parent: jobs of this child that have epochs. Said again until it is written down.
+struct gate_member {
+  std::uint64_t job = 0;   // job_key
+  std::uint64_t boot = 0;  // of the machine; what it had not synced is lost with it
+  bool is_over = false;    // the job ended here, and what it wrote is synced
+  bool is_lost = false;    // … or could not be
+};
+struct gate_join {
+  bool is_all = false;  // what is not listed is over, and nobody synced it
+  std::vector<gate_member> jobs;
+};
+
+/// parent -> child: these jobs of yours are written down, or taken out.
+struct gate_row {
+  std::uint64_t job = 0;
+  bool is_over = false;
+};
+struct gate_known {
+  std::uint64_t book = 0;  // where; another one knows nothing of what this one knew
+  std::vector<gate_row> jobs;
+};
+
+/// child -> parent, and again every second: may the job go on?
+struct gate_ask {
+  gate_id gate;
+  std::uint64_t job = 0;
+  std::int64_t patience_ns = 0;
+};
+/// parent -> child: sync what the job has changed.
+struct gate_sync {
+  gate_id gate;
+  std::uint64_t job = 0;
+  std::int64_t patience_ns = 0;
+};
+/// child -> parent.
+struct gate_done {
+  gate_id gate;
+  std::uint32_t error = 0;  // errno; 0: all is durable
+  std::string text;         // why not, at most 120 bytes
+};
+/// parent -> child: the answer to a gate_ask.
+struct gate_open {
+  gate_id gate;
+  std::uint64_t book = 0;
+  std::uint32_t error = 0;
+  std::string text;
+};
+
+/// Minor version from which on a parent knows of epochs.
+inline constexpr std::uint32_t minor_of_gates = 3;
+inline constexpr std::size_t most_gate_text = 120;
+
 using message = std::variant<hello, welcome, policy_part, job_list, report, grant, error, bye,
-                             restart, question, answer>;
+                             restart, question, answer, gate_join, gate_known, gate_ask, gate_sync,
+                             gate_done, gate_open>;
 
 /// What every message carries besides its body.
 struct envelope {

@@ -119,3 +119,26 @@ TEST_CASE("policy: a target may be durable or ordered") {
   CHECK(policy::parse_order_target("ordered:job@/d").stream == policy::order_stream::job);
   CHECK_THROWS(policy::parse_order_target("ordered:@/d"));
 }
+
+TEST_CASE("policy: what comes after what in a target") {
+  auto const with = [](std::string const& after) {
+    return R"({"targets": {"d": {"path": "/d", "after": )" + after + "}}}";
+  };
+  auto const spec = [&](std::string const& after) {
+    return policy::parse_policy(with(after), "p").targets.at(0).after.value();
+  };
+  auto const plain = spec(R"({"write": "*/MANIFEST-*", "durable": "*/rank-*"})");
+  CHECK(plain.write == "*/MANIFEST-*");
+  CHECK(plain.durable == "*/rank-*");
+  CHECK(plain.patience_ns == 60'000'000'000);
+  CHECK(spec(R"({"write": "a", "durable": "b", "patience": "5s"})").patience_ns == 5'000'000'000);
+  CHECK_FALSE(policy::parse_policy(R"({"targets": {"d": {"path": "/d"}}})", "p").targets[0].after);
+  using Catch::Contains;
+  CHECK_THAT(refusal(with(R"({"write": "a"})")), Contains("targets.d.after has no \"durable\""));
+  CHECK_THAT(refusal(with(R"({"write": "a", "durabel": "b"})")), Contains("durable"));
+  CHECK_THAT(refusal(with(R"({"write": "", "durable": "b"})")), Contains("1 to 127 bytes"));
+  CHECK_THAT(refusal(with(R"({"write": "a", "durable": "a"})")), Contains("the same"));
+  CHECK_THAT(refusal(with(R"({"write": "a", "durable": "b", "patience": "1ms"})")),
+             Contains("patience"));
+  CHECK_THAT(refusal(with("true")), Contains("targets.d.after"));
+}

@@ -155,3 +155,28 @@ TEST_CASE("compile: of targets within each other the nearest order counts") {
   CHECK(plain.ordered_targets == 0);
   CHECK(plain.hash != c.hash);
 }
+
+TEST_CASE("compile: the nearest \"after\" counts, and the target needs no channel") {
+  policy::compile_input input;
+  input.targets = {{"a", "/scratch/a", "p"}, {"b", "/scratch/a/b", "p"}, {"c", "/scratch/c", "p"}};
+  input.targets[0].after = policy::after_spec{"*/M-*", "*/d-*"};
+  input.targets[1].after = policy::after_spec{"*/N-*", "*/e-*"};
+  input.channels.push_back(parse_limit("open=1/s@/scratch/a/b/deep"));
+  auto const c = policy::compile(input, files());
+  REQUIRE(c.after.size() == 2);
+  CHECK(c.after[0].root == "/scratch/a");
+  CHECK(c.after[1].says.write == "*/N-*");
+  unsigned outer = 0, inner = 0;
+  for (unsigned t = 0; t < c.rules->target_count; ++t) {
+    CHECK((c.after[0].targets & c.after[1].targets & 1u << t) == 0);
+    outer += c.after[0].targets >> t & 1;
+    inner += c.after[1].targets >> t & 1;
+  }
+  CHECK(outer == 1);
+  CHECK(inner == 2);
+  input.targets[1].after->write = "*/O-*";
+  CHECK(policy::compile(input, files()).hash != c.hash);
+  input.targets[2].path = "/scratch/a";
+  input.targets[2].after = policy::after_spec{"x", "y"};
+  CHECK_THROWS_AS(policy::compile(input, files()), error);
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/errand.h"
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <new>
+#include <utility>
+
+#include "abi/order_area.h"
+#include "node/clock.h"
+
+namespace sluice::node {
+
+namespace {
+
+using slot_state = abi::order_slot_state;
+
+constexpr std::uint32_t word_of(std::uint32_t user, slot_state s) {
+  return user << 3 | static_cast<std::uint32_t>(s);
+}
+
+std::int64_t clock_ns() {
+  timespec t = {};
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return t.tv_sec * 1'000'000'000 + t.tv_nsec;
+}
+
+void doze() {
+  timespec const t = {0, 1'000'000};
+  nanosleep(&t, nullptr);
+}
+
+bool is_served(abi::order_header const& h) {
+  std::int64_t const age_ns = clock_ns() - static_cast<std::int64_t>(h.heart_ns.load());
+  return h.incarnation.load() != 0 && age_ns <= abi::order_silence_ns;
+}
+
+/// The stage's side of a request, see abi/README.md. 0, or the error number.
+int ask_log(abi::order_area& a, std::int64_t until_ns) {
+  auto const pid = static_cast<std::uint32_t>(getpid());
+  while (!is_served(a.head)) {
+    if (clock_ns() >= until_ns) return ENOTCONN;
+    doze();
+  }
+  for (abi::order_slot& s : a.slot) {
+    std::uint32_t seen = s.word.load();
+    if ((seen & 7) != static_cast<std::uint32_t>(slot_state::free)) continue;
+    std::uint32_t const user = ((seen >> 3) + 1) & 0x1fffffff;
+    if (!s.word.compare_exchange_strong(seen, word_of(user, slot_state::claimed))) continue;
+    s.tid.store(pid);
+    s.pid.store(pid);
+    s.since_ns.store(static_cast<std::uint64_t>(clock_ns()));
+    s.kind.store(static_cast<std::uint32_t>(abi::order_request::sync_all));
+    s.fd.store(-1);
+    s.device.store(0);
+    s.inode.store(0);
+    s.result.store(0);
+    s.eager.store(0);
+    seen = word_of(user, slot_state::claimed);
+    if (!s.word.compare_exchange_strong(seen, word_of(user, slot_state::posted))) return EAGAIN;
+    a.head.doorbell.fetch_add(1);
+    for (;; doze()) {
+      seen = s.word.load();
+      if (seen >> 3 != user) return EAGAIN;
+      if (seen == word_of(user, slot_state::done)) {
+        int const result = s.result.load();
+        bool const is_ours = s.word.compare_exchange_strong(seen, word_of(user, slot_state::free));
+        return !is_ours || result == abi::go_native ? EAGAIN : result;
+      }
+      if (clock_ns() >= until_ns || !is_served(a.head)) return ENOTCONN;
+    }
+  }
+  return EAGAIN;
+}
+
+/// Of a job that has a log nothing is left in it.
+int empty_log(char const* path, std::int64_t until_ns) {
+  int const fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  if (fd < 0) return errno == ENOENT ? 0 : errno;
+  void* const at =
+      mmap(nullptr, sizeof(abi::order_area), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  struct stat st = {};
+  if (at == MAP_FAILED || fstat(fd, &st) != 0) return errno;
+  auto& a = *static_cast<abi::order_area*>(at);
+  if (refuse_reason(a, static_cast<std::uint64_t>(st.st_size)) != nullptr) return EINVAL;
+  if (a.head.generation.load() == 0) return 0;  // there never was a log
+  int error = EAGAIN;
+  for (int i = 0; i < 10 && error == EAGAIN; ++i) error = ask_log(a, until_ns);
+  return error;
+}
+
+int sync_root(char const* path) {
+  int const fd = open(path, O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC);
+  if (fd < 0) return errno;
+  int const error = syncfs(fd) == 0 ? 0 : errno;
+  close(fd);
+  return error;
+}
+
+}  // namespace
+
+errand::~errand() {
+  if (pid_ > 0) {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, WNOHANG);
+  }
+  reap();
+  if (result_ != nullptr) munmap(result_, sizeof *result_);
+}
+
+void errand::reap() {
+  std::erase_if(late_, [](pid_t pid) { return waitpid(pid, nullptr, WNOHANG) != 0; });
+}
+
+bool errand::begin(std::string const& order, std::vector<std::string> const& roots,
+                   std::int64_t patience_ns, std::int64_t now_ns) {
+  if (result_ == nullptr) {
+    void* const at =
+        mmap(nullptr, sizeof *result_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED) return false;
+    result_ = new (at) std::atomic<int>;
+  }
+  reap();
+  result_->store(-1);
+  until_ns_ = now_ns + patience_ns;
+  pid_t const self = getpid();
+  pid_ = fork();
+  if (pid_ != 0) return pid_ > 0;
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != self) _exit(1);
+  close_range(3, ~0u, 0);
+  signal(SIGBUS, SIG_DFL);
+  int error = empty_log(order.c_str(), until_ns_);
+  for (std::string const& root : roots)
+    if (error == 0) error = sync_root(root.c_str());
+  result_->store(error);
+  _exit(0);
+}
+
+int errand::look(std::int64_t now_ns) {
+  pid_t const ended = waitpid(pid_, nullptr, WNOHANG);
+  if (ended == 0 && now_ns < until_ns_) return -1;
+  if (ended == 0) {
+    kill(pid_, SIGKILL);
+    late_.push_back(std::exchange(pid_, 0));
+    munmap(std::exchange(result_, nullptr), sizeof *result_);  // it may still write there
+    return ETIMEDOUT;
+  }
+  pid_ = 0;
+  int const error = result_->load();
+  return error < 0 ? EIO : error;  // it was killed
+}
+
+}  // namespace sluice::node

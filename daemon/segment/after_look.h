@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// What can be seen of a job's epochs from outside, for people. Nothing in it is believed further.
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "abi/after_area.h"
+
+namespace sluice::segment {
+
+struct after_job {
+  uid_t uid = 0;
+  bool is_known = false;  // the cluster knows of this node
+  std::array<std::uint64_t, static_cast<unsigned>(abi::after_count::count)> counts = {};
+  std::uint64_t waited_ns = 0;
+  std::string reason;  // why one was refused last
+};
+
+/// None where there is no such file, or it is not ours to read, or no area of ours.
+std::optional<after_job> look_at_after(std::string const& area_path);
+
+}  // namespace sluice::segment

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cluster epochs: a file `after` beside the segment of a job that has a target with "after" in its
+// policy. A stage that is about to change a name like `write` (a manifest) asks here first, and
+// goes on when all that the job changed on all nodes is durable; before it first changes a name
+// like `durable` it sees to it that the cluster knows of this node. The node's daemon answers. Must
+// stay true: nobody is believed to be safe by silence. A stage goes on only with a result 0 that it
+// swapped free itself; everything else is an error of the call.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <type_traits>
+
+#include "core/ruleset.h"
+
+namespace sluice::abi {
+
+inline constexpr std::uint64_t after_magic = 0x3161'6563'6975'6c73ull;  // "sluicea1" in memory
+inline constexpr std::uint32_t after_layout_version = 1;
+inline constexpr unsigned after_rules = 8;
+inline constexpr unsigned after_slots = 64;
+inline constexpr unsigned after_glob_bytes = 128;
+inline constexpr unsigned after_root_bytes = 1024;
+inline constexpr unsigned after_reason_words = 16;
+
+/// Whom a stage asks.
+enum class after_server : std::uint32_t { nobody, itself, daemon };
+
+/// One target's "after". Texts end with a zero.
+struct after_rule {
+  std::int64_t patience_ns;
+  char write[after_glob_bytes];    // of names, from the target's root on: "/run/MANIFEST-1"
+  char durable[after_glob_bytes];  //
+  char root[after_root_bytes];     // what is synced
+};
+
+enum class after_state : std::uint32_t { free, claimed, posted, taken, done, abandoned };
+
+struct alignas(64) after_slot {
+  std::atomic<std::uint32_t> word;      // user << 3 | after_state; the stage's futex
+  std::atomic<std::int32_t> result;     // daemon, before `done`: 0 or an error number
+  std::atomic<std::uint32_t> pid;       // stage, before `posted`
+  std::atomic<std::uint32_t> rule;      // stage, before `posted`
+  std::atomic<std::uint64_t> since_ns;  // CLOCK_MONOTONIC; when claimed
+};
+
+/// What became of it. Counted by stages, never printed.
+enum class after_count : std::uint8_t {
+  opened,   // gates that were passed
+  refused,  // answered with an error: EIO
+  silent,   // no answer, or no slot: EIO
+  unknown,  // a change of data that was not made, for the cluster did not know of this node
+  count
+};
+inline constexpr char const* after_count_names[] = {"opened", "refused", "silent", "unknown"};
+
+struct after_header {
+  std::atomic<std::uint64_t> magic_word;  // creator, last
+  std::uint32_t layout;                   // creator, as all up to `rule_of`
+  std::uint32_t rules;
+  std::uint64_t total_bytes;  // size of the file
+  std::uint32_t rule_bytes;   // sizeof each record
+  std::uint32_t slot_bytes;
+  std::uint32_t owner_uid;
+  std::uint8_t rule_of[core::max_targets];  // rule + 1 of a target of the ruleset; 0: none
+
+  alignas(64) std::atomic<std::uint32_t> server;  // creator; after_server
+  std::atomic<std::uint32_t> known;  // creator, daemon; 1: the cluster knows of this node; futex
+  std::atomic<std::uint64_t> book;   // daemon; which of the cluster's memories; see cluster/
+  std::atomic<std::uint64_t> count[static_cast<unsigned>(after_count::count)];
+  std::atomic<std::uint64_t> waited_ns;                   // stages; at gates
+  std::atomic<std::uint64_t> reason[after_reason_words];  // daemon; why it refused last, as text
+};
+
+struct after_area {
+  after_header head;
+  after_rule rule[after_rules];
+  after_slot slot[after_slots];
+};
+static_assert(std::is_standard_layout_v<after_area>);
+
+/// Null when this is an area of our layout; else what is wrong.
+inline char const* refuse_reason(after_area const& a, std::uint64_t bytes) {
+  if (bytes < sizeof(after_area)) return "too short";
+  if (a.head.magic_word.load(std::memory_order_acquire) != after_magic)
+    return "not an area of epochs";
+  if (a.head.layout != after_layout_version) return "another layout version";
+  if (a.head.total_bytes != sizeof(after_area)) return "another size";
+  if (a.head.rule_bytes != sizeof(after_rule) || a.head.slot_bytes != sizeof(after_slot))
+    return "other record sizes";
+  if (a.head.rules == 0 || a.head.rules > after_rules) return "no number of rules";
+  return nullptr;
+}
+
+}  // namespace sluice::abi
