@@ -46,11 +46,16 @@ def put(path, data, at, flags=0, sync=os.fsync):
         os.close(fd)
 
 
-def sync_range(fd):
-    waits_and_writes = 7
+def sync_range(fd, how=7):
+    """Waits, writes and waits."""
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.sync_file_range(fd, ctypes.c_int64(0), ctypes.c_int64(0), waits_and_writes) != 0:
+    if libc.sync_file_range(fd, ctypes.c_int64(0), ctypes.c_int64(0), how) != 0:
         raise OSError(ctypes.get_errno(), "sync_file_range")
+
+
+def start_range(fd):
+    """Other load makes the kernel write back what it likes."""
+    sync_range(fd, how=2)
 
 
 def put_durably(path, data, at, flag):

@@ -77,6 +77,7 @@ def fork_each(works):
 
 
 class Program:
+    order = "durable"
     user = None  # whose processes they are; None: ours
 
     def __init__(self, options=()):
@@ -140,7 +141,7 @@ class Program:
         """The program, below sluice, or bare with the option `native`."""
         if "native" not in self.options:
             words = [os.path.join(BIN, "sluice"), "--run-dir", os.path.join(BESIDE, "run"), "run",
-                     "--order", f"durable@{DISK}", "--order-log", LOG, "--no-summary",
+                     "--order", f"{self.order}@{DISK}", "--order-log", LOG, "--no-summary",
                      "--report", os.path.join(BESIDE, "run", "report.json"), "--"] + words
         with open(os.path.join(BESIDE, "said"), "wb") as said:
             return subprocess.Popen(words, **{"stdin": subprocess.DEVNULL, "stderr": said,
@@ -157,9 +158,10 @@ class Program:
             shutil.chown(place, self.user, self.user)
 
     def answered(self):
-        """How many fsyncs the daemon of the log answered in the last run."""
+        """How many fsyncs the daemon of the log answered, or took as barriers, in the last run."""
         with open(os.path.join(BESIDE, "run", "report.json")) as f:
-            return json.load(f)["order"]["answered"]
+            order = json.load(f)["order"]
+        return order["answered"] + order["barriers"]
 
 
 def log_daemon(parent, patience_s=2):

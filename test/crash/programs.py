@@ -28,6 +28,7 @@ import time
 from files import Files
 from program import BESIDE, BIN, LONGEST_S, Broken, Lost, Program, Skip, fork_each, mark, \
     sync_directory, tell
+from relay import Relay
 
 STREAMS = 2
 ROWS = 60
@@ -365,7 +366,8 @@ def answer(program, words):
 
 
 def main():
-    kinds = {k.name: k for k in (SqliteWal, SqliteDelete, Rocksdb, Maildir, Git, Postgres, Files)}
+    kinds = {k.name: k for k in (SqliteWal, SqliteDelete, Rocksdb, Maildir, Git, Postgres, Files,
+                                  Relay)}
     name, *options = sys.argv[1].split("+")
     program = kinds[name](options)
     if sys.argv[2:3] == ["inside"]:
