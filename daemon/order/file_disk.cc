@@ -136,25 +136,26 @@ int file_disk::extend(std::uint64_t begin, std::uint64_t end,
   struct statvfs room = {};
   if (fstatvfs(fd_, &room) != 0) return errno;
   if (room.f_bavail * room.f_frsize / spared_share < end - begin) return ENOSPC;
-  int failed = fallocate(fd_, 0, static_cast<off_t>(begin), static_cast<off_t>(end - begin)) == 0
-                   ? 0
-                   : errno;
-  if (failed == EOPNOTSUPP) failed = 0;
   block_buffer const zeros(piece_bytes);
-  for (std::uint64_t at = begin; failed == 0 && at < end;) {
+  int failed = 0;
+  // Where one before was ended; its last piece was perhaps only reserved.
+  std::uint64_t const had = std::min(bytes_.load(), end);
+  std::uint64_t at = had < begin + piece_bytes ? begin : had - piece_bytes;
+  while (failed == 0 && at < end) {
     auto const began = std::chrono::steady_clock::now();
     std::size_t const now = std::min<std::uint64_t>(piece_bytes, end - at);
-    failed = write(at, std::span(zeros).first(now));
+    if (fallocate(fd_, 0, static_cast<off_t>(at), static_cast<off_t>(now)) != 0 &&
+        errno != EOPNOTSUPP)
+      failed = errno;
+    if (failed == 0) failed = write(at, std::span(zeros).first(now));
+    if (failed != 0) break;
     at += now;
+    bytes_ = std::max(bytes_.load(), at);
     auto const took = std::chrono::steady_clock::now() - began;
-    if (failed == 0 && !goes_on(static_cast<std::uint64_t>(took.count()))) failed = ECANCELED;
+    if (!goes_on(static_cast<std::uint64_t>(took.count()))) return ECANCELED;
   }
   if (failed == 0 && fsync(fd_) != 0) failed = errno;
-  if (failed == 0) {
-    bytes_ = end;
-  } else if (ftruncate(fd_, static_cast<off_t>(begin)) == 0) {
-    bytes_ = begin;
-  }
+  if (failed != 0 && ftruncate(fd_, static_cast<off_t>(begin)) == 0) bytes_ = begin;
   return failed;
 }
 

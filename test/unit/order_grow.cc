@@ -119,10 +119,27 @@ TEST_CASE("a ring grows beside those who write", "[order]") {
 TEST_CASE("a log that cannot be prepared in full stays as it is", "[order]") {
   small_log l;
   file_disk d(l.path, file_disk::use::write);
-  CHECK(d.extend(first_bytes, area_begin + 4 * ring, [](auto) { return false; }) == ECANCELED);
-  CHECK(l.bytes() == first_bytes);
   CHECK(d.extend(first_bytes, std::uint64_t{1} << 60, goes_on) == ENOSPC);
   CHECK(l.bytes() == first_bytes);
   CHECK(d.bytes() == first_bytes);
   CHECK(read_slots(d).what == slots_found::good);
+}
+
+TEST_CASE("what was prepared of a larger log is not prepared again", "[order]") {
+  small_log l;
+  constexpr std::uint64_t end = 32 << 20;
+  unsigned pieces = 0;
+  {
+    file_disk d(l.path, file_disk::use::write);
+    CHECK(d.extend(first_bytes, end, [&](auto) { return ++pieces < 10; }) == ECANCELED);
+    CHECK(read_slots(d).what == slots_found::good);
+  }
+  CHECK(l.bytes() > first_bytes);
+  CHECK(l.bytes() < end);
+  file_disk d(l.path, file_disk::use::write);
+  unsigned more = 0;
+  CHECK(d.extend(first_bytes, end, [&](auto) { return ++more != 0; }) == 0);
+  CHECK(more < 10);
+  CHECK(l.bytes() == end);
+  CHECK(d.bytes() == end);
 }
