@@ -274,7 +274,8 @@ headers: $(HEADERS:%=$(O)/headers/%.ok)
 
 # ---- tests ----
 
-run_tests = @BUILD=$(O) $(if $(SAN),TSAN_OPTIONS=suppressions=$(CURDIR)/test/tsan.supp )scripts/run-tests
+san_options := $(if $(SAN),TSAN_OPTIONS=suppressions=$(CURDIR)/test/tsan.supp)
+run_tests = @BUILD=$(O) $(san_options) scripts/run-tests
 
 unit_tests     := $(unit)
 behave_scripts := $(wildcard test/interpose/*.sh)
