@@ -57,6 +57,8 @@ void epochs::meet(job_table const& jobs) {
   for (auto const& j : jobs.all()) {
     auto const [at, is_new] = members_.try_emplace(j->folder);
     member& m = at->second;
+    // Somebody has joined it since: what he writes is to be synced as well.
+    if (j->empty_since_ns == 0) m.is_ending = m.is_last = m.has_ended = false;
     if (!is_new) continue;
     m.key = j->key;
     m.name = j->record.name;
@@ -232,12 +234,14 @@ void epochs::finish(member& m, int error) {
 
 bool epochs::may_end(job const& j) {
   auto const at = members_.find(j.folder);
-  if (!has_parent_ || at == members_.end() || !at->second.area) return true;
+  if (at == members_.end()) return true;
   member& m = at->second;
-  m.is_ending = true;
-  if (!m.has_ended) return false;
-  if (leavers_.size() < most_leavers) leavers_[m.key] = {m.is_lost, 0};
-  m.area.reset();
+  if (has_parent_ && m.area) {
+    m.is_ending = true;
+    if (!m.has_ended) return false;
+    if (leavers_.size() < most_leavers) leavers_[m.key] = {m.is_lost, 0};
+  }
+  members_.erase(at);  // the next job of that name has an area of its own
   return true;
 }
 

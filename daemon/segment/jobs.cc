@@ -46,9 +46,11 @@ std::uint32_t maker(std::string const& file_name) {
   return pid;
 }
 
-bool is_dead(std::string const& run_dir, std::string const& job) {
+bool is_dead(std::string const& run_dir, std::string const& job, bool has_daemon) {
   std::error_code failed;
-  if (fs::exists(held_path(run_dir, job), failed)) return false;  // a daemon decides when it ends
+  // A daemon decides when they end: of a held one in any case, of the others while it lives.
+  if (fs::exists(held_path(run_dir, job), failed)) return false;
+  if (has_daemon && fs::exists(job_dir(run_dir, job) + "/job.json", failed)) return false;
   try {
     return !is_live(*mapping::open(segment_path(run_dir, job)));
   } catch (error const&) {
@@ -123,7 +125,7 @@ void remove_job(std::string const& run_dir, std::string const& job) {
   if (std::rename(job_dir(run_dir, job).c_str(), gone.c_str()) == 0) fs::remove_all(gone, ignored);
 }
 
-void collect_garbage(std::string const& run_dir) {
+void collect_garbage(std::string const& run_dir, bool has_daemon) {
   std::error_code failed;
   std::vector<fs::path> half_made;
   for (auto const& entry : fs::directory_iterator(jobs_dir(run_dir), failed)) {
@@ -132,13 +134,13 @@ void collect_garbage(std::string const& run_dir) {
   }
   for (auto const& path : half_made) fs::remove_all(path, failed);
   for (auto const& job : list_jobs(run_dir))
-    if (is_dead(run_dir, job)) remove_job(run_dir, job);
+    if (is_dead(run_dir, job, has_daemon)) remove_job(run_dir, job);
 }
 
 void collect_garbage_if_free(std::string const& run_dir) {
   descriptor const lock(
       open((run_dir + "/lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (lock && flock(lock.get(), LOCK_EX | LOCK_NB) == 0) collect_garbage(run_dir);
+  if (lock && flock(lock.get(), LOCK_EX | LOCK_NB) == 0) collect_garbage(run_dir, true);
 }
 
 }  // namespace sluice::segment
