@@ -25,7 +25,7 @@ std::optional<after_job> look_at_after(std::string const& area_path) {
   out.is_known = a->head.known.load() != 0;
   for (std::size_t i = 0; i < out.counts.size(); ++i) out.counts[i] = a->head.count[i].load();
   out.waited_ns = a->head.waited_ns.load();
-  std::uint64_t words[abi::after_reason_words];
+  std::uint64_t words[abi::after_reason_words] = {};
   for (unsigned i = 0; i < abi::after_reason_words; ++i) words[i] = a->head.reason[i].load();
   char text[sizeof words];
   std::memcpy(text, words, sizeof text);

@@ -7,4 +7,4 @@
 . test/crash/common.bash
 cuts nogate ext4
 cuts nogate xfs
-cuts relay-apart ext4 600
+cuts relay-apart ext4 1500

@@ -67,7 +67,8 @@ constexpr trial trials[] = {
 
 constexpr std::uint64_t log_disk_bytes = 24ull << 20;
 constexpr unsigned streams_max = 16;
-constexpr unsigned states_of_a_fault = 20;  // then another run has another fault
+constexpr unsigned states_of_a_fault = 20;     // then another run has another fault
+constexpr unsigned states_of_a_control = 150;  // not every run shows what is broken
 constexpr int patience_ms = 300'000;
 
 /// The script: a line is asked, a line comes back.
@@ -300,7 +301,9 @@ std::string trial_names() {
 int run_trial(trial const& t, fs_kind const& fs, std::string const& dir, std::string const& bin,
               unsigned states, std::uint64_t seed) {
   auto const began = std::chrono::steady_clock::now();
-  unsigned const each = t.what == fault::home || t.what == fault::log ? states_of_a_fault : states;
+  unsigned const each = t.what == fault::home || t.what == fault::log ? states_of_a_fault
+                        : t.must_fail                                 ? states_of_a_control
+                                                                      : states;
   found sum;
   // A control is done when it was caught, three times for good measure.
   auto const is_done = [&] { return sum.states >= states || (t.must_fail && sum.bad() >= 3); };

@@ -2,13 +2,17 @@
 """Two processes of an ordered target that write in turn, each behind a barrier of the other, of
 which it only knows by a pipe. Nothing is acknowledged; the order is asked for. Where the stream is
 the job nothing may be there without what came before; where it is the process that must be seen.
+A third one keeps the log busy, so that a barrier stands for a while.
 """
+import mmap
 import os
+import time
 
 from files import BLOCK, content, read, start_range
 from program import Lost, Program, fork_each, mark
 
 TURNS = 60
+MUCH = 48  # blocks
 STARTS = 2  # a stream of marks: how far they came
 
 
@@ -24,17 +28,27 @@ class Relay(Program):
 
     def prepare(self):
         super().prepare()
-        for who in range(2):
-            with open(self.path(who), "wb") as f:
-                f.write(bytes(TURNS * BLOCK))
+        for name, blocks in ((0, TURNS), (1, TURNS), ("much", MUCH)):
+            with open(self.path(name), "wb") as f:
+                f.write(bytes(blocks * BLOCK))
 
     def inside(self, seed):
         ends = [os.pipe(), os.pipe()]  # who writes to the first wakes process 1
         os.write(ends[1][1], b"g")
-        return fork_each([lambda w=w: self.take_turns(w, ends[1 - w][0], ends[w][1])
-                          for w in range(2)])
+        done = mmap.mmap(-1, 2)
+        return fork_each([lambda w=w: self.take_turns(w, ends[1 - w][0], ends[w][1], done)
+                          for w in range(2)] + [lambda: self.write_much(done)])
 
-    def take_turns(self, who, mine, other):
+    def write_much(self, done):
+        fd = os.open(self.path("much"), os.O_RDWR)
+        turn, end = 0, time.monotonic() + 60
+        while bytes(done) != b"11" and time.monotonic() < end:
+            os.pwrite(fd, bytes([turn % 251]) * (MUCH * BLOCK), 0)
+            os.fsync(fd)
+            turn += 1
+        os.close(fd)
+
+    def take_turns(self, who, mine, other, done):
         fd = os.open(self.path(who), os.O_RDWR)
         for turn in range(TURNS):
             os.read(mine, 1)
@@ -43,6 +57,7 @@ class Relay(Program):
             start_range(fd)
             mark(STARTS, turn)
             os.write(other, b"g")
+        done[who:who + 1] = b"1"
         os.close(fd)
 
     def check(self, acknowledged):
