@@ -46,6 +46,10 @@ json words(std::string const& file, site const& s) {
     std::error_code failed;
     if (!std::filesystem::is_directory(t.path, failed)) line += " (not on this machine)";
     lines.push_back(line);
+    if (t.durable)
+      lines.push_back(fmt::format("on {} fsync {}, in streams by {}", t.name,
+                                  t.ordered ? "is a barrier" : "waits for the log",
+                                  policy::word_of(t.stream)));
     if (t.after) lines.push_back(fmt::format("on {} {}", t.name, policy::after_in_words(*t.after)));
   }
   for (auto const& c : s.classes)
@@ -111,6 +115,9 @@ int policy_show(global_options const&, std::string const& file) {
       {"targets", json::object()}, {"classes", json::object()}, {"channels", json::array()}};
   for (auto const& t : s.targets) {
     out["targets"][t.name] = {{"path", t.path}};
+    if (t.durable)
+      out["targets"][t.name].update(
+          {{"order", t.ordered ? "ordered" : "durable"}, {"stream", policy::word_of(t.stream)}});
     if (t.after)
       out["targets"][t.name]["after"] = {{"write", t.after->write},
                                          {"durable", t.after->durable},

@@ -14,6 +14,7 @@ namespace sluice::policy {
 namespace {
 
 constexpr std::size_t most_glob_bytes = 127;
+constexpr std::string_view stream_words[] = {"process", "job", "thread", "path"};  // in order
 
 }  // namespace
 
@@ -27,13 +28,16 @@ void parse_order(std::string_view word, std::string const& where, target_spec& t
 }
 
 void parse_stream(std::string_view word, std::string const& where, target_spec& target) {
-  static constexpr std::string_view words[] = {"process", "job", "thread", "path"};
-  auto const* const at = std::find(std::begin(words), std::end(words), word);
-  if (at == std::end(words))
+  auto const* const at = std::find(std::begin(stream_words), std::end(stream_words), word);
+  if (at == std::end(stream_words))
     throw usage_error(
         fmt::format("{}: \"{}\" is no stream{}; process, job, thread and path are", where, word,
                     did_you_mean(std::string(word), {"process", "job", "thread", "path"})));
-  target.stream = static_cast<order_stream>(at - words);
+  target.stream = static_cast<order_stream>(at - stream_words);
+}
+
+std::string_view word_of(order_stream stream) {
+  return stream_words[static_cast<std::size_t>(stream)];
 }
 
 namespace {

@@ -16,6 +16,7 @@ void parse_order(std::string_view word, std::string const& where, target_spec& t
 
 /// The same for `process`, `job`, `thread` and `path`.
 void parse_stream(std::string_view word, std::string const& where, target_spec& target);
+std::string_view word_of(order_stream stream);
 
 /// What `after` says of a target. Throws a usage error for what cannot be.
 after_spec read_after(reading const& r, node const& n, std::string const& path);
