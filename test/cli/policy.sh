@@ -35,6 +35,22 @@ run --class bronze 2>"$SCRATCH/err"
 grep -q "elsewhere.json:3:5: target $SCRATCH/none: No such file" "$SCRATCH/err" ||
   fail "a missing tree: $(cat "$SCRATCH/err")"
 
+# What of a target is durable, in whose order, and what comes after what.
+cat >"$SCRATCH/order.json" <<P
+{"targets": {"scratch": {"path": "$SCRATCH", "order": "ordered", "stream": "job",
+   "after": {"write": "MANIFEST-*", "durable": "*.dat"}}}}
+P
+"$SLUICE" policy check "$SCRATCH/order.json" >"$SCRATCH/out" || fail "check of an order"
+grep -q 'a barrier, in streams by job' "$SCRATCH/out" || fail "order: $(cat "$SCRATCH/out")"
+grep -q 'files like MANIFEST-\*' "$SCRATCH/out" || fail "after: $(cat "$SCRATCH/out")"
+"$SLUICE" policy show "$SCRATCH/order.json" >"$SCRATCH/out"
+for said in '"order": "ordered"' '"stream": "job"' '"patience_s": 60.0'; do
+  grep -q "$said" "$SCRATCH/out" || fail "show, $said: $(cat "$SCRATCH/out")"
+done
+sed 's/"job"/"jobs"/' "$SCRATCH/order.json" >"$SCRATCH/bad.json"
+"$SLUICE" policy check "$SCRATCH/bad.json" 2>"$SCRATCH/err"
+[ $? = 2 ] && grep -q 'did you mean "job"' "$SCRATCH/err" || fail "stream: $(cat "$SCRATCH/err")"
+
 # What README.md says of a class, of its name for a channel, and of `sluice set`.
 "$SLUICE" --run-dir "$SCRATCH/run" run --policy "$SCRATCH/site.json" --class bronze --job hydro \
   -- sleep 60 &
