@@ -129,10 +129,6 @@ found_rule rule_by_target(unsigned entry, std::string_view name) {
 
 // ---- asking
 
-constexpr std::uint32_t word_of(std::uint32_t user, after_state s) {
-  return user << 3 | static_cast<std::uint32_t>(s);
-}
-
 bool swap(abi::after_slot& s, std::uint32_t user, after_state from, after_state to) {
   std::uint32_t seen = word_of(user, from);
   return s.word.compare_exchange_strong(seen, word_of(user, to));

@@ -10,9 +10,6 @@ namespace sluice::order {
 using abi::order_slot;
 using slot_state = abi::order_slot_state;
 
-constexpr std::uint32_t word_of(std::uint32_t user, slot_state s) {
-  return user << 3 | static_cast<std::uint32_t>(s);
-}
 constexpr slot_state state_in(std::uint32_t word) { return static_cast<slot_state>(word & 7); }
 
 /// The daemon has not answered that user of the slot yet.

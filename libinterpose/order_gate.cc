@@ -262,9 +262,7 @@ int ring(int eventfd) {
 }
 
 bool is_shared_barrier(order_slot const& s) {
-  std::uint32_t const kind = s.kind.load();
-  return (kind & abi::order_barrier) != 0 && abi::is_shared(s.stream.load()) &&
-         static_cast<abi::order_request>(kind & ~abi::order_barrier) != abi::order_request::notify;
+  return abi::is_barrier(s.kind.load()) && abi::is_shared(s.stream.load());
 }
 
 // Of another process, in a stream that is ours too. One that failed, or that its own process has

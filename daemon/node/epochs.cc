@@ -26,9 +26,6 @@ constexpr std::int64_t dead_claim_ns = 5 * s_ns, dead_answer_ns = 60 * s_ns;
 constexpr std::size_t most_answered = 256, most_leavers = 1024;
 constexpr long most_errands = 8;
 
-constexpr std::uint32_t word_of(std::uint32_t user, after_state s) {
-  return user << 3 | static_cast<std::uint32_t>(s);
-}
 constexpr after_state state_in(std::uint32_t word) { return static_cast<after_state>(word & 7); }
 
 void wake(std::atomic<std::uint32_t>& word) {

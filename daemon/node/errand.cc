@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "abi/order_area.h"
-#include "node/clock.h"
+#include "segment/segment_file.h"
 
 namespace sluice::node {
 
@@ -20,23 +20,14 @@ namespace {
 
 using slot_state = abi::order_slot_state;
 
-constexpr std::uint32_t word_of(std::uint32_t user, slot_state s) {
-  return user << 3 | static_cast<std::uint32_t>(s);
-}
-
-std::int64_t clock_ns() {
-  timespec t = {};
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return t.tv_sec * 1'000'000'000 + t.tv_nsec;
-}
-
 void doze() {
   timespec const t = {0, 1'000'000};
   nanosleep(&t, nullptr);
 }
 
 bool is_served(abi::order_header const& h) {
-  std::int64_t const age_ns = clock_ns() - static_cast<std::int64_t>(h.heart_ns.load());
+  std::int64_t const age_ns =
+      segment::monotonic_ns() - static_cast<std::int64_t>(h.heart_ns.load());
   return h.incarnation.load() != 0 && age_ns <= abi::order_silence_ns;
 }
 
@@ -44,7 +35,7 @@ bool is_served(abi::order_header const& h) {
 int ask_log(abi::order_area& a, std::int64_t until_ns) {
   auto const pid = static_cast<std::uint32_t>(getpid());
   while (!is_served(a.head)) {
-    if (clock_ns() >= until_ns) return ENOTCONN;
+    if (segment::monotonic_ns() >= until_ns) return ENOTCONN;
     doze();
   }
   for (abi::order_slot& s : a.slot) {
@@ -54,7 +45,7 @@ int ask_log(abi::order_area& a, std::int64_t until_ns) {
     if (!s.word.compare_exchange_strong(seen, word_of(user, slot_state::claimed))) continue;
     s.tid.store(pid);
     s.pid.store(pid);
-    s.since_ns.store(static_cast<std::uint64_t>(clock_ns()));
+    s.since_ns.store(static_cast<std::uint64_t>(segment::monotonic_ns()));
     s.kind.store(static_cast<std::uint32_t>(abi::order_request::sync_all));
     s.fd.store(-1);
     s.device.store(0);
@@ -72,7 +63,7 @@ int ask_log(abi::order_area& a, std::int64_t until_ns) {
         bool const is_ours = s.word.compare_exchange_strong(seen, word_of(user, slot_state::free));
         return !is_ours || result == abi::go_native ? EAGAIN : result;
       }
-      if (clock_ns() >= until_ns || !is_served(a.head)) return ENOTCONN;
+      if (segment::monotonic_ns() >= until_ns || !is_served(a.head)) return ENOTCONN;
     }
   }
   return EAGAIN;

@@ -27,9 +27,6 @@ constexpr std::uint64_t left_lying_ns = 60'000'000'000;  // or seems to be there
 
 using state = abi::order_slot_state;
 
-constexpr std::uint32_t word_of(std::uint32_t user, state s) {
-  return user << 3 | static_cast<std::uint32_t>(s);
-}
 constexpr state state_in(std::uint32_t word) { return static_cast<state>(word & 7); }
 
 void wake(std::atomic<std::uint32_t>& word) {

@@ -111,13 +111,11 @@ void add_streams(abi::order_area const& a, order_job& to) {
                    h.path_streams != 0};
   for (auto const& slot : a.slot) {
     auto const state = static_cast<abi::order_slot_state>(slot.word.load() & 7);
-    std::uint32_t const kind = slot.kind.load();
     bool const is_open = state == abi::order_slot_state::posted ||
                          state == abi::order_slot_state::taken ||
                          state == abi::order_slot_state::held;
-    constexpr auto notify = static_cast<std::uint32_t>(abi::order_request::notify);
-    bool const is_barrier = (kind & abi::order_barrier) != 0 && (kind & 0xff) != notify;
-    if (is_open && is_barrier) ++to.barriers[stream_kind(slot.stream.load())];
+    if (is_open && abi::is_barrier(slot.kind.load()))
+      ++to.barriers[stream_kind(slot.stream.load())];
   }
 }
 

@@ -36,6 +36,10 @@ struct after_rule {
 
 enum class after_state : std::uint32_t { free, claimed, posted, taken, done, abandoned };
 
+constexpr std::uint32_t word_of(std::uint32_t user, after_state s) {
+  return user << 3 | static_cast<std::uint32_t>(s);
+}
+
 struct alignas(64) after_slot {
   std::atomic<std::uint32_t> word;      // user << 3 | after_state; the stage's futex
   std::atomic<std::int32_t> result;     // daemon, before `done`: 0 or an error number

@@ -83,12 +83,21 @@ enum class order_request : std::uint32_t {
 /// state of a slot: low 3 bits of `word`; the rest counts its users.
 enum class order_slot_state : std::uint32_t { free, claimed, posted, taken, done, abandoned, held };
 
+constexpr std::uint32_t word_of(std::uint32_t user, order_slot_state s) {
+  return user << 3 | static_cast<std::uint32_t>(s);
+}
+
 /// `result` besides 0 and error numbers: the daemon did nothing and took nothing.
 inline constexpr std::int32_t go_native = -1;
 
 /// In `kind`: a barrier. Its stage does not wait; when all is durable the daemon frees the slot. So
 /// who finds it free, or another's, knows that, unless the area's `unsure` has moved since.
 inline constexpr std::uint32_t order_barrier = 1u << 31;
+/// The word of one who wants to be told of a barrier has the bit, too, and is none.
+constexpr bool is_barrier(std::uint32_t kind) {
+  return (kind & order_barrier) != 0 &&
+         static_cast<order_request>(kind & ~order_barrier) != order_request::notify;
+}
 inline constexpr std::uint32_t order_wake_eager = 2;  // futex bits of who waits for `held` only
 
 /// `stream` of a barrier: which changes wait for it. Of a process and its threads by name, they are

@@ -23,10 +23,6 @@ namespace {
 using state = abi::order_slot_state;
 constexpr std::uint64_t second_ns = 1'000'000'000;
 
-constexpr std::uint32_t word_of(unsigned user, state s) {
-  return user << 3 | static_cast<std::uint32_t>(s);
-}
-
 /// An area, and a request in its first slot.
 struct board {
   sluice::test::scratch at;
