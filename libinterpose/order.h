@@ -80,6 +80,9 @@ int make_durable(int fd, abi::order_request kind, barrier* later = nullptr);
 int make_written_durable(int fd, abi::order_request kind);
 /// Its writes may go through the log: nobody writes it where nobody notes it, this descriptor too.
 bool may_be_logged(int fd);
+/// syncfs, raw. -EROFS for a file system that is read-only: the kernel says 0 of one that it has
+/// made so because its disk failed.
+long sync_file_system(int fd);
 /// Around sync and syncfs: records of the log must not undo what they make durable. Without a
 /// daemon that empties it, before_sync says true, and after_sync marks the log; `was_all`: sync(2)
 /// returned.

@@ -182,7 +182,7 @@ int sync_ourselves(abi::after_rule const& r) {
   bool const is_void = order::durable.area != nullptr && order::before_sync();
   long const fd = sys::call(SYS_openat, sys::at_cwd, sys::as_long(r.root),
                             O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-  long const done = sys::failed(fd) ? fd : sys::call(SYS_syncfs, fd);
+  long const done = sys::failed(fd) ? fd : order::sync_file_system(static_cast<int>(fd));
   if (!sys::failed(fd)) sys::call(SYS_close, fd);
   if (order::durable.area != nullptr) order::after_sync(is_void, false);
   return sys::failed(done) ? static_cast<int>(-done) : 0;
@@ -194,7 +194,7 @@ std::int64_t patience_of(unsigned rule) {
   return ns < second_ns ? second_ns : ns > most_ns ? most_ns : ns;
 }
 
-/// 0 when all is durable that the job wrote, else EIO.
+/// 0 when all is durable that the job wrote, else EIO; ETIMEDOUT when nobody has answered.
 int pass_gate(unsigned rule) {
   std::int64_t const began_ns = now_ns();
   auto const server = static_cast<abi::after_server>(area->head.server.load());
@@ -207,7 +207,7 @@ int pass_gate(unsigned rule) {
         : result < 0 ? abi::after_count::silent
                      : abi::after_count::refused);
   if (result != 0) has_failed.store(true);
-  return result == 0 ? 0 : EIO;
+  return result == 0 ? 0 : result < 0 ? ETIMEDOUT : EIO;
 }
 
 /// What is written before the cluster knows of this node would be asked of by nobody.
@@ -232,7 +232,7 @@ int closed_for_name(found_rule const& found) {
   int error = 0;
   if (is_like(text_in(r.durable, sizeof r.durable), found.name)) error = wait_until_known(rule);
   if (error == 0 && is_like(text_in(r.write, sizeof r.write), found.name)) error = pass_gate(rule);
-  return error;
+  return error == 0 ? 0 : EIO;
 }
 
 /// 0, or the error of a call that is not to be made: it changes what has that name.
@@ -255,21 +255,30 @@ int closed_for_open(int dir, char const* path, int flags) {
   return closed_for(dir, path, follows);
 }
 
+/// Of a file, or a directory, the tree's own among them. `name` has room for path_room bytes.
+found_rule rule_of_fd(int fd, char* name) {
+  unsigned const length = name_of_fd(fd, name, path_room - 1);
+  if (length == 0) return {0, {}};
+  name[length] = '/';
+  found_rule found = rule_of({name, length + 1});
+  if (found.rule == 0) found = rule_by_target(entry_of_fd(fd), {name, length});
+  if (found.name.ends_with('/')) found.name.remove_suffix(1);
+  if (found.rule > abi::after_rules) found.rule = 0;
+  return found;
+}
+
 /// Whoever went on behind a shut gate, with a file of such a name that he had open before, hears of
 /// it here, until the gate is passed.
 [[gnu::noinline]] int closed_for_sync(int fd) {
   if (fd < 0 || stage.active.load() == nullptr) return 0;
   char name[path_room];
-  unsigned const length = name_of_fd(fd, name, sizeof name);
-  if (length == 0) return 0;
-  found_rule found = rule_of({name, length});
-  if (found.rule == 0) found = rule_by_target(entry_of_fd(fd), {name, length});
-  if (found.rule == 0 || found.rule > abi::after_rules) return 0;
+  found_rule const found = rule_of_fd(fd, name);
+  if (found.rule == 0) return 0;
   abi::after_rule const& r = area->rule[found.rule - 1];
   if (!is_like(text_in(r.write, sizeof r.write), found.name)) return 0;
-  int const error = pass_gate(found.rule - 1);
-  if (error == 0) has_failed.store(false);
-  return error;
+  if (pass_gate(found.rule - 1) != 0) return EIO;
+  has_failed.store(false);
+  return 0;
 }
 
 int flags_of_mode(char const* mode) {
@@ -402,3 +411,19 @@ void stand_between() {
 }
 
 }  // namespace sluice::after
+
+// --- sluice_order.h
+
+extern "C" __attribute__((visibility("default"))) int sluice_order_epoch(int fd);
+int sluice_order_epoch(int fd) {
+  using namespace sluice;
+  char name[after::path_room];
+  int error = ENOTSUP;
+  if (after::area != nullptr && stage.active.load() != nullptr) {
+    after::found_rule const found = after::rule_of_fd(fd, name);
+    if (found.rule != 0) error = after::pass_gate(found.rule - 1);
+  }
+  if (error == 0) return 0;
+  errno = error;
+  return -1;
+}

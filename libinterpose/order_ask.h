@@ -3,23 +3,21 @@
 // the board of requests, and how long a daemon is believed in.
 #pragma once
 
+#include "abi/order_slot.h"
 #include "order_gate.h"
 
 namespace sluice::order {
 
 using abi::order_slot;
+using abi::state_in;
+using abi::swap;
 using slot_state = abi::order_slot_state;
-
-constexpr slot_state state_in(std::uint32_t word) { return static_cast<slot_state>(word & 7); }
 
 /// The daemon has not answered that user of the slot yet.
 constexpr bool is_under_way(std::uint32_t word, std::uint32_t user) {
-  slot_state const is = state_in(word);
-  return word >> 3 == user &&
-         (is == slot_state::posted || is == slot_state::taken || is == slot_state::held);
+  return word >> 3 == user && abi::is_open(word);
 }
 
-bool swap(order_slot& s, std::uint32_t user, slot_state from, slot_state to);
 bool heart_beats(std::int64_t at_ns);
 
 /// A free slot, made ours; null when there is none. `user` tells us from who has it later.

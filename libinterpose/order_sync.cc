@@ -4,7 +4,9 @@
 // fsync. Raw system calls, so errno is set here as libc would.
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 #include "order_ask.h"
 #include "sys.h"
@@ -15,6 +17,16 @@ namespace sluice::order {
 
 using abi::order_count;
 using abi::order_request;
+
+long sync_file_system(int fd) {
+  constexpr long is_read_only = 1;  // ST_RDONLY
+  struct statfs fs;
+  long const r = sys::call(SYS_syncfs, fd);
+  if (sys::failed(r)) return r;
+  long const seen = sys::call(SYS_fstatfs, fd, sys::as_long(&fs));
+  if (sys::failed(seen)) return seen;
+  return (fs.f_flags & is_read_only) != 0 ? -EROFS : 0;
+}
 
 namespace {
 
@@ -30,47 +42,21 @@ struct answer {
 
 }  // namespace
 
-bool swap(order_slot& s, std::uint32_t user, slot_state from, slot_state to) {
-  std::uint32_t seen = word_of(user, from);
-  return s.word.compare_exchange_strong(seen, word_of(user, to));
-}
-
-// A clock of another time namespace says nothing about the daemon's.
-bool heart_beats(std::int64_t at_ns) {
-  auto const beat = static_cast<std::int64_t>(durable.area->head.heart_ns.load());
-  std::int64_t const age_ns = at_ns - beat;
-  return durable.area->head.incarnation.load() != 0 && age_ns <= abi::order_silence_ns &&
-         age_ns >= -abi::order_silence_ns;
-}
+bool heart_beats(std::int64_t at_ns) { return abi::heart_beats(durable.area->head, at_ns); }
 
 order_slot* claim_slot(std::uint32_t& user) {
   auto const tid = static_cast<std::uint32_t>(sys::call(SYS_gettid));
-  for (unsigned i = 0; i < abi::order_slots; ++i) {
-    order_slot& s = durable.area->slot[(tid * 7 + i) % abi::order_slots];
-    std::uint32_t seen = s.word.load();
-    if ((seen & 7) != static_cast<std::uint32_t>(slot_state::free)) continue;
-    user = ((seen >> 3) + 1) & 0x1fffffff;
-    if (!s.word.compare_exchange_strong(seen, word_of(user, slot_state::claimed))) continue;
-    s.tid.store(tid);
-    return &s;
-  }
-  count(order_count::no_slot);
-  return nullptr;
+  order_slot* const s = abi::claim_slot(*durable.area, tid, user);
+  if (s == nullptr) count(order_count::no_slot);
+  return s;
 }
 
 bool post(order_slot& s, std::uint32_t user, std::uint32_t kind, int fd, file_now const& f) {
-  s.since_ns.store(static_cast<std::uint64_t>(now_ns()));
-  s.kind.store(kind);
-  s.pid.store(static_cast<std::uint32_t>(sys::call(SYS_getpid)));
-  s.fd.store(fd);
-  s.device.store(f.device);
-  s.inode.store(f.inode);
-  s.result.store(0);
-  s.eager.store(0);
-  if (!swap(s, user, slot_state::claimed, slot_state::posted)) return false;
-  abi::order_header& h = durable.area->head;
-  h.doorbell.fetch_add(1);
-  if (h.dozing.load() != 0 && h.dozing.exchange(0) != 0) sys::futex_wake(&h.doorbell, ~0u);
+  auto const pid = static_cast<std::uint32_t>(sys::call(SYS_getpid));
+  bool must_wake = false;
+  if (!abi::post(*durable.area, s, user, {kind, pid, fd, f.device, f.inode}, now_ns(), must_wake))
+    return false;
+  if (must_wake) sys::futex_wake(&durable.area->head.doorbell, ~0u);
   return true;
 }
 
@@ -84,9 +70,7 @@ bool wait_a_slice(order_slot& s, std::uint32_t seen, std::int64_t since_ns, std:
 }
 
 bool give_up(order_slot& s, std::uint32_t user, std::uint32_t seen) {
-  slot_state const is = state_in(seen);
-  if (!swap(s, user, is, is == slot_state::posted ? slot_state::free : slot_state::abandoned))
-    return false;
+  if (!abi::leave(s, user, seen)) return false;
   count(order_count::silent);
   return true;
 }
@@ -121,13 +105,26 @@ answer ask(order_request kind, int fd, file_now const& f) {
   return wait_for(*s, user, since_ns);
 }
 
+// A sync's, that says bytes are lost. EROFS: the file system gave up.
+constexpr bool is_of_disk(int error) {
+  return error == EIO || error == ENOSPC || error == EDQUOT || error == EROFS;
+}
+
+// On btrfs the fsync of a directory does not keep what was removed from it while somebody has that
+// open, and the daemon has.
+bool loses_removals(int directory) {
+  struct statfs fs;
+  return !sys::failed(sys::call(SYS_fstatfs, directory, sys::as_long(&fs))) &&
+         fs.f_type == BTRFS_SUPER_MAGIC;
+}
+
 // 0, or the error number. The kernel tells a descriptor once that a write failed: a drain, of which
 // nobody sees the result, syncs the file system instead, and the program's fsync is told.
 int sync_now(int fd, order_request kind) {
-  long const call = kind == order_request::fdatasync ? SYS_fdatasync
-                    : kind == order_request::drain   ? SYS_syncfs
-                                                     : SYS_fsync;
-  long const r = sys::call(call, fd);
+  bool const is_all =
+      kind == order_request::drain || (kind == order_request::directory && loses_removals(fd));
+  long const call = kind == order_request::fdatasync ? SYS_fdatasync : SYS_fsync;
+  long const r = is_all ? sync_file_system(fd) : sys::call(call, fd);
   return sys::failed(r) ? static_cast<int>(-r) : 0;
 }
 
@@ -164,7 +161,7 @@ int sync_home(bool is_synced, std::uint64_t also = 0) {
                               O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     if (sys::failed(fd)) return static_cast<int>(-fd);
     file_now f;
-    long const r = see(static_cast<int>(fd), f) ? sys::call(SYS_syncfs, fd) : -EIO;
+    long const r = see(static_cast<int>(fd), f) ? sync_file_system(static_cast<int>(fd)) : -EIO;
     sys::call(SYS_close, fd);
     if (sys::failed(r)) return static_cast<int>(-r);
     for (auto& device : left)
@@ -248,7 +245,7 @@ int sync_own(int fd, file_now const& f, order_request kind) {
   int error = sync_now(fd, kind);
   if ((flags_of(f) & abi::order_logged) == 0) return error;
   std::uint32_t refused = 0;
-  bool const is_loss = error == EIO || error == ENOSPC || error == EDQUOT;
+  bool const is_loss = is_of_disk(error);
   if (is_loss)
     durable.area->head.refused.compare_exchange_strong(refused, static_cast<std::uint32_t>(error));
   return error != 0 ? error : static_cast<int>(durable.area->head.refused.load());
@@ -288,21 +285,25 @@ std::uint64_t lone_word_of(int fd, bool is_data_only) {
   return abi::lone_word({x.stx_size, x.stx_mode, x.stx_uid, x.stx_gid, x.stx_nlink});
 }
 
-// One program alone overwrites bytes of a file that the log has nothing of: its own fdatasync takes
-// one flush as well, and asks nobody. False: not so, ask. The flag is looked at behind the writes:
-// what the daemon logs from then on it reads from the file as it is now, or later.
-bool sync_alone(int fd, file_now const& f, order_request kind, std::uint64_t seen, int& error) {
-  constexpr std::uint64_t forbidding =
-      abi::order_native | abi::order_bypass | abi::order_logged | abi::order_moved;
-  if ((seen & abi::order_lone) == 0 || (seen & forbidding) != 0) return false;
+constexpr std::uint64_t not_ours =
+    abi::order_native | abi::order_bypass | abi::order_logged | abi::order_moved;
+
+// Only bytes of it were overwritten since the daemon knew all of it durable.
+bool is_overwrite(int fd, file_now const& f, order_request kind) {
   abi::order_area& a = *durable.area;
   std::uint64_t const key = abi::order_key(a, f.device, f.inode);
   std::uint64_t const word = lone_word_of(fd, kind == order_request::fdatasync);
-  bool is_overwrite = word != 0;
+  bool is_so = word != 0;
   abi::order_set& s = abi::set_of(a, key);
-  abi::each_way(s, key, [&](unsigned w) { is_overwrite &= s.way[w].daemon_word.load() == word; });
-  if (!is_overwrite) return false;
-  std::atomic<std::uint32_t>& inside = a.head.lone;
+  abi::each_way(s, key, [&](unsigned w) { is_so &= s.way[w].daemon_word.load() == word; });
+  return is_so;
+}
+
+// One program alone overwrites bytes of a file that the log has nothing of: its own fdatasync takes
+// one flush as well, and asks nobody. False: not so, ask.
+bool sync_alone(int fd, file_now const& f, order_request kind, int& error) {
+  if (!is_overwrite(fd, f, kind)) return false;
+  std::atomic<std::uint32_t>& inside = durable.area->head.lone;
   bool const is_alone = inside.fetch_add(1) == 0;
   if (is_alone) error = sync_now(fd, order_request::fdatasync);
   // The daemon sets it to 0 now and then, for those that were killed here.
@@ -310,6 +311,54 @@ bool sync_alone(int fd, file_now const& f, order_request kind, std::uint64_t see
   while (left != 0 && !inside.compare_exchange_weak(left, left - 1)) {
   }
   return is_alone;
+}
+
+// Its first two syncs: sqlite's journal has a header of its own. The daemon takes it for an old
+// file from then on, and has no baseline of it.
+bool takes_first_sync(file_now const& f) {
+  if (f.birth == 0) return false;
+  abi::order_area& a = *durable.area;
+  std::uint64_t const key = abi::order_key(a, f.device, f.inode),
+                      once = f.birth & ~std::uint64_t{1};
+  bool is_new = false;
+  abi::order_set& s = abi::set_of(a, key);
+  abi::each_way(s, key, [&](unsigned w) {
+    std::uint64_t seen = s.way[w].created.load();
+    if (seen != f.birth && seen != once) return;
+    is_new |= s.way[w].created.compare_exchange_strong(seen, seen == once ? 0 : once);
+  });
+  return is_new;
+}
+
+// The directory of a file, by its name: its programs sync it behind each new file.
+bool is_made_where_synced(int fd) {
+  if (durable.area->head.own_directories.load() == 0) return false;
+  char path[abi::order_path_bytes];
+  unsigned length = name_of_fd(fd, path, sizeof path);
+  if (length == sizeof path) return false;
+  while (length > 1 && path[--length] != '/') {
+  }
+  path[length] = 0;
+  file_now d;
+  if (length < 2 || !see(sys::at_cwd, path, 0, d)) return false;
+  std::uint64_t const flags = flags_of(d);
+  return S_ISDIR(d.mode) && (flags & abi::order_own) != 0 && (flags & not_ours) == 0;
+}
+
+// What the log is of no use to, and has nothing of, its program syncs by itself. The flags were
+// looked at behind the writes: what the daemon logs from then on it reads from the file as it is
+// now, or later. What it logs of a directory from then on was removed after its fsync began.
+bool sync_by_itself(int fd, file_now const& f, order_request kind, std::uint64_t seen, int& error) {
+  if ((seen & not_ours) != 0) return false;
+  if ((seen & abi::order_own) != 0) {
+    bool const is_data = S_ISREG(f.mode) && is_overwrite(fd, f, kind);
+    error = sync_now(fd, is_data ? order_request::fdatasync : kind);
+    return true;
+  }
+  if ((seen & abi::order_lone) != 0) return sync_alone(fd, f, kind, error);
+  if (!S_ISREG(f.mode) || !is_made_where_synced(fd) || !takes_first_sync(f)) return false;
+  error = sync_now(fd, kind);
+  return true;
 }
 
 // The log has no live record of the inode any more, or recovery is told to leave it alone.
@@ -334,7 +383,7 @@ int sync_everything(std::uint64_t device) {
   if (device == 0) sys::call(SYS_sync);
   int error = sync_home(false, device);
   // What could not be reached by its tree: then all of the machine. That tells of no errors.
-  bool const is_told = error == 0 || error == EIO || error == ENOSPC || error == EDQUOT;
+  bool const is_told = error == 0 || is_of_disk(error);
   if (!is_told) {
     sys::call(SYS_sync);
     error = 0;
@@ -364,7 +413,7 @@ static int sync_any(int fd, order_request kind, barrier* later) {
   }
   if (later != nullptr && post_barrier(kind, fd, f, seen, *later)) return 0;
   int error = 0;
-  if (sync_alone(fd, f, kind, seen, error)) {
+  if (sync_by_itself(fd, f, kind, seen, error)) {
     count(order_count::alone);
     return outcome(error);
   }

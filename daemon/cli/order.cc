@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "cli/daemon.h"
+#include "cli/gate_rows.h"
 #include "cli/job.h"
 #include "cli/order_rows.h"
 #include "cli/report.h"
@@ -41,8 +42,19 @@ bool is_meant(std::string const& wanted, std::string const& folder, order_row co
 
 struct found_jobs {
   order_row rows = order_row::array();
+  order_row gates = order_row::array();
   std::vector<std::string> names;  // of all there are
 };
+
+/// Of a job with epochs, whether it has an order or not.
+void look_at_gates(std::string const& segment_path, std::string const& folder,
+                   std::string const& wanted, found_jobs& out) {
+  auto const look = segment::look_at_after(segment::after_path(segment_path));
+  if (!look) return;
+  order_row row = gate_row(job_of(folder), *look);
+  out.names.push_back(row["job"]);
+  if (wanted.empty() || is_meant(wanted, folder, row)) out.gates.push_back(std::move(row));
+}
 
 found_jobs look_at_jobs(global_options const& global, std::string const& wanted) {
   found_jobs out;
@@ -50,6 +62,7 @@ found_jobs look_at_jobs(global_options const& global, std::string const& wanted)
   for (auto const& s : segments_in_reach(global)) {
     if (!seen.insert(s.path).second) continue;
     fs::path const folder = fs::path(s.path).parent_path();
+    look_at_gates(s.path, folder.filename(), wanted, out);
     try {
       auto const look = segment::look_at_order(segment::order_path(s.path));
       if (!look) continue;
@@ -96,10 +109,12 @@ order_row look_at_log(global_options const& global) {
 
 order_row take_picture(global_options const& global, std::string const& wanted) {
   found_jobs jobs = look_at_jobs(global, wanted);
-  if (!wanted.empty() && jobs.rows.empty())
+  if (!wanted.empty() && jobs.rows.empty() && jobs.gates.empty())
     throw usage_error(fmt::format("no job {} with a durable target that you may look at{}", wanted,
                                   policy::did_you_mean(wanted, jobs.names)));
-  return {{"log", look_at_log(global)}, {"jobs", std::move(jobs.rows)}};
+  return {{"log", look_at_log(global)},
+          {"jobs", std::move(jobs.rows)},
+          {"gates", std::move(jobs.gates)}};
 }
 
 void print_picture(global_options const& global, order_options const& options,
@@ -109,9 +124,9 @@ void print_picture(global_options const& global, order_options const& options,
                             : picture.dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
     return;
   }
-  if (picture["log"].is_null() && picture["jobs"].empty())
+  if (picture["log"].is_null() && picture["jobs"].empty() && picture["gates"].empty())
     fmt::print(stderr, "sluice: no log, and no job with a durable target that you may look at\n");
-  fmt::print("{}", order_table(picture, !options.job.empty()));
+  fmt::print("{}{}", order_table(picture, !options.job.empty()), gate_table(picture["gates"]));
 }
 
 }  // namespace

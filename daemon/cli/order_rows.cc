@@ -24,17 +24,6 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t most_open = 4096;  // descriptors looked at
 
-/// 0 for what never was, and for a time that cannot be.
-double age_s(std::uint64_t since_ns) {
-  auto const now_ns = static_cast<std::uint64_t>(segment::monotonic_ns());
-  return since_ns == 0 || since_ns > now_ns ? 0 : static_cast<double>(now_ns - since_ns) / 1e9;
-}
-
-std::string user_of(uid_t uid) {
-  passwd const* const entry = getpwuid(uid);
-  return entry == nullptr ? std::to_string(uid) : std::string(entry->pw_name);
-}
-
 std::string error_text(int error) { return error == 0 ? std::string() : std::strerror(error); }
 
 std::uint64_t mean(std::uint64_t sum, std::uint64_t count) { return count == 0 ? 0 : sum / count; }
@@ -182,6 +171,16 @@ std::string job_details(order_row const& job) {
 
 }  // namespace
 
+double age_s(std::uint64_t since_ns) {
+  auto const now_ns = static_cast<std::uint64_t>(segment::monotonic_ns());
+  return since_ns == 0 || since_ns > now_ns ? 0 : static_cast<double>(now_ns - since_ns) / 1e9;
+}
+
+std::string user_name(uid_t uid) {
+  passwd const* const entry = getpwuid(uid);
+  return entry == nullptr ? std::to_string(uid) : std::string(entry->pw_name);
+}
+
 order_row log_row(std::optional<segment::order_log> const& log) {
   if (!log) return nullptr;
   return {{"file", log->path},
@@ -220,7 +219,7 @@ order_row order_job_row(std::string const& job, segment::order_job const& look) 
   }
   std::uint64_t const in_log = look.bytes_left();
   return {{"job", job},
-          {"user", user_of(look.uid)},
+          {"user", user_name(look.uid)},
           {"uid", look.uid},
           {"served", look.is_served},
           {"generation", look.generation},

@@ -14,6 +14,10 @@ namespace sluice::cli {
 
 using order_row = nlohmann::ordered_json;
 
+/// Seconds since then, CLOCK_MONOTONIC; 0 for what never was, and for a time that cannot be.
+double age_s(std::uint64_t since_ns);
+std::string user_name(uid_t uid);
+
 /// Null when there is none.
 order_row log_row(std::optional<segment::order_log> const& log);
 

@@ -149,7 +149,10 @@ void controller::overrides_changed() {
 // ---------------------------------------------------------------------------- children
 
 void controller::hear(wire::parent_socket::incoming& m, std::int64_t now) {
-  gates_->heard(m.child, *m.name, m.head.incarnation, now);
+  auto const age = m.head.minor >= wire::minor_of_gates ? gate_book::age::able
+                   : m.who == wire::role::relay         ? gate_book::age::old_relay
+                                                        : gate_book::age::old_node;
+  gates_->heard(m.child, *m.name, m.head.incarnation, now, age);
   hear_gates(m.child, m.body, now);
   if (auto* report = std::get_if<wire::report>(&m.body))
     brain_->report(m.child, *report, now);

@@ -84,6 +84,7 @@ class controller final : public outbox {
   // Cluster epochs, see gates.cc.
   void read_gates();
   void hear_gates(std::uint32_t child, wire::message const& m, std::int64_t now);
+  void hear_old(std::uint32_t child, wire::message const& m, std::int64_t now);
   void hear_gates_above(wire::message const& m, std::int64_t now);
   void settle_gates(std::int64_t now);
 

@@ -12,10 +12,9 @@ namespace sluice::cluster {
 
 namespace {
 
-constexpr time_ns lost_ns = 5'000'000'000;         // not a word for so long
-constexpr time_ns find_us_ns = 10'000'000'000;     // children need it after our own start
 constexpr time_ns ask_again_ns = 1'000'000'000;    // a message may go with its connection
 constexpr time_ns remembered_ns = 60'000'000'000;  // who asked may ask again
+constexpr char const* nobody_said = "nobody has said here that the job has epochs";
 constexpr std::size_t most_gates = 4096, most_gates_of_child = 256;
 
 }  // namespace
@@ -47,7 +46,10 @@ void gate_book::ask(std::uint32_t child, wire::gate_ask const& m, time_ns now) {
   }
   if (gate* const there = find_gate(m.gate)) {
     there->from = child;
-    if (there->is_over) answer(*there);
+    if (there->is_over)
+      answer(*there);
+    else  // who asks again hears whom he waits for
+      out_.push_back({child, wire::gate_open{m.gate, number(), EINPROGRESS, waits_for(*there)}});
     return;
   }
   auto const of_child = std::count_if(gates_.begin(), gates_.end(),
@@ -88,18 +90,32 @@ void gate_book::above_open(wire::gate_open const& m) {
 }
 
 void gate_book::begin(gate g, time_ns now) {
+  g.asked_at = now;
   g.until = now + g.patience_ns;
   auto const of = jobs_.find(g.job);
   bool const is_known = of != jobs_.end();
   std::string const asks = g.from == above ? "" : standing_[g.from].name;
   if (is_known)
     for (row const& r : of->second.rows) g.nodes.push_back({r.node});
+  add_doubts(g);
   gate& kept = gates_.emplace_back(std::move(g));
-  if (!is_known || (!asks.empty() && find_row(kept.job, asks) == nullptr))
-    return end(kept, EIO, "nobody has said here that the job has epochs", now);
+  kept.is_unknown = !is_known && asks.empty();
+  bool const is_foreign = !asks.empty() && find_row(kept.job, asks) == nullptr;
+  if (is_foreign || (kept.is_unknown && kept.nodes.empty()))
+    return end(kept, is_foreign ? EIO : ENOENT, nobody_said, now);
+  if (std::string why = why_too_old(kept.job, now); !why.empty())
+    return end(kept, EIO, std::move(why), now);
   if (tell_losses(kept, now)) return;
   for (asked& a : kept.nodes) send_sync(kept, a, now);
   look_at(kept, now);
+}
+
+/// Those that have not acknowledged; as many as fit where it is shown.
+std::string gate_book::waits_for(gate const& g) const {
+  std::string out;
+  for (asked const& a : g.nodes)
+    if (!a.has_synced) out += (out.empty() ? "" : " ") + a.node;
+  return out.substr(0, wire::most_gate_text);
 }
 
 /// Of a loss the next gate is told, once: who goes on behind that error knows.
@@ -108,6 +124,10 @@ bool gate_book::tell_losses(gate& g, time_ns now) {
     row* const r = find_row(g.job, a.node);
     if (r == nullptr || r->lost.empty()) continue;
     std::string const why = fmt::format("node {} {}", a.node, r->lost);
+    if (is_relay_) {  // see pass_losses
+      end(g, EIO, why, now);
+      return true;
+    }
     r->lost.clear();
     is_dirty_ = true;
     if (r->is_over) drop_row(g.job, a.node);
@@ -122,22 +142,24 @@ void gate_book::send_sync(gate const& g, asked& a, time_ns now) {
   if (s == nullptr || !s->is_there) return;
   if (a.incarnation == 0) a.incarnation = s->incarnation;
   a.at = now;
+  if (s->is != age::able) return;
   out_.push_back({child_of_.at(a.node), wire::gate_sync{g.id, g.job, g.patience_ns}});
 }
 
 /// Why it will not acknowledge any more, or null.
 char const* gate_book::is_lost(asked& a, time_ns now) {
   standing const* const s = standing_of(a.node);
-  time_ns const heard_at = s == nullptr ? 0 : s->heard_at;
   if (a.incarnation != 0 && !s->is_there) return "left";
   if (a.incarnation != 0 && s->incarnation != a.incarnation) return "was started again";
-  if (now - std::max(heard_at, start_ + find_us_ns - lost_ns) > lost_ns) return "is silent";
+  if (is_silent(s, now)) return "is silent";
   return nullptr;
 }
 
 void gate_book::look_at(gate& g, time_ns now) {
+  if (tell_losses(g, now)) return;  // a machine may be back, and the job on it, since it was asked
   bool all = true;
   for (asked& a : g.nodes) {
+    a.has_synced |= a.is_doubt && is_excluded(g, a);
     if (a.has_synced) continue;
     all = false;
     if (char const* const how = is_lost(a, now))
@@ -146,6 +168,7 @@ void gate_book::look_at(gate& g, time_ns now) {
       return end(g, EIO, fmt::format("node {} has not acknowledged in time", a.node), now);
     if (now - a.at >= ask_again_ns) send_sync(g, a, now);
   }
+  if (all && g.is_unknown) return end(g, ENOENT, nobody_said, now);
   if (all) end(g, 0, {}, now);
 }
 
@@ -155,7 +178,8 @@ void gate_book::done(std::uint32_t child, wire::gate_done const& m, time_ns now)
   standing const& s = standing_[child];
   for (asked& a : g->nodes) {
     if (a.node != s.name || a.incarnation != s.incarnation) continue;
-    if (m.error != 0)
+    bool const has_none = a.is_doubt && m.error == ENOENT;  // nor has anybody below it
+    if (m.error != 0 && !has_none)
       return end(*g, m.error, is_relay_ ? m.text : fmt::format("node {}: {}", a.node, m.text), now);
     a.has_synced = true;
   }
@@ -167,7 +191,7 @@ void gate_book::end(gate& g, std::uint32_t error, std::string why, time_ns now) 
   g.until = now + remembered_ns;
   g.error = error;
   g.why = why.substr(0, wire::most_gate_text);
-  if (error != 0) failures_.push_back(std::move(why));
+  if (error != 0 && !g.is_unknown) failures_.push_back(std::move(why));
   answer(g);
 }
 

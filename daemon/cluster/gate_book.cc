@@ -18,7 +18,6 @@ namespace {
 constexpr std::size_t most_rows = 1u << 20, most_rows_of_child = 1u << 16;
 constexpr std::size_t most_owed = 1u << 20;
 constexpr std::size_t jobs_per_message = 2000;
-constexpr time_ns forgotten_ns = 86'400'000'000'000;  // a child that was not heard of for a day
 constexpr time_ns look_ns = 60'000'000'000;
 constexpr time_ns tell_again_ns = 1'000'000'000;
 
@@ -46,6 +45,7 @@ void gate_book::from_text(std::string const& text) try {
   std::size_t rows = 0;
   for (json const& j : in.at("jobs")) {
     job_rows& of = jobs[number_of(j.at("job"))];
+    if (j.contains("boot")) of.boot = number_of(j["boot"]);
     for (json const& r : j.at("nodes"))
       of.rows.push_back({r.at(0).get<std::string>(), number_of(r.at(1)), r.at(2).get<std::string>(),
                          r.at(3).get<bool>()});
@@ -69,6 +69,7 @@ std::string gate_book::to_text() const {
     json nodes = json::array();
     for (row const& r : of.rows) nodes.push_back({r.node, hex(r.boot), r.lost, r.is_over});
     jobs.push_back({{"job", hex(key)}, {"nodes", std::move(nodes)}});
+    if (of.boot != 0) jobs.back()["boot"] = hex(of.boot);
   }
   json const out = {{"book", hex(number_)}, {"jobs", std::move(jobs)}};
   return out.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
@@ -85,19 +86,30 @@ gate_book::standing* gate_book::standing_of(std::string const& node) {
 }
 
 void gate_book::heard(std::uint32_t child, std::string const& name, std::uint64_t incarnation,
-                      time_ns now) {
+                      time_ns now, age is) {
   if (child >= standing_.size()) standing_.resize(child + 1);
   standing& s = standing_[child];
+  if (s.incarnation != incarnation) forget_owed(child);
+  bool const is_other = s.name != name || s.incarnation != incarnation || s.is != is;
   s.heard_at = now;
   s.is_there = true;
   s.incarnation = incarnation;
-  if (s.name == name) return;
-  s.name = name;
-  child_of_[name] = child;
+  if (s.name != name) {
+    s.name = name;
+    child_of_[name] = child;
+  }
+  if (is_other) note_age(s, is);
+}
+
+/// What an earlier life of it had asked for would tell this one that it is written down.
+void gate_book::forget_owed(std::uint32_t child) {
+  std::erase_if(owed_, [&](owed const& o) { return o.child == child; });
 }
 
 void gate_book::gone(std::uint32_t child) {
-  if (child < standing_.size()) standing_[child].is_there = false;
+  if (child >= standing_.size()) return;
+  standing_[child].is_there = false;
+  if (standing_[child].is != age::able) forget_old(standing_[child]);
 }
 
 gate_book::row* gate_book::find_row(std::uint64_t job, std::string const& node) {
@@ -111,7 +123,7 @@ gate_book::row* gate_book::find_row(std::uint64_t job, std::string const& node) 
 
 void gate_book::add_row(std::uint64_t job, std::string const& node, std::uint64_t boot) {
   job_rows& of = jobs_[job];
-  if (of.rows.empty()) of.is_above = false, of.told_at = 0;
+  if (of.rows.empty() && !of.is_leaving) of.is_above = false, of.told_at = 0;
   of.rows.push_back({node, boot, {}, false});
   ++rows_;
   ++rows_of_[node];
@@ -127,14 +139,20 @@ void gate_book::drop_row(std::uint64_t job, std::string const& node) {
   if (auto const at = rows_of_.find(node); at != rows_of_.end() && (at->second -= dropped) == 0)
     rows_of_.erase(at);
   is_dirty_ |= dropped != 0;
+  if (!of->second.rows.empty()) return;
+  // A relay that may be written down further up keeps the job until it is taken out there.
+  of->second.is_leaving |= is_relay_ && (of->second.is_above || of->second.told_at != 0);
+  of->second.is_above = false;
   of->second.told_at = 0;
-  // A relay that is written down further up keeps the job until it is taken out there.
-  if (of->second.rows.empty() && !(is_relay_ && of->second.is_above)) jobs_.erase(of);
+  if (!of->second.is_leaving) jobs_.erase(of);
 }
 
 void gate_book::join(std::uint32_t child, wire::gate_join const& m) {
   if (child >= standing_.size()) return;
-  if (m.is_all) leave_out(standing_[child].name, m);
+  if (m.is_all) {
+    forget_owed(child);
+    leave_out(standing_[child].name, m);
+  }
   for (wire::gate_member const& one : m.jobs) join_one(child, one);
 }
 
@@ -152,6 +170,7 @@ void gate_book::join_one(std::uint32_t child, wire::gate_member const& m) {
     owed_.push_back({child, m.job, true});
     return;
   }
+  bool const was_old = standing_[child].old_jobs.erase(m.job) != 0;
   if (r == nullptr) {
     auto const of = rows_of_.find(node);
     if (rows_ >= most_rows || (of != rows_of_.end() && of->second >= most_rows_of_child)) return;
@@ -163,6 +182,8 @@ void gate_book::join_one(std::uint32_t child, wire::gate_member const& m) {
     r->is_over = false;
     is_dirty_ = true;
   }
+  if (was_old)
+    find_row(m.job, node)->lost = "was too old to know of epochs, and what it wrote may be lost";
   owed_.push_back({child, m.job, false});
 }
 
@@ -171,7 +192,7 @@ void gate_book::leave_out(std::string const& node, wire::gate_join const& m) {
   if (!rows_of_.contains(node)) return;
   for (auto& [key, of] : jobs_)
     for (row& r : of.rows) {
-      if (r.node != node || r.is_over) continue;
+      if (r.node != node || r.is_over || key == any_job) continue;
       bool const is_listed = std::any_of(m.jobs.begin(), m.jobs.end(),
                                          [k = key](auto const& one) { return one.job == k; });
       if (is_listed) continue;
@@ -191,6 +212,7 @@ void gate_book::expire_rows(time_ns now) {
         old.emplace_back(key, r.node);
     }
   for (auto const& [key, node] : old) drop_row(key, node);
+  expire_old(now);
 }
 
 // ---- a relay towards its parent
@@ -204,22 +226,54 @@ void gate_book::above_known(wire::gate_known const& m) {
   for (wire::gate_row const& one : m.jobs) {
     auto const of = jobs_.find(one.job);
     if (of == jobs_.end()) continue;
-    if (of->second.rows.empty() != one.is_over) continue;  // it was about what was before
-    if (one.is_over)
+    job_rows& rows = of->second;
+    // It was about what was before.
+    if (rows.is_leaving != one.is_over || rows.told_at == 0) continue;
+    if (!one.is_over) {
+      rows.is_above = true;
+    } else if (rows.rows.empty()) {
       jobs_.erase(of);
-    else
-      of->second.is_above = true;
+    } else {
+      rows.is_leaving = false;
+      rows.told_at = 0;
+    }
   }
+}
+
+/// What was lost below: of a gate here nobody may hear, the asker's may have failed already. So the
+/// parent notes it, as if we had lost it, and tells a gate of its own; then it is forgotten here.
+void gate_book::pass_losses() {
+  std::vector<std::pair<std::uint64_t, std::string>> over;
+  for (auto& [key, of] : jobs_) {
+    bool is_new = false;
+    for (row& r : of.rows) {
+      if (r.lost.empty()) continue;
+      if (!r.is_passed) {
+        is_new = r.is_passed = true;
+      } else if (of.is_above) {
+        r.lost.clear();
+        r.is_passed = false;
+        is_dirty_ = true;
+        if (r.is_over) over.emplace_back(key, r.node);
+      }
+    }
+    if (!is_new) continue;
+    ++of.boot;
+    of.is_above = false;
+    of.told_at = 0;
+    is_dirty_ = true;
+  }
+  for (auto const& [key, node] : over) drop_row(key, node);
 }
 
 /// Jobs that the parent is to write down, and those that it may forget.
 void gate_book::tell_above(time_ns now) {
   wire::gate_join list;
   for (auto& [key, of] : jobs_) {
-    bool const is_over = of.rows.empty();
-    if (of.is_above != is_over || now - of.told_at < tell_again_ns) continue;
+    bool const is_over = of.is_leaving;
+    if (of.is_above || (of.told_at != 0 && now - of.told_at < tell_again_ns)) continue;
     of.told_at = now;
-    list.jobs.push_back({key, 0, is_over, false});
+    list.jobs.push_back({key, of.boot, is_over, false});
     if (list.jobs.size() < jobs_per_message) continue;
     out_.push_back({above, std::exchange(list, {})});
   }
@@ -247,7 +301,10 @@ std::vector<gate_book::letter> gate_book::take() {
 }
 
 void gate_book::tick(time_ns now) {
-  if (is_relay_) tell_above(now);
+  if (is_relay_) {
+    pass_losses();
+    tell_above(now);
+  }
   expire_rows(now);
   if (now - ticked_at_ < 50'000'000) return;
   ticked_at_ = now;

@@ -27,6 +27,19 @@ void controller::hear_gates(std::uint32_t child, wire::message const& m, std::in
     gates_->done(child, *done, now);
   else if (std::holds_alternative<wire::bye>(m))
     gates_->gone(child);
+  if (gates_->is_old(child)) hear_old(child, m, now);
+}
+
+/// It knows nothing of gates, but says which jobs it has: what it reports behind a grant is what it
+/// had when that grant was made, or later.
+void controller::hear_old(std::uint32_t child, wire::message const& m, std::int64_t now) {
+  if (auto const* list = std::get_if<wire::job_list>(&m))
+    for (wire::job_entry const& j : list->jobs) gates_->old_has(child, j.job, now);
+  auto const* const report = std::get_if<wire::report>(&m);
+  if (report == nullptr) return;
+  for (wire::stream_report const& s : report->streams) gates_->old_has(child, s.job, now);
+  lease::echo const& heard = report->lease.heard;
+  if (heard.incarnation == services_.incarnation) gates_->old_has_told(child, heard.t_parent);
 }
 
 void controller::hear_gates_above(wire::message const& m, std::int64_t now) {
@@ -53,8 +66,9 @@ void controller::settle_gates(std::int64_t now) {
   for (auto const& l : gates_->take()) {
     if (l.to != gate_book::above)
       send(l.to, l.m);
-    else if (is_welcome_ && parent_minor_ >= wire::minor_of_gates)
-      above_->send(l.m, brain_->cycle());
+    else if (is_welcome_ && parent_minor_ >= wire::minor_of_gates &&
+             !above_->send(l.m, brain_->cycle()))
+      gates_->above_anew();  // it must not miss one: what is known there is said anew
   }
   for (std::string const& why : gates_->take_failures())
     services_.log.warning("a gate stays closed", {{"why", why}});

@@ -69,7 +69,6 @@ void epochs::meet(job_table const& jobs) {
       m.patience_ns.push_back(std::clamp(r.patience_ns, s_ns, 3600 * s_ns));
     }
     m.book = (*m.area)->head.book.load();
-    leavers_.erase(m.key);
   }
   std::erase_if(members_, [&](auto const& one) {
     return std::none_of(jobs.all().begin(), jobs.all().end(),
@@ -107,8 +106,14 @@ void epochs::take_questions(member& m, std::int64_t now_ns) {
         !s.word.compare_exchange_strong(word, word_of(user, after_state::taken)))
       continue;
     std::size_t const rule = std::min<std::size_t>(s.rule.load(), m.patience_ns.size() - 1);
+    waits_for(m, i, {});
     m.questions.push_back({i, user, ++last_id_, now_ns + m.patience_ns[rule], 0});
   }
+}
+
+/// For people. A slot has room for the beginning of it.
+void epochs::waits_for(member& m, unsigned slot, std::string const& whom) {
+  abi::put_text((*m.area)->slot[slot].waits_for, whom.data(), whom.size());
 }
 
 /// The answer of one question; its place in the list stays with the caller.
@@ -116,9 +121,7 @@ void epochs::put(member& m, question const& q, int error, std::string const& why
   abi::after_header& h = (*m.area)->head;
   abi::after_slot& s = (*m.area)->slot[q.slot];
   if (error != 0) {
-    std::uint64_t words[abi::after_reason_words] = {};
-    std::memcpy(words, why.c_str(), std::min(why.size(), sizeof words - 1));
-    for (unsigned i = 0; i < abi::after_reason_words; ++i) h.reason[i].store(words[i]);
+    abi::put_text(h.reason, why.data(), why.size());
     log_.warning("a gate stays closed", {{"job", m.name}, {"why", why}});
   }
   s.result.store(error);
@@ -140,6 +143,8 @@ void epochs::ask(member& m, uplink* up, std::int64_t now_ns) {
                                 : "the controller of the cluster has not answered in time";
     if (!why.empty()) put(m, q, EIO, why);
     if (!why.empty()) return true;
+    if (up == nullptr || !m.is_known || !up->is_welcome())
+      waits_for(m, q.slot, up == nullptr ? "the disks" : "the controller");
     if (up == nullptr && q.asked_ns == 0) {
       m.waits.push_back({std::nullopt, q.id});
       q.asked_ns = now_ns;
@@ -158,6 +163,10 @@ void epochs::open(wire::gate_open const& o) {
   for (auto& [folder, m] : members_)
     std::erase_if(m.questions, [&, &m = m](question const& q) {
       if (q.id != o.gate.counter) return false;
+      if (o.error == EINPROGRESS) {
+        waits_for(m, q.slot, o.text);
+        return false;
+      }
       if (o.error == 0 && o.book != m.book)
         m.spoilt = "the cluster's controller, or its memory, is another since the job began";
       if (o.error == 0 && m.spoilt.empty())
@@ -236,7 +245,10 @@ bool epochs::may_end(job const& j) {
   if (has_parent_ && m.area) {
     m.is_ending = true;
     if (!m.has_ended) return false;
-    if (leavers_.size() < most_leavers) leavers_[m.key] = {m.is_lost, 0};
+    if (leavers_.size() < most_leavers || leavers_.contains(m.key)) {
+      leaver& l = leavers_[m.key];  // of an earlier job of that name the parent may not know yet
+      l = {l.is_lost || m.is_lost, 0};
+    }
   }
   members_.erase(at);  // the next job of that name has an area of its own
   return true;
@@ -268,7 +280,7 @@ void epochs::hear(wire::message const& message) {
   for (wire::gate_row const& row : known->jobs) {
     member* const m = find(row.job);
     if (row.is_over) leavers_.erase(row.job);
-    if (!row.is_over && m != nullptr) know(*m, known->book);
+    if (!row.is_over && m != nullptr && !leavers_.contains(row.job)) know(*m, known->book);
   }
 }
 
@@ -277,6 +289,8 @@ void epochs::join(uplink& up, std::int64_t now_ns) {
   wire::gate_join list;
   list.is_all = must_say_all_;
   for (auto& [folder, m] : members_) {
+    // What the parent says of an earlier job of that name must not count for this one.
+    if (leavers_.contains(m.key)) continue;
     bool const is_due = !m.is_known && (m.joined_ns == 0 || now_ns - m.joined_ns >= again_ns);
     if (!m.area || (!must_say_all_ && !is_due)) continue;
     m.joined_ns = now_ns;

@@ -74,6 +74,7 @@ class epochs {
   void meet(job_table const& jobs);
   member* find(std::uint64_t key);
   void take_questions(member& m, std::int64_t now_ns);
+  void waits_for(member& m, unsigned slot, std::string const& whom);
   void put(member& m, question const& q, int error, std::string const& why);
   void ask(member& m, uplink* up, std::int64_t now_ns);
   void run_errands(member& m, std::int64_t now_ns);

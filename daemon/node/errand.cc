@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "node/errand.h"
 
+#include <linux/futex.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <climits>
 #include <new>
 #include <utility>
 
-#include "abi/order_area.h"
+#include "abi/order_slot.h"
+#include "policy/sync.h"
 #include "segment/segment_file.h"
 
 namespace sluice::node {
@@ -25,48 +29,32 @@ void doze() {
   nanosleep(&t, nullptr);
 }
 
-bool is_served(abi::order_header const& h) {
-  std::int64_t const age_ns =
-      segment::monotonic_ns() - static_cast<std::int64_t>(h.heart_ns.load());
-  return h.incarnation.load() != 0 && age_ns <= abi::order_silence_ns;
-}
-
-/// The stage's side of a request, see abi/README.md. 0, or the error number.
+/// 0, or the error number; EAGAIN: nothing came of it.
 int ask_log(abi::order_area& a, std::int64_t until_ns) {
   auto const pid = static_cast<std::uint32_t>(getpid());
-  while (!is_served(a.head)) {
+  while (!heart_beats(a.head, segment::monotonic_ns())) {
     if (segment::monotonic_ns() >= until_ns) return ENOTCONN;
     doze();
   }
-  for (abi::order_slot& s : a.slot) {
-    std::uint32_t seen = s.word.load();
-    if ((seen & 7) != static_cast<std::uint32_t>(slot_state::free)) continue;
-    std::uint32_t const user = ((seen >> 3) + 1) & 0x1fffffff;
-    if (!s.word.compare_exchange_strong(seen, word_of(user, slot_state::claimed))) continue;
-    s.tid.store(pid);
-    s.pid.store(pid);
-    s.since_ns.store(static_cast<std::uint64_t>(segment::monotonic_ns()));
-    s.kind.store(static_cast<std::uint32_t>(abi::order_request::sync_all));
-    s.fd.store(-1);
-    s.device.store(0);
-    s.inode.store(0);
-    s.result.store(0);
-    s.eager.store(0);
-    seen = word_of(user, slot_state::claimed);
-    if (!s.word.compare_exchange_strong(seen, word_of(user, slot_state::posted))) return EAGAIN;
-    a.head.doorbell.fetch_add(1);
-    for (;; doze()) {
-      seen = s.word.load();
-      if (seen >> 3 != user) return EAGAIN;
-      if (seen == word_of(user, slot_state::done)) {
-        int const result = s.result.load();
-        bool const is_ours = s.word.compare_exchange_strong(seen, word_of(user, slot_state::free));
-        return !is_ours || result == abi::go_native ? EAGAIN : result;
-      }
-      if (segment::monotonic_ns() >= until_ns || !is_served(a.head)) return ENOTCONN;
+  std::uint32_t user = 0;
+  bool must_wake = false;
+  abi::order_slot* const s = claim_slot(a, pid, user);
+  constexpr auto kind = static_cast<std::uint32_t>(abi::order_request::sync_all);
+  if (s == nullptr || !post(a, *s, user, {kind, pid, -1, 0, 0}, segment::monotonic_ns(), must_wake))
+    return EAGAIN;
+  if (must_wake) syscall(SYS_futex, &a.head.doorbell, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+  for (;; doze()) {
+    std::uint32_t const seen = s->word.load();
+    if (seen == word_of(user, slot_state::done)) {
+      int const result = s->result.load();
+      bool const is_ours = swap(*s, user, slot_state::done, slot_state::free);
+      return !is_ours || result == abi::go_native ? EAGAIN : result;
     }
+    if (seen >> 3 != user || !abi::is_open(seen)) return EAGAIN;
+    std::int64_t const now_ns = segment::monotonic_ns();
+    bool const is_hopeless = now_ns >= until_ns || !heart_beats(a.head, now_ns);
+    if (is_hopeless && leave(*s, user, seen)) return ENOTCONN;
   }
-  return EAGAIN;
 }
 
 /// Of a job that has a log nothing is left in it.
@@ -88,7 +76,7 @@ int empty_log(char const* path, std::int64_t until_ns) {
 int sync_root(char const* path) {
   int const fd = open(path, O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC);
   if (fd < 0) return errno;
-  int const error = syncfs(fd) == 0 ? 0 : errno;
+  int const error = sync_file_system(fd);
   close(fd);
   return error;
 }

@@ -15,6 +15,7 @@
 #include <climits>
 #include <cstring>
 
+#include "abi/order_slot.h"
 #include "policy/descriptor.h"
 #include "policy/error.h"
 
@@ -25,9 +26,8 @@ namespace {
 constexpr std::uint64_t forgotten_ns = 5'000'000'000;    // a slot whose program is no more
 constexpr std::uint64_t left_lying_ns = 60'000'000'000;  // or seems to be there still
 
+using abi::state_in;
 using state = abi::order_slot_state;
-
-constexpr state state_in(std::uint32_t word) { return static_cast<state>(word & 7); }
 
 void wake(std::atomic<std::uint32_t>& word) {
   syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
@@ -225,7 +225,8 @@ void area::let_alone(std::uint64_t key, abi::lone_facts const& facts) {
 void area::ask_again(std::uint64_t key) {
   if (key == abi::no_key) return;
   abi::order_set& s = abi::set_of(*at_, key);
-  abi::each_way(s, key, [&](unsigned w) { s.way[w].state.fetch_and(~abi::order_lone); });
+  abi::each_way(s, key,
+                [&](unsigned w) { s.way[w].state.fetch_and(~(abi::order_lone | abi::order_own)); });
 }
 
 bool area::clear_native(std::uint64_t key) {

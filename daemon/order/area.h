@@ -95,6 +95,12 @@ class area {
   void clear_logged(std::uint64_t key);
   /// A program that alone overwrites what such a file holds may sync it itself.
   void let_alone(std::uint64_t key, abi::lone_facts const& facts);
+  /// The log is of no use to it.
+  void let_go(std::uint64_t key) { raise(key, abi::order_own); }
+  /// Nor to the files that are made in that directory. It needs a place.
+  void let_go_directory(std::uint64_t key) {
+    if (raise_surely(key, abi::order_own)) at_->head.own_directories.store(1);
+  }
   void ask_again(std::uint64_t key);
   /// After a drain. False while a program is inside its fallback.
   bool clear_native(std::uint64_t key);

@@ -14,6 +14,8 @@ way choose(file_seen const& f) {
   if (f.is_bypassed || f.is_ending) return f.is_live ? way::native : way::pass;
   // A sync of ours ends the time in which the program goes without us.
   if (f.is_native || !f.is_linked_once || f.is_foreign || f.has_new_metadata) return way::native;
+  // Its pages will not tell us more next time.
+  if (f.is_unseen) return f.is_live || !f.has_baseline ? way::native : way::own;
   if (!f.has_baseline)
     return f.is_created && f.size <= logged_bytes_max ? way::first_all : way::native;
   if (f.is_whole) return f.size <= logged_bytes_max ? way::all : way::native;
@@ -25,17 +27,22 @@ way choose(file_seen const& f) {
 }
 
 void directory_habit::created() {
-  if (++created_ > created_many) is_synced_anyway_ = false;
+  if (++created_ <= created_many) return;
+  is_synced_anyway_ = false;
+  in_row_ = 0;
 }
 
 void directory_habit::synced() {
-  if (created_ != 0) is_synced_anyway_ = created_ <= created_few;
+  if (created_ != 0) {
+    is_synced_anyway_ = created_ <= created_few;
+    in_row_ = is_synced_anyway_ ? in_row_ + 1 : 0;
+  }
   created_ = 0;
 }
 
 char const* name_of(way w) {
-  static constexpr char const* names[] = {"pass",  "native", "alone",    "nothing",
-                                          "pages", "all",    "first_all"};
+  static constexpr char const* names[] = {"pass",    "native", "alone", "own",
+                                          "nothing", "pages",  "all",   "first_all"};
   return names[static_cast<unsigned>(w)];
 }
 

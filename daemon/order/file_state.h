@@ -12,14 +12,15 @@ namespace sluice::order {
 inline constexpr std::uint64_t logged_bytes_max = 256 << 10;  // more is synced, not written twice
 
 struct file_seen {
-  bool is_identified = false;     // its file system tells a uuid and handles
-  bool is_live = false;           // records of it count
-  bool has_baseline = false;      // home was durable once, and all written since was noted
-  bool is_created = false;        // made since, by a program that notes what it writes
-  bool is_bypassed = false;       // written where nobody notes it
-  bool is_native = false;         // a program did not wait for us
-  bool is_whole = false;          // it is not known which pages were written
-  bool is_foreign = false;        // written by somebody who notes nothing
+  bool is_identified = false;  // its file system tells a uuid and handles
+  bool is_live = false;        // records of it count
+  bool has_baseline = false;   // home was durable once, and all written since was noted
+  bool is_created = false;     // made since, by a program that notes what it writes
+  bool is_bypassed = false;    // written where nobody notes it
+  bool is_native = false;      // a program did not wait for us
+  bool is_whole = false;       // it is not known which pages were written
+  bool is_foreign = false;     // written by somebody who notes nothing
+  bool is_unseen = false;      // whether that is so is not asked: too often, or it takes too long
   bool has_new_metadata = false;  // mode, owner, links, name or attributes changed since
   bool is_linked_once = true;
   bool is_ending = false;       // we go
@@ -35,6 +36,7 @@ enum class way {
   pass,       // the program's own fsync; nothing was taken
   native,     // ours, at home; what is live of it is revoked behind it
   alone,      // the same; the next is the program's own while nobody else syncs
+  own,        // the same; the next is the program's own
   nothing,    // all was logged before: its last record has to be durable
   pages,      // the noted pages, and the size
   all,        // every byte
@@ -48,11 +50,14 @@ way choose(file_seen const& f);
 class directory_habit {
  public:
   bool is_synced_anyway() const { return is_synced_anyway_; }
+  /// Often enough that they need not ask any more.
+  bool is_sure() const { return in_row_ >= 4; }
   void created();
   void synced();
 
  private:
   unsigned created_ = 0;  // since it was synced
+  unsigned in_row_ = 0;   // syncs behind few of them
   bool is_synced_anyway_ = false;
 };
 

@@ -3,12 +3,16 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/magic.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <climits>
 
 #include "order/home.h"
+#include "policy/sync.h"
 
 #ifndef SYS_cachestat
 #define SYS_cachestat 451
@@ -25,10 +29,20 @@ struct cache_counts {
   std::uint64_t cached, dirty, writeback, evicted, recently_evicted;
 };
 
+constexpr unsigned folio_order_max = 6;  // 256 KiB: more is not written twice
+constexpr std::size_t folio_ranges_max = 16;
+
+/// False: the kernel does not say.
+bool count_in(int fd, std::uint64_t first, std::uint64_t end, cache_counts& counts) {
+  counts = {};
+  if (first >= end) return true;  // the kernel takes a length of 0 for all
+  cache_range range = {first * page_bytes, (end - first) * page_bytes};
+  return syscall(SYS_cachestat, fd, &range, &counts, 0) == 0;
+}
+
 std::int64_t dirty_in(int fd, std::uint64_t first, std::uint64_t end) {
-  cache_range range = {first * page_bytes, end == 0 ? 0 : (end - first) * page_bytes};
-  cache_counts counts = {};
-  if (syscall(SYS_cachestat, fd, &range, &counts, 0) != 0) return -1;
+  cache_counts counts;
+  if (!count_in(fd, first, end, counts)) return -1;
   return static_cast<std::int64_t>(counts.dirty + counts.writeback);
 }
 
@@ -55,6 +69,13 @@ descriptor fetch(request const& r, bool is_directory, struct stat& st) {
   return ours;
 }
 
+int sync_names(int directory) {
+  struct statfs fs = {};
+  bool const is_btrfs = fstatfs(directory, &fs) == 0 && fs.f_type == BTRFS_SUPER_MAGIC;
+  if (is_btrfs) return sync_file_system(directory);
+  return fsync(directory) == 0 ? 0 : errno;
+}
+
 std::uint64_t birth_of(int fd) {
   struct statx x = {};
   if (statx(fd, "", AT_EMPTY_PATH, STATX_BTIME | STATX_INO, &x) != 0) return 0;
@@ -62,17 +83,35 @@ std::uint64_t birth_of(int fd) {
   return abi::birth_word(x.stx_ino, x.stx_btime.tv_sec, x.stx_btime.tv_nsec);
 }
 
-std::int64_t dirty_pages(int fd, page_set const& but) {
-  std::int64_t const all = dirty_in(fd, 0, 0);
+std::int64_t dirty_pages(int fd, page_set const& but, std::uint64_t end) {
+  std::int64_t const all = dirty_in(fd, 0, end);
   if (all <= 0) return all;
   std::int64_t known = 0;
-  for (auto const& [first, end] : but.all()) {
-    std::int64_t const here = dirty_in(fd, first, end);
+  for (auto const& [first, behind] : but.all()) {
+    std::int64_t const here = dirty_in(fd, first, std::min(behind, end));
     if (here < 0) return -1;
     known += here;
     if (known >= all) return 0;
   }
   return all - known;
+}
+
+std::int64_t pages_under_way(int fd, std::uint64_t first, std::uint64_t end) {
+  cache_counts counts;
+  return count_in(fd, first, end, counts) ? static_cast<std::int64_t>(counts.writeback) : -1;
+}
+
+void add_folios(int fd, page_set& pages) {
+  if (pages.all().size() > folio_ranges_max) return;
+  page_set const ours = pages;
+  for (auto const& [first, end] : ours.all())
+    for (std::uint64_t const page : {first, end - 1})
+      for (unsigned order = folio_order_max; order > 0; --order) {
+        std::uint64_t const size = std::uint64_t{1} << order, from = page & ~(size - 1);
+        if (dirty_in(fd, from, from + size) < static_cast<std::int64_t>(size)) continue;
+        pages.add(from, from + size);
+        break;
+      }
 }
 
 bool find_name(int fd, struct stat const& st, std::string& directory, std::string& name) {

@@ -31,6 +31,7 @@ struct held_directory {
   bool is_durable = false;  // was synced since it is held
   bool is_marked = false;   // by a program of a job that is no more
   directory_habit habit;
+  std::uint64_t last_lsn = 0;  // of the records of names in it
 };
 
 /// The name under which the log knows a new file.
@@ -59,16 +60,31 @@ struct held_file {
   bool is_leaving = false;
   std::unique_ptr<logged_name> link;
   std::uint64_t used_ns = 0;
+  unsigned foreign_in_row = 0;
+  std::uint64_t unseen_until_ns = 0;  // until then nobody looks who wrote its pages
 };
 
 /// The program's descriptor, as one of our own; nothing when it is not that inode (any more).
 descriptor fetch(request const& r, bool is_directory, struct stat& st);
 
+/// All names in the directory: 0 or an errno. On btrfs its fsync does not keep what was removed
+/// from it while somebody has that open, and we have.
+int sync_names(int directory);
+
 /// When the file began, as stages say it; 0: not known.
 std::uint64_t birth_of(int fd);
 
-/// Pages of it that are dirty and not in `but`: -1 when the kernel does not say.
-std::int64_t dirty_pages(int fd, page_set const& but);
+/// Of its pages before `end` those that are dirty and not in `but`: -1 when the kernel does not
+/// say.
+inline constexpr std::uint64_t pages_max = std::uint64_t{1} << 50;
+std::int64_t dirty_pages(int fd, page_set const& but, std::uint64_t end = pages_max);
+
+/// Of pages [first, end) those that are being written to the disk.
+std::int64_t pages_under_way(int fd, std::uint64_t first, std::uint64_t end);
+
+/// A page that is dirty shows all of its folio as dirty. Adds to `pages` what may be dirty for that
+/// reason alone: dirty blocks around them of a folio's size and place, as long as they are few.
+void add_folios(int fd, page_set& pages);
 
 /// Its directory, opened, and its name there; false when that cannot be told for sure.
 bool find_name(int fd, struct stat const& st, std::string& directory, std::string& name);

@@ -10,10 +10,14 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <sstream>
+
+#include "policy/sync.h"
 
 namespace sluice::order {
 
@@ -80,24 +84,25 @@ home::home() {
     std::istringstream words(line);
     std::vector<std::string> word{std::istream_iterator<std::string>(words), {}};
     auto const dash = std::find(word.begin(), word.end(), "-");
-    if (word.size() < 7 || word.end() - dash < 2 || !is_local(dash[1])) continue;
+    if (word.size() < 7 || word.end() - dash < 3 || !is_local(dash[1])) continue;
     if (word[5].rfind("rw", 0) != 0) continue;
-    look_at(unescaped(word[4]), word[2]);
+    look_at({-1, word[2], unescaped(dash[2]), dash[1], unescaped(word[4]), true});
   }
 }
 
-void home::look_at(std::string const& where, std::string const& device) {
-  int const fd = ::open(where.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+void home::look_at(mounted m) {
+  int const fd = ::open(m.where.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   std::array<std::uint8_t, 16> uuid = {};
   if (fd < 0) return;
   if (!ask_uuid(fd, uuid)) {
     close(fd);
     return;
   }
-  auto const [at, is_new] = mounted_.try_emplace(uuid, mounted{fd, device, true});
+  m.fd = fd;
+  auto const [at, is_new] = mounted_.try_emplace(uuid, m);
   if (is_new) return;
   close(fd);
-  at->second.is_unique &= at->second.device == device;
+  at->second.is_unique &= at->second.device == m.device;
 }
 
 void home::keep_only(std::set<std::array<std::uint8_t, 16>> const& wanted) {
@@ -125,13 +130,47 @@ int home::open(file_id const& id, int flags) const {
   h.head.handle_type = id.handle_type;
   std::memcpy(h.head.f_handle, id.handle.data(), id.handle.size());
   int const fd = open_by_handle_at(m->fd, &h.head, flags | O_CLOEXEC);
-  return fd >= 0 ? fd : -errno;
+  if (fd >= 0) return fd;
+  if (errno != ESTALE) return -errno;
+  int const error = why_missing({m->fd, m->source, m->device, m->type}, id);
+  return error != 0 ? -error : -ESTALE;
 }
 
 int home::sync(std::array<std::uint8_t, 16> const& fs) const {
   mounted const* const m = of(fs);
   if (m == nullptr) return ENODEV;
-  return syncfs(m->fd) == 0 ? 0 : errno;
+  int const error = sync_file_system(m->fd);
+  if (error != 0) return error;
+  return fsync(m->fd) == 0 ? 0 : errno;  // tells of a journal that was given up
+}
+
+mount_time home::mounting(std::array<std::uint8_t, 16> const& fs) const {
+  mounted const* const m = of(fs);
+  return m != nullptr && m->type == "ext4" ? mount_time_of(m->source, m->device) : mount_time{};
+}
+
+/// The kernel knows no name of what was opened by handle and is nowhere in its caches: it is looked
+/// for.
+std::string home::place_of(std::array<std::uint8_t, 16> const& fs, int fd,
+                           std::chrono::milliseconds patience) const {
+  std::string const said = path_of(fd);
+  mounted const* const m = of(fs);
+  struct stat file = {}, there = {};
+  bool const is_known = stat(said.c_str(), &there) == 0 && fstat(fd, &file) == 0 &&
+                        there.st_dev == file.st_dev && there.st_ino == file.st_ino;
+  if (is_known || m == nullptr || fstat(fd, &file) != 0) return said;
+  namespace files = std::filesystem;
+  std::error_code bad;
+  auto const until = std::chrono::steady_clock::now() + patience;
+  files::recursive_directory_iterator at(m->where, files::directory_options::skip_permission_denied,
+                                         bad);
+  for (; !bad && at != files::end(at) && std::chrono::steady_clock::now() < until;
+       at.increment(bad)) {
+    if (lstat(at->path().c_str(), &there) != 0) continue;
+    if (there.st_dev != file.st_dev) at.disable_recursion_pending();
+    if (there.st_dev == file.st_dev && there.st_ino == file.st_ino) return at->path().string();
+  }
+  return fmt::format("the file with inode {} below {}", file.st_ino, m->where);
 }
 
 std::uint64_t changed_ns(struct stat const& st) {

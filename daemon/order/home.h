@@ -5,10 +5,13 @@
 
 #include <sys/stat.h>
 
+#include <chrono>
 #include <map>
 #include <set>
 #include <string>
 
+#include "order/missing.h"
+#include "order/mount_time.h"
 #include "order/record.h"
 
 namespace sluice::order {
@@ -26,19 +29,25 @@ class home {
   home(home const&) = delete;
   home& operator=(home const&) = delete;
 
-  /// A descriptor, or -errno: ESTALE when no such file is left, ENODEV when its file system is not
-  /// mounted to be written, ENOTUNIQ when two have its uuid.
+  /// A descriptor, or -errno: ESTALE when there certainly is no such file, EIO when it could not be
+  /// read, ENODEV when its file system is not mounted to be written, ENOTUNIQ when two have its
+  /// uuid.
   int open(file_id const& id, int flags) const;
   /// Writes all of that file system to its medium; 0 or an errno.
   int sync(std::array<std::uint8_t, 16> const& fs) const;
+  /// When it was mounted, where a mount changes files.
+  mount_time mounting(std::array<std::uint8_t, 16> const& fs) const;
+  /// Where a file is that was opened by handle, for messages.
+  std::string place_of(std::array<std::uint8_t, 16> const& fs, int fd,
+                       std::chrono::milliseconds patience) const;
 
  private:
   struct mounted {
     int fd;
-    std::string device;  // as mountinfo says it
+    std::string device, source, type, where;  // as mountinfo says it
     bool is_unique;
   };
-  void look_at(std::string const& where, std::string const& device);
+  void look_at(mounted at);
   mounted const* of(std::array<std::uint8_t, 16> const& fs) const;
   std::map<std::array<std::uint8_t, 16>, mounted> mounted_;
 };

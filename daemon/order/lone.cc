@@ -5,6 +5,12 @@
 
 namespace sluice::order {
 
+namespace {
+
+constexpr std::uint64_t usual_ns = 400'000;  // of a flush that nobody has measured
+
+}  // namespace
+
 void lone_costs::cost::note(std::uint64_t now_ns, std::uint64_t ns) {
   if (!is_known(now_ns)) count_ = 0;
   last_[count_++ % kept] = ns;
@@ -19,6 +25,10 @@ std::uint64_t lone_costs::cost::ns() const {
 bool lone_costs::is_log_quicker(std::uint64_t now_ns) const {
   if (!home_.is_known(now_ns) || !log_.is_known(now_ns)) return false;
   return home_.ns() > log_.ns() + log_.ns() / 4;
+}
+
+bool lone_costs::is_look_dear(std::uint64_t now_ns, std::uint64_t look_ns) const {
+  return look_ns > (home_.is_known(now_ns) ? std::max(home_.ns(), usual_ns) : usual_ns) / 4;
 }
 
 }  // namespace sluice::order

@@ -18,6 +18,8 @@ class lone_costs {
   /// Nobody knows what the log takes by now: worth a record of nothing.
   bool wants_log(std::uint64_t now_ns) const { return !log_.is_known(now_ns); }
   bool is_log_quicker(std::uint64_t now_ns) const;
+  /// What a look at a file takes would be a good part of what the log saves.
+  bool is_look_dear(std::uint64_t now_ns, std::uint64_t look_ns) const;
 
  private:
   /// The least of the last few: what is above it was somebody else's.

@@ -34,6 +34,11 @@ bool is_void(int fd, superblock const& s) {
   return read_mark(fd, s, mark);
 }
 
+int unreadable_marks(int fd) {
+  bool const good = flistxattr(fd, nullptr, 0) >= 0 || errno == EOPNOTSUPP;
+  return good ? 0 : errno;
+}
+
 int remove_mark(int fd) {
   if (fremovexattr(fd, abi::order_mark_name) == 0) return 0;
   return errno == ENODATA || errno == EOPNOTSUPP ? 0 : errno;

@@ -15,4 +15,7 @@ bool is_void(int fd, superblock const& s);
 /// Any: 0, also when there was none, or an errno. It is gone for good behind an fsync.
 int remove_mark(int fd);
 
+/// Whether the file has marks cannot be told: an errno, else 0.
+int unreadable_marks(int fd);
+
 }  // namespace sluice::order

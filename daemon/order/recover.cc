@@ -3,6 +3,7 @@
 // and a live log commits at least once in its window, so a ctime later than the last commit and the
 // window is somebody else's: of after the crash, or of a program without sluice. Recovery itself
 // changes files too: it says in the superblock until when changes are its own, before the first.
+// And so does ext4 when it is mounted: mount_time.h.
 #include "order/recover.h"
 
 #include <fcntl.h>
@@ -16,6 +17,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <optional>
 
@@ -32,6 +34,7 @@ namespace sluice::order {
 
 namespace {
 
+constexpr std::chrono::milliseconds patience{5000};    // with a search for a name
 constexpr std::uint64_t own_time_ns = 60'000'000'000;  // renewed when half of it is over
 
 std::uint64_t wall_ns() {
@@ -176,6 +179,8 @@ class recovery {
       descriptor const closes(fd);
       file.is_live = !is_marked(fd, log_text());
       file.is_marked = has_mark(fd, super_);
+      if (int const error = unreadable_marks(fd); error != 0)
+        fail("names a file whose marks cannot be read", error);
       result_.marked += file.is_marked;
       struct stat st = {};
       if (fstat(fd, &st) != 0) fail("names a file that cannot be looked at", errno);
@@ -183,9 +188,11 @@ class recovery {
       if (result_.is_running) check_not_behind(file, st, fd);
       if (result_.home_error != 0 && !options_.replay) check_not_in_use(file, fd);
       bool const is_foreign = file.has_content && file.is_live && !file.is_marked &&
-                              !result_.is_running && written_ns(st, fd) > ours_until_ns_;
+                              !result_.is_running && written_ns(st, fd) > ours_until_ns_ &&
+                              !home_->mounting(id.fs).explains(st);
       if (is_foreign) {
-        result_.foreign.push_back(path_of(fd));
+        bool const is_first = result_.foreign.empty();
+        result_.foreign.push_back(home_->place_of(id.fs, fd, is_first ? patience : patience / 10));
         file.is_kept = true;
       }
     }
@@ -259,6 +266,13 @@ class recovery {
     });
     if (s.error != 0) fail("cannot be read", s.error);
     if (s.end != result_.end) fail("reads otherwise than a moment ago", EIO);
+    if (int const error = work.flush(); error != 0) {
+      say_home_failed(error);
+      throw sluice_error(
+          fmt::format("{}: what was brought home cannot be written: {}; the log is "
+                      "kept",
+                      options_.log, std::strerror(error)));
+    }
     sync_home();
   }
 

@@ -51,9 +51,24 @@ int replay::remember(file_id const& id, int fd) {
 void replay::forget(file_id const& id) {
   auto const at = open_.find(id);
   if (at == open_.end()) return;
+  flush(at->first, at->second.fd);
   close(at->second.fd);
   ages_.erase(at->second.age);
   open_.erase(at);
+}
+
+/// What a file system cannot even allocate it may tell those alone who wait for that file: syncfs
+/// returns 0.
+void replay::flush(file_id const& id, int fd) {
+  if (written_.erase(id) == 0) return;
+  constexpr unsigned all =
+      SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
+  if (sync_file_range(fd, 0, 0, all) != 0 && flush_error_ == 0) flush_error_ = errno;
+}
+
+int replay::flush() {
+  for (auto const& [id, o] : open_) flush(id, o.fd);
+  return flush_error_;
 }
 
 /// A descriptor that stays ours, or -errno.
@@ -72,8 +87,11 @@ int replay::open_file(file_id const& id) {
 
 bool replay::is_at(int directory, std::string const& name, int fd) const {
   struct stat there = {}, file = {};
-  return fstatat(directory, name.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0 &&
-         fstat(fd, &file) == 0 && same(there, file);
+  if (fstatat(directory, name.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0)
+    return fstat(fd, &file) == 0 && same(there, file);
+  if (errno == ENOENT || errno == ENOTDIR) return false;
+  throw sluice_error(
+      fmt::format("{}/{}: {}; the log is kept", path_of(directory), name, std::strerror(errno)));
 }
 
 void replay::put(record const& r, int fd) {
@@ -94,6 +112,7 @@ void replay::put(record const& r, int fd) {
     at += static_cast<std::size_t>(n);
   }
   done_.bytes += r.bytes.size();
+  written_.insert(r.file);
 }
 
 bool is_marked(int fd, std::string const& mark) {
@@ -119,7 +138,7 @@ bool replay::clear_name(record const& r, int directory) {
       return true;
     }
   }
-  if (changed_ns(st) > ours_until_ns_)
+  if (changed_ns(st) > ours_until_ns_ && !home_.mounting(r.file.fs).explains(st))
     throw sluice_error(fmt::format(
         "{}/{}: was put there by somebody else, and the log has a file of that name to bring home; "
         "move it away and recover again; the log is kept",
@@ -200,6 +219,7 @@ void replay::move(record const& r, int fd, int directory) {
   if (to < 0) fail(r, fd, -to);
   int const there = openat(to, r.new_name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   bool is_free = there < 0 && errno == ENOENT;
+  if (there < 0 && (errno == EIO || errno == EUCLEAN || errno == EBADMSG)) fail(r, to, errno);
   if (there >= 0) {
     is_free = is_marked(there, mark_);
     close(there);

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <list>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,8 @@ class replay {
 
   /// Throws sluice::error, naming the file.
   void apply(std::uint64_t lsn, record const& r);
+  /// What was written goes to the file systems' disks; 0, or an errno of any of it.
+  int flush();
   replayed const& done() const { return done_; }
   /// The marks go, once the log is trimmed.
   void forget_marks();
@@ -53,6 +56,7 @@ class replay {
   int open_file(file_id const& id);
   int remember(file_id const& id, int fd);
   void forget(file_id const& id);
+  void flush(file_id const& id, int fd);
   void put(record const& r, int fd);
   void check_maker(record const& r) const;
   void make(record const& r);
@@ -75,6 +79,8 @@ class replay {
   std::map<file_id, open_one> open_;
   std::list<file_id> ages_;             // oldest first
   std::map<file_id, file_id> made_as_;  // what the log calls it, what it is now
+  std::set<file_id> written_;           // and not flushed
+  int flush_error_ = 0;
 };
 
 }  // namespace sluice::order

@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "policy/sync.h"
+
 #ifndef SYS_futex_waitv
 #define SYS_futex_waitv 449
 #endif
@@ -77,14 +79,22 @@ service::~service() {
 int service::sync_mounts() {
   std::lock_guard const held(mounts_mutex_);
   for (auto const& [device, fd] : mounts_)
-    if (syncfs(fd.get()) != 0) return home_error_ = errno, errno;
+    if (int const error = sync_file_system(fd.get()); error != 0) return heard_of(error);
   return home_error_;
+}
+
+/// Of an error at home, in whichever thread: should we be killed now, nobody else knows of it.
+int service::heard_of(int error) {
+  home_error_ = error;
+  std::lock_guard const held(areas_mutex_);
+  for (auto const& a : areas_) a->refuse(error);
+  return error;
 }
 
 /// Of a file that has records in the log, in a thread that may wait. The kernel tells such an error
 /// once, and shows the pages as clean from then on: only the log still has them.
 int service::lost_at_home(int error) {
-  home_error_ = error;
+  heard_of(error);
   log_.home_failed(error);
   return error;
 }
@@ -210,6 +220,11 @@ void service::checkpointed(int error) {
         p.in->clear_logged(p.key);
       }
     }
+    for (auto& [key, d] : directories_) {
+      if (d->last_lsn == 0 || d->last_lsn > head_) continue;
+      d->last_lsn = 0;
+      for (auto const& p : places_of(key)) p.in->clear_logged(p.key);
+    }
   }
   // Of what failed at home sync_home tells; when the log failed, programs go alone.
   // Whoever asked while it ran may have come too late for it.
@@ -233,7 +248,9 @@ void service::add(std::unique_ptr<area> a) {
   for (auto const& [device, fd] : mounts_) a->tell_device(device);
   a->take_posted(left, true);
   told_.add(*a);
+  std::unique_lock held(areas_mutex_);
   areas_.push_back(std::move(a));
+  held.unlock();
   for (auto const& r : left) take_over(r);
 }
 
@@ -249,6 +266,7 @@ void service::remove(std::string const& path) {
       for (auto const& [key, d] : directories_) d->is_marked |= is_native(key);
       told_.remove(**at);
       notices_.drop(**at);
+      std::lock_guard const held(areas_mutex_);
       retired_.push_back(std::move(*at));
       areas_.erase(at);
       return;
@@ -362,6 +380,7 @@ bool service::end() {
   for (auto const& r : asked_) answer(r, abi::go_native);
   told_.publish();
   told_ = {};
+  std::lock_guard const held(areas_mutex_);
   areas_.clear();
   return true;
 }

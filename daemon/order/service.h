@@ -99,6 +99,7 @@ class service {
   bool anything_live() const { return content_lsn_ > head_; }
   bool is_quiet() const;
   int sync_mounts();
+  int heard_of(int error);
   int lost_at_home(int error);
   void leave_log();
   void run_checkpoints();
@@ -152,6 +153,7 @@ class service {
   std::uint64_t incarnation_;
   std::uint64_t const began_ns_;
   std::vector<std::unique_ptr<area>> areas_, retired_;
+  std::mutex areas_mutex_;  // of areas_: whoever changes it, and threads that are not the loop
   std::map<file_key, file_ptr> files_;
   std::map<file_key, directory_ptr> directories_;
   std::string last_path_;  // of last_directory_, when it was opened

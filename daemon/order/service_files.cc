@@ -14,6 +14,7 @@ namespace sluice::order {
 namespace {
 
 constexpr std::size_t files_max = 4096;
+constexpr unsigned foreign_often = 3;  // in a row: large folios, or somebody else indeed
 constexpr std::size_t inode_bytes = 4, handle_bytes = 8;  // of ext4: number, generation
 
 bool same(struct stat const& st, file_key const& key) {
@@ -159,6 +160,7 @@ bool service::sweep(std::uint64_t& lsn, files const& surely) {
         all = false;
         continue;
       }
+      f->link->in->last_lsn = lsn;
     }
     forget_name(*f);
     // A request that is under way keeps it.
@@ -197,17 +199,28 @@ void service::go_on(file_ptr const& f) {
 }
 
 /// Pages that nobody noted are dirty at home. Writers note behind their write, so one that is just
-/// writing is given a second look.
+/// writing is given a second look. The kernel counts through all pages that it has of the file.
 bool service::is_foreign(held_file& f, found& now) {
-  for (int look = 0; look < 3; ++look) {
+  std::uint64_t const end = pages_in(static_cast<std::uint64_t>(now.st.st_size));
+  auto const are_all_known = [&] {
     page_set known = f.explained;
     known.add(f.leaving);
     known.add(now.what.pages);
-    if (dirty_pages(f.fd.get(), known) == 0) return false;  // negative: the kernel does not say
-    if (look > 0) usleep(20);
+    return dirty_pages(f.fd.get(), known, end) == 0;
+  };
+  std::uint64_t const begin_ns = monotonic_ns();
+  bool const is_ours = are_all_known();
+  std::uint64_t const took_ns = monotonic_ns() - begin_ns;
+  if (lone_costs_[f.key.first].is_look_dear(now_ns_, took_ns))
+    f.unseen_until_ns = now_ns_ + lone_costs::lasts_ns;
+  if (is_ours) return false;
+  add_folios(f.fd.get(), now.what.pages);
+  for (int look = 0; look < 2; ++look) {
+    if (are_all_known()) return false;
+    usleep(20);
     take(f.key, now.what);
   }
-  return true;
+  return !are_all_known();
 }
 
 void service::look(held_file& f, request const& r, found& now) {
@@ -237,7 +250,12 @@ void service::look(held_file& f, request const& r, found& now) {
   std::uint64_t const changed = changed_ns(st);
   bool const is_cut = size < f.size && what.low_size > size;
   s.is_foreign = is_cut || (!s.has_changed && !s.is_whole && changed != f.changed_ns);
-  if (!s.is_foreign && !s.is_whole && !s.is_bypassed) s.is_foreign = is_foreign(f, now);
+  s.is_unseen = keep_.sees_foreign && now_ns_ < f.unseen_until_ns;
+  if (!s.is_foreign && !s.is_whole && !s.is_bypassed && !s.is_unseen) {
+    s.is_foreign = is_foreign(f, now);
+    f.foreign_in_row = s.is_foreign ? f.foreign_in_row + 1 : 0;
+    if (f.foreign_in_row >= foreign_often) f.unseen_until_ns = now_ns_ + lone_costs::lasts_ns;
+  }
   s.is_foreign &= keep_.sees_foreign;
   what.pages.cut(pages_in(size));
   s.dirty_bytes = what.pages.pages() * page_bytes;
@@ -277,8 +295,11 @@ void service::act(file_ptr const& f, request const& r) {
       for (auto const& p : places_of(f->key)) p.in->give_back(p.key);
       return answer(r, abi::go_native);
     case way::alone:
-      for (auto const& p : places_of(f->key))
+    case way::own:
+      for (auto const& p : places_of(f->key)) {
         p.in->let_alone(p.key, {now.seen.size, f->mode, f->uid, f->gid, 1});
+        if (how == way::own) p.in->let_go(p.key);
+      }
       return sync_home(f, r, now);
     case way::native:
       return sync_home(f, r, now);
@@ -315,12 +336,14 @@ void service::on_directory(request const& r) {
   bool const has_names = anything_live();
   crew_.run(
       [this, d, has_names] {
-        if (fsync(d->fd.get()) == 0) return 0;
-        return has_names ? lost_at_home(errno) : errno;
+        int const error = sync_names(d->fd.get());
+        return error != 0 && has_names ? lost_at_home(error) : error;
       },
       [this, d, r, heals, surely = removed_from(d)](int error) {
         if (error != 0) return answer(r, error);
         d->is_durable = true;
+        if (d->habit.is_sure())
+          for (auto const& p : places_of(d->key)) p.in->let_go_directory(p.key);
         name_synced(d, r, heals, surely);
       });
 }

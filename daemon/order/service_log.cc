@@ -100,6 +100,7 @@ bool service::name_first(held_file& f, request const& r, found const& now, direc
     gone.name = name;
     gone.mode = before.link->mode;
     if (put(gone, lsn) != 0) return false;
+    d->last_lsn = lsn;
     forget_name(before);
   }
   bool good = true;
@@ -114,6 +115,7 @@ bool service::name_first(held_file& f, request const& r, found const& now, direc
   made.uid = now.st.st_uid;
   made.gid = now.st.st_gid;
   if (put(made, lsn) != 0) return false;
+  d->last_lsn = lsn;
   f.link = std::make_unique<logged_name>(logged_name{d, name, made.mode});
   names_[{d->key, name}] = &f;
   unknown.reset();
@@ -254,6 +256,8 @@ void service::was_lone(std::uint64_t device, std::uint64_t took_ns) {
 void service::ask_again() {
   for (auto const& [key, f] : files_)
     for (auto const& p : places_of(key)) p.in->ask_again(p.key);
+  for (auto const& [key, d] : directories_)
+    for (auto const& p : places_of(key)) p.in->ask_again(p.key);
 }
 
 void service::synced(file_ptr const& f, request const& r, found const& now, std::uint64_t below,
@@ -317,9 +321,11 @@ void service::heal(file_key const& key, descriptor const& fd, bool& is_marked,
                    std::function<void()> then) {
   int const at = fd.get();
   crew_.run(
-      [at] {
+      [this, at] {
         int const failed = remove_mark(at);
-        return failed != 0 ? failed : fsync(at) == 0 ? 0 : errno;
+        if (failed != 0) return failed;
+        return fsync(at) == 0 ? 0
+                              : lost_at_home(errno);  // told once, and nobody waits for this one
       },
       [this, key, &is_marked, then = std::move(then)](int error) {
         if (error == 0) is_marked = false;

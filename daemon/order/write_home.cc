@@ -11,6 +11,8 @@ namespace sluice::order {
 
 namespace {
 
+constexpr std::uint64_t look_every_ns = 50'000, wait_max_ns = 1'000'000'000;
+
 std::uint64_t now_ns() {
   timespec t = {};
   clock_gettime(CLOCK_MONOTONIC, &t);
@@ -46,18 +48,22 @@ void home_writer::add(int fd, std::uint64_t first, std::uint64_t end) {
   }
 }
 
+void home_writer::wait_for_piece() const {
+  std::uint64_t const until = now_ns() + wait_max_ns;
+  for (auto const& p : piece_)
+    while (pages_under_way(p.fd, p.first, p.end) > 0 && now_ns() < until) nap(look_every_ns);
+}
+
 void home_writer::write_piece() {
   if (piece_.empty()) return;
   std::uint64_t const begin = now_ns();
-  // An error stays with the file system: the checkpoint's sync gets it.
-  auto const each = [&](unsigned what) {
+  // The first round leaves out what was just being written, an older version of it.
+  for (int round = 0; round < 2; ++round) {
     for (auto const& p : piece_)
       sync_file_range(p.fd, static_cast<off64_t>(p.first * page_bytes),
-                      static_cast<off64_t>((p.end - p.first) * page_bytes), what);
-  };
-  each(SYNC_FILE_RANGE_WRITE);
-  // The first look leaves out what was just being written, an older version of it.
-  each(SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
+                      static_cast<off64_t>((p.end - p.first) * page_bytes), SYNC_FILE_RANGE_WRITE);
+    wait_for_piece();
+  }
   std::uint64_t const took = now_ns() - begin;
   bool const is_whole = piece_pages_ >= pace_.pages();
   piece_.clear();

@@ -2,6 +2,8 @@
 // Writes pages of home files to their disk before a checkpoint asks for all of them at once: in
 // pieces, each waited for, so that the log, on the same disk perhaps, never stands behind a long
 // queue. It promises nothing: what is durable only the sync of a checkpoint says.
+// What stays true: the kernel tells once that a page was refused. Here nobody would hear it, and
+// who syncs the file next would not be told any more, so we wait in a way that does not ask.
 #pragma once
 
 #include <functional>
@@ -36,6 +38,7 @@ class home_writer {
   };
   void add(int fd, std::uint64_t first, std::uint64_t end);
   void write_piece();
+  void wait_for_piece() const;
 
   std::function<std::uint64_t(std::uint64_t)> const pause_ns_;
   std::function<std::uint64_t()> const batch_ns_;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "core/glob.h"
 #include "policy/error.h"
 #include "policy/suggest.h"
 
@@ -13,7 +14,7 @@ namespace sluice::policy {
 
 namespace {
 
-constexpr std::size_t most_glob_bytes = 127;
+using core::most_glob_bytes;
 constexpr std::string_view stream_words[] = {"process", "job", "thread", "path"};  // in order
 
 }  // namespace

@@ -12,6 +12,22 @@
 
 namespace sluice::segment {
 
+namespace {
+
+template <unsigned Words>
+std::string text_of(std::atomic<std::uint64_t> const (&from)[Words]) {
+  std::uint64_t words[Words] = {};
+  for (unsigned i = 0; i < Words; ++i) words[i] = from[i].load();
+  char text[sizeof words];
+  std::memcpy(text, words, sizeof text);
+  std::string out(text, strnlen(text, sizeof text));
+  for (char& c : out)
+    if (c < 0x20 || c >= 0x7f) c = '?';
+  return out;
+}
+
+}  // namespace
+
 std::optional<after_job> look_at_after(std::string const& area_path) {
   descriptor const fd(open(area_path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   struct stat st = {};
@@ -25,12 +41,13 @@ std::optional<after_job> look_at_after(std::string const& area_path) {
   out.is_known = a->head.known.load() != 0;
   for (std::size_t i = 0; i < out.counts.size(); ++i) out.counts[i] = a->head.count[i].load();
   out.waited_ns = a->head.waited_ns.load();
-  std::uint64_t words[abi::after_reason_words] = {};
-  for (unsigned i = 0; i < abi::after_reason_words; ++i) words[i] = a->head.reason[i].load();
-  char text[sizeof words];
-  std::memcpy(text, words, sizeof text);
-  for (char const c : std::string(text, strnlen(text, sizeof text)))
-    out.reason += c >= 0x20 && c < 0x7f ? c : '?';
+  out.reason = text_of(a->head.reason);
+  for (abi::after_slot const& s : a->slot) {
+    auto const state = static_cast<abi::after_state>(s.word.load() & 7);
+    if (state != abi::after_state::posted && state != abi::after_state::taken) continue;
+    bool const is_taken = state == abi::after_state::taken;
+    out.waits.push_back({s.pid.load(), s.since_ns.load(), is_taken ? text_of(s.waits_for) : ""});
+  }
   return out;
 }
 

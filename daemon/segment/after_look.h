@@ -8,10 +8,18 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "abi/after_area.h"
 
 namespace sluice::segment {
+
+/// A program that waits at a gate.
+struct after_wait {
+  std::uint32_t pid = 0;
+  std::uint64_t since_ns = 0;  // CLOCK_MONOTONIC
+  std::string whom;            // it waits for; empty: nobody has said
+};
 
 struct after_job {
   uid_t uid = 0;
@@ -19,6 +27,7 @@ struct after_job {
   std::array<std::uint64_t, static_cast<unsigned>(abi::after_count::count)> counts = {};
   std::uint64_t waited_ns = 0;
   std::string reason;  // why one was refused last
+  std::vector<after_wait> waits;
 };
 
 /// None where there is no such file, or it is not ours to read, or no area of ours.

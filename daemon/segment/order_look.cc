@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 
+#include "abi/order_slot.h"
 #include "abi/order_status.h"
 #include "control/clock.h"
 #include "core/page_ranges.h"
@@ -88,8 +89,8 @@ void add_files(abi::order_area const& a, file_map& files) {
 
 void add_requests(abi::order_area const& a, file_map& files, order_job& to) {
   for (auto const& slot : a.slot) {
-    auto const state = static_cast<abi::order_slot_state>(slot.word.load() & 7);
-    if (state != abi::order_slot_state::posted && state != abi::order_slot_state::taken) continue;
+    std::uint32_t const word = slot.word.load();
+    if (!abi::is_open(word) || abi::state_in(word) == abi::order_slot_state::held) continue;
     ++to.requests;
     std::uint64_t const since_ns = slot.since_ns.load();
     if (to.asked_since_ns == 0 || since_ns < to.asked_since_ns) to.asked_since_ns = since_ns;
@@ -110,11 +111,7 @@ void add_streams(abi::order_area const& a, order_job& to) {
   to.has_stream = {(h.durable_targets & ~others) != 0, h.job_streams != 0, h.thread_streams != 0,
                    h.path_streams != 0};
   for (auto const& slot : a.slot) {
-    auto const state = static_cast<abi::order_slot_state>(slot.word.load() & 7);
-    bool const is_open = state == abi::order_slot_state::posted ||
-                         state == abi::order_slot_state::taken ||
-                         state == abi::order_slot_state::held;
-    if (is_open && abi::is_barrier(slot.kind.load()))
+    if (abi::is_open(slot.word.load()) && abi::is_barrier(slot.kind.load()))
       ++to.barriers[stream_kind(slot.stream.load())];
   }
 }

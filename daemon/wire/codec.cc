@@ -258,6 +258,7 @@ char const* read_header(std::span<std::byte const> bytes, header& h, decoded& d)
   entry_reader from{bytes.data(), header_bytes, is_newer};
   layout_of<header>::visit(from, h);
   d.head = h.env;
+  d.head.minor = h.minor;
   if (from.why != nullptr) return "not of this protocol";
   if (h.length != bytes.size()) return "its length is not the one it says";
   bool const is_error = h.type == layout_of<error>::type;

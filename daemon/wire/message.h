@@ -217,9 +217,10 @@ using message = std::variant<hello, welcome, policy_part, job_list, report, gran
 
 /// What every message carries besides its body.
 struct envelope {
-  std::uint64_t incarnation = 0;  // of the sender's process
-  std::uint64_t sequence = 0;     // of the sender's messages on this connection
-  std::uint64_t cycle = 0;        // sender's cycle, for people
+  std::uint64_t incarnation = 0;        // of the sender's process
+  std::uint64_t sequence = 0;           // of the sender's messages on this connection
+  std::uint64_t cycle = 0;              // sender's cycle, for people
+  std::uint16_t minor = minor_version;  // the sender's, as its header says
 };
 
 /// FNV-1a. 64 bits of "UID/NAME"; 32 bits of "RESOURCE@TARGET" and of a class name (never 0).

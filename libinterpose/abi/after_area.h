@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "core/glob.h"
 #include "core/ruleset.h"
 
 namespace sluice::abi {
@@ -19,9 +20,10 @@ inline constexpr std::uint64_t after_magic = 0x3161'6563'6975'6c73ull;  // "slui
 inline constexpr std::uint32_t after_layout_version = 1;
 inline constexpr unsigned after_rules = 8;
 inline constexpr unsigned after_slots = 64;
-inline constexpr unsigned after_glob_bytes = 128;
+inline constexpr unsigned after_glob_bytes = core::most_glob_bytes + 1;
 inline constexpr unsigned after_root_bytes = 1024;
 inline constexpr unsigned after_reason_words = 16;
+inline constexpr unsigned after_waits_words = 5;
 
 /// Whom a stage asks.
 enum class after_server : std::uint32_t { nobody, itself, daemon };
@@ -46,7 +48,10 @@ struct alignas(64) after_slot {
   std::atomic<std::uint32_t> pid;       // stage, before `posted`
   std::atomic<std::uint32_t> rule;      // stage, before `posted`
   std::atomic<std::uint64_t> since_ns;  // CLOCK_MONOTONIC; when claimed
+  // Daemon; whom it waits for, as text, for people: no stage reads it. Zeros of an older daemon.
+  std::atomic<std::uint64_t> waits_for[after_waits_words];
 };
+static_assert(sizeof(after_slot) == 64);
 
 /// What became of it. Counted by stages, never printed.
 enum class after_count : std::uint8_t {
@@ -82,6 +87,14 @@ struct after_area {
   after_slot slot[after_slots];
 };
 static_assert(std::is_standard_layout_v<after_area>);
+
+/// Text in words that are atomic one by one: a reader may find a mixture, and then shows that.
+template <unsigned Words>
+void put_text(std::atomic<std::uint64_t> (&to)[Words], char const* text, std::size_t length) {
+  std::uint64_t words[Words] = {};
+  __builtin_memcpy(words, text, length < sizeof words ? length : sizeof words - 1);
+  for (unsigned i = 0; i < Words; ++i) to[i].store(words[i]);
+}
 
 /// Null when this is an area of our layout; else what is wrong.
 inline char const* refuse_reason(after_area const& a, std::uint64_t bytes) {

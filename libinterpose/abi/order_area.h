@@ -39,6 +39,9 @@ inline constexpr std::uint64_t order_marked = 16;  // stages; the file bears a m
 inline constexpr std::uint64_t order_lone = 32;    // daemon; see daemon_word
 inline constexpr std::uint64_t order_apart = 64;  // stages; bypass, and the drain behind it is over
 inline constexpr std::uint64_t order_moved = 128;  // stages; renamed or linked since taken
+inline constexpr std::uint64_t order_own = 256;  // daemon; while it is not logged its syncs are the
+                                                 // program's own. Of a directory: the first of
+                                                 // files that are made in it as well
 inline constexpr std::uint64_t order_fallback_one = std::uint64_t{1} << 32;
 
 /// `voided` of an area: the low bits count stages that are at it. While it is not 0 the daemon
@@ -145,7 +148,7 @@ enum class order_count : std::uint8_t {
   marked,       // a mark was set
   mark_failed,  // and could not be: see the limits in daemon/order/README.md
   unnoted,      // no place for the inode
-  alone,        // a sync that was the program's own; see order_lone
+  alone,        // a sync that was the program's own; see order_lone, order_own
   barriers,     // an fsync that did not wait
   gated,        // a change that waited for one
   own_sync,     // a write that its descriptor's O_SYNC or O_DSYNC made the kernel sync
@@ -195,7 +198,8 @@ struct order_header {
 
   alignas(64) std::atomic<std::uint32_t> doorbell;  // stages; +1 behind each post: daemon's futex
   std::atomic<std::uint32_t> dozing;                // daemon; 1 while it wants to be woken
-  std::atomic<std::uint64_t> posted;  // stages; +1 behind each barrier of a shared stream
+  std::atomic<std::uint64_t> posted;           // stages; +1 behind each barrier of a shared stream
+  std::atomic<std::uint32_t> own_directories;  // daemon; 1: some bear order_own
 
   alignas(64) std::atomic<std::uint32_t> blind;  // stages; a process went where we do not see: all
                                                  // inodes are native from then on

@@ -8,6 +8,9 @@
 
 namespace sluice::core {
 
+// Longest pattern of those that are kept in shared memory (abi/after_area.h).
+inline constexpr unsigned most_glob_bytes = 127;
+
 // `*` any run of characters, `/` included; `?` one; `[a-z]` `[!a-z]` one of a set; `\x` means x
 // (in a set a backslash is itself). A `[` that is never closed is itself. The whole text must
 // match.

@@ -7,104 +7,7 @@
 # alone, with a daemon and without, does it by itself.
 set -u
 . "$(dirname "$0")/../lib.sh"
-. "$(dirname "$0")/cli.bash"
-pids=
-trap 'kill -CONT $pids 2>/dev/null; kill $pids 2>/dev/null; rm -rf "$SCRATCH"' EXIT
-DATA="$SCRATCH/tree"
-mkdir "$DATA"
-cat >"$SCRATCH/site.json" <<P
-{"targets": {"scratch": {"path": "$DATA", "after":
-   {"write": "*/MANIFEST-*", "durable": "*/rank-*.dat", "patience": "12s"}}},
- "control": {"nodes": "n[1-2]"}}
-P
-cat >"$SCRATCH/p.py" <<'END'
-import ctypes, errno, os, sys, time
-def dirty(fd):  # pages of it that no disk has; -1: this kernel does not say
-    at, seen = (ctypes.c_uint64 * 2)(0, 0), (ctypes.c_uint64 * 5)()
-    r = ctypes.CDLL(None).syscall(451, fd, at, seen, 0)
-    return -1 if r != 0 else seen[1] + seen[2]
-def attempt(call):
-    began = time.monotonic()
-    try:
-        call()
-        print("ok", flush=True)
-    except OSError as e:
-        print(errno.errorcode[e.errno], flush=True)
-    assert time.monotonic() - began < 60
-what, path = sys.argv[1:3]
-if what == "data":  # until it is told to end
-    fd = os.open(path, os.O_CREAT | os.O_RDWR)
-    os.write(fd, b"d" * (1 << 20))
-    print("written", flush=True)
-    for line in sys.stdin:
-        if line == "end\n":
-            break
-        print(dirty(fd) if line == "dirty\n" else os.write(fd, b"d" * 4096), flush=True)
-elif what == "open":
-    attempt(lambda: os.open(path, os.O_CREAT | os.O_WRONLY))
-elif what == "rename":
-    open(path.replace("MANIFEST-", "new-"), "w").close()
-    attempt(lambda: os.rename(path.replace("MANIFEST-", "new-"), path))
-elif what == "link":
-    open(path.replace("MANIFEST-", "new-"), "w").close()
-    attempt(lambda: os.link(path.replace("MANIFEST-", "new-"), path))
-elif what == "stream":
-    attempt(lambda: open(path, "w"))
-elif what == "read":
-    attempt(lambda: os.open(path, os.O_RDONLY))
-elif what == "goes-on":  # has it open, and goes on behind the error
-    fd = os.open(path, os.O_CREAT | os.O_RDWR)
-    print("open", flush=True)
-    sys.stdin.readline()
-    attempt(lambda: os.open(path, os.O_RDWR))
-    os.write(fd, b"manifest")
-    attempt(lambda: os.fsync(fd))
-END
-port=$(python3 -c 'import socket
-s = socket.socket()
-s.bind(("127.0.0.1", 0))
-print(s.getsockname()[1])')
-start_cluster() {
-  "$SLUICED" --role cluster --name ctl --run-dir "$RUN" --policy "$SCRATCH/site.json" --plain \
-    --listen "tcp://127.0.0.1:$port" --metrics none >>"$SCRATCH/log" 2>&1 &
-  ctl=$!
-  pids="$pids $ctl"
-  until_true $S policy get || fail "the cluster daemon does not start: $(tail "$SCRATCH/log")"
-}
-start_one() { # NUMBER
-  "$SLUICED" --role node --name "n$1" --run-dir "$SCRATCH/n$1" --plain \
-    --parent "tcp://127.0.0.1:$port" --metrics none >>"$SCRATCH/log$1" 2>&1 &
-  eval "n$1=$!"
-  pids="$pids $!"
-  until_true "$SLUICE" --run-dir "$SCRATCH/n$1" policy get || fail "n$1: $(tail "$SCRATCH/log$1")"
-}
-on() { # NODE JOB WHAT PATH: its answer
-  "$SLUICE" --run-dir "$SCRATCH/n$1" run --no-summary --job "$2" --report "$SCRATCH/report" -- \
-    python3 "$SCRATCH/p.py" "$3" "$4" 2>>"$SCRATCH/err"
-}
-# begin_data NODE JOB: a program that has written, and stays; its pipes are $to and $from.
-begin_data() {
-  rm -f "$SCRATCH/in" "$SCRATCH/out"
-  mkfifo "$SCRATCH/in" "$SCRATCH/out"
-  "$SLUICE" --run-dir "$SCRATCH/n$1" run --no-summary --job "$2" -- \
-    python3 "$SCRATCH/p.py" data "$DATA/rank-$1.dat" <"$SCRATCH/in" >"$SCRATCH/out" &
-  worker=$!
-  pids="$pids $worker"
-  exec 8>"$SCRATCH/in" 9<"$SCRATCH/out"
-  read -r -t 30 said <&9 && [ "$said" = written ] || fail "no data was written: $said"
-}
-tell() { echo "$1" >&8 && read -r -t 30 said <&9 || fail "the worker is gone"; }
-end_data() {
-  echo end >&8
-  wait "$worker"
-  exec 8>&- 9<&-
-}
-reason() { grep -h 'a gate stays closed' "$SCRATCH/log" | tail -n 1; }
-failed_with() { # TEXT: the reason of the last one, here and in the report
-  reason | grep -q "$1" || fail "reason: $(reason), not $1"
-  json "$SCRATCH/report" 'd["after"]["reason"]' | grep -q "$1" || fail "$(cat "$SCRATCH/report")"
-  [ "$(json "$SCRATCH/report" 'd["after"]["refused"]')" -ge 1 ] || fail 'not counted'
-}
+. "$(dirname "$0")/after.bash"
 
 start_cluster
 start_one 1
@@ -125,7 +28,37 @@ for how in open rename link stream; do
   [ "$before" -le 0 ] || [ "$said" = 0 ] || fail "$how: $said pages of the other node are dirty"
 done
 [ "$(on 1 all read "$DATA/MANIFEST-1")" = ok ] || fail 'reading'
+
+# A program that asks by itself, of the tree and of files in it.
+says() { # WANTED PATH...
+  local wanted=$1
+  shift
+  "$SLUICE" --run-dir "$SCRATCH/n1" run --no-summary --job all -- \
+    "$PROGRAMS/epoch_wait" "$@" >"$SCRATCH/got" 2>>"$SCRATCH/err"
+  [ "$(tr '\n' ' ' <"$SCRATCH/got")" = "$wanted " ] ||
+    fail "sluice_epoch_wait: $(tr '\n' ' ' <"$SCRATCH/got")for $wanted, $(reason)"
+}
+mkdir -p "$DATA/deep"
+tell more
+says 'ok ok ok' "$DATA" "$DATA/deep" "$DATA/rank-2.dat"
+tell dirty
+[ "$before" -le 0 ] || [ "$said" = 0 ] || fail "waited, and $said pages of the other are dirty"
+says EOPNOTSUPP "$SCRATCH"
+[ "$("$PROGRAMS/epoch_wait" "$DATA")" = EOPNOTSUPP ] || fail 'sluice_epoch_wait without sluice'
 [ "$(json "$SCRATCH/report" 'd["after"]["known"]')" = True ] || fail "$(cat "$SCRATCH/report")"
+
+# Nobody answers it: its daemon stands still when it asks for the second time.
+mkfifo "$DATA/deep/first" "$DATA/deep/second"
+"$SLUICE" --run-dir "$SCRATCH/n1" run --no-summary --job all -- \
+  "$PROGRAMS/epoch_wait" "$DATA/deep/first" "$DATA/deep/second" >"$SCRATCH/got" &
+waits=$!
+: >"$DATA/deep/first"
+until_true grep -q ok "$SCRATCH/got" || fail "sluice_epoch_wait of a pipe: $(cat "$SCRATCH/got")"
+kill -STOP "$n1"
+: >"$DATA/deep/second"
+until_true grep -q ETIMEDOUT "$SCRATCH/got" || fail "nobody answers: $(cat "$SCRATCH/got")"
+kill -CONT "$n1"
+wait "$waits"
 
 # It waits for the other node: stopped for a while, it is asked again and all goes on.
 kill -STOP "$n2"
@@ -133,15 +66,33 @@ on 1 all open "$DATA/MANIFEST-wait" >"$SCRATCH/got" &
 waits=$!
 sleep 2
 [ -e "$DATA/MANIFEST-wait" ] && fail 'it did not wait for the other node'
+waiting_for() {
+  "$SLUICE" --run-dir "$SCRATCH/n1" --json order >"$SCRATCH/order.json" &&
+    [ "$(json "$SCRATCH/order.json" \
+      '[w["for"] for g in d["gates"] for w in g["waiting"]]')" = "$1" ]
+}
+until_true waiting_for "['n2']" || fail "order: $(cat "$SCRATCH/order.json")"
+"$SLUICE" --run-dir "$SCRATCH/n1" order all >"$SCRATCH/order.txt"
+grep -q '^gates of all: .* 1 waiting,' "$SCRATCH/order.txt" &&
+  grep -q 'waits for n2, ' "$SCRATCH/order.txt" || fail "order: $(cat "$SCRATCH/order.txt")"
 kill -CONT "$n2"
 wait "$waits"
 [ "$(cat "$SCRATCH/got")" = ok ] || fail "after a while: $(cat "$SCRATCH/got") $(reason)"
 
 # Stopped for good: an error, a reason, and no file.
+"$SLUICE" --run-dir "$SCRATCH/n1" run --no-summary --job all -- sleep 100 &
+stays=$!
+pids="$pids $stays"
 kill -STOP "$n2"
+says EIO "$DATA"
 [ "$(on 1 all open "$DATA/MANIFEST-stopped")" = EIO ] || fail 'opened without the stopped node'
 [ ! -e "$DATA/MANIFEST-stopped" ] || fail 'and it is there'
 failed_with 'node n2 is silent'
+"$SLUICE" --run-dir "$SCRATCH/n1" order all >"$SCRATCH/order.txt"
+grep -q '^gates of all: .* [23] stayed shut, ' "$SCRATCH/order.txt" &&
+  grep -q 'last that stayed shut: node n2 is silent' "$SCRATCH/order.txt" ||
+  fail "order: $(cat "$SCRATCH/order.txt")"
+kill "$stays"
 [ "$(on 1 all rename "$DATA/MANIFEST-stopped")" = EIO ] || fail 'renamed without that node'
 [ ! -e "$DATA/MANIFEST-stopped" ] || fail 'and it is there by another name'
 kill -CONT "$n2"
@@ -203,9 +154,9 @@ kill -CONT "$ctl"
 kill "$n1"
 wait "$n1" 2>/dev/null
 "$SLUICED" --role node --name n3 --run-dir "$SCRATCH/n3" --policy "$SCRATCH/site.json" \
-  --metrics none >>"$SCRATCH/log3" 2>&1 &
+  --metrics none >>"$SCRATCH/log-n3" 2>&1 &
 pids="$pids $!"
-until_true "$SLUICE" --run-dir "$SCRATCH/n3" policy get || fail "n3: $(tail "$SCRATCH/log3")"
+until_true "$SLUICE" --run-dir "$SCRATCH/n3" policy get || fail "n3: $(tail "$SCRATCH/log-n3")"
 begin_data 3 one
 [ "$(on 3 one open "$DATA/MANIFEST-one")" = ok ] || fail 'a node by itself'
 tell dirty

@@ -76,6 +76,30 @@ TEST_CASE("a lone overwrite is the program's own, unless the log has something o
   CHECK(choose(f) == way::pages);
 }
 
+TEST_CASE("what nobody can tell who wrote is the program's own, once the log has nothing of it",
+          "[order]") {
+  file_seen f = usual();
+  f.is_unseen = true;
+  CHECK(choose(f) == way::own);
+  f.is_live = true;
+  CHECK(choose(f) == way::native);
+  f.is_live = false;
+  f.has_baseline = false;
+  CHECK(choose(f) == way::native);
+  f.has_baseline = f.has_new_metadata = true;
+  CHECK(choose(f) == way::native);
+}
+
+TEST_CASE("a look is dear when it takes a quarter of a flush", "[order]") {
+  constexpr std::uint64_t ms = 1'000'000, now = 1'000 * ms;
+  lone_costs c;
+  CHECK_FALSE(c.is_look_dear(now, ms / 20));  // nobody has measured a flush
+  CHECK(c.is_look_dear(now, ms / 5));
+  c.home_took(now, 10 * ms);
+  CHECK_FALSE(c.is_look_dear(now, 2 * ms));
+  CHECK(c.is_look_dear(now, 3 * ms));
+}
+
 TEST_CASE("the log is the quicker one when both were measured lately and it is by a quarter",
           "[order]") {
   constexpr std::uint64_t ms = 1'000'000, now = 1'000 * ms;

@@ -15,6 +15,7 @@
 #include <optional>
 
 #include "order/file_disk.h"
+#include "order/mount_time.h"
 #include "order/recover.h"
 #include "order/slots.h"
 #include "order/writer.h"
@@ -32,6 +33,11 @@ std::uint64_t wall_ns() {
   return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 + t.tv_nsec;
 }
 
+ino_t inode_of(std::string const& path) {
+  struct stat st = {};
+  return stat(path.c_str(), &st) == 0 ? st.st_ino : 0;
+}
+
 /// A small file system of its own, for not every one tells a uuid.
 struct file_system {
   sluice::test::scratch holder;
@@ -44,6 +50,13 @@ struct file_system {
       std::system(("umount -l " + dir).c_str()) == 0 || std::printf("still mounted\n");
   }
   file_system(file_system const&) = delete;
+  /// With what debugfs did to it in between.
+  bool mount_again(std::string const& debugfs) const {
+    std::string const image = holder.dir + "/image";
+    std::string const all = "umount " + dir + " && debugfs -w -R '" + debugfs + "' " + image +
+                            " && sleep 0.1 && mount -o loop " + image + " " + dir;
+    return std::system(("(" + all + ") 2>/dev/null >&2").c_str()) == 0;
+  }
 };
 
 /// A directory with a log, and files that are written through it.
@@ -157,6 +170,8 @@ TEST_CASE("a file that somebody else changed is named and not touched", "[order]
   b.crash();
   usleep(20'000);
   b.write("a", "theirs");
+  usleep(20'000);  // a mount gives both times alike
+  chmod(b.path("a").c_str(), 0600);
   try {
     b.recover_it();
     FAIL("recovered over it");
@@ -169,6 +184,39 @@ TEST_CASE("a file that somebody else changed is named and not touched", "[order]
   CHECK(r.foreign == std::vector<std::string>{b.path("a")});
   CHECK(b.read("a") == "theirs");
   CHECK(b.read("other") == "MINE");
+}
+
+TEST_CASE("a truncation that ext4 ends when it is mounted is nobody's change", "[order]") {
+  bench b;
+  if (!b.begin(0)) return;
+  b.write("a", "mine");
+  file_id const a = b.id_of(b.path("a"));
+  auto const inode = std::to_string(inode_of(b.path("a")));
+  b.tell_data(a, 0, "MINE");
+  b.crash();
+  // What a crash leaves: the file in the list of those to be cut.
+  REQUIRE(b.at.mount_again("set_super_value last_orphan " + inode));
+  CHECK(b.recover_it().foreign.empty());
+  CHECK(b.read("a") == "MINE");
+}
+
+TEST_CASE("when a file system was mounted", "[order]") {
+  std::uint64_t const s = 1'000'000'000;
+  auto const late = mount_time_at(5000, 1000);
+  CHECK_FALSE(late.has(5000 * s - 1));
+  CHECK(late.has(5000 * s));
+  CHECK(late.has(5001 * s));
+  CHECK_FALSE(late.has(5002 * s));
+  // First to be read, then to be written.
+  auto const root = mount_time_at(1010, 1000);
+  CHECK_FALSE(root.has(1000 * s - 1));
+  CHECK(root.has(1003 * s));
+  CHECK_FALSE(root.has(1012 * s));
+  struct stat st = {};
+  st.st_ctim.tv_sec = st.st_mtim.tv_sec = 5001;
+  CHECK(late.explains(st));
+  st.st_ctim.tv_nsec = 1;
+  CHECK_FALSE(late.explains(st));
 }
 
 TEST_CASE("what was synced at home is not written over", "[order]") {

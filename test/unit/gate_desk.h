@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// A book of epochs and the letters it wrote, for the tests of gates.
+#pragma once
+
+#include <optional>
+#include <set>
+
+#include "cluster/gate_book.h"
+
+namespace sluice::test {
+
+using cluster::gate_book;
+
+inline constexpr std::int64_t ms = 1'000'000, second = 1000 * ms;
+inline constexpr std::uint64_t hydro = 77;
+
+/// A book and the letters it wrote. Children are numbered; their names are n0, n1 …
+struct desk {
+  gate_book book;
+  std::int64_t now = second;
+  std::vector<gate_book::letter> sent;
+
+  explicit desk(bool is_relay = false, std::uint64_t number = 5) : book(is_relay, number, second) {}
+
+  void hear(std::uint32_t child, std::uint64_t incarnation = 1) {
+    book.heard(child, "n" + std::to_string(child), incarnation, now);
+  }
+  void join(std::uint32_t child, wire::gate_member const& m = {hydro, 1, false, false}) {
+    hear(child);
+    book.join(child, {false, {m}});
+  }
+  void settle(bool keeps = true) {
+    book.tick(now);
+    if (keeps) book.kept();
+    for (auto& l : book.take()) sent.push_back(std::move(l));
+  }
+  void pass(std::int64_t ns, std::set<std::uint32_t> const& heard = {}) {
+    for (std::int64_t const end = now + ns; now < end;) {
+      now += 100 * ms;
+      for (std::uint32_t c : heard) hear(c);
+      settle();
+    }
+  }
+  template <class M>
+  std::vector<M> to(std::uint32_t child) {
+    std::vector<M> out;
+    for (auto const& l : sent)
+      if (auto const* m = std::get_if<M>(&l.m); m != nullptr && l.to == child) out.push_back(*m);
+    return out;
+  }
+  void ask(std::uint32_t child, std::uint64_t counter = 1, std::int64_t patience_ns = 30 * second) {
+    book.ask(child, {{9, counter}, hydro, patience_ns}, now);
+    settle();
+  }
+  void done(std::uint32_t child, std::uint64_t counter = 1, std::uint32_t error = 0) {
+    book.done(child, {{9, counter}, error, error == 0 ? "" : "the disk is full"}, now);
+    settle();
+  }
+  /// The answer to the asker; none yet: nothing.
+  std::optional<wire::gate_open> answer(std::uint32_t child = 0) {
+    auto const all = to<wire::gate_open>(child);
+    if (all.empty()) return std::nullopt;
+    return all.back();
+  }
+  std::string why() { return answer() ? answer()->text : "no answer"; }
+};
+
+inline desk three_nodes() {
+  desk d;
+  for (std::uint32_t c : {0u, 1u, 2u}) d.join(c);
+  d.settle();
+  return d;
+}
+
+}  // namespace sluice::test
