@@ -14,7 +14,7 @@ from common import BUILD, SLUICE, Broken, Scratch, finish, machine, median, need
 from common import write_json
 from order_programs import PROGRAMS
 
-WORKS = ("append", "overwrite", "overdata", "varmail", "wal", "delete")
+WORKS = ("append", "overwrite", "prewritten", "overdata", "varmail", "wal", "delete")
 MODES = ("native", "durable", "ordered")
 WORK = os.path.join(BUILD, "bench", "order_work")
 POWER_CUT = os.path.join(BUILD, "test", "crash", "power_cut")

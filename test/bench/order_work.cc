@@ -121,7 +121,10 @@ struct worker {
       return;
     }
     fd = open_one(own, O_CREAT | O_TRUNC);
-    if (work != "append")
+    bytes.resize(blocks * block, 'm');
+    if (work == "prewritten")
+      put(fd, 0, blocks * block);
+    else if (work != "append")
       for (unsigned i = 0; i < blocks; ++i) put(fd, i * block, block);
     if (fsync(fd) != 0) die("fsync");
   }
@@ -136,7 +139,7 @@ struct worker {
       return sync(fd);
     }
     put(fd, rng() % blocks * block, block);
-    if (work == "overwrite") return sync(fd);
+    if (work != "overdata") return sync(fd);
     timed([&] {
       if (fdatasync(fd) != 0) die("fdatasync");
     });
@@ -164,7 +167,8 @@ double at_share(std::vector<double>& sorted, double share) {
                          static_cast<std::size_t>(share * static_cast<double>(sorted.size())))];
 }
 
-constexpr char const* works[] = {"append", "overwrite", "overdata", "varmail", "wal", "delete"};
+constexpr char const* works[] = {"append",  "overwrite", "prewritten", "overdata",
+                                 "varmail", "wal",       "delete"};
 
 }  // namespace
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Power cuts on a recorded disk: `cuts MODE FS [STATES]` tries CRASH_STATES of them, or what is
-# said, or 600 on ext4 and 200 elsewhere, where mounting takes longer. CRASH_SEED chooses them.
+# said, or 600. CRASH_SEED chooses them.
 . test/lib.sh
 
 tool=${BUILD:-build}/test/crash/power_cut
@@ -9,9 +9,8 @@ tool=${BUILD:-build}/test/crash/power_cut
 
 cuts() {
   need "mkfs.$2"
-  local status=0 some=200
-  [ "$2" != ext4 ] || some=600
-  nice "$tool" "$1" "$2" "${CRASH_STATES:-${3:-$some}}" "${CRASH_SEED:-1}" || status=$?
+  local status=0
+  nice "$tool" "$1" "$2" "${CRASH_STATES:-${3:-600}}" "${CRASH_SEED:-1}" || status=$?
   [ $status != 77 ] || exit 77
   [ $status = 0 ] || fail "$1 on $2"
 }

@@ -156,7 +156,7 @@ class Files(Program):
             self.ways, self.checks = [self.flush_range] * 4, [self.rewritten] * 4
 
     def place(self, stream):
-        return os.path.join(self.dir, str(stream))
+        return os.path.join(self.dir_of(stream), str(stream))
 
     def path(self, stream, epoch=None):
         return os.path.join(self.place(stream), "all" if epoch is None else str(epoch))
@@ -199,6 +199,8 @@ class Files(Program):
         if os.path.exists(new):
             os.unlink(new)
         put(new, content(stream, epoch), 0, os.O_CREAT | os.O_EXCL)
+        if "held" in self.options:
+            self.held = getattr(self, "held", []) + [os.open(new, os.O_RDONLY)]
         if os.path.exists(old):
             os.unlink(old)
         if self.kept > 1 and epoch % DIRECTORY_EVERY == DIRECTORY_EVERY - 1:

@@ -3,7 +3,7 @@
 # disks
 # Files written in every way below the real stage and daemon, also on a disk without a cache, while
 # programs or the daemon are killed, others write to the same file, inode numbers come back, and the
-# disk is full.
+# disk is full; and on two file systems of one log.
 # timeout: 900
 . test/crash/common.bash
 cuts files ext4 80
@@ -14,5 +14,7 @@ cuts log-killed ext4 30
 cuts foreign ext4 30
 cuts reuse ext4 50
 cuts full ext4 40
+cuts homes ext4 40
+cuts homes-sqlite ext4 30
 cuts files xfs 20
 cuts files btrfs 20

@@ -32,11 +32,15 @@ PLAN = [
     ("sqlite-wal", 500, 150, 200), ("sqlite-delete", 500, 150, 200), ("rocksdb", 400, 100, 200),
     ("maildir", 500, 150, 200), ("git", 400, 100, 200), ("postgres", 60, 20, 20),
     ("files", 600, 200, 300), ("app-killed", 600, 200, 300), ("log-killed", 600, 200, 300),
-    ("foreign", 400, 100, 200), ("reuse", 600, 200, 300), ("through", 200, 50, 100),
+    ("foreign", 400, 100, 200), ("reuse", 600, 200, 300), ("through", 200, 50, 0),
     ("relay", 300, 100, 100),
     ("full", 300, 60, 60), ("half-said", 300, 100, 100),
     ("eio-home", 400, 100, 100), ("eio-log", 400, 100, 100), ("eio-recover", 400, 100, 100),
     ("eio-sqlite", 200, 60, 60), ("eio-killed", 200, 60, 60),
+    ("homes", 400, 100, 100), ("homes-sqlite", 300, 100, 100),
+    ("epochs", 600, 200, 200), ("epochs-log", 600, 200, 200), ("epochs-ordered", 400, 100, 100),
+    ("epochs-killed", 200, 80, 80), ("epochs-log-killed", 200, 80, 80),
+    ("epochs-lost", 200, 80, 80), ("epochs-log-lost", 200, 80, 80),
 ]
 SYSTEMS = ("ext4", "xfs", "btrfs")
 SUMMARY = re.compile(r"^(\S+) (\S+) seed (\d+): .*?(\d+) states", re.M)

@@ -41,7 +41,7 @@ struct tool : mounts {
   tool(mode const& wanted, fs_kind const& kind, std::string const& scratch, std::string program)
       : mounts(kind, scratch, kind.bytes), m(wanted), recover_program(std::move(program)) {}
 
-  bool recover() const { return mounts::recover(recover_program); }
+  bool recover() { return mounts::recover(recover_program); }
   void record(std::uint64_t seed) {
     make();
     mount_it();
@@ -129,7 +129,7 @@ constexpr unsigned model_write_us = 20;
 /// disk FS FLUSH_US COMMAND…: runs it with DISK set to where a disk to measure on is mounted. Its
 /// journal has the size that mkfs gives it. With 0 it is a disk to break: see REFUSE in recorder.h.
 int lend_disk(fs_kind const& fs, std::string const& dir, unsigned flush_us, char** command) {
-  recorder disk(dir + "/disk", model_bytes, {model_write_us, flush_us});
+  recorder disk(dir + "/disk", {model_bytes}, {model_write_us, flush_us});
   disk.attach();
   std::string const at = dir + "/mnt";
   if (std::system((std::string(fs.measured) + " " + disk.device() + " >/dev/null").c_str()) != 0)
@@ -186,7 +186,7 @@ int main(int argc, char** argv) {
   std::string const dir =
       std::string(scratch != nullptr ? scratch : "/tmp") + "/crash-" + argv[1] + "-" + fs->name;
   std::string const bin = std::string(build != nullptr ? build : "build") + "/bin";
-  for (auto const& d : {dir, dir + "/disk", dir + "/mnt", dir + "/logmnt"}) mkdir(d.c_str(), 0711);
+  for (auto const& d : {dir, dir + "/disk", dir + "/mnt"}) mkdir(d.c_str(), 0711);
   std::uint64_t const seed = argc > 4 && !lends ? std::strtoull(argv[4], nullptr, 0) : 1;
   std::optional<tool> t;
   try {
@@ -199,7 +199,8 @@ int main(int argc, char** argv) {
     return run(*t, states, seed);
   } catch (std::exception const& e) {
     std::fprintf(stderr, "crash %s %s: %s\n", argv[1], fs->name, e.what());
-    for (auto const* at : {"/logmnt", "/mnt"}) umount2((dir + at).c_str(), MNT_DETACH);
+    for (auto const* at : {"/logmnt", "/mnt3", "/mnt2", "/mnt1", "/mnt"})
+      umount2((dir + at).c_str(), MNT_DETACH);
     return 1;
   }
 }

@@ -6,13 +6,17 @@
 #include <spawn.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <stdexcept>
+
+#include "order/recover.h"
 
 namespace sluice::crash {
 
@@ -22,7 +26,7 @@ constexpr fs_kind kinds[] = {
     {"ext4", 64ull << 20, 160ull << 20,
      "mkfs.ext4 -q -F -J size=4 -E lazy_itable_init=0,lazy_journal_init=0,nodiscard",
      "mkfs.ext4 -q -F -E lazy_itable_init=0,lazy_journal_init=0,nodiscard", ""},
-    {"xfs", 320ull << 20, 320ull << 20, "mkfs.xfs -q -f -K", "mkfs.xfs -q -f -K", ""},
+    {"xfs", 320ull << 20, 320ull << 20, "mkfs.xfs -q -f -K -d agcount=2", "mkfs.xfs -q -f -K", ""},
     {"btrfs", 128ull << 20, 256ull << 20, "mkfs.btrfs -q -f -K", "mkfs.btrfs -q -f -K", ""},
 };
 fs_kind const& log_kind = kinds[0];
@@ -60,37 +64,56 @@ void forget_devices() {
   close(control);
 }
 
+namespace {
+
+std::vector<mounts::place> plan(fs_kind const& kind, std::string const& dir, std::uint64_t bytes,
+                                std::uint64_t log_bytes, unsigned nodes) {
+  std::vector<mounts::place> all = {{&kind, dir + "/mnt", bytes}};
+  for (unsigned i = 1; i < nodes; ++i)
+    all.push_back({&kind, dir + "/mnt" + std::to_string(i), bytes});
+  if (log_bytes != 0) all.push_back({&log_kind, dir + "/logmnt", log_bytes});
+  for (auto const& p : all) mkdir(p.at.c_str(), 0711);
+  return all;
+}
+
+std::vector<std::uint64_t> sizes(std::vector<mounts::place> const& places) {
+  std::vector<std::uint64_t> bytes;
+  for (auto const& p : places) bytes.push_back(p.bytes);
+  return bytes;
+}
+
+}  // namespace
+
 mounts::mounts(fs_kind const& kind, std::string const& scratch, std::uint64_t bytes,
-               std::uint64_t log_bytes)
+               std::uint64_t log_bytes, unsigned nodes)
     : fs(kind),
       dir(scratch),
       mount_point(scratch + "/mnt"),
-      disk(scratch + "/disk", bytes, {}, log_bytes) {}
+      places(plan(kind, scratch, bytes, log_bytes, nodes)),
+      disk(scratch + "/disk", sizes(places)) {
+  for (auto const& p : places) logs.push_back(p.at + "/log");
+  if (log_bytes != 0) logs = {logs.back()};
+}
 
 void mounts::make() {
-  disk.attach();
-  make_fs(fs, disk.device());
-  if (disk.has_log_disk()) {
-    disk.attach(log_disk);
-    make_fs(log_kind, disk.device(log_disk));
+  for (unsigned i = 0; i < places.size(); ++i) {
+    disk.attach(i);
+    make_fs(*places[i].kind, disk.device(i));
   }
   disk.detach();
 }
 
 void mounts::mount_it(memory kept) {
-  disk.attach(home_disk, kept);
-  forget_devices();
-  mount_fs(fs, disk.device(), mount_point);
-  if (!disk.has_log_disk()) return;
-  disk.attach(log_disk, kept);
-  try {
-    mount_fs(log_kind, disk.device(log_disk), log_dir());
-  } catch (std::runtime_error const&) {
-    int const why = errno;
-    unmount_fs(mount_point);
-    errno = why;
-    throw;
-  }
+  for (unsigned i = 0; i < places.size(); ++i) try {
+      disk.attach(i, kept);
+      forget_devices();
+      mount_fs(*places[i].kind, disk.device(i), places[i].at);
+    } catch (std::runtime_error const&) {
+      int const why = errno;
+      while (i-- > 0) unmount_fs(places[i].at);
+      errno = why;
+      throw;
+    }
 }
 
 bool mounts::mount_cut(unsigned& unmountable, memory kept) {
@@ -108,14 +131,15 @@ bool mounts::mount_cut(unsigned& unmountable, memory kept) {
 }
 
 void mounts::unmount() {
-  if (disk.has_log_disk()) unmount_fs(log_dir());
-  unmount_fs(mount_point);
+  for (auto p = places.rbegin(); p != places.rend(); ++p) unmount_fs(p->at);
+  disk.wait_until_unused();
   disk.detach();
 }
 
-/// Without a shell between: starting a program is the greater part of trying a small log.
-bool mounts::recover(std::string const& program) const {
-  std::string const out = dir + "/recover.out", file = log();
+namespace {
+
+/// Without a shell between.
+bool run_on(std::string const& program, std::string const& file, std::string const& out) {
   char const* const words[] = {program.c_str(), "-q", "--replay", file.c_str(), nullptr};
   posix_spawn_file_actions_t acts;
   posix_spawn_file_actions_init(&acts);
@@ -127,6 +151,44 @@ bool mounts::recover(std::string const& program) const {
   posix_spawn_file_actions_destroy(&acts);
   int status = -1;
   return failed == 0 && waitpid(pid, &status, 0) == pid && status == 0;
+}
+
+}  // namespace
+
+namespace {
+
+/// The same without a program: of a small recovery exec and the libraries are most.
+bool recover_in_child(std::string const& file, std::string const& out) {
+  std::fflush(nullptr);
+  pid_t const pid = fork();
+  if (pid == 0) {
+    int const to = open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    order::recover_options o;
+    o.log = file;
+    o.replay = true;
+    try {
+      order::recover(o);
+    } catch (std::exception const& e) {
+      dprintf(to, "%s\n", e.what());
+      _exit(1);
+    }
+    _exit(0);
+  }
+  int status = -1;
+  return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
+}
+
+}  // namespace
+
+bool mounts::recover(std::string const& program) {
+  std::string const out = dir + "/recover.out";
+  for (auto const& file : logs) {
+    bool const may_lack = logs.size() > 1 && access(file.c_str(), F_OK) != 0;
+    if (may_lack) continue;
+    bool const is_program = recoveries_++ % recoveries_of_a_program == 0;
+    if (!(is_program ? run_on(program, file, out) : recover_in_child(file, out))) return false;
+  }
+  return true;
 }
 
 }  // namespace sluice::crash

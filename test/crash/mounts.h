@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A recorded disk with a file system on it, mounted; where it is asked for, a second one that has
-// nothing but the log. Cut, mounted again and recovered as often as one likes.
+// Recorded disks with file systems on them, mounted: one; where it is asked for a second one that
+// has nothing but the log; or one for each of several nodes. Cut at one moment, mounted again and
+// recovered as often as one likes.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "recorder.h"
 
@@ -29,9 +31,10 @@ void forget_devices();
 /// Mounted for the first time, or after a power cut.
 class mounts {
  public:
-  /// `dir`: has the empty directories disk, mnt and logmnt.
+  /// `scratch`: has the empty directories disk and mnt; the others are made. With `nodes` disks
+  /// each may have a log; else with `log_bytes` the log has a disk of its own.
   mounts(fs_kind const& kind, std::string const& scratch, std::uint64_t bytes,
-         std::uint64_t log_bytes = 0);
+         std::uint64_t log_bytes = 0, unsigned nodes = 1);
 
   void make();
   void mount_it(memory kept = memory::full);
@@ -39,14 +42,26 @@ class mounts {
   /// first: such a state says nothing about the log. False, and counted, for one of those.
   bool mount_cut(unsigned& unmountable, memory kept = memory::none);
   void unmount();
-  /// Runs that program on the log; what it says is in recover.out.
-  bool recover(std::string const& program) const;
-  std::string log() const { return log_dir() + "/log"; }
-  std::string log_dir() const { return disk.has_log_disk() ? dir + "/logmnt" : mount_point; }
+  /// Each log, in a process of its own; every fifth time by that program, else by the same code
+  /// here. What it says is in recover.out. A node may have none.
+  bool recover(std::string const& program);
+  std::string const& log() const { return logs.front(); }
+
+  struct place {
+    fs_kind const* kind;
+    std::string at;
+    std::uint64_t bytes;
+  };
 
   fs_kind const& fs;
   std::string dir, mount_point;
+  std::vector<place> places;      // by disk
+  std::vector<std::string> logs;  // of nodes as many
   recorder disk;
+
+ private:
+  static constexpr unsigned recoveries_of_a_program = 5;
+  unsigned recoveries_ = 0;
 };
 
 }  // namespace sluice::crash

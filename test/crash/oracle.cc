@@ -4,13 +4,23 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
+#include <utility>
 
 #include "streams.h"
 
 namespace sluice::crash {
 
 namespace {
+
+/// Content, made once: every state is asked for the same.
+std::vector<std::byte> const& known(unsigned stream, std::uint64_t epoch) {
+  static std::map<std::pair<unsigned, std::uint64_t>, std::vector<std::byte>> made;
+  auto const [at, is_new] = made.try_emplace({stream, epoch});
+  if (is_new) at->second = content(stream, epoch);
+  return at->second;
+}
 
 std::optional<std::vector<std::byte>> read_block(std::string const& path, std::uint64_t offset) {
   int const fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -26,7 +36,7 @@ bool is_there(std::string const& dir, unsigned s, std::uint64_t epoch) {
   bool const own = way_of(s) == kind_of::files;
   auto const found = own ? read_block(epoch_file(dir, s, epoch), 0)
                          : read_block(stream_file(dir, s), epoch * block);
-  return found && *found == content(s, epoch);
+  return found && *found == known(s, epoch);
 }
 
 /// The oldest epoch of which a sector of the block is: one that is written in place when the power
@@ -38,7 +48,7 @@ std::optional<std::uint64_t> oldest_in(std::vector<std::byte> const& found, unsi
   for (std::size_t at = 0; at < found.size(); at += sector) {
     std::uint64_t e = epochs;
     while (e-- > 0) {
-      auto const one = content(stream, e);
+      auto const& one = known(stream, e);
       if (std::memcmp(one.data() + at, found.data() + at, sector) == 0) break;
     }
     if (e >= epochs) return {};

@@ -16,6 +16,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 DISK = os.environ.get("DISK", "")  # the file system that is cut
+DISKS = os.environ.get("DISKS", "").split(":")  # and others that are cut with it
 LOG = os.environ.get("LOG", "")  # of sluice: there, or on a disk of its own
 BESIDE = os.environ.get("BESIDE", "")  # where no power cut reaches
 BIN = os.path.abspath(os.environ.get("BIN", "build/bin"))
@@ -33,6 +34,11 @@ class Lost(Exception):
 
 class Broken(Exception):
     """The program's own check does not pass."""
+
+
+def need(program):
+    if shutil.which(program) is None:
+        raise Skip(f"needs {program}")
 
 
 marks = None
@@ -72,8 +78,10 @@ def fork(work):
 
 
 def fork_each(works):
-    """False when one of them ended badly."""
-    return all([os.waitpid(pid, 0)[1] == 0 for pid in [fork(work) for work in works]])
+    """False when one of them ended badly: not by a mapping of which the disk refused a page."""
+    ends = [os.waitpid(pid, 0)[1] for pid in [fork(work) for work in works]]
+    return all(end == 0 or os.WIFSIGNALED(end) and os.WTERMSIG(end) == signal.SIGBUS
+               for end in ends)
 
 
 class Program:
@@ -84,9 +92,18 @@ class Program:
         self.options = set(options)
         self.dir = os.path.join(DISK, "data")
 
+    def homes(self):
+        """File systems of one log."""
+        return DISKS[:2] if "apart" in self.options else [DISK]
+
+    def dir_of(self, stream):
+        homes = self.homes()
+        return os.path.join(homes[stream % len(homes)], "data")
+
     def prepare(self):
         """Before the recording begins."""
-        os.mkdir(self.dir)
+        for home in self.homes():
+            os.mkdir(os.path.join(home, "data"))
 
     def inside(self, seed):
         """Below sluice."""
@@ -105,6 +122,8 @@ class Program:
             child.kill()
             raise RuntimeError("the program hangs")
         beside.join()
+        if child.returncode == 125 and "does not start" in self.said():
+            return 1  # a fault came so early that this is all that was told
         if child.returncode != 0:
             raise RuntimeError(f"status {child.returncode}: {self.said()}")
         return out.count(b"error ")
@@ -118,13 +137,13 @@ class Program:
 
     def said(self):
         with open(os.path.join(BESIDE, "said"), errors="replace") as f:
-            return " / ".join(f.read()[-600:].splitlines())
+            return " / ".join(f.read()[-3000:].splitlines())
 
-    def make_log(self):
+    def make_log(self, log=LOG):
         """An empty one of LOG_MIB, before anything is recorded."""
         ready, said = os.pipe()
         daemon = subprocess.Popen(
-            [os.path.join(BIN, "sluice-order"), "serve", "--jobs", BESIDE, "--log", LOG,
+            [os.path.join(BIN, "sluice-order"), "serve", "--jobs", BESIDE, "--log", log,
              "--log-mib", str(LOG_MIB), "--ready-fd", str(said)],
             pass_fds=[said], **self.as_user())
         os.close(said)
@@ -140,9 +159,10 @@ class Program:
     def start(self, words, **more):
         """The program, below sluice, or bare with the option `native`."""
         if "native" not in self.options:
+            orders = [w for home in self.homes() for w in ("--order", f"{self.order}@{home}")]
             words = [os.path.join(BIN, "sluice"), "--run-dir", os.path.join(BESIDE, "run"), "run",
-                     "--order", f"{self.order}@{DISK}", "--order-log", LOG, "--no-summary",
-                     "--report", os.path.join(BESIDE, "run", "report.json"), "--"] + words
+                     *orders, "--order-log", LOG, "--no-summary", "--report",
+                     os.path.join(BESIDE, "run", "report.json"), "--"] + words
         with open(os.path.join(BESIDE, "said"), "wb") as said:
             return subprocess.Popen(words, **{"stdin": subprocess.DEVNULL, "stderr": said,
                                               **more, **self.as_user()})

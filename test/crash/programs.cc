@@ -39,6 +39,10 @@ constexpr trial trials[] = {
     {"git", "git"},
     {"postgres", "postgres"},
     {"files", "files"},
+    {"native", "files+native"},
+    {"native-held", "files+held+native"},
+    {"native-killed", "files+killed+native"},
+    {"native-through", "files+through+native", fault::none, false, true, 0, nullptr, false},
     {"app-killed", "files+killed"},
     {"log-killed", "files+log-killed"},
     {"foreign", "files+foreign"},
@@ -48,10 +52,25 @@ constexpr trial trials[] = {
     {"relay", "relay+job"},
     {"through", "files+through", fault::none, false, true, 0, nullptr, false},
     {"eio-home", "files", fault::home},
+    {"eio-native", "files+native", fault::home},
     {"eio-log", "files", fault::log},
     {"eio-killed", "files+log-killed", fault::home},
     {"eio-recover", "files", fault::recovery},
     {"eio-sqlite", "sqlite-wal", fault::home},
+    {"homes", "files+apart", fault::none, false, true, 0, nullptr, true, 2},
+    {"homes-sqlite", "sqlite-wal+apart", fault::none, false, true, 0, nullptr, true, 2},
+    {"epochs", "epochs", fault::none, false, true, 0, nullptr, true, trial::cluster},
+    {"epochs-log", "epochs+log", fault::none, false, true, 0, nullptr, true, trial::cluster},
+    {"epochs-ordered", "epochs+ordered", fault::none, false, true, 0, nullptr, true,
+     trial::cluster},
+    {"epochs-killed", "epochs+killed", fault::none, false, true, 0, nullptr, true, trial::cluster},
+    {"epochs-lost", "epochs+lost", fault::none, false, true, 0, nullptr, true, trial::cluster},
+    {"epochs-log-killed", "epochs+log+killed", fault::none, false, true, 0, nullptr, true,
+     trial::cluster},
+    {"epochs-log-lost", "epochs+log+lost", fault::none, false, true, 0, nullptr, true,
+     trial::cluster},
+    {"gate-open", "epochs+open", fault::none, true, true, 0, nullptr, true, trial::cluster},
+    {"gate-lies", "epochs+lies", fault::none, true, true, 0, nullptr, true, trial::cluster},
     {"app-norecover", "sqlite-wal", fault::none, true, false},
     {"mail-norecover", "maildir", fault::none, true, false},
     {"eio-ignored", "files+ignores", fault::home, true},
@@ -67,7 +86,9 @@ constexpr trial trials[] = {
 
 constexpr std::uint64_t log_disk_bytes = 24ull << 20;
 constexpr unsigned streams_max = 16;
+constexpr unsigned gate_stream = 1, entries_of_a_manifest = 60;
 constexpr unsigned states_of_a_fault = 20;     // then another run has another fault
+constexpr unsigned states_of_a_cluster = 40;   // then another one has other nodes
 constexpr unsigned states_of_a_control = 150;  // not every run shows what is broken
 constexpr int patience_ms = 300'000;
 
@@ -117,7 +138,7 @@ class script {
 };
 
 struct found {
-  unsigned states = 0, again = 0, unmountable = 0, refused = 0, told = 0;
+  unsigned states = 0, again = 0, unmountable = 0, refused = 0, told = 0, seen = 0;
   unsigned lost = 0, broken = 0, unrecoverable = 0;
   std::size_t entries = 0;
   unsigned bad() const { return lost + broken + unrecoverable; }
@@ -131,6 +152,7 @@ std::string numbers(std::vector<std::uint64_t> const& list) {
 
 /// Others than ext4 are not made that small.
 std::uint64_t home_bytes(trial const& t, fs_kind const& fs) {
+  if (t.is_cluster()) return fs.bytes;
   if (t.home_bytes == 0) return fs.roomy_bytes;
   return std::strcmp(fs.name, "ext4") == 0 ? t.home_bytes : fs.bytes;
 }
@@ -142,8 +164,10 @@ class session {
       : trial_(t),
         recover_(bin + "/sluice-recover"),
         rng_(seed),
-        on_(fs, dir, home_bytes(t, fs), has_own_log(t, seed) ? log_disk_bytes : 0) {
+        on_(fs, dir, home_bytes(t, fs), has_own_log(t, seed) ? log_disk_bytes : 0,
+            t.is_cluster() ? 2 + static_cast<unsigned>(seed % 3) : t.homes) {
     setenv("DISK", on_.mount_point.c_str(), 1);
+    setenv("DISKS", disks().c_str(), 1);
     setenv("LOG", on_.log().c_str(), 1);
     setenv("MARKS", on_.disk.marks().c_str(), 1);
     setenv("BESIDE", dir.c_str(), 1);
@@ -169,9 +193,12 @@ class session {
     on_.disk.end();
     on_.unmount();
     if (said.rfind("ok", 0) != 0) throw std::runtime_error(said);
+    // A fault that came before anything was written.
+    if (on_.disk.entries() == 0 && trial_.what != fault::none) return record(seed + 1, sum);
     std::vector<std::uint64_t> const marked = acknowledged_before(on_.disk.entries());
     bool const is_idle = std::all_of(marked.begin(), marked.end(), [](auto n) { return n == 0; });
-    if (is_idle && trial_.what == fault::none) throw std::runtime_error("nothing was acknowledged");
+    if (is_idle && trial_.what == fault::none && !trial_.is_cluster())
+      throw std::runtime_error("nothing was acknowledged");
     sum.told += static_cast<unsigned>(std::strtoul(said.c_str() + 2, nullptr, 10));
     sum.entries += on_.disk.entries();
     return true;
@@ -183,7 +210,9 @@ class session {
     std::size_t const all = on_.disk.entries();
     // Behind a fault the end is as good a place as any.
     bool const is_end = trial_.what != fault::none && rng_() % 4 == 0;
-    std::size_t const count = is_end ? all : 1 + rng_() % all;
+    std::size_t const count = is_end                                   ? all
+                              : trial_.is_cluster() && rng_() % 2 != 0 ? behind_gate()
+                                                                       : 1 + rng_() % all;
     if (!trial_.has_cache)
       return try_state(count, seed * 1'000'000 + sum.states, recorder::all, sum);
     int const subsets = on_.disk.subsets(count);
@@ -201,9 +230,12 @@ class session {
     on_.unmount();
     sum.lost += said.rfind("lost", 0) == 0;
     sum.broken += said.rfind("broken", 0) == 0;
-    if (said != "ok" && !trial_.must_fail)
-      std::printf("%s seed %llu, %zu of %zu entries: %s\n", trial_.name,
-                  static_cast<unsigned long long>(seed), count, on_.disk.entries(), said.c_str());
+    bool const is_good = said.rfind("ok", 0) == 0;
+    if (is_good) sum.seen += static_cast<unsigned>(std::strtoul(said.c_str() + 2, nullptr, 10));
+    if (!is_good && !trial_.must_fail)
+      std::printf("%s seed %llu, %zu of %zu entries: %s %s\n", trial_.name,
+                  static_cast<unsigned long long>(seed), count, on_.disk.entries(), said.c_str(),
+                  met_.c_str());
     std::fflush(stdout);
   }
 
@@ -222,7 +254,13 @@ class session {
   }
   /// Half of the runs have the log on a disk of its own.
   static bool has_own_log(trial const& t, std::uint64_t seed) {
+    if (t.is_cluster()) return false;
     return t.what == fault::log || t.what == fault::recovery || seed % 2 == 0;
+  }
+  std::string disks() const {
+    std::string all;
+    for (auto const& p : on_.places) all += (all.empty() ? "" : ":") + p.at;
+    return all;
   }
 
   std::vector<std::uint64_t> acknowledged_before(std::size_t count) const {
@@ -231,6 +269,17 @@ class session {
       if (entry const& e = on_.disk.at(i); e.what == entry::mark && e.stream < streams_max)
         epochs[e.stream] = e.offset + 1;
     return epochs;
+  }
+
+  /// Soon behind the opening of a gate of a cluster.
+  std::size_t behind_gate() {
+    std::size_t const all = on_.disk.entries();
+    std::vector<std::size_t> opened;
+    for (std::size_t i = 0; i < all; ++i)
+      if (entry const& e = on_.disk.at(i); e.what == entry::mark && e.stream == gate_stream)
+        opened.push_back(i);
+    if (opened.empty()) return all;
+    return std::min(all, opened[rng_() % opened.size()] + 1 + rng_() % entries_of_a_manifest);
   }
 
   void break_disk(std::uint32_t after_max) {
@@ -243,6 +292,8 @@ class session {
     r.after = static_cast<std::uint32_t>(rng_() % after_max);
     r.count = rng_() % 3 == 0 ? ~0u : 1 + static_cast<std::uint32_t>(rng_() % 8);
     on_.disk.refuse(is_log ? log_disk : home_disk, r);
+    met_ = std::string(is_log ? "log" : "home") + " refuses " + std::to_string(r.kinds) +
+           " after " + std::to_string(r.after) + ", " + std::to_string(r.count) + " times";
   }
 
   /// The first recovery meets a fault, or a power cut.
@@ -263,13 +314,14 @@ class session {
       on_.unmount();
       sum.refused += on_.disk.refused() - before;
       sum.told += breaks && !is_good;
+      if (breaks) met_ += is_good ? "; not told" : "; told";
       if (!breaks) on_.disk.cut_again(seed);
       if (!on_.mount_cut(sum.unmountable)) return false;
     }
     if (on_.recover(recover_) && on_.recover(recover_)) return true;
     ++sum.unrecoverable;
-    std::printf("%s seed %llu: recovery failed\n", trial_.name,
-                static_cast<unsigned long long>(seed));
+    std::printf("%s seed %llu: recovery failed %s\n", trial_.name,
+                static_cast<unsigned long long>(seed), met_.c_str());
     std::fflush(stdout);
     if (std::system(("cat " + on_.dir + "/recover.out").c_str()) != 0) {
     }
@@ -280,6 +332,7 @@ class session {
   trial const& trial_;
   std::string recover_;
   std::mt19937_64 rng_;
+  std::string met_;  // the fault, for who looks for the cause of a loss
   mounts on_;
   std::optional<script> script_;
 };
@@ -302,6 +355,7 @@ int run_trial(trial const& t, fs_kind const& fs, std::string const& dir, std::st
               unsigned states, std::uint64_t seed) {
   auto const began = std::chrono::steady_clock::now();
   unsigned const each = t.what == fault::home || t.what == fault::log ? states_of_a_fault
+                        : t.is_cluster()                              ? states_of_a_cluster
                         : t.must_fail                                 ? states_of_a_control
                                                                       : states;
   found sum;
@@ -323,10 +377,14 @@ int run_trial(trial const& t, fs_kind const& fs, std::string const& dir, std::st
       sum.lost, sum.broken, sum.unrecoverable, sum.states / minutes);
   if (t.what != fault::none)
     std::printf("the disk refused %u times, and %u errors were told\n", sum.refused, sum.told);
+  if (t.is_cluster()) std::printf("%u manifests were there, %u were refused\n", sum.seen, sum.told);
   if (sum.unmountable != 0) std::printf("%u states did not mount\n", sum.unmountable);
-  if (sum.unmountable * 20 > sum.states) return 1;
+  // Of a disk; a state of a cluster has several.
+  if (sum.unmountable * (t.is_cluster() ? 5 : 20) > sum.states) return 1;
   if (t.what != fault::none && sum.refused == 0)
     return std::printf("FAILED: no fault was met\n"), 1;
+  if (t.is_cluster() && !t.must_fail && sum.seen == 0)
+    return std::printf("FAILED: no state had a manifest\n"), 1;
   if (t.must_fail && sum.bad() == 0) std::printf("FAILED: the control %s was not caught\n", t.name);
   return t.must_fail == (sum.bad() != 0) ? 0 : 1;
 }

@@ -25,6 +25,10 @@ struct trial {
   std::uint64_t home_bytes = 0;                // 0: what the file system wants
   order::service_rules const* keep = nullptr;  // of a daemon that is broken on purpose
   bool has_cache = true;                       // the disk; without one nothing written is lost
+  unsigned homes = 1;                          // file systems of one log
+  static constexpr unsigned cluster = 0;       // two to four nodes, with a disk each
+
+  bool is_cluster() const { return homes == cluster; }
 };
 
 /// Null: there is none of that name.

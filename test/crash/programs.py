@@ -4,7 +4,7 @@
 
     prepare              ok | skip WHY       the empty disk is mounted
     run SEED             ok ERRORS           the program does its work, and marks
-    check N N N ...      ok | lost | broken  acknowledged epochs of each stream
+    check N N N ...      ok | lost | broken  acknowledged epochs of each stream; perhaps ok SEEN
 
 Where they are told to acknowledge what is durable they do as their manuals say: sqlite needs
 synchronous=EXTRA with a rollback journal, git and mail a sync of the directories they named in.
@@ -17,7 +17,6 @@ import mailbox
 import os
 import pwd
 import re
-import shutil
 import signal
 import sqlite3
 import subprocess
@@ -25,8 +24,9 @@ import sys
 import threading
 import time
 
+from epochs import Epochs
 from files import Files
-from program import BESIDE, BIN, LONGEST_S, Broken, Lost, Program, Skip, fork_each, mark, \
+from program import BESIDE, BIN, LONGEST_S, Broken, Lost, Program, Skip, fork_each, mark, need, \
     sync_directory, tell
 from relay import Relay
 
@@ -38,11 +38,6 @@ def text_of(stream, epoch):
     """100 to 3000 bytes that say whose they are."""
     seed = hashlib.sha256(f"{stream} {epoch}".encode()).hexdigest()
     return (seed * 47)[:100 + int(seed[:6], 16) % 2900]
-
-
-def need(program):
-    if shutil.which(program) is None:
-        raise Skip(f"needs {program}")
 
 
 def first_missing(present, acked, what):
@@ -58,7 +53,7 @@ class Sqlite(Program):
     journal, synchronous = "WAL", "FULL"
 
     def path(self, stream):
-        return os.path.join(self.dir, f"db{stream}")
+        return os.path.join(self.dir_of(stream), f"db{stream}")
 
     def open(self, stream):
         db = sqlite3.connect(self.path(stream), isolation_level=None, timeout=60)
@@ -351,8 +346,8 @@ def answer(program, words):
             if not told and "native" not in program.options and not program.answered():
                 return "failed: the log daemon answered nothing"
             return f"ok {told}"
-        program.check([int(w) for w in words[1:]])
-        return "ok"
+        seen = program.check([int(w) for w in words[1:]])
+        return "ok" if seen is None else f"ok {seen}"
     except Skip as why:
         return f"skip: {why}"
     except Lost as what:
@@ -367,7 +362,7 @@ def answer(program, words):
 
 def main():
     kinds = {k.name: k for k in (SqliteWal, SqliteDelete, Rocksdb, Maildir, Git, Postgres, Files,
-                                  Relay)}
+                                  Relay, Epochs)}
     name, *options = sys.argv[1].split("+")
     program = kinds[name](options)
     if sys.argv[2:3] == ["inside"]:

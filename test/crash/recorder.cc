@@ -59,13 +59,13 @@ void append(shared* s, std::byte* arena, entry const& e, void const* bytes) {
   pthread_mutex_unlock(&s->mutex);
 }
 
-constexpr char const* names[disks] = {"/disk", "/log"};
+constexpr char const* names[most_disks] = {"/disk", "/disk1", "/disk2", "/disk3"};
+constexpr unsigned none = ~0u;
 
-/// disks: none.
 unsigned disk_of(char const* path) {
-  unsigned which = 0;
-  while (which < disks && std::strcmp(path, names[which]) != 0) ++which;
-  return which;
+  for (unsigned which = 0; which < served->disks; ++which)
+    if (std::strcmp(path, names[which]) == 0) return which;
+  return none;
 }
 
 /// Files that programs write to, to tell the recorder something.
@@ -97,15 +97,15 @@ int on_getattr(char const* path, struct stat* st, fuse_file_info*) {
     return 0;
   }
   unsigned const which = disk_of(path);
-  if (which == disks && !is_ear(path)) return -ENOENT;
+  if (which == none && !is_ear(path)) return -ENOENT;
   st->st_mode = S_IFREG | 0600;
   st->st_nlink = 1;
-  st->st_size = which == disks ? 0 : static_cast<off_t>(size_of(which));
+  st->st_size = which == none ? 0 : static_cast<off_t>(size_of(which));
   return 0;
 }
 
 int on_open(char const* path, fuse_file_info* file) {
-  if (disk_of(path) == disks && !is_ear(path)) return -ENOENT;
+  if (disk_of(path) == none && !is_ear(path)) return -ENOENT;
   file->direct_io = 1;
   return 0;
 }
@@ -117,7 +117,7 @@ std::size_t within(unsigned which, std::size_t bytes, off_t offset) {
 
 int on_read(char const* path, char* to, std::size_t bytes, off_t offset, fuse_file_info*) {
   unsigned const which = disk_of(path);
-  if (which == disks) return 0;
+  if (which == none) return 0;
   if (refuses(which, refusal::reads)) return -EIO;
   bytes = within(which, bytes, offset);
   return pread(served_image, to, bytes, static_cast<off_t>(served->begin[which]) + offset) ==
@@ -157,7 +157,7 @@ int on_refuse(char const* from, std::size_t bytes) {
   refusal what;
   if (std::sscanf(said.c_str(), "%u %u %u %u", &which, &what.kinds, &what.after, &what.count) !=
           4 ||
-      which >= disks)
+      which >= served->disks)
     return -EINVAL;
   pthread_mutex_lock(&served->mutex);
   served->refuses[which] = what;
@@ -177,7 +177,7 @@ int on_write(char const* path, char const* from, std::size_t bytes, off_t offset
 
 int on_fsync(char const* path, int, fuse_file_info*) {
   unsigned const which = disk_of(path);
-  if (which == disks) return 0;
+  if (which == none) return 0;
   if (served_model.is_on()) {
     pthread_mutex_lock(&served->mutex);
     take_time(served_model.flush_us);
@@ -192,7 +192,7 @@ int on_fsync(char const* path, int, fuse_file_info*) {
 /// A hole is zeros, written.
 int on_fallocate(char const* path, int, off_t offset, off_t bytes, fuse_file_info*) {
   unsigned const which = disk_of(path);
-  if (which == disks) return -EINVAL;
+  if (which == none) return -EINVAL;
   if (refuses(which, refusal::writes)) return -EIO;
   bytes = static_cast<off_t>(within(which, static_cast<std::size_t>(bytes), offset));
   int const status =
@@ -215,18 +215,20 @@ T* share(std::uint64_t bytes, int file = -1) {
 
 }  // namespace
 
-recorder::recorder(std::string const& dir, std::uint64_t image_bytes, disk_model model,
-                   std::uint64_t log_bytes)
+recorder::recorder(std::string const& dir, std::vector<std::uint64_t> const& bytes,
+                   disk_model model)
     : dir_(dir), model_(model) {
+  if (bytes.size() > most_disks) throw std::runtime_error("too many disks to record");
   shared_ = share<shared>(sizeof(shared));
-  std::uint64_t const all_bytes = image_bytes + log_bytes;
+  shared_->disks = static_cast<std::uint32_t>(bytes.size());
+  for (std::size_t i = 0; i < bytes.size(); ++i)
+    shared_->begin[i + 1] = shared_->begin[i] + bytes[i];
+  std::uint64_t const all_bytes = image_bytes();
   image_fd_ = memfd_create("disks", MFD_CLOEXEC);
   if (image_fd_ < 0 || ftruncate(image_fd_, static_cast<off_t>(all_bytes)) != 0) fail("memfd");
   image_ = share<std::byte>(all_bytes, image_fd_);
   base_ = share<std::byte>(all_bytes);
   arena_ = share<std::byte>(arena_bytes);
-  shared_->begin[log_disk] = image_bytes;
-  shared_->begin[disks] = image_bytes + log_bytes;
   shared_->arena_bytes = arena_bytes;
   pthread_mutexattr_t between;
   pthread_mutexattr_init(&between);
@@ -270,8 +272,8 @@ recorder::~recorder() {
   kill(server_, SIGKILL);
   waitpid(server_, nullptr, 0);
   munmap(arena_, arena_bytes);
-  munmap(image_, shared_->begin[disks]);
-  munmap(base_, shared_->begin[disks]);
+  munmap(image_, image_bytes());
+  munmap(base_, image_bytes());
   close(image_fd_);
   munmap(shared_, sizeof(shared));
 }
@@ -307,6 +309,18 @@ void recorder::attach(unsigned which, memory kept) {
   if (loop < 0) fail("no loop device");
 }
 
+void recorder::wait_until_unused() const {
+  for (unsigned which = 0; which < disks(); ++which)
+    for (int tries = 0; loop_[which] >= 0; ++tries) {
+      int const fd = open(device_[which].c_str(), O_RDONLY | O_EXCL | O_CLOEXEC);
+      int const why = errno;
+      if (fd >= 0) close(fd);
+      if (fd >= 0 || why != EBUSY) break;
+      if (tries == 2000) throw std::runtime_error(device_[which] + " stays in use");
+      usleep(5000);
+    }
+}
+
 void recorder::detach() {
   for (int& loop : loop_) {
     if (loop < 0) continue;
@@ -324,7 +338,7 @@ void recorder::refuse(unsigned which, refusal what) {
 }
 
 void recorder::accept() {
-  for (unsigned which = 0; which < disks; ++which) refuse(which, {});
+  for (unsigned which = 0; which < disks(); ++which) refuse(which, {});
 }
 
 unsigned recorder::refused() const {
@@ -336,7 +350,7 @@ unsigned recorder::refused() const {
 
 /// Which pages of the image are no holes.
 std::vector<bool> recorder::pages() const {
-  std::vector<bool> found(shared_->begin[disks] / block);
+  std::vector<bool> found(image_bytes() / block);
   off_t at = 0;
   while ((at = lseek(image_fd_, at, SEEK_DATA)) >= 0) {
     off_t const end = lseek(image_fd_, at, SEEK_HOLE);
@@ -396,7 +410,7 @@ struct parted {
 };
 
 parted part(std::vector<entry const*> const& log, std::size_t count) {
-  std::size_t flushed[disks] = {};
+  std::size_t flushed[most_disks] = {};
   for (std::size_t i = 0; i < count; ++i)
     if (log[i]->what == entry::flush) flushed[log[i]->stream] = i;
   parted all;

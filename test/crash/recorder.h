@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A disk that remembers: a file in a FUSE file system of ours, behind a loop device, with a real
-// file system on it; and perhaps a second one, with flushes of its own, for a log. Every write,
-// flush and mark is an entry in memory shared with the server process, so any state that a power
-// cut could have left can be put together and mounted again: behind the same server, where a second
-// cut shall follow, else with the loop device right on the image, which is much faster. A write
-// counts as flushed when it arrived before the flush did. Beside the disks lie files for programs:
-// `marks` takes "STREAM EPOCH", and `refuse` "DISK KINDS AFTER COUNT", see refusal.
+// Disks that remember: files in a FUSE file system of ours, behind loop devices, with real file
+// systems on them. Each has flushes of its own: one may be for a log, or they are of several nodes.
+// Every write, flush and mark is an entry in memory shared with the server process, so any state
+// that a power cut could have left can be put together and mounted again: behind the same server,
+// where a second cut shall follow, else with the loop device right on the image, which is much
+// faster. A write counts as flushed when it arrived before the flush did. Beside the disks lie
+// files for programs: `marks` takes "STREAM EPOCH", `refuse` "DISK KINDS AFTER COUNT", see refusal.
 #pragma once
 
 #include <pthread.h>
@@ -26,7 +26,7 @@ struct entry {
   std::uint64_t bytes;   // write; they follow in the arena
 };
 
-inline constexpr unsigned home_disk = 0, log_disk = 1, disks = 2;
+inline constexpr unsigned home_disk = 0, log_disk = 1, most_disks = 4;
 
 /// What a disk answers with EIO: of these kinds, after so many that it does, the next `count`.
 struct refusal {
@@ -37,12 +37,13 @@ struct refusal {
 /// Shared by the server and the tool.
 struct shared {
   pthread_mutex_t mutex;
-  std::uint64_t begin[disks + 1];  // of each disk in the image, and the end
+  std::uint32_t disks;
+  std::uint64_t begin[most_disks + 1];  // of each disk in the image, and the end
   std::uint64_t arena_bytes;
   std::uint64_t used;  // of the arena
   std::uint32_t entries;
   std::uint32_t overflow;  // the arena was too small: the run proves nothing
-  refusal refuses[disks];
+  refusal refuses[most_disks];
   std::uint32_t refused;  // so many
 };
 
@@ -57,16 +58,17 @@ enum class memory { full, none };
 
 class recorder {
  public:
-  /// `dir`: an empty directory. Throws std::runtime_error.
-  recorder(std::string const& dir, std::uint64_t image_bytes, disk_model model = {},
-           std::uint64_t log_bytes = 0);
+  /// `dir`: an empty directory; so many bytes for each disk. Throws std::runtime_error.
+  recorder(std::string const& dir, std::vector<std::uint64_t> const& bytes, disk_model model = {});
   ~recorder();
   recorder(recorder const&) = delete;
 
   void attach(unsigned which = home_disk, memory kept = memory::full);
   void detach();  // all
+  /// File systems that were unmounted are gone; those of processes that were killed go later.
+  void wait_until_unused() const;
   std::string const& device(unsigned which = home_disk) const { return device_[which]; }
-  bool has_log_disk() const { return shared_->begin[disks] > shared_->begin[log_disk]; }
+  unsigned disks() const { return shared_->disks; }
   /// Where programs mark.
   std::string marks() const { return dir_ + "/marks"; }
 
@@ -103,7 +105,9 @@ class recorder {
   std::vector<bool> pages() const;
   void restore();
 
-  std::string dir_, device_[disks];
+  std::uint64_t image_bytes() const { return shared_->begin[shared_->disks]; }
+
+  std::string dir_, device_[most_disks];
   disk_model model_;
   pid_t server_ = -1;
   shared* shared_ = nullptr;
@@ -117,7 +121,7 @@ class recorder {
   std::size_t cut_count_ = 0;
   std::uint64_t cut_seed_ = 0;
   int cut_subset_ = by_chance;
-  int loop_[disks] = {-1, -1};
+  int loop_[most_disks] = {-1, -1, -1, -1};
 };
 
 }  // namespace sluice::crash
