@@ -26,6 +26,7 @@ CUT_EVERY = 8
 DIRECTORY_EVERY = 7  # seldom enough that new files go to the log
 APPENDS = 1  # the stream
 FREE = 24 << 20  # of a disk that is to be full
+FAR = 4 << 20  # in other folios, whatever their size
 FOREIGN = 8  # a stream that no process of ours writes
 ENDED = 1024  # in what the processes share: one byte a stream
 BEGAN = os.path.join(BESIDE, "began")
@@ -228,8 +229,12 @@ class Files(Program):
         """A process is killed when its block is in the file and before it has said so; another one
         syncs the file."""
         path, data = self.path(stream), content(stream, 2 * epoch)
-        write_and_die(lambda: put(path, data, 2 * epoch * BLOCK))
-        put(path, content(stream, 2 * epoch + 1), (2 * epoch + 1) * BLOCK)
+        write_and_die(lambda: put(path, data, self.half_at(stream, 2 * epoch)))
+        put(path, content(stream, 2 * epoch + 1), self.half_at(stream, 2 * epoch + 1))
+
+    def half_at(self, stream, block):
+        """Behind each other, or too far apart for the kernel to keep them in one piece."""
+        return block * BLOCK + (block % 2) * stream * FAR
 
     def cut(self, stream, epoch):
         first = epoch - epoch % CUT_EVERY
@@ -256,7 +261,8 @@ class Files(Program):
     def both_there(self, stream, acked):
         data = read(self.path(stream)) or b""
         for e in range(2 * acked):
-            want(data[e * BLOCK:(e + 1) * BLOCK] == content(stream, e), stream, e // 2, acked)
+            at = self.half_at(stream, e)
+            want(data[at:at + BLOCK] == content(stream, e), stream, e // 2, acked)
 
     def window(self, stream, acked):
         there = {e: read(self.path(stream, e)) for e in range(acked + 1)}
