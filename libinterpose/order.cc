@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "sys.h"
 
@@ -151,6 +152,21 @@ void note_moved(file_now const& f) {
     s.way[w].created.store(0);
     s.way[w].state.fetch_or(abi::order_moved);
   });
+}
+
+void note_given_up(char const* path) {
+  if (!sees() || !is_readable(path)) return;
+  std::string_view name = path;
+  while (name.ends_with('/')) name.remove_suffix(1);
+  name.remove_prefix(name.rfind('/') + 1);
+  timespec t = {};
+  clock_gettime(CLOCK_REALTIME, &t);
+  std::uint64_t const at_ns =
+      static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(t.tv_nsec);
+  std::atomic<std::uint64_t>& last = abi::given_up(*durable.area, name);
+  std::uint64_t seen = last.load();
+  while (seen < at_ns && !last.compare_exchange_weak(seen, at_ns)) {
+  }
 }
 
 void note_created(file_now const& f) {

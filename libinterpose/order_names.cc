@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls that note nothing and have to wait for barriers (order_gate.h): changes of names and of
+// Calls that have to wait for barriers (order_gate.h): changes of names and of
 // attributes, of whichever file tree, for where a name leads is asked too seldom to bet an order on
 // it; and what ends the process's own knowledge of its barriers: close, exec, exit. What starts
 // another program waits as well, because that one knows of none.
@@ -33,6 +33,8 @@ constexpr bool changes(core::op o) {
   }
 }
 
+constexpr bool removes(core::op o) { return o == core::op::unlink || o == core::op::rmdir; }
+
 }  // namespace
 
 #define OPENS(...)
@@ -60,17 +62,19 @@ namespace behind {
 
 namespace body {
 
-#define CALL(sym, ret, params, args, o, where, ...)       \
-  static ret sym params {                                 \
-    int const error = is_gated() ? closed_for(where) : 0; \
-    if (error != 0) return refused<ret>(error);           \
-    return behind::sym args;                              \
+#define CALL(sym, ret, params, args, o, where, ...)                       \
+  static ret sym params {                                                 \
+    int const error = is_gated() ? closed_for(where) : 0;                 \
+    if (error != 0) return refused<ret>(error);                           \
+    if constexpr (removes(core::op::o)) note_given_up(place{where}.path); \
+    return behind::sym args;                                              \
   }
 #include "calls.def"
 #undef CALL
 
 static int unlinkat(int dir, char const* path, int flags) {
   if (int const error = closed_for_names(); error != 0) return refused<int>(error);
+  note_given_up(path);
   return behind::unlinkat(dir, path, flags);
 }
 
@@ -205,6 +209,25 @@ bool changes_names(long number) {
       return true;
     default:
       return false;
+  }
+}
+
+char const* name_given_up_by(long number, long a, long b) {
+  switch (number) {
+#if defined(SYS_rename)
+    case SYS_rename:
+    case SYS_unlink:
+    case SYS_rmdir:
+      return reinterpret_cast<char const*>(a);
+#endif
+#if defined(SYS_renameat)
+    case SYS_renameat:
+#endif
+    case SYS_renameat2:
+    case SYS_unlinkat:
+      return reinterpret_cast<char const*>(b);
+    default:
+      return nullptr;
   }
 }
 

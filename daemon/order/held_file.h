@@ -71,8 +71,12 @@ descriptor fetch(request const& r, bool is_directory, struct stat& st);
 /// from it while somebody has that open, and we have.
 int sync_names(int directory);
 
-/// When the file began, as stages say it; 0: not known.
-std::uint64_t birth_of(int fd);
+/// When the file began; 0: not known.
+struct birth {
+  std::uint64_t word = 0;  // as stages say it
+  std::uint64_t ns = 0;    // CLOCK_REALTIME
+};
+birth birth_of(int fd);
 
 /// Of its pages before `end` those that are dirty and not in `but`: -1 when the kernel does not
 /// say.

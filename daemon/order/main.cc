@@ -47,6 +47,8 @@ void print(recovered const& r, recover_options const& o) {
   fmt::print("  brought home: {} records, {:.1f} MiB; {} files made, {} records of removed files\n",
              r.done.records, static_cast<double>(r.done.bytes) / (1 << 20), r.done.made,
              r.done.gone);
+  for (auto const& path : r.done.aside)
+    fmt::print("  had a name that was given again, and was put aside: {}\n", path);
 }
 
 void print_json(recovered const& r, recover_options const& o) {
@@ -67,7 +69,8 @@ void print_json(recovered const& r, recover_options const& o) {
                               {"replayed_bytes", r.done.bytes},
                               {"made", r.done.made},
                               {"gone", r.done.gone},
-                              {"ahead", r.done.ahead}};
+                              {"ahead", r.done.ahead},
+                              {"aside", r.done.aside}};
   fmt::print("{}\n", j.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 

@@ -26,7 +26,7 @@ bool has_mark(int fd, superblock const& s) {
   abi::order_mark mark = {};
   if (!read_mark(fd, s, mark)) return false;
   struct stat st = {};
-  return fstat(fd, &st) == 0 && mark.inode == st.st_ino && mark.birth == birth_of(fd);
+  return fstat(fd, &st) == 0 && mark.inode == st.st_ino && mark.birth == birth_of(fd).word;
 }
 
 bool is_void(int fd, superblock const& s) {

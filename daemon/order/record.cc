@@ -33,7 +33,8 @@ struct kind_row {
 constexpr kind_row kinds[] = {
     {kind::data, "data", has_file | has_changed | has_offset | has_bytes},
     {kind::truncate, "truncate", has_file | has_changed | has_offset},
-    {kind::create, "create", has_file | has_directory | has_mode | has_owner},
+    {kind::undated, "create", has_file | has_directory | has_mode | has_owner},
+    {kind::create, "create", has_file | has_changed | has_directory | has_mode | has_owner},
     {kind::unlink, "unlink", has_file | has_directory | has_mode},
     {kind::rename, "rename", has_file | has_directory | has_new_directory},
     {kind::revoke, "revoke", has_file | has_below},
@@ -143,7 +144,7 @@ std::optional<record> decode(kind what, std::span<std::byte const> payload) {
   if (row == nullptr) return {};
   unsigned const parts = row->parts;
   record r;
-  r.what = what;
+  r.what = what == kind::undated ? kind::create : what;
   reader in{payload};
   if (parts & has_file) in.take(r.file);
   if (parts & has_changed) in.take(r.changed_ns);

@@ -20,12 +20,13 @@ enum class kind : std::uint16_t {
   pad = 1,       // fills the last block of a batch
   data = 2,      // file, changed, offset, bytes
   truncate = 3,  // file, changed, offset (the new size)
-  create = 4,    // file, directory, name, mode, owner: the file (or directory) and its link
+  undated = 4,   // create, as it was once: without `changed`
   unlink = 5,    // file, directory, name, mode
   rename = 6,    // file, directory, name, new_directory, new_name, victim
   revoke = 7,    // file, below: its bytes and size of before that LSN are safe at home
   large = 8,     // file, changed, offset, length, below: written and synced at home, not here
   batch = 9,     // the head of a batch: the log's own, like pad
+  create = 10,   // file, changed, directory, name, mode, owner: the file (or directory), its link
 };
 
 struct file_id {
@@ -40,10 +41,11 @@ struct record {
   std::uint64_t stream = 0;
   std::uint64_t epoch = 0;
   file_id file;
-  std::uint64_t changed_ns = 0;      // ctime of the home file just behind the change
-  std::uint64_t offset = 0;          // truncate: the new size
-  std::uint64_t length = 0;          // large
-  std::uint64_t below = 0;           // the tail of the log when the sync at home began
+  std::uint64_t changed_ns = 0;  // ctime of the home file just behind the change; create: when the
+                                 // file began; 0: nobody knows
+  std::uint64_t offset = 0;      // truncate: the new size
+  std::uint64_t length = 0;      // large
+  std::uint64_t below = 0;       // the tail of the log when the sync at home began
   std::span<std::byte const> bytes;  // data; decoded: points into the payload
   file_id directory, new_directory;
   file_id victim;  // what had the new name before; an empty handle: nothing
@@ -57,7 +59,7 @@ void encode(record const& r, std::vector<std::byte>& to);
 /// The most bytes of data one record can hold; longer writes take several.
 inline constexpr std::size_t data_bytes_max = 1u << 20;
 
-/// Nothing when the payload is not a record of that kind.
+/// Nothing when the payload is not a record of that kind. Of an undated one a `create` comes back.
 std::optional<record> decode(kind what, std::span<std::byte const> payload);
 
 /// Can be the last part of a path: not empty, no slash, neither . nor ..

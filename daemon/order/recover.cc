@@ -75,7 +75,7 @@ class recovery {
       go_on();
       return result_;
     }
-    replay work(*home_, plan_, log_text(), ours_until_ns_, disk_.owner());
+    replay work(*home_, plan_, log_text(), {crash_ns_, ours_until_ns_}, disk_.owner());
     if (result_.records != 0) write_home(work);
     go_on();
     work.forget_marks();
@@ -144,7 +144,8 @@ class recovery {
     result_.end = s.end;
     result_.damaged_before = s.damaged_before;
     result_.files = plan_.files().size();
-    ours_until_ns_ = std::max(s.written_ns_max + super_.window_ns, super_.ours_until_ns);
+    crash_ns_ = s.written_ns_max + super_.window_ns;
+    ours_until_ns_ = std::max(crash_ns_, super_.ours_until_ns);
   }
 
   void check_file_systems() {
@@ -299,6 +300,7 @@ class recovery {
   superblock super_ = {};
   plan plan_;
   recovered result_;
+  std::uint64_t crash_ns_ = 0;  // or a little later
   std::uint64_t ours_until_ns_ = 0;
   std::uint64_t announced_ns_ = 0;
 };

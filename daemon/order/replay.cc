@@ -121,7 +121,8 @@ bool is_marked(int fd, std::string const& mark) {
   return n > 0 && mark == std::string(has, static_cast<std::size_t>(n));
 }
 
-/// Makes the name free when an earlier attempt took it. False: a later file has it.
+/// Makes the name free when an earlier attempt took it, or an earlier file has it still. False: a
+/// later one has it.
 bool replay::clear_name(record const& r, int directory) {
   struct stat st = {};
   if (fstatat(directory, r.name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0) {
@@ -138,12 +139,39 @@ bool replay::clear_name(record const& r, int directory) {
       return true;
     }
   }
-  if (changed_ns(st) > ours_until_ns_ && !home_.mounting(r.file.fs).explains(st))
+  if (changed_ns(st) > when_.ours_until_ns && !home_.mounting(r.file.fs).explains(st))
     throw sluice_error(fmt::format(
         "{}/{}: was put there by somebody else, and the log has a file of that name to bring home; "
         "move it away and recover again; the log is kept",
         path_of(directory), r.name));
-  return false;
+  return put_aside(r, directory);
+}
+
+bool is_earlier(struct statx const& there, std::uint64_t born_ns, std::uint64_t crash_ns) {
+  auto const in_ns = [](statx_timestamp const& t) {
+    return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 + t.tv_nsec;
+  };
+  if (born_ns == 0) return false;
+  std::uint64_t const changed = in_ns(there.stx_ctime);
+  if (changed <= crash_ns) return changed < born_ns;
+  return (there.stx_mask & STATX_BTIME) != 0 && in_ns(there.stx_btime) < born_ns;
+}
+
+/// What has the name of the record's file, if it had it before. False: it came later.
+bool replay::put_aside(record const& r, int directory) {
+  struct statx there = {};
+  if (statx(directory, r.name.c_str(), AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS | STATX_BTIME,
+            &there) != 0)
+    fail(r, directory, errno);
+  if (log_owner_ != 0 && there.stx_uid != log_owner_) return false;
+  if (!is_earlier(there, r.changed_ns, when_.until_ns)) return false;
+  constexpr std::size_t name_bytes = 200;
+  auto const name =
+      fmt::format(".sluice-earlier.{:x}.{}", there.stx_ino, r.name.substr(0, name_bytes));
+  if (renameat2(directory, r.name.c_str(), directory, name.c_str(), RENAME_NOREPLACE) != 0)
+    fail(r, directory, errno);
+  done_.aside.push_back(path_of(directory) + "/" + name);
+  return true;
 }
 
 /// The new file, marked and then linked, or -errno: ENOENT the directory is no more, EEXIST a later

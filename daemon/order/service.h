@@ -33,6 +33,7 @@ struct service_rules {
   bool tells_removed = true;  // a file that was removed for good is not made again
   bool sees_foreign = true;   // what others wrote is synced with what the program wrote
   bool tells_apart = true;    // files that had one inode number after the other
+  bool tells_births = true;   // files that had one name after the other
   // Not of that kind: a test that is about new files in the log wants all of them there.
   bool learns_directories = true;
 };
@@ -78,6 +79,7 @@ class service {
   struct found {  // of one request
     struct stat st = {};
     noted what;
+    birth born;  // of one that a stage says it made
     std::uint64_t flags = 0;
     file_seen seen;
   };
@@ -132,6 +134,7 @@ class service {
   // service_log.cc: what is written
   bool write_log(file_ptr const& f, request const& r, found& now, way how);
   bool write_pages(held_file& f, found const& now, std::uint64_t& lsn);
+  bool is_free_before(std::string const& name, std::uint64_t born_ns) const;
   bool name_first(held_file& f, request const& r, found const& now, directory_ptr& unknown,
                   std::uint64_t& lsn);
   int put(record const& r, std::uint64_t& lsn);

@@ -237,7 +237,8 @@ void service::look(held_file& f, request const& r, found& now) {
   s.is_identified = f.is_identified;
   s.is_live = is_live(f);
   s.has_baseline = f.has_baseline;
-  s.is_created = what.created != 0 && what.created == birth_of(f.fd.get());
+  now.born = what.created != 0 ? birth_of(f.fd.get()) : birth{};
+  s.is_created = what.created != 0 && what.created == now.born.word;
   s.is_bypassed = (now.flags & abi::order_bypass) != 0;
   s.is_native = (now.flags & abi::order_native) != 0 || f.is_marked;
   s.is_whole = what.is_whole;

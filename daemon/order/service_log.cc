@@ -69,6 +69,14 @@ service::directory_ptr service::hold_directory(std::string const& path, held_fil
   return d;
 }
 
+/// Who finds another file with that name after a crash can tell by its time whether it came before
+/// or behind: not in the moment in which the name was given up and given again.
+bool service::is_free_before(std::string const& name, std::uint64_t born_ns) const {
+  return std::all_of(areas_.begin(), areas_.end(), [&](auto const& a) {
+    return abi::given_up(a->memory(), name).load() < born_ns;
+  });
+}
+
 /// The creation of a file that has no durable name yet. False: home has to be synced, with
 /// `unknown` if that is set.
 bool service::name_first(held_file& f, request const& r, found const& now, directory_ptr& unknown,
@@ -103,12 +111,14 @@ bool service::name_first(held_file& f, request const& r, found const& now, direc
     d->last_lsn = lsn;
     forget_name(before);
   }
+  if (!is_free_before(name, now.born.ns)) return false;
   bool good = true;
   raise_logged(d->key, *r.from, good);
   if (!good || (flags_of(d->key) & forbidding) != 0) return false;
   record made;
   made.what = kind::create;
   made.file = f.id;
+  made.changed_ns = keep_.tells_births ? now.born.ns : 0;
   made.directory = d->id;
   made.name = name;
   made.mode = now.st.st_mode;

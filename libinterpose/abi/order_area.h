@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <string_view>
 #include <type_traits>
 
 #include "core/page_ranges.h"
@@ -22,6 +23,7 @@ inline constexpr std::uint64_t order_magic = 0x316f'6563'6975'6c73ull;  // "slui
 inline constexpr std::uint32_t order_layout_version = 4;
 inline constexpr unsigned order_sets = 512;
 inline constexpr unsigned order_ways = 16;
+inline constexpr unsigned order_given_up = 7;
 inline constexpr unsigned order_devices = 64;
 inline constexpr unsigned order_slots = 256;
 inline constexpr unsigned order_count_slots = 16;
@@ -69,7 +71,8 @@ inline constexpr std::uint64_t busy_key = ~std::uint64_t{0};  // the daemon is g
 struct alignas(64) order_set {
   std::atomic<std::uint64_t> key[order_ways];  // see order_key; 0 free
   std::atomic<std::uint32_t> overflow;  // stages; 1, for good: all inodes of this set are native
-  std::uint32_t unused[15];
+  std::uint32_t unused;
+  std::atomic<std::uint64_t> given_up[order_given_up];  // stages; see given_up()
   order_inode way[order_ways];
 };
 
@@ -307,6 +310,15 @@ bool note_inode(order_set& s, std::uint64_t key, Note&& note) {
   }
   s.overflow.store(1);
   return false;
+}
+
+/// When a name was last removed or moved away by a stage, in any directory: CLOCK_REALTIME, in ns,
+/// taken before the call. Shared by names that hash alike, so it may be later than it was.
+inline std::atomic<std::uint64_t>& given_up(order_area& a, std::string_view name) {
+  std::uint64_t h = 0xcbf29ce484222325ull;  // FNV-1a
+  for (char const c : name) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
+  h ^= h >> 32;
+  return a.set[h % order_sets].given_up[h / order_sets % order_given_up];
 }
 
 /// All flags of an inode, those of the set and of the area among them.

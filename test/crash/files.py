@@ -26,6 +26,7 @@ CUT_EVERY = 8
 DIRECTORY_EVERY = 7  # seldom enough that new files go to the log
 APPENDS = 1  # the stream
 FREE = 24 << 20  # of a disk that is to be full
+TICK_S = 0.01  # files do not have finer times
 FAR = 4 << 20  # in other folios, whatever their size
 FOREIGN = 8  # a stream that no process of ours writes
 ENDED = 1024  # in what the processes share: one byte a stream
@@ -153,6 +154,8 @@ class Files(Program):
             self.ways, self.checks = self.ways[2:4] * 3, self.checks[2:4] * 3
         if "half" in self.options:
             self.ways, self.checks = [self.half_said] * 3, [self.both_there] * 3
+        if "again" in self.options:
+            self.ways, self.checks = [self.make_again] * 2, [self.made_again] * 2
         if "through" in self.options:
             self.ways, self.checks = [self.flush_range] * 4, [self.rewritten] * 4
 
@@ -236,6 +239,25 @@ class Files(Program):
         """Behind each other, or too far apart for the kernel to keep them in one piece."""
         return block * BLOCK + (block % 2) * stream * FAR
 
+    def make_again(self, stream, epoch):
+        """A name that another file had, which no log knows: its removal, or that it was moved away,
+        is not durable when the new file is."""
+        path, moved = self.path(stream, epoch), self.path(stream, epoch) + ".moved"
+        for left in (path, moved):
+            if os.path.exists(left):
+                os.unlink(left)
+        put(path, content(stream, ~epoch), 0, os.O_CREAT | os.O_EXCL, sync=lambda fd: None)
+        os.sync()
+        if epoch % 2:
+            os.unlink(path)
+        else:
+            os.rename(path, moved)
+        if epoch % 3:
+            time.sleep(TICK_S)
+        put(path, content(stream, epoch), 0, os.O_CREAT | os.O_EXCL)
+        for _ in range(4):  # while it is so
+            put(path, content(stream, epoch), 0)
+
     def cut(self, stream, epoch):
         first = epoch - epoch % CUT_EVERY
         if epoch == first:
@@ -263,6 +285,10 @@ class Files(Program):
         for e in range(2 * acked):
             at = self.half_at(stream, e)
             want(data[at:at + BLOCK] == content(stream, e), stream, e // 2, acked)
+
+    def made_again(self, stream, acked):
+        for e in range(acked):
+            want(read(self.path(stream, e)) == content(stream, e), stream, e, acked)
 
     def window(self, stream, acked):
         there = {e: read(self.path(stream, e)) for e in range(acked + 1)}

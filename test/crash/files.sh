@@ -10,6 +10,7 @@ cuts files ext4 80
 cuts through ext4 20
 cuts app-killed ext4 40
 cuts half-said ext4 20
+cuts again ext4 60
 cuts log-killed ext4 30
 cuts foreign ext4 30
 cuts reuse ext4 50

@@ -6,6 +6,6 @@
 # timeout: 900
 . test/crash/common.bash
 for mode in app-norecover mail-norecover eio-ignored app-noflush app-notrim app-norevoke \
-  app-noremove foreign-unseen half-unseen reuse-unseen; do
+  app-noremove foreign-unseen half-unseen reuse-unseen again-undated; do
   cuts $mode ext4 200
 done

@@ -26,6 +26,7 @@ namespace {
 
 constexpr order::service_rules unseen = {.log = {}, .sees_foreign = false},
                                alike = {.log = {}, .tells_apart = false},
+                               undated = {.log = {}, .tells_births = false},
                                unremoved = {.log = {}, .tells_removed = false},
                                unrevoked = {.log = {}, .revokes = false},
                                unflushed = {.log = {.flush_before_ack = false}},
@@ -47,6 +48,7 @@ constexpr trial trials[] = {
     {"log-killed", "files+log-killed"},
     {"foreign", "files+foreign"},
     {"half-said", "files+half"},
+    {"again", "files+again"},
     {"reuse", "files+reuse"},
     {"full", "files+full", fault::none, false, true, 24ull << 20},
     {"relay", "relay+job"},
@@ -81,6 +83,7 @@ constexpr trial trials[] = {
     {"app-noremove", "files", fault::none, true, true, 0, &unremoved},
     {"foreign-unseen", "files+foreign", fault::none, true, true, 0, &unseen},
     {"half-unseen", "files+half", fault::none, true, true, 0, &unseen},
+    {"again-undated", "files+again", fault::none, true, true, 0, &undated},
     {"reuse-unseen", "files+reuse", fault::none, true, true, 0, &alike},
 };
 

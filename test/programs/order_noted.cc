@@ -441,6 +441,45 @@ void writes_durably() {
   close(fd);
 }
 
+/// A name that another file may get, by whatever call.
+void given_up() {
+  auto const makes = [](std::string const& path) { close(make_file(path, 0)); };
+  struct way {
+    char const* name;
+    long (*work)(char const* path, char const* other);
+    bool is_directory = false;
+  };
+  constexpr way ways[] = {
+      {"unlink", [](char const* p, char const*) { return long{unlink(p)}; }},
+      {"unlinkat", [](char const* p, char const*) { return long{unlinkat(AT_FDCWD, p, 0)}; }},
+      {"remove", [](char const* p, char const*) { return long{remove(p)}; }},
+      {"rmdir", [](char const* p, char const*) { return long{rmdir(p)}; }, true},
+      {"rename", [](char const* p, char const* o) { return long{rename(p, o)}; }},
+      {"renameat", [](char const* p, char const* o) { return long{renameat(-100, p, -100, o)}; }},
+      {"renameat2",
+       [](char const* p, char const* o) { return long{renameat2(-100, p, -100, o, 0)}; }},
+      {"sys_unlinkat",
+       [](char const* p, char const*) { return syscall(SYS_unlinkat, AT_FDCWD, p, 0); }},
+      {"sys_renameat2",
+       [](char const* p, char const* o) { return syscall(SYS_renameat2, -100, p, -100, o, 0); }},
+  };
+  for (way const& w : ways) {
+    std::string const path = dir + "/" + w.name;
+    if (w.is_directory)
+      CHECK(mkdir(path.c_str(), 0755) == 0);
+    else
+      makes(path);
+    timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    auto const now_ns = static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 +
+                        static_cast<std::uint64_t>(t.tv_nsec);
+    CHECK(abi::given_up(*area, w.name).load() < now_ns);
+    CHECK(w.work((path + (w.is_directory ? "/" : "")).c_str(), (path + ".other").c_str()) == 0);
+    CHECK(abi::given_up(*area, w.name).load() >= now_ns);
+  }
+  CHECK(unlink(nullptr) == -1 && errno == EFAULT);
+}
+
 /// Durable or not, nothing may be undone of it.
 void flushes_ranges() {
   int const fd = open_fresh("range");
@@ -490,6 +529,7 @@ int main(int argc, char** argv) {
   creations();
   other_names();
   moved_out();
+  given_up();
   refused();
   bypasses();
   writes_durably();

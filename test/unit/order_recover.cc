@@ -17,6 +17,7 @@
 #include "order/file_disk.h"
 #include "order/mount_time.h"
 #include "order/recover.h"
+#include "order/replay.h"
 #include "order/slots.h"
 #include "order/writer.h"
 #include "policy/error.h"
@@ -265,6 +266,49 @@ TEST_CASE("a file that the crash lost is made again, one that was removed is not
   REQUIRE(stat(b.path("lost").c_str(), &st) == 0);
   CHECK((st.st_mode & 07777) == 0640);
   CHECK(getxattr(b.path("lost").c_str(), "trusted.sluice.recovered", nullptr, 0) < 0);
+}
+
+TEST_CASE("a name that an earlier file has still is the later one's", "[order]") {
+  // What began before the file that the crash lost, and was not touched since, lost its name to it.
+  for (bool const is_earlier : {true, false}) {
+    bench b;
+    if (!b.begin()) return;
+    b.write("a", "earlier");
+    auto const before = b.id_of(b.path("a"));
+    usleep(20'000);
+    record r = b.about(kind::create, "a");
+    r.changed_ns = wall_ns();
+    usleep(20'000);
+    r.file.handle.back() ^= 1;  // of nothing that is there
+    b.tell(r);
+    b.tell_data(r.file, 0, "later");
+    if (!is_earlier) REQUIRE(chmod(b.path("a").c_str(), 0600) == 0);  // or renamed to it
+    b.crash();
+    auto const done = b.recover_it().done;
+    CHECK(b.read("a") == (is_earlier ? "later" : "earlier"));
+    CHECK(done.ahead == (is_earlier ? 0 : 1));
+    REQUIRE(done.aside.size() == (is_earlier ? 1 : 0));
+    if (is_earlier) {
+      CHECK(b.id_of(done.aside[0]) == before);
+    }
+  }
+}
+
+TEST_CASE("which of two files had a name first", "[order]") {
+  struct statx x = {};
+  x.stx_mask = STATX_BTIME;
+  x.stx_ctime.tv_sec = 10;
+  x.stx_btime.tv_sec = 5;
+  constexpr std::uint64_t s = 1'000'000'000, crash = 20 * s;
+  CHECK(is_earlier(x, 10 * s + 1, crash));
+  CHECK_FALSE(is_earlier(x, 10 * s, crash));  // such a one is not in the log
+  CHECK_FALSE(is_earlier(x, 7 * s, crash));   // renamed to it
+  CHECK_FALSE(is_earlier(x, 0, crash));
+  // A time from behind the crash says nothing.
+  CHECK(is_earlier(x, 7 * s, 9 * s));
+  CHECK_FALSE(is_earlier(x, 5 * s, 9 * s));
+  x.stx_mask = 0;
+  CHECK_FALSE(is_earlier(x, 7 * s, 9 * s));
 }
 
 TEST_CASE("an atomic replacement comes home whole, wherever home stands", "[order]") {
