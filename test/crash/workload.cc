@@ -38,6 +38,7 @@ using namespace order;
 
 constexpr std::uint64_t log_size = 512 << 10;  // some laps in a run
 constexpr std::uint64_t log_size_grown = 2 << 20;
+constexpr unsigned served_first = 16;
 
 [[noreturn]] void fail(std::string const& what) {
   throw std::runtime_error(what + ": " + std::strerror(errno));
@@ -382,6 +383,8 @@ void write_all(std::string const& dir, std::string const& beside, mode const& m,
     usleep(2000);
     log->commit(log->tail());
   }
+  // A daemon that is disturbed before it has served anybody has nothing to lose.
+  while (server && running != 0 && asks->answered < served_first) usleep(1000);
   while (server && running != 0) server->disturb(seed);
   for (auto& t : crew) t.join();
   if (asks)
