@@ -204,8 +204,8 @@ write_view before_write(int fd, std::int64_t at, int rwf) {
   v.appends = ((flags & O_APPEND) != 0 && (rwf & rwf_noappend) == 0) || (rwf & rwf_append) != 0;
   if ((flags & past_the_log) != 0 || (rwf & (rwf_dsync | rwf_sync)) != 0) {
     bypass(fd, v.file);
-    if (((flags & by_itself) | (rwf & (rwf_dsync | rwf_sync))) != 0)
-      count(abi::order_count::own_sync);
+    v.is_synced = ((flags & by_itself) | (rwf & (rwf_dsync | rwf_sync))) != 0;
+    if (v.is_synced) count(abi::order_count::own_sync);
   }
   if (!v.appends && at < 0) v.position = position_of(fd);
   return v;

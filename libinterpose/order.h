@@ -80,6 +80,9 @@ struct barrier;
 int make_durable(int fd, abi::order_request kind, barrier* later = nullptr);
 /// For a write that is to be durable when it returns, and has been made: no thread ends here.
 int make_written_durable(int fd, abi::order_request kind);
+/// Of a file that the log has: the error with which home lost bytes, 0 for none. What the kernel
+/// syncs by itself is not durable then, for recovery will put what the log has over it.
+int refused_at_home(file_now const& f);
 /// Its writes may go through the log: nobody writes it where nobody notes it, this descriptor too.
 bool may_be_logged(int fd);
 /// syncfs, raw. -EROFS for a file system that is read-only: the kernel says 0 of one that it has
@@ -95,6 +98,7 @@ void after_sync(bool is_void, bool was_all);
 struct write_view {
   bool ours;
   bool appends;
+  bool is_synced;   // by the kernel, when it returns
   std::int64_t at;  // -1: at the file position
   std::int64_t position;
   file_now file;

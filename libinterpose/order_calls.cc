@@ -37,6 +37,11 @@ template <class Real>
   write_view const v = before_write(fd, at, rwf);
   auto const r = real_call();
   after_write(v, fd, static_cast<std::int64_t>(r));
+  if (r > 0 && v.is_synced)
+    if (int const error = refused_at_home(v.file); error != 0) {
+      if (at < 0) sys::call(SYS_lseek, fd, -static_cast<long>(r), SEEK_CUR);  // as a failed sync
+      return refused<decltype(real_call())>(error);
+    }
   return r;
 }
 
@@ -228,9 +233,12 @@ int msync(void* address, std::size_t size, int flags) {
   if ((flags & MS_SYNC) == 0) return behind::msync(address, size, flags);
   if (int const error = closed_for_names(); error != 0) return refused<int>(error);
   unsigned const target = mapping_entry(address) - entry_first_target;
-  if (target < core::max_targets && (durable.targets >> target & 1) != 0)
-    count(abi::order_count::mapped);
-  return behind::msync(address, size, flags);
+  bool const is_ours = target < core::max_targets && (durable.targets >> target & 1) != 0;
+  if (is_ours) count(abi::order_count::mapped);
+  int const r = behind::msync(address, size, flags);
+  // Whether the log has something of that file is not known.
+  std::uint32_t const lost = is_ours ? durable.area->head.refused.load() : 0;
+  return r == 0 && lost != 0 ? refused<int>(static_cast<int>(lost)) : r;
 }
 
 void sync() {

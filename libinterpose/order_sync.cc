@@ -18,6 +18,21 @@ namespace sluice::order {
 using abi::order_count;
 using abi::order_request;
 
+namespace {
+
+// See daemon/policy/sync.h.
+long why_given_up(int fd) {
+  long const r = sys::call(SYS_fremovexattr, fd, sys::as_long("user.sluice.none"));
+  return r == -EIO || r == -EROFS || r == -EUCLEAN || r == -ESHUTDOWN ? r : 0;
+}
+
+bool is_written_by(int fd) {
+  long const flags = sys::call(SYS_fcntl, fd, F_GETFL);
+  return !sys::failed(flags) && (flags & O_ACCMODE) != O_RDONLY;
+}
+
+}  // namespace
+
 long sync_file_system(int fd) {
   constexpr long is_read_only = 1;  // ST_RDONLY
   struct statfs fs;
@@ -25,7 +40,7 @@ long sync_file_system(int fd) {
   if (sys::failed(r)) return r;
   long const seen = sys::call(SYS_fstatfs, fd, sys::as_long(&fs));
   if (sys::failed(seen)) return seen;
-  return (fs.f_flags & is_read_only) != 0 ? -EROFS : 0;
+  return (fs.f_flags & is_read_only) != 0 ? -EROFS : why_given_up(fd);
 }
 
 namespace {
@@ -124,12 +139,16 @@ int sync_now(int fd, order_request kind) {
   bool const is_all =
       kind == order_request::drain || (kind == order_request::directory && loses_removals(fd));
   long const call = kind == order_request::fdatasync ? SYS_fdatasync : SYS_fsync;
-  long const r = is_all ? sync_file_system(fd) : sys::call(call, fd);
+  long r = is_all ? sync_file_system(fd) : sys::call(call, fd);
+  if (!sys::failed(r) && !is_all) r = why_given_up(fd);
+  // It may be made read-only while nobody writes, and that is no loss.
+  if (r == -EROFS && !is_all && !is_written_by(fd)) r = 0;
   return sys::failed(r) ? static_cast<int>(-r) : 0;
 }
 
-// Recovery is to leave this file alone. The generation is read while we are counted in.
-bool set_mark(int fd, file_now const& f) {
+// Recovery is to leave this file alone. The generation is read while we are counted in. 0, or the
+// error number.
+int set_mark(int fd, file_now const& f) {
   abi::order_header const& h = durable.area->head;
   abi::order_mark mark = {};
   __builtin_memcpy(mark.log_id, h.log_id, sizeof mark.log_id);
@@ -137,8 +156,9 @@ bool set_mark(int fd, file_now const& f) {
   mark.incarnation = h.incarnation.load();
   mark.inode = f.inode;
   mark.birth = f.birth;
-  return !sys::failed(sys::call(SYS_fsetxattr, fd, sys::as_long(abi::order_mark_name),
-                                sys::as_long(&mark), sizeof mark, 0));
+  long const r = sys::call(SYS_fsetxattr, fd, sys::as_long(abi::order_mark_name),
+                           sys::as_long(&mark), sizeof mark, 0);
+  return sys::failed(r) ? static_cast<int>(-r) : 0;
 }
 
 // 0, or the error number: what was written before is at home wherever the log has something of it.
@@ -180,7 +200,7 @@ bool mark_log() {
   int const fd = static_cast<int>(opened);
   file_now f;
   bool const good = see(fd, f) && f.inode == h.log_inode && f.device == h.log_device &&
-                    set_mark(fd, f) && sync_now(fd, order_request::fsync) == 0;
+                    set_mark(fd, f) == 0 && sync_now(fd, order_request::fsync) == 0;
   sys::call(SYS_close, fd);
   return good;
 }
@@ -219,9 +239,19 @@ abi::order_inode* count_in(abi::order_set& s, std::uint64_t key) {
   return nullptr;
 }
 
-// 0, or the error number of the sync behind the mark. A file that takes no mark has its log void.
+// Home has lost bytes that the log has. The error that holds: the first one.
+int tell_refused(int error) {
+  std::uint32_t first = 0;
+  bool const is_first =
+      durable.area->head.refused.compare_exchange_strong(first, static_cast<std::uint32_t>(error));
+  return is_first ? error : static_cast<int>(first);
+}
+
+// 0, or the error number of the sync behind the mark. A file that takes no mark has its log void;
+// but where nothing can be changed any more the sync before it, which told of no error, was none.
 int mark_file(int fd, file_now const& f, order_request kind, abi::order_inode* i) {
-  if (!set_mark(fd, f)) {
+  if (int const refused = set_mark(fd, f); refused != 0) {
+    if (refused == EIO || refused == EROFS) return tell_refused(refused);
     bool const is_tried = (durable.area->head.voided.load() & abi::order_void_failed) != 0;
     if (!is_tried && begin_void()) end_void(false);
     return 0;
@@ -242,13 +272,9 @@ std::uint64_t flags_of(file_now const& f) {
 // made good by a sync of what is left: an error is told until a daemon has replayed the log, also
 // one that nobody but us has seen.
 int sync_own(int fd, file_now const& f, order_request kind) {
-  int error = sync_now(fd, kind);
-  if ((flags_of(f) & abi::order_logged) == 0) return error;
-  std::uint32_t refused = 0;
-  bool const is_loss = is_of_disk(error);
-  if (is_loss)
-    durable.area->head.refused.compare_exchange_strong(refused, static_cast<std::uint32_t>(error));
-  return error != 0 ? error : static_cast<int>(durable.area->head.refused.load());
+  int const error = sync_now(fd, kind);
+  if (is_of_disk(error) && (flags_of(f) & abi::order_logged) != 0) tell_refused(error);
+  return error != 0 ? error : refused_at_home(f);
 }
 
 // The daemon is dead, silent, or could not: 0 or the error number of the kernel's fsync.
@@ -369,6 +395,11 @@ void drain(int fd, file_now const& f) {
 }
 
 }  // namespace
+
+int refused_at_home(file_now const& f) {
+  bool const is_logged = (flags_of(f) & abi::order_logged) != 0;
+  return is_logged ? static_cast<int>(durable.area->head.refused.load()) : 0;
+}
 
 int sync_file(int fd, file_now const& f, order_request kind, bool is_sent_back) {
   if (is_sent_back) {

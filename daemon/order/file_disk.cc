@@ -18,6 +18,7 @@
 
 #include "order/slots.h"
 #include "policy/error.h"
+#include "policy/sync.h"
 
 namespace sluice::order {
 
@@ -154,7 +155,7 @@ int file_disk::extend(std::uint64_t begin, std::uint64_t end,
     auto const took = std::chrono::steady_clock::now() - began;
     if (!goes_on(static_cast<std::uint64_t>(took.count()))) return ECANCELED;
   }
-  if (failed == 0 && fsync(fd_) != 0) failed = errno;
+  if (failed == 0) failed = sync_file(fd_);
   if (failed != 0 && ftruncate(fd_, static_cast<off_t>(begin)) == 0) bytes_ = begin;
   return failed;
 }

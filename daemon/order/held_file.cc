@@ -73,7 +73,7 @@ int sync_names(int directory) {
   struct statfs fs = {};
   bool const is_btrfs = fstatfs(directory, &fs) == 0 && fs.f_type == BTRFS_SUPER_MAGIC;
   if (is_btrfs) return sync_file_system(directory);
-  return fsync(directory) == 0 ? 0 : errno;
+  return sync_file(directory);
 }
 
 birth birth_of(int fd) {

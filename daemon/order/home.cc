@@ -139,9 +139,7 @@ int home::open(file_id const& id, int flags) const {
 int home::sync(std::array<std::uint8_t, 16> const& fs) const {
   mounted const* const m = of(fs);
   if (m == nullptr) return ENODEV;
-  int const error = sync_file_system(m->fd);
-  if (error != 0) return error;
-  return fsync(m->fd) == 0 ? 0 : errno;  // tells of a journal that was given up
+  return sync_file_system(m->fd);
 }
 
 mount_time home::mounting(std::array<std::uint8_t, 16> const& fs) const {

@@ -45,6 +45,7 @@ std::uint64_t clock_now(clockid_t which) {
 }  // namespace
 
 std::uint64_t monotonic_ns() { return clock_now(CLOCK_MONOTONIC); }
+std::uint64_t thread_ns() { return clock_now(CLOCK_THREAD_CPUTIME_ID); }
 
 service::service(disk& d, superblock const& s, service_rules const& keep)
     : keep_(keep),

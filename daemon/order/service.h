@@ -197,5 +197,7 @@ class service {
 };
 
 std::uint64_t monotonic_ns();
+/// What this thread has had of a processor.
+std::uint64_t thread_ns();
 
 }  // namespace sluice::order

@@ -208,9 +208,9 @@ bool service::is_foreign(held_file& f, found& now) {
     known.add(now.what.pages);
     return dirty_pages(f.fd.get(), known, end) == 0;
   };
-  std::uint64_t const begin_ns = monotonic_ns();
+  std::uint64_t const begin_ns = thread_ns();
   bool const is_ours = are_all_known();
-  std::uint64_t const took_ns = monotonic_ns() - begin_ns;
+  std::uint64_t const took_ns = thread_ns() - begin_ns;
   if (lone_costs_[f.key.first].is_look_dear(now_ns_, took_ns))
     f.unseen_until_ns = now_ns_ + lone_costs::lasts_ns;
   if (is_ours) return false;

@@ -9,6 +9,7 @@
 
 #include "order/mark.h"
 #include "order/service.h"
+#include "policy/sync.h"
 
 namespace sluice::order {
 
@@ -236,9 +237,8 @@ void service::sync_home(file_ptr const& f, request const& r, found const& now,
   auto const took_ns = std::make_shared<std::uint64_t>(0);
   auto const work = [this, f, r, with, only_bytes, took_ns, may_answer, has_records] {
     std::uint64_t const begin = monotonic_ns();
-    int failed = only_bytes ? fdatasync(f->fd.get()) : fsync(f->fd.get());
-    if (failed == 0 && with) failed = fsync(with->fd.get());
-    int const error = failed == 0 ? 0 : errno;
+    int error = sync_file(f->fd.get(), only_bytes);
+    if (error == 0 && with) error = sync_file(with->fd.get());
     *took_ns = monotonic_ns() - begin;
     if (error == 0 && may_answer) answer(r, 0);  // what follows in the loop changes nothing of it
     return error != 0 && has_records ? lost_at_home(error) : error;
@@ -334,8 +334,8 @@ void service::heal(file_key const& key, descriptor const& fd, bool& is_marked,
       [this, at] {
         int const failed = remove_mark(at);
         if (failed != 0) return failed;
-        return fsync(at) == 0 ? 0
-                              : lost_at_home(errno);  // told once, and nobody waits for this one
+        int const error = sync_file(at);
+        return error == 0 ? 0 : lost_at_home(error);  // told once, and nobody waits for this one
       },
       [this, key, &is_marked, then = std::move(then)](int error) {
         if (error == 0) is_marked = false;

@@ -1,21 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-// syncfs that tells. The kernel's returns 0 for a file system that it has made read-only because
-// its disk failed (btrfs, and others mounted with errors=remount-ro), whatever is lost of it.
+// Syncs that tell. The kernel's return 0 in two cases in which all may be lost: syncfs for a file
+// system that was made read-only because its disk failed (btrfs, others with errors=remount-ro);
+// and fsync and syncfs on ext4 when the commit they would wait for has failed just before. Whoever
+// begins a change of the file system is told, so we begin one that is none.
 #pragma once
 
 #include <sys/vfs.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <cerrno>
 
 namespace sluice {
 
+/// 0, or why nothing that is changed on the file system of `fd` gets to its disk any more. What
+/// cannot be asked (another's file, no extended attributes) is no answer.
+inline int why_given_up(int fd) {
+  // Nobody has it, but to remove it begins a transaction.
+  if (fremovexattr(fd, "user.sluice.none") == 0) return 0;
+  bool const is_given_up = errno == EIO || errno == EROFS || errno == EUCLEAN || errno == ESHUTDOWN;
+  return is_given_up ? errno : 0;
+}
+
 /// All of the file system of `fd` is on its disk: 0, or an errno; EROFS for one that is read-only.
 inline int sync_file_system(int fd) {
   constexpr long is_read_only = 1;  // ST_RDONLY
   struct statfs fs = {};
   if (syncfs(fd) != 0 || fstatfs(fd, &fs) != 0) return errno;
-  return (fs.f_flags & is_read_only) != 0 ? EROFS : 0;
+  return (fs.f_flags & is_read_only) != 0 ? EROFS : why_given_up(fd);
+}
+
+/// fsync, or fdatasync: 0, or an errno.
+inline int sync_file(int fd, bool is_data_only = false) {
+  int const failed = is_data_only ? fdatasync(fd) : fsync(fd);
+  return failed != 0 ? errno : why_given_up(fd);
 }
 
 }  // namespace sluice

@@ -48,6 +48,12 @@ def put(path, data, at, flags=0, sync=os.fsync):
         os.close(fd)
 
 
+def fail_if_given_up(path):
+    """What the kernel syncs by itself it may acknowledge on an ext4 that has just given up its
+    journal; whoever changes it next is told."""
+    os.close(os.open(os.path.dirname(path), os.O_TMPFILE | os.O_WRONLY))
+
+
 def sync_range(fd, how=7):
     """Waits, writes and waits."""
     libc = ctypes.CDLL(None, use_errno=True)
@@ -134,9 +140,17 @@ def read(path):
         return None
 
 
-def want(holds, stream, epoch, acked):
+def want(holds, stream, epoch, acked, found=b""):
     if not holds:
-        raise Lost(f"stream {stream}, epoch {epoch} of {acked}")
+        raise Lost(f"stream {stream}, epoch {epoch} of {acked}{described(found, stream, acked)}")
+
+
+def described(found, stream, acked):
+    """What is there instead, for who looks for the cause."""
+    if found is None:
+        return ", no file"
+    known = [e for e in range(-acked - 1, acked + 1) if found == content(stream, e)]
+    return f", epoch {known[0]} is there" if known else f", {len(found)} bytes" if found else ""
 
 
 class Files(Program):
@@ -270,6 +284,7 @@ class Files(Program):
         if epoch % 2 == 0:
             return put(path, data, 0, os.O_CREAT)
         (write_mapped, write_direct, write_synced, write_copy)[epoch // 2 % 4](path, data)
+        fail_if_given_up(path)
 
     # What has to be there when `acked` epochs were acknowledged; the next may be under way.
 
@@ -305,7 +320,7 @@ class Files(Program):
     def replaced(self, stream, acked):
         data = read(self.path(stream))
         want(data in [content(stream, e) for e in (acked - 1, acked)] or not acked and data == b"",
-             stream, acked - 1, acked)
+             stream, acked - 1, acked, data)
 
     def rewritten(self, stream, acked, path=None):
         data = read(path or self.path(stream)) or b""
@@ -316,7 +331,8 @@ class Files(Program):
 
     def apart(self, stream, acked):
         for e in range(1, acked - 1, 2):
-            want(read(self.path(stream, e // 2)) == content(stream, e), stream, e, acked)
+            there = read(self.path(stream, e // 2))
+            want(there == content(stream, e), stream, e, acked, there)
         self.rewritten(stream, acked, self.path(stream, (acked - 1) // 2))
 
     def since_cut(self, stream, acked):

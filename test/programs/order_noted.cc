@@ -360,7 +360,20 @@ void refused() {
   CHECK(fsync(lost) == -1 && errno == EIO);
   CHECK(fsync(lost) == -1 && errno == EIO);
   CHECK((take(lost).flags & abi::order_marked) == 0);
+  // What the kernel syncs by itself recovery would write over.
+  int const synced = open((dir + "/lost").c_str(), O_RDWR | O_DSYNC);
+  CHECK(pwrite(synced, block, 10, 0) == 10);
+  raise(lost, abi::order_logged);
+  CHECK(pwrite(synced, block, 10, 0) == -1 && errno == EIO);
+  CHECK(write(synced, block, 10) == -1 && errno == EIO && lseek(synced, 0, SEEK_CUR) == 0);
+  void* const at = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, lost, 0);
+  CHECK(at != MAP_FAILED && msync(at, 4096, MS_SYNC) == -1 && errno == EIO);
+  CHECK(msync(at, 4096, MS_ASYNC) == 0);
   area->head.refused = 0;
+  CHECK(msync(at, 4096, MS_SYNC) == 0 && pwrite(synced, block, 10, 0) == 10);
+  munmap(at, 4096);
+  take(lost);
+  close(synced);
   close(lost);
   close(healthy);
 }
