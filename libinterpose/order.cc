@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "sys.h"
 
@@ -154,18 +153,20 @@ void note_moved(file_now const& f) {
   });
 }
 
-void note_given_up(char const* path) {
+void note_given_up(int dir, char const* path) {
+  struct statx x;
   if (!sees() || !is_readable(path)) return;
+  long const r = sys::call(SYS_statx, dir, sys::as_long(path), AT_SYMLINK_NOFOLLOW, STATX_CTIME,
+                           sys::as_long(&x));
+  if (sys::failed(r)) return;
   std::string_view name = path;
   while (name.ends_with('/')) name.remove_suffix(1);
   name.remove_prefix(name.rfind('/') + 1);
-  timespec t = {};
-  clock_gettime(CLOCK_REALTIME, &t);
-  std::uint64_t const at_ns =
-      static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(t.tv_nsec);
+  std::uint64_t const changed_ns =
+      static_cast<std::uint64_t>(x.stx_ctime.tv_sec) * 1'000'000'000 + x.stx_ctime.tv_nsec;
   std::atomic<std::uint64_t>& last = abi::given_up(*durable.area, name);
   std::uint64_t seen = last.load();
-  while (seen < at_ns && !last.compare_exchange_weak(seen, at_ns)) {
+  while (seen < changed_ns && !last.compare_exchange_weak(seen, changed_ns)) {
   }
 }
 

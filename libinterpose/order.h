@@ -61,8 +61,8 @@ void note_whole(file_now const& f);
 void note_cut(file_now const& f, std::uint64_t size);
 void note_created(file_now const& f);
 void note_moved(file_now const& f);
-/// The last part of the path is about to be removed, or to be moved away.
-void note_given_up(char const* path);
+/// What the path names is about to be removed, or to be moved away.
+void note_given_up(int dir, char const* path);
 
 /// A write that goes to the file past the page cache or without a call of its own is to come: the
 /// inode is native for good, and the log has no live record of it when this returns.

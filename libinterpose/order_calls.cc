@@ -106,7 +106,7 @@ auto moving(int dir, char const* path, Real&& real_call) {
   bool const is_named = sees() && is_readable(path) && *path != 0;
   bool const ours = is_named && see(dir, path, AT_SYMLINK_NOFOLLOW, f) && S_ISREG(f.mode);
   if (ours) note_moved(f);
-  note_given_up(path);
+  note_given_up(dir, path);
   auto const r = real_call();
   if (ours && r == 0) note_moved(f);  // of an fsync in between it was taken
   return r;
@@ -488,7 +488,8 @@ long syscall(long number, long a, long b, long c, long d, long e, long f) {
     default:
       if (int const error = changes_names(number) ? closed_for_names() : 0; error != 0)
         return refused<long>(error);
-      note_given_up(name_given_up_by(number, a, b));
+      if (given_name const n = name_given_up_by(number, a, b); n.path != nullptr)
+        note_given_up(n.dir, n.path);
       return raw();
   }
 }

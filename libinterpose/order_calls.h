@@ -17,8 +17,12 @@ void stand_between_streams();
 void stand_between_names();
 /// The same for system calls through syscall(2), by number.
 bool changes_names(long number);
-/// Of those the name that is no more behind it, or null.
-char const* name_given_up_by(long number, long a, long b);
+/// Of those the name that is no more behind it; a null path when there is none.
+struct given_name {
+  int dir;
+  char const* path;
+};
+given_name name_given_up_by(long number, long a, long b);
 
 /// A call that is not made for the error of a barrier, told as the call tells errors: no pointer,
 /// no objects of fwrite, else -1, EOF, WEOF.

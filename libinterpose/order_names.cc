@@ -62,19 +62,19 @@ namespace behind {
 
 namespace body {
 
-#define CALL(sym, ret, params, args, o, where, ...)                       \
-  static ret sym params {                                                 \
-    int const error = is_gated() ? closed_for(where) : 0;                 \
-    if (error != 0) return refused<ret>(error);                           \
-    if constexpr (removes(core::op::o)) note_given_up(place{where}.path); \
-    return behind::sym args;                                              \
+#define CALL(sym, ret, params, args, o, where, ...)                                    \
+  static ret sym params {                                                              \
+    int const error = is_gated() ? closed_for(where) : 0;                              \
+    if (error != 0) return refused<ret>(error);                                        \
+    if constexpr (removes(core::op::o)) note_given_up(sys::at_cwd, place{where}.path); \
+    return behind::sym args;                                                           \
   }
 #include "calls.def"
 #undef CALL
 
 static int unlinkat(int dir, char const* path, int flags) {
   if (int const error = closed_for_names(); error != 0) return refused<int>(error);
-  note_given_up(path);
+  note_given_up(dir, path);
   return behind::unlinkat(dir, path, flags);
 }
 
@@ -212,22 +212,22 @@ bool changes_names(long number) {
   }
 }
 
-char const* name_given_up_by(long number, long a, long b) {
+given_name name_given_up_by(long number, long a, long b) {
   switch (number) {
 #if defined(SYS_rename)
     case SYS_rename:
     case SYS_unlink:
     case SYS_rmdir:
-      return reinterpret_cast<char const*>(a);
+      return {sys::at_cwd, reinterpret_cast<char const*>(a)};
 #endif
 #if defined(SYS_renameat)
     case SYS_renameat:
 #endif
     case SYS_renameat2:
     case SYS_unlinkat:
-      return reinterpret_cast<char const*>(b);
+      return {static_cast<int>(a), reinterpret_cast<char const*>(b)};
     default:
-      return nullptr;
+      return {sys::at_cwd, nullptr};
   }
 }
 

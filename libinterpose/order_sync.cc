@@ -26,11 +26,6 @@ long why_given_up(int fd) {
   return r == -EIO || r == -EROFS || r == -EUCLEAN || r == -ESHUTDOWN ? r : 0;
 }
 
-bool is_written_by(int fd) {
-  long const flags = sys::call(SYS_fcntl, fd, F_GETFL);
-  return !sys::failed(flags) && (flags & O_ACCMODE) != O_RDONLY;
-}
-
 }  // namespace
 
 long sync_file_system(int fd) {
@@ -139,10 +134,7 @@ int sync_now(int fd, order_request kind) {
   bool const is_all =
       kind == order_request::drain || (kind == order_request::directory && loses_removals(fd));
   long const call = kind == order_request::fdatasync ? SYS_fdatasync : SYS_fsync;
-  long r = is_all ? sync_file_system(fd) : sys::call(call, fd);
-  if (!sys::failed(r) && !is_all) r = why_given_up(fd);
-  // It may be made read-only while nobody writes, and that is no loss.
-  if (r == -EROFS && !is_all && !is_written_by(fd)) r = 0;
+  long const r = is_all ? sync_file_system(fd) : sys::call(call, fd);
   return sys::failed(r) ? static_cast<int>(-r) : 0;
 }
 

@@ -70,8 +70,8 @@ service::directory_ptr service::hold_directory(std::string const& path, held_fil
   return d;
 }
 
-/// Who finds another file with that name after a crash can tell by its time whether it came before
-/// or behind: not in the moment in which the name was given up and given again.
+/// Who finds another file with that name after a crash can tell by its ctime whether it came before
+/// or behind, but not when it was changed in the tick of the clock in which this one began.
 bool service::is_free_before(std::string const& name, std::uint64_t born_ns) const {
   return std::all_of(areas_.begin(), areas_.end(), [&](auto const& a) {
     return abi::given_up(a->memory(), name).load() < born_ns;
@@ -237,8 +237,12 @@ void service::sync_home(file_ptr const& f, request const& r, found const& now,
   auto const took_ns = std::make_shared<std::uint64_t>(0);
   auto const work = [this, f, r, with, only_bytes, took_ns, may_answer, has_records] {
     std::uint64_t const begin = monotonic_ns();
-    int error = sync_file(f->fd.get(), only_bytes);
+    int const failed = only_bytes ? fdatasync(f->fd.get()) : fsync(f->fd.get());
+    int error = failed == 0 ? 0 : errno;
     if (error == 0 && with) error = sync_file(with->fd.get());
+    // Now and then it costs a commit, so only where the log lets go of what it has.
+    else if (error == 0 && has_records)
+      error = why_given_up(f->fd.get());
     *took_ns = monotonic_ns() - begin;
     if (error == 0 && may_answer) answer(r, 0);  // what follows in the loop changes nothing of it
     return error != 0 && has_records ? lost_at_home(error) : error;

@@ -30,10 +30,7 @@ inline int sync_file_system(int fd) {
   return (fs.f_flags & is_read_only) != 0 ? EROFS : why_given_up(fd);
 }
 
-/// fsync, or fdatasync: 0, or an errno.
-inline int sync_file(int fd, bool is_data_only = false) {
-  int const failed = is_data_only ? fdatasync(fd) : fsync(fd);
-  return failed != 0 ? errno : why_given_up(fd);
-}
+/// 0, or an errno.
+inline int sync_file(int fd) { return fsync(fd) != 0 ? errno : why_given_up(fd); }
 
 }  // namespace sluice

@@ -312,8 +312,8 @@ bool note_inode(order_set& s, std::uint64_t key, Note&& note) {
   return false;
 }
 
-/// When a name was last removed or moved away by a stage, in any directory: CLOCK_REALTIME, in ns,
-/// taken before the call. Shared by names that hash alike, so it may be later than it was.
+/// Of files that lost such a name through a stage, in any directory, the latest ctime of then, in
+/// ns. Shared by names that hash alike.
 inline std::atomic<std::uint64_t>& given_up(order_area& a, std::string_view name) {
   std::uint64_t h = 0xcbf29ce484222325ull;  // FNV-1a
   for (char const c : name) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;

@@ -71,11 +71,9 @@ class guest {
       }
     });
   }
-  void gave_up(std::string const& name) const {
-    timespec t = {};
-    clock_gettime(CLOCK_REALTIME, &t);
-    abi::given_up(*area_, name) = static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 +
-                                  static_cast<std::uint64_t>(t.tv_nsec);
+  void gave_up(std::string const& name, struct stat const& st) const {
+    abi::given_up(*area_, name) = static_cast<std::uint64_t>(st.st_ctim.tv_sec) * 1'000'000'000 +
+                                  static_cast<std::uint64_t>(st.st_ctim.tv_nsec);
   }
   void raise(int fd, std::uint64_t flag) const {
     note(fd, [&](abi::order_inode& i) { i.state.fetch_or(flag); });
