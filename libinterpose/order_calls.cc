@@ -68,8 +68,6 @@ std::int64_t offset_at(off_t const* at) {
   return is_readable(at) ? static_cast<std::int64_t>(*at) : -1;
 }
 
-bool look_at_ours(int fd, file_now& f) { return is_durable(fd) && see(fd, f) && S_ISREG(f.mode); }
-
 template <class Real>
 auto cutting(int fd, off_t size, Real&& real_call) {
   file_now f;
@@ -171,31 +169,6 @@ void bypass_fd(int fd) {
 }
 
 }  // namespace
-
-int closed_for_open(int flags) {
-  return (flags & (O_CREAT | O_TRUNC)) != 0 ? closed_for_names() : 0;
-}
-
-opening before_open(int dir, char const* path, int flags) {
-  opening o = {false, (flags & O_TRUNC) != 0};
-  if ((flags & O_CREAT) == 0 || (flags & O_TMPFILE) == O_TMPFILE || !is_readable(path) || !sees())
-    return o;
-  o.creates = (flags & O_EXCL) != 0 ||
-              sys::call(SYS_faccessat, dir, sys::as_long(path), 0 /* F_OK */) == -ENOENT;
-  return o;
-}
-
-void after_open(opening const& o, int fd) {
-  if (fd < 0 || (!o.creates && !o.cuts)) return;
-  // What the table says of this number is about the file that had it before.
-  if (!self.is_vfork_child && stage.mine != nullptr) set_fd(fd, entry_unknown);
-  file_now f;
-  if (!look_at_ours(fd, f)) return;
-  if (o.creates && f.size == 0)
-    note_created(f);
-  else if (o.cuts)
-    note_cut(f, 0);
-}
 
 namespace body {
 

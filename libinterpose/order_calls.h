@@ -35,6 +35,9 @@ Result refused(int error) {
     return static_cast<Result>(-1);
 }
 
+/// It is a regular file of a durable target, and what the kernel says of it.
+bool look_at_ours(int fd, file_now& f);
+
 /// What an open did to its file: made it, or cut it.
 struct opening {
   bool creates;  // and the name was not there before

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls that have to wait for barriers (order_gate.h): changes of names and of
-// attributes, of whichever file tree, for where a name leads is asked too seldom to bet an order on
-// it; and what ends the process's own knowledge of its barriers: close, exec, exit. What starts
-// another program waits as well, because that one knows of none.
+// Calls that have to wait for barriers (order_gate.h): changes of names and of attributes, of
+// whichever file tree, for where a name leads is asked too seldom to bet an order on it; and what
+// ends the process's own knowledge of its barriers: close, exec, exit. What starts another program
+// waits as well, because that one knows of none. Of names that are removed it is noted who had
+// them.
 #include <errno.h>
 #include <sys/syscall.h>
 

@@ -4,11 +4,10 @@
 // fsync. Raw system calls, so errno is set here as libc would.
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 
 #include "order_ask.h"
+#include "order_home.h"
 #include "sys.h"
 
 extern "C" __attribute__((weak)) void pthread_testcancel();
@@ -17,26 +16,6 @@ namespace sluice::order {
 
 using abi::order_count;
 using abi::order_request;
-
-namespace {
-
-// See daemon/policy/sync.h.
-long why_given_up(int fd) {
-  long const r = sys::call(SYS_fremovexattr, fd, sys::as_long("user.sluice.none"));
-  return r == -EIO || r == -EROFS || r == -EUCLEAN || r == -ESHUTDOWN ? r : 0;
-}
-
-}  // namespace
-
-long sync_file_system(int fd) {
-  constexpr long is_read_only = 1;  // ST_RDONLY
-  struct statfs fs;
-  long const r = sys::call(SYS_syncfs, fd);
-  if (sys::failed(r)) return r;
-  long const seen = sys::call(SYS_fstatfs, fd, sys::as_long(&fs));
-  if (sys::failed(seen)) return seen;
-  return (fs.f_flags & is_read_only) != 0 ? -EROFS : why_given_up(fd);
-}
 
 namespace {
 
@@ -113,44 +92,6 @@ answer ask(order_request kind, int fd, file_now const& f) {
   if (s == nullptr || !post(*s, user, static_cast<std::uint32_t>(kind), fd, f))
     return {answer::none, 0};
   return wait_for(*s, user, since_ns);
-}
-
-// A sync's, that says bytes are lost. EROFS: the file system gave up.
-constexpr bool is_of_disk(int error) {
-  return error == EIO || error == ENOSPC || error == EDQUOT || error == EROFS;
-}
-
-// On btrfs the fsync of a directory does not keep what was removed from it while somebody has that
-// open, and the daemon has.
-bool loses_removals(int directory) {
-  struct statfs fs;
-  return !sys::failed(sys::call(SYS_fstatfs, directory, sys::as_long(&fs))) &&
-         fs.f_type == BTRFS_SUPER_MAGIC;
-}
-
-// 0, or the error number. The kernel tells a descriptor once that a write failed: a drain, of which
-// nobody sees the result, syncs the file system instead, and the program's fsync is told.
-int sync_now(int fd, order_request kind) {
-  bool const is_all =
-      kind == order_request::drain || (kind == order_request::directory && loses_removals(fd));
-  long const call = kind == order_request::fdatasync ? SYS_fdatasync : SYS_fsync;
-  long const r = is_all ? sync_file_system(fd) : sys::call(call, fd);
-  return sys::failed(r) ? static_cast<int>(-r) : 0;
-}
-
-// Recovery is to leave this file alone. The generation is read while we are counted in. 0, or the
-// error number.
-int set_mark(int fd, file_now const& f) {
-  abi::order_header const& h = durable.area->head;
-  abi::order_mark mark = {};
-  __builtin_memcpy(mark.log_id, h.log_id, sizeof mark.log_id);
-  mark.generation = h.generation.load();
-  mark.incarnation = h.incarnation.load();
-  mark.inode = f.inode;
-  mark.birth = f.birth;
-  long const r = sys::call(SYS_fsetxattr, fd, sys::as_long(abi::order_mark_name),
-                           sys::as_long(&mark), sizeof mark, 0);
-  return sys::failed(r) ? static_cast<int>(-r) : 0;
 }
 
 // 0, or the error number: what was written before is at home wherever the log has something of it.
@@ -243,7 +184,9 @@ int tell_refused(int error) {
 // but where nothing can be changed any more the sync before it, which told of no error, was none.
 int mark_file(int fd, file_now const& f, order_request kind, abi::order_inode* i) {
   if (int const refused = set_mark(fd, f); refused != 0) {
-    if (refused == EIO || refused == EROFS) return tell_refused(refused);
+    // It may be made read-only while nobody writes it, and that is no loss.
+    bool const is_lost = refused == EIO || (refused == EROFS && is_written_by(fd));
+    if (is_lost) return tell_refused(refused);
     bool const is_tried = (durable.area->head.voided.load() & abi::order_void_failed) != 0;
     if (!is_tried && begin_void()) end_void(false);
     return 0;

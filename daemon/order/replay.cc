@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "order/file_disk.h"
 #include "policy/error.h"
 
 namespace sluice::order {
@@ -166,9 +167,15 @@ bool replay::put_aside(record const& r, int directory) {
   if (log_owner_ != 0 && there.stx_uid != log_owner_) return false;
   if (!is_earlier(there, r.changed_ns, when_.until_ns)) return false;
   constexpr std::size_t name_bytes = 200;
-  auto const name =
-      fmt::format(".sluice-earlier.{:x}.{}", there.stx_ino, r.name.substr(0, name_bytes));
-  if (renameat2(directory, r.name.c_str(), directory, name.c_str(), RENAME_NOREPLACE) != 0)
+  auto const named = [&](std::uint64_t number) {
+    return fmt::format(".sluice-earlier.{:x}.{}", number, r.name.substr(0, name_bytes));
+  };
+  auto const move_to = [&](std::string const& name) {
+    return renameat2(directory, r.name.c_str(), directory, name.c_str(), RENAME_NOREPLACE) == 0;
+  };
+  // Somebody may have made one of that name, to be in our way.
+  std::string name = named(there.stx_ino);
+  if (!move_to(name) && (errno != EEXIST || !move_to(name = named(random_salt()))))
     fail(r, directory, errno);
   done_.aside.push_back(path_of(directory) + "/" + name);
   return true;

@@ -10,6 +10,9 @@ for how in native sync; do
   rm -rf "$DATA"/*
   durable -- "$PROGRAMS/order_noted" "$DATA" || fail "$how: status $?"
 done
+with_fake native
+durable -- "$PROGRAMS/order_given_up" "$DATA" || fail "names: status $?"
+durable -- "$PROGRAMS/order_refused" "$DATA" || fail "refused: status $?"
 with_fake hold
 durable -- "$PROGRAMS/order_apart" "$DATA" || fail "apart: status $?"
 [ ! -e "$DATA/.sluice-order.log" ] || fail 'the log is still there'

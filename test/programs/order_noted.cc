@@ -360,20 +360,7 @@ void refused() {
   CHECK(fsync(lost) == -1 && errno == EIO);
   CHECK(fsync(lost) == -1 && errno == EIO);
   CHECK((take(lost).flags & abi::order_marked) == 0);
-  // What the kernel syncs by itself recovery would write over.
-  int const synced = open((dir + "/lost").c_str(), O_RDWR | O_DSYNC);
-  CHECK(pwrite(synced, block, 10, 0) == 10);
-  raise(lost, abi::order_logged);
-  CHECK(pwrite(synced, block, 10, 0) == -1 && errno == EIO);
-  CHECK(write(synced, block, 10) == -1 && errno == EIO && lseek(synced, 0, SEEK_CUR) == 0);
-  void* const at = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, lost, 0);
-  CHECK(at != MAP_FAILED && msync(at, 4096, MS_SYNC) == -1 && errno == EIO);
-  CHECK(msync(at, 4096, MS_ASYNC) == 0);
   area->head.refused = 0;
-  CHECK(msync(at, 4096, MS_SYNC) == 0 && pwrite(synced, block, 10, 0) == 10);
-  munmap(at, 4096);
-  take(lost);
-  close(synced);
   close(lost);
   close(healthy);
 }
@@ -454,45 +441,6 @@ void writes_durably() {
   close(fd);
 }
 
-/// A name that another file may get, by whatever call.
-void given_up() {
-  auto const makes = [](std::string const& path) { close(make_file(path, 0)); };
-  struct way {
-    char const* name;
-    long (*work)(char const* path, char const* other);
-    bool is_directory = false;
-  };
-  constexpr way ways[] = {
-      {"unlink", [](char const* p, char const*) { return long{unlink(p)}; }},
-      {"unlinkat", [](char const* p, char const*) { return long{unlinkat(AT_FDCWD, p, 0)}; }},
-      {"remove", [](char const* p, char const*) { return long{remove(p)}; }},
-      {"rmdir", [](char const* p, char const*) { return long{rmdir(p)}; }, true},
-      {"rename", [](char const* p, char const* o) { return long{rename(p, o)}; }},
-      {"renameat", [](char const* p, char const* o) { return long{renameat(-100, p, -100, o)}; }},
-      {"renameat2",
-       [](char const* p, char const* o) { return long{renameat2(-100, p, -100, o, 0)}; }},
-      {"sys_unlinkat",
-       [](char const* p, char const*) { return syscall(SYS_unlinkat, AT_FDCWD, p, 0); }},
-      {"sys_renameat2",
-       [](char const* p, char const* o) { return syscall(SYS_renameat2, -100, p, -100, o, 0); }},
-  };
-  for (way const& w : ways) {
-    std::string const path = dir + "/" + w.name;
-    if (w.is_directory)
-      CHECK(mkdir(path.c_str(), 0755) == 0);
-    else
-      makes(path);
-    struct stat st;
-    CHECK(stat(path.c_str(), &st) == 0);
-    auto const changed_ns = static_cast<std::uint64_t>(st.st_ctim.tv_sec) * 1'000'000'000 +
-                            static_cast<std::uint64_t>(st.st_ctim.tv_nsec);
-    abi::given_up(*area, w.name) = changed_ns - 1;
-    CHECK(w.work((path + (w.is_directory ? "/" : "")).c_str(), (path + ".other").c_str()) == 0);
-    CHECK(abi::given_up(*area, w.name).load() == changed_ns);
-  }
-  CHECK(unlink(nullptr) == -1 && errno == EFAULT);
-}
-
 /// Durable or not, nothing may be undone of it.
 void flushes_ranges() {
   int const fd = open_fresh("range");
@@ -542,7 +490,6 @@ int main(int argc, char** argv) {
   creations();
   other_names();
   moved_out();
-  given_up();
   refused();
   bypasses();
   writes_durably();

@@ -13,6 +13,7 @@
 #include <fstream>
 #include <iterator>
 #include <optional>
+#include <sstream>
 
 #include "order/file_disk.h"
 #include "order/mount_time.h"
@@ -275,6 +276,10 @@ TEST_CASE("a name that an earlier file has still is the later one's", "[order]")
     if (!b.begin()) return;
     b.write("a", "earlier");
     auto const before = b.id_of(b.path("a"));
+    // Somebody wants to be in the way.
+    std::ostringstream name;
+    name << ".sluice-earlier." << std::hex << inode_of(b.path("a")) << ".a";
+    b.write(name.str(), "");
     usleep(20'000);
     record r = b.about(kind::create, "a");
     r.changed_ns = wall_ns();

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an open does to a file of a durable target: makes it, or cuts it.
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "order_calls.h"
+#include "order_gate.h"
+#include "sys.h"
+
+namespace sluice::order {
+
+bool look_at_ours(int fd, file_now& f) { return is_durable(fd) && see(fd, f) && S_ISREG(f.mode); }
+
+int closed_for_open(int flags) {
+  return (flags & (O_CREAT | O_TRUNC)) != 0 ? closed_for_names() : 0;
+}
+
+opening before_open(int dir, char const* path, int flags) {
+  opening o = {false, (flags & O_TRUNC) != 0};
+  if ((flags & O_CREAT) == 0 || (flags & O_TMPFILE) == O_TMPFILE || !is_readable(path) || !sees())
+    return o;
+  o.creates = (flags & O_EXCL) != 0 ||
+              sys::call(SYS_faccessat, dir, sys::as_long(path), 0 /* F_OK */) == -ENOENT;
+  return o;
+}
+
+void after_open(opening const& o, int fd) {
+  if (fd < 0 || (!o.creates && !o.cuts)) return;
+  // What the table says of this number is about the file that had it before.
+  if (!self.is_vfork_child && stage.mine != nullptr) set_fd(fd, entry_unknown);
+  file_now f;
+  if (!look_at_ours(fd, f)) return;
+  if (o.creates && f.size == 0)
+    note_created(f);
+  else if (o.cuts)
+    note_cut(f, 0);
+}
+
+}  // namespace sluice::order
