@@ -76,16 +76,23 @@ bool sees() {
   return false;
 }
 
-static bool is_in(int fd, std::uint32_t targets) {
-  if (!sees()) return false;
-  unsigned const entry = entry_now(fd) & entry_kind_mask;
-  unsigned const target = entry - entry_first_target;
-  return entry >= entry_first_target && target < core::max_targets && (targets >> target & 1) != 0;
+static bool is_in(unsigned entry, std::uint32_t targets) {
+  unsigned const target = (entry & entry_kind_mask) - entry_first_target;
+  return target < core::max_targets && (targets >> target & 1) != 0;
 }
 
-bool is_durable(int fd) { return is_in(fd, durable.targets); }
+bool is_durable(int fd) { return sees() && is_in(entry_now(fd), durable.targets); }
 
-bool is_ordered(int fd) { return durable.ordered != 0 && is_in(fd, durable.ordered); }
+bool may_be_durable(int fd) {
+  bool const has_entry = in_table(fd) && !self.is_vfork_child && stage.mine != nullptr;
+  unsigned const entry = has_entry ? stage.mine->fd[fd].load(std::memory_order_relaxed) : 0;
+  bool const is_newborn = (entry & entry_unverified) != 0 && is_in(entry, durable.targets);
+  return is_newborn ? sees() : is_durable(fd);
+}
+
+bool is_ordered(int fd) {
+  return durable.ordered != 0 && sees() && is_in(entry_now(fd), durable.ordered);
+}
 
 static std::uint32_t stream_of_thread() {
   constexpr long get_name = 16;  // PR_GET_NAME
@@ -198,7 +205,7 @@ void bypass_if_synced(int fd) {
 write_view before_write(int fd, std::int64_t at, int rwf) {
   write_view v = {};
   v.at = at;
-  if (!is_durable(fd) || !see(fd, v.file) || !S_ISREG(v.file.mode)) return v;
+  if (!may_be_durable(fd) || !see(fd, v.file) || !S_ISREG(v.file.mode)) return v;
   long const flags = sys::call(SYS_fcntl, fd, F_GETFL);
   if (sys::failed(flags) || (flags & O_ACCMODE) == O_RDONLY || (flags & O_PATH) != 0) return v;
   v.ours = true;

@@ -37,6 +37,9 @@ bool sees();
 /// The file is in a durable target, as far as the fd table says (it asks the kernel about an fd it
 /// does not know).
 bool is_durable(int fd);
+/// As far as its name says, of one that nobody has looked at yet. Enough to note what is written:
+/// notes of a file elsewhere are of no consequence.
+bool may_be_durable(int fd);
 bool is_ordered(int fd);
 /// Of what is changed through it: see abi::stream_process.
 std::uint32_t stream_of(int fd);

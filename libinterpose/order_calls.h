@@ -42,6 +42,8 @@ bool look_at_ours(int fd, file_now& f);
 struct opening {
   bool creates;  // and the name was not there before
   bool cuts;
+  int dir;
+  char const* path;  // may be null
 };
 /// 0, or the error of a barrier: see order_gate.h.
 int closed_for_open(int flags);

@@ -3,20 +3,30 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "meter.h"
 #include "order_calls.h"
 #include "order_gate.h"
 #include "sys.h"
 
 namespace sluice::order {
 
-bool look_at_ours(int fd, file_now& f) { return is_durable(fd) && see(fd, f) && S_ISREG(f.mode); }
+bool look_at_ours(int fd, file_now& f) {
+  return may_be_durable(fd) && see(fd, f) && S_ISREG(f.mode);
+}
+
+// Of a new descriptor: see entry_of_newborn().
+static unsigned entry_named(int dir, char const* path) {
+  if (!is_readable(path)) return entry_unknown;
+  unsigned const known = recall(self.memo, dir, path);
+  return entry_of_newborn(known != entry_unknown ? known : look_up_path(dir, path));
+}
 
 int closed_for_open(int flags) {
   return (flags & (O_CREAT | O_TRUNC)) != 0 ? closed_for_names() : 0;
 }
 
 opening before_open(int dir, char const* path, int flags) {
-  opening o = {false, (flags & O_TRUNC) != 0};
+  opening o = {false, (flags & O_TRUNC) != 0, dir, path};
   if ((flags & O_CREAT) == 0 || (flags & O_TMPFILE) == O_TMPFILE || !is_readable(path) || !sees())
     return o;
   o.creates = (flags & O_EXCL) != 0 ||
@@ -27,7 +37,7 @@ opening before_open(int dir, char const* path, int flags) {
 void after_open(opening const& o, int fd) {
   if (fd < 0 || (!o.creates && !o.cuts)) return;
   // What the table says of this number is about the file that had it before.
-  if (!self.is_vfork_child && stage.mine != nullptr) set_fd(fd, entry_unknown);
+  if (!self.is_vfork_child && stage.mine != nullptr) set_fd(fd, entry_named(o.dir, o.path));
   file_now f;
   if (!look_at_ours(fd, f)) return;
   if (o.creates && f.size == 0)

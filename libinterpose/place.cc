@@ -226,27 +226,42 @@ namespace {
 constexpr unsigned short_name = 512;  // on the stack; signal handlers may have little of it
 constexpr unsigned long_name = max_path - 256;
 
+// What a directory is was found within a second, or the kernel says it. `serials`: of the stage.
+remembered ask_or_remember(char const* path, unsigned length, std::uint64_t serials,
+                           std::uint32_t now) {
+  // What an absolute name means does not depend on the current directory.
+  std::uint64_t const salt = path[0] == '/' ? serials / name_step : serials;
+  std::uint64_t hash = (hash_of(path, length) ^ salt) * hash_factor;
+  hash ^= hash >> 31;
+  remembered found = cached(hash, now);
+  if (found.entry != entry_unknown) return found;
+  found.entry = ask_directory(sys::at_cwd, path, length);
+  if (found.entry != entry_unknown) keep(hash, found.entry, now);
+  return found;
+}
+
 // Only where a target is a directory on the file's device: the file's name says whether it lies in
 // it.
 template <unsigned room>
-[[gnu::noinline]] unsigned entry_by_name(int fd) {
+[[gnu::noinline]] unsigned entry_by_name(int fd, bool is_directory) {
   char name[room + 1];
   unsigned const length = name_of_fd(fd, name, room);
-  if (length == room && room < long_name) return entry_by_name<long_name>(fd);
+  if (length == room && room < long_name) return entry_by_name<long_name>(fd, is_directory);
   if (length == 0) return entry_unknown;
   name[length] = 0;
-  unsigned const directory = scan(name).directory;
-  name[directory] = 0;
-  return entry_of_directory(sys::at_cwd, name, directory);
+  std::uint64_t const serials = stage.serials.load(std::memory_order_relaxed);
+  unsigned const directory = is_directory ? length : scan(name).directory;
+  return ask_or_remember(name, directory, serials, coarse_tick()).entry;
 }
 
 unsigned entry_of_open_file(int fd, sys::file_identity const& file) {
   core::ruleset const& rules = stage.mine->rules;
   device_answer const answer = target_of_device(rules, file);
   if (!answer.has_smaller) return entry_first_target + answer.target;
+  unsigned const entry = entry_by_name<short_name>(fd, S_ISDIR(file.mode));
+  if (entry != entry_unknown) return entry;
   if (S_ISDIR(file.mode)) return entry_first_target + walk_up(rules, fd, ".", 1, file);
-  unsigned const entry = entry_by_name<short_name>(fd);
-  return entry == entry_unknown ? entry_first_target + answer.target : entry;
+  return entry_first_target + answer.target;
 }
 
 [[gnu::noinline]] unsigned path_class_of_fd(int fd) {
@@ -296,16 +311,8 @@ namespace {
 // The path starts at the root or in the current directory, and its directory part is not empty.
 unsigned look_up_directory(char const* path, scanned_path const& name, std::uint64_t serials,
                            std::uint32_t now) {
-  // What an absolute name means does not depend on the current directory.
-  std::uint64_t const salt = path[0] == '/' ? serials / name_step : serials;
-  std::uint64_t hash = (hash_of(path, name.directory) ^ salt) * hash_factor;
-  hash ^= hash >> 31;
-  remembered found = cached(hash, now);
-  if (found.entry == entry_unknown) {
-    found.entry = ask_directory(sys::at_cwd, path, name.directory);
-    if (found.entry == entry_unknown) return path[0] == '/' ? entry_outside : entry_of_cwd();
-    keep(hash, found.entry, now);
-  }
+  remembered const found = ask_or_remember(path, name.directory, serials, now);
+  if (found.entry == entry_unknown) return path[0] == '/' ? entry_outside : entry_of_cwd();
   remember(self.memo, path, name, serials, found);
   return found.entry;
 }

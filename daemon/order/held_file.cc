@@ -69,10 +69,13 @@ descriptor fetch(request const& r, bool is_directory, struct stat& st) {
   return ours;
 }
 
-int sync_names(int directory) {
+bool is_on_btrfs(int fd) {
   struct statfs fs = {};
-  bool const is_btrfs = fstatfs(directory, &fs) == 0 && fs.f_type == BTRFS_SUPER_MAGIC;
-  if (is_btrfs) return sync_file_system(directory);
+  return fstatfs(fd, &fs) == 0 && fs.f_type == BTRFS_SUPER_MAGIC;
+}
+
+int sync_names(int directory) {
+  if (is_on_btrfs(directory)) return sync_file_system(directory);
   return sync_file(directory);
 }
 

@@ -46,6 +46,7 @@ struct held_file {
   file_id id;
   file_key key;
   bool is_identified = false;
+  bool is_on_btrfs = false;
   bool has_baseline = false;
   bool is_marked = false;        // as a directory
   bool is_moved = false;         // since home was synced with its name
@@ -66,6 +67,8 @@ struct held_file {
 
 /// The program's descriptor, as one of our own; nothing when it is not that inode (any more).
 descriptor fetch(request const& r, bool is_directory, struct stat& st);
+
+bool is_on_btrfs(int fd);
 
 /// All names in the directory: 0 or an errno. On btrfs its fsync does not keep what was removed
 /// from it while somebody has that open, and we have.
