@@ -76,9 +76,9 @@ check(lambda: grant("wide") == 0, "pause")
 
 
 def stands():
-    """The word has come to all nodes."""
+    """The word has come to all nodes, and what was counted before it to us."""
     then = [calls(n, "wide") for n in (n1, n2, n3)]
-    time.sleep(0.3)
+    time.sleep(1.2)
     return then == [calls(n, "wide") for n in (n1, n2, n3)]
 
 
