@@ -84,8 +84,7 @@ static bool is_in(unsigned entry, std::uint32_t targets) {
 bool is_durable(int fd) { return sees() && is_in(entry_now(fd), durable.targets); }
 
 bool may_be_durable(int fd) {
-  bool const has_entry = in_table(fd) && !self.is_vfork_child && stage.mine != nullptr;
-  unsigned const entry = has_entry ? stage.mine->fd[fd].load(std::memory_order_relaxed) : 0;
+  unsigned const entry = may_touch_table() ? peek_fd(fd) : entry_unknown;
   bool const is_newborn = (entry & entry_unverified) != 0 && is_in(entry, durable.targets);
   return is_newborn ? sees() : is_durable(fd);
 }

@@ -14,13 +14,6 @@ bool look_at_ours(int fd, file_now& f) {
   return may_be_durable(fd) && see(fd, f) && S_ISREG(f.mode);
 }
 
-// Of a new descriptor: see entry_of_newborn().
-static unsigned entry_named(int dir, char const* path) {
-  if (!is_readable(path)) return entry_unknown;
-  unsigned const known = recall(self.memo, dir, path);
-  return entry_of_newborn(known != entry_unknown ? known : look_up_path(dir, path));
-}
-
 int closed_for_open(int flags) {
   return (flags & (O_CREAT | O_TRUNC)) != 0 ? closed_for_names() : 0;
 }
@@ -37,7 +30,7 @@ opening before_open(int dir, char const* path, int flags) {
 void after_open(opening const& o, int fd) {
   if (fd < 0 || (!o.creates && !o.cuts)) return;
   // What the table says of this number is about the file that had it before.
-  if (!self.is_vfork_child && stage.mine != nullptr) set_fd(fd, entry_named(o.dir, o.path));
+  if (may_touch_table()) set_fd(fd, entry_of_newborn(look_up_path(o.dir, o.path)));
   file_now f;
   if (!look_at_ours(fd, f)) return;
   if (o.creates && f.size == 0)

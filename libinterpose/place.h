@@ -90,6 +90,14 @@ unsigned path_class_of(int dir, char const* path);
 
 inline bool in_table(int fd) { return fd >= 0 && static_cast<unsigned>(fd) < fd_table_size; }
 
+/// Between vfork and exec the table is the parent's.
+inline bool may_touch_table() { return !self.is_vfork_child && stage.mine != nullptr; }
+
+/// What the table says of it, whether anybody has looked or not.
+inline unsigned peek_fd(int fd) {
+  return in_table(fd) ? stage.mine->fd[fd].load(std::memory_order_relaxed) : entry_unknown;
+}
+
 /// An entry that needs no look at the kernel: its low byte, with the sign for `unverified`.
 inline bool is_known(unsigned entry) {
   static_assert(entry_unverified == 0x80 && entry_unknown == 0);

@@ -13,13 +13,6 @@ namespace sluice {
 
 namespace {
 
-// Between vfork and exec the table is the parent's.
-bool may_touch_table() { return !self.is_vfork_child && stage.mine != nullptr; }
-
-unsigned peek_fd(int fd) {
-  return in_table(fd) ? stage.mine->fd[fd].load(std::memory_order_relaxed) : entry_unknown;
-}
-
 // The next entry read from this directory costs a block.
 void start_over(int fd) {
   if (in_table(fd) && may_touch_table()) stage.mine->dents[fd].store(0, std::memory_order_relaxed);

@@ -83,8 +83,7 @@ birth birth_of(int fd) {
   struct statx x = {};
   if (statx(fd, "", AT_EMPTY_PATH, STATX_BTIME | STATX_INO, &x) != 0) return {};
   if ((x.stx_mask & STATX_BTIME) == 0) return {};
-  return {abi::birth_word(x.stx_ino, x.stx_btime.tv_sec, x.stx_btime.tv_nsec),
-          static_cast<std::uint64_t>(x.stx_btime.tv_sec) * 1'000'000'000 + x.stx_btime.tv_nsec};
+  return {abi::birth_word(x.stx_ino, x.stx_btime.tv_sec, x.stx_btime.tv_nsec), ns_of(x.stx_btime)};
 }
 
 std::int64_t dirty_pages(int fd, page_set const& but, std::uint64_t end) {

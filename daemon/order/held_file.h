@@ -46,7 +46,6 @@ struct held_file {
   file_id id;
   file_key key;
   bool is_identified = false;
-  bool is_on_btrfs = false;
   bool has_baseline = false;
   bool is_marked = false;        // as a directory
   bool is_moved = false;         // since home was synced with its name

@@ -176,6 +176,10 @@ std::uint64_t changed_ns(struct stat const& st) {
          static_cast<std::uint64_t>(st.st_ctim.tv_nsec);
 }
 
+std::uint64_t ns_of(statx_timestamp const& t) {
+  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 + t.tv_nsec;
+}
+
 std::string uuid_text(std::array<std::uint8_t, 16> const& fs) {
   std::string text;
   for (std::size_t i = 0; i < fs.size(); ++i) {

@@ -55,6 +55,8 @@ class home {
 /// Its ctime.
 std::uint64_t changed_ns(struct stat const& st);
 
+std::uint64_t ns_of(statx_timestamp const& t);
+
 std::string uuid_text(std::array<std::uint8_t, 16> const& fs);
 
 /// Where the descriptor's file is, for messages.

@@ -149,13 +149,10 @@ bool replay::clear_name(record const& r, int directory) {
 }
 
 bool is_earlier(struct statx const& there, std::uint64_t born_ns, std::uint64_t crash_ns) {
-  auto const in_ns = [](statx_timestamp const& t) {
-    return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 + t.tv_nsec;
-  };
   if (born_ns == 0) return false;
-  std::uint64_t const changed = in_ns(there.stx_ctime);
+  std::uint64_t const changed = ns_of(there.stx_ctime);
   if (changed <= crash_ns) return changed < born_ns;
-  return (there.stx_mask & STATX_BTIME) != 0 && in_ns(there.stx_btime) < born_ns;
+  return (there.stx_mask & STATX_BTIME) != 0 && ns_of(there.stx_btime) < born_ns;
 }
 
 /// What has the name of the record's file, if it had it before. False: it came later.

@@ -65,7 +65,6 @@ service::file_ptr service::hold(request const& r) {
   f->key = key;
   f->used_ns = now_ns_;
   f->is_identified = identify(f->fd.get(), f->id) == 0;
-  f->is_on_btrfs = is_on_btrfs(f->fd.get());
   if (!keep_.tells_apart) f->id.handle.resize(inode_bytes), f->id.handle.resize(handle_bytes);
   f->is_marked = has_mark(f->fd.get(), super_);
   if (f->is_identified) {

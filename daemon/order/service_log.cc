@@ -241,8 +241,7 @@ void service::sync_home(file_ptr const& f, request const& r, found const& now,
     int error = failed == 0 ? 0 : errno;
     if (error == 0 && with) error = sync_file(with->fd.get());
     // Now and then it costs a commit, so only where the log lets go of what it has.
-    else if (error == 0 && has_records)
-      error = why_given_up(f->fd.get());
+    if (error == 0 && !with && has_records) error = why_given_up(f->fd.get());
     *took_ns = monotonic_ns() - begin;
     if (error == 0 && may_answer) answer(r, 0);  // what follows in the loop changes nothing of it
     return error != 0 && has_records ? lost_at_home(error) : error;

@@ -15,6 +15,7 @@
 #include <type_traits>
 
 #include "core/page_ranges.h"
+#include "core/path_text.h"
 #include "core/ruleset.h"
 
 namespace sluice::abi {
@@ -315,9 +316,7 @@ bool note_inode(order_set& s, std::uint64_t key, Note&& note) {
 /// Of files that lost such a name through a stage, in any directory, the latest ctime of then, in
 /// ns. Shared by names that hash alike.
 inline std::atomic<std::uint64_t>& given_up(order_area& a, std::string_view name) {
-  std::uint64_t h = 0xcbf29ce484222325ull;  // FNV-1a
-  for (char const c : name) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
-  h ^= h >> 32;
+  std::uint64_t const h = core::hash_of(name.data(), static_cast<unsigned>(name.size()));
   return a.set[h % order_sets].given_up[h / order_sets % order_given_up];
 }
 
