@@ -33,6 +33,12 @@ void note_file(file_now const& f, Note&& note) {
     count(abi::order_count::unnoted);
 }
 
+// A change of what the file holds, behind the call that made it.
+template <class Note>
+void note_change(file_now const& f, Note&& note) {
+  if (!was_unwatched() && is_watched(f)) note_file(f, note);
+}
+
 abi::order_area* map_area(char const* path) {
   long const fd =
       sys::call(SYS_openat, sys::at_cwd, sys::as_long(path), O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0);
@@ -131,17 +137,17 @@ bool see(int fd, file_now& to) { return see(fd, "", sys::at_empty_path, to); }
 void note_bytes(file_now const& f, std::uint64_t from, std::uint64_t to) {
   core::page_range const r = core::pages_of(from, to);
   if (r.pages == 0) return;
-  note_file(f, [&](abi::order_inode& i) {
+  note_change(f, [&](abi::order_inode& i) {
     if (!core::fits(r) || !core::add(i.written, r)) i.state.fetch_or(abi::order_whole);
   });
 }
 
 void note_whole(file_now const& f) {
-  note_file(f, [](abi::order_inode& i) { i.state.fetch_or(abi::order_whole); });
+  note_change(f, [](abi::order_inode& i) { i.state.fetch_or(abi::order_whole); });
 }
 
 void note_cut(file_now const& f, std::uint64_t size) {
-  note_file(f, [&](abi::order_inode& i) {
+  note_change(f, [&](abi::order_inode& i) {
     std::uint64_t seen = i.cut.load();
     while ((seen == 0 || size + 1 < seen) && !i.cut.compare_exchange_weak(seen, size + 1)) {
     }
@@ -159,21 +165,35 @@ void note_moved(file_now const& f) {
   });
 }
 
-void note_given_up(int dir, char const* path) {
-  struct statx x;
-  if (!sees() || !is_readable(path)) return;
-  long const r = sys::call(SYS_statx, dir, sys::as_long(path), AT_SYMLINK_NOFOLLOW, STATX_CTIME,
-                           sys::as_long(&x));
-  if (sys::failed(r)) return;
+static void store_given_up(char const* path, std::uint64_t changed_ns) {
   std::string_view name = path;
   while (name.ends_with('/')) name.remove_suffix(1);
   name.remove_prefix(name.rfind('/') + 1);
-  std::uint64_t const changed_ns =
-      static_cast<std::uint64_t>(x.stx_ctime.tv_sec) * 1'000'000'000 + x.stx_ctime.tv_nsec;
   std::atomic<std::uint64_t>& last = abi::given_up(*durable.area, name);
   std::uint64_t seen = last.load();
   while (seen < changed_ns && !last.compare_exchange_weak(seen, changed_ns)) {
   }
+}
+
+bool note_given_up(int dir, char const* path) {
+  struct statx x;
+  if (is_unwatched()) return false;
+  if (!sees() || !is_readable(path)) return true;
+  long const r = sys::call(SYS_statx, dir, sys::as_long(path), AT_SYMLINK_NOFOLLOW, STATX_CTIME,
+                           sys::as_long(&x));
+  if (!sys::failed(r))
+    store_given_up(path, static_cast<std::uint64_t>(x.stx_ctime.tv_sec) * 1'000'000'000 +
+                             x.stx_ctime.tv_nsec);
+  return true;
+}
+
+// Its ctime is not to be had any more, so the time that is not before it.
+void was_given_up(char const* path) {
+  timespec t;
+  if (was_unwatched() || !sees() || !is_readable(path)) return;
+  if (sys::failed(sys::call(SYS_clock_gettime, CLOCK_REALTIME, sys::as_long(&t)))) return;
+  store_given_up(path, static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 +
+                           static_cast<std::uint64_t>(t.tv_nsec));
 }
 
 void note_created(file_now const& f) {
@@ -204,7 +224,10 @@ void bypass_if_synced(int fd) {
 write_view before_write(int fd, std::int64_t at, int rwf) {
   write_view v = {};
   v.at = at;
-  if (!may_be_durable(fd) || !see(fd, v.file) || !S_ISREG(v.file.mode)) return v;
+  v.is_unwatched = is_unwatched();
+  if (v.is_unwatched || !may_be_durable(fd) || !see(fd, v.file) || !S_ISREG(v.file.mode)) return v;
+  v.is_unwatched = !is_watched(v.file);
+  if (v.is_unwatched) return v;
   long const flags = sys::call(SYS_fcntl, fd, F_GETFL);
   if (sys::failed(flags) || (flags & O_ACCMODE) == O_RDONLY || (flags & O_PATH) != 0) return v;
   v.ours = true;
@@ -218,9 +241,17 @@ write_view before_write(int fd, std::int64_t at, int rwf) {
   return v;
 }
 
+// Nothing was looked at before the write.
+static void note_late(int fd) {
+  file_now f;
+  if (was_unwatched() || !may_be_durable(fd) || !see(fd, f) || !S_ISREG(f.mode)) return;
+  note_whole(f);
+}
+
 // Where the bytes lie is known for pwrite. At the file position, and at the end of the file, others
 // may have come between our two looks: then what lies between the looks was written by somebody.
 void after_write(write_view const& v, int fd, std::int64_t moved) {
+  if (v.is_unwatched && moved != 0) note_late(fd);
   if (!v.ours) return;
   if (moved <= 0) {
     if (moved < 0 && errno == EIO) note_whole(v.file);

@@ -54,18 +54,33 @@ struct file_now {
 bool see(int dir, char const* path, int flags, file_now& to);
 bool see(int fd, file_now& to);
 
+/// The daemon holds no file, so nothing has to be noted.
+inline bool is_unwatched() { return durable.area->head.unwatched.load() != 0; }
+/// The same behind a call, for what was not noted before it: if the daemon holds files by now, it
+/// perhaps read this one before the call was over.
+inline bool was_unwatched() {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  return is_unwatched();
+}
+/// What is written to it is to be noted.
+inline bool is_watched(file_now const& f) {
+  return abi::is_watched(*durable.area, abi::order_key(*durable.area, f.device, f.inode));
+}
+
 inline void count(abi::order_count what) {
   durable.area->head.count[static_cast<unsigned>(what)].fetch_add(1, std::memory_order_relaxed);
 }
 
-/// Notes that bytes [from, to) were written. Empty: nothing.
+/// Notes that bytes [from, to) were written, if it is watched. Empty: nothing.
 void note_bytes(file_now const& f, std::uint64_t from, std::uint64_t to);
 void note_whole(file_now const& f);
 void note_cut(file_now const& f, std::uint64_t size);
 void note_created(file_now const& f);
 void note_moved(file_now const& f);
-/// What the path names is about to be removed, or to be moved away.
-void note_given_up(int dir, char const* path);
+/// What the path names is about to be removed, or to be moved away. False: that is not noted now;
+/// was_given_up() then has to follow, behind the call.
+bool note_given_up(int dir, char const* path);
+void was_given_up(char const* path);
 
 /// A write that goes to the file past the page cache or without a call of its own is to come: the
 /// inode is native for good, and the log has no live record of it when this returns.
@@ -100,6 +115,7 @@ void after_sync(bool is_void, bool was_all);
 /// One write in flight: what is known before, for what is to be noted after.
 struct write_view {
   bool ours;
+  bool is_unwatched;  // nothing was looked at
   bool appends;
   bool is_synced;   // by the kernel, when it returns
   std::int64_t at;  // -1: at the file position

@@ -72,9 +72,8 @@ template <class Real>
 auto cutting(int fd, off_t size, Real&& real_call) {
   file_now f;
   if (int const error = closed_for(fd); error != 0) return refused<decltype(real_call())>(error);
-  bool const ours = look_at_ours(fd, f);
   auto const r = real_call();
-  if (ours && r == 0) note_cut(f, static_cast<std::uint64_t>(size));
+  if (r == 0 && !was_unwatched() && look_at_ours(fd, f)) note_cut(f, static_cast<std::uint64_t>(size));
   return r;
 }
 
@@ -104,8 +103,7 @@ auto moving(int dir, char const* path, Real&& real_call) {
   bool const is_named = sees() && is_readable(path) && *path != 0;
   bool const ours = is_named && see(dir, path, AT_SYMLINK_NOFOLLOW, f) && S_ISREG(f.mode);
   if (ours) note_moved(f);
-  note_given_up(dir, path);
-  auto const r = real_call();
+  auto const r = giving_up(dir, path, real_call);
   if (ours && r == 0) note_moved(f);  // of an fsync in between it was taken
   return r;
 }
@@ -462,7 +460,7 @@ long syscall(long number, long a, long b, long c, long d, long e, long f) {
       if (int const error = changes_names(number) ? closed_for_names() : 0; error != 0)
         return refused<long>(error);
       if (given_name const n = name_given_up_by(number, a, b); n.path != nullptr)
-        note_given_up(n.dir, n.path);
+        return giving_up(n.dir, n.path, raw);
       return raw();
   }
 }

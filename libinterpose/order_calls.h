@@ -35,6 +35,15 @@ Result refused(int error) {
     return static_cast<Result>(-1);
 }
 
+/// A call that takes the name `path` away.
+template <class Real>
+auto giving_up(int dir, char const* path, Real&& real_call) {
+  bool const is_noted = note_given_up(dir, path);
+  auto const r = real_call();
+  if (!is_noted) was_given_up(path);
+  return r;
+}
+
 /// It is a regular file of a durable target, and what the kernel says of it.
 bool look_at_ours(int fd, file_now& f);
 

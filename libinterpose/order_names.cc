@@ -63,20 +63,21 @@ namespace behind {
 
 namespace body {
 
-#define CALL(sym, ret, params, args, o, where, ...)                                    \
-  static ret sym params {                                                              \
-    int const error = is_gated() ? closed_for(where) : 0;                              \
-    if (error != 0) return refused<ret>(error);                                        \
-    if constexpr (removes(core::op::o)) note_given_up(sys::at_cwd, place{where}.path); \
-    return behind::sym args;                                                           \
+#define CALL(sym, ret, params, args, o, where, ...)                                                \
+  static ret sym params {                                                                          \
+    int const error = is_gated() ? closed_for(where) : 0;                                          \
+    if (error != 0) return refused<ret>(error);                                                    \
+    if constexpr (removes(core::op::o))                                                            \
+      return giving_up(sys::at_cwd, place{where}.path, [&]() -> ret { return behind::sym args; }); \
+    else                                                                                           \
+      return behind::sym args;                                                                     \
   }
 #include "calls.def"
 #undef CALL
 
 static int unlinkat(int dir, char const* path, int flags) {
   if (int const error = closed_for_names(); error != 0) return refused<int>(error);
-  note_given_up(dir, path);
-  return behind::unlinkat(dir, path, flags);
+  return giving_up(dir, path, [&] { return behind::unlinkat(dir, path, flags); });
 }
 
 static int posix_fallocate(int fd, off_t at, off_t size) {

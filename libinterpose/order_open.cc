@@ -20,8 +20,9 @@ int closed_for_open(int flags) {
 
 opening before_open(int dir, char const* path, int flags) {
   opening o = {false, (flags & O_TRUNC) != 0, dir, path};
-  if ((flags & O_CREAT) == 0 || (flags & O_TMPFILE) == O_TMPFILE || !is_readable(path) || !sees())
-    return o;
+  // Of a file that is not noted the first fsync is the kernel's.
+  bool const may_create = (flags & O_CREAT) != 0 && (flags & O_TMPFILE) != O_TMPFILE;
+  if (!may_create || is_unwatched() || !is_readable(path) || !sees()) return o;
   o.creates = (flags & O_EXCL) != 0 ||
               sys::call(SYS_faccessat, dir, sys::as_long(path), 0 /* F_OK */) == -ENOENT;
   return o;
@@ -32,7 +33,7 @@ void after_open(opening const& o, int fd) {
   // What the table says of this number is about the file that had it before.
   if (may_touch_table()) set_fd(fd, entry_of_newborn(look_up_path(o.dir, o.path)));
   file_now f;
-  if (!look_at_ours(fd, f)) return;
+  if (was_unwatched() || !look_at_ours(fd, f)) return;
   if (o.creates && f.size == 0)
     note_created(f);
   else if (o.cuts)

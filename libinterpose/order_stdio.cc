@@ -90,7 +90,7 @@ stream_before look_before(FILE* f, bool seeks) {
 void note_flushed(stream_before const& b, std::uint64_t n, bool doubtful) {
   file_now f;
   int const fd = b.fd;
-  if (!see(fd, f) || !S_ISREG(f.mode)) return;
+  if (was_unwatched() || !see(fd, f) || !S_ISREG(f.mode)) return;
   long const flags = sys::call(SYS_fcntl, fd, F_GETFL);
   if ((flags & (O_DIRECT | O_SYNC | O_DSYNC)) != 0) return bypass(fd, f);
   std::int64_t const now = sys::call(SYS_lseek, fd, 0, 1 /* SEEK_CUR */);

@@ -254,14 +254,30 @@ template <unsigned room>
   return ask_or_remember(name, directory, serials, coarse_tick()).entry;
 }
 
-unsigned entry_of_open_file(int fd, sys::file_identity const& file) {
-  core::ruleset const& rules = stage.mine->rules;
-  device_answer const answer = target_of_device(rules, file);
-  if (!answer.has_smaller) return entry_first_target + answer.target;
+// Where the file lies that `fd` is, by its name.
+unsigned ask_name(int fd, sys::file_identity const& file, unsigned target_of_all) {
   unsigned const entry = entry_by_name<short_name>(fd, S_ISDIR(file.mode));
   if (entry != entry_unknown) return entry;
-  if (S_ISDIR(file.mode)) return entry_first_target + walk_up(rules, fd, ".", 1, file);
-  return entry_first_target + answer.target;
+  if (S_ISDIR(file.mode))
+    return entry_first_target + walk_up(stage.mine->rules, fd, ".", 1, file);
+  return entry_first_target + target_of_all;
+}
+
+// A file that has no other name is where it was within the last second, if it is the same: its
+// birth tells that from another one with its inode number.
+unsigned entry_of_open_file(int fd, sys::file_identity const& file) {
+  device_answer const answer = target_of_device(stage.mine->rules, file);
+  if (!answer.has_smaller) return entry_first_target + answer.target;
+  bool const has_one_name = file.birth_ns != 0 && (S_ISDIR(file.mode) || file.links == 1);
+  if (!has_one_name) return ask_name(fd, file, answer.target);
+  std::uint64_t const salt = stage.serials.load(std::memory_order_relaxed) / name_step;
+  std::uint64_t const parts[] = {file.device, file.inode, file.mount_id, file.birth_ns, salt};
+  std::uint64_t const hash = hash_of(reinterpret_cast<char const*>(parts), sizeof parts);
+  std::uint32_t const now = coarse_tick();
+  if (unsigned const known = cached(hash, now).entry; known != entry_unknown) return known;
+  unsigned const entry = ask_name(fd, file, answer.target);
+  keep(hash, entry, now);
+  return entry;
 }
 
 [[gnu::noinline]] unsigned path_class_of_fd(int fd) {
@@ -433,8 +449,7 @@ unsigned resolve(place const& where) {
     case place_kind::path:
     case place_kind::new_link: {
       unsigned const entry = look_up_path(where.fd, where.path);
-      if (where.kind == place_kind::new_link)
-        stage.serials.fetch_add(name_step, std::memory_order_relaxed);
+      if (where.kind == place_kind::new_link) forget_names();
       if (entry == entry_outside || !stage.has_path_globs) return entry;
       return entry | path_class_of(where.fd, where.path) << entry_path_shift;
     }

@@ -118,6 +118,9 @@ inline void set_fd(int fd, unsigned entry) {
     stage.mine->fd[fd].store(static_cast<fd_entry>(entry), std::memory_order_relaxed);
 }
 
+/// What a name means, and where a file lies, may be another from now on.
+inline void forget_names() { stage.serials.fetch_add(name_step, std::memory_order_relaxed); }
+
 /// Forgets [first, last].
 void forget_fds(unsigned first, unsigned last);
 

@@ -60,7 +60,9 @@ struct file_identity {
   std::uint64_t device;  // major << 32 | minor
   std::uint64_t inode;
   std::uint64_t mount_id;
+  std::uint64_t birth_ns;  // of the epoch; 0: the file system does not say
   unsigned mode;
+  unsigned links;
 };
 
 inline constexpr unsigned stat_mount_id = 0x1000;  // STATX_MNT_ID, Linux 5.8
@@ -72,11 +74,17 @@ inline constexpr int at_no_automount = 0x800;      // AT_NO_AUTOMOUNT
 inline bool identify(int dir, char const* path, int flags, file_identity& to) {
   struct statx seen;
   long const result = call(SYS_statx, dir, as_long(path), flags | at_do_not_sync | at_no_automount,
-                           STATX_TYPE | STATX_INO | stat_mount_id, as_long(&seen));
+                           STATX_TYPE | STATX_INO | STATX_NLINK | STATX_BTIME | stat_mount_id,
+                           as_long(&seen));
   if (failed(result)) return false;
   to.device = static_cast<std::uint64_t>(seen.stx_dev_major) << 32 | seen.stx_dev_minor;
   to.inode = seen.stx_ino;
   to.mode = seen.stx_mode;
+  to.links = seen.stx_nlink;
+  to.birth_ns = (seen.stx_mask & STATX_BTIME) == 0
+                    ? 0
+                    : static_cast<std::uint64_t>(seen.stx_btime.tv_sec) * 1'000'000'000 +
+                          seen.stx_btime.tv_nsec;
   // stx_mnt_id follows stx_dev_*; older headers call it spare.
   to.mount_id =
       (seen.stx_mask & stat_mount_id) != 0

@@ -113,7 +113,7 @@ int chroot(char const* path) {
   int const r = real::chroot(path);
   if (r == 0 && !self.is_vfork_child) {
     forget_cwd();
-    stage.serials.fetch_add(name_step, std::memory_order_relaxed);
+    forget_names();
   }
   return r;
 }

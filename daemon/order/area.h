@@ -70,6 +70,8 @@ class area {
   void tell_device(std::uint64_t device);
   /// A program made all of home safe without us, and is done with that: the log must begin anew.
   bool is_voided() const;
+  /// Whether programs have to note anything: not while no file is held.
+  void rest(bool does) { at_->head.unwatched.store(does ? 1 : 0); }
   /// Home lost bytes that the log has.
   void refuse(int error) { at_->head.refused.store(static_cast<std::uint32_t>(error)); }
 

@@ -45,16 +45,16 @@ std::uint64_t clock_now(clockid_t which) {
 }  // namespace
 
 std::uint64_t monotonic_ns() { return clock_now(CLOCK_MONOTONIC); }
+std::uint64_t realtime_ns() { return clock_now(CLOCK_REALTIME); }
 std::uint64_t thread_ns() { return clock_now(CLOCK_THREAD_CPUTIME_ID); }
 
 service::service(disk& d, superblock const& s, service_rules const& keep)
     : keep_(keep),
       log_(d, s,
-           surroundings{[this] { return sync_mounts(); }, [] { return clock_now(CLOCK_REALTIME); },
-                        monotonic_ns},
+           surroundings{[this] { return sync_mounts(); }, realtime_ns, monotonic_ns},
            keep.log),
       super_(s),
-      incarnation_(clock_now(CLOCK_REALTIME)),
+      incarnation_(realtime_ns()),
       began_ns_(monotonic_ns()),
       head_(s.head),
       checkpoint_ns_(monotonic_ns()),
@@ -247,6 +247,10 @@ void service::add(std::unique_ptr<area> a) {
   a->beat(now_ns_);
   a->open_for(super_, incarnation_, log_place_);
   for (auto const& [device, fd] : mounts_) a->tell_device(device);
+  // What its programs wrote of those before, they perhaps did not note.
+  for (auto const& [key, f] : files_)
+    a->raise_surely(a->key_of(key.first, key.second), abi::order_watched | abi::order_whole);
+  a->rest(is_resting_);
   a->take_posted(left, true);
   told_.add(*a);
   std::unique_lock held(areas_mutex_);
@@ -353,7 +357,7 @@ void service::keep_time() {
     asked_again_ns_ = now_ns_;
     ask_again();
   }
-  if (!anything_live()) return;
+  if (!anything_live()) return rest();
   // Recovery tells other people's changes from ours by the time of the last record.
   if (now_ns_ - noted_ns_ > note_every_ns) {
     noted_ns_ = now_ns_;

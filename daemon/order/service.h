@@ -52,6 +52,8 @@ class service {
 
   /// The log's file may become so large; it begins to grow when it is used a lot.
   void log_grows_to(std::uint64_t bytes) { growth_.up_to(bytes); }
+  /// When nobody has asked for so long, no file is held, and programs have nothing to note. 0: never.
+  void rests_after(std::uint64_t idle_ns) { rests_after_ns_ = idle_ns; }
   /// For the areas that come from now on.
   void log_is_at(log_place place) { log_place_ = std::move(place); }
   /// From now on it is served. One left behind by a daemon that was killed is taken over.
@@ -125,6 +127,9 @@ class service {
   void take(file_key const& key, noted& to);
   void make_room(request const& r);
   void drop(file_ptr const& f);
+  void watch(file_key const& key);
+  void learn(held_file const& f, found const& now);
+  void rest();
   using files = std::vector<file_ptr>;
   files removed_from(directory_ptr const& d) const;
   bool sweep(std::uint64_t& lsn, files const& surely = {});
@@ -169,6 +174,9 @@ class service {
   log_place log_place_;
   std::uint64_t head_ = 0, content_lsn_ = 0;
   std::uint64_t now_ns_ = 0, noted_ns_ = 0, swept_ns_ = 0, checkpoint_ns_ = 0;
+  std::uint64_t rests_after_ns_ = 0, asked_ns_ = 0;
+  std::uint64_t woken_ns_ = 0;  // CLOCK_REALTIME; 0: nobody has rested yet
+  bool is_resting_ = false;
   std::map<std::uint64_t, lone_costs> lone_costs_;  // by device
   std::uint64_t asked_again_ns_ = 0;
   service_counts counts_;
@@ -197,6 +205,8 @@ class service {
 };
 
 std::uint64_t monotonic_ns();
+/// As files have it.
+std::uint64_t realtime_ns();
 /// What this thread has had of a processor.
 std::uint64_t thread_ns();
 

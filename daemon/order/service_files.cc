@@ -55,13 +55,16 @@ bool service::nobody_syncs_alone() const {
 service::file_ptr service::hold(request const& r) {
   file_key const key = {r.device, r.inode};
   if (auto const at = files_.find(key); at != files_.end()) {
-    at->second->used_ns = now_ns_;
+    at->second->used_ns = asked_ns_ = now_ns_;
+    if (is_resting_) watch(key);  // it was bypassed then
     return at->second;
   }
   auto f = std::make_shared<held_file>();
   struct stat st = {};
   f->fd = fetch(r, false, st);
   if (!f->fd) return {};
+  make_room(r);
+  watch(key);
   f->key = key;
   f->used_ns = now_ns_;
   f->is_identified = identify(f->fd.get(), f->id) == 0;
@@ -73,9 +76,32 @@ service::file_ptr service::hold(request const& r) {
     if (!one) one = descriptor(fcntl(f->fd.get(), F_DUPFD_CLOEXEC, 3));
     for (auto const& a : areas_) a->tell_device(key.first);
   }
-  make_room(r);
   files_.emplace(key, f);
   return f;
+}
+
+/// From now on programs note what they write to it, and the names that they take away: before
+/// anything of it is looked at. In an area without a place for it that is as if it were bypassed.
+void service::watch(file_key const& key) {
+  for (auto const& p : places_of(key)) p.in->raise_surely(p.key, abi::order_watched);
+  asked_ns_ = now_ns_;
+  if (!std::exchange(is_resting_, false)) return;
+  woken_ns_ = realtime_ns();
+  for (auto const& a : areas_) a->rest(false);
+}
+
+/// The first sync of each file is at home again, and until then nobody has to note anything.
+void service::rest() {
+  bool const is_idle = rests_after_ns_ != 0 && now_ns_ - asked_ns_ >= rests_after_ns_;
+  if (is_resting_ || !is_idle || is_checkpointing_ || !is_quiet()) return;
+  std::vector<file_ptr> all;
+  for (auto const& [key, f] : files_) all.push_back(f);
+  for (auto const& f : all) {
+    f->has_baseline = false;
+    if ((flags_of(f->key) & abi::order_bypass) == 0) drop(f);
+  }
+  is_resting_ = true;
+  for (auto const& a : areas_) a->rest(true);
 }
 
 /// Forgets a file of which nothing counts any more: its next fsync is at home.
@@ -303,6 +329,7 @@ void service::act(file_ptr const& f, request const& r) {
       }
       return sync_home(f, r, now);
     case way::native:
+      learn(*f, now);
       return sync_home(f, r, now);
     case way::nothing:
       return commits_.push({f->last_lsn, r, places_of(f->key), {}});
@@ -312,6 +339,17 @@ void service::act(file_ptr const& f, request const& r) {
       break;
   }
   if (!write_log(f, r, now, how)) sync_home(f, r, now);
+}
+
+/// A file that was made while nobody noted that tells of its directory as others do.
+void service::learn(held_file const& f, found const& now) {
+  constexpr std::uint64_t just_ns = 1'000'000'000;
+  if (f.has_baseline || woken_ns_ == 0) return;
+  std::uint64_t const born_ns = birth_of(f.fd.get()).ns;
+  std::string path, name;
+  if (born_ns > woken_ns_ || born_ns + just_ns < woken_ns_) return;
+  if (!find_name(f.fd.get(), now.st, path, name)) return;
+  if (directory_ptr const d = hold_directory(path, f, name)) d->habit.created();
 }
 
 void service::on_directory(request const& r) {

@@ -21,7 +21,7 @@
 namespace sluice::abi {
 
 inline constexpr std::uint64_t order_magic = 0x316f'6563'6975'6c73ull;  // "sluiceo1" in memory
-inline constexpr std::uint32_t order_layout_version = 4;
+inline constexpr std::uint32_t order_layout_version = 5;
 inline constexpr unsigned order_sets = 512;
 inline constexpr unsigned order_ways = 16;
 inline constexpr unsigned order_given_up = 7;
@@ -45,6 +45,7 @@ inline constexpr std::uint64_t order_moved = 128;  // stages; renamed or linked 
 inline constexpr std::uint64_t order_own = 256;  // daemon; while it is not logged its syncs are the
                                                  // program's own. Of a directory: the first of
                                                  // files that are made in it as well
+inline constexpr std::uint64_t order_watched = 512;  // daemon; what is written is to be noted
 inline constexpr std::uint64_t order_fallback_one = std::uint64_t{1} << 32;
 
 /// `voided` of an area: the low bits count stages that are at it. While it is not 0 the daemon
@@ -199,6 +200,7 @@ struct order_header {
   std::atomic<std::uint64_t> heart_ns;                 // daemon; CLOCK_MONOTONIC
   std::atomic<std::uint64_t> generation;               // daemon; of its log
   std::uint8_t log_id[16];                             // daemon, before incarnation
+  std::atomic<std::uint32_t> unwatched;  // daemon; 1: it holds no file, nothing is to be noted
 
   alignas(64) std::atomic<std::uint32_t> doorbell;  // stages; +1 behind each post: daemon's futex
   std::atomic<std::uint32_t> dozing;                // daemon; 1 while it wants to be woken
@@ -327,6 +329,12 @@ inline std::uint64_t state_of(order_area& a, order_set& s, std::uint64_t key) {
   if (s.overflow.load() != 0 || a.head.blind.load() != 0 || a.head.voided.load() != 0)
     state |= order_bypass;
   return state;
+}
+
+/// What is written to it is to be noted. Asked before a write and behind it: what the daemon began
+/// to hold in between it perhaps read before the write.
+inline bool is_watched(order_area& a, std::uint64_t key) {
+  return key != no_key && (state_of(a, set_of(a, key), key) & order_watched) != 0;
 }
 
 }  // namespace sluice::abi

@@ -12,6 +12,9 @@ int main(int argc, char** argv) {
   std::string const path = folder(argc, argv) + "/apart";
   close(make_file(path, 8192));
   abi::order_area& area = map_order_area();
+  struct stat st;
+  CHECK(stat(path.c_str(), &st) == 0);
+  raise(area, st, 0);
   std::atomic<int> returned{0};
   auto const write_through = [&] {
     int const fd = open(path.c_str(), O_WRONLY | O_DSYNC);

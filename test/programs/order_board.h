@@ -4,6 +4,8 @@
 #pragma once
 
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include "abi/order_area.h"
 #include "check.h"
@@ -19,6 +21,19 @@ inline sluice::abi::order_area& map_order_area() {
   CHECK(at != MAP_FAILED);
   close(fd);
   return *static_cast<sluice::abi::order_area*>(at);
+}
+
+inline std::uint64_t key_of(sluice::abi::order_area& a, struct stat const& st) {
+  std::uint64_t const device = std::uint64_t{major(st.st_dev)} << 32 | minor(st.st_dev);
+  return sluice::abi::order_key(a, device, st.st_ino);
+}
+
+/// As a daemon does that holds the file.
+inline void raise(sluice::abi::order_area& a, struct stat const& st, std::uint64_t flags) {
+  std::uint64_t const key = key_of(a, st);
+  CHECK(sluice::abi::note_inode(
+      sluice::abi::set_of(a, key), key,
+      [&](sluice::abi::order_inode& i) { i.state.fetch_or(flags | sluice::abi::order_watched); }));
 }
 
 /// What order_fake does with barriers, in ORDER_FAKE=gate: the last counter of the area says.

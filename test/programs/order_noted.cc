@@ -9,7 +9,6 @@
 #include <sys/mman.h>
 #include <sys/sendfile.h>
 #include <sys/syscall.h>
-#include <sys/sysmacros.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 
@@ -31,17 +30,17 @@ struct noted {
   std::uint64_t flags = 0, cut = 0, created = 0;
 };
 
-/// What the area says of the file, which is forgotten there.
+/// What the area says of the file, which is forgotten there, but for that it is watched.
 noted take(struct stat const& st) {
   noted n;
-  std::uint64_t const device = std::uint64_t{major(st.st_dev)} << 32 | minor(st.st_dev);
-  std::uint64_t const key = abi::order_key(*area, device, st.st_ino);
+  std::uint64_t const key = key_of(*area, st);
+  raise(*area, st, 0);
   abi::each_way(abi::set_of(*area, key), key, [&](unsigned w) {
     abi::order_inode& i = abi::set_of(*area, key).way[w];
     core::take(i.written, [&](core::page_range r) {
       for (std::uint64_t p = r.first; p < r.end(); ++p) n.pages.insert(p);
     });
-    n.flags |= i.state.exchange(0);
+    n.flags |= i.state.exchange(abi::order_watched) & ~abi::order_watched;
     n.cut = i.cut.exchange(0);
     n.created = i.created.exchange(0);
   });
@@ -322,10 +321,7 @@ void other_names() {
 void raise(int fd, std::uint64_t flag) {
   struct stat st;
   CHECK(fstat(fd, &st) == 0);
-  std::uint64_t const device = std::uint64_t{major(st.st_dev)} << 32 | minor(st.st_dev);
-  std::uint64_t const key = abi::order_key(*area, device, st.st_ino);
-  CHECK(abi::note_inode(abi::set_of(*area, key), key,
-                        [&](abi::order_inode& i) { i.state.fetch_or(flag); }));
+  raise(*area, st, flag);
 }
 
 std::uint64_t requests() {

@@ -2,8 +2,6 @@
 // order_refused DIR: when home has lost bytes of a file that the log has, what the kernel syncs by
 // itself is no success: recovery will put what the log has over it.
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
 
 #include "order_board.h"
 
@@ -18,10 +16,7 @@ int main(int argc, char** argv) {
 
   struct stat st;
   CHECK(fstat(fd, &st) == 0);
-  std::uint64_t const device = std::uint64_t{major(st.st_dev)} << 32 | minor(st.st_dev),
-                      key = abi::order_key(area, device, st.st_ino);
-  CHECK(abi::note_inode(abi::set_of(area, key), key,
-                        [](abi::order_inode& i) { i.state.fetch_or(abi::order_logged); }));
+  raise(area, st, abi::order_logged);
   area.head.refused = EIO;
   CHECK(pwrite(synced, block.data(), 10, 0) == -1 && errno == EIO);
   CHECK(write(synced, block.data(), 10) == -1 && errno == EIO);

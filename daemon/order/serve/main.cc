@@ -36,6 +36,8 @@ namespace {
 constexpr std::uint64_t window_ns = 10'000'000'000;  // ten times what a live log takes to commit
 constexpr std::uint64_t jobs_every_ns = 100'000'000, tell_every_ns = 100'000'000;
 constexpr std::uint64_t patience_ns = 60'000'000'000;
+// Longer than a lone sync goes unasked: a database that is busy is not forgotten.
+constexpr std::uint64_t rests_after_ns = 30'000'000'000;
 constexpr rlim_t files_wanted = 16384;
 // What is written before the first request is answered; the log grows when it is used a lot.
 constexpr std::uint64_t log_mib_at_first = 64;
@@ -193,6 +195,7 @@ int serve_generation(file_disk& disk, serve_options const& o, descriptor& jobs, 
                      int& ready_fd) {
   superblock const super = begin(disk);
   service s(disk, super);
+  s.rests_after(rests_after_ns);
   s.log_is_at(place_of(disk, o.log));
   s.log_grows_to(o.log_mib << 20);
   for (auto const& path : o.areas) s.add(std::make_unique<area>(path));

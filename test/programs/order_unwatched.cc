@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// order_unwatched DIR: what the daemon does not hold nobody notes; but a change that it may have
+// missed when it began to hold the file is noted behind the call.
+#include <fcntl.h>
+
+#include <thread>
+
+#include "order_board.h"
+
+using namespace sluice;
+
+namespace {
+
+abi::order_area* area;
+
+struct noted {
+  std::uint64_t flags = 0, cut = 0, created = 0, pages = 0;
+  bool is_nothing() const { return flags == 0 && cut == 0 && created == 0 && pages == 0; }
+};
+
+noted take(int fd) {
+  noted n;
+  struct stat st;
+  CHECK(fstat(fd, &st) == 0);
+  abi::order_set& s = abi::set_of(*area, key_of(*area, st));
+  abi::each_way(s, key_of(*area, st), [&](unsigned w) {
+    abi::order_inode& i = s.way[w];
+    core::take(i.written, [&](core::page_range r) { n.pages += r.pages; });
+    n.flags |= i.state.fetch_and(abi::order_watched) & ~abi::order_watched;
+    n.cut = i.cut.exchange(0);
+    n.created = i.created.exchange(0);
+  });
+  return n;
+}
+
+void watch(int fd) {
+  struct stat st;
+  CHECK(fstat(fd, &st) == 0);
+  raise(*area, st, 0);
+}
+
+void change(int fd) {
+  CHECK(pwrite(fd, "text", 4, 0) == 4 && write(fd, "text", 4) == 4);
+  CHECK(ftruncate(fd, 100) == 0);
+  FILE* const f = fdopen(dup(fd), "r+");
+  CHECK(f != nullptr && fputs("text", f) > 0 && fflush(f) == 0 && fclose(f) == 0);
+}
+
+/// A write that has to wait for its bytes, begun while nobody holds the file.
+noted hold_meanwhile(int fd) {
+  int ends[2];
+  CHECK(pipe(ends) == 0);
+  std::thread writer([&] { CHECK(splice(ends[0], nullptr, fd, nullptr, 4, 0) == 4); });
+  nap_ms(100);
+  area->head.unwatched = 0;
+  watch(fd);
+  CHECK(write(ends[1], "text", 4) == 4);
+  writer.join();
+  close(ends[0]);
+  close(ends[1]);
+  return take(fd);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::string const dir = folder(argc, argv);
+  area = &map_order_area();
+  auto const make = [&](char const* name) {
+    int const fd = open((dir + "/" + name).c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);
+    CHECK(fd >= 0);
+    return fd;
+  };
+
+  area->head.unwatched = 1;
+  int const first = make("first");
+  watch(first);
+  change(first);
+  CHECK(take(first).is_nothing());
+  abi::given_up(*area, "gone") = 0;
+  close(make("gone"));
+  CHECK(unlink((dir + "/gone").c_str()) == 0 && abi::given_up(*area, "gone").load() == 0);
+  CHECK((hold_meanwhile(first).flags & abi::order_whole) != 0);
+
+  // Some are held, but not this one.
+  int const second = make("second");
+  CHECK(take(second).created != 0);
+  change(second);
+  CHECK(take(second).is_nothing());
+  CHECK((hold_meanwhile(second).flags & abi::order_whole) != 0);
+  change(second);
+  noted const n = take(second);
+  CHECK(n.pages != 0 && n.cut == 101);
+  close(make("gone"));
+  CHECK(unlink((dir + "/gone").c_str()) == 0 && abi::given_up(*area, "gone").load() != 0);
+  return 0;
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// When nobody asks the service holds nothing, and programs have nothing to note.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+
+#include "order_served.h"
+
+using sluice::test::guest;
+using sluice::test::lacks_root;
+using sluice::test::served;
+namespace abi = sluice::abi;
+namespace order = sluice::order;
+
+namespace {
+
+bool comes(std::function<bool()> const& is_so) {
+  for (int i = 0; i < 500; ++i, usleep(10'000))
+    if (is_so()) return true;
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("a service that nobody asks holds no file", "[order]") {
+  served s;
+  if (lacks_root(s)) return;
+  auto& unwatched = s.program->area().head.unwatched;
+  s.ask([](order::service& d) { return d.rests_after(200'000'000), 0; });
+  CHECK(comes([&] { return unwatched == 1; }));
+  int const fd = s.make("a");
+  REQUIRE(s.program->sync(fd) == 0);
+  CHECK(unwatched == 0);
+  CHECK((s.program->state(fd) & abi::order_watched) != 0);
+  // What was made before anybody noted names is synced at home; what comes behind it is logged.
+  CHECK(s.counts().logged == 0);
+  s.write(fd, 0, "more than nothing");
+  REQUIRE(s.program->sync(fd) == 0);
+  CHECK(s.counts().logged == 1);
+  CHECK(comes([&] { return unwatched == 1; }));
+  CHECK((s.program->state(fd) & (abi::order_watched | abi::order_logged)) == 0);
+  // Nobody noted this, so it is synced at home, and not taken for what the log had.
+  REQUIRE(pwrite(fd, "nobody notes", 12, 0) == 12);
+  REQUIRE(s.program->sync(fd) == 0);
+  CHECK(s.counts().logged == 1);
+  close(fd);
+}
+
+TEST_CASE("what a program wrote before its area was served counts as written", "[order]") {
+  served s;
+  if (lacks_root(s)) return;
+  s.know();
+  int const fd = s.make("a");
+  s.write(fd, 0, std::string(8192, 'a'));
+  REQUIRE(s.program->sync(fd) == 0);
+  std::uint64_t const logged = s.counts().logged;
+  guest other(s.holder.dir + "/order2", true);
+  REQUIRE(pwrite(fd, "b", 1, 0) == 1);
+  s.ask([&](order::service& d) {
+    d.add(std::make_unique<order::area>(s.holder.dir + "/order2"));
+    return 0;
+  });
+  auto const wanted = abi::order_watched | abi::order_whole;
+  CHECK((other.state(fd) & wanted) == wanted);
+  CHECK(other.area().head.unwatched == 0);
+  // All of it, in case it was that program's.
+  REQUIRE(s.program->sync(fd) == 0);
+  CHECK(s.counts().logged == logged + 1);
+  s.kill();
+  std::ofstream(s.path("a")) << "home lost it";
+  s.recover_it();
+  CHECK(s.read("a") == "b" + std::string(8191, 'a'));
+  close(fd);
+}
