@@ -182,8 +182,8 @@ bool note_given_up(int dir, char const* path) {
   long const r = sys::call(SYS_statx, dir, sys::as_long(path), AT_SYMLINK_NOFOLLOW, STATX_CTIME,
                            sys::as_long(&x));
   if (!sys::failed(r))
-    store_given_up(path, static_cast<std::uint64_t>(x.stx_ctime.tv_sec) * 1'000'000'000 +
-                             x.stx_ctime.tv_nsec);
+    store_given_up(
+        path, static_cast<std::uint64_t>(x.stx_ctime.tv_sec) * 1'000'000'000 + x.stx_ctime.tv_nsec);
   return true;
 }
 

@@ -73,7 +73,8 @@ auto cutting(int fd, off_t size, Real&& real_call) {
   file_now f;
   if (int const error = closed_for(fd); error != 0) return refused<decltype(real_call())>(error);
   auto const r = real_call();
-  if (r == 0 && !was_unwatched() && look_at_ours(fd, f)) note_cut(f, static_cast<std::uint64_t>(size));
+  if (r == 0 && !was_unwatched() && look_at_ours(fd, f))
+    note_cut(f, static_cast<std::uint64_t>(size));
   return r;
 }
 

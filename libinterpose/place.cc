@@ -258,8 +258,7 @@ template <unsigned room>
 unsigned ask_name(int fd, sys::file_identity const& file, unsigned target_of_all) {
   unsigned const entry = entry_by_name<short_name>(fd, S_ISDIR(file.mode));
   if (entry != entry_unknown) return entry;
-  if (S_ISDIR(file.mode))
-    return entry_first_target + walk_up(stage.mine->rules, fd, ".", 1, file);
+  if (S_ISDIR(file.mode)) return entry_first_target + walk_up(stage.mine->rules, fd, ".", 1, file);
   return entry_first_target + target_of_all;
 }
 

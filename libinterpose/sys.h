@@ -73,9 +73,9 @@ inline constexpr int at_no_automount = 0x800;      // AT_NO_AUTOMOUNT
 
 inline bool identify(int dir, char const* path, int flags, file_identity& to) {
   struct statx seen;
-  long const result = call(SYS_statx, dir, as_long(path), flags | at_do_not_sync | at_no_automount,
-                           STATX_TYPE | STATX_INO | STATX_NLINK | STATX_BTIME | stat_mount_id,
-                           as_long(&seen));
+  long const result =
+      call(SYS_statx, dir, as_long(path), flags | at_do_not_sync | at_no_automount,
+           STATX_TYPE | STATX_INO | STATX_NLINK | STATX_BTIME | stat_mount_id, as_long(&seen));
   if (failed(result)) return false;
   to.device = static_cast<std::uint64_t>(seen.stx_dev_major) << 32 | seen.stx_dev_minor;
   to.inode = seen.stx_ino;

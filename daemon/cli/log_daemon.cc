@@ -19,7 +19,6 @@
 #include "abi/order_area.h"
 #include "policy/error.h"
 #include "segment/library.h"
-#include "segment/log_process.h"
 #include "segment/run_dir.h"
 
 namespace sluice::cli {
@@ -96,7 +95,7 @@ bool log_daemon::is_ready() const {
 }
 
 void log_daemon::start() {
-  auto begun = segment::start_log(program_, {"--area", area_, "--log", log_}, false);
+  auto begun = segment::start_log(program_, {"--area", area_, "--log", log_}, witness_, false);
   pid_ = begun.pid;
   ready_ = std::move(begun.ready);
 }

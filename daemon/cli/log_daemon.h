@@ -11,6 +11,7 @@
 
 #include "abi/segment.h"
 #include "policy/descriptor.h"
+#include "segment/log_process.h"
 
 namespace sluice::cli {
 
@@ -33,6 +34,7 @@ class log_daemon {
 
   std::string program_, area_, log_;
   bool remove_log_;
+  segment::log_witness witness_;
   descriptor ready_;  // kept: a daemon that says "ready" to nobody gets a SIGPIPE
   pid_t pid_ = 0;
   std::int64_t again_ns_ = 0;

@@ -67,7 +67,7 @@ class keeper {
       child_ = segment::start_log(settings_.program,
                                   {"--jobs", settings_.jobs, "--log", settings_.log, "--log-mib",
                                    std::to_string(settings_.log_mib)},
-                                  true);
+                                  witness_, true);
       ended_ = descriptor(static_cast<int>(syscall(SYS_pidfd_open, child_.pid, 0)));
       fcntl(child_.said.get(), F_SETFL, O_NONBLOCK);
     } catch (error const& e) {
@@ -167,6 +167,7 @@ class keeper {
 
   log_settings settings_;
   descriptor sluiced_, ended_;
+  segment::log_witness witness_;
   segment::log_process child_;
   log_report report_;
   std::string words_;

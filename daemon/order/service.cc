@@ -50,8 +50,7 @@ std::uint64_t thread_ns() { return clock_now(CLOCK_THREAD_CPUTIME_ID); }
 
 service::service(disk& d, superblock const& s, service_rules const& keep)
     : keep_(keep),
-      log_(d, s,
-           surroundings{[this] { return sync_mounts(); }, realtime_ns, monotonic_ns},
+      log_(d, s, surroundings{[this] { return sync_mounts(); }, realtime_ns, monotonic_ns},
            keep.log),
       super_(s),
       incarnation_(realtime_ns()),

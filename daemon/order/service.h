@@ -52,8 +52,11 @@ class service {
 
   /// The log's file may become so large; it begins to grow when it is used a lot.
   void log_grows_to(std::uint64_t bytes) { growth_.up_to(bytes); }
-  /// When nobody has asked for so long, no file is held, and programs have nothing to note. 0: never.
+  /// When nobody has asked for so long, no file is held, and programs have nothing to note. 0:
+  /// never.
   void rests_after(std::uint64_t idle_ns) { rests_after_ns_ = idle_ns; }
+  /// Told of a file of each file system, before the log has anything of it.
+  void on_file_system(std::function<void(int fd)> tell) { on_file_system_ = std::move(tell); }
   /// For the areas that come from now on.
   void log_is_at(log_place place) { log_place_ = std::move(place); }
   /// From now on it is served. One left behind by a daemon that was killed is taken over.
@@ -155,6 +158,7 @@ class service {
   std::atomic<int> home_error_ = 0;
   mutable std::mutex mounts_mutex_;
   std::map<std::uint64_t, descriptor> mounts_;  // one of each device that has a file in the log
+  std::function<void(int fd)> on_file_system_;
   service_rules const keep_;
   writer log_;
   superblock super_;

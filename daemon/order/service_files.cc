@@ -73,6 +73,7 @@ service::file_ptr service::hold(request const& r) {
   if (f->is_identified) {
     std::lock_guard const held(mounts_mutex_);
     descriptor& one = mounts_[key.first];
+    if (!one && on_file_system_) on_file_system_(f->fd.get());
     if (!one) one = descriptor(fcntl(f->fd.get(), F_DUPFD_CLOEXEC, 3));
     for (auto const& a : areas_) a->tell_device(key.first);
   }

@@ -6,6 +6,7 @@
 #include <linux/close_range.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -17,7 +18,7 @@ namespace sluice::segment {
 
 namespace {
 
-constexpr int ready_fd = 3;
+constexpr int ready_fd = 3, witness_from_fd = 4, witness_to_fd = 5, free_fd = 6;
 
 struct two_ends {
   descriptor from, to;
@@ -30,9 +31,13 @@ two_ends make_pipe() {
   return {descriptor(ends[0]), descriptor(ends[1])};
 }
 
-/// `words` < 0: standard error stays what it is. Both were opened while 0 to 2 were, or are moved
-/// out of the way of what is put there.
-[[noreturn]] void become_log(char const* const* argv, int ready, int words, pid_t parent) {
+/// What the child keeps. All are moved out of the way of what is put there. words < 0: standard
+/// error stays what it is.
+struct kept_open {
+  int ready, words, witness_from, witness_to;
+};
+
+[[noreturn]] void become_log(char const* const* argv, kept_open kept, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != parent) _exit(exit_sluice);
   setsid();
@@ -40,32 +45,46 @@ two_ends make_pipe() {
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
   for (int sig = 1; sig < 32; ++sig) signal(sig, SIG_DFL);
-  ready = fcntl(ready, F_DUPFD_CLOEXEC, ready_fd + 1);
-  if (words >= 0) words = fcntl(words, F_DUPFD_CLOEXEC, ready_fd + 1);
+  for (int* fd : {&kept.ready, &kept.words, &kept.witness_from, &kept.witness_to})
+    if (*fd >= 0) *fd = fcntl(*fd, F_DUPFD_CLOEXEC, free_fd);
   int const nothing = open("/dev/null", O_RDWR);
   dup2(nothing, 0);
   dup2(nothing, 1);
-  if (words >= 0) dup2(words, 2);
-  dup2(ready, ready_fd);
-  close_range(ready_fd + 1, ~0u, 0);
+  if (kept.words >= 0) dup2(kept.words, 2);
+  dup2(kept.ready, ready_fd);
+  dup2(kept.witness_from, witness_from_fd);
+  dup2(kept.witness_to, witness_to_fd);
+  close_range(free_fd, ~0u, 0);
   execv(argv[0], const_cast<char* const*>(argv));
   _exit(exit_missing);
 }
 
 }  // namespace
 
+log_witness::log_witness() {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, ends) != 0)
+    throw sluice_error(fmt::format("socketpair: {}", std::strerror(errno)));
+  from = descriptor(ends[0]);
+  to = descriptor(ends[1]);
+}
+
 log_process start_log(std::string const& program, std::vector<std::string> arguments,
-                      bool keeps_words) {
+                      log_witness const& witness, bool keeps_words) {
   two_ends ready = make_pipe(), words;
   if (keeps_words) words = make_pipe();
   arguments.insert(arguments.begin(), {program, "serve"});
-  arguments.insert(arguments.end(), {"--ready-fd", std::to_string(ready_fd)});
+  arguments.insert(arguments.end(),
+                   {"--ready-fd", std::to_string(ready_fd), "--witness-fds",
+                    std::to_string(witness_from_fd), std::to_string(witness_to_fd)});
   std::vector<char const*> argv;
   for (auto const& word : arguments) argv.push_back(word.c_str());
   argv.push_back(nullptr);
   pid_t const self = getpid();
   pid_t const pid = fork();
-  if (pid == 0) become_log(argv.data(), ready.to.get(), words.to.get(), self);
+  if (pid == 0)
+    become_log(argv.data(), {ready.to.get(), words.to.get(), witness.from.get(), witness.to.get()},
+               self);
   if (pid < 0) throw sluice_error(fmt::format("fork: {}", std::strerror(errno)));
   return {pid, std::move(ready.from), std::move(words.from)};
 }

@@ -31,9 +31,9 @@ inline std::uint64_t key_of(sluice::abi::order_area& a, struct stat const& st) {
 /// As a daemon does that holds the file.
 inline void raise(sluice::abi::order_area& a, struct stat const& st, std::uint64_t flags) {
   std::uint64_t const key = key_of(a, st);
-  CHECK(sluice::abi::note_inode(
-      sluice::abi::set_of(a, key), key,
-      [&](sluice::abi::order_inode& i) { i.state.fetch_or(flags | sluice::abi::order_watched); }));
+  CHECK(sluice::abi::note_inode(sluice::abi::set_of(a, key), key, [&](sluice::abi::order_inode& i) {
+    i.state.fetch_or(flags | sluice::abi::order_watched);
+  }));
 }
 
 /// What order_fake does with barriers, in ORDER_FAKE=gate: the last counter of the area says.

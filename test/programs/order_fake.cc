@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A log daemon without a log, for tests of the stage: `serve --area FILE --log FILE --ready-fd N`.
+// A log daemon without a log, for tests of the stage: `serve --area FILE --log FILE --ready-fd N …`.
 // ORDER_FAKE says what it does with requests: native (sends them back), sync (fsyncs the caller's
 // file itself and answers), eio (answers EIO), silent (takes them and answers nobody), hold
 // (native, but a drain waits until the program sets the last counter), gate (sync; with barriers it
@@ -126,7 +126,7 @@ abi::order_area& map_area(char const* path) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CHECK(argc == 8 && std::string(argv[1]) == "serve");
+  CHECK(argc == 11 && std::string(argv[1]) == "serve");
   std::string const area = argv[3];
   std::string const log = argv[5];
   char const* const how = getenv("ORDER_FAKE");

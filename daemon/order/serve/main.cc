@@ -23,6 +23,7 @@
 #include "order/service.h"
 #include "order/slots.h"
 #include "order/told.h"
+#include "order/witness.h"
 #include "order/writer.h"
 #include "policy/descriptor.h"
 #include "policy/error.h"
@@ -49,6 +50,7 @@ struct serve_options {
   std::vector<std::string> areas;
   std::uint64_t log_mib = 256;
   int ready_fd = -1;
+  std::vector<int> witness_fds = {-1, -1};
 };
 
 void heed_signals() {
@@ -192,9 +194,10 @@ bool only_syncs(std::string const& log) {
 /// Until SIGTERM, or until programs have gone without us in a way that only a new generation of the
 /// log ends. 0: all is at home.
 int serve_generation(file_disk& disk, serve_options const& o, descriptor& jobs, status& said,
-                     int& ready_fd) {
+                     witnesses& witness, int& ready_fd) {
   superblock const super = begin(disk);
   service s(disk, super);
+  s.on_file_system([&witness](int fd) { witness.keep(fd); });
   s.rests_after(rests_after_ns);
   s.log_is_at(place_of(disk, o.log));
   s.log_grows_to(o.log_mib << 20);
@@ -240,7 +243,9 @@ int serve(serve_options const& o) {
     make_log_file(o.log, std::min(o.log_mib, log_mib_at_first) << 20, window_ns);
   recover_options before;
   before.log = o.log;
+  witnesses witness(o.witness_fds[0], o.witness_fds[1]);
   before.home_error = refused_before(o.areas);
+  if (int const heard = witness.heard(); before.home_error == 0) before.home_error = heard;
   if (before.home_error == 0 && only_syncs(o.log)) said.only_syncs();
   recovered const r = recover(before);
   if (r.records != 0)
@@ -252,7 +257,9 @@ int serve(serve_options const& o) {
                                    o.log, disk.owner()));
   int ready_fd = o.ready_fd;
   while (is_told_to_stop == 0)
-    if (int const how = serve_generation(disk, o, jobs, said, ready_fd); how != 0) return how;
+    if (int const how = serve_generation(disk, o, jobs, said, witness, ready_fd); how != 0)
+      return how;
+  witness.forget();
   return 0;
 }
 
@@ -269,6 +276,9 @@ int run(int argc, char** argv) {
   verb->add_option("--log-mib", o.log_mib, "how large the log may become")
       ->check(CLI::Range(1, 65536));
   verb->add_option("--ready-fd", o.ready_fd, "where to write a byte when serving");
+  verb->add_option("--witness-fds", o.witness_fds,
+                   "both ends of a pair of sockets that outlives this process")
+      ->expected(2);
   try {
     app.parse(argc, argv);
   } catch (CLI::ParseError const& e) {
