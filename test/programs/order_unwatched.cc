@@ -61,6 +61,27 @@ noted hold_meanwhile(int fd) {
   return take(fd);
 }
 
+/// Where a file lies is remembered for a second, but not for another file with its inode number.
+void give_number_again(std::string const& dir) {
+  std::string const outside = dir + "/../outside", inside = dir + "/inside";
+  for (int i = 0; i < 50; ++i) {
+    close(open(outside.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600));
+    int fd = open(outside.c_str(), O_RDWR);
+    struct stat before, now;
+    CHECK(pwrite(fd, "text", 4, 0) == 4 && fstat(fd, &before) == 0 && close(fd) == 0);
+    CHECK(unlink(outside.c_str()) == 0);
+    close(open(inside.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600));
+    fd = open(inside.c_str(), O_RDWR);
+    watch(fd);
+    CHECK(pwrite(fd, "text", 4, 0) == 4 && fstat(fd, &now) == 0);
+    CHECK(take(fd).pages == 1);
+    close(fd);
+    CHECK(unlink(inside.c_str()) == 0);
+    if (now.st_ino == before.st_ino) return;
+  }
+  fprintf(stderr, "no inode number came again\n");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -93,5 +114,6 @@ int main(int argc, char** argv) {
   CHECK(n.pages != 0 && n.cut == 101);
   close(make("gone"));
   CHECK(unlink((dir + "/gone").c_str()) == 0 && abi::given_up(*area, "gone").load() != 0);
+  give_number_again(dir);
   return 0;
 }
