@@ -221,9 +221,16 @@ void bypass_if_synced(int fd) {
   count(abi::order_count::own_sync);
 }
 
+static void bypass_write(write_view& v, int fd, bool is_synced) {
+  bypass(fd, v.file);
+  v.is_synced = is_synced;
+  if (is_synced) count(abi::order_count::own_sync);
+}
+
 write_view before_write(int fd, std::int64_t at, int rwf) {
   write_view v = {};
   v.at = at;
+  v.rwf = rwf;
   v.is_unwatched = is_unwatched();
   if (v.is_unwatched || !may_be_durable(fd) || !see(fd, v.file) || !S_ISREG(v.file.mode)) return v;
   v.is_unwatched = !is_watched(v.file);
@@ -232,26 +239,29 @@ write_view before_write(int fd, std::int64_t at, int rwf) {
   if (sys::failed(flags) || (flags & O_ACCMODE) == O_RDONLY || (flags & O_PATH) != 0) return v;
   v.ours = true;
   v.appends = ((flags & O_APPEND) != 0 && (rwf & rwf_noappend) == 0) || (rwf & rwf_append) != 0;
-  if ((flags & past_the_log) != 0 || (rwf & (rwf_dsync | rwf_sync)) != 0) {
-    bypass(fd, v.file);
-    v.is_synced = ((flags & by_itself) | (rwf & (rwf_dsync | rwf_sync))) != 0;
-    if (v.is_synced) count(abi::order_count::own_sync);
-  }
+  if ((flags & past_the_log) != 0 || (rwf & (rwf_dsync | rwf_sync)) != 0)
+    bypass_write(v, fd, ((flags & by_itself) | (rwf & (rwf_dsync | rwf_sync))) != 0);
   if (!v.appends && at < 0) v.position = position_of(fd);
   return v;
 }
 
-// Nothing was looked at before the write.
-static void note_late(int fd) {
-  file_now f;
-  if (was_unwatched() || !may_be_durable(fd) || !see(fd, f) || !S_ISREG(f.mode)) return;
-  note_whole(f);
+// It was not watched before the write. What the kernel synced by itself is to be there also when
+// the log has what was there before.
+static void note_late(write_view& v, int fd) {
+  if (was_unwatched()) return;
+  bool const is_known = v.file.inode != 0;
+  if (!is_known && (!may_be_durable(fd) || !see(fd, v.file))) return;
+  if (!S_ISREG(v.file.mode) || !is_watched(v.file)) return;
+  long const flags = sys::call(SYS_fcntl, fd, F_GETFL);
+  int const syncs = v.rwf & (rwf_dsync | rwf_sync);
+  if (sys::failed(flags) || ((flags & past_the_log) == 0 && syncs == 0)) return note_whole(v.file);
+  bypass_write(v, fd, (flags & by_itself) != 0 || syncs != 0);
 }
 
 // Where the bytes lie is known for pwrite. At the file position, and at the end of the file, others
 // may have come between our two looks: then what lies between the looks was written by somebody.
-void after_write(write_view const& v, int fd, std::int64_t moved) {
-  if (v.is_unwatched && moved != 0) note_late(fd);
+void after_write(write_view& v, int fd, std::int64_t moved) {
+  if (v.is_unwatched && moved != 0) note_late(v, fd);
   if (!v.ours) return;
   if (moved <= 0) {
     if (moved < 0 && errno == EIO) note_whole(v.file);

@@ -115,9 +115,10 @@ void after_sync(bool is_void, bool was_all);
 /// One write in flight: what is known before, for what is to be noted after.
 struct write_view {
   bool ours;
-  bool is_unwatched;  // nothing was looked at
+  bool is_unwatched;  // nothing is noted, unless that changes meanwhile
   bool appends;
-  bool is_synced;   // by the kernel, when it returns
+  bool is_synced;  // by the kernel, when it returns
+  int rwf;
   std::int64_t at;  // -1: at the file position
   std::int64_t position;
   file_now file;
@@ -126,7 +127,7 @@ inline constexpr int rwf_dsync = 2, rwf_sync = 4, rwf_append = 16, rwf_noappend 
 
 write_view before_write(int fd, std::int64_t at, int rwf);
 /// `moved`: what the call returned.
-void after_write(write_view const& v, int fd, std::int64_t moved);
+void after_write(write_view& v, int fd, std::int64_t moved);
 
 /// Streams of stdio that keep written bytes back, by fd.
 void note_pending(int fd, bool is_pending);

@@ -34,7 +34,7 @@ template <class Real>
   if (is_gated() && is_durable(fd))
     if (int const error = pass_gate(stream_of(fd), (rwf & rwf_nowait) == 0); error != 0)
       return refused<decltype(real_call())>(error);
-  write_view const v = before_write(fd, at, rwf);
+  write_view v = before_write(fd, at, rwf);
   auto const r = real_call();
   after_write(v, fd, static_cast<std::int64_t>(r));
   if (r > 0 && v.is_synced)
@@ -72,9 +72,11 @@ template <class Real>
 auto cutting(int fd, off_t size, Real&& real_call) {
   file_now f;
   if (int const error = closed_for(fd); error != 0) return refused<decltype(real_call())>(error);
+  bool const is_looked_at = !is_unwatched();
+  bool ours = is_looked_at && look_at_ours(fd, f);
   auto const r = real_call();
-  if (r == 0 && !was_unwatched() && look_at_ours(fd, f))
-    note_cut(f, static_cast<std::uint64_t>(size));
+  if (r == 0 && !is_looked_at && !was_unwatched()) ours = look_at_ours(fd, f);
+  if (ours && r == 0) note_cut(f, static_cast<std::uint64_t>(size));
   return r;
 }
 

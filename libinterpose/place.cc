@@ -262,18 +262,18 @@ unsigned ask_name(int fd, sys::file_identity const& file, unsigned target_of_all
   return entry_first_target + target_of_all;
 }
 
-// A file that has no other name is where it was within the last second, if it is the same: its
-// birth tells that from another one with its inode number.
-unsigned entry_of_open_file(int fd, sys::file_identity const& file) {
+// A file that has no other name is where it was within the last second, if it is the same (its
+// birth tells that from another one with its inode number) and the name by which it was opened says
+// so too.
+unsigned entry_of_open_file(int fd, sys::file_identity const& file, unsigned said) {
   device_answer const answer = target_of_device(stage.mine->rules, file);
   if (!answer.has_smaller) return entry_first_target + answer.target;
   bool const has_one_name = file.birth_ns != 0 && (S_ISDIR(file.mode) || file.links == 1);
-  if (!has_one_name) return ask_name(fd, file, answer.target);
-  std::uint64_t const salt = stage.serials.load(std::memory_order_relaxed) / name_step;
-  std::uint64_t const parts[] = {file.device, file.inode, file.mount_id, file.birth_ns, salt};
+  if (!has_one_name || (said & entry_unverified) == 0) return ask_name(fd, file, answer.target);
+  std::uint64_t const parts[] = {file.device, file.inode, file.mount_id, file.birth_ns};
   std::uint64_t const hash = hash_of(reinterpret_cast<char const*>(parts), sizeof parts);
   std::uint32_t const now = coarse_tick();
-  if (unsigned const known = cached(hash, now).entry; known != entry_unknown) return known;
+  if (cached(hash, now).entry == (said & entry_kind_mask)) return said & entry_kind_mask;
   unsigned const entry = ask_name(fd, file, answer.target);
   keep(hash, entry, now);
   return entry;
@@ -303,12 +303,12 @@ unsigned entry_of_open_file(int fd, sys::file_identity const& file) {
 
 }  // namespace
 
-unsigned ask_fd(int fd, unsigned path_class) {
+unsigned ask_fd(int fd, unsigned path_class, unsigned said) {
   sys::file_identity file;
   if (!sys::identify(fd, "", sys::at_empty_path, file)) return entry_outside;
   unsigned entry = entry_outside;
   bool const is_file = S_ISREG(file.mode) || S_ISDIR(file.mode);
-  if (is_file && !is_quiet(stage.mine->rules, file)) entry = entry_of_open_file(fd, file);
+  if (is_file && !is_quiet(stage.mine->rules, file)) entry = entry_of_open_file(fd, file, said);
   if (stage.has_path_globs && entry != entry_outside && path_class == 0)
     path_class = path_class_of_fd(fd);
   return entry | path_class << entry_path_shift;
@@ -316,7 +316,7 @@ unsigned ask_fd(int fd, unsigned path_class) {
 
 // Never inline: the paths that lead here would have to keep its arguments.
 [[gnu::noinline]] unsigned verify_fd(int fd, unsigned path_class) {
-  unsigned const entry = ask_fd(fd, path_class);
+  unsigned const entry = ask_fd(fd, path_class, peek_fd(fd));
   set_fd(fd, entry);
   return entry;
 }

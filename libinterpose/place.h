@@ -62,7 +62,8 @@ inline std::uint64_t bytes_of_request(bool reads, int fd, std::int64_t at, std::
 
 /// The table entry of `fd` after asking the kernel: what it is now. ask_fd leaves the table alone.
 unsigned verify_fd(int fd, unsigned path_class);
-unsigned ask_fd(int fd, unsigned path_class);
+/// `said`: the entry that its name had when it was opened.
+unsigned ask_fd(int fd, unsigned path_class, unsigned said = entry_unknown);
 /// The path the kernel knows an fd by; 0 when it has none, `room` when it may be longer.
 unsigned name_of_fd(int fd, char* to, unsigned room);
 /// The entry of the directory that holds `path`, or of what `path` names when it is a target's
@@ -118,7 +119,7 @@ inline void set_fd(int fd, unsigned entry) {
     stage.mine->fd[fd].store(static_cast<fd_entry>(entry), std::memory_order_relaxed);
 }
 
-/// What a name means, and where a file lies, may be another from now on.
+/// What a name means may be another thing from now on.
 inline void forget_names() { stage.serials.fetch_add(name_step, std::memory_order_relaxed); }
 
 /// Forgets [first, last].

@@ -180,10 +180,9 @@ bool enter_other(visit& v, place const& where, visit const* first) {
   if (first == nullptr) return enter_place(v, where);
   if (!joined()) return false;
   unsigned const entry = resolve(where);
-  if (where.kind == place_kind::path) {
-    if ((entry & entry_kind_mask) == (first->entry & entry_kind_mask)) return false;
-    forget_names();
-  }
+  if (where.kind == place_kind::path &&
+      (entry & entry_kind_mask) == (first->entry & entry_kind_mask))
+    return false;
   return enter_second(v, entry, where.kind == place_kind::fd ? where.fd : -1);
 }
 

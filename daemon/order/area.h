@@ -72,6 +72,8 @@ class area {
   bool is_voided() const;
   /// Whether programs have to note anything: not while no file is held.
   void rest(bool does) { at_->head.unwatched.store(does ? 1 : 0); }
+  bool is_resting() const { return at_->head.unwatched.load() != 0; }
+  bool is_watched(std::uint64_t key) { return abi::is_watched(*at_, key); }
   /// Home lost bytes that the log has.
   void refuse(int error) { at_->head.refused.store(static_cast<std::uint32_t>(error)); }
 

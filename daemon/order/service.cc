@@ -249,6 +249,8 @@ void service::add(std::unique_ptr<area> a) {
   // What its programs wrote of those before, they perhaps did not note.
   for (auto const& [key, f] : files_)
     a->raise_surely(a->key_of(key.first, key.second), abi::order_watched | abi::order_whole);
+  // Its programs perhaps noted no names for the daemon before us.
+  if (a->is_resting() && !is_resting_) woken_ns_ = realtime_ns();
   a->rest(is_resting_);
   a->take_posted(left, true);
   told_.add(*a);

@@ -55,8 +55,9 @@ class service {
   /// When nobody has asked for so long, no file is held, and programs have nothing to note. 0:
   /// never.
   void rests_after(std::uint64_t idle_ns) { rests_after_ns_ = idle_ns; }
-  /// Told of a file of each file system, before the log has anything of it.
-  void on_file_system(std::function<void(int fd)> tell) { on_file_system_ = std::move(tell); }
+  /// Told of each file that is held, before the log has anything of it.
+  using tell_file = std::function<void(int fd, struct stat const& st)>;
+  void on_hold(tell_file tell) { on_hold_ = std::move(tell); }
   /// For the areas that come from now on.
   void log_is_at(log_place place) { log_place_ = std::move(place); }
   /// From now on it is served. One left behind by a daemon that was killed is taken over.
@@ -131,6 +132,7 @@ class service {
   void make_room(request const& r);
   void drop(file_ptr const& f);
   void watch(file_key const& key);
+  bool is_watched(file_key const& key);
   void learn(held_file const& f, found const& now);
   void rest();
   using files = std::vector<file_ptr>;
@@ -158,7 +160,7 @@ class service {
   std::atomic<int> home_error_ = 0;
   mutable std::mutex mounts_mutex_;
   std::map<std::uint64_t, descriptor> mounts_;  // one of each device that has a file in the log
-  std::function<void(int fd)> on_file_system_;
+  tell_file on_hold_;
   service_rules const keep_;
   writer log_;
   superblock super_;

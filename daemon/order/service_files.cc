@@ -56,7 +56,10 @@ service::file_ptr service::hold(request const& r) {
   file_key const key = {r.device, r.inode};
   if (auto const at = files_.find(key); at != files_.end()) {
     at->second->used_ns = asked_ns_ = now_ns_;
-    if (is_resting_) watch(key);  // it was bypassed then
+    if (is_watched(key)) return at->second;
+    // It was bypassed when we rested, or an area had no place for it then.
+    at->second->has_baseline = false;
+    watch(key);
     return at->second;
   }
   auto f = std::make_shared<held_file>();
@@ -73,12 +76,18 @@ service::file_ptr service::hold(request const& r) {
   if (f->is_identified) {
     std::lock_guard const held(mounts_mutex_);
     descriptor& one = mounts_[key.first];
-    if (!one && on_file_system_) on_file_system_(f->fd.get());
+    if (on_hold_) on_hold_(f->fd.get(), st);
     if (!one) one = descriptor(fcntl(f->fd.get(), F_DUPFD_CLOEXEC, 3));
     for (auto const& a : areas_) a->tell_device(key.first);
   }
   files_.emplace(key, f);
   return f;
+}
+
+bool service::is_watched(file_key const& key) {
+  auto const all = places_of(key);
+  return !is_resting_ && std::all_of(all.begin(), all.end(),
+                                     [](place const& p) { return p.in->is_watched(p.key); });
 }
 
 /// From now on programs note what they write to it, and the names that they take away: before

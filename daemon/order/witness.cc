@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -52,9 +51,8 @@ int witnesses::heard() {
   return error;
 }
 
-void witnesses::keep(int fd) {
-  struct stat st = {};
-  if (to_ < 0 || fstat(fd, &st) != 0 || kept_.count(st.st_dev) != 0) return;
+void witnesses::keep(int fd, struct stat const& st) {
+  if (to_ < 0 || kept_.count(st.st_dev) != 0) return;
   if (descriptor const beside = open_beside(fd, st)) put(beside);
 }
 

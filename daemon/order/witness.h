@@ -6,7 +6,7 @@
 // keeps.
 #pragma once
 
-#include <sys/types.h>
+#include <sys/stat.h>
 
 #include <set>
 #include <vector>
@@ -24,7 +24,7 @@ class witnesses {
   /// synced, so it may take as long as that.
   int heard();
   /// Keeps one of the file system of the file `fd`, if there is none yet.
-  void keep(int fd);
+  void keep(int fd, struct stat const& st);
   /// All is at home, and nothing keeps a file system from being unmounted.
   void forget() { take(); }
 

@@ -2,6 +2,7 @@
 // order_unwatched DIR: what the daemon does not hold nobody notes; but a change that it may have
 // missed when it began to hold the file is noted behind the call.
 #include <fcntl.h>
+#include <sys/syscall.h>
 
 #include <thread>
 
@@ -82,6 +83,35 @@ void give_number_again(std::string const& dir) {
   fprintf(stderr, "no inode number came again\n");
 }
 
+/// Nor for the file itself when it was moved, by whomever.
+void move_in(std::string const& dir, bool is_raw) {
+  std::string const outside = dir + "/../outside", inside = dir + "/inside";
+  close(open(outside.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600));
+  int fd = open(outside.c_str(), O_RDWR);
+  CHECK(pwrite(fd, "text", 4, 0) == 4 && close(fd) == 0);
+  if (is_raw)
+    CHECK(syscall(SYS_renameat2, AT_FDCWD, outside.c_str(), AT_FDCWD, inside.c_str(), 0) == 0);
+  else
+    CHECK(rename(outside.c_str(), inside.c_str()) == 0);
+  fd = open(inside.c_str(), O_RDWR);
+  watch(fd);
+  CHECK(pwrite(fd, "text", 4, 0) == 4 && take(fd).pages == 1);
+  CHECK(close(fd) == 0 && unlink(inside.c_str()) == 0);
+}
+
+/// What the kernel synced by itself must not be undone by what the daemon read before.
+void write_through(std::string const& path) {
+  int ends[2];
+  int const fd = open(path.c_str(), O_RDWR | O_CREAT | O_DSYNC, 0600);
+  CHECK(fd >= 0 && pipe(ends) == 0);
+  std::thread writer([&] { CHECK(splice(ends[0], nullptr, fd, nullptr, 4, 0) == 4); });
+  nap_ms(100);
+  watch(fd);
+  CHECK(write(ends[1], "text", 4) == 4);
+  writer.join();
+  CHECK((take(fd).flags & abi::order_bypass) != 0);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -115,5 +145,8 @@ int main(int argc, char** argv) {
   close(make("gone"));
   CHECK(unlink((dir + "/gone").c_str()) == 0 && abi::given_up(*area, "gone").load() != 0);
   give_number_again(dir);
+  move_in(dir, false);
+  move_in(dir, true);
+  write_through(dir + "/through");
   return 0;
 }

@@ -197,7 +197,7 @@ int serve_generation(file_disk& disk, serve_options const& o, descriptor& jobs, 
                      witnesses& witness, int& ready_fd) {
   superblock const super = begin(disk);
   service s(disk, super);
-  s.on_file_system([&witness](int fd) { witness.keep(fd); });
+  s.on_hold([&witness](int fd, struct stat const& st) { witness.keep(fd, st); });
   s.rests_after(rests_after_ns);
   s.log_is_at(place_of(disk, o.log));
   s.log_grows_to(o.log_mib << 20);
@@ -257,8 +257,11 @@ int serve(serve_options const& o) {
                                    o.log, disk.owner()));
   int ready_fd = o.ready_fd;
   while (is_told_to_stop == 0)
-    if (int const how = serve_generation(disk, o, jobs, said, witness, ready_fd); how != 0)
+    if (int const how = serve_generation(disk, o, jobs, said, witness, ready_fd); how != 0) {
+      // What the log says of itself nobody has to hear again.
+      if (read_slots(disk).in_force.home_error != 0) witness.forget();
       return how;
+    }
   witness.forget();
   return 0;
 }
