@@ -39,13 +39,23 @@ def number(pattern, text):
     return float(found.group(1))
 
 
-def dbench(flags, synced):
+def load(flushes):
+    """dbench's load, with its flushes or without them."""
+    left = tempfile.NamedTemporaryFile("w")
+    with open(DBENCH_LOAD) as lines:
+        left.writelines(line for line in lines if flushes or not line.startswith("Flush "))
+    left.flush()
+    return left
+
+
+def dbench(flags, synced, flushes=True):
     """MB per second; latencies are those of its operation `synced`, which waits for the disk."""
     def run(where, threads, ms, below):
         if not shutil.which("dbench"):
             return None
-        text = output(below(["dbench", "-t", str(max(1, ms // 1000)), "-c", DBENCH_LOAD, "-D",
-                             where, *flags, str(threads)]))
+        with load(flushes) as script:
+            text = output(below(["dbench", "-t", str(max(1, ms // 1000)), "-c", script.name, "-D",
+                                 where, *flags, str(threads)]))
         each = synced + r"\s+\d+\s+"
         return {"per_second": number(r"Throughput ([\d.]+) MB/sec", text),
                 "p50_us": number(each + r"([\d.]+)", text) * 1000,
@@ -102,4 +112,5 @@ def inserts(where, threads, ms, below):
 
 
 PROGRAMS = {"dbench": dbench([], "Flush"), "dbench-fsync": dbench(["-F"], "WriteX"),
-            "dbench-sync": dbench(["-s", "-S"], "WriteX"), "inserts": inserts}
+            "dbench-sync": dbench(["-s", "-S"], "WriteX"),
+            "dbench-never": dbench([], "WriteX", flushes=False), "inserts": inserts}

@@ -27,8 +27,12 @@ TEST_CASE("a service that nobody asks holds no file", "[order]") {
   served s;
   if (lacks_root(s)) return;
   auto& unwatched = s.program->area().head.unwatched;
-  s.ask([](order::service& d) { return d.rests_after(200'000'000), 0; });
+  auto const rests_after = [&](std::uint64_t idle_ns) {
+    s.ask([=](order::service& d) { return d.rests_after(idle_ns), 0; });
+  };
+  rests_after(1);
   CHECK(comes([&] { return unwatched == 1; }));
+  rests_after(0);
   int const fd = s.make("a");
   REQUIRE(s.program->sync(fd) == 0);
   CHECK(unwatched == 0);
@@ -38,7 +42,9 @@ TEST_CASE("a service that nobody asks holds no file", "[order]") {
   s.write(fd, 0, "more than nothing");
   REQUIRE(s.program->sync(fd) == 0);
   CHECK(s.counts().logged == 1);
+  rests_after(1);
   CHECK(comes([&] { return unwatched == 1; }));
+  rests_after(0);
   CHECK((s.program->state(fd) & (abi::order_watched | abi::order_logged)) == 0);
   // Nobody noted this, so it is synced at home, and not taken for what the log had.
   REQUIRE(pwrite(fd, "nobody notes", 12, 0) == 12);
