@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/syscall.h>
 
+#include <atomic>
 #include <thread>
 
 #include "order_board.h"
@@ -47,12 +48,29 @@ void change(int fd) {
   CHECK(f != nullptr && fputs("text", f) > 0 && fflush(f) == 0 && fclose(f) == 0);
 }
 
+void wait_until_inside(pid_t tid, long number) {
+  for (int i = 0; i < 1000; ++i, nap_ms(5)) {
+    FILE* const f = fopen(("/proc/self/task/" + std::to_string(tid) + "/syscall").c_str(), "r");
+    long inside = -1;
+    CHECK(f != nullptr);
+    bool const is_told = fscanf(f, "%ld", &inside) == 1;
+    fclose(f);
+    if (is_told && inside == number) return;
+  }
+  CHECK(!"inside the call");
+}
+
 /// A write that has to wait for its bytes, begun while nobody holds the file.
 noted hold_meanwhile(int fd) {
   int ends[2];
+  std::atomic<pid_t> tid = 0;
   CHECK(pipe(ends) == 0);
-  std::thread writer([&] { CHECK(splice(ends[0], nullptr, fd, nullptr, 4, 0) == 4); });
-  nap_ms(100);
+  std::thread writer([&] {
+    tid = static_cast<pid_t>(syscall(SYS_gettid));
+    CHECK(splice(ends[0], nullptr, fd, nullptr, 4, 0) == 4);
+  });
+  while (tid == 0) nap_ms(1);
+  wait_until_inside(tid, SYS_splice);
   area->head.unwatched = 0;
   watch(fd);
   CHECK(write(ends[1], "text", 4) == 4);
@@ -101,15 +119,9 @@ void move_in(std::string const& dir, bool is_raw) {
 
 /// What the kernel synced by itself must not be undone by what the daemon read before.
 void write_through(std::string const& path) {
-  int ends[2];
   int const fd = open(path.c_str(), O_RDWR | O_CREAT | O_DSYNC, 0600);
-  CHECK(fd >= 0 && pipe(ends) == 0);
-  std::thread writer([&] { CHECK(splice(ends[0], nullptr, fd, nullptr, 4, 0) == 4); });
-  nap_ms(100);
-  watch(fd);
-  CHECK(write(ends[1], "text", 4) == 4);
-  writer.join();
-  CHECK((take(fd).flags & abi::order_bypass) != 0);
+  CHECK(fd >= 0);
+  CHECK((hold_meanwhile(fd).flags & abi::order_bypass) != 0);
 }
 
 }  // namespace
