@@ -293,6 +293,9 @@ void service::look(held_file& f, request const& r, found& now) {
     f.foreign_in_row = s.is_foreign ? f.foreign_in_row + 1 : 0;
     if (f.foreign_in_row >= foreign_often) f.unseen_until_ns = now_ns_ + lone_costs::lasts_ns;
   }
+  // What such a one writes a sync of all may have written back, and not yet made durable.
+  f.is_shared |= s.is_foreign;
+  s.is_foreign |= f.is_shared && (is_checkpointing_ || crew_.under_way() != 0);
   s.is_foreign &= keep_.sees_foreign;
   what.pages.cut(pages_in(size));
   s.dirty_bytes = what.pages.pages() * page_bytes;
