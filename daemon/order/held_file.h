@@ -48,7 +48,7 @@ struct held_file {
   bool is_identified = false;
   bool has_baseline = false;
   bool is_marked = false;        // as a directory
-  bool is_shared = false;        // somebody wrote it and did not say so
+  bool is_shared = false;        // somebody seemed to write it and not to say so
   bool is_moved = false;         // since home was synced with its name
   bool is_busy = false;          // a sync of ours is under way
   std::deque<request> waiting;   // for its end

@@ -179,9 +179,10 @@ void service::have_left(bool are_clean) {
 /// Who waits for the checkpoint waits for no pauses.
 void service::begin_pass(bool is_last) {
   bool const is_waited_for = is_ending_ || !sync_all_.empty();
+  is_syncing_ = is_last || is_waited_for || passes_ == passes_max;
   {
     std::lock_guard const held(checkpoint_mutex_);
-    step_ = is_last || is_waited_for || passes_ == passes_max ? step::sync : step::write;
+    step_ = is_syncing_ ? step::sync : step::write;
   }
   checkpoint_due_.notify_all();
 }
@@ -202,7 +203,7 @@ void service::passed() {
 }
 
 void service::checkpointed(int error) {
-  is_checkpointing_ = is_tidying_ = false;
+  is_checkpointing_ = is_tidying_ = is_syncing_ = false;
   ++counts_.checkpoints;
   // Where nothing was to be freed nothing was synced.
   have_left(error == 0 && log_.head() != head_);

@@ -192,6 +192,8 @@ class service {
   mailbox mail_;
   std::atomic<bool> is_checkpointing_ = false;
   bool wants_another_ = false;
+  bool is_syncing_ = false;   // of a checkpoint: its last step
+  unsigned whole_syncs_ = 0;  // of file systems, that programs asked for
   // A checkpoint: pages are written home in passes, then what is left is synced. A tidying writes
   // the pages of files that have them in too many ranges, and nothing else.
   bool is_tidying_ = false;

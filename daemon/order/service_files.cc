@@ -250,6 +250,7 @@ bool service::is_foreign(held_file& f, found& now) {
   if (lone_costs_[f.key.first].is_look_dear(now_ns_, took_ns))
     f.unseen_until_ns = now_ns_ + lone_costs::lasts_ns;
   if (is_ours) return false;
+  f.is_shared = true;
   add_folios(f.fd.get(), now.what.pages);
   for (int look = 0; look < 2; ++look) {
     if (are_all_known()) return false;
@@ -294,8 +295,7 @@ void service::look(held_file& f, request const& r, found& now) {
     if (f.foreign_in_row >= foreign_often) f.unseen_until_ns = now_ns_ + lone_costs::lasts_ns;
   }
   // What such a one writes a sync of all may have written back, and not yet made durable.
-  f.is_shared |= s.is_foreign;
-  s.is_foreign |= f.is_shared && (is_checkpointing_ || crew_.under_way() != 0);
+  s.is_foreign |= f.is_shared && (is_syncing_ || whole_syncs_ != 0);
   s.is_foreign &= keep_.sees_foreign;
   what.pages.cut(pages_in(size));
   s.dirty_bytes = what.pages.pages() * page_bytes;
@@ -386,12 +386,15 @@ void service::on_directory(request const& r) {
   ++counts_.synced;
   bool const heals = (flags_of(key) & abi::order_native) != 0 || d->is_marked;
   bool const has_names = anything_live();
+  unsigned const whole = is_on_btrfs(d->fd.get()) ? 1 : 0;
+  whole_syncs_ += whole;
   crew_.run(
       [this, d, has_names] {
         int const error = sync_names(d->fd.get());
         return error != 0 && has_names ? lost_at_home(error) : error;
       },
-      [this, d, r, heals, surely = removed_from(d)](int error) {
+      [this, d, r, heals, whole, surely = removed_from(d)](int error) {
+        whole_syncs_ -= whole;
         if (error != 0) return answer(r, error);
         d->is_durable = true;
         if (d->habit.is_sure())
