@@ -10,12 +10,16 @@ $python -c 'import test.test_os, test.libregrtest' 2>/dev/null ||
   skip 'needs libpython3.11-testsuite'
 tests='test_os test_posix test_subprocess test_tempfile test_glob test_fileio'
 # Tests that take seconds and say nothing about files.
-ignore='-i *NoPoll* -i *test_no_leaking* -i *test_double_close* -i *threadsafe_wait*
+slow='-i *NoPoll* -i *test_no_leaking* -i *test_double_close* -i *threadsafe_wait*
   -i *test_leaking_fds* -i *timeout* -i *urandom* -i *getrandom*'
+# Looks at names with up to 40 links, the kernel's limit. A walk that has to begin anew, because
+# somebody changed a directory meanwhile, counts its links twice: ELOOP, without us as well.
+ignore='-i *test_selflink*'
 if [ -n "${FULL:-}" ]; then
   tests="$tests test_io test_file test_mmap test_shutil test_select test_signal test_fork1"
   tests="$tests test_eintr"
-  ignore=
+else
+  ignore="$ignore $slow"
 fi
 set -f
 
