@@ -181,9 +181,7 @@ bool note_given_up(int dir, char const* path) {
   if (!sees() || !is_readable(path)) return true;
   long const r = sys::call(SYS_statx, dir, sys::as_long(path), AT_SYMLINK_NOFOLLOW, STATX_CTIME,
                            sys::as_long(&x));
-  if (!sys::failed(r))
-    store_given_up(
-        path, static_cast<std::uint64_t>(x.stx_ctime.tv_sec) * 1'000'000'000 + x.stx_ctime.tv_nsec);
+  if (!sys::failed(r)) store_given_up(path, sys::ns_of(x.stx_ctime.tv_sec, x.stx_ctime.tv_nsec));
   return true;
 }
 
@@ -192,8 +190,7 @@ void was_given_up(char const* path) {
   timespec t;
   if (was_unwatched() || !sees() || !is_readable(path)) return;
   if (sys::failed(sys::call(SYS_clock_gettime, CLOCK_REALTIME, sys::as_long(&t)))) return;
-  store_given_up(path, static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 +
-                           static_cast<std::uint64_t>(t.tv_nsec));
+  store_given_up(path, sys::ns_of(t.tv_sec, t.tv_nsec));
 }
 
 void note_created(file_now const& f) {
@@ -221,10 +218,15 @@ void bypass_if_synced(int fd) {
   count(abi::order_count::own_sync);
 }
 
-static void bypass_write(write_view& v, int fd, bool is_synced) {
+// A write that the log does not see, by the descriptor's flags or its own: bypassed. False: it is
+// none.
+static bool bypass_write(write_view& v, int fd, long flags) {
+  int const syncs = v.rwf & (rwf_dsync | rwf_sync);
+  if ((flags & past_the_log) == 0 && syncs == 0) return false;
   bypass(fd, v.file);
-  v.is_synced = is_synced;
-  if (is_synced) count(abi::order_count::own_sync);
+  v.is_synced = ((flags & by_itself) | syncs) != 0;
+  if (v.is_synced) count(abi::order_count::own_sync);
+  return true;
 }
 
 write_view before_write(int fd, std::int64_t at, int rwf) {
@@ -239,8 +241,7 @@ write_view before_write(int fd, std::int64_t at, int rwf) {
   if (sys::failed(flags) || (flags & O_ACCMODE) == O_RDONLY || (flags & O_PATH) != 0) return v;
   v.ours = true;
   v.appends = ((flags & O_APPEND) != 0 && (rwf & rwf_noappend) == 0) || (rwf & rwf_append) != 0;
-  if ((flags & past_the_log) != 0 || (rwf & (rwf_dsync | rwf_sync)) != 0)
-    bypass_write(v, fd, ((flags & by_itself) | (rwf & (rwf_dsync | rwf_sync))) != 0);
+  bypass_write(v, fd, flags);
   if (!v.appends && at < 0) v.position = position_of(fd);
   return v;
 }
@@ -253,9 +254,7 @@ static void note_late(write_view& v, int fd) {
   if (!is_known && (!may_be_durable(fd) || !see(fd, v.file))) return;
   if (!S_ISREG(v.file.mode) || !is_watched(v.file)) return;
   long const flags = sys::call(SYS_fcntl, fd, F_GETFL);
-  int const syncs = v.rwf & (rwf_dsync | rwf_sync);
-  if (sys::failed(flags) || ((flags & past_the_log) == 0 && syncs == 0)) return note_whole(v.file);
-  bypass_write(v, fd, (flags & by_itself) != 0 || syncs != 0);
+  if (sys::failed(flags) || !bypass_write(v, fd, flags)) note_whole(v.file);
 }
 
 // Where the bytes lie is known for pwrite. At the file position, and at the end of the file, others

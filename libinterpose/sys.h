@@ -71,6 +71,11 @@ inline constexpr int at_empty_path = 0x1000;       // AT_EMPTY_PATH
 inline constexpr int at_do_not_sync = 0x4000;      // AT_STATX_DONT_SYNC
 inline constexpr int at_no_automount = 0x800;      // AT_NO_AUTOMOUNT
 
+/// A time of a file or of the clock that files have, of the epoch.
+constexpr std::uint64_t ns_of(std::int64_t s, std::int64_t ns) {
+  return static_cast<std::uint64_t>(s) * 1'000'000'000 + static_cast<std::uint64_t>(ns);
+}
+
 inline bool identify(int dir, char const* path, int flags, file_identity& to) {
   struct statx seen;
   long const result =
@@ -81,10 +86,8 @@ inline bool identify(int dir, char const* path, int flags, file_identity& to) {
   to.inode = seen.stx_ino;
   to.mode = seen.stx_mode;
   to.links = seen.stx_nlink;
-  to.birth_ns = (seen.stx_mask & STATX_BTIME) == 0
-                    ? 0
-                    : static_cast<std::uint64_t>(seen.stx_btime.tv_sec) * 1'000'000'000 +
-                          seen.stx_btime.tv_nsec;
+  to.birth_ns =
+      (seen.stx_mask & STATX_BTIME) == 0 ? 0 : ns_of(seen.stx_btime.tv_sec, seen.stx_btime.tv_nsec);
   // stx_mnt_id follows stx_dev_*; older headers call it spare.
   to.mount_id =
       (seen.stx_mask & stat_mount_id) != 0

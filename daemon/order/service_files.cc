@@ -85,9 +85,8 @@ service::file_ptr service::hold(request const& r) {
 }
 
 bool service::is_watched(file_key const& key) {
-  auto const all = places_of(key);
-  return !is_resting_ && std::all_of(all.begin(), all.end(),
-                                     [](place const& p) { return p.in->is_watched(p.key); });
+  auto const in = [&](auto const& a) { return a->is_watched(a->key_of(key.first, key.second)); };
+  return !is_resting_ && std::all_of(areas_.begin(), areas_.end(), in);
 }
 
 /// From now on programs note what they write to it, and the names that they take away: before

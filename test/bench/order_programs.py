@@ -5,6 +5,7 @@ Each runs once in an empty directory and gives figures of the same names as orde
 and microseconds (a mean for p50, which these programs do not say). `below` puts a command below
 sluice, or leaves it as it is. None: the program is not there (`scripts/deps --install bench`).
 """
+import contextlib
 import os
 import re
 import shutil
@@ -39,13 +40,13 @@ def number(pattern, text):
     return float(found.group(1))
 
 
-def load(flushes):
-    """dbench's load, with its flushes or without them."""
-    left = tempfile.NamedTemporaryFile("w")
-    with open(DBENCH_LOAD) as lines:
-        left.writelines(line for line in lines if flushes or not line.startswith("Flush "))
-    left.flush()
-    return left
+@contextlib.contextmanager
+def without_flushes():
+    """dbench's load, but for its flushes: a path."""
+    with tempfile.NamedTemporaryFile("w") as left, open(DBENCH_LOAD) as lines:
+        left.writelines(line for line in lines if not line.startswith("Flush "))
+        left.flush()
+        yield left.name
 
 
 def dbench(flags, synced, flushes=True):
@@ -53,9 +54,9 @@ def dbench(flags, synced, flushes=True):
     def run(where, threads, ms, below):
         if not shutil.which("dbench"):
             return None
-        with load(flushes) as script:
-            text = output(below(["dbench", "-t", str(max(1, ms // 1000)), "-c", script.name, "-D",
-                                 where, *flags, str(threads)]))
+        with contextlib.nullcontext(DBENCH_LOAD) if flushes else without_flushes() as load:
+            text = output(below(["dbench", "-t", str(max(1, ms // 1000)), "-c", load, "-D", where,
+                                 *flags, str(threads)]))
         each = synced + r"\s+\d+\s+"
         return {"per_second": number(r"Throughput ([\d.]+) MB/sec", text),
                 "p50_us": number(each + r"([\d.]+)", text) * 1000,

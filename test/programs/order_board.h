@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
+#include <set>
+
 #include "abi/order_area.h"
 #include "check.h"
 
@@ -34,6 +36,35 @@ inline void raise(sluice::abi::order_area& a, struct stat const& st, std::uint64
   CHECK(sluice::abi::note_inode(sluice::abi::set_of(a, key), key, [&](sluice::abi::order_inode& i) {
     i.state.fetch_or(flags | sluice::abi::order_watched);
   }));
+}
+
+inline struct stat stat_of(int fd) {
+  struct stat st;
+  CHECK(fstat(fd, &st) == 0);
+  return st;
+}
+
+struct noted {
+  std::set<std::uint64_t> pages;
+  std::uint64_t flags = 0, cut = 0, created = 0;
+  bool is_nothing() const { return pages.empty() && flags == 0 && cut == 0 && created == 0; }
+};
+
+/// What the area says of the file, which is forgotten there, but for whether it is watched.
+inline noted take(sluice::abi::order_area& a, struct stat const& st) {
+  noted n;
+  std::uint64_t const key = key_of(a, st), watched = sluice::abi::order_watched;
+  sluice::abi::order_set& s = sluice::abi::set_of(a, key);
+  sluice::abi::each_way(s, key, [&](unsigned w) {
+    sluice::abi::order_inode& i = s.way[w];
+    sluice::core::take(i.written, [&](sluice::core::page_range r) {
+      for (std::uint64_t p = r.first; p < r.end(); ++p) n.pages.insert(p);
+    });
+    n.flags |= i.state.fetch_and(watched) & ~watched;
+    n.cut = i.cut.exchange(0);
+    n.created = i.created.exchange(0);
+  });
+  return n;
 }
 
 /// What order_fake does with barriers, in ORDER_FAKE=gate: the last counter of the area says.

@@ -25,33 +25,13 @@ namespace {
 abi::order_area* area;
 std::string dir;
 
-struct noted {
-  std::set<std::uint64_t> pages;
-  std::uint64_t flags = 0, cut = 0, created = 0;
-};
-
-/// What the area says of the file, which is forgotten there, but for that it is watched.
+/// As the daemon does; from then on the file is watched.
 noted take(struct stat const& st) {
-  noted n;
-  std::uint64_t const key = key_of(*area, st);
   raise(*area, st, 0);
-  abi::each_way(abi::set_of(*area, key), key, [&](unsigned w) {
-    abi::order_inode& i = abi::set_of(*area, key).way[w];
-    core::take(i.written, [&](core::page_range r) {
-      for (std::uint64_t p = r.first; p < r.end(); ++p) n.pages.insert(p);
-    });
-    n.flags |= i.state.exchange(abi::order_watched) & ~abi::order_watched;
-    n.cut = i.cut.exchange(0);
-    n.created = i.created.exchange(0);
-  });
-  return n;
+  return take(*area, st);
 }
 
-noted take(int fd) {
-  struct stat st;
-  CHECK(fstat(fd, &st) == 0);
-  return take(st);
-}
+noted take(int fd) { return take(stat_of(fd)); }
 
 noted take(std::string const& path) {
   struct stat st;
@@ -318,11 +298,7 @@ void other_names() {
   CHECK(linkat(AT_FDCWD, path.c_str(), AT_FDCWD, to.c_str(), 0) == 0 && !is_new(fd));
 }
 
-void raise(int fd, std::uint64_t flag) {
-  struct stat st;
-  CHECK(fstat(fd, &st) == 0);
-  raise(*area, st, flag);
-}
+void raise(int fd, std::uint64_t flag) { raise(*area, stat_of(fd), flag); }
 
 std::uint64_t requests() {
   std::uint64_t sum = 0;

@@ -14,9 +14,7 @@ int main(int argc, char** argv) {
   int const fd = open(path.c_str(), O_RDWR), synced = open(path.c_str(), O_RDWR | O_DSYNC);
   CHECK(fd >= 0 && synced >= 0 && pwrite(synced, block.data(), 10, 0) == 10);
 
-  struct stat st;
-  CHECK(fstat(fd, &st) == 0);
-  raise(area, st, abi::order_logged);
+  raise(area, stat_of(fd), abi::order_logged);
   area.head.refused = EIO;
   CHECK(pwrite(synced, block.data(), 10, 0) == -1 && errno == EIO);
   CHECK(write(synced, block.data(), 10) == -1 && errno == EIO);

@@ -15,31 +15,8 @@ namespace {
 
 abi::order_area* area;
 
-struct noted {
-  std::uint64_t flags = 0, cut = 0, created = 0, pages = 0;
-  bool is_nothing() const { return flags == 0 && cut == 0 && created == 0 && pages == 0; }
-};
-
-noted take(int fd) {
-  noted n;
-  struct stat st;
-  CHECK(fstat(fd, &st) == 0);
-  abi::order_set& s = abi::set_of(*area, key_of(*area, st));
-  abi::each_way(s, key_of(*area, st), [&](unsigned w) {
-    abi::order_inode& i = s.way[w];
-    core::take(i.written, [&](core::page_range r) { n.pages += r.pages; });
-    n.flags |= i.state.fetch_and(abi::order_watched) & ~abi::order_watched;
-    n.cut = i.cut.exchange(0);
-    n.created = i.created.exchange(0);
-  });
-  return n;
-}
-
-void watch(int fd) {
-  struct stat st;
-  CHECK(fstat(fd, &st) == 0);
-  raise(*area, st, 0);
-}
+noted take(int fd) { return take(*area, stat_of(fd)); }
+void watch(int fd) { raise(*area, stat_of(fd), 0); }
 
 void change(int fd) {
   CHECK(pwrite(fd, "text", 4, 0) == 4 && write(fd, "text", 4) == 4);
@@ -93,7 +70,7 @@ void give_number_again(std::string const& dir) {
     fd = open(inside.c_str(), O_RDWR);
     watch(fd);
     CHECK(pwrite(fd, "text", 4, 0) == 4 && fstat(fd, &now) == 0);
-    CHECK(take(fd).pages == 1);
+    CHECK(take(fd).pages.size() == 1);
     close(fd);
     CHECK(unlink(inside.c_str()) == 0);
     if (now.st_ino == before.st_ino) return;
@@ -113,7 +90,7 @@ void move_in(std::string const& dir, bool is_raw) {
     CHECK(rename(outside.c_str(), inside.c_str()) == 0);
   fd = open(inside.c_str(), O_RDWR);
   watch(fd);
-  CHECK(pwrite(fd, "text", 4, 0) == 4 && take(fd).pages == 1);
+  CHECK(pwrite(fd, "text", 4, 0) == 4 && take(fd).pages.size() == 1);
   CHECK(close(fd) == 0 && unlink(inside.c_str()) == 0);
 }
 
@@ -154,7 +131,7 @@ int main(int argc, char** argv) {
   CHECK((hold_meanwhile(second).flags & abi::order_whole) != 0);
   change(second);
   noted const n = take(second);
-  CHECK(n.pages != 0 && n.cut == 101);
+  CHECK(!n.pages.empty() && n.cut == 101);
   close(make("gone"));
   CHECK(unlink((dir + "/gone").c_str()) == 0 && abi::given_up(*area, "gone").load() != 0);
   give_number_again(dir);
