@@ -322,16 +322,16 @@ function drawPast(rows) {
 }
 
 async function refreshPast() {
-  const of = chosen;
+  const of = chosen, finely = fine;
   if (!of) return;
-  const q = new URLSearchParams({supply: of.supply, interval: fine ? 1 : 10});
+  const q = new URLSearchParams({supply: of.supply, interval: finely ? 1 : 10});
   if (of.job) { q.set("job", of.job); q.set("uid", of.uid); } else if (of.class) q.set("class",
     of.class);
   try {
     const has_ops = of.job && now.role === "node";
     const [past, ops] = await Promise.all([ask("/dashboard/history.json?" + q),
       has_ops ? ask("/dashboard/ops.json?" + q) : {rows: []}]);
-    if (sameRow(of, chosen)) { drawOps(ops.rows); drawPast(past.rows); }
+    if (sameRow(of, chosen) && finely === fine) { drawOps(ops.rows); drawPast(past.rows); }
   } catch (e) {}  // the state line tells
 }
 
