@@ -123,7 +123,7 @@ int run(tool& t, unsigned states, std::uint64_t seed) {
   return t.m.must_fail == (bad() != 0) ? 0 : 1;
 }
 
-constexpr std::uint64_t model_bytes = 1ull << 30;
+constexpr std::uint64_t model_bytes = 4ull << 30;
 constexpr unsigned model_write_us = 20;
 
 /// disk FS FLUSH_US COMMAND…: runs it with DISK set to where a disk to measure on is mounted. Its
