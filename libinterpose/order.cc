@@ -230,9 +230,7 @@ static bool bypass_write(write_view& v, int fd, long flags) {
 }
 
 write_view before_write(int fd, std::int64_t at, int rwf) {
-  write_view v = {};
-  v.at = at;
-  v.rwf = rwf;
+  write_view v = unnoted_write(at, rwf);
   v.is_unwatched = is_unwatched();
   if (v.is_unwatched || !may_be_durable(fd) || !see(fd, v.file) || !S_ISREG(v.file.mode)) return v;
   v.is_unwatched = !is_watched(v.file);

@@ -126,6 +126,14 @@ struct write_view {
 inline constexpr int rwf_dsync = 2, rwf_sync = 4, rwf_append = 16, rwf_noappend = 32;
 
 write_view before_write(int fd, std::int64_t at, int rwf);
+/// The same where nothing was noted before the call.
+inline write_view unnoted_write(std::int64_t at, int rwf) {
+  write_view v = {};
+  v.at = at;
+  v.rwf = rwf;
+  v.is_unwatched = true;
+  return v;
+}
 /// `moved`: what the call returned.
 void after_write(write_view& v, int fd, std::int64_t moved);
 

@@ -4,6 +4,7 @@
 // alike, and only in a job that has a durable target.
 #include "order_calls.h"
 #include "order_gate.h"
+#include "order_moves.h"
 #include "rows.h"
 
 #include <errno.h>
@@ -28,21 +29,32 @@ namespace behind {
 
 namespace {
 
+// What the call returned, or -1 where the log has what the kernel has synced and lost.
+template <class Result>
+Result written(write_view& v, int fd, Result r) {
+  after_write(v, fd, static_cast<std::int64_t>(r));
+  if (r <= 0 || !v.is_synced) return r;
+  int const error = refused_at_home(v.file);
+  if (error == 0) return r;
+  if (v.at < 0) sys::call(SYS_lseek, fd, -static_cast<long>(r), SEEK_CUR);  // as a failed sync
+  return refused<Result>(error);
+}
+
 // A write at `at`, or at the file position when that is negative.
 template <class Real>
 [[gnu::always_inline]] inline auto writing(int fd, std::int64_t at, int rwf, Real&& real_call) {
   if (is_gated() && is_durable(fd))
     if (int const error = pass_gate(stream_of(fd), (rwf & rwf_nowait) == 0); error != 0)
       return refused<decltype(real_call())>(error);
+  if (is_unwatched()) {
+    auto const r = real_call();
+    if (was_unwatched()) return r;
+    write_view v = unnoted_write(at, rwf);
+    return written(v, fd, r);
+  }
   write_view v = before_write(fd, at, rwf);
   auto const r = real_call();
-  after_write(v, fd, static_cast<std::int64_t>(r));
-  if (r > 0 && v.is_synced)
-    if (int const error = refused_at_home(v.file); error != 0) {
-      if (at < 0) sys::call(SYS_lseek, fd, -static_cast<long>(r), SEEK_CUR);  // as a failed sync
-      return refused<decltype(real_call())>(error);
-    }
-  return r;
+  return written(v, fd, r);
 }
 
 // A write that a flag of the call makes durable. Nobody but the call knows of the flag, so it is a
@@ -68,16 +80,25 @@ std::int64_t offset_at(off_t const* at) {
   return is_readable(at) ? static_cast<std::int64_t>(*at) : -1;
 }
 
+// A change through a descriptor, told behind it of the file that was there before, or behind it
+// when nobody noted then.
+template <class Real, class Note>
+auto changing(int fd, Real&& real_call, Note&& note) {
+  file_now f;
+  bool const was_noting = !is_unwatched();
+  bool ours = was_noting && look_at_ours(fd, f);
+  auto const r = real_call();
+  if (r != 0) return r;
+  if (!was_noting && !was_unwatched()) ours = look_at_ours(fd, f);
+  if (ours) note(f);
+  return r;
+}
+
 template <class Real>
 auto cutting(int fd, off_t size, Real&& real_call) {
-  file_now f;
   if (int const error = closed_for(fd); error != 0) return refused<decltype(real_call())>(error);
-  bool const is_looked_at = !is_unwatched();
-  bool ours = is_looked_at && look_at_ours(fd, f);
-  auto const r = real_call();
-  if (r == 0 && !is_looked_at && !was_unwatched()) ours = look_at_ours(fd, f);
-  if (ours && r == 0) note_cut(f, static_cast<std::uint64_t>(size));
-  return r;
+  return changing(fd, real_call,
+                  [&](file_now const& f) { note_cut(f, static_cast<std::uint64_t>(size)); });
 }
 
 // By name: whoever has it before or after was cut.
@@ -88,44 +109,27 @@ auto cutting_by_name(char const* path, off_t size, Real&& real_call) {
   if (int const error = closed_for_names(); error != 0)
     return refused<decltype(real_call())>(error);
   bool const ours = sees() && is_readable(path);
-  seen[0] = ours && see(sys::at_cwd, path, 0, f[0]);
+  seen[0] = ours && !is_unwatched() && see(sys::at_cwd, path, 0, f[0]);
   auto const r = real_call();
-  seen[1] = ours && r == 0 && see(sys::at_cwd, path, 0, f[1]);
+  seen[1] = ours && r == 0 && !was_unwatched() && see(sys::at_cwd, path, 0, f[1]);
   for (int i = 0; r == 0 && i < 2; ++i)
     if (seen[i] && S_ISREG(f[i].mode)) note_cut(f[i], static_cast<std::uint64_t>(size));
   return r;
 }
 
-// A file that gets another name before its first fsync: which of the two is on the disk by then
-// nobody can tell, so that fsync has to be the kernel's.
-template <class Real>
-auto moving(int dir, char const* path, Real&& real_call) {
-  file_now f;
-  if (int const error = closed_for_names(); error != 0)
-    return refused<decltype(real_call())>(error);
-  bool const is_named = sees() && is_readable(path) && *path != 0;
-  bool const ours = is_named && see(dir, path, AT_SYMLINK_NOFOLLOW, f) && S_ISREG(f.mode);
-  if (ours) note_moved(f);
-  auto const r = giving_up(dir, path, real_call);
-  if (ours && r == 0) note_moved(f);  // of an fsync in between it was taken
-  return r;
-}
-
 template <class Real>
 auto allocating(int fd, int mode, off_t at, off_t size, Real&& real_call) {
-  file_now f;
   if (int const error = closed_for(fd); error != 0) return refused<decltype(real_call())>(error);
   bypass_if_synced(fd);
-  bool const ours = (mode & ~FALLOC_FL_KEEP_SIZE) != 0 && look_at_ours(fd, f);
-  auto const r = real_call();
-  if (!ours || r != 0) return r;
-  if ((mode & (FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE)) != 0)
-    note_cut(f, static_cast<std::uint64_t>(at));
-  if ((mode & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE)) != 0)
-    note_bytes(f, static_cast<std::uint64_t>(at), static_cast<std::uint64_t>(at + size));
-  else
-    note_whole(f);
-  return r;
+  if ((mode & ~FALLOC_FL_KEEP_SIZE) == 0) return real_call();
+  return changing(fd, real_call, [&](file_now const& f) {
+    if ((mode & (FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE)) != 0)
+      note_cut(f, static_cast<std::uint64_t>(at));
+    if ((mode & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE)) != 0)
+      note_bytes(f, static_cast<std::uint64_t>(at), static_cast<std::uint64_t>(at + size));
+    else
+      note_whole(f);
+  });
 }
 
 // Stores into the mapping are seen by nobody. A mapping that is read-only today may be made
@@ -146,7 +150,8 @@ auto mapping_file(int protection, int flags, int fd, Real&& real_call) {
 
 template <class Real>
 auto opening_file(int dir, char const* path, int flags, Real&& real_call) {
-  if (int const error = closed_for_open(flags); error != 0)
+  if ((flags & (O_CREAT | O_TRUNC)) == 0) return real_call();
+  if (int const error = closed_for_names(); error != 0)
     return refused<decltype(real_call())>(error);
   opening const o = before_open(dir, path, flags);
   auto const r = real_call();
@@ -262,24 +267,26 @@ int fallocate(int fd, int mode, off_t at, off_t size) {
 }
 
 int rename(char const* from, char const* to) {
-  return moving(sys::at_cwd, from, [&] { return behind::rename(from, to); });
+  return moving({sys::at_cwd, from}, {sys::at_cwd, to}, [&] { return behind::rename(from, to); });
 }
 
 int renameat(int from_dir, char const* from, int to_dir, char const* to) {
-  return moving(from_dir, from, [&] { return behind::renameat(from_dir, from, to_dir, to); });
+  return moving({from_dir, from}, {to_dir, to},
+                [&] { return behind::renameat(from_dir, from, to_dir, to); });
 }
 
 int renameat2(int from_dir, char const* from, int to_dir, char const* to, unsigned flags) {
-  return moving(from_dir, from,
-                [&] { return behind::renameat2(from_dir, from, to_dir, to, flags); });
+  return moving_or_swapping({from_dir, from}, {to_dir, to}, flags,
+                            [&] { return behind::renameat2(from_dir, from, to_dir, to, flags); });
 }
 
 int link(char const* from, char const* to) {
-  return moving(sys::at_cwd, from, [&] { return behind::link(from, to); });
+  return moving({sys::at_cwd, from}, {sys::at_cwd, to}, [&] { return behind::link(from, to); });
 }
 
 int linkat(int from_dir, char const* from, int to_dir, char const* to, int flags) {
-  return moving(from_dir, from, [&] { return behind::linkat(from_dir, from, to_dir, to, flags); });
+  return moving({from_dir, from}, {to_dir, to},
+                [&] { return behind::linkat(from_dir, from, to_dir, to, flags); });
 }
 
 int truncate(char const* path, off_t size) {
@@ -388,7 +395,6 @@ int __vdprintf_chk(int fd, int flag, char const* format, va_list list) {
   return writing(fd, -1, 0, [&] { return behind::__vdprintf_chk(fd, flag, format, list); });
 }
 
-char const* path_at(long a) { return reinterpret_cast<char const*>(a); }
 off_t const* offset_of(long a) { return reinterpret_cast<off_t const*>(a); }
 
 void bypass_submitted(iocb* const* list, long count) {
@@ -460,11 +466,7 @@ long syscall(long number, long a, long b, long c, long d, long e, long f) {
     case SYS_io_uring_setup:
       return setting_up_ring(raw);
     default:
-      if (int const error = changes_names(number) ? closed_for_names() : 0; error != 0)
-        return refused<long>(error);
-      if (given_name const n = name_given_up_by(number, a, b); n.path != nullptr)
-        return giving_up(n.dir, n.path, raw);
-      return raw();
+      return changing_names(number, a, b, c, d, e, raw);
   }
 }
 

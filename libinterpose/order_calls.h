@@ -17,12 +17,13 @@ void stand_between_streams();
 void stand_between_names();
 /// The same for system calls through syscall(2), by number.
 bool changes_names(long number);
-/// Of those the name that is no more behind it; a null path when there is none.
-struct given_name {
+
+struct name_at {
   int dir;
   char const* path;
 };
-given_name name_given_up_by(long number, long a, long b);
+/// Of a system call that removes a name: which; a null path when it does not.
+name_at name_given_up_by(long number, long a, long b);
 
 /// A call that is not made for the error of a barrier, told as the call tells errors: no pointer,
 /// no objects of fwrite, else -1, EOF, WEOF.

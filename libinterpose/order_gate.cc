@@ -353,8 +353,8 @@ void wait_for_barriers() {
 }
 
 // Until the daemon has the file open itself.
-void before_close(unsigned first, unsigned last) {
-  if (!is_gated() || self.is_vfork_child || !sees()) return;
+void close_gated(unsigned first, unsigned last) {
+  if (self.is_vfork_child || !sees()) return;
   for (std::uint64_t left = gate_word.load() & ~error_untold; left != 0; left &= left - 1) {
     auto const i = static_cast<unsigned>(__builtin_ctzll(left));
     known k;

@@ -56,7 +56,10 @@ inline int closed_for(place const& where) {
 
 /// Fds [first, last] are about to be closed: while the daemon has not taken a barrier of one of
 /// them, only we can make it durable.
-void before_close(unsigned first, unsigned last);
+void close_gated(unsigned first, unsigned last);
+inline void before_close(unsigned first, unsigned last) {
+  if (is_gated()) close_gated(first, last);
+}
 
 /// The error of an earlier barrier of that file, or 0; it is told now.
 int late_error(file_now const& f);

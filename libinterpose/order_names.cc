@@ -171,9 +171,7 @@ static void _exit(int status) {
 
 bool changes_names(long number) {
   switch (number) {
-#if defined(SYS_rename)
-    case SYS_rename:
-    case SYS_link:
+#if defined(SYS_unlink)
     case SYS_unlink:
     case SYS_symlink:
     case SYS_mkdir:
@@ -186,11 +184,6 @@ bool changes_names(long number) {
     case SYS_utimes:
     case SYS_futimesat:
 #endif
-#if defined(SYS_renameat)
-    case SYS_renameat:
-#endif
-    case SYS_renameat2:
-    case SYS_linkat:
     case SYS_unlinkat:
     case SYS_symlinkat:
     case SYS_mkdirat:
@@ -214,18 +207,13 @@ bool changes_names(long number) {
   }
 }
 
-given_name name_given_up_by(long number, long a, long b) {
+name_at name_given_up_by(long number, long a, long b) {
   switch (number) {
-#if defined(SYS_rename)
-    case SYS_rename:
+#if defined(SYS_unlink)
     case SYS_unlink:
     case SYS_rmdir:
       return {sys::at_cwd, reinterpret_cast<char const*>(a)};
 #endif
-#if defined(SYS_renameat)
-    case SYS_renameat:
-#endif
-    case SYS_renameat2:
     case SYS_unlinkat:
       return {static_cast<int>(a), reinterpret_cast<char const*>(b)};
     default:

@@ -30,10 +30,11 @@ opening before_open(int dir, char const* path, int flags) {
 
 void after_open(opening const& o, int fd) {
   if (fd < 0 || (!o.creates && !o.cuts)) return;
+  if (was_unwatched()) return;
   // What the table says of this number is about the file that had it before.
   if (may_touch_table()) set_fd(fd, entry_of_newborn(look_up_path(o.dir, o.path)));
   file_now f;
-  if (was_unwatched() || !look_at_ours(fd, f)) return;
+  if (!look_at_ours(fd, f)) return;
   if (o.creates && f.size == 0)
     note_created(f);
   else if (o.cuts)
