@@ -109,7 +109,8 @@ def history_of_a_click(browser):
     check(browser.find_element("id", "past-title").text.startswith("hydro"), "the title")
     browser.find_element("id", "past-minutes").click()
     until(15, "no drawing of the history", lambda: len(css(browser, "#past-charts svg")) == 2)
-    until(15, "the line of the grant does not grow", lambda: points(browser, "path.line.grant") >= 3)
+    until(15, "the line of the grant does not grow",
+          lambda: points(browser, "path.line.grant") >= 3)
     until(15, "nothing under the pointer", lambda: "served" in told_under(
         browser, "#past-charts div:first-child svg", "#past-charts .readout"))
     until(15, "no heatmap of the ops", lambda: css(browser, "#heat rect.heat"))
