@@ -127,6 +127,8 @@ std::string log_lines(order_row const& log) {
       number(log, "checkpoints"));
   out += fmt::format("  not yet checkpointed: {}, oldest {}\n", amount(log["durable"]),
                      seconds(log["durable"], "oldest_s"));
+  if (log["aside"].get<bool>())
+    out += "  stands aside: programs sync more without it; it will be measured again\n";
   if (number(log, "voids") != 0)
     out +=
         fmt::format("  {} times void: a program had synced all by itself\n", number(log, "voids"));
@@ -204,6 +206,7 @@ order_row log_row(std::optional<segment::order_log> const& log) {
           {"checkpointed", {{"files", log->files_home}, {"bytes", log->bytes_home}}},
           {"checkpoints", log->checkpoints},
           {"voids", log->voids},
+          {"aside", log->is_aside},
           {"jobs", log->areas},
           {"log_error", error_text(log->log_error)},
           {"home_error", error_text(log->home_error)}};

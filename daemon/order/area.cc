@@ -104,6 +104,14 @@ bool area::is_voided() const {
   return (seen & abi::order_void) != 0 && (seen & ~states) == 0;
 }
 
+std::uint64_t area::syncs() const {
+  using abi::order_count;
+  std::uint64_t sum = 0;
+  for (auto const what : {order_count::answered, order_count::sent_back, order_count::alone})
+    sum += at_->head.count[static_cast<unsigned>(what)].load(std::memory_order_relaxed);
+  return sum;
+}
+
 void area::close_down() { at_->head.incarnation.store(0); }
 
 void area::take_posted(std::vector<request>& to, bool adopt) {

@@ -73,6 +73,10 @@ class area {
   /// Whether programs have to note anything: not while no file is held.
   void rest(bool does) { at_->head.unwatched.store(does ? 1 : 0); }
   bool is_resting() const { return at_->head.unwatched.load() != 0; }
+  /// Whether programs sync alone what the log has nothing of.
+  void aside(bool is) { at_->head.aside.store(is ? 1 : 0); }
+  /// Syncs of its programs that have returned, but for those nobody could answer.
+  std::uint64_t syncs() const;
   bool is_watched(std::uint64_t key) { return abi::is_watched(*at_, key); }
   /// Home lost bytes that the log has.
   void refuse(int error) { at_->head.refused.store(static_cast<std::uint32_t>(error)); }

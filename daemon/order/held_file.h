@@ -61,7 +61,7 @@ struct held_file {
   bool is_leaving = false;
   std::unique_ptr<logged_name> link;
   std::uint64_t used_ns = 0;
-  unsigned foreign_in_row = 0;
+  unsigned foreign_in_row = 0, dear_in_row = 0;
   std::uint64_t unseen_until_ns = 0;  // until then nobody looks who wrote its pages
 };
 

@@ -21,8 +21,8 @@ namespace {
 
 constexpr unsigned crew_threads = 32;  // as many join one commit of a file system's journal
 constexpr std::uint64_t nap_ns = 10'000'000;
-constexpr std::uint64_t note_every_ns = 1'000'000'000;  // while something is live
-constexpr std::uint64_t sweep_every_ns = 300'000'000;
+constexpr std::uint64_t note_every_ns = 1'000'000'000;        // while something is live
+constexpr std::uint64_t sweep_every_ns = 30'000'000;          // a part of the files
 constexpr std::uint64_t checkpoint_every_ns = 5'000'000'000;  // while something is live
 constexpr std::uint64_t anew_every_ns = 100'000'000;          // a job may ask for it as it likes
 constexpr std::size_t futexes_max = 128;
@@ -57,6 +57,7 @@ service::service(disk& d, superblock const& s, service_rules const& keep)
       began_ns_(monotonic_ns()),
       head_(s.head),
       checkpoint_ns_(monotonic_ns()),
+      worth_(keep.weighing),
       home_writer_(
           [this](std::uint64_t took_ns) {
             return home_pace::pause_ns(took_ns, log_.in_use(), log_.room(), !commits_.is_idle());
@@ -253,6 +254,7 @@ void service::add(std::unique_ptr<area> a) {
   // Its programs perhaps noted no names for the daemon before us.
   if (a->is_resting() && !is_resting_) woken_ns_ = realtime_ns();
   a->rest(is_resting_);
+  a->aside(is_aside_);
   a->take_posted(left, true);
   told_.add(*a);
   std::unique_lock held(areas_mutex_);
@@ -349,12 +351,9 @@ void service::keep_time() {
   if (log_.failed() != 0) leave_log();
   if (now_ns_ - swept_ns_ > sweep_every_ns) {
     swept_ns_ = now_ns_;
-    std::uint64_t lsn = 0;
-    sweep(lsn);
-    if (lsn != 0) commits_.push({lsn, {}, {}, {}});
-    for (auto const& a : areas_) a->reclaim(now_ns_);
-    log_.look();
+    sweep_some();
   }
+  weigh();
   if (now_ns_ - asked_again_ns_ > lone_costs::lasts_ns) {
     asked_again_ns_ = now_ns_;
     ask_again();
@@ -368,8 +367,22 @@ void service::keep_time() {
   }
   bool const is_third_full = log_.wants_checkpoint();
   if (is_third_full && failed() == 0) growth_.want();
-  bool const is_due = now_ns_ - checkpoint_ns_ > checkpoint_every_ns || is_third_full;
+  bool const is_due = now_ns_ - checkpoint_ns_ > checkpoint_every_ns || is_third_full || is_aside_;
   if (failed() == 0 && !is_checkpointing_ && is_due) want_checkpoint();
+}
+
+/// Where programs sync more without the log it runs empty, and they go without us for a while.
+void service::weigh() {
+  std::uint64_t syncs = 0;
+  bool has_barriers = false;  // they are the log's
+  for (auto const& a : areas_) {
+    syncs += a->syncs();
+    has_barriers |= a->memory().head.ordered_targets != 0;
+  }
+  worth_.look(now_ns_, syncs, !worth_.wants_aside() || is_resting_);
+  bool const is = worth_.wants_aside() && !has_barriers && !is_ending_ && failed() == 0;
+  if (std::exchange(is_aside_, is) == is) return;
+  for (auto const& a : areas_) a->aside(is);
 }
 
 bool service::end() {

@@ -22,6 +22,7 @@
 #include "order/notices.h"
 #include "order/slots.h"
 #include "order/told.h"
+#include "order/worth.h"
 #include "order/write_home.h"
 
 namespace sluice::order {
@@ -36,6 +37,7 @@ struct service_rules {
   bool tells_births = true;   // files that had one name after the other
   // Not of that kind: a test that is about new files in the log wants all of them there.
   bool learns_directories = true;
+  experiment weighing = {};  // nor is this: the crash test makes it short
 };
 
 struct service_counts {
@@ -95,6 +97,7 @@ class service {
   void take_over(request const& r);
   void wait();
   void keep_time();
+  void weigh();
   void want_checkpoint();
   void want_tidying(std::uint64_t ranges_min);
   void begin_pass(bool is_last);
@@ -114,6 +117,7 @@ class service {
 
   // service_files.cc: files and directories
   void on_file(request const& r);
+  void pass(request const& r);
   void on_directory(request const& r);
   void on_sync_all(request const& r);
   file_ptr hold(request const& r);
@@ -137,7 +141,9 @@ class service {
   void rest();
   using files = std::vector<file_ptr>;
   files removed_from(directory_ptr const& d) const;
-  bool sweep(std::uint64_t& lsn, files const& surely = {});
+  files gone_among(std::size_t count);
+  void sweep_some();
+  bool bury(files gone, files const& surely, std::uint64_t& lsn);
   void name_synced(directory_ptr const& d, request const& r, bool heals, files const& surely);
   void forget_name(held_file& f);
 
@@ -169,6 +175,7 @@ class service {
   std::vector<std::unique_ptr<area>> areas_, retired_;
   std::mutex areas_mutex_;  // of areas_: whoever changes it, and threads that are not the loop
   std::map<file_key, file_ptr> files_;
+  file_key looked_to_ = {};  // of the files, whether they are removed
   std::map<file_key, directory_ptr> directories_;
   std::string last_path_;  // of last_directory_, when it was opened
   directory_ptr last_directory_;
@@ -183,6 +190,8 @@ class service {
   std::uint64_t rests_after_ns_ = 0, asked_ns_ = 0;
   std::uint64_t woken_ns_ = 0;  // CLOCK_REALTIME; 0: nobody has rested yet
   bool is_resting_ = false;
+  log_worth worth_;
+  bool is_aside_ = false;
   std::map<std::uint64_t, lone_costs> lone_costs_;  // by device
   std::uint64_t asked_again_ns_ = 0;
   service_counts counts_;

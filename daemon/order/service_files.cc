@@ -14,7 +14,10 @@ namespace sluice::order {
 namespace {
 
 constexpr std::size_t files_max = 4096;
-constexpr unsigned foreign_often = 3;  // in a row: large folios, or somebody else indeed
+constexpr std::size_t sweep_parts = 10;
+// In a row: looks that were dear not just because others had the processor; large folios, or
+// somebody else indeed.
+constexpr unsigned often = 3;
 constexpr std::size_t inode_bytes = 4, handle_bytes = 8;  // of ext4: number, generation
 
 bool same(struct stat const& st, file_key const& key) {
@@ -101,7 +104,8 @@ void service::watch(file_key const& key) {
 
 /// The first sync of each file is at home again, and until then nobody has to note anything.
 void service::rest() {
-  bool const is_idle = rests_after_ns_ != 0 && now_ns_ - asked_ns_ >= rests_after_ns_;
+  bool const is_idle =
+      is_aside_ || (rests_after_ns_ != 0 && now_ns_ - asked_ns_ >= rests_after_ns_);
   if (is_resting_ || !is_idle || is_checkpointing_ || !is_quiet()) return;
   std::vector<file_ptr> all;
   for (auto const& [key, f] : files_) all.push_back(f);
@@ -167,15 +171,37 @@ service::files service::removed_from(directory_ptr const& d) const {
   return gone;
 }
 
-/// Tells the log which files have no name any more. `surely`: the directory of those was synced
-/// since, whoever has their names. False: it had no room.
-bool service::sweep(std::uint64_t& lsn, files const& surely) {
-  bool all = true;
-  std::vector<file_ptr> gone;
-  for (auto const& [key, f] : files_) {
+/// Of so many files, from where the last look ended, those that have no name any more.
+service::files service::gone_among(std::size_t count) {
+  files gone;
+  auto at = files_.upper_bound(looked_to_);
+  for (; count != 0 && at != files_.end(); ++at, --count) {
     struct stat st = {};
-    if (fstat(f->fd.get(), &st) == 0 && st.st_nlink == 0) gone.push_back(f);
+    if (fstat(at->second->fd.get(), &st) == 0 && st.st_nlink == 0) gone.push_back(at->second);
+    looked_to_ = at->first;
   }
+  if (at == files_.end()) looked_to_ = {};
+  return gone;
+}
+
+/// A part of the files at each call, for all at once would keep those waiting who ask meanwhile.
+void service::sweep_some() {
+  std::uint64_t lsn = 0;
+  bury(gone_among(files_.size() / sweep_parts + 1), {}, lsn);
+  if (lsn != 0) commits_.push({lsn, {}, {}, {}});
+  if (looked_to_ != file_key{}) return;
+  std::erase_if(directories_, [](auto const& one) {
+    struct stat st = {};
+    return fstat(one.second->fd.get(), &st) != 0 || st.st_nlink == 0;
+  });
+  for (auto const& a : areas_) a->reclaim(now_ns_);
+  log_.look();
+}
+
+/// Tells the log that files have no name any more. `surely`: the directory of those was synced
+/// since, whoever has their names. False: it had no room.
+bool service::bury(files gone, files const& surely, std::uint64_t& lsn) {
+  bool all = true;
   for (auto const& f : gone) {
     // A name that another file has by now was perhaps given by a rename that no crash has to keep:
     // without the old file there the name would be nobody's.
@@ -205,20 +231,19 @@ bool service::sweep(std::uint64_t& lsn, files const& surely) {
   if (!gone.empty())
     crew_.run([last = std::make_shared<files>(std::move(gone))] { return last->clear(), 0; },
               [](int) {});
-  std::erase_if(directories_, [](auto const& one) {
-    struct stat st = {};
-    return fstat(one.second->fd.get(), &st) != 0 || st.st_nlink == 0;
-  });
   return all;
 }
 
+/// Of a file that is not held nothing is live.
+void service::pass(request const& r) {
+  ++counts_.passed;
+  answer(r, r.kind == abi::order_request::drain ? 0 : abi::go_native);
+}
+
 void service::on_file(request const& r) {
+  if (is_aside_ && !files_.contains({r.device, r.inode})) return pass(r);
   file_ptr const f = hold(r);
-  if (!f) {
-    // Of a file that is not held nothing is live.
-    ++counts_.passed;
-    return answer(r, r.kind == abi::order_request::drain ? 0 : abi::go_native);
-  }
+  if (!f) return pass(r);
   if (f->is_identified) r.from->hold(r);  // else it is sent back
   if (f->is_busy) return f->waiting.push_back(r);
   act(f, r);
@@ -246,8 +271,9 @@ bool service::is_foreign(held_file& f, found& now) {
   std::uint64_t const begin_ns = thread_ns();
   bool const is_ours = are_all_known();
   std::uint64_t const took_ns = thread_ns() - begin_ns;
-  if (lone_costs_[f.key.first].is_look_dear(now_ns_, took_ns))
-    f.unseen_until_ns = now_ns_ + lone_costs::lasts_ns;
+  bool const is_dear = lone_costs_[f.key.first].is_look_dear(now_ns_, took_ns);
+  f.dear_in_row = is_dear ? f.dear_in_row + 1 : 0;
+  if (f.dear_in_row >= often) f.unseen_until_ns = now_ns_ + lone_costs::lasts_ns;
   if (is_ours) return false;
   f.is_shared = true;
   add_folios(f.fd.get(), now.what.pages);
@@ -279,7 +305,7 @@ void service::look(held_file& f, request const& r, found& now) {
   s.is_native = (now.flags & abi::order_native) != 0 || f.is_marked;
   s.is_whole = what.is_whole;
   s.is_linked_once = st.st_nlink == 1;
-  s.is_ending = is_ending_ || log_.failed() != 0;
+  s.is_ending = is_ending_ || is_aside_ || log_.failed() != 0;
   s.size = size;
   if (!f.has_baseline) return;
   if (what.low_size < size) what.pages.add(what.low_size / page_bytes, pages_in(size));
@@ -291,7 +317,7 @@ void service::look(held_file& f, request const& r, found& now) {
   if (!s.is_foreign && !s.is_whole && !s.is_bypassed && !s.is_unseen) {
     s.is_foreign = is_foreign(f, now);
     f.foreign_in_row = s.is_foreign ? f.foreign_in_row + 1 : 0;
-    if (f.foreign_in_row >= foreign_often) f.unseen_until_ns = now_ns_ + lone_costs::lasts_ns;
+    if (f.foreign_in_row >= often) f.unseen_until_ns = now_ns_ + lone_costs::lasts_ns;
   }
   // What such a one writes a sync of all may have written back, and not yet made durable.
   s.is_foreign |= f.is_shared && (is_syncing_ || whole_syncs_ != 0);
@@ -406,7 +432,8 @@ void service::on_directory(request const& r) {
 void service::name_synced(directory_ptr const& d, request const& r, bool heals,
                           files const& surely) {
   std::uint64_t lsn = 0;
-  if (!sweep(lsn, surely)) {
+  looked_to_ = {};
+  if (!bury(gone_among(files_.size()), surely, lsn)) {
     if (failed() != 0) return answer(r, abi::go_native);
     parked_.push_back([this, d, r, heals, surely] { name_synced(d, r, heals, surely); });
     return want_checkpoint();

@@ -56,6 +56,7 @@ struct order_log {
   std::uint32_t pid = 0;
   bool is_alive = false;    // its heart beats
   bool only_syncs = false;  // its recovery writes no file
+  bool is_aside = false;    // it does not pay
   std::uint64_t heart_ns = 0, generation = 0, room_bytes = 0, used_bytes = 0;
   std::uint64_t batches = 0, batch_bytes = 0, batch_ns = 0;
   std::uint64_t asked = 0, logged = 0, synced = 0;

@@ -20,13 +20,14 @@ from common import (BUILD, LIBRARY, SLUICE, Broken, Scratch, build, clean_enviro
 
 OPS = {"open+close": 1600, "stat": 900, "pread": 400, "pwrite": 550, "getxattr": 1150}  # rough ns
 COLUMNS = ["native", "forward only", "no segment", "outside", "monitored",
-           "one limit", "two limits"]
+           "one limit", "two limits", "an order"]
 PUBLISHED = {"open+close": "+843…850", "stat": "not seen", "pread": "+168…189",
              "pwrite": "+249…252", "getxattr": "+341…396"}
 # column -> operation -> the most that may be added
 AIMS = {"outside": {"pread": 10, "pwrite": 10},
         "one limit": {"pread": 25, "pwrite": 25, "open+close": 60},
-        "two limits": {"pread": 25, "pwrite": 25, "open+close": 60}}
+        "two limits": {"pread": 25, "pwrite": 25, "open+close": 60},
+        "an order": {"pread": 25, "pwrite": 25, "open+close": 60}}
 NOISE_NS, START_MS = 3, 0.3
 
 
@@ -66,7 +67,9 @@ class Setting:
     def __init__(self, scratch, forward):
         self.scratch, self.forward, self.number = scratch, forward, 0
 
-    def limits(self, column, other):
+    def limits(self, column, place, other):
+        if column == "an order":
+            return ["--order", f"durable@{place}", "--limit", f"all=500M/s@{place}"]
         if column == "outside":
             return ["--limit", f"data=1GiB/s@{other}"]
         if column == "monitored":
@@ -74,7 +77,7 @@ class Setting:
         return ["--limit", "all=500M/s"] + \
             (["--limit", "data=1TB/s"] if column == "two limits" else [])
 
-    def command(self, column, program, other="/", job=None):
+    def command(self, column, program, place="/", other="/", job=None):
         """(argv, LD_PRELOAD)"""
         if column == "native":
             return program, None
@@ -84,12 +87,12 @@ class Setting:
             return program, LIBRARY
         self.number += 1
         return [SLUICE, "--run-dir", os.path.join(self.scratch, "run"), "run", "--no-summary",
-                "--job", job or f"bench{self.number}", *self.limits(column, other), "--",
+                "--job", job or f"bench{self.number}", *self.limits(column, place, other), "--",
                 *program], None
 
 
 def one_round(setting, calls, place, other, threads, slices, slice_ns):
-    guests = [Guest(c, *setting.command(c, [calls, "serve", place], other)) for c in COLUMNS]
+    guests = [Guest(c, *setting.command(c, [calls, "serve", place], place, other)) for c in COLUMNS]
     found = {}
     for op, rough in OPS.items():
         count = max(200, int(slice_ns / rough / threads))
@@ -242,7 +245,7 @@ def executed(setting, calls, place, other):
         part = "libforward" if column == "forward only" else "libinterpose"
         found[column] = {}
         for op in ["read", *OPS]:
-            argv, preload = setting.command(column, [calls, "step", place, op, part], other)
+            argv, preload = setting.command(column, [calls, "step", place, op, part], place, other)
             env = clean_environment()
             if preload:
                 env["LD_PRELOAD"] = preload

@@ -30,7 +30,9 @@ constexpr order::service_rules unseen = {.log = {}, .sees_foreign = false},
                                unremoved = {.log = {}, .tells_removed = false},
                                unrevoked = {.log = {}, .revokes = false},
                                unflushed = {.log = {.flush_before_ack = false}},
-                               trims_early = {.log = {.home_before_trim = false}};
+                               trims_early = {.log = {.home_before_trim = false}},
+                               // Not broken: it stands aside and comes back all the time.
+    weighed = {.log = {}, .weighing = {2'000'000, 0, 5'000'000, 5'000'000, 5'000'000}};
 
 constexpr trial trials[] = {
     {"sqlite-wal", "sqlite-wal"},
@@ -49,6 +51,12 @@ constexpr trial trials[] = {
     {"foreign", "files+foreign"},
     {"half-said", "files+half"},
     {"again", "files+again"},
+    {"weighed", "files", fault::none, false, true, 0, &weighed},
+    {"weighed-killed", "files+log-killed", fault::none, false, true, 0, &weighed},
+    {"weighed-foreign", "files+foreign", fault::none, false, true, 0, &weighed},
+    {"weighed-again", "files+again", fault::none, false, true, 0, &weighed},
+    {"weighed-delete", "sqlite-delete", fault::none, false, true, 0, &weighed},
+    {"weighed-mail", "maildir", fault::none, false, true, 0, &weighed},
     {"reuse", "files+reuse"},
     {"full", "files+full", fault::none, false, true, 24ull << 20},
     {"relay", "relay+job"},

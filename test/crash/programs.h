@@ -23,7 +23,7 @@ struct trial {
   bool must_fail = false;
   bool recovers = true;
   std::uint64_t home_bytes = 0;                // 0: what the file system wants
-  order::service_rules const* keep = nullptr;  // of a daemon that is broken on purpose
+  order::service_rules const* keep = nullptr;  // of a daemon with other rules, most are broken
   bool has_cache = true;                       // the disk; without one nothing written is lost
   unsigned homes = 1;                          // file systems of one log
   static constexpr unsigned cluster = 0;       // two to four nodes, with a disk each

@@ -296,6 +296,16 @@ void other_names() {
   CHECK(link(path.c_str(), to.c_str()) == 0 && !is_new(fd));
   fd = made();
   CHECK(linkat(AT_FDCWD, path.c_str(), AT_FDCWD, to.c_str(), 0) == 0 && !is_new(fd));
+  fd = made();
+  CHECK(syscall(SYS_renameat2, AT_FDCWD, path.c_str(), AT_FDCWD, to.c_str(), 0) == 0);
+  CHECK(!is_new(fd));
+  fd = made();
+  CHECK(syscall(SYS_linkat, AT_FDCWD, path.c_str(), AT_FDCWD, to.c_str(), 0) == 0 && !is_new(fd));
+  fd = made();
+  int const other = open(to.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);
+  CHECK(other >= 0);
+  CHECK(renameat2(AT_FDCWD, path.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) == 0);
+  CHECK(!is_new(fd) && !is_new(other));
 }
 
 void raise(int fd, std::uint64_t flag) { raise(*area, stat_of(fd), flag); }
@@ -320,6 +330,21 @@ void moved_out() {
   CHECK(fsync(fd) == 0 && fdatasync(fd) == 0 && requests() == before + 2);
   close(fd);
   unlink(to.c_str());
+}
+
+/// The log does not pay: what it has nothing of is synced without asking, all else as before.
+void aside() {
+  if (area->head.ordered_targets != 0) return;  // barriers are always the log's
+  int const fd = open_fresh("aside");
+  std::uint64_t const before = requests();
+  area->head.aside = 1;
+  CHECK(fsync(fd) == 0 && fdatasync(fd) == 0 && requests() == before);
+  raise(fd, abi::order_logged);
+  CHECK(fsync(fd) == 0 && requests() == before + 1);
+  area->head.aside = 0;
+  take(fd);
+  CHECK(fsync(fd) == 0 && requests() == before + 2);
+  close(fd);
 }
 
 /// A disk lost bytes that the log has: no sync of the rest makes that good.
@@ -462,6 +487,7 @@ int main(int argc, char** argv) {
   creations();
   other_names();
   moved_out();
+  aside();
   refused();
   bypasses();
   writes_durably();

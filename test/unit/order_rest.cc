@@ -3,7 +3,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <catch2/catch.hpp>
+#include <thread>
 
 #include "order_served.h"
 
@@ -50,6 +52,42 @@ TEST_CASE("a service that nobody asks holds no file", "[order]") {
   REQUIRE(pwrite(fd, "nobody notes", 12, 0) == 12);
   REQUIRE(s.program->sync(fd) == 0);
   CHECK(s.counts().logged == 1);
+  close(fd);
+}
+
+TEST_CASE("a log that does not pay stands aside empty, and is there again when it does",
+          "[order]") {
+  served s;
+  if (lacks_root(s)) return;
+  s.kill();
+  constexpr std::uint64_t ms = 1'000'000;
+  s.rules.weighing = {5 * ms, 100, 60 * ms, 200 * ms, 800 * ms};
+  s.begin();
+  auto& head = s.program->area().head;
+  s.know();
+  int const fd = s.make("a");
+  REQUIRE(s.program->sync(fd) == 0);
+  CHECK(s.counts().logged == 1);
+  std::atomic<unsigned> with = 100, without = 200;  // syncs in a millisecond
+  std::atomic<bool> is_over = false;
+  std::thread others([&] {
+    for (; !is_over; usleep(1000))
+      head.count[static_cast<unsigned>(abi::order_count::alone)] +=
+          head.aside != 0 ? without : with;
+  });
+  CHECK(comes([&] { return head.aside == 1 && head.unwatched == 1; }));
+  CHECK((s.program->state(fd) & (abi::order_watched | abi::order_logged)) == 0);
+  without = 0;
+  CHECK(comes([&] { return head.aside == 0; }));
+  with = 0;
+  s.write(fd, 0, "more than nothing");
+  REQUIRE(s.program->sync(fd) == 0);
+  CHECK(head.unwatched == 0);
+  s.write(fd, 17, ", and longer");
+  REQUIRE(s.program->sync(fd) == 0);
+  CHECK(s.counts().logged == 2);
+  is_over = true;
+  others.join();
   close(fd);
 }
 

@@ -43,6 +43,7 @@ struct served {
   scratch holder;
   std::string dir = holder.dir + "/home", log = holder.dir + "/log", area = holder.dir + "/order";
   bool is_mounted = false;
+  order::service_rules rules;
   bool knows_boot = false;  // else every recovery is one after a restart of the machine
   std::optional<guest> program;
   std::optional<breaking_disk> disk;
@@ -75,7 +76,7 @@ struct served {
     order::superblock s = order::read_slots(*disk).in_force;
     auto const boot = knows_boot ? order::boot_id() : std::array<std::uint8_t, 16>{};
     REQUIRE(order::continue_log(*disk, s, s.head, order::random_salt(), {}, boot) == 0);
-    daemon.emplace(*disk, s);
+    daemon.emplace(*disk, s, rules);
     daemon->add(std::make_unique<order::area>(area));
     is_over = false;
     loop = std::thread([this] {
