@@ -18,6 +18,7 @@ WORKS = ("append", "overwrite", "prewritten", "overdata", "varmail", "wal", "del
 MODES = ("native", "durable", "ordered")
 WORK = os.path.join(BUILD, "bench", "order_work")
 POWER_CUT = os.path.join(BUILD, "test", "crash", "power_cut")
+RUN_MS = {"delete": 8000}  # until the log has found out whether it pays; else 1000
 COLUMNS = ("per_second", "p50_us", "p99_us", "longest_us", "flushes", "writes")
 
 
@@ -47,7 +48,7 @@ def run_once(options, disk, work, threads, mode):
 
     if work in PROGRAMS:
         return PROGRAMS[work](where, threads, options.program_ms, below)
-    return run_work(work, threads, options.ms, where, below)
+    return run_work(work, threads, options.ms or RUN_MS.get(work, 1000), where, below)
 
 
 def middle(runs, column):
@@ -85,7 +86,7 @@ def measure(options, flush_us):
     disk = os.environ["DISK"]
     print(f"\nflush {flush_us} us, load {os.getloadavg()[0]:.1f}: per second, and us until a sync "
           f"returns: median (of programs: mean), 99 of 100, longest; flushes and writes of the "
-          f"disk per operation; {options.rounds} rounds of {options.ms} ms")
+          f"disk per operation; {options.rounds} rounds")
     print(f"{'work':12} {'thr':>3} {'mode':8} {'/s':>9} {'ratio':>7} {'us':>7} {'p99':>7} "
           f"{'max':>7} {'ratio':>7} {'fl/op':>6} {'wr/op':>6}")
     rows = []
@@ -125,7 +126,7 @@ def main():
     p.add_argument("--threads", type=int, nargs="+", default=[1, 16, 40])
     p.add_argument("--work", nargs="+", choices=[*WORKS, *PROGRAMS], default=WORKS)
     p.add_argument("--rounds", type=int, default=3)
-    p.add_argument("--ms", type=int, default=1000, help="of each run")
+    p.add_argument("--ms", type=int, help="of each run (1000; of delete 8000)")
     p.add_argument("--program-rounds", type=int, default=3)
     p.add_argument("--program-ms", type=int, default=4000)
     p.add_argument("--fs", default="ext4", choices=("ext4", "xfs", "btrfs"))

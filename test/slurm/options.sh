@@ -36,7 +36,8 @@ has "$out" '--io-limit' 'a limit that is none'
 
 # ---- sbatch: batch step and inner steps, whatever is exported ----
 for export in ALL NONE NIL FOO=1; do
-  out=$(batch ann --export=$export <<JOB
+  four_steps() {
+    batch ann --export=$export <<JOB
 #!/bin/bash
 #SBATCH --io-class=silver
 $show
@@ -44,7 +45,8 @@ $show
 /usr/bin/srun --export=NONE /bin/sh -c '$show'
 /usr/bin/srun --io-class=bronze /bin/sh -c '$show'
 JOB
-  ) || fail "sbatch --export=$export"
+  }
+  out=$(answered four_steps) || fail "sbatch --export=$export"
   [ "$(grep -c "preload=.*/$ours" <<<"$out")" = 4 ] || fail "sbatch --export=$export: $out"
   has "$out" 'sluice: job' 'the line at the end'
   has "$out" 'in class silver' 'the line at the end'

@@ -46,6 +46,24 @@ batch() {
   cat "/mnt/home/$user/out.$id"
 }
 
+# answered CMD…: its status and output. Again where a step did not wait for a daemon that had no
+# processor just then: it runs with what its job has, which is right, and not what is tested.
+answered() {
+  local try before out status
+  for ((try = 0; try < 5; ++try)); do
+    before=$(times_unanswered)
+    out=$("$@")
+    status=$?
+    [ "$(times_unanswered)" = "$before" ] && break
+  done
+  printf '%s\n' "$out"
+  return $status
+}
+
+times_unanswered() {
+  cat "$SLUICE_SITE"/log/slurmd-*.log | grep -c 'sluiced has not answered'
+}
+
 wait_job() {
   until_true job_is_over "$1" || { echo "job $1 does not end" >&2; return 1; }
 }
