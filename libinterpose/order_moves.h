@@ -31,7 +31,8 @@ auto moving(name_at from, name_at to, Real&& real_call) {
   if (ours) note_moved(f);
   auto const r = giving_up(from.dir, from.path, real_call);
   if (r != 0) return r;
-  if (is_seen && !was_noting && !was_unwatched()) ours = see_regular(to, f);
+  // Not noted before, or given by a descriptor.
+  if (is_seen && !ours && !was_unwatched()) ours = see_regular(to, f);
   if (ours) note_moved(f);  // of an fsync in between it was taken
   return r;
 }

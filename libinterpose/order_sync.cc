@@ -311,7 +311,7 @@ bool is_made_where_synced(int fd) {
 // now, or later. What it logs of a directory from then on was removed after its fsync began.
 bool sync_by_itself(int fd, file_now const& f, order_request kind, std::uint64_t seen, int& error) {
   if ((seen & not_ours) != 0) return false;
-  if (durable.area->head.aside.load() != 0) {
+  if (durable.area->head.aside.load() != 0 && heart_beats(now_ns())) {
     error = sync_now(fd, kind);
     return true;
   }

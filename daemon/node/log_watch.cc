@@ -168,6 +168,7 @@ void log_watch::publish(control::metric_table& m, std::int64_t now_ns) {
   m.set(metric::order_log_served, is_served() ? 1 : 0);
   m.set(metric::order_log_deaths_total, last_.deaths);
   if (!seen) return;
+  m.set(metric::order_log_aside, seen->is_aside ? 1 : 0);
   m.set(metric::order_log_room_bytes, static_cast<double>(seen->room_bytes));
   m.set(metric::order_log_used_bytes, static_cast<double>(seen->used_bytes));
   m.set(metric::order_log_batches_total, static_cast<double>(seen->batches));

@@ -112,7 +112,17 @@ std::uint64_t area::syncs() const {
   return sum;
 }
 
-void area::close_down() { at_->head.incarnation.store(0); }
+void area::rest(bool does, bool aside) {
+  bool const is_aside = does && aside;
+  if (!is_aside) at_->head.aside.store(0);
+  at_->head.unwatched.store(does ? 1 : 0);
+  if (is_aside) at_->head.aside.store(1);
+}
+
+void area::close_down() {
+  at_->head.aside.store(0);
+  at_->head.incarnation.store(0);
+}
 
 void area::take_posted(std::vector<request>& to, bool adopt) {
   for (unsigned i = 0; i < abi::order_slots; ++i) {

@@ -70,11 +70,10 @@ class area {
   void tell_device(std::uint64_t device);
   /// A program made all of home safe without us, and is done with that: the log must begin anew.
   bool is_voided() const;
-  /// Whether programs have to note anything: not while no file is held.
-  void rest(bool does) { at_->head.unwatched.store(does ? 1 : 0); }
+  /// Whether programs have to note anything: not while no file is held. And whether they are to ask
+  /// then, when they sync: not while the log stands `aside`.
+  void rest(bool does, bool aside);
   bool is_resting() const { return at_->head.unwatched.load() != 0; }
-  /// Whether programs sync alone what the log has nothing of.
-  void aside(bool is) { at_->head.aside.store(is ? 1 : 0); }
   /// Syncs of its programs that have returned, but for those nobody could answer.
   std::uint64_t syncs() const;
   bool is_watched(std::uint64_t key) { return abi::is_watched(*at_, key); }

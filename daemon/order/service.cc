@@ -21,9 +21,11 @@ namespace {
 
 constexpr unsigned crew_threads = 32;  // as many join one commit of a file system's journal
 constexpr std::uint64_t nap_ns = 10'000'000;
-constexpr std::uint64_t note_every_ns = 1'000'000'000;        // while something is live
-constexpr std::uint64_t sweep_every_ns = 30'000'000;          // a part of the files
+constexpr std::uint64_t note_every_ns = 1'000'000'000;  // while something is live
+constexpr std::uint64_t sweep_every_ns = 30'000'000;    // a part of the files
+constexpr std::uint64_t tidy_every_ns = 300'000'000;
 constexpr std::uint64_t checkpoint_every_ns = 5'000'000'000;  // while something is live
+constexpr std::uint64_t soon_ns = 5'000'000;                  // while it is to run empty
 constexpr std::uint64_t anew_every_ns = 100'000'000;          // a job may ask for it as it likes
 constexpr std::size_t futexes_max = 128;
 constexpr std::uint64_t pages_left = 256;  // few enough to be synced at once
@@ -253,8 +255,7 @@ void service::add(std::unique_ptr<area> a) {
     a->raise_surely(a->key_of(key.first, key.second), abi::order_watched | abi::order_whole);
   // Its programs perhaps noted no names for the daemon before us.
   if (a->is_resting() && !is_resting_) woken_ns_ = realtime_ns();
-  a->rest(is_resting_);
-  a->aside(is_aside_);
+  a->rest(is_resting_, is_aside_);
   a->take_posted(left, true);
   told_.add(*a);
   std::unique_lock held(areas_mutex_);
@@ -273,6 +274,7 @@ void service::remove(std::string const& path) {
       };
       for (auto const& [key, f] : files_) f->is_marked |= is_native(key);
       for (auto const& [key, d] : directories_) d->is_marked |= is_native(key);
+      (*at)->rest((*at)->is_resting(), false);
       told_.remove(**at);
       notices_.drop(**at);
       std::lock_guard const held(areas_mutex_);
@@ -353,6 +355,10 @@ void service::keep_time() {
     swept_ns_ = now_ns_;
     sweep_some();
   }
+  if (now_ns_ - tidied_ns_ > tidy_every_ns) {
+    tidied_ns_ = now_ns_;
+    tidy_up();
+  }
   weigh();
   if (now_ns_ - asked_again_ns_ > lone_costs::lasts_ns) {
     asked_again_ns_ = now_ns_;
@@ -367,11 +373,14 @@ void service::keep_time() {
   }
   bool const is_third_full = log_.wants_checkpoint();
   if (is_third_full && failed() == 0) growth_.want();
-  bool const is_due = now_ns_ - checkpoint_ns_ > checkpoint_every_ns || is_third_full || is_aside_;
+  std::uint64_t const every_ns = is_aside_ ? soon_ns : checkpoint_every_ns;
+  bool const is_due = now_ns_ - checkpoint_ns_ > every_ns || is_third_full;
   if (failed() == 0 && !is_checkpointing_ && is_due) want_checkpoint();
 }
 
-/// Where programs sync more without the log it runs empty, and they go without us for a while.
+/// Where programs sync more without the log it runs empty, and they go without us for a while. They
+/// are told when it is empty, and nothing is held: a directory bears no flag in the areas of those
+/// who have nothing in it, so until then each sync of one is ours, that what was removed stays so.
 void service::weigh() {
   std::uint64_t syncs = 0;
   bool has_barriers = false;  // they are the log's
@@ -381,8 +390,7 @@ void service::weigh() {
   }
   worth_.look(now_ns_, syncs, !worth_.wants_aside() || is_resting_);
   bool const is = worth_.wants_aside() && !has_barriers && !is_ending_ && failed() == 0;
-  if (std::exchange(is_aside_, is) == is) return;
-  for (auto const& a : areas_) a->aside(is);
+  if (std::exchange(is_aside_, is) != is) tell_whether_resting();
 }
 
 bool service::end() {

@@ -42,6 +42,7 @@ struct service_rules {
 
 struct service_counts {
   std::uint64_t asked = 0, passed = 0, synced = 0, logged = 0, checkpoints = 0;
+  std::uint64_t asides = 0;  // how often it stood aside, and was empty
 };
 
 class service {
@@ -143,6 +144,8 @@ class service {
   files removed_from(directory_ptr const& d) const;
   files gone_among(std::size_t count);
   void sweep_some();
+  void tidy_up();
+  void tell_whether_resting();
   bool bury(files gone, files const& surely, std::uint64_t& lsn);
   void name_synced(directory_ptr const& d, request const& r, bool heals, files const& surely);
   void forget_name(held_file& f);
@@ -186,7 +189,7 @@ class service {
   bool is_ending_ = false, is_log_left_ = false;
   log_place log_place_;
   std::uint64_t head_ = 0, content_lsn_ = 0;
-  std::uint64_t now_ns_ = 0, noted_ns_ = 0, swept_ns_ = 0, checkpoint_ns_ = 0;
+  std::uint64_t now_ns_ = 0, noted_ns_ = 0, swept_ns_ = 0, tidied_ns_ = 0, checkpoint_ns_ = 0;
   std::uint64_t rests_after_ns_ = 0, asked_ns_ = 0;
   std::uint64_t woken_ns_ = 0;  // CLOCK_REALTIME; 0: nobody has rested yet
   bool is_resting_ = false;

@@ -99,7 +99,11 @@ void service::watch(file_key const& key) {
   asked_ns_ = now_ns_;
   if (!std::exchange(is_resting_, false)) return;
   woken_ns_ = realtime_ns();
-  for (auto const& a : areas_) a->rest(false);
+  tell_whether_resting();
+}
+
+void service::tell_whether_resting() {
+  for (auto const& a : areas_) a->rest(is_resting_, is_aside_);
 }
 
 /// The first sync of each file is at home again, and until then nobody has to note anything.
@@ -114,7 +118,8 @@ void service::rest() {
     if ((flags_of(f->key) & abi::order_bypass) == 0) drop(f);
   }
   is_resting_ = true;
-  for (auto const& a : areas_) a->rest(true);
+  if (is_aside_) ++counts_.asides;
+  tell_whether_resting();
 }
 
 /// Forgets a file of which nothing counts any more: its next fsync is at home.
@@ -189,7 +194,9 @@ void service::sweep_some() {
   std::uint64_t lsn = 0;
   bury(gone_among(files_.size() / sweep_parts + 1), {}, lsn);
   if (lsn != 0) commits_.push({lsn, {}, {}, {}});
-  if (looked_to_ != file_key{}) return;
+}
+
+void service::tidy_up() {
   std::erase_if(directories_, [](auto const& one) {
     struct stat st = {};
     return fstat(one.second->fd.get(), &st) != 0 || st.st_nlink == 0;
@@ -241,7 +248,8 @@ void service::pass(request const& r) {
 }
 
 void service::on_file(request const& r) {
-  if (is_aside_ && !files_.contains({r.device, r.inode})) return pass(r);
+  bool const is_held = files_.contains({r.device, r.inode});
+  if (is_aside_ && (is_resting_ || !is_held)) return pass(r);
   file_ptr const f = hold(r);
   if (!f) return pass(r);
   if (f->is_identified) r.from->hold(r);  // else it is sent back
@@ -404,12 +412,14 @@ void service::on_directory(request const& r) {
     d->is_marked = has_mark(d->fd.get(), super_);
     directories_.emplace(key, d);
   }
+  bool const heals = (flags_of(key) & abi::order_native) != 0 || d->is_marked;
+  // The log is empty, nothing that was removed can be made again; and we are to come to rest.
+  if (is_aside_ && !anything_live() && !heals) return pass(r);
   r.from->hold(r);
   d->habit.synced();
   if (home_error_ != 0) return answer(r, home_error_);
   if (log_.failed() != 0) return answer(r, abi::go_native);
   ++counts_.synced;
-  bool const heals = (flags_of(key) & abi::order_native) != 0 || d->is_marked;
   bool const has_names = anything_live();
   unsigned const whole = is_on_btrfs(d->fd.get()) ? 1 : 0;
   whole_syncs_ += whole;
@@ -432,8 +442,10 @@ void service::on_directory(request const& r) {
 void service::name_synced(directory_ptr const& d, request const& r, bool heals,
                           files const& surely) {
   std::uint64_t lsn = 0;
-  looked_to_ = {};
-  if (!bury(gone_among(files_.size()), surely, lsn)) {
+  file_key const looked_to = std::exchange(looked_to_, {});
+  bool const is_told = bury(gone_among(files_.size()), surely, lsn);
+  looked_to_ = looked_to;
+  if (!is_told) {
     if (failed() != 0) return answer(r, abi::go_native);
     parked_.push_back([this, d, r, heals, surely] { name_synced(d, r, heals, surely); });
     return want_checkpoint();

@@ -15,7 +15,7 @@ struct experiment {
   /// 0: no experiments, the log is always used.
   std::uint64_t window_ns = 250'000'000;
   std::uint64_t syncs_min = 100;            // in a window; fewer say little
-  std::uint64_t first_ns = 3'000'000'000;   // of work, before the first
+  std::uint64_t first_ns = 1'000'000'000;   // of work, before the first
   std::uint64_t again_ns = 10'000'000'000;  // to the next; longer each time that the answer stays
   std::uint64_t again_max_ns = 40'000'000'000;
 };

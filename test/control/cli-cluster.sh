@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
+# starves
 # At the socket of a cluster's daemon the verbs speak of all nodes: one job on two of them is listed
 # once, changed once, and the policy of all is changed there.
 set -u

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
+# starves
 # The cluster's promises to people, with real daemons; see cluster-live.py.
 # timeout: 180
 set -u

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
+# starves
 # beside
 # The comparison of the algorithms in policies/README.md and its drawing are what the code gives.
 # After a change of an algorithm: make compare.

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
+# starves
 # Who may read what at the metrics port: without a key nobody sees a job, with one a user sees his
 # own and root all; a wrong key, a foreign name in Host and another origin get nothing. The same of
 # the verb `history` of the local socket, on a node and on a cluster.

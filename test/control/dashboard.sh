@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
+# starves
 # The dashboard of a node in headless Chromium: jobs appear, are filtered and sorted, a click shows
 # the history of one; nothing on the console, nothing fetched from elsewhere, light and dark.
 set -u

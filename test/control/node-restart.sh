@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# starves
 # The daemon is killed and started again under load: no program fails, the limit holds meanwhile,
 # and the job is cleared away when its last process has gone.
 set -u

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
+# starves
 # /metrics of every role is what promtool accepts, listens on loopback, has no label that a scraper
 # sets itself; /health answers; a second daemon does not share the port in silence.
 set -u

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
+# starves
 # SIGHUP: a good policy is taken over, a broken one is refused with its place and the old one stays,
 # what cannot change while running is refused too.
 set -u

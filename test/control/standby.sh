@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
+# starves
 # waits
 # timeout: 240
 # A standby takes over from a cluster controller that is killed, stopped, cut off: see standby.py.

@@ -99,10 +99,13 @@ constexpr trial trials[] = {
 constexpr std::uint64_t log_disk_bytes = 24ull << 20;
 constexpr unsigned streams_max = 16;
 constexpr unsigned gate_stream = 1, entries_of_a_manifest = 60;
-constexpr unsigned states_of_a_fault = 20;     // then another run has another fault
-constexpr unsigned states_of_a_cluster = 40;   // then another one has other nodes
+constexpr unsigned states_of_a_fault = 20;    // then another run has another fault
+constexpr unsigned states_of_a_cluster = 40;  // then another one has other nodes
+constexpr unsigned states_of_a_weighing = 60;
 constexpr unsigned states_of_a_control = 150;  // not every run shows what is broken
 constexpr int patience_ms = 300'000;
+
+std::string asides_of(std::string const& dir) { return dir + "/asides"; }
 
 /// The script: a line is asked, a line comes back.
 class script {
@@ -259,8 +262,9 @@ class session {
     for (auto const* f : {"/bin/sluice", "/lib/libinterpose.so"})
       fs::copy_file(bin + "/.." + f, dir + "/broken" + f, over);
     std::string const daemon = dir + "/broken/bin/sluice-order";
-    std::ofstream(daemon) << "#!/bin/sh\nexec " << fs::read_symlink("/proc/self/exe").string()
-                          << " broken " << t.name << " \"$@\"\n";
+    std::ofstream(daemon) << "#!/bin/sh\nexport ASIDES=" << asides_of(dir) << "\nexec "
+                          << fs::read_symlink("/proc/self/exe").string() << " broken " << t.name
+                          << " \"$@\"\n";
     fs::permissions(daemon, fs::perms::owner_all);
     return dir + "/broken/bin";
   }
@@ -368,9 +372,11 @@ int run_trial(trial const& t, fs_kind const& fs, std::string const& dir, std::st
   auto const began = std::chrono::steady_clock::now();
   unsigned const each = t.what == fault::home || t.what == fault::log ? states_of_a_fault
                         : t.is_cluster()                              ? states_of_a_cluster
+                        : t.is_weighed()                              ? states_of_a_weighing
                         : t.must_fail                                 ? states_of_a_control
                                                                       : states;
   found sum;
+  std::ofstream(asides_of(dir), std::ios::trunc).flush();
   // A control is done when it was caught, three times for good measure.
   auto const is_done = [&] { return sum.states >= states || (t.must_fail && sum.bad() >= 3); };
   for (unsigned round = 0; !is_done(); ++round) {
@@ -389,12 +395,17 @@ int run_trial(trial const& t, fs_kind const& fs, std::string const& dir, std::st
       sum.lost, sum.broken, sum.unrecoverable, sum.states / minutes);
   if (t.what != fault::none)
     std::printf("the disk refused %u times, and %u errors were told\n", sum.refused, sum.told);
+  std::error_code none;
+  std::uintmax_t const asides =
+      t.is_weighed() ? std::filesystem::file_size(asides_of(dir), none) : 0;
+  if (t.is_weighed()) std::printf("the log stood aside %ju times\n", asides);
   if (t.is_cluster()) std::printf("%u manifests were there, %u were refused\n", sum.seen, sum.told);
   if (sum.unmountable != 0) std::printf("%u states did not mount\n", sum.unmountable);
   // Of a disk; a state of a cluster has several.
   if (sum.unmountable * (t.is_cluster() ? 5 : 20) > sum.states) return 1;
   if (t.what != fault::none && sum.refused == 0)
     return std::printf("FAILED: no fault was met\n"), 1;
+  if (t.is_weighed() && asides == 0) return std::printf("FAILED: the log never stood aside\n"), 1;
   if (t.is_cluster() && !t.must_fail && sum.seen == 0)
     return std::printf("FAILED: no state had a manifest\n"), 1;
   if (t.must_fail && sum.bad() == 0) std::printf("FAILED: the control %s was not caught\n", t.name);

@@ -29,6 +29,8 @@ struct trial {
   static constexpr unsigned cluster = 0;       // two to four nodes, with a disk each
 
   bool is_cluster() const { return homes == cluster; }
+  /// Its daemon stands aside and comes back all the time.
+  bool is_weighed() const { return keep != nullptr && keep->weighing.syncs_min == 0; }
 };
 
 /// Null: there is none of that name.
@@ -39,7 +41,8 @@ std::string trial_names();
 int run_trial(trial const& t, fs_kind const& fs, std::string const& dir, std::string const& bin,
               unsigned states, std::uint64_t seed);
 
-/// power_cut broken TRIAL serve ...: sluice-order, with the rules of that trial.
+/// power_cut broken TRIAL serve ...: sluice-order, with the rules of that trial. Each time that it
+/// has stood aside, empty, the file ASIDES gets a byte.
 int serve_broken(int argc, char** argv);
 
 }  // namespace sluice::crash

@@ -302,6 +302,10 @@ void other_names() {
   fd = made();
   CHECK(syscall(SYS_linkat, AT_FDCWD, path.c_str(), AT_FDCWD, to.c_str(), 0) == 0 && !is_new(fd));
   fd = made();
+  std::string const link = "/proc/self/fd/" + std::to_string(fd);
+  CHECK(linkat(AT_FDCWD, link.c_str(), AT_FDCWD, to.c_str(), AT_SYMLINK_FOLLOW) == 0);
+  CHECK(!is_new(fd));
+  fd = made();
   int const other = open(to.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);
   CHECK(other >= 0);
   CHECK(renameat2(AT_FDCWD, path.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) == 0);

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
+# starves
 # Slurm with control groups (version 1): a process that left its step, and has no ancestor there,
 # is in the job that its group names, whichever other job of its user it asks for.
 # timeout: 120

@@ -80,7 +80,7 @@ TEST_CASE("programs that change get another answer", "[order]") {
 
 TEST_CASE("one part that was quick is no proof", "[order]") {
   program p;
-  p.run(3'200);
+  p.run(1'000);
   bool was_wanted = false;
   for (int i = 0; i < 5'000; ++i) {
     p.without = was_wanted ? 900 : 2000;  // only the first of the two is quick
@@ -123,8 +123,8 @@ TEST_CASE("without a window there is no experiment, and counts may go back", "[o
   p.run(20'000);
   CHECK(p.changes == 0);
   program q;
-  q.run(2'000);
+  q.run(600);
   q.syncs = 10;
-  q.run(2'000);
+  q.run(600);
   CHECK(q.changes == 0);
 }
