@@ -104,6 +104,27 @@ TEST_CASE("a log that does not pay stands aside empty, and is there again when i
   close(fd);
 }
 
+TEST_CASE("syncs of directories one after the other leave time to tidy up", "[order]") {
+  served s;
+  if (lacks_root(s)) return;
+  s.know();
+  constexpr int many = 20;
+  int fds[many];
+  for (int i = 0; i < many; ++i) {
+    fds[i] = s.make("file" + std::to_string(i));
+    REQUIRE(s.program->sync(fds[i]) == 0);
+  }
+  auto& lone = s.program->area().head.lone;
+  int const dir = open(s.dir.c_str(), O_RDONLY | O_DIRECTORY);
+  lone = 5;  // of programs that were killed
+  for (int i = 0; i < 200 && lone != 0; ++i, usleep(5000)) {
+    REQUIRE(s.program->sync(dir, abi::order_request::directory) == 0);
+  }
+  CHECK(lone == 0);
+  for (int const fd : fds) close(fd);
+  close(dir);
+}
+
 TEST_CASE("what a program wrote before its area was served counts as written", "[order]") {
   served s;
   if (lacks_root(s)) return;
