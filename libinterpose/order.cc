@@ -231,8 +231,8 @@ static bool bypass_write(write_view& v, int fd, long flags) {
 
 write_view before_write(int fd, std::int64_t at, int rwf) {
   write_view v = unnoted_write(at, rwf);
-  v.is_unwatched = is_unwatched();
-  if (v.is_unwatched || !may_be_durable(fd) || !see(fd, v.file) || !S_ISREG(v.file.mode)) return v;
+  v.is_unwatched = false;
+  if (!may_be_durable(fd) || !see(fd, v.file) || !S_ISREG(v.file.mode)) return v;
   v.is_unwatched = !is_watched(v.file);
   if (v.is_unwatched) return v;
   long const flags = sys::call(SYS_fcntl, fd, F_GETFL);

@@ -311,7 +311,7 @@ int closed_for_exchange(int from_dir, char const* from, int to_dir, char const* 
   return closed_for(from_dir, from, false);
 }
 
-char const* path_at(long a) { return reinterpret_cast<char const*>(a); }
+using sys::path_at;
 
 /// The same calls through syscall(2).
 int closed_for_number(long number, long a, long b, long c, long d, long e) {

@@ -150,7 +150,7 @@ auto mapping_file(int protection, int flags, int fd, Real&& real_call) {
 
 template <class Real>
 auto opening_file(int dir, char const* path, int flags, Real&& real_call) {
-  if ((flags & (O_CREAT | O_TRUNC)) == 0) return real_call();
+  if (!may_change(flags)) return real_call();
   if (int const error = closed_for_names(); error != 0)
     return refused<decltype(real_call())>(error);
   opening const o = before_open(dir, path, flags);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <errno.h>
+#include <fcntl.h>
 
 #include <cstddef>
 #include <type_traits>
@@ -55,8 +56,8 @@ struct opening {
   int dir;
   char const* path;  // may be null
 };
-/// 0, or the error of a barrier: see order_gate.h.
-int closed_for_open(int flags);
+/// An open with other flags changes no file and no name.
+constexpr bool may_change(int open_flags) { return (open_flags & (O_CREAT | O_TRUNC)) != 0; }
 opening before_open(int dir, char const* path, int flags);
 void after_open(opening const& o, int fd);
 

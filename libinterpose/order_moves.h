@@ -44,7 +44,7 @@ auto moving_or_swapping(name_at from, name_at to, unsigned flags, Real&& real_ca
   return moving(to, from, [&] { return moving(from, to, real_call); });
 }
 
-inline char const* path_at(long a) { return reinterpret_cast<char const*>(a); }
+using sys::path_at;
 
 /// Those that change names or attributes among the system calls through syscall(2).
 template <class Real>

@@ -212,10 +212,10 @@ name_at name_given_up_by(long number, long a, long b) {
 #if defined(SYS_unlink)
     case SYS_unlink:
     case SYS_rmdir:
-      return {sys::at_cwd, reinterpret_cast<char const*>(a)};
+      return {sys::at_cwd, sys::path_at(a)};
 #endif
     case SYS_unlinkat:
-      return {static_cast<int>(a), reinterpret_cast<char const*>(b)};
+      return {static_cast<int>(a), sys::path_at(b)};
     default:
       return {sys::at_cwd, nullptr};
   }

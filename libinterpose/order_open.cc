@@ -14,10 +14,6 @@ bool look_at_ours(int fd, file_now& f) {
   return may_be_durable(fd) && see(fd, f) && S_ISREG(f.mode);
 }
 
-int closed_for_open(int flags) {
-  return (flags & (O_CREAT | O_TRUNC)) != 0 ? closed_for_names() : 0;
-}
-
 opening before_open(int dir, char const* path, int flags) {
   opening o = {false, (flags & O_TRUNC) != 0, dir, path};
   // Of a file that is not noted the first fsync is the kernel's.
@@ -29,8 +25,7 @@ opening before_open(int dir, char const* path, int flags) {
 }
 
 void after_open(opening const& o, int fd) {
-  if (fd < 0 || (!o.creates && !o.cuts)) return;
-  if (was_unwatched()) return;
+  if (fd < 0 || (!o.creates && !o.cuts) || was_unwatched()) return;
   // What the table says of this number is about the file that had it before.
   if (may_touch_table()) set_fd(fd, entry_of_newborn(look_up_path(o.dir, o.path)));
   file_now f;

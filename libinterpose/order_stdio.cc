@@ -156,9 +156,10 @@ FILE* refuse_stream(int error) {
 }
 
 FILE* fopen(char const* path, char const* mode) {
-  if (int const error = closed_for_open(flags_of_mode(mode)); error != 0)
-    return refuse_stream(error);
-  opening const o = before_open(sys::at_cwd, path, flags_of_mode(mode));
+  int const flags = flags_of_mode(mode);
+  if (!may_change(flags)) return behind::fopen(path, mode);
+  if (int const error = closed_for_names(); error != 0) return refuse_stream(error);
+  opening const o = before_open(sys::at_cwd, path, flags);
   FILE* const f = behind::fopen(path, mode);
   if (f != nullptr) after_open(o, f->_fileno);
   return f;

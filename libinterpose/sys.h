@@ -48,6 +48,7 @@ inline long call(long number, long a = 0, long b = 0, long c = 0, long d = 0, lo
 #endif
 
 inline long as_long(void const* p) { return reinterpret_cast<long>(p); }
+inline char const* path_at(long a) { return reinterpret_cast<char const*>(a); }
 
 inline bool failed(long result) { return result < 0 && result > -4096; }
 

@@ -12,7 +12,7 @@ namespace sluice {
 
 namespace {
 
-char const* path_at(long a) { return reinterpret_cast<char const*>(a); }
+using sys::path_at;
 iovec const* parts_at(long a) { return reinterpret_cast<iovec const*>(a); }
 
 struct raw_call {

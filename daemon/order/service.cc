@@ -24,6 +24,7 @@ constexpr std::uint64_t nap_ns = 10'000'000;
 constexpr std::uint64_t note_every_ns = 1'000'000'000;  // while something is live
 constexpr std::uint64_t sweep_every_ns = 30'000'000;    // a part of the files
 constexpr std::uint64_t tidy_every_ns = 300'000'000;
+constexpr std::uint64_t weigh_every_ns = 1'000'000;           // what it reads all programs write
 constexpr std::uint64_t checkpoint_every_ns = 5'000'000'000;  // while something is live
 constexpr std::uint64_t soon_ns = 5'000'000;                  // while it is to run empty
 constexpr std::uint64_t anew_every_ns = 100'000'000;          // a job may ask for it as it likes
@@ -359,7 +360,10 @@ void service::keep_time() {
     tidied_ns_ = now_ns_;
     tidy_up();
   }
-  weigh();
+  if (now_ns_ - weighed_ns_ > weigh_every_ns) {
+    weighed_ns_ = now_ns_;
+    weigh();
+  }
   if (now_ns_ - asked_again_ns_ > lone_costs::lasts_ns) {
     asked_again_ns_ = now_ns_;
     ask_again();

@@ -142,7 +142,7 @@ class service {
   void rest();
   using files = std::vector<file_ptr>;
   files removed_from(directory_ptr const& d) const;
-  files gone_among(std::size_t count);
+  files gone_among(file_key& behind, std::size_t count) const;
   void sweep_some();
   void tidy_up();
   void tell_whether_resting();
@@ -178,7 +178,7 @@ class service {
   std::vector<std::unique_ptr<area>> areas_, retired_;
   std::mutex areas_mutex_;  // of areas_: whoever changes it, and threads that are not the loop
   std::map<file_key, file_ptr> files_;
-  file_key looked_to_ = {};  // of the files, whether they are removed
+  file_key swept_to_ = {};
   std::map<file_key, directory_ptr> directories_;
   std::string last_path_;  // of last_directory_, when it was opened
   directory_ptr last_directory_;
@@ -189,7 +189,8 @@ class service {
   bool is_ending_ = false, is_log_left_ = false;
   log_place log_place_;
   std::uint64_t head_ = 0, content_lsn_ = 0;
-  std::uint64_t now_ns_ = 0, noted_ns_ = 0, swept_ns_ = 0, tidied_ns_ = 0, checkpoint_ns_ = 0;
+  std::uint64_t now_ns_ = 0, noted_ns_ = 0, swept_ns_ = 0, tidied_ns_ = 0, weighed_ns_ = 0;
+  std::uint64_t checkpoint_ns_ = 0;
   std::uint64_t rests_after_ns_ = 0, asked_ns_ = 0;
   std::uint64_t woken_ns_ = 0;  // CLOCK_REALTIME; 0: nobody has rested yet
   bool is_resting_ = false;

@@ -176,23 +176,24 @@ service::files service::removed_from(directory_ptr const& d) const {
   return gone;
 }
 
-/// Of so many files, from where the last look ended, those that have no name any more.
-service::files service::gone_among(std::size_t count) {
+/// Of so many files behind that one, the last of which it is then, those that have no name any
+/// more. At their end it begins anew.
+service::files service::gone_among(file_key& behind, std::size_t count) const {
   files gone;
-  auto at = files_.upper_bound(looked_to_);
+  auto at = files_.upper_bound(behind);
   for (; count != 0 && at != files_.end(); ++at, --count) {
     struct stat st = {};
     if (fstat(at->second->fd.get(), &st) == 0 && st.st_nlink == 0) gone.push_back(at->second);
-    looked_to_ = at->first;
+    behind = at->first;
   }
-  if (at == files_.end()) looked_to_ = {};
+  if (at == files_.end()) behind = {};
   return gone;
 }
 
 /// A part of the files at each call, for all at once would keep those waiting who ask meanwhile.
 void service::sweep_some() {
   std::uint64_t lsn = 0;
-  bury(gone_among(files_.size() / sweep_parts + 1), {}, lsn);
+  bury(gone_among(swept_to_, files_.size() / sweep_parts + 1), {}, lsn);
   if (lsn != 0) commits_.push({lsn, {}, {}, {}});
 }
 
@@ -442,10 +443,8 @@ void service::on_directory(request const& r) {
 void service::name_synced(directory_ptr const& d, request const& r, bool heals,
                           files const& surely) {
   std::uint64_t lsn = 0;
-  file_key const looked_to = std::exchange(looked_to_, {});
-  bool const is_told = bury(gone_among(files_.size()), surely, lsn);
-  looked_to_ = looked_to;
-  if (!is_told) {
+  file_key all = {};
+  if (!bury(gone_among(all, files_.size()), surely, lsn)) {
     if (failed() != 0) return answer(r, abi::go_native);
     parked_.push_back([this, d, r, heals, surely] { name_synced(d, r, heals, surely); });
     return want_checkpoint();

@@ -407,9 +407,7 @@ int run_trial(trial const& t, fs_kind const& fs, std::string const& dir, std::st
       sum.lost, sum.broken, sum.unrecoverable, sum.states / minutes);
   if (t.what != fault::none)
     std::printf("the disk refused %u times, and %u errors were told\n", sum.refused, sum.told);
-  std::error_code none;
-  std::uintmax_t const asides =
-      t.is_weighed() ? std::filesystem::file_size(asides_of(dir), none) : 0;
+  std::uintmax_t const asides = std::filesystem::file_size(asides_of(dir));
   if (t.is_weighed()) std::printf("the log stood aside %ju times\n", asides);
   if (t.is_cluster()) std::printf("%u manifests were there, %u were refused\n", sum.seen, sum.told);
   if (sum.roomless != 0)
