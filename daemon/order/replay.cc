@@ -15,6 +15,7 @@
 #include <cstring>
 
 #include "order/file_disk.h"
+#include "order/stale_pages.h"
 #include "policy/error.h"
 
 namespace sluice::order {
@@ -61,10 +62,16 @@ void replay::forget(file_id const& id) {
 /// What a file system cannot even allocate it may tell those alone who wait for that file: syncfs
 /// returns 0.
 void replay::flush(file_id const& id, int fd) {
-  if (written_.erase(id) == 0) return;
+  auto const written = written_.extract(id);
+  if (!written) return;
   constexpr unsigned all =
       SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
   if (sync_file_range(fd, 0, 0, all) != 0 && flush_error_ == 0) flush_error_ = errno;
+  if (reads_as_zeros(fd, written.mapped()))
+    throw sluice_error(fmt::format(
+        "{}: the kernel has pages of it from before an error of its disk, which would be lost; "
+        "unmount the file system and mount it again, then recover again; the log is kept",
+        path_of(fd)));
 }
 
 int replay::flush() {
@@ -82,7 +89,10 @@ int replay::open_file(file_id const& id) {
   if (made == made_as_.end() && !plan_.is_live(id)) return -ESTALE;
   file_id const& now = made == made_as_.end() ? id : made->second;
   int fd = home_.open(now, O_RDWR | O_NONBLOCK | O_NOCTTY);
-  if (fd == -EISDIR) fd = home_.open(now, O_RDONLY | O_DIRECTORY);
+  if (fd == -EISDIR)
+    fd = home_.open(now, O_RDONLY | O_DIRECTORY);
+  else if (fd >= 0)
+    forget_cached(fd);
   return fd < 0 ? fd : remember(id, fd);
 }
 
@@ -103,6 +113,8 @@ void replay::put(record const& r, int fd) {
     if (static_cast<std::uint64_t>(st.st_size) != r.offset &&
         ftruncate(fd, static_cast<off_t>(r.offset)) != 0)
       fail(r, fd, errno);
+    if (auto const at = written_.find(r.file); at != written_.end())
+      at->second.cut((r.offset + page_bytes - 1) / page_bytes);
     return;
   }
   for (std::size_t at = 0; at < r.bytes.size();) {
@@ -113,7 +125,8 @@ void replay::put(record const& r, int fd) {
     at += static_cast<std::size_t>(n);
   }
   done_.bytes += r.bytes.size();
-  written_.insert(r.file);
+  written_[r.file].add(r.offset / page_bytes,
+                       (r.offset + r.bytes.size() + page_bytes - 1) / page_bytes);
 }
 
 bool is_marked(int fd, std::string const& mark) {

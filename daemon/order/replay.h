@@ -11,11 +11,12 @@
 
 #include <cstdint>
 #include <list>
-#include <set>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "order/home.h"
+#include "order/page_set.h"
 #include "order/plan.h"
 
 namespace sluice::order {
@@ -55,7 +56,8 @@ class replay {
 
   /// Throws sluice::error, naming the file.
   void apply(std::uint64_t lsn, record const& r);
-  /// What was written goes to the file systems' disks; 0, or an errno of any of it.
+  /// What was written goes to the file systems' disks; 0, or an errno of any of it. Throws as
+  /// apply().
   int flush();
   replayed const& done() const { return done_; }
   /// The marks go, once the log is trimmed.
@@ -87,9 +89,9 @@ class replay {
   crash_time when_;
   replayed done_;
   std::map<file_id, open_one> open_;
-  std::list<file_id> ages_;             // oldest first
-  std::map<file_id, file_id> made_as_;  // what the log calls it, what it is now
-  std::set<file_id> written_;           // and not flushed
+  std::list<file_id> ages_;              // oldest first
+  std::map<file_id, file_id> made_as_;   // what the log calls it, what it is now
+  std::map<file_id, page_set> written_;  // and not flushed
   int flush_error_ = 0;
 };
 

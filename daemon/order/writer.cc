@@ -44,8 +44,8 @@ int writer::try_append(record const& r, std::uint64_t& lsn, std::uint64_t spared
 int writer::append(record const& r, std::uint64_t& lsn) {
   if (r.bytes.size() > data_bytes_max) return EFBIG;
   std::uint64_t const payload = payload_bytes_of(r);
-  if (payload > payload_bytes_max || !tail_.would_ever_fit(payload)) return EFBIG;
   lock held(mutex_);
+  if (payload > payload_bytes_max || !tail_.would_ever_fit(payload)) return EFBIG;
   if (int const failed = wait_for_room(held, payload); failed != 0) return failed;
   lsn = tail_.append(r, around_.wall_ns());
   return 0;

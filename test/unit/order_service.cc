@@ -165,7 +165,7 @@ TEST_CASE("in doubt home is synced, and what was logged is revoked", "[order]") 
     s.program->raise(fd, abi::order_moved);
     s.write(fd, 0, "new0");
     REQUIRE(s.program->sync(fd, abi::order_request::fdatasync) == 0);
-    REQUIRE(s.daemon->counts().synced == before);
+    REQUIRE(s.counts().synced == before);
     s.write(fd, 0, "new1");
   }
   SECTION("it has two names") {

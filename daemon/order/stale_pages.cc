@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "order/stale_pages.h"
+
+#include <fcntl.h>
+#include <linux/fiemap.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace sluice::order {
+
+void forget_cached(int fd) {
+  constexpr unsigned all =
+      SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
+  sync_file_range(fd, 0, 0, all);
+  posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+}
+
+bool reads_as_zeros(int fd, page_set const& pages) {
+  constexpr unsigned extents_max = 64;
+  std::vector<std::byte> room(sizeof(fiemap) + extents_max * sizeof(fiemap_extent));
+  auto* const map = reinterpret_cast<fiemap*>(room.data());
+  for (auto const& [first, end] : pages.all())
+    for (std::uint64_t at = first * page_bytes; at < end * page_bytes;) {
+      *map = {};
+      map->fm_start = at;
+      map->fm_length = end * page_bytes - at;
+      map->fm_extent_count = extents_max;
+      if (ioctl(fd, FS_IOC_FIEMAP, map) != 0) return false;
+      std::span const found(map->fm_extents, map->fm_mapped_extents);
+      auto const is_unwritten = [](fiemap_extent const& e) {
+        return (e.fe_flags & FIEMAP_EXTENT_UNWRITTEN) != 0;
+      };
+      if (std::any_of(found.begin(), found.end(), is_unwritten)) return true;
+      if (found.empty()) break;
+      at = found.back().fe_logical + found.back().fe_length;
+    }
+  return false;
+}
+
+}  // namespace sluice::order

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the kernel still has cached of a file from before the disk refused some of it. ext4 shows
+// such a page as clean, and believes its blocks to be written ones; when it is written again the
+// bytes get to the disk, but the extent stays an unwritten one: fsync returns 0, and after the next
+// mount the blocks are zeros. So who brings home what was refused has the cache forget it first.
+#pragma once
+
+#include "order/page_set.h"
+
+namespace sluice::order {
+
+/// Errors of earlier writes are not told here: what they were about is written anew, or was not
+/// acknowledged. Pages that a program has mapped stay.
+void forget_cached(int fd);
+
+/// Have some of these pages, which were written and waited for, blocks that would read as zeros
+/// after the next mount? False also where that cannot be asked.
+bool reads_as_zeros(int fd, page_set const& pages);
+
+}  // namespace sluice::order
