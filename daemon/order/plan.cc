@@ -21,6 +21,7 @@ void plan::add(std::uint64_t lsn, record const& r) {
   if (is_content(r.what)) {
     content_[r.file] = lsn;
     f.changed_ns = std::max(f.changed_ns, r.changed_ns);
+    f.has_size |= r.what == kind::truncate;
   }
 }
 
@@ -44,9 +45,13 @@ bool plan::counts(std::uint64_t lsn, record const& r) const {
   auto const at = files_.find(r.file);
   if (at == files_.end() || lsn < at->second.safe_below) return false;
   if (at->second.is_kept || at->second.is_marked) return false;
+  if (r.what != kind::create) return true;
+  // Of a batch that was cut off: nobody was told that the file is durable. It may have become that
+  // without the log, and been removed since, so a part of it must not come back.
+  if (!at->second.has_size) return false;
   // A directory that was synced on its own has all names that were given before.
   auto const in = files_.find(r.directory);
-  return r.what != kind::create || in == files_.end() || !in->second.is_marked;
+  return in == files_.end() || !in->second.is_marked;
 }
 
 }  // namespace sluice::order

@@ -174,6 +174,12 @@ class stream {
     data.offset = offset;
     data.bytes = bytes;
     tell(data);
+    if (flags != 0) {
+      record size = about(kind::truncate, f, epoch);
+      size.changed_ns = data.changed_ns;
+      size.offset = offset + block;
+      tell(size);
+    }
     if (asks_ != nullptr) asks_->wrote(f.fd, offset, offset + block);
     bool const other_mode = way_of(number_) == kind_of::rewrite && epoch % 3 == 2;
     if (other_mode && fchmod(f.fd, epoch % 2 == 0 ? 0644 : 0640) != 0) fail(path);

@@ -130,6 +130,15 @@ struct bench {
     r.bytes = std::as_bytes(std::span(text));
     tell(r);
   }
+  /// Behind the creation: all that a new file begins with.
+  void tell_new(file_id const& id, std::string const& text) {
+    tell_data(id, 0, text);
+    record r;
+    r.what = kind::truncate;
+    r.file = id;
+    r.offset = text.size();
+    tell(r);
+  }
 };
 
 }  // namespace
@@ -244,8 +253,13 @@ TEST_CASE("a file that the crash lost is made again, one that was removed is not
   // As if the crash had lost its creation: the handle finds nothing any more.
   b.write("lost", "");
   b.tell(b.about(kind::create, "lost"));
-  b.tell_data(b.id_of(b.path("lost")), 0, "found");
+  b.tell_new(b.id_of(b.path("lost")), "found");
   REQUIRE(unlink(b.path("lost").c_str()) == 0);
+  // The end of its batch did not get to the disk, so nobody was told that it is durable.
+  b.write("half", "");
+  b.tell(b.about(kind::create, "half"));
+  b.tell_data(b.id_of(b.path("half")), 0, "h");
+  REQUIRE(unlink(b.path("half").c_str()) == 0);
   // Created before the log began, removed since.
   b.write("removed", "");
   b.tell_data(b.id_of(b.path("removed")), 0, "x");
@@ -253,12 +267,13 @@ TEST_CASE("a file that the crash lost is made again, one that was removed is not
   // Its name has another file by now: home is ahead.
   b.write("ahead", "");
   b.tell(b.about(kind::create, "ahead"));
-  b.tell_data(b.id_of(b.path("ahead")), 0, "first");
+  b.tell_new(b.id_of(b.path("ahead")), "first");
   b.write("next", "second");
   REQUIRE(rename(b.path("next").c_str(), b.path("ahead").c_str()) == 0);
   b.crash();
   auto const r = b.recover_it();
   CHECK(b.read("lost") == "found");
+  CHECK(b.read("half") == "no file");
   CHECK(b.read("removed") == "no file");
   CHECK(b.read("ahead") == "second");
   CHECK(r.done.made == 1);
@@ -286,7 +301,7 @@ TEST_CASE("a name that an earlier file has still is the later one's", "[order]")
     usleep(20'000);
     r.file.handle.back() ^= 1;  // of nothing that is there
     b.tell(r);
-    b.tell_data(r.file, 0, "later");
+    b.tell_new(r.file, "later");
     if (!is_earlier) REQUIRE(chmod(b.path("a").c_str(), 0600) == 0);  // or renamed to it
     b.crash();
     auto const done = b.recover_it().done;
@@ -326,7 +341,7 @@ TEST_CASE("an atomic replacement comes home whole, wherever home stands", "[orde
     b.write("tmp", "");
     file_id const made = b.id_of(b.path("tmp"));
     b.tell(b.about(kind::create, "tmp"));
-    b.tell_data(made, 0, "new");
+    b.tell_new(made, "new");
     record r = b.about(kind::rename, "tmp");
     r.new_name = "state";
     r.victim = victim;
@@ -392,7 +407,7 @@ TEST_CASE("of a user's log recovery makes nothing but his own files", "[order]")
     r.uid = r.gid = m.uid;
     r.mode = m.mode;
     b.tell(r);
-    b.tell_data(r.file, 0, "text");
+    b.tell_new(r.file, "text");
     unlink(b.path("lost").c_str());  // as if the power had failed before its name was durable
     b.crash();
     for (auto const& path : {b.log, b.at.dir}) REQUIRE(chown(path.c_str(), user, user) == 0);
