@@ -68,7 +68,11 @@ void want_files() {
   rlimit limit = {};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
   limit.rlim_cur = std::min(limit.rlim_max, std::max(limit.rlim_cur, files_wanted));
-  setrlimit(RLIMIT_NOFILE, &limit);
+  if (setrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  // Their table grows now: with more than one thread the kernel would have the loop wait, some
+  // milliseconds each time.
+  auto const last = static_cast<int>(std::min(limit.rlim_cur, files_wanted)) - 1;
+  close(fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, last));
 }
 
 /// The log, empty, in a new generation of this boot.
