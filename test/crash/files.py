@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 
-from program import BESIDE, DISK, Lost, Program, end, fork, fork_each, log_daemon, mark, \
+from program import BESIDE, DISK, KILLED, Lost, Program, end, fork, fork_each, log_daemon, mark, \
     sync_directory, tell
 
 BLOCK, SECTOR = 4096, 512
@@ -456,6 +456,7 @@ class Files(Program):
                 time.sleep(0.2 + dice.random() * 0.6)
                 pid = log_daemon(child.pid)
                 if pid is not None:
+                    mark(KILLED, pid)
                     os.kill(pid, signal.SIGKILL)
         if "foreign" in self.options:
             self.write_from_outside(child, dice)

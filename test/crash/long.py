@@ -6,8 +6,8 @@
 
 It goes round: each round tries every row of PLAN with a seed of its own, until all states were
 tried. What is done lies in build/crash-long/SEED.jsonl, a line a row, so a run that was ended goes
-on where it was. The output of a row that failed is kept beside it, and the run goes on. Status 0
-when nothing was lost.
+on where it was. The output of a row that failed is kept beside it, with what its first loss left
+(kept.h), and the run goes on. Status 0 when nothing was lost.
 """
 import json
 import os
@@ -70,7 +70,8 @@ def run(row, keep):
     mode, system, seed, states = row
     begin = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="sluice-long.") as scratch:
-        env = dict(os.environ, SCRATCH=scratch, BUILD=BUILD, LC_ALL="C.UTF-8")
+        env = dict(os.environ, SCRATCH=scratch, BUILD=BUILD, LC_ALL="C.UTF-8",
+                   KEEP=os.path.join(keep, f"{mode}-{system}-{seed}"))
         child = subprocess.Popen([TOOL, mode, system, str(states), str(seed)], cwd=TOP, env=env,
                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                  errors="replace", start_new_session=True)

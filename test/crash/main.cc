@@ -18,6 +18,7 @@
 #include <stdexcept>
 
 #include "../unit/own_mounts.h"
+#include "kept.h"
 #include "mounts.h"
 #include "programs.h"
 #include "workload.h"
@@ -95,6 +96,7 @@ void try_state(tool& t, std::size_t count, std::uint64_t seed, int subset, found
                 static_cast<unsigned long long>(seed), count, bad.order, bad.lost,
                 bad.first.c_str());
   t.unmount();
+  if (!t.m.must_fail && bad.order + bad.lost != 0) keep_loss(t.disk, {count, seed, subset}, t.dir);
 }
 
 int run(tool& t, unsigned states, std::uint64_t seed) {

@@ -22,6 +22,7 @@ BESIDE = os.environ.get("BESIDE", "")  # where no power cut reaches
 BIN = os.path.abspath(os.environ.get("BIN", "build/bin"))
 LOG_MIB = 1  # it makes laps within a run
 LONGEST_S = 240
+TOLD, KILLED = 16, 17  # streams of marks that acknowledge nothing: for who reads what a loss left
 
 
 class Skip(Exception):
@@ -52,6 +53,7 @@ def mark(stream, epoch):
 
 
 def tell(stream, epoch, error):
+    mark(TOLD, stream)
     os.write(1, f"error {stream} {epoch} {error}\n".encode())
 
 

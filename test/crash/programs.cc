@@ -20,6 +20,8 @@
 #include <stdexcept>
 #include <vector>
 
+#include "kept.h"
+
 namespace sluice::crash {
 
 namespace {
@@ -252,6 +254,7 @@ class session {
       std::printf("%s seed %llu, %zu of %zu entries: %s %s\n", trial_.name,
                   static_cast<unsigned long long>(seed), count, on_.disk.entries(), said.c_str(),
                   met_.c_str());
+    if (!is_good && !trial_.must_fail) keep_loss(on_.disk, {count, seed, subset}, on_.dir);
     std::fflush(stdout);
   }
 

@@ -42,7 +42,11 @@ void take_time(unsigned us) {
   while ((now.tv_sec - begin.tv_sec) * 1'000'000 + (now.tv_nsec - begin.tv_nsec) / 1000 < us);
 }
 
-void append(shared* s, std::byte* arena, entry const& e, void const* bytes) {
+void append(shared* s, std::byte* arena, entry e, void const* bytes) {
+  timespec now = {};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  e.at_ns = static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
+            static_cast<std::uint64_t>(now.tv_nsec);
   pthread_mutex_lock(&s->mutex);
   std::uint64_t const room = sizeof e + (e.what == entry::write ? (e.bytes + 7) / 8 * 8 : 0);
   if (s->used + room > s->arena_bytes) {
@@ -75,7 +79,7 @@ bool is_ear(char const* path) { return is_marks(path) || is_refuse(path); }
 
 std::uint64_t size_of(unsigned which) { return served->begin[which + 1] - served->begin[which]; }
 
-bool refuses(unsigned which, std::uint32_t kind) {
+bool refuses(unsigned which, std::uint32_t kind, off_t offset = 0) {
   pthread_mutex_lock(&served->mutex);
   refusal& now = served->refuses[which];
   bool const is_meant = (now.kinds & kind) != 0;
@@ -86,6 +90,8 @@ bool refuses(unsigned which, std::uint32_t kind) {
     ++served->refused;
   }
   pthread_mutex_unlock(&served->mutex);
+  std::uint64_t const at = served->begin[which] + static_cast<std::uint64_t>(offset);
+  if (yes) append(served, served_arena, {entry::refused, which, at, 0}, nullptr);
   return yes;
 }
 
@@ -118,7 +124,7 @@ std::size_t within(unsigned which, std::size_t bytes, off_t offset) {
 int on_read(char const* path, char* to, std::size_t bytes, off_t offset, fuse_file_info*) {
   unsigned const which = disk_of(path);
   if (which == none) return 0;
-  if (refuses(which, refusal::reads)) return -EIO;
+  if (refuses(which, refusal::reads, offset)) return -EIO;
   bytes = within(which, bytes, offset);
   return pread(served_image, to, bytes, static_cast<off_t>(served->begin[which]) + offset) ==
                  static_cast<ssize_t>(bytes)
@@ -171,7 +177,7 @@ int on_write(char const* path, char const* from, std::size_t bytes, off_t offset
   unsigned const which = disk_of(path);
   bytes = within(which, bytes, offset);
   if (bytes == 0) return -ENOSPC;
-  if (refuses(which, refusal::writes)) return -EIO;
+  if (refuses(which, refusal::writes, offset)) return -EIO;
   return store(which, from, bytes, offset);
 }
 
@@ -193,7 +199,7 @@ int on_fsync(char const* path, int, fuse_file_info*) {
 int on_fallocate(char const* path, int, off_t offset, off_t bytes, fuse_file_info*) {
   unsigned const which = disk_of(path);
   if (which == none) return -EINVAL;
-  if (refuses(which, refusal::writes)) return -EIO;
+  if (refuses(which, refusal::writes, offset)) return -EIO;
   bytes = static_cast<off_t>(within(which, static_cast<std::size_t>(bytes), offset));
   int const status =
       bytes == 0 ? 0 : store(which, nullptr, static_cast<std::size_t>(bytes), offset);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Disks that remember: files in a FUSE file system of ours, behind loop devices, with real file
 // systems on them. Each has flushes of its own: one may be for a log, or they are of several nodes.
-// Every write, flush and mark is an entry in memory shared with the server process, so any state
-// that a power cut could have left can be put together and mounted again: behind the same server,
-// where a second cut shall follow, else with the loop device right on the image, which is much
-// faster. A write counts as flushed when it arrived before the flush did. Beside the disks lie
+// Every write, flush, mark and refusal is an entry in memory shared with the server process, so any
+// state that a power cut could have left can be put together and mounted again: behind the same
+// server, where a second cut shall follow, else with the loop device right on the image, which is
+// much faster. A write counts as flushed when it arrived before the flush did. Beside the disks lie
 // files for programs: `marks` takes "STREAM EPOCH", `refuse` "DISK KINDS AFTER COUNT", see refusal.
 #pragma once
 
@@ -20,10 +20,11 @@
 namespace sluice::crash {
 
 struct entry {
-  enum : std::uint32_t { write, flush, mark } what;
-  std::uint32_t stream;  // mark; write, flush: which disk
-  std::uint64_t offset;  // write; mark: epoch
-  std::uint64_t bytes;   // write; they follow in the arena
+  enum : std::uint32_t { write, flush, mark, refused } what;
+  std::uint32_t stream;     // mark; else which disk
+  std::uint64_t offset;     // write, refused; mark: epoch
+  std::uint64_t bytes;      // write; they follow in the arena
+  std::uint64_t at_ns = 0;  // CLOCK_MONOTONIC
 };
 
 inline constexpr unsigned home_disk = 0, log_disk = 1, most_disks = 4;
@@ -84,6 +85,8 @@ class recorder {
 
   std::size_t entries() const { return log_.size(); }
   entry const& at(std::size_t i) const { return *log_[i]; }
+  /// All disks, one behind the other.
+  int image_fd() const { return image_fd_; }
 
   /// The disk becomes what a power cut behind the first `count` entries may have left: of what was
   /// not flushed by chance some, or the units that are bits of `subset`.
