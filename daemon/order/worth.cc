@@ -9,6 +9,7 @@ namespace {
 
 constexpr std::uint64_t patience_windows = 8;  // for a part: then things have changed
 constexpr double clearly = 1.05;
+constexpr std::uint64_t early_share = 5;  // of a window, behind which half as much is no better
 
 }  // namespace
 
@@ -37,8 +38,17 @@ void log_worth::look(std::uint64_t now_ns, std::uint64_t syncs, bool is_so) {
     is_settling_ = false;
     return begin(now_ns, syncs);
   }
-  if (took_ns < how_.window_ns || count < how_.syncs_min) return;
-  end_part(now_ns, static_cast<double>(count) * 1e9 / static_cast<double>(took_ns));
+  bool const is_whole = took_ns >= how_.window_ns && count >= how_.syncs_min;
+  double const per_second =
+      static_cast<double>(count) * 1e9 / static_cast<double>(std::max<std::uint64_t>(took_ns, 1));
+  bool const is_hopeless = is_without(part_) && took_ns >= how_.window_ns / early_share &&
+                           per_second < per_second_[part_ - 1] / 2;
+  if (is_hopeless)
+    decide(now_ns, false);
+  else if (is_whole)
+    end_part(now_ns, per_second);
+  else
+    return;
   begin(now_ns, syncs);
 }
 
@@ -57,12 +67,10 @@ void log_worth::wait_for_work(std::uint64_t now_ns, std::uint64_t count) {
 }
 
 void log_worth::end_part(std::uint64_t now_ns, double per_second) {
+  bool const is_no_better = is_without(part_) && per_second <= per_second_[part_ - 1] * clearly;
   per_second_[part_++] = per_second;
   is_settling_ = true;
-  if (part_ != parts) return;
-  bool const is_better =
-      per_second_[1] > per_second_[0] * clearly && per_second_[3] > per_second_[2] * clearly;
-  decide(now_ns, is_better);
+  if (is_no_better || part_ == parts) decide(now_ns, !is_no_better);
 }
 
 /// What stays as it was is not asked so often.

@@ -2,8 +2,8 @@
 // Whether the log pays. Where processors are the limit, or programs sync what the log cannot help,
 // they may get more done with the kernel's own fsync: so it is tried, and measured. An experiment
 // has four parts, with the log, without, with, without, and what counts is how many syncs return
-// per second. Without wins only when it was clearly better both times.
-// Pure: times and counts are arguments.
+// per second. Without wins only when it was clearly better both times, so an experiment ends when
+// it was not: at once where it is half as much. Pure: times and counts are arguments.
 #pragma once
 
 #include <cstdint>
