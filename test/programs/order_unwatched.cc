@@ -94,6 +94,31 @@ void move_in(std::string const& dir, bool is_raw) {
   CHECK(close(fd) == 0 && unlink(inside.c_str()) == 0);
 }
 
+/// A removal that is under way when the daemon begins to note: whoever had the name is gone behind
+/// it, so the time of then is noted.
+void remove_meanwhile(std::string const& dir) {
+  std::string const path = dir + "/removed";
+  std::atomic<bool> is_over = false;
+  std::thread daemon([&] {
+    for (std::uint32_t turn = 0; !is_over; ++turn) area->head.unwatched = turn & 1;
+  });
+  bool is_seen = false;
+  for (int i = 0; i < 2000 && !is_seen; ++i) {
+    int const fd = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);
+    struct stat const st = stat_of(fd);
+    abi::given_up(*area, "removed") = 0;
+    nap_ms(5);  // more than the clock of files goes wrong by
+    CHECK(unlink(path.c_str()) == 0 && close(fd) == 0);
+    auto const changed_ns = static_cast<std::uint64_t>(st.st_ctim.tv_sec) * 1'000'000'000 +
+                            static_cast<std::uint64_t>(st.st_ctim.tv_nsec);
+    is_seen = abi::given_up(*area, "removed").load() > changed_ns;
+  }
+  is_over = true;
+  daemon.join();
+  area->head.unwatched = 0;
+  CHECK(is_seen);
+}
+
 /// What the kernel synced by itself must not be undone by what the daemon read before.
 void write_through(std::string const& path) {
   int const fd = open(path.c_str(), O_RDWR | O_CREAT | O_DSYNC, 0600);
@@ -134,6 +159,7 @@ int main(int argc, char** argv) {
   CHECK(!n.pages.empty() && n.cut == 101);
   close(make("gone"));
   CHECK(unlink((dir + "/gone").c_str()) == 0 && abi::given_up(*area, "gone").load() != 0);
+  remove_meanwhile(dir);
   give_number_again(dir);
   move_in(dir, false);
   move_in(dir, true);
