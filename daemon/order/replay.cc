@@ -113,8 +113,7 @@ void replay::put(record const& r, int fd) {
     if (static_cast<std::uint64_t>(st.st_size) != r.offset &&
         ftruncate(fd, static_cast<off_t>(r.offset)) != 0)
       fail(r, fd, errno);
-    if (auto const at = written_.find(r.file); at != written_.end())
-      at->second.cut((r.offset + page_bytes - 1) / page_bytes);
+    if (auto const at = written_.find(r.file); at != written_.end()) at->second.cut(r.offset);
     return;
   }
   for (std::size_t at = 0; at < r.bytes.size();) {
@@ -125,8 +124,7 @@ void replay::put(record const& r, int fd) {
     at += static_cast<std::size_t>(n);
   }
   done_.bytes += r.bytes.size();
-  written_[r.file].add(r.offset / page_bytes,
-                       (r.offset + r.bytes.size() + page_bytes - 1) / page_bytes);
+  written_[r.file].add(r.offset, r.offset + r.bytes.size());
 }
 
 bool is_marked(int fd, std::string const& mark) {

@@ -91,7 +91,7 @@ class replay {
   std::map<file_id, open_one> open_;
   std::list<file_id> ages_;              // oldest first
   std::map<file_id, file_id> made_as_;   // what the log calls it, what it is now
-  std::map<file_id, page_set> written_;  // and not flushed
+  std::map<file_id, page_set> written_;  // bytes, and not flushed
   int flush_error_ = 0;
 };
 

@@ -4,7 +4,9 @@
 #include <fcntl.h>
 #include <linux/fiemap.h>
 #include <linux/fs.h>
+#include <linux/magic.h>
 #include <sys/ioctl.h>
+#include <sys/vfs.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -20,15 +22,17 @@ void forget_cached(int fd) {
   posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
 }
 
-bool reads_as_zeros(int fd, page_set const& pages) {
+bool reads_as_zeros(int fd, page_set const& bytes) {
+  struct statfs fs = {};
+  if (fstatfs(fd, &fs) != 0 || fs.f_type != EXT4_SUPER_MAGIC) return false;
   constexpr unsigned extents_max = 64;
   std::vector<std::byte> room(sizeof(fiemap) + extents_max * sizeof(fiemap_extent));
   auto* const map = reinterpret_cast<fiemap*>(room.data());
-  for (auto const& [first, end] : pages.all())
-    for (std::uint64_t at = first * page_bytes; at < end * page_bytes;) {
+  for (auto const& [first, end] : bytes.all())
+    for (std::uint64_t at = first; at < end;) {
       *map = {};
       map->fm_start = at;
-      map->fm_length = end * page_bytes - at;
+      map->fm_length = end - at;
       map->fm_extent_count = extents_max;
       if (ioctl(fd, FS_IOC_FIEMAP, map) != 0) return false;
       std::span const found(map->fm_extents, map->fm_mapped_extents);

@@ -13,8 +13,9 @@ namespace sluice::order {
 /// acknowledged. Pages that a program has mapped stay.
 void forget_cached(int fd);
 
-/// Have some of these pages, which were written and waited for, blocks that would read as zeros
-/// after the next mount? False also where that cannot be asked.
-bool reads_as_zeros(int fd, page_set const& pages);
+/// Have some of these bytes (not pages), which were written and waited for, blocks that would read
+/// as zeros after the next mount? Other file systems than ext4 look at their extents again when
+/// they write; false for those, and where it cannot be asked.
+bool reads_as_zeros(int fd, page_set const& bytes);
 
 }  // namespace sluice::order
