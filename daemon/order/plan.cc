@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "order/plan.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 
 namespace sluice::order {
@@ -48,7 +50,7 @@ bool plan::counts(std::uint64_t lsn, record const& r) const {
   if (r.what != kind::create) return true;
   // Of a batch that was cut off: nobody was told that the file is durable. It may have become that
   // without the log, and been removed since, so a part of it must not come back.
-  if (!at->second.has_size) return false;
+  if (!S_ISDIR(r.mode) && !at->second.has_size) return false;
   // A directory that was synced on its own has all names that were given before.
   auto const in = files_.find(r.directory);
   return in == files_.end() || !in->second.is_marked;

@@ -250,9 +250,11 @@ class recovery {
            static_cast<std::uint64_t>(st.st_mtim.tv_nsec);
   }
 
-  /// From now on changes of home files are ours, for a while.
+  /// From now on changes of home files are ours, for a while. What was asked to be replayed is so
+  /// by whoever ends this: that the machine runs since proves nothing of its disk.
   void announce() {
     announced_ns_ = wall_ns();
+    if (options_.replay) std::fill(std::begin(super_.boot), std::end(super_.boot), std::uint8_t{0});
     super_.ours_until_ns = announced_ns_ + own_time_ns;
     if (int const error = write_slot(disk_, super_); error != 0) fail("cannot be written", error);
   }
@@ -269,6 +271,12 @@ class recovery {
     if (s.end != result_.end) fail("reads otherwise than a moment ago", EIO);
     if (int const error = work.flush(); error != 0) {
       say_home_failed(error);
+      if (!work.stale().empty())
+        throw sluice_error(fmt::format(
+            "{}: the kernel has pages of {} from before an error of its disk, which would be lost; "
+            "unmount its file system and mount it again, or restart the machine, then recover "
+            "again; the log is kept",
+            options_.log, work.stale()));
       throw sluice_error(
           fmt::format("{}: what was brought home cannot be written: {}; the log is "
                       "kept",

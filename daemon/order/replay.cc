@@ -66,12 +66,10 @@ void replay::flush(file_id const& id, int fd) {
   if (!written) return;
   constexpr unsigned all =
       SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
-  if (sync_file_range(fd, 0, 0, all) != 0 && flush_error_ == 0) flush_error_ = errno;
-  if (reads_as_zeros(fd, written.mapped()))
-    throw sluice_error(fmt::format(
-        "{}: the kernel has pages of it from before an error of its disk, which would be lost; "
-        "unmount the file system and mount it again, then recover again; the log is kept",
-        path_of(fd)));
+  int error = sync_file_range(fd, 0, 0, all) != 0 ? errno : 0;
+  if (error == 0) error = why_unwritten(fd, written.mapped());
+  if (error == ENODATA && stale_.empty()) stale_ = path_of(fd);
+  if (flush_error_ == 0) flush_error_ = error == ENODATA ? EIO : error;
 }
 
 int replay::flush() {
@@ -89,10 +87,7 @@ int replay::open_file(file_id const& id) {
   if (made == made_as_.end() && !plan_.is_live(id)) return -ESTALE;
   file_id const& now = made == made_as_.end() ? id : made->second;
   int fd = home_.open(now, O_RDWR | O_NONBLOCK | O_NOCTTY);
-  if (fd == -EISDIR)
-    fd = home_.open(now, O_RDONLY | O_DIRECTORY);
-  else if (fd >= 0)
-    forget_cached(fd);
+  if (fd == -EISDIR) fd = home_.open(now, O_RDONLY | O_DIRECTORY);
   return fd < 0 ? fd : remember(id, fd);
 }
 
@@ -116,6 +111,7 @@ void replay::put(record const& r, int fd) {
     if (auto const at = written_.find(r.file); at != written_.end()) at->second.cut(r.offset);
     return;
   }
+  if (written_.find(r.file) == written_.end()) forget_cached(fd);
   for (std::size_t at = 0; at < r.bytes.size();) {
     ssize_t const n =
         pwrite(fd, r.bytes.data() + at, r.bytes.size() - at, static_cast<off_t>(r.offset + at));

@@ -56,9 +56,11 @@ class replay {
 
   /// Throws sluice::error, naming the file.
   void apply(std::uint64_t lsn, record const& r);
-  /// What was written goes to the file systems' disks; 0, or an errno of any of it. Throws as
-  /// apply().
+  /// What was written goes to the file systems' disks; 0, or an errno of any of it.
   int flush();
+  /// Behind a flush that failed: a file of which the kernel has pages from before an error of its
+  /// disk (stale_pages.h); empty: none.
+  std::string const& stale() const { return stale_; }
   replayed const& done() const { return done_; }
   /// The marks go, once the log is trimmed.
   void forget_marks();
@@ -93,6 +95,7 @@ class replay {
   std::map<file_id, file_id> made_as_;   // what the log calls it, what it is now
   std::map<file_id, page_set> written_;  // bytes, and not flushed
   int flush_error_ = 0;
+  std::string stale_;
 };
 
 }  // namespace sluice::order

@@ -9,6 +9,7 @@
 #include <sys/vfs.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstddef>
 #include <span>
 #include <vector>
@@ -18,13 +19,15 @@ namespace sluice::order {
 void forget_cached(int fd) {
   constexpr unsigned all =
       SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
-  sync_file_range(fd, 0, 0, all);
+  // The first call tells of earlier errors, and does nothing else then.
+  for (int i = 0; i < 2; ++i) sync_file_range(fd, 0, 0, all);
   posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
 }
 
-bool reads_as_zeros(int fd, page_set const& bytes) {
+int why_unwritten(int fd, page_set const& bytes) {
   struct statfs fs = {};
-  if (fstatfs(fd, &fs) != 0 || fs.f_type != EXT4_SUPER_MAGIC) return false;
+  if (fstatfs(fd, &fs) != 0) return errno;
+  if (fs.f_type != EXT4_SUPER_MAGIC) return 0;
   constexpr unsigned extents_max = 64;
   std::vector<std::byte> room(sizeof(fiemap) + extents_max * sizeof(fiemap_extent));
   auto* const map = reinterpret_cast<fiemap*>(room.data());
@@ -34,16 +37,16 @@ bool reads_as_zeros(int fd, page_set const& bytes) {
       map->fm_start = at;
       map->fm_length = end - at;
       map->fm_extent_count = extents_max;
-      if (ioctl(fd, FS_IOC_FIEMAP, map) != 0) return false;
+      if (ioctl(fd, FS_IOC_FIEMAP, map) != 0) return errno == EOPNOTSUPP ? 0 : errno;
       std::span const found(map->fm_extents, map->fm_mapped_extents);
       auto const is_unwritten = [](fiemap_extent const& e) {
         return (e.fe_flags & FIEMAP_EXTENT_UNWRITTEN) != 0;
       };
-      if (std::any_of(found.begin(), found.end(), is_unwritten)) return true;
+      if (std::any_of(found.begin(), found.end(), is_unwritten)) return ENODATA;
       if (found.empty()) break;
       at = found.back().fe_logical + found.back().fe_length;
     }
-  return false;
+  return 0;
 }
 
 }  // namespace sluice::order

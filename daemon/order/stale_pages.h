@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernel still has cached of a file from before the disk refused some of it. ext4 shows
-// such a page as clean, and believes its blocks to be written ones; when it is written again the
-// bytes get to the disk, but the extent stays an unwritten one: fsync returns 0, and after the next
-// mount the blocks are zeros. So who brings home what was refused has the cache forget it first.
+// What the kernel still has cached of a file from before the disk refused some of it. ext4 (of
+// Linux 6.15, and of older ones kept up since) shows such a page as clean, and believes its blocks
+// to be written ones; when it is written again the bytes get to the disk, but the extent stays an
+// unwritten one: fsync returns 0, and after the next mount the blocks are zeros. So who brings home
+// what was refused has the cache forget it first.
 #pragma once
 
 #include "order/page_set.h"
 
 namespace sluice::order {
 
-/// Errors of earlier writes are not told here: what they were about is written anew, or was not
-/// acknowledged. Pages that a program has mapped stay.
+/// Before anything is written to it. Errors of earlier writes are not told here: what they were
+/// about is written anew, or was not acknowledged. Pages that a program has mapped stay.
 void forget_cached(int fd);
 
-/// Have some of these bytes (not pages), which were written and waited for, blocks that would read
-/// as zeros after the next mount? Other file systems than ext4 look at their extents again when
-/// they write; false for those, and where it cannot be asked.
-bool reads_as_zeros(int fd, page_set const& bytes);
+/// Of bytes (not pages) that were written and waited for: 0; ENODATA when some have blocks that
+/// would read as zeros after the next mount; or with which errno that cannot be told. Other file
+/// systems than ext4 look at their extents again when they write.
+int why_unwritten(int fd, page_set const& bytes);
 
 }  // namespace sluice::order

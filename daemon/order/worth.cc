@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::uint64_t patience_windows = 8;  // for a part: then things have changed
 constexpr double clearly = 1.05;
-constexpr std::uint64_t early_share = 5;  // of a window, behind which half as much is no better
+constexpr double early_syncs = 20;  // expected in half a window; half as many say enough
 
 }  // namespace
 
@@ -41,8 +41,10 @@ void log_worth::look(std::uint64_t now_ns, std::uint64_t syncs, bool is_so) {
   bool const is_whole = took_ns >= how_.window_ns && count >= how_.syncs_min;
   double const per_second =
       static_cast<double>(count) * 1e9 / static_cast<double>(std::max<std::uint64_t>(took_ns, 1));
-  bool const is_hopeless = is_without(part_) && took_ns >= how_.window_ns / early_share &&
-                           per_second < per_second_[part_ - 1] / 2;
+  bool const is_half = is_without(part_) && took_ns >= how_.window_ns / 2;
+  double const with = is_half ? per_second_[part_ - 1] : 0;
+  bool const is_hopeless =
+      is_half && with * static_cast<double>(took_ns) / 1e9 >= early_syncs && per_second < with / 2;
   if (is_hopeless)
     decide(now_ns, false);
   else if (is_whole)

@@ -11,7 +11,8 @@
 namespace sluice::order {
 
 struct experiment {
-  /// Each part settles for so long and is measured for as long, or longer where little is synced.
+  /// Each part settles for so long and is measured for as long, longer where little is synced, and
+  /// half as long where that says enough.
   /// 0: no experiments, the log is always used.
   std::uint64_t window_ns = 250'000'000;
   std::uint64_t syncs_min = 100;            // in a window; fewer say little

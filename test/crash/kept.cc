@@ -45,9 +45,9 @@ void keep_loss(recorder& disk, power_cut const& cut, std::string const& beside) 
     fs::copy(fs::path(beside) / name, to / name, also, ignored);
   std::string const image =
       "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(disk.image_fd());
-  std::string const copy = "cp --sparse=always " + image + " '" + (to / "image").string() + "'; " +
-                           "dmesg >'" + (to / "dmesg").string() + "'";
-  if (std::system(copy.c_str()) != 0) std::printf("not all is in %s\n", keep);
+  std::string const copy = "dmesg >'" + (to / "dmesg").string() + "'; cp --sparse=always " + image +
+                           " '" + (to / "image").string() + "'";
+  if (std::system(copy.c_str()) != 0) std::printf("the image could not be copied to %s\n", keep);
   std::printf("kept in %s: the cut behind %zu entries\n", keep, cut.count);
 }
 

@@ -20,7 +20,7 @@ struct power_cut {
 /// If the environment has a directory KEEP and nothing is there yet: `entries` (what happened to
 /// the disks when, a line each), `image` (all disks, one behind the other, as the cut left them, at
 /// the offsets that the entries name), the kernel's messages, and what lies in `beside`: what was
-/// said, and the report. Nothing may be mounted.
+/// said, and the report. Of a state that was cut again it is the first cut. Nothing may be mounted.
 void keep_loss(recorder& disk, power_cut const& cut, std::string const& beside);
 
 }  // namespace sluice::crash

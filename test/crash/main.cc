@@ -84,10 +84,12 @@ void try_state(tool& t, std::size_t count, std::uint64_t seed, int subset, found
     if (std::system(("cat " + t.dir + "/recover.out").c_str()) != 0) {
     }
     t.unmount();
+    if (!t.m.must_fail) keep_loss(t.disk, {count, seed, subset}, t.dir);
     return;
   }
   picture const once = look(t.mount_point, t.size);
-  if (recovers && (!t.recover() || look(t.mount_point, t.size) != once)) ++sum.unstable;
+  bool const is_stable = !recovers || (t.recover() && look(t.mount_point, t.size) == once);
+  sum.unstable += !is_stable;
   offences const bad = judge(once, t.m, acknowledged);
   sum.order += bad.order != 0;
   sum.lost += bad.lost != 0;

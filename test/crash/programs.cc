@@ -212,7 +212,7 @@ class session {
     on_.unmount();
     if (said.rfind("ok", 0) != 0) throw std::runtime_error(said);
     // A fault that came before anything was written.
-    if (on_.disk.entries() == 0 && trial_.what != fault::none) return record(seed + 1, sum);
+    if (!on_.disk.was_written() && trial_.what != fault::none) return record(seed + 1, sum);
     std::vector<std::uint64_t> const marked = acknowledged_before(on_.disk.entries());
     bool const is_idle = std::all_of(marked.begin(), marked.end(), [](auto n) { return n == 0; });
     if (is_idle && trial_.what == fault::none && !trial_.is_cluster())
@@ -243,7 +243,12 @@ class session {
     ++sum.states;
     on_.disk.cut(count, seed, subset);
     auto const kept = is_again(seed) ? memory::full : memory::none;
-    if (!on_.mount_cut(sum.unmountable, kept) || !bring_home(seed, sum)) return;
+    if (!on_.mount_cut(sum.unmountable, kept)) return;
+    unsigned const before = sum.unrecoverable;
+    bool const is_home = bring_home(seed, sum);
+    if (sum.unrecoverable != before && !trial_.must_fail)
+      keep_loss(on_.disk, {count, seed, subset}, on_.dir);
+    if (!is_home) return;
     std::string const said = script_->ask("check" + numbers(acknowledged_before(count)));
     on_.unmount();
     sum.lost += said.rfind("lost", 0) == 0;

@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <sys/types.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <random>
@@ -85,6 +86,9 @@ class recorder {
 
   std::size_t entries() const { return log_.size(); }
   entry const& at(std::size_t i) const { return *log_[i]; }
+  bool was_written() const {
+    return std::any_of(log_.begin(), log_.end(), [](auto* e) { return e->what == entry::write; });
+  }
   /// All disks, one behind the other.
   int image_fd() const { return image_fd_; }
 

@@ -2,6 +2,8 @@
 // Recovery on real files: a log in a file, home files beside it, and what a crash could have left
 // of them. Needs root and loop devices.
 #include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <time.h>
@@ -15,6 +17,7 @@
 #include <optional>
 #include <sstream>
 
+#include "order/boot.h"
 #include "order/file_disk.h"
 #include "order/mount_time.h"
 #include "order/recover.h"
@@ -105,6 +108,14 @@ struct bench {
   void write(std::string const& name, std::string const& text) const {
     std::ofstream(path(name), std::ios::binary) << text;
   }
+  void immutable(std::string const& name, bool is_so) const {
+    int const fd = open(path(name).c_str(), O_RDONLY);
+    int flags = 0;
+    REQUIRE(ioctl(fd, FS_IOC_GETFLAGS, &flags) == 0);
+    flags = is_so ? flags | FS_IMMUTABLE_FL : flags & ~FS_IMMUTABLE_FL;
+    REQUIRE(ioctl(fd, FS_IOC_SETFLAGS, &flags) == 0);
+    close(fd);
+  }
   std::string read(std::string const& name) const {
     std::ifstream in(path(name), std::ios::binary);
     return in ? std::string(std::istreambuf_iterator<char>(in), {}) : "no file";
@@ -169,6 +180,26 @@ TEST_CASE("bytes and sizes come home, once and twice", "[order]") {
   b.crash();
   CHECK(b.recover_it().generation == 3);
   CHECK(b.read("a") == "third!");
+}
+
+TEST_CASE("a replay that was asked for and cut off is replayed by whoever ends it", "[order]") {
+  bench b;
+  if (!b.begin()) return;
+  superblock s = read_slots(*b.disk).in_force;
+  REQUIRE(continue_log(*b.disk, s, s.head, random_salt(), {}, boot_id()) == 0);
+  b.crash();
+  b.open_writer();
+  b.write("a", "old");
+  b.tell_data(b.id_of(b.path("a")), 0, "new");
+  b.crash();
+  recover_options asked;
+  asked.log = b.log;
+  asked.replay = true;
+  b.immutable("a", true);
+  CHECK_THROWS_AS(recover(asked), sluice::error);
+  b.immutable("a", false);
+  CHECK_FALSE(b.recover_it().is_running);
+  CHECK(b.read("a") == "new");
 }
 
 TEST_CASE("a file that somebody else changed is named and not touched", "[order]") {
