@@ -9,3 +9,4 @@ cuts eio-home ext4 80
 cuts eio-log ext4 80
 cuts eio-recover ext4 60
 cuts eio-sqlite ext4 40
+cuts eio-killed ext4 40
