@@ -64,9 +64,7 @@ void replay::forget(file_id const& id) {
 void replay::flush(file_id const& id, int fd) {
   auto const written = written_.extract(id);
   if (!written) return;
-  constexpr unsigned all =
-      SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
-  int error = sync_file_range(fd, 0, 0, all) != 0 ? errno : 0;
+  int error = write_cached(fd);
   if (error == 0) error = why_unwritten(fd, written.mapped());
   if (error == ENODATA && stale_.empty()) stale_ = path_of(fd);
   if (flush_error_ == 0) flush_error_ = error == ENODATA ? EIO : error;

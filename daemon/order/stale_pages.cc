@@ -16,11 +16,14 @@
 
 namespace sluice::order {
 
-void forget_cached(int fd) {
+int write_cached(int fd) {
   constexpr unsigned all =
       SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
-  // The first call tells of earlier errors, and does nothing else then.
-  for (int i = 0; i < 2; ++i) sync_file_range(fd, 0, 0, all);
+  return sync_file_range(fd, 0, 0, all) != 0 ? errno : 0;
+}
+
+void forget_cached(int fd) {
+  for (int i = 0; i < 2; ++i) write_cached(fd);
   posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
 }
 

@@ -10,6 +10,10 @@
 
 namespace sluice::order {
 
+/// Its pages go to the disk, and are waited for: 0, or an errno. Of an earlier error it tells, and
+/// does nothing else then.
+int write_cached(int fd);
+
 /// Before anything is written to it. Errors of earlier writes are not told here: what they were
 /// about is written anew, or was not acknowledged. Pages that a program has mapped stay.
 void forget_cached(int fd);

@@ -98,7 +98,8 @@ void try_state(tool& t, std::size_t count, std::uint64_t seed, int subset, found
                 static_cast<unsigned long long>(seed), count, bad.order, bad.lost,
                 bad.first.c_str());
   t.unmount();
-  if (!t.m.must_fail && bad.order + bad.lost != 0) keep_loss(t.disk, {count, seed, subset}, t.dir);
+  if (!t.m.must_fail && (bad.order + bad.lost != 0 || !is_stable))
+    keep_loss(t.disk, {count, seed, subset}, t.dir);
 }
 
 int run(tool& t, unsigned states, std::uint64_t seed) {

@@ -326,7 +326,7 @@ class session {
     return trial_.recovers && (trial_.what == fault::recovery || seed % 4 == 0);
   }
 
-  /// False: it could not be done, or the file system could not be mounted. Then nothing is mounted.
+  /// btrfs writes a block anew, for which a full disk may have no room: the log is kept until then.
   bool makes_room() const {
     if (trial_.home_bytes == 0) return false;
     std::ifstream said(on_.dir + "/recover.out");
@@ -335,6 +335,7 @@ class session {
     return was_full && std::filesystem::remove(on_.mount_point + "/taken");
   }
 
+  /// False: it could not be done, or the file system could not be mounted. Then nothing is mounted.
   bool bring_home(std::uint64_t seed, found& sum) {
     if (!trial_.recovers) return true;
     if (is_again(seed)) {
@@ -352,8 +353,6 @@ class session {
       if (!on_.mount_cut(sum.unmountable)) return false;
     }
     if (on_.recover(recover_) && on_.recover(recover_)) return true;
-    // btrfs writes a block anew, for which a full disk may have no room: the log is kept until
-    // then.
     if (makes_room() && on_.recover(recover_) && on_.recover(recover_)) return ++sum.roomless, true;
     ++sum.unrecoverable;
     std::printf("%s seed %llu: recovery failed %s\n", trial_.name,

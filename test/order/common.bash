@@ -66,3 +66,17 @@ loop() {
   [ "$count" -gt 20 ] || fail "$1: only $count fsyncs"
   [ "$longest" -lt 10000 ] || fail "$1: one fsync took $longest ms"
 }
+
+power_cut=${BUILD:-build}/test/crash/power_cut
+
+# What on_broken_disk needs, asked for where a reason to skip is still seen.
+need_broken_disk() {
+  [ "$(id -u)" = 0 ] && [ -e /dev/fuse ] && [ -e /dev/loop-control ] ||
+    skip 'needs root, /dev/fuse and loop devices'
+  [ -x "$power_cut" ] || skip 'needs libfuse3-dev to be built'
+}
+
+# on_broken_disk COMMAND...: with DISK set to a file system, and REFUSE to the file that takes what
+# its disk is to refuse ("DISK KINDS AFTER COUNT", see recorder.h); in the command's environment
+# only.
+on_broken_disk() { "$power_cut" disk ext4 0 "$@"; }

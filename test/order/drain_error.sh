@@ -5,10 +5,7 @@
 # the program's fsync is told.
 . "$(dirname "$0")/common.bash"
 need python3
-tool=${BUILD:-build}/test/crash/power_cut
-[ "$(id -u)" = 0 ] && [ -e /dev/fuse ] && [ -e /dev/loop-control ] ||
-  skip 'needs root, /dev/fuse and loop devices'
-[ -x "$tool" ] || skip 'needs libfuse3-dev to be built'
+need_broken_disk
 
 cat >"$SCRATCH/drain.py" <<'END'
 import mmap, os, signal, subprocess, sys
@@ -32,7 +29,6 @@ END
 
 with_fake sync
 export SLUICE
-# The disk has its place in the environment of the command only.
-"$tool" disk ext4 0 bash -c '"$SLUICE" --run-dir "$SCRATCH/run" run --order "durable@$DISK" \
+on_broken_disk bash -c '"$SLUICE" --run-dir "$SCRATCH/run" run --order "durable@$DISK" \
   --no-summary --order-log "$SCRATCH/log" -- python3 "$SCRATCH/drain.py"' >"$SCRATCH/said" 2>&1 ||
   fail "status $? (4: the fsync said 0): $(cat "$SCRATCH/said")"

@@ -4,10 +4,7 @@
 # kernel still has the page as a clean one, is on the disk and not only in the cache.
 . "$(dirname "$0")/common.bash"
 need python3
-tool=${BUILD:-build}/test/crash/power_cut
-[ "$(id -u)" = 0 ] && [ -e /dev/fuse ] && [ -e /dev/loop-control ] ||
-  skip 'needs root, /dev/fuse and loop devices'
-[ -x "$tool" ] || skip 'needs libfuse3-dev to be built'
+need_broken_disk
 
 cat >"$SCRATCH/refused.py" <<'END'
 import os
@@ -58,7 +55,7 @@ $is_harmless || "$SLUICE" recover "$SCRATCH/log" || exit 11
 python3 "$SCRATCH/there.py" || exit 12
 END
 export SLUICE
-"$tool" disk ext4 0 bash "$SCRATCH/work.sh" >"$SCRATCH/said" 2>&1 ||
+on_broken_disk bash "$SCRATCH/work.sh" >"$SCRATCH/said" 2>&1 ||
   fail "status $? (12: lost): $(cat "$SCRATCH/said")"
 grep -q 'told of 5' "$SCRATCH/said" || fail "$(cat "$SCRATCH/said")"
 ! grep -q 'the log is kept' "$SCRATCH/said" || grep -q 'mount it again' "$SCRATCH/said" ||

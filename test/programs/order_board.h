@@ -44,6 +44,12 @@ inline struct stat stat_of(int fd) {
   return st;
 }
 
+/// Its ctime, as names that are given up are noted with it.
+inline std::uint64_t changed_ns(struct stat const& st) {
+  return static_cast<std::uint64_t>(st.st_ctim.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(st.st_ctim.tv_nsec);
+}
+
 struct noted {
   std::set<std::uint64_t> pages;
   std::uint64_t flags = 0, cut = 0, created = 0;

@@ -37,11 +37,9 @@ int main(int argc, char** argv) {
       close(make_file(path, 0));
     struct stat st;
     CHECK(stat(path.c_str(), &st) == 0);
-    auto const changed_ns = static_cast<std::uint64_t>(st.st_ctim.tv_sec) * 1'000'000'000 +
-                            static_cast<std::uint64_t>(st.st_ctim.tv_nsec);
-    abi::given_up(area, w.name) = changed_ns - 1;
+    abi::given_up(area, w.name) = changed_ns(st) - 1;
     CHECK(w.work((path + (w.is_directory ? "/" : "")).c_str(), (path + ".other").c_str()) == 0);
-    CHECK(abi::given_up(area, w.name).load() == changed_ns);
+    CHECK(abi::given_up(area, w.name).load() == changed_ns(st));
   }
   CHECK(unlink(nullptr) == -1 && errno == EFAULT);
 }

@@ -109,9 +109,7 @@ void remove_meanwhile(std::string const& dir) {
     abi::given_up(*area, "removed") = 0;
     nap_ms(5);  // more than the clock of files goes wrong by
     CHECK(unlink(path.c_str()) == 0 && close(fd) == 0);
-    auto const changed_ns = static_cast<std::uint64_t>(st.st_ctim.tv_sec) * 1'000'000'000 +
-                            static_cast<std::uint64_t>(st.st_ctim.tv_nsec);
-    is_seen = abi::given_up(*area, "removed").load() > changed_ns;
+    is_seen = abi::given_up(*area, "removed").load() > changed_ns(st);
   }
   is_over = true;
   daemon.join();
