@@ -74,6 +74,11 @@ bool is_on_btrfs(int fd) {
   return fstatfs(fd, &fs) == 0 && fs.f_type == BTRFS_SUPER_MAGIC;
 }
 
+bool keeps_names(int fd) {
+  struct statfs fs = {};
+  return fstatfs(fd, &fs) == 0 && (fs.f_type == EXT4_SUPER_MAGIC || fs.f_type == XFS_SUPER_MAGIC);
+}
+
 int sync_names(int directory) {
   if (is_on_btrfs(directory)) return sync_file_system(directory);
   return sync_file(directory);

@@ -5,6 +5,7 @@
 // tried again soon. Home is written at full speed before the log is full.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -42,6 +43,13 @@ class home_pace {
   /// Before the next piece: `used` of the log's `room` is in use, and somebody waits for the log.
   static std::uint64_t pause_ns(std::uint64_t took_ns, std::uint64_t used, std::uint64_t room,
                                 bool somebody_waits);
+  /// A sync of all writes what others have dirty, too, and a sync of each file costs a flush, which
+  /// many share: worth so many bytes.
+  static constexpr std::uint64_t flush_bytes = 64 << 10;
+  static bool is_all_quicker(std::size_t files, std::uint64_t dirty_bytes,
+                             std::uint64_t each_bytes = flush_bytes) {
+    return dirty_bytes / std::max<std::size_t>(files, 1) < each_bytes;
+  }
 
  private:
   std::uint64_t pages_ = 32;

@@ -261,6 +261,7 @@ class recovery {
 
   void write_home(replay& work) {
     announce();
+    if (super_.home_error != 0) hear_old_errors();
     std::uint64_t count = 0;
     scanned const s = each([&](std::uint64_t lsn, record const& r) {
       if (++count % 1024 == 0 && wall_ns() > announced_ns_ + own_time_ns / 2) announce();
@@ -283,6 +284,12 @@ class recovery {
                       options_.log, std::strerror(error)));
     }
     sync_home();
+  }
+
+  /// Of a file system the kernel tells an error to who asks next, whoever's file it was: not from
+  /// before all of it is written anew.
+  void hear_old_errors() const {
+    for (auto const& fs : plan_.file_systems()) home_->sync(fs);
   }
 
   /// The kernel tells it once; the next attempt must know.

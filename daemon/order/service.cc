@@ -80,11 +80,47 @@ service::~service() {
   checkpoints_.join();
 }
 
-int service::sync_mounts() {
+/// The loop adds to them when it holds a file: it must not wait for whoever syncs them. What is
+/// added meanwhile has no record of before.
+std::vector<int> service::mounts() {
   std::lock_guard const held(mounts_mutex_);
-  for (auto const& [device, fd] : mounts_)
-    if (int const error = sync_file_system(fd.get()); error != 0) return heard_of(error);
+  std::vector<int> all;
+  for (auto const& [device, fd] : mounts_) all.push_back(fd.get());
+  return all;
+}
+
+int service::sync_mounts() {
+  for (int const fd : mounts())
+    if (int const error = sync_file_system(fd); error != 0) return heard_of(error);
   return home_error_;
+}
+
+/// What makes all records that are durable now superfluous. Where others have much that is dirty a
+/// sync of all would write that as well.
+service::home_sync service::what_to_sync() {
+  home_sync what;
+  what.up_to = log_.durable();
+  std::vector<int> const all = mounts();
+  if (unheld_lsn_ > head_ || !std::all_of(all.begin(), all.end(), keeps_names)) return what;
+  for (auto const& [key, f] : files_)
+    if (is_live(*f) && !f->is_gone) what.files.push_back(f);
+  for (auto const& f : orphans_) what.files.push_back(f);
+  for (auto const& [key, d] : directories_)
+    if (d->last_lsn > head_) what.directories.push_back(d);
+  std::size_t const count = what.files.size() + what.directories.size();
+  what.is_all = home_pace::is_all_quicker(count, dirty_bytes(), keep_.flush_bytes);
+  return what;
+}
+
+int service::sync_held(home_sync const& what) {
+  if (what.is_all) return sync_mounts();
+  std::vector<int> all;
+  for (auto const& f : what.files) all.push_back(f->fd.get());
+  for (auto const& d : what.directories) all.push_back(d->fd.get());
+  int error = sync_each(all);
+  for (int const fd : mounts())
+    if (error == 0) error = why_not_kept(fd);
+  return error == 0 ? home_error_.load() : heard_of(error);
 }
 
 /// Of an error at home, in whichever thread: should we be killed now, nobody else knows of it.
@@ -134,7 +170,9 @@ void service::run_checkpoints() {
       home_writer_.write(leaving_);
       mail_.post([this] { passed(); });
     } else {
-      int const error = log_.checkpoint();
+      // Its last descriptors of removed files are closed here, which takes time.
+      home_sync const what = std::exchange(to_sync_, {});
+      int const error = log_.checkpoint(what.up_to, [&] { return sync_held(what); });
       mail_.post([this, error] { checkpointed(error); });
     }
     held.lock();
@@ -187,6 +225,7 @@ void service::begin_pass(bool is_last) {
   {
     std::lock_guard const held(checkpoint_mutex_);
     step_ = is_syncing_ ? step::sync : step::write;
+    if (is_syncing_) to_sync_ = what_to_sync();
   }
   checkpoint_due_.notify_all();
 }
@@ -225,6 +264,10 @@ void service::checkpointed(int error) {
         p.in->clear_logged(p.key);
       }
     }
+    auto const freed = std::partition(orphans_.begin(), orphans_.end(),
+                                      [this](auto const& f) { return is_live(*f); });
+    let_go({freed, orphans_.end()});
+    orphans_.erase(freed, orphans_.end());
     for (auto& [key, d] : directories_) {
       if (d->last_lsn == 0 || d->last_lsn > head_) continue;
       d->last_lsn = 0;

@@ -21,6 +21,7 @@
 #include "order/lone.h"
 #include "order/notices.h"
 #include "order/slots.h"
+#include "order/sync_each.h"
 #include "order/told.h"
 #include "order/worth.h"
 #include "order/write_home.h"
@@ -37,7 +38,8 @@ struct service_rules {
   bool tells_births = true;   // files that had one name after the other
   // Not of that kind: a test that is about new files in the log wants all of them there.
   bool learns_directories = true;
-  experiment weighing = {};  // nor is this: the crash test makes it short
+  experiment weighing = {};                            // nor is this: the crash test makes it short
+  std::uint64_t flush_bytes = home_pace::flush_bytes;  // nor this: 0 for each file, or for all
 };
 
 struct service_counts {
@@ -111,6 +113,15 @@ class service {
   bool anything_live() const { return content_lsn_ > head_; }
   bool is_quiet() const;
   int sync_mounts();
+  struct home_sync {  // of records before `up_to`
+    std::uint64_t up_to = 0;
+    bool is_all = true;  // of the file systems; else of these:
+    std::vector<file_ptr> files;
+    std::vector<directory_ptr> directories;
+  };
+  home_sync what_to_sync();
+  int sync_held(home_sync const& what);
+  std::vector<int> mounts();
   int heard_of(int error);
   int lost_at_home(int error);
   void leave_log();
@@ -147,6 +158,7 @@ class service {
   void tidy_up();
   void tell_whether_resting();
   bool bury(files gone, files const& surely, std::uint64_t& lsn);
+  void let_go(files removed);
   void name_synced(directory_ptr const& d, request const& r, bool heals, files const& surely);
   void forget_name(held_file& f);
 
@@ -189,6 +201,8 @@ class service {
   bool is_ending_ = false, is_log_left_ = false;
   log_place log_place_;
   std::uint64_t head_ = 0, content_lsn_ = 0;
+  std::uint64_t unheld_lsn_ = 0;   // up to there are records of what is held no more
+  std::vector<file_ptr> orphans_;  // that were removed, and the log does not say so
   std::uint64_t now_ns_ = 0, noted_ns_ = 0, swept_ns_ = 0, tidied_ns_ = 0, weighed_ns_ = 0;
   std::uint64_t checkpoint_ns_ = 0;
   std::uint64_t rests_after_ns_ = 0, asked_ns_ = 0;
@@ -216,6 +230,7 @@ class service {
   std::mutex checkpoint_mutex_;
   std::condition_variable checkpoint_due_;
   enum class step { none, write, sync } step_ = step::none;
+  home_sync to_sync_;  // for the last step
   bool is_over_ = false;
 
   // Threads, last: they end first.

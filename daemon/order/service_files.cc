@@ -13,7 +13,7 @@ namespace sluice::order {
 
 namespace {
 
-constexpr std::size_t files_max = 4096;
+constexpr std::size_t files_max = 4096, orphans_max = 1024;
 constexpr std::size_t sweep_parts = 10;
 // In a row: looks that were dear not just because others had the processor; large folios, or
 // somebody else indeed.
@@ -124,6 +124,12 @@ void service::rest() {
 
 /// Forgets a file of which nothing counts any more: its next fsync is at home.
 void service::drop(file_ptr const& f) {
+  if (is_live(*f) && !f->is_gone) {
+    if (orphans_.size() < orphans_max)
+      orphans_.push_back(f);
+    else
+      unheld_lsn_ = std::max(unheld_lsn_, f->last_lsn);
+  }
   forget_name(*f);
   for (auto const& p : places_of(f->key)) p.in->free(p.key);
   files_.erase(f->key);
@@ -198,9 +204,11 @@ void service::sweep_some() {
 }
 
 void service::tidy_up() {
-  std::erase_if(directories_, [](auto const& one) {
+  std::erase_if(directories_, [this](auto const& one) {
     struct stat st = {};
-    return fstat(one.second->fd.get(), &st) != 0 || st.st_nlink == 0;
+    if (fstat(one.second->fd.get(), &st) == 0 && st.st_nlink != 0) return false;
+    unheld_lsn_ = std::max(unheld_lsn_, one.second->last_lsn);
+    return true;
   });
   for (auto const& a : areas_) a->reclaim(now_ns_);
   log_.look();
@@ -230,16 +238,21 @@ bool service::bury(files gone, files const& surely, std::uint64_t& lsn) {
         continue;
       }
       f->link->in->last_lsn = lsn;
+      f->is_gone = true;
     }
     forget_name(*f);
     // A request that is under way keeps it.
     if (!f->is_busy && f->waiting.empty()) drop(f);
   }
-  // The last descriptor of a removed file frees its blocks: that takes too long for the loop.
-  if (!gone.empty())
-    crew_.run([last = std::make_shared<files>(std::move(gone))] { return last->clear(), 0; },
-              [](int) {});
+  let_go(std::move(gone));
   return all;
+}
+
+/// The last descriptor of a removed file frees its blocks: that takes too long for the loop.
+void service::let_go(files removed) {
+  if (removed.empty()) return;
+  crew_.run([last = std::make_shared<files>(std::move(removed))] { return last->clear(), 0; },
+            [](int) {});
 }
 
 /// Of a file that is not held nothing is live.

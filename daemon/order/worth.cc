@@ -8,7 +8,8 @@ namespace sluice::order {
 namespace {
 
 constexpr std::uint64_t patience_windows = 8;  // for a part: then things have changed
-constexpr double clearly = 1.05;
+constexpr double clearly = 1.05, clearly_less = 0.9;
+constexpr unsigned wins = 2;
 constexpr double early_syncs = 20;  // expected in half a window; half as many say enough
 
 }  // namespace
@@ -63,16 +64,22 @@ void log_worth::wait_for_work(std::uint64_t now_ns, std::uint64_t count) {
   } else if (due_ns_ == 0) {
     due_ns_ = now_ns + how_.first_ns;
   } else if (now_ns >= due_ns_) {
-    part_ = 0;
+    part_ = better_ = no_better_ = 0;
     is_settling_ = true;
   }
 }
 
 void log_worth::end_part(std::uint64_t now_ns, double per_second) {
-  bool const is_no_better = is_without(part_) && per_second <= per_second_[part_ - 1] * clearly;
-  per_second_[part_++] = per_second;
+  per_second_[part_] = per_second;
   is_settling_ = true;
-  if (is_no_better || part_ == parts) decide(now_ns, !is_no_better);
+  bool const is_pair = is_without(part_);
+  double const with = is_pair ? per_second_[part_ - 1] : 0;
+  ++part_;
+  if (!is_pair) return;
+  ++(per_second > with * clearly ? better_ : no_better_);
+  bool const is_worse = per_second < with * clearly_less;
+  if (is_worse || better_ == wins || no_better_ == wins)
+    decide(now_ns, !is_worse && better_ == wins);
 }
 
 /// What stays as it was is not asked so often.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether the log pays. Where processors are the limit, or programs sync what the log cannot help,
 // they may get more done with the kernel's own fsync: so it is tried, and measured. An experiment
-// has four parts, with the log, without, with, without, and what counts is how many syncs return
-// per second. Without wins only when it was clearly better both times, so an experiment ends when
-// it was not: at once where it is half as much. Pure: times and counts are arguments.
+// compares parts with the log and parts without by how many syncs return per second. Such a figure
+// is a rough one, so the best of three counts, but one that is clearly worse without ends it: at
+// once where it is half as much. Pure: times and counts are arguments.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ class log_worth {
   void look(std::uint64_t now_ns, std::uint64_t syncs, bool is_so);
 
  private:
-  static constexpr unsigned parts = 4, no_part = parts;
+  static constexpr unsigned parts = 6, no_part = parts;
   static bool is_without(unsigned part) { return part % 2 != 0; }
 
   void begin(std::uint64_t now_ns, std::uint64_t syncs);
@@ -46,6 +46,7 @@ class log_worth {
   std::uint64_t begin_ns_ = 0, begin_syncs_ = 0;  // of a measurement, or of the settling
   std::uint64_t due_ns_ = 0, wait_ns_ = 0;
   double per_second_[parts] = {};
+  unsigned better_ = 0, no_better_ = 0;  // so often, without
 };
 
 }  // namespace sluice::order

@@ -60,8 +60,9 @@ int writer::wait_for_room(lock& held, std::uint64_t payload_bytes) {
     } else if (durable_ == tail_.head()) {
       // Nothing that could be freed: all in use is still open.
       if (int const failed = commit_held(held, tail_.next()); failed != 0) return failed;
-    } else if (int const failed = checkpoint_held(held); failed != 0) {
-      return failed;
+    } else {
+      int const failed = checkpoint_held(held, durable_, around_.sync_home);
+      if (failed != 0) return failed;
     }
   }
 }
@@ -135,21 +136,24 @@ int writer::write_ring(batch const& b, std::uint64_t area_bytes) {
   return failed;
 }
 
-int writer::checkpoint() {
+int writer::checkpoint() { return checkpoint(~std::uint64_t{0}, around_.sync_home); }
+
+int writer::checkpoint(std::uint64_t up_to, std::function<int()> const& sync_home) {
   lock held(mutex_);
   while (checkpointing_) changed_.wait(held);
-  return checkpoint_held(held);
+  return checkpoint_held(held, std::min(up_to, durable_), sync_home);
 }
 
-int writer::checkpoint_held(lock& held) {
+int writer::checkpoint_held(lock& held, std::uint64_t up_to,
+                            std::function<int()> const& sync_home) {
   if (failed_ != 0) return failed_;
   if (home_error_ != 0) return home_error_;
-  auto const to = tail_.mark_below(durable_);
+  auto const to = tail_.mark_below(up_to);
   if (to.lsn == tail_.head()) return 0;
   checkpointing_ = true;
   held.unlock();
   // All records below `to` were appended after their home files changed.
-  int const error = keep_.home_before_trim ? around_.sync_home() : 0;
+  int const error = keep_.home_before_trim ? sync_home() : 0;
   held.lock();
   if (home_error_ == 0) home_error_ = error;
   superblock next = super_;
@@ -158,7 +162,7 @@ int writer::checkpoint_held(lock& held) {
     next.head_seed = to.seed;
   }
   int failed = write_super(held, next);
-  if (failed == 0 && !keep_.home_before_trim) failed = around_.sync_home();
+  if (failed == 0 && !keep_.home_before_trim) failed = sync_home();
   if (failed == 0) failed = home_error_;
   if (failed == 0) tail_.trimmed(to);
   checkpointing_ = false;

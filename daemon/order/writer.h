@@ -46,6 +46,8 @@ class writer {
   /// Syncs the home files and frees all that was durable before. On an error nothing is freed, now
   /// or ever: the log says of itself that home lost something, and the next recovery replays it.
   int checkpoint();
+  /// Of that what lies before `up_to`, whose home files are those that `sync_home` makes safe.
+  int checkpoint(std::uint64_t up_to, std::function<int()> const& sync_home);
   /// The disk has room for a ring of so many bytes, a multiple of what it was. EAGAIN: not while
   /// the records in use lie as they do. Another errno: the log failed.
   int grow(std::uint64_t area_bytes);
@@ -72,7 +74,7 @@ class writer {
   int commit_held(lock& held, std::uint64_t lsn);
   void gather(lock& held);
   void write_open(lock& held);
-  int checkpoint_held(lock& held);
+  int checkpoint_held(lock& held, std::uint64_t up_to, std::function<int()> const& sync_home);
   int write_super(lock& held, superblock next);
   int write_ring(batch const& b, std::uint64_t area_bytes);
 

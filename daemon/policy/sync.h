@@ -22,13 +22,16 @@ inline int why_given_up(int fd) {
   return is_given_up ? errno : 0;
 }
 
-/// All of the file system of `fd` is on its disk: 0, or an errno; EROFS for one that is read-only.
-inline int sync_file_system(int fd) {
+/// The same, and EROFS for a file system that is read-only: asked behind a sync that returned 0.
+inline int why_not_kept(int fd) {
   constexpr long is_read_only = 1;  // ST_RDONLY
   struct statfs fs = {};
-  if (syncfs(fd) != 0 || fstatfs(fd, &fs) != 0) return errno;
+  if (fstatfs(fd, &fs) != 0) return errno;
   return (fs.f_flags & is_read_only) != 0 ? EROFS : why_given_up(fd);
 }
+
+/// All of the file system of `fd` is on its disk: 0, or an errno.
+inline int sync_file_system(int fd) { return syncfs(fd) != 0 ? errno : why_not_kept(fd); }
 
 /// 0, or an errno.
 inline int sync_file(int fd) { return fsync(fd) != 0 ? errno : why_given_up(fd); }

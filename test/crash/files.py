@@ -175,6 +175,8 @@ class Files(Program):
             self.ways, self.checks = [self.half_said] * 3, [self.both_there] * 3
         if "again" in self.options:
             self.ways, self.checks = [self.make_again] * 2, [self.made_again] * 2
+        if "gone" in self.options:
+            self.ways, self.checks = [self.remove], [self.gone]
         if "through" in self.options:
             self.ways, self.checks = [self.flush_range] * 4, [self.rewritten] * 4
 
@@ -191,6 +193,9 @@ class Files(Program):
             with open(self.path(stream), "wb") as f:
                 if self.checks[stream] == self.all_there:
                     f.write(bytes(self.epochs * BLOCK))
+            if self.checks[stream] == self.gone:
+                for epoch in range(0, self.epochs, 2):
+                    open(self.path(stream, epoch), "wb").close()
         if "full" in self.options:
             self.leave_little()
         with open(COUNTER, "wb") as f:
@@ -277,6 +282,16 @@ class Files(Program):
         for _ in range(4):  # while it is so
             put(path, content(stream, epoch), 0)
 
+    def remove(self, stream, epoch):
+        """What was there, so no log has its name, or what is new. Nobody syncs anything until the
+        log has let go of it."""
+        path = self.path(stream, epoch)
+        if os.path.exists(path) or epoch % 2:
+            put(path, content(stream, epoch), 0, os.O_CREAT)
+            put(path, content(stream, ~epoch), BLOCK)
+            os.unlink(path)
+        time.sleep(2 * TICK_S)
+
     def cut(self, stream, epoch):
         first = epoch - epoch % CUT_EVERY
         if epoch == first:
@@ -339,6 +354,12 @@ class Files(Program):
             there = read(self.path(stream, e // 2))
             want(there == content(stream, e), stream, e, acked, there)
         self.rewritten(stream, acked, self.path(stream, (acked - 1) // 2))
+
+    def gone(self, stream, acked):
+        """Or back as it was: without a sync of its directory that is as good."""
+        for e in range(acked):
+            found = read(self.path(stream, e))
+            want(found in (None, content(stream, e) + content(stream, ~e)), stream, e, acked, found)
 
     def since_cut(self, stream, acked):
         data = read(self.path(stream)) or b""

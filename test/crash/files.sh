@@ -14,6 +14,10 @@ cuts weighed ext4 60
 cuts weighed xfs 20
 cuts weighed btrfs 20
 cuts weighed-killed ext4 30
+cuts each ext4 40
+cuts each xfs 20
+cuts each-gone ext4 40
+cuts whole ext4 30
 cuts weighed-delete ext4 30
 cuts again ext4 60
 cuts log-killed ext4 30

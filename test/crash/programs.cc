@@ -26,6 +26,7 @@ namespace sluice::crash {
 
 namespace {
 
+constexpr order::experiment often = {2'000'000, 0, 5'000'000, 5'000'000, 5'000'000};
 constexpr order::service_rules unseen = {.log = {}, .sees_foreign = false},
                                alike = {.log = {}, .tells_apart = false},
                                undated = {.log = {}, .tells_births = false},
@@ -33,8 +34,11 @@ constexpr order::service_rules unseen = {.log = {}, .sees_foreign = false},
                                unrevoked = {.log = {}, .revokes = false},
                                unflushed = {.log = {.flush_before_ack = false}},
                                trims_early = {.log = {.home_before_trim = false}},
-                               // Not broken: it stands aside and comes back all the time.
-    weighed = {.log = {}, .weighing = {2'000'000, 0, 5'000'000, 5'000'000, 5'000'000}};
+                               // Not broken: it stands aside and comes back all the time,
+    weighed = {.log = {}, .weighing = often},
+                               // and what it frees was synced file by file, or with all else.
+    each = {.log = {}, .weighing = often, .flush_bytes = 0},
+                               whole = {.log = {}, .weighing = often, .flush_bytes = ~0ull};
 
 constexpr trial trials[] = {
     {"sqlite-wal", "sqlite-wal"},
@@ -59,6 +63,14 @@ constexpr trial trials[] = {
     {"weighed-again", "files+again", fault::none, false, true, 0, &weighed},
     {"weighed-delete", "sqlite-delete", fault::none, false, true, 0, &weighed},
     {"weighed-mail", "maildir", fault::none, false, true, 0, &weighed},
+    {"each", "files", fault::none, false, true, 0, &each},
+    {"each-killed", "files+log-killed", fault::none, false, true, 0, &each},
+    {"each-again", "files+again", fault::none, false, true, 0, &each},
+    {"each-gone", "files+gone", fault::none, false, true, 0, &each},
+    {"each-mail", "maildir", fault::none, false, true, 0, &each},
+    {"each-sqlite", "sqlite-wal", fault::none, false, true, 0, &each},
+    {"whole", "files", fault::none, false, true, 0, &whole},
+    {"whole-mail", "maildir", fault::none, false, true, 0, &whole},
     {"reuse", "files+reuse"},
     {"full", "files+full", fault::none, false, true, 24ull << 20},
     {"relay", "relay+job"},

@@ -32,7 +32,8 @@ struct refusing {
         shell("mkdir " + under + " " + s.dir + " && mount -t tmpfs -o size=48m none " + under +
               " && truncate -s 32M " + image + "0 && mkfs.ext4 -q -E nodiscard " + image +
               "0 && cp --sparse=never " + image + "0 " + image + " && rm " + image +
-              "0 && mount -o loop " + image + " " + s.dir);
+              "0 && mount -o loop " + image + " " + s.dir + " && fallocate -l 6M " + s.dir +
+              "/beside && sync -f " + s.dir);  // new files lie far from what is in use
   }
   ~refusing() {
     s.kill();
@@ -61,7 +62,7 @@ TEST_CASE("what a disk refused at home is kept in the log until it was replayed"
   s.know();
   REQUIRE(shell("sync -f " + s.dir));
   int const fd = s.make("a"), other = s.make("b");
-  std::string const text(9000, 'a');
+  std::string const text(200'000, 'a');
   s.write(fd, 0, text);
   REQUIRE(s.program->sync(fd) == 0);
   REQUIRE(s.program->answered == 2);

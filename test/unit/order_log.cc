@@ -209,6 +209,26 @@ TEST_CASE("the first error of the log is everybody's, for good", "[order]") {
   }
 }
 
+TEST_CASE("only what was durable when home was looked at is freed", "[order]") {
+  simulated_disk d(area_begin + area_bytes_min);
+  writer w(d, made(d), quiet());
+  std::byte const bytes[1] = {};
+  std::uint64_t first = 0, second = 0;
+  REQUIRE(w.append(data_record(bytes), first) == 0);
+  REQUIRE(w.commit(first) == 0);
+  std::uint64_t const then = w.durable();
+  REQUIRE(w.append(data_record(bytes), second) == 0);
+  REQUIRE(w.commit(second) == 0);
+  unsigned syncs = 0;
+  auto const sync = [&] { return ++syncs, 0; };
+  CHECK(w.checkpoint(then, sync) == 0);
+  CHECK(w.head() == then);
+  CHECK(w.checkpoint(then, sync) == 0);  // nothing to free, nothing to sync
+  CHECK(syncs == 1);
+  CHECK(w.checkpoint(~std::uint64_t{0}, sync) == 0);
+  CHECK(w.in_use() == 0);
+}
+
 TEST_CASE("a home that cannot be synced frees nothing ever, and the log says so", "[order]") {
   simulated_disk d(area_begin + area_bytes_min);
   superblock const s = made(d);

@@ -1,8 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // When a batch of the log waits for company, and how home is written beside it.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
+#include <cerrno>
+#include <vector>
 
 #include "order/pacing.h"
+#include "order/sync_each.h"
 
 using namespace sluice::order;
 
@@ -77,4 +84,26 @@ TEST_CASE("home is written with pauses while others wait, and without them as th
   CHECK(home_pace::pause_ns(1000, room / 8 * 5, room, true) == 1500);
   CHECK(home_pace::pause_ns(1000, room / 4 * 3, room, true) == 0);
   CHECK(home_pace::pause_ns(1000, room, room, true) == 0);
+}
+
+TEST_CASE("a sync of all is for file systems on which others have little dirty", "[order]") {
+  constexpr std::uint64_t each = home_pace::flush_bytes;
+  CHECK(home_pace::is_all_quicker(100, 99 * each));
+  CHECK_FALSE(home_pace::is_all_quicker(100, 100 * each));
+  CHECK_FALSE(home_pace::is_all_quicker(0, each));
+  CHECK_FALSE(home_pace::is_all_quicker(100, 0, 0));
+  CHECK(home_pace::is_all_quicker(1, 1ull << 50, ~0ull));
+}
+
+TEST_CASE("many files are synced at once, and an error of one is told", "[order]") {
+  std::vector<int> fds;
+  for (int i = 0; i < 100; ++i) fds.push_back(memfd_create("file", MFD_CLOEXEC));
+  CHECK(sync_each({}) == 0);
+  CHECK(sync_each(fds) == 0);
+  int ends[2];
+  REQUIRE(pipe2(ends, O_CLOEXEC) == 0);
+  fds.insert(fds.begin() + 50, ends[0]);
+  CHECK(sync_each(fds) == EINVAL);  // a pipe has none
+  fds.push_back(ends[1]);
+  for (int const fd : fds) close(fd);
 }

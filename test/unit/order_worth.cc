@@ -101,6 +101,19 @@ TEST_CASE("one part that was quick is no proof", "[order]") {
   CHECK_FALSE(p.wanted);
 }
 
+TEST_CASE("of three rough figures one may be wrong", "[order]") {
+  program p;
+  p.run(1'000);
+  unsigned pairs = 0;
+  for (int i = 0; i < 6'000; ++i) {
+    p.without = pairs == 1 ? 1000 : 1200;  // the second shows no difference
+    bool const before = p.wanted;
+    p.run(1);
+    pairs += before && !p.wanted;
+  }
+  CHECK(p.wanted);
+}
+
 TEST_CASE("who syncs seldom is left with the log, and not experimented on", "[order]") {
   program p;
   p.with = 100;

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "order/sync_each.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <fstream>
+#include <limits>
+#include <string>
+#include <thread>
+
+namespace sluice::order {
+
+namespace {
+
+constexpr std::size_t threads_max = 32;
+
+}  // namespace
+
+int sync_each(std::vector<int> const& fds) {
+  std::atomic<std::size_t> next = 0;
+  std::atomic<int> first_error = 0;
+  auto const work = [&] {
+    for (std::size_t i = next++; i < fds.size(); i = next++)
+      if (int none = 0; fsync(fds[i]) != 0) first_error.compare_exchange_strong(none, errno);
+  };
+  {
+    std::vector<std::jthread> others;
+    for (std::size_t i = 1; i < std::min(fds.size(), threads_max); ++i) others.emplace_back(work);
+    work();
+  }
+  return first_error;
+}
+
+std::uint64_t dirty_bytes() {
+  std::ifstream lines("/proc/meminfo");
+  std::string word;
+  std::uint64_t kib = 0;
+  while (lines >> word) {
+    if (word == "Dirty:" && lines >> kib) return kib << 10;
+    lines.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
+  }
+  return 0;
+}
+
+}  // namespace sluice::order
