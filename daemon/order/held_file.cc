@@ -5,11 +5,14 @@
 #include <fmt/format.h>
 #include <linux/magic.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <climits>
+#include <filesystem>
+#include <fstream>
 
 #include "order/home.h"
 #include "policy/sync.h"
@@ -74,9 +77,19 @@ bool is_on_btrfs(int fd) {
   return fstatfs(fd, &fs) == 0 && fs.f_type == BTRFS_SUPER_MAGIC;
 }
 
-bool keeps_names(int fd) {
+journal journal_of(int fd) {
   struct statfs fs = {};
-  return fstatfs(fd, &fs) == 0 && (fs.f_type == EXT4_SUPER_MAGIC || fs.f_type == XFS_SUPER_MAGIC);
+  struct stat st = {};
+  if (fstatfs(fd, &fs) != 0 || fstat(fd, &st) != 0) return journal::none;
+  if (fs.f_type == XFS_SUPER_MAGIC) return journal::of_file;
+  if (fs.f_type != EXT4_SUPER_MAGIC) return journal::none;
+  // ext2, ext3 and an ext4 without a journal have the same number.
+  std::error_code unknown;
+  auto const device = std::filesystem::read_symlink(
+      fmt::format("/sys/dev/block/{}:{}", major(st.st_dev), minor(st.st_dev)), unknown);
+  std::ifstream task("/sys/fs/ext4/" + device.filename().string() + "/journal_task");
+  int pid = 0;
+  return task >> pid ? journal::of_all : journal::none;
 }
 
 int sync_names(int directory) {

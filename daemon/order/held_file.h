@@ -50,7 +50,6 @@ struct held_file {
   bool is_marked = false;        // as a directory
   bool is_shared = false;        // somebody seemed to write it and not to say so
   bool is_moved = false;         // since home was synced with its name
-  bool is_gone = false;          // it has no name any more, and the log says so
   bool is_busy = false;          // a sync of ours is under way
   std::deque<request> waiting;   // for its end
   std::uint64_t last_lsn = 0;    // of its records that count; 0: none
@@ -70,8 +69,13 @@ struct held_file {
 descriptor fetch(request const& r, bool is_directory, struct stat& st);
 
 bool is_on_btrfs(int fd);
-/// Where fsync of a file commits all that was done to its names as well.
-bool keeps_names(int fd);
+/// A journal in which what was done to a file, and to its names, lies in order.
+enum class journal {
+  none,     // or nobody knows
+  of_file,  // fsync of a file commits what was done to its names, wherever: xfs
+  of_all,   // and fsync of a directory all that was done before: ext4 (since Linux 6.4)
+};
+journal journal_of(int fd);
 
 /// All names in the directory: 0 or an errno. On btrfs its fsync does not keep what was removed
 /// from it while somebody has that open, and we have.

@@ -24,13 +24,10 @@ constexpr std::uint64_t nap_ns = 10'000'000;
 constexpr std::uint64_t note_every_ns = 1'000'000'000;  // while something is live
 constexpr std::uint64_t sweep_every_ns = 30'000'000;    // a part of the files
 constexpr std::uint64_t tidy_every_ns = 300'000'000;
-constexpr std::uint64_t weigh_every_ns = 1'000'000;           // what it reads all programs write
-constexpr std::uint64_t checkpoint_every_ns = 5'000'000'000;  // while something is live
-constexpr std::uint64_t soon_ns = 5'000'000;                  // while it is to run empty
-constexpr std::uint64_t anew_every_ns = 100'000'000;          // a job may ask for it as it likes
+constexpr std::uint64_t weigh_every_ns = 1'000'000;   // what it reads all programs write
+constexpr std::uint64_t soon_ns = 5'000'000;          // while it is to run empty
+constexpr std::uint64_t anew_every_ns = 100'000'000;  // a job may ask for it as it likes
 constexpr std::size_t futexes_max = 128;
-constexpr std::uint64_t pages_left = 256;  // few enough to be synced at once
-constexpr unsigned passes_max = 3;
 
 struct wait_entry {
   std::uint64_t value, address;
@@ -80,49 +77,6 @@ service::~service() {
   checkpoints_.join();
 }
 
-/// The loop adds to them when it holds a file: it must not wait for whoever syncs them. What is
-/// added meanwhile has no record of before.
-std::vector<int> service::mounts() {
-  std::lock_guard const held(mounts_mutex_);
-  std::vector<int> all;
-  for (auto const& [device, fd] : mounts_) all.push_back(fd.get());
-  return all;
-}
-
-int service::sync_mounts() {
-  for (int const fd : mounts())
-    if (int const error = sync_file_system(fd); error != 0) return heard_of(error);
-  return home_error_;
-}
-
-/// What makes all records that are durable now superfluous. Where others have much that is dirty a
-/// sync of all would write that as well.
-service::home_sync service::what_to_sync() {
-  home_sync what;
-  what.up_to = log_.durable();
-  std::vector<int> const all = mounts();
-  if (unheld_lsn_ > head_ || !std::all_of(all.begin(), all.end(), keeps_names)) return what;
-  for (auto const& [key, f] : files_)
-    if (is_live(*f) && !f->is_gone) what.files.push_back(f);
-  for (auto const& f : orphans_) what.files.push_back(f);
-  for (auto const& [key, d] : directories_)
-    if (d->last_lsn > head_) what.directories.push_back(d);
-  std::size_t const count = what.files.size() + what.directories.size();
-  what.is_all = home_pace::is_all_quicker(count, dirty_bytes(), keep_.flush_bytes);
-  return what;
-}
-
-int service::sync_held(home_sync const& what) {
-  if (what.is_all) return sync_mounts();
-  std::vector<int> all;
-  for (auto const& f : what.files) all.push_back(f->fd.get());
-  for (auto const& d : what.directories) all.push_back(d->fd.get());
-  int error = sync_each(all);
-  for (int const fd : mounts())
-    if (error == 0) error = why_not_kept(fd);
-  return error == 0 ? home_error_.load() : heard_of(error);
-}
-
 /// Of an error at home, in whichever thread: should we be killed now, nobody else knows of it.
 int service::heard_of(int error) {
   home_error_ = error;
@@ -158,142 +112,12 @@ bool service::is_quiet() const {
          sync_all_.empty();
 }
 
-void service::run_checkpoints() {
-  std::unique_lock held(checkpoint_mutex_);
-  for (;;) {
-    checkpoint_due_.wait(held, [&] { return is_over_ || step_ != step::none; });
-    if (is_over_) return;
-    step const now = std::exchange(step_, step::none);
-    held.unlock();
-    // The list is the loop's again behind the post.
-    if (now == step::write) {
-      home_writer_.write(leaving_);
-      mail_.post([this] { passed(); });
-    } else {
-      // Its last descriptors of removed files are closed here, which takes time.
-      home_sync const what = std::exchange(to_sync_, {});
-      int const error = log_.checkpoint(what.up_to, [&] { return sync_held(what); });
-      mail_.post([this, error] { checkpointed(error); });
-    }
-    held.lock();
-  }
-}
-
-void service::want_checkpoint() {
-  if (is_checkpointing_.exchange(true)) {
-    wants_another_ = true;
-    return;
-  }
-  checkpoint_ns_ = now_ns_;
-  passes_ = 0;
-  let_leave(0);
-  std::uint64_t pages = 0;
-  for (auto const& one : leaving_) pages += one.pages.pages();
-  begin_pass(pages <= pages_left);
-}
-
-void service::want_tidying(std::uint64_t ranges_min) {
-  is_checkpointing_ = is_tidying_ = true;
-  passes_ = 0;
-  let_leave(ranges_min);
-  begin_pass(false);
-}
-
-/// The pages of all files that have them in so many ranges, to be written.
-void service::let_leave(std::uint64_t ranges_min) {
-  for (auto const& [key, f] : files_) {
-    if (f->is_leaving || f->explained.empty() || f->explained.all().size() < ranges_min) continue;
-    f->is_leaving = true;
-    f->leaving = std::exchange(f->explained, {});
-    leaving_.push_back({f, f->leaving});
-  }
-}
-
-/// If `are_clean`, then but for those that were written since.
-void service::have_left(bool are_clean) {
-  for (auto const& [f, pages] : std::exchange(leaving_, {})) {
-    if (!are_clean) f->explained.add(pages);
-    f->leaving.clear();
-    f->is_leaving = false;
-  }
-}
-
-/// Who waits for the checkpoint waits for no pauses.
-void service::begin_pass(bool is_last) {
-  bool const is_waited_for = is_ending_ || !sync_all_.empty();
-  is_syncing_ = is_last || is_waited_for || passes_ == passes_max;
-  {
-    std::lock_guard const held(checkpoint_mutex_);
-    step_ = is_syncing_ ? step::sync : step::write;
-    if (is_syncing_) to_sync_ = what_to_sync();
-  }
-  checkpoint_due_.notify_all();
-}
-
-/// What was written meanwhile is written as well, until it is little.
-void service::passed() {
-  have_left(true);
-  if (is_tidying_) {
-    is_tidying_ = is_checkpointing_ = false;
-    if (std::exchange(wants_another_, false)) want_checkpoint();
-    return;
-  }
-  ++passes_;
-  let_leave(0);
-  std::uint64_t pages = 0;
-  for (auto const& one : leaving_) pages += one.pages.pages();
-  begin_pass(pages <= pages_left);
-}
-
-void service::checkpointed(int error) {
-  is_checkpointing_ = is_tidying_ = is_syncing_ = false;
-  ++counts_.checkpoints;
-  // Where nothing was to be freed nothing was synced.
-  have_left(error == 0 && log_.head() != head_);
-  if (error == 0) {
-    head_ = log_.head();
-    told_.checkpointed(head_);
-    for (auto& [key, f] : files_) {
-      if (f->last_lsn == 0 || is_live(*f)) continue;
-      f->last_lsn = 0;
-      f->explained.clear();
-      forget_name(*f);
-      told_.left();
-      for (auto const& p : places_of(key)) {
-        told_.left(*p.in, p.in->flags(p.key));
-        p.in->clear_logged(p.key);
-      }
-    }
-    auto const freed = std::partition(orphans_.begin(), orphans_.end(),
-                                      [this](auto const& f) { return is_live(*f); });
-    let_go({freed, orphans_.end()});
-    orphans_.erase(freed, orphans_.end());
-    for (auto& [key, d] : directories_) {
-      if (d->last_lsn == 0 || d->last_lsn > head_) continue;
-      d->last_lsn = 0;
-      for (auto const& p : places_of(key)) p.in->clear_logged(p.key);
-    }
-  }
-  // Of what failed at home sync_home tells; when the log failed, programs go alone.
-  // Whoever asked while it ran may have come too late for it.
-  std::vector<request> const waited = std::exchange(sync_all_, {});
-  if (wants_another_ && error == 0) {
-    sync_all_ = waited;
-    wants_another_ = false;
-    want_checkpoint();
-  } else {
-    for (auto const& r : waited) answer(r, error);
-  }
-  auto calls = std::exchange(parked_, {});
-  for (auto& call : calls) call();
-}
-
 void service::add(std::unique_ptr<area> a) {
   now_ns_ = monotonic_ns();
   std::vector<request> left;
   a->beat(now_ns_);
   a->open_for(super_, incarnation_, log_place_);
-  for (auto const& [device, fd] : mounts_) a->tell_device(device);
+  for (auto const& [device, m] : mounts_) a->tell_device(device);
   // What its programs wrote of those before, they perhaps did not note.
   for (auto const& [key, f] : files_)
     a->raise_surely(a->key_of(key.first, key.second), abi::order_watched | abi::order_whole);
@@ -395,6 +219,7 @@ void service::keep_time() {
   if (home_error_ != 0)
     for (auto const& a : areas_) a->refuse(home_error_);
   if (log_.failed() != 0) leave_log();
+  if (failed() != 0) free_orphans();
   if (now_ns_ - swept_ns_ > sweep_every_ns) {
     swept_ns_ = now_ns_;
     sweep_some();
@@ -420,7 +245,7 @@ void service::keep_time() {
   }
   bool const is_third_full = log_.wants_checkpoint();
   if (is_third_full && failed() == 0) growth_.want();
-  std::uint64_t const every_ns = is_aside_ ? soon_ns : checkpoint_every_ns;
+  std::uint64_t const every_ns = is_aside_ ? soon_ns : keep_.checkpoint_every_ns;
   bool const is_due = now_ns_ - checkpoint_ns_ > every_ns || is_third_full;
   if (failed() == 0 && !is_checkpointing_ && is_due) want_checkpoint();
 }

@@ -38,6 +38,7 @@ struct service_rules {
   bool tells_births = true;   // files that had one name after the other
   // Not of that kind: a test that is about new files in the log wants all of them there.
   bool learns_directories = true;
+  std::uint64_t checkpoint_every_ns = 5'000'000'000;   // nor is this, while something is live
   experiment weighing = {};                            // nor is this: the crash test makes it short
   std::uint64_t flush_bytes = home_pace::flush_bytes;  // nor this: 0 for each file, or for all
 };
@@ -101,6 +102,15 @@ class service {
   void wait();
   void keep_time();
   void weigh();
+  void answer(request const& r, int result) { r.from->answer(r, result); }
+  bool is_live(held_file const& f) const { return f.last_lsn > head_; }
+  bool anything_live() const { return content_lsn_ > head_; }
+  bool is_quiet() const;
+  int heard_of(int error);
+  int lost_at_home(int error);
+  void leave_log();
+
+  // service_checkpoint.cc: how the log gets room
   void want_checkpoint();
   void want_tidying(std::uint64_t ranges_min);
   void begin_pass(bool is_last);
@@ -108,10 +118,7 @@ class service {
   void have_left(bool are_clean);
   void passed();
   void checkpointed(int error);
-  void answer(request const& r, int result) { r.from->answer(r, result); }
-  bool is_live(held_file const& f) const { return f.last_lsn > head_; }
-  bool anything_live() const { return content_lsn_ > head_; }
-  bool is_quiet() const;
+  void run_checkpoints();
   int sync_mounts();
   struct home_sync {  // of records before `up_to`
     std::uint64_t up_to = 0;
@@ -122,10 +129,8 @@ class service {
   home_sync what_to_sync();
   int sync_held(home_sync const& what);
   std::vector<int> mounts();
-  int heard_of(int error);
-  int lost_at_home(int error);
-  void leave_log();
-  void run_checkpoints();
+  void leave_behind(file_ptr const& f, directory_ptr const& in);
+  void free_orphans();
 
   // service_files.cc: files and directories
   void on_file(request const& r);
@@ -180,7 +185,11 @@ class service {
 
   std::atomic<int> home_error_ = 0;
   mutable std::mutex mounts_mutex_;
-  std::map<std::uint64_t, descriptor> mounts_;  // one of each device that has a file in the log
+  struct mounted {
+    descriptor fd;
+    journal kept_by = journal::none;
+  };
+  std::map<std::uint64_t, mounted> mounts_;  // one of each device that has a file in the log
   tell_file on_hold_;
   service_rules const keep_;
   writer log_;
@@ -202,7 +211,8 @@ class service {
   log_place log_place_;
   std::uint64_t head_ = 0, content_lsn_ = 0;
   std::uint64_t unheld_lsn_ = 0;   // up to there are records of what is held no more
-  std::vector<file_ptr> orphans_;  // that were removed, and the log does not say so
+  std::vector<file_ptr> orphans_;  // removed, and live
+  std::map<directory_ptr, std::uint64_t> left_in_;  // others of those: where from, up to there
   std::uint64_t now_ns_ = 0, noted_ns_ = 0, swept_ns_ = 0, tidied_ns_ = 0, weighed_ns_ = 0;
   std::uint64_t checkpoint_ns_ = 0;
   std::uint64_t rests_after_ns_ = 0, asked_ns_ = 0;

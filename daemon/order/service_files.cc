@@ -13,7 +13,7 @@ namespace sluice::order {
 
 namespace {
 
-constexpr std::size_t files_max = 4096, orphans_max = 1024;
+constexpr std::size_t files_max = 4096;
 constexpr std::size_t sweep_parts = 10;
 // In a row: looks that were dear not just because others had the processor; large folios, or
 // somebody else indeed.
@@ -78,9 +78,10 @@ service::file_ptr service::hold(request const& r) {
   f->is_marked = has_mark(f->fd.get(), super_);
   if (f->is_identified) {
     std::lock_guard const held(mounts_mutex_);
-    descriptor& one = mounts_[key.first];
+    mounted& one = mounts_[key.first];
     if (on_hold_) on_hold_(f->fd.get(), st);
-    if (!one) one = descriptor(fcntl(f->fd.get(), F_DUPFD_CLOEXEC, 3));
+    if (!one.fd)
+      one = {descriptor(fcntl(f->fd.get(), F_DUPFD_CLOEXEC, 3)), journal_of(f->fd.get())};
     for (auto const& a : areas_) a->tell_device(key.first);
   }
   files_.emplace(key, f);
@@ -124,12 +125,6 @@ void service::rest() {
 
 /// Forgets a file of which nothing counts any more: its next fsync is at home.
 void service::drop(file_ptr const& f) {
-  if (is_live(*f) && !f->is_gone) {
-    if (orphans_.size() < orphans_max)
-      orphans_.push_back(f);
-    else
-      unheld_lsn_ = std::max(unheld_lsn_, f->last_lsn);
-  }
   forget_name(*f);
   for (auto const& p : places_of(f->key)) p.in->free(p.key);
   files_.erase(f->key);
@@ -222,6 +217,7 @@ bool service::bury(files gone, files const& surely, std::uint64_t& lsn) {
     // A name that another file has by now was perhaps given by a rename that no crash has to keep:
     // without the old file there the name would be nobody's.
     struct stat there = {};
+    directory_ptr const in = f->link ? f->link->in : directory_ptr{};
     bool const is_free =
         !f->link || std::find(surely.begin(), surely.end(), f) != surely.end() ||
         fstatat(f->link->in->fd.get(), f->link->name.c_str(), &there, AT_SYMLINK_NOFOLLOW) != 0;
@@ -237,12 +233,13 @@ bool service::bury(files gone, files const& surely, std::uint64_t& lsn) {
         all = false;
         continue;
       }
-      f->link->in->last_lsn = lsn;
-      f->is_gone = true;
+      in->last_lsn = lsn;
     }
     forget_name(*f);
     // A request that is under way keeps it.
-    if (!f->is_busy && f->waiting.empty()) drop(f);
+    if (f->is_busy || !f->waiting.empty()) continue;
+    leave_behind(f, in);
+    drop(f);
   }
   let_go(std::move(gone));
   return all;

@@ -113,7 +113,6 @@ bool service::name_first(held_file& f, request const& r, found const& now, direc
     gone.mode = before.link->mode;
     if (put(gone, lsn) != 0) return false;
     d->last_lsn = lsn;
-    before.is_gone = true;
     forget_name(before);
   }
   if (!is_free_before(name, now.born.ns)) return false;

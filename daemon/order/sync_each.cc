@@ -9,6 +9,7 @@
 #include <fstream>
 #include <limits>
 #include <string>
+#include <system_error>
 #include <thread>
 
 namespace sluice::order {
@@ -28,7 +29,11 @@ int sync_each(std::vector<int> const& fds) {
   };
   {
     std::vector<std::jthread> others;
-    for (std::size_t i = 1; i < std::min(fds.size(), threads_max); ++i) others.emplace_back(work);
+    for (std::size_t i = 1; i < std::min(fds.size(), threads_max); ++i) try {
+        others.emplace_back(work);
+      } catch (std::system_error const&) {
+        break;  // no more are allowed: fewer do
+      }
     work();
   }
   return first_error;

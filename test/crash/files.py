@@ -29,8 +29,7 @@ APPENDS = 1  # the stream
 FREE = 24 << 20  # of a disk that is to be full
 TICK_S = 0.01  # files do not have finer times
 FAR = 4 << 20  # in other folios, whatever their size
-FOREIGN = 8  # a stream that no process of ours writes
-ENDED = 1024  # in what the processes share: one byte a stream
+FOREIGN, ENDED = 8, 1024  # a stream that no process of ours writes; in shared memory, a byte each
 BEGAN = os.path.join(BESIDE, "began")
 CAREFUL = "careful" in sys.argv[1].split("+")
 COUNTER = os.path.join(BESIDE, "foreign")
@@ -137,6 +136,10 @@ def write_copy(path, data):
         os.fsync(f.fileno())
 
 
+def moved(path):
+    return os.path.join(os.path.dirname(path) + ".moved", os.path.basename(path))
+
+
 def read(path):
     try:
         with open(path, "rb") as f:
@@ -194,6 +197,7 @@ class Files(Program):
                 if self.checks[stream] == self.all_there:
                     f.write(bytes(self.epochs * BLOCK))
             if self.checks[stream] == self.gone:
+                os.mkdir(self.place(stream) + ".moved")
                 for epoch in range(0, self.epochs, 2):
                     open(self.path(stream, epoch), "wb").close()
         if "full" in self.options:
@@ -283,14 +287,17 @@ class Files(Program):
             put(path, content(stream, epoch), 0)
 
     def remove(self, stream, epoch):
-        """What was there, so no log has its name, or what is new. Nobody syncs anything until the
-        log has let go of it."""
+        """What was there, so no log has its name; what is new; what was moved."""
         path = self.path(stream, epoch)
         if os.path.exists(path) or epoch % 2:
             put(path, content(stream, epoch), 0, os.O_CREAT)
             put(path, content(stream, ~epoch), BLOCK)
+            if epoch % 4 == 3:
+                os.rename(path, moved(path))
+                path = moved(path)
+                sync_directory(os.path.dirname(path))
             os.unlink(path)
-        time.sleep(2 * TICK_S)
+        time.sleep(12 * TICK_S)
 
     def cut(self, stream, epoch):
         first = epoch - epoch % CUT_EVERY
@@ -356,10 +363,10 @@ class Files(Program):
         self.rewritten(stream, acked, self.path(stream, (acked - 1) // 2))
 
     def gone(self, stream, acked):
-        """Or back as it was: without a sync of its directory that is as good."""
         for e in range(acked):
-            found = read(self.path(stream, e))
-            want(found in (None, content(stream, e) + content(stream, ~e)), stream, e, acked, found)
+            whole = content(stream, e) + content(stream, ~e)
+            for found in map(read, (self.path(stream, e), moved(self.path(stream, e)))):
+                want(found in (None, whole), stream, e, acked, found)
 
     def since_cut(self, stream, acked):
         data = read(self.path(stream)) or b""

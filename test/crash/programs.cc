@@ -26,6 +26,7 @@ namespace sluice::crash {
 
 namespace {
 
+constexpr std::uint64_t soon = 40'000'000;  // removed files are looked for each 30 ms
 constexpr order::experiment often = {2'000'000, 0, 5'000'000, 5'000'000, 5'000'000};
 constexpr order::service_rules unseen = {.log = {}, .sees_foreign = false},
                                alike = {.log = {}, .tells_apart = false},
@@ -36,9 +37,12 @@ constexpr order::service_rules unseen = {.log = {}, .sees_foreign = false},
                                trims_early = {.log = {.home_before_trim = false}},
                                // Not broken: it stands aside and comes back all the time,
     weighed = {.log = {}, .weighing = often},
-                               // and what it frees was synced file by file, or with all else.
-    each = {.log = {}, .weighing = often, .flush_bytes = 0},
-                               whole = {.log = {}, .weighing = often, .flush_bytes = ~0ull};
+                               // or frees all the time what was synced file by file, or with all.
+    each = {.log = {}, .checkpoint_every_ns = soon, .weighing = {}, .flush_bytes = 0},
+                               whole = {.log = {},
+                                        .checkpoint_every_ns = soon,
+                                        .weighing = {},
+                                        .flush_bytes = ~0ull};
 
 constexpr trial trials[] = {
     {"sqlite-wal", "sqlite-wal"},

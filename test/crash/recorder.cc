@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#define FUSE_USE_VERSION 31
 #include "recorder.h"
 
 #include <fcntl.h>
-#include <fuse3/fuse.h>
-#include <linux/falloc.h>
 #include <linux/loop.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,191 +16,14 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "disk_server.h"
+
 namespace sluice::crash {
 
 namespace {
 
 constexpr std::uint64_t arena_bytes = 1ull << 30;  // touched as it is used
 constexpr std::size_t block = 4096, sector = 512;
-
-// The server process has one disk.
-shared* served = nullptr;
-int served_image = -1;
-std::byte* served_arena = nullptr;
-disk_model served_model;
-
-/// Short times by spinning: a sleep is never shorter than some tens of microseconds.
-void take_time(unsigned us) {
-  if (us >= 50) return void(usleep(us));
-  timespec now = {}, begin = {};
-  clock_gettime(CLOCK_MONOTONIC, &begin);
-  do clock_gettime(CLOCK_MONOTONIC, &now);
-  while ((now.tv_sec - begin.tv_sec) * 1'000'000 + (now.tv_nsec - begin.tv_nsec) / 1000 < us);
-}
-
-void append(shared* s, std::byte* arena, entry e, void const* bytes) {
-  timespec now = {};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  e.at_ns = static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
-            static_cast<std::uint64_t>(now.tv_nsec);
-  pthread_mutex_lock(&s->mutex);
-  std::uint64_t const room = sizeof e + (e.what == entry::write ? (e.bytes + 7) / 8 * 8 : 0);
-  if (s->used + room > s->arena_bytes) {
-    s->overflow = 1;
-  } else {
-    std::memcpy(arena + s->used, &e, sizeof e);
-    if (e.what == entry::write) {
-      std::byte* const to = arena + s->used + sizeof e;
-      bytes != nullptr ? std::memcpy(to, bytes, e.bytes) : std::memset(to, 0, e.bytes);
-    }
-    s->used += room;
-    ++s->entries;
-  }
-  pthread_mutex_unlock(&s->mutex);
-}
-
-constexpr char const* names[most_disks] = {"/disk", "/disk1", "/disk2", "/disk3"};
-constexpr unsigned none = ~0u;
-
-unsigned disk_of(char const* path) {
-  for (unsigned which = 0; which < served->disks; ++which)
-    if (std::strcmp(path, names[which]) == 0) return which;
-  return none;
-}
-
-/// Files that programs write to, to tell the recorder something.
-bool is_marks(char const* path) { return std::strcmp(path, "/marks") == 0; }
-bool is_refuse(char const* path) { return std::strcmp(path, "/refuse") == 0; }
-bool is_ear(char const* path) { return is_marks(path) || is_refuse(path); }
-
-std::uint64_t size_of(unsigned which) { return served->begin[which + 1] - served->begin[which]; }
-
-bool refuses(unsigned which, std::uint32_t kind, off_t offset = 0) {
-  pthread_mutex_lock(&served->mutex);
-  refusal& now = served->refuses[which];
-  bool const is_meant = (now.kinds & kind) != 0;
-  bool const yes = is_meant && now.after == 0 && now.count != 0;
-  if (is_meant && now.after != 0) --now.after;
-  if (yes) {
-    --now.count;
-    ++served->refused;
-  }
-  pthread_mutex_unlock(&served->mutex);
-  std::uint64_t const at = served->begin[which] + static_cast<std::uint64_t>(offset);
-  if (yes) append(served, served_arena, {entry::refused, which, at, 0}, nullptr);
-  return yes;
-}
-
-int on_getattr(char const* path, struct stat* st, fuse_file_info*) {
-  *st = {};
-  if (std::strcmp(path, "/") == 0) {
-    st->st_mode = S_IFDIR | 0700;
-    st->st_nlink = 2;
-    return 0;
-  }
-  unsigned const which = disk_of(path);
-  if (which == none && !is_ear(path)) return -ENOENT;
-  st->st_mode = S_IFREG | 0600;
-  st->st_nlink = 1;
-  st->st_size = which == none ? 0 : static_cast<off_t>(size_of(which));
-  return 0;
-}
-
-int on_open(char const* path, fuse_file_info* file) {
-  if (disk_of(path) == none && !is_ear(path)) return -ENOENT;
-  file->direct_io = 1;
-  return 0;
-}
-
-std::size_t within(unsigned which, std::size_t bytes, off_t offset) {
-  auto const at = static_cast<std::uint64_t>(offset);
-  return at >= size_of(which) ? 0 : std::min<std::uint64_t>(bytes, size_of(which) - at);
-}
-
-int on_read(char const* path, char* to, std::size_t bytes, off_t offset, fuse_file_info*) {
-  unsigned const which = disk_of(path);
-  if (which == none) return 0;
-  if (refuses(which, refusal::reads, offset)) return -EIO;
-  bytes = within(which, bytes, offset);
-  return pread(served_image, to, bytes, static_cast<off_t>(served->begin[which]) + offset) ==
-                 static_cast<ssize_t>(bytes)
-             ? static_cast<int>(bytes)
-             : -EIO;
-}
-
-/// Without bytes: zeros, which are a hole.
-int store(unsigned which, void const* from, std::size_t bytes, off_t offset) {
-  off_t const at = static_cast<off_t>(served->begin[which]) + offset;
-  bool const is_done = from != nullptr
-                           ? pwrite(served_image, from, bytes, at) == static_cast<ssize_t>(bytes)
-                           : fallocate(served_image, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at,
-                                       static_cast<off_t>(bytes)) == 0;
-  if (!is_done) return -EIO;
-  if (served_model.is_on())
-    take_time(served_model.write_us);
-  else
-    append(served, served_arena, {entry::write, which, static_cast<std::uint64_t>(at), bytes},
-           from);
-  return static_cast<int>(bytes);
-}
-
-int on_mark(char const* from, std::size_t bytes) {
-  std::string const said(from, bytes);
-  unsigned stream = 0;
-  unsigned long long epoch = 0;
-  if (std::sscanf(said.c_str(), "%u %llu", &stream, &epoch) != 2) return -EINVAL;
-  append(served, served_arena, {entry::mark, stream, epoch, 0}, nullptr);
-  return static_cast<int>(bytes);
-}
-
-int on_refuse(char const* from, std::size_t bytes) {
-  std::string const said(from, bytes);
-  unsigned which = 0;
-  refusal what;
-  if (std::sscanf(said.c_str(), "%u %u %u %u", &which, &what.kinds, &what.after, &what.count) !=
-          4 ||
-      which >= served->disks)
-    return -EINVAL;
-  pthread_mutex_lock(&served->mutex);
-  served->refuses[which] = what;
-  pthread_mutex_unlock(&served->mutex);
-  return static_cast<int>(bytes);
-}
-
-int on_write(char const* path, char const* from, std::size_t bytes, off_t offset, fuse_file_info*) {
-  if (is_marks(path)) return on_mark(from, bytes);
-  if (is_refuse(path)) return on_refuse(from, bytes);
-  unsigned const which = disk_of(path);
-  bytes = within(which, bytes, offset);
-  if (bytes == 0) return -ENOSPC;
-  if (refuses(which, refusal::writes, offset)) return -EIO;
-  return store(which, from, bytes, offset);
-}
-
-int on_fsync(char const* path, int, fuse_file_info*) {
-  unsigned const which = disk_of(path);
-  if (which == none) return 0;
-  if (served_model.is_on()) {
-    pthread_mutex_lock(&served->mutex);
-    take_time(served_model.flush_us);
-    pthread_mutex_unlock(&served->mutex);
-    return 0;
-  }
-  if (refuses(which, refusal::flushes)) return -EIO;
-  append(served, served_arena, {entry::flush, which, 0, 0}, nullptr);
-  return 0;
-}
-
-/// A hole is zeros, written.
-int on_fallocate(char const* path, int, off_t offset, off_t bytes, fuse_file_info*) {
-  unsigned const which = disk_of(path);
-  if (which == none) return -EINVAL;
-  if (refuses(which, refusal::writes, offset)) return -EIO;
-  bytes = static_cast<off_t>(within(which, static_cast<std::size_t>(bytes), offset));
-  int const status =
-      bytes == 0 ? 0 : store(which, nullptr, static_cast<std::size_t>(bytes), offset);
-  return status < 0 ? status : 0;
-}
 
 /// Shared by processes; of a file where one is given.
 template <class T>
@@ -242,7 +61,7 @@ recorder::recorder(std::string const& dir, std::vector<std::uint64_t> const& byt
   pthread_mutex_init(&shared_->mutex, &between);
   server_ = fork();
   if (server_ < 0) fail("fork");
-  if (server_ == 0) serve();
+  if (server_ == 0) serve_disks(dir_, {shared_, image_fd_, arena_, model_});
   for (int i = 0; i < 500; ++i) {
     if (access((dir_ + "/disk").c_str(), F_OK) == 0) return;
     usleep(10'000);
@@ -250,26 +69,6 @@ recorder::recorder(std::string const& dir, std::vector<std::uint64_t> const& byt
   kill(server_, SIGKILL);
   waitpid(server_, nullptr, 0);
   throw std::runtime_error("the FUSE file system does not appear");
-}
-
-void recorder::serve() {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  prctl(PR_SET_TIMERSLACK, 1);
-  served = shared_;
-  served_image = image_fd_;
-  served_arena = arena_;
-  served_model = model_;
-  fuse_operations acts = {};
-  acts.getattr = on_getattr;
-  acts.open = on_open;
-  acts.read = on_read;
-  acts.write = on_write;
-  acts.fsync = on_fsync;
-  acts.fallocate = on_fallocate;
-  char name[] = "recorder", foreground[] = "-f", single[] = "-s";
-  char* words[] = {name, foreground, dir_.data(), nullptr, nullptr};
-  if (!model_.is_on()) words[3] = single;  // an order of entries
-  _exit(fuse_main(model_.is_on() ? 3 : 4, words, &acts, nullptr));
 }
 
 recorder::~recorder() {
@@ -288,7 +87,7 @@ void recorder::attach(unsigned which, memory kept) {
   int const control = open("/dev/loop-control", O_RDWR | O_CLOEXEC);
   bool const is_image = kept == memory::none;
   int const disk =
-      is_image ? dup(image_fd_) : open((dir_ + names[which]).c_str(), O_RDWR | O_CLOEXEC);
+      is_image ? dup(image_fd_) : open((dir_ + disk_names[which]).c_str(), O_RDWR | O_CLOEXEC);
   int& loop = loop_[which];
   if (control < 0 || disk < 0) fail("loop");
   for (int tries = 0; tries < 100 && loop < 0; ++tries) {

@@ -104,7 +104,6 @@ class recorder {
   void cut_again(std::uint64_t seed);
 
  private:
-  void serve();
   std::vector<entry const*> list(std::uint64_t from) const;
   void put(entry const& e, std::size_t begin, std::size_t bytes);
   void apply(std::vector<entry const*> const& log, std::size_t count, std::mt19937_64& rng,
