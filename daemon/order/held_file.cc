@@ -72,6 +72,15 @@ descriptor fetch(request const& r, bool is_directory, struct stat& st) {
   return ours;
 }
 
+int sync_held_file(held_file& f, bool only_bytes, bool has_records) {
+  std::lock_guard const held(f.syncing);
+  if (f.refused != 0) return f.refused;
+  int const failed = only_bytes ? fdatasync(f.fd.get()) : fsync(f.fd.get());
+  int const error = failed == 0 ? 0 : errno;
+  if (has_records) f.refused = error;
+  return error;
+}
+
 bool is_on_btrfs(int fd) {
   struct statfs fs = {};
   return fstatfs(fd, &fs) == 0 && fs.f_type == BTRFS_SUPER_MAGIC;

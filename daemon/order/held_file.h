@@ -10,6 +10,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -60,10 +61,16 @@ struct held_file {
   page_set leaving;    // the same, and being written to the disk; those written since are above
   bool is_leaving = false;
   std::unique_ptr<logged_name> link;
+  // The kernel tells an error of the disk once for each open file, and two threads may sync this.
+  std::mutex syncing;
+  int refused = 0;  // that it told while the log had something of it: for whoever syncs it
   std::uint64_t used_ns = 0;
   unsigned foreign_in_row = 0, dear_in_row = 0;
   std::uint64_t unseen_until_ns = 0;  // until then nobody looks who wrote its pages
 };
+
+/// It is on its disk, or only its bytes and size: 0 or an errno.
+int sync_held_file(held_file& f, bool only_bytes, bool has_records);
 
 /// The program's descriptor, as one of our own; nothing when it is not that inode (any more).
 descriptor fetch(request const& r, bool is_directory, struct stat& st);

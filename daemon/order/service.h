@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "order/at_once.h"
 #include "order/commits.h"
 #include "order/crew.h"
 #include "order/file_state.h"
@@ -21,7 +22,6 @@
 #include "order/lone.h"
 #include "order/notices.h"
 #include "order/slots.h"
-#include "order/sync_each.h"
 #include "order/told.h"
 #include "order/worth.h"
 #include "order/write_home.h"

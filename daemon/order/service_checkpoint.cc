@@ -2,8 +2,11 @@
 // How the log gets room: what has records in it is written home in passes, then synced, and then
 // the records are freed.
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <functional>
 #include <utility>
 
 #include "order/service.h"
@@ -56,10 +59,11 @@ service::home_sync service::what_to_sync() {
 
 int service::sync_held(home_sync const& what) {
   if (what.is_all) return sync_mounts();
-  std::vector<int> all;
-  for (auto const& f : what.files) all.push_back(f->fd.get());
-  for (auto const& d : what.directories) all.push_back(d->fd.get());
-  int error = sync_each(all);
+  std::vector<std::function<int()>> all;
+  for (auto const& f : what.files) all.push_back([&] { return sync_held_file(*f, false, true); });
+  for (auto const& d : what.directories)
+    all.push_back([&] { return fsync(d->fd.get()) != 0 ? errno : 0; });
+  int error = all_at_once(all);
   for (int const fd : mounts())
     if (error == 0) error = why_not_kept(fd);
   return error == 0 ? home_error_.load() : heard_of(error);
@@ -72,7 +76,8 @@ void service::leave_behind(file_ptr const& f, directory_ptr const& in) {
   if (!is_live(*f)) return;
   struct stat st = {};
   bool const is_small = fstat(f->fd.get(), &st) == 0 && st.st_blocks <= orphan_blocks_max;
-  if (in && mounts_[f->key.first].kept_by == journal::of_all)
+  auto const at = mounts_.find(f->key.first);
+  if (in && at != mounts_.end() && at->second.kept_by == journal::of_all)
     left_in_[in] = std::max(left_in_[in], f->last_lsn);
   else if (is_small && orphans_.size() < orphans_max)
     orphans_.push_back(f);

@@ -240,8 +240,7 @@ void service::sync_home(file_ptr const& f, request const& r, found const& now,
   auto const took_ns = std::make_shared<std::uint64_t>(0);
   auto const work = [this, f, r, with, only_bytes, took_ns, may_answer, has_records] {
     std::uint64_t const begin = monotonic_ns();
-    int const failed = only_bytes ? fdatasync(f->fd.get()) : fsync(f->fd.get());
-    int error = failed == 0 ? 0 : errno;
+    int error = sync_held_file(*f, only_bytes, has_records);
     if (error == 0 && with) error = sync_file(with->fd.get());
     // Now and then it costs a commit, so only where the log lets go of what it has.
     if (error == 0 && !with && has_records) error = why_given_up(f->fd.get());

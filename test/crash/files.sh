@@ -16,7 +16,8 @@ cuts weighed btrfs 20
 cuts weighed-killed ext4 30
 cuts each ext4 40
 cuts each xfs 20
-cuts each-gone ext4 40
+cuts each-gone ext4 60
+cuts each-gone xfs 30
 cuts whole ext4 30
 cuts weighed-delete ext4 30
 cuts again ext4 60

@@ -4,12 +4,15 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <cerrno>
+#include <functional>
 #include <vector>
 
+#include "order/at_once.h"
+#include "order/held_file.h"
 #include "order/pacing.h"
-#include "order/sync_each.h"
 
 using namespace sluice::order;
 
@@ -95,15 +98,27 @@ TEST_CASE("a sync of all is for file systems on which others have little dirty",
   CHECK(home_pace::is_all_quicker(1, 1ull << 50, ~0ull));
 }
 
-TEST_CASE("many files are synced at once, and an error of one is told", "[order]") {
-  std::vector<int> fds;
-  for (int i = 0; i < 100; ++i) fds.push_back(memfd_create("file", MFD_CLOEXEC));
-  CHECK(sync_each({}) == 0);
-  CHECK(sync_each(fds) == 0);
+TEST_CASE("many syncs are made at once, each of them, and an error of one is told", "[order]") {
+  std::atomic<int> made = 0;
+  std::vector<std::function<int()>> all(100, [&] { return ++made, 0; });
+  CHECK(all_at_once({}) == 0);
+  CHECK(all_at_once(all) == 0);
+  CHECK(made == 100);
+  all[50] = [] { return EIO; };
+  CHECK(all_at_once(all) == EIO);
+  CHECK(made == 199);
+}
+
+TEST_CASE("an error of the disk is told to both who sync a file, if the log has some of it",
+          "[order]") {
   int ends[2];
-  REQUIRE(pipe2(ends, O_CLOEXEC) == 0);
-  fds.insert(fds.begin() + 50, ends[0]);
-  CHECK(sync_each(fds) == EINVAL);  // a pipe has none
-  fds.push_back(ends[1]);
-  for (int const fd : fds) close(fd);
+  REQUIRE(pipe2(ends, O_CLOEXEC) == 0);  // which cannot be synced
+  held_file f;
+  f.fd = sluice::descriptor(ends[0]);
+  CHECK(sync_held_file(f, false, false) == EINVAL);
+  CHECK(f.refused == 0);
+  CHECK(sync_held_file(f, false, true) == EINVAL);
+  f.fd = sluice::descriptor(memfd_create("file", MFD_CLOEXEC));
+  CHECK(sync_held_file(f, true, true) == EINVAL);
+  close(ends[1]);
 }

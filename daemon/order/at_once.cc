@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "order/sync_each.h"
-
-#include <unistd.h>
+#include "order/at_once.h"
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <fstream>
 #include <limits>
 #include <string>
@@ -20,16 +17,19 @@ constexpr std::size_t threads_max = 32;
 
 }  // namespace
 
-int sync_each(std::vector<int> const& fds) {
+int all_at_once(std::vector<std::function<int()>> const& syncs) {
   std::atomic<std::size_t> next = 0;
   std::atomic<int> first_error = 0;
   auto const work = [&] {
-    for (std::size_t i = next++; i < fds.size(); i = next++)
-      if (int none = 0; fsync(fds[i]) != 0) first_error.compare_exchange_strong(none, errno);
+    for (std::size_t i = next++; i < syncs.size(); i = next++) {
+      int none = 0;
+      if (int const error = syncs[i](); error != 0)
+        first_error.compare_exchange_strong(none, error);
+    }
   };
   {
     std::vector<std::jthread> others;
-    for (std::size_t i = 1; i < std::min(fds.size(), threads_max); ++i) try {
+    for (std::size_t i = 1; i < std::min(syncs.size(), threads_max); ++i) try {
         others.emplace_back(work);
       } catch (std::system_error const&) {
         break;  // no more are allowed: fewer do

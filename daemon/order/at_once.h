@@ -3,12 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 namespace sluice::order {
 
-/// Each of them is on its disk: 0, or the errno of one that is not. All are tried.
-int sync_each(std::vector<int> const& fds);
+/// Does each of them: 0, or what one of those returned that did not return 0.
+int all_at_once(std::vector<std::function<int()>> const& syncs);
 
 /// What all programs have written, and no disk has yet, as the kernel counts it; 0: it does not
 /// say.

@@ -1,0 +1,15 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# disks
+# Who ends these tests by force, disks and all, leaves no file system behind that hangs, and with it
+# each sync of the machine.
+. test/crash/common.bash
+need mkfs.xfs
+
+work='cp -r daemon "$DISK"; : >"$SCRATCH/there"; while cp -r daemon "$DISK/$((n += 1))"; do :; done'
+setsid "$tool" disk xfs 0 sh -c "$work" &
+group=$!
+for _ in $(seq 300); do [ -e "$SCRATCH/there" ] || sleep 0.1; done
+kill -KILL -- -"$group"
+wait "$group" && fail 'it was not killed'
+timeout 30 sync || fail 'a sync of the machine hangs'
