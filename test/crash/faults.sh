@@ -10,3 +10,4 @@ cuts eio-log ext4 80
 cuts eio-recover ext4 60
 cuts eio-sqlite ext4 40
 cuts eio-killed ext4 40
+cuts each-eio-sqlite ext4 60

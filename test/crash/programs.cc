@@ -73,6 +73,8 @@ constexpr trial trials[] = {
     {"each-gone", "files+gone", fault::none, false, true, 0, &each},
     {"each-mail", "maildir", fault::none, false, true, 0, &each},
     {"each-sqlite", "sqlite-wal", fault::none, false, true, 0, &each},
+    {"each-eio", "files+careful", fault::home, false, true, 0, &each},
+    {"each-eio-sqlite", "sqlite-wal", fault::home, false, true, 0, &each},
     {"whole", "files", fault::none, false, true, 0, &whole},
     {"whole-mail", "maildir", fault::none, false, true, 0, &whole},
     {"reuse", "files+reuse"},
