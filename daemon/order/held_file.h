@@ -48,8 +48,10 @@ struct held_file {
   file_key key;
   bool is_identified = false;
   bool has_baseline = false;
-  bool is_marked = false;        // as a directory
-  bool is_shared = false;        // somebody seemed to write it and not to say so
+  bool is_marked = false;  // as a directory
+  // Somebody seemed to write it and not to say so; or it is on btrfs, where what is written goes
+  // to a new place, which counts only with what names it.
+  bool is_shared = false;
   bool is_moved = false;         // since home was synced with its name
   bool is_busy = false;          // a sync of ours is under way
   std::deque<request> waiting;   // for its end

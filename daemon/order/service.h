@@ -162,6 +162,7 @@ class service {
   void sweep_some();
   void tidy_up();
   void tell_whether_resting();
+  void outlast_other_syncs();
   bool bury(files gone, files const& surely, std::uint64_t& lsn);
   void let_go(files removed);
   void name_synced(directory_ptr const& d, request const& r, bool heals, files const& surely);
@@ -230,7 +231,7 @@ class service {
   std::atomic<bool> is_checkpointing_ = false;
   bool wants_another_ = false;
   bool is_syncing_ = false;   // of a checkpoint: its last step
-  unsigned whole_syncs_ = 0;  // of file systems, that programs asked for
+  unsigned whole_syncs_ = 0;  // of file systems; not those of checkpoints
   // A checkpoint: pages are written home in passes, then what is left is synced. A tidying writes
   // the pages of files that have them in too many ranges, and nothing else.
   bool is_tidying_ = false;

@@ -38,6 +38,20 @@ int service::sync_mounts() {
   return home_error_;
 }
 
+/// While we rested programs synced all of a btrfs without us, and may still be at it: a sync behind
+/// theirs ends behind them.
+void service::outlast_other_syncs() {
+  for (int const fd : mounts()) {
+    if (!is_on_btrfs(fd)) continue;
+    ++whole_syncs_;
+    auto const sync = [this, fd] {
+      int const error = sync_file_system(fd);  // told once, and nobody waits for this one
+      return error == 0 ? 0 : lost_at_home(error);
+    };
+    crew_.run(sync, [this](int) { --whole_syncs_; });
+  }
+}
+
 /// What makes all records that are durable now superfluous. Where others have much that is dirty a
 /// sync of all would write that as well.
 service::home_sync service::what_to_sync() {

@@ -76,6 +76,7 @@ service::file_ptr service::hold(request const& r) {
   f->is_identified = identify(f->fd.get(), f->id) == 0;
   if (!keep_.tells_apart) f->id.handle.resize(inode_bytes), f->id.handle.resize(handle_bytes);
   f->is_marked = has_mark(f->fd.get(), super_);
+  f->is_shared = is_on_btrfs(f->fd.get());
   if (f->is_identified) {
     std::lock_guard const held(mounts_mutex_);
     mounted& one = mounts_[key.first];
@@ -101,6 +102,7 @@ void service::watch(file_key const& key) {
   if (!std::exchange(is_resting_, false)) return;
   woken_ns_ = realtime_ns();
   tell_whether_resting();
+  outlast_other_syncs();
 }
 
 void service::tell_whether_resting() {
@@ -338,7 +340,7 @@ void service::look(held_file& f, request const& r, found& now) {
     f.foreign_in_row = s.is_foreign ? f.foreign_in_row + 1 : 0;
     if (f.foreign_in_row >= often) f.unseen_until_ns = now_ns_ + lone_costs::lasts_ns;
   }
-  // What such a one writes a sync of all may have written back, and not yet made durable.
+  // A sync of all may have written back what such a one wrote, and not yet made it durable.
   s.is_foreign |= f.is_shared && (is_syncing_ || whole_syncs_ != 0);
   s.is_foreign &= keep_.sees_foreign;
   what.pages.cut(pages_in(size));
@@ -443,7 +445,8 @@ void service::on_directory(request const& r) {
         whole_syncs_ -= whole;
         if (error != 0) return answer(r, error);
         d->is_durable = true;
-        if (d->habit.is_sure())
+        // What a sync of all by somebody else has written back we would take for durable.
+        if (d->habit.is_sure() && whole == 0)
           for (auto const& p : places_of(d->key)) p.in->let_go_directory(p.key);
         name_synced(d, r, heals, surely);
       });
