@@ -122,7 +122,7 @@ exports  := $(if $(wildcard libinterpose/exports.map.in),$(O)/exports.map)
 .PHONY: all help check check-unit check-interpose check-cli check-control check-replay check-crash \
   check-order check-slurm check-coverage check-guests check-fuzz \
   check-source bench bench-overhead bench-accuracy bench-control bench-reaction bench-replay \
-  bench-order soak crash-long \
+  bench-order bench-recover soak crash-long \
   compare \
   fuzz headers layers style exports format tidy \
   programs install uninstall clean sim spin slurm deb rpm check-packages FORCE
@@ -393,6 +393,8 @@ bench-reaction: all $(benches)
 	$(bench_env) test/bench/reaction.py
 bench-order: all $(crash) $(O)/bench/order_work
 	$(bench_env) test/bench/order.py
+bench-recover: all $(O)/bench/order_full_log
+	$(bench_env) test/bench/recover.py
 
 bench-replay: all
 	$(bench_env) test/bench/replay.py
@@ -458,6 +460,7 @@ help:
 	  '                      guests fuzz source' \
 	  'make bench            bench-overhead, -accuracy, -control, -reaction, -replay' \
 	  'make bench-order      durable fsync beside the kernel'\''s (root, FUSE)' \
+	  'make bench-recover    how long a full log of 1 GiB takes to be recovered (root)' \
 	  'make slurm            the plugin alone, against the headers of Slurm' \
 	  'make crash-long STATES=100000   power cuts of all kinds; goes on where it was ended' \
 	  'make soak MINUTES=30  jobs come and go while daemons are restarted' \
