@@ -83,6 +83,7 @@ constexpr trial trials[] = {
     {"through", "files+through", fault::none, false, true, 0, nullptr, false},
     {"eio-home", "files+careful", fault::home},
     {"eio-native", "files+native", fault::home},
+    {"eio-native-sqlite", "sqlite-wal+native", fault::home},
     {"eio-native-careful", "files+careful+native", fault::home},
     {"eio-log", "files+careful", fault::log},
     {"eio-killed", "files+careful+log-killed", fault::home},
