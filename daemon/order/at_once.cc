@@ -42,12 +42,12 @@ int all_at_once(std::vector<std::function<int()>> const& syncs) {
 std::uint64_t dirty_bytes() {
   std::ifstream lines("/proc/meminfo");
   std::string word;
-  std::uint64_t kib = 0;
+  std::uint64_t kib = 0, sum = 0;
   while (lines >> word) {
-    if (word == "Dirty:" && lines >> kib) return kib << 10;
+    if ((word == "Dirty:" || word == "Writeback:") && lines >> kib) sum += kib << 10;
     lines.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
   }
-  return 0;
+  return sum;
 }
 
 }  // namespace sluice::order

@@ -10,7 +10,7 @@ constexpr unsigned created_few = 4, created_many = 16;
 }  // namespace
 
 way choose(file_seen const& f) {
-  if (!f.is_identified) return way::pass;
+  if (!f.is_identified || (f.has_failed && !f.is_live)) return way::pass;
   if (f.is_bypassed || f.is_ending) return f.is_live ? way::native : way::pass;
   // A sync of ours ends the time in which the program goes without us.
   if (f.is_native || !f.is_linked_once || f.is_foreign || f.has_new_metadata) return way::native;

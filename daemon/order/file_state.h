@@ -13,6 +13,7 @@ inline constexpr std::uint64_t logged_bytes_max = 256 << 10;  // more is synced,
 
 struct file_seen {
   bool is_identified = false;  // its file system tells a uuid and handles
+  bool has_failed = false;     // its disk refused some of it, and told us, not the programs
   bool is_live = false;        // records of it count
   bool has_baseline = false;   // home was durable once, and all written since was noted
   bool is_created = false;     // made since, by a program that notes what it writes

@@ -81,6 +81,12 @@ int sync_held_file(held_file& f, bool only_bytes, bool has_records) {
   return error;
 }
 
+int sync_held_mount(held_mount& m) {
+  std::lock_guard const held(m.syncing);
+  if (m.refused == 0) m.refused = sync_file_system(m.fd.get());
+  return m.refused;
+}
+
 bool is_on_btrfs(int fd) {
   struct statfs fs = {};
   return fstatfs(fd, &fs) == 0 && fs.f_type == BTRFS_SUPER_MAGIC;

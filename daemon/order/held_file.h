@@ -6,6 +6,7 @@
 
 #include <sys/stat.h>
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -66,6 +67,9 @@ struct held_file {
   // The kernel tells an error of the disk once for each open file, and two threads may sync this.
   std::mutex syncing;
   int refused = 0;  // that it told while the log had something of it: for whoever syncs it
+  // It told so when the log had nothing of it. Programs ask by descriptors of their own from then
+  // on, and each hears of what was refused.
+  bool has_failed = false;
   std::uint64_t used_ns = 0;
   unsigned foreign_in_row = 0, dear_in_row = 0;
   std::uint64_t unseen_until_ns = 0;  // until then nobody looks who wrote its pages
@@ -77,7 +81,6 @@ int sync_held_file(held_file& f, bool only_bytes, bool has_records);
 /// The program's descriptor, as one of our own; nothing when it is not that inode (any more).
 descriptor fetch(request const& r, bool is_directory, struct stat& st);
 
-bool is_on_btrfs(int fd);
 /// A journal in which what was done to a file, and to its names, lies in order.
 enum class journal {
   none,     // or nobody knows
@@ -85,6 +88,19 @@ enum class journal {
   of_all,   // and fsync of a directory all that was done before: ext4 (since Linux 6.4)
 };
 journal journal_of(int fd);
+bool is_on_btrfs(int fd);
+
+/// A device that has a file in the log. btrfs has several for one file system.
+struct held_mount {
+  descriptor fd;
+  journal kept_by = journal::none;
+  std::array<std::uint8_t, 16> fs = {};
+  std::mutex syncing;  // as of a file
+  int refused = 0;
+};
+
+/// All of its file system is on its disk: 0 or an errno, for good.
+int sync_held_mount(held_mount& m);
 
 /// All names in the directory: 0 or an errno. On btrfs its fsync does not keep what was removed
 /// from it while somebody has that open, and we have.

@@ -50,8 +50,8 @@ std::uint64_t thread_ns() { return clock_now(CLOCK_THREAD_CPUTIME_ID); }
 
 service::service(disk& d, superblock const& s, service_rules const& keep)
     : keep_(keep),
-      log_(d, s, surroundings{[this] { return sync_mounts(); }, realtime_ns, monotonic_ns},
-           keep.log),
+      // Nobody waits for room in there: run_checkpoints() says what is to be synced.
+      log_(d, s, surroundings{[] { return EDEADLK; }, realtime_ns, monotonic_ns}, keep.log),
       super_(s),
       incarnation_(realtime_ns()),
       began_ns_(monotonic_ns()),
@@ -96,7 +96,7 @@ int service::lost_at_home(int error) {
 /// The log failed, and perhaps nobody can read it any more: what it has is made safe at home.
 void service::leave_log() {
   if (std::exchange(is_log_left_, true)) return;
-  crew_.run([this] { return sync_mounts(); }, [](int) {});
+  crew_.run([this, all = all_mounts()] { return sync_mounts(all); }, [](int) {});
 }
 
 bool service::wants_anew() const {

@@ -64,6 +64,8 @@ class service {
   /// Told of each file that is held, before the log has anything of it.
   using tell_file = std::function<void(int fd, struct stat const& st)>;
   void on_hold(tell_file tell) { on_hold_ = std::move(tell); }
+  /// Told when the log has nothing, and no file is held any more, of all that it was told of.
+  void on_let_go(std::function<void()> tell) { on_let_go_ = std::move(tell); }
   /// For the areas that come from now on.
   void log_is_at(log_place place) { log_place_ = std::move(place); }
   /// From now on it is served. One left behind by a daemon that was killed is taken over.
@@ -119,16 +121,22 @@ class service {
   void passed();
   void checkpointed(int error);
   void run_checkpoints();
-  int sync_mounts();
+  using mount_ptr = std::shared_ptr<held_mount>;
+  using mounts = std::vector<mount_ptr>;
+  void hold_mount(held_file const& f);
+  void forget_directories();
+  mounts all_mounts() const;
+  int sync_mounts(mounts const& all);
   struct home_sync {  // of records before `up_to`
     std::uint64_t up_to = 0;
-    bool is_all = true;  // of the file systems; else of these:
+    mounts on;
+    bool is_all = true;  // of those; else of these:
     std::vector<file_ptr> files;
     std::vector<directory_ptr> directories;
   };
   home_sync what_to_sync();
   int sync_held(home_sync const& what);
-  std::vector<int> mounts();
+  mounts mounts_of(home_sync const& what) const;
   void leave_behind(file_ptr const& f, directory_ptr const& in);
   void free_orphans();
 
@@ -163,7 +171,7 @@ class service {
   void tidy_up();
   void tell_whether_resting();
   void outlast_other_syncs();
-  bool bury(files gone, files const& surely, std::uint64_t& lsn);
+  bool bury(files gone, files const& surely);
   void let_go(files removed);
   void name_synced(directory_ptr const& d, request const& r, bool heals, files const& surely);
   void forget_name(held_file& f);
@@ -185,13 +193,9 @@ class service {
   void heal(file_key const& key, descriptor const& fd, bool& is_marked, std::function<void()> then);
 
   std::atomic<int> home_error_ = 0;
-  mutable std::mutex mounts_mutex_;
-  struct mounted {
-    descriptor fd;
-    journal kept_by = journal::none;
-  };
-  std::map<std::uint64_t, mounted> mounts_;  // one of each device that has a file in the log
+  std::map<std::uint64_t, mount_ptr> mounts_;  // by device
   tell_file on_hold_;
+  std::function<void()> on_let_go_;
   service_rules const keep_;
   writer log_;
   superblock super_;
@@ -210,7 +214,7 @@ class service {
   std::vector<request> sync_all_;              // until the checkpoint after next
   bool is_ending_ = false, is_log_left_ = false;
   log_place log_place_;
-  std::uint64_t head_ = 0, content_lsn_ = 0;
+  std::uint64_t head_ = 0, content_lsn_ = 0, unlinked_lsn_ = 0;  // the last such record's
   std::uint64_t unheld_lsn_ = 0;   // up to there are records of what is held no more
   std::vector<file_ptr> orphans_;  // removed, and live
   std::map<directory_ptr, std::uint64_t> left_in_;  // others of those: where from, up to there

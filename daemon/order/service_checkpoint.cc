@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // How the log gets room: what has records in it is written home in passes, then synced, and then
 // the records are freed.
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <functional>
+#include <set>
 #include <utility>
 
 #include "order/service.h"
@@ -23,33 +25,60 @@ constexpr blkcnt_t orphan_blocks_max = 4 << 20 >> 9;
 
 }  // namespace
 
-/// The loop adds to them when it holds a file: it must not wait for whoever syncs them. What is
-/// added meanwhile has no record of before.
-std::vector<int> service::mounts() {
-  std::lock_guard const held(mounts_mutex_);
-  std::vector<int> all;
-  for (auto const& [device, m] : mounts_) all.push_back(m.fd.get());
+void service::hold_mount(held_file const& f) {
+  mount_ptr& m = mounts_[f.key.first];
+  if (m) return;
+  m = std::make_shared<held_mount>();
+  m->fd = descriptor(fcntl(f.fd.get(), F_DUPFD_CLOEXEC, 3));
+  m->kept_by = journal_of(f.fd.get());
+  m->fs = f.id.fs;
+}
+
+/// Somebody may want to unmount where they are.
+void service::forget_directories() {
+  if (!files_.empty()) return;
+  for (auto const& [key, d] : directories_)
+    for (auto const& p : places_of(key)) p.in->free(p.key);
+  last_path_.clear();
+  last_directory_.reset();
+  directories_.clear();
+  if (std::exchange(mounts_, {}).empty()) return;
+  if (on_let_go_) on_let_go_();
+}
+
+service::mounts service::all_mounts() const {
+  mounts all;
+  for (auto const& [device, m] : mounts_) all.push_back(m);
   return all;
 }
 
-int service::sync_mounts() {
-  for (int const fd : mounts())
-    if (int const error = sync_file_system(fd); error != 0) return heard_of(error);
+int service::sync_mounts(mounts const& all) {
+  for (auto const& m : all)
+    if (int const error = sync_held_mount(*m); error != 0) return heard_of(error);
   return home_error_;
 }
 
 /// While we rested programs synced all of a btrfs without us, and may still be at it: a sync behind
-/// theirs ends behind them.
+/// theirs ends behind them. What it hears the next checkpoint there hears as well.
 void service::outlast_other_syncs() {
-  for (int const fd : mounts()) {
-    if (!is_on_btrfs(fd)) continue;
+  std::set<std::array<std::uint8_t, 16>> begun;
+  for (auto const& [device, m] : mounts_) {
+    if (!is_on_btrfs(m->fd.get()) || !begun.insert(m->fs).second) continue;
     ++whole_syncs_;
-    auto const sync = [this, fd] {
-      int const error = sync_file_system(fd);  // told once, and nobody waits for this one
-      return error == 0 ? 0 : lost_at_home(error);
-    };
-    crew_.run(sync, [this](int) { --whole_syncs_; });
+    crew_.run([m = m] { return sync_held_mount(*m); }, [this](int) { --whole_syncs_; });
   }
+}
+
+/// Where the log has anything of: another file system, with a disk that refuses, is no concern.
+service::mounts service::mounts_of(home_sync const& what) const {
+  if (unheld_lsn_ > head_) return all_mounts();
+  std::set<std::uint64_t> devices;
+  for (auto const& f : what.files) devices.insert(f->key.first);
+  for (auto const& d : what.directories) devices.insert(d->key.first);
+  mounts on;
+  for (auto const& [device, m] : mounts_)
+    if (devices.empty() || devices.contains(device)) on.push_back(m);
+  return on;
 }
 
 /// What makes all records that are durable now superfluous. Where others have much that is dirty a
@@ -57,29 +86,29 @@ void service::outlast_other_syncs() {
 service::home_sync service::what_to_sync() {
   home_sync what;
   what.up_to = log_.durable();
-  auto const has_journal = [](auto const& m) { return m.second.kept_by != journal::none; };
-  bool const is_ordered = std::all_of(mounts_.begin(), mounts_.end(), has_journal);
-  if (unheld_lsn_ > head_ || !is_ordered) return what;
   for (auto const& [key, f] : files_)
     if (is_live(*f)) what.files.push_back(f);
   for (auto const& [key, d] : directories_)
     if (d->last_lsn > head_) what.directories.push_back(d);
   for (auto const& f : orphans_) what.files.push_back(f);
   for (auto const& [d, lsn] : left_in_) what.directories.push_back(d);
+  what.on = mounts_of(what);
+  auto const has_journal = [](auto const& m) { return m->kept_by != journal::none; };
+  if (unheld_lsn_ > head_ || !std::all_of(what.on.begin(), what.on.end(), has_journal)) return what;
   std::size_t const count = what.files.size() + what.directories.size();
   what.is_all = count == 0 || home_pace::is_all_quicker(count, dirty_bytes(), keep_.flush_bytes);
   return what;
 }
 
 int service::sync_held(home_sync const& what) {
-  if (what.is_all) return sync_mounts();
+  if (what.is_all) return sync_mounts(what.on);
   std::vector<std::function<int()>> all;
   for (auto const& f : what.files) all.push_back([&] { return sync_held_file(*f, false, true); });
   for (auto const& d : what.directories)
     all.push_back([&] { return fsync(d->fd.get()) != 0 ? errno : 0; });
   int error = all_at_once(all);
-  for (int const fd : mounts())
-    if (error == 0) error = why_not_kept(fd);
+  for (auto const& m : what.on)
+    if (error == 0) error = why_not_kept(m->fd.get());
   return error == 0 ? home_error_.load() : heard_of(error);
 }
 
@@ -91,7 +120,7 @@ void service::leave_behind(file_ptr const& f, directory_ptr const& in) {
   struct stat st = {};
   bool const is_small = fstat(f->fd.get(), &st) == 0 && st.st_blocks <= orphan_blocks_max;
   auto const at = mounts_.find(f->key.first);
-  if (in && at != mounts_.end() && at->second.kept_by == journal::of_all)
+  if (in && at != mounts_.end() && at->second->kept_by == journal::of_all)
     left_in_[in] = std::max(left_in_[in], f->last_lsn);
   else if (is_small && orphans_.size() < orphans_max)
     orphans_.push_back(f);

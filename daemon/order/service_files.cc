@@ -76,13 +76,10 @@ service::file_ptr service::hold(request const& r) {
   f->is_identified = identify(f->fd.get(), f->id) == 0;
   if (!keep_.tells_apart) f->id.handle.resize(inode_bytes), f->id.handle.resize(handle_bytes);
   f->is_marked = has_mark(f->fd.get(), super_);
-  f->is_shared = is_on_btrfs(f->fd.get());
   if (f->is_identified) {
-    std::lock_guard const held(mounts_mutex_);
-    mounted& one = mounts_[key.first];
+    f->is_shared = is_on_btrfs(f->fd.get());
     if (on_hold_) on_hold_(f->fd.get(), st);
-    if (!one.fd)
-      one = {descriptor(fcntl(f->fd.get(), F_DUPFD_CLOEXEC, 3)), journal_of(f->fd.get())};
+    hold_mount(*f);
     for (auto const& a : areas_) a->tell_device(key.first);
   }
   files_.emplace(key, f);
@@ -113,7 +110,11 @@ void service::tell_whether_resting() {
 void service::rest() {
   bool const is_idle =
       is_aside_ || (rests_after_ns_ != 0 && now_ns_ - asked_ns_ >= rests_after_ns_);
-  if (is_resting_ || !is_idle || is_checkpointing_ || !is_quiet()) return;
+  if (!is_idle || is_checkpointing_ || !is_quiet()) return;
+  if (is_resting_) {
+    if (!is_aside_) forget_directories();
+    return;
+  }
   std::vector<file_ptr> all;
   for (auto const& [key, f] : files_) all.push_back(f);
   for (auto const& f : all) {
@@ -195,9 +196,9 @@ service::files service::gone_among(file_key& behind, std::size_t count) const {
 
 /// A part of the files at each call, for all at once would keep those waiting who ask meanwhile.
 void service::sweep_some() {
-  std::uint64_t lsn = 0;
-  bury(gone_among(swept_to_, files_.size() / sweep_parts + 1), {}, lsn);
-  if (lsn != 0) commits_.push({lsn, {}, {}, {}});
+  std::uint64_t const before = unlinked_lsn_;
+  bury(gone_among(swept_to_, files_.size() / sweep_parts + 1), {});
+  if (unlinked_lsn_ != before) commits_.push({unlinked_lsn_, {}, {}, {}});
 }
 
 void service::tidy_up() {
@@ -213,7 +214,7 @@ void service::tidy_up() {
 
 /// Tells the log that files have no name any more. `surely`: the directory of those was synced
 /// since, whoever has their names. False: it had no room.
-bool service::bury(files gone, files const& surely, std::uint64_t& lsn) {
+bool service::bury(files gone, files const& surely) {
   bool all = true;
   for (auto const& f : gone) {
     // A name that another file has by now was perhaps given by a rename that no crash has to keep:
@@ -231,11 +232,10 @@ bool service::bury(files gone, files const& surely, std::uint64_t& lsn) {
       r.directory = f->link->in->id;
       r.name = f->link->name;
       r.mode = f->link->mode;
-      if (put(r, lsn) != 0) {
+      if (put(r, in->last_lsn) != 0) {
         all = false;
         continue;
       }
-      in->last_lsn = lsn;
     }
     forget_name(*f);
     // A request that is under way keeps it.
@@ -319,6 +319,7 @@ void service::look(held_file& f, request const& r, found& now) {
   noted& what = now.what;
   s.is_identified = f.is_identified;
   s.is_live = is_live(f);
+  s.has_failed = f.has_failed;
   s.has_baseline = f.has_baseline;
   now.born = what.created != 0 ? birth_of(f.fd.get()) : birth{};
   s.is_created = what.created != 0 && what.created == now.born.word;
@@ -429,6 +430,7 @@ void service::on_directory(request const& r) {
   // The log is empty, nothing that was removed can be made again; and we are to come to rest.
   if (is_aside_ && !anything_live() && !heals) return pass(r);
   r.from->hold(r);
+  asked_ns_ = now_ns_;
   d->habit.synced();
   if (home_error_ != 0) return answer(r, home_error_);
   if (log_.failed() != 0) return answer(r, abi::go_native);
@@ -455,15 +457,15 @@ void service::on_directory(request const& r) {
 /// Recovery must not make again what was removed for good.
 void service::name_synced(directory_ptr const& d, request const& r, bool heals,
                           files const& surely) {
-  std::uint64_t lsn = 0;
   file_key all = {};
-  if (!bury(gone_among(all, files_.size()), surely, lsn)) {
+  if (!bury(gone_among(all, files_.size()), surely)) {
     if (failed() != 0) return answer(r, abi::go_native);
     parked_.push_back([this, d, r, heals, surely] { name_synced(d, r, heals, surely); });
     return want_checkpoint();
   }
-  if (!heals) return commits_.push({lsn, r, {}, {}});
-  commits_.push({lsn, {}, {}, [this, d, r](int failed) {
+  // Those too that were found meanwhile.
+  if (!heals) return commits_.push({unlinked_lsn_, r, {}, {}});
+  commits_.push({unlinked_lsn_, {}, {}, [this, d, r](int failed) {
                    if (failed != 0) return answer(r, abi::go_native);
                    heal(d->key, d->fd, d->is_marked, [this, d, r] { answer(r, 0); });
                  }});

@@ -27,6 +27,7 @@ int service::put(record const& r, std::uint64_t& lsn) {
   bool const is_needed = r.what == kind::revoke || r.what == kind::unlink;
   int const failed = log_.try_append(r, lsn, is_needed ? 0 : log_.room() / spared_share);
   if (failed == 0) content_lsn_ = lsn;
+  if (failed == 0 && r.what == kind::unlink) unlinked_lsn_ = lsn;
   if (failed == ENOSPC && !is_checkpointing_) want_checkpoint();
   return failed;
 }
@@ -278,6 +279,7 @@ void service::ask_again() {
 void service::synced(file_ptr const& f, request const& r, found const& now, std::uint64_t below,
                      int error) {
   if (error != 0) {
+    f->has_failed = true;
     f->has_baseline = false;
     for (auto const& p : places_of(f->key)) p.in->give_back(p.key);
     answer(r, error);

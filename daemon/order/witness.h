@@ -25,7 +25,7 @@ class witnesses {
   int heard();
   /// Keeps one of the file system of the file `fd`, if there is none yet.
   void keep(int fd, struct stat const& st);
-  /// All is at home, and nothing keeps a file system from being unmounted.
+  /// All is at home: nothing is to keep a file system from being unmounted.
   void forget() { take(); }
 
  private:

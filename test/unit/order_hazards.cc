@@ -94,6 +94,25 @@ TEST_CASE("what a disk refused at home is kept in the log until it was replayed"
   CHECK(again.records == 0);
 }
 
+TEST_CASE("each program hears of what a disk refused of a file that is not logged", "[order]") {
+  refusing r;
+  served& s = r.s;
+  if (lacks_root(s)) return;
+  s.serve_it();
+  s.know();
+  REQUIRE(shell("sync -f " + s.dir));
+  int const fd = s.make("a"), other = open(s.path("a").c_str(), O_RDWR);
+  s.write(fd, 0, std::string(400'000, 'a'));  // more than is logged
+  s.write(other, 400'000, std::string(400'000, 'b'));
+  REQUIRE(r.close());
+  CHECK(s.program->sync(fd) > 0);
+  CHECK(s.program->sync(other) > 0);
+  CHECK(s.failed() == 0);
+  REQUIRE(r.open_again());
+  close(fd);
+  close(other);
+}
+
 TEST_CASE("what a disk refused while no daemon was there is replayed by the next", "[order]") {
   served s;
   if (lacks_root(s)) return;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // When nobody asks the service holds nothing, and programs have nothing to note.
 #include <fcntl.h>
+#include <sys/mount.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -53,6 +54,28 @@ TEST_CASE("a service that nobody asks holds no file", "[order]") {
   REQUIRE(s.program->sync(fd) == 0);
   CHECK(s.counts().logged == 1);
   close(fd);
+}
+
+TEST_CASE("a service that nobody asks lets file systems be unmounted", "[order]") {
+  served s;
+  if (lacks_root(s)) return;
+  auto const rests_after = [&](std::uint64_t idle_ns) {
+    s.ask([=](order::service& d) { return d.rests_after(idle_ns), 0; });
+  };
+  unsigned let_go = 0;
+  s.ask([&](order::service& d) { return d.on_let_go([&] { ++let_go; }), 0; });
+  s.know();
+  int const fd = s.make("a"), directory = open(s.dir.c_str(), O_RDONLY | O_DIRECTORY);
+  REQUIRE(s.program->sync(fd) == 0);
+  CHECK(s.counts().logged == 1);
+  rests_after(1);
+  CHECK(comes([&] { return s.ask([&](auto&) { return let_go; }) == 1; }));
+  // While it rests as well.
+  REQUIRE(s.program->sync(directory, abi::order_request::directory) == 0);
+  close(fd);
+  close(directory);
+  CHECK(comes([&] { return umount(s.dir.c_str()) == 0; }));
+  s.is_mounted = false;
 }
 
 TEST_CASE("a log that does not pay stands aside empty, and is there again when it does",

@@ -202,6 +202,7 @@ int serve_generation(file_disk& disk, serve_options const& o, descriptor& jobs, 
   superblock const super = begin(disk);
   service s(disk, super);
   s.on_hold([&witness](int fd, struct stat const& st) { witness.keep(fd, st); });
+  s.on_let_go([&witness] { witness.forget(); });
   s.rests_after(rests_after_ns);
   s.log_is_at(place_of(disk, o.log));
   s.log_grows_to(o.log_mib << 20);
