@@ -40,11 +40,6 @@ bool commits::is_idle() const {
   return queue_.empty() && !is_busy_;
 }
 
-std::size_t commits::waiting() const {
-  std::lock_guard const held(mutex_);
-  return queue_.size();
-}
-
 std::uint64_t commits::batch_ns() const {
   std::lock_guard const held(mutex_);
   return gathering_.batch_ns();

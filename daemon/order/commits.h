@@ -40,7 +40,6 @@ class commits {
 
   void push(awaited a);
   bool is_idle() const;
-  std::size_t waiting() const;
   /// What a batch takes, smoothed.
   std::uint64_t batch_ns() const;
 

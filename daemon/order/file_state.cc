@@ -40,10 +40,4 @@ void directory_habit::synced() {
   created_ = 0;
 }
 
-char const* name_of(way w) {
-  static constexpr char const* names[] = {"pass",    "native", "alone", "own",
-                                          "nothing", "pages",  "all",   "first_all"};
-  return names[static_cast<unsigned>(w)];
-}
-
 }  // namespace sluice::order

@@ -62,6 +62,4 @@ class directory_habit {
   bool is_synced_anyway_ = false;
 };
 
-char const* name_of(way w);
-
 }  // namespace sluice::order

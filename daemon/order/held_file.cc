@@ -81,6 +81,15 @@ int sync_held_file(held_file& f, bool only_bytes, bool has_records) {
   return error;
 }
 
+descriptor open_beside(int fd, struct stat const& st) {
+  std::string directory, name;
+  struct stat there = {};
+  if (!find_name(fd, st, directory, name)) return {};
+  descriptor opened(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  bool const is_there = opened && fstat(opened.get(), &there) == 0 && there.st_dev == st.st_dev;
+  return is_there ? std::move(opened) : descriptor();
+}
+
 int sync_held_mount(held_mount& m) {
   std::lock_guard const held(m.syncing);
   if (m.refused == 0) m.refused = sync_file_system(m.fd.get());

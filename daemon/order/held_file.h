@@ -67,7 +67,7 @@ struct held_file {
   // The kernel tells an error of the disk once for each open file, and two threads may sync this.
   std::mutex syncing;
   int refused = 0;  // that it told while the log had something of it: for whoever syncs it
-  // It told so when the log had nothing of it. Programs ask by descriptors of their own from then
+  // It told us. When the log has nothing of it programs ask by descriptors of their own from then
   // on, and each hears of what was refused.
   bool has_failed = false;
   std::uint64_t used_ns = 0;
@@ -89,6 +89,10 @@ enum class journal {
 };
 journal journal_of(int fd);
 bool is_on_btrfs(int fd);
+
+/// The directory of a file, if that can be found: the file itself might be removed, and its blocks
+/// would stay.
+descriptor open_beside(int fd, struct stat const& st);
 
 /// A device that has a file in the log. btrfs has several for one file system.
 struct held_mount {
@@ -113,9 +117,9 @@ struct birth {
 };
 birth birth_of(int fd);
 
+inline constexpr std::uint64_t pages_max = std::uint64_t{1} << 50;
 /// Of its pages before `end` those that are dirty and not in `but`: -1 when the kernel does not
 /// say.
-inline constexpr std::uint64_t pages_max = std::uint64_t{1} << 50;
 std::int64_t dirty_pages(int fd, page_set const& but, std::uint64_t end = pages_max);
 
 /// Of pages [first, end) those that are being written to the disk.

@@ -118,12 +118,12 @@ class service {
   void begin_pass(bool is_last);
   void let_leave(std::uint64_t ranges_min);
   void have_left(bool are_clean);
-  void passed();
+  void pass_written();
   void checkpointed(int error);
   void run_checkpoints();
   using mount_ptr = std::shared_ptr<held_mount>;
   using mounts = std::vector<mount_ptr>;
-  void hold_mount(held_file const& f);
+  bool hold_mount(held_file const& f, struct stat const& st);
   void forget_directories();
   mounts all_mounts() const;
   int sync_mounts(mounts const& all);

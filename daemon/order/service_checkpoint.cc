@@ -25,13 +25,15 @@ constexpr blkcnt_t orphan_blocks_max = 4 << 20 >> 9;
 
 }  // namespace
 
-void service::hold_mount(held_file const& f) {
-  mount_ptr& m = mounts_[f.key.first];
-  if (m) return;
-  m = std::make_shared<held_mount>();
-  m->fd = descriptor(fcntl(f.fd.get(), F_DUPFD_CLOEXEC, 3));
+/// False: nothing of it can be synced, so nothing may be logged.
+bool service::hold_mount(held_file const& f, struct stat const& st) {
+  if (mounts_.contains(f.key.first)) return true;
+  auto m = std::make_shared<held_mount>();
+  m->fd = open_beside(f.fd.get(), st);
+  if (!m->fd) m->fd = descriptor(fcntl(f.fd.get(), F_DUPFD_CLOEXEC, 3));
   m->kept_by = journal_of(f.fd.get());
   m->fs = f.id.fs;
+  return m->fd && mounts_.emplace(f.key.first, m).second;
 }
 
 /// Somebody may want to unmount where they are.
@@ -69,7 +71,8 @@ void service::outlast_other_syncs() {
   }
 }
 
-/// Where the log has anything of: another file system, with a disk that refuses, is no concern.
+/// Where the log has anything of: another file system, with a disk that refuses, is no concern. All
+/// where nobody knows.
 service::mounts service::mounts_of(home_sync const& what) const {
   if (unheld_lsn_ > head_) return all_mounts();
   std::set<std::uint64_t> devices;
@@ -148,7 +151,7 @@ void service::run_checkpoints() {
     // The list is the loop's again behind the post.
     if (now == step::write) {
       home_writer_.write(leaving_);
-      mail_.post([this] { passed(); });
+      mail_.post([this] { pass_written(); });
     } else {
       // Its last descriptors of removed files are closed here, which takes time.
       home_sync const what = std::exchange(to_sync_, {});
@@ -211,7 +214,7 @@ void service::begin_pass(bool is_last) {
 }
 
 /// What was written meanwhile is written as well, until it is little.
-void service::passed() {
+void service::pass_written() {
   have_left(true);
   if (is_tidying_) {
     is_tidying_ = is_checkpointing_ = false;

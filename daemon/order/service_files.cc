@@ -76,10 +76,10 @@ service::file_ptr service::hold(request const& r) {
   f->is_identified = identify(f->fd.get(), f->id) == 0;
   if (!keep_.tells_apart) f->id.handle.resize(inode_bytes), f->id.handle.resize(handle_bytes);
   f->is_marked = has_mark(f->fd.get(), super_);
+  if (f->is_identified) f->is_identified = hold_mount(*f, st);
   if (f->is_identified) {
     f->is_shared = is_on_btrfs(f->fd.get());
     if (on_hold_) on_hold_(f->fd.get(), st);
-    hold_mount(*f);
     for (auto const& a : areas_) a->tell_device(key.first);
   }
   files_.emplace(key, f);
@@ -118,8 +118,12 @@ void service::rest() {
   std::vector<file_ptr> all;
   for (auto const& [key, f] : files_) all.push_back(f);
   for (auto const& f : all) {
-    f->has_baseline = false;
-    if ((flags_of(f->key) & abi::order_bypass) == 0) drop(f);
+    if ((flags_of(f->key) & abi::order_bypass) == 0) {
+      drop(f);
+    } else {  // that stays true of it, and of another file with its number at worst
+      forget_name(*f);
+      files_.erase(f->key);
+    }
   }
   is_resting_ = true;
   if (is_aside_) ++counts_.asides;
@@ -254,7 +258,8 @@ void service::let_go(files removed) {
             [](int) {});
 }
 
-/// Of a file that is not held nothing is live.
+/// Of a file that is not held the log has records at most when it was removed: a drain has nothing
+/// to wait for.
 void service::pass(request const& r) {
   ++counts_.passed;
   answer(r, r.kind == abi::order_request::drain ? 0 : abi::go_native);
@@ -263,6 +268,7 @@ void service::pass(request const& r) {
 void service::on_file(request const& r) {
   bool const is_held = files_.contains({r.device, r.inode});
   if (is_aside_ && (is_resting_ || !is_held)) return pass(r);
+  if (r.kind == abi::order_request::drain && !is_held) return pass(r);
   file_ptr const f = hold(r);
   if (!f) return pass(r);
   if (f->is_identified) r.from->hold(r);  // else it is sent back

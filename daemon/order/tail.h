@@ -31,7 +31,6 @@ class log_tail {
   bool is_open() const { return next_ != open_.begin; }
   /// Where the next record goes: a batch begins with its head.
   std::uint64_t next_record() const { return next_ + (is_open() ? 0 : batch_head_bytes); }
-  std::uint64_t open_bytes() const { return next_ - open_.begin; }
 
   /// With the block that its batch may have to be filled up to.
   bool has_room(std::uint64_t payload_bytes) const;

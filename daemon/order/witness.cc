@@ -30,16 +30,6 @@ struct message {
   }
 };
 
-/// The directory of a file: the file itself might be removed, and could not go then.
-descriptor open_beside(int fd, struct stat const& st) {
-  std::string directory, name;
-  struct stat there = {};
-  if (!find_name(fd, st, directory, name)) return {};
-  descriptor opened(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  bool const is_there = opened && fstat(opened.get(), &there) == 0 && there.st_dev == st.st_dev;
-  return is_there ? std::move(opened) : descriptor();
-}
-
 }  // namespace
 
 int witnesses::heard() {

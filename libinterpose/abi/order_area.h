@@ -30,7 +30,6 @@ inline constexpr unsigned order_slots = 256;
 inline constexpr unsigned order_count_slots = 16;
 inline constexpr unsigned order_path_bytes = 1024;
 inline constexpr unsigned order_log_devices = 8;
-inline constexpr std::int64_t order_beat_ns = 20'000'000;      // between the daemon's heartbeats
 inline constexpr std::int64_t order_silence_ns = 250'000'000;  // then a stage goes on without it
 
 /// Flags of an inode: the low half of `state`. The high half counts stages inside a fallback.

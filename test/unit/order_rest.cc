@@ -68,6 +68,13 @@ TEST_CASE("a service that nobody asks lets file systems be unmounted", "[order]"
   int const fd = s.make("a"), directory = open(s.dir.c_str(), O_RDONLY | O_DIRECTORY);
   REQUIRE(s.program->sync(fd) == 0);
   CHECK(s.counts().logged == 1);
+  int const mapped = s.make("b"), held = s.make("c");
+  REQUIRE(s.program->sync(held) == 0);
+  for (int const one : {mapped, held}) {
+    s.program->raise(one, abi::order_bypass);
+    CHECK(s.program->ask(one, abi::order_request::drain) == 0);
+    close(one);
+  }
   rests_after(1);
   CHECK(comes([&] { return s.ask([&](auto&) { return let_go; }) == 1; }));
   // While it rests as well.
