@@ -3,8 +3,8 @@
 """A day compressed: jobs come and go, every daemon is restarted again and again.
 
 Watches resident memory and open descriptors of each role, programs that fail, the sum of what all
-may use, and segments left behind. Memory is compared within the last third of the time, in which
-nobody is restarted.
+may use, and segments left behind. Memory is compared within the last third of the time, in which,
+and just before which, nobody is restarted.
 
   soak.py --minutes 30       what `make soak` runs
   soak.py --minutes 1        a short look, `make soak MINUTES=1`
@@ -21,6 +21,7 @@ sys.path.insert(0, os.path.join(TOP, "scripts"))
 import world as w  # noqa: E402
 
 CAPACITY = 8000
+WARM_S = 15  # from the last restart until what a daemon needs is compared with what it needs later
 COMMANDS = (
     ["sh", "-c", 'for i in 1 2 3 4 5; do ls -lR "$0" >/dev/null; done'],
     ["tar", "cf", "/dev/null", "-C"],
@@ -83,7 +84,7 @@ def measure(world, roles, minutes, restart_s, rng):
     events = []
     while time.monotonic() < end:
         jobs.step()
-        if next_restart <= time.monotonic() < quiet_from:
+        if next_restart <= time.monotonic() < quiet_from - WARM_S:
             name, daemon = rng.choice(list(roles.items()))
             how = rng.choice((signal.SIGKILL, signal.SIGTERM))
             events.append(f"{time.monotonic_ns()} {name} {how.name}")
