@@ -8,47 +8,29 @@
 #include "order/mark.h"
 #include "order_served.h"
 #include "policy/error.h"
+#include "unit/refusing_disk.h"
 
 using namespace sluice::order;
 using sluice::test::lacks_root;
 using sluice::test::served;
+using sluice::test::shell;
 namespace abi = sluice::abi;
 
 namespace {
 
-bool shell(std::string const& command) {
-  return std::system(("(" + command + ") >/dev/null 2>&1").c_str()) == 0;
-}
-
-/// An ext4 in a file of a tmpfs without room: blocks that were free when it was closed take no
-/// bytes until it is opened again. Some do all the same; those the ballast gets.
+/// A served file system whose disk refuses.
 struct refusing {
   served s{served::unmounted{}};
-  std::string const under = s.holder.dir + "/under", image = under + "/image";
+  sluice::test::refusing_disk disk{s.holder.dir, s.dir};
 
-  refusing() {
-    sluice::test::own_mounts();
-    s.is_mounted =
-        shell("mkdir " + under + " " + s.dir + " && mount -t tmpfs -o size=48m none " + under +
-              " && truncate -s 32M " + image + "0 && mkfs.ext4 -q -E nodiscard " + image +
-              "0 && cp --sparse=never " + image + "0 " + image + " && rm " + image +
-              "0 && mount -o loop " + image + " " + s.dir + " && fallocate -l 6M " + s.dir +
-              "/beside && sync -f " + s.dir);  // new files lie far from what is in use
-  }
+  refusing() { s.is_mounted = disk.is_mounted(); }
   ~refusing() {
     s.kill();
-    shell("umount -l " + s.dir);
-    shell("umount -l " + under);
     s.is_mounted = false;
   }
-  bool close() {
-    return shell("fstrim " + s.dir + " && cp /dev/zero " + under + "/full; dd if=/dev/zero of=" +
-                 s.dir + "/ballast bs=64k count=64 conv=fsync; true");
-  }
-  bool open_again() { return shell("rm " + under + "/full"); }
-  bool mount_again() {
-    return shell("umount " + s.dir + " && mount -o loop " + image + " " + s.dir);
-  }
+  bool close() { return disk.close(); }
+  bool open_again() { return disk.open_again(); }
+  bool mount_again() { return disk.mount_again(); }
 };
 
 }  // namespace
