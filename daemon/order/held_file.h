@@ -98,6 +98,7 @@ descriptor open_beside(int fd, struct stat const& st);
 struct held_mount {
   descriptor fd;
   journal kept_by = journal::none;
+  bool is_on_btrfs = false;
   std::array<std::uint8_t, 16> fs = {};
   std::mutex syncing;  // as of a file
   int refused = 0;

@@ -127,6 +127,7 @@ class service {
   void forget_directories();
   mounts all_mounts() const;
   int sync_mounts(mounts const& all);
+  void outlast_other_syncs();
   struct home_sync {  // of records before `up_to`
     std::uint64_t up_to = 0;
     mounts on;
@@ -170,7 +171,6 @@ class service {
   void sweep_some();
   void tidy_up();
   void tell_whether_resting();
-  void outlast_other_syncs();
   bool bury(files gone, files const& surely);
   void let_go(files removed);
   void name_synced(directory_ptr const& d, request const& r, bool heals, files const& surely);

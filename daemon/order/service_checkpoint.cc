@@ -32,6 +32,7 @@ bool service::hold_mount(held_file const& f, struct stat const& st) {
   m->fd = open_beside(f.fd.get(), st);
   if (!m->fd) m->fd = descriptor(fcntl(f.fd.get(), F_DUPFD_CLOEXEC, 3));
   m->kept_by = journal_of(f.fd.get());
+  m->is_on_btrfs = is_on_btrfs(f.fd.get());
   m->fs = f.id.fs;
   return m->fd && mounts_.emplace(f.key.first, m).second;
 }
@@ -65,7 +66,7 @@ int service::sync_mounts(mounts const& all) {
 void service::outlast_other_syncs() {
   std::set<std::array<std::uint8_t, 16>> begun;
   for (auto const& [device, m] : mounts_) {
-    if (!is_on_btrfs(m->fd.get()) || !begun.insert(m->fs).second) continue;
+    if (!m->is_on_btrfs || !begun.insert(m->fs).second) continue;
     ++whole_syncs_;
     crew_.run([m = m] { return sync_held_mount(*m); }, [this](int) { --whole_syncs_; });
   }

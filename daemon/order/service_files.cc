@@ -78,7 +78,7 @@ service::file_ptr service::hold(request const& r) {
   f->is_marked = has_mark(f->fd.get(), super_);
   if (f->is_identified) f->is_identified = hold_mount(*f, st);
   if (f->is_identified) {
-    f->is_shared = is_on_btrfs(f->fd.get());
+    f->is_shared = mounts_.at(key.first)->is_on_btrfs;
     if (on_hold_) on_hold_(f->fd.get(), st);
     for (auto const& a : areas_) a->tell_device(key.first);
   }

@@ -4,7 +4,6 @@
 // Prints how many records there are, and the bytes of data in them.
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -16,6 +15,7 @@
 
 #include "order/file_disk.h"
 #include "order/home.h"
+#include "order/service.h"
 #include "order/slots.h"
 #include "order/writer.h"
 
@@ -29,12 +29,6 @@ constexpr unsigned files = 16, batch_records = 64;
 [[noreturn]] void fail(std::string const& what) {
   fmt::print(stderr, "order_full_log: {}: {}\n", what, std::strerror(errno));
   std::exit(1);
-}
-
-std::uint64_t time_ns(clockid_t clock) {
-  timespec t = {};
-  clock_gettime(clock, &t);
-  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 + static_cast<unsigned>(t.tv_nsec);
 }
 
 std::vector<file_id> make_files(std::string const& dir) {
@@ -69,7 +63,7 @@ filled fill(writer& log, std::vector<file_id> const& all, std::size_t record_byt
       r.file = all[word % files];
       r.offset = (word >> 8) % (file_bytes / record_bytes) * record_bytes;
       r.bytes = bytes;
-      r.changed_ns = time_ns(CLOCK_REALTIME);
+      r.changed_ns = realtime_ns();
       failed = log.try_append(r, lsn);
       if (failed == 0) ++sum.records, sum.bytes += record_bytes;
     }
@@ -93,9 +87,7 @@ int main(int argc, char** argv) {
   auto const all = make_files(argv[2]);
   make_log_file(path, std::strtoull(argv[3], nullptr, 10) * mib, window_ns);
   file_disk disk(path, file_disk::use::write);
-  writer log(disk, read_slots(disk).in_force,
-             {[] { return EBUSY; }, [] { return time_ns(CLOCK_REALTIME); },
-              [] { return time_ns(CLOCK_MONOTONIC); }});
+  writer log(disk, read_slots(disk).in_force, {[] { return EBUSY; }, realtime_ns, monotonic_ns});
   filled const sum = fill(log, all, record_bytes);
   fmt::print("{} {}\n", sum.records, sum.bytes);
 }

@@ -28,9 +28,6 @@ struct refusing {
     s.kill();
     s.is_mounted = false;
   }
-  bool close() { return disk.close(); }
-  bool open_again() { return disk.open_again(); }
-  bool mount_again() { return disk.mount_again(); }
 };
 
 }  // namespace
@@ -48,11 +45,11 @@ TEST_CASE("what a disk refused at home is kept in the log until it was replayed"
   s.write(fd, 0, text);
   REQUIRE(s.program->sync(fd) == 0);
   REQUIRE(s.program->answered == 2);
-  REQUIRE(r.close());
+  REQUIRE(r.disk.close());
   int const error = s.program->ask(fd, abi::order_request::sync_all);
   REQUIRE(error > 0);
   CHECK(s.program->sync(fd) == error);  // from now on, whatever the kernel says
-  REQUIRE(r.open_again());
+  REQUIRE(r.disk.open_again());
   CHECK(s.program->ask(fd, abi::order_request::sync_all) == error);
   CHECK(s.failed() == error);
   usleep(50'000);
@@ -68,7 +65,7 @@ TEST_CASE("what a disk refused at home is kept in the log until it was replayed"
   CHECK(done.home_error == error);
   CHECK_FALSE(done.is_running);
   CHECK(done.done.records > 0);
-  REQUIRE(r.mount_again());
+  REQUIRE(r.disk.mount_again());
   CHECK((s.read("a") == text));
   CHECK(s.read("b") == "healthy");
   auto const again = s.recover_it();
@@ -86,11 +83,11 @@ TEST_CASE("each program hears of what a disk refused of a file that is not logge
   int const fd = s.make("a"), other = open(s.path("a").c_str(), O_RDWR);
   s.write(fd, 0, std::string(400'000, 'a'));  // more than is logged
   s.write(other, 400'000, std::string(400'000, 'b'));
-  REQUIRE(r.close());
+  REQUIRE(r.disk.close());
   CHECK(s.program->sync(fd) > 0);
   CHECK(s.program->sync(other) > 0);
   CHECK(s.failed() == 0);
-  REQUIRE(r.open_again());
+  REQUIRE(r.disk.open_again());
   close(fd);
   close(other);
 }
@@ -134,11 +131,11 @@ TEST_CASE("a home that cannot be synced in recovery is replayed by the next one"
   REQUIRE(s.program->sync(fd) == 0);
   s.kill();
   close(fd);
-  REQUIRE(r.close());
+  REQUIRE(r.disk.close());
   CHECK_THROWS_WITH(s.recover_it(), Catch::Contains("cannot be synced"));
-  REQUIRE(r.open_again());
+  REQUIRE(r.disk.open_again());
   CHECK(s.recover_it().home_error != 0);
-  REQUIRE(r.mount_again());
+  REQUIRE(r.disk.mount_again());
   CHECK(s.read("a") == "text");
 }
 

@@ -60,7 +60,7 @@ struct file_system {
     std::string const image = holder.dir + "/image";
     std::string const all = "umount " + dir + " && debugfs -w -R '" + debugfs + "' " + image +
                             " && sleep 0.1 && mount -o loop " + image + " " + dir;
-    return std::system(("(" + all + ") 2>/dev/null >&2").c_str()) == 0;
+    return sluice::test::shell(all);
   }
 };
 

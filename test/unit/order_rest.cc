@@ -24,18 +24,19 @@ bool comes(std::function<bool()> const& is_so) {
   return false;
 }
 
+void rests_after(served& s, std::uint64_t idle_ns) {
+  s.ask([=](order::service& d) { return d.rests_after(idle_ns), 0; });
+}
+
 }  // namespace
 
 TEST_CASE("a service that nobody asks holds no file", "[order]") {
   served s;
   if (lacks_root(s)) return;
   auto& unwatched = s.program->area().head.unwatched;
-  auto const rests_after = [&](std::uint64_t idle_ns) {
-    s.ask([=](order::service& d) { return d.rests_after(idle_ns), 0; });
-  };
-  rests_after(1);
+  rests_after(s, 1);
   CHECK(comes([&] { return unwatched == 1; }));
-  rests_after(0);
+  rests_after(s, 0);
   int const fd = s.make("a");
   REQUIRE(s.program->sync(fd) == 0);
   CHECK(unwatched == 0);
@@ -45,9 +46,9 @@ TEST_CASE("a service that nobody asks holds no file", "[order]") {
   s.write(fd, 0, "more than nothing");
   REQUIRE(s.program->sync(fd) == 0);
   CHECK(s.counts().logged == 1);
-  rests_after(1);
+  rests_after(s, 1);
   CHECK(comes([&] { return unwatched == 1; }));
-  rests_after(0);
+  rests_after(s, 0);
   CHECK((s.program->state(fd) & (abi::order_watched | abi::order_logged)) == 0);
   // Nobody noted this, so it is synced at home, and not taken for what the log had.
   REQUIRE(pwrite(fd, "nobody notes", 12, 0) == 12);
@@ -59,9 +60,6 @@ TEST_CASE("a service that nobody asks holds no file", "[order]") {
 TEST_CASE("a service that nobody asks lets file systems be unmounted", "[order]") {
   served s;
   if (lacks_root(s)) return;
-  auto const rests_after = [&](std::uint64_t idle_ns) {
-    s.ask([=](order::service& d) { return d.rests_after(idle_ns), 0; });
-  };
   unsigned let_go = 0;
   s.ask([&](order::service& d) { return d.on_let_go([&] { ++let_go; }), 0; });
   s.know();
@@ -75,7 +73,7 @@ TEST_CASE("a service that nobody asks lets file systems be unmounted", "[order]"
     CHECK(s.program->ask(one, abi::order_request::drain) == 0);
     close(one);
   }
-  rests_after(1);
+  rests_after(s, 1);
   CHECK(comes([&] { return s.ask([&](auto&) { return let_go; }) == 1; }));
   // While it rests as well.
   REQUIRE(s.program->sync(directory, abi::order_request::directory) == 0);

@@ -12,6 +12,11 @@
 
 namespace sluice::test {
 
+/// Says nothing; true: status 0.
+inline bool shell(std::string const& command) {
+  return std::system(("(" + command + ") >/dev/null 2>&1").c_str()) == 0;
+}
+
 /// Call before other threads exist that look at mounts. Nothing happens without root.
 inline void own_mounts() {
   if (geteuid() == 0 && unshare(CLONE_NEWNS) == 0)
@@ -22,9 +27,8 @@ inline void own_mounts() {
 /// here.
 inline bool mount_ext4(std::string const& image, std::string const& size, std::string const& dir) {
   own_mounts();
-  std::string const make = "mkdir " + dir + " && truncate -s " + size + " " + image +
-                           " && mkfs.ext4 -q " + image + " && mount -o loop " + image + " " + dir;
-  return std::system(("(" + make + ") 2>/dev/null >&2").c_str()) == 0;
+  return shell("mkdir " + dir + " && truncate -s " + size + " " + image + " && mkfs.ext4 -q " +
+               image + " && mount -o loop " + image + " " + dir);
 }
 
 }  // namespace sluice::test

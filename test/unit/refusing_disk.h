@@ -3,17 +3,12 @@
 // root and loop devices.
 #pragma once
 
-#include <cstdlib>
 #include <string>
 #include <utility>
 
 #include "unit/own_mounts.h"
 
 namespace sluice::test {
-
-inline bool shell(std::string const& command) {
-  return std::system(("(" + command + ") >/dev/null 2>&1").c_str()) == 0;
-}
 
 /// An ext4 in a file of a tmpfs without room: blocks that were free when it was closed take no
 /// bytes until it is opened again. Some do all the same; those the ballast gets.
