@@ -7,10 +7,9 @@
 
 #include <linux/prctl.h>
 
+#include "loaded.h"
 #include "paths.h"
 #include "sys.h"
-
-extern "C" __attribute__((weak)) void pthread_testcancel();
 
 namespace sluice {
 
@@ -91,10 +90,10 @@ bool wait_for_ticket(passage& p, unsigned channel, core::ticket& t) {
     slept = true;
     show_waiting(p, channel, t, since_ns);  // anew: a handler may have waited meanwhile
     sys::futex_wait(&core::futex_word(b), d.seq, d.deadline_ns, d.mask);
-    bool const may_end = p.v.delay == when::cancels && pthread_testcancel != nullptr;
+    bool const may_end = p.v.delay == when::cancels;
     bool const is_detached = stage.active.load(std::memory_order_relaxed) == nullptr;
     if (may_end || is_detached) show_passed();
-    if (may_end) pthread_testcancel();
+    if (may_end) loaded::end_if_cancelled();
     if (is_detached) return false;
   }
   if (slept) {

@@ -6,11 +6,10 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "loaded.h"
 #include "order_ask.h"
 #include "order_home.h"
 #include "sys.h"
-
-extern "C" __attribute__((weak)) void pthread_testcancel();
 
 namespace sluice::order {
 
@@ -396,7 +395,7 @@ static int sync_any(int fd, order_request kind, barrier* later) {
 }
 
 int make_durable(int fd, order_request kind, barrier* later) {
-  if (pthread_testcancel != nullptr) pthread_testcancel();
+  loaded::end_if_cancelled();
   return sync_any(fd, kind, later);
 }
 

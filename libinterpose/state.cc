@@ -5,17 +5,19 @@
 // child at its first call too.
 #include "state.h"
 
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <linux/prctl.h>
 #include <sys/mman.h>
 #include <time.h>
 
 #include "calls.h"
+#include "loaded.h"
 #include "order.h"
 #include "order_after.h"
 #include "paths.h"
 #include "sys.h"
+
+extern "C" __attribute__((weak)) char const* gnu_get_libc_version();
 
 namespace sluice {
 
@@ -200,14 +202,13 @@ abi::segment* map_segment(char const* path) {
 // Our path as ld.so was given it: the job directory is where that name lies, not where the link
 // leads.
 bool find_own_name(char* segment_path, unsigned room) {
-  Dl_info info;
-  if (dladdr(reinterpret_cast<void*>(&find_own_name), &info) == 0 || info.dli_fname == nullptr)
-    return false;
+  char const* const name = loaded::own_name();
+  if (name == nullptr) return false;
   unsigned length = 0, slash = 0;
-  for (; info.dli_fname[length] != 0; ++length) {
+  for (; name[length] != 0; ++length) {
     if (length + 1 >= sizeof stage.preload) return false;
-    stage.preload[length] = info.dli_fname[length];
-    if (info.dli_fname[length] == '/') slash = length + 1;
+    stage.preload[length] = name[length];
+    if (name[length] == '/') slash = length + 1;
   }
   stage.preload[length] = 0;
   stage.preload_length = length;
@@ -288,7 +289,7 @@ void attach() {
   static constinit std::atomic<bool> begun{false};
   if (begun.exchange(true)) return;
   // stream.cc reads glibc's FILE; under another libc we are loaded by accident and stay out.
-  if (dlsym(RTLD_DEFAULT, "gnu_get_libc_version") == nullptr) return;
+  if (gnu_get_libc_version == nullptr) return;
   char path[sizeof stage.preload + 16];
   if (!find_own_name(path, sizeof path) || sandboxed_from_birth()) return;
   abi::segment* const segment = map_segment(path);

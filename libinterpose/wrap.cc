@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every interposed symbol, made from calls.def. Per row: the real pointer (its own resolver until
-// the constructor or the first call has looked the symbol up), the exported wrapper, and the body
+// the first call has looked the symbol up), the exported wrapper, and the body
 // for the case that we are active. An inactive call is a compare, a branch and a jump; the body is
 // a function of its own so that no frame is built before. The wrapper's C++ name is ours and only
 // its assembler name is libc's, so no header of libc is in the way.
-#include <dlfcn.h>
-
-// Weak: another libc has no symbol versions, and must still be able to load us.
-extern "C" void* dlvsym(void*, char const*, char const*) noexcept __attribute__((weak));
-
+#include "loaded.h"
 #include "meter.h"
 #include "order.h"
 #include "order_after.h"
@@ -24,20 +20,37 @@ extern "C" long sluice_missing() {
   return -1;
 }
 
-void* look_up(char const* name) {
-  attach();  // other libraries' constructors may call before ours has run
-  void* const found = dlsym(RTLD_NEXT, name);
-  return found != nullptr ? found : reinterpret_cast<void*>(&sluice_missing);
+// What a real pointer that nobody has called yet leads to: another library's constructor may call
+// before ours has run. Looked up at the first call, because a program calls a few of all these, and
+// without the loader's help, so that a signal handler or an allocator may be the one who calls. Who
+// stands before libc (order.h) keeps the resolver of a name that is not there, and means libc's.
+[[gnu::noinline, gnu::cold]] void* bind(void** real, void* resolver, char const* name,
+                                        std::uint32_t hash) {
+  bool const is_first = __atomic_load_n(real, __ATOMIC_RELAXED) == resolver;
+  attach();
+  void* const found = loaded::find({name, hash, nullptr});
+  if (found == nullptr) return reinterpret_cast<void*>(&sluice_missing);
+  void* seen = resolver;
+  bool const settled =
+      __atomic_compare_exchange_n(real, &seen, found, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+  return settled || !is_first ? found : seen;
 }
 
-// Unless somebody stands before it by now.
 template <class Function>
-void resolve_to(Function*& real, Function* unresolved, Function* found) {
-  __atomic_compare_exchange_n(&real, &unresolved, found, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+Function* bound(Function*& real, Function* resolver, char const* name, std::uint32_t hash) {
+  return reinterpret_cast<Function*>(
+      bind(reinterpret_cast<void**>(&real), reinterpret_cast<void*>(resolver), name, hash));
 }
 
 void fresh(int fd) {
   if (fd >= 0 && !self.is_vfork_child && stage.mine != nullptr) set_fd(fd, entry_outside);
+}
+
+// Null when it is no other than the default one.
+[[gnu::noinline, gnu::cold]] void* bind_old(char const* name, std::uint32_t hash,
+                                            char const* version) {
+  void* const found = loaded::find({name, hash, version});
+  return found == loaded::find({name, hash, nullptr}) ? nullptr : found;
 }
 
 constexpr when cancels = when::cancels;
@@ -61,26 +74,20 @@ constexpr when stays = when::before;
 #define VARIADIC(...)
 #define BARE(...)
 
-#define ROW(sym, ret, params, args)                                          \
-  namespace first {                                                          \
-  static ret sym params {                                                    \
-    auto const found = reinterpret_cast<decltype(real::sym)>(look_up(#sym)); \
-    resolve_to(real::sym, sym, found);                                       \
-    return real::sym args;                                                   \
-  }                                                                          \
-  }                                                                          \
-  namespace real {                                                           \
-  constinit decltype(first::sym)* sym = first::sym;                          \
+#define ROW(sym, ret, params, args)                                                         \
+  namespace first {                                                                         \
+  static ret sym params { return bound(real::sym, sym, #sym, loaded::hash_of(#sym)) args; } \
+  }                                                                                         \
+  namespace real {                                                                          \
+  constinit decltype(first::sym)* sym = first::sym;                                         \
   }
 #include "calls.def"
 #undef ROW
 
-// Looked up before the program starts, so that no signal handler or allocator ever meets the
-// dynamic linker.
-__attribute__((constructor(101))) static void resolve_all() {
+// Whoever stands before libc asks for its functions beforehand.
+static void resolve_all() {
 #define ROW(sym, ret, params, args) \
-  if (real::sym == first::sym)      \
-    resolve_to(real::sym, first::sym, reinterpret_cast<decltype(real::sym)>(look_up(#sym)));
+  if (real::sym == first::sym) bound(real::sym, first::sym, #sym, loaded::hash_of(#sym));
 #include "calls.def"
 #undef ROW
 }
@@ -248,23 +255,17 @@ void leave_pair(visit const& v1, bool one, visit const& v2, bool two, bool faile
     return r;                                              \
   }
 #if defined(__x86_64__)
-#define VERSIONED(sym, ret, params, args, old_version, new_version)                            \
-  __asm__(".symver " #sym "," #sym "@@@" new_version);                                         \
-  extern "C" EXPORT ret sluice_old_##sym params;                                               \
-  static ret(*old_##sym) params;                                                               \
-  ret sluice_old_##sym params {                                                                \
-    if (old_##sym == nullptr && dlvsym != nullptr)                                             \
-      old_##sym = reinterpret_cast<decltype(old_##sym)>(dlvsym(RTLD_NEXT, #sym, old_version)); \
-    return old_##sym != nullptr ? old_##sym args : real_of_##sym args;                         \
-  }                                                                                            \
+// A libc that is too old to have the new one has only one, which is metered.
+#define VERSIONED(sym, ret, params, args, old_version, new_version)                           \
+  __asm__(".symver " #sym "," #sym "@@@" new_version);                                        \
+  extern "C" EXPORT ret sluice_old_##sym params;                                              \
+  static constinit void* old_##sym = nullptr;                                                 \
+  ret sluice_old_##sym params {                                                               \
+    if (old_##sym == nullptr) old_##sym = bind_old(#sym, loaded::hash_of(#sym), old_version); \
+    auto const old = reinterpret_cast<decltype(&sluice_old_##sym)>(old_##sym);                \
+    return old != nullptr ? old args : sluice_##sym args;                                     \
+  }                                                                                           \
   __asm__(".symver sluice_old_" #sym "," #sym "@" old_version ",remove");
-#define real_of_glob64 real::glob
-#define real_of_nftw64 real::nftw
-#define real_of_glob real::glob
-#define real_of_nftw real::nftw
-#define real_of_realpath real::realpath
-#define real_of_posix_spawn real::posix_spawn
-#define real_of_posix_spawnp real::posix_spawnp
 #else
 #define VERSIONED(...)
 #endif
