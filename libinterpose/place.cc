@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // See place.h. A directory is identified by the kernel: device, inode, mount. A target that is a
 // whole file system is its device or mount; one that is a directory below is found by walking up
-// `..`, which the kernel resolves physically. Both cost system calls, so the answer for a directory
-// name is cached for about a second: a symlink that is swapped meanwhile is noticed then.
+// `..`, which the kernel resolves physically. What is mounted below a target lies in it: the
+// creator lists the devices that it saw there, for others the walk goes on above their mount. All
+// of it costs system calls, so the answer for a directory name, or for a whole mount, is cached for
+// about a second: a symlink that is swapped meanwhile is noticed then.
 #include "place.h"
 
 #include <alloca.h>
@@ -39,26 +41,38 @@ bool on_device_of(core::target_row const& t, sys::file_identity const& file) {
   return t.device == file.device || (t.mount_id != 0 && t.mount_id == file.mount_id);
 }
 
-// The innermost target that owns the whole device, or elsewhere; and whether a smaller one lies on
-// it.
+// The innermost target that owns the whole device, or elsewhere; whether a smaller one lies on it;
+// and whether only a walk says what its mount lies below.
 struct device_answer {
   unsigned target;
   bool has_smaller;
+  bool is_foreign;
 };
 
+device_answer below_a_target(core::ruleset const& rules, sys::file_identity const& file,
+                             bool has_smaller) {
+  for (unsigned i = 0; i < rules.below_count; ++i)
+    if (rules.below[i].device == file.device) return {rules.below[i].target, has_smaller, false};
+  bool is_foreign = false;
+  if (file.mount_id != rules.top_mount || file.mount_id == 0)
+    for (unsigned i = 1; i < rules.target_count; ++i)
+      is_foreign = is_foreign || rules.target[i].one_file_system == 0;
+  return {0, has_smaller, is_foreign};
+}
+
 device_answer target_of_device(core::ruleset const& rules, sys::file_identity const& file) {
-  device_answer answer{0, false};
+  device_answer answer{0, false, false};
   for (unsigned i = 1; i < rules.target_count; ++i) {
     core::target_row const& t = rules.target[i];
     for (unsigned m = 0; m < t.inside_count; ++m)
-      if (t.inside_mounts[m] == file.mount_id) return {i, false};
+      if (t.inside_mounts[m] == file.mount_id) return {i, false, false};
     if (!on_device_of(t, file)) continue;
     if (t.whole_device != 0)
       answer.target = i;
     else
       answer.has_smaller = true;
   }
-  return answer;
+  return answer.target != 0 ? answer : below_a_target(rules, file, answer.has_smaller);
 }
 
 unsigned target_with_root(core::ruleset const& rules, sys::file_identity const& dir) {
@@ -69,33 +83,36 @@ unsigned target_with_root(core::ruleset const& rules, sys::file_identity const& 
   return 0;
 }
 
+bool is_same_directory(sys::file_identity const& a, sys::file_identity const& b) {
+  return a.device == b.device && a.inode == b.inode;
+}
+
 // Walks up from the directory `start` (relative to `dir`) until a target's root, or the device's
-// own. Signal handlers and small threads come here too: no buffer is larger than the name it holds.
+// own; above that where nobody knows what the device lies below. Signal handlers and small threads
+// come here too: no buffer is larger than the name it holds.
 [[gnu::noinline]] unsigned walk_up(core::ruleset const& rules, int dir, char const* start,
                                    unsigned length, sys::file_identity at) {
   auto* const name = static_cast<char*>(alloca(length + 3 * max_depth + 1));
   __builtin_memcpy(name, start, length);
+  bool has_left = false;  // the file system where it began
   for (unsigned depth = 0; depth < max_depth; ++depth) {
-    if (unsigned const found = target_with_root(rules, at)) return found;
+    unsigned found = target_with_root(rules, at);
+    device_answer const owner = target_of_device(rules, at);
+    if (found == 0 && has_left && !owner.has_smaller) found = owner.target;
     __builtin_memcpy(name + length, "/..", 4);
     length += 3;
     sys::file_identity above;
-    if (!sys::identify(dir, name, 0, above)) break;
-    if (above.device != at.device || above.inode == at.inode) break;
+    bool const is_top =
+        found != 0 || !sys::identify(dir, name, 0, above) || is_same_directory(above, at);
+    bool const leaves = !is_top && above.device != at.device;
+    if (is_top || (leaves && !owner.is_foreign)) {
+      if (found == 0) found = owner.target;
+      return has_left ? core::with_mounts_below(rules, found) : found;
+    }
+    has_left = has_left || leaves;
     at = above;
   }
-  return target_of_device(rules, at).target;
-}
-
-// `name` is a directory, `length` long.
-unsigned entry_of_directory(int dir, char const* name, unsigned length) {
-  core::ruleset const& rules = stage.mine->rules;
-  sys::file_identity file;
-  if (!sys::identify(dir, name, 0, file)) return entry_unknown;
-  if (is_quiet(rules, file)) return entry_outside;
-  device_answer const answer = target_of_device(rules, file);
-  if (!answer.has_smaller || !S_ISDIR(file.mode)) return entry_first_target + answer.target;
-  return entry_first_target + walk_up(rules, dir, name, length, file);
+  return 0;
 }
 
 // A cache word: 40 bits of hash, 16 bits of time, 8 bits of entry. One word, so a reader never sees
@@ -117,6 +134,37 @@ remembered cached(std::uint64_t hash, std::uint32_t now) {
 void keep(std::uint64_t hash, unsigned entry, std::uint32_t now) {
   stage.mine->dir[hash % dir_cache_size].store(
       (hash & tag_mask) | (std::uint64_t{now} & 0xffff) << 8 | entry, std::memory_order_relaxed);
+}
+
+// Where all files of a mount lie, of which nobody but a walk knows it.
+struct mount_memo {
+  explicit mount_memo(sys::file_identity const& file) {
+    std::uint64_t const parts[] = {file.device, file.mount_id};
+    hash = hash_of(reinterpret_cast<char const*>(parts), sizeof parts);
+  }
+  unsigned entry() const { return cached(hash, now).entry; }
+  void set(unsigned entry) const { keep(hash, entry, now); }
+
+  std::uint64_t hash;
+  std::uint32_t now = coarse_tick();
+};
+
+// `name` is a directory, `length` long.
+unsigned entry_of_directory(int dir, char const* name, unsigned length) {
+  core::ruleset const& rules = stage.mine->rules;
+  sys::file_identity file;
+  if (!sys::identify(dir, name, 0, file)) return entry_unknown;
+  if (is_quiet(rules, file)) return entry_outside;
+  device_answer const answer = target_of_device(rules, file);
+  bool const is_settled = !answer.has_smaller && !answer.is_foreign;
+  if (is_settled || !S_ISDIR(file.mode)) return entry_first_target + answer.target;
+  if (answer.has_smaller) return entry_first_target + walk_up(rules, dir, name, length, file);
+  mount_memo const memo(file);
+  unsigned entry = memo.entry();
+  if (entry != entry_unknown) return entry;
+  entry = entry_first_target + walk_up(rules, dir, name, length, file);
+  memo.set(entry);
+  return entry;
 }
 
 // Some target's root stands in the directory that text[0, length) names: such names are looked up
@@ -267,6 +315,10 @@ unsigned ask_name(int fd, sys::file_identity const& file, unsigned target_of_all
 // so too.
 unsigned entry_of_open_file(int fd, sys::file_identity const& file, unsigned said) {
   device_answer const answer = target_of_device(stage.mine->rules, file);
+  if (answer.is_foreign && !answer.has_smaller) {
+    unsigned const entry = mount_memo(file).entry();
+    return entry != entry_unknown ? entry : ask_name(fd, file, 0);
+  }
   if (!answer.has_smaller) return entry_first_target + answer.target;
   bool const has_one_name = file.birth_ns != 0 && (S_ISDIR(file.mode) || file.links == 1);
   if (!has_one_name || (said & entry_unverified) == 0) return ask_name(fd, file, answer.target);

@@ -34,9 +34,14 @@ need() {
 }
 
 # own_mounts: what the script mounts from here on nobody else sees, and it goes with the script.
-# Starts the script anew, so it comes right behind this file. Nothing happens without root.
+# /dev/shm is empty and its own: jobs that other tests left there are not seen.
+# Starts the script anew, so it comes right after this file. Nothing happens without root.
 own_mounts() {
-  [ "$(id -u)" = 0 ] && [ -z "${HAS_OWN_MOUNTS:-}" ] && command -v unshare >/dev/null || return 0
+  [ "$(id -u)" = 0 ] && command -v unshare >/dev/null || return 0
+  if [ -n "${HAS_OWN_MOUNTS:-}" ]; then
+    mount -t tmpfs -o mode=1777 tmpfs /dev/shm || fail 'cannot mount on /dev/shm'
+    return 0
+  fi
   HAS_OWN_MOUNTS=1 exec unshare --mount --propagation private bash "$0"
 }
 

@@ -50,7 +50,8 @@ struct question {
   core::op op;
   std::string path;  // canonical as far as it exists
   unsigned target = 0;
-  std::string never;  // why no rule can ever apply; empty: they may
+  std::string mounted_at;  // below the target's root; empty: it lies on the target's file system
+  std::string never;       // why no rule can ever apply; empty: they may
 };
 
 std::string why_never(core::ruleset const& rules, std::string const& path) {
@@ -63,6 +64,16 @@ std::string why_never(core::ruleset const& rules, std::string const& path) {
   if (std::find(rules.quiet_device, end, device) != end)
     return "its file system lives in the kernel alone";
   return {};
+}
+
+/// What is mounted below a target lies in it, if the target is more than one file system.
+void look_at_mounts(core::ruleset const& rules, question& q) {
+  auto const mounts = policy::read_mounts();
+  policy::mount const* const m = policy::mount_of(mounts, {q.path});
+  auto const root = core::view(rules, rules.target[q.target].path);
+  if (m == nullptr || m->point == root || !policy::lies_below(m->point, root)) return;
+  q.mounted_at = m->point;
+  q.target = core::with_mounts_below(rules, q.target);
 }
 
 question ask(core::ruleset const& rules, std::string const& call, std::string const& path) {
@@ -80,6 +91,7 @@ question ask(core::ruleset const& rules, std::string const& call, std::string co
       q.target = t;
     }
   }
+  if (q.target != 0) look_at_mounts(rules, q);
   q.never = why_never(rules, q.path);
   return q;
 }
@@ -109,6 +121,7 @@ json explain_call(policy::compiled const& limits, std::string const& call,
               {"path", q.path},
               {"target", q.target == 0 ? json(nullptr)
                                        : json(core::view(rules, rules.target[q.target].path))},
+              {"mounted_at", q.mounted_at.empty() ? json(nullptr) : json(q.mounted_at)},
               {"never", q.never.empty() ? json(nullptr) : json(q.never)},
               {"rules", json::array()}};
   for (unsigned r = 0; r < rules.rule_count; ++r) {
@@ -128,6 +141,8 @@ json explain_call(policy::compiled const& limits, std::string const& call,
 void print_call(json const& e) {
   fmt::print("{} ({}, class {}) on {}\n", e["call"].get<std::string>(), e["op"].get<std::string>(),
              e["class"].get<std::string>(), e["path"].get<std::string>());
+  if (!e["mounted_at"].is_null())
+    fmt::print("  lies on the mount {}\n", e["mounted_at"].get<std::string>());
   if (!e["target"].is_null()) fmt::print("  lies in {}\n", e["target"].get<std::string>());
   if (!e["never"].is_null()) fmt::print("  never limited: {}\n", e["never"].get<std::string>());
   int place = 0;

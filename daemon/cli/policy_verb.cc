@@ -7,6 +7,8 @@
 #include "cli/limits.h"
 #include "cli/options.h"
 #include "cli/report.h"
+#include "policy/error.h"
+#include "policy/mount_table.h"
 #include "policy/order.h"
 #include "policy/policy.h"
 
@@ -36,6 +38,22 @@ std::string ops_in_words(std::uint64_t ops) {
   return out;
 }
 
+/// What a target covers beside its own file system, or leaves out. Of this machine, now.
+std::string mounts_in_words(policy::target_spec const& t) {
+  std::string list;
+  try {
+    auto const below = policy::mounts_below(policy::read_mounts(), policy::find_place(t.path));
+    for (auto const& m : below)
+      list += fmt::format("{}{} ({})", list.empty() ? "" : ", ", m.point, m.type);
+  } catch (error const&) {
+    return {};  // it is not on this machine, which is said already
+  }
+  if (list.empty() && !t.one_file_system) return {};
+  if (list.empty()) return fmt::format("{} is one file system", t.name);
+  return fmt::format("{} {} what is mounted below it: {}", t.name,
+                     t.one_file_system ? "leaves out" : "covers", list);
+}
+
 json words(std::string const& file, site const& s) {
   json lines = json::array();
   for (auto const& t : s.targets) {
@@ -46,6 +64,7 @@ json words(std::string const& file, site const& s) {
     std::error_code failed;
     if (!std::filesystem::is_directory(t.path, failed)) line += " (not on this machine)";
     lines.push_back(line);
+    if (auto const mounts = mounts_in_words(t); !mounts.empty()) lines.push_back(mounts);
     if (t.durable)
       lines.push_back(fmt::format("on {} fsync {}, in streams by {}", t.name,
                                   t.ordered ? "is a barrier" : "waits for the log",
@@ -114,7 +133,7 @@ int policy_show(global_options const&, std::string const& file) {
   json out = {
       {"targets", json::object()}, {"classes", json::object()}, {"channels", json::array()}};
   for (auto const& t : s.targets) {
-    out["targets"][t.name] = {{"path", t.path}};
+    out["targets"][t.name] = {{"path", t.path}, {"one_file_system", t.one_file_system}};
     if (t.durable)
       out["targets"][t.name].update(
           {{"order", t.ordered ? "ordered" : "durable"}, {"stream", policy::word_of(t.stream)}});

@@ -29,6 +29,7 @@ class builder {
   compiled build() {
     add_targets();
     link_parents();
+    add_devices_below();
     find_durable();
     find_after();
     add_channels();
@@ -46,6 +47,7 @@ class builder {
   void add_target(target_spec const& spec);
   void add_targets();
   void link_parents();
+  void add_devices_below();
   void find_durable();
   void find_after();
   unsigned depth(unsigned target) const;
@@ -61,6 +63,7 @@ class builder {
   file_system const& files_;
   compiled out_;
   std::vector<std::string> paths_ = {""};         // canonical, by target
+  std::vector<place> places_ = {{}};              // by target
   std::map<std::string, unsigned> target_named_;  // name or path as written -> target
 };
 
@@ -100,10 +103,13 @@ void builder::add_target(target_spec const& spec) {
   row.device = found.device;
   row.inode = found.inode;
   row.mount_id = found.mount_id;
+  row.one_file_system = spec.one_file_system ? 1 : 0;
+  if (spec.one_file_system) hash(fmt::format("one file system|{}\n", found.path));
   row.whole_device = is_whole_device(files_.mounts, found) ? 1 : 0;
   if (row.whole_device == 0)
     for (std::uint64_t id : inside_mounts(files_.mounts, found))
       if (row.inside_count < core::max_inside_mounts) row.inside_mounts[row.inside_count++] = id;
+  places_.push_back(found);
   paths_.push_back(found.path);
   target_named_[spec.name] = t;
 }
@@ -242,6 +248,26 @@ void builder::add_channels() {
                    [&](auto const* a, auto const* b) { return level(*a) < level(*b); });
   hash("sluice limits 1\n");
   for (auto const* c : order) add_channel(*c);
+}
+
+/// The deepest target first: what is mounted below it is not its parent's.
+void builder::add_devices_below() {
+  core::ruleset& r = *out_.rules;
+  r.top_mount = top_mount(files_.mounts);
+  std::vector<unsigned> deepest_first(r.target_count - 1);
+  std::iota(deepest_first.begin(), deepest_first.end(), 1u);
+  std::stable_sort(deepest_first.begin(), deepest_first.end(),
+                   [&](unsigned a, unsigned b) { return paths_[a].size() > paths_[b].size(); });
+  auto const is_known = [&](std::uint64_t device) {
+    return std::any_of(r.below, r.below + r.below_count,
+                       [&](core::device_below const& row) { return row.device == device; });
+  };
+  for (unsigned const t : deepest_first) {
+    auto const below = mounts_below(files_.mounts, places_[t]);
+    for (std::uint64_t const device : devices_only_in(below, files_.mounts))
+      if (r.below_count < core::max_devices_below && !is_known(device))
+        r.below[r.below_count++] = {device, core::with_mounts_below(r, t), 0};
+  }
 }
 
 void builder::add_quiet_devices() {

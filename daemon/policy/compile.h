@@ -37,6 +37,7 @@ struct target_spec {
   bool ordered = false;  // and is a barrier
   order_stream stream = order_stream::process;
   std::optional<after_spec> after = {};
+  bool one_file_system = false;  // what is mounted below is not in it
 };
 
 struct file_system {

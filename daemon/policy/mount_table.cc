@@ -27,6 +27,10 @@ constexpr std::array<std::string_view, 17> quiet_types = {
     "debugfs",    "tracefs",  "bpf",     "mqueue",    "pstore",     "configfs",
     "securityfs", "efivarfs", "fusectl", "hugetlbfs", "binfmt_misc"};
 
+bool is_quiet(mount const& m) {
+  return std::find(quiet_types.begin(), quiet_types.end(), m.type) != quiet_types.end();
+}
+
 std::uint64_t device_number(std::uint64_t major, std::uint64_t minor) {
   return major << 32 | minor;
 }
@@ -131,11 +135,43 @@ std::vector<std::uint64_t> inside_mounts(std::vector<mount> const& mounts, place
   return ids;
 }
 
+std::vector<mount> mounts_below(std::vector<mount> const& mounts, place const& where) {
+  std::vector<mount> below;
+  mount const* const own = mount_of(mounts, where);
+  for (auto const& m : mounts) {
+    if (own == nullptr || m.point == where.path || !lies_below(m.point, where.path)) continue;
+    std::erase_if(below, [&](mount const& covered) { return lies_below(covered.point, m.point); });
+    if (!is_quiet(m)) below.push_back(m);
+  }
+  return below;
+}
+
+std::vector<std::uint64_t> devices_only_in(std::vector<mount> const& below,
+                                           std::vector<mount> const& mounts) {
+  std::vector<std::uint64_t> devices;
+  auto const is_below = [&](mount const& m) {
+    return std::any_of(below.begin(), below.end(), [&](mount const& b) { return b.id == m.id; });
+  };
+  for (auto const& b : below)
+    if (std::all_of(mounts.begin(), mounts.end(),
+                    [&](mount const& m) { return m.device != b.device || is_below(m); }))
+      devices.push_back(b.device);
+  std::sort(devices.begin(), devices.end());
+  devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
+  return devices;
+}
+
+std::uint64_t top_mount(std::vector<mount> const& mounts) {
+  std::uint64_t id = 0;
+  for (auto const& m : mounts)
+    if (m.point == "/") id = m.id;
+  return id;
+}
+
 std::vector<std::uint64_t> quiet_devices(std::vector<mount> const& mounts) {
   std::vector<std::uint64_t> devices;
   for (auto const& m : mounts)
-    if (std::find(quiet_types.begin(), quiet_types.end(), m.type) != quiet_types.end())
-      devices.push_back(m.device);
+    if (is_quiet(m)) devices.push_back(m.device);
   // Anonymous shared memory has a device of its own that no mount table shows.
   if (int const fd = memfd_create("sluice", MFD_CLOEXEC); fd >= 0) {
     struct statx st = {};

@@ -44,6 +44,17 @@ bool is_whole_device(std::vector<mount> const& mounts, place const& where);
 /// Ids of the mounts that show nothing but files of the tree (bind mounts of it or of parts of it).
 std::vector<std::uint64_t> inside_mounts(std::vector<mount> const& mounts, place const& where);
 
+/// What is mounted below the root of the tree and shows another file system, or another part of
+/// its own. Those that a later mount covers are left out, and quiet ones.
+std::vector<mount> mounts_below(std::vector<mount> const& mounts, place const& where);
+
+/// Devices of `below` that are mounted nowhere else.
+std::vector<std::uint64_t> devices_only_in(std::vector<mount> const& below,
+                                           std::vector<mount> const& mounts);
+
+/// The id of the mount at `/`; 0 when there is none.
+std::uint64_t top_mount(std::vector<mount> const& mounts);
+
 /// Devices of file systems that no server stands behind (proc, sysfs, cgroup …): never
 /// controlled.
 std::vector<std::uint64_t> quiet_devices(std::vector<mount> const& mounts);

@@ -70,7 +70,7 @@ void reader::read_targets(node const& n) {
   expect(n, node::object, "targets");
   for (auto const& m : n.members) {
     std::string const path = "targets." + m.key;
-    keys(m.value, path, {"path", "capacity", "order", "stream", "after"});
+    keys(m.value, path, {"path", "one_file_system", "capacity", "order", "stream", "after"});
     node const* tree = m.value.find("path");
     if (tree == nullptr) fail(m.value.at, path + " has no \"path\"");
     target_spec target{m.key, string(*tree, path + ".path"), where(m.at)};
@@ -78,6 +78,8 @@ void reader::read_targets(node const& n) {
     if (m.key.empty()) fail(m.at, "a target has no name");
     if (m.key.find_first_of("=@ ") != std::string::npos)
       fail(m.at, fmt::format("the target name \"{}\" must not contain =, @ or a blank", m.key));
+    if (node const* one = m.value.find("one_file_system"))
+      target.one_file_system = boolean(*one, path + ".one_file_system");
     if (node const* order = m.value.find("order"))
       parse_order(string(*order, path + ".order"), where(order->at) + ": " + path + ".order",
                   target);

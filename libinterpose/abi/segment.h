@@ -31,7 +31,7 @@
 namespace sluice::abi {
 
 inline constexpr std::uint64_t magic = 0x3165'6369'756c'73ull;  // "sluice1" in memory order
-inline constexpr std::uint32_t layout_version = 2;
+inline constexpr std::uint32_t layout_version = 3;
 inline constexpr unsigned process_slots = 4096;
 inline constexpr unsigned owned_shards = 256;
 inline constexpr unsigned common_shards = 16;

@@ -25,6 +25,8 @@ bool valid_targets(ruleset const& rules) {
     if (!in_pool(rules, t.path) || !in_pool(rules, t.name)) return false;
     if (t.parent >= rules.target_count || t.inside_count > max_inside_mounts) return false;
   }
+  for (unsigned i = 0; i < rules.below_count; ++i)
+    if (rules.below[i].target >= rules.target_count) return false;
   return true;
 }
 
@@ -48,6 +50,15 @@ bool is_within(ruleset const& rules, unsigned target, unsigned ancestor) {
     target = rules.target[target].parent;
   }
   return false;
+}
+
+unsigned with_mounts_below(ruleset const& rules, unsigned target) {
+  for (unsigned depth = 0; depth < max_targets; ++depth) {
+    if (target == 0 || target >= max_targets) return 0;
+    if (rules.target[target].one_file_system == 0) return target;
+    target = rules.target[target].parent;
+  }
+  return 0;
 }
 
 void index_rules(ruleset& rules) {
@@ -97,6 +108,7 @@ char const* validate(ruleset const& rules) {
   if (rules.rule_count > max_rules) return "rule count";
   if (rules.channel_count > max_channels) return "channel count";
   if (rules.quiet_count > max_quiet_devices) return "quiet device count";
+  if (rules.below_count > max_devices_below) return "count of devices below targets";
   if (rules.string_bytes > string_pool_bytes) return "string pool size";
   if (!valid_targets(rules)) return "a target row";
   if (!valid_rules(rules)) return "a rule row";

@@ -23,6 +23,7 @@ inline constexpr unsigned max_channels = 64;
 inline constexpr unsigned max_gates = 8;  // channels one request may have to pass
 inline constexpr unsigned max_quiet_devices = 32;
 inline constexpr unsigned max_inside_mounts = 8;
+inline constexpr unsigned max_devices_below = 32;
 inline constexpr unsigned string_pool_bytes = 32768;
 inline constexpr std::uint8_t any_target = 0xff;
 inline constexpr std::uint32_t any_user = 0xffffffffu;
@@ -44,7 +45,15 @@ struct target_row {
   std::uint8_t parent;                             // the target this one lies in; 0 = elsewhere
   std::uint8_t whole_device;  // 1: every file of the device is in the target (or in a nested one)
   std::uint8_t inside_count;
-  std::uint8_t unused[5];
+  std::uint8_t one_file_system;  // 1: what is mounted below the root is not in the target
+  std::uint8_t unused[4];
+};
+
+/// A file system of which all mounts that the creator sees lie below a target's root.
+struct device_below {
+  std::uint64_t device;
+  std::uint32_t target;
+  std::uint32_t unused;
 };
 
 /// match -> channel. A rule without conditions matches every request of its ops on its target.
@@ -78,6 +87,10 @@ struct ruleset {
   std::uint32_t string_bytes;
   std::uint32_t counts_elsewhere;  // 1: calls on target 0 are counted (a rule reaches it, or nobody
                                    // names any)
+  std::uint32_t below_count;
+  std::uint32_t unused;
+  std::uint64_t top_mount;  // the creator's mount of `/`: it lies below nothing. 0 unknown
+  device_below below[max_devices_below];
   target_row target[max_targets];
   rule_row rule[max_rules];
   channel_row channel[max_channels];
@@ -105,6 +118,10 @@ inline std::uint64_t matching(ruleset const& rules, op o, unsigned target, conte
 
 /// True when `target` is `ancestor` or nested in it. Bounded even for a cyclic table.
 bool is_within(ruleset const& rules, unsigned target, unsigned ancestor);
+
+/// The target that has what is mounted below the root of `target`: itself, or the nearest around it
+/// that is more than one file system; 0 when there is none.
+unsigned with_mounts_below(ruleset const& rules, unsigned target);
 
 /// Fills rules_for from rule[], target[] and counts_elsewhere. Rules must already be sorted by
 /// level.

@@ -180,3 +180,27 @@ TEST_CASE("compile: the nearest \"after\" counts, and the target needs no channe
   input.targets[2].after = policy::after_spec{"x", "y"};
   CHECK_THROWS_AS(policy::compile(input, files()), error);
 }
+
+TEST_CASE("compile: what is mounted below a target is the deepest one's that has mounts") {
+  policy::file_system f = files();
+  for (auto const& m : policy::parse_mounts("50 40 0:60 / /scratch/m rw - nfs fs rw\n"
+                                            "51 40 0:61 / /scratch/a/m rw - nfs fs rw\n"))
+    f.mounts.push_back(m);
+  policy::compile_input input;
+  input.targets = {{.name = "one", .path = "/scratch/a", .origin = "p", .one_file_system = true}};
+  for (char const* text : {"open=1/s@/scratch", "open=1/s@one"})
+    input.channels.push_back(parse_limit(text));
+  auto const c = policy::compile(input, f);
+  core::ruleset const& r = *c.rules;
+  auto const owner = [&](std::uint64_t device) {
+    for (unsigned i = 0; i < r.below_count; ++i)
+      if (r.below[i].device == device) return core::view(r, r.target[r.below[i].target].path);
+    return std::string_view("nobody");
+  };
+  CHECK(r.top_mount == 27);
+  CHECK(owner(60) == "/scratch");
+  CHECK(owner(61) == "/scratch");  // /scratch/a is one file system
+  input.targets[0].one_file_system = false;
+  auto const all = policy::compile(input, f);
+  CHECK(all.hash != c.hash);
+}

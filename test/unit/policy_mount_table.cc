@@ -77,3 +77,24 @@ TEST_CASE("mount table: kernel file systems are quiet, others not") {
   CHECK_FALSE(has(device(254, 0)));
   CHECK_FALSE(has(device(0, 23)));
 }
+
+TEST_CASE("mount table: what is mounted below a tree") {
+  auto const mounts = parse_mounts(
+      "27 1 254:0 / / rw - ext4 /dev/vda rw\n"
+      "40 27 0:50 / /scratch rw - lustre fs rw\n"
+      "41 40 0:51 / /scratch/a rw - nfs fs rw\n"
+      "42 41 0:52 / /scratch/a/b rw - nfs fs rw\n"
+      "43 40 0:53 / /scratch/a rw - tmpfs fs rw\n"
+      "44 40 0:54 / /scratch/twice rw - nfs fs rw\n"
+      "45 27 0:54 / /home rw - nfs fs rw\n"
+      "46 40 0:21 / /scratch/proc rw - proc proc rw\n"
+      "47 27 0:55 / /scratchy rw - nfs fs rw\n");
+  auto const below = mounts_below(mounts, {"/scratch", device(0, 50), 2, 40});
+  std::vector<std::string> points;
+  for (auto const& m : below) points.push_back(m.point);
+  CHECK(points == std::vector<std::string>{"/scratch/a", "/scratch/twice"});
+  CHECK(below[0].type == "tmpfs");  // it covers what was mounted there before
+  CHECK(devices_only_in(below, mounts) == std::vector<std::uint64_t>{device(0, 53)});
+  CHECK(mounts_below(mounts, {"/scratch/a/b/c", device(0, 52), 2, 42}).empty());
+  CHECK(top_mount(mounts) == 27);
+}
