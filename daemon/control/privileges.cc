@@ -10,6 +10,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <future>
 #include <memory>
 #include <span>
 #include <vector>
@@ -93,6 +94,13 @@ kept_capabilities drop_capabilities(role_kind role) {
 }
 
 kept_capabilities drop_to_log() { return drop_to(of_a_log); }
+
+void without_capabilities(std::function<void()> const& make) {
+  std::async(std::launch::async, [&] {
+    drop_to({});
+    make();
+  }).get();
+}
 
 void become(std::string const& user) {
   passwd const* const row = getpwnam(user.c_str());

@@ -5,10 +5,12 @@
 //   cap_sys_ptrace    reads /proc/PID/{exe,io,fd} of other users: processes that nobody meters
 // The keeper of its log (node/log_keeper.h) is a process of its own with the capabilities of
 // sluice-order(8), and that program gets the same.
+// Its threads that read what strangers send (HTTP, ZeroMQ) have none of them.
 // Relays, clusters and everybody who is not root keep none. No capability comes back: the bounding
 // set goes too, and no_new_privs is set.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "control/config.h"
@@ -25,6 +27,10 @@ kept_capabilities drop_capabilities(role_kind role);
 
 /// The same for the keeper of a log.
 kept_capabilities drop_to_log();
+
+/// Runs `make` in a thread of its own that gives up every capability: the threads that it starts
+/// have none either. What it throws is thrown here.
+void without_capabilities(std::function<void()> const& make);
 
 /// Becomes the user for good, with the user's groups. Throws sluice_error.
 void become(std::string const& user);

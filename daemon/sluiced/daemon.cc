@@ -148,9 +148,12 @@ int run_daemon(control::command_line const& line) {
                   static_cast<double>(log.count(l)));
   };
   control::dashboard board({name_of(c.role), c.name, control::version});
-  auto const server =
-      c.metrics.empty() ? nullptr : control::metrics_server::open(c.metrics, metrics, &board);
-  auto const zmq = wire::make_context();
+  std::unique_ptr<control::metrics_server> server;
+  std::unique_ptr<wire::context> zmq;
+  control::without_capabilities([&] {
+    if (!c.metrics.empty()) server = control::metrics_server::open(c.metrics, metrics, &board);
+    zmq = wire::make_context();
+  });
   std::string trouble;
   control::services s{log, notify, metrics};
   s.signal_fd = signal_fd;
