@@ -418,12 +418,15 @@ man8   := $(wildcard daemon/sluiced/*.8 daemon/order/*.8)
 units  := $(wildcard daemon/systemd/*.service)
 sample := $(wildcard policies/examples/* daemon/systemd/*.json daemon/systemd/*.conf)
 
+# Packages set STRIP= and keep the symbols in packages of their own.
+STRIP ?= -s
+
 install: all
-	install -D -m 755 $(O)/bin/sluice $(bindir)/sluice
-	install -D -m 755 $(O)/bin/sluiced $(sbindir)/sluiced
-	install -D -m 755 $(O)/lib/libinterpose.so $(libdir)/libinterpose.so
+	install $(STRIP) -D -m 755 $(O)/bin/sluice $(bindir)/sluice
+	install $(STRIP) -D -m 755 $(O)/bin/sluiced $(sbindir)/sluiced
+	install $(STRIP) -D -m 755 $(O)/lib/libinterpose.so $(libdir)/libinterpose.so
 	install -D -m 644 libinterpose/sluice_order.h $(incdir)/sluice_order.h
-	install -D -m 755 -t $(libdir) $(top) $(tool_bin) $(recover) $(spank)
+	install $(STRIP) -D -m 755 -t $(libdir) $(top) $(tool_bin) $(recover) $(spank)
 	install -D -m 644 -t $(libdir) daemon/trace/sluice-trace-darshan.py
 	install -D -m 644 -t $(docdir)/traces $(wildcard traces/*)
 	install -D -m 644 -t $(docdir) README.md LICENSE
@@ -468,7 +471,7 @@ help:
 	  'make fuzz SECONDS=N   each fuzzer for N seconds (600)' \
 	  'make format tidy      clang-format in place; cppcheck' \
 	  'make layers style exports headers   single checks of the source' \
-	  'make install uninstall DESTDIR= PREFIX=/usr/local' \
+	  'make install uninstall DESTDIR= PREFIX=/usr/local   stripped; STRIP= keeps symbols' \
 	  'make deb rpm          packages, into build/packages/ (scripts/deps --install packages)' \
 	  'make check-packages   install, upgrade, remove, purge in a chroot (minutes)' \
 	  'make clean            removes build/' \
