@@ -247,7 +247,9 @@ fuzzed_src := $(core_src) $(filter $(foreach d,policy segment trace report,daemo
   daemon/wire/codec.cc daemon/wire/message.cc daemon/control/log.cc daemon/control/user_names.cc \
   daemon/cli/report.cc daemon/cli/limits.cc daemon/cli/paths.cc \
   $(foreach f,census curves job job_limits job_table meter scheduler site_state,\
-    daemon/node/$(f).cc),\
+    daemon/node/$(f).cc) \
+  $(foreach f,area format record scan slots,daemon/order/$(f).cc) \
+  daemon/local/request.cc,\
   $(filter-out daemon/trace/main.cc daemon/report/main.cc daemon/report/ask.cc,$(daemon_src)))
 fuzz_obj := $(fuzzed_src:%=$(O)/fuzzed/%.o)
 
