@@ -178,7 +178,7 @@ static void store_given_up(char const* path, std::uint64_t changed_ns) {
 bool note_given_up(int dir, char const* path) {
   struct statx x;
   if (is_unwatched()) return false;
-  if (!sees() || !is_readable(path)) return true;
+  if (!sees() || !can_read_text(path)) return true;
   long const r = sys::call(SYS_statx, dir, sys::as_long(path), AT_SYMLINK_NOFOLLOW, STATX_CTIME,
                            sys::as_long(&x));
   if (!sys::failed(r)) store_given_up(path, sys::ns_of(x.stx_ctime.tv_sec, x.stx_ctime.tv_nsec));
@@ -188,7 +188,7 @@ bool note_given_up(int dir, char const* path) {
 // Its ctime is not to be had any more, so the time that is not before it.
 void was_given_up(char const* path) {
   timespec t;
-  if (was_unwatched() || !sees() || !is_readable(path)) return;
+  if (was_unwatched() || !sees() || !can_read_text(path)) return;
   if (sys::failed(sys::call(SYS_clock_gettime, CLOCK_REALTIME, sys::as_long(&t)))) return;
   store_given_up(path, sys::ns_of(t.tv_sec, t.tv_nsec));
 }

@@ -237,7 +237,7 @@ int closed_for_name(found_rule const& found) {
 
 /// 0, or the error of a call that is not to be made: it changes what has that name.
 [[gnu::noinline]] int closed_for(int dir, char const* path, bool follows) {
-  if (!is_readable(path) || path[0] == 0 || stage.active.load() == nullptr) return 0;
+  if (!can_read_text(path) || path[0] == 0 || stage.active.load() == nullptr) return 0;
   char name[path_room];
   unsigned const length = follows ? name_behind(dir, path, name) : name_in(dir, path, name);
   if (length == 0) return 0;
@@ -282,7 +282,7 @@ found_rule rule_of_fd(int fd, char* name) {
 }
 
 int flags_of_mode(char const* mode) {
-  if (!is_readable(mode)) return 0;
+  if (!can_read_text(mode)) return 0;
   int flags = mode[0] == 'w'   ? O_CREAT | O_TRUNC | O_WRONLY
               : mode[0] == 'a' ? O_CREAT | O_WRONLY
                                : 0;
@@ -292,9 +292,8 @@ int flags_of_mode(char const* mode) {
 }
 
 int flags_of_how(void const* how, std::size_t size) {
-  return is_readable(how) && size >= sizeof(std::uint64_t)
-             ? static_cast<int>(*static_cast<std::uint64_t const*>(how))
-             : 0;
+  auto const* const first = static_cast<std::uint64_t const*>(how);
+  return size >= sizeof *first && can_read(first) ? static_cast<int>(*first) : 0;
 }
 
 constexpr int makes_new = O_CREAT | O_EXCL | O_RDWR;

@@ -77,7 +77,7 @@ template <class Real>
 
 // The offset a call was given by pointer, before the call moves it.
 std::int64_t offset_at(off_t const* at) {
-  return is_readable(at) ? static_cast<std::int64_t>(*at) : -1;
+  return can_read(at) ? static_cast<std::int64_t>(*at) : -1;
 }
 
 // A change through a descriptor, told behind it of the file that was there before, or behind it
@@ -108,7 +108,7 @@ auto cutting_by_name(char const* path, off_t size, Real&& real_call) {
   bool seen[2];
   if (int const error = closed_for_names(); error != 0)
     return refused<decltype(real_call())>(error);
-  bool const ours = sees() && is_readable(path);
+  bool const ours = sees() && can_read_text(path);
   seen[0] = ours && !is_unwatched() && see(sys::at_cwd, path, 0, f[0]);
   auto const r = real_call();
   seen[1] = ours && r == 0 && !was_unwatched() && see(sys::at_cwd, path, 0, f[1]);
@@ -332,9 +332,8 @@ int __openat_2(int dir, char const* path, int flags) {
 
 // Its flags lie in the first word of `how`.
 int flags_of(void const* how, std::size_t size) {
-  return is_readable(how) && size >= sizeof(std::uint64_t)
-             ? static_cast<int>(*static_cast<std::uint64_t const*>(how))
-             : 0;
+  auto const* const first = static_cast<std::uint64_t const*>(how);
+  return size >= sizeof *first && can_read(first) ? static_cast<int>(*first) : 0;
 }
 
 int openat2(int dir, char const* path, void* how, std::size_t size) {
@@ -382,7 +381,7 @@ int aio_fsync(int operation, aiocb* request) {
 }
 
 int lio_listio(int mode, aiocb* const* list, int count, void* event) {
-  for (int i = 0; is_readable(list) && i < count; ++i)
+  for (int i = 0; i < count && can_read(list + i); ++i)
     if (list[i] != nullptr && list[i]->aio_lio_opcode == LIO_WRITE) bypass_fd(list[i]->aio_fildes);
   return behind::lio_listio(mode, list, count, event);
 }
@@ -398,7 +397,7 @@ int __vdprintf_chk(int fd, int flag, char const* format, va_list list) {
 off_t const* offset_of(long a) { return reinterpret_cast<off_t const*>(a); }
 
 void bypass_submitted(iocb* const* list, long count) {
-  for (long i = 0; is_readable(list) && i < count && is_readable(list[i]); ++i)
+  for (long i = 0; i < count && can_read(list + i) && can_read(list[i]); ++i)
     if (list[i]->aio_lio_opcode != IOCB_CMD_PREAD && list[i]->aio_lio_opcode != IOCB_CMD_PREADV)
       bypass_fd(static_cast<int>(list[i]->aio_fildes));
 }

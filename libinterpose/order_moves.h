@@ -16,7 +16,7 @@
 namespace sluice::order {
 
 inline bool see_regular(name_at const& n, file_now& f) {
-  return is_readable(n.path) && *n.path != 0 && see(n.dir, n.path, AT_SYMLINK_NOFOLLOW, f) &&
+  return can_read_text(n.path) && *n.path != 0 && see(n.dir, n.path, AT_SYMLINK_NOFOLLOW, f) &&
          S_ISREG(f.mode);
 }
 

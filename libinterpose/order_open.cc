@@ -18,7 +18,7 @@ opening before_open(int dir, char const* path, int flags) {
   opening o = {false, (flags & O_TRUNC) != 0, dir, path};
   // Of a file that is not noted the first fsync is the kernel's.
   bool const may_create = (flags & O_CREAT) != 0 && (flags & O_TMPFILE) != O_TMPFILE;
-  if (!may_create || is_unwatched() || !is_readable(path) || !sees()) return o;
+  if (!may_create || is_unwatched() || !can_read_text(path) || !sees()) return o;
   o.creates = (flags & O_EXCL) != 0 ||
               sys::call(SYS_faccessat, dir, sys::as_long(path), 0 /* F_OK */) == -ENOENT;
   return o;

@@ -143,7 +143,7 @@ void rewind(FILE* f) {
 }
 
 int flags_of_mode(char const* mode) {
-  if (!is_readable(mode)) return 0;
+  if (!can_read_text(mode)) return 0;
   int flags = mode[0] == 'w' ? O_CREAT | O_TRUNC : mode[0] == 'a' ? O_CREAT : 0;
   for (unsigned i = 1; i < 8 && mode[i] != 0 && mode[i] != ','; ++i)
     if (mode[i] == 'x') flags |= O_EXCL;

@@ -87,7 +87,7 @@ unsigned directory_length(visit const& v, place const& where) {
 }
 
 bool add_directory_of_name(core::path_head& head, visit const& v, place const& where) {
-  if (!is_readable(where.path)) return false;
+  if (!can_read_text(where.path)) return false;
   if (where.path[0] == 0) return where.fd >= 0 && add_directory_of_fd(head, where.fd);
   if (where.path[0] != '/' &&
       !(where.fd == sys::at_cwd ? add_cwd(head) : add_fd(head, where.fd, true)))

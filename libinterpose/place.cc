@@ -190,6 +190,7 @@ void remember(path_memo& m, char const* path, scanned_path const& name, std::uin
   std::atomic_signal_fence(std::memory_order_release);
   m.serials = 0;
   std::atomic_signal_fence(std::memory_order_release);
+  m.where = region_of(path);
   m.tick = found.tick;
   m.length = static_cast<std::uint16_t>(name.last);
   m.entry = static_cast<std::uint8_t>(found.entry);
@@ -409,7 +410,7 @@ void ask_clock(path_memo& m) {
 }
 
 unsigned look_up_path(int dir, char const* path) {
-  if (!is_readable(path)) return entry_outside;
+  if (!can_read_text(path)) return entry_outside;
   if (path[0] == 0) return dir >= 0 ? entry_of_fd(dir) & entry_kind_mask : entry_outside;
   if (is_due(self.memo)) ask_clock(self.memo);
   if (unsigned const entry = recall(self.memo, dir, path)) return entry;
@@ -417,7 +418,7 @@ unsigned look_up_path(int dir, char const* path) {
 }
 
 unsigned path_class_of(int dir, char const* path) {
-  if (!stage.has_path_globs || !is_readable(path)) return 0;
+  if (!stage.has_path_globs || !can_read_text(path)) return 0;
   auto const length = static_cast<unsigned>(strnlen(path, max_path));
   if (stage.has_whole_globs && path[0] != '/') return path_class_of_whole(dir, path, length);
   return intern(core::path_rules(stage.mine->rules, {path, length}));
@@ -479,7 +480,7 @@ unsigned mapping_entry(void const* address) {
 
 // A walk begins in the directory before the first wildcard.
 [[gnu::noinline]] static unsigned look_up_pattern(char const* pattern) {
-  if (!is_readable(pattern)) return entry_outside;
+  if (!can_read_text(pattern)) return entry_outside;
   auto const whole = static_cast<unsigned>(strnlen(pattern, max_path));
   auto length = static_cast<unsigned>(strcspn(pattern, "*?[{~\\"));
   if (whole >= max_path) return entry_outside;

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "readable.h"
 #include "state.h"
 #include "sys.h"
 
@@ -37,17 +38,11 @@ inline place on_at(int dir, char const* path) { return {place_kind::path, dir, p
 inline place on_new_link(char const* path) { return {place_kind::new_link, -100, path}; }
 inline place on_new_link_at(int dir, char const* path) { return {place_kind::new_link, dir, path}; }
 inline place on_pattern(char const* glob) { return {place_kind::pattern, -100, glob}; }
-inline place on_first(char* const* paths) { return on_path(paths == nullptr ? nullptr : paths[0]); }
-
-/// Pointers the kernel would refuse: left to it.
-inline bool is_readable(void const* p) {
-  constexpr std::uintptr_t least = 4096, end = std::uintptr_t{1} << 47;
-  return reinterpret_cast<std::uintptr_t>(p) - least < end - least;
-}
+inline place on_first(char* const* paths) { return on_path(can_read(paths) ? paths[0] : nullptr); }
 
 inline std::size_t bytes_of(iovec const* parts, int count) {
   std::size_t sum = 0;
-  if (!is_readable(parts) || count <= 0 || count > 1024) return 0;
+  if (count <= 0 || count > 1024 || !can_read(parts, static_cast<unsigned>(count))) return 0;
   for (int i = 0; i < count; ++i) sum += parts[i].iov_len;
   return sum > (std::size_t{1} << 31) ? 0 : sum;
 }
@@ -75,11 +70,13 @@ void ask_clock(path_memo& m);
 /// The same when its directory is the one this thread named last; entry_unknown when that takes a
 /// closer look.
 inline unsigned recall(path_memo& m, int dir, char const* path) {
-  if (!is_readable(path) || (dir != sys::at_cwd && path[0] != '/')) [[unlikely]]
-    return entry_unknown;
   std::uint32_t const version = m.version.load(std::memory_order_relaxed);
   std::atomic_signal_fence(std::memory_order_acquire);
   if (m.serials != stage.serials.load(std::memory_order_relaxed)) [[unlikely]]
+    return entry_unknown;
+  if (!is_in(*m.where, reinterpret_cast<std::uintptr_t>(path)) && !is_known(path)) [[unlikely]]
+    return entry_unknown;
+  if (dir != sys::at_cwd && path[0] != '/') [[unlikely]]
     return entry_unknown;
   if (!core::is_name_in(path, m.text, m.length)) return entry_unknown;
   unsigned const entry = m.entry;

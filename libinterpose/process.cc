@@ -21,6 +21,7 @@ constexpr unsigned preload_name_length = sizeof preload_name - 1;
 constexpr unsigned max_preload_text = 4096;
 constexpr unsigned max_environment = 1000;  // entries we are ready to copy on the stack
 constexpr unsigned max_arguments = 4096;
+constexpr unsigned longest_variable = 128 << 10;  // the kernel's own limit
 
 bool starts_with(char const* text, char const* prefix, unsigned length) {
   for (unsigned i = 0; i < length; ++i)
@@ -48,9 +49,12 @@ struct environment {
 
 environment inspect(char* const* envp) {
   environment e;
-  for (; envp != nullptr && envp[e.count] != nullptr; ++e.count) {
-    if (!is_readable(envp[e.count])) return {e.count, -1, false, false};
+  for (; envp != nullptr; ++e.count) {
+    if (!can_read(envp + e.count)) return {e.count, -1, false, false};
+    if (envp[e.count] == nullptr) break;
+    if (!can_read_text(envp[e.count])) return {e.count, -1, false, false};
     if (!starts_with(envp[e.count], preload_name, preload_name_length)) continue;
+    if (!ask_for_text(envp[e.count], longest_variable)) return {e.count, -1, false, false};
     e.preload_at = static_cast<int>(e.count);
     e.complete = names_us(envp[e.count] + preload_name_length);
   }
@@ -133,7 +137,6 @@ template <class Start>
 // callback.
 template <class Start>
 int with_preload(char* const* envp, Start&& start) {
-  if (envp != nullptr && !is_readable(envp)) return start(envp);
   environment const e = inspect(envp);
   if (!e.readable) return start(envp);
   bool const reachable = stage.preload_length != 0 && library_is_within_reach();

@@ -228,7 +228,10 @@ int msync(void* address, std::size_t size, int flags) {
 }
 
 void* mmap(void* address, std::size_t size, int protection, int flags, int fd, off_t at) {
-  if ((flags & MAP_FIXED) != 0 && stage.mine != nullptr) forget_mapping(address, size);
+  if ((flags & MAP_FIXED) != 0 && stage.mine != nullptr) {
+    forget_mapping(address, size);
+    note_taken_away(reinterpret_cast<std::uintptr_t>(address), size);
+  }
   if (fd < 0 || (flags & MAP_ANONYMOUS) != 0)
     return real::mmap(address, size, protection, flags, fd, at);
   visit v{call::mmap, core::op::map, when::before, false, 0, 0, 0};
@@ -238,6 +241,28 @@ void* mmap(void* address, std::size_t size, int protection, int flags, int fd, o
   if (ours && r != MAP_FAILED && (flags & MAP_SHARED) != 0 && (protection & PROT_WRITE) != 0)
     note_mapping(r, size, v.entry);
   return r;
+}
+
+int munmap(void* address, std::size_t size) {
+  note_taken_away(reinterpret_cast<std::uintptr_t>(address), size);
+  return real::munmap(address, size);
+}
+
+int mprotect(void* address, std::size_t size, int protection) {
+  if ((protection & PROT_READ) == 0)
+    note_taken_away(reinterpret_cast<std::uintptr_t>(address), size);
+  return real::mprotect(address, size, protection);
+}
+
+int pkey_mprotect(void* address, std::size_t size, int protection, int key) {
+  note_taken_away(reinterpret_cast<std::uintptr_t>(address), size);
+  return real::pkey_mprotect(address, size, protection, key);
+}
+
+void* mremap(void* address, std::size_t size, std::size_t new_size, int flags, void* to) {
+  note_taken_away(reinterpret_cast<std::uintptr_t>(address), size);
+  if ((flags & MREMAP_FIXED) != 0) note_taken_away(reinterpret_cast<std::uintptr_t>(to), new_size);
+  return real::mremap(address, size, new_size, flags, to);
 }
 
 // Only advice that makes the kernel read; for the rest, allocators call this all the time.
@@ -365,7 +390,7 @@ int aio_fsync(int operation, aiocb* request) {
 }
 
 int lio_listio(int mode, aiocb* const* list, int count, void* event) {
-  for (int i = 0; is_readable(list) && i < count; ++i) {
+  for (int i = 0; i < count && can_read(list + i); ++i) {
     aiocb const* const request = list[i];
     if (request == nullptr || request->aio_lio_opcode == LIO_NOP) continue;
     charge_request(call::lio_listio, request->aio_lio_opcode == LIO_READ, request->aio_fildes,

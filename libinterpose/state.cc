@@ -15,6 +15,7 @@
 #include "order.h"
 #include "order_after.h"
 #include "paths.h"
+#include "readable.h"
 #include "sys.h"
 
 extern "C" __attribute__((weak)) char const* gnu_get_libc_version();
@@ -297,6 +298,7 @@ void attach() {
   __builtin_memcpy(&stage.mine->rules, &segment->rules, sizeof(core::ruleset));
   if (core::validate(stage.mine->rules) != nullptr) return;
   note_rule_kinds(stage.mine->rules);
+  learn_memory();
   paths::begin(path);
   plan_gates(stage.mine->rules);
   stage.mine->path_class[0].store(~std::uint64_t{0});

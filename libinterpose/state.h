@@ -37,6 +37,8 @@ inline constexpr unsigned entry_path_shift = 8;
 
 inline constexpr unsigned max_mappings = 64;
 
+struct region;
+
 /// The directory part of the last path a thread named, and its entry. Only that thread comes here,
 /// and its signal handlers: `version` is odd while one writes.
 struct path_memo {
@@ -45,6 +47,7 @@ struct path_memo {
   std::uint16_t length;  // of the text, last slash included
   std::uint8_t entry;
   std::int8_t uses_left;  // before the clock is asked again
+  region const* where;    // that name lay in (readable.h)
   char text[224];         // is_name_in() reads a block before and behind
   std::uint32_t tick;     // when the kernel was asked
 };

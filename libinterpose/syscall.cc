@@ -3,6 +3,7 @@
 // numbers in syscalls.def are metered like the functions they stand for; those that change
 // descriptors or enter a sandbox are followed; everything else goes through as it came.
 #include <linux/aio_abi.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 
 #include "meter.h"
@@ -23,9 +24,9 @@ struct raw_call {
 // Linux AIO: paid at submission, like POSIX AIO. What cannot be read is left to the kernel to
 // refuse.
 void charge_submission(iocb* const* list, long count) {
-  for (long i = 0; is_readable(list) && i < count; ++i) {
+  for (long i = 0; i < count && can_read(list + i); ++i) {
     iocb const* const request = list[i];
-    if (!is_readable(request)) return;
+    if (!can_read(request)) return;
     bool const reads =
         request->aio_lio_opcode == IOCB_CMD_PREAD || request->aio_lio_opcode == IOCB_CMD_PREADV;
     bool const writes =
@@ -39,6 +40,17 @@ void charge_submission(iocb* const* list, long count) {
     charge_request(reads ? call::aio_read : call::aio_write, reads,
                    static_cast<int>(request->aio_fildes), request->aio_offset, bytes);
   }
+}
+
+// Numbers that change what of the program's memory is there.
+void note_memory(raw_call const& raw) {
+  auto const [number, a, b, c, d, e, f] = raw;
+  bool const is_map = number == SYS_mmap && (d & MAP_FIXED) != 0;
+  bool const is_move = number == SYS_mremap;
+  if (is_map || is_move || number == SYS_munmap || number == SYS_mprotect ||
+      number == SYS_pkey_mprotect)
+    note_taken_away(static_cast<std::uintptr_t>(a), static_cast<std::size_t>(b));
+  if (is_move) note_taken_away(static_cast<std::uintptr_t>(e), static_cast<std::size_t>(c));
 }
 
 // Numbers that make, move or drop descriptors, submit rings, or enter a sandbox.
@@ -102,6 +114,7 @@ long followed(raw_call const& raw) {
       }
       return raw();
     default:
+      note_memory(raw);
       return raw();
   }
 }

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// See readable.h. The kernel is asked with a call that it refuses after it has read its argument:
+// rt_sigprocmask with a `how` that does not exist. It changes nothing, needs no descriptor, and may
+// be made in a signal handler.
+#include "readable.h"
+
+#include <link.h>
+#include <string.h>
+#include <sys/auxv.h>
+
+#include <cerrno>
+
+#include "sys.h"
+
+extern "C" std::uintptr_t __curbrk __attribute__((weak));
+
+namespace sluice {
+
+constinit known_memory known;
+
+namespace {
+
+// mmap() gives no addresses this near below the first stack, however small that may grow.
+constexpr std::uintptr_t stack_reserve = std::uintptr_t{64} << 20;
+
+std::uintptr_t page_of(std::uintptr_t at) { return at & -page_size; }
+
+bool is_mapped(std::uintptr_t at) {
+  return sys::call(SYS_rt_sigprocmask, ~0, static_cast<long>(at & -8ul), 0, 8) == -EINVAL;
+}
+
+// The first stack only grows, so all from here to its end is there. Other stacks lie elsewhere.
+void learn_stack() {
+  auto const here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+  if (known.has_holes.load() || known.stack_limit - page_size - here > stack_reserve) return;
+  std::uintptr_t low = known.stack.low.load();
+  while (here < low && !known.stack.low.compare_exchange_weak(low, here)) {
+  }
+}
+
+// The last run of readable pages without a gap: constants and data.
+void learn_image() {
+  auto const* part = reinterpret_cast<ElfW(Phdr) const*>(getauxval(AT_PHDR));
+  if (part == nullptr || part->p_type != PT_PHDR) return;
+  std::uintptr_t const base = reinterpret_cast<std::uintptr_t>(part) - part->p_vaddr;
+  std::uintptr_t low = 0, last = 0, end = 0;
+  for (auto left = getauxval(AT_PHNUM); left != 0; --left, ++part) {
+    if (part->p_type != PT_LOAD) continue;
+    std::uintptr_t const begin = page_of(base + part->p_vaddr);
+    if (begin != end) low = begin;
+    last = base + part->p_vaddr + part->p_memsz;
+    end = page_of(last + page_size - 1);
+    if ((part->p_flags & PF_R) == 0) low = end;
+  }
+  known.image_end = end;
+  known.image_limit = last == end ? end : last + page_size;
+  known.image.low.store(low);
+}
+
+std::uintptr_t heap_end() { return *known.heap.limit; }
+
+// The kernel has just said that there is something at `at`.
+void learn_heap(std::uintptr_t at) {
+  bool const is_heap = known.image_end != 0 && at >= known.image_end && at < heap_end();
+  if (is_heap && !known.has_holes.load() && at < known.heap.low.load())
+    known.heap.low.store(page_of(at));
+}
+
+void forget_known() {
+  known.has_holes.store(true);
+  for (region* r : {&known.stack, &known.image, &known.heap}) r->low.store(~std::uintptr_t{0});
+}
+
+// A sandbox that the program has entered may kill it for a question.
+bool may_ask() { return stage.active.load(std::memory_order_relaxed) != nullptr; }
+
+}  // namespace
+
+void learn_memory() {
+  known.stack_limit = getauxval(AT_EXECFN) + page_size;
+  known.stack.limit = &known.stack_limit;
+  known.image.limit = &known.image_limit;
+  known.heap.limit = &__curbrk != nullptr ? &__curbrk : &known.nothing;
+  learn_image();
+  learn_stack();
+}
+
+bool ask_for_text(char const* text, std::size_t most) {
+  if (!may_ask()) return false;
+  learn_stack();
+  if (most <= core::max_path && is_known(text)) return true;
+  auto const begin = reinterpret_cast<std::uintptr_t>(text);
+  for (std::uintptr_t at = begin; at - begin < most; at = page_of(at) + page_size) {
+    if (!is_mapped(at)) return false;
+    if (at == begin) learn_heap(at);
+    std::size_t const here = page_of(at) + page_size - at;
+    if (memchr(reinterpret_cast<void*>(at), 0, here) != nullptr) break;
+  }
+  return true;
+}
+
+bool ask_for_bytes(void const* p, std::size_t size) {
+  if (!may_ask()) return false;
+  learn_stack();
+  if (are_known(p, size)) return true;
+  auto const begin = reinterpret_cast<std::uintptr_t>(p);
+  for (std::uintptr_t at = begin; at - begin < size; at = page_of(at) + page_size)
+    if (!is_mapped(at)) return false;
+  if (size != 0) learn_heap(begin);
+  return true;
+}
+
+region const* region_of(void const* p) {
+  auto const at = reinterpret_cast<std::uintptr_t>(p);
+  for (region const* r : {&known.stack, &known.image, &known.heap})
+    if (is_in(*r, at)) return r;
+  return &known.stack;
+}
+
+void note_taken_away(std::uintptr_t at, std::size_t size) {
+  if (known.has_holes.load(std::memory_order_relaxed)) return;
+  std::uintptr_t const end = at + size, low = known.image.low.load();
+  std::uintptr_t const top = heap_end() > known.image_end ? heap_end() : known.image_end;
+  bool const of_stack = end > known.stack_limit - page_size - stack_reserve;
+  if (of_stack || (end > low && at < top)) forget_known();
+}
+
+}  // namespace sluice
