@@ -30,11 +30,13 @@ void controller::remember(std::int64_t now) {
       if (f.streams == 0 || p.supplies[s].capacity == 0) continue;
       control::history_look look = {who.name, p.classes[who.row].name, p.supplies[s].name, who.uid,
                                     p.supplies[s].counts_bytes};
-      look.rates.served = tokens(f.served);
-      look.rates.demand = f.blocked ? std::numeric_limits<float>::quiet_NaN() : tokens(f.served);
-      look.rates.grant = tokens(f.granted);
-      look.rates.waiting = tokens(f.waiting);
-      look.rates.blocked = f.blocked ? 1 : 0;
+      // Nodes report rates: the time since the last look makes them amounts.
+      look.did.served = tokens(f.served) * past.passed_s();
+      look.did.demand = f.blocked ? std::numeric_limits<float>::quiet_NaN() : tokens(f.served);
+      look.did.grant = tokens(f.granted);
+      look.did.waiting = tokens(f.waiting);
+      look.did.blocked_s = f.blocked ? static_cast<float>(past.passed_s()) : 0;
+      look.did.delayed = look.did.waited_s = std::numeric_limits<float>::quiet_NaN();
       if (f.deal.limit != unbounded) look.limit = static_cast<double>(f.deal.limit) / 1000;
       past.put(look);
     }

@@ -12,6 +12,8 @@ namespace {
 constexpr std::int64_t second_ns = 1'000'000'000;
 constexpr double longest_look_s = 2;  // a daemon that was stopped knows nothing of that time
 constexpr float not_known = std::numeric_limits<float>::quiet_NaN();
+constexpr history_point nothing_known = {not_known, not_known, not_known, not_known,
+                                         not_known, not_known, not_known};
 
 /// No name holds a zero.
 void write_key(std::string& key, uid_t uid, std::string_view job, std::string_view qos_class,
@@ -44,59 +46,96 @@ void history::ring::copy(std::vector<history_point>& out) const {
 }
 
 history_point history::ring::last() const {
-  if (points.empty()) return {not_known, not_known, not_known, not_known, not_known};
+  if (points.empty()) return nothing_known;
   return points[(next + points.size() - 1) % points.size()];
 }
 
-void history::sum::add(history_point const& p, double more_seconds) {
-  if (std::isnan(p.served)) return;
+void history::sum::add(history_point const& did, double more_seconds) {
+  if (std::isnan(did.served)) return;
+  served += did.served;
+  delayed += did.delayed;
+  waited_s += did.waited_s;
+  blocked_s += did.blocked_s;
   seconds += more_seconds;
-  grant += p.grant * more_seconds;
-  served += p.served * more_seconds;
-  waiting += p.waiting * more_seconds;
-  blocked += p.blocked * more_seconds;
-  if (std::isnan(p.demand)) return;
+  grant += did.grant * more_seconds;
+  waiting += did.waiting * more_seconds;
+  if (std::isnan(did.demand)) return;
   bounded_seconds += more_seconds;
-  demand += p.demand * more_seconds;
+  demand += did.demand * more_seconds;
 }
 
-history_point history::sum::mean() const {
-  if (seconds <= 0) return {not_known, not_known, not_known, not_known, not_known};
-  auto const of = [&](double total) { return static_cast<float>(total / seconds); };
+void history::sum::add(sum const& more) {
+  served += more.served;
+  delayed += more.delayed;
+  waited_s += more.waited_s;
+  blocked_s += more.blocked_s;
+  demand += more.demand;
+  grant += more.grant;
+  waiting += more.waiting;
+  seconds += more.seconds;
+  bounded_seconds += more.bounded_seconds;
+}
+
+history_point history::sum::point() const {
+  if (seconds <= 0) return nothing_known;
   bool const bounded = 2 * bounded_seconds >= seconds && bounded_seconds > 0;
-  return {bounded ? static_cast<float>(demand / bounded_seconds) : not_known, of(grant), of(served),
-          of(waiting), of(blocked)};
+  history_point p;
+  p.served = served;
+  p.delayed = static_cast<float>(delayed);
+  p.waited_s = static_cast<float>(waited_s);
+  p.blocked_s = static_cast<float>(blocked_s);
+  p.demand = bounded ? static_cast<float>(demand / bounded_seconds) : not_known;
+  p.grant = static_cast<float>(grant / seconds);
+  p.waiting = static_cast<float>(waiting / seconds);
+  return p;
 }
 
 void history::begin(std::int64_t now_ns, double unix_s) {
   lock_.lock();
-  double const passed = static_cast<double>(now_ns - now_ns_) / double(second_ns);
-  passed_s_ = now_ns_ == 0 ? 0 : std::clamp(passed, 0.0, longest_look_s);
-  std::int64_t const second = now_ns / second_ns;
-  if (now_ns_ != 0 && second > second_) flush(second);
-  second_ = second;
+  before_ns_ = now_ns_ == 0 ? now_ns : std::min(now_ns_, now_ns);
   now_ns_ = now_ns;
+  passed_s_ = std::min(static_cast<double>(now_ns - before_ns_) / 1e9, longest_look_s);
   unix_s_ = unix_s;
   ++look_;
   left_out_now_ = 0;
   totals_.clear();
 }
 
-/// The seconds from second_ on are over: one point for it, nothing known of those that were missed.
-void history::flush(std::int64_t second) {
-  auto const missed = std::min<std::int64_t>(second - second_, fine_points);
-  for (series& s : rows_) {
-    if (s.put_ns == 0) continue;
-    for (std::int64_t i = 0; i < missed; ++i) {
-      history_point const p = s.going_on.mean();
-      s.going_on.clear();
-      s.fine.add(p, fine_points);
-      s.coarse_sum.add(p, 1);
-      if ((second_ + i + 1) % std::int64_t(fine_per_coarse) == 0) {
-        s.coarse.add(s.coarse_sum.mean(), coarse_points);
-        s.coarse_sum.clear();
-      }
+/// `second` is over: one point for it, nothing known when nobody looked.
+void history::close_second(series& s, std::int64_t second) {
+  s.fine.add(s.going_on.point(), fine_points);
+  s.coarse_sum.add(s.going_on);
+  s.going_on = {};
+  if ((second + 1) % std::int64_t(fine_per_coarse) != 0) return;
+  s.coarse.add(s.coarse_sum.point(), coarse_points);
+  s.coarse_sum = {};
+}
+
+/// What was done since the look before, over the seconds since then; what is counted stays whole.
+void history::spread(series& s, std::int64_t from_ns) const {
+  bool const is_put = s.look == look_;
+  auto const passed = static_cast<double>(now_ns_ - from_ns);
+  std::int64_t const last = now_ns_ / second_ns;
+  double served = 0;
+  float delayed = 0;
+  for (std::int64_t second = from_ns / second_ns; second <= last; ++second) {
+    std::int64_t const begin = std::max(from_ns, second * second_ns);
+    std::int64_t const end = std::min(now_ns_, (second + 1) * second_ns);
+    if (is_put && (end > begin || passed <= 0)) {
+      double const part = passed > 0 ? static_cast<double>(end - begin) / passed : 1;
+      double const so_far = passed > 0 ? static_cast<double>(end - from_ns) / passed : 1;
+      bool const is_rest = end == now_ns_;
+      history_point piece = s.did;
+      piece.served = (is_rest ? s.did.served : std::floor(s.did.served * so_far)) - served;
+      piece.delayed =
+          (is_rest ? s.did.delayed : std::floor(s.did.delayed * float(so_far))) - delayed;
+      served += piece.served;
+      delayed += piece.delayed;
+      piece.waited_s *= static_cast<float>(part);
+      piece.blocked_s *= static_cast<float>(part);
+      s.going_on.add(piece, std::max(static_cast<double>(end - begin) / 1e9, 1e-9));
     }
+    if (second < last) close_second(s, second);
   }
 }
 
@@ -140,7 +179,7 @@ void history::take(series& s, history_look const& look) const {
   s.limit = look.limit;
   s.put_ns = now_ns_;
   s.look = look_;
-  s.going_on.add(look.rates, passed_s_);
+  s.did = look.did;
 }
 
 void history::put(history_look const& look) {
@@ -151,12 +190,14 @@ void history::put(history_look const& look) {
   for (bool of_class : {true, false}) {
     if (of_class && look.qos_class.empty()) continue;
     history_point& sum =
-        total_of(of_class ? look.qos_class : "", look.supply, look.counts_bytes).rates;
-    sum.demand += look.rates.demand;  // one that is not bounded makes the sum so
-    sum.grant += look.rates.grant;
-    sum.served += look.rates.served;
-    sum.waiting += look.rates.waiting;
-    sum.blocked = std::max(sum.blocked, look.rates.blocked);
+        total_of(of_class ? look.qos_class : "", look.supply, look.counts_bytes).did;
+    sum.served += look.did.served;
+    sum.delayed += look.did.delayed;
+    sum.waited_s += look.did.waited_s;
+    sum.blocked_s = std::max(sum.blocked_s, look.did.blocked_s);
+    sum.demand += look.did.demand;  // one that is not bounded makes the sum so
+    sum.grant += look.did.grant;
+    sum.waiting += look.did.waiting;
   }
 }
 
@@ -176,6 +217,11 @@ void history::put_supply(std::string_view supply, bool counts_bytes, double capa
 void history::end() {
   for (auto const& [key, t] : totals_)
     if (series* const s = row_of(t.look())) take(*s, t.look());
+  // Nobody wants more points than there are kept.
+  std::int64_t const longest = std::int64_t(coarse_points * fine_per_coarse) * second_ns;
+  std::int64_t const from = std::max(before_ns_, now_ns_ - longest);
+  for (series& s : rows_)
+    if (s.put_ns != 0) spread(s, from);
   for (series& s : rows_)
     if (s.put_ns != 0 && now_ns_ - s.put_ns > kept_ns) {
       write_key(key_, s.name.uid, s.name.job, s.name.qos_class, s.name.supply);
@@ -208,9 +254,12 @@ bool history::read(std::size_t number, history_reader const& who, bool fine, boo
   out.capacity = s.capacity;
   out.interval_s = fine ? 1 : double(fine_per_coarse);
   // Rows end at the last whole interval, all at the same one.
-  auto const whole = static_cast<std::int64_t>(out.interval_s);
-  double const since_s = static_cast<double>(now_ns_ - second_ / whole * whole * second_ns) / 1e9;
+  auto const whole = static_cast<std::int64_t>(out.interval_s) * second_ns;
+  double const since_s = static_cast<double>(now_ns_ % whole) / 1e9;
   out.end_unix_s = unix_s_ - since_s;
+  sum open = s.going_on;
+  if (!fine) open.add(s.coarse_sum);
+  out.open = open.point();
   if (points)
     (fine ? s.fine : s.coarse).copy(out.points);
   else

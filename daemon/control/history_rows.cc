@@ -31,7 +31,9 @@ bool is_named(history_name const& n, std::string const& job) {
 
 }  // namespace
 
-json history_json(history_row const& row) {
+namespace {
+
+json about(history_row const& row) {
   json out = {{"supply", row.name.supply},    {"unit", row.name.counts_bytes ? "bytes" : "ops"},
               {"class", row.name.qos_class},  {"live", row.is_live},
               {"interval_s", row.interval_s}, {"end_unix_s", row.end_unix_s}};
@@ -42,32 +44,84 @@ json history_json(history_row const& row) {
     out["limit"] = number(row.limit);
   }
   if (row.capacity > 0) out["capacity"] = number(row.capacity);
-  static constexpr std::pair<char const*, float history_point::*> fields[] = {
-      {"demand", &history_point::demand},
-      {"grant", &history_point::grant},
-      {"served", &history_point::served},
-      {"waiting", &history_point::waiting},
-      {"blocked", &history_point::blocked}};
-  for (auto const& [key, field] : fields) {
-    json values = json::array();
-    for (history_point const& p : row.points) values.push_back(number(p.*field));
-    out[key] = std::move(values);
-  }
+  return out;
+}
+
+/// One value of each point; `of`: which.
+template <class Of>
+json values_of(std::vector<history_point> const& points, Of const& of) {
+  json values = json::array();
+  for (history_point const& p : points) values.push_back(of(p));
+  return values;
+}
+
+constexpr std::pair<char const*, float history_point::*> levels[] = {
+    {"demand", &history_point::demand},
+    {"grant", &history_point::grant},
+    {"waiting", &history_point::waiting}};
+
+/// Tokens are whole, and all their digits count.
+json amount(double v) {
+  if (!std::isfinite(v)) return nullptr;
+  if (v == std::floor(v) && std::abs(v) < 1e15) return static_cast<std::int64_t>(v);
+  return v;
+}
+
+json time_amount(float seconds) {
+  return std::isfinite(seconds) ? json(std::round(double{seconds} * 1e9) / 1e9) : json(nullptr);
+}
+
+/// With its unfinished interval.
+json amounts_json(history_row& row) {
+  json out = about(row);
+  row.points.push_back(row.open);
+  out["end_unix_s"] = row.end_unix_s + row.interval_s;
+  for (auto const& [key, field] : levels)
+    out[key] = values_of(row.points, [&](history_point const& p) { return number(p.*field); });
+  out["served_sum"] = values_of(row.points, [](auto const& p) { return amount(p.served); });
+  out["delayed_sum"] = values_of(row.points, [](auto const& p) { return amount(p.delayed); });
+  out["waited_s"] = values_of(row.points, [](auto const& p) { return time_amount(p.waited_s); });
+  out["blocked_s"] = values_of(row.points, [](auto const& p) { return time_amount(p.blocked_s); });
+  return out;
+}
+
+json about(op_row const& row) {
+  return {{"job", row.name.job},
+          {"uid", row.name.uid},
+          {"user", row.name.user},
+          {"class", row.name.qos_class},
+          {"op", row.op},
+          {"unit", row.name.counts_bytes ? "bytes" : "ops"},
+          {"live", row.is_live},
+          {"interval_s", row.interval_s},
+          {"end_unix_s", row.end_unix_s}};
+}
+
+json amounts_json(op_row const& row) {
+  json out = about(row);
+  out["end_unix_s"] = row.end_unix_s + row.interval_s;
+  json& sums = out["done_sum"] = json::array();
+  for (double v : row.done) sums.push_back(amount(v));
+  sums.push_back(amount(row.open));
+  return out;
+}
+
+}  // namespace
+
+json history_json(history_row const& row) {
+  json out = about(row);
+  for (auto const& [key, field] : levels)
+    out[key] = values_of(row.points, [&](history_point const& p) { return number(p.*field); });
+  double const s = row.interval_s;
+  out["served"] = values_of(row.points, [&](auto const& p) { return number(p.served / s); });
+  out["blocked"] = values_of(row.points, [&](auto const& p) { return number(p.blocked_s / s); });
   return out;
 }
 
 json op_json(op_row const& row) {
-  json out = {{"job", row.name.job},
-              {"uid", row.name.uid},
-              {"user", row.name.user},
-              {"class", row.name.qos_class},
-              {"op", row.op},
-              {"unit", row.name.counts_bytes ? "bytes" : "ops"},
-              {"live", row.is_live},
-              {"interval_s", row.interval_s},
-              {"end_unix_s", row.end_unix_s},
-              {"done", json::array()}};
-  for (float v : row.done) out["done"].push_back(number(v));
+  json out = about(row);
+  json& rates = out["done"] = json::array();
+  for (double v : row.done) rates.push_back(number(v / row.interval_s));
   return out;
 }
 
@@ -111,7 +165,7 @@ json answer_history(history const* past, history_reader const& who, json const& 
     // The supplies go with it: what there was to have.
     bool const of_supply = row.name.job.empty() && row.name.qos_class.empty();
     if (job && !of_supply && !is_named(row.name, *job)) return nullptr;
-    return history_json(row);
+    return amounts_json(row);
   });
 }
 
@@ -119,7 +173,7 @@ json answer_op_history(op_history const* past, history_reader const& who, json c
   op_row row;
   return answer_rows(past, request, [&](std::size_t i, bool fine, wanted_job const& job) -> json {
     if (!past->read(i, who, fine, row) || (job && !is_named(row.name, *job))) return nullptr;
-    return op_json(row);
+    return amounts_json(row);
   });
 }
 

@@ -9,19 +9,22 @@
 
 namespace sluice::control {
 
-/// The names, figures and points of a row; numbers have four digits.
+/// The names, figures and points of a row for a picture: finished intervals, amounts per second,
+/// numbers of four digits.
 nlohmann::json history_json(history_row const& row);
 
 /// The same of an op of a job.
 nlohmann::json op_json(op_row const& row);
 
 /// Answers {"verb": "history", "job": NAME (all without), "interval": 1 or 10, "from": N}: answer
-/// "interval_s", "rows", "left_out", and "next": the `from` of the next page, or null. A job is
-/// named as NAME, USER@NAME or UID@NAME. `past` null: nothing is kept here, which is an error.
+/// "interval_s", "rows", "left_out", and "next": the `from` of the next page, or null. The rows
+/// have amounts ("served_sum", "delayed_sum", "waited_s", "blocked_s"); the last interval goes on,
+/// and "end_unix_s" is its end. A job is named as NAME, USER@NAME or UID@NAME. `past` null: nothing
+/// is kept here, which is an error.
 nlohmann::json answer_history(history const* past, history_reader const& who,
                               nlohmann::json const& request);
 
-/// The same with "ops": true: rows of jobs by op.
+/// The same with "ops": true: rows of jobs by op, with "done_sum".
 nlohmann::json answer_op_history(op_history const* past, history_reader const& who,
                                  nlohmann::json const& request);
 

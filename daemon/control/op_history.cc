@@ -10,7 +10,7 @@ namespace sluice::control {
 namespace {
 
 constexpr std::int64_t second_ns = 1'000'000'000;
-constexpr float not_known = std::numeric_limits<float>::quiet_NaN();
+constexpr double not_known = std::numeric_limits<double>::quiet_NaN();
 
 /// No name holds a zero.
 void write_key(std::string& key, uid_t uid, std::string_view job, std::string_view op,
@@ -22,7 +22,7 @@ void write_key(std::string& key, uid_t uid, std::string_view job, std::string_vi
 
 }  // namespace
 
-void op_history::ring::add(float p, std::size_t most) {
+void op_history::ring::add(double p, std::size_t most) {
   if (points.size() < most) {
     points.push_back(p);
     next = points.size() % most;
@@ -32,7 +32,7 @@ void op_history::ring::add(float p, std::size_t most) {
   }
 }
 
-void op_history::ring::copy(std::vector<float>& out) const {
+void op_history::ring::copy(std::vector<double>& out) const {
   std::size_t const begin = next < points.size() ? next : 0;
   out.assign(points.begin() + std::ptrdiff_t(begin), points.end());
   out.insert(out.end(), points.begin(), points.begin() + std::ptrdiff_t(begin));
@@ -94,30 +94,31 @@ void op_history::put(op_look const& look) {
 
 /// `second` is over: one point for it, nothing known when nobody looked.
 void op_history::close_second(series& s, std::int64_t second) const {
-  s.fine.add(s.known > 0 ? static_cast<float>(s.going_on) : not_known, history::fine_points);
+  s.fine.add(s.known > 0 ? s.going_on : not_known, history::fine_points);
   s.coarse_sum += s.going_on;
   s.coarse_known += s.known > 0 ? 1 : 0;
   s.going_on = 0;
   s.known = 0;
   if ((second + 1) % std::int64_t(history::fine_per_coarse) != 0) return;
-  s.coarse.add(s.coarse_known > 0
-                   ? static_cast<float>(s.coarse_sum / double(history::fine_per_coarse))
-                   : not_known,
-               history::coarse_points);
+  s.coarse.add(s.coarse_known > 0 ? s.coarse_sum : not_known, history::coarse_points);
   s.coarse_sum = 0;
   s.coarse_known = 0;
 }
 
-/// What came since the look before, over the seconds since then.
+/// What came since the look before, over the seconds since then; operations stay whole.
 void op_history::spread(series& s, std::int64_t from_ns) const {
   bool const is_put = s.look == look_;
   auto const passed = static_cast<double>(now_ns_ - from_ns);
   std::int64_t const last = now_ns_ / second_ns;
+  double given = 0;
   for (std::int64_t second = from_ns / second_ns; second <= last; ++second) {
     std::int64_t const begin = std::max(from_ns, second * second_ns);
     std::int64_t const end = std::min(now_ns_, (second + 1) * second_ns);
     if (is_put && (end > begin || passed <= 0)) {
-      s.going_on += passed > 0 ? s.amount * static_cast<double>(end - begin) / passed : s.amount;
+      double const so_far = passed > 0 ? static_cast<double>(end - from_ns) / passed : 1;
+      double const upto = end == now_ns_ ? s.amount : std::floor(s.amount * so_far);
+      s.going_on += upto - given;
+      given = upto;
       ++s.known;
     }
     if (second < last) close_second(s, second);
@@ -164,6 +165,7 @@ bool op_history::read(std::size_t number, history_reader const& who, bool fine, 
   std::int64_t const second = now_ns_ / second_ns;
   out.end_unix_s =
       unix_s_ - static_cast<double>(now_ns_ - second / whole * whole * second_ns) / 1e9;
+  out.open = fine ? s.going_on : s.going_on + s.coarse_sum;
   (fine ? s.fine : s.coarse).copy(out.done);
   return true;
 }

@@ -2,7 +2,7 @@
 // The last hour of every job by op: how many operations, and bytes, in single seconds for ten
 // minutes and in tens of seconds for the hour. Beside `history`, which says what was granted: this
 // says what for. The loop looks and puts, readers in other threads copy one row at a time.
-// What stays true: at most `most_rows` rows of about 4 KB each, whatever jobs there are, and none
+// What stays true: at most `most_rows` rows of about 8 KB each, whatever jobs there are, and none
 // for an op that a job never made; the amounts of the points add up to what was put. Time is an
 // argument.
 #pragma once
@@ -33,7 +33,8 @@ struct op_row {
   bool is_live = false;   // the job was there at the last look
   double end_unix_s = 0;  // of the last point
   double interval_s = 1;
-  std::vector<float> done;  // per second, oldest first; NaN: not known
+  std::vector<double> done;  // amounts, oldest first; NaN: not known
+  double open = 0;           // of the interval that goes on
 };
 
 class op_history {
@@ -57,10 +58,10 @@ class op_history {
 
  private:
   struct ring {
-    std::vector<float> points;
+    std::vector<double> points;
     std::size_t next = 0;
-    void add(float p, std::size_t most);
-    void copy(std::vector<float>& out) const;
+    void add(double p, std::size_t most);
+    void copy(std::vector<double>& out) const;
   };
   struct series {
     history_name name;

@@ -74,13 +74,12 @@ struct stream {
   meter measured;
   figures last;
   phases in_force;
-  rate granted = 0;                // by the parent
-  bool is_bound = false;           // granted is a limit or a pause, the floor may not lift it
-  rate share = 0;                  // what the curve pays, or in shadow mode would pay
-  rate would_delay = 0;            // shadow mode: served beyond the share
-  std::uint64_t served_milli = 0;  // since the daemon looks, for counters
-  std::uint64_t told_milli = 0;    // of these, told to the history
-  std::uint64_t waited_ns = 0;     // as the memory said last
+  rate granted = 0;       // by the parent
+  bool is_bound = false;  // granted is a limit or a pause, the floor may not lift it
+  rate share = 0;         // what the curve pays, or in shadow mode would pay
+  rate would_delay = 0;   // shadow mode: served beyond the share
+  tally counted;
+  amounts told;  // of what was counted, to the history
 };
 
 /// A process of the job that nobody meters, and why.
@@ -103,7 +102,7 @@ struct job {
   std::uint64_t key = 0;  // wire::job_key
   segment::mapping map;
   std::vector<stream> streams;
-  std::vector<segment::op_sums> told_ops;  // to the history; empty: it is older than the daemon
+  std::vector<segment::op_sums> told_ops;  // to the history; empty: nothing yet
   std::vector<fixed_seat> fixed;
   std::uint32_t processes = 0;
   std::uint32_t foreign = 0;        // of these, in other pid namespaces

@@ -289,7 +289,7 @@ void job_table::bind_streams(job& j, site_state const& site, std::int64_t now_ns
     s.unit = site.supplies()[*supply].of.unit;
     s.measured.start(look(j.memory(), s.channel, now_ns), waits_so_far(j.memory(), s.channel),
                      now_ns);
-    s.waited_ns = waited_so_far_ns(j.memory(), s.channel);
+    s.counted.start(segment::sum_channel(j.memory(), s.channel));
     j.streams.push_back(s);
   }
   j.fixed.clear();
@@ -305,6 +305,7 @@ void job_table::adopt_one(std::string const& folder, site_state const& site) {
   auto map = segment::mapping::open(dir + "/segment", uid);
   auto j = std::make_unique<job>(folder, std::move(record), std::move(map));
   bind_streams(*j, site, segment::monotonic_ns());
+  j->told_ops = segment::sum_by_op(j->memory());
   auto const after = std::find_if(jobs_.begin(), jobs_.end(),
                                   [&](auto const& other) { return other->folder > folder; });
   jobs_.insert(after, std::move(j));

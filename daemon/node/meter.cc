@@ -9,8 +9,10 @@ namespace {
 
 constexpr auto relaxed = std::memory_order_relaxed;
 constexpr std::uint64_t most_waiting = std::uint64_t{1} << 50;
-constexpr std::uint64_t most_ops = 4096ull * core::op_units;  // one large request: by rows of
-constexpr std::uint64_t most_bytes = std::uint64_t{1} << 31;  // calls.def, by what read(2) moves
+constexpr std::uint64_t most_waits = 100'000'000;               // that end between two looks
+constexpr std::uint64_t longest_wait_ns = 3600ull * second_ns;  // at most `threads` sleep at once
+constexpr std::uint64_t most_ops = 4096ull * core::op_units;    // one large request: by rows of
+constexpr std::uint64_t most_bytes = std::uint64_t{1} << 31;    // calls.def, by what read(2) moves
 
 struct counted {
   std::uint32_t waiters;
@@ -58,20 +60,23 @@ std::uint64_t waits_so_far(abi::segment const& s, unsigned channel) {
   return sum;
 }
 
-std::uint64_t waited_so_far_ns(abi::segment const& s, unsigned channel) {
-  std::uint64_t sum = 0;
-  auto const& count = s.channel[channel].waits.count;
-  for (std::size_t i = 0; i < core::histogram_steps; ++i) {
-    std::uint64_t const n = count[i].load(relaxed);
-    std::uint64_t const low = core::histogram_low(i);
-    if (n != 0) sum += n * (low + (core::histogram_low(i + 1) - low) / 2);
-  }
-  return sum;
+void tally::add(figures const& f, std::int64_t span_ns) {
+  paid_units_ += f.served_units;
+  if (span_ns > 0)
+    done_.blocked_ns += portion(f.blocked_ppm, static_cast<rate>(span_ns), 1'000'000);
 }
 
-double waited_seconds(std::uint64_t before_ns, std::uint64_t now_ns, std::uint32_t threads) {
-  double const most_s = 3600.0 * std::max<std::uint32_t>(threads, 1);
-  return std::min(static_cast<double>(now_ns - before_ns) / 1e9, most_s);
+void tally::look(unit_kind unit, segment::channel_sums const& now, bool waits,
+                 std::uint32_t threads) {
+  std::uint64_t const paid = paid_units_ / units_of_token(unit);
+  std::uint64_t const told = now.amount - first_.amount;
+  done_.served = std::max(done_.served, waits ? paid : std::min(paid, told));
+  std::uint64_t const waits_ended = now.delayed - last_.delayed;
+  if (waits_ended < most_waits) done_.delayed += waits_ended;
+  if (now.waited_ns > last_.waited_ns)
+    done_.waited_ns += std::min(now.waited_ns - last_.waited_ns,
+                                longest_wait_ns * std::max<std::uint64_t>(threads, 1));
+  last_ = now;
 }
 
 void meter::start(sample const& s, std::uint64_t waits, std::int64_t now_ns) {
@@ -114,7 +119,8 @@ std::uint64_t meter::bounded_units(unit_kind unit, std::int64_t span_ns) const {
 figures meter::take(unit_kind unit, std::uint64_t waits, std::int64_t now_ns) {
   std::int64_t const span_ns = now_ns - begin_ns_;
   figures f;
-  f.served = rate_over(milli_of_units(unit, bounded_units(unit, span_ns)), span_ns);
+  f.served_units = bounded_units(unit, span_ns);
+  f.served = rate_over(milli_of_units(unit, f.served_units), span_ns);
   f.waiting = milli_of_units(unit, last_.waiting_units);
   f.waiters = last_.waiters;
   std::uint32_t const ticks = std::max(ticks_, 1u);

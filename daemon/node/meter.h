@@ -10,6 +10,7 @@
 
 #include "abi/segment.h"
 #include "node/rates.h"
+#include "segment/segment_file.h"
 
 namespace sluice::node {
 
@@ -26,18 +27,38 @@ sample look(abi::segment const& s, unsigned channel, std::int64_t now_ns);
 /// How many requests have waited so far; only its growth means something.
 std::uint64_t waits_so_far(abi::segment const& s, unsigned channel);
 
-/// How long they slept together, to an eighth; likewise.
-std::uint64_t waited_so_far_ns(abi::segment const& s, unsigned channel);
-/// What was slept since, whatever the memory says: at most `threads` sleep at once, and each tells
-/// of up to an hour when it wakes.
-double waited_seconds(std::uint64_t before_ns, std::uint64_t now_ns, std::uint32_t threads);
-
 /// What a stream did in a report cycle.
 struct figures {
   rate served = 0;
-  std::uint64_t waiting = 0;  // milli-tokens
+  std::uint64_t served_units = 0;  // the same as an amount: rates times spans would not add up
+  std::uint64_t waiting = 0;       // milli-tokens
   std::uint32_t waiters = 0;
   std::uint32_t blocked_ppm = 0;
+};
+
+/// What a stream did since the daemon looks. They only grow.
+struct amounts {
+  std::uint64_t served = 0;  // tokens
+  std::uint64_t delayed = 0, waited_ns = 0;
+  std::uint64_t blocked_ns = 0;  // in which something waited, to a tick
+};
+
+/// Adds these amounts up from the counters of the memory, which may be garbage: no more was served
+/// than the bucket paid.
+class tally {
+ public:
+  /// Counts from here.
+  void start(segment::channel_sums const& now) { *this = {}, first_ = last_ = now; }
+  /// The end of a cycle.
+  void add(figures const& f, std::int64_t span_ns);
+  /// A later look. `waits`: a request waits now, so what it was paid is not yet in the counters.
+  void look(unit_kind unit, segment::channel_sums const& now, bool waits, std::uint32_t threads);
+  amounts const& done() const { return done_; }
+
+ private:
+  segment::channel_sums first_, last_;
+  std::uint64_t paid_units_ = 0;
+  amounts done_;
 };
 
 class meter {

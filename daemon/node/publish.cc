@@ -24,7 +24,7 @@ void publish_supplies(state const& s, control::metric_table& m) {
     for (auto const& j : s.jobs.all())
       for (auto const& stream : j->streams) {
         if (stream.supply != i) continue;
-        served += tokens(stream.served_milli);
+        served += static_cast<double>(stream.counted.done().served);
         demand += tokens(stream.last.served);
         waiting += tokens(stream.last.waiting);
       }
@@ -58,9 +58,9 @@ void publish_jobs(state const& s, control::metric_table& m, std::set<std::string
     shown.insert(name);
   }
   for (auto const& c : s.site.site().classes) {
-    auto const waited = s.waited_s.find(c.name);
+    auto const found = s.by_class.find(c.name);
     m.set(metric::class_waited_seconds_total, {c.name},
-          waited == s.waited_s.end() ? 0 : waited->second);
+          found == s.by_class.end() ? 0 : static_cast<double>(found->second.waited_ns) / 1e9);
   }
   m.set(metric::processes, processes);
   m.set(metric::escaped_processes, escaped);
@@ -76,7 +76,7 @@ void publish_streams(state const& s, control::metric_table& m) {
       control::labels const l = {j->record.name, uid, qos_class, of.resource, of.target};
       m.set(metric::job_granted_tokens_per_second, l, tokens(stream.share));
       m.set(metric::job_demand_tokens_per_second, l, tokens(stream.last.served));
-      m.set(metric::job_served_tokens_total, l, tokens(stream.served_milli));
+      m.set(metric::job_served_tokens_total, l, static_cast<double>(stream.counted.done().served));
     }
   }
 }

@@ -9,17 +9,21 @@ namespace sluice::node {
 
 namespace {
 
-/// Served is counted, not sampled: a cycle may end early.
-float served_since(stream& s, double passed_s) {
-  std::uint64_t const more = s.served_milli - s.told_milli;
-  s.told_milli = s.served_milli;
-  return passed_s > 0 ? static_cast<float>(tokens(more) / passed_s) : 0;
+/// What was counted since it was told last; counted, not sampled: a cycle may end early.
+void tell(stream& s, control::history_point& did) {
+  amounts const now = s.counted.done();
+  auto const seconds = [](std::uint64_t ns) { return static_cast<float>(double(ns) / 1e9); };
+  did.served = static_cast<double>(now.served - s.told.served);
+  did.delayed = static_cast<float>(now.delayed - s.told.delayed);
+  did.waited_s = seconds(now.waited_ns - s.told.waited_ns);
+  did.blocked_s = seconds(now.blocked_ns - s.told.blocked_ns);
+  s.told = now;
 }
 
 /// What a job did of each op since it was looked at last. A damaged segment may go back.
 void put_ops(control::op_history& past, job& j, std::string const& qos_class) {
   auto now = segment::sum_by_op(j.memory());
-  if (j.told_ops.empty()) j.told_ops = now;
+  j.told_ops.resize(now.size());
   for (unsigned i = 0; i < core::op_count; ++i) {
     core::op_row const& op = core::op_table[i];
     auto const grown = [&](std::uint64_t segment::op_sums::*field) {
@@ -37,17 +41,17 @@ void put_ops(control::op_history& past, job& j, std::string const& qos_class) {
 
 }  // namespace
 
-void state::remember_ops(moment at) {
+void state::remember_ops(moment at, bool last) {
   control::op_history& past = services.board->ops;
-  if (!past.is_due(at.boot_ns)) return;
+  if (!last && !past.is_due(at.boot_ns)) return;
   past.begin(at.boot_ns, static_cast<double>(control::read_clock(CLOCK_REALTIME)) / 1e9);
   for (auto const& j : jobs.all()) put_ops(past, *j, class_in_force(*j, overrides.find(j->folder)));
   past.end();
 }
 
-void state::remember(moment at) {
+void state::remember(moment at, bool last) {
   if (services.board == nullptr) return;
-  remember_ops(at);
+  remember_ops(at, last);
   control::history& past = services.board->past;
   auto const as_float = [](rate r) { return static_cast<float>(tokens(r)); };
   past.begin(at.boot_ns, static_cast<double>(control::read_clock(CLOCK_REALTIME)) / 1e9);
@@ -61,12 +65,11 @@ void state::remember(moment at) {
       std::string const supply = slot.of.name();
       control::history_look look = {j->record.name, qos_class, supply, j->record.uid,
                                     s.unit == unit_kind::bytes};
-      look.rates.served = served_since(s, past.passed_s());
-      look.rates.demand =
+      tell(s, look.did);
+      look.did.demand =
           is_bounded ? as_float(s.last.served) : std::numeric_limits<float>::quiet_NaN();
-      look.rates.grant = as_float(s.share);
-      look.rates.waiting = as_float(s.last.waiting);
-      look.rates.blocked = static_cast<float>(s.last.blocked_ppm) / 1e6f;
+      look.did.grant = as_float(s.share);
+      look.did.waiting = as_float(s.last.waiting);
       if (claim.policy.limit != policies::unbounded) look.limit = tokens(claim.policy.limit);
       past.put(look);
     }

@@ -148,6 +148,7 @@ class loop {
       state_.talk(true, at);
       next_cycle_ns_ = std::max(next_cycle_ns_ + state_.cycle_ns(), at.mono_ns);
       services_.notify.alive(at.mono_ns);
+      state_.count();
       state_.remember(at);
       state_.publish(at);
     }

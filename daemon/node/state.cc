@@ -189,13 +189,21 @@ void state::end_cycle(moment at) {
     for (auto& s : j->streams) {
       std::int64_t const span_ns = at.mono_ns - s.measured.since_ns();
       s.last = s.measured.take(s.unit, waits_so_far(j->memory(), s.channel), at.mono_ns);
-      s.served_milli +=
-          portion(s.last.served, static_cast<rate>(std::max<std::int64_t>(span_ns, 0)), second_ns);
-      std::uint64_t const waited_ns = waited_so_far_ns(j->memory(), s.channel);
-      if (waited_ns != s.waited_ns)
-        waited_s[class_in_force(*j, overrides.find(j->folder))] +=
-            waited_seconds(s.waited_ns, waited_ns, j->processes);
-      s.waited_ns = waited_ns;
+      s.counted.add(s.last, span_ns);
+    }
+  }
+}
+
+void state::count() {
+  for (auto const& j : jobs.all()) {
+    if (j->is_broken()) continue;
+    amounts& sum = by_class[class_in_force(*j, overrides.find(j->folder))];
+    for (auto& s : j->streams) {
+      amounts const before = s.counted.done();
+      s.counted.look(s.unit, segment::sum_channel(j->memory(), s.channel),
+                     s.last.waiters != 0 || s.last.waiting != 0, j->processes);
+      sum.delayed += s.counted.done().delayed - before.delayed;
+      sum.waited_ns += s.counted.done().waited_ns - before.waited_ns;
     }
   }
 }
@@ -229,17 +237,26 @@ void state::count_heads(moment at) {
   }
 }
 
+/// What jobs did until they ended, however long ago the last cycle was.
+void state::count_last(moment at) {
+  measure(at);
+  end_cycle(at);
+  count();
+  remember(at, true);
+}
+
 void state::bury(moment at) {
   std::vector<job*> over;
   for (auto const& j : jobs.all())
     if (j->is_broken() ||
         (j->empty_since_ns != 0 && at.mono_ns - j->empty_since_ns > bury_after_ns))
       over.push_back(j.get());
+  if (!over.empty()) count_last(at);
   for (job* j : over) {
     if (!gates.may_end(*j)) continue;
     served_before_.resize(site.supplies().size());
     for (auto const& of : j->streams)
-      served_before_[of.supply] += static_cast<double>(of.served_milli) / 1000;
+      served_before_[of.supply] += static_cast<double>(of.counted.done().served);
     overrides.forget(j->folder);
     attached_.erase(j->folder);
     jobs.remove(*j, j->is_broken() ? "its segment was cut short" : "nobody is left in it");

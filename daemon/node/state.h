@@ -41,6 +41,8 @@ class state {
   bool measure(moment at);
   /// Ends a report cycle: figures are new.
   void end_cycle(moment at);
+  /// What streams did so far, for counters and history.
+  void count();
   /// Who lives, who is gone, who escapes; in steps.
   void watch(moment at);
 
@@ -65,8 +67,9 @@ class state {
   bool has_parent() const { return up != nullptr; }
   void publish(moment at);
   /// Tells the history what was done since it was told last.
-  void remember(moment at);
-  void remember_ops(moment at);
+  /// `last`: of jobs that are going.
+  void remember(moment at, bool last = false);
+  void remember_ops(moment at, bool last);
   /// Tokens served for jobs that are gone, by supply.
   double served_before(unsigned supply) const {
     return supply < served_before_.size() ? served_before_[supply] : 0;
@@ -84,7 +87,7 @@ class state {
   std::unique_ptr<uplink> up;  // none: this node is its own controller
   asked_above asked;
   epochs gates;
-  std::map<std::string, double> waited_s;  // by QoS class, since the start
+  std::map<std::string, amounts> by_class;  // waits by QoS class, since the start
   std::uint64_t cycle = 0;
   bool has_news = false;  // a job came or went, a stream began to wait: not to wait for the cycle
 
@@ -99,6 +102,7 @@ class state {
   void announce_jobs(moment at);
   void count_heads(moment at);
   void bury(moment at);
+  void count_last(moment at);
   void begin_escapes();
   void use_keys(control::config const& fresh);
   std::uint64_t counted_bytes(std::string const& folder) const;

@@ -21,7 +21,16 @@ namespace {
 using nlohmann::json;
 
 constexpr double fine_s = 600;  // so long a daemon keeps single seconds
-constexpr char const* kept[] = {"demand", "grant", "served", "waiting", "blocked"};
+/// What a daemon keeps, and what a result calls it; `per_second`: there it is a rate.
+struct kept_row {
+  char const *key, *what, *unit;  // unit null: that of the supply
+  bool per_second;
+};
+constexpr kept_row kept[] = {
+    {"demand", "demand", nullptr, false},       {"grant", "grant", nullptr, false},
+    {"served_sum", "served", nullptr, true},    {"waiting", "waiting", nullptr, false},
+    {"delayed_sum", "delayed", nullptr, false}, {"waited_s", "waited", "s", false},
+    {"blocked_s", "blocked", "s", false}};
 
 std::string text_in(json const& row, char const* key) {
   auto const at = row.find(key);
@@ -53,22 +62,22 @@ class gatherer {
     for (json const* const all : {&rows, &ops})
       for (json const& row : *all) {
         end_ = std::max(end_, number_in(row, "end_unix_s", 0));
-        for (char const* key : kept) count_ = std::max(count_, values_in(row, key).size());
-        count_ = std::max(count_, values_in(row, "done").size());
+        for (auto const& k : kept) count_ = std::max(count_, values_in(row, k.key).size());
+        count_ = std::max(count_, values_in(row, "done_sum").size());
       }
     count_ = std::min(count_, static_cast<std::size_t>(std::ceil(last_s / step)));
   }
 
   void take_job(json const& row) {
     std::string const job = text_in(row, "job"), supply = text_in(row, "supply");
-    for (char const* key : kept) {
-      json values = on_axis(row, key);
-      bool const is_time = std::string_view(key) == "blocked";
-      if (is_time)  // the daemon says which part of the time
-        for (json& v : values)
-          if (v.is_number()) v = v.get<double>() * step_;
-      if (std::string_view(key) == "served") add_to(own_[supply], values);
-      put(job, supply, key, is_time ? "s" : text_in(row, "unit"), std::move(values));
+    for (auto const& k : kept) {
+      json values = k.per_second ? rates(row, k.key) : on_axis(row, k.key);
+      if (k.per_second) add_to(own_[supply], values);
+      bool const is_known =
+          std::any_of(values.begin(), values.end(), [](json const& v) { return v.is_number(); });
+      if (is_known || std::string_view(k.what) == "demand")
+        put(job, supply, k.what, k.unit == nullptr ? text_in(row, "unit") : k.unit,
+            std::move(values));
     }
     if (double const limit = number_in(row, "limit", 0); limit > 0) {
       put(job, supply, "limit", text_in(row, "unit"), json(std::vector<double>(count_, limit)));
@@ -80,11 +89,8 @@ class gatherer {
           {{"job", job}, {"class", text_in(row, "class")}, {"user", text_in(row, "user")}});
   }
 
-  /// A daemon says rates, a timeline amounts.
   void take_op(json const& row) {
-    json values = on_axis(row, "done");
-    for (json& v : values)
-      if (v.is_number()) v = v.get<double>() * step_;
+    json values = on_axis(row, "done_sum");
     lines_.push_back({{"job", text_in(row, "job")},
                       {"op", text_in(row, "op")},
                       {"what", "done"},
@@ -97,14 +103,14 @@ class gatherer {
     std::string const supply = text_in(row, "supply"), unit = text_in(row, "unit");
     double const capacity = number_in(row, "capacity", 0);
     if (capacity > 0) {
-      json const values = on_axis(row, "served");
+      json const values = rates(row, "served_sum");
       json known = json::array();
       for (json const& v : values) known.push_back(v.is_null() ? json(nullptr) : json(capacity));
       put("", supply, "capacity", unit, std::move(known));
       rule_of(supply, fmt::format("the policy's capacity of {}", rate_text(capacity, unit)));
     }
     if (!with_others) return;
-    json rest = on_axis(row, "served");
+    json rest = rates(row, "served_sum");
     auto const& own = own_[supply];
     for (std::size_t i = 0; i < rest.size(); ++i)
       if (i < own.size() && rest[i].is_number())
@@ -138,6 +144,14 @@ class gatherer {
 
   json on_axis(json const& row, char const* key) const {
     return aligned(values_in(row, key), number_in(row, "end_unix_s", end_), end_, step_, count_);
+  }
+
+  /// A daemon says amounts, of these a timeline wants rates.
+  json rates(json const& row, char const* key) const {
+    json values = on_axis(row, key);
+    for (json& v : values)
+      if (v.is_number()) v = v.get<double>() / step_;
+    return values;
   }
 
   void put(std::string const& job, std::string const& supply, char const* what,

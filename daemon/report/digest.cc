@@ -135,6 +135,7 @@ class builder {
     if (row.what == "grant") add_to(u.grant, rates);
     if (row.what == "limit") add_to(u.limit, rates);
     if (row.what == "waiting") add_to(u.waiting, rates);
+    if (row.what == "delayed") g.delayed += sum_of(row.values);
     if (row.what == "blocked") u.blocked = at_most(rates, 1);
     if (row.what == "waited") {
       u.waited_s = sum_of(row.values);

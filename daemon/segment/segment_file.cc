@@ -269,6 +269,24 @@ sums sum(abi::segment const& s) {
   return total;
 }
 
+channel_sums sum_channel(abi::segment const& s, unsigned channel) {
+  constexpr auto relaxed = std::memory_order_relaxed;
+  channel_sums total;
+  auto const add = [&](abi::shard const& from) {
+    abi::channel_counters const& c = from.channel[channel];
+    total.calls += c.calls.load(relaxed);
+    total.amount += c.amount.load(relaxed);
+    total.delayed += c.delayed.load(relaxed);
+    total.waited_ns += c.waited_ns.load(relaxed);
+  };
+  unsigned const used = std::min(s.head.shards_used.load(relaxed), abi::owned_shards);
+  for (unsigned i = 0; i < used; ++i) add(s.owned[i]);
+  for (auto const& common : s.common) add(common);
+  if (s.rules.channel[channel].unit == static_cast<std::uint8_t>(core::unit_kind::ops))
+    total.amount = total.calls;
+  return total;
+}
+
 std::vector<op_sums> sum_by_op(abi::segment const& s) {
   constexpr auto relaxed = std::memory_order_relaxed;
   std::vector<op_sums> total(core::op_count);

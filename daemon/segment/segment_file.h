@@ -84,6 +84,9 @@ struct sums {
 /// Counters summed over all shards ever used.
 sums sum(abi::segment const& s);
 
+/// One channel of it, which is much less to read.
+channel_sums sum_channel(abi::segment const& s, unsigned channel);
+
 struct op_sums {
   std::uint64_t calls = 0, bytes = 0;
 };

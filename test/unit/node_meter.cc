@@ -141,7 +141,20 @@ TEST_CASE("rates survive the way to the bucket and back", "[node][meter]") {
   CHECK(node::rate_over(~0ull, 1) == core::max_cap_units);
 }
 
-TEST_CASE("meter: time slept is bounded, whatever the memory says", "[node]") {
-  CHECK(node::waited_seconds(10, 2'000'000'010, 1) == Approx(2));
-  CHECK(node::waited_seconds(2'000'000'010, 10, 3) == Approx(3 * 3600));
+TEST_CASE("tally: amounts are bounded, whatever the memory says", "[node][meter]") {
+  node::tally t;
+  t.start({5, 5, 0, 10});
+  node::figures f;
+  f.served_units = 3 * core::op_units;
+  t.add(f, 1000);
+  t.look(unit_kind::ops, {7, 7, 1, 2'000'000'010}, false, 1);
+  CHECK(t.done().served == 2);
+  CHECK(t.done().delayed == 1);
+  CHECK(t.done().waited_ns == 2'000'000'000);
+  t.look(unit_kind::ops, {~0ull, ~0ull, ~0ull, ~0ull}, false, 3);
+  CHECK(t.done().served == 3);
+  CHECK(t.done().delayed == 1);
+  CHECK(t.done().waited_ns == 2'000'000'000 + 3 * 3600ull * 1'000'000'000);
+  t.look(unit_kind::ops, {}, true, 3);
+  CHECK(t.done().served == 3);
 }

@@ -224,18 +224,20 @@ TEST_CASE("report: results side by side", "[report]") {
 TEST_CASE("report: the history of a daemon becomes a result", "[report]") {
   auto const answer = nlohmann::json::parse(R"({"interval_s": 10, "rows": [
     {"job": "a", "user": "ann", "class": "gold", "supply": "metadata@s", "unit": "ops",
-     "end_unix_s": 1000, "limit": 50, "served": [1, 2, 3], "demand": [1, null, 3],
-     "blocked": [0, 0.5, 0]},
-    {"class": "gold", "supply": "metadata@s", "served": [9], "end_unix_s": 1000},
+     "end_unix_s": 1000, "limit": 50,
+     "served_sum": [10, 20, 30], "demand": [1, null, 3],
+     "blocked_s": [0, 5, 0], "waited_s": [0, 7, 0], "delayed_sum": [0, 3, 0]},
+    {"class": "gold", "supply": "metadata@s", "served_sum": [9], "end_unix_s": 1000},
     {"class": "", "supply": "metadata@s", "unit": "ops", "end_unix_s": 1000, "capacity": 100,
-     "served": [5, 5, 5]},
-    {"job": "b", "supply": 7, "served": "no", "end_unix_s": 990}, 5, null]})");
+     "served_sum": [50, 50, 50]},
+    {"job": "b", "supply": 7, "served_sum": "no", "end_unix_s": 990}, 5, null]})");
   question q;
   q.job = "a";
   auto const ops = nlohmann::json::parse(R"({"interval_s": 10, "rows": [
-    {"job": "a", "op": "open", "unit": "ops", "end_unix_s": 1000, "done": [2, null, 4]},
-    {"job": "a", "op": "read", "unit": "bytes", "end_unix_s": 990, "done": [8]},
-    {"job": "a", "supply": "metadata@s", "done": [1]}, {"op": "stat", "done": "no"}, 5, null]})");
+    {"job": "a", "op": "open", "unit": "ops", "end_unix_s": 1000,
+     "done_sum": [20, null, 40]},
+    {"job": "a", "op": "read", "unit": "bytes", "end_unix_s": 990, "done_sum": [80]},
+    {"job": "a", "supply": "metadata@s", "done_sum": [1]}, {"op": "stat", "done_sum": "no"}, 5, null]})");
   auto const r = parse_result(result_of_history(answer, ops, q).dump(), "h");
   CHECK(r.kind == "history");
   CHECK(r.time.interval_s == 10);
@@ -249,6 +251,9 @@ TEST_CASE("report: the history of a daemon becomes a result", "[report]") {
       CHECK(u.served == Approx(90));
     }
   CHECK(found);
+  CHECK(d.gates[0].delayed == 3);
+  CHECK(d.gates[0].waited_s == 7);
+  CHECK(d.gates[0].blocked_s == 5);
   CHECK(d.jobs.size() == 2);
   REQUIRE(d.ops.size() == 2);
   CHECK(d.ops[0].op == "open");
