@@ -29,6 +29,7 @@ struct command_line {
   top_options top;
   order_options order;
   apply_options apply;
+  version_options version;
   std::vector<std::string> forwarded;  // what follows a verb of another program
   std::string file;
   std::function<int()> chosen;
@@ -179,6 +180,29 @@ void add_file_verb(CLI::App& app, command_line& line, std::string const& name,
   });
 }
 
+void add_versions(CLI::App& policy, command_line& line) {
+  auto* log = policy.add_subcommand("log", "list the policies that a running daemon had");
+  log->footer("  sluice policy log\n  sluice --json policy log | jq '.versions[0]'");
+  log->callback([&line] { line.chosen = [&line] { return policy_log(line.global); }; });
+
+  auto* diff = policy.add_subcommand("diff", "say what changed between two of them");
+  diff->add_option("FROM", line.version.from, "a version (the one before that in force)")
+      ->check(CLI::PositiveNumber);
+  diff->add_option("TO", line.version.to, "a version (the one in force)")
+      ->check(CLI::PositiveNumber);
+  diff->footer("  sluice policy diff\n  sluice policy diff 3 5");
+  diff->callback(
+      [&line] { line.chosen = [&line] { return policy_diff(line.global, line.version); }; });
+
+  auto* rollback = policy.add_subcommand("rollback", "give it one of them again");
+  rollback->add_option("VERSION", line.version.from, "(the one before that in force)")
+      ->check(CLI::PositiveNumber);
+  rollback->add_flag("--dry-run", line.version.dry_run, "only say what would change");
+  rollback->footer("  sluice policy rollback --dry-run\n  sluice policy rollback 3");
+  rollback->callback(
+      [&line] { line.chosen = [&line] { return policy_rollback(line.global, line.version); }; });
+}
+
 void add_policy(CLI::App& app, command_line& line) {
   auto* policy = app.add_subcommand("policy", "look at a policy file, or at a daemon's policy");
   policy->require_subcommand(1);
@@ -195,6 +219,7 @@ void add_policy(CLI::App& app, command_line& line) {
   auto* get = policy->add_subcommand("get", "print the policy of a running daemon");
   get->footer("  sluice policy get >site.json");
   get->callback([&line] { line.chosen = [&line] { return policy_get(line.global); }; });
+  add_versions(*policy, line);
   for (auto* verb : policy->get_subcommands({})) verb->fallthrough();
 }
 

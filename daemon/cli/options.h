@@ -80,6 +80,12 @@ struct apply_options {
   bool dry_run = false;
 };
 
+struct version_options {
+  long from = 0;  // 0: the one before that in force
+  long to = 0;    // 0: the one in force
+  bool dry_run = false;
+};
+
 // Each returns the exit status; all throw sluice::error.
 int run_verb(global_options const& global, run_options const& options);
 int stat_verb(global_options const& global, stat_options const& options);
@@ -95,6 +101,9 @@ int policy_check(global_options const& global, std::string const& file);
 int policy_show(global_options const& global, std::string const& file);
 int policy_apply(global_options const& global, apply_options const& options);
 int policy_get(global_options const& global);
+int policy_log(global_options const& global);
+int policy_diff(global_options const& global, version_options const& options);
+int policy_rollback(global_options const& global, version_options const& options);
 
 /// A verb that a program installed beside this one does, for it needs libraries that this one must
 /// not load.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/admin.h"
+#include "policy/change.h"
 
 #include <fmt/format.h>
 #include <pwd.h>
@@ -10,10 +11,10 @@
 #include "cluster/change_job.h"
 #include "cluster/clock.h"
 #include "cluster/explain.h"
-#include "cluster/policy_change.h"
 #include "cluster/rows.h"
 #include "control/dashboard.h"
 #include "control/history_rows.h"
+#include "control/policy_log.h"
 #include "local/request.h"
 #include "policy/class_list.h"
 #include "policy/error.h"
@@ -81,15 +82,22 @@ json policy_apply(controller& c, local::peer const& who, json const& request) {
   std::string const text = local::text_of(request, "text");
   bool const dry_run = local::flag_of(request, "dry_run", false);
   policy::site site = policy::parse_policy(text, "policy");
-  std::vector<std::string> const what = changes(c.in_force().site, site);
+  std::vector<std::string> const what = policy::changes(c.in_force().site, site);
   json answer = {{"hash", fmt::format("{:016x}", policy::policy_hash(text))},
                  {"changes", what},
                  {"warnings", warnings_of(c.decisions(), site)}};
   if (dry_run) return answer;
-  c.use_policy(std::move(site), text);
+  c.use_policy(std::move(site), text,
+               {local::text_if(request, "from").value_or("sluice policy apply"), who.uid});
   if (!c.keep_applied(text))
     answer["warnings"].push_back("it could not be saved: a restart goes back to the file");
   return answer;
+}
+
+json policy_log(controller& c, local::peer const& who, json const& request) {
+  if (!is_operator(who)) throw sluice_error("only root and the daemon's user may see old policies");
+  if (c.services().policies == nullptr) throw sluice_error("this daemon keeps no old policies");
+  return c.services().policies->answer(request);
 }
 
 json history(controller& c, local::peer const& who, json const& request) {
@@ -127,6 +135,7 @@ constexpr row verbs[] = {
     {"policy", policy_text},
     {"classes", classes},
     {"policy-apply", policy_apply, true},
+    {"policy-log", policy_log},
     {"history", history},
     {"dashboard", dashboard},
 };

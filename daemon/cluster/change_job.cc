@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/change_job.h"
+#include "policy/change.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +8,6 @@
 #include <vector>
 
 #include "cluster/clock.h"
-#include "cluster/policy_change.h"
 #include "cluster/rows.h"
 #include "control/user_names.h"
 #include "core/units.h"
@@ -114,11 +114,11 @@ json set_limit(controller& c, local::peer const& who, std::uint32_t number, std:
     if (mark.by_owner && l.value > own_most)
       throw sluice_error(
           fmt::format("{} of this job is limited to {}: only an operator may raise it", row.name,
-                      text_of(own_most, row.counts_bytes)));
+                      policy::bound_text(own_most, row.counts_bytes)));
     if (mark.by_owner && present && !present->by_owner)
       throw sluice_error(fmt::format("{} of this job was set by an operator", row.name));
-    was += (was.empty() ? "" : ", ") + text_of(before, row.counts_bytes);
-    now += (now.empty() ? "" : ", ") + text_of(l.value, row.counts_bytes);
+    was += (was.empty() ? "" : ", ") + policy::bound_text(before, row.counts_bytes);
+    now += (now.empty() ? "" : ", ") + policy::bound_text(l.value, row.counts_bytes);
     wanted.push_back(l);
   }
   job_override& o = c.by_hand().edit(j.key, j.uid, j.name);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/controller.h"
+#include "policy/change.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -8,7 +9,6 @@
 
 #include "cluster/admin.h"
 #include "cluster/clock.h"
-#include "cluster/policy_change.h"
 #include "cluster/run.h"
 #include "policy/error.h"
 
@@ -33,6 +33,7 @@ controller::controller(control::config const& c, control::services& s)
       choice_(c.parents.size(), wire::job_key(0, c.name)) {
   bool const relay = c.role == control::role_kind::relay;
   start_policy();
+  note_policy({config_.policy.empty() ? "the policy heard last" : config_.policy});
   brain::settings set;
   set.who = relay ? wire::role::relay : wire::role::cluster;
   set.name = c.name;
@@ -96,12 +97,21 @@ void controller::start_policy() {
   }
 }
 
-void controller::use_policy(policy::site site, std::string text) {
-  for (auto const& line : needs_restart(policy_.site, site))
+void controller::note_policy(control::policy_source const& source) {
+  auto* const log = services_.policies;
+  if (log == nullptr || policy_.text.empty()) return;
+  if (!log->note(policy_.text, source, policy_.loaded_s))
+    services_.log.error("version of the policy is not saved", {{"dir", config_.state_dir}});
+}
+
+void controller::use_policy(policy::site site, std::string text,
+                            control::policy_source const& source) {
+  for (auto const& line : policy::needs_restart(policy_.site, site))
     services_.log.warning("waits for a restart", {{"what", line}});
   policy_.site = std::move(site);
   policy_.text = std::move(text);
   policy_.loaded_s = unix_s();
+  note_policy(source);
   brain_->set_plan(plan_of(policy_.site, policy_.text));
   if (up_) up_->plan_changed();
   services_.log.info("policy in force", {{"hash", fmt::format("{:016x}", brain_->policy().hash)},
@@ -129,7 +139,7 @@ void controller::reload() {
       // The file was loaded on purpose: it ends what was applied over the socket.
       file_text_ = text;
       store_.forget_applied();
-      if (text != policy_.text) use_policy(std::move(site), text);
+      if (text != policy_.text) use_policy(std::move(site), text, {fresh.policy});
     }
     config_.policy = fresh.policy;
     services_.log.info("configuration read again");

@@ -15,6 +15,7 @@
 #include "cluster/relay_side.h"
 #include "cluster/store.h"
 #include "control/lease_file.h"
+#include "control/policy_log.h"
 #include "control/policy_parts.h"
 #include "control/services.h"
 #include "local/local.h"
@@ -49,7 +50,7 @@ class controller final : public outbox {
   overrides& by_hand() { return overrides_; }
   void overrides_changed();
   /// Takes a policy that was checked. Throws sluice::error.
-  void use_policy(policy::site site, std::string text);
+  void use_policy(policy::site site, std::string text, control::policy_source const& source);
   bool keep_applied(std::string const& text);
   std::string parent_address() const { return above_ ? above_->address() : ""; }
   std::string const& parent_name() const { return parent_name_; }
@@ -59,6 +60,7 @@ class controller final : public outbox {
 
  private:
   void start_policy();
+  void note_policy(control::policy_source const& source);
   void reload();
   bool drain(std::int64_t now);  // false: there is more
   void hear(wire::parent_socket::incoming& m, std::int64_t now);

@@ -53,7 +53,8 @@ void controller::use_heard_policy(std::string const& text) {
   std::uint64_t const hash = policy::policy_hash(text);
   if (hash == brain_->policy().hash || hash == refused_policy_) return;
   try {
-    use_policy(policy::parse_policy(text, "the policy of " + parent_name_), text);
+    std::string const from = "the policy of " + parent_name_;
+    use_policy(policy::parse_policy(text, from), text, {from});
     if (!store_.keep_heard(text))
       services_.log.error("policy is not saved", {{"dir", config_.state_dir}});
   } catch (error const& e) {

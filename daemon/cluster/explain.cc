@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/explain.h"
+#include "policy/change.h"
 
 #include <fmt/format.h>
 
-#include "cluster/policy_change.h"
 #include "cluster/rows.h"
 
 namespace sluice::cluster {
@@ -33,7 +33,7 @@ void of_overrides(job_override const* o, lines& out) {
 
 std::string of_flow(brain const& b, std::uint32_t supply, flow const& f) {
   supply_row const& row = b.policy().supplies[supply];
-  auto const text = [&](rate r) { return text_of(r, row.counts_bytes); };
+  auto const text = [&](rate r) { return policy::bound_text(r, row.counts_bytes); };
   std::string const has =
       fmt::format("{}: it may use {} and used {}, on {} node{}; ", row.name, text(f.granted),
                   text(f.served), f.nodes, f.nodes == 1 ? "" : "s");
@@ -93,8 +93,8 @@ lines warnings_of(brain const& b, policy::site const& site) {
       out.push_back(fmt::format(
           "{}: the {} jobs that run now reserve {} together, the capacity is {}: each is scaled "
           "down while all want theirs",
-          row.name, count, text_of(sum, row.counts_bytes),
-          text_of(row.capacity, row.counts_bytes)));
+          row.name, count, policy::bound_text(sum, row.counts_bytes),
+          policy::bound_text(row.capacity, row.counts_bytes)));
   }
   return out;
 }

@@ -4,8 +4,8 @@
 
 #include "cluster/clock.h"
 #include "cluster/controller.h"
-#include "cluster/policy_change.h"
 #include "cluster/rows.h"
+#include "policy/change.h"
 
 namespace sluice::cluster {
 

@@ -22,6 +22,7 @@ struct security;
 namespace sluice::control {
 
 class dashboard;
+class policy_log;
 
 inline constexpr char version[] = "0.1.0";
 
@@ -37,6 +38,7 @@ struct services {
   std::string metrics_address = {};  // as bound; empty: none
   int log_keeper = -1;               // socket of node/log_keeper.h; -1: this daemon keeps no log
   dashboard* board = nullptr;        // the loop tells it what happens; null in tests
+  policy_log* policies = nullptr;    // the versions that were in force; null in tests
   /// On SIGHUP: reads configuration (file and flags), policy and keys again. Throws sluice::error
   /// when anything is wrong: all stays as it was. Telling the service manager and the log is the
   /// caller's, who has more to do until it is true.

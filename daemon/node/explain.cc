@@ -97,30 +97,4 @@ std::vector<std::string> explain_job(state const& s, job const& j) {
   return lines;
 }
 
-std::vector<std::string> changes_of(site_state const& before, policy::site const& after,
-                                    std::string const& text) {
-  std::vector<std::string> lines;
-  if (policy::policy_hash(text) == before.hash()) return lines;
-  auto const old = policy::supplies(before.site()), fresh = policy::supplies(after);
-  for (auto const& f : fresh) {
-    auto const o = std::find_if(old.begin(), old.end(),
-                                [&](policy::supply const& x) { return x.name() == f.name(); });
-    if (o == old.end())
-      lines.push_back(
-          fmt::format("{} begins to be divided: {}", f.name(), amount(f.unit, f.capacity)));
-    else if (o->capacity != f.capacity)
-      lines.push_back(fmt::format("{}: capacity {} instead of {}", f.name(),
-                                  amount(f.unit, f.capacity), amount(o->unit, o->capacity)));
-  }
-  for (auto const& o : old)
-    if (std::none_of(fresh.begin(), fresh.end(),
-                     [&](policy::supply const& x) { return x.name() == o.name(); }))
-      lines.push_back(fmt::format("{} is no longer divided", o.name()));
-  if (after.algorithm != before.site().algorithm)
-    lines.push_back(
-        fmt::format("algorithm {} instead of {}", after.algorithm, before.site().algorithm));
-  if (lines.empty()) lines.push_back("the text differs, capacities and algorithm do not");
-  return lines;
-}
-
 }  // namespace sluice::node

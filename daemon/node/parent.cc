@@ -48,7 +48,7 @@ void state::listen(moment at) {
   if (news.welcome) welcome(*news.welcome);
   if (news.policy && policy::policy_hash(*news.policy) != refused_policy_) {
     try {
-      use_policy(*news.policy, "the policy of " + up->parent_name(), at);
+      use_policy(*news.policy, {"the policy of " + up->parent_name()}, at);
     } catch (error const& e) {
       refused_policy_ = policy::policy_hash(*news.policy);
       services.metrics.add(control::metric::policy_rejected_total);

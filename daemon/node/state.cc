@@ -81,25 +81,27 @@ std::int64_t state::cycle_ns() const {
 
 void state::start_policy(moment at) {
   bool const from_file = !has_parent() && !config.policy.empty();
-  if (from_file) return use_policy(policy::read_policy_text(config.policy), config.policy, at);
+  if (from_file) return use_policy(policy::read_policy_text(config.policy), {config.policy}, at);
   auto const copy = read_state(policy_copy(config));
   if (!copy) return;
   try {
-    use_policy(*copy, policy_copy(config), at);
+    use_policy(*copy, {policy_copy(config)}, at);
   } catch (error const& e) {
     services.log.warning("kept policy not usable", {{"why", e.what()}});
   }
 }
 
-void state::use_policy(std::string const& text, std::string const& called, moment at) {
-  site.apply(text, called);
+void state::use_policy(std::string const& text, control::policy_source const& source, moment at) {
+  site.apply(text, source.from);
   set_own();
   rates.use(site);
   jobs.bind_all(site, at.mono_ns);
   if (!write_state(policy_copy(config), text))
     services.log.warning("policy cannot be kept", {{"path", policy_copy(config)}});
+  if (services.policies != nullptr && !services.policies->note(text, source, unix_s()))
+    services.log.warning("version of the policy is not saved", {{"dir", config.state_dir}});
   services.log.info("policy in force",
-                    {{"from", called}, {"supplies", policy::supplies(site.site()).size()}});
+                    {{"from", source.from}, {"supplies", policy::supplies(site.site()).size()}});
   services.metrics.set(control::metric::policy_load_timestamp_seconds, double(unix_s()));
   if (has_parent() && !site.is_listed())
     services.log.warning(
@@ -114,7 +116,7 @@ void state::reload(moment at) {
     control::config const fresh = services.reload ? services.reload() : config;
     use_keys(fresh);
     if (!has_parent() && !fresh.policy.empty())
-      use_policy(policy::read_policy_text(fresh.policy), fresh.policy, at);
+      use_policy(policy::read_policy_text(fresh.policy), {fresh.policy}, at);
     config.policy = fresh.policy;
     services.log.info("configuration read again");
   } catch (error const& e) {

@@ -11,6 +11,7 @@
 
 #include "control/config.h"
 #include "control/lease_file.h"
+#include "control/policy_log.h"
 #include "control/services.h"
 #include "lease/child.h"
 #include "node/asked_above.h"
@@ -33,7 +34,7 @@ class state {
 
   // ---- policy ----
   /// Throws what the parser throws; then nothing has changed.
-  void use_policy(std::string const& text, std::string const& called, moment at);
+  void use_policy(std::string const& text, control::policy_source const& source, moment at);
   void reload(moment at);
 
   // ---- measuring ----

@@ -15,6 +15,7 @@
 #include "node/explain.h"
 #include "node/registry.h"
 #include "node/rows.h"
+#include "policy/change.h"
 #include "policy/error.h"
 #include "segment/run_dir.h"
 #include "segment/segment_file.h"
@@ -141,14 +142,21 @@ json policy_apply(state& s, local::peer const& who, json const& request) {
   std::string const text = local::text_of(request, "text");
   policy::site const fresh = policy::parse_policy(text, "policy");
   json answer = {{"hash", hex(policy::policy_hash(text))},
-                 {"changes", changes_of(s.site, fresh, text)},
+                 {"changes", policy::changes(s.site.site(), fresh)},
                  {"warnings", policy::warnings(fresh)}};
   if (local::flag_of(request, "dry_run", false)) return answer;
-  s.use_policy(text, "policy", now());
+  s.use_policy(text, {local::text_if(request, "from").value_or("sluice policy apply"), who.uid},
+               now());
   if (!s.config.policy.empty())
     answer["warnings"].push_back(
         fmt::format("at its next start this sluiced reads {} again", s.config.policy));
   return answer;
+}
+
+json policy_log(state& s, local::peer const& who, json const& request) {
+  require_operator(who, "see old policies");
+  if (s.services.policies == nullptr) throw sluice_error("this daemon keeps no old policies");
+  return s.services.policies->answer(request);
 }
 
 control::history_reader reader_of(local::peer const& who) {
@@ -189,7 +197,7 @@ constexpr verb verbs[] = {{"hello", hello},           {"join", join},
                           {"register", register_job}, {"release", release_job},
                           {"step", begin_step},       {"step-end", end_step},
                           {"classes", classes},       {"history", history},
-                          {"dashboard", dashboard}};
+                          {"dashboard", dashboard},   {"policy-log", policy_log}};
 
 }  // namespace
 

@@ -14,6 +14,7 @@
 #include "control/clock.h"
 #include "control/dashboard.h"
 #include "control/metrics_server.h"
+#include "control/policy_log.h"
 #include "control/privileges.h"
 #include "control/services.h"
 #include "control/start.h"
@@ -164,6 +165,8 @@ int run_daemon(control::command_line const& line) {
   s.capabilities = caps.kept;
   s.metrics_address = server ? server->address() : "";
   s.board = &board;
+  control::policy_log policies(c.state_dir + "/policies");
+  s.policies = &policies;
   s.log_keeper = log_child.socket.get();
   s.reload = [&] { return read_again(line, written, c, log); };
 

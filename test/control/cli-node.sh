@@ -84,6 +84,25 @@ $S policy apply "$SCRATCH/new.json" --dry-run | grep -q '20k/s' || fail "policy 
 $S policy get | grep -q '10k/s' || fail "a dry run changed the policy"
 $S policy apply "$SCRATCH/new.json" >/dev/null || fail "policy apply"
 $S policy get | diff - "$SCRATCH/new.json" || fail "policy get"
+
+# Versions: what is in force, what changed, and back again.
+$S policy log | grep -q "^   2  .*  sluice policy apply, uid $(id -u)  (in force)" ||
+  fail "policy log: $($S policy log)"
+$S policy log | grep -q "^   1  .*  $SCRATCH/site.json$" || fail "policy log: $($S policy log)"
+$S policy diff | grep -q '10k/s -> 20k/s' || fail "policy diff: $($S policy diff)"
+$S policy diff 2 1 | grep -q '20k/s -> 10k/s' || fail "policy diff 2 1: $($S policy diff 2 1)"
+$S policy rollback --dry-run | grep -q '20k/s -> 10k/s' || fail "policy rollback --dry-run"
+$S policy get | diff - "$SCRATCH/new.json" || fail "a dry run rolled back"
+$S policy rollback >/dev/null || fail "policy rollback"
+$S policy get | diff - "$SCRATCH/site.json" || fail "policy rollback gave another policy"
+$S policy log | head -n 1 | grep -q "^   3 .*rollback to version 1, uid" ||
+  fail "rollback is no version"
+$S policy rollback 2 >/dev/null || fail "policy rollback 2"
+$S policy get | diff - "$SCRATCH/new.json" || fail "policy rollback 2 gave another policy"
+$S policy rollback 77 2>"$SCRATCH/err"
+[ $? = 2 ] || fail "a version that is none was taken"
+grep -q 'no version 77' "$SCRATCH/err" || fail "rollback 77: $(cat "$SCRATCH/err")"
+
 echo '{"targets": 5}' >"$SCRATCH/bad.json"
 $S policy apply "$SCRATCH/bad.json" 2>"$SCRATCH/err"
 [ $? = 2 ] || fail "a wrong policy was applied"

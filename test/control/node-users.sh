@@ -51,6 +51,7 @@ for verb in set pause explain; do
     grep -q '"error"' || fail "another user may $verb"
 done
 ask $bob '{"verb":"policy-apply","text":"{}"}' | grep -q '"error"' || fail "anybody sets the policy"
+ask $bob '{"verb":"policy-log"}' | grep -q '"error"' || fail "anybody reads old policies"
 ask $ann '{"verb":"set","job":"work","assignment":"class=gold"}' | grep -q '"error"' ||
   fail "the owner raised his class"
 # The same name is another job.

@@ -176,7 +176,7 @@ TEST_CASE("a scribbled ruleset keeps no policy from being in force", "[node][sta
   REQUIRE(b.streams.size() == 1);
   b.streams.clear();
   std::string const text = w.policy(R"({"metadata": "500/s"})");
-  REQUIRE_NOTHROW(w.s->use_policy(text, "test", w.when));
+  REQUIRE_NOTHROW(w.s->use_policy(text, {"test"}, w.when));
   CHECK(b.streams.size() == 1);
   CHECK(read(w.config.state_dir + "/policy.json") == text);
   CHECK(w.s->jobs.all().size() == 2);
@@ -214,7 +214,7 @@ TEST_CASE("gauges go with the class and the supply they are of", "[node][state]"
   CHECK(shows("sluice_jobs{class=\"gold\"} 0"));
   w.s->use_policy(
       R"({"targets": {"t": {"path": ")" + w.at.dir + R"(/data", "capacity": {"data": "1GB/s"}}}})",
-      "test", w.when);
+      {"test"}, w.when);
   CHECK_FALSE(shows("sluice_jobs{class=\"gold\"}"));
   CHECK_FALSE(shows("sluice_capacity_tokens_per_second{resource=\"metadata\""));
   CHECK_FALSE(shows("sluice_granted_tokens_per_second{resource=\"metadata\""));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cluster/policy_change.h"
+#include "policy/change.h"
 
 #include <fmt/format.h>
 
@@ -7,38 +7,40 @@
 #include <set>
 
 #include "core/units.h"
-#include "policies/allocate.h"
+#include "policy/supply.h"
 
-namespace sluice::cluster {
+namespace sluice::policy {
 
 namespace {
 
 using lines = std::vector<std::string>;
 
-bool counts_bytes(policy::supply const& s) { return s.unit == core::unit_kind::bytes; }
+constexpr std::uint64_t no_bound = ~std::uint64_t{0};  // policies::unbounded
 
-policy::supply const* find(std::vector<policy::supply> const& in, policy::supply const& like) {
+bool counts_bytes(supply const& s) { return s.unit == core::unit_kind::bytes; }
+
+supply const* find(std::vector<supply> const& in, supply const& like) {
   for (auto const& s : in)
     if (s.target == like.target && s.resource == like.resource) return &s;
   return nullptr;
 }
 
-policy::qos_class const* find(policy::site const& site, std::string const& name) {
+qos_class const* find(site const& site, std::string const& name) {
   for (auto const& c : site.classes)
     if (c.name == name) return &c;
   return nullptr;
 }
 
-void compare_supplies(policy::site const& from, policy::site const& to, lines& out) {
-  auto const old = policy::supplies(from), now = policy::supplies(to);
+void compare_supplies(site const& from, site const& to, lines& out) {
+  auto const old = supplies(from), now = supplies(to);
   for (auto const& s : now) {
-    policy::supply const* was = find(old, s);
-    std::string const capacity = text_of(s.capacity, counts_bytes(s));
+    supply const* was = find(old, s);
+    std::string const capacity = bound_text(s.capacity, counts_bytes(s));
     if (was == nullptr)
       out.push_back(fmt::format("{} is shared from now on: {}", s.name(), capacity));
     else if (was->capacity != s.capacity)
       out.push_back(fmt::format("capacity of {}: {} -> {}", s.name(),
-                                text_of(was->capacity, counts_bytes(*was)), capacity));
+                                bound_text(was->capacity, counts_bytes(*was)), capacity));
   }
   for (auto const& s : old)
     if (find(now, s) == nullptr)
@@ -46,36 +48,35 @@ void compare_supplies(policy::site const& from, policy::site const& to, lines& o
 }
 
 struct bounds {
-  std::uint64_t reservation = 0, limit = policies::unbounded;
+  std::uint64_t reservation = 0, limit = no_bound;
   double weight = 1;
 };
 
-bounds bounds_of(policy::site const& site, std::string const& qos_class, policy::supply const& s) {
+bounds bounds_of(site const& site, std::string const& qos_class, supply const& s) {
   bounds b;
-  auto const share = policy::share_of(site, qos_class, s);
+  auto const share = share_of(site, qos_class, s);
   if (!share) return b;
   b.weight = share->weight;
-  if (share->reservation) b.reservation = policy::milli_per_second(*share->reservation);
-  if (share->limit) b.limit = policy::milli_per_second(*share->limit);
+  if (share->reservation) b.reservation = milli_per_second(*share->reservation);
+  if (share->limit) b.limit = milli_per_second(*share->limit);
   return b;
 }
 
-void compare_class(policy::site const& from, policy::site const& to, std::string const& name,
-                   lines& out) {
-  for (auto const& s : policy::supplies(to)) {
+void compare_class(site const& from, site const& to, std::string const& name, lines& out) {
+  for (auto const& s : supplies(to)) {
     bounds const a = bounds_of(from, name, s), b = bounds_of(to, name, s);
     auto const say = [&](char const* what, std::string const& was, std::string const& is) {
       if (was != is)
         out.push_back(fmt::format("{} of class {} on {}: {} -> {}", what, name, s.name(), was, is));
     };
-    say("reservation", text_of(a.reservation, counts_bytes(s)),
-        text_of(b.reservation, counts_bytes(s)));
+    say("reservation", bound_text(a.reservation, counts_bytes(s)),
+        bound_text(b.reservation, counts_bytes(s)));
     say("weight", fmt::format("{}", a.weight), fmt::format("{}", b.weight));
-    say("limit", text_of(a.limit, counts_bytes(s)), text_of(b.limit, counts_bytes(s)));
+    say("limit", bound_text(a.limit, counts_bytes(s)), bound_text(b.limit, counts_bytes(s)));
   }
 }
 
-void compare_classes(policy::site const& from, policy::site const& to, lines& out) {
+void compare_classes(site const& from, site const& to, lines& out) {
   for (auto const& c : to.classes) {
     if (find(from, c.name) == nullptr) out.push_back(fmt::format("class {} is new", c.name));
     compare_class(from, to, c.name, out);
@@ -88,8 +89,8 @@ void compare_classes(policy::site const& from, policy::site const& to, lines& ou
                                     : "the default class " + to.control.default_class));
 }
 
-void compare_control(policy::site const& from, policy::site const& to, lines& out) {
-  policy::control_settings const &a = from.control, &b = to.control;
+void compare_control(site const& from, site const& to, lines& out) {
+  control_settings const &a = from.control, &b = to.control;
   if (from.algorithm != to.algorithm)
     out.push_back(fmt::format("algorithm: {} -> {}", from.algorithm, to.algorithm));
   if (a.enforce != b.enforce)
@@ -100,8 +101,8 @@ void compare_control(policy::site const& from, policy::site const& to, lines& ou
                               a.default_class.empty() ? "none" : a.default_class,
                               b.default_class.empty() ? "none" : b.default_class));
   if (a.orphans != b.orphans)
-    out.push_back(fmt::format("a node without a parent: {} -> {}", policy::name_of(a.orphans),
-                              policy::name_of(b.orphans)));
+    out.push_back(
+        fmt::format("a node without a parent: {} -> {}", name_of(a.orphans), name_of(b.orphans)));
   if (a.nodes.size() != b.nodes.size() ||
       std::set(a.nodes.begin(), a.nodes.end()) != std::set(b.nodes.begin(), b.nodes.end()))
     out.push_back(fmt::format("configured nodes: {} -> {}", a.nodes.size(), b.nodes.size()));
@@ -113,8 +114,8 @@ void compare_control(policy::site const& from, policy::site const& to, lines& ou
 
 }  // namespace
 
-std::string text_of(std::uint64_t milli, bool counts_bytes) {
-  if (milli == policies::unbounded) return "none";
+std::string bound_text(std::uint64_t milli, bool counts_bytes) {
+  if (milli == no_bound) return "none";
   if (milli == 0) return "0";
   // As people write it: whole tokens, unless there is less than a thousand of them.
   if (milli % 1000 == 0 || milli >= 1'000'000)
@@ -122,7 +123,7 @@ std::string text_of(std::uint64_t milli, bool counts_bytes) {
   return std::string(core::format_rate({milli, 1000 * core::second_ns, counts_bytes}).view());
 }
 
-lines changes(policy::site const& from, policy::site const& to) {
+lines changes(site const& from, site const& to) {
   lines out;
   compare_supplies(from, to, out);
   compare_classes(from, to, out);
@@ -131,8 +132,8 @@ lines changes(policy::site const& from, policy::site const& to) {
   return out;
 }
 
-lines needs_restart(policy::site const& from, policy::site const& to) {
-  policy::control_settings const &a = from.control, &b = to.control;
+lines needs_restart(site const& from, site const& to) {
+  control_settings const &a = from.control, &b = to.control;
   lines out;
   auto const say = [&](char const* what, std::string const& was, std::string const& is) {
     if (was != is)
@@ -142,8 +143,8 @@ lines needs_restart(policy::site const& from, policy::site const& to) {
       fmt::format("{}ms", b.cycle_ns / 1'000'000));
   say("lease", fmt::format("{}ms", a.lease_ns / 1'000'000),
       fmt::format("{}ms", b.lease_ns / 1'000'000));
-  say("pool owner", policy::name_of(a.pool), policy::name_of(b.pool));
+  say("pool owner", name_of(a.pool), name_of(b.pool));
   return out;
 }
 
-}  // namespace sluice::cluster
+}  // namespace sluice::policy

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a new policy would change, in sentences an operator can check before it is in force.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "policy/policy.h"
+
+namespace sluice::policy {
+
+std::vector<std::string> changes(site const& from, site const& to);
+
+/// Of `changes`, those that wait for a restart of the controllers.
+std::vector<std::string> needs_restart(site const& from, site const& to);
+
+/// A bound in thousandths per second: 20k/s, 1GiB/s; "none" when there is no such bound.
+std::string bound_text(std::uint64_t milli_per_second, bool counts_bytes);
+
+}  // namespace sluice::policy
