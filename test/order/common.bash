@@ -26,11 +26,21 @@ ordered() { ORDER=ordered durable "$@"; }
 # log_daemon PID: the process of the log daemon that this sluice run has.
 log_daemon() {
   local i pid
-  for i in $(seq 100); do
+  for i in $(seq 1200); do
     pid=$(pgrep -P "$1" -x sluice-order) && echo "$pid" && return
     sleep 0.05
   done
   fail "no log daemon below $1"
+}
+
+# grown FILE BYTES: waits until the program has come so far.
+grown() {
+  local i
+  for i in $(seq 1200); do
+    [ "$(stat -c %s "$1" 2>/dev/null || echo 0)" -ge "$2" ] && return
+    sleep 0.05
+  done
+  fail "$1 has fewer than $2 bytes after a minute"
 }
 
 # mark_of FILE: its mark in hex, or nothing.
@@ -59,7 +69,7 @@ loop() {
     timeout -s KILL 60 "$PROGRAMS/order_loop" "$DATA" 4 3000 >"$SCRATCH/counts" 2>"$SCRATCH/said" &
   sluice_pid=$!
   daemon=$(log_daemon $sluice_pid) || exit 1
-  sleep 0.5
+  grown "$DATA/loop0" 1
   "$1" "$daemon"
   wait $sluice_pid || fail "$1: the program ended with $?: $(cat "$SCRATCH/said")"
   read -r count longest <"$SCRATCH/counts"

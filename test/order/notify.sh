@@ -25,12 +25,13 @@ barriers=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["ord
 # meanwhile WHAT: that happens to the log daemon.
 meanwhile() {
   local sluice_pid daemon
+  rm -f "$DATA"/notified*
   "$SLUICE" --run-dir "$SCRATCH/run" run --order "ordered@$DATA" --no-summary \
     --report "$SCRATCH/report.json" -- timeout -s KILL 100 "$SCRATCH/notify" "$DATA" 400 \
     >"$SCRATCH/out" 2>"$SCRATCH/said" &
   sluice_pid=$!
   daemon=$(log_daemon $sluice_pid) || exit 1
-  sleep 0.2
+  grown "$DATA/notified3" $((10 * 4096))
   "$1" "$daemon"
   wait $sluice_pid || fail "$1: status $?: $(cat "$SCRATCH/said")"
 }

@@ -29,17 +29,17 @@ for i in range(count):
 END
 
 cat >"$SCRATCH/on-disk.sh" <<'END'
-# on-disk.sh FATE COMMAND…: with $DISK/data ordered; FATE befalls the daemon meanwhile.
+# on-disk.sh FATE BEGUN COMMAND…: with $DISK/data ordered; FATE befalls the daemon when BEGUN has
+# something.
 . test/order/common.bash
 DATA=$DISK/data
 mkdir -p "$DATA"
-fate=$1
-shift
+fate=$1 begun=$2
+shift 2
 "$SLUICE" --run-dir "$SCRATCH/run" run --order "ordered@$DATA" --no-summary \
   --report "$SCRATCH/report.json" -- "$@" "$DATA" &
 daemon=$(log_daemon $!) || exit 1
-for i in $(seq 400); do [ ! -e "$DATA/begun" ] || break; sleep 0.05; done
-sleep 0.2
+grown "$DATA/$begun" 1
 $fate "$daemon"
 wait $! || fail "$*: $?"
 [ ! -e "$DATA/.sluice-order.log" ] || fail 'the log is still there'
@@ -50,13 +50,12 @@ END
 counted() { json "$SCRATCH/report.json" "d['order']['$1']"; }
 
 for fate in left_alone killed stopped; do
-  echo 'for i in $(seq 0 39); do [ "$(stat -c %s "$DATA/new/$i")" = $((i + 1)) ] ||
+  echo 'for i in $(seq 0 99); do [ "$(stat -c %s "$DATA/new/$i")" = $((i + 1)) ] ||
     fail "mail $i"; done' >"$SCRATCH/check"
   cat >"$SCRATCH/mail.sh" <<END
-touch "\$1/begun"
-exec python3 "$SCRATCH/deliver.py" "\$1" 40
+exec python3 "$SCRATCH/deliver.py" "\$1" 100
 END
-  "$tool" disk ext4 10000 bash "$SCRATCH/on-disk.sh" $fate sh "$SCRATCH/mail.sh" ||
+  "$tool" disk ext4 10000 bash "$SCRATCH/on-disk.sh" $fate new/29 sh "$SCRATCH/mail.sh" ||
     { status=$?; [ $status = 77 ] && exit 77; fail "mail, $fate: $status"; }
   [ "$(counted barriers)" -gt 20 ] || fail "$fate: $(counted barriers) barriers"
   [ "$(counted gated)" -gt 10 ] || fail "$fate: only $(counted gated) changes waited"
@@ -64,7 +63,6 @@ done
 
 if command -v sqlite3 >/dev/null; then
   cat >"$SCRATCH/sql.sh" <<'END'
-touch "$1/begun"
 for mode in wal delete; do
   { echo "pragma journal_mode=$mode; pragma synchronous=full; create table t(a);"
     for i in $(seq 50); do echo "insert into t values($i);"; done
@@ -73,5 +71,6 @@ done >"$1/said"
 END
   echo '[ "$(grep -cx -e ok -e 50 "$DATA/said")" = 4 ] || fail "$(cat "$DATA/said")"' \
     >"$SCRATCH/check"
-  "$tool" disk ext4 5000 bash "$SCRATCH/on-disk.sh" killed sh "$SCRATCH/sql.sh" || fail "sqlite: $?"
+  "$tool" disk ext4 5000 bash "$SCRATCH/on-disk.sh" killed wal.db sh "$SCRATCH/sql.sh" ||
+    fail "sqlite: $?"
 fi
