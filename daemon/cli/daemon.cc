@@ -142,14 +142,15 @@ std::optional<daemon_at> daemon_of_job(global_options const& global, std::string
 std::string own_run_dir(global_options const& global) {
   bool const theirs =
       !global.run_dir.empty() && is_foreign(global.run_dir) && is_daemons(global.run_dir);
-  return segment::run_dir(theirs ? std::string() : global.run_dir);
+  if (!theirs && !global.run_dir.empty()) return segment::run_dir(global.run_dir);
+  return segment::run_dir_somewhere();
 }
 
 std::string own_run_dir_if_there(global_options const& global) {
   std::string dir = global.run_dir;
   std::error_code failed;
   try {
-    if (dir.empty() || (is_foreign(dir) && is_daemons(dir))) dir = segment::default_run_dir();
+    if (dir.empty() || (is_foreign(dir) && is_daemons(dir))) return segment::run_dir_if_there();
     return fs::is_directory(segment::jobs_dir(dir), failed) ? segment::run_dir(dir) : std::string();
   } catch (error const&) {
     return {};

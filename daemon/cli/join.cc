@@ -131,10 +131,27 @@ void join_running(membership& m, run_options const& options, policy::compiled co
   m.creator_before = creator(*existing).exchange(static_cast<std::uint32_t>(getpid()));
 }
 
+/// Where no home can be used, a directory that goes with the machine does. None: that is told, and
+/// the program runs without limits, for it must run.
+std::optional<std::string> any_run_dir() {
+  try {
+    return segment::run_dir_somewhere();
+  } catch (error const& e) {
+    fmt::print(stderr, "sluice: warning: the program runs without limits: {}\n", e.what());
+    return std::nullopt;
+  }
+}
+
 membership enter_alone(global_options const& global, run_options const& options) {
   membership m;
-  m.run_dir = own_run_dir(global);
   policy::compiled const limits = compile_limits(options.limits);
+  if (!global.run_dir.empty()) {
+    m.run_dir = own_run_dir(global);
+  } else if (auto const dir = any_run_dir()) {
+    m.run_dir = *dir;
+  } else {
+    return m;
+  }
   std::string const library = segment::find_library();
   segment::file_lock const lock(m.run_dir + "/lock");
   segment::collect_garbage(m.run_dir);

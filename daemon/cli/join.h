@@ -11,6 +11,7 @@ namespace sluice::cli {
 
 /// A job made or joined for this run.
 struct membership {
+  bool is_there() const { return !segment.empty(); }  // false: there was no place for a segment
   std::string job;
   std::string preload;               // what LD_PRELOAD names
   std::string segment;               // path of the shared memory

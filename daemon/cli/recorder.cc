@@ -98,6 +98,6 @@ trace::trace recorder::result(std::vector<std::string> const& command, double st
   return t;
 }
 
-void check_record_file(std::string const& path) { trace::output probe(path); }
+void check_record_file(std::string const& path) { trace::check_output(path); }
 
 }  // namespace sluice::cli

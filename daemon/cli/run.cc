@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // sluice run: make or join a job, put the library in front of the program, start it.
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -29,6 +28,7 @@
 #include "policy/error.h"
 #include "segment/run_dir.h"
 #include "segment/segment_file.h"
+#include "trace/output.h"
 
 namespace sluice::cli {
 
@@ -55,20 +55,6 @@ void warn_if_unlimited(program_facts const& program) {
     fmt::print(stderr, "sluice: warning: {} will not be limited: {}\n", program.path, program.why);
 }
 
-struct file_closer {
-  void operator()(std::FILE* f) const { std::fclose(f); }
-};
-using file = std::unique_ptr<std::FILE, file_closer>;
-
-/// Opened before the program starts: a name that cannot be written is told now, not after hours.
-file open_report(std::string const& path) {
-  if (path.empty()) return nullptr;
-  file f(path == "-" ? fdopen(fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3), "w")
-                     : std::fopen(path.c_str(), "we"));
-  if (!f) throw sluice_error(fmt::format("--report {}: {}", path, std::strerror(errno)));
-  return f;
-}
-
 bool wants_summary(run_options const& options) {
   bool const is_only_place = !options.paths.empty() && options.report.empty();
   return options.summary.value_or(is_only_place || isatty(STDERR_FILENO) == 1);
@@ -85,9 +71,19 @@ std::optional<segment::mapping> open_segment(membership const& m) {
   }
 }
 
-/// True when all of it was written.
-bool write_report(std::FILE* to, std::string const& text) {
-  return std::fwrite(text.data(), 1, text.size(), to) == text.size() && std::fflush(to) == 0;
+/// Told before the program starts, not after hours.
+void check_report_file(std::string const& path) {
+  try {
+    if (!path.empty()) trace::check_output(path);
+  } catch (error const& e) {
+    throw sluice_error(fmt::format("--report {}", e.what()));
+  }
+}
+
+void write_report(std::string const& path, std::string const& text) {
+  trace::output to(path);
+  to.stream() << text;
+  to.commit();
 }
 
 constexpr std::int64_t shortest_interval_ns = 10'000'000;
@@ -139,7 +135,7 @@ void at_the_end(char const* what, Work&& work) {
   }
 }
 
-int run_and_report(membership const& m, run_options const& options, bool preload, file report) {
+int run_and_report(membership const& m, run_options const& options, bool preload) {
   auto const s = open_segment(m);
   std::unique_ptr<log_daemon> log = own_log(s, m, options);
   std::int64_t const begin_ns = segment::monotonic_ns();
@@ -149,13 +145,14 @@ int run_and_report(membership const& m, run_options const& options, bool preload
   std::optional<sampler> samples;
   std::optional<recorder> record;
   std::optional<timeline> time;
-  if (s && (report || !options.record.empty()))
+  bool const has_report = !options.report.empty();
+  if (s && (has_report || !options.record.empty()))
     samples.emplace(**s, interval_ns_of(options), begin_ns);
   if (samples && !options.record.empty()) {
     record.emplace(samples->interval_s());
     samples->listen([&](sample const& each) { record->take(each); });
   }
-  if (samples && report) {
+  if (samples && has_report) {
     time.emplace(**s, samples->interval_s());
     samples->listen([&](sample const& each) { time->take(each); });
   }
@@ -182,15 +179,26 @@ int run_and_report(membership const& m, run_options const& options, bool preload
       result["timeline"] = time->result(start_unix_s);
       result["rules"] = rules_json(**s);
     }
-    if (report && !write_report(report.get(), result_text(result)))
-      fmt::print(stderr, "sluice: cannot write {}: {}\n", options.report, std::strerror(errno));
-    report.reset();
     if (wants_summary(options)) fmt::print(stderr, "{}", report_table(result));
+    if (has_report) write_report(options.report, result_text(result));
   };
   at_the_end("the report", tell);
   leave(m);
   std::fflush(nullptr);
   end_like(*facts.end);
+}
+
+[[noreturn]] void become_program(run_options const& options, std::vector<std::string> const& env) {
+  int const why = become(options.command, env);
+  throw error(status_of_exec_failure(why),
+              fmt::format("cannot execute {}: {}", options.command[0], std::strerror(why)));
+}
+
+/// No place for a segment: no limits, but the program.
+[[noreturn]] int run_natively(run_options const& options) {
+  if (!options.report.empty() || !options.record.empty())
+    fmt::print(stderr, "sluice: warning: no report and no record either\n");
+  become_program(options, environment({}, false));
 }
 
 }  // namespace
@@ -202,19 +210,19 @@ int run_verb(global_options const& global, run_options const& options) {
   program_facts const program = inspect_program(find_program(options.command[0]));
   interval_ns_of(options);
   paths_wanted(options);
-  file report = open_report(options.report);
+  check_report_file(options.report);
   if (!options.record.empty()) check_record_file(options.record);
   membership const m = enter(global, options);
+  if (!m.is_there()) return run_natively(options);
   warn_if_unlimited(program);
   if (global.verbose)
     fmt::print(stderr, "sluice: job {}{}, segment {}\n", m.job,
                m.run_dir.empty() ? " of the daemon" : "", m.segment);
   try {
-    if (report || !options.record.empty() || wants_summary(options) || wants_log(m, options))
-      return run_and_report(m, options, program.loads_library, std::move(report));
-    int const why = become(options.command, environment(m, program.loads_library));
-    throw error(status_of_exec_failure(why),
-                fmt::format("cannot execute {}: {}", options.command[0], std::strerror(why)));
+    if (!options.report.empty() || !options.record.empty() || wants_summary(options) ||
+        wants_log(m, options))
+      return run_and_report(m, options, program.loads_library);
+    become_program(options, environment(m, program.loads_library));
   } catch (error const&) {
     leave(m);
     throw;

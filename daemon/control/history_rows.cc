@@ -68,7 +68,8 @@ json amount(double v) {
 }
 
 json time_amount(float seconds) {
-  return std::isfinite(seconds) ? json(std::round(double{seconds} * 1e9) / 1e9) : json(nullptr);
+  if (!std::isfinite(seconds)) return nullptr;
+  return std::round(double{seconds} * 1e9) / 1e9;
 }
 
 /// With its unfinished interval.

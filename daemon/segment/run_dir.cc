@@ -35,6 +35,16 @@ std::string default_run_dir() {
   return std::string(home) + "/.cache/sluice/run/" + host;
 }
 
+std::vector<std::string> spare_run_dirs() {
+  std::vector<std::string> out;
+  auto const add = [&](std::string const& in) {
+    out.push_back(in + "/sluice-" + std::to_string(geteuid()));
+  };
+  if (char const* in = std::getenv("TMPDIR"); in != nullptr && *in == '/') add(in);
+  add("/dev/shm");
+  return out;
+}
+
 namespace {
 
 void make(std::string const& dir) {
@@ -107,6 +117,50 @@ std::string run_dir(std::string const& wanted) {
   make(jobs_dir(canonical));
   check_ours(jobs_dir(canonical));
   return canonical;
+}
+
+namespace {
+
+/// Nobody else can have made it, or can look into it.
+bool is_private(std::string const& dir) {
+  struct stat st = {};
+  return lstat(dir.c_str(), &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid() &&
+         (st.st_mode & 077) == 0;
+}
+
+}  // namespace
+
+std::string run_dir_somewhere() {
+  try {
+    return run_dir({});
+  } catch (error const&) {
+    for (auto const& dir : spare_run_dirs()) {
+      if (mkdir(dir.c_str(), 0700) != 0 && !is_private(dir)) continue;
+      try {
+        return run_dir(dir);
+      } catch (error const&) {
+        // The next one.
+      }
+    }
+    throw;
+  }
+}
+
+std::string run_dir_if_there() {
+  std::error_code failed;
+  try {
+    std::string const dir = default_run_dir();
+    if (std::filesystem::is_directory(jobs_dir(dir), failed)) return run_dir(dir);
+  } catch (error const&) {
+    // No home.
+  }
+  for (auto const& dir : spare_run_dirs()) try {
+      if (is_private(dir) && std::filesystem::is_directory(jobs_dir(dir), failed))
+        return run_dir(dir);
+    } catch (error const&) {
+      // The next one.
+    }
+  return {};
 }
 
 void check_job_name(std::string const& job) {

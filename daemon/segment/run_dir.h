@@ -9,12 +9,24 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace sluice::segment {
 
 /// $XDG_RUNTIME_DIR/sluice if that directory is ours, /run/sluice for root,
 /// ~/.cache/sluice/run/HOST; perhaps not there.
 std::string default_run_dir();
+
+/// Where the default cannot be used: directories of our uid in $TMPDIR and /dev/shm. Anybody may
+/// have made one of that name there; it counts only when it is a directory of ours that is private.
+std::vector<std::string> spare_run_dirs();
+
+/// The default, made if missing, or else the first of the spare ones. Throws what is wrong with the
+/// default when none can be used.
+std::string run_dir_somewhere();
+
+/// The default or a spare one, where jobs lie already; empty: nowhere.
+std::string run_dir_if_there();
 
 /// `wanted`, or the default when empty; made if missing, canonical, checked. Throws when it is not
 /// safely ours or LD_PRELOAD cannot carry its name.

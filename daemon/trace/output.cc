@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Devices, pipes and symbolic links (/dev/null, /dev/stdout) are written in place: a rename would
-// replace them.
+// Devices and pipes are written in place, and so is what an open descriptor names (/dev/stdout): a
+// rename would replace them. Of a symbolic link the file that it leads to is replaced.
 #include "trace/output.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <iostream>
 
 #include "policy/error.h"
@@ -19,15 +21,57 @@ namespace sluice::trace {
 
 namespace {
 
-bool is_replaceable(std::string const& path) {
+constexpr int most_links = 40;
+
+/// The name behind all symbolic links; of a descriptor's name the last before /proc.
+std::filesystem::path behind_links(std::filesystem::path at) {
+  std::error_code failed;
+  for (int i = 0; i < most_links; ++i) {
+    auto const folder =
+        std::filesystem::canonical(at.parent_path().empty() ? "." : at.parent_path(), failed);
+    if (failed || folder.string().starts_with("/proc")) return at;
+    auto const target = std::filesystem::read_symlink(at, failed);
+    if (failed) return at;
+    at = folder / target;
+  }
+  return at;
+}
+
+/// The file to be replaced; empty: what is there is written in place.
+std::string replaced_by(std::string const& path) {
   struct stat st = {};
-  if (lstat(path.c_str(), &st) != 0) return true;
-  if (S_ISDIR(st.st_mode))
-    throw usage_error(fmt::format("{}: is a directory; give the name of a file", path));
-  return S_ISREG(st.st_mode);
+  if (stat(path.c_str(), &st) == 0) {
+    if (S_ISDIR(st.st_mode))
+      throw usage_error(fmt::format("{}: is a directory; give the name of a file", path));
+    if (!S_ISREG(st.st_mode)) return {};
+  }
+  auto const file = behind_links(path);
+  return lstat(file.c_str(), &st) == 0 && S_ISLNK(st.st_mode) ? std::string() : file.string();
+}
+
+/// An empty file beside `file`, or a usage error; its name.
+std::string make_beside(std::string const& file, std::string const& called) {
+  std::string name = file + ".XXXXXX";
+  int const fd = mkostemp(name.data(), O_CLOEXEC);
+  if (fd < 0) throw usage_error(fmt::format("{}: {}", called, std::strerror(errno)));
+  struct stat st = {};
+  mode_t mode = umask(0);
+  umask(mode);
+  mode = stat(file.c_str(), &st) == 0 ? st.st_mode & 07777 : 0666 & ~mode;
+  (void)!fchmod(fd, mode);
+  close(fd);
+  return name;
 }
 
 }  // namespace
+
+void check_output(std::string const& path) {
+  if (path == "-") return;
+  if (std::string const file = replaced_by(path); !file.empty())
+    unlink(make_beside(file, path).c_str());
+  else if (access(path.c_str(), W_OK) != 0)
+    throw usage_error(fmt::format("{}: {}", path, std::strerror(errno)));
+}
 
 output::output(std::string const& path) : path_(path) {
   if (path == "-") {
@@ -35,15 +79,9 @@ output::output(std::string const& path) : path_(path) {
     return;
   }
   std::string name = path;
-  if (is_replaceable(path)) {
-    name = path + ".XXXXXX";
-    int const fd = mkostemp(name.data(), 02000000);  // O_CLOEXEC
-    if (fd < 0) throw usage_error(fmt::format("{}: {}", path, std::strerror(errno)));
-    mode_t const mask = umask(0);
-    umask(mask);
-    (void)!fchmod(fd, 0666 & ~mask);
-    close(fd);
-    temporary_ = name;
+  if (std::string const file = replaced_by(path); !file.empty()) {
+    path_ = file;
+    temporary_ = name = make_beside(file, path);
   }
   file_.open(name, std::ios::binary | std::ios::trunc);
   if (!file_) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A file that is there complete, or not at all: written beside its name, renamed at the end.
+// What every verb writes goes through it, so a refused or failed one leaves the old file alone.
 #pragma once
 
 #include <fstream>
@@ -7,6 +8,10 @@
 #include <string>
 
 namespace sluice::trace {
+
+/// Throws when a file of this name cannot be made or written; what is there stays as it is, so a
+/// verb can ask before it begins its work.
+void check_output(std::string const& path);
 
 class output {
  public:

@@ -37,3 +37,25 @@ P
   sh -c 'ls /proc/self/fd >&2' 2>"$SCRATCH/fds.file" || fail "--report FILE"
 cmp -s "$SCRATCH/fds" "$SCRATCH/fds.file" ||
   fail "--report - gives the program descriptors: $(tr '\n' ' ' <"$SCRATCH/fds")"
+
+# A run that is refused leaves the report of the one before as it was.
+echo old >"$SCRATCH/keep.json"
+"$SLUICE" --run-dir "$SCRATCH/run" run --limit opne=1/s --report "$SCRATCH/keep.json" -- \
+  true 2>/dev/null &&
+  fail "a limit that is none"
+[ "$(cat "$SCRATCH/keep.json")" = old ] || fail "a refused run emptied the report"
+chmod 640 "$SCRATCH/keep.json"
+ln -s keep.json "$SCRATCH/link.json"
+"$SLUICE" --run-dir "$SCRATCH/run" run --report "$SCRATCH/link.json" -- true || fail "a link"
+[ -L "$SCRATCH/link.json" ] || fail "the link was replaced"
+[ "$(json "$SCRATCH/keep.json" 'd["exit"]["code"]')" = 0 ] || fail "not written through the link"
+[ "$(stat -c %a "$SCRATCH/keep.json")" = 640 ] || fail "the mode changed"
+mkfifo "$SCRATCH/fifo"
+cat "$SCRATCH/fifo" >"$SCRATCH/from-fifo" &
+"$SLUICE" --run-dir "$SCRATCH/run" run --report "$SCRATCH/fifo" -- true || fail "a fifo"
+wait $!
+[ "$(json "$SCRATCH/from-fifo" 'd["exit"]["code"]')" = 0 ] || fail "nothing came through the fifo"
+"$SLUICE" --run-dir "$SCRATCH/run" run --report /dev/stdout -- true >"$SCRATCH/out.json" ||
+  fail "stdout"
+[ "$(json "$SCRATCH/out.json" 'd["exit"]["code"]')" = 0 ] || fail "/dev/stdout of a file"
+[ -z "$(find "$SCRATCH" -name '*.json.??????')" ] || fail "left behind: $(ls "$SCRATCH")"

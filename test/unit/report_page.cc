@@ -225,7 +225,8 @@ TEST_CASE("report: the history of a daemon becomes a result", "[report]") {
   auto const answer = nlohmann::json::parse(R"({"interval_s": 10, "rows": [
     {"job": "a", "user": "ann", "class": "gold", "supply": "metadata@s", "unit": "ops",
      "end_unix_s": 1000, "limit": 50,
-     "served_sum": [10, 20, 30], "demand": [1, null, 3],
+     "served_sum": [10, 20, 30],
+     "demand": [1, null, 3],
      "blocked_s": [0, 5, 0], "waited_s": [0, 7, 0], "delayed_sum": [0, 3, 0]},
     {"class": "gold", "supply": "metadata@s", "served_sum": [9], "end_unix_s": 1000},
     {"class": "", "supply": "metadata@s", "unit": "ops", "end_unix_s": 1000, "capacity": 100,
@@ -237,7 +238,8 @@ TEST_CASE("report: the history of a daemon becomes a result", "[report]") {
     {"job": "a", "op": "open", "unit": "ops", "end_unix_s": 1000,
      "done_sum": [20, null, 40]},
     {"job": "a", "op": "read", "unit": "bytes", "end_unix_s": 990, "done_sum": [80]},
-    {"job": "a", "supply": "metadata@s", "done_sum": [1]}, {"op": "stat", "done_sum": "no"}, 5, null]})");
+    {"job": "a", "supply": "metadata@s", "done_sum": [1]}, {"op": "stat", "done_sum": "no"}, 5,
+     null]})");
   auto const r = parse_result(result_of_history(answer, ops, q).dump(), "h");
   CHECK(r.kind == "history");
   CHECK(r.time.interval_s == 10);
