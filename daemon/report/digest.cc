@@ -64,6 +64,7 @@ class builder {
     finish_uses();
     finish_gates();
     sort();
+    out_.is_known = is_known();
     out_.said = sentences_of(r_, out_);
     return std::move(out_);
   }
@@ -125,6 +126,11 @@ class builder {
     gate& g = gate_of(row.name, row.unit == "s" ? "" : row.unit);
     auto const rates = rates_of(row, r_.time);
     if (row.what == "capacity") return add_to(g.capacity, rates);
+    if (row.what == "unused") return add_to(g.unused, row.values);
+    if (row.what == "blocked" && row.job.empty()) {
+      g.says_blocked = true;
+      return add_to(g.blocked, at_most(rates, 1));
+    }
     gate_use& u = uses_.at(key_of(row.job, row.name), [&](gate_use& made) {
       made.job = row.job;
       made.gate = row.name;
@@ -214,7 +220,7 @@ class builder {
         u.blocked_s = sum_of(u.blocked) * r_.time.interval_s;
       if (!has_sums_) g.served += u.served;
       if (!has_sums_ && !std::isnan(u.waited_s)) g.waited_s += u.waited_s;
-      raise(g.blocked, u.blocked);
+      if (!g.says_blocked) raise(g.blocked, u.blocked);
       if (u.job == other_jobs) continue;
       job_use& j = job(u.job);
       if (!std::isnan(u.blocked_s)) j.blocked_s = std::max(j.blocked_s, u.blocked_s);
@@ -231,10 +237,23 @@ class builder {
       std::vector<double> all;
       for (gate_use const& u : out_.uses)
         if (u.gate == g.name) add_to(all, u.rate);
-      for (std::size_t i = 0; i < g.capacity.size() && i < g.blocked.size(); ++i)
-        if (i < all.size() && g.blocked[i] > 0 && g.capacity[i] > all[i])
-          g.idle_amount += (g.capacity[i] - all[i]) * r_.time.interval_s;
+      double idle = 0;
+      for (std::size_t i = 0; i < std::min(g.capacity.size(), g.blocked.size()); ++i) {
+        double const could = g.capacity[i] * g.blocked[i];  // per second
+        if (std::isnan(could)) continue;
+        g.waited_capacity += could * r_.time.interval_s;
+        if (i < all.size() && could > all[i]) idle += (could - all[i]) * r_.time.interval_s;
+      }
+      g.idle_amount = g.unused.empty() ? idle : sum_of(g.unused);
     }
+  }
+
+  bool is_known() const {
+    if (!r_.calls.empty() || !r_.channels.empty()) return true;
+    for (series const& row : r_.time.rows)
+      for (double v : row.values)
+        if (!std::isnan(v) && row.what != "limit" && row.what != "capacity") return true;
+    return r_.kind != "history" && r_.kind != "replay";
   }
 
   void sort() {

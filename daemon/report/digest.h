@@ -35,10 +35,12 @@ struct gate {
   double waited_s = 0;               // all threads added
   double blocked_s = 0;              // in which something waited
   double capacity_amount = unknown;  // what it could have served; of what was recorded
-  double idle_amount = 0;            // of it left unused while somebody waited
+  double waited_capacity = 0;        // of it that of the time in which something waited
+  double idle_amount = 0;            // of that left unused
   double p50_s = 0, p99_s = 0, most_s = 0;
-  std::string rule;  // in words, and where it is written; may be empty
-  std::vector<double> capacity, blocked;
+  std::string rule;                               // in words, and where it is written; may be empty
+  std::vector<double> capacity, blocked, unused;  // the last as amounts; empty: worked out
+  bool says_blocked = false;                      // of all jobs together
 };
 
 struct job_use {
@@ -50,6 +52,7 @@ struct job_use {
 };
 
 struct digest {
+  bool is_known = true;  // false: no interval says anything yet
   double duration_s = 0;
   std::vector<op_use> ops;        // most first
   std::vector<gate_use> uses;     // most first

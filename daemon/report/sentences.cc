@@ -115,9 +115,9 @@ void say_capacity(std::vector<std::string>& out, digest const& d) {
     if (users.size() > 3) line += fmt::format(", {} more", users.size() - 3);
     if (g.capacity_amount > 0)
       line += fmt::format("; {} of the capacity", share_text(sum, g.capacity_amount));
-    if (g.idle_amount > worth_saying * g.capacity_amount)
-      line += fmt::format("; {} of it stayed unused while somebody waited",
-                          share_text(g.idle_amount, g.capacity_amount));
+    if (g.idle_amount > worth_saying * g.waited_capacity)
+      line += fmt::format("; while something waited, {} of the capacity of that time stayed unused",
+                          share_text(g.idle_amount, g.waited_capacity));
     out.push_back(line + ".");
   }
 }
@@ -149,6 +149,28 @@ void say_jobs(std::vector<std::string>& out, digest const& d) {
         fmt::format("The last job to end was {}, at {}.", last->job, clock_text(last->ended_s)));
 }
 
+/// Booked and not yet let through, or told as delayed, and no time of it is known.
+bool waits_now(digest const& d) {
+  for (gate_use const& u : d.uses)
+    if (sum_of(u.waiting) > 0) return true;
+  return std::any_of(d.gates.begin(), d.gates.end(), [](gate const& g) { return g.delayed > 0; });
+}
+
+/// No waiting is known: what that means depends on who wrote the file.
+std::string why_none(result const& r, digest const& d) {
+  if (!d.is_known) return "Nothing is known yet: no interval has ended.";
+  if (r.kind != "replay") return "Nothing waited: no limit held a call back.";
+  double late = 0;
+  for (op_use const& o : d.ops) late += o.delayed;
+  for (job_use const& j : d.jobs)
+    if (j.lag_s >= late_s || late > 0)
+      return fmt::format(
+          "{}perations were late: a limit or the storage held them back; a replay cannot tell "
+          "which. The report of `sluice run` around it can.",
+          late > 0 ? count_text(late) + " o" : "O");
+  return "No operation was late.";
+}
+
 }  // namespace
 
 std::string title_of(result const& r) {
@@ -170,11 +192,15 @@ std::vector<std::string> sentences_of(result const& r, digest const& d) {
       waited = true;
     }
   for (op_use const& o : d.ops) waited = waited || o.waited_s > 0;
+  if (!waited && waits_now(d)) {
+    out.push_back("Something waits since a moment ago; how long is known when it has ended.");
+    waited = true;
+  }
   if (waited) {
     say_who(out, d);
     say_when(out, r, d);
   } else {
-    out.push_back("Nothing waited: no limit held a call back.");
+    out.push_back(why_none(r, d));
   }
   say_capacity(out, d);
   say_load(out, d);

@@ -84,6 +84,7 @@ class world {
 
   void begin_interval() {
     bool changed = false;
+    for (supply_past& s : past_.supplies) s.by_interval.emplace_back();
     for (std::size_t j = 0; j < live_.size(); ++j) {
       job_load const& job = load_.jobs[j];
       if (interval_ == job.first) live_[j] = 1;
@@ -139,17 +140,22 @@ class world {
     for (std::size_t s = 0; s < width_; ++s) {
       double used = 0;
       bool queued = false;
+      double waited_s = 0;
       for (std::size_t j = 0; j < live_.size(); ++j) {
         queue& q = at(j, s);
         if (!live_[j] || !q.used) continue;
         cell& c = cells_[j * width_ + s];
-        double const before = c.done;
+        double const before = c.done, blocked_s = c.blocked_s;
         bool const waits = serve(q, c, step_s);
         if (q.backlog > 0) c.lag_s = std::max(c.lag_s, lag(q, load_.jobs[j].offered[s], step_s));
         used += c.done - before;
+        waited_s = std::max(waited_s, c.blocked_s - blocked_s);
         queued |= waits && q.grant < q.limit * 0.999;
       }
       account(past_.supplies[s], used, queued, step_s);
+      supply_cell& sum = past_.supplies[s].by_interval.back();
+      sum.blocked_s += waited_s;
+      sum.unused += std::max(0.0, past_.supplies[s].capacity * waited_s - used);
     }
     since_s_ += step_s;
     fine_left_s_ -= step_s;

@@ -32,13 +32,20 @@ struct job_past {
   bool finished = false;
 };
 
+/// One supply in one interval; daemon/report/README.md says what waiting and unused mean.
+struct supply_cell {
+  double blocked_s = 0;  // something waited, for whatever rule
+  double unused = 0;     // capacity of that time, less what was served
+};
+
 struct supply_past {
   double capacity = 0;
   double done = 0;
   double busy_s = 0;    // used to 99 % or more
   double over_s = 0;    // beyond the capacity: only where nothing is enforced
   double queued_s = 0;  // somebody waited who was not at the limit of the class
-  double wasted = 0;    // unused in those
+  double wasted = 0;    // unused in those: what the algorithm is to blame for
+  std::vector<supply_cell> by_interval;
 };
 
 struct past {

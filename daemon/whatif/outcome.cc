@@ -55,6 +55,18 @@ json merge(std::vector<cell> const& cells, std::size_t n, how h,
   return out;
 }
 
+/// The sum of one value over every n intervals.
+template <class Get>
+json merge(std::vector<supply_cell> const& cells, std::size_t n, Get const& get) {
+  json out = json::array();
+  for (std::size_t i = 0; i < cells.size(); i += n) {
+    double total = 0;
+    for (std::size_t k = i; k < std::min(i + n, cells.size()); ++k) total += get(cells[k]);
+    out.push_back(short_number(total));
+  }
+  return out;
+}
+
 struct column {
   char const* what;
   char const* unit;  // null: that of the supply
@@ -107,9 +119,14 @@ void add_supply_rows(json& rows, scene const& s, past const& p, std::size_t n) {
       if (terms.limit != policies::unbounded) constant("limit", terms.limit);
       if (terms.reservation > 0) constant("reservation", terms.reservation);
     }
-    if (used)
-      rows.push_back(row("", "supply", supply.name, "capacity", unit_of(supply),
-                         std::vector<double>(width, p.supplies[k].capacity)));
+    if (!used) continue;
+    rows.push_back(row("", "supply", supply.name, "capacity", unit_of(supply),
+                       std::vector<double>(width, p.supplies[k].capacity)));
+    auto const& all = p.supplies[k].by_interval;
+    rows.push_back(row("", "supply", supply.name, "blocked", "s",
+                       merge(all, n, [](supply_cell const& c) { return c.blocked_s; })));
+    rows.push_back(row("", "supply", supply.name, "unused", unit_of(supply),
+                       merge(all, n, [](supply_cell const& c) { return c.unused; })));
   }
 }
 
@@ -307,11 +324,19 @@ std::string table_of(scene const& s, past const& p) {
   for (std::size_t k = 0; k < s.plan.supplies.size(); ++k) {
     supply_past const& u = p.supplies[k];
     if (u.done == 0) continue;
-    out += fmt::format("  {}: {:.1f} % of the capacity used; full for {}; somebody waited for {}",
+    supply_cell all;
+    for (supply_cell const& c : u.by_interval) {
+      all.blocked_s += c.blocked_s;
+      all.unused += c.unused;
+    }
+    out += fmt::format("  {}: {:.1f} % of the capacity used; full for {}; something waited for {}",
                        s.plan.supplies[k].name, 100 * u.done / (u.capacity * all_s),
-                       time_text(u.busy_s), time_text(u.queued_s));
-    if (u.queued_s > 0)
-      out += fmt::format(", {:.2f} % unused then", 100 * u.wasted / (u.capacity * u.queued_s));
+                       time_text(u.busy_s), time_text(all.blocked_s));
+    if (all.blocked_s > 0)
+      out += fmt::format(", {:.2f} % of the capacity of that time stayed unused",
+                         100 * all.unused / (u.capacity * all.blocked_s));
+    if (all.blocked_s > 1.01 * u.queued_s + 0.1)
+      out += fmt::format("; below the limits of classes {} waited", time_text(u.queued_s));
     if (u.over_s > 0) out += fmt::format("; above it for {}", time_text(u.over_s));
     out += "\n";
   }

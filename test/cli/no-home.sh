@@ -37,7 +37,10 @@ grep -q 'warning: the program runs without limits' "$SCRATCH/files/a.why" ||
 rm /dev/shm/sluice-64001
 "${as[@]}" "$SLUICE" run --job hydro -- sh -c ": >'$SCRATCH/files/on'; exec sleep 100" &
 job=$!
-until [ -e "$SCRATCH/files/on" ]; do kill -0 "$job" || fail "the job did not start"; sleep 0.05; done
+until [ -e "$SCRATCH/files/on" ]; do
+  kill -0 "$job" || fail "the job did not start"
+  sleep 0.05
+done
 "${as[@]}" "$SLUICE" jobs | grep -q hydro || fail "not found: $("${as[@]}" "$SLUICE" jobs 2>&1)"
 kill "$job"
 exit 0

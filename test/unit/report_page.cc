@@ -81,8 +81,10 @@ TEST_CASE("report: who used it, who waited, for which rule, when", "[report]") {
   CHECK_THAT(all, Contains("8 s in open"));
   CHECK_THAT(all, Contains("between 0:00:03 and 0:00:07"));
   CHECK_THAT(all, Contains("fast 70 %, slow 30 %"));
-  CHECK_THAT(all,
-             Contains("86 % of the capacity; 2.0 % of it stayed unused while somebody waited"));
+  CHECK_THAT(
+      all,
+      Contains("86 % of the capacity; while something waited, 5.0 % of the capacity of that time "
+               "stayed unused"));
 }
 
 TEST_CASE("report: what was done at a supply is not served once more", "[report]") {
@@ -129,6 +131,44 @@ TEST_CASE("report: nothing waited", "[report]") {
     {"call": "open", "op": "open", "calls": 5}]})");
   CHECK_THAT(all, Contains("Run of a over 2 s, 5 operations."));
   CHECK_THAT(all, Contains("Nothing waited"));
+}
+
+TEST_CASE("report: that nothing waited is said by who can know it", "[report]") {
+  std::string const early = said(R"({"version": 1, "kind": "history", "job": "a", "timeline":
+    {"interval_s": 1, "rows": [{"job": "a", "supply": "metadata@s", "what": "served",
+     "unit": "ops", "values": [null]}]}})");
+  CHECK_THAT(early, Contains("no interval has ended") && !Contains("Nothing waited"));
+  std::string const now = said(R"({"version": 1, "kind": "history", "job": "a", "timeline":
+    {"interval_s": 1, "rows": [{"job": "a", "supply": "metadata@s", "what": "waiting",
+     "unit": "ops", "values": [3]}]}})");
+  CHECK_THAT(now, Contains("Something waits") && !Contains("Nothing waited"));
+  std::string const late = said(R"({"version": 1, "kind": "replay", "timeline":
+    {"interval_s": 1, "rows": [
+     {"job": "a", "op": "open", "what": "done", "unit": "ops", "values": [9]},
+     {"job": "a", "op": "open", "what": "delayed", "unit": "ops", "values": [7]},
+     {"job": "a", "op": "open", "what": "lag", "unit": "s", "values": [60]}]}})");
+  CHECK_THAT(late, Contains("7 operations were late") && !Contains("Nothing waited"));
+  CHECK_THAT(late, Contains("60 s after its time"));
+}
+
+TEST_CASE("report: unused is what the time with waiting could have had", "[report]") {
+  auto const d = digest_of(parse_result(R"({"version": 1, "timeline": {"interval_s": 10, "rows": [
+    {"supply": "metadata@s", "what": "capacity", "unit": "ops", "values": [100, 100]},
+    {"job": "a", "supply": "metadata@s", "what": "blocked", "unit": "s", "values": [5, 0]},
+    {"job": "a", "supply": "metadata@s", "what": "served", "unit": "ops", "values": [30, 1]}]}})",
+                                        "r"));
+  REQUIRE(d.gates.size() == 1);
+  CHECK(d.gates[0].waited_capacity == Approx(500));
+  CHECK(d.gates[0].idle_amount == Approx(200));
+  auto const told = digest_of(parse_result(R"({"version": 1, "timeline": {"interval_s": 10,
+    "rows": [
+    {"supply": "metadata@s", "what": "capacity", "unit": "ops", "values": [100]},
+    {"supply": "metadata@s", "what": "blocked", "unit": "s", "values": [8]},
+    {"supply": "metadata@s", "what": "unused", "unit": "ops", "values": [70]},
+    {"job": "a", "supply": "metadata@s", "what": "blocked", "unit": "s", "values": [5]}]}})",
+                                           "r"));
+  CHECK(told.gates[0].blocked_s == Approx(8));
+  CHECK(told.gates[0].idle_amount == 70);
 }
 
 TEST_CASE("report: the sums of a run without a timeline", "[report]") {

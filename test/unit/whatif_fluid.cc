@@ -137,6 +137,19 @@ TEST_CASE("static parts stay unused", "[whatif]") {
   CHECK(past.supplies[0].wasted / (1000 * past.supplies[0].queued_s) == Approx(0.4).margin(0.01));
 }
 
+TEST_CASE("who is held by the limit of his class waits too", "[whatif]") {
+  auto const p = plan_of(R"(, "classes": {
+      "slow": {"scratch": {"metadata": {"limit": "100/s"}}}})");
+  auto const [load, past] = simulate(p, {{60000, 0, 0}}, 60, {"a=slow"});
+  auto const& s = past.supplies[0];
+  CHECK(s.queued_s < 1);
+  double blocked_s = 0, unused = 0;
+  for (auto const& c : s.by_interval) blocked_s += c.blocked_s, unused += c.unused;
+  CHECK(blocked_s == Approx(sum(past.jobs[0].by_supply[0], &whatif::cell::blocked_s)));
+  CHECK(blocked_s > 500);
+  CHECK(unused / (1000 * blocked_s) == Approx(0.9).margin(0.01));
+}
+
 TEST_CASE("an algorithm that moves slowly is asked until it is there", "[whatif]") {
   auto const p = plan_of(R"(, "algorithm": "psfa-2023", "classes": {
       "half": {"scratch": {"metadata": {"reservation": "500/s"}}}})");
