@@ -35,7 +35,7 @@ std::uint32_t job_to_change(controller& c, local::peer const& who, json const& r
 
 std::int64_t until_of(json const& request) {
   auto const for_s = local::whole_if(request, "for_s", 1, longest_s);
-  return for_s ? unix_s() + *for_s : 0;
+  return for_s ? deadline_s(*for_s) : 0;
 }
 
 json until_json(std::int64_t until_s) { return until_s == 0 ? json(nullptr) : json(until_s); }

@@ -7,6 +7,7 @@
 
 namespace sluice::cluster {
 
+using control::deadline_s;
 using control::steady_ns;
 using control::unix_s;
 

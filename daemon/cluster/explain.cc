@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/explain.h"
-#include "policy/change.h"
 
 #include <fmt/format.h>
 
+#include "cluster/clock.h"
 #include "cluster/rows.h"
+#include "policy/change.h"
+#include "policy/duration.h"
+#include "policy/quantity.h"
 
 namespace sluice::cluster {
 
@@ -12,9 +15,7 @@ namespace {
 
 using lines = std::vector<std::string>;
 
-std::string until(job_override::mark const& m) {
-  return m.until_s == 0 ? "until it is changed" : fmt::format("until second {}", m.until_s);
-}
+std::string until(job_override::mark const& m) { return policy::until_text(m.until_s, unix_s()); }
 
 std::string hand(job_override::mark const& m) {
   return m.by_owner ? "by its owner" : "by an operator";
@@ -34,9 +35,13 @@ void of_overrides(job_override const* o, lines& out) {
 std::string of_flow(brain const& b, std::uint32_t supply, flow const& f) {
   supply_row const& row = b.policy().supplies[supply];
   auto const text = [&](rate r) { return policy::bound_text(r, row.counts_bytes); };
+  auto const about = [&](rate r) {
+    return r == unbounded ? text(r)
+                          : policy::rate_words(static_cast<double>(r) / 1000, row.counts_bytes);
+  };
   std::string const has =
-      fmt::format("{}: it may use {} and used {}, on {} node{}; ", row.name, text(f.granted),
-                  text(f.served), f.nodes, f.nodes == 1 ? "" : "s");
+      fmt::format("{}: it may use {} and used {}, on {} node{}; ", row.name, about(f.granted),
+                  about(f.served), f.nodes, f.nodes == 1 ? "" : "s");
   if (!f.blocked) return has + "nothing of it waited, so it has more than it wants.";
   if (f.deal.limit != unbounded && f.granted >= f.deal.limit - f.deal.limit / 64)
     return has + fmt::format("it wants more and is held at its limit of {}.", text(f.deal.limit));

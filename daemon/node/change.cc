@@ -23,7 +23,7 @@ override_item item_for(local::peer const& who, json const& request) {
   override_item i;
   i.by_operator = is_operator(who);
   if (auto const for_s = local::whole_if(request, "for_s", 1, most_for_s))
-    i.until_s = unix_s() + *for_s;
+    i.until_s = deadline_s(*for_s);
   return i;
 }
 

@@ -14,6 +14,7 @@ inline moment now() {
   return {control::read_clock(CLOCK_BOOTTIME), mono_ns};
 }
 
+using control::deadline_s;
 using control::unix_s;
 
 }  // namespace sluice::node

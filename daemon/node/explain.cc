@@ -6,6 +6,8 @@
 #include <algorithm>
 
 #include "node/clock.h"
+#include "policy/duration.h"
+#include "policy/quantity.h"
 
 namespace sluice::node {
 
@@ -14,6 +16,13 @@ namespace {
 std::string amount(unit_kind unit, rate r) {
   if (r == policies::unbounded || r >= unlimited(unit)) return "without limit";
   return r == 0 ? "nothing" : policy::rate_text(unit, q40_of(unit, r));
+}
+
+/// Of what was measured or divided, which has more digits than mean anything.
+std::string about(unit_kind unit, rate r) {
+  bool const is_plain = r == 0 || r == policies::unbounded || r >= unlimited(unit);
+  return is_plain ? amount(unit, r)
+                  : policy::rate_words(static_cast<double>(r) / 1000, unit == unit_kind::bytes);
 }
 
 std::string who_decides(state const& s) {
@@ -32,10 +41,11 @@ std::string of_stream(state const& s, job const& j, stream const& of) {
   auto const c =
       claim_of(j, of, s.site.site(), slot, s.overrides.find(j.folder), s.has_parent()).policy;
   std::string line = fmt::format("{}: may use {}, was served {} in the last cycle", slot.of.name(),
-                                 amount(of.unit, of.share), amount(of.unit, of.last.served));
+                                 about(of.unit, of.share), about(of.unit, of.last.served));
   if (of.last.blocked_ppm != 0)
-    line += fmt::format(", and requests waited in {:.0f} % of it ({} threads wait now)",
-                        of.last.blocked_ppm / 1e4, of.last.waiters);
+    line += fmt::format(
+        ", and requests waited in {:.0f} % of it ({} now)", of.last.blocked_ppm / 1e4,
+        of.last.waiters == 1 ? "1 thread waits" : fmt::format("{} threads wait", of.last.waiters));
   line += fmt::format(". Weight {:g}", c.weight / 1000.0);
   if (c.reservation != 0) line += fmt::format(", reservation {}", amount(of.unit, c.reservation));
   if (c.limit != policies::unbounded) line += fmt::format(", limit {}", amount(of.unit, c.limit));
@@ -51,11 +61,7 @@ std::string of_fixed(fixed_seat const& f) {
 
 void of_overrides(std::vector<std::string>& lines, job_overrides const* o) {
   if (o == nullptr) return;
-  auto const until = [](override_item const& i) {
-    return i.until_s == 0
-               ? std::string("until it is changed")
-               : fmt::format("for {} s more", std::max<std::int64_t>(0, i.until_s - unix_s()));
-  };
+  auto const until = [](override_item const& i) { return policy::until_text(i.until_s, unix_s()); };
   if (o->pause) lines.push_back(fmt::format("It is paused {}.", until(*o->pause)));
   if (o->qos_class)
     lines.push_back(fmt::format("Its class was changed to {} {}.", o->qos_class->qos_class,

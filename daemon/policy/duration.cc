@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <ctime>
+
 #include "core/units.h"
 #include "policy/error.h"
 
@@ -26,6 +29,14 @@ constexpr time_unit time_units[] = {{"d", 86'400'000'000'000},
                                     {"ns", 1}};
 
 constexpr std::int64_t longest_ns = 365ll * 86'400 * 1'000'000'000;
+
+std::string in_largest_unit(std::int64_t ns, int digits) {
+  for (auto const& u : time_units)
+    if (u.text != "m" && ns >= u.ns)
+      return fmt::format("{:.{}g}{}", static_cast<double>(ns) / static_cast<double>(u.ns), digits,
+                         u.text);
+  return "0s";
+}
 
 }  // namespace
 
@@ -61,11 +72,17 @@ std::int64_t parse_duration(std::string_view text, std::string const& where) {
   throw refuse(fmt::format("unknown unit \"{}\"", unit));
 }
 
-std::string duration_text(std::int64_t ns) {
-  for (auto const& u : time_units)
-    if (u.text != "m" && ns >= u.ns)
-      return fmt::format("{:.6g}{}", static_cast<double>(ns) / static_cast<double>(u.ns), u.text);
-  return "0s";
+std::string duration_text(std::int64_t ns) { return in_largest_unit(ns, 6); }
+
+std::string until_text(std::int64_t until_s, std::int64_t now_s) {
+  if (until_s == 0) return "until it is changed";
+  std::time_t const when = until_s;
+  std::tm local = {};
+  char text[64] = {};
+  if (localtime_r(&when, &local) != nullptr)
+    std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &local);
+  std::int64_t const left_ns = std::max<std::int64_t>(until_s - now_s, 0) * 1'000'000'000;
+  return fmt::format("until {} ({} more)", text, in_largest_unit(left_ns, 3));
 }
 
 }  // namespace sluice::policy

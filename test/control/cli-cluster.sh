@@ -48,6 +48,14 @@ until_true is None "d[0]['override']" || fail "not taken back: $(field d)"
 $S set hydro class=bronze >/dev/null || fail "set class"
 until_true is bronze 'd[0]["class"]' || fail "class: $(field d)"
 $S pause hydro --for 1h | grep -q 'hydro is paused, until 20' || fail "pause"
+$S explain --job hydro >"$SCRATCH/out" || fail "explain"
+grep -q 'paused by an operator until 20.*-.* (.* more)' "$SCRATCH/out" ||
+  fail "explain of a pause: $(cat "$SCRATCH/out")"
+asked=$(date +%s.%N)
+$S --json pause hydro --for 1s >"$SCRATCH/p.json" || fail "pause --for 1s"
+between 1 "$(json "$SCRATCH/p.json" "d['until'] - $asked")" 1e6 'the seconds of pause --for 1s'
+until_true is running 'd[0]["state"]' || fail "paused for 1 s, and longer: $(field d)"
+$S pause hydro >/dev/null || fail "pause"
 until_true is True "$of['grant'] == 0 and d[0]['state'] == 'paused'" || fail "pause: $(field d)"
 $S resume hydro >/dev/null || fail "resume"
 until_true is True "$of['served'] > 300" || fail "not served after resume: $(field "$of")"

@@ -63,10 +63,14 @@ sleep 0.5
 $S top --batch -n 1 | grep -q '^hydro P .* gold .*metadata@scratch' ||
   fail "top: $($S top --batch -n 1)"
 $S explain $job | grep -q 'waits in .* for "metadata@scratch"' || fail "explain: $($S explain $job)"
-$S resume hydro | grep -q 'hydro is running' || fail "resume"
+one_waits() { $S explain --job hydro | grep -q '(1 thread waits now)'; }
+until_true one_waits || fail "explain --job: $($S explain --job hydro)"
 goes_on() { [ "$(calls)" -gt $((before + 50)) ]; }
+$S resume hydro | grep -q 'hydro is running' || fail "resume"
 until_true goes_on || fail "nothing goes on after resume"
-$S pause hydro --for 1s >/dev/null || fail "pause --for"
+asked=$(date +%s.%N)
+$S --json pause hydro --for 1s >"$SCRATCH/p.json" || fail "pause --for"
+between 1 "$(json "$SCRATCH/p.json" "d['until'] - $asked")" 1e6 'the seconds of pause --for 1s'
 until_true is running "[j['state'] for j in d if j['job'] == 'hydro'][0]" || fail "pause --for 1s"
 
 $S set hydro class=bronze >/dev/null || fail "set class"
