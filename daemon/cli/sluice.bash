@@ -17,6 +17,15 @@ _sluice_jobs() {
   "$@" --json jobs 2>/dev/null | sed -n 's/^ *"job": "\([^"]*\)",*$/\1/p'
 }
 
+# Programs: not the keywords, builtins, functions and aliases of this shell, which nobody can run.
+_sluice_programs() { # WORD
+  local name
+  compgen -c -- "$1" | sort -u | while IFS= read -r name; do
+    [ -z "$(type -P -- "$name")" ] || printf '%s\n' "$name"
+  done
+  compgen -f -- "$1"
+}
+
 _sluice() {
   local word=${COMP_WORDS[COMP_CWORD]} verb='' second='' i at=$COMP_CWORD
   local command=("${COMP_WORDS[0]}")
@@ -31,7 +40,11 @@ _sluice() {
     esac
   done
   if [ "$verb" = run ] && { [ -n "$second" ] || ((i < at)); }; then
-    COMPREPLY=($(compgen -cf -- "$word"))
+    if [ -z "$second" ] && ((at == i + 1)); then  # right after the --
+      COMPREPLY=($(_sluice_programs "$word"))
+    else
+      COMPREPLY=($(compgen -f -- "$word"))
+    fi
     return
   fi
   local sub=()
@@ -48,7 +61,7 @@ _sluice() {
       -- "$word")) ;;
     --job/*) COMPREPLY=($(compgen -W "$(_sluice_jobs "${command[@]}")" -- "$word")) ;;
     --arrivals/*) COMPREPLY=($(compgen -W 'even poisson' -- "$word")) ;;
-    */run/) COMPREPLY=($(compgen -c -- "$word")) ;;
+    */run/) COMPREPLY=($(_sluice_programs "$word")) ;;
     */policy/ | */trace/ | */hook/)
       COMPREPLY=($(compgen -W "$(_sluice_column Subcommands "${command[0]}" "$verb")" \
         -- "$word")) ;;
@@ -66,4 +79,4 @@ _sluice() {
   esac
 }
 
-complete -o bashdefault -F _sluice sluice
+complete -F _sluice sluice

@@ -53,6 +53,19 @@ def scratch():
     return tempfile.TemporaryDirectory(prefix="sluice-experiment-", dir=fast_dir())
 
 
+def take_output(parser):
+    parser.add_argument("-o", "--output", metavar="DIR",
+                        help="where NAME.json and NAME.svg go (a new temporary directory)")
+
+
+def results(o, name):
+    """Where the results go, without a suffix. Known before the run, so that none is in vain."""
+    where = o.output or tempfile.mkdtemp(prefix="sluice-results-")
+    os.makedirs(where, exist_ok=True)
+    print(f"results: {os.path.join(where, name)}.json and .svg", flush=True)
+    return os.path.join(where, name)
+
+
 def make_world(policy_of, nodes):
     """A cluster controller and nodes n1 … below it. `policy_of` is given the shared tree."""
     world = w.World({}, namespaces=False, root=fast_dir())

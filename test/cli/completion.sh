@@ -19,6 +19,17 @@ completes() { # WANTED WORDS...: the last word is the one to complete
     *) fail "$*: \"$want\" is not among: ${COMPREPLY[*]}" ;;
   esac
 }
+lacks() { # UNWANTED WORDS...
+  local unwanted=$1
+  shift
+  COMP_WORDS=("$SLUICE" "$@")
+  COMP_CWORD=$#
+  COMPREPLY=()
+  _sluice
+  case " ${COMPREPLY[*]} " in
+    *" $unwanted "*) fail "$*: \"$unwanted\" is offered" ;;
+  esac
+}
 for verb in run jobs top stat set pause resume policy explain doctor keys submit hook; do
   completes $verb ''
 done
@@ -41,6 +52,16 @@ completes --class submit --
 completes task-prolog hook t
 completes --uid hook prolog --
 completes --dry-run recover --
+completes cat run -- ca
+completes cat run ca
+# Words of the shell are no programs, and a program's arguments are files.
+for word in while case esac; do
+  lacks $word run -- ${word%?}
+  lacks $word run ${word%?}
+done
+lacks _sluice run -- _slu
+lacks cat run -- ls ca
+lacks cat run ls ca
 completes cat run --limit open=5/s ca
 touch "$SCRATCH/some-file"
 completes "$SCRATCH/some-file" run -- cat "$SCRATCH/so"

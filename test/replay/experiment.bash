@@ -4,12 +4,19 @@
 . "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
 
 experiment() {
-  local top try busy left
+  local top try busy left status
   top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
   need python3
   [ -x "$(dirname "$SLUICE")/sluice-replay" ] || skip "needs sluice-replay"
+  mkdir "$SCRATCH/called-here" "$SCRATCH/results"
   for try in 1 2; do
-    "$top/scripts/experiments/$1" --short --check -o "$SCRATCH/$1" && break
+    (cd "$SCRATCH/called-here" && TMPDIR="$SCRATCH/results" \
+      "$top/scripts/experiments/$1" --short --check)
+    status=$?
+    mv "$SCRATCH"/results/sluice-results-*/"$1".{json,svg} "$SCRATCH/"
+    left=$(ls -A "$SCRATCH/called-here")
+    [ -z "$left" ] || fail "$1 left in the directory where it was called: $left"
+    [ $status = 0 ] && break
     [ -s "$SCRATCH/$1.json" ] || fail "$1 did not come to its end"
     echo "try $try missed an aim; load average $(cut -d' ' -f1 /proc/loadavg)"
     [ "$try" = 1 ] && mv "$SCRATCH/$1.json" "$SCRATCH/$1.first.json" && continue
