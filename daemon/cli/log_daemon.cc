@@ -18,6 +18,7 @@
 
 #include "abi/order_area.h"
 #include "policy/error.h"
+#include "segment/foreign_file.h"
 #include "segment/library.h"
 #include "segment/run_dir.h"
 
@@ -43,10 +44,10 @@ bool wait_for_end(pid_t pid, int& status, int patience) {
 
 /// 0 where there is no area.
 std::uint32_t durable_targets(std::string const& area) {
-  descriptor const fd(open(area.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  auto const file = segment::open_foreign(area, O_RDONLY, segment::any_owner);
   std::uint32_t mask = 0;
   off_t const at = offsetof(abi::order_header, durable_targets);
-  return fd && pread(fd.get(), &mask, sizeof mask, at) == ssize_t(sizeof mask) ? mask : 0;
+  return file && pread(file.fd.get(), &mask, sizeof mask, at) == ssize_t(sizeof mask) ? mask : 0;
 }
 
 }  // namespace

@@ -13,8 +13,8 @@
 
 #include "abi/path_area.h"
 #include "cli/report.h"
-#include "policy/descriptor.h"
 #include "policy/error.h"
+#include "segment/foreign_file.h"
 #include "segment/run_dir.h"
 
 namespace sluice::cli {
@@ -39,8 +39,9 @@ struct path_use {
 
 /// Read, not mapped: whoever shortens the file meanwhile cannot harm us.
 std::unique_ptr<abi::path_area> read_area(std::string const& path) {
-  descriptor const fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-  if (!fd) return nullptr;
+  auto const file = segment::open_foreign(path, O_RDONLY, segment::any_owner);
+  if (!file) return nullptr;
+  descriptor const& fd = file.fd;
   auto area = std::make_unique<abi::path_area>();
   auto* const to = reinterpret_cast<char*>(area.get());
   std::size_t got = 0;

@@ -9,9 +9,9 @@
 
 #include "abi/order_area.h"
 #include "cli/paths.h"
-#include "policy/descriptor.h"
 #include "segment/after_look.h"
 #include "segment/counted.h"
+#include "segment/foreign_file.h"
 #include "segment/jobs.h"
 #include "segment/run_dir.h"
 
@@ -74,9 +74,11 @@ json report_json(abi::segment const& s, run_facts const& facts) {
 }
 
 json order_json(std::string const& segment_path) {
-  descriptor const fd(open(segment::order_path(segment_path).c_str(), O_RDONLY | O_CLOEXEC));
+  auto const file =
+      segment::open_foreign(segment::order_path(segment_path), O_RDONLY, segment::any_owner);
   abi::order_header h = {};
-  if (!fd || pread(fd.get(), static_cast<void*>(&h), sizeof h, 0) != ssize_t(sizeof h)) return {};
+  if (!file || pread(file.fd.get(), static_cast<void*>(&h), sizeof h, 0) != ssize_t(sizeof h))
+    return {};
   if (h.layout != abi::order_layout_version) return {};
   json counts = json::object();
   for (unsigned i = 0; i < static_cast<unsigned>(abi::order_count::count); ++i)

@@ -43,8 +43,6 @@ std::string why_of(int error) {
   return std::string("sync: ") + std::strerror(error);
 }
 
-std::string text_in(char const* at, std::size_t most) { return {at, strnlen(at, most)}; }
-
 }  // namespace
 
 epochs::epochs(std::string run_dir, std::uint64_t incarnation, control::logger& log)
@@ -61,12 +59,13 @@ void epochs::meet(job_table const& jobs) {
     m.name = j->record.name;
     std::string const dir = segment::job_dir(run_dir_, j->folder);
     m.order = dir + "/order";
+    // What the area says of them is the user's to change, and root would sync any path for him.
+    if (j->record.after.empty()) continue;
     m.area = area_map<abi::after_area>::open(dir + "/after", j->record.uid);
     if (!m.area) continue;
-    for (unsigned i = 0; i < std::min((*m.area)->head.rules, abi::after_rules); ++i) {
-      abi::after_rule const& r = (*m.area)->rule[i];
-      m.roots.push_back(text_in(r.root, sizeof r.root));
-      m.patience_ns.push_back(std::clamp(r.patience_ns, s_ns, 3600 * s_ns));
+    for (after_record const& rule : j->record.after) {
+      m.roots.push_back(rule.root);
+      m.patience_ns.push_back(std::clamp(rule.patience_ns, s_ns, 3600 * s_ns));
     }
     m.book = (*m.area)->head.book.load();
   }

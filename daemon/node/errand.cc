@@ -59,7 +59,7 @@ int ask_log(abi::order_area& a, std::int64_t until_ns) {
 
 /// Of a job that has a log nothing is left in it.
 int empty_log(char const* path, std::int64_t until_ns) {
-  int const fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  int const fd = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
   if (fd < 0) return errno == ENOENT ? 0 : errno;
   void* const at =
       mmap(nullptr, sizeof(abi::order_area), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "policy/descriptor.h"
+#include "segment/foreign_file.h"
 #include "segment/guard.h"
 
 namespace sluice::node {
@@ -26,12 +26,10 @@ template <class Area>
 class area_map {
  public:
   static std::unique_ptr<area_map> open(std::string const& path, uid_t owner) {
-    descriptor const fd(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
-    struct stat st = {};
-    if (!fd || fstat(fd.get(), &st) != 0 || !S_ISREG(st.st_mode) || st.st_uid != owner ||
-        st.st_size != sizeof(Area))
-      return nullptr;
-    void* const at = mmap(nullptr, sizeof(Area), PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
+    auto const file = segment::open_foreign(path, O_RDWR, owner);
+    if (!file || file.st.st_size != sizeof(Area)) return nullptr;
+    void* const at =
+        mmap(nullptr, sizeof(Area), PROT_READ | PROT_WRITE, MAP_SHARED, file.fd.get(), 0);
     if (at == MAP_FAILED) return nullptr;
     std::unique_ptr<area_map> map(new area_map(at));
     bool const is_good = map->guard_.is_held() && refuse_reason(**map, sizeof(Area)) == nullptr;

@@ -59,6 +59,7 @@ std::string to_text(job_record const& r) {
       {"class", r.qos_class}, {"monitor", r.monitor},   {"limits", r.limits}, {"fixed", fixed},
       {"granted", r.granted}, {"left_out", r.left_out}, {"joiners", joiners}};
   if (r.seat) out["seat"] = seat_json(*r.seat);
+  for (auto const& a : r.after) out["after"].push_back({a.root, a.patience_ns});
   return out.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
@@ -81,6 +82,9 @@ job_record read_record(std::string const& text) try {
   for (auto const& p : in.at("joiners"))
     r.joiners.push_back({p.at(0).get<std::uint32_t>(), p.at(1).get<std::uint64_t>()});
   if (in.contains("seat")) r.seat = read_seat(in["seat"]);
+  if (in.contains("after"))
+    for (auto const& a : in["after"])
+      r.after.push_back({a.at(0).get<std::string>(), a.at(1).get<std::int64_t>()});
   return r;
 } catch (json::exception const& e) {
   throw sluice_error(fmt::format("job.json: {}", e.what()));

@@ -48,6 +48,12 @@ struct scheduler_seat {
   std::vector<process_mark> steps;  // root's processes, all below which is the job
 };
 
+/// A target whose changes wait for others on all nodes (`after`).
+struct after_record {
+  std::string root;  // of the target; its file system is synced
+  std::int64_t patience_ns = 0;
+};
+
 /// What is kept in job.json.
 struct job_record {
   uid_t uid = 0;
@@ -61,6 +67,7 @@ struct job_record {
   std::vector<std::string> left_out;  // targets that this node did not have
   std::vector<process_mark> joiners;  // who asked to join and may not have attached yet
   std::optional<scheduler_seat> seat;
+  std::vector<after_record> after = {};  // by rule of its area
 };
 std::string to_text(job_record const& r);
 /// Throws sluice_error when it is not one of ours.

@@ -28,8 +28,9 @@ namespace sluice::node {
 
 namespace {
 
-constexpr std::size_t most_jobs = 1024, most_of_a_uid = 128;  // a segment takes some 7 MB
-constexpr std::size_t most_name = 63;                         // what a message carries
+// A segment takes some 7 MB, an order area 10: the jobs of a user stay below half a gigabyte.
+constexpr std::size_t most_jobs = 1024, most_of_a_uid = 32;
+constexpr std::size_t most_name = 63;  // what a message carries
 constexpr std::size_t most_joiners = 64;
 
 std::string read_file(std::string const& path) {
@@ -193,6 +194,13 @@ void job_table::check_room(uid_t uid) const {
         fmt::format("too many jobs on this node ({}, {} of uid {})", jobs_.size(), of_uid, uid));
 }
 
+/// Who made it first would choose the class of another's job, or of his own.
+void job_table::check_name(local::peer const& who, std::string const& name) const {
+  if (is_operator(who) || !is_schedulers_name(name)) return;
+  throw usage_error(
+      fmt::format("job name \"{}\": names of digits are the scheduler's, choose another", name));
+}
+
 joined job_table::join(local::peer const& who, join_request const& request,
                        site_state const& site) {
   std::string const name = request.name ? *request.name : free_name(who);
@@ -202,7 +210,10 @@ joined job_table::join(local::peer const& who, join_request const& request,
   if (!is_operator(who) && geteuid() != 0)
     throw usage_error("this sluiced serves another user's jobs");
   job* const there = find(who.uid, name);
-  if (there == nullptr) return {&make(who, name, request, site), true};
+  if (there == nullptr) {
+    check_name(who, name);
+    return {&make(who, name, request, site), true};
+  }
   job_record const& r = there->record;
   if (request.qos_class && *request.qos_class != r.qos_class)
     throw usage_error(fmt::format("job {} is running in class \"{}\"", name, r.qos_class));
@@ -245,6 +256,7 @@ job& job_table::make(local::peer const& who, std::string const& name, join_reque
                std::move(limits.left_out),
                {},
                {}};
+  for (auto const& a : limits.compiled.after) r.after.push_back({a.root, a.says.patience_ns});
   auto const pid = static_cast<std::uint32_t>(who.pid);
   if (pid != 0) r.joiners.push_back({pid, segment::start_ticks(pid)});
   segment::new_job const made = {folder, name, library_, who.uid, who.gid, pid, to_text(r)};
@@ -327,15 +339,25 @@ void job_table::adopt(site_state const& site) {
       log_.warning("job cannot be taken over",
                    {{"job", folder}, {"why", e.what()}, {"folder", stays ? "stays" : "removed"}});
       if (!stays) segment::remove_job(run_dir_, folder);
-      if (stays && record->seat) left_alone_.push_back(folder);
+      if (stays) left_alone_.push_back(folder);
     }
   }
 }
 
-void job_table::clear_left_alone() {
+bool job_table::can_take_over(std::string const& folder, site_state const& site) try {
+  adopt_one(folder, site);
+  log_.info("job taken over", {{"job", folder}});
+  return true;
+} catch (std::exception const&) {
+  return false;  // as before; the log has it
+}
+
+void job_table::look_at_left_alone(site_state const& site) {
   std::erase_if(left_alone_, [&](std::string const& folder) {
     auto const record = record_in(segment::job_dir(run_dir_, folder));
-    if (record && may_live(*record, run_dir_)) return false;
+    if (record && may_live(*record, run_dir_)) return can_take_over(folder, site);
+    if (!record || !record->seat)
+      return true;  // the garbage of jobs without a daemon goes by itself
     segment::remove_job(run_dir_, folder);
     log_.info("job removed", {{"job", folder}, {"why", "the scheduler has done with it"}});
     return true;

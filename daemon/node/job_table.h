@@ -39,8 +39,9 @@ class job_table {
   /// All that an earlier daemon left: the living are taken over, the dead removed. What cannot be
   /// taken over, such as a segment of an earlier version, is left alone while it may live.
   void adopt(site_state const& site);
-  /// Removes those of the scheduler that were left alone and have ended since.
-  void clear_left_alone();
+  /// Takes over what was left alone and can be now (its owner held a lease on the segment, say);
+  /// removes those of the scheduler that have ended since.
+  void look_at_left_alone(site_state const& site);
   /// Cuts back files that their owners let grow.
   void keep_sizes();
 
@@ -80,6 +81,7 @@ class job_table {
 
  private:
   void adopt_one(std::string const& folder, site_state const& site);
+  bool can_take_over(std::string const& folder, site_state const& site);
   job& make(local::peer const& who, std::string const& name, join_request const& request,
             site_state const& site);
   void keep_seat(job const& j);
@@ -87,13 +89,14 @@ class job_table {
                 site_state const& site, std::string& note);
   job* below_a_step(pid_t pid) const;
   void check_room(uid_t uid) const;
+  void check_name(local::peer const& who, std::string const& name) const;
   std::string folder_of(uid_t uid, std::string const& name) const;
   std::string free_name(local::peer const& who) const;
 
   std::string run_dir_, library_, node_name_;
   control::logger& log_;
   std::vector<std::unique_ptr<job>> jobs_;  // sorted by folder
-  std::vector<std::string> left_alone_;     // folders of the scheduler's jobs that nobody can read
+  std::vector<std::string> left_alone_;  // folders of jobs that could not be taken over, and live
 };
 
 /// Channels by number as the segment's ruleset has them, read once and from a copy: whoever owns

@@ -31,7 +31,7 @@ using directory = std::unique_ptr<DIR, int (*)(DIR*)>;
 
 /// The beginning of a file of /proc.
 std::string slurp(std::string const& path) {
-  descriptor const fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  descriptor const fd(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   std::string text;
   char part[8192];
   while (fd && text.size() < most_text) {
@@ -52,7 +52,8 @@ std::uint64_t number_after(std::string const& text, std::string_view key) {
 
 /// No PT_INTERP: nobody loads libraries into it.
 bool is_static(std::string const& exe) {
-  descriptor const fd(open(exe.c_str(), O_RDONLY | O_CLOEXEC));
+  // The file is its user's, who may hold a lease on it.
+  descriptor const fd(open(exe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   Elf64_Ehdr head;
   if (!fd || pread(fd.get(), &head, sizeof head, 0) != ssize_t(sizeof head)) return false;
   if (std::memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_ident[EI_CLASS] != ELFCLASS64 ||

@@ -88,6 +88,11 @@ announcement read_announcement(std::string const& text, std::string const& job) 
   return a;
 }
 
+bool is_schedulers_name(std::string_view name) {
+  auto const end = name.find_first_not_of("0123456789");
+  return !name.empty() && end != 0 && (end == name.npos || name[end] == '.' || name[end] == '_');
+}
+
 std::string scheduler_dir(std::string const& run_dir) { return run_dir + "/scheduler"; }
 
 std::optional<std::vector<std::string>> announced(std::string const& run_dir) {

@@ -29,6 +29,10 @@ struct announcement {
 /// Throws sluice_error when it is none, or of another job than `job`.
 announcement read_announcement(std::string const& text, std::string const& job);
 
+/// Digits, or digits and what follows a dot or an underscore (a step, a task of an array): users
+/// cannot make jobs of such names.
+bool is_schedulers_name(std::string_view name);
+
 std::string scheduler_dir(std::string const& run_dir);
 
 /// Names of announced jobs, sorted; none when the folder cannot be read, so nobody knows. One that

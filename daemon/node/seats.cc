@@ -92,8 +92,13 @@ job& job_table::make_for(announcement const& a, local::peer const& who,
 
 job& job_table::seat(announcement const& a, site_state const& site) {
   segment::check_job_name(a.job);
-  job* const there = find(a.uid, a.job);
-  bool const is_new = there == nullptr || !there->record.seat;
+  job* there = find(a.uid, a.job);
+  // Its user made it before such names were the scheduler's, or has another scheme of names.
+  if (there != nullptr && !there->record.seat) {
+    remove(*there, "the scheduler has announced a job of that name");
+    there = nullptr;
+  }
+  bool const is_new = there == nullptr;
   std::string note, qos_class;
   local::peer who = {};
   if (is_new) {  // the name service is asked for those alone

@@ -346,7 +346,7 @@ void state::watch(moment at) {
     // Jobs that began without a daemon, and whose programs did not clear up.
     swept_ns_ = at.mono_ns;
     segment::collect_garbage_if_free(jobs.run_dir());
-    jobs.clear_left_alone();
+    jobs.look_at_left_alone(site);
     jobs.keep_sizes();
   }
   if (escapes_.is_idle()) {

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <memory>
 
-#include "policy/descriptor.h"
+#include "segment/foreign_file.h"
 
 namespace sluice::segment {
 
@@ -29,15 +29,14 @@ std::string text_of(std::atomic<std::uint64_t> const (&from)[Words]) {
 }  // namespace
 
 std::optional<after_job> look_at_after(std::string const& area_path) {
-  descriptor const fd(open(area_path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-  struct stat st = {};
+  foreign_file const file = open_foreign(area_path, O_RDONLY, any_owner);
   auto const a = std::make_unique<abi::after_area>();
-  if (!fd || fstat(fd.get(), &st) != 0 ||
-      pread(fd.get(), static_cast<void*>(a.get()), sizeof *a, 0) != ssize_t(sizeof *a) ||
-      refuse_reason(*a, static_cast<std::uint64_t>(st.st_size)) != nullptr)
+  if (!file ||
+      pread(file.fd.get(), static_cast<void*>(a.get()), sizeof *a, 0) != ssize_t(sizeof *a) ||
+      refuse_reason(*a, static_cast<std::uint64_t>(file.st.st_size)) != nullptr)
     return std::nullopt;
   after_job out;
-  out.uid = st.st_uid;
+  out.uid = file.st.st_uid;
   out.is_known = a->head.known.load() != 0;
   for (std::size_t i = 0; i < out.counts.size(); ++i) out.counts[i] = a->head.count[i].load();
   out.waited_ns = a->head.waited_ns.load();

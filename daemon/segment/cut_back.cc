@@ -8,7 +8,7 @@
 #include "abi/after_area.h"
 #include "abi/order_area.h"
 #include "abi/segment.h"
-#include "policy/descriptor.h"
+#include "segment/foreign_file.h"
 
 namespace sluice::segment {
 
@@ -24,7 +24,9 @@ bool is_grown(struct stat const& st, std::size_t bytes) {
 bool cut_back(std::string const& path, std::size_t bytes, bool is_order) {
   struct stat st = {};
   if (lstat(path.c_str(), &st) != 0 || !S_ISREG(st.st_mode) || !is_grown(st, bytes)) return false;
-  descriptor const fd(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+  foreign_file const file = open_foreign(path, O_RDWR, any_owner);
+  if (!file) return false;  // it is looked at again
+  descriptor const& fd = file.fd;
   abi::order_header h = {};
   // Of another version it may be longer by right.
   if (is_order && (pread(fd.get(), static_cast<void*>(&h), sizeof h, 0) != ssize_t(sizeof h) ||

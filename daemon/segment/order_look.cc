@@ -16,8 +16,8 @@
 #include "abi/order_status.h"
 #include "control/clock.h"
 #include "core/page_ranges.h"
-#include "policy/descriptor.h"
 #include "policy/error.h"
+#include "segment/foreign_file.h"
 
 namespace sluice::segment {
 
@@ -29,10 +29,10 @@ constexpr std::uint64_t page_bytes = std::uint64_t{1} << core::page_shift;
 /// All of a structure out of a file; null where there is none to read.
 template <class Words>
 std::unique_ptr<Words> read_all(std::string const& path, uid_t& owner) {
-  // Nobody makes us wait with a pipe of that name.
-  descriptor const fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-  struct stat st = {};
-  if (!fd || fstat(fd.get(), &st) != 0 || !S_ISREG(st.st_mode)) return nullptr;
+  foreign_file const file = open_foreign(path, O_RDONLY, any_owner);
+  if (!file) return nullptr;
+  descriptor const& fd = file.fd;
+  struct stat const& st = file.st;
   auto words = std::make_unique<Words>();
   auto* const to = reinterpret_cast<char*>(words.get());
   std::size_t had = 0;

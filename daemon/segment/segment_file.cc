@@ -21,6 +21,7 @@
 #include "policy/descriptor.h"
 #include "policy/error.h"
 #include "segment/counted.h"
+#include "segment/foreign_file.h"
 #include "segment/run_dir.h"
 
 namespace sluice::segment {
@@ -164,15 +165,14 @@ void write_record(std::string const& path, std::string const& text) {
 mapping mapping::open(std::string const& path) { return open(path, geteuid()); }
 
 mapping mapping::open(std::string const& path, uid_t owner) {
-  descriptor const fd(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
-  if (fd.get() < 0) fail(path);
-  struct stat st = {};
-  if (fstat(fd.get(), &st) != 0) fail(path);
-  if (!S_ISREG(st.st_mode) || st.st_uid != owner) throw sluice_error(path + ": not a file of ours");
-  if (st.st_size != sizeof(abi::segment))
+  foreign_file const file = open_foreign(path, O_RDWR, owner);
+  if (file.error == EPERM) throw sluice_error(path + ": not a file of ours");
+  if (file.error == EWOULDBLOCK) throw sluice_error(path + ": its owner holds a lease on it");
+  if (!file) throw sluice_error(fmt::format("{}: {}", path, std::strerror(file.error)));
+  if (file.st.st_size != sizeof(abi::segment))
     throw sluice_error(path + ": made by another version of sluice");
-  mapping m(map(fd.get(), path));
-  if (char const* why = abi::refuse_head(*m, static_cast<std::uint64_t>(st.st_size)))
+  mapping m(map(file.fd.get(), path));
+  if (char const* why = abi::refuse_head(*m, static_cast<std::uint64_t>(file.st.st_size)))
     throw sluice_error(fmt::format("{}: {}", path, why));
   try {
     rules_of(*m);  // a copy: the owner may write it at this moment

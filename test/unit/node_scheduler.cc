@@ -46,6 +46,13 @@ TEST_CASE("an announcement is read as far as it can be believed") {
     CHECK_THROWS_AS(node::read_announcement(wrong, "12"), error);
 }
 
+TEST_CASE("names of the scheduler's jobs are none of users") {
+  for (char const* name : {"4242", "4242.0", "12_3", "7.batch"})
+    CHECK(node::is_schedulers_name(name));
+  for (char const* name : {"hydro", "run-4242", "4x4", "2d-model", "_1", ".1", ""})
+    CHECK_FALSE(node::is_schedulers_name(name));
+}
+
 TEST_CASE("what cannot be read is not taken for nothing announced") {
   test::scratch const at;
   CHECK(node::announced(at.dir).value().empty());
@@ -60,6 +67,17 @@ TEST_CASE("what cannot be read is not taken for nothing announced") {
   auto const without_files = node::announced(at.dir);
   setrlimit(RLIMIT_NOFILE, &before);
   CHECK_FALSE(without_files.has_value());
+}
+
+TEST_CASE("what a job has to wait for survives in job.json, and is not read from its area") {
+  node::job_record r;
+  r.name = "hydro";
+  r.after = {{"/scratch", 5'000'000'000}, {"/home", 1}};
+  auto const again = node::read_record(node::to_text(r));
+  REQUIRE(again.after.size() == 2);
+  CHECK(again.after[0].root == "/scratch");
+  CHECK(again.after[0].patience_ns == 5'000'000'000);
+  CHECK(node::read_record(node::to_text({})).after.empty());
 }
 
 TEST_CASE("what the scheduler said of a job survives in job.json") {
