@@ -47,7 +47,7 @@ common    := -std=c++20 $(CXXFLAGS) $(WARN) $(INCLUDES) $(san_flags)
 guest_flags := $(common) -fPIC -fno-exceptions -fno-rtti -fno-threadsafe-statics \
   -fno-plt -fno-tree-slp-vectorize \
   -fvisibility=hidden -ftls-model=initial-exec -fno-stack-protector
-guest_link  := -shared -Wl,-z,now -Wl,-Bsymbolic -Wl,--as-needed
+guest_link  := -shared -Wl,-z,now -Wl,-z,noseparate-code -Wl,-Bsymbolic -Wl,--as-needed
 ifeq ($(SAN),)
 guest_link  += -nodefaultlibs -Wl,-z,defs
 guest_libs  := -lc -lgcc

@@ -5,6 +5,7 @@
 // it says where library and segment lie.
 #include <alloca.h>
 #include <linux/prctl.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -47,6 +48,11 @@ struct environment {
   bool complete = false;  // has us already; then preload_at is where
 };
 
+bool can_read_whole(char const* variable) {
+  bool const is_short = strnlen(variable, core::max_path) < core::max_path;
+  return is_short || ask_for_text(variable, longest_variable);
+}
+
 environment inspect(char* const* envp) {
   environment e;
   for (; envp != nullptr; ++e.count) {
@@ -54,7 +60,7 @@ environment inspect(char* const* envp) {
     if (envp[e.count] == nullptr) break;
     if (!can_read_text(envp[e.count])) return {e.count, -1, false, false};
     if (!starts_with(envp[e.count], preload_name, preload_name_length)) continue;
-    if (!ask_for_text(envp[e.count], longest_variable)) return {e.count, -1, false, false};
+    if (!can_read_whole(envp[e.count])) return {e.count, -1, false, false};
     e.preload_at = static_cast<int>(e.count);
     e.complete = names_us(envp[e.count] + preload_name_length);
   }

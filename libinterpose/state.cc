@@ -40,30 +40,40 @@ namespace {
 constexpr std::uint32_t generation_busy = 1u << 31;  // with the tid of who is joining
 constexpr unsigned slot_probes = 64;
 
+std::uint32_t own_pid() { return static_cast<std::uint32_t>(sys::call(SYS_getpid)); }
+
 bool is_dead(std::uint32_t pid) { return sys::call(SYS_kill, pid, 0) == -ESRCH; }
 
-std::uint64_t pid_space() {
-  sys::file_identity self_space;
-  return sys::identify(sys::at_cwd, "/proc/self/ns/pid", 0, self_space) ? self_space.inode : 0;
+// The number that /proc has for us is ours: it shows our pid namespace.
+bool proc_shows(std::uint32_t pid) {
+  char text[16];
+  long const length = sys::call(SYS_readlink, sys::as_long("/proc/self"), sys::as_long(text),
+                                static_cast<long>(sizeof text));
+  std::uint32_t number = 0;
+  for (long i = 0; i < length; ++i) number = number * 10 + static_cast<unsigned>(text[i] - '0');
+  return number == pid;
 }
 
-// Field 22 of /proc/self/stat. The name in field 2 may hold anything, so count from its last ')'.
-std::uint64_t start_ticks() {
-  long const fd =
-      sys::call(SYS_openat, sys::at_cwd, sys::as_long("/proc/self/stat"), O_RDONLY | O_CLOEXEC, 0);
-  if (sys::failed(fd)) return 0;
-  char text[512];
-  long const length = sys::call(SYS_read, fd, sys::as_long(text), sizeof text - 1);
-  sys::call(SYS_close, fd);
-  if (length <= 0) return 0;
-  long at = length;
-  while (at > 0 && text[at - 1] != ')') --at;
-  for (int field = 2; at < length && field < 22; ++at)
-    if (text[at] == ' ') ++field;
-  std::uint64_t ticks = 0;
-  for (; at < length && text[at] >= '0' && text[at] <= '9'; ++at)
-    ticks = ticks * 10 + static_cast<unsigned>(text[at] - '0');
-  return ticks;
+// The first process of the job asks for all that see the same /proc.
+std::uint64_t pid_space(abi::segment& s, std::uint32_t pid) {
+  sys::file_identity proc = {}, self_space;
+  bool const is_there = sys::identify(sys::at_cwd, "/proc", 0, proc);
+  if (is_there) stage.proc_device = proc.device;
+  bool const is_ours = is_there && proc_shows(pid);
+  std::uint64_t shows = s.head.proc_shows.load(std::memory_order_relaxed);
+  if (is_ours && abi::shown_by(proc.device, shows & 0xffffffff) == shows && shows != 0)
+    return shows & 0xffffffff;
+  if (!sys::identify(sys::at_cwd, "/proc/self/ns/pid", 0, self_space)) return 0;
+  if (is_ours && shows == 0)
+    s.head.proc_shows.compare_exchange_strong(shows, abi::shown_by(proc.device, self_space.inode));
+  return self_space.inode;
+}
+
+std::uint64_t ticks_now() {
+  constexpr std::int64_t ns_per_tick = 10'000'000;  // USER_HZ is 100 wherever we run
+  timespec t;
+  clock_gettime(CLOCK_BOOTTIME, &t);
+  return sys::ns_of(t.tv_sec, t.tv_nsec) / ns_per_tick;
 }
 
 void release_shards(abi::segment& s, std::uint32_t slot) {
@@ -78,7 +88,7 @@ void describe_slot(abi::segment& s, std::uint32_t slot, std::uint64_t space) {
   abi::process_slot& row = s.process[slot - 1];
   row.uid.store(static_cast<std::uint32_t>(sys::call(SYS_getuid)));
   row.pid_space.store(space);
-  row.start_ticks.store(start_ticks());
+  row.start_ticks.store(abi::not_after | ticks_now());
   row.attached_ns.store(static_cast<std::uint64_t>(now_ns()));
   char name[16] = {};
   sys::call(SYS_prctl, PR_GET_NAME, sys::as_long(name));
@@ -90,8 +100,8 @@ void describe_slot(abi::segment& s, std::uint32_t slot, std::uint64_t space) {
 // before left it behind. One whose process is dead is free. Pids of another pid namespace say
 // nothing.
 std::uint32_t claim_slot(abi::segment& s) {
-  auto const pid = static_cast<std::uint32_t>(sys::call(SYS_getpid));
-  std::uint64_t const space = pid_space();
+  std::uint32_t const pid = own_pid();
+  std::uint64_t const space = pid_space(s, pid);
   for (unsigned i = 0; i < slot_probes; ++i) {
     std::uint32_t const index = (pid + i * 67) % abi::process_slots;
     abi::process_slot& row = s.process[index];
@@ -160,7 +170,7 @@ abi::shard* claim_shard(abi::segment& s) {
   }
   // All taken: threads that ended leave theirs behind. Look at a few, starting at a different place
   // each.
-  std::uint64_t const space = slot != 0 ? pid_space() : 0;
+  std::uint64_t const space = slot != 0 ? pid_space(s, own_pid()) : 0;
   for (unsigned i = 0; slot != 0 && i < 16; ++i) {
     unsigned const index = (self.tid * 16 + i) % abi::owned_shards;
     std::uint64_t const seen = s.shard_owner[index].load(std::memory_order_relaxed);
@@ -170,16 +180,25 @@ abi::shard* claim_shard(abi::segment& s) {
   return nullptr;
 }
 
+// One mapping: the fork page, as large as pages may be, and behind it what the process remembers.
 bool map_private() {
-  long const page = sys::map(4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
-  if (sys::failed(page)) return false;
-  if (sys::failed(sys::call(SYS_madvise, page, 4096, 18 /* MADV_WIPEONFORK */))) return false;
-  long const mine = sys::map(sizeof(private_map), PROT_READ | PROT_WRITE,
-                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
-  if (sys::failed(mine)) return false;
-  stage.fork_page = reinterpret_cast<std::atomic<std::uint64_t>*>(page);
-  stage.mine = reinterpret_cast<private_map*>(mine);
+  constexpr long page = 65536;
+  long const at = sys::map(page + sizeof(private_map), PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
+  if (sys::failed(at)) return false;
+  if (sys::failed(sys::call(SYS_madvise, at, page, 18 /* MADV_WIPEONFORK */))) return false;
+  stage.fork_page = reinterpret_cast<std::atomic<std::uint64_t>*>(at);
+  stage.mine = reinterpret_cast<private_map*>(at + page);
   return true;
+}
+
+// Most of the room for strings is empty, and each page of it would be made twice.
+bool copy_rules(core::ruleset const& from) {
+  core::ruleset& to = stage.mine->rules;
+  __builtin_memcpy(&to, &from, offsetof(core::ruleset, strings));
+  if (to.string_bytes > sizeof to.strings) return false;
+  __builtin_memcpy(to.strings, from.strings, to.string_bytes);
+  return core::validate(to) == nullptr;
 }
 
 // The file is mapped at its own size; what lies behind its end is never touched because a short one
@@ -195,7 +214,7 @@ abi::segment* map_segment(char const* path) {
   sys::call(SYS_close, fd);
   if (sys::failed(at)) return nullptr;
   auto* const segment = reinterpret_cast<abi::segment*>(at);
-  if (abi::refuse_reason(*segment, static_cast<std::uint64_t>(size)) == nullptr) return segment;
+  if (abi::refuse_head(*segment, static_cast<std::uint64_t>(size)) == nullptr) return segment;
   sys::call(SYS_munmap, at, sizeof(abi::segment));
   return nullptr;
 }
@@ -273,10 +292,6 @@ void plan_gates(core::ruleset const& rules) {
     for (unsigned op = 0; op < core::op_count; ++op) plan[entry][op] = plan_of(rules, op, entry);
 }
 
-// A strict sandbox inherited from the parent allows read, write and exit: nothing we could do
-// there.
-bool sandboxed_from_birth() { return sys::call(SYS_prctl, PR_GET_SECCOMP) == 1; }
-
 __attribute__((constructor)) void attach_at_start() { attach(); }
 
 __attribute__((destructor)) void detach() {
@@ -292,23 +307,22 @@ void attach() {
   // stream.cc reads glibc's FILE; under another libc we are loaded by accident and stay out.
   if (gnu_get_libc_version == nullptr) return;
   char path[sizeof stage.preload + 16];
-  if (!find_own_name(path, sizeof path) || sandboxed_from_birth()) return;
+  if (!find_own_name(path, sizeof path)) return;
   abi::segment* const segment = map_segment(path);
   if (segment == nullptr || !map_private()) return;
-  __builtin_memcpy(&stage.mine->rules, &segment->rules, sizeof(core::ruleset));
-  if (core::validate(stage.mine->rules) != nullptr) return;
+  if (!copy_rules(segment->rules)) return;
   note_rule_kinds(stage.mine->rules);
   learn_memory();
-  paths::begin(path);
+  std::uint32_t const beside = segment->head.areas.load(std::memory_order_relaxed);
+  if ((beside & abi::paths_beside) != 0) paths::begin(path);
   plan_gates(stage.mine->rules);
   stage.mine->path_class[0].store(~std::uint64_t{0});
-  sys::file_identity proc;
-  if (sys::identify(sys::at_cwd, "/proc", 0, proc)) stage.proc_device = proc.device;
   stage.bucket = segment->bucket;
   join_process(*segment);
   stage.active.store(segment, std::memory_order_release);
-  bool const is_ordered = order::begin(path);
-  if (after::begin(path) || is_ordered) stand_before_libc();
+  bool const is_ordered = (beside & abi::order_beside) != 0 && order::begin(path);
+  bool const has_epochs = (beside & abi::after_beside) != 0 && after::begin(path);
+  if (has_epochs || is_ordered) stand_before_libc();
 }
 
 void pass_through(abi::passthrough reason) {

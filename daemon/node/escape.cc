@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "node/escape.h"
 
+#include "abi/segment.h"
+
 namespace sluice::node {
 
 namespace {
@@ -92,8 +94,7 @@ void escape_watch::read_one(std::uint32_t pid) {
   if (asked_.contains(f->pid_space)) {
     seen_.insert(f->pid_space);
     auto const seat = foreign_.find({f->pid_space, proc_.inner_pid(pid)});
-    if (seat != foreign_.end() &&
-        (seat->second.start_ticks == 0 || seat->second.start_ticks == f->start_ticks)) {
+    if (seat != foreign_.end() && abi::is_start(seat->second.start_ticks, f->start_ticks)) {
       member_[pid] = seat->second.job;
       attached_.insert(pid);
       ++growing_foreign_[jobs_[static_cast<std::size_t>(seat->second.job)].folder];

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "abi/segment.h"
 #include "node/clock.h"
 #include "node/outcome.h"
 #include "node/state_files.h"
@@ -39,7 +40,7 @@ std::unique_ptr<uplink> make_uplink(control::config const& c, control::services&
 
 bool is_process(std::uint32_t pid, std::uint64_t start_ticks) {
   std::uint64_t const found = segment::start_ticks(pid);
-  return found != 0 && (start_ticks == 0 || found == start_ticks);
+  return found != 0 && abi::is_start(start_ticks, found);
 }
 
 }  // namespace

@@ -96,7 +96,7 @@ std::vector<live_process> live_processes(abi::segment const& s) {
     }
     std::uint64_t const now = start_ticks(pid);
     std::uint64_t const then = slot.start_ticks.load(relaxed);
-    if (now != 0 && (then == 0 || then == now)) found.push_back({i, pid, name_of(slot)});
+    if (now != 0 && abi::is_start(then, now)) found.push_back({i, pid, name_of(slot)});
   }
   return found;
 }

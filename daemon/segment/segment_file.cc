@@ -53,6 +53,8 @@ void fill(abi::segment& s, new_job const& made, policy::compiled const& limits) 
   h.creator_pid = made.creator_pid;
   h.owner_uid = made.uid;
   h.limits_hash = limits.hash;
+  h.areas.store((limits.durable_targets != 0 ? abi::order_beside : 0u) |
+                (limits.after.empty() ? 0u : abi::after_beside));
   std::strncpy(h.job, made.job.c_str(), sizeof h.job - 1);
   std::memcpy(static_cast<void*>(&s.rules), limits.rules.get(), sizeof(core::ruleset));
   for (std::size_t i = 0; i < limits.curves.size(); ++i)
@@ -233,6 +235,7 @@ void add_path_area(std::string const& segment_path, uid_t uid, gid_t gid, unsign
   try {
     write_area<abi::path_area>(fresh, uid, gid, [&](abi::path_area& a) { fill(a, uid, parts); });
     if (rename(fresh.c_str(), path.c_str()) != 0) fail("cannot make " + path);
+    mapping::open(segment_path, uid)->head.areas.fetch_or(abi::paths_beside);
   } catch (...) {
     fs::remove(fresh, failed);
     throw;

@@ -31,7 +31,7 @@
 namespace sluice::abi {
 
 inline constexpr std::uint64_t magic = 0x3165'6369'756c'73ull;  // "sluice1" in memory order
-inline constexpr std::uint32_t layout_version = 3;
+inline constexpr std::uint32_t layout_version = 4;
 inline constexpr unsigned process_slots = 4096;
 inline constexpr unsigned owned_shards = 256;
 inline constexpr unsigned common_shards = 16;
@@ -82,14 +82,36 @@ struct header {
   std::uint64_t limits_hash;               // creator; equal for equal rulesets: joining compares it
   std::atomic<std::uint64_t> passthrough_calls[reason_slots];  // stages; by reason
   char job[128];                                               // creator; zero-terminated name
+  std::atomic<std::uint32_t> areas;  // who makes one beside the segment, then; mask of area
+  std::uint32_t unused;
+  std::atomic<std::uint64_t> proc_shows;  // the first stage; see shown_by()
 };
+
+/// Files that may lie beside a segment: a stage opens those that are told.
+enum area : std::uint32_t { order_beside = 1, after_beside = 2, paths_beside = 4 };
+
+/// Which pid namespace a /proc shows, as one word: the low half of its device (the high half is 0),
+/// and the inode of the namespace. 0: not told. The kernel makes a file to tell the inode, which
+/// costs more than all else a process does to join.
+constexpr std::uint64_t shown_by(std::uint64_t proc_device, std::uint64_t pid_space) {
+  return proc_device >> 32 != 0 || pid_space >> 32 != 0 ? 0 : proc_device << 32 | pid_space;
+}
+
+/// A stage does not read the start of its process in /proc either: it says that it was not after
+/// now. A process that gets the same number later starts later.
+inline constexpr std::uint64_t not_after = std::uint64_t{1} << 63;
+/// `claimed` is a slot's start_ticks, `found` what /proc says of a process of that number.
+constexpr bool is_start(std::uint64_t claimed, std::uint64_t found) {
+  if ((claimed & not_after) != 0) return found <= (claimed & ~not_after);
+  return claimed == 0 || claimed == found;
+}
 
 /// One process of the job. Claimed by compare-and-swap of `pid` from 0.
 struct alignas(64) process_slot {
   std::atomic<std::uint32_t> pid;  // the process, in its own pid namespace; 0 free
   std::atomic<std::uint32_t> uid;
   std::atomic<std::uint64_t> pid_space;  // inode of its pid namespace: pids of others mean nothing
-  std::atomic<std::uint64_t> start_ticks;  // field 22 of /proc/PID/stat; with pid an identity
+  std::atomic<std::uint64_t> start_ticks;  // see is_start(); with pid an identity
   std::atomic<std::uint64_t> attached_ns;  // CLOCK_MONOTONIC
   std::atomic<std::uint32_t> state;        // 1 attached, 2 sandboxed, 3 detached (damaged segment)
   char name[20];                           // thread name of the leader at attach, for people

@@ -28,7 +28,7 @@ AIMS = {"outside": {"pread": 10, "pwrite": 10},
         "one limit": {"pread": 25, "pwrite": 25, "open+close": 60},
         "two limits": {"pread": 25, "pwrite": 25, "open+close": 60},
         "an order": {"pread": 25, "pwrite": 25, "open+close": 60}}
-NOISE_NS, START_MS = 3, 0.3
+NOISE_NS, START_MS = 3, 0.15
 
 
 class Guest:
