@@ -105,11 +105,12 @@ std::uint32_t claim_slot(abi::segment& s) {
   for (unsigned i = 0; i < slot_probes; ++i) {
     std::uint32_t const index = (pid + i * 67) % abi::process_slots;
     abi::process_slot& row = s.process[index];
-    std::uint32_t seen = row.pid.load();
-    bool const comparable = seen != 0 && space != 0 && row.pid_space.load() == space;
+    std::uint32_t seen = 0;  // written without a look before: that would be a page fault more
+    bool const is_free = row.pid.compare_exchange_strong(seen, pid);
+    bool const comparable = !is_free && space != 0 && row.pid_space.load() == space;
     bool const reusable = comparable && (seen == pid || is_dead(seen));
-    if (seen != 0 && !reusable) continue;
-    if (!row.pid.compare_exchange_strong(seen, pid)) continue;
+    if (!is_free && !reusable) continue;
+    if (reusable && !row.pid.compare_exchange_strong(seen, pid)) continue;
     if (reusable) release_shards(s, index + 1);  // after it: the slot is ours alone now
     describe_slot(s, index + 1, space);
     if (!reusable) s.head.attached.fetch_add(1);
