@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/magic.h>
+#include <poll.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
@@ -51,10 +52,34 @@ std::int64_t dirty_in(int fd, std::uint64_t first, std::uint64_t end) {
 
 }  // namespace
 
-descriptor fetch(request const& r, bool is_directory, struct stat& st) {
+namespace {
+
+/// Its /proc entry is root's while it runs with rights that are not its user's alone.
+bool is_process_of(std::uint32_t pid, uid_t user) {
+  struct stat st = {};
+  return stat(fmt::format("/proc/{}", pid).c_str(), &st) == 0 && st.st_uid == user;
+}
+
+bool is_alive(descriptor const& process) {
+  pollfd p = {process.get(), POLLIN, 0};
+  return poll(&p, 1, 0) == 0;
+}
+
+}  // namespace
+
+/// In this order: if the number is another process's by now, the descriptor is of none; and who has
+/// become another user meanwhile, by exec, has not given it.
+descriptor take_descriptor(request const& r) {
+  uid_t const user = r.from->owner();
   descriptor const process(static_cast<int>(syscall(SYS_pidfd_open, r.pid, 0)));
-  if (!process) return {};
-  descriptor const theirs(static_cast<int>(syscall(SYS_pidfd_getfd, process.get(), r.fd, 0)));
+  if (!process || !is_process_of(r.pid, user)) return {};
+  descriptor theirs(static_cast<int>(syscall(SYS_pidfd_getfd, process.get(), r.fd, 0)));
+  bool const is_his = theirs && is_process_of(r.pid, user) && is_alive(process);
+  return is_his ? std::move(theirs) : descriptor();
+}
+
+descriptor fetch(request const& r, bool is_directory, struct stat& st) {
+  descriptor const theirs = take_descriptor(r);
   if (!theirs || fstat(theirs.get(), &st) != 0) return {};
   if (!(is_directory ? S_ISDIR(st.st_mode) : S_ISREG(st.st_mode))) return {};
   if (device_word(st) != r.device || st.st_ino != r.inode) return {};

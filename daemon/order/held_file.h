@@ -72,11 +72,16 @@ struct held_file {
   bool has_failed = false;
   std::uint64_t used_ns = 0;
   unsigned foreign_in_row = 0, dear_in_row = 0;
+  std::vector<uid_t> shown_by;        // users who had a descriptor of it to write by
   std::uint64_t unseen_until_ns = 0;  // until then nobody looks who wrote its pages
 };
 
 /// It is on its disk, or only its bytes and size: 0 or an errno.
 int sync_held_file(held_file& f, bool only_bytes, bool has_records);
+
+/// A descriptor of the process that a request names. None of a process that is not the area's
+/// user's: what stands in an area anybody of that user may have written, and we may take them all.
+descriptor take_descriptor(request const& r);
 
 /// The program's descriptor, as one of our own; nothing when it is not that inode (any more).
 descriptor fetch(request const& r, bool is_directory, struct stat& st);

@@ -9,6 +9,8 @@
 
 #include <string>
 
+#include "order/held_file.h"
+
 namespace sluice::order {
 
 namespace {
@@ -21,14 +23,8 @@ bool is_eventfd(int fd) {
   return n > 0 && std::string(name, static_cast<std::size_t>(n)) == "anon_inode:[eventfd]";
 }
 
-/// Of a process of the area's user; what the area says of the process anybody may have written.
 descriptor fetch_eventfd(request const& r) {
-  descriptor const process(static_cast<int>(syscall(SYS_pidfd_open, r.pid, 0)));
-  struct stat st = {};
-  // In this order: if the number is another process's by now, the descriptor is of none.
-  if (!process || stat(fmt::format("/proc/{}", r.pid).c_str(), &st) != 0) return {};
-  if (st.st_uid != r.from->owner()) return {};
-  descriptor theirs(static_cast<int>(syscall(SYS_pidfd_getfd, process.get(), r.fd, 0)));
+  descriptor theirs = take_descriptor(r);
   return theirs && is_eventfd(theirs.get()) ? std::move(theirs) : descriptor();
 }
 

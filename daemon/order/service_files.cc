@@ -55,9 +55,20 @@ bool service::nobody_syncs_alone() const {
   return true;
 }
 
+/// Held because another user asked: who asks now must be able to write it as well.
+bool service::has_shown(held_file& f, request const& r) {
+  uid_t const user = r.from->owner();
+  if (std::find(f.shown_by.begin(), f.shown_by.end(), user) != f.shown_by.end()) return true;
+  struct stat st = {};
+  if (!fetch(r, false, st)) return false;
+  f.shown_by.push_back(user);
+  return true;
+}
+
 service::file_ptr service::hold(request const& r) {
   file_key const key = {r.device, r.inode};
   if (auto const at = files_.find(key); at != files_.end()) {
+    if (!has_shown(*at->second, r)) return {};
     at->second->used_ns = asked_ns_ = now_ns_;
     if (is_watched(key)) return at->second;
     // It was bypassed when we rested, or an area had no place for it then.
@@ -69,6 +80,7 @@ service::file_ptr service::hold(request const& r) {
   struct stat st = {};
   f->fd = fetch(r, false, st);
   if (!f->fd) return {};
+  f->shown_by = {r.from->owner()};
   make_room(r);
   watch(key);
   f->key = key;

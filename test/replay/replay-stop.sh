@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # A signal at any moment leaves no file, no process and a result of what was done; a target that is
 # full, read-only or not there is told clearly; what others have in the target stays.
+# timeout: 300
 set -u
 . "$(dirname "$0")/replay.bash"
 replay="$(dirname "$SLUICE")/sluice-replay"

@@ -330,12 +330,15 @@ TEST_CASE("only who may write a file has it made durable by the daemon", "[order
   std::string const path = at.dir + "/file", pipe = at.dir + "/pipe";
   std::ofstream(path) << "text";
   REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
-  auto const may = [](std::string const& name, int flags, bool is_directory) {
+  sluice::test::guest const program(at.dir + "/order", true);
+  area asked(at.dir + "/order");
+  auto const may = [&](std::string const& name, int flags, bool is_directory) {
     int const fd = open(name.c_str(), flags);
     REQUIRE(fd >= 0);
     struct stat st = {};
     REQUIRE(fstat(fd, &st) == 0);
     request r;
+    r.from = &asked;
     r.pid = static_cast<std::uint32_t>(getpid());
     r.fd = fd;
     r.device = device_word(st);
