@@ -8,6 +8,9 @@
 namespace sluice::cli {
 
 policy::compile_input gather(limit_options const& options);
+/// What of these limits can probably not do what was meant, as sentences for people.
+std::vector<std::string> doubts_of(limit_options const& options);
+
 policy::compiled compile_limits(limit_options const& options);
 
 /// A rule in words: `"open" at most 1k/s, in /scratch (--limit …)`.

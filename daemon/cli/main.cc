@@ -307,6 +307,15 @@ void split_command(std::vector<std::string>& words, command_line& line) {
   }
 }
 
+/// `sluice help [VERB …]` and `sluice version`, as others have them.
+void take_old_words(std::vector<std::string>& words) {
+  if (words.empty()) return;
+  if (words[0] == "version" && words.size() == 1) words[0] = "--version";
+  if (words[0] != "help") return;
+  words.erase(words.begin());
+  words.push_back("--help");
+}
+
 /// The first word that is none of our options must be a verb.
 void require_verb(CLI::App const& app, std::vector<std::string> const& words) {
   for (std::size_t i = 0; i < words.size(); ++i) {
@@ -329,6 +338,7 @@ int parse_and_do(int argc, char** argv) {
   command_line line;
   describe_app(app, line);
   std::vector<std::string> words(argv + 1, argv + argc);
+  take_old_words(words);
   split_command(words, line);
   require_verb(app, words);
   std::reverse(words.begin(), words.end());  // as CLI11 wants them

@@ -129,6 +129,10 @@ std::string report_table(json const& report) {
                : fmt::format(", exit {}", report["exit"]["code"].get<int>());
   else
     out += fmt::format(", {} running", report["processes"]["running"].get<std::uint64_t>());
+  std::uint64_t const left = report["processes"]["running"];
+  if (report.contains("exit") && left != 0)
+    out += fmt::format("; {} still {}: what {} from here on is not in this report", left,
+                       left == 1 ? "runs" : "run", left == 1 ? "it does" : "they do");
   out += "\n" + channels_table(report["channels"]) + calls_table(report["calls"]);
   for (auto const& row : report["passthrough"])
     out += fmt::format("  not limited: {} calls ({})\n", row["calls"].get<std::uint64_t>(),

@@ -65,6 +65,15 @@ bool find_group(std::string const& name, gid_t& id) {
   return row != nullptr;
 }
 
+/// "n[1-8],login1", or a list of such.
+std::string node_names(reading const& in, node const& n) {
+  if (n.kind != node::array) return in.string(n, "control.nodes");
+  std::string all;
+  for (node const& one : n.items)
+    all += (all.empty() ? "" : ",") + in.string(one, "control.nodes[]");
+  return all;
+}
+
 }  // namespace
 
 control_settings read_control(reading const& in, node const& n, reading::names const& classes) {
@@ -73,7 +82,7 @@ control_settings read_control(reading const& in, node const& n, reading::names c
            "enforce"});
   control_settings c;
   if (node const* m = n.find("nodes"))
-    c.nodes = expand_hostlist(in.string(*m, "control.nodes"), in.where(m->at) + ": control.nodes");
+    c.nodes = expand_hostlist(node_names(in, *m), in.where(m->at) + ": control.nodes");
   if (node const* m = n.find("cycle"))
     c.cycle_ns = in.duration(*m, "control.cycle", 10 * ms, minute);
   if (node const* m = n.find("lease"))

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -223,6 +224,9 @@ site parse_policy(std::string_view text, std::string const& name) {
 }
 
 std::string read_policy_text(std::string const& file) {
+  std::error_code failed;
+  if (std::filesystem::is_directory(file, failed))
+    throw usage_error(fmt::format("{}: is a directory; give the name of a policy file", file));
   errno = 0;
   std::ifstream in(file, std::ios::binary);
   std::ostringstream text;
@@ -244,8 +248,10 @@ std::vector<channel_spec> channels_of(site const& site, std::string const& qos_c
     if (c.name == qos_class_name) chosen = &c;
   }
   if (chosen == nullptr)
-    throw usage_error(fmt::format("--class {}: the policy has no such class{}", qos_class_name,
-                                  did_you_mean(qos_class_name, known)));
+    throw usage_error(
+        fmt::format("--class {}: the policy has no such class{}; it has {}", qos_class_name,
+                    did_you_mean(qos_class_name, known),
+                    known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "))));
   for (auto const& [target, resources] : chosen->shares)
     for (auto const& [resource, share] : resources) {
       if (!share.limit) continue;

@@ -30,9 +30,15 @@ std::string choose_target(policy::site const& site, options const& o) {
     throw usage_error(o.policy_file + ": no target has a capacity: there is nothing to divide");
   std::string const all = fmt::format("{}", fmt::join(names, ", "));
   if (o.target.empty()) {
-    if (names.size() == 1) return *names.begin();
-    throw usage_error(fmt::format("{}: several targets have a capacity ({}): say --target NAME",
-                                  o.policy_file, all));
+    std::string first;
+    for (auto const& t : site.targets)
+      if (first.empty() && names.contains(t.name)) first = t.name;
+    if (names.size() > 1)
+      fmt::print(stderr,
+                 "sluice: the load is put on target {}, the first of {} with a capacity ({}); "
+                 "--target NAME chooses another\n",
+                 first, o.policy_file, all);
+    return first;
   }
   if (names.contains(o.target)) return o.target;
   std::string best, best_path;

@@ -25,7 +25,9 @@ refused() {
   return 0
 }
 
-refused 'several targets.*home, scratch.*--target' two.csv --simulate --policy site.json
+# Several targets have a capacity: the first one, and it is told.
+"$SLUICE" replay two.csv --simulate --policy site.json >/dev/null 2>out.txt || fail "$(cat out.txt)"
+grep -q 'put on target [a-z]*, the first .*home, scratch.*--target' out.txt || fail "$(cat out.txt)"
 refused 'no target .*has that name or path.*home, scratch' two.csv --simulate --policy site.json \
   --target /elsewhere
 refused 'no class "silver".*gold' two.csv --simulate --policy site.json --target scratch \
