@@ -98,18 +98,30 @@ bool replay::is_at(int directory, std::string const& name, int fd) const {
       fmt::format("{}/{}: {}; the log is kept", path_of(directory), name, std::strerror(errno)));
 }
 
+/// A write takes setuid and setgid from a file, and the kernel had done so; ours would leave them
+/// on whatever bytes the log has. Who still wants them can see what the file is, and set them.
+void replay::drop_privilege(record const& r, int fd, struct stat const& st) const {
+  constexpr mode_t special = S_ISUID | S_ISGID;
+  if ((st.st_mode & special) != 0 && fchmod(fd, st.st_mode & 07777 & ~special) != 0)
+    fail(r, fd, errno);
+}
+
 void replay::put(record const& r, int fd) {
   struct stat st = {};
   if (fstat(fd, &st) != 0) fail(r, fd, errno);
   if (!S_ISREG(st.st_mode)) fail(r, fd, EINVAL);
   if (r.what == kind::truncate) {
+    drop_privilege(r, fd, st);
     if (static_cast<std::uint64_t>(st.st_size) != r.offset &&
         ftruncate(fd, static_cast<off_t>(r.offset)) != 0)
       fail(r, fd, errno);
     if (auto const at = written_.find(r.file); at != written_.end()) at->second.cut(r.offset);
     return;
   }
-  if (written_.find(r.file) == written_.end()) forget_cached(fd);
+  if (written_.find(r.file) == written_.end()) {
+    drop_privilege(r, fd, st);
+    forget_cached(fd);
+  }
   for (std::size_t at = 0; at < r.bytes.size();) {
     ssize_t const n =
         pwrite(fd, r.bytes.data() + at, r.bytes.size() - at, static_cast<off_t>(r.offset + at));
@@ -227,6 +239,10 @@ void replay::make(record const& r) {
       ++done_.ahead;
       return;
     }
+    // Its name may have been put on another one since.
+    struct stat st = {};
+    if (fstat(fd, &st) != 0) fail(r, fd, errno);
+    if (st.st_uid != geteuid() && st.st_uid != r.uid) fail(r, fd, EPERM);
     fsetxattr(fd, mark_name, mark_.data(), mark_.size(), 0);
     if (fchown(fd, r.uid, r.gid) != 0 || fchmod(fd, r.mode & 07777) != 0) fail(r, fd, errno);
   } else if (directory >= 0) {

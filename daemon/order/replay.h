@@ -70,6 +70,7 @@ class replay {
   int remember(file_id const& id, int fd);
   void forget(file_id const& id);
   void flush(file_id const& id, int fd);
+  void drop_privilege(record const& r, int fd, struct stat const& st) const;
   void put(record const& r, int fd);
   void check_maker(record const& r) const;
   void make(record const& r);

@@ -41,6 +41,27 @@ TEST_CASE("new files, appends and overwrites are logged and come home", "[order]
   CHECK(s.recover_it().records == 0);
 }
 
+TEST_CASE("recovery leaves no setuid and no setgid on what it writes", "[order]") {
+  served s;
+  if (lacks_root(s)) return;
+  s.know();
+  int const fd = s.make("a");
+  s.write(fd, 0, std::string(20000, 'a'));
+  REQUIRE(s.program->sync(fd) == 0);
+  std::string const want = s.read("a");
+  s.kill();
+  // As it was before the write, when a power cut takes what the kernel did to the mode.
+  REQUIRE(fchmod(fd, 06755) == 0);
+  REQUIRE(pwrite(fd, "other", 5, 0) == 5);
+  REQUIRE(fchmod(fd, 06755) == 0);
+  s.recover_it();
+  struct stat st = {};
+  REQUIRE(fstat(fd, &st) == 0);
+  CHECK((st.st_mode & 07777) == 0755);
+  CHECK((s.read("a") == want));
+  close(fd);
+}
+
 TEST_CASE("what a file was cut to comes home before what was written behind", "[order]") {
   served s;
   if (lacks_root(s)) return;
