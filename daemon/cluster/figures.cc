@@ -11,6 +11,7 @@ namespace sluice::cluster {
 
 namespace {
 
+using control::in_unit;
 using control::metric;
 
 double tokens(rate r) { return static_cast<double>(r) / 1000; }
@@ -105,18 +106,23 @@ void controller::publish_supplies(double passed) {
     if (row.capacity == 0) continue;
     std::string const target = row.name.substr(row.resource.size() + 1);
     supply_state const& state = b.last().supplies[s];
-    m.set(metric::capacity_tokens_per_second, {row.resource, target}, tokens(row.capacity));
-    m.set(metric::granted_tokens_per_second, {row.resource, target}, tokens(state.granted));
-    m.set(metric::demand_tokens_per_second, {row.resource, target}, tokens(state.served));
-    m.set(metric::waiting_tokens, {row.resource, target}, tokens(waiting[s]));
-    m.add(metric::served_tokens_total, {row.resource, target}, tokens(state.served) * passed);
+    m.set(in_unit(metric::capacity_operations_per_second, row.counts_bytes), {row.resource, target},
+          tokens(row.capacity));
+    m.set(in_unit(metric::granted_operations_per_second, row.counts_bytes), {row.resource, target},
+          tokens(state.granted));
+    m.set(in_unit(metric::demand_operations_per_second, row.counts_bytes), {row.resource, target},
+          tokens(state.served));
+    m.set(in_unit(metric::waiting_operations, row.counts_bytes), {row.resource, target},
+          tokens(waiting[s]));
+    m.add(in_unit(metric::served_operations_total, row.counts_bytes), {row.resource, target},
+          tokens(state.served) * passed);
     for (std::size_t c = 0; c < sums.size(); ++c) {
       std::string const& name = c == 0 ? "none" : p.classes[c].name;
       if (c == 0 && sums[c].jobs == 0) continue;
-      m.set(metric::class_granted_tokens_per_second, {name, row.resource, target},
-            tokens(sums[c].granted[s]));
-      m.add(metric::class_served_tokens_total, {name, row.resource, target},
-            tokens(sums[c].served[s]) * passed);
+      m.set(in_unit(metric::class_granted_operations_per_second, row.counts_bytes),
+            {name, row.resource, target}, tokens(sums[c].granted[s]));
+      m.add(in_unit(metric::class_served_operations_total, row.counts_bytes),
+            {name, row.resource, target}, tokens(sums[c].served[s]) * passed);
     }
   }
   for (std::string const& name : classes_shown_) m.remove(metric::jobs, {name});

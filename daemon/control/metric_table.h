@@ -22,6 +22,11 @@ enum class metric : std::uint8_t {
   count
 };
 
+/// The family of `operations` that counts in this unit.
+constexpr metric in_unit(metric operations, bool bytes) {
+  return static_cast<metric>(static_cast<unsigned>(operations) + (bytes ? 1u : 0u));
+}
+
 /// Values of the labels of the row, in its order.
 using labels = std::initializer_list<std::string_view>;
 

@@ -7,33 +7,42 @@ namespace sluice::node {
 
 namespace {
 
+using control::in_unit;
 using control::metric;
+
+bool is_bytes(policy::supply const& of) { return of.unit == unit_kind::bytes; }
 
 void publish_supplies(state const& s, control::metric_table& m) {
   for (unsigned i = 0; i < s.site.supplies().size(); ++i) {
     policy::supply const& of = s.site.supplies()[i].of;
     if (of.capacity == 0) {  // the policy names it no more
-      for (metric const gauge :
-           {metric::capacity_tokens_per_second, metric::granted_tokens_per_second,
-            metric::demand_tokens_per_second, metric::waiting_tokens})
+      for (metric const gauge : {in_unit(metric::capacity_operations_per_second, is_bytes(of)),
+                                 in_unit(metric::granted_operations_per_second, is_bytes(of)),
+                                 in_unit(metric::demand_operations_per_second, is_bytes(of)),
+                                 in_unit(metric::waiting_operations, is_bytes(of))})
         m.remove(gauge, {of.resource, of.target});
       continue;
     }
     if (i >= s.rates.standing().size()) continue;
-    double served = 0, demand = 0, waiting = 0;
+    double served = 0, demand = 0, waiting = 0, delayed = 0;
     for (auto const& j : s.jobs.all())
       for (auto const& stream : j->streams) {
         if (stream.supply != i) continue;
         served += static_cast<double>(stream.counted.done().served);
+        delayed += static_cast<double>(stream.counted.done().delayed);
         demand += tokens(stream.last.served);
         waiting += tokens(stream.last.waiting);
       }
-    m.set(metric::capacity_tokens_per_second, {of.resource, of.target}, tokens(of.capacity));
-    m.set(metric::granted_tokens_per_second, {of.resource, of.target},
+    m.set(in_unit(metric::capacity_operations_per_second, is_bytes(of)), {of.resource, of.target},
+          tokens(of.capacity));
+    m.set(in_unit(metric::granted_operations_per_second, is_bytes(of)), {of.resource, of.target},
           tokens(s.rates.standing()[i].granted));
-    m.set(metric::demand_tokens_per_second, {of.resource, of.target}, demand);
-    m.set(metric::waiting_tokens, {of.resource, of.target}, waiting);
-    m.set(metric::served_tokens_total, {of.resource, of.target}, s.served_before(i) + served);
+    m.set(in_unit(metric::demand_operations_per_second, is_bytes(of)), {of.resource, of.target},
+          demand);
+    m.set(in_unit(metric::waiting_operations, is_bytes(of)), {of.resource, of.target}, waiting);
+    m.set(in_unit(metric::served_operations_total, is_bytes(of)), {of.resource, of.target},
+          s.before(i).served + served);
+    m.set(metric::delayed_requests_total, {of.resource, of.target}, s.before(i).delayed + delayed);
   }
 }
 
@@ -74,9 +83,12 @@ void publish_streams(state const& s, control::metric_table& m) {
     for (auto const& stream : j->streams) {
       policy::supply const& of = s.site.supplies()[stream.supply].of;
       control::labels const l = {j->record.name, uid, qos_class, of.resource, of.target};
-      m.set(metric::job_granted_tokens_per_second, l, tokens(stream.share));
-      m.set(metric::job_demand_tokens_per_second, l, tokens(stream.last.served));
-      m.set(metric::job_served_tokens_total, l, static_cast<double>(stream.counted.done().served));
+      m.set(in_unit(metric::job_granted_operations_per_second, is_bytes(of)), l,
+            tokens(stream.share));
+      m.set(in_unit(metric::job_demand_operations_per_second, is_bytes(of)), l,
+            tokens(stream.last.served));
+      m.set(in_unit(metric::job_served_operations_total, is_bytes(of)), l,
+            static_cast<double>(stream.counted.done().served));
     }
   }
 }
@@ -91,7 +103,7 @@ void state::publish(moment at) {
   publish_streams(*this, m);
   log.publish(m, at.mono_ns);
   m.set(control::metric::cycles_total, static_cast<double>(cycle));
-  m.set(control::metric::controller_connected, silent || !has_parent() ? 0 : 1);
+  if (has_parent()) m.set(control::metric::controller_connected, silent ? 0 : 1);
   m.publish(at.mono_ns, !silent, silent ? "the parent does not answer" : "");
 }
 

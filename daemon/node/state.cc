@@ -257,9 +257,11 @@ void state::bury(moment at) {
   if (!over.empty()) count_last(at);
   for (job* j : over) {
     if (!gates.may_end(*j)) continue;
-    served_before_.resize(site.supplies().size());
-    for (auto const& of : j->streams)
-      served_before_[of.supply] += static_cast<double>(of.counted.done().served);
+    before_.resize(site.supplies().size());
+    for (auto const& of : j->streams) {
+      before_[of.supply].served += static_cast<double>(of.counted.done().served);
+      before_[of.supply].delayed += static_cast<double>(of.counted.done().delayed);
+    }
     overrides.forget(j->folder);
     attached_.erase(j->folder);
     jobs.remove(*j, j->is_broken() ? "its segment was cut short" : "nobody is left in it");

@@ -71,9 +71,12 @@ class state {
   /// `last`: of jobs that are going.
   void remember(moment at, bool last = false);
   void remember_ops(moment at, bool last);
-  /// Tokens served for jobs that are gone, by supply.
-  double served_before(unsigned supply) const {
-    return supply < served_before_.size() ? served_before_[supply] : 0;
+  /// What jobs did that are gone, by supply.
+  struct past_sums {
+    double served = 0, delayed = 0;
+  };
+  past_sums before(unsigned supply) const {
+    return supply < before_.size() ? before_[supply] : past_sums{};
   }
 
   control::config config;
@@ -124,7 +127,7 @@ class state {
   std::set<std::string> unreadable_;  // announcements that were told of
   bool lease_written_ = true;
   std::uint64_t refused_policy_ = 0;
-  std::vector<double> served_before_;
+  std::vector<past_sums> before_;
   std::set<std::string> classes_shown_;  // in the metrics
 };
 

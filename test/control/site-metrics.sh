@@ -21,7 +21,7 @@ checked() { # ROLE: the metrics of what runs
   grep -q "^sluice_build_info{version=\".*\",role=\"$1\"} 1\$" "$SCRATCH/metrics" ||
     fail "$1: $(cat "$SCRATCH/metrics")"
   for name in sluice_cycles_total sluice_policy_load_timestamp_seconds \
-    sluice_capacity_tokens_per_second process_resident_memory_bytes process_open_fds; do
+    sluice_capacity_operations_per_second process_resident_memory_bytes process_open_fds; do
     grep -q "^$name" "$SCRATCH/metrics" || fail "$1: no $name"
   done
   [ "$(curl -s "http://$METRICS/health")" = ok ] || fail "$1: health"
@@ -42,6 +42,9 @@ grep -q "metrics $taken: cannot listen there" "$SCRATCH/out" || fail "said: $(ca
 start node --role node --policy "$SCRATCH/p.json" --run-dir "$SCRATCH/n" --metrics-jobs
 checked node
 node=$PID
+grep -q '^sluice_controller_connected' "$SCRATCH/metrics" && fail "node: no parent is no lost one"
+grep -q '_tokens' "$SCRATCH/metrics" && fail "node: a unit of our own"
+grep -q '^sluice_delayed_requests_total{' "$SCRATCH/metrics" || fail "node: nothing of delays"
 
 # Series of a job are there while it runs; of a daemon that was not asked for them never.
 "$SLUICE" --run-dir "$SCRATCH/n" run --job hydro --no-summary -- sleep 30 &

@@ -17,7 +17,7 @@ start cluster --config "$SCRATCH/c.json"
 
 capacity() {
   sleep 0.05
-  curl -s "http://$METRICS/metrics" | sed -n 's/^sluice_capacity_tokens_per_second{.*} //p'
+  curl -s "http://$METRICS/metrics" | sed -n 's/^sluice_capacity_operations_per_second{.*} //p'
 }
 capacity_is() { [ "$(capacity)" = "$1" ]; }
 rejected_is() { curl -s "http://$METRICS/metrics" | grep -q "^sluice_policy_rejected_total $1\$"; }

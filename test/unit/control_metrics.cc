@@ -51,12 +51,12 @@ TEST_CASE("control metrics: at most once a second") {
 TEST_CASE("control metrics: series of jobs only when asked for, and they expire") {
   metric_table without, with(true);
   for (auto* t : {&without, &with}) {
-    t->set(metric::job_served_tokens_total, {"1.a", "7", "gold", "data", "scratch"}, 9);
+    t->set(metric::job_served_bytes_total, {"1.a", "7", "gold", "data", "scratch"}, 9);
     t->set(metric::jobs, {"gold"}, 1);
     t->publish(1 * second);
   }
   char const* const line =
-      "sluice_job_served_tokens_total{job_id=\"1.a\",uid=\"7\",class=\"gold\",resource=\"data\","
+      "sluice_job_served_bytes_total{job_id=\"1.a\",uid=\"7\",class=\"gold\",resource=\"data\","
       "target=\"scratch\"} 9";
   CHECK(!without.has_jobs());
   CHECK(!has(without, line));

@@ -208,7 +208,7 @@ TEST_CASE("gauges go with the class and the supply they are of", "[node][state]"
   };
   node::job& j = w.join("j");
   CHECK(shows("sluice_jobs{class=\"none\"} 1"));
-  CHECK(shows("sluice_capacity_tokens_per_second{resource=\"metadata\",target=\"t\"} 1000"));
+  CHECK(shows("sluice_capacity_operations_per_second{resource=\"metadata\",target=\"t\"} 1000"));
   w.s->jobs.remove(j, "test");
   CHECK_FALSE(shows("class=\"none\""));
   CHECK(shows("sluice_jobs{class=\"gold\"} 0"));
@@ -216,9 +216,9 @@ TEST_CASE("gauges go with the class and the supply they are of", "[node][state]"
       R"({"targets": {"t": {"path": ")" + w.at.dir + R"(/data", "capacity": {"data": "1GB/s"}}}})",
       {"test"}, w.when);
   CHECK_FALSE(shows("sluice_jobs{class=\"gold\"}"));
-  CHECK_FALSE(shows("sluice_capacity_tokens_per_second{resource=\"metadata\""));
-  CHECK_FALSE(shows("sluice_granted_tokens_per_second{resource=\"metadata\""));
-  CHECK(shows("sluice_capacity_tokens_per_second{resource=\"data\""));
+  CHECK_FALSE(shows("sluice_capacity_operations_per_second{resource=\"metadata\""));
+  CHECK_FALSE(shows("sluice_granted_operations_per_second{resource=\"metadata\""));
+  CHECK(shows("sluice_capacity_bytes_per_second{resource=\"data\""));
 }
 
 TEST_CASE("a limit is set for all that its name means, or for nothing", "[node][state]") {
