@@ -6,10 +6,14 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <charconv>
+#include <chrono>
+#include <condition_variable>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <mutex>
 #include <thread>
 
 #include "control/address.h"
@@ -21,8 +25,10 @@ namespace sluice::control {
 namespace {
 
 constexpr char const* content_type = "text/plain; version=0.0.4; charset=utf-8";
-constexpr std::size_t threads = 2;  // one slow client does not keep the other waiting
+// Each idle connection keeps a thread for the patience: so many, and a scraper still gets one.
+constexpr std::size_t threads = 64;
 constexpr std::time_t patience_s = 2;
+constexpr std::chrono::seconds again{10};
 
 /// Not the library's own choice, SO_REUSEPORT: two daemons would share a port without a word.
 void only_reuse_address(int fd) {
@@ -54,28 +60,58 @@ class server : public metrics_server {
     int const bound = port == 0 ? http_.bind_to_any_port(host.c_str())
                       : http_.bind_to_port(host.c_str(), port) ? port
                                                                : -1;
-    if (bound <= 0)
+    is_waiting_ = bound <= 0 && port != 0 && is_of_this_machine(host);
+    if (bound <= 0 && !is_waiting_)
       throw sluice_error(
           fmt::format("--metrics {}: cannot listen there; choose another port, or "
                       "--metrics none",
                       address));
-    address_ = host.find(':') == host.npos ? fmt::format("{}:{}", host, bound)
-                                           : fmt::format("[{}]:{}", host, bound);
-    runner_ = std::thread([this] { http_.listen_after_bind(); });
+    int const at = is_waiting_ ? port : bound;
+    address_ = host.find(':') == host.npos ? fmt::format("{}:{}", host, at)
+                                           : fmt::format("[{}]:{}", host, at);
+    runner_ = std::thread([this, host, port] {
+      if (!is_waiting_ || wait_for(host, port)) http_.listen_after_bind();
+      has_ended_ = true;
+    });
   }
 
   ~server() override {
+    {
+      std::lock_guard const held(mutex_);
+      is_over_ = true;
+    }
+    ends_.notify_all();
     // stop() before the accept loop runs would be lost.
-    while (!http_.is_running()) std::this_thread::yield();
+    while (!http_.is_running() && !has_ended_) std::this_thread::yield();
     http_.stop();
     runner_.join();
   }
 
   std::string const& address() const override { return address_; }
+  bool is_waiting() const override { return is_waiting_; }
 
  private:
+  static bool is_of_this_machine(std::string const& host) {
+    httplib::Server probe;
+    return probe.bind_to_any_port(host.c_str()) > 0;
+  }
+
+  /// False: the server has ended before the port was free.
+  bool wait_for(std::string const& host, int port) {
+    std::unique_lock held(mutex_);
+    do {
+      if (ends_.wait_for(held, again, [this] { return is_over_; })) return false;
+    } while (!http_.bind_to_port(host.c_str(), port));
+    is_waiting_ = false;
+    return true;
+  }
+
   httplib::Server http_;
   std::string address_;
+  std::atomic<bool> is_waiting_ = false, has_ended_ = false;
+  std::mutex mutex_;
+  std::condition_variable ends_;
+  bool is_over_ = false;
   std::thread runner_;
 };
 

@@ -14,12 +14,14 @@ class dashboard;
 
 class metrics_server {
  public:
-  /// `address`: HOST:PORT, port 0 for any. Throws sluice_error when it cannot be bound. The table
-  /// and the dashboard (may be null) outlive the server.
+  /// `address`: HOST:PORT, port 0 for any. A port that somebody else has, who may be any user of
+  /// this machine, is tried again every ten seconds. Throws sluice_error when HOST is none of this
+  /// machine. The table and the dashboard (may be null) outlive the server.
   static std::unique_ptr<metrics_server> open(std::string const& address, metric_table const& table,
                                               dashboard const* board = nullptr);
   virtual ~metrics_server() = default;             // ends the threads
-  virtual std::string const& address() const = 0;  // as bound
+  virtual std::string const& address() const = 0;  // as bound, or to be bound
+  virtual bool is_waiting() const = 0;             // somebody else has the port
 };
 
 /// CPU, memory, descriptors of this process, under the names that all exporters use.

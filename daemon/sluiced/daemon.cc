@@ -171,6 +171,9 @@ int run_daemon(control::command_line const& line) {
   s.reload = [&] { return read_again(line, written, c, log); };
 
   say_start(c, s, caps);
+  if (server && server->is_waiting())
+    log.warning("metrics are not served yet: somebody else has their port",
+                {{"address", server->address()}, {"meaning", "it is tried again every 10 s"}});
   for (auto const& w : named.warnings) log.warning("policy", {{"why", w}});
   for (auto const& w : control::check_machine(c, named.children)) log.warning(w);
   if (!trouble.empty()) log.warning("cannot store the incarnation", {{"why", trouble}});

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # starves
 # /metrics of every role is what promtool accepts, listens on loopback, has no label that a scraper
-# sets itself; /health answers; a second daemon does not share the port in silence.
+# sets itself; /health answers, also beside two hundred idle connections; who has the port first
+# does not keep a daemon from serving its jobs, which takes the port when it is free.
 set -u
 . "$(dirname "$0")/site.bash"
 need promtool
@@ -36,9 +37,11 @@ start cluster --role cluster --policy "$SCRATCH/p.json" --run-dir "$SCRATCH/c" \
   --listen 'tcp://127.0.0.1:*' --plain
 checked cluster
 cluster=$PID taken=$METRICS
-timeout 20 "$SLUICED" --role node --run-dir "$SCRATCH/n" --metrics "$taken" >"$SCRATCH/out" 2>&1
-[ $? = 125 ] || fail "two daemons share a port: $(cat "$SCRATCH/out")"
-grep -q "metrics $taken: cannot listen there" "$SCRATCH/out" || fail "said: $(cat "$SCRATCH/out")"
+timeout 20 "$SLUICED" --role node --run-dir "$SCRATCH/n" --metrics 192.0.2.1:9742 \
+  >"$SCRATCH/out" 2>&1
+[ $? = 125 ] || fail "an address of another machine was taken: $(cat "$SCRATCH/out")"
+grep -q "metrics 192.0.2.1:9742: cannot listen there" "$SCRATCH/out" ||
+  fail "said: $(cat "$SCRATCH/out")"
 start node --role node --policy "$SCRATCH/p.json" --run-dir "$SCRATCH/n" --metrics-jobs
 checked node
 node=$PID
@@ -62,3 +65,44 @@ exec 3>&- 4>&-
 
 stop "$node"
 stop "$cluster"
+
+# Somebody else, who may be anybody, has the port: the daemon serves all the same, and says so.
+python3 - "$SCRATCH/port" <<'END' &
+import socket, sys, time
+s = socket.socket()
+s.bind(("127.0.0.1", 0))
+s.listen()
+open(sys.argv[1], "w").write(str(s.getsockname()[1]))
+time.sleep(600)
+END
+squatter=$!
+wait_for 60 test -s "$SCRATCH/port" || fail 'nobody has the port'
+taken=127.0.0.1:$(cat "$SCRATCH/port")
+"$SLUICED" --role node --policy "$SCRATCH/p.json" --run-dir "$SCRATCH/late" --metrics "$taken" \
+  >"$SCRATCH/late.log" 2>&1 &
+late=$!
+pids+=("$late" "$squatter")
+wait_for 60 grep -q 'somebody else has their port' "$SCRATCH/late.log" ||
+  fail "a taken port: $(cat "$SCRATCH/late.log")"
+wait_for 60 test -S "$SCRATCH/late/sluiced.sock" ||
+  fail "it does not serve: $(cat "$SCRATCH/late.log")"
+kill "$squatter"
+wait "$squatter" 2>/dev/null
+healthy() { [ "$(curl -s -m 5 "http://$taken/health")" = ok ]; }
+wait_for 60 healthy || fail "the port is free, and not taken: $(cat "$SCRATCH/late.log")"
+
+# Idle connections, as many as one user can hold, do not blind it.
+python3 - "${taken##*:}" <<'END' || fail 'idle connections blind /health'
+import http.client, socket, sys
+port = int(sys.argv[1])
+held = []
+for _ in range(200):
+    s = socket.socket()
+    s.settimeout(60)
+    s.connect(("127.0.0.1", port))
+    held.append(s)
+ask = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+ask.request("GET", "/health")
+sys.exit(ask.getresponse().status != 200)
+END
+stop "$late"
