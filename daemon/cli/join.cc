@@ -174,7 +174,10 @@ membership enter(global_options const& global, run_options const& options) {
   bool const wants_log = !options.limits.orders.empty();
   if (wants_log && !has_log(find_daemon(global, hello_ms))) return enter_alone(global, options);
   attempt const tried = join_daemon(global, options);
-  if (tried.joined) return *tried.joined;
+  if (tried.joined) {
+    warn_of_limits(options.limits);
+    return *tried.joined;
+  }
   run_options alone = options;
   std::string const qos_class = std::exchange(alone.limits.qos_class, {});
   if (!qos_class.empty())

@@ -2,16 +2,24 @@
 #include "cli/limits.h"
 
 #include <fmt/format.h>
-#include <linux/magic.h>
-#include <sys/statfs.h>
 
-#include <algorithm>
-
+#include "policy/doubts.h"
 #include "policy/error.h"
 #include "policy/order.h"
 #include "policy/policy.h"
 
 namespace sluice::cli {
+
+namespace {
+
+void warn(std::vector<std::string> const& doubts) {
+  for (auto const& line : doubts) fmt::print(stderr, "sluice: warning: {}\n", line);
+}
+
+void warn_of(policy::compile_input const& input, policy::file_system const& files) {
+  warn(policy::doubts(input.channels));
+  warn(policy::doubts(input, files));
+}
 
 policy::compile_input gather(limit_options const& options) {
   policy::compile_input input;
@@ -21,60 +29,32 @@ policy::compile_input gather(limit_options const& options) {
   if (!options.policy.empty()) {
     policy::site const site = policy::read_policy(options.policy);
     input.targets = site.targets;
-    input.channels = policy::channels_of(site, options.qos_class);
+    std::string const& qos_class =
+        options.qos_class.empty() ? site.control.default_class : options.qos_class;
+    input.channels = policy::channels_of(site, qos_class);
+    if (!options.quiet && options.limits.empty())
+      warn(policy::doubts(site, options.policy, qos_class));
   }
   for (auto const& text : options.orders) input.targets.push_back(policy::parse_order_target(text));
   for (auto const& text : options.limits) input.channels.push_back(policy::parse_limit(text));
   return input;
 }
 
-namespace {
-
-/// Nobody asks for a million reads a second on purpose: with a B it is bytes.
-constexpr double odd_calls_per_s = 1e6;
-
-/// No storage stands behind it, so nothing in it is counted (policy/mount_table).
-bool is_quiet(std::string const& path) {
-  struct statfs st = {};
-  if (statfs(path.c_str(), &st) != 0) return false;
-  static constexpr std::uint32_t quiet[] = {PROC_SUPER_MAGIC, SYSFS_MAGIC, DEVPTS_SUPER_MAGIC,
-                                            CGROUP2_SUPER_MAGIC, DEBUGFS_MAGIC};
-  return std::find(std::begin(quiet), std::end(quiet), static_cast<std::uint32_t>(st.f_type)) !=
-         std::end(quiet);
-}
-
-std::string doubt_of(std::string const& text) {
-  policy::channel_spec const c = policy::parse_limit(text);
-  bool const only_bytes = core::byte_ops_of(c.ops) == c.ops;
-  bool const is_ops = c.amount.unit == core::unit_kind::ops && !c.amount.any_unit;
-  double const per_s = policy::per_second(c.amount.unit, c.amount.rate_q40);
-  if (only_bytes && is_ops && per_s >= odd_calls_per_s)
-    return "this counts calls; bytes are written with a B, like 10MB/s or 10MiB/s";
-  if (c.target.starts_with("/") && is_quiet(c.target))
-    return fmt::format("nothing in {} is limited: no storage stands behind it", c.target);
-  return {};
-}
-
 }  // namespace
 
-std::vector<std::string> doubts_of(limit_options const& options) {
-  std::vector<std::string> out;
-  for (auto const& text : options.limits)
-    if (auto const why = doubt_of(text); !why.empty())
-      out.push_back(fmt::format("--limit {}: {}", text, why));
-  if (options.policy.empty() || !options.qos_class.empty()) return out;
-  policy::site const site = policy::read_policy(options.policy);
-  if (!site.channels.empty()) return out;
-  std::string names;
-  for (auto const& c : site.classes)
-    names += (names.empty() ? "; its classes are " : ", ") + c.name;
-  out.push_back(fmt::format("--policy {}: without --class nothing of it limits this program{}",
-                            options.policy, names));
+policy::compiled compile_limits(limit_options const& options) {
+  policy::compile_input const input = gather(options);
+  policy::file_system const files = policy::this_machine();
+  policy::compiled out = policy::compile(input, files);
+  if (!options.quiet) warn_of(input, files);
   return out;
 }
 
-policy::compiled compile_limits(limit_options const& options) {
-  return policy::compile(gather(options), policy::this_machine());
+void warn_of_limits(limit_options const& options) {
+  if (options.quiet || options.limits.empty()) return;
+  policy::compile_input input;
+  for (auto const& text : options.limits) input.channels.push_back(policy::parse_limit(text));
+  warn_of(input, policy::this_machine());
 }
 
 std::string describe(core::ruleset const& r, unsigned i, std::uint64_t rate_q40) {

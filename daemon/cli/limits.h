@@ -7,11 +7,11 @@
 
 namespace sluice::cli {
 
-policy::compile_input gather(limit_options const& options);
-/// What of these limits can probably not do what was meant, as sentences for people.
-std::vector<std::string> doubts_of(limit_options const& options);
-
+/// Says on standard error what cannot do what was probably meant.
 policy::compiled compile_limits(limit_options const& options);
+
+/// Says that of limits which a daemon has taken.
+void warn_of_limits(limit_options const& options);
 
 /// A rule in words: `"open" at most 1k/s, in /scratch (--limit …)`.
 std::string describe(core::ruleset const& rules, unsigned rule, std::uint64_t rate_q40);

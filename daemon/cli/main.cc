@@ -45,6 +45,8 @@ void add_limit_options(CLI::App& app, limit_options& limits) {
   app.add_option("--class", limits.qos_class, "the QoS class, of the daemon or of --policy FILE")
       ->type_name("NAME");
   app.add_flag("--monitor", limits.monitor, "count and measure, never delay");
+  app.add_flag("-q,--quiet", limits.quiet,
+               "no warning of limits that cannot do what was probably meant");
 }
 
 void add_run(CLI::App& app, command_line& line) {
@@ -268,6 +270,8 @@ void describe_app(CLI::App& app, command_line& line) {
   add_order(app, line);
   add_looking(app, line);
   add_forwarded(app, line);
+  app.add_subcommand("help", "say how a verb is used, or list them");
+  app.add_subcommand("version", "print the version");
   for (auto* verb : app.get_subcommands({})) verb->fallthrough();
 }
 
@@ -307,15 +311,6 @@ void split_command(std::vector<std::string>& words, command_line& line) {
   }
 }
 
-/// `sluice help [VERB …]` and `sluice version`, as others have them.
-void take_old_words(std::vector<std::string>& words) {
-  if (words.empty()) return;
-  if (words[0] == "version" && words.size() == 1) words[0] = "--version";
-  if (words[0] != "help") return;
-  words.erase(words.begin());
-  words.push_back("--help");
-}
-
 /// The first word that is none of our options must be a verb.
 void require_verb(CLI::App const& app, std::vector<std::string> const& words) {
   for (std::size_t i = 0; i < words.size(); ++i) {
@@ -333,12 +328,27 @@ void require_verb(CLI::App const& app, std::vector<std::string> const& words) {
   }
 }
 
+/// `sluice help run` is `sluice run --help`, and `sluice version` is `sluice --version`.
+void turn_into_options(std::vector<std::string>& words) {
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i].starts_with("-")) {
+      if (takes_value(words[i])) ++i;
+      continue;
+    }
+    if (words[i] == "version") words[i] = "--version";
+    if (words[i] != "help") return;
+    words.erase(words.begin() + std::ptrdiff_t(i));
+    words.push_back("--help");
+    return;
+  }
+}
+
 int parse_and_do(int argc, char** argv) {
   CLI::App app("sluice meters the file I/O of jobs that share a file system.");
   command_line line;
   describe_app(app, line);
   std::vector<std::string> words(argv + 1, argv + argc);
-  take_old_words(words);
+  turn_into_options(words);
   split_command(words, line);
   require_verb(app, words);
   std::reverse(words.begin(), words.end());  // as CLI11 wants them

@@ -19,6 +19,7 @@ struct limit_options {
   std::string policy;               // --policy FILE
   std::string qos_class;            // --class NAME
   bool monitor = false;
+  bool quiet = false;               // no word about limits that cannot do what was meant
   std::vector<std::string> orders;  // --order
 
   bool any() const { return !limits.empty() || !policy.empty() || monitor || !orders.empty(); }

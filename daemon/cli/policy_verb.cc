@@ -7,6 +7,7 @@
 #include "cli/limits.h"
 #include "cli/options.h"
 #include "cli/report.h"
+#include "policy/doubts.h"
 #include "policy/error.h"
 #include "policy/mount_table.h"
 #include "policy/order.h"
@@ -116,7 +117,9 @@ json control_json(policy::control_settings const& c) {
 int policy_check(global_options const& global, std::string const& file) {
   site const s = policy::read_policy(file);
   json result = words(file, s);
-  auto const warnings = policy::warnings(s);
+  auto warnings = policy::warnings(s);
+  for (auto& line : policy::doubts({s.targets, s.channels}, policy::this_machine()))
+    warnings.push_back(std::move(line));
   if (global.json) {
     result["warnings"] = warnings;
     fmt::print("{}", dump(result));

@@ -15,7 +15,6 @@
 #include <optional>
 
 #include "cli/join.h"
-#include "cli/limits.h"
 #include "cli/log_daemon.h"
 #include "cli/options.h"
 #include "cli/paths.h"
@@ -208,8 +207,6 @@ int run_verb(global_options const& global, run_options const& options) {
   if (options.command.empty())
     throw usage_error("run: nothing to run; write: sluice run [OPTIONS] -- PROGRAM [ARGUMENTS]");
   if (!options.job.empty()) segment::check_job_name(options.job);
-  for (auto const& doubt : doubts_of(options.limits))
-    fmt::print(stderr, "sluice: warning: {}\n", doubt);
   program_facts const program = inspect_program(find_program(options.command[0]));
   interval_ns_of(options);
   paths_wanted(options);

@@ -27,9 +27,8 @@ void check_class(site const& s, std::string const& qos_class, uid_t uid,
     if (may_use(s, c.name, uid, groups)) open.push_back(c.name);
   }
   if (!holds(known, qos_class))
-    throw usage_error(fmt::format(
-        "the policy has no class \"{}\"{} (it has: {})", qos_class, did_you_mean(qos_class, known),
-        known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "))));
+    throw usage_error(fmt::format("the policy has no class \"{}\"{}{}", qos_class,
+                                  did_you_mean(qos_class, known), it_has(known)));
   if (!holds(open, qos_class))
     throw usage_error(
         fmt::format("user {} may not use the class \"{}\" (but: {})", user, qos_class,

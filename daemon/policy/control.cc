@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "policy/doubts.h"
 #include "policy/duration.h"
 #include "policy/hostlist.h"
 #include "policy/policy.h"
@@ -117,6 +118,7 @@ std::vector<std::string> warnings(site const& s) {
         fmt::format("control.default_class {} is not everybody's: others' jobs without "
                     "a class are refused it",
                     c.default_class));
+  for (auto& line : doubts(s.channels)) out.push_back(std::move(line));
   return out;
 }
 

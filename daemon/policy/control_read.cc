@@ -65,13 +65,15 @@ bool find_group(std::string const& name, gid_t& id) {
   return row != nullptr;
 }
 
-/// "n[1-8],login1", or a list of such.
-std::string node_names(reading const& in, node const& n) {
-  if (n.kind != node::array) return in.string(n, "control.nodes");
-  std::string all;
-  for (node const& one : n.items)
-    all += (all.empty() ? "" : ",") + in.string(one, "control.nodes[]");
-  return all;
+/// "n[1-8],login1", or each name, or part of a list, as a string of its own in an array.
+std::string hostlist_of(reading const& in, node const& n) {
+  if (n.kind == node::string) return in.string(n, "control.nodes");
+  if (n.kind != node::array)
+    in.fail(n.at, fmt::format("control.nodes must be a string or an array, not {}", kind_name(n)));
+  std::string out;
+  for (std::size_t i = 0; i < n.items.size(); ++i)
+    out += (i == 0 ? "" : ",") + in.string(n.items[i], fmt::format("control.nodes[{}]", i));
+  return out;
 }
 
 }  // namespace
@@ -82,7 +84,7 @@ control_settings read_control(reading const& in, node const& n, reading::names c
            "enforce"});
   control_settings c;
   if (node const* m = n.find("nodes"))
-    c.nodes = expand_hostlist(node_names(in, *m), in.where(m->at) + ": control.nodes");
+    c.nodes = expand_hostlist(hostlist_of(in, *m), in.where(m->at) + ": control.nodes");
   if (node const* m = n.find("cycle"))
     c.cycle_ns = in.duration(*m, "control.cycle", 10 * ms, minute);
   if (node const* m = n.find("lease"))

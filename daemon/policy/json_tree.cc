@@ -17,7 +17,6 @@ namespace sluice::policy {
 
 namespace {
 
-constexpr std::size_t max_bytes = 1 << 20;
 constexpr std::size_t max_depth = 16;
 constexpr std::size_t max_nodes = 20000;
 
@@ -171,7 +170,7 @@ char const* kind_name(node const& n) {
 }
 
 node parse_json(std::string_view text, std::string const& name) {
-  if (text.size() > max_bytes) throw usage_error(name + ": larger than 1 MiB");
+  if (text.size() > most_text) throw usage_error(name + ": larger than 1 MiB");
   return tree_builder(text, name).build();
 }
 

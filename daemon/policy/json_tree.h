@@ -3,12 +3,16 @@
 // duplicate keys are bounded and refused here; what the keys mean is decided in policy.cc.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace sluice::policy {
+
+/// A longer text is refused.
+constexpr std::size_t most_text = 1 << 20;
 
 struct position {
   unsigned line = 1;

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policy/policy.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <pwd.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 #include <cmath>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include "policy/control_read.h"
+#include "policy/descriptor.h"
 #include "policy/error.h"
 #include "policy/order.h"
 #include "policy/reading.h"
@@ -224,16 +224,21 @@ site parse_policy(std::string_view text, std::string const& name) {
 }
 
 std::string read_policy_text(std::string const& file) {
-  std::error_code failed;
-  if (std::filesystem::is_directory(file, failed))
-    throw usage_error(fmt::format("{}: is a directory; give the name of a policy file", file));
-  errno = 0;
-  std::ifstream in(file, std::ios::binary);
-  std::ostringstream text;
-  if (in) text << in.rdbuf();
-  if (!in || in.bad())
-    throw usage_error(fmt::format("{}: {}", file, std::strerror(errno != 0 ? errno : EIO)));
-  return std::move(text).str();
+  auto const refuse = [&](std::string const& why) { return usage_error(file + ": " + why); };
+  // Not blocking: a FIFO that nobody writes to would hold us for ever.
+  descriptor const fd(open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+  struct stat st = {};
+  if (!fd || fstat(fd.get(), &st) != 0) throw refuse(std::strerror(errno));
+  if (S_ISDIR(st.st_mode)) throw refuse("it is a directory; name a file in it");
+  fcntl(fd.get(), F_SETFL, 0);
+  std::string text;
+  ssize_t got = 0;
+  for (char part[4096]; text.size() <= most_text && (got = read(fd.get(), part, sizeof part)) > 0;)
+    text.append(part, static_cast<std::size_t>(got));
+  if (got < 0) throw refuse(std::strerror(errno));
+  if (text.find_first_not_of(" \t\r\n") == text.npos)
+    throw refuse(S_ISFIFO(st.st_mode) ? "it is a FIFO to which nobody wrote" : "it is empty");
+  return text;
 }
 
 site read_policy(std::string const& file) { return parse_policy(read_policy_text(file), file); }
@@ -248,10 +253,8 @@ std::vector<channel_spec> channels_of(site const& site, std::string const& qos_c
     if (c.name == qos_class_name) chosen = &c;
   }
   if (chosen == nullptr)
-    throw usage_error(
-        fmt::format("--class {}: the policy has no such class{}; it has {}", qos_class_name,
-                    did_you_mean(qos_class_name, known),
-                    known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "))));
+    throw usage_error(fmt::format("--class {}: the policy has no such class{}{}", qos_class_name,
+                                  did_you_mean(qos_class_name, known), it_has(known)));
   for (auto const& [target, resources] : chosen->shares)
     for (auto const& [resource, share] : resources) {
       if (!share.limit) continue;

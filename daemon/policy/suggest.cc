@@ -43,6 +43,12 @@ std::string did_you_mean(std::string_view word, std::vector<std::string> const& 
   return nearest ? "; did you mean \"" + *nearest + "\"?" : std::string{};
 }
 
+std::string it_has(std::vector<std::string> const& names) {
+  std::string list;
+  for (auto const& name : names) list += (list.empty() ? "" : ", ") + name;
+  return " (it has: " + (list.empty() ? "none" : list) + ")";
+}
+
 std::vector<std::string> selector_names() {
   std::vector<std::string> names = {"all", "metadata", "data"};
   for (auto const& name : core::class_names) names.emplace_back(name);

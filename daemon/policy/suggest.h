@@ -11,6 +11,9 @@ namespace sluice::policy {
 /// `; did you mean "limit"?` when a candidate is near enough to `word`, else nothing.
 std::string did_you_mean(std::string_view word, std::vector<std::string> const& candidates);
 
+/// ` (it has: gold, bronze)`, of what has the names; `none` where there are none.
+std::string it_has(std::vector<std::string> const& names);
+
 /// Names a limit may start with: resources, classes and ops.
 std::vector<std::string> selector_names();
 

@@ -44,6 +44,20 @@ cat >"$SCRATCH/p.json" <<'P'
 P
 refused 'p.json:4:6: unknown key "limt" in channels[0]; did you mean "limit"?' \
   policy check "$SCRATCH/p.json"
+# What is no policy at all is told as what it is.
+: >"$SCRATCH/empty.json"
+mkfifo "$SCRATCH/fifo"
+refused "$SCRATCH: it is a directory" policy check "$SCRATCH"
+refused "empty.json: it is empty" policy check "$SCRATCH/empty.json"
+refused "fifo: it is a FIFO to which nobody wrote" policy check "$SCRATCH/fifo"
+refused "none.json: No such file" policy check "$SCRATCH/none.json"
+refused 'larger than 1 MiB' policy check /dev/zero
+if [ "$(id -u)" != 0 ]; then
+  chmod 0 "$SCRATCH/empty.json"
+  refused 'empty.json: Permission denied' policy check "$SCRATCH/empty.json"
+fi
+echo '{"classes": {"gold": {}, "bronze": {}}}' >"$SCRATCH/two.json"
+refused '(it has: gold, bronze)' run --policy "$SCRATCH/two.json" --class silver -- $ran
 refused 'unknown key "limt"' run --policy "$SCRATCH/p.json" -- $ran
 $S --help | grep -q 'run a program with limits' || fail "--help"
 $S run --help | grep -q -- '--limit' || fail "run --help"

@@ -14,7 +14,7 @@ chmod 755 "$SCRATCH" && chmod 1777 "$SCRATCH/tmp" "$SCRATCH/files"
 touch "$SCRATCH/files/a"
 as=(setpriv --reuid=64001 --regid=64001 --clear-groups env -i PATH="$PATH" SLUICE_LIB="$SLUICE_LIB")
 
-"${as[@]}" TMPDIR="$SCRATCH/tmp" HOME=/nonexistent "$SLUICE" run --limit open=1000/s \
+"${as[@]}" TMPDIR="$SCRATCH/tmp" HOME=/nonexistent "$SLUICE" run --limit metadata=1000/s \
   --report "$SCRATCH/files/r.json" -- cat "$SCRATCH/files/a" 2>"$SCRATCH/why" ||
   fail "no home: $(cat "$SCRATCH/why")"
 [ "$(json "$SCRATCH/files/r.json" 'd["channels"][0]["calls"]')" -gt 0 ] || fail "not limited"

@@ -18,7 +18,7 @@ limited() {
   shift
   rm -f "$report"
   timeout -s KILL "${TIME:-20}" "$SLUICE" --run-dir "$SCRATCH/run" run ${JOB:+--job "$JOB"} \
-    "${args[@]}" --report "$report" --no-summary -- "$@"
+    "${args[@]}" -q --report "$report" --no-summary -- "$@"
 }
 
 # guest SPECS CMD…: bare it must end well, under the limits too.

@@ -42,6 +42,7 @@ TEST_CASE("policy control: everything that can be said") {
     "access": {"gold": {"users": [7, "root"], "groups": [12]}}, "algorithm": "drf")");
   CHECK(s.algorithm == "drf");
   CHECK(s.control.nodes == std::vector<std::string>{"n1", "n2", "n3", "login1"});
+  CHECK(parse(R"("control": {"nodes": ["n[1-3]", "login1"]})").control.nodes == s.control.nodes);
   CHECK(s.control.cycle_ns == 50'000'000);
   CHECK(s.control.lease_ns == 2'000'000'000);
   CHECK(s.control.escrow_ppm == 400'000);
@@ -151,6 +152,11 @@ TEST_CASE("policy control: mistakes are shown with their place") {
   CHECK_THAT(control("\"lease\": \"200ms\""), Catch::Contains("at least five cycles of 100ms"));
   CHECK_THAT(control("\"escrow\": 0.995"), Catch::Contains("together are 1.005, more than 1"));
   CHECK_THAT(control("\"escrow\": \"30%\""), Catch::Contains("must be a number, not a string"));
+  CHECK_THAT(control("\"nodes\": [\"a\", 5]"),
+             Catch::Contains("control.nodes[1] must be a string"));
+  CHECK_THAT(control("\"nodes\": [\"a\", \"a\"]"), Catch::Contains("names a twice"));
+  CHECK_THAT(control("\"nodes\": []"), Catch::Contains("names no node"));
+  CHECK_THAT(control("\"nodes\": 5"), Catch::Contains("must be a string or an array"));
   CHECK_THAT(control("\"pool_owner\": \"majority\""), Catch::Contains("needs control.nodes"));
   CHECK_THAT(control("\"default_class\": \"gold\""), Catch::Contains("unknown class \"gold\""));
   CHECK_THAT(control("\"enforce\": 0"), Catch::Contains("must be true or false"));

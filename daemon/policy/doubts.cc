@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policy/doubts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/request.h"
+#include "policy/error.h"
+#include "policy/suggest.h"
+
+namespace sluice::policy {
+
+namespace {
+
+using lines = std::vector<std::string>;
+
+// No storage does so many calls a second: who writes that means bytes.
+constexpr double many_calls_per_s = 1e6;
+
+bool has(channel_spec const& c, core::op op) { return (c.ops & core::op_bit(op)) != 0; }
+
+void of_unit(channel_spec const& c, lines& out) {
+  bool const only_bytes = core::byte_ops_of(c.ops) == c.ops;
+  rate const& r = c.amount;
+  if (!only_bytes || r.unit == core::unit_kind::bytes) return;
+  if (per_second(r.unit, r.rate_q40) < many_calls_per_s) return;
+  std::string const text = rate_text(r.unit, r.rate_q40);
+  auto const period = std::min(text.find('/'), text.size());
+  out.push_back(fmt::format("{}: {} counts calls; for bytes write {}B{}", c.origin, text,
+                            text.substr(0, period), text.substr(period)));
+}
+
+/// Programs open directories by another call, which may be limited as well.
+void of_directories(channel_spec const& c, std::vector<channel_spec> const& all, lines& out) {
+  if (!has(c, core::op::open) || has(c, core::op::opendir)) return;
+  bool const is_covered = std::any_of(all.begin(), all.end(), [&](channel_spec const& other) {
+    return has(other, core::op::opendir) && (other.target.empty() || other.target == c.target);
+  });
+  if (!is_covered)
+    out.push_back(fmt::format(
+        "{}: open does not cover opendir, which reads directories; metadata covers both",
+        c.origin));
+}
+
+}  // namespace
+
+lines doubts(std::vector<channel_spec> const& channels) {
+  lines out;
+  for (auto const& c : channels) {
+    of_unit(c, out);
+    of_directories(c, channels, out);
+  }
+  return out;
+}
+
+lines doubts(compile_input const& input, file_system const& files) {
+  lines out;
+  auto const quiet = quiet_devices(files.mounts);
+  auto const look = [&](std::string const& origin, std::string const& path) {
+    try {
+      place const at = files.find(path);
+      if (std::find(quiet.begin(), quiet.end(), at.device) != quiet.end())
+        out.push_back(
+            fmt::format("{}: {} lives in the kernel alone and is never limited", origin, at.path));
+    } catch (error const&) {
+      // It is not on this machine, which whoever uses it says.
+    }
+  };
+  for (auto const& t : input.targets) look(t.origin, t.path);
+  auto const is_named = [&](std::string const& name) {
+    return std::any_of(input.targets.begin(), input.targets.end(),
+                       [&](target_spec const& t) { return t.name == name; });
+  };
+  for (auto const& c : input.channels)
+    if (!c.target.empty() && !is_named(c.target)) look(c.origin, c.target);
+  return out;
+}
+
+lines doubts(site const& site, std::string const& file, std::string const& qos_class) {
+  bool const has_orders = std::any_of(site.targets.begin(), site.targets.end(),
+                                      [](target_spec const& t) { return t.durable || t.after; });
+  if (has_orders || !channels_of(site, qos_class).empty()) return {};
+  if (!qos_class.empty())
+    return {
+        fmt::format("--policy {}: class {} has no limit of its own: weights and reservations "
+                    "need a daemon",
+                    file, qos_class)};
+  std::vector<std::string> known;
+  for (auto const& c : site.classes) known.push_back(c.name);
+  return {fmt::format("--policy {} without --class limits nothing{}", file, it_has(known))};
+}
+
+}  // namespace sluice::policy

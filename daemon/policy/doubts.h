@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Limits that are well written and cannot do what was probably meant: one sentence each, which
+// begins with where the limit was written. All of these warnings are here.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "policy/compile.h"
+#include "policy/policy.h"
+
+namespace sluice::policy {
+
+/// Of limits alone, on whatever machine.
+std::vector<std::string> doubts(std::vector<channel_spec> const& channels);
+
+/// Of trees on this machine: those of a file system that is never limited.
+std::vector<std::string> doubts(compile_input const& input, file_system const& files);
+
+/// Of a policy file from which a program takes limits without a daemon: there may be none.
+std::vector<std::string> doubts(site const& site, std::string const& file,
+                                std::string const& qos_class);
+
+}  // namespace sluice::policy
