@@ -75,7 +75,8 @@ void add_run(CLI::App& app, command_line& line) {
   verb->add_option("--paths-depth", line.run.paths_depth,
                    "how many parts of a directory's name count (6); deeper ones belong to it")
       ->type_name("PARTS");
-  verb->add_option("--interval", line.run.interval, "how often the counters are looked at (1s)")
+  verb->add_option("--interval", line.run.interval,
+                   "how often the counters are looked at (1s with --record; else 20ms first)")
       ->type_name("TIME");
   verb->add_flag_callback(
       "--summary", [&line] { line.run.summary = true; },

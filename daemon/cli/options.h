@@ -28,9 +28,9 @@ struct limit_options {
 struct run_options {
   limit_options limits;
   std::string job;
-  std::string report;  // file; `-` standard output
-  std::string record;  // file of the trace; `-` standard output
-  std::string interval = "1s";
+  std::string report;              // file; `-` standard output
+  std::string record;              // file of the trace; `-` standard output
+  std::string interval;            // empty: 1s for a record, growing for a report
   std::string order_log;           // file of the log; empty: beside the files
   std::vector<std::string> paths;  // --paths=N, the last counts; empty: not asked for
   std::string paths_depth = "6";

@@ -86,9 +86,16 @@ void write_report(std::string const& path, std::string const& text) {
   to.commit();
 }
 
-constexpr std::int64_t shortest_interval_ns = 10'000'000;
+constexpr std::int64_t shortest_interval_ns = 10'000'000, record_interval_ns = 1'000'000'000;
+
+/// Nobody said how long intervals are: those of a report grow with the run. A trace has one length.
+bool grows(run_options const& options) {
+  return options.interval.empty() && options.record.empty();
+}
 
 std::int64_t interval_ns_of(run_options const& options) {
+  if (grows(options)) return timeline::first_interval_ns;
+  if (options.interval.empty()) return record_interval_ns;
   auto const ns = policy::parse_duration(options.interval, "--interval");
   if (ns < shortest_interval_ns)
     throw usage_error(
@@ -147,13 +154,15 @@ int run_and_report(membership const& m, run_options const& options, bool preload
   std::optional<timeline> time;
   bool const has_report = !options.report.empty();
   if (s && (has_report || !options.record.empty()))
-    samples.emplace(**s, interval_ns_of(options), begin_ns);
+    samples.emplace(**s, interval_ns_of(options), begin_ns,
+                    grows(options) ? timeline::most_points : 0);
   if (samples && !options.record.empty()) {
     record.emplace(samples->interval_s());
     samples->listen([&](sample const& each) { record->take(each); });
   }
   if (samples && has_report) {
-    time.emplace(**s, samples->interval_s());
+    time.emplace(**s, samples->interval_s(),
+                 grows(options) ? timeline::most_points : timeline::most_intervals);
     samples->listen([&](sample const& each) { time->take(each); });
   }
   chore meanwhile;

@@ -51,8 +51,11 @@ std::vector<call_sums> by_op(segment::sums const& sums) {
   return op;
 }
 
-sampler::sampler(abi::segment const& s, std::int64_t interval_ns, std::int64_t begin_ns)
+sampler::sampler(abi::segment const& s, std::int64_t interval_ns, std::int64_t begin_ns,
+                 std::size_t most)
     : segment_(s),
+      first_interval_ns_(interval_ns),
+      most_(most),
       interval_ns_(interval_ns),
       end_ns_(begin_ns + interval_ns),
       seen_(segment::sum(s)) {
@@ -73,16 +76,20 @@ void sampler::collect() {
 
 void sampler::tell() {
   for (auto const& to : listeners_) to(going_on_);
-  ++going_on_.index;
+  going_on_.index += width_;
+  if (most_ != 0 && going_on_.index >= most_ * width_) {
+    width_ *= 2;
+    interval_ns_ *= 2;
+  }
   end_ns_ += interval_ns_;
 }
 
 std::int64_t sampler::look(std::int64_t now_ns) {
   collect();
   if (now_ns < end_ns_) return end_ns_;
-  auto const over = static_cast<std::uint64_t>((now_ns - end_ns_) / interval_ns_) + 1;
   sample all = going_on_;
-  for (std::uint64_t left = over; left > 0; --left) {
+  while (now_ns >= end_ns_) {
+    auto const left = static_cast<std::uint64_t>((now_ns - end_ns_) / interval_ns_) + 1;
     going_on_.op = take_part(all.op, left, call_fields);
     going_on_.channel = take_part(all.channel, left, channel_fields);
     tell();

@@ -17,7 +17,7 @@ namespace sluice::cli {
 
 /// What happened in one interval.
 struct sample {
-  std::size_t index = 0;                       // 0: the first interval
+  std::size_t index = 0;                       // in intervals of the beginning; 0: the first
   std::vector<segment::call_sums> op;          // by core::op
   std::vector<segment::channel_sums> channel;  // as many as the segment has
 };
@@ -26,13 +26,16 @@ class sampler {
  public:
   using listener = std::function<void(sample const&)>;
 
-  /// Starts at `begin_ns` (monotonic): what the counters hold now does not count.
-  sampler(abi::segment const& s, std::int64_t interval_ns, std::int64_t begin_ns);
+  /// Starts at `begin_ns` (monotonic): what the counters hold now does not count. After `most`
+  /// intervals they become twice as long, and after as long again once more; 0: never.
+  sampler(abi::segment const& s, std::int64_t interval_ns, std::int64_t begin_ns,
+          std::size_t most = 0);
 
   /// Is told every interval when it is over, in order.
   void listen(listener to) { listeners_.push_back(std::move(to)); }
 
-  double interval_s() const { return static_cast<double>(interval_ns_) / 1e9; }
+  /// Of the beginning.
+  double interval_s() const { return static_cast<double>(first_interval_ns_) / 1e9; }
 
   /// Looks, tells of the intervals that are over, and says when to be called next. May be called
   /// earlier: what was seen then belongs to the interval that is going on.
@@ -46,6 +49,9 @@ class sampler {
   void tell();
 
   abi::segment const& segment_;
+  std::int64_t const first_interval_ns_;
+  std::size_t const most_;
+  std::size_t width_ = 1;  // of an interval, in those of the beginning
   std::int64_t interval_ns_;
   std::int64_t end_ns_;  // of the interval that is going on
   segment::sums seen_;

@@ -77,7 +77,7 @@ origin origin_of(std::string_view text) {
 
 void timeline::take(sample const& each) {
   std::size_t const at = each.index / per_interval_;
-  if (at >= most_intervals) {
+  if (at >= most_) {
     halve();
     return take(each);
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // sluice run --report: the samples of a running program as the timeline of its result file, and the
-// rules its channels come from. The format is in ../report/README.md. Bounded: beyond
-// `most_intervals` pairs become one and the interval doubles.
+// rules its channels come from. The format is in ../report/README.md. Bounded: when there are as
+// many intervals as may be, pairs become one and the interval doubles.
 #pragma once
 
 #include <array>
@@ -15,10 +15,14 @@ namespace sluice::cli {
 
 class timeline {
  public:
-  static constexpr std::size_t most_intervals = 3600;
+  static constexpr std::size_t most_intervals = 3600;  // of a length that somebody asked for
+  // Else points begin short and grow with the run: a page always has some hundred of them.
+  static constexpr std::int64_t first_interval_ns = 20'000'000;
+  static constexpr std::size_t most_points = 400;
 
   /// `s` is looked at for the rates of its channels; it outlives this.
-  timeline(abi::segment const& s, double interval_s) : segment_(s), interval_s_(interval_s) {}
+  timeline(abi::segment const& s, double interval_s, std::size_t most = most_intervals)
+      : segment_(s), interval_s_(interval_s), most_(most) {}
 
   void take(sample const& each);
 
@@ -43,6 +47,7 @@ class timeline {
 
   abi::segment const& segment_;
   double interval_s_;
+  std::size_t most_;
   std::size_t per_interval_ = 1;  // samples
   std::size_t count_ = 0;         // intervals
   std::vector<track> ops_, channels_;

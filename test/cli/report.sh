@@ -59,3 +59,9 @@ wait $!
   fail "stdout"
 [ "$(json "$SCRATCH/out.json" 'd["exit"]["code"]')" = 0 ] || fail "/dev/stdout of a file"
 [ -z "$(find "$SCRATCH" -name '*.json.??????')" ] || fail "left behind: $(ls "$SCRATCH")"
+
+# A run of a moment has points of a moment: between its first call and its last are 0.3 s.
+"$SLUICE" --run-dir "$SCRATCH/run" run --no-daemon --report "$SCRATCH/short.json" --no-summary -- \
+  sh -c "cat $SCRATCH/short.sh; sleep 0.3; cat $SCRATCH/short.sh" >/dev/null 2>&1
+[ "$(json "$SCRATCH/short.json" 'len(d["timeline"]["rows"][0]["values"]) >= 15')" = True ] ||
+  fail "a short run: $(json "$SCRATCH/short.json" 'd["timeline"]')"

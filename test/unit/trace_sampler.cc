@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The sampler: intervals without a gap, and nothing is counted twice or lost.
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <memory>
 
 #include "calls.h"
 #include "cli/recorder.h"
 #include "cli/sampler.h"
+#include "cli/timeline.h"
 
 using namespace sluice;
 
@@ -54,6 +57,53 @@ TEST_CASE("sampler: differences per interval", "[trace][sampler]") {
   w.open_files(1);
   samples.finish(540 * ms);
   CHECK(w.opens(5) == 1);
+}
+
+namespace {
+
+/// Points of a run so long: one open a second, and a look whenever one is due.
+nlohmann::ordered_json points_of(std::int64_t run_ms, std::size_t& looks) {
+  world w;
+  cli::sampler samples(*w.s, cli::timeline::first_interval_ns, 0, cli::timeline::most_points);
+  cli::timeline time(*w.s, samples.interval_s(), cli::timeline::most_points);
+  samples.listen([&](cli::sample const& each) { time.take(each); });
+  for (std::int64_t at = 0; at < run_ms * ms; ++looks) {
+    w.open_files(1);
+    at = samples.look(at);
+  }
+  w.open_files(1);
+  samples.finish(run_ms * ms);
+  return time.result(0);
+}
+
+}  // namespace
+
+TEST_CASE("timeline: short runs have fine points, long ones some hundred", "[trace][sampler]") {
+  std::int64_t const length_ms = GENERATE(300, 3'000, 8'000, 8'001, 20'000, 3'600'000, 86'400'000);
+  std::size_t looks = 0;
+  auto const t = points_of(length_ms, looks);
+  INFO(length_ms);
+  double const step_s = t["interval_s"];
+  auto const& values = t["rows"][0]["values"];
+  CHECK(values.size() <= cli::timeline::most_points);
+  CHECK(values.size() >= std::min<std::size_t>(std::size_t(length_ms) / 20, 100));
+  CHECK(step_s * double(values.size()) >= double(length_ms) / 1e3 - step_s);
+  std::uint64_t sum = 0;
+  for (auto const& v : values) sum += v.get<std::uint64_t>();
+  CHECK(sum == looks + 1);  // nothing is lost when points merge
+  CHECK(looks <= 400 + 201 * std::size_t(std::log2(std::max(1.0, double(length_ms) / 8e3)) + 1));
+}
+
+TEST_CASE("timeline: a run that was stopped for a day is told in one look", "[trace][sampler]") {
+  world w;
+  cli::sampler samples(*w.s, 20 * ms, 0, 400);
+  samples.listen([&](cli::sample const& s) { w.told.push_back(s); });
+  w.open_files(1'000'000);
+  samples.look(86'400'000 * ms);
+  CHECK(w.told.size() < 400 * 20);
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < w.told.size(); ++i) sum += w.opens(i);
+  CHECK(sum == 1'000'000);
 }
 
 TEST_CASE("sampler: a counter that goes back counts as nothing", "[trace][sampler]") {
