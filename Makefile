@@ -418,7 +418,8 @@ man7   := $(wildcard libinterpose/*.7 daemon/cli/*.7)
 man5   := $(wildcard daemon/sluiced/*.5)
 man8   := $(wildcard daemon/sluiced/*.8 daemon/order/*.8)
 units  := $(wildcard daemon/systemd/*.service)
-sample := $(wildcard policies/examples/* daemon/systemd/*.json daemon/systemd/*.conf)
+sample := $(wildcard policies/examples/* daemon/systemd/*.json daemon/systemd/*.conf \
+  daemon/monitoring/*)
 
 # Packages set STRIP= and keep the symbols in packages of their own.
 STRIP ?= -s

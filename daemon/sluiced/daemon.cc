@@ -121,6 +121,7 @@ void say_start(config const& c, control::services& s, control::kept_capabilities
                   {{"missing", caps.missing}});
   if (c.plain) s.log.warning("no keys: everybody on this machine is listened to");
   s.metrics.set(control::metric::build_info, {control::version, name_of(c.role)}, 1);
+  s.metrics.add(control::metric::policy_rejected_total, 0);  // increase() sees the first one
 }
 
 }  // namespace
