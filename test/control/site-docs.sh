@@ -26,7 +26,10 @@ scripts/metrics-table | diff - <(sed -n '/^<!-- metrics -->$/,/^<!-- end -->$/p'
   sed '1d;$d') || fail "daemon/README.md: run scripts/metrics-table --fix"
 
 for name in $(sed -n 's/^METRIC(\([a-z_]*\),.*/\1/p' daemon/control/metrics.def); do
-  grep -rq --include='*.cc' "metric::$name\b" daemon || fail "nobody sets sluice_$name"
+  twin=$(sed 's/bytes_per_second$/operations_per_second/; s/bytes_total$/operations_total/
+    s/^waiting_bytes$/waiting_operations/' <<<"$name")
+  grep -rq --include='*.cc' "metric::$name\b" daemon ||
+    grep -rq --include='*.cc' "in_unit(metric::$twin\b" daemon || fail "nobody sets sluice_$name"
 done
 
 namespaced='Protect(System|Home|Kernel|ControlGroups|Proc)|ProcSubset|Private(Tmp|Devices|Users)'
