@@ -31,14 +31,13 @@ int main(int argc, char** argv) {
   CHECK(sigaction(SIGALRM, &action, nullptr) == 0);
   itimerval every{{0, 20000}, {0, 20000}};
   CHECK(setitimer(ITIMER_REAL, &every, nullptr) == 0);
-  double const end = now_s() + 1.2;
-  while (now_s() < end) {
+  // So many that most of them wait below the limits, however slow the disk is.
+  for (int round = 0; round < 80 || handled <= 5; ++round) {
     char byte;
     struct stat s;
     CHECK(pread(fd, &byte, 1, 0) == 1 && stat(file.c_str(), &s) == 0);
   }
   every = {};
   CHECK(setitimer(ITIMER_REAL, &every, nullptr) == 0);
-  CHECK(handled > 5);
   return 0;
 }
