@@ -37,6 +37,13 @@ start cluster --role cluster --policy "$SCRATCH/p.json" --run-dir "$SCRATCH/c" \
   --listen 'tcp://127.0.0.1:*' --plain
 checked cluster
 cluster=$PID taken=$METRICS
+parent=$(sed -n 's/.* address=\(tcp:[^ ]*\).*/\1/p' "$LOG" | head -1)
+start relay --role relay --name r1 --parent "$parent" --plain --run-dir "$SCRATCH/r" \
+  --listen 'tcp://127.0.0.1:*'
+has_plan() { curl -s "http://$METRICS/metrics" | grep -q '^sluice_capacity_operations_per_second'; }
+wait_for 20 has_plan || fail "relay: no plan: $(cat "$LOG")"
+checked relay
+stop "$PID"
 timeout 20 "$SLUICED" --role node --run-dir "$SCRATCH/n" --metrics 192.0.2.1:9742 \
   >"$SCRATCH/out" 2>&1
 [ $? = 125 ] || fail "an address of another machine was taken: $(cat "$SCRATCH/out")"
