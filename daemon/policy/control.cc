@@ -119,6 +119,7 @@ std::vector<std::string> warnings(site const& s) {
                     "a class are refused it",
                     c.default_class));
   for (auto& line : doubts(s.channels)) out.push_back(std::move(line));
+  for (auto& line : gaps(s.channels)) out.push_back(std::move(line));
   return out;
 }
 

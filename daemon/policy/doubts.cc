@@ -47,10 +47,13 @@ void of_directories(channel_spec const& c, std::vector<channel_spec> const& all,
 
 lines doubts(std::vector<channel_spec> const& channels) {
   lines out;
-  for (auto const& c : channels) {
-    of_unit(c, out);
-    of_directories(c, channels, out);
-  }
+  for (auto const& c : channels) of_unit(c, out);
+  return out;
+}
+
+lines gaps(std::vector<channel_spec> const& channels) {
+  lines out;
+  for (auto const& c : channels) of_directories(c, channels, out);
   return out;
 }
 

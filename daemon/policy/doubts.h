@@ -14,6 +14,10 @@ namespace sluice::policy {
 /// Of limits alone, on whatever machine.
 std::vector<std::string> doubts(std::vector<channel_spec> const& channels);
 
+/// Of the channels of a policy, which is written once for many: what they leave out. Not of a
+/// limit that somebody types, who reads the same in the manual and not before each program.
+std::vector<std::string> gaps(std::vector<channel_spec> const& channels);
+
 /// Of trees on this machine: those of a file system that is never limited.
 std::vector<std::string> doubts(compile_input const& input, file_system const& files);
 

@@ -22,9 +22,7 @@ says() { # TEXT OPTIONS...
 says '--limit data=10M/s: 10M/s counts calls; for bytes write 10MB/s' --limit data=10M/s
 says '' --limit data=10MB/s
 says '' --limit data=1000/s
-both='open does not cover opendir, which reads directories; metadata covers both'
-says "--limit open=500/s: $both" --limit open=500/s
-says '' --limit open=500/s --limit directory=500/s
+says '' --limit open=500/s
 says '' --limit metadata=500/s
 says '--limit stat=5/s@/proc: /proc lives in the kernel alone and is never limited' \
   --limit stat=5/s@/proc
