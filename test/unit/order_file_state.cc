@@ -37,7 +37,8 @@ TEST_CASE("an fsync goes to the log only when all that changed is known", "[orde
   CHECK(with([](auto& f) { f.dirty_bytes = logged_bytes_max + 1; }) == way::native);
   CHECK(with([](auto& f) { f.is_whole = true; }) == way::native);
   CHECK(with([](auto& f) { f.is_whole = true, f.size = logged_bytes_max; }) == way::all);
-  CHECK(with([](auto& f) { f.has_changed = false; }) == way::nothing);
+  CHECK(with([](auto& f) { f.has_changed = false, f.is_live = true; }) == way::nothing);
+  CHECK(with([](auto& f) { f.has_changed = false, f.is_live = false; }) == way::pass);
 }
 
 TEST_CASE("nobody is sent away while something of his file counts in the log", "[order]") {
