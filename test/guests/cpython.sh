@@ -29,12 +29,17 @@ suite() {
   shift
   mkdir -p "$SCRATCH/$name"
   (cd "$SCRATCH/$name" && TMPDIR=$SCRATCH/$name "$@" $python -B -m test -v \
-    --tempdir "$SCRATCH/$name" $ignore $tests >"$SCRATCH/$name.out" 2>&1 </dev/null)
+    --junit-xml "$SCRATCH/$name.xml" --tempdir "$SCRATCH/$name" $ignore $tests \
+    >"$SCRATCH/$name.out" 2>&1 </dev/null)
   echo $? >"$SCRATCH/$name.status"
-  # Other threads write between a name and its verdict.
-  local verdict='(ok|FAIL|ERROR|skipped|expected failure)'
-  sed -nE "s/^(test[A-Za-z0-9_]* \([A-Za-z0-9_.]*\)).*\.\.\. $verdict.*/\1 \2/p" \
-    "$SCRATCH/$name.out" | sort -u >"$SCRATCH/$name.result"
+  # Not from what it prints: other threads write between a name and its verdict.
+  python3 - "$SCRATCH/$name.xml" <<'END' | sort -u >"$SCRATCH/$name.result"
+import sys
+import xml.etree.ElementTree as xml
+for case in xml.parse(sys.argv[1]).iter("testcase"):
+    verdict = [child.tag for child in case if child.tag in ("failure", "error", "skipped")]
+    print(case.get("name"), case.get("result"), verdict[0] if verdict else "ok")
+END
 }
 
 suite bare env -u LD_PRELOAD &
@@ -42,7 +47,7 @@ suite gated limited --limit metadata=30000/s --limit mkdir=100/s --
 wait
 counted=$(wc -l <"$SCRATCH/bare.result")
 [ "$counted" -ge 100 ] || fail "only $counted bare tests: $(tail -n 5 "$SCRATCH/bare.out")"
-grep -Ec 'FAIL$|ERROR$' "$SCRATCH/bare.result" | sed 's/$/ of the bare tests fail here/'
+grep -Ec ' (failure|error)$' "$SCRATCH/bare.result" | sed 's/$/ of the bare tests fail here/'
 if ! diff "$SCRATCH/bare.result" "$SCRATCH/gated.result" >"$SCRATCH/diff"; then
   cat "$SCRATCH/diff"
   grep -A 25 -E '^(FAIL|ERROR): ' "$SCRATCH/gated.out" | head -n 80
