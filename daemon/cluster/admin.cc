@@ -69,7 +69,8 @@ json explain(controller& c, local::peer const& who, json const& request) {
           {"streams", stream_rows(c.decisions(), j)}};
 }
 
-json policy_text(controller& c, local::peer const&, json const&) {
+json policy_text(controller& c, local::peer const& who, json const&) {
+  if (!is_operator(who)) throw sluice_error("only root and the daemon's user may read the policy");
   std::string const& text = c.in_force().text;
   return {{"hash", fmt::format("{:016x}", c.decisions().policy().hash)}, {"text", text}};
 }

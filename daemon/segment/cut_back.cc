@@ -7,6 +7,7 @@
 
 #include "abi/after_area.h"
 #include "abi/order_area.h"
+#include "abi/path_area.h"
 #include "abi/segment.h"
 #include "segment/foreign_file.h"
 
@@ -43,7 +44,8 @@ bool cut_back(std::string const& job_dir) {
   bool const segment = cut_back(job_dir + "/segment", sizeof(abi::segment), false);
   bool const order = cut_back(job_dir + "/order", sizeof(abi::order_area), true);
   bool const after = cut_back(job_dir + "/after", sizeof(abi::after_area), false);
-  return segment || order || after;
+  bool const paths = cut_back(job_dir + "/paths", sizeof(abi::path_area), false);
+  return segment || order || after || paths;
 }
 
 }  // namespace sluice::segment

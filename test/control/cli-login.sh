@@ -92,6 +92,8 @@ print(s.recv(1 << 17).decode())
 P
 }
 ask $ann login '{"verb": "policy-apply", "text": "{}"}' | grep -q error || fail 'policy-apply'
+ask $ann ctl '{"verb": "policy"}' | grep -q '"error"' || fail 'anybody reads the policy'
+ask $ann ctl '{"verb": "policy-log"}' | grep -q '"error"' || fail 'anybody reads old policies'
 ask $ann login "{\"verb\": \"explain\", \"job\": \"$(printf '%9000s' x)\"}" |
   grep -q 'too large' || fail 'a question that is too large'
 ask $ann login '{"verb": "history", "job": 5}' | grep -q '"error"' || fail 'a job that is a number'

@@ -15,6 +15,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "abi/path_area.h"
 #include "control/user_names.h"
 #include "node/change.h"
 #include "node/clock.h"
@@ -251,6 +252,9 @@ TEST_CASE("a segment that its owner lets grow gets its size again", "[node][stat
   world w;
   w.start();
   std::string const path = segment::segment_path(w.run, w.join("j").folder);
+  std::string const paths = fs::path(path).parent_path() / "paths";
+  segment::add_path_area(path, geteuid(), getegid(), 2);
+  fs::resize_file(paths, sizeof(abi::path_area) + (64 << 20));
   SECTION("longer") { fs::resize_file(path, sizeof(abi::segment) + (64 << 20)); }
   SECTION("room beyond its end") {
     int const fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
@@ -262,6 +266,7 @@ TEST_CASE("a segment that its owner lets grow gets its size again", "[node][stat
   struct stat st = {};
   REQUIRE(stat(path.c_str(), &st) == 0);
   CHECK(std::size_t(st.st_size) == sizeof(abi::segment));
+  CHECK(fs::file_size(paths) == sizeof(abi::path_area));
   CHECK(std::size_t(st.st_blocks) * 512 < sizeof(abi::segment) + (32 << 20));
   REQUIRE(w.find("j") != nullptr);
   CHECK_FALSE(w.find("j")->is_broken());
