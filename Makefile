@@ -40,7 +40,7 @@ endif
 INCLUDES  := -Ilibinterpose -Idaemon -I.
 WARN      := -Wall -Wextra -Wpointer-arith -Wcast-qual
 san_flags := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all)
-CXXFLAGS  ?= -O2 -g
+CXXFLAGS  ?= -O2 -g1
 common    := -std=c++20 $(CXXFLAGS) $(WARN) $(INCLUDES) $(san_flags)
 
 # Every call passes here: no stubs on the way to libc, and small records set by plain stores.
@@ -64,9 +64,16 @@ depend      = -MMD -MP -MF $@.d -MT $@
 
 # ---- sources ----
 
-core_src    := $(wildcard libinterpose/core/*.cc)
-guest_src   := $(wildcard libinterpose/*.cc libinterpose/*.S) $(core_src)
-daemon_src  := $(sort $(wildcard daemon/*.cc daemon/*/*.cc daemon/*/*/*.cc policies/*.cc))
+guest_src   := $(wildcard libinterpose/*.cc libinterpose/*/*.cc libinterpose/*.S)
+# A room is a folder whose sources may be linked into any program that names it; a main.cc is a
+# program. `programs` below says which rooms each needs.
+rooms       := libinterpose/core policies $(addprefix daemon/,base policy segment local lease wire \
+  runtime verbs epochs node cluster sluiced journal \
+  commands/cli commands/trace commands/replay commands/replay/simulate commands/report \
+  commands/slurm)
+sources_of   = $(filter-out %/main.cc,$(wildcard $(1)/*.cc))
+archive_of   = $(foreach room,$(1),$(O)/rooms/$(subst /,-,$(room)).a)
+in_daemon    = $(addprefix daemon/,$(1))
 unit_src    := $(wildcard test/unit/*.cc)
 program_src := $(wildcard test/programs/*.cc test/programs/*.c)
 behave_src  := $(wildcard test/interpose/*.cc test/interpose/*.c)
@@ -74,60 +81,47 @@ bench_src   := $(wildcard test/bench/*.cc)
 sim_src     := $(wildcard test/sim/*.cc)
 crash_src   := $(wildcard test/crash/*.cc)
 fuzz_src    := $(wildcard test/fuzz/*.cc)
-HEADERS     ?= $(sort $(wildcard libinterpose/*.h libinterpose/*/*.h daemon/*/*.h daemon/*/*/*.h \
-  policies/*.h))
+HEADERS     ?= $(sort $(wildcard libinterpose/*.h libinterpose/*/*.h policies/*.h \
+  daemon/*/*.h daemon/*/*/*.h daemon/*/*/*/*.h))
 
 guest_obj   := $(guest_src:%=$(O)/pic/%.o)
-core_obj    := $(core_src:%=$(O)/obj/%.o)
-daemon_obj  := $(daemon_src:%=$(O)/obj/%.o)
-# A main.cc is a program; all else may be linked into any of them.
-cli_main    := $(O)/obj/daemon/cli/main.cc.o
-sluiced_main := $(O)/obj/daemon/sluiced/main.cc.o
-top_obj     := $(filter $(O)/obj/daemon/cli/top/%,$(daemon_obj))
+top_src     := $(wildcard daemon/commands/cli/top/*.cc)
 # Programs of one folder each, beside the command: their verb is the folder's name.
-tools       := $(foreach t,trace replay report slurm,$(if $(wildcard daemon/$(t)/main.cc),$(t)))
-recover     := $(if $(wildcard daemon/order/main.cc),$(O)/bin/sluice-recover $(O)/bin/sluice-order)
-parts_obj   := $(core_obj) $(filter-out %/main.cc.o $(top_obj),$(daemon_obj))
-cli_parts   := $(filter-out $(O)/obj/policies/% \
-  $(foreach d,lease wire control node cluster sluiced replay whatif report slurm order,\
-  $(O)/obj/daemon/$(d)/%),$(parts_obj))
-tool_parts  := $(filter-out $(O)/obj/daemon/cli/%,$(parts_obj))
-sluiced_parts := $(filter-out $(foreach d,trace replay whatif report slurm order,\
-  $(O)/obj/daemon/$(d)/%),$(tool_parts))
-# A report asks a daemon as the command does.
-tool_parts  += $(O)/obj/daemon/cli/daemon.cc.o
+tools       := trace replay report slurm
+recover     := $(O)/bin/sluice-recover $(O)/bin/sluice-order
 sim_obj     := $(sim_src:%=$(O)/obj/%.o)
 crash_obj   := $(crash_src:%=$(O)/obj/%.o)
 unit_obj    := $(unit_src:%=$(O)/obj/%.o)
 
-lib      := $(if $(wildcard libinterpose/*.cc libinterpose/*.S),$(O)/lib/libinterpose.so)
-bin      := $(if $(wildcard daemon/cli/main.cc),$(O)/bin/sluice)
-top      := $(if $(wildcard daemon/cli/top/main.cc),$(O)/bin/sluice-top)
+lib      := $(O)/lib/libinterpose.so
+bin      := $(O)/bin/sluice
+top      := $(O)/bin/sluice-top
 tool_bin := $(tools:%=$(O)/bin/sluice-%)
-sluiced  := $(if $(wildcard daemon/sluiced/main.cc),$(O)/bin/sluiced)
-unit     := $(if $(unit_src),$(O)/test/unit)
+sluiced  := $(O)/bin/sluiced
+unit     := $(O)/test/unit
 # Where the headers of FUSE are missing it is not built, and its tests skip.
 crash    := $(if $(wildcard /usr/include/fuse3/fuse.h),$(O)/test/crash/power_cut)
 # Only where Slurm's headers are; of a sanitizer nothing may come into Slurm's programs.
 spank_src := $(if $(and $(wildcard /usr/include/slurm/spank.h),$(if $(SAN),,y)),\
-  $(wildcard daemon/slurm/*.c))
+  $(wildcard daemon/commands/slurm/*.c))
 spank    := $(if $(spank_src),$(O)/lib/sluice_spank.so)
-sim      := $(if $(sim_src),$(O)/test/simulate)
+sim      := $(O)/test/simulate
 programs := $(patsubst test/%,$(O)/test/%,$(basename $(program_src)))
 behave   := $(patsubst test/%,$(O)/test/%,$(basename $(behave_src)))
 benches  := $(patsubst test/bench/%.cc,$(O)/bench/%,$(bench_src))
 fuzzers  := $(if $(shell command -v $(CLANGXX)),$(patsubst test/fuzz/%.cc,$(O)/fuzz/%,$(fuzz_src)))
-exports  := $(if $(wildcard libinterpose/exports.map.in),$(O)/exports.map)
+exports  := $(O)/exports.map
 
-.PHONY: all help check check-unit check-interpose check-cli check-control check-replay check-crash \
-  check-order check-slurm check-coverage check-guests check-fuzz \
-  check-source bench bench-overhead bench-accuracy bench-control bench-reaction bench-replay \
-  bench-order bench-recover soak crash-long \
-  compare \
+.PHONY: all first help check check-unit check-interpose check-cli check-control check-replay \
+  check-crash check-order check-slurm check-coverage check-guests check-fuzz check-source \
+  bench bench-overhead bench-accuracy bench-control bench-reaction bench-quiet bench-replay \
+  bench-order bench-recover soak crash-long compare \
   fuzz headers layers style exports format tidy \
   programs install uninstall clean sim spin slurm deb rpm check-packages FORCE
 
-all: $(lib) $(bin) $(top) $(tool_bin) $(recover) $(sluiced) $(spank)
+# What the first minutes with sluice need.
+first: $(lib) $(bin)
+all: first $(top) $(tool_bin) $(recover) $(sluiced) $(spank)
 slurm: $(spank)
 
 # ---- objects ----
@@ -144,6 +138,16 @@ $(O)/pic/%.o: % $(O)/flags
 	@mkdir -p $(@D)
 	$(call say,CXX,$(CXX) $(guest_flags) $(depend) -c $< -o $@)
 
+# Most of what a unit test compiles is Catch's header, so that is done once.
+$(O)/obj/test/catch.h.gch: $(O)/flags
+	@mkdir -p $(@D) && echo '#include <catch2/catch.hpp>' >$(@:.gch=)
+	$(call say,HEADER,$(CXX) $(test_flags) -x c++-header $(@:.gch=) -o $@)
+
+$(O)/obj/test/unit/%.o: test/unit/% $(O)/flags $(O)/obj/test/catch.h.gch
+	@mkdir -p $(@D)
+	$(call say,CXX,$(CXX) $(test_flags) $(if $(filter main.cc,$*),,-include $(O)/obj/test/catch.h) \
+	  $(depend) -c $< -o $@)
+
 $(O)/obj/test/%.o: test/% $(O)/flags
 	@mkdir -p $(@D)
 	$(call say,CXX,$(CXX) $(test_flags) $(depend) -c $< -o $@)
@@ -151,6 +155,9 @@ $(O)/obj/test/%.o: test/% $(O)/flags
 $(O)/obj/%.o: % $(O)/flags
 	@mkdir -p $(@D)
 	$(call say,CXX,$(CXX) $(plain_flags) $(depend) -c $< -o $@)
+
+$(O)/obj/daemon/runtime/chart_library.cc.o: plain_flags += \
+  $(if $(CHART_JS),-DCHART_JS='"$(CHART_JS)"')
 
 $(O)/exports.map: libinterpose/exports.map.in $(O)/flags
 	@mkdir -p $(@D)
@@ -165,60 +172,64 @@ $(O)/lib/libinterpose.so: $(guest_obj) $(exports)
 
 # Plain C: Slurm's programs load it, and get no libstdc++ with it.
 spank_flags := -std=gnu11 -O2 -g -Wall -Wextra -fPIC
-$(O)/lib/sluice_spank.so: $(spank_src) $(wildcard daemon/slurm/*.h) daemon/slurm/exports.map \
-  Makefile
+$(O)/lib/sluice_spank.so: $(spank_src) $(wildcard daemon/commands/slurm/*.h) \
+  daemon/commands/slurm/exports.map Makefile
 	@mkdir -p $(@D)
 	$(call say,PLUGIN,$(CC) $(spank_flags) -shared -Wl$(comma)-z$(comma)now \
-	  -Wl$(comma)--version-script=daemon/slurm/exports.map -o $@ $(spank_src))
+	  -Wl$(comma)--version-script=daemon/commands/slurm/exports.map -o $@ $(spank_src))
 
 # The command starts in a millisecond: it carries none of the daemon's libraries, and what draws on
 # a terminal is a program of its own.
-cli_libs    := -lfmt
-top_libs    := -lfmt -lncursesw -ltinfo
-daemon_libs := -lfmt -lzmq -lcap -lcpp-httplib -lxxhash
-as_needed   := -Wl,--as-needed
+# Of a library only what is used is loaded, and so with the rooms.
+libs  := -Wl,--as-needed -lfmt -lzmq -lcap -lcpp-httplib -lxxhash
+define link
+@mkdir -p $(@D)
+$(call say,LINK,$(CXX) $(san_flags) -pthread -o $@ $(filter-out %.a,$^) \
+  -Wl$(comma)--start-group $(filter %.a,$^) -Wl$(comma)--end-group $(libs) $(1))
+endef
 
-$(O)/bin/sluice: $(cli_main) $(cli_parts)
-	@mkdir -p $(@D)
-	$(call say,LINK,$(CXX) $(san_flags) -pthread -o $@ $^ $(cli_libs))
+define room_rule
+$(call archive_of,$(1)): $(patsubst %,$(O)/obj/%.o,$(call sources_of,$(1)))
+	@mkdir -p $$(@D) && rm -f $$@
+	@$(AR) rcsT $$@ $$^
+endef
+$(foreach room,$(rooms),$(eval $(call room_rule,$(room))))
 
-$(O)/bin/sluice-top: $(top_obj) $(cli_parts)
-	@mkdir -p $(@D)
-	$(call say,LINK,$(CXX) $(san_flags) -pthread -o $@ $^ $(top_libs))
+lowest      := libinterpose/core daemon/base
+of_command  := $(lowest) $(call in_daemon,policy segment local verbs commands/cli commands/trace \
+  commands/report)
+of_tools    := $(of_command) policies $(call in_daemon,lease wire runtime verbs epochs cluster \
+  commands/replay commands/replay/simulate commands/slurm)
+of_sluiced  := $(lowest) policies $(call in_daemon,policy segment local lease wire runtime verbs \
+  epochs node cluster sluiced)
+of_journal  := $(lowest) daemon/journal
 
-# From an archive a tool gets what it uses, and only the libraries that this needs.
-$(O)/obj/parts.a: $(tool_parts)
-	$(call say,AR,rm -f $@ && $(AR) rcs $@ $^)
+$(O)/bin/sluice: $(O)/obj/daemon/commands/cli/main.cc.o $(call archive_of,$(of_command))
+	$(link)
 
-$(tool_bin): $(O)/bin/sluice-%: $(O)/obj/daemon/%/main.cc.o $(O)/obj/parts.a
-	@mkdir -p $(@D)
-	$(call say,LINK,$(CXX) $(san_flags) -pthread -o $@ $^ $(as_needed) $(daemon_libs))
+$(O)/bin/sluice-top: $(top_src:%=$(O)/obj/%.o) $(call archive_of,$(of_command))
+	$(call link,-lncursesw -ltinfo)
 
-order_parts := $(core_obj) $(filter $(O)/obj/daemon/order/%,$(parts_obj)) \
-  $(O)/obj/daemon/segment/guard.cc.o
-$(O)/bin/sluice-recover: $(O)/obj/daemon/order/main.cc.o $(order_parts)
-	@mkdir -p $(@D)
-	$(call say,LINK,$(CXX) $(san_flags) -pthread -o $@ $^ -lfmt -lxxhash)
+$(tool_bin): $(O)/bin/sluice-%: $(O)/obj/daemon/commands/%/main.cc.o $(call archive_of,$(of_tools))
+	$(link)
 
-$(O)/bin/sluice-order: $(O)/obj/daemon/order/serve/main.cc.o $(order_parts)
-	@mkdir -p $(@D)
-	$(call say,LINK,$(CXX) $(san_flags) -pthread -o $@ $^ -lfmt -lxxhash)
+$(O)/bin/sluice-recover: $(O)/obj/daemon/journal/main.cc.o $(call archive_of,$(of_journal))
+	$(link)
 
-$(O)/bin/sluiced: $(sluiced_main) $(sluiced_parts)
-	@mkdir -p $(@D)
-	$(call say,LINK,$(CXX) $(san_flags) -pthread -o $@ $^ $(daemon_libs) $(if $(SAN),,-ljemalloc))
+$(O)/bin/sluice-order: $(O)/obj/daemon/journal/serve/main.cc.o $(call archive_of,$(of_journal))
+	$(link)
 
-$(O)/test/unit: $(unit_obj) $(parts_obj) | $(lib)
-	@mkdir -p $(@D)
-	$(call say,LINK,$(CXX) $(san_flags) -pthread -o $@ $^ $(daemon_libs))
+$(O)/bin/sluiced: $(O)/obj/daemon/sluiced/main.cc.o $(call archive_of,$(of_sluiced))
+	$(call link,$(if $(SAN),,-Wl$(comma)--no-as-needed -ljemalloc))
 
-$(O)/test/simulate: $(sim_obj) $(parts_obj)
-	@mkdir -p $(@D)
-	$(call say,LINK,$(CXX) $(san_flags) -pthread -o $@ $^ $(daemon_libs))
+$(O)/test/unit: $(unit_obj) $(call archive_of,$(rooms)) | $(lib)
+	$(link)
 
-$(O)/test/crash/power_cut: $(crash_obj) $(order_parts)
-	@mkdir -p $(@D)
-	$(call say,LINK,$(CXX) $(san_flags) -pthread -o $@ $^ -lfuse3 -lfmt -lxxhash)
+$(O)/test/simulate: $(sim_obj) $(call archive_of,$(rooms))
+	$(link)
+
+$(O)/test/crash/power_cut: $(crash_obj) $(call archive_of,$(of_journal))
+	$(call link,-lfuse3)
 
 # A test program may carry `// build: FLAGS` in its first 20 lines.
 own_flags = $$(sed -n '1,20s|^// build:||p' $<)
@@ -233,24 +244,27 @@ $(O)/test/%: test/%.c $(O)/flags
 
 # Guests need nothing of ours, and get no library that reads a file of its own when it starts: that
 # would be metered too.
-$(O)/bench/calls $(O)/bench/order_work $(O)/bench/rate: $(O)/bench/%: test/bench/%.cc $(O)/flags
+$(O)/bench/calls $(O)/bench/order_work $(O)/bench/rate $(O)/bench/spinner: \
+  $(O)/bench/%: test/bench/%.cc $(O)/flags
 	@mkdir -p $(@D)
 	$(call say,BENCH,$(CXX) $(bench_flags) $(depend) $< -o $@ $(own_flags))
 
-$(O)/bench/%: test/bench/%.cc $(parts_obj) $(O)/flags
+$(O)/bench/%: test/bench/%.cc $(call archive_of,$(rooms)) $(O)/flags
 	@mkdir -p $(@D)
-	$(call say,BENCH,$(CXX) $(bench_flags) $(depend) $< $(parts_obj) -o $@ $(daemon_libs) $(own_flags))
+	$(call say,BENCH,$(CXX) $(bench_flags) $(depend) $< -Wl$(comma)--start-group $(filter %.a,$^) \
+	  -Wl$(comma)--end-group -o $@ $(libs) $(own_flags))
 
 # The fuzzed code is compiled with the sanitizers too, into one archive.
 # What reads what others wrote, and what that needs.
-fuzzed_src := $(core_src) $(filter $(foreach d,policy segment trace report,daemon/$(d)/%) \
-  daemon/wire/codec.cc daemon/wire/message.cc daemon/control/log.cc daemon/control/user_names.cc \
-  daemon/cli/report.cc daemon/cli/limits.cc daemon/cli/paths.cc \
-  $(foreach f,census curves job job_limits job_table meter scheduler site_state,\
-    daemon/node/$(f).cc) \
-  $(foreach f,area format record scan slots,daemon/order/$(f).cc) \
-  daemon/local/request.cc,\
-  $(filter-out daemon/trace/main.cc daemon/report/main.cc daemon/report/ask.cc,$(daemon_src)))
+fuzzed_rooms := $(lowest) $(call in_daemon,policy segment commands/trace commands/report)
+fuzzed_src   := $(foreach room,$(fuzzed_rooms),$(filter-out %/ask.cc,$(call sources_of,$(room)))) \
+  $(addprefix daemon/,\
+  $(foreach f,epoch_look limits paths report,commands/cli/$(f).cc) \
+  $(foreach f,census curves job job_limits job_table meter place_finder scheduler \
+    site_state,node/$(f).cc) \
+  $(foreach f,area format record scan slots,journal/$(f).cc) \
+  local/request.cc runtime/log.cc runtime/user_names.cc verbs/overrides.cc wire/codec.cc \
+  wire/message.cc)
 fuzz_obj := $(fuzzed_src:%=$(O)/fuzzed/%.o)
 
 $(O)/fuzzed/%.o: % $(O)/flags
@@ -264,7 +278,7 @@ $(O)/fuzzed/parts.a: $(fuzz_obj)
 $(O)/fuzz/%: test/fuzz/%.cc $(O)/fuzzed/parts.a
 	@mkdir -p $(@D)
 	$(call say,FUZZER,$(CLANGXX) $(fuzz_flags) -fsanitize=fuzzer $(depend) $< $(O)/fuzzed/parts.a \
-	  -o $@ $(daemon_libs))
+	  -o $@ $(libs))
 
 # Each header compiles alone.
 $(O)/headers/%.ok: % $(O)/flags
@@ -375,7 +389,7 @@ check-packages: all
 bench_env = @BUILD=$(O) SLUICE=$(abspath $(O))/bin/sluice \
   SLUICE_LIB=$(abspath $(O))/lib/libinterpose.so PROGRAMS=$(abspath $(O))/test/programs
 
-bench: bench-overhead bench-accuracy bench-control bench-reaction bench-replay
+bench: bench-overhead bench-accuracy bench-control bench-reaction bench-quiet bench-replay
 
 bench-overhead: programs $(benches)
 	$(bench_env) test/bench/overhead.py
@@ -391,6 +405,8 @@ bench-control: all $(benches)
 	@$(O)/bench/allocate
 bench-reaction: all $(benches)
 	$(bench_env) test/bench/reaction.py
+bench-quiet: all $(O)/bench/spinner
+	$(bench_env) test/bench/quiet.py
 bench-order: all $(crash) $(O)/bench/order_work
 	$(bench_env) test/bench/order.py
 bench-recover: all $(O)/bench/order_full_log
@@ -413,10 +429,10 @@ incdir  = $(DESTDIR)$(PREFIX)/include
 docdir  = $(DESTDIR)$(PREFIX)/share/doc/sluice
 mandir  = $(DESTDIR)$(PREFIX)/share/man
 compdir = $(DESTDIR)$(PREFIX)/share/bash-completion/completions
-man1   := $(wildcard daemon/cli/*.1 $(tools:%=daemon/%/*.1) daemon/order/*.1)
-man7   := $(wildcard libinterpose/*.7 daemon/cli/*.7)
+man1   := $(wildcard daemon/commands/cli/*.1 $(tools:%=daemon/commands/%/*.1) daemon/journal/*.1)
+man7   := $(wildcard libinterpose/*.7 daemon/commands/cli/*.7)
 man5   := $(wildcard daemon/sluiced/*.5)
-man8   := $(wildcard daemon/sluiced/*.8 daemon/order/*.8)
+man8   := $(wildcard daemon/sluiced/*.8 daemon/journal/*.8)
 units  := $(wildcard daemon/systemd/*.service)
 sample := $(wildcard policies/examples/* daemon/systemd/*.json daemon/systemd/*.conf \
   daemon/monitoring/*)
@@ -430,7 +446,7 @@ install: all
 	install $(STRIP) -D -m 755 $(O)/lib/libinterpose.so $(libdir)/libinterpose.so
 	install -D -m 644 libinterpose/sluice_order.h $(incdir)/sluice_order.h
 	install $(STRIP) -D -m 755 -t $(libdir) $(top) $(tool_bin) $(recover) $(spank)
-	install -D -m 644 -t $(libdir) daemon/trace/sluice-trace-darshan.py
+	install -D -m 644 -t $(libdir) daemon/commands/trace/sluice-trace-darshan.py
 	install -D -m 644 -t $(docdir)/traces $(wildcard traces/*)
 	install -D -m 644 -t $(docdir) README.md LICENSE
 	$(if $(man1),install -D -m 644 -t $(mandir)/man1 $(man1))
@@ -443,7 +459,7 @@ install: all
 	  sed 's#@sbindir@#$(PREFIX)/sbin#; s#@libdir@#$(PREFIX)/lib/sluice#' \
 	  $$unit >$(unitdir)/$${unit##*/} || exit 1; done
 	$(if $(sample),install -D -m 644 -t $(docdir)/examples $(sample))
-	install -D -m 644 daemon/cli/sluice.bash $(compdir)/sluice
+	install -D -m 644 daemon/commands/cli/sluice.bash $(compdir)/sluice
 
 uninstall:
 	rm -f $(bindir)/sluice $(sbindir)/sluiced $(compdir)/sluice $(incdir)/sluice_order.h \
@@ -459,10 +475,11 @@ clean:
 help:
 	@printf '%s\n' \
 	  'make                  all programs (build/bin/) and build/lib/libinterpose.so' \
+	  'make first            the library and the command alone' \
 	  'make check            every test; the last line is the result' \
 	  'make check-SUITE      unit interpose cli control replay order crash slurm coverage' \
 	  '                      guests fuzz source' \
-	  'make bench            bench-overhead, -accuracy, -control, -reaction, -replay' \
+	  'make bench            bench-overhead, -accuracy, -control, -reaction, -quiet, -replay' \
 	  'make bench-order      durable fsync beside the kernel'\''s (root, FUSE)' \
 	  'make bench-recover    how long a full log of 1 GiB takes to be recovered (root)' \
 	  'make slurm            the plugin alone, against the headers of Slurm' \

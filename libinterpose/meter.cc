@@ -7,9 +7,11 @@
 
 #include <linux/prctl.h>
 
+#include "core/would_wait.h"
 #include "loaded.h"
 #include "paths.h"
 #include "sys.h"
+#include "times.h"
 
 namespace sluice {
 
@@ -177,13 +179,27 @@ bool book_gate(passage& p, unsigned channel, std::uint64_t units) {
   return on;
 }
 
+// What its limit would have done to a call that is only counted.
+void note_spared(passage& p, unsigned channel, std::uint64_t units) {
+  abi::channel_state& state = p.s.channel[channel];
+  core::curve c;
+  if (!core::read_curve(p.s.bucket[channel], c)) return;
+  core::spilled const s = core::spill(state.full_until_ns, c, units, now_ns());
+  if (!s.is_delayed) return;
+  state.spared_calls.fetch_add(1, std::memory_order_relaxed);
+  state.spared_ns.fetch_add(s.wait_ns, std::memory_order_relaxed);
+  if (s.wait_ns != 0) state.spared.add(s.wait_ns);
+}
+
 // One bucket of the request, counted when it is passed. False: stop here, the call passes without
 // delay.
-bool pass_gate(passage& p, unsigned gate) {
+bool pass_bucket(passage& p, unsigned gate) {
   unsigned const channel = gate & gate_channel;
   bool const is_bytes = (gate & gate_bytes) != 0;
   std::uint64_t const units = is_bytes ? p.v.bytes : core::op_units;
-  if ((gate & gate_counts) == 0 && units != 0 && !book_gate(p, channel, units)) return false;
+  bool const counts = (gate & gate_counts) != 0;
+  if (counts && units != 0) note_spared(p, channel, units);
+  if (!counts && units != 0 && !book_gate(p, channel, units)) return false;
   abi::channel_counters& c = self.counters->channel[channel];
   add(c.calls, 1);
   if (is_bytes) add(c.amount, units);
@@ -208,7 +224,7 @@ void take_back(abi::segment& s, visit const& v) {
   v.bytes = bytes_before(*s, v, rules);
   passage p{*s, v, fd, may_sleep, 0};
   for (std::uint64_t left = rules; left != 0; left &= left - 1) {
-    if (pass_gate(p, stage.gate_of_rule[__builtin_ctzll(left)])) continue;
+    if (pass_bucket(p, stage.gate_of_rule[__builtin_ctzll(left)])) continue;
     v.refused = !may_sleep;
     v.rules &= ~left;  // what was not booked is not settled
     break;
@@ -219,6 +235,14 @@ void take_back(abi::segment& s, visit const& v) {
     add(self.counters->call[static_cast<unsigned>(v.id)].calls, 1);
   count_call_wait(p);
   return true;
+}
+
+// The bytes that a call moved, instead of those that it was looked at for.
+void settle_spared(passage& p, unsigned channel, std::uint64_t moved) {
+  core::curve c;
+  if (moved > p.v.bytes) return note_spared(p, channel, moved - p.v.bytes);
+  if (core::read_curve(p.s.bucket[channel], c))
+    core::pour_back(p.s.channel[channel].full_until_ns, c, p.v.bytes - moved, now_ns());
 }
 
 // The rules say what to do with each call; the plan of the stage is a copy of what they say.
@@ -270,18 +294,22 @@ bool enter_place(visit& v, place where, unsigned entry) {
   bool const may_sleep = where.kind != place_kind::fd_now;
   bool const ours = enter_found(v, entry, is_fd ? where.fd : -1, may_sleep, true);
   if (!may_sleep) v.delay = delay_after(where);
+  if (ours) times::begin(v);
   return ours;
 }
 
 bool enter_entry(visit& v, unsigned entry, int fd, bool may_sleep) {
   if (!joined() && !join_thread()) return false;
   paths::note(v, entry, on_fd(fd));
-  return enter_found(v, entry, fd, may_sleep, true);
+  bool const ours = enter_found(v, entry, fd, may_sleep, true);
+  if (ours) times::begin(v);
+  return ours;
 }
 
 void count_error(call id) { add(self.counters->call[static_cast<unsigned>(id)].errors, 1); }
 
 void leave(visit const& v, bool failed, std::uint64_t moved) {
+  if (v.weight != 0) times::note(v, failed, moved);
   if (failed) count_error(v.id);
   if (moved != 0) add(self.counters->call[static_cast<unsigned>(v.id)].bytes, moved);
   if (v.path_slot != 0) paths::add_bytes(v, moved);
@@ -309,7 +337,7 @@ void settle(visit const& v, std::uint64_t moved) {
   each_gate(v.rules, [&](unsigned channel, bool is_bytes, bool counts) {
     if (!is_bytes) return;
     add(self.counters->channel[channel].amount, moved - v.bytes);
-    if (counts) return;
+    if (counts) return settle_spared(p, channel, moved);
     std::uint64_t const before_ns = p.waited_ns;
     if (moved < v.bytes)
       give_back(s->bucket[channel], v.bytes - moved);
@@ -322,20 +350,23 @@ void settle(visit const& v, std::uint64_t moved) {
   count_call_wait(p);
 }
 
-void settle_after(call id, core::op what, int fd, std::uint64_t bytes, bool failed) {
-  visit v{id, what, when::before, false, 0, bytes, 0};
+void settle_after(call id, core::op what, int fd, std::uint64_t bytes, bool failed,
+                  std::int64_t began_ns) {
+  visit v{id, what, when::before, false, 0, bytes, 0, 0, 0, 0, began_ns};
   if (enter_place(v, on_fd(fd))) leave(v, failed, bytes);
 }
 
 void charge_request(call id, bool reads, int fd, std::int64_t at, std::uint64_t size) {
   std::uint64_t const bytes = bytes_of_request(reads, fd, at, size);
   visit v{id, reads ? core::op::read : core::op::write, when::before, false, 0, bytes, 0};
+  v.began_ns = visit::untimed;
   if (enter_place(v, on_fd(fd))) leave(v, false, bytes);
 }
 
 void charge(call id, core::op what, place const& where, std::uint64_t n) {
   for (std::uint64_t i = 0; i < n; ++i) {
     visit v{id, what, when::before, false, 0, 0, 0};
+    v.began_ns = visit::untimed;
     if (!enter_place(v, where)) return;
     leave(v, false, 0);
   }

@@ -31,6 +31,10 @@ struct visit {
   std::uint64_t rules;  // rules met
   std::uint16_t path_slot = 0;  // 0: no path is noted; see paths.h
   std::uint8_t path_tag = 0;
+  std::uint32_t weight = 0;   // not 0: it is timed, and stands for so many; see times.h
+  std::int64_t began_ns = 0;  // CLOCK_MONOTONIC; untimed: the call has been made already
+
+  static constexpr std::int64_t untimed = -1;
 };
 
 /// Settles the bytes a call booked with what it moved: the rest comes back, or is paid now.
@@ -118,6 +122,8 @@ template <bool moves>
                                                   std::uint64_t bytes) {
   op_plan const& row = plan[entry % plan_rows][static_cast<unsigned>(what)];
   abi::shard& own = *self.counters;
+  if (self.untimed_left <= 0) [[unlikely]]
+    return row.what == planned::not_ours ? begun::not_ours : begun::unclear;
   if (row.what == planned::gate) [[likely]] {
     bool const one = moves && row.first_bytes;
     abi::channel_counters& first = counters_of(own, row.first);
@@ -137,6 +143,7 @@ template <bool moves>
   } else if (row.what != planned::count) {
     return row.what == planned::not_ours ? begun::not_ours : begun::unclear;
   }
+  --self.untimed_left;
   add_own(own.call[static_cast<unsigned>(id)].calls, 1);
   return begun::passed;
 }
@@ -157,6 +164,7 @@ template <bool moves>
 template <call id, core::op what>
 [[gnu::always_inline]] inline beginning begin(place where, std::uint64_t bytes) {
   constexpr bool moves = moves_bytes(what);
+  if constexpr (what == core::op::fsync) return {};  // each is timed
   bool const is_fd = where.kind == place_kind::fd || where.kind == place_kind::fd_now;
   if (where.kind == place_kind::path && !moves)
     return begin_on_path(id, what, where.fd, where.path);
@@ -188,7 +196,9 @@ inline void opened(int fd, visit const& v) {
 bool enter_close(visit& v, int fd);
 
 /// Charges a finished call that was not delayed and lets its caller wait for the debt: stdio.
-void settle_after(call id, core::op what, int fd, std::uint64_t bytes, bool failed);
+/// `began_ns`: when it began, if it may be timed.
+void settle_after(call id, core::op what, int fd, std::uint64_t bytes, bool failed,
+                  std::int64_t began_ns = visit::untimed);
 
 /// Pays for one asynchronous read or write where the program asks for it. The I/O itself is done by
 /// the kernel or by a thread inside libc.

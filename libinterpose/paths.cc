@@ -4,6 +4,8 @@
 // its text is taken as it is, below the current directory or the fd it starts at.
 #include "paths.h"
 
+#include "area.h"
+
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -109,30 +111,12 @@ core::sketch_row* row_of(visit const& v) {
   return static_cast<std::uint8_t>(key) == v.path_tag ? &area->sketch.row[slot] : nullptr;
 }
 
-abi::path_area* map_area(char const* path) {
-  long const fd =
-      sys::call(SYS_openat, sys::at_cwd, sys::as_long(path), O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0);
-  if (sys::failed(fd)) return nullptr;
-  long const size = sys::call(SYS_lseek, fd, 0, 2 /* SEEK_END */);
-  long at = -1;
-  if (size >= static_cast<long>(sizeof(abi::path_area)))
-    at = sys::map(sizeof(abi::path_area), PROT_READ | PROT_WRITE, MAP_SHARED, static_cast<int>(fd));
-  sys::call(SYS_close, fd);
-  if (sys::failed(at)) return nullptr;
-  auto* const found = reinterpret_cast<abi::path_area*>(at);
-  if (abi::refuse_reason(*found, static_cast<std::uint64_t>(size)) == nullptr) return found;
-  sys::call(SYS_munmap, at, sizeof(abi::path_area));
-  return nullptr;
-}
-
 }  // namespace
 
 void begin(char* segment_path) {
-  unsigned slash = 0;
-  for (unsigned i = 0; segment_path[i] != 0; ++i)
-    if (segment_path[i] == '/') slash = i + 1;
-  __builtin_memcpy(segment_path + slash, "paths", 6);
-  abi::path_area* const found = map_area(segment_path);
+  auto* const found = map_area<abi::path_area>(
+      segment_path, "paths",
+      [](auto const& a, std::uint64_t bytes) { return abi::refuse_reason(a, bytes); });
   if (found == nullptr) return;
   long const at = sys::map(sizeof(memory), PROT_READ | PROT_WRITE,
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
@@ -179,6 +163,11 @@ void add_bytes(visit const& v, std::uint64_t moved) {
 void add_wait(visit const& v, std::uint64_t waited_ns) {
   if (core::sketch_row* const row = row_of(v))
     row->waited_ns.fetch_add(waited_ns, std::memory_order_relaxed);
+}
+
+void add_time(visit const& v, std::uint64_t took_ns) {
+  if (core::sketch_row* const row = row_of(v))
+    row->took_ns.fetch_add(took_ns, std::memory_order_relaxed);
 }
 
 }  // namespace sluice::paths

@@ -22,6 +22,7 @@ extern abi::path_area* area;  // null: nothing is noted
 void note_call(visit& v, unsigned entry, place const& where);
 void add_bytes(visit const& v, std::uint64_t moved);
 void add_wait(visit const& v, std::uint64_t waited_ns);
+void add_time(visit const& v, std::uint64_t took_ns);
 
 /// A counted call begins: its directory gets one more, and the visit knows its slot.
 inline void note(visit& v, unsigned entry, place const& where) {

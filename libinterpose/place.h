@@ -74,7 +74,8 @@ inline unsigned recall(path_memo& m, int dir, char const* path) {
   std::atomic_signal_fence(std::memory_order_acquire);
   if (m.serials != stage.serials.load(std::memory_order_relaxed)) [[unlikely]]
     return entry_unknown;
-  if (!is_in(*m.where, reinterpret_cast<std::uintptr_t>(path)) && !is_known(path)) [[unlikely]]
+  bool const is_likely = is_in(*m.where, reinterpret_cast<std::uintptr_t>(path));
+  if (!is_likely && !is_known(path) && !is_asked_text(path)) [[unlikely]]
     return entry_unknown;
   if (dir != sys::at_cwd && path[0] != '/') [[unlikely]]
     return entry_unknown;

@@ -17,11 +17,14 @@ extern "C" std::uintptr_t __curbrk __attribute__((weak));
 namespace sluice {
 
 constinit known_memory known;
+constinit arena_pages arenas[32];
+thread_local constinit own_stack own;
 
 namespace {
 
 // mmap() gives no addresses this near below the first stack, however small that may grow.
 constexpr std::uintptr_t stack_reserve = std::uintptr_t{64} << 20;
+constexpr std::uintptr_t most_of_own = 64 << 10;  // what a thread asks for at most
 
 std::uintptr_t page_of(std::uintptr_t at) { return at & -page_size; }
 
@@ -36,6 +39,57 @@ void learn_stack() {
   std::uintptr_t low = known.stack.low.load();
   while (here < low && !known.stack.low.compare_exchange_weak(low, here)) {
   }
+}
+
+void widen_own(std::uintptr_t low, std::uintptr_t end) {
+  std::uintptr_t was = known.own_low.load();
+  while (low < was && !known.own_low.compare_exchange_weak(was, low)) {
+  }
+  was = known.own_end.load();
+  while (end > was && !known.own_end.compare_exchange_weak(was, end)) {
+  }
+}
+
+// Every libc puts what the thread pointer points to on top of the thread's stack. What is in use
+// lies between here and there; each page of it is asked for once, from the top, for a coroutine's
+// stack may lie below with a gap between. The shared bounds are widened first: who takes pages away
+// meanwhile then changes the version, and what was learned is not believed.
+void learn_own(std::uintptr_t at) {
+  auto const here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+  auto const top = reinterpret_cast<std::uintptr_t>(__builtin_thread_pointer());
+  if (at < here || at >= top || top - at > most_of_own) return;
+  std::uintptr_t const end = page_of(top) + page_size, low = page_of(at);
+  widen_own(low, end);
+  std::uint32_t const version = known.version.load();
+  std::uintptr_t next = own.version == version && own.end == end ? own.low : end;
+  while (next > low && is_mapped(next - page_size)) next -= page_size;
+  own.end = 0;  // a signal handler may come here too
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  own.low = next;
+  own.version = version;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  own.end = end;
+}
+
+// The first part of an arena knows of none before it, and the arena itself follows its head.
+bool is_arena(std::uintptr_t begin) {
+  if (begin == 0 || !is_mapped(begin)) return false;
+  auto const& head = *reinterpret_cast<arena_head const*>(begin);
+  std::uintptr_t const distance = head.state - begin;
+  return head.previous == 0 && distance > sizeof head && distance <= 128 &&
+         head.size.load() % page_size == 0;
+}
+
+// The kernel has just said that there is something at `at`; `version` is of before.
+void learn_page(std::uintptr_t at, std::uint32_t version) {
+  std::uintptr_t const begin = at & -arena_span, page = (at - begin) / page_size;
+  arena_pages& a = arena_of(at);
+  std::uintptr_t seen = a.begin.load();
+  if (seen == 0) a.begin.compare_exchange_strong(seen, is_arena(begin) ? begin : begin | 1);
+  if (a.begin.load() != begin) return;
+  std::uint64_t const bit = std::uint64_t{1} << page % 64;
+  a.asked[page / 64].fetch_or(bit);
+  if (known.version.load() != version) a.asked[page / 64].fetch_and(~bit);
 }
 
 // The last run of readable pages without a gap: constants and data.
@@ -71,6 +125,17 @@ void forget_known() {
   for (region* r : {&known.stack, &known.image, &known.heap}) r->low.store(~std::uintptr_t{0});
 }
 
+// At the cost of a few questions: threads learn of their stacks anew.
+void forget_asked(std::uintptr_t at, std::uintptr_t end) {
+  if (end > known.own_low.load() && at < known.own_end.load()) ++known.version;
+  for (arena_pages& a : arenas) {
+    std::uintptr_t const begin = a.begin.load(std::memory_order_relaxed);
+    if (begin == 0 || end <= begin || at >= begin + arena_span) continue;
+    ++known.version;
+    for (auto& pages : a.asked) pages.store(0);
+  }
+}
+
 // A sandbox that the program has entered may kill it for a question.
 bool may_ask() { return stage.active.load(std::memory_order_relaxed) != nullptr; }
 
@@ -88,11 +153,14 @@ void learn_memory() {
 bool ask_for_text(char const* text, std::size_t most) {
   if (!may_ask()) return false;
   learn_stack();
-  if (most <= core::max_path && is_known(text)) return true;
   auto const begin = reinterpret_cast<std::uintptr_t>(text);
+  learn_own(begin);
+  if (most <= core::max_path && (is_known(text) || is_asked_text(text))) return true;
   for (std::uintptr_t at = begin; at - begin < most; at = page_of(at) + page_size) {
+    std::uint32_t const version = known.version.load();
     if (!is_mapped(at)) return false;
     if (at == begin) learn_heap(at);
+    learn_page(at, version);
     std::size_t const here = page_of(at) + page_size - at;
     if (memchr(reinterpret_cast<void*>(at), 0, here) != nullptr) break;
   }
@@ -102,13 +170,19 @@ bool ask_for_text(char const* text, std::size_t most) {
 bool ask_for_bytes(void const* p, std::size_t size) {
   if (!may_ask()) return false;
   learn_stack();
-  if (are_known(p, size)) return true;
   auto const begin = reinterpret_cast<std::uintptr_t>(p);
-  for (std::uintptr_t at = begin; at - begin < size; at = page_of(at) + page_size)
+  learn_own(begin);
+  if (are_known(p, size) || asked_bytes(p) >= size) return true;
+  for (std::uintptr_t at = begin; at - begin < size; at = page_of(at) + page_size) {
+    std::uint32_t const version = known.version.load();
     if (!is_mapped(at)) return false;
-  if (size != 0) learn_heap(begin);
+    if (at == begin) learn_heap(at);
+    learn_page(at, version);
+  }
   return true;
 }
+
+bool ends_within(char const* text, std::size_t size) { return memchr(text, 0, size) != nullptr; }
 
 region const* region_of(void const* p) {
   auto const at = reinterpret_cast<std::uintptr_t>(p);
@@ -118,8 +192,10 @@ region const* region_of(void const* p) {
 }
 
 void note_taken_away(std::uintptr_t at, std::size_t size) {
+  std::uintptr_t const end = at + size;
+  forget_asked(at, end);
   if (known.has_holes.load(std::memory_order_relaxed)) return;
-  std::uintptr_t const end = at + size, low = known.image.low.load();
+  std::uintptr_t const low = known.image.low.load();
   std::uintptr_t const top = heap_end() > known.image_end ? heap_end() : known.image_end;
   bool const of_stack = end > known.stack_limit - page_size - stack_reserve;
   if (of_stack || (end > low && at < top)) forget_known();

@@ -21,42 +21,14 @@ namespace sluice {
 using ftw_function = int(char const*, struct stat const*, int);
 using nftw_function = int(char const*, struct stat const*, int, FTW*);
 
-#define CALL(sym, ret, params, ...) ROW(sym, ret, params)
-#define OPENS(sym, ret, params, ...) ROW(sym, ret, params)
-#define ERRNO(sym, ret, params, ...) ROW(sym, ret, params)
-#define PAIR(sym, ret, params, ...) ROW(sym, ret, params)
-#define READS(sym, ret, params, ...) ROW(sym, ret, params)
-#define WRITES(sym, ret, params, ...) ROW(sym, ret, params)
-#define FRESH(sym, ret, params, args) ROW(sym, ret, params)
-#define SPECIAL(sym, ret, params, ...) ROW(sym, ret, params)
-#define ALIAS(...)
-#define VERSIONED(...)
-#define VARIADIC(...)
-#define BARE(...)
-
 namespace real {
-#define ROW(sym, ret, params) extern ret(*sym) params __attribute__((visibility("hidden")));
+#define ROW(sym, ret, params, args) extern ret(*sym) params __attribute__((visibility("hidden")));
 #include "calls.def"
-#undef ROW
 }  // namespace real
 
 namespace slow {
-#define ROW(sym, ret, params) ret sym params;
+#define ROW(sym, ret, params, args) ret sym params;
 #include "calls.def"
-#undef ROW
 }  // namespace slow
-
-#undef CALL
-#undef OPENS
-#undef ERRNO
-#undef PAIR
-#undef READS
-#undef WRITES
-#undef FRESH
-#undef SPECIAL
-#undef ALIAS
-#undef VERSIONED
-#undef VARIADIC
-#undef BARE
 
 }  // namespace sluice

@@ -315,8 +315,10 @@ auto read_entry(call id, DIR* dir, Next&& next) {
   if (!in_table(fd)) return next().first;
   std::atomic<std::uint16_t>& seen = stage.mine->dents[fd];
   unsigned const before = seen.load(std::memory_order_relaxed);
-  if (before == 0) charge(id, core::op::readdir, on_fd(fd), 1);
+  visit v{id, core::op::readdir, when::before, false, 0, 0, 0};
+  bool const ours = before == 0 && enter_place(v, on_fd(fd));
   auto const [result, length] = next();
+  if (ours) leave(v, false, 0);
   if (length == 0 && before != 0) charge(id, core::op::readdir, on_fd(fd), 1);
   unsigned const now = length == 0 ? 0 : before + length;
   seen.store(static_cast<std::uint16_t>(now >= dents_block ? 0 : now), std::memory_order_relaxed);

@@ -7,13 +7,15 @@
 
 #include <fcntl.h>
 #include <linux/prctl.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <time.h>
 
+#include "area.h"
 #include "calls.h"
+#include "extras.h"
 #include "loaded.h"
-#include "order.h"
-#include "order_after.h"
 #include "paths.h"
 #include "readable.h"
 #include "sys.h"
@@ -37,7 +39,7 @@ gate_plan plan_gate(unsigned gate) {
 
 namespace {
 
-constexpr std::uint32_t generation_busy = 1u << 31;  // with the tid of who is joining
+constexpr std::uint64_t generation_busy = std::uint64_t{1} << 63;  // with the address of who joins
 constexpr unsigned slot_probes = 64;
 
 std::uint32_t own_pid() { return static_cast<std::uint32_t>(sys::call(SYS_getpid)); }
@@ -124,7 +126,7 @@ std::uint32_t claim_slot(abi::segment& s) {
 // others that come meanwhile pass through. The same thread may come again: its first try was cut
 // short by a signal handler, which may never return to it.
 bool join_process(abi::segment& s) {
-  auto const busy = generation_busy | static_cast<std::uint32_t>(sys::call(SYS_gettid));
+  std::uint64_t const busy = generation_busy | static_cast<std::uint64_t>(sys::as_long(&self));
   std::uint64_t seen = 0;
   if (!stage.fork_page->compare_exchange_strong(seen, busy) && seen != busy)
     return (seen & generation_busy) == 0;
@@ -202,21 +204,38 @@ bool copy_rules(core::ruleset const& from) {
   return core::validate(to) == nullptr;
 }
 
-// The file is mapped at its own size; what lies behind its end is never touched because a short one
-// is refused.
-abi::segment* map_segment(char const* path) {
+/// Pages this process has mapped, by /proc; none when it cannot tell.
+std::uint64_t mapped_pages() {
   long const fd =
-      sys::call(SYS_openat, sys::at_cwd, sys::as_long(path), O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0);
-  if (sys::failed(fd)) return nullptr;
-  long const size = sys::call(SYS_lseek, fd, 0, 2 /* SEEK_END */);
-  long at = -1;
-  if (size >= static_cast<long>(sizeof(abi::segment)))
-    at = sys::map(sizeof(abi::segment), PROT_READ | PROT_WRITE, MAP_SHARED, static_cast<int>(fd));
+      sys::call(SYS_openat, sys::at_cwd, sys::as_long("/proc/self/statm"), O_RDONLY | O_CLOEXEC, 0);
+  if (sys::failed(fd)) return 0;
+  char text[32];
+  long const length = sys::call(SYS_read, fd, sys::as_long(text), sizeof text);
   sys::call(SYS_close, fd);
-  if (sys::failed(at)) return nullptr;
-  auto* const segment = reinterpret_cast<abi::segment*>(at);
-  if (abi::refuse_head(*segment, static_cast<std::uint64_t>(size)) == nullptr) return segment;
-  sys::call(SYS_munmap, at, sizeof(abi::segment));
+  std::uint64_t pages = 0;
+  for (long i = 0; i < length && text[i] >= '0' && text[i] <= '9'; ++i)
+    pages = pages * 10 + static_cast<std::uint64_t>(text[i] - '0');
+  return pages;
+}
+
+// Under `ulimit -v` our memory is the program's loss: we take at most a quarter of what was left
+// before the segment was mapped, with the areas that may come beside it.
+bool has_room() {
+  rlimit limit = {};
+  constexpr long self_process = 0;
+  if (sys::failed(sys::call(SYS_prlimit64, self_process, RLIMIT_AS, 0, sys::as_long(&limit))))
+    return true;
+  if (limit.rlim_cur == RLIM_INFINITY) return true;
+  std::uint64_t const mapped = mapped_pages() * getauxval(AT_PAGESZ);
+  std::uint64_t const used = mapped > sizeof(abi::segment) ? mapped - sizeof(abi::segment) : 0;
+  std::uint64_t const ours = sizeof(abi::segment) + sizeof(private_map) + extra_bytes();
+  return limit.rlim_cur > used && limit.rlim_cur - used > 4 * ours;
+}
+
+abi::segment* map_segment(char* path) {
+  auto* const segment = map_area<abi::segment>(path, "segment", abi::refuse_head);
+  if (segment == nullptr || has_room()) return segment;
+  sys::call(SYS_munmap, sys::as_long(segment), sizeof(abi::segment));
   return nullptr;
 }
 
@@ -296,7 +315,7 @@ void plan_gates(core::ruleset const& rules) {
 __attribute__((constructor)) void attach_at_start() { attach(); }
 
 __attribute__((destructor)) void detach() {
-  order::leave_pending();
+  each_extra(&extra::leave);
   leave_process();
 }
 
@@ -321,9 +340,7 @@ void attach() {
   stage.bucket = segment->bucket;
   join_process(*segment);
   stage.active.store(segment, std::memory_order_release);
-  bool const is_ordered = (beside & abi::order_beside) != 0 && order::begin(path);
-  bool const has_epochs = (beside & abi::after_beside) != 0 && after::begin(path);
-  if (has_epochs || is_ordered) stand_before_libc();
+  if (begin_extras(beside, path)) stand_before_libc();
 }
 
 void pass_through(abi::passthrough reason) {
@@ -394,7 +411,7 @@ bool still_a_segment(abi::segment const& s) {
 }
 
 abi::segment* enter_sandbox() {
-  order::go_blind();
+  each_extra(&extra::go_blind);
   pass_through(abi::passthrough::sandboxed);
   std::uint32_t const slot = stage.slot.load();
   abi::segment* const s = stage.active.exchange(nullptr);
@@ -404,7 +421,7 @@ abi::segment* enter_sandbox() {
 
 void leave_sandbox(abi::segment* s) {
   if (s == nullptr) return;
-  order::see_again();
+  each_extra(&extra::see_again);
   std::uint32_t const slot = stage.slot.load();
   if (slot != 0) s->process[slot - 1].state.store(1);
   s->head.passthrough_calls[static_cast<unsigned>(abi::passthrough::sandboxed)].fetch_sub(1);

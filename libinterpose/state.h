@@ -139,6 +139,9 @@ struct alignas(64) thread_state {
   bool is_vfork_child = false;  // set by vfork.S until exec or exit: the memory is the parent's
   std::uint8_t zero[3] = {};
   abi::shard* counters = nullptr;  // null until joined
+  std::int32_t untimed_left = 0;   // calls to go by before one is timed; see times.h
+  std::uint16_t untimed = 0;       // how many that were
+  std::uint16_t widest_gap = 0;
   path_memo memo = {};             // behind the first words: a short name lies on the same line
   std::uint32_t generation = ~0u;  // of the fork page when joined; else a number it never shows
   bool owned = false;              // counters belong to this thread alone: plain adds
@@ -147,6 +150,7 @@ struct alignas(64) thread_state {
   std::int64_t slack_ns = 0;
   std::uint32_t tid = 0;
   std::uint32_t caller_serial = 0;
+  std::uint32_t dice = 0;  // see times.h
 };
 
 extern thread_local constinit thread_state self __asm__("sluice_self")
@@ -175,7 +179,7 @@ void pass_through(abi::passthrough reason);  // counts it
 
 /// Maps the segment, once. Called by the constructor, or by the first call when that is earlier.
 void attach();
-/// Where a target is durable: all real functions are looked up, and order_calls.cc put before them.
+/// Where a target is durable: all real functions are looked up, and order/calls.cc put before them.
 void stand_before_libc();
 
 /// Makes the calling thread ready to count: after its first call, after fork. False: pass through.

@@ -18,7 +18,8 @@ void after_read(call id, FILE* f, stream_view const& before, std::uint64_t moved
     std::uint64_t const seen = moved + now.unread;
     bytes = seen > before.unread ? seen - before.unread : 0;
   }
-  if (int const fd = fd_of(f); fd >= 0) settle_after(id, core::op::read, fd, bytes, false);
+  if (int const fd = fd_of(f); fd >= 0)
+    settle_after(id, core::op::read, fd, bytes, false, before.began_ns);
 }
 
 void after_write(call id, FILE* f, stream_view const& before, std::uint64_t moved) {
@@ -26,7 +27,8 @@ void after_write(call id, FILE* f, stream_view const& before, std::uint64_t move
   if (moved == unknown_bytes) moved = left < before.unwritten ? 0 : left - before.unwritten;
   std::uint64_t const given = before.unwritten + moved;
   if (given <= left) return;
-  if (int const fd = fd_of(f); fd >= 0) settle_after(id, core::op::write, fd, given - left, false);
+  if (int const fd = fd_of(f); fd >= 0)
+    settle_after(id, core::op::write, fd, given - left, false, before.began_ns);
 }
 
 namespace slow {
@@ -80,6 +82,7 @@ int fclose(FILE* f) {
     if (std::uint64_t const left = look(f).unwritten; left != 0)
       settle_after(call::fclose, core::op::write, fd, left, false);
     visit v{call::fclose, core::op::close, when::never, false, 0, 0, 0};
+    v.began_ns = visit::untimed;
     enter_close(v, fd);
   }
   return real::fclose(f);

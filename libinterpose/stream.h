@@ -16,8 +16,9 @@ namespace sluice {
 inline constexpr std::uint64_t unknown_bytes = ~std::uint64_t{0};
 
 struct stream_view {
-  std::uint64_t unread;     // in the buffer, not yet given to the program
-  std::uint64_t unwritten;  // in the buffer, not yet given to the kernel
+  std::uint64_t unread;       // in the buffer, not yet given to the program
+  std::uint64_t unwritten;    // in the buffer, not yet given to the kernel
+  std::int64_t began_ns = 0;  // see times.h
 };
 
 /// Reads the public head of glibc's FILE, whose layout is part of its ABI. Racy by nature: another

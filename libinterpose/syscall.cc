@@ -131,7 +131,6 @@ long slow::syscall(long number, long a, long b, long c, long d, long e, long f) 
                        entry_unknown, raw);                                             \
   }
 #include "syscalls.def"
-#undef SYSCALL
     case SYS_openat:
     case SYS_openat2:
       return open_slowly({call::openat, core::op::open, when::before, false, 0, 0, 0},

@@ -4,12 +4,12 @@
 // for the case that we are active. An inactive call is a compare, a branch and a jump; the body is
 // a function of its own so that no frame is built before. The wrapper's C++ name is ours and only
 // its assembler name is libc's, so no header of libc is in the way.
+#include "extras.h"
 #include "loaded.h"
 #include "meter.h"
-#include "order.h"
-#include "order_after.h"
 #include "rows.h"
 #include "stream.h"
+#include "times.h"
 
 namespace sluice {
 
@@ -23,7 +23,7 @@ extern "C" long sluice_missing() {
 // What a real pointer that nobody has called yet leads to: another library's constructor may call
 // before ours has run. Looked up at the first call, because a program calls a few of all these, and
 // without the loader's help, so that a signal handler or an allocator may be the one who calls. Who
-// stands before libc (order.h) keeps the resolver of a name that is not there, and means libc's.
+// stands before libc (extras.h) keeps the resolver of a name that is not there, and means libc's.
 [[gnu::noinline, gnu::cold]] void* bind(void** real, void* resolver, char const* name,
                                         std::uint32_t hash) {
   bool const is_first = __atomic_load_n(real, __ATOMIC_RELAXED) == resolver;
@@ -40,6 +40,12 @@ template <class Function>
 Function* bound(Function*& real, Function* resolver, char const* name, std::uint32_t hash) {
   return reinterpret_cast<Function*>(
       bind(reinterpret_cast<void**>(&real), reinterpret_cast<void*>(resolver), name, hash));
+}
+
+stream_view look_and_time(FILE* f) {
+  stream_view v = look(f);
+  v.began_ns = times::begin_early();
+  return v;
 }
 
 void fresh(int fd) {
@@ -61,19 +67,6 @@ constexpr when stays = when::before;
 // --- the real functions
 // -----------------------------------------------------------------------------------------
 
-#define CALL(sym, ret, params, args, ...) ROW(sym, ret, params, args)
-#define OPENS(sym, ret, params, args, ...) ROW(sym, ret, params, args)
-#define ERRNO(sym, ret, params, args, ...) ROW(sym, ret, params, args)
-#define PAIR(sym, ret, params, args, ...) ROW(sym, ret, params, args)
-#define READS(sym, ret, params, args, ...) ROW(sym, ret, params, args)
-#define WRITES(sym, ret, params, args, ...) ROW(sym, ret, params, args)
-#define FRESH(sym, ret, params, args) ROW(sym, ret, params, args)
-#define SPECIAL(sym, ret, params, args, ...) ROW(sym, ret, params, args)
-#define ALIAS(...)
-#define VERSIONED(...)
-#define VARIADIC(...)
-#define BARE(...)
-
 #define ROW(sym, ret, params, args)                                                         \
   namespace first {                                                                         \
   static ret sym params { return bound(real::sym, sym, #sym, loaded::hash_of(#sym)) args; } \
@@ -82,30 +75,18 @@ constexpr when stays = when::before;
   constinit decltype(first::sym)* sym = first::sym;                                         \
   }
 #include "calls.def"
-#undef ROW
 
 // Whoever stands before libc asks for its functions beforehand.
 static void resolve_all() {
 #define ROW(sym, ret, params, args) \
   if (real::sym == first::sym) bound(real::sym, first::sym, #sym, loaded::hash_of(#sym));
 #include "calls.def"
-#undef ROW
 }
 
 void stand_before_libc() {
   resolve_all();
-  if (order::durable.area != nullptr) order::stand_between();
-  after::stand_between();
+  each_extra(&extra::stand_before_libc);
 }
-
-#undef CALL
-#undef OPENS
-#undef ERRNO
-#undef PAIR
-#undef READS
-#undef WRITES
-#undef FRESH
-#undef SPECIAL
 
 // --- the bodies
 // -------------------------------------------------------------------------------------------------
@@ -160,14 +141,14 @@ void stand_before_libc() {
   }
 #define READS(sym, ret, params, args, stream, moved)                          \
   [[gnu::noinline]] ret slow::sym params {                                    \
-    stream_view const before = look(stream);                                  \
+    stream_view const before = look_and_time(stream);                         \
     ret const r = real::sym args;                                             \
     after_read(call::sym, stream, before, static_cast<std::uint64_t>(moved)); \
     return r;                                                                 \
   }
 #define WRITES(sym, ret, params, args, stream, moved)                          \
   [[gnu::noinline]] ret slow::sym params {                                     \
-    stream_view const before = look(stream);                                   \
+    stream_view const before = look_and_time(stream);                          \
     ret const r = real::sym args;                                              \
     after_write(call::sym, stream, before, static_cast<std::uint64_t>(moved)); \
     return r;                                                                  \
@@ -205,18 +186,6 @@ void leave_pair(visit const& v1, bool one, visit const& v2, bool two, bool faile
 
 #include "calls.def"
 
-#undef CALL
-#undef OPENS
-#undef ERRNO
-#undef PAIR
-#undef READS
-#undef WRITES
-#undef FRESH
-#undef SPECIAL
-#undef ALIAS
-#undef VERSIONED
-#undef VARIADIC
-
 // --- the exported names
 // -----------------------------------------------------------------------------------------
 
@@ -228,13 +197,6 @@ void leave_pair(visit const& v1, bool one, visit const& v2, bool two, bool faile
       return real::sym args;                                                                       \
     return slow::sym args;                                                                         \
   }
-#define OPENS(sym, ret, params, args, ...) ROW(sym, ret, params, args)
-#define ERRNO(sym, ret, params, args, ...) ROW(sym, ret, params, args)
-#define PAIR(sym, ret, params, args, ...) ROW(sym, ret, params, args)
-#define READS(sym, ret, params, args, ...) ROW(sym, ret, params, args)
-#define WRITES(sym, ret, params, args, ...) ROW(sym, ret, params, args)
-#define FRESH(sym, ret, params, args) ROW(sym, ret, params, args)
-#define SPECIAL(sym, ret, params, args, ...) ROW(sym, ret, params, args)
 #define ROW(sym, ret, params, args)                                         \
   extern "C" EXPORT ret sluice_##sym params __asm__(#sym);                  \
   ret sluice_##sym params {                                                 \
@@ -266,8 +228,6 @@ void leave_pair(visit const& v1, bool one, visit const& v2, bool two, bool faile
     return old != nullptr ? old args : sluice_##sym args;                                     \
   }                                                                                           \
   __asm__(".symver sluice_old_" #sym "," #sym "@" old_version ",remove");
-#else
-#define VERSIONED(...)
 #endif
 #include "calls.def"
 

@@ -8,13 +8,11 @@ namespace sluice::policies {
 
 #define ALGORITHM(symbol, name, ready, purpose) std::unique_ptr<allocator> make_##symbol();
 #include "policies/algorithms.def"
-#undef ALGORITHM
 
 std::span<algorithm const> algorithms() {
   static constexpr algorithm table[] = {
 #define ALGORITHM(symbol, name, ready, purpose) {name, purpose, ready, make_##symbol},
 #include "policies/algorithms.def"
-#undef ALGORITHM
   };
   return table;
 }

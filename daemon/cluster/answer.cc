@@ -3,7 +3,7 @@
 // split over its streams, cut by the limits of jobs that are on other children too.
 #include <algorithm>
 
-#include "cluster/brain.h"
+#include "cluster/arbiter.h"
 
 namespace sluice::cluster {
 
@@ -22,7 +22,7 @@ constexpr rate distance(rate a, rate b) { return a > b ? a - b : b - a; }
 
 }  // namespace
 
-rate brain::target(std::uint32_t number, std::uint32_t supply, time_ns now) const {
+rate arbiter::target(std::uint32_t number, std::uint32_t supply, time_ns now) const {
   rate const wanted = roster_.children[number].wanted[supply];
   rate const current = parent_.current(number, supply, now);
   // Just restarted: nobody may get more yet, so nobody need lose anything.
@@ -32,7 +32,7 @@ rate brain::target(std::uint32_t number, std::uint32_t supply, time_ns now) cons
 }
 
 /// True when an answer now would bring the child a good step towards its target.
-bool brain::is_off_target(std::uint32_t number, time_ns now) const {
+bool arbiter::is_off_target(std::uint32_t number, time_ns now) const {
   child const& c = roster_.children[number];
   if (parent_.is_quiet(now)) return false;
   for (std::uint32_t s = 0; s < roster_.width(); ++s) {
@@ -57,7 +57,7 @@ bool brain::is_off_target(std::uint32_t number, time_ns now) const {
 }
 
 /// What a stream may be told when its child has `value` of the supply.
-rate brain::stream_value(child const& c, stream const& s, rate value) const {
+rate arbiter::stream_value(child const& c, stream const& s, rate value) const {
   rate const total = c.wanted[s.supply];
   rate v = value >= total ? s.wanted : static_cast<rate>(u128{s.wanted} * value / total);
   flow const& f = roster_.at(s.job, s.supply);
@@ -74,7 +74,7 @@ rate brain::stream_value(child const& c, stream const& s, rate value) const {
 constexpr std::uint64_t no_job = 0;
 
 /// True when a limit kept a stream clearly below what it should have.
-bool brain::write_streams(child& c, wire::grant& g) {
+bool arbiter::write_streams(child& c, wire::grant& g) {
   bool clipped = false;
   for (stream& s : c.streams) {
     rate const v = stream_value(c, s, g.lease.supply[s.supply].value);
@@ -86,7 +86,7 @@ bool brain::write_streams(child& c, wire::grant& g) {
   return clipped;
 }
 
-void brain::mark_hungry(std::uint32_t number, time_ns now) {
+void arbiter::mark_hungry(std::uint32_t number, time_ns now) {
   child& c = roster_.children[number];
   bool lacks = false;
   for (std::uint32_t s = 0; s < roster_.width() && !lacks; ++s)
@@ -98,7 +98,7 @@ void brain::mark_hungry(std::uint32_t number, time_ns now) {
   hungry_.push_back(number);
 }
 
-bool brain::answer(std::uint32_t number, time_ns now, outbox& out) {
+bool arbiter::answer(std::uint32_t number, time_ns now, outbox& out) {
   child& c = roster_.children[number];
   for (std::uint32_t s = 0; s < roster_.width(); ++s) wanted_[s] = target(number, s, now);
   std::optional<lease::grant> given = parent_.answer(number, wanted_, now);

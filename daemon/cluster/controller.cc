@@ -1,186 +1,293 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/controller.h"
-#include "policy/change.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
+#include <zmq.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <nlohmann/json.hpp>
 
-#include "cluster/admin.h"
-#include "cluster/clock.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "cluster/cluster_role.h"
 #include "cluster/run.h"
-#include "policy/error.h"
+#include "policy/supply.h"
+#include "verbs/serve.h"
 
 namespace sluice::cluster {
 
 namespace {
 
-lease::timers timers_for(control::config const& c, policy::site const& site) {
-  std::int64_t const usual = control::config{}.cycle_ns;
+constexpr unsigned most_at_once = 2000;
+constexpr unsigned look_every = 16;  // messages between looks at the time
+constexpr std::int64_t second = 1'000'000'000;
+constexpr std::int64_t most_flood_ns = second;
+constexpr std::int64_t least_spacing_ns = 20'000'000;
+
+bool is_relay(runtime::config const& c) { return c.role == runtime::role_kind::relay; }
+
+lease::timers timers_for(runtime::config const& c, policy::site const& site) {
+  std::int64_t const usual = runtime::config{}.cycle_ns;
   std::int64_t const cycle = c.cycle_ns != usual ? c.cycle_ns : site.control.cycle_ns;
   // A relay learns its level from its parent; one below the cluster is the least it can be.
-  unsigned const level = c.role == control::role_kind::relay ? 1 : 0;
+  unsigned const level = is_relay(c) ? 1 : 0;
   return lease::timers_of(cycle, site.control.lease_ns, level);
+}
+
+std::unique_ptr<arbiter> make_arbiter(runtime::config const& c, policy_keeper const& policy,
+                                      std::uint64_t incarnation) {
+  arbiter::settings set;
+  set.who = is_relay(c) ? wire::role::relay : wire::role::cluster;
+  set.name = c.name;
+  set.time = timers_for(c, policy.site());
+  return std::make_unique<arbiter>(set, plan_of(policy.site(), policy.text()), incarnation,
+                                   boot_ns());
 }
 
 }  // namespace
 
-controller::controller(control::config const& c, control::services& s)
+controller::controller(runtime::config const& c, runtime::services& s)
     : config_(c),
       services_(s),
-      store_(c.state_dir),
-      choice_(c.parents.size(), wire::job_key(0, c.name)) {
-  bool const relay = c.role == control::role_kind::relay;
-  start_policy();
-  note_policy({config_.policy.empty() ? "the policy heard last" : config_.policy});
-  brain::settings set;
-  set.who = relay ? wire::role::relay : wire::role::cluster;
-  set.name = c.name;
-  set.time = timers_for(c, policy_.site);
-  brain_ =
-      std::make_unique<brain>(set, plan_of(policy_.site, policy_.text), s.incarnation, boot_ns());
-  try {
-    overrides_ = store_.read_overrides();
-  } catch (error const& e) {
-    s.log.error("overrides lost", {{"why", e.what()}});
-  }
-  brain_->set_overrides(&overrides_);
-  if (relay) {
-    up_ = std::make_unique<relay_side>(*brain_, s.incarnation);
-    up_->plan_changed();
-    recall_lease(boot_ns());
-    above_ = wire::child_socket::make(*s.zmq, c.parents, s.keys, s.incarnation);
-  }
-  read_gates();
+      policy_(c, s),
+      overrides_(c.state_dir + "/overrides.json", s.log),
+      arbiter_(make_arbiter(c, policy_, s.incarnation)),
+      questions_([this](std::uint32_t child, wire::answer const& a) { send(child, a); }),
+      gates_(c.state_dir + "/gates.json", is_relay(c), s.incarnation, s.log),
+      figures_(s) {
+  arbiter_->set_overrides(&overrides_.book());
+  if (is_relay(c)) parent_ = std::make_unique<parent_link>(config_, s, *arbiter_);
   below_ = wire::parent_socket::bind(*s.zmq, c.listen, s.keys, s.incarnation);
+  role_ = std::make_unique<cluster_role>(*this);
   local_ = local::server::open(c.run_dir + "/" + local::socket_name, geteuid() == 0 ? 0666 : 0600,
                                [this](local::peer const& who, nlohmann::json const& request) {
-                                 return serve_request(*this, who, request);
+                                 return verbs::serve(*role_, who, request);
                                });
   s.log.info("listening", {{"address", below_->address()},
-                           {"role", relay ? "relay" : "cluster"},
-                           {"supplies", brain_->policy().supplies.size()}});
+                           {"role", role_->kind()},
+                           {"supplies", arbiter_->policy().supplies.size()}});
 }
 
 controller::~controller() = default;
 
 bool controller::send(std::uint32_t child, wire::message const& m) {
-  return below_->send(child, m, brain_->cycle());
+  return below_->send(child, m, arbiter_->cycle());
 }
 
-// ---------------------------------------------------------------------------- policy
+// ---- policy and overrides
 
-void controller::start_policy() {
-  std::string text;
-  if (!config_.policy.empty()) {
-    file_text_ = policy::read_policy_text(config_.policy);
-    text = store_.policy_over(file_text_);
-    if (text != file_text_)
-      services_.log.info("policy applied over the socket is in force", {{"file", config_.policy}});
-  } else if (auto heard = store_.heard_policy()) {
-    text = *heard;
-  }
-  policy_.loaded_s = unix_s();
-  if (text.empty()) return;
+void controller::use_policy(std::string const& text, runtime::policy_source const& source) {
+  policy_.use(policy::parse_policy(text, source.from), text, source);
+  arbiter_->set_plan(plan_of(policy_.site(), policy_.text()));
+  if (parent_) parent_->plan_changed();
+  services_.log.info("policy in force", {{"hash", fmt::format("{:016x}", arbiter_->policy().hash)},
+                                         {"supplies", arbiter_->policy().supplies.size()},
+                                         {"classes", policy_.site().classes.size()}});
+}
+
+void controller::use_heard_policy(std::string const& text) {
+  std::uint64_t const hash = policy::policy_hash(text);
+  if (hash == arbiter_->policy().hash || hash == refused_policy_) return;
   try {
-    policy_.site = policy::parse_policy(
-        text, config_.policy.empty() ? "the policy heard last" : config_.policy);
-    policy_.text = text;
+    use_policy(text, {"the policy of " + parent_->name()});
+    if (!policy_.keep_heard(text))
+      services_.log.error("policy is not saved", {{"dir", config_.state_dir}});
   } catch (error const& e) {
-    // A file that is wrong is the operator's to mend; what we kept ourselves is only lost.
-    if (text == file_text_) throw;
-    services_.log.error("kept policy refused", {{"why", e.what()}});
-    if (file_text_.empty()) return;
-    policy_.site = policy::parse_policy(file_text_, config_.policy);
-    policy_.text = file_text_;
+    refused_policy_ = hash;
+    services_.metrics.add(runtime::metric::policy_rejected_total);
+    services_.log.error("policy refused, the old one stays", {{"why", e.what()}});
   }
-}
-
-void controller::note_policy(control::policy_source const& source) {
-  auto* const log = services_.policies;
-  if (log == nullptr || policy_.text.empty()) return;
-  if (!log->note(policy_.text, source, policy_.loaded_s))
-    services_.log.error("version of the policy is not saved", {{"dir", config_.state_dir}});
-}
-
-void controller::use_policy(policy::site site, std::string text,
-                            control::policy_source const& source) {
-  for (auto const& line : policy::needs_restart(policy_.site, site))
-    services_.log.warning("waits for a restart", {{"what", line}});
-  policy_.site = std::move(site);
-  policy_.text = std::move(text);
-  policy_.loaded_s = unix_s();
-  note_policy(source);
-  brain_->set_plan(plan_of(policy_.site, policy_.text));
-  if (up_) up_->plan_changed();
-  services_.log.info("policy in force", {{"hash", fmt::format("{:016x}", brain_->policy().hash)},
-                                         {"supplies", brain_->policy().supplies.size()},
-                                         {"classes", policy_.site.classes.size()}});
-}
-
-bool controller::keep_applied(std::string const& text) {
-  return store_.keep_applied(file_text_, text);
 }
 
 void controller::reload() {
   try {
-    control::config const fresh = services_.reload();
-    std::unique_ptr<wire::security> keys;
+    runtime::config const fresh = services_.reload();
     if (!fresh.keys.empty()) {
-      keys = std::make_unique<wire::security>(wire::read_keys(fresh.keys));
-      if (above_) renew_above(*keys);
+      auto keys = std::make_unique<wire::security>(wire::read_keys(fresh.keys));
+      if (parent_) parent_->renew(keys_ ? keys_.get() : services_.keys, *keys);
       below_->reload(keys.get());
       keys_ = std::move(keys);
     }
-    if (!fresh.policy.empty() && !up_) {
-      std::string const text = policy::read_policy_text(fresh.policy);
-      policy::site site = policy::parse_policy(text, fresh.policy);
-      // The file was loaded on purpose: it ends what was applied over the socket.
-      file_text_ = text;
-      store_.forget_applied();
-      if (text != policy_.text) use_policy(std::move(site), text, {fresh.policy});
-    }
+    if (!fresh.policy.empty() && !parent_)
+      if (auto const text = policy_.read_again(fresh.policy)) use_policy(*text, {fresh.policy});
     config_.policy = fresh.policy;
     services_.log.info("configuration read again");
   } catch (error const& e) {
-    services_.metrics.add(control::metric::policy_rejected_total);
+    services_.metrics.add(runtime::metric::policy_rejected_total);
     services_.log.error("reload refused, everything stays", {{"why", e.what()}});
   }
 }
 
 void controller::overrides_changed() {
-  overrides_.drop_empty();
-  brain_->set_overrides(&overrides_);
-  if (!store_.keep(overrides_))
-    services_.log.error("overrides are not saved", {{"dir", config_.state_dir}});
+  arbiter_->set_overrides(&overrides_.book());
+  overrides_.keep();
 }
 
-// ---------------------------------------------------------------------------- children
+// ---- children and the parent
 
 void controller::hear(wire::parent_socket::incoming& m, std::int64_t now) {
-  auto const age = m.head.minor >= wire::minor_of_gates ? gate_book::age::able
-                   : m.who == wire::role::relay         ? gate_book::age::old_relay
-                                                        : gate_book::age::old_node;
-  gates_->heard(m.child, *m.name, m.head.incarnation, now, age);
-  hear_gates(m.child, m.body, now);
+  gates_.hear(m, now);
   if (auto* report = std::get_if<wire::report>(&m.body))
-    brain_->report(m.child, *report, now);
+    arbiter_->report(m.child, *report, now);
   else if (auto* hello = std::get_if<wire::hello>(&m.body))
-    brain_->hello(m.child, *hello, {*m.name, m.head.incarnation}, now, *this);
+    arbiter_->hello(m.child, *hello, {*m.name, m.head.incarnation}, now, *this);
   else if (auto* jobs = std::get_if<wire::job_list>(&m.body))
-    brain_->jobs(m.child, *jobs, now);
+    arbiter_->jobs(m.child, *jobs, now);
   else if (auto* question = std::get_if<wire::question>(&m.body))
-    hear_question(m.child, *m.name, *question, now);
+    hear_question(m, *question, now);
   else if (std::holds_alternative<wire::bye>(m.body))
-    brain_->bye(m.child, now);
+    arbiter_->bye(m.child, now);
 }
 
-bool controller::is_parent_heard() const {
-  return is_welcome_ && up_ && !up_->is_silent(boot_ns());
+void controller::hear_question(wire::parent_socket::incoming const& from, wire::question& q,
+                               std::int64_t now) {
+  if (!from.may_ask)
+    services_.metrics.add(runtime::metric::local_requests_total, {"from afar", "refused"});
+  bool const is_heard = parent_ && parent_->is_heard(now) && parent_->answers_questions();
+  auto const above = questions_.take(from, q, parent_ != nullptr, is_heard, now);
+  if (above && !parent_->send(*above)) questions_.take_back(above->id);
 }
 
-int run(control::config const& config, control::services& services) {
+void controller::hear_parent(std::int64_t now) {
+  auto news = parent_->hear(now);
+  if (news.welcome) gates_.above_anew();
+  for (auto const& m : news.gates) gates_.hear_above(m, now);
+  for (auto& answer : news.answers) questions_.hear(answer);
+  if (news.policy) use_heard_policy(*news.policy);
+}
+
+/// False: the cap was reached and there may be more. Half a cycle of messages is enough at a time,
+/// however few they are.
+bool controller::drain(std::int64_t now) {
+  std::int64_t const end_ns =
+      steady_ns() + std::min(arbiter_->set().time.cycle_ns, most_flood_ns) / 2;
+  if (parent_) hear_parent(now);
+  for (unsigned i = 0; i < most_at_once; ++i) {
+    auto m = below_->receive();
+    if (!m) return true;
+    hear(*m, now);
+    if (i % look_every == 0 && steady_ns() >= end_ns) break;
+  }
+  return false;
+}
+
+// ---- the loop
+
+void controller::settle(std::int64_t now) {
+  bool const demand_turned = arbiter_->edge();
+  if (parent_) parent_->serve(now);
+  std::int64_t const began = steady_ns();
+  if (arbiter_->settle(now, *this)) {
+    settle_ns_ = steady_ns() - began;
+    // Never more than a quarter of the time on allocations between cycles.
+    arbiter_->set_spacing(std::max(least_spacing_ns, 4 * settle_ns_));
+    figures_.remember(*arbiter_, now);
+  }
+  if (parent_) parent_->talk(now, demand_turned);
+  settle_gates(now);
+  figures_.tell(arbiter_->take_notices());
+}
+
+void controller::settle_gates(std::int64_t now) {
+  epochs::gate_keeper::post out;
+  out.to_child = [this](std::uint32_t child, wire::message const& m) { send(child, m); };
+  if (parent_ && parent_->knows_gates())
+    out.to_parent = [this](wire::message const& m) { return parent_->send_gate(m); };
+  gates_.settle(now, out);
+}
+
+void controller::answer_questions() {
+  questions_.answer_some(
+      [this](std::uint32_t uid, std::string const& text, std::string const& through) {
+        local::peer const who = {uid, static_cast<gid_t>(-1), 0, -1, {}, 0, true};
+        auto const serve = [&](local::peer const& by, nlohmann::json const& request) {
+          nlohmann::json answer = verbs::serve(*role_, by, request, through);
+          answer["answered_by"] = "cluster " + config_.name;
+          return answer;
+        };
+        return local::answer_text(serve, who, text.data(), text.size());
+      });
+}
+
+void controller::each_second(std::int64_t now) {
+  second_at_ = now;
+  local_->serve(steady_ns());  // its time limits
+  questions_.forget_old(now);
+  if (overrides_.take_back(arbiter_->who(), now, unix_s())) overrides_changed();
+  for (std::string line = below_->complaint(); !line.empty(); line = below_->complaint())
+    services_.log.warning("peer refused", {{"what", line}});
+  publish(now);
+}
+
+void controller::publish(std::int64_t now) {
+  figures::standing at = {settle_ns_, policy_.loaded_s(), {}, below_->counts(), listens_at()};
+  if (parent_) at.is_parent_heard = parent_->is_heard(now);
+  figures_.publish(*arbiter_, at, now);
+}
+
+int controller::wait_ms(std::int64_t now) const {
+  if (!questions_.is_idle()) return 0;
+  std::int64_t until = std::min(arbiter_->due(), second_at_ + second);
+  if (parent_ && parent_->is_welcome()) until = std::min(until, parent_->due());
+  return static_cast<int>(std::clamp<std::int64_t>((until - now + 999'999) / 1'000'000, 0, 100));
+}
+
+/// True: stop.
+bool controller::take_orders() {
+  for (auto o = runtime::next_order(services_.signal_fd); o != runtime::order::none;
+       o = runtime::next_order(services_.signal_fd)) {
+    if (o == runtime::order::stop) return true;
+    services_.notify.reloading(steady_ns());
+    reload();
+    services_.notify.ready();
+  }
+  return false;
+}
+
+/// False: stop.
+bool controller::wait(bool drained) {
+  zmq_pollitem_t items[] = {
+      {nullptr, services_.signal_fd, ZMQ_POLLIN, 0},
+      {nullptr, local_->fd(), ZMQ_POLLIN, 0},
+      {below_->zmq_handle(), 0, ZMQ_POLLIN, 0},
+      {parent_ ? parent_->zmq_handle() : nullptr, 0, ZMQ_POLLIN, 0},
+      {parent_ ? parent_->monitor_handle() : nullptr, 0, ZMQ_POLLIN, 0},
+  };
+  int const count = !parent_ ? 3 : parent_->monitor_handle() != nullptr ? 5 : 4;
+  if (zmq_poll(items, count, drained ? wait_ms(boot_ns()) : 0) < 0 && errno != EINTR)
+    throw sluice_error(std::string("zmq_poll: ") + zmq_strerror(errno));
+  is_asked_ = items[1].revents != 0;
+  return items[0].revents == 0 || !take_orders();
+}
+
+int controller::run() {
+  services_.notify.ready();
+  bool drained = true, is_settled = true;
+  std::int64_t began = 0;  // of the drains since the last settle
+  while (wait(drained)) {
+    std::int64_t const now = boot_ns();
+    if (is_settled) began = now;
+    drained = drain(now);
+    // A flood may delay an allocation by two cycles; after a stall there is no such hurry.
+    is_settled =
+        drained || boot_ns() - began > std::min(2 * arbiter_->set().time.cycle_ns, most_flood_ns);
+    if (!is_settled) continue;
+    if (is_asked_) local_->serve(steady_ns());
+    settle(boot_ns());
+    std::int64_t const settled_at = boot_ns();
+    answer_questions();
+    if (parent_) parent_->look_after(settled_at);
+    if (settled_at - second_at_ >= second) each_second(settled_at);
+    services_.notify.alive(steady_ns());
+  }
+  services_.notify.stopping();
+  services_.log.info("stopping");
+  return 0;
+}
+
+int run(runtime::config const& config, runtime::services& services) {
   controller c(config, services);
   return c.run();
 }

@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a controller tells the log and Prometheus. Series of a class that is gone are taken away.
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
-#include "cluster/clock.h"
-#include "cluster/controller.h"
-#include "cluster/rows.h"
+#include "base/clock.h"
+#include "cluster/cluster_role.h"
+#include "cluster/figures.h"
 #include "policy/change.h"
+#include "runtime/dashboard.h"
 
 namespace sluice::cluster {
 
 namespace {
 
-using control::in_unit;
-using control::metric;
+constexpr std::int64_t spacing_ns = 240'000'000;
+
+using runtime::in_unit;
+using runtime::metric;
 
 double tokens(rate r) { return static_cast<double>(r) / 1000; }
 
@@ -23,12 +26,8 @@ struct class_sums {
 
 }  // namespace
 
-void controller::count_request(char const* verb, bool served) {
-  services_.metrics.add(metric::local_requests_total, {verb, served ? "ok" : "refused"});
-}
-
-void controller::tell_notices() {
-  for (notice const& n : brain_->take_notices()) {
+void figures::tell(std::vector<notice> const& notices) {
+  for (notice const& n : notices) {
     switch (n.kind) {
       case notice::child_came:
         services_.log.info("child known", {{"child", n.about}});
@@ -51,15 +50,14 @@ void controller::tell_notices() {
   }
 }
 
-void controller::publish(std::int64_t now) {
-  control::metric_table& m = services_.metrics;
-  brain const& b = *brain_;
+void figures::publish(arbiter const& b, standing const& at, time_ns now) {
+  runtime::metric_table& m = services_.metrics;
   double const passed = published_at_ == 0 ? 0 : static_cast<double>(now - published_at_) / 1e9;
   published_at_ = now;
   m.set(metric::cycles_total, static_cast<double>(b.cycle()));
-  m.set(metric::cycle_duration_seconds, static_cast<double>(settle_ns_) / 1e9);
-  m.set(metric::policy_load_timestamp_seconds, static_cast<double>(policy_.loaded_s));
-  if (is_relay()) m.set(metric::controller_connected, is_parent_heard() ? 1 : 0);
+  m.set(metric::cycle_duration_seconds, static_cast<double>(at.settle_ns) / 1e9);
+  m.set(metric::policy_load_timestamp_seconds, static_cast<double>(at.policy_loaded_s));
+  if (at.is_parent_heard) m.set(metric::controller_connected, *at.is_parent_heard ? 1 : 0);
   double live = 0, silent = 0, gone = 0;
   for (child const& c : b.who().children) {
     if (c.name.empty()) continue;
@@ -69,22 +67,22 @@ void controller::publish(std::int64_t now) {
   m.set(metric::nodes, {"live"}, live);
   m.set(metric::nodes, {"silent"}, silent);
   m.set(metric::nodes, {"gone"}, gone);
-  wire::peer_counts const& refused = below_->counts();
+  wire::peer_counts const& refused = at.refused;
   m.set(metric::refused_messages_total, {"malformed"}, double(refused.refused_malformed));
   m.set(metric::refused_messages_total, {"role"}, double(refused.refused_role));
   m.set(metric::refused_messages_total, {"name"}, double(refused.refused_name));
   m.set(metric::refused_messages_total, {"flood"}, double(refused.refused_flood));
   m.set(metric::refused_messages_total, {"unknown_key"}, double(refused.refused_unknown_key));
   m.set(metric::refused_messages_total, {"replay"}, double(refused.refused_replay));
-  publish_supplies(passed);
-  std::string const why = is_relay() && !is_parent_heard() ? "the parent does not answer" : "";
-  services_.notify.status(why.empty() ? "listens at " + listens_at() : why);
+  publish_supplies(b, passed);
+  bool const is_lost = at.is_parent_heard && !*at.is_parent_heard;
+  std::string const why = is_lost ? "the parent does not answer" : "";
+  services_.notify.status(why.empty() ? "listens at " + at.listens_at : why);
   m.publish(steady_ns(), why.empty(), why);
 }
 
-void controller::publish_supplies(double passed) {
-  control::metric_table& m = services_.metrics;
-  brain const& b = *brain_;
+void figures::publish_supplies(arbiter const& b, double passed) {
+  runtime::metric_table& m = services_.metrics;
   plan const& p = b.policy();
   std::vector<class_sums> sums(p.classes.size());
   for (class_sums& c : sums) c.granted.resize(p.supplies.size()), c.served = c.granted;
@@ -132,6 +130,39 @@ void controller::publish_supplies(double passed) {
     classes_shown_.push_back(c == 0 ? "none" : p.classes[c].name);
     m.set(metric::jobs, {classes_shown_.back()}, static_cast<double>(sums[c].jobs));
   }
+}
+
+void figures::remember(arbiter const& b, time_ns now) {
+  if (services_.board == nullptr || now - remembered_at_ < spacing_ns) return;
+  remembered_at_ = now;
+  runtime::history& past = services_.board->past;
+  plan const& p = b.policy();
+  roster const& r = b.who();
+  past.begin(now, static_cast<double>(unix_ns()) / 1e9);
+  for (std::uint32_t j = 0; j < r.jobs.size(); ++j) {
+    job const& who = r.jobs[j];
+    if (who.key == 0 || who.name.empty()) continue;
+    for (std::uint32_t s = 0; s < r.width(); ++s) {
+      flow const& f = r.at(j, s);
+      if (f.streams == 0 || p.supplies[s].capacity == 0) continue;
+      runtime::history_look look = {who.name, p.classes[who.row].name, p.supplies[s].name, who.uid,
+                                    p.supplies[s].counts_bytes};
+      // Nodes report rates: the time since the last look makes them amounts.
+      look.did.served = tokens(f.served) * past.passed_s();
+      look.did.demand = f.blocked ? std::numeric_limits<float>::quiet_NaN()
+                                  : static_cast<float>(tokens(f.served));
+      look.did.grant = static_cast<float>(tokens(f.granted));
+      look.did.waiting = static_cast<float>(tokens(f.waiting));
+      look.did.blocked_s = f.blocked ? static_cast<float>(past.passed_s()) : 0;
+      look.did.delayed = look.did.waited_s = std::numeric_limits<float>::quiet_NaN();
+      if (f.deal.limit != unbounded) look.limit = static_cast<double>(f.deal.limit) / 1000;
+      past.put(look);
+    }
+  }
+  for (supply_row const& row : p.supplies)
+    if (row.capacity != 0)
+      past.put_supply(row.name, row.counts_bytes, static_cast<double>(row.capacity) / 1000);
+  past.end();
 }
 
 }  // namespace sluice::cluster

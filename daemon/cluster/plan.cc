@@ -54,6 +54,12 @@ std::uint32_t plan::class_of(std::uint32_t key) const {
   return default_class;
 }
 
+std::uint32_t plan::class_named(std::string const& name) const {
+  for (std::uint32_t i = 1; i < classes.size(); ++i)
+    if (classes[i].name == name) return i;
+  return default_class;
+}
+
 std::uint32_t plan::supply_of(std::uint32_t key) const {
   for (std::uint32_t i = 0; i < supplies.size(); ++i)
     if (supplies[i].key == key) return i;

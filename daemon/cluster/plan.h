@@ -55,6 +55,7 @@ struct plan {
 
   /// Index of the class, or the default class.
   std::uint32_t class_of(std::uint32_t key) const;
+  std::uint32_t class_named(std::string const& name) const;
   std::uint32_t supply_of(std::uint32_t key) const;  // `no_supply` when unknown
 };
 

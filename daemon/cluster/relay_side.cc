@@ -17,7 +17,7 @@ void add_leaf(policies::demand_bins& to, policies::leaf const& l) {
 
 }  // namespace
 
-relay_side::relay_side(brain& below, std::uint64_t incarnation)
+relay_side::relay_side(arbiter& below, std::uint64_t incarnation)
     : below_(below), up_(below.set().time, incarnation) {
   report_.lease.child_incarnation = incarnation;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The face of a relay towards its parent. Pure, like the brain it belongs to: reports merge what
+// The face of a relay towards its parent. Pure, like the arbiter it belongs to: reports merge what
 // the children said (sums, and histograms of demand, so that a tree allocates as a flat controller
-// would), grants become what the brain may give and how each job's amount is meant.
+// would), grants become what the arbiter may give and how each job's amount is meant.
 //
 // What stays true: a grant message is acknowledged only when no child of ours holds more of a job
 // than the messages since then allow; a value only when the children have given up the rest.
@@ -10,14 +10,14 @@
 #include <cstdint>
 #include <vector>
 
-#include "cluster/brain.h"
+#include "cluster/arbiter.h"
 #include "lease/child.h"
 
 namespace sluice::cluster {
 
 class relay_side {
  public:
-  relay_side(brain& below, std::uint64_t incarnation);
+  relay_side(arbiter& below, std::uint64_t incarnation);
 
   /// After a reboot, or when nobody knows whether it was one.
   void booted(time_ns now) { up_.booted(now); }
@@ -27,7 +27,7 @@ class relay_side {
   void on_welcome(wire::welcome const& w);
   void on_grant(wire::grant const& g, time_ns now);
 
-  /// Before the brain settles: what it may give, and whether the parent's amounts rule.
+  /// Before the arbiter settles: what it may give, and whether the parent's amounts rule.
   void serve(time_ns now);
   /// After it settled: a report is due (a cycle is over, a demand turned, an answer is owed).
   bool wants_to_report(time_ns now, bool demand_turned);
@@ -49,7 +49,7 @@ class relay_side {
   void merge_streams();
   lease::grant const& as_ours(wire::grant const& g);
 
-  brain& below_;
+  arbiter& below_;
   lease::child up_;
   std::uint64_t parent_ = 0;    // its name as a hash
   std::uint64_t life_ = 0;      // its incarnation

@@ -60,7 +60,7 @@ void roster::set_plan(plan p) {
   relink();
 }
 
-void roster::set_overrides(overrides const* o) {
+void roster::set_overrides(verbs::override_book const* o) {
   overrides_ = o;
   relink();
 }
@@ -70,17 +70,22 @@ void roster::relink() {
     if (j.key != 0) link(j);
 }
 
+std::uint32_t row_in(plan const& p, job const& j) {
+  bool const is_forced = j.forced != nullptr && j.forced->qos;
+  return is_forced ? p.class_named(j.forced->qos->qos_class) : p.class_of(j.class_key);
+}
+
 void roster::link(job& j) {
   j.forced = overrides_ ? overrides_->find(j.key) : nullptr;
-  j.row = plan_.class_of(j.forced && j.forced->qos.set ? j.forced->class_key : j.class_key);
+  j.row = row_in(plan_, j);
 }
 
 terms roster::deal(job const& j, std::uint32_t supply) const {
   terms t = plan_.classes[j.row].by_supply[supply];
   if (j.forced == nullptr) return t;
-  if (auto const* l = j.forced->limit_of(plan_.supplies[supply].key))
+  if (auto const* l = j.forced->limit_of(plan_.supplies[supply].name))
     t.limit = l->by_owner ? std::min(t.limit, l->value) : l->value;
-  if (j.forced->pause.set) t.limit = 0;
+  if (j.forced->pause) t.limit = 0;
   t.reservation = std::min(t.reservation, t.limit);
   return t;
 }
@@ -314,21 +319,21 @@ void roster::reorder(child& c, wire::report const& r, news& n) {
 void roster::take(std::uint32_t number, wire::job_list const& l, time_ns now) {
   child& c = children[number];
   std::size_t const most = c.is_relay ? most_jobs_of_relay : most_jobs_of_node;
-  seats_.resize(jobs.size(), 0);
-  for (std::uint32_t i = 0; i < c.jobs.size(); ++i) seats_[c.jobs[i].job] = i + 1;
+  places_.resize(jobs.size(), 0);
+  for (std::uint32_t i = 0; i < c.jobs.size(); ++i) places_[c.jobs[i].job] = i + 1;
   for (wire::job_entry const& e : l.jobs) {
     if (e.job == 0 || e.job != wire::job_key(e.uid, e.name)) continue;
     std::uint32_t row = job_of(e.job);
-    if (row == nobody || seats_[row] == 0) {
+    if (row == nobody || places_[row] == 0) {
       if (c.jobs.size() >= most) continue;
       row = job_row(e.job);
       use(row);
       vote(row, e.class_key, e.qos_class);
       c.jobs.push_back({.job = row, .class_key = e.class_key});
-      seats_.resize(jobs.size(), 0);
-      seats_[row] = static_cast<std::uint32_t>(c.jobs.size());
+      places_.resize(jobs.size(), 0);
+      places_[row] = static_cast<std::uint32_t>(c.jobs.size());
     }
-    tenancy& t = c.jobs[seats_[row] - 1];
+    tenancy& t = c.jobs[places_[row] - 1];
     if (t.class_key != e.class_key) {
       withdraw(t);
       vote(row, t.class_key = e.class_key, e.qos_class);
@@ -341,7 +346,7 @@ void roster::take(std::uint32_t number, wire::job_list const& l, time_ns now) {
     has_new_jobs |= !jobs[row].is_announced;
     elect(row);
   }
-  for (tenancy const& t : c.jobs) seats_[t.job] = 0;
+  for (tenancy const& t : c.jobs) places_[t.job] = 0;
 }
 
 void roster::vote(std::uint32_t row, std::uint32_t class_key, std::string const& name) {

@@ -13,8 +13,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "cluster/overrides.h"
 #include "cluster/plan.h"
+#include "verbs/overrides.h"
 #include "wire/message.h"
 
 namespace sluice::cluster {
@@ -76,7 +76,7 @@ struct child {
   bool is_relay = false;
   bool live = false;  // heard lately (timers::live_ns), by the last allocation
   bool unanswered = false;
-  bool hungry = false;         // has less than it should; is in brain::hungry_
+  bool hungry = false;         // has less than it should; is in arbiter::hungry_
   bool knows_lacking = false;  // was told that we lack the pool
   std::string name;
   std::uint64_t policy_hash = 0;
@@ -111,9 +111,12 @@ struct job {
   std::string name;
   std::string qos_class;  // of class_key
   std::vector<class_vote> votes;
-  bool is_announced = false;  // relay: the parent was told who it is
-  job_override const* forced = nullptr;
+  bool is_announced = false;                     // relay: the parent was told who it is
+  verbs::job_overrides const* forced = nullptr;  // what people changed of it
 };
+
+/// Its class in force, as a row of a plan.
+std::uint32_t row_in(plan const& p, job const& j);
 
 /// A job on one supply, over all children: [job * supplies + supply].
 struct flow {
@@ -161,7 +164,7 @@ class roster {
   bool expire(child& c, time_ns now, std::int64_t cycle_ns);
   void sent(stream& s, rate value);  // in the grant message that is being written
   /// After a change of overrides: jobs are linked to theirs again.
-  void set_overrides(overrides const* o);
+  void set_overrides(verbs::override_book const* o);
   void relink();
 
   std::uint32_t job_of(std::uint64_t key) const;    // `nobody` when unknown
@@ -200,12 +203,12 @@ class roster {
 
   plan plan_;
   std::uint32_t width_ = 0;  // supplies per job in `flows`
-  overrides const* overrides_ = nullptr;
+  verbs::override_book const* overrides_ = nullptr;
   std::unordered_map<std::uint64_t, std::uint32_t> rows_;  // job key -> row
   std::vector<std::uint32_t> free_rows_;
   std::vector<std::uint32_t> slots_;  // scratch by flow: 1 + place of its stream in the last report
   std::vector<stream> scratch_;
-  std::vector<std::uint32_t> seats_;  // scratch by job: 1 + its place in child::jobs
+  std::vector<std::uint32_t> places_;  // scratch by job: 1 + its place in child::jobs
 };
 
 }  // namespace sluice::cluster

@@ -2,12 +2,12 @@
 // The role of cluster and relay.
 #pragma once
 
-#include "control/config.h"
-#include "control/services.h"
+#include "runtime/config.h"
+#include "runtime/services.h"
 
 namespace sluice::cluster {
 
 /// Until SIGTERM. The exit status.
-int run(control::config const& config, control::services& services);
+int run(runtime::config const& config, runtime::services& services);
 
 }  // namespace sluice::cluster

@@ -8,7 +8,7 @@
 
 #include <string>
 
-#include "policy/descriptor.h"
+#include "base/descriptor.h"
 
 namespace sluice::local {
 

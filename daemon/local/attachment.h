@@ -11,7 +11,7 @@
 #include <span>
 #include <string>
 
-#include "policy/descriptor.h"
+#include "base/descriptor.h"
 
 namespace sluice::local {
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <sys/types.h>
+#include <unistd.h>
 
 #include <cstddef>
 #include <functional>
@@ -14,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-#include "policy/error.h"
+#include "base/error.h"
 
 namespace sluice::local {
 
@@ -32,6 +33,11 @@ struct peer {
   bool is_afar = false;  // another daemon says who it is, not our kernel: never an operator
 };
 
+/// Root, and the user whose daemon this is; nobody who is named by another daemon.
+inline bool is_operator(peer const& who) {
+  return !who.is_afar && (who.uid == 0 || who.uid == geteuid());
+}
+
 /// Throws sluice::error; the client sees {"error": text, "status": n}. It may return later().
 using handler = std::function<nlohmann::json(peer const&, nlohmann::json const& request)>;
 
@@ -45,18 +51,15 @@ std::string answer_text(handler const& h, peer const& who, char const* bytes, st
 /// {"error": why, "status": status}
 std::string refusal_text(std::string const& why, int status);
 
-/// Verbs that the daemon of a node may ask the cluster for its users, and that this one answers.
-inline constexpr std::string_view verbs_from_afar[] = {"jobs",  "top",    "explain", "set",
-                                                       "pause", "resume", "history"};
-bool is_from_afar(std::string_view verb);
-
 class server {
  public:
   /// `mode` of the socket file: 0600 for one user's daemon, 0666 for root's. Throws when another
   /// daemon serves the path.
   static std::unique_ptr<server> open(std::string const& path, unsigned mode, handler h);
   virtual ~server() = default;
-  virtual int fd() const = 0;                   // readable when serve() has work
+  virtual int fd() const = 0;  // readable when serve() has work
+  /// When a client will have been silent for too long; the largest number: there is none.
+  virtual std::int64_t due_ns() const = 0;
   virtual void serve(std::int64_t now_ns) = 0;  // never blocks; at most 64 clients, 4 per uid
                                                 // (root: no such bound)
   /// The answer that later() promised; of a client that is gone, nothing.

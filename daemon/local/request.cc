@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <nlohmann/json.hpp>
 
 namespace sluice::local {
 
@@ -25,11 +26,6 @@ json const* find(json const& request, char const* key) {
 }  // namespace
 
 json later() { return json(json::value_t::discarded); }
-
-bool is_from_afar(std::string_view verb) {
-  return std::find(std::begin(verbs_from_afar), std::end(verbs_from_afar), verb) !=
-         std::end(verbs_from_afar);
-}
 
 std::string refusal_text(std::string const& why, int status) {
   return dumped(json{{"error", why}, {"status", status}});
@@ -95,21 +91,24 @@ bool flag_of(json const& request, char const* key, bool otherwise) {
   return at->get<bool>();
 }
 
-void put_page(json& answer, char const* key, json const& request, json rows) {
+page::page(json& answer, json const& request) : answer_(answer) {
   constexpr std::int64_t any = 1'000'000'000;
-  auto const from = static_cast<std::size_t>(whole_if(request, "from", 0, any).value_or(0));
-  auto const most = static_cast<std::size_t>(whole_if(request, "most", 1, any).value_or(any));
-  std::size_t used = dumped(answer).size();
-  json page = json::array();
-  std::size_t at = from;
-  for (; at < rows.size() && page.size() < most; ++at) {
-    std::size_t const size = dumped(rows[at]).size();
-    if (used + size + 1 > room && !page.empty()) break;
-    used += size + 1;
-    page.push_back(std::move(rows[at]));
+  from_ = static_cast<std::size_t>(whole_if(request, "from", 0, any).value_or(0));
+  most_ = static_cast<std::size_t>(whole_if(request, "most", 1, any).value_or(any));
+  answer_["next"] = nullptr;
+  bytes_ = dumped(answer_).size();
+}
+
+bool page::add(char const* key, json row) {
+  std::size_t const size = dumped(row).size() + 1;
+  if (taken_ == most_ || (taken_ > 0 && bytes_ + size > room)) {
+    answer_["next"] = at_ - 1;
+    return false;
   }
-  answer[key] = std::move(page);
-  answer["next"] = at < rows.size() ? json(at) : json(nullptr);
+  bytes_ += size;
+  ++taken_;
+  answer_[key].push_back(std::move(row));
+  return true;
 }
 
 }  // namespace sluice::local

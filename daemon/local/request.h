@@ -4,7 +4,7 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 
@@ -24,8 +24,25 @@ std::optional<std::int64_t> whole_if(json const& request, char const* key, std::
                                      std::int64_t most);
 bool flag_of(json const& request, char const* key, bool otherwise);
 
-/// Puts a part of `rows` into answer[key], from request "from" on, at most request "most" rows and
-/// as many as fit a packet, and answer["next"]: where to go on, or null.
-void put_page(json& answer, char const* key, json const& request, json rows);
+/// Rows of an answer: from request "from" on, at most request "most" of them and as many as fit a
+/// packet. answer["next"] says where to go on, or null.
+class page {
+ public:
+  /// What stands in `answer` already counts.
+  page(json& answer, json const& request);
+
+  /// The next row of all, for the list answer[key]. `make` is called when it is of this page.
+  /// False: the page is full.
+  template <class Make>
+  bool put(char const* key, Make const& make) {
+    return at_++ < from_ || add(key, make());
+  }
+
+ private:
+  bool add(char const* key, json row);
+
+  json& answer_;
+  std::size_t from_, most_, at_ = 0, taken_ = 0, bytes_;
+};
 
 }  // namespace sluice::local

@@ -12,6 +12,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -97,10 +98,13 @@ class seqpacket_server final : public server {
       else if (auto const at = clients_.find(fd); at != clients_.end() && !hear(at->second, now_ns))
         clients_.erase(at);
     }
-    std::erase_if(clients_, [&](auto const& entry) {
-      client const& c = entry.second;
-      return now_ns - c.heard_ns > (c.has_asked ? idle_ns : idle_first_ns);
-    });
+    std::erase_if(clients_, [&](auto const& entry) { return now_ns >= end_of(entry.second); });
+  }
+
+  std::int64_t due_ns() const override {
+    std::int64_t due = std::numeric_limits<std::int64_t>::max();
+    for (auto const& [fd, c] : clients_) due = std::min(due, end_of(c));
+    return due;
   }
 
   void reply(std::uint64_t ticket, std::string const& text) override {
@@ -113,6 +117,10 @@ class seqpacket_server final : public server {
   }
 
  private:
+  static std::int64_t end_of(client const& c) {
+    return c.heard_ns + (c.has_asked ? idle_ns : idle_first_ns);
+  }
+
   void take_path() {
     std::string const beside = path_ + ".lock";
     lock_ = descriptor(::open(beside.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));

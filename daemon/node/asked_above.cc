@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "policy/error.h"
+#include "base/error.h"
 
 namespace sluice::node {
 
@@ -17,8 +17,8 @@ constexpr char const* in_vain = "the controller of the cluster does not answer: 
 
 }  // namespace
 
-nlohmann::json asked_above::ask(uplink& up, local::peer const& who, nlohmann::json const& request,
-                                std::int64_t now_ns) {
+nlohmann::json asked_above::ask(runtime::uplink& up, local::peer const& who,
+                                nlohmann::json const& request, std::int64_t now_ns) {
   wire::question q;
   q.uid = who.uid;
   q.text = request.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);

@@ -10,14 +10,14 @@
 #include <vector>
 
 #include "local/local.h"
-#include "node/uplink.h"
+#include "runtime/uplink.h"
 
 namespace sluice::node {
 
 class asked_above {
  public:
   /// Returns local::later(). Throws when the parent cannot be asked.
-  nlohmann::json ask(uplink& up, local::peer const& who, nlohmann::json const& request,
+  nlohmann::json ask(runtime::uplink& up, local::peer const& who, nlohmann::json const& request,
                      std::int64_t now_ns);
   void hear(wire::answer&& a);
 

@@ -8,13 +8,13 @@
 
 namespace sluice::node {
 
-std::string const& class_in_force(job const& j, job_overrides const* overrides) {
-  return overrides != nullptr && overrides->qos_class ? overrides->qos_class->qos_class
-                                                      : j.record.qos_class;
+std::string const& class_in_force(job const& j, verbs::job_overrides const* overrides) {
+  return overrides != nullptr && overrides->qos ? overrides->qos->qos_class : j.record.qos_class;
 }
 
 share_claim claim_of(job const& j, stream const& s, policy::site const& site,
-                     supply_slot const& slot, job_overrides const* overrides, bool has_parent) {
+                     supply_slot const& slot, verbs::job_overrides const* overrides,
+                     bool has_parent) {
   share_claim c;
   policies::claim& p = c.policy;
   p.job = j.key;
@@ -31,10 +31,10 @@ share_claim claim_of(job const& j, stream const& s, policy::site const& site,
   p.declared = p.reservation;
   if (overrides != nullptr) {
     c.is_paused = overrides->pause.has_value();
-    if (auto const at = overrides->limits.find(slot.of.name()); at != overrides->limits.end()) {
+    if (auto const* const l = overrides->limit_of(slot.of.name())) {
       // An operator of a node that is its own controller may also raise.
-      bool const replaces = at->second.by_operator && !has_parent;
-      p.limit = replaces ? at->second.limit : std::min(p.limit, at->second.limit);
+      bool const replaces = !l->by_owner && !has_parent;
+      p.limit = replaces ? l->value : std::min(p.limit, l->value);
     }
   }
   p.reservation = std::min(p.reservation, p.limit);
@@ -51,16 +51,16 @@ void enforcer::use(site_state const& site) {
   algorithm_ = found == nullptr ? nullptr : found->make();
 }
 
-void enforcer::seat_all(site_state const& site, job_table const& jobs,
-                        override_book const& overrides) {
+void enforcer::collect(site_state const& site, job_table const& jobs,
+                       verbs::override_book const& overrides) {
   tables_.assign(site.supplies().size(), {});
   kept_.resize(site.supplies().size());
   for (auto const& j : jobs.all()) {
     if (j->is_broken()) continue;
-    job_overrides const* const changed = overrides.find(j->folder);
+    verbs::job_overrides const* const changed = overrides.find(j->key);
     for (auto& s : j->streams) {
       table& t = tables_[s.supply];
-      t.seats.push_back({j.get(), &s});
+      t.entries.push_back({j.get(), &s});
       t.claims.push_back(
           claim_of(*j, s, site.site(), site.supplies()[s.supply], changed, has_parent_));
     }
@@ -120,7 +120,7 @@ void enforcer::share(std::int64_t now_ns) {
       continue;
     }
     std::vector<phases> before;
-    for (auto const& s : t.seats) before.push_back({s.what->share, 0, 0});
+    for (auto const& s : t.entries) before.push_back({s.what->share, 0, 0});
     share_grant(t.terms, is_split_, t.claims, before, t.wanted);
   }
 }
@@ -133,8 +133,8 @@ void enforcer::write(site_state const& site, std::int64_t now_ns) {
     bool const is_shared = site.supplies()[i].is_shared();
     bool const is_open = has_parent_ && t.alone && control.orphans == policy::orphan_mode::open;
     std::vector<curve_change> changes;
-    for (std::size_t k = 0; k < t.seats.size(); ++k) {
-      stream& s = *t.seats[k].what;
+    for (std::size_t k = 0; k < t.entries.size(); ++k) {
+      stream& s = *t.entries[k].what;
       rate const fair = t.wanted[k].now;
       standing_[i].granted += fair;
       s.would_delay = control.enforce || s.last.served < fair ? 0 : s.last.served - fair;
@@ -142,7 +142,7 @@ void enforcer::write(site_state const& site, std::int64_t now_ns) {
       bool const is_free = (!is_shared || !control.enforce || is_open) && !t.claims[k].is_paused;
       rate const all = unlimited(s.unit);
       phases const wanted = is_free ? phases{all, all, all} : t.wanted[k];
-      changes.push_back({&t.seats[k].who->memory(), s.channel, s.unit, &s.in_force, wanted});
+      changes.push_back({&t.entries[k].who->memory(), s.channel, s.unit, &s.in_force, wanted});
     }
     write_curves(changes, t.times, now_ns);
     standing_[i].usable = t.usable;
@@ -150,12 +150,11 @@ void enforcer::write(site_state const& site, std::int64_t now_ns) {
   }
 }
 
-void enforcer::write_fixed(job& j, job_overrides const* changed, std::int64_t now_ns) {
+void enforcer::write_fixed(job& j, verbs::job_overrides const* changed, std::int64_t now_ns) {
   for (auto& f : j.fixed) {
     std::uint64_t wanted = f.of.rate_q40;
     if (changed != nullptr) {
-      auto const at = changed->limits.find(f.of.name);
-      if (at != changed->limits.end()) wanted = q40_of(f.of.unit, at->second.limit);
+      if (auto const* const l = changed->limit_of(f.of.name)) wanted = q40_of(f.of.unit, l->value);
       if (changed->pause) wanted = 0;
     }
     if (wanted == f.in_force_q40) continue;
@@ -164,14 +163,14 @@ void enforcer::write_fixed(job& j, job_overrides const* changed, std::int64_t no
   }
 }
 
-void enforcer::apply(site_state const& site, job_table const& jobs, override_book const& overrides,
-                     lease::child const& child, moment now) {
-  seat_all(site, jobs, overrides);
+void enforcer::apply(site_state const& site, job_table const& jobs,
+                     verbs::override_book const& overrides, lease::child const& child, moment now) {
+  collect(site, jobs, overrides);
   set_terms(site, child, now);
   share(now.mono_ns);
   write(site, now.mono_ns);
   for (auto const& j : jobs.all())
-    if (!j->is_broken()) write_fixed(*j, overrides.find(j->folder), now.mono_ns);
+    if (!j->is_broken()) write_fixed(*j, overrides.find(j->key), now.mono_ns);
 }
 
 }  // namespace sluice::node

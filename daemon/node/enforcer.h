@@ -11,20 +11,14 @@
 #include <vector>
 
 #include "lease/child.h"
+#include "node/clock.h"
 #include "node/curves.h"
 #include "node/job_table.h"
-#include "node/overrides.h"
 #include "node/site_state.h"
 #include "policies/allocate.h"
+#include "verbs/overrides.h"
 
 namespace sluice::node {
-
-/// The same moment on both clocks: leases are counted on the one, curves on the other.
-struct moment {
-  std::int64_t boot_ns = 0;
-  std::int64_t mono_ns = 0;
-  std::int64_t mono_of(std::int64_t boot) const { return boot - boot_ns + mono_ns; }
-};
 
 /// How a supply stands on this node, for people and metrics.
 struct supply_standing {
@@ -48,18 +42,18 @@ class enforcer {
   void recall_kept(std::vector<rate> kept) { kept_ = std::move(kept); }
 
   /// Writes every curve of every granted channel.
-  void apply(site_state const& site, job_table const& jobs, override_book const& overrides,
+  void apply(site_state const& site, job_table const& jobs, verbs::override_book const& overrides,
              lease::child const& child, moment now);
 
   std::vector<supply_standing> const& standing() const { return standing_; }
 
  private:
-  struct seat {
+  struct entry {
     job* who;
     stream* what;
   };
   struct table {  // one supply
-    std::vector<seat> seats;
+    std::vector<entry> entries;
     std::vector<share_claim> claims;
     std::vector<phases> wanted;
     share_supply terms;
@@ -68,13 +62,14 @@ class enforcer {
     rate usable = 0;
   };
 
-  void seat_all(site_state const& site, job_table const& jobs, override_book const& overrides);
+  void collect(site_state const& site, job_table const& jobs,
+               verbs::override_book const& overrides);
   void set_terms(site_state const& site, lease::child const& child, moment now);
   void set_times(table& t, unsigned supply, lease::child const& child, moment now,
                  policy::orphan_mode mode) const;
   void share(std::int64_t now_ns);
   void write(site_state const& site, std::int64_t now_ns);
-  static void write_fixed(job& j, job_overrides const* changed, std::int64_t now_ns);
+  static void write_fixed(job& j, verbs::job_overrides const* changed, std::int64_t now_ns);
 
   bool has_parent_;
   bool is_split_ = false;
@@ -86,9 +81,10 @@ class enforcer {
 
 /// What the class, and people since, say of a job on a supply, with what was measured.
 share_claim claim_of(job const& j, stream const& s, policy::site const& site,
-                     supply_slot const& slot, job_overrides const* overrides, bool has_parent);
+                     supply_slot const& slot, verbs::job_overrides const* overrides,
+                     bool has_parent);
 
 /// The class in force for a job.
-std::string const& class_in_force(job const& j, job_overrides const* overrides);
+std::string const& class_in_force(job const& j, verbs::job_overrides const* overrides);
 
 }  // namespace sluice::node

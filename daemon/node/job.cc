@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "policy/error.h"
+#include "base/error.h"
 #include "segment/jobs.h"
 #include "wire/message.h"
 
@@ -13,13 +13,9 @@ namespace sluice::node {
 
 using nlohmann::json;
 
-bool is_alive(process_mark const& p) {
-  return p.pid != 0 && p.start_ticks != 0 && segment::start_ticks(p.pid) == p.start_ticks;
-}
-
 namespace {
 
-json seat_json(scheduler_seat const& s) {
+json json_of(scheduler_terms const& s) {
   json steps = json::array();
   for (auto const& p : s.steps) steps.push_back({p.pid, p.start_ticks});
   return {{"held", s.is_held},    {"metered", s.is_metered}, {"open", s.is_open},
@@ -28,8 +24,8 @@ json seat_json(scheduler_seat const& s) {
           {"steps", steps}};
 }
 
-scheduler_seat read_seat(json const& in) {
-  scheduler_seat s;
+scheduler_terms scheduler_of(json const& in) {
+  scheduler_terms s;
   s.is_held = in.at("held").get<bool>();
   s.is_metered = in.at("metered").get<bool>();
   s.is_open = in.at("open").get<bool>();
@@ -58,7 +54,7 @@ std::string to_text(job_record const& r) {
       {"format", 1},          {"uid", r.uid},           {"gid", r.gid},       {"name", r.name},
       {"class", r.qos_class}, {"monitor", r.monitor},   {"limits", r.limits}, {"fixed", fixed},
       {"granted", r.granted}, {"left_out", r.left_out}, {"joiners", joiners}};
-  if (r.seat) out["seat"] = seat_json(*r.seat);
+  if (r.scheduler) out["scheduler"] = json_of(*r.scheduler);
   for (auto const& a : r.after) out["after"].push_back({a.root, a.patience_ns});
   return out.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
 }
@@ -81,7 +77,7 @@ job_record read_record(std::string const& text) try {
                        f.at("rate_q40").get<std::uint64_t>(), f.at("own").get<bool>()});
   for (auto const& p : in.at("joiners"))
     r.joiners.push_back({p.at(0).get<std::uint32_t>(), p.at(1).get<std::uint64_t>()});
-  if (in.contains("seat")) r.seat = read_seat(in["seat"]);
+  if (in.contains("scheduler")) r.scheduler = scheduler_of(in["scheduler"]);
   if (in.contains("after"))
     for (auto const& a : in["after"])
       r.after.push_back({a.at(0).get<std::string>(), a.at(1).get<std::int64_t>()});

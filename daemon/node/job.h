@@ -12,19 +12,15 @@
 #include <vector>
 
 #include "abi/segment.h"
+#include "base/process_mark.h"
+#include "epochs/node_epochs.h"
+#include "node/call_times.h"
 #include "node/meter.h"
 #include "node/share_out.h"
+#include "segment/job_life.h"
 #include "segment/segment_file.h"
 
 namespace sluice::node {
-
-/// A process, so that a later one with its number is not taken for it.
-struct process_mark {
-  std::uint32_t pid = 0;
-  std::uint64_t start_ticks = 0;
-  bool operator==(process_mark const&) const = default;
-};
-bool is_alive(process_mark const& p);
 
 /// A channel with a fixed curve: one of the policy's `channels`, or the user's own --limit.
 struct fixed_channel {
@@ -36,7 +32,7 @@ struct fixed_channel {
 
 /// What makes a job the scheduler's: it was announced in RUN/scheduler, and lives until that is
 /// gone.
-struct scheduler_seat {
+struct scheduler_terms {
   bool is_held = false;     // announced now
   bool is_metered = false;  // it has a class: its processes are to load the library
   bool is_open = false;     // it named no class: the first process that names one chooses
@@ -46,12 +42,6 @@ struct scheduler_seat {
   std::int64_t since_unix_s = 0;
   std::string note;                 // what the user should know
   std::vector<process_mark> steps;  // root's processes, all below which is the job
-};
-
-/// A target whose changes wait for others on all nodes (`after`).
-struct after_record {
-  std::string root;  // of the target; its file system is synced
-  std::int64_t patience_ns = 0;
 };
 
 /// What is kept in job.json.
@@ -66,8 +56,8 @@ struct job_record {
   std::vector<std::string> granted;   // names of the channels the daemon writes
   std::vector<std::string> left_out;  // targets that this node did not have
   std::vector<process_mark> joiners;  // who asked to join and may not have attached yet
-  std::optional<scheduler_seat> seat;
-  std::vector<after_record> after = {};  // by rule of its area
+  std::optional<scheduler_terms> scheduler;
+  std::vector<epochs::after_rule> after = {};  // by rule of its area
 };
 std::string to_text(job_record const& r);
 /// Throws sluice_error when it is not one of ours.
@@ -97,7 +87,7 @@ struct escaped {
 };
 
 /// A fixed channel in its place.
-struct fixed_seat {
+struct fixed_place {
   unsigned channel = 0;
   fixed_channel of;
   std::uint64_t in_force_q40 = ~std::uint64_t{0};  // unknown: written once
@@ -110,11 +100,12 @@ struct job {
   segment::mapping map;
   std::vector<stream> streams;
   std::vector<segment::op_sums> told_ops;  // to the history; empty: nothing yet
-  std::vector<fixed_seat> fixed;
+  told_times times;                        // to the metrics
+  std::vector<fixed_place> fixed;
   std::uint32_t processes = 0;
   std::uint32_t foreign = 0;        // of these, in other pid namespaces
   std::uint32_t foreign_found = 0;  // of these, looked at from outside
-  std::int64_t empty_since_ns = 0;  // nobody was found in it since; 0: somebody was
+  segment::job_life life;
   std::vector<escaped> escapes;
   bool is_announced = false;  // the parent has been told its name
 

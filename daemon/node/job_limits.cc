@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "policy/error.h"
+#include "base/error.h"
 #include "policy/order.h"
 
 namespace sluice::node {

@@ -12,12 +12,14 @@
 #include <fstream>
 #include <sstream>
 
-#include "control/user_names.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/suggest.h"
+#include "base/whole_file.h"
 #include "node/curves.h"
 #include "node/job_limits.h"
 #include "policy/class_list.h"
-#include "policy/error.h"
-#include "policy/suggest.h"
+#include "runtime/user_names.h"
 #include "segment/counted.h"
 #include "segment/cut_back.h"
 #include "segment/jobs.h"
@@ -33,12 +35,10 @@ constexpr std::size_t most_jobs = 1024, most_of_a_uid = 32;
 constexpr std::size_t most_name = 63;  // what a message carries
 constexpr std::size_t most_joiners = 64;
 
-std::string read_file(std::string const& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  if (in) text << in.rdbuf();
-  if (!in) throw sluice_error(fmt::format("{}: {}", path, std::strerror(errno)));
-  return text.str();
+std::string record_text(std::string const& dir) {
+  auto text = read_file(dir + "/job.json");
+  if (!text) throw sluice_error(fmt::format("{}/job.json: {}", dir, std::strerror(errno)));
+  return *std::move(text);
 }
 
 std::optional<unsigned> place_of(std::vector<std::string> const& names, std::string const& name) {
@@ -48,21 +48,21 @@ std::optional<unsigned> place_of(std::vector<std::string> const& names, std::str
 }
 
 std::optional<job_record> record_in(std::string const& dir) try {
-  return read_record(read_file(dir + "/job.json"));
+  return read_record(record_text(dir));
 } catch (error const&) {
   return std::nullopt;
 }
 
-/// Whether somebody lives in a job whose segment cannot be read, by what was written down.
-bool may_live(job_record const& r, std::string const& run_dir) {
-  auto const any = [](auto const& marks) {
-    return std::any_of(marks.begin(), marks.end(), is_alive);
-  };
-  if (any(r.joiners)) return true;
-  if (!r.seat) return false;
+/// Of a job whose segment cannot be read: by what was written down.
+segment::life_facts facts_of(job_record const& r, std::string const& run_dir) {
+  segment::life_facts f;
+  f.has_joiner = is_any_alive(r.joiners);
+  f.is_scheduled = r.scheduler.has_value();
+  if (!f.is_scheduled) return f;
   auto const names = announced(run_dir);
-  bool const is_held = !names || std::binary_search(names->begin(), names->end(), r.name);
-  return is_held || any(r.seat->steps);
+  f.is_held = !names || std::binary_search(names->begin(), names->end(), r.name);
+  f.has_step = is_any_alive(r.scheduler->steps);
+  return f;
 }
 
 /// Limits in an order of their own, so that two writings compare.
@@ -77,7 +77,7 @@ void add_joiner(job& j, local::peer const& who) {
   auto& list = j.record.joiners;
   std::erase_if(list, [](process_mark const& p) { return !is_alive(p); });
   auto const pid = static_cast<std::uint32_t>(who.pid);
-  process_mark const mark = {pid, segment::start_ticks(pid)};
+  process_mark const mark = mark_of(pid);
   if (list.size() < most_joiners) list.push_back(mark);
   std::atomic_ref<std::uint32_t>(j.memory().head.creator_pid).store(pid);
 }
@@ -95,7 +95,7 @@ std::string class_for(local::peer const& who, std::optional<std::string> const& 
   if (!site.is_set() || chosen.empty()) return chosen;
   std::vector<gid_t> groups = who.groups;
   groups.push_back(who.gid);
-  policy::check_class(site.site(), chosen, who.uid, groups, control::user_name(who.uid));
+  policy::check_class(site.site(), chosen, who.uid, groups, runtime::user_name(who.uid));
   return chosen;
 }
 
@@ -106,8 +106,6 @@ void open_up(job& j, unsigned channel, std::int64_t now_ns) {
   rate const all = unlimited(unit);
   write_curve(j.memory(), channel, settings_of(unit, {all, all, all}, {}), now_ns);
 }
-
-bool is_operator(local::peer const& who) { return who.uid == 0 || who.uid == geteuid(); }
 
 std::vector<std::string> channel_names(abi::segment const& s) {
   auto const rules = segment::rules_of(s);
@@ -131,7 +129,7 @@ std::vector<std::string> not_governed(site_state const& site, job const& j) {
 }
 
 job_table::job_table(std::string run_dir, std::string library, std::string node_name,
-                     control::logger& log)
+                     runtime::logger& log)
     : run_dir_(std::move(run_dir)),
       library_(std::move(library)),
       node_name_(std::move(node_name)),
@@ -152,33 +150,6 @@ job* job_table::find(uid_t uid, std::string const& name) const {
   return nullptr;
 }
 
-job& job_table::named(local::peer const& who, std::string const& name) const {
-  std::vector<job*> found;
-  std::vector<std::string> known;
-  auto const at = name.rfind('@');
-  std::string const bare = at == std::string::npos ? name : name.substr(at + 1);
-  std::string const owner = at == std::string::npos ? "" : name.substr(0, at);
-  for (auto const& j : jobs_) {
-    if (!may_see(who, *j)) continue;
-    known.push_back(j->record.name);
-    uid_t const uid = j->record.uid;
-    bool const is_owner =
-        owner.empty() || owner == std::to_string(uid) || owner == control::user_name(uid);
-    if (j->record.name == bare && is_owner) found.push_back(j.get());
-  }
-  // Of several, one's own is meant.
-  for (job* j : found)
-    if (found.size() > 1 && owner.empty() && j->record.uid == who.uid) return *j;
-  if (found.size() > 1)
-    throw usage_error(fmt::format("several jobs are called {}: say whose, like {}@{}", name,
-                                  control::user_name(found[0]->record.uid), bare));
-  if (found.empty())
-    throw usage_error(
-        fmt::format("no job {} on this node{}", name, policy::did_you_mean(bare, known)));
-  job* const only = found.front();
-  return *only;
-}
-
 std::string job_table::free_name(local::peer const& who) const {
   std::string const name = fmt::format("run-{}", who.pid);
   std::string free = name;
@@ -196,7 +167,7 @@ void job_table::check_room(uid_t uid) const {
 
 /// Who made it first would choose the class of another's job, or of his own.
 void job_table::check_name(local::peer const& who, std::string const& name) const {
-  if (is_operator(who) || !is_schedulers_name(name)) return;
+  if (local::is_operator(who) || !is_schedulers_name(name)) return;
   throw usage_error(
       fmt::format("job name \"{}\": names of digits are the scheduler's, choose another", name));
 }
@@ -207,7 +178,7 @@ joined job_table::join(local::peer const& who, join_request const& request,
   segment::check_job_name(name);
   if (name.size() > most_name)
     throw usage_error(fmt::format("job name \"{}\" is longer than {} bytes", name, most_name));
-  if (!is_operator(who) && geteuid() != 0)
+  if (!local::is_operator(who) && geteuid() != 0)
     throw usage_error("this sluiced serves another user's jobs");
   job* const there = find(who.uid, name);
   if (there == nullptr) {
@@ -224,7 +195,7 @@ joined job_table::join(local::peer const& who, join_request const& request,
                     name, name));
   check_no_orders(*there, request);
   add_joiner(*there, who);
-  there->empty_since_ns = 0;
+  there->life = {};
   keep(*there);
   return {there, false};
 }
@@ -240,11 +211,11 @@ job& job_table::make(local::peer const& who, std::string const& name, join_reque
     throw sluice_error(
         fmt::format("job {} is running without this sluiced: it began before", name));
   std::string const qos_class = class_for(who, request.qos_class, site);
-  if (!request.policy_channels && !is_operator(who))
+  if (!request.policy_channels && !local::is_operator(who))
     throw usage_error("only an operator may leave the policy's channels out");
   job_limits limits =
       limits_of(site, {request.limits, request.orders, request.monitor, request.policy_channels},
-                policy::this_machine());
+                places_.files_for(who.uid));
   job_record r{who.uid,
                who.gid,
                name,
@@ -258,7 +229,7 @@ job& job_table::make(local::peer const& who, std::string const& name, join_reque
                {}};
   for (auto const& a : limits.compiled.after) r.after.push_back({a.root, a.says.patience_ns});
   auto const pid = static_cast<std::uint32_t>(who.pid);
-  if (pid != 0) r.joiners.push_back({pid, segment::start_ticks(pid)});
+  if (pid != 0) r.joiners.push_back(mark_of(pid));
   segment::new_job const made = {folder, name, library_, who.uid, who.gid, pid, to_text(r)};
   if (!segment::create(run_dir_, made, limits.compiled))
     throw sluice_error(fmt::format("{} is in the way", segment::job_dir(run_dir_, folder)));
@@ -311,12 +282,12 @@ void job_table::bind_streams(job& j, site_state const& site, std::int64_t now_ns
 
 void job_table::adopt_one(std::string const& folder, site_state const& site) {
   std::string const dir = segment::job_dir(run_dir_, folder);
-  job_record record = read_record(read_file(dir + "/job.json"));
+  job_record record = read_record(record_text(dir));
   if (folder_of(record.uid, record.name) != folder) throw sluice_error("another job's job.json");
   uid_t const uid = record.uid;
   auto map = segment::mapping::open(dir + "/segment", uid);
   auto j = std::make_unique<job>(folder, std::move(record), std::move(map));
-  bind_streams(*j, site, segment::monotonic_ns());
+  bind_streams(*j, site, steady_ns());
   j->told_ops = segment::sum_by_op(j->memory());
   auto const after = std::find_if(jobs_.begin(), jobs_.end(),
                                   [&](auto const& other) { return other->folder > folder; });
@@ -335,13 +306,22 @@ void job_table::adopt(site_state const& site) {
     } catch (std::exception const& e) {
       // Its programs may still run, by the library in its folder.
       auto const record = record_in(segment::job_dir(run_dir_, folder));
-      bool const stays = record && may_live(*record, run_dir_);
+      bool const stays = record && is_used(facts_of(*record, run_dir_));
       log_.warning("job cannot be taken over",
                    {{"job", folder}, {"why", e.what()}, {"folder", stays ? "stays" : "removed"}});
       if (!stays) segment::remove_job(run_dir_, folder);
       if (stays) left_alone_.push_back(folder);
     }
   }
+}
+
+std::set<std::uint64_t> job_table::keys() const {
+  std::set<std::uint64_t> out;
+  for (auto const& j : jobs_) out.insert(j->key);
+  for (auto const& folder : left_alone_)
+    if (auto const record = record_in(segment::job_dir(run_dir_, folder)))
+      out.insert(wire::job_key(record->uid, record->name));
+  return out;
 }
 
 bool job_table::can_take_over(std::string const& folder, site_state const& site) try {
@@ -355,8 +335,8 @@ bool job_table::can_take_over(std::string const& folder, site_state const& site)
 void job_table::look_at_left_alone(site_state const& site) {
   std::erase_if(left_alone_, [&](std::string const& folder) {
     auto const record = record_in(segment::job_dir(run_dir_, folder));
-    if (record && may_live(*record, run_dir_)) return can_take_over(folder, site);
-    if (!record || !record->seat)
+    if (record && is_used(facts_of(*record, run_dir_))) return can_take_over(folder, site);
+    if (!record || !record->scheduler)
       return true;  // the garbage of jobs without a daemon goes by itself
     segment::remove_job(run_dir_, folder);
     log_.info("job removed", {{"job", folder}, {"why", "the scheduler has done with it"}});
@@ -379,11 +359,7 @@ void job_table::remove(job& j, std::string_view why) {
 
 void job_table::keep(job const& j) {
   std::string const path = segment::job_dir(run_dir_, j.folder) + "/job.json";
-  std::string const fresh = path + ".new";
-  std::ofstream file(fresh, std::ios::binary | std::ios::trunc);
-  file << to_text(j.record);
-  file.close();
-  if (!file || std::rename(fresh.c_str(), path.c_str()) != 0)
+  if (!replace_file(path, to_text(j.record)))
     log_.warning("job.json cannot be written", {{"job", j.record.name}, {"path", path}});
 }
 

@@ -6,15 +6,17 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
-#include "control/log.h"
 #include "local/local.h"
 #include "node/job.h"
+#include "node/place_finder.h"
 #include "node/scheduler.h"
 #include "node/site_state.h"
 #include "policy/mount_table.h"
+#include "runtime/log.h"
 
 namespace sluice::node {
 
@@ -34,7 +36,7 @@ struct joined {
 
 class job_table {
  public:
-  job_table(std::string run_dir, std::string library, std::string node_name, control::logger& log);
+  job_table(std::string run_dir, std::string library, std::string node_name, runtime::logger& log);
 
   /// All that an earlier daemon left: the living are taken over, the dead removed. What cannot be
   /// taken over, such as a segment of an earlier version, is left alone while it may live.
@@ -53,19 +55,19 @@ class job_table {
   void bind_all(site_state const& site, std::int64_t now_ns);
 
   /// Makes the job that the scheduler announces, or binds the one its owner has made. What cannot
-  /// be (a class he may not use, a limit that is none) is left out and said in the seat's note.
-  job& seat(announcement const& a, site_state const& site);
-  bool has_seat(std::string const& name) const;
+  /// be (a class he may not use, a limit that is none) is left out and said in its note.
+  job& schedule(announcement const& a, site_state const& site);
+  bool has_scheduled(std::string const& name) const;
   /// The scheduler has done with it: it goes when nobody is left in it.
-  void unseat(job& j);
+  void release(job& j);
   /// A process of the scheduler, all below which is the job.
   void add_step(job& j, process_mark step, bool is_batch);
   /// The scheduler's job that a process is in, by what it cannot write itself: its control group, a
   /// step above it, or that its user has no other; of several the one he names. Null: in none.
-  job* seat_of(local::peer const& who, std::string const& hint) const;
+  job* scheduled_job_of(local::peer const& who, std::string const& hint) const;
   /// Joining from inside: the class is the job's.
-  joined join_seat(job& j, local::peer const& who, join_request const& request,
-                   site_state const& site);
+  joined join_scheduled(job& j, local::peer const& who, join_request const& request,
+                        site_state const& site);
 
   void remove(job& j, std::string_view why);
 
@@ -73,18 +75,19 @@ class job_table {
   void keep(job const& j);
 
   job* find(uid_t uid, std::string const& name) const;
-  /// NAME, UID@NAME or USER@NAME, as far as `who` may see it. Throws a usage error.
-  job& named(local::peer const& who, std::string const& name) const;
 
   std::vector<std::unique_ptr<job>> const& all() const { return jobs_; }
+  /// Keys of all, and of those that were left alone.
+  std::set<std::uint64_t> keys() const;
   std::string const& run_dir() const { return run_dir_; }
+  place_finder& places() { return places_; }
 
  private:
   void adopt_one(std::string const& folder, site_state const& site);
   bool can_take_over(std::string const& folder, site_state const& site);
   job& make(local::peer const& who, std::string const& name, join_request const& request,
             site_state const& site);
-  void keep_seat(job const& j);
+  void keep_scheduled(job const& j);
   job& make_for(announcement const& a, local::peer const& who, std::string const& qos_class,
                 site_state const& site, std::string& note);
   job* below_a_step(pid_t pid) const;
@@ -94,8 +97,9 @@ class job_table {
   std::string free_name(local::peer const& who) const;
 
   std::string run_dir_, library_, node_name_;
-  control::logger& log_;
+  runtime::logger& log_;
   std::vector<std::unique_ptr<job>> jobs_;  // sorted by folder
+  place_finder places_;
   std::vector<std::string> left_alone_;  // folders of jobs that could not be taken over, and live
 };
 
@@ -114,11 +118,5 @@ std::string class_for(local::peer const& who, std::optional<std::string> const& 
 void add_joiner(job& j, local::peer const& who);
 /// A job that runs gets no other durable directories. Throws; whoever asks may run by himself.
 void check_no_orders(job const& j, join_request const& request);
-
-/// May this peer administer everything here?
-bool is_operator(local::peer const& who);
-inline bool may_see(local::peer const& who, job const& j) {
-  return is_operator(who) || who.uid == j.record.uid;
-}
 
 }  // namespace sluice::node

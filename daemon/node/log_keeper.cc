@@ -18,9 +18,9 @@
 #include <cstring>
 #include <utility>
 
-#include "control/clock.h"
-#include "control/privileges.h"
-#include "policy/error.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "runtime/privileges.h"
 #include "segment/log_process.h"
 
 namespace sluice::node {
@@ -52,7 +52,7 @@ class keeper {
   }
 
  private:
-  static std::int64_t now_ns() { return control::steady_ns(); }
+  static std::int64_t now_ns() { return steady_ns(); }
 
   /// What does not arrive is in the next one.
   void tell() {
@@ -187,7 +187,7 @@ class keeper {
     sigfillset(&all);
     sigprocmask(SIG_BLOCK, &all, nullptr);
     prctl(PR_SET_NAME, "sluiced-log");
-    auto const kept = control::drop_to_log();
+    auto const kept = runtime::drop_to_log();
     keeper(settings, descriptor(place), kept.missing).run();
   } catch (std::exception const& e) {
     fmt::print(stderr, "sluiced: the log's keeper: {}\n", e.what());

@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <string>
 
-#include "policy/descriptor.h"
+#include "base/descriptor.h"
 
 namespace sluice::node {
 

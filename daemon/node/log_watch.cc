@@ -8,10 +8,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/error.h"
 #include "node/clock.h"
-#include "policy/error.h"
 
 namespace sluice::node {
 
@@ -50,7 +51,7 @@ std::string ending_of(log_report const& r) {
 
 }  // namespace
 
-log_watch::log_watch(int socket, std::string file, std::string status, control::logger& log)
+log_watch::log_watch(int socket, std::string file, std::string status, runtime::logger& log)
     : socket_(socket), file_(std::move(file)), status_(std::move(status)), log_(log) {}
 
 void log_watch::say(log_word word) const {
@@ -93,7 +94,7 @@ void log_watch::take(log_report const& fresh) {
                   {"again_in_s", std::max<std::int64_t>(fresh.due_ns - now().mono_ns, 0) / 1e9}});
       break;
     case log_phase::over:
-      log_.write(fresh.status == 0 ? control::level::info : control::level::error,
+      log_.write(fresh.status == 0 ? runtime::level::info : runtime::level::error,
                  "the log has ended", {{"log", file_}, {"how", ending_of(fresh)}});
       break;
   }
@@ -154,9 +155,9 @@ bool log_watch::is_served() const {
   return is_there() && last_.phase == log_phase::serving && !is_silent_;
 }
 
-void log_watch::publish(control::metric_table& m, std::int64_t now_ns) {
+void log_watch::publish(runtime::metric_table& m, std::int64_t now_ns) {
   if (socket_ < 0) return;
-  using control::metric;
+  using runtime::metric;
   auto const seen = look_at_status();
   if (seen && last_.phase == log_phase::serving) {
     bool const was_silent =

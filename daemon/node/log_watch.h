@@ -3,13 +3,13 @@
 // users. Nothing here waits for the keeper, but for the end of the daemon, and then not for ever.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 
-#include "control/log.h"
-#include "control/metric_table.h"
 #include "node/log_keeper.h"
+#include "runtime/log.h"
+#include "runtime/metric_table.h"
 #include "segment/order_look.h"
 
 namespace sluice::node {
@@ -18,7 +18,7 @@ class log_watch {
  public:
   /// `socket`: services::log_keeper, not ours to close; -1: there is none, and all below is empty.
   /// `status`: where its daemon speaks for itself, see abi/order_status.h.
-  log_watch(int socket, std::string file, std::string status, control::logger& log);
+  log_watch(int socket, std::string file, std::string status, runtime::logger& log);
 
   /// To poll; -1: nothing will come.
   int fd() const { return is_there() ? socket_ : -1; }
@@ -37,7 +37,7 @@ class log_watch {
   /// Null without a log. Others than operators get the state alone: a reason may name files.
   nlohmann::json row(bool is_for_operator) const;
   /// Looks how it fares, too.
-  void publish(control::metric_table& m, std::int64_t now_ns);
+  void publish(runtime::metric_table& m, std::int64_t now_ns);
 
  private:
   void say(log_word word) const;
@@ -49,7 +49,7 @@ class log_watch {
 
   int const socket_;
   std::string const file_, status_;
-  control::logger& log_;
+  runtime::logger& log_;
   log_report last_;
   bool is_gone_ = false, is_settled_ = false, is_silent_ = false;
 };

@@ -9,7 +9,8 @@ namespace {
 
 constexpr auto relaxed = std::memory_order_relaxed;
 constexpr std::uint64_t most_waiting = std::uint64_t{1} << 50;
-constexpr std::uint64_t most_waits = 100'000'000;               // that end between two looks
+constexpr std::int64_t short_wait_ns = 10'000'000;  // as long as the shortest look counts
+constexpr std::uint64_t most_waits = 100'000'000;   // that end between two looks
 constexpr std::uint64_t longest_wait_ns = 3600ull * second_ns;  // at most `threads` sleep at once
 constexpr std::uint64_t most_ops = 4096ull * core::op_units;    // one large request: by rows of
 constexpr std::uint64_t most_bytes = std::uint64_t{1} << 31;    // calls.def, by what read(2) moves
@@ -84,7 +85,7 @@ void meter::start(sample const& s, std::uint64_t waits, std::int64_t now_ns) {
   last_ = s;
   begin_units_ = s.served_units;
   begin_waits_ = waits;
-  begin_ns_ = quiet_since_ns_ = now_ns;
+  begin_ns_ = last_ns_ = quiet_since_ns_ = now_ns;
 }
 
 bool meter::falls_quiet(sample const& s, std::int64_t now_ns) {
@@ -92,7 +93,7 @@ bool meter::falls_quiet(sample const& s, std::int64_t now_ns) {
     quiet_since_ns_ = now_ns;
     is_quiet_ = false;
   }
-  bool const waited = was_blocked_ || blocked_ticks_ != 0;
+  bool const waited = was_blocked_ || has_blocked_;
   if (is_quiet_ || !waited || now_ns - quiet_since_ns_ < quiet_ns) return false;
   return is_quiet_ = true;
 }
@@ -102,9 +103,14 @@ bool meter::tick(sample const& s, rate paying, std::int64_t now_ns) {
   bool const fall = falls_quiet(s, now_ns);
   last_ = s;
   most_ = std::max(most_, paying);
-  ++ticks_;
-  bool const edge = s.blocked && blocked_ticks_ == 0 && !was_blocked_;
-  if (s.blocked) ++blocked_ticks_;
+  std::int64_t const passed_ns = std::max<std::int64_t>(now_ns - last_ns_, 0);
+  last_ns_ = now_ns;
+  looked_ns_ += passed_ns;
+  bool const edge = s.blocked && !has_blocked_ && !was_blocked_;
+  if (s.blocked) {
+    has_blocked_ = true;
+    blocked_ns_ += passed_ns;
+  }
   return edge || fall;
 }
 
@@ -116,6 +122,15 @@ std::uint64_t meter::bounded_units(unit_kind unit, std::int64_t span_ns) const {
   return std::min(static_cast<std::uint64_t>(delta), most);
 }
 
+/// Waits between two looks show only in the histogram: they were short, and how many is not known.
+std::uint32_t meter::blocked_ppm() const {
+  std::int64_t const looked_ns = std::max<std::int64_t>(looked_ns_, 1);
+  std::int64_t const waited_ns =
+      std::clamp(std::max(blocked_ns_, short_wait_ns), std::int64_t{1}, looked_ns);
+  auto const ppm = portion(1'000'000, static_cast<rate>(waited_ns), static_cast<rate>(looked_ns));
+  return std::max(static_cast<std::uint32_t>(ppm), 1u);
+}
+
 figures meter::take(unit_kind unit, std::uint64_t waits, std::int64_t now_ns) {
   std::int64_t const span_ns = now_ns - begin_ns_;
   figures f;
@@ -123,17 +138,15 @@ figures meter::take(unit_kind unit, std::uint64_t waits, std::int64_t now_ns) {
   f.served = rate_over(milli_of_units(unit, f.served_units), span_ns);
   f.waiting = milli_of_units(unit, last_.waiting_units);
   f.waiters = last_.waiters;
-  std::uint32_t const ticks = std::max(ticks_, 1u);
-  // Waits shorter than a local cycle show only in the histogram.
-  std::uint32_t const waited = std::max(blocked_ticks_, waits != begin_waits_ ? 1u : 0u);
-  f.blocked_ppm = static_cast<std::uint32_t>(std::uint64_t{waited} * 1'000'000 / ticks);
-  f.blocked_ppm = std::min(f.blocked_ppm, 1'000'000u);
-  was_blocked_ = waited != 0;
+  was_blocked_ = has_blocked_ || waits != begin_waits_;
+  f.blocked_ppm = was_blocked_ ? blocked_ppm() : 0;
   begin_units_ = last_.served_units;
   begin_waits_ = waits;
   begin_ns_ = now_ns;
+  last_ns_ = now_ns;
   most_ = 0;
-  ticks_ = blocked_ticks_ = 0;
+  looked_ns_ = blocked_ns_ = 0;
+  has_blocked_ = false;
   return f;
 }
 

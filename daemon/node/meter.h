@@ -73,18 +73,21 @@ class meter {
   /// Ends a report cycle.
   figures take(unit_kind unit, std::uint64_t waits, std::int64_t now_ns);
   /// The figures so far, without ending the cycle.
-  bool is_blocked() const { return blocked_ticks_ != 0 || last_.blocked; }
+  bool is_blocked() const { return has_blocked_ || last_.blocked; }
   std::int64_t since_ns() const { return begin_ns_; }
 
  private:
   std::uint64_t bounded_units(unit_kind unit, std::int64_t span_ns) const;
+  std::uint32_t blocked_ppm() const;
   bool falls_quiet(sample const& s, std::int64_t now_ns);
 
   sample last_;
   std::uint64_t begin_units_ = 0, begin_waits_ = 0;
   std::int64_t begin_ns_ = 0, quiet_since_ns_ = 0;
-  rate most_ = 0;  // highest rate paid in this cycle
-  std::uint32_t ticks_ = 0, blocked_ticks_ = 0;
+  rate most_ = 0;                                // highest rate paid in this cycle
+  std::int64_t looked_ns_ = 0, blocked_ns_ = 0;  // looks are not evenly spaced
+  std::int64_t last_ns_ = 0;                     // of the last look
+  bool has_blocked_ = false;
   bool was_blocked_ = false;  // in the cycle before
   bool is_quiet_ = false;     // said so already
 };

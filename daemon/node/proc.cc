@@ -17,7 +17,7 @@
 #include <memory>
 #include <sstream>
 
-#include "policy/descriptor.h"
+#include "base/descriptor.h"
 
 namespace sluice::node {
 
@@ -157,7 +157,9 @@ std::optional<process_facts> real_proc::facts(std::uint32_t pid) const {
   for (int field = 5; field < 22; ++field) rest >> skipped;
   rest >> f.start_ticks;
   if (state == "Z" || state == "X" || !rest) return std::nullopt;
-  struct stat space = {};
+  struct stat owner = {}, space = {};
+  if (stat(fmt::format("/proc/{}", pid).c_str(), &owner) != 0) return std::nullopt;
+  f.uid = owner.st_uid;
   if (stat(fmt::format("/proc/{}/ns/pid", pid).c_str(), &space) == 0)
     f.pid_space = space.st_ino;
   else if (errno != EACCES && errno != EPERM)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What /proc says of a process, as far as it is wanted here. All of it may be gone or forbidden at
-// any moment: then the answer is empty.
+// any moment: then the answer is empty. facts() and inner_pid() answer at once. The others take the
+// lock of the process's memory or open its files, and hang where these do.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +17,12 @@ struct process_facts {
   std::uint64_t start_ticks = 0;
   std::uint64_t pid_space = 0;  // inode of its pid namespace; 0: we are not let in
   std::string name;
+  std::uint32_t uid = 0;
 };
 
 /// What decides whether a process escapes.
 struct process_doings {
+  bool is_stuck = false;           // it was not looked at: that would hang
   bool is_readable = false;        // we were let in
   std::uint64_t bytes = 0;         // read(2) and write(2) moved, in all
   std::uint64_t calls = 0;         // of these

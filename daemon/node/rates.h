@@ -52,6 +52,9 @@ constexpr rate rate_over(std::uint64_t milli, std::int64_t span_ns) {
   return r > core::max_cap_units ? core::max_cap_units : static_cast<rate>(r);
 }
 
+/// As people read it: tokens per second.
+constexpr double tokens(rate r) { return static_cast<double>(r) / 1000; }
+
 /// amount * part / whole, rounded down; 0 when whole is 0.
 constexpr rate portion(rate amount, rate part, rate whole) {
   return whole == 0 ? 0 : static_cast<rate>(core::u128(amount) * part / whole);

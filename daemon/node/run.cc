@@ -3,19 +3,19 @@
 // is due. Everything else is in state.h and verbs.h.
 #include "node/run.h"
 
-#include <sys/timerfd.h>
 #include <zmq.h>
 
-#include <cerrno>
-#include <cstring>
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/error.h"
+#include "base/guard.h"
 #include "node/clock.h"
+#include "node/node_role.h"
+#include "node/pace.h"
 #include "node/state.h"
-#include "node/verbs.h"
-#include "policy/descriptor.h"
-#include "policy/error.h"
-#include "segment/guard.h"
+#include "runtime/fresh_look.h"
+#include "verbs/serve.h"
 
 namespace sluice::node {
 
@@ -25,65 +25,78 @@ constexpr std::int64_t early_every_ns = 20'000'000;
 constexpr std::int64_t first_policy_ns = 2'000'000'000;
 constexpr std::int64_t log_patience_ns = 75'000'000'000;  // all may have to go home
 
-descriptor make_timer(std::int64_t every_ns) {
-  descriptor fd(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
-  itimerspec t = {};
-  t.it_interval = {every_ns / second_ns, every_ns % second_ns};
-  t.it_value = t.it_interval;
-  if (!fd || timerfd_settime(fd.get(), 0, &t, nullptr) != 0) throw sluice_error("timerfd");
-  return fd;
-}
-
 class loop {
  public:
-  loop(control::config const& config, control::services& services)
-      : state_(config, services),
-        services_(services),
-        timer_(make_timer(config.local_cycle_ns)),
-        begun_ns_(now().mono_ns) {}
+  loop(runtime::config const& config, runtime::services& services)
+      : state_(config, services), services_(services), begun_ns_(now().mono_ns) {
+    if (services.looks != nullptr) services.looks->open();
+  }
 
   int run() {
     while (!is_over_) {
-      wait();
+      bool const is_asked = wait();
       moment const at = now();
       state_.log.listen();
       heed_signals(at);
       if (stopping_ns_ != 0 && may_end(at)) break;
       state_.listen(at);
+      state_.folders.listen(at.mono_ns);
+      look(is_asked, at);
       open_when_ready(at);
       if (server_) serve(at);
-      if (has_ticked()) tick(at);
-      state_.gates.turn(state_.jobs, state_.up.get(), at.mono_ns);
+      state_.turn_gates(at);
       state_.talk(false, now());
+      if (state_.has_news || state_.gates.is_busy()) state_.stir(at);
     }
     services_.notify.stopping();
+    if (services_.looks != nullptr) services_.looks->close();
     return 0;
   }
 
  private:
-  void wait() {
-    zmq_pollitem_t items[6] = {{nullptr, services_.signal_fd, ZMQ_POLLIN, 0},
-                               {nullptr, timer_.get(), ZMQ_POLLIN, 0}};
-    int count = 2;
-    if (server_) items[count++] = {nullptr, server_->fd(), ZMQ_POLLIN, 0};
-    if (state_.log.fd() >= 0) items[count++] = {nullptr, state_.log.fd(), ZMQ_POLLIN, 0};
+  /// True: somebody asks, so what he is told should be fresh.
+  bool wait() {
+    zmq_pollitem_t items[8] = {};
+    int count = 0;
+    auto const add = [&](int fd) {
+      if (fd >= 0) items[count++] = {nullptr, fd, ZMQ_POLLIN, 0};
+    };
+    add(server_ ? server_->fd() : -1);
+    add(services_.looks != nullptr ? services_.looks->fd() : -1);
+    int const asking = count;
+    add(services_.signal_fd);
+    add(state_.folders.fd());
+    add(state_.log.fd());
     if (state_.has_parent()) {
-      items[count++] = {state_.up->socket().zmq_handle(), 0, ZMQ_POLLIN, 0};
-      if (void* const m = state_.up->socket().monitor_handle(); m != nullptr)
+      wire::child_socket& socket = state_.parent->uplink().socket();
+      items[count++] = {socket.zmq_handle(), 0, ZMQ_POLLIN, 0};
+      if (void* const m = socket.monitor_handle(); m != nullptr)
         items[count++] = {m, 0, ZMQ_POLLIN, 0};
     }
-    zmq_poll(items, count, 1000);  // EINTR: again
+    int const events = zmq_poll(items, count, poll_ms(next_ns(), now().mono_ns));  // EINTR: again
+    return events > 0 &&
+           std::any_of(items, items + asking, [](auto const& i) { return i.revents != 0; });
+  }
+
+  std::int64_t next_ns() const {
+    step_reasons r = state_.reasons();
+    r.stepped_ns = stepped_ns_;
+    r.is_between = !server_ || stopping_ns_ != 0;
+    if (state_.has_parent()) r.cycle_ns = next_cycle_ns_;
+    if (server_) r.clients_ns = server_->due_ns();
+    r.feed_ns = services_.notify.due_ns();
+    return next_step_ns(r);
   }
 
   void heed_signals(moment at) {
     while (true) {
-      switch (control::next_order(services_.signal_fd)) {
-        case control::order::none:
+      switch (runtime::next_order(services_.signal_fd)) {
+        case runtime::order::none:
           return;
-        case control::order::stop:
+        case runtime::order::stop:
           stop(at);
           break;
-        case control::order::reload:
+        case runtime::order::reload:
           state_.reload(at);
           state_.log.again();
           break;
@@ -115,7 +128,7 @@ class loop {
     unsigned const mode = geteuid() == 0 ? 0666 : 0600;
     server_ = local::server::open(state_.config.run_dir + "/" + local::socket_name, mode,
                                   [this](local::peer const& who, nlohmann::json const& request) {
-                                    return answer(state_, who, request);
+                                    return verbs::serve(role_, who, request);
                                   });
     services_.notify.ready();
     services_.log.info("serving", {{"run_dir", state_.config.run_dir},
@@ -127,12 +140,17 @@ class loop {
     for (auto const& told : state_.asked.take(at.mono_ns)) server_->reply(told.ticket, told.text);
   }
 
-  bool has_ticked() const {
-    std::uint64_t ticks = 0;
-    return read(timer_.get(), &ticks, sizeof ticks) == sizeof ticks;
+  /// Before anybody is served: what was until now is told as it was, and a new job's share of the
+  /// history begins now.
+  void look(bool is_asked, moment at) {
+    if (at.mono_ns >= next_ns() || (is_asked && at.mono_ns - stepped_ns_ >= quiet_step_ns))
+      step(at);
+    if (is_asked && at.mono_ns - told_ns_ >= runtime::fresh_look::fresh_ns) tell(at);
   }
 
-  void tick(moment at) {
+  void step(moment at) {
+    stepped_ns_ = at.mono_ns;
+    ++state_.steps;
     state_.has_news = state_.measure(at) || state_.has_news;
     bool const due = at.mono_ns >= next_cycle_ns_;
     bool const early =
@@ -146,28 +164,34 @@ class loop {
     if (due) {
       state_.expire_overrides(at);
       state_.talk(true, at);
-      next_cycle_ns_ = std::max(next_cycle_ns_ + state_.cycle_ns(), at.mono_ns);
-      services_.notify.alive(at.mono_ns);
-      state_.count();
-      state_.remember(at);
-      state_.publish(at);
+      next_cycle_ns_ = std::max(next_cycle_ns_, at.mono_ns - state_.cycle_ns()) + state_.cycle_ns();
+      bool const is_fast = is_stirred(state_.reasons(), at.mono_ns);
+      if (is_fast || at.mono_ns - told_ns_ >= quiet_tell_ns) tell(at);
     }
+    services_.notify.alive(at.mono_ns);
     state_.watch(at);
   }
 
+  void tell(moment at) {
+    told_ns_ = at.mono_ns;
+    state_.tell(at);
+    if (services_.looks != nullptr) services_.looks->taken(at.mono_ns);
+  }
+
   state state_;
-  control::services& services_;
-  descriptor timer_;
+  node_role role_{state_};
+  runtime::services& services_;
   std::unique_ptr<local::server> server_;
   std::int64_t begun_ns_, next_cycle_ns_ = 0, last_cycle_ns_ = 0;
+  std::int64_t stepped_ns_ = 0, told_ns_ = 0;
   std::int64_t stopping_ns_ = 0;  // 0: nobody has told us to
   bool is_over_ = false;
 };
 
 }  // namespace
 
-int run(control::config const& config, control::services& services) {
-  segment::install_guard();
+int run(runtime::config const& config, runtime::services& services) {
+  install_guard();
   return loop(config, services).run();
 }
 

@@ -3,12 +3,12 @@
 // parent if there is one.
 #pragma once
 
-#include "control/config.h"
-#include "control/services.h"
+#include "runtime/config.h"
+#include "runtime/services.h"
 
 namespace sluice::node {
 
 /// Runs until told to stop; the exit status.
-int run(control::config const& config, control::services& services);
+int run(runtime::config const& config, runtime::services& services);
 
 }  // namespace sluice::node

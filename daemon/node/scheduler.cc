@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "policy/error.h"
+#include "base/error.h"
 #include "segment/run_dir.h"
 
 namespace sluice::node {

@@ -4,10 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
-#include "policy/error.h"
+#include "base/error.h"
+#include "base/suggest.h"
 #include "policy/limit.h"
-#include "policy/suggest.h"
 
 namespace sluice::policy {
 

@@ -3,7 +3,7 @@
 // to him, and whether what he wants can be.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <span>
 #include <string>

@@ -13,7 +13,7 @@
 #include <numeric>
 #include <optional>
 
-#include "policy/error.h"
+#include "base/error.h"
 
 namespace sluice::policy {
 

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
+#include "base/duration.h"
 #include "policy/doubts.h"
-#include "policy/duration.h"
 #include "policy/hostlist.h"
 #include "policy/policy.h"
 

@@ -9,7 +9,7 @@
 
 #include <cmath>
 
-#include "policy/duration.h"
+#include "base/duration.h"
 #include "policy/hostlist.h"
 
 namespace sluice::policy {

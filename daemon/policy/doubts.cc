@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
+#include "base/error.h"
+#include "base/suggest.h"
 #include "core/request.h"
-#include "policy/error.h"
-#include "policy/suggest.h"
 
 namespace sluice::policy {
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <unordered_set>
 
-#include "policy/error.h"
+#include "base/error.h"
 
 namespace sluice::policy {
 

@@ -10,8 +10,8 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "base/error.h"
 #include "policy/counting_iterator.h"
-#include "policy/error.h"
 
 namespace sluice::policy {
 

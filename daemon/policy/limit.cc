@@ -5,9 +5,9 @@
 
 #include <cmath>
 
+#include "base/error.h"
+#include "base/suggest.h"
 #include "core/units.h"
-#include "policy/error.h"
-#include "policy/suggest.h"
 
 namespace sluice::policy {
 
@@ -85,6 +85,13 @@ channel_spec parse_limit(std::string_view text) {
   }
   check_unit(channel, where);
   return channel;
+}
+
+std::vector<std::string> selector_names() {
+  std::vector<std::string> names = {"all", "metadata", "data"};
+  for (auto const& name : core::class_names) names.emplace_back(name);
+  for (auto const& row : core::op_table) names.emplace_back(row.name);
+  return names;
 }
 
 }  // namespace sluice::policy

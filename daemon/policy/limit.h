@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/ruleset.h"
 
@@ -47,5 +48,8 @@ void check_unit(channel_spec& channel, std::string const& where);
 
 /// One --limit.
 channel_spec parse_limit(std::string_view text);
+
+/// Names a limit may start with: resources, classes and ops.
+std::vector<std::string> selector_names();
 
 }  // namespace sluice::policy

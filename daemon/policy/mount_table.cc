@@ -16,7 +16,7 @@
 #include <memory>
 #include <sstream>
 
-#include "policy/error.h"
+#include "base/error.h"
 
 namespace sluice::policy {
 

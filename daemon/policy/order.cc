@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/error.h"
+#include "base/suggest.h"
 #include "core/glob.h"
-#include "policy/error.h"
-#include "policy/suggest.h"
 
 namespace sluice::policy {
 

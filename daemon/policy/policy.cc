@@ -10,12 +10,12 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/descriptor.h"
+#include "base/error.h"
+#include "base/suggest.h"
 #include "policy/control_read.h"
-#include "policy/descriptor.h"
-#include "policy/error.h"
 #include "policy/order.h"
 #include "policy/reading.h"
-#include "policy/suggest.h"
 
 namespace sluice::policy {
 

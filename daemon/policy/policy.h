@@ -54,7 +54,6 @@ struct algorithm_row {
 inline constexpr algorithm_row algorithm_rows[] = {
 #define ALGORITHM(symbol, name, is_ready, purpose) {name, is_ready, purpose},
 #include "policies/algorithms.def"
-#undef ALGORITHM
 };
 
 /// `name` is what messages call the text. Throws a usage error `name:line:column: …`.

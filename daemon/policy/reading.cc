@@ -3,9 +3,9 @@
 
 #include <fmt/format.h>
 
-#include "policy/duration.h"
-#include "policy/error.h"
-#include "policy/suggest.h"
+#include "base/duration.h"
+#include "base/error.h"
+#include "base/suggest.h"
 
 namespace sluice::policy {
 

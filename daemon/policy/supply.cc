@@ -5,8 +5,8 @@
 
 #include <cmath>
 
+#include "base/error.h"
 #include "core/units.h"
-#include "policy/error.h"
 #include "policy/policy.h"
 
 namespace sluice::policy {

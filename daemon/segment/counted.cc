@@ -2,10 +2,12 @@
 #include "segment/counted.h"
 
 #include <cstring>
+#include <nlohmann/json.hpp>
 
+#include "base/clock.h"
+#include "base/error.h"
 #include "calls.h"
 #include "core/token_bucket.h"
-#include "policy/error.h"
 #include "policy/limit.h"
 
 namespace sluice::segment {
@@ -23,25 +25,79 @@ json target_of(core::ruleset const& rules, unsigned channel) {
   return nullptr;
 }
 
+// What a limit that only counts would have done.
+json would_json(abi::channel_state const& state) {
+  core::histogram_counts waits = {};
+  state.spared.add_to(waits);
+  return {{"delayed", state.spared_calls.load(std::memory_order_relaxed)},
+          {"waited_ns", state.spared_ns.load(std::memory_order_relaxed)},
+          {"wait_p50_ns", waits.percentile(0.5)},
+          {"wait_p99_ns", waits.percentile(0.99)},
+          {"wait_max_ns", waits.most}};
+}
+
 json channel_json(abi::segment const& s, core::ruleset const& rules, unsigned i,
                   channel_sums const& sum) {
   auto const unit = static_cast<core::unit_kind>(rules.channel[i].unit);
   bool const bytes = unit == core::unit_kind::bytes;
   core::histogram_counts const waits = waits_of(s, i);
-  std::uint64_t longest = 0;
-  for (std::size_t step = 0; step < core::histogram_steps; ++step)
-    if (waits.count[step] != 0) longest = core::histogram_low(step + 1) - 1;
-  return {{"name", core::view(rules, rules.channel[i].name)},
-          {"rate_per_s", policy::per_second(unit, rate_of(s, i))},
-          {"unit", bytes ? "bytes" : "ops"},
-          {"target", target_of(rules, i)},
-          {"calls", sum.calls},
-          {"amount", sum.amount},
-          {"delayed", sum.delayed},
-          {"waited_ns", sum.waited_ns},
-          {"wait_p50_ns", waits.percentile(0.5)},
-          {"wait_p99_ns", waits.percentile(0.99)},
-          {"wait_max_ns", longest}};
+  json row{{"name", core::view(rules, rules.channel[i].name)},
+           {"rate_per_s", policy::per_second(unit, rate_of(s, i))},
+           {"unit", bytes ? "bytes" : "ops"},
+           {"target", target_of(rules, i)},
+           {"calls", sum.calls},
+           {"amount", sum.amount},
+           {"delayed", sum.delayed},
+           {"waited_ns", sum.waited_ns},
+           {"wait_p50_ns", waits.percentile(0.5)},
+           {"wait_p99_ns", waits.percentile(0.99)},
+           {"wait_max_ns", waits.most}};
+  if (rules.channel[i].count_only != 0) row["would"] = would_json(s.channel[i]);
+  return row;
+}
+
+json call_time_json(core::ruleset const& rules, unsigned target, unsigned op,
+                    abi::call_time const& t) {
+  core::histogram_counts took = {};
+  t.took.add_to(took);
+  return {{"target", target == 0 ? json() : json(core::view(rules, rules.target[target].path))},
+          {"op", core::op_table[op].name},
+          {"calls", took.total()},
+          {"samples", t.samples.load(std::memory_order_relaxed)},
+          {"took_ns", t.took_ns.load(std::memory_order_relaxed)},
+          {"took_p50_ns", took.percentile(0.5)},
+          {"took_p99_ns", took.percentile(0.99)},
+          {"took_max_ns", took.most}};
+}
+
+json times_json(abi::segment const& s, core::ruleset const& rules) {
+  json rows = json::array();
+  for (unsigned t = 0; t < rules.target_count; ++t)
+    for (unsigned o = 0; o < core::op_count; ++o)
+      if (s.time[t][o].samples.load(std::memory_order_relaxed) != 0)
+        rows.push_back(call_time_json(rules, t, o, s.time[t][o]));
+  return rows;
+}
+
+using size_counts = std::atomic<std::uint64_t> const (&)[abi::size_steps];
+
+// {"below": bytes, "calls": n}: the calls that moved less than that, and at least half of it.
+void add_sizes(json& rows, json const& target, char const* op, size_counts counts) {
+  json steps = json::array();
+  for (unsigned i = 0; i < abi::size_steps; ++i)
+    if (auto const n = counts[i].load(std::memory_order_relaxed); n != 0)
+      steps.push_back({{"below", std::uint64_t{1} << i}, {"calls", n}});
+  if (!steps.empty()) rows.push_back({{"target", target}, {"op", op}, {"steps", steps}});
+}
+
+json sizes_json(abi::segment const& s, core::ruleset const& rules) {
+  json rows = json::array();
+  for (unsigned t = 0; t < rules.target_count; ++t) {
+    json const target = t == 0 ? json() : json(core::view(rules, rules.target[t].path));
+    add_sizes(rows, target, "read", s.size[t].read);
+    add_sizes(rows, target, "write", s.size[t].written);
+  }
+  return rows;
 }
 
 json calls_json(sums const& sums) {
@@ -79,7 +135,7 @@ core::histogram_counts waits_of(abi::segment const& s, unsigned channel) {
 }
 
 std::uint64_t rate_of(abi::segment const& s, unsigned channel) {
-  return core::rate_at(s.bucket[channel], monotonic_ns());
+  return core::rate_at(s.bucket[channel], steady_ns());
 }
 
 std::unique_ptr<core::ruleset> rules_of(abi::segment const& s) {
@@ -99,6 +155,8 @@ nlohmann::ordered_json counted_json(abi::segment const& s, std::size_t running) 
     auto const rules = rules_of(s);
     for (unsigned i = 0; i < all.channel.size() && i < rules->channel_count; ++i)
       out["channels"].push_back(channel_json(s, *rules, i, all.channel[i]));
+    out["times"] = times_json(s, *rules);
+    out["sizes"] = sizes_json(s, *rules);
   } catch (error const&) {
     // Scribbled over: nobody knows what its channels are.
   }

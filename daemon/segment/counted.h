@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a job was counted, as the result file says it (daemon/report/README.md): calls, channels,
-// what passed unlimited. The only writer of that part, for the command line and for the daemon.
+// What a job was counted, as the result file says it (daemon/commands/report/README.md): calls,
+// channels, what passed unlimited. The only writer of that part, for the command line and for the
+// daemon.
 #pragma once
 
 #include <memory>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "segment/segment_file.h"
 

@@ -9,7 +9,7 @@
 #include "abi/order_area.h"
 #include "abi/path_area.h"
 #include "abi/segment.h"
-#include "segment/foreign_file.h"
+#include "base/foreign_file.h"
 
 namespace sluice::segment {
 

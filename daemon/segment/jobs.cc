@@ -2,7 +2,6 @@
 #include "segment/jobs.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,14 +9,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
-#include "policy/descriptor.h"
-#include "policy/error.h"
+#include "base/descriptor.h"
+#include "base/error.h"
+#include "base/process_mark.h"
 #include "segment/run_dir.h"
 #include "segment/segment_file.h"
 
@@ -26,10 +23,6 @@ namespace sluice::segment {
 namespace {
 
 namespace fs = std::filesystem;
-
-bool exists(std::uint32_t pid) {
-  return pid != 0 && (kill(static_cast<pid_t>(pid), 0) == 0 || errno == EPERM);
-}
 
 std::string name_of(abi::process_slot const& slot) {
   std::string name(slot.name, strnlen(slot.name, sizeof slot.name));
@@ -48,33 +41,18 @@ std::uint32_t maker(std::string const& file_name) {
 
 bool is_dead(std::string const& run_dir, std::string const& job, bool has_daemon) {
   std::error_code failed;
-  // A daemon decides when they end: of a held one in any case, of the others while it lives.
-  if (fs::exists(held_path(run_dir, job), failed)) return false;
+  // While it lives a daemon decides when its jobs end.
   if (has_daemon && fs::exists(job_dir(run_dir, job) + "/job.json", failed)) return false;
   try {
-    return !is_live(*mapping::open(segment_path(run_dir, job)));
+    life_facts f = facts_of(*mapping::open(segment_path(run_dir, job)));
+    f.is_held = fs::exists(held_path(run_dir, job), failed);
+    return !is_used(f);
   } catch (error const&) {
     return false;  // another version's or somebody else's: not ours to remove
   }
 }
 
 }  // namespace
-
-std::uint64_t start_ticks(std::uint32_t pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  std::string line;
-  if (!std::getline(file, line)) return 0;
-  auto const name_end = line.rfind(')');  // the name may hold blanks and parentheses
-  if (name_end == std::string::npos) return 0;
-  std::istringstream rest(line.substr(name_end + 1));
-  std::string state, skipped;
-  rest >> state;
-  if (state == "Z" || state == "X") return 0;
-  for (int field = 4; field < 22; ++field) rest >> skipped;
-  std::uint64_t ticks = 0;
-  rest >> ticks;
-  return ticks;
-}
 
 std::uint64_t own_pid_space() {
   struct stat st = {};
@@ -101,9 +79,11 @@ std::vector<live_process> live_processes(abi::segment const& s) {
   return found;
 }
 
-bool is_live(abi::segment const& s) {
-  return (exists(s.head.creator_pid) && start_ticks(s.head.creator_pid) != 0) ||
-         !live_processes(s).empty();
+life_facts facts_of(abi::segment const& s) {
+  life_facts f;
+  f.has_joiner = s.head.creator_pid != 0 && start_ticks(s.head.creator_pid) != 0;
+  f.has_process = !live_processes(s).empty();
+  return f;
 }
 
 std::vector<std::string> list_jobs(std::string const& run_dir) {
@@ -130,7 +110,7 @@ void collect_garbage(std::string const& run_dir, bool has_daemon) {
   std::vector<fs::path> half_made;
   for (auto const& entry : fs::directory_iterator(jobs_dir(run_dir), failed)) {
     std::uint32_t const pid = maker(entry.path().filename());
-    if (pid != 0 && !exists(pid)) half_made.push_back(entry.path());
+    if (pid != 0 && start_ticks(pid) == 0) half_made.push_back(entry.path());
   }
   for (auto const& path : half_made) fs::remove_all(path, failed);
   for (auto const& job : list_jobs(run_dir))

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "abi/segment.h"
+#include "segment/job_life.h"
 
 namespace sluice::segment {
 
@@ -17,17 +18,14 @@ struct live_process {
   std::string name;
 };
 
-/// When a process began, field 22 of /proc/PID/stat: with the pid an identity. 0: there is none, or
-/// it is a zombie.
-std::uint64_t start_ticks(std::uint32_t pid);
-
 /// The inode of our pid namespace; pids in slots of other ones mean nothing here.
 std::uint64_t own_pid_space();
 
 std::vector<live_process> live_processes(abi::segment const& s);
 
-/// A process of the job or the `sluice run` that made it is alive.
-bool is_live(abi::segment const& s);
+/// What the segment alone says: its processes, and the `sluice run` that made it.
+life_facts facts_of(abi::segment const& s);
+inline bool is_live(abi::segment const& s) { return is_used(facts_of(s)); }
 
 /// Names of jobs, sorted.
 std::vector<std::string> list_jobs(std::string const& run_dir);

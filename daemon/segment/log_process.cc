@@ -12,7 +12,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "policy/error.h"
+#include "base/error.h"
 
 namespace sluice::segment {
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "policy/descriptor.h"
+#include "base/descriptor.h"
 
 namespace sluice::segment {
 

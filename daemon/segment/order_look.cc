@@ -14,10 +14,10 @@
 
 #include "abi/order_slot.h"
 #include "abi/order_status.h"
-#include "control/clock.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/foreign_file.h"
 #include "core/page_ranges.h"
-#include "policy/error.h"
-#include "segment/foreign_file.h"
 
 namespace sluice::segment {
 
@@ -49,7 +49,7 @@ std::unique_ptr<Words> read_all(std::string const& path, uid_t& owner) {
 }
 
 bool beats(std::uint64_t heart_ns) {
-  auto const now_ns = static_cast<std::uint64_t>(control::steady_ns());
+  auto const now_ns = static_cast<std::uint64_t>(steady_ns());
   return heart_ns <= now_ns && now_ns - heart_ns < alive_ns;
 }
 

@@ -15,7 +15,7 @@
 #include <fstream>
 #include <memory>
 
-#include "policy/error.h"
+#include "base/error.h"
 
 namespace sluice::segment {
 

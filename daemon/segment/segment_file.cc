@@ -16,12 +16,12 @@
 #include "abi/after_area.h"
 #include "abi/order_area.h"
 #include "abi/path_area.h"
+#include "base/clock.h"
+#include "base/descriptor.h"
+#include "base/error.h"
+#include "base/foreign_file.h"
 #include "calls.h"
-#include "control/clock.h"
-#include "policy/descriptor.h"
-#include "policy/error.h"
 #include "segment/counted.h"
-#include "segment/foreign_file.h"
 #include "segment/run_dir.h"
 
 namespace sluice::segment {
@@ -40,7 +40,7 @@ abi::segment* map(int fd, std::string const& path) {
 
 void fill(abi::segment& s, new_job const& made, policy::compiled const& limits) {
   constexpr auto relaxed = std::memory_order_relaxed;
-  std::int64_t const now_ns = monotonic_ns();
+  std::int64_t const now_ns = steady_ns();
   abi::header& h = s.head;
   h.layout = abi::layout_version;
   h.total_bytes = sizeof(abi::segment);
@@ -227,19 +227,20 @@ bool create(std::string const& run_dir, std::string const& job, std::string cons
 
 void add_path_area(std::string const& segment_path, uid_t uid, gid_t gid, unsigned parts) {
   namespace fs = std::filesystem;
-  std::string const path = paths_path(segment_path);
+  std::string const path = paths_path(segment_path), fresh = path + ".new";
+  auto const segment = mapping::open(segment_path, uid);  // a refused one leaves nothing half done
   std::error_code failed;
-  if (fs::exists(path, failed)) return;
-  std::string const fresh = path + ".new";
-  fs::remove(fresh, failed);
-  try {
-    write_area<abi::path_area>(fresh, uid, gid, [&](abi::path_area& a) { fill(a, uid, parts); });
-    if (rename(fresh.c_str(), path.c_str()) != 0) fail("cannot make " + path);
-    mapping::open(segment_path, uid)->head.areas.fetch_or(abi::paths_beside);
-  } catch (...) {
+  if (!fs::exists(path, failed)) {
     fs::remove(fresh, failed);
-    throw;
+    try {
+      write_area<abi::path_area>(fresh, uid, gid, [&](abi::path_area& a) { fill(a, uid, parts); });
+      if (rename(fresh.c_str(), path.c_str()) != 0) fail("cannot make " + path);
+    } catch (...) {
+      fs::remove(fresh, failed);
+      throw;
+    }
   }
+  segment->head.areas.fetch_or(abi::paths_beside);
 }
 
 sums sum(abi::segment const& s) {
@@ -309,7 +310,5 @@ std::vector<op_sums> sum_by_op(abi::segment const& s) {
 std::string job_name(abi::segment const& s) {
   return std::string(s.head.job, strnlen(s.head.job, sizeof s.head.job));
 }
-
-std::int64_t monotonic_ns() { return control::steady_ns(); }
 
 }  // namespace sluice::segment

@@ -13,8 +13,9 @@
 #include <vector>
 
 #include "abi/segment.h"
+#include "base/clock.h"
+#include "base/guard.h"
 #include "policy/compile.h"
-#include "segment/guard.h"
 
 namespace sluice::segment {
 
@@ -40,9 +41,9 @@ class mapping {
 
  private:
   explicit mapping(abi::segment* at)
-      : at_(at), guard_(std::make_unique<guarded>(at, sizeof(abi::segment))) {}
+      : at_(at), guard_(std::make_unique<guarded_memory>(at, sizeof(abi::segment))) {}
   abi::segment* at_;
-  std::unique_ptr<guarded> guard_;
+  std::unique_ptr<guarded_memory> guard_;
 };
 
 /// A job that is to be made.
@@ -96,7 +97,5 @@ std::vector<op_sums> sum_by_op(abi::segment const& s);
 
 /// The name of a job, bounded even if scribbled over.
 std::string job_name(abi::segment const& s);
-
-std::int64_t monotonic_ns();
 
 }  // namespace sluice::segment

@@ -11,17 +11,19 @@
 #include <ctime>
 #include <memory>
 
-#include "control/clock.h"
-#include "control/dashboard.h"
-#include "control/metrics_server.h"
-#include "control/policy_log.h"
-#include "control/privileges.h"
-#include "control/services.h"
-#include "control/start.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/installed.h"
 #include "node/log_keeper.h"
-#include "policy/error.h"
 #include "policy/policy.h"
-#include "segment/library.h"
+#include "runtime/dashboard.h"
+#include "runtime/fresh_look.h"
+#include "runtime/launcher.h"
+#include "runtime/metrics_server.h"
+#include "runtime/policy_log.h"
+#include "runtime/privileges.h"
+#include "runtime/services.h"
+#include "runtime/start.h"
 #include "segment/run_dir.h"
 #include "sluiced/roles.h"
 #include "wire/keys.h"
@@ -31,7 +33,7 @@ namespace sluice::sluiced {
 
 namespace {
 
-using control::config;
+using runtime::config;
 
 /// What the configuration names, read once to find what is wrong in it.
 struct named_files {
@@ -45,7 +47,7 @@ named_files read_named(config const& c) {
   if (!c.policy.empty()) {
     policy::site const site = policy::read_policy(c.policy);
     for (auto const& w : policy::warnings(site)) out.warnings.push_back(c.policy + ": " + w);
-    if (c.role != control::role_kind::node) out.children = site.control.nodes.size();
+    if (c.role != runtime::role_kind::node) out.children = site.control.nodes.size();
   }
   if (!c.keys.empty()) {
     out.keys = std::make_unique<wire::security>(wire::read_keys(c.keys));
@@ -58,13 +60,13 @@ named_files read_named(config const& c) {
 void settle(config& c) {
   if (!c.user.empty()) {
     if (c.run_dir.empty()) c.run_dir = "/run/sluice";
-    control::make_dir(c.run_dir, 0755, c.user);
-    if (!c.state_dir.empty()) control::make_dir(c.state_dir, 0700, c.user);
-    control::become(c.user);
+    runtime::make_dir(c.run_dir, 0755, c.user);
+    if (!c.state_dir.empty()) runtime::make_dir(c.state_dir, 0700, c.user);
+    runtime::become(c.user);
   }
   c.run_dir = segment::run_dir(c.run_dir);
   if (c.state_dir.empty()) c.state_dir = c.run_dir + "/state";
-  control::make_dir(c.state_dir, 0700, "");
+  runtime::make_dir(c.state_dir, 0700, "");
 }
 
 /// What a running daemon cannot change: the key that did, or null.
@@ -76,7 +78,8 @@ char const* unchangeable(config const& was, config const& is) {
   if (was.listen != is.listen) return "listen";
   if (was.parents != is.parents) return "parent";
   if (was.plain != is.plain || was.keys != is.keys) return "keys";
-  if (was.log != is.log || was.log_mib != is.log_mib) return "log";
+  if (was.log != is.log || was.log_mib != is.log_mib || was.log_shared != is.log_shared)
+    return "log";
   if (was.metrics != is.metrics || was.metrics_jobs != is.metrics_jobs) return "metrics";
   if (was.user != is.user) return "user";
   if (was.view != is.view) return "view";
@@ -86,13 +89,13 @@ char const* unchangeable(config const& was, config const& is) {
 }
 
 /// All is read and checked before anything is taken.
-config read_again(control::command_line const& line, config const& written, config const& settled,
-                  control::logger& log) {
-  config fresh = control::read_config(line);
+config read_again(runtime::command_line const& line, config const& written, config const& settled,
+                  runtime::logger& log) {
+  config fresh = runtime::read_config(line);
   if (char const* key = unchangeable(written, fresh))
     throw usage_error(fmt::format("{} cannot change while the daemon runs: restart it", key));
   for (auto const& w : read_named(fresh).warnings) log.warning("policy", {{"why", w}});
-  log.set_level(control::parse_level(fresh.log_level));
+  log.set_level(runtime::parse_level(fresh.log_level));
   fresh.run_dir = settled.run_dir;
   fresh.state_dir = settled.state_dir;
   return fresh;
@@ -101,82 +104,96 @@ config read_again(control::command_line const& line, config const& written, conf
 /// Before privileges are dropped: those of the log are more than ours.
 node::log_child begin_log(config const& c) {
   if (c.log.empty()) return {};
-  std::string const program = segment::find_beside("sluice-order");
+  std::string const program = find_beside("sluice-order");
   if (program.empty())
     throw sluice_error("--log: sluice-order is not beside sluiced, nor in ../lib/sluice");
   return node::keep_log({program, c.log, c.log_mib, segment::jobs_dir(c.run_dir)});
 }
 
-void say_start(config const& c, control::services& s, control::kept_capabilities const& caps) {
-  s.log.info("start", {{"version", control::version},
+void say_start(config const& c, runtime::services& s, runtime::kept_capabilities const& caps,
+               runtime::kept_capabilities const& watching) {
+  s.log.info("start", {{"version", runtime::version},
                        {"role", name_of(c.role)},
                        {"name", c.name},
                        {"pid", getpid()},
                        {"uid", geteuid()},
                        {"run_dir", c.run_dir},
                        {"capabilities", caps.kept},
+                       {"watching", watching.kept.empty() ? "none" : watching.kept},
                        {"metrics", s.metrics_address}});
   if (!caps.missing.empty())
     s.log.warning("capabilities are missing: jobs of other users are not served in full",
                   {{"missing", caps.missing}});
+  if (!watching.missing.empty())
+    s.log.warning("capabilities are missing: processes of other users that escape are not seen",
+                  {{"missing", watching.missing}});
   if (c.plain) s.log.warning("no keys: everybody on this machine is listened to");
-  s.metrics.set(control::metric::build_info, {control::version, name_of(c.role)}, 1);
-  s.metrics.add(control::metric::policy_rejected_total, 0);  // increase() sees the first one
+  s.metrics.set(runtime::metric::build_info, {runtime::version, name_of(c.role)}, 1);
+  s.metrics.add(runtime::metric::policy_rejected_total, 0);  // increase() sees the first one
 }
 
 }  // namespace
 
-int run_daemon(control::command_line const& line) {
-  config const written = control::read_config(line);
+int run_daemon(runtime::command_line const& line) {
+  config const written = runtime::read_config(line);
+  runtime::check_sharing(written, geteuid());
   named_files const named = read_named(written);
   if (line.check) {
     for (auto const& w : named.warnings) fmt::print("warning: {}\n", w);
     fmt::print("the configuration is fine\n");
     return 0;
   }
-  int const signal_fd = control::open_signals();
+  int const signal_fd = runtime::open_signals();
   config c = written;
   settle(c);
-  [[maybe_unused]] int const lock = control::lock_run_dir(c.run_dir);
+  [[maybe_unused]] int const lock = runtime::lock_run_dir(c.run_dir);
   node::log_child const log_child = begin_log(c);
-  auto const caps = control::drop_capabilities(c.role);
+  std::unique_ptr<runtime::launcher> walks;
+  runtime::kept_capabilities watching;
+  if (c.role == runtime::role_kind::node)
+    watching = runtime::as_watcher([&] { walks = std::make_unique<runtime::launcher>(); });
+  auto const caps = runtime::drop_capabilities(c.role);
 
-  control::logger log(control::parse_level(c.log_level));
-  control::notifier notify;
-  control::metric_table metrics(c.metrics_jobs);
+  runtime::logger log(runtime::parse_level(c.log_level));
+  runtime::notifier notify;
+  runtime::metric_table metrics(c.metrics_jobs);
   metrics.before_publish = [&] {
-    for (auto l : {control::level::error, control::level::warning, control::level::info})
-      metrics.set(control::metric::log_messages_total, {name_of(l)},
+    for (auto l : {runtime::level::error, runtime::level::warning, runtime::level::info})
+      metrics.set(runtime::metric::log_messages_total, {name_of(l)},
                   static_cast<double>(log.count(l)));
   };
-  control::dashboard board({name_of(c.role), c.name, control::version});
-  std::unique_ptr<control::metrics_server> server;
+  runtime::dashboard board({name_of(c.role), c.name, runtime::version});
+  runtime::fresh_look looks;
+  std::unique_ptr<runtime::metrics_server> server;
   std::unique_ptr<wire::context> zmq;
-  control::without_capabilities([&] {
-    if (!c.metrics.empty()) server = control::metrics_server::open(c.metrics, metrics, &board);
+  runtime::without_capabilities([&] {
+    if (!c.metrics.empty())
+      server = runtime::metrics_server::open(c.metrics, metrics, &board, &looks);
     zmq = wire::make_context();
   });
   std::string trouble;
-  control::services s{log, notify, metrics};
+  runtime::services s{log, notify, metrics};
   s.signal_fd = signal_fd;
   s.zmq = zmq.get();
   s.keys = named.keys.get();
-  s.incarnation = control::next_incarnation(
-      c.state_dir, static_cast<std::uint64_t>(control::read_clock(CLOCK_REALTIME)), trouble);
+  s.incarnation = runtime::next_incarnation(
+      c.state_dir, static_cast<std::uint64_t>(read_clock(CLOCK_REALTIME)), trouble);
   s.capabilities = caps.kept;
   s.metrics_address = server ? server->address() : "";
   s.board = &board;
-  control::policy_log policies(c.state_dir + "/policies");
+  s.looks = &looks;
+  s.walks = walks.get();
+  runtime::policy_log policies(c.state_dir + "/policies");
   s.policies = &policies;
   s.log_keeper = log_child.socket.get();
   s.reload = [&] { return read_again(line, written, c, log); };
 
-  say_start(c, s, caps);
+  say_start(c, s, caps, watching);
   if (server && server->is_waiting())
     log.warning("metrics are not served yet: somebody else has their port",
                 {{"address", server->address()}, {"meaning", "it is tried again every 10 s"}});
   for (auto const& w : named.warnings) log.warning("policy", {{"why", w}});
-  for (auto const& w : control::check_machine(c, named.children)) log.warning(w);
+  for (auto const& w : runtime::check_machine(c, named.children)) log.warning(w);
   if (!trouble.empty()) log.warning("cannot store the incarnation", {{"why", trouble}});
   int const status = function_of(c.role)(c, s);
   log.info("end", {{"status", status}});

@@ -3,11 +3,11 @@
 // loop runs, and in which order.
 #pragma once
 
-#include "control/command_line.h"
+#include "runtime/command_line.h"
 
 namespace sluice::sluiced {
 
 /// The exit status. Throws sluice::error.
-int run_daemon(control::command_line const& line);
+int run_daemon(runtime::command_line const& line);
 
 }  // namespace sluice::sluiced

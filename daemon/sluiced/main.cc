@@ -4,9 +4,9 @@
 #include <cstdio>
 #include <string_view>
 
-#include "control/command_line.h"
-#include "policy/error.h"
-#include "policy/program.h"
+#include "base/error.h"
+#include "base/program.h"
+#include "runtime/command_line.h"
 #include "sluiced/daemon.h"
 #include "wire/keys.h"
 
@@ -15,7 +15,7 @@ namespace {
 int run(int argc, char** argv) {
   if (argc > 1 && std::string_view(argv[1]) == "keys")
     return sluice::wire::keys_main(argc - 1, argv + 1);
-  auto const line = sluice::control::parse_command_line(argc, argv);
+  auto const line = sluice::runtime::parse_command_line(argc, argv);
   return line.end ? *line.end : sluice::sluiced::run_daemon(line);
 }
 

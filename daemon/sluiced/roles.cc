@@ -6,8 +6,8 @@
 
 namespace sluice::sluiced {
 
-run_function function_of(control::role_kind role) {
-  return role == control::role_kind::node ? node::run : cluster::run;
+run_function function_of(runtime::role_kind role) {
+  return role == runtime::role_kind::node ? node::run : cluster::run;
 }
 
 }  // namespace sluice::sluiced

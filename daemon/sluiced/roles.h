@@ -2,13 +2,13 @@
 // Which function runs which role.
 #pragma once
 
-#include "control/config.h"
-#include "control/services.h"
+#include "runtime/config.h"
+#include "runtime/services.h"
 
 namespace sluice::sluiced {
 
-using run_function = int (*)(control::config const&, control::services&);
+using run_function = int (*)(runtime::config const&, runtime::services&);
 
-run_function function_of(control::role_kind role);
+run_function function_of(runtime::role_kind role);
 
 }  // namespace sluice::sluiced

@@ -8,7 +8,8 @@
 #include <deque>
 #include <random>
 
-#include "policy/error.h"
+#include "base/clock.h"
+#include "base/error.h"
 #include "wire/context.h"
 #include "wire/layout.h"
 
@@ -50,7 +51,7 @@ class dealer final : public child_socket {
   zmq_context& c_;
   child_options const options_;
   std::uint64_t const incarnation_;
-  std::uint64_t sequence_ = static_cast<std::uint64_t>(steady_ns());
+  std::uint64_t sequence_ = static_cast<std::uint64_t>(boot_ns());
   bool const has_keys_;
   std::string name_;
   key public_key_{}, secret_key_{};
@@ -128,7 +129,7 @@ void dealer::connect() {
 void dealer::next() {
   at_ = (at_ + 1) % targets_.size();
   fresh_socket();
-  if (here().not_before_ns <= steady_ns()) connect();
+  if (here().not_before_ns <= boot_ns()) connect();
 }
 
 // ---- the monitor ----

@@ -10,7 +10,8 @@
 #include <ctime>
 #include <vector>
 
-#include "policy/error.h"
+#include "base/clock.h"
+#include "base/error.h"
 
 // Declared with the draft API only, but honoured by the stable library; set() looks at the answer.
 #ifndef ZMQ_ZAP_ENFORCE_DOMAIN
@@ -251,9 +252,9 @@ knock knock_at(zmq_context& c, std::string const& address, key const& server,
   client.set(ZMQ_CURVE_SECRETKEY, with.secret_key);
   monitor watch(c, client);
   if (zmq_connect(client.get(), address.c_str()) != 0) return knock::no_answer;
-  std::int64_t const end_ns = steady_ns() + 5'000'000'000;
+  std::int64_t const end_ns = boot_ns() + 5'000'000'000;
   for (;;) {
-    std::int64_t const left_ms = (end_ns - steady_ns()) / 1'000'000;
+    std::int64_t const left_ms = (end_ns - boot_ns()) / 1'000'000;
     zmq_pollitem_t item{watch.handle(), 0, ZMQ_POLLIN, 0};
     if (left_ms <= 0) return knock::no_answer;
     zmq_poll(&item, 1, static_cast<long>(left_ms));
@@ -296,12 +297,6 @@ void require_loopback(std::string const& address) {
       fmt::format("{}: without keys only this machine is served (tcp://127.0.0.1:PORT); make keys "
                   "with `sluiced keys new`, or use a loopback address",
                   address));
-}
-
-std::int64_t steady_ns() {
-  timespec t{};
-  clock_gettime(CLOCK_BOOTTIME, &t);
-  return t.tv_sec * std::int64_t{1'000'000'000} + t.tv_nsec;
 }
 
 }  // namespace sluice::wire

@@ -19,6 +19,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/clock.h"
 #include "wire/keys.h"
 #include "wire/socket.h"
 
@@ -153,7 +154,5 @@ void require_loopback(std::string const& address);
 /// must not. Throws.
 void try_lock(zmq_context& c, key_list& list, std::set<key> const& allowed,
               std::string const& address, key const& server);
-
-std::int64_t steady_ns();
 
 }  // namespace sluice::wire

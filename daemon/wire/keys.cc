@@ -11,16 +11,17 @@
 #include <fstream>
 #include <sstream>
 
-#include "policy/error.h"
+#include "base/error.h"
 
 namespace sluice::wire {
 
 namespace {
 
-constexpr std::pair<role, std::string_view> role_names[] = {{role::node, "node"},
-                                                            {role::relay, "relay"},
-                                                            {role::cluster, "cluster"},
-                                                            {role::admin, "admin"}};
+constexpr key_role key_roles[] = {{"node", role::node, false},
+                                  {"login", role::node, true},
+                                  {"relay", role::relay, true},
+                                  {"cluster", role::cluster, false},
+                                  {"admin", role::admin, false}};
 
 /// A file that others cannot have written. The whole path is the administrator's; a symlink is
 /// fine, what it leads to is judged.
@@ -99,13 +100,13 @@ std::vector<key_line> read_key_lines(std::string const& path) {
       throw usage_error(fmt::format(
           "{}:{}: the first word is not a key (64 hexadecimal digits, not all zero)", path, i + 1));
     key_line line{*k, words.size() > 1 ? words[1] : "", {}};
-    if (words.size() > 2) line.who = role_of(words[2]);
+    if (words.size() > 2) line.who = find_key_role(words[2]);
     if (words.size() < 2 || words.size() > 3 || !is_peer_name(line.name) ||
-        (words.size() == 3 && !line.who))
+        (words.size() == 3 && line.who == nullptr))
       throw usage_error(fmt::format(
-          "{}:{}: expected `KEY NAME [node|relay|cluster|admin]`, a name of letters, digits, '.', "
-          "'_' and '-'",
-          path, i + 1));
+          "{}:{}: expected `KEY NAME [ROLE]`, a name of letters, digits, '.', '_' and '-', a role "
+          "of {}",
+          path, i + 1, key_role_names()));
     out.push_back(std::move(line));
   }
   return out;
@@ -128,10 +129,11 @@ security read_keys(std::string const& dir) {
   std::string const path = dir + "/allowed";
   if (!exists(path)) return s;
   for (key_line const& line : read_key_lines(path)) {
-    if (!line.who)
+    if (line.who == nullptr)
       throw usage_error(
           fmt::format("{}: {} has no role; add node or relay to its line", path, line.name));
-    if (!s.allowed.try_emplace(line.id, allowed_peer{line.name, *line.who}).second)
+    allowed_peer const peer = {line.name, line.who->who, line.who->may_ask};
+    if (!s.allowed.try_emplace(line.id, peer).second)
       throw usage_error(
           fmt::format("{}: the key of {} is there twice; remove one line", path, line.name));
   }
@@ -170,16 +172,22 @@ std::optional<key> key_of_hex(std::string_view text) {
   return k;
 }
 
-std::string_view role_name(role who) {
-  for (auto const& [r, name] : role_names)
-    if (r == who) return name;
+key_role const* find_key_role(std::string_view name) {
+  for (key_role const& r : key_roles)
+    if (r.name == name) return &r;
+  return nullptr;
+}
+
+std::string_view role_name(allowed_peer const& peer) {
+  for (key_role const& r : key_roles)
+    if (r.who == peer.who && r.may_ask == peer.may_ask) return r.name;
   return "none";
 }
 
-std::optional<role> role_of(std::string_view name) {
-  for (auto const& [r, known] : role_names)
-    if (known == name) return r;
-  return {};
+std::string key_role_names() {
+  std::string out;
+  for (key_role const& r : key_roles) out += (out.empty() ? "" : ", ") + std::string(r.name);
+  return out;
 }
 
 bool is_peer_name(std::string_view name) {

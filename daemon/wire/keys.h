@@ -26,6 +26,7 @@ using key = std::array<std::uint8_t, 32>;
 struct allowed_peer {
   std::string name;
   role who;
+  bool may_ask = false;  // it says who its users are: a login node, or a relay of such
 };
 
 struct security {
@@ -52,8 +53,15 @@ key_pair new_key_pair();
 
 std::string hex(key const& k);
 std::optional<key> key_of_hex(std::string_view text);  // none for all zero too
-std::string_view role_name(role who);
-std::optional<role> role_of(std::string_view name);
+/// What a key may be allowed as: node, login (a node that asks for its users), relay …
+struct key_role {
+  std::string_view name;
+  role who;
+  bool may_ask;
+};
+key_role const* find_key_role(std::string_view name);
+std::string_view role_name(allowed_peer const& peer);
+std::string key_role_names();  // node, login, relay …
 /// Names are file names, labels and words of a line: letters, digits, '.', '_', '-'; up to 63.
 bool is_peer_name(std::string_view name);
 
@@ -61,7 +69,7 @@ bool is_peer_name(std::string_view name);
 struct key_line {
   key id{};
   std::string name;
-  std::optional<role> who;
+  key_role const* who = nullptr;
 };
 /// The lines of a file that are no comments; throws a usage error at the first wrong one.
 std::vector<key_line> read_key_lines(std::string const& path);

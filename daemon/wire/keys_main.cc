@@ -13,8 +13,8 @@
 #include <cstring>
 #include <filesystem>
 
-#include "policy/common_options.h"
-#include "policy/error.h"
+#include "base/common_options.h"
+#include "base/error.h"
 #include "wire/keys.h"
 
 namespace sluice::wire {
@@ -111,7 +111,7 @@ int new_keys(command_line const& line) {
 std::string text_of(std::vector<key_line> const& lines) {
   std::string text = "# key, name, role of the peers that may connect (sluiced keys allow)\n";
   for (key_line const& l : lines)
-    text += fmt::format("{} {} {}\n", hex(l.id), l.name, role_name(l.who.value_or(role::node)));
+    text += fmt::format("{} {} {}\n", hex(l.id), l.name, l.who == nullptr ? "node" : l.who->name);
   return text;
 }
 
@@ -124,8 +124,9 @@ key_line peer_of(std::string const& given) {
 
 int allow(command_line const& line) {
   require_name(line.name);
-  auto const who = role_of(line.who);
-  if (!who) throw usage_error(line.who + " is no role: node, relay, cluster or admin");
+  key_role const* const who = find_key_role(line.who);
+  if (who == nullptr)
+    throw usage_error(fmt::format("{} is no role: {}", line.who, key_role_names()));
   key_line peer = peer_of(line.public_key);
   if (!peer.name.empty() && peer.name != line.name)
     throw usage_error(
@@ -145,8 +146,8 @@ int allow(command_line const& line) {
   }
   if (is_new) lines.push_back(peer);
   at.write("allowed", text_of(lines), 0644);
-  fmt::print("{} may connect as {}{}; a running daemon reads it on SIGHUP\n", peer.name,
-             role_name(*who), is_new ? "" : ", with this key only");
+  fmt::print("{} may connect as {}{}; a running daemon reads it on SIGHUP\n", peer.name, who->name,
+             is_new ? "" : ", with this key only");
   return 0;
 }
 
@@ -168,7 +169,7 @@ int list(command_line const& line) {
     for (key_line const& parent : read_key_lines(path))
       fmt::print("{:8} {:20} {}\n", "parent", parent.name, hex(parent.id));
   for (auto const& [k, peer] : s.allowed)
-    fmt::print("{:8} {:20} {}\n", role_name(peer.who), peer.name, hex(k));
+    fmt::print("{:8} {:20} {}\n", role_name(peer), peer.name, hex(k));
   return 0;
 }
 
@@ -197,7 +198,7 @@ void add_verbs(CLI::App& app, command_line& line, std::function<int()>& chosen) 
   name(make, "of the daemon these keys are for");
   make->add_flag("--replace", line.replace, "even if there are keys");
   auto* let = add(app, "allow", "let a peer connect to the daemon of DIR", line, allow, chosen);
-  let->add_option("--role", line.who, "what it may say: node, relay, cluster, admin")
+  let->add_option("--role", line.who, "what it may say: " + key_role_names())
       ->capture_default_str();
   name(let, "of the peer; a key it had before counts no more");
   let->add_option("PUBLIC", line.public_key, "its `public`, or the key in it")->required();
@@ -213,8 +214,8 @@ int keys_main(int argc, char** argv) {
   std::function<int()> chosen;
   CLI::App app("Keys of the daemons: who is who, and who may connect to whom.", "sluiced keys");
   app.require_subcommand(1);
-  policy::common_options common;
-  policy::take_common_options(app, common);
+  common_options common;
+  take_common_options(app, common);
   add_verbs(app, line, chosen);
   app.footer(
       "On the controller:  sluiced keys new --dir /etc/sluice/keys-cluster ctl\n"

@@ -214,7 +214,6 @@ struct layout_of;
 #define TEXT(kind, member, most, allowed) v.text(kind, m.member, most, rule::allowed{});
 #define DONE } };
 #include "wire/messages.def"
-#include "wire/messages_end.h"
 
 /// Who may send the alternatives of `message`, by index.
 template <class... M>
@@ -249,7 +248,6 @@ inline constexpr row rows[] = {
 #define TEXT(kind, member, most, allowed) {row::text, kind, #member, most, #allowed},
 #define DONE {row::done, 0, "", 0, ""},
 #include "wire/messages.def"
-#include "wire/messages_end.h"
 };
 // clang-format on
 

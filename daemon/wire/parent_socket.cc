@@ -8,7 +8,7 @@
 #include <deque>
 #include <unordered_map>
 
-#include "policy/error.h"
+#include "base/error.h"
 #include "wire/context.h"
 #include "wire/layout.h"
 
@@ -24,6 +24,7 @@ struct peer {
   key id{};
   std::string name;
   role who = role::node;
+  bool may_ask = true;
 };
 
 struct child_record {
@@ -92,7 +93,7 @@ class router final : public parent_socket {
   zmq_context& c_;
   parent_options const options_;
   std::uint64_t const incarnation_;
-  std::uint64_t sequence_ = static_cast<std::uint64_t>(steady_ns());
+  std::uint64_t sequence_ = static_cast<std::uint64_t>(boot_ns());
   zmq_socket socket_;
   std::string address_;
   std::string domain_;
@@ -153,7 +154,7 @@ void router::reload(security const* keys) {
   peers_.clear();
   for (auto const& [k, who] : keys->allowed) {
     allowed.insert(k);
-    peers_[hex(k)] = {k, who.name, who.who};
+    peers_[hex(k)] = {k, who.name, who.who, who.may_ask};
   }
   list_->replace(std::move(allowed));
   for (child_record& r : records_) {
@@ -220,9 +221,11 @@ std::optional<parent_socket::incoming> router::consider(arrival& a,
   if (is_hello ? !register_child(a) : !is_registered(a, bytes.size())) return {};
   child_record& r = *a.child;
   r.sequence = a.said.head.sequence;
-  r.heard_ns = steady_ns();
+  r.heard_ns = boot_ns();
   if (std::holds_alternative<bye>(a.said.body)) disconnect(r);
-  return incoming{numbers_.at(r.name), &r.name, r.who, a.said.head, std::move(a.said.body)};
+  bool const may_ask = a.who == nullptr || a.who->may_ask;
+  return incoming{numbers_.at(r.name),   &r.name, r.who, may_ask, a.said.head,
+                  std::move(a.said.body)};
 }
 
 bool router::is_from_child(arrival const& a) {
@@ -265,7 +268,7 @@ char const* router::objection(arrival& a, hello const& h) {
       std::pair(head.incarnation, head.sequence) > std::pair(r.incarnation, r.sequence);
   if (r.connection.empty() || is_newer) return nullptr;
   // Its clock went back, or two machines have one name: the one that is heard keeps it.
-  if (r.connection != a.connection && steady_ns() - r.heard_ns > options_.silent_ns) return nullptr;
+  if (r.connection != a.connection && boot_ns() - r.heard_ns > options_.silent_ns) return nullptr;
   return "a newer process of this name is connected";
 }
 
@@ -307,13 +310,13 @@ void router::count(child_record* r, std::uint64_t peer_counts::*what) {
 }
 
 bool router::is_muted(child_record& r) {
-  return r.muted_until_ns != 0 && steady_ns() < r.muted_until_ns;
+  return r.muted_until_ns != 0 && boot_ns() < r.muted_until_ns;
 }
 
 void router::fault(arrival const& a, std::uint64_t peer_counts::*what, wire::fault code,
                    std::string const& why) {
   count(a.child, what);
-  std::int64_t const now_ns = steady_ns();
+  std::int64_t const now_ns = boot_ns();
   bool tell = a.child == nullptr;
   if (a.child != nullptr) {
     child_record& r = *a.child;
@@ -338,7 +341,7 @@ void router::fault(arrival const& a, std::uint64_t peer_counts::*what, wire::fau
 
 void router::complain(child_record* r, std::string const& line) {
   std::int64_t& after_ns = r != nullptr ? r->complain_after_ns : strangers_complain_after_ns_;
-  std::int64_t const now_ns = steady_ns();
+  std::int64_t const now_ns = boot_ns();
   if (now_ns < after_ns || complaints_.size() >= most_complaints) return;
   after_ns = now_ns + 60'000'000'000;
   complaints_.push_back(line);

@@ -50,6 +50,7 @@ class parent_socket {
     std::uint32_t child;      // small dense number, stable for a name as long as the process lives
     std::string const* name;  // node or relay name (by key; with plain by its hello)
     role who;
+    bool may_ask;  // for its users (keys.h); with plain anybody
     envelope head;
     message body;
   };

@@ -150,7 +150,7 @@ enum class order_count : std::uint8_t {
   no_slot,      // all slots taken
   bypassed,     // the inode is native for good
   marked,       // a mark was set
-  mark_failed,  // and could not be: see the limits in daemon/order/README.md
+  mark_failed,  // and could not be: see the limits in daemon/journal/README.md
   unnoted,      // no place for the inode
   alone,        // a sync that was the program's own; see order_lone, order_own
   barriers,     // an fsync that did not wait

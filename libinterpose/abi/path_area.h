@@ -15,7 +15,7 @@
 namespace sluice::abi {
 
 inline constexpr std::uint64_t paths_magic = 0x3170'6563'6975'6c73ull;  // "sluicep1" in memory
-inline constexpr std::uint32_t paths_layout_version = 1;
+inline constexpr std::uint32_t paths_layout_version = 2;
 inline constexpr unsigned path_slots = 512;
 
 struct path_header {

@@ -8,6 +8,8 @@
 //   +        ruleset       written once by the creator, before state = ready
 //   +        buckets       one per channel: the token bucket (writers: every stage; curves: owner)
 //   +        channels      one per channel: wait histogram, shared and slow path only
+//   +        times         per target and op: how long the real calls took, of a sample; per target
+//                          how much they moved
 //   +        processes     one slot per process: who is attached (writer: that process; reclaimer)
 //   +        shards        counters; a shard is written by the one thread that owns it
 //   +        common shards written by threads that found no free shard, with atomic adds
@@ -31,7 +33,7 @@
 namespace sluice::abi {
 
 inline constexpr std::uint64_t magic = 0x3165'6369'756c'73ull;  // "sluice1" in memory order
-inline constexpr std::uint32_t layout_version = 4;
+inline constexpr std::uint32_t layout_version = 5;
 inline constexpr unsigned process_slots = 4096;
 inline constexpr unsigned owned_shards = 256;
 inline constexpr unsigned common_shards = 16;
@@ -158,6 +160,25 @@ struct alignas(4096) shard {
 
 struct alignas(64) channel_state {
   core::histogram waits;  // ns slept, per delayed request
+  // Of a channel that only counts: what its limit would have done (core/would_wait.h).
+  core::histogram spared;                   // ns, per request that would have been delayed
+  std::atomic<std::uint64_t> spared_calls;  // also those of a rate of 0, for which there is no time
+  std::atomic<std::uint64_t> spared_ns;
+  std::atomic<std::int64_t> full_until_ns;
+};
+
+/// The calls of one op on one target, without what they waited here. A sample stands for several
+/// calls: those that went by unmeasured, and itself.
+struct alignas(64) call_time {
+  core::histogram took;                // ns, each sample as often as the calls it stands for
+  std::atomic<std::uint64_t> took_ns;  // the same, as a sum
+  std::atomic<std::uint64_t> samples;
+};
+
+/// How much reads and writes moved, of the same sample: [0] nothing, [i] below 2^i bytes.
+inline constexpr unsigned size_steps = 40;
+struct access_sizes {
+  std::atomic<std::uint64_t> read[size_steps], written[size_steps];
 };
 
 struct segment {
@@ -165,6 +186,8 @@ struct segment {
   alignas(64) core::ruleset rules;
   alignas(64) core::bucket bucket[core::max_channels];
   channel_state channel[core::max_channels];
+  call_time time[core::max_targets][core::op_count];
+  access_sizes size[core::max_targets];
   process_slot process[process_slots];
   std::atomic<std::uint64_t> shard_owner[owned_shards];  // (process slot + 1) << 32 | tid; 0 free
   shard owned[owned_shards];

@@ -3,8 +3,8 @@
 // bump and that can be added up over threads, processes and nodes.
 // Idea: four linear steps per power of two, up to 2^42 ns (73 minutes); the last step takes the
 // rest. What stays true: fixed size, no heap; the steps are the same everywhere, so merging is
-// adding; a percentile is off by less than a quarter of its value; any counter values are safe to
-// read.
+// adding; a percentile is off by less than a quarter of its value, and never above the largest
+// value, which is kept as it is; any counter values are safe to read.
 #pragma once
 
 #include <atomic>
@@ -33,6 +33,7 @@ constexpr std::uint64_t histogram_low(std::size_t step) {
 // Plain counts, for sums and for looking.
 struct histogram_counts {
   std::uint64_t count[histogram_steps];
+  std::uint64_t most;  // the largest value; 0: not known
 
   constexpr std::uint64_t total() const {
     std::uint64_t sum = 0;
@@ -42,10 +43,17 @@ struct histogram_counts {
 
   constexpr void merge(histogram_counts const& other) {
     for (std::size_t i = 0; i < histogram_steps; ++i) count[i] += other.count[i];
+    if (other.most > most) most = other.most;
   }
 
   // The value below which `share` (0 to 1) of all values lie, interpolated; 0 when empty.
   constexpr std::uint64_t percentile(double share) const {
+    std::uint64_t const inner = interpolated(share);
+    return most != 0 && inner > most ? most : inner;
+  }
+
+ private:
+  constexpr std::uint64_t interpolated(double share) const {
     if (!(share > 0)) share = 0;
     if (share > 1) share = 1;
     double const rank = share * static_cast<double>(total());
@@ -68,20 +76,21 @@ struct histogram_counts {
 // Shared counters; zeroed memory is an empty one.
 struct histogram {
   std::atomic<std::uint64_t> count[histogram_steps];
+  std::atomic<std::uint64_t> most;
 
-  void add(std::uint64_t value) {
-    count[histogram_step(value)].fetch_add(1, std::memory_order_relaxed);
-  }
-
-  // For a shard that only its own thread writes: no locked instruction.
-  void add_owned(std::uint64_t value) {
-    auto& word = count[histogram_step(value)];
-    word.store(word.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  // A value that stands for `times` of its kind.
+  void add(std::uint64_t value, std::uint64_t times = 1) {
+    count[histogram_step(value)].fetch_add(times, std::memory_order_relaxed);
+    std::uint64_t seen = most.load(std::memory_order_relaxed);
+    while (value > seen && !most.compare_exchange_weak(seen, value, std::memory_order_relaxed)) {
+    }
   }
 
   void add_to(histogram_counts& sum) const {
     for (std::size_t i = 0; i < histogram_steps; ++i)
       sum.count[i] += count[i].load(std::memory_order_relaxed);
+    std::uint64_t const value = most.load(std::memory_order_relaxed);
+    if (value > sum.most) sum.most = value;
   }
 };
 

@@ -15,14 +15,15 @@
 
 namespace sluice::core {
 
-inline constexpr unsigned sketch_text_bytes = 232;  // with the terminating zero
+inline constexpr unsigned sketch_text_bytes = 224;  // with the terminating zero
 
-/// What is known of the path in a slot besides its count. Bytes and waits are those noted since it
-/// has the slot.
+/// What is known of the path in a slot besides its count. Bytes and times are those noted since
+/// it has the slot.
 struct sketch_row {
   std::atomic<std::uint64_t> over;  // the count may be too high by this
   std::atomic<std::uint64_t> bytes;
   std::atomic<std::uint64_t> waited_ns;
+  std::atomic<std::uint64_t> took_ns;                      // estimated from a sample
   std::atomic<std::uint64_t> text[sketch_text_bytes / 8];  // zeros behind it
 };
 static_assert(sizeof(sketch_row) == 256);
@@ -88,6 +89,7 @@ inline void write_row(sketch_row& row, std::uint64_t over, char const* text, uns
   row.over.store(over, std::memory_order_relaxed);
   row.bytes.store(0, std::memory_order_relaxed);
   row.waited_ns.store(0, std::memory_order_relaxed);
+  row.took_ns.store(0, std::memory_order_relaxed);
   for (unsigned i = 0; i < sketch_text_bytes / 8; ++i) {
     char part[8] = {};
     for (unsigned b = 0; b < 8 && i * 8 + b < length; ++b) part[b] = text[i * 8 + b];
@@ -133,7 +135,7 @@ unsigned note_path(Sketch& s, std::uint64_t key, char const* text, unsigned leng
 
 /// A slot as it is read. One path may have two for a while: whoever reads adds them up.
 struct sketch_entry {
-  std::uint64_t calls, over, bytes, waited_ns;
+  std::uint64_t calls, over, bytes, waited_ns, took_ns;
   unsigned length;
   char text[sketch_text_bytes];
 };
@@ -148,6 +150,7 @@ bool read_slot(Sketch const& s, unsigned at, sketch_entry& to) {
   to.over = row.over.load(std::memory_order_relaxed);
   to.bytes = row.bytes.load(std::memory_order_relaxed);
   to.waited_ns = row.waited_ns.load(std::memory_order_relaxed);
+  to.took_ns = row.took_ns.load(std::memory_order_relaxed);
   for (unsigned i = 0; i < sketch_text_bytes / 8; ++i) {
     std::uint64_t const word = row.text[i].load(std::memory_order_relaxed);
     __builtin_memcpy(to.text + i * 8, &word, sizeof word);

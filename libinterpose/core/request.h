@@ -24,7 +24,6 @@ enum class call_class : std::uint8_t {
 enum class op : std::uint8_t {
 #define OP(name, cls, unit, sentence) name,
 #include "ops.def"
-#undef OP
   count
 };
 
@@ -47,7 +46,6 @@ inline constexpr op_row op_table[op_count] = {
 #define OP(name, cls, unit, sentence) \
   {#name, call_class::cls, detail::op_unit::unit == detail::op_unit::bytes, sentence},
 #include "ops.def"
-#undef OP
 };
 
 inline constexpr std::string_view class_names[] = {"metadata", "directory", "xattr", "data",

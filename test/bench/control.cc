@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One controller and N simulated children over loopback: how long a whole control cycle takes.
-// The controller is the daemon's own code (wire::parent_socket, cluster::brain); only the moment of
-// a cycle is ours: all children report, then it allocates and answers, then all acknowledge.
+// The controller is the daemon's own code (wire::parent_socket, cluster::arbiter); only the moment
+// of a cycle is ours: all children report, then it allocates and answers, then all acknowledge.
 //
 //   control --children N --streams S --jobs J --transport curve|plain|epoll [--relays] [--cycles C]
 //           [--restart]
@@ -17,7 +17,7 @@
 #include <algorithm>
 #include <fstream>
 
-#include "cluster/brain.h"
+#include "cluster/arbiter.h"
 #include "policy/policy.h"
 #include "test/bench/control_fleet_impl.h"
 #include "test/bench/control_links.h"
@@ -174,8 +174,9 @@ double resident_mib() {
 class controller {
  public:
   controller(options const& o, cluster::plan const& p, std::uint64_t incarnation)
-      : brain_({.who = wire::role::cluster, .name = "bench", .time = o.fleet.time, .spacing_ns = 0},
-               p, incarnation, boot_ns()) {}
+      : arbiter_(
+            {.who = wire::role::cluster, .name = "bench", .time = o.fleet.time, .spacing_ns = 0}, p,
+            incarnation, boot_ns()) {}
 
   /// Takes in messages until `reports` reports have come.
   void collect(listener& l, unsigned reports) {
@@ -199,21 +200,22 @@ class controller {
   }
 
   void answer(listener& l) {
-    brain_.allocate_soon();
-    brain_.settle(boot_ns(), l);
+    arbiter_.allocate_soon();
+    arbiter_.settle(boot_ns(), l);
   }
 
  private:
   /// True for a report.
   bool take(listener& l, arrival const& m) {
     std::int64_t const now = boot_ns();
-    if (auto* h = std::get_if<wire::hello>(&m.body)) brain_.hello(m.child, *h, {m.name, 0}, now, l);
+    if (auto* h = std::get_if<wire::hello>(&m.body))
+      arbiter_.hello(m.child, *h, {m.name, 0}, now, l);
     auto* const r = std::get_if<wire::report>(&m.body);
-    if (r != nullptr) brain_.report(m.child, *r, now);
+    if (r != nullptr) arbiter_.report(m.child, *r, now);
     return r != nullptr;
   }
 
-  cluster::brain brain_;
+  cluster::arbiter arbiter_;
 };
 
 /// Processes of simulated children: a child takes two descriptors of its process.

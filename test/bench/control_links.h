@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "policy/error.h"
+#include "base/error.h"
 #include "test/bench/control_fleet.h"
 #include "wire/context.h"
 

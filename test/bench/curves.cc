@@ -107,7 +107,7 @@ int main(int argc, char** argv) {
   for (std::uint64_t round = 0; is_over == 0; ++round) {
     all.forget_ended();
     if (round % 20 == 0) all.look();
-    std::int64_t const now_ns = segment::monotonic_ns();
+    std::int64_t const now_ns = steady_ns();
     double sum = sample(all, now_ns);
     if (capacity > 0 && sum > capacity) {  // a job may have gone while we looked
       all.forget_ended();

@@ -13,7 +13,7 @@
 #include <cstring>
 #include <vector>
 
-#include "policy/error.h"
+#include "base/error.h"
 #include "wire/codec.h"
 #include "wire/context.h"
 

@@ -13,13 +13,13 @@
 #include <string>
 #include <vector>
 
-#include "order/file_disk.h"
-#include "order/home.h"
-#include "order/service.h"
-#include "order/slots.h"
-#include "order/writer.h"
+#include "journal/file_disk.h"
+#include "journal/home.h"
+#include "journal/service.h"
+#include "journal/slots.h"
+#include "journal/writer.h"
 
-using namespace sluice::order;
+using namespace sluice::journal;
 
 namespace {
 

@@ -46,10 +46,10 @@ int main(int argc, char** argv) {
   sigaction(SIGTERM, &stop, nullptr);
   sigaction(SIGINT, &stop, nullptr);
   bench::watched_jobs<nothing> all(argv[1], argv[2]);
-  std::int64_t next_ns = segment::monotonic_ns();
+  std::int64_t next_ns = steady_ns();
   while (is_over == 0) {
     all.look();
-    for (auto const& [name, w] : all) show(name, w, segment::monotonic_ns());
+    for (auto const& [name, w] : all) show(name, w, steady_ns());
     all.forget_ended();
     std::fflush(stdout);
     next_ns += every_ns;

@@ -4,7 +4,7 @@
 # of the program that is started.
 set -u
 . "$(dirname "$0")/../lib.sh"
-. "$(dirname "$0")/../../daemon/cli/sluice.bash"
+. "$(dirname "$0")/../../daemon/commands/cli/sluice.bash"
 job=
 trap 'kill $job 2>/dev/null; rm -rf "$SCRATCH"' EXIT
 completes() { # WANTED WORDS...: the last word is the one to complete

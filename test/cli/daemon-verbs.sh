@@ -99,7 +99,7 @@ good policy get
 [ "$(cat "$SCRATCH/out")" = '{"targets": {}}' ] || fail "policy get"
 
 good top --batch -n 1
-says '^sluice top .* node n1  by waiting  2 jobs, 2 nodes (1 silent)  cycle 77'
+says '^sluice top .* node n1  by waiting  3 jobs, 2 nodes (1 silent)  cycle 77'
 says '^metadata@scratch \[#\{20\}=\{10\}-\{10\}\] served 20k granted 30k of 40k/s, demand any'
 says '^hydro  *ann *gold *metadata@scratch *any *20k *19.5k *30 *90 *1 *2$'
 says '^ice P  *bob'
@@ -110,7 +110,7 @@ grep -q '^hydro' "$SCRATCH/out" && fail "--filter let hydro through"
 [ "$(grep -c '^ice' "$SCRATCH/out")" = 2 ] || fail "-n 2"
 good --json top
 [ "$(json "$SCRATCH/out" '[j["job"] for j in d["jobs"]], d["cycle"]')" = \
-  "(['hydro', 'ice'], 77)" ] ||
+  "(['hydro', 'ice', 'mine'], 77)" ] ||
   fail "top --json"
 bad 2 'no order "servd"; did you mean "served"' top --sort servd
 TERM=dumb good top -n 1

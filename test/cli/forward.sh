@@ -11,7 +11,7 @@ top=$(cd "$(dirname "$0")/../.." && pwd)
 mkdir "$SCRATCH/bin"
 cp "$SLUICE" "$SCRATCH/bin/sluice" || fail 'copy'
 verbs=$(sed -n 's/^ *{"\([a-z]*\)", "\([a-z-]*\)", \(true\|false\),.*/\1 \2 \3/p' \
-  "$top/daemon/cli/options.h")
+  "$top/daemon/commands/cli/options.h")
 [ "$(wc -l <<<"$verbs")" -ge 7 ] || fail "verbs of other programs: $verbs"
 while read -r verb program names_itself; do
   printf '#!/bin/sh\necho "$@"\n' >"$SCRATCH/bin/$program"

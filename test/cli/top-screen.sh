@@ -13,7 +13,8 @@ stream() { # SUPPLY SERVED WAITERS
     \"waiting\": $3, \"waiters\": $3, \"blocked\": 0.$3}"
 }
 job() { # NAME USER STREAM
-  echo "{\"job\": \"$1\", \"user\": \"$2\", \"class\": \"gold\", \"nodes\": 1, \"processes\": 1,
+  echo "{\"job\": \"$1\", \"user\": \"$2\", \"uid\": 1001, \"class\": \"gold\",
+    \"nodes\": 1, \"processes\": 1,
     \"escaped\": [], \"state\": \"running\", \"override\": null, \"streams\": [$3]}"
 }
 many=$(for i in $(seq 60); do echo "$(job "many$i" zoe "$(stream data@home 0 0)"),"; done)
@@ -24,70 +25,19 @@ answer top "{\"cycle\": 5, \"supplies\": [{\"supply\": \"metadata@scratch\", \"c
              $(job thirsty bob "$(stream metadata@scratch 100 5)")],
   \"nodes\": [{\"name\": \"n7\", \"role\": \"node\", \"state\": \"gone\", \"age_s\": 9, \"jobs\": 1,
                \"served\": {}, \"granted\": {}}], \"next\": null}"
+answer explain '{"job": "thirsty"}'
+answer pause '{"state": "paused"}'
 start_fake
-python3 - "$SLUICE" "$RUN" "$fake" <<'P'
-import fcntl, os, pty, re, select, signal, struct, subprocess, sys, termios, time
+python3 - "$SLUICE" "$RUN" "$fake" "$SCRATCH/answers.json" <<'P'
+import json, os, signal, sys
+sys.path.insert(0, "test/lib")
+import screen
 
-sluice, run, fake = sys.argv[1], sys.argv[2], int(sys.argv[3])
+sluice, run, fake, known = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
 
 
-class Screen:
-    """A terminal that remembers the bytes drawn since the last look."""
-
-    def __init__(self, rows=24, columns=80):
-        self.mine, theirs = pty.openpty()
-        self.size(rows, columns)
-        self.before = termios.tcgetattr(theirs)
-        self.theirs = theirs
-        self.text = ""
-        self.child = subprocess.Popen(
-            [sluice, "--run-dir", run, "top", "-i", "0.5"], stdin=theirs, stdout=theirs,
-            stderr=theirs, env=dict(os.environ, TERM="xterm"), start_new_session=True)
-
-    def size(self, rows, columns):
-        fcntl.ioctl(self.mine, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-
-    def wait(self, pattern, seconds=20):
-        """Reads until the pattern was drawn; what was drawn before it is forgotten. Only what has
-        changed is drawn, so now and then all of it is asked for."""
-        end = time.monotonic() + seconds
-        while True:
-            plain = re.sub(r"\x1b\[[0-9;]*[mb]|\x1b\(B", "", self.text)
-            plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]|\x1b[()][0-9A-B]|\x1b[=>]", " ", plain)
-            if re.search(pattern, plain, re.S):
-                self.text = ""
-                return
-            if time.monotonic() > end:
-                sys.exit(f"FAILED: /{pattern}/ was not drawn, but: {plain!r}")
-            if select.select([self.mine], [], [], 0.2)[0]:
-                self.text += os.read(self.mine, 65536).decode(errors="replace")
-            elif self.child.poll() is not None:
-                sys.exit(f"FAILED: it ended before /{pattern}/: {self.text!r}")
-            else:
-                self.text = ""
-                self.key("\x0c")
-
-    def key(self, keys):
-        os.write(self.mine, keys.encode())
-
-    def end(self, wanted):
-        """It ends as wanted and the terminal is what it was."""
-        raw, end = "", time.monotonic() + 20
-        while self.child.poll() is None and time.monotonic() < end:
-            if select.select([self.mine], [], [], 0.1)[0]:
-                raw += os.read(self.mine, 65536).decode(errors="replace")
-        while select.select([self.mine], [], [], 0.1)[0]:
-            raw += os.read(self.mine, 65536).decode(errors="replace")
-        if self.child.poll() is None:
-            self.child.kill()
-            sys.exit("FAILED: it does not end")
-        if self.child.returncode != wanted:
-            sys.exit(f"FAILED: status {self.child.returncode}, wanted {wanted}")
-        if "\x1b[?1049l" not in raw:
-            sys.exit(f"FAILED: the terminal was not given back: {raw!r}")
-        if termios.tcgetattr(self.theirs) != self.before:
-            sys.exit("FAILED: the modes of the terminal are others than before")
-        os.close(self.mine), os.close(self.theirs)
+def Screen():
+    return screen.Screen([sluice, "--run-dir", run, "top", "-i", "0.5"])
 
 
 s = Screen()
@@ -119,6 +69,35 @@ s.wait(r"metadata@scratch served")  # no room for a bar
 os.kill(fake, signal.SIGSTOP)
 s.wait(r"no answer for")
 os.kill(fake, signal.SIGCONT)
+s.size(24, 120)
+s.child.send_signal(signal.SIGWINCH)
+s.wait(r"NODES +TREND")
+s.wait(r"\| *[#*+=.:-]+\|")  # more than one look
+s.key("/\x1bj")  # Escape: no filter; the cursor stays at calm, the last one
+s.wait(r"by job")
+s.wait(r"rows 1-")
+s.key("p")
+s.wait(r"pause 1001@calm\?  y yes")
+s.key("n")
+s.wait(r"Enter explain")
+s.key("w\x1b[H\x1bOH")  # Home
+s.wait(r"JOB.*thirsty.*calm")
+s.key("p")
+s.wait(r"pause 1001@thirsty\?  y yes")
+answers = json.load(open(known))  # another job comes first meanwhile
+answers["top"]["jobs"][-2]["streams"][0]["waiting"] = 9
+with open(known + ".new", "w") as f:
+    json.dump(answers, f)
+os.rename(known + ".new", known)
+s.wait(r"JOB.*calm.*thirsty.*pause 1001@thirsty\?  y yes")
+s.key("y")
+s.wait(r"1001@thirsty is paused.*another key: back")
+s.key("x")
+s.wait(r"JOB")
+s.key("\r")
+s.wait(r"thirsty.*another key: back")
+s.key("x")
+s.wait(r"JOB")
 s.key("q")
 s.end(0)
 for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -127,3 +106,5 @@ for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
     s.child.send_signal(number)
     s.end(-number)
 P
+paused=$(asked '[q["job"] for q in r if q["verb"] == "pause"]')
+[ "$paused" = "['1001@thirsty']" ] || fail "paused: $paused"

@@ -32,8 +32,8 @@ set_order() { # ORDER: the cluster has it in its policy
 
 start_cluster
 set_order durable
-start_one 1 --log "$SCRATCH/order1.log" --log-size 4MiB
-start_one 2 --log "$SCRATCH/order2.log" --log-size 4MiB
+start_one 1 --log "$SCRATCH/order1.log" --log-shared --log-size 4MiB
+start_one 2 --log "$SCRATCH/order2.log" --log-shared --log-size 4MiB
 until_true served 1 || fail "the log is not served: $(tail "$SCRATCH/log-n2")"
 
 # What the log has, and what was never synced: both are at home when the manifest can be opened.

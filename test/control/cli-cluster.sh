@@ -39,7 +39,7 @@ of='d[0]["streams"][0]'
 until_true is True "$of['served'] > 300" || fail "not served: $(field "$of")"
 $S top --batch -n 1 --nodes >"$SCRATCH/out" || fail "top"
 grep -q '^n1 *node *live *metadata@scratch' "$SCRATCH/out" || fail "top: $(cat "$SCRATCH/out")"
-grep -q '^sluice top .* cluster ctl .* 1 jobs, 2 nodes' "$SCRATCH/out" ||
+grep -q '^sluice top .* cluster ctl .* 1 job, 2 nodes' "$SCRATCH/out" ||
   fail "top: $(cat "$SCRATCH/out")"
 
 $S set hydro metadata=100/s --for 5s >"$SCRATCH/out" || fail "set"
@@ -49,7 +49,7 @@ $S set hydro class=bronze >/dev/null || fail "set class"
 until_true is bronze 'd[0]["class"]' || fail "class: $(field d)"
 $S pause hydro --for 1h | grep -q 'hydro is paused, until 20' || fail "pause"
 $S explain --job hydro >"$SCRATCH/out" || fail "explain"
-grep -q 'paused by an operator until 20.*-.* (.* more)' "$SCRATCH/out" ||
+grep -q 'An operator paused it until 20.*-.* (.* more)' "$SCRATCH/out" ||
   fail "explain of a pause: $(cat "$SCRATCH/out")"
 asked=$(date +%s.%N)
 $S --json pause hydro --for 1s >"$SCRATCH/p.json" || fail "pause --for 1s"

@@ -63,7 +63,7 @@ sleep 0.5
 $S top --batch -n 1 | grep -q '^hydro P .* gold .*metadata@scratch' ||
   fail "top: $($S top --batch -n 1)"
 $S explain $job | grep -q 'waits in .* for "metadata@scratch"' || fail "explain: $($S explain $job)"
-one_waits() { $S explain --job hydro | grep -q '(1 thread waits now)'; }
+one_waits() { $S explain --job hydro | grep -q '1 thread waits now'; }
 until_true one_waits || fail "explain --job: $($S explain --job hydro)"
 goes_on() { [ "$(calls)" -gt $((before + 50)) ]; }
 $S resume hydro | grep -q 'hydro is running' || fail "resume"

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """See dashboard.sh. KEEP=DIR keeps the pictures."""
+import math
 import os
 import sys
 import time
@@ -26,10 +27,11 @@ def css(browser, selector):
     return browser.find_elements("css selector", selector)
 
 
-def texts(browser, selector):
-    """At once: a drawing that is drawn anew between two questions has none of the old elements."""
-    script = "return [...document.querySelectorAll(arguments[0])].map(e => e.textContent)"
-    return browser.execute_script(script, selector)
+def drawing(browser, place, asked):
+    """What a drawing says of itself; None while there is none. `asked` is of `chart`."""
+    script = ("const canvas = document.querySelector(arguments[0] + ' canvas');"
+              "const chart = Chart.getChart(canvas ?? ''); return chart ? " + asked + " : null")
+    return browser.execute_script(script, place)
 
 
 def jobs(browser):
@@ -55,6 +57,8 @@ def jobs_with_a_key(browser):
     check("#" not in browser.current_url, "the key stays in the address")
     names = {row[0] for row in jobs(browser)}
     check({"hydro", "backup"} <= names, f"jobs {names}")
+    until(20, "no trend of a supply", lambda: drawing(
+        browser, "#supplies .card .trend", "chart.data.datasets[0].data.length"))
     until(10, "nobody waits", lambda: any(r[8] == "100 %" for r in jobs(browser)))
 
 
@@ -79,21 +83,40 @@ def sort_and_filter(browser):
     browser.find_element("id", "waiting-only").click()
 
 
-def told_under(browser, drawing, readout):
-    """What the page says with the pointer on a drawing; it is drawn anew now and then."""
-    from selenium.common.exceptions import StaleElementReferenceException
+def told_under(browser, place):
+    """What is said with the pointer in the middle of a drawing."""
     from selenium.webdriver import ActionChains
-    try:
-        ActionChains(browser).move_to_element(css(browser, drawing)[-1]).perform()
-        return css(browser, readout)[0].text
-    except (StaleElementReferenceException, IndexError):
-        return ""
+    ActionChains(browser).move_to_element(css(browser, place + " canvas")[0]).perform()
+    said = drawing(browser, place, "chart.tooltip.body?.flatMap(b => b.lines) ?? []")
+    return " ".join(said or [])
 
 
 def points(browser, line):
-    """How many points a drawn line has: the page may ask before the node has a third second."""
-    script = "return document.querySelector(arguments[0])?.getAttribute('d') ?? ''"
-    return browser.execute_script(script, "#past-charts " + line).count("L") + 1
+    """How many points a line has: the page may ask before the node has a third second."""
+    asked = f"chart.data.datasets.find(d => d.label === '{line}')?.data.length ?? 0"
+    return drawing(browser, "#rates", asked) or 0
+
+
+def moments_line_up(browser):
+    """A moment stands at the same place in all drawings, ticks are round and have a unit."""
+    edges = [drawing(browser, place, "[chart.chartArea.left, chart.chartArea.right, "
+                     "chart.scales.x.max, chart.scales.x.min]")
+             for place in ("#heat", "#rates", "#waiting")]
+    check(edges[0] == edges[1] == edges[2], f"the drawings do not line up: {edges}")
+    ticks = drawing(browser, "#rates", "chart.scales.y.ticks.map(t => [t.value, t.label])")
+    check(len(ticks) >= 3 and all(label.endswith("/s") for _, label in ticks), f"ticks {ticks}")
+    step = ticks[1][0] - ticks[0][0]
+    check(step / 10 ** math.floor(math.log10(step)) in (1, 2, 5), f"ticks are not round: {ticks}")
+    labels = drawing(browser, "#waiting", "chart.scales.y.ticks.map(t => t.label)")
+    check(all(t.endswith(" calls") for t in labels), f"ticks without a unit: {labels}")
+
+
+def unknown_is_not_more(browser):
+    """Only a demand without a bound is more than the grant; what is not known is a dash."""
+    words = [drawing(browser, "#rates", "chart.options.plugins.tooltip.callbacks.label("
+                     f"{{dataset: {{label: '{line}'}}, raw: {{y: null}}}})")
+             for line in ("served", "grant", "demand")]
+    check(words == ["served -", "grant -", "demand more"], f"of nothing: {words}")
 
 
 def fetched(browser, end=""):
@@ -108,24 +131,23 @@ def history_of_a_click(browser):
     row.click()
     check(browser.find_element("id", "past-title").text.startswith("hydro"), "the title")
     browser.find_element("id", "past-minutes").click()
-    until(15, "no drawing of the history", lambda: len(css(browser, "#past-charts svg")) == 2)
-    until(15, "the line of the grant does not grow",
-          lambda: points(browser, "path.line.grant") >= 3)
-    until(15, "nothing under the pointer", lambda: "served" in told_under(
-        browser, "#past-charts div:first-child svg", "#past-charts .readout"))
-    until(15, "no heatmap of the ops", lambda: css(browser, "#heat rect.heat"))
-    names = texts(browser, "#heat text.label")
+    until(15, "the line of the grant does not grow", lambda: points(browser, "grant") >= 4)
+    until(15, "nothing under the pointer", lambda: "served" in told_under(browser, "#rates"))
+    until(15, "no heat map of the ops", lambda: drawing(browser, "#heat", "chart.data.labels"))
+    names = drawing(browser, "#heat", "chart.data.labels")
     check({"open", "close", "read", "read (bytes)"} <= set(names), f"ops of the job: {names}")
-    until(15, "nothing under the pointer of the heatmap", lambda: "/s" in told_under(
-        browser, "#heat rect.heat", "#past-ops .readout"))
+    until(15, "nothing under the pointer of the heat map",
+          lambda: "/s" in told_under(browser, "#heat"))
+    moments_line_up(browser)
+    unknown_is_not_more(browser)
     whole_page(browser, os.path.join(KEEP, "dashboard-ops.png"))
     card, heard = css(browser, "#supplies .card")[0], len(fetched(browser, "now.json"))
     until(10, "nothing new is asked for", lambda: len(fetched(browser, "now.json")) > heard + 1)
     card.click()  # the same element after it was drawn anew
     until(10, "no history of the supply",
           lambda: browser.find_element("id", "past-title").text.endswith("@scratch") and
-          css(browser, "#past-charts path.line.capacity"))
-    check(not css(browser, "#heat"), "a supply has the heatmap of a job")
+          points(browser, "capacity"))
+    check(not css(browser, "#heat canvas"), "a supply has the heat map of a job")
 
 
 def nothing_from_elsewhere(browser):

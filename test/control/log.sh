@@ -17,7 +17,7 @@ LOG="$SCRATCH/order.log"
 cat >"$SCRATCH/policy.json" <<END
 {"targets": {"data": {"path": "$DATA", "order": "durable"}}}
 END
-start_logging() { start_node --log "$LOG" --log-size 4MiB; }
+start_logging() { start_node --log "$LOG" --log-shared --log-size 4MiB; }
 served() { [ "$(grep -c 'the log is served' "$SCRATCH/log")" -ge "$1" ]; }
 told() { tail -n 5 "$SCRATCH/log"; }
 keeper() { pgrep -P "$NODE" -x sluiced-log; }

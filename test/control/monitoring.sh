@@ -47,4 +47,4 @@ pids+=("$!")
 ready() { curl -sf "http://127.0.0.1:$port/-/ready"; }
 wait_for 60 ready || fail "Prometheus: $(cat "$SCRATCH/prometheus.log")"
 python3 "$here/monitoring.py" "http://127.0.0.1:$port" "$shipped/grafana.json" \
-  "$here/../../daemon/control/metrics.def" || fail "see above"
+  "$here/../../daemon/runtime/metrics.def" || fail "see above"

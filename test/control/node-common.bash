@@ -21,7 +21,7 @@ END
 # start_node FLAGS…
 start_node() {
   "$SLUICED" --role node --name n1 --run-dir "$RUN" --policy "$SCRATCH/policy.json" \
-    --metrics none "$@" >>"$SCRATCH/log" 2>&1 &
+    --metrics "${METRICS_AT:-none}" "$@" >>"$SCRATCH/log" 2>&1 &
   NODE=$!
   local i
   for i in $(seq 100); do

@@ -18,8 +18,12 @@ mkdir "$SCRATCH/log"
 cat >"$SCRATCH/policy.json" <<END
 {"targets": {"data": {"path": "$SCRATCH/data", "order": "durable"}}}
 END
+"$SLUICED" --role node --name n1 --run-dir "$RUN" --policy "$SCRATCH/policy.json" --metrics none \
+  --log "$SCRATCH/log/order" >"$SCRATCH/out" 2>&1
+[ $? = 2 ] && grep -q -- '--log-shared says that they may' "$SCRATCH/out" ||
+  fail "a log that users share unasked: $(cat "$SCRATCH/out")"
 start node --role node --name n1 --run-dir "$RUN" --policy "$SCRATCH/policy.json" \
-  --log "$SCRATCH/log/order" --log-size 4MiB
+  --log "$SCRATCH/log/order" --log-shared --log-size 4MiB
 wait_for 20 grep -q 'the log is served' "$LOG" || fail "no log: $(cat "$LOG")"
 wait_for 5 sh -c "curl -s http://$METRICS/metrics | grep -q '^sluice_order_log_served 1'" ||
   fail 'the metrics do not say that the log is served'

@@ -12,7 +12,7 @@ if command -v mandoc >/dev/null; then
     grep -vE 'referenced manual not found|mandoc.db' >"$SCRATCH/lint"
   [ ! -s "$SCRATCH/lint" ] || fail "manual pages: $(cat "$SCRATCH/lint")"
 fi
-for key in $(sed -n 's/^SETTING(\([a-z_]*\),.*/\1/p' daemon/control/settings.def | tr _ -); do
+for key in $(sed -n 's/^SETTING(\([a-z_]*\),.*/\1/p' daemon/runtime/settings.def | tr _ -); do
   grep -q "^\.It Fl -$key" daemon/sluiced/sluiced.8 || fail "sluiced.8 does not know --$key"
 done
 for word in $(sed -n 's/^ALGORITHM([a-z0-9_]*, *"\([^"]*\)".*/\1/p' policies/algorithms.def) \
@@ -25,7 +25,7 @@ done
 scripts/metrics-table | diff - <(sed -n '/^<!-- metrics -->$/,/^<!-- end -->$/p' daemon/README.md |
   sed '1d;$d') || fail "daemon/README.md: run scripts/metrics-table --fix"
 
-for name in $(sed -n 's/^METRIC(\([a-z_]*\),.*/\1/p' daemon/control/metrics.def); do
+for name in $(sed -n 's/^METRIC(\([a-z_]*\),.*/\1/p' daemon/runtime/metrics.def); do
   twin=$(sed 's/bytes_per_second$/operations_per_second/; s/bytes_total$/operations_total/
     s/^waiting_bytes$/waiting_operations/' <<<"$name")
   grep -rq --include='*.cc' "metric::$name\b" daemon ||
@@ -38,21 +38,22 @@ namespaced+='|RootDirectory|DynamicUser'
 grep -nE "^($namespaced)" daemon/systemd/{sluiced-node,sluice-order}.service &&
   fail "a unit of the node has a mount namespace"
 for flag in $("$(dirname "$SLUICED")/sluice-order" serve --help | grep -oE '^  --[a-z-]+'); do
-  [ "$flag" = --help ] || grep -q "^\.It Fl -${flag#--}" daemon/order/sluice-order.8 ||
+  [ "$flag" = --help ] || grep -q "^\.It Fl -${flag#--}" daemon/journal/sluice-order.8 ||
     fail "sluice-order.8 does not know $flag"
 done
-# same_capabilities TABLE UNITS…: of privileges.cc, and what the units together leave.
+# same_capabilities TABLES UNITS…: of privileges.cc, and what the units together leave.
 same_capabilities() {
-  local table=$1 kept named
+  local tables=$1 kept named
   shift
   kept=$(cat "${@/#/daemon/systemd/}" | sed -n 's/^CapabilityBoundingSet=//p' |
-    tr 'A-Z ' 'a-z\n' | sort)
-  named=$(sed -n "/ $table\[\]/,/;\$/p" daemon/control/privileges.cc |
-    sed -n 's/.*{CAP_[A-Z_]*, "\(cap_[a-z_]*\)"}.*/\1/p' | sort)
+    tr 'A-Z ' 'a-z\n' | sort -u)
+  named=$(for table in $tables; do
+    sed -n "/ $table\[\]/,/;\$/p" daemon/runtime/privileges.cc
+  done | grep -o '"cap_[a-z_]*"' | tr -d '"' | sort -u)
   [ "$kept" = "$named" ] || fail "$*: $kept, the daemon keeps $named"
-  [ -n "$named" ] || fail "no $table"
+  [ -n "$named" ] || fail "no $tables"
 }
-same_capabilities of_a_node sluiced-node.service
+same_capabilities 'of_a_node of_a_watcher' sluiced-node.service
 same_capabilities of_a_log sluice-order.service
 same_capabilities of_a_log sluiced-node.service sluiced-node-log.conf
 if command -v systemd-analyze >/dev/null; then

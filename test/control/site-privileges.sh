@@ -1,22 +1,29 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What a running daemon of root can still do: a node changes owners, opens files of users, looks at
-# processes; a cluster nothing. Threads that read HTTP and ZeroMQ can do nothing of it on a node
-# either; no exec gets anything back.
+# What a running daemon of root can still do: the loop of a node changes owners and opens files of
+# users, its thread that looks at processes does nothing else, a cluster can do nothing. Threads
+# that read HTTP and ZeroMQ can do nothing of it on a node either; no exec gets anything back.
 set -u
 . "$(dirname "$0")/site.bash"
 [ "$(id -u)" = 0 ] || skip "needs root"
 policy "$SCRATCH/p.json"
-chown_ptrace_override=$(printf '%016x' $((1 << 0 | 1 << 1 | 1 << 19)))
+chown_override=$(printf '%016x' $((1 << 0 | 1 << 1)))
+search_ptrace=$(printf '%016x' $((1 << 2 | 1 << 19)))
 none=0000000000000000
 
-holds() { # WHAT WANTED: the loop of PID has these sets, its other threads nothing; it stays so
-  local status wanted threads=0
+# The loop of PID has these sets, that which looks at processes those, the others nothing; it stays
+# so.
+holds() { # WHAT LOOP [WALK]
+  local status wanted bound threads=0
   for status in /proc/"$PID"/task/*/status; do
     wanted=$none
+    bound=$2
     [ "$status" != "/proc/$PID/task/$PID/status" ] || wanted=$2
+    case $(sed -n 's/^Name:[[:space:]]*//p' "$status") in
+      sluiced-launch | sluiced-walk) wanted=${3:-} bound=${3:-} ;;
+    esac
     threads=$((threads + 1))
-    for set in CapPrm="$wanted" CapEff="$wanted" CapBnd="$2"; do
+    for set in CapPrm="$wanted" CapEff="$wanted" CapBnd="$bound"; do
       grep -q "^${set%=*}:[[:space:]]${set#*=}$" "$status" ||
         fail "$1: not $set in $status: $(grep Cap "$status")"
     done
@@ -29,8 +36,9 @@ holds() { # WHAT WANTED: the loop of PID has these sets, its other threads nothi
 }
 
 start node --role node --policy "$SCRATCH/p.json" --run-dir "$SCRATCH/n"
-holds node "$chown_ptrace_override"
-grep -q 'capabilities=cap_chown,cap_dac_override,cap_sys_ptrace' "$LOG" || fail "$(cat "$LOG")"
+holds node "$chown_override" "$search_ptrace"
+grep -q 'capabilities=cap_chown,cap_dac_override ' "$LOG" || fail "$(cat "$LOG")"
+grep -q 'watching=cap_dac_read_search,cap_sys_ptrace' "$LOG" || fail "$(cat "$LOG")"
 stop "$PID"
 start cluster --role cluster --policy "$SCRATCH/p.json" --run-dir "$SCRATCH/c" \
   --listen 'tcp://127.0.0.1:*' --plain

@@ -10,19 +10,19 @@
 #include <fstream>
 #include <string>
 
-#include "order/boot.h"
-#include "order/file_disk.h"
-#include "order/recover.h"
-#include "order/slots.h"
-#include "order/writer.h"
+#include "base/guard.h"
+#include "journal/boot.h"
+#include "journal/file_disk.h"
+#include "journal/recover.h"
+#include "journal/slots.h"
+#include "journal/writer.h"
 #include "programs.h"
-#include "segment/guard.h"
 
 namespace sluice::crash {
 
 namespace {
 
-using namespace order;
+using namespace journal;
 
 constexpr std::uint64_t window_ns = 10'000'000'000;
 
@@ -65,7 +65,7 @@ int serve_broken(int argc, char** argv) {
   trial const* const t = argc > 3 ? find_trial(argv[2]) : nullptr;
   if (t == nullptr || t->keep == nullptr) return 2;
   served_by_us o = parse(argc, argv);
-  segment::install_guard();
+  install_guard();
   for (int const signal : {SIGTERM, SIGINT}) ::signal(signal, [](int) { is_over = 1; });
   if (access(o.log.c_str(), F_OK) != 0) make_log_file(o.log, o.log_mib << 20, window_ns);
   recover_options before;

@@ -16,7 +16,7 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "order/recover.h"
+#include "journal/recover.h"
 
 namespace sluice::crash {
 
@@ -163,11 +163,11 @@ bool recover_in_child(std::string const& file, std::string const& out) {
   pid_t const pid = fork();
   if (pid == 0) {
     int const to = open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    order::recover_options o;
+    journal::recover_options o;
     o.log = file;
     o.replay = true;
     try {
-      order::recover(o);
+      journal::recover(o);
     } catch (std::exception const& e) {
       dprintf(to, "%s\n", e.what());
       _exit(1);

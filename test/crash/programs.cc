@@ -27,22 +27,22 @@ namespace sluice::crash {
 namespace {
 
 constexpr std::uint64_t soon = 40'000'000;  // removed files are looked for each 30 ms
-constexpr order::experiment often = {2'000'000, 0, 5'000'000, 5'000'000, 5'000'000};
-constexpr order::service_rules unseen = {.log = {}, .sees_foreign = false},
-                               alike = {.log = {}, .tells_apart = false},
-                               undated = {.log = {}, .tells_births = false},
-                               unremoved = {.log = {}, .tells_removed = false},
-                               unrevoked = {.log = {}, .revokes = false},
-                               unflushed = {.log = {.flush_before_ack = false}},
-                               trims_early = {.log = {.home_before_trim = false}},
-                               // Not broken: it stands aside and comes back all the time,
+constexpr journal::experiment often = {2'000'000, 0, 5'000'000, 5'000'000, 5'000'000};
+constexpr journal::service_rules unseen = {.log = {}, .sees_foreign = false},
+                                 alike = {.log = {}, .tells_apart = false},
+                                 undated = {.log = {}, .tells_births = false},
+                                 unremoved = {.log = {}, .tells_removed = false},
+                                 unrevoked = {.log = {}, .revokes = false},
+                                 unflushed = {.log = {.flush_before_ack = false}},
+                                 trims_early = {.log = {.home_before_trim = false}},
+                                 // Not broken: it stands aside and comes back all the time,
     weighed = {.log = {}, .weighing = often},
-                               // or frees all the time what was synced file by file, or with all.
+                                 // or frees all the time what was synced file by file, or with all.
     each = {.log = {}, .checkpoint_every_ns = soon, .weighing = {}, .flush_bytes = 0},
-                               whole = {.log = {},
-                                        .checkpoint_every_ns = soon,
-                                        .weighing = {},
-                                        .flush_bytes = ~0ull};
+                                 whole = {.log = {},
+                                          .checkpoint_every_ns = soon,
+                                          .weighing = {},
+                                          .flush_bytes = ~0ull};
 
 constexpr trial trials[] = {
     {"sqlite-wal", "sqlite-wal"},

@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <string>
 
+#include "journal/service.h"
 #include "mounts.h"
-#include "order/service.h"
 
 namespace sluice::crash {
 
@@ -22,11 +22,11 @@ struct trial {
   fault what = fault::none;
   bool must_fail = false;
   bool recovers = true;
-  std::uint64_t home_bytes = 0;                // 0: what the file system wants
-  order::service_rules const* keep = nullptr;  // of a daemon with other rules, most are broken
-  bool has_cache = true;                       // the disk; without one nothing written is lost
-  unsigned homes = 1;                          // file systems of one log
-  static constexpr unsigned cluster = 0;       // two to four nodes, with a disk each
+  std::uint64_t home_bytes = 0;                  // 0: what the file system wants
+  journal::service_rules const* keep = nullptr;  // of a daemon with other rules, most are broken
+  bool has_cache = true;                         // the disk; without one nothing written is lost
+  unsigned homes = 1;                            // file systems of one log
+  static constexpr unsigned cluster = 0;         // two to four nodes, with a disk each
 
   bool is_cluster() const { return homes == cluster; }
   /// Its daemon stands aside and comes back all the time.

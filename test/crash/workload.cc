@@ -23,18 +23,18 @@
 #include <thread>
 
 #include "../unit/order_guest.h"
-#include "order/boot.h"
-#include "order/file_disk.h"
-#include "order/home.h"
-#include "order/recover.h"
-#include "order/slots.h"
-#include "order/writer.h"
+#include "journal/boot.h"
+#include "journal/file_disk.h"
+#include "journal/home.h"
+#include "journal/recover.h"
+#include "journal/slots.h"
+#include "journal/writer.h"
 
 namespace sluice::crash {
 
 namespace {
 
-using namespace order;
+using namespace journal;
 
 constexpr std::uint64_t log_size = 512 << 10;  // some laps in a run
 constexpr std::uint64_t log_size_grown = 2 << 20;
@@ -291,7 +291,7 @@ class daemon {
       if (continue_log(disk, s, s.head, random_salt(), {}, boot) != 0) fail("log");
       service all(disk, s, keep);
       if (mode_.daemon == fate::is_killed) all.log_grows_to(log_size_grown);
-      all.add(std::make_unique<order::area>(area_));
+      all.add(std::make_unique<journal::area>(area_));
       if (is_first && ::write(ready, "1", 1) != 1) fail("pipe");
       while (!all.wants_anew()) {
         all.turn();

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "order/service.h"
+#include "journal/service.h"
 #include "recorder.h"
 
 namespace sluice::crash {
@@ -26,7 +26,7 @@ struct mode {
   bool acknowledges;  // losing what was marked is an offence (else only gaps are)
   bool recovers = true;
   fate daemon = fate::none;  // fsync is asked of it, as a stage does
-  order::service_rules keep = {};
+  journal::service_rules keep = {};
   bool marks = true;        // who goes without the daemon says so on the file
   bool syncs = false;       // and who does syncs everything, and says so on the log
   bool is_ordered = false;  // fsync is a barrier; every fourth epoch is waited for

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,10 +19,10 @@
 #include "abi/after_area.h"
 #include "abi/order_area.h"
 #include "abi/path_area.h"
-#include "cli/paths.h"
-#include "order/area.h"
-#include "policy/error.h"
-#include "segment/after_look.h"
+#include "base/error.h"
+#include "commands/cli/epoch_look.h"
+#include "commands/cli/paths.h"
+#include "journal/area.h"
 #include "segment/order_look.h"
 
 namespace {
@@ -110,15 +111,15 @@ void lay_out(abi::order_area& a) {
   a.head.slot_bytes = sizeof(abi::order_slot);
 }
 
-void serve(order::area& area) {
-  std::vector<order::request> asked;
+void serve(journal::area& area) {
+  std::vector<journal::request> asked;
   area.take_posted(asked, true);
   must(asked.size() <= abi::order_slots);
   for (auto const& r : asked) {
     must(r.slot < abi::order_slots);
     std::uint64_t const key = area.key_of(r.device, r.inode);
     area.flags(key);
-    order::noted seen;
+    journal::noted seen;
     area.take(key, seen);
     area.neighbours(key);
     area.answer(r, 0);
@@ -136,7 +137,7 @@ void try_order(std::span<unsigned char const> in) {
   for (;;) {
     bool const goes_on = pieces.next(in);
     try {
-      order::area area(path);
+      journal::area area(path);
       serve(area);
       if (auto const seen = segment::look_at_order(path))
         must(seen->requests <= abi::order_slots &&
@@ -158,7 +159,7 @@ void try_after(std::span<unsigned char const> in) {
   a.head.slot_bytes = sizeof(abi::after_slot);
   scribble pieces(&a, sizeof a);
   while (pieces.next(in)) {
-    auto const seen = segment::look_at_after(folder().file("after"));
+    auto const seen = sluice::cli::look_at(folder().file("after"));
     if (seen) must(seen->waits.size() <= abi::after_slots);
   }
 }

@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "policy/error.h"
+#include "base/error.h"
 #include "policy/limit.h"
 
 extern "C" int LLVMFuzzerTestOneInput(unsigned char const* data, std::size_t size) {

@@ -9,14 +9,14 @@
 #include <span>
 #include <vector>
 
-#include "order/disk.h"
-#include "order/record.h"
-#include "order/scan.h"
-#include "order/slots.h"
+#include "journal/disk.h"
+#include "journal/record.h"
+#include "journal/scan.h"
+#include "journal/slots.h"
 
 namespace {
 
-using namespace sluice::order;
+using namespace sluice::journal;
 
 constexpr std::uint64_t ring_bytes = area_bytes_min;
 

@@ -4,8 +4,8 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "base/error.h"
 #include "policy/compile.h"
-#include "policy/error.h"
 #include "policy/policy.h"
 
 namespace {

@@ -2,11 +2,12 @@
 // Any packet on the local socket: it is refused with a sentence, or every field that a verb may
 // fetch is of its type and within its bounds; and the answer is JSON that fits a packet.
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 #include <string>
 
+#include "base/error.h"
 #include "local/local.h"
 #include "local/request.h"
-#include "policy/error.h"
 
 namespace {
 
@@ -25,9 +26,10 @@ json answer(json const& request) {
     out["pid"] = *pid;
   }
   out["all"] = local::flag_of(request, "all", false);
-  json rows = json::array();
-  for (int i = 0; i < 300; ++i) rows.push_back({{"row", i}, {"text", out["verb"]}});
-  local::put_page(out, "rows", request, std::move(rows));
+  local::page page(out, request);
+  json const text = out["verb"];
+  for (int i = 0; i < 300; ++i)
+    if (!page.put("rows", [&] { return json{{"row", i}, {"text", text}}; })) break;
   return out;
 }
 

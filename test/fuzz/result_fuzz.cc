@@ -5,9 +5,9 @@
 #include <string>
 #include <string_view>
 
-#include "policy/error.h"
-#include "report/page.h"
-#include "report/text.h"
+#include "base/error.h"
+#include "commands/report/page.h"
+#include "commands/report/text.h"
 
 namespace {
 

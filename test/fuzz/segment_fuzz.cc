@@ -5,9 +5,10 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <nlohmann/json.hpp>
 
-#include "cli/limits.h"
-#include "cli/report.h"
+#include "commands/cli/limits.h"
+#include "commands/cli/report.h"
 #include "segment/segment_file.h"
 
 namespace {

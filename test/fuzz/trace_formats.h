@@ -11,9 +11,9 @@
 #include <sstream>
 #include <string>
 
-#include "policy/error.h"
-#include "trace/convert.h"
-#include "trace/info.h"
+#include "base/error.h"
+#include "commands/trace/convert.h"
+#include "commands/trace/info.h"
 
 namespace sluice::trace {
 

@@ -15,6 +15,7 @@
 #include <sys/time.h>
 #include <sys/uio.h>
 #include <sys/xattr.h>
+#include <ucontext.h>
 #include <utime.h>
 
 #include <vector>
@@ -268,11 +269,88 @@ void heap_cut() {
   try_all("above the break", name);
 }
 
+char* page_in(char* room) { return room + page - reinterpret_cast<uintptr_t>(room) % page; }
+
+// What lies beside the stack on both sides can be read; the hole in it cannot.
 void* in_thread(void*) {
-  char here[page];
+  char here[9 * page];
   succeed(ends_at(here + sizeof here, 0));
   try_all("unmapped, in a thread", pages(1, PROT_NONE));
+  char* const hole = page_in(here + 4 * page);
+  text const name = ends_at(hole + page, 0), before = ends_at(hole, 0);
+  succeed(name);
+  succeed(before);
+  CHECK(mprotect(hole, page, PROT_NONE) == 0);
+  try_all("of a thread's stack", name);
+  try_all("runs into a hole", runs_into(hole));
+  succeed(ends_at(here + sizeof here, 0));
+  succeed(ends_at(hole, 0));
+  CHECK(mprotect(hole, page, PROT_READ | PROT_WRITE) == 0);
+  succeed(name);
   return nullptr;
+}
+
+// malloc keeps a heap for each thread, and gives back what it needed more.
+void* in_own_heap(void*) {
+  constexpr size_t piece = 100'000;
+  auto* const room = static_cast<char*>(aligned_alloc(page, 8 * page));
+  text const name = ends_at(room + 3 * page, 0);
+  succeed(name);
+  succeed(ends_at(room + 5 * page, 0));
+  CHECK(mprotect(room + 2 * page, page, PROT_NONE) == 0);
+  try_all("of a thread's heap", name);
+  CHECK(mprotect(room + 2 * page, page, PROT_READ | PROT_WRITE) == 0);
+  succeed(name);
+  std::vector<char*> pieces(2 * (64 << 20) / piece);
+  for (char*& p : pieces) p = static_cast<char*>(malloc(piece));
+  std::vector<text> names;
+  for (size_t i = 1; i <= 4; ++i) {
+    names.push_back(ends_at(pieces[i * (pieces.size() - 1) / 4] + piece / 2, 0));
+    succeed(names.back());
+  }
+  for (char* p : pieces) free(p);
+  // Some of it is still there: nothing that could succeed and change something.
+  row const harmless[] = {PATH(stat, STAT), PATH(open, O_RDONLY), PATH(access, R_OK)};
+  for (text n : names) try_rows("given back by a thread's heap", harmless, n);
+  return nullptr;
+}
+
+// A coroutine's stack right below the thread's, which goes away when it has ended.
+constexpr size_t stack_pages = 12;
+char* both_stacks = nullptr;
+ucontext_t coroutine, thread_itself;
+text name_of_coroutine = nullptr;
+void run_coroutine() {
+  char here[256];
+  name_of_coroutine = ends_at(here + sizeof here, 0);
+  succeed(name_of_coroutine);
+}
+void* with_coroutine(void*) {
+  char here[256];
+  succeed(ends_at(here + sizeof here, 0));
+  CHECK(getcontext(&coroutine) == 0);
+  coroutine.uc_stack = {both_stacks, 0, stack_pages * page};
+  coroutine.uc_link = &thread_itself;
+  makecontext(&coroutine, run_coroutine, 0);
+  CHECK(swapcontext(&thread_itself, &coroutine) == 0);
+  CHECK(munmap(both_stacks, stack_pages * page) == 0);
+  try_all("of a coroutine that ended", name_of_coroutine);
+  return nullptr;
+}
+
+void run_thread(void* (*function)(void*), char* stack = nullptr) {
+  pthread_attr_t how;
+  pthread_t thread;
+  CHECK(pthread_attr_init(&how) == 0);
+  if (stack != nullptr) CHECK(pthread_attr_setstack(&how, stack, stack_pages * page) == 0);
+  CHECK(pthread_create(&thread, &how, function, nullptr) == 0);
+  CHECK(pthread_join(thread, nullptr) == 0);
+}
+void threads() {
+  run_thread(in_thread);
+  run_thread(in_own_heap);
+  both_stacks = pages(2 * stack_pages);
+  run_thread(with_coroutine, both_stacks + stack_pages * page);
 }
 
 void never_there() {
@@ -306,9 +384,7 @@ int main(int argc, char** argv) {
   never_there();
   taken_away();
   heap_cut();
-  pthread_t thread;
-  CHECK(pthread_create(&thread, nullptr, in_thread, nullptr) == 0);
-  CHECK(pthread_join(thread, nullptr) == 0);
+  threads();
   taken_from_known();
   return 0;
 }

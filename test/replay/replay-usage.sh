@@ -59,7 +59,7 @@ is_empty "$SCRATCH/d" 'no result file'
 [ "$(total "$SCRATCH/r.json" done)" = 20 ] || fail "from standard input: $(cat "$SCRATCH/r.json")"
 grep -q '^job1 .*getattr' "$SCRATCH/out" || fail 'the table is not on standard error'
 
-man=$(dirname "$0")/../../daemon/replay/sluice-replay.1
+man=$(dirname "$0")/../../daemon/commands/replay/sluice-replay.1
 options=$("$SLUICE" replay --help | grep -oE '^  (-[a-z],)?--[a-z-]+' | grep -oE '[-]-[a-z-]+')
 for option in $options; do
   grep -q "Fl -${option#--}" "$man" || fail "the manual page does not know $option"

@@ -3,13 +3,16 @@
 // to any width, and no answer whatever is too strange to be read.
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <random>
 
-#include "cli/picture.h"
-#include "cli/quantity.h"
-#include "cli/top_view.h"
-#include "policy/error.h"
+#include "base/error.h"
+#include "base/quantity.h"
+#include "commands/cli/picture.h"
+#include "commands/cli/quantity.h"
+#include "commands/cli/top_view.h"
 
+using namespace sluice;
 using namespace sluice::cli;
 using nlohmann::json;
 
@@ -100,6 +103,17 @@ TEST_CASE("top fits its lines to the screen", "[cli]") {
         std::string::npos);
   CHECK(frame.rows[0].text.find("thirsty P") == 0);
   CHECK(frame.rows[0].style == line_style::alarm);
+}
+
+TEST_CASE("top shows a trend where there is room", "[cli]") {
+  CHECK(trend({}).empty());
+  CHECK(trend({0, 0}) == "|            |");
+  CHECK(trend({1, 2, 4, 8}) == "|        .:=#|");
+  picture p = read_picture(answer);
+  for (auto& s : p.streams) s.lately = {1};
+  CHECK(draw(p, {}, {}, 0).rows[0].text.ends_with('|'));
+  CHECK_FALSE(draw(p, {}, {}, 60).rows[0].text.ends_with('|'));
+  CHECK(draw(p, {}, {}, 60).rows[0].text == drawn({}, 60).rows[0].text);
 }
 
 TEST_CASE("an answer may be anything", "[cli]") {

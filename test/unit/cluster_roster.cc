@@ -6,7 +6,8 @@
 #include <catch2/catch.hpp>
 #include <string>
 
-#include "control/address.h"
+#include "cluster/absences.h"
+#include "runtime/address.h"
 
 using namespace sluice;
 using cluster::roster;
@@ -127,26 +128,31 @@ TEST_CASE("roster: what a node held and never acknowledges ends with its grants"
   CHECK(held == r.children[0].streams.size());
 }
 
-TEST_CASE("overrides: they end with their job, not with a node that is silent", "[cluster]") {
-  cluster::overrides all;
-  for (char const* name : {"over", "away", "here"})
-    all.edit(wire::job_key(1, name), 1, name).pause.set = true;
-  auto const look = [](std::uint64_t, cluster::job_override& o) {
-    if (o.job == "here") return cluster::presence::here;
-    return o.job == "over" ? cluster::presence::gone : cluster::presence::unknown;
+TEST_CASE("overrides end with their job, not with a node that is silent", "[cluster]") {
+  cluster::absences all;
+  enum { over, away, here };
+  // The node of the first lives and has it no more, that of the second is silent.
+  auto const is_over = [&](std::uint64_t job, bool is_known, lease::time_ns now) {
+    auto const is_live = [job, is_known](std::uint32_t child) {
+      return child != cluster::absences::nobody && (job != away || is_known);
+    };
+    return all.is_over(job, is_known, is_known ? 7 : cluster::absences::nobody, is_live, now);
   };
-  CHECK(all.retire(begin, look).empty());
-  CHECK(all.retire(begin + 60'000 * ms, look).empty());
-  CHECK(all.retire(begin + 130'000 * ms, look).size() == 1);
-  CHECK(all.find(wire::job_key(1, "over")) == nullptr);
-  CHECK(all.find(wire::job_key(1, "away")) != nullptr);
-  CHECK(all.retire(begin + 90'000'000 * ms, look).size() == 1);
-  CHECK(all.find(wire::job_key(1, "here")) != nullptr);
+  for (auto const job : {over, away, here}) CHECK_FALSE(is_over(job, true, begin));
+  auto const ended = [&](lease::time_ns now) {
+    int n = 0;
+    for (auto const job : {over, away, here}) n += is_over(job, job == here, now) ? 1 << job : 0;
+    return n;
+  };
+  CHECK(ended(begin) == 0);
+  CHECK(ended(begin + 60'000 * ms) == 0);
+  CHECK(ended(begin + 130'000 * ms) == 1 << over);
+  CHECK(ended(begin + 90'000'000 * ms) == 1 << away);
 }
 
 TEST_CASE("address: the other end of a connection is on this machine", "[control]") {
   for (char const* a : {"127.0.0.1", "::1", "[::1]:9742", "localhost:1"})
-    CHECK(control::is_loopback(a));
+    CHECK(runtime::is_loopback(a));
   for (char const* a : {"::2", "10.0.0.1", "[::2]:1", "fe80::1"})
-    CHECK_FALSE(control::is_loopback(a));
+    CHECK_FALSE(runtime::is_loopback(a));
 }

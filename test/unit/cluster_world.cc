@@ -84,14 +84,14 @@ void world::restart(unsigned index, bool remembers, clock_moves how) {
   station& s = *stations[index];
   s.life = incarnation(how);
   bool const is_relay = s.is_relay;
-  cluster::brain::settings set;
+  cluster::arbiter::settings set;
   set.name = "station" + std::to_string(index);
   set.who = is_relay ? wire::role::relay : wire::role::cluster;
   set.time = lease::timers_of(form.cycle, form.lease, is_relay ? 1 : 0);
   s.up.reset();
-  s.brain = std::make_unique<cluster::brain>(set, plan_of(form), s.life, now);
+  s.arbiter = std::make_unique<cluster::arbiter>(set, plan_of(form), s.life, now);
   if (!is_relay) return;
-  s.up = std::make_unique<cluster::relay_side>(*s.brain, s.life);
+  s.up = std::make_unique<cluster::relay_side>(*s.arbiter, s.life);
   s.up->plan_changed();
   if (remembers && s.disk)
     s.up->remember(*s.disk, now);
@@ -146,7 +146,7 @@ void world::deliver(packet const& p) {
     if (!r.alive) return;
     station& parent = *stations[r.parent];
     if (!p.to_parent) return to_relay(r, p.body);
-    if (parent.alive) to_station(parent, r.number, {r.brain->set().name, r.life}, p);
+    if (parent.alive) to_station(parent, r.number, {r.arbiter->set().name, r.life}, p);
     return;
   }
   node& n = *nodes[p.child];
@@ -158,17 +158,17 @@ void world::deliver(packet const& p) {
 
 void world::to_station(station& at, unsigned number, cluster::caller const& who, packet const& p) {
   if (auto const* m = std::get_if<wire::hello>(&p.body))
-    return at.brain->hello(number, *m, who, now, at);
+    return at.arbiter->hello(number, *m, who, now, at);
   auto const* const said = std::get_if<wire::report>(&p.body);
   // The connection of an earlier life is gone, whatever its number was.
   if (said != nullptr && said->lease.child_incarnation > who.incarnation) return;
-  auto const& met = at.brain->who().children;
+  auto const& met = at.arbiter->who().children;
   if (number >= met.size() || !met[number].known) {
     at.send(number, wire::restart{});
     return;
   }
-  if (said != nullptr) at.brain->report(number, *said, now);
-  if (auto const* m = std::get_if<wire::job_list>(&p.body)) at.brain->jobs(number, *m, now);
+  if (said != nullptr) at.arbiter->report(number, *said, now);
+  if (auto const* m = std::get_if<wire::job_list>(&p.body)) at.arbiter->jobs(number, *m, now);
 }
 
 void world::to_node(node& n, wire::message const& m) {
@@ -268,16 +268,16 @@ void world::run_node(node& n) {
 
 void world::run_station(station& at) {
   if (!at.alive) return;
-  bool const turned = at.brain->edge();
+  bool const turned = at.arbiter->edge();
   if (at.up) at.up->serve(now);
-  at.brain->settle(now, at);
+  at.arbiter->settle(now, at);
   if (!at.up) return;
   if (!at.up->has_parent() || at.hello_at == -1) {
     if (at.hello_at >= 0 && now - at.hello_at < 100 * ms) return;
     at.hello_at = now;
     wire::hello h;
     h.who = wire::role::relay;
-    h.name = at.brain->set().name;
+    h.name = at.arbiter->set().name;
     post({.to_parent = true, .relay = true, .child = at.self, .body = h});
     if (!at.up->has_parent()) return;
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A cluster in virtual time: the real controllers (brain, relay_side, lease::child) under nodes
+// A cluster in virtual time: the real controllers (arbiter, relay_side, lease::child) under nodes
 // that are a few lines each, over a network that delays, loses, doubles and swaps messages. Nothing
 // here reads a clock; one step is a millisecond.
 #pragma once
@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "cluster/brain.h"
+#include "cluster/arbiter.h"
 #include "cluster/relay_side.h"
 #include "lease/child.h"
 
@@ -99,7 +99,7 @@ struct node {
 struct station : cluster::outbox {
   world* all = nullptr;
   unsigned self = 0;
-  std::unique_ptr<cluster::brain> brain;
+  std::unique_ptr<cluster::arbiter> arbiter;
   std::unique_ptr<cluster::relay_side> up;  // relays
   unsigned parent = 0, number = 0;          // relays: whose child, as which
   bool alive = true, is_relay = false;
@@ -140,7 +140,7 @@ class world {
   void run(time_ns for_ns) {
     for (time_ns const end = now + for_ns; now < end;) step();
   }
-  cluster::brain& top() { return *stations[0]->brain; }
+  cluster::arbiter& top() { return *stations[0]->arbiter; }
   /// One millisecond in forty on average something happens: jobs 1 to 4 come, go, change.
   void storm(storm_rates const& rates);
 

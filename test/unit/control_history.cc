@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // The history of a daemon: seconds and tens of them, sums that agree with all other sources, what
 // is forgotten, who may read, and the doors of the dashboard.
-#include "control/history.h"
+#include "runtime/history.h"
 
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
-#include "control/dashboard.h"
-#include "control/history_rows.h"
+#include "base/error.h"
 #include "local/local.h"
-#include "policy/error.h"
+#include "runtime/dashboard.h"
+#include "runtime/history_rows.h"
 
 using namespace sluice;
-using namespace sluice::control;
+using namespace sluice::runtime;
 
 namespace {
 

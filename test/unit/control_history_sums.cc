@@ -7,22 +7,22 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "control/history_rows.h"
+#include "commands/report/ask.h"
+#include "commands/report/digest.h"
 #include "node/meter.h"
-#include "report/ask.h"
-#include "report/digest.h"
+#include "runtime/history_rows.h"
 #include "unit/seeds.h"
 
 using namespace sluice;
 
 namespace {
 
-using control::history;
 using node::unit_kind;
+using runtime::history;
 using random_source = std::mt19937_64;
 
 constexpr std::int64_t second = 1'000'000'000;
-constexpr control::history_reader root = {true, true, 0};
+constexpr runtime::history_reader root = {true, true, 0};
 
 /// Log-uniform: as many jobs of a millisecond as of an hour.
 std::int64_t some_length(random_source& random) {
@@ -51,7 +51,7 @@ struct watcher {
     counted.look(unit_kind::ops, memory, false, 8);
     node::amounts const done = counted.done();
     past->begin(now, double(now) / 1e9);
-    control::history_look l = {"a", "gold", "metadata@s", 1001, false};
+    runtime::history_look l = {"a", "gold", "metadata@s", 1001, false};
     l.did.served = double(done.served - told.served);
     l.did.delayed = float(done.delayed - told.delayed);
     l.did.waited_s = float(double(done.waited_ns - told.waited_ns) / 1e9);
@@ -69,7 +69,7 @@ told_sums report_of(history const& past, double last_s) {
   report::question q;
   q.job = "a";
   q.last_s = last_s;
-  auto const answer = control::answer_history(
+  auto const answer = runtime::answer_history(
       &past, root, {{"verb", "history"}, {"job", "a"}, {"interval", last_s <= 600 ? 1 : 10}});
   auto const d = report::digest_of(
       report::parse_result(report::result_of_history(answer, {}, q).dump(), "history"));

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Log lines: one per event, whatever a peer put into a name; a flood is cut short and counted.
-#include "control/log.h"
+#include "runtime/log.h"
 
 #include <catch2/catch.hpp>
 
-#include "policy/error.h"
+#include "base/error.h"
 
 using namespace sluice;
-using control::level;
+using runtime::level;
 
 namespace {
 
 struct listener {
   std::vector<std::string> lines;
   std::int64_t now = 0;
-  control::logger log{level::info, [this](std::string_view line) { lines.emplace_back(line); },
+  runtime::logger log{level::info, [this](std::string_view line) { lines.emplace_back(line); },
                       [this] { return now; }};
 };
 
@@ -52,8 +52,8 @@ TEST_CASE("control log: levels") {
   l.log.debug("shown");
   CHECK(l.lines.size() == 1);
   CHECK(l.log.count(level::debug) == 2);
-  CHECK(control::parse_level("warning") == level::warning);
-  CHECK_THROWS_WITH(control::parse_level("warnin"), Catch::Contains("did you mean \"warning\"?"));
+  CHECK(runtime::parse_level("warning") == level::warning);
+  CHECK_THROWS_WITH(runtime::parse_level("warnin"), Catch::Contains("did you mean \"warning\"?"));
 }
 
 TEST_CASE("control log: a flood of one event is cut short, others pass") {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of metrics: what was published is what is read, in the text format.
-#include "control/metric_table.h"
+#include "runtime/metric_table.h"
 
 #include <catch2/catch.hpp>
 
 #include <regex>
 
 using namespace sluice;
-using control::metric;
-using control::metric_table;
+using runtime::metric;
+using runtime::metric_table;
 
 namespace {
 
@@ -35,6 +35,32 @@ TEST_CASE("control metrics: gauges, counters, labels") {
   t.remove(metric::jobs, {"gold"});
   t.publish(6 * second);
   CHECK(!has(t, "sluice_jobs{class=\"gold\"} 3"));
+}
+
+TEST_CASE("control metrics: histograms") {
+  metric_table t;
+  core::histogram_counts h = {};
+  for (std::uint64_t ns : {1'000u, 2'000u, 3'000'000u}) ++h.count[core::histogram_step(ns)];
+  h.count[core::histogram_step(60 * second)] = 4;
+  t.set(metric::wait_duration_seconds, {"gold"}, runtime::distribution::of(h, 5 * second));
+  t.publish(5 * second);
+  std::string const name = "sluice_wait_duration_seconds";
+  CHECK(has(t, "# TYPE " + name + " histogram"));
+  CHECK(has(t, name + "_bucket{class=\"gold\",le=\"1.024e-06\"} 1"));
+  CHECK(has(t, name + "_bucket{class=\"gold\",le=\"4.096e-06\"} 2"));
+  CHECK(has(t, name + "_bucket{class=\"gold\",le=\"0.001048576\"} 2"));
+  CHECK(has(t, name + "_bucket{class=\"gold\",le=\"0.004194304\"} 3"));
+  CHECK(has(t, name + "_bucket{class=\"gold\",le=\"17.179869184\"} 3"));
+  CHECK(has(t, name + "_bucket{class=\"gold\",le=\"+Inf\"} 7"));
+  CHECK(has(t, name + "_sum{class=\"gold\"} 5"));
+  CHECK(has(t, name + "_count{class=\"gold\"} 7"));
+}
+
+TEST_CASE("control metrics: every bound is the edge of a step") {
+  for (std::size_t i = 0; i < runtime::distribution::bounds; ++i) {
+    std::uint64_t const bound = runtime::distribution::bound_ns(i);
+    CHECK(core::histogram_low(core::histogram_step(bound)) == bound);
+  }
 }
 
 TEST_CASE("control metrics: at most once a second") {
@@ -86,13 +112,13 @@ TEST_CASE("control metrics: names keep the rules that promtool does not know") {
   };
   row const rows[] = {
 #define METRIC(name, kind, labels, help) {#name, #kind, labels, help},
-#include "control/metrics.def"
-#undef METRIC
+#include "runtime/metrics.def"
   };
   for (auto const& r : rows) {
     CAPTURE(r.name);
     CHECK((r.kind == "counter") == r.name.ends_with("_total"));
-    CHECK((r.kind == "counter" || r.kind == "gauge"));
+    CHECK((r.kind == "counter" || r.kind == "gauge" || r.kind == "histogram"));
+    CHECK((r.kind != "histogram" || r.name.ends_with("_seconds")));
     CHECK(std::regex_match(r.labels, std::regex("([a-z_]+(,[a-z_]+)*)?")));
     CHECK(!std::regex_search(r.labels, std::regex("(^|,)(job|instance)(,|$)")));
     CHECK(r.help.ends_with("."));

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a daemon remembers of each job by op: sums that stay whole, room that stays bounded, who may
 // read, and what comes out over the local socket.
-#include "control/op_history.h"
+#include "runtime/op_history.h"
 
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <numeric>
 #include <random>
 
-#include "control/history_rows.h"
+#include "base/error.h"
 #include "local/local.h"
-#include "policy/error.h"
+#include "runtime/history_rows.h"
 #include "unit/seeds.h"
 
 using namespace sluice;
-using namespace sluice::control;
+using namespace sluice::runtime;
 
 namespace {
 

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // The versions of a policy: numbered, kept over a restart, the last twenty, and garbage beside
 // them.
-#include "control/policy_log.h"
+#include "runtime/policy_log.h"
 
 #include <catch2/catch.hpp>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
-#include "policy/error.h"
+#include "base/error.h"
 #include "scratch.h"
 
 using namespace sluice;
-using control::policy_log;
+using runtime::policy_log;
 
 TEST_CASE("policy log: a new text is a version, the same text is none, a restart keeps them") {
   test::scratch const at;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A policy that comes in parts, over a connection that may break between them.
-#include "control/policy_parts.h"
+#include "runtime/policy_parts.h"
 
 #include <catch2/catch.hpp>
 
@@ -11,7 +11,7 @@ using namespace sluice;
 TEST_CASE("a policy in parts is whole only when all is there and right", "[control]") {
   std::string const text = std::string(100, 'a') + std::string(50, 'b');
   std::uint64_t const hash = policy::policy_hash(text);
-  control::policy_parts p;
+  runtime::policy_parts p;
   auto const add = [&](std::uint32_t from, std::uint32_t size) {
     return p.add(hash, 150, from, text.substr(from, size));
   };
@@ -28,7 +28,7 @@ TEST_CASE("a policy in parts is whole only when all is there and right", "[contr
 TEST_CASE("a stray part of a policy costs nothing", "[control]") {
   std::string const text(150, 'a');
   std::uint64_t const hash = policy::policy_hash(text);
-  control::policy_parts p;
+  runtime::policy_parts p;
   CHECK(!p.add(hash, 150, 0, text.substr(0, 100)));
   CHECK(!p.add(hash, 150, 30, text.substr(30, 20)));
   CHECK(!p.add(hash + 1, 150, 100, text.substr(100)));

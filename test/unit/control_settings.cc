@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 // The daemon's configuration: file, flags, what goes together.
-#include "control/settings.h"
+#include "runtime/settings.h"
 
 #include <catch2/catch.hpp>
 
-#include "control/address.h"
-#include "control/command_line.h"
-#include "policy/error.h"
+#include "base/error.h"
+#include "runtime/address.h"
+#include "runtime/command_line.h"
 
 using namespace sluice;
-using control::config;
+using runtime::config;
 
 namespace {
 
-control::command_line flags(std::vector<std::string> words) {
+runtime::command_line flags(std::vector<std::string> words) {
   words.insert(words.begin(), "sluiced");
   std::vector<char*> argv;
   for (auto& w : words) argv.push_back(w.data());
-  return control::parse_command_line(static_cast<int>(argv.size()), argv.data());
+  return runtime::parse_command_line(static_cast<int>(argv.size()), argv.data());
 }
 
 config made(std::string const& file, std::vector<std::string> const& words) {
-  return control::make_config(
-      file.empty() ? std::vector<control::given>{} : control::parse_config(file, "f"),
+  return runtime::make_config(
+      file.empty() ? std::vector<runtime::given>{} : runtime::parse_config(file, "f"),
       flags(words).flags);
 }
 
@@ -44,7 +44,7 @@ TEST_CASE("control settings: everything that can be said, in the file") {
     "cycle": "50ms", "local-cycle": "5ms", "metrics": "none", "metrics-jobs": true,
     "log-level": "debug", "user": "root"})",
                         {});
-  CHECK(c.role == control::role_kind::relay);
+  CHECK(c.role == runtime::role_kind::relay);
   CHECK(c.name == "r1");
   CHECK(c.run_dir == "/r");
   CHECK(c.state_dir == "/s");
@@ -73,8 +73,8 @@ TEST_CASE("control settings: flags count more than the file, lists are replaced"
 
 TEST_CASE("control settings: a node that shows the cluster has one above it") {
   char const* const file = R"({"role": "node", "parent": "tcp://a:1", "keys": "/k"})";
-  CHECK(made(file, {}).view == control::view_kind::node);
-  CHECK(made(file, {"--view", "cluster"}).view == control::view_kind::cluster);
+  CHECK(made(file, {}).view == runtime::view_kind::node);
+  CHECK(made(file, {"--view", "cluster"}).view == runtime::view_kind::cluster);
   CHECK_THAT(refusal(file, {"--view", "all"}), Catch::Contains("no view; there are node, cluster"));
   CHECK_THAT(refusal(R"({"role": "node", "view": "cluster"})"), Catch::Contains("--parent"));
 }
@@ -142,16 +142,16 @@ TEST_CASE("control settings: paths are absolute, whoever starts it") {
 }
 
 TEST_CASE("control settings: addresses") {
-  auto const parse = [](char const* text) { return control::host_and_port(text, "w"); };
+  auto const parse = [](char const* text) { return runtime::host_and_port(text, "w"); };
   CHECK(parse("127.0.0.1:0").first == "127.0.0.1");
   CHECK(parse("[::1]:9100") == std::pair<std::string, std::uint16_t>{"::1", 9100});
   for (char const* wrong : {"", ":", "a", "a:", ":1", "a:65536", "a:-1", "a:1x", "::1:5", "a b:1",
                             "[::1:1", "tcp://a:1"})
     CHECK_THROWS_AS(parse(wrong), error);
-  CHECK_NOTHROW(control::check_endpoint("tcp://127.0.0.1:*", true, "w"));
-  CHECK_THROWS_AS(control::check_endpoint("tcp://127.0.0.1:*", false, "w"), error);
-  CHECK_THROWS_AS(control::check_endpoint("tcp://a:0", true, "w"), error);
-  CHECK_THROWS_AS(control::check_endpoint("ipc:///x", true, "w"), error);
+  CHECK_NOTHROW(runtime::check_endpoint("tcp://127.0.0.1:*", true, "w"));
+  CHECK_THROWS_AS(runtime::check_endpoint("tcp://127.0.0.1:*", false, "w"), error);
+  CHECK_THROWS_AS(runtime::check_endpoint("tcp://a:0", true, "w"), error);
+  CHECK_THROWS_AS(runtime::check_endpoint("ipc:///x", true, "w"), error);
 }
 
 TEST_CASE("control settings: the log of a node") {
@@ -166,4 +166,16 @@ TEST_CASE("control settings: the log of a node") {
   CHECK(refusal("", {"--role", "cluster", "--policy", "/p", "--plain", "--listen",
                      "tcp://127.0.0.1:1", "--log", "/l"})
             .find("leave --log out") != std::string::npos);
+  CHECK(refusal("", {"--role", "node", "--log-shared", "--metrics", "none"}) != "accepted");
+}
+
+TEST_CASE("control settings: users share a log only when the administrator says so") {
+  config const alone = made("", {"--role", "node", "--log", "/l"});
+  CHECK_NOTHROW(runtime::check_sharing(alone, 1000));  // serves nobody else
+  CHECK_THROWS_WITH(runtime::check_sharing(alone, 0), Catch::Contains("--log-shared"));
+  CHECK_NOTHROW(
+      runtime::check_sharing(made("", {"--role", "node", "--log", "/l", "--log-shared"}), 0));
+  CHECK_NOTHROW(
+      runtime::check_sharing(made(R"({"role": "node", "log": "/l", "log-shared": true})", {}), 0));
+  CHECK_NOTHROW(runtime::check_sharing(made("", {"--role", "node"}), 0));
 }

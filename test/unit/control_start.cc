@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What must hold before a role runs, and what the service manager is told.
-#include "control/start.h"
+#include "runtime/start.h"
 
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -13,8 +13,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "control/notify.h"
-#include "policy/error.h"
+#include "base/error.h"
+#include "runtime/notify.h"
 #include "unit/scratch.h"
 
 using namespace sluice;
@@ -24,7 +24,7 @@ namespace {
 
 std::uint64_t incarnation(std::string const& dir, std::uint64_t now) {
   std::string trouble;
-  auto const n = control::next_incarnation(dir, now, trouble);
+  auto const n = runtime::next_incarnation(dir, now, trouble);
   CHECK(trouble.empty());
   return n;
 }
@@ -49,36 +49,36 @@ TEST_CASE("control start: an incarnation is larger than every one before") {
 
 TEST_CASE("control start: without a place to store, the clock must do") {
   std::string trouble;
-  CHECK(control::next_incarnation("/proc/no-such-dir", 77, trouble) == 77);
+  CHECK(runtime::next_incarnation("/proc/no-such-dir", 77, trouble) == 77);
   CHECK(!trouble.empty());
 }
 
 TEST_CASE("control start: one daemon per run directory") {
   scratch const own;
-  int const lock = control::lock_run_dir(own.dir);
-  CHECK_THROWS_WITH(control::lock_run_dir(own.dir),
+  int const lock = runtime::lock_run_dir(own.dir);
+  CHECK_THROWS_WITH(runtime::lock_run_dir(own.dir),
                     Catch::Contains("(pid " + std::to_string(getpid()) + ") serves " + own.dir));
   close(lock);
-  int const again = control::lock_run_dir(own.dir);
+  int const again = runtime::lock_run_dir(own.dir);
   CHECK(again >= 0);
   close(again);
 }
 
 TEST_CASE("control start: directories") {
   scratch const own;
-  control::make_dir(own.dir + "/a/b", 0700, "");
+  runtime::make_dir(own.dir + "/a/b", 0700, "");
   struct stat st = {};
   REQUIRE(stat((own.dir + "/a/b").c_str(), &st) == 0);
   CHECK((st.st_mode & 0777) == 0700);
-  CHECK_NOTHROW(control::make_dir(own.dir + "/a/b", 0711, ""));
-  CHECK_THROWS_AS(control::make_dir("/proc/x", 0700, ""), error);
+  CHECK_NOTHROW(runtime::make_dir(own.dir + "/a/b", 0711, ""));
+  CHECK_THROWS_AS(runtime::make_dir("/proc/x", 0700, ""), error);
 }
 
 TEST_CASE("control start: too few descriptors are said in words") {
-  control::config c;
-  c.role = control::role_kind::cluster;
-  CHECK(control::check_machine(c, 1).empty());
-  auto const said = control::check_machine(c, 100'000'000);
+  runtime::config c;
+  c.role = runtime::role_kind::cluster;
+  CHECK(runtime::check_machine(c, 1).empty());
+  auto const said = runtime::check_machine(c, 100'000'000);
   REQUIRE(!said.empty());
   CHECK_THAT(said[0], Catch::Contains("need 400000256: raise RLIMIT_NOFILE"));
 }
@@ -93,7 +93,7 @@ TEST_CASE("control notify: what the service manager hears") {
   REQUIRE(bind(fd, reinterpret_cast<sockaddr*>(&at), sizeof at) == 0);
   setenv("NOTIFY_SOCKET", path.c_str(), 1);
   setenv("WATCHDOG_USEC", "3000000", 1);
-  control::notifier n;
+  runtime::notifier n;
   CHECK(n.is_asked_for());
   CHECK(getenv("NOTIFY_SOCKET") == nullptr);
   n.ready();
@@ -117,7 +117,7 @@ TEST_CASE("control notify: what the service manager hears") {
 
 TEST_CASE("control notify: nobody asked") {
   unsetenv("NOTIFY_SOCKET");
-  control::notifier n;
+  runtime::notifier n;
   CHECK(!n.is_asked_for());
   n.ready();
   n.alive(1);

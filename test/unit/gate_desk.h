@@ -5,11 +5,11 @@
 #include <optional>
 #include <set>
 
-#include "cluster/gate_book.h"
+#include "epochs/gate_book.h"
 
 namespace sluice::test {
 
-using cluster::gate_book;
+using epochs::gate_book;
 
 inline constexpr std::int64_t ms = 1'000'000, second = 1000 * ms;
 inline constexpr std::uint64_t hydro = 77;

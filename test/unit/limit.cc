@@ -4,8 +4,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "base/error.h"
 #include "core/request.h"
-#include "policy/error.h"
 
 using namespace sluice;
 using Catch::Matchers::Contains;

@@ -277,11 +277,17 @@ TEST_CASE("an answer that does not fit is not sent", "[local]") {
 TEST_CASE("pages together are the whole", "[local]") {
   json rows = json::array();
   for (int i = 0; i < 3000; ++i) rows.push_back({{"number", i}, {"name", std::string(50, 'n')}});
+  auto const put = [&](json& answer, json const& which) {
+    answer["jobs"] = json::array();
+    local::page page(answer, which);
+    for (auto const& row : rows)
+      if (!page.put("jobs", [&] { return row; })) return;
+  };
   json request = {{"verb", "jobs"}};
   int seen = 0, pages = 0;
   while (true) {
     json answer = {{"time", 1}};
-    local::put_page(answer, "jobs", request, rows);
+    put(answer, request);
     REQUIRE(answer.dump().size() <= local::most_bytes);
     for (auto const& row : answer["jobs"]) CHECK(row["number"] == seen++);
     ++pages;
@@ -291,10 +297,10 @@ TEST_CASE("pages together are the whole", "[local]") {
   CHECK(seen == 3000);
   CHECK(pages > 1);
   json answer = json::object();
-  local::put_page(answer, "jobs", {{"verb", "jobs"}, {"from", 2999}, {"most", 1}}, rows);
+  put(answer, {{"verb", "jobs"}, {"from", 2999}, {"most", 1}});
   CHECK(answer["jobs"].size() == 1);
   CHECK(answer["next"].is_null());
-  local::put_page(answer, "jobs", {{"verb", "jobs"}, {"from", 5000}}, rows);
+  put(answer, {{"verb", "jobs"}, {"from", 5000}});
   CHECK(answer["jobs"].empty());
 }
 

@@ -8,9 +8,9 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 
+#include "base/error.h"
 #include "core/token_bucket.h"
 #include "node/clock.h"
-#include "policy/error.h"
 #include "segment/run_dir.h"
 
 using namespace sluice;
@@ -24,10 +24,10 @@ constexpr std::uint64_t parent = 77;
 /// A node below a parent, with the jobs of its own user.
 struct world {
   std::string dir;
-  control::logger log{control::level::error, [](std::string_view) {}, [] { return 0; }};
+  runtime::logger log{runtime::level::error, [](std::string_view) {}, [] { return 0; }};
   node::site_state site{"n1"};
   std::unique_ptr<node::job_table> jobs;
-  node::override_book overrides;
+  verbs::override_book overrides;
   node::enforcer rates{true};
   lease::child child{lease::timers_of(100 * ms, 1000 * ms, 0), 3};
   node::moment at = node::now();
@@ -142,9 +142,7 @@ TEST_CASE("a policy that is not enforced delays nobody and counts", "[node][enfo
   CHECK(w.pays(j) == Approx(double(node::unlimited(node::unit_kind::ops))));
   CHECK(j.streams[0].share == Approx(150'000).epsilon(0.01));
   CHECK(j.streams[0].would_delay == Approx(250'000).epsilon(0.01));
-  node::override_item stop;
-  stop.by_operator = true;
-  w.overrides.pause(j.folder, stop);
+  w.overrides.pause(j.key, j.record.uid, j.record.name, {});
   w.apply();
   CHECK(w.pays(j) == 0);  // what a person says holds
 }

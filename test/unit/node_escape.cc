@@ -1,22 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who is in a job and who of it escapes, told from a /proc made up here.
-#include "node/escape.h"
+#include "node/escape_walk.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <condition_variable>
 #include <filesystem>
 #include <map>
+#include <mutex>
+#include <thread>
 
 #include "node/census.h"
+#include "node/escape_worker.h"
 
 using namespace sluice;
 
 namespace {
 
-struct fake_proc final : node::proc {
+struct fake_proc : node::proc {
   struct process {
     node::process_facts facts;
     std::string preload;
@@ -24,11 +28,11 @@ struct fake_proc final : node::proc {
     std::uint32_t inner = 0;
   };
   std::map<std::uint32_t, process> all;
-  mutable unsigned looked = 0;
+  mutable std::atomic<unsigned> looked = 0;
 
   void add(std::uint32_t pid, std::uint32_t parent, std::string preload = {},
            node::process_doings d = {}) {
-    all[pid] = {{pid, parent, 10 * pid, 5, "p" + std::to_string(pid)}, std::move(preload), d, 0};
+    all[pid] = {{pid, parent, 10 * pid, 5, "p" + std::to_string(pid), 0}, std::move(preload), d, 0};
   }
   std::vector<std::uint32_t> pids() const override {
     std::vector<std::uint32_t> out;
@@ -59,13 +63,20 @@ node::process_doings doing(std::uint64_t bytes, bool library, bool is_static, bo
   return d;
 }
 
-std::map<std::string, std::vector<node::escaped>> walk(fake_proc const& p,
-                                                       std::vector<node::watched_job> jobs) {
-  node::escape_watch w(
-      p, [](std::string const&) { return std::uint64_t{1 << 20}; }, true);
-  w.begin(std::move(jobs));
-  for (int i = 0; i < 10000 && !w.step(); ++i) continue;
-  return w.found();
+node::watch_report report_of(node::proc const& p, node::watch_list const& list) {
+  node::walk_progress progress;
+  return node::walk(p, list, progress);
+}
+
+std::map<std::string, std::vector<node::escaped>> escapes(fake_proc const& p,
+                                                          std::vector<node::watched_job> jobs) {
+  node::watch_list list;
+  list.jobs = std::move(jobs);
+  list.sees_all = true;
+  std::map<std::string, std::vector<node::escaped>> out;
+  for (auto const& [folder, suspects] : report_of(p, list).suspects)
+    out[folder] = node::judge(suspects, 1 << 20);
+  return out;
 }
 
 }  // namespace
@@ -82,7 +93,7 @@ TEST_CASE("escapes are found by descent and by the preload they inherited", "[no
   p.add(106, 100, "", doing(0, true, false, true));  // a ring
   p.add(200, 1, "/run/jobs/ab/libinterpose.so", doing(9 << 20, false, true));  // another job's
   p.add(201, 1, "", doing(9 << 20, false, true));                              // nobody's
-  auto const found = walk(p, {{"a", "/run/jobs/a", {100, 106}, {}}});
+  auto const found = escapes(p, {{"a", "/run/jobs/a", {100, 106}, {}}});
   REQUIRE(found.size() == 1);
   std::map<std::uint32_t, std::string> why;
   for (auto const& e : found.at("a")) why[e.pid] = e.why;
@@ -95,8 +106,8 @@ TEST_CASE("escapes are found by descent and by the preload they inherited", "[no
 TEST_CASE("a joiner counts only as long as it is the same process", "[node][escape]") {
   fake_proc p;
   p.add(100, 1, "", doing(9 << 20, false, true));
-  CHECK(walk(p, {{"a", "/a", {}, {{100, 1000}}}}).at("a").size() == 1);
-  CHECK(walk(p, {{"a", "/a", {}, {{100, 999}}}}).empty());
+  CHECK(escapes(p, {{"a", "/a", {}, {{100, 1000}}}}).at("a").size() == 1);
+  CHECK(escapes(p, {{"a", "/a", {}, {{100, 999}}}}).empty());
 }
 
 TEST_CASE("a loop of parents ends, a crowd is cut", "[node][escape]") {
@@ -106,29 +117,21 @@ TEST_CASE("a loop of parents ends, a crowd is cut", "[node][escape]") {
   p.add(100, 1);
   for (std::uint32_t pid = 1000; pid < 1500; ++pid)
     p.add(pid, 100, "", doing(9 << 20, false, true));
-  auto const found = walk(p, {{"a", "/a", {100}, {}}});
+  auto const found = escapes(p, {{"a", "/a", {100}, {}}});
   CHECK(found.at("a").size() == 64);
 }
 
 TEST_CASE("an attached process escapes when it moves what nobody counted", "[node][escape]") {
-  unsigned asked = 0;
-  auto const counted = [&](std::uint64_t bytes) {
-    return [&asked, bytes] {
-      ++asked;
-      return bytes;
-    };
-  };
   auto d = doing(1ull << 30, true, false);
-  CHECK(node::why_escaped(d, true, counted(0)) == nullptr);  // pipes, files that nobody controls
-  CHECK(asked == 0);
+  CHECK(node::why_escaped(d, true, 0) == nullptr);  // pipes, files that nobody controls
   d.has_file = true;
-  CHECK(node::why_escaped(d, true, counted(1 << 20)) != nullptr);
-  CHECK(node::why_escaped(d, true, counted(300 << 20)) == nullptr);
-  CHECK(node::why_escaped(d, true, counted(~0ull)) == nullptr);
+  CHECK(node::why_escaped(d, true, 1 << 20) != nullptr);
+  CHECK(node::why_escaped(d, true, 300 << 20) == nullptr);
+  CHECK(node::why_escaped(d, true, ~0ull) == nullptr);
   d.bytes = 60 << 20;
-  CHECK(node::why_escaped(d, true, counted(0)) == nullptr);
+  CHECK(node::why_escaped(d, true, 0) == nullptr);
   d.mapped_bytes = 1 << 30;
-  CHECK(node::why_escaped(d, true, counted(~0ull)) == std::string("moves bytes unseen (mmap)"));
+  CHECK(node::why_escaped(d, true, ~0ull) == std::string("moves bytes unseen (mmap)"));
 }
 
 TEST_CASE("mapped files of targets are summed, code is left out", "[node][escape]") {
@@ -153,28 +156,24 @@ TEST_CASE("a pid namespace is gone when nobody shows in it any more", "[node][es
   p.all[300].facts.pid_space = p.all[301].facts.pid_space = 77;
   p.all[300].inner = 1;
   p.all[301].inner = 2;
-  std::vector<node::watched_job> const jobs = {
-      {"a", "/a", {}, {}, {{77, {1, 3000}}, {78, {1, 5}}}}};
-  auto const nothing = [](std::string const&) { return std::uint64_t{0}; };
-  auto const finish = [&](node::escape_watch& w) {
-    w.begin(jobs);
-    for (int i = 0; i < 10000 && !w.step(); ++i) continue;
-  };
-  node::escape_watch all(p, nothing, true), some(p, nothing, false);
-  finish(all);
-  CHECK(all.foreign_found().at("a") == 1);
-  CHECK(all.dead_spaces() == std::set<std::uint64_t>{78});
-  REQUIRE(all.found().at("a").size() == 1);  // the child of the one in the slot
-  CHECK(all.found().at("a")[0].pid == 301);
-  finish(some);
-  CHECK(some.dead_spaces().empty());  // 78 may be where we cannot look
-  p.all[1].facts.pid_space = 0;       // one that hides
-  finish(all);
-  CHECK(all.dead_spaces().empty());
+  node::watch_list all;
+  all.jobs = {{"a", "/a", {}, {}, {{77, {1, 3000}}, {78, {1, 5}}}}};
+  node::watch_list some = all;
+  all.sees_all = true;
+  auto found = report_of(p, all);
+  CHECK(found.foreign_found.at("a") == 1);
+  CHECK(found.dead_spaces == std::set<std::uint64_t>{78});
+  auto const escaped = node::judge(found.suspects.at("a"), 0);
+  REQUIRE(escaped.size() == 1);  // the child of the one in the slot
+  CHECK(escaped[0].pid == 301);
+  found = report_of(p, some);
+  CHECK(found.dead_spaces.empty());  // 78 may be where we cannot look
+  some.known_spaces = found.known_spaces;
+  p.all[1].facts.pid_space = 0;  // one that hides
+  CHECK(report_of(p, all).dead_spaces.empty());
   p.all.erase(300);
   p.all.erase(301);
-  finish(some);
-  CHECK(some.dead_spaces() == std::set<std::uint64_t>{77});  // it was seen once
+  CHECK(report_of(p, some).dead_spaces == std::set<std::uint64_t>{77});  // it was seen once
 }
 
 TEST_CASE("slots of a dead pid namespace keep no job alive", "[node][escape]") {
@@ -193,6 +192,96 @@ TEST_CASE("slots of a dead pid namespace keep no job alive", "[node][escape]") {
   CHECK(found.processes == 1);
   CHECK(found.foreign_processes == 1);
   CHECK(found.foreign.size() == 2);  // the dead one is asked for again
+}
+
+TEST_CASE("a process that held up a walk is gone round, and told of", "[node][escape]") {
+  fake_proc p;
+  p.add(1, 0);
+  p.add(100, 1, "", doing(100, true, false));
+  p.add(101, 100, "", doing(100, true, false));
+  p.add(102, 100, "", doing(100, true, false));
+  p.all[102].facts.uid = 7;
+  node::watch_list list;
+  list.jobs = {{"a", "/a", {100}, {}}};
+  list.avoided.marks = {{101, 1010}};
+  list.avoided.uids = {7};
+  auto const found = node::judge(report_of(p, list).suspects.at("a"), 0);
+  REQUIRE(found.size() == 2);
+  CHECK(found[0].pid == 101);
+  CHECK(found[1].pid == 102);
+  CHECK(found[0].why.starts_with("cannot be looked at"));
+  CHECK(p.looked == 1);
+}
+
+TEST_CASE("a walk that hangs is left to itself", "[node][escape]") {
+  struct hanging_proc final : fake_proc {
+    mutable std::mutex lock;
+    mutable std::condition_variable changed;
+    std::set<std::uint32_t> hung;
+    mutable unsigned hanging = 0;
+    node::process_doings doings(std::uint32_t pid,
+                                std::span<std::string const> targets) const override {
+      std::unique_lock hold(lock);
+      if (hung.contains(pid)) ++hanging;
+      changed.notify_all();
+      changed.wait(hold, [&] { return !hung.contains(pid); });
+      return fake_proc::doings(pid, targets);
+    }
+  };
+  auto const p = std::make_shared<hanging_proc>();
+  p->add(1, 0);
+  for (std::uint32_t pid = 100; pid < 104; ++pid) {
+    p->add(pid, 1, "", doing(9 << 20, false, true));
+    p->all[pid].facts.uid = pid == 103 ? 8 : 7;
+  }
+  p->hung = {100, 101};
+  std::vector<std::string> lines;
+  runtime::logger log{runtime::level::info, [&](std::string_view l) { lines.emplace_back(l); },
+                      [] { return 0; }};
+  std::vector<std::thread> threads;
+  node::escape_worker w(
+      p,
+      [&](std::function<void()> task) {
+        threads.emplace_back(std::move(task));
+        return true;
+      },
+      log);
+  node::watch_list list;
+  list.jobs = {{"a", "/a", {}, {{100, 1000}, {101, 1010}, {102, 1020}, {103, 1030}}}};
+  std::int64_t now_ns = 0;
+  auto const hang = [&](unsigned nth) {
+    w.begin(list, now_ns);
+    std::unique_lock hold(p->lock);
+    p->changed.wait(hold, [&] { return p->hanging == nth; });
+    CHECK_FALSE(w.take(now_ns));
+    CHECK_FALSE(w.is_idle());
+    now_ns += node::escape_worker::patience_ns;
+    CHECK_FALSE(w.take(now_ns));
+    CHECK(w.is_idle());
+  };
+  auto const finish = [&] {
+    w.begin(list, now_ns);
+    std::optional<node::watch_report> report;
+    while (!(report = w.take(now_ns))) std::this_thread::yield();
+    return *report;
+  };
+  hang(1);  // at 100
+  hang(2);  // at 101
+  CHECK(lines.size() == 2);
+  auto found = node::judge(finish().suspects.at("a"), 0);
+  REQUIRE(found.size() == 4);
+  CHECK(found[2].why.starts_with("cannot be looked at"));  // another of the same user
+  CHECK(found[3].why == "static program");
+  {
+    std::lock_guard const hold(p->lock);
+    p->hung.clear();
+    p->changed.notify_all();
+  }
+  for (auto& t : threads) t.join();
+  threads.clear();
+  found = node::judge(finish().suspects.at("a"), 0);
+  for (auto const& e : found) CHECK(e.why == "static program");
+  for (auto& t : threads) t.join();
 }
 
 TEST_CASE("a real process is found by its fds, maps and namespace", "[node][escape]") {

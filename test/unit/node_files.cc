@@ -7,11 +7,10 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 
-#include "control/lease_file.h"
+#include "base/error.h"
 #include "node/job.h"
-#include "node/overrides.h"
 #include "node/site_state.h"
-#include "policy/error.h"
+#include "runtime/lease_file.h"
 #include "unit/scratch.h"
 
 using namespace sluice;
@@ -20,7 +19,7 @@ namespace {
 
 using test::scratch;
 
-control::kept_lease sample(std::uint64_t n) {
+runtime::kept_lease sample(std::uint64_t n) {
   return {n, n + 3, n + 1, static_cast<std::int64_t>(n) + 2, {{7, {{n, 9}, n * 10, 99}}}};
 }
 
@@ -35,11 +34,11 @@ TEST_CASE("the lease file holds the newest whole record", "[node][files]") {
   scratch const s;
   std::string const path = s.dir + "/lease";
   {
-    control::lease_file f(path);
+    runtime::lease_file f(path);
     CHECK(!f.read());
     for (std::uint64_t n = 1; n <= 5; ++n) CHECK(f.write(sample(n)));
   }
-  control::lease_file again(path);
+  runtime::lease_file again(path);
   REQUIRE(again.read());
   CHECK(again.read()->parent == 5);
   CHECK(again.read()->obeyed == 8);
@@ -81,42 +80,16 @@ TEST_CASE("a grant of a parent that nothing was lent to outlives the daemon", "[
     REQUIRE(c.on_grant(77, g, now + ms));
     REQUIRE(c.lent_to() == 0);
     REQUIRE(c.held(0, now + 2 * ms) == 40'000);
-    control::lease_file(s.dir + "/lease").write(control::kept_of(c.memory(), site.keys()));
+    runtime::lease_file(s.dir + "/lease").write(runtime::kept_of(c.memory(), site.keys()));
   }
-  auto const kept = control::lease_file(s.dir + "/lease").read();
+  auto const kept = runtime::lease_file(s.dir + "/lease").read();
   REQUIRE(kept);
   lease::child again(time, 4);
   again.set_own(own);
   now += 10 * ms;
-  again.remember(control::memory_of(*kept, site.keys()), now);
+  again.remember(runtime::memory_of(*kept, site.keys()), now);
   CHECK(again.obeyed() == 77);
   CHECK(again.held(0, now) == 40'000);
-}
-
-TEST_CASE("overrides end, persist, and an operator's word stands", "[node][files]") {
-  node::override_book b;
-  node::override_item mine, theirs;
-  mine.limit = 5000;
-  mine.until_s = 100;
-  theirs.limit = 3000;
-  theirs.by_operator = true;
-  b.limit("job", "metadata@scratch", mine);
-  b.pause("job", theirs);
-  CHECK(!b.expire(99));
-  auto const copy = node::override_book::from_text(b.to_text());
-  REQUIRE(copy.find("job") != nullptr);
-  CHECK(copy.find("job")->limits.at("metadata@scratch").limit == 5000);
-  CHECK(copy.find("job")->pause->by_operator);
-  CHECK_THROWS_AS(b.resume("job", false), error);
-  CHECK(b.resume("job", true));
-  CHECK(!b.resume("job", true));
-  CHECK(b.expire(100));
-  CHECK(b.find("job") == nullptr);
-  b.limit("job", "c", theirs);
-  CHECK_THROWS_AS(b.limit("job", "c", mine), error);
-  CHECK(node::override_book::from_text("[1,").find("x") == nullptr);
-  CHECK(node::override_book::from_text(R"({"jobs":{"a":3,"b":{"limits":{}}}})").find("a") ==
-        nullptr);
 }
 
 TEST_CASE("a job's record is read back as it was written", "[node][files]") {

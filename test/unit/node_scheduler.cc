@@ -7,10 +7,11 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
+#include "base/error.h"
 #include "node/job.h"
 #include "policy/class_list.h"
-#include "policy/error.h"
 #include "unit/scratch.h"
 
 using namespace sluice;
@@ -84,17 +85,18 @@ TEST_CASE("what the scheduler said of a job survives in job.json") {
   node::job_record r;
   r.name = "12";
   r.uid = 7;
-  r.seat = node::scheduler_seat{true, true, false, true, "acc", "12_3", 4, 99, "note", {{5, 6}}};
+  r.scheduler =
+      node::scheduler_terms{true, true, false, true, "acc", "12_3", 4, 99, "note", {{5, 6}}};
   auto const back = node::read_record(node::to_text(r));
-  REQUIRE(back.seat);
-  CHECK(back.seat->is_held);
-  CHECK(back.seat->is_metered);
-  CHECK_FALSE(back.seat->is_open);
-  CHECK(back.seat->had_batch);
-  CHECK(back.seat->nodes == 4);
-  CHECK(back.seat->steps == r.seat->steps);
-  r.seat.reset();
-  CHECK_FALSE(node::read_record(node::to_text(r)).seat);
+  REQUIRE(back.scheduler);
+  CHECK(back.scheduler->is_held);
+  CHECK(back.scheduler->is_metered);
+  CHECK_FALSE(back.scheduler->is_open);
+  CHECK(back.scheduler->had_batch);
+  CHECK(back.scheduler->nodes == 4);
+  CHECK(back.scheduler->steps == r.scheduler->steps);
+  r.scheduler.reset();
+  CHECK_FALSE(node::read_record(node::to_text(r)).scheduler);
 }
 
 TEST_CASE("who submits is told the classes there are and those that are his") {

@@ -16,13 +16,14 @@
 #include <optional>
 
 #include "abi/path_area.h"
-#include "control/user_names.h"
-#include "node/change.h"
+#include "base/error.h"
 #include "node/clock.h"
-#include "policy/error.h"
+#include "node/node_role.h"
+#include "runtime/user_names.h"
 #include "segment/jobs.h"
 #include "segment/run_dir.h"
 #include "unit/scratch.h"
+#include "verbs/change.h"
 
 using namespace sluice;
 namespace fs = std::filesystem;
@@ -42,12 +43,12 @@ struct world {
   test::scratch at;
   std::string run = segment::run_dir(at.dir + "/run");
   std::vector<std::string> lines;
-  control::logger log{control::level::info, [this](std::string_view l) { lines.emplace_back(l); },
+  runtime::logger log{runtime::level::info, [this](std::string_view l) { lines.emplace_back(l); },
                       [] { return 0; }};
-  control::notifier notify;
-  control::metric_table metrics;
-  control::services services{log, notify, metrics};
-  control::config config;
+  runtime::notifier notify;
+  runtime::metric_table metrics;
+  runtime::services services{log, notify, metrics};
+  runtime::config config;
   std::optional<node::state> s;
   node::moment when = node::now();
 
@@ -94,7 +95,7 @@ struct world {
 /// This process, as one that is attached.
 void attach(node::job& j, unsigned slot) {
   auto const pid = static_cast<std::uint32_t>(getpid());
-  j.memory().process[slot].start_ticks.store(segment::start_ticks(pid));
+  j.memory().process[slot].start_ticks.store(start_ticks(pid));
   j.memory().process[slot].pid_space.store(segment::own_pid_space());
   j.memory().process[slot].pid.store(pid);
 }
@@ -113,7 +114,7 @@ TEST_CASE("a released job stays while somebody lives in it", "[node][state]") {
   SECTION("told") { w.s->heed_scheduler(w.when); }
   w.pass(5'000 * ms);
   REQUIRE(w.find("7") != nullptr);
-  CHECK_FALSE(w.find("7")->record.seat->is_held);
+  CHECK_FALSE(w.find("7")->record.scheduler->is_held);
   CHECK(w.has_folder("7"));
   w.find("7")->memory().process[3].pid.store(0);
   w.pass(2'000 * ms);
@@ -153,7 +154,7 @@ TEST_CASE("a running job whose segment no daemon can read is left alone", "[node
   bool const has_step = GENERATE(false, true);
   auto const mark = static_cast<std::uint32_t>(step);
   if (has_step) {
-    w.s->jobs.add_step(*w.find("7"), {mark, segment::start_ticks(mark)}, true);
+    w.s->jobs.add_step(*w.find("7"), {mark, start_ticks(mark)}, true);
     w.withdraw("7");
   }
   w.find("7")->memory().head.layout += 1;
@@ -187,15 +188,15 @@ TEST_CASE("what was set for a job that is gone hits no later one of its name", "
   world w;
   w.start();
   for (char const* name : {"gone", "there"}) {
-    w.join(name);
-    w.s->overrides.pause(name, {});
+    node::job const& j = w.join(name);
+    w.s->overrides.pause(j.key, j.record.uid, j.record.name, {});
   }
   w.s->keep_overrides();
   w.s.reset();
   fs::remove_all(segment::job_dir(w.run, "gone"));
   w.start();
-  CHECK(w.s->overrides.find("gone") == nullptr);
-  CHECK(w.s->overrides.find("there") != nullptr);
+  CHECK(w.s->overrides.find(wire::job_key(geteuid(), "gone")) == nullptr);
+  CHECK(w.s->overrides.find(wire::job_key(geteuid(), "there")) != nullptr);
   CHECK(read(w.config.state_dir + "/overrides.json").find("gone") == std::string::npos);
 }
 
@@ -204,7 +205,7 @@ TEST_CASE("gauges go with the class and the supply they are of", "[node][state]"
   w.start();
   auto const shows = [&](std::string const& series) {
     w.when.mono_ns += 2'000 * ms;
-    w.s->publish(w.when);
+    w.s->tell(w.when);
     return w.metrics.text().find(series) != std::string::npos;
   };
   node::job& j = w.join("j");
@@ -235,17 +236,18 @@ TEST_CASE("a limit is set for all that its name means, or for nothing", "[node][
   node::job& j = w.join("j");
   REQUIRE(j.streams.size() == 2);
   std::string const last = w.s->site.supplies()[j.streams[1].supply].of.name();
+  node::node_role role(*w.s);
   auto const set = [&](uid_t uid, std::string const& what) {
-    return node::set_job(*w.s, {uid, getegid(), getpid(), -1},
-                         {{"job", "j"}, {"assignment", what}});
+    return verbs::set_job(role, {uid, getegid(), getpid(), -1},
+                          {{"job", "j"}, {"assignment", what}});
   };
   set(geteuid(), last + "=100/s");
   // Whose it is may not undo that.
   j.record.uid = geteuid() + 1;
   CHECK_THROWS_AS(set(geteuid() + 1, "metadata=50/s"), error);
-  CHECK(w.s->overrides.find("j")->limits.size() == 1);
+  CHECK(w.s->overrides.find(j.key)->limits.size() == 1);
   set(geteuid(), "metadata=50/s");
-  CHECK(w.s->overrides.find("j")->limits.size() == 2);
+  CHECK(w.s->overrides.find(j.key)->limits.size() == 2);
 }
 
 TEST_CASE("a segment that its owner lets grow gets its size again", "[node][state]") {
@@ -274,7 +276,7 @@ TEST_CASE("a segment that its owner lets grow gets its size again", "[node][stat
 
 TEST_CASE("the name service is asked for a user once in a while", "[node][state]") {
   unsigned asked = 0;
-  control::user_names names([&](uid_t uid) {
+  runtime::user_names names([&](uid_t uid) {
     ++asked;
     return "u" + std::to_string(uid);
   });

@@ -8,10 +8,10 @@
 
 #include <catch2/catch.hpp>
 
-#include "order/notices.h"
+#include "journal/notices.h"
 #include "order_served.h"
 
-using namespace sluice::order;
+using namespace sluice::journal;
 using sluice::descriptor;
 using sluice::test::lacks_root;
 using sluice::test::order_stream;

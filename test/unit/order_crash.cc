@@ -10,12 +10,12 @@
 #include <cstdlib>
 #include <optional>
 
-#include "order/scan.h"
-#include "order/slots.h"
-#include "order/writer.h"
+#include "journal/scan.h"
+#include "journal/slots.h"
+#include "journal/writer.h"
 #include "order_disk.h"
 
-using namespace sluice::order;
+using namespace sluice::journal;
 using sluice::test::below;
 using sluice::test::chance;
 using sluice::test::randomness;

@@ -9,11 +9,11 @@
 
 #include <catch2/catch.hpp>
 
-#include "order/held_file.h"
+#include "journal/held_file.h"
 #include "order_guest.h"
 #include "scratch.h"
 
-using namespace sluice::order;
+using namespace sluice::journal;
 namespace abi = sluice::abi;
 
 namespace {

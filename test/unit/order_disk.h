@@ -9,7 +9,7 @@
 #include <random>
 #include <vector>
 
-#include "order/disk.h"
+#include "journal/disk.h"
 
 namespace sluice::test {
 
@@ -21,7 +21,7 @@ inline bool chance(randomness& rng, double p) {
 
 inline std::uint64_t below(randomness& rng, std::uint64_t limit) { return rng() % limit; }
 
-class simulated_disk : public order::disk {
+class simulated_disk : public journal::disk {
  public:
   static constexpr std::size_t sector = 512;
   explicit simulated_disk(std::uint64_t bytes) : medium_(bytes), seen_(bytes) {}

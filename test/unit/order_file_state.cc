@@ -2,11 +2,11 @@
 // What is done for one fsync, case by case, and the pages that go with it.
 #include <catch2/catch.hpp>
 
-#include "order/file_state.h"
-#include "order/lone.h"
-#include "order/page_set.h"
+#include "journal/file_state.h"
+#include "journal/lone.h"
+#include "journal/page_set.h"
 
-using namespace sluice::order;
+using namespace sluice::journal;
 
 namespace {
 

@@ -8,14 +8,14 @@
 #include <thread>
 #include <vector>
 
-#include "order/file_disk.h"
-#include "order/grow.h"
-#include "order/scan.h"
-#include "order/slots.h"
-#include "order/writer.h"
+#include "journal/file_disk.h"
+#include "journal/grow.h"
+#include "journal/scan.h"
+#include "journal/slots.h"
+#include "journal/writer.h"
 #include "scratch.h"
 
-using namespace sluice::order;
+using namespace sluice::journal;
 
 namespace {
 

@@ -5,12 +5,12 @@
 #include <sys/wait.h>
 #include <sys/xattr.h>
 
-#include "order/mark.h"
+#include "base/error.h"
+#include "journal/mark.h"
 #include "order_served.h"
-#include "policy/error.h"
 #include "unit/refusing_disk.h"
 
-using namespace sluice::order;
+using namespace sluice::journal;
 using sluice::test::lacks_root;
 using sluice::test::served;
 using sluice::test::shell;

@@ -8,12 +8,12 @@
 #include <mutex>
 #include <thread>
 
-#include "order/scan.h"
-#include "order/slots.h"
-#include "order/writer.h"
+#include "journal/scan.h"
+#include "journal/slots.h"
+#include "journal/writer.h"
 #include "order_disk.h"
 
-using namespace sluice::order;
+using namespace sluice::journal;
 using sluice::test::simulated_disk;
 
 namespace {

@@ -10,11 +10,11 @@
 #include <functional>
 #include <vector>
 
-#include "order/at_once.h"
-#include "order/held_file.h"
-#include "order/pacing.h"
+#include "journal/at_once.h"
+#include "journal/held_file.h"
+#include "journal/pacing.h"
 
-using namespace sluice::order;
+using namespace sluice::journal;
 
 TEST_CASE("a batch waits for those whom the last one served, and for nobody else", "[order]") {
   gathering g;

@@ -17,18 +17,18 @@
 #include <optional>
 #include <sstream>
 
-#include "order/boot.h"
-#include "order/file_disk.h"
-#include "order/mount_time.h"
-#include "order/recover.h"
-#include "order/replay.h"
-#include "order/slots.h"
-#include "order/writer.h"
-#include "policy/error.h"
+#include "base/error.h"
+#include "journal/boot.h"
+#include "journal/file_disk.h"
+#include "journal/mount_time.h"
+#include "journal/recover.h"
+#include "journal/replay.h"
+#include "journal/slots.h"
+#include "journal/writer.h"
 #include "scratch.h"
 #include "unit/own_mounts.h"
 
-using namespace sluice::order;
+using namespace sluice::journal;
 
 namespace {
 
@@ -425,17 +425,21 @@ TEST_CASE("a file system that is not there keeps the log", "[order]") {
 
 TEST_CASE("of a user's log recovery makes nothing but his own files", "[order]") {
   constexpr unsigned user = 65534;
+  constexpr unsigned his_group = 65534, others = 64999;
   struct made {
-    unsigned uid, mode;
+    unsigned uid, gid, mode;
     bool may;
   };
-  for (made const& m : {made{0, S_IFREG | 0644, false}, made{user, S_IFREG | 04755, false},
-                        made{user, S_IFREG | 0640, true}}) {
+  for (made const& m :
+       {made{0, 0, S_IFREG | 0644, false}, made{user, his_group, S_IFREG | 04755, false},
+        made{user, others, S_IFREG | 0660, false}, made{user, 0, S_IFREG | 0660, false},
+        made{user, his_group, S_IFREG | 0640, true}}) {
     bench b;
     if (!b.begin()) return;
     b.write("lost", "x");
     record r = b.about(kind::create, "lost");
-    r.uid = r.gid = m.uid;
+    r.uid = m.uid;
+    r.gid = m.gid;
     r.mode = m.mode;
     b.tell(r);
     b.tell_new(r.file, "text");
@@ -448,4 +452,18 @@ TEST_CASE("of a user's log recovery makes nothing but his own files", "[order]")
       CHECK_THROWS_AS(b.recover_it(), sluice::error);
     CHECK(b.read("lost") == (m.may ? "text" : "no file"));
   }
+}
+
+TEST_CASE("a directory is given away only by whom it was just made", "[order]") {
+  bench b;
+  if (!b.begin()) return;
+  timespec begun = {};
+  clock_gettime(CLOCK_REALTIME_COARSE, &begun);
+  REQUIRE(mkdir(b.path("new").c_str(), 0700) == 0);
+  int const fd = open(b.path("new").c_str(), O_RDONLY | O_DIRECTORY);
+  CHECK(is_made_since(fd, begun));
+  timespec later = begun;  // as if the directory had been there, and moved to this name since
+  later.tv_sec += 1;
+  CHECK_FALSE(is_made_since(fd, later));
+  close(fd);
 }

@@ -14,7 +14,7 @@ using sluice::test::guest;
 using sluice::test::lacks_root;
 using sluice::test::served;
 namespace abi = sluice::abi;
-namespace order = sluice::order;
+namespace journal = sluice::journal;
 
 namespace {
 
@@ -25,7 +25,7 @@ bool comes(std::function<bool()> const& is_so) {
 }
 
 void rests_after(served& s, std::uint64_t idle_ns) {
-  s.ask([=](order::service& d) { return d.rests_after(idle_ns), 0; });
+  s.ask([=](journal::service& d) { return d.rests_after(idle_ns), 0; });
 }
 
 }  // namespace
@@ -61,7 +61,7 @@ TEST_CASE("a service that nobody asks lets file systems be unmounted", "[order]"
   served s;
   if (lacks_root(s)) return;
   unsigned let_go = 0;
-  s.ask([&](order::service& d) { return d.on_let_go([&] { ++let_go; }), 0; });
+  s.ask([&](journal::service& d) { return d.on_let_go([&] { ++let_go; }), 0; });
   s.know();
   int const fd = s.make("a"), directory = open(s.dir.c_str(), O_RDONLY | O_DIRECTORY);
   REQUIRE(s.program->sync(fd) == 0);
@@ -102,8 +102,8 @@ TEST_CASE("a log that does not pay stands aside empty, and is there again when i
   unsigned told_early = 0;
   std::thread others([&] {
     auto& alone = head.count[static_cast<unsigned>(abi::order_count::alone)];
-    for (std::uint64_t at = order::monotonic_ns(); !is_over;) {
-      std::uint64_t const now = order::monotonic_ns(), passed_ms = (now - at) / ms;
+    for (std::uint64_t at = journal::monotonic_ns(); !is_over;) {
+      std::uint64_t const now = journal::monotonic_ns(), passed_ms = (now - at) / ms;
       bool const is_aside = head.aside == 1;
       // Somebody told so has nothing in the log, wherever his names were.
       told_early += is_aside && unwatched == 0 && head.aside == 1;
@@ -163,8 +163,8 @@ TEST_CASE("what a program wrote before its area was served counts as written", "
   std::uint64_t const logged = s.counts().logged;
   guest other(s.holder.dir + "/order2", true);
   REQUIRE(pwrite(fd, "b", 1, 0) == 1);
-  s.ask([&](order::service& d) {
-    d.add(std::make_unique<order::area>(s.holder.dir + "/order2"));
+  s.ask([&](journal::service& d) {
+    d.add(std::make_unique<journal::area>(s.holder.dir + "/order2"));
     return 0;
   });
   auto const wanted = abi::order_watched | abi::order_whole;

@@ -19,10 +19,10 @@
 #include <thread>
 #include <utility>
 
-#include "order/boot.h"
-#include "order/file_disk.h"
-#include "order/recover.h"
-#include "order/service.h"
+#include "journal/boot.h"
+#include "journal/file_disk.h"
+#include "journal/recover.h"
+#include "journal/service.h"
 #include "order_guest.h"
 #include "scratch.h"
 #include "unit/own_mounts.h"
@@ -30,7 +30,7 @@
 namespace sluice::test {
 
 /// Writes to the log fail from when it is told so.
-class breaking_disk : public order::file_disk {
+class breaking_disk : public journal::file_disk {
  public:
   using file_disk::file_disk;
   std::atomic<bool> is_broken = false;
@@ -43,11 +43,11 @@ struct served {
   scratch holder;
   std::string dir = holder.dir + "/home", log = holder.dir + "/log", area = holder.dir + "/order";
   bool is_mounted = false;
-  order::service_rules rules;
+  journal::service_rules rules;
   bool knows_boot = false;  // else every recovery is one after a restart of the machine
   std::optional<guest> program;
   std::optional<breaking_disk> disk;
-  std::optional<order::service> daemon;
+  std::optional<journal::service> daemon;
   std::thread loop;
   std::atomic<bool> is_over = false, is_stopped = false;
   std::mutex asking;
@@ -62,7 +62,7 @@ struct served {
   struct unmounted {};
   explicit served(unmounted) {}
   void serve_it() {
-    order::make_log_file(log, 4 << 20, 60'000'000'000);
+    journal::make_log_file(log, 4 << 20, 60'000'000'000);
     program.emplace(area, true);
     begin();
   }
@@ -72,12 +72,12 @@ struct served {
       std::system(("umount -l " + dir).c_str()) == 0 || std::printf("still mounted\n");
   }
   void begin() {
-    disk.emplace(log, order::file_disk::use::write);
-    order::superblock s = order::read_slots(*disk).in_force;
-    auto const boot = knows_boot ? order::boot_id() : std::array<std::uint8_t, 16>{};
-    REQUIRE(order::continue_log(*disk, s, s.head, order::random_salt(), {}, boot) == 0);
+    disk.emplace(log, journal::file_disk::use::write);
+    journal::superblock s = journal::read_slots(*disk).in_force;
+    auto const boot = knows_boot ? journal::boot_id() : std::array<std::uint8_t, 16>{};
+    REQUIRE(journal::continue_log(*disk, s, s.head, journal::random_salt(), {}, boot) == 0);
     daemon.emplace(*disk, s, rules);
-    daemon->add(std::make_unique<order::area>(area));
+    daemon->add(std::make_unique<journal::area>(area));
     is_over = false;
     loop = std::thread([this] {
       while (!is_over) {
@@ -105,14 +105,14 @@ struct served {
     }
     return said.get();
   }
-  order::service_counts counts() {
-    return ask([](order::service const& d) { return d.counts(); });
+  journal::service_counts counts() {
+    return ask([](journal::service const& d) { return d.counts(); });
   }
   bool wants_anew() {
-    return ask([](order::service const& d) { return d.wants_anew(); });
+    return ask([](journal::service const& d) { return d.wants_anew(); });
   }
   int failed() {
-    return ask([](order::service const& d) { return d.failed(); });
+    return ask([](journal::service const& d) { return d.failed(); });
   }
   /// As kill -9 would.
   void kill() {
@@ -161,10 +161,10 @@ struct served {
     std::ifstream in(path(name), std::ios::binary);
     return in ? std::string(std::istreambuf_iterator<char>(in), {}) : "no file";
   }
-  order::recovered recover_it() {
-    order::recover_options o;
+  journal::recovered recover_it() {
+    journal::recover_options o;
     o.log = log;
-    return order::recover(o);
+    return journal::recover(o);
   }
 };
 

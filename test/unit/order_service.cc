@@ -11,7 +11,7 @@
 
 #include "order_served.h"
 
-using namespace sluice::order;
+using namespace sluice::journal;
 using sluice::test::lacks_root;
 using sluice::test::served;
 namespace abi = sluice::abi;

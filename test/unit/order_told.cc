@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What people are told of durable writes: the daemon's sums, and who reads areas and status files
 // that others wrote.
-#include "order/told.h"
+#include "journal/told.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -10,11 +10,12 @@
 #include <catch2/catch.hpp>
 #include <fstream>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <random>
 
-#include "cli/order_rows.h"
+#include "base/error.h"
+#include "commands/cli/order_rows.h"
 #include "order_served.h"
-#include "policy/error.h"
 #include "segment/order_look.h"
 
 using namespace sluice;
@@ -54,7 +55,7 @@ struct area_file {
 }  // namespace
 
 TEST_CASE("what is in the log and not yet at home is known by amount and age", "[order]") {
-  order::ledger l;
+  journal::ledger l;
   CHECK(l.oldest_ns() == 0);
   l.logged(100, 10, 1 * ms);
   l.logged(200, 20, 2 * ms);  // soon after: told together
@@ -73,7 +74,7 @@ TEST_CASE("what is in the log and not yet at home is known by amount and age", "
 }
 
 TEST_CASE("a log that is never emptied is told of in bounded room", "[order]") {
-  order::ledger l(7);
+  journal::ledger l(7);
   for (std::uint64_t i = 1; i <= 100'000; ++i) l.logged(i, 1, i * 1'000 * ms);
   CHECK(l.bytes_logged() == 100'007);
   CHECK(l.oldest_ns() == 1'000 * ms);
@@ -93,7 +94,7 @@ TEST_CASE("the states of a job's files are read out of its area", "[order]") {
   a.note(5);  // of which nothing is left to say
   a.words->slot[7].device = 8ull << 32;
   a.words->slot[7].inode = 3;
-  a.words->slot[7].since_ns = order::monotonic_ns() - 2'000 * ms;
+  a.words->slot[7].since_ns = journal::monotonic_ns() - 2'000 * ms;
   a.words->slot[7].word = 5 << 3 | static_cast<std::uint32_t>(abi::order_slot_state::taken);
   a.words->head.said.bytes_logged = 100;
   a.words->head.said.bytes_home = 40;
@@ -157,13 +158,13 @@ TEST_CASE("a log's status is read back, and one of another version is refused", 
   std::string const path = segment::log_status_path(at.dir);
   CHECK_FALSE(segment::look_at_log(path));
   {
-    order::status_file status(path, "/var/lib/log");
+    journal::status_file status(path, "/var/lib/log");
     struct stat st = {};
     REQUIRE(stat(path.c_str(), &st) == 0);
     CHECK((st.st_mode & 07777) == 0600);
     status.memory().batches = 4;
     status.memory().batch_bytes = 4096;
-    status.memory().heart_ns = order::monotonic_ns();
+    status.memory().heart_ns = journal::monotonic_ns();
     auto const log = segment::look_at_log(path);
     REQUIRE(log);
     CHECK(log->path == "/var/lib/log");
@@ -182,7 +183,7 @@ TEST_CASE("a log's status is read back, and one of another version is refused", 
 TEST_CASE("the daemon tells each job and all what it logged and brought home", "[order]") {
   served s;
   if (lacks_root(s)) return;
-  order::status_file status(s.holder.dir + "/order-status", s.log);
+  journal::status_file status(s.holder.dir + "/order-status", s.log);
   s.know();
   auto const& said = s.program->area().head.said;
   // On a machine that is busy enough the daemon is silent for a moment, and one goes without it.

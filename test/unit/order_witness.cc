@@ -11,11 +11,11 @@
 #include <string>
 #include <vector>
 
-#include "order/witness.h"
+#include "journal/witness.h"
 #include "scratch.h"
 #include "unit/refusing_disk.h"
 
-using sluice::order::witnesses;
+using sluice::journal::witnesses;
 
 namespace {
 

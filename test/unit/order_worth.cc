@@ -3,9 +3,9 @@
 // without.
 #include <catch2/catch.hpp>
 
-#include "order/worth.h"
+#include "journal/worth.h"
 
-using namespace sluice::order;
+using namespace sluice::journal;
 
 namespace {
 

@@ -5,7 +5,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "policy/error.h"
+#include "base/error.h"
 #include "policy/order.h"
 
 using namespace sluice;

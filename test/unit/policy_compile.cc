@@ -4,7 +4,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "policy/error.h"
+#include "base/error.h"
 
 using namespace sluice;
 using policy::parse_limit;

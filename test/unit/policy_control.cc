@@ -3,7 +3,7 @@
 // and that promises fit into what there is to promise.
 #include <catch2/catch.hpp>
 
-#include "policy/error.h"
+#include "base/error.h"
 #include "policy/policy.h"
 
 using namespace sluice;

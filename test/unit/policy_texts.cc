@@ -2,9 +2,9 @@
 // Durations and lists of hosts as people write them.
 #include <catch2/catch.hpp>
 
-#include "control/clock.h"
-#include "policy/duration.h"
-#include "policy/error.h"
+#include "base/clock.h"
+#include "base/duration.h"
+#include "base/error.h"
 #include "policy/hostlist.h"
 
 using namespace sluice;
@@ -12,7 +12,7 @@ using names = std::vector<std::string>;
 
 namespace {
 
-std::int64_t duration(std::string_view text) { return policy::parse_duration(text, "here"); }
+std::int64_t duration(std::string_view text) { return parse_duration(text, "here"); }
 names hosts(std::string_view text) { return policy::expand_hostlist(text, "here"); }
 
 }  // namespace
@@ -31,21 +31,21 @@ TEST_CASE("duration: units and decimals") {
 
 TEST_CASE("duration: what is written can be read") {
   for (char const* text : {"100ms", "1.5s", "10min", "2h", "1d", "250us", "1ns"})
-    CHECK(policy::duration_text(duration(text)) == text);
-  CHECK(policy::duration_text(0) == "0s");
+    CHECK(duration_text(duration(text)) == text);
+  CHECK(duration_text(0) == "0s");
 }
 
 TEST_CASE("duration: until when, as a time of day and how long that is") {
-  CHECK(policy::until_text(0, 5) == "until it is changed");
-  CHECK_THAT(policy::until_text(1'795'406'678, 1'795'406'079),
+  CHECK(until_text(0, 5) == "until it is changed");
+  CHECK_THAT(until_text(1'795'406'678, 1'795'406'079),
              Catch::StartsWith("until 2026-11-2") && Catch::EndsWith(" (9.98min more)"));
-  CHECK_THAT(policy::until_text(100, 200), Catch::EndsWith(" (0s more)"));
+  CHECK_THAT(until_text(100, 200), Catch::EndsWith(" (0s more)"));
 }
 
 TEST_CASE("deadline: never before the time asked for is over") {
-  CHECK(control::deadline_s(5'000'000'000, 1) == 6);
-  CHECK(control::deadline_s(5'000'000'001, 1) == 7);
-  CHECK(control::deadline_s(5'999'999'999, 3600) == 3606);
+  CHECK(deadline_s(5'000'000'000, 1) == 6);
+  CHECK(deadline_s(5'000'000'001, 1) == 7);
+  CHECK(deadline_s(5'999'999'999, 3600) == 3606);
 }
 
 TEST_CASE("hostlist: ranges, lists, zeros, several brackets") {

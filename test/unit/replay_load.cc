@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <catch2/catch.hpp>
 
-#include "policy/error.h"
-#include "replay/load.h"
-#include "replay/plan.h"
+#include "base/error.h"
+#include "commands/replay/load.h"
+#include "commands/replay/plan.h"
 
 using namespace sluice;
 using namespace sluice::replay;

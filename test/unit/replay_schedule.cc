@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "replay/schedule.h"
+#include "commands/replay/schedule.h"
 
 using namespace sluice::replay;
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <catch2/catch.hpp>
 
-#include "policy/error.h"
-#include "replay/crew.h"
-#include "replay/pools.h"
-#include "replay/progress.h"
-#include "replay/timeline.h"
+#include "base/error.h"
+#include "commands/replay/job_processes.h"
+#include "commands/replay/pools.h"
+#include "commands/replay/progress.h"
+#include "commands/replay/timeline.h"
 
 using namespace sluice;
 using namespace sluice::replay;

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a report says and shows: the sentences a reader needs, and that nothing a result says
 // becomes part of the page.
-#include "report/page.h"
+#include "commands/report/page.h"
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 #include <regex>
 
-#include "report/ask.h"
-#include "report/digest.h"
-#include "report/shape.h"
-#include "report/tables.h"
-#include "report/text.h"
-#include "report/words.h"
+#include "commands/report/ask.h"
+#include "commands/report/digest.h"
+#include "commands/report/shape.h"
+#include "commands/report/tables.h"
+#include "commands/report/text.h"
+#include "commands/report/words.h"
 
 using namespace sluice;
 using namespace sluice::report;

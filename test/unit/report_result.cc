@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Result files: what is read, what is passed over, and that each mistake is shown with its line.
-#include "report/result.h"
+#include "commands/report/result.h"
 
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "policy/error.h"
-#include "report/place.h"
+#include "base/error.h"
+#include "commands/report/place.h"
 
 using namespace sluice;
 using Catch::Matchers::Contains;

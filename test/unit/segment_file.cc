@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Segments on disk: complete when visible, private, refused when damaged, cleared away when dead.
 #include "segment/segment_file.h"
+#include "base/process_mark.h"
 
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -11,7 +12,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "policy/error.h"
+#include "base/error.h"
 #include "segment/jobs.h"
 #include "segment/run_dir.h"
 #include "unit/scratch.h"
@@ -124,7 +125,7 @@ TEST_CASE("segment: dead jobs go, live ones and strangers stay") {
   for (char const* job : {"dead", "member", "stranger"}) open(job)->head.creator_pid = gone;
   open("member")->process[7].pid.store(static_cast<std::uint32_t>(getpid()));
   open("member")->process[7].start_ticks.store(
-      abi::not_after | segment::start_ticks(static_cast<std::uint32_t>(getpid())));
+      abi::not_after | sluice::start_ticks(static_cast<std::uint32_t>(getpid())));
   open("stranger")->process[0].pid.store(gone);
   open("stranger")->process[0].pid_space.store(1);  // another pid namespace: cannot be judged
   open("dead")->process[0].pid.store(static_cast<std::uint32_t>(getpid()));

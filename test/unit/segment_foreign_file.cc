@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The door to files of users: it never waits, whatever their owner puts there or holds on them.
-#include "segment/foreign_file.h"
+#include "base/foreign_file.h"
 
 #include <signal.h>
 #include <sys/stat.h>
@@ -12,7 +12,7 @@
 
 #include "scratch.h"
 
-using namespace sluice::segment;
+using namespace sluice;
 
 TEST_CASE("foreign file: a regular file of the owner, and nothing else") {
   sluice::test::scratch const at;

@@ -10,7 +10,7 @@
 using namespace sluice;
 
 TEST_CASE("the layout of the segment is the golden one", "[abi]") {
-  REQUIRE(abi::layout_version == 4);
+  REQUIRE(abi::layout_version == 5);
   CHECK(offsetof(abi::segment, head) == 0);
   CHECK(offsetof(abi::header, magic_word) == 0);
   CHECK(offsetof(abi::header, layout) == 8);
@@ -23,7 +23,7 @@ TEST_CASE("the layout of the segment is the golden one", "[abi]") {
   CHECK(sizeof(core::bucket) == 576);
   CHECK(sizeof(abi::process_slot) == 64);
   CHECK(sizeof(abi::shard) == 24576);
-  CHECK(sizeof(abi::segment) == 7118848);
+  CHECK(sizeof(abi::segment) == 7901184);
 }
 
 TEST_CASE("every counted call has a row in a shard", "[abi]") {

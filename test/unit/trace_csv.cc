@@ -4,8 +4,8 @@
 #include <catch2/catch.hpp>
 #include <sstream>
 
-#include "policy/error.h"
-#include "trace/trace.h"
+#include "base/error.h"
+#include "commands/trace/trace.h"
 
 using namespace sluice;
 using trace::column;

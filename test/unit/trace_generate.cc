@@ -5,8 +5,8 @@
 #include <catch2/catch.hpp>
 #include <sstream>
 
-#include "policy/error.h"
-#include "trace/generate.h"
+#include "base/error.h"
+#include "commands/trace/generate.h"
 
 using namespace sluice;
 

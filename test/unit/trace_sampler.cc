@@ -4,11 +4,12 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "calls.h"
-#include "cli/recorder.h"
-#include "cli/sampler.h"
-#include "cli/timeline.h"
+#include "commands/cli/recorder.h"
+#include "commands/cli/sampler.h"
+#include "commands/cli/timeline.h"
 
 using namespace sluice;
 

@@ -2,9 +2,9 @@
 // Lines of strace, taken apart: what is in quotes, brackets and names of descriptors ends nothing.
 #include <catch2/catch.hpp>
 
-#include "trace/convert.h"
-#include "trace/paths.h"
-#include "trace/strace_line.h"
+#include "commands/trace/convert.h"
+#include "commands/trace/paths.h"
+#include "commands/trace/strace_line.h"
 
 using namespace sluice;
 using trace::strace_line;

@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 #include <random>
 
-#include "whatif/fluid.h"
+#include "commands/replay/simulate/fluid.h"
 
 namespace {
 
@@ -31,18 +31,18 @@ trace::trace trace_of(std::vector<std::vector<double>> const& counts, double int
 }
 
 struct simulated {
-  whatif::load load;
-  whatif::past past;
+  simulation::load load;
+  simulation::past past;
 };
 
 simulated simulate(cluster::plan const& p, std::vector<std::vector<double>> const& counts,
                    double interval_s, std::vector<std::string> const& classes = {}) {
-  whatif::load l = whatif::make_load(trace_of(counts, interval_s), p, "scratch", classes);
-  whatif::past past = whatif::simulate(l, p, 10000);
+  simulation::load l = simulation::make_load(trace_of(counts, interval_s), p, "scratch", classes);
+  simulation::past past = simulation::simulate(l, p, 10000);
   return {std::move(l), std::move(past)};
 }
 
-double sum(std::vector<whatif::cell> const& cells, double whatif::cell::*what) {
+double sum(std::vector<simulation::cell> const& cells, double simulation::cell::*what) {
   double total = 0;
   for (auto const& c : cells) total += c.*what;
   return total;
@@ -68,8 +68,8 @@ TEST_CASE("a load that is twice the capacity takes twice the time", "[whatif]") 
   REQUIRE(past.jobs[0].finished);
   // One cycle passes before the job, unknown until then, has a grant.
   CHECK(past.jobs[0].ended_s == Approx(120.1).margin(0.2));
-  CHECK(sum(cells, &whatif::cell::done) == Approx(120000));
-  CHECK(sum(cells, &whatif::cell::blocked_s) == Approx(120.1).margin(0.2));
+  CHECK(sum(cells, &simulation::cell::done) == Approx(120000));
+  CHECK(sum(cells, &simulation::cell::blocked_s) == Approx(120.1).margin(0.2));
   CHECK(cells[0].done == Approx(60000).margin(101));
   CHECK(cells[0].backlog == Approx(60000).margin(101));
   CHECK(cells[0].lag_s == Approx(30).margin(0.2));
@@ -79,7 +79,7 @@ TEST_CASE("a load that is twice the capacity takes twice the time", "[whatif]") 
 TEST_CASE("what fits is served at once", "[whatif]") {
   auto const [load, past] = simulate(plan_of(), {{30000, 30000}, {20000, 20000}}, 60);
   for (auto const& job : past.jobs) {
-    CHECK(sum(job.by_supply[0], &whatif::cell::blocked_s) < 1);
+    CHECK(sum(job.by_supply[0], &simulation::cell::blocked_s) < 1);
     CHECK(job.ended_s == Approx(120));
   }
   CHECK(past.supplies[0].queued_s < 1);
@@ -109,8 +109,8 @@ TEST_CASE("offered is done or waits, and nobody gets more than there is", "[what
       }
       for (std::size_t j = 0; j < past.jobs.size(); ++j)
         if (past.jobs[j].finished)
-          CHECK(sum(past.jobs[j].by_supply[0], &whatif::cell::done) ==
-                Approx(sum(past.jobs[j].by_supply[0], &whatif::cell::offered)));
+          CHECK(sum(past.jobs[j].by_supply[0], &simulation::cell::done) ==
+                Approx(sum(past.jobs[j].by_supply[0], &simulation::cell::offered)));
     }
   }
 }
@@ -145,7 +145,7 @@ TEST_CASE("who is held by the limit of his class waits too", "[whatif]") {
   CHECK(s.queued_s < 1);
   double blocked_s = 0, unused = 0;
   for (auto const& c : s.by_interval) blocked_s += c.blocked_s, unused += c.unused;
-  CHECK(blocked_s == Approx(sum(past.jobs[0].by_supply[0], &whatif::cell::blocked_s)));
+  CHECK(blocked_s == Approx(sum(past.jobs[0].by_supply[0], &simulation::cell::blocked_s)));
   CHECK(blocked_s > 500);
   CHECK(unused / (1000 * blocked_s) == Approx(0.9).margin(0.01));
 }
@@ -176,14 +176,14 @@ TEST_CASE("a limit holds, and is not called waste", "[whatif]") {
 TEST_CASE("without enforcement nobody waits and the capacity is exceeded", "[whatif]") {
   auto const [load, past] =
       simulate(plan_of(R"(, "control": {"enforce": false})"), {{120000, 6000}}, 60);
-  CHECK(sum(past.jobs[0].by_supply[0], &whatif::cell::blocked_s) == 0);
+  CHECK(sum(past.jobs[0].by_supply[0], &simulation::cell::blocked_s) == 0);
   CHECK(past.supplies[0].over_s == Approx(60));
 }
 
 TEST_CASE("a queue that never empties is given up", "[whatif]") {
   auto const p = plan_of("", "1/s");
-  whatif::load const l = whatif::make_load(trace_of({{60000}}, 60), p, "scratch", {});
-  whatif::past const past = whatif::simulate(l, p, 20);
+  simulation::load const l = simulation::make_load(trace_of({{60000}}, 60), p, "scratch", {});
+  simulation::past const past = simulation::simulate(l, p, 20);
   CHECK(past.intervals == 20);
   CHECK_FALSE(past.jobs[0].finished);
 }
@@ -206,7 +206,7 @@ TEST_CASE("operations find their supply, jobs their class", "[whatif]") {
   for (char const* op : {"open", "write", "sync"}) t.columns.push_back({"a", *trace::find_op(op)});
   t.columns.push_back({"b", *trace::find_op("getxattr")});
   t.counts = {{1, 2, 3, 4}, {10, 20, 30, 0}};
-  auto const l = whatif::make_load(t, p, "scratch", {"b=gold"});
+  auto const l = simulation::make_load(t, p, "scratch", {"b=gold"});
   REQUIRE(l.jobs.size() == 2);
   CHECK(l.jobs[0].qos_class == "bronze");
   CHECK(l.jobs[1].qos_class == "gold");
@@ -215,10 +215,10 @@ TEST_CASE("operations find their supply, jobs their class", "[whatif]") {
   CHECK(l.jobs[0].offered[1 - metadata] == std::vector<double>{2, 20});
   CHECK(l.jobs[1].offered[1 - metadata].empty());
   CHECK(l.jobs[1].end == 1);
-  CHECK_THROWS_WITH(whatif::make_load(t, p, "scratch", {"c=gold"}),
+  CHECK_THROWS_WITH(simulation::make_load(t, p, "scratch", {"c=gold"}),
                     Catch::Contains("no job \"c\"") && Catch::Contains("a, b"));
-  CHECK_THROWS_WITH(whatif::make_load(t, p, "scratch", {"silver"}),
+  CHECK_THROWS_WITH(simulation::make_load(t, p, "scratch", {"silver"}),
                     Catch::Contains("no class \"silver\"") && Catch::Contains("gold, bronze"));
   t.counts = {{0, 0, 0, 0}};
-  CHECK_THROWS_WITH(whatif::make_load(t, p, "scratch", {}), Catch::Contains("no operations"));
+  CHECK_THROWS_WITH(simulation::make_load(t, p, "scratch", {}), Catch::Contains("no operations"));
 }

@@ -9,7 +9,8 @@
 #include <cstring>
 #include <fstream>
 
-#include "policy/error.h"
+#include "base/clock.h"
+#include "base/error.h"
 #include "unit/wire_peers.h"
 #include "unit/wire_random.h"
 #include "wire/socket.h"
@@ -144,7 +145,7 @@ TEST_CASE("wire keys: a child says what is wrong with its keys", "[wire][keys]")
     auto const child = h.child(with);
     std::string line;
     until([&] {
-      line = child->maintain(wire::steady_ns());
+      line = child->maintain(sluice::boot_ns());
       return !line.empty();
     });
     CHECK_FALSE(child->is_connected());
@@ -163,7 +164,7 @@ TEST_CASE("wire keys: a key that is added later joins by itself", "[wire][keys]"
   house h;
   auto const late = h.keys.child("late");
   auto const child = h.child(late);
-  REQUIRE(until([&] { return !child->maintain(wire::steady_ns()).empty(); }));
+  REQUIRE(until([&] { return !child->maintain(sluice::boot_ns()).empty(); }));
   auto const list = h.keys.parent({{late, wire::role::node}});
   h.parent->reload(&list);
   auto const got = say(*child, *h.parent, hello_of("late"));

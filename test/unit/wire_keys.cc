@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "policy/error.h"
+#include "base/error.h"
 #include "unit/scratch.h"
 
 using namespace sluice;

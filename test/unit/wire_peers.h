@@ -8,6 +8,7 @@
 #include <chrono>
 #include <functional>
 
+#include "base/clock.h"
 #include "wire/context.h"
 #include "wire/socket.h"
 
@@ -61,7 +62,7 @@ inline std::optional<heard> say(wire::child_socket& child, wire::parent_socket& 
   std::optional<heard> got;
   until(
       [&] {
-        child.maintain(wire::steady_ns());
+        child.maintain(sluice::boot_ns());
         if (!sent) sent = child.send(m, 1);
         if (auto in = parent.receive()) got = heard{*in->name, std::move(in->body), in->child};
         return got.has_value();
@@ -76,7 +77,7 @@ inline std::optional<wire::message> hear(wire::child_socket& child, wire::parent
   std::optional<wire::message> got;
   until(
       [&] {
-        child.maintain(wire::steady_ns());
+        child.maintain(sluice::boot_ns());
         parent.receive();
         if (auto in = child.receive()) got = std::move(in->second);
         return got.has_value();

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parent and child without keys: who is heard, who is told to say hello, who takes a name over,
 // and that rubbish from one peer does not keep the others from being heard.
+#include "base/clock.h"
 #include "wire/socket.h"
 
 #include <sys/socket.h>
 
 #include <cstring>
 
-#include "policy/error.h"
+#include "base/error.h"
 #include "unit/wire_peers.h"
 #include "unit/wire_random.h"
 
@@ -218,7 +219,7 @@ TEST_CASE("wire: a restarted parent is found again, the next address when asked"
   // A listener is closed behind one's back, some time after its socket: until then the child may
   // find it once more. Then nothing is kept for later.
   REQUIRE(until([&] {
-    child->maintain(wire::steady_ns());
+    child->maintain(sluice::boot_ns());
     return !child->is_connected() && !child->send(wire::report{}, 1);
   }));
   REQUIRE(until([&] {

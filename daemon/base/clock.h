@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where our programs read their clocks; everything that decides is told the time.
+#pragma once
+
+#include <cstdint>
+#include <ctime>
+
+namespace sluice {
+
+constexpr std::int64_t ns_of(timespec const& t) {
+  return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
+}
+
+constexpr timespec timespec_of(std::int64_t ns) {
+  return {static_cast<time_t>(ns / 1'000'000'000), static_cast<long>(ns % 1'000'000'000)};
+}
+
+inline std::int64_t read_clock(clockid_t id) {
+  timespec t = {};
+  clock_gettime(id, &t);
+  return ns_of(t);
+}
+
+inline std::int64_t steady_ns() { return read_clock(CLOCK_MONOTONIC); }
+/// Leases count on this one: a suspended machine must not stretch them.
+inline std::int64_t boot_ns() { return read_clock(CLOCK_BOOTTIME); }
+inline std::int64_t unix_ns() { return read_clock(CLOCK_REALTIME); }
+inline std::int64_t unix_s() { return unix_ns() / 1'000'000'000; }
+
+/// The first whole second at which `for_s` seconds have passed: nothing ends early.
+constexpr std::int64_t deadline_s(std::int64_t realtime_ns, std::int64_t for_s) {
+  return (realtime_ns + 999'999'999) / 1'000'000'000 + for_s;
+}
+
+inline std::int64_t deadline_s(std::int64_t for_s) { return deadline_s(unix_ns(), for_s); }
+
+/// Until steady_ns() is `at_ns`, or a signal comes.
+inline void sleep_until(std::int64_t at_ns) {
+  timespec const t = timespec_of(at_ns);
+  clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, nullptr);
+}
+
+}  // namespace sluice

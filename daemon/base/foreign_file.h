@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one door to a file that a user of this node owns: a segment, the areas beside it. Its owner
+// may hold a lease on it, put a pipe or a link in its place, or give it away while we look. What
+// stays true: the open never waits, follows no link, and what was opened is a regular file of the
+// owner that was expected.
+#pragma once
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <string>
+
+#include "base/descriptor.h"
+
+namespace sluice {
+
+inline constexpr std::int64_t any_owner = -1;
+
+struct foreign_file {
+  descriptor fd;        // none: it could not be opened, `error` says why
+  struct stat st = {};  // of what was opened
+  int error = 0;        // EWOULDBLOCK: its owner holds a lease, which the kernel ends now: later
+  explicit operator bool() const { return static_cast<bool>(fd); }
+};
+
+/// `access`: O_RDONLY or O_RDWR. `owner`: the uid that it must have, or any_owner. EPERM: it is
+/// another's, or no regular file.
+inline foreign_file open_foreign(std::string const& path, int access, std::int64_t owner) {
+  foreign_file out;
+  out.fd = descriptor(open(path.c_str(), access | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC));
+  if (!out.fd || fstat(out.fd.get(), &out.st) != 0) {
+    out.error = errno;
+    out.fd = descriptor();
+  } else if (!S_ISREG(out.st.st_mode) || (owner != any_owner && out.st.st_uid != owner)) {
+    out.error = EPERM;
+    out.fd = descriptor();
+  }
+  return out;
+}
+
+}  // namespace sluice

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// A process, so that a later one with its number is not taken for it.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <vector>
+
+namespace sluice {
+
+/// When a process began, field 22 of /proc/PID/stat: with the pid an identity. 0: there is none, or
+/// it is a zombie.
+std::uint64_t start_ticks(std::uint32_t pid);
+
+struct process_mark {
+  std::uint32_t pid = 0;
+  std::uint64_t start_ticks = 0;
+  auto operator<=>(process_mark const&) const = default;
+};
+
+process_mark mark_of(std::uint32_t pid);
+bool is_alive(process_mark const& p);
+bool is_any_alive(std::vector<process_mark> const& all);
+
+}  // namespace sluice

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Small files that are there complete, or as they were: read in one go, replaced by a rename.
+// What stays true: a reader never sees a part of a new text, and a failed one leaves nothing.
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+
+namespace sluice {
+
+/// All of it; none when it cannot be opened.
+std::optional<std::string> read_file(std::string const& path);
+
+struct file_terms {
+  mode_t mode = 0600;
+  uid_t uid = static_cast<uid_t>(-1);  // -1: as it is made
+  gid_t gid = static_cast<gid_t>(-1);
+  bool is_durable = false;  // on the disk, with its name, before this returns
+};
+
+/// Writes `text` beside `path` and renames it there. False: `errno` says why, and `path` is as it
+/// was. Only for folders that nobody else may write in: the name beside can be foreseen.
+bool replace_file(std::string const& path, std::string const& text, file_terms const& terms = {});
+
+}  // namespace sluice

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a controller tells the log, Prometheus and its history. Series of a class that is gone are
+// taken away.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cluster/arbiter.h"
+#include "runtime/services.h"
+#include "wire/socket.h"
+
+namespace sluice::cluster {
+
+class figures {
+ public:
+  explicit figures(runtime::services& services) : services_(services) {}
+
+  void tell(std::vector<notice> const& notices);
+
+  /// What the arbiter does not know of itself.
+  struct standing {
+    std::int64_t settle_ns = 0;  // what the last allocation took
+    std::int64_t policy_loaded_s = 0;
+    std::optional<bool> is_parent_heard;  // none: it has no parent
+    wire::peer_counts refused;
+    std::string listens_at;
+  };
+  /// Once a second.
+  void publish(arbiter const& b, standing const& at, time_ns now);
+
+  /// Each allocation; told to the history not more often than four times a second, for there may be
+  /// ten thousand jobs.
+  void remember(arbiter const& b, time_ns now);
+
+ private:
+  void publish_supplies(arbiter const& b, double passed_s);
+
+  runtime::services& services_;
+  time_ns published_at_ = 0, remembered_at_ = 0;
+  std::vector<std::string> classes_shown_;
+};
+
+}  // namespace sluice::cluster

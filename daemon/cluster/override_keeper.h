@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// The book of overrides of a controller, on disk, and when what was set for a job is taken back.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cluster/absences.h"
+#include "cluster/roster.h"
+#include "runtime/log.h"
+#include "verbs/overrides.h"
+
+namespace sluice::cluster {
+
+class override_keeper {
+ public:
+  /// A file that cannot be read is lost, and the log says so.
+  override_keeper(std::string path, runtime::logger& log);
+
+  verbs::override_book& book() { return book_; }
+  void keep();
+  /// Once a second: what has ended, or was meant for a job that is gone. True: something did.
+  bool take_back(roster const& known, lease::time_ns now, std::int64_t now_s);
+
+ private:
+  std::string path_;
+  runtime::logger& log_;
+  verbs::override_book book_;
+  absences absent_;
+};
+
+}  // namespace sluice::cluster

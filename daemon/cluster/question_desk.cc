@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/question_desk.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "local/local.h"
+
+namespace sluice::cluster {
+
+namespace {
+
+constexpr std::size_t most_kept = 256, most_of_a_child = 8;
+constexpr unsigned most_per_turn = 2;
+constexpr std::int64_t forgotten_ns = 10'000'000'000;
+constexpr char busy[] = "the controller has much to do: try again";
+constexpr char unheard[] = "the controller of the cluster does not answer";
+
+}  // namespace
+
+void question_desk::refuse(std::uint32_t child, std::uint64_t id, std::string const& why) {
+  reply_(child, wire::answer{id, local::refusal_text(why, exit_sluice)});
+}
+
+/// A node's root can ask in the name of any user, so only those that serve users may: whoever
+/// passes a question on has looked.
+std::optional<wire::question> question_desk::take(wire::parent_socket::incoming const& from,
+                                                  wire::question& q, bool is_relay, bool is_heard,
+                                                  std::int64_t now) {
+  if (!from.may_ask) {
+    refuse(from.child, q.id,
+           fmt::format("{} may not ask for its users: `sluiced keys allow --role login` lets it",
+                       *from.name));
+    return std::nullopt;
+  }
+  if (is_relay) {
+    if (!is_heard || passed_on_.size() >= most_kept) {
+      refuse(from.child, q.id, unheard);
+      return std::nullopt;
+    }
+    passed_on_.push_back({++last_id_, q.id, from.child, now});
+    q.id = last_id_;
+    return std::move(q);
+  }
+  auto const of_child = std::count_if(asked_.begin(), asked_.end(),
+                                      [&](asked const& a) { return a.child == from.child; });
+  if (asked_.size() >= most_kept || static_cast<std::size_t>(of_child) >= most_of_a_child)
+    refuse(from.child, q.id, busy);
+  else
+    asked_.push_back({from.child, *from.name, std::move(q)});
+  return std::nullopt;
+}
+
+void question_desk::take_back(std::uint64_t id) {
+  auto const at = std::find_if(passed_on_.begin(), passed_on_.end(),
+                               [&](passed const& p) { return p.ours == id; });
+  if (at == passed_on_.end()) return;
+  refuse(at->child, at->theirs, busy);
+  passed_on_.erase(at);
+}
+
+void question_desk::hear(wire::answer& a) {
+  auto const at = std::find_if(passed_on_.begin(), passed_on_.end(),
+                               [&](passed const& p) { return p.ours == a.id; });
+  if (at == passed_on_.end()) return;
+  a.id = at->theirs;
+  reply_(at->child, a);
+  passed_on_.erase(at);
+}
+
+void question_desk::forget_old(std::int64_t now) {
+  std::erase_if(passed_on_, [&](passed const& p) { return now - p.asked_at >= forgotten_ns; });
+}
+
+void question_desk::answer_some(server const& serve) {
+  for (unsigned i = 0; i < most_per_turn && !asked_.empty(); ++i) {
+    asked const a = std::move(asked_.front());
+    asked_.pop_front();
+    reply_(a.child, wire::answer{a.q.id, serve(a.q.uid, a.q.text, a.through)});
+  }
+}
+
+}  // namespace sluice::cluster

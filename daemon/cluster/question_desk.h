@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// What users ask at the sockets of nodes. A cluster answers a few each turn, as if they had asked
+// here, but nobody from afar is an operator; a relay passes them on under ids of its own.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "wire/message.h"
+#include "wire/socket.h"
+
+namespace sluice::cluster {
+
+class question_desk {
+ public:
+  using reply = std::function<void(std::uint32_t child, wire::answer const&)>;
+  explicit question_desk(reply to) : reply_(std::move(to)) {}
+
+  /// A question of a child's user. The one to be passed on, under our id, where `is_relay` and the
+  /// parent `is_heard`; else it waits here, or was refused.
+  std::optional<wire::question> take(wire::parent_socket::incoming const& from, wire::question& q,
+                                     bool is_relay, bool is_heard, std::int64_t now);
+  /// It could not be passed on.
+  void take_back(std::uint64_t id);
+  /// The parent's answer.
+  void hear(wire::answer& a);
+  void forget_old(std::int64_t now);
+
+  bool is_idle() const { return asked_.empty(); }
+  /// Some of those that wait. `serve`: uid, text and the node's name to an answer's text.
+  using server = std::function<std::string(std::uint32_t uid, std::string const& text,
+                                           std::string const& through)>;
+  void answer_some(server const& serve);
+
+ private:
+  void refuse(std::uint32_t child, std::uint64_t id, std::string const& why);
+
+  struct asked {
+    std::uint32_t child;
+    std::string through;
+    wire::question q;
+  };
+  struct passed {
+    std::uint64_t ours, theirs;
+    std::uint32_t child;
+    std::int64_t asked_at;
+  };
+  reply reply_;
+  std::deque<asked> asked_;
+  std::vector<passed> passed_on_;
+  std::uint64_t last_id_ = 0;
+};
+
+}  // namespace sluice::cluster

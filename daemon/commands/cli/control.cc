@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// sluice set, pause, resume: a daemon's job is the daemon's to change; for another, new curves are
+// put into the buckets here. One writer at a time: the segment file is locked meanwhile. Rates of a
+// paused job are kept beside the segment, written before the pause begins, so that a command that
+// dies half-way can be repeated.
+#include <fmt/format.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <climits>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/suggest.h"
+#include "base/whole_file.h"
+#include "commands/cli/control.h"
+#include "commands/cli/job.h"
+#include "commands/cli/report.h"
+#include "commands/cli/steer.h"
+#include "core/token_bucket.h"
+#include "policy/limit.h"
+#include "segment/run_dir.h"
+
+namespace sluice::cli {
+
+namespace {
+
+using saved_rates = std::map<std::string, std::uint64_t>;  // channel name -> rate_q40
+
+std::string pause_file(std::string const& run_dir, std::string const& job) {
+  return segment::job_dir(run_dir, job) + "/paused";
+}
+
+std::string pause_file(open_job const& job) { return pause_file(job.run_dir, job.name); }
+
+saved_rates read_saved(open_job const& job) {
+  saved_rates saved;
+  std::ifstream file(pause_file(job));
+  // "RATE NAME" per line: a name may hold blanks.
+  for (std::string line; std::getline(file, line);)
+    if (auto const blank = line.find(' '); blank != std::string::npos)
+      saved[line.substr(blank + 1)] = std::strtoull(line.c_str(), nullptr, 10);
+  return saved;
+}
+
+void write_saved(open_job const& job, saved_rates const& saved) {
+  std::string const path = pause_file(job);
+  std::string text;
+  for (auto const& [name, rate] : saved) text += fmt::format("{} {}\n", rate, name);
+  if (!replace_file(path, text)) throw sluice_error("cannot write " + path);
+}
+
+std::string channel_name(abi::segment const& s, unsigned channel) {
+  return std::string(core::view(s.rules, s.rules.channel[channel].name));
+}
+
+core::unit_kind unit_of(abi::segment const& s, unsigned channel) {
+  return static_cast<core::unit_kind>(s.rules.channel[channel].unit);
+}
+
+void wake(core::bucket& bucket, std::uint32_t mask) {
+  auto* const word = reinterpret_cast<std::uint32_t*>(&core::futex_word(bucket));
+  syscall(SYS_futex, word, FUTEX_WAKE_BITSET, INT_MAX, nullptr, nullptr, mask);
+}
+
+void change(abi::segment& s, unsigned channel, std::uint64_t rate_q40) {
+  core::bucket& bucket = s.bucket[channel];
+  auto const settings = policy::settings_of(unit_of(s, channel), rate_q40);
+  if (std::uint32_t const mask = core::set_curve(bucket, settings, steady_ns()); mask != 0)
+    wake(bucket, mask);
+}
+
+unsigned find_channel(abi::segment const& s, std::string const& name) {
+  std::vector<std::string> names;
+  for (unsigned i = 0; i < s.rules.channel_count; ++i) {
+    names.push_back(channel_name(s, i));
+    if (names.back() == name) return i;
+  }
+  std::string known;
+  for (auto const& n : names) known += (known.empty() ? "" : ", ") + n;
+  throw usage_error(fmt::format("job {} has no limit \"{}\"{} (it has: {})", segment::job_name(s),
+                                name, did_you_mean(name, names), known.empty() ? "none" : known));
+}
+
+/// The rate in the unit of the channel.
+std::uint64_t rate_for(abi::segment const& s, unsigned channel, std::string const& text,
+                       std::string const& where) {
+  policy::rate const r = policy::parse_amount(text, where);
+  if (!r.any_unit && r.unit != unit_of(s, channel))
+    throw usage_error(fmt::format("{}: this limit counts {}", where,
+                                  unit_of(s, channel) == core::unit_kind::bytes
+                                      ? "bytes, write it like 200MiB/s"
+                                      : "operations, write it like 1000/s"));
+  return r.rate_q40;
+}
+
+void require_limits(abi::segment const& s) {
+  for (unsigned i = 0; i < s.rules.channel_count; ++i)
+    if (s.rules.channel[i].count_only == 0) return;
+  throw usage_error(
+      fmt::format("job {} has no limits: it can only be watched", segment::job_name(s)));
+}
+
+void tell(global_options const& global, open_job const& job) {
+  json out = {{"job", job.name}, {"channels", json::array()}};
+  abi::segment const& s = *job.segment;
+  for (unsigned i = 0; i < s.rules.channel_count; ++i) {
+    std::string const rate = policy::rate_text(unit_of(s, i), rate_of(s, i));
+    out["channels"].push_back({{"name", channel_name(s, i)}, {"rate", rate}});
+    if (!global.json) fmt::print("{} {}\n", channel_name(s, i), rate);
+  }
+  if (global.json) fmt::print("{}", dump(out));
+}
+
+segment::file_lock lock(open_job const& job) {
+  return segment::file_lock(segment::segment_path(job.run_dir, job.name));
+}
+
+}  // namespace
+
+bool is_paused(std::string const& run_dir, std::string const& job) {
+  std::error_code failed;
+  return std::filesystem::exists(pause_file(run_dir, job), failed);
+}
+
+int set_verb(global_options const& global, set_options const& options) {
+  auto const equals = options.assignment.rfind('=');
+  if (equals == std::string::npos)
+    throw usage_error(fmt::format("set: \"{}\": wanted CHANNEL=RATE, for example open=500/s",
+                                  options.assignment));
+  if (auto const status =
+          steer_by_daemon(global, "set", options.job, options.assignment, options.how_long))
+    return *status;
+  if (options.assignment.starts_with("class="))
+    throw usage_error("set: job " + options.job + " runs without a daemon: it has no QoS class");
+  open_job const job = find_job(global, options.job);
+  auto const held = lock(job);
+  std::string const name = options.assignment.substr(0, equals);
+  unsigned const channel = find_channel(*job.segment, name);
+  std::uint64_t const rate_q40 = rate_for(
+      *job.segment, channel, options.assignment.substr(equals + 1), "set " + options.assignment);
+  saved_rates saved = read_saved(job);
+  if (auto const at = saved.find(name); at != saved.end()) {
+    at->second = rate_q40;
+    write_saved(job, saved);
+    fmt::print(stderr, "sluice: job {} is paused: the new rate begins with `sluice resume`\n",
+               job.name);
+  } else {
+    change(*job.segment, channel, rate_q40);
+  }
+  tell(global, job);
+  return 0;
+}
+
+int pause_verb(global_options const& global, pause_options const& options) {
+  if (auto const status = steer_by_daemon(global, "pause", options.job, {}, options.how_long))
+    return *status;
+  open_job const job = find_job(global, options.job);
+  auto const held = lock(job);
+  abi::segment& s = *job.segment;
+  require_limits(s);
+  saved_rates saved = read_saved(job);
+  for (unsigned i = 0; i < s.rules.channel_count; ++i)
+    if (std::uint64_t const rate_q40 = rate_of(s, i); rate_q40 != 0)
+      saved[channel_name(s, i)] = rate_q40;
+  write_saved(job, saved);
+  for (unsigned i = 0; i < s.rules.channel_count; ++i) change(s, i, 0);
+  tell(global, job);
+  return 0;
+}
+
+int resume_verb(global_options const& global, pause_options const& options) {
+  if (auto const status = steer_by_daemon(global, "resume", options.job, {}, options.how_long))
+    return *status;
+  open_job const job = find_job(global, options.job);
+  auto const held = lock(job);
+  abi::segment& s = *job.segment;
+  saved_rates const saved = read_saved(job);
+  if (saved.empty()) throw usage_error(fmt::format("job {} is not paused", options.job));
+  for (unsigned i = 0; i < s.rules.channel_count; ++i)
+    if (auto const at = saved.find(channel_name(s, i)); at != saved.end()) change(s, i, at->second);
+  std::error_code ignored;
+  std::filesystem::remove(pause_file(job), ignored);
+  tell(global, job);
+  return 0;
+}
+
+}  // namespace sluice::cli

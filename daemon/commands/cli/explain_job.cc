@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "commands/cli/explain_job.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "commands/cli/picture.h"
+#include "commands/cli/quantity.h"
+#include "commands/cli/report.h"
+
+namespace sluice::cli {
+
+namespace {
+
+void print_stream(stream_row const& s) {
+  bool const bytes = counts_bytes(s.supply);
+  fmt::print("  {:<20} {:>10} {:>10} {:>10} {:>8} {:>7}\n", s.supply, rate_words(s.demand, bytes),
+             rate_words(s.grant, bytes), rate_words(s.served, bytes),
+             short_number(s.waiting, bytes), fmt::format("{:.0f}%", s.blocked * 100));
+}
+
+}  // namespace
+
+int explain_by_daemon(global_options const& global, daemon_at const& daemon,
+                      std::string const& job) {
+  nlohmann::json const answer = ask(daemon, {{"verb", "explain"}, {"job", job}});
+  if (global.json) {
+    fmt::print("{}", dump(json(answer)));
+    return 0;
+  }
+  auto const streams = read_job(answer);
+  fmt::print("job {}{}\n", streams.front().job,
+             streams.front().qos_class.empty() ? "" : ", QoS class " + streams.front().qos_class);
+  if (auto const lines = answer.find("lines"); lines != answer.end() && lines->is_array())
+    for (auto const& line : *lines)
+      if (line.is_string()) fmt::print("  {}\n", printable(line.get<std::string>()));
+  if (streams.front().supply.empty()) return 0;
+  fmt::print("  {:<20} {:>10} {:>10} {:>10} {:>8} {:>7}\n", "supply", "demand", "grant", "served",
+             "waiting", "blocked");
+  for (auto const& s : streams) print_stream(s);
+  return 0;
+}
+
+}  // namespace sluice::cli

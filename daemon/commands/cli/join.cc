@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "commands/cli/join.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "base/error.h"
+#include "base/installed.h"
+#include "commands/cli/daemon.h"
+#include "commands/cli/limits.h"
+#include "commands/cli/paths.h"
+#include "policy/order.h"
+#include "segment/jobs.h"
+#include "segment/run_dir.h"
+#include "segment/segment_file.h"
+
+namespace sluice::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int join_ms = 2000;  // it has greeted us; making a segment takes a while on a busy node
+
+// ---- with a daemon ----
+
+nlohmann::json or_null(std::string const& text) {
+  return text.empty() ? nlohmann::json(nullptr) : nlohmann::json(text);
+}
+
+/// As the daemon can read them, which is in another directory.
+std::vector<std::string> orders_of(run_options const& options) {
+  std::vector<std::string> out;
+  for (auto const& text : options.limits.orders) {
+    auto const target = policy::parse_order_target(text);
+    out.push_back(text.substr(0, text.find('@') + 1) + fs::absolute(target.path).string());
+  }
+  return out;
+}
+
+nlohmann::json join_request(run_options const& options) {
+  std::error_code failed;
+  unsigned const parts = paths_wanted(options).parts;
+  return {{"verb", "join"},
+          {"job", or_null(options.job)},
+          {"class", or_null(options.limits.qos_class)},
+          {"limits", options.limits.limits},
+          {"orders", orders_of(options)},
+          {"policy_channels", true},
+          {"monitor", options.limits.monitor},
+          {"path_parts", parts == 0 ? nlohmann::json(nullptr) : nlohmann::json(parts)},
+          {"cwd", fs::current_path(failed).string()}};
+}
+
+/// ld.so splits LD_PRELOAD at these, and says on the program's standard error what it cannot load.
+bool can_preload(std::string const& path) {
+  return path.starts_with('/') && path.find_first_of(" \t\n:$") == std::string::npos &&
+         access(path.c_str(), R_OK) == 0;
+}
+
+membership read_membership(nlohmann::json const& answer) {
+  membership m;
+  m.job = answer.value("job", "");
+  m.preload = answer.value("preload", "");
+  m.segment = answer.value("segment", "");
+  if (m.job.empty() || !can_preload(m.preload))
+    throw sluice_error(fmt::format("its library \"{}\" cannot be preloaded", m.preload));
+  return m;
+}
+
+bool has_log(daemon_search const& search) {
+  return search.found && search.found->role == "node" && search.found->has_log;
+}
+
+struct attempt {
+  std::optional<membership> joined;
+  std::string why;      // there is none
+  bool is_odd = false;  // a daemon is there: the user has to know
+};
+
+attempt join_daemon(global_options const& global, run_options const& options) {
+  auto const search = find_daemon(global, hello_ms);
+  if (!search.found) return {std::nullopt, search.why, search.hung};
+  daemon_at const& daemon = *search.found;
+  if (daemon.role != "node")
+    return {std::nullopt, fmt::format("{} is a {} daemon", daemon.socket, daemon.role)};
+  if (!daemon.is_trusted)
+    throw sluice_error(
+        fmt::format("the daemon at {} runs as another user: a library of theirs will not be put "
+                    "into your programs; choose another --run-dir, or --no-daemon",
+                    daemon.socket));
+  try {
+    return {read_membership(ask(daemon, join_request(options), join_ms)), {}};
+  } catch (error const& e) {
+    if (e.status() == exit_usage) throw;  // what was asked is wrong, or not allowed
+    return {std::nullopt, fmt::format("{}: {}", daemon.socket, e.what()), true};
+  } catch (nlohmann::json::exception const&) {
+    return {std::nullopt, daemon.socket + ": its answer is not understood", true};
+  }
+}
+
+// ---- alone ----
+
+std::string anonymous_name(std::string const& run_dir) {
+  std::string const name = fmt::format("run-{}", getpid());
+  std::error_code failed;
+  std::string free = name;
+  // A background process of an earlier run with our pid may still own the plain name.
+  for (int i = 2; fs::exists(segment::job_dir(run_dir, free), failed); ++i)
+    free = fmt::format("{}-{}", name, i);
+  return free;
+}
+
+std::atomic_ref<std::uint32_t> creator(abi::segment& s) {
+  return std::atomic_ref<std::uint32_t>(s.head.creator_pid);
+}
+
+void join_running(membership& m, run_options const& options, policy::compiled const& limits) {
+  auto const existing = segment::mapping::open(m.segment);
+  if (options.limits.any() && existing->head.limits_hash != limits.hash)
+    throw usage_error(fmt::format(
+        "job {} is running with other limits: leave them out to join it, or change them with "
+        "`sluice set {} CHANNEL=RATE`",
+        m.job, m.job));
+  m.creator_before = creator(*existing).exchange(static_cast<std::uint32_t>(getpid()));
+}
+
+/// Where no home can be used, a directory that goes with the machine does. None: that is told, and
+/// the program runs without limits, for it must run.
+std::optional<std::string> any_run_dir() {
+  try {
+    return segment::run_dir_somewhere();
+  } catch (error const& e) {
+    fmt::print(stderr, "sluice: warning: the program runs without limits: {}\n", e.what());
+    return std::nullopt;
+  }
+}
+
+membership enter_alone(global_options const& global, run_options const& options) {
+  membership m;
+  policy::compiled const limits = compile_limits(options.limits);
+  if (!global.run_dir.empty()) {
+    m.run_dir = own_run_dir(global);
+  } else if (auto const dir = any_run_dir()) {
+    m.run_dir = *dir;
+  } else {
+    return m;
+  }
+  std::string const library = find_library();
+  segment::file_lock const lock(m.run_dir + "/lock");
+  segment::collect_garbage(m.run_dir);
+  m.job = options.job.empty() ? anonymous_name(m.run_dir) : options.job;
+  m.preload = segment::job_dir(m.run_dir, m.job) + "/libinterpose.so";
+  m.segment = segment::segment_path(m.run_dir, m.job);
+  if (!segment::create(m.run_dir, m.job, library, limits)) join_running(m, options, limits);
+  if (unsigned const parts = paths_wanted(options).parts; parts != 0)
+    segment::add_path_area(m.segment, geteuid(), getegid(), parts);
+  return m;
+}
+
+}  // namespace
+
+membership enter(global_options const& global, run_options const& options) {
+  // A policy file is the user's own word; the daemon has its policy.
+  // A log of one's own needs a job of one's own.
+  if (!options.limits.policy.empty() || !options.order_log.empty() || global.no_daemon)
+    return enter_alone(global, options);
+  bool const wants_log = !options.limits.orders.empty();
+  if (wants_log && !has_log(find_daemon(global, hello_ms))) return enter_alone(global, options);
+  attempt const tried = join_daemon(global, options);
+  if (tried.joined) {
+    warn_of_limits(options.limits);
+    return *tried.joined;
+  }
+  run_options alone = options;
+  std::string const qos_class = std::exchange(alone.limits.qos_class, {});
+  if (!qos_class.empty())
+    fmt::print(stderr, "sluice: warning: no daemon ({}): QoS class {} has no limits here\n",
+               tried.why, qos_class);
+  else if (tried.is_odd || global.verbose)
+    fmt::print(stderr, "sluice: {}running without a daemon: {}\n", tried.is_odd ? "warning: " : "",
+               tried.why);
+  return enter_alone(global, alone);
+}
+
+void leave(membership const& m) noexcept try {
+  if (m.run_dir.empty()) return;
+  segment::file_lock const lock(m.run_dir + "/lock");
+  {
+    auto const s = segment::mapping::open(m.segment);
+    std::uint32_t self = static_cast<std::uint32_t>(getpid());
+    creator(*s).compare_exchange_strong(self, m.creator_before);
+    if (segment::is_live(*s)) return;
+  }
+  segment::remove_job(m.run_dir, m.job);
+} catch (std::exception const& e) {
+  std::fprintf(stderr, "sluice: warning: job %s was not cleared away: %s\n", m.job.c_str(),
+               e.what());
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "commands/cli/log_daemon.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <bit>
+#include <cerrno>
+#include <cstddef>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+#include <utility>
+
+#include "abi/order_area.h"
+#include "base/error.h"
+#include "base/foreign_file.h"
+#include "base/installed.h"
+#include "segment/run_dir.h"
+
+namespace sluice::cli {
+
+namespace {
+
+constexpr std::int64_t look_ns = 200'000'000;
+constexpr std::int64_t pause_ns = 1'000'000'000;  // before it is started again
+constexpr int most_deaths = 5;
+constexpr int patience_ms = 60'000;  // all may have to go home
+
+/// The end of a child within some time. False: it still runs.
+bool wait_for_end(pid_t pid, int& status, int patience) {
+  for (int waited = 0; waited < patience; waited += 5) {
+    pid_t const got = waitpid(pid, &status, WNOHANG);
+    if (got == pid || (got < 0 && errno == ECHILD)) return true;
+    timespec const nap = {0, 5'000'000};
+    nanosleep(&nap, nullptr);
+  }
+  return false;
+}
+
+/// 0 where there is no area.
+std::uint32_t durable_targets(std::string const& area) {
+  auto const file = open_foreign(area, O_RDONLY, any_owner);
+  std::uint32_t mask = 0;
+  off_t const at = offsetof(abi::order_header, durable_targets);
+  return file && pread(file.fd.get(), &mask, sizeof mask, at) == ssize_t(sizeof mask) ? mask : 0;
+}
+
+}  // namespace
+
+std::unique_ptr<log_daemon> serve_log(abi::segment const& s, std::string const& segment_path,
+                                      std::string const& log) {
+  std::string const area = segment::order_path(segment_path);
+  std::uint32_t const targets = durable_targets(area);
+  if (targets == 0) {
+    if (!log.empty()) throw usage_error("--order-log: no target is durable; see --order");
+    return nullptr;
+  }
+  std::string file = log;
+  if (file.empty()) {
+    auto const first = static_cast<unsigned>(std::countr_zero(targets));
+    file = std::string(core::view(s.rules, s.rules.target[first].path)) + "/.sluice-order.log";
+  }
+  return std::make_unique<log_daemon>(area, std::filesystem::absolute(file), log.empty());
+}
+
+log_daemon::log_daemon(std::string area, std::string log, bool remove_log)
+    : program_(find_beside("sluice-order")),
+      area_(std::move(area)),
+      log_(std::move(log)),
+      remove_log_(remove_log) {
+  if (program_.empty())
+    throw sluice_error("--order: sluice-order is not beside sluice; it is installed with it");
+  start();
+  if (is_ready()) return;
+  int status = 0;
+  waitpid(pid_, &status, 0);
+  pid_ = 0;
+  throw sluice_error(fmt::format("--order: the log daemon for {} does not start{}", log_,
+                                 WIFSIGNALED(status)
+                                     ? fmt::format(" (signal {})", WTERMSIG(status))
+                                     : fmt::format(" (status {})", WEXITSTATUS(status))));
+}
+
+/// Waits until it says so, or has ended.
+bool log_daemon::is_ready() const {
+  char word = 0;
+  ssize_t got = 0;
+  while ((got = read(ready_.get(), &word, 1)) < 0 && errno == EINTR) {
+  }
+  return got == 1;
+}
+
+void log_daemon::start() {
+  auto begun = segment::start_log(program_, {"--area", area_, "--log", log_}, witness_, false);
+  pid_ = begun.pid;
+  ready_ = std::move(begun.ready);
+}
+
+void log_daemon::say_how_it_ended(int status) const {
+  fmt::print(stderr, "sluice: warning: the log daemon ended ({} {}): fsync is native {}\n",
+             WIFSIGNALED(status) ? "signal" : "status",
+             WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status),
+             deaths_ < most_deaths ? "until it is back" : "from now on");
+}
+
+std::int64_t log_daemon::look(std::int64_t now_ns) {
+  int status = 0;
+  if (pid_ != 0 && waitpid(pid_, &status, WNOHANG) == pid_) {
+    pid_ = 0;
+    ++deaths_;
+    again_ns_ = now_ns + pause_ns;
+    say_how_it_ended(status);
+  }
+  if (pid_ == 0 && deaths_ < most_deaths && now_ns >= again_ns_) start();
+  return now_ns + look_ns;
+}
+
+log_daemon::~log_daemon() {
+  try {
+    // One that died left records behind: a new one brings them home.
+    if (pid_ == 0 && deaths_ != 0) {
+      start();
+      is_ready();
+    }
+    if (pid_ == 0) return;
+    kill(pid_, SIGTERM);
+    int status = 0;
+    if (!wait_for_end(pid_, status, patience_ms))
+      fmt::print(stderr, "sluice: warning: the log daemon (pid {}) is still emptying {}\n", pid_,
+                 log_);
+    else if (status != 0)
+      fmt::print(stderr, "sluice: warning: the log {} was not emptied: run `sluice recover {}`\n",
+                 log_, log_);
+    else if (remove_log_)
+      unlink(log_.c_str());
+  } catch (std::exception const& e) {
+    fmt::print(stderr, "sluice: warning: {}\n", e.what());
+  }
+}
+
+}  // namespace sluice::cli

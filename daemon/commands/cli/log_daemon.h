@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// The log daemon that `sluice run --order` has for itself: started before the program, started
+// again when it dies, ended after the program. Should it not be there, fsync is native meanwhile.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "abi/segment.h"
+#include "base/descriptor.h"
+#include "segment/log_process.h"
+
+namespace sluice::cli {
+
+class log_daemon {
+ public:
+  /// Starts `sluice-order serve` and waits until it serves; throws when it does not.
+  log_daemon(std::string area, std::string log, bool remove_log);
+  /// Ends it; waits until all is home and the log is empty.
+  ~log_daemon();
+  log_daemon(log_daemon const&) = delete;
+  log_daemon& operator=(log_daemon const&) = delete;
+
+  /// Starts it again when it died. Returns when to look next, monotonic ns.
+  std::int64_t look(std::int64_t now_ns);
+
+ private:
+  void start();
+  bool is_ready() const;
+  void say_how_it_ended(int status) const;
+
+  std::string program_, area_, log_;
+  bool remove_log_;
+  segment::log_witness witness_;
+  descriptor ready_;  // kept: a daemon that says "ready" to nobody gets a SIGPIPE
+  pid_t pid_ = 0;
+  std::int64_t again_ns_ = 0;
+  int deaths_ = 0;
+};
+
+/// The daemon for a job that we made, when it has a durable target; null when it has none. Without
+/// `log` its file lies in the first such target, where it is found after a crash.
+std::unique_ptr<log_daemon> serve_log(abi::segment const& s, std::string const& segment_path,
+                                      std::string const& log);
+
+}  // namespace sluice::cli

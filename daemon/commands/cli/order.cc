@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// sluice order: what became of writes to durable targets, and how the log fares. It reads the areas
+// of jobs and the status of log daemons, so it shows what their files let this user read: a user
+// his own jobs, root all of them and the node's log.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <thread>
+
+#include "base/error.h"
+#include "base/suggest.h"
+#include "commands/cli/daemon.h"
+#include "commands/cli/epoch_rows.h"
+#include "commands/cli/job.h"
+#include "commands/cli/order_rows.h"
+#include "commands/cli/report.h"
+#include "segment/run_dir.h"
+
+namespace sluice::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t most_file_rows = 20;
+
+/// `UID@NAME` is the folder of a job that a daemon made for another user.
+std::string job_of(std::string const& folder) {
+  auto const at = folder.find('@');
+  return at == std::string::npos ? folder : folder.substr(at + 1);
+}
+
+bool is_meant(std::string const& wanted, std::string const& folder, order_row const& row) {
+  std::string const job = job_of(folder);
+  return wanted == folder || wanted == job ||
+         wanted == fmt::format("{}@{}", row["user"].get<std::string>(), job);
+}
+
+struct found_jobs {
+  order_row rows = order_row::array();
+  order_row gates = order_row::array();
+  std::vector<std::string> names;  // of all there are
+};
+
+/// Of a job with epochs, whether it has an order or not.
+void look_at_gates(std::string const& segment_path, std::string const& folder,
+                   std::string const& wanted, found_jobs& out) {
+  auto const look = look_at(segment::after_path(segment_path));
+  if (!look) return;
+  order_row row = gate_row(job_of(folder), *look);
+  out.names.push_back(row["job"]);
+  if (wanted.empty() || is_meant(wanted, folder, row)) out.gates.push_back(std::move(row));
+}
+
+found_jobs look_at_jobs(global_options const& global, std::string const& wanted) {
+  found_jobs out;
+  std::set<std::string> seen;
+  for (auto const& s : segments_in_reach(global)) {
+    if (!seen.insert(s.path).second) continue;
+    fs::path const folder = fs::path(s.path).parent_path();
+    look_at_gates(s.path, folder.filename(), wanted, out);
+    try {
+      auto const look = segment::look_at_order(segment::order_path(s.path));
+      if (!look) continue;
+      order_row row = order_job_row(job_of(folder.filename()), *look);
+      out.names.push_back(row["job"]);
+      if (!wanted.empty() && !is_meant(wanted, folder.filename(), row)) continue;
+      row["log"] = log_row(segment::look_at_log(segment::log_status_path(folder)));
+      if (!wanted.empty()) {
+        order_row files = order_file_rows(s.path, *look);
+        std::size_t const more = files.size() > most_file_rows ? files.size() - most_file_rows : 0;
+        if (!global.json && more != 0) files.erase(files.begin() + most_file_rows, files.end());
+        row["files"] = std::move(files);
+        row["more_files"] = global.json ? 0 : more;
+      }
+      out.rows.push_back(std::move(row));
+    } catch (error const& e) {
+      fmt::print(stderr, "sluice: warning: {}\n", e.what());
+    }
+  }
+  return out;
+}
+
+/// What the daemon of the node says of its log, when the log does not speak for itself.
+order_row kept_by_daemon(daemon_at const& daemon) {
+  auto const answer = ask(daemon, {{"verb", "hello"}});
+  auto const log = answer.find("log");
+  if (log == answer.end() || !log->is_object()) return nullptr;
+  return {{"file", log->value("file", "")},
+          {"state", log->value("state", "")},
+          {"why", log->value("why", "")}};
+}
+
+order_row look_at_log(global_options const& global) {
+  std::set<std::string> folders;
+  auto const search = find_daemon(global, patient_ms);
+  if (search.found) folders.insert(fs::path(search.found->socket).parent_path());
+  if (std::string const own = own_run_dir_if_there(global); !own.empty()) folders.insert(own);
+  for (auto const& folder : folders)
+    if (order_row row = log_row(segment::look_at_log(segment::log_status_path(folder)));
+        !row.is_null())
+      return row;
+  return search.found && search.found->has_log ? kept_by_daemon(*search.found) : nullptr;
+}
+
+order_row take_picture(global_options const& global, std::string const& wanted) {
+  found_jobs jobs = look_at_jobs(global, wanted);
+  if (!wanted.empty() && jobs.rows.empty() && jobs.gates.empty())
+    throw usage_error(fmt::format("no job {} with a durable target that you may look at{}", wanted,
+                                  did_you_mean(wanted, jobs.names)));
+  return {{"log", look_at_log(global)},
+          {"jobs", std::move(jobs.rows)},
+          {"gates", std::move(jobs.gates)}};
+}
+
+void print_picture(global_options const& global, order_options const& options,
+                   order_row const& picture, bool is_one) {
+  if (global.json) {
+    fmt::print("{}", is_one ? dump(picture)
+                            : picture.dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
+    return;
+  }
+  if (picture["log"].is_null() && picture["jobs"].empty() && picture["gates"].empty())
+    fmt::print(stderr, "sluice: no log, and no job with a durable target that you may look at\n");
+  fmt::print("{}{}", order_table(picture, !options.job.empty()), gate_table(picture["gates"]));
+}
+
+}  // namespace
+
+int order_verb(global_options const& global, order_options const& options) {
+  if (!(options.interval_s >= 0.1 && options.interval_s <= 86400))
+    throw usage_error("order: -i wants seconds, from 0.1 to 86400");
+  if (options.count < 0) throw usage_error("order: -n wants a number of pictures, or 0 for no end");
+  bool const is_one = !options.watch && options.count == 0;
+  bool const clears = !is_one && !global.json && isatty(STDOUT_FILENO) == 1;
+  for (long printed = 0; is_one ? printed < 1 : options.count == 0 || printed < options.count;
+       ++printed) {
+    if (printed != 0) {
+      std::this_thread::sleep_for(std::chrono::duration<double>(options.interval_s));
+      if (!clears && !global.json) fmt::print("\n");
+    }
+    order_row picture;
+    try {
+      picture = take_picture(global, options.job);
+    } catch (error const&) {
+      if (printed != 0) return 0;  // the job that was watched has ended
+      throw;
+    }
+    if (clears) fmt::print("\033[H\033[J");
+    print_picture(global, options, picture, is_one);
+    if (std::fflush(stdout) != 0) throw sluice_error("order: cannot write to standard output");
+  }
+  return 0;
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `sluice order` shows, as JSON and as lines of it for people. The states of what a job wrote
+// to durable targets: open (written, nobody asked), closed (asked, not answered), durable (in the
+// log), applied (in the file, as everybody sees it), checkpointed (the file is safe, the log needs
+// it no more). The file is written first, so all that is open is applied already.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "segment/order_look.h"
+
+namespace sluice::cli {
+
+using order_row = nlohmann::ordered_json;
+
+/// Seconds since then, CLOCK_MONOTONIC; 0 for what never was, and for a time that cannot be.
+double age_s(std::uint64_t since_ns);
+std::string user_name(uid_t uid);
+
+/// Null when there is none.
+order_row log_row(std::optional<segment::order_log> const& log);
+
+order_row order_job_row(std::string const& job, segment::order_job const& look);
+
+/// Its files, those with most noted first; names are those under which the job has them open.
+order_row order_file_rows(std::string const& segment_path, segment::order_job const& look);
+
+/// A picture {"log": …, "jobs": […]} as lines; with `in_full` all that is known of each job.
+std::string order_table(order_row const& picture, bool in_full);
+
+}  // namespace sluice::cli

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// sluice policy check and show: a policy in words, and with its units resolved.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "commands/cli/limits.h"
+#include "commands/cli/options.h"
+#include "commands/cli/report.h"
+#include "policy/doubts.h"
+#include "policy/mount_table.h"
+#include "policy/order.h"
+#include "policy/policy.h"
+
+namespace sluice::cli {
+
+namespace {
+
+using policy::site;
+
+std::string text_of(policy::rate const& r) { return policy::rate_text(r.unit, r.rate_q40); }
+
+double number_of(policy::rate const& r) { return policy::per_second(r.unit, r.rate_q40); }
+
+std::string share_in_words(policy::share const& s) {
+  std::string out = fmt::format("weight {:g}", s.weight);
+  if (s.reservation) out += ", at least " + text_of(*s.reservation);
+  if (s.limit) out += ", at most " + text_of(*s.limit);
+  if (s.priority != 0) out += fmt::format(", priority {}", s.priority);
+  return out;
+}
+
+std::string ops_in_words(std::uint64_t ops) {
+  if (ops == core::ops_of_selector("all")) return "every call";
+  std::string out;
+  for (unsigned i = 0; i < core::op_count; ++i)
+    if ((ops >> i & 1) != 0) out += (out.empty() ? "" : ", ") + std::string(core::op_table[i].name);
+  return out;
+}
+
+/// What a target covers beside its own file system, or leaves out. Of this machine, now.
+std::string mounts_in_words(policy::target_spec const& t) {
+  std::string list;
+  try {
+    auto const below = policy::mounts_below(policy::read_mounts(), policy::find_place(t.path));
+    for (auto const& m : below)
+      list += fmt::format("{}{} ({})", list.empty() ? "" : ", ", m.point, m.type);
+  } catch (error const&) {
+    return {};  // it is not on this machine, which is said already
+  }
+  if (list.empty() && !t.one_file_system) return {};
+  if (list.empty()) return fmt::format("{} is one file system", t.name);
+  return fmt::format("{} {} what is mounted below it: {}", t.name,
+                     t.one_file_system ? "leaves out" : "covers", list);
+}
+
+json words(std::string const& file, site const& s) {
+  json lines = json::array();
+  for (auto const& t : s.targets) {
+    std::string line = fmt::format("target {} is {}", t.name, t.path);
+    if (auto const c = s.capacity.find(t.name); c != s.capacity.end())
+      for (auto const& [resource, r] : c->second)
+        line += fmt::format(", {} {}", resource, text_of(r));
+    std::error_code failed;
+    if (!std::filesystem::is_directory(t.path, failed)) line += " (not on this machine)";
+    lines.push_back(line);
+    if (auto const mounts = mounts_in_words(t); !mounts.empty()) lines.push_back(mounts);
+    if (t.durable)
+      lines.push_back(fmt::format("on {} fsync {}, in streams by {}", t.name,
+                                  t.ordered ? "is a barrier" : "waits for the log",
+                                  policy::word_of(t.stream)));
+    if (t.after) lines.push_back(fmt::format("on {} {}", t.name, policy::after_in_words(*t.after)));
+  }
+  for (auto const& c : s.classes)
+    for (auto const& [target, resources] : c.shares)
+      for (auto const& [resource, share] : resources)
+        lines.push_back(fmt::format("class {} has of {} on {}: {}", c.name, resource, target,
+                                    share_in_words(share)));
+  for (auto const& c : s.channels) {
+    std::string line =
+        fmt::format("channel {}: {} at most {}", c.name, ops_in_words(c.ops), text_of(c.amount));
+    line += c.target.empty() ? ", everywhere" : ", on " + c.target;
+    if (!c.path_glob.empty()) line += ", files like " + c.path_glob;
+    if (!c.thread_glob.empty()) line += ", threads named " + c.thread_glob;
+    if (c.user != core::any_user) line += fmt::format(", uid {}", c.user);
+    lines.push_back(line);
+  }
+  lines.push_back(fmt::format("capacity is shared by {}", s.algorithm));
+  if (!s.capacity.empty())
+    for (auto const& line : policy::control_in_words(s)) lines.push_back(line);
+  return {{"file", file}, {"valid", true}, {"meaning", lines}};
+}
+
+json share_json(policy::share const& s) {
+  json out = {{"weight", s.weight}};
+  if (s.reservation) out["reservation_per_s"] = number_of(*s.reservation);
+  if (s.limit) out["limit_per_s"] = number_of(*s.limit);
+  if (s.priority != 0) out["priority"] = s.priority;
+  return out;
+}
+
+json control_json(policy::control_settings const& c) {
+  return {{"nodes", c.nodes},
+          {"cycle_s", double(c.cycle_ns) / 1e9},
+          {"lease_s", double(c.lease_ns) / 1e9},
+          {"escrow", c.escrow_ppm / 1e6},
+          {"floor", c.floor_ppm / 1e6},
+          {"pool_owner", policy::name_of(c.pool)},
+          {"orphans", policy::name_of(c.orphans)},
+          {"default_class", c.default_class.empty() ? json(nullptr) : json(c.default_class)},
+          {"enforce", c.enforce}};
+}
+
+}  // namespace
+
+int policy_check(global_options const& global, std::string const& file) {
+  site const s = policy::read_policy(file);
+  json result = words(file, s);
+  auto warnings = policy::warnings(s);
+  for (auto& line : policy::doubts({s.targets, s.channels}, policy::this_machine()))
+    warnings.push_back(std::move(line));
+  if (global.json) {
+    result["warnings"] = warnings;
+    fmt::print("{}", dump(result));
+    return 0;
+  }
+  for (auto const& line : result["meaning"]) fmt::print("{}\n", line.get<std::string>());
+  for (auto const& warning : warnings)
+    fmt::print(stderr, "sluice: {}: warning: {}\n", file, warning);
+  return 0;
+}
+
+int policy_show(global_options const&, std::string const& file) {
+  site const s = policy::read_policy(file);
+  json out = {
+      {"targets", json::object()}, {"classes", json::object()}, {"channels", json::array()}};
+  for (auto const& t : s.targets) {
+    out["targets"][t.name] = {{"path", t.path}, {"one_file_system", t.one_file_system}};
+    if (t.durable)
+      out["targets"][t.name].update(
+          {{"order", t.ordered ? "ordered" : "durable"}, {"stream", policy::word_of(t.stream)}});
+    if (t.after)
+      out["targets"][t.name]["after"] = {{"write", t.after->write},
+                                         {"durable", t.after->durable},
+                                         {"patience_s", double(t.after->patience_ns) / 1e9}};
+    if (auto const c = s.capacity.find(t.name); c != s.capacity.end())
+      for (auto const& [resource, r] : c->second)
+        out["targets"][t.name]["capacity_per_s"][resource] = number_of(r);
+  }
+  for (auto const& c : s.classes) {
+    out["classes"][c.name] = json::object();
+    for (auto const& [target, resources] : c.shares)
+      for (auto const& [resource, share] : resources)
+        out["classes"][c.name][target][resource] = share_json(share);
+  }
+  for (auto const& c : s.channels)
+    out["channels"].push_back(
+        {{"name", c.name},
+         {"ops", ops_in_words(c.ops)},
+         {"unit", c.amount.unit == core::unit_kind::bytes ? "bytes" : "ops"},
+         {"limit_per_s", number_of(c.amount)},
+         {"target", c.target.empty() ? json(nullptr) : json(c.target)},
+         {"path", c.path_glob.empty() ? json(nullptr) : json(c.path_glob)},
+         {"thread", c.thread_glob.empty() ? json(nullptr) : json(c.thread_glob)},
+         {"uid", c.user == core::any_user ? json(nullptr) : json(c.user)}});
+  for (auto const& [name, rule] : s.access)
+    out["access"][name] = {{"users", rule.users}, {"groups", rule.groups}};
+  out["control"] = control_json(s.control);
+  out["algorithm"] = s.algorithm;
+  fmt::print("{}", dump(out));
+  return 0;
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "commands/cli/report.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "abi/order_area.h"
+#include "base/foreign_file.h"
+#include "base/quantity.h"
+#include "commands/cli/epoch_look.h"
+#include "commands/cli/paths.h"
+#include "segment/counted.h"
+#include "segment/jobs.h"
+#include "segment/run_dir.h"
+
+namespace sluice::cli {
+
+namespace {
+
+constexpr std::size_t table_calls = 10;  // rows of the busiest calls
+constexpr std::size_t table_times = 5;   // rows of the slowest ones
+
+std::string rate_column(json const& channel) {
+  double const rate = channel["rate_per_s"];
+  bool const bytes = channel["unit"] == "bytes";
+  if (rate == 0) return "paused";
+  return bytes ? size_words(static_cast<std::uint64_t>(rate)) + "/s"
+               : fmt::format("{:.6g}/s", rate);
+}
+
+/// Of a channel that only counts: what it would have done.
+json const& delays_of(json const& channel) {
+  auto const would = channel.find("would");
+  return would == channel.end() ? channel : *would;
+}
+
+std::string channels_table(json const& channels) {
+  if (channels.empty()) return {};
+  bool is_only_counted = false;
+  std::string out = fmt::format("  {:<24} {:>12} {:>10} {:>10} {:>9} {:>9} {:>9} {:>9}\n", "limit",
+                                "rate", "calls", "delayed", "waited", "p50", "p99", "max");
+  for (auto const& c : channels) {
+    json const& d = delays_of(c);
+    is_only_counted |= &d != &c;
+    out += fmt::format("  {:<24} {:>12} {:>10} {:>10} {:>9} {:>9} {:>9} {:>9}\n",
+                       c["name"].get<std::string>(), rate_column(c),
+                       c["calls"].get<std::uint64_t>(), d["delayed"].get<std::uint64_t>(),
+                       time_words(d["waited_ns"]), time_words(d["wait_p50_ns"]),
+                       time_words(d["wait_p99_ns"]), time_words(d["wait_max_ns"]));
+  }
+  if (is_only_counted) out += "  limits only counted: so many would have waited so long\n";
+  return out;
+}
+
+/// Most time first.
+std::string times_table(json times) {
+  std::stable_sort(times.begin(), times.end(),
+                   [](json const& a, json const& b) { return a["took_ns"] > b["took_ns"]; });
+  if (times.empty()) return {};
+  std::string out = fmt::format("  {:<24} {:>12} {:>10} {:>10} {:>9} {:>9}\n", "time in the calls",
+                                "about", "p50", "p99", "longest", "timed");
+  for (std::size_t i = 0; i < std::min(times.size(), table_times); ++i) {
+    json const& t = times[i];
+    std::string name = t["op"];
+    if (!t["target"].is_null()) name += "@" + t["target"].get<std::string>();
+    out +=
+        fmt::format("  {:<24} {:>12} {:>10} {:>10} {:>9} {:>9}\n", name, time_words(t["took_ns"]),
+                    time_words(t["took_p50_ns"]), time_words(t["took_p99_ns"]),
+                    time_words(t["took_max_ns"]), t["samples"].get<std::uint64_t>());
+  }
+  if (times.size() > table_times)
+    out += fmt::format("  and {} more; --report FILE has all\n", times.size() - table_times);
+  return out;
+}
+
+std::string calls_table(json calls) {
+  if (calls.empty()) return {};
+  std::stable_sort(calls.begin(), calls.end(),
+                   [](json const& a, json const& b) { return a["calls"] > b["calls"]; });
+  std::string out = fmt::format("  {:<24} {:>12} {:>10} {:>10} {:>9} {:>9}\n", "call", "class",
+                                "calls", "errors", "bytes", "waited");
+  for (std::size_t i = 0; i < std::min(calls.size(), table_calls); ++i) {
+    json const& c = calls[i];
+    out += fmt::format("  {:<24} {:>12} {:>10} {:>10} {:>9} {:>9}\n", c["call"].get<std::string>(),
+                       c["class"].get<std::string>(), c["calls"].get<std::uint64_t>(),
+                       c["errors"].get<std::uint64_t>(), size_words(c["bytes"]),
+                       time_words(c["waited_ns"]));
+  }
+  if (calls.size() > table_calls)
+    out += fmt::format("  and {} more calls; --report FILE has all\n", calls.size() - table_calls);
+  return out;
+}
+
+}  // namespace
+
+json report_json(abi::segment const& s, run_facts const& facts) {
+  json report = {{"version", 1}, {"job", segment::job_name(s)}};
+  if (!facts.command.empty()) report["command"] = facts.command;
+  if (facts.end)
+    report["exit"] = facts.end->signal != 0 ? json{{"signal", facts.end->signal}}
+                                            : json{{"code", facts.end->code}};
+  report["elapsed_s"] = facts.elapsed_s;
+  report.update(segment::counted_json(s, segment::live_processes(s).size()));
+  return report;
+}
+
+json order_json(std::string const& segment_path) {
+  auto const file = open_foreign(segment::order_path(segment_path), O_RDONLY, any_owner);
+  abi::order_header h = {};
+  if (!file || pread(file.fd.get(), static_cast<void*>(&h), sizeof h, 0) != ssize_t(sizeof h))
+    return {};
+  if (h.layout != abi::order_layout_version) return {};
+  json counts = json::object();
+  for (unsigned i = 0; i < static_cast<unsigned>(abi::order_count::count); ++i)
+    counts[abi::order_count_names[i]] = h.count[i].load();
+  counts["blind"] = h.blind.load() != 0;
+  return counts;
+}
+
+json after_json(std::string const& segment_path) {
+  auto const look = look_at(segment::after_path(segment_path));
+  if (!look) return {};
+  json out = json::object();
+  for (std::size_t i = 0; i < look->counts.size(); ++i)
+    out[abi::after_count_names[i]] = look->counts[i];
+  out["waited_ns"] = look->waited_ns;
+  out["known"] = look->is_known;
+  out["reason"] = look->reason;
+  return out;
+}
+
+/// Gates that stayed closed are errors of the program: why, in a line of their own.
+std::string after_line(json const& report) {
+  auto const at = report.find("after");
+  if (at == report.end()) return {};
+  json const& a = *at;
+  std::string out = fmt::format("  gates: {} opened, waited {}\n", a["opened"].get<std::uint64_t>(),
+                                time_words(a["waited_ns"]));
+  std::uint64_t const refused = a["refused"], silent = a["silent"], unknown = a["unknown"];
+  if (refused != 0)
+    out +=
+        fmt::format("  gates: {} failed with EIO: {}\n", refused, a["reason"].get<std::string>());
+  if (silent != 0)
+    out +=
+        fmt::format("  gates: {} failed with EIO: the node's sluiced has not answered\n", silent);
+  if (unknown != 0)
+    out += fmt::format("  data: {} opens failed with EIO: the cluster did not know of this node\n",
+                       unknown);
+  return out;
+}
+
+std::string report_table(json const& report) {
+  std::string out = fmt::format("sluice: job {}: {:.2f} s, {} processes",
+                                report["job"].get<std::string>(), report["elapsed_s"].get<double>(),
+                                report["processes"]["attached"].get<std::uint64_t>());
+  if (report.contains("exit"))
+    out += report["exit"].contains("signal")
+               ? fmt::format(", signal {}", report["exit"]["signal"].get<int>())
+               : fmt::format(", exit {}", report["exit"]["code"].get<int>());
+  else
+    out += fmt::format(", {} running", report["processes"]["running"].get<std::uint64_t>());
+  std::uint64_t const left = report["processes"]["running"];
+  if (report.contains("exit") && left != 0)
+    out += fmt::format("; {} still {}: what {} from here on is not in this report", left,
+                       left == 1 ? "runs" : "run", left == 1 ? "it does" : "they do");
+  out += "\n" + channels_table(report["channels"]) + calls_table(report["calls"]) +
+         times_table(report.value("times", json::array()));
+  for (auto const& row : report["passthrough"])
+    out += fmt::format("  not limited: {} calls ({})\n", row["calls"].get<std::uint64_t>(),
+                       row["reason"].get<std::string>());
+  out += paths_table(report);
+  if (auto const order = report.find("order"); order != report.end()) {
+    out += "  durable:";
+    for (auto const& [name, value] : order->items())
+      if (value != 0 && value != false) out += fmt::format(" {} {},", name, value.dump());
+    out.back() = '\n';
+  }
+  out += after_line(report);
+  if (report["processes"]["attached"] == 0)
+    out += "  no process could be limited: see `sluice doctor`\n";
+  return out;
+}
+
+std::string dump(json const& value) {
+  return value.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// What happened, from the counters of a segment: as JSON (format version 1) and as a table for
+// people.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "abi/segment.h"
+#include "commands/cli/supervise.h"
+#include "segment/counted.h"
+#include "segment/segment_file.h"
+
+namespace sluice::cli {
+
+using json = nlohmann::ordered_json;
+using segment::rate_of;
+using segment::waits_of;
+
+struct run_facts {
+  std::vector<std::string> command;
+  std::optional<ending> end;
+  double elapsed_s = 0;
+};
+
+json report_json(abi::segment const& s, run_facts const& facts);
+
+/// What became of fsync on durable targets, by name. Null when the job had none.
+json order_json(std::string const& segment_path);
+/// The same of its epochs; null where it has none.
+json after_json(std::string const& segment_path);
+
+/// Some lines, each ended: channels, the busiest calls, what was not limited.
+std::string report_table(json const& report);
+
+/// JSON as text, whatever bytes its strings hold.
+std::string dump(json const& value);
+
+}  // namespace sluice::cli

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+// sluice run: make or join a job, put the library in front of the program, start it.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+#include <limits>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/clock.h"
+#include "base/duration.h"
+#include "base/error.h"
+#include "base/output_file.h"
+#include "commands/cli/join.h"
+#include "commands/cli/log_daemon.h"
+#include "commands/cli/options.h"
+#include "commands/cli/paths.h"
+#include "commands/cli/program.h"
+#include "commands/cli/recorder.h"
+#include "commands/cli/report.h"
+#include "commands/cli/sampler.h"
+#include "commands/cli/supervise.h"
+#include "commands/cli/timeline.h"
+#include "segment/run_dir.h"
+#include "segment/segment_file.h"
+
+namespace sluice::cli {
+
+namespace {
+
+/// Ours plus LD_PRELOAD, which goes before what the user preloads.
+std::vector<std::string> environment(membership const& m, bool preload) {
+  std::vector<std::string> out;
+  std::string value = m.preload;
+  for (char** e = environ; *e != nullptr; ++e) {
+    bool const is_preload = std::strncmp(*e, "LD_PRELOAD=", 11) == 0;
+    if (preload && is_preload) {
+      if ((*e)[11] != 0) value += fmt::format(":{}", *e + 11);
+    } else {
+      out.emplace_back(*e);
+    }
+  }
+  if (preload) out.push_back("LD_PRELOAD=" + value);
+  return out;
+}
+
+void warn_if_unlimited(program_facts const& program) {
+  if (!program.limited)
+    fmt::print(stderr, "sluice: warning: {} will not be limited: {}\n", program.path, program.why);
+}
+
+bool wants_summary(run_options const& options) {
+  bool const is_only_place = !options.paths.empty() && options.report.empty();
+  return options.summary.value_or(is_only_place || isatty(STDERR_FILENO) == 1);
+}
+
+/// Null when it cannot be read: a daemon of another version made it. That stops no program.
+std::optional<segment::mapping> open_segment(membership const& m) {
+  try {
+    return segment::mapping::open(m.segment);
+  } catch (error const& e) {
+    if (!m.run_dir.empty()) throw;
+    fmt::print(stderr, "sluice: warning: no report and no record: {}\n", e.what());
+    return std::nullopt;
+  }
+}
+
+/// Told before the program starts, not after hours.
+void check_report_file(std::string const& path) {
+  try {
+    if (!path.empty()) check_output_file(path);
+  } catch (error const& e) {
+    throw sluice_error(fmt::format("--report {}", e.what()));
+  }
+}
+
+void write_report(std::string const& path, std::string const& text) {
+  output_file to(path);
+  to.stream() << text;
+  to.commit();
+}
+
+constexpr std::int64_t shortest_interval_ns = 10'000'000, record_interval_ns = 1'000'000'000;
+
+/// Nobody said how long intervals are: those of a report grow with the run. A trace has one length.
+bool grows(run_options const& options) {
+  return options.interval.empty() && options.record.empty();
+}
+
+std::int64_t interval_ns_of(run_options const& options) {
+  if (grows(options)) return timeline::first_interval_ns;
+  if (options.interval.empty()) return record_interval_ns;
+  auto const ns = parse_duration(options.interval, "--interval");
+  if (ns < shortest_interval_ns)
+    throw usage_error(
+        fmt::format("--interval: \"{}\" is too short; 10ms is the shortest", options.interval));
+  return ns;
+}
+
+double unix_s() {
+  timespec now = {};
+  clock_gettime(CLOCK_REALTIME, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
+}
+
+/// A trace that cannot be written changes nothing for the program.
+void end_record(recorder const& record, run_options const& options, double start_unix_s) {
+  try {
+    trace::write(record.result(options.command, start_unix_s), options.record);
+  } catch (std::exception const& e) {
+    fmt::print(stderr, "sluice: --record: {}\n", e.what());
+  }
+}
+
+/// A daemon's job has the node's log, one that we joined has that of who made it.
+std::unique_ptr<log_daemon> own_log(std::optional<segment::mapping> const& s, membership const& m,
+                                    run_options const& options) {
+  if (!s || m.run_dir.empty() || m.creator_before != 0) return nullptr;
+  return serve_log(**s, m.segment, options.order_log);
+}
+
+bool wants_log(membership const& m, run_options const& options) {
+  if (!options.order_log.empty()) return true;
+  std::error_code failed;
+  return !m.run_dir.empty() && (!options.limits.orders.empty() ||
+                                std::filesystem::exists(segment::order_path(m.segment), failed));
+}
+
+/// The program has run: how it ended is what counts from here on.
+template <typename Work>
+void at_the_end(char const* what, Work&& work) {
+  try {
+    work();
+  } catch (std::exception const& e) {
+    fmt::print(stderr, "sluice: warning: {}: {}\n", what, e.what());
+  }
+}
+
+int run_and_report(membership const& m, run_options const& options, bool preload) {
+  auto const s = open_segment(m);
+  std::unique_ptr<log_daemon> log = own_log(s, m, options);
+  std::int64_t const begin_ns = steady_ns();
+  run_facts facts;
+  facts.command = options.command;
+  double const start_unix_s = unix_s();
+  std::optional<sampler> samples;
+  std::optional<recorder> record;
+  std::optional<timeline> time;
+  bool const has_report = !options.report.empty();
+  if (s && (has_report || !options.record.empty()))
+    samples.emplace(**s, interval_ns_of(options), begin_ns,
+                    grows(options) ? timeline::most_points : 0);
+  if (samples && !options.record.empty()) {
+    record.emplace(samples->interval_s());
+    samples->listen([&](sample const& each) { record->take(each); });
+  }
+  if (samples && has_report) {
+    time.emplace(**s, samples->interval_s(),
+                 grows(options) ? timeline::most_points : timeline::most_intervals);
+    samples->listen([&](sample const& each) { time->take(each); });
+  }
+  chore meanwhile;
+  if (samples || log)
+    meanwhile = [&] {
+      std::int64_t const now_ns = steady_ns();
+      std::int64_t const due_ns =
+          log ? log->look(now_ns) : std::numeric_limits<std::int64_t>::max();
+      return samples ? std::min(due_ns, samples->look(now_ns)) : due_ns;
+    };
+  facts.end = supervise(options.command, environment(m, preload), meanwhile);
+  facts.elapsed_s = static_cast<double>(steady_ns() - begin_ns) / 1e9;
+  auto const tell = [&] {
+    if (samples) samples->finish(steady_ns());
+    log.reset();
+    if (record) end_record(*record, options, start_unix_s);
+    if (!s) return;
+    json result = report_json(**s, facts);
+    if (json order = order_json(m.segment); !order.is_null()) result["order"] = std::move(order);
+    if (json after = after_json(m.segment); !after.is_null()) result["after"] = std::move(after);
+    if (!options.paths.empty()) put_paths(result, m.segment, paths_wanted(options).rows);
+    if (time) {
+      result["timeline"] = time->result(start_unix_s);
+      result["rules"] = rules_json(**s);
+    }
+    if (wants_summary(options)) fmt::print(stderr, "{}", report_table(result));
+    if (has_report) write_report(options.report, result_text(result));
+  };
+  at_the_end("the report", tell);
+  leave(m);
+  std::fflush(nullptr);
+  end_like(*facts.end);
+}
+
+[[noreturn]] void become_program(run_options const& options, std::vector<std::string> const& env) {
+  int const why = become(options.command, env);
+  throw error(status_of_exec_failure(why),
+              fmt::format("cannot execute {}: {}", options.command[0], std::strerror(why)));
+}
+
+/// No place for a segment: no limits, but the program.
+[[noreturn]] int run_natively(run_options const& options) {
+  if (!options.report.empty() || !options.record.empty())
+    fmt::print(stderr, "sluice: warning: no report and no record either\n");
+  become_program(options, environment({}, false));
+}
+
+}  // namespace
+
+int run_verb(global_options const& global, run_options const& options) {
+  if (options.command.empty())
+    throw usage_error("run: nothing to run; write: sluice run [OPTIONS] -- PROGRAM [ARGUMENTS]");
+  if (!options.job.empty()) segment::check_job_name(options.job);
+  program_facts const program = inspect_program(find_program(options.command[0]));
+  interval_ns_of(options);
+  paths_wanted(options);
+  check_report_file(options.report);
+  if (!options.record.empty()) check_record_file(options.record);
+  membership const m = enter(global, options);
+  if (!m.is_there()) return run_natively(options);
+  warn_if_unlimited(program);
+  if (global.verbose)
+    fmt::print(stderr, "sluice: job {}{}, segment {}\n", m.job,
+               m.run_dir.empty() ? " of the daemon" : "", m.segment);
+  try {
+    if (!options.report.empty() || !options.record.empty() || wants_summary(options) ||
+        wants_log(m, options))
+      return run_and_report(m, options, program.loads_library);
+    become_program(options, environment(m, program.loads_library));
+  } catch (error const&) {
+    leave(m);
+    throw;
+  }
+}
+
+}  // namespace sluice::cli

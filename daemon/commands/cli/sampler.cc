@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// A look that comes late by whole intervals (the machine was busy, or we were stopped) finds what
+// happened since the last one; the amounts are then split evenly over the intervals missed.
+#include "commands/cli/sampler.h"
+
+#include <algorithm>
+
+#include "calls.h"
+
+namespace sluice::cli {
+
+namespace {
+
+using segment::call_sums;
+using segment::channel_sums;
+
+constexpr std::uint64_t call_sums::*call_fields[] = {&call_sums::calls, &call_sums::errors,
+                                                     &call_sums::bytes, &call_sums::delayed,
+                                                     &call_sums::waited_ns};
+constexpr std::uint64_t channel_sums::*channel_fields[] = {
+    &channel_sums::calls, &channel_sums::amount, &channel_sums::delayed, &channel_sums::waited_ns};
+
+/// What it grew by: a damaged segment may go back.
+std::uint64_t growth(std::uint64_t before, std::uint64_t now) {
+  return now > before ? now - before : 0;
+}
+
+template <typename Row, typename Fields>
+void add_growth(Row& to, Row const& before, Row const& now, Fields const& fields) {
+  for (auto const field : fields) to.*field += growth(before.*field, now.*field);
+}
+
+/// The first of `parts` nearly equal parts; `rows` keep the rest.
+template <typename Row, typename Fields>
+std::vector<Row> take_part(std::vector<Row>& rows, std::uint64_t parts, Fields const& fields) {
+  std::vector<Row> part(rows.size());
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    for (auto const field : fields) {
+      part[i].*field = (rows[i].*field + parts - 1) / parts;
+      rows[i].*field -= part[i].*field;
+    }
+  return part;
+}
+
+}  // namespace
+
+std::vector<call_sums> by_op(segment::sums const& sums) {
+  std::vector<call_sums> op(core::op_count);
+  for (unsigned i = 0; i < call_count && i < sums.call.size(); ++i)
+    add_growth(op[static_cast<unsigned>(call_table[i].op)], {}, sums.call[i], call_fields);
+  return op;
+}
+
+sampler::sampler(abi::segment const& s, std::int64_t interval_ns, std::int64_t begin_ns,
+                 std::size_t most)
+    : segment_(s),
+      first_interval_ns_(interval_ns),
+      most_(most),
+      interval_ns_(interval_ns),
+      end_ns_(begin_ns + interval_ns),
+      seen_(segment::sum(s)) {
+  going_on_.op.resize(core::op_count);
+}
+
+void sampler::collect() {
+  segment::sums now = segment::sum(segment_);
+  auto const before_op = by_op(seen_), now_op = by_op(now);
+  for (unsigned i = 0; i < core::op_count; ++i)
+    add_growth(going_on_.op[i], before_op[i], now_op[i], call_fields);
+  going_on_.channel.resize(std::max(going_on_.channel.size(), now.channel.size()));
+  seen_.channel.resize(now.channel.size());
+  for (std::size_t i = 0; i < now.channel.size(); ++i)
+    add_growth(going_on_.channel[i], seen_.channel[i], now.channel[i], channel_fields);
+  seen_ = std::move(now);
+}
+
+void sampler::tell() {
+  for (auto const& to : listeners_) to(going_on_);
+  going_on_.index += width_;
+  if (most_ != 0 && going_on_.index >= most_ * width_) {
+    width_ *= 2;
+    interval_ns_ *= 2;
+  }
+  end_ns_ += interval_ns_;
+}
+
+std::int64_t sampler::look(std::int64_t now_ns) {
+  collect();
+  if (now_ns < end_ns_) return end_ns_;
+  sample all = going_on_;
+  while (now_ns >= end_ns_) {
+    auto const left = static_cast<std::uint64_t>((now_ns - end_ns_) / interval_ns_) + 1;
+    going_on_.op = take_part(all.op, left, call_fields);
+    going_on_.channel = take_part(all.channel, left, channel_fields);
+    tell();
+  }
+  going_on_.op.assign(core::op_count, {});
+  going_on_.channel.clear();
+  return end_ns_;
+}
+
+void sampler::finish(std::int64_t now_ns) {
+  look(now_ns);
+  bool const idle = std::all_of(going_on_.op.begin(), going_on_.op.end(),
+                                [](call_sums const& op) { return op.calls == 0; });
+  if (going_on_.index == 0 || !idle) tell();
+}
+
+}  // namespace sluice::cli

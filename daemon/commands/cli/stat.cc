@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// sluice stat: reading the counters of a job, never writing. Of a job whose segment is not ours to
+// read, what its daemon says.
+#include <fmt/format.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/quantity.h"
+#include "commands/cli/daemon.h"
+#include "commands/cli/explain_job.h"
+#include "commands/cli/job.h"
+#include "commands/cli/report.h"
+#include "segment/jobs.h"
+
+namespace sluice::cli {
+
+namespace {
+
+double age_s(abi::segment const& s) {
+  auto const created_ns = static_cast<std::int64_t>(s.head.created_ns);
+  return static_cast<double>(steady_ns() - created_ns) / 1e9;
+}
+
+json look(abi::segment const& s) {
+  run_facts facts;
+  facts.elapsed_s = age_s(s);
+  return report_json(s, facts);
+}
+
+std::string per_second(double amount, bool bytes) {
+  if (!bytes) return fmt::format("{:.6g}/s", amount);
+  return size_words(static_cast<std::uint64_t>(std::max(amount, 0.0))) + "/s";
+}
+
+/// What happened between two looks.
+void print_difference(json const& before, json const& now) {
+  double const span_s = now["elapsed_s"].get<double>() - before["elapsed_s"].get<double>();
+  double calls = 0;
+  for (auto const& c : now["calls"]) calls += c["calls"].get<double>();
+  for (auto const& c : before["calls"]) calls -= c["calls"].get<double>();
+  fmt::print("{:8.1f} s  {:>12} calls", now["elapsed_s"].get<double>(),
+             per_second(calls / span_s, false));
+  for (std::size_t i = 0; i < now["channels"].size(); ++i) {
+    json const& c = now["channels"][i];
+    double const amount = c["amount"].get<double>() - before["channels"][i]["amount"].get<double>();
+    fmt::print("  {} {}", c["name"].get<std::string>(),
+               per_second(amount / span_s, c["unit"] == "bytes"));
+  }
+  fmt::print("\n");
+  std::fflush(stdout);
+}
+
+void sleep_s(double seconds) {
+  timespec left = {};
+  left.tv_sec = static_cast<time_t>(seconds);
+  left.tv_nsec = static_cast<long>((seconds - std::floor(seconds)) * 1e9);
+  while (nanosleep(&left, &left) != 0) {
+  }
+}
+
+int watch(global_options const& global, open_job const& job, double interval_s) {
+  json before = look(*job.segment);
+  while (segment::is_live(*job.segment)) {
+    sleep_s(interval_s);
+    json now = look(*job.segment);
+    if (global.json)
+      fmt::print("{}\n", now.dump(-1, ' ', false, json::error_handler_t::replace));
+    else
+      print_difference(before, now);
+    std::fflush(stdout);
+    before = std::move(now);
+  }
+  return 0;
+}
+
+}  // namespace
+
+int stat_verb(global_options const& global, stat_options const& options) {
+  if (options.interval_s < 0 || options.interval_s > 86400)
+    throw usage_error("stat: -i wants seconds, from 0.1 to 86400");
+  auto job = find_readable_job(global, options.job);
+  if (!job) {
+    if (auto const daemon = daemon_of_job(global, options.job))
+      return explain_by_daemon(global, *daemon, options.job);
+    job.emplace(find_job(global, options.job));
+  }
+  if (options.interval_s > 0) return watch(global, *job, std::max(options.interval_s, 0.1));
+  json const report = look(*job->segment);
+  fmt::print("{}", global.json ? dump(report) : report_table(report));
+  return 0;
+}
+
+}  // namespace sluice::cli

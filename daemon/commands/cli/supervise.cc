@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+// All signals are blocked and taken one by one with sigwaitinfo, so there is no handler and no
+// race. A signal of the terminal (si_code SI_KERNEL) reaches the child by itself: only those
+// somebody sent are passed on.
+#include "commands/cli/supervise.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+
+#include "base/error.h"
+
+namespace sluice::cli {
+
+namespace {
+
+std::vector<char*> pointers(std::vector<std::string> const& words) {
+  std::vector<char*> out;
+  for (auto const& word : words) out.push_back(const_cast<char*>(word.c_str()));
+  out.push_back(nullptr);
+  return out;
+}
+
+/// What the program must find as we found it.
+struct signal_state {
+  sigset_t mask;
+  struct sigaction child_ended;
+};
+
+/// SIGCHLD ignored (some daemons do) would make the kernel forget the exit status.
+signal_state take_signals() {
+  signal_state before = {};
+  sigset_t all;
+  sigfillset(&all);
+  for (int fault : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGSYS, SIGTRAP})
+    sigdelset(&all, fault);
+  sigprocmask(SIG_BLOCK, &all, &before.mask);
+  struct sigaction dfl = {};
+  dfl.sa_handler = SIG_DFL;
+  sigaction(SIGCHLD, &dfl, &before.child_ended);
+  return before;
+}
+
+void give_back(signal_state const& before) {
+  sigaction(SIGCHLD, &before.child_ended, nullptr);
+  sigprocmask(SIG_SETMASK, &before.mask, nullptr);
+}
+
+[[noreturn]] void child_side(std::vector<std::string> const& command,
+                             std::vector<std::string> const& environment,
+                             signal_state const& before, pid_t parent, int failure) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(exit_sluice);  // killed before prctl
+  give_back(before);
+  int const why = become(command, environment);
+  (void)!write(failure, &why, sizeof why);
+  _exit(status_of_exec_failure(why));
+}
+
+/// Takes a pending SIGCONT.
+bool take_continue() {
+  sigset_t one;
+  sigemptyset(&one);
+  sigaddset(&one, SIGCONT);
+  timespec const at_once = {};
+  return sigtimedwait(&one, nullptr, &at_once) == SIGCONT;
+}
+
+/// Stops as the child did, so that the shell sees it; returns when continued. A SIGCONT that came
+/// before we stopped was meant to end this stop; raising the stop discards it, and we would sleep
+/// for ever. So nothing comes between looking for it and raising: what is left are nanoseconds.
+void stop_like(int sig) {
+  pid_t const self = getpid();
+  sigset_t one;
+  sigemptyset(&one);
+  sigaddset(&one, sig);
+  struct sigaction dfl = {}, before = {};
+  dfl.sa_handler = SIG_DFL;
+  sigaction(sig, &dfl, &before);
+  if (!take_continue()) kill(self, sig);
+  sigprocmask(SIG_UNBLOCK, &one, nullptr);  // stops here
+  sigprocmask(SIG_BLOCK, &one, nullptr);
+  sigaction(sig, &before, nullptr);
+  take_continue();  // what woke us; the child gets its own from the caller
+}
+
+bool was_sent(siginfo_t const& info) {
+  return info.si_code == SI_USER || info.si_code == SI_TKILL || info.si_code == SI_QUEUE;
+}
+
+/// The chores of the time while we wait. One that fails is given up: the program comes first.
+class chores {
+ public:
+  explicit chores(chore const& work) : work_(work) {}
+
+  void call() {
+    if (!work_) return;
+    try {
+      due_ns_ = work_();
+    } catch (std::exception const& e) {
+      fmt::print(stderr, "sluice: warning: {}\n", e.what());
+      work_ = {};
+    }
+  }
+
+  /// Waits for a signal; 0 or less when the chores were due before one came.
+  int wait(sigset_t const& signals, siginfo_t& info) {
+    if (!work_) return sigwaitinfo(&signals, &info);
+    std::int64_t const left_ns = std::max<std::int64_t>(due_ns_ - now_ns(), 0);
+    timespec const left = {left_ns / 1'000'000'000, left_ns % 1'000'000'000};
+    int const sig = sigtimedwait(&signals, &info, &left);
+    if (now_ns() >= due_ns_) call();
+    return sig;
+  }
+
+ private:
+  static std::int64_t now_ns() {
+    timespec now = {};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+  }
+
+  chore work_;
+  std::int64_t due_ns_ = 0;
+};
+
+/// True when the child has ended.
+bool look_at(pid_t child, ending& e, chores& meanwhile) {
+  int status = 0;
+  pid_t got = 0;
+  while ((got = waitpid(child, &status, WNOHANG | WUNTRACED)) == child) {
+    if (WIFEXITED(status)) e = {WEXITSTATUS(status), 0};
+    if (WIFSIGNALED(status)) e = {0, WTERMSIG(status)};
+    if (!WIFSTOPPED(status)) return true;
+    meanwhile.call();
+    stop_like(WSTOPSIG(status));
+    kill(child, SIGCONT);
+  }
+  return got < 0 && errno == ECHILD;
+}
+
+ending wait_for_end(pid_t child, chores& meanwhile) {
+  sigset_t all;
+  sigfillset(&all);
+  ending e;
+  while (!look_at(child, e, meanwhile)) {
+    siginfo_t info = {};
+    int const sig = meanwhile.wait(all, info);
+    if (sig <= 0 || sig == SIGCHLD || !was_sent(info)) continue;
+    if (info.si_code == SI_QUEUE)
+      sigqueue(child, sig, info.si_value);
+    else
+      kill(child, sig);
+  }
+  return e;
+}
+
+}  // namespace
+
+int status_of_exec_failure(int why) {
+  return why == ENOENT || why == ENOTDIR ? exit_missing : exit_cannot;
+}
+
+int become(std::vector<std::string> const& command, std::vector<std::string> const& environment) {
+  auto const argv = pointers(command);
+  auto const envp = pointers(environment);
+  execvpe(argv[0], argv.data(), envp.data());
+  return errno;
+}
+
+ending supervise(std::vector<std::string> const& command,
+                 std::vector<std::string> const& environment, chore const& meanwhile) {
+  int failure[2];
+  if (pipe2(failure, O_CLOEXEC) != 0)
+    throw sluice_error(fmt::format("pipe: {}", std::strerror(errno)));
+  signal_state const before = take_signals();
+  pid_t const self = getpid();
+  pid_t const child = fork();
+  if (child == 0) child_side(command, environment, before, self, failure[1]);
+  int const fork_error = errno;
+  close(failure[1]);
+  if (child < 0) {
+    close(failure[0]);
+    give_back(before);
+    throw sluice_error(fmt::format("fork: {}", std::strerror(fork_error)));
+  }
+  int why = 0;
+  bool const failed = read(failure[0], &why, sizeof why) == sizeof why;
+  close(failure[0]);
+  chores work(meanwhile);
+  work.call();
+  ending const e = wait_for_end(child, work);
+  give_back(before);
+  if (failed)
+    throw error(status_of_exec_failure(why),
+                fmt::format("cannot execute {}: {}", command[0], std::strerror(why)));
+  return e;
+}
+
+void end_like(ending const& e) {
+  if (e.signal != 0) {
+    prctl(PR_SET_DUMPABLE, 0);  // one core file, the program's, is enough
+    struct sigaction dfl = {};
+    dfl.sa_handler = SIG_DFL;
+    sigaction(e.signal, &dfl, nullptr);
+    sigset_t one;
+    sigemptyset(&one);
+    sigaddset(&one, e.signal);
+    sigprocmask(SIG_UNBLOCK, &one, nullptr);
+    kill(getpid(), e.signal);
+  }
+  std::exit(e.signal != 0 ? 128 + e.signal : e.code);
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "commands/cli/top_view.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "base/error.h"
+#include "base/suggest.h"
+#include "commands/cli/quantity.h"
+
+namespace sluice::cli {
+
+namespace {
+
+constexpr unsigned narrow = 60;  // below this there are no bars
+constexpr unsigned widest_bar = 40;
+constexpr unsigned least_cell = 6;
+
+using cells = std::vector<std::string>;
+
+struct table_row {
+  cells cell;
+  line_style style = line_style::plain;
+  std::string job = {}, supply = {};
+  bool is_paused = false, is_own = false;
+};
+
+// ---- what is shown, in which order ----
+
+using named = std::vector<std::pair<char const*, std::string>>;
+
+/// `user=ann` looks at one field, anything else at all.
+bool passes(std::string const& filter, named const& fields) {
+  if (filter.empty()) return true;
+  for (auto const& [name, value] : fields)
+    if (std::string const key = std::string(name) + "="; filter.starts_with(key))
+      return value.find(filter.substr(key.size())) != std::string::npos;
+  return std::any_of(fields.begin(), fields.end(),
+                     [&](auto const& f) { return f.second.find(filter) != std::string::npos; });
+}
+
+bool is_shown(stream_row const& s, top_choice const& choice) {
+  if (choice.active_only && s.served < 0.005 && s.waiting < 0.005 && s.waiters == 0) return false;
+  return passes(
+      choice.filter,
+      named{{"job", s.job}, {"user", s.user}, {"class", s.qos_class}, {"supply", s.supply}});
+}
+
+bool is_shown(node_row const& n, top_choice const& choice) {
+  if (choice.active_only && n.served < 0.005) return false;
+  return passes(
+      choice.filter,
+      named{{"node", n.node}, {"role", n.role}, {"state", n.state}, {"supply", n.supply}});
+}
+
+/// The larger, the higher in the list.
+double weight_of(stream_row const& s, char sort) {
+  switch (sort) {
+    case 'd':
+      return s.demand.value_or(HUGE_VAL);
+    case 'g':
+      return s.grant;
+    case 's':
+      return s.served;
+    case 'e':
+      return static_cast<double>(s.escaped);
+    case 'w':
+      return s.blocked + s.waiting;
+    default:
+      return 0;
+  }
+}
+
+std::string name_of(stream_row const& s, char sort) {
+  return sort == 'u' ? s.user : sort == 'c' ? s.qos_class : s.job;
+}
+
+double weight_of(node_row const& n, char sort) {
+  switch (sort) {
+    case 'g':
+      return n.granted;
+    case 's':
+      return n.served;
+    default:
+      return 0;
+  }
+}
+
+std::string name_of(node_row const& n, char) { return n.node; }
+
+template <typename Row>
+std::vector<Row> chosen(std::vector<Row> rows, top_choice const& choice) {
+  rows.erase(
+      std::remove_if(rows.begin(), rows.end(), [&](Row const& r) { return !is_shown(r, choice); }),
+      rows.end());
+  std::stable_sort(rows.begin(), rows.end(), [&](Row const& a, Row const& b) {
+    double const x = weight_of(a, choice.sort), y = weight_of(b, choice.sort);
+    if (x != y) return x > y;
+    return name_of(a, choice.sort) < name_of(b, choice.sort);
+  });
+  if (choice.reversed) std::reverse(rows.begin(), rows.end());
+  return rows;
+}
+
+// ---- rows ----
+
+std::string or_dash(std::string const& text) { return text.empty() ? "-" : text; }
+
+table_row row_of(stream_row const& s) {
+  bool const bytes = counts_bytes(s.supply);
+  table_row row;
+  std::string const mark = s.is_paused ? "P" : s.is_overridden ? "*" : "";
+  row.cell = {s.job + (mark.empty() ? "" : " " + mark),
+              or_dash(s.user),
+              or_dash(s.qos_class),
+              or_dash(s.supply),
+              s.demand ? short_number(*s.demand, bytes) : "any",
+              short_number(s.grant, bytes),
+              short_number(s.served, bytes),
+              short_number(s.waiting, bytes),
+              fmt::format("{:.0f}", s.blocked * 100),
+              std::to_string(s.escaped),
+              std::to_string(s.nodes),
+              trend(s.lately)};
+  row.job = job_id(s);
+  row.supply = s.supply;
+  row.is_paused = s.is_paused;
+  row.is_own = s.is_own;
+  if (s.blocked > 0 || s.waiters > 0) row.style = line_style::waiting;
+  if (s.is_paused) row.style = line_style::faint;
+  if (s.escaped > 0) row.style = line_style::alarm;
+  return row;
+}
+
+table_row row_of(node_row const& n) {
+  bool const bytes = counts_bytes(n.supply);
+  table_row row;
+  row.cell = {or_dash(n.node),
+              or_dash(n.role),
+              or_dash(n.state),
+              or_dash(n.supply),
+              short_number(n.granted, bytes),
+              short_number(n.served, bytes),
+              n.age_s < 0.995 ? fmt::format("{:.2f}s", n.age_s) : fmt::format("{:.0f}s", n.age_s),
+              std::to_string(n.jobs)};
+  if (n.state == "silent") row.style = line_style::waiting;
+  if (n.state == "gone") row.style = line_style::alarm;
+  return row;
+}
+
+struct layout {
+  cells title;
+  std::size_t texts;  // columns from the left that are text; they give way when it is narrow
+  bool is_last_optional = false;
+};
+
+layout const of_streams = {{"JOB", "USER", "CLASS", "SUPPLY", "DEMAND", "GRANT", "SERVED", "WAIT",
+                            "WAIT%", "ESC", "NODES", "TREND"},
+                           4,
+                           true};
+layout const of_nodes = {{"NODE", "ROLE", "STATE", "SUPPLY", "GRANT", "SERVED", "AGE", "JOBS"}, 4};
+
+std::vector<std::size_t> widths_of(layout const& l, std::vector<table_row> const& rows,
+                                   unsigned columns) {
+  std::vector<std::size_t> width;
+  for (std::size_t i = 0; i < l.title.size(); ++i) {
+    width.push_back(l.title[i].size());
+    for (auto const& row : rows) width[i] = std::max(width[i], row.cell[i].size());
+  }
+  if (columns == 0) return width;
+  std::size_t total = width.size() - 1;
+  for (auto w : width) total += w;
+  for (; total > columns; --total) {
+    auto const widest = std::max_element(width.begin(), width.begin() + std::ptrdiff_t(l.texts));
+    if (*widest <= least_cell) break;
+    --*widest;
+  }
+  return width;
+}
+
+/// A column without a text is left out, and one for which others would have to give way.
+bool has_room_for_last(layout const& l, std::vector<table_row> const& rows, unsigned columns) {
+  if (std::all_of(rows.begin(), rows.end(),
+                  [](auto const& row) { return row.cell.back().empty(); }))
+    return false;
+  auto const width = widths_of(l, rows, 0);
+  std::size_t const total = std::accumulate(width.begin(), width.end(), width.size() - 1);
+  return columns == 0 || total <= columns;
+}
+
+std::string join_cells(layout const& l, cells const& cell, std::vector<std::size_t> const& width,
+                       unsigned columns) {
+  std::string out;
+  for (std::size_t i = 0; i < cell.size(); ++i) {
+    if (i != 0) out += ' ';
+    // What was cut says so.
+    std::string const text =
+        cell[i].size() <= width[i] ? cell[i] : cell[i].substr(0, width[i] - 1) + "~";
+    out +=
+        i < l.texts ? fmt::format("{:<{}}", text, width[i]) : fmt::format("{:>{}}", text, width[i]);
+  }
+  if (columns != 0 && out.size() > columns) out.resize(columns);
+  out.erase(out.find_last_not_of(' ') + 1);
+  return out;
+}
+
+template <typename Row>
+void add_table(top_frame& frame, layout l, std::vector<Row> const& rows, unsigned columns) {
+  std::vector<table_row> cells;
+  for (auto const& row : rows) cells.push_back(row_of(row));
+  if (l.is_last_optional && !has_room_for_last(l, cells, columns)) {
+    l.title.pop_back();
+    for (auto& row : cells) row.cell.pop_back();
+  }
+  auto const width = widths_of(l, cells, columns);
+  frame.columns = {join_cells(l, l.title, width, columns), line_style::heading};
+  for (auto const& row : cells)
+    frame.rows.push_back({join_cells(l, row.cell, width, columns), row.style, row.job, row.supply,
+                          row.is_paused, row.is_own});
+}
+
+// ---- the head ----
+
+/// `#` is served, `=` granted beyond that, `-` given to nobody.
+std::string bar(supply_row const& s, unsigned width) {
+  double const whole = std::max({s.capacity, s.granted, s.served});
+  if (whole <= 0) return std::string(width, ' ');
+  auto const part = [&](double amount) {
+    return static_cast<unsigned>(std::lround(std::clamp(amount / whole, 0.0, 1.0) * width));
+  };
+  unsigned const served = part(s.served), granted = std::max(part(s.granted), served);
+  return std::string(served, '#') + std::string(granted - served, '=') +
+         std::string(width - granted, '-');
+}
+
+line supply_line(supply_row const& s, std::size_t name_width, unsigned columns) {
+  bool const bytes = counts_bytes(s.supply);
+  std::string const numbers =
+      fmt::format("served {} granted {} of {}, demand {}", short_number(s.served, bytes),
+                  short_number(s.granted, bytes), rate_words(s.capacity, bytes),
+                  s.demand ? short_number(*s.demand, bytes) : "any");
+  std::string text = fmt::format("{:<{}} ", s.supply, name_width);
+  auto const taken = unsigned(text.size() + numbers.size()) + 3;
+  if (columns == 0 || (columns >= narrow && columns >= taken + least_cell))
+    text += fmt::format("[{}] ",
+                        bar(s, columns == 0 ? widest_bar : std::min(widest_bar, columns - taken)));
+  text += numbers;
+  if (columns != 0 && text.size() > columns) text.resize(columns);
+  return {text, line_style::supply};
+}
+
+std::string nodes_in_words(picture const& p) {
+  std::vector<std::string> names, silent;
+  for (auto const& n : p.nodes) {
+    names.push_back(n.node);
+    if (n.state != "live") silent.push_back(n.node);
+  }
+  auto const different = [](std::vector<std::string>& v) {
+    std::sort(v.begin(), v.end());
+    return std::unique(v.begin(), v.end()) - v.begin();
+  };
+  if (names.empty()) return {};
+  auto const silent_count = different(silent);
+  return fmt::format(", {} nodes{}", different(names),
+                     silent_count == 0 ? "" : fmt::format(" ({} silent)", silent_count));
+}
+
+std::string order_in_words(top_choice const& choice) {
+  for (auto const& k : top_keys())
+    if (k.key == choice.sort && k.order != nullptr)
+      return fmt::format("by {}{}", k.order, choice.reversed ? ", reversed" : "");
+  return {};
+}
+
+line title_line(picture const& p, top_choice const& choice, top_source const& source,
+                unsigned columns) {
+  // What matters most comes first: a narrow screen cuts the rest.
+  std::string text = fmt::format("sluice top {}  {}", source.clock, source.daemon);
+  if (!source.note.empty()) text += "  [" + source.note + "]";
+  if (!choice.filter.empty()) text += "  /" + choice.filter;
+  if (choice.active_only) text += "  active only";
+  text += fmt::format("  {}  {} job{}{}", order_in_words(choice), p.jobs, p.jobs == 1 ? "" : "s",
+                      nodes_in_words(p));
+  if (p.cycle != 0) text += fmt::format("  cycle {}", p.cycle);
+  if (columns != 0 && text.size() > columns) text.resize(columns);
+  return {text, source.note.empty() ? line_style::title : line_style::alarm};
+}
+
+}  // namespace
+
+std::string trend(std::vector<double> const& lately) {
+  constexpr std::string_view shades = " .:-=+*#";
+  if (lately.empty()) return {};
+  double const most = *std::max_element(lately.begin(), lately.end());
+  std::string out(most_lately - std::min(most_lately, lately.size()), ' ');
+  for (double v : lately) {
+    double const part = most > 0 && v > 0 ? v / most : 0;
+    out += shades[static_cast<std::size_t>(std::ceil(part * double(shades.size() - 1)))];
+  }
+  return "|" + out + "|";
+}
+
+top_frame draw(picture const& p, top_choice const& choice, top_source const& source,
+               unsigned columns) {
+  top_frame frame;
+  frame.head.push_back(title_line(p, choice, source, columns));
+  std::size_t name_width = 0;
+  for (auto const& s : p.supplies) name_width = std::max(name_width, s.supply.size());
+  for (auto const& s : p.supplies) frame.head.push_back(supply_line(s, name_width, columns));
+  if (choice.nodes)
+    add_table(frame, of_nodes, chosen(p.nodes, choice), columns);
+  else
+    add_table(frame, of_streams, chosen(p.streams, choice), columns);
+  return frame;
+}
+
+std::vector<top_key> const& top_keys() {
+  static std::vector<top_key> const keys = {
+      {'w', "waiting", "by how much waits"},
+      {'s', "served", "by what is served"},
+      {'g', "grant", "by what is granted"},
+      {'d', "demand", "by what is asked for (any: no bound is known)"},
+      {'e', "escaped", "by processes that nobody meters"},
+      {'j', "job", "by name"},
+      {'u', "user", "by user"},
+      {'c', "class", "by QoS class"},
+      {'r', nullptr, "the other way round"},
+      {'\r', nullptr, "explain the job of the row"},
+      {'t', nullptr, "calls of the job of the row, and how long they took"},
+      {'p', nullptr, "pause the job of the row, or let it go on"},
+      {'n', nullptr, "nodes, or jobs again"},
+      {'o', nullptr, "only what is active, or all again"},
+      {'/', nullptr, "filter: a text, or job= user= class= supply= node=; Esc ends it"},
+      {'+', nullptr, "less often"},
+      {'-', nullptr, "more often"},
+      {' ', nullptr, "hold the picture, or go on"},
+      {'?', nullptr, "this help"},
+      {'q', nullptr, "quit"},
+  };
+  return keys;
+}
+
+char sort_key(std::string const& order) {
+  std::vector<std::string> known;
+  for (auto const& k : top_keys()) {
+    if (k.order == nullptr) continue;
+    if (order == k.order || order == std::string(1, k.key)) return k.key;
+    known.emplace_back(k.order);
+  }
+  throw usage_error(fmt::format("top: no order \"{}\"{}", order, did_you_mean(order, known)));
+}
+
+}  // namespace sluice::cli

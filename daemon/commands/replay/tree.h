@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// The replay's own files: one fresh directory in the target, with a name nobody could foresee and
+// for its owner alone; below it a tree of files per job and a directory per thread. Nothing outside
+// of it is ever written, and what is removed at the end is what lies in that very directory,
+// without following links or crossing mounts.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/descriptor.h"
+
+namespace sluice::replay {
+
+struct tree_shape {
+  unsigned files = 1000;  // per job
+  unsigned depth = 2;
+  unsigned fanout = 8;
+  std::uint64_t file_bytes = 4 << 20;  // of the files that are read and written
+};
+
+/// Names only: the same in every process.
+struct names {
+  std::string root;  // the own directory
+  tree_shape shape;
+
+  std::string job(unsigned j) const;
+  std::string data(unsigned j) const;  // the file that is read
+  std::string worker(unsigned j, unsigned w) const;
+  std::vector<std::string> folders(unsigned j) const;  // inner ones before their children
+  std::vector<std::string> leaves(unsigned j) const;
+};
+
+/// The i-th file of a job; names are not kept, a job may have millions of files.
+void file_name(std::vector<std::string> const& leaves, std::size_t i, std::string& into);
+
+/// A usage error when there are too many directories.
+void check_shape(tree_shape const& s);
+
+class own_directory {
+ public:
+  /// Makes the target too when only that is missing. Throws a sluice error.
+  explicit own_directory(std::string const& target);
+  /// Removes what is left.
+  ~own_directory();
+  own_directory(own_directory const&) = delete;
+  own_directory& operator=(own_directory const&) = delete;
+
+  std::string const& path() const { return path_; }
+  /// Removes it with all below it; false and a reason when something could not be removed.
+  /// `go_on` is asked from time to time.
+  bool remove(std::string& why, std::function<bool()> const& go_on);
+
+ private:
+  std::string path_;
+  std::string made_target_;  // empty: it was there
+  descriptor fd_;            // whatever comes to have that name, this is the directory we made
+};
+
+/// What a job needs prepared.
+struct wanted_files {
+  unsigned job = 0;
+  std::vector<unsigned> workers;
+  bool reads = false;   // the data file has content
+  bool xattrs = false;  // files carry an attribute, where the file system can
+};
+
+/// Makes them; `go_on` false ends it early. Throws a sluice error that names the file.
+void populate(names const& n, wanted_files const& w, std::function<bool()> const& go_on);
+
+}  // namespace sluice::replay

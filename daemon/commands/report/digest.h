@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a reader wants to know first, worked out of a result: who used the capacity, who waited, for
+// which rule, when. A gate is what calls wait at: a supply of a policy or a channel of a job.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "commands/report/result.h"
+
+namespace sluice::report {
+
+/// An op over time, all jobs together.
+struct op_use {
+  std::string op, unit;
+  double total = 0;
+  double waited_s = 0, delayed = 0;
+  std::vector<double> rate;    // per second, by interval
+  std::vector<double> waited;  // seconds of waiting per second
+};
+
+/// A job at a gate.
+struct gate_use {
+  std::string job, gate, unit;
+  double served = 0;                                                 // amount over all
+  double waited_s = unknown;                                         // all threads added
+  double blocked_s = unknown;                                        // in which something waited
+  std::vector<double> rate, demand, grant, limit, waiting, blocked;  // by interval; may be empty
+};
+
+/// A gate, all jobs together.
+struct gate {
+  std::string name, unit;
+  double served = 0, calls = 0, delayed = 0;
+  double waited_s = 0;               // all threads added
+  double blocked_s = 0;              // in which something waited
+  double capacity_amount = unknown;  // what it could have served; of what was recorded
+  double waited_capacity = 0;        // of it that of the time in which something waited
+  double idle_amount = 0;            // of that left unused
+  double p50_s = 0, p99_s = 0, most_s = 0;
+  bool is_only_counted = false;
+  double would_delay = 0, would_wait_s = 0;       // calls, time; had it not only counted
+  std::string rule;                               // in words, and where it is written; may be empty
+  std::vector<double> capacity, blocked, unused;  // the last as amounts; empty: worked out
+  bool says_blocked = false;                      // of all jobs together
+};
+
+struct job_use {
+  std::string job, qos_class, user;
+  double done = 0, bytes = 0, offered = 0, failed = 0;
+  double waited_s = 0, blocked_s = 0, lag_s = 0;
+  double started_s = unknown, ended_s = unknown;
+  std::optional<bool> finished;
+};
+
+struct digest {
+  bool is_known = true;  // false: no interval says anything yet
+  double duration_s = 0;
+  std::vector<op_use> ops;        // most first
+  std::vector<gate_use> uses;     // most first
+  std::vector<gate> gates;        // most waited first
+  std::vector<job_use> jobs;      // most used first
+  std::vector<std::string> said;  // sentences, the most important first
+};
+
+digest digest_of(result const& r);
+
+/// `metadata@scratch` -> `metadata tokens of scratch`; others are limits by name.
+std::string gate_words(std::string const& gate);
+
+}  // namespace sluice::report

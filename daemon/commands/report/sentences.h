@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// A digest in words: what somebody who reads only this must know.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "commands/report/digest.h"
+
+namespace sluice::report {
+
+std::vector<std::string> sentences_of(result const& r, digest const& d);
+
+/// `run of hydro`: for headings.
+std::string title_of(result const& r);
+
+}  // namespace sluice::report

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// What other tools write, as a trace. formats.def lists the formats; each has one file.
+// What stays true: nothing is executed or opened because a file says so, memory is bounded by the
+// limits of trace.h, and what is wrong is told with file and line.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "commands/trace/trace.h"
+
+namespace sluice::trace {
+
+struct convert_options {
+  double interval_s = 0;  // 0: 1 s, or what the source says
+  std::string job;        // all belongs to this job
+  std::string jobs_by;    // or to one named by this, see formats.def; empty: no jobs
+  std::string below;      // only what is done to files below this directory; empty: any
+  bool unordered = false;
+  std::size_t intervals_max = most_intervals;
+};
+
+using files = std::vector<std::string>;
+using converter = trace (*)(files const& from, convert_options const& options);
+
+struct format_row {
+  std::string_view name;
+  converter convert;
+  std::string_view jobs_by;  // what may name jobs, apart from `file`
+  std::string_view sentence;
+};
+
+trace from_csv(files const& from, convert_options const& options);
+trace from_lustre(files const& from, convert_options const& options);
+trace from_strace(files const& from, convert_options const& options);
+trace from_iolog(files const& from, convert_options const& options);
+trace from_darshan(files const& from, convert_options const& options);
+trace from_jsonl(files const& from, convert_options const& options);
+
+inline constexpr format_row format_table[] = {
+#define FORMAT(name, jobs_by, sentence) {#name, from_##name, jobs_by, sentence},
+#include "commands/trace/formats.def"
+};
+
+/// The format with this name. Throws a usage error.
+format_row const& format_named(std::string const& name);
+
+/// From the first bytes of the file. Throws a usage error.
+format_row const& detect_format(std::string const& path);
+/// The same from these bytes; null: none of ours.
+format_row const* detect_in(std::string_view begin);
+
+trace convert(format_row const& format, files const& from, convert_options const& options);
+
+/// The bytes of a trace as fio's iolog of version 3, in requests of this size.
+void write_iolog(trace const& t, std::string const& path, double request_bytes);
+
+}  // namespace sluice::trace

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gates: who was asked to sync for a job, and what came of it. See gate_book.h for what stays true.
+#include <errno.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "epochs/gate_book.h"
+
+namespace sluice::epochs {
+
+namespace {
+
+constexpr time_ns ask_again_ns = 1'000'000'000;    // a message may go with its connection
+constexpr time_ns remembered_ns = 60'000'000'000;  // who asked may ask again
+constexpr char const* nobody_said = "nobody has said here that the job has epochs";
+constexpr std::size_t most_gates = 4096, most_gates_of_child = 256;
+
+}  // namespace
+
+std::size_t gate_book::open_gates() const {
+  return static_cast<std::size_t>(
+      std::count_if(gates_.begin(), gates_.end(), [](gate const& g) { return !g.is_over; }));
+}
+
+std::vector<std::string> gate_book::take_failures() { return std::exchange(failures_, {}); }
+
+gate_book::gate* gate_book::find_gate(wire::gate_id const& id) {
+  auto const at =
+      std::find_if(gates_.begin(), gates_.end(), [&](gate const& g) { return g.id == id; });
+  return at == gates_.end() ? nullptr : &*at;
+}
+
+void gate_book::ask(std::uint32_t child, wire::gate_ask const& m, time_ns now) {
+  if (child >= standing_.size()) return;
+  if (is_relay_) {
+    auto const at = std::find_if(routes_.begin(), routes_.end(),
+                                 [&](route const& r) { return r.id == m.gate; });
+    if (at != routes_.end())
+      at->child = child;
+    else if (routes_.size() < most_gates)
+      routes_.push_back({m.gate, child, now + m.patience_ns + remembered_ns});
+    out_.push_back({above, m});
+    return;
+  }
+  if (gate* const there = find_gate(m.gate)) {
+    there->from = child;
+    if (there->is_over)
+      answer(*there);
+    else  // who asks again hears whom he waits for
+      out_.push_back({child, wire::gate_open{m.gate, number(), EINPROGRESS, waits_for(*there)}});
+    return;
+  }
+  auto const of_child = std::count_if(gates_.begin(), gates_.end(),
+                                      [&](gate const& g) { return g.from == child && !g.is_over; });
+  gate g;
+  g.id = m.gate;
+  g.job = m.job;
+  g.from = child;
+  g.patience_ns = m.patience_ns;
+  if (gates_.size() >= most_gates || static_cast<std::size_t>(of_child) >= most_gates_of_child) {
+    g.error = EBUSY;
+    g.why = "the controller has too many gates to watch";
+    return answer(g);
+  }
+  begin(std::move(g), now);
+}
+
+void gate_book::above_sync(wire::gate_sync const& m, time_ns now) {
+  if (gate const* const there = find_gate(m.gate)) {
+    if (there->is_over) answer(*there);
+    return;
+  }
+  gate g;
+  g.id = m.gate;
+  g.job = m.job;
+  g.patience_ns = m.patience_ns;
+  begin(std::move(g), now);
+}
+
+void gate_book::above_open(wire::gate_open const& m) {
+  auto const at =
+      std::find_if(routes_.begin(), routes_.end(), [&](route const& r) { return r.id == m.gate; });
+  if (at == routes_.end()) return;
+  wire::gate_open open = m;
+  above_number_ = m.book;
+  open.book = number();
+  out_.push_back({at->child, std::move(open)});
+}
+
+void gate_book::begin(gate g, time_ns now) {
+  g.asked_at = now;
+  g.until = now + g.patience_ns;
+  auto const of = jobs_.find(g.job);
+  bool const is_known = of != jobs_.end();
+  std::string const asks = g.from == above ? "" : standing_[g.from].name;
+  if (is_known)
+    for (row const& r : of->second.rows) g.nodes.push_back({r.node});
+  add_doubts(g);
+  gate& kept = gates_.emplace_back(std::move(g));
+  kept.is_unknown = !is_known && asks.empty();
+  bool const is_foreign = !asks.empty() && find_row(kept.job, asks) == nullptr;
+  if (is_foreign || (kept.is_unknown && kept.nodes.empty()))
+    return end(kept, is_foreign ? EIO : ENOENT, nobody_said, now);
+  if (std::string why = why_too_old(kept.job, now); !why.empty())
+    return end(kept, EIO, std::move(why), now);
+  if (tell_losses(kept, now)) return;
+  for (asked& a : kept.nodes) send_sync(kept, a, now);
+  look_at(kept, now);
+}
+
+/// Those that have not acknowledged; as many as fit where it is shown.
+std::string gate_book::waits_for(gate const& g) const {
+  std::string out;
+  for (asked const& a : g.nodes)
+    if (!a.has_synced) out += (out.empty() ? "" : " ") + a.node;
+  return out.substr(0, wire::most_gate_text);
+}
+
+/// Of a loss the next gate is told, once: who goes on behind that error knows.
+bool gate_book::tell_losses(gate& g, time_ns now) {
+  for (asked const& a : g.nodes) {
+    row* const r = find_row(g.job, a.node);
+    if (r == nullptr || r->lost.empty()) continue;
+    std::string const why = fmt::format("node {} {}", a.node, r->lost);
+    if (is_relay_) {  // see pass_losses
+      end(g, EIO, why, now);
+      return true;
+    }
+    r->lost.clear();
+    is_dirty_ = true;
+    if (r->is_over) drop_row(g.job, a.node);
+    end(g, EIO, why, now);
+    return true;
+  }
+  return false;
+}
+
+void gate_book::send_sync(gate const& g, asked& a, time_ns now) {
+  standing const* const s = standing_of(a.node);
+  if (s == nullptr || !s->is_there) return;
+  if (a.incarnation == 0) a.incarnation = s->incarnation;
+  a.at = now;
+  if (s->is != age::able) return;
+  out_.push_back({child_of_.at(a.node), wire::gate_sync{g.id, g.job, g.patience_ns}});
+}
+
+/// Why it will not acknowledge any more, or null.
+char const* gate_book::is_lost(asked& a, time_ns now) {
+  standing const* const s = standing_of(a.node);
+  if (a.incarnation != 0 && !s->is_there) return "left";
+  if (a.incarnation != 0 && s->incarnation != a.incarnation) return "was started again";
+  if (is_silent(s, now)) return "is silent";
+  return nullptr;
+}
+
+void gate_book::look_at(gate& g, time_ns now) {
+  if (tell_losses(g, now)) return;  // a machine may be back, and the job on it, since it was asked
+  bool all = true;
+  for (asked& a : g.nodes) {
+    a.has_synced |= a.is_doubt && is_excluded(g, a);
+    if (a.has_synced) continue;
+    all = false;
+    if (char const* const how = is_lost(a, now))
+      return end(g, EIO, fmt::format("node {} {}, and had not acknowledged", a.node, how), now);
+    if (now >= g.until)
+      return end(g, EIO, fmt::format("node {} has not acknowledged in time", a.node), now);
+    if (now - a.at >= ask_again_ns) send_sync(g, a, now);
+  }
+  if (all && g.is_unknown) return end(g, ENOENT, nobody_said, now);
+  if (all) end(g, 0, {}, now);
+}
+
+void gate_book::done(std::uint32_t child, wire::gate_done const& m, time_ns now) {
+  gate* const g = find_gate(m.gate);
+  if (g == nullptr || g->is_over || child >= standing_.size()) return;
+  standing const& s = standing_[child];
+  for (asked& a : g->nodes) {
+    if (a.node != s.name || a.incarnation != s.incarnation) continue;
+    bool const has_none = a.is_doubt && m.error == ENOENT;  // nor has anybody below it
+    if (m.error != 0 && !has_none)
+      return end(*g, m.error, is_relay_ ? m.text : fmt::format("node {}: {}", a.node, m.text), now);
+    a.has_synced = true;
+  }
+  look_at(*g, now);
+}
+
+void gate_book::end(gate& g, std::uint32_t error, std::string why, time_ns now) {
+  g.is_over = true;
+  g.until = now + remembered_ns;
+  g.error = error;
+  g.why = why.substr(0, wire::most_gate_text);
+  if (error != 0 && !g.is_unknown) failures_.push_back(std::move(why));
+  answer(g);
+}
+
+void gate_book::answer(gate const& g) {
+  if (g.from == above)
+    out_.push_back({above, wire::gate_done{g.id, g.error, g.why}});
+  else
+    out_.push_back({g.from, wire::gate_open{g.id, number(), g.error, g.why}});
+}
+
+}  // namespace sluice::epochs

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+// The book: who has written for which job. See gates.cc for what is asked of them.
+#include "epochs/gate_book.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/error.h"
+
+namespace sluice::epochs {
+
+namespace {
+
+constexpr std::size_t most_rows = 1u << 20, most_rows_of_child = 1u << 16;
+constexpr std::size_t most_owed = 1u << 20;
+constexpr std::size_t jobs_per_message = 2000;
+constexpr time_ns look_ns = 60'000'000'000;
+constexpr time_ns tell_again_ns = 1'000'000'000;
+
+std::string hex(std::uint64_t v) { return fmt::format("{:016x}", v); }
+
+std::uint64_t number_of(nlohmann::json const& text) {
+  auto const s = text.get<std::string>();
+  std::uint64_t v = 0;
+  auto const r = std::from_chars(s.data(), s.data() + s.size(), v, 16);
+  if (r.ec != std::errc{} || r.ptr != s.data() + s.size())
+    throw sluice_error("\"" + s + "\" is no number");
+  return v;
+}
+
+}  // namespace
+
+gate_book::gate_book(bool is_relay, std::uint64_t number, time_ns start)
+    : is_relay_(is_relay), number_(number), start_(start), expired_at_(start) {}
+
+void gate_book::from_text(std::string const& text) try {
+  using nlohmann::json;
+  json const in = json::parse(text);
+  std::uint64_t const number = number_of(in.at("book"));
+  std::unordered_map<std::uint64_t, job_rows> jobs;
+  std::size_t rows = 0;
+  for (json const& j : in.at("jobs")) {
+    job_rows& of = jobs[number_of(j.at("job"))];
+    if (j.contains("boot")) of.boot = number_of(j["boot"]);
+    for (json const& r : j.at("nodes"))
+      of.rows.push_back({r.at(0).get<std::string>(), number_of(r.at(1)), r.at(2).get<std::string>(),
+                         r.at(3).get<bool>()});
+    rows += of.rows.size();
+  }
+  number_ = number;
+  jobs_ = std::move(jobs);
+  rows_ = rows;
+  rows_of_.clear();
+  for (auto const& [key, of] : jobs_)
+    for (row const& r : of.rows) ++rows_of_[r.node];
+  is_dirty_ = false;
+} catch (nlohmann::json::exception const& e) {
+  throw sluice_error(fmt::format("the book of epochs: {}", e.what()));
+}
+
+std::string gate_book::to_text() const {
+  using nlohmann::json;
+  json jobs = json::array();
+  for (auto const& [key, of] : jobs_) {
+    json nodes = json::array();
+    for (row const& r : of.rows) nodes.push_back({r.node, hex(r.boot), r.lost, r.is_over});
+    jobs.push_back({{"job", hex(key)}, {"nodes", std::move(nodes)}});
+    if (of.boot != 0) jobs.back()["boot"] = hex(of.boot);
+  }
+  json const out = {{"book", hex(number_)}, {"jobs", std::move(jobs)}};
+  return out.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+/// What our children know this book by: the parent's, too, for it has to know of them.
+std::uint64_t gate_book::number() const {
+  return is_relay_ ? number_ ^ above_number_ * 0x9e3779b97f4a7c15ull : number_;
+}
+
+gate_book::standing* gate_book::standing_of(std::string const& node) {
+  auto const at = child_of_.find(node);
+  return at == child_of_.end() ? nullptr : &standing_[at->second];
+}
+
+void gate_book::heard(std::uint32_t child, std::string const& name, std::uint64_t incarnation,
+                      time_ns now, age is) {
+  if (child >= standing_.size()) standing_.resize(child + 1);
+  standing& s = standing_[child];
+  if (s.incarnation != incarnation) forget_owed(child);
+  bool const is_other = s.name != name || s.incarnation != incarnation || s.is != is;
+  s.heard_at = now;
+  s.is_there = true;
+  s.incarnation = incarnation;
+  if (s.name != name) {
+    s.name = name;
+    child_of_[name] = child;
+  }
+  if (is_other) note_age(s, is);
+}
+
+/// What an earlier life of it had asked for would tell this one that it is written down.
+void gate_book::forget_owed(std::uint32_t child) {
+  std::erase_if(owed_, [&](owed const& o) { return o.child == child; });
+}
+
+void gate_book::gone(std::uint32_t child) {
+  if (child >= standing_.size()) return;
+  standing_[child].is_there = false;
+  if (standing_[child].is != age::able) forget_old(standing_[child]);
+}
+
+gate_book::row* gate_book::find_row(std::uint64_t job, std::string const& node) {
+  auto const of = jobs_.find(job);
+  if (of == jobs_.end()) return nullptr;
+  auto& rows = of->second.rows;
+  auto const at =
+      std::find_if(rows.begin(), rows.end(), [&](row const& r) { return r.node == node; });
+  return at == rows.end() ? nullptr : &*at;
+}
+
+void gate_book::add_row(std::uint64_t job, std::string const& node, std::uint64_t boot) {
+  job_rows& of = jobs_[job];
+  if (of.rows.empty() && !of.is_leaving) of.is_above = false, of.told_at = 0;
+  of.rows.push_back({node, boot, {}, false});
+  ++rows_;
+  ++rows_of_[node];
+  is_dirty_ = true;
+}
+
+void gate_book::drop_row(std::uint64_t job, std::string const& node) {
+  auto const of = jobs_.find(job);
+  if (of == jobs_.end()) return;
+  std::size_t const dropped =
+      std::erase_if(of->second.rows, [&](row const& r) { return r.node == node; });
+  rows_ -= dropped;
+  if (auto const at = rows_of_.find(node); at != rows_of_.end() && (at->second -= dropped) == 0)
+    rows_of_.erase(at);
+  is_dirty_ |= dropped != 0;
+  if (!of->second.rows.empty()) return;
+  // A relay that may be written down further up keeps the job until it is taken out there.
+  of->second.is_leaving |= is_relay_ && (of->second.is_above || of->second.told_at != 0);
+  of->second.is_above = false;
+  of->second.told_at = 0;
+  if (!of->second.is_leaving) jobs_.erase(of);
+}
+
+void gate_book::join(std::uint32_t child, wire::gate_join const& m) {
+  if (child >= standing_.size()) return;
+  if (m.is_all) {
+    forget_owed(child);
+    leave_out(standing_[child].name, m);
+  }
+  for (wire::gate_member const& one : m.jobs) join_one(child, one);
+}
+
+void gate_book::join_one(std::uint32_t child, wire::gate_member const& m) {
+  std::string const& node = standing_[child].name;
+  row* r = find_row(m.job, node);
+  if (owed_.size() >= most_owed) return;
+  if (m.is_over) {
+    if (r != nullptr && m.is_lost && r->lost.empty()) r->lost = "could not sync what the job wrote";
+    if (r != nullptr && r->lost.empty()) {
+      drop_row(m.job, node);
+    } else if (r != nullptr) {
+      r->is_over = is_dirty_ = true;
+    }
+    owed_.push_back({child, m.job, true});
+    return;
+  }
+  bool const was_old = standing_[child].old_jobs.erase(m.job) != 0;
+  if (r == nullptr) {
+    auto const of = rows_of_.find(node);
+    if (rows_ >= most_rows || (of != rows_of_.end() && of->second >= most_rows_of_child)) return;
+    add_row(m.job, node, m.boot);
+  } else if (r->boot != m.boot || r->is_over) {
+    if (r->boot != m.boot && r->lost.empty())
+      r->lost = "was started again, and what it had not synced is lost";
+    r->boot = m.boot;
+    r->is_over = false;
+    is_dirty_ = true;
+  }
+  if (was_old)
+    find_row(m.job, node)->lost = "was too old to know of epochs, and what it wrote may be lost";
+  owed_.push_back({child, m.job, false});
+}
+
+/// Rows of a node that does not have the job any more, and never said that it had synced it.
+void gate_book::leave_out(std::string const& node, wire::gate_join const& m) {
+  if (!rows_of_.contains(node)) return;
+  for (auto& [key, of] : jobs_)
+    for (row& r : of.rows) {
+      if (r.node != node || r.is_over || key == any_job) continue;
+      bool const is_listed = std::any_of(m.jobs.begin(), m.jobs.end(),
+                                         [k = key](auto const& one) { return one.job == k; });
+      if (is_listed) continue;
+      if (r.lost.empty()) r.lost = "has lost the job, and nobody synced what it wrote";
+      r.is_over = is_dirty_ = true;
+    }
+}
+
+void gate_book::expire_rows(time_ns now) {
+  if (now - expired_at_ < look_ns) return;
+  expired_at_ = now;
+  std::vector<std::pair<std::uint64_t, std::string>> old;
+  for (auto const& [key, of] : jobs_)
+    for (row const& r : of.rows) {
+      standing const* const s = standing_of(r.node);
+      if (now - std::max(start_, s != nullptr ? s->heard_at : start_) >= forgotten_ns)
+        old.emplace_back(key, r.node);
+    }
+  for (auto const& [key, node] : old) drop_row(key, node);
+  expire_old(now);
+}
+
+// ---- a relay towards its parent
+
+void gate_book::above_anew() {
+  for (auto& [key, of] : jobs_) of.is_above = false, of.told_at = 0;
+}
+
+void gate_book::above_known(wire::gate_known const& m) {
+  above_number_ = m.book;
+  for (wire::gate_row const& one : m.jobs) {
+    auto const of = jobs_.find(one.job);
+    if (of == jobs_.end()) continue;
+    job_rows& rows = of->second;
+    // It was about what was before.
+    if (rows.is_leaving != one.is_over || rows.told_at == 0) continue;
+    if (!one.is_over) {
+      rows.is_above = true;
+    } else if (rows.rows.empty()) {
+      jobs_.erase(of);
+    } else {
+      rows.is_leaving = false;
+      rows.told_at = 0;
+    }
+  }
+}
+
+/// What was lost below: of a gate here nobody may hear, the asker's may have failed already. So the
+/// parent notes it, as if we had lost it, and tells a gate of its own; then it is forgotten here.
+void gate_book::pass_losses() {
+  std::vector<std::pair<std::uint64_t, std::string>> over;
+  for (auto& [key, of] : jobs_) {
+    bool is_new = false;
+    for (row& r : of.rows) {
+      if (r.lost.empty()) continue;
+      if (!r.is_passed) {
+        is_new = r.is_passed = true;
+      } else if (of.is_above) {
+        r.lost.clear();
+        r.is_passed = false;
+        is_dirty_ = true;
+        if (r.is_over) over.emplace_back(key, r.node);
+      }
+    }
+    if (!is_new) continue;
+    ++of.boot;
+    of.is_above = false;
+    of.told_at = 0;
+    is_dirty_ = true;
+  }
+  for (auto const& [key, node] : over) drop_row(key, node);
+}
+
+/// Jobs that the parent is to write down, and those that it may forget.
+void gate_book::tell_above(time_ns now) {
+  wire::gate_join list;
+  for (auto& [key, of] : jobs_) {
+    bool const is_over = of.is_leaving;
+    if (of.is_above || (of.told_at != 0 && now - of.told_at < tell_again_ns)) continue;
+    of.told_at = now;
+    list.jobs.push_back({key, of.boot, is_over, false});
+    if (list.jobs.size() < jobs_per_message) continue;
+    out_.push_back({above, std::exchange(list, {})});
+  }
+  if (!list.jobs.empty()) out_.push_back({above, std::move(list)});
+}
+
+std::vector<gate_book::letter> gate_book::take() {
+  std::vector<letter> out = std::exchange(out_, {});
+  if (is_dirty_) return out;
+  std::unordered_map<std::uint32_t, wire::gate_known> known;
+  std::erase_if(owed_, [&](owed const& o) {
+    if (!o.is_over) {
+      auto const of = jobs_.find(o.job);
+      if (is_relay_ && of != jobs_.end() && !of->second.is_above) return false;
+    }
+    wire::gate_known& m = known[o.child];
+    m.book = number();
+    m.jobs.push_back({o.job, o.is_over});
+    if (m.jobs.size() >= jobs_per_message) out.push_back({o.child, std::exchange(m, {})});
+    return true;
+  });
+  for (auto& [child, m] : known)
+    if (!m.jobs.empty()) out.push_back({child, std::move(m)});
+  return out;
+}
+
+void gate_book::tick(time_ns now) {
+  if (is_relay_) {
+    pass_losses();
+    tell_above(now);
+  }
+  expire_rows(now);
+  if (now - ticked_at_ < 50'000'000) return;
+  ticked_at_ = now;
+  for (gate& g : gates_)
+    if (!g.is_over) look_at(g, now);
+  std::erase_if(gates_, [&](gate const& g) { return g.is_over && now >= g.until; });
+  std::erase_if(routes_, [&](route const& r) { return now >= r.until; });
+}
+
+}  // namespace sluice::epochs

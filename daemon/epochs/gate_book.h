@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cluster epochs: which children have written for a job (the book), and who was asked to sync
+// before the job goes on (gates). Of a cluster a gate opens when all children that are written down
+// have acknowledged; a relay is asked by its parent, asks its own, and acknowledges for them.
+// Pure: time is an argument, messages leave through take().
+// What stays true: a child is written down, on disk and further up, before it is told so, and so
+// before it writes. Only its own word, that all is synced, takes it out again. Whoever is lost,
+// restarted or silent before it acknowledged makes the gate fail, with its name: never open.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "lease/message.h"
+#include "wire/message.h"
+
+namespace sluice::epochs {
+
+using lease::time_ns;
+
+class gate_book {
+ public:
+  /// `number`: what a book that remembers nothing is called.
+  gate_book(bool is_relay, std::uint64_t number, time_ns start);
+
+  // ---- its memory
+  /// Throws sluice_error when it is not one.
+  void from_text(std::string const& text);
+  std::string to_text() const;
+  bool is_dirty() const { return is_dirty_; }
+  void kept() { is_dirty_ = false; }
+
+  // ---- who is below
+  enum class age { able, old_node, old_relay };  // the latter cannot answer gates
+  void heard(std::uint32_t child, std::string const& name, std::uint64_t incarnation, time_ns now,
+             age is = age::able);
+  void gone(std::uint32_t child);
+  // What a child says that is too old, see gate_old.cc.
+  bool is_old(std::uint32_t child) const;
+  void old_has(std::uint32_t child, std::uint64_t job, time_ns now);
+  /// Every job that it had by `then` was told by old_has().
+  void old_has_told(std::uint32_t child, time_ns then);
+
+  // ---- what children say
+  void join(std::uint32_t child, wire::gate_join const& m);
+  void ask(std::uint32_t child, wire::gate_ask const& m, time_ns now);
+  void done(std::uint32_t child, wire::gate_done const& m, time_ns now);
+
+  // ---- what the parent of a relay says
+  void above_anew();  // whoever it is: it is told all again
+  void above_known(wire::gate_known const& m);
+  void above_sync(wire::gate_sync const& m, time_ns now);
+  void above_open(wire::gate_open const& m);
+
+  /// Losses, repeats, patience.
+  void tick(time_ns now);
+
+  static constexpr std::uint32_t above = ~std::uint32_t{0};
+  struct letter {
+    std::uint32_t to;  // child, or `above`
+    wire::message m;
+  };
+  /// What is to be sent. While the book is dirty nobody is told that he is in it.
+  std::vector<letter> take();
+  /// Gates that failed since: a line for the log each.
+  std::vector<std::string> take_failures();
+
+  /// Rows of this job: who is too old to answer for jobs, or has such a one below.
+  static constexpr std::uint64_t any_job = 0;
+  std::size_t rows() const { return rows_; }
+  std::size_t open_gates() const;
+
+ private:
+  /// A child that has the job.
+  struct row {
+    std::string node;
+    std::uint64_t boot = 0;
+    std::string lost;        // why something of it may be; the next gate is told
+    bool is_over = false;    // and nothing of the job is there any more
+    bool is_passed = false;  // relay: that loss is among those of job_rows::boot
+  };
+  struct job_rows {
+    std::vector<row> rows;
+    bool is_above = false;    // relay: the parent has written us down
+    bool is_leaving = false;  // relay: and is to take us out first, for all that was before is over
+    time_ns told_at = 0;      // relay: when it was told last
+    std::uint64_t boot = 0;   // relay: grows with losses below, so that the parent notes them
+  };
+  struct standing {
+    std::string name;
+    std::uint64_t incarnation = 0;
+    time_ns heard_at = 0;
+    bool is_there = false;
+    age is = age::able;
+    time_ns told_at = 0;                                  // old: what it had by then is known
+    std::unordered_map<std::uint64_t, time_ns> old_jobs;  // and when it was last heard of
+  };
+  struct asked {
+    std::string node;
+    std::uint64_t incarnation = 0;  // 0: it was not there yet
+    time_ns at = 0;                 // when it was asked last
+    bool has_synced = false;
+    bool is_doubt = false;  // not written down for the job, but it, or what is below it, may be old
+  };
+  struct gate {
+    wire::gate_id id;
+    std::uint64_t job = 0;
+    std::uint32_t from = above;
+    time_ns asked_at = 0;
+    time_ns until = 0;  // its patience; when it is over, how long it is remembered
+    std::int64_t patience_ns = 0;
+    std::vector<asked> nodes;
+    bool is_unknown = false;  // relay: nobody below is written down for the job
+    bool is_over = false;
+    std::uint32_t error = 0;
+    std::string why;
+  };
+  struct owed {
+    std::uint32_t child;
+    std::uint64_t job;
+    bool is_over;
+  };
+  struct route {
+    wire::gate_id id;
+    std::uint32_t child;
+    time_ns until;
+  };
+
+  row* find_row(std::uint64_t job, std::string const& node);
+  void add_row(std::uint64_t job, std::string const& node, std::uint64_t boot);
+  void drop_row(std::uint64_t job, std::string const& node);
+  void join_one(std::uint32_t child, wire::gate_member const& m);
+  void leave_out(std::string const& node, wire::gate_join const& m);
+  void forget_owed(std::uint32_t child);
+  void expire_rows(time_ns now);
+  standing* standing_of(std::string const& node);
+  gate* find_gate(wire::gate_id const& id);
+  void begin(gate g, time_ns now);
+  void send_sync(gate const& g, asked& a, time_ns now);
+  std::string waits_for(gate const& g) const;
+  bool tell_losses(gate& g, time_ns now);
+  char const* is_lost(asked& a, time_ns now);
+  void look_at(gate& g, time_ns now);
+  void end(gate& g, std::uint32_t error, std::string why, time_ns now);
+  void answer(gate const& g);
+  void tell_above(time_ns now);
+  void pass_losses();
+  std::uint64_t number() const;
+
+  // gate_old.cc
+  void note_age(standing& s, age is);
+  void add_doubts(gate& g);
+  std::string why_too_old(std::uint64_t job, time_ns now) const;
+  bool is_excluded(gate const& g, asked const& a);
+  void forget_old(standing& s);
+  bool is_silent(standing const* s, time_ns now) const;
+  void expire_old(time_ns now);
+
+  static constexpr time_ns forgotten_ns = 86'400'000'000'000;  // not heard of for a day
+  bool is_relay_;
+  std::uint64_t number_, above_number_ = 0;
+  time_ns start_;
+  bool is_dirty_ = true;
+  std::unordered_map<std::uint64_t, job_rows> jobs_;
+  std::size_t rows_ = 0;
+  std::vector<standing> standing_;  // by child
+  std::unordered_map<std::string, std::uint32_t> child_of_;
+  std::unordered_map<std::string, std::size_t> rows_of_;
+  std::vector<gate> gates_;
+  std::vector<route> routes_;
+  std::vector<owed> owed_;
+  std::vector<letter> out_;
+  std::vector<std::string> failures_;
+  time_ns ticked_at_ = 0, expired_at_ = 0;
+};
+
+}  // namespace sluice::epochs

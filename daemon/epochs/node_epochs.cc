@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+// Questions of stages, and what answers them: see node_epochs.h.
+#include "epochs/node_epochs.h"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <cstring>
+
+#include "base/whole_file.h"
+#include "segment/run_dir.h"
+
+namespace sluice::epochs {
+
+namespace {
+
+using abi::after_state;
+
+constexpr std::int64_t s_ns = 1'000'000'000;
+constexpr std::int64_t again_ns = s_ns;  // a message may be lost with its connection
+constexpr std::int64_t dead_claim_ns = 5 * s_ns, dead_answer_ns = 60 * s_ns;
+constexpr std::size_t most_answered = 256, most_departed = 1024;
+constexpr long most_syncs = 8;
+
+constexpr after_state state_in(std::uint32_t word) { return static_cast<after_state>(word & 7); }
+
+void wake(std::atomic<std::uint32_t>& word) {
+  syscall(SYS_futex, &word, FUTEX_WAKE_BITSET, INT_MAX, nullptr, nullptr, ~0u);
+}
+
+std::uint64_t boot_id() {
+  auto const text = read_file("/proc/sys/kernel/random/boot_id");
+  return text ? wire::job_key(0, *text) : 0;
+}
+
+std::string why_of(int error) {
+  if (error == ENOTCONN) return "the daemon of its log does not answer";
+  if (error == ETIMEDOUT) return "its disks take too long";
+  return std::string("sync: ") + std::strerror(error);
+}
+
+}  // namespace
+
+node_epochs::node_epochs(std::string run_dir, std::uint64_t incarnation, runtime::logger& log)
+    : run_dir_(std::move(run_dir)), incarnation_(incarnation), boot_(boot_id()), log_(log) {}
+
+void node_epochs::meet(std::span<job_facts const> jobs) {
+  for (job_facts const& j : jobs) {
+    auto const [at, is_new] = members_.try_emplace(std::string(j.folder));
+    member& m = at->second;
+    // Somebody has joined it since: what he writes is to be synced as well.
+    if (j.is_used) m.is_ending = m.is_last = m.has_ended = false;
+    if (!is_new) continue;
+    m.key = j.key;
+    m.name = j.name;
+    std::string const dir = segment::job_dir(run_dir_, at->first);
+    m.order = dir + "/order";
+    // What the area says of them is the user's to change, and root would sync any path for him.
+    if (j.after->empty()) continue;
+    m.area = area_map<abi::after_area>::open(dir + "/after", j.uid);
+    if (!m.area) continue;
+    for (after_rule const& rule : *j.after) {
+      m.roots.push_back(rule.root);
+      m.patience_ns.push_back(std::clamp(rule.patience_ns, s_ns, 3600 * s_ns));
+    }
+    m.book = (*m.area)->head.book.load();
+  }
+  std::erase_if(members_, [&](auto const& one) {
+    return std::none_of(jobs.begin(), jobs.end(),
+                        [&](job_facts const& j) { return j.folder == one.first; });
+  });
+}
+
+node_epochs::member* node_epochs::find(std::uint64_t key) {
+  for (auto& [folder, m] : members_)
+    if (m.key == key && m.area) return &m;
+  return nullptr;
+}
+
+// ---- questions
+
+void node_epochs::take_questions(member& m, std::int64_t now_ns) {
+  for (unsigned i = 0; i < abi::after_slots; ++i) {
+    abi::after_slot& s = (*m.area)->slot[i];
+    std::uint32_t word = s.word.load();
+    auto const is = state_in(word);
+    std::uint32_t const user = word >> 3;
+    auto const age_ns = now_ns - static_cast<std::int64_t>(s.since_ns.load());
+    auto const known = std::find_if(m.questions.begin(), m.questions.end(),
+                                    [&](question const& q) { return q.slot == i; });
+    if (known != m.questions.end() && (known->user != user || is != after_state::taken))
+      m.questions.erase(known);
+    else if (known != m.questions.end())
+      continue;
+    bool const is_dead = is == after_state::abandoned ||
+                         (is == after_state::claimed && age_ns > dead_claim_ns) ||
+                         (is == after_state::done && age_ns > 3600 * s_ns + dead_answer_ns);
+    if (is_dead) s.word.compare_exchange_strong(word, word_of(user, after_state::free));
+    if (is != after_state::posted && is != after_state::taken) continue;
+    if (is == after_state::posted &&
+        !s.word.compare_exchange_strong(word, word_of(user, after_state::taken)))
+      continue;
+    std::size_t const rule = std::min<std::size_t>(s.rule.load(), m.patience_ns.size() - 1);
+    waits_for(m, i, {});
+    m.questions.push_back({i, user, ++last_id_, now_ns + m.patience_ns[rule], 0});
+  }
+}
+
+/// For people. A slot has room for the beginning of it.
+void node_epochs::waits_for(member& m, unsigned slot, std::string const& whom) {
+  abi::put_text((*m.area)->slot[slot].waits_for, whom.data(), whom.size());
+}
+
+/// The answer of one question; its place in the list stays with the caller.
+void node_epochs::put(member& m, question const& q, int error, std::string const& why) {
+  abi::after_header& h = (*m.area)->head;
+  abi::after_slot& s = (*m.area)->slot[q.slot];
+  if (error != 0) {
+    abi::put_text(h.reason, why.data(), why.size());
+    log_.warning("a gate stays closed", {{"job", m.name}, {"why", why}});
+  }
+  s.result.store(error);
+  std::uint32_t seen = word_of(q.user, after_state::taken);
+  if (s.word.compare_exchange_strong(seen, word_of(q.user, after_state::done))) wake(s.word);
+}
+
+void node_epochs::ask(member& m, runtime::uplink* up, std::int64_t now_ns) {
+  std::erase_if(m.questions, [&](question& q) {
+    std::string why;
+    if (!m.spoilt.empty())
+      why = m.spoilt;
+    else if (up != nullptr && up->is_welcome() && !up->knows_gates())
+      why = "the controller of the cluster is too old to know of epochs";
+    else if (now_ns >= q.until_ns)
+      why = up == nullptr       ? "the disks of this node take too long"
+            : !up->is_welcome() ? "the controller of the cluster is not heard"
+            : !m.is_known       ? "the controller has not written down that the job runs here"
+                                : "the controller of the cluster has not answered in time";
+    if (!why.empty()) put(m, q, EIO, why);
+    if (!why.empty()) return true;
+    if (up == nullptr || !m.is_known || !up->is_welcome())
+      waits_for(m, q.slot, up == nullptr ? "the disks" : "the controller");
+    if (up == nullptr && q.asked_ns == 0) {
+      m.waits.push_back({std::nullopt, q.id});
+      q.asked_ns = now_ns;
+    }
+    if (up == nullptr || !m.is_known || (q.asked_ns != 0 && now_ns - q.asked_ns < again_ns))
+      return false;
+    q.asked_ns = now_ns;
+    up->send_gate(wire::gate_ask{
+        {incarnation_, q.id}, m.key, std::max<std::int64_t>(q.until_ns - now_ns, 1'000'000)});
+    return false;
+  });
+}
+
+void node_epochs::open(wire::gate_open const& o) {
+  if (o.gate.node != incarnation_) return;
+  for (auto& [folder, m] : members_)
+    std::erase_if(m.questions, [&, &m = m](question const& q) {
+      if (q.id != o.gate.counter) return false;
+      if (o.error == EINPROGRESS) {
+        waits_for(m, q.slot, o.text);
+        return false;
+      }
+      if (o.error == 0 && o.book != m.book)
+        m.spoilt = "the cluster's controller, or its memory, is another since the job began";
+      if (o.error == 0 && m.spoilt.empty())
+        put(m, q, 0, {});
+      else
+        put(m, q, EIO, o.error != 0 ? o.text : m.spoilt);
+      return true;
+    });
+}
+
+// ---- syncing
+
+void node_epochs::sync(wire::gate_sync const& s) {
+  auto const said = std::find_if(answered_.begin(), answered_.end(),
+                                 [&](wire::gate_done const& d) { return d.gate == s.gate; });
+  if (said != answered_.end()) return outbox_.push_back(*said);
+  member* const m = find(s.job);
+  if (m == nullptr) {
+    auto const left = departed_.find(s.job);
+    bool const is_safe = left != departed_.end() && !left->second.is_lost;
+    return outbox_.push_back(
+        {s.gate, is_safe ? 0u : unsigned(EIO),
+         is_safe ? "" : "it has lost the job, and nobody synced what it wrote"});
+  }
+  // Until then its book may speak of an earlier life of this machine. It asks again.
+  if (!m->is_known) return;
+  auto const is_it = [&](waiter const& w) { return w.gate && *w.gate == s.gate; };
+  if (std::any_of(m->waits.begin(), m->waits.end(), is_it) ||
+      std::any_of(m->served.begin(), m->served.end(), is_it))
+    return;
+  m->waits.push_back({s.gate, 0});
+}
+
+/// One at a time; who comes while it runs waits for the next, which begins after he came.
+void node_epochs::run_sync(member& m, std::int64_t now_ns) {
+  if (m.sync.is_under_way()) {
+    int const error = m.sync.look(now_ns);
+    if (error < 0) return;
+    finish(m, error);
+  }
+  bool const is_due = !m.waits.empty() || (m.is_ending && !m.has_ended);
+  if (!is_due || m.sync.is_under_way()) return;
+  auto const busy = std::count_if(members_.begin(), members_.end(),
+                                  [](auto const& one) { return one.second.sync.is_under_way(); });
+  if (busy >= most_syncs) return;
+  m.served = std::exchange(m.waits, {});
+  m.is_last = m.is_ending;
+  std::int64_t const patience_ns = *std::max_element(m.patience_ns.begin(), m.patience_ns.end());
+  if (!m.sync.begin(m.order, m.roots, patience_ns, now_ns)) finish(m, EAGAIN);
+}
+
+void node_epochs::finish(member& m, int error) {
+  std::string const why = error == 0 ? "" : why_of(error);
+  for (waiter const& w : std::exchange(m.served, {})) {
+    if (w.gate) {
+      answered_.push_back({*w.gate, static_cast<std::uint32_t>(error), why});
+      outbox_.push_back(answered_.back());
+      if (answered_.size() > most_answered) answered_.pop_front();
+      continue;
+    }
+    std::erase_if(m.questions, [&](question const& q) {
+      if (q.id != w.id) return false;
+      put(m, q, error == 0 ? 0 : EIO, why);
+      return true;
+    });
+  }
+  if (!m.is_last) return;
+  m.has_ended = true;
+  m.is_lost = error != 0;
+}
+
+bool node_epochs::may_end(std::string_view folder) {
+  auto const at = members_.find(folder);
+  if (at == members_.end()) return true;
+  member& m = at->second;
+  if (has_parent_ && m.area) {
+    m.is_ending = true;
+    if (!m.has_ended) return false;
+    if (departed_.size() < most_departed || departed_.contains(m.key)) {
+      departed& l = departed_[m.key];  // of an earlier job of that name the parent may not know yet
+      l = {l.is_lost || m.is_lost, 0};
+    }
+  }
+  members_.erase(at);  // the next job of that name has an area of its own
+  return true;
+}
+
+// ---- the parent
+
+void node_epochs::welcomed() {
+  must_say_all_ = true;
+  for (auto& [folder, m] : members_) m.is_known = false;
+}
+
+void node_epochs::know(member& m, std::uint64_t book) {
+  if (m.book != 0 && m.book != book)
+    m.spoilt = "the cluster's controller, or its memory, is another since the job began";
+  if (m.book == 0) m.book = book;
+  m.is_known = true;
+  abi::after_header& h = (*m.area)->head;
+  h.book.store(m.book);
+  h.known.store(1);
+  wake(h.known);
+}
+
+void node_epochs::hear(wire::message const& message) {
+  if (auto const* sync_for = std::get_if<wire::gate_sync>(&message)) return sync(*sync_for);
+  if (auto const* opened = std::get_if<wire::gate_open>(&message)) return open(*opened);
+  auto const* const known = std::get_if<wire::gate_known>(&message);
+  if (known == nullptr) return;
+  for (wire::gate_row const& row : known->jobs) {
+    member* const m = find(row.job);
+    if (row.is_over) departed_.erase(row.job);
+    if (!row.is_over && m != nullptr && !departed_.contains(row.job)) know(*m, known->book);
+  }
+}
+
+void node_epochs::join(runtime::uplink& up, std::int64_t now_ns) {
+  if (!up.is_welcome() || !up.knows_gates()) return;
+  wire::gate_join list;
+  list.is_all = must_say_all_;
+  for (auto& [folder, m] : members_) {
+    // What the parent says of an earlier job of that name must not count for this one.
+    if (departed_.contains(m.key)) continue;
+    bool const is_due = !m.is_known && (m.joined_ns == 0 || now_ns - m.joined_ns >= again_ns);
+    if (!m.area || (!must_say_all_ && !is_due)) continue;
+    m.joined_ns = now_ns;
+    list.jobs.push_back({m.key, boot_, false, false});
+  }
+  for (auto& [key, l] : departed_) {
+    if (!must_say_all_ && l.told_ns != 0 && now_ns - l.told_ns < again_ns) continue;
+    l.told_ns = now_ns;
+    list.jobs.push_back({key, boot_, true, l.is_lost});
+  }
+  if (list.jobs.empty() && !list.is_all) return;
+  if (up.send_gate(list)) must_say_all_ = false;
+}
+
+bool node_epochs::is_busy() const {
+  return std::any_of(members_.begin(), members_.end(), [](auto const& one) {
+    member const& m = one.second;
+    return !m.questions.empty() || !m.waits.empty() || !m.served.empty() || m.is_ending;
+  });
+}
+
+void node_epochs::turn(std::span<job_facts const> jobs, runtime::uplink* up, std::int64_t now_ns) {
+  has_parent_ = up != nullptr;
+  meet(jobs);
+  if (up != nullptr) join(*up, now_ns);
+  for (auto& [folder, m] : members_) {
+    if (!m.area || m.area->is_broken()) continue;
+    if (up == nullptr && !m.is_known) know(m, 1);
+    take_questions(m, now_ns);
+    ask(m, up, now_ns);
+  }
+  for (auto& [folder, m] : members_)
+    if (m.area) run_sync(m, now_ns);
+  for (wire::gate_done const& d : std::exchange(outbox_, {}))
+    if (up != nullptr) up->send_gate(d);
+}
+
+}  // namespace sluice::epochs

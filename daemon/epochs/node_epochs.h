@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cluster epochs on a node: jobs with an `after` area are made known to the parent, their questions
+// are taken up to it, and when it asks, what a job has written is synced here by a process of its
+// own (sync_job.h), for a disk may hang. Without a parent the node is all there is, and answers.
+// What stays true: a question is answered 0 only when the parent has opened the gate, or, without
+// one, when a sync that began after it ended well. A job that ends is synced before it is
+// forgotten.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "abi/after_area.h"
+#include "base/area_map.h"
+#include "epochs/sync_job.h"
+#include "runtime/log.h"
+#include "runtime/uplink.h"
+#include "wire/message.h"
+
+namespace sluice::epochs {
+
+/// A rule of a policy's `after`: what a job writes below it is to be durable before it goes on.
+struct after_rule {
+  std::string root;  // of the target; its file system is synced
+  std::int64_t patience_ns = 0;
+};
+
+/// What is asked of a job of this node.
+struct job_facts {
+  std::string_view folder, name;
+  std::uint64_t key = 0;
+  std::uint32_t uid = 0;
+  std::vector<after_rule> const* after = nullptr;
+  bool is_used = false;  // a process was found in it when it was looked at last
+};
+
+class node_epochs {
+ public:
+  node_epochs(std::string run_dir, std::uint64_t incarnation, runtime::logger& log);
+
+  /// A parent has let us in: it is told all again.
+  void welcomed();
+  void hear(wire::message const& m);
+  /// Questions, sync jobs, repeats. `jobs`: all of this node. `up` null: there is no parent.
+  void turn(std::span<job_facts const> jobs, runtime::uplink* up, std::int64_t now_ns);
+  /// A stage waits for an answer, or something is being synced.
+  bool is_busy() const;
+  /// False: what the job wrote is being synced first.
+  bool may_end(std::string_view folder);
+
+ private:
+  /// What a stage has asked and is not answered yet.
+  struct question {
+    unsigned slot = 0;
+    std::uint32_t user = 0;
+    std::uint64_t id = 0;  // counter of the gate
+    std::int64_t until_ns = 0, asked_ns = 0;
+  };
+  /// Who waits for the next sync: the parent, by a gate; or a question of our own.
+  struct waiter {
+    std::optional<wire::gate_id> gate;
+    std::uint64_t id = 0;
+  };
+  /// A job with epochs.
+  struct member {
+    std::uint64_t key = 0;
+    std::string name;
+    std::unique_ptr<area_map<abi::after_area>> area;  // null: it has no epochs, or has ended
+    std::string order;                                // file of its order area
+    std::vector<std::string> roots;
+    std::vector<std::int64_t> patience_ns;  // by rule
+    std::vector<question> questions;
+    std::vector<waiter> waits, served;  // served: by the sync under way
+    sync_job sync;
+    std::int64_t joined_ns = 0;  // when the parent was told last; 0: never
+    std::uint64_t book = 0;      // of the cluster, since the job began here
+    std::string spoilt;          // why no gate can be opened any more
+    bool is_known = false;       // this parent has written us down
+    bool is_ending = false, is_last = false, has_ended = false, is_lost = false;
+  };
+  struct departed {
+    bool is_lost = false;
+    std::int64_t told_ns = 0;
+  };
+
+  void meet(std::span<job_facts const> jobs);
+  member* find(std::uint64_t key);
+  void take_questions(member& m, std::int64_t now_ns);
+  void waits_for(member& m, unsigned slot, std::string const& whom);
+  void put(member& m, question const& q, int error, std::string const& why);
+  void ask(member& m, runtime::uplink* up, std::int64_t now_ns);
+  void run_sync(member& m, std::int64_t now_ns);
+  void finish(member& m, int error);
+  void join(runtime::uplink& up, std::int64_t now_ns);
+  void know(member& m, std::uint64_t book);
+  void sync(wire::gate_sync const& s);
+  void open(wire::gate_open const& o);
+
+  std::string run_dir_;
+  std::uint64_t incarnation_, boot_;
+  runtime::logger& log_;
+  std::map<std::string, member, std::less<>> members_;  // by folder
+  std::map<std::uint64_t, departed> departed_;  // by job: over, and the parent has not taken it out
+  std::deque<wire::gate_done> answered_;        // to say again
+  std::vector<wire::gate_done> outbox_;
+  std::uint64_t last_id_ = 0;
+  bool must_say_all_ = false, has_parent_ = false;
+};
+
+}  // namespace sluice::epochs

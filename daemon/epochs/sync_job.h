@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Syncing what a job wrote, in a process of its own: a disk may hang, and sluiced must not. The log
+// of durable fsync is emptied first, for what is synced now must not be undone by its recovery.
+// What stays true: nothing between fork and the end of that process allocates or takes a lock, so
+// the threads of sluiced do not matter; it holds none of our files, and dies with us.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace sluice::epochs {
+
+class sync_job {
+ public:
+  sync_job() = default;
+  ~sync_job();
+  sync_job(sync_job const&) = delete;
+  sync_job& operator=(sync_job const&) = delete;
+
+  /// Begins to sync the file systems of `roots`; `order`: the job's order area, which may be there
+  /// or not. False: no process could be made.
+  bool begin(std::string const& order, std::vector<std::string> const& roots,
+             std::int64_t patience_ns, std::int64_t now_ns);
+  bool is_under_way() const { return pid_ > 0; }
+  /// -1: not yet; 0: all is durable; else the error number.
+  int look(std::int64_t now_ns);
+
+ private:
+  void reap();
+
+  pid_t pid_ = 0;
+  std::int64_t until_ns_ = 0;
+  std::atomic<int>* result_ = nullptr;  // shared with it; -1: none yet
+  std::vector<pid_t> late_;             // told to end, and the kernel has not let them
+};
+
+}  // namespace sluice::epochs

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// One thread that makes the log durable and answers whom it was done for: while it waits for the
+// disk the loop reads and appends what comes next, so one flush serves all that came meanwhile.
+// What stays true: 0 is answered only behind the flush, and only if by then no program has gone
+// without us on that inode, nor anybody written it where we do not see.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "journal/area.h"
+#include "journal/crew.h"
+#include "journal/pacing.h"
+#include "journal/writer.h"
+
+namespace sluice::journal {
+
+/// An inode in an area.
+struct place {
+  area* in = nullptr;
+  std::uint64_t key = 0;
+};
+
+struct awaited {
+  std::uint64_t lsn = 0;
+  request asked;                       // answered by the thread when `from` is set
+  std::vector<place> places;           // where native or bypass forbids a 0
+  std::function<void(int)> then = {};  // in the loop, with commit's result
+};
+
+class commits {
+ public:
+  commits(writer& log, mailbox& to);
+  ~commits();
+  commits(commits const&) = delete;
+  commits& operator=(commits const&) = delete;
+
+  void push(awaited a);
+  bool is_idle() const;
+  /// What a batch takes, smoothed.
+  std::uint64_t batch_ns() const;
+
+ private:
+  using lock = std::unique_lock<std::mutex>;
+  void serve();
+  void gather(lock& held);
+  void finish(awaited& a, int failed);
+
+  writer& log_;
+  mailbox& to_;
+  mutable std::mutex mutex_;
+  std::condition_variable arrived_;
+  std::vector<awaited> queue_;
+  bool is_over_ = false, is_busy_ = false;
+  std::size_t enough_ = 1;  // so many in the queue wake the thread
+  gathering gathering_;
+  std::thread thread_;
+};
+
+}  // namespace sluice::journal

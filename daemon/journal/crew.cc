@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "journal/crew.h"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <climits>
+
+namespace sluice::journal {
+
+void mailbox::post(std::function<void()> call) {
+  {
+    std::lock_guard const held(mutex_);
+    calls_.push_back(std::move(call));
+  }
+  bell_.fetch_add(1);
+  syscall(SYS_futex, &bell_, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+bool mailbox::run() {
+  std::deque<std::function<void()>> calls;
+  {
+    std::lock_guard const held(mutex_);
+    calls.swap(calls_);
+  }
+  for (auto& call : calls) call();
+  return !calls.empty();
+}
+
+bool mailbox::is_empty() const {
+  std::lock_guard const held(mutex_);
+  return calls_.empty();
+}
+
+crew::crew(mailbox& to, unsigned threads) : to_(to) {
+  for (unsigned i = 0; i < threads; ++i) threads_.emplace_back([this] { serve(); });
+}
+
+crew::~crew() {
+  {
+    std::lock_guard const held(mutex_);
+    is_over_ = true;
+  }
+  arrived_.notify_all();
+  for (auto& t : threads_) t.join();
+}
+
+void crew::run(std::function<int()> work, std::function<void(int)> then) {
+  ++under_way_;
+  auto counted = [this, then = std::move(then)](int result) {
+    --under_way_;
+    then(result);
+  };
+  {
+    std::lock_guard const held(mutex_);
+    jobs_.push_back({std::move(work), std::move(counted)});
+  }
+  arrived_.notify_one();
+}
+
+void crew::serve() {
+  std::unique_lock held(mutex_);
+  for (;;) {
+    arrived_.wait(held, [&] { return is_over_ || !jobs_.empty(); });
+    if (jobs_.empty()) return;
+    job mine = std::move(jobs_.front());
+    jobs_.pop_front();
+    held.unlock();
+    int const result = mine.work();
+    to_.post([then = std::move(mine.then), result] { then(result); });
+    held.lock();
+  }
+}
+
+}  // namespace sluice::journal

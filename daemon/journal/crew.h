@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Threads for what may take as long as a disk: the loop that takes requests hands work over and
+// gets the result back as a call of its own.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace sluice::journal {
+
+/// Calls for the loop, from any thread.
+class mailbox {
+ public:
+  void post(std::function<void()> call);
+  /// Runs all that is there; false when nothing was.
+  bool run();
+  bool is_empty() const;
+  /// Counts posts: the loop's futex.
+  std::atomic<std::uint32_t>& bell() { return bell_; }
+
+ private:
+  mutable std::mutex mutex_;
+  std::deque<std::function<void()>> calls_;
+  std::atomic<std::uint32_t> bell_ = 0;
+};
+
+class crew {
+ public:
+  crew(mailbox& to, unsigned threads);
+  ~crew();
+  crew(crew const&) = delete;
+  crew& operator=(crew const&) = delete;
+
+  /// `work` in a thread of the crew, then `then(result)` in the loop.
+  void run(std::function<int()> work, std::function<void(int)> then);
+  unsigned under_way() const { return under_way_; }
+
+ private:
+  void serve();
+
+  struct job {
+    std::function<int()> work;
+    std::function<void(int)> then;
+  };
+  mailbox& to_;
+  std::mutex mutex_;
+  std::condition_variable arrived_;
+  std::deque<job> jobs_;
+  bool is_over_ = false;
+  unsigned under_way_ = 0;  // of the loop
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace sluice::journal

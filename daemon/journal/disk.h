@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the log asks of a disk. A file is one (file_disk.h), and so is the simulated one of the
+// tests, which loses what was not flushed.
+#pragma once
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <new>
+#include <span>
+#include <vector>
+
+namespace sluice::journal {
+
+/// Memory that direct I/O takes.
+template <class T>
+struct block_allocator {
+  using value_type = T;
+  static constexpr std::align_val_t align{4096};
+  block_allocator() = default;
+  template <class U>
+  block_allocator(block_allocator<U> const&) {}
+  T* allocate(std::size_t n) { return static_cast<T*>(::operator new(n * sizeof(T), align)); }
+  void deallocate(T* p, std::size_t) { ::operator delete(p, align); }
+  bool operator==(block_allocator const&) const { return true; }
+};
+
+using block_buffer = std::vector<std::byte, block_allocator<std::byte>>;
+
+/// Offsets, lengths and memory are whole blocks. All return 0 or an errno.
+class disk {
+ public:
+  virtual ~disk() = default;
+  virtual std::uint64_t bytes() const = 0;
+  virtual int read(std::uint64_t offset, std::span<std::byte> to) = 0;
+  /// May stay in a volatile cache, and may reach the medium in parts and in any order.
+  virtual int write(std::uint64_t offset, std::span<std::byte const> from) = 0;
+  /// Everything written before the call is on the medium when it returns 0.
+  virtual int flush() = 0;
+  /// Makes [begin, end) writable as the rest is, durably: nothing before `begin` is touched. Piece
+  /// by piece: behind each `goes_on(what it took)` is asked. ECANCELED: no, and the next call goes
+  /// on there; another errno: it is as it was.
+  virtual int extend(std::uint64_t, std::uint64_t, std::function<bool(std::uint64_t)> const&) {
+    return ENOTSUP;
+  }
+  /// It can be found again after a crash.
+  virtual bool has_name() const { return true; }
+  /// A write that is on the medium when it returns 0.
+  virtual int write_through(std::uint64_t offset, std::span<std::byte const> from) {
+    int const failed = write(offset, from);
+    return failed != 0 ? failed : flush();
+  }
+};
+
+}  // namespace sluice::journal

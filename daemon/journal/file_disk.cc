@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "journal/file_disk.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+
+#include "base/error.h"
+#include "base/sync.h"
+#include "journal/slots.h"
+
+namespace sluice::journal {
+
+namespace {
+
+constexpr std::size_t piece_bytes = 2u << 20;
+constexpr std::uint64_t spared_share = 4;  // a log grows by so little of what is left
+
+sluice::error failure(std::string const& path, char const* what) {
+  return sluice_error(fmt::format("{}: {}: {}", path, what, std::strerror(errno)));
+}
+
+void random_bytes(void* to, std::size_t bytes) {
+  if (getrandom(to, bytes, 0) != static_cast<ssize_t>(bytes))
+    throw sluice_error("the kernel gives no random bytes");
+}
+
+/// The names of a directory are safe.
+void sync_directory_of(std::string const& path) {
+  auto const slash = path.rfind('/');
+  std::string const dir = slash == path.npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+  int const fd = open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  bool const good = fd >= 0 && fsync(fd) == 0;
+  if (fd >= 0) close(fd);
+  if (!good) throw failure(dir, "cannot be synced");
+}
+
+void fill(int fd, std::string const& path, std::uint64_t bytes) {
+  block_buffer const zeros(1u << 20);
+  for (std::uint64_t at = 0; at < bytes;) {
+    std::size_t const now = std::min<std::uint64_t>(zeros.size(), bytes - at);
+    ssize_t const n = pwrite(fd, zeros.data(), now, static_cast<off_t>(at));
+    if (n <= 0) throw failure(path, "cannot be written in full");
+    at += static_cast<std::uint64_t>(n);
+  }
+  if (fsync(fd) != 0) throw failure(path, "cannot be synced");
+}
+
+/// Gone again unless kept.
+struct unfinished {
+  std::string path;
+  int fd;
+  bool kept = false;
+  ~unfinished() {
+    if (fd >= 0) close(fd);
+    if (!kept) unlink(path.c_str());
+  }
+};
+
+}  // namespace
+
+file_disk::file_disk(std::string const& path, use how) {
+  int const flags = (how == use::write ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW;
+  fd_ = open(path.c_str(), flags | O_DIRECT);
+  if (fd_ < 0 && errno == EINVAL) fd_ = open(path.c_str(), flags);  // tmpfs of old kernels
+  if (fd_ < 0) throw failure(path, "cannot be opened");
+  struct stat st = {};
+  if (fstat(fd_, &st) != 0 || !S_ISREG(st.st_mode)) {
+    close(fd_);
+    throw usage_error(fmt::format("{}: is not a file", path));
+  }
+  owner_ = st.st_uid;
+  bytes_ = static_cast<std::uint64_t>(st.st_size) / block_bytes * block_bytes;
+  if (how == use::write && flock(fd_, LOCK_EX | LOCK_NB) != 0) {
+    close(fd_);
+    throw sluice_error(fmt::format("{}: is in use by another process", path));
+  }
+}
+
+file_disk::~file_disk() { close(fd_); }
+
+bool file_disk::has_name() const {
+  struct stat st = {};
+  return fstat(fd_, &st) == 0 && st.st_nlink != 0;
+}
+
+int file_disk::read(std::uint64_t offset, std::span<std::byte> to) {
+  for (std::size_t had = 0; had < to.size();) {
+    ssize_t const n =
+        pread(fd_, to.data() + had, to.size() - had, static_cast<off_t>(offset + had));
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return n == 0 ? EIO : errno;
+    had += static_cast<std::size_t>(n);
+  }
+  return 0;
+}
+
+int file_disk::write(std::uint64_t offset, std::span<std::byte const> from) {
+  for (std::size_t put = 0; put < from.size();) {
+    ssize_t const n =
+        pwrite(fd_, from.data() + put, from.size() - put, static_cast<off_t>(offset + put));
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return n == 0 ? EIO : errno;
+    put += static_cast<std::size_t>(n);
+  }
+  return 0;
+}
+
+int file_disk::flush() { return fdatasync(fd_) == 0 ? 0 : errno; }
+
+int file_disk::write_through(std::uint64_t offset, std::span<std::byte const> from) {
+  if (through_) {
+    iovec const all = {const_cast<std::byte*>(from.data()), from.size()};
+    ssize_t const n = pwritev2(fd_, &all, 1, static_cast<off_t>(offset), RWF_DSYNC);
+    if (n == static_cast<ssize_t>(from.size())) return 0;
+    if (n < 0 && errno != EOPNOTSUPP && errno != ENOSYS && errno != EINTR) return errno;
+    // A short or interrupted one is written again in full, and flushed.
+    if (n < 0 && errno != EINTR) through_ = false;
+  }
+  int const failed = write(offset, from);
+  return failed != 0 ? failed : flush();
+}
+
+int file_disk::extend(std::uint64_t begin, std::uint64_t end,
+                      std::function<bool(std::uint64_t)> const& goes_on) {
+  struct statvfs room = {};
+  if (fstatvfs(fd_, &room) != 0) return errno;
+  if (room.f_bavail * room.f_frsize / spared_share < end - begin) return ENOSPC;
+  block_buffer const zeros(piece_bytes);
+  int failed = 0;
+  // Where one before was ended; its last piece was perhaps only reserved.
+  std::uint64_t const had = std::min(bytes_.load(), end);
+  std::uint64_t at = had < begin + piece_bytes ? begin : had - piece_bytes;
+  while (failed == 0 && at < end) {
+    auto const began = std::chrono::steady_clock::now();
+    std::size_t const now = std::min<std::uint64_t>(piece_bytes, end - at);
+    if (fallocate(fd_, 0, static_cast<off_t>(at), static_cast<off_t>(now)) != 0 &&
+        errno != EOPNOTSUPP)
+      failed = errno;
+    if (failed == 0) failed = write(at, std::span(zeros).first(now));
+    if (failed != 0) break;
+    at += now;
+    bytes_ = std::max(bytes_.load(), at);
+    auto const took = std::chrono::steady_clock::now() - began;
+    if (!goes_on(static_cast<std::uint64_t>(took.count()))) return ECANCELED;
+  }
+  if (failed == 0) failed = sync_file(fd_);
+  if (failed != 0 && ftruncate(fd_, static_cast<off_t>(begin)) == 0) bytes_ = begin;
+  return failed;
+}
+
+std::uint64_t random_salt() {
+  std::uint64_t salt = 0;
+  random_bytes(&salt, sizeof salt);
+  return salt;
+}
+
+void make_log_file(std::string const& path, std::uint64_t bytes, std::uint64_t window_ns) {
+  bytes = bytes / block_bytes * block_bytes;
+  if (bytes < area_begin + area_bytes_min)
+    throw usage_error(
+        fmt::format("{}: a log has at least {} bytes", path, area_begin + area_bytes_min));
+  if (access(path.c_str(), F_OK) == 0)
+    throw usage_error(fmt::format("{}: is there already; a log never replaces a file", path));
+  std::string const name = path + ".new";
+  unlink(name.c_str());
+  unfinished made{name, open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600)};
+  if (made.fd < 0) throw failure(name, "cannot be made");
+  fill(made.fd, name, bytes);
+  std::byte id[16];
+  random_bytes(id, sizeof id);
+  {
+    file_disk d(name, file_disk::use::write);
+    errno = make_log(d, first_superblock(bytes - area_begin, random_salt(), id, window_ns));
+    if (errno != 0) throw failure(name, "cannot be written");
+  }
+  if (renameat2(AT_FDCWD, name.c_str(), AT_FDCWD, path.c_str(), RENAME_NOREPLACE) != 0)
+    throw failure(path, "cannot be given its name");
+  made.kept = true;
+  sync_directory_of(path);
+}
+
+}  // namespace sluice::journal

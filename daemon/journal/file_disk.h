@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// A log in a file. Its blocks are written once when it is made, for blocks that are only reserved
+// would make each commit of ours wait for the journal of the file system. Direct and through to the
+// medium where the file system can; elsewhere with fdatasync behind each write.
+// What stays true: one process has the log open to write; a file that is not new is never made one.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "journal/disk.h"
+#include "journal/format.h"
+
+namespace sluice::journal {
+
+class file_disk : public disk {
+ public:
+  enum class use { look, write };
+  /// Throws sluice::error, also when another process has it open to write.
+  file_disk(std::string const& path, use how);
+  ~file_disk() override;
+  file_disk(file_disk const&) = delete;
+  file_disk& operator=(file_disk const&) = delete;
+
+  std::uint64_t bytes() const override { return bytes_.load(); }
+  unsigned owner() const { return owner_; }
+  int descriptor() const { return fd_; }
+  bool has_name() const override;
+  int read(std::uint64_t offset, std::span<std::byte> to) override;
+  int write(std::uint64_t offset, std::span<std::byte const> from) override;
+  int flush() override;
+  int write_through(std::uint64_t offset, std::span<std::byte const> from) override;
+  /// ENOSPC when that takes more than a quarter of what the file system has left.
+  int extend(std::uint64_t begin, std::uint64_t end,
+             std::function<bool(std::uint64_t)> const& goes_on) override;
+
+ private:
+  int fd_ = -1;
+  std::atomic<std::uint64_t> bytes_ = 0;
+  unsigned owner_ = 0;
+  bool through_ = true;  // RWF_DSYNC is known here
+};
+
+/// A new log of `bytes` in all. Appears complete under its name, or not at all; throws when there
+/// is a file of that name.
+void make_log_file(std::string const& path, std::uint64_t bytes, std::uint64_t window_ns);
+
+std::uint64_t random_salt();
+
+}  // namespace sluice::journal

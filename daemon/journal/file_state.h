@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is done for one fsync: logged, made durable at home, or left to the program. Pure: all that
+// is known of the file is an argument, so the table of cases is tested without a disk.
+// What stays true: the log is chosen only when every byte that differs from what is durable is
+// known; in doubt home is synced. Who is sent away (`pass`) has nothing live in the log.
+#pragma once
+
+#include <cstdint>
+
+namespace sluice::journal {
+
+inline constexpr std::uint64_t logged_bytes_max = 256 << 10;  // more is synced, not written twice
+
+struct file_seen {
+  bool is_identified = false;  // its file system tells a uuid and handles
+  bool has_failed = false;     // its disk refused some of it, and told us, not the programs
+  bool is_live = false;        // records of it count
+  bool has_baseline = false;   // home was durable once, and all written since was noted
+  bool is_created = false;     // made since, by a program that notes what it writes
+  bool is_bypassed = false;    // written where nobody notes it
+  bool is_native = false;      // a program did not wait for us
+  bool is_whole = false;       // it is not known which pages were written
+  bool is_foreign = false;     // written by somebody who notes nothing
+  bool is_unseen = false;      // whether that is so is not asked: too often, or it takes too long
+  bool has_new_metadata = false;  // mode, owner, links, name or attributes changed since
+  bool is_linked_once = true;
+  bool is_ending = false;       // we go
+  bool has_changed = false;     // bytes or size
+  bool is_overwrite = false;    // only bytes that were there
+  bool is_alone = false;        // nobody else waits
+  bool is_log_quicker = false;  // for such a one: see lone.h
+  std::uint64_t size = 0;
+  std::uint64_t dirty_bytes = 0;  // of the noted pages
+};
+
+enum class way {
+  pass,       // the program's own fsync; nothing was taken
+  native,     // ours, at home; what is live of it is revoked behind it
+  alone,      // the same; the next is the program's own while nobody else syncs
+  own,        // the same; the next is the program's own
+  nothing,    // all was logged before: its last record has to be durable
+  pages,      // the noted pages, and the size
+  all,        // every byte
+  first_all,  // the same, with its name
+};
+
+way choose(file_seen const& f);
+
+/// Whether the programs of a directory sync it behind each new file. Then the log saves nothing for
+/// the file: what the directory waits for makes it durable as well.
+class directory_habit {
+ public:
+  bool is_synced_anyway() const { return is_synced_anyway_; }
+  /// Often enough that they need not ask any more.
+  bool is_sure() const { return in_row_ >= 4; }
+  void created();
+  void synced();
+
+ private:
+  unsigned created_ = 0;  // since it was synced
+  unsigned in_row_ = 0;   // syncs behind few of them
+  bool is_synced_anyway_ = false;
+};
+
+}  // namespace sluice::journal

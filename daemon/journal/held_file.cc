@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "journal/held_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/magic.h>
+#include <poll.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <filesystem>
+#include <fstream>
+
+#include "base/sync.h"
+#include "journal/home.h"
+
+#ifndef SYS_cachestat
+#define SYS_cachestat 451
+#endif
+
+namespace sluice::journal {
+
+namespace {
+
+struct cache_range {
+  std::uint64_t offset, length;
+};
+struct cache_counts {
+  std::uint64_t cached, dirty, writeback, evicted, recently_evicted;
+};
+
+constexpr unsigned folio_order_max = 6;  // 256 KiB: more is not written twice
+constexpr std::size_t folio_ranges_max = 16;
+
+/// False: the kernel does not say.
+bool count_in(int fd, std::uint64_t first, std::uint64_t end, cache_counts& counts) {
+  counts = {};
+  if (first >= end) return true;  // the kernel takes a length of 0 for all
+  cache_range range = {first * page_bytes, (end - first) * page_bytes};
+  return syscall(SYS_cachestat, fd, &range, &counts, 0) == 0;
+}
+
+std::int64_t dirty_in(int fd, std::uint64_t first, std::uint64_t end) {
+  cache_counts counts;
+  if (!count_in(fd, first, end, counts)) return -1;
+  return static_cast<std::int64_t>(counts.dirty + counts.writeback);
+}
+
+}  // namespace
+
+namespace {
+
+/// Its /proc entry is root's while it runs with rights that are not its user's alone.
+bool is_process_of(std::uint32_t pid, uid_t user) {
+  struct stat st = {};
+  return stat(fmt::format("/proc/{}", pid).c_str(), &st) == 0 && st.st_uid == user;
+}
+
+bool is_alive(descriptor const& process) {
+  pollfd p = {process.get(), POLLIN, 0};
+  return poll(&p, 1, 0) == 0;
+}
+
+}  // namespace
+
+/// In this order: if the number is another process's by now, the descriptor is of none; and who has
+/// become another user meanwhile, by exec, has not given it.
+descriptor take_descriptor(request const& r) {
+  uid_t const user = r.from->owner();
+  descriptor const process(static_cast<int>(syscall(SYS_pidfd_open, r.pid, 0)));
+  if (!process || !is_process_of(r.pid, user)) return {};
+  descriptor theirs(static_cast<int>(syscall(SYS_pidfd_getfd, process.get(), r.fd, 0)));
+  bool const is_his = theirs && is_process_of(r.pid, user) && is_alive(process);
+  return is_his ? std::move(theirs) : descriptor();
+}
+
+descriptor fetch(request const& r, bool is_directory, struct stat& st) {
+  descriptor const theirs = take_descriptor(r);
+  if (!theirs || fstat(theirs.get(), &st) != 0) return {};
+  if (!(is_directory ? S_ISDIR(st.st_mode) : S_ISREG(st.st_mode))) return {};
+  if (device_word(st) != r.device || st.st_ino != r.inode) return {};
+  std::string const path = fmt::format("/proc/self/fd/{}", theirs.get());
+  // Who may not write a file has no part in what becomes durable of it.
+  int const may = fcntl(theirs.get(), F_GETFL);
+  if (may < 0 || (!is_directory && (may & O_ACCMODE) == O_RDONLY)) return {};
+  int const flags =
+      O_RDONLY | O_CLOEXEC | O_NOATIME | O_NONBLOCK | (is_directory ? O_DIRECTORY : 0);
+  descriptor ours(open(path.c_str(), flags));
+  if (!ours && errno == EPERM) ours = descriptor(open(path.c_str(), flags & ~O_NOATIME));
+  struct stat again = {};
+  if (!ours || fstat(ours.get(), &again) != 0) return {};
+  if (again.st_dev != st.st_dev || again.st_ino != st.st_ino) return {};
+  return ours;
+}
+
+int sync_held_file(held_file& f, bool only_bytes, bool has_records) {
+  std::lock_guard const held(f.syncing);
+  if (f.refused != 0) return f.refused;
+  int const failed = only_bytes ? fdatasync(f.fd.get()) : fsync(f.fd.get());
+  int const error = failed == 0 ? 0 : errno;
+  if (has_records) f.refused = error;
+  return error;
+}
+
+descriptor open_beside(int fd, struct stat const& st) {
+  std::string directory, name;
+  struct stat there = {};
+  if (!find_name(fd, st, directory, name)) return {};
+  descriptor opened(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  bool const is_there = opened && fstat(opened.get(), &there) == 0 && there.st_dev == st.st_dev;
+  return is_there ? std::move(opened) : descriptor();
+}
+
+int sync_held_mount(held_mount& m) {
+  std::lock_guard const held(m.syncing);
+  if (m.refused == 0) m.refused = sync_file_system(m.fd.get());
+  return m.refused;
+}
+
+bool is_on_btrfs(int fd) {
+  struct statfs fs = {};
+  return fstatfs(fd, &fs) == 0 && fs.f_type == BTRFS_SUPER_MAGIC;
+}
+
+journal journal_of(int fd) {
+  struct statfs fs = {};
+  struct stat st = {};
+  if (fstatfs(fd, &fs) != 0 || fstat(fd, &st) != 0) return journal::none;
+  if (fs.f_type == XFS_SUPER_MAGIC) return journal::of_file;
+  if (fs.f_type != EXT4_SUPER_MAGIC) return journal::none;
+  // ext2, ext3 and an ext4 without a journal have the same number.
+  std::error_code unknown;
+  auto const device = std::filesystem::read_symlink(
+      fmt::format("/sys/dev/block/{}:{}", major(st.st_dev), minor(st.st_dev)), unknown);
+  std::ifstream task("/sys/fs/ext4/" + device.filename().string() + "/journal_task");
+  int pid = 0;
+  return task >> pid ? journal::of_all : journal::none;
+}
+
+int sync_names(int directory) {
+  if (is_on_btrfs(directory)) return sync_file_system(directory);
+  return sync_file(directory);
+}
+
+birth birth_of(int fd) {
+  struct statx x = {};
+  if (statx(fd, "", AT_EMPTY_PATH, STATX_BTIME | STATX_INO, &x) != 0) return {};
+  if ((x.stx_mask & STATX_BTIME) == 0) return {};
+  return {abi::birth_word(x.stx_ino, x.stx_btime.tv_sec, x.stx_btime.tv_nsec), ns_of(x.stx_btime)};
+}
+
+std::int64_t dirty_pages(int fd, page_set const& but, std::uint64_t end) {
+  std::int64_t const all = dirty_in(fd, 0, end);
+  if (all <= 0) return all;
+  std::int64_t known = 0;
+  for (auto const& [first, behind] : but.all()) {
+    std::int64_t const here = dirty_in(fd, first, std::min(behind, end));
+    if (here < 0) return -1;
+    known += here;
+    if (known >= all) return 0;
+  }
+  return all - known;
+}
+
+std::int64_t pages_under_way(int fd, std::uint64_t first, std::uint64_t end) {
+  cache_counts counts;
+  return count_in(fd, first, end, counts) ? static_cast<std::int64_t>(counts.writeback) : -1;
+}
+
+void add_folios(int fd, page_set& pages) {
+  if (pages.all().size() > folio_ranges_max) return;
+  page_set const ours = pages;
+  for (auto const& [first, end] : ours.all())
+    for (std::uint64_t const page : {first, end - 1})
+      for (unsigned order = folio_order_max; order > 0; --order) {
+        std::uint64_t const size = std::uint64_t{1} << order, from = page & ~(size - 1);
+        if (dirty_in(fd, from, from + size) < static_cast<std::int64_t>(size)) continue;
+        pages.add(from, from + size);
+        break;
+      }
+}
+
+bool find_name(int fd, struct stat const& st, std::string& directory, std::string& name) {
+  char path[PATH_MAX];
+  ssize_t const n = readlink(fmt::format("/proc/self/fd/{}", fd).c_str(), path, sizeof path);
+  if (n <= 1 || n == sizeof path || path[0] != '/' || st.st_nlink != 1) return false;
+  std::string const whole(path, static_cast<std::size_t>(n));
+  std::size_t const slash = whole.rfind('/');
+  directory = slash == 0 ? "/" : whole.substr(0, slash);
+  name = whole.substr(slash + 1);
+  return is_name(name);
+}
+
+}  // namespace sluice::journal

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// A file or directory of which the daemon knows something, held open for itself: its number means
+// no other file as long as it is held. The descriptor is opened anew, never the program's own, for
+// that one carries the program's locks.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/descriptor.h"
+#include "journal/area.h"
+#include "journal/file_state.h"
+#include "journal/home.h"
+#include "journal/record.h"
+
+namespace sluice::journal {
+
+using file_key = std::pair<std::uint64_t, std::uint64_t>;  // device, inode
+
+struct held_directory {
+  descriptor fd;
+  file_id id;
+  file_key key;
+  bool is_durable = false;  // was synced since it is held
+  bool is_marked = false;   // by a program of a job that is no more
+  directory_habit habit;
+  std::uint64_t last_lsn = 0;  // of the records of names in it
+};
+
+/// The name under which the log knows a new file.
+struct logged_name {
+  std::shared_ptr<held_directory> in;
+  std::string name;
+  unsigned mode = 0;
+};
+
+struct held_file {
+  descriptor fd;
+  file_id id;
+  file_key key;
+  bool is_identified = false;
+  bool has_baseline = false;
+  bool is_marked = false;  // as a directory
+  // Somebody seemed to write it and not to say so; or it is on btrfs, where what is written goes
+  // to a new place, which counts only with what names it.
+  bool is_shared = false;
+  bool is_moved = false;         // since home was synced with its name
+  bool is_busy = false;          // a sync of ours is under way
+  std::deque<request> waiting;   // for its end
+  std::uint64_t last_lsn = 0;    // of its records that count; 0: none
+  std::uint64_t size = 0;        // as the log or home durably has it
+  std::uint64_t changed_ns = 0;  // ctime when that was looked at
+  unsigned mode = 0, uid = 0, gid = 0;
+  page_set explained;  // pages that may be dirty at home, and are in the log
+  page_set leaving;    // the same, and being written to the disk; those written since are above
+  bool is_leaving = false;
+  std::unique_ptr<logged_name> link;
+  // The kernel tells an error of the disk once for each open file, and two threads may sync this.
+  std::mutex syncing;
+  int refused = 0;  // that it told while the log had something of it: for whoever syncs it
+  // It told us. When the log has nothing of it programs ask by descriptors of their own from then
+  // on, and each hears of what was refused.
+  bool has_failed = false;
+  std::uint64_t used_ns = 0;
+  unsigned foreign_in_row = 0, dear_in_row = 0;
+  std::vector<uid_t> shown_by;        // users who had a descriptor of it to write by
+  std::uint64_t unseen_until_ns = 0;  // until then nobody looks who wrote its pages
+};
+
+/// It is on its disk, or only its bytes and size: 0 or an errno.
+int sync_held_file(held_file& f, bool only_bytes, bool has_records);
+
+/// A descriptor of the process that a request names. None of a process that is not the area's
+/// user's: what stands in an area anybody of that user may have written, and we may take them all.
+descriptor take_descriptor(request const& r);
+
+/// The program's descriptor, as one of our own; nothing when it is not that inode (any more).
+descriptor fetch(request const& r, bool is_directory, struct stat& st);
+
+/// A journal in which what was done to a file, and to its names, lies in order.
+enum class journal {
+  none,     // or nobody knows
+  of_file,  // fsync of a file commits what was done to its names, wherever: xfs
+  of_all,   // and fsync of a directory all that was done before: ext4 (since Linux 6.4)
+};
+journal journal_of(int fd);
+bool is_on_btrfs(int fd);
+
+/// The directory of a file, if that can be found: the file itself might be removed, and its blocks
+/// would stay.
+descriptor open_beside(int fd, struct stat const& st);
+
+/// A device that has a file in the log. btrfs has several for one file system.
+struct held_mount {
+  descriptor fd;
+  journal kept_by = journal::none;
+  bool is_on_btrfs = false;
+  std::array<std::uint8_t, 16> fs = {};
+  std::mutex syncing;  // as of a file
+  int refused = 0;
+};
+
+/// All of its file system is on its disk: 0 or an errno, for good.
+int sync_held_mount(held_mount& m);
+
+/// All names in the directory: 0 or an errno. On btrfs its fsync does not keep what was removed
+/// from it while somebody has that open, and we have.
+int sync_names(int directory);
+
+/// When the file began; 0: not known.
+struct birth {
+  std::uint64_t word = 0;  // as stages say it
+  std::uint64_t ns = 0;    // CLOCK_REALTIME
+};
+birth birth_of(int fd);
+
+inline constexpr std::uint64_t pages_max = std::uint64_t{1} << 50;
+/// Of its pages before `end` those that are dirty and not in `but`: -1 when the kernel does not
+/// say.
+std::int64_t dirty_pages(int fd, page_set const& but, std::uint64_t end = pages_max);
+
+/// Of pages [first, end) those that are being written to the disk.
+std::int64_t pages_under_way(int fd, std::uint64_t first, std::uint64_t end);
+
+/// A page that is dirty shows all of its folio as dirty. Adds to `pages` what may be dirty for that
+/// reason alone: dirty blocks around them of a folio's size and place, as long as they are few.
+void add_folios(int fd, page_set& pages);
+
+/// Its directory, opened, and its name there; false when that cannot be told for sure.
+bool find_name(int fd, struct stat const& st, std::string& directory, std::string& name);
+
+}  // namespace sluice::journal

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// FS_IOC_GETFSUUID is in Linux since 6.9, so headers of Debian 12 do not have it.
+#include "journal/home.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/btrfs.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+#include "base/sync.h"
+
+namespace sluice::journal {
+
+namespace {
+
+struct fs_uuid {
+  std::uint8_t length;
+  std::uint8_t bytes[16];
+};
+constexpr unsigned long ask_fs_uuid = _IOR(0x15, 0, fs_uuid);
+
+struct handle_buffer {
+  file_handle head;
+  unsigned char room[128];
+};
+
+bool ask_uuid(int fd, std::array<std::uint8_t, 16>& uuid) {
+  fs_uuid said = {};
+  btrfs_ioctl_fs_info_args btrfs = {};
+  if (ioctl(fd, ask_fs_uuid, &said) == 0 && said.length == sizeof said.bytes)
+    std::memcpy(uuid.data(), said.bytes, uuid.size());
+  else if (ioctl(fd, BTRFS_IOC_FS_INFO, &btrfs) == 0)
+    std::memcpy(uuid.data(), btrfs.fsid, uuid.size());
+  else
+    return false;
+  return std::any_of(uuid.begin(), uuid.end(), [](auto b) { return b != 0; });
+}
+
+/// Blanks and the like are written \040 in mountinfo.
+std::string unescaped(std::string const& text) {
+  std::string plain;
+  for (std::size_t i = 0; i < text.size(); ++i)
+    if (text[i] == '\\' && i + 3 < text.size()) {
+      plain += static_cast<char>(std::strtol(text.substr(i + 1, 3).c_str(), nullptr, 8));
+      i += 3;
+    } else {
+      plain += text[i];
+    }
+  return plain;
+}
+
+/// File systems that lie on a device of this machine. Others may hang when they are asked.
+bool is_local(std::string const& type) {
+  static constexpr char const* types[] = {"ext4", "ext3", "ext2", "xfs", "btrfs", "f2fs"};
+  return std::any_of(std::begin(types), std::end(types), [&](auto t) { return type == t; });
+}
+
+}  // namespace
+
+int identify(int fd, file_id& id) {
+  if (!ask_uuid(fd, id.fs)) return EOPNOTSUPP;
+  handle_buffer h = {};
+  h.head.handle_bytes = sizeof h.room;
+  int mount = 0;
+  if (name_to_handle_at(fd, "", &h.head, &mount, AT_EMPTY_PATH) != 0) return errno;
+  id.handle_type = h.head.handle_type;
+  id.handle.assign(reinterpret_cast<char const*>(h.head.f_handle), h.head.handle_bytes);
+  return 0;
+}
+
+home::home() {
+  std::ifstream in("/proc/self/mountinfo");
+  for (std::string line; std::getline(in, line);) {
+    std::istringstream words(line);
+    std::vector<std::string> word{std::istream_iterator<std::string>(words), {}};
+    auto const dash = std::find(word.begin(), word.end(), "-");
+    if (word.size() < 7 || word.end() - dash < 3 || !is_local(dash[1])) continue;
+    if (word[5].rfind("rw", 0) != 0) continue;
+    look_at({-1, word[2], unescaped(dash[2]), dash[1], unescaped(word[4]), true});
+  }
+}
+
+void home::look_at(mounted m) {
+  int const fd = ::open(m.where.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  std::array<std::uint8_t, 16> uuid = {};
+  if (fd < 0) return;
+  if (!ask_uuid(fd, uuid)) {
+    close(fd);
+    return;
+  }
+  m.fd = fd;
+  auto const [at, is_new] = mounted_.try_emplace(uuid, m);
+  if (is_new) return;
+  close(fd);
+  at->second.is_unique &= at->second.device == m.device;
+}
+
+void home::keep_only(std::set<std::array<std::uint8_t, 16>> const& wanted) {
+  for (auto const& [uuid, m] : mounted_)
+    if (!wanted.contains(uuid)) close(m.fd);
+  std::erase_if(mounted_, [&](auto const& one) { return !wanted.contains(one.first); });
+}
+
+home::~home() {
+  for (auto const& [uuid, m] : mounted_) close(m.fd);
+}
+
+home::mounted const* home::of(std::array<std::uint8_t, 16> const& fs) const {
+  auto const at = mounted_.find(fs);
+  return at == mounted_.end() ? nullptr : &at->second;
+}
+
+int home::open(file_id const& id, int flags) const {
+  mounted const* const m = of(id.fs);
+  if (m == nullptr) return -ENODEV;
+  if (!m->is_unique) return -ENOTUNIQ;
+  handle_buffer h = {};
+  if (id.handle.size() > sizeof h.room) return -ESTALE;
+  h.head.handle_bytes = static_cast<unsigned>(id.handle.size());
+  h.head.handle_type = id.handle_type;
+  std::memcpy(h.head.f_handle, id.handle.data(), id.handle.size());
+  int const fd = open_by_handle_at(m->fd, &h.head, flags | O_CLOEXEC);
+  if (fd >= 0) return fd;
+  if (errno != ESTALE) return -errno;
+  int const error = why_missing({m->fd, m->source, m->device, m->type}, id);
+  return error != 0 ? -error : -ESTALE;
+}
+
+int home::sync(std::array<std::uint8_t, 16> const& fs) const {
+  mounted const* const m = of(fs);
+  if (m == nullptr) return ENODEV;
+  return sync_file_system(m->fd);
+}
+
+mount_time home::mounting(std::array<std::uint8_t, 16> const& fs) const {
+  mounted const* const m = of(fs);
+  return m != nullptr && m->type == "ext4" ? mount_time_of(m->source, m->device) : mount_time{};
+}
+
+/// The kernel knows no name of what was opened by handle and is nowhere in its caches: it is looked
+/// for.
+std::string home::place_of(std::array<std::uint8_t, 16> const& fs, int fd,
+                           std::chrono::milliseconds patience) const {
+  std::string const said = path_of(fd);
+  mounted const* const m = of(fs);
+  struct stat file = {}, there = {};
+  bool const is_known = stat(said.c_str(), &there) == 0 && fstat(fd, &file) == 0 &&
+                        there.st_dev == file.st_dev && there.st_ino == file.st_ino;
+  if (is_known || m == nullptr || fstat(fd, &file) != 0) return said;
+  namespace files = std::filesystem;
+  std::error_code bad;
+  auto const until = std::chrono::steady_clock::now() + patience;
+  files::recursive_directory_iterator at(m->where, files::directory_options::skip_permission_denied,
+                                         bad);
+  for (; !bad && at != files::end(at) && std::chrono::steady_clock::now() < until;
+       at.increment(bad)) {
+    if (lstat(at->path().c_str(), &there) != 0) continue;
+    if (there.st_dev != file.st_dev) at.disable_recursion_pending();
+    if (there.st_dev == file.st_dev && there.st_ino == file.st_ino) return at->path().string();
+  }
+  return fmt::format("the file with inode {} below {}", file.st_ino, m->where);
+}
+
+std::uint64_t changed_ns(struct stat const& st) {
+  return static_cast<std::uint64_t>(st.st_ctim.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(st.st_ctim.tv_nsec);
+}
+
+std::uint64_t ns_of(statx_timestamp const& t) {
+  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 + t.tv_nsec;
+}
+
+std::string uuid_text(std::array<std::uint8_t, 16> const& fs) {
+  std::string text;
+  for (std::size_t i = 0; i < fs.size(); ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+    text += fmt::format("{:02x}", fs[i]);
+  }
+  return text;
+}
+
+std::string path_of(int fd) {
+  char path[4096];
+  ssize_t const n = readlink(fmt::format("/proc/self/fd/{}", fd).c_str(), path, sizeof path);
+  return n > 0 ? std::string(path, static_cast<std::size_t>(n)) : "?";
+}
+
+}  // namespace sluice::journal

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// sluice-recover: the command line of `sluice recover`. What it does is in recover.cc.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "base/common_options.h"
+#include "base/error.h"
+#include "base/program.h"
+#include "journal/recover.h"
+
+namespace sluice::journal {
+
+namespace {
+
+void print(recovered const& r, recover_options const& o) {
+  fmt::print("{}: generation {}, {} records of {} files, {:.1f} MiB\n", o.log, r.generation,
+             r.records, r.files, static_cast<double>(r.end - r.head) / (1 << 20));
+  if (r.damaged_before != 0)
+    fmt::print("  damaged: {} bytes from {} on cannot be read\n", r.damaged_before - r.end, r.end);
+  if (r.marked != 0)
+    fmt::print("  {} files had an fsync of their own since, and are newer than the log\n",
+               r.marked);
+  if (r.home_error != 0)
+    fmt::print("  the disk had refused bytes at home ({}): what is there is not believed\n",
+               std::strerror(r.home_error));
+  for (auto const& path : r.foreign)
+    fmt::print("  changed by somebody else{}: {}\n", o.dry_run ? "" : ", left as it is", path);
+  if (o.dry_run) {
+    fmt::print("  nothing was written (--dry-run)\n");
+    return;
+  }
+  if (r.is_void) {
+    fmt::print("  a program had synced all of it at home by itself: nothing replayed\n");
+    return;
+  }
+  if (r.is_running) {
+    fmt::print(
+        "  this machine has not been restarted since: home files synced, nothing replayed\n");
+    return;
+  }
+  fmt::print("  brought home: {} records, {:.1f} MiB; {} files made, {} records of removed files\n",
+             r.done.records, static_cast<double>(r.done.bytes) / (1 << 20), r.done.made,
+             r.done.gone);
+  for (auto const& path : r.done.aside)
+    fmt::print("  had a name that was given again, and was put aside: {}\n", path);
+}
+
+void print_json(recovered const& r, recover_options const& o) {
+  nlohmann::ordered_json j = {{"version", 1},
+                              {"log", o.log},
+                              {"dry_run", o.dry_run},
+                              {"generation", r.generation},
+                              {"log_bytes", r.end - r.head},
+                              {"records", r.records},
+                              {"files", r.files},
+                              {"foreign", r.foreign},
+                              {"marked", r.marked},
+                              {"damaged_bytes", r.damaged_before - (r.damaged_before ? r.end : 0)},
+                              {"synced_only", r.is_running},
+                              {"void", r.is_void},
+                              {"home_error", r.home_error},
+                              {"replayed_records", r.done.records},
+                              {"replayed_bytes", r.done.bytes},
+                              {"made", r.done.made},
+                              {"gone", r.done.gone},
+                              {"ahead", r.done.ahead},
+                              {"aside", r.done.aside}};
+  fmt::print("{}\n", j.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+/// A line on a terminal, four times a second.
+std::function<void(std::uint64_t, std::uint64_t)> terminal_progress() {
+  auto last = std::chrono::steady_clock::now();
+  return [last](std::uint64_t at, std::uint64_t of) mutable {
+    auto const now = std::chrono::steady_clock::now();
+    if (now - last < std::chrono::milliseconds(250)) return;
+    last = now;
+    fmt::print(stderr, "\r{} of {} MiB\033[K", at >> 20, of >> 20);
+  };
+}
+
+int run(int argc, char** argv) {
+  CLI::App app{
+      "Brings home what a log holds after a crash. Run it before programs open the files."};
+  app.name("sluice recover");
+  recover_options o;
+  bool quiet = false;
+  common_options common;
+  app.add_option("LOG", o.log, "the log, for example /var/lib/sluice/log")->required();
+  app.add_flag("--dry-run", o.dry_run, "only say what would be done");
+  app.add_flag("--keep-home", o.keep_home,
+               "leave files that somebody else changed since as they are, and recover the others");
+  app.add_flag("--replay", o.replay,
+               "replay although this machine has not been restarted since the log was written");
+  app.add_flag("--partial", o.partial, "bring home what lies before a damaged part of the log");
+  take_common_options(app, common);
+  show_option(app, "--json", "the result as JSON");
+  app.add_flag("-q,--quiet", quiet, "no progress");
+  try {
+    app.parse(argc, argv);
+  } catch (CLI::ParseError const& e) {
+    return e.get_exit_code() == 0 ? app.exit(e) : (app.exit(e), exit_usage);
+  }
+  bool const shows = !quiet && isatty(STDERR_FILENO) != 0;
+  if (shows) o.progress = terminal_progress();
+  recovered const r = recover(o);
+  if (shows) fmt::print(stderr, "\r\033[K");
+  common.json ? print_json(r, o) : print(r, o);
+  return std::fflush(stdout) == 0 ? 0 : exit_sluice;
+}
+
+}  // namespace
+
+}  // namespace sluice::journal
+
+int main(int argc, char** argv) {
+  return sluice::guarded("sluice recover", [&] { return sluice::journal::run(argc, argv); });
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "journal/mark.h"
+
+#include <sys/stat.h>
+#include <sys/xattr.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "abi/order_area.h"
+#include "journal/held_file.h"
+
+namespace sluice::journal {
+
+namespace {
+
+bool read_mark(int fd, superblock const& s, abi::order_mark& mark) {
+  if (fgetxattr(fd, abi::order_mark_name, &mark, sizeof mark) != sizeof mark) return false;
+  static_assert(sizeof mark.log_id == sizeof s.id);
+  return std::memcmp(mark.log_id, s.id, sizeof s.id) == 0 && mark.generation >= s.generation;
+}
+
+}  // namespace
+
+bool has_mark(int fd, superblock const& s) {
+  abi::order_mark mark = {};
+  if (!read_mark(fd, s, mark)) return false;
+  struct stat st = {};
+  return fstat(fd, &st) == 0 && mark.inode == st.st_ino && mark.birth == birth_of(fd).word;
+}
+
+bool is_void(int fd, superblock const& s) {
+  abi::order_mark mark = {};
+  return read_mark(fd, s, mark);
+}
+
+int unreadable_marks(int fd) {
+  bool const good = flistxattr(fd, nullptr, 0) >= 0 || errno == EOPNOTSUPP;
+  return good ? 0 : errno;
+}
+
+int remove_mark(int fd) {
+  if (fremovexattr(fd, abi::order_mark_name) == 0) return 0;
+  return errno == ENODATA || errno == EOPNOTSUPP ? 0 : errno;
+}
+
+}  // namespace sluice::journal

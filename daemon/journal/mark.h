@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// A program that got no answer from the daemon synced its file itself, and left a mark on it: what
+// the log has of that file up to the mark's generation is older than the file, and does not count.
+#pragma once
+
+#include "journal/format.h"
+
+namespace sluice::journal {
+
+/// One of that log, for its present generation, and made for this very file.
+bool has_mark(int fd, superblock const& s);
+/// `fd` is the log: a program said of it that all it has is safe at home.
+bool is_void(int fd, superblock const& s);
+
+/// Any: 0, also when there was none, or an errno. It is gone for good behind an fsync.
+int remove_mark(int fd);
+
+/// Whether the file has marks cannot be told: an errno, else 0.
+int unreadable_marks(int fd);
+
+}  // namespace sluice::journal

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Opening by handle says ESTALE whatever went wrong: the kernel tells nobody that an inode, or a
+// directory above, could not be read. Who takes that for a file that was removed drops what the log
+// has of it. So the inode is looked up in another way: xfs and btrfs are asked, of ext4 it is read
+// from its device. Where that cannot be done the kernel is believed.
+#pragma once
+
+#include "journal/record.h"
+
+namespace sluice::journal {
+
+struct mounted_at {
+  int fd;                            // of its root
+  std::string source, device, type;  // as mountinfo says it
+};
+
+/// `id` could not be opened, ESTALE: 0 when there is no such file, or an errno when it is there, or
+/// cannot be read.
+int why_missing(mounted_at const& fs, file_id const& id);
+
+}  // namespace sluice::journal

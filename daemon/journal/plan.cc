@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "journal/plan.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+
+namespace sluice::journal {
+
+namespace {
+
+bool is_content(kind what) { return what == kind::data || what == kind::truncate; }
+
+}  // namespace
+
+void plan::add(std::uint64_t lsn, record const& r) {
+  file_plan& f = files_[r.file];
+  for (auto const* other : {&r.directory, &r.new_directory, &r.victim})
+    if (!other->handle.empty()) files_.try_emplace(*other);
+  file_systems_.insert(r.file.fs);
+  if (r.what == kind::revoke || r.what == kind::large)
+    f.safe_below = std::max(f.safe_below, std::min(r.below, lsn));
+  if (is_content(r.what)) {
+    content_[r.file] = lsn;
+    f.changed_ns = std::max(f.changed_ns, r.changed_ns);
+    f.has_size |= r.what == kind::truncate;
+  }
+}
+
+void plan::close() {
+  for (auto const& [id, lsn] : content_) {
+    file_plan& f = files_[id];
+    f.has_content = lsn >= f.safe_below;
+  }
+  content_.clear();
+}
+
+bool plan::is_live(file_id const& id) const {
+  auto const at = files_.find(id);
+  return at != files_.end() && at->second.is_live;
+}
+
+bool plan::counts(std::uint64_t lsn, record const& r) const {
+  // Names are brought home whatever happened to the bytes: a sync of the file need not cover them.
+  if (r.what == kind::unlink || r.what == kind::rename) return true;
+  if (!is_content(r.what) && r.what != kind::create) return false;
+  auto const at = files_.find(r.file);
+  if (at == files_.end() || lsn < at->second.safe_below) return false;
+  if (at->second.is_kept || at->second.is_marked) return false;
+  if (r.what != kind::create) return true;
+  // Of a batch that was cut off: nobody was told that the file is durable. It may have become that
+  // without the log, and been removed since, so a part of it must not come back.
+  if (!S_ISDIR(r.mode) && !at->second.has_size) return false;
+  // A directory that was synced on its own has all names that were given before.
+  auto const in = files_.find(r.directory);
+  return in == files_.end() || !in->second.is_marked;
+}
+
+}  // namespace sluice::journal

@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who else changed a file? Whatever the log's own programs changed was changed before the crash,
+// and a live log commits at least once in its window, so a ctime later than the last commit and the
+// window is somebody else's: of after the crash, or of a program without sluice. Recovery itself
+// changes files too: it says in the superblock until when changes are its own, before the first.
+// And so does ext4 when it is mounted: mount_time.h.
+#include "journal/recover.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/magic.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <optional>
+
+#include "base/descriptor.h"
+#include "base/error.h"
+#include "journal/boot.h"
+#include "journal/file_disk.h"
+#include "journal/mark.h"
+#include "journal/scan.h"
+#include "journal/slots.h"
+#include "journal/writer.h"
+
+namespace sluice::journal {
+
+namespace {
+
+constexpr std::chrono::milliseconds patience{5000};    // with a search for a name
+constexpr std::uint64_t own_time_ns = 60'000'000'000;  // renewed when half of it is over
+
+std::uint64_t wall_ns() {
+  timespec t = {};
+  clock_gettime(CLOCK_REALTIME, &t);
+  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(t.tv_nsec);
+}
+
+class recovery {
+ public:
+  explicit recovery(recover_options const& o)
+      : options_(o), disk_(o.log, o.dry_run ? file_disk::use::look : file_disk::use::write) {}
+
+  recovered run() {
+    slots_found const found = read_slots(disk_);
+    if (found.what != slots_found::good)
+      throw sluice_error(fmt::format("{} {}; it is kept as it is", options_.log, found.reason));
+    super_ = found.in_force;
+    if (options_.home_error != 0 && super_.home_error == 0 && !options_.dry_run)
+      say_home_failed(options_.home_error);
+    result_.generation = super_.generation;
+    result_.head = super_.head;
+    result_.home_error = static_cast<int>(super_.home_error);
+    result_.is_void = is_void(disk_.descriptor(), super_);
+    result_.is_running = !options_.replay && is_this_boot(super_.boot) && result_.home_error == 0;
+    read_all();
+    if (result_.is_void) {
+      if (!options_.dry_run) go_on();
+      return result_;
+    }
+    check_damage();
+    check_file_systems();
+    look_at_files();
+    if (options_.dry_run) return result_;
+    if (result_.is_running) {
+      sync_home();
+      go_on();
+      return result_;
+    }
+    replay work(*home_, plan_, log_text(), {crash_ns_, ours_until_ns_}, disk_.owner());
+    if (result_.records != 0) write_home(work);
+    go_on();
+    work.forget_marks();
+    result_.done = work.done();
+    return result_;
+  }
+
+ private:
+  [[noreturn]] void fail(char const* what, int error) const {
+    throw sluice_error(
+        fmt::format("{} {}: {}; it is kept as it is", options_.log, what, std::strerror(error)));
+  }
+
+  void go_on() {
+    if (int const error = continue_log(disk_, super_, result_.end, random_salt()); error != 0)
+      fail("cannot be written", error);
+    remove_mark(disk_.descriptor());
+    for (auto const& [id, file] : plan_.files()) {
+      int const fd = file.is_marked ? home_->open(id, O_RDONLY | O_NONBLOCK | O_NOCTTY) : -1;
+      if (fd < 0) continue;
+      remove_mark(fd);
+      close(fd);
+    }
+  }
+
+  void check_damage() {
+    if (result_.damaged_before == 0 || options_.partial || options_.dry_run) return;
+    throw sluice_error(
+        fmt::format("{}: the disk has lost a part of the log: of {} bytes from {} on at least one "
+                    "cannot be read, "
+                    "and they were acknowledged; the log and all files are kept as they are. To "
+                    "bring home what "
+                    "lies before: --partial",
+                    options_.log, result_.damaged_before - result_.end, result_.end));
+  }
+
+  std::string log_text() const {
+    std::array<std::uint8_t, 16> id = {};
+    std::copy(std::begin(super_.id), std::end(super_.id), id.begin());
+    return fmt::format("{} {}", uuid_text(id), super_.generation);
+  }
+
+  /// Every record, decoded; pads are left out.
+  template <class Visit>
+  scanned each(Visit const& visit) {
+    return scan(disk_, super_, [&](record_header const& h, std::span<std::byte const> payload) {
+      if (is_filler(kind(h.kind))) return true;
+      auto const r = decode(kind(h.kind), payload);
+      if (!r)
+        throw sluice_error(fmt::format(
+            "{}: the record at {} (kind {}) is of a kind that this program does not know; use the "
+            "sluice that wrote the log; it is kept as it is",
+            options_.log, h.lsn, h.kind));
+      visit(h.lsn, *r);
+      return true;
+    });
+  }
+
+  void read_all() {
+    scanned const s = each([&](std::uint64_t lsn, record const& r) {
+      plan_.add(lsn, r);
+      ++result_.records;
+    });
+    if (s.error != 0) fail("cannot be read", s.error);
+    plan_.close();
+    result_.end = s.end;
+    result_.damaged_before = s.damaged_before;
+    result_.files = plan_.files().size();
+    crash_ns_ = s.written_ns_max + super_.window_ns;
+    ours_until_ns_ = std::max(crash_ns_, super_.ours_until_ns);
+  }
+
+  void check_file_systems() {
+    home_.emplace();
+    home_->keep_only(plan_.file_systems());
+    for (auto const& fs : plan_.file_systems()) {
+      file_id nobody;
+      nobody.fs = fs;
+      nobody.handle = "?";
+      int const error = -home_->open(nobody, O_PATH);
+      if (error == ENODEV)
+        throw sluice_error(
+            fmt::format("{}: the file system with uuid {} is not mounted for writing; mount it and "
+                        "recover again",
+                        options_.log, uuid_text(fs)));
+      if (error == ENOTUNIQ)
+        throw sluice_error(
+            fmt::format("{}: two mounted file systems have the uuid {}; unmount the "
+                        "one that is a copy",
+                        options_.log, uuid_text(fs)));
+      if (error == EPERM && !result_.is_running)
+        throw sluice_error("opening files by handle needs root (CAP_DAC_READ_SEARCH)");
+    }
+  }
+
+  void look_at_files() {
+    for (auto& [id, file] : plan_.files()) {
+      int const fd = home_->open(id, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+      if (fd == -ESTALE) continue;                     // lost, or removed: the replay finds out
+      if (fd == -EPERM && result_.is_running) return;  // without root the sync has to do
+      if (fd < 0) fail("names a file that cannot be opened", -fd);
+      descriptor const closes(fd);
+      file.is_live = !is_marked(fd, log_text());
+      file.is_marked = has_mark(fd, super_);
+      if (int const error = unreadable_marks(fd); error != 0)
+        fail("names a file whose marks cannot be read", error);
+      result_.marked += file.is_marked;
+      struct stat st = {};
+      if (fstat(fd, &st) != 0) fail("names a file that cannot be looked at", errno);
+      check_owner(st, fd);
+      if (result_.is_running) check_not_behind(file, st, fd);
+      if (result_.home_error != 0 && !options_.replay) check_not_in_use(file, fd);
+      bool const is_foreign = file.has_content && file.is_live && !file.is_marked &&
+                              !result_.is_running && written_ns(st, fd) > ours_until_ns_ &&
+                              !home_->mounting(id.fs).explains(st);
+      if (is_foreign) {
+        bool const is_first = result_.foreign.empty();
+        result_.foreign.push_back(home_->place_of(id.fs, fd, is_first ? patience : patience / 10));
+        file.is_kept = true;
+      }
+    }
+    if (result_.foreign.empty() || options_.keep_home || options_.dry_run) return;
+    throw sluice_error(fmt::format(
+        "{}: changed by somebody else after the log's last record: {}{}; nothing was written. To "
+        "leave such files as they are and recover the rest: --keep-home",
+        options_.log, result_.foreign.front(),
+        result_.foreign.size() > 1 ? fmt::format(" and {} more", result_.foreign.size() - 1) : ""));
+  }
+
+  /// Whoever can write the log says what recovery writes as root: other people's files it may not.
+  void check_owner(struct stat const& st, int fd) const {
+    if (disk_.owner() == 0 || disk_.owner() == st.st_uid) return;
+    throw sluice_error(
+        fmt::format("{} belongs to uid {} and names {}, which does not; nothing was written",
+                    options_.log, disk_.owner(), path_of(fd)));
+  }
+
+  /// What a running program has written since would be mixed with what the log has.
+  void check_not_in_use(file_plan const& file, int fd) const {
+    if (!file.has_content || options_.dry_run) return;
+    // Who wants to write it in between breaks our lease, which would be the end of us.
+    signal(SIGIO, SIG_IGN);
+    int const refused = fcntl(fd, F_SETLEASE, F_RDLCK) == 0 ? 0 : errno;
+    fcntl(fd, F_SETLEASE, F_UNLCK);
+    if (refused == EACCES)
+      throw sluice_error(
+          fmt::format("{}: whether {} is in use cannot be told without CAP_LEASE; run as root",
+                      options_.log, path_of(fd)));
+    if (refused != EAGAIN) return;
+    throw sluice_error(fmt::format(
+        "{}: the disk refused bytes of its files ({}), so all of it has to be replayed, and {} is "
+        "open to be written; stop that program and recover again; the log is kept",
+        options_.log, std::strerror(result_.home_error), path_of(fd)));
+  }
+
+  void check_not_behind(file_plan const& file, struct stat const& st, int fd) const {
+    if (!file.has_content || changed_ns(st) >= file.changed_ns) return;
+    throw sluice_error(fmt::format(
+        "{}: {} is older than the log, and yet this machine has not been restarted: its disk lost "
+        "power, or it was restored. Stop the programs that have it open, and use --replay; the log "
+        "is kept",
+        options_.log, path_of(fd)));
+  }
+
+  /// When its content was changed last. btrfs sets the ctime of files whose names it brings home
+  /// when it is mounted after a crash, so there the mtime has to do.
+  static std::uint64_t written_ns(struct stat const& st, int fd) {
+    struct statfs in = {};
+    bool const is_btrfs = fstatfs(fd, &in) == 0 && in.f_type == BTRFS_SUPER_MAGIC;
+    if (!is_btrfs) return changed_ns(st);
+    return static_cast<std::uint64_t>(st.st_mtim.tv_sec) * 1'000'000'000 +
+           static_cast<std::uint64_t>(st.st_mtim.tv_nsec);
+  }
+
+  /// From now on changes of home files are ours, for a while. What was asked to be replayed is so
+  /// by whoever ends this: that the machine runs since proves nothing of its disk.
+  void announce() {
+    announced_ns_ = wall_ns();
+    if (options_.replay) std::fill(std::begin(super_.boot), std::end(super_.boot), std::uint8_t{0});
+    super_.ours_until_ns = announced_ns_ + own_time_ns;
+    if (int const error = write_slot(disk_, super_); error != 0) fail("cannot be written", error);
+  }
+
+  void write_home(replay& work) {
+    announce();
+    if (super_.home_error != 0) hear_old_errors();
+    std::uint64_t count = 0;
+    scanned const s = each([&](std::uint64_t lsn, record const& r) {
+      if (++count % 1024 == 0 && wall_ns() > announced_ns_ + own_time_ns / 2) announce();
+      work.apply(lsn, r);
+      if (options_.progress) options_.progress(lsn - super_.head, result_.end - super_.head);
+    });
+    if (s.error != 0) fail("cannot be read", s.error);
+    if (s.end != result_.end) fail("reads otherwise than a moment ago", EIO);
+    if (int const error = work.flush(); error != 0) {
+      say_home_failed(error);
+      if (!work.stale().empty())
+        throw sluice_error(fmt::format(
+            "{}: the kernel has pages of {} from before an error of its disk, which would be lost; "
+            "unmount its file system and mount it again, or restart the machine, then recover "
+            "again; the log is kept",
+            options_.log, work.stale()));
+      throw sluice_error(
+          fmt::format("{}: what was brought home cannot be written: {}; the log is "
+                      "kept",
+                      options_.log, std::strerror(error)));
+    }
+    sync_home();
+  }
+
+  /// Of a file system the kernel tells an error to who asks next, whoever's file it was: not from
+  /// before all of it is written anew.
+  void hear_old_errors() const {
+    for (auto const& fs : plan_.file_systems()) home_->sync(fs);
+  }
+
+  /// The kernel tells it once; the next attempt must know.
+  void say_home_failed(int error) {
+    super_.home_error = static_cast<std::uint64_t>(error);
+    if (int const failed = write_slot(disk_, super_); failed != 0)
+      fail("cannot be written", failed);
+  }
+
+  void sync_home() {
+    for (auto const& fs : plan_.file_systems()) {
+      int const error = home_->sync(fs);
+      if (error == 0) continue;
+      say_home_failed(error);
+      throw sluice_error(fmt::format("{}: the file system {} cannot be synced: {}; the log is kept",
+                                     options_.log, uuid_text(fs), std::strerror(error)));
+    }
+  }
+
+  recover_options const& options_;
+  file_disk disk_;
+  std::optional<home> home_;
+  superblock super_ = {};
+  plan plan_;
+  recovered result_;
+  std::uint64_t crash_ns_ = 0;  // or a little later
+  std::uint64_t ours_until_ns_ = 0;
+  std::uint64_t announced_ns_ = 0;
+};
+
+}  // namespace
+
+recovered recover(recover_options const& options) { return recovery(options).run(); }
+
+}  // namespace sluice::journal

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// After a crash: every acknowledged change is brought home, then the log begins a new generation.
+// What stays true: nothing is written before all of the log was read and every file looked at; the
+// log's records go only behind a sync of all home file systems; on any error the log stays as it
+// was, to be recovered again. On a machine that has not been restarted since, home files are ahead
+// of the log: they are synced, and nothing is written over them. But where a disk refused bytes at
+// home, what the page cache shows is not what the disk has: then all is replayed.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "journal/replay.h"
+
+namespace sluice::journal {
+
+struct recover_options {
+  std::string log;
+  bool dry_run = false;
+  bool keep_home = false;  // a file that somebody else changed stays as it is
+  bool replay = false;     // although the machine runs since the log was written
+  bool partial = false;    // what lies before damage, without what lies behind
+  int home_error = 0;      // home refused bytes, and nobody was there to say so in the log
+  std::function<void(std::uint64_t, std::uint64_t)> progress;  // bytes of so many
+};
+
+struct recovered {
+  std::uint64_t generation = 0;  // of the records
+  std::uint64_t head = 0, end = 0;
+  std::uint64_t records = 0;  // in the log
+  std::uint64_t files = 0;
+  std::vector<std::string> foreign;  // changed by somebody else
+  std::uint64_t marked = 0;          // files that had an fsync of their own since
+  std::uint64_t damaged_before = 0;  // scanned::damaged_before
+  bool is_running = false;           // the machine runs since: home was synced, nothing replayed
+  bool is_void = false;              // a program made all of it safe at home: nothing replayed
+  int home_error = 0;                // with which home had refused bytes that the log has
+  replayed done;
+};
+
+/// Throws sluice::error. Files that somebody else changed are an error without keep_home, unless
+/// it is a dry run.
+recovered recover(recover_options const& options);
+
+}  // namespace sluice::journal

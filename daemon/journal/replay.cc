@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: Apache-2.0
+// A handle is believed only if it found its file before anything was written: xfs counts an inode's
+// generation up, so a file made here can get the handle of another that the crash lost.
+// A file that the crash lost is made without a name, marked, and then linked, so a second recovery
+// tells it from a file that somebody else put there.
+#include "journal/replay.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <grp.h>
+#include <pwd.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/error.h"
+#include "journal/file_disk.h"
+#include "journal/stale_pages.h"
+
+namespace sluice::journal {
+
+namespace {
+
+constexpr std::size_t open_files_max = 512;
+constexpr char const* mark_name = "trusted.sluice.recovered";
+
+std::string proc_name(int fd) { return fmt::format("/proc/self/fd/{}", fd); }
+
+bool same(struct stat const& a, struct stat const& b) {
+  return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+}  // namespace
+
+replay::~replay() {
+  for (auto const& [id, o] : open_) close(o.fd);
+}
+
+void replay::fail(record const& r, int fd, int error) const {
+  throw sluice_error(fmt::format("{} of {}: {}; the log is kept", name_of(r.what),
+                                 fd >= 0 ? path_of(fd) : "a file on " + uuid_text(r.file.fs),
+                                 std::strerror(error)));
+}
+
+int replay::remember(file_id const& id, int fd) {
+  if (open_.size() >= open_files_max) forget(file_id(ages_.front()));
+  ages_.push_back(id);
+  open_[id] = {fd, std::prev(ages_.end())};
+  return fd;
+}
+
+void replay::forget(file_id const& id) {
+  auto const at = open_.find(id);
+  if (at == open_.end()) return;
+  flush(at->first, at->second.fd);
+  close(at->second.fd);
+  ages_.erase(at->second.age);
+  open_.erase(at);
+}
+
+/// What a file system cannot even allocate it may tell those alone who wait for that file: syncfs
+/// returns 0.
+void replay::flush(file_id const& id, int fd) {
+  auto const written = written_.extract(id);
+  if (!written) return;
+  int error = write_cached(fd);
+  if (error == 0) error = why_unwritten(fd, written.mapped());
+  if (error == ENODATA && stale_.empty()) stale_ = path_of(fd);
+  if (flush_error_ == 0) flush_error_ = error == ENODATA ? EIO : error;
+}
+
+int replay::flush() {
+  for (auto const& [id, o] : open_) flush(id, o.fd);
+  return flush_error_;
+}
+
+/// A descriptor that stays ours, or -errno.
+int replay::open_file(file_id const& id) {
+  if (auto const at = open_.find(id); at != open_.end()) {
+    ages_.splice(ages_.end(), ages_, at->second.age);
+    return at->second.fd;
+  }
+  auto const made = made_as_.find(id);
+  if (made == made_as_.end() && !plan_.is_live(id)) return -ESTALE;
+  file_id const& now = made == made_as_.end() ? id : made->second;
+  int fd = home_.open(now, O_RDWR | O_NONBLOCK | O_NOCTTY);
+  if (fd == -EISDIR) fd = home_.open(now, O_RDONLY | O_DIRECTORY);
+  return fd < 0 ? fd : remember(id, fd);
+}
+
+bool replay::is_at(int directory, std::string const& name, int fd) const {
+  struct stat there = {}, file = {};
+  if (fstatat(directory, name.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0)
+    return fstat(fd, &file) == 0 && same(there, file);
+  if (errno == ENOENT || errno == ENOTDIR) return false;
+  throw sluice_error(
+      fmt::format("{}/{}: {}; the log is kept", path_of(directory), name, std::strerror(errno)));
+}
+
+/// A write takes setuid and setgid from a file, and the kernel had done so; ours would leave them
+/// on whatever bytes the log has. Who still wants them can see what the file is, and set them.
+void replay::drop_privilege(record const& r, int fd, struct stat const& st) const {
+  constexpr mode_t special = S_ISUID | S_ISGID;
+  if ((st.st_mode & special) != 0 && fchmod(fd, st.st_mode & 07777 & ~special) != 0)
+    fail(r, fd, errno);
+}
+
+void replay::put(record const& r, int fd) {
+  struct stat st = {};
+  if (fstat(fd, &st) != 0) fail(r, fd, errno);
+  if (!S_ISREG(st.st_mode)) fail(r, fd, EINVAL);
+  if (r.what == kind::truncate) {
+    drop_privilege(r, fd, st);
+    if (static_cast<std::uint64_t>(st.st_size) != r.offset &&
+        ftruncate(fd, static_cast<off_t>(r.offset)) != 0)
+      fail(r, fd, errno);
+    if (auto const at = written_.find(r.file); at != written_.end()) at->second.cut(r.offset);
+    return;
+  }
+  if (written_.find(r.file) == written_.end()) {
+    drop_privilege(r, fd, st);
+    forget_cached(fd);
+  }
+  for (std::size_t at = 0; at < r.bytes.size();) {
+    ssize_t const n =
+        pwrite(fd, r.bytes.data() + at, r.bytes.size() - at, static_cast<off_t>(r.offset + at));
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) fail(r, fd, n == 0 ? EIO : errno);
+    at += static_cast<std::size_t>(n);
+  }
+  done_.bytes += r.bytes.size();
+  written_[r.file].add(r.offset, r.offset + r.bytes.size());
+}
+
+bool is_marked(int fd, std::string const& mark) {
+  char has[128] = {};
+  ssize_t const n = fgetxattr(fd, mark_name, has, sizeof has - 1);
+  return n > 0 && mark == std::string(has, static_cast<std::size_t>(n));
+}
+
+/// Makes the name free when an earlier attempt took it, or an earlier file has it still. False: a
+/// later one has it.
+bool replay::clear_name(record const& r, int directory) {
+  struct stat st = {};
+  if (fstatat(directory, r.name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0) {
+    if (errno != ENOENT) fail(r, directory, errno);
+    return true;
+  }
+  if (S_ISREG(st.st_mode)) {
+    int const fd =
+        openat(directory, r.name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    bool const ours = fd >= 0 && is_marked(fd, mark_);
+    if (fd >= 0) close(fd);
+    if (ours) {
+      if (unlinkat(directory, r.name.c_str(), 0) != 0) fail(r, directory, errno);
+      return true;
+    }
+  }
+  if (changed_ns(st) > when_.ours_until_ns && !home_.mounting(r.file.fs).explains(st))
+    throw sluice_error(fmt::format(
+        "{}/{}: was put there by somebody else, and the log has a file of that name to bring home; "
+        "move it away and recover again; the log is kept",
+        path_of(directory), r.name));
+  return put_aside(r, directory);
+}
+
+bool is_earlier(struct statx const& there, std::uint64_t born_ns, std::uint64_t crash_ns) {
+  if (born_ns == 0) return false;
+  std::uint64_t const changed = ns_of(there.stx_ctime);
+  if (changed <= crash_ns) return changed < born_ns;
+  return (there.stx_mask & STATX_BTIME) != 0 && ns_of(there.stx_btime) < born_ns;
+}
+
+/// What has the name of the record's file, if it had it before. False: it came later.
+bool replay::put_aside(record const& r, int directory) {
+  struct statx there = {};
+  if (statx(directory, r.name.c_str(), AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS | STATX_BTIME,
+            &there) != 0)
+    fail(r, directory, errno);
+  if (log_owner_ != 0 && there.stx_uid != log_owner_) return false;
+  if (!is_earlier(there, r.changed_ns, when_.until_ns)) return false;
+  constexpr std::size_t name_bytes = 200;
+  auto const named = [&](std::uint64_t number) {
+    return fmt::format(".sluice-earlier.{:x}.{}", number, r.name.substr(0, name_bytes));
+  };
+  auto const move_to = [&](std::string const& name) {
+    return renameat2(directory, r.name.c_str(), directory, name.c_str(), RENAME_NOREPLACE) == 0;
+  };
+  // Somebody may have made one of that name, to be in our way.
+  std::string name = named(there.stx_ino);
+  if (!move_to(name) && (errno != EEXIST || !move_to(name = named(random_salt()))))
+    fail(r, directory, errno);
+  done_.aside.push_back(path_of(directory) + "/" + name);
+  return true;
+}
+
+/// The new file, marked and then linked, or -errno: ENOENT the directory is no more, EEXIST a later
+/// file has the name.
+int replay::make_file(record const& r, int directory) {
+  if (!clear_name(r, directory)) return -EEXIST;
+  int const fd = openat(directory, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (fd < 0) return -errno;
+  bool const good =
+      fchown(fd, r.uid, r.gid) == 0 && fchmod(fd, r.mode & 07777) == 0 &&
+      fsetxattr(fd, mark_name, mark_.data(), mark_.size(), 0) == 0 &&
+      linkat(AT_FDCWD, proc_name(fd).c_str(), directory, r.name.c_str(), AT_SYMLINK_FOLLOW) == 0;
+  if (good) return fd;
+  int const error = errno;
+  close(fd);
+  return -error;
+}
+
+/// Whoever can write the log says what recovery makes as root: of a user's log nothing but his own.
+void replay::check_maker(record const& r) const {
+  constexpr std::uint32_t special = S_ISUID | S_ISGID;
+  if (log_owner_ == 0 || (r.uid == log_owner_ && (r.mode & special) == 0)) return;
+  throw sluice_error(
+      fmt::format("the log belongs to uid {} and would make \"{}\" for uid {} with mode {:o}; "
+                  "nothing more was written",
+                  log_owner_, r.name, r.uid, r.mode & 07777));
+}
+
+/// A group of the user, or that of the directory, which he could have chosen no other way either.
+void replay::check_group(record const& r, int directory) const {
+  struct stat st = {};
+  if (log_owner_ == 0 || directory < 0 || (fstat(directory, &st) == 0 && st.st_gid == r.gid))
+    return;
+  char text[4096];
+  passwd entry = {}, *found = nullptr;
+  std::vector<gid_t> groups(4096);
+  int count = static_cast<int>(groups.size());
+  bool const is_known = getpwuid_r(log_owner_, &entry, text, sizeof text, &found) == 0 &&
+                        found != nullptr &&
+                        getgrouplist(found->pw_name, found->pw_gid, groups.data(), &count) >= 0;
+  groups.resize(is_known ? static_cast<std::size_t>(count) : 0);
+  if (std::find(groups.begin(), groups.end(), r.gid) != groups.end()) return;
+  throw sluice_error(fmt::format(
+      "the log belongs to uid {} and would make \"{}\" for group {}, in which he is not; "
+      "nothing more was written",
+      log_owner_, r.name, r.gid));
+}
+
+bool is_made_since(int fd, timespec const& begun) {
+  struct statx there = {};
+  if (statx(fd, "", AT_EMPTY_PATH, STATX_BTIME, &there) != 0) return false;
+  if ((there.stx_mask & STATX_BTIME) == 0) return true;
+  auto const& made = there.stx_btime;
+  return made.tv_sec != begun.tv_sec ? made.tv_sec > begun.tv_sec : made.tv_nsec >= begun.tv_nsec;
+}
+
+void replay::make(record const& r) {
+  int const there = open_file(r.file);
+  if (there >= 0) return;
+  if (there != -ESTALE) fail(r, -1, -there);
+  check_maker(r);
+  int const directory = open_file(r.directory);
+  check_group(r, directory);
+  timespec begun = {};
+  clock_gettime(CLOCK_REALTIME_COARSE, &begun);  // as inodes are dated
+  int fd = directory;
+  if (directory >= 0 && S_ISDIR(r.mode)) {
+    bool const is_new = mkdirat(directory, r.name.c_str(), r.mode & 07777) == 0;
+    if (!is_new && errno != EEXIST) fail(r, directory, errno);
+    fd = openat(directory, r.name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0) fail(r, directory, errno);
+    // One that is there without our mark is somebody else's, or came home by itself.
+    if (!is_new && !is_marked(fd, mark_)) {
+      close(fd);
+      ++done_.ahead;
+      return;
+    }
+    // Its name may have been put on another one since, even on one of root's.
+    struct stat st = {};
+    if (fstat(fd, &st) != 0) fail(r, fd, errno);
+    if (st.st_uid != geteuid() && st.st_uid != r.uid) fail(r, fd, EPERM);
+    if (is_new && !is_made_since(fd, begun)) {
+      close(fd);
+      ++done_.ahead;
+      return;
+    }
+    fsetxattr(fd, mark_name, mark_.data(), mark_.size(), 0);
+    if (fchown(fd, r.uid, r.gid) != 0 || fchmod(fd, r.mode & 07777) != 0) fail(r, fd, errno);
+  } else if (directory >= 0) {
+    fd = make_file(r, directory);
+  }
+  if (fd == -ESTALE || fd == -ENOENT) {
+    ++done_.gone;
+    return;
+  }
+  if (fd == -EEXIST) {
+    ++done_.ahead;
+    return;
+  }
+  if (fd < 0) fail(r, directory, -fd);
+  file_id now;
+  if (int const error = identify(fd, now); error != 0) fail(r, fd, error);
+  made_as_[r.file] = now;
+  remember(r.file, fd);
+  ++done_.made;
+}
+
+/// The name is under `directory`. The new one may be free, the victim's, or of an earlier attempt;
+/// any other file there came later.
+void replay::move(record const& r, int fd, int directory) {
+  int const to = open_file(r.new_directory);
+  if (to == -ESTALE) return;
+  if (to < 0) fail(r, fd, -to);
+  int const there = openat(to, r.new_name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  bool is_free = there < 0 && errno == ENOENT;
+  if (there < 0 && (errno == EIO || errno == EUCLEAN || errno == EBADMSG)) fail(r, to, errno);
+  if (there >= 0) {
+    is_free = is_marked(there, mark_);
+    close(there);
+  }
+  if (!is_free && !r.victim.handle.empty()) {
+    int const victim = open_file(r.victim);
+    is_free = victim >= 0 && is_at(to, r.new_name, victim);
+  }
+  if (is_free) {
+    if (renameat(directory, r.name.c_str(), to, r.new_name.c_str()) != 0) fail(r, fd, errno);
+    return;
+  }
+  ++done_.ahead;
+  if (is_marked(fd, mark_) && unlinkat(directory, r.name.c_str(), 0) != 0) fail(r, fd, errno);
+}
+
+void replay::apply(std::uint64_t lsn, record const& r) {
+  if (!plan_.counts(lsn, r)) return;
+  ++done_.records;
+  if (r.what == kind::create) return make(r);
+  int const fd = open_file(r.file);
+  if (fd == -ESTALE) {
+    // It was removed later, and that was durable.
+    ++done_.gone;
+    return;
+  }
+  if (fd < 0) fail(r, -1, -fd);
+  if (r.what == kind::data || r.what == kind::truncate) return put(r, fd);
+  int const directory = open_file(r.directory);
+  if (directory == -ESTALE || (directory >= 0 && !is_at(directory, r.name, fd))) return;
+  if (directory < 0) fail(r, fd, -directory);
+  if (r.what == kind::unlink) {
+    if (unlinkat(directory, r.name.c_str(), S_ISDIR(r.mode) ? AT_REMOVEDIR : 0) != 0)
+      fail(r, fd, errno);
+    return;
+  }
+  move(r, fd, directory);
+}
+
+void replay::forget_marks() {
+  for (auto const& [id, now] : made_as_) {
+    int const fd = open_file(id);
+    if (fd >= 0) fremovexattr(fd, mark_name);
+  }
+}
+
+}  // namespace sluice::journal

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Records applied to home files. The home may be behind the log or, in parts, ahead of it, and an
+// earlier recovery may have been cut off: each record is compared by identity with what is there,
+// so that doing all of them again changes nothing.
+// What stays true: nothing is written to a file of which it is not certain that it is the record's.
+// A name that a later file has by now keeps it: home is ahead of the log there. One that an earlier
+// file has still, home is behind: its removal, or that it was moved away, was not durable. It is
+// put aside, not removed, for nobody knows which. Files that an earlier attempt of the same
+// recovery made bear its mark and are made again.
+#pragma once
+
+#include <time.h>
+
+#include <cstdint>
+#include <list>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "journal/home.h"
+#include "journal/page_set.h"
+#include "journal/plan.h"
+
+namespace sluice::journal {
+
+struct replayed {
+  std::uint64_t records = 0;       // applied or found done
+  std::uint64_t bytes = 0;         // of data
+  std::uint64_t made = 0;          // files that the crash had lost
+  std::uint64_t gone = 0;          // records of files that are no more
+  std::uint64_t ahead = 0;         // names that home has given to later files
+  std::vector<std::string> aside;  // where earlier files are whose names were given again
+};
+
+/// When the crash was, as well as the log knows it, and until when changes are recovery's own: a
+/// file changed later is somebody else's.
+struct crash_time {
+  std::uint64_t until_ns = 0, ours_until_ns = 0;
+};
+
+/// Did it have its name before a file that began at `born_ns`, and which had it in turn? A change
+/// of its name sets its ctime; what a mount or a recovery set behind the crash says nothing.
+bool is_earlier(struct statx const& there, std::uint64_t born_ns, std::uint64_t crash_ns);
+
+/// Was this directory made then or later? True as well where the file system does not say.
+bool is_made_since(int fd, timespec const& begun);
+
+/// Was the file made by the recovery of that mark?
+bool is_marked(int fd, std::string const& mark);
+
+class replay {
+ public:
+  /// `mark` (text) says which recovery made a file. `log_owner`: a uid that is not root may make
+  /// only his own files.
+  replay(home const& at, plan const& p, std::string mark, crash_time const& when,
+         std::uint32_t log_owner)
+      : home_(at), plan_(p), mark_(std::move(mark)), log_owner_(log_owner), when_(when) {}
+  ~replay();
+  replay(replay const&) = delete;
+  replay& operator=(replay const&) = delete;
+
+  /// Throws sluice::error, naming the file.
+  void apply(std::uint64_t lsn, record const& r);
+  /// What was written goes to the file systems' disks; 0, or an errno of any of it.
+  int flush();
+  /// Behind a flush that failed: a file of which the kernel has pages from before an error of its
+  /// disk (stale_pages.h); empty: none.
+  std::string const& stale() const { return stale_; }
+  replayed const& done() const { return done_; }
+  /// The marks go, once the log is trimmed.
+  void forget_marks();
+
+ private:
+  int open_file(file_id const& id);
+  int remember(file_id const& id, int fd);
+  void forget(file_id const& id);
+  void flush(file_id const& id, int fd);
+  void drop_privilege(record const& r, int fd, struct stat const& st) const;
+  void put(record const& r, int fd);
+  void check_maker(record const& r) const;
+  void check_group(record const& r, int directory) const;
+  void make(record const& r);
+  int make_file(record const& r, int directory);
+  bool clear_name(record const& r, int directory);
+  bool put_aside(record const& r, int directory);
+  void move(record const& r, int fd, int directory);
+  bool is_at(int directory, std::string const& name, int fd) const;
+  [[noreturn]] void fail(record const& r, int fd, int error) const;
+
+  struct open_one {
+    int fd;
+    std::list<file_id>::iterator age;
+  };
+  home const& home_;
+  plan const& plan_;
+  std::string mark_;
+  std::uint32_t log_owner_;
+  crash_time when_;
+  replayed done_;
+  std::map<file_id, open_one> open_;
+  std::list<file_id> ages_;              // oldest first
+  std::map<file_id, file_id> made_as_;   // what the log calls it, what it is now
+  std::map<file_id, page_set> written_;  // bytes, and not flushed
+  int flush_error_ = 0;
+  std::string stale_;
+};
+
+}  // namespace sluice::journal

@@ -1,0 +1,503 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the loop does for one request: finds the file, takes what was noted of it, looks, decides.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "journal/mark.h"
+#include "journal/service.h"
+
+namespace sluice::journal {
+
+namespace {
+
+constexpr std::size_t files_max = 4096;
+constexpr std::size_t sweep_parts = 10;
+// In a row: looks that were dear not just because others had the processor; large folios, or
+// somebody else indeed.
+constexpr unsigned often = 3;
+constexpr std::size_t inode_bytes = 4, handle_bytes = 8;  // of ext4: number, generation
+
+bool same(struct stat const& st, file_key const& key) {
+  return st.st_ino == key.second && device_word(st) == key.first;
+}
+
+std::uint64_t modified_ns(struct stat const& st) {
+  return static_cast<std::uint64_t>(st.st_mtim.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(st.st_mtim.tv_nsec);
+}
+
+std::uint64_t pages_in(std::uint64_t bytes) { return (bytes + page_bytes - 1) / page_bytes; }
+
+}  // namespace
+
+std::vector<place> service::places_of(file_key const& key) {
+  std::vector<place> all;
+  for (auto const& a : areas_) all.push_back({a.get(), a->key_of(key.first, key.second)});
+  return all;
+}
+
+std::uint64_t service::flags_of(file_key const& key) {
+  std::uint64_t flags = 0;
+  for (auto const& p : places_of(key)) flags |= p.in->flags(p.key);
+  return flags;
+}
+
+void service::take(file_key const& key, noted& to) {
+  for (auto const& p : places_of(key)) p.in->take(p.key, to);
+}
+
+bool service::nobody_syncs_alone() const {
+  for (auto const& a : areas_)
+    if (a->memory().head.lone.load() != 0) return false;
+  return true;
+}
+
+/// Held because another user asked: who asks now must be able to write it as well.
+bool service::has_shown(held_file& f, request const& r) {
+  uid_t const user = r.from->owner();
+  if (std::find(f.shown_by.begin(), f.shown_by.end(), user) != f.shown_by.end()) return true;
+  struct stat st = {};
+  if (!fetch(r, false, st)) return false;
+  f.shown_by.push_back(user);
+  return true;
+}
+
+service::file_ptr service::hold(request const& r) {
+  file_key const key = {r.device, r.inode};
+  if (auto const at = files_.find(key); at != files_.end()) {
+    if (!has_shown(*at->second, r)) return {};
+    at->second->used_ns = asked_ns_ = now_ns_;
+    if (is_watched(key)) return at->second;
+    // It was bypassed when we rested, or an area had no place for it then.
+    at->second->has_baseline = false;
+    watch(key);
+    return at->second;
+  }
+  auto f = std::make_shared<held_file>();
+  struct stat st = {};
+  f->fd = fetch(r, false, st);
+  if (!f->fd) return {};
+  f->shown_by = {r.from->owner()};
+  make_room(r);
+  watch(key);
+  f->key = key;
+  f->used_ns = now_ns_;
+  f->is_identified = identify(f->fd.get(), f->id) == 0;
+  if (!keep_.tells_apart) f->id.handle.resize(inode_bytes), f->id.handle.resize(handle_bytes);
+  f->is_marked = has_mark(f->fd.get(), super_);
+  if (f->is_identified) f->is_identified = hold_mount(*f, st);
+  if (f->is_identified) {
+    f->is_shared = mounts_.at(key.first)->is_on_btrfs;
+    if (on_hold_) on_hold_(f->fd.get(), st);
+    for (auto const& a : areas_) a->tell_device(key.first);
+  }
+  files_.emplace(key, f);
+  return f;
+}
+
+bool service::is_watched(file_key const& key) {
+  auto const in = [&](auto const& a) { return a->is_watched(a->key_of(key.first, key.second)); };
+  return !is_resting_ && std::all_of(areas_.begin(), areas_.end(), in);
+}
+
+/// From now on programs note what they write to it, and the names that they take away: before
+/// anything of it is looked at. In an area without a place for it that is as if it were bypassed.
+void service::watch(file_key const& key) {
+  for (auto const& p : places_of(key)) p.in->raise_surely(p.key, abi::order_watched);
+  asked_ns_ = now_ns_;
+  if (!std::exchange(is_resting_, false)) return;
+  woken_ns_ = realtime_ns();
+  tell_whether_resting();
+  outlast_other_syncs();
+}
+
+void service::tell_whether_resting() {
+  for (auto const& a : areas_) a->rest(is_resting_, is_aside_);
+}
+
+/// The first sync of each file is at home again, and until then nobody has to note anything.
+void service::rest() {
+  bool const is_idle =
+      is_aside_ || (rests_after_ns_ != 0 && now_ns_ - asked_ns_ >= rests_after_ns_);
+  if (!is_idle || is_checkpointing_ || !is_quiet()) return;
+  if (is_resting_) {
+    if (!is_aside_) forget_directories();
+    return;
+  }
+  std::vector<file_ptr> all;
+  for (auto const& [key, f] : files_) all.push_back(f);
+  for (auto const& f : all) {
+    if ((flags_of(f->key) & abi::order_bypass) == 0) {
+      drop(f);
+    } else {  // that stays true of it, and of another file with its number at worst
+      forget_name(*f);
+      files_.erase(f->key);
+    }
+  }
+  is_resting_ = true;
+  if (is_aside_) ++counts_.asides;
+  tell_whether_resting();
+}
+
+/// Forgets a file of which nothing counts any more: its next fsync is at home.
+void service::drop(file_ptr const& f) {
+  forget_name(*f);
+  for (auto const& p : places_of(f->key)) p.in->free(p.key);
+  files_.erase(f->key);
+}
+
+void service::forget_name(held_file& f) {
+  if (!f.link) return;
+  auto const at = names_.find({f.link->in->key, f.link->name});
+  if (at != names_.end() && at->second == &f) names_.erase(at);
+  f.link.reset();
+}
+
+void service::make_room(request const& r) {
+  std::uint64_t const key = r.from->key_of(r.device, r.inode);
+  auto const is_idle = [&](held_file const& f) {
+    return !f.is_busy && f.waiting.empty() && !is_live(f);
+  };
+  if (r.from->is_tight(key))
+    for (auto const& [device, inode] : r.from->neighbours(key)) {
+      auto const at = files_.find({device, inode});
+      bool const is_asked = device == r.device && inode == r.inode;
+      if (at == files_.end() && !is_asked && !directories_.contains({device, inode})) {
+        std::uint64_t const other = r.from->key_of(device, inode);
+        if ((r.from->flags(other) & abi::order_bypass) == 0) r.from->free(other);
+      } else if (at != files_.end() && is_idle(*at->second) &&
+                 (flags_of(at->first) & abi::order_bypass) == 0) {
+        drop(file_ptr(at->second));
+      }
+    }
+  if (files_.size() < files_max) return;
+  std::vector<file_ptr> idle;
+  for (auto const& [k, f] : files_)
+    if (is_idle(*f) && (flags_of(k) & abi::order_bypass) == 0) idle.push_back(f);
+  std::sort(idle.begin(), idle.end(), [](auto& a, auto& b) { return a->used_ns < b->used_ns; });
+  idle.resize(std::min(idle.size(), files_max / 4));
+  for (auto const& f : idle) drop(f);
+  if (idle.empty() && !is_checkpointing_) want_checkpoint();
+}
+
+/// What the log has under a name in it, and is gone already: for good, once the directory is
+/// synced.
+service::files service::removed_from(directory_ptr const& d) const {
+  files gone;
+  struct stat st = {};
+  for (auto at = names_.lower_bound({d->key, ""}); at != names_.end(); ++at) {
+    if (at->first.first != d->key) break;
+    held_file const& f = *at->second;
+    if (fstat(f.fd.get(), &st) == 0 && st.st_nlink == 0) gone.push_back(files_.at(f.key));
+  }
+  return gone;
+}
+
+/// Of so many files behind that one, the last of which it is then, those that have no name any
+/// more. At their end it begins anew.
+service::files service::gone_among(file_key& behind, std::size_t count) const {
+  files gone;
+  auto at = files_.upper_bound(behind);
+  for (; count != 0 && at != files_.end(); ++at, --count) {
+    struct stat st = {};
+    if (fstat(at->second->fd.get(), &st) == 0 && st.st_nlink == 0) gone.push_back(at->second);
+    behind = at->first;
+  }
+  if (at == files_.end()) behind = {};
+  return gone;
+}
+
+/// A part of the files at each call, for all at once would keep those waiting who ask meanwhile.
+void service::sweep_some() {
+  std::uint64_t const before = unlinked_lsn_;
+  bury(gone_among(swept_to_, files_.size() / sweep_parts + 1), {});
+  if (unlinked_lsn_ != before) commits_.push({unlinked_lsn_, {}, {}, {}});
+}
+
+void service::tidy_up() {
+  std::erase_if(directories_, [this](auto const& one) {
+    struct stat st = {};
+    if (fstat(one.second->fd.get(), &st) == 0 && st.st_nlink != 0) return false;
+    unheld_lsn_ = std::max(unheld_lsn_, one.second->last_lsn);
+    return true;
+  });
+  for (auto const& a : areas_) a->reclaim(now_ns_);
+  log_.look();
+}
+
+/// Tells the log that files have no name any more. `surely`: the directory of those was synced
+/// since, whoever has their names. False: it had no room.
+bool service::bury(files gone, files const& surely) {
+  bool all = true;
+  for (auto const& f : gone) {
+    // A name that another file has by now was perhaps given by a rename that no crash has to keep:
+    // without the old file there the name would be nobody's.
+    struct stat there = {};
+    directory_ptr const in = f->link ? f->link->in : directory_ptr{};
+    bool const is_free =
+        !f->link || std::find(surely.begin(), surely.end(), f) != surely.end() ||
+        fstatat(f->link->in->fd.get(), f->link->name.c_str(), &there, AT_SYMLINK_NOFOLLOW) != 0;
+    if (f->link && is_live(*f) && !is_free) continue;
+    if (f->link && is_live(*f) && keep_.tells_removed) {
+      record r;
+      r.what = kind::unlink;
+      r.file = f->id;
+      r.directory = f->link->in->id;
+      r.name = f->link->name;
+      r.mode = f->link->mode;
+      if (put(r, in->last_lsn) != 0) {
+        all = false;
+        continue;
+      }
+    }
+    forget_name(*f);
+    // A request that is under way keeps it.
+    if (f->is_busy || !f->waiting.empty()) continue;
+    leave_behind(f, in);
+    drop(f);
+  }
+  let_go(std::move(gone));
+  return all;
+}
+
+/// The last descriptor of a removed file frees its blocks: that takes too long for the loop.
+void service::let_go(files removed) {
+  if (removed.empty()) return;
+  crew_.run([last = std::make_shared<files>(std::move(removed))] { return last->clear(), 0; },
+            [](int) {});
+}
+
+/// Of a file that is not held the log has records at most when it was removed: a drain has nothing
+/// to wait for.
+void service::pass(request const& r) {
+  ++counts_.passed;
+  answer(r, r.kind == abi::order_request::drain ? 0 : abi::go_native);
+}
+
+void service::on_file(request const& r) {
+  bool const is_held = files_.contains({r.device, r.inode});
+  if (is_aside_ && (is_resting_ || !is_held)) return pass(r);
+  if (r.kind == abi::order_request::drain && !is_held) return pass(r);
+  file_ptr const f = hold(r);
+  if (!f) return pass(r);
+  if (f->is_identified) r.from->hold(r);  // else it is sent back
+  if (f->is_busy) return f->waiting.push_back(r);
+  act(f, r);
+}
+
+void service::go_on(file_ptr const& f) {
+  f->is_busy = false;
+  while (!f->is_busy && !f->waiting.empty()) {
+    request const next = f->waiting.front();
+    f->waiting.pop_front();
+    act(f, next);
+  }
+}
+
+/// Pages that nobody noted are dirty at home. Writers note behind their write, so one that is just
+/// writing is given a second look. The kernel counts through all pages that it has of the file.
+bool service::is_foreign(held_file& f, found& now) {
+  std::uint64_t const end = pages_in(static_cast<std::uint64_t>(now.st.st_size));
+  auto const are_all_known = [&] {
+    page_set known = f.explained;
+    known.add(f.leaving);
+    known.add(now.what.pages);
+    return dirty_pages(f.fd.get(), known, end) == 0;
+  };
+  std::uint64_t const begin_ns = thread_ns();
+  bool const is_ours = are_all_known();
+  std::uint64_t const took_ns = thread_ns() - begin_ns;
+  bool const is_dear = lone_costs_[f.key.first].is_look_dear(now_ns_, took_ns);
+  f.dear_in_row = is_dear ? f.dear_in_row + 1 : 0;
+  if (f.dear_in_row >= often) f.unseen_until_ns = now_ns_ + lone_costs::lasts_ns;
+  if (is_ours) return false;
+  f.is_shared = true;
+  add_folios(f.fd.get(), now.what.pages);
+  for (int look = 0; look < 2; ++look) {
+    if (are_all_known()) return false;
+    usleep(20);
+    take(f.key, now.what);
+  }
+  return !are_all_known();
+}
+
+void service::look(held_file& f, request const& r, found& now) {
+  take(f.key, now.what);
+  now.flags = flags_of(f.key);
+  file_seen& s = now.seen;
+  struct stat& st = now.st;
+  if (fstat(f.fd.get(), &st) != 0) {
+    s.is_bypassed = true;
+    return;
+  }
+  auto const size = static_cast<std::uint64_t>(st.st_size);
+  noted& what = now.what;
+  s.is_identified = f.is_identified;
+  s.is_live = is_live(f);
+  s.has_failed = f.has_failed;
+  s.has_baseline = f.has_baseline;
+  now.born = what.created != 0 ? birth_of(f.fd.get()) : birth{};
+  s.is_created = what.created != 0 && what.created == now.born.word;
+  s.is_bypassed = (now.flags & abi::order_bypass) != 0;
+  s.is_native = (now.flags & abi::order_native) != 0 || f.is_marked;
+  s.is_whole = what.is_whole;
+  s.is_linked_once = st.st_nlink == 1;
+  s.is_ending = is_ending_ || is_aside_ || log_.failed() != 0;
+  s.size = size;
+  if (!f.has_baseline) return;
+  if (what.low_size < size) what.pages.add(what.low_size / page_bytes, pages_in(size));
+  s.has_changed = !what.pages.empty() || size != f.size || what.low_size != ~std::uint64_t{0};
+  std::uint64_t const changed = changed_ns(st);
+  bool const is_cut = size < f.size && what.low_size > size;
+  s.is_foreign = is_cut || (!s.has_changed && !s.is_whole && changed != f.changed_ns);
+  s.is_unseen = keep_.sees_foreign && now_ns_ < f.unseen_until_ns;
+  if (!s.is_foreign && !s.is_whole && !s.is_bypassed && !s.is_unseen) {
+    s.is_foreign = is_foreign(f, now);
+    f.foreign_in_row = s.is_foreign ? f.foreign_in_row + 1 : 0;
+    if (f.foreign_in_row >= often) f.unseen_until_ns = now_ns_ + lone_costs::lasts_ns;
+  }
+  // A sync of all may have written back what such a one wrote, and not yet made it durable.
+  s.is_foreign |= f.is_shared && (is_syncing_ || whole_syncs_ != 0);
+  s.is_foreign &= keep_.sees_foreign;
+  what.pages.cut(pages_in(size));
+  s.dirty_bytes = what.pages.pages() * page_bytes;
+  f.is_moved |= what.is_moved;
+  if (r.kind == abi::order_request::fsync) {
+    bool const is_other = st.st_mode != f.mode || st.st_uid != f.uid || st.st_gid != f.gid;
+    s.has_new_metadata =
+        is_other || f.is_moved || (changed != f.changed_ns && changed != modified_ns(st));
+  }
+  struct stat there = {};
+  if (f.link &&
+      (fstatat(f.link->in->fd.get(), f.link->name.c_str(), &there, AT_SYMLINK_NOFOLLOW) != 0 ||
+       !same(there, f.key)))
+    s.has_new_metadata = true;
+  s.is_overwrite = size == f.size && what.low_size == ~std::uint64_t{0};
+  s.is_alone =
+      asked_.size() <= 1 && commits_.is_idle() && crew_.under_way() == 0 && nobody_syncs_alone();
+  auto const costs = lone_costs_.find(f.key.first);
+  s.is_log_quicker = costs != lone_costs_.end() && costs->second.is_log_quicker(now_ns_);
+}
+
+void service::act(file_ptr const& f, request const& r) {
+  if (home_error_ != 0 && is_live(*f)) return answer(r, home_error_);
+  found now;
+  look(*f, r, now);
+  way how = choose(now.seen);
+  if (r.kind == abi::order_request::drain) {
+    if (how == way::pass || !is_live(*f)) return answer(r, 0);
+    how = way::native;
+  }
+  // Without a log nothing can be revoked: the program goes alone, and marks the file.
+  if (home_error_ != 0 || log_.failed() != 0) how = way::pass;
+  switch (how) {
+    case way::pass:
+      ++counts_.passed;
+      f->has_baseline = false;
+      for (auto const& p : places_of(f->key)) p.in->give_back(p.key);
+      return answer(r, abi::go_native);
+    case way::alone:
+    case way::own:
+      for (auto const& p : places_of(f->key)) {
+        p.in->let_alone(p.key, {now.seen.size, f->mode, f->uid, f->gid, 1});
+        if (how == way::own) p.in->let_go(p.key);
+      }
+      return sync_home(f, r, now);
+    case way::native:
+      learn(*f, now);
+      return sync_home(f, r, now);
+    case way::nothing:
+      return commits_.push({f->last_lsn, r, places_of(f->key), {}});
+    case way::pages:
+    case way::all:
+    case way::first_all:
+      break;
+  }
+  if (!write_log(f, r, now, how)) sync_home(f, r, now);
+}
+
+/// A file that was made while nobody noted that tells of its directory as others do.
+void service::learn(held_file const& f, found const& now) {
+  constexpr std::uint64_t just_ns = 1'000'000'000;
+  if (f.has_baseline || woken_ns_ == 0) return;
+  std::uint64_t const born_ns = birth_of(f.fd.get()).ns;
+  std::string path, name;
+  if (born_ns > woken_ns_ || born_ns + just_ns < woken_ns_) return;
+  if (!find_name(f.fd.get(), now.st, path, name)) return;
+  if (directory_ptr const d = hold_directory(path, f, name)) d->habit.created();
+}
+
+void service::on_directory(request const& r) {
+  file_key const key = {r.device, r.inode};
+  directory_ptr d;
+  if (auto const at = directories_.find(key); at != directories_.end()) {
+    d = at->second;
+  } else {
+    d = std::make_shared<held_directory>();
+    struct stat st = {};
+    d->fd = fetch(r, true, st);
+    d->key = key;
+    if (!d->fd || identify(d->fd.get(), d->id) != 0) return answer(r, abi::go_native);
+    d->is_marked = has_mark(d->fd.get(), super_);
+    directories_.emplace(key, d);
+  }
+  bool const heals = (flags_of(key) & abi::order_native) != 0 || d->is_marked;
+  // The log is empty, nothing that was removed can be made again; and we are to come to rest.
+  if (is_aside_ && !anything_live() && !heals) return pass(r);
+  r.from->hold(r);
+  asked_ns_ = now_ns_;
+  d->habit.synced();
+  if (home_error_ != 0) return answer(r, home_error_);
+  if (log_.failed() != 0) return answer(r, abi::go_native);
+  ++counts_.synced;
+  bool const has_names = anything_live();
+  unsigned const whole = is_on_btrfs(d->fd.get()) ? 1 : 0;
+  whole_syncs_ += whole;
+  crew_.run(
+      [this, d, has_names] {
+        int const error = sync_names(d->fd.get());
+        return error != 0 && has_names ? lost_at_home(error) : error;
+      },
+      [this, d, r, heals, whole, surely = removed_from(d)](int error) {
+        whole_syncs_ -= whole;
+        if (error != 0) return answer(r, error);
+        d->is_durable = true;
+        // What a sync of all by somebody else has written back we would take for durable.
+        if (d->habit.is_sure() && whole == 0)
+          for (auto const& p : places_of(d->key)) p.in->let_go_directory(p.key);
+        name_synced(d, r, heals, surely);
+      });
+}
+
+/// Recovery must not make again what was removed for good.
+void service::name_synced(directory_ptr const& d, request const& r, bool heals,
+                          files const& surely) {
+  file_key all = {};
+  if (!bury(gone_among(all, files_.size()), surely)) {
+    if (failed() != 0) return answer(r, abi::go_native);
+    parked_.push_back([this, d, r, heals, surely] { name_synced(d, r, heals, surely); });
+    return want_checkpoint();
+  }
+  // Those too that were found meanwhile.
+  if (!heals) return commits_.push({unlinked_lsn_, r, {}, {}});
+  commits_.push({unlinked_lsn_, {}, {}, [this, d, r](int failed) {
+                   if (failed != 0) return answer(r, abi::go_native);
+                   heal(d->key, d->fd, d->is_marked, [this, d, r] { answer(r, 0); });
+                 }});
+}
+
+void service::on_sync_all(request const& r) {
+  if (home_error_ != 0) return answer(r, home_error_);
+  if (!anything_live()) return answer(r, 0);
+  // What is appended must be durable before the checkpoint begins, or it would not be trimmed.
+  commits_.push({content_lsn_, {}, {}, [this, r](int failed) {
+                   if (failed != 0) return answer(r, abi::go_native);
+                   sync_all_.push_back(r);
+                   want_checkpoint();
+                 }});
+}
+
+}  // namespace sluice::journal

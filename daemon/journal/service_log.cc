@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the loop writes: records of a file into the log, or the file itself at home, and then a
+// revoke of what the log had of it.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/sync.h"
+#include "journal/mark.h"
+#include "journal/service.h"
+
+namespace sluice::journal {
+
+namespace {
+
+constexpr std::uint64_t forbidding = abi::order_native | abi::order_bypass;
+constexpr std::uint64_t spared_share = 16;
+constexpr std::uint64_t lone_bytes_max = 64 << 10;  // what more takes says nothing of a flush
+constexpr std::size_t ranges_max = 128;  // each is a question to the kernel at every fsync
+
+}  // namespace
+
+int service::put(record const& r, std::uint64_t& lsn) {
+  // What was synced at home because the log was full has to be revoked in it.
+  bool const is_needed = r.what == kind::revoke || r.what == kind::unlink;
+  int const failed = log_.try_append(r, lsn, is_needed ? 0 : log_.room() / spared_share);
+  if (failed == 0) content_lsn_ = lsn;
+  if (failed == 0 && r.what == kind::unlink) unlinked_lsn_ = lsn;
+  if (failed == ENOSPC && !is_checkpointing_) want_checkpoint();
+  return failed;
+}
+
+/// A stage that goes without us looks at this flag to know whether it has to mark the file.
+void service::raise_logged(file_key const& key, area& asked, bool& good) {
+  for (auto const& p : places_of(key)) {
+    if (p.in == &asked)
+      good = good && p.in->raise_surely(p.key, abi::order_logged);
+    else
+      p.in->raise(p.key, abi::order_logged);
+  }
+}
+
+service::directory_ptr service::hold_directory(std::string const& path, held_file const& f,
+                                               std::string const& name) {
+  auto const has_it = [&](int directory) {
+    struct stat there = {};
+    return fstatat(directory, name.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+           there.st_ino == f.key.second && device_word(there) == f.key.first;
+  };
+  if (path == last_path_ && has_it(last_directory_->fd.get())) return last_directory_;
+  descriptor fd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  struct stat st = {};
+  // The path may mean something else by now, or in another mount namespace.
+  if (!fd || fstat(fd.get(), &st) != 0 || !has_it(fd.get())) return {};
+  file_key const key = {device_word(st), st.st_ino};
+  directory_ptr d;
+  if (auto const at = directories_.find(key); at != directories_.end()) {
+    d = at->second;
+  } else {
+    d = std::make_shared<held_directory>();
+    d->key = key;
+    if (identify(fd.get(), d->id) != 0) return {};
+    d->fd = std::move(fd);
+    d->is_marked = has_mark(d->fd.get(), super_);
+    directories_.emplace(key, d);
+  }
+  last_path_ = path;
+  last_directory_ = d;
+  return d;
+}
+
+/// Who finds another file with that name after a crash can tell by its ctime whether it came before
+/// or behind, but not when it was changed in the tick of the clock in which this one began.
+bool service::is_free_before(std::string const& name, std::uint64_t born_ns) const {
+  // Nor did anybody note it who rested, and who was just removing a name then does so behind it.
+  constexpr std::uint64_t under_way_ns = 20'000'000;
+  if (woken_ns_ != 0 && born_ns <= woken_ns_ + under_way_ns) return false;
+  return std::all_of(areas_.begin(), areas_.end(), [&](auto const& a) {
+    return abi::given_up(a->memory(), name).load() < born_ns;
+  });
+}
+
+/// The creation of a file that has no durable name yet. False: home has to be synced, with
+/// `unknown` if that is set.
+bool service::name_first(held_file& f, request const& r, found const& now, directory_ptr& unknown,
+                         std::uint64_t& lsn) {
+  std::string path, name;
+  if (!find_name(f.fd.get(), now.st, path, name)) return false;
+  directory_ptr const d = hold_directory(path, f, name);
+  if (!d) return false;
+  unknown = d;
+  d->habit.created();
+  if (!d->is_durable || d->is_marked) return false;
+  if (keep_.learns_directories && d->habit.is_synced_anyway()) {
+    unknown.reset();
+    return false;
+  }
+  auto const taken = names_.find({d->key, name});
+  if (taken != names_.end() && taken->second != &f) {
+    held_file& before = *taken->second;
+    struct stat st = {};
+    // One that was renamed must not be undone: its new name becomes durable with this directory.
+    if (fstat(before.fd.get(), &st) != 0 || st.st_nlink != 0) {
+      names_.erase(taken);
+      return false;
+    }
+    record gone;
+    gone.what = kind::unlink;
+    gone.file = before.id;
+    gone.directory = d->id;
+    gone.name = name;
+    gone.mode = before.link->mode;
+    if (put(gone, lsn) != 0) return false;
+    d->last_lsn = lsn;
+    forget_name(before);
+  }
+  if (!is_free_before(name, now.born.ns)) return false;
+  bool good = true;
+  raise_logged(d->key, *r.from, good);
+  if (!good || (flags_of(d->key) & forbidding) != 0) return false;
+  record made;
+  made.what = kind::create;
+  made.file = f.id;
+  made.changed_ns = keep_.tells_births ? now.born.ns : 0;
+  made.directory = d->id;
+  made.name = name;
+  made.mode = now.st.st_mode;
+  made.uid = now.st.st_uid;
+  made.gid = now.st.st_gid;
+  if (put(made, lsn) != 0) return false;
+  d->last_lsn = lsn;
+  f.link = std::make_unique<logged_name>(logged_name{d, name, made.mode});
+  names_[{d->key, name}] = &f;
+  unknown.reset();
+  return true;
+}
+
+bool service::write_pages(held_file& f, found const& now, std::uint64_t& lsn) {
+  record r;
+  r.file = f.id;
+  r.changed_ns = changed_ns(now.st);
+  auto const size = static_cast<std::uint64_t>(now.st.st_size);
+  r.what = kind::truncate;
+  if (now.what.low_size != ~std::uint64_t{0} && f.has_baseline) {
+    r.offset = std::min(now.what.low_size, size);
+    if (put(r, lsn) != 0) return false;
+  }
+  r.what = kind::data;
+  std::vector<std::byte> bytes;
+  for (auto const& [first, end] : now.what.pages.all()) {
+    std::uint64_t const from = first * page_bytes;
+    bytes.resize(std::min(end * page_bytes, size) - from);
+    std::size_t had = 0;
+    while (had < bytes.size()) {
+      ssize_t const n =
+          pread(f.fd.get(), bytes.data() + had, bytes.size() - had, static_cast<off_t>(from + had));
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) return false;  // cut short meanwhile: home has to be synced
+      had += static_cast<std::size_t>(n);
+    }
+    if (had == 0) continue;
+    r.offset = from;
+    r.bytes = std::span(bytes).first(had);
+    if (put(r, lsn) != 0) return false;
+  }
+  r.bytes = {};
+  if (size == f.size && f.has_baseline && now.what.low_size == ~std::uint64_t{0}) return true;
+  r.what = kind::truncate;
+  r.offset = size;
+  return put(r, lsn) == 0;
+}
+
+bool service::write_log(file_ptr const& f, request const& r, found& now, way how) {
+  std::uint64_t lsn = 0;
+  bool good = true;
+  raise_logged(f->key, *r.from, good);
+  // Who went his own way before he could see the flag has not been told to mark the file.
+  if (!good || (flags_of(f->key) & forbidding) != 0) return false;
+  auto const size = static_cast<std::uint64_t>(now.st.st_size);
+  if (how != way::pages) {
+    now.what.pages.clear();
+    now.what.pages.add(0, (size + page_bytes - 1) / page_bytes);
+  }
+  if (how == way::first_all) {
+    directory_ptr unknown;
+    if (!name_first(*f, r, now, unknown, lsn)) {
+      if (lsn != 0) f->last_lsn = lsn;
+      sync_home(f, r, now, unknown);
+      return true;
+    }
+  }
+  bool const is_written = write_pages(*f, now, lsn);
+  if (lsn != 0) f->last_lsn = lsn;
+  // A program that has gone its own way since the pages were taken has marked what it synced.
+  if (!is_written || (flags_of(f->key) & forbidding) != 0) return false;
+  ++counts_.logged;
+  told_.logged(*r.from, f->last_lsn, now.what.pages.pages() * page_bytes, now_ns_);
+  f->has_baseline = true;
+  f->explained.add(now.what.pages);
+  if (f->explained.all().size() > ranges_max && !is_checkpointing_) want_tidying(ranges_max / 2);
+  if (how == way::first_all) settle(f, now.st);
+  f->size = size;
+  f->changed_ns = changed_ns(now.st);
+  auto places = places_of(f->key);
+  if (f->link)
+    for (auto const& p : places_of(f->link->in->key)) places.push_back(p);
+  commits_.push({f->last_lsn, r, std::move(places), {}});
+  return true;
+}
+
+/// All of it is durable as `st` says.
+void service::settle(file_ptr const& f, struct stat const& st) {
+  f->size = static_cast<std::uint64_t>(st.st_size);
+  f->changed_ns = changed_ns(st);
+  f->mode = st.st_mode;
+  f->uid = st.st_uid;
+  f->gid = st.st_gid;
+}
+
+void service::sync_home(file_ptr const& f, request const& r, found const& now,
+                        directory_ptr const& with) {
+  ++counts_.synced;
+  told_.synced(*r.from);
+  f->is_busy = true;
+  std::uint64_t const below = log_.next_record();
+  bool const only_bytes = f->has_baseline && now.seen.is_overwrite && !now.seen.has_new_metadata &&
+                          !with && !now.seen.is_native && now.seen.is_linked_once;
+  bool const is_lone = only_bytes && now.seen.is_alone && now.seen.dirty_bytes <= lone_bytes_max;
+  found durable = now;
+  if (only_bytes) {  // and nothing else
+    durable.st.st_mode = f->mode;
+    durable.st.st_uid = f->uid;
+    durable.st.st_gid = f->gid;
+  } else {
+    f->is_moved = false;
+  }
+  bool const may_answer = !is_live(*f) && !now.seen.is_native && !with;
+  bool const has_records = is_live(*f);
+  auto const took_ns = std::make_shared<std::uint64_t>(0);
+  auto const work = [this, f, r, with, only_bytes, took_ns, may_answer, has_records] {
+    std::uint64_t const begin = monotonic_ns();
+    int error = sync_held_file(*f, only_bytes, has_records);
+    if (error == 0 && with) error = sync_file(with->fd.get());
+    // Now and then it costs a commit, so only where the log lets go of what it has.
+    if (error == 0 && !with && has_records) error = why_given_up(f->fd.get());
+    *took_ns = monotonic_ns() - begin;
+    if (error == 0 && may_answer) answer(r, 0);  // what follows in the loop changes nothing of it
+    return error != 0 && has_records ? lost_at_home(error) : error;
+  };
+  crew_.run(work, [this, f, r, durable, below, with, is_lone, took_ns](int error) {
+    if (error == 0 && with) with->is_durable = true;
+    synced(f, r, durable, below, error);
+    if (error == 0 && is_lone) was_lone(f->key.first, *took_ns);
+  });
+}
+
+/// Behind it, so that nobody waits: what would the log have taken?
+void service::was_lone(std::uint64_t device, std::uint64_t took_ns) {
+  lone_costs& costs = lone_costs_[device];
+  costs.home_took(now_ns_, took_ns);
+  std::uint64_t lsn = 0;
+  if (!costs.wants_log(now_ns_) || !commits_.is_idle() || log_.try_append(record{}, lsn) != 0)
+    return;
+  commits_.push({lsn, {}, {}, [this, device, begin = monotonic_ns()](int failed) {
+                   if (failed == 0) lone_costs_[device].log_took(now_ns_, monotonic_ns() - begin);
+                 }});
+}
+
+/// Who syncs alone shows us now and then what that costs, and we what the log would.
+void service::ask_again() {
+  for (auto const& [key, f] : files_)
+    for (auto const& p : places_of(key)) p.in->ask_again(p.key);
+  for (auto const& [key, d] : directories_)
+    for (auto const& p : places_of(key)) p.in->ask_again(p.key);
+}
+
+void service::synced(file_ptr const& f, request const& r, found const& now, std::uint64_t below,
+                     int error) {
+  if (error != 0) {
+    f->has_failed = true;
+    f->has_baseline = false;
+    for (auto const& p : places_of(f->key)) p.in->give_back(p.key);
+    answer(r, error);
+    return go_on(f);
+  }
+  f->has_baseline = f->is_identified;
+  settle(f, now.st);
+  f->explained.clear();
+  bool const heals = now.seen.is_native && !now.seen.is_bypassed;
+  if (f->last_lsn != 0 && is_live(*f)) return revoke(f, r, below, heals);
+  if (!heals) {
+    answer(r, 0);
+    return go_on(f);
+  }
+  heal(f->key, f->fd, f->is_marked, [this, f, r] {
+    answer(r, 0);
+    go_on(f);
+  });
+}
+
+void service::revoke(file_ptr const& f, request const& r, std::uint64_t below, bool heals) {
+  record gone;
+  gone.what = kind::revoke;
+  gone.file = f->id;
+  gone.below = below;
+  std::uint64_t lsn = 0;
+  int const failed = keep_.revokes ? put(gone, lsn) : 0;
+  if (failed == ENOSPC && home_error_ == 0) {
+    parked_.push_back([this, f, r, below, heals] { revoke(f, r, below, heals); });
+    return;
+  }
+  auto const then = [this, f, r, heals](int error) {
+    if (error != 0) {
+      answer(r, abi::go_native);
+      return go_on(f);
+    }
+    f->last_lsn = 0;
+    forget_name(*f);
+    for (auto const& p : places_of(f->key)) p.in->clear_logged(p.key);
+    if (heals) {
+      heal(f->key, f->fd, f->is_marked, [this, f, r] {
+        answer(r, 0);
+        go_on(f);
+      });
+    } else {
+      answer(r, 0);
+      go_on(f);
+    }
+  };
+  if (failed != 0) return then(failed);
+  commits_.push({lsn, {}, {}, then});
+}
+
+/// The time in which programs went without us is over for that inode.
+void service::heal(file_key const& key, descriptor const& fd, bool& is_marked,
+                   std::function<void()> then) {
+  int const at = fd.get();
+  crew_.run(
+      [this, at] {
+        int const failed = remove_mark(at);
+        if (failed != 0) return failed;
+        int const error = sync_file(at);
+        return error == 0 ? 0 : lost_at_home(error);  // told once, and nobody waits for this one
+      },
+      [this, key, &is_marked, then = std::move(then)](int error) {
+        if (error == 0) is_marked = false;
+        if (error == 0)
+          for (auto const& p : places_of(key)) p.in->clear_native(p.key);
+        then();
+      });
+}
+
+}  // namespace sluice::journal

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "journal/tail.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace sluice::journal {
+
+log_tail::log_tail(superblock const& s, rules const& keep)
+    : keep_(keep),
+      generation_(s.generation),
+      salt_(s.salt),
+      area_bytes_(s.area_bytes),
+      head_(s.head),
+      next_(s.head),
+      seed_(s.head_seed) {
+  open_.begin = s.head;
+  marks_.push_back({s.head, s.head_seed});
+}
+
+bool log_tail::would_ever_fit(std::uint64_t payload_bytes) const {
+  // A record may begin anywhere in a block, so one is lost at each end.
+  return record_bytes(payload_bytes) + 2 * block_bytes <= area_bytes_;
+}
+
+bool log_tail::has_room(std::uint64_t payload_bytes) const {
+  std::uint64_t const end = std::min(head_ + area_bytes_, lap_end_);
+  return round_up(next_record() + record_bytes(payload_bytes), block_bytes) <= end;
+}
+
+void log_tail::put(kind what, std::uint64_t stream, std::uint64_t epoch, std::uint64_t now_ns) {
+  record_header header = {};
+  header.magic = record_magic;
+  header.kind = static_cast<std::uint16_t>(what);
+  header.generation = generation_;
+  header.lsn = next_;
+  header.written_ns = now_ns;
+  header.stream = stream;
+  header.epoch = epoch;
+  header.payload_bytes = static_cast<std::uint32_t>(payload_.size());
+  header.checksum = checksum_of(header, payload_, keep_.chain ? seed_ : salt_);
+  seed_ = header.checksum;
+  std::uint64_t const whole = record_bytes(payload_.size());
+  std::size_t const at = open_.bytes.size();
+  open_.bytes.resize(at + whole);
+  std::memcpy(open_.bytes.data() + at, &header, sizeof header);
+  if (!payload_.empty())
+    std::memcpy(open_.bytes.data() + at + sizeof header, payload_.data(), payload_.size());
+  std::size_t const used = sizeof header + payload_.size();
+  std::memset(open_.bytes.data() + at + used, 0, whole - used);
+  next_ += whole;
+}
+
+std::uint64_t log_tail::append(record const& r, std::uint64_t now_ns) {
+  if (!is_open()) {
+    batch_head const head = {0, proof_of(generation_, next_, salt_)};
+    payload_.resize(sizeof head);
+    std::memcpy(payload_.data(), &head, sizeof head);
+    put(kind::batch, 0, 0, now_ns);
+  }
+  payload_.clear();
+  encode(r, payload_);
+  put(r.what, r.stream, r.epoch, now_ns);
+  return next_;
+}
+
+batch log_tail::seal(std::uint64_t now_ns, block_buffer spare) {
+  if (std::uint64_t const over = next_ % block_bytes; over != 0) {
+    payload_.assign(block_bytes - over - sizeof(record_header), std::byte{0});
+    put(kind::pad, 0, 0, now_ns);
+  }
+  open_.end = next_;
+  marks_.push_back({next_, seed_});
+  batch sealed = std::move(open_);
+  spare.clear();
+  open_ = batch{next_, next_, std::move(spare)};
+  return sealed;
+}
+
+log_tail::mark log_tail::mark_below(std::uint64_t lsn) const {
+  mark found = marks_.front();
+  for (auto const& m : marks_) {
+    if (m.lsn > lsn) break;
+    found = m;
+  }
+  return found;
+}
+
+void log_tail::trimmed(mark to) {
+  while (marks_.size() > 1 && marks_.front().lsn < to.lsn) marks_.pop_front();
+  head_ = to.lsn;
+}
+
+bool log_tail::may_grow(std::uint64_t area_bytes) const {
+  if (area_bytes <= area_bytes_ || area_bytes % area_bytes_ != 0) return false;
+  // Both rings have a lap that begins at the same position, and the same in it.
+  std::uint64_t const lap = head_ / area_bytes_ * area_bytes_;
+  bool const is_one_lap = round_up(next_, block_bytes) <= lap + area_bytes_;
+  return !keep_.grows_in_place || (lap % area_bytes == 0 && is_one_lap);
+}
+
+void log_tail::begin_growing() {
+  if (keep_.grows_in_place) lap_end_ = head_ / area_bytes_ * area_bytes_ + area_bytes_;
+}
+
+void log_tail::grown(std::uint64_t area_bytes) {
+  area_bytes_ = area_bytes;
+  lap_end_ = ~std::uint64_t{0};
+}
+
+}  // namespace sluice::journal

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where records are appended: the open batch, the LSN and seed of what comes next, and how much of
+// the ring is in use. No disk, no clock, no lock: the writer brings those.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+
+#include "journal/disk.h"
+#include "journal/format.h"
+#include "journal/record.h"
+
+namespace sluice::journal {
+
+/// Whole blocks for the ring at `begin`.
+struct batch {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+  block_buffer bytes;
+};
+
+class log_tail {
+ public:
+  /// An empty log: what it held was replayed, and `s` is its superblock in force.
+  explicit log_tail(superblock const& s, rules const& keep = {});
+
+  std::uint64_t next() const { return next_; }
+  std::uint64_t head() const { return head_; }
+  std::uint64_t in_use() const { return next_ - head_; }
+  std::uint64_t area_bytes() const { return area_bytes_; }
+  bool is_open() const { return next_ != open_.begin; }
+  /// Where the next record goes: a batch begins with its head.
+  std::uint64_t next_record() const { return next_ + (is_open() ? 0 : batch_head_bytes); }
+
+  /// With the block that its batch may have to be filled up to.
+  bool has_room(std::uint64_t payload_bytes) const;
+  bool would_ever_fit(std::uint64_t payload_bytes) const;
+
+  /// There must be room. Returns the LSN behind it: durable when the log is durable up to there.
+  std::uint64_t append(record const& r, std::uint64_t now_ns);
+
+  /// Fills the last block and takes the open batch; `spare` becomes the next one's memory.
+  batch seal(std::uint64_t now_ns, block_buffer spare);
+
+  /// The last end of a batch at or below `lsn`, with the seed of what follows: a place to trim to.
+  struct mark {
+    std::uint64_t lsn;
+    std::uint64_t seed;
+  };
+  mark mark_below(std::uint64_t lsn) const;
+  void trimmed(mark to);
+
+  /// All that is in use lies where it would lie in a ring of that size.
+  bool may_grow(std::uint64_t area_bytes) const;
+  /// Until grown(), which may say that nothing became of it, no record goes beyond this lap.
+  void begin_growing();
+  void grown(std::uint64_t area_bytes);
+
+ private:
+  void put(kind what, std::uint64_t stream, std::uint64_t epoch, std::uint64_t now_ns);
+
+  rules keep_;
+  std::uint64_t generation_, salt_, area_bytes_;
+  std::uint64_t head_, next_, seed_;
+  std::uint64_t lap_end_ = ~std::uint64_t{0};
+  batch open_;
+  std::vector<std::byte> payload_;
+  std::deque<mark> marks_;
+};
+
+}  // namespace sluice::journal

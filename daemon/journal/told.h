@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the daemon tells people (`sluice order`): of each job in the header of its area, of the log
+// in a file of its own. All of it belongs to the loop; none of it decides anything.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "abi/order_status.h"
+#include "journal/area.h"
+#include "journal/ledger.h"
+
+namespace sluice::journal {
+
+/// The file, which the daemon's user alone may read. It goes with the daemon; of one that was
+/// killed it stays, and its heart says since when.
+class status_file {
+ public:
+  /// Takes the place of one of before. Throws.
+  status_file(std::string const& path, std::string const& log);
+  ~status_file();
+  status_file(status_file const&) = delete;
+  status_file& operator=(status_file const&) = delete;
+
+  abi::order_status& memory() const { return *at_; }
+
+ private:
+  std::string path_;
+  abi::order_status* at_ = nullptr;
+};
+
+class told {
+ public:
+  struct counts {
+    ledger bytes;
+    std::uint64_t logged = 0, synced = 0, files_home = 0;
+  };
+
+  void add(area& a);
+  void remove(area& a) { areas_.erase(&a); }
+
+  void logged(area& a, std::uint64_t lsn, std::uint64_t bytes, std::uint64_t now_ns);
+  void synced(area& a);
+  /// A file leaves the log.
+  void left() { ++all_.files_home; }
+  /// As these flags of an area say, it is a file of that job.
+  void left(area& a, std::uint64_t flags);
+  void checkpointed(std::uint64_t head);
+
+  /// Into the areas.
+  void publish() const;
+  /// And what is known here into `to`.
+  void publish(abi::order_status& to) const;
+
+ private:
+  /// Null: it was removed, and requests of it are still under way.
+  counts* of(area& a);
+
+  std::map<area*, counts> areas_;
+  counts all_;
+};
+
+}  // namespace sluice::journal

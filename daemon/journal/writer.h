@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Problem: each fsync pays for a flush, and a flush costs the same for one record as for hundreds.
+// Idea: whoever needs his records durable and finds nobody writing writes everything that is open,
+// his own and all others'; who comes meanwhile waits and rides on the next one. The same way
+// whoever finds no room frees some. No thread of ours exists, so none can be missing when the log
+// is full.
+// What stays true: commit() returns 0 only behind a flush that covers the record; records are
+// freed only when the home files were synced after them and the superblock says so; after the
+// first failed write or flush every waiter and everybody later gets its errno, for good; so does
+// everybody who wants records freed after the first failed sync of home.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+
+#include "journal/disk.h"
+#include "journal/tail.h"
+
+namespace sluice::journal {
+
+struct surroundings {
+  std::function<int()> sync_home;               // makes all home files safe; 0 or an errno
+  std::function<std::uint64_t()> wall_ns;       // for records
+  std::function<std::uint64_t()> monotonic_ns;  // how long a flush takes
+};
+
+/// What was written since the start.
+struct written_batches {
+  std::uint64_t count = 0, bytes = 0, took_ns = 0;
+};
+
+class writer {
+ public:
+  /// `s` is in force on `d`, and nothing behind its head counts: see continue_log().
+  writer(disk& d, superblock const& s, surroundings around, rules const& keep = {});
+
+  /// The home file was changed already. 0 and `lsn`, or an errno: then fsync must be the file's
+  /// own.
+  int append(record const& r, std::uint64_t& lsn);
+  /// As append, but ENOSPC instead of waiting for room. `spared`: what must be left then.
+  int try_append(record const& r, std::uint64_t& lsn, std::uint64_t spared_bytes = 0);
+  /// Returns when the log is durable up to `lsn`: 0, or the errno of the log's first failure.
+  int commit(std::uint64_t lsn);
+  /// Syncs the home files and frees all that was durable before. On an error nothing is freed, now
+  /// or ever: the log says of itself that home lost something, and the next recovery replays it.
+  int checkpoint();
+  /// Of that what lies before `up_to`, whose home files are those that `sync_home` makes safe.
+  int checkpoint(std::uint64_t up_to, std::function<int()> const& sync_home);
+  /// The disk has room for a ring of so many bytes, a multiple of what it was. EAGAIN: not while
+  /// the records in use lie as they do. Another errno: the log failed.
+  int grow(std::uint64_t area_bytes);
+  /// Somebody else met that error at home.
+  void home_failed(int error);
+  /// Fails with ENOENT when the log can no longer be found after a crash.
+  void look();
+
+  std::uint64_t durable() const;
+  std::uint64_t head() const;
+  std::uint64_t tail() const;
+  std::uint64_t next_record() const;
+  int failed() const;
+  std::uint64_t commits() const;
+  written_batches batches() const;
+  /// A third of the ring is in use: time for somebody to checkpoint.
+  bool wants_checkpoint() const;
+  std::uint64_t in_use() const;
+  std::uint64_t room() const;
+
+ private:
+  using lock = std::unique_lock<std::mutex>;
+  int wait_for_room(lock& held, std::uint64_t payload_bytes);
+  int commit_held(lock& held, std::uint64_t lsn);
+  void gather(lock& held);
+  void write_open(lock& held);
+  int checkpoint_held(lock& held, std::uint64_t up_to, std::function<int()> const& sync_home);
+  int write_super(lock& held, superblock next);
+  int write_ring(batch const& b, std::uint64_t area_bytes);
+
+  disk& disk_;
+  rules const keep_;
+  surroundings const around_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::condition_variable arrived_;  // somebody more waits in commit
+  superblock super_;
+  log_tail tail_;
+  block_buffer spare_;
+  std::uint64_t durable_;
+  std::uint64_t commits_ = 0;
+  written_batches batches_;
+  int failed_ = 0;      // sticky
+  int home_error_ = 0;  // sticky as well
+  bool writing_ = false;
+  bool checkpointing_ = false;
+  unsigned waiting_ = 0;        // in commit
+  unsigned served_last_ = 0;    // by the batch before
+  std::uint64_t flush_ns_ = 0;  // what a batch takes, smoothed
+};
+
+/// The first thing to do with a log that was scanned and replayed (or found empty): a new
+/// generation begins at `end`, and what lies behind can never count again.
+int continue_log(disk& d, superblock& s, std::uint64_t end, std::uint64_t salt,
+                 rules const& keep = {}, std::span<std::uint8_t const> boot = {});
+
+}  // namespace sluice::journal

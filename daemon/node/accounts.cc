@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/accounts.h"
+
+namespace sluice::node {
+
+std::string const& accounts::class_of(job const& j) const {
+  return class_in_force(j, overrides_.find(j.key));
+}
+
+accounts::signs accounts::measure(std::int64_t now_ns) {
+  signs out;
+  for (auto const& j : jobs_.all()) {
+    if (j->is_broken()) continue;
+    for (auto& s : j->streams) {
+      sample const seen = look(j->memory(), s.channel, now_ns);
+      bool const has_begun = s.measured.tick(seen, s.in_force.now, now_ns);
+      out.has_begun_to_wait = out.has_begun_to_wait || has_begun;
+      out.is_waiting = out.is_waiting || seen.blocked || s.last.blocked_ppm != 0;
+    }
+  }
+  return out;
+}
+
+void accounts::end_cycle(std::int64_t now_ns) {
+  ++cycles_;
+  for (auto const& j : jobs_.all()) {
+    if (j->is_broken()) continue;
+    for (auto& s : j->streams) {
+      std::int64_t const span_ns = now_ns - s.measured.since_ns();
+      s.last = s.measured.take(s.unit, waits_so_far(j->memory(), s.channel), now_ns);
+      s.counted.add(s.last, span_ns);
+    }
+  }
+}
+
+void accounts::count() {
+  for (auto const& j : jobs_.all()) {
+    if (j->is_broken()) continue;
+    amounts& sum = by_class_[class_of(*j)];
+    for (auto& s : j->streams) {
+      amounts const before = s.counted.done();
+      s.counted.look(s.unit, segment::sum_channel(j->memory(), s.channel),
+                     s.last.waiters != 0 || s.last.waiting != 0, j->processes);
+      sum.delayed += s.counted.done().delayed - before.delayed;
+      sum.waited_ns += s.counted.done().waited_ns - before.waited_ns;
+    }
+  }
+}
+
+void accounts::count_last(runtime::dashboard* board, moment at) {
+  measure(at.mono_ns);
+  end_cycle(at.mono_ns);
+  count();
+  look_at_times(at.mono_ns);
+  tell(board, at, true);
+}
+
+void accounts::keep_sums(job const& gone) {
+  before_.resize(site_.supplies().size());
+  for (auto const& of : gone.streams) {
+    before_[of.supply].served += static_cast<double>(of.counted.done().served);
+    before_[of.supply].delayed += static_cast<double>(of.counted.done().delayed);
+  }
+}
+
+void accounts::look_at_times(std::int64_t now_ns) {
+  times_.begin(now_ns);
+  for (auto const& j : jobs_.all()) {
+    if (j->is_broken()) continue;
+    std::string const& qos_class = class_of(*j);
+    std::string_view const shown = qos_class.empty() ? "none" : std::string_view(qos_class);
+    times_.look_at_calls(j->memory(), j->times, site_.site(), shown);
+    for (auto const& s : j->streams) times_.look_at_waits(j->memory(), s.channel, j->times, shown);
+  }
+}
+
+}  // namespace sluice::node

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the jobs of this node do and have done: measured in each step, told to the history and to
+// the metrics. Jobs that are gone stay in the sums.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "node/call_times.h"
+#include "node/clock.h"
+#include "node/enforcer.h"
+#include "node/job_table.h"
+#include "runtime/metric_table.h"
+#include "verbs/overrides.h"
+
+namespace sluice::runtime {
+class dashboard;
+}
+
+namespace sluice::node {
+
+class accounts {
+ public:
+  accounts(job_table const& jobs, site_state const& site, verbs::override_book const& overrides,
+           bool has_parent)
+      : jobs_(jobs), site_(site), overrides_(overrides), has_parent_(has_parent) {}
+
+  /// One look at every stream.
+  struct signs {
+    bool has_begun_to_wait = false, is_waiting = false;
+  };
+  signs measure(std::int64_t now_ns);
+  /// Ends a report cycle: the figures of streams are new.
+  void end_cycle(std::int64_t now_ns);
+  /// What streams did so far, for counters and history.
+  void count();
+  /// Tells the history what was done since it was told last.
+  void remember(runtime::dashboard* board, moment at) { tell(board, at, false); }
+  /// Before jobs go: all that they did until now, however long ago the last cycle was.
+  void count_last(runtime::dashboard* board, moment at);
+  /// A job goes, and was counted.
+  void keep_sums(job const& gone);
+  /// Puts the figures of supplies, jobs and calls into the metrics.
+  void publish(runtime::metric_table& m, std::vector<supply_standing> const& standing,
+               std::int64_t now_ns);
+  std::uint64_t cycles() const { return cycles_; }
+
+ private:
+  struct past_sums {
+    double served = 0, delayed = 0;
+  };
+  void look_at_times(std::int64_t now_ns);
+  void tell(runtime::dashboard* board, moment at, bool last);
+  void tell_ops(runtime::dashboard& board, moment at, bool last);
+  void publish_supplies(runtime::metric_table& m,
+                        std::vector<supply_standing> const& standing) const;
+  void publish_jobs(runtime::metric_table& m);
+  void publish_streams(runtime::metric_table& m) const;
+  std::string const& class_of(job const& j) const;
+
+  job_table const& jobs_;
+  site_state const& site_;
+  verbs::override_book const& overrides_;
+  bool has_parent_;
+  std::uint64_t cycles_ = 0;
+  std::map<std::string, amounts> by_class_;  // waits by QoS class, since the start
+  call_times times_;
+  std::vector<past_sums> before_;        // of jobs that are gone, by supply
+  std::set<std::string> classes_shown_;  // in the metrics
+};
+
+}  // namespace sluice::node

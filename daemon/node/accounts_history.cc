@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a node's jobs do, for the history: once a cycle.
+#include <limits>
+
+#include "node/accounts.h"
+#include "runtime/dashboard.h"
+
+namespace sluice::node {
+
+namespace {
+
+/// What was counted since it was told last; counted, not sampled: a cycle may end early.
+void fill(runtime::history_point& did, stream& s) {
+  amounts const now = s.counted.done();
+  auto const seconds = [](std::uint64_t ns) { return static_cast<float>(double(ns) / 1e9); };
+  did.served = static_cast<double>(now.served - s.told.served);
+  did.delayed = static_cast<float>(now.delayed - s.told.delayed);
+  did.waited_s = seconds(now.waited_ns - s.told.waited_ns);
+  did.blocked_s = seconds(now.blocked_ns - s.told.blocked_ns);
+  s.told = now;
+}
+
+/// What a job did of each op since it was looked at last. A damaged segment may go back.
+void put_ops(runtime::op_history& past, job& j, std::string const& qos_class) {
+  auto now = segment::sum_by_op(j.memory());
+  j.told_ops.resize(now.size());
+  for (unsigned i = 0; i < core::op_count; ++i) {
+    core::op_row const& op = core::op_table[i];
+    auto const grown = [&](std::uint64_t segment::op_sums::*field) {
+      std::uint64_t const before = j.told_ops[i].*field;
+      return now[i].*field > before ? static_cast<double>(now[i].*field - before) : 0;
+    };
+    past.put(
+        {j.record.name, qos_class, op.name, j.record.uid, false, grown(&segment::op_sums::calls)});
+    if (op.has_bytes)
+      past.put(
+          {j.record.name, qos_class, op.name, j.record.uid, true, grown(&segment::op_sums::bytes)});
+  }
+  j.told_ops = std::move(now);
+}
+
+}  // namespace
+
+void accounts::tell_ops(runtime::dashboard& board, moment at, bool last) {
+  runtime::op_history& past = board.ops;
+  if (!last && !past.is_due(at.boot_ns)) return;
+  past.begin(at.boot_ns, static_cast<double>(unix_ns()) / 1e9);
+  for (auto const& j : jobs_.all()) put_ops(past, *j, class_of(*j));
+  past.end();
+}
+
+void accounts::tell(runtime::dashboard* board, moment at, bool last) {
+  if (board == nullptr) return;
+  tell_ops(*board, at, last);
+  runtime::history& past = board->past;
+  auto const as_float = [](rate r) { return static_cast<float>(tokens(r)); };
+  past.begin(at.boot_ns, static_cast<double>(unix_ns()) / 1e9);
+  for (auto const& j : jobs_.all()) {
+    auto const* const changed = overrides_.find(j->key);
+    std::string const& qos_class = class_in_force(*j, changed);
+    for (auto& s : j->streams) {
+      supply_slot const& slot = site_.supplies()[s.supply];
+      share_claim const claim = claim_of(*j, s, site_.site(), slot, changed, has_parent_);
+      bool const is_bounded = s.last.blocked_ppm == 0;
+      std::string const supply = slot.of.name();
+      runtime::history_look look = {j->record.name, qos_class, supply, j->record.uid,
+                                    s.unit == unit_kind::bytes};
+      fill(look.did, s);
+      look.did.demand =
+          is_bounded ? as_float(s.last.served) : std::numeric_limits<float>::quiet_NaN();
+      look.did.grant = as_float(s.share);
+      look.did.waiting = as_float(s.last.waiting);
+      if (claim.policy.limit != policies::unbounded) look.limit = tokens(claim.policy.limit);
+      past.put(look);
+    }
+  }
+  for (supply_slot const& slot : site_.supplies())
+    if (slot.of.capacity != 0)
+      past.put_supply(slot.of.name(), slot.of.unit == unit_kind::bytes, tokens(slot.of.capacity));
+  past.end();
+}
+
+}  // namespace sluice::node

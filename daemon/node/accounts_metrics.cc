@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a node's jobs do, for Prometheus.
+#include "node/accounts.h"
+#include "runtime/metric_table.h"
+
+namespace sluice::node {
+
+namespace {
+
+using runtime::in_unit;
+using runtime::metric;
+
+bool is_bytes(policy::supply const& of) { return of.unit == unit_kind::bytes; }
+
+}  // namespace
+
+void accounts::publish_supplies(runtime::metric_table& m,
+                                std::vector<supply_standing> const& standing) const {
+  for (unsigned i = 0; i < site_.supplies().size(); ++i) {
+    policy::supply const& of = site_.supplies()[i].of;
+    if (of.capacity == 0) {  // the policy names it no more
+      for (metric const gauge : {in_unit(metric::capacity_operations_per_second, is_bytes(of)),
+                                 in_unit(metric::granted_operations_per_second, is_bytes(of)),
+                                 in_unit(metric::demand_operations_per_second, is_bytes(of)),
+                                 in_unit(metric::waiting_operations, is_bytes(of))})
+        m.remove(gauge, {of.resource, of.target});
+      continue;
+    }
+    if (i >= standing.size()) continue;
+    past_sums const past = i < before_.size() ? before_[i] : past_sums{};
+    double served = 0, demand = 0, waiting = 0, delayed = 0;
+    for (auto const& j : jobs_.all())
+      for (auto const& stream : j->streams) {
+        if (stream.supply != i) continue;
+        served += static_cast<double>(stream.counted.done().served);
+        delayed += static_cast<double>(stream.counted.done().delayed);
+        demand += tokens(stream.last.served);
+        waiting += tokens(stream.last.waiting);
+      }
+    m.set(in_unit(metric::capacity_operations_per_second, is_bytes(of)), {of.resource, of.target},
+          tokens(of.capacity));
+    m.set(in_unit(metric::granted_operations_per_second, is_bytes(of)), {of.resource, of.target},
+          tokens(standing[i].granted));
+    m.set(in_unit(metric::demand_operations_per_second, is_bytes(of)), {of.resource, of.target},
+          demand);
+    m.set(in_unit(metric::waiting_operations, is_bytes(of)), {of.resource, of.target}, waiting);
+    m.set(in_unit(metric::served_operations_total, is_bytes(of)), {of.resource, of.target},
+          past.served + served);
+    m.set(metric::delayed_requests_total, {of.resource, of.target}, past.delayed + delayed);
+  }
+}
+
+void accounts::publish_jobs(runtime::metric_table& m) {
+  std::map<std::string, double> by_class;
+  for (auto const& c : site_.site().classes) by_class[c.name] = 0;
+  double processes = 0, escaped = 0;
+  for (auto const& j : jobs_.all()) {
+    std::string const& qos_class = class_of(*j);
+    by_class[qos_class.empty() ? "none" : qos_class] += 1;
+    processes += j->processes;
+    escaped += static_cast<double>(j->escapes.size());
+  }
+  std::erase_if(classes_shown_, [&](std::string const& name) {
+    if (by_class.contains(name)) return false;
+    m.remove(metric::jobs, {name});
+    return true;
+  });
+  for (auto const& [name, count] : by_class) {
+    m.set(metric::jobs, {name}, count);
+    classes_shown_.insert(name);
+  }
+  for (auto const& c : site_.site().classes) {
+    auto const found = by_class_.find(c.name);
+    m.set(metric::class_waited_seconds_total, {c.name},
+          found == by_class_.end() ? 0 : static_cast<double>(found->second.waited_ns) / 1e9);
+  }
+  m.set(metric::processes, processes);
+  m.set(metric::escaped_processes, escaped);
+}
+
+void accounts::publish_streams(runtime::metric_table& m) const {
+  if (!m.has_jobs()) return;
+  for (auto const& j : jobs_.all()) {
+    std::string const uid = std::to_string(j->record.uid);
+    std::string const& qos_class = class_of(*j);
+    for (auto const& stream : j->streams) {
+      policy::supply const& of = site_.supplies()[stream.supply].of;
+      runtime::labels const l = {j->record.name, uid, qos_class, of.resource, of.target};
+      m.set(in_unit(metric::job_granted_operations_per_second, is_bytes(of)), l,
+            tokens(stream.share));
+      m.set(in_unit(metric::job_demand_operations_per_second, is_bytes(of)), l,
+            tokens(stream.last.served));
+      m.set(in_unit(metric::job_served_operations_total, is_bytes(of)), l,
+            static_cast<double>(stream.counted.done().served));
+    }
+  }
+}
+
+void accounts::publish(runtime::metric_table& m, std::vector<supply_standing> const& standing,
+                       std::int64_t now_ns) {
+  publish_supplies(m, standing);
+  publish_jobs(m);
+  publish_streams(m);
+  if (times_.is_due(now_ns)) look_at_times(now_ns);
+  times_.publish(m);
+  m.set(metric::cycles_total, static_cast<double>(cycles_));
+}
+
+}  // namespace sluice::node

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/escape_walk.h"
+
+#include "abi/segment.h"
+
+namespace sluice::node {
+
+namespace {
+
+constexpr std::size_t most_escaped = 64;     // told of one job
+constexpr std::size_t most_suspects = 1024;  // of one job
+// Starting a program reads some hundred kilobytes; less than that is nobody's concern.
+constexpr std::uint64_t few_bytes = 1u << 20, few_calls = 256;
+constexpr int none = -1;
+// An attached process moves bytes of pipes and of files that nobody controls too: only what goes
+// far beyond all that its job was counted is worth a word.
+constexpr std::uint64_t many_bytes = 64u << 20, many_mapped = 16u << 20, many_times = 4;
+
+class walker {
+ public:
+  walker(proc const& from, watch_list const& list, walk_progress& progress)
+      : proc_(from), list_(list), progress_(progress) {}
+
+  watch_report run() {
+    for (int j = 0; j < job_count(); ++j)
+      for (auto const& p : job_of(j).foreign) {
+        asked_.insert(p.pid_space);
+        foreign_[{p.pid_space, p.inside.pid}] = {j, p.inside.start_ticks};
+      }
+    pids_ = proc_.pids();
+    for (std::uint32_t pid : pids_) read(pid);
+    judge_spaces();
+    for (int j = 0; j < job_count(); ++j) place(j);
+    for (std::uint32_t pid : pids_) find_job(pid);
+    for (std::uint32_t pid : pids_) look(pid);
+    return std::move(out_);
+  }
+
+ private:
+  struct foreign_member {
+    int job;
+    std::uint64_t start_ticks;
+  };
+
+  int job_count() const { return static_cast<int>(list_.jobs.size()); }
+  watched_job const& job_of(int j) const { return list_.jobs[static_cast<std::size_t>(j)]; }
+
+  void read(std::uint32_t pid) {
+    progress_.steps.fetch_add(1, std::memory_order_relaxed);
+    auto f = proc_.facts(pid);
+    if (!f) return;
+    was_refused_ = was_refused_ || f->pid_space == 0;
+    if (asked_.contains(f->pid_space)) read_foreign(*f);
+    facts_[pid] = std::move(*f);
+  }
+
+  void read_foreign(process_facts const& f) {
+    seen_.insert(f.pid_space);
+    auto const found = foreign_.find({f.pid_space, proc_.inner_pid(f.pid)});
+    if (found == foreign_.end() || !abi::is_start(found->second.start_ticks, f.start_ticks)) return;
+    member_[f.pid] = found->second.job;
+    attached_.insert(f.pid);
+    ++out_.foreign_found[job_of(found->second.job).folder];
+  }
+
+  /// The slots were read before the pids were listed, so who lives is in the list. Where we are not
+  /// shown everybody, only what was seen before can be gone.
+  void judge_spaces() {
+    bool const shows_all = list_.sees_all && !was_refused_;
+    out_.known_spaces = seen_;
+    for (std::uint64_t space : asked_) {
+      bool const was_known = list_.known_spaces.contains(space);
+      if (was_known) out_.known_spaces.insert(space);
+      if (!seen_.contains(space) && (shows_all || was_known)) out_.dead_spaces.insert(space);
+    }
+  }
+
+  void place(int j) {
+    for (std::uint32_t pid : job_of(j).attached) {
+      member_[pid] = j;
+      attached_.insert(pid);
+    }
+    auto const put = [&](process_mark const& p) {
+      auto const f = facts_.find(p.pid);
+      bool const is_there = f != facts_.end() && f->second.start_ticks == p.start_ticks;
+      if (is_there) member_[p.pid] = j;
+      return is_there;
+    };
+    for (auto const& p : job_of(j).joiners) put(p);
+    for (auto const& p : job_of(j).steps)
+      if (put(p)) steps_.insert(p.pid);
+  }
+
+  /// By descent; a chain that does not end within 64 steps is torn.
+  int by_descent(std::uint32_t pid) {
+    std::vector<std::uint32_t> chain;
+    int found = none;
+    for (int depth = 0; depth < 64 && pid > 1; ++depth) {
+      if (auto const known = member_.find(pid); known != member_.end()) {
+        found = known->second;
+        break;
+      }
+      chain.push_back(pid);
+      auto const f = facts_.find(pid);
+      if (f == facts_.end()) break;
+      pid = f->second.parent;
+    }
+    if (found != none)
+      for (std::uint32_t p : chain) member_[p] = found;
+    return found;
+  }
+
+  void find_job(std::uint32_t pid) {
+    auto const f = facts_.find(pid);
+    bool const kernel = f == facts_.end() || pid == 2 || f->second.parent == 2;
+    if (kernel || by_descent(pid) != none || !goes_near(f->second)) return;
+    std::string const preload = proc_.preload(pid);
+    for (int j = 0; j < job_count() && !preload.empty(); ++j)
+      if (preload.find(job_of(j).dir + "/") != std::string::npos) {
+        member_[pid] = j;
+        break;
+      }
+  }
+
+  void look(std::uint32_t pid) {
+    auto const member = member_.find(pid);
+    auto const f = facts_.find(pid);
+    if (member == member_.end() || f == facts_.end() || steps_.contains(pid)) return;
+    auto& found = out_.suspects[job_of(member->second).folder];
+    if (found.size() == most_suspects) return;
+    process_doings d;
+    d.is_stuck = !goes_near(f->second);
+    if (!d.is_stuck) d = proc_.doings(pid, list_.targets);
+    bool const is_attached = attached_.contains(pid);
+    if (why_escaped(d, is_attached, 0) != nullptr)
+      found.push_back({pid, f->second.name, d, is_attached});
+  }
+
+  /// From here on reading of it may hang. False: it is not read.
+  bool goes_near(process_facts const& f) {
+    bool const is_avoided =
+        list_.avoided.marks.contains({f.pid, f.start_ticks}) || list_.avoided.uids.contains(f.uid);
+    progress_.pid.store(f.pid, std::memory_order_relaxed);
+    progress_.uid.store(f.uid, std::memory_order_relaxed);
+    progress_.start_ticks.store(f.start_ticks, std::memory_order_relaxed);
+    progress_.steps.fetch_add(1, std::memory_order_release);
+    return !is_avoided;
+  }
+
+  proc const& proc_;
+  watch_list const& list_;
+  walk_progress& progress_;
+  std::vector<std::uint32_t> pids_;
+  std::map<std::uint32_t, process_facts> facts_;
+  std::map<std::uint32_t, int> member_;  // pid -> index of the job
+  std::set<std::uint32_t> attached_, steps_;
+  std::set<std::uint64_t> asked_, seen_;  // pid namespaces
+  std::map<std::pair<std::uint64_t, std::uint32_t>, foreign_member> foreign_;
+  bool was_refused_ = false;  // some process would not say in which namespace it is
+  watch_report out_;
+};
+
+}  // namespace
+
+watch_report walk(proc const& from, watch_list const& list, walk_progress& progress) {
+  return walker(from, list, progress).run();
+}
+
+char const* why_escaped(process_doings const& d, bool is_attached, std::uint64_t counted) {
+  if (d.is_stuck) return "cannot be looked at: its memory or files do not answer";
+  if (d.has_ring) return "io_uring";
+  if (!d.is_readable) return nullptr;
+  if (is_attached) {
+    if (d.mapped_bytes >= many_mapped) return "moves bytes unseen (mmap)";
+    if (!d.has_file || d.bytes < many_bytes) return nullptr;
+    return (d.bytes - many_bytes) / many_times > counted
+               ? "moves bytes unseen (direct system calls?)"
+               : nullptr;
+  }
+  if (d.bytes < few_bytes && d.calls < few_calls) return nullptr;
+  if (d.is_static) return "static program";
+  if (!d.has_library) return "library not loaded";
+  return nullptr;  // loaded, and nothing it did was to be metered
+}
+
+std::vector<escaped> judge(std::vector<suspect> const& suspects, std::uint64_t counted) {
+  std::vector<escaped> out;
+  for (auto const& s : suspects) {
+    char const* const why = why_escaped(s.doings, s.is_attached, counted);
+    if (why != nullptr) out.push_back({s.pid, s.name, why});
+    if (out.size() == most_escaped) break;
+  }
+  return out;
+}
+
+}  // namespace sluice::node

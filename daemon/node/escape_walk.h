@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which processes of a job do I/O that nobody meters: static programs, programs into which the
+// library was not loaded, rings, and attached ones that move far more bytes than were counted. A
+// process is of a job when it descends from one that is, or when its LD_PRELOAD names the job's
+// library (so it is found after its parents have died). One walk through a /proc, from a list to a
+// report; what it reads can hang, so escape_worker.h runs it beside the loop.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "node/census.h"
+#include "node/job.h"
+#include "node/proc.h"
+
+namespace sluice::node {
+
+/// A job as the walk sees it.
+struct watched_job {
+  std::string folder;
+  std::string dir;  // its folder, whole
+  std::vector<std::uint32_t> attached;
+  std::vector<process_mark> joiners;
+  std::vector<foreign_process> foreign = {};
+  std::vector<process_mark> steps = {};  // the scheduler's: all below is the job, they are not
+};
+
+/// Processes that held up an earlier walk: their memory and files are left alone.
+struct avoided_processes {
+  std::set<process_mark> marks;
+  std::set<std::uint32_t> uids;
+};
+
+struct watch_list {
+  std::vector<watched_job> jobs;
+  std::vector<std::string> targets;  // paths of the policy's targets, as the kernel names them
+  bool sees_all = false;  // pids of every namespace below show, so what is not there is not
+  std::set<std::uint64_t> known_spaces;  // from the report before
+  avoided_processes avoided;
+};
+
+/// A process that seems to escape; judge() decides.
+struct suspect {
+  std::uint32_t pid = 0;
+  std::string name;
+  process_doings doings;
+  bool is_attached = false;
+};
+
+struct watch_report {
+  std::map<std::string, std::vector<suspect>> suspects;  // by folder
+  /// Processes of other pid namespaces that were found in /proc, by folder.
+  std::map<std::string, std::uint32_t> foreign_found;
+  /// Pid namespaces of foreign processes in which nobody lives any more.
+  std::set<std::uint64_t> dead_spaces;
+  std::set<std::uint64_t> known_spaces;
+};
+
+/// Where a walk is, for whoever waits for it.
+struct walk_progress {
+  std::atomic<std::uint64_t> steps = 0;
+  std::atomic<std::uint32_t> pid = 0, uid = 0;  // the process it looks at
+  std::atomic<std::uint64_t> start_ticks = 0;
+};
+
+watch_report walk(proc const& from, watch_list const& list, walk_progress& progress);
+
+/// Null: it does not escape. `counted`: bytes that all processes of its job were metered by.
+char const* why_escaped(process_doings const& d, bool is_attached, std::uint64_t counted);
+
+/// Those of the suspects that escape, as many as are told of one job.
+std::vector<escaped> judge(std::vector<suspect> const& suspects, std::uint64_t counted);
+
+}  // namespace sluice::node

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/job_result.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "base/duration.h"
+#include "base/quantity.h"
+#include "base/whole_file.h"
+#include "calls.h"
+#include "core/histogram.h"
+#include "node/enforcer.h"
+#include "runtime/user_names.h"
+#include "segment/counted.h"
+
+namespace sluice::node {
+
+namespace {
+
+namespace fs = std::filesystem;
+using ordered = nlohmann::ordered_json;
+
+constexpr std::size_t most_results = 512;
+constexpr std::size_t told_waits = 3;
+
+std::string results_dir(state const& s) { return s.jobs.run_dir() + "/results"; }
+
+/// "open 2.1 s, stat 1 s": what cost most.
+std::string waits_text(segment::sums const& sums) {
+  std::vector<std::pair<std::uint64_t, std::string_view>> waits;
+  for (unsigned i = 0; i < call_count && i < sums.call.size(); ++i)
+    if (sums.call[i].waited_ns != 0) waits.emplace_back(sums.call[i].waited_ns, call_table[i].name);
+  std::sort(waits.rbegin(), waits.rend());
+  std::string out;
+  for (std::size_t i = 0; i < std::min(waits.size(), told_waits); ++i)
+    out += fmt::format("{}{} {}", i == 0 ? "" : ", ", waits[i].second, time_words(waits[i].first));
+  return out;
+}
+
+/// The oldest go when there are too many.
+void make_room(std::string const& dir) {
+  std::vector<std::pair<fs::file_time_type, fs::path>> files;
+  std::error_code failed;
+  for (auto const& entry : fs::directory_iterator(dir, failed))
+    files.emplace_back(entry.last_write_time(failed), entry.path());
+  if (files.size() < most_results) return;
+  std::sort(files.begin(), files.end());
+  for (std::size_t i = 0; i + most_results <= files.size(); ++i)
+    fs::remove(files[i].second, failed);
+}
+
+ordered result_of(state const& s, job const& j) {
+  auto const& terms = *j.record.scheduler;
+  std::int64_t const now_s = std::time(nullptr);
+  ordered out = {{"version", 1}, {"kind", "run"}, {"job", j.record.name}};
+  out["elapsed_s"] = static_cast<double>(now_s - terms.since_unix_s);
+  out.update(segment::counted_json(j.memory(), j.processes));
+  out["timeline"] = {
+      {"start_unix_s", terms.since_unix_s}, {"interval_s", 1.0}, {"rows", ordered::array()}};
+  out["jobs"] = {{{"job", j.record.name},
+                  {"class", class_in_force(j, s.overrides.find(j.key))},
+                  {"user", runtime::user_name(j.record.uid)},
+                  {"started_s", 0},
+                  {"ended_s", now_s - terms.since_unix_s},
+                  {"finished", true}}};
+  ordered facts = {{"node", s.config.name}, {"nodes of the job", std::to_string(terms.nodes)}};
+  out["facts"] = ordered::array();
+  for (auto const& [title, text] : facts.items()) out["facts"].push_back({title, text});
+  if (!terms.account.empty()) out["facts"].push_back({"account", terms.account});
+  if (!terms.label.empty()) out["facts"].push_back({"scheduler's name", terms.label});
+  out["facts"].push_back({"summary", outcome_line(s, j)});
+  return out;
+}
+
+}  // namespace
+
+std::string outcome_line(state const& s, job const& j) {
+  segment::sums const sums = segment::sum(j.memory());
+  std::uint64_t calls = 0, waited_ns = 0, bytes = 0;
+  for (auto const& c : sums.call) {
+    calls += c.calls;
+    waited_ns += c.waited_ns;
+    bytes += c.bytes;
+  }
+  std::string const qos_class = class_in_force(j, s.overrides.find(j.key));
+  std::string out = fmt::format("job {} in class {}: {} calls, {}, ", j.record.name,
+                                qos_class.empty() ? "(none)" : qos_class, calls, size_words(bytes));
+  out += waited_ns == 0 ? "never waited"
+                        : fmt::format("waited {}: {}", time_words(waited_ns), waits_text(sums));
+  if (j.record.scheduler && j.record.scheduler->nodes > 1)
+    out += fmt::format(" (on {}, one of {} nodes)", s.config.name, j.record.scheduler->nodes);
+  if (!j.escapes.empty()) out += fmt::format("; {} processes were not metered", j.escapes.size());
+  return out;
+}
+
+void keep_result(state const& s, job const& j) {
+  if (!j.record.scheduler->is_metered) return;
+  std::string const dir = results_dir(s), path = dir + "/" + j.record.name + ".json";
+  mkdir(dir.c_str(), 0711);
+  make_room(dir);
+  std::string const text = result_of(s, j).dump(2, ' ', false, ordered::error_handler_t::replace);
+  file_terms terms;
+  if (geteuid() == 0) {
+    terms.uid = j.record.uid;
+    terms.gid = j.record.gid;
+  }
+  if (!replace_file(path, text + "\n", terms))
+    s.services.log.warning("result cannot be kept", {{"path", path}});
+}
+
+}  // namespace sluice::node

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/job_watch.h"
+
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/process_mark.h"
+#include "segment/jobs.h"
+#include "segment/segment_file.h"
+
+namespace sluice::node {
+
+namespace {
+
+constexpr unsigned heads_per_step = 64;
+constexpr std::int64_t count_every_ns = 200'000'000, count_quiet_ns = 1'000'000'000;
+// A walk reads several files of each process: most of what a quiet node costs.
+constexpr std::int64_t walk_every_ns = 4'000'000'000, walk_quiet_ns = 15'000'000'000;
+constexpr std::int64_t young_ns = 30'000'000'000;
+
+constexpr std::uint64_t first_pid_space = 0xEFFFFFFC;  // PROC_PID_INIT_INO of the kernel
+
+bool is_process(std::uint32_t pid, std::uint64_t start_ticks) {
+  std::uint64_t const found = sluice::start_ticks(pid);
+  return found != 0 && abi::is_start(start_ticks, found);
+}
+
+/// By what its last census found.
+segment::life_facts facts_of(job const& j) {
+  segment::life_facts f;
+  auto const& scheduler = j.record.scheduler;
+  f.has_process = j.processes != 0;
+  f.has_joiner = is_any_alive(j.record.joiners);
+  f.is_scheduled = scheduler.has_value();
+  f.is_held = scheduler && scheduler->is_held;
+  f.has_step = scheduler && is_any_alive(scheduler->steps);
+  f.is_damaged = j.is_broken();
+  return f;
+}
+
+std::uint64_t counted_bytes(job const& j) {
+  if (j.is_broken()) return ~std::uint64_t{0};  // nothing can be said
+  std::uint64_t sum = 0;
+  for (auto const& call : segment::sum(j.memory()).call) sum += call.bytes;
+  return sum;
+}
+
+}  // namespace
+
+job_watch::job_watch(job_table& jobs, escape_worker::starter start, runtime::logger& log)
+    : jobs_(jobs),
+      heads_(is_process, segment::own_pid_space()),
+      escapes_(std::make_shared<real_proc>(), std::move(start), log),
+      walked_ns_(now().mono_ns) {}
+
+bool job_watch::count_heads(bool is_fast, std::int64_t now_ns) {
+  if (jobs_.all().empty()) return false;
+  if (at_ >= jobs_.all().size()) {
+    if (now_ns - counted_ns_ < (is_fast ? count_every_ns : count_quiet_ns)) return false;
+    counted_ns_ = now_ns;
+    at_ = 0;
+    heads_.restart();
+  }
+  unsigned budget = heads_per_step;
+  bool is_any_unused = false;
+  for (; at_ < jobs_.all().size(); ++at_) {
+    job& j = *jobs_.all()[at_];
+    head_count found;
+    if (!j.is_broken() && !heads_.step(j.memory(), budget, found)) return is_any_unused;
+    j.processes = found.processes;
+    j.foreign = found.foreign_processes;
+    attached_[j.folder] = std::move(found);
+    j.life = segment::next_life(j.life, facts_of(j), now_ns);
+    is_any_unused = is_any_unused || j.life.state != segment::life_state::used;
+    heads_.restart();
+  }
+  return is_any_unused;
+}
+
+void job_watch::look_for_escapes(site_state const& site, std::int64_t now_ns) {
+  if (auto const report = escapes_.take(now_ns)) return use(*report);
+  if (!escapes_.is_idle() || jobs_.all().empty()) return;
+  bool const is_young = now_ns - came_ns_ < young_ns;
+  if (now_ns - walked_ns_ >= (is_young ? walk_every_ns : walk_quiet_ns)) begin_walk(site, now_ns);
+}
+
+void job_watch::begin_walk(site_state const& site, std::int64_t now_ns) {
+  walked_ns_ = now_ns;
+  watch_list list;
+  list.sees_all = segment::own_pid_space() == first_pid_space;
+  for (auto const& j : jobs_.all()) {
+    auto const& terms = j->record.scheduler;
+    if (terms && !terms->is_metered) continue;
+    head_count const& heads = attached_[j->folder];
+    list.jobs.push_back({j->folder, jobs_.run_dir() + "/jobs/" + j->folder, heads.pids,
+                         j->record.joiners, heads.foreign,
+                         terms ? terms->steps : std::vector<process_mark>{}});
+  }
+  for (auto const& t : site.site().targets) {
+    try {
+      list.targets.push_back(jobs_.places().find(geteuid(), t.path).path);
+    } catch (error const&) {
+      list.targets.push_back(t.path);  // not there, or it does not answer
+    }
+  }
+  escapes_.begin(std::move(list), now_ns);
+}
+
+void job_watch::use(watch_report const& report) {
+  heads_.set_dead_spaces(report.dead_spaces);
+  for (auto const& j : jobs_.all()) {
+    auto const suspects = report.suspects.find(j->folder);
+    bool const has_any = suspects != report.suspects.end() && !suspects->second.empty();
+    j->escapes = has_any ? judge(suspects->second, counted_bytes(*j)) : std::vector<escaped>{};
+    auto const outside = report.foreign_found.find(j->folder);
+    j->foreign_found = outside == report.foreign_found.end() ? 0 : outside->second;
+  }
+}
+
+}  // namespace sluice::node

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who lives in the jobs of this node, and who of them escapes: the census of their process slots
+// goes on a little in each step, the walk through /proc runs beside the loop.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "node/census.h"
+#include "node/clock.h"
+#include "node/escape_worker.h"
+#include "node/job_table.h"
+
+namespace sluice::node {
+
+class job_watch {
+ public:
+  job_watch(job_table& jobs, escape_worker::starter start, runtime::logger& log);
+
+  /// Goes on counting. Sets processes and life of jobs; true: one is not in use.
+  bool count_heads(bool is_fast, std::int64_t now_ns);
+  /// All are counted anew in the next step.
+  void recount() { counted_ns_ = 0, at_ = jobs_.all().size(); }
+  /// Begins a walk when one is due, takes the report of one that has ended.
+  void look_for_escapes(site_state const& site, std::int64_t now_ns);
+  /// Somebody joined a job: he is looked after sooner than those who are known.
+  void came(std::int64_t now_ns) { came_ns_ = now_ns; }
+  void forget(job const& j) { attached_.erase(j.folder); }
+  bool is_walking() const { return !escapes_.is_idle(); }
+
+ private:
+  void begin_walk(site_state const& site, std::int64_t now_ns);
+  void use(watch_report const& report);
+
+  job_table& jobs_;
+  census heads_;
+  std::size_t at_ = 0;  // job whose heads are counted
+  std::int64_t counted_ns_ = 0;
+  std::map<std::string, head_count> attached_;  // by folder
+  escape_worker escapes_;
+  std::int64_t walked_ns_, came_ns_ = 0;
+};
+
+}  // namespace sluice::node

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/own_verbs.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "core/path_head.h"
+#include "local/request.h"
+#include "node/clock.h"
+#include "node/job_result.h"
+#include "segment/jobs.h"
+#include "segment/run_dir.h"
+#include "segment/segment_file.h"
+#include "verbs/role.h"
+
+namespace sluice::node {
+
+using nlohmann::json;
+
+namespace {
+
+constexpr std::int64_t most_uid = 0xfffffffe;
+
+json scheduled_answer(state const& s, job const& j) {
+  auto const& terms = *j.record.scheduler;
+  std::string const library = segment::job_dir(s.jobs.run_dir(), j.folder) + "/libinterpose.so";
+  return {{"job", j.record.name},
+          {"class", j.record.qos_class},
+          {"preload", terms.is_metered ? library : ""},
+          {"note", terms.note}};
+}
+
+/// A step of a job that nobody announced: it is one for as long as it has steps.
+job& unannounced(state& s, json const& request, std::string const& name) {
+  announcement a;
+  a.job = name;
+  auto const uid = local::whole_if(request, "uid", 0, most_uid);
+  if (!uid) throw usage_error("step: of which \"uid\"?");
+  a.uid = static_cast<uid_t>(*uid);
+  if (auto const gid = local::whole_if(request, "gid", 0, most_uid))
+    a.gid = static_cast<gid_t>(*gid);
+  a.qos_class = local::text_if(request, "class").value_or("");
+  job& j = s.jobs.schedule(a, s.site);
+  j.record.scheduler->is_held = false;
+  s.enforce(now());
+  s.has_news = true;
+  return j;
+}
+
+job* scheduled_job(state const& s, std::string const& name) {
+  for (auto const& j : s.jobs.all())
+    if (j->record.scheduler && j->record.name == name) return j.get();
+  return nullptr;
+}
+
+std::vector<std::string> texts_of(json const& request, char const* key, std::size_t most) {
+  std::vector<std::string> out;
+  auto const at = request.find(key);
+  if (at == request.end() || at->is_null()) return out;
+  if (!at->is_array() || at->size() > most)
+    throw usage_error(fmt::format("\"{}\" must be a short list of strings", key));
+  for (auto const& text : *at) {
+    if (!text.is_string()) throw usage_error(fmt::format("\"{}\" must be a list of strings", key));
+    out.push_back(text.get<std::string>());
+  }
+  return out;
+}
+
+join_request join_of(json const& request) {
+  join_request r;
+  r.name = local::text_if(request, "job");
+  r.qos_class = local::text_if(request, "class");
+  r.monitor = local::flag_of(request, "monitor", false);
+  r.policy_channels = local::flag_of(request, "policy_channels", true);
+  r.path_parts = static_cast<unsigned>(
+      local::whole_if(request, "path_parts", 1, core::most_head_parts).value_or(0));
+  r.limits = texts_of(request, "limits", core::max_channels);
+  r.orders = texts_of(request, "orders", core::max_targets);
+  return r;
+}
+
+/// What cannot be noted keeps nobody from running.
+void note_paths(state& s, job const& j, std::string const& dir, unsigned parts) {
+  try {
+    segment::add_path_area(dir + "/segment", j.record.uid, j.record.gid, parts);
+  } catch (error const& e) {
+    s.services.log.warning("paths cannot be noted", {{"job", j.record.name}, {"why", e.what()}});
+  }
+}
+
+}  // namespace
+
+json join(state& s, local::peer const& who, json const& request) {
+  join_request const wish = join_of(request);
+  // Who is inside a scheduler's job joins that one, whatever name he gives.
+  job* const scheduled = local::is_operator(who) && wish.name
+                             ? nullptr
+                             : s.jobs.scheduled_job_of(who, wish.name.value_or(""));
+  joined const got = scheduled != nullptr ? s.jobs.join_scheduled(*scheduled, who, wish, s.site)
+                                          : s.jobs.join(who, wish, s.site);
+  if (got.created || scheduled != nullptr) {
+    // Its curves are right before the first process can attach.
+    s.enforce(now());
+    s.has_news = true;
+  }
+  s.came(now());
+  std::string const dir = segment::job_dir(s.jobs.run_dir(), got.who->folder);
+  if (wish.path_parts != 0) note_paths(s, *got.who, dir, wish.path_parts);
+  return {{"job", got.who->record.name},
+          {"preload", dir + "/libinterpose.so"},
+          {"segment", dir + "/segment"},
+          {"created", got.created},
+          {"class", got.who->record.qos_class}};
+}
+
+json register_job(state& s, json const& request) {
+  std::string const name = local::text_of(request, "job");
+  job* j = scheduled_job(s, name);
+  if (j == nullptr) j = s.take_announced(name, now());
+  if (j == nullptr) throw usage_error(fmt::format("job {} is not announced", name));
+  return scheduled_answer(s, *j);
+}
+
+json release_job(state& s, json const& request) {
+  std::string const name = local::text_of(request, "job");
+  job const* const j = scheduled_job(s, name);
+  if (j == nullptr) throw usage_error(fmt::format("job {} is not the scheduler's", name));
+  json const answer = {{"job", name}, {"line", outcome_line(s, *j)}};
+  s.heed_scheduler(now());
+  return answer;
+}
+
+json begin_step(state& s, local::peer const& who, json const& request) {
+  std::string const name = local::text_of(request, "job");
+  job* j = scheduled_job(s, name);
+  if (j == nullptr) j = s.take_announced(name, now());
+  job& of = j != nullptr ? *j : unannounced(s, request, name);
+  s.came(now());
+  auto const pid = static_cast<std::uint32_t>(who.pid);
+  bool const is_batch = local::text_if(request, "step").value_or("") == "batch";
+  s.jobs.add_step(of, mark_of(pid), is_batch);
+  json answer = scheduled_answer(s, of);
+  auto const wish = local::text_if(request, "class");
+  if (wish && *wish != of.record.qos_class && of.record.scheduler->note.empty())
+    answer["note"] = fmt::format("a step has the class of its job, \"{}\"", of.record.qos_class);
+  return answer;
+}
+
+json end_step(state const& s, job const& j, json const& request) {
+  bool const is_batch = local::text_if(request, "step").value_or("") == "batch";
+  bool const tells = j.record.scheduler && j.record.scheduler->is_metered && !j.is_broken() &&
+                     (is_batch || !j.record.scheduler->had_batch);
+  return {{"line", tells ? outcome_line(s, j) : ""}};
+}
+
+}  // namespace sluice::node

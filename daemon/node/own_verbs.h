@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// The verbs that only a node has: join (a program is about to run), and those of batch schedulers:
+// register and release (root: an announcement has come or gone), step and step-end (root: a process
+// of the scheduler, all below which is the job).
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "node/state.h"
+
+namespace sluice::node {
+
+nlohmann::json join(state& s, local::peer const& who, nlohmann::json const& request);
+nlohmann::json register_job(state& s, nlohmann::json const& request);
+nlohmann::json release_job(state& s, nlohmann::json const& request);
+nlohmann::json begin_step(state& s, local::peer const& who, nlohmann::json const& request);
+nlohmann::json end_step(state const& s, job const& j, nlohmann::json const& request);
+
+}  // namespace sluice::node

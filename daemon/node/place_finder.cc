@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/place_finder.h"
+
+#include <algorithm>
+#include <chrono>
+#include <future>
+#include <mutex>
+#include <system_error>
+#include <thread>
+
+#include "base/clock.h"
+#include "base/error.h"
+
+namespace sluice::node {
+
+namespace {
+
+constexpr std::size_t most_known = 1000;
+
+}  // namespace
+
+/// What threads look for, and for whom.
+struct place_finder::waiting {
+  std::mutex lock;
+  std::map<std::string, uid_t> paths;
+
+  bool begin(uid_t who, std::string const& path) {
+    std::lock_guard const hold(lock);
+    auto const of_his = std::count_if(paths.begin(), paths.end(),
+                                      [&](auto const& row) { return row.second == who; });
+    return paths.size() < most_stuck && of_his < most_stuck_of && paths.emplace(path, who).second;
+  }
+  void end(std::string const& path) {
+    std::lock_guard const hold(lock);
+    paths.erase(path);
+  }
+};
+
+place_finder::place_finder(look find)
+    : find_(std::move(find)), waiting_(std::make_shared<waiting>()) {}
+
+policy::file_system place_finder::files_for(uid_t who) {
+  return {policy::read_mounts(), [this, who](std::string const& path) { return find(who, path); }};
+}
+
+policy::place place_finder::no_answer(std::string const& path) const {
+  if (auto const at = known_.find(path); at != known_.end()) return at->second;
+  throw sluice_error("target " + path + ": its file system does not answer");
+}
+
+policy::place place_finder::find(uid_t who, std::string const& path) {
+  std::int64_t const begun_ns = steady_ns();
+  if (!patience_.may_wait(who, begun_ns) || !waiting_->begin(who, path)) return no_answer(path);
+  auto task = std::make_shared<std::packaged_task<policy::place()>>(
+      [look = find_, path] { return look(path); });
+  auto answer = task->get_future();
+  try {
+    std::thread([task, path, all = waiting_] {
+      (*task)();
+      all->end(path);
+    }).detach();
+  } catch (std::system_error const&) {  // no thread to be had
+    waiting_->end(path);
+    return no_answer(path);
+  }
+  bool const is_there =
+      answer.wait_for(std::chrono::nanoseconds(patience::longest_ns)) == std::future_status::ready;
+  std::int64_t const now_ns = steady_ns();
+  patience_.waited(who, now_ns - begun_ns, now_ns);
+  if (!is_there) return no_answer(path);
+  policy::place const found = answer.get();
+  if (known_.size() >= most_known) known_.clear();
+  return known_[path] = found;
+}
+
+}  // namespace sluice::node

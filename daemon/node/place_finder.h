@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finds the places of targets for the loop, which never touches a path itself: a file system whose
+// server is gone holds up whoever does. Another thread looks, the loop waits for it as long as its
+// patience with that user lasts.
+// What stays true: no call takes longer than patience::longest_ns; at most `most_stuck` threads
+// wait for file systems, `most_stuck_of` of them for one user, one for a path. A place that was
+// found before is taken as it was when nobody answers now, for roots of targets do not move.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "node/patience.h"
+#include "policy/compile.h"
+
+namespace sluice::node {
+
+class place_finder {
+ public:
+  using look = std::function<policy::place(std::string const& path)>;
+  static constexpr unsigned most_stuck = 32, most_stuck_of = 2;
+
+  explicit place_finder(look find = policy::find_place);
+  /// The machine's file systems, for limits of this user. `find` throws sluice_error when there is
+  /// no answer, and what the look throws.
+  policy::file_system files_for(uid_t who);
+  policy::place find(uid_t who, std::string const& path);
+
+ private:
+  struct waiting;
+  policy::place no_answer(std::string const& path) const;
+
+  look find_;
+  patience patience_;
+  std::shared_ptr<waiting> waiting_;  // its threads may outlive us
+  std::map<std::string, policy::place> known_;
+};
+
+}  // namespace sluice::node

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the daemon gives up before it listens to anybody. A node of root keeps two capabilities in
+// its loop:
+//   cap_chown            gives a job's segment to the job's user
+//   cap_dac_override     opens it again after a restart (0600, of that user)
+// and two in threads that speak with nobody, but look for processes that are not metered:
+//   cap_dac_read_search  lists /proc/PID/fd of other users
+//   cap_sys_ptrace       reads /proc/PID/{environ,exe,io,maps}
+// The keeper of its log (node/log_keeper.h) is a process of its own with the capabilities of
+// sluice-order(8), and that program gets the same.
+// Its threads that read what strangers send (HTTP, ZeroMQ) have none of them.
+// Relays, clusters and everybody who is not root keep none. No capability comes back: the bounding
+// set goes too, and no_new_privs is set.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "runtime/config.h"
+
+namespace sluice::runtime {
+
+struct kept_capabilities {
+  std::string kept;     // `cap_chown,cap_dac_override`, or `none`
+  std::string missing;  // those it would have kept, had it got them; empty: none
+};
+
+/// For this thread and those it makes: call it before there are others. Throws sluice_error.
+kept_capabilities drop_capabilities(role_kind role);
+
+/// The same for the keeper of a log.
+kept_capabilities drop_to_log();
+
+/// Runs `make` in a thread of its own that gives up every capability: the threads that it starts
+/// have none either. What it throws is thrown here.
+void without_capabilities(std::function<void()> const& make);
+
+/// The same, with what it takes to look at processes of other users. Call it before
+/// drop_capabilities().
+kept_capabilities as_watcher(std::function<void()> const& make);
+
+/// Becomes the user for good, with the user's groups. Throws sluice_error.
+void become(std::string const& user);
+
+}  // namespace sluice::runtime

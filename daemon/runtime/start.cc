@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/start.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <pwd.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "base/error.h"
+#include "base/whole_file.h"
+
+namespace sluice::runtime {
+
+namespace {
+
+constexpr unsigned backlog_wanted = 4096;  // 2500 nodes that come back in one burst
+constexpr rlim_t files_per_child = 4;      // a reconnecting child has up to three sockets at once
+constexpr rlim_t files_own = 256;
+
+error failed(std::string const& what) {
+  return sluice_error(fmt::format("{}: {}", what, std::strerror(errno)));
+}
+
+std::uint64_t number_in(std::string const& file) {
+  std::ifstream in(file);
+  std::uint64_t n = 0;
+  return in >> n ? n : 0;
+}
+
+}  // namespace
+
+void make_dir(std::string const& dir, unsigned mode, std::string const& user) {
+  std::error_code wrong;
+  auto const above = std::filesystem::path(dir).parent_path();
+  if (!above.empty()) std::filesystem::create_directories(above, wrong);
+  if (mkdir(dir.c_str(), mode) != 0) {
+    if (errno == EEXIST) return;
+    throw failed("cannot make " + dir);
+  }
+  if (chmod(dir.c_str(), mode) != 0) throw failed(dir);
+  if (user.empty()) return;
+  passwd const* const row = getpwnam(user.c_str());
+  if (row == nullptr || chown(dir.c_str(), row->pw_uid, row->pw_gid) != 0)
+    throw failed(fmt::format("cannot give {} to {}", dir, user));
+}
+
+int lock_run_dir(std::string const& run_dir) {
+  std::string const file = run_dir + "/sluiced.lock";
+  int const fd = open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (fd < 0) throw failed(file);
+  if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    bool const is_held = errno == EWOULDBLOCK;
+    std::uint64_t const pid = number_in(file);
+    error const why = failed(file);
+    close(fd);
+    if (!is_held) throw why;
+    throw sluice_error(fmt::format("a sluiced{} serves {} already; choose another --run-dir",
+                                   pid == 0 ? "" : fmt::format(" (pid {})", pid), run_dir));
+  }
+  std::string const pid = fmt::format("{}\n", getpid());
+  if (ftruncate(fd, 0) != 0 || pwrite(fd, pid.data(), pid.size(), 0) < 0) {
+    // The pid is for people; the lock holds without it (a full disk).
+  }
+  return fd;
+}
+
+std::uint64_t next_incarnation(std::string const& state_dir, std::uint64_t realtime_ns,
+                               std::string& trouble) {
+  std::string const file = state_dir + "/incarnation";
+  std::uint64_t const next = std::max(number_in(file) + 1, realtime_ns);
+  try {
+    if (!replace_file(file, fmt::format("{}\n", next), {.is_durable = true})) throw failed(file);
+  } catch (error const& e) {
+    trouble = e.what();
+  }
+  return next;
+}
+
+std::vector<std::string> check_machine(config const& c, std::size_t children) {
+  std::vector<std::string> out;
+  rlimit files = {};
+  if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < files.rlim_max) {
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files);
+    getrlimit(RLIMIT_NOFILE, &files);
+  }
+  rlim_t const wanted = files_own + files_per_child * std::max<std::size_t>(children, 1);
+  if (files.rlim_cur < wanted)
+    out.push_back(
+        fmt::format("at most {} files may be open, {} children need {}: raise "
+                    "RLIMIT_NOFILE (LimitNOFILE= of the unit)",
+                    files.rlim_cur, children, wanted));
+  if (c.role == role_kind::node) return out;
+  for (char const* name : {"core/somaxconn", "ipv4/tcp_max_syn_backlog"}) {
+    std::uint64_t const backlog = number_in(std::string("/proc/sys/net/") + name);
+    if (backlog != 0 && backlog < backlog_wanted && children > backlog)
+      out.push_back(
+          fmt::format("/proc/sys/net/{} is {}: children that come back at once wait for "
+                      "seconds, set it to {}",
+                      name, backlog, backlog_wanted));
+  }
+  return out;
+}
+
+}  // namespace sluice::runtime

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verbs/overrides.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+
+namespace sluice::verbs {
+
+namespace {
+
+using json = nlohmann::json;
+
+constexpr int format = 2;
+
+json json_of(override_mark const& m) { return {{"by_owner", m.by_owner}, {"until", m.until_s}}; }
+
+void take(json const& from, override_mark& m) {
+  from.at("by_owner").get_to(m.by_owner);
+  from.at("until").get_to(m.until_s);
+}
+
+json json_of(job_overrides const& o) {
+  json row = {{"uid", o.uid}, {"job", o.job}, {"limits", json::array()}};
+  for (auto const& l : o.limits) {
+    json limit = json_of(l);
+    limit["channel"] = l.channel;
+    limit["milli_per_second"] = l.value;
+    row["limits"].push_back(std::move(limit));
+  }
+  if (o.qos) row["class"] = json_of(*o.qos);
+  if (o.qos) row["class"]["name"] = o.qos->qos_class;
+  if (o.pause) row["pause"] = json_of(*o.pause);
+  return row;
+}
+
+job_overrides overrides_of(json const& row) {
+  job_overrides o;
+  row.at("uid").get_to(o.uid);
+  row.at("job").get_to(o.job);
+  for (json const& limit : row.at("limits")) {
+    limit_override l;
+    take(limit, l);
+    limit.at("channel").get_to(l.channel);
+    limit.at("milli_per_second").get_to(l.value);
+    o.limits.push_back(std::move(l));
+  }
+  if (auto const at = row.find("class"); at != row.end()) {
+    take(*at, o.qos.emplace());
+    at->at("name").get_to(o.qos->qos_class);
+  }
+  if (auto const at = row.find("pause"); at != row.end()) take(*at, o.pause.emplace());
+  return o;
+}
+
+bool has_ended(override_mark const& m, std::int64_t now_s) {
+  return m.until_s != 0 && m.until_s <= now_s;
+}
+
+/// An operator's word stands, and an owner would change it.
+bool is_above(override_mark const& standing, override_mark const& fresh) {
+  return !standing.by_owner && fresh.by_owner;
+}
+
+}  // namespace
+
+limit_override const* job_overrides::limit_of(std::string const& channel) const {
+  for (auto const& l : limits)
+    if (l.channel == channel) return &l;
+  return nullptr;
+}
+
+job_overrides const* override_book::find(job_key job) const {
+  auto const at = jobs_.find(job);
+  return at == jobs_.end() ? nullptr : &at->second;
+}
+
+job_overrides& override_book::edit(job_key job, std::uint32_t uid, std::string const& name) {
+  job_overrides& o = jobs_[job];
+  o.uid = uid;
+  o.job = name;
+  return o;
+}
+
+void override_book::set_limit(job_key job, std::uint32_t uid, std::string const& name,
+                              limit_override item) {
+  if (auto const* const o = find(job))
+    if (auto const* const l = o->limit_of(item.channel); l != nullptr && is_above(*l, item))
+      throw usage_error(fmt::format(
+          "an operator has set {} of this job: only an operator may change it", item.channel));
+  auto& limits = edit(job, uid, name).limits;
+  std::erase_if(limits, [&](auto const& l) { return l.channel == item.channel; });
+  limits.push_back(std::move(item));
+}
+
+void override_book::set_class(job_key job, std::uint32_t uid, std::string const& name,
+                              class_override item) {
+  edit(job, uid, name).qos = std::move(item);
+}
+
+void override_book::pause(job_key job, std::uint32_t uid, std::string const& name,
+                          override_mark mark) {
+  job_overrides const* const o = find(job);
+  if (o != nullptr && o->pause && is_above(*o->pause, mark))
+    throw usage_error("an operator has paused this job");
+  edit(job, uid, name).pause = mark;
+}
+
+bool override_book::resume(job_key job, bool by_owner) {
+  auto const at = jobs_.find(job);
+  if (at == jobs_.end() || !at->second.pause) return false;
+  if (by_owner && !at->second.pause->by_owner)
+    throw usage_error("an operator has paused this job: only an operator may resume it");
+  at->second.pause.reset();
+  if (at->second.is_empty()) jobs_.erase(at);
+  return true;
+}
+
+std::vector<std::string> override_book::forget_if(
+    std::function<bool(job_key, job_overrides const&)> const& over) {
+  std::vector<std::string> gone;
+  std::erase_if(jobs_, [&](auto const& row) {
+    if (!over(row.first, row.second)) return false;
+    gone.push_back(fmt::format("job {} is gone, what was set for it too", row.second.job));
+    return true;
+  });
+  return gone;
+}
+
+std::vector<std::string> override_book::expire(std::int64_t now_s) {
+  std::vector<std::string> ended;
+  for (auto& [key, o] : jobs_) {
+    if (o.qos && has_ended(*o.qos, now_s)) {
+      ended.push_back(
+          fmt::format("job {}: class {} ends, back to its own", o.job, o.qos->qos_class));
+      o.qos.reset();
+    }
+    if (o.pause && has_ended(*o.pause, now_s)) {
+      ended.push_back(fmt::format("job {}: the pause ends", o.job));
+      o.pause.reset();
+    }
+    std::erase_if(o.limits, [&, &o = o](limit_override const& l) {
+      if (!has_ended(l, now_s)) return false;
+      ended.push_back(fmt::format("job {}: the limit of {} ends", o.job, l.channel));
+      return true;
+    });
+  }
+  std::erase_if(jobs_, [](auto const& row) { return row.second.is_empty(); });
+  return ended;
+}
+
+std::string override_book::to_text() const {
+  json all = json::array();
+  for (auto const& [key, o] : jobs_) all.push_back(json_of(o));
+  return json{{"format", format}, {"overrides", all}}.dump(1, ' ', false,
+                                                           json::error_handler_t::replace) +
+         "\n";
+}
+
+override_book override_book::from_text(
+    std::string const& text,
+    std::function<job_key(std::uint32_t uid, std::string const& name)> const& key_of) {
+  override_book out;
+  try {
+    json const whole = json::parse(text);
+    if (whole.value("format", 0) != format)
+      throw sluice_error("overrides are of another version of sluiced");
+    for (json const& row : whole.at("overrides")) {
+      job_overrides o = overrides_of(row);
+      if (!o.is_empty()) out.jobs_[key_of(o.uid, o.job)] = std::move(o);
+    }
+  } catch (json::exception const& e) {
+    throw sluice_error(fmt::format("overrides cannot be read: {}", e.what()));
+  }
+  return out;
+}
+
+}  // namespace sluice::verbs

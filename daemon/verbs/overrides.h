@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// What people changed by hand while jobs run: a limit, another QoS class, a pause; for good or
+// until a time of day, so that a change made at night ends although the daemon was restarted since.
+// One book for all roles, kept as one file. What stays true: the owner of a job can only take away
+// from it what he may have, and cannot undo what an operator did.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "verbs/views.h"
+
+namespace sluice::verbs {
+
+struct override_mark {
+  bool by_owner = false;     // else by an operator
+  std::int64_t until_s = 0;  // CLOCK_REALTIME; 0: until somebody changes it
+};
+
+struct limit_override : override_mark {
+  std::string channel;  // metadata@scratch, or a channel of the job's own
+  rate value = 0;
+};
+
+struct class_override : override_mark {
+  std::string qos_class;
+};
+
+/// All of one job.
+struct job_overrides {
+  std::uint32_t uid = 0;
+  std::string job;
+  std::vector<limit_override> limits;  // one per channel
+  std::optional<class_override> qos;
+  std::optional<override_mark> pause;
+
+  bool is_empty() const { return limits.empty() && !qos && !pause; }
+  limit_override const* limit_of(std::string const& channel) const;
+};
+
+class override_book {
+ public:
+  using job_key = std::uint64_t;  // wire::job_key of uid and name
+
+  job_overrides const* find(job_key job) const;
+
+  // Each throws a usage error when an operator's word stands against the owner's.
+  void set_limit(job_key job, std::uint32_t uid, std::string const& name, limit_override item);
+  void set_class(job_key job, std::uint32_t uid, std::string const& name, class_override item);
+  void pause(job_key job, std::uint32_t uid, std::string const& name, override_mark mark);
+  /// False: it was not paused.
+  bool resume(job_key job, bool by_owner);
+
+  void forget(job_key job) { jobs_.erase(job); }
+  /// Forgets those for which it is true; a sentence each.
+  std::vector<std::string> forget_if(
+      std::function<bool(job_key, job_overrides const&)> const& over);
+  /// Takes back what has ended; a sentence each.
+  std::vector<std::string> expire(std::int64_t now_s);
+  bool is_empty() const { return jobs_.empty(); }
+
+  std::string to_text() const;
+  /// `key_of`: see job_key. Throws sluice_error when the text is not what to_text() writes.
+  static override_book from_text(
+      std::string const& text,
+      std::function<job_key(std::uint32_t uid, std::string const& name)> const& key_of);
+
+ private:
+  job_overrides& edit(job_key job, std::uint32_t uid, std::string const& name);
+
+  std::map<job_key, job_overrides> jobs_;
+};
+
+}  // namespace sluice::verbs

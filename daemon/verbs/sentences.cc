@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verbs/sentences.h"
+
+#include <fmt/format.h>
+
+#include <iterator>
+
+#include "base/duration.h"
+#include "base/quantity.h"
+#include "policy/change.h"
+
+namespace sluice::verbs {
+
+namespace {
+
+using lines = std::vector<std::string>;
+
+/// What somebody wrote, as he wrote it.
+std::string exact(rate r, bool counts_bytes) {
+  return r == 0 ? "nothing" : policy::bound_text(r, counts_bytes);
+}
+
+/// What was measured or divided, which has more digits than mean anything.
+std::string about(rate r, bool counts_bytes) {
+  if (r == unbounded) return "any amount";
+  return r == 0 ? "nothing" : rate_words(static_cast<double>(r) / 1000, counts_bytes);
+}
+
+std::string waits_of(stream_view const& s) {
+  if (!s.is_blocked) return " No request waited.";
+  std::string const now =
+      s.waiters == 1 ? "1 thread waits" : fmt::format("{} threads wait", s.waiters);
+  return fmt::format(" Requests waited in {:.0f} % of the last cycle; {} now.", s.blocked_ppm / 1e4,
+                     now);
+}
+
+std::string why_no_more(stream_view const& s) {
+  if (!s.is_blocked) return {};
+  if (s.limit != unbounded && s.granted >= s.limit - s.limit / 64)
+    return " It is held at its limit.";
+  if (s.overbooked != 0)
+    return fmt::format(
+        " Reservations in use come to {}, which is above the capacity of {}: each is scaled down.",
+        exact(s.overbooked, s.counts_bytes), exact(s.capacity, s.counts_bytes));
+  return {};
+}
+
+std::string of_stream(stream_view const& s) {
+  std::string line = fmt::format("{}: it may use {} and used {}", s.supply,
+                                 about(s.granted, s.counts_bytes), about(s.served, s.counts_bytes));
+  if (s.nodes != 1) line += fmt::format(", on {} nodes", s.nodes);
+  line += "." + waits_of(s) + why_no_more(s) + fmt::format(" Weight {:g}", s.weight / 1000.0);
+  if (s.reservation != 0)
+    line += fmt::format(", reservation {}", exact(s.reservation, s.counts_bytes));
+  if (s.limit != unbounded) line += fmt::format(", limit {}", exact(s.limit, s.counts_bytes));
+  return line + ".";
+}
+
+void of_overrides(job_overrides const* o, std::int64_t now_s, lines& out) {
+  if (o == nullptr) return;
+  auto const who = [](override_mark const& m) { return m.by_owner ? "Its owner" : "An operator"; };
+  auto const until = [&](override_mark const& m) { return until_text(m.until_s, now_s); };
+  if (o->pause) out.push_back(fmt::format("{} paused it {}.", who(*o->pause), until(*o->pause)));
+  if (o->qos)
+    out.push_back(fmt::format("{} put it into class {} {}.", who(*o->qos), o->qos->qos_class,
+                              until(*o->qos)));
+  for (auto const& l : o->limits)
+    out.push_back(fmt::format("{} limited {} {}.", who(l), l.channel, until(l)));
+}
+
+void of_processes(job_view const& j, lines& out) {
+  if (j.foreign != 0)
+    out.push_back(fmt::format(
+        "{} of its processes are in other pid namespaces, {} of them are looked at from here.",
+        j.foreign, j.foreign_found));
+  if (j.escapes.empty()) return;
+  escape_view const& first = j.escapes.front();
+  if (first.pid == 0)
+    out.push_back(fmt::format("{} escape: {}.", first.name, first.why));
+  else
+    out.push_back(fmt::format("{} of its processes escape, for example {} (pid {}): {}.",
+                              j.escapes.size(), first.name, first.pid, first.why));
+}
+
+}  // namespace
+
+lines explain(job_view const& j, job_details const& d, job_overrides const* changed,
+              std::int64_t now_s) {
+  lines out = {j.qos_class.empty() ? "It is in no class: weight 1, no reservation, no limit."
+                                   : fmt::format("It is in class {}.", j.qos_class)};
+  out.insert(out.end(), d.deciders.begin(), d.deciders.end());
+  if (!d.has_policy) out.push_back("There is no policy yet.");
+  if (d.is_monitored) out.push_back("It is only watched: nothing of it is delayed.");
+  if (d.has_policy && !d.is_enforced)
+    out.push_back("The policy is not enforced: what it would delay is only counted.");
+  of_overrides(changed, now_s, out);
+  for (auto const& s : j.streams) out.push_back(of_stream(s));
+  for (auto const& f : d.fixed)
+    out.push_back(
+        fmt::format("{}: {} {}.", f.name,
+                    f.is_own ? "limited when it was started, to" : "limited by the policy, to",
+                    exact(f.now, f.counts_bytes)));
+  for (auto const& name : j.not_governed)
+    out.push_back(fmt::format(
+        "{}: not governed, for it was started before the policy named it. Start it again.", name));
+  for (auto const& target : d.left_out)
+    out.push_back(fmt::format("{}: this node does not have it.", target));
+  of_processes(j, out);
+  return out;
+}
+
+}  // namespace sluice::verbs

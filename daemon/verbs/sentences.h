@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `sluice explain --job` says of a job, in sentences.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "verbs/overrides.h"
+#include "verbs/views.h"
+
+namespace sluice::verbs {
+
+std::vector<std::string> explain(job_view const& job, job_details const& details,
+                                 job_overrides const* changed, std::int64_t now_s);
+
+}  // namespace sluice::verbs

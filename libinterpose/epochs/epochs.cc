@@ -1,0 +1,416 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cluster epochs in the stage: where a job has a file `after` (abi/after_area.h), bodies of its own
+// stand before libc and before those of order/calls.cc. A call that is about to make, open to be
+// written, or give a name like `write` asks the node's daemon first, and fails with EIO unless all
+// that the job wrote is durable. A job without that file runs the instructions it always ran.
+// Must stay true: such a call goes on only by an answer. The gate stands before the call, not at
+// the fsync: what is written may be durable at any moment from then on, without one.
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "abi/after_area.h"
+#include "area.h"
+#include "core/glob.h"
+#include "extras.h"
+#include "order/bodies.h"
+#include "rows.h"
+#include "sys.h"
+
+namespace sluice::epochs {
+
+using abi::after_state;
+using order::refused;
+
+namespace {
+
+constexpr std::int64_t slice_ns = 50'000'000, margin_ns = 2'000'000'000;
+constexpr unsigned path_room = 4096;
+
+constinit abi::after_area* area = nullptr;
+// A gate stayed shut, and the program may have gone on: see closed_for_sync.
+constinit std::atomic<bool> has_failed{false};
+
+void count(abi::after_count what) {
+  area->head.count[static_cast<unsigned>(what)].fetch_add(1, std::memory_order_relaxed);
+}
+
+std::string_view text_in(char const* at, std::size_t most) { return {at, strnlen(at, most)}; }
+
+// ---- names
+
+long open_path(int dir, char const* path, int flags) {
+  return sys::call(SYS_openat, dir, sys::as_long(path), O_PATH | O_CLOEXEC | flags, 0);
+}
+
+/// What the kernel calls what is there by that name. 0: nothing is.
+unsigned name_of(int dir, char const* path, int flags, char* to) {
+  long const fd = open_path(dir, path, flags);
+  if (sys::failed(fd)) return 0;
+  unsigned const length = name_of_fd(static_cast<int>(fd), to, path_room);
+  sys::call(SYS_close, fd);
+  return length;
+}
+
+/// The name that `path` would give to a new file: its directory as the kernel knows it, and the
+/// last part. 0: it could be no name.
+[[gnu::noinline]] unsigned name_in(int dir, char const* path, char* to) {
+  unsigned length = static_cast<unsigned>(strnlen(path, path_room));
+  while (length > 1 && path[length - 1] == '/') --length;
+  unsigned last = length;
+  while (last > 0 && path[last - 1] != '/') --last;
+  std::string_view const part(path + last, length - last);
+  if (length >= path_room - 2 || part.empty() || part == "." || part == "..")
+    return name_of(dir, path, 0, to);
+  char parent[path_room];
+  __builtin_memcpy(parent, path, last);
+  parent[last] = 0;
+  unsigned at = name_of(dir, last == 0 ? "." : parent, O_DIRECTORY, to);
+  if (at == 0 || at + 1 + part.size() >= path_room) return 0;
+  if (to[at - 1] != '/') to[at++] = '/';
+  __builtin_memcpy(to + at, part.data(), part.size());
+  return at + static_cast<unsigned>(part.size());
+}
+
+/// The same for a call that follows a link in the last part, to a file that may not be there yet.
+[[gnu::noinline]] unsigned name_behind(int dir, char const* path, char* to) {
+  char link[path_room];
+  long const length = sys::call(SYS_readlinkat, dir, sys::as_long(path), sys::as_long(link),
+                                static_cast<long>(sizeof link - 1));
+  if (sys::failed(length) || length <= 0) return name_in(dir, path, to);
+  if (unsigned const there = name_of(dir, path, 0, to); there != 0) return there;
+  link[length] = 0;
+  if (link[0] == '/') return name_in(sys::at_cwd, link, to);
+  unsigned const own = name_in(dir, path, to);
+  unsigned slash = own;
+  while (slash > 0 && to[slash - 1] != '/') --slash;
+  if (slash == 0) return 0;
+  to[slash] = 0;
+  long const parent = open_path(sys::at_cwd, to, O_DIRECTORY);
+  if (sys::failed(parent)) return 0;
+  unsigned const found = name_in(static_cast<int>(parent), link, to);
+  sys::call(SYS_close, parent);
+  return found;
+}
+
+/// With a '/' a pattern is of the whole name below the target, else of its last part.
+bool is_like(std::string_view glob, std::string_view name) {
+  if (glob.find('/') == std::string_view::npos) {
+    std::size_t const slash = name.rfind('/');
+    name.remove_prefix(slash == std::string_view::npos ? 0 : slash + 1);
+  }
+  return core::glob_match(glob, name);
+}
+
+struct found_rule {
+  unsigned rule;  // + 1; 0: none
+  std::string_view name;
+};
+
+/// The innermost rule whose tree the name lies in.
+found_rule rule_of(std::string_view name) {
+  found_rule best = {0, {}};
+  std::size_t deepest = 0;
+  for (unsigned i = 0; i < abi::after_rules && i < area->head.rules; ++i) {
+    std::string_view root = text_in(area->rule[i].root, sizeof area->rule[i].root);
+    if (!root.empty() && root.back() == '/') root.remove_suffix(1);
+    bool const is_in = name.size() > root.size() && name.substr(0, root.size()) == root &&
+                       name[root.size()] == '/';
+    if (!is_in || (best.rule != 0 && root.size() <= deepest)) continue;
+    best = {i + 1, name.substr(root.size())};
+    deepest = root.size();
+  }
+  return best;
+}
+
+/// Seen from elsewhere, by another mount, the tree has another name: then its target says.
+found_rule rule_by_target(unsigned entry, std::string_view name) {
+  unsigned const target = (entry & entry_kind_mask) - entry_first_target;
+  if ((entry & entry_kind_mask) < entry_first_target || target >= core::max_targets) return {0, {}};
+  return {area->head.rule_of[target], name};
+}
+
+// ---- asking
+
+bool swap(abi::after_slot& s, std::uint32_t user, after_state from, after_state to) {
+  std::uint32_t seen = word_of(user, from);
+  return s.word.compare_exchange_strong(seen, word_of(user, to));
+}
+
+abi::after_slot* claim_slot(std::uint32_t& user) {
+  for (abi::after_slot& s : area->slot) {
+    std::uint32_t seen = s.word.load();
+    if ((seen & 7) != static_cast<std::uint32_t>(after_state::free)) continue;
+    user = ((seen >> 3) + 1) & 0x1fffffff;
+    s.since_ns.store(static_cast<std::uint64_t>(now_ns()));
+    if (s.word.compare_exchange_strong(seen, word_of(user, after_state::claimed))) return &s;
+  }
+  return nullptr;
+}
+
+/// 0, an error number, or -1: nobody has answered.
+int ask_daemon(unsigned rule, std::int64_t until_ns) {
+  std::uint32_t user = 0;
+  abi::after_slot* s = claim_slot(user);
+  for (; s == nullptr; s = claim_slot(user)) {
+    std::int64_t const at_ns = now_ns();
+    if (at_ns >= until_ns) return -1;
+    std::uint32_t const word = area->slot[0].word.load();
+    sys::futex_wait(&area->slot[0].word, word, at_ns + slice_ns, ~0u);
+  }
+  s->pid.store(static_cast<std::uint32_t>(sys::call(SYS_getpid)));
+  s->rule.store(rule);
+  s->result.store(EIO);
+  if (!swap(*s, user, after_state::claimed, after_state::posted)) return -1;
+  for (;;) {
+    std::uint32_t const seen = s->word.load();
+    if (seen == word_of(user, after_state::done)) {
+      int const result = s->result.load();
+      return swap(*s, user, after_state::done, after_state::free) ? result : -1;
+    }
+    if (seen >> 3 != user) return -1;
+    std::int64_t const at_ns = now_ns();
+    if (at_ns < until_ns) {
+      std::int64_t const end_ns = at_ns + slice_ns;
+      sys::futex_wait(&s->word, seen, end_ns < until_ns ? end_ns : until_ns, ~0u);
+    } else if (swap(*s, user, after_state::posted, after_state::free) ||
+               swap(*s, user, after_state::taken, after_state::abandoned)) {
+      return -1;
+    }
+  }
+}
+
+/// This node is all the job has, and nobody is there who would do it for us.
+int sync_ourselves(abi::after_rule const& r) {
+  bool const is_void = order::durable.area != nullptr && order::before_sync();
+  long const fd = sys::call(SYS_openat, sys::at_cwd, sys::as_long(r.root),
+                            O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+  long const done = sys::failed(fd) ? fd : order::sync_file_system(static_cast<int>(fd));
+  if (!sys::failed(fd)) sys::call(SYS_close, fd);
+  if (order::durable.area != nullptr) order::after_sync(is_void, false);
+  return sys::failed(done) ? static_cast<int>(-done) : 0;
+}
+
+std::int64_t patience_of(unsigned rule) {
+  constexpr std::int64_t second_ns = 1'000'000'000, most_ns = 3600 * second_ns;
+  std::int64_t const ns = area->rule[rule].patience_ns;
+  return ns < second_ns ? second_ns : ns > most_ns ? most_ns : ns;
+}
+
+/// 0 when all is durable that the job wrote, else EIO; ETIMEDOUT when nobody has answered.
+int pass_epoch(unsigned rule) {
+  std::int64_t const began_ns = now_ns();
+  auto const server = static_cast<abi::after_server>(area->head.server.load());
+  int result = -1;
+  if (server == abi::after_server::itself) result = sync_ourselves(area->rule[rule]);
+  if (server == abi::after_server::daemon)
+    result = ask_daemon(rule, began_ns + patience_of(rule) + margin_ns);
+  area->head.waited_ns.fetch_add(static_cast<std::uint64_t>(now_ns() - began_ns));
+  count(result == 0  ? abi::after_count::opened
+        : result < 0 ? abi::after_count::silent
+                     : abi::after_count::refused);
+  if (result != 0) has_failed.store(true);
+  return result == 0 ? 0 : result < 0 ? ETIMEDOUT : EIO;
+}
+
+/// What is written before the cluster knows of this node would be asked of by nobody.
+int wait_until_known(unsigned rule) {
+  if (area->head.known.load() != 0) return 0;
+  std::int64_t const until_ns = now_ns() + patience_of(rule);
+  while (area->head.known.load() == 0) {
+    std::int64_t const at_ns = now_ns();
+    if (at_ns >= until_ns) {
+      count(abi::after_count::unknown);
+      return EIO;
+    }
+    sys::futex_wait(&area->head.known, 0, at_ns + slice_ns, ~0u);
+  }
+  return 0;
+}
+
+int closed_for_name(found_rule const& found) {
+  if (found.rule == 0 || found.rule > abi::after_rules) return 0;
+  unsigned const rule = found.rule - 1;
+  abi::after_rule const& r = area->rule[rule];
+  int error = 0;
+  if (is_like(text_in(r.durable, sizeof r.durable), found.name)) error = wait_until_known(rule);
+  if (error == 0 && is_like(text_in(r.write, sizeof r.write), found.name)) error = pass_epoch(rule);
+  return error == 0 ? 0 : EIO;
+}
+
+/// 0, or the error of a call that is not to be made: it changes what has that name.
+[[gnu::noinline]] int closed_for(int dir, char const* path, bool follows) {
+  if (!can_read_text(path) || path[0] == 0 || stage.active.load() == nullptr) return 0;
+  char name[path_room];
+  unsigned const length = follows ? name_behind(dir, path, name) : name_in(dir, path, name);
+  if (length == 0) return 0;
+  found_rule found = rule_of({name, length});
+  if (found.rule == 0) found = rule_by_target(look_up_path(dir, path), {name, length});
+  return closed_for_name(found);
+}
+
+int closed_for_open(int dir, char const* path, int flags) {
+  bool const is_nameless = (flags & O_TMPFILE) == O_TMPFILE || (flags & O_PATH) != 0;
+  bool const changes = (flags & O_ACCMODE) != O_RDONLY || (flags & (O_CREAT | O_TRUNC)) != 0;
+  if (is_nameless || !changes) return 0;
+  bool const follows =
+      (flags & O_NOFOLLOW) == 0 && (flags & (O_CREAT | O_EXCL)) != (O_CREAT | O_EXCL);
+  return closed_for(dir, path, follows);
+}
+
+/// Of a file, or a directory, the tree's own among them. `name` has room for path_room bytes.
+found_rule rule_of_fd(int fd, char* name) {
+  unsigned const length = name_of_fd(fd, name, path_room - 1);
+  if (length == 0) return {0, {}};
+  name[length] = '/';
+  found_rule found = rule_of({name, length + 1});
+  if (found.rule == 0) found = rule_by_target(entry_of_fd(fd), {name, length});
+  if (found.name.ends_with('/')) found.name.remove_suffix(1);
+  if (found.rule > abi::after_rules) found.rule = 0;
+  return found;
+}
+
+/// Whoever went on behind a shut gate, with a file of such a name that he had open before, hears of
+/// it here, until the gate is passed.
+[[gnu::noinline]] int closed_for_sync(int fd) {
+  if (fd < 0 || stage.active.load() == nullptr) return 0;
+  char name[path_room];
+  found_rule const found = rule_of_fd(fd, name);
+  if (found.rule == 0) return 0;
+  abi::after_rule const& r = area->rule[found.rule - 1];
+  if (!is_like(text_in(r.write, sizeof r.write), found.name)) return 0;
+  if (pass_epoch(found.rule - 1) != 0) return EIO;
+  has_failed.store(false);
+  return 0;
+}
+
+int flags_of_mode(char const* mode) {
+  if (!can_read_text(mode)) return 0;
+  int flags = mode[0] == 'w'   ? O_CREAT | O_TRUNC | O_WRONLY
+              : mode[0] == 'a' ? O_CREAT | O_WRONLY
+                               : 0;
+  for (unsigned i = 1; i < 8 && mode[i] != 0 && mode[i] != ','; ++i)
+    if (mode[i] == '+') flags |= O_RDWR;
+  return flags;
+}
+
+int flags_of_how(void const* how, std::size_t size) {
+  auto const* const first = static_cast<std::uint64_t const*>(how);
+  return size >= sizeof *first && can_read(first) ? static_cast<int>(*first) : 0;
+}
+
+constexpr int makes_new = O_CREAT | O_EXCL | O_RDWR;
+constexpr int cwd = sys::at_cwd;
+
+}  // namespace
+
+namespace {
+
+int closed_for_exchange(int from_dir, char const* from, int to_dir, char const* to,
+                        unsigned flags) {
+  int const error = closed_for(to_dir, to, false);
+  if (error != 0 || (flags & RENAME_EXCHANGE) == 0) return error;
+  return closed_for(from_dir, from, false);
+}
+
+using sys::path_at;
+
+/// The same calls through syscall(2).
+int closed_for_number(long number, long a, long b, long c, long d, long e) {
+  auto const dir = static_cast<int>(a);
+  switch (number) {
+#if defined(SYS_open)
+    case SYS_open:
+      return closed_for_open(cwd, path_at(a), static_cast<int>(b));
+    case SYS_creat:
+      return closed_for_open(cwd, path_at(a), O_CREAT | O_TRUNC | O_WRONLY);
+    case SYS_rename:
+    case SYS_link:
+    case SYS_symlink:
+      return closed_for(cwd, path_at(b), false);
+    case SYS_mkdir:
+      return closed_for(cwd, path_at(a), false);
+#endif
+#if defined(SYS_renameat)
+    case SYS_renameat:
+      return closed_for(static_cast<int>(c), path_at(d), false);
+#endif
+    case SYS_openat:
+      return closed_for_open(dir, path_at(b), static_cast<int>(c));
+    case SYS_openat2:
+      return closed_for_open(dir, path_at(b),
+                             flags_of_how(path_at(c), static_cast<std::size_t>(d)));
+    case SYS_truncate:
+      return closed_for(cwd, path_at(a), true);
+    case SYS_renameat2:
+      return closed_for_exchange(dir, path_at(b), static_cast<int>(c), path_at(d),
+                                 static_cast<unsigned>(e));
+    case SYS_linkat:
+      return closed_for(static_cast<int>(c), path_at(d), false);
+    case SYS_symlinkat:
+      return closed_for(static_cast<int>(b), path_at(c), false);
+    case SYS_mkdirat:
+      return closed_for(dir, path_at(b), false);
+    case SYS_fsync:
+    case SYS_fdatasync:
+      return has_failed.load() ? closed_for_sync(dir) : 0;
+    default:
+      return 0;
+  }
+}
+
+}  // namespace
+
+namespace behind {
+#define BODY(sym, ...) static constinit decltype(real::sym) sym = nullptr;
+#include "epochs/epochs.def"
+}  // namespace behind
+
+namespace body {
+#define BODY(sym, ret, params, args, closed)                              \
+  static ret sym params {                                                 \
+    int const kept = errno;                                               \
+    if (int const error = closed; error != 0) return refused<ret>(error); \
+    errno = kept;                                                         \
+    return behind::sym args;                                              \
+  }
+#include "epochs/epochs.def"
+}  // namespace body
+
+static bool begin(char* segment_path) {
+  area = map_area<abi::after_area>(segment_path, "after", [](auto const& a, std::uint64_t bytes) {
+    return abi::refuse_reason(a, bytes);
+  });
+  return area != nullptr;
+}
+
+static void stand_between() {
+#define BODY(sym, ...)     \
+  behind::sym = real::sym; \
+  __atomic_store_n(&real::sym, &body::sym, __ATOMIC_RELEASE);
+#include "epochs/epochs.def"
+}
+
+constinit extra const hooks = {
+    abi::after_beside, sizeof(abi::after_area), begin, stand_between, nullptr, nullptr, nullptr};
+
+}  // namespace sluice::epochs
+
+// --- sluice_order.h
+
+extern "C" __attribute__((visibility("default"))) int sluice_order_epoch(int fd);
+int sluice_order_epoch(int fd) {
+  using namespace sluice;
+  char name[epochs::path_room];
+  int error = ENOTSUP;
+  if (epochs::area != nullptr && stage.active.load() != nullptr) {
+    epochs::found_rule const found = epochs::rule_of_fd(fd, name);
+    if (found.rule != 0) error = epochs::pass_epoch(found.rule - 1);
+  }
+  if (error == 0) return 0;
+  errno = error;
+  return -1;
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "extras.h"
+
+namespace sluice {
+
+namespace {
+
+// In the order in which they stand before libc: the last is called first.
+constinit extra const* const extras[] = {&order::hooks, &epochs::hooks};
+constinit std::uint32_t begun = 0;  // mask of abi::area
+
+}  // namespace
+
+bool begin_extras(std::uint32_t areas, char* segment_path) {
+  for (extra const* one : extras)
+    if ((areas & one->beside) != 0 && one->begin(segment_path)) begun |= one->beside;
+  return begun != 0;
+}
+
+void each_extra(void (*extra::*hook)()) {
+  for (extra const* one : extras)
+    if ((begun & one->beside) != 0 && one->*hook != nullptr) (one->*hook)();
+}
+
+std::size_t extra_bytes() {
+  std::size_t bytes = 0;
+  for (extra const* one : extras) bytes += one->area_bytes;
+  return bytes;
+}
+
+}  // namespace sluice

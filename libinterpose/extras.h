@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// What not every job needs: durable and ordered targets (order/), cluster epochs (epochs/). Each is
+// one row of hooks. The stage asks the rows when it attaches, enters a sandbox or ends, and knows
+// nothing else of them; a job without them runs the instructions it ran before they were written.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace sluice {
+
+struct extra {
+  std::uint32_t beside;    // abi::area: told by the segment where a job has it
+  std::size_t area_bytes;  // of address space
+  /// Maps its area, which lies in the directory of `segment_path`. False: it stays out.
+  bool (*begin)(char* segment_path);
+  /// Puts its bodies in the place of libc's functions; all of these are looked up already.
+  void (*stand_before_libc)();
+  void (*leave)();      // the process ends
+  void (*go_blind)();   // no call is seen from now on
+  void (*see_again)();  // the kernel refused
+};
+
+namespace order {
+extern extra const hooks;
+}
+namespace epochs {
+extern extra const hooks;
+}
+
+/// Begins what the job has. `areas`: the mask of abi::area. True: something stands before libc.
+bool begin_extras(std::uint32_t areas, char* segment_path);
+/// The hook of each that has begun.
+void each_extra(void (*extra::*hook)());
+/// The most that their areas take.
+std::size_t extra_bytes();
+
+}  // namespace sluice

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+// See order/notes.h: the area, and what is noted in it.
+#include "order/notes.h"
+#include "area.h"
+#include "extras.h"
+#include "order/barriers.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "sys.h"
+
+namespace sluice::order {
+
+constinit order_state durable;
+
+namespace {
+
+constexpr unsigned pending_fds = 4096;
+constinit std::atomic<std::uint64_t> pending[pending_fds / 64];  // a fork child has its own
+
+// What is written through such a descriptor goes to the disk by itself; with O_DIRECT, without
+// pages.
+constexpr int by_itself = O_SYNC | O_DSYNC, past_the_log = O_DIRECT | by_itself;
+constexpr std::uint64_t most_slack = 1u << 20;  // bytes noted besides those that were written
+
+// Does `note` to the inode's place; without one the daemon has no baseline and nothing is owed.
+template <class Note>
+void note_file(file_now const& f, Note&& note) {
+  abi::order_area& a = *durable.area;
+  std::uint64_t const key = abi::order_key(a, f.device, f.inode);
+  if (key == abi::no_key || !abi::note_inode(abi::set_of(a, key), key, note))
+    count(abi::order_count::unnoted);
+}
+
+// A change of what the file holds, behind the call that made it.
+template <class Note>
+void note_change(file_now const& f, Note&& note) {
+  if (!was_unwatched() && is_watched(f)) note_file(f, note);
+}
+
+unsigned entry_now(int fd) { return self.is_vfork_child ? ask_fd(fd, 0) : entry_of_fd(fd); }
+
+std::int64_t position_of(int fd) { return sys::call(SYS_lseek, fd, 0, 1 /* SEEK_CUR */); }
+
+}  // namespace
+
+static bool begin(char* segment_path) {
+  auto* const area = map_area<abi::order_area>(
+      segment_path, "order",
+      [](auto const& a, std::uint64_t bytes) { return abi::refuse_reason(a, bytes); });
+  if (area == nullptr) return false;
+  durable.targets = area->head.durable_targets;
+  durable.ordered = area->head.ordered_targets & durable.targets;
+  durable.shared = (area->head.job_streams | area->head.path_streams) & durable.targets;
+  durable.area = area;
+  return true;
+}
+
+constinit extra const hooks = {abi::order_beside, sizeof(abi::order_area), begin,
+                               stand_between,     leave_pending,           go_blind,
+                               see_again};
+
+bool sees() {
+  if (stage.active.load(std::memory_order_relaxed) != nullptr) return true;
+  durable.area->head.blind.fetch_or(1u << 31);
+  return false;
+}
+
+static bool is_in(unsigned entry, std::uint32_t targets) {
+  unsigned const target = (entry & entry_kind_mask) - entry_first_target;
+  return target < core::max_targets && (targets >> target & 1) != 0;
+}
+
+bool is_durable(int fd) { return sees() && is_in(entry_now(fd), durable.targets); }
+
+bool may_be_durable(int fd) {
+  unsigned const entry = may_touch_table() ? peek_fd(fd) : entry_unknown;
+  bool const is_newborn = (entry & entry_unverified) != 0 && is_in(entry, durable.targets);
+  return is_newborn ? sees() : is_durable(fd);
+}
+
+bool is_ordered(int fd) {
+  return durable.ordered != 0 && sees() && is_in(entry_now(fd), durable.ordered);
+}
+
+static std::uint32_t stream_of_thread() {
+  constexpr long get_name = 16;  // PR_GET_NAME
+  std::uint64_t name[2] = {};
+  sys::call(SYS_prctl, get_name, sys::as_long(name));
+  std::uint64_t const h = (name[0] ^ name[1] * 0x9e3779b97f4a7c15ull) * 0xbf58476d1ce4e5b9ull;
+  return abi::stream_thread + static_cast<std::uint32_t>(h >> 34);
+}
+
+std::uint32_t stream_of(int fd) {
+  abi::order_header const& h = durable.area->head;
+  if ((h.job_streams | h.thread_streams | h.path_streams) == 0) return abi::stream_process;
+  unsigned const target = (entry_now(fd) & entry_kind_mask) - entry_first_target;
+  std::uint32_t const bit = target < core::max_targets ? 1u << target : 0;
+  if ((h.job_streams & bit) != 0) return abi::stream_job;
+  if ((h.path_streams & bit) != 0) return abi::stream_path + target;
+  return (h.thread_streams & bit) != 0 ? stream_of_thread() : abi::stream_process;
+}
+
+bool see(int dir, char const* path, int flags, file_now& to) {
+  struct statx seen;
+  long const r = sys::call(SYS_statx, dir, sys::as_long(path), flags | sys::at_no_automount,
+                           STATX_TYPE | STATX_INO | STATX_SIZE | STATX_BTIME, sys::as_long(&seen));
+  if (sys::failed(r)) return false;
+  to.device = static_cast<std::uint64_t>(seen.stx_dev_major) << 32 | seen.stx_dev_minor;
+  to.inode = seen.stx_ino;
+  to.size = seen.stx_size;
+  to.mode = seen.stx_mode;
+  to.birth = (seen.stx_mask & STATX_BTIME) == 0
+                 ? 0
+                 : abi::birth_word(seen.stx_ino, seen.stx_btime.tv_sec, seen.stx_btime.tv_nsec);
+  return true;
+}
+
+bool see(int fd, file_now& to) { return see(fd, "", sys::at_empty_path, to); }
+
+void note_bytes(file_now const& f, std::uint64_t from, std::uint64_t to) {
+  core::page_range const r = core::pages_of(from, to);
+  if (r.pages == 0) return;
+  note_change(f, [&](abi::order_inode& i) {
+    if (!core::fits(r) || !core::add(i.written, r)) i.state.fetch_or(abi::order_whole);
+  });
+}
+
+void note_whole(file_now const& f) {
+  note_change(f, [](abi::order_inode& i) { i.state.fetch_or(abi::order_whole); });
+}
+
+void note_cut(file_now const& f, std::uint64_t size) {
+  note_change(f, [&](abi::order_inode& i) {
+    std::uint64_t seen = i.cut.load();
+    while ((seen == 0 || size + 1 < seen) && !i.cut.compare_exchange_weak(seen, size + 1)) {
+    }
+  });
+}
+
+void note_moved(file_now const& f) {
+  abi::order_area& a = *durable.area;
+  std::uint64_t const key = abi::order_key(a, f.device, f.inode);
+  if (key == abi::no_key) return;
+  abi::order_set& s = abi::set_of(a, key);
+  abi::each_way(s, key, [&](unsigned w) {
+    s.way[w].created.store(0);
+    s.way[w].state.fetch_or(abi::order_moved);
+  });
+}
+
+static void store_given_up(char const* path, std::uint64_t changed_ns) {
+  std::string_view name = path;
+  while (name.ends_with('/')) name.remove_suffix(1);
+  name.remove_prefix(name.rfind('/') + 1);
+  std::atomic<std::uint64_t>& last = abi::given_up(*durable.area, name);
+  std::uint64_t seen = last.load();
+  while (seen < changed_ns && !last.compare_exchange_weak(seen, changed_ns)) {
+  }
+}
+
+bool note_given_up(int dir, char const* path) {
+  struct statx x;
+  if (is_unwatched()) return false;
+  if (!sees() || !can_read_text(path)) return true;
+  long const r = sys::call(SYS_statx, dir, sys::as_long(path), AT_SYMLINK_NOFOLLOW, STATX_CTIME,
+                           sys::as_long(&x));
+  if (!sys::failed(r)) store_given_up(path, sys::ns_of(x.stx_ctime.tv_sec, x.stx_ctime.tv_nsec));
+  return true;
+}
+
+// Its ctime is not to be had any more, so the time that is not before it.
+void was_given_up(char const* path) {
+  timespec t;
+  if (was_unwatched() || !sees() || !can_read_text(path)) return;
+  if (sys::failed(sys::call(SYS_clock_gettime, CLOCK_REALTIME, sys::as_long(&t)))) return;
+  store_given_up(path, sys::ns_of(t.tv_sec, t.tv_nsec));
+}
+
+void note_created(file_now const& f) {
+  if (f.birth == 0) return;
+  note_file(f, [&](abi::order_inode& i) { i.created.store(f.birth); });
+}
+
+bool may_be_logged(int fd) {
+  file_now f;
+  if (!is_durable(fd) || !see(fd, f) || !S_ISREG(f.mode)) return false;
+  long const flags = sys::call(SYS_fcntl, fd, F_GETFL);
+  if (sys::failed(flags) || (flags & past_the_log) != 0) return false;
+  abi::order_area& a = *durable.area;
+  std::uint64_t const key = abi::order_key(a, f.device, f.inode);
+  return key != abi::no_key &&
+         (abi::state_of(a, abi::set_of(a, key), key) & abi::order_bypass) == 0;
+}
+
+void bypass_if_synced(int fd) {
+  file_now f;
+  if (!is_durable(fd) || !see(fd, f) || !S_ISREG(f.mode)) return;
+  long const flags = sys::call(SYS_fcntl, fd, F_GETFL);
+  if (sys::failed(flags) || (flags & by_itself) == 0) return;
+  bypass(fd, f);
+  count(abi::order_count::own_sync);
+}
+
+// A write that the log does not see, by the descriptor's flags or its own: bypassed. False: it is
+// none.
+static bool bypass_write(write_view& v, int fd, long flags) {
+  int const syncs = v.rwf & (rwf_dsync | rwf_sync);
+  if ((flags & past_the_log) == 0 && syncs == 0) return false;
+  bypass(fd, v.file);
+  v.is_synced = ((flags & by_itself) | syncs) != 0;
+  if (v.is_synced) count(abi::order_count::own_sync);
+  return true;
+}
+
+write_view before_write(int fd, std::int64_t at, int rwf) {
+  write_view v = unnoted_write(at, rwf);
+  v.is_unwatched = false;
+  if (!may_be_durable(fd) || !see(fd, v.file) || !S_ISREG(v.file.mode)) return v;
+  v.is_unwatched = !is_watched(v.file);
+  if (v.is_unwatched) return v;
+  long const flags = sys::call(SYS_fcntl, fd, F_GETFL);
+  if (sys::failed(flags) || (flags & O_ACCMODE) == O_RDONLY || (flags & O_PATH) != 0) return v;
+  v.ours = true;
+  v.appends = ((flags & O_APPEND) != 0 && (rwf & rwf_noappend) == 0) || (rwf & rwf_append) != 0;
+  bypass_write(v, fd, flags);
+  if (!v.appends && at < 0) v.position = position_of(fd);
+  return v;
+}
+
+// It was not watched before the write. What the kernel synced by itself is to be there also when
+// the log has what was there before.
+static void note_late(write_view& v, int fd) {
+  if (was_unwatched()) return;
+  bool const is_known = v.file.inode != 0;
+  if (!is_known && (!may_be_durable(fd) || !see(fd, v.file))) return;
+  if (!S_ISREG(v.file.mode) || !is_watched(v.file)) return;
+  long const flags = sys::call(SYS_fcntl, fd, F_GETFL);
+  if (sys::failed(flags) || !bypass_write(v, fd, flags)) note_whole(v.file);
+}
+
+// Where the bytes lie is known for pwrite. At the file position, and at the end of the file, others
+// may have come between our two looks: then what lies between the looks was written by somebody.
+void after_write(write_view& v, int fd, std::int64_t moved) {
+  if (v.is_unwatched && moved != 0) note_late(v, fd);
+  if (!v.ours) return;
+  if (moved <= 0) {
+    if (moved < 0 && errno == EIO) note_whole(v.file);
+    return;
+  }
+  auto const n = static_cast<std::uint64_t>(moved);
+  if (v.at >= 0 && !v.appends)
+    return note_bytes(v.file, static_cast<std::uint64_t>(v.at),
+                      static_cast<std::uint64_t>(v.at) + n);
+  std::uint64_t from = v.file.size, to = 0;
+  if (v.appends) {
+    file_now now;
+    if (see(fd, now)) to = now.size;
+  } else {
+    std::int64_t const position = position_of(fd);
+    from = static_cast<std::uint64_t>(v.position);
+    to = position < 0 || v.position < 0 ? 0 : static_cast<std::uint64_t>(position);
+  }
+  if (to < from || to - from < n || to - from > n + most_slack)
+    note_whole(v.file);
+  else
+    note_bytes(v.file, from, to);
+}
+
+void note_pending(int fd, bool is_pending) {
+  file_now f;
+  if (fd < 0 || self.is_vfork_child) return;
+  if (static_cast<unsigned>(fd) >= pending_fds) {
+    if (is_pending && see(fd, f)) bypass(fd, f);
+    return;
+  }
+  std::uint64_t const bit = std::uint64_t{1} << (fd % 64);
+  std::atomic<std::uint64_t>& word = pending[fd / 64];
+  if (((word.load(std::memory_order_relaxed) & bit) != 0) == is_pending) return;
+  if (is_pending)
+    word.fetch_or(bit);
+  else
+    word.fetch_and(~bit);
+}
+
+bool is_pending(int fd) {
+  return fd >= 0 && static_cast<unsigned>(fd) < pending_fds &&
+         (pending[fd / 64].load() >> (fd % 64) & 1) != 0;
+}
+
+template <class Each>
+static void each_pending(Each&& each) {
+  for (unsigned w = 0; w < pending_fds / 64; ++w)
+    for (std::uint64_t left = pending[w].load(); left != 0; left &= left - 1) {
+      int const fd = static_cast<int>(w * 64) + __builtin_ctzll(left);
+      file_now f;
+      if (is_durable(fd) && see(fd, f) && S_ISREG(f.mode)) each(fd, f);
+    }
+}
+
+void pending_flushed() {
+  each_pending([](int, file_now const& f) { note_whole(f); });
+}
+
+void leave_pending() {
+  if (self.is_vfork_child) return;
+  wait_for_barriers();
+  each_pending([](int fd, file_now const& f) { bypass(fd, f); });
+}
+
+}  // namespace sluice::order

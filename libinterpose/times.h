@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// How long the real calls take: "is it sluice, or the file system?" Reading a clock twice costs as
+// much as all else the stage does in a call, so a thread times one call of 64 on average, after a
+// gap that is drawn each time, lest a program whose calls repeat is always timed at the same one.
+// It begins with its first call and widens its gaps to that, so that a short program is seen too.
+// A sample stands for the calls of its gap and itself: counts and sums are right on average, per op
+// and target. An fsync takes so long that each is timed. What happens inside libc (stdio, ftw, AIO)
+// is timed where a call shows it.
+#pragma once
+
+#include "meter.h"
+
+namespace sluice::times {
+
+inline constexpr std::uint32_t longest_gap = 127;  // 63.5 on average
+
+/// A counted call is about to be made: whether it is timed, and since when.
+void begin(visit& v);
+/// It has returned.
+[[gnu::cold]] void note(visit const& v, bool failed, std::uint64_t moved);
+
+/// Where the call begins before it is known whether it is one (stdio): the time, when the next
+/// counted call is to be timed.
+inline std::int64_t begin_early() { return self.untimed_left <= 0 ? now_ns() : 0; }
+
+}  // namespace sluice::times

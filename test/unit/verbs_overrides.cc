@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// The book of what people changed by hand.
+#include "verbs/overrides.h"
+
+#include <catch2/catch.hpp>
+
+#include "base/error.h"
+#include "wire/message.h"
+
+using namespace sluice;
+using namespace sluice::verbs;
+
+namespace {
+
+constexpr std::uint32_t uid = 1000;
+
+limit_override limit(rate value, override_mark mark) {
+  limit_override l;
+  static_cast<override_mark&>(l) = mark;
+  l.channel = "metadata@scratch";
+  l.value = value;
+  return l;
+}
+
+override_book read(std::string const& text) {
+  return override_book::from_text(text, wire::job_key);
+}
+
+}  // namespace
+
+TEST_CASE("overrides end, persist, and an operator's word stands", "[verbs]") {
+  std::uint64_t const job = wire::job_key(uid, "hydro");
+  override_book b;
+  b.set_limit(job, uid, "hydro", limit(5000, {true, 100}));
+  b.pause(job, uid, "hydro", {false, 0});
+  CHECK(b.expire(99).empty());
+  auto const copy = read(b.to_text());
+  REQUIRE(copy.find(job) != nullptr);
+  REQUIRE(copy.find(job)->limit_of("metadata@scratch") != nullptr);
+  CHECK(copy.find(job)->limit_of("metadata@scratch")->value == 5000);
+  CHECK(copy.find(job)->limit_of("metadata@scratch")->by_owner);
+  CHECK(copy.find(job)->limit_of("data@scratch") == nullptr);
+  CHECK_FALSE(copy.find(job)->pause->by_owner);
+  CHECK(copy.to_text() == b.to_text());
+  CHECK_THROWS_AS(b.pause(job, uid, "hydro", {true, 0}), error);
+  CHECK_THROWS_AS(b.resume(job, true), error);
+  CHECK(b.resume(job, false));
+  CHECK_FALSE(b.resume(job, false));
+  CHECK(b.expire(100).size() == 1);
+  CHECK(b.find(job) == nullptr);
+}
+
+TEST_CASE("an owner does not change what an operator set", "[verbs]") {
+  override_book b;
+  b.set_limit(1, uid, "hydro", limit(3000, {false, 0}));
+  CHECK_THROWS_AS(b.set_limit(1, uid, "hydro", limit(2000, {true, 0})), error);
+  CHECK(b.find(1)->limits.front().value == 3000);
+  b.set_limit(1, uid, "hydro", limit(4000, {false, 0}));
+  CHECK(b.find(1)->limits.size() == 1);
+}
+
+TEST_CASE("a book that is none of ours is refused, not taken for an empty one", "[verbs]") {
+  CHECK_THROWS_AS(read("[1,"), error);
+  CHECK_THROWS_AS(read("{}"), error);
+  CHECK_THROWS_AS(read(R"({"format": 2})"), error);
+  CHECK_THROWS_AS(read(R"({"format": 2, "overrides": [{"uid": "x"}]})"), error);
+  CHECK(read(R"({"format": 2, "overrides": []})").is_empty());
+}
