@@ -24,7 +24,7 @@ struct profile {
 };
 
 /// A job while amounts are found. `need` is scaled to 1 for the dominant supply.
-struct candidate {
+struct contender {
   std::vector<double> need;
   std::vector<claim const*> claims;  // per supply, null: none
   double weight = 1;
@@ -40,7 +40,7 @@ class drf final : public allocator {
 
  private:
   void collect(std::span<supply const> supplies, std::int64_t now_ns);
-  void bound(candidate& job, std::span<supply const> supplies) const;
+  void bound(contender& job, std::span<supply const> supplies) const;
   void raise(std::size_t supplies);
   void finish(std::size_t index, rate capacity, std::vector<rate>& out);
 
@@ -48,7 +48,7 @@ class drf final : public allocator {
   std::unordered_map<std::uint64_t, std::size_t> index_;
   std::vector<job_order> orders_;
   std::vector<std::span<claim const>> claims_;  // per supply, by job
-  std::vector<candidate> jobs_;
+  std::vector<contender> jobs_;
   std::vector<basin> basins_;
   std::vector<rate> probes_;
   std::vector<rate> amounts_;
@@ -91,7 +91,7 @@ void drf::collect(std::span<supply const> supplies, std::int64_t now_ns) {
 }
 
 /// Its needs relative to the largest, its weight, and the share beyond which it wants nothing.
-void drf::bound(candidate& job, std::span<supply const> supplies) const {
+void drf::bound(contender& job, std::span<supply const> supplies) const {
   double largest = *std::max_element(job.need.begin(), job.need.end());
   if (largest < 1e-9) {
     // Nothing learnt yet: what it waits for is what it needs.
@@ -121,17 +121,17 @@ void drf::bound(candidate& job, std::span<supply const> supplies) const {
 /// Raises the dominant share of all by weight; who has enough, or needs a supply that is used up,
 /// stops.
 void drf::raise(std::size_t supplies) {
-  std::vector<candidate*> by_end;
-  for (candidate& job : jobs_)
+  std::vector<contender*> by_end;
+  for (contender& job : jobs_)
     if (job.active) by_end.push_back(&job);
-  std::stable_sort(by_end.begin(), by_end.end(), [](candidate const* a, candidate const* b) {
+  std::stable_sort(by_end.begin(), by_end.end(), [](contender const* a, contender const* b) {
     return a->most / a->weight < b->most / b->weight;
   });
   std::vector<double> stopped(supplies), rising(supplies);
   std::vector<bool> full(supplies);
-  for (candidate const* job : by_end)
+  for (contender const* job : by_end)
     for (std::size_t s = 0; s < supplies; ++s) rising[s] += job->weight * job->need[s];
-  auto const stop = [&](candidate& job, double level) {
+  auto const stop = [&](contender& job, double level) {
     job.active = false;
     job.share = job.weight * level;
     for (std::size_t s = 0; s < supplies; ++s) {
@@ -140,7 +140,7 @@ void drf::raise(std::size_t supplies) {
     }
   };
   for (auto next = by_end.begin(); next != by_end.end();) {
-    candidate& least = **next;
+    contender& least = **next;
     if (!least.active) {
       ++next;
       continue;
@@ -162,7 +162,7 @@ void drf::raise(std::size_t supplies) {
       continue;
     }
     full[first] = true;
-    for (candidate* job : by_end)
+    for (contender* job : by_end)
       if (job->active && job->need[first] > 0) stop(*job, level);
   }
 }
@@ -173,7 +173,7 @@ void drf::finish(std::size_t index, rate capacity, std::vector<rate>& out) {
   fill_probes(claims, capacity, basins_, probes_);
   basins_.clear();
   for (std::size_t i = 0; i < claims.size(); ++i) {
-    candidate const& job = jobs_[index_[claims[i].job]];
+    contender const& job = jobs_[index_[claims[i].job]];
     double const fair = job.share * job.need[index] * static_cast<double>(capacity);
     rate const low =
         std::min(std::max(claims[i].reservation, probes_[i]), wanted(claims[i], probes_[i]));
@@ -194,7 +194,7 @@ void drf::finish(std::size_t index, rate capacity, std::vector<rate>& out) {
 void drf::allocate(std::span<supply const> supplies, std::int64_t now_ns,
                    std::vector<std::vector<rate>>& grants) {
   collect(supplies, now_ns);
-  for (candidate& job : jobs_) bound(job, supplies);
+  for (contender& job : jobs_) bound(job, supplies);
   raise(supplies.size());
   grants.resize(supplies.size());
   for (std::size_t s = 0; s < supplies.size(); ++s) finish(s, supplies[s].capacity, grants[s]);

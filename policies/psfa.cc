@@ -9,12 +9,12 @@
 #include <numeric>
 #include <unordered_map>
 
+#include "core/durations.h"
 #include "policies/per_supply.h"
 
 namespace sluice::policies {
 namespace {
 
-constexpr std::int64_t second_ns = 1'000'000'000;
 constexpr rate one_token = 1000;
 
 struct variant {

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "cluster/cluster_role.h"
 #include "cluster/run.h"
+#include "core/durations.h"
 #include "policy/supply.h"
 #include "verbs/serve.h"
 
@@ -22,8 +23,7 @@ namespace {
 
 constexpr unsigned most_at_once = 2000;
 constexpr unsigned look_every = 16;  // messages between looks at the time
-constexpr std::int64_t second = 1'000'000'000;
-constexpr std::int64_t most_flood_ns = second;
+constexpr std::int64_t most_flood_ns = second_ns;
 constexpr std::int64_t least_spacing_ns = 20'000'000;
 
 bool is_relay(runtime::config const& c) { return c.role == runtime::role_kind::relay; }
@@ -229,7 +229,7 @@ void controller::publish(std::int64_t now) {
 
 int controller::wait_ms(std::int64_t now) const {
   if (!questions_.is_idle()) return 0;
-  std::int64_t until = std::min(arbiter_->due(), second_at_ + second);
+  std::int64_t until = std::min(arbiter_->due(), second_at_ + second_ns);
   if (parent_ && parent_->is_welcome()) until = std::min(until, parent_->due());
   return static_cast<int>(std::clamp<std::int64_t>((until - now + 999'999) / 1'000'000, 0, 100));
 }
@@ -279,7 +279,7 @@ int controller::run() {
     std::int64_t const settled_at = boot_ns();
     answer_questions();
     if (parent_) parent_->look_after(settled_at);
-    if (settled_at - second_at_ >= second) each_second(settled_at);
+    if (settled_at - second_at_ >= second_ns) each_second(settled_at);
     services_.notify.alive(steady_ns());
   }
   services_.notify.stopping();

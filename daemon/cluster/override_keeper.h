@@ -8,7 +8,7 @@
 #include "cluster/absences.h"
 #include "cluster/roster.h"
 #include "runtime/log.h"
-#include "verbs/overrides.h"
+#include "verbs/views/overrides.h"
 
 namespace sluice::cluster {
 

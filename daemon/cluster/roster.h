@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "cluster/plan.h"
-#include "verbs/overrides.h"
+#include "verbs/views/overrides.h"
 #include "wire/message.h"
 
 namespace sluice::cluster {

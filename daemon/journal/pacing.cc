@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::uint64_t patience_max_ns = 1'000'000;
 constexpr unsigned skip_max = 64;
-constexpr std::uint64_t pages_min = 8, pages_max = 1024;
+constexpr std::uint64_t least_pages = 8, most_pages = 1024;
 constexpr std::uint64_t piece_min_ns = 200'000;
 constexpr std::uint64_t calm_share = 3;  // pauses are so many times as long as pieces
 
@@ -35,8 +35,8 @@ void gathering::written(std::size_t served, std::size_t queued, std::uint64_t to
 
 void home_pace::wrote(std::uint64_t took_ns, std::uint64_t batch_ns) {
   std::uint64_t const aim = std::max(batch_ns, piece_min_ns);
-  if (took_ns > aim) pages_ = std::max(pages_ / 2, pages_min);
-  if (took_ns < aim / 2) pages_ = std::min(pages_ * 2, pages_max);
+  if (took_ns > aim) pages_ = std::max(pages_ / 2, least_pages);
+  if (took_ns < aim / 2) pages_ = std::min(pages_ * 2, most_pages);
 }
 
 std::uint64_t home_pace::pause_ns(std::uint64_t took_ns, std::uint64_t used, std::uint64_t room,

@@ -14,7 +14,7 @@
 #include "node/enforcer.h"
 #include "node/job_table.h"
 #include "runtime/metric_table.h"
-#include "verbs/overrides.h"
+#include "verbs/views/overrides.h"
 
 namespace sluice::runtime {
 class dashboard;

@@ -16,7 +16,7 @@
 #include "node/job_table.h"
 #include "node/site_state.h"
 #include "policies/allocate.h"
-#include "verbs/overrides.h"
+#include "verbs/views/overrides.h"
 
 namespace sluice::node {
 

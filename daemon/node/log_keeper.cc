@@ -20,6 +20,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "core/durations.h"
 #include "runtime/privileges.h"
 #include "segment/log_process.h"
 
@@ -27,9 +28,8 @@ namespace sluice::node {
 
 namespace {
 
-constexpr std::int64_t ms = 1'000'000;
-constexpr std::int64_t first_pause_ns = 1'000 * ms, longest_pause_ns = 60'000 * ms;
-constexpr std::int64_t served_well_ns = 60'000 * ms;  // then the next death is a first one
+constexpr std::int64_t first_pause_ns = 1'000 * ms_ns, longest_pause_ns = 60'000 * ms_ns;
+constexpr std::int64_t served_well_ns = 60'000 * ms_ns;  // then the next death is a first one
 
 void put(char* to, std::size_t room, std::string const& text) {
   std::size_t const bytes = std::min(text.size(), room - 1);
@@ -84,7 +84,7 @@ class keeper {
     // Without a pidfd (a kernel before 5.3) its end is looked for ten times a second.
     int limit_ms = report_.pid != 0 && !ended_ ? 100 : -1;
     if (report_.phase == log_phase::pausing)
-      limit_ms = static_cast<int>(std::max<std::int64_t>(report_.due_ns - now_ns(), 0) / ms) + 1;
+      limit_ms = static_cast<int>(std::max<std::int64_t>(report_.due_ns - now_ns(), 0) / ms_ns) + 1;
     pollfd each[] = {{is_told_ ? -1 : sluiced_.get(), POLLIN, 0},
                      {child_.ready.get(), POLLIN, 0},
                      {child_.said.get(), POLLIN, 0},

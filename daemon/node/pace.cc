@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "core/durations.h"
+
 namespace sluice::node {
 
 std::int64_t next_step_ns(step_reasons const& r) {
@@ -14,10 +16,10 @@ std::int64_t next_step_ns(step_reasons const& r) {
 }
 
 int poll_ms(std::int64_t due_ns, std::int64_t now_ns) {
-  constexpr std::int64_t ms = 1'000'000, longest = 3'600'000;
+  constexpr std::int64_t longest = 3'600'000;
   if (due_ns == never_ns) return -1;
   if (due_ns <= now_ns) return 0;
-  return static_cast<int>(std::min((due_ns - now_ns + ms - 1) / ms, longest));
+  return static_cast<int>(std::min((due_ns - now_ns + ms_ns - 1) / ms_ns, longest));
 }
 
 }  // namespace sluice::node

@@ -15,7 +15,7 @@
 #include "node/job_table.h"
 #include "runtime/services.h"
 #include "runtime/uplink.h"
-#include "verbs/overrides.h"
+#include "verbs/views/overrides.h"
 #include "wire/keys.h"
 
 namespace sluice::node {

@@ -23,7 +23,7 @@ namespace sluice::node {
 
 namespace {
 
-constexpr std::size_t most_text = 1u << 18;
+constexpr std::size_t most_proc_text = 1u << 18;
 constexpr std::size_t most_pids = 1u << 16;
 constexpr unsigned most_fds = 256;
 
@@ -34,7 +34,7 @@ std::string slurp(std::string const& path) {
   descriptor const fd(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   std::string text;
   char part[8192];
-  while (fd && text.size() < most_text) {
+  while (fd && text.size() < most_proc_text) {
     ssize_t const got = read(fd.get(), part, sizeof part);
     if (got <= 0) break;
     text.append(part, static_cast<std::size_t>(got));

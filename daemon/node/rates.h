@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "core/durations.h"
 #include "core/ruleset.h"
 #include "core/service_curve.h"
 #include "lease/message.h"
@@ -17,7 +18,6 @@ namespace sluice::node {
 using core::unit_kind;
 using lease::rate;
 
-inline constexpr std::int64_t second_ns = 1'000'000'000;
 inline constexpr std::int64_t burst_ns =
     20'000'000;  // what idle time is worth on a granted channel
 

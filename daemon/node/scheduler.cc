@@ -19,7 +19,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t most_announced = 1024, most_limits = 16, most_text = 255;
+constexpr std::size_t most_announced = 1024, most_limits = 16, most_limit_text = 255;
 
 bool is_number(std::string_view text) {
   return !text.empty() && text.size() < 20 &&
@@ -29,7 +29,7 @@ bool is_number(std::string_view text) {
 std::string text_in(json const& in, char const* key) {
   auto const at = in.find(key);
   if (at == in.end() || !at->is_string()) return {};
-  return at->get<std::string>().substr(0, most_text);
+  return at->get<std::string>().substr(0, most_limit_text);
 }
 
 /// "/job_12/…" → 12

@@ -22,7 +22,7 @@
 #include "runtime/config.h"
 #include "runtime/policy_log.h"
 #include "runtime/services.h"
-#include "verbs/overrides.h"
+#include "verbs/views/overrides.h"
 
 namespace sluice::node {
 

@@ -119,8 +119,8 @@ std::string bound_text(std::uint64_t milli, bool counts_bytes) {
   if (milli == 0) return "0";
   // As people write it: whole tokens, unless there is less than a thousand of them.
   if (milli % 1000 == 0 || milli >= 1'000'000)
-    return std::string(core::format_rate({milli / 1000, core::second_ns, counts_bytes}).view());
-  return std::string(core::format_rate({milli, 1000 * core::second_ns, counts_bytes}).view());
+    return std::string(core::format_rate({milli / 1000, second_ns, counts_bytes}).view());
+  return std::string(core::format_rate({milli, 1000 * second_ns, counts_bytes}).view());
 }
 
 lines changes(site const& from, site const& to) {

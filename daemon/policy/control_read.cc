@@ -2,6 +2,7 @@
 // Users and groups are looked up once, here, but an unknown one is no error: the policy is pushed
 // to nodes, and one node whose directory service sleeps must not refuse what the others obey.
 #include "policy/control_read.h"
+#include "core/durations.h"
 
 #include <fmt/format.h>
 #include <grp.h>
@@ -16,7 +17,6 @@ namespace sluice::policy {
 
 namespace {
 
-constexpr std::int64_t ms = 1'000'000, second = 1'000 * ms, minute = 60 * second;
 constexpr double most_id = 4294967294;
 
 std::uint32_t part_ppm(reading const& in, node const& n, std::string const& path) {
@@ -86,9 +86,9 @@ control_settings read_control(reading const& in, node const& n, reading::names c
   if (node const* m = n.find("nodes"))
     c.nodes = expand_hostlist(hostlist_of(in, *m), in.where(m->at) + ": control.nodes");
   if (node const* m = n.find("cycle"))
-    c.cycle_ns = in.duration(*m, "control.cycle", 10 * ms, minute);
+    c.cycle_ns = in.duration(*m, "control.cycle", 10 * ms_ns, minute_ns);
   if (node const* m = n.find("lease"))
-    c.lease_ns = in.duration(*m, "control.lease", 50 * ms, 10 * minute);
+    c.lease_ns = in.duration(*m, "control.lease", 50 * ms_ns, 10 * minute_ns);
   if (c.lease_ns < 5 * c.cycle_ns) {
     node const* const at = n.find("lease") != nullptr ? n.find("lease") : n.find("cycle");
     in.fail(at->at, fmt::format("control.lease is {}, wanted at least five cycles of {}: a lost "

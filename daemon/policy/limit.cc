@@ -46,8 +46,8 @@ std::string rate_text(core::unit_kind unit, std::uint64_t rate_q40) {
   double const value = per_second(unit, rate_q40);
   bool const is_whole = value == std::round(value);
   core::rate const r =
-      is_whole ? core::rate{std::uint64_t(value), core::second_ns, bytes}
-               : core::rate{std::uint64_t(std::round(value * 1000)), 1000 * core::second_ns, bytes};
+      is_whole ? core::rate{std::uint64_t(value), second_ns, bytes}
+               : core::rate{std::uint64_t(std::round(value * 1000)), 1000 * second_ns, bytes};
   return std::string(core::format_rate(r).view());
 }
 

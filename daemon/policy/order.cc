@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/suggest.h"
+#include "core/durations.h"
 #include "core/glob.h"
 
 namespace sluice::policy {
@@ -58,7 +59,6 @@ std::string read_glob(reading const& r, node const& n, char const* key, std::str
 }  // namespace
 
 after_spec read_after(reading const& r, node const& n, std::string const& path) {
-  constexpr std::int64_t second_ns = 1'000'000'000;
   r.keys(n, path, {"write", "durable", "patience"});
   after_spec out;
   out.write = read_glob(r, n, "write", path);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/history.h"
+#include "core/durations.h"
 #include "runtime/user_names.h"
 
 #include <algorithm>
@@ -9,7 +10,6 @@ namespace sluice::runtime {
 
 namespace {
 
-constexpr std::int64_t second_ns = 1'000'000'000;
 constexpr double longest_look_s = 2;  // a daemon that was stopped knows nothing of that time
 constexpr float not_known = std::numeric_limits<float>::quiet_NaN();
 constexpr history_point nothing_known = {not_known, not_known, not_known, not_known,

@@ -19,10 +19,10 @@ struct row {
 constexpr row table[] = {
 #define METRIC(name, kind, labels, help) \
   {#name, #kind, labels, help, std::string_view(labels).starts_with("job_id")},
+#include "core/durations.h"
 #include "runtime/metrics.def"
 };
 
-constexpr std::int64_t second_ns = 1'000'000'000;
 constexpr std::int64_t job_series_ns = 60 * second_ns;   // four scrapes of a usual Prometheus
 constexpr std::int64_t spacing_ns = second_ns * 9 / 10;  // who comes each second is not late
 constexpr std::int64_t hung_ns = 10 * second_ns;

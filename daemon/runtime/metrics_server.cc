@@ -76,7 +76,7 @@ class server : public metrics_server {
     int const at = is_waiting_ ? port : bound;
     address_ = host.find(':') == host.npos ? fmt::format("{}:{}", host, at)
                                            : fmt::format("[{}]:{}", host, at);
-    runner_ = std::thread([this, host, port] {
+    runner_ = std::thread([this, host = host, port = port] {
       if (!is_waiting_ || wait_for(host, port)) http_.listen_after_bind();
       has_ended_ = true;
     });

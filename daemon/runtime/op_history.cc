@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/op_history.h"
+#include "core/durations.h"
 #include "runtime/user_names.h"
 
 #include <algorithm>
@@ -9,7 +10,6 @@ namespace sluice::runtime {
 
 namespace {
 
-constexpr std::int64_t second_ns = 1'000'000'000;
 constexpr double not_known = std::numeric_limits<double>::quiet_NaN();
 
 /// No name holds a zero.

@@ -11,6 +11,7 @@
 #include "base/duration.h"
 #include "base/error.h"
 #include "base/suggest.h"
+#include "core/durations.h"
 #include "core/units.h"
 #include "policy/hostlist.h"
 #include "policy/reading.h"
@@ -22,7 +23,6 @@ namespace sluice::runtime {
 namespace {
 
 constexpr char const* roles[] = {"node", "relay", "cluster"};
-constexpr std::int64_t ms = 1'000'000;
 constexpr unsigned most_log_mib = 65536;  // as sluice-order takes it
 
 std::int64_t time_between(std::string const& value, std::string const& where, std::int64_t least,
@@ -92,11 +92,11 @@ void apply_policy(config& c, std::string const& value, std::string const& where)
 }
 
 void apply_cycle(config& c, std::string const& value, std::string const& where) {
-  c.cycle_ns = time_between(value, where, 10 * ms, 60'000 * ms);
+  c.cycle_ns = time_between(value, where, 10 * ms_ns, 60'000 * ms_ns);
 }
 
 void apply_local_cycle(config& c, std::string const& value, std::string const& where) {
-  c.local_cycle_ns = time_between(value, where, 1 * ms, 1'000 * ms);
+  c.local_cycle_ns = time_between(value, where, 1 * ms_ns, 1'000 * ms_ns);
 }
 
 void apply_view(config& c, std::string const& value, std::string const& where) {

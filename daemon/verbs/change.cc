@@ -13,7 +13,7 @@
 #include "policy/change.h"
 #include "policy/limit.h"
 #include "policy/supply.h"
-#include "verbs/rows.h"
+#include "verbs/views/rows.h"
 
 namespace sluice::verbs {
 

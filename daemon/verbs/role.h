@@ -12,8 +12,8 @@
 #include "policy/policy.h"
 #include "runtime/policy_log.h"
 #include "runtime/services.h"
-#include "verbs/overrides.h"
-#include "verbs/views.h"
+#include "verbs/views/overrides.h"
+#include "verbs/views/views.h"
 
 namespace sluice::verbs {
 

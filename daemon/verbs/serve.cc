@@ -18,8 +18,8 @@
 #include "runtime/history_rows.h"
 #include "runtime/user_names.h"
 #include "verbs/change.h"
-#include "verbs/rows.h"
-#include "verbs/sentences.h"
+#include "verbs/views/rows.h"
+#include "verbs/views/sentences.h"
 
 namespace sluice::verbs {
 

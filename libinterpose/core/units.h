@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "core/durations.h"
 #include "service_curve.h"
 
 namespace sluice::core {
@@ -35,7 +36,6 @@ struct parsed {
   constexpr bool ok() const { return reason == nullptr; }
 };
 
-constexpr std::uint64_t second_ns = 1'000'000'000;
 constexpr int most_decimals = 9;
 
 struct suffix {

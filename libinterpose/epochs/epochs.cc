@@ -14,6 +14,7 @@
 
 #include "abi/after_area.h"
 #include "area.h"
+#include "core/durations.h"
 #include "core/glob.h"
 #include "extras.h"
 #include "order/bodies.h"
@@ -195,7 +196,7 @@ int sync_ourselves(abi::after_rule const& r) {
 }
 
 std::int64_t patience_of(unsigned rule) {
-  constexpr std::int64_t second_ns = 1'000'000'000, most_ns = 3600 * second_ns;
+  constexpr std::int64_t most_ns = 3600 * second_ns;
   std::int64_t const ns = area->rule[rule].patience_ns;
   return ns < second_ns ? second_ns : ns > most_ns ? most_ns : ns;
 }

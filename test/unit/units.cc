@@ -11,7 +11,7 @@ using namespace sluice::core;
 
 namespace {
 
-constexpr std::uint64_t s = second_ns;
+constexpr std::uint64_t s = sluice::second_ns;
 
 std::string text(short_text const& t) { return std::string(t.view()); }
 

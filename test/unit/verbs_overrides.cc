@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The book of what people changed by hand.
-#include "verbs/overrides.h"
+#include "verbs/views/overrides.h"
 
 #include <catch2/catch.hpp>
 

@@ -19,7 +19,7 @@
 #include "segment/jobs.h"
 #include "segment/run_dir.h"
 #include "segment/segment_file.h"
-#include "verbs/rows.h"
+#include "verbs/views/rows.h"
 
 namespace sluice::cli {
 

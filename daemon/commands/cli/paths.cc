@@ -77,11 +77,11 @@ std::vector<path_use> uses_of(abi::path_area const& area) {
   return uses;
 }
 
-/// Nothing in a name speaks to the terminal.
-std::string printable(std::string text) {
-  for (char& c : text)
+/// Nothing in a name speaks to the terminal; what is not ASCII stays.
+std::string without_controls(std::string path) {
+  for (char& c : path)
     if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) c = '?';
-  return text;
+  return path;
 }
 
 }  // namespace
@@ -126,7 +126,7 @@ std::string paths_table(json const& report) {
     if (shown++ == table_paths) break;
     out += fmt::format("  {:>10} {:>10} {:>9} {:>9}  {}\n", p["calls"].get<std::uint64_t>(),
                        size_words(p["bytes"]), time_words(p["waited_ns"]), time_words(p["took_ns"]),
-                       printable(p["path"].get<std::string>()));
+                       without_controls(p["path"].get<std::string>()));
   }
   if (paths->size() > table_paths)
     out += fmt::format("  and {} more directories; --report FILE has them\n",

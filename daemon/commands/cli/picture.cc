@@ -11,50 +11,48 @@ namespace sluice::cli {
 
 namespace {
 
-using nlohmann::json;
-
 constexpr double most_count = 1e15;  // of anything there are fewer
 
-json const& field(json const& from, char const* key) {
-  static json const nothing;
+nlohmann::json const& field(nlohmann::json const& from, char const* key) {
+  static nlohmann::json const nothing;
   if (!from.is_object()) return nothing;
   auto const at = from.find(key);
   return at == from.end() ? nothing : *at;
 }
 
-std::string text(json const& from, char const* key) {
-  json const& f = field(from, key);
+std::string text(nlohmann::json const& from, char const* key) {
+  nlohmann::json const& f = field(from, key);
   return f.is_string() ? printable(f.get<std::string>()) : std::string();
 }
 
-double number(json const& from, char const* key) {
-  json const& f = field(from, key);
+double number(nlohmann::json const& from, char const* key) {
+  nlohmann::json const& f = field(from, key);
   return f.is_number() ? f.get<double>() : 0;
 }
 
-std::optional<double> number_if(json const& from, char const* key) {
-  json const& f = field(from, key);
+std::optional<double> number_if(nlohmann::json const& from, char const* key) {
+  nlohmann::json const& f = field(from, key);
   return f.is_number() ? std::optional(f.get<double>()) : std::nullopt;
 }
 
 /// A number, or the length of a list.
-std::uint64_t count(json const& from, char const* key) {
-  json const& f = field(from, key);
+std::uint64_t count(nlohmann::json const& from, char const* key) {
+  nlohmann::json const& f = field(from, key);
   if (f.is_array()) return f.size();
   return static_cast<std::uint64_t>(std::clamp(number(from, key), 0.0, most_count));
 }
 
 /// The list's members; none of another type.
 template <typename Row, typename Read>
-std::vector<Row> each(json const& from, char const* key, Read read) {
+std::vector<Row> each(nlohmann::json const& from, char const* key, Read read) {
   std::vector<Row> out;
-  json const& list = field(from, key);
+  nlohmann::json const& list = field(from, key);
   if (list.is_array())
     for (auto const& member : list) out.push_back(read(member));
   return out;
 }
 
-supply_row read_supply(json const& s) {
+supply_row read_supply(nlohmann::json const& s) {
   supply_row row;
   row.supply = text(s, "supply");
   row.capacity = number(s, "capacity");
@@ -65,15 +63,15 @@ supply_row read_supply(json const& s) {
   return row;
 }
 
-void add_amounts(std::map<std::string, node_row>& rows, json const& node, char const* key,
+void add_amounts(std::map<std::string, node_row>& rows, nlohmann::json const& node, char const* key,
                  double node_row::*amount) {
-  json const& by_supply = field(node, key);
+  nlohmann::json const& by_supply = field(node, key);
   if (!by_supply.is_object()) return;
   for (auto const& [supply, value] : by_supply.items())
     if (value.is_number()) rows[printable(supply)].*amount = value.get<double>();
 }
 
-std::vector<node_row> read_node(json const& node) {
+std::vector<node_row> read_node(nlohmann::json const& node) {
   std::map<std::string, node_row> rows;
   add_amounts(rows, node, "granted", &node_row::granted);
   add_amounts(rows, node, "served", &node_row::served);
@@ -97,7 +95,7 @@ std::string job_id(stream_row const& row) {
   return row.uid ? std::to_string(*row.uid) + "@" + row.job : row.job;
 }
 
-std::vector<stream_row> read_job(json const& job) {
+std::vector<stream_row> read_job(nlohmann::json const& job) {
   stream_row row;
   row.job = text(job, "job");
   row.user = text(job, "user");
@@ -109,7 +107,7 @@ std::vector<stream_row> read_job(json const& job) {
   row.is_paused = text(job, "state") == "paused";
   row.is_own = field(job, "own") == true;
   row.is_overridden = !field(job, "override").is_null();
-  auto out = each<stream_row>(job, "streams", [&](json const& s) {
+  auto out = each<stream_row>(job, "streams", [&](nlohmann::json const& s) {
     stream_row stream = row;
     stream.supply = text(s, "supply");
     stream.demand = number_if(s, "demand");
@@ -125,7 +123,7 @@ std::vector<stream_row> read_job(json const& job) {
   return out;
 }
 
-picture read_picture(json const& answer) {
+picture read_picture(nlohmann::json const& answer) {
   picture p;
   p.cycle = count(answer, "cycle");
   p.supplies = each<supply_row>(answer, "supplies", read_supply);

@@ -3,13 +3,11 @@
 
 #include <algorithm>
 
+#include "core/durations.h"
+
 namespace sluice::replay {
 
-namespace {
-
-constexpr std::int64_t second_ns = 1'000'000'000;
-
-}  // namespace
+namespace {}  // namespace
 
 void harvest::take(unsigned worker, std::uint64_t number) {
   std::int64_t const second = book_.worker(worker).second[number % ring_records];

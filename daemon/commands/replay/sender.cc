@@ -6,12 +6,12 @@
 #include <cstring>
 
 #include "base/clock.h"
+#include "core/durations.h"
 
 namespace sluice::replay {
 
 namespace {
 
-constexpr std::int64_t second_ns = 1'000'000'000;
 constexpr std::int64_t slice_ns = 50'000'000;  // the longest sleep without a look at `stop`
 constexpr std::int64_t together_ns = 100'000;  // the shortest sleep: what comes within is sent then
 constexpr std::int64_t retry_ns = 200'000;

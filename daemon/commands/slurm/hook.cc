@@ -27,8 +27,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int ask_ms = 45;  // a daemon that hangs delays nobody for long
-constexpr char const* usage =
+constexpr int hook_ask_ms = 45;  // a daemon that hangs delays nobody for long
+constexpr char const* hook_usage =
     "usage: sluice hook WHICH [OPTIONS]\n\n"
     "What a batch scheduler calls on a node. What is not given is what Slurm says in the\n"
     "environment. The status is 0 but for wrong usage: no job fails because of us.\n\n"
@@ -72,14 +72,14 @@ values read(words const& arguments) {
     bool const is_known =
         std::find(std::begin(known), std::end(known), arguments[i]) != std::end(known);
     if (!is_known || i + 1 == arguments.size())
-      throw usage_error(fmt::format("hook: {}: not understood\n{}", arguments[i], usage));
+      throw usage_error(fmt::format("hook: {}: not understood\n{}", arguments[i], hook_usage));
     v.given[arguments[i]] = arguments[i + 1];
   }
   return v;
 }
 
 json ask(values const& v, json const& request) {
-  return local::ask(v.run_dir() + "/sluiced.sock", request, ask_ms);
+  return local::ask(v.run_dir() + "/sluiced.sock", request, hook_ask_ms);
 }
 
 unsigned number(std::string const& text, char const* what) {
@@ -157,14 +157,14 @@ int hook(words const& given) {
     return word == "--help" || word == "-h";
   });
   if (asks) {
-    fmt::print("{}", usage);
+    fmt::print("{}", hook_usage);
     return 0;
   }
   void (*const does)(values const&) = which == "prolog"        ? prolog
                                       : which == "epilog"      ? epilog
                                       : which == "task-prolog" ? task_prolog
                                                                : nullptr;
-  if (does == nullptr) throw usage_error(fmt::format("hook: which one?\n{}", usage));
+  if (does == nullptr) throw usage_error(fmt::format("hook: which one?\n{}", hook_usage));
   arguments.erase(arguments.begin() + static_cast<std::ptrdiff_t>(at));
   values const v = read(arguments);
   try {

@@ -22,7 +22,7 @@ namespace sluice::slurm {
 
 namespace {
 
-constexpr char const* usage =
+constexpr char const* submit_usage =
     "usage: sluice submit --class NAME [OPTIONS] [SBATCH OPTIONS] SCRIPT [ARGUMENTS]\n\n"
     "Submit a batch job with a QoS class. Our options come first; all that follows is sbatch's.\n\n"
     "Options:\n"
@@ -35,9 +35,9 @@ constexpr char const* usage =
     "  --help            this\n\n"
     "  sluice submit --class silver -N 4 job.sh\n"
     "  sluice submit --class silver --limit open=500/s --time 1:00:00 job.sh\n";
-constexpr int ask_ms = 1000;
+constexpr int submit_ask_ms = 1000;
 
-struct request {
+struct submission {
   std::string qos_class, limit, run_dir = "/run/sluice";
   bool is_dry = false, is_help = false, is_verbose = false, asks_daemon = true;
   words rest;  // sbatch's
@@ -58,8 +58,8 @@ bool take(words const& all, std::size_t& at, std::string const& name, std::strin
   return true;
 }
 
-request read(words const& all) {
-  request r;
+submission read_submission(words const& all) {
+  submission r;
   std::size_t at = 0;
   for (; at < all.size(); ++at) {
     if (all[at] == "--help" || all[at] == "-h")
@@ -91,11 +91,11 @@ bool has_plugin() {
 }
 
 /// As the plugin does it: a daemon of this host knows the policy; without one the node decides.
-void check(request const& r) {
+void check(submission const& r) {
   nlohmann::json question = {{"verb", "classes"}, {"class", r.qos_class}};
   if (!r.limit.empty()) question["limit"] = r.limit;
   try {
-    local::ask(r.run_dir + "/sluiced.sock", question, ask_ms);
+    local::ask(r.run_dir + "/sluiced.sock", question, submit_ask_ms);
   } catch (error const& e) {
     if (e.status() == exit_usage) throw;
     fmt::print(stderr, "sluice: class {} is not checked here: {}\n", r.qos_class, e.what());
@@ -136,7 +136,7 @@ words exported(words rest, std::string const& variables) {
   return rest;
 }
 
-words command_of(request const& r) {
+words command_of(submission const& r) {
   words command = {"sbatch"};
   if (r.is_verbose) command.emplace_back("--verbose");
   if (has_plugin()) {
@@ -157,9 +157,9 @@ words command_of(request const& r) {
 }  // namespace
 
 int submit(words const& arguments) {
-  request const r = read(arguments);
+  submission const r = read_submission(arguments);
   if (r.is_help) {
-    fmt::print("{}", usage);
+    fmt::print("{}", submit_usage);
     return 0;
   }
   if (r.qos_class.empty()) throw usage_error("submit: which --class? (sluice submit --help)");

@@ -22,7 +22,8 @@ class events {
   void begin(lines const& from);
 
   /// Checks that time does not go back by more than `slack_s`.
-  void arrive(double when_s, double slack_s);
+  void arrive(double when_s, double slack_s = usual_slack_s);
+  static constexpr double usual_slack_s = 1;  // threads and processors cross, clocks are set
 
   /// The job of what comes next: `by` and its value when --jobs-by asks for it.
   void set_job(std::string_view by, std::string_view value);

@@ -19,18 +19,9 @@ namespace sluice::trace {
 
 namespace {
 
+constexpr std::size_t most_words = 8;
 constexpr double most_requests = 1e8;
 constexpr double wrapped_bytes = 1 << 30;  // where the offsets of an exported log begin again
-
-std::vector<std::string_view> words_of(std::string_view text) {
-  std::vector<std::string_view> words;
-  for (text = trimmed(text); !text.empty() && words.size() < 8; text = trimmed(text)) {
-    auto const end = std::min(text.find_first_of(" \t"), text.size());
-    words.push_back(text.substr(0, end));
-    text.remove_prefix(end);
-  }
-  return words;
-}
 
 class iolog_reader {
  public:
@@ -70,7 +61,7 @@ class iolog_reader {
   }
 
   void take_line(std::string_view line) {
-    auto words = words_of(line);
+    auto words = words_of(line, most_words);
     if (version_ == 3) {
       now_s_ = number(line, words[0], "no time in microseconds begins the line") / 1e6;
       out_.arrive(now_s_, 0);

@@ -18,8 +18,6 @@ namespace {
 
 using json = nlohmann::json;
 
-constexpr double slack_s = 1;  // threads cross
-
 /// So many digits at `at`, which moves behind them; -1: there are others.
 int digits(std::string_view text, std::size_t& at, std::size_t count) {
   int value = 0;
@@ -140,7 +138,7 @@ class jsonl_reader {
     if (name == nullptr || !name->is_string())
       text_->fail("the call has no name; it is called systemcall");
     double const when = time_of(call);
-    out_.arrive(when, slack_s);
+    out_.arrive(when);
     if (options_.jobs_by == "pid" || options_.jobs_by == "tid" || options_.jobs_by == "node")
       out_.set_job(options_.jobs_by, text(find(call, {options_.jobs_by.c_str()})));
     std::string const path = text(find(call, {"file_path", "path"}));

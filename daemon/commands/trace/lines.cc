@@ -90,6 +90,16 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
+std::vector<std::string_view> words_of(std::string_view text, std::size_t most) {
+  std::vector<std::string_view> words;
+  for (text = trimmed(text); !text.empty() && words.size() < most; text = trimmed(text)) {
+    auto const end = std::min(text.find_first_of(" \t"), text.size());
+    words.push_back(text.substr(0, end));
+    text.remove_prefix(end);
+  }
+  return words;
+}
+
 std::string shown(std::string_view text) {
   std::string out = "\"";
   for (char c : text.substr(0, most_shown)) {

@@ -53,6 +53,8 @@ class input {
 };
 
 std::string_view trimmed(std::string_view text);
+/// The parts between blanks and tabs; at most `most` of them.
+std::vector<std::string_view> words_of(std::string_view text, std::size_t most);
 
 /// What a message may show of it: short, printable.
 std::string shown(std::string_view text);

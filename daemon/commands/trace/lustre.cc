@@ -45,16 +45,6 @@ struct difference {
   double amount;
 };
 
-std::vector<std::string_view> words_of(std::string_view text) {
-  std::vector<std::string_view> words;
-  for (text = trimmed(text); !text.empty(); text = trimmed(text)) {
-    auto const end = std::min(text.find_first_of(" \t"), text.size());
-    words.push_back(text.substr(0, end));
-    text.remove_prefix(end);
-  }
-  return words;
-}
-
 /// The value after `key:` within { }, up to the comma.
 std::string_view field(std::string_view braces, std::string_view key) {
   for (std::size_t at = 0; (at = braces.find(key, at)) != braces.npos; at += key.size()) {
@@ -139,7 +129,7 @@ class lustre_reader {
 
   /// `open 2049 samples [usecs] 39 1239 191256 27343170`
   void md_line(std::string_view text) {
-    auto const words = words_of(text);
+    auto const words = words_of(text, text.size());
     if (words[0] == "snapshot_time") return set_time(words.size() > 1 ? words[1] : "");
     if (words[0] == "start_time" || words[0] == "elapsed_time") return;
     bool const good = words.size() > 3 && words[2] == "samples" && words[3].starts_with('[');

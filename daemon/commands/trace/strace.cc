@@ -15,7 +15,6 @@ namespace sluice::trace {
 
 namespace {
 
-constexpr double slack_s = 1;  // lines of several CPUs cross, and clocks are set
 constexpr std::size_t most_unfinished = 10000;
 constexpr std::size_t most_begun_bytes = 4096;  // of the arguments of one
 
@@ -73,7 +72,7 @@ class strace_reader {
     strace_line line;
     if (char const* why = parse(text, line)) text_->fail(fmt::format("{}: {}", why, shown(text)));
     pid_ = line.pid;
-    if (line.unix_s != 0) out_.arrive(line.unix_s, slack_s);
+    if (line.unix_s != 0) out_.arrive(line.unix_s);
     if (by_pid_) out_.set_job("pid", fmt::format("pid{}", line.pid));
     if (line.is == strace_line::kind::call)
       take_call(line.name, line.arguments, line.result, line.unix_s);

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "verbs/views.h"
+#include "verbs/views/views.h"
 
 namespace sluice::verbs {
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "verbs/overrides.h"
-#include "verbs/views.h"
+#include "verbs/views/overrides.h"
+#include "verbs/views/views.h"
 
 namespace sluice::verbs {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "verbs/sentences.h"
+#include "verbs/views/sentences.h"
 
 #include <fmt/format.h>
 

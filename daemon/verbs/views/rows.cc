@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "verbs/rows.h"
+#include "verbs/views/rows.h"
 
 #include <nlohmann/json.hpp>
 

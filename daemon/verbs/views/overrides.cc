@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "verbs/overrides.h"
+#include "verbs/views/overrides.h"
 
 #include <fmt/format.h>
 

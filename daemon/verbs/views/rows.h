@@ -4,8 +4,8 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "verbs/overrides.h"
-#include "verbs/views.h"
+#include "verbs/views/overrides.h"
+#include "verbs/views/views.h"
 
 namespace sluice::verbs {
 
