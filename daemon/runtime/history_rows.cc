@@ -79,7 +79,8 @@ json amounts_json(history_row& row) {
   row.points.push_back(row.open);
   out["end_unix_s"] = row.end_unix_s + row.interval_s;
   for (auto const& [key, field] : levels)
-    out[key] = values_of(row.points, [&, field = field](history_point const& p) { return number(p.*field); });
+    out[key] = values_of(row.points,
+                         [&, field = field](history_point const& p) { return number(p.*field); });
   out["served_sum"] = values_of(row.points, [](auto const& p) { return amount(p.served); });
   out["delayed_sum"] = values_of(row.points, [](auto const& p) { return amount(p.delayed); });
   out["waited_s"] = values_of(row.points, [](auto const& p) { return time_amount(p.waited_s); });
@@ -113,7 +114,8 @@ json amounts_json(op_row const& row) {
 json history_json(history_row const& row) {
   json out = about(row);
   for (auto const& [key, field] : levels)
-    out[key] = values_of(row.points, [&, field = field](history_point const& p) { return number(p.*field); });
+    out[key] = values_of(row.points,
+                         [&, field = field](history_point const& p) { return number(p.*field); });
   double const s = row.interval_s;
   out["served"] = values_of(row.points, [&](auto const& p) { return number(p.served / s); });
   out["blocked"] = values_of(row.points, [&](auto const& p) { return number(p.blocked_s / s); });
