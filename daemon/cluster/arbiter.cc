@@ -12,7 +12,7 @@ constexpr time_ns policy_again_ns = 1'000'000'000;
 constexpr std::uint32_t policy_part_bytes = 60'000;
 constexpr time_ns pool_grace_ns = 3'000'000'000;  // children that change over need less
 
-lease::parent::settings ledger_settings(arbiter::settings const& s, plan const& p) {
+lease::parent::settings ledger_settings(arbiter::settings const& s, policy_table const& p) {
   lease::parent::settings out;
   out.time = s.time;
   out.owner = p.owner;
@@ -22,18 +22,18 @@ lease::parent::settings ledger_settings(arbiter::settings const& s, plan const& 
 
 }  // namespace
 
-arbiter::arbiter(settings const& s, plan p, std::uint64_t incarnation, time_ns start)
+arbiter::arbiter(settings const& s, policy_table p, std::uint64_t incarnation, time_ns start)
     : set_(s),
       incarnation_(incarnation),
-      roster_(plan{}),
+      roster_(policy_table{}),
       parent_(ledger_settings(s, p), incarnation, start),
       had_pool_at_(start),
       allocated_at_(start - s.spacing_ns),
       next_cycle_(start) {
-  set_plan(std::move(p));
+  set_policy(std::move(p));
 }
 
-void arbiter::set_plan(plan p) {
+void arbiter::set_policy(policy_table p) {
   align(p, roster_.policy());
   std::vector<lease::supply_terms> supply_terms;
   keys_.clear();
@@ -47,7 +47,7 @@ void arbiter::set_plan(plan p) {
     policies::algorithm const* found = policies::find_algorithm(p.algorithm);
     algorithm_ = (found ? found : policies::find_algorithm("maxmin"))->make();
   }
-  roster_.set_plan(std::move(p));
+  roster_.set_policy(std::move(p));
   capacity_.assign(roster_.width(), 0);
   wanted_.assign(roster_.width(), 0);
   overbooked_.resize(roster_.width(), false);
@@ -97,7 +97,7 @@ void arbiter::send_welcome(std::uint32_t number, outbox& out) {
 
 void arbiter::send_policy(std::uint32_t number, time_ns now, outbox& out) {
   child& c = roster_.children[number];
-  plan const& p = policy();
+  policy_table const& p = policy();
   if (p.text.empty() || c.policy_hash == p.hash) return;
   if (c.policy_sent_at != 0 && now - c.policy_sent_at < policy_again_ns) return;
   c.policy_sent_at = now;

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "cluster/allotment.h"
-#include "cluster/plan.h"
+#include "cluster/policy_table.h"
 #include "cluster/roster.h"
 #include "lease/parent.h"
 #include "wire/message.h"
@@ -52,7 +52,7 @@ class arbiter {
     std::int64_t spacing_ns = 20'000'000;  // of allocations between cycles
   };
 
-  arbiter(settings const& s, plan p, std::uint64_t incarnation, time_ns start);
+  arbiter(settings const& s, policy_table p, std::uint64_t incarnation, time_ns start);
 
   void hello(std::uint32_t child, wire::hello const& m, caller const& from, time_ns now,
              outbox& out);
@@ -65,7 +65,7 @@ class arbiter {
   /// When settle() next has work without a message.
   time_ns due() const;
 
-  void set_plan(plan p);
+  void set_policy(policy_table p);
   void set_overrides(verbs::override_book const* o);
   void set_timers(lease::timers const& t);  // a relay hears them from its parent
   void set_spacing(std::int64_t ns) { set_.spacing_ns = ns; }
@@ -86,7 +86,7 @@ class arbiter {
   lease::parent& ledger() { return parent_; }
   lease::parent const& ledger() const { return parent_; }
   roster const& who() const { return roster_; }
-  plan const& policy() const { return roster_.policy(); }
+  policy_table const& policy() const { return roster_.policy(); }
   allotment const& last() const { return allotment_; }
   settings const& set() const { return set_; }
   bool is_obeying() const { return obeys_; }

@@ -183,7 +183,7 @@ void cluster_role::check_apply() const {
 /// Reservations that fit each by itself and not together.
 std::vector<std::string> cluster_role::warnings_of(policy::site const& site) const {
   std::vector<std::string> out;
-  plan next = plan_of(site, "");
+  policy_table next = policy_table_of(site, "");
   align(next, c_.decisions().policy());
   for (std::uint32_t s = 0; s < next.supplies.size(); ++s) {
     supply_row const& row = next.supplies[s];

@@ -42,7 +42,7 @@ std::unique_ptr<arbiter> make_arbiter(runtime::config const& c, policy_keeper co
   set.who = is_relay(c) ? wire::role::relay : wire::role::cluster;
   set.name = c.name;
   set.time = timers_for(c, policy.site());
-  return std::make_unique<arbiter>(set, plan_of(policy.site(), policy.text()), incarnation,
+  return std::make_unique<arbiter>(set, policy_table_of(policy.site(), policy.text()), incarnation,
                                    boot_ns());
 }
 
@@ -80,7 +80,7 @@ bool controller::send(std::uint32_t child, wire::message const& m) {
 
 void controller::use_policy(std::string const& text, runtime::policy_source const& source) {
   policy_.use(policy::parse_policy(text, source.from), text, source);
-  arbiter_->set_plan(plan_of(policy_.site(), policy_.text()));
+  arbiter_->set_policy(policy_table_of(policy_.site(), policy_.text()));
   if (parent_) parent_->plan_changed();
   services_.log.info("policy in force", {{"hash", fmt::format("{:016x}", arbiter_->policy().hash)},
                                          {"supplies", arbiter_->policy().supplies.size()},

@@ -83,7 +83,7 @@ void figures::publish(arbiter const& b, standing const& at, time_ns now) {
 
 void figures::publish_supplies(arbiter const& b, double passed) {
   runtime::metric_table& m = services_.metrics;
-  plan const& p = b.policy();
+  policy_table const& p = b.policy();
   std::vector<class_sums> sums(p.classes.size());
   for (class_sums& c : sums) c.granted.resize(p.supplies.size()), c.served = c.granted;
   std::vector<rate> waiting(p.supplies.size());
@@ -136,7 +136,7 @@ void figures::remember(arbiter const& b, time_ns now) {
   if (services_.board == nullptr || now - remembered_at_ < spacing_ns) return;
   remembered_at_ = now;
   runtime::history& past = services_.board->past;
-  plan const& p = b.policy();
+  policy_table const& p = b.policy();
   roster const& r = b.who();
   past.begin(now, static_cast<double>(unix_ns()) / 1e9);
   for (std::uint32_t j = 0; j < r.jobs.size(); ++j) {

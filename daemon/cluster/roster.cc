@@ -42,7 +42,7 @@ policies::demand_bins histogram_of(child const& c, stream const& s) {
                          std::span(c.bins).subspan(s.bins, s.bin_count));
 }
 
-void roster::set_plan(plan p) {
+void roster::set_policy(policy_table p) {
   auto const width = static_cast<std::uint32_t>(p.supplies.size());
   std::vector<flow> wider(jobs.size() * width);
   for (std::size_t j = 0; j < jobs.size(); ++j)
@@ -51,7 +51,7 @@ void roster::set_plan(plan p) {
   flows = std::move(wider);
   slots_.assign(flows.size(), 0);
   width_ = width;
-  plan_ = std::move(p);
+  policy_ = std::move(p);
   for (child& c : children) {
     c.keys.clear();
     c.supply.clear();
@@ -70,20 +70,20 @@ void roster::relink() {
     if (j.key != 0) link(j);
 }
 
-std::uint32_t row_in(plan const& p, job const& j) {
+std::uint32_t row_in(policy_table const& p, job const& j) {
   bool const is_forced = j.forced != nullptr && j.forced->qos;
   return is_forced ? p.class_named(j.forced->qos->qos_class) : p.class_of(j.class_key);
 }
 
 void roster::link(job& j) {
   j.forced = overrides_ ? overrides_->find(j.key) : nullptr;
-  j.row = row_in(plan_, j);
+  j.row = row_in(policy_, j);
 }
 
 terms roster::deal(job const& j, std::uint32_t supply) const {
-  terms t = plan_.classes[j.row].by_supply[supply];
+  terms t = policy_.classes[j.row].by_supply[supply];
   if (j.forced == nullptr) return t;
-  if (auto const* l = j.forced->limit_of(plan_.supplies[supply].name))
+  if (auto const* l = j.forced->limit_of(policy_.supplies[supply].name))
     t.limit = l->by_owner ? std::min(t.limit, l->value) : l->value;
   if (j.forced->pause) t.limit = 0;
   t.reservation = std::min(t.reservation, t.limit);
@@ -151,7 +151,7 @@ void roster::set_class(std::uint32_t row, std::uint32_t class_key) {
 void roster::index_supplies(child& c, std::vector<std::uint32_t> const& keys) {
   c.keys = keys;
   c.supply.clear();
-  for (std::uint32_t key : keys) c.supply.push_back(plan_.supply_of(key));
+  for (std::uint32_t key : keys) c.supply.push_back(policy_.supply_of(key));
 }
 
 void roster::sent(stream& s, rate value) {

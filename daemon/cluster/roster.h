@@ -13,7 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "cluster/plan.h"
+#include "cluster/policy_table.h"
 #include "verbs/views/overrides.h"
 #include "wire/message.h"
 
@@ -106,7 +106,7 @@ struct job {
   std::uint64_t key = 0;  // 0: free row
   std::uint32_t uid = 0;
   std::uint32_t class_key = 0;  // as most of its nodes say
-  std::uint32_t row = 0;        // class in force, index into plan::classes
+  std::uint32_t row = 0;        // class in force, index into policy_table::classes
   std::uint32_t uses = 0;       // streams and tenancies
   std::string name;
   std::string qos_class;  // of class_key
@@ -115,8 +115,8 @@ struct job {
   verbs::job_overrides const* forced = nullptr;  // what people changed of it
 };
 
-/// Its class in force, as a row of a plan.
-std::uint32_t row_in(plan const& p, job const& j);
+/// Its class in force, as a row of a policy_table.
+std::uint32_t row_in(policy_table const& p, job const& j);
 
 /// A job on one supply, over all children: [job * supplies + supply].
 struct flow {
@@ -150,10 +150,10 @@ struct news {
 
 class roster {
  public:
-  explicit roster(plan p) { set_plan(std::move(p)); }
+  explicit roster(policy_table p) { set_policy(std::move(p)); }
 
-  void set_plan(plan p);
-  plan const& policy() const { return plan_; }
+  void set_policy(policy_table p);
+  policy_table const& policy() const { return policy_; }
 
   /// The row of a child. Grant messages to a new one are numbered from `first_sequence` on.
   child& meet(std::uint32_t c, std::uint64_t first_sequence);
@@ -201,7 +201,7 @@ class roster {
   void use(std::uint32_t job) { ++jobs[job].uses; }
   void unuse(std::uint32_t job);
 
-  plan plan_;
+  policy_table policy_;
   std::uint32_t width_ = 0;  // supplies per job in `flows`
   verbs::override_book const* overrides_ = nullptr;
   std::unordered_map<std::uint64_t, std::uint32_t> rows_;  // job key -> row

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "journal/area.h"
-#include "journal/crew.h"
 #include "journal/pacing.h"
+#include "journal/thread_pool.h"
 #include "journal/writer.h"
 
 namespace sluice::journal {

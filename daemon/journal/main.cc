@@ -53,7 +53,7 @@ void print(recovered const& r, recover_options const& o) {
 
 void print_json(recovered const& r, recover_options const& o) {
   nlohmann::ordered_json j = {{"version", 1},
-                              {"log", o.log},
+                              {"journal", o.log},
                               {"dry_run", o.dry_run},
                               {"generation", r.generation},
                               {"log_bytes", r.end - r.head},

@@ -75,7 +75,7 @@ class recovery {
       go_on();
       return result_;
     }
-    replay work(*home_, plan_, log_text(), {crash_ns_, ours_until_ns_}, disk_.owner());
+    replay work(*home_, live_, log_text(), {crash_ns_, ours_until_ns_}, disk_.owner());
     if (result_.records != 0) write_home(work);
     go_on();
     work.forget_marks();
@@ -93,7 +93,7 @@ class recovery {
     if (int const error = continue_log(disk_, super_, result_.end, random_salt()); error != 0)
       fail("cannot be written", error);
     remove_mark(disk_.descriptor());
-    for (auto const& [id, file] : plan_.files()) {
+    for (auto const& [id, file] : live_.files()) {
       int const fd = file.is_marked ? home_->open(id, O_RDONLY | O_NONBLOCK | O_NOCTTY) : -1;
       if (fd < 0) continue;
       remove_mark(fd);
@@ -136,22 +136,22 @@ class recovery {
 
   void read_all() {
     scanned const s = each([&](std::uint64_t lsn, record const& r) {
-      plan_.add(lsn, r);
+      live_.add(lsn, r);
       ++result_.records;
     });
     if (s.error != 0) fail("cannot be read", s.error);
-    plan_.close();
+    live_.close();
     result_.end = s.end;
     result_.damaged_before = s.damaged_before;
-    result_.files = plan_.files().size();
+    result_.files = live_.files().size();
     crash_ns_ = s.written_ns_max + super_.window_ns;
     ours_until_ns_ = std::max(crash_ns_, super_.ours_until_ns);
   }
 
   void check_file_systems() {
     home_.emplace();
-    home_->keep_only(plan_.file_systems());
-    for (auto const& fs : plan_.file_systems()) {
+    home_->keep_only(live_.file_systems());
+    for (auto const& fs : live_.file_systems()) {
       file_id nobody;
       nobody.fs = fs;
       nobody.handle = "?";
@@ -172,7 +172,7 @@ class recovery {
   }
 
   void look_at_files() {
-    for (auto& [id, file] : plan_.files()) {
+    for (auto& [id, file] : live_.files()) {
       int const fd = home_->open(id, O_RDONLY | O_NONBLOCK | O_NOCTTY);
       if (fd == -ESTALE) continue;                     // lost, or removed: the replay finds out
       if (fd == -EPERM && result_.is_running) return;  // without root the sync has to do
@@ -214,7 +214,7 @@ class recovery {
   }
 
   /// What a running program has written since would be mixed with what the log has.
-  void check_not_in_use(file_plan const& file, int fd) const {
+  void check_not_in_use(file_records const& file, int fd) const {
     if (!file.has_content || options_.dry_run) return;
     // Who wants to write it in between breaks our lease, which would be the end of us.
     signal(SIGIO, SIG_IGN);
@@ -231,7 +231,7 @@ class recovery {
         options_.log, std::strerror(result_.home_error), path_of(fd)));
   }
 
-  void check_not_behind(file_plan const& file, struct stat const& st, int fd) const {
+  void check_not_behind(file_records const& file, struct stat const& st, int fd) const {
     if (!file.has_content || changed_ns(st) >= file.changed_ns) return;
     throw sluice_error(fmt::format(
         "{}: {} is older than the log, and yet this machine has not been restarted: its disk lost "
@@ -289,7 +289,7 @@ class recovery {
   /// Of a file system the kernel tells an error to who asks next, whoever's file it was: not from
   /// before all of it is written anew.
   void hear_old_errors() const {
-    for (auto const& fs : plan_.file_systems()) home_->sync(fs);
+    for (auto const& fs : live_.file_systems()) home_->sync(fs);
   }
 
   /// The kernel tells it once; the next attempt must know.
@@ -300,7 +300,7 @@ class recovery {
   }
 
   void sync_home() {
-    for (auto const& fs : plan_.file_systems()) {
+    for (auto const& fs : live_.file_systems()) {
       int const error = home_->sync(fs);
       if (error == 0) continue;
       say_home_failed(error);
@@ -313,7 +313,7 @@ class recovery {
   file_disk disk_;
   std::optional<home> home_;
   superblock super_ = {};
-  plan plan_;
+  live_records live_;
   recovered result_;
   std::uint64_t crash_ns_ = 0;  // or a little later
   std::uint64_t ours_until_ns_ = 0;

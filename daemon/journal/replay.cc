@@ -85,7 +85,7 @@ int replay::open_file(file_id const& id) {
     return at->second.fd;
   }
   auto const made = made_as_.find(id);
-  if (made == made_as_.end() && !plan_.is_live(id)) return -ESTALE;
+  if (made == made_as_.end() && !live_.is_live(id)) return -ESTALE;
   file_id const& now = made == made_as_.end() ? id : made->second;
   int fd = home_.open(now, O_RDWR | O_NONBLOCK | O_NOCTTY);
   if (fd == -EISDIR) fd = home_.open(now, O_RDONLY | O_DIRECTORY);
@@ -329,7 +329,7 @@ void replay::move(record const& r, int fd, int directory) {
 }
 
 void replay::apply(std::uint64_t lsn, record const& r) {
-  if (!plan_.counts(lsn, r)) return;
+  if (!live_.counts(lsn, r)) return;
   ++done_.records;
   if (r.what == kind::create) return make(r);
   int const fd = open_file(r.file);

@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "journal/home.h"
+#include "journal/live_records.h"
 #include "journal/page_set.h"
-#include "journal/plan.h"
 
 namespace sluice::journal {
 
@@ -52,9 +52,9 @@ class replay {
  public:
   /// `mark` (text) says which recovery made a file. `log_owner`: a uid that is not root may make
   /// only his own files.
-  replay(home const& at, plan const& p, std::string mark, crash_time const& when,
+  replay(home const& at, live_records const& p, std::string mark, crash_time const& when,
          std::uint32_t log_owner)
-      : home_(at), plan_(p), mark_(std::move(mark)), log_owner_(log_owner), when_(when) {}
+      : home_(at), live_(p), mark_(std::move(mark)), log_owner_(log_owner), when_(when) {}
   ~replay();
   replay(replay const&) = delete;
   replay& operator=(replay const&) = delete;
@@ -92,7 +92,7 @@ class replay {
     std::list<file_id>::iterator age;
   };
   home const& home_;
-  plan const& plan_;
+  live_records const& live_;
   std::string mark_;
   std::uint32_t log_owner_;
   crash_time when_;

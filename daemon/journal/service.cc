@@ -19,7 +19,7 @@ namespace sluice::journal {
 
 namespace {
 
-constexpr unsigned crew_threads = 32;  // as many join one commit of a file system's journal
+constexpr unsigned pool_threads = 32;  // as many join one commit of a file system's journal
 constexpr std::uint64_t nap_ns = 10'000'000;
 constexpr std::uint64_t note_every_ns = 1'000'000'000;  // while something is live
 constexpr std::uint64_t sweep_every_ns = 30'000'000;    // a part of the files
@@ -63,7 +63,7 @@ service::service(disk& d, superblock const& s, service_rules const& keep)
             return home_pace::pause_ns(took_ns, log_.in_use(), log_.room(), !commits_.is_idle());
           },
           [this] { return commits_.batch_ns(); }),
-      crew_(mail_, crew_threads),
+      pool_(mail_, pool_threads),
       commits_(log_, mail_),
       growth_(d, log_, [this] { return !commits_.is_idle(); }),
       checkpoints_([this] { run_checkpoints(); }) {}
@@ -96,7 +96,7 @@ int service::lost_at_home(int error) {
 /// The log failed, and perhaps nobody can read it any more: what it has is made safe at home.
 void service::leave_log() {
   if (std::exchange(is_log_left_, true)) return;
-  crew_.run([this, all = all_mounts()] { return sync_mounts(all); }, [](int) {});
+  pool_.run([this, all = all_mounts()] { return sync_mounts(all); }, [](int) {});
 }
 
 bool service::wants_anew() const {
@@ -108,7 +108,7 @@ bool service::wants_anew() const {
 /// Nothing that was begun is unfinished. In this order: what waited in one place a moment ago is in
 /// the next by now.
 bool service::is_quiet() const {
-  return crew_.under_way() == 0 && commits_.is_idle() && mail_.is_empty() && parked_.empty() &&
+  return pool_.under_way() == 0 && commits_.is_idle() && mail_.is_empty() && parked_.empty() &&
          sync_all_.empty();
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The daemon behind durable targets: one loop takes the requests of all areas, decides (file_state)
-// and appends; one thread commits (commits); a crew syncs home files; one thread checkpoints.
-// What stays true: all that is known of files belongs to the loop. The heart beats in it, so a loop
-// that hangs is a daemon that is silent. Pages are taken from an area before the file is read. What
-// became durable at home by itself is revoked before it is acknowledged.
+// and appends; one thread commits (commits); a thread_pool syncs home files; one thread
+// checkpoints. What stays true: all that is known of files belongs to the loop. The heart beats in
+// it, so a loop that hangs is a daemon that is silent. Pages are taken from an area before the file
+// is read. What became durable at home by itself is revoked before it is acknowledged.
 #pragma once
 
 #include <atomic>
@@ -15,13 +15,13 @@
 
 #include "journal/at_once.h"
 #include "journal/commits.h"
-#include "journal/crew.h"
 #include "journal/file_state.h"
 #include "journal/grow.h"
 #include "journal/held_file.h"
 #include "journal/lone.h"
 #include "journal/notices.h"
 #include "journal/slots.h"
+#include "journal/thread_pool.h"
 #include "journal/told.h"
 #include "journal/worth.h"
 #include "journal/write_home.h"
@@ -250,7 +250,7 @@ class service {
   bool is_over_ = false;
 
   // Threads, last: they end first.
-  crew crew_;
+  thread_pool pool_;
   commits commits_;
   log_growth growth_;
   std::thread checkpoints_;

@@ -68,7 +68,7 @@ void service::outlast_other_syncs() {
   for (auto const& [device, m] : mounts_) {
     if (!m->is_on_btrfs || !begun.insert(m->fs).second) continue;
     ++whole_syncs_;
-    crew_.run([m = m] { return sync_held_mount(*m); }, [this](int) { --whole_syncs_; });
+    pool_.run([m = m] { return sync_held_mount(*m); }, [this](int) { --whole_syncs_; });
   }
 }
 

@@ -266,7 +266,7 @@ bool service::bury(files gone, files const& surely) {
 /// The last descriptor of a removed file frees its blocks: that takes too long for the loop.
 void service::let_go(files removed) {
   if (removed.empty()) return;
-  crew_.run([last = std::make_shared<files>(std::move(removed))] { return last->clear(), 0; },
+  pool_.run([last = std::make_shared<files>(std::move(removed))] { return last->clear(), 0; },
             [](int) {});
 }
 
@@ -377,7 +377,7 @@ void service::look(held_file& f, request const& r, found& now) {
     s.has_new_metadata = true;
   s.is_overwrite = size == f.size && what.low_size == ~std::uint64_t{0};
   s.is_alone =
-      asked_.size() <= 1 && commits_.is_idle() && crew_.under_way() == 0 && nobody_syncs_alone();
+      asked_.size() <= 1 && commits_.is_idle() && pool_.under_way() == 0 && nobody_syncs_alone();
   auto const costs = lone_costs_.find(f.key.first);
   s.is_log_quicker = costs != lone_costs_.end() && costs->second.is_log_quicker(now_ns_);
 }
@@ -456,7 +456,7 @@ void service::on_directory(request const& r) {
   bool const has_names = anything_live();
   unsigned const whole = is_on_btrfs(d->fd.get()) ? 1 : 0;
   whole_syncs_ += whole;
-  crew_.run(
+  pool_.run(
       [this, d, has_names] {
         int const error = sync_names(d->fd.get());
         return error != 0 && has_names ? lost_at_home(error) : error;

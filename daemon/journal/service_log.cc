@@ -249,7 +249,7 @@ void service::sync_home(file_ptr const& f, request const& r, found const& now,
     if (error == 0 && may_answer) answer(r, 0);  // what follows in the loop changes nothing of it
     return error != 0 && has_records ? lost_at_home(error) : error;
   };
-  crew_.run(work, [this, f, r, durable, below, with, is_lone, took_ns](int error) {
+  pool_.run(work, [this, f, r, durable, below, with, is_lone, took_ns](int error) {
     if (error == 0 && with) with->is_durable = true;
     synced(f, r, durable, below, error);
     if (error == 0 && is_lone) was_lone(f->key.first, *took_ns);
@@ -337,7 +337,7 @@ void service::revoke(file_ptr const& f, request const& r, std::uint64_t below, b
 void service::heal(file_key const& key, descriptor const& fd, bool& is_marked,
                    std::function<void()> then) {
   int const at = fd.get();
-  crew_.run(
+  pool_.run(
       [this, at] {
         int const failed = remove_mark(at);
         if (failed != 0) return failed;

@@ -58,7 +58,7 @@ told::counts* told::of(area& a) {
 void told::add(area& a) {
   abi::order_said const& said = a.memory().head.said;
   counts c;
-  c.bytes = ledger(said.bytes_logged.load());
+  c.bytes = backlog(said.bytes_logged.load());
   c.logged = said.logged.load();
   c.synced = said.synced.load();
   c.files_home = said.files_home.load();

@@ -8,7 +8,7 @@
 
 #include "abi/order_status.h"
 #include "journal/area.h"
-#include "journal/ledger.h"
+#include "journal/backlog.h"
 
 namespace sluice::journal {
 
@@ -32,7 +32,7 @@ class status_file {
 class told {
  public:
   struct counts {
-    ledger bytes;
+    backlog bytes;
     std::uint64_t logged = 0, synced = 0, files_home = 0;
   };
 

@@ -25,7 +25,7 @@ std::optional<verbs::parent_view> node_role::parent() const {
 }
 
 void node_role::add_to_hello(json& answer, local::peer const& who) const {
-  answer["log"] = s_.log.row(local::is_operator(who));
+  answer["journal"] = s_.journal.row(local::is_operator(who));
 }
 
 verbs::job_name node_role::name_of(std::size_t number) const {

@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::int64_t early_every_ns = 20'000'000;
 constexpr std::int64_t first_policy_ns = 2'000'000'000;
-constexpr std::int64_t log_patience_ns = 75'000'000'000;  // all may have to go home
+constexpr std::int64_t journal_patience_ns = 75'000'000'000;  // all may have to go home
 
 class loop {
  public:
@@ -36,7 +36,7 @@ class loop {
     while (!is_over_) {
       bool const is_asked = wait();
       moment const at = now();
-      state_.log.listen();
+      state_.journal.listen();
       heed_signals(at);
       if (stopping_ns_ != 0 && may_end(at)) break;
       state_.listen(at);
@@ -66,7 +66,7 @@ class loop {
     int const asking = count;
     add(services_.signal_fd);
     add(state_.folders.fd());
-    add(state_.log.fd());
+    add(state_.journal.fd());
     if (state_.has_parent()) {
       wire::child_socket& socket = state_.parent->uplink().socket();
       items[count++] = {socket.zmq_handle(), 0, ZMQ_POLLIN, 0};
@@ -98,7 +98,7 @@ class loop {
           break;
         case runtime::order::reload:
           state_.reload(at);
-          state_.log.again();
+          state_.journal.again();
           break;
       }
     }
@@ -107,15 +107,15 @@ class loop {
   /// Jobs go on while their files go home, so limits are kept until that is done. Who tells us
   /// twice does not want to wait.
   void stop(moment at) {
-    is_over_ = stopping_ns_ != 0 || !state_.log.is_there();
+    is_over_ = stopping_ns_ != 0 || !state_.journal.is_there();
     if (is_over_) return;
     stopping_ns_ = at.mono_ns;
     services_.notify.stopping();
-    state_.log.stop();
+    state_.journal.stop();
   }
 
   bool may_end(moment at) const {
-    return !state_.log.is_there() || at.mono_ns - stopping_ns_ > log_patience_ns;
+    return !state_.journal.is_there() || at.mono_ns - stopping_ns_ > journal_patience_ns;
   }
 
   /// Clients are let in once a policy is there: a job made before would not be metered by it; and
@@ -124,7 +124,7 @@ class loop {
     if (server_) return;
     bool const patient = state_.has_parent() && at.mono_ns - begun_ns_ < first_policy_ns;
     if (!state_.site.is_set() && patient) return;
-    if (!state_.log.is_settled(at.mono_ns - begun_ns_)) return;
+    if (!state_.journal.is_settled(at.mono_ns - begun_ns_)) return;
     unsigned const mode = geteuid() == 0 ? 0666 : 0600;
     server_ = local::server::open(state_.config.run_dir + "/" + local::socket_name, mode,
                                   [this](local::peer const& who, nlohmann::json const& request) {

@@ -37,7 +37,7 @@ state::state(runtime::config const& c, runtime::services& s)
       site(c.name),
       jobs(c.run_dir, find_library(), c.name, s.log),
       rates(!c.parents.empty()),
-      log(s.log_keeper, c.log, segment::log_status_path(c.run_dir), s.log),
+      journal(s.journal_keeper, c.journal, segment::journal_status_path(c.run_dir), s.log),
       lease(c, s.incarnation, s.log),
       gates(c.run_dir, s.incarnation, s.log),
       sums(jobs, site, overrides, !c.parents.empty()),
@@ -151,7 +151,7 @@ void state::tell(moment at) {
   sums.remember(services.board, at);
   runtime::metric_table& m = services.metrics;
   sums.publish(m, rates.standing(), at.mono_ns);
-  log.publish(m, at.mono_ns);
+  journal.publish(m, at.mono_ns);
   m.set(runtime::metric::steps_total, static_cast<double>(steps));
   bool const is_silent = has_parent() && !parent->is_heard(at.boot_ns);
   if (has_parent()) m.set(runtime::metric::controller_connected, is_silent ? 0 : 1);

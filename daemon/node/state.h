@@ -14,7 +14,7 @@
 #include "node/held_lease.h"
 #include "node/job_table.h"
 #include "node/job_watch.h"
-#include "node/log_watch.h"
+#include "node/journal_watch.h"
 #include "node/pace.h"
 #include "node/parent_link.h"
 #include "node/run_folders.h"
@@ -76,7 +76,7 @@ class state {
   job_table jobs;
   verbs::override_book overrides;
   enforcer rates;
-  log_watch log;
+  journal_watch journal;
   held_lease lease;
   std::unique_ptr<parent_link> parent;  // none: this node is its own controller
   asked_above asked;

@@ -31,21 +31,40 @@ constexpr char const* examples =
     "Every flag is also a key of the configuration file. SIGHUP reads it, the policy and the keys\n"
     "again; when anything is wrong all stays as it was. See sluiced(8), sluice-policy(5).";
 
-void add_settings(CLI::App& app, std::vector<std::vector<std::string>>& values) {
+/// What was given for one setting, under its own name and under its old one.
+using values_of_settings = std::vector<std::vector<std::string>>;
+
+CLI::Option* add_setting(CLI::App& app, setting const& s, std::string const& flag,
+                         std::vector<std::string>& values) {
+  std::string const help(s.help);
+  if (s.is_flag())
+    return app.add_flag_callback(
+        flag, [&values] { values = {"true"}; }, help);
+  auto* option = app.add_option(flag, values, help)->allow_extra_args(false);
+  option->type_name(s.is_list() ? "ADDRESS" : std::string(s.type));
+  if (!s.is_list()) option->expected(1);
+  option->multi_option_policy(s.is_list() ? CLI::MultiOptionPolicy::TakeAll
+                                          : CLI::MultiOptionPolicy::Throw);
+  return option;
+}
+
+/// Old names are taken and not shown.
+void add_settings(CLI::App& app, values_of_settings& values, values_of_settings& old) {
   for (std::size_t i = 0; i < settings().size(); ++i) {
     setting const& s = settings()[i];
-    std::string const help(s.help);
-    if (s.is_flag()) {
-      app.add_flag_callback(
-          flag_of(s), [&values, i] { values[i] = {"true"}; }, help);
-      continue;
-    }
-    auto* option = app.add_option(flag_of(s), values[i], help)->allow_extra_args(false);
-    option->type_name(s.is_list() ? "ADDRESS" : std::string(s.type));
-    if (!s.is_list()) option->expected(1);
-    option->multi_option_policy(s.is_list() ? CLI::MultiOptionPolicy::TakeAll
-                                            : CLI::MultiOptionPolicy::Throw);
+    auto* option = add_setting(app, s, flag_of(s), values[i]);
+    std::string const was = old_flag_of(s);
+    if (!was.empty()) add_setting(app, s, was, old[i])->group("")->excludes(option);
   }
+}
+
+void take(command_line& line, values_of_settings const& values, bool are_old) {
+  for (std::size_t i = 0; i < values.size(); ++i)
+    for (auto const& value : values[i]) {
+      std::string const was = are_old ? old_flag_of(settings()[i]) : "";
+      std::string const flag = are_old ? was : flag_of(settings()[i]);
+      line.flags.push_back({i, value, settings()[i].is_flag() ? flag : flag + " " + value, was});
+    }
 }
 
 /// CLI11 does not know what was meant; we do.
@@ -61,12 +80,12 @@ std::string unknown_flag(CLI::App const& app, std::string const& word) {
 
 command_line parse_command_line(int argc, char** argv) {
   command_line line;
-  std::vector<std::vector<std::string>> values(settings().size());
+  values_of_settings values(settings().size()), old(settings().size());
   CLI::App app(about, "sluiced");
   app.footer(examples);
   app.get_formatter()->column_width(28);
   app.set_version_flag("--version", fmt::format("sluiced {}", version));
-  add_settings(app, values);
+  add_settings(app, values, old);
   app.add_option("--config", line.config_file, "JSON file; flags count more")->type_name("FILE");
   app.add_flag("--check", line.check, "read everything, say what is wrong, end");
   app.allow_extras();
@@ -79,11 +98,8 @@ command_line parse_command_line(int argc, char** argv) {
   }
   if (auto const rest = app.remaining(); !rest.empty())
     throw usage_error(unknown_flag(app, rest.front()));
-  for (std::size_t i = 0; i < values.size(); ++i)
-    for (auto const& value : values[i]) {
-      std::string const flag = flag_of(settings()[i]);
-      line.flags.push_back({i, value, settings()[i].is_flag() ? flag : flag + " " + value});
-    }
+  take(line, values, false);
+  take(line, old, true);
   return line;
 }
 

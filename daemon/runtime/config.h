@@ -29,11 +29,12 @@ struct config {
   std::string metrics =
       "127.0.0.1:0";            // host:port of /metrics and /health; empty: none; port 0: chosen
   bool metrics_jobs = false;    // series of single jobs too
-  std::string log;              // of durable fsync; node; empty: none is kept
-  bool log_shared = false;      // by users who can slow each other so
-  std::uint64_t log_mib = 256;  // it may become so large
+  std::string journal;          // of durable fsync; node; empty: none is kept
+  bool journal_shared = false;  // by users who can slow each other so
+  std::uint64_t journal_mib = 256;  // it may become so large
   std::string log_level = "info";
-  std::string user;  // become this user after start; empty: stay
+  std::string user;                   // become this user after start; empty: stay
+  std::vector<std::string> warnings;  // of what was read; for people
 };
 
 char const* name_of(role_kind role);

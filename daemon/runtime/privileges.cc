@@ -94,7 +94,7 @@ kept_capabilities drop_capabilities(role_kind role) {
   return role == role_kind::node ? drop_to(of_a_node) : drop_to({});
 }
 
-kept_capabilities drop_to_log() { return drop_to(of_a_log); }
+kept_capabilities drop_to_journal() { return drop_to(of_a_log); }
 
 void without_capabilities(std::function<void()> const& make) {
   std::async(std::launch::async, [&] {

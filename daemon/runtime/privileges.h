@@ -6,7 +6,7 @@
 // and two in threads that speak with nobody, but look for processes that are not metered:
 //   cap_dac_read_search  lists /proc/PID/fd of other users
 //   cap_sys_ptrace       reads /proc/PID/{environ,exe,io,maps}
-// The keeper of its log (node/log_keeper.h) is a process of its own with the capabilities of
+// The keeper of its log (node/journal_keeper.h) is a process of its own with the capabilities of
 // sluice-order(8), and that program gets the same.
 // Its threads that read what strangers send (HTTP, ZeroMQ) have none of them.
 // Relays, clusters and everybody who is not root keep none. No capability comes back: the bounding
@@ -29,7 +29,7 @@ struct kept_capabilities {
 kept_capabilities drop_capabilities(role_kind role);
 
 /// The same for the keeper of a log.
-kept_capabilities drop_to_log();
+kept_capabilities drop_to_journal();
 
 /// Runs `make` in a thread of its own that gives up every capability: the threads that it starts
 /// have none either. What it throws is thrown here.

@@ -38,11 +38,11 @@ struct services {
   std::uint64_t incarnation = 0;         // larger than that of every earlier start
   std::string capabilities = {};     // kept by this process, for people: `cap_chown,…` or `none`
   std::string metrics_address = {};  // as bound; empty: none
-  int log_keeper = -1;               // socket of node/log_keeper.h; -1: this daemon keeps no log
-  dashboard* board = nullptr;        // the loop tells it what happens; null in tests
-  launcher* walks = nullptr;         // threads that look at processes; null: those of the loop
-  fresh_look* looks = nullptr;       // readers of figures ask the loop; null in tests
-  policy_log* policies = nullptr;    // the versions that were in force; null in tests
+  int journal_keeper = -1;         // socket of node/journal_keeper.h; -1: this daemon keeps no log
+  dashboard* board = nullptr;      // the loop tells it what happens; null in tests
+  launcher* walks = nullptr;       // threads that look at processes; null: those of the loop
+  fresh_look* looks = nullptr;     // readers of figures ask the loop; null in tests
+  policy_log* policies = nullptr;  // the versions that were in force; null in tests
   /// On SIGHUP: reads configuration (file and flags), policy and keys again. Throws sluice::error
   /// when anything is wrong: all stays as it was. Telling the service manager and the log is the
   /// caller's, who has more to do until it is true.

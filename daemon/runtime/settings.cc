@@ -23,7 +23,7 @@ namespace sluice::runtime {
 namespace {
 
 constexpr char const* roles[] = {"node", "relay", "cluster"};
-constexpr unsigned most_log_mib = 65536;  // as sluice-order takes it
+constexpr unsigned most_journal_mib = 65536;  // as sluice-order takes it
 
 std::int64_t time_between(std::string const& value, std::string const& where, std::int64_t least,
                           std::int64_t most) {
@@ -114,21 +114,21 @@ void apply_metrics_jobs(config& c, std::string const& value, std::string const&)
   c.metrics_jobs = value == "true";
 }
 
-void apply_log(config& c, std::string const& value, std::string const& where) {
-  c.log = path_of(value, where);
+void apply_journal(config& c, std::string const& value, std::string const& where) {
+  c.journal = path_of(value, where);
 }
 
-void apply_log_shared(config& c, std::string const& value, std::string const&) {
-  c.log_shared = value == "true";
+void apply_journal_shared(config& c, std::string const& value, std::string const&) {
+  c.journal_shared = value == "true";
 }
 
-void apply_log_size(config& c, std::string const& value, std::string const& where) {
+void apply_journal_size(config& c, std::string const& value, std::string const& where) {
   auto const size = core::parse_amount(value);
   std::uint64_t const mib = size.value.units >> 20;
-  if (!size.ok() || !size.value.is_bytes || mib < 1 || mib > most_log_mib)
+  if (!size.ok() || !size.value.is_bytes || mib < 1 || mib > most_journal_mib)
     throw usage_error(
         fmt::format("{}: \"{}\" is no size from 1MiB to 64GiB, such as 256MiB", where, value));
-  c.log_mib = mib;
+  c.journal_mib = mib;
 }
 
 void apply_log_level(config& c, std::string const& value, std::string const& where) {
@@ -151,10 +151,24 @@ constexpr setting table[] = {
 #include "runtime/settings.def"
 };
 
-std::string key_of(setting const& s) {
-  std::string out(s.key);
+constexpr renamed_setting renamed_table[] = {
+#define RENAMED(old, key) {#old, #key},
+#include "runtime/settings.def"
+};
+
+std::string written(std::string_view key) {
+  std::string out(key);
   std::replace(out.begin(), out.end(), '_', '-');
   return out;
+}
+
+std::string key_of(setting const& s) { return written(s.key); }
+
+/// The key of today for one that a file has, which may be the old one.
+std::string present_key(std::string const& key) {
+  for (auto const& r : renamed_settings())
+    if (written(r.was) == key) return written(r.is);
+  return key;
 }
 
 std::string default_name() {
@@ -177,20 +191,32 @@ char const* name_of(role_kind role) { return roles[static_cast<unsigned>(role)];
 
 std::span<setting const> settings() { return table; }
 
+std::span<renamed_setting const> renamed_settings() { return renamed_table; }
+
 std::string flag_of(setting const& s) { return "--" + key_of(s); }
+
+std::string old_flag_of(setting const& s) {
+  for (auto const& r : renamed_settings())
+    if (r.is == s.key) return "--" + written(r.was);
+  return {};
+}
 
 std::vector<given> parse_config(std::string_view text, std::string const& file) {
   policy::reading const in(file);
   policy::node const root = policy::parse_json(text, file);
   policy::reading::names known;
   for (auto const& s : settings()) known.push_back(key_of(s));
-  in.keys(root, "the configuration", known);
+  policy::reading::names allowed = known;
+  for (auto const& r : renamed_settings()) allowed.push_back(written(r.was));
+  in.keys(root, "the configuration", allowed);
   std::vector<given> out;
   for (auto const& m : root.members) {
+    std::string const key = present_key(m.key);
     auto const i =
-        static_cast<std::size_t>(std::find(known.begin(), known.end(), m.key) - known.begin());
+        static_cast<std::size_t>(std::find(known.begin(), known.end(), key) - known.begin());
+    std::string const was = key == m.key ? "" : m.key;
     auto const add = [&](policy::node const& n) {
-      out.push_back({i, text_of(in, table[i], n, m.key), in.where(n.at) + ": " + m.key});
+      out.push_back({i, text_of(in, table[i], n, m.key), in.where(n.at) + ": " + m.key, was});
     };
     if (table[i].is_list() && m.value.kind == policy::node::array)
       for (auto const& item : m.value.items) add(item);
@@ -211,6 +237,11 @@ config make_config(std::vector<given> const& file, std::vector<given> const& fla
       if (from == &file && replaced.contains(g.setting)) continue;
       has_role = has_role || table[g.setting].key == "role";
       table[g.setting].apply(c, g.value, g.where);
+      if (!g.was.empty())
+        c.warnings.push_back(
+            fmt::format("{}: this is called {} now, and the old name goes with the "
+                        "next version",
+                        g.where, key_of(table[g.setting])));
     }
   if (!has_role) throw usage_error("--role is missing: node, relay or cluster");
   check(c);
@@ -245,19 +276,21 @@ void check(config const& c) {
   }
   if (c.view == view_kind::cluster && (!is_node || c.parents.empty()))
     refuse("--view cluster is for a node with a --parent, which it asks");
-  if (!c.log.empty() && !is_node) refuse("a log is kept on nodes, leave --log out");
-  if (c.log.empty() && c.log_mib != config{}.log_mib) refuse("--log-size is for a --log");
-  if (c.log.empty() && c.log_shared) refuse("--log-shared is for a --log");
+  if (!c.journal.empty() && !is_node) refuse("a journal is kept on nodes, leave --journal out");
+  if (c.journal.empty() && c.journal_mib != config{}.journal_mib)
+    refuse("--journal-size is for a --journal");
+  if (c.journal.empty() && c.journal_shared) refuse("--journal-shared is for a --journal");
   if (!c.user.empty() && is_node)
     refuse("--user would take away what a node of root is started for; start it as that user");
 }
 
 void check_sharing(config const& c, uid_t us) {
-  if (us != 0 || c.log.empty() || c.log_shared) return;
+  if (us != 0 || c.journal.empty() || c.journal_shared) return;
   throw usage_error(
-      "--log: a node of root serves all users, who would share this log: one of them can slow the "
-      "fsync of others, and keep the log from being recovered after a crash (sluiced(8), Log). "
-      "--log-shared says that they may; without --log fsync is native");
+      "--journal: a node of root serves all users, who would share this journal: one of them can "
+      "slow the fsync of others, and keep the journal from being recovered after a crash "
+      "(sluiced(8), Journal). --journal-shared says that they may; without --journal fsync is "
+      "native");
 }
 
 }  // namespace sluice::runtime

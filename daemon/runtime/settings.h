@@ -26,14 +26,25 @@ struct setting {
 
 std::span<setting const> settings();
 
+/// A key that has another name now.
+struct renamed_setting {
+  std::string_view was;
+  std::string_view is;
+};
+
+std::span<renamed_setting const> renamed_settings();
+
 /// `local_cycle` is --local-cycle.
 std::string flag_of(setting const& s);
+/// The flag that it had before; empty: it had none.
+std::string old_flag_of(setting const& s);
 
 /// One text and where it was written: for messages.
 struct given {
   std::size_t setting = 0;  // index into settings()
   std::string value;
   std::string where;
+  std::string was = {};  // its old name, if that was written
 };
 
 /// What a configuration file says. Unknown keys, wrong kinds: usage errors with file:line:column.
@@ -44,8 +55,8 @@ config make_config(std::vector<given> const& file, std::vector<given> const& fla
 
 /// What no single setting can see: a role without what it needs, two that exclude each other.
 void check(config const& c);
-/// Refuses a log that users of this machine would share without the administrator having said so.
-/// `us`: whose daemon it is.
+/// Refuses a journal that users of this machine would share without the administrator having said
+/// so. `us`: whose daemon it is.
 void check_sharing(config const& c, uid_t us);
 
 }  // namespace sluice::runtime

@@ -148,11 +148,11 @@ std::optional<order_job> look_at_order(std::string const& area_path) {
   return out;
 }
 
-std::optional<order_log> look_at_log(std::string const& status_path) {
+std::optional<journal_status> look_at_journal(std::string const& status_path) {
   uid_t owner = 0;
   auto const s = read_all<abi::order_status>(status_path, owner);
   if (!s) return std::nullopt;
-  order_log out;
+  journal_status out;
   out.path = std::string(s->log_path, strnlen(s->log_path, sizeof s->log_path));
   out.pid = s->pid;
   out.heart_ns = s->heart_ns.load();
@@ -181,6 +181,6 @@ std::optional<order_log> look_at_log(std::string const& status_path) {
   return out;
 }
 
-std::string log_status_path(std::string const& folder) { return folder + "/order-status"; }
+std::string journal_status_path(std::string const& folder) { return folder + "/order-status"; }
 
 }  // namespace sluice::segment

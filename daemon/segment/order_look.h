@@ -51,7 +51,7 @@ struct order_job {
   int refused = 0;  // errno: a disk refused what the log has
 };
 
-struct order_log {
+struct journal_status {
   std::string path;
   std::uint32_t pid = 0;
   bool is_alive = false;    // its heart beats
@@ -67,9 +67,9 @@ struct order_log {
 
 /// None where there is no such file, or it is not ours to read. Throws when it is no area of ours.
 std::optional<order_job> look_at_order(std::string const& area_path);
-std::optional<order_log> look_at_log(std::string const& status_path);
+std::optional<journal_status> look_at_journal(std::string const& status_path);
 
 /// The status of the daemon that serves the run directory, or one job alone.
-std::string log_status_path(std::string const& folder);
+std::string journal_status_path(std::string const& folder);
 
 }  // namespace sluice::segment

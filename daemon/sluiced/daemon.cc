@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/installed.h"
-#include "node/log_keeper.h"
+#include "node/journal_keeper.h"
 #include "policy/policy.h"
 #include "runtime/dashboard.h"
 #include "runtime/fresh_look.h"
@@ -78,8 +78,9 @@ char const* unchangeable(config const& was, config const& is) {
   if (was.listen != is.listen) return "listen";
   if (was.parents != is.parents) return "parent";
   if (was.plain != is.plain || was.keys != is.keys) return "keys";
-  if (was.log != is.log || was.log_mib != is.log_mib || was.log_shared != is.log_shared)
-    return "log";
+  if (was.journal != is.journal || was.journal_mib != is.journal_mib ||
+      was.journal_shared != is.journal_shared)
+    return "journal";
   if (was.metrics != is.metrics || was.metrics_jobs != is.metrics_jobs) return "metrics";
   if (was.user != is.user) return "user";
   if (was.view != is.view) return "view";
@@ -102,12 +103,12 @@ config read_again(runtime::command_line const& line, config const& written, conf
 }
 
 /// Before privileges are dropped: those of the log are more than ours.
-node::log_child begin_log(config const& c) {
-  if (c.log.empty()) return {};
+node::journal_child begin_journal(config const& c) {
+  if (c.journal.empty()) return {};
   std::string const program = find_beside("sluice-order");
   if (program.empty())
-    throw sluice_error("--log: sluice-order is not beside sluiced, nor in ../lib/sluice");
-  return node::keep_log({program, c.log, c.log_mib, segment::jobs_dir(c.run_dir)});
+    throw sluice_error("--journal: sluice-order is not beside sluiced, nor in ../lib/sluice");
+  return node::keep_journal({program, c.journal, c.journal_mib, segment::jobs_dir(c.run_dir)});
 }
 
 void say_start(config const& c, runtime::services& s, runtime::kept_capabilities const& caps,
@@ -139,6 +140,7 @@ int run_daemon(runtime::command_line const& line) {
   runtime::check_sharing(written, geteuid());
   named_files const named = read_named(written);
   if (line.check) {
+    for (auto const& w : written.warnings) fmt::print("warning: {}\n", w);
     for (auto const& w : named.warnings) fmt::print("warning: {}\n", w);
     fmt::print("the configuration is fine\n");
     return 0;
@@ -147,7 +149,7 @@ int run_daemon(runtime::command_line const& line) {
   config c = written;
   settle(c);
   [[maybe_unused]] int const lock = runtime::lock_run_dir(c.run_dir);
-  node::log_child const log_child = begin_log(c);
+  node::journal_child const keeper = begin_journal(c);
   std::unique_ptr<runtime::launcher> walks;
   runtime::kept_capabilities watching;
   if (c.role == runtime::role_kind::node)
@@ -185,13 +187,14 @@ int run_daemon(runtime::command_line const& line) {
   s.walks = walks.get();
   runtime::policy_log policies(c.state_dir + "/policies");
   s.policies = &policies;
-  s.log_keeper = log_child.socket.get();
+  s.journal_keeper = keeper.socket.get();
   s.reload = [&] { return read_again(line, written, c, log); };
 
   say_start(c, s, caps, watching);
   if (server && server->is_waiting())
     log.warning("metrics are not served yet: somebody else has their port",
                 {{"address", server->address()}, {"meaning", "it is tried again every 10 s"}});
+  for (auto const& w : written.warnings) log.warning("configuration", {{"why", w}});
   for (auto const& w : named.warnings) log.warning("policy", {{"why", w}});
   for (auto const& w : runtime::check_machine(c, named.children)) log.warning(w);
   if (!trouble.empty()) log.warning("cannot store the incarnation", {{"why", trouble}});

@@ -29,8 +29,8 @@ double clock_ms(clockid_t id) {
   return static_cast<double>(t.tv_sec) * 1e3 + static_cast<double>(t.tv_nsec) / 1e6;
 }
 
-cluster::plan plan_of_two() {
-  cluster::plan p;
+cluster::policy_table plan_of_two() {
+  cluster::policy_table p;
   for (char const* name : {"metadata", "data"}) {
     cluster::supply_row row;
     row.resource = name;

@@ -147,13 +147,13 @@ class epoll_listener final : public listener {
   std::vector<std::byte> bytes_;
 };
 
-cluster::plan make_plan(unsigned children) {
+cluster::policy_table make_plan(unsigned children) {
   std::string const text = fmt::format(
       R"({{"targets": {{"t": {{"path": "/", "capacity": {{"metadata": "1M/s"}}}}}},
           "classes": {{"a": {{"t": {{"metadata": {{"weight": 1}}}}}}}},
           "control": {{"nodes": "n[0-{}]", "default_class": "a"}}}})",
       children - 1);
-  return cluster::plan_of(policy::parse_policy(text, "bench"), text);
+  return cluster::policy_table_of(policy::parse_policy(text, "bench"), text);
 }
 
 double seconds_of(timeval const& t) { return double(t.tv_sec) + double(t.tv_usec) / 1e6; }
@@ -173,7 +173,7 @@ double resident_mib() {
 
 class controller {
  public:
-  controller(options const& o, cluster::plan const& p, std::uint64_t incarnation)
+  controller(options const& o, cluster::policy_table const& p, std::uint64_t incarnation)
       : arbiter_(
             {.who = wire::role::cluster, .name = "bench", .time = o.fleet.time, .spacing_ns = 0}, p,
             incarnation, boot_ns()) {}
@@ -398,7 +398,7 @@ class bench {
 
   options o_;
   wire::security keys_;
-  cluster::plan plan_;
+  cluster::policy_table plan_;
   std::unique_ptr<wire::context> context_;
   std::uint64_t incarnation_ = 0;
   std::vector<crew> crews_;

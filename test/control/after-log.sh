@@ -16,7 +16,7 @@ ORDER=durable
 trap 'kill -CONT $pids $stopped 2>/dev/null; kill $pids 2>/dev/null; wait; umount "$DATA"
   rm -rf "$SCRATCH"' EXIT
 stopped=
-keeper() { pgrep -P "$n2" -x sluiced-log; }
+keeper() { pgrep -P "$n2" -x sluiced-journal; }
 log_daemon() { pgrep -P "$(keeper)" -x sluice-order; }
 served() { [ "$(grep -c 'the log is served' "$SCRATCH/log-n2")" -ge "$1" ]; }
 order_of() { # EXPR over the row of the job
@@ -32,8 +32,8 @@ set_order() { # ORDER: the cluster has it in its policy
 
 start_cluster
 set_order durable
-start_one 1 --log "$SCRATCH/order1.log" --log-shared --log-size 4MiB
-start_one 2 --log "$SCRATCH/order2.log" --log-shared --log-size 4MiB
+start_one 1 --journal "$SCRATCH/order1.log" --journal-shared --journal-size 4MiB
+start_one 2 --journal "$SCRATCH/order2.log" --journal-shared --journal-size 4MiB
 until_true served 1 || fail "the log is not served: $(tail "$SCRATCH/log-n2")"
 
 # What the log has, and what was never synced: both are at home when the manifest can be opened.

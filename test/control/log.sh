@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # timeout: 120
-# sluiced --log: the node's log is kept by a process of its own. Whatever dies, a program that syncs
+# sluiced --journal: the node's log is kept by a process of its own. Whatever dies, a program that syncs
 # all the while sees no error and no long wait, and all is served again; a log that cannot be
 # recovered is refused with the reason, and jobs run without it; SIGTERM leaves the log empty.
 set -u
@@ -17,10 +17,10 @@ LOG="$SCRATCH/order.log"
 cat >"$SCRATCH/policy.json" <<END
 {"targets": {"data": {"path": "$DATA", "order": "durable"}}}
 END
-start_logging() { start_node --log "$LOG" --log-shared --log-size 4MiB; }
+start_logging() { start_node --journal "$LOG" --journal-shared --journal-size 4MiB; }
 served() { [ "$(grep -c 'the log is served' "$SCRATCH/log")" -ge "$1" ]; }
 told() { tail -n 5 "$SCRATCH/log"; }
-keeper() { pgrep -P "$NODE" -x sluiced-log; }
+keeper() { pgrep -P "$NODE" -x sluiced-journal; }
 log_daemon() { pgrep -P "$(keeper)" -x sluice-order; }
 gone() { ! kill -0 "$1" 2>/dev/null; }
 answered() { json "$SCRATCH/report.json" "d['order']['$way']"; }
@@ -41,7 +41,7 @@ while time.monotonic() < until_s:
 END
 logs_something() {
   "$SLUICE" --run-dir "$RUN" --json order >"$SCRATCH/order.json" &&
-    [ "$(json "$SCRATCH/order.json" 'sum(j["fsync"]["log"] for j in d["jobs"]) > 0')" = True ]
+    [ "$(json "$SCRATCH/order.json" 'sum(j["fsync"]["journal"] for j in d["jobs"]) > 0')" = True ]
 }
 
 start_logging
@@ -100,7 +100,7 @@ done
 [ -e "$SCRATCH/own" ] || fail '--order-log was not heeded'
 
 # Another log daemon for the same jobs is refused.
-"${SLUICE%/*}/sluice-order" serve --jobs "$RUN/jobs" --log "$SCRATCH/second" 2>"$SCRATCH/err"
+"${SLUICE%/*}/sluice-order" serve --jobs "$RUN/jobs" --journal "$SCRATCH/second" 2>"$SCRATCH/err"
 [ $? = 125 ] && grep -q 'another log daemon serves' "$SCRATCH/err" ||
   fail "a second log daemon: $(cat "$SCRATCH/err")"
 

@@ -11,7 +11,7 @@ import urllib.parse
 import urllib.request
 
 WITHIN_S = 300  # how long a condition may take on a busy machine
-WITHOUT_DATA = ("sluice_order_log_",)  # the node of the test keeps no log
+WITHOUT_DATA = ("sluice_journal_",)  # the node of the test keeps no log
 
 
 def get(base, path, **query):

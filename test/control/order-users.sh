@@ -19,13 +19,13 @@ cat >"$SCRATCH/policy.json" <<END
 {"targets": {"data": {"path": "$SCRATCH/data", "order": "durable"}}}
 END
 "$SLUICED" --role node --name n1 --run-dir "$RUN" --policy "$SCRATCH/policy.json" --metrics none \
-  --log "$SCRATCH/log/order" >"$SCRATCH/out" 2>&1
-[ $? = 2 ] && grep -q -- '--log-shared says that they may' "$SCRATCH/out" ||
+  --journal "$SCRATCH/log/order" >"$SCRATCH/out" 2>&1
+[ $? = 2 ] && grep -q -- '--journal-shared says that they may' "$SCRATCH/out" ||
   fail "a log that users share unasked: $(cat "$SCRATCH/out")"
 start node --role node --name n1 --run-dir "$RUN" --policy "$SCRATCH/policy.json" \
-  --log "$SCRATCH/log/order" --log-shared --log-size 4MiB
+  --journal "$SCRATCH/log/order" --journal-shared --journal-size 4MiB
 wait_for 20 grep -q 'the log is served' "$LOG" || fail "no log: $(cat "$LOG")"
-wait_for 5 sh -c "curl -s http://$METRICS/metrics | grep -q '^sluice_order_log_served 1'" ||
+wait_for 5 sh -c "curl -s http://$METRICS/metrics | grep -q '^sluice_journal_served 1'" ||
   fail 'the metrics do not say that the log is served'
 
 # A program that writes, and goes on when it is told to.
@@ -72,10 +72,10 @@ began $bob his
 is $ann '[j["job"] for j in d["jobs"]]' "['hers']" || fail "ann sees $(shown $ann)"
 is $bob '[j["job"] for j in d["jobs"]]' "['his']" || fail "bob sees $(shown $bob)"
 is 0 'sorted(j["job"] for j in d["jobs"])' "['hers', 'his']" || fail "root: $(shown 0)"
-is 0 'd["log"]["file"]' "$SCRATCH/log/order" || fail "root has no log: $(shown 0)"
-is 0 'd["log"]["state"]' serving || fail "root: $(shown 0)"
-is $ann 'd["log"].get("file", "")' '' || fail "ann is told of the log: $(shown $ann)"
-is $ann 'd["log"]["state"]' serving || fail "ann is not told that there is a log"
+is 0 'd["journal"]["file"]' "$SCRATCH/log/order" || fail "root has no log: $(shown 0)"
+is 0 'd["journal"]["state"]' serving || fail "root: $(shown 0)"
+is $ann 'd["journal"].get("file", "")' '' || fail "ann is told of the log: $(shown $ann)"
+is $ann 'd["journal"]["state"]' serving || fail "ann is not told that there is a log"
 order $bob hers && fail "bob looks at ann's job"
 grep -q 'no job hers' "$SCRATCH/err" || fail "bob is told $(cat "$SCRATCH/err")"
 order 0 "$ann@hers" || fail "root does not find $ann@hers: $(cat "$SCRATCH/err")"

@@ -55,7 +55,7 @@ same_capabilities() {
 }
 same_capabilities 'of_a_node of_a_watcher' sluiced-node.service
 same_capabilities of_a_log sluice-order.service
-same_capabilities of_a_log sluiced-node.service sluiced-node-log.conf
+same_capabilities of_a_log sluiced-node.service sluiced-node-journal.conf
 if command -v systemd-analyze >/dev/null; then
   for unit in daemon/systemd/*.service; do
     sed "s#@[a-z]*dir@#$(dirname "$SLUICED")#" "$unit" >"$SCRATCH/${unit##*/}"

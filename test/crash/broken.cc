@@ -38,8 +38,9 @@ served_by_us parse(int argc, char** argv) {
   served_by_us o;
   for (int i = 0; i + 1 < argc; ++i) {
     if (std::strcmp(argv[i], "--area") == 0) o.area = argv[i + 1];
-    if (std::strcmp(argv[i], "--log") == 0) o.log = argv[i + 1];
-    if (std::strcmp(argv[i], "--log-mib") == 0) o.log_mib = std::strtoul(argv[i + 1], nullptr, 10);
+    if (std::strcmp(argv[i], "--journal") == 0) o.log = argv[i + 1];
+    if (std::strcmp(argv[i], "--journal-mib") == 0)
+      o.log_mib = std::strtoul(argv[i + 1], nullptr, 10);
     if (std::strcmp(argv[i], "--ready-fd") == 0) o.ready = std::atoi(argv[i + 1]);
   }
   return o;

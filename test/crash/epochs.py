@@ -298,7 +298,7 @@ class Epochs(Program):
         """How many fsyncs of the first node went to its log."""
         words = [os.path.join(BIN, "sluice"), "--run-dir", self.nodes[0].run, "--json", "order"]
         said = subprocess.run(words, capture_output=True, text=True).stdout
-        return sum(job["fsync"]["log"] for job in json.loads(said)["jobs"])
+        return sum(job["fsync"]["journal"] for job in json.loads(said)["jobs"])
 
     def answered(self):
         return self.opened

@@ -145,8 +145,8 @@ class Program:
         """An empty one of LOG_MIB, before anything is recorded."""
         ready, said = os.pipe()
         daemon = subprocess.Popen(
-            [os.path.join(BIN, "sluice-order"), "serve", "--jobs", BESIDE, "--log", log,
-             "--log-mib", str(LOG_MIB), "--ready-fd", str(said)],
+            [os.path.join(BIN, "sluice-order"), "serve", "--jobs", BESIDE, "--journal", log,
+             "--journal-mib", str(LOG_MIB), "--ready-fd", str(said)],
             pass_fds=[said], **self.as_user())
         os.close(said)
         if os.read(ready, 1) != b"1":
@@ -163,7 +163,7 @@ class Program:
         if "native" not in self.options:
             orders = [w for home in self.homes() for w in ("--order", f"{self.order}@{home}")]
             words = [os.path.join(BIN, "sluice"), "--run-dir", os.path.join(BESIDE, "run"), "run",
-                     *orders, "--order-log", LOG, "--no-summary", "--report",
+                     *orders, "--order-journal", LOG, "--no-summary", "--report",
                      os.path.join(BESIDE, "run", "report.json"), "--"] + words
         with open(os.path.join(BESIDE, "said"), "wb") as said:
             return subprocess.Popen(words, **{"stdin": subprocess.DEVNULL, "stderr": said,

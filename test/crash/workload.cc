@@ -330,11 +330,25 @@ void run_staged(std::string const& dir, std::string const& beside, run_size size
                     report = beside + "/report.json", streams = std::to_string(size.streams),
                     epochs = std::to_string(size.epochs), from = std::to_string(seed),
                     self = std::filesystem::read_symlink("/proc/self/exe").string();
-  char const* const argv[] = {sluice.c_str(), "--run-dir",   run.c_str(),    "run",
-                              "--order",      order.c_str(), "--order-log",  log.c_str(),
-                              "--no-summary", "--report",    report.c_str(), "--",
-                              self.c_str(),   "streams",     dir.c_str(),    streams.c_str(),
-                              epochs.c_str(), from.c_str(),  nullptr};
+  char const* const argv[] = {sluice.c_str(),
+                              "--run-dir",
+                              run.c_str(),
+                              "run",
+                              "--order",
+                              order.c_str(),
+                              "--order-journal",
+                              log.c_str(),
+                              "--no-summary",
+                              "--report",
+                              report.c_str(),
+                              "--",
+                              self.c_str(),
+                              "streams",
+                              dir.c_str(),
+                              streams.c_str(),
+                              epochs.c_str(),
+                              from.c_str(),
+                              nullptr};
   pid_t const pid = fork();
   if (pid == 0) {
     execv(argv[0], const_cast<char* const*>(argv));

@@ -29,13 +29,13 @@ refused() {
 refused 'is no order' --order "durabel@$DATA"
 refused 'write durable@DIR or ordered@DIR' --order ordered
 refused 'no-such' --order "durable@$DATA/no-such"
-refused 'no target is durable' --order-log "$SCRATCH/log"
+refused 'no target is durable' --order-journal "$SCRATCH/log"
 
 cat >"$SCRATCH/policy.json" <<END
 {"targets": {"data": {"path": "$DATA", "order": "orderd"}}}
 END
 refused 'policy.json:1:.*did you mean "ordered"' --policy "$SCRATCH/policy.json"
 sed -i 's/orderd/durable/' "$SCRATCH/policy.json"
-"$SLUICE" --run-dir "$SCRATCH/run" run --policy "$SCRATCH/policy.json" --order-log "$SCRATCH/kept" \
+"$SLUICE" --run-dir "$SCRATCH/run" run --policy "$SCRATCH/policy.json" --order-journal "$SCRATCH/kept" \
   -- true || fail "a durable policy does not run: $?"
 [ -e "$SCRATCH/kept" ] || fail 'the log that was named is gone'

@@ -34,7 +34,7 @@ alone_of() {
   rm -f "$DATA/file"
   # Page by page: a dirty page shows all of its folio as dirty, as if somebody else had written it.
   dd if=/dev/zero of="$DATA/file" bs=4096 count=2 status=none
-  durable --order-log "$SCRATCH/log" -- python3 "$SCRATCH/overwrite.py" "$DATA/file" "$1" ||
+  durable --order-journal "$SCRATCH/log" -- python3 "$SCRATCH/overwrite.py" "$DATA/file" "$1" ||
     fail "$1: status $?"
   json "$SCRATCH/report.json" 'd["order"]["alone"]'
 }
@@ -48,7 +48,7 @@ done
 
 rm -f "$DATA/file"
 dd if=/dev/zero of="$DATA/file" bs=1M count=4 status=none
-durable --order-log "$SCRATCH/log" -- python3 -c '
+durable --order-journal "$SCRATCH/log" -- python3 -c '
 import os, sys
 fd = os.open(sys.argv[1], os.O_RDWR)
 for i in range(200):
@@ -72,7 +72,7 @@ for i in range(100):
 END
 own_of() {
   mkdir -p "$DATA/$1"
-  durable --order-log "$SCRATCH/log" -- python3 "$SCRATCH/journal.py" "$DATA/$1" "$1" ||
+  durable --order-journal "$SCRATCH/log" -- python3 "$SCRATCH/journal.py" "$DATA/$1" "$1" ||
     fail "$1: status $?"
   json "$SCRATCH/report.json" 'd["order"]["alone"]'
 }

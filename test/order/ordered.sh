@@ -43,7 +43,7 @@ ORDER_FAKE=gate
 for fate in open closed stopped; do
   rm -f "$SCRATCH/log" "$DATA/new"
   said=$(timeout -s KILL 60 "$SLUICE" --run-dir "$SCRATCH/run" run --no-summary \
-    --order "ordered@$DATA" --order-log "$SCRATCH/log" --report "$SCRATCH/report.json" -- \
+    --order "ordered@$DATA" --order-journal "$SCRATCH/log" --report "$SCRATCH/report.json" -- \
     python3 "$SCRATCH/deliver.py" "$DATA" "$SCRATCH/log" $fate 2>"$SCRATCH/said") ||
     fail "$fate: $? $(cat "$SCRATCH/said")"
   [ $fate = open ] && marked=file || marked=log

@@ -43,7 +43,7 @@ with mmap.mmap(fd, 0, prot=mmap.PROT_READ) as pages:
 END
 cat >"$SCRATCH/work.sh" <<'END'
 "$SLUICE" --run-dir "$SCRATCH/run" run --order "durable@$DISK" --no-summary \
-  --order-log "$SCRATCH/log" -- python3 "$SCRATCH/refused.py" || exit 10
+  --order-journal "$SCRATCH/log" -- python3 "$SCRATCH/refused.py" || exit 10
 # While somebody has the pages mapped the kernel keeps them. Older ones take no harm from that.
 coproc python3 "$SCRATCH/hold.py"
 read -r -u "${COPROC[0]}" || exit 13

@@ -33,7 +33,7 @@ for how in sync syncfs; do
   for fate in dies lives; do
     rm -f "$SCRATCH/log"
     said=$("$SLUICE" --run-dir "$SCRATCH/run" run --order "durable@$DATA" --no-summary \
-      --order-log "$SCRATCH/log" --report "$SCRATCH/report.json" -- \
+      --order-journal "$SCRATCH/log" --report "$SCRATCH/report.json" -- \
       python3 "$SCRATCH/sync.py" "$DATA" "$SCRATCH/log" $how $fate 2>"$SCRATCH/said") ||
       fail "$how, the daemon $fate: $? $(cat "$SCRATCH/said")"
     [ $fate = lives ] || [ "$said" = marked ] || fail "$how: the log says nothing of it"

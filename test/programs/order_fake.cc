@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A log daemon without a log, for tests of the stage: `serve --area FILE --log FILE --ready-fd N` …
-// ORDER_FAKE says what it does with requests: native (sends them back), sync (fsyncs the caller's
-// file itself and answers), eio (answers EIO), silent (takes them and answers nobody), hold
-// (native, but a drain waits until the program sets the last counter), gate (sync; with barriers it
-// does what the program wishes, see order_board.h).
+// A log daemon without a log, for tests of the stage: `serve --area FILE --journal FILE --ready-fd
+// N` … ORDER_FAKE says what it does with requests: native (sends them back), sync (fsyncs the
+// caller's file itself and answers), eio (answers EIO), silent (takes them and answers nobody),
+// hold (native, but a drain waits until the program sets the last counter), gate (sync; with
+// barriers it does what the program wishes, see order_board.h).
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>

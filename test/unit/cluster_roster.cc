@@ -17,8 +17,8 @@ namespace {
 constexpr std::int64_t ms = 1'000'000, cycle = 100 * ms;
 constexpr std::int64_t begin = 100'000 * ms;
 
-cluster::plan one_supply() {
-  cluster::plan p;
+cluster::policy_table one_supply() {
+  cluster::policy_table p;
   cluster::supply_row row;
   row.name = "metadata@t";
   row.key = 7;

@@ -34,8 +34,8 @@ struct shape {
   time_ns cycle = 100 * ms, lease = 1000 * ms;
 };
 
-inline cluster::plan plan_of(shape const& s) {
-  cluster::plan p;
+inline cluster::policy_table plan_of(shape const& s) {
+  cluster::policy_table p;
   p.algorithm = s.algorithm;
   for (std::size_t i = 0; i < s.capacity.size(); ++i) {
     cluster::supply_row row;

@@ -154,28 +154,41 @@ TEST_CASE("control settings: addresses") {
   CHECK_THROWS_AS(runtime::check_endpoint("ipc:///x", true, "w"), error);
 }
 
-TEST_CASE("control settings: the log of a node") {
-  config const c = made(R"({"role": "node", "log": "/l", "log-size": "1.5GiB"})", {});
-  CHECK(c.log == "/l");
-  CHECK(c.log_mib == 1536);
-  CHECK(made("", {"--role", "node", "--log", "/l"}).log_mib == 256);
+TEST_CASE("control settings: the journal of a node") {
+  config const c = made(R"({"role": "node", "journal": "/l", "journal-size": "1.5GiB"})", {});
+  CHECK(c.journal == "/l");
+  CHECK(c.journal_mib == 1536);
+  CHECK(made("", {"--role", "node", "--journal", "/l"}).journal_mib == 256);
   for (char const* size : {"0", "64", "1KiB", "65GiB", "64MiB/s", "-1MiB", ""})
-    CHECK(refusal("", {"--role", "node", "--log", "/l", "--log-size", size}).find("64GiB") !=
-          std::string::npos);
-  CHECK(refusal("", {"--role", "node", "--log-size", "1MiB", "--metrics", "none"}) != "accepted");
+    CHECK(
+        refusal("", {"--role", "node", "--journal", "/l", "--journal-size", size}).find("64GiB") !=
+        std::string::npos);
+  CHECK(refusal("", {"--role", "node", "--journal-size", "1MiB", "--metrics", "none"}) !=
+        "accepted");
   CHECK(refusal("", {"--role", "cluster", "--policy", "/p", "--plain", "--listen",
-                     "tcp://127.0.0.1:1", "--log", "/l"})
-            .find("leave --log out") != std::string::npos);
-  CHECK(refusal("", {"--role", "node", "--log-shared", "--metrics", "none"}) != "accepted");
+                     "tcp://127.0.0.1:1", "--journal", "/l"})
+            .find("leave --journal out") != std::string::npos);
+  CHECK(refusal("", {"--role", "node", "--journal-shared", "--metrics", "none"}) != "accepted");
 }
 
-TEST_CASE("control settings: users share a log only when the administrator says so") {
-  config const alone = made("", {"--role", "node", "--log", "/l"});
+TEST_CASE("control settings: an old name means the new one, and a warning says so") {
+  config const file = made(R"({"role": "node", "log": "/l", "log-size": "2MiB"})", {});
+  CHECK(file.journal == "/l");
+  CHECK(file.journal_mib == 2);
+  REQUIRE(file.warnings.size() == 2);
+  CHECK_THAT(file.warnings[0], Catch::Contains("this is called journal now"));
+  CHECK(made("", {"--role", "node", "--log", "/l"}).warnings.size() == 1);
+  CHECK(made("", {"--role", "node", "--journal", "/l"}).warnings.empty());
+  CHECK(refusal("", {"--role", "node", "--journal", "/l", "--log", "/m"}) != "accepted");
+}
+
+TEST_CASE("control settings: users share a journal only when the administrator says so") {
+  config const alone = made("", {"--role", "node", "--journal", "/l"});
   CHECK_NOTHROW(runtime::check_sharing(alone, 1000));  // serves nobody else
-  CHECK_THROWS_WITH(runtime::check_sharing(alone, 0), Catch::Contains("--log-shared"));
-  CHECK_NOTHROW(
-      runtime::check_sharing(made("", {"--role", "node", "--log", "/l", "--log-shared"}), 0));
-  CHECK_NOTHROW(
-      runtime::check_sharing(made(R"({"role": "node", "log": "/l", "log-shared": true})", {}), 0));
+  CHECK_THROWS_WITH(runtime::check_sharing(alone, 0), Catch::Contains("--journal-shared"));
+  CHECK_NOTHROW(runtime::check_sharing(
+      made("", {"--role", "node", "--journal", "/l", "--journal-shared"}), 0));
+  CHECK_NOTHROW(runtime::check_sharing(
+      made(R"({"role": "node", "journal": "/l", "journal-shared": true})", {}), 0));
   CHECK_NOTHROW(runtime::check_sharing(made("", {"--role", "node"}), 0));
 }

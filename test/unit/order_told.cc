@@ -55,7 +55,7 @@ struct area_file {
 }  // namespace
 
 TEST_CASE("what is in the log and not yet at home is known by amount and age", "[order]") {
-  journal::ledger l;
+  journal::backlog l;
   CHECK(l.oldest_ns() == 0);
   l.logged(100, 10, 1 * ms);
   l.logged(200, 20, 2 * ms);  // soon after: told together
@@ -74,7 +74,7 @@ TEST_CASE("what is in the log and not yet at home is known by amount and age", "
 }
 
 TEST_CASE("a log that is never emptied is told of in bounded room", "[order]") {
-  journal::ledger l(7);
+  journal::backlog l(7);
   for (std::uint64_t i = 1; i <= 100'000; ++i) l.logged(i, 1, i * 1'000 * ms);
   CHECK(l.bytes_logged() == 100'007);
   CHECK(l.oldest_ns() == 1'000 * ms);
@@ -148,15 +148,15 @@ TEST_CASE("whatever a job scribbles into its area is only shown", "[order]") {
     auto const look = a.look();
     REQUIRE(look);
     auto const row = cli::order_job_row("j", *look);
-    cli::order_row const picture = {{"log", nullptr}, {"jobs", cli::order_row::array({row})}};
+    cli::order_row const picture = {{"journal", nullptr}, {"jobs", cli::order_row::array({row})}};
     CHECK(cli::order_table(picture, true).size() > 10);
   }
 }
 
 TEST_CASE("a log's status is read back, and one of another version is refused", "[order]") {
   test::scratch at;
-  std::string const path = segment::log_status_path(at.dir);
-  CHECK_FALSE(segment::look_at_log(path));
+  std::string const path = segment::journal_status_path(at.dir);
+  CHECK_FALSE(segment::look_at_journal(path));
   {
     journal::status_file status(path, "/var/lib/log");
     struct stat st = {};
@@ -165,19 +165,19 @@ TEST_CASE("a log's status is read back, and one of another version is refused", 
     status.memory().batches = 4;
     status.memory().batch_bytes = 4096;
     status.memory().heart_ns = journal::monotonic_ns();
-    auto const log = segment::look_at_log(path);
+    auto const log = segment::look_at_journal(path);
     REQUIRE(log);
     CHECK(log->path == "/var/lib/log");
     CHECK(log->is_alive);
-    auto const row = cli::log_row(log);
+    auto const row = cli::journal_row(log);
     CHECK(row["state"] == "recovering");
     CHECK(row["batch_mean_bytes"] == 1024);
     status.memory().heart_ns = 1;
-    CHECK(cli::log_row(segment::look_at_log(path))["state"] == "silent");
+    CHECK(cli::journal_row(segment::look_at_journal(path))["state"] == "silent");
     status.memory().layout = abi::order_status_layout + 1;
-    CHECK_THROWS_AS(segment::look_at_log(path), error);
+    CHECK_THROWS_AS(segment::look_at_journal(path), error);
   }
-  CHECK_FALSE(segment::look_at_log(path));  // it went with its daemon
+  CHECK_FALSE(segment::look_at_journal(path));  // it went with its daemon
 }
 
 TEST_CASE("the daemon tells each job and all what it logged and brought home", "[order]") {

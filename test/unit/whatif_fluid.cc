@@ -11,11 +11,12 @@ namespace {
 using namespace sluice;
 
 /// One supply of 1000 operations/s and jobs of the default class.
-cluster::plan plan_of(std::string const& more = "", std::string const& capacity = "1000/s") {
+cluster::policy_table plan_of(std::string const& more = "",
+                              std::string const& capacity = "1000/s") {
   std::string const text =
       R"({"targets": {"scratch": {"path": "/scratch", "capacity": {"metadata": ")" + capacity +
       R"("}}})" + more + "}";
-  return cluster::plan_of(policy::parse_policy(text, "p"), text);
+  return cluster::policy_table_of(policy::parse_policy(text, "p"), text);
 }
 
 /// `counts` by job, in intervals.
@@ -35,7 +36,7 @@ struct simulated {
   simulation::past past;
 };
 
-simulated simulate(cluster::plan const& p, std::vector<std::vector<double>> const& counts,
+simulated simulate(cluster::policy_table const& p, std::vector<std::vector<double>> const& counts,
                    double interval_s, std::vector<std::string> const& classes = {}) {
   simulation::load l = simulation::make_load(trace_of(counts, interval_s), p, "scratch", classes);
   simulation::past past = simulation::simulate(l, p, 10000);
@@ -200,7 +201,7 @@ TEST_CASE("operations find their supply, jobs their class", "[whatif]") {
     "classes": {"gold": {"scratch": {"metadata": {"weight": 4}}},
                 "bronze": {"scratch": {"metadata": {"weight": 1}}}},
     "control": {"default_class": "bronze"}})";
-  auto const p = cluster::plan_of(policy::parse_policy(text, "p"), text);
+  auto const p = cluster::policy_table_of(policy::parse_policy(text, "p"), text);
   trace::trace t;
   t.interval_s = 1;
   for (char const* op : {"open", "write", "sync"}) t.columns.push_back({"a", *trace::find_op(op)});

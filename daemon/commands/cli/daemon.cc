@@ -34,7 +34,7 @@ daemon_at greet(std::string const& socket, int timeout_ms) {
   d.socket = socket;
   d.role = text_in(answer, "role");
   d.name = text_in(answer, "name");
-  d.has_log = answer.contains("log") && answer["log"].is_object();
+  d.has_journal = answer.contains("journal") && answer["journal"].is_object();
   d.is_trusted = served_by == 0 || served_by == geteuid() || socket == socket_in(site_run_dir);
   return d;
 }

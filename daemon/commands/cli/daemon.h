@@ -22,8 +22,8 @@ struct daemon_at {
   std::string socket;
   std::string role;  // node, relay, cluster
   std::string name;
-  bool has_log = false;     // of durable fsync
-  bool is_trusted = false;  // runs as root, as us, or where the site puts it
+  bool has_journal = false;  // of durable fsync
+  bool is_trusted = false;   // runs as root, as us, or where the site puts it
 };
 
 struct daemon_search {

@@ -75,8 +75,8 @@ membership read_membership(nlohmann::json const& answer) {
   return m;
 }
 
-bool has_log(daemon_search const& search) {
-  return search.found && search.found->role == "node" && search.found->has_log;
+bool has_journal(daemon_search const& search) {
+  return search.found && search.found->role == "node" && search.found->has_journal;
 }
 
 struct attempt {
@@ -170,10 +170,11 @@ membership enter_alone(global_options const& global, run_options const& options)
 membership enter(global_options const& global, run_options const& options) {
   // A policy file is the user's own word; the daemon has its policy.
   // A log of one's own needs a job of one's own.
-  if (!options.limits.policy.empty() || !options.order_log.empty() || global.no_daemon)
+  if (!options.limits.policy.empty() || !options.order_journal.empty() || global.no_daemon)
     return enter_alone(global, options);
-  bool const wants_log = !options.limits.orders.empty();
-  if (wants_log && !has_log(find_daemon(global, hello_ms))) return enter_alone(global, options);
+  bool const wants_journal = !options.limits.orders.empty();
+  if (wants_journal && !has_journal(find_daemon(global, hello_ms)))
+    return enter_alone(global, options);
   attempt const tried = join_daemon(global, options);
   if (tried.joined) {
     warn_of_limits(options.limits);

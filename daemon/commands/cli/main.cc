@@ -8,6 +8,7 @@
 #include <functional>
 
 #include "base/error.h"
+#include "base/old_option.h"
 #include "base/program.h"
 #include "base/suggest.h"
 #include "commands/cli/options.h"
@@ -61,14 +62,15 @@ void add_run(CLI::App& app, command_line& line) {
                    "write the trace of the program at the end: operations per interval")
       ->type_name("FILE");
   verb->add_option("--order", line.run.limits.orders,
-                   "durable@DIR: fsync in DIR waits for a log, not for the files; ordered@DIR: "
+                   "durable@DIR: fsync in DIR waits for a journal, not for the files; ordered@DIR: "
                    "it returns, and the next change waits; ordered:STREAM@DIR: the next change of "
                    "the process, job, thread (by name) or path (DIR); repeatable")
       ->type_name("SPEC")
       ->allow_extra_args(false);
-  verb->add_option("--order-log", line.run.order_log,
-                   "where that log is (.sluice-order.log in the first DIR, removed at the end)")
+  verb->add_option("--order-journal", line.run.order_journal,
+                   "where that journal is (.sluice-order.log in the first DIR, removed at the end)")
       ->type_name("FILE");
+  add_old_option(*verb, "sluice", "--order-log", "--order-journal", line.run.order_journal);
   verb->add_flag("--paths{20}", line.run.paths,
                  "count what each directory was used, and show the N that were used most (20): "
                  "--paths=N");
@@ -278,8 +280,8 @@ void describe_app(CLI::App& app, command_line& line) {
 
 bool takes_value(std::string const& word) {
   static constexpr std::string_view with_value[] = {
-      "--limit",  "--policy",   "--class", "--job",       "--report",     "--run-dir",
-      "--record", "--interval", "--order", "--order-log", "--paths-depth"};
+      "--limit",  "--policy",   "--class", "--job",           "--report",     "--run-dir",
+      "--record", "--interval", "--order", "--order-journal", "--paths-depth"};
   return std::find(std::begin(with_value), std::end(with_value), word) != std::end(with_value);
 }
 

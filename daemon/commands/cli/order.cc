@@ -70,7 +70,7 @@ found_jobs look_at_jobs(global_options const& global, std::string const& wanted)
       order_row row = order_job_row(job_of(folder.filename()), *look);
       out.names.push_back(row["job"]);
       if (!wanted.empty() && !is_meant(wanted, folder.filename(), row)) continue;
-      row["log"] = log_row(segment::look_at_log(segment::log_status_path(folder)));
+      row["journal"] = journal_row(segment::look_at_journal(segment::journal_status_path(folder)));
       if (!wanted.empty()) {
         order_row files = order_file_rows(s.path, *look);
         std::size_t const more = files.size() > most_file_rows ? files.size() - most_file_rows : 0;
@@ -89,23 +89,23 @@ found_jobs look_at_jobs(global_options const& global, std::string const& wanted)
 /// What the daemon of the node says of its log, when the log does not speak for itself.
 order_row kept_by_daemon(daemon_at const& daemon) {
   auto const answer = ask(daemon, {{"verb", "hello"}});
-  auto const log = answer.find("log");
+  auto const log = answer.find("journal");
   if (log == answer.end() || !log->is_object()) return nullptr;
   return {{"file", log->value("file", "")},
           {"state", log->value("state", "")},
           {"why", log->value("why", "")}};
 }
 
-order_row look_at_log(global_options const& global) {
+order_row look_at_journal(global_options const& global) {
   std::set<std::string> folders;
   auto const search = find_daemon(global, patient_ms);
   if (search.found) folders.insert(fs::path(search.found->socket).parent_path());
   if (std::string const own = own_run_dir_if_there(global); !own.empty()) folders.insert(own);
   for (auto const& folder : folders)
-    if (order_row row = log_row(segment::look_at_log(segment::log_status_path(folder)));
+    if (order_row row = journal_row(segment::look_at_journal(segment::journal_status_path(folder)));
         !row.is_null())
       return row;
-  return search.found && search.found->has_log ? kept_by_daemon(*search.found) : nullptr;
+  return search.found && search.found->has_journal ? kept_by_daemon(*search.found) : nullptr;
 }
 
 order_row take_picture(global_options const& global, std::string const& wanted) {
@@ -113,7 +113,7 @@ order_row take_picture(global_options const& global, std::string const& wanted) 
   if (!wanted.empty() && jobs.rows.empty() && jobs.gates.empty())
     throw usage_error(fmt::format("no job {} with a durable target that you may look at{}", wanted,
                                   did_you_mean(wanted, jobs.names)));
-  return {{"log", look_at_log(global)},
+  return {{"journal", look_at_journal(global)},
           {"jobs", std::move(jobs.rows)},
           {"gates", std::move(jobs.gates)}};
 }
@@ -125,7 +125,7 @@ void print_picture(global_options const& global, order_options const& options,
                             : picture.dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
     return;
   }
-  if (picture["log"].is_null() && picture["jobs"].empty() && picture["gates"].empty())
+  if (picture["journal"].is_null() && picture["jobs"].empty() && picture["gates"].empty())
     fmt::print(stderr, "sluice: no log, and no job with a durable target that you may look at\n");
   fmt::print("{}{}", order_table(picture, !options.job.empty()), gate_table(picture["gates"]));
 }

@@ -34,7 +34,7 @@ std::uint64_t mean(std::uint64_t sum, std::uint64_t count) { return count == 0 ?
 /// What stages counted, by what it means for an fsync.
 order_row fsync_row(segment::order_job const& look) {
   order_row native = order_row::object();
-  order_row out = {{"log", look.logged}, {"home", look.synced}};
+  order_row out = {{"journal", look.logged}, {"home", look.synced}};
   for (unsigned i = 0; i < look.counts.size(); ++i) {
     auto const what = static_cast<abi::order_count>(i);
     bool const is_mark = what == abi::order_count::marked || what == abi::order_count::mark_failed;
@@ -90,7 +90,7 @@ names open_names(std::string const& segment_path, uid_t uid) {
   return out;
 }
 
-char const* state_word(segment::order_log const& log) {
+char const* state_word(segment::journal_status const& log) {
   if (!log.is_alive) return "silent";
   if (log.log_error != 0) return "failed";
   return log.generation == 0 ? "recovering" : "serving";
@@ -114,7 +114,7 @@ std::string amount(order_row const& state) {
   return fmt::format("{}, {}", files, size_words(bytes));
 }
 
-std::string log_lines(order_row const& log) {
+std::string journal_lines(order_row const& log) {
   std::string const file = text(log, "file").empty() ? "of the node" : text(log, "file");
   std::string out = fmt::format("log {}: {}", printable(file), printable(text(log, "state")));
   if (!text(log, "why").empty()) out += fmt::format(": {}", printable(text(log, "why")));
@@ -147,7 +147,8 @@ std::string job_details(order_row const& job) {
   std::string out = fmt::format(
       "  fsync: {} answered by the log's daemon ({} through the log, {} "
       "by syncing the file)\n",
-      number(job["fsync"], "answered"), number(job["fsync"], "log"), number(job["fsync"], "home"));
+      number(job["fsync"], "answered"), number(job["fsync"], "journal"),
+      number(job["fsync"], "home"));
   out += "  streams, and their barriers under way:";
   for (auto const& [name, count] : job["streams"].items())
     out += fmt::format(" {} {},", name, count.get<std::uint64_t>());
@@ -186,7 +187,7 @@ std::string user_name(uid_t uid) {
   return entry == nullptr ? std::to_string(uid) : std::string(entry->pw_name);
 }
 
-order_row log_row(std::optional<segment::order_log> const& log) {
+order_row journal_row(std::optional<segment::journal_status> const& log) {
   if (!log) return nullptr;
   return {{"file", log->path},
           {"state", state_word(*log)},
@@ -280,7 +281,7 @@ order_row order_file_rows(std::string const& segment_path, segment::order_job co
 
 std::string order_table(order_row const& picture, bool in_full) {
   std::string out;
-  if (!picture["log"].is_null()) out += log_lines(picture["log"]);
+  if (!picture["journal"].is_null()) out += journal_lines(picture["journal"]);
   if (picture["jobs"].empty()) return out;
   out += fmt::format("{:<22} {:<10} {:>18} {:>7} {:>18} {:>18} {:>9}\n", "job", "user", "open",
                      "closed", "durable", "checkpointed", "oldest");
@@ -290,7 +291,8 @@ std::string order_table(order_row const& picture, bool in_full) {
         printable(text(job, "user")), amount(job["open"]), number(job["closed"], "requests"),
         amount(job["durable"]), amount(job["checkpointed"]), seconds(job["durable"], "oldest_s"),
         job["served"] == true ? "" : "  no log: native");
-    if (job.contains("log") && !job["log"].is_null()) out += "  " + log_lines(job["log"]);
+    if (job.contains("journal") && !job["journal"].is_null())
+      out += "  " + journal_lines(job["journal"]);
     if (in_full) out += job_details(job);
   }
   return out;

@@ -20,7 +20,7 @@
 #include "base/error.h"
 #include "base/output_file.h"
 #include "commands/cli/join.h"
-#include "commands/cli/log_daemon.h"
+#include "commands/cli/journal_child.h"
 #include "commands/cli/options.h"
 #include "commands/cli/paths.h"
 #include "commands/cli/program.h"
@@ -121,14 +121,14 @@ void end_record(recorder const& record, run_options const& options, double start
 }
 
 /// A daemon's job has the node's log, one that we joined has that of who made it.
-std::unique_ptr<log_daemon> own_log(std::optional<segment::mapping> const& s, membership const& m,
-                                    run_options const& options) {
+std::unique_ptr<journal_child> own_journal(std::optional<segment::mapping> const& s,
+                                           membership const& m, run_options const& options) {
   if (!s || m.run_dir.empty() || m.creator_before != 0) return nullptr;
-  return serve_log(**s, m.segment, options.order_log);
+  return serve_journal(**s, m.segment, options.order_journal);
 }
 
-bool wants_log(membership const& m, run_options const& options) {
-  if (!options.order_log.empty()) return true;
+bool wants_journal(membership const& m, run_options const& options) {
+  if (!options.order_journal.empty()) return true;
   std::error_code failed;
   return !m.run_dir.empty() && (!options.limits.orders.empty() ||
                                 std::filesystem::exists(segment::order_path(m.segment), failed));
@@ -146,7 +146,7 @@ void at_the_end(char const* what, Work&& work) {
 
 int run_and_report(membership const& m, run_options const& options, bool preload) {
   auto const s = open_segment(m);
-  std::unique_ptr<log_daemon> log = own_log(s, m, options);
+  std::unique_ptr<journal_child> log = own_journal(s, m, options);
   std::int64_t const begin_ns = steady_ns();
   run_facts facts;
   facts.command = options.command;
@@ -231,7 +231,7 @@ int run_verb(global_options const& global, run_options const& options) {
                m.run_dir.empty() ? " of the daemon" : "", m.segment);
   try {
     if (!options.report.empty() || !options.record.empty() || wants_summary(options) ||
-        wants_log(m, options))
+        wants_journal(m, options))
       return run_and_report(m, options, program.loads_library);
     become_program(options, environment(m, program.loads_library));
   } catch (error const&) {

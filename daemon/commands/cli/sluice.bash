@@ -33,7 +33,7 @@ _sluice() {
     case ${COMP_WORDS[i]} in
       --) break ;;
       --run-dir) command+=("${COMP_WORDS[@]:i:2}") && ((++i)) ;;
-      --limit | --order | --order-log | --class | --job | --report | --record | --interval | --paths-depth | --policy | --for | --sort | --filter) ((++i)) ;;
+      --limit | --order | --order-journal | --class | --job | --report | --record | --interval | --paths-depth | --policy | --for | --sort | --filter) ((++i)) ;;
       -n | -i | -o | --target | --arrivals) ((++i)) ;;
       -*) ;;
       *) [ -z "$verb" ] && verb=${COMP_WORDS[i]} || second=${second:-${COMP_WORDS[i]}} ;;

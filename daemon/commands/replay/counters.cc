@@ -16,20 +16,20 @@ namespace {
 
 constexpr std::size_t round_up(std::size_t n) { return (n + 4095) / 4096 * 4096; }
 
-std::size_t before_workers(ledger_shape const& s) {
+std::size_t before_workers(counters_shape const& s) {
   return round_up(sizeof(counters_head)) + round_up(s.processes * sizeof(process_page)) +
          round_up(s.jobs * sizeof(std::atomic<unsigned>));
 }
 
 }  // namespace
 
-std::size_t ledger_shape::page_bytes() const {
+std::size_t counters_shape::page_bytes() const {
   return round_up(sizeof(worker_page) + ring_records * ops_most * sizeof(tally));
 }
 
-std::size_t ledger_shape::bytes() const { return before_workers(*this) + workers * page_bytes(); }
+std::size_t counters_shape::bytes() const { return before_workers(*this) + workers * page_bytes(); }
 
-shared_counters::shared_counters(ledger_shape const& s) : shape_(s) {
+shared_counters::shared_counters(counters_shape const& s) : shape_(s) {
   // Without MFD_CLOEXEC: a job that is started under another command maps it again.
   fd_ = memfd_create("sluice-replay", 0);
   if (fd_ < 0 || ftruncate(fd_, static_cast<off_t>(s.bytes())) != 0)
@@ -38,7 +38,7 @@ shared_counters::shared_counters(ledger_shape const& s) : shape_(s) {
   map();
 }
 
-shared_counters::shared_counters(ledger_shape const& s, int fd) : shape_(s), fd_(fd) { map(); }
+shared_counters::shared_counters(counters_shape const& s, int fd) : shape_(s), fd_(fd) { map(); }
 
 void shared_counters::map() {
   void* const at = mmap(nullptr, shape_.bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0);

@@ -59,7 +59,7 @@ struct counters_head {
 };
 
 /// Where everything is: from the numbers of the plan alone.
-struct ledger_shape {
+struct counters_shape {
   unsigned jobs = 0;
   unsigned processes = 0;
   unsigned workers = 0;
@@ -72,15 +72,15 @@ struct ledger_shape {
 class shared_counters {
  public:
   /// Makes one that children may inherit; throws a sluice error.
-  explicit shared_counters(ledger_shape const& s);
+  explicit shared_counters(counters_shape const& s);
   /// Maps one that was inherited.
-  shared_counters(ledger_shape const& s, int fd);
+  shared_counters(counters_shape const& s, int fd);
   ~shared_counters();
   shared_counters(shared_counters const&) = delete;
   shared_counters& operator=(shared_counters const&) = delete;
 
   int fd() const { return fd_; }
-  ledger_shape const& shape() const { return shape_; }
+  counters_shape const& shape() const { return shape_; }
   counters_head& head() const { return *reinterpret_cast<counters_head*>(base_); }
   process_page& process(unsigned i) const;
   worker_page& worker(unsigned i) const;
@@ -92,7 +92,7 @@ class shared_counters {
  private:
   void map();
 
-  ledger_shape shape_;
+  counters_shape shape_;
   int fd_ = -1;
   std::byte* base_ = nullptr;
 };

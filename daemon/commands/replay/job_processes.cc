@@ -92,7 +92,7 @@ std::string own_path() {
   std::vector<std::string> words = wrap_words(o.wrap, job, o.class_of(job));
   words.push_back(own_path());
   words.insert(words.end(), o.argv.begin() + 1, o.argv.end());
-  words.push_back(fmt::format("--joined={}:{}:{}:{}", j.trace_fd, j.ledger_fd, j.pipe_fd, j.job));
+  words.push_back(fmt::format("--joined={}:{}:{}:{}", j.trace_fd, j.counters_fd, j.pipe_fd, j.job));
   std::vector<char*> argv;
   for (auto& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);

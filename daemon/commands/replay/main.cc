@@ -142,7 +142,7 @@ void understand(options& o, words const& w) {
   }
   if (!w.joined.empty()) {
     joined j;
-    if (std::sscanf(w.joined.c_str(), "%d:%d:%d:%u", &j.trace_fd, &j.ledger_fd, &j.pipe_fd,
+    if (std::sscanf(w.joined.c_str(), "%d:%d:%d:%u", &j.trace_fd, &j.counters_fd, &j.pipe_fd,
                     &j.job) != 4)
       throw usage_error("--joined is not for people");
     o.join = j;

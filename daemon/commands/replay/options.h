@@ -16,7 +16,7 @@
 namespace sluice::replay {
 
 struct joined {
-  int trace_fd = -1, ledger_fd = -1, pipe_fd = -1;
+  int trace_fd = -1, counters_fd = -1, pipe_fd = -1;
   unsigned job = 0;
 };
 

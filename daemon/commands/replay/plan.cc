@@ -74,8 +74,8 @@ plan make_plan(trace::trace const& load, plan_settings const& s) {
   return p;
 }
 
-ledger_shape plan::shape() const {
-  ledger_shape s;
+counters_shape plan::shape() const {
+  counters_shape s;
   s.jobs = static_cast<unsigned>(jobs.size());
   s.processes = s.jobs * processes;
   s.workers = static_cast<unsigned>(workers.size());

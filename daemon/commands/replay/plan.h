@@ -50,7 +50,7 @@ struct plan {
   double warm_up_s = 0;
   double length_s = 0;
 
-  ledger_shape shape() const;
+  counters_shape shape() const;
   std::uint64_t fingerprint() const;
   bool has(unsigned job, core::op as) const;
 };

@@ -276,7 +276,7 @@ int join_replay(options const& asked) {
   trace::trace const t = trace::read(file, o.trace);
   plan const p = make_plan(load_of(o, t), o.plan);
   settle_end(o, p);
-  shared_counters book(p.shape(), j.ledger_fd);
+  shared_counters book(p.shape(), j.counters_fd);
   if (j.job >= p.jobs.size() || book.head().fingerprint != p.fingerprint())
     throw sluice_error("this is not the replay that was started; the program changed meanwhile");
   close(j.trace_fd);

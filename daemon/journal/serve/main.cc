@@ -20,14 +20,15 @@
 #include "base/descriptor.h"
 #include "base/error.h"
 #include "base/guard.h"
+#include "base/old_option.h"
 #include "base/program.h"
 #include "journal/boot.h"
 #include "journal/file_disk.h"
 #include "journal/recover.h"
+#include "journal/sentinel.h"
 #include "journal/service.h"
 #include "journal/slots.h"
 #include "journal/told.h"
-#include "journal/witness.h"
 #include "journal/writer.h"
 
 namespace sluice::journal {
@@ -50,7 +51,7 @@ struct serve_options {
   std::vector<std::string> areas;
   std::uint64_t log_mib = 256;
   int ready_fd = -1;
-  std::vector<int> witness_fds = {-1, -1};
+  std::vector<int> sentinel_fds = {-1, -1};
 };
 
 void heed_signals() {
@@ -198,11 +199,11 @@ bool only_syncs(std::string const& log) {
 /// Until SIGTERM, or until programs have gone without us in a way that only a new generation of the
 /// log ends. 0: all is at home.
 int serve_generation(file_disk& disk, serve_options const& o, descriptor& jobs, status& said,
-                     witnesses& witness, int& ready_fd) {
+                     sentinels& sentinel, int& ready_fd) {
   superblock const super = begin(disk);
   service s(disk, super);
-  s.on_hold([&witness](int fd, struct stat const& st) { witness.keep(fd, st); });
-  s.on_let_go([&witness] { witness.forget(); });
+  s.on_hold([&sentinel](int fd, struct stat const& st) { sentinel.keep(fd, st); });
+  s.on_let_go([&sentinel] { sentinel.forget(); });
   s.rests_after(rests_after_ns);
   s.log_is_at(place_of(disk, o.log));
   s.log_grows_to(o.log_mib << 20);
@@ -248,9 +249,9 @@ int serve(serve_options const& o) {
     make_log_file(o.log, std::min(o.log_mib, log_mib_at_first) << 20, window_ns);
   recover_options before;
   before.log = o.log;
-  witnesses witness(o.witness_fds[0], o.witness_fds[1]);
+  sentinels sentinel(o.sentinel_fds[0], o.sentinel_fds[1]);
   before.home_error = refused_before(o.areas);
-  if (int const heard = witness.heard(); before.home_error == 0) before.home_error = heard;
+  if (int const heard = sentinel.heard(); before.home_error == 0) before.home_error = heard;
   if (before.home_error == 0 && only_syncs(o.log)) said.only_syncs();
   recovered const r = recover(before);
   if (r.records != 0)
@@ -262,29 +263,30 @@ int serve(serve_options const& o) {
                                    o.log, disk.owner()));
   int ready_fd = o.ready_fd;
   while (is_told_to_stop == 0)
-    if (int const how = serve_generation(disk, o, jobs, said, witness, ready_fd); how != 0) {
+    if (int const how = serve_generation(disk, o, jobs, said, sentinel, ready_fd); how != 0) {
       // What the log says of itself nobody has to hear again.
-      if (read_slots(disk).in_force.home_error != 0) witness.forget();
+      if (read_slots(disk).in_force.home_error != 0) sentinel.forget();
       return how;
     }
-  witness.forget();
+  sentinel.forget();
   return 0;
 }
 
 int run(int argc, char** argv) {
   CLI::App app{
-      "Keeps the log behind durable fsync. Started by sluice run --order, or by hand with --jobs."};
+      "Keeps the journal of durable fsync. Started by sluice run --order, or by hand with --jobs."};
   app.name("sluice-order");
   app.require_subcommand(1);
   serve_options o;
   CLI::App* const verb = app.add_subcommand("serve", "serve areas until SIGTERM");
   verb->add_option("--area", o.areas, "the file `order` of a job; may be given more than once");
   verb->add_option("--jobs", o.jobs, "serve every job below this directory, as they come and go");
-  verb->add_option("--log", o.log, "the log; made when there is none")->required();
-  verb->add_option("--log-mib", o.log_mib, "how large the log may become")
-      ->check(CLI::Range(1, 65536));
+  verb->add_option("--journal", o.log, "the journal; made when there is none");
+  verb->add_option("--journal-mib", o.log_mib, "how large the journal may become");
+  add_old_option(*verb, "sluice-order", "--log", "--journal", o.log);
+  add_old_option(*verb, "sluice-order", "--log-mib", "--journal-mib", o.log_mib);
   verb->add_option("--ready-fd", o.ready_fd, "where to write a byte when serving");
-  verb->add_option("--witness-fds", o.witness_fds,
+  verb->add_option("--sentinel-fds", o.sentinel_fds,
                    "both ends of a pair of sockets that outlives this process")
       ->expected(2);
   try {
@@ -292,6 +294,8 @@ int run(int argc, char** argv) {
   } catch (CLI::ParseError const& e) {
     return e.get_exit_code() == 0 ? app.exit(e) : (app.exit(e), exit_usage);
   }
+  if (o.log.empty()) throw usage_error("--journal FILE says where the journal is");
+  if (o.log_mib < 1 || o.log_mib > 65536) throw usage_error("--journal-mib is from 1 to 65536");
   if (o.areas.empty() && o.jobs.empty()) throw usage_error("give --area or --jobs");
   return serve(o);
 }

@@ -31,7 +31,7 @@ struct queue {
 
 class world {
  public:
-  world(load const& l, cluster::plan const& p)
+  world(load const& l, cluster::policy_table const& p)
       : load_(l),
         plan_(p),
         allocator_(policies::find_algorithm(p.algorithm)->make()),
@@ -302,7 +302,7 @@ class world {
   }
 
   load const& load_;
-  cluster::plan const& plan_;
+  cluster::policy_table const& plan_;
   std::unique_ptr<policies::allocator> allocator_;
   double cycle_s_;
   std::size_t width_;
@@ -322,7 +322,7 @@ class world {
 
 }  // namespace
 
-past simulate(load const& l, cluster::plan const& p, std::size_t most_intervals) {
+past simulate(load const& l, cluster::policy_table const& p, std::size_t most_intervals) {
   return world(l, p).run(most_intervals);
 }
 

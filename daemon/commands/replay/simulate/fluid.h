@@ -56,6 +56,6 @@ struct past {
 };
 
 /// `most_intervals`: gives up then, with jobs that are not finished.
-past simulate(load const& l, cluster::plan const& p, std::size_t most_intervals);
+past simulate(load const& l, cluster::policy_table const& p, std::size_t most_intervals);
 
 }  // namespace sluice::simulation

@@ -11,7 +11,7 @@ namespace sluice::simulation {
 
 namespace {
 
-std::uint32_t supply_of(cluster::plan const& p, std::string const& target, unsigned op) {
+std::uint32_t supply_of(cluster::policy_table const& p, std::string const& target, unsigned op) {
   auto const mask = std::uint64_t{1} << static_cast<unsigned>(trace::op_table[op].as);
   for (std::uint32_t s = 0; s < p.supplies.size(); ++s)
     if (p.supplies[s].name == p.supplies[s].resource + "@" + target &&
@@ -20,7 +20,7 @@ std::uint32_t supply_of(cluster::plan const& p, std::string const& target, unsig
   return no_supply;
 }
 
-void set_class(cluster::plan const& p, job_load& j, std::string const& name) {
+void set_class(cluster::policy_table const& p, job_load& j, std::string const& name) {
   std::vector<std::string> known;
   for (std::uint32_t i = 1; i < p.classes.size(); ++i) {
     if (p.classes[i].name == name) {
@@ -35,7 +35,7 @@ void set_class(cluster::plan const& p, job_load& j, std::string const& name) {
   throw usage_error(fmt::format("--class: the policy has no class \"{}\"{}", name, advice));
 }
 
-void set_classes(cluster::plan const& p, load& l, std::vector<std::string> const& wanted) {
+void set_classes(cluster::policy_table const& p, load& l, std::vector<std::string> const& wanted) {
   std::vector<bool> named(l.jobs.size());
   for (std::string const& text : wanted) {
     std::size_t const equals = text.rfind('=');
@@ -87,7 +87,7 @@ void add_amounts(trace::trace const& t, job_load& j) {
 
 }  // namespace
 
-load make_load(trace::trace const& t, cluster::plan const& p, std::string const& target,
+load make_load(trace::trace const& t, cluster::policy_table const& p, std::string const& target,
                std::vector<std::string> const& classes) {
   load l;
   l.interval_s = t.interval_s;

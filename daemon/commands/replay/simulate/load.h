@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cluster/plan.h"
+#include "cluster/policy_table.h"
 #include "commands/trace/trace.h"
 
 namespace sluice::simulation {
@@ -38,7 +38,7 @@ struct load {
 
 /// Supplies of other targets than the one of that name are left alone. `classes`: see options.
 /// Throws a usage error: a job or class that is not there, a trace that offers nothing.
-load make_load(trace::trace const& t, cluster::plan const& p, std::string const& target,
+load make_load(trace::trace const& t, cluster::policy_table const& p, std::string const& target,
                std::vector<std::string> const& classes);
 
 }  // namespace sluice::simulation

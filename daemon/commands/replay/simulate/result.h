@@ -13,7 +13,7 @@ namespace sluice::simulation {
 struct scene {
   trace::trace const& trace;
   policy::site const& site;
-  cluster::plan const& plan;
+  cluster::policy_table const& plan;
   load const& jobs;
   std::string policy_file, trace_file, target;
   double took_s = 0;

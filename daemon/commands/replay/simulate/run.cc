@@ -65,7 +65,7 @@ void save(nlohmann::json const& result, std::string const& path) {
 int run(options const& o) {
   std::string const text = policy::read_policy_text(o.policy_file);
   policy::site const site = policy::parse_policy(text, o.policy_file);
-  cluster::plan const plan = cluster::plan_of(site, text);
+  cluster::policy_table const plan = cluster::policy_table_of(site, text);
   std::string const target = choose_target(site, o);
   std::optional<trace::trace> read;
   if (!o.load) read = trace::read(o.trace_file);

@@ -11,18 +11,18 @@
 
 #include "abi/segment.h"
 #include "base/descriptor.h"
-#include "segment/log_process.h"
+#include "segment/journal_process.h"
 
 namespace sluice::cli {
 
-class log_daemon {
+class journal_child {
  public:
   /// Starts `sluice-order serve` and waits until it serves; throws when it does not.
-  log_daemon(std::string area, std::string log, bool remove_log);
+  journal_child(std::string area, std::string log, bool remove_log);
   /// Ends it; waits until all is home and the log is empty.
-  ~log_daemon();
-  log_daemon(log_daemon const&) = delete;
-  log_daemon& operator=(log_daemon const&) = delete;
+  ~journal_child();
+  journal_child(journal_child const&) = delete;
+  journal_child& operator=(journal_child const&) = delete;
 
   /// Starts it again when it died. Returns when to look next, monotonic ns.
   std::int64_t look(std::int64_t now_ns);
@@ -34,7 +34,7 @@ class log_daemon {
 
   std::string program_, area_, log_;
   bool remove_log_;
-  segment::log_witness witness_;
+  segment::sentinel_pair sentinel_;
   descriptor ready_;  // kept: a daemon that says "ready" to nobody gets a SIGPIPE
   pid_t pid_ = 0;
   std::int64_t again_ns_ = 0;
@@ -43,7 +43,7 @@ class log_daemon {
 
 /// The daemon for a job that we made, when it has a durable target; null when it has none. Without
 /// `log` its file lies in the first such target, where it is found after a crash.
-std::unique_ptr<log_daemon> serve_log(abi::segment const& s, std::string const& segment_path,
-                                      std::string const& log);
+std::unique_ptr<journal_child> serve_journal(abi::segment const& s, std::string const& segment_path,
+                                             std::string const& log);
 
 }  // namespace sluice::cli

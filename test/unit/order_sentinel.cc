@@ -11,11 +11,11 @@
 #include <string>
 #include <vector>
 
-#include "journal/witness.h"
+#include "journal/sentinel.h"
 #include "scratch.h"
 #include "unit/refusing_disk.h"
 
-using sluice::journal::witnesses;
+using sluice::journal::sentinels;
 
 namespace {
 
@@ -34,7 +34,7 @@ struct small_disk {
   }
 };
 
-void keep(witnesses& w, int fd) {
+void keep(sentinels& w, int fd) {
   struct stat st = {};
   REQUIRE(fstat(fd, &st) == 0);
   w.keep(fd, st);
@@ -51,12 +51,12 @@ TEST_CASE("what a disk refused is heard by who asks after the one that was told"
   int const fd = d.make("a"), told = d.make("b");
   REQUIRE((fd >= 0 && told >= 0));
   {
-    witnesses first(d.ends[0], d.ends[1]);
+    sentinels first(d.ends[0], d.ends[1]);
     CHECK(first.heard() == 0);
     keep(first, fd);
     keep(first, told);  // of the same file system
   }
-  CHECK(witnesses(d.ends[0], d.ends[1]).heard() == 0);
+  CHECK(sentinels(d.ends[0], d.ends[1]).heard() == 0);
   REQUIRE(d.disk.close());
   std::vector<char> const bytes(1 << 20, 'x');
   REQUIRE(write(fd, bytes.data(), bytes.size()) == 1 << 20);
@@ -64,16 +64,16 @@ TEST_CASE("what a disk refused is heard by who asks after the one that was told"
   while (syncfs(told) != 0 && ++asked < 100) {
   }
   CHECK((asked > 0 && asked < 100));  // nobody is told twice
-  witnesses next(d.ends[0], d.ends[1]);
+  sentinels next(d.ends[0], d.ends[1]);
   CHECK(next.heard() != 0);  // EIO, or what the memory said: ENOSPC
   next.forget();
-  CHECK(witnesses(d.ends[0], d.ends[1]).heard() == 0);
+  CHECK(sentinels(d.ends[0], d.ends[1]).heard() == 0);
   close(fd);
   close(told);
 }
 
 TEST_CASE("without a pair of sockets nobody hears", "[order]") {
-  witnesses none(-1, -1);
+  sentinels none(-1, -1);
   keep(none, 0);
   CHECK(none.heard() == 0);
 }

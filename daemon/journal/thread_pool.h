@@ -29,14 +29,14 @@ class mailbox {
   std::atomic<std::uint32_t> bell_ = 0;
 };
 
-class crew {
+class thread_pool {
  public:
-  crew(mailbox& to, unsigned threads);
-  ~crew();
-  crew(crew const&) = delete;
-  crew& operator=(crew const&) = delete;
+  thread_pool(mailbox& to, unsigned threads);
+  ~thread_pool();
+  thread_pool(thread_pool const&) = delete;
+  thread_pool& operator=(thread_pool const&) = delete;
 
-  /// `work` in a thread of the crew, then `then(result)` in the loop.
+  /// `work` in a thread of the thread_pool, then `then(result)` in the loop.
   void run(std::function<int()> work, std::function<void(int)> then);
   unsigned under_way() const { return under_way_; }
 

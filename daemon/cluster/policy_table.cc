@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cluster/plan.h"
+#include "cluster/policy_table.h"
 
 #include <cmath>
 
@@ -48,26 +48,26 @@ supply_row row_of(policy::site const& site, policy::supply const& s) {
 
 }  // namespace
 
-std::uint32_t plan::class_of(std::uint32_t key) const {
+std::uint32_t policy_table::class_of(std::uint32_t key) const {
   for (std::uint32_t i = 1; i < classes.size(); ++i)
     if (classes[i].key == key) return i;
   return default_class;
 }
 
-std::uint32_t plan::class_named(std::string const& name) const {
+std::uint32_t policy_table::class_named(std::string const& name) const {
   for (std::uint32_t i = 1; i < classes.size(); ++i)
     if (classes[i].name == name) return i;
   return default_class;
 }
 
-std::uint32_t plan::supply_of(std::uint32_t key) const {
+std::uint32_t policy_table::supply_of(std::uint32_t key) const {
   for (std::uint32_t i = 0; i < supplies.size(); ++i)
     if (supplies[i].key == key) return i;
   return no_supply;
 }
 
-plan plan_of(policy::site const& site, std::string const& text) {
-  plan p;
+policy_table policy_table_of(policy::site const& site, std::string const& text) {
+  policy_table p;
   p.text = text;
   p.hash = policy::policy_hash(text);
   p.algorithm = site.algorithm;
@@ -91,7 +91,7 @@ plan plan_of(policy::site const& site, std::string const& text) {
   return p;
 }
 
-void align(plan& next, plan const& now) {
+void align(policy_table& next, policy_table const& now) {
   std::vector<supply_row> rows = now.supplies;
   std::vector<std::uint32_t> from(rows.size(), no_supply);  // place in `next` of each row
   for (supply_row& r : rows) r.capacity = 0, r.lease = {};

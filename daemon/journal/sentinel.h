@@ -15,10 +15,10 @@
 
 namespace sluice::journal {
 
-class witnesses {
+class sentinels {
  public:
   /// The ends of a SOCK_DGRAM pair; -1: there is none, and nobody hears.
-  witnesses(int from, int to) : from_(from), to_(to) {}
+  sentinels(int from, int to) : from_(from), to_(to) {}
 
   /// 0, or the errno with which a file system lost something that nobody may have heard of. All are
   /// synced, so it may take as long as that.

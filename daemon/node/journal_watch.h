@@ -7,27 +7,27 @@
 #include <optional>
 #include <string>
 
-#include "node/log_keeper.h"
+#include "node/journal_keeper.h"
 #include "runtime/log.h"
 #include "runtime/metric_table.h"
 #include "segment/order_look.h"
 
 namespace sluice::node {
 
-class log_watch {
+class journal_watch {
  public:
-  /// `socket`: services::log_keeper, not ours to close; -1: there is none, and all below is empty.
-  /// `status`: where its daemon speaks for itself, see abi/order_status.h.
-  log_watch(int socket, std::string file, std::string status, runtime::logger& log);
+  /// `socket`: services::journal_keeper, not ours to close; -1: there is none, and all below is
+  /// empty. `status`: where its daemon speaks for itself, see abi/order_status.h.
+  journal_watch(int socket, std::string file, std::string status, runtime::logger& log);
 
   /// To poll; -1: nothing will come.
   int fd() const { return is_there() ? socket_ : -1; }
   /// Takes what has come.
   void listen();
   /// Everything home, and the end.
-  void stop() { say(log_word::stop); }
+  void stop() { say(journal_word::stop); }
   /// Not to wait for the next try: somebody has mended something.
-  void again() { say(log_word::again); }
+  void again() { say(journal_word::again); }
   /// Files may be used: the first attempt is over, well or not, so what a crash left is at home or
   /// cannot get there; or it only syncs, and has for so long that a disk may hang.
   bool is_settled(std::int64_t waited_ns) const;
@@ -40,17 +40,17 @@ class log_watch {
   void publish(runtime::metric_table& m, std::int64_t now_ns);
 
  private:
-  void say(log_word word) const;
-  void take(log_report const& fresh);
+  void say(journal_word word) const;
+  void take(journal_report const& fresh);
   void gone();
   char const* state() const;
   bool is_served() const;
-  std::optional<segment::order_log> look_at_status() const;
+  std::optional<segment::journal_status> look_at_status() const;
 
   int const socket_;
   std::string const file_, status_;
   runtime::logger& log_;
-  log_report last_;
+  journal_report last_;
   bool is_gone_ = false, is_settled_ = false, is_silent_ = false;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "journal/crew.h"
+#include "journal/thread_pool.h"
 
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -33,11 +33,11 @@ bool mailbox::is_empty() const {
   return calls_.empty();
 }
 
-crew::crew(mailbox& to, unsigned threads) : to_(to) {
+thread_pool::thread_pool(mailbox& to, unsigned threads) : to_(to) {
   for (unsigned i = 0; i < threads; ++i) threads_.emplace_back([this] { serve(); });
 }
 
-crew::~crew() {
+thread_pool::~thread_pool() {
   {
     std::lock_guard const held(mutex_);
     is_over_ = true;
@@ -46,7 +46,7 @@ crew::~crew() {
   for (auto& t : threads_) t.join();
 }
 
-void crew::run(std::function<int()> work, std::function<void(int)> then) {
+void thread_pool::run(std::function<int()> work, std::function<void(int)> then) {
   ++under_way_;
   auto counted = [this, then = std::move(then)](int result) {
     --under_way_;
@@ -59,7 +59,7 @@ void crew::run(std::function<int()> work, std::function<void(int)> then) {
   arrived_.notify_one();
 }
 
-void crew::serve() {
+void thread_pool::serve() {
   std::unique_lock held(mutex_);
   for (;;) {
     arrived_.wait(held, [&] { return is_over_ || !jobs_.empty(); });

@@ -41,7 +41,7 @@ struct class_row {
   std::vector<terms> by_supply;
 };
 
-struct plan {
+struct policy_table {
   std::vector<supply_row> supplies;
   std::vector<class_row> classes;   // [0] is for jobs without a class that anybody knows
   std::uint32_t default_class = 0;  // index into classes
@@ -61,10 +61,10 @@ struct plan {
 
 inline constexpr std::uint32_t no_supply = ~std::uint32_t{0};
 
-plan plan_of(policy::site const& site, std::string const& text);
+policy_table policy_table_of(policy::site const& site, std::string const& text);
 
 /// Gives the supplies of `next` the indices they have in `now`; those that are gone stay as rows
 /// without capacity.
-void align(plan& next, plan const& now);
+void align(policy_table& next, policy_table const& now);
 
 }  // namespace sluice::cluster

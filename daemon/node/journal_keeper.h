@@ -15,14 +15,14 @@
 
 namespace sluice::node {
 
-struct log_settings {
+struct journal_settings {
   std::string program;  // sluice-order
-  std::string log;
-  std::uint64_t log_mib = 256;
+  std::string file;
+  std::uint64_t size_mib = 256;
   std::string jobs;  // directory
 };
 
-enum class log_phase : std::uint32_t {
+enum class journal_phase : std::uint32_t {
   recovering,  // what was in the log comes home
   serving,
   pausing,  // it ended; the next start is due at due_ns
@@ -30,8 +30,8 @@ enum class log_phase : std::uint32_t {
 };
 
 /// What the keeper says, one message each; the last one counts.
-struct log_report {
-  log_phase phase = log_phase::recovering;
+struct journal_report {
+  journal_phase phase = journal_phase::recovering;
   std::uint32_t pid = 0;     // 0: none runs
   std::uint32_t deaths = 0;  // how often it ended unasked
   std::int32_t status = 0;   // of the last of them, as wait gives it
@@ -42,14 +42,14 @@ struct log_report {
 };
 
 /// sluiced's words to the keeper.
-enum class log_word : char { stop = 's', again = 'a' };
+enum class journal_word : char { stop = 's', again = 'a' };
 
-struct log_child {
+struct journal_child {
   pid_t pid = 0;
   descriptor socket;
 };
 
 /// Forks the keeper. Call it while there is one thread. Throws.
-log_child keep_log(log_settings const& settings);
+journal_child keep_journal(journal_settings const& settings);
 
 }  // namespace sluice::node

@@ -8,10 +8,10 @@
 
 namespace sluice::journal {
 
-class ledger {
+class backlog {
  public:
   /// So much was logged before, and is safe.
-  explicit ledger(std::uint64_t before = 0) : bytes_logged_(before), bytes_home_(before) {}
+  explicit backlog(std::uint64_t before = 0) : bytes_logged_(before), bytes_home_(before) {}
 
   /// Bytes that are in the log up to `lsn`, which grows.
   void logged(std::uint64_t lsn, std::uint64_t bytes, std::uint64_t now_ns);

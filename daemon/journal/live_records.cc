@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "journal/plan.h"
+#include "journal/live_records.h"
 
 #include <sys/stat.h>
 
@@ -13,8 +13,8 @@ bool is_content(kind what) { return what == kind::data || what == kind::truncate
 
 }  // namespace
 
-void plan::add(std::uint64_t lsn, record const& r) {
-  file_plan& f = files_[r.file];
+void live_records::add(std::uint64_t lsn, record const& r) {
+  file_records& f = files_[r.file];
   for (auto const* other : {&r.directory, &r.new_directory, &r.victim})
     if (!other->handle.empty()) files_.try_emplace(*other);
   file_systems_.insert(r.file.fs);
@@ -27,20 +27,20 @@ void plan::add(std::uint64_t lsn, record const& r) {
   }
 }
 
-void plan::close() {
+void live_records::close() {
   for (auto const& [id, lsn] : content_) {
-    file_plan& f = files_[id];
+    file_records& f = files_[id];
     f.has_content = lsn >= f.safe_below;
   }
   content_.clear();
 }
 
-bool plan::is_live(file_id const& id) const {
+bool live_records::is_live(file_id const& id) const {
   auto const at = files_.find(id);
   return at != files_.end() && at->second.is_live;
 }
 
-bool plan::counts(std::uint64_t lsn, record const& r) const {
+bool live_records::counts(std::uint64_t lsn, record const& r) const {
   // Names are brought home whatever happened to the bytes: a sync of the file need not cover them.
   if (r.what == kind::unlink || r.what == kind::rename) return true;
   if (!is_content(r.what) && r.what != kind::create) return false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "node/log_keeper.h"
+#include "node/journal_keeper.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -22,7 +22,7 @@
 #include "base/error.h"
 #include "core/durations.h"
 #include "runtime/privileges.h"
-#include "segment/log_process.h"
+#include "segment/journal_process.h"
 
 namespace sluice::node {
 
@@ -39,7 +39,7 @@ void put(char* to, std::size_t room, std::string const& text) {
 
 class keeper {
  public:
-  keeper(log_settings const& settings, descriptor to_sluiced, std::string const& lacks)
+  keeper(journal_settings const& settings, descriptor to_sluiced, std::string const& lacks)
       : settings_(settings), sluiced_(std::move(to_sluiced)) {
     put(report_.lacks, sizeof report_.lacks, lacks);
   }
@@ -47,7 +47,7 @@ class keeper {
   void run() {
     start();
     while (!is_told_ || report_.pid != 0) look();
-    report_.phase = log_phase::over;
+    report_.phase = journal_phase::over;
     tell();
   }
 
@@ -64,10 +64,10 @@ class keeper {
     report_.status = 0;
     words_.clear();
     try {
-      child_ = segment::start_log(settings_.program,
-                                  {"--jobs", settings_.jobs, "--log", settings_.log, "--log-mib",
-                                   std::to_string(settings_.log_mib)},
-                                  witness_, true);
+      child_ = segment::start_journal(settings_.program,
+                                      {"--jobs", settings_.jobs, "--journal", settings_.file,
+                                       "--journal-mib", std::to_string(settings_.size_mib)},
+                                      sentinel_, true);
       ended_ = descriptor(static_cast<int>(syscall(SYS_pidfd_open, child_.pid, 0)));
       fcntl(child_.said.get(), F_SETFL, O_NONBLOCK);
     } catch (error const& e) {
@@ -75,7 +75,7 @@ class keeper {
       return pause();
     }
     report_.pid = static_cast<std::uint32_t>(child_.pid);
-    report_.phase = log_phase::recovering;
+    report_.phase = journal_phase::recovering;
     begun_ns_ = now_ns();
     tell();
   }
@@ -83,7 +83,7 @@ class keeper {
   void look() {
     // Without a pidfd (a kernel before 5.3) its end is looked for ten times a second.
     int limit_ms = report_.pid != 0 && !ended_ ? 100 : -1;
-    if (report_.phase == log_phase::pausing)
+    if (report_.phase == journal_phase::pausing)
       limit_ms = static_cast<int>(std::max<std::int64_t>(report_.due_ns - now_ns(), 0) / ms_ns) + 1;
     pollfd each[] = {{is_told_ ? -1 : sluiced_.get(), POLLIN, 0},
                      {child_.ready.get(), POLLIN, 0},
@@ -94,7 +94,7 @@ class keeper {
     if (each[1].revents != 0) hear_ready();
     if (each[2].revents != 0) hear_words();
     if (report_.pid != 0) look_for_end();
-    bool const is_due = report_.phase == log_phase::pausing && now_ns() >= report_.due_ns;
+    bool const is_due = report_.phase == journal_phase::pausing && now_ns() >= report_.due_ns;
     if (is_due && !is_told_) start();
   }
 
@@ -103,8 +103,8 @@ class keeper {
     char word = 0;
     ssize_t const got = recv(sluiced_.get(), &word, 1, MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
-    if (got == 1 && word == static_cast<char>(log_word::again)) {
-      if (report_.phase == log_phase::pausing) report_.due_ns = now_ns();
+    if (got == 1 && word == static_cast<char>(journal_word::again)) {
+      if (report_.phase == journal_phase::pausing) report_.due_ns = now_ns();
       return;
     }
     is_told_ = true;
@@ -116,7 +116,7 @@ class keeper {
     bool const is_ready = read(child_.ready.get(), &byte, 1) == 1;
     child_.ready = {};
     if (!is_ready) return;
-    report_.phase = log_phase::serving;
+    report_.phase = journal_phase::serving;
     served_ns_ = now_ns();
     tell();
   }
@@ -160,23 +160,23 @@ class keeper {
     bool const was_well = served_ns_ > begun_ns_ && now_ns() - served_ns_ > served_well_ns;
     pause_ns_ =
         was_well || pause_ns_ == 0 ? first_pause_ns : std::min(pause_ns_ * 2, longest_pause_ns);
-    report_.phase = log_phase::pausing;
+    report_.phase = journal_phase::pausing;
     report_.due_ns = now_ns() + pause_ns_;
     tell();
   }
 
-  log_settings settings_;
+  journal_settings settings_;
   descriptor sluiced_, ended_;
-  segment::log_witness witness_;
-  segment::log_process child_;
-  log_report report_;
+  segment::sentinel_pair sentinel_;
+  segment::journal_process child_;
+  journal_report report_;
   std::string words_;
   bool is_told_ = false;
   std::int64_t begun_ns_ = 0, served_ns_ = 0, pause_ns_ = 0;
 };
 
 /// All that is sluiced's is closed: its lock on the run directory is free when it dies.
-[[noreturn]] void become_keeper(log_settings const& settings, int socket) {
+[[noreturn]] void become_keeper(journal_settings const& settings, int socket) {
   int status = 0;
   try {
     constexpr int place = 3;
@@ -186,8 +186,8 @@ class keeper {
     sigset_t all;
     sigfillset(&all);
     sigprocmask(SIG_BLOCK, &all, nullptr);
-    prctl(PR_SET_NAME, "sluiced-log");
-    auto const kept = runtime::drop_to_log();
+    prctl(PR_SET_NAME, "sluiced-journal");
+    auto const kept = runtime::drop_to_journal();
     keeper(settings, descriptor(place), kept.missing).run();
   } catch (std::exception const& e) {
     fmt::print(stderr, "sluiced: the log's keeper: {}\n", e.what());
@@ -199,7 +199,7 @@ class keeper {
 
 }  // namespace
 
-log_child keep_log(log_settings const& settings) {
+journal_child keep_journal(journal_settings const& settings) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
     throw sluice_error(fmt::format("socketpair: {}", std::strerror(errno)));

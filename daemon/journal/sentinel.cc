@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "journal/witness.h"
+#include "journal/sentinel.h"
 
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -32,7 +32,7 @@ struct message {
 
 }  // namespace
 
-int witnesses::heard() {
+int sentinels::heard() {
   int error = 0;
   for (descriptor const& fd : take()) {
     if (syncfs(fd.get()) != 0 && error == 0) error = errno;
@@ -41,12 +41,12 @@ int witnesses::heard() {
   return error;
 }
 
-void witnesses::keep(int fd, struct stat const& st) {
+void sentinels::keep(int fd, struct stat const& st) {
   if (to_ < 0 || kept_.count(st.st_dev) != 0) return;
   if (descriptor const beside = open_beside(fd, st)) put(beside);
 }
 
-std::vector<descriptor> witnesses::take() {
+std::vector<descriptor> sentinels::take() {
   std::vector<descriptor> all;
   kept_.clear();
   for (;;) {
@@ -60,7 +60,7 @@ std::vector<descriptor> witnesses::take() {
   }
 }
 
-void witnesses::put(descriptor const& fd) {
+void sentinels::put(descriptor const& fd) {
   message m;
   struct stat st = {};
   cmsghdr* const c = CMSG_FIRSTHDR(&m.head);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "segment/log_process.h"
+#include "segment/journal_process.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -18,7 +18,7 @@ namespace sluice::segment {
 
 namespace {
 
-constexpr int ready_fd = 3, witness_from_fd = 4, witness_to_fd = 5, free_fd = 6;
+constexpr int ready_fd = 3, sentinel_from_fd = 4, sentinel_to_fd = 5, free_fd = 6;
 
 struct two_ends {
   descriptor from, to;
@@ -34,10 +34,10 @@ two_ends make_pipe() {
 /// What the child keeps. All are moved out of the way of what is put there. words < 0: standard
 /// error stays what it is.
 struct kept_open {
-  int ready, words, witness_from, witness_to;
+  int ready, words, sentinel_from, sentinel_to;
 };
 
-[[noreturn]] void become_log(char const* const* argv, kept_open kept, pid_t parent) {
+[[noreturn]] void become_journal(char const* const* argv, kept_open kept, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != parent) _exit(exit_sluice);
   setsid();
@@ -45,15 +45,15 @@ struct kept_open {
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
   for (int sig = 1; sig < 32; ++sig) signal(sig, SIG_DFL);
-  for (int* fd : {&kept.ready, &kept.words, &kept.witness_from, &kept.witness_to})
+  for (int* fd : {&kept.ready, &kept.words, &kept.sentinel_from, &kept.sentinel_to})
     if (*fd >= 0) *fd = fcntl(*fd, F_DUPFD_CLOEXEC, free_fd);
   int const nothing = open("/dev/null", O_RDWR);
   dup2(nothing, 0);
   dup2(nothing, 1);
   if (kept.words >= 0) dup2(kept.words, 2);
   dup2(kept.ready, ready_fd);
-  dup2(kept.witness_from, witness_from_fd);
-  dup2(kept.witness_to, witness_to_fd);
+  dup2(kept.sentinel_from, sentinel_from_fd);
+  dup2(kept.sentinel_to, sentinel_to_fd);
   close_range(free_fd, ~0u, 0);
   execv(argv[0], const_cast<char* const*>(argv));
   _exit(exit_missing);
@@ -61,7 +61,7 @@ struct kept_open {
 
 }  // namespace
 
-log_witness::log_witness() {
+sentinel_pair::sentinel_pair() {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, ends) != 0)
     throw sluice_error(fmt::format("socketpair: {}", std::strerror(errno)));
@@ -69,22 +69,22 @@ log_witness::log_witness() {
   to = descriptor(ends[1]);
 }
 
-log_process start_log(std::string const& program, std::vector<std::string> arguments,
-                      log_witness const& witness, bool keeps_words) {
+journal_process start_journal(std::string const& program, std::vector<std::string> arguments,
+                              sentinel_pair const& sentinel, bool keeps_words) {
   two_ends ready = make_pipe(), words;
   if (keeps_words) words = make_pipe();
   arguments.insert(arguments.begin(), {program, "serve"});
   arguments.insert(arguments.end(),
-                   {"--ready-fd", std::to_string(ready_fd), "--witness-fds",
-                    std::to_string(witness_from_fd), std::to_string(witness_to_fd)});
+                   {"--ready-fd", std::to_string(ready_fd), "--sentinel-fds",
+                    std::to_string(sentinel_from_fd), std::to_string(sentinel_to_fd)});
   std::vector<char const*> argv;
   for (auto const& word : arguments) argv.push_back(word.c_str());
   argv.push_back(nullptr);
   pid_t const self = getpid();
   pid_t const pid = fork();
   if (pid == 0)
-    become_log(argv.data(), {ready.to.get(), words.to.get(), witness.from.get(), witness.to.get()},
-               self);
+    become_journal(argv.data(),
+                   {ready.to.get(), words.to.get(), sentinel.from.get(), sentinel.to.get()}, self);
   if (pid < 0) throw sluice_error(fmt::format("fork: {}", std::strerror(errno)));
   return {pid, std::move(ready.from), std::move(words.from)};
 }

@@ -12,7 +12,7 @@
 
 namespace sluice::journal {
 
-struct file_plan {
+struct file_records {
   std::uint64_t safe_below = 0;  // LSN: content recorded before is at home
   bool is_kept = false;          // somebody else changed it, and it shall stay so
   bool is_live = false;          // its handle found it at home before anything was written
@@ -22,7 +22,7 @@ struct file_plan {
   std::uint64_t changed_ns = 0;  // ctime of home behind the last record of content
 };
 
-class plan {
+class live_records {
  public:
   void add(std::uint64_t lsn, record const& r);
   /// After the last add.
@@ -32,11 +32,11 @@ class plan {
   bool is_live(file_id const& id) const;
 
   /// Those that records are about, and the directories and victims that they mention.
-  std::map<file_id, file_plan>& files() { return files_; }
+  std::map<file_id, file_records>& files() { return files_; }
   std::set<std::array<std::uint8_t, 16>> const& file_systems() const { return file_systems_; }
 
  private:
-  std::map<file_id, file_plan> files_;
+  std::map<file_id, file_records> files_;
   std::map<file_id, std::uint64_t> content_;  // LSN of the last record about content
   std::set<std::array<std::uint8_t, 16>> file_systems_;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The process of a log daemon, `sluice-order serve`, as a child: in a session of its own, so that
 // Ctrl-C does not reach it; with a death signal, so that it empties its log when whoever started it
-// is killed. It gets one end of two pipes and a witness, and nothing else that is open here.
+// is killed. It gets one end of two pipes and a sentinel, and nothing else that is open here.
 #pragma once
 
 #include <sys/types.h>
@@ -13,22 +13,22 @@
 
 namespace sluice::segment {
 
-struct log_process {
+struct journal_process {
   pid_t pid = 0;
   descriptor ready;  // a byte comes when it serves; the end of the file when it has ended
   descriptor said;   // its standard error, where that was asked for
 };
 
-/// What is kept for the one that is started when this one was killed: see order/witness.h. Made
+/// What is kept for the one that is started when this one was killed: see order/sentinel.h. Made
 /// once, given to each. Throws.
-struct log_witness {
-  log_witness();
+struct sentinel_pair {
+  sentinel_pair();
   descriptor from, to;
 };
 
-/// Where its ready byte goes, and the witness, is among the arguments that are added.
+/// Where its ready byte goes, and the sentinel, is among the arguments that are added.
 /// `keeps_words`: its standard error is ours to read; else it is our own. Throws.
-log_process start_log(std::string const& program, std::vector<std::string> arguments,
-                      log_witness const& witness, bool keeps_words);
+journal_process start_journal(std::string const& program, std::vector<std::string> arguments,
+                              sentinel_pair const& sentinel, bool keeps_words);
 
 }  // namespace sluice::segment

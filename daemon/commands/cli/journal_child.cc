@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "commands/cli/log_daemon.h"
+#include "commands/cli/journal_child.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -52,12 +52,12 @@ std::uint32_t durable_targets(std::string const& area) {
 
 }  // namespace
 
-std::unique_ptr<log_daemon> serve_log(abi::segment const& s, std::string const& segment_path,
-                                      std::string const& log) {
+std::unique_ptr<journal_child> serve_journal(abi::segment const& s, std::string const& segment_path,
+                                             std::string const& log) {
   std::string const area = segment::order_path(segment_path);
   std::uint32_t const targets = durable_targets(area);
   if (targets == 0) {
-    if (!log.empty()) throw usage_error("--order-log: no target is durable; see --order");
+    if (!log.empty()) throw usage_error("--order-journal: no target is durable; see --order");
     return nullptr;
   }
   std::string file = log;
@@ -65,10 +65,10 @@ std::unique_ptr<log_daemon> serve_log(abi::segment const& s, std::string const& 
     auto const first = static_cast<unsigned>(std::countr_zero(targets));
     file = std::string(core::view(s.rules, s.rules.target[first].path)) + "/.sluice-order.log";
   }
-  return std::make_unique<log_daemon>(area, std::filesystem::absolute(file), log.empty());
+  return std::make_unique<journal_child>(area, std::filesystem::absolute(file), log.empty());
 }
 
-log_daemon::log_daemon(std::string area, std::string log, bool remove_log)
+journal_child::journal_child(std::string area, std::string log, bool remove_log)
     : program_(find_beside("sluice-order")),
       area_(std::move(area)),
       log_(std::move(log)),
@@ -87,7 +87,7 @@ log_daemon::log_daemon(std::string area, std::string log, bool remove_log)
 }
 
 /// Waits until it says so, or has ended.
-bool log_daemon::is_ready() const {
+bool journal_child::is_ready() const {
   char word = 0;
   ssize_t got = 0;
   while ((got = read(ready_.get(), &word, 1)) < 0 && errno == EINTR) {
@@ -95,20 +95,21 @@ bool log_daemon::is_ready() const {
   return got == 1;
 }
 
-void log_daemon::start() {
-  auto begun = segment::start_log(program_, {"--area", area_, "--log", log_}, witness_, false);
+void journal_child::start() {
+  auto begun =
+      segment::start_journal(program_, {"--area", area_, "--journal", log_}, sentinel_, false);
   pid_ = begun.pid;
   ready_ = std::move(begun.ready);
 }
 
-void log_daemon::say_how_it_ended(int status) const {
+void journal_child::say_how_it_ended(int status) const {
   fmt::print(stderr, "sluice: warning: the log daemon ended ({} {}): fsync is native {}\n",
              WIFSIGNALED(status) ? "signal" : "status",
              WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status),
              deaths_ < most_deaths ? "until it is back" : "from now on");
 }
 
-std::int64_t log_daemon::look(std::int64_t now_ns) {
+std::int64_t journal_child::look(std::int64_t now_ns) {
   int status = 0;
   if (pid_ != 0 && waitpid(pid_, &status, WNOHANG) == pid_) {
     pid_ = 0;
@@ -120,7 +121,7 @@ std::int64_t log_daemon::look(std::int64_t now_ns) {
   return now_ns + look_ns;
 }
 
-log_daemon::~log_daemon() {
+journal_child::~journal_child() {
   try {
     // One that died left records behind: a new one brings them home.
     if (pid_ == 0 && deaths_ != 0) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "journal/ledger.h"
+#include "journal/backlog.h"
 
 #include <algorithm>
 
@@ -12,7 +12,7 @@ constexpr std::size_t most_entries = 256;  // where nothing is freed for long
 
 }  // namespace
 
-void ledger::logged(std::uint64_t lsn, std::uint64_t bytes, std::uint64_t now_ns) {
+void backlog::logged(std::uint64_t lsn, std::uint64_t bytes, std::uint64_t now_ns) {
   bytes_logged_ += bytes;
   bool const is_apart = left_.empty() || (now_ns - left_.back().since_ns > together_ns &&
                                           left_.size() < most_entries);
@@ -21,7 +21,7 @@ void ledger::logged(std::uint64_t lsn, std::uint64_t bytes, std::uint64_t now_ns
   left_.back().bytes += bytes;
 }
 
-void ledger::freed(std::uint64_t head) {
+void backlog::freed(std::uint64_t head) {
   for (; !left_.empty() && left_.front().lsn <= head; left_.pop_front())
     bytes_home_ += left_.front().bytes;
 }

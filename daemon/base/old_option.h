@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// An option under the name that it had before. It works, is not shown in the help, and says its
+// present name.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <string>
+
+namespace sluice {
+
+/// `was` and `is` begin with `--`; `program` begins the warning.
+template <typename T>
+void add_old_option(CLI::App& app, std::string const& program, std::string const& was,
+                    std::string const& is, T& value) {
+  app.add_option(was, value, "")->group("")->excludes(is)->each([=](std::string const&) {
+    fmt::print(stderr, "{}: warning: {} is called {} now\n", program, was, is);
+  });
+}
+
+}  // namespace sluice
