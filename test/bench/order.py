@@ -40,8 +40,8 @@ def run_once(options, disk, work, threads, mode):
     subprocess.run(["sync", "-f", disk], check=True)
     log = options.log or os.path.join(disk, "log")
     order = [] if mode == "native" else [
-        SLUICE, "--run-dir", options.run_dir, "run", "--order", f"{mode}@{where}", "--order-log",
-        log, "--no-summary", "--"]
+        SLUICE, "--run-dir", options.run_dir, "run", "--order", f"{mode}@{where}",
+        "--order-journal", log, "--no-summary", "--"]
 
     def below(command):
         return order + command

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # timeout: 120
-# sluiced --journal: the node's log is kept by a process of its own. Whatever dies, a program that syncs
-# all the while sees no error and no long wait, and all is served again; a log that cannot be
+# sluiced --journal: a process of its own keeps the node's journal. Whatever dies, a program that
+# syncs all the while sees no error and no long wait, and all is served again; a log that cannot be
 # recovered is refused with the reason, and jobs run without it; SIGTERM leaves the log empty.
 set -u
 . "$(dirname "$0")/node-common.bash"
@@ -95,9 +95,9 @@ done
   --no-summary -- "$PROGRAMS/order_loop" "$other" 1 1500 >/dev/null || fail "--order: $?"
 [ ! -e "$other/.sluice-order.log" ] || fail '--order made a log beside that of the node'
 [ "$(answered)" -gt 0 ] || fail "--order: nothing answered: $(cat "$SCRATCH/report.json")"
-"$SLUICE" --run-dir "$RUN" run --order "durable@$other" --order-log "$SCRATCH/own" \
-  --no-summary -- "$PROGRAMS/order_loop" "$other" 1 200 >/dev/null || fail "--order-log: $?"
-[ -e "$SCRATCH/own" ] || fail '--order-log was not heeded'
+"$SLUICE" --run-dir "$RUN" run --order "durable@$other" --order-journal "$SCRATCH/own" \
+  --no-summary -- "$PROGRAMS/order_loop" "$other" 1 200 >/dev/null || fail "--order-journal: $?"
+[ -e "$SCRATCH/own" ] || fail '--order-journal was not heeded'
 
 # Another log daemon for the same jobs is refused.
 "${SLUICE%/*}/sluice-order" serve --jobs "$RUN/jobs" --journal "$SCRATCH/second" 2>"$SCRATCH/err"

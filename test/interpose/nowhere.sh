@@ -30,5 +30,5 @@ cat >"$SCRATCH/policy.json" <<P
 P
 same 'patterns' run --policy "$SCRATCH/policy.json"
 same 'noted paths' run --paths --limit all=1M/s
-same 'durable' run --order "durable@$DIR" --order-log "$SCRATCH/log" --limit all=1M/s
-same 'ordered' run --order "ordered@$DIR" --order-log "$SCRATCH/log" --limit all=1M/s
+same 'durable' run --order "durable@$DIR" --order-journal "$SCRATCH/log" --limit all=1M/s
+same 'ordered' run --order "ordered@$DIR" --order-journal "$SCRATCH/log" --limit all=1M/s

@@ -30,5 +30,6 @@ END
 with_fake sync
 export SLUICE
 on_broken_disk bash -c '"$SLUICE" --run-dir "$SCRATCH/run" run --order "durable@$DISK" \
-  --no-summary --order-journal "$SCRATCH/log" -- python3 "$SCRATCH/drain.py"' >"$SCRATCH/said" 2>&1 ||
+  --no-summary --order-journal "$SCRATCH/log" -- python3 "$SCRATCH/drain.py"' \
+  >"$SCRATCH/said" 2>&1 ||
   fail "status $? (4: the fsync said 0): $(cat "$SCRATCH/said")"

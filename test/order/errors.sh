@@ -36,6 +36,7 @@ cat >"$SCRATCH/policy.json" <<END
 END
 refused 'policy.json:1:.*did you mean "ordered"' --policy "$SCRATCH/policy.json"
 sed -i 's/orderd/durable/' "$SCRATCH/policy.json"
-"$SLUICE" --run-dir "$SCRATCH/run" run --policy "$SCRATCH/policy.json" --order-journal "$SCRATCH/kept" \
+"$SLUICE" --run-dir "$SCRATCH/run" run --policy "$SCRATCH/policy.json" \
+  --order-journal "$SCRATCH/kept" \
   -- true || fail "a durable policy does not run: $?"
 [ -e "$SCRATCH/kept" ] || fail 'the log that was named is gone'

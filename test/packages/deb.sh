@@ -47,7 +47,8 @@ guide 'Day one: Slurm'
 check_modes '^/'
 unit=$root/lib/systemd/system/sluice-order.service
 program=$(sed -n 's/^ExecStart=\([^ ]*\).*/\1/p' "$unit")
-on n1 "$program" serve --help | grep -q -- --journal-mib || fail "sluice-order.service starts $program"
+on n1 "$program" serve --help | grep -q -- --journal-mib ||
+  fail "sluice-order.service starts $program"
 [ ! -L "$root/etc/systemd/system/multi-user.target.wants/sluice-order.service" ] ||
   fail 'sluice-order was enabled'
 [ -L "$root/etc/systemd/system/multi-user.target.wants/sluiced-node.service" ] ||

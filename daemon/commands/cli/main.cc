@@ -278,11 +278,12 @@ void describe_app(CLI::App& app, command_line& line) {
   for (auto* verb : app.get_subcommands({})) verb->fallthrough();
 }
 
-bool takes_value(std::string const& word) {
-  static constexpr std::string_view with_value[] = {
-      "--limit",  "--policy",   "--class", "--job",           "--report",     "--run-dir",
-      "--record", "--interval", "--order", "--order-journal", "--paths-depth"};
-  return std::find(std::begin(with_value), std::end(with_value), word) != std::end(with_value);
+/// Whether the next word is the value of this one: an option before the verb, or one of `run`.
+bool takes_value(CLI::App const& app, std::string const& word) {
+  for (CLI::App const* at : {&app, static_cast<CLI::App const*>(app.get_subcommand("run"))})
+    if (auto const* option = at->get_option_no_throw(word); option != nullptr)
+      return option->get_items_expected_min() > 0;
+  return false;
 }
 
 bool is_forwarded(std::string const& word) {
@@ -292,14 +293,14 @@ bool is_forwarded(std::string const& word) {
 
 /// `sluice run … [--] PROGRAM …`: from PROGRAM on, nothing is an option of ours. After a verb of
 /// another program nothing is.
-void split_command(std::vector<std::string>& words, command_line& line) {
+void split_command(CLI::App const& app, std::vector<std::string>& words, command_line& line) {
   bool run = false;
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (run && words[i] == "--") {
       line.run.command.assign(words.begin() + std::ptrdiff_t(i) + 1, words.end());
       words.resize(i);
     } else if (words[i].starts_with("-")) {
-      if (takes_value(words[i])) ++i;
+      if (takes_value(app, words[i])) ++i;
     } else if (run) {
       line.run.command.assign(words.begin() + std::ptrdiff_t(i), words.end());
       words.resize(i);
@@ -318,7 +319,7 @@ void split_command(std::vector<std::string>& words, command_line& line) {
 void require_verb(CLI::App const& app, std::vector<std::string> const& words) {
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (words[i].starts_with("-")) {
-      if (takes_value(words[i])) ++i;
+      if (takes_value(app, words[i])) ++i;
       continue;
     }
     std::vector<std::string> verbs;
@@ -332,10 +333,10 @@ void require_verb(CLI::App const& app, std::vector<std::string> const& words) {
 }
 
 /// `sluice help run` is `sluice run --help`, and `sluice version` is `sluice --version`.
-void turn_into_options(std::vector<std::string>& words) {
+void turn_into_options(CLI::App const& app, std::vector<std::string>& words) {
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (words[i].starts_with("-")) {
-      if (takes_value(words[i])) ++i;
+      if (takes_value(app, words[i])) ++i;
       continue;
     }
     if (words[i] == "version") words[i] = "--version";
@@ -351,8 +352,8 @@ int parse_and_do(int argc, char** argv) {
   command_line line;
   describe_app(app, line);
   std::vector<std::string> words(argv + 1, argv + argc);
-  turn_into_options(words);
-  split_command(words, line);
+  turn_into_options(app, words);
+  split_command(app, words, line);
   require_verb(app, words);
   std::reverse(words.begin(), words.end());  // as CLI11 wants them
   try {
