@@ -10,6 +10,7 @@ and just before which, nobody is restarted.
   soak.py --minutes 1        a short look, `make soak MINUTES=1`
 """
 import argparse
+import collections
 import os
 import random
 import signal
@@ -37,12 +38,18 @@ def policy(tree):
             "control": {"nodes": "n[1-3]", "default_class": "bronze"}}
 
 
-def size_of(daemon):
-    """Resident KiB and open descriptors."""
+def history_kib(jobs):
+    """What a node may keep of so many jobs: a row of 32 KB each (runtime/history.h), and one of
+    8 KB for each op that a job made, ten at most here (runtime/op_history.h)."""
+    return 32 * min(jobs, 1024) + 8 * min(10 * jobs, 4096)
+
+
+def size_of(daemon, jobs):
+    """Resident KiB, open descriptors, and the jobs that it has had."""
     pid = daemon.pid()
     with open(f"/proc/{pid}/status") as status:
         rss = next(int(line.split()[1]) for line in status if line.startswith("VmRSS"))
-    return rss, len(os.listdir(f"/proc/{pid}/fd"))
+    return rss, len(os.listdir(f"/proc/{pid}/fd")), jobs.had[daemon]
 
 
 class Jobs:
@@ -51,6 +58,7 @@ class Jobs:
     def __init__(self, world, nodes, rng):
         self.world, self.nodes, self.rng = world, nodes, rng
         self.running, self.number, self.failed = [], 0, []
+        self.had = collections.Counter()  # jobs by node
 
     def step(self):
         for process, command in list(self.running):
@@ -70,8 +78,10 @@ class Jobs:
             # Some names are joined by several at once.
             number = self.number - self.rng.randrange(2)
             qos_class = ("gold", "bronze")[number // 2 % 2]
-            self.running.append((self.world.run(self.rng.choice(self.nodes), f"job{number}",
-                                                command, qos_class), command))
+            node = self.rng.choice(self.nodes)
+            self.had[node] += 1
+            self.running.append((self.world.run(node, f"job{number}", command, qos_class),
+                                 command))
 
 
 def measure(world, roles, minutes, restart_s, rng):
@@ -96,7 +106,7 @@ def measure(world, roles, minutes, restart_s, rng):
             next_restart = time.monotonic() + restart_s
         if time.monotonic() >= quiet_from:
             for name, daemon in roles.items():
-                sizes[name].append(size_of(daemon))
+                sizes[name].append(size_of(daemon, jobs))
         if sys.stderr.isatty():
             print(f"\r\033[K{end - time.monotonic():.0f} s left, {jobs.number} jobs, "
                   f"{restarts} restarts", end="", file=sys.stderr)
@@ -113,10 +123,10 @@ def story(events, lines):
 
 
 def grew(sizes):
-    """Most in the second and in the last quarter: of memory, of descriptors."""
+    """Most in the second and in the last quarter: of memory, of descriptors, of jobs."""
     n = len(sizes)
     early, late = sizes[n // 4:n // 2], sizes[3 * n // 4:]
-    return [(max(s[i] for s in early), max(s[i] for s in late)) for i in (0, 1)]
+    return [(max(s[i] for s in early), max(s[i] for s in late)) for i in (0, 1, 2)]
 
 
 def main():
@@ -141,9 +151,10 @@ def main():
     failures = list(jobs.failed)
     print(f"{jobs.number} jobs, {restarts} restarts, {len(jobs.failed)} programs failed")
     for name, seen in sizes.items():
-        (rss0, rss1), (fds0, fds1) = grew(seen)
-        print(f"{name:<9} resident {rss0} -> {rss1} KiB, descriptors {fds0} -> {fds1}")
-        if rss1 > rss0 * 1.1 + 2048:
+        (rss0, rss1), (fds0, fds1), (jobs0, jobs1) = grew(seen)
+        print(f"{name:<9} resident {rss0} -> {rss1} KiB, descriptors {fds0} -> {fds1}, "
+              f"jobs {jobs0} -> {jobs1}")
+        if rss1 > rss0 * 1.1 + 2048 + history_kib(jobs1) - history_kib(jobs0):
             failures.append(f"{name} grew from {rss0} to {rss1} KiB")
         if fds1 > fds0 + 24:
             failures.append(f"{name} went from {fds0} to {fds1} descriptors")
