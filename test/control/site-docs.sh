@@ -22,8 +22,9 @@ for word in $(sed -n 's/^ALGORITHM([a-z0-9_]*, *"\([^"]*\)".*/\1/p' policies/alg
     fail "sluice-policy.5 does not know $word"
 done
 
-scripts/metrics-table | diff - <(sed -n '/^<!-- metrics -->$/,/^<!-- end -->$/p' daemon/README.md |
-  sed '1d;$d') || fail "daemon/README.md: run scripts/metrics-table --fix"
+page=daemon/administration.md
+scripts/metrics-table | diff - <(sed -n '/^<!-- metrics -->$/,/^<!-- end -->$/p' $page |
+  sed '1d;$d') || fail "daemon/administration.md: run scripts/metrics-table --fix"
 
 for name in $(sed -n 's/^METRIC(\([a-z_]*\),.*/\1/p' daemon/runtime/metrics.def); do
   twin=$(sed 's/bytes_per_second$/operations_per_second/; s/bytes_total$/operations_total/
