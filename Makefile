@@ -316,8 +316,8 @@ crash_tests    := $(sort $(wildcard test/crash/*.sh))
 coverage_tests := $(wildcard test/coverage/run)
 guest_tests    := $(sort $(wildcard test/guests/*.sh))
 fuzz_tests     := $(fuzz_src:test/fuzz/%.cc='scripts/fuzz % 5')
-source_tests   := scripts/check-style scripts/check-links scripts/check-layers scripts/check-format \
-  scripts/check-headers scripts/check-lint $(if $(lib),scripts/check-exports)
+source_tests   := scripts/check-style scripts/check-links scripts/check-layers \
+  scripts/check-format scripts/check-headers scripts/check-lint $(if $(lib),scripts/check-exports)
 
 # A sanitized library cannot be preloaded into ordinary programs, so a variant runs the unit tests.
 ifeq ($(SAN),)
