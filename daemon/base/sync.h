@@ -22,7 +22,7 @@ inline int why_given_up(int fd) {
   return is_given_up ? errno : 0;
 }
 
-/// The same, and EROFS for a file system that is read-only: asked behind a sync that returned 0.
+/// The same, and EROFS for a file system that is read-only: asked after a sync that returned 0.
 inline int why_not_kept(int fd) {
   constexpr long is_read_only = 1;  // ST_RDONLY
   struct statfs fs = {};

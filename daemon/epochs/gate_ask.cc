@@ -118,7 +118,7 @@ std::string gate_book::waits_for(gate const& g) const {
   return out.substr(0, wire::most_gate_text);
 }
 
-/// Of a loss the next gate is told, once: who goes on behind that error knows.
+/// Of a loss the next gate is told, once: who goes on after that error knows.
 bool gate_book::tell_losses(gate& g, time_ns now) {
   for (asked const& a : g.nodes) {
     row* const r = find_row(g.job, a.node);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Children too old to answer gates. Their programs do not wait until they are written down, so what
 // they have is taken from what they always said: their jobs. A gate stays shut for a job that one
-// of them has, and waits until each has said, behind the question, which ones it has; a relay is
+// of them has, and waits until each has said, after the question, which ones it has; a relay is
 // asked whether somebody below it is old. Row `any_job` of the book says of whom that is true.
 #include <fmt/format.h>
 

@@ -39,7 +39,7 @@ class disk {
   /// Everything written before the call is on the medium when it returns 0.
   virtual int flush() = 0;
   /// Makes [begin, end) writable as the rest is, durably: nothing before `begin` is touched. Piece
-  /// by piece: behind each `goes_on(what it took)` is asked. ECANCELED: no, and the next call goes
+  /// by piece: after each `goes_on(what it took)` is asked. ECANCELED: no, and the next call goes
   /// on there; another errno: it is as it was.
   virtual int extend(std::uint64_t, std::uint64_t, std::function<bool(std::uint64_t)> const&) {
     return ENOTSUP;

@@ -35,7 +35,7 @@ struct file_seen {
 
 enum class way {
   pass,       // the program's own fsync; nothing was taken
-  native,     // ours, at home; what is live of it is revoked behind it
+  native,     // ours, at home; what is live of it is revoked after it
   alone,      // the same; the next is the program's own while nobody else syncs
   own,        // the same; the next is the program's own
   nothing,    // all was logged before: its last record has to be durable
@@ -46,7 +46,7 @@ enum class way {
 
 way choose(file_seen const& f);
 
-/// Whether the programs of a directory sync it behind each new file. Then the log saves nothing for
+/// Whether the programs of a directory sync it after each new file. Then the log saves nothing for
 /// the file: what the directory waits for makes it durable as well.
 class directory_habit {
  public:
@@ -58,7 +58,7 @@ class directory_habit {
 
  private:
   unsigned created_ = 0;  // since it was synced
-  unsigned in_row_ = 0;   // syncs behind few of them
+  unsigned in_row_ = 0;   // syncs after few of them
   bool is_synced_anyway_ = false;
 };
 

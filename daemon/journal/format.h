@@ -7,8 +7,8 @@
 // A log sequence number (LSN) counts bytes since the log was made and never goes back. A batch of
 // records fills whole blocks, so no block that was acknowledged is ever written again. The checksum
 // of a record is seeded with that of the record before it, and the first of a generation with a
-// secret salt: a record counts only behind all others, and no file's content can pass for one.
-// A batch begins with a record that proves itself by the salt alone: where one is found behind a
+// secret salt: a record counts only after all others, and no file's content can pass for one.
+// A batch begins with a record that proves itself by the salt alone: where one is found after a
 // break of the chain, the break is damage and not a torn tail.
 // The superblock lies in slot sequence % 2; the other slot holds the one before.
 #pragma once
@@ -33,7 +33,7 @@ inline constexpr char log_magic[8] = {'s', 'l', 'u', 'i', 'c', 'e', 'l', 'g'};
 
 /// What keeps the log right. The property test switches each off and must see data lost.
 struct rules {
-  bool flush_before_ack = true;         // a commit returns behind a flush
+  bool flush_before_ack = true;         // a commit returns after a flush
   bool home_before_trim = true;         // records go when the home files are safe, not before
   bool chain = true;                    // a checksum depends on all records before
   bool two_slots = true;                // a superblock never overwrites the one in force

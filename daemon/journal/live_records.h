@@ -19,7 +19,7 @@ struct file_records {
   bool is_marked = false;        // its last fsync was its own: newer than all of the log
   bool has_content = false;      // a record about its bytes or size counts
   bool has_size = false;         // the last of the records that a new file begins with
-  std::uint64_t changed_ns = 0;  // ctime of home behind the last record of content
+  std::uint64_t changed_ns = 0;  // ctime of home after the last record of content
 };
 
 class live_records {

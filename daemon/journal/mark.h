@@ -12,7 +12,7 @@ bool has_mark(int fd, superblock const& s);
 /// `fd` is the log: a program said of it that all it has is safe at home.
 bool is_void(int fd, superblock const& s);
 
-/// Any: 0, also when there was none, or an errno. It is gone for good behind an fsync.
+/// Any: 0, also when there was none, or an errno. It is gone for good after an fsync.
 int remove_mark(int fd);
 
 /// Whether the file has marks cannot be told: an errno, else 0.

@@ -29,7 +29,7 @@ class page_set {
   void add(page_set const& other) {
     for (auto const& [first, end] : other.ranges_) add(first, end);
   }
-  /// What lies at or behind `end` goes.
+  /// What lies at or after `end` goes.
   void cut(std::uint64_t end) {
     while (!ranges_.empty() && ranges_.rbegin()->second > end) {
       auto const last = std::prev(ranges_.end());

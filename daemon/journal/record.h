@@ -41,7 +41,7 @@ struct record {
   std::uint64_t stream = 0;
   std::uint64_t epoch = 0;
   file_id file;
-  std::uint64_t changed_ns = 0;  // ctime of the home file just behind the change; create: when the
+  std::uint64_t changed_ns = 0;  // ctime of the home file just after the change; create: when the
                                  // file began; 0: nobody knows
   std::uint64_t offset = 0;      // truncate: the new size
   std::uint64_t length = 0;      // large

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // After a crash: every acknowledged change is brought home, then the log begins a new generation.
 // What stays true: nothing is written before all of the log was read and every file looked at; the
-// log's records go only behind a sync of all home file systems; on any error the log stays as it
+// log's records go only after a sync of all home file systems; on any error the log stays as it
 // was, to be recovered again. On a machine that has not been restarted since, home files are ahead
 // of the log: they are synced, and nothing is written over them. But where a disk refused bytes at
 // home, what the page cache shows is not what the disk has: then all is replayed.
@@ -20,7 +20,7 @@ struct recover_options {
   bool dry_run = false;
   bool keep_home = false;  // a file that somebody else changed stays as it is
   bool replay = false;     // although the machine runs since the log was written
-  bool partial = false;    // what lies before damage, without what lies behind
+  bool partial = false;    // what lies before damage, without what lies after
   int home_error = 0;      // home refused bytes, and nobody was there to say so in the log
   std::function<void(std::uint64_t, std::uint64_t)> progress;  // bytes of so many
 };

@@ -39,7 +39,7 @@ struct crash_time {
 };
 
 /// Did it have its name before a file that began at `born_ns`, and which had it in turn? A change
-/// of its name sets its ctime; what a mount or a recovery set behind the crash says nothing.
+/// of its name sets its ctime; what a mount or a recovery set after the crash says nothing.
 bool is_earlier(struct statx const& there, std::uint64_t born_ns, std::uint64_t crash_ns);
 
 /// Was this directory made then or later? True as well where the file system does not say.

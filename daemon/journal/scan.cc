@@ -54,7 +54,7 @@ class window {
   int error_ = 0;
 };
 
-/// The first batch behind `end`, or 0. The record at `end` itself may be of a torn batch.
+/// The first batch after `end`, or 0. The record at `end` itself may be of a torn batch.
 std::uint64_t later_batch(disk& d, superblock const& s, std::uint64_t end, int& error) {
   block_buffer step;
   std::uint64_t const limit = s.head + s.area_bytes;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads the records of a log from its head, up to the first that does not continue the chain. What
-// lies behind that one was never acknowledged, or is of an earlier lap: it does not count. But a
+// lies after that one was never acknowledged, or is of an earlier lap: it does not count. But a
 // batch is written only when all before it is durable, so a later batch of the same generation
-// behind the break says that acknowledged records have rotted.
+// after the break says that acknowledged records have rotted.
 #pragma once
 
 #include <functional>
@@ -15,11 +15,11 @@ namespace sluice::journal {
 
 struct scanned {
   int error = 0;          // the disk's errno: then nothing is known of what follows `end`
-  std::uint64_t end = 0;  // LSN behind the last record
+  std::uint64_t end = 0;  // LSN after the last record
   std::uint64_t records = 0;
   std::uint64_t seed = 0;  // of the record that would follow
   std::uint64_t written_ns_max = 0;
-  std::uint64_t damaged_before = 0;  // LSN of a batch behind the end: all before it was durable
+  std::uint64_t damaged_before = 0;  // LSN of a batch after the end: all before it was durable
 };
 
 /// The payload lives until the visit returns. A visit that returns false ends the scan.

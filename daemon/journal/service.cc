@@ -192,7 +192,7 @@ void service::wait() {
     if (count < futexes_max) listen(a->memory().head.doorbell);
   }
   gather();
-  // What was posted before the words were read is looked for behind it.
+  // What was posted before the words were read is looked for after it.
   if (asked_.empty() && !mail_.run()) {
     std::uint64_t const until = now_ns_ + nap_ns;
     timespec const limit = {static_cast<time_t>(until / 1'000'000'000),

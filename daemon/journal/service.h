@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The daemon behind durable targets: one loop takes the requests of all areas, decides (file_state)
+// The daemon of durable targets: one loop takes the requests of all areas, decides (file_state)
 // and appends; one thread commits (commits); a thread_pool syncs home files; one thread
 // checkpoints. What stays true: all that is known of files belongs to the loop. The heart beats in
 // it, so a loop that hangs is a daemon that is silent. Pages are taken from an area before the file
@@ -50,7 +50,7 @@ struct service_counts {
 
 class service {
  public:
-  /// `s` is in force on `d`, and nothing counts behind its head.
+  /// `s` is in force on `d`, and nothing counts after its head.
   service(disk& d, superblock const& s, service_rules const& keep = {});
   ~service();
   service(service const&) = delete;

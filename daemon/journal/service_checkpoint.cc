@@ -61,8 +61,8 @@ int service::sync_mounts(mounts const& all) {
   return home_error_;
 }
 
-/// While we rested programs synced all of a btrfs without us, and may still be at it: a sync behind
-/// theirs ends behind them. What it hears the next checkpoint there hears as well.
+/// While we rested programs synced all of a btrfs without us, and may still be at it: a sync after
+/// theirs ends after them. What it hears the next checkpoint there hears as well.
 void service::outlast_other_syncs() {
   std::set<std::array<std::uint8_t, 16>> begun;
   for (auto const& [device, m] : mounts_) {
@@ -149,7 +149,7 @@ void service::run_checkpoints() {
     if (is_over_) return;
     step const now = std::exchange(step_, step::none);
     held.unlock();
-    // The list is the loop's again behind the post.
+    // The list is the loop's again after the post.
     if (now == step::write) {
       home_writer_.write(leaving_);
       mail_.post([this] { pass_written(); });

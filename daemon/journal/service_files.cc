@@ -196,7 +196,7 @@ service::files service::removed_from(directory_ptr const& d) const {
   return gone;
 }
 
-/// Of so many files behind that one, the last of which it is then, those that have no name any
+/// Of so many files after that one, the last of which it is then, those that have no name any
 /// more. At their end it begins anew.
 service::files service::gone_among(file_key& behind, std::size_t count) const {
   files gone;
@@ -297,7 +297,7 @@ void service::go_on(file_ptr const& f) {
   }
 }
 
-/// Pages that nobody noted are dirty at home. Writers note behind their write, so one that is just
+/// Pages that nobody noted are dirty at home. Writers note after their write, so one that is just
 /// writing is given a second look. The kernel counts through all pages that it has of the file.
 bool service::is_foreign(held_file& f, found& now) {
   std::uint64_t const end = pages_in(static_cast<std::uint64_t>(now.st.st_size));

@@ -72,9 +72,9 @@ service::directory_ptr service::hold_directory(std::string const& path, held_fil
 }
 
 /// Who finds another file with that name after a crash can tell by its ctime whether it came before
-/// or behind, but not when it was changed in the tick of the clock in which this one began.
+/// or after, but not when it was changed in the tick of the clock in which this one began.
 bool service::is_free_before(std::string const& name, std::uint64_t born_ns) const {
-  // Nor did anybody note it who rested, and who was just removing a name then does so behind it.
+  // Nor did anybody note it who rested, and who was just removing a name then does so after it.
   constexpr std::uint64_t under_way_ns = 20'000'000;
   if (woken_ns_ != 0 && born_ns <= woken_ns_ + under_way_ns) return false;
   return std::all_of(areas_.begin(), areas_.end(), [&](auto const& a) {

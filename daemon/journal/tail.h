@@ -36,7 +36,7 @@ class log_tail {
   bool has_room(std::uint64_t payload_bytes) const;
   bool would_ever_fit(std::uint64_t payload_bytes) const;
 
-  /// There must be room. Returns the LSN behind it: durable when the log is durable up to there.
+  /// There must be room. Returns the LSN after it: durable when the log is durable up to there.
   std::uint64_t append(record const& r, std::uint64_t now_ns);
 
   /// Fills the last block and takes the open batch; `spare` becomes the next one's memory.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes pages of home files to their disk before a checkpoint asks for all of them at once: in
-// pieces, each waited for, so that the log, on the same disk perhaps, never stands behind a long
+// pieces, each waited for, so that the log, on the same disk perhaps, never waits in a long
 // queue. It promises nothing: what is durable only the sync of a checkpoint says.
 // What stays true: the kernel tells once that a page was refused. Here nobody would hear it, and
 // who syncs the file next would not be told any more, so we wait in a way that does not ask.
@@ -22,7 +22,7 @@ struct written_home {
 
 class home_writer {
  public:
-  /// `pause_ns(took)` behind a piece that took so long; `batch_ns()`: what a batch of the log
+  /// `pause_ns(took)` after a piece that took so long; `batch_ns()`: what a batch of the log
   /// takes.
   home_writer(std::function<std::uint64_t(std::uint64_t)> pause_ns,
               std::function<std::uint64_t()> batch_ns)

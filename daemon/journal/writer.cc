@@ -267,7 +267,7 @@ bool writer::wants_checkpoint() const {
 int continue_log(disk& d, superblock& s, std::uint64_t end, std::uint64_t salt, rules const& keep,
                  std::span<std::uint8_t const> boot) {
   superblock next = s;
-  // The scan ends behind a whole record, which a torn batch may leave inside a block.
+  // The scan ends after a whole record, which a torn batch may leave inside a block.
   next.head = round_up(end, block_bytes);
   if (keep.generation_moves) {
     ++next.generation;

@@ -4,7 +4,7 @@
 // his own and all others'; who comes meanwhile waits and rides on the next one. The same way
 // whoever finds no room frees some. No thread of ours exists, so none can be missing when the log
 // is full.
-// What stays true: commit() returns 0 only behind a flush that covers the record; records are
+// What stays true: commit() returns 0 only after a flush that covers the record; records are
 // freed only when the home files were synced after them and the superblock says so; after the
 // first failed write or flush every waiter and everybody later gets its errno, for good; so does
 // everybody who wants records freed after the first failed sync of home.
@@ -33,7 +33,7 @@ struct written_batches {
 
 class writer {
  public:
-  /// `s` is in force on `d`, and nothing behind its head counts: see continue_log().
+  /// `s` is in force on `d`, and nothing after its head counts: see continue_log().
   writer(disk& d, superblock const& s, surroundings around, rules const& keep = {});
 
   /// The home file was changed already. 0 and `lsn`, or an errno: then fsync must be the file's
@@ -100,7 +100,7 @@ class writer {
 };
 
 /// The first thing to do with a log that was scanned and replayed (or found empty): a new
-/// generation begins at `end`, and what lies behind can never count again.
+/// generation begins at `end`, and what lies after can never count again.
 int continue_log(disk& d, superblock& s, std::uint64_t end, std::uint64_t salt,
                  rules const& keep = {}, std::span<std::uint8_t const> boot = {});
 

@@ -46,7 +46,7 @@ sample look(abi::segment const& s, unsigned channel, std::int64_t now_ns) {
   out.served_units = core::served_units(b, now_ns);
   // At rate 0 even those wait who have credit.
   if (beyond <= 0 && !c.stands(core::sane_time(now_ns))) return out;
-  // A large request may have overdrawn without anybody waiting behind it: ask who waits.
+  // A large request may have overdrawn without anybody waiting after it: ask who waits.
   counted const who = count_waiters(s, channel);
   out.waiters = who.waiters;
   out.blocked = who.waiters != 0 || (!who.everyone && beyond > 0);

@@ -23,7 +23,7 @@ after_spec read_after(reading const& r, node const& n, std::string const& path);
 /// The same in words, for `sluice policy check`.
 std::string after_in_words(after_spec const& after);
 
-/// One --order: `durable@DIR` or `ordered@DIR`, with `:STREAM` behind the first word or not.
+/// One --order: `durable@DIR` or `ordered@DIR`, with `:STREAM` after the first word or not.
 target_spec parse_order_target(std::string_view text);
 
 }  // namespace sluice::policy

@@ -39,7 +39,7 @@ inline constexpr std::uint64_t order_whole = 4;    // stages; pages unknown: tak
 inline constexpr std::uint64_t order_logged = 8;   // daemon; the log may hold live records of it
 inline constexpr std::uint64_t order_marked = 16;  // stages; the file bears a mark
 inline constexpr std::uint64_t order_lone = 32;    // daemon; see daemon_word
-inline constexpr std::uint64_t order_apart = 64;  // stages; bypass, and the drain behind it is over
+inline constexpr std::uint64_t order_apart = 64;   // stages; bypass, and the drain after it is over
 inline constexpr std::uint64_t order_moved = 128;  // stages; renamed or linked since taken
 inline constexpr std::uint64_t order_own = 256;  // daemon; while it is not logged its syncs are the
                                                  // program's own. Of a directory: the first of
@@ -203,9 +203,9 @@ struct order_header {
   std::atomic<std::uint32_t> aside;      // daemon; 1: the log does not pay, what it has nothing of
                                          // is synced by its program
 
-  alignas(64) std::atomic<std::uint32_t> doorbell;  // stages; +1 behind each post: daemon's futex
+  alignas(64) std::atomic<std::uint32_t> doorbell;  // stages; +1 after each post: daemon's futex
   std::atomic<std::uint32_t> dozing;                // daemon; 1 while it wants to be woken
-  std::atomic<std::uint64_t> posted;           // stages; +1 behind each barrier of a shared stream
+  std::atomic<std::uint64_t> posted;           // stages; +1 after each barrier of a shared stream
   std::atomic<std::uint32_t> own_directories;  // daemon; 1: some bear order_own
 
   alignas(64) std::atomic<std::uint32_t> blind;  // stages; a process went where we do not see: all
@@ -332,7 +332,7 @@ inline std::uint64_t state_of(order_area& a, order_set& s, std::uint64_t key) {
   return state;
 }
 
-/// What is written to it is to be noted. Asked before a write and behind it: what the daemon began
+/// What is written to it is to be noted. Asked before a write and after it: what the daemon began
 /// to hold in between it perhaps read before the write.
 inline bool is_watched(order_area& a, std::uint64_t key) {
   return key != no_key && (state_of(a, set_of(a, key), key) & order_watched) != 0;

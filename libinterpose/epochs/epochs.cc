@@ -274,7 +274,7 @@ found_rule rule_of_fd(int fd, char* name) {
   return found;
 }
 
-/// Whoever went on behind a shut gate, with a file of such a name that he had open before, hears of
+/// Whoever went on after a shut gate, with a file of such a name that he had open before, hears of
 /// it here, until the gate is passed.
 [[gnu::noinline]] int closed_for_sync(int fd) {
   if (fd < 0 || stage.active.load() == nullptr) return 0;

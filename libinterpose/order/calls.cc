@@ -76,7 +76,7 @@ std::int64_t offset_at(off_t const* at) {
   return can_read(at) ? static_cast<std::int64_t>(*at) : -1;
 }
 
-// A change through a descriptor, told behind it of the file that was there before, or behind it
+// A change through a descriptor, told after it of the file that was there before, or after it
 // when nobody noted then.
 template <class Real, class Note>
 auto changing(int fd, Real&& real_call, Note&& note) {

@@ -35,7 +35,7 @@ void note_file(file_now const& f, Note&& note) {
     count(abi::order_count::unnoted);
 }
 
-// A change of what the file holds, behind the call that made it.
+// A change of what the file holds, after the call that made it.
 template <class Note>
 void note_change(file_now const& f, Note&& note) {
   if (!was_unwatched() && is_watched(f)) note_file(f, note);

@@ -52,7 +52,7 @@ bool see(int fd, file_now& to);
 
 /// The daemon holds no file, so nothing has to be noted.
 inline bool is_unwatched() { return durable.area->head.unwatched.load() != 0; }
-/// The same behind a call, for what was not noted before it: if the daemon holds files by now, it
+/// The same after a call, for what was not noted before it: if the daemon holds files by now, it
 /// perhaps read this one before the call was over.
 inline bool was_unwatched() {
   std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -74,7 +74,7 @@ void note_cut(file_now const& f, std::uint64_t size);
 void note_created(file_now const& f);
 void note_moved(file_now const& f);
 /// What the path names is about to be removed, or to be moved away. False: that is not noted now;
-/// was_given_up() then has to follow, behind the call.
+/// was_given_up() then has to follow, after the call.
 bool note_given_up(int dir, char const* path);
 void was_given_up(char const* path);
 

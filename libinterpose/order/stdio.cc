@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // stdio on durable targets. The write itself happens inside libc; the buffers of the FILE tell how
-// much went out, the file position behind the call where it ended. Bytes that stay in a buffer are
+// much went out, the file position after the call where it ended. Bytes that stay in a buffer are
 // remembered by fd, because libc may write them without a call of ours: at exit, or when another
 // stream is read.
 #include <errno.h>

@@ -179,7 +179,7 @@ int tell_refused(int error) {
   return is_first ? error : static_cast<int>(first);
 }
 
-// 0, or the error number of the sync behind the mark. A file that takes no mark has its log void;
+// 0, or the error number of the sync after the mark. A file that takes no mark has its log void;
 // but where nothing can be changed any more the sync before it, which told of no error, was none.
 int mark_file(int fd, file_now const& f, order_request kind, abi::order_inode* i) {
   if (int const refused = set_mark(fd, f); refused != 0) {
@@ -233,7 +233,7 @@ int outcome(int error) {
 }
 
 // What fsync keeps beside bytes and size is as it was: 0 is no such word. A change of something
-// else than bytes leaves a ctime that is not the mtime, unless bytes were written behind it.
+// else than bytes leaves a ctime that is not the mtime, unless bytes were written after it.
 std::uint64_t lone_word_of(int fd, bool is_data_only) {
   struct statx x;
   if (sys::failed(sys::call(SYS_statx, fd, sys::as_long(""), sys::at_empty_path, STATX_BASIC_STATS,
@@ -290,7 +290,7 @@ bool takes_first_sync(file_now const& f) {
   return is_new;
 }
 
-// The directory of a file, by its name: its programs sync it behind each new file.
+// The directory of a file, by its name: its programs sync it after each new file.
 bool is_made_where_synced(int fd) {
   if (durable.area->head.own_directories.load() == 0) return false;
   char path[abi::order_path_bytes];
@@ -306,7 +306,7 @@ bool is_made_where_synced(int fd) {
 }
 
 // What the log is of no use to, and has nothing of, its program syncs by itself. The flags were
-// looked at behind the writes: what the daemon logs from then on it reads from the file as it is
+// looked at after the writes: what the daemon logs from then on it reads from the file as it is
 // now, or later. What it logs of a directory from then on was removed after its fsync began.
 bool sync_by_itself(int fd, file_now const& f, order_request kind, std::uint64_t seen, int& error) {
   if ((seen & not_ours) != 0) return false;
@@ -407,7 +407,7 @@ void bypass(int fd, file_now const& f) {
   if (key == abi::no_key) return;
   abi::order_set& s = abi::set_of(a, key);
   if ((abi::state_of(a, s, key) & abi::order_apart) != 0) return;
-  // Whoever finds the flag, but not yet that the drain behind it is over, drains as well: the log
+  // Whoever finds the flag, but not yet that the drain after it is over, drains as well: the log
   // may still have records that must not come over what is written next.
   auto const note = [&](std::uint64_t flag) {
     return abi::note_inode(s, key, [&](abi::order_inode& i) { i.state.fetch_or(flag); });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // sluice-replay: the command line of `sluice replay`. What it does is in run.cc; the simulation
-// behind --simulate is in daemon/commands/replay/simulate.
+// of --simulate is in daemon/commands/replay/simulate.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
