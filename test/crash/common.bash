@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Power cuts on a recorded disk: `cuts MODE FS [STATES]` tries CRASH_STATES of them, or what is
 # said, or 600. CRASH_SEED chooses them.
-. test/lib.sh
+. test/lib/lib.sh
 
 tool=${BUILD:-build}/test/crash/power_cut
 [ "$(id -u)" = 0 ] || skip 'needs root'
