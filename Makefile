@@ -304,7 +304,7 @@ headers: $(HEADERS:%=$(O)/headers/%.ok)
 san_options := $(if $(SAN),TSAN_OPTIONS=suppressions=$(CURDIR)/test/tsan.supp)
 run_tests = @BUILD=$(O) $(san_options) scripts/run-tests
 
-crash_tests    := $(sort $(wildcard test/crash/*.sh))
+crash_tests    := test/crash
 coverage_tests := test/coverage/run
 guest_tests    := test/guests
 fuzz_tests     := $(fuzz_src:test/fuzz/%.cc='scripts/fuzz % 5')
