@@ -65,3 +65,32 @@ between() {
   awk -v lo="$1" -v x="$2" -v hi="$3" 'BEGIN { exit !(x + 0 >= lo + 0 && x + 0 <= hi + 0) }' ||
     fail "$4 is $2, wanted $1 to $3"
 }
+
+# until_true [SECONDS] COMMAND...: as soon as the command is; false when it has been waited for 30 s
+# or so many. The time that the command itself takes does not count.
+until_true() {
+  local tries=600
+  case $1 in [0-9]*) tries=$(($1 * 20)) && shift ;; esac
+  until "$@" >/dev/null 2>&1; do
+    [ $((tries -= 1)) -gt 0 ] || return 1
+    sleep 0.05
+  done
+}
+
+# Two ordinary users, $ann and $bob, who reach the build and $SCRATCH/data/file: `as UID COMMAND`.
+ann=64001 bob=64002
+as() {
+  local uid=$1
+  shift
+  setpriv --reuid="$uid" --regid="$uid" --clear-groups env HOME=/ "$@"
+}
+two_users() {
+  need setpriv
+  [ "$(id -u)" = 0 ] || skip "needs root"
+  chmod 755 "$SCRATCH"
+  mkdir -p "$SCRATCH/data"
+  chmod 777 "$SCRATCH/data"
+  printf x >"$SCRATCH/data/file"
+  as $ann test -x "$SLUICE" -a -r "$SLUICE_LIB" -a -r "$SCRATCH/data/file" ||
+    skip "other users cannot reach the build"
+}

@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-# A node daemon without parent, for the tests beside this file.
+# A node's daemon without a parent, in $RUN: `start_node FLAGS...` with $SCRATCH/policy.json, which
+# `policy RATE` writes; `end_node` by SIGTERM, `kill_node`. $S asks it. `field EXPR` evaluates
+# Python over its `jobs --json`, d.
 . test/lib/lib.sh
+need python3
 SLUICED="$(dirname "$SLUICE")/sluiced"
 LOOP="$PROGRAMS/loop"
 [ -x "$SLUICED" ] && [ -x "$LOOP" ] || skip "needs $SLUICED and $LOOP"
 RUN="$SCRATCH/run"
-DATA="$SCRATCH/data"
+S="$SLUICE --run-dir $RUN"
+DATA="${DATA:-$SCRATCH/data}"
+NODE=
 mkdir -p "$RUN" "$DATA"
 
 # policy RATE: one target, one supply, two classes.
@@ -23,29 +28,27 @@ start_node() {
   "$SLUICED" --role node --name n1 --run-dir "$RUN" --policy "$SCRATCH/policy.json" \
     --metrics "${METRICS_AT:-none}" "$@" >>"$SCRATCH/log" 2>&1 &
   NODE=$!
-  local i
-  for i in $(seq 100); do
-    [ -S "$RUN/sluiced.sock" ] && "$SLUICE" --run-dir "$RUN" jobs >/dev/null 2>&1 && return 0
-    sleep 0.05
-  done
-  fail "the daemon does not serve: $(cat "$SCRATCH/log")"
+  until_true $S policy get || fail "the daemon does not serve: $(cat "$SCRATCH/log")"
 }
 
 end_node() {
-  [ -n "${NODE:-}" ] && kill "$NODE" 2>/dev/null && wait "$NODE" 2>/dev/null
+  [ -n "$NODE" ] && kill "$NODE" 2>/dev/null && wait "$NODE" 2>/dev/null
   NODE=
 }
 trap 'end_node' EXIT
 
-# until SECONDS COMMAND: true as soon as the command is.
-until_true() {
-  local end=$((SECONDS + $1))
-  shift
-  while [ "$SECONDS" -lt "$end" ]; do
-    "$@" && return 0
-    sleep 0.05
-  done
-  "$@"
+kill_node() {
+  kill -9 "$NODE"
+  wait "$NODE" 2>/dev/null
+  NODE=
+}
+
+field() {
+  $S --json jobs >"$SCRATCH/jobs.json" && json "$SCRATCH/jobs.json" "$1"
+}
+
+is() { # WANTED EXPR
+  [ "$(field "$2")" = "$1" ]
 }
 
 no_jobs() {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "amounts.h"
 #include "lib/seeds.h"
 #include "policies/allocate.h"
 
@@ -16,21 +17,14 @@ using namespace sluice::policies;
 
 namespace {
 
-using generator = std::mt19937_64;
+using sluice::test::any_amount;
 using sluice::test::for_seeds;
+using sluice::test::generator;
+using sluice::test::pick;
 using wide = unsigned __int128;
 using amounts = std::vector<rate>;
 
 constexpr std::int64_t cycle_ns = 100'000'000;
-
-rate pick(generator& random, rate most) {
-  return std::uniform_int_distribution<rate>(0, most)(random);
-}
-
-rate any_amount(generator& random) {
-  rate const scale[] = {0, 3, 50, 100'000, 220'000'000, rate{1} << 45};
-  return pick(random, scale[pick(random, 5)]);
-}
 
 claim any_claim(generator& random, std::uint64_t job) {
   std::uint32_t const weights[] = {0, 1, 1000, 1000, 1000, 2500, 64'000};

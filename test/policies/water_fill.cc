@@ -9,6 +9,7 @@
 #include <random>
 #include <vector>
 
+#include "amounts.h"
 #include "lib/seeds.h"
 #include "policies/allocate.h"
 
@@ -19,19 +20,11 @@ using sluice::policies::water_fill;
 
 namespace {
 
-using generator = std::mt19937_64;
+using sluice::test::any_amount;
 using sluice::test::for_seeds;
+using sluice::test::generator;
+using sluice::test::pick;
 using wide = unsigned __int128;
-
-rate pick(generator& random, rate most) {
-  return std::uniform_int_distribution<rate>(0, most)(random);
-}
-
-/// Small numbers make rounding and ties common, large ones overflow what is careless.
-rate any_amount(generator& random) {
-  rate const scale[] = {0, 3, 50, 100'000, 220'000'000, rate{1} << 45};
-  return pick(random, scale[pick(random, 5)]);
-}
 
 std::uint32_t any_weight(generator& random) {
   std::uint32_t const weights[] = {0, 1, 2, 500, 1000, 1000, 1000, 1001, 4'000'000'000u};

@@ -4,6 +4,7 @@
 // here reads a clock; one step is a millisecond.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <memory>
@@ -183,5 +184,23 @@ class world {
   }
   std::uint64_t incarnations_ = std::uint64_t{1} << 60, backwards_ = std::uint64_t{1} << 60;
 };
+
+/// How long a job that was idle waits for what it is due of the first supply, shortest first.
+/// `due`: that, nearly. The nodes of the world want all they can get.
+template <class World>
+std::vector<time_ns> back_from_idle(World& w, tenant& riser, std::uint64_t job, rate due) {
+  w.run(3000 * ms);  // nodes that start do not lend at once
+  std::vector<time_ns> took;
+  for (int round = 0; round < 40; ++round) {
+    riser.appetite[0] = 0;
+    w.run((2000 + 7 * round) * ms);
+    riser.appetite[0] = 500 * k;
+    time_ns const began = w.now;
+    while (w.allowed(job, 0) < due && w.now < began + 1000 * ms) w.run(ms);
+    took.push_back(w.now - began);
+  }
+  std::sort(took.begin(), took.end());
+  return took;
+}
 
 }  // namespace cluster_world

@@ -23,60 +23,19 @@ import time
 TOP = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../.."))
 sys.path.insert(0, os.path.join(TOP, "test/lib"))
 import world as w  # noqa: E402
+from trial import Load, check, finish, policy  # noqa: E402
 
-CAPACITY = 5000
 REGISTERED_S = 2.0
-
-# Writes, reads back and compares; any surprise is an exit status of 1.
-GUEST = """
-import os, sys, signal, time
-for n in range(1, signal.NSIG):
-    if n not in (signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM, signal.SIGCONT, 32, 33):
-        signal.signal(n, lambda n, f: (sys.stderr.write(f'signal {n}'), os._exit(3)))
-stop = []
-signal.signal(signal.SIGTERM, lambda *a: stop.append(1))
-name = os.path.join(sys.argv[1], str(os.getpid()))
-rounds = 0
-while not stop:
-    text = os.urandom(64)
-    with open(name, 'wb') as f:
-        f.write(text)
-    with open(name, 'rb') as f:
-        if f.read() != text:
-            sys.exit(1)
-    os.stat(name)
-    rounds += 1
-os.unlink(name)
-print(rounds)
-"""
-
-failures = []
-
-
-def check(holds, sentence):
-    print(("ok    " if holds else "FAIL  ") + sentence, flush=True)
-    if not holds:
-        failures.append(sentence)
-    return holds
-
-
-def policy(tree):
-    share = lambda weight: {"shared": {"metadata": {"weight": weight}}}
-    return {"targets": {"shared": {"path": tree, "capacity": {"metadata": f"{CAPACITY}/s"}}},
-            "classes": {"even": share(1)},
-            "control": {"nodes": "n[1-2]", "default_class": "even"}}
 
 
 class Scene:
     def __init__(self, extra=()):
         self.world = w.World({})
-        self.world.write_policy(policy(self.world.tree))
+        self.world.write_policy(policy(self.world.tree, "n[1-2]"))
         self.cluster = self.world.cluster(extra=extra)
         self.relay = self.world.relay("r1", [self.cluster], extra=extra)
         self.nodes = [self.world.node(f"n{i}", [self.relay], extra=extra) for i in (1, 2)]
-        self.curves, self.curves_path = self.world.watch_curves("metadata@shared", CAPACITY)
-        self.guests = [self.world.run(n, "job", ["python3", "-c", GUEST, self.world.tree], "even",
-                                      stdout=subprocess.PIPE) for n in self.nodes]
+        self.load = Load(self.world, self.nodes)
         check(w.wait_until(self.is_registered, 15), "all are registered at the start")
 
     def roles(self):
@@ -99,32 +58,12 @@ class Scene:
         check(again and seconds <= REGISTERED_S,
               f"{what}: all registered again" + (f" after {seconds:.2f} s" if again else ": NEVER"))
 
-    def all_run(self, what):
-        dead = [g for g in self.guests if g.poll() is not None]
-        check(not dead, f"{what}: all programs run on" +
-              "".join(f" ({g.returncode}: {g.stderr.read()[-300:]})" for g in dead))
-
     def progress(self):
         """Operations of both nodes so far."""
         return sum(self.world.counted(n, "job").get("metadata@shared", 0) for n in self.nodes)
 
     def end(self, what):
-        for g in self.guests:
-            if g.poll() is None:
-                os.killpg(g.pid, signal.SIGTERM)
-        for g in self.guests:
-            try:
-                out, err = g.communicate(timeout=20)
-                check(g.returncode == 0 and int(out or 0) > 0,
-                      f"{what}: a program ended well ({g.returncode}) {err[-300:]}")
-            except subprocess.TimeoutExpired:
-                check(False, f"{what}: a program hangs at its end")
-        self.curves.send_signal(signal.SIGTERM)
-        self.curves.wait(10)
-        words = open(self.curves_path).read().splitlines()[-1].split()
-        check(words[6] == "0" and int(words[4]) > 100,
-              f"{what}: capacity {CAPACITY}, at most {float(words[1]):.1f} was usable, above it in "
-              f"{words[6]} of {words[4]} looks")
+        self.load.end(what)
         left = [d for n in self.nodes for d in os.listdir(os.path.join(n.run_dir, "jobs"))]
         gone = w.wait_until(lambda: not [d for n in self.nodes for d in
                                          os.listdir(os.path.join(n.run_dir, "jobs"))], 5)
@@ -138,7 +77,7 @@ def kill_each(scene):
         time.sleep(1)
         daemon.start()
         scene.registered_again(f"{role} killed")
-        scene.all_run(f"{role} killed")
+        scene.load.runs(f"{role} killed")
 
 
 def kill_in_order(scene, killed, started):
@@ -154,7 +93,7 @@ def kill_in_order(scene, killed, started):
         time.sleep(0.1)
     what = f"killed {' '.join(killed)}, started {' '.join(started)}"
     scene.registered_again(what)
-    scene.all_run(what)
+    scene.load.runs(what)
 
 
 def stop_each(scene):
@@ -163,7 +102,7 @@ def stop_each(scene):
         time.sleep(5)
         daemon.signal(signal.SIGCONT)
         scene.registered_again(f"{role} stopped for 5 s")
-        scene.all_run(f"{role} stopped for 5 s")
+        scene.load.runs(f"{role} stopped for 5 s")
 
 
 def cut_each(scene):
@@ -178,7 +117,7 @@ def cut_each(scene):
         again = w.wait_until(scene.is_registered, 15)
         check(again, f"cable of {daemon.name} out for 5 s: registered again after "
                      f"{time.monotonic() - t0:.1f} s")
-        scene.all_run(f"cable of {daemon.name}")
+        scene.load.runs(f"cable of {daemon.name}")
 
 
 def strangers(scene):
@@ -193,7 +132,7 @@ def strangers(scene):
     prefix = scene.nodes[0].namespace.prefix() if scene.nodes[0].namespace else []
     subprocess.run([*prefix, "python3", "-c", code, *address], check=True, timeout=120)
     scene.registered_again("10,000 garbage messages")
-    scene.all_run("10,000 garbage messages")
+    scene.load.runs("10,000 garbage messages")
 
 
 def full_disk():
@@ -219,7 +158,7 @@ def full_disk():
             daemon.kill()
             daemon.start()
         scene.registered_again("full disk")
-        scene.all_run("full disk")
+        scene.load.runs("full disk")
         scene.end("full disk")
     finally:
         subprocess.run(["umount", "-l", place], check=False)
@@ -242,8 +181,7 @@ def main():
     strangers(scene)
     scene.end("faults")
     full_disk()
-    print(f"{len(failures)} failed")
-    return 1 if failures else 0
+    return finish()
 
 
 if __name__ == "__main__":

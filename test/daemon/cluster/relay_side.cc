@@ -96,17 +96,7 @@ TEST_CASE("relay: back from idle within two report cycles through the tree", "[c
   tree w(two_classes(), 4);
   for (unsigned i = 0; i < 12; ++i) w.nodes[i]->add(1 + 2 * (i % 2), 1, {500 * k});
   tenant& riser = w.nodes[5]->add(7, 1, {0});
-  w.run(3000 * ms);  // nodes that start do not lend at once
-  std::vector<time_ns> took;
-  for (int round = 0; round < 40; ++round) {
-    riser.appetite[0] = 0;
-    w.run((2000 + 7 * round) * ms);
-    riser.appetite[0] = 500 * k;
-    time_ns const began = w.now;
-    while (w.allowed(7, 0) < 33 * k * 95 / 100 && w.now < began + 1000 * ms) w.run(ms);
-    took.push_back(w.now - began);
-  }
-  std::sort(took.begin(), took.end());
+  auto const took = back_from_idle(w, riser, 7, 33 * k * 95 / 100);
   INFO("median " << took[20] / ms << " ms, worst " << took.back() / ms << " ms");
   CHECK(took[20] <= 60 * ms);
   CHECK(took.back() <= 300 * ms);

@@ -17,24 +17,15 @@ one that is dead.
 import argparse
 import os
 import signal
-import subprocess
 import sys
 import time
 
 TOP = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../.."))
 sys.path.insert(0, os.path.join(TOP, "test/lib"))
-sys.path.insert(0, os.path.join(TOP, "test/daemon/cluster"))
-import faults  # noqa: E402
 import world as w  # noqa: E402
-from faults import CAPACITY, GUEST, check  # noqa: E402
+from trial import CAPACITY, Load, check, finish, policy  # noqa: E402
 
 NODES = 3
-
-
-def policy(tree, owner):
-    made = faults.policy(tree)
-    made["control"].update(nodes=f"n[1-{NODES}]", pool_owner=owner)
-    return made
 
 
 class Scene:
@@ -42,7 +33,7 @@ class Scene:
 
     def __init__(self, owner, both=True, relay=False):
         self.world = w.World({})
-        self.world.write_policy(policy(self.world.tree, owner))
+        self.world.write_policy(policy(self.world.tree, f"n[1-{NODES}]", pool_owner=owner))
         self.parents = [self.world.cluster(name) for name in ("c1", "c2")]
         if not both:
             self.parents[1].kill()
@@ -50,9 +41,7 @@ class Scene:
         self.nodes = [self.world.node(f"n{i + 1}", above if i < NODES - 1 else self.parents)
                       for i in range(NODES)]
         self.children = [above[0], self.nodes[-1]] if relay else self.nodes
-        self.curves, self.curves_path = self.world.watch_curves("metadata@shared", CAPACITY)
-        self.guests = [self.world.run(n, "job", ["python3", "-c", GUEST, self.world.tree], "even",
-                                      stdout=subprocess.PIPE) for n in self.nodes]
+        self.load = Load(self.world, self.nodes)
         check(w.wait_until(lambda: self.active(), 30, 0.05), "all found one controller")
 
     def active(self):
@@ -93,7 +82,7 @@ class Scene:
         check(again, f"{what}: " + (f"all is given out by {name} after "
                                     f"{time.monotonic() - t0:.2f} s" if again else
                                     f"NOT settled at {name}: {self.picture()}"))
-        self.all_run(what)
+        self.load.runs(what)
 
     def picture(self):
         return (f"children say {[self.parent_of(c) for c in self.children]}, controllers "
@@ -113,28 +102,8 @@ class Scene:
     def other(self, name):
         return self.parents[0] if name == "c2" else self.parents[1]
 
-    def all_run(self, what):
-        dead = [g for g in self.guests if g.poll() is not None]
-        check(not dead, f"{what}: all programs run on" +
-              "".join(f" ({g.returncode}: {g.stderr.read()[-300:]})" for g in dead))
-
     def end(self, what):
-        for g in self.guests:
-            if g.poll() is None:
-                os.killpg(g.pid, signal.SIGTERM)
-        for g in self.guests:
-            try:
-                out, err = g.communicate(timeout=20)
-                check(g.returncode == 0 and int(out or 0) > 0,
-                      f"{what}: a program ended well ({g.returncode}) {err[-300:]}")
-            except subprocess.TimeoutExpired:
-                check(False, f"{what}: a program hangs at its end")
-        self.curves.send_signal(signal.SIGTERM)
-        self.curves.wait(10)
-        words = open(self.curves_path).read().splitlines()[-1].split()
-        check(words[6] == "0" and int(words[4]) > 100 and float(words[1]) > 0.9 * CAPACITY,
-              f"{what}: capacity {CAPACITY}, at most {float(words[1]):.1f} was usable, above it in "
-              f"{words[6]} of {words[4]} looks")
+        self.load.end(what, 0.9 * CAPACITY)
         self.world.stop()
 
 
@@ -198,7 +167,7 @@ def restarted(scene, name):
     t0 = time.monotonic()
     check(w.wait_until(scene.active, 40, 0.05), f"{name} restarted at once: all is given out by "
           f"{scene.active()} after {time.monotonic() - t0:.2f} s")
-    scene.all_run(f"{name} restarted at once")
+    scene.load.runs(f"{name} restarted at once")
     return scene.active() or name
 
 
@@ -208,7 +177,7 @@ def both_dead(scene, name):
     active.kill()
     standby.kill()
     time.sleep(2.5)
-    scene.all_run("both dead")
+    scene.load.runs("both dead")
     standby.start()
     scene.settles(standby.name, "both dead, the standby back")
     active.start()
@@ -256,8 +225,7 @@ def main():
     scene.end("majority")
     single_owner()
     below_relay()
-    print(f"{len(faults.failures)} failed")
-    return 1 if faults.failures else 0
+    return finish()
 
 
 if __name__ == "__main__":

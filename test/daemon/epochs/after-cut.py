@@ -19,10 +19,8 @@ import time
 
 TOP = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../.."))
 sys.path.insert(0, os.path.join(TOP, "test/lib"))
-sys.path.insert(0, os.path.join(TOP, "test/daemon/cluster"))
-import faults  # noqa: E402
 import world as w  # noqa: E402
-from faults import check  # noqa: E402
+from trial import check, finish  # noqa: E402
 
 MOST_S = 60  # no open takes longer; patience is 8 s
 
@@ -158,8 +156,7 @@ def main():
     scene.relay.start()
     scene.all_open("the relay was started again")
     scene.world.stop()
-    print(f"{len(faults.failures)} failed")
-    return 1 if faults.failures else 0
+    return finish()
 
 
 if __name__ == "__main__":

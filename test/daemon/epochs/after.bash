@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # For tests of cluster epochs: a cluster and nodes of one machine, a target $DATA with "after", and
 # with "order" where $ORDER says one, and a program p.py that writes, or tries what waits at a gate.
-. test/lib/cli.bash
+. test/lib/node.bash
 pids=
 trap 'kill -CONT $pids 2>/dev/null; kill $pids 2>/dev/null; rm -rf "$SCRATCH"' EXIT
-DATA=${DATA:-$SCRATCH/tree}
-mkdir -p "$DATA"
 cat >"$SCRATCH/site.json" <<P
 {"targets": {"scratch": {"path": "$DATA", ${ORDER:+"\"order\": \"$ORDER\", "}"after":
    {"write": "*/MANIFEST-*", "durable": "*/rank-*.dat", "patience": "12s"}}},

@@ -24,8 +24,8 @@ END
   fail "a log that users share unasked: $(cat "$SCRATCH/out")"
 start node --role node --name n1 --run-dir "$RUN" --policy "$SCRATCH/policy.json" \
   --journal "$SCRATCH/log/order" --journal-shared --journal-size 4MiB
-wait_for 20 grep -q 'the log is served' "$LOG" || fail "no log: $(cat "$LOG")"
-wait_for 5 sh -c "curl -s http://$METRICS/metrics | grep -q '^sluice_journal_served 1'" ||
+until_true 20 grep -q 'the log is served' "$LOG" || fail "no log: $(cat "$LOG")"
+until_true 5 sh -c "curl -s http://$METRICS/metrics | grep -q '^sluice_journal_served 1'" ||
   fail 'the metrics do not say that the log is served'
 
 # A program that writes, and goes on when it is told to.
@@ -53,7 +53,7 @@ began() { # USER NAME: a job of that name
   as "$1" "$SLUICE" --run-dir "$RUN" run --job "$2" -- "$python" "$SCRATCH/steps.py" \
     "$SCRATCH/data/$2" "$SCRATCH/talk/$2" 2>"$SCRATCH/$2.err" &
   pids+=("$!")
-  wait_for 10 test -s "$SCRATCH/talk/$2.at" || fail "$2 does not run: $(cat "$SCRATCH/$2.err")"
+  until_true 10 test -s "$SCRATCH/talk/$2.at" || fail "$2 does not run: $(cat "$SCRATCH/$2.err")"
 }
 order() { # UID WORDS…
   local uid=$1
@@ -92,7 +92,7 @@ name=$(json "$SCRATCH/$ann.json" "$(job hers '["files"][0]["name"]')")
 
 # Asked for: no longer open, and soon at home, by the log or by a sync. The other's stays open.
 echo 1 >"$SCRATCH/talk/hers.go"
-wait_for 10 grep -q 2 "$SCRATCH/talk/hers.at" || fail 'the fsync does not return'
+until_true 10 grep -q 2 "$SCRATCH/talk/hers.at" || fail 'the fsync does not return'
 is $ann "$(job hers '["open"]["files"]')" 0 || fail "still open: $(shown $ann)"
 # On a machine that is busy enough a living daemon may be silent for a moment.
 is 0 "$(job hers '["fsync"]["answered"]') + $(job hers '["fsync"]["native"]["silent"]')" 2 ||
@@ -103,7 +103,7 @@ at_home() {
   is 0 "$(job hers '["durable"]["files"]')" 0 &&
     is 0 "$safe >= 16384" True
 }
-wait_for 15 at_home || fail "not checkpointed: $(shown 0)"
+until_true 15 at_home || fail "not checkpointed: $(shown 0)"
 
 # For people, and again and again.
 as 0 "$SLUICE" --run-dir "$RUN" order --watch -n 2 -i 0.1 >"$SCRATCH/out" || fail '--watch'

@@ -45,6 +45,6 @@ prometheus --config.file="$SCRATCH/prometheus.yml" --storage.tsdb.path="$SCRATCH
   --web.listen-address="127.0.0.1:$port" >"$SCRATCH/prometheus.log" 2>&1 &
 pids+=("$!")
 ready() { curl -sf "http://127.0.0.1:$port/-/ready"; }
-wait_for 60 ready || fail "Prometheus: $(cat "$SCRATCH/prometheus.log")"
+until_true 60 ready || fail "Prometheus: $(cat "$SCRATCH/prometheus.log")"
 python3 "$here/monitoring.py" "http://127.0.0.1:$port" "$shipped/grafana.json" \
   "$top/daemon/runtime/metrics.def" || fail "see above"

@@ -36,7 +36,7 @@ over() {
 }
 runs=()
 trap over EXIT
-wait_for 20 test -d "$SCRATCH/hung/tree" || skip "no FUSE here: $(cat "$SCRATCH/bindfs.log")"
+until_true 20 test -d "$SCRATCH/hung/tree" || skip "no FUSE here: $(cat "$SCRATCH/bindfs.log")"
 policy "$SCRATCH/p.json"
 start n1 --role node --name n1 --policy "$SCRATCH/p.json" --run-dir "$SCRATCH/n1"
 
@@ -54,11 +54,11 @@ escapes() { # JOB WHY
     for e in j['escaped'])")" = True ]
 }
 begin $ann hers "$SCRATCH/hung/tree/busy"
-wait_for 60 escapes hers 'static program' || fail "hers: $(cat "$SCRATCH"/{jobs,hers.out})"
+until_true 60 escapes hers 'static program' || fail "hers: $(cat "$SCRATCH"/{jobs,hers.out})"
 kill -STOP "$server"
 begin $bob his "$SCRATCH/busy"
-wait_for 90 escapes his 'static program' || fail "his: $(cat "$SCRATCH"/{jobs,his.out} "$LOG")"
+until_true 90 escapes his 'static program' || fail "his: $(cat "$SCRATCH"/{jobs,his.out} "$LOG")"
 escapes hers 'cannot be looked at' || fail "hers is not told: $(cat "$SCRATCH/jobs")"
 grep -q "cannot be looked at.*uid=$ann" "$LOG" || fail "not in the log: $(cat "$LOG")"
 kill -CONT "$server"
-wait_for 60 escapes hers 'static program' || fail "hers, again: $(cat "$SCRATCH/jobs")"
+until_true 60 escapes hers 'static program' || fail "hers, again: $(cat "$SCRATCH/jobs")"

@@ -22,7 +22,7 @@ over() {
 }
 trap 'over; kill -9 "${pids[@]}" 2>/dev/null; rm -rf "$SCRATCH"' EXIT
 for place in hung site; do
-  wait_for 20 test -d "$SCRATCH/$place/tree" || skip "no FUSE here: $(cat "$log")"
+  until_true 20 test -d "$SCRATCH/$place/tree" || skip "no FUSE here: $(cat "$log")"
 done
 cat >"$SCRATCH/p.json" <<END
 {"targets": {"scratch": {"path": "$SCRATCH/site/tree", "capacity": {"metadata": "600/s"}}},
@@ -62,5 +62,5 @@ answers() {
   join $ann after "stat=5/s@$SCRATCH/hung/tree" >"$SCRATCH/out" &&
     grep -q '"segment"' "$SCRATCH/out"
 }
-wait_for 60 answers || fail "after it answers again: $(cat "$SCRATCH/out")"
+until_true 60 answers || fail "after it answers again: $(cat "$SCRATCH/out")"
 exit 0

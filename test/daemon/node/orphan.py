@@ -15,17 +15,10 @@ import sys
 TOP = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../.."))
 sys.path.insert(0, os.path.join(TOP, "test/lib"))
 import world as w  # noqa: E402
+from trial import check, finish  # noqa: E402
 
 CAPACITY = 1000
 GUEST = "import os, sys\nwhile True: os.stat(sys.argv[1])"
-failures = []
-
-
-def check(holds, sentence):
-    print(("ok    " if holds else "FAIL  ") + sentence, flush=True)
-    if not holds:
-        failures.append(sentence)
-    return holds
 
 
 def policy(tree, **control):
@@ -136,4 +129,4 @@ if __name__ == "__main__":
     for part in (orphans, shadow, early, new_keys):
         if len(sys.argv) < 2 or part.__name__ in sys.argv[1:]:
             part()
-    sys.exit(1 if failures else 0)
+    sys.exit(finish())

@@ -7,19 +7,8 @@
 # paths for root to open, more jobs than are his, and names that are the scheduler's.
 set -u
 . test/lib/node.bash
-need setpriv
-[ "$(id -u)" = 0 ] || skip "needs root"
-as() {
-  local uid=$1
-  shift
-  setpriv --reuid="$uid" --regid="$uid" --clear-groups "$@"
-}
-ann=64001 bob=64002
-chmod 755 "$SCRATCH"
-chmod 777 "$DATA"
+two_users
 python=/usr/bin/python3
-as $ann test -x "$SLUICE" -a -r "$SLUICE_LIB" -a -x "$DATA" ||
-  skip "other users cannot reach the build"
 as $bob "$python" -c 'import json' 2>/dev/null || skip "needs $python"
 cat >"$SCRATCH/policy.json" <<END
 {"targets": {"scratch": {"path": "$DATA", "capacity": {"metadata": "5k/s"},
@@ -29,7 +18,7 @@ start_node
 job() { # UID NAME COMMAND…
   local uid=$1 name=$2
   shift 2
-  as "$uid" env HOME=/ "$SLUICE" --run-dir "$RUN" run --no-summary --job "$name" -- "$@"
+  as "$uid" "$SLUICE" --run-dir "$RUN" run --no-summary --job "$name" -- "$@"
 }
 has_job() { "$SLUICE" --run-dir "$RUN" jobs 2>/dev/null | grep -q "$1"; }
 

@@ -3,18 +3,7 @@
 # Two users on one node: neither sees, changes nor joins the other's job, and both are metered.
 set -u
 . test/lib/node.bash
-need setpriv
-[ "$(id -u)" = 0 ] || skip "needs root"
-as() {
-  local uid=$1
-  shift
-  setpriv --reuid="$uid" --regid="$uid" --clear-groups "$@"
-}
-ann=64001 bob=64002
-chmod 755 "$SCRATCH"
-chmod 777 "$DATA"
-as $ann test -x "$SLUICE" -a -r "$SLUICE_LIB" -a -x "$DATA" ||
-  skip "other users cannot reach the build"
+two_users
 python=/usr/bin/python3  # one that everybody can reach
 as $bob "$python" -c 'import json' 2>/dev/null || skip "needs $python"
 policy 500/s
@@ -23,7 +12,7 @@ umask 000
 "$LOOP" prepare 1 "$DATA" >/dev/null || fail "prepare"
 chmod -R a+rwX "$DATA"
 
-as $ann env HOME=/ "$SLUICE" --run-dir "$RUN" run --job work -- "$LOOP" open 1000 "$DATA" \
+as $ann "$SLUICE" --run-dir "$RUN" run --job work -- "$LOOP" open 1000 "$DATA" \
   >"$SCRATCH/ann" 2>&1 &
 work=$!
 seg="$RUN/jobs/$ann@work/segment"

@@ -5,8 +5,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "base/error.h"
-#include "policy/order.h"
+#include "lib/refusal.h"
 
 using namespace sluice;
 using Catch::Matchers::Equals;
@@ -26,13 +25,7 @@ constexpr char const* good = R"({
 })";
 
 std::string refusal(std::string const& text) {
-  try {
-    policy::parse_policy(text, "p");
-  } catch (error const& e) {
-    CHECK(e.status() == exit_usage);
-    return e.what();
-  }
-  return "accepted";
+  return test::refusal_of([&] { policy::parse_policy(text, "p"); });
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ for daemon in "$METRICS $SCRATCH/n" "$cluster_metrics $SCRATCH/c"; do
   root_key=$(key_of 0 "$dir") ann_key=$(key_of $ann "$dir") bob_key=$(key_of $bob "$dir")
   [ ${#root_key} = 48 ] && [ ${#ann_key} = 48 ] && [ "$ann_key" != "$bob_key" ] ||
     fail "$dir: keys $root_key $ann_key $bob_key"
-  wait_for 40 both_seen "$at" "$root_key" || fail "$dir: root sees $(cat "$SCRATCH/now")"
+  until_true 40 both_seen "$at" "$root_key" || fail "$dir: root sees $(cat "$SCRATCH/now")"
 
   get "$at" /dashboard/now.json >"$SCRATCH/now"
   grep -q '"supplies":\[{' "$SCRATCH/now" || fail "$dir: no sums: $(cat "$SCRATCH/now")"
@@ -58,12 +58,12 @@ for daemon in "$METRICS $SCRATCH/n" "$cluster_metrics $SCRATCH/c"; do
     get "$at" "$past&job=bobswork&uid=$bob" -H "Authorization: Bearer $bob_key" |
       grep -q '"served":\[[0-9.]'
   }
-  wait_for 10 has_past || fail "$dir: no history for the owner"
+  until_true 10 has_past || fail "$dir: no history for the owner"
   ops="/dashboard/ops.json?interval=1&job=bobswork&uid=$bob"
   has_ops() {
     get "$at" "$ops" -H "Authorization: Bearer $bob_key" | grep -q '"op":"open"'
   }
-  [ "$dir" != "$SCRATCH/n" ] || wait_for 10 has_ops || fail "$dir: no ops for the owner"
+  [ "$dir" != "$SCRATCH/n" ] || until_true 10 has_ops || fail "$dir: no ops for the owner"
   for key in "$ann_key" wrong ''; do
     get "$at" "$past&job=bobswork&uid=$bob" ${key:+-H "Authorization: Bearer $key"} |
       grep -q bobswork && fail "$dir: the history of another's job with key '$key'"

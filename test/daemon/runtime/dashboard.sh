@@ -27,12 +27,12 @@ job backup bulk
 is_remembered() {
   "$SLUICE" report --history --run-dir "$SCRATCH/n" --last 5s --json | grep -q '"job": "backup"'
 }
-wait_for 10 is_remembered || fail "no history of the job: $(cat "$LOG")"
+until_true 10 is_remembered || fail "no history of the job: $(cat "$LOG")"
 ops_are_known() {
   "$SLUICE" report --job hydro --run-dir "$SCRATCH/n" --last 10s -o "$SCRATCH/hydro.html" &&
     grep -q 'aria-label="operations over time"' "$SCRATCH/hydro.html"
 }
-wait_for 10 ops_are_known || fail "no heatmap in the report of the history"
+until_true 10 ops_are_known || fail "no heatmap in the report of the history"
 "$SLUICE" report --job hydro --run-dir "$SCRATCH/n" --last 10s --json >"$SCRATCH/hydro.json"
 json "$SCRATCH/hydro.json" '{o["op"] for o in d[0]["ops"]} >= {"open", "read", "close"}' |
   grep -q True || fail "ops of the history: $(json "$SCRATCH/hydro.json" 'd[0]["ops"]')"

@@ -41,7 +41,7 @@ parent=$(sed -n 's/.* address=\(tcp:[^ ]*\).*/\1/p' "$LOG" | head -1)
 start relay --role relay --name r1 --parent "$parent" --plain --run-dir "$SCRATCH/r" \
   --listen 'tcp://127.0.0.1:*'
 has_plan() { curl -s "http://$METRICS/metrics" | grep -q '^sluice_capacity_operations_per_second'; }
-wait_for 20 has_plan || fail "relay: no plan: $(cat "$LOG")"
+until_true 20 has_plan || fail "relay: no plan: $(cat "$LOG")"
 checked relay
 stop "$PID"
 timeout 20 "$SLUICED" --role node --run-dir "$SCRATCH/n" --metrics 192.0.2.1:9742 \
@@ -60,7 +60,7 @@ grep -q '^sluice_delayed_requests_total{' "$SCRATCH/metrics" || fail "node: noth
 "$SLUICE" --run-dir "$SCRATCH/n" run --job hydro --no-summary -- sleep 30 &
 pids+=("$!")
 job_seen() { curl -s "http://$METRICS/metrics" | grep -q '^sluice_job_.*{job_id="hydro",uid='; }
-wait_for 20 job_seen || fail "no series of the job: $(cat "$LOG")"
+until_true 20 job_seen || fail "no series of the job: $(cat "$LOG")"
 checked node
 curl -s "http://$taken/metrics" | grep -q '^sluice_job_' && fail "series of jobs, not asked for"
 
@@ -83,20 +83,20 @@ open(sys.argv[1], "w").write(str(s.getsockname()[1]))
 time.sleep(600)
 END
 squatter=$!
-wait_for 60 test -s "$SCRATCH/port" || fail 'nobody has the port'
+until_true 60 test -s "$SCRATCH/port" || fail 'nobody has the port'
 taken=127.0.0.1:$(cat "$SCRATCH/port")
 "$SLUICED" --role node --policy "$SCRATCH/p.json" --run-dir "$SCRATCH/late" --metrics "$taken" \
   >"$SCRATCH/late.log" 2>&1 &
 late=$!
 pids+=("$late" "$squatter")
-wait_for 60 grep -q 'somebody else has their port' "$SCRATCH/late.log" ||
+until_true 60 grep -q 'somebody else has their port' "$SCRATCH/late.log" ||
   fail "a taken port: $(cat "$SCRATCH/late.log")"
-wait_for 60 test -S "$SCRATCH/late/sluiced.sock" ||
+until_true 60 test -S "$SCRATCH/late/sluiced.sock" ||
   fail "it does not serve: $(cat "$SCRATCH/late.log")"
 kill "$squatter"
 wait "$squatter" 2>/dev/null
 healthy() { [ "$(curl -s -m 5 "http://$taken/health")" = ok ]; }
-wait_for 60 healthy || fail "the port is free, and not taken: $(cat "$SCRATCH/late.log")"
+until_true 60 healthy || fail "the port is free, and not taken: $(cat "$SCRATCH/late.log")"
 
 # Idle connections, as many as one user can hold, do not blind it.
 python3 - "${taken##*:}" <<'END' || fail 'idle connections blind /health'

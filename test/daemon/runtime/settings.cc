@@ -4,7 +4,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "base/error.h"
+#include "lib/refusal.h"
 #include "runtime/address.h"
 #include "runtime/command_line.h"
 
@@ -27,13 +27,7 @@ config made(std::string const& file, std::vector<std::string> const& words) {
 }
 
 std::string refusal(std::string const& file, std::vector<std::string> const& words = {}) {
-  try {
-    made(file, words);
-  } catch (error const& e) {
-    CHECK(e.status() == exit_usage);
-    return e.what();
-  }
-  return "accepted";
+  return test::refusal_of([&] { made(file, words); });
 }
 
 }  // namespace

@@ -4,8 +4,7 @@
 # At the socket of a cluster's daemon the verbs speak of all nodes: one job on two of them is listed
 # once, changed once, and the policy of all is changed there.
 set -u
-. test/lib/lib.sh
-. test/lib/cli.bash
+. test/lib/node.bash
 pids=
 trap 'kill $pids 2>/dev/null; rm -rf "$SCRATCH"' EXIT
 mkdir "$SCRATCH/tree"

@@ -46,10 +46,10 @@ names() { # UID PLACE
 }
 sees() { [ "$(names "$1" "$2")" = "$3" ]; }
 both="[('annswork', 1), ('bobswork', 1)]"
-wait_for 30 sees 0 ctl "$both" || fail "the cluster: $(names 0 ctl) $(cat "$SCRATCH/err")"
+until_true 30 sees 0 ctl "$both" || fail "the cluster: $(names 0 ctl) $(cat "$SCRATCH/err")"
 
 for place in login login2; do
-  wait_for 20 sees $ann $place "[('annswork', 1)]" ||
+  until_true 20 sees $ann $place "[('annswork', 1)]" ||
     fail "$place: ann sees $(names $ann $place) $(cat "$SCRATCH/err")"
   sees $bob $place "[('bobswork', 1)]" || fail "$place: bob sees $(names $bob $place)"
   sees 0 $place '[]' || fail "$place: its root sees $(names 0 $place)"
@@ -63,7 +63,7 @@ for place in login login2; do
     at $ann $place report --job annswork --last 10s >"$SCRATCH/out" 2>&1 &&
       grep -q 'metadata@scratch' "$SCRATCH/out"
   }
-  wait_for 20 reports || fail "$place: report: $(cat "$SCRATCH/out")"
+  until_true 20 reports || fail "$place: report: $(cat "$SCRATCH/out")"
   for words in 'explain --job' stat pause resume 'report --job'; do
     at $bob $place $words annswork >"$SCRATCH/out" 2>&1 && fail "$place: bob: $words"
     grep -qE 'no (such )?job' "$SCRATCH/out" || fail "$place: $words: $(cat "$SCRATCH/out")"
@@ -109,5 +109,5 @@ for place in login login2; do
   at $ann $place run -- true || fail "$place: a program beside a hung controller"
 done
 kill -CONT "$controller"
-wait_for 20 sees $ann login "[('annswork', 1)]" || fail "after the pause: $(cat "$SCRATCH/err")"
+until_true 20 sees $ann login "[('annswork', 1)]" || fail "after the pause: $(cat "$SCRATCH/err")"
 exit 0

@@ -3,19 +3,18 @@
 # A job under a node's daemon: limited from its first call by the class it asked for; changed,
 # paused and given another class while it runs; and what was changed for a time comes back.
 set -u
-. test/lib/lib.sh
-. test/lib/cli.bash
+. test/lib/node.bash
 job=
-trap 'kill $job 2>/dev/null; kill -9 $node 2>/dev/null; rm -rf "$SCRATCH"' EXIT
+trap 'kill $job 2>/dev/null; [ -z "$NODE" ] || kill -9 $NODE; rm -rf "$SCRATCH"' EXIT
 mkdir "$SCRATCH/tree"
 for i in $(seq 60); do echo x >"$SCRATCH/tree/$i"; done
-cat >"$SCRATCH/site.json" <<P
+cat >"$SCRATCH/policy.json" <<P
 {"targets": {"scratch": {"path": "$SCRATCH/tree", "capacity": {"metadata": "10k/s"}}},
  "classes": {"gold": {"scratch": {"metadata": {"weight": 4}}},
              "bronze": {"scratch": {"metadata": {"weight": 1, "limit": "60/s"}}}},
  "control": {"default_class": "bronze"}}
 P
-start_node "$SCRATCH/site.json"
+start_node
 
 $S run --report "$SCRATCH/r.json" -- sh -c 'stat "$@" >/dev/null; exit 3' - "$SCRATCH"/tree/* \
   2>"$SCRATCH/err"
@@ -83,7 +82,7 @@ $S run --class tin -- true 2>"$SCRATCH/err"
 [ $? = 2 ] || fail "an unknown class was accepted"
 grep -q 'sluice: .*tin' "$SCRATCH/err" || fail "unknown class: $(cat "$SCRATCH/err")"
 
-sed 's/"10k\/s"/"20k\/s"/' "$SCRATCH/site.json" >"$SCRATCH/new.json"
+sed 's/"10k\/s"/"20k\/s"/' "$SCRATCH/policy.json" >"$SCRATCH/new.json"
 $S policy apply "$SCRATCH/new.json" --dry-run | grep -q '20k/s' || fail "policy apply --dry-run"
 $S policy get | grep -q '10k/s' || fail "a dry run changed the policy"
 $S policy apply "$SCRATCH/new.json" >/dev/null || fail "policy apply"
@@ -92,13 +91,13 @@ $S policy get | diff - "$SCRATCH/new.json" || fail "policy get"
 # Versions: what is in force, what changed, and back again.
 $S policy log | grep -q "^   2  .*  sluice policy apply, uid $(id -u)  (in force)" ||
   fail "policy log: $($S policy log)"
-$S policy log | grep -q "^   1  .*  $SCRATCH/site.json$" || fail "policy log: $($S policy log)"
+$S policy log | grep -q "^   1  .*  $SCRATCH/policy.json$" || fail "policy log: $($S policy log)"
 $S policy diff | grep -q '10k/s -> 20k/s' || fail "policy diff: $($S policy diff)"
 $S policy diff 2 1 | grep -q '20k/s -> 10k/s' || fail "policy diff 2 1: $($S policy diff 2 1)"
 $S policy rollback --dry-run | grep -q '20k/s -> 10k/s' || fail "policy rollback --dry-run"
 $S policy get | diff - "$SCRATCH/new.json" || fail "a dry run rolled back"
 $S policy rollback >/dev/null || fail "policy rollback"
-$S policy get | diff - "$SCRATCH/site.json" || fail "policy rollback gave another policy"
+$S policy get | diff - "$SCRATCH/policy.json" || fail "policy rollback gave another policy"
 $S policy log | head -n 1 | grep -q "^   3 .*rollback to version 1, uid" ||
   fail "rollback is no version"
 $S policy rollback 2 >/dev/null || fail "policy rollback 2"

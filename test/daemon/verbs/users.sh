@@ -6,9 +6,9 @@ set -u
 . test/lib/lib.sh
 [ "$(id -u)" = 0 ] || skip "needs root"
 need setpriv
-. test/lib/cli.bash
+. test/lib/node.bash
 jobs=
-trap 'kill $jobs 2>/dev/null; kill -9 $node 2>/dev/null; rm -rf "$SCRATCH"' EXIT
+trap 'kill $jobs 2>/dev/null; [ -z "$NODE" ] || kill -9 $NODE; rm -rf "$SCRATCH"' EXIT
 chmod 755 "$SCRATCH"
 mkdir "$SCRATCH/tree" "$SCRATCH/home"
 echo x >"$SCRATCH/tree/f"
@@ -18,13 +18,13 @@ as_other=(setpriv --reuid=65534 --regid=65534 --clear-groups
   env HOME="$SCRATCH/home" XDG_RUNTIME_DIR=)
 other() { "${as_other[@]}" "$@"; }
 other test -r "$SLUICE_LIB" || skip "the build is not readable for others"
-cat >"$SCRATCH/site.json" <<P
+cat >"$SCRATCH/policy.json" <<P
 {"targets": {"scratch": {"path": "$SCRATCH/tree", "capacity": {"metadata": "10k/s"}}},
  "classes": {"gold": {"scratch": {"metadata": {"weight": 4}}},
              "bronze": {"scratch": {"metadata": {"weight": 1, "limit": "100/s"}}}},
  "access": {"gold": {"users": ["root"]}}, "control": {"default_class": "bronze"}}
 P
-start_node "$SCRATCH/site.json"
+start_node
 refused() { # WORDS...: status 2
   other $S "$@" >"$SCRATCH/out" 2>"$SCRATCH/err"
   local got=$?

@@ -9,17 +9,14 @@ rubbish. Then it is let loose on a relay as well. The honest nodes keep their pa
 what all may use never exceeds the capacity, the controller does not grow, and says who it refused.
 """
 import os
-import signal
 import subprocess
 import sys
 import time
 
 TOP = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../.."))
 sys.path.insert(0, os.path.join(TOP, "test/lib"))
-sys.path.insert(0, os.path.join(TOP, "test/daemon/cluster"))
-import faults  # noqa: E402
 import world as w  # noqa: E402
-from faults import CAPACITY, GUEST, check  # noqa: E402
+from trial import Load, check, finish, policy  # noqa: E402
 
 MESSAGES = 10_000
 MOST_GROWTH_KIB = 32 * 1024
@@ -45,15 +42,11 @@ def refusals(daemon):
 class Scene:
     def __init__(self):
         self.world = w.World({})
-        made = faults.policy(self.world.tree)
-        made["control"]["nodes"] = "n[1-4]"
-        self.world.write_policy(made)
+        self.world.write_policy(policy(self.world.tree, "n[1-4]"))
         self.cluster = self.world.cluster()
         self.relay = self.world.relay("r1", [self.cluster])
         self.nodes = [self.world.node("n1", [self.cluster]), self.world.node("n2", [self.relay])]
-        self.curves, self.curves_path = self.world.watch_curves("metadata@shared", CAPACITY)
-        self.guests = [self.world.run(n, "job", ["python3", "-c", GUEST, self.world.tree], "even",
-                                      stdout=subprocess.PIPE) for n in self.nodes]
+        self.load = Load(self.world, self.nodes)
         check(w.wait_until(self.is_well, 20), "all are registered at the start")
 
     def is_well(self):
@@ -89,16 +82,8 @@ class Scene:
         check(parent.process.poll() is None, f"{what}: {parent.name} lives")
 
     def end(self):
-        for g in self.guests:
-            check(g.poll() is None, "a program runs on")
-            self.world.end_job(g)
-            check(g.returncode == 0, f"a program ended well ({g.returncode})")
-        self.curves.send_signal(signal.SIGTERM)
-        self.curves.wait(10)
-        words = open(self.curves_path).read().splitlines()[-1].split()
-        check(words[6] == "0" and int(words[4]) > 100,
-              f"capacity {CAPACITY}, at most {float(words[1]):.1f} was usable, above it in "
-              f"{words[6]} of {words[4]} looks")
+        self.load.runs("in the end")
+        self.load.end("in the end")
         self.world.stop()
 
 
@@ -108,8 +93,7 @@ def main():
     scene.attack(scene.cluster, "n3", "n1")
     scene.attack(scene.relay, "n4", "n2")
     scene.end()
-    print(f"{len(faults.failures)} failed")
-    return 1 if faults.failures else 0
+    return finish()
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ at $ann n1 run --job annswork --no-summary -- "$PROGRAMS/steady" 600 "$SCRATCH/d
   >"$SCRATCH/work.out" 2>&1 &
 pids+=("$!")
 sees() { at $ann "$1" jobs 2>"$SCRATCH/err" | grep -q annswork; }
-wait_for 30 sees login1 || fail "login1: $(cat "$SCRATCH/err")"
+until_true 30 sees login1 || fail "login1: $(cat "$SCRATCH/err")"
 
 # Whoever has the node's key is root there, and takes any uid.
 refused() { ! at $ann n1 "$@" >"$SCRATCH/out" 2>&1 && grep -q 'n1 may not ask' "$SCRATCH/out"; }
@@ -56,8 +56,8 @@ refused set annswork metadata=5/s || fail "set: $(cat "$SCRATCH/out")"
 # The list of keys counts when it is read, without a restart.
 allow n1 login
 kill -HUP "$controller"
-wait_for 20 sees n1 || fail "n1 as login: $(cat "$SCRATCH/err")"
+until_true 20 sees n1 || fail "n1 as login: $(cat "$SCRATCH/err")"
 allow n1 node
 kill -HUP "$controller"
-wait_for 20 refused pause annswork || fail "n1 as node again: $(cat "$SCRATCH/out")"
+until_true 20 refused pause annswork || fail "n1 as node again: $(cat "$SCRATCH/out")"
 exit 0

@@ -12,29 +12,18 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <climits>
-#include <cstdlib>
 #include <memory>
 #include <random>
 #include <thread>
 #include <vector>
 
+#include "bucket_random.h"
 #include "libinterpose/core/token_bucket.h"
 
 using namespace sluice::core;
+using namespace bucket_test;
 
 namespace {
-
-using random_source = std::mt19937_64;
-
-std::uint64_t seed() {
-  char const* text = std::getenv("SEED");
-  return text ? std::strtoull(text, nullptr, 10) : 20240601;
-}
-
-// Units per second to Q24.40, without the library.
-std::uint64_t q40(double units_per_second) {
-  return static_cast<std::uint64_t>(units_per_second / 1e9 * 1099511627776.0);
-}
 
 std::int64_t clock_ns() {
   timespec t;

@@ -7,24 +7,18 @@
 #include <catch2/catch.hpp>
 #include <climits>
 #include <cmath>
-#include <cstdlib>
 #include <memory>
 #include <queue>
 #include <random>
 #include <vector>
 
+#include "bucket_random.h"
 #include "libinterpose/core/token_bucket.h"
 
 using namespace sluice::core;
+using namespace bucket_test;
 
 namespace {
-
-using random_source = std::mt19937_64;
-
-std::uint64_t seed() {
-  char const* text = std::getenv("SEED");
-  return text ? std::strtoull(text, nullptr, 10) : 20240601;
-}
 
 double uniform(random_source& r, double low, double high) {
   return std::uniform_real_distribution<double>(low, high)(r);
@@ -32,11 +26,6 @@ double uniform(random_source& r, double low, double high) {
 
 double log_uniform(random_source& r, double low, double high) {
   return std::exp(uniform(r, std::log(low), std::log(high)));
-}
-
-// Units per second to Q24.40, without the library.
-std::uint64_t q40(double units_per_second) {
-  return static_cast<std::uint64_t>(units_per_second / 1e9 * 1099511627776.0);
 }
 
 // The exact integral of the rate since the start, in 2^-40 units, modulo 2^128: three rates, each

@@ -16,12 +16,6 @@ echo x >"$SCRATCH/data/file"
 reader=$!
 top() { "$SLUICE" --run-dir "$RUN" "$@" >"$SCRATCH/out" 2>&1; }
 
-until_true() {
-  local i
-  for ((i = 0; i < 200; ++i)); do "$@" && return 0; sleep 0.1; done
-  cat "$SCRATCH/out"
-  return 1
-}
 waits() {
   top top --batch -n 2 -i 0.5 && grep -qE "^reader .* any +50 +[45][0-9.]+ " "$SCRATCH/out"
 }

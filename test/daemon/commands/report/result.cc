@@ -5,8 +5,8 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "base/error.h"
 #include "commands/report/place.h"
+#include "lib/refusal.h"
 
 using namespace sluice;
 using Catch::Matchers::Contains;
@@ -36,13 +36,7 @@ constexpr char const* full = R"({
 })";
 
 std::string refusal(std::string const& text) {
-  try {
-    report::parse_result(text, "r.json");
-  } catch (error const& e) {
-    CHECK(e.status() == exit_usage);
-    return e.what();
-  }
-  return "accepted";
+  return test::refusal_of([&] { report::parse_result(text, "r.json"); });
 }
 
 }  // namespace

@@ -25,16 +25,6 @@ as() {
     setpriv --reuid "$user" --regid "$user" --init-groups "$@")
 }
 
-# until_true CMD…: within 15 s.
-until_true() {
-  local i
-  for ((i = 0; i < 150; ++i)); do
-    "$@" >/dev/null 2>&1 && return 0
-    sleep 0.1
-  done
-  return 1
-}
-
 # batch USER OPTIONS… : standard input is the script; waits, prints the job's output.
 batch() {
   local user=$1 id
