@@ -9,6 +9,7 @@
 
 #include "commands/report/ask.h"
 #include "commands/report/digest.h"
+#include "commands/report/sentences.h"
 #include "commands/report/shape.h"
 #include "commands/report/tables.h"
 #include "commands/report/text.h"
@@ -39,7 +40,8 @@ constexpr char const* two_jobs = R"({"version": 1, "kind": "simulation", "elapse
 
 std::string said(std::string const& text) {
   std::string all;
-  for (auto const& line : digest_of(parse_result(text, "r")).said) all += line + "\n";
+  result const r = parse_result(text, "r");
+  for (auto const& line : sentences_of(r, digest_of(r))) all += line + "\n";
   return all;
 }
 
