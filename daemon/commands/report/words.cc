@@ -104,17 +104,6 @@ std::string plain(std::string_view text, std::size_t most) {
   return out;
 }
 
-std::string in_script(std::string_view json) {
-  std::string out;
-  for (char c : json) {
-    if (c == '<' || c == '>' || c == '&')
-      out += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
-    else
-      out += c;
-  }
-  return out;
-}
-
 std::string count_text(double count) {
   if (std::isnan(count)) return "-";
   if (count < 10'000 && count == std::floor(count)) return grouped(count);

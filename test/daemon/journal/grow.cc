@@ -12,8 +12,8 @@
 #include "journal/grow.h"
 #include "journal/scan.h"
 #include "journal/slots.h"
-#include "journal/writer.h"
 #include "lib/scratch.h"
+#include "roomy_writer.h"
 
 using namespace sluice::journal;
 
@@ -33,11 +33,11 @@ struct small_log {
 };
 
 surroundings calm() {
-  return {[] { return 0; }, [] { return std::uint64_t{1}; }, [] { return std::uint64_t{1}; }};
+  return {[] { return std::uint64_t{1}; }, [] { return std::uint64_t{1}; }};
 }
 
 /// Appends and commits; the LSN behind.
-std::uint64_t put(writer& w, std::size_t bytes) {
+std::uint64_t put(sluice::test::roomy_writer& w, std::size_t bytes) {
   std::vector<std::byte> const what(bytes, std::byte{7});
   record r;
   r.what = kind::data;
@@ -61,7 +61,7 @@ bool goes_on(std::uint64_t) { return true; }
 TEST_CASE("a ring grows where all that is in use keeps its place, and only there", "[order]") {
   small_log l;
   file_disk d(l.path, file_disk::use::write);
-  writer w(d, read_slots(d).in_force, calm());
+  sluice::test::roomy_writer w(d, read_slots(d).in_force, calm(), [] { return 0; });
   REQUIRE(d.extend(first_bytes, area_begin + 4 * ring, goes_on) == 0);
   CHECK(l.bytes() == area_begin + 4 * ring);
   // The second lap lies elsewhere in the larger ring, and so do a first and a second.
@@ -87,7 +87,7 @@ TEST_CASE("a ring grows where all that is in use keeps its place, and only there
 TEST_CASE("a ring grows beside those who write", "[order]") {
   small_log l;
   file_disk d(l.path, file_disk::use::write);
-  writer w(d, read_slots(d).in_force, calm());
+  sluice::test::roomy_writer w(d, read_slots(d).in_force, calm(), [] { return 0; });
   {
     log_growth g(d, w, [] { return true; });
     g.want();  // nobody said how far

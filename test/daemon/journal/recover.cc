@@ -84,7 +84,7 @@ struct bench {
   void open_writer() {
     disk.emplace(log, file_disk::use::write);
     w.emplace(*disk, read_slots(*disk).in_force,
-              surroundings{[] { return 0; }, wall_ns, [] { return std::uint64_t{1}; }});
+              surroundings{wall_ns, [] { return std::uint64_t{1}; }});
   }
   void crash() {
     w.reset();

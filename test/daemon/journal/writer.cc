@@ -10,10 +10,11 @@
 
 #include "journal/scan.h"
 #include "journal/slots.h"
-#include "journal/writer.h"
 #include "order_disk.h"
+#include "roomy_writer.h"
 
 using namespace sluice::journal;
+using sluice::test::roomy_writer;
 using sluice::test::simulated_disk;
 
 namespace {
@@ -25,12 +26,14 @@ superblock made(simulated_disk& d) {
 }
 
 surroundings quiet() {
-  return {[] { return 0; }, [] { return std::uint64_t{5}; },
+  return {[] { return std::uint64_t{5}; },
           [] {
             return static_cast<std::uint64_t>(
                 std::chrono::steady_clock::now().time_since_epoch().count());
           }};
 }
+
+int home_is_safe() { return 0; }
 
 record data_record(std::span<std::byte const> bytes, std::uint64_t epoch = 0) {
   record r;
@@ -76,7 +79,7 @@ TEST_CASE("the bytes of a log are what the format says", "[order]") {
   superblock const s = made(d);
   CHECK(s.sequence == 2);
   CHECK(s.generation == 1);
-  writer w(d, s, quiet());
+  roomy_writer w(d, s, quiet(), home_is_safe);
   std::byte const bytes[3] = {std::byte{1}, std::byte{2}, std::byte{3}};
   std::uint64_t lsn = 0;
   REQUIRE(w.append(data_record(bytes, 77), lsn) == 0);
@@ -166,7 +169,7 @@ TEST_CASE("many threads, a small log: all is durable, flushes are shared, laps a
       return simulated_disk::flush();
     }
   } d{area_begin + 64 * block_bytes};
-  writer w(d, made(d), quiet());
+  roomy_writer w(d, made(d), quiet(), home_is_safe);
   constexpr int threads = 8, each = 300;
   std::atomic<int> failures = 0;
   std::vector<std::thread> crew;
@@ -192,7 +195,7 @@ TEST_CASE("many threads, a small log: all is durable, flushes are shared, laps a
 TEST_CASE("the first error of the log is everybody's, for good", "[order]") {
   for (int error : {EIO, ENOSPC}) {
     failing_disk d(area_begin + area_bytes_min);
-    writer w(d, made(d), quiet());
+    roomy_writer w(d, made(d), quiet(), home_is_safe);
     d.error = error;
     std::byte const bytes[1] = {};
     std::uint64_t safe = 0, lost = 0, later = 0;
@@ -211,7 +214,7 @@ TEST_CASE("the first error of the log is everybody's, for good", "[order]") {
 
 TEST_CASE("only what was durable when home was looked at is freed", "[order]") {
   simulated_disk d(area_begin + area_bytes_min);
-  writer w(d, made(d), quiet());
+  roomy_writer w(d, made(d), quiet(), home_is_safe);
   std::byte const bytes[1] = {};
   std::uint64_t first = 0, second = 0;
   REQUIRE(w.append(data_record(bytes), first) == 0);
@@ -233,9 +236,7 @@ TEST_CASE("a home that cannot be synced frees nothing ever, and the log says so"
   simulated_disk d(area_begin + area_bytes_min);
   superblock const s = made(d);
   int home = EIO;
-  auto around = quiet();
-  around.sync_home = [&] { return home; };
-  writer w(d, s, around);
+  roomy_writer w(d, s, quiet(), [&] { return home; });
   std::vector<std::byte> bytes(3000);
   std::uint64_t lsn = 0;
   int failed = 0;
@@ -267,16 +268,15 @@ TEST_CASE("an error that somebody else met at home keeps the log, also during a 
           "[order]") {
   for (bool const during : {false, true}) {
     simulated_disk d(area_begin + area_bytes_min);
-    auto around = quiet();
     writer* at = nullptr;
     std::thread other;
-    around.sync_home = [&] {
+    auto const sync_home = [&] {
       if (!during) return 0;
       other = std::thread([&] { at->home_failed(EIO); });
       usleep(20'000);
       return 0;
     };
-    writer w(d, made(d), around);
+    roomy_writer w(d, made(d), quiet(), sync_home);
     at = &w;
     std::byte const bytes[1] = {};
     std::uint64_t lsn = 0;
@@ -298,7 +298,7 @@ TEST_CASE("a log that lost its name acknowledges nothing more", "[order]") {
     bool is_there = true;
     bool has_name() const override { return is_there; }
   } d(area_begin + area_bytes_min);
-  writer w(d, made(d), quiet());
+  roomy_writer w(d, made(d), quiet(), home_is_safe);
   std::byte const bytes[1] = {};
   std::uint64_t lsn = 0;
   REQUIRE(w.append(data_record(bytes), lsn) == 0);
@@ -314,7 +314,7 @@ TEST_CASE("a log that lost its name acknowledges nothing more", "[order]") {
 TEST_CASE("a rotten block in the middle is told from a torn tail", "[order]") {
   simulated_disk d(area_begin + area_bytes_min);
   superblock const s = made(d);
-  writer w(d, s, quiet());
+  roomy_writer w(d, s, quiet(), home_is_safe);
   std::vector<std::byte> bytes(5000, std::byte{3});
   std::uint64_t lsn = 0;
   for (int i = 0; i < 3; ++i) {
@@ -342,7 +342,7 @@ TEST_CASE("a rotten block in the middle is told from a torn tail", "[order]") {
 
 TEST_CASE("a record that can never fit is refused at once", "[order]") {
   simulated_disk d(area_begin + area_bytes_min);
-  writer w(d, made(d), quiet());
+  roomy_writer w(d, made(d), quiet(), home_is_safe);
   std::vector<std::byte> bytes(area_bytes_min);
   std::uint64_t lsn = 0;
   CHECK(w.append(data_record(bytes), lsn) == EFBIG);

@@ -12,13 +12,14 @@
 
 #include "journal/scan.h"
 #include "journal/slots.h"
-#include "journal/writer.h"
 #include "order_disk.h"
+#include "roomy_writer.h"
 
 using namespace sluice::journal;
 using sluice::test::below;
 using sluice::test::chance;
 using sluice::test::randomness;
+using sluice::test::roomy_writer;
 using sluice::test::simulated_disk;
 
 namespace {
@@ -127,7 +128,7 @@ record make_record(life& l, std::vector<std::byte>& bytes, std::uint64_t next) {
 }
 
 /// One write of the application: home first, then the log. False when the log failed.
-bool step(life& l, writer& w, std::optional<record> again = {}) {
+bool step(life& l, roomy_writer& w, std::optional<record> again = {}) {
   std::vector<std::byte> bytes;
   record const r = again ? *again : make_record(l, bytes, w.next_record());
   std::uint64_t lsn = 0;
@@ -231,10 +232,10 @@ std::string lives(std::uint64_t seed, rules const& keep, bool stopped_clock = fa
   life l(seed, keep, 16 + 4 * (seed % 4));
   for (int boot = 0; boot < 6 && l.violation.empty(); ++boot) {
     surroundings around;
-    around.sync_home = [&] { return l.sync_home(); };
     around.wall_ns = [&] { return stopped_clock ? 1 : ++l.clock_ns; };
     around.monotonic_ns = [&] { return ++l.clock_ns; };
-    writer w(l.disk, l.super, around, l.keep);
+    roomy_writer w(
+        l.disk, l.super, around, [&] { return l.sync_home(); }, l.keep);
     l.disk.fail_after(1 + static_cast<long>(below(l.rng, 120)));
     for (int i = 0; i < 400 && step(l, w); ++i) {
     }

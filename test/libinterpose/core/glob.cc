@@ -10,7 +10,6 @@
 #include <random>
 #include <string>
 
-using sluice::core::glob_has_wildcard;
 using sluice::core::glob_match;
 
 TEST_CASE("patterns", "[glob]") {
@@ -91,9 +90,4 @@ TEST_CASE("hostile patterns stay cheap", "[glob]") {
   clock_t const from = clock();
   for (std::string const& p : patterns) CHECK_FALSE(glob_match(p, text));
   CHECK(double(clock() - from) / CLOCKS_PER_SEC < 2);
-}
-
-TEST_CASE("wildcards are recognised", "[glob]") {
-  CHECK_FALSE(glob_has_wildcard("/a/b.c"));
-  for (char const* p : {"*", "a?", "[a]", "\\a"}) CHECK(glob_has_wildcard(p));
 }

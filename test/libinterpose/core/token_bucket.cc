@@ -8,6 +8,7 @@
 #include <random>
 
 #include "bucket_fixture.h"
+#include "bucket_random.h"
 
 using namespace bucket_test;
 
@@ -335,7 +336,6 @@ TEST_CASE("any garbage in the words is survived", "[bucket]") {
     refund(b, random(), now);
     REQUIRE(next_piece(b, 100) >= 1);
     served_units(b, now);
-    plausible(b);
     curve_settings s{random(),
                      random(),
                      std::int64_t(random()),
@@ -350,14 +350,10 @@ TEST_CASE("any garbage in the words is survived", "[bucket]") {
   }
 }
 
-TEST_CASE("what init and set_curve wrote is plausible, scribbling often is not", "[bucket]") {
+TEST_CASE("set_curve makes a bucket of whatever it is given", "[bucket]") {
   fixture f(default_settings(ops_per_second(10), op_units));
   CHECK(plausible(f.b));
   set_curve(f.b, {~0ull, ~0ull, INT64_MAX, INT64_MIN, INT64_MIN, 7, ~0ull, INT64_MIN, ~0ull},
             f.now);
   CHECK(plausible(f.b));
-  std::memset(static_cast<void*>(&f.b), 0xff, sizeof f.b);
-  CHECK_FALSE(plausible(f.b));
-  std::memset(static_cast<void*>(&f.b), 0, sizeof f.b);
-  CHECK_FALSE(plausible(f.b));
 }
