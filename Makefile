@@ -187,7 +187,7 @@ $(O)/exports.map: libinterpose/exports.map.in $(O)/flags
 
 $(O)/lib/libinterpose.so: $(guest_obj) $(exports)
 	@mkdir -p $(@D)
-	$(call say,LINK,$(CXX) $(guest_link) $(san_flags) $(exports:%=-Wl$(comma)--version-script=%) \
+	$(call say,LINK,$(CXX) $(guest_link) $(san_flags) -Wl$(comma)--version-script=$(exports) \
 	  -o $@ $(guest_obj) $(guest_libs))
 
 # Plain C: Slurm's programs load it, and get no libstdc++ with it.
@@ -309,7 +309,7 @@ coverage_tests := test/coverage/run
 guest_tests    := test/guests
 fuzz_tests     := $(fuzz_src:test/fuzz/%.cc='scripts/fuzz % 5')
 source_tests   := scripts/check-style scripts/check-links scripts/check-layers \
-  scripts/check-format scripts/check-headers scripts/check-lint $(if $(lib),scripts/check-exports)
+  scripts/check-format scripts/check-headers scripts/check-lint scripts/check-exports
 
 # A sanitized library cannot be preloaded into ordinary programs, so a variant runs the unit tests.
 ifeq ($(SAN),)
@@ -446,8 +446,8 @@ install: all
 	install -D -m 644 -t $(libdir) daemon/commands/trace/sluice-trace-darshan.py
 	install -D -m 644 -t $(docdir)/traces $(wildcard traces/*)
 	install -D -m 644 -t $(docdir) README.md LICENSE
-	$(if $(man1),install -D -m 644 -t $(mandir)/man1 $(man1))
-	$(if $(man7),install -D -m 644 -t $(mandir)/man7 $(man7))
+	install -D -m 644 -t $(mandir)/man1 $(man1)
+	install -D -m 644 -t $(mandir)/man7 $(man7)
 	install -D -m 644 -t $(mandir)/man5 $(man5)
 	install -D -m 644 -t $(mandir)/man8 $(man8)
 	install -D -m 644 daemon/systemd/sluice.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/sluice.conf
@@ -455,7 +455,7 @@ install: all
 	for unit in $(units); do \
 	  sed 's#@sbindir@#$(PREFIX)/sbin#; s#@libdir@#$(PREFIX)/lib/sluice#' \
 	  $$unit >$(unitdir)/$${unit##*/} || exit 1; done
-	$(if $(sample),install -D -m 644 -t $(docdir)/examples $(sample))
+	install -D -m 644 -t $(docdir)/examples $(sample)
 	install -D -m 644 daemon/commands/cli/sluice.bash $(compdir)/sluice
 
 uninstall:

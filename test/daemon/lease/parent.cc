@@ -229,25 +229,6 @@ TEST_CASE("the pool needs lends of more than half of the nodes", "[lease]") {
   }
 }
 
-TEST_CASE("what a child gives up is never renewed under that version", "[lease]") {
-  bench b({}, 1, 0);
-  node n{0};
-  b.ask(n, 0);
-  b.now += ms;
-  CHECK(b.ask(n, 100) == 100);
-  b.now += ms;
-  lease::report r = b.report_of(n);
-  r.supply[0].gives_up = true;
-  r.supply[0].give_up = 30;
-  CHECK(b.p.on_report(0, r, b.now).freed);
-  CHECK(b.p.ledger(0, 0, b.now) == 30);
-  rate const w[] = {100};
-  auto const g = b.p.answer(0, w, b.now);
-  REQUIRE(g);
-  CHECK(g->supply[0].value == 100);
-  CHECK(g->supply[0].ver > n.applied);
-}
-
 TEST_CASE("a full ring refuses increases and never forgets", "[lease]") {
   bench b({}, 1, 1000);
   node n{0};
@@ -289,32 +270,4 @@ TEST_CASE("claims of escrow above the policy's are cut", "[lease]") {
   r.supply[0].applied = {7, 1000};
   b.p.on_report(0, r, b.now);
   CHECK(b.p.budget(0, b.now) == 200);
-}
-
-TEST_CASE("a parent that leaves releases escrow when its ledger fits without it", "[lease]") {
-  bench b({}, 2, 0);
-  node m{0}, n{1};
-  for (node* x : {&m, &n}) b.ask(*x, 0);
-  b.now += ms;
-  b.ask(n, 0);
-  CHECK(b.ask(m, 200) == 200);
-  b.p.hand_over();
-  b.now += ms;
-  rate const w[] = {200};
-  b.p.on_report(0, b.report_of(m), b.now);
-  auto g = b.p.answer(0, w, b.now);
-  CHECK(g->supply[0].value == 100);  // its own escrow comes home instead
-  CHECK_FALSE(g->release);
-  m.applied = g->supply[0].ver;
-  b.now += ms;
-  b.p.on_report(0, b.report_of(m), b.now);
-  g = b.p.answer(0, w, b.now);
-  CHECK(g->release);
-  CHECK(b.p.budget(0, b.now) == 100);
-  b.p.on_report(1, b.report_of(n), b.now);
-  CHECK_FALSE(b.p.answer(1, w, b.now)->release);  // the other escrow is in m's grant
-  b.now += 1100 * ms;
-  n.t_parent = b.now;
-  b.p.on_report(1, b.report_of(n), b.now);
-  CHECK(b.p.answer(1, w, b.now)->release);
 }

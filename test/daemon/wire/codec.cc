@@ -114,8 +114,6 @@ TEST_CASE("wire: a report comes back field by field", "[wire]") {
   CHECK(got.supplies == r.supplies);
   CHECK(got.lease.supply[1].applied == lease::version{15, 16});
   CHECK(got.lease.supply[1].held == 17);
-  CHECK(got.lease.supply[1].give_up == 18);
-  CHECK(got.lease.supply[1].gives_up);
   CHECK(got.lease.supply[1].lent == 19);
   CHECK(got.lease.supply[1].members == 20);
   CHECK(got.policy_hash == 21);
@@ -263,16 +261,12 @@ TEST_CASE("wire: a newer minor version is understood as far as we know it", "[wi
 }
 
 TEST_CASE("wire: entries of an older peer may end early, but not too early", "[wire]") {
-  wire::report r = sample_report();
-  r.lease.supply[0].give_up = 3;
-  r.lease.supply[0].gives_up = true;
-  bytes const b = encoded({}, r);
+  bytes const b = encoded({}, sample_report());
   std::size_t const holdings = 48 + 8 + 64;
   auto const d = wire::decode(with_entries(b, holdings, 40, {}));
   REQUIRE(d.refused == nullptr);
   auto const& got = std::get<wire::report>(d.body);
   CHECK(got.lease.supply[0].held == 5);
-  CHECK_FALSE(got.lease.supply[0].gives_up);
   CHECK(got.streams.size() == 2);
   CHECK(wire::decode(with_entries(b, holdings, 32, {})).refused != nullptr);
 }
