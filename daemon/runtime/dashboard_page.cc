@@ -53,7 +53,8 @@ char const dashboard_style[] = R"css(
   --line: #e6edf3; } }
 * { box-sizing: border-box; }
 body { margin: 0 auto; padding: 1rem; max-width: clamp(80rem, 60vw, 140rem);
-  background: var(--back); color: var(--text); font: 15px/1.45 system-ui, "DejaVu Sans", sans-serif; }
+  background: var(--back); color: var(--text);
+  font: 15px/1.45 system-ui, "DejaVu Sans", sans-serif; }
 h1 { font-size: 1.4rem; margin: 0; } h2 { font-size: 1.05rem; margin: 1.4rem 0 .4rem; }
 header { display: flex; flex-wrap: wrap; gap: .3rem 1rem; align-items: baseline; }
 p { margin: .3rem 0; } #state, .soft { color: var(--soft); font-size: .9rem; font-weight: 400; }
@@ -78,7 +79,8 @@ th, td { text-align: right; padding: .2rem .6rem; border-bottom: 1px solid var(-
 th.left, td.left { text-align: left; max-width: 22rem; overflow: hidden; text-overflow: ellipsis; }
 th button { border: 0; background: none; color: var(--soft); font-weight: 600; cursor: pointer;
   padding: 0; }
-@media (max-width: 40rem) { th.left, td.left { max-width: 8rem; }
+@media (max-width: 40rem) { th.left, td.left { max-width: 9rem; }
+  #jobs :is(th, td):is(:nth-child(2), :nth-child(3)) { display: none; }
   #jobs :is(th, td):first-child { position: sticky; left: 0; background: var(--back); } }
 tbody tr { cursor: pointer; } tbody tr:hover, tbody tr:focus { background: var(--card); }
 tbody tr.chosen { outline: 2px solid var(--use); outline-offset: -2px; } tr.ended { color:

@@ -116,8 +116,8 @@ void op_history::spread(series& s, std::int64_t from_ns) const {
     std::int64_t const end = std::min(now_ns_, (second + 1) * second_ns);
     if (is_put && (end > begin || passed <= 0)) {
       double const so_far = passed > 0 ? static_cast<double>(end - from_ns) / passed : 1;
-      double const part = s.unit == op_unit::seconds ? s.amount * so_far
-                                                     : std::floor(s.amount * so_far);
+      double const part =
+          s.unit == op_unit::seconds ? s.amount * so_far : std::floor(s.amount * so_far);
       double const upto = end == now_ns_ ? s.amount : part;
       s.going_on += upto - given;
       given = upto;

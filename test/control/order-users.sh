@@ -58,7 +58,9 @@ began() { # USER NAME: a job of that name
   echo 0 >"$SCRATCH/talk/$2.go"
   wait_for 60 grep -q 1 "$SCRATCH/talk/$2.at" || fail "$2 does not sync: $(cat "$SCRATCH/$2.err")"
 }
-is_served() { order "$1" && json "$SCRATCH/$1.json" '[j["job"] for j in d["jobs"]]' | grep -q "'$2'"; }
+is_served() { # USER NAME
+  order "$1" && json "$SCRATCH/$1.json" '[j["job"] for j in d["jobs"]]' | grep -q "'$2'"
+}
 order() { # UID WORDS…
   local uid=$1
   shift

@@ -19,7 +19,8 @@ mkdir "$SCRATCH/called-here" "$SCRATCH/tmp"
 (cd "$SCRATCH/called-here" && TMPDIR="$SCRATCH/tmp" "$top/scripts/sandbox" --seconds 1) \
   >"$SCRATCH/out" 2>&1 </dev/null
 status=$?
-[ $status -le 1 ] && grep -q 'promises were ' "$SCRATCH/out" || fail "$status: $(cat "$SCRATCH/out")"
+[ $status -le 1 ] && grep -q 'promises were ' "$SCRATCH/out" ||
+  fail "$status: $(cat "$SCRATCH/out")"
 grep -q '^solver .* metadata@shared ' "$SCRATCH/out" || fail "no table: $(cat "$SCRATCH/out")"
 for dir in called-here tmp; do
   [ -z "$(ls -A "$SCRATCH/$dir")" ] || fail "left in $dir: $(ls -A "$SCRATCH/$dir")"

@@ -6,7 +6,8 @@
 
 try() {  # WHAT SHELL
   local segment pid
-  TIME=30 JOB=$1 limited read=2000/s sh -c "$PROGRAMS/steady 1.5 $DIR && $PROGRAMS/steady 0.1 $DIR" \
+  TIME=30 JOB=$1 limited read=2000/s \
+    sh -c "$PROGRAMS/steady 1.5 $DIR && $PROGRAMS/steady 0.1 $DIR" \
     >"$SCRATCH/out" 2>"$SCRATCH/err" &
   pid=$!
   segment=$SCRATCH/run/jobs/$1/segment

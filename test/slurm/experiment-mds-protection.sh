@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # timeout: 300
 # starves
-# The experiment on a metadata server in its shortest form: it comes to its end with all its figures,
-# and leaves nothing where it was called, as scripts/sandbox-slurm does, on which it runs.
+# The experiment on a metadata server in its shortest form: it comes to its end with all its
+# figures, and leaves nothing where it was called. Nor does scripts/sandbox-slurm, on which it runs.
 set -u
 . "$(dirname "$0")/../lib.sh"
 top=$(cd "$(dirname "$0")/../.." && pwd)

@@ -108,6 +108,10 @@ TEST_CASE("top fits its lines to the screen", "[cli]") {
       CHECK(frame.columns.text.size() <= columns);
     }
   auto const frame = drawn({}, 80);
+  CHECK(drawn({}).head[0].text.find("2 jobs, 2 nodes (1 silent)") != std::string::npos);
+  picture p = read_picture(answer);
+  p.nodes.resize(1);
+  CHECK(draw(p, {}, {}, 0).head[0].text.ends_with("2 jobs, 1 node  cycle 9"));
   CHECK(frame.head[1].text.find("[####====--------]") == std::string::npos);
   CHECK(drawn({}).head[1].text.find("[##########==========--------------------]") !=
         std::string::npos);

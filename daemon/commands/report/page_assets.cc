@@ -15,11 +15,13 @@ char const page_style[] = R"css(
 @media print { :root { color-scheme: light; --back: #fff; --text: #000; --soft: #333; --rule: #999;
   --use: #0b5c9e; --wait: #b3430b; --card: #fff; --area: #9fd0ee; --line: #000;
   --mark: #ffffff99; }
-  section, svg.chart, table { break-inside: avoid; } svg.chart { min-width: 0; } .readout, .switch { display: none; }
+  section, svg.chart, table { break-inside: avoid; } svg.chart { min-width: 0; }
+  .readout, .switch { display: none; }
   * { print-color-adjust: exact; -webkit-print-color-adjust: exact; } }
 * { box-sizing: border-box; }
 body { margin: 0 auto; padding: 1.2rem; max-width: clamp(72rem, 50vw, 100rem);
-  background: var(--back); color: var(--text); font: 15px/1.5 system-ui, "DejaVu Sans", sans-serif; }
+  background: var(--back); color: var(--text);
+  font: 15px/1.5 system-ui, "DejaVu Sans", sans-serif; }
 body.many { max-width: none; }
 h1 { font-size: 1.5rem; margin: 0 0 .2rem; overflow-wrap: anywhere; }
 h2 { font-size: 1.1rem; margin: 2rem 0 .4rem; }
@@ -31,7 +33,7 @@ p, ul, ol { margin: .3rem 0; }
 .said p:nth-child(2) { font-size: 1.1rem; font-weight: 600; }
 .beside { display: grid; grid-auto-columns: minmax(26rem, 1fr); grid-auto-flow: column; gap: 1.5rem;
   overflow-x: auto; }
-figure { margin: .4rem 0 1rem; overflow-x: auto; }
+figure { margin: .4rem 0 1rem; padding-bottom: .4rem; overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
 th, td { text-align: right; padding: .2rem .6rem; border-bottom: 1px solid var(--rule);
   vertical-align: top; white-space: nowrap; }
