@@ -5,7 +5,6 @@
 #include <cmath>
 #include <map>
 
-#include "commands/report/sentences.h"
 #include "commands/report/shape.h"
 
 namespace sluice::report {
@@ -65,7 +64,6 @@ class builder {
     finish_gates();
     sort();
     out_.is_known = is_known();
-    out_.said = sentences_of(r_, out_);
     return std::move(out_);
   }
 

@@ -57,11 +57,10 @@ struct job_use {
 struct digest {
   bool is_known = true;  // false: no interval says anything yet
   double duration_s = 0;
-  std::vector<op_use> ops;        // most first
-  std::vector<gate_use> uses;     // most first
-  std::vector<gate> gates;        // most waited first
-  std::vector<job_use> jobs;      // most used first
-  std::vector<std::string> said;  // sentences, the most important first
+  std::vector<op_use> ops;     // most first
+  std::vector<gate_use> uses;  // most first
+  std::vector<gate> gates;     // most waited first
+  std::vector<job_use> jobs;   // most used first
 };
 
 digest digest_of(result const& r);

@@ -42,7 +42,8 @@ std::string head(sheet const& s) {
     out += ", <code>" + html(words) + "</code>";
   }
   out += "</p>\n<div class=\"said\" id=\"said\">\n";
-  for (auto const& line : s.what.said) out += fmt::format("<p>{}</p>\n", html(line, 1000));
+  for (auto const& line : sentences_of(s.of, s.what))
+    out += fmt::format("<p>{}</p>\n", html(line, 1000));
   return out + "</div>\n";
 }
 
