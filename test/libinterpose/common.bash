@@ -20,6 +20,23 @@ limited() {
     "${args[@]}" -q --report "$report" --no-summary -- "$@"
 }
 
+# calls_of JOB: what it has done so far; 0 while it is not there.
+calls_of() {
+  "$SLUICE" --run-dir "$SCRATCH/run" --json stat "$1" >"$SCRATCH/stat.json" 2>"$SCRATCH/stat.err" ||
+    { echo 0 && return; }
+  json "$SCRATCH/stat.json" 'sum(c["calls"] for c in d["calls"])'
+}
+
+# at_work JOB: waits until it has called something that is counted.
+at_work() {
+  local i
+  for i in $(seq 600); do
+    [ "$(calls_of "$1")" -gt 0 ] && return
+    sleep 0.05
+  done
+  fail "job $1 does nothing: $(cat "$SCRATCH/stat.err")"
+}
+
 # guest SPECS CMD…: bare it must end well, under the limits too.
 guest() {
   local specs=$1

@@ -4,32 +4,47 @@
 # after it holds, then the job's own; four processes with waiters notice without being told.
 . test/libinterpose/common.bash
 
-guest='for i in 1 2 3 4; do "$0" 4 "$1" & done; wait'
+guest='for i in 1 2 3 4; do "$0" 8 "$1" & done; wait'
 JOB=lent limited read=1/s bash -c "$guest" "$PROGRAMS/steady" "$DIR" >"$SCRATCH/reads" &
 job=$!
-segment=$SCRATCH/run/jobs/lent/segment
-for i in $(seq 100); do [ -e "$segment" ] && break; sleep 0.02; done
-sleep 0.1
-"$PROGRAMS/lender" "$segment" 1000 0 100 &
+at_work lent
+"$PROGRAMS/lender" "$SCRATCH/run/jobs/lent/segment" 1000 0 100 &
 lender=$!
+now_ms() { echo $(($(date +%s%N) / 1000000)); }
 amount() {
-  "$SLUICE" --run-dir "$SCRATCH/run" --json stat lent |
-    python3 -c 'import json, sys; print(json.load(sys.stdin)["channels"][0]["amount"])'
+  "$SLUICE" --run-dir "$SCRATCH/run" --json stat lent >"$SCRATCH/stat.json" || fail "stat: $?"
+  json "$SCRATCH/stat.json" 'd["channels"][0]["amount"]'
 }
-sleep 1
-lent=$(amount)
+reach() { # AMOUNT: until all have read so much; says how much it was
+  local i so_far
+  for i in $(seq 400); do
+    so_far=$(amount)
+    [ "$so_far" -ge "$1" ] && echo "$so_far" && return
+    sleep 0.02
+  done
+  fail "only $so_far reads of $1"
+}
+# own_by MS: what the own share may have paid until then, at 100/s from 900 ms after the last loan,
+# which was at most 50 ms old when the lender was killed.
+own_by() {
+  local since=$(($1 - killed_ms - 850))
+  echo $((since > 0 ? since / 10 : 0))
+}
+
+reach 300 >"$SCRATCH/lent" || fail 'while lent'
 kill -KILL $lender || fail 'the lender had ended'
+killed_ms=$(now_ms)
 wait $lender 2>/dev/null
 killed=$(amount)
 sleep 0.5  # the lease is over, nothing is paid
-over=$(amount)
+over=$(amount) over_ms=$(now_ms)
 sleep 0.2
-paused=$(amount)
-wait $job || fail "the guests: $?"
-all=$(awk '{ n += $1 } END { print n }' "$SCRATCH/reads")
-[ "$lent" -ge 300 ] || fail "only $lent reads while lent"
+paused=$(amount) paused_ms=$(now_ms)
 # 300 ms of 1000/s at most, what idle time was worth, one for each reader
-between 0 $((over - killed)) 360 'reads after the lender was killed'
-between 0 $((paused - over)) 40 'reads between the lease and the own share'
-# over two seconds at 100/s
-between 100 $((all - paused)) 360 'reads by the own share'
+between 0 $((over - killed)) $((360 + $(own_by "$over_ms"))) 'reads after the lender was killed'
+between 0 $((paused - over)) $((40 + $(own_by "$paused_ms"))) \
+  'reads between the lease and the own share'
+paid=$(reach $((paused + 100))) || fail 'by the own share'
+most=$(($(own_by "$(now_ms)") - $(own_by "$paused_ms")))
+between 100 $((paid - paused)) $((most + 60)) 'reads by the own share'
+wait $job || fail "the guests: $?"

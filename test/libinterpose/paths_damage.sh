@@ -6,14 +6,13 @@
 
 try() {  # WHAT SHELL
   local paths pid
-  timeout -s KILL 10 "$SLUICE" --run-dir "$SCRATCH/run" run --job "$1" --paths --report "$report" \
-    -- sh -c "$PROGRAMS/steady 0.8 $DIR && $PROGRAMS/steady 0.1 $DIR" \
+  timeout -s KILL 30 "$SLUICE" --run-dir "$SCRATCH/run" run --job "$1" --paths --report "$report" \
+    -- sh -c "$PROGRAMS/steady 1.5 $DIR && $PROGRAMS/steady 0.1 $DIR" \
     >"$SCRATCH/out" 2>"$SCRATCH/err" &
   pid=$!
   paths=$SCRATCH/run/jobs/$1/paths
-  for i in $(seq 50); do [ -e "$paths" ] && break; sleep 0.02; done
+  at_work "$1"
   [ "$(stat -c %a "$paths")" = 600 ] || fail "mode $(stat -c %a "$paths")"
-  sleep 0.3
   eval "$2"
   wait $pid || bad="$bad $1"
   [ "$(wc -l <"$SCRATCH/out")" = 2 ] || bad="$bad $1"

@@ -3,10 +3,9 @@
 # A pause stops a job, however long; a resume wakes its waiters at once.
 . test/libinterpose/common.bash
 
-JOB=pausing limited read=1000/s "$PROGRAMS/loop" pread 2000 "$DIR" >"$SCRATCH/out" &
+JOB=pausing limited read=1000/s "$PROGRAMS/loop" pread 4000 "$DIR" >"$SCRATCH/out" &
 command="$SLUICE --run-dir $SCRATCH/run"
-for i in $(seq 50); do [ -e "$SCRATCH/run/jobs/pausing/segment" ] && break; sleep 0.02; done
-sleep 0.2
+at_work pausing
 $command pause pausing || fail "pause: $?"
 sleep 0.2
 one=$($command --json stat pausing | python3 -c 'import json, sys
@@ -17,5 +16,5 @@ print(json.load(sys.stdin)["channels"][0]["amount"])')
 $command resume pausing || fail "resume: $?"
 wait $! || fail "the guest: $?"
 between 0 $((two - one)) 20 'reads during one second of pause'
-[ $two -lt 2000 ] || fail 'the guest was too quick to be paused'
-between 2800 "$(cat "$SCRATCH/out")" 60000 'milliseconds for 2000 reads and a pause'
+[ $two -lt 4000 ] || fail 'the guest was too quick to be paused'
+between 4800 "$(cat "$SCRATCH/out")" 60000 'milliseconds for 4000 reads and a pause'

@@ -6,14 +6,13 @@
 
 try() {  # WHAT SHELL
   local segment pid
-  TIME=5 JOB=$1 limited read=2000/s sh -c "$PROGRAMS/steady 0.8 $DIR && $PROGRAMS/steady 0.1 $DIR" \
+  TIME=30 JOB=$1 limited read=2000/s \
+    sh -c "$PROGRAMS/steady 1.5 $DIR && $PROGRAMS/steady 0.1 $DIR" \
     >"$SCRATCH/out" 2>"$SCRATCH/err" &
   pid=$!
   segment=$SCRATCH/run/jobs/$1/segment
-  for i in $(seq 50); do [ -e "$segment" ] && break; sleep 0.02; done
-  sleep 0.3
+  at_work "$1"
   eval "$2"
-  for i in $(seq 110); do [ -d "/proc/$pid" ] || break; sleep 0.05; done
   # The guest's lines are what counts; what sluice itself says of a lost report is its affair.
   wait $pid
   [ "$(wc -l <"$SCRATCH/out")" = 2 ] && return

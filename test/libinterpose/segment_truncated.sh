@@ -6,9 +6,8 @@
 . test/libinterpose/common.bash
 
 segment=$SCRATCH/run/jobs/cut/segment
-TIME=5 JOB=cut limited read=2000/s "$PROGRAMS/steady" 0.8 "$DIR" >"$SCRATCH/out" 2>"$SCRATCH/err" &
-for i in $(seq 100); do [ -s "$segment" ] && break; sleep 0.02; done
-sleep 0.2
+TIME=30 JOB=cut limited read=2000/s "$PROGRAMS/steady" 1.5 "$DIR" >"$SCRATCH/out" 2>"$SCRATCH/err" &
+at_work cut
 [ "$(stat -c %a "$segment")" = 600 ] || fail "the segment has mode $(stat -c %a "$segment")"
 [ "$(stat -c %a "$SCRATCH/run")" = 700 ] || fail "the run directory is open to others"
 : >"$segment"

@@ -36,6 +36,18 @@ limited "all=1M/s@$DIR" "${slow[@]}" python3 "$SCRATCH/work.py" "$DIR" || fail "
 [ "$(sum_of fsync took_ns)" -ge 300000000 ] || fail "fsync took $(sum_of fsync took_ns) ns"
 [ "$(sum_of fsync took_max_ns)" -ge 60000000 ] || fail "the longest: $(sum_of fsync took_max_ns) ns"
 
+# What was there over time adds up to what was there in all.
+python3 - "$report" <<'P' || fail 'the time in the calls over time'
+import json, sys
+d = json.load(open(sys.argv[1]))
+for op in ("fsync", "stat", "read"):
+    rows = [r["values"] for r in d["timeline"]["rows"]
+            if (r.get("op"), r["what"], r["unit"]) == (op, "took", "s")]
+    assert len(rows) == 1, (op, rows)
+    all_s = sum(t["took_ns"] for t in d["times"] if t["op"] == op) / 1e9
+    assert abs(sum(rows[0]) - all_s) < 1e-6 * len(rows[0]), (op, sum(rows[0]), all_s)
+P
+
 # The samples stand for all calls but those of the last gap, whose length is known.
 stood=0
 for op in open stat read write close; do stood=$((stood + $(sum_of $op calls))); done

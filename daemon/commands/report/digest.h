@@ -14,9 +14,10 @@ namespace sluice::report {
 struct op_use {
   std::string op, unit;
   double total = 0;
-  double waited_s = 0, delayed = 0;
+  double waited_s = 0, delayed = 0, took_s = 0;
   std::vector<double> rate;    // per second, by interval
   std::vector<double> waited;  // seconds of waiting per second
+  std::vector<double> took;    // seconds in the calls per second, by their sample
 };
 
 /// A job at a gate.

@@ -132,7 +132,9 @@ std::string seconds_text(double seconds) {
   if (seconds == 0) return "0 s";
   if (seconds < 1) return scaled(seconds * 1e9, 1000, {" ns", " us", " ms"});
   if (seconds < 100) return fmt::format("{:.3g} s", seconds);
-  return grouped(std::round(seconds)) + " s";
+  if (seconds < 7200) return grouped(std::round(seconds)) + " s";
+  return seconds < 2 * 86400 ? fmt::format("{:.4g} h", seconds / 3600)
+                             : fmt::format("{:.4g} d", seconds / 86400);
 }
 
 std::string clock_text(double seconds) {

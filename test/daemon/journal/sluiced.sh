@@ -105,9 +105,9 @@ done
   fail "a second log daemon: $(cat "$SCRATCH/err")"
 
 # SIGTERM: what a program has just synced is brought home first.
-"$SLUICE" --run-dir "$RUN" run -- python3 "$SCRATCH/append.py" "$DATA/last" 3 &
+"$SLUICE" --run-dir "$RUN" run -- python3 "$SCRATCH/append.py" "$DATA/last" 12 &
 work=$!
-[ $way = sent_back ] || until_true 2 logs_something || fail "no log: $(cat "$SCRATCH/order.json")"
+[ $way = sent_back ] || until_true 20 logs_something || fail "no log: $(cat "$SCRATCH/order.json")"
 sleep 0.5
 third=$(log_daemon) kept_by=$(keeper)
 kill "$NODE"

@@ -39,7 +39,7 @@ def told(step):
         time.sleep(0.02)
 fd = os.open(path + "/file", os.O_RDWR | os.O_CREAT, 0o600)
 os.write(fd, b"x" * 8192)
-time.sleep(1)  # until the job is served
+told("0")
 os.fsync(fd)  # from now on it is held, and what is written is noted
 os.pwrite(fd, b"y" * 8192, 0)
 told("1")
@@ -53,7 +53,13 @@ began() { # USER NAME: a job of that name
   as "$1" "$SLUICE" --run-dir "$RUN" run --job "$2" -- "$python" "$SCRATCH/steps.py" \
     "$SCRATCH/data/$2" "$SCRATCH/talk/$2" 2>"$SCRATCH/$2.err" &
   pids+=("$!")
-  until_true 10 test -s "$SCRATCH/talk/$2.at" || fail "$2 does not run: $(cat "$SCRATCH/$2.err")"
+  until_true 60 test -s "$SCRATCH/talk/$2.at" || fail "$2 does not run: $(cat "$SCRATCH/$2.err")"
+  until_true 60 is_served "$1" "$2" || fail "$2 is not served: $(cat "$SCRATCH/$1.json")"
+  echo 0 >"$SCRATCH/talk/$2.go"
+  until_true 60 grep -q 1 "$SCRATCH/talk/$2.at" || fail "$2 does not sync: $(cat "$SCRATCH/$2.err")"
+}
+is_served() { # USER NAME
+  order "$1" && json "$SCRATCH/$1.json" '[j["job"] for j in d["jobs"]]' | grep -q "'$2'"
 }
 order() { # UID WORDS…
   local uid=$1

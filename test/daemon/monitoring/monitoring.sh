@@ -6,12 +6,17 @@
 set -u
 . test/lib/site.bash
 need prometheus promtool python3
+[ -x "$(dirname "$SLUICE")/sluice-order" ] || skip "sluice-order is not built"
 here=$top/test/daemon/monitoring
 shipped=$top/daemon/monitoring
 cp "$shipped/alerts.yml" "$here/monitoring-rules.yml" "$SCRATCH"
 promtool check rules "$SCRATCH/alerts.yml" >"$SCRATCH/out" 2>&1 || fail "$(cat "$SCRATCH/out")"
 promtool test rules "$SCRATCH/monitoring-rules.yml" >"$SCRATCH/out" 2>&1 ||
   fail "$(cat "$SCRATCH/out")"
+for name in $(sed -n 's/.*- alert: //p' "$SCRATCH/alerts.yml"); do
+  grep -A3 "alertname: $name\$" "$SCRATCH/monitoring-rules.yml" | grep -q exp_labels ||
+    fail "no test sees $name fire"
+done
 
 cat >"$SCRATCH/p.json" <<END2
 {"targets": {"scratch": {"path": "$SCRATCH/data",
@@ -26,7 +31,8 @@ start cluster --role cluster --policy "$SCRATCH/p.json" --run-dir "$SCRATCH/c" \
 cluster=$METRICS
 parent=$(sed -n 's/.* address=\(tcp:[^ ]*\).*/\1/p' "$LOG" | head -1)
 [ -n "$parent" ] || fail "where does the cluster listen? $(cat "$LOG")"
-start node --role node --name n1 --parent "$parent" --plain --run-dir "$SCRATCH/n"
+start node --role node --name n1 --parent "$parent" --plain --run-dir "$SCRATCH/n" \
+  --journal "$SCRATCH/journal" --journal-shared --journal-size 4MiB
 node=$METRICS
 "$SLUICE" --run-dir "$SCRATCH/n" run --job hydro --class gold --no-summary -- \
   sh -c "while cat '$SCRATCH/data/file'; do :; done" >/dev/null 2>&1 &

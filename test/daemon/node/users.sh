@@ -12,7 +12,7 @@ umask 000
 "$LOOP" prepare 1 "$DATA" >/dev/null || fail "prepare"
 chmod -R a+rwX "$DATA"
 
-as $ann "$SLUICE" --run-dir "$RUN" run --job work -- "$LOOP" open 1000 "$DATA" \
+as $ann "$SLUICE" --run-dir "$RUN" run --job work -- "$LOOP" open 20000 "$DATA" \
   >"$SCRATCH/ann" 2>&1 &
 work=$!
 seg="$RUN/jobs/$ann@work/segment"

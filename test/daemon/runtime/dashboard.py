@@ -135,7 +135,8 @@ def history_of_a_click(browser):
     until(15, "nothing under the pointer", lambda: "served" in told_under(browser, "#rates"))
     until(15, "no heat map of the ops", lambda: drawing(browser, "#heat", "chart.data.labels"))
     names = drawing(browser, "#heat", "chart.data.labels")
-    check({"open", "close", "read", "read (bytes)"} <= set(names), f"ops of the job: {names}")
+    check({"open", "close", "read", "read (bytes)", "open (time)"} <= set(names),
+          f"ops of the job: {names}")
     until(15, "nothing under the pointer of the heat map",
           lambda: "/s" in told_under(browser, "#heat"))
     moments_line_up(browser)

@@ -10,9 +10,16 @@ need promtool
 policy "$SCRATCH/p.json"
 port_of() { echo "${METRICS##*:}"; }
 
+is_whole() { # Asked for, and not as they were before the first cycle.
+  local name
+  curl -sf -D "$SCRATCH/head" "http://$METRICS/metrics" >"$SCRATCH/metrics" || return
+  for name in sluice_cycles_total sluice_policy_load_timestamp_seconds \
+    sluice_capacity_operations_per_second process_resident_memory_bytes process_open_fds; do
+    grep -q "^$name" "$SCRATCH/metrics" || return
+  done
+}
 checked() { # ROLE: the metrics of what runs
-  sleep 1.2
-  curl -sf -D "$SCRATCH/head" "http://$METRICS/metrics" >"$SCRATCH/metrics" || fail "$1: no answer"
+  wait_for 20 is_whole || fail "$1: $(cat "$SCRATCH/metrics")"
   grep -qi '^content-type: text/plain; version=0.0.4' "$SCRATCH/head" ||
     fail "$1: $(cat "$SCRATCH/head")"
   promtool check metrics <"$SCRATCH/metrics" >"$SCRATCH/lint" 2>&1 ||
@@ -21,10 +28,6 @@ checked() { # ROLE: the metrics of what runs
   grep -qE '[{,](job|instance)="' "$SCRATCH/metrics" && fail "$1: labels of the scraper"
   grep -q "^sluice_build_info{version=\".*\",role=\"$1\"} 1\$" "$SCRATCH/metrics" ||
     fail "$1: $(cat "$SCRATCH/metrics")"
-  for name in sluice_cycles_total sluice_policy_load_timestamp_seconds \
-    sluice_capacity_operations_per_second process_resident_memory_bytes process_open_fds; do
-    grep -q "^$name" "$SCRATCH/metrics" || fail "$1: no $name"
-  done
   [ "$(curl -s "http://$METRICS/health")" = ok ] || fail "$1: health"
   [ "$(curl -s -o /dev/null -w '%{http_code}' "http://$METRICS/else")" = 404 ] || fail "$1: else"
   local hexport

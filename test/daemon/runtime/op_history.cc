@@ -23,7 +23,7 @@ constexpr std::int64_t second = 1'000'000'000;
 constexpr history_reader everybody = {}, root = {true, true, 0}, ann = {false, true, 1001};
 
 op_look look_of(std::string_view job, std::string_view op, double amount, uid_t uid = 1001) {
-  return {job, "gold", op, uid, false, amount};
+  return {job, "gold", op, uid, op_unit::operations, amount};
 }
 
 bool find(op_history const& h, history_reader const& who, std::string const& job,
@@ -93,6 +93,30 @@ TEST_CASE("op history: whenever it is looked, the sum is what was put", "[histor
     // Late by whole seconds: what came is spread, and no second is unknown.
     for (double v : row.done) CHECK_FALSE(std::isnan(v));
   });
+}
+
+TEST_CASE("op history: time in the calls has a row of its own and keeps its fractions",
+          "[history]") {
+  op_history h;
+  for (int i = 0; i < 3; ++i) {  // one look in three seconds
+    h.begin((100 + i * 3) * second, 5100 + i * 3);
+    h.put(look_of("a", "open", 90));
+    op_look took = look_of("a", "open", 0.3);
+    took.unit = op_unit::seconds;
+    h.put(took);
+    h.end();
+  }
+  auto const answer = answer_op_history(&h, root, {{"interval", 1}});
+  REQUIRE(answer["rows"].size() == 2);
+  CHECK(answer["rows"][0]["unit"] == "ops");
+  nlohmann::json const& row = answer["rows"][1];
+  CHECK(row["unit"] == "s");
+  CHECK(row["op"] == "open");
+  CHECK(row["done_sum"].back() == 0);
+  double sum_s = 0;
+  for (auto const& v : row["done_sum"]) sum_s += v.is_number() ? v.get<double>() : 0;
+  CHECK(sum_s == Approx(0.9));
+  CHECK(row["done_sum"][row["done_sum"].size() - 2].get<double>() == Approx(0.1));
 }
 
 TEST_CASE("op history: after its end a job is not known, an hour later forgotten", "[history]") {

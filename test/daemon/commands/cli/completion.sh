@@ -34,6 +34,7 @@ for verb in run jobs top stat set pause resume policy explain doctor keys submit
   completes $verb ''
 done
 completes resume re
+completes trace help t
 completes apply policy ''
 completes --dry-run policy apply --
 completes --run-dir policy apply --

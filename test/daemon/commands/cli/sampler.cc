@@ -60,6 +60,29 @@ TEST_CASE("sampler: differences per interval", "[trace][sampler]") {
   CHECK(w.opens(5) == 1);
 }
 
+TEST_CASE("sampler: the time in the calls goes to the interval of its look", "[trace][sampler]") {
+  world w;
+  w.s->rules.target_count = 2;
+  unsigned const open = static_cast<unsigned>(core::op::open);
+  w.s->time[1][open].took_ns = 5'000 * ms;  // before us
+  cli::sampler samples(*w.s, 100 * ms, 0);
+  cli::timeline time(*w.s, samples.interval_s());
+  samples.listen([&](cli::sample const& each) { time.take(each); });
+  w.s->time[0][open].took_ns += 30 * ms;
+  samples.look(100 * ms);
+  w.s->time[1][open].took_ns += 50 * ms;
+  w.s->time[2][open].took_ns += 70 * ms;  // of no target that there is
+  samples.look(200 * ms);
+  w.s->time[1][open].took_ns += 60 * ms;
+  samples.look(400 * ms);  // late by one
+  auto const rows = time.result(0)["rows"];
+  REQUIRE(rows.size() == 1);
+  CHECK(rows[0]["what"] == "took");
+  CHECK(rows[0]["unit"] == "s");
+  CHECK(rows[0]["op"] == "open");
+  CHECK(rows[0]["values"] == nlohmann::ordered_json({0.03, 0.05, 0.03, 0.03}));
+}
+
 namespace {
 
 /// Points of a run so long: one open a second, and a look whenever one is due.

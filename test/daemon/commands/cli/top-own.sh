@@ -26,8 +26,14 @@ python3 - "$SLUICE" "$RUN" <<'P' || exit 1
 import sys
 sys.path.insert(0, "test/lib")
 import screen
-s = screen.Screen([sys.argv[1], "--run-dir", sys.argv[2], "top", "-i", "0.3"])
+s = screen.Screen([sys.argv[1], "--run-dir", sys.argv[2], "top", "-i", "0.3"],
+                  columns=200)
 s.wait(r"no daemon.*reader")
+s.wait(r"NODES +TREND.*\| *[#*+=.:-]+\|")  # more than one look
+s.key("t")
+s.wait(r"time in the calls.*open.*another key: back")
+s.key("x")
+s.wait(r"JOB")
 s.key("p")
 s.wait(r"pause reader\?  y yes")
 s.key("y")

@@ -63,6 +63,16 @@ TEST_CASE("short numbers", "[cli]") {
     CHECK(short_number(value, true).size() <= 7);
 }
 
+TEST_CASE("times in three digits, also where these are the next unit", "[cli]") {
+  CHECK(time_words(0) == "0");
+  CHECK(time_words(999) == "999 ns");
+  CHECK(time_words(999'400) == "999 us");
+  CHECK(time_words(999'600) == "1 ms");
+  CHECK(time_words(999'400'000) == "999 ms");
+  CHECK(time_words(999'600'000) == "0.9996 s");
+  CHECK(time_words(1'250'000'000) == "1.25 s");
+}
+
 TEST_CASE("top orders and filters", "[cli]") {
   top_choice choice;
   CHECK(names(drawn(choice)) == "thirsty calm thirsty");
@@ -98,6 +108,10 @@ TEST_CASE("top fits its lines to the screen", "[cli]") {
       CHECK(frame.columns.text.size() <= columns);
     }
   auto const frame = drawn({}, 80);
+  CHECK(drawn({}).head[0].text.find("2 jobs, 2 nodes (1 silent)") != std::string::npos);
+  picture p = read_picture(answer);
+  p.nodes.resize(1);
+  CHECK(draw(p, {}, {}, 0).head[0].text.ends_with("2 jobs, 1 node  cycle 9"));
   CHECK(frame.head[1].text.find("[####====--------]") == std::string::npos);
   CHECK(drawn({}).head[1].text.find("[##########==========--------------------]") !=
         std::string::npos);

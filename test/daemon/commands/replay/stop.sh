@@ -14,6 +14,12 @@ trace "$SCRATCH/t.csv" 1 open,close,getattr,mkdir,unlink \
   500,500,2000,100,200 500,500,2000,100,200 500,500,2000,100,200 500,500,2000,100,200 \
   500,500,2000,100,200 500,500,2000,100,200 500,500,2000,100,200 500,500,2000,100,200
 
+until_true() {
+  local i
+  for i in $(seq 600); do "$@" && return; sleep 0.05; done
+  return 1
+}
+
 # Those that were started, however deep.
 children_of() { pgrep -f "sluice-replay $SCRATCH/t.csv" || true; }
 
@@ -45,11 +51,17 @@ for signal in INT TERM HUP; do
 done
 
 # A process that hangs in a call is ended: nobody lets it through.
-"$SLUICE" --run-dir "$SCRATCH/run" run --no-summary --limit "rename=0@$SCRATCH/d" -- \
+S=$SLUICE\ --run-dir\ $SCRATCH/run
+$S run --job held --no-summary --limit "rename=0@$SCRATCH/d" -- \
   "$replay" <(printf '# interval: 1s\ntime_s,rename,getattr\n0,50,50\n1,50,50\n') \
   --target "$SCRATCH/d" --files 20 -o "$SCRATCH/r.json" >"$SCRATCH/out" 2>&1 &
 pid=$!
-sleep 2.5
+stats_done() { # those of the trace, and the rename waits
+  $S --json stat held >"$SCRATCH/s.json" 2>/dev/null && $S --json top -n 1 >"$SCRATCH/top.json" &&
+    [ "$(json "$SCRATCH/s.json" 'sum(c["calls"] for c in d["calls"] if c["op"] == "stat")')" \
+      -ge 100 ] && grep -q '"waiters":1' "$SCRATCH/top.json"
+}
+until_true stats_done || fail "held up: $(cat "$SCRATCH/s.json" "$SCRATCH/top.json")"
 kill -INT $pid
 wait $pid
 [ $? = 130 ] || fail "held up: status $?: $(cat "$SCRATCH/out")"
@@ -61,7 +73,8 @@ between 1 "$(total "$SCRATCH/r.json" lag_max_s rename)" 10 "held up: lag of rena
 # A job that is killed from outside is an error, and the files still go.
 "$replay" "$SCRATCH/t.csv" --target "$SCRATCH/d" --files 50 >"$SCRATCH/out" 2>&1 &
 pid=$!
-sleep 1
+has_children() { [ -n "$(pgrep -P $pid)" ]; }
+until_true has_children || fail 'no process of a job'
 kill -KILL $(pgrep -P $pid)
 wait $pid
 [ $? = 125 ] || fail "killed job: status $?"
@@ -72,14 +85,11 @@ grep -q 'was ended by signal 9' "$SCRATCH/out" || fail "killed job: $(cat "$SCRA
 # them; here the test does.)
 "$replay" "$SCRATCH/t.csv" --target "$SCRATCH/d" --files 50 --processes 2 >/dev/null 2>&1 &
 pid=$!
-sleep 1
+until_true has_children || fail 'no process of a job'
 kill -KILL $pid
 wait $pid 2>/dev/null
-for _ in $(seq 100); do
-  [ -n "$(children_of)" ] || break
-  sleep 0.05
-done
-[ -z "$(children_of)" ] || fail "processes outlived the replay: $(children_of)"
+no_children() { [ -z "$(children_of)" ]; }
+until_true no_children || fail "processes outlived the replay: $(children_of)"
 rm -rf "$SCRATCH"/d/sluice-replay.??????
 [ "$(cat "$SCRATCH/d/sluice-replay.other")" = mine ] || fail "a file of others was touched"
 

@@ -171,6 +171,31 @@ TEST_CASE("report: unused is what the time with waiting could have had", "[repor
                                            "r"));
   CHECK(told.gates[0].blocked_s == Approx(8));
   CHECK(told.gates[0].idle_amount == 70);
+  CHECK_THAT(gate_table(d), Contains("<td>40 %</td>"));
+}
+
+TEST_CASE("report: the time in the calls has its own picture and is no waiting", "[report]") {
+  auto const r = parse_result(R"({"version": 1, "job": "a", "calls": [
+    {"call": "open", "op": "open", "calls": 6, "waited_ns": 4e9}],
+    "timeline": {"interval_s": 2, "rows": [
+    {"job": "a", "op": "open", "what": "done", "unit": "ops", "values": [4, 2]},
+    {"job": "a", "op": "open", "what": "took", "unit": "s", "values": [1, 0.5]}]}})",
+                              "r");
+  auto const d = digest_of(r);
+  REQUIRE(d.ops.size() == 1);
+  CHECK(d.ops[0].took_s == 1.5);
+  CHECK(d.ops[0].took == std::vector<double>{0.5, 0.25});
+  CHECK(d.ops[0].waited_s == 4);
+  CHECK_THAT(page_of({r}, "n"), Contains("Time in the calls themselves"));
+}
+
+TEST_CASE("report: the lag of a job at a supply is in its row", "[report]") {
+  auto const d = digest_of(parse_result(R"({"version": 1, "timeline": {"interval_s": 1, "rows": [
+    {"job": "a", "supply": "metadata@s", "what": "done", "unit": "ops", "values": [1, 1]},
+    {"job": "a", "supply": "metadata@s", "what": "lag", "unit": "s", "values": [3, 70]}]}})",
+                                        "r"));
+  REQUIRE(d.jobs.size() == 1);
+  CHECK(d.jobs[0].lag_s == 70);
 }
 
 TEST_CASE("report: the sums of a run without a timeline", "[report]") {
@@ -232,6 +257,8 @@ TEST_CASE("report: numbers as people read them", "[report]") {
   CHECK(seconds_text(3600) ==
         "3\xE2\x80\xAF"
         "600 s");
+  CHECK(seconds_text(116'401) == "32.33 h");
+  CHECK(seconds_text(13 * 86'400.0) == "13 d");
   CHECK(clock_text(412) == "0:06:52");
   CHECK(clock_text(90000) == "1 d 1:00:00");
   CHECK(share_text(1, 0) == "-");

@@ -26,7 +26,7 @@ cat >/mnt/home/bob/first.sh <<JOB
   echo parent=\$(sed "s/.*) . //; s/ .*//" /proc/\$\$/stat)
   echo comm=\$(cat /proc/\$(sed "s/.*) . //; s/ .*//" /proc/\$\$/stat)/comm)
   $SLUICE run --no-summary --job $second -- sh -c "echo preload=\\\$LD_PRELOAD"' & )
-sleep 3
+until grep -q preload= left; do sleep 0.2; done
 JOB
 first=$(as bob sbatch --parsable -w n0 --io-class=bronze -o first.out first.sh) || fail 'sbatch'
 wait_job "$first" || fail 'the first job does not end'

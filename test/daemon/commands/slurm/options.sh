@@ -68,7 +68,7 @@ has "$out" "/$ours:$theirs" "the user's own preload"
 
 # ---- three nodes: one job, one segment on each ----
 as ann srun -N3 -n6 --io-class=silver sh -c 'for i in 1 2 3 4 5 6 7 8; do cat /mnt/scratch/x; done
-  sleep 2' >/dev/null 2>&1 &
+  until [ -e /mnt/home/ann/seen ]; do sleep 0.1; done' >/dev/null 2>&1 &
 three() {
   at_cluster --json jobs | python3 -c 'import json, sys
 sys.exit(not any(j["nodes"] == 3 and j["class"] == "silver" and j["user"] == "ann"
@@ -80,6 +80,7 @@ id=$(slurm_jobs)
 at_cluster set "$id" class=bronze >/dev/null || fail 'set class'
 bronze() { at_cluster --json jobs | grep -q '"class": "bronze"'; }
 until_true bronze || fail "set class: $(at_cluster jobs)"
+touch /mnt/home/ann/seen
 wait $!
 until_true until_true same_jobs || fail "afterwards: \"$(sluice_jobs)\", \"$(slurm_jobs)\""
 for n in 0 1 2; do
