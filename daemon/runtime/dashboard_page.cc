@@ -30,10 +30,10 @@ char const dashboard_page[] = R"html(<!doctype html>
 <p id="past-none"></p>
 <div id="past-ops" hidden><div id="heat" class="plot"></div>
 <p class="soft">Operations of the job over time, at all supplies. A stronger colour is more; every
-row has its own scale, whose end stands at the right.</p></div>
+row has its own scale, whose end is at the right.</p></div>
 <div id="past-charts" hidden><div id="rates" class="plot"></div>
-<p class="soft">The hatched strip: something waited. Demand has a gap where more was wanted than
-granted.</p><div id="waiting" class="plot"></div></div></section>
+<p class="soft">The hatched strip marks times in which a request waited. Demand has a
+gap where it was above the grant.</p><div id="waiting" class="plot"></div></div></section>
 <section id="jobs-section"><h2>Jobs <span id="job-count" class="soft"></span></h2>
 <p><label>Filter <input id="filter" type="search" placeholder="job, user, class, supply"></label>
 <label><input id="waiting-only" type="checkbox"> only those that wait</label>

@@ -77,8 +77,8 @@ std::string gate_table(digest const& d) {
                 if_any(g.p99_s, seconds_text(g.p99_s)),
                 g.capacity_amount > 0 ? share_text(g.idle_amount, g.capacity_amount) : "-"},
                1));
-  return table({"what was waited for", "rule", "served", "calls delayed", "time with waiting",
-                "all threads", "p99 wait", "unused while waited"},
+  return table({"waited for", "rule", "served", "calls delayed", "time with waiting", "all threads",
+                "p99 wait", "unused while waited"},
                rows);
 }
 
