@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the command line said: one struct per verb, filled by main, and the verbs themselves.
+// The command line: one struct per verb, filled by main, and the verbs themselves.
 #pragma once
 
 #include <cstdint>
