@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Problem: each fsync pays for a flush, and a flush costs the same for one record as for hundreds.
-// Idea: whoever needs his records durable and finds nobody writing writes everything that is open,
-// his own and all others'; who comes meanwhile waits and rides on the next one. The same way
-// whoever finds no room frees some. No thread of ours exists, so none can be missing when the log
-// is full.
-// What stays true: commit() returns 0 only after a flush that covers the record; records are
-// freed only when the home files were synced after them and the superblock says so; after the
-// first failed write or flush every waiter and everybody later gets its errno, for good; so does
-// everybody who wants records freed after the first failed sync of home.
+// Idea: a caller that needs its records durable and finds nobody writing writes everything that is
+// open, its own records and all others. Callers that come meanwhile wait for the next write. In the
+// same way a caller that finds no room frees some. No thread of ours exists, so none can be missing
+// when the log is full.
+// What stays true: commit() returns 0 only after a flush that covers the record; records are freed
+// only when the home files were synced after them and the superblock says so; after the first
+// failed write or flush every waiter and every later caller gets its errno, for good; so does every
+// caller that wants records freed after the first failed sync of home.
 #pragma once
 
 #include <condition_variable>
