@@ -22,7 +22,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "../unit/order_guest.h"
+#include "../daemon/journal/order_guest.h"
 #include "journal/boot.h"
 #include "journal/file_disk.h"
 #include "journal/home.h"

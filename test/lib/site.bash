@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+# For the site-*.sh tests: one sluiced at a time, started, waited for, ended by its pid.
+. test/lib/lib.sh
+SLUICED=${SLUICED:-${BUILD:-$top/build}/bin/sluiced}
+need curl
+pids=()
+trap 'kill -9 "${pids[@]}" 2>/dev/null; rm -rf "$SCRATCH"' EXIT
+
+# wait_for SECONDS COMMAND...: true as soon as the command is.
+wait_for() {
+  local tries=$(($1 * 50))
+  shift
+  while [ $((tries -= 1)) -gt 0 ]; do
+    "$@" >/dev/null 2>&1 && return 0
+    sleep 0.02
+  done
+  return 1
+}
+
+# policy FILE [CAPACITY]: a small one.
+policy() {
+  cat >"$1" <<END
+{"targets": {"scratch": {"path": "$SCRATCH", "capacity": {"metadata": "${2:-10k/s}"}}},
+ "control": {"nodes": "n1"}}
+END
+}
+
+# start NAME FLAGS...: LOG, PID and METRICS of it; waits until it is ready.
+start() {
+  LOG=$SCRATCH/$1.log
+  shift
+  "$SLUICED" "$@" </dev/null >"$LOG" 2>&1 &
+  PID=$!
+  pids+=("$PID")
+  wait_for 20 healthy || fail "did not get ready: $* $(cat "$LOG")"
+}
+
+healthy() {
+  METRICS=$(sed -n 's/.* metrics=\([^ ]*\).*/\1/p' "$LOG" | head -1)
+  [ -n "$METRICS" ] && curl -sf "http://$METRICS/health" >/dev/null
+}
+
+# stop PID: ended well by SIGTERM.
+stop() {
+  kill "$1" || fail "pid $1 is gone"
+  wait "$1"
+  local status=$?
+  [ $status = 0 ] || fail "status $status after SIGTERM: $(cat "$LOG")"
+}
+
+# Two ordinary users, $ann and $bob, who reach the build and $SCRATCH/data/file; `as UID COMMAND…`.
+ann=64001 bob=64002
+as() {
+  local uid=$1
+  shift
+  setpriv --reuid="$uid" --regid="$uid" --clear-groups env HOME=/ "$@"
+}
+two_users() {
+  need setpriv
+  [ "$(id -u)" = 0 ] || skip "needs root"
+  chmod 755 "$SCRATCH"
+  mkdir -m 777 "$SCRATCH/data"
+  printf x >"$SCRATCH/data/file"
+  as $ann test -x "$SLUICE" -a -r "$SLUICE_LIB" -a -r "$SCRATCH/data/file" ||
+    skip "other users cannot reach the build"
+}
