@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mapping what a user owns: an area of his job, as its abi header lays it out. Whoever owns the
-// file may write in it at any moment and cut it short, so it is under guard, and what is read from
-// it is copied before it is looked at.
+// Maps an area of a job, as its abi header lays it out. Its user owns the file, and may write in it
+// at any moment or cut it short. So the mapping is under guard, and data is copied before it is
+// looked at.
 #pragma once
 
 #include <sys/mman.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The daemon's side of one area: requests out of its slots, answers into them, and what its
-// processes noted of an inode. The area can be scribbled over by the job: no index, size or number
-// in it is believed, and a file cut short makes an area of zeros (segment/guard.h).
+// The daemon's side of one area: requests out of its slots, answers into them, and the notes of its
+// processes about an inode. The area can be scribbled over by the job: no index, size or number in
+// it is believed, and a file cut short makes an area of zeros (base/guard.h).
 #pragma once
 
 #include <sys/stat.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is done for one fsync: logged, made durable at home, or left to the program. Pure: all that
-// is known of the file is an argument, so the table of cases is tested without a disk.
+// Decides about one fsync: logged, made durable at home, or left to the program. Pure: all that is
+// known of the file is an argument, so the table of cases is tested without a disk.
 // What stays true: the log is chosen only when every byte that differs from what is durable is
-// known; in doubt home is synced. Who is sent away (`pass`) has nothing live in the log.
+// known; in doubt home is synced. A file that is sent away (`pass`) has nothing live in the log.
 #pragma once
 
 #include <cstdint>

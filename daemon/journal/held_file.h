@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file or directory of which the daemon knows something, held open for itself: its number means
-// no other file as long as it is held. The descriptor is opened anew, never the program's own, for
-// that one carries the program's locks.
+// A file or directory of which the daemon knows something. The daemon holds it open, so that its
+// number means no other file meanwhile. The descriptor is opened anew and never the program's own,
+// because that one carries the program's locks.
 #pragma once
 
 #include <sys/stat.h>

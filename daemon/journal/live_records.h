@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a log says of each file, before any of it is written: which records still count. Where a
-// file was made durable at home (a large write, a drain before somebody bypasses the log), older
-// records of its content must not come over it.
+// Which records of a log still count for each file, before any of them is written. If a file was
+// made durable at home (a large write, a drain before somebody bypasses the log), older records of
+// its content must not overwrite it.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a record says. A file is named by its file system's uuid and its file handle, which holds
-// the inode's generation: a name may mean another file tomorrow, a handle never does. What stays
-// true: decode() believes nothing; a payload that is not exactly a record is refused.
+// The content of a record. A file is named by its file system's uuid and its file handle, which
+// holds the inode's generation: a name may mean another file tomorrow, a handle never does. What
+// stays true: decode() believes nothing; a payload that is not exactly a record is refused.
 #pragma once
 
 #include <array>

@@ -3,8 +3,8 @@
 // What stays true: nothing is written before all of the log was read and every file looked at; the
 // log's records go only after a sync of all home file systems; on any error the log stays as it
 // was, to be recovered again. On a machine that has not been restarted since, home files are ahead
-// of the log: they are synced, and nothing is written over them. But where a disk refused bytes at
-// home, what the page cache shows is not what the disk has: then all is replayed.
+// of the log: they are synced, and nothing is written over them. But if a disk refused bytes at
+// home, the page cache shows other bytes than the disk has: then everything is replayed.
 #pragma once
 
 #include <functional>

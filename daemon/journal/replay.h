@@ -2,11 +2,11 @@
 // Records applied to home files. The home may be behind the log or, in parts, ahead of it, and an
 // earlier recovery may have been cut off: each record is compared by identity with what is there,
 // so that doing all of them again changes nothing.
-// What stays true: nothing is written to a file of which it is not certain that it is the record's.
-// A name that a later file has by now keeps it: home is ahead of the log there. One that an earlier
-// file has still, home is behind: its removal, or that it was moved away, was not durable. It is
-// put aside, not removed, for nobody knows which. Files that an earlier attempt of the same
-// recovery made bear its mark and are made again.
+// What stays true: nothing is written to a file unless it is certainly the record's. If a later
+// file has the name by now, it keeps it: home is ahead of the log there. If an earlier file still
+// has it, home is older than the log: its removal or its move was not durable. That file is put
+// aside and not removed, because nobody knows which of the two it was. Files that an earlier
+// attempt of the same recovery made bear its mark and are made again.
 #pragma once
 
 #include <time.h>

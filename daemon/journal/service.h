@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The daemon of durable targets: one loop takes the requests of all areas, decides (file_state)
-// and appends; one thread commits (commits); a thread_pool syncs home files; one thread
-// checkpoints. What stays true: all that is known of files belongs to the loop. The heart beats in
-// it, so a loop that hangs is a daemon that is silent. Pages are taken from an area before the file
-// is read. What became durable at home by itself is revoked before it is acknowledged.
+// The daemon of durable targets: one loop takes the requests of all areas, decides (file_state) and
+// appends; one thread commits (commits); a thread_pool syncs home files; one thread checkpoints.
+// What stays true: all knowledge of files belongs to the loop. The heart beats in it, so a loop
+// that hangs makes a silent daemon. Pages are taken from an area before the file is read. Data that
+// became durable at home by itself is revoked before it is acknowledged.
 #pragma once
 
 #include <atomic>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the daemon tells people (`sluice order`): of each job in the header of its area, of the log
-// in a file of its own. All of it belongs to the loop; none of it decides anything.
+// The daemon's figures for people (`sluice order`): of each job in the header of its area, of the
+// log in a file of its own. All of it belongs to the loop; none of it decides anything.
 #pragma once
 
 #include <map>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // How long calls of jobs take and wait, by class, for the metrics. Once a second each job's memory
-// is looked at, and what it grew by is added.
+// is read, and the growth is added.
 // What stays true: the sums only grow; a target that the policy does not name has no row of its
-// own, so users make no rows; what a job's memory says grew by more than a node can do is left out.
+// own, so users make no rows; growth beyond what a node can do is left out.
 #pragma once
 
 #include <array>

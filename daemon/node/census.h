@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who is in a job: the process slots of its segment, held against /proc. Looking a process up costs
-// some ten microseconds and slots may hold garbage, so the census walks in steps of a bounded
-// number of look-ups, one job after the other.
+// The processes in a job: the process slots of its segment, compared with /proc. Looking a process
+// up costs some ten microseconds and slots may hold garbage, so the census walks in steps of a
+// bounded number of look-ups, one job after the other.
 #pragma once
 
 #include <cstdint>

@@ -2,7 +2,7 @@
 // Writes the curves of granted channels. The stage follows a curve by itself through the end of
 // the lease and the return of the escrow, so a daemon that dies prolongs nothing.
 // What stays true: while shares move between jobs their sum never exceeds the larger of before and
-// after in any phase: what falls is written first.
+// after in any phase: falling rates are written first.
 #pragma once
 
 #include <span>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One job on this node: its segment and what the daemon knows of it besides. What must survive the
-// daemon lies in RUN/jobs/FOLDER/job.json, which only the daemon can write; the segment can be
-// scribbled over by the job and is believed in nothing that matters.
+// One job on this node: its segment, and the daemon's own knowledge of it. State that must survive
+// the daemon lies in RUN/jobs/FOLDER/job.json, which only the daemon can write. The job can
+// scribble over the segment, so nothing that matters relies on it.
 #pragma once
 
 #include <sys/types.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// sluiced's side of the log: what its keeper says goes into our log, the metrics and the answers to
-// users. Nothing here waits for the keeper, but for the end of the daemon, and then not for ever.
+// sluiced's side of the journal: the reports of its keeper go into our log, the metrics and the
+// answers to users. Nothing here waits for the keeper, except at the end of the daemon, and then
+// not for ever.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What /proc says of a process, as far as it is wanted here. All of it may be gone or forbidden at
-// any moment: then the answer is empty. facts() and inner_pid() answer at once. The others take the
+// The facts of a process in /proc that are needed here. Any of them may be gone or forbidden at any
+// moment: then the answer is empty. facts() and inner_pid() answer at once. The others take the
 // lock of the process's memory or open its files, and hang where these do.
 #pragma once
 

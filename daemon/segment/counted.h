@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a job was counted, as the result file says it (daemon/commands/report/README.md): calls,
-// channels, what passed unlimited. The only writer of that part, for the command line and for the
-// daemon.
+// The counters of a job in the form of the result file (daemon/commands/report/README.md): calls,
+// channels, unlimited calls. The only writer of that part, for the command line and for the daemon.
 #pragma once
 
 #include <memory>

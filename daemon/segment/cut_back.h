@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files of a job belong to its user and lie in RUN, which is memory that the whole machine
-// shares: he could let them grow until it is full.
+// Cuts the files of a job back to their size. They belong to its user and lie in RUN, which is
+// memory that the whole machine shares: the user could let them grow until it is full.
 #pragma once
 
 #include <string>

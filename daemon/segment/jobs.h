@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which jobs are there, which of them live, and clearing away the dead ones.
+// Lists the jobs, tells which of them live, and removes the dead ones.
 #pragma once
 
 #include <cstdint>

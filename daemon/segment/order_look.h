@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What can be seen of durable fsync from outside: a job's order area and a log daemon's status,
-// each read once as it is. Both are other people's: what cannot be is an error or counts as
-// nothing, and no figure is more than a number to show.
+// Durable fsync as seen from outside: a job's order area and the status of the journal's daemon,
+// each read once as it is. Both belong to others: an impossible value is an error or counts as
+// nothing, and figures are only shown.
 #pragma once
 
 #include <sys/types.h>

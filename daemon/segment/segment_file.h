@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A segment as the command sees it: made, mapped and checked, its counters summed.
 // What stays true: a directory under RUN/jobs appears complete, in one rename, and nothing read
-// from a segment is trusted before it was looked at: its head, and a copy of its ruleset.
+// from a segment is trusted before it was checked: its head, and a copy of its ruleset.
 #pragma once
 
 #include <sys/types.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a log daemon says of its log, for people: a small file that it maps and writes in its loop,
-// for a write to a file could wait for a disk. Whoever may read the file reads it once, as it is:
-// figures of one moment may be a few milliseconds apart. No stage reads it.
+// The journal daemon's figures for people: a small file that it maps and writes in its loop,
+// because a write to a file could wait for a disk. A reader reads it once, as it is: figures of one
+// moment may be a few milliseconds apart. No stage reads it.
 #pragma once
 
 #include <atomic>

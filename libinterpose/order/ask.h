@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an fsync that waits (order/sync.cc) and one that does not (order/barriers.cc) share: slots
-// of the board of requests, and how long a daemon is believed in.
+// Shared by an fsync that waits (order/sync.cc) and one that does not (order/barriers.cc): slots of
+// the board of requests, and how long a daemon counts as alive.
 #pragma once
 
 #include "abi/order_slot.h"

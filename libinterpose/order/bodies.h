@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What order/calls.cc, order/names.cc and order/stdio.cc share.
+// Shared by order/calls.cc, order/names.cc and order/stdio.cc.
 #pragma once
 
 #include <errno.h>

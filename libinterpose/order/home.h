@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a stage does at home by itself: the kernel's syncs, and the mark that tells recovery of
-// them. Raw system calls: nothing here sets errno.
+// The stage's own work at home: the kernel's syncs, and the mark that tells recovery of them. Raw
+// system calls: nothing here sets errno.
 #pragma once
 
 #include <errno.h>

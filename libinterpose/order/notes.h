@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Durable targets: what the stage notes of writes, and how it asks for an fsync. (An ordered target
-// is one as well; what waits there instead of the fsync is in order/barriers.h.) Where a job has
-// such a target, order/calls.cc stands between the wrappers and libc (see stand_between), so a
-// program without one runs the instructions it always ran. abi/README.md has the rules.
+// Durable targets: the stage's notes of writes, and how it asks for an fsync. (An ordered target is
+// one as well; order/barriers.h has the changes that wait there instead of the fsync.) Where a job
+// has such a target, order/calls.cc stands between the wrappers and libc (see stand_between), so a
+// program without one runs the same instructions as ever. abi/README.md has the rules.
 // Must stay true: a write is noted before its call returns to the program; an fsync is acknowledged
 // by the daemon's answer or by the kernel's, never by a guess.
 #pragma once

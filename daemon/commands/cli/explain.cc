@@ -221,7 +221,7 @@ void print_process(json const& e) {
         "  thread {} waits in {} for \"{}\", since {}, {}\n", w["tid"].get<std::uint32_t>(),
         w["call"].get<std::string>(), w["channel"].get<std::string>(), time_words(w["waited_ns"]),
         w["due_ns"].is_null() ? std::string("until resumed") : "due in " + time_words(w["due_ns"]));
-  if (e["waiting"].empty()) fmt::print("  no thread waits for us\n");
+  if (e["waiting"].empty()) fmt::print("  no thread waits for a limit\n");
 }
 
 int no_job(std::uint32_t pid) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The log daemon that `sluice run --order` has for itself: started before the program, started
-// again when it dies, ended after the program. Should it not be there, fsync is native meanwhile.
+// The journal's daemon that `sluice run --order` keeps for itself. It is started before the
+// program, started again when it dies, and ended after the program. While it is missing, fsync is
+// native.
 #pragma once
 
 #include <sys/types.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happened, from the counters of a segment: as JSON (format version 1) and as a table for
-// people.
+// The result of a run, from the counters of a segment: as JSON (format version 1) and as a table
+// for people.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a running job did in each interval: the counters of its segment, looked at once per interval
-// by the `sluice run` that waits for the program, as differences to the look before.
+// The work of a running job in each interval. The `sluice run` that waits for the program reads the
+// counters of its segment once per interval, and takes the differences to the last time.
 // What stays true: the intervals are counted from the start without a gap, whenever we are called,
-// and the differences add up to what the counters grew by. Nothing here disturbs the program.
+// and the differences add up to the growth of the counters. Nothing here disturbs the program.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // sluice run --report: the samples of a running program as the timeline of its result file, and the
-// rules its channels come from. The format is in ../report/README.md. Bounded: when there are as
-// many intervals as may be, pairs become one and the interval doubles.
+// rules its channels come from. The format is in ../report/README.md. Bounded: when the largest
+// number of intervals is reached, pairs become one and the interval doubles.
 #pragma once
 
 #include <array>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The replay's own files: one fresh directory in the target, with a name nobody could foresee and
-// for its owner alone; below it a tree of files per job and a directory per thread. Nothing outside
-// of it is ever written, and what is removed at the end is what lies in that very directory,
+// The replay's own files: one fresh directory in the target, with a name that nobody can predict,
+// for its owner alone. Below it are a tree of files per job and a directory per thread. Nothing
+// outside of it is ever written, and only files in that very directory are removed at the end,
 // without following links or crossing mounts.
 #pragma once
 
