@@ -7,13 +7,16 @@
 #include <poll.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <sys/utsname.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <climits>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include "base/sync.h"
 #include "journal/home.h"
@@ -124,6 +127,42 @@ int sync_held_mount(held_mount& m) {
 bool is_on_btrfs(int fd) {
   struct statfs fs = {};
   return fstatfs(fd, &fs) == 0 && fs.f_type == BTRFS_SUPER_MAGIC;
+}
+
+namespace {
+
+/// As mountinfo has it; empty: it is not there.
+std::string type_of_device(dev_t device) {
+  std::string const wanted = fmt::format("{}:{}", major(device), minor(device));
+  std::ifstream in("/proc/self/mountinfo");
+  for (std::string line; std::getline(in, line);) {
+    std::istringstream words(line);
+    std::string id, parent, has, type;
+    words >> id >> parent >> has;
+    if (has != wanted) continue;
+    for (std::string word; words >> word && word != "-";) {
+    }
+    return words >> type ? type : std::string();
+  }
+  return {};
+}
+
+bool is_kernel_since(int major_number, int minor_number) {
+  utsname kernel = {};
+  int has_major = 0, has_minor = 0;
+  if (uname(&kernel) != 0) return false;
+  if (std::sscanf(kernel.release, "%d.%d", &has_major, &has_minor) != 2) return false;
+  return std::pair(has_major, has_minor) >= std::pair(major_number, minor_number);
+}
+
+}  // namespace
+
+bool has_fine_times(int fd, struct stat const& st) {
+  static bool const is_known_to_kernel = is_kernel_since(6, 13);
+  struct statfs fs = {};
+  if (!is_known_to_kernel || fstatfs(fd, &fs) != 0) return false;
+  if (fs.f_type == XFS_SUPER_MAGIC || fs.f_type == BTRFS_SUPER_MAGIC) return true;
+  return fs.f_type == EXT4_SUPER_MAGIC && type_of_device(st.st_dev) == "ext4";  // not ext2, ext3
 }
 
 journal journal_of(int fd) {

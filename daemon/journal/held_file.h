@@ -59,6 +59,7 @@ struct held_file {
   std::uint64_t last_lsn = 0;    // of its records that count; 0: none
   std::uint64_t size = 0;        // as the log or home durably has it
   std::uint64_t changed_ns = 0;  // ctime when that was looked at
+  bool is_ctime_proof = false;   // a later change would have moved it: see ctime_proves()
   unsigned mode = 0, uid = 0, gid = 0;
   page_set explained;  // pages that may be dirty at home, and are in the log
   page_set leaving;    // the same, and being written to the disk; those written since are above
@@ -94,6 +95,8 @@ enum class journal {
 };
 journal journal_of(int fd);
 bool is_on_btrfs(int fd);
+/// A change of a file whose times were asked for gives it later ones, in the same tick as well.
+bool has_fine_times(int fd, struct stat const& st);
 
 /// The directory of a file, if that can be found: the file itself might be removed, and its blocks
 /// would stay.
@@ -104,6 +107,7 @@ struct held_mount {
   descriptor fd;
   journal kept_by = journal::none;
   bool is_on_btrfs = false;
+  bool has_fine_times = false;
   std::array<std::uint8_t, 16> fs = {};
   std::mutex syncing;  // as of a file
   int refused = 0;

@@ -46,6 +46,7 @@ std::uint64_t clock_now(clockid_t which) {
 
 std::uint64_t monotonic_ns() { return clock_now(CLOCK_MONOTONIC); }
 std::uint64_t realtime_ns() { return clock_now(CLOCK_REALTIME); }
+std::uint64_t coarse_ns() { return clock_now(CLOCK_REALTIME_COARSE); }
 std::uint64_t thread_ns() { return clock_now(CLOCK_THREAD_CPUTIME_ID); }
 
 service::service(disk& d, superblock const& s, service_rules const& keep)

@@ -92,6 +92,7 @@ class service {
   using directory_ptr = std::shared_ptr<held_directory>;
   struct found {  // of one request
     struct stat st = {};
+    bool is_ctime_proof = false;  // of st
     noted what;
     birth born;  // of one that a stage says it made
     std::uint64_t flags = 0;
@@ -156,7 +157,7 @@ class service {
   bool nobody_syncs_alone() const;
   bool is_foreign(held_file& f, found& now);
   void go_on(file_ptr const& f);
-  void settle(file_ptr const& f, struct stat const& st);
+  void settle(file_ptr const& f, found const& now);
   std::vector<place> places_of(file_key const& key);
   void raise_logged(file_key const& key, area& asked, bool& good);
   void take(file_key const& key, noted& to);
@@ -259,6 +260,8 @@ class service {
 std::uint64_t monotonic_ns();
 /// As files have it.
 std::uint64_t realtime_ns();
+/// The same by ticks, as files that nobody looks at are dated.
+std::uint64_t coarse_ns();
 /// What this thread has had of a processor.
 std::uint64_t thread_ns();
 

@@ -31,6 +31,12 @@ std::uint64_t modified_ns(struct stat const& st) {
 
 std::uint64_t pages_in(std::uint64_t bytes) { return (bytes + page_bytes - 1) / page_bytes; }
 
+/// It became larger, and nobody noted its last page: by a write past the page cache, say.
+bool is_grown_unnoted(held_file const& f, noted const& what, std::uint64_t size) {
+  return size > f.size && what.low_size == ~std::uint64_t{0} &&
+         !what.pages.contains(pages_in(size) - 1);
+}
+
 }  // namespace
 
 std::vector<place> service::places_of(file_key const& key) {
@@ -300,8 +306,10 @@ void service::go_on(file_ptr const& f) {
 /// Pages that nobody noted are dirty at home. Writers note after their write, so one that is just
 /// writing is given a second look. The kernel counts through all pages that it has of the file.
 bool service::is_foreign(held_file& f, found& now) {
-  std::uint64_t const end = pages_in(static_cast<std::uint64_t>(now.st.st_size));
+  auto const size = static_cast<std::uint64_t>(now.st.st_size);
+  std::uint64_t const end = pages_in(size);
   auto const are_all_known = [&] {
+    if (is_grown_unnoted(f, now.what, size)) return false;
     page_set known = f.explained;
     known.add(f.leaving);
     known.add(now.what.pages);
@@ -329,11 +337,15 @@ void service::look(held_file& f, request const& r, found& now) {
   now.flags = flags_of(f.key);
   file_seen& s = now.seen;
   struct stat& st = now.st;
+  std::uint64_t const looked_ns = coarse_ns();
   if (fstat(f.fd.get(), &st) != 0) {
     s.is_bypassed = true;
     return;
   }
   auto const size = static_cast<std::uint64_t>(st.st_size);
+  auto const on = mounts_.find(f.key.first);
+  bool const is_fine = on != mounts_.end() && on->second->has_fine_times;
+  now.is_ctime_proof = ctime_proves(changed_ns(st), looked_ns, is_fine);
   noted& what = now.what;
   s.is_identified = f.is_identified;
   s.is_live = is_live(f);
@@ -352,7 +364,9 @@ void service::look(held_file& f, request const& r, found& now) {
   s.has_changed = !what.pages.empty() || size != f.size || what.low_size != ~std::uint64_t{0};
   std::uint64_t const changed = changed_ns(st);
   bool const is_cut = size < f.size && what.low_size > size;
-  s.is_foreign = is_cut || (!s.has_changed && !s.is_whole && changed != f.changed_ns);
+  // What the log holds is acknowledged without a sync only where nothing was changed for sure.
+  bool const is_still = changed == f.changed_ns && (f.is_ctime_proof || !s.is_live);
+  s.is_foreign = is_cut || (!s.has_changed && !s.is_whole && !is_still);
   s.is_unseen = keep_.sees_foreign && now_ns_ < f.unseen_until_ns;
   if (!s.is_foreign && !s.is_whole && !s.is_bypassed && !s.is_unseen) {
     s.is_foreign = is_foreign(f, now);

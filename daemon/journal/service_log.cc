@@ -200,9 +200,10 @@ bool service::write_log(file_ptr const& f, request const& r, found& now, way how
   f->has_baseline = true;
   f->explained.add(now.what.pages);
   if (f->explained.all().size() > ranges_max && !is_checkpointing_) want_tidying(ranges_max / 2);
-  if (how == way::first_all) settle(f, now.st);
+  if (how == way::first_all) settle(f, now);
   f->size = size;
   f->changed_ns = changed_ns(now.st);
+  f->is_ctime_proof = now.is_ctime_proof;
   auto places = places_of(f->key);
   if (f->link)
     for (auto const& p : places_of(f->link->in->key)) places.push_back(p);
@@ -210,10 +211,12 @@ bool service::write_log(file_ptr const& f, request const& r, found& now, way how
   return true;
 }
 
-/// All of it is durable as `st` says.
-void service::settle(file_ptr const& f, struct stat const& st) {
+/// All of it is durable as it was found.
+void service::settle(file_ptr const& f, found const& now) {
+  struct stat const& st = now.st;
   f->size = static_cast<std::uint64_t>(st.st_size);
   f->changed_ns = changed_ns(st);
+  f->is_ctime_proof = now.is_ctime_proof;
   f->mode = st.st_mode;
   f->uid = st.st_uid;
   f->gid = st.st_gid;
@@ -286,7 +289,7 @@ void service::synced(file_ptr const& f, request const& r, found const& now, std:
     return go_on(f);
   }
   f->has_baseline = f->is_identified;
-  settle(f, now.st);
+  settle(f, now);
   f->explained.clear();
   bool const heals = now.seen.is_native && !now.seen.is_bypassed;
   if (f->last_lsn != 0 && is_live(*f)) return revoke(f, r, below, heals);

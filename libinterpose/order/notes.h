@@ -81,6 +81,9 @@ void was_given_up(char const* path);
 /// A write that goes to the file past the page cache or without a call of its own is to come: the
 /// inode is native for good, and the log has no live record of it when this returns.
 void bypass(int fd, file_now const& f);
+/// What is written through a descriptor with such flags (F_GETFL) goes to the disk by itself; with
+/// O_DIRECT, without pages.
+bool writes_past_the_log(long flags);
 /// The same when the kernel syncs by itself what is changed through this descriptor.
 void bypass_if_synced(int fd);
 

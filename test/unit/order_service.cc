@@ -7,7 +7,10 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <cstdlib>
+#include <cstring>
 #include <fstream>
+#include <memory>
 
 #include "order_served.h"
 
@@ -177,6 +180,23 @@ TEST_CASE("in doubt home is synced, and what was logged is revoked", "[order]") 
   };
   auto before = begin("old1");
   SECTION("somebody wrote who notes nothing") { REQUIRE(pwrite(fd, "new!", 4, 8192) == 4); }
+  SECTION("somebody appended past the page cache, and others noted what they wrote") {
+    std::string const block(4096, 'd');
+    auto const aligned = std::unique_ptr<void, void (*)(void*)>(aligned_alloc(4096, 4096), free);
+    std::memcpy(aligned.get(), block.data(), block.size());
+    int const direct = open(s.path("a").c_str(), O_WRONLY | O_DIRECT);
+    REQUIRE(pwrite(direct, aligned.get(), block.size(), 4096) == 4096);
+    close(direct);
+    s.write(fd, 0, "new0");
+  }
+  SECTION("somebody wrote past the page cache what the log has, and nobody noted anything") {
+    auto const aligned = std::unique_ptr<void, void (*)(void*)>(aligned_alloc(4096, 4096), free);
+    std::memset(aligned.get(), 'd', 4096);
+    int const direct = open(s.path("a").c_str(), O_WRONLY | O_DIRECT);
+    REQUIRE(pwrite(direct, aligned.get(), 4096, 0) == 4096);
+    REQUIRE(ftruncate(direct, 4) == 0);
+    close(direct);
+  }
   SECTION("the mode was changed") { REQUIRE(fchmod(fd, 0600) == 0); }
   SECTION("it has another name") {
     s.program->raise(fd, abi::order_moved);
