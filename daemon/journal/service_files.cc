@@ -379,11 +379,11 @@ void service::look(held_file& f, request const& r, found& now) {
   what.pages.cut(pages_in(size));
   s.dirty_bytes = what.pages.pages() * page_bytes;
   f.is_moved |= what.is_moved;
-  if (r.kind == abi::order_request::fsync) {
-    bool const is_other = st.st_mode != f.mode || st.st_uid != f.uid || st.st_gid != f.gid;
-    s.has_new_metadata =
-        is_other || f.is_moved || (changed != f.changed_ns && changed != modified_ns(st));
-  }
+  // Recovery asks whose a file is: what the log has of it is its owner's, who is so at home too.
+  s.has_new_metadata = st.st_uid != f.uid || st.st_gid != f.gid;
+  if (r.kind == abi::order_request::fsync)
+    s.has_new_metadata |= st.st_mode != f.mode || f.is_moved ||
+                          (changed != f.changed_ns && changed != modified_ns(st));
   struct stat there = {};
   if (f.link &&
       (fstatat(f.link->in->fd.get(), f.link->name.c_str(), &there, AT_SYMLINK_NOFOLLOW) != 0 ||

@@ -142,6 +142,10 @@ bool service::write_pages(held_file& f, found const& now, std::uint64_t& lsn) {
   r.file = f.id;
   r.changed_ns = changed_ns(now.st);
   auto const size = static_cast<std::uint64_t>(now.st.st_size);
+  r.what = kind::owner;
+  r.uid = now.st.st_uid;
+  r.gid = now.st.st_gid;
+  if (put(r, lsn) != 0) return false;
   r.what = kind::truncate;
   if (now.what.low_size != ~std::uint64_t{0} && f.has_baseline) {
     r.offset = std::min(now.what.low_size, size);

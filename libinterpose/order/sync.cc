@@ -361,9 +361,15 @@ int sync_everything(std::uint64_t device) {
   return error;
 }
 
+bool is_logged(file_now const& f) { return (flags_of(f) & abi::order_logged) != 0; }
+
 bool is_logged(int fd) {
   file_now f;
-  return sees() && see(fd, f) && (flags_of(f) & abi::order_logged) != 0;
+  return sees() && see(fd, f) && is_logged(f);
+}
+
+void let_go(int fd, file_now const& f) {
+  if (S_ISREG(f.mode) && is_logged(f)) drain(fd, f);
 }
 
 static int sync_any(int fd, order_request kind, barrier* later) {

@@ -135,6 +135,16 @@ void say_what_failed(serve_options const& o, int error) {
              o.log, why);
 }
 
+void say_what_was_set_aside(std::string const& log, recovered const& r) {
+  constexpr std::size_t lines_max = 10;
+  for (std::size_t i = 0; i < r.aside.size() && i < lines_max; ++i)
+    fmt::print(stderr, "sluice-order: {}: not brought home: {}: {}\n", log, r.aside[i].why,
+               r.aside[i].name);
+  if (!r.aside_log.empty())
+    fmt::print(stderr, "sluice-order: {}: {} files are as they were; what it had of them is in {}\n",
+               log, r.aside.size(), r.aside_log);
+}
+
 log_place place_of(file_disk const& disk, std::string const& log) {
   struct stat st = {};
   if (fstat(disk.descriptor(), &st) != 0) return {};
@@ -249,6 +259,7 @@ int serve(serve_options const& o) {
     make_log_file(o.log, std::min(o.log_mib, log_mib_at_first) << 20, window_ns);
   recover_options before;
   before.log = o.log;
+  before.set_aside = !o.jobs.empty();  // no user keeps the files of the others from coming home
   sentinels sentinel(o.sentinel_fds[0], o.sentinel_fds[1]);
   before.home_error = refused_before(o.areas);
   if (int const heard = sentinel.heard(); before.home_error == 0) before.home_error = heard;
@@ -257,6 +268,7 @@ int serve(serve_options const& o) {
   if (r.records != 0)
     fmt::print(stderr, "sluice-order: {}: {} records {}\n", o.log, r.records,
                r.is_running ? "were synced at home" : "brought home");
+  say_what_was_set_aside(o.log, r);
   file_disk disk(o.log, file_disk::use::write);
   if (disk.owner() != geteuid())
     throw sluice_error(fmt::format("{}: belongs to uid {}, who could write it while it is served",
