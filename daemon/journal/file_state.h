@@ -49,7 +49,8 @@ way choose(file_seen const& f);
 /// That a ctime is as it was says that nothing was changed since. `looked_ns`: the coarse clock,
 /// which dates changes, just before the ctime was asked for. In the same tick of it a later change
 /// leaves the same ctime, unless the file system has times that are finer for those who ask.
-constexpr bool ctime_proves(std::uint64_t changed_ns, std::uint64_t looked_ns, bool has_fine_times) {
+constexpr bool ctime_proves(std::uint64_t changed_ns, std::uint64_t looked_ns,
+                            bool has_fine_times) {
   return has_fine_times || looked_ns > changed_ns;
 }
 

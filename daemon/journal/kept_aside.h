@@ -3,8 +3,8 @@
 // of its own beside that one, so that all others come home and the log goes on. It is recovered
 // like any log, later or never.
 // What stays true: it is whole and on its disk before the log lets go of what is in it; it says of
-// crash, boot and marks what the log said, so nothing passes there that would not have here; whoever
-// can write the log owns it, and nobody else.
+// crash, boot and marks what the log said, so nothing passes there that would not have here;
+// whoever can write the log owns it, and nobody else.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,9 @@
 namespace sluice::journal {
 
 struct kept_log {
-  std::string log;        // beside which it lies
-  unsigned owner = 0;     // of that
-  superblock super = {};  // in force there when its recovery began
+  std::string log;               // beside which it lies
+  unsigned owner = 0;            // of that
+  superblock super = {};         // in force there when its recovery began
   std::uint64_t written_ns = 0;  // the last that it was written, as it says
 };
 

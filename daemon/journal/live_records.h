@@ -28,7 +28,7 @@ struct file_records {
   bool has_content = false;      // a record about its bytes or size counts
   bool has_size = false;         // the last of the records that a new file begins with
   std::uint64_t changed_ns = 0;  // ctime of home after the last record of content
-  std::uint64_t made_ns = 0;     // the same after the first, of one that the log made; 0: it did not
+  std::uint64_t made_ns = 0;  // the same after the first, of one that the log made; 0: it did not
   std::optional<owner_ids> owner;  // whose it was; none: an older log does not say
 };
 

@@ -222,7 +222,8 @@ class recovery {
   }
 
   /// What recovery itself wrote to one that was kept aside is in its record's time.
-  bool is_foreign(file_id const& id, file_records const& file, struct stat const& st, int fd) const {
+  bool is_foreign(file_id const& id, file_records const& file, struct stat const& st,
+                  int fd) const {
     return written_ns(st, fd) > std::max(ours_until_ns_, file.changed_ns) &&
            !home_->mounting(id.fs).explains(st);
   }
@@ -239,8 +240,7 @@ class recovery {
     file.is_kept = true;
     aside_[id].why = why;
     result_.aside.push_back({name_of_file(id), why});
-    if (first_left_.empty())
-      first_left_ = fmt::format("{}: {}", why, result_.aside.back().name);
+    if (first_left_.empty()) first_left_ = fmt::format("{}: {}", why, result_.aside.back().name);
   }
 
   void leave_foreign(file_id const& id, file_records& file, std::string const& why) {
@@ -335,20 +335,22 @@ class recovery {
     if (aside_.empty()) return;
     std::copy(std::begin(super_.boot), std::end(super_.boot), std::begin(of.boot));
     of.home_error = super_.home_error;
-    result_.aside_log = keep_aside(
-        {options_.log, disk_.owner(), of, crash_ns_ - super_.window_ns},
-        [&](take_record const& take) {
-          scanned const s = each([&](std::uint64_t lsn, record r) {
-            auto const at = aside_.find(r.file);
-            if (at == aside_.end() || lsn < live_.of(r.file)->safe_below) return;
-            bool const is_content = r.what == kind::data || r.what == kind::truncate;
-            if (is_content && at->second.changed_ns != 0) r.changed_ns = at->second.changed_ns;
-            if (is_content || r.what == kind::owner ||
-                (r.what == kind::create && at->second.is_lost))
-              take(r);
-          });
-          if (s.error != 0) fail("cannot be read", s.error);
-        });
+    result_.aside_log = keep_aside({options_.log, disk_.owner(), of, crash_ns_ - super_.window_ns},
+                                   [&](take_record const& take) {
+                                     scanned const s = each([&](std::uint64_t lsn, record r) {
+                                       auto const at = aside_.find(r.file);
+                                       if (at == aside_.end() || lsn < live_.of(r.file)->safe_below)
+                                         return;
+                                       bool const is_content =
+                                           r.what == kind::data || r.what == kind::truncate;
+                                       if (is_content && at->second.changed_ns != 0)
+                                         r.changed_ns = at->second.changed_ns;
+                                       if (is_content || r.what == kind::owner ||
+                                           (r.what == kind::create && at->second.is_lost))
+                                         take(r);
+                                     });
+                                     if (s.error != 0) fail("cannot be read", s.error);
+                                   });
   }
 
   /// Of a file system the kernel tells an error to who asks next, whoever's file it was: not from
@@ -381,8 +383,8 @@ class recovery {
   live_records live_;
   recovered result_;
   std::map<file_id, left_aside> aside_;
-  std::size_t left_ = 0;    // of those, with others that are an error
-  std::string first_left_;  // for people
+  std::size_t left_ = 0;        // of those, with others that are an error
+  std::string first_left_;      // for people
   std::uint64_t crash_ns_ = 0;  // or a little later
   std::uint64_t ours_until_ns_ = 0;
   std::uint64_t announced_ns_ = 0;

@@ -24,7 +24,7 @@ struct recover_options {
   // Files whose users did something to them stay as they are, what the log has of them is kept in a
   // log of its own, and all others come home; else such a file is an error. Of a log of many users.
   bool set_aside = false;
-  int home_error = 0;      // home refused bytes, and nobody was there to say so in the log
+  int home_error = 0;  // home refused bytes, and nobody was there to say so in the log
   std::function<void(std::uint64_t, std::uint64_t)> progress;  // bytes of so many
 };
 

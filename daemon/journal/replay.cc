@@ -101,7 +101,8 @@ void replay::flush(file_id const& id, int fd) {
   int error = write_cached(fd);
   if (error == 0) error = why_unwritten(fd, written.mapped());
   written_[id];  // for whom it is left aside
-  if (error == ENODATA && leave_aside(id, fd, "a program has it mapped, and its disk refused bytes"))
+  if (error == ENODATA &&
+      leave_aside(id, fd, "a program has it mapped, and its disk refused bytes"))
     return;
   written_.erase(id);
   if (error == ENODATA && stale_.empty()) stale_ = path_of(fd);

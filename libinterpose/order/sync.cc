@@ -381,7 +381,8 @@ static int sync_any(int fd, order_request kind, barrier* later) {
   if (S_ISDIR(f.mode)) kind = order_request::directory;
   if (int const late = late_error(f); late != 0) return outcome(late);
   if (is_pending(fd)) note_whole(f);  // stdio keeps bytes back, or wrote them without our seeing
-  // Who opened it, or writes by it, where no stage looks (a ring, a raw call) leaves no other trace.
+  // Who opened it, or writes by it, where no stage looks (a ring, a raw call) leaves no other
+  // trace.
   if (S_ISREG(f.mode) && writes_past_the_log(flags)) bypass(fd, f);
   std::uint64_t const seen = flags_of(f);
   if ((seen & abi::order_apart) != 0) {

@@ -27,7 +27,8 @@ int main(int argc, char** argv) {
     asked += calls(flags, [&] { return fchownat(AT_FDCWD, path.c_str(), user, group, 0); });
     asked += calls(flags, [&] { return fchownat(fd, "", user, group, AT_EMPTY_PATH); });
     asked += calls(flags, [&] { return syscall(SYS_fchown, fd, user, group); });
-    asked += calls(flags, [&] { return syscall(SYS_fchownat, AT_FDCWD, path.c_str(), user, group, 0); });
+    asked +=
+        calls(flags, [&] { return syscall(SYS_fchownat, AT_FDCWD, path.c_str(), user, group, 0); });
     return asked;
   };
   CHECK(all(0) == 0);

@@ -58,7 +58,8 @@ class as_user {
     pid_ = fork();
     if (pid_ == 0) {
       setpgid(0, 0);
-      if (setresgid(stranger, stranger, stranger) == 0 && setresuid(stranger, stranger, stranger) == 0)
+      if (setresgid(stranger, stranger, stranger) == 0 &&
+          setresuid(stranger, stranger, stranger) == 0)
         act(ready[1]);
       _exit(1);
     }
@@ -524,13 +525,44 @@ TEST_CASE("a new file is its owner's, with its mode, before its bytes come home"
   CHECK(r.aside.size() == (is_behind ? 0 : 1));
 }
 
+namespace {
+
+/// What a user may do to a file of hers, in a process of hers, until that is ended.
+[[noreturn]] void act_on(std::string const& path, std::string const& how, int ready) {
+  if (how == "running") {
+    pid_t const child = fork();
+    if (child == 0) execl(path.c_str(), path.c_str(), "1000", nullptr);
+    if (child < 0) _exit(1);
+  } else {
+    int const fd = open(path.c_str(), O_RDWR | O_CREAT, 0600);
+    signal(SIGIO, SIG_IGN);
+    bool const is_leased = how == "lease" && fcntl(fd, F_SETLEASE, F_WRLCK) == 0;
+    if (how == "lease" ? !is_leased : pwrite(fd, "new", 3, 0) != 3) _exit(1);
+    usleep(20'000);  // a mount gives both times alike
+    if (how != "lease") fchmod(fd, 0640);
+  }
+  if (write(ready, "1", 1) != 1) _exit(1);
+  for (;;) pause();
+}
+
+void wait_until_it_runs(std::string const& path) {
+  for (int i = 0; i < 1000; ++i) {
+    int const fd = open(path.c_str(), O_WRONLY);
+    if (fd < 0) return;
+    close(fd);
+    usleep(5'000);
+  }
+}
+
+}  // namespace
+
 TEST_CASE("what its users do to a file keeps no other from coming home", "[order]") {
   bench b;
   if (!b.begin(0)) return;
   REQUIRE(chmod(b.at.holder.dir.c_str(), 0755) == 0);
   REQUIRE(chmod(b.at.dir.c_str(), 0777) == 0);
-  std::string const hers = b.path("hers"), why = GENERATE(as<std::string>(), "lease", "change",
-                                                         "running", "name");
+  std::string const hers = b.path("hers"),
+                    why = GENERATE(as<std::string>(), "lease", "change", "running", "name");
   b.write("hers", "home");
   b.write("other", "home");
   if (why == "running") REQUIRE(sluice::test::shell("cp /bin/sleep " + hers));
@@ -551,33 +583,8 @@ TEST_CASE("what its users do to a file keeps no other from coming home", "[order
   usleep(20'000);
   recovered r;
   {
-    as_user const she([&](int ready) {
-      int fd = -1;
-      if (why == "lease") {
-        fd = open(hers.c_str(), O_RDWR);
-        if (fcntl(fd, F_SETLEASE, F_WRLCK) != 0) _exit(1);
-        signal(SIGIO, SIG_IGN);
-      } else if (why == "running") {
-        pid_t const child = fork();
-        if (child == 0) execl(hers.c_str(), hers.c_str(), "1000", nullptr);
-        ready = child > 0 ? ready : -1;
-      } else {
-        fd = open(hers.c_str(), O_RDWR | O_CREAT, 0600);
-        if (pwrite(fd, "new", 3, 0) != 3) _exit(1);
-        usleep(20'000);  // a mount gives both times alike
-        fchmod(fd, 0640);
-      }
-      if (write(ready, "1", 1) != 1) _exit(1);
-      for (;;) pause();
-    });
-    if (why == "running") {
-      for (int i = 0; i < 1000; ++i) {  // until it is executed
-        int const fd = open(hers.c_str(), O_WRONLY);
-        if (fd < 0) break;
-        close(fd);
-        usleep(5'000);
-      }
-    }
+    as_user const she([&](int ready) { act_on(hers, why, ready); });
+    if (why == "running") wait_until_it_runs(hers);
     if (why != "name") {  // that is met when others are home already
       CHECK_THROWS_AS(b.recover_it(), sluice::error);
       if (why != "running") CHECK(b.read("other") == "home");

@@ -80,7 +80,8 @@ TEST_CASE("a bit of privilege that the kernel took does not come back over what 
   REQUIRE(s.program->sync(fd) == 0);  // at home, with its mode
   pid_t const other = fork();
   if (other == 0) {
-    if (setresgid(stranger, stranger, stranger) != 0 || setresuid(stranger, stranger, stranger) != 0)
+    if (setresgid(stranger, stranger, stranger) != 0 ||
+        setresuid(stranger, stranger, stranger) != 0)
       _exit(1);
     int const his = open(s.path("tool").c_str(), O_WRONLY);
     _exit(his >= 0 && pwrite(his, "evilevil", 8, 0) == 8 ? 0 : 1);
