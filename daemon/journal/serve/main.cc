@@ -24,6 +24,7 @@
 #include "base/program.h"
 #include "journal/boot.h"
 #include "journal/file_disk.h"
+#include "journal/kept_aside.h"
 #include "journal/recover.h"
 #include "journal/sentinel.h"
 #include "journal/service.h"
@@ -141,8 +142,9 @@ void say_what_was_set_aside(std::string const& log, recovered const& r) {
     fmt::print(stderr, "sluice-order: {}: not brought home: {}: {}\n", log, r.aside[i].why,
                r.aside[i].name);
   if (!r.aside_log.empty())
-    fmt::print(stderr, "sluice-order: {}: {} files are as they were; what it had of them is in {}\n",
-               log, r.aside.size(), r.aside_log);
+    fmt::print(stderr,
+               "sluice-order: {}: {} files are as they were; what it had of them is in {}\n", log,
+               r.aside.size(), r.aside_log);
 }
 
 log_place place_of(file_disk const& disk, std::string const& log) {
@@ -167,8 +169,19 @@ class status {
     if (file_) s.publish(file_->memory());
   }
 
+  void recovered() {
+    if (file_) file_->memory().kept_logs = kept_beside(log_);
+  }
+
   void only_syncs() {
     if (file_) file_->memory().only_syncs = 1;
+  }
+
+  /// Who would let programs use the files looks here.
+  void refused() {
+    if (!file_) return;
+    file_->memory().refused = 1;
+    file_->stay();
   }
 
   void voided() {
@@ -189,7 +202,9 @@ class status {
     } catch (error const&) {
       // A full disk: what cannot be told is done all the same.
     }
-    if (file_) file_->memory().heart_ns = monotonic_ns();
+    if (!file_) return;
+    file_->memory().heart_ns = monotonic_ns();
+    file_->memory().kept_logs = kept_beside(log_);
   }
 
   std::filesystem::path path_;
@@ -204,6 +219,15 @@ bool only_syncs(std::string const& log) {
   slots_found const found = read_slots(disk);
   return found.what == slots_found::good && found.in_force.home_error == 0 &&
          is_this_boot(found.in_force.boot);
+}
+
+recovered recover_or_say(recover_options const& o, status& said) {
+  try {
+    return recover(o);
+  } catch (error const&) {
+    said.refused();
+    throw;
+  }
 }
 
 /// Until SIGTERM, or until programs have gone without us in a way that only a new generation of the
@@ -264,11 +288,12 @@ int serve(serve_options const& o) {
   before.home_error = refused_before(o.areas);
   if (int const heard = sentinel.heard(); before.home_error == 0) before.home_error = heard;
   if (before.home_error == 0 && only_syncs(o.log)) said.only_syncs();
-  recovered const r = recover(before);
+  recovered const r = recover_or_say(before, said);
   if (r.records != 0)
     fmt::print(stderr, "sluice-order: {}: {} records {}\n", o.log, r.records,
                r.is_running ? "were synced at home" : "brought home");
   say_what_was_set_aside(o.log, r);
+  said.recovered();
   file_disk disk(o.log, file_disk::use::write);
   if (disk.owner() != geteuid())
     throw sluice_error(fmt::format("{}: belongs to uid {}, who could write it while it is served",
