@@ -46,6 +46,9 @@ class file_disk : public disk {
 /// is a file of that name.
 void make_log_file(std::string const& path, std::uint64_t bytes, std::uint64_t window_ns);
 
+/// The names in the directory of that file are safe. Throws.
+void sync_directory_of(std::string const& path);
+
 std::uint64_t random_salt();
 
 }  // namespace sluice::journal

@@ -27,6 +27,7 @@ enum class kind : std::uint16_t {
   large = 8,     // file, changed, offset, length, below: written and synced at home, not here
   batch = 9,     // the head of a batch: the log's own, like pad
   create = 10,   // file, changed, directory, name, mode, owner: the file (or directory), its link
+  owner = 11,    // file, owner: whose it was when what follows of it was logged
 };
 
 struct file_id {

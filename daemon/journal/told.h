@@ -23,10 +23,13 @@ class status_file {
   status_file& operator=(status_file const&) = delete;
 
   abi::order_status& memory() const { return *at_; }
+  /// It outlives us: the next one takes its place.
+  void stay() { stays_ = true; }
 
  private:
   std::string path_;
   abi::order_status* at_ = nullptr;
+  bool stays_ = false;
 };
 
 class told {

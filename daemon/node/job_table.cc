@@ -65,6 +65,11 @@ segment::life_facts facts_of(job_record const& r, std::string const& run_dir) {
   return f;
 }
 
+constexpr char const* unrecovered_text =
+    "the journal of this node is not recovered, so files of durable targets may lack what was "
+    "synced "
+    "to them: jobs with such targets are refused until it is (`sluice order` shows its state)";
+
 /// Limits in an order of their own, so that two writings compare.
 std::vector<std::string> sorted(std::vector<std::string> limits) {
   std::sort(limits.begin(), limits.end());
@@ -200,8 +205,15 @@ joined job_table::join(local::peer const& who, join_request const& request,
   return {there, false};
 }
 
+/// No target is durable: fsync is what it is without a journal.
+void take_order_away(policy::compiled& limits) {
+  limits.durable_targets = limits.ordered_targets = 0;
+  limits.job_streams = limits.thread_streams = limits.path_streams = 0;
+}
+
+/// `note`: where to say what the job is made without, instead of refusing it.
 job& job_table::make(local::peer const& who, std::string const& name, join_request const& request,
-                     site_state const& site) {
+                     site_state const& site, std::string* note) {
   check_room(who.uid);
   std::string const folder = folder_of(who.uid, name);
   // Made by a `sluice run` that found no daemon; not ours to touch. No usage error: whoever asks
@@ -216,6 +228,11 @@ job& job_table::make(local::peer const& who, std::string const& name, join_reque
   job_limits limits =
       limits_of(site, {request.limits, request.orders, request.monitor, request.policy_channels},
                 places_.files_for(who.uid));
+  if (refuses_durable_ && limits.compiled.durable_targets != 0) {
+    if (note == nullptr) throw usage_error(unrecovered_text);
+    *note = unrecovered_text;
+    take_order_away(limits.compiled);
+  }
   job_record r{who.uid,
                who.gid,
                name,

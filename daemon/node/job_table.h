@@ -49,6 +49,10 @@ class job_table {
 
   joined join(local::peer const& who, join_request const& request, site_state const& site);
 
+  /// Jobs with durable targets are refused, until this is said again: what a journal has may not be
+  /// in their files. The scheduler's are made without such targets, and say so in their note.
+  void refuse_durable(bool is_unrecovered) { refuses_durable_ = is_unrecovered; }
+
   /// Finds the streams of a job in its channels; again when supplies were added.
   static void bind_streams(job& j, site_state const& site, std::int64_t now_ns);
   /// The same for all; a job whose segment was scribbled over stays as it is.
@@ -86,7 +90,7 @@ class job_table {
   void adopt_one(std::string const& folder, site_state const& site);
   bool can_take_over(std::string const& folder, site_state const& site);
   job& make(local::peer const& who, std::string const& name, join_request const& request,
-            site_state const& site);
+            site_state const& site, std::string* note = nullptr);
   void keep_scheduled(job const& j);
   job& make_for(announcement const& a, local::peer const& who, std::string const& qos_class,
                 site_state const& site, std::string& note);
@@ -100,6 +104,7 @@ class job_table {
   runtime::logger& log_;
   std::vector<std::unique_ptr<job>> jobs_;  // sorted by folder
   place_finder places_;
+  bool refuses_durable_ = false;
   std::vector<std::string> left_alone_;  // folders of jobs that could not be taken over, and live
 };
 

@@ -32,6 +32,8 @@ class journal_watch {
   /// Files may be used: the first attempt is over, well or not, so what a crash left is at home or
   /// cannot get there; or it only syncs, and has for so long that a disk may hang.
   bool is_settled(std::int64_t waited_ns) const;
+  /// What the log has may not be in the files yet, and they must not be used as durable ones.
+  bool is_unrecovered() const;
   /// The keeper runs, so the log may still be in use.
   bool is_there() const { return socket_ >= 0 && !is_gone_; }
 
@@ -53,6 +55,7 @@ class journal_watch {
   runtime::logger& log_;
   journal_report last_;
   bool is_gone_ = false, is_settled_ = false, is_silent_ = false;
+  bool has_recovered_ = false;  // since it was last refused
 };
 
 }  // namespace sluice::node

@@ -80,14 +80,19 @@ job& job_table::make_for(announcement const& a, local::peer const& who,
   join_request request;
   if (!qos_class.empty()) request.qos_class = qos_class;
   request.limits = a.limits;
+  std::string lacks;
   try {
-    return make(who, a.job, request, site);
+    job& made = make(who, a.job, request, site, &lacks);
+    if (!lacks.empty()) add_note(note, lacks);
+    return made;
   } catch (error const& e) {
     if (a.limits.empty()) throw;
     add_note(note, e.what());
   }
   request.limits.clear();
-  return make(who, a.job, request, site);
+  job& made = make(who, a.job, request, site, &lacks);
+  if (!lacks.empty()) add_note(note, lacks);
+  return made;
 }
 
 job& job_table::schedule(announcement const& a, site_state const& site) {

@@ -198,6 +198,9 @@ void state::heed_scheduler(moment at) {
   folders.heeded(at.mono_ns);
   // A job made before the policy was heard of would not be metered by it.
   if (!site.is_set() && has_parent() && at.mono_ns - started_ns_ < first_policy_ns) return;
+  // One made before the journal is at home would be without its durable targets.
+  if (!journal.is_settled(at.mono_ns - started_ns_)) return;
+  jobs.refuse_durable(journal.is_unrecovered());
   auto const changed = announced_.look();
   for (job* j : changed.withdrawn) release_job(*j);
   if (changed.made.empty()) return;
@@ -207,6 +210,7 @@ void state::heed_scheduler(moment at) {
 }
 
 job* state::take_announced(std::string const& name, moment at) {
+  jobs.refuse_durable(journal.is_unrecovered());
   job* const made = announced_.take(name);
   if (made == nullptr) return nullptr;
   came(at);

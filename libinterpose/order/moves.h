@@ -67,6 +67,7 @@ long changing_names(long number, long a, long b, long c, long d, long e, Real&& 
     default:
       if (int const error = changes_names(number) ? closed_for_names() : 0; error != 0)
         return refused<long>(error);
+      before_giving_away_by(number, a, b);
       if (name_at const n = name_given_up_by(number, a, b); n.path != nullptr)
         return giving_up(n.dir, n.path, raw);
       return raw();

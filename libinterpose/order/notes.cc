@@ -21,8 +21,6 @@ namespace {
 constexpr unsigned pending_fds = 4096;
 constinit std::atomic<std::uint64_t> pending[pending_fds / 64];  // a fork child has its own
 
-// What is written through such a descriptor goes to the disk by itself; with O_DIRECT, without
-// pages.
 constexpr int by_itself = O_SYNC | O_DSYNC, past_the_log = O_DIRECT | by_itself;
 constexpr std::uint64_t most_slack = 1u << 20;  // bytes noted besides those that were written
 
@@ -183,6 +181,10 @@ void was_given_up(char const* path) {
 void note_created(file_now const& f) {
   if (f.birth == 0) return;
   note_file(f, [&](abi::order_inode& i) { i.created.store(f.birth); });
+}
+
+bool writes_past_the_log(long flags) {
+  return (flags & past_the_log) != 0 && (flags & O_ACCMODE) != O_RDONLY;
 }
 
 bool may_be_logged(int fd) {

@@ -49,6 +49,7 @@ struct file_now {
 };
 bool see(int dir, char const* path, int flags, file_now& to);
 bool see(int fd, file_now& to);
+bool is_logged(file_now const& f);
 
 /// The daemon holds no file, so nothing has to be noted.
 inline bool is_unwatched() { return durable.area->head.unwatched.load() != 0; }
@@ -81,7 +82,13 @@ void was_given_up(char const* path);
 /// A write that goes to the file past the page cache or without a call of its own is to come: the
 /// inode is native for good, and the log has no live record of it when this returns.
 void bypass(int fd, file_now const& f);
-/// The same when the kernel syncs by itself what is changed through this descriptor.
+/// What is written through a descriptor with such flags (F_GETFL) goes to the disk by itself; with
+/// O_DIRECT, without pages.
+bool writes_past_the_log(long flags);
+/// The log has no live record of it when this returns, if it has any; but it may have others later.
+/// `fd`: -1 where it cannot be opened.
+void let_go(int fd, file_now const& f);
+/// bypass() when the kernel syncs by itself what is changed through this descriptor.
 void bypass_if_synced(int fd);
 
 /// This process goes where we see nothing: sandboxes, rings. +1 and the log is emptied; -1: it did

@@ -42,6 +42,11 @@ class journal_child {
   int deaths_ = 0;
 };
 
+/// Throws when one of the job's durable targets has a log that an earlier run left there, of this
+/// user or of root: its files lack what that has. `own`: the log that this job is to have.
+void check_left_logs(abi::segment const& s, std::string const& segment_path,
+                     std::string const& own);
+
 /// The daemon for a job that we made, when it has a durable target; null when it has none. Without
 /// `log` its file lies in the first such target, where it is found after a crash.
 std::unique_ptr<journal_child> serve_journal(abi::segment const& s, std::string const& segment_path,
