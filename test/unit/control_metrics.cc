@@ -6,6 +6,8 @@
 
 #include <regex>
 
+#include "runtime/http_peer.h"
+
 using namespace sluice;
 using runtime::metric;
 using runtime::metric_table;
@@ -124,4 +126,26 @@ TEST_CASE("control metrics: names keep the rules that promtool does not know") {
     CHECK(r.help.ends_with("."));
     CHECK(r.name.starts_with("job_") == r.labels.starts_with("job_id"));
   }
+}
+
+TEST_CASE("control metrics: few peers do not take all places") {
+  runtime::peer_places places(64);
+  auto const peer = [](int uid) { return runtime::http_peer{"uid " + std::to_string(uid)}; };
+  auto const taken_by = [&](int uid) {
+    std::size_t n = 0;
+    while (n < 100 && places.enter(peer(uid))) ++n;
+    return n;
+  };
+  CHECK(taken_by(1) == runtime::peer_places::most_of_one);
+  CHECK(taken_by(1) == 0);
+  CHECK(taken_by(2) == runtime::peer_places::most_of_one);
+  CHECK(taken_by(3) == 8);
+  CHECK(taken_by(4) == 8);
+  CHECK(taken_by(5) == 1);  // half of all are taken
+  CHECK(taken_by(6) == 1);
+  CHECK(places.enter({"uid 0", true}));
+  CHECK(places.enter({"uid 0", true}));
+  for (int i = 0; i < 8; ++i) places.leave(peer(1));
+  places.leave(peer(1));  // it has none
+  CHECK(places.enter(peer(5)));
 }
