@@ -3,6 +3,7 @@
 // its loop:
 //   cap_chown            gives a job's segment to the job's user
 //   cap_dac_override     opens it again after a restart (0600, of that user)
+// in force only for those calls (base/rights.h),
 // and two in threads that speak with nobody, but look for processes that are not metered:
 //   cap_dac_read_search  lists /proc/PID/fd of other users
 //   cap_sys_ptrace       reads /proc/PID/{environ,exe,io,maps}

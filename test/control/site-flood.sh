@@ -57,7 +57,7 @@ END
 done
 both_hold() { [ "$(grep -c held "$SCRATCH/told")" = 4 ]; }
 wait_for 120 both_hold || fail "no flood: $(cat "$SCRATCH/told")"
-# Without a bound the queue alone takes more than a minute: 3200 connections, 64 at a time, 2 s each.
+# Without a bound the queue takes more than a minute: 3200 connections, 64 at a time, 2 s each.
 for _ in 1 2 3 4 5 6 7 8 9 10; do
   [ "$(as $ann curl -s -m 30 "http://$METRICS/health")" = ok ] || fail 'no /health for others'
   as $ann curl -sf -m 30 "http://$METRICS/metrics" >"$SCRATCH/metrics" || fail 'no /metrics'

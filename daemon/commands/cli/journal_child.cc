@@ -20,6 +20,7 @@
 #include "base/error.h"
 #include "base/foreign_file.h"
 #include "base/installed.h"
+#include "segment/counted.h"
 #include "segment/run_dir.h"
 
 namespace sluice::cli {
@@ -52,7 +53,8 @@ std::uint32_t durable_targets(std::string const& area) {
 
 }  // namespace
 
-std::unique_ptr<journal_child> serve_journal(abi::segment const& s, std::string const& segment_path,
+std::unique_ptr<journal_child> serve_journal(foreign<abi::segment> const& s,
+                                             std::string const& segment_path,
                                              std::string const& log) {
   std::string const area = segment::order_path(segment_path);
   std::uint32_t const targets = durable_targets(area);
@@ -63,7 +65,10 @@ std::unique_ptr<journal_child> serve_journal(abi::segment const& s, std::string 
   std::string file = log;
   if (file.empty()) {
     auto const first = static_cast<unsigned>(std::countr_zero(targets));
-    file = std::string(core::view(s.rules, s.rules.target[first].path)) + "/.sluice-order.log";
+    auto const rules = segment::rules_of(s);
+    // Its segment and its area are two files: they may say different things.
+    if (first >= rules->target_count) throw sluice_error(area + ": a target that nobody named");
+    file = std::string(core::view(*rules, rules->target[first].path)) + "/.sluice-order.log";
   }
   return std::make_unique<journal_child>(area, std::filesystem::absolute(file), log.empty());
 }

@@ -51,7 +51,7 @@ std::vector<call_sums> by_op(segment::sums const& sums) {
   return op;
 }
 
-sampler::sampler(abi::segment const& s, std::int64_t interval_ns, std::int64_t begin_ns,
+sampler::sampler(foreign<abi::segment> const& s, std::int64_t interval_ns, std::int64_t begin_ns,
                  std::size_t most)
     : segment_(s),
       first_interval_ns_(interval_ns),
