@@ -14,6 +14,7 @@
 #include <string>
 
 #include "base/descriptor.h"
+#include "base/rights.h"
 
 namespace sluice {
 
@@ -30,6 +31,7 @@ struct foreign_file {
 /// another's, or no regular file.
 inline foreign_file open_foreign(std::string const& path, int access, std::int64_t owner) {
   foreign_file out;
+  raised_rights const raised;
   out.fd = descriptor(open(path.c_str(), access | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC));
   if (!out.fd || fstat(out.fd.get(), &out.st) != 0) {
     out.error = errno;

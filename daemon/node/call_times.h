@@ -32,9 +32,9 @@ class call_times {
 
   bool is_due(std::int64_t now_ns) const { return now_ns - looked_ns_ >= look_ns; }
   void begin(std::int64_t now_ns) { looked_ns_ = now_ns; }
-  void look_at_calls(abi::segment const& s, told_times& told, policy::site const& site,
+  void look_at_calls(foreign<abi::segment> const& s, told_times& told, policy::site const& site,
                      std::string_view qos_class);
-  void look_at_waits(abi::segment const& s, unsigned channel, told_times& told,
+  void look_at_waits(foreign<abi::segment> const& s, unsigned channel, told_times& told,
                      std::string_view qos_class);
   void publish(runtime::metric_table& m) const;
 

@@ -8,6 +8,7 @@
 #include <span>
 
 #include "abi/segment.h"
+#include "base/foreign.h"
 #include "node/rates.h"
 #include "node/share_out.h"
 
@@ -23,12 +24,12 @@ struct phase_times {
 core::curve_settings settings_of(unit_kind unit, phases const& p, phase_times const& t);
 
 /// A new curve for a channel; wakes whom it concerns. One writer: this daemon.
-void write_curve(abi::segment& s, unsigned channel, core::curve_settings const& settings,
+void write_curve(foreign<abi::segment>& s, unsigned channel, core::curve_settings const& settings,
                  std::int64_t now_ns);
 
 /// One channel whose curve is to change.
 struct curve_change {
-  abi::segment* segment;
+  foreign<abi::segment>* segment;
   unsigned channel;
   unit_kind unit;
   phases* in_force;  // updated

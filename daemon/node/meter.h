@@ -22,10 +22,10 @@ struct sample {
   bool blocked = false;  // a request waits now
 };
 
-sample look(abi::segment const& s, unsigned channel, std::int64_t now_ns);
+sample look(foreign<abi::segment> const& s, unsigned channel, std::int64_t now_ns);
 
 /// How many requests have waited so far; only its growth means something.
-std::uint64_t waits_so_far(abi::segment const& s, unsigned channel);
+std::uint64_t waits_so_far(foreign<abi::segment> const& s, unsigned channel);
 
 /// What a stream did in a report cycle.
 struct figures {

@@ -140,7 +140,7 @@ json begin_step(state& s, local::peer const& who, json const& request) {
   s.came(now());
   auto const pid = static_cast<std::uint32_t>(who.pid);
   bool const is_batch = local::text_if(request, "step").value_or("") == "batch";
-  s.jobs.add_step(of, mark_of(pid), is_batch);
+  s.jobs.add_step(of, pid, is_batch);
   json answer = scheduled_answer(s, of);
   auto const wish = local::text_if(request, "class");
   if (wish && *wish != of.record.qos_class && of.record.scheduler->note.empty())

@@ -3,6 +3,7 @@
 // capabilities in its loop:
 //   cap_chown            gives a job's segment to the job's user
 //   cap_dac_override     opens it again after a restart (0600, of that user)
+// in force only for those calls (base/rights.h),
 // and two in threads that talk to nobody, but look for unmetered processes:
 //   cap_dac_read_search  lists /proc/PID/fd of other users
 //   cap_sys_ptrace       reads /proc/PID/{environ,exe,io,maps}

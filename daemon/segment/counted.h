@@ -10,17 +10,17 @@
 
 namespace sluice::segment {
 
-core::histogram_counts waits_of(abi::segment const& s, unsigned channel);
+core::histogram_counts waits_of(foreign<abi::segment> const& s, unsigned channel);
 
 /// The rate of a channel now, in units/ns with 40 fractional bits.
-std::uint64_t rate_of(abi::segment const& s, unsigned channel);
+std::uint64_t rate_of(foreign<abi::segment> const& s, unsigned channel);
 
 /// The ruleset, read once and checked: whoever owns the file can write in it at any time. Throws
 /// when it is none.
-std::unique_ptr<core::ruleset> rules_of(abi::segment const& s);
+std::unique_ptr<core::ruleset> rules_of(foreign<abi::segment> const& s);
 
 /// {"processes", "channels", "calls", "passthrough"}; without channels when the ruleset is none.
 /// `running`: how many processes are alive, which the caller knows.
-nlohmann::ordered_json counted_json(abi::segment const& s, std::size_t running);
+nlohmann::ordered_json counted_json(foreign<abi::segment> const& s, std::size_t running);
 
 }  // namespace sluice::segment

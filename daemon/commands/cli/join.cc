@@ -118,8 +118,8 @@ std::string anonymous_name(std::string const& run_dir) {
   return free;
 }
 
-std::atomic_ref<std::uint32_t> creator(abi::segment& s) {
-  return std::atomic_ref<std::uint32_t>(s.head.creator_pid);
+std::atomic_ref<std::uint32_t> creator(foreign<abi::segment>& s) {
+  return std::atomic_ref<std::uint32_t>(as_shared(s.head.creator_pid));
 }
 
 void join_running(membership& m, run_options const& options, policy::compiled const& limits) {

@@ -49,7 +49,8 @@ void check_left_logs(abi::segment const& s, std::string const& segment_path,
 
 /// The daemon for a job that we made, when it has a durable target; null when it has none. Without
 /// `log` its file lies in the first such target, where it is found after a crash.
-std::unique_ptr<journal_child> serve_journal(abi::segment const& s, std::string const& segment_path,
+std::unique_ptr<journal_child> serve_journal(foreign<abi::segment> const& s,
+                                             std::string const& segment_path,
                                              std::string const& log);
 
 }  // namespace sluice::cli

@@ -98,7 +98,7 @@ std::string calls_table(json calls) {
 
 }  // namespace
 
-json report_json(abi::segment const& s, run_facts const& facts) {
+json report_json(foreign<abi::segment> const& s, run_facts const& facts) {
   json report = {{"version", 1}, {"job", segment::job_name(s)}};
   if (!facts.command.empty()) report["command"] = facts.command;
   if (facts.end)

@@ -25,7 +25,7 @@ struct run_facts {
   double elapsed_s = 0;
 };
 
-json report_json(abi::segment const& s, run_facts const& facts);
+json report_json(foreign<abi::segment> const& s, run_facts const& facts);
 
 /// What became of fsync on durable targets, by name. Null when the job had none.
 json order_json(std::string const& segment_path);
