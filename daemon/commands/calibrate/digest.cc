@@ -93,7 +93,7 @@ std::string cost_words(double cost) {
   if (cost == 0) return "0";
   return cost >= 99.95 ? fmt::format("{:.0f}", cost)
          : cost >= 1   ? fmt::format("{:.{}f}", cost, cost >= 9.995 ? 1 : 2)
-                       : fmt::format("{:.2g}", cost);
+                       : fmt::format("{:#.2g}", cost);
 }
 
 digest digest_of(policy::cost_file const& c, std::string const& file) {

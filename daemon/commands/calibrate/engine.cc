@@ -307,14 +307,21 @@ bool load::has_all(glance const& since, unsigned runs) const {
 }
 
 /// Each thread has one request under way, so its rate is what it ended by the time that took. That
-/// is exact for few and long requests too, where counting in a window is not.
+/// is exact for few and long requests too, where counting in a window is not. Of operations on
+/// names only the calls are timed, and a thread may lose its processor in one of them or beside it:
+/// there the sums of all threads tell, not the mean of their rates.
 std::vector<rate_seen> load::rates(glance const& from, glance const& to) const {
   std::vector<rate_seen> out(crews_.size());
+  double calls_of_all = 0, busy_ns_of_all = 0;
   for (post const& p : posts_) {
     auto const calls = static_cast<double>(to.calls[p.number] - from.calls[p.number]);
     auto const busy_ns = static_cast<double>(to.busy_ns[p.number] - from.busy_ns[p.number]);
     if (busy_ns > 0) out[p.crew].per_s += calls / busy_ns * 1e9;
+    calls_of_all += calls;
+    busy_ns_of_all += busy_ns;
   }
+  if (directory_ && busy_ns_of_all > 0)
+    out[0].per_s = static_cast<double>(posts_.size()) * calls_of_all / busy_ns_of_all * 1e9;
   for (unsigned c = 0; c < crews_.size(); ++c) {
     core::histogram_counts took = to.took[c];
     for (std::size_t i = 0; i < core::histogram_steps; ++i) took.count[i] -= from.took[c].count[i];

@@ -11,6 +11,7 @@ namespace {
 /// So many in a hundred of the loads that met got no more than the floor. The least of all would be
 /// at the mercy of one bad moment.
 constexpr double floor_share = 0.05;
+constexpr double nearly = 0.9;
 
 /// Interpolated; `values` is not empty.
 double at_share(std::vector<double> values, double share) {
@@ -31,17 +32,28 @@ struct measure {
 
 bool is_aligned_point(step const& s) { return s.kind == step_kind::point && s.works[0].is_aligned; }
 
-/// The fastest of the points that can be trusted; of all where none can.
+/// Small requests are all about as fast: the median of those that are nearly as fast as the fastest
+/// is the measure, for the fastest alone was lucky. Of points that can be trusted; of all where
+/// none can.
 measure measure_of(std::vector<step> const& plan, std::vector<sample> const& samples) {
-  measure best, any;
+  std::vector<policy::measured> trusted, all;
   for (step const& s : plan) {
     if (!is_aligned_point(s)) continue;
     seen const what = seen_of(s, samples);
     if (what.rounds == 0) continue;
-    measure& into = what.how.spread <= most_spread ? best : any;
-    if (what.how.per_s > into.max_vops) into = {what.how.per_s, what.how.spread};
+    all.push_back(what.how);
+    if (what.how.spread <= most_spread) trusted.push_back(what.how);
   }
-  return best.max_vops > 0 ? best : any;
+  auto const& from = trusted.empty() ? all : trusted;
+  double fastest = 0;
+  for (auto const& how : from) fastest = std::max(fastest, how.per_s);
+  std::vector<double> rates, spreads;
+  for (auto const& how : from) {
+    if (how.per_s < nearly * fastest) continue;
+    rates.push_back(how.per_s);
+    spreads.push_back(how.spread);
+  }
+  return rates.empty() ? measure() : measure{median(rates), median(spreads)};
 }
 
 class fitting {

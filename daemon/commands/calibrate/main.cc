@@ -63,6 +63,9 @@ int calibrate_verb(int argc, char** argv) {
   app.add_option("--size", size, "of the file that is read and written (1GiB, or what fits)")
       ->type_name("BYTES");
   app.add_option("--processes", o.processes, "that do I/O at once (2)")->check(CLI::Range(2u, 64u));
+  app.add_option("--only", o.only, "only steps whose name begins so, like read/ or op/; repeatable")
+      ->type_name("NAME")
+      ->allow_extra_args(false);
   app.add_flag("--restart", o.restart, "begin anew, whatever an interrupted one left");
   app.add_flag("-q,--quiet", o.quiet, "no progress, no summary");
   take_common_options(app, common);

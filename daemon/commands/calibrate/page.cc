@@ -51,8 +51,8 @@ std::string grid_of(axes const& a) {
     double const y = a.y(std::pow(10, decade));
     out += fmt::format(
         "<path d=\"M{:.1f} {:.1f}H{:.1f}\" class=\"grid\"/>"
-        "<text x=\"{:.1f}\" y=\"{:.1f}\" class=\"label\">{} VOP</text>\n",
-        left, y, a.width - right, left - 8, y + 4, cost_words(std::pow(10, decade)));
+        "<text x=\"{:.1f}\" y=\"{:.1f}\" class=\"label\">{:g} VOP</text>\n",
+        left, y, a.width - right, left - 8, y + 4, std::pow(10, decade));
   }
   for (unsigned i = 0; i < core::cost_points; i += 3)
     out += fmt::format(

@@ -121,6 +121,7 @@ void add_grid(std::vector<step>& out, abilities const& a) {
     s.id = fmt::format("grid/{:.0f}/{}/{}", readers * 100, r, w);
     s.say =
         fmt::format("{:.0f} % read {}, else write {}", readers * 100, size_words(r), size_words(w));
+    s.rounds = a.is_short ? 1 : long_rounds;
     out.push_back(s);
   };
   for (std::uint64_t const bytes : at) {
@@ -169,6 +170,15 @@ std::vector<step> plan_of(abilities const& a) {
   return out;
 }
 
+std::vector<step> only(std::vector<step> plan, std::vector<std::string> const& words) {
+  auto const is_wanted = [&](step const& s) {
+    return std::any_of(words.begin(), words.end(),
+                       [&](std::string const& word) { return s.id.starts_with(word); });
+  };
+  if (!words.empty()) std::erase_if(plan, [&](step const& s) { return !is_wanted(s); });
+  return plan;
+}
+
 timing timing_of(abilities const& a) {
   constexpr std::int64_t ms = 1'000'000;
   timing t;
@@ -197,7 +207,8 @@ double expected_s(step const& s, unsigned round, timing const& all) {
   constexpr double probes = 2.5;  // until more threads do not help
   constexpr double start_s = 0.02;
   timing const t = timing_of(s, all);
-  bool const climbs = round == 0 && s.rounds > 1 && !t.climbs_once;
+  bool const is_alone = s.kind != step_kind::grid && s.kind != step_kind::pair;
+  bool const climbs = round == 0 && is_alone && !t.climbs_once;
   double const once_s = start_s + static_cast<double>(t.ramp_ns) / 1e9;
   double const window_s = static_cast<double>(t.window_ns) / 1e9;
   double const probe_s = static_cast<double>(t.probe_ns) / 1e9;

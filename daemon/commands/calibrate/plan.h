@@ -65,6 +65,8 @@ struct timing {
 };
 
 std::vector<step> plan_of(abilities const& a);
+/// Those of them whose id begins with one of the words; all when there are none.
+std::vector<step> only(std::vector<step> plan, std::vector<std::string> const& words);
 timing timing_of(abilities const& a);
 /// Operations on names wait for no slices: shorter looks.
 timing timing_of(step const& s, timing const& t);

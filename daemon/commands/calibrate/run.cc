@@ -46,9 +46,20 @@ std::string utc_text(std::time_t t) {
 
 /// The words by which a state file knows its calibration.
 std::string about(policy::provenance const& p, calibrate_options const& o) {
-  return fmt::format("sluice calibration 1: {} {} {} {} {}, {} processes{}{}", p.path, p.device,
+  std::string only;
+  for (auto const& word : o.only) only += ", only " + word;
+  return fmt::format("sluice calibration 1: {} {} {} {} {}, {} processes{}{}{}", p.path, p.device,
                      p.fs, p.source, p.identity, o.processes, o.is_short ? ", short" : "",
-                     o.size != 0 ? fmt::format(", size {}", o.size) : "");
+                     o.size != 0 ? fmt::format(", size {}", o.size) : "", only);
+}
+
+std::vector<step> chosen_plan(ground const& where, calibrate_options const& o) {
+  auto out = only(plan_of(where.can()), o.only);
+  if (out.empty())
+    throw usage_error(
+        "--only: no step has such a name; they begin with read/, write/, op/, grid/, pair/, or a "
+        "kind like append/");
+  return out;
 }
 
 class calibration {
@@ -57,7 +68,7 @@ class calibration {
       : o_(o),
         from_(provenance_now(o.path)),
         where_(o.path, o.size, o.is_short),
-        plan_(plan_of(where_.can())),
+        plan_(chosen_plan(where_, o)),
         timing_(timing_of(where_.can())),
         state_(o.output == "-" ? "" : o.output + ".state", about(from_, o), o.restart),
         line_(o.quiet) {

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/output_file.h"
+#include "base/quantity.h"
 #include "commands/calibrate/options.h"
 #include "commands/report/page.h"
 #include "commands/report/words.h"
@@ -53,10 +54,11 @@ std::string table(std::string const& title, std::vector<column> const& columns) 
 std::string tables_of_one(digest const& d) {
   std::vector<column> curves;
   for (auto const& c : d.curves) curves.push_back({c.name, &c.charges});
-  std::string out = table("VOP of one", curves) + table("", {{"operation", &d.ops}});
+  std::string out = table("VOP of one", curves) + table("operation", {{"VOP", &d.ops}});
+  if (!d.costs.beside.empty()) out += "\nbeside the curves\n";
   for (auto const& s : d.costs.beside)
-    out += fmt::format("{:>{}}  {:>{}}\n", s.kind + " " + std::to_string(s.bytes), label_width + 18,
-                       cost_words(s.cost), 0);
+    out += fmt::format("  {:<22}{:>8}{:>{}}{}\n", s.kind, size_words(s.bytes), cost_words(s.cost),
+                       column_width - 1 - label_width + 10, s.how.is_unstable ? "~" : " ");
   return out;
 }
 
@@ -66,11 +68,11 @@ std::string tables_beside(std::vector<digest> const& all) {
   for (std::size_t k = 0; k < all[0].curves.size(); ++k) {
     columns.clear();
     for (digest const& d : all) columns.push_back({end_of(d.file), &d.curves[k].charges});
-    out += fmt::format("\n{}", all[0].curves[k].name) + table("VOP of one", columns);
+    out += fmt::format("\n{}", all[0].curves[k].name) + table("size", columns);
   }
   columns.clear();
   for (digest const& d : all) columns.push_back({end_of(d.file), &d.ops});
-  return out + "\noperations" + table("VOP of one", columns);
+  return out + "\noperations" + table("operation", columns);
 }
 
 using ordered = nlohmann::ordered_json;
