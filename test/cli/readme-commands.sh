@@ -36,6 +36,8 @@ skipped() { # COMMAND: true, and why
     'scripts/check') why='runs every test, this one too' ;;
     'sudo scripts/sandbox'*) why='a cluster: test/control and test/slurm have it' ;;
     'scripts/experiments/'*) why='minutes: test/replay/experiment-* has it' ;;
+    'sluice calibrate '* | 'sluice cost '*)
+      why='hours with a budget: test/replay/calibrate-* and cost-show have it' ;;
     'sluiced --role cluster'* | 'sluiced --role node --parent'*)
       why='other machines: test/control has them' ;;
     *) return 1 ;;

@@ -26,7 +26,7 @@ double rate_of(work const& w) {
 }
 
 sample sample_of(step const& s, unsigned round, double times = 1) {
-  sample out = {s.id, round, 8, {}, {}};
+  sample out = {s.id, round, 8, {}, false, {}};
   for (work const& w : s.works)
     out.crews.push_back({rate_of(w) * times / static_cast<double>(s.works.size()), 100, 900});
   return out;
@@ -74,11 +74,13 @@ TEST_CASE("calibrate fit: rounds that differ make a cost unstable", "[calibrate]
   auto samples = all_samples(plan);
   find(samples, "write/aligned/65536", 1).crews[0].per_s *= 1.12;
   find(samples, "read/aligned/65536", 1).crews[0].per_s *= 1.08;
+  find(samples, "write/aligned/4194304", 0).is_thin = true;
   auto const c = fit(plan, samples);
   CHECK(c.max_vops == Approx(8000));
-  for (auto const& p : c.write[1]) CHECK(p.how.is_unstable == (p.bytes == 65536));
+  for (auto const& p : c.write[1])
+    CHECK(p.how.is_unstable == (p.bytes == 65536 || p.bytes == 4194304));
   for (auto const& p : c.read[1]) CHECK_FALSE(p.how.is_unstable);
-  CHECK_THAT(digest_of(c, "c").said[2], Contains("1 of "));
+  CHECK_THAT(digest_of(c, "c").said[2], Contains("2 of "));
 }
 
 TEST_CASE("calibrate fit: a wild point is not the measure of all", "[calibrate]") {
@@ -136,7 +138,7 @@ TEST_CASE("calibrate fit: what was not measured is not in it", "[calibrate]") {
            (s.step.starts_with("read/unaligned/") && !s.step.ends_with("/4096"));
   });
   for (sample& s : samples)
-    if (s.step == "op/mknod") s = {s.step, s.round, 0, {}, "Operation not supported"};
+    if (s.step == "op/mknod") s = {s.step, s.round, 0, {}, false, "Operation not supported"};
   auto const c = fit(plan, samples);
   CHECK(c.read[0].empty());  // one point is no curve
   CHECK(c.grid.empty());
@@ -146,14 +148,16 @@ TEST_CASE("calibrate fit: what was not measured is not in it", "[calibrate]") {
 }
 
 TEST_CASE("calibrate state: samples are read back, up to the first damage", "[calibrate]") {
-  sample const whole = {"read/aligned/4096", 2, 16, {{1234.5, 10, 20.5}}, {}};
-  sample const none = {"op/mknod", 0, 4, {}, "Operation not permitted"};
+  sample const whole = {"read/aligned/4096", 2, 16, {{1234.5, 10, 20.5}}, true, {}};
+  sample const none = {"op/mknod", 0, 4, {}, false, "Operation not permitted"};
   std::string const text = "about\n" + sample_line(whole) + "\n" + sample_line(none) + "\n";
   auto s = parse_state(text);
   CHECK(s.about == "about");
   REQUIRE(s.samples.size() == 2);
   CHECK(s.samples[0].step == whole.step);
   CHECK(s.samples[0].threads == 16);
+  CHECK(s.samples[0].is_thin);
+  CHECK_FALSE(s.samples[1].is_thin);
   CHECK(s.samples[0].crews[0].per_s == 1234.5);
   CHECK(s.samples[1].missing == none.missing);
   CHECK(find_sample(s.samples, "read/aligned/4096", 2) == &s.samples[0]);

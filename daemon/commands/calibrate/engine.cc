@@ -339,6 +339,7 @@ bool is_missing(int why) {
 }
 
 load_seen load::measure(timing const& t, std::int64_t window_ns) {
+  load_seen out;
   board& head = shared_.head();
   wait(steady_ns() + patience_ns, [&](std::int64_t) { return head.ready == posts_.size(); });
   std::int64_t const begun_ns = steady_ns();
@@ -352,9 +353,9 @@ load_seen load::measure(timing const& t, std::int64_t window_ns) {
   wait(opened_ns + std::max(window_ns, t.longest_ns), [&](std::int64_t now) {
     return now >= opened_ns + window_ns && has_all(from, t.least_requests);
   });
+  out.is_thin = !has_all(from, t.least_requests);
   glance const to = look_now();
   end();
-  load_seen out;
   out.io_ns = steady_ns() - begun_ns;
   int const why = head.error;
   if (why != 0 && !is_missing(why))

@@ -26,6 +26,7 @@ struct crew {
 struct load_seen {
   std::vector<rate_seen> crews;
   std::int64_t io_ns = 0;  // how long there was a load
+  bool is_thin = false;    // a thread ended too few requests in the window
   std::string missing;     // not empty: the file system cannot do it, so nothing was measured
 };
 

@@ -42,7 +42,7 @@ measure measure_of(std::vector<step> const& plan, std::vector<sample> const& sam
     seen const what = seen_of(s, samples);
     if (what.rounds == 0) continue;
     all.push_back(what.how);
-    if (what.how.spread <= most_spread) trusted.push_back(what.how);
+    if (is_stable(what)) trusted.push_back(what.how);
   }
   auto const& from = trusted.empty() ? all : trusted;
   double fastest = 0;
@@ -61,7 +61,7 @@ class fitting {
   fitting(measure const& m) : measure_(m) { out_.max_vops = m.max_vops; }
 
   void add(step const& s, seen what) {
-    what.how.is_unstable = std::max(what.how.spread, measure_.spread) > most_spread;
+    what.how.is_unstable = !is_stable(what) || measure_.spread > most_spread;
     double const cost = cost_at(what.how.per_s);
     work const& w = s.works[0];
     if (s.kind == step_kind::point) {
@@ -135,6 +135,8 @@ class fitting {
 
 }  // namespace
 
+bool is_stable(seen const& s) { return !s.is_thin && s.how.spread <= most_spread; }
+
 seen seen_of(step const& s, std::vector<sample> const& samples) {
   seen out;
   std::vector<double> p50, p99;
@@ -146,6 +148,7 @@ seen seen_of(step const& s, std::vector<sample> const& samples) {
     p50.push_back(one.crews[0].p50_us);
     p99.push_back(one.crews[0].p99_us);
     out.how.threads = one.threads;
+    out.is_thin = out.is_thin || one.is_thin;
     ++out.rounds;
   }
   if (out.rounds == 0) return out;

@@ -18,8 +18,10 @@ inline constexpr double most_spread = 0.10;
 struct seen {
   policy::measured how;
   std::vector<double> per_s;  // of each crew, the median of the rounds
+  bool is_thin = false;       // in one of them a thread ended too few requests
   unsigned rounds = 0;        // 0: not measured, or the file system cannot do it
 };
+bool is_stable(seen const& s);
 seen seen_of(step const& s, std::vector<sample> const& samples);
 
 /// What is known so far; what was not measured is not in it. `max_vops` is 0 when no curve has a

@@ -11,9 +11,9 @@ namespace sluice::calibrate {
 struct calibrate_options {
   std::string path;
   std::string output;
-  double budget = 1;       // the part of the time in which there is I/O
+  double budget = 1;              // the part of the time in which there is I/O
   std::vector<std::string> only;  // names of steps begin so; empty: all
-  std::uint64_t size = 0;  // of the file; 0: as much as is useful
+  std::uint64_t size = 0;         // of the file; 0: as much as is useful
   unsigned processes = 2;
   bool is_short = false;
   bool restart = false;

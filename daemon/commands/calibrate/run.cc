@@ -28,7 +28,7 @@ namespace sluice::calibrate {
 
 namespace {
 
-constexpr std::uint64_t most_buffers = 256 << 20;
+constexpr std::uint64_t most_buffers = 256 << 20, useful_bytes = 16 << 20;
 constexpr std::int64_t nap_ns = 50'000'000;
 constexpr unsigned least_grid_threads = 8;
 
@@ -51,6 +51,13 @@ std::string about(policy::provenance const& p, calibrate_options const& o) {
   return fmt::format("sluice calibration 1: {} {} {} {} {}, {} processes{}{}{}", p.path, p.device,
                      p.fs, p.source, p.identity, o.processes, o.is_short ? ", short" : "",
                      o.size != 0 ? fmt::format(", size {}", o.size) : "", only);
+}
+
+/// With how many a size begins: large requests wait long for each other, and would all have to end
+/// in a window.
+unsigned useful_threads(timing const& t, work const& w) {
+  std::uint64_t const fit = w.bytes == 0 ? t.most_threads : useful_bytes / w.bytes;
+  return static_cast<unsigned>(std::clamp<std::uint64_t>(fit, t.first_threads, most_threads(t, w)));
 }
 
 std::vector<step> chosen_plan(ground const& where, calibrate_options const& o) {
@@ -202,6 +209,7 @@ sample calibration::once(step const& s, unsigned threads, bool is_probe) {
   sample out;
   out.threads = threads;
   out.crews = got.crews;
+  out.is_thin = got.is_thin;
   out.missing = got.missing;
   return out;
 }
@@ -210,15 +218,16 @@ sample calibration::once(step const& s, unsigned threads, bool is_probe) {
 sample calibration::climb_up(step const& s) {
   std::string const family = s.id.substr(0, s.id.rfind('/'));
   unsigned const most = most_threads(timing_, s.works[0]);
+  unsigned const useful = useful_threads(timing_, s.works[0]);
   auto const before = last_best_.find(family);
-  unsigned const first = s.kind == step_kind::op ? o_.processes
-                         : before == last_best_.end()
-                             ? timing_.first_threads
-                             : std::max(timing_.first_threads, before->second / 2);
+  bool const is_first = before == last_best_.end();
   if (timing_.climbs_once && s.kind != step_kind::point)
     return once(s, std::min(most, 2 * timing_.first_threads), false);
-  if (timing_.climbs_once && before != last_best_.end())
-    return once(s, std::min(most, before->second), false);
+  if (timing_.climbs_once && !is_first) return once(s, std::min(before->second, useful), false);
+  unsigned const first =
+      s.kind == step_kind::op ? o_.processes
+      : is_first              ? timing_.first_threads
+                 : std::max(timing_.first_threads, std::min(before->second / 2, useful));
   climb up(first, most);
   while (up.next() != 0) {
     sample const probe = once(s, up.next(), true);
@@ -262,6 +271,7 @@ sample calibration::together(step const& s) {
   load_seen const got = load(crews, timing_, timing_.window_ns);
   sample out;
   out.missing = got.missing;
+  out.is_thin = got.is_thin;
   out.crews.resize(s.works.size());
   for (std::size_t i = 0; i < got.crews.size(); ++i) out.crews[which[i]] = got.crews[i];
   for (crew const& c : crews) out.threads += c.threads;

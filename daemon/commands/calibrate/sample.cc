@@ -31,6 +31,7 @@ std::string sample_line(sample const& s) {
   json rates = json::array();
   for (rate_seen const& r : s.crews) rates.push_back({r.per_s, r.p50_us, r.p99_us});
   json row = {{"step", s.step}, {"round", s.round}, {"threads", s.threads}, {"rates", rates}};
+  if (s.is_thin) row["thin"] = true;
   if (!s.missing.empty()) row["missing"] = s.missing;
   return row.dump(-1, ' ', false, json::error_handler_t::replace);
 }
@@ -52,6 +53,7 @@ std::optional<sample> parse_sample(std::string_view line) {
   out.round = static_cast<unsigned>(*of_round);
   out.threads = static_cast<unsigned>(*of_threads);
   if (missing != none) out.missing = *missing;
+  out.is_thin = row.contains("thin");
   for (json const& item : *rates) {
     auto const rate = parse_rate(item);
     if (!rate) return std::nullopt;

@@ -19,6 +19,7 @@ struct sample {
   unsigned round = 0;
   unsigned threads = 0;          // of all crews
   std::vector<rate_seen> crews;  // as many as the step has kinds of work
+  bool is_thin = false;          // a thread ended too few requests to tell its rate
   std::string missing;           // not empty: the file system cannot do it, in words
 };
 
