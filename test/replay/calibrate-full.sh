@@ -9,6 +9,7 @@ own_mounts
 . "$(dirname "$0")/calibrate.bash"
 [ -n "${HAS_OWN_MOUNTS:-}" ] || skip 'needs root'
 disk=$SCRATCH/disk out=$SCRATCH/costs.json
+samples() { cat "$out.state" 2>/dev/null | grep -c '"step"'; }
 refused() { # STATUS TEXT ARGS...
   local status=$1 text=$2
   shift 2
@@ -32,12 +33,12 @@ nothing_left "$disk"
 $SLUICE calibrate "$disk" -o "$out" --short --size 32MiB 2>"$SCRATCH/err" &
 pid=$!
 for _ in $(seq 1000); do
-  [ "$(grep -c '"step"' "$out.state" 2>/dev/null)" -ge 2 ] && break
+  [ "$(samples)" -ge 2 ] && break
   sleep 0.02
 done
-head -c 200M /dev/zero >"$disk/others" 2>/dev/null
+fallocate -l $(($(free_kib "$disk") - 8192))K "$disk/others" || fail "cannot fill it"
 wait $pid
-[ $? = 125 ] && grep -qE 'are free now, less than|No space left' "$SCRATCH/err" ||
+[ $? = 125 ] && grep -q 'are free now, less than' "$SCRATCH/err" ||
   fail "filled up: $(cat "$SCRATCH/err")"
 rm "$disk/others"
 nothing_left "$disk"
@@ -45,11 +46,11 @@ nothing_left "$disk"
 
 # The disk fails in the middle: ext4 takes nothing any more.
 command -v xfs_io >/dev/null || exit 0
-had=$(grep -c '"step"' "$out.state")
+had=$(samples)
 $SLUICE calibrate "$disk" -o "$out" --short --size 32MiB 2>"$SCRATCH/err" &
 pid=$!
 for _ in $(seq 1000); do
-  [ "$(grep -c '"step"' "$out.state")" -gt "$had" ] && break
+  [ "$(samples)" -gt "$had" ] && break
   sleep 0.02
 done
 xfs_io -x -c 'shutdown' "$disk" || exit 0

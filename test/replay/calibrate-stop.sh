@@ -14,7 +14,7 @@ before=$(free_kib "$disk")
 
 # Measured again in another order nothing would be the same: the samples are compared.
 calibrate() { exec $SLUICE calibrate "$disk" -o "$out" --short --size 32MiB "$@" 2>"$SCRATCH/err"; }
-samples() { grep -c '"step"' "$out.state" 2>/dev/null; }
+samples() { cat "$out.state" 2>/dev/null | grep -c '"step"'; }
 wait_for() { # COMMAND...
   for _ in $(seq 1000); do
     "$@" && return 0

@@ -76,8 +76,8 @@ std::uint64_t file_bytes_of(room const& r) {
   return std::min(useful, usable) / piece_bytes * piece_bytes;
 }
 
-ground::ground(std::string const& path, std::uint64_t wanted_bytes, bool is_short) : path_(path) {
-  dir_ = descriptor(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+ground::ground(std::string const& path, std::uint64_t wanted_bytes, bool is_short)
+    : path_(path), dir_(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
   if (!dir_) throw usage_error(fmt::format("{}: {}", path, std::strerror(errno)));
   auto const fs = space_of(dir_.get(), path);
   room r = room_of(fs);

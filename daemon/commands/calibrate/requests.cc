@@ -45,14 +45,13 @@ requests::requests(ground const& where, work const& what, unsigned thread, unsig
     : where_(where),
       what_(what),
       text_(text),
+      fd_(what.kind == writing::overwrite ? where.open_file(what.by == cache::direct)
+                                          : where.open_new(what.by == cache::direct)),
       stride_((what.bytes + page_bytes - 1) / page_bytes * page_bytes +
               (what.is_aligned ? 0 : page_bytes)),
       places_(std::max<std::uint64_t>(1, where.can().file_bytes / stride_)),
       shift_(what.is_aligned ? 0 : off_page),
       order_(places_, random_number()) {
-  bool const direct = what.by == cache::direct;
-  fd_ = descriptor(what.kind == writing::overwrite ? where.open_file(direct)
-                                                   : where.open_new(direct));
   if (!fd_) error_ = errno;
   if (is_batched())
     batch_ =
