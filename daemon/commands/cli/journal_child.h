@@ -44,7 +44,7 @@ class journal_child {
 
 /// Throws when one of the job's durable targets has a log that an earlier run left there, of this
 /// user or of root: its files lack what that has. `own`: the log that this job is to have.
-void check_left_logs(abi::segment const& s, std::string const& segment_path,
+void check_left_logs(foreign<abi::segment> const& s, std::string const& segment_path,
                      std::string const& own);
 
 /// The daemon for a job that we made, when it has a durable target; null when it has none. Without

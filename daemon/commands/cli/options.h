@@ -119,6 +119,8 @@ inline constexpr forwarded_verb forwarded_verbs[] = {
     {"trace", "sluice-trace", false, "look at, convert and make traces of file I/O"},
     {"replay", "sluice-replay", false, "repeat the operations of a trace, or simulate them"},
     {"report", "sluice-report", false, "show what happened: a page, or text"},
+    {"calibrate", "sluice-calibrate", true, "measure what requests cost on a file system"},
+    {"cost", "sluice-calibrate", true, "show cost files, or compare one with its file system"},
     {"recover", "sluice-recover", false, "write a journal into its files after a crash"},
     {"submit", "sluice-slurm", true, "submit a batch job with a QoS class"},
     {"hook", "sluice-slurm", true, "for Prolog, Epilog and TaskProlog scripts"},
