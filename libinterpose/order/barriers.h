@@ -35,9 +35,9 @@ inline bool has_barriers() {
   return gate_word.load(std::memory_order_acquire) != 0 || others_posted();
 }
 
-/// False: it could not be posted, nothing was done. `seen`: flags of the inode.
-bool post_barrier(abi::order_request kind, int fd, file_now const& f, std::uint64_t seen,
-                  barrier& to);
+/// fsync, fdatasync in an ordered target: 0 or -1 with errno. A barrier stands for it where one can
+/// be posted; else it is durable.
+int make_ordered(int fd, abi::order_request kind, barrier& to);
 
 /// A change of any stream, and a barrier that stands before all.
 inline constexpr std::uint32_t every_stream = ~0u;

@@ -49,6 +49,8 @@ struct file_now {
 };
 bool see(int dir, char const* path, int flags, file_now& to);
 bool see(int fd, file_now& to);
+/// Of its inode, as the daemon and other stages left them: abi::order_logged and others.
+std::uint64_t flags_of(file_now const& f);
 bool is_logged(file_now const& f);
 
 /// The daemon holds no file, so nothing has to be noted.
@@ -96,10 +98,8 @@ void bypass_if_synced(int fd);
 void go_blind();
 void see_again();
 
-/// fsync, fdatasync: 0 or -1 with errno. With `later` it need not be durable yet: see
-/// order/barriers.h.
-struct barrier;
-int make_durable(int fd, abi::order_request kind, barrier* later = nullptr);
+/// fsync, fdatasync: 0 or -1 with errno.
+int make_durable(int fd, abi::order_request kind);
 /// For a write that is to be durable when it returns, and has been made: no thread ends here.
 int make_written_durable(int fd, abi::order_request kind);
 /// Of a file that the log has: the error with which home lost bytes, 0 for none. What the kernel
