@@ -13,6 +13,7 @@
 #include "abi/segment.h"
 #include "base/descriptor.h"
 #include "segment/journal_process.h"
+#include "segment/segment_file.h"
 
 namespace sluice::cli {
 
