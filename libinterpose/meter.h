@@ -31,10 +31,12 @@ struct visit {
   std::uint64_t rules;  // rules met
   std::uint16_t path_slot = 0;  // 0: no path is noted; see paths.h
   std::uint8_t path_tag = 0;
+  std::uint8_t manner = 0;    // of what counts in VOPs: creates, unaligned
   std::uint32_t weight = 0;   // not 0: it is timed, and stands for so many; see times.h
   std::int64_t began_ns = 0;  // CLOCK_MONOTONIC; untimed: the call has been made already
 
   static constexpr std::int64_t untimed = -1;
+  static constexpr std::uint8_t creates = 1, unaligned = 2;
 };
 
 /// Settles the bytes a call booked with what it moved: the rest comes back, or is paid now.
@@ -183,6 +185,9 @@ bool enter_second(visit& v, unsigned entry, int fd);
 /// Counts what came of it. That it was made is counted when it passes. `moved`: bytes, of data ops
 /// only.
 void leave(visit const& v, bool failed, std::uint64_t moved);
+
+/// Whether an open with these flags may make the file.
+constexpr bool creates(int flags) { return (flags & 0100 /* O_CREAT */) != 0; }
 
 /// A new fd belongs where its name was looked up, until its first use shows where it really is.
 inline unsigned entry_of_newborn(unsigned entry) {

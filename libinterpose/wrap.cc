@@ -105,13 +105,15 @@ void stand_before_libc() {
     return call_slowly({call::sym, core::op::o, point, false, 0, bytes, 0}, here, b.entry(), \
                        [=] { return real::sym args; });                                      \
   }
-#define OPENS(sym, ret, params, args, o, where, size, point)                               \
-  [[gnu::noinline]] ret slow::sym params {                                                 \
-    place const here = where;                                                              \
-    beginning const b = begin<call::sym, core::op::o>(here, 0);                            \
-    if (b.is(begun::unclear)) [[unlikely]]                                                 \
-      return open_slowly({call::sym, core::op::o, point, false, 0, 0, 0}, here, b.entry(), \
-                         [=] { return real::sym args; });                                  \
+#define OPENS(sym, ret, params, args, o, where, makes, point)                          \
+  [[gnu::noinline]] ret slow::sym params {                                             \
+    place const here = where;                                                          \
+    beginning const b = begin<call::sym, core::op::o>(here, 0);                        \
+    if (b.is(begun::unclear)) [[unlikely]] {                                           \
+      visit v{call::sym, core::op::o, point, false, 0, 0, 0};                          \
+      v.manner = (makes) != 0 ? visit::creates : std::uint8_t{0};                      \
+      return open_slowly(v, here, b.entry(), [=] { return real::sym args; });          \
+    }                                                                                  \
     ret const r = real::sym args;                                                          \
     set_fd(r, entry_of_newborn(b.entry()));                                                \
     if (r < 0 && b.is(begun::passed)) [[unlikely]]                                         \

@@ -53,6 +53,7 @@ class builder {
   unsigned depth(unsigned target) const;
   std::uint8_t level(channel_spec const& c) const;
   std::uint8_t target_index(channel_spec const& c) const;
+  std::uint8_t add_costs(channel_spec const& c);
   void add_channels();
   void add_channel(channel_spec const& c);
   void add_quiet_devices();
@@ -214,6 +215,29 @@ std::uint8_t builder::level(channel_spec const& c) const {
                                    (is_conditional(c) ? 0 : 1));
 }
 
+/// The number of its table + 1. Channels of one target have one table.
+std::uint8_t builder::add_costs(channel_spec const& c) {
+  if (c.amount.unit != core::unit_kind::vops) return 0;
+  std::shared_ptr<core::cost_table const> costs = c.costs;
+  for (auto const& target : input_.targets)
+    if (costs == nullptr && target.name == c.target) costs = target.costs;
+  if (costs == nullptr)
+    throw usage_error(fmt::format(
+        "{}: what a request costs in VOPs on {} is not known: measure it with `sluice calibrate {} "
+        "-o FILE` and give --cost FILE",
+        c.origin, c.target, c.target));
+  core::ruleset& r = *out_.rules;
+  std::string_view const bytes(reinterpret_cast<char const*>(costs.get()), sizeof *costs);
+  hash(fmt::format("costs|{}|{}\n", c.target, bytes));
+  unsigned i = 0;
+  while (i < r.cost_count && std::memcmp(&r.cost[i], costs.get(), sizeof *costs) != 0) ++i;
+  if (i == core::max_cost_tables)
+    throw usage_error(
+        fmt::format("{}: more than {} tables of costs", c.origin, core::max_cost_tables));
+  if (i == r.cost_count) r.cost[r.cost_count++] = *costs;
+  return static_cast<std::uint8_t>(i + 1);
+}
+
 void builder::add_channel(channel_spec const& c) {
   core::ruleset& r = *out_.rules;
   if (r.channel_count == core::max_channels)
@@ -227,6 +251,7 @@ void builder::add_channel(channel_spec const& c) {
   channel.unit = static_cast<std::uint8_t>(c.amount.unit);
   channel.level = level(c);
   channel.count_only = input_.monitor ? 1 : 0;
+  channel.cost = add_costs(c);
   core::rule_row& rule = r.rule[r.rule_count++];
   rule.ops = c.ops;
   if (!c.path_glob.empty()) rule.path_glob = keep(c.path_glob, c.origin);
@@ -298,7 +323,7 @@ void builder::hash(std::string_view part) {
 file_system this_machine() { return {read_mounts(), find_place}; }
 
 core::curve_settings settings_of(core::unit_kind unit, std::uint64_t rate_q40) {
-  return core::default_settings(rate_q40, unit == core::unit_kind::ops ? core::op_units : 1);
+  return core::default_settings(rate_q40, core::token_units(unit));
 }
 
 compiled compile(compile_input const& input, file_system const& files) {

@@ -38,6 +38,7 @@ struct target_spec {
   order_stream stream = order_stream::process;
   std::optional<after_spec> after = {};
   bool one_file_system = false;  // what is mounted below is not in it
+  std::shared_ptr<core::cost_table const> costs = {};  // what its VOPs are; null: not known
 };
 
 struct file_system {

@@ -37,8 +37,7 @@ std::uint64_t milli_per_second(rate const& r) {
 }
 
 std::uint64_t rate_q40_of(std::uint64_t milli_per_second, core::unit_kind unit) {
-  core::u128 const units =
-      core::u128(milli_per_second) * (unit == core::unit_kind::ops ? core::op_units : 1);
+  core::u128 const units = core::u128(milli_per_second) * core::token_units(unit);
   core::u128 const rate = (units << 40) / 1'000'000'000'000u;  // down: never above the grant
   core::u128 const most = ~std::uint64_t{0};
   return static_cast<std::uint64_t>(rate > most ? most : rate);

@@ -159,7 +159,7 @@ int policy_show(global_options const&, std::string const& file) {
     out["channels"].push_back(
         {{"name", c.name},
          {"ops", ops_in_words(c.ops)},
-         {"unit", c.amount.unit == core::unit_kind::bytes ? "bytes" : "ops"},
+         {"unit", core::row_of(c.amount.unit).name},
          {"limit_per_s", number_of(c.amount)},
          {"target", c.target.empty() ? json(nullptr) : json(c.target)},
          {"path", c.path_glob.empty() ? json(nullptr) : json(c.path_glob)},
