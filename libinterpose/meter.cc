@@ -119,7 +119,9 @@ bool take(passage& p, unsigned channel, std::uint64_t units) {
 }
 
 // What counts VOPs is cut no smaller than the cheapest request.
-std::uint64_t least_piece(unsigned gate) { return (gate & gate_vops) != 0 ? core::milli_per_vop : 1; }
+std::uint64_t least_piece(unsigned gate) {
+  return (gate & gate_vops) != 0 ? core::milli_per_vop : 1;
+}
 
 // Large requests are paid in pieces, so that a small one next to them waits for one piece at most.
 void take_pieces(passage& p, unsigned gate, std::uint64_t units) {
@@ -143,23 +145,34 @@ bool asks_size(visit const& v, unsigned gate) {
   return (gate & gate_bytes) != 0 || ((gate & gate_vops) != 0 && moves_bytes(v.what));
 }
 
-/// In thousandths of a VOP.
-std::uint64_t price_of(visit const& v, unsigned channel, std::uint64_t bytes) {
-  core::cost_table const& costs = core::costs_of(stage.mine->rules, channel);
-  if ((v.manner & visit::creates) != 0) return costs.create_milli;
-  return core::cost_milli(costs, v.what, bytes, (v.manner & visit::unaligned) == 0);
+/// What a call pays at a gate, as its bucket counts; of an open that it only opens.
+[[gnu::always_inline]] inline std::uint64_t units_at(unsigned gate, core::op what,
+                                                     std::uint64_t bytes, bool aligned) {
+  if ((gate & gate_bytes) != 0) return bytes;
+  if ((gate & gate_vops) == 0) return core::op_units;
+  return core::cost_milli(core::costs_of(stage.mine->rules, gate & gate_channel), what, bytes,
+                          aligned);
+}
+
+/// Whether a stage counts how much, not only how often.
+constexpr bool has_amount(unsigned gate) { return (gate & (gate_bytes | gate_vops)) != 0; }
+
+/// How a priced call was made, in the byte of its entry that no path rules need.
+constexpr unsigned with_manner(unsigned entry, bool aligned) {
+  return aligned ? entry : entry | unsigned{visit::unaligned} << entry_path_shift;
+}
+inline std::uint8_t manner_of(unsigned entry) {
+  return stage.has_path_globs ? std::uint8_t{0}
+                              : static_cast<std::uint8_t>(entry >> entry_path_shift);
 }
 
 /// What a call that moves so much pays at a gate, as its bucket counts.
 std::uint64_t units_of(visit const& v, unsigned gate, std::uint64_t bytes) {
-  if ((gate & gate_bytes) != 0) return bytes;
-  if ((gate & gate_vops) == 0) [[likely]]
-    return core::op_units;
-  return price_of(v, gate & gate_channel, bytes);
+  bool const creates = (gate & gate_vops) != 0 && (v.manner & visit::creates) != 0;
+  if (creates) [[unlikely]]
+    return core::costs_of(stage.mine->rules, gate & gate_channel).create_milli;
+  return units_at(gate, v.what, bytes, (v.manner & visit::unaligned) == 0);
 }
-
-/// Whether a stage counts how much, not only how often.
-bool has_amount(unsigned gate) { return (gate & (gate_bytes | gate_vops)) != 0; }
 
 /// The part of `bytes` that fits a piece: of those that cost more, in proportion.
 std::uint64_t bytes_of_piece(abi::segment const& s, visit const& v, unsigned gate,
@@ -308,6 +321,29 @@ bool enter_found(visit& v, unsigned entry, int fd, bool may_sleep, bool counted)
   return begin_on_path(id, what, dir, path);
 }
 
+beginning begin_priced(call id, core::op what, unsigned entry, std::uint64_t bytes, bool aligned) {
+  if (entry == entry_unknown || !is_settled() || self.untimed_left <= 0) return {};
+  op_plan const& row = plan[entry % plan_rows][static_cast<unsigned>(what)];
+  if (row.what != planned::priced) return {};
+  abi::shard& own = *self.counters;
+  abi::channel_counters& first = counters_of(own, row.first);
+  std::uint64_t const units = units_at(row.first_gate, what, bytes, aligned);
+  if (!take_from_lease(first, row.first, units)) return {};
+  if (row.second.counters != 0) {
+    abi::channel_counters& second = counters_of(own, row.second);
+    std::uint64_t const more = units_at(row.second_gate, what, bytes, aligned);
+    if (!take_from_lease(second, row.second, more)) {
+      core::add_own(first.lease.tokens, units);
+      return {};
+    }
+    count_passed(second, has_amount(row.second_gate), more);
+  }
+  count_passed(first, has_amount(row.first_gate), units);
+  --self.untimed_left;
+  add_own(own.call[static_cast<unsigned>(id)].calls, 1);
+  return {with_manner(entry, aligned), begun::passed};
+}
+
 beginning begin_on_path(call id, core::op what, int dir, char const* path) {
   if (!is_settled()) [[unlikely]]
     return {};
@@ -356,7 +392,9 @@ void leave(visit const& v, bool failed, std::uint64_t moved) {
 void count_short(call id, core::op what, when delay, unsigned entry, std::uint64_t asked,
                  bool failed, std::uint64_t moved) {
   auto const kept = static_cast<std::uint16_t>(entry);
-  leave({id, what, delay, false, kept, asked, rules_met(what, entry)}, failed, moved);
+  visit v{id, what, delay, false, kept, asked, rules_met(what, entry)};
+  if (stage.has_prices) v.manner = manner_of(entry);
+  leave(v, failed, moved);
 }
 
 bool enter_second(visit& v, unsigned entry, int fd) {

@@ -117,6 +117,10 @@ struct beginning {
   bool is(begun how) const { return word >> 16 == static_cast<std::uint32_t>(how) >> 16; }
 };
 
+/// The same where a gate counts VOPs: what begin_planned() finds unclear. `entry` may be unknown.
+[[gnu::noinline]] beginning begin_priced(call id, core::op what, unsigned entry,
+                                         std::uint64_t bytes, bool aligned);
+
 /// What most calls do, for a thread that is_settled(): the plan says which gates, the thread holds
 /// tokens for them. Unless it holds them for all of the gates nothing is taken and nothing counted.
 template <bool moves>
@@ -266,6 +270,20 @@ template <class Real>
   }
   auto const r = real_call();
   leave(v, is_failure(r), moved_bytes(v.what, r));
+  return static_cast<result>(r);
+}
+
+/// The same, where a channel counts VOPs: not so rare.
+template <call id, core::op what, when point, class Real>
+[[gnu::noinline]] auto call_priced(place where, std::uint64_t bytes, unsigned entry,
+                                   Real const& real_call) {
+  using result = decltype(real_call());
+  bool const aligned = core::is_aligned(where.low, bytes);
+  beginning const b = begin_priced(id, what, entry, bytes, aligned);
+  if (!b.is(begun::passed))
+    return call_slowly({id, what, point, false, 0, bytes, 0}, where, entry, real_call);
+  auto const r = real_call();
+  end<what>(id, where, b, bytes, r);
   return static_cast<result>(r);
 }
 

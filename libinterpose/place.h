@@ -43,7 +43,9 @@ inline place on_fd_now(int fd, int flags, std::int64_t at) {
 inline place on_path(char const* path) { return {place_kind::path, 0, -100, path}; }
 inline place on_at(int dir, char const* path) { return {place_kind::path, 0, dir, path}; }
 inline place on_new_link(char const* path) { return {place_kind::new_link, 0, -100, path}; }
-inline place on_new_link_at(int dir, char const* path) { return {place_kind::new_link, 0, dir, path}; }
+inline place on_new_link_at(int dir, char const* path) {
+  return {place_kind::new_link, 0, dir, path};
+}
 inline place on_pattern(char const* glob) { return {place_kind::pattern, 0, -100, glob}; }
 inline place on_first(char* const* paths) { return on_path(can_read(paths) ? paths[0] : nullptr); }
 

@@ -300,8 +300,13 @@ op_plan plan_of(core::ruleset const& rules, unsigned op, unsigned entry) {
   unsigned const first = stage.gate_of_rule[__builtin_ctzll(mask)];
   mask &= mask - 1;
   unsigned const second = mask == 0 ? 0 : stage.gate_of_rule[__builtin_ctzll(mask)];
-  if (((first | second) & (gate_counts | gate_vops)) != 0) return row;
-  row.what = planned::gate;
+  if (((first | second) & gate_counts) != 0) return row;
+  // Whether an open may create shows only where it is looked at.
+  bool const is_priced = ((first | second) & gate_vops) != 0;
+  if (is_priced && op == static_cast<unsigned>(core::op::open)) return row;
+  row.what = is_priced ? planned::priced : planned::gate;
+  row.first_gate = static_cast<std::uint16_t>(first);
+  row.second_gate = static_cast<std::uint16_t>(second);
   row.first = plan_gate(first);
   row.first_bytes = (first & gate_bytes) != 0;
   if (mask != 0) row.second = plan_gate(second);

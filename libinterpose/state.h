@@ -85,7 +85,8 @@ enum class planned : std::uint8_t {
   not_ours,  // nobody's business
   count,     // nothing to pass
   gate,      // the gates
-  rules      // the rules have to be looked at
+  rules,     // the rules have to be looked at
+  priced     // the gates; one counts VOPs
 };
 struct gate_plan {
   std::uint16_t counters = 0;  // of the channel, in bytes from the shard's start; 0: no gate
@@ -95,7 +96,8 @@ struct op_plan {
   gate_plan first, second;
   planned what = planned::not_ours;
   bool first_bytes = false, second_bytes = false;
-  std::uint8_t unused[5] = {};
+  std::uint8_t unused = 0;
+  std::uint16_t first_gate = 0, second_gate = 0;  // of priced ones
 };
 static_assert(sizeof(op_plan) == 16);
 inline constexpr unsigned plan_rows = 32;  // a power of two above any file kind and target

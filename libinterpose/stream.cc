@@ -58,7 +58,8 @@ FILE* freopen(char const* path, char const* mode, FILE* f) {
   std::uint64_t const left = look(f).unwritten;
   if (int const fd = fd_of(f); fd >= 0 && left != 0)
     settle_after(call::freopen, core::op::write, fd, left, false);
-  return open_stream(call::freopen, on_path(path), mode, [&] { return real::freopen(path, mode, f); });
+  return open_stream(call::freopen, on_path(path), mode,
+                     [&] { return real::freopen(path, mode, f); });
 }
 
 FILE* tmpfile() {

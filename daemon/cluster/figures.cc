@@ -119,8 +119,8 @@ void figures::publish_supplies(arbiter const& b, double passed) {
       if (c == 0 && sums[c].jobs == 0) continue;
       m.set(in_unit(metric::class_granted_operations_per_second, row.unit),
             {name, row.resource, target}, tokens(sums[c].granted[s]));
-      m.add(in_unit(metric::class_served_operations_total, row.unit),
-            {name, row.resource, target}, tokens(sums[c].served[s]) * passed);
+      m.add(in_unit(metric::class_served_operations_total, row.unit), {name, row.resource, target},
+            tokens(sums[c].served[s]) * passed);
     }
   }
   for (std::string const& name : classes_shown_) m.remove(metric::jobs, {name});

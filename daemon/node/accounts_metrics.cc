@@ -39,8 +39,7 @@ void accounts::publish_supplies(runtime::metric_table& m,
           tokens(of.capacity));
     m.set(in_unit(metric::granted_operations_per_second, of.unit), {of.resource, of.target},
           tokens(standing[i].granted));
-    m.set(in_unit(metric::demand_operations_per_second, of.unit), {of.resource, of.target},
-          demand);
+    m.set(in_unit(metric::demand_operations_per_second, of.unit), {of.resource, of.target}, demand);
     m.set(in_unit(metric::waiting_operations, of.unit), {of.resource, of.target}, waiting);
     m.set(in_unit(metric::served_operations_total, of.unit), {of.resource, of.target},
           past.served + served);
@@ -84,8 +83,7 @@ void accounts::publish_streams(runtime::metric_table& m) const {
     for (auto const& stream : j->streams) {
       policy::supply const& of = site_.supplies()[stream.supply].of;
       runtime::labels const l = {j->record.name, uid, qos_class, of.resource, of.target};
-      m.set(in_unit(metric::job_granted_operations_per_second, of.unit), l,
-            tokens(stream.share));
+      m.set(in_unit(metric::job_granted_operations_per_second, of.unit), l, tokens(stream.share));
       m.set(in_unit(metric::job_demand_operations_per_second, of.unit), l,
             tokens(stream.last.served));
       m.set(in_unit(metric::job_served_operations_total, of.unit), l,

@@ -88,8 +88,7 @@ verbs::job_details node_role::details_of(std::size_t number) const {
   d.is_enforced = !d.has_policy || s_.site.site().control.enforce;
   d.is_monitored = j.record.monitor;
   for (auto const& f : j.fixed)
-    d.fixed.push_back({f.of.name, f.of.unit,
-                       rate_of_q40(f.of.unit, f.in_force_q40), f.of.is_own});
+    d.fixed.push_back({f.of.name, f.of.unit, rate_of_q40(f.of.unit, f.in_force_q40), f.of.is_own});
   d.left_out = j.record.left_out;
   return d;
 }
@@ -149,8 +148,7 @@ std::vector<verbs::settable> node_role::settables(std::size_t number) const {
     auto const limit = [&](verbs::job_overrides const* by) {
       return claim_of(j, of, s_.site.site(), slot, by, s_.has_parent()).policy.limit;
     };
-    out.push_back({slot.of.name(), slot.of.resource, of.unit, limit(changed),
-                   limit(nullptr)});
+    out.push_back({slot.of.name(), slot.of.resource, of.unit, limit(changed), limit(nullptr)});
   }
   return out;
 }

@@ -67,8 +67,7 @@ void compare_class(site const& from, site const& to, std::string const& name, li
       if (was != is)
         out.push_back(fmt::format("{} of class {} on {}: {} -> {}", what, name, s.name(), was, is));
     };
-    say("reservation", bound_text(a.reservation, s.unit),
-        bound_text(b.reservation, s.unit));
+    say("reservation", bound_text(a.reservation, s.unit), bound_text(b.reservation, s.unit));
     say("weight", fmt::format("{}", a.weight), fmt::format("{}", b.weight));
     say("limit", bound_text(a.limit, s.unit), bound_text(b.limit, s.unit));
   }

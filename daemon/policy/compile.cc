@@ -14,6 +14,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "policy/cost_file.h"
 
 namespace sluice::policy {
 
@@ -218,23 +219,30 @@ std::uint8_t builder::level(channel_spec const& c) const {
 /// The number of its table + 1. Channels of one target have one table.
 std::uint8_t builder::add_costs(channel_spec const& c) {
   if (c.amount.unit != core::unit_kind::vops) return 0;
-  std::shared_ptr<core::cost_table const> costs = c.costs;
+  std::shared_ptr<cost_file const> costs = c.costs;
   for (auto const& target : input_.targets)
     if (costs == nullptr && target.name == c.target) costs = target.costs;
+  std::string const& root = paths_[target_named_.at(c.target)];
   if (costs == nullptr)
     throw usage_error(fmt::format(
-        "{}: what a request costs in VOPs on {} is not known: measure it with `sluice calibrate {} "
-        "-o FILE` and give --cost FILE",
-        c.origin, c.target, c.target));
+        "{}: what requests cost there is not known: measure it with `sluice calibrate {} -o FILE`, "
+        "then give --cost FILE",
+        c.origin, root));
+  if (auto const why = why_other_costs(*costs, root, files_); !why.empty())
+    throw usage_error(
+        fmt::format("{}: its cost file is not of {}: {}; measure it there with "
+                    "`sluice calibrate {} -o FILE`",
+                    c.origin, root, why, root));
+  core::cost_table const table = to_table(*costs);
   core::ruleset& r = *out_.rules;
-  std::string_view const bytes(reinterpret_cast<char const*>(costs.get()), sizeof *costs);
-  hash(fmt::format("costs|{}|{}\n", c.target, bytes));
+  hash(fmt::format("costs|{}|{}\n", c.target,
+                   std::string_view(reinterpret_cast<char const*>(&table), sizeof table)));
   unsigned i = 0;
-  while (i < r.cost_count && std::memcmp(&r.cost[i], costs.get(), sizeof *costs) != 0) ++i;
+  while (i < r.cost_count && std::memcmp(&r.cost[i], &table, sizeof table) != 0) ++i;
   if (i == core::max_cost_tables)
     throw usage_error(
         fmt::format("{}: more than {} tables of costs", c.origin, core::max_cost_tables));
-  if (i == r.cost_count) r.cost[r.cost_count++] = *costs;
+  if (i == r.cost_count) r.cost[r.cost_count++] = table;
   return static_cast<std::uint8_t>(i + 1);
 }
 
@@ -319,6 +327,13 @@ void builder::hash(std::string_view part) {
 }
 
 }  // namespace
+
+std::string why_other_costs(cost_file const& costs, std::string const& path,
+                            file_system const& files) {
+  place const where = files.find(path);
+  mount const* const m = mount_of(files.mounts, where);
+  return m == nullptr ? std::string() : why_other_mount(costs.from, *m, where);
+}
 
 file_system this_machine() { return {read_mounts(), find_place}; }
 

@@ -35,9 +35,9 @@ rate in_unit(core::rate const& written, core::unit_kind unit, std::string_view t
   r.unit = unit;
   r.any_unit = written.units == 0 && !written.is_bytes;
   if (!core::bucket_rate(written, unit, r.rate_q40))
-    throw refusal(text, where,
-                  unit == core::unit_kind::ops ? "too many operations (a B makes it bytes)"
-                                               : "out of range");
+    throw refusal(
+        text, where,
+        unit == core::unit_kind::ops ? "too many operations (a B makes it bytes)" : "out of range");
   return r;
 }
 

@@ -10,10 +10,11 @@
 #include <string_view>
 #include <vector>
 
-#include "core/cost_table.h"
 #include "core/ruleset.h"
 
 namespace sluice::policy {
+
+struct cost_file;
 
 struct rate {
   core::unit_kind unit = core::unit_kind::ops;
@@ -31,7 +32,7 @@ struct channel_spec {
   std::string thread_glob;  // empty: any
   std::uint32_t user = core::any_user;
   bool outermost = false;  // passed after all others: what waits for them must not hold its tokens
-  std::shared_ptr<core::cost_table const> costs;  // of one that counts VOPs
+  std::shared_ptr<cost_file const> costs = {};  // of one that counts VOPs; null: its target's
 };
 
 /// `1000/s`, `5k/s`, `200MiB/s`, `90/min`, `0`. Throws a usage error that begins with `where`.

@@ -189,8 +189,7 @@ void history::put(history_look const& look) {
     ++left_out_now_;
   for (bool of_class : {true, false}) {
     if (of_class && look.qos_class.empty()) continue;
-    history_point& sum =
-        total_of(of_class ? look.qos_class : "", look.supply, look.unit).did;
+    history_point& sum = total_of(of_class ? look.qos_class : "", look.supply, look.unit).did;
     sum.served += look.did.served;
     sum.delayed += look.did.delayed;
     sum.waited_s += look.did.waited_s;

@@ -48,8 +48,7 @@ std::vector<settable> meant_by(role const& r, std::size_t job, std::string const
 }
 
 std::string assignment_of(settable const& s, rate r) {
-  return fmt::format("{}={}", s.name,
-                     r == unbounded ? "unlimited" : policy::bound_text(r, s.unit));
+  return fmt::format("{}={}", s.name, r == unbounded ? "unlimited" : policy::bound_text(r, s.unit));
 }
 
 rate rate_for(settable const& s, std::string const& amount, std::string const& where) {

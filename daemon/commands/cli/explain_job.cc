@@ -16,8 +16,8 @@ namespace {
 void print_stream(stream_row const& s) {
   core::unit_kind const unit = policy::unit_of_supply(s.supply);
   fmt::print("  {:<20} {:>10} {:>10} {:>10} {:>8} {:>7}\n", s.supply, rate_words(s.demand, unit),
-             rate_words(s.grant, unit), rate_words(s.served, unit),
-             short_number(s.waiting, unit), fmt::format("{:.0f}%", s.blocked * 100));
+             rate_words(s.grant, unit), rate_words(s.served, unit), short_number(s.waiting, unit),
+             fmt::format("{:.0f}%", s.blocked * 100));
 }
 
 }  // namespace

@@ -43,7 +43,8 @@ struct line_head {
 };
 
 void put_row(json& rows, std::string const& job, line_head const& of, char const* what,
-             std::string_view unit, std::vector<double> values, std::size_t count, double scale = 1) {
+             std::string_view unit, std::vector<double> values, std::size_t count,
+             double scale = 1) {
   if (is_nothing(values)) return;
   values.resize(count, 0);
   json list = json::array();

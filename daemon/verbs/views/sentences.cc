@@ -50,8 +50,7 @@ std::string of_stream(stream_view const& s) {
                                  about(s.granted, s.unit), about(s.served, s.unit));
   if (s.nodes != 1) line += fmt::format(", on {} nodes", s.nodes);
   line += "." + waits_of(s) + why_no_more(s) + fmt::format(" Weight {:g}", s.weight / 1000.0);
-  if (s.reservation != 0)
-    line += fmt::format(", reservation {}", exact(s.reservation, s.unit));
+  if (s.reservation != 0) line += fmt::format(", reservation {}", exact(s.reservation, s.unit));
   if (s.limit != unbounded) line += fmt::format(", limit {}", exact(s.limit, s.unit));
   return line + ".";
 }
@@ -104,7 +103,8 @@ lines explain(job_view const& j, job_details const& d, job_overrides const* chan
     out.push_back(fmt::format(
         "{}: not governed, for it was started before the policy named it. Start it again.", name));
   for (auto const& target : d.left_out)
-    out.push_back(fmt::format("{}: this node does not have it.", target));
+    out.push_back(fmt::format(
+        "{}: this node does not have it, or its costs are those of another mount.", target));
   of_processes(j, out);
   return out;
 }
