@@ -64,8 +64,7 @@ void accounts::tell(runtime::dashboard* board, moment at, bool last) {
       share_claim const claim = claim_of(*j, s, site_.site(), slot, changed, has_parent_);
       bool const is_bounded = s.last.blocked_ppm == 0;
       std::string const supply = slot.of.name();
-      runtime::history_look look = {j->record.name, qos_class, supply, j->record.uid,
-                                    s.unit == unit_kind::bytes};
+      runtime::history_look look = {j->record.name, qos_class, supply, j->record.uid, s.unit};
       fill(look.did, s);
       look.did.demand =
           is_bounded ? as_float(s.last.served) : std::numeric_limits<float>::quiet_NaN();
@@ -77,7 +76,7 @@ void accounts::tell(runtime::dashboard* board, moment at, bool last) {
   }
   for (supply_slot const& slot : site_.supplies())
     if (slot.of.capacity != 0)
-      past.put_supply(slot.of.name(), slot.of.unit == unit_kind::bytes, tokens(slot.of.capacity));
+      past.put_supply(slot.of.name(), slot.of.unit, tokens(slot.of.capacity));
   past.end();
 }
 

@@ -16,6 +16,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/unit_kind.h"
 #include "runtime/history.h"
 
 namespace sluice::runtime {

@@ -93,13 +93,7 @@ unsigned find_channel(open_job const& job, core::ruleset const& rules, std::stri
 
 /// The rate in the unit of the channel.
 std::uint64_t rate_for(core::unit_kind unit, std::string const& text, std::string const& where) {
-  policy::rate const r = policy::parse_amount(text, where);
-  if (!r.any_unit && r.unit != unit)
-    throw usage_error(fmt::format("{}: this limit counts {}", where,
-                                  unit == core::unit_kind::bytes
-                                      ? "bytes, write it like 200MiB/s"
-                                      : "operations, write it like 1000/s"));
-  return r.rate_q40;
+  return policy::parse_amount(text, where, unit, "this limit").rate_q40;
 }
 
 void require_limits(open_job const& job, core::ruleset const& rules) {
