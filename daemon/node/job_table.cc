@@ -57,7 +57,8 @@ std::optional<job_record> record_in(std::string const& dir) try {
 
 constexpr char const* unrecovered_text =
     "the journal of this node is not recovered, so files of durable targets may lack what was "
-    "synced to them: jobs with such targets are refused until it is (`sluice order` shows its state)";
+    "synced to them: jobs with such targets are refused until it is (`sluice order` shows its "
+    "state)";
 
 /// Limits in an order of their own, so that two writings compare.
 std::vector<std::string> sorted(std::vector<std::string> limits) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The facts of a process in /proc that are needed here. Any of them may be gone or forbidden at any
-// moment: then the answer is empty. Only owner_of() has nothing to do with the memory of the process
-// and answers at once. All others may hang where its file systems do: some take the lock of that
-// memory or open its files, the rest may be left to take it down (process_teller.h).
+// moment: then the answer is empty. Only owner_of() has nothing to do with the memory of the
+// process and answers at once. All others may hang where its file systems do: some take the lock of
+// that memory or open its files, the rest may be left to take it down (process_teller.h).
 #pragma once
 
 #include <cstdint>
