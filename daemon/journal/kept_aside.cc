@@ -58,9 +58,7 @@ void write_all(std::string const& path, kept_log const& of,
   superblock super = super_of(read_slots(disk).in_force, of.super);
   for (int slot = 0; slot < 2; ++slot)
     if (int const error = write_slot(disk, super); error != 0) fail(path, error);
-  writer to(
-      disk, super,
-      {[] { return EDEADLK; }, [&] { return of.written_ns; }, [] { return std::uint64_t{1}; }});
+  writer to(disk, super, {[&] { return of.written_ns; }, [] { return std::uint64_t{1}; }});
   std::uint64_t lsn = 0, open_bytes = 0;
   auto const commit = [&] {
     open_bytes = 0;

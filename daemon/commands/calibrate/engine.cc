@@ -40,7 +40,7 @@ struct alignas(64) hand {
   core::histogram took;
 };
 
-/// What all processes share; zeroed memory is an empty one.
+/// The memory that all processes share; zeroed memory is an empty one.
 struct board {
   std::atomic<unsigned> ready;
   std::atomic<bool> go, stop;
@@ -331,7 +331,7 @@ std::vector<rate_seen> load::rates(glance const& from, glance const& to) const {
   return out;
 }
 
-/// What a file system may answer that does not have the operation.
+/// The answers of file systems that do not have an operation.
 bool is_missing(int why) {
   for (int const none : {EOPNOTSUPP, ENOSYS, EPERM, EINVAL, EMLINK, ENOTTY, ENODATA})
     if (why == none) return true;

@@ -24,8 +24,8 @@ struct seen {
 bool is_stable(seen const& s);
 seen seen_of(step const& s, std::vector<sample> const& samples);
 
-/// What is known so far; what was not measured is not in it. `max_vops` is 0 when no curve has a
-/// point.
+/// All that is known so far; a step that was not measured is not in it. `max_vops` is 0 when no
+/// curve has a point.
 policy::cost_file fit(std::vector<step> const& plan, std::vector<sample> const& samples);
 
 /// The cost of an aligned request of a size that the curves have; 0 when they do not.

@@ -26,7 +26,7 @@ struct room {
 };
 /// The size of the file; 0: there is no room for it. It and twice as much beside the margin fit.
 std::uint64_t file_bytes_of(room const& r);
-/// What stays free.
+/// The bytes that stay free.
 std::uint64_t margin_of(room const& r);
 
 class ground {
@@ -49,8 +49,8 @@ class ground {
   /// Throws when others have used what was free.
   void check_room() const;
 
-  /// Who is told of each directory that is made here, so that it can be removed whatever happens;
-  /// of one that is there already at once.
+  /// Somebody who is told of each directory that is made here, so that it can be removed whatever
+  /// happens; of one that is there already at once.
   using listener = std::function<void(std::string const& path, std::uint64_t inode)>;
   void on_directory(listener told);
   void announce(own_directory const& made) const;

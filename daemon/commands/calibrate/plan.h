@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is to be measured, as a list: pure, the same for the same options, so that an interrupted
+// The list of all measurements: pure, the same for the same options, so that an interrupted
 // calibration knows what it still has to do. A step is a load on the file system; it is measured in
 // several rounds, one after the other, because what changes slowly must show as a spread.
 #pragma once
@@ -17,7 +17,7 @@ enum class motion : std::uint8_t { random, sequential };
 enum class cache : std::uint8_t { direct, cold };  // cold: through the page cache, which is emptied
 enum class writing : std::uint8_t { overwrite, append, new_file };
 
-/// What one thread does again and again.
+/// A request that one thread makes again and again.
 struct work {
   std::string op;  // read, write, or an op of metadata.h
   std::uint64_t bytes = 0;
@@ -47,7 +47,7 @@ struct step {
   unsigned rounds = 1;
 };
 
-/// What the file system can do, and how thorough the user wants it.
+/// The abilities of the file system, and how thorough the user wants it.
 struct abilities {
   bool direct = true;            // O_DIRECT of whole pages
   bool direct_sectors = true;    // and of 512 bytes, anywhere

@@ -112,7 +112,7 @@ int requests::write_once() {
   return 0;
 }
 
-/// What was written is on the device, and out of the cache.
+/// Afterwards the dirty places are on the device, and out of the cache.
 int requests::settle() {
   if (fdatasync(fd_.get()) != 0) return fail();
   for (std::uint64_t const at : dirty_)

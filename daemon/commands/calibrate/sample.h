@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one round of a step gave, as a line of the state file and back.
+// The result of one round of a step, as a line of the state file and back.
 #pragma once
 
 #include <optional>

@@ -18,7 +18,7 @@ std::string json_of(std::vector<digest> const& all);
 /// One page that needs no network; see commands/report/page.h.
 std::string page_of(std::vector<digest> const& all, std::string const& nonce);
 
-/// What a calibration says at its end.
+/// The words at the end of a calibration.
 std::string summary_of(policy::cost_file const& c, std::string const& file);
 
 }  // namespace sluice::calibrate

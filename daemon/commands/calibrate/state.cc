@@ -99,6 +99,10 @@ state_file::state_file(std::string const& path, std::string const& about, bool r
   for (sample const& s : kept) add(s);
 }
 
+state_file::~state_file() {
+  if (state_.samples.empty()) remove();
+}
+
 void state_file::append(std::string const& line) {
   if (!fd_) return;
   struct stat st = {};

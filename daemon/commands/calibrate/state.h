@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an interrupted calibration leaves beside its output, so that the next one goes on where it
-// was: a line that says what was calibrated, then a line per sample. A line that was cut off is
-// measured again. It also names the directories that were made, so that those of a process that was
-// killed are removed.
+// The file that an interrupted calibration leaves beside its output, so that the next one goes on
+// where it was: a line that names the calibration, then a line per sample. A line that was cut off
+// is measured again. The file also names the directories that were made, so that those of a process
+// that was killed are removed.
 #pragma once
 
 #include <string>
@@ -33,6 +33,11 @@ class state_file {
   /// refused, unless `restart`: then it is begun anew. Empty `path`: nothing is kept. Throws usage
   /// errors.
   state_file(std::string const& path, std::string const& about, bool restart);
+
+  /// Of a calibration that measured nothing nothing is kept.
+  ~state_file();
+  state_file(state_file const&) = delete;
+  state_file& operator=(state_file const&) = delete;
 
   std::vector<sample> const& samples() const { return state_.samples; }
   void add(sample const& s);

@@ -38,6 +38,14 @@ print(stable, "of 70 stable")
 if stable < 15:
     sys.exit("hardly one of them says that it is stable")
 E
+# A budget of a fifth: no more than that of what the disk can do, over the whole time.
+reads() { awk -v disk="$(findmnt -no SOURCE "$SCRATCH/disk" | sed 's|/dev/||')" \
+  '$3 == disk { print $4 }' /proc/diskstats; }
+begun=$(date +%s%N) had=$(reads)
+$SLUICE calibrate "$SCRATCH/disk" -o "$SCRATCH/slow.json" --short -q --size 32MiB --budget 20% \
+  --only read/aligned/512 --only read/aligned/4096 || fail "with a budget: status $?"
+per_s=$((($(reads) - had) * 1000000000 / ($(date +%s%N) - begun)))
+[ $per_s -gt 0 ] && [ $per_s -lt 640 ] || fail "with a budget of 20 %: $per_s of 2000 reads/s"
 # Of which mount it is true.
 own_disk "$SCRATCH/other" 100
 $SLUICE cost check "$SCRATCH/1.json" "$SCRATCH/other" >"$SCRATCH/out" 2>&1
