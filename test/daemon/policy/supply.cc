@@ -6,12 +6,12 @@
 
 #include "base/error.h"
 #include "core/units.h"
+#include "lib/scratch.h"
 #include "policy/carried.h"
 #include "policy/change.h"
 #include "policy/compile.h"
 #include "policy/cost_file.h"
 #include "policy/policy.h"
-#include "lib/scratch.h"
 
 using namespace sluice;
 using Catch::Contains;
