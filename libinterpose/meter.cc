@@ -118,36 +118,83 @@ bool take(passage& p, unsigned channel, std::uint64_t units) {
   return passed || wait_for_ticket(p, channel, t);
 }
 
+// What counts VOPs is cut no smaller than the cheapest request.
+std::uint64_t least_piece(unsigned gate) {
+  return (gate & gate_vops) != 0 ? core::milli_per_vop : 1;
+}
+
 // Large requests are paid in pieces, so that a small one next to them waits for one piece at most.
-void take_bytes(passage& p, unsigned channel, std::uint64_t bytes) {
-  core::bucket& b = p.s.bucket[channel];
+void take_pieces(passage& p, unsigned gate, std::uint64_t units) {
+  unsigned const channel = gate & gate_channel;
   p.is_open = false;
-  while (bytes > 0 && !p.is_open) {
-    std::uint64_t const piece = core::next_piece(b, bytes);
+  while (units > 0 && !p.is_open) {
+    std::uint64_t const piece = core::next_piece(p.s.bucket[channel], units, least_piece(gate));
     if (!take(p, channel, piece)) return;
-    bytes -= piece;
+    units -= piece;
   }
 }
 
-// What each of some rules leads to, narrowest first. `visit_gate(channel, is_bytes, counts)`.
+// What each of some rules leads to, narrowest first.
 template <class Visit>
 void each_gate(std::uint64_t rules, Visit&& visit_gate) {
-  for (; rules != 0; rules &= rules - 1) {
-    unsigned const gate = stage.gate_of_rule[__builtin_ctzll(rules)];
-    visit_gate(gate & gate_channel, (gate & gate_bytes) != 0, (gate & gate_counts) != 0);
-  }
+  for (; rules != 0; rules &= rules - 1) visit_gate(stage.gate_of_rule[__builtin_ctzll(rules)]);
+}
+
+/// Whether how much a call moves decides what it pays there.
+bool asks_size(visit const& v, unsigned gate) {
+  return (gate & gate_bytes) != 0 || ((gate & gate_vops) != 0 && moves_bytes(v.what));
+}
+
+/// What a call pays at a gate, as its bucket counts; of an open that it only opens.
+[[gnu::always_inline]] inline std::uint64_t units_at(unsigned gate, core::op what,
+                                                     std::uint64_t bytes, bool aligned) {
+  if ((gate & gate_bytes) != 0) return bytes;
+  if ((gate & gate_vops) == 0) return core::op_units;
+  return core::cost_milli(core::costs_of(stage.mine->rules, gate & gate_channel), what, bytes,
+                          aligned);
+}
+
+/// Whether a stage counts how much, not only how often.
+constexpr bool has_amount(unsigned gate) { return (gate & (gate_bytes | gate_vops)) != 0; }
+
+/// How a priced call was made, in the byte of its entry that no path rules need.
+constexpr unsigned with_manner(unsigned entry, bool aligned) {
+  return aligned ? entry : entry | unsigned{visit::unaligned} << entry_path_shift;
+}
+inline std::uint8_t manner_of(unsigned entry) {
+  return stage.has_path_globs ? std::uint8_t{0}
+                              : static_cast<std::uint8_t>(entry >> entry_path_shift);
+}
+
+/// What a call that moves so much pays at a gate, as its bucket counts.
+std::uint64_t units_of(visit const& v, unsigned gate, std::uint64_t bytes) {
+  bool const creates = (gate & gate_vops) != 0 && (v.manner & visit::creates) != 0;
+  if (creates) [[unlikely]]
+    return core::costs_of(stage.mine->rules, gate & gate_channel).create_milli;
+  return units_at(gate, v.what, bytes, (v.manner & visit::unaligned) == 0);
+}
+
+/// The part of `bytes` that fits a piece: of those that cost more, in proportion.
+std::uint64_t bytes_of_piece(abi::segment const& s, visit const& v, unsigned gate,
+                             std::uint64_t bytes) {
+  std::uint64_t const units = units_of(v, gate, bytes);
+  std::uint64_t const piece =
+      core::next_piece(s.bucket[gate & gate_channel], units, least_piece(gate));
+  if (piece == units) return bytes;
+  auto const part = static_cast<std::uint64_t>(core::u128(bytes) * piece / units);
+  return part == 0 ? 1 : part;
 }
 
 // How much a call pays before it runs: one quantum. How much it will move nobody knows yet (a
-// program may ask for a gigabyte of a small file), so the rest is paid afterwards. A byte channel
-// that was already passed, from a lease, was passed with all.
+// program may ask for a gigabyte of a small file), so the rest is paid afterwards. A channel of
+// bytes or VOPs that was already passed, from a lease, was passed with all.
 std::uint64_t bytes_before(abi::segment const& s, visit const& v, std::uint64_t left) {
   bool all_booked = false;
-  each_gate(v.rules & ~left, [&](unsigned, bool is_bytes, bool) { all_booked |= is_bytes; });
+  each_gate(v.rules & ~left, [&](unsigned gate) { all_booked |= asks_size(v, gate); });
   std::uint64_t bytes = v.bytes;
   if (all_booked || bytes == 0) return bytes;
-  each_gate(left, [&](unsigned channel, bool is_bytes, bool) {
-    if (is_bytes) bytes = core::next_piece(s.bucket[channel], bytes);
+  each_gate(left, [&](unsigned gate) {
+    if (asks_size(v, gate)) bytes = bytes_of_piece(s, v, gate, bytes);
   });
   return bytes;
 }
@@ -195,24 +242,25 @@ void note_spared(passage& p, unsigned channel, std::uint64_t units) {
 // delay.
 bool pass_bucket(passage& p, unsigned gate) {
   unsigned const channel = gate & gate_channel;
-  bool const is_bytes = (gate & gate_bytes) != 0;
-  std::uint64_t const units = is_bytes ? p.v.bytes : core::op_units;
+  std::uint64_t const units = units_of(p.v, gate, p.v.bytes);
   bool const counts = (gate & gate_counts) != 0;
   if (counts && units != 0) note_spared(p, channel, units);
   if (!counts && units != 0 && !book_gate(p, channel, units)) return false;
   abi::channel_counters& c = self.counters->channel[channel];
   add(c.calls, 1);
-  if (is_bytes) add(c.amount, units);
+  if (has_amount(gate)) add(c.amount, units);
   return true;
 }
 
 // A call that is not made: what it was booked for, in all channels.
 void take_back(abi::segment& s, visit const& v) {
-  each_gate(v.rules, [&](unsigned channel, bool is_bytes, bool counts) {
+  each_gate(v.rules, [&](unsigned gate) {
+    unsigned const channel = gate & gate_channel;
+    std::uint64_t const units = units_of(v, gate, v.bytes);
     abi::channel_counters& c = self.counters->channel[channel];
     add(c.calls, ~std::uint64_t{0});
-    if (is_bytes) add(c.amount, -v.bytes);
-    if (!counts) give_back(s.bucket[channel], is_bytes ? v.bytes : core::op_units);
+    if (has_amount(gate)) add(c.amount, -units);
+    if ((gate & gate_counts) == 0) give_back(s.bucket[channel], units);
   });
 }
 
@@ -237,12 +285,12 @@ void take_back(abi::segment& s, visit const& v) {
   return true;
 }
 
-// The bytes that a call moved, instead of those that it was looked at for.
-void settle_spared(passage& p, unsigned channel, std::uint64_t moved) {
+// What a call owes, instead of what it was looked at for.
+void settle_spared(passage& p, unsigned channel, std::uint64_t booked, std::uint64_t owed) {
   core::curve c;
-  if (moved > p.v.bytes) return note_spared(p, channel, moved - p.v.bytes);
+  if (owed > booked) return note_spared(p, channel, owed - booked);
   if (core::read_curve(p.s.bucket[channel], c))
-    core::pour_back(p.s.channel[channel].full_until_ns, c, p.v.bytes - moved, now_ns());
+    core::pour_back(p.s.channel[channel].full_until_ns, c, booked - owed, now_ns());
 }
 
 // The rules say what to do with each call; the plan of the stage is a copy of what they say.
@@ -255,11 +303,11 @@ bool enter_found(visit& v, unsigned entry, int fd, bool may_sleep, bool counted)
   for (; left != 0 && self.owned; left &= left - 1) {
     unsigned const gate = stage.gate_of_rule[__builtin_ctzll(left)];
     if ((gate & gate_counts) != 0) break;
-    bool const is_bytes = (gate & gate_bytes) != 0;
     gate_plan const planned = plan_gate(gate);
     abi::channel_counters& c = counters_of(*self.counters, planned);
-    if (!take_from_lease(c, planned, is_bytes ? v.bytes : core::op_units)) break;
-    count_passed(c, is_bytes, v.bytes);
+    std::uint64_t const units = units_of(v, gate, v.bytes);
+    if (!take_from_lease(c, planned, units)) break;
+    count_passed(c, has_amount(gate), units);
   }
   return enter_gates(v, left, fd, may_sleep, counted);
 }
@@ -271,6 +319,29 @@ bool enter_found(visit& v, unsigned entry, int fd, bool may_sleep, bool counted)
                                                     char const* path) {
   ask_clock(self.memo);
   return begin_on_path(id, what, dir, path);
+}
+
+beginning begin_priced(call id, core::op what, unsigned entry, std::uint64_t bytes, bool aligned) {
+  if (entry == entry_unknown || !is_settled() || self.untimed_left <= 0) return {};
+  op_plan const& row = plan[entry % plan_rows][static_cast<unsigned>(what)];
+  if (row.what != planned::priced) return {};
+  abi::shard& own = *self.counters;
+  abi::channel_counters& first = counters_of(own, row.first);
+  std::uint64_t const units = units_at(row.first_gate, what, bytes, aligned);
+  if (!take_from_lease(first, row.first, units)) return {};
+  if (row.second.counters != 0) {
+    abi::channel_counters& second = counters_of(own, row.second);
+    std::uint64_t const more = units_at(row.second_gate, what, bytes, aligned);
+    if (!take_from_lease(second, row.second, more)) {
+      core::add_own(first.lease.tokens, units);
+      return {};
+    }
+    count_passed(second, has_amount(row.second_gate), more);
+  }
+  count_passed(first, has_amount(row.first_gate), units);
+  --self.untimed_left;
+  add_own(own.call[static_cast<unsigned>(id)].calls, 1);
+  return {with_manner(entry, aligned), begun::passed};
 }
 
 beginning begin_on_path(call id, core::op what, int dir, char const* path) {
@@ -287,6 +358,7 @@ beginning begin_on_fd(call id, core::op what, int fd) {
 
 bool enter_place(visit& v, place where, unsigned entry) {
   if (!joined() && !join_thread()) return false;
+  if (stage.has_prices && !core::is_aligned(where.low, v.bytes)) v.manner |= visit::unaligned;
   bool const is_fd = where.kind == place_kind::fd || where.kind == place_kind::fd_now;
   // What begin_on_path() knows of a name is its directory, and patterns ask for the name.
   if (entry == entry_unknown || (stage.has_path_globs && !is_fd)) entry = resolve(where);
@@ -320,10 +392,13 @@ void leave(visit const& v, bool failed, std::uint64_t moved) {
 void count_short(call id, core::op what, when delay, unsigned entry, std::uint64_t asked,
                  bool failed, std::uint64_t moved) {
   auto const kept = static_cast<std::uint16_t>(entry);
-  leave({id, what, delay, false, kept, asked, rules_met(what, entry)}, failed, moved);
+  visit v{id, what, delay, false, kept, asked, rules_met(what, entry)};
+  if (stage.has_prices) v.manner = manner_of(entry);
+  leave(v, failed, moved);
 }
 
 bool enter_second(visit& v, unsigned entry, int fd) {
+  if (stage.has_prices && !core::is_aligned(0, v.bytes)) v.manner |= visit::unaligned;
   return enter_found(v, entry, fd, true, false);
 }
 
@@ -334,17 +409,19 @@ void settle(visit const& v, std::uint64_t moved) {
   late.delay =
       v.delay == when::never ? when::never : when::before;  // no cancellation after the fact
   passage p{*s, late, -1, v.delay != when::never, 0};
-  each_gate(v.rules, [&](unsigned channel, bool is_bytes, bool counts) {
-    if (!is_bytes) return;
-    add(self.counters->channel[channel].amount, moved - v.bytes);
-    if (counts) return settle_spared(p, channel, moved);
+  each_gate(v.rules, [&](unsigned gate) {
+    if (!asks_size(v, gate)) return;
+    unsigned const channel = gate & gate_channel;
+    std::uint64_t const booked = units_of(v, gate, v.bytes), owed = units_of(v, gate, moved);
+    add(self.counters->channel[channel].amount, owed - booked);
+    if ((gate & gate_counts) != 0) return settle_spared(p, channel, booked, owed);
     std::uint64_t const before_ns = p.waited_ns;
-    if (moved < v.bytes)
-      give_back(s->bucket[channel], v.bytes - moved);
+    if (owed <= booked)
+      give_back(s->bucket[channel], booked - owed);
     else if (v.delay == when::never)
-      core::book_debt(s->bucket[channel], moved - v.bytes);
+      core::book_debt(s->bucket[channel], owed - booked);
     else
-      take_bytes(p, channel, moved - v.bytes);
+      take_pieces(p, gate, owed - booked);
     if (p.waited_ns != before_ns) count_wait(p, channel, p.waited_ns - before_ns);
   });
   count_call_wait(p);
@@ -352,7 +429,8 @@ void settle(visit const& v, std::uint64_t moved) {
 
 void settle_after(call id, core::op what, int fd, std::uint64_t bytes, bool failed,
                   std::int64_t began_ns) {
-  visit v{id, what, when::before, false, 0, bytes, 0, 0, 0, 0, began_ns};
+  visit v{id, what, when::before, false, 0, bytes, 0};
+  v.began_ns = began_ns;
   if (enter_place(v, on_fd(fd))) leave(v, failed, bytes);
 }
 
@@ -360,7 +438,7 @@ void charge_request(call id, bool reads, int fd, std::int64_t at, std::uint64_t 
   std::uint64_t const bytes = bytes_of_request(reads, fd, at, size);
   visit v{id, reads ? core::op::read : core::op::write, when::before, false, 0, bytes, 0};
   v.began_ns = visit::untimed;
-  if (enter_place(v, on_fd(fd))) leave(v, false, bytes);
+  if (enter_place(v, on_fd_at(fd, at))) leave(v, false, bytes);
 }
 
 void charge(call id, core::op what, place const& where, std::uint64_t n) {

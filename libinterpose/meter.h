@@ -31,10 +31,12 @@ struct visit {
   std::uint64_t rules;  // rules met
   std::uint16_t path_slot = 0;  // 0: no path is noted; see paths.h
   std::uint8_t path_tag = 0;
+  std::uint8_t manner = 0;    // of what counts in VOPs: creates, unaligned
   std::uint32_t weight = 0;   // not 0: it is timed, and stands for so many; see times.h
   std::int64_t began_ns = 0;  // CLOCK_MONOTONIC; untimed: the call has been made already
 
   static constexpr std::int64_t untimed = -1;
+  static constexpr std::uint8_t creates = 1, unaligned = 2;
 };
 
 /// Settles the bytes a call booked with what it moved: the rest comes back, or is paid now.
@@ -115,6 +117,10 @@ struct beginning {
   bool is(begun how) const { return word >> 16 == static_cast<std::uint32_t>(how) >> 16; }
 };
 
+/// The same where a gate counts VOPs: what begin_planned() finds unclear. `entry` may be unknown.
+[[gnu::noinline]] beginning begin_priced(call id, core::op what, unsigned entry,
+                                         std::uint64_t bytes, bool aligned);
+
 /// What most calls do, for a thread that is_settled(): the plan says which gates, the thread holds
 /// tokens for them. Unless it holds them for all of the gates nothing is taken and nothing counted.
 template <bool moves>
@@ -183,6 +189,9 @@ bool enter_second(visit& v, unsigned entry, int fd);
 /// Counts what came of it. That it was made is counted when it passes. `moved`: bytes, of data ops
 /// only.
 void leave(visit const& v, bool failed, std::uint64_t moved);
+
+/// Whether an open with these flags may make the file.
+constexpr bool creates(int flags) { return (flags & 0100 /* O_CREAT */) != 0; }
 
 /// A new fd belongs where its name was looked up, until its first use shows where it really is.
 inline unsigned entry_of_newborn(unsigned entry) {
@@ -261,6 +270,20 @@ template <class Real>
   }
   auto const r = real_call();
   leave(v, is_failure(r), moved_bytes(v.what, r));
+  return static_cast<result>(r);
+}
+
+/// The same, where a channel counts VOPs: not so rare.
+template <call id, core::op what, when point, class Real>
+[[gnu::noinline]] auto call_priced(place where, std::uint64_t bytes, unsigned entry,
+                                   Real const& real_call) {
+  using result = decltype(real_call());
+  bool const aligned = core::is_aligned(where.low, bytes);
+  beginning const b = begin_priced(id, what, entry, bytes, aligned);
+  if (!b.is(begun::passed))
+    return call_slowly({id, what, point, false, 0, bytes, 0}, where, entry, real_call);
+  auto const r = real_call();
+  end<what>(id, where, b, bytes, r);
   return static_cast<result>(r);
 }
 

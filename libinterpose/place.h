@@ -23,21 +23,30 @@ enum class place_kind : std::uint8_t { nothing, fd, fd_now, path, new_link, patt
 /// (RWF_NOWAIT).
 struct place {
   place_kind kind;
-  int fd;  // fd, or the directory a relative path starts at
+  std::uint16_t low;  // of the offset in the file, where the call says it: its low 12 bits
+  int fd;             // fd, or the directory a relative path starts at
   char const* path;
 };
 
 inline constexpr int rwf_nowait = 8;
 
-inline place on_fd(int fd) { return {place_kind::fd, fd, nullptr}; }
-inline place on_fd_now(int fd, int flags) {
-  return {(flags & rwf_nowait) != 0 ? place_kind::fd_now : place_kind::fd, fd, nullptr};
+inline place on_fd(int fd) { return {place_kind::fd, 0, fd, nullptr}; }
+inline place on_fd_at(int fd, std::int64_t at) {
+  return {place_kind::fd, static_cast<std::uint16_t>(at & 0xfff), fd, nullptr};
 }
-inline place on_path(char const* path) { return {place_kind::path, -100, path}; }
-inline place on_at(int dir, char const* path) { return {place_kind::path, dir, path}; }
-inline place on_new_link(char const* path) { return {place_kind::new_link, -100, path}; }
-inline place on_new_link_at(int dir, char const* path) { return {place_kind::new_link, dir, path}; }
-inline place on_pattern(char const* glob) { return {place_kind::pattern, -100, glob}; }
+/// An offset of -1 is the position of the file.
+inline place on_fd_now(int fd, int flags, std::int64_t at) {
+  place where = on_fd_at(fd, at == -1 ? 0 : at);
+  if ((flags & rwf_nowait) != 0) where.kind = place_kind::fd_now;
+  return where;
+}
+inline place on_path(char const* path) { return {place_kind::path, 0, -100, path}; }
+inline place on_at(int dir, char const* path) { return {place_kind::path, 0, dir, path}; }
+inline place on_new_link(char const* path) { return {place_kind::new_link, 0, -100, path}; }
+inline place on_new_link_at(int dir, char const* path) {
+  return {place_kind::new_link, 0, dir, path};
+}
+inline place on_pattern(char const* glob) { return {place_kind::pattern, 0, -100, glob}; }
 inline place on_first(char* const* paths) { return on_path(can_read(paths) ? paths[0] : nullptr); }
 
 inline std::size_t bytes_of(iovec const* parts, int count) {

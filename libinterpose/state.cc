@@ -195,12 +195,13 @@ bool map_private() {
   return true;
 }
 
-// Most of the room for strings is empty, and each page of it would be made twice.
+// Most of the room for strings and tables is empty, and each page of it would be made twice.
 bool copy_rules(core::ruleset const& from) {
   core::ruleset& to = stage.mine->rules;
   __builtin_memcpy(&to, &from, offsetof(core::ruleset, strings));
-  if (to.string_bytes > sizeof to.strings) return false;
+  if (to.string_bytes > sizeof to.strings || to.cost_count > core::max_cost_tables) return false;
   __builtin_memcpy(to.strings, from.strings, to.string_bytes);
+  __builtin_memcpy(to.cost, from.cost, to.cost_count * sizeof(core::cost_table));
   return core::validate(to) == nullptr;
 }
 
@@ -267,9 +268,11 @@ void note_rule_kinds(core::ruleset const& rules) {
     core::rule_row const& row = rules.rule[r];
     core::channel_row const& channel = rules.channel[row.channel];
     bool const is_bytes = channel.unit == static_cast<std::uint8_t>(core::unit_kind::bytes);
-    unsigned const gate =
-        row.channel | (is_bytes ? gate_bytes : 0) | (channel.count_only != 0 ? gate_counts : 0);
-    stage.gate_of_rule[r] = static_cast<std::uint8_t>(gate);
+    bool const is_priced = channel.unit == static_cast<std::uint8_t>(core::unit_kind::vops);
+    unsigned const gate = row.channel | (is_bytes ? gate_bytes : 0) | (is_priced ? gate_vops : 0) |
+                          (channel.count_only != 0 ? gate_counts : 0);
+    stage.gate_of_rule[r] = static_cast<std::uint16_t>(gate);
+    stage.has_prices |= is_priced;
     if (row.path_glob.length == 0) {
       stage.plain_rules |= std::uint64_t{1} << r;
     } else {
@@ -298,7 +301,12 @@ op_plan plan_of(core::ruleset const& rules, unsigned op, unsigned entry) {
   mask &= mask - 1;
   unsigned const second = mask == 0 ? 0 : stage.gate_of_rule[__builtin_ctzll(mask)];
   if (((first | second) & gate_counts) != 0) return row;
-  row.what = planned::gate;
+  // Whether an open may create shows only where it is looked at.
+  bool const is_priced = ((first | second) & gate_vops) != 0;
+  if (is_priced && op == static_cast<unsigned>(core::op::open)) return row;
+  row.what = is_priced ? planned::priced : planned::gate;
+  row.first_gate = static_cast<std::uint16_t>(first);
+  row.second_gate = static_cast<std::uint16_t>(second);
   row.first = plan_gate(first);
   row.first_bytes = (first & gate_bytes) != 0;
   if (mask != 0) row.second = plan_gate(second);

@@ -75,6 +75,7 @@ struct private_map {
 /// What the channel behind a gate is: the low bits of the gate are its number.
 inline constexpr unsigned gate_bytes = 0x40;
 inline constexpr unsigned gate_counts = 0x80;  // counts, never delays
+inline constexpr unsigned gate_vops = 0x100;
 inline constexpr unsigned gate_channel = 0x3f;
 static_assert(core::max_channels <= gate_channel + 1);
 
@@ -84,7 +85,8 @@ enum class planned : std::uint8_t {
   not_ours,  // nobody's business
   count,     // nothing to pass
   gate,      // the gates
-  rules      // the rules have to be looked at
+  rules,     // the rules have to be looked at
+  priced     // the gates; one counts VOPs
 };
 struct gate_plan {
   std::uint16_t counters = 0;  // of the channel, in bytes from the shard's start; 0: no gate
@@ -94,7 +96,8 @@ struct op_plan {
   gate_plan first, second;
   planned what = planned::not_ours;
   bool first_bytes = false, second_bytes = false;
-  std::uint8_t unused[5] = {};
+  std::uint8_t unused = 0;
+  std::uint16_t first_gate = 0, second_gate = 0;  // of priced ones
 };
 static_assert(sizeof(op_plan) == 16);
 inline constexpr unsigned plan_rows = 32;  // a power of two above any file kind and target
@@ -115,10 +118,11 @@ struct alignas(64) stage_state {
   bool has_path_globs = false;
   bool has_whole_globs = false;
   bool has_callers = false;                    // a rule asks for thread name or user
+  bool has_prices = false;                     // a channel counts VOPs
   std::uint8_t first_counted = entry_unknown;  // table entries below it are nobody's business
 
-  std::uint64_t plain_rules = 0;                    // mask of rules without path_glob
-  std::uint8_t gate_of_rule[core::max_rules] = {};  // its channel, gate_bytes, gate_counts
+  std::uint64_t plain_rules = 0;                     // mask of rules without path_glob
+  std::uint16_t gate_of_rule[core::max_rules] = {};  // its channel, gate_bytes, gate_counts …
   std::atomic<std::uint32_t> cwd_entry{entry_unknown};
   std::atomic<std::uint32_t> slot{0};  // process slot + 1
   std::atomic<std::uint32_t> last_generation{0};

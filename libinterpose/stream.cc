@@ -37,8 +37,9 @@ namespace {
 
 // A stream by name: an open, and its fd enters the table as any other.
 template <class Open>
-FILE* open_stream(call id, place const& where, Open&& real_open) {
+FILE* open_stream(call id, place const& where, char const* mode, Open&& real_open) {
   visit v{id, core::op::open, when::cancels, false, 0, 0, 0};
+  if (stage.has_prices && can_read(mode) && mode[0] != 'r') v.manner = visit::creates;
   bool const ours = enter_place(v, where);
   FILE* const f = real_open();
   if (f != nullptr) opened(f->_fileno, v);
@@ -49,7 +50,7 @@ FILE* open_stream(call id, place const& where, Open&& real_open) {
 }  // namespace
 
 FILE* fopen(char const* path, char const* mode) {
-  return open_stream(call::fopen, on_path(path), [&] { return real::fopen(path, mode); });
+  return open_stream(call::fopen, on_path(path), mode, [&] { return real::fopen(path, mode); });
 }
 
 FILE* freopen(char const* path, char const* mode, FILE* f) {
@@ -57,11 +58,12 @@ FILE* freopen(char const* path, char const* mode, FILE* f) {
   std::uint64_t const left = look(f).unwritten;
   if (int const fd = fd_of(f); fd >= 0 && left != 0)
     settle_after(call::freopen, core::op::write, fd, left, false);
-  return open_stream(call::freopen, on_path(path), [&] { return real::freopen(path, mode, f); });
+  return open_stream(call::freopen, on_path(path), mode,
+                     [&] { return real::freopen(path, mode, f); });
 }
 
 FILE* tmpfile() {
-  return open_stream(call::tmpfile, on_path("/tmp/x"), [] { return real::tmpfile(); });
+  return open_stream(call::tmpfile, on_path("/tmp/x"), "w+", [] { return real::tmpfile(); });
 }
 
 void rewind(FILE* f) {

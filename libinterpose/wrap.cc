@@ -91,32 +91,37 @@ void stand_before_libc() {
 // --- the bodies
 // -------------------------------------------------------------------------------------------------
 
-#define CALL(sym, ret, params, args, o, where, size, point)                                  \
-  [[gnu::noinline]] ret slow::sym params {                                                   \
-    place const here = where;                                                                \
-    auto const bytes = static_cast<std::uint64_t>(size);                                     \
-    beginning const b = begin<call::sym, core::op::o>(here, bytes);                          \
-    if (b.is(begun::passed)) [[likely]] {                                                    \
-      ret const r = real::sym args;                                                          \
-      end<core::op::o>(call::sym, here, b, bytes, r);                                        \
-      return r;                                                                              \
-    }                                                                                        \
-    if (b.is(begun::not_ours)) return real::sym args;                                        \
-    return call_slowly({call::sym, core::op::o, point, false, 0, bytes, 0}, here, b.entry(), \
-                       [=] { return real::sym args; });                                      \
+#define CALL(sym, ret, params, args, o, where, size, point)                                   \
+  [[gnu::noinline]] ret slow::sym params {                                                    \
+    place const here = where;                                                                 \
+    auto const bytes = static_cast<std::uint64_t>(size);                                      \
+    beginning const b = begin<call::sym, core::op::o>(here, bytes);                           \
+    if (b.is(begun::passed)) [[likely]] {                                                     \
+      ret const r = real::sym args;                                                           \
+      end<core::op::o>(call::sym, here, b, bytes, r);                                         \
+      return r;                                                                               \
+    }                                                                                         \
+    if (b.is(begun::not_ours)) return real::sym args;                                         \
+    if (stage.has_prices)                                                                     \
+      return call_priced<call::sym, core::op::o, point>(where, bytes, b.entry(),              \
+                                                        [=] { return real::sym args; });      \
+    return call_slowly({call::sym, core::op::o, point, false, 0, bytes, 0}, where, b.entry(), \
+                       [=] { return real::sym args; });                                       \
   }
-#define OPENS(sym, ret, params, args, o, where, size, point)                               \
-  [[gnu::noinline]] ret slow::sym params {                                                 \
-    place const here = where;                                                              \
-    beginning const b = begin<call::sym, core::op::o>(here, 0);                            \
-    if (b.is(begun::unclear)) [[unlikely]]                                                 \
-      return open_slowly({call::sym, core::op::o, point, false, 0, 0, 0}, here, b.entry(), \
-                         [=] { return real::sym args; });                                  \
-    ret const r = real::sym args;                                                          \
-    set_fd(r, entry_of_newborn(b.entry()));                                                \
-    if (r < 0 && b.is(begun::passed)) [[unlikely]]                                         \
-      count_error(call::sym);                                                              \
-    return r;                                                                              \
+#define OPENS(sym, ret, params, args, o, where, makes, point)                 \
+  [[gnu::noinline]] ret slow::sym params {                                    \
+    place const here = where;                                                 \
+    beginning const b = begin<call::sym, core::op::o>(here, 0);               \
+    if (b.is(begun::unclear)) [[unlikely]] {                                  \
+      visit v{call::sym, core::op::o, point, false, 0, 0, 0};                 \
+      v.manner = (makes) != 0 ? visit::creates : std::uint8_t{0};             \
+      return open_slowly(v, here, b.entry(), [=] { return real::sym args; }); \
+    }                                                                         \
+    ret const r = real::sym args;                                             \
+    set_fd(r, entry_of_newborn(b.entry()));                                   \
+    if (r < 0 && b.is(begun::passed)) [[unlikely]]                            \
+      count_error(call::sym);                                                 \
+    return r;                                                                 \
   }
 #define ERRNO(sym, ret, params, args, o, where, size, point) \
   [[gnu::noinline]] ret slow::sym params {                   \

@@ -8,7 +8,8 @@
 
 namespace sluice {
 
-std::string short_number(double value, bool bytes) {
+std::string short_number(double value, core::unit_kind unit) {
+  bool const bytes = unit == core::unit_kind::bytes;
   static constexpr char const* decimal[] = {"", "k", "M", "G", "T", "P"};
   static constexpr char const* binary[] = {"", "Ki", "Mi", "Gi", "Ti", "Pi"};
   if (!std::isfinite(value)) return value > 0 ? "inf" : "?";
@@ -21,8 +22,10 @@ std::string short_number(double value, bool bytes) {
          (bytes ? binary[i] : decimal[i]);
 }
 
-std::string rate_words(std::optional<double> per_s, bool bytes) {
-  return per_s ? short_number(*per_s, bytes) + (bytes ? "B/s" : "/s") : "unbounded";
+std::string rate_words(std::optional<double> per_s, core::unit_kind unit) {
+  static constexpr char const* endings[core::unit_count] = {"/s", "B/s", " VOP/s"};
+  if (!per_s) return "unbounded";
+  return short_number(*per_s, unit) + endings[static_cast<unsigned>(unit) % core::unit_count];
 }
 
 std::string time_words(std::uint64_t ns) {

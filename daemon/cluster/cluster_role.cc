@@ -49,7 +49,7 @@ verbs::stream_view cluster_role::view_of(std::uint32_t number, std::uint32_t sup
   supply_state const& state = b.last().supplies[supply];
   verbs::stream_view v;
   v.supply = row.name;
-  v.counts_bytes = row.counts_bytes;
+  v.unit = row.unit;
   v.served = f.served;
   v.granted = f.granted;
   v.waiting = f.waiting;
@@ -162,7 +162,7 @@ std::vector<verbs::settable> cluster_role::settables(std::size_t number) const {
     auto const* const l = j.forced == nullptr ? nullptr : j.forced->limit_of(row.name);
     class_row const& own = b.policy().classes[b.policy().class_of(j.class_key)];
     rate const most = l != nullptr && !l->by_owner ? l->value : own.by_supply[s].limit;
-    out.push_back({row.name, row.resource, row.counts_bytes, known().deal(j, s).limit, most});
+    out.push_back({row.name, row.resource, row.unit, known().deal(j, s).limit, most});
   }
   if (out.empty()) throw usage_error("the policy shares nothing yet: there is nothing to set");
   return out;
@@ -200,8 +200,8 @@ std::vector<std::string> cluster_role::warnings_of(policy::site const& site) con
       out.push_back(fmt::format(
           "{}: the {} jobs that run now reserve {} together, the capacity is {}: each is scaled "
           "down while all want theirs",
-          row.name, count, policy::bound_text(sum, row.counts_bytes),
-          policy::bound_text(row.capacity, row.counts_bytes)));
+          row.name, count, policy::bound_text(sum, row.unit),
+          policy::bound_text(row.capacity, row.unit)));
   }
   return out;
 }

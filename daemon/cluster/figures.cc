@@ -104,23 +104,23 @@ void figures::publish_supplies(arbiter const& b, double passed) {
     if (row.capacity == 0) continue;
     std::string const target = row.name.substr(row.resource.size() + 1);
     supply_state const& state = b.last().supplies[s];
-    m.set(in_unit(metric::capacity_operations_per_second, row.counts_bytes), {row.resource, target},
+    m.set(in_unit(metric::capacity_operations_per_second, row.unit), {row.resource, target},
           tokens(row.capacity));
-    m.set(in_unit(metric::granted_operations_per_second, row.counts_bytes), {row.resource, target},
+    m.set(in_unit(metric::granted_operations_per_second, row.unit), {row.resource, target},
           tokens(state.granted));
-    m.set(in_unit(metric::demand_operations_per_second, row.counts_bytes), {row.resource, target},
+    m.set(in_unit(metric::demand_operations_per_second, row.unit), {row.resource, target},
           tokens(state.served));
-    m.set(in_unit(metric::waiting_operations, row.counts_bytes), {row.resource, target},
+    m.set(in_unit(metric::waiting_operations, row.unit), {row.resource, target},
           tokens(waiting[s]));
-    m.add(in_unit(metric::served_operations_total, row.counts_bytes), {row.resource, target},
+    m.add(in_unit(metric::served_operations_total, row.unit), {row.resource, target},
           tokens(state.served) * passed);
     for (std::size_t c = 0; c < sums.size(); ++c) {
       std::string const& name = c == 0 ? "none" : p.classes[c].name;
       if (c == 0 && sums[c].jobs == 0) continue;
-      m.set(in_unit(metric::class_granted_operations_per_second, row.counts_bytes),
+      m.set(in_unit(metric::class_granted_operations_per_second, row.unit),
             {name, row.resource, target}, tokens(sums[c].granted[s]));
-      m.add(in_unit(metric::class_served_operations_total, row.counts_bytes),
-            {name, row.resource, target}, tokens(sums[c].served[s]) * passed);
+      m.add(in_unit(metric::class_served_operations_total, row.unit), {name, row.resource, target},
+            tokens(sums[c].served[s]) * passed);
     }
   }
   for (std::string const& name : classes_shown_) m.remove(metric::jobs, {name});
@@ -146,7 +146,7 @@ void figures::remember(arbiter const& b, time_ns now) {
       flow const& f = r.at(j, s);
       if (f.streams == 0 || p.supplies[s].capacity == 0) continue;
       runtime::history_look look = {who.name, p.classes[who.row].name, p.supplies[s].name, who.uid,
-                                    p.supplies[s].counts_bytes};
+                                    p.supplies[s].unit};
       // Nodes report rates: the time since the last look makes them amounts.
       look.did.served = tokens(f.served) * past.passed_s();
       look.did.demand = f.blocked ? std::numeric_limits<float>::quiet_NaN()
@@ -161,7 +161,7 @@ void figures::remember(arbiter const& b, time_ns now) {
   }
   for (supply_row const& row : p.supplies)
     if (row.capacity != 0)
-      past.put_supply(row.name, row.counts_bytes, static_cast<double>(row.capacity) / 1000);
+      past.put_supply(row.name, row.unit, static_cast<double>(row.capacity) / 1000);
   past.end();
 }
 

@@ -35,7 +35,7 @@ supply_row row_of(policy::site const& site, policy::supply const& s) {
   row.key = wire::supply_key(s.resource, s.target);
   row.name = s.name();
   row.resource = s.resource;
-  row.counts_bytes = s.unit == core::unit_kind::bytes;
+  row.unit = s.unit;
   row.capacity = s.capacity;
   // What no node owns is the pool: the parts are rounded down, so the sum is the capacity exactly.
   policy::own_part const own = policy::own_part_of(site, s);

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/unit_kind.h"
 #include "lease/parent.h"
 #include "policies/allocate.h"
 #include "policy/policy.h"
@@ -30,7 +31,7 @@ struct supply_row {
   std::uint32_t key = 0;  // wire::supply_key
   std::string name;       // metadata@scratch
   std::string resource;
-  bool counts_bytes = false;
+  core::unit_kind unit = core::unit_kind::ops;
   rate capacity = 0;  // 0: no longer in the policy
   lease::supply_terms lease;
 };

@@ -30,11 +30,11 @@ void put_ops(runtime::op_history& past, job& j, std::string const& qos_class) {
       std::uint64_t const before = j.told_ops[i].*field;
       return now[i].*field > before ? static_cast<double>(now[i].*field - before) : 0;
     };
-    past.put(
-        {j.record.name, qos_class, op.name, j.record.uid, false, grown(&segment::op_sums::calls)});
+    past.put({j.record.name, qos_class, op.name, j.record.uid, unit_kind::ops,
+              grown(&segment::op_sums::calls)});
     if (op.has_bytes)
-      past.put(
-          {j.record.name, qos_class, op.name, j.record.uid, true, grown(&segment::op_sums::bytes)});
+      past.put({j.record.name, qos_class, op.name, j.record.uid, unit_kind::bytes,
+                grown(&segment::op_sums::bytes)});
   }
   j.told_ops = std::move(now);
 }
@@ -63,8 +63,7 @@ void accounts::tell(runtime::dashboard* board, moment at, bool last) {
       share_claim const claim = claim_of(*j, s, site_.site(), slot, changed, has_parent_);
       bool const is_bounded = s.last.blocked_ppm == 0;
       std::string const supply = slot.of.name();
-      runtime::history_look look = {j->record.name, qos_class, supply, j->record.uid,
-                                    s.unit == unit_kind::bytes};
+      runtime::history_look look = {j->record.name, qos_class, supply, j->record.uid, s.unit};
       fill(look.did, s);
       look.did.demand =
           is_bounded ? as_float(s.last.served) : std::numeric_limits<float>::quiet_NaN();
@@ -76,7 +75,7 @@ void accounts::tell(runtime::dashboard* board, moment at, bool last) {
   }
   for (supply_slot const& slot : site_.supplies())
     if (slot.of.capacity != 0)
-      past.put_supply(slot.of.name(), slot.of.unit == unit_kind::bytes, tokens(slot.of.capacity));
+      past.put_supply(slot.of.name(), slot.of.unit, tokens(slot.of.capacity));
   past.end();
 }
 

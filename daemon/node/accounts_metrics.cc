@@ -10,8 +10,6 @@ namespace {
 using runtime::in_unit;
 using runtime::metric;
 
-bool is_bytes(policy::supply const& of) { return of.unit == unit_kind::bytes; }
-
 }  // namespace
 
 void accounts::publish_supplies(runtime::metric_table& m,
@@ -19,10 +17,10 @@ void accounts::publish_supplies(runtime::metric_table& m,
   for (unsigned i = 0; i < site_.supplies().size(); ++i) {
     policy::supply const& of = site_.supplies()[i].of;
     if (of.capacity == 0) {  // the policy names it no more
-      for (metric const gauge : {in_unit(metric::capacity_operations_per_second, is_bytes(of)),
-                                 in_unit(metric::granted_operations_per_second, is_bytes(of)),
-                                 in_unit(metric::demand_operations_per_second, is_bytes(of)),
-                                 in_unit(metric::waiting_operations, is_bytes(of))})
+      for (metric const gauge : {in_unit(metric::capacity_operations_per_second, of.unit),
+                                 in_unit(metric::granted_operations_per_second, of.unit),
+                                 in_unit(metric::demand_operations_per_second, of.unit),
+                                 in_unit(metric::waiting_operations, of.unit)})
         m.remove(gauge, {of.resource, of.target});
       continue;
     }
@@ -37,14 +35,13 @@ void accounts::publish_supplies(runtime::metric_table& m,
         demand += tokens(stream.last.served);
         waiting += tokens(stream.last.waiting);
       }
-    m.set(in_unit(metric::capacity_operations_per_second, is_bytes(of)), {of.resource, of.target},
+    m.set(in_unit(metric::capacity_operations_per_second, of.unit), {of.resource, of.target},
           tokens(of.capacity));
-    m.set(in_unit(metric::granted_operations_per_second, is_bytes(of)), {of.resource, of.target},
+    m.set(in_unit(metric::granted_operations_per_second, of.unit), {of.resource, of.target},
           tokens(standing[i].granted));
-    m.set(in_unit(metric::demand_operations_per_second, is_bytes(of)), {of.resource, of.target},
-          demand);
-    m.set(in_unit(metric::waiting_operations, is_bytes(of)), {of.resource, of.target}, waiting);
-    m.set(in_unit(metric::served_operations_total, is_bytes(of)), {of.resource, of.target},
+    m.set(in_unit(metric::demand_operations_per_second, of.unit), {of.resource, of.target}, demand);
+    m.set(in_unit(metric::waiting_operations, of.unit), {of.resource, of.target}, waiting);
+    m.set(in_unit(metric::served_operations_total, of.unit), {of.resource, of.target},
           past.served + served);
     m.set(metric::delayed_requests_total, {of.resource, of.target}, past.delayed + delayed);
   }
@@ -86,11 +83,10 @@ void accounts::publish_streams(runtime::metric_table& m) const {
     for (auto const& stream : j->streams) {
       policy::supply const& of = site_.supplies()[stream.supply].of;
       runtime::labels const l = {j->record.name, uid, qos_class, of.resource, of.target};
-      m.set(in_unit(metric::job_granted_operations_per_second, is_bytes(of)), l,
-            tokens(stream.share));
-      m.set(in_unit(metric::job_demand_operations_per_second, is_bytes(of)), l,
+      m.set(in_unit(metric::job_granted_operations_per_second, of.unit), l, tokens(stream.share));
+      m.set(in_unit(metric::job_demand_operations_per_second, of.unit), l,
             tokens(stream.last.served));
-      m.set(in_unit(metric::job_served_operations_total, is_bytes(of)), l,
+      m.set(in_unit(metric::job_served_operations_total, of.unit), l,
             static_cast<double>(stream.counted.done().served));
     }
   }

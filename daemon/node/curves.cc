@@ -26,8 +26,8 @@ void write(curve_change const& c, phases const& p, phase_times const& t, std::in
 }  // namespace
 
 core::curve_settings settings_of(unit_kind unit, phases const& p, phase_times const& t) {
-  core::curve_settings s = core::default_settings(q40_of(unit, p.now), units_of_token(unit));
-  s.cap_units = std::max(core::units_in(s.rate_q40, burst_ns), units_of_token(unit));
+  core::curve_settings s = core::default_settings(q40_of(unit, p.now), core::token_units(unit));
+  s.cap_units = std::max(core::units_in(s.rate_q40, burst_ns), core::token_units(unit));
   s.lease_end_ns = t.lease_end_ns;
   s.after_lease = t.open ? 1 : 0;
   if (t.lease_end_ns == 0) return s;

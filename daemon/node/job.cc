@@ -40,13 +40,20 @@ scheduler_terms scheduler_of(json const& in) {
   return s;
 }
 
+unit_kind unit_of_name(std::string const& name) {
+  unit_kind unit{};
+  if (!core::find_unit(name, unit))
+    throw sluice_error(fmt::format("job.json: there is no unit {}", name));
+  return unit;
+}
+
 }  // namespace
 
 std::string to_text(job_record const& r) {
   json fixed = json::array(), joiners = json::array();
   for (auto const& f : r.fixed)
     fixed.push_back({{"name", f.name},
-                     {"bytes", f.unit == unit_kind::bytes},
+                     {"unit", core::row_of(f.unit).name},
                      {"rate_q40", f.rate_q40},
                      {"own", f.is_own}});
   for (auto const& p : r.joiners) joiners.push_back({p.pid, p.start_ticks});
@@ -73,7 +80,7 @@ job_record read_record(std::string const& text) try {
   if (in.contains("left_out")) r.left_out = in["left_out"].get<std::vector<std::string>>();
   for (auto const& f : in.at("fixed"))
     r.fixed.push_back({f.at("name").get<std::string>(),
-                       f.at("bytes").get<bool>() ? unit_kind::bytes : unit_kind::ops,
+                       unit_of_name(f.at("unit").get<std::string>()),
                        f.at("rate_q40").get<std::uint64_t>(), f.at("own").get<bool>()});
   for (auto const& p : in.at("joiners"))
     r.joiners.push_back({p.at(0).get<std::uint32_t>(), p.at(1).get<std::uint64_t>()});

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "policy/cost_file.h"
 #include "policy/order.h"
 
 namespace sluice::node {
@@ -36,6 +37,17 @@ policy::channel_spec granted_channel(policy::supply const& of) {
   return c;
 }
 
+/// The costs of the policy were measured on another mount than this node has there: VOPs would be a
+/// promise of nothing. All else of the target is metered.
+bool has_other_costs(policy::site const& site, policy::supply const& of,
+                     policy::file_system const& files) {
+  if (of.unit != core::unit_kind::vops) return false;
+  for (auto const& target : site.targets)
+    if (target.name == of.target && target.costs != nullptr)
+      return !policy::why_other_costs(*target.costs, target.path, files).empty();
+  return true;
+}
+
 }  // namespace
 
 job_limits limits_of(site_state const& site, limit_wish const& wish,
@@ -59,12 +71,19 @@ job_limits limits_of(site_state const& site, limit_wish const& wish,
   }
   for (auto const& slot : site.supplies()) {
     if (slot.of.capacity == 0 || lacks(slot.of.target)) continue;
+    if (has_other_costs(site.site(), slot.of, files)) {
+      out.left_out.push_back(slot.of.name());
+      continue;
+    }
     input.channels.push_back(granted_channel(slot.of));
     out.granted.push_back(slot.of.name());
   }
   for (auto const& text : wish.orders) input.targets.push_back(policy::parse_order_target(text));
   for (auto const& text : wish.own) {
     policy::channel_spec c = policy::parse_limit(text);
+    if (auto const at = wish.costs.find(text); at != wish.costs.end())
+      c.costs = std::make_shared<policy::cost_file const>(
+          policy::parse_cost_file(at->second, "--cost of --limit " + text));
     bool const taken = std::any_of(input.channels.begin(), input.channels.end(),
                                    [&](auto const& other) { return other.name == c.name; });
     if (taken) c.name += ":limit";

@@ -3,6 +3,7 @@
 // per supply. Pure but for the finding of paths.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -22,7 +23,8 @@ struct job_limits {
 /// What a job asks for when it is made.
 struct limit_wish {
   std::vector<std::string> own;
-  std::vector<std::string> orders;  // durable@DIR, from the root
+  std::vector<std::string> orders;           // durable@DIR, from the root
+  std::map<std::string, std::string> costs;  // by text of the limit: what its cost file says
   bool monitor = false;
   bool policy_channels = true;
 };

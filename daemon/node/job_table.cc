@@ -101,8 +101,7 @@ std::string class_for(local::peer const& who, std::optional<std::string> const& 
 
 /// The policy of this start does not share what the channel is for.
 void open_up(job& j, unsigned channel, std::int64_t now_ns) {
-  bool const is_bytes = j.memory().rules.channel[channel].unit == std::uint8_t(unit_kind::bytes);
-  unit_kind const unit = is_bytes ? unit_kind::bytes : unit_kind::ops;
+  auto const unit = static_cast<unit_kind>(j.memory().rules.channel[channel].unit);
   rate const all = unlimited(unit);
   write_curve(j.memory(), channel, settings_of(unit, {all, all, all}, {}), now_ns);
 }
@@ -213,9 +212,10 @@ job& job_table::make(local::peer const& who, std::string const& name, join_reque
   std::string const qos_class = class_for(who, request.qos_class, site);
   if (!request.policy_channels && !local::is_operator(who))
     throw usage_error("only an operator may leave the policy's channels out");
-  job_limits limits =
-      limits_of(site, {request.limits, request.orders, request.monitor, request.policy_channels},
-                places_.files_for(who.uid));
+  job_limits limits = limits_of(
+      site,
+      {request.limits, request.orders, request.costs, request.monitor, request.policy_channels},
+      places_.files_for(who.uid));
   job_record r{who.uid,
                who.gid,
                name,

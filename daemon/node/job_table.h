@@ -4,6 +4,7 @@
 // when joining. Refusals are sentences for the user.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -23,7 +24,8 @@ namespace sluice::node {
 struct join_request {
   std::optional<std::string> name, qos_class;
   std::vector<std::string> limits;
-  std::vector<std::string> orders;  // see limit_wish
+  std::vector<std::string> orders;           // see limit_wish
+  std::map<std::string, std::string> costs;  // the same
   bool monitor = false;
   bool policy_channels = true;
   unsigned path_parts = 0;  // note the directories it uses, so many parts of their names; 0: no

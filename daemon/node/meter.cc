@@ -14,6 +14,8 @@ constexpr std::uint64_t most_waits = 100'000'000;   // that end between two look
 constexpr std::uint64_t longest_wait_ns = 3600ull * second_ns;  // at most `threads` sleep at once
 constexpr std::uint64_t most_ops = 4096ull * core::op_units;    // one large request: by rows of
 constexpr std::uint64_t most_bytes = std::uint64_t{1} << 31;    // calls.def, by what read(2) moves
+constexpr std::uint64_t most_vops = 1'000'000ull * core::milli_per_vop;
+constexpr std::uint64_t most_of_one[core::unit_count] = {most_ops, most_bytes, most_vops};
 
 struct counted {
   std::uint32_t waiters;
@@ -69,8 +71,8 @@ void tally::add(figures const& f, std::int64_t span_ns) {
 
 void tally::look(unit_kind unit, segment::channel_sums const& now, bool waits,
                  std::uint32_t threads) {
-  std::uint64_t const paid = paid_units_ / units_of_token(unit);
-  std::uint64_t const told = now.amount - first_.amount;
+  std::uint64_t const paid = paid_units_ / core::token_units(unit);
+  std::uint64_t const told = (now.amount - first_.amount) / core::row_of(unit).counted;
   done_.served = std::max(done_.served, waits ? paid : std::min(paid, told));
   std::uint64_t const waits_ended = now.delayed - last_.delayed;
   if (waits_ended < most_waits) done_.delayed += waits_ended;
@@ -118,7 +120,7 @@ std::uint64_t meter::bounded_units(unit_kind unit, std::int64_t span_ns) const {
   std::int64_t const delta = core::distance(last_.served_units, begin_units_);
   if (delta <= 0) return 0;  // more was given back than taken
   std::uint64_t const paid = core::units_in(q40_of(unit, most_), span_ns + burst_ns);
-  std::uint64_t const most = 2 * paid + (unit == unit_kind::ops ? most_ops : most_bytes);
+  std::uint64_t const most = 2 * paid + most_of_one[static_cast<unsigned>(unit) % core::unit_count];
   return std::min(static_cast<std::uint64_t>(delta), most);
 }
 

@@ -39,7 +39,7 @@ verbs::stream_view node_role::view_of(job const& j, stream const& of) const {
       claim_of(j, of, s_.site.site(), slot, s_.overrides.find(j.key), s_.has_parent()).policy;
   verbs::stream_view v;
   v.supply = slot.of.name();
-  v.counts_bytes = of.unit == unit_kind::bytes;
+  v.unit = of.unit;
   v.served = of.last.served;
   v.granted = of.share >= unlimited(of.unit) ? verbs::unbounded : of.share;
   v.waiting = of.last.waiting;
@@ -88,8 +88,7 @@ verbs::job_details node_role::details_of(std::size_t number) const {
   d.is_enforced = !d.has_policy || s_.site.site().control.enforce;
   d.is_monitored = j.record.monitor;
   for (auto const& f : j.fixed)
-    d.fixed.push_back({f.of.name, f.of.unit == unit_kind::bytes,
-                       rate_of_q40(f.of.unit, f.in_force_q40), f.of.is_own});
+    d.fixed.push_back({f.of.name, f.of.unit, rate_of_q40(f.of.unit, f.in_force_q40), f.of.is_own});
   d.left_out = j.record.left_out;
   return d;
 }
@@ -140,7 +139,7 @@ std::vector<verbs::settable> node_role::settables(std::size_t number) const {
   for (auto const& f : j.fixed) {
     rate const most = rate_of_q40(f.of.unit, f.of.rate_q40);
     auto const* const l = changed == nullptr ? nullptr : changed->limit_of(f.of.name);
-    verbs::settable s = {f.of.name, "", f.of.unit == unit_kind::bytes, l ? l->value : most, {}};
+    verbs::settable s = {f.of.name, "", f.of.unit, l ? l->value : most, {}};
     if (!f.of.is_own) s.owner_most = most;
     out.push_back(std::move(s));
   }
@@ -149,8 +148,7 @@ std::vector<verbs::settable> node_role::settables(std::size_t number) const {
     auto const limit = [&](verbs::job_overrides const* by) {
       return claim_of(j, of, s_.site.site(), slot, by, s_.has_parent()).policy.limit;
     };
-    out.push_back({slot.of.name(), slot.of.resource, of.unit == unit_kind::bytes, limit(changed),
-                   limit(nullptr)});
+    out.push_back({slot.of.name(), slot.of.resource, of.unit, limit(changed), limit(nullptr)});
   }
   return out;
 }

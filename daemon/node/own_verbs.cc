@@ -67,6 +67,20 @@ std::vector<std::string> texts_of(json const& request, char const* key, std::siz
   return out;
 }
 
+/// By limit, what its cost file says.
+std::map<std::string, std::string> costs_of(json const& request) {
+  std::map<std::string, std::string> out;
+  auto const rows = request.find("costs");
+  if (rows == request.end() || rows->is_null()) return out;
+  if (!rows->is_array() || rows->size() > core::max_cost_tables)
+    throw usage_error(fmt::format("\"costs\" must be a list of at most {}", core::max_cost_tables));
+  for (auto const& row : *rows) {
+    if (!row.is_object()) throw usage_error("\"costs\" must be a list of objects");
+    out[local::text_of(row, "limit")] = local::text_of(row, "cost");
+  }
+  return out;
+}
+
 join_request join_of(json const& request) {
   join_request r;
   r.name = local::text_if(request, "job");
@@ -77,6 +91,7 @@ join_request join_of(json const& request) {
       local::whole_if(request, "path_parts", 1, core::most_head_parts).value_or(0));
   r.limits = texts_of(request, "limits", core::max_channels);
   r.orders = texts_of(request, "orders", core::max_targets);
+  r.costs = costs_of(request);
   return r;
 }
 

@@ -23,11 +23,7 @@ inline constexpr std::int64_t burst_ns =
 
 /// A rate that limits nobody and keeps the bucket from wrapping for hours.
 constexpr rate unlimited(unit_kind unit) {
-  return unit == unit_kind::ops ? rate{1'000'000'000'000} : rate{1'000'000'000'000'000};
-}
-
-constexpr std::uint64_t units_of_token(unit_kind unit) {
-  return unit == unit_kind::ops ? core::op_units : 1;
+  return unit == unit_kind::bytes ? rate{1'000'000'000'000'000} : rate{1'000'000'000'000};
 }
 
 inline std::uint64_t q40_of(unit_kind unit, rate r) {
@@ -35,13 +31,13 @@ inline std::uint64_t q40_of(unit_kind unit, rate r) {
 }
 
 constexpr rate rate_of_q40(unit_kind unit, std::uint64_t q40) {
-  core::u128 const milli = (core::u128(q40) * 1'000'000'000'000 >> 40) / units_of_token(unit);
+  core::u128 const milli = (core::u128(q40) * 1'000'000'000'000 >> 40) / core::token_units(unit);
   return milli > unlimited(unit) ? unlimited(unit) : static_cast<rate>(milli);
 }
 
 /// Milli-tokens in a number of bucket units; saturates.
 constexpr std::uint64_t milli_of_units(unit_kind unit, std::uint64_t units) {
-  core::u128 const milli = core::u128(units) * 1000 / units_of_token(unit);
+  core::u128 const milli = core::u128(units) * 1000 / core::token_units(unit);
   return milli > core::max_cap_units ? core::max_cap_units : static_cast<std::uint64_t>(milli);
 }
 

@@ -17,8 +17,6 @@ using lines = std::vector<std::string>;
 
 constexpr std::uint64_t no_bound = ~std::uint64_t{0};  // policies::unbounded
 
-bool counts_bytes(supply const& s) { return s.unit == core::unit_kind::bytes; }
-
 supply const* find(std::vector<supply> const& in, supply const& like) {
   for (auto const& s : in)
     if (s.target == like.target && s.resource == like.resource) return &s;
@@ -35,12 +33,12 @@ void compare_supplies(site const& from, site const& to, lines& out) {
   auto const old = supplies(from), now = supplies(to);
   for (auto const& s : now) {
     supply const* was = find(old, s);
-    std::string const capacity = bound_text(s.capacity, counts_bytes(s));
+    std::string const capacity = bound_text(s.capacity, s.unit);
     if (was == nullptr)
       out.push_back(fmt::format("{} is shared from now on: {}", s.name(), capacity));
     else if (was->capacity != s.capacity)
       out.push_back(fmt::format("capacity of {}: {} -> {}", s.name(),
-                                bound_text(was->capacity, counts_bytes(*was)), capacity));
+                                bound_text(was->capacity, was->unit), capacity));
   }
   for (auto const& s : old)
     if (find(now, s) == nullptr)
@@ -69,10 +67,9 @@ void compare_class(site const& from, site const& to, std::string const& name, li
       if (was != is)
         out.push_back(fmt::format("{} of class {} on {}: {} -> {}", what, name, s.name(), was, is));
     };
-    say("reservation", bound_text(a.reservation, counts_bytes(s)),
-        bound_text(b.reservation, counts_bytes(s)));
+    say("reservation", bound_text(a.reservation, s.unit), bound_text(b.reservation, s.unit));
     say("weight", fmt::format("{}", a.weight), fmt::format("{}", b.weight));
-    say("limit", bound_text(a.limit, counts_bytes(s)), bound_text(b.limit, counts_bytes(s)));
+    say("limit", bound_text(a.limit, s.unit), bound_text(b.limit, s.unit));
   }
 }
 
@@ -114,13 +111,14 @@ void compare_control(site const& from, site const& to, lines& out) {
 
 }  // namespace
 
-std::string bound_text(std::uint64_t milli, bool counts_bytes) {
+std::string bound_text(std::uint64_t milli, core::unit_kind unit) {
   if (milli == no_bound) return "none";
   if (milli == 0) return "0";
+  bool const bytes = unit == core::unit_kind::bytes;
   // As people write it: whole tokens, unless there is less than a thousand of them.
   if (milli % 1000 == 0 || milli >= 1'000'000)
-    return std::string(core::format_rate({milli / 1000, second_ns, counts_bytes}).view());
-  return std::string(core::format_rate({milli, 1000 * second_ns, counts_bytes}).view());
+    return with_unit(std::string(core::format_rate({milli / 1000, second_ns, bytes}).view()), unit);
+  return with_unit(std::string(core::format_rate({milli, 1000 * second_ns, bytes}).view()), unit);
 }
 
 lines changes(site const& from, site const& to) {

@@ -15,7 +15,7 @@ std::vector<std::string> changes(site const& from, site const& to);
 /// Of `changes`, those that wait for a restart of the controllers.
 std::vector<std::string> needs_restart(site const& from, site const& to);
 
-/// A bound in thousandths per second: 20k/s, 1GiB/s; "none" when there is no such bound.
-std::string bound_text(std::uint64_t milli_per_second, bool counts_bytes);
+/// A bound in thousandths per second: 20k/s, 1GiB/s, 5k VOP/s; "none" when there is no such bound.
+std::string bound_text(std::uint64_t milli_per_second, core::unit_kind unit);
 
 }  // namespace sluice::policy

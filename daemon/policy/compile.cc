@@ -14,6 +14,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "policy/cost_file.h"
 
 namespace sluice::policy {
 
@@ -53,6 +54,7 @@ class builder {
   unsigned depth(unsigned target) const;
   std::uint8_t level(channel_spec const& c) const;
   std::uint8_t target_index(channel_spec const& c) const;
+  std::uint8_t add_costs(channel_spec const& c);
   void add_channels();
   void add_channel(channel_spec const& c);
   void add_quiet_devices();
@@ -214,6 +216,36 @@ std::uint8_t builder::level(channel_spec const& c) const {
                                    (is_conditional(c) ? 0 : 1));
 }
 
+/// The number of its table + 1. Channels of one target have one table.
+std::uint8_t builder::add_costs(channel_spec const& c) {
+  if (c.amount.unit != core::unit_kind::vops) return 0;
+  std::shared_ptr<cost_file const> costs = c.costs;
+  for (auto const& target : input_.targets)
+    if (costs == nullptr && target.name == c.target) costs = target.costs;
+  std::string const& root = paths_[target_named_.at(c.target)];
+  if (costs == nullptr)
+    throw usage_error(fmt::format(
+        "{}: what requests cost there is not known: measure it with `sluice calibrate {} -o FILE`, "
+        "then give --cost FILE",
+        c.origin, root));
+  if (auto const why = why_other_costs(*costs, root, files_); !why.empty())
+    throw usage_error(
+        fmt::format("{}: its cost file is not of {}: {}; measure it there with "
+                    "`sluice calibrate {} -o FILE`",
+                    c.origin, root, why, root));
+  core::cost_table const table = to_table(*costs);
+  core::ruleset& r = *out_.rules;
+  hash(fmt::format("costs|{}|{}\n", c.target,
+                   std::string_view(reinterpret_cast<char const*>(&table), sizeof table)));
+  unsigned i = 0;
+  while (i < r.cost_count && std::memcmp(&r.cost[i], &table, sizeof table) != 0) ++i;
+  if (i == core::max_cost_tables)
+    throw usage_error(
+        fmt::format("{}: more than {} tables of costs", c.origin, core::max_cost_tables));
+  if (i == r.cost_count) r.cost[r.cost_count++] = table;
+  return static_cast<std::uint8_t>(i + 1);
+}
+
 void builder::add_channel(channel_spec const& c) {
   core::ruleset& r = *out_.rules;
   if (r.channel_count == core::max_channels)
@@ -227,6 +259,7 @@ void builder::add_channel(channel_spec const& c) {
   channel.unit = static_cast<std::uint8_t>(c.amount.unit);
   channel.level = level(c);
   channel.count_only = input_.monitor ? 1 : 0;
+  channel.cost = add_costs(c);
   core::rule_row& rule = r.rule[r.rule_count++];
   rule.ops = c.ops;
   if (!c.path_glob.empty()) rule.path_glob = keep(c.path_glob, c.origin);
@@ -295,10 +328,17 @@ void builder::hash(std::string_view part) {
 
 }  // namespace
 
+std::string why_other_costs(cost_file const& costs, std::string const& path,
+                            file_system const& files) {
+  place const where = files.find(path);
+  mount const* const m = mount_of(files.mounts, where);
+  return m == nullptr ? std::string() : why_other_mount(costs.from, *m, where);
+}
+
 file_system this_machine() { return {read_mounts(), find_place}; }
 
 core::curve_settings settings_of(core::unit_kind unit, std::uint64_t rate_q40) {
-  return core::default_settings(rate_q40, unit == core::unit_kind::ops ? core::op_units : 1);
+  return core::default_settings(rate_q40, core::token_units(unit));
 }
 
 compiled compile(compile_input const& input, file_system const& files) {

@@ -37,13 +37,18 @@ struct target_spec {
   bool ordered = false;  // and is a barrier
   order_stream stream = order_stream::process;
   std::optional<after_spec> after = {};
-  bool one_file_system = false;  // what is mounted below is not in it
+  bool one_file_system = false;                 // what is mounted below is not in it
+  std::shared_ptr<cost_file const> costs = {};  // what its VOPs are; null: not known
 };
 
 struct file_system {
   std::vector<mount> mounts;
   std::function<place(std::string const& path)> find;
 };
+
+/// Why the costs are not those of the mount in which `path` lies; empty: they are, or nobody knows.
+std::string why_other_costs(cost_file const& costs, std::string const& path,
+                            file_system const& files);
 
 /// The file system of this machine.
 file_system this_machine();

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/duration.h"
+#include "policy/change.h"
 #include "policy/doubts.h"
 #include "policy/hostlist.h"
 #include "policy/policy.h"
@@ -118,6 +119,12 @@ std::vector<std::string> warnings(site const& s) {
         fmt::format("control.default_class {} is not everybody's: others' jobs without "
                     "a class are refused it",
                     c.default_class));
+  for (auto const& of : supplies(s))
+    if (of.promisable < of.capacity)
+      out.push_back(fmt::format(
+          "capacity of {}: {} is more than its file system gives whatever meets: only {} of it may "
+          "be reserved",
+          of.name(), bound_text(of.capacity, of.unit), bound_text(of.promisable, of.unit)));
   for (auto& line : doubts(s.channels)) out.push_back(std::move(line));
   for (auto& line : gaps(s.channels)) out.push_back(std::move(line));
   return out;

@@ -3,11 +3,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
 #include "base/suggest.h"
 #include "core/units.h"
+#include "policy/resource.h"
 
 namespace sluice::policy {
 
@@ -15,26 +17,49 @@ namespace {
 
 constexpr char const* examples = "write it like 1000/s, 5k/s, 90/min, 200MiB/s or 0";
 
-}  // namespace
+error refusal(std::string_view text, std::string const& where, std::string const& why) {
+  return usage_error(fmt::format("{}: \"{}\": {}; {}", where, text, why, examples));
+}
 
-rate parse_amount(std::string_view text, std::string const& where) {
-  auto const refuse = [&](std::string const& why) {
-    return usage_error(fmt::format("{}: \"{}\": {}; {}", where, text, why, examples));
-  };
+core::rate read_rate(std::string_view text, std::string const& where) {
   auto const written = core::parse_rate(text);
   if (!written.ok())
-    throw refuse(fmt::format("{} at \"{}\"", written.reason, text.substr(written.error_at)));
+    throw refusal(text, where,
+                  fmt::format("{} at \"{}\"", written.reason, text.substr(written.error_at)));
+  return written.value;
+}
+
+rate in_unit(core::rate const& written, core::unit_kind unit, std::string_view text,
+             std::string const& where) {
   rate r;
-  r.unit = written.value.is_bytes ? core::unit_kind::bytes : core::unit_kind::ops;
-  r.any_unit = written.value.units == 0 && !written.value.is_bytes;
-  if (!core::bucket_rate(written.value, written.value.is_bytes, r.rate_q40))
-    throw refuse(r.unit == core::unit_kind::ops ? "too many operations (a B makes it bytes)"
-                                                : "out of range");
+  r.unit = unit;
+  r.any_unit = written.units == 0 && !written.is_bytes;
+  if (!core::bucket_rate(written, unit, r.rate_q40))
+    throw refusal(
+        text, where,
+        unit == core::unit_kind::ops ? "too many operations (a B makes it bytes)" : "out of range");
   return r;
 }
 
+}  // namespace
+
+rate parse_amount(std::string_view text, std::string const& where) {
+  core::rate const written = read_rate(text, where);
+  return in_unit(written, written.is_bytes ? core::unit_kind::bytes : core::unit_kind::ops, text,
+                 where);
+}
+
+rate parse_amount(std::string_view text, std::string const& where, core::unit_kind unit,
+                  std::string_view what) {
+  core::rate const written = read_rate(text, where);
+  if (written.units != 0 && written.is_bytes != (unit == core::unit_kind::bytes))
+    throw usage_error(fmt::format("{}: {} is measured in {}, like {}", where, what,
+                                  core::row_of(unit).noun, core::row_of(unit).example));
+  return in_unit(written, unit, text, where);
+}
+
 double per_second(core::unit_kind unit, std::uint64_t rate_q40) {
-  double const exact = core::per_second(rate_q40, unit == core::unit_kind::bytes);
+  double const exact = core::per_second(rate_q40, unit);
   double const whole = std::round(exact);
   bool const is_whole = whole != 0 && std::abs(exact - whole) < 1e-6 + whole * 1e-9;
   return is_whole ? whole : std::round(exact * 1e6) / 1e6;
@@ -48,7 +73,12 @@ std::string rate_text(core::unit_kind unit, std::uint64_t rate_q40) {
   core::rate const r =
       is_whole ? core::rate{std::uint64_t(value), second_ns, bytes}
                : core::rate{std::uint64_t(std::round(value * 1000)), 1000 * second_ns, bytes};
-  return std::string(core::format_rate(r).view());
+  return with_unit(std::string(core::format_rate(r).view()), unit);
+}
+
+std::string with_unit(std::string rate, core::unit_kind unit) {
+  if (unit == core::unit_kind::vops) rate.insert(std::min(rate.find('/'), rate.size()), " VOP");
+  return rate;
 }
 
 std::uint64_t parse_selector(std::string_view text, std::string const& where) {
@@ -60,6 +90,7 @@ std::uint64_t parse_selector(std::string_view text, std::string const& where) {
 }
 
 void check_unit(channel_spec& channel, std::string const& where) {
+  if (channel.amount.unit == core::unit_kind::vops) return;
   bool const only_bytes = core::byte_ops_of(channel.ops) == channel.ops;
   if (channel.amount.any_unit && only_bytes) channel.amount.unit = core::unit_kind::bytes;
   if (channel.amount.unit == core::unit_kind::bytes && !only_bytes)
@@ -77,18 +108,26 @@ channel_spec parse_limit(std::string_view text) {
   channel.name = text.substr(0, equals);
   channel.origin = where;
   channel.ops = parse_selector(channel.name, where);
-  channel.amount = parse_amount(text.substr(equals + 1, at - equals - 1), where);
+  auto const amount = text.substr(equals + 1, at - equals - 1);
+  bool const is_priced = channel.name == vops_selector;
+  channel.amount = is_priced ? parse_amount(amount, where, core::unit_kind::vops, vops_selector)
+                             : parse_amount(amount, where);
   if (at != std::string_view::npos) {
     channel.target = text.substr(at + 1);
     if (channel.target.empty()) throw usage_error(where + ": nothing stands after the @");
     channel.name += "@" + channel.target;
   }
+  if (is_priced && channel.target.empty())
+    throw usage_error(where +
+                      ": what a VOP is depends on the file system: name the tree, for example "
+                      "vops=5k/s@/scratch");
   check_unit(channel, where);
   return channel;
 }
 
 std::vector<std::string> selector_names() {
-  std::vector<std::string> names = {"all", "metadata", "data"};
+  std::vector<std::string> names = {"all"};
+  for (auto const& row : resource_rows) names.emplace_back(row.name);
   for (auto const& name : core::class_names) names.emplace_back(name);
   for (auto const& row : core::op_table) names.emplace_back(row.name);
   return names;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,10 +14,12 @@
 
 namespace sluice::policy {
 
+struct cost_file;
+
 struct rate {
   core::unit_kind unit = core::unit_kind::ops;
   std::uint64_t rate_q40 = 0;  // bucket units per ns, see core/service_curve.h; 0 pauses
-  bool any_unit = false;       // a bare `0`: fits operations and bytes
+  bool any_unit = false;       // a bare `0`: fits every unit
 };
 
 struct channel_spec {
@@ -29,16 +32,28 @@ struct channel_spec {
   std::string thread_glob;  // empty: any
   std::uint32_t user = core::any_user;
   bool outermost = false;  // passed after all others: what waits for them must not hold its tokens
+  std::shared_ptr<cost_file const> costs = {};  // of one that counts VOPs; null: its target's
 };
 
 /// `1000/s`, `5k/s`, `200MiB/s`, `90/min`, `0`. Throws a usage error that begins with `where`.
 rate parse_amount(std::string_view text, std::string const& where);
 
-/// Operations or bytes per second, without the rounding of the bucket's rate.
+/// The same of `what`, which is measured in `unit`; VOPs are written like operations. Throws also
+/// when it is another unit.
+rate parse_amount(std::string_view text, std::string const& where, core::unit_kind unit,
+                  std::string_view what);
+
+/// Tokens per second, without the rounding of the bucket's rate.
 double per_second(core::unit_kind unit, std::uint64_t rate_q40);
 
-/// The rate for people: `5k/s`, `200MiB/s`, `paused`.
+/// The rate for people: `5k/s`, `200MiB/s`, `5k VOP/s`, `paused`.
 std::string rate_text(core::unit_kind unit, std::uint64_t rate_q40);
+
+/// Says the unit in a rate that was written without: `5k/s` of VOPs is `5k VOP/s`.
+std::string with_unit(std::string rate, core::unit_kind unit);
+
+/// The selector of all calls, priced.
+inline constexpr std::string_view vops_selector = "vops";
 
 /// Ops of a selector; throws a usage error with a suggestion.
 std::uint64_t parse_selector(std::string_view text, std::string const& where);

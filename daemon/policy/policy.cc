@@ -13,15 +13,35 @@
 #include "base/descriptor.h"
 #include "base/error.h"
 #include "base/suggest.h"
+#include "core/units.h"
+#include "policy/carried.h"
 #include "policy/control_read.h"
+#include "policy/cost_file.h"
 #include "policy/order.h"
 #include "policy/reading.h"
+#include "policy/resource.h"
 
 namespace sluice::policy {
 
 namespace {
 
 using names = reading::names;
+
+names resource_names() {
+  names out;
+  for (auto const& row : resource_rows) out.emplace_back(row.name);
+  return out;
+}
+
+/// What may be promised, whatever meets.
+rate floor_of(cost_file const& costs) {
+  rate r;
+  r.unit = core::unit_kind::vops;
+  auto const milli = static_cast<std::uint64_t>(costs.provisionable_vops * core::milli_per_vop);
+  core::make_rate(milli, second_ns, r.rate_q40);
+  return r;
+}
+
 constexpr std::size_t most_class_bytes = 31;  // as a message carries them
 
 class reader : reading {
@@ -54,9 +74,15 @@ class reader : reading {
   }
 
   void read_targets(node const& n);
+  void check_priced(member const& target, member const& resource) const;
   void read_classes(node const& n);
   void read_class_target(qos_class& c, member const& target, std::string const& path);
-  share read_share(node const& n, std::string const& resource, std::string const& path) const;
+  std::shared_ptr<cost_file const> read_costs(node const& n, std::string const& path) const;
+  void read_capacity(target_spec const& target, node const& n, std::string const& path);
+  rate read_amount(node const& n, std::string const& target, std::string const& resource,
+                   std::string const& path) const;
+  share read_share(node const& n, std::string const& target, std::string const& resource,
+                   std::string const& path) const;
   void read_channels(node const& n);
   channel_spec read_channel(node const& n, std::string const& path);
   void read_match(channel_spec& c, node const& n, std::string const& path) const;
@@ -71,7 +97,8 @@ void reader::read_targets(node const& n) {
   expect(n, node::object, "targets");
   for (auto const& m : n.members) {
     std::string const path = "targets." + m.key;
-    keys(m.value, path, {"path", "one_file_system", "capacity", "order", "stream", "after"});
+    keys(m.value, path,
+         {"path", "one_file_system", "cost", "capacity", "order", "stream", "after"});
     node const* tree = m.value.find("path");
     if (tree == nullptr) fail(m.value.at, path + " has no \"path\"");
     target_spec target{m.key, string(*tree, path + ".path"), where(m.at)};
@@ -91,23 +118,63 @@ void reader::read_targets(node const& n) {
     }
     if (node const* after = m.value.find("after"))
       target.after = read_after(*this, *after, path + ".after");
+    if (node const* cost = m.value.find("cost")) target.costs = read_costs(*cost, path + ".cost");
     out_.targets.push_back(std::move(target));
-    node const* capacity = m.value.find("capacity");
-    if (capacity == nullptr) continue;
-    keys(*capacity, path + ".capacity", {"metadata", "data"});
-    for (auto const& c : capacity->members)
-      out_.capacity[m.key][c.key] = resource_rate(c.value, c.key, path + ".capacity." + c.key);
+    if (node const* capacity = m.value.find("capacity"))
+      read_capacity(out_.targets.back(), *capacity, path + ".capacity");
   }
 }
 
-share reader::read_share(node const& n, std::string const& resource,
+/// The name of a file was replaced by what it says when the policy was read from its own file.
+std::shared_ptr<cost_file const> reader::read_costs(node const& n, std::string const& path) const {
+  expect(n, node::string, path);
+  if (!is_carried(n.text))
+    fail(n.at, path + " names a file: only a policy that is read from a file can do that");
+  return std::make_shared<cost_file>(parse_cost_file(n.text, where(n.at) + ": " + path));
+}
+
+void reader::read_capacity(target_spec const& target, node const& n, std::string const& path) {
+  keys(n, path, resource_names());
+  for (auto const& c : n.members) {
+    std::string const here = path + "." + c.key;
+    bool const is_priced = unit_of_supply(c.key) == core::unit_kind::vops;
+    if (is_priced && target.costs == nullptr)
+      fail(c.at, fmt::format("{} needs a \"cost\" of the target: measure it with `sluice calibrate "
+                             "{} -o FILE`",
+                             here, target.path));
+    bool const is_calibrated =
+        is_priced && c.value.kind == node::string && c.value.text == "calibrated";
+    rate& capacity = out_.capacity[target.name][c.key];
+    capacity = is_calibrated ? floor_of(*target.costs) : resource_rate(c.value, c.key, here);
+  }
+}
+
+/// `40%` of the capacity, or a rate.
+rate reader::read_amount(node const& n, std::string const& target, std::string const& resource,
+                         std::string const& path) const {
+  if (n.kind != node::string || !n.text.ends_with('%')) return resource_rate(n, resource, path);
+  auto const percent = core::parse_rate(std::string_view(n.text).substr(0, n.text.size() - 1));
+  if (!percent.ok() || percent.value.is_bytes)
+    fail(n.at, fmt::format("{}: \"{}\" is not a percentage like 40%", path, n.text));
+  double const part = static_cast<double>(percent.value.units) /
+                      (static_cast<double>(percent.value.period_ns) / 1e9) / 100;
+  if (part > 1) fail(n.at, fmt::format("{} is {}, more than all there is", path, n.text));
+  auto const of = out_.capacity.find(target);
+  if (of == out_.capacity.end() || !of->second.contains(resource))
+    fail(n.at, fmt::format("{} is a part of a capacity that target {} has not", path, target));
+  rate r = of->second.at(resource);
+  r.rate_q40 = static_cast<std::uint64_t>(static_cast<double>(r.rate_q40) * part);
+  return r;
+}
+
+share reader::read_share(node const& n, std::string const& target, std::string const& resource,
                          std::string const& path) const {
   keys(n, path, {"reservation", "weight", "limit", "priority"});
   share s;
   s.origin = where(n.at);
   if (node const* r = n.find("reservation"))
-    s.reservation = resource_rate(*r, resource, path + ".reservation");
-  if (node const* l = n.find("limit")) s.limit = resource_rate(*l, resource, path + ".limit");
+    s.reservation = read_amount(*r, target, resource, path + ".reservation");
+  if (node const* l = n.find("limit")) s.limit = read_amount(*l, target, resource, path + ".limit");
   if (node const* w = n.find("weight")) {
     expect(*w, node::number, path + ".weight");
     if (!(w->value > 0) || w->value > 1e6)
@@ -123,15 +190,27 @@ share reader::read_share(node const& n, std::string const& resource,
 
 void reader::read_class_target(qos_class& c, member const& target, std::string const& path) {
   check_name(target, "target", " in " + path, target_names());
-  keys(target.value, path + "." + target.key, {"metadata", "data"});
-  for (auto const& m : target.value.members)
-    c.shares[target.key][m.key] = read_share(m.value, m.key, path + "." + target.key + "." + m.key);
+  keys(target.value, path + "." + target.key, resource_names());
+  for (auto const& m : target.value.members) {
+    if (unit_of_supply(m.key) == core::unit_kind::vops) check_priced(target, m);
+    c.shares[target.key][m.key] =
+        read_share(m.value, target.key, m.key, path + "." + target.key + "." + m.key);
+  }
   auto const capacity = out_.capacity.find(target.key);
   for (auto const& [resource, share] : c.shares[target.key])
     if (share.reservation &&
         (capacity == out_.capacity.end() || !capacity->second.contains(resource)))
       throw usage_error(fmt::format("{}: {}.{}.{} reserves of a capacity that target {} has not",
                                     share.origin, path, target.key, resource, target.key));
+}
+
+/// Whoever shares VOPs of a target must know what they are.
+void reader::check_priced(member const& target, member const& resource) const {
+  for (auto const& spec : out_.targets)
+    if (spec.name == target.key && spec.costs == nullptr)
+      fail(resource.at,
+           fmt::format("target {} has no \"cost\": measure it with `sluice calibrate {} -o FILE`",
+                       target.key, spec.path));
 }
 
 void reader::read_classes(node const& n) {
@@ -172,6 +251,8 @@ std::uint32_t reader::read_user(node const& n, std::string const& path) const {
 void reader::read_match(channel_spec& c, node const& n, std::string const& path) const {
   keys(n, path, {"call", "target", "path", "thread", "user"});
   if (node const* call = n.find("call")) c.ops = read_calls(*call, path + ".call");
+  if (node const* call = n.find("call"); call != nullptr && call->text == vops_selector)
+    c.amount.unit = core::unit_kind::vops;
   if (node const* user = n.find("user")) c.user = read_user(*user, path + ".user");
   if (node const* glob = n.find("path")) c.path_glob = string(*glob, path + ".path");
   if (node const* glob = n.find("thread")) c.thread_glob = string(*glob, path + ".thread");
@@ -198,8 +279,16 @@ channel_spec reader::read_channel(node const& n, std::string const& path) {
   node const* const limit = n.find("limit");
   if (limit == nullptr) fail(n.at, path + " has no \"limit\"");
   std::string const here = where(limit->at) + ": " + path + ".limit";
-  c.amount = parse_amount(string(*limit, path + ".limit"), here);
-  check_unit(c, here);
+  std::string const text = string(*limit, path + ".limit");
+  if (c.amount.unit != core::unit_kind::vops) {
+    c.amount = parse_amount(text, here);
+    check_unit(c, here);
+    return c;
+  }
+  if (c.target.empty())
+    fail(limit->at, path + ": a limit in VOPs needs a \"target\": what a VOP is depends on it");
+  c.amount = parse_amount(text, here, core::unit_kind::vops, vops_selector);
+  check_priced({c.target, limit->at, {}}, {"", limit->at, {}});
   return c;
 }
 
@@ -238,7 +327,7 @@ std::string read_policy_text(std::string const& file) {
   if (got < 0) throw refuse(std::strerror(errno));
   if (text.find_first_not_of(" \t\r\n") == text.npos)
     throw refuse(S_ISFIFO(st.st_mode) ? "it is a FIFO to which nobody wrote" : "it is empty");
-  return text;
+  return carry_costs(std::move(text), file);
 }
 
 site read_policy(std::string const& file) { return parse_policy(read_policy_text(file), file); }

@@ -6,6 +6,7 @@
 #include "base/duration.h"
 #include "base/error.h"
 #include "base/suggest.h"
+#include "policy/resource.h"
 
 namespace sluice::policy {
 
@@ -75,13 +76,8 @@ std::size_t reading::choice(node const& n, std::string const& path, names const&
 
 rate reading::resource_rate(node const& n, std::string const& resource,
                             std::string const& path) const {
-  rate r = parse_amount(string(n, path), where(n.at) + ": " + path);
-  bool const bytes = resource == "data";
-  if (r.any_unit) r.unit = bytes ? core::unit_kind::bytes : core::unit_kind::ops;
-  if (bytes != (r.unit == core::unit_kind::bytes))
-    fail(n.at, fmt::format("{}: {} is measured in {}", path, resource,
-                           bytes ? "bytes, like 20GiB/s" : "operations, like 200k/s"));
-  return r;
+  return parse_amount(string(n, path), where(n.at) + ": " + path, unit_of_supply(resource),
+                      resource);
 }
 
 }  // namespace sluice::policy

@@ -3,19 +3,36 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
 #include "core/units.h"
+#include "policy/cost_file.h"
 #include "policy/policy.h"
 
 namespace sluice::policy {
+
+namespace {
+
+/// Of VOPs no more than the file system gives whatever meets, however much was written.
+std::uint64_t promisable(site const& s, std::string const& target, rate const& capacity) {
+  std::uint64_t const all = milli_per_second(capacity);
+  if (capacity.unit != core::unit_kind::vops) return all;
+  for (auto const& spec : s.targets)
+    if (spec.name == target && spec.costs != nullptr)
+      return std::min(all, static_cast<std::uint64_t>(spec.costs->provisionable_vops * 1000));
+  return all;
+}
+
+}  // namespace
 
 std::vector<supply> supplies(site const& s) {
   std::vector<supply> out;  // two sorted maps give the order
   for (auto const& [target, resources] : s.capacity)
     for (auto const& [resource, capacity] : resources)
-      out.push_back({target, resource, milli_per_second(capacity), capacity.unit});
+      out.push_back({target, resource, milli_per_second(capacity), promisable(s, target, capacity),
+                     capacity.unit});
   return out;
 }
 
@@ -37,8 +54,7 @@ std::uint64_t milli_per_second(rate const& r) {
 }
 
 std::uint64_t rate_q40_of(std::uint64_t milli_per_second, core::unit_kind unit) {
-  core::u128 const units =
-      core::u128(milli_per_second) * (unit == core::unit_kind::ops ? core::op_units : 1);
+  core::u128 const units = core::u128(milli_per_second) * core::token_units(unit);
   core::u128 const rate = (units << 40) / 1'000'000'000'000u;  // down: never above the grant
   core::u128 const most = ~std::uint64_t{0};
   return static_cast<std::uint64_t>(rate > most ? most : rate);
@@ -86,15 +102,17 @@ promise promised(site const& s, supply const& of) {
 void check_reservations(site const& s) {
   for (auto const& of : supplies(s)) {
     promise const p = promised(s, of);
-    if (p.milli <= of.capacity) continue;
+    if (p.milli <= of.promisable) continue;
     auto const text = [&](std::uint64_t milli) {
       return rate_text(of.unit, rate_q40_of(milli, of.unit));
     };
-    throw usage_error(fmt::format(
-        "{}: reservations of {} exceed its capacity: {} = {}, {} more than the {} there are; "
-        "lower a reservation (one job of each class must fit)",
-        p.origin, of.name(), p.sum, text(p.milli), text(p.milli - of.capacity),
-        rate_text(of.unit, s.capacity.at(of.target).at(of.resource).rate_q40)));
+    bool const is_floor = of.promisable < of.capacity || of.unit == core::unit_kind::vops;
+    throw usage_error(
+        fmt::format("{}: reservations of {} exceed {}: {} = {}, {} more than the {} there are; "
+                    "lower a reservation (one job of each class must fit)",
+                    p.origin, of.name(),
+                    is_floor ? "what its file system gives whatever meets" : "its capacity", p.sum,
+                    text(p.milli), text(p.milli - of.promisable), text(of.promisable)));
   }
 }
 

@@ -20,7 +20,8 @@ struct share;
 struct supply {
   std::string target;
   std::string resource;
-  std::uint64_t capacity = 0;  // milli-tokens per second
+  std::uint64_t capacity = 0;    // milli-tokens per second
+  std::uint64_t promisable = 0;  // of it, what reservations may come to
   core::unit_kind unit = core::unit_kind::ops;
   std::string name() const { return resource + "@" + target; }
 };

@@ -54,10 +54,11 @@ function amount(v, unit) {
   return (Number.isInteger(v) ? v : Number(v.toPrecision(3))) + (letters[i] ? " " +
     letters[i] : "");
 }
-const rate = (v, unit) => v === null || v === undefined ? "-" : amount(v, unit) + "/s";
-// Of requests or of their bytes.
-const calls = (v, unit) =>
-  amount(v, unit) + (unit === "bytes" || amount(v) === "-" ? "" : " calls");
+const rate = (v, unit) => v === null || v === undefined ? "-"
+  : amount(v, unit) + (unit === "vops" ? " VOP/s" : "/s");
+// Of requests, of their bytes or of their VOPs.
+const calls = (v, unit) => amount(v, unit) +
+  (unit === "bytes" || amount(v) === "-" ? "" : unit === "vops" ? " VOP" : " calls");
 const part = v => v === null || v === undefined ? "-" : Math.round(v * 100) + " %";
 const demand = r => r.demand === null ? (r.served === null ? "-" : "more") : rate(r.demand, r.unit);
 const ago = s => s < 1 ? "now" : "-" + Math.floor(s / 60) + ":" +

@@ -161,7 +161,7 @@ history::series* history::make(history_look const& look, std::string key) {
   room->name.job = look.job;
   room->name.supply = look.supply;
   room->name.uid = look.uid;
-  room->name.counts_bytes = look.counts_bytes;
+  room->name.unit = look.unit;
   if (!look.job.empty()) room->name.user = user_name(look.uid);
   index_[std::move(key)] = static_cast<std::size_t>(room - rows_.data());
   return room;
@@ -189,8 +189,7 @@ void history::put(history_look const& look) {
     ++left_out_now_;
   for (bool of_class : {true, false}) {
     if (of_class && look.qos_class.empty()) continue;
-    history_point& sum =
-        total_of(of_class ? look.qos_class : "", look.supply, look.counts_bytes).did;
+    history_point& sum = total_of(of_class ? look.qos_class : "", look.supply, look.unit).did;
     sum.served += look.did.served;
     sum.delayed += look.did.delayed;
     sum.waited_s += look.did.waited_s;
@@ -202,16 +201,16 @@ void history::put(history_look const& look) {
 }
 
 history::total& history::total_of(std::string_view qos_class, std::string_view supply,
-                                  bool counts_bytes) {
+                                  core::unit_kind unit) {
   write_key(key_, 0, "", qos_class, supply);
   auto const [at, is_new] = totals_.try_emplace(key_);
   total& t = at->second;
-  if (is_new) t = {std::string(qos_class), std::string(supply), counts_bytes, {}};
+  if (is_new) t = {std::string(qos_class), std::string(supply), unit, {}};
   return t;
 }
 
-void history::put_supply(std::string_view supply, bool counts_bytes, double capacity) {
-  if (series* const s = row_of(total_of("", supply, counts_bytes).look())) s->capacity = capacity;
+void history::put_supply(std::string_view supply, core::unit_kind unit, double capacity) {
+  if (series* const s = row_of(total_of("", supply, unit).look())) s->capacity = capacity;
 }
 
 void history::end() {

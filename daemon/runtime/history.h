@@ -18,6 +18,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/unit_kind.h"
+
 namespace sluice::runtime {
 
 /// Amounts and means of an interval; NaN: not known. Of the demand: more than was granted.
@@ -33,14 +35,14 @@ struct history_point {
 struct history_name {
   std::string job, user, qos_class, supply;
   uid_t uid = 0;
-  bool counts_bytes = false;
+  core::unit_kind unit = core::unit_kind::ops;
 };
 
 /// What a stream did since the look before.
 struct history_look {
   std::string_view job, qos_class, supply;
   uid_t uid = 0;
-  bool counts_bytes = false;
+  core::unit_kind unit = core::unit_kind::ops;
   history_point did = {};
   double limit = std::numeric_limits<double>::quiet_NaN();
 };
@@ -77,7 +79,7 @@ class history {
   /// second; what was put is spread evenly over the time since the last one.
   void begin(std::int64_t now_ns, double unix_s);
   void put(history_look const& look);
-  void put_supply(std::string_view supply, bool counts_bytes, double capacity);
+  void put_supply(std::string_view supply, core::unit_kind unit, double capacity);
   void end();
   /// Since the look before; 0 at the first.
   double passed_s() const { return passed_s_; }
@@ -119,12 +121,12 @@ class history {
   /// Of a class or a supply in one look; the names are its own.
   struct total {
     std::string qos_class, supply;
-    bool counts_bytes = false;
+    core::unit_kind unit = core::unit_kind::ops;
     history_point did;
-    history_look look() const { return {{}, qos_class, supply, 0, counts_bytes, did}; }
+    history_look look() const { return {{}, qos_class, supply, 0, unit, did}; }
   };
 
-  total& total_of(std::string_view qos_class, std::string_view supply, bool counts_bytes);
+  total& total_of(std::string_view qos_class, std::string_view supply, core::unit_kind unit);
   series* row_of(history_look const& look);
   series* make(history_look const& look, std::string key);
   void take(series& s, history_look const& look) const;

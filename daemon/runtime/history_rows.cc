@@ -35,7 +35,7 @@ bool is_named(history_name const& n, std::string const& job) {
 namespace {
 
 json about(history_row const& row) {
-  json out = {{"supply", row.name.supply},    {"unit", row.name.counts_bytes ? "bytes" : "ops"},
+  json out = {{"supply", row.name.supply},    {"unit", core::row_of(row.name.unit).name},
               {"class", row.name.qos_class},  {"live", row.is_live},
               {"interval_s", row.interval_s}, {"end_unix_s", row.end_unix_s}};
   if (!row.name.job.empty()) {
@@ -94,7 +94,7 @@ json about(op_row const& row) {
           {"user", row.name.user},
           {"class", row.name.qos_class},
           {"op", row.op},
-          {"unit", row.name.counts_bytes ? "bytes" : "ops"},
+          {"unit", core::row_of(row.name.unit).name},
           {"live", row.is_live},
           {"interval_s", row.interval_s},
           {"end_unix_s", row.end_unix_s}};

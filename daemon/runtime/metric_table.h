@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/unit_kind.h"
 #include "runtime/distribution.h"
 
 namespace sluice::runtime {
@@ -25,8 +26,8 @@ enum class metric : std::uint8_t {
 };
 
 /// The family of `operations` that counts in this unit.
-constexpr metric in_unit(metric operations, bool bytes) {
-  return static_cast<metric>(static_cast<unsigned>(operations) + (bytes ? 1u : 0u));
+constexpr metric in_unit(metric operations, core::unit_kind unit) {
+  return static_cast<metric>(static_cast<unsigned>(operations) + static_cast<unsigned>(unit));
 }
 
 /// Values of the labels of the row, in its order.

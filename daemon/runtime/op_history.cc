@@ -14,9 +14,9 @@ constexpr double not_known = std::numeric_limits<double>::quiet_NaN();
 
 /// No name holds a zero.
 void write_key(std::string& key, uid_t uid, std::string_view job, std::string_view op,
-               bool counts_bytes) {
+               core::unit_kind unit) {
   key.assign(op);
-  key.append(counts_bytes ? "b" : "o").append("\0", 1);
+  key.append(core::row_of(unit).name).append("\0", 1);
   key.append(std::to_string(uid)).append("\0", 1).append(job);
 }
 
@@ -60,21 +60,21 @@ op_history::series* op_history::make(op_look const& look) {
   if (room == nullptr) room = &rows_.emplace_back();
   if (room->used_ns != 0) {
     std::string old;
-    write_key(old, room->name.uid, room->name.job, room->op, room->name.counts_bytes);
+    write_key(old, room->name.uid, room->name.job, room->op, room->name.unit);
     index_.erase(old);
   }
   *room = {};
   room->name.job = look.job;
   room->name.uid = look.uid;
   room->name.user = user_name(look.uid);
-  room->name.counts_bytes = look.counts_bytes;
+  room->name.unit = look.unit;
   room->op = look.op;
   index_[key_] = static_cast<std::size_t>(room - rows_.data());
   return room;
 }
 
 op_history::series* op_history::row_of(op_look const& look) {
-  write_key(key_, look.uid, look.job, look.op, look.counts_bytes);
+  write_key(key_, look.uid, look.job, look.op, look.unit);
   auto const at = index_.find(key_);
   if (at != index_.end()) return &rows_[at->second];
   if (!(look.amount > 0)) return nullptr;
@@ -134,7 +134,7 @@ void op_history::end() {
     if (s.used_ns != 0) spread(s, from);
   for (series& s : rows_)
     if (s.used_ns != 0 && now_ns_ - s.used_ns > history::kept_ns) {
-      write_key(key_, s.name.uid, s.name.job, s.op, s.name.counts_bytes);
+      write_key(key_, s.name.uid, s.name.job, s.op, s.name.unit);
       index_.erase(key_);
       s = {};
     }

@@ -15,6 +15,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/unit_kind.h"
 #include "runtime/history.h"
 
 namespace sluice::runtime {
@@ -23,7 +24,7 @@ namespace sluice::runtime {
 struct op_look {
   std::string_view job, qos_class, op;
   uid_t uid = 0;
-  bool counts_bytes = false;
+  core::unit_kind unit = core::unit_kind::ops;
   double amount = 0;
 };
 

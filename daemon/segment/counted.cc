@@ -36,17 +36,21 @@ json would_json(abi::channel_state const& state) {
           {"wait_max_ns", waits.most}};
 }
 
+/// A whole number, but for VOPs.
+json amount_json(core::unit_kind unit, std::uint64_t amount) {
+  return core::row_of(unit).counted == 1 ? json(amount) : json(core::counted_tokens(unit, amount));
+}
+
 json channel_json(abi::segment const& s, core::ruleset const& rules, unsigned i,
                   channel_sums const& sum) {
   auto const unit = static_cast<core::unit_kind>(rules.channel[i].unit);
-  bool const bytes = unit == core::unit_kind::bytes;
   core::histogram_counts const waits = waits_of(s, i);
   json row{{"name", core::view(rules, rules.channel[i].name)},
            {"rate_per_s", policy::per_second(unit, rate_of(s, i))},
-           {"unit", bytes ? "bytes" : "ops"},
+           {"unit", core::row_of(unit).name},
            {"target", target_of(rules, i)},
            {"calls", sum.calls},
-           {"amount", sum.amount},
+           {"amount", amount_json(unit, sum.amount)},
            {"delayed", sum.delayed},
            {"waited_ns", sum.waited_ns},
            {"wait_p50_ns", waits.percentile(0.5)},

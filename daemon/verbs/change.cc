@@ -48,17 +48,11 @@ std::vector<settable> meant_by(role const& r, std::size_t job, std::string const
 }
 
 std::string assignment_of(settable const& s, rate r) {
-  return fmt::format("{}={}", s.name,
-                     r == unbounded ? "unlimited" : policy::bound_text(r, s.counts_bytes));
+  return fmt::format("{}={}", s.name, r == unbounded ? "unlimited" : policy::bound_text(r, s.unit));
 }
 
 rate rate_for(settable const& s, std::string const& amount, std::string const& where) {
-  policy::rate const r = policy::parse_amount(amount, where);
-  if (!r.any_unit && (r.unit == core::unit_kind::bytes) != s.counts_bytes)
-    throw usage_error(fmt::format(
-        "{}: this limit counts {}", where,
-        s.counts_bytes ? "bytes, write it like 200MiB/s" : "operations, write it like 1000/s"));
-  return policy::milli_per_second(r);
+  return policy::milli_per_second(policy::parse_amount(amount, where, s.unit, "this limit"));
 }
 
 struct changed {

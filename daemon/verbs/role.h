@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/unit_kind.h"
 #include "local/local.h"
 #include "policy/policy.h"
 #include "runtime/policy_log.h"
@@ -35,7 +36,7 @@ struct job_name {
 struct settable {
   std::string name;      // metadata@scratch, or a channel of its own
   std::string resource;  // metadata; empty: it has only its name
-  bool counts_bytes = false;
+  core::unit_kind unit = core::unit_kind::ops;
   rate now = unbounded;
   std::optional<rate> owner_most;  // what its owner may set at most; none: anything
 };

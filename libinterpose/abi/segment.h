@@ -33,7 +33,7 @@
 namespace sluice::abi {
 
 inline constexpr std::uint64_t magic = 0x3165'6369'756c'73ull;  // "sluice1" in memory order
-inline constexpr std::uint32_t layout_version = 5;
+inline constexpr std::uint32_t layout_version = 6;
 inline constexpr unsigned process_slots = 4096;
 inline constexpr unsigned owned_shards = 256;
 inline constexpr unsigned common_shards = 16;
@@ -134,7 +134,7 @@ struct alignas(64) channel_counters {
   core::lease lease;  // tokens set aside by the shard's owner
   std::atomic<std::uint64_t> calls;
   std::atomic<std::uint64_t>
-      amount;  // bytes booked, less refunds; an op channel's amount is its calls
+      amount;  // bytes or milli-VOPs booked, less refunds; an op channel's amount is its calls
   std::atomic<std::uint64_t> delayed;
   std::atomic<std::uint64_t> waited_ns;
 };

@@ -63,9 +63,10 @@ constexpr std::uint64_t class_mask(call_class cls) {
 }
 
 /// The ops a selector names: an op, a class, a resource (`metadata` = metadata + directory + xattr,
-/// `data` = read + write) or `all` (everything but class local). 0 when nothing has that name.
+/// `data` = read + write, `vops` = `all`) or `all` (everything but class local). 0 when nothing has
+/// that name.
 constexpr std::uint64_t ops_of_selector(std::string_view name) {
-  if (name == "all") {
+  if (name == "all" || name == "vops") {
     std::uint64_t mask = 0;
     for (unsigned i = 0; i < op_count; ++i)
       if (op_table[i].cls != call_class::local) mask |= std::uint64_t{1} << i;

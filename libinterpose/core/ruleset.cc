@@ -40,6 +40,12 @@ bool valid_rules(ruleset const& rules) {
   return true;
 }
 
+bool valid_channel(ruleset const& rules, channel_row const& c) {
+  if (!in_pool(rules, c.name) || !in_pool(rules, c.origin)) return false;
+  bool const is_priced = c.unit == static_cast<std::uint8_t>(unit_kind::vops);
+  return is_priced ? c.cost >= 1 && c.cost <= rules.cost_count : c.cost == 0;
+}
+
 }  // namespace
 
 bool is_within(ruleset const& rules, unsigned target, unsigned ancestor) {
@@ -110,13 +116,16 @@ char const* validate(ruleset const& rules) {
   if (rules.quiet_count > max_quiet_devices) return "quiet device count";
   if (rules.below_count > max_devices_below) return "count of devices below targets";
   if (rules.string_bytes > string_pool_bytes) return "string pool size";
+  if (rules.cost_count > max_cost_tables) return "count of cost tables";
   if (!valid_targets(rules)) return "a target row";
   if (!valid_rules(rules)) return "a rule row";
   for (unsigned i = 0; i < rules.channel_count; ++i) {
     channel_row const& c = rules.channel[i];
-    if (!in_pool(rules, c.name) || !in_pool(rules, c.origin)) return "a channel row";
-    if (c.unit > static_cast<unsigned>(unit_kind::bytes)) return "a channel unit";
+    if (c.unit >= unit_count) return "a channel unit";
+    if (!valid_channel(rules, c)) return "a channel row";
   }
+  for (unsigned i = 0; i < rules.cost_count; ++i)
+    if (char const* const wrong = validate(rules.cost[i])) return wrong;
   std::uint64_t const known =
       rules.rule_count == max_rules ? ~0ull : (1ull << rules.rule_count) - 1;
   for (auto const& by_target : rules.rules_for)

@@ -12,7 +12,9 @@
 #include <cstdint>
 #include <string_view>
 
+#include "core/cost_table.h"
 #include "core/request.h"
+#include "core/unit_kind.h"
 
 namespace sluice::core {
 
@@ -20,6 +22,7 @@ inline constexpr unsigned max_targets =
     16;                                    // target 0 is `elsewhere`: every file in no named target
 inline constexpr unsigned max_rules = 64;  // bits of rules_for
 inline constexpr unsigned max_channels = 64;
+inline constexpr unsigned max_cost_tables = 16;
 inline constexpr unsigned max_gates = 8;  // channels one request may have to pass
 inline constexpr unsigned max_quiet_devices = 32;
 inline constexpr unsigned max_inside_mounts = 8;
@@ -68,15 +71,14 @@ struct rule_row {
   std::uint8_t unused;
 };
 
-enum class unit_kind : std::uint8_t { ops, bytes };
-
 struct channel_row {
   text name;                // as printed: `open`, `data@/scratch`
   text origin;              // where it comes from: `--limit open=1000/s`, `site.json:12`
   std::uint8_t unit;        // unit_kind
   std::uint8_t level;       // order of passing: 0 narrowest; rules are sorted by it
   std::uint8_t count_only;  // 1: never delays (monitor)
-  std::uint8_t unused[5];
+  std::uint8_t cost;        // of a channel that counts VOPs: its table + 1; else 0
+  std::uint8_t unused[4];
 };
 
 struct ruleset {
@@ -88,7 +90,7 @@ struct ruleset {
   std::uint32_t counts_elsewhere;  // 1: calls on target 0 are counted (a rule reaches it, or nobody
                                    // names any)
   std::uint32_t below_count;
-  std::uint32_t unused;
+  std::uint32_t cost_count;
   std::uint64_t top_mount;  // the creator's mount of `/`: it lies below nothing. 0 unknown
   device_below below[max_devices_below];
   target_row target[max_targets];
@@ -98,6 +100,7 @@ struct ruleset {
       quiet_device[max_quiet_devices];  // proc, sysfs, cgroup, devtmpfs …: never controlled
   std::uint64_t rules_for[op_count][max_targets];
   char strings[string_pool_bytes];
+  cost_table cost[max_cost_tables];
 };
 
 /// What about a request can only be known when it happens.
@@ -109,6 +112,11 @@ struct context {
 
 inline std::string_view view(ruleset const& rules, text t) {
   return {rules.strings + t.offset, t.length};
+}
+
+/// The table of a channel that counts VOPs.
+inline cost_table const& costs_of(ruleset const& rules, unsigned channel) {
+  return rules.cost[(rules.channel[channel].cost - 1u) % max_cost_tables];
 }
 
 /// Rules that a request meets, in the order to pass them. o < count and target < target_count.

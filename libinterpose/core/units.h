@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "core/durations.h"
-#include "service_curve.h"
+#include "core/unit_kind.h"
 
 namespace sluice::core {
 
@@ -138,17 +138,16 @@ constexpr parsed<rate> parse_rate(std::string_view text) {
   return {{d.value.units, static_cast<std::uint64_t>(period), d.value.is_bytes}, 0, nullptr};
 }
 
-// The rate of a bucket that counts bytes, or else operations; false when out of range.
-constexpr bool bucket_rate(rate const& r, bool counts_bytes, std::uint64_t& rate_q40) {
-  if (counts_bytes) return make_rate(r.units, r.period_ns, rate_q40);
-  if (r.units > ~std::uint64_t{0} / op_units) return false;
-  return make_rate(r.units * op_units, r.period_ns, rate_q40);
+// The rate of a bucket that counts in this unit; false when out of range.
+constexpr bool bucket_rate(rate const& r, unit_kind unit, std::uint64_t& rate_q40) {
+  if (r.units > ~std::uint64_t{0} / token_units(unit)) return false;
+  return make_rate(r.units * token_units(unit), r.period_ns, rate_q40);
 }
 
-// Operations or bytes per second, for reports.
-constexpr double per_second(std::uint64_t rate_q40, bool counts_bytes) {
+// Tokens per second, for reports.
+constexpr double per_second(std::uint64_t rate_q40, unit_kind unit) {
   double const units = static_cast<double>(rate_q40) * 1e9 / static_cast<double>(1ull << 40);
-  return counts_bytes ? units : units / op_units;
+  return units / static_cast<double>(token_units(unit));
 }
 
 // ---------------------------------------------------------------------------- writing

@@ -16,8 +16,8 @@ for key in $(sed -n 's/^SETTING(\([a-z_]*\),.*/\1/p' daemon/runtime/settings.def
   grep -q "^\.It Fl -$key" daemon/sluiced/sluiced.8 || fail "sluiced.8 does not know --$key"
 done
 for word in $(sed -n 's/^ALGORITHM([a-z0-9_]*, *"\([^"]*\)".*/\1/p' policies/algorithms.def) \
-  targets path capacity classes reservation weight limit priority channels control nodes cycle \
-  lease escrow floor pool_owner orphans default_class enforce access algorithm order; do
+  targets path cost capacity classes reservation weight limit priority channels control nodes \
+  cycle lease escrow floor pool_owner orphans default_class enforce access algorithm order; do
   grep -qE "^\.(It Cm|Ss) $word( |\$)|^\.Cm $word\b" daemon/sluiced/sluice-policy.5 ||
     fail "sluice-policy.5 does not know $word"
 done
@@ -27,8 +27,9 @@ scripts/metrics-table | diff - <(sed -n '/^<!-- metrics -->$/,/^<!-- end -->$/p'
   sed '1d;$d') || fail "daemon/administration.md: run scripts/metrics-table --fix"
 
 for name in $(sed -n 's/^METRIC(\([a-z_]*\),.*/\1/p' daemon/runtime/metrics.def); do
-  twin=$(sed 's/bytes_per_second$/operations_per_second/; s/bytes_total$/operations_total/
-    s/^waiting_bytes$/waiting_operations/' <<<"$name")
+  twin=$(sed -E 's/(bytes|vops)_per_second$/operations_per_second/
+    s/(bytes|vops)_total$/operations_total/
+    s/^waiting_(bytes|vops)$/waiting_operations/' <<<"$name")
   grep -rq --include='*.cc' "metric::$name\b" daemon ||
     grep -rq --include='*.cc' "in_unit(metric::$twin\b" daemon || fail "nobody sets sluice_$name"
 done

@@ -25,6 +25,11 @@ block refused >wanted
 sed -i 's/^sluice: //' found
 diff wanted found || fail "the refusal in the walk-through is stale"
 
+block vops >wanted
+"$SLUICE" policy check "$examples/virtual-iops.json" 2>/dev/null | head -n "$(wc -l <wanted)" |
+  sed 's/ (not on this machine)$//' >found
+diff wanted found || fail "what is said of virtual IOPs is stale"
+
 # Every file is named in the table.
 for file in "$examples"/*.json; do
   grep -q "^| \`${file##*/}\` |" "$examples/README.md" || fail "${file##*/} is not in the table"

@@ -47,20 +47,22 @@ top_frame drawn(top_choice const& choice, unsigned columns = 0) {
 }  // namespace
 
 TEST_CASE("short numbers", "[cli]") {
-  CHECK(short_number(0, false) == "0");
-  CHECK(short_number(0.25, false) == "0.25");
-  CHECK(short_number(999.4, false) == "999");
-  CHECK(short_number(999.6, false) == "1k");
-  CHECK(short_number(19500, false) == "19.5k");
-  CHECK(short_number(1e6, false) == "1M");
-  CHECK(short_number(1023, true) == "0.999Ki");
-  CHECK(short_number(35.0 * 1024 * 1024, true) == "35Mi");
-  CHECK(short_number(HUGE_VAL, false) == "inf");
-  CHECK(short_number(NAN, false) == "?");
-  CHECK(rate_words(2048, true) == "2KiB/s");
-  CHECK(rate_words(std::nullopt, false) == "unbounded");
+  CHECK(short_number(0, core::unit_kind::ops) == "0");
+  CHECK(short_number(0.25, core::unit_kind::ops) == "0.25");
+  CHECK(short_number(999.4, core::unit_kind::ops) == "999");
+  CHECK(short_number(999.6, core::unit_kind::ops) == "1k");
+  CHECK(short_number(19500, core::unit_kind::ops) == "19.5k");
+  CHECK(short_number(1e6, core::unit_kind::ops) == "1M");
+  CHECK(short_number(1023, core::unit_kind::bytes) == "0.999Ki");
+  CHECK(short_number(35.0 * 1024 * 1024, core::unit_kind::bytes) == "35Mi");
+  CHECK(short_number(HUGE_VAL, core::unit_kind::ops) == "inf");
+  CHECK(short_number(NAN, core::unit_kind::ops) == "?");
+  CHECK(rate_words(1200.0, core::unit_kind::vops) == "1.2k VOP/s");
+  CHECK(short_number(0.38, core::unit_kind::vops) == "0.38");
+  CHECK(rate_words(2048, core::unit_kind::bytes) == "2KiB/s");
+  CHECK(rate_words(std::nullopt, core::unit_kind::ops) == "unbounded");
   for (double value = 0.01; value < 1e18; value *= 1.37)
-    CHECK(short_number(value, true).size() <= 7);
+    CHECK(short_number(value, core::unit_kind::bytes).size() <= 7);
 }
 
 TEST_CASE("top orders and filters", "[cli]") {

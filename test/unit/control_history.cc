@@ -21,7 +21,7 @@ constexpr std::int64_t second = 1'000'000'000;
 constexpr history_reader everybody = {}, root = {true, true, 0}, ann = {false, true, 1001};
 
 history_look look_of(std::string_view job, float served, uid_t uid = 1001) {
-  history_look l = {job, "gold", "metadata@s", uid, false};
+  history_look l = {job, "gold", "metadata@s", uid, sluice::core::unit_kind::ops};
   l.did = {served, 0, 0, 0, served, 100, 0};
   return l;
 }
@@ -32,7 +32,7 @@ void run(history& h, std::int64_t from_s, int seconds, float per_s, char const* 
     std::int64_t const now = from_s * second + i * second / 10;
     h.begin(now, double(now) / 1e9 + 5000);
     h.put(look_of(job, per_s / 10));
-    h.put_supply("metadata@s", false, 1000);
+    h.put_supply("metadata@s", sluice::core::unit_kind::ops, 1000);
     h.end();
   }
 }
@@ -141,8 +141,8 @@ TEST_CASE("history: a user sees his own jobs, everybody the sums", "[history]") 
   h.begin(100 * second, 0);
   h.put(look_of("his", 10, 1001));
   h.put(look_of("hers", 30, 1002));
-  h.put_supply("metadata@s", false, 1000);
-  h.put_supply("data@s", true, 5);
+  h.put_supply("metadata@s", sluice::core::unit_kind::ops, 1000);
+  h.put_supply("data@s", sluice::core::unit_kind::bytes, 5);
   h.end();
   history_row row;
   CHECK(find(h, ann, "his", true, row));

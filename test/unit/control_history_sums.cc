@@ -51,7 +51,7 @@ struct watcher {
     counted.look(unit_kind::ops, memory, false, 8);
     node::amounts const done = counted.done();
     past->begin(now, double(now) / 1e9);
-    runtime::history_look l = {"a", "gold", "metadata@s", 1001, false};
+    runtime::history_look l = {"a", "gold", "metadata@s", 1001, unit_kind::ops};
     l.did.served = double(done.served - told.served);
     l.did.delayed = float(done.delayed - told.delayed);
     l.did.waited_s = float(double(done.waited_ns - told.waited_ns) / 1e9);

@@ -23,7 +23,7 @@ constexpr std::int64_t second = 1'000'000'000;
 constexpr history_reader everybody = {}, root = {true, true, 0}, ann = {false, true, 1001};
 
 op_look look_of(std::string_view job, std::string_view op, double amount, uid_t uid = 1001) {
-  return {job, "gold", op, uid, false, amount};
+  return {job, "gold", op, uid, sluice::core::unit_kind::ops, amount};
 }
 
 bool find(op_history const& h, history_reader const& who, std::string const& job,

@@ -10,7 +10,7 @@
 using namespace sluice;
 
 TEST_CASE("the layout of the segment is the golden one", "[abi]") {
-  REQUIRE(abi::layout_version == 5);
+  REQUIRE(abi::layout_version == 6);
   CHECK(offsetof(abi::segment, head) == 0);
   CHECK(offsetof(abi::header, magic_word) == 0);
   CHECK(offsetof(abi::header, layout) == 8);
@@ -19,11 +19,13 @@ TEST_CASE("the layout of the segment is the golden one", "[abi]") {
   CHECK(offsetof(abi::segment, rules) % 64 == 0);
   CHECK(offsetof(abi::segment, bucket) % 64 == 0);
   CHECK(offsetof(abi::segment, owned) % 4096 == 0);
-  CHECK(sizeof(core::ruleset) == 43048);
+  CHECK(sizeof(core::ruleset) == 48808);
+  CHECK(offsetof(core::ruleset, cost) == 43048);
+  CHECK(sizeof(core::cost_table) == 360);
   CHECK(sizeof(core::bucket) == 576);
   CHECK(sizeof(abi::process_slot) == 64);
   CHECK(sizeof(abi::shard) == 24576);
-  CHECK(sizeof(abi::segment) == 7901184);
+  CHECK(sizeof(abi::segment) == 7909376);
 }
 
 TEST_CASE("every counted call has a row in a shard", "[abi]") {

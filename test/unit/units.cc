@@ -133,16 +133,18 @@ TEST_CASE("any text is survived", "[units]") {
 
 TEST_CASE("rates become bucket rates and come back", "[units]") {
   std::uint64_t q = 0;
-  REQUIRE(bucket_rate(parse_rate("1000/s").value, false, q));
-  CHECK(per_second(q, false) == Approx(1000));
-  REQUIRE(bucket_rate(parse_rate("200MiB/s").value, true, q));
-  CHECK(per_second(q, true) == Approx(209715200));
-  REQUIRE(bucket_rate(parse_rate("1/min").value, false, q));
-  CHECK(per_second(q, false) == Approx(1 / 60.0));
-  REQUIRE(bucket_rate(parse_rate("0/s").value, false, q));
+  REQUIRE(bucket_rate(parse_rate("1000/s").value, unit_kind::ops, q));
+  CHECK(per_second(q, unit_kind::ops) == Approx(1000));
+  REQUIRE(bucket_rate(parse_rate("200MiB/s").value, unit_kind::bytes, q));
+  CHECK(per_second(q, unit_kind::bytes) == Approx(209715200));
+  REQUIRE(bucket_rate(parse_rate("1/min").value, unit_kind::ops, q));
+  CHECK(per_second(q, unit_kind::ops) == Approx(1 / 60.0));
+  REQUIRE(bucket_rate(parse_rate("1.5k/s").value, unit_kind::vops, q));
+  CHECK(per_second(q, unit_kind::vops) == Approx(1500));
+  REQUIRE(bucket_rate(parse_rate("0/s").value, unit_kind::ops, q));
   CHECK(q == 0);
-  CHECK_FALSE(bucket_rate(parse_rate("20G/s").value, false, q));
-  CHECK_FALSE(bucket_rate(parse_rate("18T/s").value, false, q));
-  CHECK_FALSE(bucket_rate(parse_rate("0.000000001/h").value, true, q));
+  CHECK_FALSE(bucket_rate(parse_rate("20G/s").value, unit_kind::ops, q));
+  CHECK_FALSE(bucket_rate(parse_rate("18T/s").value, unit_kind::ops, q));
+  CHECK_FALSE(bucket_rate(parse_rate("0.000000001/h").value, unit_kind::bytes, q));
   static_assert(parse_rate("1.5k/s").value.units == 1500);
 }

@@ -92,13 +92,7 @@ unsigned find_channel(abi::segment const& s, std::string const& name) {
 /// The rate in the unit of the channel.
 std::uint64_t rate_for(abi::segment const& s, unsigned channel, std::string const& text,
                        std::string const& where) {
-  policy::rate const r = policy::parse_amount(text, where);
-  if (!r.any_unit && r.unit != unit_of(s, channel))
-    throw usage_error(fmt::format("{}: this limit counts {}", where,
-                                  unit_of(s, channel) == core::unit_kind::bytes
-                                      ? "bytes, write it like 200MiB/s"
-                                      : "operations, write it like 1000/s"));
-  return r.rate_q40;
+  return policy::parse_amount(text, where, unit_of(s, channel), "this limit").rate_q40;
 }
 
 void require_limits(abi::segment const& s) {

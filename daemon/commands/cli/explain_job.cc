@@ -7,16 +7,17 @@
 #include "commands/cli/picture.h"
 #include "commands/cli/quantity.h"
 #include "commands/cli/report.h"
+#include "policy/resource.h"
 
 namespace sluice::cli {
 
 namespace {
 
 void print_stream(stream_row const& s) {
-  bool const bytes = counts_bytes(s.supply);
-  fmt::print("  {:<20} {:>10} {:>10} {:>10} {:>8} {:>7}\n", s.supply, rate_words(s.demand, bytes),
-             rate_words(s.grant, bytes), rate_words(s.served, bytes),
-             short_number(s.waiting, bytes), fmt::format("{:.0f}%", s.blocked * 100));
+  core::unit_kind const unit = policy::unit_of_supply(s.supply);
+  fmt::print("  {:<20} {:>10} {:>10} {:>10} {:>8} {:>7}\n", s.supply, rate_words(s.demand, unit),
+             rate_words(s.grant, unit), rate_words(s.served, unit), short_number(s.waiting, unit),
+             fmt::format("{:.0f}%", s.blocked * 100));
 }
 
 }  // namespace

@@ -84,8 +84,9 @@ nlohmann::json job_source::own_job(std::string const& name, std::map<std::string
     counts const is = now[key] = {sums.amount, sums.waited_ns, steady_ns()};
     double const span_ns = static_cast<double>(std::max<std::int64_t>(is.at_ns - was.at_ns, 1));
     auto const grown = static_cast<std::int64_t>(is.amount - was.amount);
-    v.counts_bytes = unit == core::unit_kind::bytes;
-    v.served = milli(static_cast<double>(grown) * 1e9 / span_ns);
+    v.unit = unit;
+    double const counted = static_cast<double>(core::row_of(unit).counted);
+    v.served = milli(static_cast<double>(grown) / counted * 1e9 / span_ns);
     v.waiters = waiters_at(*s, i);
     double const waited = static_cast<double>(is.waited_ns - was.waited_ns) / span_ns;
     double const part = v.waiters != 0 ? 1 : std::min(waited, 1.0);

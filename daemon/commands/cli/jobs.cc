@@ -13,6 +13,7 @@
 #include "commands/cli/quantity.h"
 #include "commands/cli/report.h"
 #include "policy/limit.h"
+#include "policy/resource.h"
 #include "segment/jobs.h"
 #include "segment/run_dir.h"
 
@@ -73,9 +74,9 @@ void print_daemons(nlohmann::json const& rows) {
     std::string amounts;
     for (auto const& s : streams)
       if (!s.supply.empty())
-        amounts +=
-            fmt::format("  {} {} of {}", s.supply, short_number(s.served, counts_bytes(s.supply)),
-                        rate_words(s.grant, counts_bytes(s.supply)));
+        amounts += fmt::format("  {} {} of {}", s.supply,
+                               short_number(s.served, policy::unit_of_supply(s.supply)),
+                               rate_words(s.grant, policy::unit_of_supply(s.supply)));
     fmt::print("{:<24} {:<10} {:<8} {:<8} {:>5} {:>5} {:>4}{}\n", first.job, first.user,
                first.qos_class, first.is_paused ? "paused" : "running", first.nodes,
                first.processes, first.escaped, amounts + not_governed(job));

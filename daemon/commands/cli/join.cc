@@ -13,9 +13,13 @@
 
 #include "base/error.h"
 #include "base/installed.h"
+#include "commands/cli/costs.h"
 #include "commands/cli/daemon.h"
 #include "commands/cli/limits.h"
 #include "commands/cli/paths.h"
+#include "policy/carried.h"
+#include "policy/cost_file.h"
+#include "policy/limit.h"
 #include "policy/order.h"
 #include "segment/jobs.h"
 #include "segment/run_dir.h"
@@ -45,6 +49,19 @@ std::vector<std::string> orders_of(run_options const& options) {
   return out;
 }
 
+/// What the files of --cost say, by limit: the daemon reads no file of a user.
+nlohmann::json costs_of(run_options const& options) {
+  std::vector<policy::channel_spec> channels;
+  for (auto const& text : options.limits.limits) channels.push_back(policy::parse_limit(text));
+  give_costs(read_costs(options.limits.costs), channels);
+  nlohmann::json rows = nlohmann::json::array();
+  for (std::size_t i = 0; i < channels.size(); ++i)
+    if (channels[i].costs != nullptr)
+      rows.push_back({{"limit", options.limits.limits[i]},
+                      {"cost", policy::carried_text(*channels[i].costs)}});
+  return rows;
+}
+
 nlohmann::json join_request(run_options const& options) {
   std::error_code failed;
   unsigned const parts = paths_wanted(options).parts;
@@ -52,6 +69,7 @@ nlohmann::json join_request(run_options const& options) {
           {"job", or_null(options.job)},
           {"class", or_null(options.limits.qos_class)},
           {"limits", options.limits.limits},
+          {"costs", costs_of(options)},
           {"orders", orders_of(options)},
           {"policy_channels", true},
           {"monitor", options.limits.monitor},

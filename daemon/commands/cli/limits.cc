@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "commands/cli/costs.h"
 #include "policy/doubts.h"
 #include "policy/order.h"
 #include "policy/policy.h"
@@ -37,6 +38,7 @@ policy::compile_input gather(limit_options const& options) {
   }
   for (auto const& text : options.orders) input.targets.push_back(policy::parse_order_target(text));
   for (auto const& text : options.limits) input.channels.push_back(policy::parse_limit(text));
+  give_costs(read_costs(options.costs), input.channels);
   return input;
 }
 

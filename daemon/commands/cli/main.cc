@@ -37,10 +37,15 @@ struct command_line {
 };
 
 void add_limit_options(CLI::App& app, limit_options& limits) {
-  app.add_option(
-         "--limit", limits.limits,
-         "SELECTOR=AMOUNT[@TARGET], for example open=1000/s, data=200MiB/s@/scratch; repeatable")
+  app.add_option("--limit", limits.limits,
+                 "SELECTOR=AMOUNT[@TARGET], for example open=1000/s, data=200MiB/s@/scratch, "
+                 "vops=5k/s@/scratch; repeatable")
       ->type_name("SPEC")
+      ->allow_extra_args(false);
+  app.add_option("--cost", limits.costs,
+                 "FILE[@TARGET]: what requests cost there, of `sluice calibrate`; for limits like "
+                 "vops=5k/s@/scratch; repeatable")
+      ->type_name("FILE")
       ->allow_extra_args(false);
   app.add_option("--policy", limits.policy, "limits from a policy file")->type_name("FILE");
   app.add_option("--class", limits.qos_class, "the QoS class, of the daemon or of --policy FILE")

@@ -6,9 +6,11 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/quantity.h"
 #include "commands/cli/limits.h"
 #include "commands/cli/options.h"
 #include "commands/cli/report.h"
+#include "policy/cost_file.h"
 #include "policy/doubts.h"
 #include "policy/mount_table.h"
 #include "policy/order.h"
@@ -56,6 +58,17 @@ std::string mounts_in_words(policy::target_spec const& t) {
                      t.one_file_system ? "leaves out" : "covers", list);
 }
 
+/// What a VOP of a target is, and how many there are.
+std::string costs_in_words(policy::target_spec const& t) {
+  policy::cost_file const& c = *t.costs;
+  auto const text = [](double per_s) { return rate_words(per_s, core::unit_kind::vops); };
+  std::string out = fmt::format(
+      "on {} the cheapest random request costs 1 VOP: it gives {} at most, {} whatever meets",
+      t.name, text(c.max_vops), text(c.provisionable_vops));
+  if (c.from.is_known()) out += fmt::format(" (measured on {}, {})", c.from.source, c.from.time);
+  return out;
+}
+
 json words(std::string const& file, site const& s) {
   json lines = json::array();
   for (auto const& t : s.targets) {
@@ -66,6 +79,7 @@ json words(std::string const& file, site const& s) {
     std::error_code failed;
     if (!std::filesystem::is_directory(t.path, failed)) line += " (not on this machine)";
     lines.push_back(line);
+    if (t.costs != nullptr) lines.push_back(costs_in_words(t));
     if (auto const mounts = mounts_in_words(t); !mounts.empty()) lines.push_back(mounts);
     if (t.durable)
       lines.push_back(fmt::format("on {} fsync {}, in streams by {}", t.name,
@@ -138,6 +152,9 @@ int policy_show(global_options const&, std::string const& file) {
       {"targets", json::object()}, {"classes", json::object()}, {"channels", json::array()}};
   for (auto const& t : s.targets) {
     out["targets"][t.name] = {{"path", t.path}, {"one_file_system", t.one_file_system}};
+    if (t.costs != nullptr)
+      out["targets"][t.name]["cost"] = {{"max_vops", t.costs->max_vops},
+                                        {"provisionable_vops", t.costs->provisionable_vops}};
     if (t.durable)
       out["targets"][t.name].update(
           {{"order", t.ordered ? "ordered" : "durable"}, {"stream", policy::word_of(t.stream)}});
@@ -159,7 +176,7 @@ int policy_show(global_options const&, std::string const& file) {
     out["channels"].push_back(
         {{"name", c.name},
          {"ops", ops_in_words(c.ops)},
-         {"unit", c.amount.unit == core::unit_kind::bytes ? "bytes" : "ops"},
+         {"unit", core::row_of(c.amount.unit).name},
          {"limit_per_s", number_of(c.amount)},
          {"target", c.target.empty() ? json(nullptr) : json(c.target)},
          {"path", c.path_glob.empty() ? json(nullptr) : json(c.path_glob)},

@@ -5,10 +5,6 @@
 
 namespace sluice::cli {
 
-bool counts_bytes(std::string const& supply) {
-  return supply == "data" || supply.starts_with("data@");
-}
-
 std::string printable(std::string text) {
   std::replace_if(
       text.begin(), text.end(), [](unsigned char c) { return c < 32 || c > 126; }, '?');

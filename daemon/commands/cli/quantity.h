@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tables need beside policy/quantity.h: what a supply counts, and text of others.
+// What tables need beside base/quantity.h: text of others.
 #pragma once
 
 #include <string>
@@ -7,9 +7,6 @@
 #include "base/quantity.h"
 
 namespace sluice::cli {
-
-/// Supplies are named RESOURCE@TARGET; those of data count bytes.
-bool counts_bytes(std::string const& supply);
 
 /// Text of others for a terminal: what is not printable ASCII becomes `?`.
 std::string printable(std::string text);

@@ -26,10 +26,7 @@ constexpr std::size_t table_times = 5;   // rows of the slowest ones
 
 std::string rate_column(json const& channel) {
   double const rate = channel["rate_per_s"];
-  bool const bytes = channel["unit"] == "bytes";
-  if (rate == 0) return "paused";
-  return bytes ? size_words(static_cast<std::uint64_t>(rate)) + "/s"
-               : fmt::format("{:.6g}/s", rate);
+  return rate == 0 ? "paused" : measured_rate(rate, channel["unit"]);
 }
 
 /// Of a channel that only counts: what it would have done.
@@ -151,6 +148,11 @@ std::string after_line(json const& report) {
     out += fmt::format("  data: {} opens failed with EIO: the cluster did not know of this node\n",
                        unknown);
   return out;
+}
+
+std::string measured_rate(double per_s, std::string const& unit) {
+  if (unit == "bytes") return size_words(static_cast<std::uint64_t>(std::max(per_s, 0.0))) + "/s";
+  return fmt::format("{:.6g}{}/s", per_s, unit == "vops" ? " VOP" : "");
 }
 
 std::string report_table(json const& report) {

@@ -35,6 +35,9 @@ json after_json(std::string const& segment_path);
 /// Some lines, each ended: channels, the busiest calls, what was not limited.
 std::string report_table(json const& report);
 
+/// A rate in a unit of channels, for people: `5000 VOP/s`, `200 MiB/s`, `1000/s`.
+std::string measured_rate(double per_s, std::string const& unit);
+
 /// JSON as text, whatever bytes its strings hold.
 std::string dump(json const& value);
 

@@ -33,11 +33,6 @@ json look(abi::segment const& s) {
   return report_json(s, facts);
 }
 
-std::string per_second(double amount, bool bytes) {
-  if (!bytes) return fmt::format("{:.6g}/s", amount);
-  return size_words(static_cast<std::uint64_t>(std::max(amount, 0.0))) + "/s";
-}
-
 /// What happened between two looks.
 void print_difference(json const& before, json const& now) {
   double const span_s = now["elapsed_s"].get<double>() - before["elapsed_s"].get<double>();
@@ -45,12 +40,11 @@ void print_difference(json const& before, json const& now) {
   for (auto const& c : now["calls"]) calls += c["calls"].get<double>();
   for (auto const& c : before["calls"]) calls -= c["calls"].get<double>();
   fmt::print("{:8.1f} s  {:>12} calls", now["elapsed_s"].get<double>(),
-             per_second(calls / span_s, false));
+             measured_rate(calls / span_s, "ops"));
   for (std::size_t i = 0; i < now["channels"].size(); ++i) {
     json const& c = now["channels"][i];
     double const amount = c["amount"].get<double>() - before["channels"][i]["amount"].get<double>();
-    fmt::print("  {} {}", c["name"].get<std::string>(),
-               per_second(amount / span_s, c["unit"] == "bytes"));
+    fmt::print("  {} {}", c["name"].get<std::string>(), measured_rate(amount / span_s, c["unit"]));
   }
   fmt::print("\n");
   std::fflush(stdout);

@@ -43,7 +43,8 @@ struct line_head {
 };
 
 void put_row(json& rows, std::string const& job, line_head const& of, char const* what,
-             char const* unit, std::vector<double> values, std::size_t count, double scale = 1) {
+             std::string_view unit, std::vector<double> values, std::size_t count,
+             double scale = 1) {
   if (is_nothing(values)) return;
   values.resize(count, 0);
   json list = json::array();
@@ -97,8 +98,9 @@ void timeline::take(sample const& each) {
   channels_.resize(std::max(channels_.size(), each.channel.size()));
   for (std::size_t i = 0; i < each.channel.size(); ++i) {
     auto const& sum = each.channel[i];
+    auto const unit = static_cast<core::unit_kind>(segment_.rules.channel[i].unit);
     track& t = channels_[i];
-    put(t.amount, at, static_cast<double>(sum.amount));
+    put(t.amount, at, core::counted_tokens(unit, sum.amount));
     put(t.delayed, at, static_cast<double>(sum.delayed));
     put(t.waited_s, at, static_cast<double>(sum.waited_ns) / ns_per_s);
   }
@@ -165,9 +167,8 @@ json timeline::channel_rows(std::string const& job) const {
     track const& t = channels_[i];
     line_head const of = {"channel",
                           std::string(core::view(segment_.rules, segment_.rules.channel[i].name))};
-    bool const bytes =
-        segment_.rules.channel[i].unit == static_cast<std::uint8_t>(core::unit_kind::bytes);
-    char const* const unit = bytes ? "bytes" : "ops";
+    auto const counts = static_cast<core::unit_kind>(segment_.rules.channel[i].unit);
+    std::string_view const unit = core::row_of(counts).name;
     put_row(rows, job, of, "served", unit, t.amount, count_, 1 / step);
     put_row(rows, job, of, "limit", unit, t.limit, count_);
     put_row(rows, job, of, "delayed", "ops", t.delayed, count_);
@@ -195,7 +196,7 @@ json rules_json(abi::segment const& s) {
     std::string text = describe(s.rules, i, rate_of(s, channel));
     json row = {{"channel", core::view(s.rules, of.name)},
                 {"rate_per_s", policy::per_second(unit, rate_of(s, channel))},
-                {"unit", unit == core::unit_kind::bytes ? "bytes" : "ops"}};
+                {"unit", core::row_of(unit).name}};
     if (origin const from = origin_of(core::view(s.rules, of.origin)); from.line != 0) {
       row["file"] = from.file;
       row["line"] = from.line;

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/suggest.h"
 #include "commands/cli/quantity.h"
+#include "policy/resource.h"
 
 namespace sluice::cli {
 
@@ -110,17 +111,17 @@ std::vector<Row> chosen(std::vector<Row> rows, top_choice const& choice) {
 std::string or_dash(std::string const& text) { return text.empty() ? "-" : text; }
 
 table_row row_of(stream_row const& s) {
-  bool const bytes = counts_bytes(s.supply);
+  core::unit_kind const unit = policy::unit_of_supply(s.supply);
   table_row row;
   std::string const mark = s.is_paused ? "P" : s.is_overridden ? "*" : "";
   row.cell = {s.job + (mark.empty() ? "" : " " + mark),
               or_dash(s.user),
               or_dash(s.qos_class),
               or_dash(s.supply),
-              s.demand ? short_number(*s.demand, bytes) : "any",
-              short_number(s.grant, bytes),
-              short_number(s.served, bytes),
-              short_number(s.waiting, bytes),
+              s.demand ? short_number(*s.demand, unit) : "any",
+              short_number(s.grant, unit),
+              short_number(s.served, unit),
+              short_number(s.waiting, unit),
               fmt::format("{:.0f}", s.blocked * 100),
               std::to_string(s.escaped),
               std::to_string(s.nodes),
@@ -136,14 +137,14 @@ table_row row_of(stream_row const& s) {
 }
 
 table_row row_of(node_row const& n) {
-  bool const bytes = counts_bytes(n.supply);
+  core::unit_kind const unit = policy::unit_of_supply(n.supply);
   table_row row;
   row.cell = {or_dash(n.node),
               or_dash(n.role),
               or_dash(n.state),
               or_dash(n.supply),
-              short_number(n.granted, bytes),
-              short_number(n.served, bytes),
+              short_number(n.granted, unit),
+              short_number(n.served, unit),
               n.age_s < 0.995 ? fmt::format("{:.2f}s", n.age_s) : fmt::format("{:.0f}s", n.age_s),
               std::to_string(n.jobs)};
   if (n.state == "silent") row.style = line_style::waiting;
@@ -237,11 +238,11 @@ std::string bar(supply_row const& s, unsigned width) {
 }
 
 line supply_line(supply_row const& s, std::size_t name_width, unsigned columns) {
-  bool const bytes = counts_bytes(s.supply);
+  core::unit_kind const unit = policy::unit_of_supply(s.supply);
   std::string const numbers =
-      fmt::format("served {} granted {} of {}, demand {}", short_number(s.served, bytes),
-                  short_number(s.granted, bytes), rate_words(s.capacity, bytes),
-                  s.demand ? short_number(*s.demand, bytes) : "any");
+      fmt::format("served {} granted {} of {}, demand {}", short_number(s.served, unit),
+                  short_number(s.granted, unit), rate_words(s.capacity, unit),
+                  s.demand ? short_number(*s.demand, unit) : "any");
   std::string text = fmt::format("{:<{}} ", s.supply, name_width);
   auto const taken = unsigned(text.size() + numbers.size()) + 3;
   if (columns == 0 || (columns >= narrow && columns >= taken + least_cell))

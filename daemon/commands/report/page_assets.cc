@@ -81,7 +81,8 @@ char const page_script[] = R"js(
     const [by, letters] = steps[unit === "bytes" ? "bytes" : "other"];
     let i = 0;
     while (v >= by && i + 1 < letters.length) { v /= by; ++i; }
-    const end = unit === "threads" ? " threads" : unit === "s" ? "s/s" : "/s";
+    const end = unit === "threads" ? " threads" : unit === "s" ? "s/s"
+              : unit === "vops" ? " VOP/s" : "/s";
     const number = Number.isInteger(v) ? v : v.toPrecision(3);
     return number + (letters[i] ? " " + letters[i] : "") + end;
   }

@@ -33,7 +33,7 @@ struct series {
   subject about = subject::job;
   std::string name;
   std::string what;            // done, waited, served, … see README.md
-  std::string unit;            // ops, bytes, s, ns
+  std::string unit;            // ops, bytes, vops, s, ns
   std::vector<double> values;  // one per interval, or fewer; NaN: not known
 };
 

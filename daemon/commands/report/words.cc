@@ -127,6 +127,7 @@ std::string amount_text(double amount, std::string_view unit) {
     return scaled(amount, 1024, {" B", " KiB", " MiB", " GiB", " TiB", " PiB", " EiB"});
   if (unit == "s") return seconds_text(amount);
   if (unit == "ns") return seconds_text(amount / 1e9);
+  if (unit == "vops") return count_text(amount) + " VOP";
   return count_text(amount);
 }
 

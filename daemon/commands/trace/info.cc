@@ -84,7 +84,8 @@ std::vector<figures> jobs_of(trace const& t) {
 }
 
 std::string short_words(double value, bool bytes) {
-  return short_number(value, bytes) + (bytes ? "B" : "");
+  core::unit_kind const unit = bytes ? core::unit_kind::bytes : core::unit_kind::ops;
+  return short_number(value, unit) + (bytes ? "B" : "");
 }
 
 std::string sparkline(std::vector<double> const& course, double top, spark sparks) {

@@ -16,14 +16,14 @@ namespace {
 using lines = std::vector<std::string>;
 
 /// What somebody wrote, as he wrote it.
-std::string exact(rate r, bool counts_bytes) {
-  return r == 0 ? "nothing" : policy::bound_text(r, counts_bytes);
+std::string exact(rate r, core::unit_kind unit) {
+  return r == 0 ? "nothing" : policy::bound_text(r, unit);
 }
 
 /// What was measured or divided, which has more digits than mean anything.
-std::string about(rate r, bool counts_bytes) {
+std::string about(rate r, core::unit_kind unit) {
   if (r == unbounded) return "any amount";
-  return r == 0 ? "nothing" : rate_words(static_cast<double>(r) / 1000, counts_bytes);
+  return r == 0 ? "nothing" : rate_words(static_cast<double>(r) / 1000, unit);
 }
 
 std::string waits_of(stream_view const& s) {
@@ -41,18 +41,17 @@ std::string why_no_more(stream_view const& s) {
   if (s.overbooked != 0)
     return fmt::format(
         " Reservations in use come to {}, which is above the capacity of {}: each is scaled down.",
-        exact(s.overbooked, s.counts_bytes), exact(s.capacity, s.counts_bytes));
+        exact(s.overbooked, s.unit), exact(s.capacity, s.unit));
   return {};
 }
 
 std::string of_stream(stream_view const& s) {
   std::string line = fmt::format("{}: it may use {} and used {}", s.supply,
-                                 about(s.granted, s.counts_bytes), about(s.served, s.counts_bytes));
+                                 about(s.granted, s.unit), about(s.served, s.unit));
   if (s.nodes != 1) line += fmt::format(", on {} nodes", s.nodes);
   line += "." + waits_of(s) + why_no_more(s) + fmt::format(" Weight {:g}", s.weight / 1000.0);
-  if (s.reservation != 0)
-    line += fmt::format(", reservation {}", exact(s.reservation, s.counts_bytes));
-  if (s.limit != unbounded) line += fmt::format(", limit {}", exact(s.limit, s.counts_bytes));
+  if (s.reservation != 0) line += fmt::format(", reservation {}", exact(s.reservation, s.unit));
+  if (s.limit != unbounded) line += fmt::format(", limit {}", exact(s.limit, s.unit));
   return line + ".";
 }
 
@@ -99,12 +98,13 @@ lines explain(job_view const& j, job_details const& d, job_overrides const* chan
     out.push_back(
         fmt::format("{}: {} {}.", f.name,
                     f.is_own ? "limited when it was started, to" : "limited by the policy, to",
-                    exact(f.now, f.counts_bytes)));
+                    exact(f.now, f.unit)));
   for (auto const& name : j.not_governed)
     out.push_back(fmt::format(
         "{}: not governed, for it was started before the policy named it. Start it again.", name));
   for (auto const& target : d.left_out)
-    out.push_back(fmt::format("{}: this node does not have it.", target));
+    out.push_back(fmt::format(
+        "{}: this node does not have it, or its costs are those of another mount.", target));
   of_processes(j, out);
   return out;
 }

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "core/unit_kind.h"
+
 namespace sluice::verbs {
 
 using rate = std::uint64_t;  // milli-tokens per second
@@ -16,7 +18,7 @@ inline constexpr rate unbounded = ~rate{0};
 /// A job on one supply.
 struct stream_view {
   std::string supply;  // metadata@scratch
-  bool counts_bytes = false;
+  core::unit_kind unit = core::unit_kind::ops;
   rate served = 0;                // in the last cycle
   rate granted = 0;               // what it may use
   std::uint64_t waiting = 0;      // milli-tokens asked for and not served
@@ -40,7 +42,7 @@ struct escape_view {
 /// A channel of a job with a fixed rate.
 struct fixed_view {
   std::string name;
-  bool counts_bytes = false;
+  core::unit_kind unit = core::unit_kind::ops;
   rate now = 0;
   bool is_own = false;  // the user's, given when it was started
 };

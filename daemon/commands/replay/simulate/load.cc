@@ -11,10 +11,12 @@ namespace sluice::simulation {
 
 namespace {
 
+/// A trace says how often and how much, not in requests of which size: it has no price in VOPs.
 std::uint32_t supply_of(cluster::policy_table const& p, std::string const& target, unsigned op) {
   auto const mask = std::uint64_t{1} << static_cast<unsigned>(trace::op_table[op].as);
   for (std::uint32_t s = 0; s < p.supplies.size(); ++s)
     if (p.supplies[s].name == p.supplies[s].resource + "@" + target &&
+        p.supplies[s].unit != core::unit_kind::vops &&
         (core::ops_of_selector(p.supplies[s].resource) & mask) != 0)
       return s;
   return no_supply;

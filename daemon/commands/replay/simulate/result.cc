@@ -92,7 +92,8 @@ json demand(std::vector<cell> const& cells, std::size_t n, double interval_s) {
   return out;
 }
 
-char const* unit_of(cluster::supply_row const& s) { return s.counts_bytes ? "bytes" : "ops"; }
+/// As JSON names it: a literal.
+char const* unit_of(cluster::supply_row const& s) { return core::row_of(s.unit).name.data(); }
 
 void add_supply_rows(json& rows, scene const& s, past const& p, std::size_t n) {
   std::size_t const width = (p.intervals + n - 1) / n;
@@ -215,7 +216,7 @@ json rule(std::string const& channel, std::string const& text, std::string const
   json out = {{"channel", channel},
               {"text", text},
               {"rate_per_s", policy::per_second(r.unit, r.rate_q40)},
-              {"unit", r.unit == core::unit_kind::bytes ? "bytes" : "ops"}};
+              {"unit", core::row_of(r.unit).name}};
   std::size_t const colon = origin.find(':');
   out["file"] = origin.substr(0, colon);
   if (colon != std::string::npos)

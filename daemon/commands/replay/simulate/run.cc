@@ -78,6 +78,12 @@ int run(options const& o) {
   if (!site.channels.empty())
     fmt::print(stderr, "sluice: {}: channels are not simulated, only shares of a capacity\n",
                o.policy_file);
+  for (auto const& of : policy::supplies(site))
+    if (of.unit == core::unit_kind::vops)
+      fmt::print(stderr,
+                 "sluice: {}: {} is not simulated: a trace does not say what its requests "
+                 "cost in VOPs\n",
+                 o.policy_file, of.name());
   if (!o.output.empty()) save(result_of(s, p), o.output);
   if (o.json)
     save(result_of(s, p), "-");
