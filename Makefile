@@ -80,9 +80,11 @@ groups_of    = $(shell printf '%s\n' $(1) | xargs -rn $(GROUP) | tr ' ' ',')
 first_of     = $(firstword $(subst $(comma), ,$(1)))
 group_files  = $(foreach g,$(call groups_of,$(1)),$(O)/groups/$(call first_of,$(g)))
 in_daemon    = $(addprefix daemon/,$(1))
-unit_src    := $(wildcard test/unit/*.cc)
+# Tests lie as what they test: those of daemon/lease/child.cc are test/daemon/lease/child.cc. All
+# C++ there is one program of unit tests.
+test_rooms  := $(addprefix test/,libinterpose policies daemon scripts)
+unit_src    := test/lib/unit_main.cc $(sort $(shell find $(test_rooms) -name '*.cc'))
 program_src := $(wildcard test/programs/*.cc test/programs/*.c)
-behave_src  := $(wildcard test/interpose/*.cc test/interpose/*.c)
 bench_src   := $(wildcard test/bench/*.cc)
 sim_src     := $(wildcard test/sim/*.cc)
 crash_src   := $(wildcard test/crash/*.cc)
@@ -113,17 +115,16 @@ spank_src := $(if $(and $(wildcard /usr/include/slurm/spank.h),$(if $(SAN),,y)),
 spank    := $(if $(spank_src),$(O)/lib/sluice_spank.so)
 sim      := $(O)/test/simulate
 programs := $(patsubst test/%,$(O)/test/%,$(basename $(program_src)))
-behave   := $(patsubst test/%,$(O)/test/%,$(basename $(behave_src)))
 benches  := $(patsubst test/bench/%.cc,$(O)/bench/%,$(bench_src))
 fuzzers  := $(if $(shell command -v $(CLANGXX)),$(patsubst test/fuzz/%.cc,$(O)/fuzz/%,$(fuzz_src)))
 exports  := $(O)/exports.map
 
-.PHONY: all first help check check-unit check-interpose check-cli check-control check-replay \
-  check-crash check-order check-slurm check-coverage check-guests check-fuzz check-source \
+.PHONY: all first help check check-unit check-crash check-coverage check-guests check-fuzz \
+  check-source \
   bench bench-overhead bench-accuracy bench-control bench-reaction bench-quiet bench-replay \
   bench-order bench-recover soak crash-long compare \
   fuzz headers layers style exports format tidy \
-  programs install uninstall clean sim spin slurm deb rpm check-packages FORCE
+  programs list-tests install uninstall clean sim spin slurm deb rpm check-packages FORCE
 
 # What the first minutes with sluice need.
 first: $(lib) $(bin)
@@ -158,10 +159,10 @@ endef
 $(foreach room,$(rooms),$(foreach g,$(call groups_of,$(call sources_of,$(room))),\
   $(eval $(call group_rule,$(g)))))
 
-$(O)/obj/test/unit/%.o: test/unit/% $(O)/flags $(O)/obj/test/catch.h.gch
+# Only Catch's own main comes without it.
+$(filter-out %/unit_main.cc.o,$(unit_obj)): $(O)/obj/%.o: % $(O)/flags $(O)/obj/test/catch.h.gch
 	@mkdir -p $(@D)
-	$(call say,CXX,$(CXX) $(test_flags) $(if $(filter main.cc,$*),,-include $(O)/obj/test/catch.h) \
-	  $(depend) -c $< -o $@)
+	$(call say,CXX,$(CXX) $(test_flags) -include $(O)/obj/test/catch.h $(depend) -c $< -o $@)
 
 $(O)/obj/groups/%.o: $(O)/groups/% $(O)/flags
 	@mkdir -p $(@D)
@@ -186,7 +187,7 @@ $(O)/exports.map: libinterpose/exports.map.in $(O)/flags
 
 $(O)/lib/libinterpose.so: $(guest_obj) $(exports)
 	@mkdir -p $(@D)
-	$(call say,LINK,$(CXX) $(guest_link) $(san_flags) $(exports:%=-Wl$(comma)--version-script=%) \
+	$(call say,LINK,$(CXX) $(guest_link) $(san_flags) -Wl$(comma)--version-script=$(exports) \
 	  -o $@ $(guest_obj) $(guest_libs))
 
 # Plain C: Slurm's programs load it, and get no libstdc++ with it.
@@ -303,53 +304,33 @@ headers: $(HEADERS:%=$(O)/headers/%.ok)
 san_options := $(if $(SAN),TSAN_OPTIONS=suppressions=$(CURDIR)/test/tsan.supp)
 run_tests = @BUILD=$(O) $(san_options) scripts/run-tests
 
-unit_tests     := $(unit)
-behave_scripts := $(wildcard test/interpose/*.sh)
-behave_bare    := $(filter-out $(patsubst test/%.sh,$(O)/test/%,$(behave_scripts)),$(behave))
-behave_tests   := $(sort $(behave_scripts)) $(sort $(behave_bare))
-cli_tests      := $(sort $(wildcard test/cli/*.sh))
-control_tests  := $(sort $(wildcard test/control/*.sh))
-replay_tests   := $(sort $(wildcard test/replay/*.sh))
-slurm_tests    := $(sort $(wildcard test/slurm/*.sh))
-order_tests    := $(sort $(wildcard test/order/*.sh))
-crash_tests    := $(sort $(wildcard test/crash/*.sh))
-coverage_tests := $(wildcard test/coverage/run)
-guest_tests    := $(sort $(wildcard test/guests/*.sh))
+crash_tests    := test/crash
+coverage_tests := test/coverage/run
+guest_tests    := test/guests
 fuzz_tests     := $(fuzz_src:test/fuzz/%.cc='scripts/fuzz % 5')
 source_tests   := scripts/check-style scripts/check-links scripts/check-layers \
-  scripts/check-format scripts/check-headers scripts/check-lint $(if $(lib),scripts/check-exports)
+  scripts/check-format scripts/check-headers scripts/check-lint scripts/check-exports
 
 # A sanitized library cannot be preloaded into ordinary programs, so a variant runs the unit tests.
 ifeq ($(SAN),)
-all_tests := $(source_tests) $(unit_tests) $(behave_tests) $(cli_tests) $(control_tests) \
-  $(replay_tests) $(order_tests) $(crash_tests) $(slurm_tests) $(coverage_tests) $(guest_tests) \
+all_tests := $(source_tests) $(unit) $(test_rooms) $(crash_tests) $(coverage_tests) $(guest_tests) \
   $(fuzz_tests)
-all_built := all $(unit) $(sim) $(crash) $(programs) $(behave) $(benches) $(fuzzers)
+all_built := all $(unit) $(sim) $(crash) $(programs) $(benches) $(fuzzers)
 else
-all_tests := $(unit_tests)
+all_tests := $(unit)
 all_built := all $(unit)
 endif
 
-programs: all $(programs) $(behave)
+programs: all $(programs)
 
 check: $(all_built)
 	$(run_tests) $(all_tests)
+list-tests: $(unit)
+	$(run_tests) --list $(all_tests)
 check-unit: $(unit)
-	$(run_tests) $(unit_tests)
-check-interpose: programs
-	$(run_tests) $(behave_tests)
-check-cli: programs
-	$(run_tests) $(cli_tests)
-check-control: programs $(sim)
-	$(run_tests) $(control_tests)
-check-replay: programs
-	$(run_tests) $(replay_tests)
-check-order: programs
-	$(run_tests) $(order_tests)
+	$(run_tests) $(unit)
 check-crash: all $(crash)
 	$(run_tests) $(crash_tests)
-check-slurm: programs
-	$(run_tests) $(slurm_tests)
 check-coverage: programs
 	$(run_tests) $(coverage_tests)
 check-guests: programs
@@ -358,6 +339,12 @@ check-fuzz: $(fuzzers)
 	$(run_tests) $(fuzz_tests)
 check-source: all
 	$(run_tests) $(source_tests)
+
+# Every folder of tests has its own, by the last part of its name: check-libinterpose, check-node.
+check-%: programs $(unit) $(sim) $(benches)
+	$(if $(call folders_of,$*),,$(error there is no folder $* of tests))
+	$(run_tests) $(call folders_of,$*)
+folders_of = $(shell find $(test_rooms) -type d -name $(1))
 
 layers:
 	@scripts/check-layers
@@ -384,7 +371,7 @@ spin:
 
 # Every kind of power cut, hours of them; goes on where it was ended.
 crash-long: all $(crash)
-	@BUILD=$(O) test/crash/long.py $(STATES) $(CRASH_SEED)
+	@BUILD=$(O) python3 test/crash/long.py $(STATES) $(CRASH_SEED)
 
 # Packages are built from an exported copy of the tree, in build/packages. check-packages takes
 # minutes, root and the network, so it is not part of `make check`.
@@ -426,7 +413,7 @@ bench-replay: all
 	$(bench_env) test/bench/replay.py
 
 soak: all $(benches)
-	$(bench_env) python3 test/control/soak.py --minutes $(MINUTES)
+	$(bench_env) test/daemon/cluster/soak.py --minutes $(MINUTES)
 
 # ---- installation ----
 
@@ -459,8 +446,8 @@ install: all
 	install -D -m 644 -t $(libdir) daemon/commands/trace/sluice-trace-darshan.py
 	install -D -m 644 -t $(docdir)/traces $(wildcard traces/*)
 	install -D -m 644 -t $(docdir) README.md LICENSE
-	$(if $(man1),install -D -m 644 -t $(mandir)/man1 $(man1))
-	$(if $(man7),install -D -m 644 -t $(mandir)/man7 $(man7))
+	install -D -m 644 -t $(mandir)/man1 $(man1)
+	install -D -m 644 -t $(mandir)/man7 $(man7)
 	install -D -m 644 -t $(mandir)/man5 $(man5)
 	install -D -m 644 -t $(mandir)/man8 $(man8)
 	install -D -m 644 daemon/systemd/sluice.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/sluice.conf
@@ -468,7 +455,7 @@ install: all
 	for unit in $(units); do \
 	  sed 's#@sbindir@#$(PREFIX)/sbin#; s#@libdir@#$(PREFIX)/lib/sluice#' \
 	  $$unit >$(unitdir)/$${unit##*/} || exit 1; done
-	$(if $(sample),install -D -m 644 -t $(docdir)/examples $(sample))
+	install -D -m 644 -t $(docdir)/examples $(sample)
 	install -D -m 644 daemon/commands/cli/sluice.bash $(compdir)/sluice
 
 uninstall:
@@ -487,8 +474,9 @@ help:
 	  'make                  all programs (build/bin/) and build/lib/libinterpose.so' \
 	  'make first            the library and the command alone' \
 	  'make check            every test; the last line is the result' \
-	  'make check-SUITE      unit interpose cli control replay order crash slurm coverage' \
-	  '                      guests fuzz source' \
+	  'make check-KIND       unit crash coverage guests fuzz source' \
+	  'make check-FOLDER     the tests of a folder: check-libinterpose, check-node, check-cli' \
+	  'make list-tests       the names of all tests' \
 	  'make bench            bench-overhead, -accuracy, -control, -reaction, -quiet, -replay' \
 	  'make bench-order      durable fsync beside the kernel'\''s (root, FUSE)' \
 	  'make bench-recover    how long a full log of 1 GiB takes to be recovered (root)' \

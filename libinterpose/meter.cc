@@ -199,30 +199,63 @@ std::uint64_t bytes_before(abi::segment const& s, visit const& v, std::uint64_t 
   return bytes;
 }
 
-void count_wait(passage& p, unsigned channel, std::uint64_t waited_ns) {
+// Where the early waits of a gate that asks for the size are kept: its place among those that the
+// call meets. `early_gates`: nowhere.
+unsigned early_place(visit const& v, unsigned channel) {
+  unsigned place = 0, found = visit::early_gates;
+  each_gate(v.rules, [&](unsigned gate) {
+    bool const asks = asks_size(v, gate);
+    if (asks && (gate & gate_channel) == channel && found == visit::early_gates) found = place;
+    place += asks;
+  });
+  return found < visit::early_gates ? found : visit::early_gates;
+}
+
+// A wait before the call. That of a gate that asks for the size is put to the others when it is
+// known how long the call waits there after it.
+void count_wait(passage& p, unsigned gate, std::uint64_t waited_ns) {
+  unsigned const channel = gate & gate_channel;
   abi::channel_counters& c = self.counters->channel[channel];
   add(c.delayed, 1);
   add(c.waited_ns, waited_ns);
-  p.s.channel[channel].waits.add(waited_ns);
+  unsigned const place = asks_size(p.v, gate) ? early_place(p.v, channel) : visit::early_gates;
+  if (place < visit::early_gates)
+    p.v.early_wait_ns[place] += waited_ns;
+  else
+    p.s.channel[channel].waits.add(waited_ns);
+}
+
+// A wait after the call, or 0. With what it waited there before, it is one.
+void count_late_wait(passage& p, unsigned channel, std::uint64_t waited_ns) {
+  abi::channel_counters& c = self.counters->channel[channel];
+  unsigned const place = early_place(p.v, channel);
+  std::uint64_t const early_ns = place < visit::early_gates ? p.v.early_wait_ns[place] : 0;
+  if (early_ns == 0 && waited_ns == 0) return;
+  if (early_ns == 0) add(c.delayed, 1);
+  add(c.waited_ns, waited_ns);
+  p.s.channel[channel].waits.add(early_ns + waited_ns);
+  if (place < visit::early_gates) p.v.early_wait_ns[place] = 0;
 }
 
 void count_call_wait(passage const& p) {
   if (p.waited_ns == 0) return;
   abi::call_counters& c = self.counters->call[static_cast<unsigned>(p.v.id)];
-  add(c.delayed, 1);
+  if (!p.v.has_waited) add(c.delayed, 1);
+  p.v.has_waited = true;
   add(c.waited_ns, p.waited_ns);
   if (p.v.path_slot != 0) paths::add_wait(p.v, p.waited_ns);
 }
 
 // False: nothing was booked.
-bool book_gate(passage& p, unsigned channel, std::uint64_t units) {
+bool book_gate(passage& p, unsigned gate, std::uint64_t units) {
+  unsigned const channel = gate & gate_channel;
   if (p.v.delay == when::never) {
     core::book_debt(p.s.bucket[channel], units);
     return true;
   }
   std::uint64_t const before_ns = p.waited_ns;
   bool const on = take(p, channel, units);
-  if (p.waited_ns != before_ns) count_wait(p, channel, p.waited_ns - before_ns);
+  if (p.waited_ns != before_ns) count_wait(p, gate, p.waited_ns - before_ns);
   return on;
 }
 
@@ -245,7 +278,7 @@ bool pass_bucket(passage& p, unsigned gate) {
   std::uint64_t const units = units_of(p.v, gate, p.v.bytes);
   bool const counts = (gate & gate_counts) != 0;
   if (counts && units != 0) note_spared(p, channel, units);
-  if (!counts && units != 0 && !book_gate(p, channel, units)) return false;
+  if (!counts && units != 0 && !book_gate(p, gate, units)) return false;
   abi::channel_counters& c = self.counters->channel[channel];
   add(c.calls, 1);
   if (has_amount(gate)) add(c.amount, units);
@@ -380,12 +413,12 @@ bool enter_entry(visit& v, unsigned entry, int fd, bool may_sleep) {
 
 void count_error(call id) { add(self.counters->call[static_cast<unsigned>(id)].errors, 1); }
 
-void leave(visit const& v, bool failed, std::uint64_t moved) {
+void leave(visit& v, bool failed, std::uint64_t moved) {
   if (v.weight != 0) times::note(v, failed, moved);
   if (failed) count_error(v.id);
   if (moved != 0) add(self.counters->call[static_cast<unsigned>(v.id)].bytes, moved);
   if (v.path_slot != 0) paths::add_bytes(v, moved);
-  if (v.bytes != moved) [[unlikely]]
+  if (v.bytes != moved || v.waited_early()) [[unlikely]]
     settle(v, moved);
 }
 
@@ -402,13 +435,11 @@ bool enter_second(visit& v, unsigned entry, int fd) {
   return enter_found(v, entry, fd, true, false);
 }
 
-void settle(visit const& v, std::uint64_t moved) {
+void settle(visit& v, std::uint64_t moved) {
   abi::segment* const s = stage.active.load(std::memory_order_relaxed);
   if (s == nullptr || v.rules == 0) return;
-  visit late = v;
-  late.delay =
-      v.delay == when::never ? when::never : when::before;  // no cancellation after the fact
-  passage p{*s, late, -1, v.delay != when::never, 0};
+  if (v.delay != when::never) v.delay = when::before;  // no cancellation after the fact
+  passage p{*s, v, -1, v.delay != when::never, 0};
   each_gate(v.rules, [&](unsigned gate) {
     if (!asks_size(v, gate)) return;
     unsigned const channel = gate & gate_channel;
@@ -422,7 +453,7 @@ void settle(visit const& v, std::uint64_t moved) {
       core::book_debt(s->bucket[channel], owed - booked);
     else
       take_pieces(p, gate, owed - booked);
-    if (p.waited_ns != before_ns) count_wait(p, channel, p.waited_ns - before_ns);
+    count_late_wait(p, channel, p.waited_ns - before_ns);
   });
   count_call_wait(p);
 }

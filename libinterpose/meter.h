@@ -34,13 +34,19 @@ struct visit {
   std::uint8_t manner = 0;    // of what counts in VOPs: creates, unaligned
   std::uint32_t weight = 0;   // not 0: it is timed, and stands for so many; see times.h
   std::int64_t began_ns = 0;  // CLOCK_MONOTONIC; untimed: the call has been made already
+  bool has_waited = false;    // it is counted as delayed
+  // What its byte gates made it wait before the call. It may wait there again after it, and then
+  // both together are one wait.
+  static constexpr unsigned early_gates = 2;
+  std::uint64_t early_wait_ns[early_gates] = {};
 
   static constexpr std::int64_t untimed = -1;
   static constexpr std::uint8_t creates = 1, unaligned = 2;
+  bool waited_early() const { return (early_wait_ns[0] | early_wait_ns[1]) != 0; }
 };
 
 /// Settles the bytes a call booked with what it moved: the rest comes back, or is paid now.
-[[gnu::noinline]] void settle(visit const& v, std::uint64_t moved);
+[[gnu::noinline]] void settle(visit& v, std::uint64_t moved);
 
 /// Rules a call meets, in the order of their bits.
 inline std::uint64_t rules_met(core::op what, unsigned entry) {
@@ -188,7 +194,7 @@ bool enter_second(visit& v, unsigned entry, int fd);
 
 /// Counts what came of it. That it was made is counted when it passes. `moved`: bytes, of data ops
 /// only.
-void leave(visit const& v, bool failed, std::uint64_t moved);
+void leave(visit& v, bool failed, std::uint64_t moved);
 
 /// Whether an open with these flags may make the file.
 constexpr bool creates(int flags) { return (flags & 0100 /* O_CREAT */) != 0; }

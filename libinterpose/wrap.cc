@@ -176,15 +176,17 @@ bool enter_other(visit& v, place const& where, visit const* first) {
   if (where.kind == place_kind::path &&
       (entry & entry_kind_mask) == (first->entry & entry_kind_mask))
     return false;
+  v.has_waited = first->has_waited;
   return enter_second(v, entry, where.kind == place_kind::fd ? where.fd : -1);
 }
 
 // Counted once, paid twice.
-void leave_pair(visit const& v1, bool one, visit const& v2, bool two, bool failed,
-                std::uint64_t moved) {
+void leave_pair(visit& v1, bool one, visit& v2, bool two, bool failed, std::uint64_t moved) {
+  v1.has_waited |= v2.has_waited;
   if (one) leave(v1, failed, moved);
+  v2.has_waited = v1.has_waited;
   if (two && !one) leave(v2, failed, moved);
-  if (two && one && v2.bytes != moved) settle(v2, moved);
+  if (two && one && (v2.bytes != moved || v2.waited_early())) settle(v2, moved);
 }
 
 }  // namespace

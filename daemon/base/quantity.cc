@@ -32,8 +32,9 @@ std::string time_words(std::uint64_t ns) {
   double const value = static_cast<double>(ns);
   if (ns == 0) return "0";
   if (ns < 1000) return fmt::format("{} ns", ns);
-  if (ns < 1000000) return fmt::format("{:.3g} us", value / 1e3);
-  if (ns < 1000000000) return fmt::format("{:.3g} ms", value / 1e6);
+  // Of three digits 999.5 is the next unit already.
+  if (ns < 999500) return fmt::format("{:.3g} us", value / 1e3);
+  if (ns < 999500000) return fmt::format("{:.3g} ms", value / 1e6);
   return fmt::format("{:.4g} s", value / 1e9);
 }
 

@@ -16,14 +16,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr time_ns gone_after_ns = 10'000'000'000;
-
 }  // namespace
-
-char const* state_of(child const& c, time_ns now) {
-  if (c.live) return "live";
-  return now - c.heard_at < gone_after_ns ? "silent" : "gone";
-}
 
 std::optional<verbs::parent_view> cluster_role::parent() const {
   parent_link const* const above = c_.parent();

@@ -54,6 +54,4 @@ class cluster_role final : public verbs::role {
   mutable std::uint64_t totals_cycle_ = 0;
 };
 
-char const* state_of(child const& c, time_ns now);  // live, silent, gone
-
 }  // namespace sluice::cluster

@@ -11,8 +11,6 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "cluster/cluster_role.h"
-#include "cluster/run.h"
 #include "core/durations.h"
 #include "policy/supply.h"
 #include "verbs/serve.h"
@@ -60,17 +58,21 @@ controller::controller(runtime::config const& c, runtime::services& s)
   arbiter_->set_overrides(&overrides_.book());
   if (is_relay(c)) parent_ = std::make_unique<parent_link>(config_, s, *arbiter_);
   below_ = wire::parent_socket::bind(*s.zmq, c.listen, s.keys, s.incarnation);
-  role_ = std::make_unique<cluster_role>(*this);
-  local_ = local::server::open(c.run_dir + "/" + local::socket_name, geteuid() == 0 ? 0666 : 0600,
-                               [this](local::peer const& who, nlohmann::json const& request) {
-                                 return verbs::serve(*role_, who, request);
-                               });
-  s.log.info("listening", {{"address", below_->address()},
-                           {"role", role_->kind()},
-                           {"supplies", arbiter_->policy().supplies.size()}});
 }
 
 controller::~controller() = default;
+
+void controller::open_socket(verbs::role& role) {
+  role_ = &role;
+  local_ =
+      local::server::open(config_.run_dir + "/" + local::socket_name, geteuid() == 0 ? 0666 : 0600,
+                          [this](local::peer const& who, nlohmann::json const& request) {
+                            return verbs::serve(*role_, who, request);
+                          });
+  services_.log.info("listening", {{"address", below_->address()},
+                                   {"role", role.kind()},
+                                   {"supplies", arbiter_->policy().supplies.size()}});
+}
 
 bool controller::send(std::uint32_t child, wire::message const& m) {
   return below_->send(child, m, arbiter_->cycle());
@@ -285,11 +287,6 @@ int controller::run() {
   services_.notify.stopping();
   services_.log.info("stopping");
   return 0;
-}
-
-int run(runtime::config const& config, runtime::services& services) {
-  controller c(config, services);
-  return c.run();
 }
 
 }  // namespace sluice::cluster

@@ -30,6 +30,9 @@ class controller final : public outbox {
   controller(runtime::config const& c, runtime::services& s);
   ~controller() override;
 
+  /// The local socket asks this role, which must outlive the controller's run.
+  void open_socket(verbs::role& role);
+  /// Until SIGTERM. The exit status. The socket is open.
   int run();
 
   bool send(std::uint32_t child, wire::message const& m) override;
@@ -71,7 +74,7 @@ class controller final : public outbox {
   std::unique_ptr<arbiter> arbiter_;
   std::unique_ptr<wire::parent_socket> below_;
   std::unique_ptr<parent_link> parent_;  // of a relay
-  std::unique_ptr<verbs::role> role_;
+  verbs::role* role_ = nullptr;
   std::unique_ptr<local::server> local_;
   question_desk questions_;
   epochs::gate_keeper gates_;

@@ -3,7 +3,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
-#include "cluster/cluster_role.h"
 #include "cluster/figures.h"
 #include "policy/change.h"
 #include "runtime/dashboard.h"

@@ -37,6 +37,12 @@ bool are_same_streams(child const& c, wire::report const& r) {
 
 }  // namespace
 
+char const* state_of(child const& c, time_ns now) {
+  constexpr time_ns gone_after_ns = 10'000'000'000;
+  if (c.live) return "live";
+  return now - c.heard_at < gone_after_ns ? "silent" : "gone";
+}
+
 policies::demand_bins histogram_of(child const& c, stream const& s) {
   return wire::histogram(s.blocked_nodes, s.blocked_weight,
                          std::span(c.bins).subspan(s.bins, s.bin_count));

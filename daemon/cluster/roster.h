@@ -99,6 +99,9 @@ struct child {
   std::vector<ghost> ghosts;
 };
 
+/// `live`, `silent` or `gone`.
+char const* state_of(child const& c, time_ns now);
+
 /// Of a stream that has one.
 policies::demand_bins histogram_of(child const& c, stream const& s);
 

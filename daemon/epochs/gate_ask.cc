@@ -19,11 +19,6 @@ constexpr std::size_t most_gates = 4096, most_gates_of_child = 256;
 
 }  // namespace
 
-std::size_t gate_book::open_gates() const {
-  return static_cast<std::size_t>(
-      std::count_if(gates_.begin(), gates_.end(), [](gate const& g) { return !g.is_over; }));
-}
-
 std::vector<std::string> gate_book::take_failures() { return std::exchange(failures_, {}); }
 
 gate_book::gate* gate_book::find_gate(wire::gate_id const& id) {

@@ -70,7 +70,6 @@ class gate_book {
   /// Rows of this job: who is too old to answer for jobs, or has such a one below.
   static constexpr std::uint64_t any_job = 0;
   std::size_t rows() const { return rows_; }
-  std::size_t open_gates() const;
 
  private:
   /// A child that has the job.

@@ -51,7 +51,7 @@ std::uint64_t thread_ns() { return clock_now(CLOCK_THREAD_CPUTIME_ID); }
 service::service(disk& d, superblock const& s, service_rules const& keep)
     : keep_(keep),
       // Nobody waits for room in there: run_checkpoints() says what is to be synced.
-      log_(d, s, surroundings{[] { return EDEADLK; }, realtime_ns, monotonic_ns}, keep.log),
+      log_(d, s, surroundings{realtime_ns, monotonic_ns}, keep.log),
       super_(s),
       incarnation_(realtime_ns()),
       began_ns_(monotonic_ns()),

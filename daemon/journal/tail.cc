@@ -18,11 +18,6 @@ log_tail::log_tail(superblock const& s, rules const& keep)
   marks_.push_back({s.head, s.head_seed});
 }
 
-bool log_tail::would_ever_fit(std::uint64_t payload_bytes) const {
-  // A record may begin anywhere in a block, so one is lost at each end.
-  return record_bytes(payload_bytes) + 2 * block_bytes <= area_bytes_;
-}
-
 bool log_tail::has_room(std::uint64_t payload_bytes) const {
   std::uint64_t const end = std::min(head_ + area_bytes_, lap_end_);
   return round_up(next_record() + record_bytes(payload_bytes), block_bytes) <= end;

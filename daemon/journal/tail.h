@@ -34,7 +34,6 @@ class log_tail {
 
   /// With the block that its batch may have to be filled up to.
   bool has_room(std::uint64_t payload_bytes) const;
-  bool would_ever_fit(std::uint64_t payload_bytes) const;
 
   /// There must be room. Returns the LSN after it: durable when the log is durable up to there.
   std::uint64_t append(record const& r, std::uint64_t now_ns);

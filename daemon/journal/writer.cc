@@ -41,32 +41,6 @@ int writer::try_append(record const& r, std::uint64_t& lsn, std::uint64_t spared
   return 0;
 }
 
-int writer::append(record const& r, std::uint64_t& lsn) {
-  if (r.bytes.size() > data_bytes_max) return EFBIG;
-  std::uint64_t const payload = payload_bytes_of(r);
-  lock held(mutex_);
-  if (payload > payload_bytes_max || !tail_.would_ever_fit(payload)) return EFBIG;
-  if (int const failed = wait_for_room(held, payload); failed != 0) return failed;
-  lsn = tail_.append(r, around_.wall_ns());
-  return 0;
-}
-
-int writer::wait_for_room(lock& held, std::uint64_t payload_bytes) {
-  for (;;) {
-    if (failed_ != 0) return failed_;
-    if (tail_.has_room(payload_bytes)) return 0;
-    if (checkpointing_) {
-      changed_.wait(held);
-    } else if (durable_ == tail_.head()) {
-      // Nothing that could be freed: all in use is still open.
-      if (int const failed = commit_held(held, tail_.next()); failed != 0) return failed;
-    } else {
-      int const failed = checkpoint_held(held, durable_, around_.sync_home);
-      if (failed != 0) return failed;
-    }
-  }
-}
-
 int writer::commit(std::uint64_t lsn) {
   lock held(mutex_);
   return commit_held(held, lsn);
@@ -135,8 +109,6 @@ int writer::write_ring(batch const& b, std::uint64_t area_bytes) {
   if (failed == 0 && first < all.size()) failed = put(0, all.subspan(first));
   return failed;
 }
-
-int writer::checkpoint() { return checkpoint(~std::uint64_t{0}, around_.sync_home); }
 
 int writer::checkpoint(std::uint64_t up_to, std::function<int()> const& sync_home) {
   lock held(mutex_);

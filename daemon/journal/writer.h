@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Problem: each fsync pays for a flush, and a flush costs the same for one record as for hundreds.
-// Idea: whoever needs his records durable and finds nobody writing writes everything that is open,
-// his own and all others'; who comes meanwhile waits and rides on the next one. The same way
-// whoever finds no room frees some. No thread of ours exists, so none can be missing when the log
-// is full.
-// What stays true: commit() returns 0 only after a flush that covers the record; records are
-// freed only when the home files were synced after them and the superblock says so; after the
-// first failed write or flush every waiter and everybody later gets its errno, for good; so does
-// everybody who wants records freed after the first failed sync of home.
+// Idea: a caller that needs its records durable and finds nobody writing writes everything that is
+// open, its own records and all others. Callers that come meanwhile wait for the next write. No
+// thread of ours exists, so none can be missing.
+// What stays true: commit() returns 0 only after a flush that covers the record; records are freed
+// only when the home files were synced after them and the superblock says so; after the first
+// failed write or flush every waiter and every later caller gets its errno, for good; so does every
+// caller that wants records freed after the first failed sync of home.
 #pragma once
 
 #include <condition_variable>
@@ -21,7 +20,6 @@
 namespace sluice::journal {
 
 struct surroundings {
-  std::function<int()> sync_home;               // makes all home files safe; 0 or an errno
   std::function<std::uint64_t()> wall_ns;       // for records
   std::function<std::uint64_t()> monotonic_ns;  // how long a flush takes
 };
@@ -37,16 +35,13 @@ class writer {
   writer(disk& d, superblock const& s, surroundings around, rules const& keep = {});
 
   /// The home file was changed already. 0 and `lsn`, or an errno: then fsync must be the file's
-  /// own.
-  int append(record const& r, std::uint64_t& lsn);
-  /// As append, but ENOSPC instead of waiting for room. `spared`: what must be left then.
+  /// own. ENOSPC: there is no room now. `spared`: what must be left then.
   int try_append(record const& r, std::uint64_t& lsn, std::uint64_t spared_bytes = 0);
   /// Returns when the log is durable up to `lsn`: 0, or the errno of the log's first failure.
   int commit(std::uint64_t lsn);
-  /// Syncs the home files and frees all that was durable before. On an error nothing is freed, now
-  /// or ever: the log says of itself that home lost something, and the next recovery replays it.
-  int checkpoint();
-  /// Of that what lies before `up_to`, whose home files are those that `sync_home` makes safe.
+  /// Frees what was durable before and lies before `up_to`: `sync_home` makes its home files safe.
+  /// On an error nothing is freed, now or ever: the log says of itself that home lost something,
+  /// and the next recovery replays it.
   int checkpoint(std::uint64_t up_to, std::function<int()> const& sync_home);
   /// The disk has room for a ring of so many bytes, a multiple of what it was. EAGAIN: not while
   /// the records in use lie as they do. Another errno: the log failed.
@@ -70,7 +65,6 @@ class writer {
 
  private:
   using lock = std::unique_lock<std::mutex>;
-  int wait_for_room(lock& held, std::uint64_t payload_bytes);
   int commit_held(lock& held, std::uint64_t lsn);
   void gather(lock& held);
   void write_open(lock& held);

@@ -68,7 +68,7 @@ child_memory child::memory() const {
   m.obeyed = obeyed_;
   m.parent_incarnation = obeyed_ == contact_.name ? contact_.incarnation : least_incarnation_;
   m.lend_until = lend_until_;
-  for (part const& p : parts_) m.supply.push_back({p.applied, std::min(p.value, p.kept), p.until});
+  for (part const& p : parts_) m.supply.push_back({p.applied, p.value, p.until});
   return m;
 }
 
@@ -78,12 +78,11 @@ bool child::is_orphan(time_ns now) const { return lend_until_ <= now; }
 
 bool child::is_silent(time_ns now) const {
   if (contact_.name == 0) return false;
-  if (contact_.released) return true;
   return now - (contact_.heard ? contact_.heard_at : contact_.since) > time_.silent_ns;
 }
 
 bool child::is_accepted(time_ns now) const {
-  return contact_.accepted && !contact_.released && now - contact_.accepted_at <= time_.silent_ns;
+  return contact_.accepted && now - contact_.accepted_at <= time_.silent_ns;
 }
 
 bool child::may_obey(std::uint64_t parent, time_ns now) const {
@@ -93,7 +92,7 @@ bool child::may_obey(std::uint64_t parent, time_ns now) const {
 // A parent that is only found again must have answered first: else visits to a dead one would
 // prolong its lend for ever.
 bool child::may_lend(time_ns now) const {
-  if (!contact_.heard || contact_.released || is_silent(now)) return false;
+  if (!contact_.heard || is_silent(now)) return false;
   if (is_orphan(now) || !obeys_.lends_to_one) return is_accepted(now);
   return lent_to_ == contact_.name;
 }
@@ -102,8 +101,7 @@ bool child::may_lend(time_ns now) const {
 // while its lease runs: it stands in the ledger of that parent.
 void child::obey(std::uint64_t parent) {
   for (part& p : parts_) {
-    rate const value = std::min(p.value, p.kept);
-    if (value > p.before.value || p.until > p.before.until) p.before = {value, p.until};
+    if (p.value > p.before.value || p.until > p.before.until) p.before = {p.value, p.until};
     p = part{.mine = p.mine, .applied = {}, .acknowledged = {}, .before = p.before};
   }
   obeyed_ = parent;
@@ -129,9 +127,7 @@ report child::make_report(std::uint64_t parent, time_ns now) {
     if (!p.hold) p.acknowledged = p.applied;
     if (obeyed_ == parent) {
       h.applied = p.acknowledged;
-      if (p.until > now) h.held = std::min(p.value, p.kept);
-      h.gives_up = !p.hold && p.kept < p.value;
-      if (h.gives_up) h.give_up = p.kept;
+      if (p.until > now) h.held = p.value;
     }
     if (r.lend) {
       h.lent = p.mine.escrow;
@@ -141,7 +137,6 @@ report child::make_report(std::uint64_t parent, time_ns now) {
   }
   if (!r.lend) return r;
   lent_to_ = parent;
-  lend_sent_ = now;
   lend_until_ = std::max(lend_until_, now + time_.lend_ns());
   return r;
 }
@@ -151,26 +146,15 @@ report child::make_report(std::uint64_t parent, time_ns now) {
 bool child::apply(part& p, given const& g, time_ns t_child, time_ns now) {
   if (g.ver.incarnation == 0) return false;  // nothing said
   if (g.ver < p.applied && obeys_.keeps_order) return false;
-  rate const had = p.until > now ? std::min(p.value, p.kept) : 0;
+  rate const had = p.until > now ? p.value : 0;
   time_ns const from = obeys_.lease_from_report ? t_child : now;
   time_ns const end = from + g.lease_ns;
   if (now >= end) return false;
   bool const renewed = g.ver == p.applied;
   p.until = renewed ? std::max(p.until, end) : end;
   p.value = g.value;
-  if (!renewed || !obeys_.keeps_given_up) p.kept = ~rate{0};
   p.applied = g.ver;
-  return !renewed || std::min(p.value, p.kept) != had;
-}
-
-// A release counts if no lend was sent after the report it answers: the parent may count that one.
-void child::released(grant const& g, time_ns now) {
-  contact_.released = true;
-  if (lent_to_ != contact_.name) return;
-  if (g.t_child != lend_sent_) return;
-  lend_until_ = std::min(lend_until_, now);
-  lent_to_ = 0;
-  started_ = 0;
+  return !renewed || p.value != had;
 }
 
 std::uint64_t child::known_life(std::uint64_t parent) const {
@@ -191,11 +175,7 @@ void child::follow_back(std::uint64_t parent, time_ns now) {
   contact_.since = now;  // what answers an earlier report may be of the life that has ended
   if (parent != obeyed_) return;
   least_incarnation_ = 0;
-  for (part& p : parts_) {
-    p.value = std::min(p.value, p.kept);
-    p.kept = ~rate{0};
-    p.applied = p.acknowledged = {};
-  }
+  for (part& p : parts_) p.applied = p.acknowledged = {};
 }
 
 bool child::on_grant(std::uint64_t parent, grant const& g, time_ns now) {
@@ -209,7 +189,6 @@ bool child::on_grant(std::uint64_t parent, grant const& g, time_ns now) {
   bool const first = g.parent_incarnation > c.incarnation;
   if (first || g.t_parent > c.t_parent) c.t_parent = g.t_parent;
   c.incarnation = g.parent_incarnation;
-  if (first) c.released = false;  // only the former one was leaving
   if (now - g.t_child >= time_.lease_ns && obeys_.lease_from_report) return first;
   c.heard = true;
   c.heard_at = now;
@@ -224,7 +203,6 @@ bool child::on_grant(std::uint64_t parent, grant const& g, time_ns now) {
       for (std::size_t s = 0; s < n; ++s) changed |= apply(parts_[s], g.supply[s], g.t_child, now);
     }
   }
-  if (g.release) released(g, now);
   return changed;
 }
 
@@ -232,7 +210,7 @@ bool child::on_grant(std::uint64_t parent, grant const& g, time_ns now) {
 
 rate child::granted(unsigned supply, time_ns now) const {
   if (supply >= parts_.size() || parts_[supply].until <= now) return 0;
-  return std::min(parts_[supply].value, parts_[supply].kept);
+  return parts_[supply].value;
 }
 
 rate child::held(unsigned supply, time_ns now) const {
@@ -265,12 +243,6 @@ void child::hold_acknowledgement(unsigned supply, bool hold) {
 
 bool child::owes_acknowledgement(unsigned supply) const {
   return supply < parts_.size() && parts_[supply].applied != parts_[supply].acknowledged;
-}
-
-void child::keep_to(unsigned supply, rate value) {
-  if (supply >= parts_.size()) return;
-  part& p = parts_[supply];
-  if (p.applied.incarnation != 0) p.kept = std::min(p.kept, value);
 }
 
 }  // namespace sluice::lease

@@ -61,7 +61,7 @@ class child {
   /// True when a value changed, or the first answers came: report again at once.
   bool on_grant(std::uint64_t parent, grant const& g, time_ns now);
 
-  /// The parent reported to last has not answered for S, or has released us: look for another.
+  /// The parent reported to last has not answered for S: look for another.
   bool is_silent(time_ns now) const;
   bool is_orphan(time_ns now) const;    // nothing lent: the escrow is ours
   bool is_accepted(time_ns now) const;  // answered with values lately: reports to it lend
@@ -78,7 +78,6 @@ class child {
   /// Relay: what is applied may be acknowledged only when the children have given up the rest.
   void hold_acknowledgement(unsigned supply, bool hold);
   bool owes_acknowledgement(unsigned supply) const;  // applied, and not reported yet
-  void keep_to(unsigned supply, rate value);         // give_up
 
  private:
   struct former {  // of a parent obeyed before: it has its own ledger for it
@@ -90,7 +89,6 @@ class child {
     version applied, acknowledged;
     rate value = 0;
     time_ns until = 0;
-    rate kept = ~rate{0};  // give_up under `applied`
     bool hold = false;
     former before;
   };
@@ -102,7 +100,7 @@ class child {
     time_ns met_at = 0;       // newest message of that life
     time_ns heard_at = 0;     // newest answer
     time_ns accepted_at = 0;  // newest answer with values
-    bool heard = false, accepted = false, released = false;
+    bool heard = false, accepted = false;
   };
 
   bool may_obey(std::uint64_t parent, time_ns now) const;
@@ -111,7 +109,6 @@ class child {
   std::uint64_t known_life(std::uint64_t parent) const;
   void follow_back(std::uint64_t parent, time_ns now);
   bool apply(part& p, given const& g, time_ns t_child, time_ns now);
-  void released(grant const& g, time_ns now);
 
   timers time_;
   std::uint64_t incarnation_;
@@ -121,8 +118,7 @@ class child {
   std::uint64_t lent_to_ = 0;            // 0 with a lend that runs: unknown, after a boot
   std::uint64_t least_incarnation_ = 0;  // of obeyed_: remembered
   time_ns lend_until_ = 0;
-  time_ns started_ = 0;    // since then a lend of a former life may run; 0: none
-  time_ns lend_sent_ = 0;  // t_child of the newest report that lends
+  time_ns started_ = 0;  // since then a lend of a former life may run; 0: none
   time_ns newest_sent_ = 0;
   std::vector<part> parts_;
 };

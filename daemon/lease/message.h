@@ -28,11 +28,9 @@ struct echo {
 
 /// One supply as the child holds it.
 struct holding {
-  version applied;        // newest version in force, and below it all is given up
-  rate held = 0;          // usable now by grant, 0 when expired; learnt from after a restart only
-  rate give_up = 0;       // what the child keeps to under `applied`, when below its value
-  bool gives_up = false;  // give_up is set
-  rate lent = 0;          // escrow this report lends (0 when `lend` of the report is false)
+  version applied;  // newest version in force, and below it all is given up
+  rate held = 0;    // usable now by grant, 0 when expired; learnt from after a restart only
+  rate lent = 0;    // escrow this report lends (0 when `lend` of the report is false)
   std::uint32_t members = 0;  // configured nodes whose escrow is in `lent`; counts for the majority
 };
 
@@ -57,7 +55,6 @@ struct grant {
   time_ns t_parent = 0;
   std::uint64_t child_incarnation = 0;  // echoed
   time_ns t_child = 0;                  // echoed
-  bool release = false;                 // planned hand-over: your escrow is no longer counted on
   std::vector<given> supply;
 };
 

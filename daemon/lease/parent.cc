@@ -42,8 +42,6 @@ void parent::set_own(unsigned supply, rate value, time_ns until) {
 
 void parent::set_orphan(bool orphan) { orphan_ = orphan; }
 
-void parent::hand_over() { leaving_ = true; }
-
 bool parent::is_quiet(time_ns now) const {
   return set_.obeys.waits_quiet && now < start_ + set_.time.quiet_ns();
 }
@@ -220,7 +218,6 @@ parent::heard parent::on_report(unsigned child, report const& r, time_ns now) {
   bool const anew = !e.known || r.child_incarnation > e.incarnation;
   if (!anew && r.t_child < e.t_child) return h;  // overtaken by a newer one
   h.restarted = e.known && anew;
-  if (anew) e.released = false;
   e.known = true;
   e.incarnation = r.child_incarnation;
   e.t_child = r.t_child;
@@ -235,7 +232,6 @@ parent::heard parent::on_report(unsigned child, report const& r, time_ns now) {
   e.believed_at = now;
   e.ever_believed = true;
   refresh(now);
-  bool const lends = r.lend && !(e.released && r.t_child <= e.t_released);
   time_ns const from = set_.obeys.lend_from_echo ? r.heard.t_parent : now;
   for (std::size_t s = 0; s < totals_.size(); ++s) {
     slot& x = e.supply[s];
@@ -244,7 +240,7 @@ parent::heard parent::on_report(unsigned child, report const& r, time_ns now) {
     rate const lending = x.lending;
     acknowledge(x, holds);
     learn(x, totals_[s], holds, now);
-    if (lends) borrow(x, totals_[s], holds, from);
+    if (r.lend) borrow(x, totals_[s], holds, from);
     count(x, totals_[s], now);
     h.freed |= x.led < led || x.lending > lending;
   }
@@ -257,11 +253,6 @@ void parent::acknowledge(slot& x, holding const& h) {
   version const v = h.applied;
   if (v.incarnation != incarnation_ || v > x.newest.ver) return;
   std::erase_if(x.older, [v](entry const& o) { return o.ver < v; });
-  if (!h.gives_up || !set_.obeys.honours_give_up) return;
-  if (x.newest.ver == v) x.newest.value = std::min(x.newest.value, h.give_up);
-  for (entry& o : x.older) {
-    if (o.ver == v) o.value = std::min(o.value, h.give_up);
-  }
 }
 
 // After a restart what children hold is what they were given before.
@@ -323,7 +314,6 @@ given parent::give(slot& x, total& t, rate wanted, time_ns now) {
   v = std::min(v, over(budget, over(t.cur - x.cur + t.gone, t.cut)));
   // Just restarted: those whose lends carry this renewal may not have reported yet.
   if (v < cur && is_quiet(now) && now < start_ + set_.time.silent_ns) return {};
-  if (leaving_ && v >= cur && cur > 0) return {};
   if (v == 0) lease = set_.time.lease_ns;
   time_ns const margin =
       set_.obeys.drift_margin ? set_.time.plus_drift(lease) + set_.time.grain_ns : lease;
@@ -349,7 +339,7 @@ bool parent::holds_nothing(edge const& e, time_ns now) const {
 bool parent::plan(unsigned child, std::span<rate const> wanted, time_ns now) {
   if (child >= edges_.size() || !edges_[child].believed) return false;
   edge& e = edges_[child];
-  if (is_quiet(now) || leaving_ || now - e.received > set_.time.believe_ns) return false;
+  if (is_quiet(now) || now - e.received > set_.time.believe_ns) return false;
   refresh(now);
   for (std::size_t s = 0; s < e.supply.size() && s < wanted.size(); ++s) {
     slot& x = e.supply[s];
@@ -379,33 +369,10 @@ std::optional<grant> parent::answer(unsigned child, std::span<rate const> wanted
   e.answered = true;
   refresh(now);
   for (std::size_t s = 0; s < e.supply.size(); ++s) {
-    rate want = s < wanted.size() ? wanted[s] : 0;
-    slot& x = e.supply[s];
-    if (leaving_) want = over(cur_of(x, now), e.trimmed ? 0 : x.lending);
-    g.supply.push_back(give(x, totals_[s], want, now));
+    rate const want = s < wanted.size() ? wanted[s] : 0;
+    g.supply.push_back(give(e.supply[s], totals_[s], want, now));
   }
-  if (!leaving_) return g;
-  e.trimmed = true;
-  g.release = release(e, now);
   return g;
-}
-
-// Whether the escrow of this child is no longer counted on: everything else carries the ledger.
-bool parent::release(edge& e, time_ns now) {
-  if (set_.obeys.releases_late && is_quiet(now)) return false;  // the ledger is not complete yet
-  for (std::size_t s = 0; s < e.supply.size(); ++s) {
-    slot const& x = e.supply[s];
-    total const& t = totals_[s];
-    rate const rest = budget_of(t, t.lent - x.lending, t.members - x.lenders, now);
-    if (set_.obeys.releases_late && t.led + t.gone > rest) return false;
-  }
-  e.released = true;
-  e.t_released = e.t_child;
-  for (std::size_t s = 0; s < e.supply.size(); ++s) {
-    e.supply[s].lend_end = 0;
-    count(e.supply[s], totals_[s], now);
-  }
-  return true;
 }
 
 // What the former life holds stays in the ledger; it says nothing any more that could shorten that.

@@ -64,10 +64,6 @@ class parent {
   /// lose; all planned must then be answered, at the same `now`. False: it would not get values.
   bool plan(unsigned child, std::span<rate const> wanted, time_ns now);
 
-  /// Planned end: from now on grants are let run out and escrow is released as soon as the ledger
-  /// fits without it. Done when nothing is lent and the ledger is empty, at the latest after L'.
-  void hand_over();
-
   /// Who is to decide that (the wire) says that this is the present life of the child: one that
   /// began before those known, by its clock, is not late but new.
   void hello(unsigned child, std::uint64_t incarnation, time_ns now);
@@ -111,10 +107,8 @@ class parent {
   };
   struct edge {
     bool known = false, believed = false, answered = false, lends = false;
-    bool trimmed = false, released = false;  // while handing over
     std::uint64_t incarnation = 0;
     time_ns t_child = 0;
-    time_ns t_released = 0;  // lends up to this report are not counted on
     time_ns received = 0;
     time_ns believed_at = 0;
     bool ever_believed = false;
@@ -150,14 +144,12 @@ class parent {
   std::int64_t lease_for(total const& t, time_ns now) const;
   void append(slot& x, rate value, time_ns end);
   bool holds_nothing(edge const& e, time_ns now) const;
-  bool release(edge& e, time_ns now);
 
   settings set_;
   std::uint64_t incarnation_;
   time_ns start_;
   std::uint64_t counter_ = 0;
   bool orphan_ = false;
-  bool leaving_ = false;
   time_ns refreshed_ = 0;
   time_ns horizon_ = 0;  // a lend that ends before does not count until the next refresh
   bool fresh_ = false;

@@ -14,18 +14,15 @@ struct rules {
   bool believes_own_echo = true;   // only reports sent after a message of this incarnation count
   bool drift_margin = true;        // the ledger's lease is longer than the child's
   bool judged_by_current = true;   // an increase is one over the newest value, not over the ledger
-  bool honours_give_up = true;     // a renewal never says more than the child keeps to
   bool needs_majority = true;      // the pool needs lends of more than half of the nodes
   // the child
   bool lease_from_report =
       true;                      // a lease is counted from the report, not from the grant's arrival
   bool keeps_order = true;       // a version is never followed by an older one
   bool lends_to_one = true;      // nothing is lent to a second parent before the first lend ended
-  bool keeps_given_up = true;    // what was given up stays so under that version
   bool waits_after_boot = true;  // a child without memory does not use its escrow for M
   bool remembers = true;         // a restarted child uses no more than it has acknowledged
   bool escrow_stays_lent = true;  // escrow is not used before the lend has ended
-  bool releases_late = true;      // a parent releases escrow only when its ledger fits without it
   // the relay
   bool leases_nest = true;        // leases of its children end with its own
   bool acknowledges_late = true;  // a decrease is acknowledged when the ledger below fits it

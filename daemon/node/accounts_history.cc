@@ -30,11 +30,12 @@ void put_ops(runtime::op_history& past, job& j, std::string const& qos_class) {
       std::uint64_t const before = j.told_ops[i].*field;
       return now[i].*field > before ? static_cast<double>(now[i].*field - before) : 0;
     };
-    past.put({j.record.name, qos_class, op.name, j.record.uid, unit_kind::ops,
-              grown(&segment::op_sums::calls)});
-    if (op.has_bytes)
-      past.put({j.record.name, qos_class, op.name, j.record.uid, unit_kind::bytes,
-                grown(&segment::op_sums::bytes)});
+    auto const put = [&](runtime::op_unit unit, double amount) {
+      past.put({j.record.name, qos_class, op.name, j.record.uid, unit, amount});
+    };
+    put(runtime::op_unit::operations, grown(&segment::op_sums::calls));
+    if (op.has_bytes) put(runtime::op_unit::bytes, grown(&segment::op_sums::bytes));
+    put(runtime::op_unit::seconds, grown(&segment::op_sums::took_ns) / 1e9);
   }
   j.told_ops = std::move(now);
 }

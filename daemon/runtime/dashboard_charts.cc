@@ -147,17 +147,18 @@ function cellsOf(row, n, step) {
 /// What a job did over time: a row each, darker is more, its end stands at the right.
 function showHeat(place, rows, span_s) {
   const n = Math.max(...rows.map(r => r.done.length)), step = Math.max(1, Math.ceil(n / 120));
+  const says = (v, r) => r.unit === "s" ? finePart(v) : rate(v, r.unit);
   const interval_s = rows[0].interval_s, room = sideRoom(place), data = [], fills = [];
-  const names = rows.map(r => r.op + (r.unit === "bytes" ? " (bytes)" : ""));
+  const names = rows.map(r => r.op + ({bytes: " (bytes)", s: " (time)"}[r.unit] ?? ""));
   const ends = rows.map((r, at) => {
     const cells = cellsOf(r, n, step), most = Math.max(0, ...cells.map(c => c.mean));
     for (const c of cells) {
       const strength = Math.round(255 * (.15 + .85 * c.mean / most));
       data.push({x: [c.from * interval_s, c.to * interval_s], y: names[at],
-        says: names[at] + " " + rate(c.mean, r.unit)});
+        says: names[at] + " " + says(c.mean, r)});
       fills.push(colour("use") + strength.toString(16).padStart(2, "0"));
     }
-    return rate(most, r.unit);
+    return says(most, r);
   });
   const across = (side, labels, width, ink) => ({axis: "y", type: "category", position: side,
     labels, grid: {display: side === "left", color: colour("rule")}, offset: true,

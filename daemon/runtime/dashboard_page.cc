@@ -30,7 +30,8 @@ char const dashboard_page[] = R"html(<!doctype html>
 <p id="past-none"></p>
 <div id="past-ops" hidden><div id="heat" class="plot"></div>
 <p class="soft">Operations of the job over time, at all supplies. A stronger colour is more; every
-row has its own scale, whose end stands at the right.</p></div>
+row has its own scale, whose end stands at the right. Time is the part of a second that threads were
+in the call itself, by a sample; two threads all the time are 200 %.</p></div>
 <div id="past-charts" hidden><div id="rates" class="plot"></div>
 <p class="soft">The hatched strip: something waited. Demand has a gap where more was wanted than
 granted.</p><div id="waiting" class="plot"></div></div></section>
@@ -51,8 +52,9 @@ char const dashboard_style[] = R"css(
   --rule: #343b44; --use: #6cb6ff; --wait: #ff9157; --card: #1c2229; --area: #2f6f99;
   --line: #e6edf3; } }
 * { box-sizing: border-box; }
-body { margin: 0 auto; padding: 1rem; max-width: 80rem; background: var(--back);
-  color: var(--text); font: 15px/1.45 system-ui, "DejaVu Sans", sans-serif; }
+body { margin: 0 auto; padding: 1rem; max-width: clamp(80rem, 60vw, 140rem);
+  background: var(--back); color: var(--text);
+  font: 15px/1.45 system-ui, "DejaVu Sans", sans-serif; }
 h1 { font-size: 1.4rem; margin: 0; } h2 { font-size: 1.05rem; margin: 1.4rem 0 .4rem; }
 header { display: flex; flex-wrap: wrap; gap: .3rem 1rem; align-items: baseline; }
 p { margin: .3rem 0; } #state, .soft { color: var(--soft); font-size: .9rem; font-weight: 400; }
@@ -66,7 +68,10 @@ p { margin: .3rem 0; } #state, .soft { color: var(--soft); font-size: .9rem; fon
   display: flex; flex-direction: column; justify-content: start; }
 .card strong { display: block; } .card svg { display: block; width: 100%; height: 1rem; margin:
   .3rem 0; }
-button { font: inherit; font-size: .85rem; } button[aria-pressed=true] { font-weight: 700; }
+button, input { font: inherit; font-size: .85rem; color: inherit; background: var(--card);
+  border: 1px solid var(--rule); border-radius: 4px; padding: .15rem .5rem; }
+button { cursor: pointer; } input::placeholder { color: var(--soft); opacity: 1; }
+button[aria-pressed=true] { font-weight: 700; }
 label { margin-right: 1rem; } .scroll { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
 th, td { text-align: right; padding: .2rem .6rem; border-bottom: 1px solid var(--rule);
@@ -74,6 +79,9 @@ th, td { text-align: right; padding: .2rem .6rem; border-bottom: 1px solid var(-
 th.left, td.left { text-align: left; max-width: 22rem; overflow: hidden; text-overflow: ellipsis; }
 th button { border: 0; background: none; color: var(--soft); font-weight: 600; cursor: pointer;
   padding: 0; }
+@media (max-width: 40rem) { th.left, td.left { max-width: 9rem; }
+  #jobs :is(th, td):is(:nth-child(2), :nth-child(3)) { display: none; }
+  #jobs :is(th, td):first-child { position: sticky; left: 0; background: var(--back); } }
 tbody tr { cursor: pointer; } tbody tr:hover, tbody tr:focus { background: var(--card); }
 tbody tr.chosen { outline: 2px solid var(--use); outline-offset: -2px; } tr.ended { color:
   var(--soft); }

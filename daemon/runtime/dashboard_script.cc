@@ -56,6 +56,8 @@ function amount(v, unit) {
 }
 const rate = (v, unit) => v === null || v === undefined ? "-"
   : amount(v, unit) + (unit === "vops" ? " VOP/s" : "/s");
+// Of the seconds of a second: two threads all the time are 200 %.
+const finePart = v => Number((v * 100).toPrecision(2)) + " %";
 // Of requests, of their bytes or of their VOPs.
 const calls = (v, unit) => amount(v, unit) +
   (unit === "bytes" || amount(v) === "-" ? "" : unit === "vops" ? " VOP" : " calls");
@@ -211,9 +213,10 @@ function choose(row) {
 function drawOps(rows, span_s) {
   const seen = rows.filter(r => r.done.some(v => v > 0));
   const most = r => r.done.reduce((a, v) => a + (v || 0), 0);
-  seen.sort((a, b) => (a.unit === b.unit ? most(b) - most(a) : a.unit === "ops" ? -1 : 1));
+  const units = ["ops", "bytes", "s"];
+  seen.sort((a, b) => units.indexOf(a.unit) - units.indexOf(b.unit) || most(b) - most(a));
   $("past-ops").hidden = !seen.length;
-  if (seen.length) showHeat($("heat"), seen.slice(0, 24), span_s); else hide($("heat"));
+  if (seen.length) showHeat($("heat"), seen.slice(0, 36), span_s); else hide($("heat"));
 }
 
 function drawPast(rows, span_s) {

@@ -68,9 +68,9 @@ json amount(double v) {
   return v;
 }
 
-json time_amount(float seconds) {
+json time_amount(double seconds) {
   if (!std::isfinite(seconds)) return nullptr;
-  return std::round(double{seconds} * 1e9) / 1e9;
+  return std::round(seconds * 1e9) / 1e9;
 }
 
 /// With its unfinished interval.
@@ -88,13 +88,18 @@ json amounts_json(history_row& row) {
   return out;
 }
 
+char const* unit_of(op_row const& row) {
+  static constexpr char const* names[] = {"ops", "bytes", "s"};
+  return names[static_cast<unsigned>(row.unit)];
+}
+
 json about(op_row const& row) {
   return {{"job", row.name.job},
           {"uid", row.name.uid},
           {"user", row.name.user},
           {"class", row.name.qos_class},
           {"op", row.op},
-          {"unit", core::row_of(row.name.unit).name},
+          {"unit", unit_of(row)},
           {"live", row.is_live},
           {"interval_s", row.interval_s},
           {"end_unix_s", row.end_unix_s}};
@@ -104,8 +109,9 @@ json amounts_json(op_row const& row) {
   json out = about(row);
   out["end_unix_s"] = row.end_unix_s + row.interval_s;
   json& sums = out["done_sum"] = json::array();
-  for (double v : row.done) sums.push_back(amount(v));
-  sums.push_back(amount(row.open));
+  auto const told = row.unit == op_unit::seconds ? time_amount : amount;
+  for (double v : row.done) sums.push_back(told(v));
+  sums.push_back(told(row.open));
   return out;
 }
 

@@ -17,7 +17,6 @@ class notifier {
   notifier(notifier const&) = delete;
   notifier& operator=(notifier const&) = delete;
 
-  bool is_asked_for() const { return socket_ >= 0; }
   void ready();                         // once all sockets listen, and again after reloading()
   void reloading(std::int64_t now_ns);  // now of CLOCK_MONOTONIC
   void stopping();

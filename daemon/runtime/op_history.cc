@@ -14,9 +14,9 @@ constexpr double not_known = std::numeric_limits<double>::quiet_NaN();
 
 /// No name holds a zero.
 void write_key(std::string& key, uid_t uid, std::string_view job, std::string_view op,
-               core::unit_kind unit) {
+               op_unit unit) {
   key.assign(op);
-  key.append(core::row_of(unit).name).append("\0", 1);
+  key.append(1, "obs"[static_cast<unsigned>(unit)]).append("\0", 1);
   key.append(std::to_string(uid)).append("\0", 1).append(job);
 }
 
@@ -60,15 +60,15 @@ op_history::series* op_history::make(op_look const& look) {
   if (room == nullptr) room = &rows_.emplace_back();
   if (room->used_ns != 0) {
     std::string old;
-    write_key(old, room->name.uid, room->name.job, room->op, room->name.unit);
+    write_key(old, room->name.uid, room->name.job, room->op, room->unit);
     index_.erase(old);
   }
   *room = {};
   room->name.job = look.job;
   room->name.uid = look.uid;
   room->name.user = user_name(look.uid);
-  room->name.unit = look.unit;
   room->op = look.op;
+  room->unit = look.unit;
   index_[key_] = static_cast<std::size_t>(room - rows_.data());
   return room;
 }
@@ -105,7 +105,7 @@ void op_history::close_second(series& s, std::int64_t second) const {
   s.coarse_known = 0;
 }
 
-/// What came since the look before, over the seconds since then; operations stay whole.
+/// What came since the look before, over the seconds since then; what is counted stays whole.
 void op_history::spread(series& s, std::int64_t from_ns) const {
   bool const is_put = s.look == look_;
   auto const passed = static_cast<double>(now_ns_ - from_ns);
@@ -116,7 +116,9 @@ void op_history::spread(series& s, std::int64_t from_ns) const {
     std::int64_t const end = std::min(now_ns_, (second + 1) * second_ns);
     if (is_put && (end > begin || passed <= 0)) {
       double const so_far = passed > 0 ? static_cast<double>(end - from_ns) / passed : 1;
-      double const upto = end == now_ns_ ? s.amount : std::floor(s.amount * so_far);
+      double const part =
+          s.unit == op_unit::seconds ? s.amount * so_far : std::floor(s.amount * so_far);
+      double const upto = end == now_ns_ ? s.amount : part;
       s.going_on += upto - given;
       given = upto;
       ++s.known;
@@ -134,7 +136,7 @@ void op_history::end() {
     if (s.used_ns != 0) spread(s, from);
   for (series& s : rows_)
     if (s.used_ns != 0 && now_ns_ - s.used_ns > history::kept_ns) {
-      write_key(key_, s.name.uid, s.name.job, s.op, s.name.unit);
+      write_key(key_, s.name.uid, s.name.job, s.op, s.unit);
       index_.erase(key_);
       s = {};
     }
@@ -159,6 +161,7 @@ bool op_history::read(std::size_t number, history_reader const& who, bool fine, 
   if (s.used_ns == 0 || !who.may_see(s.name)) return false;
   out.name = s.name;
   out.op = s.op;
+  out.unit = s.unit;
   out.is_live = s.look == look_;
   out.interval_s = fine ? 1 : double(history::fine_per_coarse);
   auto const whole = static_cast<std::int64_t>(out.interval_s);

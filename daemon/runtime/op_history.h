@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The last hour of every job by op: how many operations, and bytes, in single seconds for ten
-// minutes and in tens of seconds for the hour. Beside `history`, which says what was granted: this
-// says what for. The loop looks and puts, readers in other threads copy one row at a time.
-// What stays true: at most `most_rows` rows of about 8 KB each, whatever jobs there are, and none
-// for an op that a job never made; the amounts of the points add up to what was put. Time is an
-// argument.
+// The last hour of every job by op: how many operations, bytes, and seconds in the calls, in single
+// seconds for ten minutes and in tens of seconds for the hour. Beside `history`, which says what
+// was granted: this says what for. The loop looks and puts, readers in other threads copy one row
+// at a time. What stays true: at most `most_rows` rows of about 8 KB each, whatever jobs there are,
+// and none for an op that a job never made; the amounts of the points add up to what was put. Time
+// is an argument.
 #pragma once
 
 #include <cstddef>
@@ -20,17 +20,21 @@
 
 namespace sluice::runtime {
 
+/// Of the last: in the calls themselves, all threads added, by their sample.
+enum class op_unit : std::uint8_t { operations, bytes, seconds };
+
 /// What a job did of one op since the look before.
 struct op_look {
   std::string_view job, qos_class, op;
   uid_t uid = 0;
-  core::unit_kind unit = core::unit_kind::ops;
+  op_unit unit = op_unit::operations;
   double amount = 0;
 };
 
 struct op_row {
   history_name name;  // no supply
   std::string op;
+  op_unit unit = op_unit::operations;
   bool is_live = false;   // the job was there at the last look
   double end_unix_s = 0;  // of the last point
   double interval_s = 1;
@@ -67,6 +71,7 @@ class op_history {
   struct series {
     history_name name;
     std::string op;
+    op_unit unit = op_unit::operations;
     std::int64_t used_ns = 0;  // when something was done last; 0: the row is free
     std::uint64_t look = 0;    // in which it was put last
     double amount = 0;         // of this look

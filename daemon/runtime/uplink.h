@@ -53,7 +53,6 @@ class uplink {
   bool has_credit(std::int64_t cycle_ns, std::int64_t now_ns) const;
   /// Long enough after the last one for an early one.
   bool may_be_early(std::int64_t now_ns) const;
-  std::int64_t last_report_ns() const { return last_report_ns_; }
   bool send(wire::report const& r, std::int64_t now_ns);  // false: it did not leave
   void send(wire::job_list const& jobs);
   bool answers_questions() const { return parent_minor_ >= wire::minor_of_questions; }

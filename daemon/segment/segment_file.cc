@@ -304,7 +304,18 @@ std::vector<op_sums> sum_by_op(abi::segment const& s) {
   unsigned const used = std::min(s.head.shards_used.load(relaxed), abi::owned_shards);
   for (unsigned i = 0; i < used; ++i) add(s.owned[i]);
   for (auto const& common : s.common) add(common);
+  auto const took_ns = took_by_op(s);
+  for (unsigned i = 0; i < core::op_count; ++i) total[i].took_ns = took_ns[i];
   return total;
+}
+
+std::vector<std::uint64_t> took_by_op(abi::segment const& s) {
+  std::vector<std::uint64_t> total_ns(core::op_count);
+  unsigned const targets = std::min<unsigned>(s.rules.target_count, core::max_targets);
+  for (unsigned t = 0; t < targets; ++t)
+    for (unsigned i = 0; i < core::op_count; ++i)
+      total_ns[i] += s.time[t][i].took_ns.load(std::memory_order_relaxed);
+  return total_ns;
 }
 
 std::string job_name(abi::segment const& s) {

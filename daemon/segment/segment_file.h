@@ -89,11 +89,14 @@ sums sum(abi::segment const& s);
 channel_sums sum_channel(abi::segment const& s, unsigned channel);
 
 struct op_sums {
-  std::uint64_t calls = 0, bytes = 0;
+  std::uint64_t calls = 0, bytes = 0, took_ns = 0;
 };
 
-/// Calls and bytes by op, over all shards ever used: op_count rows.
+/// Calls and bytes by op, over all shards ever used, and the time in the calls: op_count rows.
 std::vector<op_sums> sum_by_op(abi::segment const& s);
+
+/// The time in the calls themselves by op, all targets and threads added, by their sample; ns.
+std::vector<std::uint64_t> took_by_op(abi::segment const& s);
 
 /// The name of a job, bounded even if scribbled over.
 std::string job_name(abi::segment const& s);

@@ -24,7 +24,6 @@ class parent_choice {
   bool welcomed(bool lacks_pool, std::int64_t now_ns);
   /// True: go to the next address. `lost`: no parent answers.
   bool leaves(bool lost, std::int64_t now_ns);
-  bool is_visiting() const { return visiting_; }
 
  private:
   void step(std::int64_t now_ns);

@@ -84,10 +84,4 @@ bool glob_match(std::string_view pattern, std::string_view text) {
   return p == pattern.size();
 }
 
-bool glob_has_wildcard(std::string_view pattern) {
-  for (char c : pattern)
-    if (c == '*' || c == '?' || c == '[' || c == '\\') return true;
-  return false;
-}
-
 }  // namespace sluice::core

@@ -16,7 +16,4 @@ inline constexpr unsigned most_glob_bytes = 127;
 // match.
 bool glob_match(std::string_view pattern, std::string_view text);
 
-// Whether glob_match() is more than a comparison for equality.
-bool glob_has_wildcard(std::string_view pattern);
-
 }  // namespace sluice::core

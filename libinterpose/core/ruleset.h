@@ -119,11 +119,6 @@ inline cost_table const& costs_of(ruleset const& rules, unsigned channel) {
   return rules.cost[(rules.channel[channel].cost - 1u) % max_cost_tables];
 }
 
-/// Rules that a request meets, in the order to pass them. o < count and target < target_count.
-inline std::uint64_t matching(ruleset const& rules, op o, unsigned target, context const& who) {
-  return rules.rules_for[static_cast<unsigned>(o)][target] & who.path_rules & who.caller_rules;
-}
-
 /// True when `target` is `ancestor` or nested in it. Bounded even for a cyclic table.
 bool is_within(ruleset const& rules, unsigned target, unsigned ancestor);
 

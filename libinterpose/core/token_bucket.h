@@ -458,17 +458,4 @@ inline std::uint64_t served_units(bucket const& b, std::int64_t now_ns) {
   return served - returned - b.skipped.load(std::memory_order_relaxed);
 }
 
-// Whether this memory can be a bucket that init() and set_curve() wrote.
-inline bool plausible(bucket const& b) {
-  constexpr auto relaxed = std::memory_order_relaxed;
-  unsigned const slot = b.gen.load(std::memory_order_acquire) & 3;
-  curve_slot const& s = b.ring[slot];
-  return b.class_shift.load(relaxed) < 60 && b.leasing.load(relaxed) <= 1 &&
-         (s.frac.load(relaxed) >> 40) == 0 && s.t0_ns.load(relaxed) >= 0 &&
-         s.cap_units.load(relaxed) >= 1 && s.cap_units.load(relaxed) <= max_cap_units &&
-         s.debt_ns.load(relaxed) <= long_slice_ns && s.quantum_ns.load(relaxed) <= long_slice_ns &&
-         s.lease_end_ns.load(relaxed) >= 0 && s.after_lease.load(relaxed) <= 1 &&
-         b.tail[slot].own_at_ns.load(relaxed) >= 0;
-}
-
 }  // namespace sluice::core

@@ -204,10 +204,6 @@ constexpr short_text format_decimal(decimal const& d) {
   return best;
 }
 
-constexpr short_text format_amount(amount const& a) {
-  return format_decimal({a.units, 0, a.is_bytes});
-}
-
 // A period that parse_rate() cannot produce is written per second, rounded to thousandths.
 constexpr short_text format_rate(rate const& r) {
   for (suffix const& p : periods) {

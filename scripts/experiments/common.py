@@ -17,7 +17,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(os.path.dirname(HERE))
-sys.path.insert(0, os.path.join(TOP, "scripts"))
+sys.path.insert(0, os.path.join(TOP, "test/lib"))
 import world as w  # noqa: E402
 
 REPLAY = os.environ.get("SLUICE_REPLAY", os.path.join(w.BUILD, "bin", "sluice-replay"))

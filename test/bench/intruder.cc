@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A child of a controller that has a key, or none where none is asked for, and does not keep to
 // the protocol: it claims what it does not have, replays, speaks for others and as a parent, and
-// sends rubbish. test/control/intruder.py looks at what that does to the others.
+// sends rubbish. test/daemon/wire/intruder.py looks at what that does to the others.
 //
 //   intruder ADDRESS KEYS|- NAME VICTIM COUNT     prints what it sent, by kind
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A child of a plain controller that speaks an older minor version of the protocol: it says hello,
 // its jobs and empty reports behind grants, and knows nothing of what came later. For
-// test/control/after-old.sh.
+// test/daemon/epochs/after-old.sh.
 //
 //   old_child ADDRESS NAME node|relay MINOR JOB...     until SIGTERM, then it says bye
 #include <fmt/format.h>

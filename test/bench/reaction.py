@@ -21,7 +21,7 @@ import sys
 import time
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-sys.path.insert(0, os.path.join(TOP, "scripts"))
+sys.path.insert(0, os.path.join(TOP, "test/lib"))
 import world as w  # noqa: E402
 
 CAPACITY = 20_000

@@ -3,11 +3,12 @@
 # disks
 # Who ends these tests by force, disks and all, leaves no file system behind that hangs, and with it
 # each sync of the machine.
-. test/crash/common.bash
+. test/lib/order.bash
 need mkfs.xfs
+need_broken_disk
 
 work='cp -r daemon "$DISK"; : >"$SCRATCH/there"; while cp -r daemon "$DISK/$((n += 1))"; do :; done'
-setsid "$tool" disk xfs 0 sh -c "$work" &
+setsid "$power_cut" disk xfs 0 sh -c "$work" &
 group=$!
 for _ in $(seq 300); do [ -e "$SCRATCH/there" ] || sleep 0.1; done
 kill -KILL -- -"$group"

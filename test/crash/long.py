@@ -4,10 +4,10 @@
 
     long.py [STATES] [SEED]     100000, 1
 
-It goes round: each round tries every row of PLAN with a seed of its own, until all states were
-tried. What is done lies in build/crash-long/SEED.jsonl, a line a row, so a run that was ended goes
-on where it was. The output of a row that failed is kept beside it, with what its first loss left
-(kept.h), and the run goes on. Status 0 when nothing was lost.
+It goes round: each round tries every cell of the table (cuts.py) with a seed of its own, until all
+states were tried. What is done lies in build/crash-long/SEED.jsonl, a line a cell, so a run that
+was ended goes on where it was. The output of a cell that failed is kept beside it, with what its
+first loss left (kept.h), and the run goes on. Status 0 when nothing was lost.
 """
 import json
 import os
@@ -18,53 +18,26 @@ import sys
 import tempfile
 import time
 
-TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from cuts import TOOL, TOP, of_a_round
+
 BUILD = os.path.abspath(os.environ.get("BUILD", os.path.join(TOP, "build")))
-TOOL = os.path.join(BUILD, "test/crash/power_cut")
+PLAN = list(of_a_round())
 LONGEST_S = 3 * 3600
 
-# Mode, and states of one round on ext4, xfs and btrfs: what a minute or two can do.
-PLAN = [
-    ("fsync", 500, 100, 200), ("jdurhome", 1000, 250, 500), ("durable", 3000, 700, 1500),
-    ("killed", 3000, 700, 1500), ("stopped", 3000, 700, 1500), ("synced", 1500, 300, 500),
-    ("ordered", 2000, 600, 1000), ("okilled", 1500, 500, 700), ("ostopped", 1000, 300, 500),
-    ("stage", 1000, 300, 500),
-    ("sqlite-wal", 500, 150, 200), ("sqlite-delete", 500, 150, 200), ("rocksdb", 400, 100, 200),
-    ("maildir", 500, 150, 200), ("git", 400, 100, 200), ("postgres", 60, 20, 20),
-    ("files", 600, 200, 300), ("app-killed", 600, 200, 300), ("log-killed", 600, 200, 300),
-    ("foreign", 400, 100, 200), ("reuse", 600, 200, 300), ("through", 200, 50, 0),
-    ("relay", 300, 100, 100),
-    ("weighed", 600, 200, 300), ("weighed-killed", 300, 100, 100),
-    ("weighed-foreign", 300, 100, 100), ("weighed-again", 300, 100, 100),
-    ("weighed-delete", 300, 100, 100), ("weighed-mail", 300, 100, 100),
-    ("each", 600, 200, 0), ("each-killed", 300, 100, 0), ("each-again", 600, 300, 0),
-    ("each-mail", 300, 100, 0), ("each-gone", 300, 100, 0),
-    ("each-sqlite", 300, 100, 0), ("each-eio", 300, 100, 0), ("each-eio-sqlite", 300, 100, 0),
-    ("whole", 300, 100, 0), ("whole-mail", 300, 100, 0),
-    ("full", 300, 60, 60), ("half-said", 300, 100, 100), ("again", 600, 600, 600),
-    ("eio-home", 400, 100, 100), ("eio-log", 400, 100, 100), ("eio-recover", 400, 100, 100),
-    ("eio-sqlite", 200, 60, 60), ("eio-killed", 200, 60, 60),
-    ("homes", 400, 100, 100), ("homes-sqlite", 300, 100, 100),
-    ("epochs", 600, 200, 200), ("epochs-log", 600, 200, 200), ("epochs-ordered", 400, 100, 100),
-    ("epochs-killed", 200, 80, 80), ("epochs-log-killed", 200, 80, 80),
-    ("epochs-lost", 200, 80, 80), ("epochs-log-lost", 200, 80, 80),
-]
-SYSTEMS = ("ext4", "xfs", "btrfs")
 SUMMARY = re.compile(r"^(\S+) (\S+) seed (\d+): .*?(\d+) states", re.M)
 COUNTS = re.compile(r"\b(order|lost|broken|unrecoverable|unstable) (\d+)")
 
 
 def rounds(states, seed):
     """Rows as (mode, fs, seed, states): so many states in all. Less than a round is a small one."""
-    share = min(1, states / sum(sum(each) for _, *each in PLAN))
+    share = min(1, states / sum(count for _, _, count in PLAN))
     number = 0
     while states > 0:
-        for mode, *each in PLAN:
-            for system, count in zip(SYSTEMS, each):
-                wanted = max(1, int(count * share)) if share < 1 else min(count, states)
-                if count and wanted > 0:
-                    yield mode, system, seed * 1000 + number, wanted
-                    states -= wanted
+        for mode, system, count in PLAN:
+            wanted = max(1, int(count * share)) if share < 1 else min(count, states)
+            if wanted > 0:
+                yield mode, system, seed * 1000 + number, wanted
+                states -= wanted
         number += 1
         if share < 1:
             return
@@ -99,7 +72,7 @@ def run(row, keep):
 
 def summary(results):
     print(f"\n{'mode':16}{'states':>9}{'violations':>12}{'states/min':>12}  file systems")
-    for mode, *_ in PLAN:
+    for mode in dict.fromkeys(mode for mode, _, _ in PLAN):
         mine = [r for r in results if r["mode"] == mode]
         if not mine:
             continue

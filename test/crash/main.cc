@@ -17,8 +17,8 @@
 #include <optional>
 #include <stdexcept>
 
-#include "../unit/own_mounts.h"
 #include "kept.h"
+#include "lib/own_mounts.h"
 #include "mounts.h"
 #include "programs.h"
 #include "workload.h"

@@ -22,13 +22,13 @@
 #include <stdexcept>
 #include <thread>
 
-#include "../unit/order_guest.h"
+#include "../daemon/journal/order_guest.h"
+#include "../daemon/journal/roomy_writer.h"
 #include "journal/boot.h"
 #include "journal/file_disk.h"
 #include "journal/home.h"
 #include "journal/recover.h"
 #include "journal/slots.h"
-#include "journal/writer.h"
 
 namespace sluice::crash {
 
@@ -77,8 +77,8 @@ std::uint64_t now_ns(clockid_t clock) {
 /// One stream: home first, then the log, then the mark.
 class stream {
  public:
-  stream(std::string dir, mode const& m, unsigned number, writer* log, test::guest* asks,
-         recorder* marks, std::uint64_t seed)
+  stream(std::string dir, mode const& m, unsigned number, test::roomy_writer* log,
+         test::guest* asks, recorder* marks, std::uint64_t seed)
       : dir_(std::move(dir)),
         mode_(m),
         number_(number),
@@ -219,7 +219,7 @@ class stream {
   std::string dir_;
   mode const& mode_;
   unsigned number_;
-  writer* log_;
+  test::roomy_writer* log_;
   test::guest* asks_;
   recorder* marks_;  // null: nobody is told
   std::mt19937_64 rng_;
@@ -372,7 +372,7 @@ void write_all(std::string const& dir, std::string const& beside, mode const& m,
     server.emplace(beside + "/order", dir + "/log", m);
   }
   std::optional<file_disk> disk;
-  std::optional<writer> log;
+  std::optional<test::roomy_writer> log;
   file const directory(dir, O_RDONLY | O_DIRECTORY);
   if (m.logged) {
     disk.emplace(dir + "/log", file_disk::use::write);
@@ -380,9 +380,8 @@ void write_all(std::string const& dir, std::string const& beside, mode const& m,
     keep.flush_before_ack = m.flushes;
     log.emplace(
         *disk, read_slots(*disk).in_force,
-        surroundings{[&] { return syncfs(directory.fd) == 0 ? 0 : errno; },
-                     [] { return now_ns(CLOCK_REALTIME); }, [] { return now_ns(CLOCK_MONOTONIC); }},
-        keep);
+        surroundings{[] { return now_ns(CLOCK_REALTIME); }, [] { return now_ns(CLOCK_MONOTONIC); }},
+        [&] { return syncfs(directory.fd) == 0 ? 0 : errno; }, keep);
   }
   std::atomic<unsigned> running = size.streams, broken = 0, barriers = 0;
   std::vector<std::thread> crew;

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <span>
 
-#include "../unit/wire_random.h"
+#include "../daemon/wire/wire_random.h"
 
 namespace {
 

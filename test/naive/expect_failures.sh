@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # The guest-safety tests test something: each guest below runs well bare and must not under the
-# naive shim. Run by test/interpose/naive_shim.sh. A guest that hangs is ended after three seconds.
-. "$(dirname "$0")/../lib.sh"
+# naive shim. Run by test/libinterpose/naive_shim.sh. A guest that hangs is ended after three
+# seconds.
+. test/lib/lib.sh
 
 "$(dirname "$0")/build" "${BUILD:-$(dirname "$PROGRAMS")/..}/test/naive" || fail "does not build"
 naive=$(cd "${BUILD:-$(dirname "$PROGRAMS")/..}/test/naive" && pwd)/libnaive.so

@@ -5,7 +5,7 @@
 # timeout: 2400
 set -u
 [ "$(id -u)" = 0 ] || { echo 'needs root, for a chroot'; exit 77; }
-. "$(dirname "$0")/root.bash"
+. test/packages/root.bash
 need debootstrap dpkg-buildpackage lintian unshare nsenter setpriv ip python3
 
 old=$SCRATCH/old new=$SCRATCH/new

@@ -3,8 +3,7 @@
 # a small systemctl starts what units say. `make_root` needs the network once; what it made is kept
 # in SLUICE_CACHE. The guide's commands are run from its text: `guide SECTION`.
 
-. "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
-top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+. test/lib/lib.sh
 cache=${SLUICE_CACHE:-/var/tmp/sluice-cache}
 root=$SCRATCH/root
 holder=

@@ -5,9 +5,8 @@
 # timeout: 1800
 set -u
 [ "$(id -u)" = 0 ] || { echo 'needs root'; exit 77; }
-. "$(dirname "$0")/../lib.sh"
+. test/lib/lib.sh
 need rpmbuild rpm
-top=$(cd "$(dirname "$0")/../.." && pwd)
 build() {
   "$top/scripts/packaging/build" rpm --out "$SCRATCH/$1" --version "$2" --compiled \
     "${BUILD:-$top/build}" >/dev/null || fail "make rpm $2"

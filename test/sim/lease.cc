@@ -24,11 +24,10 @@ constexpr breakable table[] = {
 #define ROW(name) \
   { #name, &lease::rules::name }
     ROW(acknowledged_first), ROW(counts_lends),      ROW(lend_from_echo),    ROW(waits_quiet),
-    ROW(believes_own_echo),  ROW(drift_margin),      ROW(judged_by_current), ROW(honours_give_up),
-    ROW(needs_majority),     ROW(lease_from_report), ROW(keeps_order),       ROW(lends_to_one),
-    ROW(keeps_given_up),     ROW(waits_after_boot),  ROW(remembers),         ROW(escrow_stays_lent),
-    ROW(releases_late),      ROW(leases_nest),       ROW(acknowledges_late), ROW(quiet_holds_back),
-    ROW(lends_nest),         ROW(lends_unused),
+    ROW(believes_own_echo),  ROW(drift_margin),      ROW(judged_by_current), ROW(needs_majority),
+    ROW(lease_from_report),  ROW(keeps_order),       ROW(lends_to_one),      ROW(waits_after_boot),
+    ROW(remembers),          ROW(escrow_stays_lent), ROW(leases_nest),       ROW(acknowledges_late),
+    ROW(quiet_holds_back),   ROW(lends_nest),        ROW(lends_unused),
 #undef ROW
 };
 static_assert(sizeof(lease::rules) == sizeof table / sizeof *table, "each rule has a row");

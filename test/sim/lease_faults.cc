@@ -17,7 +17,7 @@ void world::fault() {
   auto const node = [&] { return k + r + static_cast<unsigned>(dice_.below(n)); };
   ns const brief = dice_.between(10 * ms, 600 * ms), longer = dice_.between(500 * ms, 5000 * ms);
   ns const time = dice_.chance(500'000) ? brief : longer;
-  switch (dice_.below(12)) {
+  switch (dice_.below(10)) {
     case 0:
       return crash(cluster(), time);
     case 1:
@@ -39,10 +39,6 @@ void world::fault() {
     }
     case 8:
       return shrink();
-    case 9:
-      return give_up();
-    case 10:
-      return hand_over(cluster());
     default: {
       unsigned const id = r && dice_.chance(500'000) ? relay() : cluster();
       process& p = processes_[id];
@@ -122,33 +118,6 @@ void world::shrink() {
   }
 }
 
-void world::give_up() {
-  unsigned const id =
-      config_.clusters + config_.relays + static_cast<unsigned>(dice_.below(config_.nodes));
-  process& p = processes_[id];
-  if (!p.is_running) return;
-  unsigned const s = static_cast<unsigned>(dice_.below(config_.supplies));
-  rate const keep = dice_.below(p.up->granted(s, local(p)) + 1);
-  note("gives up", id, s, static_cast<std::int64_t>(keep));
-  p.up->keep_to(s, keep);
-  p.demand[s] = 0;
-  report_of(id);
-}
-
-void world::hand_over(unsigned id) {
-  process& p = processes_[id];
-  if (!p.is_running) return;
-  note("hands over", id);
-  p.down->hand_over();
-  p.is_leaving = true;
-  schedule(now_ + dice_.between(100 * ms, 2000 * ms), event_kind::leave, id);
-}
-
-void world::leave(unsigned id) {
-  process const& p = processes_[id];
-  if (p.is_running && p.is_leaving) crash(id, dice_.between(10 * ms, 3000 * ms));
-}
-
 void world::change_demand() {
   for (process& p : processes_) {
     for (rate& d : p.demand) d = dice_.chance(300'000) ? 0 : 1 + dice_.below(1000);
@@ -188,7 +157,6 @@ void world::begin_calm() {
     p.stopped_until = 0;
     p.demand.assign(config_.supplies, 0);
     if (p.what != kind::cluster || i == left) {
-      if (p.is_leaving) p.is_running = false;
       revive(i);
       continue;
     }

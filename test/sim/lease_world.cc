@@ -119,7 +119,6 @@ void world::build() {
 // Fresh machines. What the child remembers is the caller's business.
 void world::start(unsigned id) {
   process& p = processes_[id];
-  p.is_leaving = false;
   lease::timers const t = timers_at(p.level);
   if (p.what != kind::node) {
     lease::parent::settings s;
@@ -214,9 +213,6 @@ void world::handle(event const& e) {
     case event_kind::revive:
       revive(e.who);
       check_sum();
-      break;
-    case event_kind::leave:
-      leave(e.who);
       break;
     case event_kind::calm:
       if (calm_) {
@@ -320,7 +316,6 @@ void world::answer(unsigned id, unsigned child, bool again) {
   auto g = p.down->answer(child, want, t);
   if (!g) return;
   check_answer(p, child, *g, before);
-  if (g->release) note("releases", id, child);
   message m;
   m.from = id;
   m.to = child;

@@ -50,7 +50,6 @@ struct process {
   bool is_running = true;  // the daemon
   bool is_booted = true;   // the machine
   bool may_return = true;
-  bool is_leaving = false;  // hands over
   ns stopped_until = 0;
   clock_of clock;
   std::uint64_t incarnation = 1;
@@ -97,17 +96,7 @@ class world {
   counters const& counts() const { return counts_; }
 
  private:
-  enum class event_kind : std::uint8_t {
-    deliver,
-    report,
-    cycle,
-    look,
-    fault,
-    heal,
-    revive,
-    leave,
-    calm
-  };
+  enum class event_kind : std::uint8_t { deliver, report, cycle, look, fault, heal, revive, calm };
   struct event {
     ns at;
     std::uint64_t order;
@@ -160,9 +149,6 @@ class world {
   void reboot(unsigned id, ns for_ns);
   void cut(ns for_ns);
   void shrink();
-  void give_up();
-  void hand_over(unsigned id);
-  void leave(unsigned id);
   void change_demand();
   void begin_calm();
   void end_calm();

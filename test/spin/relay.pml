@@ -4,7 +4,7 @@
  * escrow. Must hold: what nodes hold by grant, and what the cluster counts on of their escrow, is
  * covered by the cluster's ledger for the relay and by the escrow they have lent. That is what the
  * relay's rules are for: leases nest, acknowledge late, lend what is lent for longer, and lend no
- * escrow that was given out while orphaned. Nodes may give up; the relay may restart.
+ * escrow that was given out while orphaned. The relay may restart.
  * Reports arrive at once or never; grants never, late, or again. Ages as in lease.pml.
  */
 #ifndef CHILDREN
@@ -21,7 +21,6 @@
 #define OLD (L + 1)
 #define NEVER 15
 #define most(a, b) ((a) > (b) -> (a) : (b))
-#define least(a, b) ((a) < (b) -> (a) : (b))
 
 typedef holder_t { byte value, left, version; bit life };
 typedef ledger_t { byte value, left, version, older, older_left; bit own, older_own };
@@ -37,7 +36,7 @@ byte acknowledged, lends_left, quiet;
 bit life, orphan, crashed;
 /* Nodes, the relay's ledger for them (own: given from their escrow), grants on the way. */
 holder_t node[CHILDREN];
-byte node_lends[CHILDREN], known[CHILDREN], kept[CHILDREN];
+byte node_lends[CHILDREN], known[CHILDREN];
 ledger_t entry[CHILDREN];
 grant_t to_node[CHILDREN];
 
@@ -47,7 +46,7 @@ byte i, v, w, x;
 #define led(e) most(live(e), (e.older_left > 0 -> e.older : 0))
 #define given_out(e) most((e.own -> live(e) : 0), \
                           (e.older_own && e.older_left > 0 -> e.older : 0))
-#define uses(n) (node[n].left > 0 -> least(node[n].value, kept[n]) : 0)
+#define uses(n) (node[n].left > 0 -> node[n].value : 0)
 
 inline check() {
   v = 0; w = led(top);
@@ -173,13 +172,9 @@ inline hear_up() {
   }
 }
 
-/* A node reports: lends, maybe gives up, and is answered within the relay's budget. */
+/* A node reports: lends, and is answered within the relay's budget. */
 inline report_down(n) {
   node_lends[n] = DOWN;
-  if
-  :: node[n].left > 0 && kept[n] > 0 && node[n].value > 0 -> kept[n] = 0
-  :: true
-  fi;
   if
   :: true                                          /* lost */
   :: node[n].life != life -> node[n].life = life   /* a welcome: older grants are refused now */
@@ -189,8 +184,7 @@ inline report_down(n) {
       known[n] = DOWN;
       if
       :: node[n].version == entry[n].version ->
-        entry[n].older = 0; entry[n].older_left = 0; entry[n].older_own = 0;
-        if :: kept[n] < entry[n].value -> entry[n].value = kept[n] :: else fi
+        entry[n].older = 0; entry[n].older_left = 0; entry[n].older_own = 0
       :: else
       fi;
       if
@@ -232,11 +226,6 @@ inline hear_down(n) {
   d_step {
     if
     :: to_node[n].life == node[n].life && to_node[n].version <= node[n].version ->
-#ifdef BREAK_KEEP
-      kept[n] = MOST;
-#else
-      if :: to_node[n].version != node[n].version -> kept[n] = MOST :: else fi;
-#endif
       node[n].left = (to_node[n].value == 0 -> 0 : most(to_node[n].lease - to_node[n].answers,
                       (to_node[n].version == node[n].version -> node[n].left : 0)));
       node[n].value = to_node[n].value; node[n].version = to_node[n].version
@@ -264,7 +253,7 @@ active proctype world() {
   d_step {
     drop(to_relay); top.version = OLD; relay.version = OLD; acknowledged = OLD;
     for (i : 0 .. CHILDREN - 1) {
-      drop(to_node[i]); entry[i].version = OLD; node[i].version = OLD; kept[i] = MOST
+      drop(to_node[i]); entry[i].version = OLD; node[i].version = OLD
     }
     i = 0
   }

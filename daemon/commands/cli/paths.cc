@@ -16,12 +16,13 @@
 #include "base/error.h"
 #include "base/foreign_file.h"
 #include "base/quantity.h"
-#include "commands/cli/report.h"
 #include "segment/run_dir.h"
 
 namespace sluice::cli {
 
 namespace {
+
+using json = nlohmann::ordered_json;
 
 constexpr std::size_t table_paths = 5;
 

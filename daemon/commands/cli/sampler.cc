@@ -11,12 +11,11 @@ namespace sluice::cli {
 
 namespace {
 
-using segment::call_sums;
 using segment::channel_sums;
 
-constexpr std::uint64_t call_sums::*call_fields[] = {&call_sums::calls, &call_sums::errors,
-                                                     &call_sums::bytes, &call_sums::delayed,
-                                                     &call_sums::waited_ns};
+constexpr std::uint64_t op_done::*op_fields[] = {&op_done::calls,     &op_done::errors,
+                                                 &op_done::bytes,     &op_done::delayed,
+                                                 &op_done::waited_ns, &op_done::took_ns};
 constexpr std::uint64_t channel_sums::*channel_fields[] = {
     &channel_sums::calls, &channel_sums::amount, &channel_sums::delayed, &channel_sums::waited_ns};
 
@@ -42,14 +41,17 @@ std::vector<Row> take_part(std::vector<Row>& rows, std::uint64_t parts, Fields c
   return part;
 }
 
-}  // namespace
-
-std::vector<call_sums> by_op(segment::sums const& sums) {
-  std::vector<call_sums> op(core::op_count);
+/// The sums of each op over the calls that do it.
+std::vector<op_done> by_op(abi::segment const& s, segment::sums const& sums) {
+  std::vector<op_done> op(core::op_count);
   for (unsigned i = 0; i < call_count && i < sums.call.size(); ++i)
-    add_growth(op[static_cast<unsigned>(call_table[i].op)], {}, sums.call[i], call_fields);
+    add_growth(op[static_cast<unsigned>(call_table[i].op)], {}, op_done{sums.call[i]}, op_fields);
+  auto const took_ns = segment::took_by_op(s);
+  for (unsigned i = 0; i < core::op_count; ++i) op[i].took_ns = took_ns[i];
   return op;
 }
+
+}  // namespace
 
 sampler::sampler(abi::segment const& s, std::int64_t interval_ns, std::int64_t begin_ns,
                  std::size_t most)
@@ -58,15 +60,17 @@ sampler::sampler(abi::segment const& s, std::int64_t interval_ns, std::int64_t b
       most_(most),
       interval_ns_(interval_ns),
       end_ns_(begin_ns + interval_ns),
-      seen_(segment::sum(s)) {
+      seen_(segment::sum(s)),
+      seen_op_(by_op(s, seen_)) {
   going_on_.op.resize(core::op_count);
 }
 
 void sampler::collect() {
   segment::sums now = segment::sum(segment_);
-  auto const before_op = by_op(seen_), now_op = by_op(now);
+  auto now_op = by_op(segment_, now);
   for (unsigned i = 0; i < core::op_count; ++i)
-    add_growth(going_on_.op[i], before_op[i], now_op[i], call_fields);
+    add_growth(going_on_.op[i], seen_op_[i], now_op[i], op_fields);
+  seen_op_ = std::move(now_op);
   going_on_.channel.resize(std::max(going_on_.channel.size(), now.channel.size()));
   seen_.channel.resize(now.channel.size());
   for (std::size_t i = 0; i < now.channel.size(); ++i)
@@ -90,7 +94,7 @@ std::int64_t sampler::look(std::int64_t now_ns) {
   sample all = going_on_;
   while (now_ns >= end_ns_) {
     auto const left = static_cast<std::uint64_t>((now_ns - end_ns_) / interval_ns_) + 1;
-    going_on_.op = take_part(all.op, left, call_fields);
+    going_on_.op = take_part(all.op, left, op_fields);
     going_on_.channel = take_part(all.channel, left, channel_fields);
     tell();
   }
@@ -102,7 +106,7 @@ std::int64_t sampler::look(std::int64_t now_ns) {
 void sampler::finish(std::int64_t now_ns) {
   look(now_ns);
   bool const idle = std::all_of(going_on_.op.begin(), going_on_.op.end(),
-                                [](call_sums const& op) { return op.calls == 0; });
+                                [](op_done const& op) { return op.calls == 0; });
   if (going_on_.index == 0 || !idle) tell();
 }
 

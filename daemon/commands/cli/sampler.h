@@ -15,10 +15,15 @@
 
 namespace sluice::cli {
 
+/// What was done of one op.
+struct op_done : segment::call_sums {
+  std::uint64_t took_ns = 0;  // in the calls, by their sample
+};
+
 /// What happened in one interval.
 struct sample {
   std::size_t index = 0;                       // in intervals of the beginning; 0: the first
-  std::vector<segment::call_sums> op;          // by core::op
+  std::vector<op_done> op;                     // by core::op
   std::vector<segment::channel_sums> channel;  // as many as the segment has
 };
 
@@ -55,11 +60,9 @@ class sampler {
   std::int64_t interval_ns_;
   std::int64_t end_ns_;  // of the interval that is going on
   segment::sums seen_;
+  std::vector<op_done> seen_op_;
   sample going_on_;
   std::vector<listener> listeners_;
 };
-
-/// The sums of each op over the calls that do it.
-std::vector<segment::call_sums> by_op(segment::sums const& sums);
 
 }  // namespace sluice::cli

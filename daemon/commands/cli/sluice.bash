@@ -74,7 +74,7 @@ _sluice() {
         tr -d :)" -- "$word")) ;;
     */stat/ | */order/ | */set/ | */pause/ | */resume/)
       COMPREPLY=($(compgen -W "$(_sluice_jobs "${command[@]}")" -- "$word")) ;;
-    *//) COMPREPLY=($(compgen -W "$(_sluice_column Subcommands "${command[0]}")" -- "$word")) ;;
+    *// | */help/) COMPREPLY=($(compgen -W "$(_sluice_column Subcommands "${command[0]}")" -- "$word")) ;;
     *) COMPREPLY=($(compgen -f -- "$word")) ;;
   esac
 }

@@ -87,13 +87,14 @@ void timeline::take(sample const& each) {
   ops_.resize(std::max(ops_.size(), each.op.size()));
   for (std::size_t i = 0; i < each.op.size(); ++i) {
     auto const& sum = each.op[i];
-    if (sum.calls == 0 && sum.waited_ns == 0) continue;
+    if (sum.calls == 0 && sum.waited_ns == 0 && sum.took_ns == 0) continue;
     track& t = ops_[i];
     put(t.calls, at, static_cast<double>(sum.calls));
     put(t.errors, at, static_cast<double>(sum.errors));
     put(t.bytes, at, static_cast<double>(sum.bytes));
     put(t.delayed, at, static_cast<double>(sum.delayed));
     put(t.waited_s, at, static_cast<double>(sum.waited_ns) / ns_per_s);
+    put(t.took_s, at, static_cast<double>(sum.took_ns) / ns_per_s);
   }
   channels_.resize(std::max(channels_.size(), each.channel.size()));
   for (std::size_t i = 0; i < each.channel.size(); ++i) {
@@ -156,6 +157,7 @@ json timeline::op_rows(std::string const& job) const {
     put_row(rows, job, of, "failed", "ops", t.errors, count_);
     put_row(rows, job, of, "delayed", "ops", t.delayed, count_);
     put_row(rows, job, of, "waited", "s", t.waited_s, count_);
+    put_row(rows, job, of, "took", "s", t.took_s, count_);
   }
   return rows;
 }

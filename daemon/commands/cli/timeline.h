@@ -33,11 +33,11 @@ class timeline {
 
   /// Of an op or a channel, one value per interval each.
   struct track {
-    values calls, errors, bytes, delayed, waited_s, amount, limit;
+    values calls, errors, bytes, delayed, waited_s, took_s, amount, limit;
   };
   static constexpr values track::*fields[] = {&track::calls,   &track::errors,   &track::bytes,
-                                              &track::delayed, &track::waited_s, &track::amount,
-                                              &track::limit};
+                                              &track::delayed, &track::waited_s, &track::took_s,
+                                              &track::amount,  &track::limit};
 
   void halve();
   void add_limits(std::size_t at);

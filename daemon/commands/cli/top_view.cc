@@ -265,7 +265,8 @@ std::string nodes_in_words(picture const& p) {
   };
   if (names.empty()) return {};
   auto const silent_count = different(silent);
-  return fmt::format(", {} nodes{}", different(names),
+  auto const count = different(names);
+  return fmt::format(", {} node{}{}", count, count == 1 ? "" : "s",
                      silent_count == 0 ? "" : fmt::format(" ({} silent)", silent_count));
 }
 

@@ -93,7 +93,7 @@ class gatherer {
     json values = on_axis(row, "done_sum");
     lines_.push_back({{"job", text_in(row, "job")},
                       {"op", text_in(row, "op")},
-                      {"what", "done"},
+                      {"what", text_in(row, "unit") == "s" ? "took" : "done"},
                       {"unit", text_in(row, "unit")},
                       {"values", std::move(values)}});
   }

@@ -3,12 +3,18 @@
 // script shows under the pointer.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
-#include "commands/report/chart.h"
-
 namespace sluice::report {
+
+/// The time axis that all drawings of a result share.
+struct frame {
+  double interval_s = 1;
+  std::size_t intervals = 0;
+  unsigned width = 960;  // of the drawing, in its own units
+};
 
 struct plot {
   double left = 0, top = 0, width = 0, height = 0;

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "commands/report/axis.h"
 #include "commands/report/shape.h"
 #include "commands/report/words.h"
 

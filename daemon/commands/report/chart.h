@@ -8,16 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "commands/report/axis.h"
 #include "commands/report/result.h"
 
 namespace sluice::report {
-
-/// The time axis that all drawings of a result share.
-struct frame {
-  double interval_s = 1;
-  std::size_t intervals = 0;
-  unsigned width = 960;  // of the drawing, in its own units
-};
 
 struct heat_row {
   std::string label, unit;

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <map>
 
-#include "commands/report/sentences.h"
 #include "commands/report/shape.h"
 
 namespace sluice::report {
@@ -65,7 +64,6 @@ class builder {
     finish_gates();
     sort();
     out_.is_known = is_known();
-    out_.said = sentences_of(r_, out_);
     return std::move(out_);
   }
 
@@ -97,9 +95,13 @@ class builder {
     else if (row.about == subject::op)
       take_op(row);
     else if (row.what == "lag")
-      job(row.job).lag_s = std::max(job(row.job).lag_s, most_of(row.values));
+      take_lag(row);
     else if (row.what == "blocked")
       job(row.job).blocked_s += sum_of(row.values);
+  }
+
+  void take_lag(series const& row) {
+    job(row.job).lag_s = std::max(job(row.job).lag_s, most_of(row.values));
   }
 
   void take_op(series const& row) {
@@ -116,13 +118,16 @@ class builder {
     } else if (row.what == "failed") {
       job(row.job).failed += sum;
     } else if (row.what == "lag") {
-      job(row.job).lag_s = std::max(job(row.job).lag_s, most_of(row.values));
+      take_lag(row);
+    } else if (row.what == "took") {
+      took_.push_back(&row);
     } else if (row.what == "waited" || row.what == "delayed") {
       waits_.push_back(&row);
     }
   }
 
   void take_gate(series const& row) {
+    if (row.what == "lag") return take_lag(row);
     gate& g = gate_of(row.name, row.unit == "s" ? "" : row.unit);
     auto const rates = rates_of(row, r_.time);
     if (row.what == "capacity") return add_to(g.capacity, rates);
@@ -176,6 +181,11 @@ class builder {
       o.waited_s += sum_of(row->values);
       add_to(o.waited, rates_of(*row, r_.time));
       job(row->job).waited_s += sum_of(row->values);
+    }
+    for (series const* row : took_) {
+      op_use& o = op_named(row->name);
+      o.took_s += sum_of(row->values);
+      add_to(o.took, rates_of(*row, r_.time));
     }
     bool const only_sums = out_.ops.empty();
     bool const no_waits = waits_.empty();
@@ -281,7 +291,7 @@ class builder {
   collection<gate_use> uses_;
   collection<gate> gates_;
   collection<job_use> jobs_;
-  std::vector<series const*> waits_;
+  std::vector<series const*> waits_, took_;
   // Where only the waiting of all threads is known: at most the interval of it.
   std::map<std::string, std::vector<double>> estimates_;
   std::map<std::string, std::vector<double>> done_;  // at gates, where nobody says what was served

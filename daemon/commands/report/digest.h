@@ -14,9 +14,10 @@ namespace sluice::report {
 struct op_use {
   std::string op, unit;
   double total = 0;
-  double waited_s = 0, delayed = 0;
+  double waited_s = 0, delayed = 0, took_s = 0;
   std::vector<double> rate;    // per second, by interval
   std::vector<double> waited;  // seconds of waiting per second
+  std::vector<double> took;    // seconds in the calls per second, by their sample
 };
 
 /// A job at a gate.
@@ -56,11 +57,10 @@ struct job_use {
 struct digest {
   bool is_known = true;  // false: no interval says anything yet
   double duration_s = 0;
-  std::vector<op_use> ops;        // most first
-  std::vector<gate_use> uses;     // most first
-  std::vector<gate> gates;        // most waited first
-  std::vector<job_use> jobs;      // most used first
-  std::vector<std::string> said;  // sentences, the most important first
+  std::vector<op_use> ops;     // most first
+  std::vector<gate_use> uses;  // most first
+  std::vector<gate> gates;     // most waited first
+  std::vector<job_use> jobs;   // most used first
 };
 
 digest digest_of(result const& r);

@@ -42,18 +42,21 @@ std::string head(sheet const& s) {
     out += ", <code>" + html(words) + "</code>";
   }
   out += "</p>\n<div class=\"said\" id=\"said\">\n";
-  for (auto const& line : s.what.said) out += fmt::format("<p>{}</p>\n", html(line, 1000));
+  for (auto const& line : sentences_of(s.of, s.what))
+    out += fmt::format("<p>{}</p>\n", html(line, 1000));
   return out + "</div>\n";
 }
 
 std::string heat_of_ops(sheet const& s) {
-  std::vector<heat_row> use, wait;
+  std::vector<heat_row> use, wait, took;
   for (op_use const& o : s.what.ops) {
     std::string const label = o.unit == "bytes" ? o.op + " (bytes)" : o.op;
     if (!o.rate.empty() && use.size() < most_heat_rows)
       use.push_back({label, o.unit, "to " + rate_text(most_of(o.rate), o.unit), o.rate});
     if (sum_of(o.waited) > 0 && wait.size() < most_heat_rows)
       wait.push_back({o.op, "threads", seconds_text(o.waited_s), o.waited});
+    if (sum_of(o.took) > 0 && took.size() < most_heat_rows)
+      took.push_back({o.op, "threads", seconds_text(o.took_s), o.took});
   }
   std::string out;
   if (!use.empty())
@@ -65,6 +68,10 @@ std::string heat_of_ops(sheet const& s) {
     out += figure(heatmap(s.time, wait, 1, true, "waiting over time"),
                   "Waiting over time: how many threads waited on average; at the right the sum of "
                   "their waiting.");
+  if (!took.empty())
+    out += figure(heatmap(s.time, took, 0, true, "time in the calls"),
+                  "Time in the calls themselves: how many threads were in one on average, by a "
+                  "sample of the calls; at the right the sum of their time.");
   return out;
 }
 

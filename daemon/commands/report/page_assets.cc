@@ -15,11 +15,13 @@ char const page_style[] = R"css(
 @media print { :root { color-scheme: light; --back: #fff; --text: #000; --soft: #333; --rule: #999;
   --use: #0b5c9e; --wait: #b3430b; --card: #fff; --area: #9fd0ee; --line: #000;
   --mark: #ffffff99; }
-  section, svg.chart, table { break-inside: avoid; } .readout, .switch { display: none; }
+  section, svg.chart, table { break-inside: avoid; } svg.chart { min-width: 0; }
+  .readout, .switch { display: none; }
   * { print-color-adjust: exact; -webkit-print-color-adjust: exact; } }
 * { box-sizing: border-box; }
-body { margin: 0 auto; padding: 1.2rem; max-width: 72rem; background: var(--back);
-  color: var(--text); font: 15px/1.5 system-ui, "DejaVu Sans", sans-serif; }
+body { margin: 0 auto; padding: 1.2rem; max-width: clamp(72rem, 50vw, 100rem);
+  background: var(--back); color: var(--text);
+  font: 15px/1.5 system-ui, "DejaVu Sans", sans-serif; }
 body.many { max-width: none; }
 h1 { font-size: 1.5rem; margin: 0 0 .2rem; overflow-wrap: anywhere; }
 h2 { font-size: 1.1rem; margin: 2rem 0 .4rem; }
@@ -31,16 +33,17 @@ p, ul, ol { margin: .3rem 0; }
 .said p:nth-child(2) { font-size: 1.1rem; font-weight: 600; }
 .beside { display: grid; grid-auto-columns: minmax(26rem, 1fr); grid-auto-flow: column; gap: 1.5rem;
   overflow-x: auto; }
-figure { margin: .4rem 0 1rem; }
+figure { margin: .4rem 0 1rem; padding-bottom: .4rem; overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
 th, td { text-align: right; padding: .2rem .6rem; border-bottom: 1px solid var(--rule);
-  vertical-align: top; }
-th { font-weight: 600; color: var(--soft); }
-th:first-child, td:first-child, th.left, td.left { text-align: left; overflow-wrap: anywhere; }
+  vertical-align: top; white-space: nowrap; }
+th { font-weight: 600; color: var(--soft); white-space: normal; }
+th:first-child, td:first-child, th.left, td.left { text-align: left; overflow-wrap: anywhere;
+  white-space: normal; }
 td:first-child { min-width: 9rem; } td.left { min-width: 14rem; }
 .scroll { overflow-x: auto; }
 details summary { cursor: pointer; color: var(--soft); }
-svg.chart { display: block; width: 100%; height: auto; fill: var(--text);
+svg.chart { display: block; width: 100%; min-width: 42rem; height: auto; fill: var(--text);
   font: 11px system-ui, "DejaVu Sans", sans-serif; }
 svg.bar { width: 7rem; height: .55rem; }
 svg.swatch { width: 1rem; height: .75rem; margin-right: .3rem; border: 1px solid var(--rule); }
@@ -64,8 +67,9 @@ svg.definitions { position: absolute; width: 0; height: 0; }
 .s0 { fill: #0072b2; } .s1 { fill: #e69f00; } .s2 { fill: #009e73; } .s3 { fill: #cc79a7; }
 .s4 { fill: #56b4e9; } .s5 { fill: #d55e00; } .s6 { fill: #f0e442; } .s7 { fill: #8a929b; }
 .pointer { stroke: var(--soft); stroke-dasharray: 2 2; }
+body.many svg.chart { min-width: 26rem; }
 .readout { min-height: 1.4em; font-size: .85rem; color: var(--soft); overflow-wrap: anywhere;
-  font-variant-numeric: tabular-nums; }
+  font-variant-numeric: tabular-nums; position: sticky; left: 0; }
 )css";
 
 char const page_script[] = R"js(

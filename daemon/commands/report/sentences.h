@@ -9,6 +9,7 @@
 
 namespace sluice::report {
 
+/// The most important first.
 std::vector<std::string> sentences_of(result const& r, digest const& d);
 
 /// `run of hydro`: for headings.

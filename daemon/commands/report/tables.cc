@@ -75,7 +75,7 @@ std::string gate_table(digest const& d) {
         row_of({html(g.name), g.rule.empty() ? "-" : html(g.rule), amount_text(g.served, g.unit),
                 delayed_text(g), if_any(g.blocked_s, seconds_text(g.blocked_s)), waited_text(g),
                 if_any(g.p99_s, seconds_text(g.p99_s)),
-                g.capacity_amount > 0 ? share_text(g.idle_amount, g.capacity_amount) : "-"},
+                if_any(g.waited_capacity, share_text(g.idle_amount, g.waited_capacity))},
                1));
   return table({"what was waited for", "rule", "served", "calls delayed", "time with waiting",
                 "all threads", "p99 wait", "unused while waited"},

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "commands/report/digest.h"
+#include "commands/report/sentences.h"
 #include "commands/report/shape.h"
 #include "commands/report/tables.h"
 #include "commands/report/words.h"
@@ -155,7 +156,7 @@ nlohmann::ordered_json summary(result const& r, digest const& d) {
               {"kind", r.kind},
               {"job", r.job},
               {"duration_s", d.duration_s},
-              {"sentences", d.said}};
+              {"sentences", sentences_of(r, d)}};
   out["gates"] = json::array();
   for (gate const& g : d.gates)
     out["gates"].push_back({{"name", g.name},
@@ -227,7 +228,8 @@ std::string text_of(std::vector<result> const& results, unsigned columns) {
   for (std::size_t i = 0; i < results.size(); ++i) {
     if (results.size() > 1)
       out += fmt::format("{}{}\n", i == 0 ? "" : "\n", plain(results[i].file));
-    for (auto const& line : digests[i].said) out += folded(plain(line, 2000), columns);
+    for (auto const& line : sentences_of(results[i], digests[i]))
+      out += folded(plain(line, 2000), columns);
     out += ops_table(digests[i], columns) + times_table(results[i]) + gates_table(digests[i]) +
            paths_table(results[i]);
   }

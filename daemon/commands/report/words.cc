@@ -104,17 +104,6 @@ std::string plain(std::string_view text, std::size_t most) {
   return out;
 }
 
-std::string in_script(std::string_view json) {
-  std::string out;
-  for (char c : json) {
-    if (c == '<' || c == '>' || c == '&')
-      out += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
-    else
-      out += c;
-  }
-  return out;
-}
-
 std::string count_text(double count) {
   if (std::isnan(count)) return "-";
   if (count < 10'000 && count == std::floor(count)) return grouped(count);
@@ -144,7 +133,9 @@ std::string seconds_text(double seconds) {
   if (seconds == 0) return "0 s";
   if (seconds < 1) return scaled(seconds * 1e9, 1000, {" ns", " us", " ms"});
   if (seconds < 100) return fmt::format("{:.3g} s", seconds);
-  return grouped(std::round(seconds)) + " s";
+  if (seconds < 7200) return grouped(std::round(seconds)) + " s";
+  return seconds < 2 * 86400 ? fmt::format("{:.4g} h", seconds / 3600)
+                             : fmt::format("{:.4g} d", seconds / 86400);
 }
 
 std::string clock_text(double seconds) {

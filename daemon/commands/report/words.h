@@ -16,9 +16,6 @@ std::string html(std::string_view text, std::size_t most = 400);
 /// For a terminal: the same, without entities.
 std::string plain(std::string_view text, std::size_t most = 400);
 
-/// A JSON text as the content of a script element.
-std::string in_script(std::string_view json);
-
 std::string count_text(double count);                           // 1 234, 12.3 k, 4.56 M
 std::string amount_text(double amount, std::string_view unit);  // 12.3 k, 1.50 GiB, 3.2 s
 /// 12.3 k/s, 1.50 GiB/s; of threads, part and time the value itself.

@@ -9,20 +9,11 @@
 #include <string_view>
 #include <vector>
 
+#include "commands/trace/convert_options.h"
 #include "commands/trace/trace.h"
 
 namespace sluice::trace {
 
-struct convert_options {
-  double interval_s = 0;  // 0: 1 s, or what the source says
-  std::string job;        // all belongs to this job
-  std::string jobs_by;    // or to one named by this, see formats.def; empty: no jobs
-  std::string below;      // only what is done to files below this directory; empty: any
-  bool unordered = false;
-  std::size_t intervals_max = most_intervals;
-};
-
-using files = std::vector<std::string>;
 using converter = trace (*)(files const& from, convert_options const& options);
 
 struct format_row {

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "commands/trace/convert.h"
+#include "commands/trace/convert_options.h"
 #include "commands/trace/grid.h"
 #include "commands/trace/lines.h"
 

@@ -1,9 +1,0 @@
-#!/bin/bash
-# SPDX-License-Identifier: Apache-2.0
-# disks
-# On ext4: what was acknowledged survives any power cut, in order, with fsync and through the log,
-# and recovering twice, or being cut off while recovering, changes nothing.
-# timeout: 900
-. test/crash/common.bash
-cuts fsync ext4
-cuts jdurhome ext4

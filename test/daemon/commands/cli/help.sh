@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# `help` and `version` are verbs as they are elsewhere; a program of that name is one still.
+set -u
+. test/lib/lib.sh
+same() { # OPTIONS AND VERB: both print the same
+  $SLUICE $1 >"$SCRATCH/1" || fail "$1: status $?"
+  $SLUICE $2 >"$SCRATCH/2" || fail "$2: status $?"
+  [ -s "$SCRATCH/1" ] && cmp -s "$SCRATCH/1" "$SCRATCH/2" || fail "$2 is not $1"
+}
+same --version version
+same --help help
+same 'run --help' 'help run'
+same 'policy check --help' 'help policy check'
+same 'trace --help' 'help trace'
+$SLUICE help nonsense 2>"$SCRATCH/err"
+[ $? = 2 ] && grep -q 'there is no verb "nonsense"' "$SCRATCH/err" || fail "$(cat "$SCRATCH/err")"
+$SLUICE help | grep -q '^  version ' || fail "help does not list version"
+printf '#!/bin/sh\necho a program\n' >"$SCRATCH/help"
+chmod +x "$SCRATCH/help"
+said=$(PATH="$SCRATCH:$PATH" $SLUICE --no-daemon --run-dir "$SCRATCH/run" run -- help)
+[ "$said" = 'a program' ] ||
+  fail 'a program named help'

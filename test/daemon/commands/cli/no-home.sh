@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# A user without a home: a run directory is found elsewhere, and where there is none the program
+# runs all the same. What lies there and is not ours is not taken.
+set -u
+. test/lib/lib.sh
+[ "$(id -u)" = 0 ] || skip "needs root to be a user without a home"
+need setpriv
+own_mounts
+mount -t tmpfs -o mode=1777 none /dev/shm && mount -t tmpfs -o mode=1777 none /run ||
+  skip "needs mounts of its own"
+mkdir -p "$SCRATCH/tmp" "$SCRATCH/files"
+chmod 755 "$SCRATCH" && chmod 1777 "$SCRATCH/tmp" "$SCRATCH/files"
+touch "$SCRATCH/files/a"
+as=(setpriv --reuid=64001 --regid=64001 --clear-groups env -i PATH="$PATH" SLUICE_LIB="$SLUICE_LIB")
+
+"${as[@]}" TMPDIR="$SCRATCH/tmp" HOME=/nonexistent "$SLUICE" run --limit metadata=1000/s \
+  --report "$SCRATCH/files/r.json" -- cat "$SCRATCH/files/a" 2>"$SCRATCH/why" ||
+  fail "no home: $(cat "$SCRATCH/why")"
+[ "$(json "$SCRATCH/files/r.json" 'd["channels"][0]["calls"]')" -gt 0 ] || fail "not limited"
+[ "$(stat -c '%a %u' "$SCRATCH/tmp/sluice-64001")" = '700 64001' ] || fail "not in \$TMPDIR"
+[ ! -s "$SCRATCH/why" ] || fail "it said: $(cat "$SCRATCH/why")"
+
+# Another user was there first: not taken, whatever it looks like.
+rm -rf "$SCRATCH/tmp/sluice-64001"
+mkdir -m 777 "$SCRATCH/tmp/sluice-64001" /dev/shm/sluice-64001
+mkdir -m 700 "$SCRATCH/files/own" && chown 64001 "$SCRATCH/files/own"
+rmdir /dev/shm/sluice-64001 && ln -s "$SCRATCH/files/own" /dev/shm/sluice-64001
+"${as[@]}" TMPDIR="$SCRATCH/tmp" "$SLUICE" run --limit open=1/h -- cat "$SCRATCH/files/a" \
+  2>"$SCRATCH/files/a.why" || fail "nowhere: the program did not run"
+grep -q 'warning: the program runs without limits' "$SCRATCH/files/a.why" ||
+  fail "it said: $(cat "$SCRATCH/files/a.why")"
+[ -z "$(ls -A "$SCRATCH/files/own")$(ls -A "$SCRATCH/tmp/sluice-64001")" ] ||
+  fail "a stranger's directory was used"
+
+# A running job is found again.
+rm /dev/shm/sluice-64001
+"${as[@]}" "$SLUICE" run --job hydro -- sh -c ": >'$SCRATCH/files/on'; exec sleep 100" &
+job=$!
+until [ -e "$SCRATCH/files/on" ]; do
+  kill -0 "$job" || fail "the job did not start"
+  sleep 0.05
+done
+"${as[@]}" "$SLUICE" jobs | grep -q hydro || fail "not found: $("${as[@]}" "$SLUICE" jobs 2>&1)"
+kill "$job"
+exit 0

@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Signals: passed on when sent, the child dies with sluice, a stop is seen by both.
+# set -m: each run has a process group of its own, whose parent is this session. In an orphaned
+# group, such as that of a session leader, the kernel ignores TSTP.
+set -um
+. test/lib/lib.sh
+run() { "$SLUICE" --run-dir "$SCRATCH/run" run --summary "$@"; }
+wait_for() { # FILE
+  for _ in $(seq 100); do [ -s "$1" ] && return; sleep 0.05; done
+  fail "$1 did not appear"
+}
+state() { sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | cut -c1; }
+wait_state() { # PID WANTED WHAT
+  for _ in $(seq 200); do case "$(state "$1")" in [$2]) return ;; esac; sleep 0.05; done
+  fail "$3: process $1 is in state $(state "$1"), wanted $2"
+}
+"$SLUICE" --run-dir "$SCRATCH/run" run --summary -- \
+  bash -c 'trap "echo got >$0/got; exit 9" USR1
+    echo $$ >"$0/pid"
+    while :; do sleep 0.05; done' "$SCRATCH" \
+  2>/dev/null &
+parent=$!
+wait_for "$SCRATCH/pid"
+kill -USR1 $parent
+wait $parent
+[ $? = 9 ] || fail "USR1 was not passed on"
+[ -s "$SCRATCH/got" ] || fail "the trap did not run"
+
+rm "$SCRATCH/pid"
+run -- bash -c 'echo $$ >'"$SCRATCH"'/pid; exec sleep 60' 2>/dev/null &
+group=$!
+trap 'kill -KILL -$group 2>/dev/null; rm -rf "$SCRATCH"' EXIT
+wait_for "$SCRATCH/pid"
+child=$(cat "$SCRATCH/pid")
+parent=$(sed 's/.*) //' "/proc/$child/stat" | cut -d' ' -f2)
+kill -TSTP "$parent"
+wait_state "$child" T "the child, TSTP to sluice"
+wait_state "$parent" T "sluice, TSTP to sluice"
+kill -CONT "$parent"
+wait_state "$child" S "the child, CONT to sluice"
+wait_state "$parent" S "sluice, CONT to sluice"
+kill -STOP "$child"
+wait_state "$parent" T "sluice, STOP to the child"
+kill -CONT "-$group"
+wait_state "$child" S "the child, CONT to both"
+wait_state "$parent" S "sluice, CONT to both"
+kill -KILL "$parent"
+for _ in $(seq 100); do
+  case "$(state "$child")" in '' | Z) break ;; esac
+  sleep 0.05
+done
+case "$(state "$child")" in '' | Z) ;; *) fail "the child outlived sluice" ;; esac
+wait 2>/dev/null
+
+# A CONT that comes after the child has stopped and before sluice has must end the stop. strace
+# makes that moment long.
+strace -o "$SCRATCH/trace" true 2>/dev/null || exit 0
+rm "$SCRATCH/pid"
+strace -o "$SCRATCH/trace" -e trace=wait4 -e inject=wait4:delay_exit=300000 \
+  "$SLUICE" --run-dir "$SCRATCH/run" run --summary -- \
+  bash -c 'echo $$ >'"$SCRATCH"'/pid; exec sleep 60' 2>/dev/null &
+group=$!
+wait_for "$SCRATCH/pid"
+child=$(cat "$SCRATCH/pid")
+parent=$(sed 's/.*) //' "/proc/$child/stat" | cut -d' ' -f2)
+sleep 0.5
+kill -TSTP "$parent"
+sleep 0.1
+kill -CONT "$parent"
+sleep 1.5
+wait_state "$child" S "the child, TSTP and CONT at once"
+wait_state "$parent" S "sluice, TSTP and CONT at once"
+exit 0

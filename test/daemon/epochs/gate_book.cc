@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cluster epochs: a gate opens when every node that has written for the job has synced since it was
+// asked, and not before, whatever is lost, repeated, killed or started again meanwhile.
+#include <catch2/catch.hpp>
+
+#include "gate_desk.h"
+
+using namespace sluice;
+using namespace sluice::test;
+
+TEST_CASE("gates: one opens when all have acknowledged, and not before", "[gates]") {
+  desk d = three_nodes();
+  d.ask(0);
+  for (std::uint32_t c : {0u, 1u, 2u}) CHECK(d.to<wire::gate_sync>(c).size() == 1);
+  d.done(0);
+  d.done(1);
+  d.done(1);                               // twice is once
+  d.book.done(7, {{9, 1}, 0, ""}, d.now);  // who was not asked
+  d.done(2, 4);                            // of another gate
+  CHECK_FALSE(d.answer());
+  d.ask(0);  // again
+  REQUIRE(d.answer());
+  CHECK(d.answer()->error == EINPROGRESS);
+  CHECK(d.why() == "n2");
+  d.done(2);
+  REQUIRE(d.answer());
+  CHECK(d.answer()->error == 0);
+  CHECK(d.answer()->book == 5);
+  d.ask(0);  // the answer was lost
+  CHECK(d.to<wire::gate_open>(0).size() == 3);
+  CHECK(d.to<wire::gate_sync>(1).size() == 1);
+}
+
+TEST_CASE("gates: nobody is told that he is written down before he is", "[gates]") {
+  desk d;
+  d.join(0);
+  d.settle(false);
+  CHECK(d.to<wire::gate_known>(0).empty());
+  d.settle(true);
+  REQUIRE(d.to<wire::gate_known>(0).size() == 1);
+  CHECK(d.to<wire::gate_known>(0)[0].jobs[0].job == hydro);
+  CHECK(d.to<wire::gate_known>(0)[0].book == 5);
+}
+
+TEST_CASE("gates: a node that is lost before it acknowledged is an error with its name",
+          "[gates]") {
+  desk d = three_nodes();
+  d.ask(0);
+  d.done(0);
+  d.done(1);
+  SECTION("silent") {
+    d.pass(9 * second, {0, 1});
+    CHECK_FALSE(d.answer());  // we have just started: it may not have found us
+    d.pass(2 * second, {0, 1});
+    CHECK(d.why() == "node n2 is silent, and had not acknowledged");
+  }
+  SECTION("gone") {
+    d.book.gone(2);
+    d.pass(second, {0, 1});
+    CHECK(d.why() == "node n2 left, and had not acknowledged");
+  }
+  SECTION("started again") {
+    d.hear(2, 2);
+    d.pass(second, {0, 1});
+    CHECK(d.why() == "node n2 was started again, and had not acknowledged");
+  }
+  SECTION("in doubt about which of its lives") {
+    d.hear(2, 2);
+    d.done(2);
+    d.pass(second, {0, 1});
+    CHECK(d.why() == "node n2 was started again, and had not acknowledged");
+  }
+  SECTION("slow") {
+    d.pass(31 * second, {0, 1, 2});
+    CHECK(d.why() == "node n2 has not acknowledged in time");
+    CHECK(d.to<wire::gate_sync>(2).size() > 20);  // messages may be lost
+    CHECK(d.to<wire::gate_sync>(1).size() == 1);
+  }
+  SECTION("with an error") {
+    d.done(2, 1, ENOSPC);
+    CHECK(d.why() == "node n2: the disk is full");
+    CHECK(d.answer()->error == ENOSPC);
+  }
+  CHECK(d.answer()->error != 0);
+  CHECK(d.book.take_failures().size() == 1);
+  d.done(2);  // too late
+  CHECK(d.answer()->error != 0);
+}
+
+TEST_CASE("gates: what was lost with a machine is told to one gate", "[gates]") {
+  desk d = three_nodes();
+  SECTION("another boot") {
+    d.join(2, {hydro, 2, false, false});
+    d.ask(0, 1);
+    CHECK(d.why() == "node n2 was started again, and what it had not synced is lost");
+  }
+  SECTION("the job is not there any more") {
+    d.book.join(2, {true, {}});
+    d.ask(0, 1);
+    CHECK(d.why() == "node n2 has lost the job, and nobody synced what it wrote");
+  }
+  SECTION("it could not be synced at its end") {
+    d.join(2, {hydro, 1, true, true});
+    d.ask(0, 1);
+    CHECK(d.why() == "node n2 could not sync what the job wrote");
+  }
+  d.pass(second, {0, 1, 2});
+  d.ask(0, 2);
+  for (std::uint32_t c : {0u, 1u, 2u}) d.done(c, 2);
+  CHECK(d.answer()->error == 0);
+}
+
+TEST_CASE("gates: a loss that shows while a gate is asked fails it", "[gates]") {
+  desk d = three_nodes();
+  desk again(false, 6);
+  again.book.from_text(d.book.to_text());
+  for (std::uint32_t c : {0u, 1u}) again.hear(c);
+  again.ask(0);
+  for (std::uint32_t c : {0u, 1u}) again.done(c);
+  again.join(2, {hydro, 2, false, false});  // that machine, and the job on it, begin anew
+  again.pass(100 * ms, {0, 1, 2});
+  again.done(2);
+  CHECK(again.why() == "node n2 was started again, and what it had not synced is lost");
+}
+
+TEST_CASE("gates: who starts again is not told of what he had asked before", "[gates]") {
+  desk d;
+  d.join(0);
+  d.settle(false);  // the disk is full
+  d.hear(0, 2);
+  d.book.join(0, {true, {}});
+  d.settle();
+  CHECK(d.to<wire::gate_known>(0).empty());
+}
+
+TEST_CASE("gates: who has ended and synced is not asked", "[gates]") {
+  desk d = three_nodes();
+  d.join(2, {hydro, 1, true, false});
+  d.settle();
+  CHECK(d.to<wire::gate_known>(2).back().jobs[0].is_over);
+  d.ask(0);
+  d.done(0);
+  d.done(1);
+  CHECK(d.answer()->error == 0);
+  CHECK(d.book.rows() == 2);
+}
+
+TEST_CASE("gates: nobody asks for a job that is not his", "[gates]") {
+  desk d = three_nodes();
+  d.hear(3);
+  d.book.ask(3, {{9, 1}, hydro, second}, d.now);
+  d.settle();
+  REQUIRE(d.answer(3));
+  CHECK(d.answer(3)->error != 0);
+  CHECK(d.to<wire::gate_sync>(1).empty());
+}
+
+TEST_CASE("gates: a controller that starts again knows whom to ask", "[gates]") {
+  desk before = three_nodes();
+  before.ask(0);
+  desk d(false, 6);
+  d.book.from_text(before.book.to_text());
+  d.hear(0);
+  d.hear(1);
+  d.ask(0);  // again: who asked goes on asking
+  d.done(0);
+  d.done(1);
+  CHECK_FALSE(d.answer());  // n2 has not found us yet
+  SECTION("it comes") {
+    d.hear(2);
+    d.pass(second, {0, 1, 2});
+    CHECK(d.to<wire::gate_sync>(2).size() >= 1);
+    d.done(2);
+    CHECK(d.answer()->error == 0);
+    CHECK(d.answer()->book == 5);
+  }
+  SECTION("it does not") {
+    d.pass(11 * second, {0, 1});
+    CHECK(d.why() == "node n2 is silent, and had not acknowledged");
+  }
+}
+
+TEST_CASE("gates: a memory that is lost has another number, one that is broken is refused",
+          "[gates]") {
+  desk d(false, 6);
+  d.join(0);
+  d.settle();
+  CHECK(d.to<wire::gate_known>(0)[0].book == 6);
+  std::string const text = d.book.to_text();
+  for (std::size_t cut = 0; cut + 2 < text.size(); cut += 5)
+    CHECK_THROWS(d.book.from_text(text.substr(0, cut)));
+  CHECK_THROWS(d.book.from_text(R"({"book": "x", "jobs": []})"));
+  CHECK(d.book.rows() == 1);
+}
+
+TEST_CASE("gates: a relay answers for its children", "[gates]") {
+  desk d(true);
+  d.join(0);
+  d.join(1);
+  d.settle();
+  CHECK(d.to<wire::gate_known>(0).empty());  // the parent has not written it down
+  REQUIRE(d.to<wire::gate_join>(gate_book::above).size() == 1);
+  d.book.above_known({8, {{hydro, false}}});
+  d.settle();
+  REQUIRE(d.to<wire::gate_known>(1).size() == 1);
+  std::uint64_t const book = d.to<wire::gate_known>(1)[0].book;
+  SECTION("up") {
+    d.ask(1);
+    CHECK(d.to<wire::gate_ask>(gate_book::above).size() == 1);
+    CHECK(d.to<wire::gate_sync>(0).empty());
+    d.book.above_open({{9, 1}, 8, 0, ""});
+    d.settle();
+    REQUIRE(d.answer(1));
+    CHECK(d.answer(1)->error == 0);
+    CHECK(d.answer(1)->book == book);
+    CHECK_FALSE(d.answer(0));
+  }
+  SECTION("down") {
+    d.book.above_sync({{9, 1}, hydro, 30 * second}, d.now);
+    d.settle();
+    d.done(0);
+    CHECK(d.to<wire::gate_done>(gate_book::above).empty());
+    SECTION("all") {
+      d.done(1);
+      CHECK(d.to<wire::gate_done>(gate_book::above).at(0).error == 0);
+      d.book.above_sync({{9, 1}, hydro, 30 * second}, d.now);  // the answer was lost
+      d.settle();
+      CHECK(d.to<wire::gate_done>(gate_book::above).size() == 2);
+    }
+    SECTION("but one") {
+      d.book.gone(1);
+      d.pass(second, {0});
+      auto const m = d.to<wire::gate_done>(gate_book::above).at(0);
+      CHECK(m.error != 0);
+      CHECK(m.text == "node n1 left, and had not acknowledged");
+    }
+  }
+  SECTION("a parent with another memory") {
+    d.book.above_anew();
+    d.pass(2 * second, {0, 1});
+    CHECK(d.to<wire::gate_join>(gate_book::above).size() >= 2);
+    d.book.above_known({9, {{hydro, false}}});
+    d.join(0);
+    d.settle();
+    CHECK(d.to<wire::gate_known>(0).back().book != book);
+  }
+}
+
+/// Below it are n0 and n1, and its parent has written it down.
+static desk relay_of_two() {
+  desk d(true);
+  d.join(0);
+  d.join(1);
+  d.settle();
+  d.book.above_known({8, {{hydro, false}}});
+  d.settle();
+  return d;
+}
+
+TEST_CASE("gates: a job that ends below a relay, and begins again", "[gates]") {
+  desk d = relay_of_two();
+  d.join(0, {hydro, 1, true, false});
+  d.settle();
+  CHECK(d.to<wire::gate_join>(gate_book::above).size() == 1);
+  d.join(1, {hydro, 1, true, false});
+  d.pass(100 * ms);
+  CHECK(d.to<wire::gate_join>(gate_book::above).back().jobs[0].is_over);
+  d.book.above_known({8, {{hydro, false}}});  // about the join before: it is about to forget us
+  d.join(1);                                  // and begins again before the parent has heard of it
+  d.book.above_known({8, {{hydro, false}}});
+  d.pass(2 * second, {1});
+  CHECK(d.to<wire::gate_join>(gate_book::above).back().jobs[0].is_over);
+  d.book.above_known({8, {{hydro, true}}});
+  std::size_t const told = d.to<wire::gate_known>(1).size();
+  d.settle();
+  CHECK(d.to<wire::gate_known>(1).size() == told);  // that was the end, not the new beginning
+  CHECK_FALSE(d.to<wire::gate_join>(gate_book::above).back().jobs[0].is_over);
+  d.book.above_known({8, {{hydro, false}}});
+  d.settle();
+  CHECK_FALSE(d.to<wire::gate_known>(1).back().jobs[0].is_over);
+}
+
+TEST_CASE("gates: what is lost below a relay is noted above before it is forgotten", "[gates]") {
+  desk d = relay_of_two();
+  d.join(1, {hydro, 2, false, false});  // that machine was started again
+  d.settle();
+  auto const join = d.to<wire::gate_join>(gate_book::above).back().jobs[0];
+  CHECK(join.boot == 1);
+  auto const syncs = [&](std::uint64_t counter) {
+    d.book.above_sync({{9, counter}, hydro, 30 * second}, d.now);
+    d.settle();
+    for (std::uint32_t c : {0u, 1u}) d.done(c, counter);
+    return d.to<wire::gate_done>(gate_book::above).back().error == 0;
+  };
+  CHECK_FALSE(syncs(1));  // of which the asker may never have heard
+  CHECK_FALSE(syncs(2));
+  SECTION("noted") {
+    d.book.above_known({8, {{hydro, false}}});
+    d.pass(100 * ms, {0, 1});
+    CHECK(syncs(3));
+  }
+  SECTION("the relay starts again first") {
+    desk again(true, 6);
+    again.book.from_text(d.book.to_text());
+    again.settle();
+    CHECK(again.to<wire::gate_join>(gate_book::above).back().jobs[0].boot == 2);
+  }
+  SECTION("what the parent makes of it") {
+    desk top = three_nodes();
+    top.join(5, {hydro, 0, false, false});
+    top.settle();
+    top.join(5, join);
+    top.settle();
+    top.ask(0);
+    CHECK(top.why() == "node n5 was started again, and what it had not synced is lost");
+  }
+}

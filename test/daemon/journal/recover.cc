@@ -1,0 +1,469 @@
+// SPDX-License-Identifier: Apache-2.0
+// Recovery on real files: a log in a file, home files beside it, and what a crash could have left
+// of them. Needs root and loop devices.
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <sstream>
+
+#include "base/error.h"
+#include "journal/boot.h"
+#include "journal/file_disk.h"
+#include "journal/mount_time.h"
+#include "journal/recover.h"
+#include "journal/replay.h"
+#include "journal/slots.h"
+#include "journal/writer.h"
+#include "lib/own_mounts.h"
+#include "lib/scratch.h"
+
+using namespace sluice::journal;
+
+namespace {
+
+std::uint64_t wall_ns() {
+  timespec t = {};
+  clock_gettime(CLOCK_REALTIME, &t);
+  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 + t.tv_nsec;
+}
+
+ino_t inode_of(std::string const& path) {
+  struct stat st = {};
+  return stat(path.c_str(), &st) == 0 ? st.st_ino : 0;
+}
+
+/// A small file system of its own, for not every one tells a uuid.
+struct file_system {
+  sluice::test::scratch holder;
+  std::string dir = holder.dir + "/home";
+  bool is_mounted = false;
+
+  file_system() { is_mounted = sluice::test::mount_ext4(holder.dir + "/image", "16M", dir); }
+  ~file_system() {
+    if (is_mounted)
+      std::system(("umount -l " + dir).c_str()) == 0 || std::printf("still mounted\n");
+  }
+  file_system(file_system const&) = delete;
+  /// With what debugfs did to it in between.
+  bool mount_again(std::string const& debugfs) const {
+    std::string const image = holder.dir + "/image";
+    std::string const all = "umount " + dir + " && debugfs -w -R '" + debugfs + "' " + image +
+                            " && sleep 0.1 && mount -o loop " + image + " " + dir;
+    return sluice::test::shell(all);
+  }
+};
+
+/// A directory with a log, and files that are written through it.
+struct bench {
+  file_system at;
+  std::string log = at.dir + "/log";
+  std::optional<file_disk> disk;
+  std::optional<writer> w;
+  std::uint64_t lsn = 0;
+
+  bool begin(std::uint64_t window_ns = 60'000'000'000) {
+    if (!at.is_mounted) {
+      WARN("skip: needs root, mkfs.ext4 and loop devices");
+      return false;
+    }
+    make_log_file(log, 1 << 20, window_ns);
+    open_writer();
+    return true;
+  }
+  void open_writer() {
+    disk.emplace(log, file_disk::use::write);
+    w.emplace(*disk, read_slots(*disk).in_force,
+              surroundings{wall_ns, [] { return std::uint64_t{1}; }});
+  }
+  void crash() {
+    w.reset();
+    disk.reset();
+  }
+  recovered recover_it(bool keep_home = false) {
+    recover_options o;
+    o.log = log;
+    o.keep_home = keep_home;
+    return recover(o);
+  }
+
+  std::string path(std::string const& name) const { return at.dir + "/" + name; }
+  file_id id_of(std::string const& p) const {
+    file_id id;
+    int const fd = open(p.c_str(), O_RDONLY);
+    REQUIRE(identify(fd, id) == 0);
+    close(fd);
+    return id;
+  }
+  void write(std::string const& name, std::string const& text) const {
+    std::ofstream(path(name), std::ios::binary) << text;
+  }
+  void immutable(std::string const& name, bool is_so) const {
+    int const fd = open(path(name).c_str(), O_RDONLY);
+    int flags = 0;
+    REQUIRE(ioctl(fd, FS_IOC_GETFLAGS, &flags) == 0);
+    flags = is_so ? flags | FS_IMMUTABLE_FL : flags & ~FS_IMMUTABLE_FL;
+    REQUIRE(ioctl(fd, FS_IOC_SETFLAGS, &flags) == 0);
+    close(fd);
+  }
+  std::string read(std::string const& name) const {
+    std::ifstream in(path(name), std::ios::binary);
+    return in ? std::string(std::istreambuf_iterator<char>(in), {}) : "no file";
+  }
+  record about(kind what, std::string const& name) const {
+    record r;
+    r.what = what;
+    r.file = id_of(path(name));
+    r.directory = r.new_directory = id_of(at.dir);
+    r.name = name;
+    r.mode = S_IFREG | 0640;
+    return r;
+  }
+  void tell(record const& r) {
+    REQUIRE(w->append(r, lsn) == 0);
+    REQUIRE(w->commit(lsn) == 0);
+  }
+  void tell_data(file_id const& id, std::uint64_t offset, std::string const& text) {
+    record r;
+    r.what = kind::data;
+    r.file = id;
+    r.offset = offset;
+    r.bytes = std::as_bytes(std::span(text));
+    tell(r);
+  }
+  /// Behind the creation: all that a new file begins with.
+  void tell_new(file_id const& id, std::string const& text) {
+    tell_data(id, 0, text);
+    record r;
+    r.what = kind::truncate;
+    r.file = id;
+    r.offset = text.size();
+    tell(r);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("bytes and sizes come home, once and twice", "[order]") {
+  bench b;
+  if (!b.begin()) return;
+  b.write("a", "old old old");
+  file_id const a = b.id_of(b.path("a"));
+  b.tell_data(a, 0, "new");
+  record cut = b.about(kind::truncate, "a");
+  cut.offset = 5;
+  b.tell(cut);
+  b.tell_data(a, 5, "!");
+  b.crash();
+  recover_options look;
+  look.log = b.log;
+  look.dry_run = true;
+  CHECK(recover(look).records == 3);
+  CHECK(b.read("a") == "old old old");
+  CHECK(b.recover_it().done.records == 3);
+  CHECK(b.read("a") == "new o!");
+  CHECK(b.recover_it().records == 0);
+  CHECK(b.read("a") == "new o!");
+  // The log goes on, in the next generation.
+  b.open_writer();
+  b.tell_data(a, 0, "third");
+  b.crash();
+  CHECK(b.recover_it().generation == 3);
+  CHECK(b.read("a") == "third!");
+}
+
+TEST_CASE("a replay that was asked for and cut off is replayed by whoever ends it", "[order]") {
+  bench b;
+  if (!b.begin()) return;
+  superblock s = read_slots(*b.disk).in_force;
+  REQUIRE(continue_log(*b.disk, s, s.head, random_salt(), {}, boot_id()) == 0);
+  b.crash();
+  b.open_writer();
+  b.write("a", "old");
+  b.tell_data(b.id_of(b.path("a")), 0, "new");
+  b.crash();
+  recover_options asked;
+  asked.log = b.log;
+  asked.replay = true;
+  b.immutable("a", true);
+  CHECK_THROWS_AS(recover(asked), sluice::error);
+  b.immutable("a", false);
+  CHECK_FALSE(b.recover_it().is_running);
+  CHECK(b.read("a") == "new");
+}
+
+TEST_CASE("a file that somebody else changed is named and not touched", "[order]") {
+  bench b;
+  if (!b.begin(0)) return;
+  b.write("a", "mine");
+  b.write("other", "mine");
+  b.tell_data(b.id_of(b.path("a")), 0, "MINE");
+  b.tell_data(b.id_of(b.path("other")), 0, "MINE");
+  b.crash();
+  usleep(20'000);
+  b.write("a", "theirs");
+  usleep(20'000);  // a mount gives both times alike
+  chmod(b.path("a").c_str(), 0600);
+  try {
+    b.recover_it();
+    FAIL("recovered over it");
+  } catch (sluice::error const& e) {
+    CHECK(std::string(e.what()).find(b.path("a")) != std::string::npos);
+  }
+  CHECK(b.read("a") == "theirs");
+  CHECK(b.read("other") == "mine");
+  auto const r = b.recover_it(true);
+  CHECK(r.foreign == std::vector<std::string>{b.path("a")});
+  CHECK(b.read("a") == "theirs");
+  CHECK(b.read("other") == "MINE");
+}
+
+TEST_CASE("a truncation that ext4 ends when it is mounted is nobody's change", "[order]") {
+  bench b;
+  if (!b.begin(0)) return;
+  b.write("a", "mine");
+  file_id const a = b.id_of(b.path("a"));
+  auto const inode = std::to_string(inode_of(b.path("a")));
+  b.tell_data(a, 0, "MINE");
+  b.crash();
+  // What a crash leaves: the file in the list of those to be cut.
+  REQUIRE(b.at.mount_again("set_super_value last_orphan " + inode));
+  CHECK(b.recover_it().foreign.empty());
+  CHECK(b.read("a") == "MINE");
+}
+
+TEST_CASE("when a file system was mounted", "[order]") {
+  std::uint64_t const s = 1'000'000'000;
+  auto const late = mount_time_at(5000, 1000);
+  CHECK_FALSE(late.has(5000 * s - 1));
+  CHECK(late.has(5000 * s));
+  CHECK(late.has(5001 * s));
+  CHECK_FALSE(late.has(5002 * s));
+  // First to be read, then to be written.
+  auto const root = mount_time_at(1010, 1000);
+  CHECK_FALSE(root.has(1000 * s - 1));
+  CHECK(root.has(1003 * s));
+  CHECK_FALSE(root.has(1012 * s));
+  struct stat st = {};
+  st.st_ctim.tv_sec = st.st_mtim.tv_sec = 5001;
+  CHECK(late.explains(st));
+  st.st_ctim.tv_nsec = 1;
+  CHECK_FALSE(late.explains(st));
+}
+
+TEST_CASE("what was synced at home is not written over", "[order]") {
+  for (kind how : {kind::revoke, kind::large}) {
+    bench b;
+    if (!b.begin()) return;
+    b.write("a", "newest");
+    file_id const a = b.id_of(b.path("a"));
+    b.tell_data(a, 0, "oldest");
+    record gone = b.about(how, "a");
+    gone.below = b.w->tail();
+    b.tell(gone);
+    b.tell_data(a, 6, "er");
+    b.crash();
+    b.recover_it();
+    CHECK(b.read("a") == "newester");
+  }
+}
+
+TEST_CASE("a file that the crash lost is made again, one that was removed is not", "[order]") {
+  bench b;
+  if (!b.begin()) return;
+  // As if the crash had lost its creation: the handle finds nothing any more.
+  b.write("lost", "");
+  b.tell(b.about(kind::create, "lost"));
+  b.tell_new(b.id_of(b.path("lost")), "found");
+  REQUIRE(unlink(b.path("lost").c_str()) == 0);
+  // The end of its batch did not get to the disk, so nobody was told that it is durable.
+  b.write("half", "");
+  b.tell(b.about(kind::create, "half"));
+  b.tell_data(b.id_of(b.path("half")), 0, "h");
+  REQUIRE(unlink(b.path("half").c_str()) == 0);
+  // Created before the log began, removed since.
+  b.write("removed", "");
+  b.tell_data(b.id_of(b.path("removed")), 0, "x");
+  REQUIRE(unlink(b.path("removed").c_str()) == 0);
+  // Its name has another file by now: home is ahead.
+  b.write("ahead", "");
+  b.tell(b.about(kind::create, "ahead"));
+  b.tell_new(b.id_of(b.path("ahead")), "first");
+  b.write("next", "second");
+  REQUIRE(rename(b.path("next").c_str(), b.path("ahead").c_str()) == 0);
+  b.crash();
+  auto const r = b.recover_it();
+  CHECK(b.read("lost") == "found");
+  CHECK(b.read("half") == "no file");
+  CHECK(b.read("removed") == "no file");
+  CHECK(b.read("ahead") == "second");
+  CHECK(r.done.made == 1);
+  CHECK(r.done.ahead == 1);
+  struct stat st = {};
+  REQUIRE(stat(b.path("lost").c_str(), &st) == 0);
+  CHECK((st.st_mode & 07777) == 0640);
+  CHECK(getxattr(b.path("lost").c_str(), "trusted.sluice.recovered", nullptr, 0) < 0);
+}
+
+TEST_CASE("a name that an earlier file has still is the later one's", "[order]") {
+  // What began before the file that the crash lost, and was not touched since, lost its name to it.
+  for (bool const is_earlier : {true, false}) {
+    bench b;
+    if (!b.begin()) return;
+    b.write("a", "earlier");
+    auto const before = b.id_of(b.path("a"));
+    // Somebody wants to be in the way.
+    std::ostringstream name;
+    name << ".sluice-earlier." << std::hex << inode_of(b.path("a")) << ".a";
+    b.write(name.str(), "");
+    usleep(20'000);
+    record r = b.about(kind::create, "a");
+    r.changed_ns = wall_ns();
+    usleep(20'000);
+    r.file.handle.back() ^= 1;  // of nothing that is there
+    b.tell(r);
+    b.tell_new(r.file, "later");
+    if (!is_earlier) REQUIRE(chmod(b.path("a").c_str(), 0600) == 0);  // or renamed to it
+    b.crash();
+    auto const done = b.recover_it().done;
+    CHECK(b.read("a") == (is_earlier ? "later" : "earlier"));
+    CHECK(done.ahead == (is_earlier ? 0 : 1));
+    REQUIRE(done.aside.size() == (is_earlier ? 1 : 0));
+    if (is_earlier) {
+      CHECK(b.id_of(done.aside[0]) == before);
+    }
+  }
+}
+
+TEST_CASE("which of two files had a name first", "[order]") {
+  struct statx x = {};
+  x.stx_mask = STATX_BTIME;
+  x.stx_ctime.tv_sec = 10;
+  x.stx_btime.tv_sec = 5;
+  constexpr std::uint64_t s = 1'000'000'000, crash = 20 * s;
+  CHECK(is_earlier(x, 10 * s + 1, crash));
+  CHECK_FALSE(is_earlier(x, 10 * s, crash));  // such a one is not in the log
+  CHECK_FALSE(is_earlier(x, 7 * s, crash));   // renamed to it
+  CHECK_FALSE(is_earlier(x, 0, crash));
+  // A time from behind the crash says nothing.
+  CHECK(is_earlier(x, 7 * s, 9 * s));
+  CHECK_FALSE(is_earlier(x, 5 * s, 9 * s));
+  x.stx_mask = 0;
+  CHECK_FALSE(is_earlier(x, 7 * s, 9 * s));
+}
+
+TEST_CASE("an atomic replacement comes home whole, wherever home stands", "[order]") {
+  // 0: nothing of it is at home; 1: the file is, not its name; 2: all; 3: a later one is.
+  for (int stands = 0; stands < 4; ++stands) {
+    bench b;
+    if (!b.begin()) return;
+    b.write("state", "old");
+    file_id const victim = b.id_of(b.path("state"));
+    b.write("tmp", "");
+    file_id const made = b.id_of(b.path("tmp"));
+    b.tell(b.about(kind::create, "tmp"));
+    b.tell_new(made, "new");
+    record r = b.about(kind::rename, "tmp");
+    r.new_name = "state";
+    r.victim = victim;
+    b.tell(r);
+    if (stands == 0) unlink(b.path("tmp").c_str());
+    if (stands >= 2) rename(b.path("tmp").c_str(), b.path("state").c_str());
+    if (stands == 3) {
+      b.write("tmp2", "newer");
+      rename(b.path("tmp2").c_str(), b.path("state").c_str());
+    }
+    b.crash();
+    b.recover_it();
+    CHECK(b.read("state") == (stands == 3 ? "newer" : "new"));
+    CHECK(b.read("tmp") == "no file");
+  }
+}
+
+TEST_CASE("a log that cannot be used stays as it is, and is named", "[order]") {
+  bench b;
+  if (!b.begin()) return;
+  CHECK_THROWS_AS(make_log_file(b.log, 1 << 20, 1), sluice::error);
+  CHECK_THROWS_AS(file_disk(b.log, file_disk::use::write), sluice::error);  // in use
+  b.crash();
+  auto const bytes_of = [&] { return b.read("log"); };
+  int const fd = open(b.log.c_str(), O_RDWR);
+  std::uint32_t const version = 2;
+  REQUIRE(pwrite(fd, &version, sizeof version, 8) == sizeof version);
+  close(fd);
+  std::string const before = bytes_of();
+  CHECK_THROWS_WITH(b.recover_it(), Catch::Contains("version 2") && Catch::Contains(b.log));
+  CHECK(bytes_of() == before);
+  b.write("text", std::string(1 << 20, 'x'));
+  b.log = b.path("text");
+  CHECK_THROWS_WITH(b.recover_it(), Catch::Contains("not a log"));
+}
+
+TEST_CASE("a file system that is not there keeps the log", "[order]") {
+  bench b;
+  if (!b.begin()) return;
+  b.write("a", "old");
+  file_id a = b.id_of(b.path("a"));
+  b.tell_data(a, 0, "new");
+  a.fs[0] ^= 1;
+  b.tell_data(a, 0, "new");
+  b.crash();
+  CHECK_THROWS_WITH(b.recover_it(), Catch::Contains("not mounted"));
+  CHECK(b.read("a") == "old");
+  CHECK_THROWS_WITH(b.recover_it(), Catch::Contains("not mounted"));
+}
+
+TEST_CASE("of a user's log recovery makes nothing but his own files", "[order]") {
+  constexpr unsigned user = 65534;
+  constexpr unsigned his_group = 65534, others = 64999;
+  struct made {
+    unsigned uid, gid, mode;
+    bool may;
+  };
+  for (made const& m :
+       {made{0, 0, S_IFREG | 0644, false}, made{user, his_group, S_IFREG | 04755, false},
+        made{user, others, S_IFREG | 0660, false}, made{user, 0, S_IFREG | 0660, false},
+        made{user, his_group, S_IFREG | 0640, true}}) {
+    bench b;
+    if (!b.begin()) return;
+    b.write("lost", "x");
+    record r = b.about(kind::create, "lost");
+    r.uid = m.uid;
+    r.gid = m.gid;
+    r.mode = m.mode;
+    b.tell(r);
+    b.tell_new(r.file, "text");
+    unlink(b.path("lost").c_str());  // as if the power had failed before its name was durable
+    b.crash();
+    for (auto const& path : {b.log, b.at.dir}) REQUIRE(chown(path.c_str(), user, user) == 0);
+    if (m.may)
+      b.recover_it();
+    else
+      CHECK_THROWS_AS(b.recover_it(), sluice::error);
+    CHECK(b.read("lost") == (m.may ? "text" : "no file"));
+  }
+}
+
+TEST_CASE("a directory is given away only by whom it was just made", "[order]") {
+  bench b;
+  if (!b.begin()) return;
+  timespec begun = {};
+  clock_gettime(CLOCK_REALTIME_COARSE, &begun);
+  REQUIRE(mkdir(b.path("new").c_str(), 0700) == 0);
+  int const fd = open(b.path("new").c_str(), O_RDONLY | O_DIRECTORY);
+  CHECK(is_made_since(fd, begun));
+  timespec later = begun;  // as if the directory had been there, and moved to this name since
+  later.tv_sec += 1;
+  CHECK_FALSE(is_made_since(fd, later));
+  close(fd);
+}

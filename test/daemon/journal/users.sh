@@ -1,0 +1,124 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# sluice order on a node whose sluiced keeps the log: a file of a job goes from open to durable to
+# checkpointed as its program goes on; a user sees his own jobs and no more, root all and the log.
+set -u
+. test/lib/site.bash
+own_mounts
+need python3
+two_users
+own_ext4 "$SCRATCH/data" || skip 'needs mkfs.ext4 and loop devices'
+trap 'kill -9 "${pids[@]}" 2>/dev/null; umount -l "$SCRATCH/data"; rm -rf "$SCRATCH"' EXIT
+chmod 777 "$SCRATCH/data"
+[ -x "${SLUICE%/*}/sluice-order" ] || skip 'sluice-order is not built'
+RUN="$SCRATCH/run"
+python=/usr/bin/python3 # one that everybody can reach
+as $bob "$python" -c 'import json' 2>/dev/null || skip "needs $python"
+mkdir "$SCRATCH/log"
+cat >"$SCRATCH/policy.json" <<END
+{"targets": {"data": {"path": "$SCRATCH/data", "order": "durable"}}}
+END
+"$SLUICED" --role node --name n1 --run-dir "$RUN" --policy "$SCRATCH/policy.json" --metrics none \
+  --journal "$SCRATCH/log/order" >"$SCRATCH/out" 2>&1
+[ $? = 2 ] && grep -q -- '--journal-shared says that they may' "$SCRATCH/out" ||
+  fail "a log that users share unasked: $(cat "$SCRATCH/out")"
+start node --role node --name n1 --run-dir "$RUN" --policy "$SCRATCH/policy.json" \
+  --journal "$SCRATCH/log/order" --journal-shared --journal-size 4MiB
+until_true 20 grep -q 'the log is served' "$LOG" || fail "no log: $(cat "$LOG")"
+until_true 5 sh -c "curl -s http://$METRICS/metrics | grep -q '^sluice_journal_served 1'" ||
+  fail 'the metrics do not say that the log is served'
+
+# A program that writes, and goes on when it is told to.
+cat >"$SCRATCH/steps.py" <<'END'
+import os, sys, time
+path, talk = sys.argv[1:]
+def told(step):
+    with open(talk + ".at", "a") as at:
+        at.write(step)
+    while step not in open(talk + ".go").read():
+        time.sleep(0.02)
+fd = os.open(path + "/file", os.O_RDWR | os.O_CREAT, 0o600)
+os.write(fd, b"x" * 8192)
+told("0")
+os.fsync(fd)  # from now on it is held, and what is written is noted
+os.pwrite(fd, b"y" * 8192, 0)
+told("1")
+os.fsync(fd)
+told("2")
+END
+mkdir -m 777 "$SCRATCH/talk"
+began() { # USER NAME: a job of that name
+  mkdir -m 777 "$SCRATCH/data/$2"
+  : >"$SCRATCH/talk/$2.go"
+  as "$1" "$SLUICE" --run-dir "$RUN" run --job "$2" -- "$python" "$SCRATCH/steps.py" \
+    "$SCRATCH/data/$2" "$SCRATCH/talk/$2" 2>"$SCRATCH/$2.err" &
+  pids+=("$!")
+  until_true 60 test -s "$SCRATCH/talk/$2.at" || fail "$2 does not run: $(cat "$SCRATCH/$2.err")"
+  until_true 60 is_served "$1" "$2" || fail "$2 is not served: $(cat "$SCRATCH/$1.json")"
+  echo 0 >"$SCRATCH/talk/$2.go"
+  until_true 60 grep -q 1 "$SCRATCH/talk/$2.at" || fail "$2 does not sync: $(cat "$SCRATCH/$2.err")"
+}
+is_served() { # USER NAME
+  order "$1" && json "$SCRATCH/$1.json" '[j["job"] for j in d["jobs"]]' | grep -q "'$2'"
+}
+order() { # UID WORDS…
+  local uid=$1
+  shift
+  as "$uid" "$SLUICE" --run-dir "$RUN" --json order "$@" >"$SCRATCH/$uid.json" 2>"$SCRATCH/err"
+}
+seen() { # UID EXPRESSION over that user's picture, d
+  order "$1" && json "$SCRATCH/$1.json" "$2"
+}
+shown() { cat "$SCRATCH/$1.json"; }
+is() { [ "$(seen "$1" "$2")" = "$3" ]; }
+job() { echo "[j for j in d['jobs'] if j['job'] == '$1'][0]$2"; }
+
+began $ann hers
+began $bob his
+is $ann '[j["job"] for j in d["jobs"]]' "['hers']" || fail "ann sees $(shown $ann)"
+is $bob '[j["job"] for j in d["jobs"]]' "['his']" || fail "bob sees $(shown $bob)"
+is 0 'sorted(j["job"] for j in d["jobs"])' "['hers', 'his']" || fail "root: $(shown 0)"
+is 0 'd["journal"]["file"]' "$SCRATCH/log/order" || fail "root has no log: $(shown 0)"
+is 0 'd["journal"]["state"]' serving || fail "root: $(shown 0)"
+is $ann 'd["journal"].get("file", "")' '' || fail "ann is told of the log: $(shown $ann)"
+is $ann 'd["journal"]["state"]' serving || fail "ann is not told that there is a log"
+order $bob hers && fail "bob looks at ann's job"
+grep -q 'no job hers' "$SCRATCH/err" || fail "bob is told $(cat "$SCRATCH/err")"
+order 0 "$ann@hers" || fail "root does not find $ann@hers: $(cat "$SCRATCH/err")"
+as $bob cat "$RUN/order-status" >/dev/null 2>&1 && fail 'a user reads the status of the log'
+
+# Written, and not asked for.
+is $ann "$(job hers '["open"]["bytes"]')" 8192 || fail "open: $(shown $ann)"
+is $ann "$(job hers '["open"]["files"]')" 1 || fail "open: $(shown $ann)"
+is $ann "$(job hers '["durable"]["files"]')" 0 || fail "durable: $(shown $ann)"
+order $ann hers || fail "ann's job: $(cat "$SCRATCH/err")"
+name=$(json "$SCRATCH/$ann.json" "$(job hers '["files"][0]["name"]')")
+[ "$name" = "$SCRATCH/data/hers/file" ] ||
+  fail "the file has no name: $(shown $ann)"
+
+# Asked for: no longer open, and soon at home, by the log or by a sync. The other's stays open.
+echo 1 >"$SCRATCH/talk/hers.go"
+until_true 10 grep -q 2 "$SCRATCH/talk/hers.at" || fail 'the fsync does not return'
+is $ann "$(job hers '["open"]["files"]')" 0 || fail "still open: $(shown $ann)"
+# On a machine that is busy enough a living daemon may be silent for a moment.
+is 0 "$(job hers '["fsync"]["answered"]') + $(job hers '["fsync"]["native"]["silent"]')" 2 ||
+  fail "not counted: $(shown 0)"
+is $bob "$(job his '["open"]["bytes"]')" 8192 || fail "bob's: $(shown $bob)"
+at_home() {
+  local safe="$(job hers '["checkpointed"]["bytes"]') + 8192 * $(job hers '["fsync"]["home"]')"
+  is 0 "$(job hers '["durable"]["files"]')" 0 &&
+    is 0 "$safe >= 16384" True
+}
+until_true 15 at_home || fail "not checkpointed: $(shown 0)"
+
+# For people, and again and again.
+as 0 "$SLUICE" --run-dir "$RUN" order --watch -n 2 -i 0.1 >"$SCRATCH/out" || fail '--watch'
+[ "$(grep -c '^log ' "$SCRATCH/out")" = 2 ] || fail "--watch: $(cat "$SCRATCH/out")"
+as $ann "$SLUICE" --run-dir "$RUN" order hers >"$SCRATCH/out" || fail 'a job for people'
+grep -q 'by the program itself' "$SCRATCH/out" || fail "a job: $(cat "$SCRATCH/out")"
+as $ann "$SLUICE" --run-dir "$RUN" order -i 0 2>"$SCRATCH/err"
+[ $? = 2 ] || fail 'an interval of nothing was taken'
+
+for name in hers his; do echo 12 >"$SCRATCH/talk/$name.go"; done
+stop "$PID"
+[ ! -e "$RUN/order-status" ] || fail 'the status is still there'

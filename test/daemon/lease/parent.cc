@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parent alone: reports are made by hand, so that messages can be lost where a child would
+// repeat them. Units: the escrow of a node is 100.
+#include "lease/parent.h"
+
+#include <catch2/catch.hpp>
+#include <vector>
+
+namespace lease = sluice::lease;
+using lease::rate;
+using lease::time_ns;
+
+namespace {
+
+constexpr time_ns ms = 1'000'000;
+constexpr time_ns begin = 10'000 * ms;
+
+struct node {
+  unsigned id;
+  lease::version applied{};
+  time_ns t_parent = 0;
+  rate value = 0;
+};
+
+struct bench {
+  lease::parent p;
+  time_ns now = begin;
+
+  explicit bench(lease::parent::settings const& s, unsigned nodes, rate pool,
+                 time_ns start = begin - 5000 * ms)
+      : p(s, 7, start) {
+    lease::supply_terms const t[] = {{pool, nodes, nodes * rate{100}}};
+    p.set_terms(t);
+  }
+
+  lease::report report_of(node const& n, bool lend = true) const {
+    lease::report r;
+    r.child_incarnation = 1;
+    r.t_child = now;
+    r.heard = {n.t_parent ? 7u : 0u, n.t_parent};
+    r.lend = lend;
+    lease::holding h;
+    h.applied = n.applied;
+    h.held = n.value;
+    h.lent = lend ? 100 : 0;
+    h.members = lend ? 1 : 0;
+    r.supply = {h};
+    return r;
+  }
+  // A report and its answer; `arrives`: the child hears it and will acknowledge.
+  rate ask(node& n, rate wanted, bool lend = true, bool arrives = true) {
+    p.on_report(n.id, report_of(n, lend), now);
+    rate const w[] = {wanted};
+    auto const g = p.answer(n.id, w, now);
+    REQUIRE(g);
+    if (arrives) n.t_parent = g->t_parent;
+    if (g->supply.empty()) return 0;
+    if (arrives) {
+      n.applied = g->supply[0].ver;
+      n.value = g->supply[0].value;
+    }
+    return g->supply[0].value;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a report without an echo gets a welcome and counts for nothing", "[lease]") {
+  bench b({}, 2, 0);
+  node n{0};
+  b.p.on_report(0, b.report_of(n), b.now);
+  rate const w[] = {100};
+  auto const g = b.p.answer(0, w, b.now);
+  REQUIRE(g);
+  CHECK(g->supply.empty());
+  CHECK(g->t_child == b.now);
+  CHECK(b.p.budget(0, b.now) == 0);
+  CHECK_FALSE(b.p.answer(0, w, b.now));  // a welcome is said once
+}
+
+TEST_CASE("an echo older than A is not believed", "[lease]") {
+  bench b({}, 2, 0);
+  node n{0};
+  b.ask(n, 0);
+  b.now += 301 * ms;
+  CHECK_FALSE(b.p.on_report(0, b.report_of(n), b.now).believed);
+  CHECK(b.p.budget(0, b.now) == 0);
+}
+
+TEST_CASE("escrow counts while it is lent for longer than a grant", "[lease]") {
+  bench b({}, 2, 0);
+  node n{0};
+  b.ask(n, 0);
+  b.now += ms;
+  CHECK(b.ask(n, 500) == 100);
+  CHECK(b.p.budget(0, b.now) == 100);
+  // Lent from the echo for M = 1.41 s; a grant needs 1.0025 s of it.
+  CHECK(b.p.budget(0, b.now + 395 * ms) == 100);
+  CHECK(b.p.budget(0, b.now + 405 * ms) == 0);
+}
+
+TEST_CASE("what is given up is given on only when acknowledged", "[lease]") {
+  bench b({}, 2, 0);
+  node m{0}, n{1};
+  b.ask(m, 0);
+  b.ask(n, 0);
+  b.now += ms;
+  b.ask(n, 0);
+  b.now += ms;
+  CHECK(b.ask(m, 200) == 200);
+  b.now += ms;
+  CHECK(b.ask(m, 50, true, false) == 50);  // said, not heard
+  CHECK(b.p.ledger(0, 0, b.now) == 200);
+  CHECK(b.p.current(0, 0, b.now) == 50);
+  CHECK(b.ask(n, 150) == 0);
+  b.now += ms;
+  CHECK(b.ask(m, 50) == 50);  // the next report still tells of the old version
+  CHECK(b.ask(n, 150) == 0);
+  b.now += ms;
+  CHECK(b.p.on_report(m.id, b.report_of(m), b.now).freed);
+  CHECK(b.ask(n, 150) == 150);
+}
+
+TEST_CASE("a grant nobody acknowledges ends after L'", "[lease]") {
+  bench b({}, 2, 0);
+  node m{0};
+  b.ask(m, 0);
+  b.now += ms;
+  b.ask(m, 100);
+  CHECK(b.p.ledger_sum(0, b.now + 1001 * ms) == 100);
+  CHECK(b.p.ledger_sum(0, b.now + 1004 * ms) == 0);
+}
+
+TEST_CASE("an increase is judged against the newest value issued", "[lease]") {
+  // n was cut and does not know; m was renewed for longer than the third node lends, then cut and
+  // does not know either. Giving n what its ledger still shows would be one too many.
+  for (bool const right : {true, false}) {
+    lease::parent::settings s;
+    s.obeys.judged_by_current = right;
+    bench b(s, 3, 0);
+    node m{0}, n{1}, k{2};
+    for (node* x : {&m, &n, &k}) b.ask(*x, 0);
+    b.now += 20 * ms;
+    for (node* x : {&k, &m, &n}) b.ask(*x, 0);
+    CHECK(b.ask(m, 200) == 200);
+    CHECK(b.ask(n, 100) == 100);
+    for (int i = 0; i < 22; ++i) {  // k is not heard any more
+      b.now += 20 * ms;
+      b.ask(n, 0, true, false);
+      n.t_parent = b.now;  // a welcome of the same moment, say
+      b.ask(m, 200);
+    }
+    REQUIRE(b.p.budget(0, b.now) == 200);
+    REQUIRE(b.p.ledger(1, 0, b.now) == 100);
+    b.now += 20 * ms;
+    CHECK(b.ask(m, 100, true, false) == 100);
+    CHECK(b.ask(n, 100, true, false) == (right ? 0 : 100));
+    // The third node uses its escrow again, the old grant of m still runs.
+    time_ns const home = begin + 1440 * ms;
+    CHECK((b.p.ledger_sum(0, home) <= 200) == right);
+  }
+}
+
+TEST_CASE("a restarted parent learns and renews, and raises nothing during Q", "[lease]") {
+  bench b({}, 2, 0, begin);
+  node m{0}, n{1};
+  m.value = 150;
+  m.applied = {3, 9};
+  b.ask(m, 150);
+  b.ask(n, 0);
+  b.now += ms;
+  CHECK(b.p.is_quiet(b.now));
+  b.ask(n, 0);
+  m.value = 150;
+  CHECK(b.ask(m, 180) == 150);
+  CHECK(m.applied.incarnation == 7);
+  for (int i = 0; i < 11; ++i) {
+    b.now += 90 * ms;
+    b.ask(n, 0);
+    CHECK(b.ask(m, 180) == (b.p.is_quiet(b.now) ? 150 : 180));
+  }
+}
+
+TEST_CASE("just restarted, a renewal that lends do not carry yet is not cut but left out",
+          "[lease]") {
+  bench b({}, 2, 0, begin);
+  node m{0};
+  m.value = 150;
+  m.applied = {3, 9};
+  b.ask(m, 150);
+  b.now += ms;
+  b.p.on_report(0, b.report_of(m), b.now);
+  rate const w[] = {150};
+  auto const g = b.p.answer(0, w, b.now);
+  REQUIRE(g);
+  REQUIRE(g->supply.size() == 1);
+  CHECK(g->supply[0].ver == lease::version{});
+}
+
+TEST_CASE("an orphan keeps its escrow while the parent may not raise anything", "[lease]") {
+  bench b({}, 2, 0, begin);
+  node n{0};
+  b.ask(n, 100, false);
+  b.now += ms;
+  b.p.on_report(0, b.report_of(n, false), b.now);
+  rate const w[] = {100};
+  CHECK(b.p.answer(0, w, b.now)->supply.empty());
+  b.now += 1100 * ms;
+  n.t_parent = b.now;
+  b.p.on_report(0, b.report_of(n, false), b.now);
+  CHECK(b.p.answer(0, w, b.now)->supply.size() == 1);
+}
+
+TEST_CASE("the pool needs lends of more than half of the nodes", "[lease]") {
+  for (auto const owner :
+       {lease::pool_owner::majority, lease::pool_owner::single, lease::pool_owner::none}) {
+    lease::parent::settings s;
+    s.owner = owner;
+    bench b(s, 4, 1000);
+    node n[] = {{0}, {1}, {2}};
+    for (node& x : n) b.ask(x, 0);
+    b.now += ms;
+    b.ask(n[0], 0);
+    b.ask(n[1], 0);
+    rate const pool = owner == lease::pool_owner::single ? 1000 : 0;
+    CHECK(b.p.budget(0, b.now) == 200 + pool);
+    b.ask(n[2], 0);
+    CHECK(b.p.budget(0, b.now) == (owner == lease::pool_owner::none ? 300 : 1300));
+  }
+}
+
+TEST_CASE("a full ring refuses increases and never forgets", "[lease]") {
+  bench b({}, 1, 1000);
+  node n{0};
+  b.ask(n, 0);
+  b.now += ms;
+  b.ask(n, 0);
+  b.now += ms;
+  b.ask(n, 900, true, false);
+  for (int i = 0; i < 40; ++i) {
+    b.now += ms;
+    rate const to = i % 2 ? 10 + static_cast<rate>(i) : 500 - static_cast<rate>(i);
+    CHECK(b.ask(n, to, true, false) <= to);
+    CHECK(b.p.ledger(0, 0, b.now) == 900);
+  }
+}
+
+TEST_CASE("a forgotten child stays in the ledger until its grant ends", "[lease]") {
+  bench b({}, 2, 0);
+  node m{0};
+  b.ask(m, 0);
+  b.now += ms;
+  b.ask(m, 100);
+  b.p.forget(0, b.now);
+  CHECK(b.p.ledger(0, 0, b.now) == 0);
+  CHECK(b.p.ledger_sum(0, b.now) == 100);
+  CHECK(b.p.budget(0, b.now) == 0);
+  CHECK(b.p.ledger_sum(0, b.now + 1100 * ms) == 0);
+}
+
+TEST_CASE("claims of escrow above the policy's are cut", "[lease]") {
+  bench b({}, 2, 0);
+  node n{0};
+  b.ask(n, 0);
+  b.now += ms;
+  lease::report r = b.report_of(n);
+  r.supply[0].lent = 1'000'000;
+  r.supply[0].members = 99;
+  r.supply[0].held = ~rate{0};
+  r.supply[0].applied = {7, 1000};
+  b.p.on_report(0, r, b.now);
+  CHECK(b.p.budget(0, b.now) == 200);
+}

@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+// The local socket: what is asked is answered, who asks is who the kernel says, and nobody can hold
+// the daemon: not by silence, not by size, not by numbers.
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "lib/scratch.h"
+#include "local/address.h"
+#include "local/attachment.h"
+#include "local/local.h"
+#include "local/request.h"
+
+namespace local = sluice::local;
+using local::json;
+
+namespace {
+
+struct scratch : sluice::test::scratch {
+  std::string socket() const { return dir + "/" + local::socket_name; }
+};
+
+/// Serves in a thread until it goes out of scope; its clock can be pushed forward.
+struct serving {
+  std::unique_ptr<local::server> at;
+  std::atomic<bool> over = false;
+  std::atomic<std::int64_t> now_ns = 0;
+  std::thread loop;
+  serving(std::string const& path, local::handler h, unsigned mode = 0600)
+      : at(local::server::open(path, mode, std::move(h))), loop([this] { run(); }) {}
+  ~serving() {
+    over = true;
+    loop.join();
+  }
+  void run() {
+    while (!over) {
+      pollfd p = {at->fd(), POLLIN, 0};
+      poll(&p, 1, 5);
+      at->serve(now_ns);
+    }
+  }
+};
+
+sluice::descriptor raw(std::string const& path) {
+  local::address const to(path);
+  sluice::descriptor s(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  REQUIRE(connect(s.get(), to.get(), sizeof to.name) == 0);
+  return s;
+}
+
+/// What comes back for these bytes; null when the daemon hung up.
+json exchange(int socket, std::string const& bytes) {
+  if (send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL) < 0) return nullptr;
+  std::vector<char> buffer(local::most_bytes);
+  ssize_t const got = recv(socket, buffer.data(), buffer.size(), 0);
+  return got <= 0 ? json(nullptr) : json::parse(buffer.data(), buffer.data() + got);
+}
+
+json echo(local::peer const& who, json const& request) {
+  return {{"uid", who.uid}, {"pid", who.pid}, {"said", local::text_of(request, "verb")}};
+}
+
+}  // namespace
+
+TEST_CASE("a request is answered, with the kernel's word for who asked", "[local]") {
+  scratch const s;
+  serving const d(s.socket(), echo);
+  uid_t by = 12345;
+  json const answer = local::ask(s.socket(), {{"verb", "hello"}}, 2000, &by);
+  CHECK(answer["uid"] == getuid());
+  CHECK(answer["pid"] == getpid());
+  CHECK(answer["said"] == "hello");
+  CHECK(by == getuid());
+}
+
+TEST_CASE("an answer may come later, and only to who asked", "[local]") {
+  scratch const s;
+  auto const server =
+      local::server::open(s.socket(), 0600, [](local::peer const& who, json const& r) -> json {
+        CHECK(who.ticket != 0);
+        CHECK_FALSE(who.is_afar);
+        return r["verb"] == "slow" ? local::later() : json{{"ticket", who.ticket}};
+      });
+  auto const first = raw(s.socket()), second = raw(s.socket());
+  auto const say = [&](sluice::descriptor const& to, std::string const& verb) {
+    std::string const bytes = json{{"verb", verb}}.dump();
+    REQUIRE(send(to.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) > 0);
+    for (int i = 0; i < 3; ++i) server->serve(0);
+  };
+  auto const heard = [](sluice::descriptor const& from) -> std::string {
+    char bytes[256];
+    ssize_t const got = recv(from.get(), bytes, sizeof bytes, MSG_DONTWAIT);
+    return got < 0 ? "nothing" : std::string(bytes, static_cast<std::size_t>(got));
+  };
+  say(first, "ask");
+  auto const ticket = json::parse(heard(first))["ticket"].get<std::uint64_t>();
+  say(first, "slow");
+  say(second, "slow");
+  CHECK(heard(first) == "nothing");
+  server->reply(ticket + 1000, "nobody");
+  server->reply(ticket, R"({"a": 1})");
+  server->reply(ticket, R"({"a": 2})");
+  CHECK(heard(first) == R"({"a": 1})");
+  CHECK(heard(first) == "nothing");
+  CHECK(heard(second) == "nothing");
+  say(first, "ask");
+  CHECK(json::parse(heard(first))["ticket"] == ticket);
+  say(second, "ask");  // a second question before the first is answered
+  CHECK(heard(second).empty());
+}
+
+TEST_CASE("the daemon's error comes back as it was thrown", "[local]") {
+  scratch const s;
+  serving const d(s.socket(), [](local::peer const&, json const& r) -> json {
+    if (r["verb"] == "usage") throw sluice::usage_error("no such job");
+    if (r["verb"] == "broken") throw std::runtime_error("out of luck");
+    return r.at("absent");
+  });
+  auto const status = [&](char const* verb) {
+    try {
+      local::ask(s.socket(), {{"verb", verb}}, 2000);
+    } catch (sluice::error const& e) {
+      return e.status();
+    }
+    return 0;
+  };
+  CHECK(status("usage") == sluice::exit_usage);
+  CHECK(status("broken") == sluice::exit_sluice);
+  CHECK(status("other") == sluice::exit_sluice);
+}
+
+TEST_CASE("no daemon, a dead one and a silent one are told apart", "[local]") {
+  scratch const s;
+  CHECK_THROWS_AS(local::ask(s.socket(), {{"verb", "x"}}, 100), local::no_daemon);
+  auto first = local::server::open(s.socket(), 0600, echo);
+  CHECK_THROWS_AS(local::ask(s.socket(), {{"verb", "x"}}, 50), local::no_answer);
+  CHECK_THROWS_WITH(local::server::open(s.socket(), 0600, echo), Catch::Contains("another"));
+  // Its file stays behind when it is killed; the next one takes it over.
+  std::filesystem::rename(s.socket(), s.socket() + ".kept");
+  first.reset();
+  std::filesystem::rename(s.socket() + ".kept", s.socket());
+  CHECK_THROWS_AS(local::ask(s.socket(), {{"verb", "x"}}, 100), local::no_daemon);
+  serving const d(s.socket(), echo, 0640);
+  CHECK(local::ask(s.socket(), {{"verb", "x"}}, 2000)["said"] == "x");
+  struct stat st = {};
+  REQUIRE(stat(s.socket().c_str(), &st) == 0);
+  CHECK((st.st_mode & 0777) == 0640);
+}
+
+TEST_CASE("a run directory deeper than a socket address", "[local]") {
+  scratch const s;
+  std::string const deep = s.dir + "/" + std::string(120, 'd');
+  std::filesystem::create_directory(deep);
+  serving const d(deep + "/s", echo);
+  CHECK(local::ask(deep + "/s", {{"verb", "x"}}, 2000)["said"] == "x");
+}
+
+TEST_CASE("garbage is refused and the connection goes on", "[local]") {
+  scratch const s;
+  serving const d(s.socket(), echo);
+  auto const c = raw(s.socket());
+  for (std::string const& bad :
+       {std::string("{"), std::string("[]"), std::string("{\"verb\":1}"), std::string("{}"),
+        std::string("\0\xff\xfe", 3), std::string(60000, '['),
+        std::string(local::most_bytes + 1, ' '),
+        "{\"verb\":\"x\",\"a\":" + std::string(200, '[') + std::string(200, ']') + "}"}) {
+    json const answer = exchange(c.get(), bad);
+    REQUIRE(answer.is_object());
+    CHECK(answer["status"] == sluice::exit_usage);
+  }
+  CHECK(exchange(c.get(), R"({"verb":"x"})")["said"] == "x");
+}
+
+TEST_CASE("the silent are forgotten", "[local]") {
+  scratch const s;
+  serving d(s.socket(), echo);
+  auto const silent = raw(s.socket()), talker = raw(s.socket());
+  CHECK(exchange(talker.get(), R"({"verb":"x"})")["said"] == "x");
+  local::ask(s.socket(), {{"verb", "x"}}, 2000);  // the silent one has been accepted by now
+  d.now_ns = 6'000'000'000;
+  pollfd p = {silent.get(), POLLIN, 0};
+  REQUIRE(poll(&p, 1, 5000) == 1);
+  char byte;
+  CHECK(recv(silent.get(), &byte, 1, 0) == 0);
+  CHECK(exchange(talker.get(), R"({"verb":"x"})")["said"] == "x");
+}
+
+TEST_CASE("what does not fit a packet goes beside it, both ways", "[local]") {
+  scratch const s;
+  serving const d(s.socket(), [](local::peer const&, json const& request) -> json {
+    return {{"said", local::text_of(request, "text")}};
+  });
+  std::string const text(10 * local::most_bytes, 'p');
+  CHECK(local::ask(s.socket(), {{"verb", "x"}, {"text", text}}, 5000)["said"] == text);
+  std::string const huge(local::most_attached_bytes, 'p');
+  CHECK_THROWS_WITH(local::ask(s.socket(), {{"verb", "x"}, {"text", huge}}, 5000),
+                    Catch::Contains("larger than"));
+}
+
+namespace {
+
+/// Sends the bytes with so many descriptors of /dev/null beside them.
+void send_with(int socket, std::string bytes, std::size_t count) {
+  sluice::descriptor const null(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  std::vector<int> const fds(count, null.get());
+  std::vector<char> beside(CMSG_SPACE(count * sizeof(int)));
+  iovec part = {bytes.data(), bytes.size()};
+  msghdr m = {};
+  m.msg_iov = &part;
+  m.msg_iovlen = 1;
+  m.msg_control = beside.data();
+  m.msg_controllen = beside.size();
+  cmsghdr* const head = CMSG_FIRSTHDR(&m);
+  head->cmsg_level = SOL_SOCKET;
+  head->cmsg_type = SCM_RIGHTS;
+  head->cmsg_len = CMSG_LEN(count * sizeof(int));
+  std::memcpy(CMSG_DATA(head), fds.data(), count * sizeof(int));
+  REQUIRE(sendmsg(socket, &m, MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size()));
+}
+
+std::ptrdiff_t open_descriptors() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
+}
+
+}  // namespace
+
+TEST_CASE("descriptors beside a request do not stay in the daemon", "[local]") {
+  scratch const s;
+  serving const d(s.socket(), echo);
+  auto const c = raw(s.socket());
+  CHECK(exchange(c.get(), R"({"verb":"x"})")["said"] == "x");
+  auto const before = open_descriptors();
+  std::vector<char> buffer(local::most_bytes);
+  for (std::size_t count : {1, 2, 3, 200}) {
+    for (int i = 0; i < 50; ++i) {
+      send_with(c.get(), R"({"verb":"x"})", count);
+      REQUIRE(recv(c.get(), buffer.data(), buffer.size(), 0) > 0);
+    }
+    CHECK(exchange(c.get(), R"({"verb":"x"})")["said"] == "x");  // all before it is over
+    CHECK(open_descriptors() == before);
+  }
+}
+
+TEST_CASE("of a stranger no descriptor is taken", "[local]") {
+  int pair[2];
+  REQUIRE(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0);
+  sluice::descriptor const stranger(pair[0]), daemon(pair[1]);
+  std::vector<char> buffer(local::most_bytes);
+  for (bool const may_attach : {false, true}) {
+    send_with(stranger.get(), "hello", 1);
+    auto const before = open_descriptors();
+    local::received const packet = local::receive_packet(daemon.get(), buffer, may_attach);
+    CHECK(packet.bytes == 5);
+    CHECK(packet.shed == !may_attach);
+    CHECK(bool(packet.attached) == may_attach);
+    CHECK(open_descriptors() == before + (may_attach ? 1 : 0));
+  }
+}
+
+TEST_CASE("an answer that does not fit is not sent", "[local]") {
+  scratch const s;
+  serving const d(s.socket(), [](local::peer const&, json const&) -> json {
+    return {{"text", std::string(local::most_attached_bytes, 'x')}};
+  });
+  CHECK_THROWS_WITH(local::ask(s.socket(), {{"verb", "x"}}, 2000), Catch::Contains("too large"));
+}
+
+TEST_CASE("pages together are the whole", "[local]") {
+  json rows = json::array();
+  for (int i = 0; i < 3000; ++i) rows.push_back({{"number", i}, {"name", std::string(50, 'n')}});
+  auto const put = [&](json& answer, json const& which) {
+    answer["jobs"] = json::array();
+    local::page page(answer, which);
+    for (auto const& row : rows)
+      if (!page.put("jobs", [&] { return row; })) return;
+  };
+  json request = {{"verb", "jobs"}};
+  int seen = 0, pages = 0;
+  while (true) {
+    json answer = {{"time", 1}};
+    put(answer, request);
+    REQUIRE(answer.dump().size() <= local::most_bytes);
+    for (auto const& row : answer["jobs"]) CHECK(row["number"] == seen++);
+    ++pages;
+    if (answer["next"].is_null()) break;
+    request["from"] = answer["next"];
+  }
+  CHECK(seen == 3000);
+  CHECK(pages > 1);
+  json answer = json::object();
+  put(answer, {{"verb", "jobs"}, {"from", 2999}, {"most", 1}});
+  CHECK(answer["jobs"].size() == 1);
+  CHECK(answer["next"].is_null());
+  put(answer, {{"verb", "jobs"}, {"from", 5000}});
+  CHECK(answer["jobs"].empty());
+}
+
+TEST_CASE("fields of a request have their type or are refused", "[local]") {
+  json const r = {{"t", "x"},   {"n", 5}, {"b", true}, {"z", nullptr}, {"huge", ~std::uint64_t{0}},
+                  {"part", 1.5}};
+  CHECK(local::text_of(r, "t") == "x");
+  CHECK_THROWS(local::text_of(r, "n"));
+  CHECK_THROWS(local::text_of(r, "z"));
+  CHECK(!local::text_if(r, "z"));
+  CHECK(local::whole_if(r, "n", 0, 5) == 5);
+  CHECK_THROWS(local::whole_if(r, "n", 0, 4));
+  CHECK_THROWS(local::whole_if(r, "huge", 0, 4));
+  CHECK_THROWS(local::whole_if(r, "part", 0, 4));
+  CHECK(local::flag_of(r, "b", false));
+  CHECK(local::flag_of(r, "absent", true));
+  CHECK_THROWS(local::flag_of(r, "n", true));
+}

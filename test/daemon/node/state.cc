@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+// The daemon of a node as a whole, without socket and parent: which jobs it keeps, what it does
+// with a segment that its owner has scribbled over, what it forgets.
+#include "node/state.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "abi/path_area.h"
+#include "base/error.h"
+#include "lib/scratch.h"
+#include "node/clock.h"
+#include "node/node_role.h"
+#include "runtime/user_names.h"
+#include "segment/jobs.h"
+#include "segment/run_dir.h"
+#include "verbs/change.h"
+
+using namespace sluice;
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::int64_t ms = 1'000'000;
+
+void write(std::string const& path, std::string const& text) { std::ofstream(path) << text; }
+
+std::string read(std::string const& path) {
+  std::ifstream in(path);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+struct world {
+  test::scratch at;
+  std::string run = segment::run_dir(at.dir + "/run");
+  std::vector<std::string> lines;
+  runtime::logger log{runtime::level::info, [this](std::string_view l) { lines.emplace_back(l); },
+                      [] { return 0; }};
+  runtime::notifier notify;
+  runtime::metric_table metrics;
+  runtime::services services{log, notify, metrics};
+  runtime::config config;
+  std::optional<node::state> s;
+  node::moment when = node::now();
+
+  world() {
+    config.name = "n1";
+    config.run_dir = run;
+    config.state_dir = at.dir + "/state";
+    config.policy = at.dir + "/policy.json";
+    fs::create_directories(config.state_dir);
+    fs::create_directories(at.dir + "/data");
+    fs::create_directory(node::scheduler_dir(run));
+    chmod(node::scheduler_dir(run).c_str(), 0700);
+    write(config.policy, policy(R"({"metadata": "1000/s"})"));
+  }
+  std::string policy(std::string const& capacity) const {
+    return R"({"targets": {"t": {"path": ")" + at.dir + R"(/data", "capacity": )" + capacity +
+           R"(}}, "classes": {"gold": {"t": {"metadata": {"weight": 2}}}}})";
+  }
+  node::state& start() {
+    s.reset();
+    return s.emplace(config, services);
+  }
+  void announce(std::string const& job) {
+    write(node::scheduler_dir(run) + "/" + job,
+          R"({"job":")" + job + R"(","uid":)" + std::to_string(geteuid()) + R"(,"class":"gold"})");
+  }
+  void withdraw(std::string const& job) { fs::remove(node::scheduler_dir(run) + "/" + job); }
+  void pass(std::int64_t span_ns) {
+    for (std::int64_t t = 0; t < span_ns; t += 10 * ms) {
+      when.boot_ns += 10 * ms;
+      when.mono_ns += 10 * ms;
+      s->watch(when);
+    }
+  }
+  node::job& join(char const* name) {
+    node::join_request r;
+    r.name = name;
+    return *s->jobs.join({geteuid(), getegid(), getpid(), -1}, r, s->site).who;
+  }
+  node::job* find(std::string const& job) { return s->jobs.find(geteuid(), job); }
+  bool has_folder(std::string const& job) const { return fs::exists(segment::job_dir(run, job)); }
+};
+
+/// This process, as one that is attached.
+void attach(node::job& j, unsigned slot) {
+  auto const pid = static_cast<std::uint32_t>(getpid());
+  j.memory().process[slot].start_ticks.store(start_ticks(pid));
+  j.memory().process[slot].pid_space.store(segment::own_pid_space());
+  j.memory().process[slot].pid.store(pid);
+}
+
+}  // namespace
+
+TEST_CASE("a released job stays while somebody lives in it", "[node][state]") {
+  world w;
+  w.announce("7");
+  w.start();
+  REQUIRE(w.find("7") != nullptr);
+  w.pass(500 * ms);
+  attach(*w.find("7"), 3);
+  w.withdraw("7");
+  SECTION("found gone") {}
+  SECTION("told") { w.s->heed_scheduler(w.when); }
+  w.pass(5'000 * ms);
+  REQUIRE(w.find("7") != nullptr);
+  CHECK_FALSE(w.find("7")->record.scheduler->is_held);
+  CHECK(w.has_folder("7"));
+  w.find("7")->memory().process[3].pid.store(0);
+  w.pass(2'000 * ms);
+  CHECK(w.find("7") == nullptr);
+  CHECK_FALSE(w.has_folder("7"));
+}
+
+TEST_CASE("the result of a job whose ruleset was scribbled over has no channels", "[node][state]") {
+  world w;
+  w.announce("7");
+  w.start();
+  REQUIRE(w.find("7") != nullptr);
+  core::ruleset& rules = w.find("7")->memory().rules;
+  SECTION("a name far away") { rules.channel[0].name.offset = 0x7fff0000; }
+  SECTION("more than all memory") { rules.channel[0].name.length = 0xffffffff; }
+  SECTION("no end of rules") {
+    rules.rule_count = 0xffffffff;
+    rules.rule[0].channel = 63;
+  }
+  w.withdraw("7");
+  w.s->heed_scheduler(w.when);
+  auto const result = nlohmann::json::parse(read(w.run + "/results/7.json"));
+  CHECK(result["channels"].empty());
+  CHECK(result["jobs"][0]["job"] == "7");
+}
+
+TEST_CASE("a running job whose segment no daemon can read is left alone", "[node][state]") {
+  world w;
+  pid_t const step = fork();
+  if (step == 0) {
+    pause();
+    _exit(0);
+  }
+  w.announce("7");
+  w.start();
+  REQUIRE(w.find("7") != nullptr);
+  bool const has_step = GENERATE(false, true);
+  auto const mark = static_cast<std::uint32_t>(step);
+  if (has_step) {
+    w.s->jobs.add_step(*w.find("7"), {mark, start_ticks(mark)}, true);
+    w.withdraw("7");
+  }
+  w.find("7")->memory().head.layout += 1;
+  w.start();
+  CHECK(w.find("7") == nullptr);
+  CHECK(w.has_folder("7"));
+  w.pass(6'000 * ms);
+  CHECK(w.has_folder("7"));
+  kill(step, SIGKILL);
+  waitpid(step, nullptr, 0);
+  if (!has_step) w.withdraw("7");
+  w.pass(6'000 * ms);
+  CHECK_FALSE(w.has_folder("7"));
+}
+
+TEST_CASE("a scribbled ruleset keeps no policy from being in force", "[node][state]") {
+  world w;
+  w.start();
+  w.join("a").memory().rules.rule_count = 0xffffffff;
+  node::job& b = w.join("b");
+  REQUIRE(b.streams.size() == 1);
+  b.streams.clear();
+  std::string const text = w.policy(R"({"metadata": "500/s"})");
+  REQUIRE_NOTHROW(w.s->use_policy(text, {"test"}, w.when));
+  CHECK(b.streams.size() == 1);
+  CHECK(read(w.config.state_dir + "/policy.json") == text);
+  CHECK(w.s->jobs.all().size() == 2);
+}
+
+TEST_CASE("what was set for a job that is gone hits no later one of its name", "[node][state]") {
+  world w;
+  w.start();
+  for (char const* name : {"gone", "there"}) {
+    node::job const& j = w.join(name);
+    w.s->overrides.pause(j.key, j.record.uid, j.record.name, {});
+  }
+  w.s->keep_overrides();
+  w.s.reset();
+  fs::remove_all(segment::job_dir(w.run, "gone"));
+  w.start();
+  CHECK(w.s->overrides.find(wire::job_key(geteuid(), "gone")) == nullptr);
+  CHECK(w.s->overrides.find(wire::job_key(geteuid(), "there")) != nullptr);
+  CHECK(read(w.config.state_dir + "/overrides.json").find("gone") == std::string::npos);
+}
+
+TEST_CASE("gauges go with the class and the supply they are of", "[node][state]") {
+  world w;
+  w.start();
+  auto const shows = [&](std::string const& series) {
+    w.when.mono_ns += 2'000 * ms;
+    w.s->tell(w.when);
+    return w.metrics.text().find(series) != std::string::npos;
+  };
+  node::job& j = w.join("j");
+  CHECK(shows("sluice_jobs{class=\"none\"} 1"));
+  CHECK(shows("sluice_capacity_operations_per_second{resource=\"metadata\",target=\"t\"} 1000"));
+  w.s->jobs.remove(j, "test");
+  CHECK_FALSE(shows("class=\"none\""));
+  CHECK(shows("sluice_jobs{class=\"gold\"} 0"));
+  w.s->use_policy(
+      R"({"targets": {"t": {"path": ")" + w.at.dir + R"(/data", "capacity": {"data": "1GB/s"}}}})",
+      {"test"}, w.when);
+  CHECK_FALSE(shows("sluice_jobs{class=\"gold\"}"));
+  CHECK_FALSE(shows("sluice_capacity_operations_per_second{resource=\"metadata\""));
+  CHECK_FALSE(shows("sluice_granted_operations_per_second{resource=\"metadata\""));
+  CHECK(shows("sluice_capacity_bytes_per_second{resource=\"data\""));
+}
+
+TEST_CASE("a limit is set for all that its name means, or for nothing", "[node][state]") {
+  world w;
+  w.config.policy = w.at.dir + "/two.json";
+  fs::create_directory(w.at.dir + "/more");
+  write(w.config.policy, R"({"targets": {
+      "t": {"path": ")" + w.at.dir +
+                             R"(/data", "capacity": {"metadata": "1000/s"}},
+      "u": {"path": ")" + w.at.dir +
+                             R"(/more", "capacity": {"metadata": "1000/s"}}}})");
+  w.start();
+  node::job& j = w.join("j");
+  REQUIRE(j.streams.size() == 2);
+  std::string const last = w.s->site.supplies()[j.streams[1].supply].of.name();
+  node::node_role role(*w.s);
+  auto const set = [&](uid_t uid, std::string const& what) {
+    return verbs::set_job(role, {uid, getegid(), getpid(), -1},
+                          {{"job", "j"}, {"assignment", what}});
+  };
+  set(geteuid(), last + "=100/s");
+  // Whose it is may not undo that.
+  j.record.uid = geteuid() + 1;
+  CHECK_THROWS_AS(set(geteuid() + 1, "metadata=50/s"), error);
+  CHECK(w.s->overrides.find(j.key)->limits.size() == 1);
+  set(geteuid(), "metadata=50/s");
+  CHECK(w.s->overrides.find(j.key)->limits.size() == 2);
+}
+
+TEST_CASE("a segment that its owner lets grow gets its size again", "[node][state]") {
+  world w;
+  w.start();
+  std::string const path = segment::segment_path(w.run, w.join("j").folder);
+  std::string const paths = fs::path(path).parent_path() / "paths";
+  segment::add_path_area(path, geteuid(), getegid(), 2);
+  fs::resize_file(paths, sizeof(abi::path_area) + (64 << 20));
+  SECTION("longer") { fs::resize_file(path, sizeof(abi::segment) + (64 << 20)); }
+  SECTION("room beyond its end") {
+    int const fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
+    int const made = fallocate(fd, FALLOC_FL_KEEP_SIZE, sizeof(abi::segment), 64 << 20);
+    close(fd);
+    if (made != 0) return;  // not on this file system
+  }
+  w.pass(6'000 * ms);
+  struct stat st = {};
+  REQUIRE(stat(path.c_str(), &st) == 0);
+  CHECK(std::size_t(st.st_size) == sizeof(abi::segment));
+  CHECK(fs::file_size(paths) == sizeof(abi::path_area));
+  CHECK(std::size_t(st.st_blocks) * 512 < sizeof(abi::segment) + (32 << 20));
+  REQUIRE(w.find("j") != nullptr);
+  CHECK_FALSE(w.find("j")->is_broken());
+}
+
+TEST_CASE("the name service is asked for a user once in a while", "[node][state]") {
+  unsigned asked = 0;
+  runtime::user_names names([&](uid_t uid) {
+    ++asked;
+    return "u" + std::to_string(uid);
+  });
+  for (std::int64_t t = 0; t < 100; ++t) CHECK(names.of(7, t * 1'000 * ms) == "u7");
+  CHECK(asked == 1);
+  CHECK(names.of(8, 0) == "u8");
+  CHECK(names.of(7, 1'000'000 * ms) == "u7");
+  CHECK(asked == 3);
+}

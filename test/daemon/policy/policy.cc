@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Policy files: what they mean, and that every mistake is shown with its place.
+#include "policy/policy.h"
+#include "policy/order.h"
+
+#include <catch2/catch.hpp>
+
+#include "lib/refusal.h"
+
+using namespace sluice;
+using Catch::Matchers::Equals;
+
+namespace {
+
+constexpr char const* good = R"({
+  "targets": {"scratch": {"path": "/scratch", "capacity": {"metadata": "200k/s",
+    "data": "20GiB/s"}}},
+  "classes": {"bulk": {"scratch": {
+    "metadata": {"reservation": "10k/s", "weight": 2, "limit": "50k/s"},
+    "data": {"limit": "1GiB/s"}}},
+              "free": {"scratch": {"metadata": {"weight": 1}}}},
+  "channels": [{"name": "logs", "match": {"call": ["open", "stat"], "target": "scratch",
+                "path": "*.log", "thread": "rocks*", "user": 0}, "limit": "100/s"}],
+  "algorithm": "maxmin"
+})";
+
+std::string refusal(std::string const& text) {
+  return test::refusal_of([&] { policy::parse_policy(text, "p"); });
+}
+
+}  // namespace
+
+TEST_CASE("policy: everything that can be said") {
+  auto const site = policy::parse_policy(good, "site.json");
+  REQUIRE(site.targets.size() == 1);
+  CHECK(site.targets[0].path == "/scratch");
+  CHECK(policy::per_second(core::unit_kind::ops,
+                           site.capacity.at("scratch").at("metadata").rate_q40) == 200000);
+  REQUIRE(site.channels.size() == 1);
+  CHECK(site.channels[0].origin == "site.json:8:16");
+  CHECK(site.channels[0].ops == (core::op_bit(core::op::open) | core::op_bit(core::op::stat)));
+  CHECK(site.channels[0].user == 0);
+  CHECK(site.classes.at(0).shares.at("scratch").at("metadata").weight == 2);
+}
+
+TEST_CASE("policy: a class becomes channels") {
+  auto const site = policy::parse_policy(good, "p");
+  auto const channels = policy::channels_of(site, "bulk");
+  REQUIRE(channels.size() == 3);
+  CHECK(channels[1].name == "data@scratch");
+  CHECK(channels[1].amount.unit == core::unit_kind::bytes);
+  CHECK(channels[2].name == "metadata@scratch");
+  CHECK(policy::channels_of(site, "free").size() == 1);
+  CHECK(policy::channels_of(site, "").size() == 1);
+  CHECK_THROWS_WITH(policy::channels_of(site, "bluk"), Catch::Contains("did you mean \"bulk\"?"));
+}
+
+TEST_CASE("policy: mistakes are shown with their place") {
+  CHECK_THAT(refusal("{\n  \"chanels\": []\n}"),
+             Equals("p:2:3: unknown key \"chanels\" in the policy; did you mean \"channels\"?"));
+  CHECK_THAT(refusal("{\"channels\": [{\"name\": \"a\",\n \"limt\": \"1/s\"}]}"),
+             Equals("p:2:2: unknown key \"limt\" in channels[0]; did you mean \"limit\"?"));
+  CHECK_THAT(refusal("{\"channels\": [{\"name\": \"a\"}]}"),
+             Equals("p:1:15: channels[0] has no \"limit\""));
+  CHECK_THAT(refusal("{\"channels\": 7}"),
+             Equals("p:1:14: channels must be an array, not a number"));
+  CHECK_THAT(refusal("{\"channels\": [true ]}"),
+             Equals("p:1:15: channels[0] must be an object, not true or false"));
+  CHECK_THAT(refusal("{\"channels\": [{\"name\": \"a\\\"\", \"limit\": 5}]}"),
+             Equals("p:1:40: channels[0].limit must be a string, not a number"));
+  CHECK_THAT(refusal("{\"algorithm\": \"maxmim\"}"),
+             Equals("p:1:15: unknown algorithm \"maxmim\"; did you mean \"maxmin\"?"));
+  CHECK_THAT(refusal("{\"targets\": {\"s\": {\"path\": \"scratch\"}}}"),
+             Equals("p:1:28: targets.s.path must begin with /"));
+  CHECK_THAT(refusal("{\"algorithm\": \"drf\", \"algorithm\": \"drf\"}"),
+             Equals("p:1:22: \"algorithm\" stands here twice"));
+  CHECK_THAT(
+      refusal("{\"targets\": {\"s\": {\"path\": \"/s\", \"capacity\": {\"data\": \"5k/s\"}}}}"),
+      Catch::Contains("data is measured in bytes, like 20GiB/s"));
+  CHECK_THAT(refusal("{\"classes\": {\"c\": {\"nowhere\": {}}}}"),
+             Equals("p:1:20: unknown target \"nowhere\" in classes.c"));
+}
+
+TEST_CASE("policy: no input can exhaust us") {
+  CHECK_THAT(refusal(std::string(100000, '[')), Catch::Contains("nested deeper than 16"));
+  CHECK_THAT(refusal(std::string(2 << 20, ' ')), Catch::Contains("larger than 1 MiB"));
+  CHECK_THAT(refusal(""), Catch::Contains("not JSON"));
+  CHECK_THAT(refusal("{\"a\": 1e999}"), Catch::Contains("not JSON"));
+  CHECK_THAT(refusal("\"\\ud800\""), Catch::Contains("not JSON"));
+}
+
+TEST_CASE("policy: a target may be durable or ordered") {
+  auto const with = [](std::string const& order) {
+    return R"({"targets": {"d": {"path": "/d", "order": )" + order + "}}}";
+  };
+  auto const target = [&](std::string const& order) {
+    return policy::parse_policy(with(order), "p").targets.at(0);
+  };
+  CHECK((target("\"durable\"").durable && !target("\"durable\"").ordered));
+  CHECK((target("\"ordered\"").durable && target("\"ordered\"").ordered));
+  CHECK_THAT(refusal(with("\"durabel\"")), Catch::Contains("did you mean \"durable\""));
+  CHECK_THAT(refusal(with("\"orderd\"")), Catch::Contains("did you mean \"ordered\""));
+  CHECK_THAT(refusal(with("true")), Catch::Contains("targets.d.order"));
+  // And say whose changes wait.
+  CHECK(target("\"ordered\"").stream == policy::order_stream::process);
+  CHECK(target(R"("ordered", "stream": "thread")").stream == policy::order_stream::thread);
+  CHECK(target(R"("durable", "stream": "path")").stream == policy::order_stream::path);
+  CHECK_THAT(refusal(with(R"("ordered", "stream": "jop")")),
+             Catch::Contains("did you mean \"job\""));
+  CHECK_THAT(refusal(R"({"targets": {"d": {"path": "/d", "stream": "job"}}})"),
+             Catch::Contains("says nothing without an \"order\""));
+  CHECK(policy::parse_order_target("ordered:job@/d").stream == policy::order_stream::job);
+  CHECK_THROWS(policy::parse_order_target("ordered:@/d"));
+}
+
+TEST_CASE("policy: what comes after what in a target") {
+  auto const with = [](std::string const& after) {
+    return R"({"targets": {"d": {"path": "/d", "after": )" + after + "}}}";
+  };
+  auto const spec = [&](std::string const& after) {
+    return policy::parse_policy(with(after), "p").targets.at(0).after.value();
+  };
+  auto const plain = spec(R"({"write": "*/MANIFEST-*", "durable": "*/rank-*"})");
+  CHECK(plain.write == "*/MANIFEST-*");
+  CHECK(plain.durable == "*/rank-*");
+  CHECK(plain.patience_ns == 60'000'000'000);
+  CHECK(spec(R"({"write": "a", "durable": "b", "patience": "5s"})").patience_ns == 5'000'000'000);
+  CHECK_FALSE(policy::parse_policy(R"({"targets": {"d": {"path": "/d"}}})", "p").targets[0].after);
+  using Catch::Contains;
+  CHECK_THAT(refusal(with(R"({"write": "a"})")), Contains("targets.d.after has no \"durable\""));
+  CHECK_THAT(refusal(with(R"({"write": "a", "durabel": "b"})")), Contains("durable"));
+  CHECK_THAT(refusal(with(R"({"write": "", "durable": "b"})")), Contains("write is empty"));
+  CHECK_THAT(refusal(with(R"({"write": "a", "durable": "a"})")), Contains("the same"));
+  CHECK_THAT(refusal(with(R"({"write": "a", "durable": "b", "patience": "1ms"})")),
+             Contains("patience"));
+  CHECK_THAT(refusal(with("true")), Contains("targets.d.after"));
+}

@@ -1,0 +1,117 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# A job under a node's daemon: limited from its first call by the class it asked for; changed,
+# paused and given another class while it runs; and what was changed for a time comes back.
+set -u
+. test/lib/node.bash
+job=
+trap 'kill $job 2>/dev/null; [ -z "$NODE" ] || kill -9 $NODE; rm -rf "$SCRATCH"' EXIT
+mkdir "$SCRATCH/tree"
+for i in $(seq 60); do echo x >"$SCRATCH/tree/$i"; done
+cat >"$SCRATCH/policy.json" <<P
+{"targets": {"scratch": {"path": "$SCRATCH/tree", "capacity": {"metadata": "10k/s"}}},
+ "classes": {"gold": {"scratch": {"metadata": {"weight": 4}}},
+             "bronze": {"scratch": {"metadata": {"weight": 1, "limit": "60/s"}}}},
+ "control": {"default_class": "bronze"}}
+P
+start_node
+
+$S run --report "$SCRATCH/r.json" -- sh -c 'stat "$@" >/dev/null; exit 3' - "$SCRATCH"/tree/* \
+  2>"$SCRATCH/err"
+[ $? = 3 ] || fail "status: $(cat "$SCRATCH/err")"
+[ ! -s "$SCRATCH/err" ] || fail "run said: $(cat "$SCRATCH/err")"
+python3 - "$SCRATCH/r.json" <<'P' || fail "not limited from the first call"
+import json, sys
+c = {c["name"]: c for c in json.load(open(sys.argv[1]))["channels"]}["metadata@scratch"]
+print(c)
+assert c["calls"] >= 60 and c["delayed"] >= c["calls"] - 10, c
+assert c["rate_per_s"] <= 60.001, c
+P
+
+$S run --class gold --paths=1 --report "$SCRATCH/r.json" --no-summary -- \
+  sh -c 'stat "$@" >/dev/null' - "$SCRATCH"/tree/* 2>"$SCRATCH/err" || fail "--paths"
+[ ! -s "$SCRATCH/err" ] || fail "run --paths said: $(cat "$SCRATCH/err")"
+json "$SCRATCH/r.json" '[(p["path"], p["calls"] >= 60) for p in d["paths"]]' |
+  grep -qF "[('$SCRATCH/tree', True)]" || fail "paths: $(json "$SCRATCH/r.json" 'd["paths"]')"
+
+$S run --job hydro --class gold -- sh -c "while :; do : <$SCRATCH/tree/1; done" &
+job=$!
+until_true is "['gold']" '[j["class"] for j in d if j["job"] == "hydro"]' ||
+  fail "hydro: $(field d)"
+of='[s for j in d if j["job"] == "hydro" for s in j["streams"]][0]'
+until_true is True "$of['served'] > 200" || fail "gold is not served: $(field "$of")"
+$S set hydro metadata=100/s --for 3s >"$SCRATCH/out" || fail "set"
+grep -q '^hydro metadata@scratch=100/s (was .*), until 20' "$SCRATCH/out" ||
+  fail "set says $(cat "$SCRATCH/out")"
+is 100.0 "$of['limit']" || fail "the limit is $(field "$of")"
+until_true is True "$of['served'] < 120" || fail "the limit is not kept: $(field "$of")"
+until_true is None "[j['override'] for j in d if j['job'] == 'hydro'][0]" ||
+  fail "not taken back: $(field d)"
+until_true is True "$of['served'] > 200" || fail "not served as before: $(field "$of")"
+
+calls() {
+  $S --json stat hydro >"$SCRATCH/s.json"
+  json "$SCRATCH/s.json" 'sum(c["calls"] for c in d["calls"])'
+}
+$S pause hydro | grep -q 'hydro is paused' || fail "pause"
+is paused "[j['state'] for j in d if j['job'] == 'hydro'][0]" || fail "not paused: $(field d)"
+sleep 0.3
+before=$(calls)
+sleep 0.5
+[ "$(calls)" -le $((before + 1)) ] || fail "calls go on in a paused job"
+$S top --batch -n 1 | grep -q '^hydro P .* gold .*metadata@scratch' ||
+  fail "top: $($S top --batch -n 1)"
+$S explain $job | grep -q 'waits in .* for "metadata@scratch"' || fail "explain: $($S explain $job)"
+one_waits() { $S explain --job hydro | grep -q '1 thread waits now'; }
+until_true one_waits || fail "explain --job: $($S explain --job hydro)"
+goes_on() { [ "$(calls)" -gt $((before + 50)) ]; }
+$S resume hydro | grep -q 'hydro is running' || fail "resume"
+until_true goes_on || fail "nothing goes on after resume"
+asked=$(date +%s.%N)
+$S --json pause hydro --for 1s >"$SCRATCH/p.json" || fail "pause --for"
+between 1 "$(json "$SCRATCH/p.json" "d['until'] - $asked")" 1e6 'the seconds of pause --for 1s'
+until_true is running "[j['state'] for j in d if j['job'] == 'hydro'][0]" || fail "pause --for 1s"
+
+$S set hydro class=bronze >/dev/null || fail "set class"
+is bronze "[j['class'] for j in d if j['job'] == 'hydro'][0]" || fail "class: $(field d)"
+until_true is True "$of['served'] < 80" || fail "bronze has more than its limit: $(field "$of")"
+$S explain --job hydro | grep -q 'bronze' || fail "explain --job: $($S explain --job hydro)"
+$S set hydro class=tin 2>"$SCRATCH/err"
+[ $? = 2 ] || fail "an unknown class was set"
+$S run --class tin -- true 2>"$SCRATCH/err"
+[ $? = 2 ] || fail "an unknown class was accepted"
+grep -q 'sluice: .*tin' "$SCRATCH/err" || fail "unknown class: $(cat "$SCRATCH/err")"
+
+sed 's/"10k\/s"/"20k\/s"/' "$SCRATCH/policy.json" >"$SCRATCH/new.json"
+$S policy apply "$SCRATCH/new.json" --dry-run | grep -q '20k/s' || fail "policy apply --dry-run"
+$S policy get | grep -q '10k/s' || fail "a dry run changed the policy"
+$S policy apply "$SCRATCH/new.json" >/dev/null || fail "policy apply"
+$S policy get | diff - "$SCRATCH/new.json" || fail "policy get"
+
+# Versions: what is in force, what changed, and back again.
+$S policy log | grep -q "^   2  .*  sluice policy apply, uid $(id -u)  (in force)" ||
+  fail "policy log: $($S policy log)"
+$S policy log | grep -q "^   1  .*  $SCRATCH/policy.json$" || fail "policy log: $($S policy log)"
+$S policy diff | grep -q '10k/s -> 20k/s' || fail "policy diff: $($S policy diff)"
+$S policy diff 2 1 | grep -q '20k/s -> 10k/s' || fail "policy diff 2 1: $($S policy diff 2 1)"
+$S policy rollback --dry-run | grep -q '20k/s -> 10k/s' || fail "policy rollback --dry-run"
+$S policy get | diff - "$SCRATCH/new.json" || fail "a dry run rolled back"
+$S policy rollback >/dev/null || fail "policy rollback"
+$S policy get | diff - "$SCRATCH/policy.json" || fail "policy rollback gave another policy"
+$S policy log | head -n 1 | grep -q "^   3 .*rollback to version 1, uid" ||
+  fail "rollback is no version"
+$S policy rollback 2 >/dev/null || fail "policy rollback 2"
+$S policy get | diff - "$SCRATCH/new.json" || fail "policy rollback 2 gave another policy"
+$S policy rollback 77 2>"$SCRATCH/err"
+[ $? = 2 ] || fail "a version that is none was taken"
+grep -q 'no version 77' "$SCRATCH/err" || fail "rollback 77: $(cat "$SCRATCH/err")"
+
+echo '{"targets": 5}' >"$SCRATCH/bad.json"
+$S policy apply "$SCRATCH/bad.json" 2>"$SCRATCH/err"
+[ $? = 2 ] || fail "a wrong policy was applied"
+
+kill $job
+wait $job 2>/dev/null
+gone() { ! $S --json jobs | grep -q hydro; }
+until_true gone || fail "the job is there still: $(field d)"
+[ -z "$(ls -A "$RUN/jobs")" ] || fail "left behind: $(ls -A "$RUN/jobs")"

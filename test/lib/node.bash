@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+# A node's daemon without a parent, in $RUN: `start_node FLAGS...` with $SCRATCH/policy.json, which
+# `policy RATE` writes; `end_node` by SIGTERM, `kill_node`. $S asks it. `field EXPR` evaluates
+# Python over its `jobs --json`, d.
+. test/lib/lib.sh
+need python3
+SLUICED="$(dirname "$SLUICE")/sluiced"
+LOOP="$PROGRAMS/loop"
+[ -x "$SLUICED" ] && [ -x "$LOOP" ] || skip "needs $SLUICED and $LOOP"
+RUN="$SCRATCH/run"
+S="$SLUICE --run-dir $RUN"
+DATA="${DATA:-$SCRATCH/data}"
+NODE=
+mkdir -p "$RUN" "$DATA"
+
+# policy RATE: one target, one supply, two classes.
+policy() {
+  cat >"$SCRATCH/policy.json" <<END
+{"targets": {"scratch": {"path": "$DATA", "capacity": {"metadata": "$1"}}},
+ "classes": {"gold": {"scratch": {"metadata": {"weight": 4}}},
+             "bronze": {"scratch": {"metadata": {"weight": 1}}}},
+ "control": {"default_class": "bronze"}}
+END
+}
+
+# start_node FLAGS…
+start_node() {
+  "$SLUICED" --role node --name n1 --run-dir "$RUN" --policy "$SCRATCH/policy.json" \
+    --metrics "${METRICS_AT:-none}" "$@" >>"$SCRATCH/log" 2>&1 &
+  NODE=$!
+  until_true $S policy get || fail "the daemon does not serve: $(cat "$SCRATCH/log")"
+}
+
+end_node() {
+  [ -n "$NODE" ] && kill "$NODE" 2>/dev/null && wait "$NODE" 2>/dev/null
+  NODE=
+}
+trap 'end_node' EXIT
+
+kill_node() {
+  kill -9 "$NODE"
+  wait "$NODE" 2>/dev/null
+  NODE=
+}
+
+field() {
+  $S --json jobs >"$SCRATCH/jobs.json" && json "$SCRATCH/jobs.json" "$1"
+}
+
+is() { # WANTED EXPR
+  [ "$(field "$2")" = "$1" ]
+}
+
+no_jobs() {
+  [ -z "$(ls -A "$RUN/jobs")" ]
+}

@@ -1,0 +1,7 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Waiting in a call that is no cancellation point does not make it one.
+. test/libinterpose/common.bash
+
+guest stat=100/s "$PROGRAMS/no_cancel_point" "$DIR"
+counted 20 30 channel stat delayed
