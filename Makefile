@@ -70,7 +70,7 @@ guest_src   := $(wildcard libinterpose/*.cc libinterpose/*/*.cc libinterpose/*.S
 rooms       := libinterpose/core policies $(addprefix daemon/,base policy segment local lease wire \
   runtime verbs verbs/views epochs node cluster sluiced journal \
   commands/cli commands/trace commands/replay commands/replay/simulate commands/report \
-  commands/slurm)
+  commands/slurm commands/calibrate)
 sources_of   = $(filter-out %/main.cc,$(wildcard $(1)/*.cc))
 archive_of   = $(foreach room,$(1),$(O)/rooms/$(subst /,-,$(room)).a)
 # Most of a compilation is headers: GROUP sources that lie together are compiled as one, in a third
@@ -95,7 +95,7 @@ HEADERS     ?= $(sort $(wildcard libinterpose/*.h libinterpose/*/*.h policies/*.
 guest_obj   := $(guest_src:%=$(O)/pic/%.o)
 top_src     := $(wildcard daemon/commands/cli/top/*.cc)
 # Programs of one folder each, beside the command: their verb is the folder's name.
-tools       := trace replay report slurm
+tools       := trace replay report slurm calibrate
 recover     := $(O)/bin/sluice-recover $(O)/bin/sluice-order
 sim_obj     := $(sim_src:%=$(O)/obj/%.o)
 crash_obj   := $(crash_src:%=$(O)/obj/%.o)
@@ -219,7 +219,7 @@ lowest      := libinterpose/core daemon/base
 of_command  := $(lowest) $(call in_daemon,policy segment local verbs/views commands/cli \
   commands/trace commands/report)
 of_tools    := $(of_command) policies $(call in_daemon,lease wire runtime verbs epochs cluster \
-  commands/replay commands/replay/simulate commands/slurm)
+  commands/replay commands/replay/simulate commands/slurm commands/calibrate)
 of_sluiced  := $(lowest) policies $(call in_daemon,policy segment local lease wire runtime \
   verbs/views verbs epochs node cluster sluiced)
 of_journal  := $(lowest) daemon/journal

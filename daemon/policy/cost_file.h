@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a file system charges, as `sluice calibrate` measured it or as somebody wrote it by hand: a
-// JSON file. Problem: a cost that is wrong by a factor gives one job what another was promised.
+// The costs of requests on a file system, measured by `sluice calibrate` or written by hand: a JSON
+// file. Problem: a cost that is wrong by a factor gives one job what another was promised.
 // Idea: nothing is guessed in silence. What is absurd is refused with file, line and column; what
 // is not there costs what its nearest kin costs (kin.def); the file says of which mount it is true.
 // What stays true: what was read has a max_vops, a floor that is no higher, and curves whose sizes
@@ -38,7 +38,7 @@ struct provenance {
   bool is_known() const { return !device.empty(); }
 };
 
-/// What stands behind a cost. All 0: written by hand.
+/// The measurement behind a cost. All 0: written by hand.
 struct measured {
   double per_s = 0;          // requests per second, the median of the rounds
   double spread = 0;         // between the rounds, as a part of the median
@@ -70,7 +70,7 @@ struct side_cost {
   measured how;
 };
 
-/// What the device gave in all, when readers and writers of two sizes met.
+/// The sum that the device gave when readers and writers of two sizes met.
 struct interference {
   double readers = 0;  // their part of the threads, 0 to 1
   std::uint64_t read_bytes = 0, write_bytes = 0;
@@ -104,7 +104,7 @@ cost_file read_cost_file(std::string const& path);
 /// As read_cost_file() reads it; one row per point.
 std::string cost_file_text(cost_file const& c);
 
-/// What the stage charges. Costs that nobody knows are those of the nearest kin.
+/// The table that the stage charges by. A cost that is not in the file is that of the nearest kin.
 core::cost_table to_table(cost_file const& c);
 
 /// The kinds of requests that `beside` may have.
@@ -114,8 +114,7 @@ std::vector<std::string> const& side_kinds();
 /// it belongs there, or does not say where it was measured.
 std::string why_other_mount(provenance const& from, mount const& m, place const& where);
 
-/// What a file that is measured at `where` says of it: path, device, type, source, options,
-/// identity.
+/// The words of a file that is measured at `where`: path, device, type, source, options, identity.
 provenance provenance_of(mount const& m, place const& where);
 
 }  // namespace sluice::policy

@@ -65,7 +65,7 @@ void fill(std::uint32_t (&row)[core::cost_points], costs const& from) {
 constexpr unsigned page_point = 3;
 static_assert(core::cost_point_bytes(page_point) == core::cost_alignment);
 
-/// What is known by name: the ops of the file, 4 KiB of data, and nothing.
+/// Costs that are known by name: the ops of the file, 4 KiB of data, and nothing.
 std::optional<double> known_cost(cost_file const& c, std::string_view name,
                                  core::cost_table const& t) {
   if (name == nothing) return 0;

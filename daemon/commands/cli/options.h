@@ -120,6 +120,8 @@ inline constexpr forwarded_verb forwarded_verbs[] = {
     {"trace", "sluice-trace", false, "look at, convert and make traces of file I/O"},
     {"replay", "sluice-replay", false, "do the operations of a trace again, or only compute it"},
     {"report", "sluice-report", false, "show what happened: a page, or text"},
+    {"calibrate", "sluice-calibrate", true, "measure what requests cost on a file system"},
+    {"cost", "sluice-calibrate", true, "show cost files, or compare one with its file system"},
     {"recover", "sluice-recover", false, "bring home what a log holds after a crash"},
     {"submit", "sluice-slurm", true, "submit a batch job with a QoS class"},
     {"hook", "sluice-slurm", true, "what Prolog, Epilog and TaskProlog scripts call"},

@@ -2,7 +2,6 @@
 // sluice report: result files, or the history of a daemon, as a page, a text or a summary.
 #include <fmt/format.h>
 #include <sys/ioctl.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -40,15 +39,6 @@ struct options {
   common_options common;
   bool history = false, dashboard = false, text = false, page = false;
 };
-
-/// Nobody who wrote the input can know it.
-std::string make_nonce() {
-  unsigned char bytes[16] = {};
-  if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes) throw sluice_error("getrandom failed");
-  std::string out;
-  for (unsigned char b : bytes) out += fmt::format("{:02x}", b);
-  return out;
-}
 
 unsigned terminal_columns() {
   winsize size = {};

@@ -2,11 +2,13 @@
 #include "commands/report/page.h"
 
 #include <fmt/format.h>
+#include <sys/random.h>
 
 #include <algorithm>
 #include <cmath>
 #include <functional>
 
+#include "base/error.h"
 #include "commands/report/chart.h"
 #include "commands/report/digest.h"
 #include "commands/report/sentences.h"
@@ -260,10 +262,16 @@ std::vector<sheet> sheets_of(std::vector<result> const& results) {
 
 }  // namespace
 
-std::string page_of(std::vector<result> const& results, std::string const& nonce) {
-  auto const sheets = sheets_of(results);
-  std::string titles;
-  for (sheet const& s : sheets) titles += (titles.empty() ? "" : ", ") + title_of(s.of);
+std::string make_nonce() {
+  unsigned char bytes[16] = {};
+  if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes) throw sluice_error("getrandom failed");
+  std::string out;
+  for (unsigned char b : bytes) out += fmt::format("{:02x}", b);
+  return out;
+}
+
+std::string page_around(std::string const& body, std::string const& title, bool many,
+                        std::string const& nonce) {
   std::string out = fmt::format(
       "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
@@ -271,8 +279,16 @@ std::string page_of(std::vector<result> const& results, std::string const& nonce
       "<meta name=\"referrer\" content=\"no-referrer\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<title>sluice: {1}</title>\n<style nonce=\"{0}\">{2}</style>\n</head>\n<body{3}>\n",
-      nonce, html(titles), page_style, sheets.size() > 1 ? " class=\"many\"" : "");
-  out += chart_definitions();
+      nonce, html(title), page_style, many ? " class=\"many\"" : "");
+  out += chart_definitions() + body;
+  out += fmt::format("<script nonce=\"{}\">{}</script>\n</body>\n</html>\n", nonce, page_script);
+  return out;
+}
+
+std::string page_of(std::vector<result> const& results, std::string const& nonce) {
+  auto const sheets = sheets_of(results);
+  std::string titles, out;
+  for (sheet const& s : sheets) titles += (titles.empty() ? "" : ", ") + title_of(s.of);
   if (sheets.size() > 1) {
     std::vector<digest const*> digests;
     for (sheet const& s : sheets) digests.push_back(&s.what);
@@ -286,11 +302,8 @@ std::string page_of(std::vector<result> const& results, std::string const& nonce
       out += fmt::format("<section>\n<h2>{}</h2>\n{}</section>\n", part.title,
                          beside(sheets, part.of));
   }
-  out += fmt::format(
-      "<footer><p>Made by sluice report.</p></footer>\n"
-      "<script nonce=\"{}\">{}</script>\n</body>\n</html>\n",
-      nonce, page_script);
-  return out;
+  out += "<footer><p>Made by sluice report.</p></footer>\n";
+  return page_around(out, titles, sheets.size() > 1, nonce);
 }
 
 }  // namespace sluice::report
