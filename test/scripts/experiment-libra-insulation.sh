@@ -6,7 +6,7 @@
 set -u
 . test/scripts/experiment.bash
 need fio losetup mkfs.ext4 unshare
-"scripts/experiments/libra-insulation" --help >/dev/null || fail help
+scripts/experiments/libra-insulation --help >/dev/null || fail help
 [ "$(id -u)" = 0 ] || skip 'needs root'
 [ -d /sys/fs/cgroup/blkio ] || [ -e /sys/fs/cgroup/cgroup.controllers ] || skip 'needs cgroups'
 experiment libra-insulation

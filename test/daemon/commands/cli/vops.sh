@@ -47,7 +47,7 @@ $S explain $L read "$D/data" | grep -q "at most 5k VOP/s, in $D" || fail explain
 
 $S run $L --job b -- sleep 60 &
 job=$!
-for _ in $(seq 200); do $S stat b >/dev/null 2>&1 && break; sleep 0.05; done
+until_true $S stat b || fail "job b does not begin"
 $S set b "vops@$D=2.5k/s" | grep -q "vops@$D 2.5k VOP/s" || fail set
 $S set b "vops@$D=5MB/s" 2>"$SCRATCH/err" && fail 'a rate in bytes was taken'
 grep -q 'this limit is measured in virtual IOPs' "$SCRATCH/err" || fail "set: $(cat "$SCRATCH/err")"
