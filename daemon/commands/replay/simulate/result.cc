@@ -92,7 +92,8 @@ json demand(std::vector<cell> const& cells, std::size_t n, double interval_s) {
   return out;
 }
 
-std::string unit_of(cluster::supply_row const& s) { return std::string(core::row_of(s.unit).name); }
+/// As JSON names it: a literal.
+char const* unit_of(cluster::supply_row const& s) { return core::row_of(s.unit).name.data(); }
 
 void add_supply_rows(json& rows, scene const& s, past const& p, std::size_t n) {
   std::size_t const width = (p.intervals + n - 1) / n;
