@@ -72,7 +72,8 @@ void tell(std::vector<drift> const& all, bool json) {
                       {"drifted", d.is_drift()}});
     else
       fmt::print("{:<14} {:>8}/s, was {:>8}/s: {:+.0f} %{}\n", d.what,
-                 short_number(d.is_per_s, false), short_number(d.was_per_s, false), d.part() * 100,
+                 short_number(d.is_per_s, core::unit_kind::ops),
+                 short_number(d.was_per_s, core::unit_kind::ops), d.part() * 100,
                  d.is_drift() ? ", DRIFTED" : "");
   }
   if (json) fmt::print("{}\n", rows.dump(2));

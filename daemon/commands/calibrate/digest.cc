@@ -113,7 +113,8 @@ digest digest_of(policy::cost_file const& c, std::string const& file) {
   d.said.push_back(fmt::format(
       "{} VOP/s at most, of the cheapest random request; {} VOP/s whatever meets: the floor, which "
       "can be promised.",
-      short_number(c.max_vops, false), short_number(c.provisionable_vops, false)));
+      short_number(c.max_vops, core::unit_kind::ops),
+      short_number(c.provisionable_vops, core::unit_kind::ops)));
   for (auto const& line : {stability(d), promise(c)})
     if (!line.empty()) d.said.push_back(line);
   return d;

@@ -97,12 +97,13 @@ std::string chart_of(digest const& d, double width) {
 std::string cells(charge const& c) {
   std::string const words = cost_words(c.cost);
   if (!c.is_measured) return fmt::format("<td><span class=\"soft\">({})</span></td>", words);
-  return fmt::format("<td title=\"{}\">{}{}</td>",
-                     c.how.per_s > 0
-                         ? html(fmt::format("{}/s, rounds differ by {:.0f} %",
-                                            short_number(c.how.per_s, false), c.how.spread * 100))
-                         : std::string("by hand"),
-                     words, c.how.is_unstable ? " ~" : "");
+  return fmt::format(
+      "<td title=\"{}\">{}{}</td>",
+      c.how.per_s > 0
+          ? html(fmt::format("{}/s, rounds differ by {:.0f} %",
+                             short_number(c.how.per_s, core::unit_kind::ops), c.how.spread * 100))
+          : std::string("by hand"),
+      words, c.how.is_unstable ? " ~" : "");
 }
 
 std::string table_around(std::string const& head, std::string const& rows) {
@@ -160,7 +161,7 @@ std::string grid_table(digest const& d) {
     rows += fmt::format(
         "<tr><td>{:.0f} % readers</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
         c.readers * 100, c.readers > 0 ? size_words(c.read_bytes) : "-",
-        c.readers < 1 ? size_words(c.write_bytes) : "-", short_number(c.vops, false),
+        c.readers < 1 ? size_words(c.write_bytes) : "-", short_number(c.vops, core::unit_kind::ops),
         report::bar(c.vops / d.costs.max_vops, c.vops < d.costs.provisionable_vops ? 1 : 0));
   return table_around(head({"threads", "read", "write", "VOP/s in all", "of the most"}), rows);
 }
