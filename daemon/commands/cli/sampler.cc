@@ -105,8 +105,11 @@ std::int64_t sampler::look(std::int64_t now_ns) {
 
 void sampler::finish(std::int64_t now_ns) {
   look(now_ns);
-  bool const idle = std::all_of(going_on_.op.begin(), going_on_.op.end(),
-                                [](op_done const& op) { return op.calls == 0; });
+  // A call is counted when it begins, and what it waited and took when it ends.
+  bool const idle = std::all_of(going_on_.op.begin(), going_on_.op.end(), [](op_done const& op) {
+    return std::all_of(std::begin(op_fields), std::end(op_fields),
+                       [&](auto const field) { return op.*field == 0; });
+  });
   if (going_on_.index == 0 || !idle) tell();
 }
 
