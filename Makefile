@@ -70,7 +70,7 @@ guest_src   := $(wildcard libinterpose/*.cc libinterpose/*/*.cc libinterpose/*.S
 rooms       := libinterpose/core policies $(addprefix daemon/,base policy segment local lease wire \
   runtime verbs verbs/views epochs node cluster sluiced journal \
   commands/cli commands/trace commands/replay commands/replay/simulate commands/report \
-  commands/slurm)
+  commands/slurm commands/calibrate)
 sources_of   = $(filter-out %/main.cc,$(wildcard $(1)/*.cc))
 archive_of   = $(foreach room,$(1),$(O)/rooms/$(subst /,-,$(room)).a)
 # Most of a compilation is headers: GROUP sources that lie together are compiled as one, in a third
@@ -95,7 +95,7 @@ HEADERS     ?= $(sort $(wildcard libinterpose/*.h libinterpose/*/*.h policies/*.
 guest_obj   := $(guest_src:%=$(O)/pic/%.o)
 top_src     := $(wildcard daemon/commands/cli/top/*.cc)
 # Programs of one folder each, beside the command: their verb is the folder's name.
-tools       := trace replay report slurm
+tools       := trace replay report slurm calibrate
 recover     := $(O)/bin/sluice-recover $(O)/bin/sluice-order
 sim_obj     := $(sim_src:%=$(O)/obj/%.o)
 crash_obj   := $(crash_src:%=$(O)/obj/%.o)
@@ -219,7 +219,7 @@ lowest      := libinterpose/core daemon/base
 of_command  := $(lowest) $(call in_daemon,policy segment local verbs/views commands/cli \
   commands/trace commands/report)
 of_tools    := $(of_command) policies $(call in_daemon,lease wire runtime verbs epochs cluster \
-  commands/replay commands/replay/simulate commands/slurm)
+  commands/replay commands/replay/simulate commands/slurm commands/calibrate)
 of_sluiced  := $(lowest) policies $(call in_daemon,policy segment local lease wire runtime \
   verbs/views verbs epochs node cluster sluiced)
 of_journal  := $(lowest) daemon/journal
@@ -427,10 +427,9 @@ docdir  = $(DESTDIR)$(PREFIX)/share/doc/sluice
 mandir  = $(DESTDIR)$(PREFIX)/share/man
 compdir = $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 man1   := $(wildcard daemon/commands/cli/*.1 $(tools:%=daemon/commands/%/*.1) daemon/journal/*.1)
-man7   := $(wildcard libinterpose/*.7 daemon/commands/cli/*.7)
 man5   := $(wildcard daemon/sluiced/*.5)
 man8   := $(wildcard daemon/sluiced/*.8 daemon/journal/*.8)
-units  := $(wildcard daemon/systemd/*.service)
+units  := $(wildcard daemon/systemd/*.service daemon/systemd/*.mount)
 sample := $(wildcard policies/examples/* daemon/systemd/*.json daemon/systemd/*.conf \
   daemon/monitoring/*)
 
@@ -447,7 +446,6 @@ install: all
 	install -D -m 644 -t $(docdir)/traces $(wildcard traces/*)
 	install -D -m 644 -t $(docdir) README.md LICENSE
 	install -D -m 644 -t $(mandir)/man1 $(man1)
-	install -D -m 644 -t $(mandir)/man7 $(man7)
 	install -D -m 644 -t $(mandir)/man5 $(man5)
 	install -D -m 644 -t $(mandir)/man8 $(man8)
 	install -D -m 644 daemon/systemd/sluice.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/sluice.conf
@@ -461,7 +459,7 @@ install: all
 uninstall:
 	rm -f $(bindir)/sluice $(sbindir)/sluiced $(compdir)/sluice $(incdir)/sluice_order.h \
 	  $(addprefix $(mandir)/man1/,$(notdir $(man1))) \
-	  $(addprefix $(mandir)/man7/,$(notdir $(man7))) $(addprefix $(mandir)/man5/,$(notdir $(man5))) \
+	  $(addprefix $(mandir)/man5/,$(notdir $(man5))) \
 	  $(addprefix $(mandir)/man8/,$(notdir $(man8))) $(addprefix $(unitdir)/,$(notdir $(units))) \
 	  $(DESTDIR)$(PREFIX)/lib/sysusers.d/sluice.conf
 	rm -rf $(libdir) $(docdir)

@@ -2,8 +2,10 @@
 #include "policy/mount_table.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -80,7 +82,21 @@ bool parse_line(std::string_view line, mount& row) {
   row.root = unescaped(field[3]);
   row.point = unescaped(field[4]);
   row.type = unescaped(dash[1]);
+  row.options = unescaped(field[5]);
+  if (field.end() - dash > 2) row.source = unescaped(dash[2]);
+  if (field.end() - dash > 3) row.options += "," + unescaped(dash[3]);
   return true;
+}
+
+/// Of file systems whose statfs number comes from their UUID; others make it from the device, or of
+/// nothing.
+std::uint64_t identity_of(std::string const& path) {
+  struct statfs fs = {};
+  if (statfs(path.c_str(), &fs) != 0) return 0;
+  bool const has_uuid = fs.f_type == EXT4_SUPER_MAGIC || fs.f_type == BTRFS_SUPER_MAGIC;
+  std::uint64_t id = 0;
+  if (has_uuid) std::memcpy(&id, &fs.f_fsid, sizeof id);
+  return id;
 }
 
 /// Where the tree lies inside its file system.
@@ -107,6 +123,10 @@ std::vector<mount> parse_mounts(std::string_view mountinfo) {
 bool lies_below(std::string_view path, std::string_view root) {
   if (root == "/") return path.starts_with('/');
   return path.starts_with(root) && (path.size() == root.size() || path[root.size()] == '/');
+}
+
+std::string device_text(std::uint64_t device) {
+  return std::to_string(device >> 32) + ":" + std::to_string(device & 0xffffffff);
 }
 
 mount const* mount_of(std::vector<mount> const& mounts, place const& where) {
@@ -197,6 +217,7 @@ place find_place(std::string const& path) {
   found.device = device_number(st.stx_dev_major, st.stx_dev_minor);
   found.inode = st.stx_ino;
   found.mount_id = (st.stx_mask & STATX_MNT_ID) != 0 ? st.stx_mnt_id : 0;
+  found.identity = identity_of(found.path);
   return found;
 }
 

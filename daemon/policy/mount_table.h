@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where file trees lie: the mount table as the kernel prints it, read into rows, and what a target
-// needs to know from it. Pure functions of the text of /proc/PID/mountinfo, so that tests bring
+// Where file trees lie: the mount table as the kernel prints it, read into rows, and the facts that
+// a target needs from it. Pure functions of the text of /proc/PID/mountinfo, so that tests bring
 // their own.
 #pragma once
 
@@ -17,6 +17,8 @@ struct mount {
   std::string root;          // which directory of its file system this mount shows
   std::string point;         // where
   std::string type;
+  std::string source;   // a device, or what a server calls it
+  std::string options;  // of the mount, then of the file system
 };
 
 /// A file tree that was found: what statx says of its root.
@@ -25,6 +27,7 @@ struct place {
   std::uint64_t device = 0;
   std::uint64_t inode = 0;
   std::uint64_t mount_id = 0;  // 0 unknown
+  std::uint64_t identity = 0;  // made from the file system's own UUID; 0 unknown
 };
 
 /// Rows of mountinfo; lines that do not look like one are left out.
@@ -32,6 +35,9 @@ std::vector<mount> parse_mounts(std::string_view mountinfo);
 
 /// True when `path` is `root` or lies below it. Both canonical.
 bool lies_below(std::string_view path, std::string_view root);
+
+/// `254:0`, as the kernel prints a device.
+std::string device_text(std::uint64_t device);
 
 /// The mount a path lies in: by mount id if that is known, else the deepest mount point above it
 /// (of several at one point the last, which covers the others). Null when there is none.

@@ -35,6 +35,8 @@ skipped() { # COMMAND: true, and why
     'scripts/check') why='runs every test, this one too' ;;
     'sudo scripts/sandbox'*) why='a cluster: test/daemon has it' ;;
     'scripts/experiments/'*) why='minutes: test/scripts/experiment-* has it' ;;
+    'sluice calibrate '* | 'sluice cost '*)
+      why='hours with a budget: test/daemon/commands/calibrate has them' ;;
     'sluiced --role cluster'* | 'sluiced --role node --parent'*)
       why='other machines: test/daemon has them' ;;
     *) return 1 ;;

@@ -34,7 +34,7 @@ _sluice() {
       --) break ;;
       --run-dir) command+=("${COMP_WORDS[@]:i:2}") && ((++i)) ;;
       --limit | --order | --order-journal | --class | --job | --report | --record | --interval | --paths-depth | --policy | --for | --sort | --filter) ((++i)) ;;
-      -n | -i | -o | --target | --arrivals) ((++i)) ;;
+      -n | -i | -o | --target | --arrivals | --budget | --size | --only | --processes | --html) ((++i)) ;;
       -*) ;;
       *) [ -z "$verb" ] && verb=${COMP_WORDS[i]} || second=${second:-${COMP_WORDS[i]}} ;;
     esac
@@ -48,7 +48,7 @@ _sluice() {
     return
   fi
   local sub=()
-  case $verb in policy | trace | hook) sub=(${second:+"$second"}) ;; esac
+  case $verb in policy | trace | hook | cost) sub=(${second:+"$second"}) ;; esac
   case $word in
     -*)
       COMPREPLY=($(compgen -W "$(_sluice_column Options "${command[0]}" $verb "${sub[@]}")
@@ -62,7 +62,7 @@ _sluice() {
     --job/*) COMPREPLY=($(compgen -W "$(_sluice_jobs "${command[@]}")" -- "$word")) ;;
     --arrivals/*) COMPREPLY=($(compgen -W 'even poisson' -- "$word")) ;;
     */run/) COMPREPLY=($(_sluice_programs "$word")) ;;
-    */policy/ | */trace/ | */hook/)
+    */policy/ | */trace/ | */hook/ | */cost/)
       COMPREPLY=($(compgen -W "$(_sluice_column Subcommands "${command[0]}" "$verb")" \
         -- "$word")) ;;
     --from/trace/*)

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string>
 
+#include "base/terminal_line.h"
+
 namespace sluice::replay {
 
 struct progress_facts {
@@ -18,24 +20,18 @@ struct progress_facts {
 /// No wider than `columns`.
 std::string progress_line(progress_facts const& f, unsigned columns);
 
-/// Shows it on standard error, when that is a terminal and nobody asked for quiet.
+/// Shows it, when there is a terminal and nobody asked for quiet.
 class progress {
  public:
-  explicit progress(bool quiet);
-  ~progress();
-  progress(progress const&) = delete;
-  progress& operator=(progress const&) = delete;
+  explicit progress(bool quiet) : line_(quiet) {}
 
-  bool is_shown() const { return shown_; }
+  bool is_shown() const { return line_.is_shown(); }
   /// A few words instead of figures: what is done before and after.
-  void say(std::string const& words);
+  void say(std::string const& words) { line_.say(words); }
   void show(double now_s, double length_s, std::uint64_t sent, double lag_s);
 
  private:
-  void draw(std::string const& line);
-
-  bool shown_;
-  bool dirty_ = false;
+  terminal_line line_;
   double last_s_ = 0;
   std::uint64_t last_sent_ = 0;
   double rate_ = 0;

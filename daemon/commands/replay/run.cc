@@ -218,7 +218,7 @@ int replayer::run() {
   if (!o_.output.empty()) file_.emplace(o_.output);
   catch_signals();
   bar_.emplace(o_.quiet);
-  place_.emplace(o_.target);
+  place_.emplace(o_.target, "sluice-replay");
   names const n{place_->path(), o_.tree};
   book_.emplace(plan_.shape());
   book_->head().fingerprint = plan_.fingerprint();

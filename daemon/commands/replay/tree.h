@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The replay's own files: one fresh directory in the target, with a name nobody could foresee and
-// for its owner alone; below it a tree of files per job and a directory per thread. Nothing outside
-// of it is ever written, and what is removed at the end is what lies in that very directory,
-// without following links or crossing mounts.
+// The replay's own files: in its own directory (base/own_directory.h) a tree of files per job and a
+// directory per thread. Nothing outside of it is ever written.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "base/descriptor.h"
+#include "base/own_directory.h"
 
 namespace sluice::replay {
 
@@ -38,26 +36,6 @@ void file_name(std::vector<std::string> const& leaves, std::size_t i, std::strin
 
 /// A usage error when there are too many directories.
 void check_shape(tree_shape const& s);
-
-class own_directory {
- public:
-  /// Makes the target too when only that is missing. Throws a sluice error.
-  explicit own_directory(std::string const& target);
-  /// Removes what is left.
-  ~own_directory();
-  own_directory(own_directory const&) = delete;
-  own_directory& operator=(own_directory const&) = delete;
-
-  std::string const& path() const { return path_; }
-  /// Removes it with all below it; false and a reason when something could not be removed.
-  /// `go_on` is asked from time to time.
-  bool remove(std::string& why, std::function<bool()> const& go_on);
-
- private:
-  std::string path_;
-  std::string made_target_;  // empty: it was there
-  descriptor fd_;            // whatever comes to have that name, this is the directory we made
-};
 
 /// What a job needs prepared.
 struct wanted_files {

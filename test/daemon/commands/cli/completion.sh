@@ -53,6 +53,9 @@ completes --class submit --
 completes task-prolog hook t
 completes --uid hook prolog --
 completes --dry-run recover --
+completes --budget calibrate --
+completes check cost ''
+completes --html cost show --
 completes cat run -- ca
 completes cat run ca
 # Words of the shell are no programs, and a program's arguments are files.

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Problem: a limit in operations or bytes is wrong for every mixture of requests; what a request
+// costs depends on its kind, its size and the file system under it.
+// Idea: the cost of a request, in thousandths of a virtual IOP (VOP), is a row of numbers measured
+// once per file system. For reads and writes the row is a curve over sizes in powers of two, so a
+// lookup is a count of leading zeros, two loads and a multiply.
+// What stays true: fixed-width members only and no padding; cost_milli() is defined for any table
+// and any size, garbage included; what validate() lets through never overflows.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <type_traits>
+
+#include "core/request.h"
+
+namespace sluice::core {
+
+/// Sizes of the points of a curve: 512 B, 1 KiB … 4 MiB.
+inline constexpr unsigned cost_points = 14;
+inline constexpr unsigned first_cost_shift = 9;
+inline constexpr unsigned last_cost_shift = first_cost_shift + cost_points - 1;
+constexpr std::uint64_t cost_point_bytes(unsigned point) {
+  return std::uint64_t{1} << (first_cost_shift + point);
+}
+
+/// An offset or size that is no multiple of this makes a request unaligned.
+inline constexpr std::uint64_t cost_alignment = 4096;
+
+inline constexpr std::uint32_t milli_per_vop = 1000;
+inline constexpr std::uint32_t max_cost_milli = 1'000'000'000;           // a million VOPs
+inline constexpr std::uint64_t max_cost_bytes = std::uint64_t{1} << 54;  // more costs no more
+
+/// Thousandths of a VOP. Between two points a curve is linear in bytes, below the first it is flat,
+/// above the last it is proportional to the size.
+struct cost_table {
+  std::uint32_t read_milli[2][cost_points];  // [0] unaligned, [1] aligned
+  std::uint32_t write_milli[2][cost_points];
+  std::uint32_t op_milli[op_count];  // of ops that move no bytes; those that do have 0 here
+  std::uint32_t create_milli;        // of an open that may create
+  std::uint32_t unused;
+};
+static_assert(std::is_standard_layout_v<cost_table> && std::is_trivially_copyable_v<cost_table>);
+static_assert(sizeof(cost_table) == (4 * cost_points + op_count + 2) * 4);
+static_assert(sizeof(cost_table) % 8 == 0, "an array of them leaves no gap in the ruleset");
+
+/// The cost of `bytes` on a curve. Nothing moved costs nothing.
+constexpr std::uint64_t curve_milli(std::uint32_t const (&curve)[cost_points],
+                                    std::uint64_t bytes) {
+  unsigned const shift = static_cast<unsigned>(std::bit_width(bytes)) - 1;  // 0 bytes: the largest
+  unsigned const point = shift - first_cost_shift;
+  if (point < cost_points - 1) [[likely]] {
+    auto const low = static_cast<std::int64_t>(curve[point]);
+    auto const rise = static_cast<std::int64_t>(curve[point + 1]) - low;
+    auto const over = static_cast<std::int64_t>(bytes - (std::uint64_t{1} << shift));
+    return static_cast<std::uint64_t>(low + ((rise * over) >> shift));
+  }
+  if (bytes <= cost_point_bytes(0)) return bytes == 0 ? 0 : curve[0];
+  if (bytes > max_cost_bytes) bytes = max_cost_bytes;
+  std::uint64_t const last = curve[cost_points - 1];
+  std::uint64_t const rest = bytes & (cost_point_bytes(cost_points - 1) - 1);
+  return (bytes >> last_cost_shift) * last + ((rest * last) >> last_cost_shift);
+}
+
+/// What a request costs, in thousandths of a VOP. `bytes` and `aligned` matter for reads and writes
+/// only. An open that may create costs `create_milli` instead.
+constexpr std::uint64_t cost_milli(cost_table const& t, op what, std::uint64_t bytes,
+                                   bool aligned) {
+  if (what == op::read) return curve_milli(t.read_milli[aligned ? 1 : 0], bytes);
+  if (what == op::write) return curve_milli(t.write_milli[aligned ? 1 : 0], bytes);
+  return t.op_milli[static_cast<unsigned>(what) % op_count];
+}
+
+/// Whether a request of `size` bytes at an offset is aligned; the low bits of the offset will do.
+constexpr bool is_aligned(std::uint64_t offset, std::uint64_t size) {
+  return ((offset | size) & (cost_alignment - 1)) == 0;
+}
+
+/// Null when it can be used; else what is wrong. Points of 0 are refused: that I/O would be free.
+constexpr char const* validate(cost_table const& t) {
+  for (unsigned aligned = 0; aligned < 2; ++aligned)
+    for (unsigned i = 0; i < cost_points; ++i) {
+      if (t.read_milli[aligned][i] == 0 || t.write_milli[aligned][i] == 0)
+        return "a read or write that costs nothing";
+      if (t.read_milli[aligned][i] > max_cost_milli || t.write_milli[aligned][i] > max_cost_milli)
+        return "a read or write that costs more than a million VOPs";
+    }
+  for (unsigned i = 0; i < op_count; ++i) {
+    if (op_table[i].has_bytes && t.op_milli[i] != 0) return "a fixed cost of an op with bytes";
+    if (t.op_milli[i] > max_cost_milli) return "an operation that costs more than a million VOPs";
+  }
+  if (t.create_milli > max_cost_milli) return "a create that costs more than a million VOPs";
+  return nullptr;
+}
+
+}  // namespace sluice::core
