@@ -39,8 +39,8 @@ of() {
 holds() { is True "$1"; }
 # 400 VOP/s by weight 2, 1, 1; nobody is below his reservation.
 shares() {
-  until_true holds "abs($(of large)['served'] - 200) < 15 and
-    abs($(of small)['served'] - 100) < 10 and abs($(of names)['served'] - 100) < 10"
+  until_true holds "(abs($(of large)['served'] - 200) < 15 and
+    abs($(of small)['served'] - 100) < 10 and abs($(of names)['served'] - 100) < 10)"
 }
 shares || fail "not by weight and reservation: $(field "$(of large)"), $(field "$(of small)"), \
 $(field "$(of names)")"
