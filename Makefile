@@ -427,7 +427,6 @@ docdir  = $(DESTDIR)$(PREFIX)/share/doc/sluice
 mandir  = $(DESTDIR)$(PREFIX)/share/man
 compdir = $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 man1   := $(wildcard daemon/commands/cli/*.1 $(tools:%=daemon/commands/%/*.1) daemon/journal/*.1)
-man7   := $(wildcard libinterpose/*.7 daemon/commands/cli/*.7)
 man5   := $(wildcard daemon/sluiced/*.5)
 man8   := $(wildcard daemon/sluiced/*.8 daemon/journal/*.8)
 units  := $(wildcard daemon/systemd/*.service daemon/systemd/*.mount)
@@ -447,7 +446,6 @@ install: all
 	install -D -m 644 -t $(docdir)/traces $(wildcard traces/*)
 	install -D -m 644 -t $(docdir) README.md LICENSE
 	install -D -m 644 -t $(mandir)/man1 $(man1)
-	install -D -m 644 -t $(mandir)/man7 $(man7)
 	install -D -m 644 -t $(mandir)/man5 $(man5)
 	install -D -m 644 -t $(mandir)/man8 $(man8)
 	install -D -m 644 daemon/systemd/sluice.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/sluice.conf
@@ -461,7 +459,7 @@ install: all
 uninstall:
 	rm -f $(bindir)/sluice $(sbindir)/sluiced $(compdir)/sluice $(incdir)/sluice_order.h \
 	  $(addprefix $(mandir)/man1/,$(notdir $(man1))) \
-	  $(addprefix $(mandir)/man7/,$(notdir $(man7))) $(addprefix $(mandir)/man5/,$(notdir $(man5))) \
+	  $(addprefix $(mandir)/man5/,$(notdir $(man5))) \
 	  $(addprefix $(mandir)/man8/,$(notdir $(man8))) $(addprefix $(unitdir)/,$(notdir $(units))) \
 	  $(DESTDIR)$(PREFIX)/lib/sysusers.d/sluice.conf
 	rm -rf $(libdir) $(docdir)

@@ -64,6 +64,7 @@ void spin_ns(long ns) {
     area const& a = all[random() % 2 == 0 ? 0 : random() % all.size()];
     bool const is_busy = random() % 8 != 0;
     size_t const at = is_busy ? a.busy[random() % a.busy.size()] : random() % a.count;
+    if (at % 2 != seed % 2) continue;  // the other thread's, or garbage would be put back
     uint32_t const was = a.words[at];
     uint32_t const bad[] = {0xffffffff, 0x7fff0000, 0x80000000, uint32_t(random()), was + 1, 0};
     for (uint32_t const value : bad) {

@@ -88,7 +88,7 @@ refused 'No such file' none.json
 refused 'that is the input' r.json -o r.json
 [ -s r.json ] || fail "the input is gone"
 refused 'give a result file'
-refused 'one of them' r.json --job hydro
+refused 'either files' r.json --job hydro
 refused 'is a directory' r.json -o data
 : >empty.json
 refused 'is empty' empty.json
