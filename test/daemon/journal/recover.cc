@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -531,7 +532,8 @@ namespace {
 [[noreturn]] void act_on(std::string const& path, std::string const& how, int ready) {
   if (how == "running") {
     pid_t const child = fork();
-    if (child == 0) execl(path.c_str(), path.c_str(), "1000", nullptr);
+    // Not while whoever waits for it has it open to be written.
+    for (; child == 0; usleep(1'000)) execl(path.c_str(), path.c_str(), "1000", nullptr);
     if (child < 0) _exit(1);
   } else {
     int const fd = open(path.c_str(), O_RDWR | O_CREAT, 0600);
@@ -548,10 +550,11 @@ namespace {
 void wait_until_it_runs(std::string const& path) {
   for (int i = 0; i < 1000; ++i) {
     int const fd = open(path.c_str(), O_WRONLY);
-    if (fd < 0) return;
+    if (fd < 0 && errno == ETXTBSY) return;
     close(fd);
     usleep(5'000);
   }
+  FAIL("it does not run");
 }
 
 }  // namespace
