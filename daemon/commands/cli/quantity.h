@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tables need beside policy/quantity.h: what a supply counts, and text of others.
+// Helpers of tables beside base/quantity.h: the unit of a supply, and text of others.
 #pragma once
 
 #include <string>
