@@ -11,7 +11,7 @@ namespace {
 /// So many in a hundred of the loads that met got no more than the floor. The least of all would be
 /// at the mercy of one bad moment.
 constexpr double floor_share = 0.05;
-constexpr double nearly = 0.9;
+constexpr double nearly = 0.9, much_slower = 0.7;
 
 /// Interpolated; `values` is not empty.
 double at_share(std::vector<double> values, double share) {
@@ -32,21 +32,18 @@ struct measure {
 
 bool is_aligned_point(step const& s) { return s.kind == step_kind::point && s.works[0].is_aligned; }
 
-/// Small requests are all about as fast: the median of those that are nearly as fast as the fastest
-/// is the measure, for the fastest alone was lucky. Of points that can be trusted; of all where
-/// none can.
-measure measure_of(std::vector<step> const& plan, std::vector<sample> const& samples) {
-  std::vector<policy::measured> trusted, all;
-  for (step const& s : plan) {
-    if (!is_aligned_point(s)) continue;
-    seen const what = seen_of(s, samples);
-    if (what.rounds == 0) continue;
-    all.push_back(what.how);
-    if (is_stable(what)) trusted.push_back(what.how);
-  }
-  auto const& from = trusted.empty() ? all : trusted;
-  double fastest = 0;
-  for (auto const& how : from) fastest = std::max(fastest, how.per_s);
+using points = std::vector<policy::measured>;
+
+/// The n-th fastest, from 0; the slowest when there are fewer.
+double fast(points const& from, std::size_t n) {
+  std::vector<double> rates;
+  for (auto const& how : from) rates.push_back(how.per_s);
+  std::sort(rates.rbegin(), rates.rend());
+  return rates.empty() ? 0 : rates[std::min(n, rates.size() - 1)];
+}
+
+/// The median of those that are nearly as fast as `fastest`: the fastest alone was lucky.
+measure plateau(points const& from, double fastest) {
   std::vector<double> rates, spreads;
   for (auto const& how : from) {
     if (how.per_s < nearly * fastest) continue;
@@ -54,6 +51,22 @@ measure measure_of(std::vector<step> const& plan, std::vector<sample> const& sam
     spreads.push_back(how.spread);
   }
   return rates.empty() ? measure() : measure{median(rates), median(spreads)};
+}
+
+/// Small requests are all about as fast, and a plateau is the measure: that of the points that can
+/// be trusted. Where two others are much faster than all of these, no slow one may be the measure.
+measure measure_of(std::vector<step> const& plan, std::vector<sample> const& samples) {
+  points trusted, all;
+  for (step const& s : plan) {
+    if (!is_aligned_point(s)) continue;
+    seen const what = seen_of(s, samples);
+    if (what.rounds == 0) continue;
+    all.push_back(what.how);
+    if (is_stable(what)) trusted.push_back(what.how);
+  }
+  double const second = fast(all, 1);
+  return fast(trusted, 0) >= much_slower * second ? plateau(trusted, fast(trusted, 0))
+                                                  : plateau(all, second);
 }
 
 class fitting {

@@ -190,3 +190,15 @@ TEST_CASE("calibrate fit: the fastest point alone is not one VOP", "[calibrate]"
     find(samples, "write/aligned/512", round).crews[0].per_s = 8700;  // both rounds were lucky
   CHECK(fit(plan, samples).max_vops == Approx(8000));
 }
+
+TEST_CASE("calibrate fit: a slow point is not one VOP where faster ones are unstable",
+          "[calibrate]") {
+  auto const plan = plan_of(able());
+  auto samples = all_samples(plan);
+  for (char const* id : {"read/aligned/512", "read/aligned/4096", "read/aligned/16384",
+                         "write/aligned/512", "write/aligned/4096", "write/aligned/16384"})
+    find(samples, id, 1).crews[0].per_s *= 1.5;
+  auto const c = fit(plan, samples);
+  CHECK(c.max_vops == Approx(10000));
+  for (auto const& p : c.read[1]) CHECK(p.how.is_unstable);
+}
