@@ -430,7 +430,7 @@ man1   := $(wildcard daemon/commands/cli/*.1 $(tools:%=daemon/commands/%/*.1) da
 man7   := $(wildcard libinterpose/*.7 daemon/commands/cli/*.7)
 man5   := $(wildcard daemon/sluiced/*.5)
 man8   := $(wildcard daemon/sluiced/*.8 daemon/journal/*.8)
-units  := $(wildcard daemon/systemd/*.service)
+units  := $(wildcard daemon/systemd/*.service daemon/systemd/*.mount)
 sample := $(wildcard policies/examples/* daemon/systemd/*.json daemon/systemd/*.conf \
   daemon/monitoring/*)
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mapping what lies in a job's directory: the segment, and the areas beside it.
+// Maps the files of a job's directory: the segment, and the areas beside it.
 #pragma once
 
 #include <fcntl.h>

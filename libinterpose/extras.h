@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What not every job needs: durable and ordered targets (order/), cluster epochs (epochs/). Each is
-// one row of hooks. The stage asks the rows when it attaches, enters a sandbox or ends, and knows
-// nothing else of them; a job without them runs the instructions it ran before they were written.
+// Parts that not every job needs: durable and ordered targets (order/), cluster epochs (epochs/).
+// Each is one row of hooks. The stage asks the rows when it attaches, enters a sandbox or ends, and
+// knows nothing else of them; a job without them runs the same instructions as if they did not
+// exist.
 #pragma once
 
 #include <cstddef>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finding functions in the objects that the loader has mapped, as dlsym(RTLD_NEXT) would. By hand,
-// because dlsym is not in every program: before glibc 2.34 it lives in a library of its own, and a
-// reference to today's version of it keeps programs with an older libc from starting at all. It is
-// cheaper too: the hashes of the names are computed by the compiler.
-// What is there when a program starts stays to its end, so that part is read without a lock, and a
-// signal handler may come here.
+// Finds functions in the objects that the loader has mapped, as dlsym(RTLD_NEXT) would. It does so
+// by hand, because dlsym is not in every program: before glibc 2.34 it lives in a library of its
+// own, and a reference to today's version of it keeps programs with an older libc from starting at
+// all. It is cheaper too: the hashes of the names are computed by the compiler. Objects that are
+// there when a program starts stay to its end, so that part is read without a lock, and a signal
+// handler may come here.
 #pragma once
 
 #include <cstdint>

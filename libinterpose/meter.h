@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One call, from the wrapper to its counters: enter() finds the place, books and waits; leave()
-// counts what happened and settles bytes. Between the two stands the real call, and nothing is
-// held.
+// counts the result and settles bytes. The real call stands between the two, and nothing is held
+// meanwhile.
 #pragma once
 
 #include <cerrno>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which directories the calls of a job use, where `sluice run --paths` asked for it: noted in the
-// area of abi/path_area.h, which all processes of the job share. The plan of the stage sends every
-// counted call the slow way then (see plan_of in state.cc), and only that way leads here, so a job
-// that was not asked runs the instructions it always ran.
+// The directories that a job's calls use, for `sluice run --paths`. They are noted in the area of
+// abi/path_area.h, which all processes of the job share. The plan of the stage sends every counted
+// call the slow way then (see plan_of in state.cc), and only that way leads here, so a job without
+// this option runs the same instructions as ever.
 #pragma once
 
 #include <cstdint>

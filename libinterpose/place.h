@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which file tree does a call speak about? For fds a flat table, filled when the fd is made and
-// checked against the kernel at its first use; for paths the directory they lie in, resolved by the
-// kernel (so symlinks, `..`, bind mounts and relative paths are right) and remembered for a second.
+// Finds the file tree of a call. For fds there is a flat table, filled when the fd is made and
+// checked against the kernel at its first use. For paths it is the directory they lie in, resolved
+// by the kernel (so symlinks, `..`, bind mounts and relative paths are right) and remembered for a
+// second.
 #pragma once
 
 #include <sys/uio.h>

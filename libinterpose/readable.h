@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether what a program points to can be read. A program may pass any address; the kernel answers
-// EFAULT to one that points nowhere, so the stage looks before it reads, and leaves such calls to
-// the kernel.
-// Some places cannot go away while a call is made, and need no question: the stack that the
-// process began with, from the deepest place it was seen in use; the program's own image; its heap
-// below the break. Of two more it is asked once for each page: the top of the calling thread's own
-// stack, and the heaps that malloc gives to threads. A program that takes pages out of the first
-// three itself (mprotect, munmap, mremap, mmap; see note_taken_away) has no such places from then
-// on; of the others it is asked again. Of any other address the kernel is asked each time: libc
-// unmaps memory too, when it frees, and nobody hears of that.
+// Tells whether memory that a program points to can be read. A program may pass any address; the
+// kernel answers EFAULT to one that points nowhere, so the stage looks before it reads, and leaves
+// such calls to the kernel. Some places cannot go away while a call is made, and need no question:
+// the stack that the process began with, from the deepest place it was seen in use; the program's
+// own image; its heap below the break. For two more the kernel is asked once for each page: the top
+// of the calling thread's own stack, and the heaps that malloc gives to threads. A program that
+// takes pages out of the first three itself (mprotect, munmap, mremap, mmap; see note_taken_away)
+// has no such places from then on; for the others the kernel is asked again. For any other address
+// it is asked each time: libc unmaps memory too, when it frees, and nobody hears of that.
 #pragma once
 
 #include <atomic>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the hand-written bodies need of calls.def: the real function behind every row (real::read),
-// and the declarations of the bodies themselves (slow::close). A real pointer starts as its own
-// resolver, so there is no moment at which it may not be called.
+// Declarations from calls.def for the hand-written bodies: the real function behind every row
+// (real::read), and the declarations of the bodies themselves (slow::close). A real pointer starts
+// as its own resolver, so it may be called at any moment.
 #pragma once
 
 #include <aio.h>

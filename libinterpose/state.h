@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the stage knows about its process and about the calling thread. Two kinds of state only:
+// The stage's knowledge about its process and about the calling thread. Two kinds of state only:
 // words that are written once at attach and then read, and words one thread owns. There is no lock
 // to hold and nothing to undo, so a thread may be killed, cancelled or longjmp away at any
 // instruction.

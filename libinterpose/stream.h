@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// stdio does its I/O inside libc, where no preload sees it. What it did shows in the buffers of the
-// FILE: before and after the call we look at what is waiting in them, and the difference to what
-// the caller got or gave is what went to or came from the kernel. It is paid after the call, by the
+// stdio does its I/O inside libc, where no preload sees it. Its work shows in the buffers of the
+// FILE: we look at the bytes waiting in them before and after the call. The difference to the bytes
+// that the caller got or gave went to the kernel or came from it. It is paid after the call, by the
 // caller's thread.
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The only raw system calls of the stage. Raw, because libc's own symbols are what we replace,
-// because they would touch errno and add cancellation points, and because they may not be there yet
-// when we are called. All return the kernel's value: negative error number on failure. errno is
+// The only raw system calls of the stage. They are raw because we replace libc's own symbols,
+// because those would touch errno and add cancellation points, and because those may not be there
+// yet when we are called. All return the kernel's value: negative error number on failure. errno is
 // never touched.
 #pragma once
 

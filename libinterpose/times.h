@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // How long the real calls take: "is it sluice, or the file system?" Reading a clock twice costs as
-// much as all else the stage does in a call, so a thread times one call of 64 on average, after a
-// gap that is drawn each time, lest a program whose calls repeat is always timed at the same one.
-// It begins with its first call and widens its gaps to that, so that a short program is seen too.
-// A sample stands for the calls of its gap and itself: counts and sums are right on average, per op
+// much as all else the stage does in a call, so a thread times one call of 64 on average. The gap
+// is drawn each time, so that a program whose calls repeat is not always timed at the same one. It
+// begins with its first call and widens its gaps to that, so that a short program is seen too. A
+// sample stands for the calls of its gap and itself: counts and sums are right on average, per op
 // and target. An fsync takes so long that each is timed. What happens inside libc (stdio, ftw, AIO)
 // is timed where a call shows it.
 #pragma once

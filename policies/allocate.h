@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a capacity is divided among jobs. Numbers only: no clock, no names, no heap surprises. All
-// rates are milli-tokens per second in 64-bit integers; results are rounded down and their sum
-// never exceeds the capacity.
+// Divides a capacity among jobs. Numbers only: no clock, no names, no heap surprises. All rates are
+// milli-tokens per second in 64-bit integers; results are rounded down and their sum never exceeds
+// the capacity.
 #pragma once
 
 #include <cstdint>

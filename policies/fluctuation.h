@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Problem: requests at random times do not come evenly. A stream that is granted little more than
-// its last cycle's use makes half of the next cycle's requests queue, also where far more was
-// promised to it. Idea: what it used on average and four standard deviations, as counted from cycle
-// to cycle, is wanted too. What stays true: never more than the reservation; an even stream gets
-// nothing extra; whoever used nothing in two cycles is idle, and all it was promised is lent.
+// Problem: requests at random times do not come evenly. If a stream is granted little more than its
+// last cycle's use, half of the next cycle's requests queue, even if far more was promised to it.
+// Idea: its average use and four standard deviations, counted from cycle to cycle, count as wanted
+// too. What stays true: never more than the reservation; an even stream gets nothing extra; a
+// stream that used nothing in two cycles is idle, and its whole promise is lent.
 #pragma once
 
 #include <cstdint>

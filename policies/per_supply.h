@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What algorithms share that treat every supply by itself: claims come in any order and are divided
-// in the order of their job keys, so that the answer never depends on the order of arrival.
+// The common part of algorithms that treat every supply by itself: claims come in any order and are
+// divided in the order of their job keys, so that the answer never depends on the order of arrival.
 #pragma once
 
 #include <algorithm>

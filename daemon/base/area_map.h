@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mapping what a user owns: an area of his job, as its abi header lays it out. Whoever owns the
-// file may write in it at any moment and cut it short, so it is under guard, and what is read from
-// it is copied before it is looked at.
+// Maps an area of a job, as its abi header lays it out. Its user owns the file, and may write in it
+// at any moment or cut it short. So the mapping is under guard, and data is copied before it is
+// looked at.
 #pragma once
 
 #include <sys/mman.h>
@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 
+#include "base/foreign.h"
 #include "base/foreign_file.h"
 #include "base/guard.h"
 
@@ -25,15 +26,16 @@ class area_map {
         mmap(nullptr, sizeof(Area), PROT_READ | PROT_WRITE, MAP_SHARED, file.fd.get(), 0);
     if (at == MAP_FAILED) return nullptr;
     std::unique_ptr<area_map> map(new area_map(at));
-    bool const is_good = map->guard_.is_held() && refuse_reason(**map, sizeof(Area)) == nullptr;
+    bool const is_good =
+        map->guard_.is_held() && refuse_reason(as_shared(**map), sizeof(Area)) == nullptr;
     return is_good ? std::move(map) : nullptr;
   }
   ~area_map() { munmap(at_, sizeof(Area)); }
   area_map(area_map const&) = delete;
   area_map& operator=(area_map const&) = delete;
 
-  Area& operator*() const { return *static_cast<Area*>(at_); }
-  Area* operator->() const { return static_cast<Area*>(at_); }
+  foreign<Area>& operator*() const { return *static_cast<foreign<Area>*>(at_); }
+  foreign<Area>* operator->() const { return static_cast<foreign<Area>*>(at_); }
   bool is_broken() const { return guard_.is_broken(); }
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where our programs read their clocks; everything that decides is told the time.
+// The place where our programs read their clocks. Code that decides gets the time as an argument.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What another program prints.
+// The output of another program.
 #pragma once
 
 #include <cstddef>

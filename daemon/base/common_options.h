@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Options before a verb, as in `sluice --run-dir D report`. The program that serves the verb gets
-// them all as they were given and takes them all: what means nothing to it is not in its --help.
+// and accepts them all. Options that mean nothing to it are not in its --help.
 #pragma once
 
 #include <string>

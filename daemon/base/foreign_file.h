@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one door to a file that a user of this node owns: a segment, the areas beside it. Its owner
-// may hold a lease on it, put a pipe or a link in its place, or give it away while we look. What
-// stays true: the open never waits, follows no link, and what was opened is a regular file of the
-// owner that was expected.
+// The only way to open a file that a user of this node owns: a segment, or an area beside it. Its
+// owner may hold a lease on it, put a pipe or a link in its place, or give it away while we look.
+// What stays true: the open never waits and follows no link, and the opened file is a regular file
+// of the expected owner.
 #pragma once
 
 #include <fcntl.h>
@@ -14,6 +14,7 @@
 #include <string>
 
 #include "base/descriptor.h"
+#include "base/rights.h"
 
 namespace sluice {
 
@@ -30,6 +31,7 @@ struct foreign_file {
 /// another's, or no regular file.
 inline foreign_file open_foreign(std::string const& path, int access, std::int64_t owner) {
   foreign_file out;
+  raised_rights const raised;
   out.fd = descriptor(open(path.c_str(), access | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC));
   if (!out.fd || fstat(out.fd.get(), &out.st) != 0) {
     out.error = errno;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whoever owns a segment's file may truncate it, and the next look at it would kill the daemon
-// with SIGBUS. The guard's handler puts zeros over such a mapping and marks it; the daemon then
-// drops that job. Installed by sluiced alone. The handler and its table are the only state outside
+// The owner of a segment's file may truncate it, and the next look at it would kill the daemon with
+// SIGBUS. The guard's handler puts zeros over such a mapping and marks it; the daemon then drops
+// that job. Installed by sluiced alone. The handler and its table are the only state outside
 // objects: a signal handler can reach nothing else.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the library lies that belongs to this binary, and the programs installed with it.
+// The paths of the library that belongs to this binary, and of the programs installed with it.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An option under the name that it had before. It works, is not shown in the help, and says its
-// present name.
+// An option under its old name. It works, is not shown in the help, and warns with its present
+// name.
 #pragma once
 
 #include <fmt/format.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file that is there complete, or not at all: written beside its name, renamed at the end.
-// What every verb writes goes through it, so a refused or failed one leaves the old file alone.
+// A file that appears complete, or not at all: it is written beside its name and renamed at the
+// end. Every verb writes through it, so a refused or failed verb leaves the old file alone.
 #pragma once
 
 #include <fstream>

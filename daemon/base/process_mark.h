@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A process, so that a later one with its number is not taken for it.
+// Identifies a process, so that a later one with its number is not taken for it.
 #pragma once
 
 #include <compare>

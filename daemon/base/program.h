@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The end that every program of ours has: what is thrown becomes one line and the exit status.
+// The end of every program of ours: an exception becomes one line and the exit status.
 #pragma once
 
 #include <cstdio>

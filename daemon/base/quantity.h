@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Amounts that were measured, for people: three digits and a suffix, bytes in powers of 1024. What
-// somebody wrote is given back as exactly as he wrote it, by limit.h.
+// Amounts that were measured, for people: three digits and a suffix, bytes in powers of 1024.
+// Amounts that a user wrote are printed exactly as written, by limit.h.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Syncs that tell. The kernel's return 0 in two cases in which all may be lost: syncfs for a file
-// system that was made read-only because its disk failed (btrfs, others with errors=remount-ro);
-// and fsync and syncfs on ext4 when the commit they would wait for has failed just before. Whoever
-// begins a change of the file system is told, so we begin one that is none.
+// Syncs that report every loss. The kernel's return 0 in two cases in which everything may be lost:
+// syncfs for a file system that was made read-only because its disk failed (btrfs, others with
+// errors=remount-ro); and fsync and syncfs on ext4 when the commit they would wait for has failed
+// just before. A program that begins a change of the file system gets the error, so we begin an
+// empty change.
 #pragma once
 
 #include <sys/vfs.h>

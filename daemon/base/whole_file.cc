@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "base/descriptor.h"
+#include "base/rights.h"
 
 namespace sluice {
 
@@ -30,9 +31,12 @@ bool write_file(std::string const& path, std::string const& text, file_terms con
   constexpr int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
   descriptor const file(open(path.c_str(), flags, terms.mode));
   bool const has_owner = terms.uid != static_cast<uid_t>(-1) || terms.gid != static_cast<gid_t>(-1);
-  return file && write_all(file.get(), text) && fchmod(file.get(), terms.mode) == 0 &&
-         (!has_owner || fchown(file.get(), terms.uid, terms.gid) == 0) &&
-         (!terms.is_durable || fdatasync(file.get()) == 0);
+  if (!file || !write_all(file.get(), text) || fchmod(file.get(), terms.mode) != 0) return false;
+  if (has_owner) {
+    raised_rights const raised;
+    if (fchown(file.get(), terms.uid, terms.gid) != 0) return false;
+  }
+  return !terms.is_durable || fdatasync(file.get()) == 0;
 }
 
 /// Hidden, so that who lists the folder does not take it for one of its files.

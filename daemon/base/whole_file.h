@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small files that are there complete, or as they were: read in one go, replaced by a rename.
+// Small files that are complete, or as they were before: read in one go, replaced by a rename.
 // What stays true: a reader never sees a part of a new text, and a failed one leaves nothing.
 #pragma once
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// When what was set by hand for a job is taken back: the next job of its name is another one. Pure.
-// What stays true: a controller that restarts, or cannot hear a node, takes nothing back too soon.
+// Decides when overrides of a job are undone, because the next job of its name is another one.
+// Pure.
+// What stays true: a controller that restarts, or cannot hear a node, undoes nothing too soon.
 #pragma once
 
 #include <cstdint>

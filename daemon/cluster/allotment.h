@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One allocation: sums the streams of live children to claims of jobs, lets the algorithm of the
-// policy divide each supply, and splits what a job got over the children it is on. Below a relay
-// the parent has said what each job may have, and only the split is left. Buffers are kept, so that
-// a cycle allocates nothing once it has seen its largest size.
+// policy divide each supply, and splits a job's grant over the children that it runs on. Below a
+// relay the parent has said what each job may have, and only the split is left. Buffers are kept,
+// so that a cycle allocates nothing once it has seen its largest size.
 #pragma once
 
 #include <memory>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A running controller: the arbiter with its sockets, its files, and the people who ask it things.
-// One thread, one poll loop: drain everything, then settle, then the slow work once a second.
-// Nothing here decides how much anybody gets.
+// A running controller: the arbiter with its sockets, its files, and its local clients. One thread,
+// one poll loop: drain everything, then settle, then the slow work once a second. Nothing here
+// decides how much anybody gets.
 // What stays true: every queue is empty before anything is allocated, so after a stall of our own
 // the newest report of each child counts and not the oldest; and one child that floods cannot keep
 // the loop from its cycle.

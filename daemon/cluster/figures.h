@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a controller tells the log, Prometheus and its history. Series of a class that is gone are
-// taken away.
+// The figures of a controller for the log, Prometheus and its history. Series of a class that is
+// gone are removed.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The book of overrides of a controller, on disk, and when what was set for a job is taken back.
+// The book of overrides of a controller, on disk. It also undoes those of jobs that are gone.
 #pragma once
 
 #include <string>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The policy in force at a controller, and what of it lies in the state directory: what was applied
-// over the socket, with the hash of the file it replaces, so that a file edited later wins again;
-// and what was heard from the parent. A full disk costs the memory, never the control.
+// The policy in force at a controller, and its copies in the state directory. One copy is a policy
+// that was applied over the socket, with the hash of the file it replaces, so that a file edited
+// later wins again. The other is the policy of the parent. A full disk costs the memory, never the
+// control.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What users ask at the sockets of nodes. A cluster answers a few each turn, as if they had asked
-// here, but nobody from afar is an operator; a relay passes them on under ids of its own.
+// Questions that users ask at the sockets of nodes. A cluster answers a few each turn, as if they
+// had been asked here, but a user of another host is never an operator; a relay passes them on
+// under ids of its own.
 #pragma once
 
 #include <cstdint>

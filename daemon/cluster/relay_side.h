@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The face of a relay towards its parent. Pure, like the arbiter it belongs to: reports merge what
-// the children said (sums, and histograms of demand, so that a tree allocates as a flat controller
-// would), grants become what the arbiter may give and how each job's amount is meant.
+// The face of a relay towards its parent. Pure, like the arbiter it belongs to: reports merge the
+// reports of the children (sums, and histograms of demand, so that a tree allocates as a flat
+// controller would), grants become the amount that the arbiter may give, and the meaning of each
+// job's amount.
 //
 // What stays true: a grant message is acknowledged only when no child of ours holds more of a job
 // than the messages since then allow; a value only when the children have given up the rest.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who is below this controller and what they said last: children, jobs, and one stream per (child,
-// job, supply). Everything is a flat array indexed by a small dense number; a report whose streams
-// come in the order of the last one is taken in without a single look-up.
+// The children of this controller and their last reports: children, jobs, and one stream per
+// (child, job, supply). Everything is a flat array indexed by a small dense number; a report whose
+// streams come in the order of the last one is taken in without a single look-up.
 //
 // Jobs that span nodes have limits that must hold over all nodes, also while grants change. So each
 // stream keeps the largest value that its child may still have in force (`held`), and each flow the

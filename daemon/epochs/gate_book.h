@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cluster epochs: which children have written for a job (the book), and who was asked to sync
-// before the job goes on (gates). Of a cluster a gate opens when all children that are written down
-// have acknowledged; a relay is asked by its parent, asks its own, and acknowledges for them.
-// Pure: time is an argument, messages leave through take().
+// Cluster epochs: which children have written for a job (the book), and which were asked to sync
+// before the job goes on (gates). At the cluster a gate opens when all children in the book have
+// acknowledged. A relay is asked by its parent, asks its children, and acknowledges for them. Pure:
+// time is an argument, messages leave through take().
 // What stays true: a child is written down, on disk and further up, before it is told so, and so
-// before it writes. Only its own word, that all is synced, takes it out again. Whoever is lost,
-// restarted or silent before it acknowledged makes the gate fail, with its name: never open.
+// before it writes. Only its own word, that everything is synced, takes it out again. A child that
+// is lost, restarted or silent before it acknowledged makes the gate fail, with its name: never
+// open.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The book of epochs of a running controller: kept on disk, spoken on the wire. What is to be
-// decided is in gate_book.h.
-// What stays true: nobody is told that he is in the book before the disk has it.
+// The book of epochs of a running controller: kept on disk, exchanged on the wire. Decisions are in
+// gate_book.h.
+// What stays true: no child is told that it is in the book before the disk has it.
 #pragma once
 
 #include <cstdint>

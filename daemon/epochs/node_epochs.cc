@@ -27,7 +27,7 @@ constexpr long most_syncs = 8;
 
 constexpr after_state state_in(std::uint32_t word) { return static_cast<after_state>(word & 7); }
 
-void wake(std::atomic<std::uint32_t>& word) {
+void wake(foreign<std::atomic<std::uint32_t>>& word) {
   syscall(SYS_futex, &word, FUTEX_WAKE_BITSET, INT_MAX, nullptr, nullptr, ~0u);
 }
 
@@ -84,7 +84,7 @@ node_epochs::member* node_epochs::find(std::uint64_t key) {
 
 void node_epochs::take_questions(member& m, std::int64_t now_ns) {
   for (unsigned i = 0; i < abi::after_slots; ++i) {
-    abi::after_slot& s = (*m.area)->slot[i];
+    foreign<abi::after_slot>& s = (*m.area)->slot[i];
     std::uint32_t word = s.word.load();
     auto const is = state_in(word);
     std::uint32_t const user = word >> 3;
@@ -111,15 +111,15 @@ void node_epochs::take_questions(member& m, std::int64_t now_ns) {
 
 /// For people. A slot has room for the beginning of it.
 void node_epochs::waits_for(member& m, unsigned slot, std::string const& whom) {
-  abi::put_text((*m.area)->slot[slot].waits_for, whom.data(), whom.size());
+  abi::put_text(as_shared((*m.area)->slot[slot].waits_for), whom.data(), whom.size());
 }
 
 /// The answer of one question; its place in the list stays with the caller.
 void node_epochs::put(member& m, question const& q, int error, std::string const& why) {
-  abi::after_header& h = (*m.area)->head;
-  abi::after_slot& s = (*m.area)->slot[q.slot];
+  foreign<abi::after_header>& h = (*m.area)->head;
+  foreign<abi::after_slot>& s = (*m.area)->slot[q.slot];
   if (error != 0) {
-    abi::put_text(h.reason, why.data(), why.size());
+    abi::put_text(as_shared(h.reason), why.data(), why.size());
     log_.warning("a gate stays closed", {{"job", m.name}, {"why", why}});
   }
   s.result.store(error);
@@ -264,7 +264,7 @@ void node_epochs::know(member& m, std::uint64_t book) {
     m.spoilt = "the cluster's controller, or its memory, is another since the job began";
   if (m.book == 0) m.book = book;
   m.is_known = true;
-  abi::after_header& h = (*m.area)->head;
+  foreign<abi::after_header>& h = (*m.area)->head;
   h.book.store(m.book);
   h.known.store(1);
   wake(h.known);

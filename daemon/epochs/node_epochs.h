@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cluster epochs on a node: jobs with an `after` area are made known to the parent, their questions
-// are taken up to it, and when it asks, what a job has written is synced here by a process of its
-// own (sync_job.h), for a disk may hang. Without a parent the node is all there is, and answers.
+// Cluster epochs on a node: jobs with an `after` area are made known to the parent, and their
+// questions are sent up to it. When it asks, a separate process (sync_job.h) syncs here what a job
+// has written, because a disk may hang. Without a parent the node answers for itself.
 // What stays true: a question is answered 0 only when the parent has opened the gate, or, without
 // one, when a sync that began after it ended well. A job that ends is synced before it is
 // forgotten.

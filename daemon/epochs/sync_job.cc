@@ -19,6 +19,7 @@
 
 #include "abi/order_slot.h"
 #include "base/clock.h"
+#include "base/rights.h"
 #include "base/sync.h"
 #include "segment/segment_file.h"
 
@@ -118,6 +119,7 @@ bool sync_job::begin(std::string const& order, std::vector<std::string> const& r
   if (getppid() != self) _exit(1);
   close_range(3, ~0u, 0);
   signal(SIGBUS, SIG_DFL);
+  raised_rights const raised;  // the area and the roots may be in folders of users
   int error = empty_log(order.c_str(), until_ns_);
   for (std::string const& root : roots)
     if (error == 0) error = sync_root(root.c_str());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Syncing what a job wrote, in a process of its own: a disk may hang, and sluiced must not. The log
-// of durable fsync is emptied first, for what is synced now must not be undone by its recovery.
+// Syncs what a job wrote, in a process of its own: a disk may hang, and sluiced must not. The
+// journal of durable fsync is emptied first, because its recovery must not undo what is synced now.
 // What stays true: nothing between fork and the end of that process allocates or takes a lock, so
 // the threads of sluiced do not matter; it holds none of our files, and dies with us.
 #pragma once

@@ -84,9 +84,13 @@ void area::open_for(superblock const& log, std::uint64_t incarnation, log_place 
   for (auto& device : h.log_devices) device.store(0);
   h.generation.store(log.generation);
   // Behind the generation: a program that is at it now may have read the one before.
-  std::uint32_t seen = h.voided.load();
-  if (is_voided()) h.voided.compare_exchange_strong(seen, 0);
+  end_void();
   h.incarnation.store(incarnation);
+}
+
+void area::end_void() {
+  std::uint32_t seen = at_->head.voided.load();
+  if (is_voided()) at_->head.voided.compare_exchange_strong(seen, 0);
 }
 
 void area::tell_device(std::uint64_t device) {
@@ -141,6 +145,7 @@ void area::take_posted(std::vector<request>& to, bool adopt) {
 }
 
 void area::answer(request const& r, int result) {
+  if (r.slot >= no_slot) return;
   abi::order_slot& s = at_->slot[r.slot];
   // What nobody waits for and is durable needs no answer: that the slot is free says so.
   state const to = r.is_barrier && result == 0 ? state::free : state::done;

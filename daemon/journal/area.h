@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The daemon's side of one area: requests out of its slots, answers into them, and what its
-// processes noted of an inode. The area can be scribbled over by the job: no index, size or number
-// in it is believed, and a file cut short makes an area of zeros (segment/guard.h).
+// The daemon's side of one area: requests out of its slots, answers into them, and the notes of its
+// processes about an inode. The area can be scribbled over by the job: no index, size or number in
+// it is believed, and a file cut short makes an area of zeros (base/guard.h).
 #pragma once
 
 #include <sys/stat.h>
@@ -30,6 +30,9 @@ struct request {
   int fd = -1;
   std::uint64_t device = 0, inode = 0;
 };
+
+/// A slot that is none: nobody asked, and nobody is answered.
+inline constexpr unsigned no_slot = abi::order_slots;
 
 /// What was noted of an inode, in one or more areas, and has been taken.
 struct noted {
@@ -70,10 +73,15 @@ class area {
   void tell_device(std::uint64_t device);
   /// A program made all of home safe without us, and is done with that: the log must begin anew.
   bool is_voided() const;
+  /// What they made safe without us recovery does not write over any more.
+  void end_void();
   /// Whether programs have to note anything: not while no file is held. And whether they are to ask
   /// then, when they sync: not while the log stands `aside`.
   void rest(bool does, bool aside);
   bool is_resting() const { return at_->head.unwatched.load() != 0; }
+  /// Its programs perhaps did not note which names they took away, until then (CLOCK_REALTIME).
+  void noted_nothing_until(std::uint64_t at_ns) { unnoted_until_ns_ = at_ns; }
+  std::uint64_t unnoted_until_ns() const { return unnoted_until_ns_; }
   /// Syncs of its programs that have returned, but for those nobody could answer.
   std::uint64_t syncs() const;
   bool is_watched(std::uint64_t key) { return abi::is_watched(*at_, key); }
@@ -126,6 +134,7 @@ class area {
   std::string path_;
   uid_t owner_ = 0;
   std::atomic<int> watched_ = 0;
+  std::uint64_t unnoted_until_ns_ = 0;
   abi::order_area* at_ = nullptr;
   std::unique_ptr<guarded_memory> guard_;
   std::vector<std::atomic<bool>> was_full_;  // sets in which a writer may have found no place

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much of what went into the log is not yet safe at home, and since when. What came within a
-// short time is one entry, under its last LSN, so there are few. Pure.
+// How much data in the log is not yet safe at home, and since when. Records of a short time are one
+// entry, under its last LSN, so there are few entries. Pure.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the log asks of a disk. A file is one (file_disk.h), and so is the simulated one of the
+// What the log asks of a disk. One is a file (file_disk.h), another is the simulated disk of the
 // tests, which loses what was not flushed.
 #pragma once
 

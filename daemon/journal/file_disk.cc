@@ -36,16 +36,6 @@ void random_bytes(void* to, std::size_t bytes) {
     throw sluice_error("the kernel gives no random bytes");
 }
 
-/// The names of a directory are safe.
-void sync_directory_of(std::string const& path) {
-  auto const slash = path.rfind('/');
-  std::string const dir = slash == path.npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
-  int const fd = open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  bool const good = fd >= 0 && fsync(fd) == 0;
-  if (fd >= 0) close(fd);
-  if (!good) throw failure(dir, "cannot be synced");
-}
-
 void fill(int fd, std::string const& path, std::uint64_t bytes) {
   block_buffer const zeros(1u << 20);
   for (std::uint64_t at = 0; at < bytes;) {
@@ -69,6 +59,15 @@ struct unfinished {
 };
 
 }  // namespace
+
+void sync_directory_of(std::string const& path) {
+  auto const slash = path.rfind('/');
+  std::string const dir = slash == path.npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+  int const fd = open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  bool const good = fd >= 0 && fsync(fd) == 0;
+  if (fd >= 0) close(fd);
+  if (!good) throw failure(dir, "cannot be synced");
+}
 
 file_disk::file_disk(std::string const& path, use how) {
   int const flags = (how == use::write ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A log in a file. Its blocks are written once when it is made, for blocks that are only reserved
-// would make each commit of ours wait for the journal of the file system. Direct and through to the
-// medium where the file system can; elsewhere with fdatasync after each write.
-// What stays true: one process has the log open to write; a file that is not new is never made one.
+// A log in a file. Its blocks are written once when it is made: blocks that are only reserved would
+// make each commit of ours wait for the journal of the file system. Writes are direct and go
+// through to the medium where the file system can do that; elsewhere fdatasync follows each write.
+// What stays true: one process has the log open for writing; an existing file is never made a log.
 #pragma once
 
 #include <atomic>
@@ -45,6 +45,9 @@ class file_disk : public disk {
 /// A new log of `bytes` in all. Appears complete under its name, or not at all; throws when there
 /// is a file of that name.
 void make_log_file(std::string const& path, std::uint64_t bytes, std::uint64_t window_ns);
+
+/// The names in the directory of that file are safe. Throws.
+void sync_directory_of(std::string const& path);
 
 std::uint64_t random_salt();
 

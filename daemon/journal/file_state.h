@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is done for one fsync: logged, made durable at home, or left to the program. Pure: all that
-// is known of the file is an argument, so the table of cases is tested without a disk.
+// Decides about one fsync: logged, made durable at home, or left to the program. Pure: all that is
+// known of the file is an argument, so the table of cases is tested without a disk.
 // What stays true: the log is chosen only when every byte that differs from what is durable is
-// known; in doubt home is synced. Who is sent away (`pass`) has nothing live in the log.
+// known; in doubt home is synced. A file that is sent away (`pass`) has nothing live in the log.
 #pragma once
 
 #include <cstdint>
@@ -45,6 +45,14 @@ enum class way {
 };
 
 way choose(file_seen const& f);
+
+/// That a ctime is as it was says that nothing was changed since. `looked_ns`: the coarse clock,
+/// which dates changes, just before the ctime was asked for. In the same tick of it a later change
+/// leaves the same ctime, unless the file system has times that are finer for those who ask.
+constexpr bool ctime_proves(std::uint64_t changed_ns, std::uint64_t looked_ns,
+                            bool has_fine_times) {
+  return has_fine_times || looked_ns > changed_ns;
+}
 
 /// Whether the programs of a directory sync it after each new file. Then the log saves nothing for
 /// the file: what the directory waits for makes it durable as well.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Problem: a large log wants to be written once before it is used, and nobody wants to wait for
-// that at the start of a program. Idea: it begins small. When a third of it is full before its
-// time, a thread prepares the rest of the file after the ring, and the ring takes it in when all
-// that is in use lies where it would lie in the larger one: in the first of so many laps.
-// What stays true: what is prepared is durable before a superblock speaks of it; a disk without
-// room leaves the log as it is.
+// Problem: a large log must be written once before it is used, and no program should wait for that
+// at its start. Idea: it begins small. When a third of it is full before its time, a thread
+// prepares the rest of the file after the ring, and the ring takes it in when everything in use
+// lies where it would lie in the larger ring: in the first lap of several.
+// What stays true: the prepared part is durable before a superblock names it; a disk without room
+// leaves the log as it is.
 #pragma once
 
 #include <condition_variable>

@@ -7,13 +7,17 @@
 #include <poll.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <sys/utsname.h>
 #include <sys/vfs.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <climits>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include "base/sync.h"
 #include "journal/home.h"
@@ -97,6 +101,43 @@ descriptor fetch(request const& r, bool is_directory, struct stat& st) {
   return ours;
 }
 
+bool held_inode::is_shown_by(uid_t user) const {
+  return std::find(shown_by.begin(), shown_by.end(), user) != shown_by.end();
+}
+
+void held_inode::show(uid_t user) {
+  if (!is_shown_by(user)) shown_by.push_back(user);
+}
+
+bool held_directory::is_open_to(uid_t he, uid_t user) const {
+  if (he == user) return true;
+  return is_shown_by(he) && (!is_sticky || he == owner || he == 0);
+}
+
+namespace {
+
+/// Of the process's own groups, and of its others.
+bool is_in_group(std::uint32_t pid, gid_t group) {
+  std::ifstream in(fmt::format("/proc/{}/status", pid));
+  for (std::string line; std::getline(in, line);) {
+    if (!line.starts_with("Gid:") && !line.starts_with("Groups:")) continue;
+    std::istringstream words(line.substr(line.find(':') + 1));
+    for (gid_t one = 0; words >> one;)
+      if (one == group) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool may_change_names(request const& r, int directory, struct stat const& st) {
+  uid_t const user = r.from->owner();
+  if (user == 0 || user == st.st_uid || (st.st_mode & S_IWOTH) != 0) return true;
+  if ((st.st_mode & S_IWGRP) == 0) return false;
+  bool const names_others = fgetxattr(directory, "system.posix_acl_access", nullptr, 0) > 0;
+  return names_others || is_in_group(r.pid, st.st_gid);
+}
+
 int sync_held_file(held_file& f, bool only_bytes, bool has_records) {
   std::lock_guard const held(f.syncing);
   if (f.refused != 0) return f.refused;
@@ -124,6 +165,42 @@ int sync_held_mount(held_mount& m) {
 bool is_on_btrfs(int fd) {
   struct statfs fs = {};
   return fstatfs(fd, &fs) == 0 && fs.f_type == BTRFS_SUPER_MAGIC;
+}
+
+namespace {
+
+/// As mountinfo has it; empty: it is not there.
+std::string type_of_device(dev_t device) {
+  std::string const wanted = fmt::format("{}:{}", major(device), minor(device));
+  std::ifstream in("/proc/self/mountinfo");
+  for (std::string line; std::getline(in, line);) {
+    std::istringstream words(line);
+    std::string id, parent, has, type;
+    words >> id >> parent >> has;
+    if (has != wanted) continue;
+    for (std::string word; words >> word && word != "-";) {
+    }
+    return words >> type ? type : std::string();
+  }
+  return {};
+}
+
+bool is_kernel_since(int major_number, int minor_number) {
+  utsname kernel = {};
+  int has_major = 0, has_minor = 0;
+  if (uname(&kernel) != 0) return false;
+  if (std::sscanf(kernel.release, "%d.%d", &has_major, &has_minor) != 2) return false;
+  return std::pair(has_major, has_minor) >= std::pair(major_number, minor_number);
+}
+
+}  // namespace
+
+bool has_fine_times(int fd, struct stat const& st) {
+  static bool const is_known_to_kernel = is_kernel_since(6, 13);
+  struct statfs fs = {};
+  if (!is_known_to_kernel || fstatfs(fd, &fs) != 0) return false;
+  if (fs.f_type == XFS_SUPER_MAGIC || fs.f_type == BTRFS_SUPER_MAGIC) return true;
+  return fs.f_type == EXT4_SUPER_MAGIC && type_of_device(st.st_dev) == "ext4";  // not ext2, ext3
 }
 
 journal journal_of(int fd) {

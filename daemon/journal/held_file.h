@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file or directory of which the daemon knows something, held open for itself: its number means
-// no other file as long as it is held. The descriptor is opened anew, never the program's own, for
-// that one carries the program's locks.
+// A file or directory of which the daemon knows something. The daemon holds it open, so that its
+// number means no other file meanwhile. The descriptor is opened anew and never the program's own,
+// because that one carries the program's locks.
 #pragma once
 
 #include <sys/stat.h>
@@ -26,14 +26,27 @@ namespace sluice::journal {
 
 using file_key = std::pair<std::uint64_t, std::uint64_t>;  // device, inode
 
-struct held_directory {
+/// What is known of files and of directories.
+struct held_inode {
   descriptor fd;
   file_id id;
   file_key key;
+  bool is_marked = false;       // by a program of a job that is no more
+  std::uint64_t last_lsn = 0;   // of its records that count, or of names in it; 0: none
+  std::vector<uid_t> shown_by;  // who may change it: their areas count for it, and no others
+
+  bool is_shown_by(uid_t user) const;
+  void show(uid_t user);
+};
+
+struct held_directory : held_inode {
   bool is_durable = false;  // was synced since it is held
-  bool is_marked = false;   // by a program of a job that is no more
+  bool is_sticky = false;   // nobody takes away names of others
+  uid_t owner = 0;          // but he
   directory_habit habit;
-  std::uint64_t last_lsn = 0;  // of the records of names in it
+
+  /// Whether he can take away the names that `user` gave.
+  bool is_open_to(uid_t he, uid_t user) const;
 };
 
 /// The name under which the log knows a new file.
@@ -43,22 +56,18 @@ struct logged_name {
   unsigned mode = 0;
 };
 
-struct held_file {
-  descriptor fd;
-  file_id id;
-  file_key key;
+struct held_file : held_inode {
   bool is_identified = false;
   bool has_baseline = false;
-  bool is_marked = false;  // as a directory
   // Somebody seemed to write it and not to say so; or it is on btrfs, where what is written goes
   // to a new place, which counts only with what names it.
   bool is_shared = false;
   bool is_moved = false;         // since home was synced with its name
   bool is_busy = false;          // a sync of ours is under way
   std::deque<request> waiting;   // for its end
-  std::uint64_t last_lsn = 0;    // of its records that count; 0: none
   std::uint64_t size = 0;        // as the log or home durably has it
   std::uint64_t changed_ns = 0;  // ctime when that was looked at
+  bool is_ctime_proof = false;   // a later change would have moved it: see ctime_proves()
   unsigned mode = 0, uid = 0, gid = 0;
   page_set explained;  // pages that may be dirty at home, and are in the log
   page_set leaving;    // the same, and being written to the disk; those written since are above
@@ -72,7 +81,6 @@ struct held_file {
   bool has_failed = false;
   std::uint64_t used_ns = 0;
   unsigned foreign_in_row = 0, dear_in_row = 0;
-  std::vector<uid_t> shown_by;        // users who had a descriptor of it to write by
   std::uint64_t unseen_until_ns = 0;  // until then nobody looks who wrote its pages
 };
 
@@ -86,6 +94,10 @@ descriptor take_descriptor(request const& r);
 /// The program's descriptor, as one of our own; nothing when it is not that inode (any more).
 descriptor fetch(request const& r, bool is_directory, struct stat& st);
 
+/// The user of the process that asks may give names in that directory and take them away, as far as
+/// mode, groups and a list of others tell.
+bool may_change_names(request const& r, int directory, struct stat const& st);
+
 /// A journal in which what was done to a file, and to its names, lies in order.
 enum class journal {
   none,     // or nobody knows
@@ -94,6 +106,8 @@ enum class journal {
 };
 journal journal_of(int fd);
 bool is_on_btrfs(int fd);
+/// A change of a file whose times were asked for gives it later ones, in the same tick as well.
+bool has_fine_times(int fd, struct stat const& st);
 
 /// The directory of a file, if that can be found: the file itself might be removed, and its blocks
 /// would stay.
@@ -104,6 +118,7 @@ struct held_mount {
   descriptor fd;
   journal kept_by = journal::none;
   bool is_on_btrfs = false;
+  bool has_fine_times = false;
   std::array<std::uint8_t, 16> fs = {};
   std::mutex syncing;  // as of a file
   int refused = 0;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "journal/live_records.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
+
+#include "journal/home.h"
 
 namespace sluice::journal {
 
@@ -13,6 +13,11 @@ bool is_content(kind what) { return what == kind::data || what == kind::truncate
 
 }  // namespace
 
+bool is_given_away(file_records const& f, struct stat const& home) {
+  if (!f.owner || *f.owner == owner_ids{home.st_uid, home.st_gid}) return false;
+  return f.made_ns == 0 || changed_ns(home) > f.made_ns;
+}
+
 void live_records::add(std::uint64_t lsn, record const& r) {
   file_records& f = files_[r.file];
   for (auto const* other : {&r.directory, &r.new_directory, &r.victim})
@@ -20,8 +25,14 @@ void live_records::add(std::uint64_t lsn, record const& r) {
   file_systems_.insert(r.file.fs);
   if (r.what == kind::revoke || r.what == kind::large)
     f.safe_below = std::max(f.safe_below, std::min(r.below, lsn));
+  if (r.what == kind::create || r.what == kind::owner) f.owner = {r.uid, r.gid};
+  if (r.what == kind::create) {
+    made_[r.file] = lsn;
+    f.made_ns = 0;
+  }
   if (is_content(r.what)) {
     content_[r.file] = lsn;
+    if (f.made_ns == 0 && made_.contains(r.file)) f.made_ns = r.changed_ns;
     f.changed_ns = std::max(f.changed_ns, r.changed_ns);
     f.has_size |= r.what == kind::truncate;
   }
@@ -32,12 +43,20 @@ void live_records::close() {
     file_records& f = files_[id];
     f.has_content = lsn >= f.safe_below;
   }
+  for (auto const& [id, lsn] : made_)
+    if (file_records& f = files_[id]; lsn < f.safe_below) f.made_ns = 0;
   content_.clear();
+  made_.clear();
 }
 
 bool live_records::is_live(file_id const& id) const {
   auto const at = files_.find(id);
   return at != files_.end() && at->second.is_live;
+}
+
+file_records const* live_records::of(file_id const& id) const {
+  auto const at = files_.find(id);
+  return at == files_.end() ? nullptr : &at->second;
 }
 
 bool live_records::counts(std::uint64_t lsn, record const& r) const {

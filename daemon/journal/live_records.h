@@ -1,26 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a log says of each file, before any of it is written: which records still count. Where a
-// file was made durable at home (a large write, a drain before somebody bypasses the log), older
-// records of its content must not come over it.
+// Which records of a log still count for each file, before any of them is written. If a file was
+// made durable at home (a large write, a drain before somebody bypasses the log), older records of
+// its content must not overwrite it.
 #pragma once
+
+#include <sys/stat.h>
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "journal/record.h"
 
 namespace sluice::journal {
 
+struct owner_ids {
+  std::uint32_t uid = 0, gid = 0;
+  bool operator==(owner_ids const&) const = default;
+};
+
 struct file_records {
   std::uint64_t safe_below = 0;  // LSN: content recorded before is at home
-  bool is_kept = false;          // somebody else changed it, and it shall stay so
+  bool is_kept = false;          // it shall stay as it is: somebody else changed it, say
   bool is_live = false;          // its handle found it at home before anything was written
   bool is_marked = false;        // its last fsync was its own: newer than all of the log
   bool has_content = false;      // a record about its bytes or size counts
   bool has_size = false;         // the last of the records that a new file begins with
   std::uint64_t changed_ns = 0;  // ctime of home after the last record of content
+  std::uint64_t made_ns = 0;  // the same after the first, of one that the log made; 0: it did not
+  std::optional<owner_ids> owner;  // whose it was; none: an older log does not say
 };
+
+/// It was given to somebody else after the log had it. What home lacks of a file that the log made
+/// may be its owner as well: that is not later than the first record.
+bool is_given_away(file_records const& f, struct stat const& home);
 
 class live_records {
  public:
@@ -30,6 +44,8 @@ class live_records {
 
   bool counts(std::uint64_t lsn, record const& r) const;
   bool is_live(file_id const& id) const;
+  /// Null: no record is about it.
+  file_records const* of(file_id const& id) const;
 
   /// Those that records are about, and the directories and victims that they mention.
   std::map<file_id, file_records>& files() { return files_; }
@@ -37,7 +53,7 @@ class live_records {
 
  private:
   std::map<file_id, file_records> files_;
-  std::map<file_id, std::uint64_t> content_;  // LSN of the last record about content
+  std::map<file_id, std::uint64_t> content_, made_;  // LSN of the last such record
   std::set<std::array<std::uint8_t, 16>> file_systems_;
 };
 

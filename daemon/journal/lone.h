@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a sync costs that nobody shares: at home, and in the log. One flush either way, but the two
-// may lie on different disks, and the log takes a way through the daemon. Both are measured, again
-// and again, and the log is chosen only when it is clearly quicker: it writes the bytes twice.
+// The cost of a sync that nobody shares: at home, and in the log. Both take one flush, but the two
+// may lie on different disks, and the way to the log leads through the daemon. Both are measured
+// repeatedly. The log is chosen only when it is clearly quicker, because it writes the bytes twice.
 // Pure: times are arguments.
 #pragma once
 

@@ -29,8 +29,9 @@ void print(recovered const& r, recover_options const& o) {
   if (r.home_error != 0)
     fmt::print("  the disk had refused bytes at home ({}): what is there is not believed\n",
                std::strerror(r.home_error));
-  for (auto const& path : r.foreign)
-    fmt::print("  changed by somebody else{}: {}\n", o.dry_run ? "" : ", left as it is", path);
+  for (auto const& one : r.aside)
+    fmt::print("  {}{}: {}\n", one.why, o.dry_run ? "" : ", left as it is", one.name);
+  if (!r.aside_log.empty()) fmt::print("  what the log has of those is in {}\n", r.aside_log);
   if (o.dry_run) {
     fmt::print("  nothing was written (--dry-run)\n");
     return;
@@ -51,6 +52,12 @@ void print(recovered const& r, recover_options const& o) {
     fmt::print("  had a name that was given again, and was put aside: {}\n", path);
 }
 
+nlohmann::ordered_json names_of(std::vector<aside_file> const& files) {
+  auto rows = nlohmann::ordered_json::array();
+  for (auto const& one : files) rows.push_back({{"file", one.name}, {"why", one.why}});
+  return rows;
+}
+
 void print_json(recovered const& r, recover_options const& o) {
   nlohmann::ordered_json j = {{"version", 1},
                               {"journal", o.log},
@@ -60,6 +67,8 @@ void print_json(recovered const& r, recover_options const& o) {
                               {"records", r.records},
                               {"files", r.files},
                               {"foreign", r.foreign},
+                              {"set_aside", names_of(r.aside)},
+                              {"set_aside_journal", r.aside_log},
                               {"marked", r.marked},
                               {"damaged_bytes", r.damaged_before - (r.damaged_before ? r.end : 0)},
                               {"synced_only", r.is_running},
@@ -96,6 +105,9 @@ int run(int argc, char** argv) {
   app.add_flag("--dry-run", o.dry_run, "only say what would be done");
   app.add_flag("--keep-home", o.keep_home,
                "leave files that somebody else changed since as they are, and recover the others");
+  app.add_flag("--set-aside", o.set_aside,
+               "leave files as they are that their users keep from being recovered, keep what the "
+               "log has of them in a log of its own, and recover the others");
   app.add_flag("--replay", o.replay,
                "replay although this machine has not been restarted since the log was written");
   app.add_flag("--partial", o.partial, "bring home what lies before a damaged part of the log");

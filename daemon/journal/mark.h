@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program that got no answer from the daemon synced its file itself, and left a mark on it: what
-// the log has of that file up to the mark's generation is older than the file, and does not count.
+// A program that got no answer from the daemon synced its file itself, and left a mark on it.
+// Records of that file up to the mark's generation are older than the file, and do not count.
 #pragma once
 
 #include "journal/format.h"

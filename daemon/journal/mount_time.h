@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ext4 ends a truncation that a crash had interrupted when it is mounted, and gives that file the
-// time of the mount: a change by nobody. Nobody else can write while it is mounted, so what has a
-// time from then is not foreign.
+// time of the mount: a change by nobody. Nobody else can write while it is being mounted, so a
+// change with a time from then is not foreign.
 #pragma once
 
 #include <sys/stat.h>

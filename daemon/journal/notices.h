@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Eventfds of programs that want to know what became of a barrier. What is told is only that there
-// is something to ask for. All of it belongs to the loop.
-// What stays true: an eventfd may be full, for good, and the loop must not wait for who made it so.
-// A request of that kind stays held, so a daemon that comes after this one finds it again.
+// Eventfds of programs that want to know the outcome of a barrier. A notice only says that there is
+// something to ask for. All of it belongs to the loop.
+// What stays true: an eventfd may be full, for good, and the loop must not wait for its owner. A
+// request of that kind stays held, so a daemon that comes after this one finds it again.
 #pragma once
 
 #include <linux/aio_abi.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// When to wait, and for how long: a batch for company, the writing of home for those who wait for
-// the log on the same disk. Pure: times and counts are arguments.
-// What stays true: a wait is bounded by a part of what a batch takes; one that brings nobody is not
+// When to wait, and for how long: a batch for company, the writing of home for requests that wait
+// for the log on the same disk. Pure: times and counts are arguments.
+// What stays true: a wait is bounded by a part of the time of a batch; a wait without effect is not
 // tried again soon. Home is written at full speed before the log is full.
 #pragma once
 

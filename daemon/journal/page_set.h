@@ -44,6 +44,10 @@ class page_set {
     return sum;
   }
   bool empty() const { return ranges_.empty(); }
+  bool contains(std::uint64_t page) const {
+    auto const behind = ranges_.upper_bound(page);
+    return behind != ranges_.begin() && std::prev(behind)->second > page;
+  }
   void clear() { ranges_.clear(); }
   ranges const& all() const { return ranges_; }
 

@@ -38,6 +38,7 @@ constexpr kind_row kinds[] = {
     {kind::unlink, "unlink", has_file | has_directory | has_mode},
     {kind::rename, "rename", has_file | has_directory | has_new_directory},
     {kind::revoke, "revoke", has_file | has_below},
+    {kind::owner, "owner", has_file | has_owner},
     {kind::large, "large", has_file | has_changed | has_offset | has_length | has_below},
 };
 

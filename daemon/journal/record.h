@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a record says. A file is named by its file system's uuid and its file handle, which holds
-// the inode's generation: a name may mean another file tomorrow, a handle never does. What stays
-// true: decode() believes nothing; a payload that is not exactly a record is refused.
+// The content of a record. A file is named by its file system's uuid and its file handle, which
+// holds the inode's generation: a name may mean another file tomorrow, a handle never does. What
+// stays true: decode() believes nothing; a payload that is not exactly a record is refused.
 #pragma once
 
 #include <array>
@@ -27,6 +27,7 @@ enum class kind : std::uint16_t {
   large = 8,     // file, changed, offset, length, below: written and synced at home, not here
   batch = 9,     // the head of a batch: the log's own, like pad
   create = 10,   // file, changed, directory, name, mode, owner: the file (or directory), its link
+  owner = 11,    // file, owner: whose it was when what follows of it was logged
 };
 
 struct file_id {

@@ -25,6 +25,7 @@
 #include "base/error.h"
 #include "journal/boot.h"
 #include "journal/file_disk.h"
+#include "journal/kept_aside.h"
 #include "journal/mark.h"
 #include "journal/scan.h"
 #include "journal/slots.h"
@@ -35,6 +36,7 @@ namespace sluice::journal {
 namespace {
 
 constexpr std::chrono::milliseconds patience{5000};    // with a search for a name
+constexpr std::size_t names_max = 10;                  // that are searched for
 constexpr std::uint64_t own_time_ns = 60'000'000'000;  // renewed when half of it is over
 
 std::uint64_t wall_ns() {
@@ -75,8 +77,11 @@ class recovery {
       go_on();
       return result_;
     }
+    superblock const before = super_;
     replay work(*home_, live_, log_text(), {crash_ns_, ours_until_ns_}, disk_.owner());
+    if (options_.set_aside) work.leave_aside_what_users_did();
     if (result_.records != 0) write_home(work);
+    if (options_.set_aside) keep_what_was_left(work, before);
     go_on();
     work.forget_marks();
     result_.done = work.done();
@@ -172,37 +177,75 @@ class recovery {
   }
 
   void look_at_files() {
-    for (auto& [id, file] : live_.files()) {
-      int const fd = home_->open(id, O_RDONLY | O_NONBLOCK | O_NOCTTY);
-      if (fd == -ESTALE) continue;                     // lost, or removed: the replay finds out
-      if (fd == -EPERM && result_.is_running) return;  // without root the sync has to do
-      if (fd < 0) fail("names a file that cannot be opened", -fd);
-      descriptor const closes(fd);
-      file.is_live = !is_marked(fd, log_text());
-      file.is_marked = has_mark(fd, super_);
-      if (int const error = unreadable_marks(fd); error != 0)
-        fail("names a file whose marks cannot be read", error);
-      result_.marked += file.is_marked;
-      struct stat st = {};
-      if (fstat(fd, &st) != 0) fail("names a file that cannot be looked at", errno);
-      check_owner(st, fd);
-      if (result_.is_running) check_not_behind(file, st, fd);
-      if (result_.home_error != 0 && !options_.replay) check_not_in_use(file, fd);
-      bool const is_foreign = file.has_content && file.is_live && !file.is_marked &&
-                              !result_.is_running && written_ns(st, fd) > ours_until_ns_ &&
-                              !home_->mounting(id.fs).explains(st);
-      if (is_foreign) {
-        bool const is_first = result_.foreign.empty();
-        result_.foreign.push_back(home_->place_of(id.fs, fd, is_first ? patience : patience / 10));
-        file.is_kept = true;
-      }
-    }
-    if (result_.foreign.empty() || options_.keep_home || options_.dry_run) return;
+    for (auto& [id, file] : live_.files())
+      if (!look_at(id, file)) break;
+    if (options_.dry_run || first_left_.empty() || options_.set_aside) return;
+    if (options_.keep_home && result_.foreign.size() == left_) return;
+    bool const may_keep = result_.foreign.size() == left_;
     throw sluice_error(fmt::format(
-        "{}: changed by somebody else after the log's last record: {}{}; nothing was written. To "
-        "leave such files as they are and recover the rest: --keep-home",
-        options_.log, result_.foreign.front(),
-        result_.foreign.size() > 1 ? fmt::format(" and {} more", result_.foreign.size() - 1) : ""));
+        "{}: {}{}; nothing was written. {}To recover the rest, and keep what the log has of such "
+        "files in a log of its own: --set-aside",
+        options_.log, first_left_, left_ > 1 ? fmt::format(" and {} more", left_ - 1) : "",
+        may_keep ? "To leave such files as they are and recover the rest: --keep-home. " : ""));
+  }
+
+  /// False: without root nothing more can be said, and the sync has to do.
+  bool look_at(file_id const& id, file_records& file) {
+    int const fd = home_->open(id, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+    if (fd == -ESTALE) return true;  // lost, or removed: the replay finds out
+    if (fd == -EPERM && result_.is_running) return false;
+    if (fd < 0 && users_doing(-fd) != nullptr) {
+      file.is_live = true;
+      if (file.has_content && !result_.is_running) leave(id, file, users_doing(-fd));
+      return true;
+    }
+    if (fd < 0) fail("names a file that cannot be opened", -fd);
+    descriptor const closes(fd);
+    file.is_live = !is_marked(fd, log_text());
+    file.is_marked = has_mark(fd, super_);
+    if (int const error = unreadable_marks(fd); error != 0)
+      fail("names a file whose marks cannot be read", error);
+    result_.marked += file.is_marked;
+    struct stat st = {};
+    if (fstat(fd, &st) != 0) fail("names a file that cannot be looked at", errno);
+    check_owner(st, fd);
+    if (result_.is_running) check_not_behind(file, st, fd);
+    if (!file.has_content || !file.is_live || file.is_marked || result_.is_running) return true;
+    if (result_.home_error != 0 && !options_.replay && is_in_use(fd))
+      leave(id, file, "its disk refused bytes, and it is open to be written");
+    else if (is_given_away(file, st))
+      leave_foreign(id, file, given_away_text);
+    else if (is_foreign(id, file, st, fd))
+      leave_foreign(id, file, "changed by somebody else after the log's last record");
+    if (!file.owner) file.owner = {st.st_uid, st.st_gid};
+    return true;
+  }
+
+  /// What recovery itself wrote to one that was kept aside is in its record's time.
+  bool is_foreign(file_id const& id, file_records const& file, struct stat const& st,
+                  int fd) const {
+    return written_ns(st, fd) > std::max(ours_until_ns_, file.changed_ns) &&
+           !home_->mounting(id.fs).explains(st);
+  }
+
+  std::string name_of_file(file_id const& id) {
+    descriptor const at(home_->open(id, O_PATH));
+    if (!at) return "a file on " + uuid_text(id.fs);
+    if (left_ > names_max) return path_of(at.get());
+    return home_->place_of(id.fs, at.get(), left_ == 1 ? patience : patience / 10);
+  }
+
+  void leave(file_id const& id, file_records& file, std::string const& why) {
+    ++left_;
+    file.is_kept = true;
+    aside_[id].why = why;
+    result_.aside.push_back({name_of_file(id), why});
+    if (first_left_.empty()) first_left_ = fmt::format("{}: {}", why, result_.aside.back().name);
+  }
+
+  void leave_foreign(file_id const& id, file_records& file, std::string const& why) {
+    leave(id, file, why);
+    result_.foreign.push_back(result_.aside.back().name);
   }
 
   /// Whoever can write the log says what recovery writes as root: other people's files it may not.
@@ -214,8 +257,8 @@ class recovery {
   }
 
   /// What a running program has written since would be mixed with what the log has.
-  void check_not_in_use(file_records const& file, int fd) const {
-    if (!file.has_content || options_.dry_run) return;
+  bool is_in_use(int fd) const {
+    if (options_.dry_run) return false;
     // Who wants to write it in between breaks our lease, which would be the end of us.
     signal(SIGIO, SIG_IGN);
     int const refused = fcntl(fd, F_SETLEASE, F_RDLCK) == 0 ? 0 : errno;
@@ -224,11 +267,7 @@ class recovery {
       throw sluice_error(
           fmt::format("{}: whether {} is in use cannot be told without CAP_LEASE; run as root",
                       options_.log, path_of(fd)));
-    if (refused != EAGAIN) return;
-    throw sluice_error(fmt::format(
-        "{}: the disk refused bytes of its files ({}), so all of it has to be replayed, and {} is "
-        "open to be written; stop that program and recover again; the log is kept",
-        options_.log, std::strerror(result_.home_error), path_of(fd)));
+    return refused == EAGAIN;
   }
 
   void check_not_behind(file_records const& file, struct stat const& st, int fd) const {
@@ -286,6 +325,34 @@ class recovery {
     sync_home();
   }
 
+  /// What counts of the files that stay as they are, in a log of its own.
+  void keep_what_was_left(replay const& work, superblock of) {
+    for (auto const& [id, one] : work.aside()) {
+      ++left_;
+      result_.aside.push_back({name_of_file(id), one.why});
+      aside_[id] = one;
+    }
+    if (aside_.empty()) return;
+    std::copy(std::begin(super_.boot), std::end(super_.boot), std::begin(of.boot));
+    of.home_error = super_.home_error;
+    result_.aside_log = keep_aside({options_.log, disk_.owner(), of, crash_ns_ - super_.window_ns},
+                                   [&](take_record const& take) {
+                                     scanned const s = each([&](std::uint64_t lsn, record r) {
+                                       auto const at = aside_.find(r.file);
+                                       if (at == aside_.end() || lsn < live_.of(r.file)->safe_below)
+                                         return;
+                                       bool const is_content =
+                                           r.what == kind::data || r.what == kind::truncate;
+                                       if (is_content && at->second.changed_ns != 0)
+                                         r.changed_ns = at->second.changed_ns;
+                                       if (is_content || r.what == kind::owner ||
+                                           (r.what == kind::create && at->second.is_lost))
+                                         take(r);
+                                     });
+                                     if (s.error != 0) fail("cannot be read", s.error);
+                                   });
+  }
+
   /// Of a file system the kernel tells an error to who asks next, whoever's file it was: not from
   /// before all of it is written anew.
   void hear_old_errors() const {
@@ -315,6 +382,9 @@ class recovery {
   superblock super_ = {};
   live_records live_;
   recovered result_;
+  std::map<file_id, left_aside> aside_;
+  std::size_t left_ = 0;        // of those, with others that are an error
+  std::string first_left_;      // for people
   std::uint64_t crash_ns_ = 0;  // or a little later
   std::uint64_t ours_until_ns_ = 0;
   std::uint64_t announced_ns_ = 0;

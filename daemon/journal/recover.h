@@ -3,8 +3,8 @@
 // What stays true: nothing is written before all of the log was read and every file looked at; the
 // log's records go only after a sync of all home file systems; on any error the log stays as it
 // was, to be recovered again. On a machine that has not been restarted since, home files are ahead
-// of the log: they are synced, and nothing is written over them. But where a disk refused bytes at
-// home, what the page cache shows is not what the disk has: then all is replayed.
+// of the log: they are synced, and nothing is written over them. But if a disk refused bytes at
+// home, the page cache shows other bytes than the disk has: then everything is replayed.
 #pragma once
 
 #include <functional>
@@ -21,8 +21,15 @@ struct recover_options {
   bool keep_home = false;  // a file that somebody else changed stays as it is
   bool replay = false;     // although the machine runs since the log was written
   bool partial = false;    // what lies before damage, without what lies after
-  int home_error = 0;      // home refused bytes, and nobody was there to say so in the log
+  // Files whose users did something to them stay as they are, what the log has of them is kept in a
+  // log of its own, and all others come home; else such a file is an error. Of a log of many users.
+  bool set_aside = false;
+  int home_error = 0;  // home refused bytes, and nobody was there to say so in the log
   std::function<void(std::uint64_t, std::uint64_t)> progress;  // bytes of so many
+};
+
+struct aside_file {
+  std::string name, why;
 };
 
 struct recovered {
@@ -31,6 +38,8 @@ struct recovered {
   std::uint64_t records = 0;  // in the log
   std::uint64_t files = 0;
   std::vector<std::string> foreign;  // changed by somebody else
+  std::vector<aside_file> aside;     // left as they are
+  std::string aside_log;             // what has the records of those
   std::uint64_t marked = 0;          // files that had an fsync of their own since
   std::uint64_t damaged_before = 0;  // scanned::damaged_before
   bool is_running = false;           // the machine runs since: home was synced, nothing replayed
@@ -39,8 +48,8 @@ struct recovered {
   replayed done;
 };
 
-/// Throws sluice::error. Files that somebody else changed are an error without keep_home, unless
-/// it is a dry run.
+/// Throws sluice::error. Files that somebody else changed, or has been given, are an error without
+/// keep_home and without set_aside, unless it is a dry run.
 recovered recover(recover_options const& options);
 
 }  // namespace sluice::journal

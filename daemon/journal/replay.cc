@@ -17,6 +17,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/descriptor.h"
 #include "base/error.h"
 #include "journal/file_disk.h"
 #include "journal/stale_pages.h"
@@ -26,6 +27,7 @@ namespace sluice::journal {
 namespace {
 
 constexpr std::size_t open_files_max = 512;
+constexpr mode_t special = S_ISUID | S_ISGID;
 constexpr char const* mark_name = "trusted.sluice.recovered";
 
 std::string proc_name(int fd) { return fmt::format("/proc/self/fd/{}", fd); }
@@ -35,6 +37,23 @@ bool same(struct stat const& a, struct stat const& b) {
 }
 
 }  // namespace
+
+char const* users_doing(int error) {
+  switch (error) {
+    case EWOULDBLOCK:
+      return "somebody holds a lease on it";
+    case ETXTBSY:
+      return "it runs as a program";
+    case EPERM:
+      return "it may not be written any more";
+    case ENOKEY:
+      return "its user's key is not there";
+    case EDQUOT:
+      return "its user's quota is used up";
+    default:
+      return nullptr;
+  }
+}
 
 replay::~replay() {
   for (auto const& [id, o] : open_) close(o.fd);
@@ -62,6 +81,18 @@ void replay::forget(file_id const& id) {
   open_.erase(at);
 }
 
+/// False: that is an error, as `why` is none of its users' doing, or nothing is left aside.
+bool replay::leave_aside(file_id const& id, int fd, char const* why, bool is_lost) {
+  if (!leaves_aside_ || why == nullptr) return false;
+  left_aside& one = aside_[id];
+  one.why = why;
+  one.is_lost = is_lost;
+  struct stat st = {};
+  bool const is_written = written_.erase(id) != 0;
+  if (is_written && fd >= 0 && fstat(fd, &st) == 0) one.changed_ns = changed_ns(st);
+  return true;
+}
+
 /// What a file system cannot even allocate it may tell those alone who wait for that file: syncfs
 /// returns 0.
 void replay::flush(file_id const& id, int fd) {
@@ -69,6 +100,11 @@ void replay::flush(file_id const& id, int fd) {
   if (!written) return;
   int error = write_cached(fd);
   if (error == 0) error = why_unwritten(fd, written.mapped());
+  written_[id];  // for whom it is left aside
+  if (error == ENODATA &&
+      leave_aside(id, fd, "a program has it mapped, and its disk refused bytes"))
+    return;
+  written_.erase(id);
   if (error == ENODATA && stale_.empty()) stale_ = path_of(fd);
   if (flush_error_ == 0) flush_error_ = error == ENODATA ? EIO : error;
 }
@@ -104,7 +140,6 @@ bool replay::is_at(int directory, std::string const& name, int fd) const {
 /// A write takes setuid and setgid from a file, and the kernel had done so; ours would leave them
 /// on whatever bytes the log has. Who still wants them can see what the file is, and set them.
 void replay::drop_privilege(record const& r, int fd, struct stat const& st) const {
-  constexpr mode_t special = S_ISUID | S_ISGID;
   if ((st.st_mode & special) != 0 && fchmod(fd, st.st_mode & 07777 & ~special) != 0)
     fail(r, fd, errno);
 }
@@ -113,23 +148,33 @@ void replay::put(record const& r, int fd) {
   struct stat st = {};
   if (fstat(fd, &st) != 0) fail(r, fd, errno);
   if (!S_ISREG(st.st_mode)) fail(r, fd, EINVAL);
+  auto const known = live_.of(r.file);
+  if (known != nullptr && is_given_away(*known, st)) {
+    if (leave_aside(r.file, fd, given_away_text)) return;
+    throw sluice_error(fmt::format("{}: {}; the log is kept", path_of(fd), given_away_text));
+  }
+  drop_privilege(r, fd, st);
   if (r.what == kind::truncate) {
-    drop_privilege(r, fd, st);
     if (static_cast<std::uint64_t>(st.st_size) != r.offset &&
-        ftruncate(fd, static_cast<off_t>(r.offset)) != 0)
-      fail(r, fd, errno);
+        ftruncate(fd, static_cast<off_t>(r.offset)) != 0) {
+      int const error = errno;
+      if (!leave_aside(r.file, fd, users_doing(error))) fail(r, fd, error);
+      return;
+    }
     if (auto const at = written_.find(r.file); at != written_.end()) at->second.cut(r.offset);
     return;
   }
-  if (written_.find(r.file) == written_.end()) {
-    drop_privilege(r, fd, st);
-    forget_cached(fd);
-  }
+  if (written_.find(r.file) == written_.end()) forget_cached(fd);
   for (std::size_t at = 0; at < r.bytes.size();) {
     ssize_t const n =
         pwrite(fd, r.bytes.data() + at, r.bytes.size() - at, static_cast<off_t>(r.offset + at));
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) fail(r, fd, n == 0 ? EIO : errno);
+    if (n <= 0) {
+      int const error = n == 0 ? EIO : errno;
+      written_[r.file];
+      if (!leave_aside(r.file, fd, users_doing(error))) fail(r, fd, error);
+      return;
+    }
     at += static_cast<std::size_t>(n);
   }
   done_.bytes += r.bytes.size();
@@ -160,7 +205,11 @@ bool replay::clear_name(record const& r, int directory) {
       return true;
     }
   }
-  if (changed_ns(st) > when_.ours_until_ns && !home_.mounting(r.file.fs).explains(st))
+  bool const is_foreign =
+      changed_ns(st) > when_.ours_until_ns && !home_.mounting(r.file.fs).explains(st);
+  if (is_foreign && leave_aside(r.file, -1, "somebody else gave its name to another file", true))
+    return false;
+  if (is_foreign)
     throw sluice_error(fmt::format(
         "{}/{}: was put there by somebody else, and the log has a file of that name to bring home; "
         "move it away and recover again; the log is kept",
@@ -205,7 +254,7 @@ int replay::make_file(record const& r, int directory) {
   int const fd = openat(directory, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (fd < 0) return -errno;
   bool const good =
-      fchown(fd, r.uid, r.gid) == 0 && fchmod(fd, r.mode & 07777) == 0 &&
+      fchown(fd, r.uid, r.gid) == 0 && fchmod(fd, r.mode & 07777 & ~special) == 0 &&
       fsetxattr(fd, mark_name, mark_.data(), mark_.size(), 0) == 0 &&
       linkat(AT_FDCWD, proc_name(fd).c_str(), directory, r.name.c_str(), AT_SYMLINK_FOLLOW) == 0;
   if (good) return fd;
@@ -216,7 +265,6 @@ int replay::make_file(record const& r, int directory) {
 
 /// Whoever can write the log says what recovery makes as root: of a user's log nothing but his own.
 void replay::check_maker(record const& r) const {
-  constexpr std::uint32_t special = S_ISUID | S_ISGID;
   if (log_owner_ == 0 || (r.uid == log_owner_ && (r.mode & special) == 0)) return;
   throw sluice_error(
       fmt::format("the log belongs to uid {} and would make \"{}\" for uid {} with mode {:o}; "
@@ -252,12 +300,33 @@ bool is_made_since(int fd, timespec const& begun) {
   return made.tv_sec != begun.tv_sec ? made.tv_sec > begun.tv_sec : made.tv_nsec >= begun.tv_nsec;
 }
 
-void replay::make(record const& r) {
-  int const there = open_file(r.file);
-  if (there >= 0) return;
-  if (there != -ESTALE) fail(r, -1, -there);
+/// Of a file that is there, but not yet as its first sync made it durable: before its bytes are
+/// brought home nobody may read them whom its mode keeps out.
+void replay::bring_owner(record const& r, int fd, int directory) const {
+  struct stat st = {};
+  file_records const* const known = live_.of(r.file);
+  if (fstat(fd, &st) != 0) fail(r, fd, errno);
+  bool const is_behind = known != nullptr && known->made_ns != 0 && S_ISREG(st.st_mode) &&
+                         changed_ns(st) <= known->made_ns;
+  constexpr mode_t plain = 07777 & ~special;
+  bool const is_owned = st.st_uid == r.uid && st.st_gid == r.gid;
+  // Of a user's log the directory says which groups he may give it to.
+  if (log_owner_ != 0 && directory < 0) return;
+  if (!is_behind || (is_owned && (st.st_mode & plain) == (r.mode & plain))) return;
   check_maker(r);
-  int const directory = open_file(r.directory);
+  check_group(r, directory);
+  if (!is_owned && fchown(fd, r.uid, r.gid) != 0) fail(r, fd, errno);
+  if (fchmod(fd, r.mode & plain) != 0) fail(r, fd, errno);
+}
+
+void replay::make(record const& r) {
+  int const there = open_file(r.file), directory = open_file(r.directory);
+  if (there >= 0) return bring_owner(r, there, directory);
+  if (there != -ESTALE) {
+    if (!leave_aside(r.file, -1, users_doing(-there))) fail(r, -1, -there);
+    return;
+  }
+  check_maker(r);
   check_group(r, directory);
   timespec begun = {};
   clock_gettime(CLOCK_REALTIME_COARSE, &begun);  // as inodes are dated
@@ -292,9 +361,10 @@ void replay::make(record const& r) {
     return;
   }
   if (fd == -EEXIST) {
-    ++done_.ahead;
+    if (!aside_.contains(r.file)) ++done_.ahead;
     return;
   }
+  if (fd < 0 && leave_aside(r.file, -1, users_doing(-fd), true)) return;
   if (fd < 0) fail(r, directory, -fd);
   file_id now;
   if (int const error = identify(fd, now); error != 0) fail(r, fd, error);
@@ -330,16 +400,28 @@ void replay::move(record const& r, int fd, int directory) {
 
 void replay::apply(std::uint64_t lsn, record const& r) {
   if (!live_.counts(lsn, r)) return;
+  bool const is_name = r.what == kind::unlink || r.what == kind::rename;
+  if (!is_name && aside_.contains(r.file)) return;
   ++done_.records;
   if (r.what == kind::create) return make(r);
-  int const fd = open_file(r.file);
+  int fd = open_file(r.file);
+  descriptor named;  // enough to compare it with what has its name
+  if (is_name && fd < 0 && users_doing(-fd) != nullptr) {
+    fd = home_.open(r.file, O_PATH);
+    if (fd >= 0) named = descriptor(fd);
+  }
   if (fd == -ESTALE) {
     // It was removed later, and that was durable.
     ++done_.gone;
     return;
   }
+  if (fd < 0 && !is_name && leave_aside(r.file, -1, users_doing(-fd))) return;
   if (fd < 0) fail(r, -1, -fd);
-  if (r.what == kind::data || r.what == kind::truncate) return put(r, fd);
+  if (!is_name) return put(r, fd);
+  change_name(r, fd);
+}
+
+void replay::change_name(record const& r, int fd) {
   int const directory = open_file(r.directory);
   if (directory == -ESTALE || (directory >= 0 && !is_at(directory, r.name, fd))) return;
   if (directory < 0) fail(r, fd, -directory);

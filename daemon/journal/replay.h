@@ -2,11 +2,11 @@
 // Records applied to home files. The home may be behind the log or, in parts, ahead of it, and an
 // earlier recovery may have been cut off: each record is compared by identity with what is there,
 // so that doing all of them again changes nothing.
-// What stays true: nothing is written to a file of which it is not certain that it is the record's.
-// A name that a later file has by now keeps it: home is ahead of the log there. One that an earlier
-// file has still, home is behind: its removal, or that it was moved away, was not durable. It is
-// put aside, not removed, for nobody knows which. Files that an earlier attempt of the same
-// recovery made bear its mark and are made again.
+// What stays true: nothing is written to a file unless it is certainly the record's. If a later
+// file has the name by now, it keeps it: home is ahead of the log there. If an earlier file still
+// has it, home is older than the log: its removal or its move was not durable. That file is put
+// aside and not removed, because nobody knows which of the two it was. Files that an earlier
+// attempt of the same recovery made bear its mark and are made again.
 #pragma once
 
 #include <time.h>
@@ -38,6 +38,20 @@ struct crash_time {
   std::uint64_t until_ns = 0, ours_until_ns = 0;
 };
 
+/// A file that stays as it is, for what its users did to it: the log keeps what it has of it.
+struct left_aside {
+  std::string why;
+  bool is_lost = false;          // home has no such file: its creation is kept as well
+  std::uint64_t changed_ns = 0;  // its ctime, if that is ours by now; else 0
+};
+
+/// is_given_away(), as people are told.
+inline constexpr char const* given_away_text = "it belongs to somebody else since";
+
+/// An errno of opening or writing one file that its users can bring about as they like: a lease, a
+/// program that runs, a seal, a quota. Null: it is none of those; else a sentence.
+char const* users_doing(int error);
+
 /// Did it have its name before a file that began at `born_ns`, and which had it in turn? A change
 /// of its name sets its ctime; what a mount or a recovery set after the crash says nothing.
 bool is_earlier(struct statx const& there, std::uint64_t born_ns, std::uint64_t crash_ns);
@@ -59,6 +73,10 @@ class replay {
   replay(replay const&) = delete;
   replay& operator=(replay const&) = delete;
 
+  /// What its users did to a file is an error, too, unless this is said: then it is left aside.
+  void leave_aside_what_users_did() { leaves_aside_ = true; }
+  /// Those, besides others that were known before.
+  std::map<file_id, left_aside> const& aside() const { return aside_; }
   /// Throws sluice::error, naming the file.
   void apply(std::uint64_t lsn, record const& r);
   /// What was written goes to the file systems' disks; 0, or an errno of any of it.
@@ -75,8 +93,11 @@ class replay {
   int remember(file_id const& id, int fd);
   void forget(file_id const& id);
   void flush(file_id const& id, int fd);
+  bool leave_aside(file_id const& id, int fd, char const* why, bool is_lost = false);
   void drop_privilege(record const& r, int fd, struct stat const& st) const;
+  void bring_owner(record const& r, int fd, int directory) const;
   void put(record const& r, int fd);
+  void change_name(record const& r, int fd);
   void check_maker(record const& r) const;
   void check_group(record const& r, int directory) const;
   void make(record const& r);
@@ -101,6 +122,8 @@ class replay {
   std::list<file_id> ages_;              // oldest first
   std::map<file_id, file_id> made_as_;   // what the log calls it, what it is now
   std::map<file_id, page_set> written_;  // bytes, and not flushed
+  std::map<file_id, left_aside> aside_;
+  bool leaves_aside_ = false;
   int flush_error_ = 0;
   std::string stale_;
 };

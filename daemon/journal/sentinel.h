@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who hears of a disk's errors when the daemon that was told of them is killed before it could
-// write that into the log. The kernel tells each open file once. So of each file system that has
-// files in the log one more is open, a directory, which nobody asks before a new daemon does. It
-// lies, as a message that nobody has read, in a pair of sockets that whoever started the daemon
-// keeps.
+// Keeps a disk's errors from being lost when the daemon that was told of them is killed before it
+// could write them into the log. The kernel reports an error once to each open file. So a directory
+// of each file system with files in the log is kept open, and nobody asks it before a new daemon
+// does. It lies, as an unread message, in a pair of sockets that the starter of the daemon keeps.
 #pragma once
 
 #include <sys/stat.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The daemon of durable targets: one loop takes the requests of all areas, decides (file_state)
-// and appends; one thread commits (commits); a thread_pool syncs home files; one thread
-// checkpoints. What stays true: all that is known of files belongs to the loop. The heart beats in
-// it, so a loop that hangs is a daemon that is silent. Pages are taken from an area before the file
-// is read. What became durable at home by itself is revoked before it is acknowledged.
+// The daemon of durable targets: one loop takes the requests of all areas, decides (file_state) and
+// appends; one thread commits (commits); a thread_pool syncs home files; one thread checkpoints.
+// What stays true: all knowledge of files belongs to the loop. The heart beats in it, so a loop
+// that hangs makes a silent daemon. Pages are taken from an area before the file is read. Data that
+// became durable at home by itself is revoked before it is acknowledged.
 #pragma once
 
 #include <atomic>
@@ -80,8 +80,8 @@ class service {
   bool end();
   /// Nonzero: home or log cannot be written, the log has to be kept.
   int failed() const { return home_error_ != 0 ? home_error_.load() : log_.failed(); }
-  /// A program could not wait for us and said that the log is void: end(), and begin a new
-  /// generation. Until then nothing is acknowledged.
+  /// A program could not wait for us and said that the log is void, and may have marked it: end(),
+  /// and begin a new generation. Until then nothing is acknowledged.
   bool wants_anew() const;
   service_counts const& counts() const { return counts_; }
   /// What people are told, into the areas and the status.
@@ -92,6 +92,7 @@ class service {
   using directory_ptr = std::shared_ptr<held_directory>;
   struct found {  // of one request
     struct stat st = {};
+    bool is_ctime_proof = false;  // of st
     noted what;
     birth born;  // of one that a stage says it made
     std::uint64_t flags = 0;
@@ -108,6 +109,8 @@ class service {
   bool is_live(held_file const& f) const { return f.last_lsn > head_; }
   bool anything_live() const { return content_lsn_ > head_; }
   bool is_quiet() const;
+  static bool may_mark_log(area const& a);
+  void end_voids();
   int heard_of(int error);
   int lost_at_home(int error);
   void leave_log();
@@ -150,21 +153,23 @@ class service {
   static bool has_shown(held_file& f, request const& r);
   directory_ptr hold_directory(std::string const& path, held_file const& f,
                                std::string const& name);
+  static void look_again(held_directory& d);
   void act(file_ptr const& f, request const& r);
   void look(held_file& f, request const& r, found& now);
-  std::uint64_t flags_of(file_key const& key);
+  std::uint64_t flags_of(held_inode const& i);
+  std::uint64_t flags_for(held_directory const& d, uid_t user);
   bool nobody_syncs_alone() const;
   bool is_foreign(held_file& f, found& now);
   void go_on(file_ptr const& f);
-  void settle(file_ptr const& f, struct stat const& st);
-  std::vector<place> places_of(file_key const& key);
-  void raise_logged(file_key const& key, area& asked, bool& good);
-  void take(file_key const& key, noted& to);
+  void settle(file_ptr const& f, found const& now);
+  std::vector<place> places_of(held_inode const& i);
+  void raise_logged(held_inode const& i, area& asked, bool& good);
+  void take(held_inode const& i, noted& to);
   void make_room(request const& r);
   void drop(file_ptr const& f);
-  void watch(file_key const& key);
-  bool is_watched(file_key const& key);
-  void learn(held_file const& f, found const& now);
+  void watch(held_inode const& i);
+  bool is_watched(held_inode const& i);
+  void learn(held_file const& f, request const& r, found const& now);
   void rest();
   using files = std::vector<file_ptr>;
   files removed_from(directory_ptr const& d) const;
@@ -180,7 +185,8 @@ class service {
   // service_log.cc: what is written
   bool write_log(file_ptr const& f, request const& r, found& now, way how);
   bool write_pages(held_file& f, found const& now, std::uint64_t& lsn);
-  bool is_free_before(std::string const& name, std::uint64_t born_ns) const;
+  bool is_free_before(held_directory const& d, std::string const& name, std::uint64_t born_ns,
+                      uid_t user) const;
   bool name_first(held_file& f, request const& r, found const& now, directory_ptr& unknown,
                   std::uint64_t& lsn);
   int put(record const& r, std::uint64_t& lsn);
@@ -191,7 +197,7 @@ class service {
   void synced(file_ptr const& f, request const& r, found const& now, std::uint64_t below,
               int error);
   void revoke(file_ptr const& f, request const& r, std::uint64_t below, bool heals);
-  void heal(file_key const& key, descriptor const& fd, bool& is_marked, std::function<void()> then);
+  void heal(std::shared_ptr<held_inode> const& i, std::function<void()> then);
 
   std::atomic<int> home_error_ = 0;
   std::map<std::uint64_t, mount_ptr> mounts_;  // by device
@@ -259,6 +265,8 @@ class service {
 std::uint64_t monotonic_ns();
 /// As files have it.
 std::uint64_t realtime_ns();
+/// The same by ticks, as files that nobody looks at are dated.
+std::uint64_t coarse_ns();
 /// What this thread has had of a processor.
 std::uint64_t thread_ns();
 

@@ -33,6 +33,7 @@ bool service::hold_mount(held_file const& f, struct stat const& st) {
   if (!m->fd) m->fd = descriptor(fcntl(f.fd.get(), F_DUPFD_CLOEXEC, 3));
   m->kept_by = journal_of(f.fd.get());
   m->is_on_btrfs = is_on_btrfs(f.fd.get());
+  m->has_fine_times = has_fine_times(f.fd.get(), st);
   m->fs = f.id.fs;
   return m->fd && mounts_.emplace(f.key.first, m).second;
 }
@@ -41,7 +42,7 @@ bool service::hold_mount(held_file const& f, struct stat const& st) {
 void service::forget_directories() {
   if (!files_.empty()) return;
   for (auto const& [key, d] : directories_)
-    for (auto const& p : places_of(key)) p.in->free(p.key);
+    for (auto const& p : places_of(*d)) p.in->free(p.key);
   last_path_.clear();
   last_directory_.reset();
   directories_.clear();
@@ -243,7 +244,7 @@ void service::checkpointed(int error) {
       f->explained.clear();
       forget_name(*f);
       told_.left();
-      for (auto const& p : places_of(key)) {
+      for (auto const& p : places_of(*f)) {
         told_.left(*p.in, p.in->flags(p.key));
         p.in->clear_logged(p.key);
       }
@@ -252,7 +253,7 @@ void service::checkpointed(int error) {
     for (auto& [key, d] : directories_) {
       if (d->last_lsn == 0 || d->last_lsn > head_) continue;
       d->last_lsn = 0;
-      for (auto const& p : places_of(key)) p.in->clear_logged(p.key);
+      for (auto const& p : places_of(*d)) p.in->clear_logged(p.key);
     }
   }
   // Of what failed at home sync_home tells; when the log failed, programs go alone.

@@ -31,22 +31,39 @@ std::uint64_t modified_ns(struct stat const& st) {
 
 std::uint64_t pages_in(std::uint64_t bytes) { return (bytes + page_bytes - 1) / page_bytes; }
 
+/// It became larger, and nobody noted its last page: by a write past the page cache, say.
+bool is_grown_unnoted(held_file const& f, noted const& what, std::uint64_t size) {
+  return size > f.size && what.low_size == ~std::uint64_t{0} &&
+         !what.pages.contains(pages_in(size) - 1);
+}
+
 }  // namespace
 
-std::vector<place> service::places_of(file_key const& key) {
+/// In the areas of those who have shown that they may write it. What stands in others is nothing to
+/// it: a user notes and flags what he likes.
+std::vector<place> service::places_of(held_inode const& i) {
   std::vector<place> all;
-  for (auto const& a : areas_) all.push_back({a.get(), a->key_of(key.first, key.second)});
+  for (auto const& a : areas_)
+    if (i.is_shown_by(a->owner())) all.push_back({a.get(), a->key_of(i.key.first, i.key.second)});
   return all;
 }
 
-std::uint64_t service::flags_of(file_key const& key) {
+std::uint64_t service::flags_of(held_inode const& i) {
   std::uint64_t flags = 0;
-  for (auto const& p : places_of(key)) flags |= p.in->flags(p.key);
+  for (auto const& p : places_of(i)) flags |= p.in->flags(p.key);
   return flags;
 }
 
-void service::take(file_key const& key, noted& to) {
-  for (auto const& p : places_of(key)) p.in->take(p.key, to);
+/// Of those who can take away what that user names there.
+std::uint64_t service::flags_for(held_directory const& d, uid_t user) {
+  std::uint64_t flags = 0;
+  for (auto const& a : areas_)
+    if (d.is_open_to(a->owner(), user)) flags |= a->flags(a->key_of(d.key.first, d.key.second));
+  return flags;
+}
+
+void service::take(held_inode const& i, noted& to) {
+  for (auto const& p : places_of(i)) p.in->take(p.key, to);
 }
 
 bool service::nobody_syncs_alone() const {
@@ -57,11 +74,10 @@ bool service::nobody_syncs_alone() const {
 
 /// Held because another user asked: who asks now must be able to write it as well.
 bool service::has_shown(held_file& f, request const& r) {
-  uid_t const user = r.from->owner();
-  if (std::find(f.shown_by.begin(), f.shown_by.end(), user) != f.shown_by.end()) return true;
+  if (f.is_shown_by(r.from->owner())) return true;
   struct stat st = {};
   if (!fetch(r, false, st)) return false;
-  f.shown_by.push_back(user);
+  f.show(r.from->owner());
   return true;
 }
 
@@ -70,20 +86,20 @@ service::file_ptr service::hold(request const& r) {
   if (auto const at = files_.find(key); at != files_.end()) {
     if (!has_shown(*at->second, r)) return {};
     at->second->used_ns = asked_ns_ = now_ns_;
-    if (is_watched(key)) return at->second;
-    // It was bypassed when we rested, or an area had no place for it then.
+    if (is_watched(*at->second)) return at->second;
+    // It was bypassed when we rested, an area had no place for it then, or has it shown just now.
     at->second->has_baseline = false;
-    watch(key);
+    watch(*at->second);
     return at->second;
   }
   auto f = std::make_shared<held_file>();
   struct stat st = {};
   f->fd = fetch(r, false, st);
   if (!f->fd) return {};
-  f->shown_by = {r.from->owner()};
-  make_room(r);
-  watch(key);
+  f->show(r.from->owner());
   f->key = key;
+  make_room(r);
+  watch(*f);
   f->used_ns = now_ns_;
   f->is_identified = identify(f->fd.get(), f->id) == 0;
   if (!keep_.tells_apart) f->id.handle.resize(inode_bytes), f->id.handle.resize(handle_bytes);
@@ -98,15 +114,16 @@ service::file_ptr service::hold(request const& r) {
   return f;
 }
 
-bool service::is_watched(file_key const& key) {
-  auto const in = [&](auto const& a) { return a->is_watched(a->key_of(key.first, key.second)); };
-  return !is_resting_ && std::all_of(areas_.begin(), areas_.end(), in);
+bool service::is_watched(held_inode const& i) {
+  auto const all = places_of(i);
+  return !is_resting_ &&
+         std::all_of(all.begin(), all.end(), [](auto& p) { return p.in->is_watched(p.key); });
 }
 
 /// From now on programs note what they write to it, and the names that they take away: before
 /// anything of it is looked at. In an area without a place for it that is as if it were bypassed.
-void service::watch(file_key const& key) {
-  for (auto const& p : places_of(key)) p.in->raise_surely(p.key, abi::order_watched);
+void service::watch(held_inode const& i) {
+  for (auto const& p : places_of(i)) p.in->raise_surely(p.key, abi::order_watched);
   asked_ns_ = now_ns_;
   if (!std::exchange(is_resting_, false)) return;
   woken_ns_ = realtime_ns();
@@ -130,7 +147,7 @@ void service::rest() {
   std::vector<file_ptr> all;
   for (auto const& [key, f] : files_) all.push_back(f);
   for (auto const& f : all) {
-    if ((flags_of(f->key) & abi::order_bypass) == 0) {
+    if ((flags_of(*f) & abi::order_bypass) == 0) {
       drop(f);
     } else {  // that stays true of it, and of another file with its number at worst
       forget_name(*f);
@@ -145,7 +162,7 @@ void service::rest() {
 /// Forgets a file of which nothing counts any more: its next fsync is at home.
 void service::drop(file_ptr const& f) {
   forget_name(*f);
-  for (auto const& p : places_of(f->key)) p.in->free(p.key);
+  for (auto const& p : places_of(*f)) p.in->free(p.key);
   files_.erase(f->key);
 }
 
@@ -165,18 +182,19 @@ void service::make_room(request const& r) {
     for (auto const& [device, inode] : r.from->neighbours(key)) {
       auto const at = files_.find({device, inode});
       bool const is_asked = device == r.device && inode == r.inode;
-      if (at == files_.end() && !is_asked && !directories_.contains({device, inode})) {
+      bool const is_his = at != files_.end() && at->second->is_shown_by(r.from->owner());
+      if (!is_his && !is_asked && !directories_.contains({device, inode})) {
         std::uint64_t const other = r.from->key_of(device, inode);
         if ((r.from->flags(other) & abi::order_bypass) == 0) r.from->free(other);
-      } else if (at != files_.end() && is_idle(*at->second) &&
-                 (flags_of(at->first) & abi::order_bypass) == 0) {
+      } else if (is_his && is_idle(*at->second) &&
+                 (flags_of(*at->second) & abi::order_bypass) == 0) {
         drop(file_ptr(at->second));
       }
     }
   if (files_.size() < files_max) return;
   std::vector<file_ptr> idle;
   for (auto const& [k, f] : files_)
-    if (is_idle(*f) && (flags_of(k) & abi::order_bypass) == 0) idle.push_back(f);
+    if (is_idle(*f) && (flags_of(*f) & abi::order_bypass) == 0) idle.push_back(f);
   std::sort(idle.begin(), idle.end(), [](auto& a, auto& b) { return a->used_ns < b->used_ns; });
   idle.resize(std::min(idle.size(), files_max / 4));
   for (auto const& f : idle) drop(f);
@@ -300,8 +318,10 @@ void service::go_on(file_ptr const& f) {
 /// Pages that nobody noted are dirty at home. Writers note after their write, so one that is just
 /// writing is given a second look. The kernel counts through all pages that it has of the file.
 bool service::is_foreign(held_file& f, found& now) {
-  std::uint64_t const end = pages_in(static_cast<std::uint64_t>(now.st.st_size));
+  auto const size = static_cast<std::uint64_t>(now.st.st_size);
+  std::uint64_t const end = pages_in(size);
   auto const are_all_known = [&] {
+    if (is_grown_unnoted(f, now.what, size)) return false;
     page_set known = f.explained;
     known.add(f.leaving);
     known.add(now.what.pages);
@@ -319,21 +339,25 @@ bool service::is_foreign(held_file& f, found& now) {
   for (int look = 0; look < 2; ++look) {
     if (are_all_known()) return false;
     usleep(20);
-    take(f.key, now.what);
+    take(f, now.what);
   }
   return !are_all_known();
 }
 
 void service::look(held_file& f, request const& r, found& now) {
-  take(f.key, now.what);
-  now.flags = flags_of(f.key);
+  take(f, now.what);
+  now.flags = flags_of(f);
   file_seen& s = now.seen;
   struct stat& st = now.st;
+  std::uint64_t const looked_ns = coarse_ns();
   if (fstat(f.fd.get(), &st) != 0) {
     s.is_bypassed = true;
     return;
   }
   auto const size = static_cast<std::uint64_t>(st.st_size);
+  auto const on = mounts_.find(f.key.first);
+  bool const is_fine = on != mounts_.end() && on->second->has_fine_times;
+  now.is_ctime_proof = ctime_proves(changed_ns(st), looked_ns, is_fine);
   noted& what = now.what;
   s.is_identified = f.is_identified;
   s.is_live = is_live(f);
@@ -352,7 +376,9 @@ void service::look(held_file& f, request const& r, found& now) {
   s.has_changed = !what.pages.empty() || size != f.size || what.low_size != ~std::uint64_t{0};
   std::uint64_t const changed = changed_ns(st);
   bool const is_cut = size < f.size && what.low_size > size;
-  s.is_foreign = is_cut || (!s.has_changed && !s.is_whole && changed != f.changed_ns);
+  // What the log holds is acknowledged without a sync only where nothing was changed for sure.
+  bool const is_still = changed == f.changed_ns && (f.is_ctime_proof || !s.is_live);
+  s.is_foreign = is_cut || (!s.has_changed && !s.is_whole && !is_still);
   s.is_unseen = keep_.sees_foreign && now_ns_ < f.unseen_until_ns;
   if (!s.is_foreign && !s.is_whole && !s.is_bypassed && !s.is_unseen) {
     s.is_foreign = is_foreign(f, now);
@@ -365,11 +391,11 @@ void service::look(held_file& f, request const& r, found& now) {
   what.pages.cut(pages_in(size));
   s.dirty_bytes = what.pages.pages() * page_bytes;
   f.is_moved |= what.is_moved;
-  if (r.kind == abi::order_request::fsync) {
-    bool const is_other = st.st_mode != f.mode || st.st_uid != f.uid || st.st_gid != f.gid;
-    s.has_new_metadata =
-        is_other || f.is_moved || (changed != f.changed_ns && changed != modified_ns(st));
-  }
+  // Recovery asks whose a file is: what the log has of it is its owner's, who is so at home too.
+  s.has_new_metadata = st.st_uid != f.uid || st.st_gid != f.gid;
+  if (r.kind == abi::order_request::fsync)
+    s.has_new_metadata |= st.st_mode != f.mode || f.is_moved ||
+                          (changed != f.changed_ns && changed != modified_ns(st));
   struct stat there = {};
   if (f.link &&
       (fstatat(f.link->in->fd.get(), f.link->name.c_str(), &there, AT_SYMLINK_NOFOLLOW) != 0 ||
@@ -397,20 +423,20 @@ void service::act(file_ptr const& f, request const& r) {
     case way::pass:
       ++counts_.passed;
       f->has_baseline = false;
-      for (auto const& p : places_of(f->key)) p.in->give_back(p.key);
+      for (auto const& p : places_of(*f)) p.in->give_back(p.key);
       return answer(r, abi::go_native);
     case way::alone:
     case way::own:
-      for (auto const& p : places_of(f->key)) {
+      for (auto const& p : places_of(*f)) {
         p.in->let_alone(p.key, {now.seen.size, f->mode, f->uid, f->gid, 1});
         if (how == way::own) p.in->let_go(p.key);
       }
       return sync_home(f, r, now);
     case way::native:
-      learn(*f, now);
+      learn(*f, r, now);
       return sync_home(f, r, now);
     case way::nothing:
-      return commits_.push({f->last_lsn, r, places_of(f->key), {}});
+      return commits_.push({f->last_lsn, r, places_of(*f), {}});
     case way::pages:
     case way::all:
     case way::first_all:
@@ -420,36 +446,49 @@ void service::act(file_ptr const& f, request const& r) {
 }
 
 /// A file that was made while nobody noted that tells of its directory as others do.
-void service::learn(held_file const& f, found const& now) {
+void service::learn(held_file const& f, request const& r, found const& now) {
   constexpr std::uint64_t just_ns = 1'000'000'000;
-  if (f.has_baseline || woken_ns_ == 0) return;
+  std::uint64_t const woken_ns = std::max(woken_ns_, r.from->unnoted_until_ns());
+  if (f.has_baseline || woken_ns == 0) return;
   std::uint64_t const born_ns = birth_of(f.fd.get()).ns;
   std::string path, name;
-  if (born_ns > woken_ns_ || born_ns + just_ns < woken_ns_) return;
+  if (born_ns > woken_ns || born_ns + just_ns < woken_ns) return;
   if (!find_name(f.fd.get(), now.st, path, name)) return;
   if (directory_ptr const d = hold_directory(path, f, name)) d->habit.created();
+}
+
+/// Who may take away whose names there.
+void service::look_again(held_directory& d) {
+  struct stat st = {};
+  if (fstat(d.fd.get(), &st) != 0) return;
+  d.owner = st.st_uid;
+  d.is_sticky = (st.st_mode & S_ISVTX) != 0;
 }
 
 void service::on_directory(request const& r) {
   file_key const key = {r.device, r.inode};
   directory_ptr d;
+  struct stat st = {};
   if (auto const at = directories_.find(key); at != directories_.end()) {
     d = at->second;
   } else {
     d = std::make_shared<held_directory>();
-    struct stat st = {};
     d->fd = fetch(r, true, st);
     d->key = key;
     if (!d->fd || identify(d->fd.get(), d->id) != 0) return answer(r, abi::go_native);
     d->is_marked = has_mark(d->fd.get(), super_);
     directories_.emplace(key, d);
   }
-  bool const heals = (flags_of(key) & abi::order_native) != 0 || d->is_marked;
+  look_again(*d);
+  uid_t const user = r.from->owner();
+  if (!d->is_shown_by(user) && fstat(d->fd.get(), &st) == 0 && may_change_names(r, d->fd.get(), st))
+    d->show(user);
+  bool const heals = (flags_for(*d, user) & abi::order_native) != 0 || d->is_marked;
   // The log is empty, nothing that was removed can be made again; and we are to come to rest.
   if (is_aside_ && !anything_live() && !heals) return pass(r);
   r.from->hold(r);
   asked_ns_ = now_ns_;
-  d->habit.synced();
+  if (d->is_shown_by(user)) d->habit.synced();
   if (home_error_ != 0) return answer(r, home_error_);
   if (log_.failed() != 0) return answer(r, abi::go_native);
   ++counts_.synced;
@@ -467,7 +506,7 @@ void service::on_directory(request const& r) {
         d->is_durable = true;
         // What a sync of all by somebody else has written back we would take for durable.
         if (d->habit.is_sure() && whole == 0)
-          for (auto const& p : places_of(d->key)) p.in->let_go_directory(p.key);
+          for (auto const& p : places_of(*d)) p.in->let_go_directory(p.key);
         name_synced(d, r, heals, surely);
       });
 }
@@ -485,7 +524,7 @@ void service::name_synced(directory_ptr const& d, request const& r, bool heals,
   if (!heals) return commits_.push({unlinked_lsn_, r, {}, {}});
   commits_.push({unlinked_lsn_, {}, {}, [this, d, r](int failed) {
                    if (failed != 0) return answer(r, abi::go_native);
-                   heal(d->key, d->fd, d->is_marked, [this, d, r] { answer(r, 0); });
+                   heal(d, [this, d, r] { answer(r, 0); });
                  }});
 }
 

@@ -33,8 +33,8 @@ int service::put(record const& r, std::uint64_t& lsn) {
 }
 
 /// A stage that goes without us looks at this flag to know whether it has to mark the file.
-void service::raise_logged(file_key const& key, area& asked, bool& good) {
-  for (auto const& p : places_of(key)) {
+void service::raise_logged(held_inode const& i, area& asked, bool& good) {
+  for (auto const& p : places_of(i)) {
     if (p.in == &asked)
       good = good && p.in->raise_surely(p.key, abi::order_logged);
     else
@@ -66,6 +66,7 @@ service::directory_ptr service::hold_directory(std::string const& path, held_fil
     d->is_marked = has_mark(d->fd.get(), super_);
     directories_.emplace(key, d);
   }
+  look_again(*d);
   last_path_ = path;
   last_directory_ = d;
   return d;
@@ -73,12 +74,15 @@ service::directory_ptr service::hold_directory(std::string const& path, held_fil
 
 /// Who finds another file with that name after a crash can tell by its ctime whether it came before
 /// or after, but not when it was changed in the tick of the clock in which this one began.
-bool service::is_free_before(std::string const& name, std::uint64_t born_ns) const {
+bool service::is_free_before(held_directory const& d, std::string const& name,
+                             std::uint64_t born_ns, uid_t user) const {
   // Nor did anybody note it who rested, and who was just removing a name then does so after it.
   constexpr std::uint64_t under_way_ns = 20'000'000;
-  if (woken_ns_ != 0 && born_ns <= woken_ns_ + under_way_ns) return false;
   return std::all_of(areas_.begin(), areas_.end(), [&](auto const& a) {
-    return abi::given_up(a->memory(), name).load() < born_ns;
+    if (!d.is_open_to(a->owner(), user)) return true;
+    std::uint64_t const woken_ns = std::max(woken_ns_, a->unnoted_until_ns());
+    bool const is_noted = woken_ns == 0 || born_ns > woken_ns + under_way_ns;
+    return is_noted && abi::given_up(a->memory(), name).load() < born_ns;
   });
 }
 
@@ -116,10 +120,13 @@ bool service::name_first(held_file& f, request const& r, found const& now, direc
     d->last_lsn = lsn;
     forget_name(before);
   }
-  if (!is_free_before(name, now.born.ns)) return false;
+  uid_t const user = r.from->owner();
+  // He made it, so he may change names there. What others are said to have made is home's.
+  if (now.st.st_uid == user || user == 0) d->show(user);
+  if (!d->is_shown_by(user) || !is_free_before(*d, name, now.born.ns, user)) return false;
   bool good = true;
-  raise_logged(d->key, *r.from, good);
-  if (!good || (flags_of(d->key) & forbidding) != 0) return false;
+  raise_logged(*d, *r.from, good);
+  if (!good || (flags_for(*d, user) & forbidding) != 0) return false;
   record made;
   made.what = kind::create;
   made.file = f.id;
@@ -142,6 +149,10 @@ bool service::write_pages(held_file& f, found const& now, std::uint64_t& lsn) {
   r.file = f.id;
   r.changed_ns = changed_ns(now.st);
   auto const size = static_cast<std::uint64_t>(now.st.st_size);
+  r.what = kind::owner;
+  r.uid = now.st.st_uid;
+  r.gid = now.st.st_gid;
+  if (put(r, lsn) != 0) return false;
   r.what = kind::truncate;
   if (now.what.low_size != ~std::uint64_t{0} && f.has_baseline) {
     r.offset = std::min(now.what.low_size, size);
@@ -175,9 +186,9 @@ bool service::write_pages(held_file& f, found const& now, std::uint64_t& lsn) {
 bool service::write_log(file_ptr const& f, request const& r, found& now, way how) {
   std::uint64_t lsn = 0;
   bool good = true;
-  raise_logged(f->key, *r.from, good);
+  raise_logged(*f, *r.from, good);
   // Who went his own way before he could see the flag has not been told to mark the file.
-  if (!good || (flags_of(f->key) & forbidding) != 0) return false;
+  if (!good || (flags_of(*f) & forbidding) != 0) return false;
   auto const size = static_cast<std::uint64_t>(now.st.st_size);
   if (how != way::pages) {
     now.what.pages.clear();
@@ -194,26 +205,29 @@ bool service::write_log(file_ptr const& f, request const& r, found& now, way how
   bool const is_written = write_pages(*f, now, lsn);
   if (lsn != 0) f->last_lsn = lsn;
   // A program that has gone its own way since the pages were taken has marked what it synced.
-  if (!is_written || (flags_of(f->key) & forbidding) != 0) return false;
+  if (!is_written || (flags_of(*f) & forbidding) != 0) return false;
   ++counts_.logged;
   told_.logged(*r.from, f->last_lsn, now.what.pages.pages() * page_bytes, now_ns_);
   f->has_baseline = true;
   f->explained.add(now.what.pages);
   if (f->explained.all().size() > ranges_max && !is_checkpointing_) want_tidying(ranges_max / 2);
-  if (how == way::first_all) settle(f, now.st);
+  if (how == way::first_all) settle(f, now);
   f->size = size;
   f->changed_ns = changed_ns(now.st);
-  auto places = places_of(f->key);
+  f->is_ctime_proof = now.is_ctime_proof;
+  auto places = places_of(*f);
   if (f->link)
-    for (auto const& p : places_of(f->link->in->key)) places.push_back(p);
+    for (auto const& p : places_of(*f->link->in)) places.push_back(p);
   commits_.push({f->last_lsn, r, std::move(places), {}});
   return true;
 }
 
-/// All of it is durable as `st` says.
-void service::settle(file_ptr const& f, struct stat const& st) {
+/// All of it is durable as it was found.
+void service::settle(file_ptr const& f, found const& now) {
+  struct stat const& st = now.st;
   f->size = static_cast<std::uint64_t>(st.st_size);
   f->changed_ns = changed_ns(st);
+  f->is_ctime_proof = now.is_ctime_proof;
   f->mode = st.st_mode;
   f->uid = st.st_uid;
   f->gid = st.st_gid;
@@ -271,9 +285,9 @@ void service::was_lone(std::uint64_t device, std::uint64_t took_ns) {
 /// Who syncs alone shows us now and then what that costs, and we what the log would.
 void service::ask_again() {
   for (auto const& [key, f] : files_)
-    for (auto const& p : places_of(key)) p.in->ask_again(p.key);
+    for (auto const& p : places_of(*f)) p.in->ask_again(p.key);
   for (auto const& [key, d] : directories_)
-    for (auto const& p : places_of(key)) p.in->ask_again(p.key);
+    for (auto const& p : places_of(*d)) p.in->ask_again(p.key);
 }
 
 void service::synced(file_ptr const& f, request const& r, found const& now, std::uint64_t below,
@@ -281,12 +295,12 @@ void service::synced(file_ptr const& f, request const& r, found const& now, std:
   if (error != 0) {
     f->has_failed = true;
     f->has_baseline = false;
-    for (auto const& p : places_of(f->key)) p.in->give_back(p.key);
+    for (auto const& p : places_of(*f)) p.in->give_back(p.key);
     answer(r, error);
     return go_on(f);
   }
   f->has_baseline = f->is_identified;
-  settle(f, now.st);
+  settle(f, now);
   f->explained.clear();
   bool const heals = now.seen.is_native && !now.seen.is_bypassed;
   if (f->last_lsn != 0 && is_live(*f)) return revoke(f, r, below, heals);
@@ -294,7 +308,7 @@ void service::synced(file_ptr const& f, request const& r, found const& now, std:
     answer(r, 0);
     return go_on(f);
   }
-  heal(f->key, f->fd, f->is_marked, [this, f, r] {
+  heal(f, [this, f, r] {
     answer(r, 0);
     go_on(f);
   });
@@ -318,9 +332,9 @@ void service::revoke(file_ptr const& f, request const& r, std::uint64_t below, b
     }
     f->last_lsn = 0;
     forget_name(*f);
-    for (auto const& p : places_of(f->key)) p.in->clear_logged(p.key);
+    for (auto const& p : places_of(*f)) p.in->clear_logged(p.key);
     if (heals) {
-      heal(f->key, f->fd, f->is_marked, [this, f, r] {
+      heal(f, [this, f, r] {
         answer(r, 0);
         go_on(f);
       });
@@ -334,20 +348,19 @@ void service::revoke(file_ptr const& f, request const& r, std::uint64_t below, b
 }
 
 /// The time in which programs went without us is over for that inode.
-void service::heal(file_key const& key, descriptor const& fd, bool& is_marked,
-                   std::function<void()> then) {
-  int const at = fd.get();
+void service::heal(std::shared_ptr<held_inode> const& i, std::function<void()> then) {
   pool_.run(
-      [this, at] {
-        int const failed = remove_mark(at);
+      [this, i] {
+        int const failed = remove_mark(i->fd.get());
         if (failed != 0) return failed;
-        int const error = sync_file(at);
+        int const error = sync_file(i->fd.get());
         return error == 0 ? 0 : lost_at_home(error);  // told once, and nobody waits for this one
       },
-      [this, key, &is_marked, then = std::move(then)](int error) {
-        if (error == 0) is_marked = false;
-        if (error == 0)
-          for (auto const& p : places_of(key)) p.in->clear_native(p.key);
+      [this, i, then = std::move(then)](int error) {
+        if (error == 0) {
+          i->is_marked = false;
+          for (auto const& p : places_of(*i)) p.in->clear_native(p.key);
+        }
         then();
       });
 }

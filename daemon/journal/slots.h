@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two superblocks of a log: which is in force, and the next one written beside it.
+// The two superblocks of a log: the one in force, and the next one, written beside it.
 #pragma once
 
 #include <string>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernel still has cached of a file from before the disk refused some of it. ext4 (of
-// Linux 6.15, and of older ones kept up since) shows such a page as clean, and believes its blocks
-// to be written ones; when it is written again the bytes get to the disk, but the extent stays an
-// unwritten one: fsync returns 0, and after the next mount the blocks are zeros. So who brings home
-// what was refused has the cache forget it first.
+// Pages of a file that the kernel still has cached from before the disk refused some of them. ext4
+// (of Linux 6.15, and of older versions maintained since) shows such a page as clean, and believes
+// its blocks to be written ones; when it is written again the bytes get to the disk, but the extent
+// stays an unwritten one: fsync returns 0, and after the next mount the blocks are zeros. So
+// recovery drops them from the cache before it brings refused bytes home.
 #pragma once
 
 #include "journal/page_set.h"

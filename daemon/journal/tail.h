@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where records are appended: the open batch, the LSN and seed of what comes next, and how much of
-// the ring is in use. No disk, no clock, no lock: the writer brings those.
+// The place where records are appended: the open batch, the LSN and seed of the next record, and
+// how much of the ring is in use. No disk, no clock, no lock: the writer brings those.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads for what may take as long as a disk: the loop that takes requests hands work over and
-// gets the result back as a call of its own.
+// Threads for work that may take as long as a disk: the loop that takes requests hands work over,
+// and gets the result back as a call in the loop.
 #pragma once
 
 #include <atomic>

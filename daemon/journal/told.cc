@@ -43,7 +43,7 @@ status_file::status_file(std::string const& path, std::string const& log) : path
 }
 
 status_file::~status_file() {
-  unlink(path_.c_str());
+  if (!stays_) unlink(path_.c_str());
   munmap(at_, sizeof(abi::order_status));
 }
 

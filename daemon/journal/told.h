@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the daemon tells people (`sluice order`): of each job in the header of its area, of the log
-// in a file of its own. All of it belongs to the loop; none of it decides anything.
+// The daemon's figures for people (`sluice order`): of each job in the header of its area, of the
+// log in a file of its own. All of it belongs to the loop; none of it decides anything.
 #pragma once
 
 #include <map>
@@ -23,10 +23,13 @@ class status_file {
   status_file& operator=(status_file const&) = delete;
 
   abi::order_status& memory() const { return *at_; }
+  /// It outlives us: the next one takes its place.
+  void stay() { stays_ = true; }
 
  private:
   std::string path_;
   abi::order_status* at_ = nullptr;
+  bool stays_ = false;
 };
 
 class told {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether the log pays. Where processors are the limit, or programs sync what the log cannot help,
-// they may get more done with the kernel's own fsync: so it is tried, and measured. An experiment
-// compares parts with the log and parts without by how many syncs return per second. Such a figure
-// is a rough one, so the best of three counts, but one that is clearly worse without ends it: at
-// once where it is half as much. Pure: times and counts are arguments.
+// Whether the log pays. Where processors are the limit, or the log cannot help a program's syncs,
+// programs may get more done with the kernel's own fsync. So that is tried, and measured. An
+// experiment compares parts with the log and parts without by how many syncs return per second.
+// Such a figure is rough, so the best of three counts. But a part without the log that is clearly
+// worse ends the experiment, at once if it is half as much. Pure: times and counts are arguments.
 #pragma once
 
 #include <cstdint>

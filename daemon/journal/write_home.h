@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes pages of home files to their disk before a checkpoint asks for all of them at once: in
-// pieces, each waited for, so that the log, on the same disk perhaps, never waits in a long
-// queue. It promises nothing: what is durable only the sync of a checkpoint says.
-// What stays true: the kernel tells once that a page was refused. Here nobody would hear it, and
-// who syncs the file next would not be told any more, so we wait in a way that does not ask.
+// pieces, each waited for, so that the log, on the same disk perhaps, never waits in a long queue.
+// It promises nothing: only the sync of a checkpoint says what is durable.
+// What stays true: the kernel reports only once that a page was refused. Here nobody would hear it,
+// and the next sync of the file would not be told any more. So we wait in a way that does not ask.
 #pragma once
 
 #include <functional>

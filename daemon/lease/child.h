@@ -5,7 +5,7 @@
 //
 // The order of effects matters. make_report() moves lent_until(): curves must hold the new end
 // before the report leaves. memory() must be on disk before a report that acknowledges a change
-// leaves; who cannot write must start with booted() next time.
+// leaves; a node that cannot write it must start with booted() next time.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a parent and a child of the lease protocol tell each other, as numbers. One report and one
-// grant carry all supplies of the edge; a supply is known by its index here and by a stable key on
-// the wire. Time stamps are cookies: only the clock that made one ever reads it again.
+// The messages of a parent and a child of the lease protocol, as numbers. One report and one grant
+// carry all supplies of the edge; a supply is known by its index here and by a stable key on the
+// wire. Time stamps are cookies: only the clock that made one ever reads it again.
 #pragma once
 
 #include <compare>

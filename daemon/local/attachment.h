@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does not fit a packet goes beside it: the packet says {"attached": BYTES} and carries the
-// descriptor of a file in memory that holds the text. For operators only, who apply policies; what
-// stays true: nothing is mapped, a file that is not what was said is refused, not waited for.
+// Text that does not fit a packet goes beside it: the packet says {"attached": BYTES} and carries
+// the descriptor of a file in memory that holds the text. For operators only, who apply policies;
+// what stays true: nothing is mapped, and a file that is not as announced is refused, not waited
+// for.
 #pragma once
 
 #include <sys/types.h>

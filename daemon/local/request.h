@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading a request and keeping an answer within a packet. A request is written by anybody who may
-// connect, so every field is fetched through these.
+// Reading a request and keeping an answer within a packet. Anybody who may connect writes requests,
+// so every field is fetched through these functions.
 #pragma once
 
 #include <cstdint>

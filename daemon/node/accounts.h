@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the jobs of this node do and have done: measured in each step, told to the history and to
-// the metrics. Jobs that are gone stay in the sums.
+// The figures of this node's jobs: measured in each step, and passed to the history and to the
+// metrics. Jobs that are gone stay in the sums.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The jobs of the batch scheduler: takes those it announces, lets go those it announces no more.
+// The jobs of the batch scheduler: takes those that it announces, and releases those that it no
+// longer announces.
 #pragma once
 
 #include <set>

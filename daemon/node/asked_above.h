@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What users of a login node ask and the cluster answers: sent up with the uid that the kernel
-// named, told to the client when the answer is there, or in vain after a while. Nobody is waited
-// for, and a user has no more questions on the way than clients.
+// Questions of a login node's users that the cluster answers. They are sent up with the uid that
+// the kernel named. The client gets the answer when it arrives, or an error after a while. The loop
+// waits for nobody, and a user has no more questions on the way than clients.
 #pragma once
 
 #include <cstdint>

@@ -26,7 +26,7 @@ distribution growth(distribution& told, distribution const& now) {
   return is_sane ? more : distribution{};
 }
 
-std::vector<std::string> names_of(abi::segment const& s, policy::site const& site) {
+std::vector<std::string> names_of(foreign<abi::segment> const& s, policy::site const& site) {
   std::vector<std::string> names(core::max_targets, call_times::elsewhere);
   try {
     auto const rules = segment::rules_of(s);
@@ -39,16 +39,16 @@ std::vector<std::string> names_of(abi::segment const& s, policy::site const& sit
   return names;
 }
 
-distribution took(abi::call_time const& t) {
+distribution took(foreign<abi::call_time> const& t) {
   core::histogram_counts counts = {};
-  t.took.add_to(counts);
+  as_shared(t.took).add_to(counts);
   return distribution::of(counts, t.took_ns.load(std::memory_order_relaxed));
 }
 
 }  // namespace
 
-void call_times::look_at_calls(abi::segment const& s, told_times& told, policy::site const& site,
-                               std::string_view qos_class) {
+void call_times::look_at_calls(foreign<abi::segment> const& s, told_times& told,
+                               policy::site const& site, std::string_view qos_class) {
   if (!told.is_named) told.target = names_of(s, site);
   told.is_named = true;
   for (unsigned t = 0; t < core::max_targets; ++t)
@@ -61,7 +61,7 @@ void call_times::look_at_calls(abi::segment const& s, told_times& told, policy::
     }
 }
 
-void call_times::look_at_waits(abi::segment const& s, unsigned channel, told_times& told,
+void call_times::look_at_waits(foreign<abi::segment> const& s, unsigned channel, told_times& told,
                                std::string_view qos_class) {
   distribution const now =
       distribution::of(segment::waits_of(s, channel), segment::sum_channel(s, channel).waited_ns);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // How long calls of jobs take and wait, by class, for the metrics. Once a second each job's memory
-// is looked at, and what it grew by is added.
+// is read, and the growth is added.
 // What stays true: the sums only grow; a target that the policy does not name has no row of its
-// own, so users make no rows; what a job's memory says grew by more than a node can do is left out.
+// own, so users make no rows; growth beyond what a node can do is left out.
 #pragma once
 
 #include <array>
@@ -32,9 +32,9 @@ class call_times {
 
   bool is_due(std::int64_t now_ns) const { return now_ns - looked_ns_ >= look_ns; }
   void begin(std::int64_t now_ns) { looked_ns_ = now_ns; }
-  void look_at_calls(abi::segment const& s, told_times& told, policy::site const& site,
+  void look_at_calls(foreign<abi::segment> const& s, told_times& told, policy::site const& site,
                      std::string_view qos_class);
-  void look_at_waits(abi::segment const& s, unsigned channel, told_times& told,
+  void look_at_waits(foreign<abi::segment> const& s, unsigned channel, told_times& told,
                      std::string_view qos_class);
   void publish(runtime::metric_table& m) const;
 

@@ -11,10 +11,22 @@ void census::restart() {
   found_ = {};
 }
 
-bool census::step(abi::segment const& s, unsigned& budget, head_count& out) {
+void census::count(std::vector<process_mark> const& claimed) {
+  if (claimed.empty()) return;
+  std::vector<bool> const lives = is_there_(claimed);
+  for (std::size_t i = 0; i < claimed.size(); ++i) {
+    if (!lives[i]) continue;
+    ++found_.processes;
+    found_.pids.push_back(claimed[i].pid);
+  }
+}
+
+bool census::step(foreign<abi::segment> const& s, unsigned& budget, head_count& out) {
   constexpr auto relaxed = std::memory_order_relaxed;
+  std::vector<process_mark> claimed;
+  bool is_whole = true;
   for (; at_ < abi::process_slots; ++at_) {
-    abi::process_slot const& slot = s.process[at_];
+    foreign<abi::process_slot> const& slot = s.process[at_];
     std::uint32_t const pid = slot.pid.load(relaxed);
     if (pid == 0) continue;
     std::uint64_t const space = slot.pid_space.load(relaxed);
@@ -25,12 +37,13 @@ bool census::step(abi::segment const& s, unsigned& budget, head_count& out) {
       ++found_.foreign_processes;
       continue;
     }
-    if (budget == 0) return false;
+    is_whole = budget != 0;
+    if (!is_whole) break;
     --budget;
-    if (!is_there_(pid, slot.start_ticks.load(relaxed))) continue;
-    ++found_.processes;
-    found_.pids.push_back(pid);
+    claimed.push_back({pid, slot.start_ticks.load(relaxed)});
   }
+  count(claimed);
+  if (!is_whole) return false;
   out = std::move(found_);
   restart();
   return true;

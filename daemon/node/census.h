@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who is in a job: the process slots of its segment, held against /proc. Looking a process up costs
-// some ten microseconds and slots may hold garbage, so the census walks in steps of a bounded
-// number of look-ups, one job after the other.
+// The processes in a job: the process slots of its segment, compared with /proc. Looking a process
+// up costs some ten microseconds and slots may hold garbage, so the census walks in steps of a
+// bounded number of look-ups, one job after the other.
 #pragma once
 
 #include <cstdint>
@@ -30,18 +30,21 @@ struct head_count {
 
 class census {
  public:
-  /// Whether (pid, start ticks) is alive; 0 ticks: any such pid. Tests give their own.
-  using lookup = std::function<bool(std::uint32_t pid, std::uint64_t start_ticks)>;
+  /// Which of these live, by pid and claimed start; a start of 0: any such pid. Tests give their
+  /// own.
+  using lookup = std::function<std::vector<bool>(std::vector<process_mark> const& claimed)>;
   census(lookup is_there, std::uint64_t own_pid_space);
 
   /// Goes on where it stopped. True when the walk is complete; `out` is what was found and the next
   /// step begins a new walk.
-  bool step(abi::segment const& s, unsigned& budget, head_count& out);
+  bool step(foreign<abi::segment> const& s, unsigned& budget, head_count& out);
   void restart();
   /// Pid namespaces that are no more: slots that name them are empty.
   void set_dead_spaces(std::set<std::uint64_t> spaces) { dead_spaces_ = std::move(spaces); }
 
  private:
+  void count(std::vector<process_mark> const& claimed);
+
   lookup is_there_;
   std::uint64_t own_pid_space_;
   std::set<std::uint64_t> dead_spaces_;

@@ -37,9 +37,9 @@ core::curve_settings settings_of(unit_kind unit, phases const& p, phase_times co
   return s;
 }
 
-void write_curve(abi::segment& s, unsigned channel, core::curve_settings const& settings,
+void write_curve(foreign<abi::segment>& s, unsigned channel, core::curve_settings const& settings,
                  std::int64_t now_ns) {
-  core::bucket& b = s.bucket[channel];
+  core::bucket& b = as_shared(s.bucket[channel]);
   std::uint32_t const mask = core::set_curve(b, settings, now_ns);
   if (mask == 0) return;
   auto* const word = reinterpret_cast<std::uint32_t*>(&core::futex_word(b));

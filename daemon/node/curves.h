@@ -2,12 +2,13 @@
 // Writes the curves of granted channels. The stage follows a curve by itself through the end of
 // the lease and the return of the escrow, so a daemon that dies prolongs nothing.
 // What stays true: while shares move between jobs their sum never exceeds the larger of before and
-// after in any phase: what falls is written first.
+// after in any phase: falling rates are written first.
 #pragma once
 
 #include <span>
 
 #include "abi/segment.h"
+#include "base/foreign.h"
 #include "node/rates.h"
 #include "node/share_out.h"
 
@@ -23,12 +24,12 @@ struct phase_times {
 core::curve_settings settings_of(unit_kind unit, phases const& p, phase_times const& t);
 
 /// A new curve for a channel; wakes whom it concerns. One writer: this daemon.
-void write_curve(abi::segment& s, unsigned channel, core::curve_settings const& settings,
+void write_curve(foreign<abi::segment>& s, unsigned channel, core::curve_settings const& settings,
                  std::int64_t now_ns);
 
 /// One channel whose curve is to change.
 struct curve_change {
-  abi::segment* segment;
+  foreign<abi::segment>* segment;
   unsigned channel;
   unit_kind unit;
   phases* in_force;  // updated

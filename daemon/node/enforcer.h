@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// From policy, overrides, lease and what was measured to the curves of all jobs of this node. It
-// decides who decides: the parent while its grant is in force, the node alone when orphaned or
-// without parent, and what an orphan may do by the policy's word (safe, keep, open).
+// From policy, overrides, lease and measurements to the curves of all jobs of this node. It chooses
+// who decides: the parent while its grant is in force, or the node alone when it is orphaned or has
+// no parent. The policy says what an orphan may do (safe, keep, open).
 // What stays true: the curves of a supply never pay more together than the node may use at that
-// moment, by `keep` and `open` excepted, which the operator has asked for.
+// moment. `keep` and `open` are exceptions, which the operator has asked for.
 #pragma once
 
 #include <cstdint>

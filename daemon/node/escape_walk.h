@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which processes of a job do I/O that nobody meters: static programs, programs into which the
+// Finds processes of a job whose I/O is not metered: static programs, programs into which the
 // library was not loaded, rings, and attached ones that move far more bytes than were counted. A
 // process is of a job when it descends from one that is, or when its LD_PRELOAD names the job's
 // library (so it is found after its parents have died). One walk through a /proc, from a list to a
-// report; what it reads can hang, so escape_worker.h runs it beside the loop.
+// report; a read can hang, so escape_worker.h runs it beside the loop.
 #pragma once
 
 #include <atomic>

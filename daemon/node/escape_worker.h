@@ -2,7 +2,7 @@
 // Runs walks through /proc (escape_walk.h) in threads beside the loop: reading the memory map of a
 // process waits for its file systems, and a user's may never answer.
 // What stays true: the loop never waits for a walk; a walk that hangs is left to itself and the
-// next one goes round the process that held it up. At most `most_stuck` threads hang.
+// next one avoids the process that held it up. At most `most_stuck` threads hang.
 #pragma once
 
 #include <cstdint>

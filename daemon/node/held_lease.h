@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this node may use of each supply by its lease, and the memory of that on disk. A node
-// without a parent has one too: it owns the whole.
+// The amount of each supply that this node may use by its lease, and the memory of that on disk. A
+// node without a parent has one too: it owns the whole.
 #pragma once
 
 #include <vector>

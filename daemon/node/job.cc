@@ -61,6 +61,8 @@ std::string to_text(job_record const& r) {
       {"format", 1},          {"uid", r.uid},           {"gid", r.gid},       {"name", r.name},
       {"class", r.qos_class}, {"monitor", r.monitor},   {"limits", r.limits}, {"fixed", fixed},
       {"granted", r.granted}, {"left_out", r.left_out}, {"joiners", joiners}};
+  if (r.sizes.segment != 0) out["segment_bytes"] = r.sizes.segment;
+  if (r.sizes.order != 0) out["order_bytes"] = r.sizes.order;
   if (r.scheduler) out["scheduler"] = json_of(*r.scheduler);
   for (auto const& a : r.after) out["after"].push_back({a.root, a.patience_ns});
   return out.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
@@ -84,6 +86,8 @@ job_record read_record(std::string const& text) try {
                        f.at("rate_q40").get<std::uint64_t>(), f.at("own").get<bool>()});
   for (auto const& p : in.at("joiners"))
     r.joiners.push_back({p.at(0).get<std::uint32_t>(), p.at(1).get<std::uint64_t>()});
+  r.sizes = {in.value("segment_bytes", std::uint64_t{0}),
+             in.value("order_bytes", std::uint64_t{0})};
   if (in.contains("scheduler")) r.scheduler = scheduler_of(in["scheduler"]);
   if (in.contains("after"))
     for (auto const& a : in["after"])

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One job on this node: its segment and what the daemon knows of it besides. What must survive the
-// daemon lies in RUN/jobs/FOLDER/job.json, which only the daemon can write; the segment can be
-// scribbled over by the job and is believed in nothing that matters.
+// One job on this node: its segment, and the daemon's own knowledge of it. State that must survive
+// the daemon lies in RUN/jobs/FOLDER/job.json, which only the daemon can write. The job can
+// scribble over the segment, so nothing that matters relies on it.
 #pragma once
 
 #include <sys/types.h>
@@ -17,6 +17,7 @@
 #include "node/call_times.h"
 #include "node/meter.h"
 #include "node/share_out.h"
+#include "segment/cut_back.h"
 #include "segment/job_life.h"
 #include "segment/segment_file.h"
 
@@ -58,6 +59,7 @@ struct job_record {
   std::vector<process_mark> joiners;  // who asked to join and may not have attached yet
   std::optional<scheduler_terms> scheduler;
   std::vector<epochs::after_rule> after = {};  // by rule of its area
+  segment::made_sizes sizes = {};              // of its files
 };
 std::string to_text(job_record const& r);
 /// Throws sluice_error when it is not one of ours.
@@ -110,7 +112,7 @@ struct job {
   bool is_announced = false;  // the parent has been told its name
 
   job(std::string folder_, job_record record_, segment::mapping map_);
-  abi::segment& memory() const { return *map; }
+  sluice::foreign<abi::segment>& memory() const { return *map; }
   /// Its file was cut short: nothing in it means anything any more.
   bool is_broken() const { return map.is_broken(); }
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a job is metered by: the policy's channels, the user's own limits, and one granted channel
-// per supply. Pure but for the finding of paths.
+// The limits of a job: the policy's channels, the user's own limits, and one granted channel per
+// supply. Pure, except for finding paths.
 #pragma once
 
 #include <map>

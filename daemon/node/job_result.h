@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a scheduler's job was counted on this node: a sentence for the job's output, and the result
+// The counters of a scheduler's job on this node: a sentence for the job's output, and the result
 // file RUN/results/JOB.json that only its user (and root) can read.
 #pragma once
 

@@ -23,6 +23,7 @@
 #include "segment/counted.h"
 #include "segment/cut_back.h"
 #include "segment/jobs.h"
+#include "segment/remains.h"
 #include "segment/run_dir.h"
 #include "wire/message.h"
 
@@ -34,6 +35,7 @@ namespace {
 constexpr std::size_t most_jobs = 1024, most_of_a_uid = 32;
 constexpr std::size_t most_name = 63;  // what a message carries
 constexpr std::size_t most_joiners = 64;
+constexpr int most_tries = 8;
 
 std::string record_text(std::string const& dir) {
   auto text = read_file(dir + "/job.json");
@@ -53,17 +55,10 @@ std::optional<job_record> record_in(std::string const& dir) try {
   return std::nullopt;
 }
 
-/// Of a job whose segment cannot be read: by what was written down.
-segment::life_facts facts_of(job_record const& r, std::string const& run_dir) {
-  segment::life_facts f;
-  f.has_joiner = is_any_alive(r.joiners);
-  f.is_scheduled = r.scheduler.has_value();
-  if (!f.is_scheduled) return f;
-  auto const names = announced(run_dir);
-  f.is_held = !names || std::binary_search(names->begin(), names->end(), r.name);
-  f.has_step = is_any_alive(r.scheduler->steps);
-  return f;
-}
+constexpr char const* unrecovered_text =
+    "the journal of this node is not recovered, so files of durable targets may lack what was "
+    "synced to them: jobs with such targets are refused until it is (`sluice order` shows its "
+    "state)";
 
 /// Limits in an order of their own, so that two writings compare.
 std::vector<std::string> sorted(std::vector<std::string> limits) {
@@ -73,13 +68,25 @@ std::vector<std::string> sorted(std::vector<std::string> limits) {
 
 }  // namespace
 
-void add_joiner(job& j, local::peer const& who) {
+/// Of a job whose segment cannot be read: by what was written down.
+segment::life_facts job_table::facts_of(job_record const& r) {
+  segment::life_facts f;
+  f.has_joiner = processes_.may_any_live(r.joiners);
+  f.is_scheduled = r.scheduler.has_value();
+  if (!f.is_scheduled) return f;
+  auto const names = announced(run_dir_);
+  f.is_held = !names || std::binary_search(names->begin(), names->end(), r.name);
+  f.has_step = processes_.may_any_live(r.scheduler->steps);
+  return f;
+}
+
+void job_table::add_joiner(job& j, local::peer const& who) {
   auto& list = j.record.joiners;
-  std::erase_if(list, [](process_mark const& p) { return !is_alive(p); });
+  std::erase_if(list, [&](process_mark const& p) { return !processes_.may_live(p); });
   auto const pid = static_cast<std::uint32_t>(who.pid);
-  process_mark const mark = mark_of(pid);
-  if (list.size() < most_joiners) list.push_back(mark);
-  std::atomic_ref<std::uint32_t>(j.memory().head.creator_pid).store(pid);
+  auto const mark = processes_.mark_of(pid);
+  if (mark && list.size() < most_joiners) list.push_back(*mark);
+  std::atomic_ref<std::uint32_t>(as_shared(j.memory().head.creator_pid)).store(pid);
 }
 
 void check_no_orders(job const& j, join_request const& request) {
@@ -106,7 +113,7 @@ void open_up(job& j, unsigned channel, std::int64_t now_ns) {
   write_curve(j.memory(), channel, settings_of(unit, {all, all, all}, {}), now_ns);
 }
 
-std::vector<std::string> channel_names(abi::segment const& s) {
+std::vector<std::string> channel_names(foreign<abi::segment> const& s) {
   auto const rules = segment::rules_of(s);
   std::vector<std::string> names;
   for (unsigned i = 0; i < rules->channel_count; ++i)
@@ -128,11 +135,12 @@ std::vector<std::string> not_governed(site_state const& site, job const& j) {
 }
 
 job_table::job_table(std::string run_dir, std::string library, std::string node_name,
-                     runtime::logger& log)
+                     runtime::logger& log, process_teller::starter start)
     : run_dir_(std::move(run_dir)),
       library_(std::move(library)),
       node_name_(std::move(node_name)),
-      log_(log) {
+      log_(log),
+      processes_(std::move(start)) {
   if (geteuid() != 0) return;
   // Stages of all users pass through; only we list or write.
   chmod(run_dir_.c_str(), 0711);
@@ -159,9 +167,12 @@ std::string job_table::free_name(local::peer const& who) const {
 void job_table::check_room(uid_t uid) const {
   auto const of_uid = std::count_if(jobs_.begin(), jobs_.end(),
                                     [&](auto const& j) { return j->record.uid == uid; });
-  if (jobs_.size() >= most_jobs || (uid != 0 && std::size_t(of_uid) >= most_of_a_uid))
-    throw sluice_error(
-        fmt::format("too many jobs on this node ({}, {} of uid {})", jobs_.size(), of_uid, uid));
+  auto const left = remains_.find(uid);
+  std::size_t const held = left == remains_.end() ? 0 : left->second;
+  if (jobs_.size() >= most_jobs || (uid != 0 && std::size_t(of_uid) + held >= most_of_a_uid))
+    throw sluice_error(fmt::format(
+        "too many jobs on this node ({}, {} of uid {}{})", jobs_.size(), of_uid, uid,
+        held == 0 ? "" : fmt::format(", and {} of his that are over but still open", held)));
 }
 
 /// Who made it first would choose the class of another's job, or of his own.
@@ -199,8 +210,15 @@ joined job_table::join(local::peer const& who, join_request const& request,
   return {there, false};
 }
 
+/// No target is durable: fsync is what it is without a journal.
+void take_order_away(policy::compiled& limits) {
+  limits.durable_targets = limits.ordered_targets = 0;
+  limits.job_streams = limits.thread_streams = limits.path_streams = 0;
+}
+
+/// `note`: where to say what the job is made without, instead of refusing it.
 job& job_table::make(local::peer const& who, std::string const& name, join_request const& request,
-                     site_state const& site) {
+                     site_state const& site, std::string* note) {
   check_room(who.uid);
   std::string const folder = folder_of(who.uid, name);
   // Made by a `sluice run` that found no daemon; not ours to touch. No usage error: whoever asks
@@ -216,6 +234,11 @@ job& job_table::make(local::peer const& who, std::string const& name, join_reque
       site,
       {request.limits, request.orders, request.costs, request.monitor, request.policy_channels},
       places_.files_for(who.uid));
+  if (refuses_durable_ && limits.compiled.durable_targets != 0) {
+    if (note == nullptr) throw usage_error(unrecovered_text);
+    *note = unrecovered_text;
+    take_order_away(limits.compiled);
+  }
   job_record r{who.uid,
                who.gid,
                name,
@@ -227,18 +250,29 @@ job& job_table::make(local::peer const& who, std::string const& name, join_reque
                std::move(limits.left_out),
                {},
                {}};
+  r.sizes = segment::made_sizes::of_this_version();
   for (auto const& a : limits.compiled.after) r.after.push_back({a.root, a.says.patience_ns});
   auto const pid = static_cast<std::uint32_t>(who.pid);
-  if (pid != 0) r.joiners.push_back(mark_of(pid));
-  segment::new_job const made = {folder, name, library_, who.uid, who.gid, pid, to_text(r)};
-  if (!segment::create(run_dir_, made, limits.compiled))
-    throw sluice_error(fmt::format("{} is in the way", segment::job_dir(run_dir_, folder)));
+  if (auto const mark = pid == 0 ? std::nullopt : processes_.mark_of(pid))
+    r.joiners.push_back(*mark);
+  make_files({folder, name, library_, who.uid, who.gid, pid, to_text(r)}, limits.compiled);
   adopt_one(folder, site);
   job* const j = find(who.uid, name);
   if (j == nullptr) throw sluice_error(fmt::format("job {} could not be opened", name));
   j->told_ops.resize(core::op_count);
   log_.info("job made", {{"job", name}, {"uid", who.uid}, {"class", qos_class}});
   return *j;
+}
+
+/// Where RUN is full, what users let grow is cut back first. They may be quick, so again.
+void job_table::make_files(segment::new_job const& made, policy::compiled const& limits) {
+  for (int tries = 1;; ++tries) try {
+      if (segment::create(run_dir_, made, limits)) return;
+      throw sluice_error(fmt::format("{} is in the way", segment::job_dir(run_dir_, made.folder)));
+    } catch (segment::no_room const&) {
+      if (tries == most_tries) throw;
+      keep_sizes();
+    }
 }
 
 void job_table::bind_all(site_state const& site, std::int64_t now_ns) {
@@ -296,20 +330,23 @@ void job_table::adopt_one(std::string const& folder, site_state const& site) {
 
 void job_table::adopt(site_state const& site) {
   segment::collect_garbage(run_dir_);
+  remains_ = segment::look_at_remains(run_dir_);
   for (auto const& folder : segment::list_jobs(run_dir_)) {
     std::error_code failed;
     if (!std::filesystem::exists(segment::job_dir(run_dir_, folder) + "/job.json", failed))
-      continue;  // of a `sluice run` without a daemon
+      continue;              // of a `sluice run` without a daemon
+    keep_made_size(folder);  // or it would seem to be of another version
     try {
       adopt_one(folder, site);
       log_.info("job taken over", {{"job", folder}});
     } catch (std::exception const& e) {
       // Its programs may still run, by the library in its folder.
       auto const record = record_in(segment::job_dir(run_dir_, folder));
-      bool const stays = record && is_used(facts_of(*record, run_dir_));
+      bool const stays = record && is_used(facts_of(*record));
       log_.warning("job cannot be taken over",
                    {{"job", folder}, {"why", e.what()}, {"folder", stays ? "stays" : "removed"}});
-      if (!stays) segment::remove_job(run_dir_, folder);
+      if (!stays && record) retire(folder, record->uid);
+      if (!stays && !record) segment::remove_job(run_dir_, folder);
       if (stays) left_alone_.push_back(folder);
     }
   }
@@ -325,6 +362,7 @@ std::set<std::uint64_t> job_table::keys() const {
 }
 
 bool job_table::can_take_over(std::string const& folder, site_state const& site) try {
+  keep_made_size(folder);
   adopt_one(folder, site);
   log_.info("job taken over", {{"job", folder}});
   return true;
@@ -335,26 +373,46 @@ bool job_table::can_take_over(std::string const& folder, site_state const& site)
 void job_table::look_at_left_alone(site_state const& site) {
   std::erase_if(left_alone_, [&](std::string const& folder) {
     auto const record = record_in(segment::job_dir(run_dir_, folder));
-    if (record && is_used(facts_of(*record, run_dir_))) return can_take_over(folder, site);
+    if (record && is_used(facts_of(*record))) return can_take_over(folder, site);
     if (!record || !record->scheduler)
       return true;  // the garbage of jobs without a daemon goes by itself
-    segment::remove_job(run_dir_, folder);
+    retire(folder, record->uid);
     log_.info("job removed", {{"job", folder}, {"why", "the scheduler has done with it"}});
     return true;
   });
 }
 
+/// Of a job that is not ours to read, by what was written down.
+void job_table::keep_made_size(std::string const& folder) {
+  std::string const dir = segment::job_dir(run_dir_, folder);
+  if (segment::cut_back(dir, segment::sizes_in(dir)))
+    log_.warning("job's files were cut back: its owner had let them grow", {{"job", folder}});
+}
+
 void job_table::keep_sizes() {
   for (auto const& j : jobs_)
-    if (segment::cut_back(segment::job_dir(run_dir_, j->folder)))
+    if (segment::cut_back(segment::job_dir(run_dir_, j->folder),
+                          segment::made_sizes::of_this_version()))
       log_.warning("job's files were cut back: its owner had let them grow",
                    {{"job", j->record.name}, {"uid", j->record.uid}});
+  for (auto const& folder : left_alone_) keep_made_size(folder);
+  if (segment::cut_back_remains(run_dir_))
+    log_.warning("files of a job that is over were cut back: somebody had let them grow");
+  remains_ = segment::look_at_remains(run_dir_);
+}
+
+void job_table::retire(std::string const& folder, uid_t uid) {
+  segment::retire_job(run_dir_, folder, uid);
+  remains_ = segment::look_at_remains(run_dir_);
 }
 
 void job_table::remove(job& j, std::string_view why) {
-  segment::remove_job(run_dir_, j.folder);
   log_.info("job removed", {{"job", j.record.name}, {"uid", j.record.uid}, {"why", why}});
+  std::string const folder = j.folder;
+  uid_t const uid = j.record.uid;
+  // First, for we have its memory open as well.
   std::erase_if(jobs_, [&](auto const& other) { return other.get() == &j; });
+  retire(folder, uid);
 }
 
 void job_table::keep(job const& j) {

@@ -14,6 +14,7 @@
 #include "local/local.h"
 #include "node/job.h"
 #include "node/place_finder.h"
+#include "node/process_teller.h"
 #include "node/scheduler.h"
 #include "node/site_state.h"
 #include "policy/mount_table.h"
@@ -38,7 +39,9 @@ struct joined {
 
 class job_table {
  public:
-  job_table(std::string run_dir, std::string library, std::string node_name, runtime::logger& log);
+  /// `start`: see process_teller.
+  job_table(std::string run_dir, std::string library, std::string node_name, runtime::logger& log,
+            process_teller::starter start = {});
 
   /// All that an earlier daemon left: the living are taken over, the dead removed. What cannot be
   /// taken over, such as a segment of an earlier version, is left alone while it may live.
@@ -46,10 +49,14 @@ class job_table {
   /// Takes over what was left alone and can be now (its owner held a lease on the segment, say);
   /// removes those of the scheduler that have ended since.
   void look_at_left_alone(site_state const& site);
-  /// Cuts back files that their owners let grow.
+  /// Cuts back files that their owners let grow, and clears away those of jobs that are over.
   void keep_sizes();
 
   joined join(local::peer const& who, join_request const& request, site_state const& site);
+
+  /// Jobs with durable targets are refused, until this is said again: what a journal has may not be
+  /// in their files. The scheduler's are made without such targets, and say so in their note.
+  void refuse_durable(bool is_unrecovered) { refuses_durable_ = is_unrecovered; }
 
   /// Finds the streams of a job in its channels; again when supplies were added.
   static void bind_streams(job& j, site_state const& site, std::int64_t now_ns);
@@ -63,13 +70,16 @@ class job_table {
   /// The scheduler has done with it: it goes when nobody is left in it.
   void release(job& j);
   /// A process of the scheduler, all below which is the job.
-  void add_step(job& j, process_mark step, bool is_batch);
+  void add_step(job& j, std::uint32_t pid, bool is_batch);
   /// The scheduler's job that a process is in, by what it cannot write itself: its control group, a
   /// step above it, or that its user has no other; of several the one he names. Null: in none.
-  job* scheduled_job_of(local::peer const& who, std::string const& hint) const;
+  job* scheduled_job_of(local::peer const& who, std::string const& hint);
   /// Joining from inside: the class is the job's.
   joined join_scheduled(job& j, local::peer const& who, join_request const& request,
                         site_state const& site);
+
+  /// Who asked to join, until it has attached or died.
+  void add_joiner(job& j, local::peer const& who);
 
   void remove(job& j, std::string_view why);
 
@@ -83,17 +93,22 @@ class job_table {
   std::set<std::uint64_t> keys() const;
   std::string const& run_dir() const { return run_dir_; }
   place_finder& places() { return places_; }
+  process_teller& processes() { return processes_; }
 
  private:
   void adopt_one(std::string const& folder, site_state const& site);
   bool can_take_over(std::string const& folder, site_state const& site);
   job& make(local::peer const& who, std::string const& name, join_request const& request,
-            site_state const& site);
+            site_state const& site, std::string* note = nullptr);
   void keep_scheduled(job const& j);
   job& make_for(announcement const& a, local::peer const& who, std::string const& qos_class,
                 site_state const& site, std::string& note);
-  job* below_a_step(pid_t pid) const;
+  job* below_a_step(pid_t pid);
+  segment::life_facts facts_of(job_record const& r);
   void check_room(uid_t uid) const;
+  void make_files(segment::new_job const& made, policy::compiled const& limits);
+  void keep_made_size(std::string const& folder);
+  void retire(std::string const& folder, uid_t uid);
   void check_name(local::peer const& who, std::string const& name) const;
   std::string folder_of(uid_t uid, std::string const& name) const;
   std::string free_name(local::peer const& who) const;
@@ -102,12 +117,15 @@ class job_table {
   runtime::logger& log_;
   std::vector<std::unique_ptr<job>> jobs_;  // sorted by folder
   place_finder places_;
-  std::vector<std::string> left_alone_;  // folders of jobs that could not be taken over, and live
+  bool refuses_durable_ = false;
+  process_teller processes_;
+  std::map<uid_t, std::size_t> remains_;  // jobs that are over, and whose files somebody holds
+  std::vector<std::string> left_alone_;   // folders of jobs that could not be taken over, and live
 };
 
 /// Channels by number as the segment's ruleset has them, read once and from a copy: whoever owns
 /// the file can write in it at any time. Throws when it is none.
-std::vector<std::string> channel_names(abi::segment const& s);
+std::vector<std::string> channel_names(foreign<abi::segment> const& s);
 
 /// Supplies that a job is not metered by because it began before the policy named them.
 std::vector<std::string> not_governed(site_state const& site, job const& j);
@@ -116,8 +134,6 @@ std::vector<std::string> not_governed(site_state const& site, job const& j);
 std::string class_for(local::peer const& who, std::optional<std::string> const& wish,
                       site_state const& site);
 
-/// Who asked to join, until it has attached or died.
-void add_joiner(job& j, local::peer const& who);
 /// A job that runs gets no other durable directories. Throws; whoever asks may run by himself.
 void check_no_orders(job const& j, join_request const& request);
 

@@ -20,20 +20,27 @@ constexpr std::int64_t young_ns = 30'000'000'000;
 
 constexpr std::uint64_t first_pid_space = 0xEFFFFFFC;  // PROC_PID_INIT_INO of the kernel
 
-bool is_process(std::uint32_t pid, std::uint64_t start_ticks) {
-  std::uint64_t const found = sluice::start_ticks(pid);
-  return found != 0 && abi::is_start(start_ticks, found);
+/// Of whom nothing can be said lives.
+std::vector<bool> which_live(process_teller& processes, std::vector<process_mark> const& claimed) {
+  std::vector<std::uint32_t> pids;
+  for (auto const& p : claimed) pids.push_back(p.pid);
+  auto const said = processes.ask(pids);
+  std::vector<bool> out(claimed.size(), true);
+  for (std::size_t i = 0; i < claimed.size(); ++i)
+    if (said[i].is_said)
+      out[i] = said[i].found && abi::is_start(claimed[i].start_ticks, said[i].found->start_ticks);
+  return out;
 }
 
 /// By what its last census found.
-segment::life_facts facts_of(job const& j) {
+segment::life_facts facts_of(job const& j, process_teller& processes) {
   segment::life_facts f;
   auto const& scheduler = j.record.scheduler;
   f.has_process = j.processes != 0;
-  f.has_joiner = is_any_alive(j.record.joiners);
+  f.has_joiner = processes.may_any_live(j.record.joiners);
   f.is_scheduled = scheduler.has_value();
   f.is_held = scheduler && scheduler->is_held;
-  f.has_step = scheduler && is_any_alive(scheduler->steps);
+  f.has_step = scheduler && processes.may_any_live(scheduler->steps);
   f.is_damaged = j.is_broken();
   return f;
 }
@@ -49,7 +56,8 @@ std::uint64_t counted_bytes(job const& j) {
 
 job_watch::job_watch(job_table& jobs, escape_worker::starter start, runtime::logger& log)
     : jobs_(jobs),
-      heads_(is_process, segment::own_pid_space()),
+      heads_([&jobs](auto const& claimed) { return which_live(jobs.processes(), claimed); },
+             segment::own_pid_space()),
       escapes_(std::make_shared<real_proc>(), std::move(start), log),
       walked_ns_(now().mono_ns) {}
 
@@ -70,7 +78,7 @@ bool job_watch::count_heads(bool is_fast, std::int64_t now_ns) {
     j.processes = found.processes;
     j.foreign = found.foreign_processes;
     attached_[j.folder] = std::move(found);
-    j.life = segment::next_life(j.life, facts_of(j), now_ns);
+    j.life = segment::next_life(j.life, facts_of(j, jobs_.processes()), now_ns);
     is_any_unused = is_any_unused || j.life.state != segment::life_state::used;
     heads_.restart();
   }

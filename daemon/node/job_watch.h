@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who lives in the jobs of this node, and who of them escapes: the census of their process slots
-// goes on a little in each step, the walk through /proc runs beside the loop.
+// The processes in the jobs of this node, and those that escape. The census of the process slots
+// goes on a little in each step; the walk through /proc runs beside the loop.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The process that keeps the log daemon of a node: it starts `sluice-order serve`, starts it again
-// when it dies, ever later, and ends it. A process of its own, forked before sluiced gives up its
-// privileges: those of the log are many, and sluiced listens to users and the network.
-// What stays true: it hears sluiced alone, and of it only two words; it never waits for sluiced;
-// when sluiced is gone, however, it has the log brought home and ends.
+// The process that keeps the journal's daemon of a node: it starts `sluice-order serve`, starts it
+// again when it dies, after longer and longer pauses, and ends it. It is forked before sluiced
+// gives up its privileges, because the journal needs many, and sluiced listens to users and the
+// network.
+// What stays true: it listens to sluiced alone, and knows only two words of it; it never waits for
+// sluiced; when sluiced is gone, for whatever reason, it has the journal brought home and ends.
 #pragma once
 
 #include <sys/types.h>

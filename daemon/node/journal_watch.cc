@@ -74,6 +74,10 @@ void journal_watch::take(journal_report const& fresh) {
   journal_report const was = std::exchange(last_, fresh);
   if (fresh.phase != journal_phase::serving) is_silent_ = false;
   is_settled_ = is_settled_ || fresh.phase != journal_phase::recovering;
+  // Who is killed leaves files that are ahead of the log; who ends with an error has it kept.
+  bool const ended_badly = fresh.phase == journal_phase::pausing && WIFEXITED(fresh.status) &&
+                           WEXITSTATUS(fresh.status) != 0;
+  has_recovered_ = fresh.phase == journal_phase::serving || (has_recovered_ && !ended_badly);
   if (text_of(fresh.lacks) != text_of(was.lacks))
     log_.warning("the log's capabilities are missing: files of other users are not served in full",
                  {{"missing", text_of(fresh.lacks)}});
@@ -129,6 +133,14 @@ bool journal_watch::is_settled(std::int64_t waited_ns) const {
   if (!is_there() || is_settled_) return true;
   auto const seen = waited_ns > hangs_ns ? look_at_status() : std::nullopt;
   return seen && seen->only_syncs;
+}
+
+/// A log that sluice-order serves by itself tells through its status alone.
+bool journal_watch::is_unrecovered() const {
+  if (socket_ >= 0 && has_recovered_) return false;
+  auto const seen = look_at_status();
+  if (socket_ < 0) return seen && !seen->only_syncs && (seen->is_refused || seen->generation == 0);
+  return !seen || !seen->only_syncs || seen->is_refused;
 }
 
 /// None too when it is of another version, for a moment.

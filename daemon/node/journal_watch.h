@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// sluiced's side of the log: what its keeper says goes into our log, the metrics and the answers to
-// users. Nothing here waits for the keeper, but for the end of the daemon, and then not for ever.
+// sluiced's side of the journal: the reports of its keeper go into our log, the metrics and the
+// answers to users. Nothing here waits for the keeper, except at the end of the daemon, and then
+// not for ever.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -31,6 +32,8 @@ class journal_watch {
   /// Files may be used: the first attempt is over, well or not, so what a crash left is at home or
   /// cannot get there; or it only syncs, and has for so long that a disk may hang.
   bool is_settled(std::int64_t waited_ns) const;
+  /// What the log has may not be in the files yet, and they must not be used as durable ones.
+  bool is_unrecovered() const;
   /// The keeper runs, so the log may still be in use.
   bool is_there() const { return socket_ >= 0 && !is_gone_; }
 
@@ -52,6 +55,7 @@ class journal_watch {
   runtime::logger& log_;
   journal_report last_;
   bool is_gone_ = false, is_settled_ = false, is_silent_ = false;
+  bool has_recovered_ = false;  // since it was last refused
 };
 
 }  // namespace sluice::node

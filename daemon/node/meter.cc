@@ -23,11 +23,11 @@ struct counted {
   bool everyone;        // false: threads without a shard of their own are not seen
 };
 
-counted count_waiters(abi::segment const& s, unsigned channel) {
+counted count_waiters(foreign<abi::segment> const& s, unsigned channel) {
   unsigned const used = std::min(s.head.shards_used.load(relaxed), abi::owned_shards);
   counted c = {0, 0, used < abi::owned_shards};
   for (unsigned i = 0; i < used; ++i) {
-    abi::waiter const& w = s.owned[i].waiting;
+    foreign<abi::waiter> const& w = s.owned[i].waiting;
     if (w.channel.load(relaxed) != channel + 1) continue;
     ++c.waiters;
     c.units += std::min(w.amount.load(relaxed), most_waiting);
@@ -37,8 +37,8 @@ counted count_waiters(abi::segment const& s, unsigned channel) {
 
 }  // namespace
 
-sample look(abi::segment const& s, unsigned channel, std::int64_t now_ns) {
-  core::bucket const& b = s.bucket[channel];
+sample look(foreign<abi::segment> const& s, unsigned channel, std::int64_t now_ns) {
+  core::bucket const& b = as_shared(s.bucket[channel]);
   core::curve c;
   sample out;
   if (!core::read_curve(b, c)) return out;
@@ -57,7 +57,7 @@ sample look(abi::segment const& s, unsigned channel, std::int64_t now_ns) {
   return out;
 }
 
-std::uint64_t waits_so_far(abi::segment const& s, unsigned channel) {
+std::uint64_t waits_so_far(foreign<abi::segment> const& s, unsigned channel) {
   std::uint64_t sum = 0;
   for (auto const& step : s.channel[channel].waits.count) sum += step.load(relaxed);
   return sum;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// From what lies in a job's shared memory to what is reported of it. look() is the border: the
-// words may be garbage, so what it returns is bounded. meter adds the looks of a report cycle up;
-// it is pure, with time as an argument.
+// From a job's shared memory to its report. look() is the border: the words may be garbage, so its
+// results are bounded. meter adds the looks of a report cycle up; it is pure, with time as an
+// argument.
 // What stays true: over any span a stream is reported to have been served at most twice what its
 // curve paid plus one large request, whatever the memory says.
 #pragma once
@@ -22,10 +22,10 @@ struct sample {
   bool blocked = false;  // a request waits now
 };
 
-sample look(abi::segment const& s, unsigned channel, std::int64_t now_ns);
+sample look(foreign<abi::segment> const& s, unsigned channel, std::int64_t now_ns);
 
 /// How many requests have waited so far; only its growth means something.
-std::uint64_t waits_so_far(abi::segment const& s, unsigned channel);
+std::uint64_t waits_so_far(foreign<abi::segment> const& s, unsigned channel);
 
 /// What a stream did in a report cycle.
 struct figures {

@@ -108,6 +108,7 @@ void note_paths(state& s, job const& j, std::string const& dir, unsigned parts) 
 
 json join(state& s, local::peer const& who, json const& request) {
   join_request const wish = join_of(request);
+  s.jobs.refuse_durable(s.journal.is_unrecovered());
   // Who is inside a scheduler's job joins that one, whatever name he gives.
   job* const scheduled = local::is_operator(who) && wish.name
                              ? nullptr
@@ -154,7 +155,7 @@ json begin_step(state& s, local::peer const& who, json const& request) {
   s.came(now());
   auto const pid = static_cast<std::uint32_t>(who.pid);
   bool const is_batch = local::text_if(request, "step").value_or("") == "batch";
-  s.jobs.add_step(of, mark_of(pid), is_batch);
+  s.jobs.add_step(of, pid, is_batch);
   json answer = scheduled_answer(s, of);
   auto const wish = local::text_if(request, "class");
   if (wish && *wish != of.record.qos_class && of.record.scheduler->note.empty())

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The verbs that only a node has: join (a program is about to run), and those of batch schedulers:
 // register and release (root: an announcement has come or gone), step and step-end (root: a process
-// of the scheduler, all below which is the job).
+// of the scheduler; everything below it is the job).
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // When the loop of a node takes its next step. Pure, time is an argument. Programs beside us pay
-// for each wake-up, so each has a reason: without one the loop sleeps until somebody speaks to it.
+// for each wake-up, so each has a reason: without one the loop sleeps until a message or signal
+// comes.
 //
 // A request that begins to wait cannot wake us: its stage knows no descriptor, and a daemon that
 // slept on words which users own could be kept awake by them. So jobs are looked at ten times a

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A node and its parent: what is heard becomes a lease and the jobs' granted shares, what was
-// measured becomes reports.
+// A node and its parent: grants become a lease and the jobs' shares, measurements become reports.
 // What stays true: before a report leaves, the curves hold the ends it promises and the lease file
 // holds what it acknowledges. So prepare() comes first, then the curves, then send().
 #pragma once

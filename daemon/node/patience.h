@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long the loop waits for file systems of users. One that does not answer, or slowly, costs its
-// user a debt; who is in debt is not waited for.
+// How long the loop waits for file systems of users. One that answers slowly or not at all costs
+// its user a debt; the loop does not wait for a user in debt.
 // What stays true: of any span of time the waiting for one user is at most a twentieth, and once
 // `most_debt_ns` and one wait more. Pure: time is an argument.
 #pragma once

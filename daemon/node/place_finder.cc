@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/rights.h"
 
 namespace sluice::node {
 
@@ -56,6 +57,7 @@ policy::place place_finder::find(uid_t who, std::string const& path) {
   auto answer = task->get_future();
   try {
     std::thread([task, path, all = waiting_] {
+      raised_rights const raised;  // it may lie in a folder that is its user's alone
       (*task)();
       all->end(path);
     }).detach();

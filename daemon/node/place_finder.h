@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds the places of targets for the loop, which never touches a path itself: a file system whose
-// server is gone holds up whoever does. Another thread looks, the loop waits for it as long as its
-// patience with that user lasts.
+// server is gone holds up every thread that does. Another thread looks, the loop waits for it as
+// long as its patience with that user lasts.
 // What stays true: no call takes longer than patience::longest_ns; at most `most_stuck` threads
-// wait for file systems, `most_stuck_of` of them for one user, one for a path. A place that was
-// found before is taken as it was when nobody answers now, for roots of targets do not move.
+// wait for file systems, `most_stuck_of` of them for one user, one for a path. If nobody answers
+// now, a place that was found before stays valid, because roots of targets do not move.
 #pragma once
 
 #include <sys/types.h>

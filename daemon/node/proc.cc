@@ -42,6 +42,22 @@ std::string slurp(std::string const& path) {
   return text;
 }
 
+/// The name may hold blanks and parentheses.
+std::optional<process_stat> stat_of(std::uint32_t pid, std::string& name) {
+  std::string const line = slurp(fmt::format("/proc/{}/stat", pid));
+  auto const open = line.find('('), close = line.rfind(')');
+  if (open == std::string::npos || close == std::string::npos || close < open) return std::nullopt;
+  name = line.substr(open + 1, close - open - 1);
+  std::istringstream rest(line.substr(close + 1));
+  process_stat s;
+  std::string state, skipped;
+  rest >> state >> s.parent;
+  for (int field = 5; field < 22; ++field) rest >> skipped;
+  rest >> s.start_ticks;
+  if (state == "Z" || state == "X" || !rest) return std::nullopt;
+  return s;
+}
+
 std::uint64_t number_after(std::string const& text, std::string_view key) {
   auto const at = text.find(key);
   if (at == std::string::npos) return 0;
@@ -142,21 +158,25 @@ std::vector<std::uint32_t> real_proc::pids() const {
   return out;
 }
 
+std::optional<process_stat> read_stat(std::uint32_t pid) {
+  std::string name;
+  return stat_of(pid, name);
+}
+
+std::uint32_t owner_of(std::uint32_t pid) {
+  struct stat st = {};
+  return stat(fmt::format("/proc/{}", pid).c_str(), &st) == 0 ? st.st_uid : ~0u;
+}
+
 std::optional<process_facts> real_proc::facts(std::uint32_t pid) const {
-  std::string const line = slurp(fmt::format("/proc/{}/stat", pid));
-  auto const open = line.find('('), close = line.rfind(')');
-  if (open == std::string::npos || close == std::string::npos || close < open) return std::nullopt;
   process_facts f;
   f.pid = pid;
-  f.name = line.substr(open + 1, close - open - 1);
+  auto const line = stat_of(pid, f.name);
+  if (!line) return std::nullopt;
+  f.parent = line->parent;
+  f.start_ticks = line->start_ticks;
   std::replace_if(
       f.name.begin(), f.name.end(), [](unsigned char c) { return c < 32 || c == 127; }, '?');
-  std::istringstream rest(line.substr(close + 1));
-  std::string state, skipped;
-  rest >> state >> f.parent;
-  for (int field = 5; field < 22; ++field) rest >> skipped;
-  rest >> f.start_ticks;
-  if (state == "Z" || state == "X" || !rest) return std::nullopt;
   struct stat owner = {}, space = {};
   if (stat(fmt::format("/proc/{}", pid).c_str(), &owner) != 0) return std::nullopt;
   f.uid = owner.st_uid;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What /proc says of a process, as far as it is wanted here. All of it may be gone or forbidden at
-// any moment: then the answer is empty. facts() and inner_pid() answer at once. The others take the
-// lock of the process's memory or open its files, and hang where these do.
+// The facts of a process in /proc that are needed here. Any of them may be gone or forbidden at any
+// moment: then the answer is empty. Only owner_of() has nothing to do with the memory of the
+// process and answers at once. All others may hang where its file systems do: some take the lock of
+// that memory or open its files, the rest may be left to take it down (process_teller.h).
 #pragma once
 
 #include <cstdint>
@@ -19,6 +20,16 @@ struct process_facts {
   std::string name;
   std::uint32_t uid = 0;
 };
+
+struct process_stat {
+  std::uint32_t parent = 0;
+  std::uint64_t start_ticks = 0;
+};
+
+/// /proc/PID/stat; none: no such process, or a zombie.
+std::optional<process_stat> read_stat(std::uint32_t pid);
+/// The uid of /proc/PID; of none -1.
+std::uint32_t owner_of(std::uint32_t pid);
 
 /// What decides whether a process escapes.
 struct process_doings {

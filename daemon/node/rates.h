@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The control plane counts milli-tokens per second, the buckets units per nanosecond with 40
-// fractional bits. Here one becomes the other. Nothing overflows: what is too large becomes the
-// largest, which limits nobody.
+// fractional bits. Here one is converted to the other. Nothing overflows: a value that is too large
+// becomes the largest one, which limits nobody.
 #pragma once
 
 #include <algorithm>

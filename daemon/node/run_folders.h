@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // When to look into the folders of the run directory: RUN/scheduler, where jobs are announced, and
-// RUN/jobs, where programs that began without a daemon leave theirs.
+// RUN/jobs, where programs that began without a daemon leave their jobs.
 #pragma once
 
 #include <cstdint>

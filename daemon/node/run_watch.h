@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Says when something came into RUN/jobs or RUN/scheduler or left it, so that a daemon without jobs
-// need not look. The folders are the truth: what is said here is only that a look is worth it.
+// Reports when an entry appears in RUN/jobs or RUN/scheduler or leaves it, so that a daemon without
+// jobs need not look. The folders are the truth: a report only says that a look is worth it.
 #pragma once
 
 #include <string>

@@ -80,14 +80,19 @@ job& job_table::make_for(announcement const& a, local::peer const& who,
   join_request request;
   if (!qos_class.empty()) request.qos_class = qos_class;
   request.limits = a.limits;
+  std::string lacks;
   try {
-    return make(who, a.job, request, site);
+    job& made = make(who, a.job, request, site, &lacks);
+    if (!lacks.empty()) add_note(note, lacks);
+    return made;
   } catch (error const& e) {
     if (a.limits.empty()) throw;
     add_note(note, e.what());
   }
   request.limits.clear();
-  return make(who, a.job, request, site);
+  job& made = make(who, a.job, request, site, &lacks);
+  if (!lacks.empty()) add_note(note, lacks);
+  return made;
 }
 
 job& job_table::schedule(announcement const& a, site_state const& site) {
@@ -153,20 +158,20 @@ void job_table::release(job& j) {
   keep(j);
 }
 
-void job_table::add_step(job& j, process_mark step, bool is_batch) {
+void job_table::add_step(job& j, std::uint32_t pid, bool is_batch) {
   auto& terms = *j.record.scheduler;
-  std::erase_if(terms.steps, [](process_mark const& p) { return !is_alive(p); });
-  if (terms.steps.size() < most_steps) terms.steps.push_back(step);
+  std::erase_if(terms.steps, [&](process_mark const& p) { return !processes_.may_live(p); });
+  auto const step = processes_.mark_of(pid);
+  if (step && terms.steps.size() < most_steps) terms.steps.push_back(*step);
   terms.had_batch = terms.had_batch || is_batch;
   j.life = {};
   keep(j);
 }
 
-job* job_table::below_a_step(pid_t pid) const {
-  real_proc const machine;
+job* job_table::below_a_step(pid_t pid) {
   auto at = static_cast<std::uint32_t>(pid);
   for (int depth = 0; depth < most_depth && at > 1; ++depth) {
-    auto const facts = machine.facts(at);
+    auto const facts = processes_.ask(at).found;
     if (!facts) return nullptr;
     for (auto const& j : jobs_) {
       if (!j->record.scheduler) continue;
@@ -179,7 +184,7 @@ job* job_table::below_a_step(pid_t pid) const {
   return nullptr;
 }
 
-job* job_table::scheduled_job_of(local::peer const& who, std::string const& hint) const {
+job* job_table::scheduled_job_of(local::peer const& who, std::string const& hint) {
   std::vector<job*> mine;
   for (auto const& j : jobs_)
     if (j->record.scheduler && j->record.uid == who.uid) mine.push_back(j.get());

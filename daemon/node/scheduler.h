@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a batch scheduler says of its jobs: one file per job in RUN/scheduler, made by root when the
+// The announcements of a batch scheduler: one file per job in RUN/scheduler, made by root when the
 // job is given the node and removed when it is over. The files are the truth; a message that one
-// has changed only saves time, so a job announced while the daemon was dead is not lost. Pure but
-// for listing the folder.
+// has changed only saves time, so a job announced while the daemon was dead is not lost. Pure,
+// except for listing the folder.
 #pragma once
 
 #include <sys/types.h>

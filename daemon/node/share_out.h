@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// How what this node may use of one supply is divided among its jobs. Pure. Three rates per job,
-// for the three phases of its curve: while the lease runs, after it, and once the node's escrow is
-// its own again. What stays true: in each phase the sum over the jobs is at most what the node has
-// in that phase, and no job gets more than its ceiling.
+// Divides this node's part of one supply among its jobs. Pure. Three rates per job, for the three
+// phases of its curve: while the lease runs, after it, and once the node's escrow is its own again.
+// What stays true: in each phase the sum over the jobs is at most what the node has in that phase,
+// and no job gets more than its ceiling.
 #pragma once
 
 #include <span>

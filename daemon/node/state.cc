@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/installed.h"
+#include "base/rights.h"
 #include "base/whole_file.h"
 #include "node/job_result.h"
 #include "runtime/launcher.h"
@@ -20,8 +21,19 @@ namespace {
 
 constexpr std::int64_t first_policy_ns = 2'000'000'000;
 
+std::string policy_text(std::string const& path) {
+  raised_rights const raised;
+  return policy::read_policy_text(path);
+}
+
 std::string policy_copy(runtime::config const& c) { return c.state_dir + "/policy.json"; }
 std::string overrides_path(runtime::config const& c) { return c.state_dir + "/overrides.json"; }
+
+/// Empty: there are none.
+process_teller::starter tellers_of(runtime::services& s) {
+  if (s.walks == nullptr) return {};
+  return [at = s.walks](std::function<void()> task) { return at->start(std::move(task)); };
+}
 
 escape_worker::starter walks_of(runtime::services& s) {
   if (s.walks != nullptr)
@@ -35,7 +47,7 @@ state::state(runtime::config const& c, runtime::services& s)
     : config(c),
       services(s),
       site(c.name),
-      jobs(c.run_dir, find_library(), c.name, s.log),
+      jobs(c.run_dir, find_library(), c.name, s.log, tellers_of(s)),
       rates(!c.parents.empty()),
       journal(s.journal_keeper, c.journal, segment::journal_status_path(c.run_dir), s.log),
       lease(c, s.incarnation, s.log),
@@ -64,7 +76,7 @@ state::state(runtime::config const& c, runtime::services& s)
 
 void state::start_policy(moment at) {
   bool const from_file = !has_parent() && !config.policy.empty();
-  if (from_file) return use_policy(policy::read_policy_text(config.policy), {config.policy}, at);
+  if (from_file) return use_policy(policy_text(config.policy), {config.policy}, at);
   auto const copy = read_file(policy_copy(config));
   if (!copy) return;
   try {
@@ -96,10 +108,13 @@ void state::use_policy(std::string const& text, runtime::policy_source const& so
 void state::reload(moment at) {
   services.notify.reloading(at.mono_ns);
   try {
-    runtime::config const fresh = services.reload ? services.reload() : config;
+    runtime::config const fresh = [&] {
+      raised_rights const raised;  // what the administrator wrote may be another user's file
+      return services.reload ? services.reload() : config;
+    }();
     if (has_parent() && !fresh.keys.empty()) parent->use_keys(fresh.keys);
     if (!has_parent() && !fresh.policy.empty())
-      use_policy(policy::read_policy_text(fresh.policy), {fresh.policy}, at);
+      use_policy(policy_text(fresh.policy), {fresh.policy}, at);
     config.policy = fresh.policy;
     services.log.info("configuration read again");
   } catch (error const& e) {
@@ -198,6 +213,9 @@ void state::heed_scheduler(moment at) {
   folders.heeded(at.mono_ns);
   // A job made before the policy was heard of would not be metered by it.
   if (!site.is_set() && has_parent() && at.mono_ns - started_ns_ < first_policy_ns) return;
+  // One made before the journal is at home would be without its durable targets.
+  if (!journal.is_settled(at.mono_ns - started_ns_)) return;
+  jobs.refuse_durable(journal.is_unrecovered());
   auto const changed = announced_.look();
   for (job* j : changed.withdrawn) release_job(*j);
   if (changed.made.empty()) return;
@@ -207,6 +225,7 @@ void state::heed_scheduler(moment at) {
 }
 
 job* state::take_announced(std::string const& name, moment at) {
+  jobs.refuse_durable(journal.is_unrecovered());
   job* const made = announced_.take(name);
   if (made == nullptr) return nullptr;
   came(at);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// All that a node daemon holds, each part with its own data, and what is done to several of them at
-// once. The loop says when (run.cc), the local socket asks (node_role.h).
+// All parts of a node daemon, each with its own data, and actions on several of them at once. The
+// loop says when (run.cc), and the local socket asks (node_role.h).
 #pragma once
 
 #include <memory>

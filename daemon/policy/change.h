@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a new policy would change, in sentences an operator can check before it is in force.
+// The changes that a new policy makes, in sentences that an operator can check before it is in
+// force.
 #pragma once
 
 #include <cstdint>

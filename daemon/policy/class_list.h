@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What somebody is told who is about to submit a job: the classes there are, which of them are open
-// to him, and whether what he wants can be.
+// The answer to a user who is about to submit a job: the classes, which of them are open to the
+// user, and whether the request is possible.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -34,8 +34,8 @@ std::string parts_in_words(control_settings const& c) {
                                                                "most nodes obey"
                                                              : "given away by nobody";
   return fmt::format(
-      "{} of a capacity belong to the nodes in equal parts, {} are their floor, {} "
-      "are {}",
+      "{} of each capacity is the escrow of the nodes in equal parts, {} is their floor, "
+      "{} is {}",
       percent(c.escrow_ppm), percent(c.floor_ppm), percent(pool), owner);
 }
 
@@ -87,7 +87,8 @@ std::vector<std::string> control_in_words(site const& s) {
     out.push_back(c.default_class.empty()
                       ? "a job that names no class has weight 1 and no reservation"
                       : fmt::format("a job that names no class has class {}", c.default_class));
-  if (!c.enforce) out.push_back("nothing is delayed: what would be is counted (enforce is false)");
+  if (!c.enforce)
+    out.push_back("nothing is delayed: calls that would be are counted (enforce is false)");
   return out;
 }
 
@@ -116,8 +117,8 @@ std::vector<std::string> warnings(site const& s) {
           fmt::format("access.{}: this machine does not know every user and group named", name));
   if (!c.default_class.empty() && s.access.contains(c.default_class))
     out.push_back(
-        fmt::format("control.default_class {} is not everybody's: others' jobs without "
-                    "a class are refused it",
+        fmt::format("control.default_class {} is not open to everybody: jobs of other users "
+                    "without a class are refused",
                     c.default_class));
   for (auto const& of : supplies(s))
     if (of.promisable < of.capacity)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a policy says of the controllers themselves: which nodes there are, how often they report,
-// how long a grant lasts, what a node may use that has lost its parent; and who may use which
+// The part of a policy about the controllers themselves: which nodes there are, how often they
+// report, how long a grant lasts, what an orphaned node may use; and which users may use which
 // class. See daemon/lease for what the lease protocol makes of these numbers.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Says how far a parser has read that takes iterators: what it speaks of in a callback ends there.
+// Says how far a parser that takes iterators has read: the value of a callback ends there.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Limits that are well written and cannot do what was probably meant: one sentence each, which
-// begins with where the limit was written. All of these warnings are here.
+// Limits that are valid but probably do not do what was meant: one sentence each, which begins with
+// the place of the limit. All of these warnings are here.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON that remembers where everything stood, so that messages can point at it. Depth, size and
-// duplicate keys are bounded and refused here; what the keys mean is decided in policy.cc.
+// JSON that remembers the position of everything, so that messages can point at it. Depth, size and
+// duplicate keys are bounded and refused here; policy.cc decides what the keys mean.
 #pragma once
 
 #include <cstddef>

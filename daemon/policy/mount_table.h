@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where file trees lie: the mount table as the kernel prints it, read into rows, and what a target
-// needs to know from it. Pure functions of the text of /proc/PID/mountinfo, so that tests bring
+// Where file trees lie: the mount table as the kernel prints it, read into rows, and the facts that
+// a target needs from it. Pure functions of the text of /proc/PID/mountinfo, so that tests bring
 // their own.
 #pragma once
 

@@ -72,9 +72,8 @@ after_spec read_after(reading const& r, node const& n, std::string const& path) 
 
 std::string after_in_words(after_spec const& after) {
   return fmt::format(
-      "files like {} are opened to be written, or named, when all that the job has written to "
-      "files "
-      "like {} is durable on all its nodes, or fail with EIO, after {:g} s at the latest",
+      "a call that writes or names files like {} waits until all that the job wrote to files like "
+      "{} is durable on all its nodes; after {:g} s it fails with EIO",
       after.write, after.durable, static_cast<double>(after.patience_ns) / 1e9);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `order` and `after` may be, in a policy and on the command line.
+// The values of `order` and `after`, in a policy and on the command line.
 #pragma once
 
 #include <string>

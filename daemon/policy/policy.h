@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the operator writes: targets with their capacity, QoS classes, channels, the controllers'
-// settings, who may use what, the allocation algorithm. Nothing here is guessed: an unknown key, a
-// wrong unit, a name that nobody defined are errors that say file, line, column and what was
-// probably meant.
+// A policy as the operator writes it: targets with their capacity, QoS classes, channels, the
+// controllers' settings, access to classes, the allocation algorithm. Nothing is guessed: an
+// unknown key, a wrong unit and an undefined name are errors with file, line, column and a
+// suggestion.
 #pragma once
 
 #include <map>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the readers of the sections of a policy, and of the daemon's configuration, have in common:
-// a value is taken from the tree with its kind checked, and a refusal says file, line, column, the
-// path of the key and what was probably meant.
+// The common part of the readers of a policy's sections and of the daemon's configuration. A value
+// is taken from the tree with its kind checked, and a refusal has file, line, column, the path of
+// the key and a suggestion.
 #pragma once
 
 #include <string>

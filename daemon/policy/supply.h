@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A policy in the numbers of the control plane: supplies (a resource of a target that has a
-// capacity), what a class has of one, rates in milli-tokens per second.
+// capacity), the share of a class in one, rates in milli-tokens per second.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// HOST:PORT and tcp://HOST:PORT as the daemon is told them.
+// HOST:PORT and tcp://HOST:PORT in the daemon's settings.
 #pragma once
 
 #include <cstdint>

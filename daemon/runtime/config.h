@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one sluiced was told: configuration file, then flags. Read once, and again on SIGHUP.
+// The configuration of one sluiced: from the file, then from flags. Read once, and again on SIGHUP.
 #pragma once
 
 #include <cstdint>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the dashboard shows, and to whom. Everybody on the machine can reach the port, so without a
-// key it tells what /metrics tells: sums of supplies and QoS classes. A key is a secret of one
-// user; he gets it over the local socket, where the kernel says who asks, and with it sees his own
-// jobs (an operator all). Keys die with the daemon. What stays true: nothing here speaks to the
-// loop; details go to loopback peers only; a page of another origin can neither read an answer (it
-// knows no key, and its name is not ours) nor frame it.
+// The content of the dashboard, and who sees it. Everybody on the machine can reach the port, so
+// without a key it shows only what /metrics shows: sums of supplies and QoS classes. A key is a
+// secret of one user, who gets it over the local socket, where the kernel says who asks. With it
+// the user sees his own jobs (an operator sees all). Keys die with the daemon. What stays true:
+// nothing here speaks to the loop; details go to loopback peers only; a page of another origin can
+// neither read an answer (it knows no key, and its name is not ours) nor frame it.
 #pragma once
 
 #include <cstddef>

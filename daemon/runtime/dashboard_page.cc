@@ -30,11 +30,11 @@ char const dashboard_page[] = R"html(<!doctype html>
 <p id="past-none"></p>
 <div id="past-ops" hidden><div id="heat" class="plot"></div>
 <p class="soft">Operations of the job over time, at all supplies. A stronger colour is more; every
-row has its own scale, whose end stands at the right. Time is the part of a second that threads were
+row has its own scale, whose end is at the right. Time is the part of a second that threads were
 in the call itself, by a sample; two threads all the time are 200 %.</p></div>
 <div id="past-charts" hidden><div id="rates" class="plot"></div>
-<p class="soft">The hatched strip: something waited. Demand has a gap where more was wanted than
-granted.</p><div id="waiting" class="plot"></div></div></section>
+<p class="soft">The hatched strip marks times in which a request waited. Demand has a
+gap where it was above the grant.</p><div id="waiting" class="plot"></div></div></section>
 <section id="jobs-section"><h2>Jobs <span id="job-count" class="soft"></span></h2>
 <p><label>Filter <input id="filter" type="search" placeholder="job, user, class, supply"></label>
 <label><input id="waiting-only" type="checkbox"> only those that wait</label>

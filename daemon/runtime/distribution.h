@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How times spread, as a Prometheus histogram tells it: counts between bounds that never change.
+// The distribution of times as a Prometheus histogram: counts between bounds that never change.
 // Each bound is the edge of a step of core::histogram, so no count is split.
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Figures are as old as the loop's last look, and a loop without work does not look. So who reads
-// them in another thread asks for a look, and waits for it a moment.
+// Figures are as old as the loop's last look, and a loop without work does not look. So a reader in
+// another thread asks for a look, and waits for it a moment.
 // What stays true: however many read, the loop is woken at most ten times a second.
 #pragma once
 

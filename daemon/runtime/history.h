@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The last hour of every job at every supply: what it wanted, was granted, used, and how long it
-// waited, in single seconds for ten minutes and in tens of seconds for the hour. The loop looks and
-// puts; readers in other threads copy one row at a time, so that nobody waits for a reader.
+// The last hour of every job at every supply: its demand, grant and use, and how long it waited, in
+// single seconds for ten minutes and in tens of seconds for the hour. The loop looks and puts;
+// readers in other threads copy one row at a time, so that nobody waits for a reader.
 // What stays true: the amounts of a row's points, the unfinished one included, add up to what was
 // put; at most `most_rows` rows of about 32 KB each, whatever jobs there are; a row goes an hour
 // after its job. Time is an argument.

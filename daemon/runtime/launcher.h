@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starts threads for the loop that hold other capabilities than it: a thread has those of the one
-// that made it. It is made by a thread with the capabilities wanted, and keeps them.
+// Starts threads for the loop that have other capabilities than the loop. A thread inherits those
+// of its creator. So a thread with the wanted capabilities makes the launcher, which keeps them.
 #pragma once
 
 #include <functional>

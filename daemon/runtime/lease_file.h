@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a node or relay has promised and been given, kept so that kill -9 of the daemon forgets
-// nothing. Written about ten times a second, so it is one write into a file that has its size from
-// the start: it neither grows (a full disk does not matter) nor is renamed (no journal). Two halves
-// are written in turn, each with a checksum: one is always whole. A reboot makes it void, which
-// the boot id says.
+// The promises and grants of a node or relay, kept so that kill -9 of the daemon loses nothing.
+// Written about ten times a second, so it is one write into a file that has its size from the
+// start: it neither grows (a full disk does not matter) nor is renamed (no journal). Two halves are
+// written in turn, each with a checksum: one is always whole. A reboot makes it void; the boot id
+// shows that.
 #pragma once
 
 #include <cstdint>

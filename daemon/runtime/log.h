@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One line per event on standard error: `level event key=value …`, with the sd-daemon prefix `<N>`
-// under systemd. An event is a constant text, what varies goes into the fields; so that a flood of
-// one event (a peer gone mad) can be cut short and counted, and lines can be searched.
+// under systemd. An event is a constant text, and values that vary go into the fields. So a flood
+// of one event (of a faulty peer) can be cut short and counted, and lines can be searched.
 #pragma once
 
 #include <cstdint>

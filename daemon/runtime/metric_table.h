@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Figures for Prometheus. The loop sets values as it goes and publishes once a cycle; the thread
-// of the HTTP server renders what was published. Names, kinds, labels and help are rows of
-// metrics.def. A series of one job goes a minute after it was set last; others stay.
+// Figures for Prometheus. The loop sets values as it goes and publishes once a cycle; the thread of
+// the HTTP server renders the published values. Names, kinds, labels and help are rows of
+// metrics.def. A series of one job is removed a minute after it was last set; others stay.
 #pragma once
 
 #include <cstdint>

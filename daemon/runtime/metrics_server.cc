@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <httplib.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -14,21 +15,24 @@
 #include <filesystem>
 #include <fstream>
 #include <mutex>
+#include <string_view>
 #include <thread>
 
+#include "base/descriptor.h"
 #include "base/error.h"
 #include "runtime/address.h"
 #include "runtime/dashboard.h"
 #include "runtime/fresh_look.h"
+#include "runtime/http_peer.h"
+#include "runtime/http_stream.h"
 
 namespace sluice::runtime {
 
 namespace {
 
 constexpr char const* content_type = "text/plain; version=0.0.4; charset=utf-8";
-// Each idle connection keeps a thread for the patience: so many, and a scraper still gets one.
-constexpr std::size_t threads = 64;
-constexpr std::time_t patience_s = 2;
+constexpr std::size_t threads = 64;  // a connection has one until it ends
+constexpr int backlog = 1024;        // the library's own, 5, one user would keep full
 constexpr std::chrono::seconds again{10};
 
 /// Not the library's own choice, SO_REUSEPORT: two daemons would share a port without a word.
@@ -37,6 +41,38 @@ void only_reuse_address(int fd) {
   setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
 }
 
+/// The library's server, with places for connections. Who has too many is told so at once.
+class bounded_server final : public httplib::Server {
+ public:
+  void widen_backlog() { ::listen(svr_sock_, backlog); }
+
+ private:
+  bool process_and_close_socket(int socket) override {
+    descriptor const closes(socket);
+    auto const who = peer_of(socket);
+    if (!who) return false;
+    if (!places_.enter(*who)) return refuse(socket);
+    http_stream stream(socket);
+    bool is_over = true;
+    bool const done = process_request(stream, true, is_over, nullptr);
+    shutdown(socket, SHUT_RDWR);
+    places_.leave(*who);
+    return done;
+  }
+
+  static bool refuse(int socket) {
+    constexpr std::string_view said =
+        "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\n"
+        "Content-Type: text/plain\r\nContent-Length: 43\r\n\r\ntoo many connections at once: try "
+        "it again\n";
+    (void)!send(socket, said.data(), said.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    shutdown(socket, SHUT_WR);
+    return false;
+  }
+
+  peer_places places_{threads};
+};
+
 class server : public metrics_server {
  public:
   server(std::string const& address, metric_table const& table, dashboard const* board,
@@ -44,9 +80,6 @@ class server : public metrics_server {
     auto const [host, port] = host_and_port(address, "--metrics " + address);
     http_.new_task_queue = [] { return new httplib::ThreadPool(threads); };
     http_.set_socket_options(only_reuse_address);
-    http_.set_read_timeout(patience_s);
-    http_.set_write_timeout(patience_s);
-    http_.set_keep_alive_max_count(1);
     http_.set_payload_max_length(0);
     if (looks != nullptr)
       http_.set_pre_routing_handler([looks](auto const&, auto&) {
@@ -77,7 +110,10 @@ class server : public metrics_server {
     address_ = host.find(':') == host.npos ? fmt::format("{}:{}", host, at)
                                            : fmt::format("[{}]:{}", host, at);
     runner_ = std::thread([this, host = host, port = port] {
-      if (!is_waiting_ || wait_for(host, port)) http_.listen_after_bind();
+      if (!is_waiting_ || wait_for(host, port)) {
+        http_.widen_backlog();
+        http_.listen_after_bind();
+      }
       has_ended_ = true;
     });
   }
@@ -113,7 +149,7 @@ class server : public metrics_server {
     return true;
   }
 
-  httplib::Server http_;
+  bounded_server http_;
   std::string address_;
   std::atomic<bool> is_waiting_ = false, has_ended_ = false;
   std::mutex mutex_;

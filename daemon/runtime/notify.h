@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the service manager is told, over the datagram socket that $NOTIFY_SOCKET names
-// (sd_notify(3), written out: fifteen lines are no reason for a library). Without the variable all
-// of it does nothing. The variables are taken out of the environment.
+// Messages to the service manager, over the datagram socket that $NOTIFY_SOCKET names
+// (sd_notify(3), written out: fifteen lines are no reason for a library). Without the variable it
+// does nothing. The variables are removed from the environment.
 #pragma once
 
 #include <cstdint>

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The last hour of every job by op: how many operations, bytes, and seconds in the calls, in single
-// seconds for ten minutes and in tens of seconds for the hour. Beside `history`, which says what
-// was granted: this says what for. The loop looks and puts, readers in other threads copy one row
-// at a time. What stays true: at most `most_rows` rows of about 8 KB each, whatever jobs there are,
-// and none for an op that a job never made; the amounts of the points add up to what was put. Time
-// is an argument.
+// The last hour of every job by op: how many operations, bytes, and seconds in the calls. Points
+// are single seconds for ten minutes and tens of seconds for the hour. `history` has the grants;
+// this has the operations they were used for. The loop looks and puts, readers in other threads
+// copy one row at a time.
+// What stays true: at most `most_rows` rows of about 8 KB each, whatever jobs there are, and none
+// for an op that a job never made; the amounts of the points add up to what was put. Time is an
+// argument.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The versions of the policy that this daemon had in force: the last twenty, with when, from where
-// and by whom, a file each in its state directory. A text that is in force already is no new
-// version, so a restart or a reload of the same file adds nothing. A full disk costs the memory,
+// and by whom, a file each in its state directory. A text that is already in force is no new
+// version, so a restart or a reload of the same file adds nothing. A full disk costs the history,
 // never the policy.
 #pragma once
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Puts a policy together from the parts a parent sends. Parts of one text come in order over one
-// connection; one that does not follow is left out, as if it had not come. What stays true: one
-// text at a time and never more than a megabyte is kept, and a text is whole only when its hash is
-// the one announced.
+// connection; one that does not follow is ignored. What stays true: one text at a time and never
+// more than a megabyte is kept, and a text is whole only when its hash is the one announced.
 #pragma once
 
 #include <cstdint>

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/rights.h"
 
 namespace sluice::runtime {
 
@@ -91,7 +92,9 @@ kept_capabilities drop_to(std::span<wanted const> all) {
 }  // namespace
 
 kept_capabilities drop_capabilities(role_kind role) {
-  return role == role_kind::node ? drop_to(of_a_node) : drop_to({});
+  auto const kept = role == role_kind::node ? drop_to(of_a_node) : drop_to({});
+  if (kept.kept != "none") lower_rights();
+  return kept;
 }
 
 kept_capabilities drop_to_journal() { return drop_to(of_a_log); }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the daemon gives up before it listens to anybody. A node of root keeps two capabilities in
-// its loop:
+// The privileges that the daemon gives up before it listens to anybody. A node of root keeps two
+// capabilities in its loop:
 //   cap_chown            gives a job's segment to the job's user
 //   cap_dac_override     opens it again after a restart (0600, of that user)
-// and two in threads that speak with nobody, but look for processes that are not metered:
+// in force only for those calls (base/rights.h),
+// and two in threads that talk to nobody, but look for unmetered processes:
 //   cap_dac_read_search  lists /proc/PID/fd of other users
 //   cap_sys_ptrace       reads /proc/PID/{environ,exe,io,maps}
 // The keeper of its log (node/journal_keeper.h) is a process of its own with the capabilities of

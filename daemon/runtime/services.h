@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What main gives to the loop of a role: where it writes, whom it tells, what it was started with.
-// Made once, owned by main, used by the loop's thread alone. Tests make their own: a logger with a
-// sink, a notifier without a socket, a table that nobody serves.
+// The services that main gives to the loop of a role: log, notifier, metrics, ZeroMQ context, keys
+// and more. Made once, owned by main, used by the loop's thread alone. Tests make their own: a
+// logger with a sink, a notifier without a socket, a table that nobody serves.
 #pragma once
 
 #include <cstdint>

@@ -30,6 +30,13 @@ error failed(std::string const& what) {
   return sluice_error(fmt::format("{}: {}", what, std::strerror(errno)));
 }
 
+/// /run is what the whole machine works with, and users can let the files of their jobs grow.
+bool shares_memory(std::string const& run_dir) {
+  struct stat all = {}, jobs = {};
+  return stat(run_dir.c_str(), &all) == 0 && stat((run_dir + "/jobs").c_str(), &jobs) == 0 &&
+         all.st_dev == jobs.st_dev;
+}
+
 std::uint64_t number_in(std::string const& file) {
   std::ifstream in(file);
   std::uint64_t n = 0;
@@ -99,6 +106,11 @@ std::vector<std::string> check_machine(config const& c, std::size_t children) {
         fmt::format("at most {} files may be open, {} children need {}: raise "
                     "RLIMIT_NOFILE (LimitNOFILE= of the unit)",
                     files.rlim_cur, children, wanted));
+  if (c.role == role_kind::node && geteuid() == 0 && shares_memory(c.run_dir))
+    out.push_back(
+        fmt::format("{0}/jobs has to share its memory with all of {0}, which users can fill: mount "
+                    "a tmpfs there that has a size (run-sluice-jobs.mount)",
+                    c.run_dir));
   if (c.role == role_kind::node) return out;
   for (char const* name : {"core/somaxconn", "ipv4/tcp_max_syn_backlog"}) {
     std::uint64_t const backlog = number_in(std::string("/proc/sys/net/") + name);

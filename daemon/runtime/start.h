@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What must hold before a role runs: directories, one daemon per run directory, a number larger
-// than that of every earlier start, room for connections.
+// Conditions that must hold before a role runs: directories, one daemon per run directory, a number
+// larger than that of every earlier start, room for connections.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The conversation of a node or a relay with its parent: hello, reports and their answers, the
-// policy in parts, and the walk to the next address when one is silent. It decides when something
-// is said; what is said is the caller's. What stays true: at most one report is unanswered, so a
+// policy in parts, and the walk to the next address when one is silent. It decides when a message
+// is sent; the caller decides what it says. What stays true: at most one report is unanswered, so a
 // parent that stalls finds one stale message of ours and not a queue.
 #pragma once
 

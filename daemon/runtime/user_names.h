@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Names of users. The name service may hang for seconds, and the loop of the daemon waits for it
-// with all its jobs: whoever was asked for is known for some minutes, also when the answer was
-// none.
+// with all its jobs. So an answer is kept for some minutes, also if there was no such user.
 #pragma once
 
 #include <sys/types.h>

@@ -26,9 +26,9 @@ json target_of(core::ruleset const& rules, unsigned channel) {
 }
 
 // What a limit that only counts would have done.
-json would_json(abi::channel_state const& state) {
+json would_json(foreign<abi::channel_state> const& state) {
   core::histogram_counts waits = {};
-  state.spared.add_to(waits);
+  as_shared(state.spared).add_to(waits);
   return {{"delayed", state.spared_calls.load(std::memory_order_relaxed)},
           {"waited_ns", state.spared_ns.load(std::memory_order_relaxed)},
           {"wait_p50_ns", waits.percentile(0.5)},
@@ -41,7 +41,7 @@ json amount_json(core::unit_kind unit, std::uint64_t amount) {
   return core::row_of(unit).counted == 1 ? json(amount) : json(core::counted_tokens(unit, amount));
 }
 
-json channel_json(abi::segment const& s, core::ruleset const& rules, unsigned i,
+json channel_json(foreign<abi::segment> const& s, core::ruleset const& rules, unsigned i,
                   channel_sums const& sum) {
   auto const unit = static_cast<core::unit_kind>(rules.channel[i].unit);
   core::histogram_counts const waits = waits_of(s, i);
@@ -61,9 +61,9 @@ json channel_json(abi::segment const& s, core::ruleset const& rules, unsigned i,
 }
 
 json call_time_json(core::ruleset const& rules, unsigned target, unsigned op,
-                    abi::call_time const& t) {
+                    foreign<abi::call_time> const& t) {
   core::histogram_counts took = {};
-  t.took.add_to(took);
+  as_shared(t.took).add_to(took);
   return {{"target", target == 0 ? json() : json(core::view(rules, rules.target[target].path))},
           {"op", core::op_table[op].name},
           {"calls", took.total()},
@@ -74,7 +74,7 @@ json call_time_json(core::ruleset const& rules, unsigned target, unsigned op,
           {"took_max_ns", took.most}};
 }
 
-json times_json(abi::segment const& s, core::ruleset const& rules) {
+json times_json(foreign<abi::segment> const& s, core::ruleset const& rules) {
   json rows = json::array();
   for (unsigned t = 0; t < rules.target_count; ++t)
     for (unsigned o = 0; o < core::op_count; ++o)
@@ -83,7 +83,7 @@ json times_json(abi::segment const& s, core::ruleset const& rules) {
   return rows;
 }
 
-using size_counts = std::atomic<std::uint64_t> const (&)[abi::size_steps];
+using size_counts = std::atomic<std::uint64_t> const volatile (&)[abi::size_steps];
 
 // {"below": bytes, "calls": n}: the calls that moved less than that, and at least half of it.
 void add_sizes(json& rows, json const& target, char const* op, size_counts counts) {
@@ -94,7 +94,7 @@ void add_sizes(json& rows, json const& target, char const* op, size_counts count
   if (!steps.empty()) rows.push_back({{"target", target}, {"op", op}, {"steps", steps}});
 }
 
-json sizes_json(abi::segment const& s, core::ruleset const& rules) {
+json sizes_json(foreign<abi::segment> const& s, core::ruleset const& rules) {
   json rows = json::array();
   for (unsigned t = 0; t < rules.target_count; ++t) {
     json const target = t == 0 ? json() : json(core::view(rules, rules.target[t].path));
@@ -122,7 +122,7 @@ json calls_json(sums const& sums) {
   return rows;
 }
 
-json passthrough_json(abi::segment const& s) {
+json passthrough_json(foreign<abi::segment> const& s) {
   json rows = json::array();
   for (unsigned i = 0; i < static_cast<unsigned>(abi::passthrough::count); ++i)
     if (auto const n = s.head.passthrough_calls[i].load(std::memory_order_relaxed); n != 0)
@@ -132,24 +132,23 @@ json passthrough_json(abi::segment const& s) {
 
 }  // namespace
 
-core::histogram_counts waits_of(abi::segment const& s, unsigned channel) {
+core::histogram_counts waits_of(foreign<abi::segment> const& s, unsigned channel) {
   core::histogram_counts counts = {};
-  s.channel[channel].waits.add_to(counts);
+  as_shared(s.channel[channel].waits).add_to(counts);
   return counts;
 }
 
-std::uint64_t rate_of(abi::segment const& s, unsigned channel) {
-  return core::rate_at(s.bucket[channel], steady_ns());
+std::uint64_t rate_of(foreign<abi::segment> const& s, unsigned channel) {
+  return core::rate_at(as_shared(s.bucket[channel]), steady_ns());
 }
 
-std::unique_ptr<core::ruleset> rules_of(abi::segment const& s) {
-  auto copy = std::make_unique<core::ruleset>();
-  std::memcpy(static_cast<void*>(copy.get()), &s.rules, sizeof *copy);
+std::unique_ptr<core::ruleset> rules_of(foreign<abi::segment> const& s) {
+  auto copy = copy_of(s.rules);
   if (char const* wrong = core::validate(*copy)) throw sluice_error(wrong);
   return copy;
 }
 
-nlohmann::ordered_json counted_json(abi::segment const& s, std::size_t running) {
+nlohmann::ordered_json counted_json(foreign<abi::segment> const& s, std::size_t running) {
   sums const all = sum(s);
   json out;
   out["processes"] = {{"attached", s.head.attached_total.load(std::memory_order_relaxed)},

@@ -5,47 +5,59 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <nlohmann/json.hpp>
+
 #include "abi/after_area.h"
 #include "abi/order_area.h"
 #include "abi/path_area.h"
 #include "abi/segment.h"
 #include "base/foreign_file.h"
+#include "base/whole_file.h"
 
 namespace sluice::segment {
 
 namespace {
 
 /// Room beyond the end counts too; some, a file system may give by itself.
-bool is_grown(struct stat const& st, std::size_t bytes) {
+bool is_grown(struct stat const& st, std::uint64_t bytes) {
   constexpr std::size_t slack = std::size_t{4} << 20;
   auto const size = static_cast<std::size_t>(st.st_size);
   return size > bytes || (size == bytes && std::size_t(st.st_blocks) * 512 > bytes + slack);
 }
 
-bool cut_back(std::string const& path, std::size_t bytes, bool is_order) {
+bool cut_back(std::string const& path, std::uint64_t bytes) {
   struct stat st = {};
-  if (lstat(path.c_str(), &st) != 0 || !S_ISREG(st.st_mode) || !is_grown(st, bytes)) return false;
+  if (bytes == 0 || lstat(path.c_str(), &st) != 0 || !S_ISREG(st.st_mode) || !is_grown(st, bytes))
+    return false;
   foreign_file const file = open_foreign(path, O_RDWR, any_owner);
   if (!file) return false;  // it is looked at again
-  descriptor const& fd = file.fd;
-  abi::order_header h = {};
-  // Of another version it may be longer by right.
-  if (is_order && (pread(fd.get(), static_cast<void*>(&h), sizeof h, 0) != ssize_t(sizeof h) ||
-                   h.layout != abi::order_layout_version))
-    return false;
   struct stat after = {};
-  return ftruncate(fd.get(), static_cast<off_t>(bytes)) == 0 && fstat(fd.get(), &after) == 0 &&
+  return ftruncate(file.fd.get(), static_cast<off_t>(bytes)) == 0 &&
+         fstat(file.fd.get(), &after) == 0 &&
          (after.st_size != st.st_size || after.st_blocks < st.st_blocks);
 }
 
 }  // namespace
 
-bool cut_back(std::string const& job_dir) {
-  bool const segment = cut_back(job_dir + "/segment", sizeof(abi::segment), false);
-  bool const order = cut_back(job_dir + "/order", sizeof(abi::order_area), true);
-  bool const after = cut_back(job_dir + "/after", sizeof(abi::after_area), false);
-  bool const paths = cut_back(job_dir + "/paths", sizeof(abi::path_area), false);
-  return segment || order || after || paths;
+made_sizes made_sizes::of_this_version() { return {sizeof(abi::segment), sizeof(abi::order_area)}; }
+
+made_sizes sizes_in(std::string const& job_dir) {
+  auto const text = read_file(job_dir + "/job.json");
+  auto const record = nlohmann::json::parse(text.value_or(""), nullptr, false);
+  auto const number = [&](char const* key) -> std::uint64_t {
+    bool const is_there = record.is_object() && record.contains(key);
+    return is_there && record[key].is_number_unsigned() ? record[key].get<std::uint64_t>() : 0;
+  };
+  return {number("segment_bytes"), number("order_bytes")};
+}
+
+bool cut_back(std::string const& job_dir, made_sizes const& sizes) {
+  bool const segment = cut_back(job_dir + "/segment", sizes.segment);
+  bool const order = cut_back(job_dir + "/order", sizes.order);
+  bool const over = cut_back(job_dir + "/" + file_name_over("order"), sizes.order);
+  bool const after = cut_back(job_dir + "/after", sizeof(abi::after_area));
+  bool const paths = cut_back(job_dir + "/paths", sizeof(abi::path_area));
+  return segment || order || over || after || paths;
 }
 
 }  // namespace sluice::segment

@@ -1,14 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files of a job belong to its user and lie in RUN, which is memory that the whole machine
-// shares: he could let them grow until it is full.
+// Cuts the files of a job back to their size. They belong to its user and lie in RUN, which is
+// memory that the whole machine shares: the user could let them grow until it is full.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 namespace sluice::segment {
 
-/// Cuts the files in the folder of a job that this version made back to their sizes. True when one
-/// had grown.
-bool cut_back(std::string const& job_dir);
+/// What the file of an area is called once its job is over (remains.h).
+inline std::string file_name_over(std::string const& name) { return name + ".over"; }
+
+/// How large a daemon made the files of a job whose sizes differ between versions. It writes them
+/// into job.json, for what the files say of themselves their user may change.
+struct made_sizes {
+  std::uint64_t segment = 0, order = 0;  // 0: not known
+  static made_sizes of_this_version();
+};
+
+/// Of the job.json in the folder; what is not said there is 0.
+made_sizes sizes_in(std::string const& job_dir);
+
+/// Cuts the files in the folder of a job back to these sizes. True when one had grown.
+bool cut_back(std::string const& job_dir, made_sizes const& sizes);
 
 }  // namespace sluice::segment

@@ -24,8 +24,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string name_of(abi::process_slot const& slot) {
-  std::string name(slot.name, strnlen(slot.name, sizeof slot.name));
+std::string name_of(foreign<abi::process_slot> const& slot) {
+  std::string name = text_of(slot.name);
   std::replace_if(
       name.begin(), name.end(), [](unsigned char c) { return c < 32 || c == 127; }, '?');
   return name;
@@ -59,12 +59,12 @@ std::uint64_t own_pid_space() {
   return stat("/proc/self/ns/pid", &st) == 0 ? st.st_ino : 0;
 }
 
-std::vector<live_process> live_processes(abi::segment const& s) {
+std::vector<live_process> live_processes(foreign<abi::segment> const& s) {
   constexpr auto relaxed = std::memory_order_relaxed;
   std::vector<live_process> found;
   std::uint64_t const space = own_pid_space();
   for (std::uint32_t i = 0; i < abi::process_slots; ++i) {
-    abi::process_slot const& slot = s.process[i];
+    foreign<abi::process_slot> const& slot = s.process[i];
     std::uint32_t const pid = slot.pid.load(std::memory_order_acquire);
     if (pid == 0) continue;
     std::uint64_t const slot_space = slot.pid_space.load(relaxed);
@@ -79,9 +79,10 @@ std::vector<live_process> live_processes(abi::segment const& s) {
   return found;
 }
 
-life_facts facts_of(abi::segment const& s) {
+life_facts facts_of(foreign<abi::segment> const& s) {
   life_facts f;
-  f.has_joiner = s.head.creator_pid != 0 && start_ticks(s.head.creator_pid) != 0;
+  std::uint32_t const creator = s.head.creator_pid;
+  f.has_joiner = creator != 0 && start_ticks(creator) != 0;
   f.has_process = !live_processes(s).empty();
   return f;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which jobs are there, which of them live, and clearing away the dead ones.
+// Lists the jobs, tells which of them live, and removes the dead ones.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "abi/segment.h"
+#include "base/foreign.h"
 #include "segment/job_life.h"
 
 namespace sluice::segment {
@@ -21,11 +22,11 @@ struct live_process {
 /// The inode of our pid namespace; pids in slots of other ones mean nothing here.
 std::uint64_t own_pid_space();
 
-std::vector<live_process> live_processes(abi::segment const& s);
+std::vector<live_process> live_processes(foreign<abi::segment> const& s);
 
 /// What the segment alone says: its processes, and the `sluice run` that made it.
-life_facts facts_of(abi::segment const& s);
-inline bool is_live(abi::segment const& s) { return is_used(facts_of(s)); }
+life_facts facts_of(foreign<abi::segment> const& s);
+inline bool is_live(foreign<abi::segment> const& s) { return is_used(facts_of(s)); }
 
 /// Names of jobs, sorted.
 std::vector<std::string> list_jobs(std::string const& run_dir);

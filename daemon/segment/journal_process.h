@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The process of a log daemon, `sluice-order serve`, as a child: in a session of its own, so that
-// Ctrl-C does not reach it; with a death signal, so that it empties its log when whoever started it
-// is killed. It gets one end of two pipes and a sentinel, and nothing else that is open here.
+// The journal's daemon, `sluice-order serve`, as a child process: in a session of its own, so that
+// Ctrl-C does not reach it; with a death signal, so that it empties its journal when its starter is
+// killed. It gets one end of two pipes and a sentinel, and nothing else that is open here.
 #pragma once
 
 #include <sys/types.h>

@@ -159,6 +159,8 @@ std::optional<journal_status> look_at_journal(std::string const& status_path) {
   out.generation = s->generation.load();
   out.is_alive = beats(out.heart_ns);
   out.only_syncs = s->only_syncs.load() == 1;
+  out.is_refused = s->refused.load() == 1;
+  out.kept_logs = s->kept_logs.load();
   out.room_bytes = s->room_bytes.load();
   out.used_bytes = s->used_bytes.load();
   out.batches = s->batches.load();

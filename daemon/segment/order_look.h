@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What can be seen of durable fsync from outside: a job's order area and a log daemon's status,
-// each read once as it is. Both are other people's: what cannot be is an error or counts as
-// nothing, and no figure is more than a number to show.
+// Durable fsync as seen from outside: a job's order area and the status of the journal's daemon,
+// each read once as it is. Both belong to others: an impossible value is an error or counts as
+// nothing, and figures are only shown.
 #pragma once
 
 #include <sys/types.h>
@@ -54,9 +54,11 @@ struct order_job {
 struct journal_status {
   std::string path;
   std::uint32_t pid = 0;
-  bool is_alive = false;    // its heart beats
-  bool only_syncs = false;  // its recovery writes no file
-  bool is_aside = false;    // it does not pay
+  bool is_alive = false;        // its heart beats
+  bool only_syncs = false;      // its recovery writes no file
+  bool is_refused = false;      // that could not be: what it has is not in the files
+  std::uint64_t kept_logs = 0;  // with what it had of files that were left as they are
+  bool is_aside = false;        // it does not pay
   std::uint64_t heart_ns = 0, generation = 0, room_bytes = 0, used_bytes = 0;
   std::uint64_t batches = 0, batch_bytes = 0, batch_ns = 0;
   std::uint64_t asked = 0, logged = 0, synced = 0;

@@ -20,6 +20,7 @@
 #include "base/descriptor.h"
 #include "base/error.h"
 #include "base/foreign_file.h"
+#include "base/rights.h"
 #include "calls.h"
 #include "segment/counted.h"
 #include "segment/run_dir.h"
@@ -30,6 +31,17 @@ namespace {
 
 [[noreturn]] void fail(std::string const& what) {
   throw sluice_error(fmt::format("{}: {}", what, std::strerror(errno)));
+}
+
+[[noreturn]] void fail_for_room(std::string const& path) {
+  if (errno != ENOSPC && errno != EDQUOT) fail("cannot make " + path);
+  throw no_room(fmt::format("no room for {}: {}", path, std::strerror(errno)));
+}
+
+void give_away(descriptor const& file, uid_t uid, gid_t gid, std::string const& path) {
+  if (uid == geteuid()) return;
+  raised_rights const raised;
+  if (fchown(file.get(), uid, gid) != 0) fail(path);
 }
 
 abi::segment* map(int fd, std::string const& path) {
@@ -66,28 +78,29 @@ void fill(abi::segment& s, new_job const& made, policy::compiled const& limits) 
 /// Room is taken now: a full file system later would kill the job's processes with SIGBUS.
 void write_segment(std::string const& path, new_job const& made, policy::compiled const& limits) {
   descriptor const fd(open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (fd.get() < 0) fail("cannot make " + path);
+  if (fd.get() < 0) fail_for_room(path);
   if (fallocate(fd.get(), 0, 0, sizeof(abi::segment)) != 0) {
-    if (errno != EOPNOTSUPP && errno != ENOSYS) fail("no room for " + path);
-    if (ftruncate(fd.get(), sizeof(abi::segment)) != 0) fail("no room for " + path);
+    if (errno != EOPNOTSUPP && errno != ENOSYS) fail_for_room(path);
+    if (ftruncate(fd.get(), sizeof(abi::segment)) != 0) fail_for_room(path);
   }
   abi::segment* const s = map(fd.get(), path);
   fill(*s, made, limits);
   munmap(s, sizeof *s);
-  if (made.uid != geteuid() && fchown(fd.get(), made.uid, made.gid) != 0) fail(path);
+  give_away(fd, made.uid, made.gid, path);
 }
 
 /// A new file of zeros, its room taken, that `fill(area)` writes into.
 template <class Area, class Fill>
 void write_area(std::string const& path, uid_t uid, gid_t gid, Fill&& fill_in) {
   descriptor const fd(open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (fd.get() < 0) fail("cannot make " + path);
-  if (posix_fallocate(fd.get(), 0, sizeof(Area)) != 0) fail("no room for " + path);
+  if (fd.get() < 0) fail_for_room(path);
+  errno = posix_fallocate(fd.get(), 0, sizeof(Area));
+  if (errno != 0) fail_for_room(path);
   void* at = mmap(nullptr, sizeof(Area), PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
   if (at == MAP_FAILED) fail("cannot map " + path);
   fill_in(*static_cast<Area*>(at));
   munmap(at, sizeof(Area));
-  if (uid != geteuid() && fchown(fd.get(), uid, gid) != 0) fail(path);
+  give_away(fd, uid, gid, path);
 }
 
 void fill(abi::order_area& a, new_job const& made, policy::compiled const& limits) {
@@ -159,7 +172,8 @@ void fill(abi::path_area& a, uid_t owner, unsigned parts) {
 
 void write_record(std::string const& path, std::string const& text) {
   descriptor const fd(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (fd.get() < 0 || write(fd.get(), text.data(), text.size()) != ssize_t(text.size())) fail(path);
+  if (fd.get() < 0 || write(fd.get(), text.data(), text.size()) != ssize_t(text.size()))
+    fail_for_room(path);
 }
 
 }  // namespace
@@ -174,7 +188,8 @@ mapping mapping::open(std::string const& path, uid_t owner) {
   if (file.st.st_size != sizeof(abi::segment))
     throw sluice_error(path + ": made by another version of sluice");
   mapping m(map(file.fd.get(), path));
-  if (char const* why = abi::refuse_head(*m, static_cast<std::uint64_t>(file.st.st_size)))
+  if (char const* why =
+          abi::refuse_head(as_shared(*m), static_cast<std::uint64_t>(file.st.st_size)))
     throw sluice_error(fmt::format("{}: {}", path, why));
   try {
     rules_of(*m);  // a copy: the owner may write it at this moment
@@ -196,8 +211,7 @@ bool create(std::string const& run_dir, new_job const& made, policy::compiled co
   std::filesystem::remove_all(fresh, ignored);
   // Another user's stage must find its files, but may add and remove none.
   mode_t const mode = made.uid == geteuid() ? 0700 : 0711;
-  if (mkdir(fresh.c_str(), mode) != 0 || chmod(fresh.c_str(), mode) != 0)
-    fail("cannot make " + fresh);
+  if (mkdir(fresh.c_str(), mode) != 0 || chmod(fresh.c_str(), mode) != 0) fail_for_room(fresh);
   try {
     write_segment(fresh + "/segment", made, limits);
     if (symlink(made.library.c_str(), (fresh + "/libinterpose.so").c_str()) != 0)
@@ -243,12 +257,13 @@ void add_path_area(std::string const& segment_path, uid_t uid, gid_t gid, unsign
   segment->head.areas.fetch_or(abi::paths_beside);
 }
 
-sums sum(abi::segment const& s) {
+sums sum(foreign<abi::segment> const& s) {
   constexpr auto relaxed = std::memory_order_relaxed;
   sums total;
   total.call.resize(abi::max_calls);
-  total.channel.resize(std::min(s.rules.channel_count, core::max_channels));
-  auto const add = [&](abi::shard const& from) {
+  std::uint32_t const channels = s.rules.channel_count;
+  total.channel.resize(std::min(channels, core::max_channels));
+  auto const add = [&](foreign<abi::shard> const& from) {
     for (unsigned i = 0; i < abi::max_calls; ++i) {
       total.call[i].calls += from.call[i].calls.load(relaxed);
       total.call[i].errors += from.call[i].errors.load(relaxed);
@@ -273,11 +288,11 @@ sums sum(abi::segment const& s) {
   return total;
 }
 
-channel_sums sum_channel(abi::segment const& s, unsigned channel) {
+channel_sums sum_channel(foreign<abi::segment> const& s, unsigned channel) {
   constexpr auto relaxed = std::memory_order_relaxed;
   channel_sums total;
-  auto const add = [&](abi::shard const& from) {
-    abi::channel_counters const& c = from.channel[channel];
+  auto const add = [&](foreign<abi::shard> const& from) {
+    foreign<abi::channel_counters> const& c = from.channel[channel];
     total.calls += c.calls.load(relaxed);
     total.amount += c.amount.load(relaxed);
     total.delayed += c.delayed.load(relaxed);
@@ -291,10 +306,10 @@ channel_sums sum_channel(abi::segment const& s, unsigned channel) {
   return total;
 }
 
-std::vector<op_sums> sum_by_op(abi::segment const& s) {
+std::vector<op_sums> sum_by_op(foreign<abi::segment> const& s) {
   constexpr auto relaxed = std::memory_order_relaxed;
   std::vector<op_sums> total(core::op_count);
-  auto const add = [&](abi::shard const& from) {
+  auto const add = [&](foreign<abi::shard> const& from) {
     for (unsigned i = 0; i < call_count; ++i) {
       op_sums& of = total[static_cast<unsigned>(call_table[i].op)];
       of.calls += from.call[i].calls.load(relaxed);
@@ -309,17 +324,16 @@ std::vector<op_sums> sum_by_op(abi::segment const& s) {
   return total;
 }
 
-std::vector<std::uint64_t> took_by_op(abi::segment const& s) {
+std::vector<std::uint64_t> took_by_op(foreign<abi::segment> const& s) {
   std::vector<std::uint64_t> total_ns(core::op_count);
-  unsigned const targets = std::min<unsigned>(s.rules.target_count, core::max_targets);
+  unsigned const named = s.rules.target_count;
+  unsigned const targets = std::min(named, core::max_targets);
   for (unsigned t = 0; t < targets; ++t)
     for (unsigned i = 0; i < core::op_count; ++i)
       total_ns[i] += s.time[t][i].took_ns.load(std::memory_order_relaxed);
   return total_ns;
 }
 
-std::string job_name(abi::segment const& s) {
-  return std::string(s.head.job, strnlen(s.head.job, sizeof s.head.job));
-}
+std::string job_name(foreign<abi::segment> const& s) { return text_of(s.head.job); }
 
 }  // namespace sluice::segment

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A segment as the command sees it: made, mapped and checked, its counters summed.
 // What stays true: a directory under RUN/jobs appears complete, in one rename, and nothing read
-// from a segment is trusted before it was looked at: its head, and a copy of its ruleset.
+// from a segment is trusted before it was checked: its head, and a copy of its ruleset.
 #pragma once
 
 #include <sys/types.h>
@@ -14,6 +14,8 @@
 
 #include "abi/segment.h"
 #include "base/clock.h"
+#include "base/error.h"
+#include "base/foreign.h"
 #include "base/guard.h"
 #include "policy/compile.h"
 
@@ -33,8 +35,8 @@ class mapping {
   mapping& operator=(mapping const&) = delete;
   mapping& operator=(mapping&&) = delete;
 
-  abi::segment& operator*() const { return *at_; }
-  abi::segment* operator->() const { return at_; }
+  foreign<abi::segment>& operator*() const { return *at_; }
+  foreign<abi::segment>* operator->() const { return at_; }
 
   /// Where the guard is installed: its file was cut short, nothing in it means anything any more.
   bool is_broken() const { return guard_->is_broken(); }
@@ -57,7 +59,14 @@ struct new_job {
   std::string record = {};    // becomes RUN/jobs/FOLDER/job.json; empty: none
 };
 
-/// Makes the folder, complete in one rename. False when it is there already.
+/// RUN's memory has no room for the files of a job.
+class no_room : public error {
+ public:
+  explicit no_room(std::string const& sentence) : error(exit_sluice, sentence) {}
+};
+
+/// Makes the folder, complete in one rename. False when it is there already. Throws, no_room among
+/// others.
 bool create(std::string const& run_dir, new_job const& made, policy::compiled const& limits);
 
 /// Makes RUN/jobs/JOB with its segment and the link to `library`. False when a job of that name is
@@ -83,22 +92,22 @@ struct sums {
 };
 
 /// Counters summed over all shards ever used.
-sums sum(abi::segment const& s);
+sums sum(foreign<abi::segment> const& s);
 
 /// One channel of it, which is much less to read.
-channel_sums sum_channel(abi::segment const& s, unsigned channel);
+channel_sums sum_channel(foreign<abi::segment> const& s, unsigned channel);
 
 struct op_sums {
   std::uint64_t calls = 0, bytes = 0, took_ns = 0;
 };
 
 /// Calls and bytes by op, over all shards ever used, and the time in the calls: op_count rows.
-std::vector<op_sums> sum_by_op(abi::segment const& s);
+std::vector<op_sums> sum_by_op(foreign<abi::segment> const& s);
 
 /// The time in the calls themselves by op, all targets and threads added, by their sample; ns.
-std::vector<std::uint64_t> took_by_op(abi::segment const& s);
+std::vector<std::uint64_t> took_by_op(foreign<abi::segment> const& s);
 
 /// The name of a job, bounded even if scribbled over.
-std::string job_name(abi::segment const& s);
+std::string job_name(foreign<abi::segment> const& s);
 
 }  // namespace sluice::segment

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One daemon from its configuration to its end: what is checked and given up before the role's
-// loop runs, and in which order.
+// One daemon from its configuration to its end: the checks before the role's loop runs, the
+// privileges given up, and their order.
 #pragma once
 
 #include "runtime/command_line.h"

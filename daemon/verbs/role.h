@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a role of sluiced supplies, so that verbs are written once: who it is, its jobs as views,
-// what of a job can be set, its policy. Jobs are numbered from 0 to job_count() within one request.
+// The data that a role of sluiced supplies, so that verbs are written once: its name, its jobs as
+// views, the settings of a job, its policy. Jobs are numbered from 0 to job_count() within one
+// request.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -184,7 +184,7 @@ row const& row_of(role const& r, std::string const& name) {
 
 json answer_of(role& r, row const& v, local::peer const& who, json const& request) {
   if (who.is_afar && !v.is_afar)
-    throw usage_error(fmt::format("\"{}\" is not answered from afar", v.name));
+    throw usage_error(fmt::format("\"{}\" cannot be asked from another host", v.name));
   if (v.is_operators && !local::is_operator(who))
     throw usage_error(fmt::format("only an operator may ask for \"{}\"", v.name));
   if (auto above = r.ask_above(who, v.which, request)) return *std::move(above);

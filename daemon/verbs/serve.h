@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the local socket of a daemon answers: one table of verbs for all roles.
+// The answers of a daemon's local socket: one table of verbs for all roles.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

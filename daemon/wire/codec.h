@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes <-> messages. decode() never crashes, hangs, or allocates by a number that the bytes do not
-// back up; it accepts a message whole or not at all.
+// Bytes <-> messages. decode() never crashes, hangs, or allocates more than the bytes of the
+// message back up; it accepts a message whole or not at all.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Inside of wire: the one zmq context of the process, sockets that close themselves, and the lists
-// that the ZAP thread judges keys by. libzmq accepts every key when nobody answers on
+// by which the ZAP thread judges keys. libzmq accepts every key when nobody answers on
 // inproc://zeromq.zap.01; so each server socket has its own domain here, insists on being judged
 // (ZAP_ENFORCE_DOMAIN), and is tried before it is used.
 #pragma once

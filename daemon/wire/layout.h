@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // messages.def as C++: layout_of<M>::visit shows every block and field of a message to a visitor
-// (codec.cc writes and reads with it, the tests fill and compare), `rows` is the same as a table.
-// A rule says which values of a field are valid and makes a value fit: what was encoded is always
+// (codec.cc writes and reads with it, the tests fill and compare), `rows` is the same as a table. A
+// rule says which values of a field are valid, and makes a value fit: an encoded message is always
 // accepted. An access says where the entries of a block live in the message, and refuses an entry
 // that contradicts what was read before it.
 #pragma once

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The messages between controllers as values. Their layout on the wire is in messages.def; codec.h
-// turns one into the other and refuses whole what is not exactly right.
+// turns one into the other, and refuses a message whole if anything in it is wrong.
 #pragma once
 
 #include <cstdint>

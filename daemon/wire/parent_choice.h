@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which of several addresses to speak to. Whoever answers is stayed with, so that one that comes
-// back disturbs nobody. But a fault may divide the children: then nobody has most of them and the
-// pool of the capacity belongs to nobody, for ever. So who is told that its parent lacks the pool
-// pays the others a visit now and then, and stays with one that has it, or that comes earlier in
-// the list: all meet at one. Pure: time is an argument.
+// Chooses one of several addresses. A child stays with a parent that answers, so that one that
+// comes back disturbs nobody. But a fault may divide the children. Then no parent has most of them,
+// and the pool of the capacity belongs to nobody, for ever. So a child whose parent lacks the pool
+// visits the others now and then. It stays with one that has the pool, or that comes earlier in the
+// list: all meet at one. Pure: time is an argument.
 #pragma once
 
 #include <cstddef>

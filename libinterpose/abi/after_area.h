@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cluster epochs: a file `after` beside the segment of a job that has a target with "after" in its
 // policy. A stage that is about to change a name like `write` (a manifest) asks here first, and
-// goes on when all that the job changed on all nodes is durable; before it first changes a name
-// like `durable` it sees to it that the cluster knows of this node. The node's daemon answers. Must
-// stay true: nobody is believed to be safe by silence. A stage goes on only with a result 0 that it
-// swapped free itself; everything else is an error of the call.
+// goes on when all changes of the job on all nodes are durable. Before it first changes a name like
+// `durable` it makes sure that the cluster knows of this node. The node's daemon answers. Must stay
+// true: silence never counts as safe. A stage goes on only with a result 0 that it swapped free
+// itself; everything else is an error of the call.
 #pragma once
 
 #include <atomic>

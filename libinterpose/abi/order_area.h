@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stages and the log daemon share for durable targets: a file `order` beside the job's
-// segment. A stage copies no data. It says which pages of which inode were written, and asks for an
-// fsync; the daemon reads the pages from the file itself, logs them and answers. See abi/README.md
-// for who writes what and for the order of things on both sides.
+// The memory that stages and the journal's daemon share for durable targets: a file `order` beside
+// the job's segment. A stage copies no data. It says which pages of which inode were written, and
+// asks for an fsync; the daemon reads the pages from the file itself, logs them and answers.
+// abi/README.md has the writer of each word and the order of steps on both sides.
 // Must stay true: every word is one atomic, nobody holds anything, so a process may be killed
-// anywhere. What a kill leaves behind makes fsync slower, never less than fsync.
+// anywhere. The rest that a kill leaves makes fsync slower, never less than fsync.
 #pragma once
 
 #include <atomic>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// How one asks the log daemon: claim a slot of the board, fill it, post it, wake the daemon if it
-// dozes, look at the word. For whoever asks: stages, and the node's daemon before it syncs what a
-// job wrote. Waiting, and what to do when nobody answers, is each one's own.
-// Must stay true: a result counts only for who swaps done -> free himself.
+// How to ask the journal's daemon: claim a slot of the board, fill it, post it, wake the daemon if
+// it dozes, look at the word. The askers are stages, and the node's daemon before it syncs what a
+// job wrote. Waiting, and the action when nobody answers, is left to each asker.
+// Must stay true: a result counts only for the asker that swaps done -> free itself.
 #pragma once
 
 #include "abi/order_area.h"

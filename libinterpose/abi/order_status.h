@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a log daemon says of its log, for people: a small file that it maps and writes in its loop,
-// for a write to a file could wait for a disk. Whoever may read the file reads it once, as it is:
-// figures of one moment may be a few milliseconds apart. No stage reads it.
+// The journal daemon's figures for people: a small file that it maps and writes in its loop,
+// because a write to a file could wait for a disk. A reader reads it once, as it is: figures of one
+// moment may be a few milliseconds apart. No stage reads it.
 #pragma once
 
 #include <atomic>
@@ -11,7 +11,7 @@
 namespace sluice::abi {
 
 inline constexpr std::uint64_t order_status_magic = 0x3173'6563'6975'6c73ull;  // "sluices1"
-inline constexpr std::uint32_t order_status_layout = 2;
+inline constexpr std::uint32_t order_status_layout = 3;
 
 struct order_status {
   std::atomic<std::uint64_t> magic_word;  // last of the fixed part
@@ -43,6 +43,8 @@ struct order_status {
   std::atomic<std::uint64_t> aside;         // 1: programs sync more without the log, and do
   std::atomic<std::uint64_t> log_error;     // errno: the log cannot be written
   std::atomic<std::uint64_t> home_error;    // errno: a disk refused what the log has
+  std::atomic<std::uint64_t> refused;       // 1: it could not be recovered, and nobody serves it
+  std::atomic<std::uint64_t> kept_logs;     // beside it, with what it had of files left as they are
 };
 
 static_assert(std::is_standard_layout_v<order_status>);

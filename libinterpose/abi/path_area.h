@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which directories a job's calls used: a file `paths` beside the segment of a job that was asked
-// to note them (`sluice run --paths`). Every stage of the job writes, `sluice run` reads at the
-// end. Garbage in it is harmless: a stage follows nothing it finds there, a reader believes a slot
-// only when its text and its key say the same. See core/path_sketch.h for what stays true.
+// The directories that a job's calls used: a file `paths` beside the segment of a job that was
+// asked to note them (`sluice run --paths`). Every stage of the job writes, `sluice run` reads at
+// the end. Garbage in it is harmless: a stage follows nothing that it finds there, and a reader
+// believes a slot only when its text and its key agree. See core/path_sketch.h for what stays true.
 #pragma once
 
 #include <atomic>

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which pages of a file were written since somebody last asked: a few ranges, each one atomic word,
-// so that a writer may die between any two instructions. Writers add what they wrote when the write
-// is done; a taker empties the set and reads the file afterwards. What is added before the taking
-// is read with the data it stands for; what is added later stays for the next one.
-// Must stay true: a set covers at least what was added and not taken. More is allowed, less never.
+// The pages of a file that were written since the last taking: a few ranges, each one atomic word,
+// so that a writer may die between any two instructions. Writers add their pages after the write; a
+// taker empties the set and reads the file afterwards. Pages added before the taking are read with
+// their data; pages added later stay for the next one.
+// Must stay true: a set covers at least the pages that were added and not taken. More is allowed,
+// less never.
 #pragma once
 
 #include <atomic>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The first parts of a directory's name, put together from pieces: `/scratch/data` of
-// `/scratch/./data/x/../y` when two parts are wanted. What lies deeper counts as the directory that
-// holds it. `..` is taken as text: whether the part before it was a link nobody asks.
+// `/scratch/./data/x/../y` when two parts are wanted. A deeper name counts as the directory that
+// holds it. `..` is taken as text: nobody asks whether the part before it was a link.
 // Must stay true: whatever the pieces are, the name stays within its buffer, absolute, and without
 // empty parts.
 #pragma once

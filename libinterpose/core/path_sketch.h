@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which of very many paths are used most, in a fixed number of slots: the space-saving sketch of
+// Finds the most used of very many paths in a fixed number of slots: the space-saving sketch of
 // Metwally, Agrawal and El Abbadi (ICDT 2005). A path without a slot takes that of the least used
-// one, and its count as what its own may be too high by. Any number of processes write at once;
-// nobody holds anything, and a slot that a writer left half changed is taken over a second later.
+// one. Its own count may then be too high by the count of that one. Any number of processes write
+// at once; nobody holds anything, and a slot that a writer left half changed is taken over a second
+// later.
 // Must stay true: the counts add up to the uses noted; a path with more than uses / slots of them
 // has a slot; a count is never too low, and too high by at most `over`, which is at most uses /
-// slots. While several write, all this but for the uses being noted meanwhile.
+// slots. While several processes write, all this holds except for the uses being noted meanwhile.
 #pragma once
 
 #include <atomic>

@@ -2,9 +2,9 @@
 // Problem: every call by path asks which directory its name lies in, and a loop over bytes would
 // cost more than all the rest of the decision.
 // Idea: libc's vector functions where the length is unknown, whole words where it is known; the
-// last word overlaps what was seen before. What every call asks, whether a name lies in a known
+// last word overlaps the one before. The question of every call, whether a name lies in a known
 // directory, reads aligned blocks of 16 bytes and stops at the first that differs. What stays true:
-// no page is touched behind the one with the terminating zero, and nothing depends on a byte behind
+// no page is touched after the one with the terminating zero, and nothing depends on a byte after
 // it, so strings that end at the end of a page, and memory checkers, are safe.
 #pragma once
 

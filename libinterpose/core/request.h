@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a call is for us: an op on a target, with a size. The op list lives in ops.def, nowhere
+// A call as the rules see it: an op on a target, with a size. The op list lives in ops.def, nowhere
 // else.
 #pragma once
 

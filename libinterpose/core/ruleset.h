@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A compiled policy: what the stage needs to know to find the channels of a request, in flat form
-// without pointers, so that it can lie in shared memory and be mapped anywhere. Idea: for every op
-// and target the rules that may match are one 64-bit mask (rules_for), so a request that nobody
-// limits costs one load, and one that is limited costs a bit scan. Rules stand in the order in
-// which their buckets are to be passed, narrowest first.
+// A compiled policy: everything that the stage needs to find the channels of a request, in flat
+// form without pointers, so that it can lie in shared memory and be mapped anywhere. Idea: for
+// every op and target the rules that may match are one 64-bit mask (rules_for), so an unlimited
+// request costs one load, and a limited one costs a bit scan. Rules stand in the order in which
+// their buckets are to be passed, narrowest first.
 // Must stay true: fixed-width members only, no padding that is not named, written once by the
 // creator before `state` of the segment says ready; readers validate() once and trust it
 // afterwards.

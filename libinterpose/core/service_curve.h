@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Problem: what a bucket pays per second changes while thousands of threads wait on it.
+// Problem: the rate of a bucket changes while thousands of threads wait on it.
 // Idea: the bucket in shared memory, and its service curve S(t) = base + rate * (t - t0), published
 // in a ring of four slots: the writer fills a free slot and then moves `gen`. Unlike with a
 // sequence lock, a writer that dies half-way leaves the old curve in force and no reader ever
-// hangs. A curve may end by itself: its later rates lie in the bucket, so nobody has to be alive to
-// end it. What stays true: S is exact modulo 2^64 for any rate and span (128-bit products), and
-// nothing read from the words, garbage included, leads to undefined behaviour. Settings are clamped
-// on reading.
+// hangs. A curve may end by itself: its later rates lie in the bucket, so no process has to be
+// alive to end it. What stays true: S is exact modulo 2^64 for any rate and span (128-bit
+// products), and nothing read from the words, garbage included, leads to undefined behaviour.
+// Settings are clamped on reading.
 #pragma once
 
 #include <atomic>

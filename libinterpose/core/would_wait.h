@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Problem: a limit that only counts (monitor) shall say how much longer the job would have taken
-// under it, although no call was held back, so that calls come faster than they would have.
+// Problem: a limit that only counts (monitor) must say how much longer the job would have taken
+// under it. But no call was held back, so calls come faster than they would have.
 // Idea: a leaky bucket that spills. Each call pours in the time that the rate takes to pay for it,
-// the bucket drains as time goes by, and what does not fit is the wait: it is taken out again, for
-// after such a wait the bucket would have drained by as much.
-// What stays true: the waits of a job add up to the time that the rate takes for all it asked for,
-// less what passed meanwhile and what idle time had saved; how calls spread over threads makes no
-// difference. (Threads that wait at once each wait that long: a real limit tells more time then.)
+// and the bucket drains as time goes by. The amount that does not fit is the wait. It is taken out
+// again, because after such a wait the bucket would have drained by as much.
+// What stays true: the waits of a job add up to the time that the rate takes for all its requests,
+// less the time that passed meanwhile and what idle time had saved. The spread of calls over
+// threads makes no difference. (Threads that wait at once each wait that long: a real limit shows
+// more time then.)
 #pragma once
 
 #include <atomic>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an fsync that waits (order/sync.cc) and one that does not (order/barriers.cc) share: slots
-// of the board of requests, and how long a daemon is believed in.
+// Shared by an fsync that waits (order/sync.cc) and one that does not (order/barriers.cc): slots of
+// the board of requests, and how long a daemon counts as alive.
 #pragma once
 
 #include "abi/order_slot.h"
-#include "order/barriers.h"
+#include "order/notes.h"
 
 namespace sluice::order {
 
@@ -29,8 +29,14 @@ bool wait_a_slice(order_slot& s, std::uint32_t seen, std::int64_t since_ns, std:
 /// False: it changed meanwhile.
 bool give_up(order_slot& s, std::uint32_t user, std::uint32_t seen);
 
-/// 0 or the error number of the kernel's own. `is_sent_back`: a daemon is there, and did nothing.
-int sync_file(int fd, file_now const& f, abi::order_request kind, bool is_sent_back);
+/// What came of asking. none: nobody answered.
+struct answer {
+  enum { none, done, native } what;
+  int error;
+};
+/// Waits for the answer as long as somebody is there.
+answer ask(abi::order_request kind, int fd, file_now const& f);
+
 /// For a file of that device of which nobody has a descriptor. 0: nobody knows which device.
 int sync_everything(std::uint64_t device);
 

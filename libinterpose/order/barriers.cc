@@ -5,8 +5,11 @@
 // know.
 #include <errno.h>
 
+#include "loaded.h"
 #include "meter.h"
 #include "order/ask.h"
+#include "order/barriers.h"
+#include "order/sync_job.h"
 #include "rows.h"
 #include "sys.h"
 
@@ -307,16 +310,21 @@ bool is_token(barrier const& b) { return b.slot != 0 && b.slot <= abi::order_slo
 
 }  // namespace
 
-bool post_barrier(abi::order_request kind, int fd, file_now const& f, std::uint64_t seen,
-                  barrier& to) {
+// False: it could not be posted, nothing was done.
+static bool post_barrier(sync_job const& j, barrier& to) {
   // A vfork child's number of this file is its own; who writes past us cannot be held at the gate.
-  if (self.is_vfork_child || (seen & abi::order_bypass) != 0 || !heart_beats(now_ns()))
-    return false;
+  constexpr std::uint64_t ungated = abi::order_apart | abi::order_bypass;
+  if (self.is_vfork_child || (j.seen & ungated) != 0 || !heart_beats(now_ns())) return false;
   unsigned i = take_entry();
   if (i == most_barriers && settle_all(true)) i = take_entry();
   if (i == most_barriers) return false;
   abi::order_header& h = durable.area->head;
-  known k = {{0, 0, h.unsure.load(), h.failed.load()}, f.device, f.inode, kind, fd, stream_of(fd)};
+  known k = {{0, 0, h.unsure.load(), h.failed.load()},
+             j.file.device,
+             j.file.inode,
+             j.kind,
+             j.fd,
+             stream_of(j.fd)};
   order_slot* const s = claim_slot(k.b.user);
   if (s == nullptr) {
     gate_word.fetch_and(~(std::uint64_t{1} << i));
@@ -326,7 +334,7 @@ bool post_barrier(abi::order_request kind, int fd, file_now const& f, std::uint6
   s->stream.store(k.stream);
   known_user[k.b.slot - 1].store(k.b.user);
   write_entry(i, k);
-  if (!post(*s, k.b.user, static_cast<std::uint32_t>(kind) | abi::order_barrier, fd, f)) {
+  if (!post(*s, k.b.user, static_cast<std::uint32_t>(j.kind) | abi::order_barrier, j.fd, j.file)) {
     forget(i, k.word());
     return false;
   }
@@ -334,6 +342,13 @@ bool post_barrier(abi::order_request kind, int fd, file_now const& f, std::uint6
   count(abi::order_count::barriers);
   to = k.b;
   return true;
+}
+
+int make_ordered(int fd, abi::order_request kind, barrier& to) {
+  loaded::end_if_cancelled();
+  sync_job j = look_before_sync(fd, kind);
+  bool const may_wait = j.where == way::undecided && j.late_error == 0;
+  return may_wait && post_barrier(j, to) ? 0 : finish(j);
 }
 
 int pass_barriers(std::uint32_t stream, bool may_wait) {
@@ -410,7 +425,7 @@ int sluice_order_barrier(int fd, barrier* to) {
   *to = {};
   if (!is_active() || !order::is_durable(fd)) return real::fsync(fd);
   charge(call::fsync, core::op::fsync, on_fd(fd), 1);
-  return order::make_durable(fd, abi::order_request::fsync, to);
+  return order::make_ordered(fd, abi::order_request::fsync, *to);
 }
 
 extern "C" EXPORT int sluice_order_wait(barrier const* what);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ordered targets: an fsync posts a barrier and returns; the next change that the process makes in
-// a target of the area (the gate) waits until all its barriers are durable. So home never has what
-// a barrier stands before, and a power cut leaves no later change without the earlier ones.
-// What is outstanding lies in this process's own memory: a fork child inherits it, and waits too.
+// a target of the area (the gate) waits until all its barriers are durable. So home never has a
+// later change before its barrier is durable, and a power cut leaves no later change without the
+// earlier ones. Outstanding barriers lie in this process's own memory: a fork child inherits them,
+// and waits too.
 // Must stay true: a barrier is forgotten only when it is durable, by the daemon's word or by a sync
 // made here; or when it failed, and then the next change and the next fsync of its file say so.
 #pragma once
@@ -34,9 +35,9 @@ inline bool has_barriers() {
   return gate_word.load(std::memory_order_acquire) != 0 || others_posted();
 }
 
-/// False: it could not be posted, nothing was done. `seen`: flags of the inode.
-bool post_barrier(abi::order_request kind, int fd, file_now const& f, std::uint64_t seen,
-                  barrier& to);
+/// fsync, fdatasync in an ordered target: 0 or -1 with errno. A barrier stands for it where one can
+/// be posted; else it is durable.
+int make_ordered(int fd, abi::order_request kind, barrier& to);
 
 /// A change of any stream, and a barrier that stands before all.
 inline constexpr std::uint32_t every_stream = ~0u;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What order/calls.cc, order/names.cc and order/stdio.cc share.
+// Shared by order/calls.cc, order/names.cc and order/stdio.cc.
 #pragma once
 
 #include <errno.h>
@@ -25,6 +25,9 @@ struct name_at {
 };
 /// Of a system call that removes a name: which; a null path when it does not.
 name_at name_given_up_by(long number, long a, long b);
+
+/// Before a system call that gives a file to another owner: the log lets go of it.
+void before_giving_away_by(long number, long a, long b);
 
 /// A call that is not made for the error of a barrier, told as the call tells errors: no pointer,
 /// no objects of fwrite, else -1, EOF, WEOF.

@@ -177,7 +177,7 @@ namespace body {
 template <class Real>
 int syncing(int fd, abi::order_request kind, Real&& real_call) {
   barrier ignored;
-  if (is_ordered(fd)) return make_durable(fd, kind, &ignored);
+  if (is_ordered(fd)) return make_ordered(fd, kind, ignored);
   return is_durable(fd) || is_logged(fd) ? make_durable(fd, kind) : real_call(fd);
 }
 

@@ -9,6 +9,7 @@
 
 namespace sluice::order {
 
+using abi::order_count;
 using abi::order_request;
 
 namespace {
@@ -52,6 +53,10 @@ int sync_now(int fd, order_request kind) {
   return sys::failed(r) ? static_cast<int>(-r) : 0;
 }
 
+namespace {
+
+// Recovery is to leave this file alone. The generation is read while we are counted in. 0, or the
+// error number.
 int set_mark(int fd, file_now const& f) {
   abi::order_header const& h = durable.area->head;
   abi::order_mark mark = {};
@@ -63,6 +68,134 @@ int set_mark(int fd, file_now const& f) {
   long const r = sys::call(SYS_fsetxattr, fd, sys::as_long(abi::order_mark_name),
                            sys::as_long(&mark), sizeof mark, 0);
   return sys::failed(r) ? static_cast<int>(-r) : 0;
+}
+
+}  // namespace
+
+int sync_home(bool is_synced, std::uint64_t also) {
+  core::ruleset const& rules = stage.mine->rules;
+  std::uint64_t left[abi::order_log_devices + 1];
+  for (unsigned i = 0; i < abi::order_log_devices; ++i)
+    left[i] = is_synced ? 0 : durable.area->head.log_devices[i].load();
+  left[abi::order_log_devices] = also;
+  for (unsigned t = 0; t < core::max_targets && t < rules.target_count; ++t) {
+    if ((durable.targets >> t & 1) == 0) continue;
+    auto const root = core::view(rules, rules.target[t].path);
+    char path[abi::order_path_bytes];
+    if (root.size() >= sizeof path) return ENAMETOOLONG;
+    __builtin_memcpy(path, root.data(), root.size());
+    path[root.size()] = 0;
+    long const fd = sys::call(SYS_openat, sys::at_cwd, sys::as_long(path),
+                              O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    if (sys::failed(fd)) return static_cast<int>(-fd);
+    file_now f;
+    long const r = see(static_cast<int>(fd), f) ? sync_file_system(static_cast<int>(fd)) : -EIO;
+    sys::call(SYS_close, fd);
+    if (sys::failed(r)) return static_cast<int>(-r);
+    for (auto& device : left)
+      if (device == f.device) device = 0;
+  }
+  for (auto const device : left)
+    if (device != 0) return EXDEV;
+  return 0;
+}
+
+static bool mark_log() {
+  abi::order_header const& h = durable.area->head;
+  long const opened = sys::call(SYS_openat, sys::at_cwd, sys::as_long(h.log_path),
+                                O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
+  if (sys::failed(opened)) return false;
+  int const fd = static_cast<int>(opened);
+  file_now f;
+  bool const good = see(fd, f) && f.inode == h.log_inode && f.device == h.log_device &&
+                    set_mark(fd, f) == 0 && sync_now(fd, order_request::fsync) == 0;
+  sys::call(SYS_close, fd);
+  return good;
+}
+
+bool begin_void() {
+  abi::order_header& h = durable.area->head;
+  if ((h.voided.load() & abi::order_void_done) != 0) return false;
+  h.voided.fetch_add(1);
+  h.voided.fetch_or(abi::order_void);
+  return true;
+}
+
+void end_void(bool is_synced) {
+  abi::order_header& h = durable.area->head;
+  bool const good = h.refused.load() == 0 && sync_home(is_synced, 0) == 0 && mark_log();
+  h.voided.fetch_or(good ? abi::order_void_done : abi::order_void_failed);
+  h.voided.fetch_sub(1);
+  count(good ? order_count::marked : order_count::mark_failed);
+}
+
+namespace {
+
+// Counted in and `native`: null when the inode has no place, then its set says the same for good.
+abi::order_inode* count_in(abi::order_set& s, std::uint64_t key) {
+  for (unsigned round = 0; round < 16; ++round) {
+    unsigned const w = abi::find_or_claim(s, key);
+    if (w == abi::order_ways) break;
+    abi::order_inode& i = s.way[w];
+    i.state.fetch_add(abi::order_fallback_one);
+    i.state.fetch_or(abi::order_native);
+    if (s.key[w].load() == key) return &i;
+    i.state.fetch_sub(abi::order_fallback_one);
+  }
+  s.overflow.store(1);
+  return nullptr;
+}
+
+// Home has lost bytes that the log has. The error that holds: the first one.
+int tell_refused(int error) {
+  std::uint32_t first = 0;
+  bool const is_first =
+      durable.area->head.refused.compare_exchange_strong(first, static_cast<std::uint32_t>(error));
+  return is_first ? error : static_cast<int>(first);
+}
+
+// 0, or the error number of the sync after the mark. A file that takes no mark has its log void;
+// but where nothing can be changed any more the sync before it, which told of no error, was none.
+int mark_file(int fd, file_now const& f, order_request kind, abi::order_inode* i) {
+  if (int const refused = set_mark(fd, f); refused != 0) {
+    // It may be made read-only while nobody writes it, and that is no loss.
+    bool const is_lost = refused == EIO || (refused == EROFS && is_written_by(fd));
+    if (is_lost) return tell_refused(refused);
+    bool const is_tried = (durable.area->head.voided.load() & abi::order_void_failed) != 0;
+    if (!is_tried && begin_void()) end_void(false);
+    return 0;
+  }
+  count(order_count::marked);
+  int const error = sync_now(fd, kind == order_request::drain ? kind : order_request::fsync);
+  if (error == 0 && i != nullptr) i->state.fetch_or(abi::order_marked);
+  return error;
+}
+
+}  // namespace
+
+int refused_at_home(file_now const& f) {
+  bool const is_logged = (flags_of(f) & abi::order_logged) != 0;
+  return is_logged ? static_cast<int>(durable.area->head.refused.load()) : 0;
+}
+
+int sync_own(int fd, file_now const& f, order_request kind) {
+  int const error = sync_now(fd, kind);
+  if (is_of_disk(error) && (flags_of(f) & abi::order_logged) != 0) tell_refused(error);
+  return error != 0 ? error : refused_at_home(f);
+}
+
+int without_daemon(int fd, file_now const& f, order_request kind) {
+  abi::order_area& a = *durable.area;
+  std::uint64_t const key = abi::order_key(a, f.device, f.inode);
+  if (key == abi::no_key) return sync_now(fd, kind);  // nobody can log it
+  abi::order_inode* const i = count_in(abi::set_of(a, key), key);
+  int error = sync_own(fd, f, kind);
+  bool const had_log = a.head.generation.load() != 0;
+  bool const is_void = (a.head.voided.load() & abi::order_void_done) != 0;
+  bool const is_marked = i != nullptr && (i->state.load() & abi::order_marked) != 0;
+  if (error == 0 && had_log && !is_marked && !is_void) error = mark_file(fd, f, kind, i);
+  if (i != nullptr) i->state.fetch_sub(abi::order_fallback_one);
+  return error;
 }
 
 }  // namespace sluice::order

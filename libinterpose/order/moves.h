@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file that gets another name before its first fsync: which of the two is on the disk by then
-// nobody can tell, so that fsync has to be the kernel's. (As is that of a file that was made while
-// nobody noted.)
+// Files that get another name before their first fsync. Nobody can tell which of the two names is
+// on the disk by then, so that fsync has to be the kernel's. (The same holds for a file that was
+// made while nobody noted.)
 #pragma once
 
 #include <fcntl.h>
@@ -67,6 +67,7 @@ long changing_names(long number, long a, long b, long c, long d, long e, Real&& 
     default:
       if (int const error = changes_names(number) ? closed_for_names() : 0; error != 0)
         return refused<long>(error);
+      before_giving_away_by(number, a, b);
       if (name_at const n = name_given_up_by(number, a, b); n.path != nullptr)
         return giving_up(n.dir, n.path, raw);
       return raw();

@@ -3,8 +3,10 @@
 // whichever file tree, for where a name leads is asked too seldom to bet an order on it; and what
 // ends the process's own knowledge of its barriers: close, exec, exit. What starts another program
 // waits as well, because that one knows of none. Of names that are removed it is noted who had
-// them.
+// them. Of files that are given to another owner the log lets go first.
 #include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include "calls.h"
@@ -36,6 +38,24 @@ constexpr bool changes(core::op o) {
 
 constexpr bool removes(core::op o) { return o == core::op::unlink || o == core::op::rmdir; }
 
+// What the log has of a file is its owner's: recovery does not write it when it is another's by
+// then.
+void before_giving_away(place const& where) {
+  file_now f;
+  if (!sees() || is_unwatched()) return;
+  bool const is_named = where.path != nullptr;
+  if (is_named && !can_read_text(where.path)) return;
+  if (!is_named || *where.path == 0) {
+    if (see(where.fd, f)) let_go(where.fd, f);
+    return;
+  }
+  if (!see(where.fd, where.path, 0, f) || !S_ISREG(f.mode) || !is_logged(f)) return;
+  long const fd = sys::call(SYS_openat, where.fd, sys::as_long(where.path),
+                            O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0);
+  let_go(sys::failed(fd) ? -1 : static_cast<int>(fd), f);
+  if (!sys::failed(fd)) sys::call(SYS_close, fd);
+}
+
 }  // namespace
 
 namespace behind {
@@ -51,6 +71,7 @@ namespace body {
   static ret sym params {                                                                          \
     int const error = has_barriers() ? closed_for(where) : 0;                                      \
     if (error != 0) return refused<ret>(error);                                                    \
+    if constexpr (core::op::o == core::op::chown) before_giving_away(where);                       \
     if constexpr (removes(core::op::o))                                                            \
       return giving_up(sys::at_cwd, place{where}.path, [&]() -> ret { return behind::sym args; }); \
     else                                                                                           \
@@ -187,6 +208,22 @@ bool changes_names(long number) {
       return true;
     default:
       return false;
+  }
+}
+
+void before_giving_away_by(long number, long a, long b) {
+  switch (number) {
+#if defined(SYS_chown)
+    case SYS_chown:
+    case SYS_lchown:
+      return before_giving_away(on_path(sys::path_at(a)));
+#endif
+    case SYS_fchown:
+      return before_giving_away(on_fd(static_cast<int>(a)));
+    case SYS_fchownat:
+      return before_giving_away(on_at(static_cast<int>(a), sys::path_at(b)));
+    default:
+      return;
   }
 }
 

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // See order/notes.h: the area, and what is noted in it.
 #include "order/notes.h"
-#include "area.h"
-#include "extras.h"
-#include "order/barriers.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,8 +18,6 @@ namespace {
 constexpr unsigned pending_fds = 4096;
 constinit std::atomic<std::uint64_t> pending[pending_fds / 64];  // a fork child has its own
 
-// What is written through such a descriptor goes to the disk by itself; with O_DIRECT, without
-// pages.
 constexpr int by_itself = O_SYNC | O_DSYNC, past_the_log = O_DIRECT | by_itself;
 constexpr std::uint64_t most_slack = 1u << 20;  // bytes noted besides those that were written
 
@@ -46,22 +41,6 @@ unsigned entry_now(int fd) { return self.is_vfork_child ? ask_fd(fd, 0) : entry_
 std::int64_t position_of(int fd) { return sys::call(SYS_lseek, fd, 0, 1 /* SEEK_CUR */); }
 
 }  // namespace
-
-static bool begin(char* segment_path) {
-  auto* const area = map_area<abi::order_area>(
-      segment_path, "order",
-      [](auto const& a, std::uint64_t bytes) { return abi::refuse_reason(a, bytes); });
-  if (area == nullptr) return false;
-  durable.targets = area->head.durable_targets;
-  durable.ordered = area->head.ordered_targets & durable.targets;
-  durable.shared = (area->head.job_streams | area->head.path_streams) & durable.targets;
-  durable.area = area;
-  return true;
-}
-
-constinit extra const hooks = {abi::order_beside, sizeof(abi::order_area), begin,
-                               stand_between,     leave_pending,           go_blind,
-                               see_again};
 
 bool sees() {
   if (stage.active.load(std::memory_order_relaxed) != nullptr) return true;
@@ -120,6 +99,19 @@ bool see(int dir, char const* path, int flags, file_now& to) {
 }
 
 bool see(int fd, file_now& to) { return see(fd, "", sys::at_empty_path, to); }
+
+std::uint64_t flags_of(file_now const& f) {
+  abi::order_area& a = *durable.area;
+  std::uint64_t const key = abi::order_key(a, f.device, f.inode);
+  return key == abi::no_key ? 0 : abi::state_of(a, abi::set_of(a, key), key);
+}
+
+bool is_logged(file_now const& f) { return (flags_of(f) & abi::order_logged) != 0; }
+
+bool is_logged(int fd) {
+  file_now f;
+  return sees() && see(fd, f) && is_logged(f);
+}
 
 void note_bytes(file_now const& f, std::uint64_t from, std::uint64_t to) {
   core::page_range const r = core::pages_of(from, to);
@@ -183,6 +175,10 @@ void was_given_up(char const* path) {
 void note_created(file_now const& f) {
   if (f.birth == 0) return;
   note_file(f, [&](abi::order_inode& i) { i.created.store(f.birth); });
+}
+
+bool writes_past_the_log(long flags) {
+  return (flags & past_the_log) != 0 && (flags & O_ACCMODE) != O_RDONLY;
 }
 
 bool may_be_logged(int fd) {
@@ -306,9 +302,7 @@ void pending_flushed() {
 }
 
 void leave_pending() {
-  if (self.is_vfork_child) return;
-  wait_for_barriers();
-  each_pending([](int fd, file_now const& f) { bypass(fd, f); });
+  if (!self.is_vfork_child) each_pending([](int fd, file_now const& f) { bypass(fd, f); });
 }
 
 }  // namespace sluice::order

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Durable targets: what the stage notes of writes, and how it asks for an fsync. (An ordered target
-// is one as well; what waits there instead of the fsync is in order/barriers.h.) Where a job has
-// such a target, order/calls.cc stands between the wrappers and libc (see stand_between), so a
-// program without one runs the instructions it always ran. abi/README.md has the rules.
+// Durable targets: the stage's notes of writes, and how it asks for an fsync. (An ordered target is
+// one as well; order/barriers.h has the changes that wait there instead of the fsync.) Where a job
+// has such a target, order/calls.cc stands between the wrappers and libc (see stand_between), so a
+// program without one runs the same instructions as ever. abi/README.md has the rules.
 // Must stay true: a write is noted before its call returns to the program; an fsync is acknowledged
 // by the daemon's answer or by the kernel's, never by a guess.
 #pragma once
@@ -49,6 +49,9 @@ struct file_now {
 };
 bool see(int dir, char const* path, int flags, file_now& to);
 bool see(int fd, file_now& to);
+/// Of its inode, as the daemon and other stages left them: abi::order_logged and others.
+std::uint64_t flags_of(file_now const& f);
+bool is_logged(file_now const& f);
 
 /// The daemon holds no file, so nothing has to be noted.
 inline bool is_unwatched() { return durable.area->head.unwatched.load() != 0; }
@@ -81,7 +84,13 @@ void was_given_up(char const* path);
 /// A write that goes to the file past the page cache or without a call of its own is to come: the
 /// inode is native for good, and the log has no live record of it when this returns.
 void bypass(int fd, file_now const& f);
-/// The same when the kernel syncs by itself what is changed through this descriptor.
+/// What is written through a descriptor with such flags (F_GETFL) goes to the disk by itself; with
+/// O_DIRECT, without pages.
+bool writes_past_the_log(long flags);
+/// The log has no live record of it when this returns, if it has any; but it may have others later.
+/// `fd`: -1 where it cannot be opened.
+void let_go(int fd, file_now const& f);
+/// bypass() when the kernel syncs by itself what is changed through this descriptor.
 void bypass_if_synced(int fd);
 
 /// This process goes where we see nothing: sandboxes, rings. +1 and the log is emptied; -1: it did
@@ -89,10 +98,8 @@ void bypass_if_synced(int fd);
 void go_blind();
 void see_again();
 
-/// fsync, fdatasync: 0 or -1 with errno. With `later` it need not be durable yet: see
-/// order/barriers.h.
-struct barrier;
-int make_durable(int fd, abi::order_request kind, barrier* later = nullptr);
+/// fsync, fdatasync: 0 or -1 with errno.
+int make_durable(int fd, abi::order_request kind);
 /// For a write that is to be durable when it returns, and has been made: no thread ends here.
 int make_written_durable(int fd, abi::order_request kind);
 /// Of a file that the log has: the error with which home lost bytes, 0 for none. What the kernel

@@ -46,7 +46,7 @@ core::unit_kind unit_of(job const& w) {
 /// Per second; 0 when paused, -1 when open.
 double rate_now(job const& w, std::int64_t now_ns) {
   core::curve c;
-  core::read_curve(w.segment->bucket[w.channel], c);
+  core::read_curve(as_shared(w.segment->bucket[w.channel]), c);
   core::curve_settings const& s = c.set;
   bool const over = s.lease_end_ns != 0 && now_ns >= s.lease_end_ns;
   if (over && s.after_lease == 1) return -1;
@@ -69,7 +69,8 @@ void show_changes(jobs& all, std::int64_t now_ns) {
   for (auto& [name, w] : all) {
     if (w.own.rate == w.own.shown) continue;
     double const served =
-        double(core::served_units(w.segment->bucket[w.channel], now_ns)) / units_per(unit_of(w));
+        double(core::served_units(as_shared(w.segment->bucket[w.channel]), now_ns)) /
+        units_per(unit_of(w));
     fmt::print("{} {} {:.3f} {:.0f}\n", now_ns, name, w.own.rate, served);
     w.own.shown = w.own.rate;
   }

@@ -87,7 +87,7 @@ int main(int argc, char** argv) {
   auto const all = make_files(argv[2]);
   make_log_file(path, std::strtoull(argv[3], nullptr, 10) * mib, window_ns);
   file_disk disk(path, file_disk::use::write);
-  writer log(disk, read_slots(disk).in_force, {[] { return EBUSY; }, realtime_ns, monotonic_ns});
+  writer log(disk, read_slots(disk).in_force, {realtime_ns, monotonic_ns});
   filled const sum = fill(log, all, record_bytes);
   fmt::print("{} {}\n", sum.records, sum.bytes);
 }

@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "segment/counted.h"
 #include "segment/segment_file.h"
 
 namespace sluice::bench {
@@ -65,8 +66,9 @@ class watched_jobs {
 
   void add(std::string const& name, std::filesystem::path const& file) {
     auto s = segment::mapping::open(file.string());
-    for (unsigned i = 0; i < s->rules.channel_count; ++i)
-      if (core::view(s->rules, s->rules.channel[i].name) == channel_) {
+    auto const rules = segment::rules_of(*s);
+    for (unsigned i = 0; i < rules->channel_count; ++i)
+      if (core::view(*rules, rules->channel[i].name) == channel_) {
         all_.emplace(name, watched<Own>{std::move(s), i, inode_of(file), {}});
         break;
       }

@@ -79,9 +79,11 @@ void put_back(std::span<region const> dirty) {
 void count_heads(abi::segment const& s) {
   unsigned looked = 0;
   node::census c(
-      [&](std::uint32_t pid, std::uint64_t ticks) {
-        ++looked;
-        return ((pid ^ ticks) & 1) != 0;
+      [&](auto const& claimed) {
+        std::vector<bool> lives;
+        for (auto const& p : claimed) lives.push_back(((p.pid ^ p.start_ticks) & 1) != 0);
+        looked += static_cast<unsigned>(claimed.size());
+        return lives;
       },
       5);
   c.set_dead_spaces({6});

@@ -68,12 +68,12 @@ limited_by_policy() {
 policy ''
 counted 40 40 channel stats calls
 "$SLUICE" policy check "$SCRATCH/site.json" >"$SCRATCH/words" 2>&1
-grep -q "t covers what is mounted below it: $t/early (tmpfs)" "$SCRATCH/words" ||
+grep -q "t covers the mounts below it: $t/early (tmpfs)" "$SCRATCH/words" ||
   fail "policy check: $(cat "$SCRATCH/words")"
 policy ', "one_file_system": true'
 counted 0 0 channel stats calls
 "$SLUICE" policy check "$SCRATCH/site.json" >"$SCRATCH/words" 2>&1
-grep -q "t leaves out what is mounted below it: $t/early (tmpfs)" "$SCRATCH/words" ||
+grep -q "t leaves out the mounts below it: $t/early (tmpfs)" "$SCRATCH/words" ||
   fail "policy check: $(cat "$SCRATCH/words")"
 "$SLUICE" explain stat "$t/early/file" --limit "stat=5/s@$t" >"$SCRATCH/words" 2>&1
 grep -q "lies on the mount $t/early" "$SCRATCH/words" || fail "explain: $(cat "$SCRATCH/words")"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs that are installed with this one and do what it does not carry the libraries for.
+// Programs that are installed with this one, for work that needs libraries which this one does not
+// load.
 #pragma once
 
 #include <string>

@@ -26,6 +26,7 @@
 #include "commands/cli/steer.h"
 #include "core/token_bucket.h"
 #include "policy/limit.h"
+#include "segment/counted.h"
 #include "segment/run_dir.h"
 
 namespace sluice::cli {
@@ -57,12 +58,12 @@ void write_saved(open_job const& job, saved_rates const& saved) {
   if (!replace_file(path, text)) throw sluice_error("cannot write " + path);
 }
 
-std::string channel_name(abi::segment const& s, unsigned channel) {
-  return std::string(core::view(s.rules, s.rules.channel[channel].name));
+std::string channel_name(core::ruleset const& rules, unsigned channel) {
+  return std::string(core::view(rules, rules.channel[channel].name));
 }
 
-core::unit_kind unit_of(abi::segment const& s, unsigned channel) {
-  return static_cast<core::unit_kind>(s.rules.channel[channel].unit);
+core::unit_kind unit_of(core::ruleset const& rules, unsigned channel) {
+  return static_cast<core::unit_kind>(rules.channel[channel].unit);
 }
 
 void wake(core::bucket& bucket, std::uint32_t mask) {
@@ -70,45 +71,44 @@ void wake(core::bucket& bucket, std::uint32_t mask) {
   syscall(SYS_futex, word, FUTEX_WAKE_BITSET, INT_MAX, nullptr, nullptr, mask);
 }
 
-void change(abi::segment& s, unsigned channel, std::uint64_t rate_q40) {
-  core::bucket& bucket = s.bucket[channel];
-  auto const settings = policy::settings_of(unit_of(s, channel), rate_q40);
+void change(open_job const& job, core::unit_kind unit, unsigned channel, std::uint64_t rate_q40) {
+  core::bucket& bucket = as_shared(job.segment->bucket[channel]);
+  auto const settings = policy::settings_of(unit, rate_q40);
   if (std::uint32_t const mask = core::set_curve(bucket, settings, steady_ns()); mask != 0)
     wake(bucket, mask);
 }
 
-unsigned find_channel(abi::segment const& s, std::string const& name) {
+unsigned find_channel(open_job const& job, core::ruleset const& rules, std::string const& name) {
   std::vector<std::string> names;
-  for (unsigned i = 0; i < s.rules.channel_count; ++i) {
-    names.push_back(channel_name(s, i));
+  for (unsigned i = 0; i < rules.channel_count; ++i) {
+    names.push_back(channel_name(rules, i));
     if (names.back() == name) return i;
   }
   std::string known;
   for (auto const& n : names) known += (known.empty() ? "" : ", ") + n;
-  throw usage_error(fmt::format("job {} has no limit \"{}\"{} (it has: {})", segment::job_name(s),
-                                name, did_you_mean(name, names), known.empty() ? "none" : known));
+  throw usage_error(fmt::format("job {} has no limit \"{}\"{} (it has: {})",
+                                segment::job_name(*job.segment), name, did_you_mean(name, names),
+                                known.empty() ? "none" : known));
 }
 
 /// The rate in the unit of the channel.
-std::uint64_t rate_for(abi::segment const& s, unsigned channel, std::string const& text,
-                       std::string const& where) {
-  return policy::parse_amount(text, where, unit_of(s, channel), "this limit").rate_q40;
+std::uint64_t rate_for(core::unit_kind unit, std::string const& text, std::string const& where) {
+  return policy::parse_amount(text, where, unit, "this limit").rate_q40;
 }
 
-void require_limits(abi::segment const& s) {
-  for (unsigned i = 0; i < s.rules.channel_count; ++i)
-    if (s.rules.channel[i].count_only == 0) return;
+void require_limits(open_job const& job, core::ruleset const& rules) {
+  for (unsigned i = 0; i < rules.channel_count; ++i)
+    if (rules.channel[i].count_only == 0) return;
   throw usage_error(
-      fmt::format("job {} has no limits: it can only be watched", segment::job_name(s)));
+      fmt::format("job {} has no limits: it can only be watched", segment::job_name(*job.segment)));
 }
 
-void tell(global_options const& global, open_job const& job) {
+void tell(global_options const& global, open_job const& job, core::ruleset const& rules) {
   json out = {{"job", job.name}, {"channels", json::array()}};
-  abi::segment const& s = *job.segment;
-  for (unsigned i = 0; i < s.rules.channel_count; ++i) {
-    std::string const rate = policy::rate_text(unit_of(s, i), rate_of(s, i));
-    out["channels"].push_back({{"name", channel_name(s, i)}, {"rate", rate}});
-    if (!global.json) fmt::print("{} {}\n", channel_name(s, i), rate);
+  for (unsigned i = 0; i < rules.channel_count; ++i) {
+    std::string const rate = policy::rate_text(unit_of(rules, i), rate_of(*job.segment, i));
+    out["channels"].push_back({{"name", channel_name(rules, i)}, {"rate", rate}});
+    if (!global.json) fmt::print("{} {}\n", channel_name(rules, i), rate);
   }
   if (global.json) fmt::print("{}", dump(out));
 }
@@ -137,9 +137,11 @@ int set_verb(global_options const& global, set_options const& options) {
   open_job const job = find_job(global, options.job);
   auto const held = lock(job);
   std::string const name = options.assignment.substr(0, equals);
-  unsigned const channel = find_channel(*job.segment, name);
-  std::uint64_t const rate_q40 = rate_for(
-      *job.segment, channel, options.assignment.substr(equals + 1), "set " + options.assignment);
+  auto const rules = segment::rules_of(*job.segment);
+  unsigned const channel = find_channel(job, *rules, name);
+  core::unit_kind const unit = unit_of(*rules, channel);
+  std::uint64_t const rate_q40 =
+      rate_for(unit, options.assignment.substr(equals + 1), "set " + options.assignment);
   saved_rates saved = read_saved(job);
   if (auto const at = saved.find(name); at != saved.end()) {
     at->second = rate_q40;
@@ -147,9 +149,9 @@ int set_verb(global_options const& global, set_options const& options) {
     fmt::print(stderr, "sluice: job {} is paused: the new rate begins with `sluice resume`\n",
                job.name);
   } else {
-    change(*job.segment, channel, rate_q40);
+    change(job, unit, channel, rate_q40);
   }
-  tell(global, job);
+  tell(global, job, *rules);
   return 0;
 }
 
@@ -158,15 +160,15 @@ int pause_verb(global_options const& global, pause_options const& options) {
     return *status;
   open_job const job = find_job(global, options.job);
   auto const held = lock(job);
-  abi::segment& s = *job.segment;
-  require_limits(s);
+  auto const rules = segment::rules_of(*job.segment);
+  require_limits(job, *rules);
   saved_rates saved = read_saved(job);
-  for (unsigned i = 0; i < s.rules.channel_count; ++i)
-    if (std::uint64_t const rate_q40 = rate_of(s, i); rate_q40 != 0)
-      saved[channel_name(s, i)] = rate_q40;
+  for (unsigned i = 0; i < rules->channel_count; ++i)
+    if (std::uint64_t const rate_q40 = rate_of(*job.segment, i); rate_q40 != 0)
+      saved[channel_name(*rules, i)] = rate_q40;
   write_saved(job, saved);
-  for (unsigned i = 0; i < s.rules.channel_count; ++i) change(s, i, 0);
-  tell(global, job);
+  for (unsigned i = 0; i < rules->channel_count; ++i) change(job, unit_of(*rules, i), i, 0);
+  tell(global, job, *rules);
   return 0;
 }
 
@@ -175,14 +177,15 @@ int resume_verb(global_options const& global, pause_options const& options) {
     return *status;
   open_job const job = find_job(global, options.job);
   auto const held = lock(job);
-  abi::segment& s = *job.segment;
+  auto const rules = segment::rules_of(*job.segment);
   saved_rates const saved = read_saved(job);
   if (saved.empty()) throw usage_error(fmt::format("job {} is not paused", options.job));
-  for (unsigned i = 0; i < s.rules.channel_count; ++i)
-    if (auto const at = saved.find(channel_name(s, i)); at != saved.end()) change(s, i, at->second);
+  for (unsigned i = 0; i < rules->channel_count; ++i)
+    if (auto const at = saved.find(channel_name(*rules, i)); at != saved.end())
+      change(job, unit_of(*rules, i), i, at->second);
   std::error_code ignored;
   std::filesystem::remove(pause_file(job), ignored);
-  tell(global, job);
+  tell(global, job, *rules);
   return 0;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The daemon a verb speaks to. It is found by its socket: in --run-dir, else in the directory of
-// the site's daemon, else in the user's own run directory. Whatever is wrong with it, a program
-// that somebody wants to run can still be run: callers decide what a missing daemon means.
+// The daemon that a verb asks. It is found by its socket: in --run-dir, else in the directory of
+// the site's daemon, else in the user's own run directory. Whatever is wrong with it, a program can
+// still be run: callers decide what a missing daemon means.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What can be seen of a job's epochs from outside, for people. Nothing in it is believed further.
+// A job's epochs as seen from outside, for people. Nothing else relies on it.
 #pragma once
 
 #include <sys/types.h>

@@ -28,17 +28,18 @@ std::string gate_table(order_row const& rows) {
   for (auto const& row : rows) {
     auto const number = [&](char const* key) { return row[key].get<std::uint64_t>(); };
     std::uint64_t const shut = number("refused") + number("silent") + number("unknown");
-    out += fmt::format("gates of {}: {} opened, {} stayed shut, {} waiting, {:.1f} s waited{}\n",
-                       printable(row["job"].get<std::string>()), number("opened"), shut,
-                       row["waiting"].size(), row["waited_s"].get<double>(),
-                       row["known"] == true ? "" : "; the cluster does not know of it here yet");
+    out += fmt::format(
+        "gates of {}: {} opened, {} stayed shut, {} waiting, {:.1f} s waited{}\n",
+        printable(row["job"].get<std::string>()), number("opened"), shut, row["waiting"].size(),
+        row["waited_s"].get<double>(),
+        row["known"] == true ? "" : "; the cluster does not know yet that this node has it");
     for (auto const& w : row["waiting"]) {
       auto const whom = w["for"].get<std::string>();
       out += fmt::format("  pid {} waits for {}, {:.1f} s\n", w["pid"].get<std::uint32_t>(),
                          whom.empty() ? "an answer" : printable(whom), w["since_s"].get<double>());
     }
     if (!row["reason"].get<std::string>().empty())
-      out += fmt::format("  the last that stayed shut: {}\n",
+      out += fmt::format("  reason of the last one that stayed shut: {}\n",
                          printable(row["reason"].get<std::string>()));
   }
   return out;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `sluice order` shows of cluster epochs, as JSON and as lines of it for people: how many
-// gates of a job on this node opened or stayed shut, why, and who waits for whom.
+// The part of `sluice order` about cluster epochs, as JSON and as lines for people: how many gates
+// of a job on this node opened or stayed shut, why, and which programs wait for which nodes.
 #pragma once
 
 #include <string>

@@ -26,6 +26,7 @@
 #include "commands/cli/options.h"
 #include "commands/cli/program.h"
 #include "commands/cli/report.h"
+#include "segment/counted.h"
 #include "segment/jobs.h"
 
 namespace sluice::cli {
@@ -164,38 +165,39 @@ std::string call_name(std::uint32_t call) {
 }
 
 /// Threads of the process in this slot that wait now.
-json waiting_threads(abi::segment const& s, std::uint32_t slot) {
+json waiting_threads(foreign<abi::segment> const& s, core::ruleset const& rules,
+                     std::uint32_t slot) {
   constexpr auto relaxed = std::memory_order_relaxed;
   json out = json::array();
   unsigned const used = std::min(s.head.shards_used.load(relaxed), abi::owned_shards);
   for (unsigned i = 0; i < used + abi::common_shards; ++i) {
-    abi::waiter const& w = i < used ? s.owned[i].waiting : s.common[i - used].waiting;
+    foreign<abi::waiter> const& w = i < used ? s.owned[i].waiting : s.common[i - used].waiting;
     std::uint32_t const channel = w.channel.load(std::memory_order_acquire);
-    if (w.slot.load(relaxed) != slot + 1 || channel == 0 || channel > s.rules.channel_count)
-      continue;
+    if (w.slot.load(relaxed) != slot + 1 || channel == 0 || channel > rules.channel_count) continue;
     core::ticket const t{w.ticket.load(relaxed), w.amount.load(relaxed), false};
     std::int64_t const now_ns = steady_ns();
     auto const since_ns = static_cast<std::int64_t>(w.since_ns.load(relaxed));
     bool const paused = rate_of(s, channel - 1) == 0;
     json row = {{"tid", w.tid.load(relaxed)},
                 {"call", call_name(w.call.load(relaxed))},
-                {"channel", core::view(s.rules, s.rules.channel[channel - 1].name)},
+                {"channel", core::view(rules, rules.channel[channel - 1].name)},
                 {"waited_ns", std::max<std::int64_t>(0, now_ns - since_ns)},
                 {"due_ns", nullptr}};
-    if (!paused) row["due_ns"] = core::due_ns(s.bucket[channel - 1], t, now_ns);
+    if (!paused) row["due_ns"] = core::due_ns(as_shared(s.bucket[channel - 1]), t, now_ns);
     out.push_back(row);
   }
   return out;
 }
 
-json explain_in_job(abi::segment const& s, segment::live_process const& process) {
+json explain_in_job(foreign<abi::segment> const& s, segment::live_process const& process) {
+  auto const rules = segment::rules_of(s);
   json out = {{"pid", process.pid},
               {"name", process.name},
               {"job", segment::job_name(s)},
               {"rules", json::array()},
-              {"waiting", waiting_threads(s, process.slot)}};
-  for (unsigned r = 0; r < s.rules.rule_count; ++r)
-    out["rules"].push_back(describe(s.rules, r, rate_of(s, s.rules.rule[r].channel)));
+              {"waiting", waiting_threads(s, *rules, process.slot)}};
+  for (unsigned r = 0; r < rules->rule_count; ++r)
+    out["rules"].push_back(describe(*rules, r, rate_of(s, rules->rule[r].channel)));
   return out;
 }
 
@@ -221,7 +223,7 @@ void print_process(json const& e) {
         "  thread {} waits in {} for \"{}\", since {}, {}\n", w["tid"].get<std::uint32_t>(),
         w["call"].get<std::string>(), w["channel"].get<std::string>(), time_words(w["waited_ns"]),
         w["due_ns"].is_null() ? std::string("until resumed") : "due in " + time_words(w["due_ns"]));
-  if (e["waiting"].empty()) fmt::print("  no thread waits for us\n");
+  if (e["waiting"].empty()) fmt::print("  no thread waits for a limit\n");
 }
 
 int no_job(std::uint32_t pid) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a daemon says about one of its jobs: class, grant and how it came about, who waits.
+// A daemon's explanation of one of its jobs: class, grant and its reasons, waiting requests.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The job a verb speaks about, found by its segment.
+// The job that a verb is about, found by its segment.
 #pragma once
 
 #include <sys/types.h>

@@ -25,7 +25,7 @@ namespace sluice::cli {
 
 namespace {
 
-std::uint32_t waiters_at(abi::segment const& s, unsigned channel) {
+std::uint32_t waiters_at(foreign<abi::segment> const& s, unsigned channel) {
   unsigned const used = std::min(s.head.shards_used.load(), abi::owned_shards);
   std::uint32_t n = 0;
   for (unsigned i = 0; i < used; ++i) n += s.owned[i].waiting.channel.load() == channel + 1;

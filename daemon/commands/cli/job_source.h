@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whom `sluice top` asks: a daemon, and the segments of this user's jobs that run without one.
+// The sources of `sluice top`: a daemon, and the segments of this user's jobs that run without one.
 #pragma once
 
 #include <map>

@@ -14,6 +14,7 @@
 #include "commands/cli/report.h"
 #include "policy/limit.h"
 #include "policy/resource.h"
+#include "segment/counted.h"
 #include "segment/jobs.h"
 #include "segment/run_dir.h"
 
@@ -30,9 +31,10 @@ json own_row(std::string const& run_dir, std::string const& name) {
     row["processes"] = segment::live_processes(*s).size();
     row["age_s"] = static_cast<double>(steady_ns() - created_ns) / 1e9;
     row["limits"] = json::array();
-    for (unsigned i = 0; i < s->rules.channel_count; ++i) {
-      auto const unit = static_cast<core::unit_kind>(s->rules.channel[i].unit);
-      row["limits"].push_back({{"name", core::view(s->rules, s->rules.channel[i].name)},
+    auto const rules = segment::rules_of(*s);
+    for (unsigned i = 0; i < rules->channel_count; ++i) {
+      auto const unit = static_cast<core::unit_kind>(rules->channel[i].unit);
+      row["limits"].push_back({{"name", core::view(*rules, rules->channel[i].name)},
                                {"rate", policy::rate_text(unit, rate_of(*s, i))}});
     }
   } catch (error const& e) {

@@ -111,8 +111,8 @@ attempt join_daemon(global_options const& global, run_options const& options) {
     return {std::nullopt, fmt::format("{} is a {} daemon", daemon.socket, daemon.role)};
   if (!daemon.is_trusted)
     throw sluice_error(
-        fmt::format("the daemon at {} runs as another user: a library of theirs will not be put "
-                    "into your programs; choose another --run-dir, or --no-daemon",
+        fmt::format("the daemon at {} runs as another user: its library will not be loaded into "
+                    "your programs; choose another --run-dir, or --no-daemon",
                     daemon.socket));
   try {
     return {read_membership(ask(daemon, join_request(options), join_ms)), {}};
@@ -120,7 +120,7 @@ attempt join_daemon(global_options const& global, run_options const& options) {
     if (e.status() == exit_usage) throw;  // what was asked is wrong, or not allowed
     return {std::nullopt, fmt::format("{}: {}", daemon.socket, e.what()), true};
   } catch (nlohmann::json::exception const&) {
-    return {std::nullopt, daemon.socket + ": its answer is not understood", true};
+    return {std::nullopt, daemon.socket + ": its answer is not valid", true};
   }
 }
 
@@ -136,8 +136,8 @@ std::string anonymous_name(std::string const& run_dir) {
   return free;
 }
 
-std::atomic_ref<std::uint32_t> creator(abi::segment& s) {
-  return std::atomic_ref<std::uint32_t>(s.head.creator_pid);
+std::atomic_ref<std::uint32_t> creator(foreign<abi::segment>& s) {
+  return std::atomic_ref<std::uint32_t>(as_shared(s.head.creator_pid));
 }
 
 void join_running(membership& m, run_options const& options, policy::compiled const& limits) {

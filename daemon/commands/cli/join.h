@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Becoming part of a job: with the node's daemon when there is one, else alone. A daemon that is
-// dead, hung or broken costs at most a line of warning: the program runs, as it would without one.
+// Joining a job: with the node's daemon if there is one, else alone. A daemon that is dead, hung or
+// broken costs at most a line of warning: the program runs as it would without one.
 #pragma once
 
 #include <string>

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,6 +21,7 @@
 #include "base/error.h"
 #include "base/foreign_file.h"
 #include "base/installed.h"
+#include "segment/counted.h"
 #include "segment/run_dir.h"
 
 namespace sluice::cli {
@@ -50,9 +52,38 @@ std::uint32_t durable_targets(std::string const& area) {
   return file && pread(file.fd.get(), &mask, sizeof mask, at) == ssize_t(sizeof mask) ? mask : 0;
 }
 
+std::string log_in(core::ruleset const& rules, unsigned target) {
+  return std::string(core::view(rules, rules.target[target].path)) + "/.sluice-order.log";
+}
+
+std::string own_log(core::ruleset const& rules, std::uint32_t targets, std::string const& log) {
+  if (!log.empty()) return std::filesystem::absolute(log);
+  return log_in(rules, static_cast<unsigned>(std::countr_zero(targets)));
+}
+
 }  // namespace
 
-std::unique_ptr<journal_child> serve_journal(abi::segment const& s, std::string const& segment_path,
+void check_left_logs(foreign<abi::segment> const& s, std::string const& segment_path,
+                     std::string const& own) {
+  auto const rules = segment::rules_of(s);
+  std::uint32_t const targets = durable_targets(segment::order_path(segment_path));
+  for (unsigned t = 0; t < core::max_targets && t < rules->target_count; ++t) {
+    if ((targets >> t & 1) == 0) continue;
+    std::string const log = log_in(*rules, t);
+    struct stat st = {};
+    bool const is_there = lstat(log.c_str(), &st) == 0 && S_ISREG(st.st_mode);
+    // What another user puts there keeps nobody from working.
+    if (!is_there || log == own || (st.st_uid != geteuid() && st.st_uid != 0)) continue;
+    throw sluice_error(fmt::format(
+        "{}: a run that was cut off left this log, and the files there lack what it has: bring it "
+        "home with `sluice recover`, and remove it. Or a run has it now: two logs for one "
+        "directory cannot be",
+        log));
+  }
+}
+
+std::unique_ptr<journal_child> serve_journal(foreign<abi::segment> const& s,
+                                             std::string const& segment_path,
                                              std::string const& log) {
   std::string const area = segment::order_path(segment_path);
   std::uint32_t const targets = durable_targets(area);
@@ -60,12 +91,13 @@ std::unique_ptr<journal_child> serve_journal(abi::segment const& s, std::string 
     if (!log.empty()) throw usage_error("--order-journal: no target is durable; see --order");
     return nullptr;
   }
-  std::string file = log;
-  if (file.empty()) {
-    auto const first = static_cast<unsigned>(std::countr_zero(targets));
-    file = std::string(core::view(s.rules, s.rules.target[first].path)) + "/.sluice-order.log";
-  }
-  return std::make_unique<journal_child>(area, std::filesystem::absolute(file), log.empty());
+  auto const rules = segment::rules_of(s);
+  // Its segment and its area are two files: they may say different things.
+  if (static_cast<unsigned>(std::countr_zero(targets)) >= rules->target_count)
+    throw sluice_error(area + ": a target that nobody named");
+  std::string const file = own_log(*rules, targets, log);
+  check_left_logs(s, segment_path, file);
+  return std::make_unique<journal_child>(area, file, log.empty());
 }
 
 journal_child::journal_child(std::string area, std::string log, bool remove_log)

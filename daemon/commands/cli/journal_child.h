@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The log daemon that `sluice run --order` has for itself: started before the program, started
-// again when it dies, ended after the program. Should it not be there, fsync is native meanwhile.
+// The journal's daemon that `sluice run --order` keeps for itself. It is started before the
+// program, started again when it dies, and ended after the program. While it is missing, fsync is
+// native.
 #pragma once
 
 #include <sys/types.h>
@@ -12,6 +13,7 @@
 #include "abi/segment.h"
 #include "base/descriptor.h"
 #include "segment/journal_process.h"
+#include "segment/segment_file.h"
 
 namespace sluice::cli {
 
@@ -41,9 +43,15 @@ class journal_child {
   int deaths_ = 0;
 };
 
+/// Throws when one of the job's durable targets has a log that an earlier run left there, of this
+/// user or of root: its files lack what that has. `own`: the log that this job is to have.
+void check_left_logs(foreign<abi::segment> const& s, std::string const& segment_path,
+                     std::string const& own);
+
 /// The daemon for a job that we made, when it has a durable target; null when it has none. Without
 /// `log` its file lies in the first such target, where it is found after a crash.
-std::unique_ptr<journal_child> serve_journal(abi::segment const& s, std::string const& segment_path,
+std::unique_ptr<journal_child> serve_journal(foreign<abi::segment> const& s,
+                                             std::string const& segment_path,
                                              std::string const& log);
 
 }  // namespace sluice::cli

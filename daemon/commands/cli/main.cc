@@ -52,7 +52,7 @@ void add_limit_options(CLI::App& app, limit_options& limits) {
       ->type_name("NAME");
   app.add_flag("--monitor", limits.monitor, "count and measure, never delay");
   app.add_flag("-q,--quiet", limits.quiet,
-               "no warning of limits that cannot do what was probably meant");
+               "do not warn of limits that probably do not do what was meant");
 }
 
 void add_run(CLI::App& app, command_line& line) {
@@ -66,33 +66,35 @@ void add_run(CLI::App& app, command_line& line) {
   verb->add_option("--record", line.run.record,
                    "write the trace of the program at the end: operations per interval")
       ->type_name("FILE");
-  verb->add_option("--order", line.run.limits.orders,
-                   "durable@DIR: fsync in DIR waits for a journal, not for the files; ordered@DIR: "
-                   "it returns, and the next change waits; ordered:STREAM@DIR: the next change of "
-                   "the process, job, thread (by name) or path (DIR); repeatable")
+  verb->add_option(
+          "--order", line.run.limits.orders,
+          "durable@DIR: fsync in DIR waits for a journal, not for the files. ordered@DIR: "
+          "fsync returns at once, and the next change waits for it. ordered:STREAM@DIR: "
+          "the next change of the process, job, thread (by name) or path (DIR). Repeatable")
       ->type_name("SPEC")
       ->allow_extra_args(false);
   verb->add_option("--order-journal", line.run.order_journal,
-                   "where that journal is (.sluice-order.log in the first DIR, removed at the end)")
+                   "file of that journal (.sluice-order.log in the first DIR, removed at the end)")
       ->type_name("FILE");
   add_old_option(*verb, "sluice", "--order-log", "--order-journal", line.run.order_journal);
   verb->add_flag("--paths{20}", line.run.paths,
-                 "count what each directory was used, and show the N that were used most (20): "
+                 "count the calls at each directory, and show the N used most (20): "
                  "--paths=N");
   verb->add_option("--paths-depth", line.run.paths_depth,
-                   "how many parts of a directory's name count (6); deeper ones belong to it")
+                   "parts of a directory's name that are kept (6); deeper directories count there")
       ->type_name("PARTS");
   verb->add_option("--interval", line.run.interval,
-                   "how often the counters are looked at (1s with --record; else 20ms first)")
+                   "how often the counters are read (1s with --record, otherwise from 20ms on)")
       ->type_name("TIME");
   verb->add_flag_callback(
       "--summary", [&line] { line.run.summary = true; },
       "print a table at the end (default on a terminal)");
   verb->add_flag_callback(
-      "--no-summary", [&line] { line.run.summary = false; }, "print none");
+      "--no-summary", [&line] { line.run.summary = false; }, "print no table");
   verb->footer(
-      "Everything after -- is the program and its arguments. A daemon of the node is found by\n"
-      "itself; without one, or with --no-daemon or --policy, the limits given here are all.\n\n"
+      "Everything after -- is the program and its arguments. The node's daemon is found\n"
+      "automatically. Without one, or with --no-daemon or --policy, only the limits given here\n"
+      "hold.\n\n"
       "  sluice run --class gold -- ./app\n"
       "  sluice run --limit open=1000/s --limit data=200MiB/s@/scratch --report io.json -- ./app\n"
       "  sluice run --record app.csv --interval 100ms -- ./app");
@@ -103,7 +105,7 @@ void add_pause(CLI::App& app, command_line& line, std::string const& name, std::
                int (*action)(global_options const&, pause_options const&)) {
   auto* verb = app.add_subcommand(name, help);
   verb->add_option("JOB", line.pause.job, "name of the job")->required();
-  verb->add_option("--for", line.pause.how_long, "until this time is over (needs a daemon)")
+  verb->add_option("--for", line.pause.how_long, "for this time only (needs a daemon)")
       ->type_name("TIME");
   verb->footer(fmt::format("  sluice {0} hydro\n  sluice {0} ann@hydro --for 10m", name));
   verb->callback([&line, action] {
@@ -113,18 +115,19 @@ void add_pause(CLI::App& app, command_line& line, std::string const& name, std::
 
 void add_control(CLI::App& app, command_line& line) {
   auto* set = app.add_subcommand("set", "change a limit or the QoS class of a running job");
-  set->add_option("JOB", line.set.job, "name of the job; USER@NAME where several have it")
+  set->add_option("JOB", line.set.job, "name of the job; USER@NAME if several users have one of it")
       ->required();
   set->add_option("WHAT=VALUE", line.set.assignment, "metadata=20k/s, open=500/s, class=bronze")
       ->required();
-  set->add_option("--for", line.set.how_long, "and then as before (needs a daemon)")
+  set->add_option("--for", line.set.how_long, "for this time only (needs a daemon)")
       ->type_name("TIME");
   set->footer(
       "  sluice set hydro open=500/s\n"
       "  sluice set hydro metadata@scratch=20k/s --for 10m\n"
       "  sluice set hydro class=bronze");
   set->callback([&line] { line.chosen = [&line] { return set_verb(line.global, line.set); }; });
-  add_pause(app, line, "pause", "let limited calls of a job wait until resumed", pause_verb);
+  add_pause(app, line, "pause", "make the limited calls of a job wait until it is resumed",
+            pause_verb);
   add_pause(app, line, "resume", "end a pause", resume_verb);
 }
 
@@ -133,12 +136,12 @@ void add_watching(CLI::App& app, command_line& line) {
   jobs->footer("  sluice jobs\n  sluice --json --run-dir /run/sluice jobs");
   jobs->callback([&line] { line.chosen = [&line] { return jobs_verb(line.global); }; });
 
-  auto* top = app.add_subcommand("top", "watch jobs: what they want, are granted and use");
+  auto* top = app.add_subcommand("top", "watch what jobs want, are granted and use");
   top->add_flag("-b,--batch", line.top.batch,
                 "print instead of drawing; the default without a "
                 "terminal");
-  top->add_option("-n", line.top.count, "so many pictures, then end")->type_name("COUNT");
-  top->add_option("-i", line.top.interval_s, "again every SEC seconds (1)")->type_name("SEC");
+  top->add_option("-n", line.top.count, "stop after COUNT updates")->type_name("COUNT");
+  top->add_option("-i", line.top.interval_s, "update every SEC seconds (1)")->type_name("SEC");
   top->add_option("--sort", line.top.sort,
                   "waiting, served, grant, demand, escaped, job, user, class")
       ->type_name("ORDER");
@@ -146,15 +149,15 @@ void add_watching(CLI::App& app, command_line& line) {
       ->type_name("TEXT");
   top->add_flag("--nodes", line.top.nodes, "nodes instead of jobs");
   top->footer(
-      "With --json one picture is printed, or one per line with --batch or -n. On a terminal: q\n"
-      "quits, ? tells the other keys.\n\n"
+      "With --json one update is printed, or one per line with --batch or -n. On a terminal q\n"
+      "quits and ? lists the other keys.\n\n"
       "  sluice top\n"
       "  sluice top --batch -n 5 -i 2 --sort served\n"
       "  sluice --json top | jq .supplies");
   top->callback([&line] { line.chosen = [&line] { return top_verb(line.global, line.top); }; });
 
   auto* stat = app.add_subcommand("stat", "show what a job does");
-  stat->add_option("-i", line.stat.interval_s, "again every SEC seconds, with rates")
+  stat->add_option("-i", line.stat.interval_s, "update every SEC seconds, with rates")
       ->type_name("SEC");
   stat->add_option("JOB", line.stat.job, "name of the job")->required();
   stat->footer("  sluice stat hydro\n  sluice stat -i 1 hydro");
@@ -162,16 +165,17 @@ void add_watching(CLI::App& app, command_line& line) {
 }
 
 void add_order(CLI::App& app, command_line& line) {
-  auto* verb = app.add_subcommand("order", "show what of durable writes is safe, and the log");
+  auto* verb = app.add_subcommand("order", "show which writes are durable, and the journal");
   verb->add_option("JOB", line.order.job, "only this job, in full");
-  verb->add_flag("--watch", line.order.watch, "again and again");
-  verb->add_option("-n", line.order.count, "so many pictures, then end")->type_name("COUNT");
-  verb->add_option("-i", line.order.interval_s, "again every SEC seconds (1)")->type_name("SEC");
+  verb->add_flag("--watch", line.order.watch, "keep updating");
+  verb->add_option("-n", line.order.count, "stop after COUNT updates")->type_name("COUNT");
+  verb->add_option("-i", line.order.interval_s, "update every SEC seconds (1)")->type_name("SEC");
   verb->footer(
-      "open: written, and no fsync has asked for it: the file has it, a power cut may lose it.\n"
-      "closed: an fsync asked for it, and waits. durable: in the log, so fsync has returned.\n"
-      "checkpointed: the file itself is safe, and the log needs it no more.\n"
-      "Files and bytes of each, as whole pages; oldest: of what is durable, not checkpointed.\n\n"
+      "open: written and not synced; the file has it, but a power cut may lose it.\n"
+      "closed: an fsync waits for it. durable: in the journal; fsync has returned.\n"
+      "checkpointed: the file itself is safe, and the journal no longer needs it.\n"
+      "Each has files and bytes, as whole pages. oldest: age of the oldest durable data that is\n"
+      "not checkpointed.\n\n"
       "  sluice order\n"
       "  sluice order hydro --watch\n"
       "  sluice --json order | jq .log");
@@ -195,7 +199,7 @@ void add_versions(CLI::App& policy, command_line& line) {
   log->footer("  sluice policy log\n  sluice --json policy log | jq '.versions[0]'");
   log->callback([&line] { line.chosen = [&line] { return policy_log(line.global); }; });
 
-  auto* diff = policy.add_subcommand("diff", "say what changed between two of them");
+  auto* diff = policy.add_subcommand("diff", "show what changed between two of them");
   diff->add_option("FROM", line.version.from, "a version (the one before that in force)")
       ->check(CLI::PositiveNumber);
   diff->add_option("TO", line.version.to, "a version (the one in force)")
@@ -204,10 +208,10 @@ void add_versions(CLI::App& policy, command_line& line) {
   diff->callback(
       [&line] { line.chosen = [&line] { return policy_diff(line.global, line.version); }; });
 
-  auto* rollback = policy.add_subcommand("rollback", "give it one of them again");
+  auto* rollback = policy.add_subcommand("rollback", "load one of them again");
   rollback->add_option("VERSION", line.version.from, "(the one before that in force)")
       ->check(CLI::PositiveNumber);
-  rollback->add_flag("--dry-run", line.version.dry_run, "only say what would change");
+  rollback->add_flag("--dry-run", line.version.dry_run, "only show what would change");
   rollback->footer("  sluice policy rollback --dry-run\n  sluice policy rollback 3");
   rollback->callback(
       [&line] { line.chosen = [&line] { return policy_rollback(line.global, line.version); }; });
@@ -216,13 +220,13 @@ void add_versions(CLI::App& policy, command_line& line) {
 void add_policy(CLI::App& app, command_line& line) {
   auto* policy = app.add_subcommand("policy", "look at a policy file, or at a daemon's policy");
   policy->require_subcommand(1);
-  add_file_verb(*policy, line, "check", "say in words what a policy means, or what is wrong",
+  add_file_verb(*policy, line, "check", "explain a policy in words, or show its errors",
                 "  sluice policy check site.json", policy_check);
   add_file_verb(*policy, line, "show", "print a policy with all units resolved, as JSON",
                 "  sluice policy show site.json", policy_show);
   auto* apply = policy->add_subcommand("apply", "give a running daemon this policy");
   apply->add_option("FILE", line.apply.file)->required();
-  apply->add_flag("--dry-run", line.apply.dry_run, "only say what would change");
+  apply->add_flag("--dry-run", line.apply.dry_run, "only show what would change");
   apply->footer("  sluice policy apply site.json --dry-run\n  sluice policy apply site.json");
   apply->callback(
       [&line] { line.chosen = [&line] { return policy_apply(line.global, line.apply); }; });
@@ -234,11 +238,10 @@ void add_policy(CLI::App& app, command_line& line) {
 }
 
 void add_looking(CLI::App& app, command_line& line) {
-  auto* explain =
-      app.add_subcommand("explain", "say which limits a call meets, or why a job or process waits");
+  auto* explain = app.add_subcommand(
+      "explain", "show which limits a call meets, or why a job or process waits");
   add_limit_options(*explain, line.explain.limits);
-  explain->add_option("--job", line.explain.job, "how this job's grant came about")
-      ->type_name("JOB");
+  explain->add_option("--job", line.explain.job, "explain the grant of this job")->type_name("JOB");
   explain->add_option("WORDS", line.explain.words, "PID, or CALL PATH")->expected(1, 2);
   explain->footer(
       "  sluice explain --job hydro\n"
@@ -246,7 +249,7 @@ void add_looking(CLI::App& app, command_line& line) {
       "  sluice explain --policy site.json --class bronze open /scratch/data");
   explain->callback(
       [&line] { line.chosen = [&line] { return explain_verb(line.global, line.explain); }; });
-  add_file_verb(app, line, "doctor", "say whether a program can be limited, and if not, why",
+  add_file_verb(app, line, "doctor", "tell whether a program can be limited, and if not, why",
                 "  sluice doctor ./app", doctor_verb);
 }
 
@@ -265,10 +268,10 @@ void describe_app(CLI::App& app, command_line& line) {
   app.name("sluice");
   app.set_version_flag("--version", std::string("sluice ") + version);
   take_common_options(app, line.global);
-  show_option(app, "--run-dir", "a daemon's directory, or where the segments of jobs lie");
+  show_option(app, "--run-dir", "directory of the daemon, or of jobs without a daemon");
   show_option(app, "--json", "print JSON");
-  show_option(app, "--verbose", "say what is done");
-  show_option(app, "--no-daemon", "as if no daemon were running");
+  show_option(app, "--verbose", "print what is done");
+  show_option(app, "--no-daemon", "act as if no daemon were running");
   app.require_subcommand(1);
   app.fallthrough();
   add_run(app, line);
@@ -278,7 +281,7 @@ void describe_app(CLI::App& app, command_line& line) {
   add_order(app, line);
   add_looking(app, line);
   add_forwarded(app, line);
-  app.add_subcommand("help", "say how a verb is used, or list them");
+  app.add_subcommand("help", "show the help of a verb, or list the verbs");
   app.add_subcommand("version", "print the version");
   for (auto* verb : app.get_subcommands({})) verb->fallthrough();
 }
@@ -366,7 +369,7 @@ int parse_and_do(int argc, char** argv) {
   } catch (CLI::Success const& e) {
     return app.exit(e);
   } catch (CLI::ParseError const& e) {
-    throw usage_error(fmt::format("{} (sluice --help tells more)", e.what()));
+    throw usage_error(fmt::format("{} (see sluice --help)", e.what()));
   }
   return line.chosen();
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the command line said: one struct per verb, filled by main, and the verbs themselves.
+// The command line: one struct per verb, filled by main, and the verbs themselves.
 #pragma once
 
 #include <cstdint>
@@ -118,13 +118,13 @@ struct forwarded_verb {
 
 inline constexpr forwarded_verb forwarded_verbs[] = {
     {"trace", "sluice-trace", false, "look at, convert and make traces of file I/O"},
-    {"replay", "sluice-replay", false, "do the operations of a trace again, or only compute it"},
+    {"replay", "sluice-replay", false, "repeat the operations of a trace, or simulate them"},
     {"report", "sluice-report", false, "show what happened: a page, or text"},
     {"calibrate", "sluice-calibrate", true, "measure what requests cost on a file system"},
     {"cost", "sluice-calibrate", true, "show cost files, or compare one with its file system"},
-    {"recover", "sluice-recover", false, "bring home what a log holds after a crash"},
+    {"recover", "sluice-recover", false, "write a journal into its files after a crash"},
     {"submit", "sluice-slurm", true, "submit a batch job with a QoS class"},
-    {"hook", "sluice-slurm", true, "what Prolog, Epilog and TaskProlog scripts call"},
+    {"hook", "sluice-slurm", true, "for Prolog, Epilog and TaskProlog scripts"},
     {"keys", "sluiced", true, "make and admit keys of daemons (sluiced keys)"},
 };
 

@@ -91,6 +91,7 @@ names open_names(std::string const& segment_path, uid_t uid) {
 }
 
 char const* state_word(segment::journal_status const& log) {
+  if (log.is_refused) return "not recovered";
   if (!log.is_alive) return "silent";
   if (log.log_error != 0) return "failed";
   return log.generation == 0 ? "recovering" : "serving";
@@ -135,6 +136,12 @@ std::string journal_lines(order_row const& log) {
   if (number(log, "voids") != 0)
     out +=
         fmt::format("  {} times void: a program had synced all by itself\n", number(log, "voids"));
+  if (number(log, "kept_journals") != 0)
+    out += fmt::format(
+        "  {} beside it, named {}.kept-N, with what it had of files that were left as they are; "
+        "see "
+        "sluice-recover(1)\n",
+        number(log, "kept_journals") == 1 ? "a log lies" : "logs lie", printable(file));
   if (!text(log, "log_error").empty())
     out += fmt::format("  ERROR: the log cannot be written: {}\n", text(log, "log_error"));
   if (!text(log, "home_error").empty())
@@ -210,6 +217,7 @@ order_row journal_row(std::optional<segment::journal_status> const& log) {
           {"checkpointed", {{"files", log->files_home}, {"bytes", log->bytes_home}}},
           {"checkpoints", log->checkpoints},
           {"voids", log->voids},
+          {"kept_journals", log->kept_logs},
           {"aside", log->is_aside},
           {"jobs", log->areas},
           {"log_error", error_text(log->log_error)},

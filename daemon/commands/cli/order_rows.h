@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `sluice order` shows, as JSON and as lines of it for people. The states of what a job wrote
-// to durable targets: open (written, nobody asked), closed (asked, not answered), durable (in the
-// log), applied (in the file, as everybody sees it), checkpointed (the file is safe, the log needs
-// it no more). The file is written first, so all that is open is applied already.
+// The output of `sluice order`, as JSON and as lines for people. Data that a job wrote to durable
+// targets has one of these states: open (written, not synced), closed (an fsync waits for it),
+// durable (in the journal), applied (in the file, as everybody sees it), checkpointed (the file is
+// safe, the journal no longer needs it). The file is written first, so all open data is applied
+// already.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `sluice run --paths`: what is asked for, and what the job's area of paths says at the end.
+// `sluice run --paths`: the options, and the content of the job's area of paths at the end.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

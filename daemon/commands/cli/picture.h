@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a daemon says of jobs, supplies and nodes, as values. Its answer comes from another program,
-// perhaps another version: what is missing or of another type counts as not said, never as an
-// error.
+// A daemon's answer about jobs, supplies and nodes, as values. It comes from another program,
+// perhaps of another version: a field that is missing or of another type counts as not given, never
+// as an error.
 #pragma once
 
 #include <cstdint>

@@ -54,7 +54,7 @@ std::string mounts_in_words(policy::target_spec const& t) {
   }
   if (list.empty() && !t.one_file_system) return {};
   if (list.empty()) return fmt::format("{} is one file system", t.name);
-  return fmt::format("{} {} what is mounted below it: {}", t.name,
+  return fmt::format("{} {} the mounts below it: {}", t.name,
                      t.one_file_system ? "leaves out" : "covers", list);
 }
 
@@ -90,8 +90,8 @@ json words(std::string const& file, site const& s) {
   for (auto const& c : s.classes)
     for (auto const& [target, resources] : c.shares)
       for (auto const& [resource, share] : resources)
-        lines.push_back(fmt::format("class {} has of {} on {}: {}", c.name, resource, target,
-                                    share_in_words(share)));
+        lines.push_back(
+            fmt::format("class {}, {} on {}: {}", c.name, resource, target, share_in_words(share)));
   for (auto const& c : s.channels) {
     std::string line =
         fmt::format("channel {}: {} at most {}", c.name, ops_in_words(c.ops), text_of(c.amount));

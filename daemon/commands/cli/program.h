@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Will a program meet the stage? Read from its file before it starts, by a reader that believes no
-// number in it: static, setuid, another libc or machine, Go, scripts and what interprets them.
+// Tells whether a program will load the stage. It reads the program's file before the start, and
+// trusts no number in it: static, setuid, another libc or machine, Go, scripts and their
+// interpreters.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tables need beside base/quantity.h: text of others.
+// Helpers of tables beside base/quantity.h: text of others.
 #pragma once
 
 #include <string>

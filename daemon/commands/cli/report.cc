@@ -49,7 +49,8 @@ std::string channels_table(json const& channels) {
                        time_words(d["waited_ns"]), time_words(d["wait_p50_ns"]),
                        time_words(d["wait_p99_ns"]), time_words(d["wait_max_ns"]));
   }
-  if (is_only_counted) out += "  limits only counted: so many would have waited so long\n";
+  if (is_only_counted)
+    out += "  limits only counted: how many calls would have waited, and how long\n";
   return out;
 }
 
@@ -94,7 +95,7 @@ std::string calls_table(json calls) {
 
 }  // namespace
 
-json report_json(abi::segment const& s, run_facts const& facts) {
+json report_json(foreign<abi::segment> const& s, run_facts const& facts) {
   json report = {{"version", 1}, {"job", segment::job_name(s)}};
   if (!facts.command.empty()) report["command"] = facts.command;
   if (facts.end)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happened, from the counters of a segment: as JSON (format version 1) and as a table for
-// people.
+// The result of a run, from the counters of a segment: as JSON (format version 1) and as a table
+// for people.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -25,7 +25,7 @@ struct run_facts {
   double elapsed_s = 0;
 };
 
-json report_json(abi::segment const& s, run_facts const& facts);
+json report_json(foreign<abi::segment> const& s, run_facts const& facts);
 
 /// What became of fsync on durable targets, by name. Null when the job had none.
 json order_json(std::string const& segment_path);

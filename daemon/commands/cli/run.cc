@@ -230,6 +230,8 @@ int run_verb(global_options const& global, run_options const& options) {
     fmt::print(stderr, "sluice: job {}{}, segment {}\n", m.job,
                m.run_dir.empty() ? " of the daemon" : "", m.segment);
   try {
+    if (m.run_dir.empty())
+      if (auto const s = open_segment(m)) check_left_logs(**s, m.segment, {});
     if (!options.report.empty() || !options.record.empty() || wants_summary(options) ||
         wants_journal(m, options))
       return run_and_report(m, options, program.loads_library);

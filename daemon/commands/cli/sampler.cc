@@ -42,7 +42,7 @@ std::vector<Row> take_part(std::vector<Row>& rows, std::uint64_t parts, Fields c
 }
 
 /// The sums of each op over the calls that do it.
-std::vector<op_done> by_op(abi::segment const& s, segment::sums const& sums) {
+std::vector<op_done> by_op(foreign<abi::segment> const& s, segment::sums const& sums) {
   std::vector<op_done> op(core::op_count);
   for (unsigned i = 0; i < call_count && i < sums.call.size(); ++i)
     add_growth(op[static_cast<unsigned>(call_table[i].op)], {}, op_done{sums.call[i]}, op_fields);
@@ -53,7 +53,7 @@ std::vector<op_done> by_op(abi::segment const& s, segment::sums const& sums) {
 
 }  // namespace
 
-sampler::sampler(abi::segment const& s, std::int64_t interval_ns, std::int64_t begin_ns,
+sampler::sampler(foreign<abi::segment> const& s, std::int64_t interval_ns, std::int64_t begin_ns,
                  std::size_t most)
     : segment_(s),
       first_interval_ns_(interval_ns),
@@ -105,8 +105,11 @@ std::int64_t sampler::look(std::int64_t now_ns) {
 
 void sampler::finish(std::int64_t now_ns) {
   look(now_ns);
-  bool const idle = std::all_of(going_on_.op.begin(), going_on_.op.end(),
-                                [](op_done const& op) { return op.calls == 0; });
+  // A call is counted when it begins, and what it waited and took when it ends.
+  bool const idle = std::all_of(going_on_.op.begin(), going_on_.op.end(), [](op_done const& op) {
+    return std::all_of(std::begin(op_fields), std::end(op_fields),
+                       [&](auto const field) { return op.*field == 0; });
+  });
   if (going_on_.index == 0 || !idle) tell();
 }
 

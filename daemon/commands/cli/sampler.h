@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a running job did in each interval: the counters of its segment, looked at once per interval
-// by the `sluice run` that waits for the program, as differences to the look before.
+// The work of a running job in each interval. The `sluice run` that waits for the program reads the
+// counters of its segment once per interval, and takes the differences to the last time.
 // What stays true: the intervals are counted from the start without a gap, whenever we are called,
-// and the differences add up to what the counters grew by. Nothing here disturbs the program.
+// and the differences add up to the growth of the counters. Nothing here disturbs the program.
 #pragma once
 
 #include <cstddef>
@@ -33,7 +33,7 @@ class sampler {
 
   /// Starts at `begin_ns` (monotonic): what the counters hold now does not count. After `most`
   /// intervals they become twice as long, and after as long again once more; 0: never.
-  sampler(abi::segment const& s, std::int64_t interval_ns, std::int64_t begin_ns,
+  sampler(foreign<abi::segment> const& s, std::int64_t interval_ns, std::int64_t begin_ns,
           std::size_t most = 0);
 
   /// Is told every interval when it is over, in order.
@@ -53,7 +53,7 @@ class sampler {
   void collect();
   void tell();
 
-  abi::segment const& segment_;
+  foreign<abi::segment> const& segment_;
   std::int64_t const first_interval_ns_;
   std::size_t const most_;
   std::size_t width_ = 1;  // of an interval, in those of the beginning

@@ -22,12 +22,12 @@ namespace sluice::cli {
 
 namespace {
 
-double age_s(abi::segment const& s) {
+double age_s(foreign<abi::segment> const& s) {
   auto const created_ns = static_cast<std::int64_t>(s.head.created_ns);
   return static_cast<double>(steady_ns() - created_ns) / 1e9;
 }
 
-json look(abi::segment const& s) {
+json look(foreign<abi::segment> const& s) {
   run_facts facts;
   facts.elapsed_s = age_s(s);
   return report_json(s, facts);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // set, pause and resume of a daemon's job: the daemon does it, on its node or, asked at a cluster's
-// socket, on all of them, and takes it back by itself when `--for` is over.
+// socket, on all of them, and undoes it by itself when `--for` is over.
 #pragma once
 
 #include <optional>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Running a program as if we were not there: as ourselves (exec) or as a child whose signals and
-// end are ours.
+// Runs a program as if we were not there: in our place (exec), or as a child whose signals and end
+// are ours.
 #pragma once
 
 #include <cstdint>

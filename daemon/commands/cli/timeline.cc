@@ -14,6 +14,7 @@
 #include "calls.h"
 #include "commands/cli/limits.h"
 #include "policy/limit.h"
+#include "segment/counted.h"
 #include "segment/jobs.h"
 
 namespace sluice::cli {
@@ -165,12 +166,12 @@ json timeline::op_rows(std::string const& job) const {
 json timeline::channel_rows(std::string const& job) const {
   json rows = json::array();
   double const step = interval_s_ * static_cast<double>(per_interval_);
-  for (unsigned i = 0; i < channels_.size(); ++i) {
+  auto const rules = segment::rules_of(segment_);
+  for (unsigned i = 0; i < channels_.size() && i < rules->channel_count; ++i) {
     track const& t = channels_[i];
-    line_head const of = {"channel",
-                          std::string(core::view(segment_.rules, segment_.rules.channel[i].name))};
-    auto const counts = static_cast<core::unit_kind>(segment_.rules.channel[i].unit);
-    std::string_view const unit = core::row_of(counts).name;
+    core::channel_row const& row = rules->channel[i];
+    line_head const of = {"channel", std::string(core::view(*rules, row.name))};
+    std::string_view const unit = core::row_of(static_cast<core::unit_kind>(row.unit)).name;
     put_row(rows, job, of, "served", unit, t.amount, count_, 1 / step);
     put_row(rows, job, of, "limit", unit, t.limit, count_);
     put_row(rows, job, of, "delayed", "ops", t.delayed, count_);
@@ -189,17 +190,18 @@ json timeline::result(double start_unix_s) const {
           {"rows", std::move(rows)}};
 }
 
-json rules_json(abi::segment const& s) {
+json rules_json(foreign<abi::segment> const& s) {
   json rows = json::array();
-  for (unsigned i = 0; i < s.rules.rule_count; ++i) {
-    unsigned const channel = s.rules.rule[i].channel;
-    core::channel_row const& of = s.rules.channel[channel];
+  auto const rules = segment::rules_of(s);
+  for (unsigned i = 0; i < rules->rule_count; ++i) {
+    unsigned const channel = rules->rule[i].channel;
+    core::channel_row const& of = rules->channel[channel];
     auto const unit = static_cast<core::unit_kind>(of.unit);
-    std::string text = describe(s.rules, i, rate_of(s, channel));
-    json row = {{"channel", core::view(s.rules, of.name)},
+    std::string text = describe(*rules, i, rate_of(s, channel));
+    json row = {{"channel", core::view(*rules, of.name)},
                 {"rate_per_s", policy::per_second(unit, rate_of(s, channel))},
                 {"unit", core::row_of(unit).name}};
-    if (origin const from = origin_of(core::view(s.rules, of.origin)); from.line != 0) {
+    if (origin const from = origin_of(core::view(*rules, of.origin)); from.line != 0) {
       row["file"] = from.file;
       row["line"] = from.line;
       text.resize(text.rfind(" ("));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // sluice run --report: the samples of a running program as the timeline of its result file, and the
-// rules its channels come from. The format is in ../report/README.md. Bounded: when there are as
-// many intervals as may be, pairs become one and the interval doubles.
+// rules its channels come from. The format is in ../report/README.md. Bounded: when the largest
+// number of intervals is reached, pairs become one and the interval doubles.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@ class timeline {
   static constexpr std::size_t most_points = 400;
 
   /// `s` is looked at for the rates of its channels; it outlives this.
-  timeline(abi::segment const& s, double interval_s, std::size_t most = most_intervals)
+  timeline(foreign<abi::segment> const& s, double interval_s, std::size_t most = most_intervals)
       : segment_(s), interval_s_(interval_s), most_(most) {}
 
   void take(sample const& each);
@@ -45,7 +45,7 @@ class timeline {
   json channel_rows(std::string const& job) const;
   values blocked(track const& t) const;
 
-  abi::segment const& segment_;
+  foreign<abi::segment> const& segment_;
   double interval_s_;
   std::size_t most_;
   std::size_t per_interval_ = 1;  // samples
@@ -54,7 +54,7 @@ class timeline {
 };
 
 /// Where each channel comes from: `rules` of a result file.
-json rules_json(abi::segment const& s);
+json rules_json(foreign<abi::segment> const& s);
 
 /// The whole result as text: a row of the timeline is one line, all else as dump() has it.
 std::string result_text(json result);

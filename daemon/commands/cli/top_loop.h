@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asking a daemon for pictures, again and again, and printing them where there is no screen.
+// Asks a daemon for pictures repeatedly, and prints them where there is no screen.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

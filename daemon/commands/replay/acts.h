@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calls. Each op of a trace is one real call on files of the replay's own; what a call needs
-// (an open descriptor, a name to remove) comes from what others left, so that a close follows an
-// open and an unlink a create. Where nothing was left a helper call makes it, and is counted.
+// The calls. Each op of a trace is one real call on files of the replay's own; a call that needs
+// something (an open descriptor, a name to remove) takes it from earlier calls, so that a close
+// follows an open and an unlink a create. If nothing is left a helper call makes it, and is
+// counted.
 #pragma once
 
 #include <dirent.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the threads of all processes of a replay tell the one that started them, in memory they
-// share. Problem: counts per second must be right to the operation, however late somebody looks.
+// Counters of the threads of all processes of a replay, in memory that they share with the one that
+// started them. Problem: counts per second must be right to the operation, however late they are
+// read.
 // Idea: a thread fills the record of the second it is in; when the second is over it hands the
 // record over and takes the next one of its ring. Nobody resets what another writes.
 // What stays true: a record has one writer at a time; when the ring is full the thread goes on in

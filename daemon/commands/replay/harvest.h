@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Takes what the threads handed over in the shared counters into the timeline, and looks at what is
-// late.
+// Takes the records that the threads handed over in the shared counters into the timeline, and
+// looks for late ones.
 #pragma once
 
 #include <cstdint>

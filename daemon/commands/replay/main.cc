@@ -61,15 +61,16 @@ struct group {
 
 void add_load(group const& add, options& o, words& w) {
   auto const scale = CLI::Range(1e-9, most_scale);
-  add("--time-scale", o.load.time_scale, "so many seconds of the trace in one; rates stay")
+  add("--time-scale", o.load.time_scale, "seconds of the trace per second; rates stay")
       ->check(scale);
-  add("--rate-scale", o.load.rate_scale, "times all rates")->check(scale);
-  add("--jobs", o.load.jobs, "so many jobs: the trace's first ones, or copies of the full rate")
+  add("--rate-scale", o.load.rate_scale, "multiply all rates")->check(scale);
+  add("--jobs", o.load.jobs, "number of jobs: the trace's first ones, or copies of the full rate")
       ->check(CLI::Range(1u, most_threads));
-  add("--only-job", o.only_job, "only this one of them", "NAME");
-  add("--loops", o.load.loops, "so many times in a row")->check(CLI::Range(1u, most_loops));
-  add("--stagger", w.stagger, "each job begins so much later than the one before", "TIME");
-  add("--duration", w.duration, "only so much of it, in time of the replay", "TIME");
+  add("--only-job", o.only_job, "replay only this job", "NAME");
+  add("--loops", o.load.loops, "repeat the trace this many times")
+      ->check(CLI::Range(1u, most_loops));
+  add("--stagger", w.stagger, "each job begins this much later than the one before", "TIME");
+  add("--duration", w.duration, "replay only this much, in time of the replay", "TIME");
   add("--class", w.classes, "QoS class of a job, for {class} and for --simulate", "[JOB=]NAME")
       ->allow_extra_args(false);
 }
@@ -82,39 +83,39 @@ void add_sending(group const& add, options& o, words& w) {
   add("--threads-per-op", w.threads_per_op, "per process and kind (1, unless there are --threads)")
       ->check(threads)
       ->excludes(each);
-  add("--max-inflight", o.sending.max_inflight, "calls of a job under way at once, at the most")
+  add("--max-inflight", o.sending.max_inflight, "most calls of a job under way at once")
       ->check(CLI::Range(1u, 1u << 20));
   add.app
       .add_flag("--closed-loop", o.sending.closed_loop,
-                "the next one when the last has ended, whatever the time")
+                "send the next one when the last has ended, at any time")
       ->group(add.name);
-  add("--arrivals", w.arrivals, "within an interval: even or poisson")
+  add("--arrivals", w.arrivals, "spread within an interval: even or poisson")
       ->check(CLI::IsMember({"even", "poisson"}));
-  add("--seed", o.sending.seed, "of all that is random (1)");
-  add("--late", w.late, "count as delayed what is sent later than this (10ms)", "TIME");
-  add("--warm-up", w.warm_up, "first so long the load of the first interval, uncounted", "TIME");
-  add("--drain", w.drain, "how long after the end to go on with what is late (no end)", "TIME");
+  add("--seed", o.sending.seed, "seed of everything random (1)");
+  add("--late", w.late, "operations sent later than this are delayed (10ms)", "TIME");
+  add("--warm-up", w.warm_up, "first send this much of the first interval, uncounted", "TIME");
+  add("--drain", w.drain, "how long late operations are sent after the end (no end)", "TIME");
   add("--start-at", w.start_at, "when the load begins, in seconds since 1970", "SECONDS");
-  add("--wrap", o.wrap, "start each job under it; {job} and {class} are replaced", "COMMAND");
+  add("--wrap", o.wrap, "start each job under this; {job} and {class} are replaced", "COMMAND");
 }
 
 void add_files(group const& add, options& o, words& w) {
-  add("--files", o.tree.files, "per job (1000)")->check(CLI::Range(1u, 1'000'000'000u));
-  add("--depth", o.tree.depth, "of directories (2)")->check(CLI::Range(0u, 20u));
+  add("--files", o.tree.files, "files per job (1000)")->check(CLI::Range(1u, 1'000'000'000u));
+  add("--depth", o.tree.depth, "depth of directories (2)")->check(CLI::Range(0u, 20u));
   add("--fanout", o.tree.fanout, "directories in a directory (8)")->check(CLI::Range(1u, 10'000u));
-  add("--io-size", w.io_size, "of a read or a write (as the trace says, or 64KiB)", "BYTES");
-  add("--file-size", w.file_size, "of the files that are read and written (4MiB)", "BYTES");
+  add("--io-size", w.io_size, "size of a read or write (that of the trace, or 64KiB)", "BYTES");
+  add("--file-size", w.file_size, "size of the files that are read and written (4MiB)", "BYTES");
 }
 
 void add_rest(CLI::App& app, options& o, words& w) {
-  app.add_option("TRACE", o.trace, "CSV as traces/README.md has it; - is standard input")
+  app.add_option("TRACE", o.trace, "a CSV file (see traces/README.md); - is standard input")
       ->required();
   app.add_option("--target", o.target, "the directory to work in; own files are made and removed")
       ->type_name("DIR");
   app.add_option("-o,--output", o.output, "write the result as JSON; - is standard output")
       ->type_name("FILE");
   app.add_flag("-q,--quiet", o.quiet, "no table, no progress");
-  app.add_flag("--simulate", o.simulate, "no I/O: what would --policy have done to this load?");
+  app.add_flag("--simulate", o.simulate, "no I/O: show what --policy would do to this load");
   app.add_option("--policy", o.policy, "the policy to simulate")->type_name("FILE");
   app.add_option("--joined", w.joined)->group("");
 }
@@ -206,7 +207,7 @@ int run(int argc, char** argv) {
   } catch (CLI::CallForHelp const& e) {
     return app.exit(e);
   } catch (CLI::ParseError const& e) {
-    throw usage_error(fmt::format("{} (sluice replay --help tells more)", e.what()));
+    throw usage_error(fmt::format("{} (see sluice replay --help)", e.what()));
   }
   if (common.json && o.output.empty()) o.output = "-";
   return chosen(app, o, w);

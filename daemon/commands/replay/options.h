@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the command line says.
+// The command line.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one operation leaves for another: an open descriptor for a close, a name for an unlink, a
-// directory for an rmdir. A close thereby closes something really opened. What stays true: the
-// oldest goes first; a pool holds no more than `most`, what is too much is handed back to be
+// Things that one operation leaves for another: an open descriptor for a close, a name for an
+// unlink, a directory for an rmdir. A close thereby closes something really opened. What stays
+// true: the oldest goes first; a pool holds no more than `most`; the rest is handed back to be
 // undone.
 #pragma once
 

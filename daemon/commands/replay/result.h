@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a replay found out, as a result file (see daemon/commands/report/README.md) and as a table.
+// The result of a replay, as a result file (see daemon/commands/report/README.md) and as a table.
 #pragma once
 
 #include <cstdint>

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// When the operations of one kind are meant to be sent. Problem: a trace says how many there are in
+// The times at which operations of one kind are due. Problem: a trace says how many there are in
 // each interval, fractions after scaling; several threads share them, and nobody may talk to
-// another about it. Idea: the sum of all that was asked for is a curve over time; operation k is
-// meant for the moment at which the curve reaches k and a phase, and thread w of n takes every
-// n-th. What stays true: in any stretch of time the number of operations is that of the curve, to
-// within one; the same arguments give the same times; time is seconds after the start, never a
-// clock.
+// another about it. Idea: the sum of all operations asked for is a curve over time; operation k is
+// due when the curve reaches k and a phase, and thread w of n takes every n-th. What stays true: in
+// any stretch of time the number of operations is that of the curve, to within one; the same
+// arguments give the same times; time is seconds after the start, never a clock.
 #pragma once
 
 #include <cstdint>

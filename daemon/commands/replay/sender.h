@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// One thread of a replay: waits for the time of its next operation, sends it, writes down when.
+// One thread of a replay: waits for the time of its next operation, sends it, and records when.
 // Open loop: an operation that could not be sent in time is sent late, never left out, and its
-// lateness is counted from the moment it was meant for. What was meant for the same moment is sent
-// back to back, so that a high rate costs few sleeps.
+// lateness counts from its due time. Operations due at the same moment are sent back to back, so
+// that a high rate costs few sleeps.
 #pragma once
 
 #include <atomic>

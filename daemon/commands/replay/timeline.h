@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happened in each interval, per stream, gathered from the records of the threads in any
-// order. Intervals are a second; a long replay has longer ones, as pairs are merged when there
-// would be too many. Pure.
+// The results of each interval, per stream, gathered from the records of the threads in any order.
+// Intervals are a second; a long replay has longer ones, because pairs are merged when there would
+// be too many. Pure.
 #pragma once
 
 #include <cstdint>

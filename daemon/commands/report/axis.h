@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where things lie in a drawing: the plot inside its labels, axes with round numbers, and what the
-// script shows under the pointer.
+// Positions in a drawing: the plot inside its labels, axes with round numbers, and the values that
+// the script shows under the pointer.
 #pragma once
 
 #include <cstddef>

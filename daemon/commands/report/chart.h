@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Drawings as SVG text. Colours are classes of the page's style sheet, so that a drawing fits
-// light, dark and paper; what differs by colour differs by pattern, dash or label too. Names are
-// escaped here, numbers are finite.
+// light, dark and paper; things that differ by colour differ by pattern, dash or label too. Names
+// are escaped here, numbers are finite.
 #pragma once
 
 #include <limits>

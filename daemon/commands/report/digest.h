@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a reader wants to know first, worked out of a result: who used the capacity, who waited, for
-// which rule, when. A gate is what calls wait at: a supply of a policy or a channel of a job.
+// The facts that a reader wants first, worked out of a result: which job used the capacity, which
+// waited, for which rule, when. A gate is the place where calls wait: a supply of a policy or a
+// channel of a job.
 #pragma once
 
 #include <string>

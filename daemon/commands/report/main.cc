@@ -30,7 +30,7 @@ constexpr char const* examples =
     "  sluice report run.json                  the same in words, on a terminal\n"
     "  sluice report before.json after.json -o both.html\n"
     "  sluice report --job hydro -o hydro.html    the last hour, from the daemon\n"
-    "  sluice report --dashboard               where to look at it live";
+    "  sluice report --dashboard               the address of the live page";
 
 struct options {
   std::vector<std::string> files;
@@ -63,13 +63,13 @@ std::vector<result> gather(options const& o) {
 }
 
 void check(options const& o) {
-  if (o.history && !o.files.empty()) throw usage_error("files, or --job or --history: one of them");
+  if (o.history && !o.files.empty()) throw usage_error("give either files, or --job, or --history");
   if (!o.history && o.files.empty())
     throw usage_error("give a result file (of `sluice run --report`), or --job NAME");
   if (o.files.size() > most_files)
-    throw usage_error(fmt::format("more than {} files have no room side by side", most_files));
+    throw usage_error(fmt::format("at most {} files fit side by side", most_files));
   if (o.text + o.common.json + o.page > 1)
-    throw usage_error("--text, --json and --html: one of them");
+    throw usage_error("give only one of --text, --json and --html");
   if (o.out == "-") return;
   std::error_code failed;
   for (auto const& file : o.files)
@@ -81,16 +81,17 @@ int parse_and_do(int argc, char** argv) {
   CLI::App app("Shows what a run, a replay, a simulation or the last hour of a daemon did.",
                "sluice report");
   options o;
-  app.add_option("FILE", o.files, "result files; - is standard input; several: side by side");
-  app.add_option("-o,--output", o.out, "where to; a page unless --text or --json (-)")
+  app.add_option("FILE", o.files,
+                 "result files; - is standard input; several are shown side by side");
+  app.add_option("-o,--output", o.out, "output file (-); a page unless --text or --json is given")
       ->type_name("FILE");
-  app.add_flag("--text", o.text, "words and small tables (the default without -o)");
+  app.add_flag("--text", o.text, "text and small tables (the default without -o)");
   app.add_flag("--html", o.page, "a page (the default with -o)");
   app.add_option("--job", o.job, "a job's last hour, from the daemon")->type_name("NAME");
   app.add_flag("--history", o.history, "the last hour of all jobs that you may see");
   app.add_flag("--dashboard", o.dashboard,
                "print the address of the daemon's page with your key, and end");
-  app.add_option("--last", o.last, "no more than this of it (1h; up to 10m has single seconds)")
+  app.add_option("--last", o.last, "only this last part of it (1h; single seconds up to 10m)")
       ->type_name("TIME");
   take_common_options(app, o.common);
   show_option(app, "--json", "the summary as JSON");
@@ -101,11 +102,11 @@ int parse_and_do(int argc, char** argv) {
   } catch (CLI::Success const& e) {
     return app.exit(e);
   } catch (CLI::ParseError const& e) {
-    throw usage_error(fmt::format("{} (sluice report --help tells more)", e.what()));
+    throw usage_error(fmt::format("{} (see sluice report --help)", e.what()));
   }
   o.history = o.history || !o.job.empty();
   if (o.common.no_daemon && (o.history || o.dashboard))
-    throw usage_error("--no-daemon: what --job, --history and --dashboard tell, a daemon knows");
+    throw usage_error("--no-daemon: --job, --history and --dashboard need a daemon");
   if (o.dashboard) {
     fmt::print("{}\n", ask_dashboard(o.common.run_dir));
     return 0;

@@ -65,15 +65,15 @@ std::string heat_of_ops(sheet const& s) {
     out += figure(
         heatmap(s.time, use, 0, false, "operations over time"),
         "Operations over time, all jobs. A stronger colour is more; every row has its own scale, "
-        "whose end stands at the right.");
+        "whose end is at the right.");
   if (!wait.empty())
     out += figure(heatmap(s.time, wait, 1, true, "waiting over time"),
-                  "Waiting over time: how many threads waited on average; at the right the sum of "
-                  "their waiting.");
+                  "Waiting over time: how many threads waited on average; the sum of their waiting "
+                  "is at the right.");
   if (!took.empty())
     out += figure(heatmap(s.time, took, 0, true, "time in the calls"),
                   "Time in the calls themselves: how many threads were in one on average, by a "
-                  "sample of the calls; at the right the sum of their time.");
+                  "sample of the calls; the sum of their time is at the right.");
   return out;
 }
 
@@ -86,8 +86,8 @@ std::string heat_of_jobs(sheet const& s) {
         rows.push_back({u.job, "part", seconds_text(u.blocked_s), u.blocked});
     if (rows.empty()) continue;
     out += figure(heatmap(s.time, rows, 1, true, "who waited for " + g.name),
-                  fmt::format("Who waited for {}: the part of the time in which something of the "
-                              "job waited; at the right the time in all.",
+                  fmt::format("Who waited for {}: the part of the time in which a request of the "
+                              "job waited; the total time is at the right.",
                               html(gate_words(g.name))));
   }
   return out;
@@ -124,8 +124,8 @@ std::string who_used(sheet const& s, gate const& g) {
   }
   return fmt::format("<h3>{}</h3>\n", html(g.name)) +
          figure(stack(s.time, g.unit, rows, g.capacity, "who used " + g.name),
-                g.capacity.empty() ? "Served, jobs on each other."
-                                   : "Served, jobs on each other; the line is the capacity.") +
+                g.capacity.empty() ? "Served, stacked by job."
+                                   : "Served, stacked by job; the line is the capacity.") +
          "<div class=\"scroll\"><table><thead><tr><th>job</th><th>served</th><th>share</th>"
          "<th>time with waiting</th></tr></thead><tbody>\n" +
          legend + "</tbody></table></div>\n";
@@ -173,8 +173,8 @@ std::string section_uses(sheet const& s) {
   }
   if (drawn > 0)
     out +=
-        "<p class=\"soft\">Demand has a gap where a job wanted more than it was granted; "
-        "one that goes far above what was used is cut off.</p>\n";
+        "<p class=\"soft\">Demand has a gap where a job wanted more than its grant. Demand far "
+        "above the use is cut off.</p>\n";
   if (left_out > 0)
     out += fmt::format("<p class=\"soft\">{} more are left out: those that used least.</p>\n",
                        left_out);

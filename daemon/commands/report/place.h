@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where something stands in a JSON text. The text is parsed without positions, which is fast and
-// small; only when there is something to complain of it is gone through once more to find the line.
+// Finds the line of an error in a JSON text. The text is parsed without positions, which is fast
+// and small; only after an error it is read once more to find the line.
 #pragma once
 
 #include <cstddef>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A result file: what a run, a replay, a simulation or the history of a daemon says happened. The
-// format is in README.md. It comes from another program, perhaps another version: what is not
-// known is passed over, what is known must be right, and a refusal says file, line and where.
-// What stays true: whatever was read, amounts are finite and not negative, and there are no more
-// than `most_values` of them.
+// A result file of a run, a replay, a simulation or the history of a daemon. The format is in
+// README.md. It comes from another program, perhaps of another version: unknown keys are ignored,
+// known keys must be right, and a refusal says file, line and place.
+// What stays true: whatever the file says, amounts are finite and not negative, and there are no
+// more than `most_values` of them.
 #pragma once
 
 #include <cstddef>

@@ -73,8 +73,9 @@ void say_who(std::vector<std::string>& out, digest const& d) {
     if (most == nullptr || waited(j) > waited(*most)) most = &j;
   }
   if (most != nullptr && d.jobs.size() > 1 && waited(*most) > 0)
-    out.push_back(fmt::format("Most of it by job {}: {}{}, {} of what all jobs waited.", most->job,
-                              seconds_text(waited(*most)), by_time ? "" : " (all threads added)",
+    out.push_back(fmt::format("Most of it by job {}: {}{}, {} of the waiting of all jobs.",
+                              most->job, seconds_text(waited(*most)),
+                              by_time ? "" : " (all threads added)",
                               share_text(waited(*most), sum)));
   op_use const* call = nullptr;
   double all = 0;
@@ -232,7 +233,7 @@ std::vector<std::string> sentences_of(result const& r, digest const& d) {
     }
   for (op_use const& o : d.ops) waited = waited || o.waited_s > 0;
   if (!waited && waits_now(d)) {
-    out.push_back("Something waits since a moment ago; how long is known when it has ended.");
+    out.push_back("A wait has just begun; its length is known when it has ended.");
     waited = true;
   }
   if (waited) {

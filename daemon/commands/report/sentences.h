@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A digest in words: what somebody who reads only this must know.
+// A digest in words, for somebody who reads nothing else.
 #pragma once
 
 #include <string>

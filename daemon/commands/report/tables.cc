@@ -77,8 +77,8 @@ std::string gate_table(digest const& d) {
                 if_any(g.p99_s, seconds_text(g.p99_s)),
                 if_any(g.waited_capacity, share_text(g.idle_amount, g.waited_capacity))},
                1));
-  return table({"what was waited for", "rule", "served", "calls delayed", "time with waiting",
-                "all threads", "p99 wait", "unused while waited"},
+  return table({"waited for", "rule", "served", "calls delayed", "time with waiting", "all threads",
+                "p99 wait", "unused while waited"},
                rows);
 }
 

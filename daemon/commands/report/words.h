@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers as people read them, and text that is safe inside a page. Whatever a result file says is
-// a stranger's text: it reaches a page only through html().
+// Numbers in human units, and text that is safe inside a page. All text of a result file is a
+// stranger's: it reaches a page only through html().
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Announcing a job to the daemon of a node: a file in RUN/scheduler, which is there although the
+// Announcing a job to the daemon of a node: a file in RUN/scheduler, which works although the
 // daemon may be dead, and a message that it has changed.
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One request to sluiced from inside Slurm's programs, in plain C: they have no libstdc++. What
-// stays true: it is over after `budget_ms` whatever the daemon does, it opens nothing that stays
-// open, changes no signal and no locale, and what it does not understand counts as no answer.
+// stays true: it is over after `budget_ms` whatever the daemon does, it leaves nothing open,
+// changes no signal and no locale, and an answer that it does not understand counts as none.
 #pragma once
 
 #include <stddef.h>

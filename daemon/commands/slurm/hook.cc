@@ -30,19 +30,19 @@ using nlohmann::json;
 constexpr int hook_ask_ms = 45;  // a daemon that hangs delays nobody for long
 constexpr char const* hook_usage =
     "usage: sluice hook WHICH [OPTIONS]\n\n"
-    "What a batch scheduler calls on a node. What is not given is what Slurm says in the\n"
-    "environment. The status is 0 but for wrong usage: no job fails because of us.\n\n"
+    "For the scripts of a batch scheduler on a node. Options that are not given come from\n"
+    "Slurm's environment. The status is 0 except for wrong usage: no job fails because of us.\n\n"
     "Subcommands:\n"
     "  prolog       announce a job, as root\n"
-    "  epilog       it is over, as root\n"
-    "  task-prolog  print `export LD_PRELOAD=...` as TaskProlog wants it, as the job's user\n\n"
+    "  epilog       end a job, as root\n"
+    "  task-prolog  print `export LD_PRELOAD=...` for TaskProlog, as the job's user\n\n"
     "Options:\n"
-    "  --job ID        which job (SLURM_JOB_ID)\n"
-    "  --uid UID       its user (SLURM_JOB_UID); of prolog\n"
+    "  --job ID        the job (SLURM_JOB_ID)\n"
+    "  --uid UID       its user (SLURM_JOB_UID); for prolog\n"
     "  --class NAME    its QoS class (SLUICE_CLASS for task-prolog)\n"
-    "  --nodes N       how many nodes it has; of prolog\n"
-    "  --account A     its account (SLURM_JOB_ACCOUNT); of prolog\n"
-    "  --run-dir DIR   of the node's daemon (/run/sluice)\n";
+    "  --nodes N       the number of its nodes; for prolog\n"
+    "  --account A     its account (SLURM_JOB_ACCOUNT); for prolog\n"
+    "  --run-dir DIR   directory of the node's daemon (/run/sluice)\n";
 
 struct values {
   std::map<std::string, std::string> given;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The verbs of sluice-slurm. A hook never fails a job: what goes wrong is said on standard error.
+// The verbs of sluice-slurm. A hook never fails a job: errors are printed on standard error.
 #pragma once
 
 #include <string>

@@ -24,15 +24,15 @@ namespace {
 
 constexpr char const* submit_usage =
     "usage: sluice submit --class NAME [OPTIONS] [SBATCH OPTIONS] SCRIPT [ARGUMENTS]\n\n"
-    "Submit a batch job with a QoS class. Our options come first; all that follows is sbatch's.\n\n"
+    "Submit a batch job with a QoS class. The options below come first; the rest is for sbatch.\n\n"
     "Options:\n"
     "  --class NAME      the QoS class\n"
-    "  --limit SPEC      a limit of one's own on each node, besides the class\n"
-    "  --run-dir DIR     of the daemon that is asked for the classes (/run/sluice)\n"
-    "  --no-daemon       ask none: what it would refuse, the node refuses\n"
-    "  --verbose         sbatch's\n"
+    "  --limit SPEC      a further limit on each node, besides the class\n"
+    "  --run-dir DIR     directory of the daemon that knows the classes (/run/sluice)\n"
+    "  --no-daemon       ask no daemon here; the node checks the class\n"
+    "  --verbose         the option of sbatch\n"
     "  --dry-run         print the command instead of executing it\n"
-    "  --help            this\n\n"
+    "  --help            print this help\n\n"
     "  sluice submit --class silver -N 4 job.sh\n"
     "  sluice submit --class silver --limit open=500/s --time 1:00:00 job.sh\n";
 constexpr int submit_ask_ms = 1000;

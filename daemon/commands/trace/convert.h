@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What other tools write, as a trace. formats.def lists the formats; each has one file.
+// Converts files of other tools to a trace. formats.def lists the formats; each has one file.
 // What stays true: nothing is executed or opened because a file says so, memory is bounded by the
-// limits of trace.h, and what is wrong is told with file and line.
+// limits of trace.h, and errors are reported with file and line.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is converted, and what somebody may say about it.
+// The input of a conversion, and its options.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the converters of single calls have in common: events in order of time become a trace with
+// The common part of the converters of single calls: events in order of time become a trace with
 // its facts.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is in a trace: per operation and job the total, mean, 99th percentile and peak.
+// The figures of a trace: per operation and job the total, mean, 99th percentile and peak.
 #pragma once
 
 #include <string>

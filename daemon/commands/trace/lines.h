@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text that others wrote, line by line: bounded, numbered, and refused with `FILE:LINE: what`.
+// Reads text of others line by line: bounded, numbered, and refused with `FILE:LINE: what`.
 #pragma once
 
 #include <cstddef>

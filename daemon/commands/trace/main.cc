@@ -100,24 +100,24 @@ std::string formats_text() {
 }
 
 void add_info(CLI::App& app, command_line& line) {
-  auto* verb = app.add_subcommand("info", "what is in a trace: totals, means, peaks");
+  auto* verb = app.add_subcommand("info", "show a trace: totals, means, peaks");
   verb->add_option("FILE", line.file, "a trace; - is standard input")->required();
   verb->footer("  sluice trace info traces/abci-like.csv\n  sluice trace info --json app.csv");
   verb->callback([&line] { line.chosen = [&line] { show_info(line); }; });
 }
 
 void add_convert(CLI::App& app, command_line& line) {
-  auto* verb = app.add_subcommand("convert", "make a trace from what other tools wrote");
+  auto* verb = app.add_subcommand("convert", "make a trace from files of other tools");
   verb->add_option("FILES", line.from, "one file or several; - is standard input")->required();
   verb->add_option("--from", line.format, "the format of the files")->type_name("FORMAT");
-  verb->add_option("--interval", line.interval, "length of an interval (1s, or what they say)")
+  verb->add_option("--interval", line.interval, "length of an interval (1s, or that of the files)")
       ->type_name("TIME");
-  verb->add_option("--job", line.convert.job, "put all into this job")->type_name("NAME");
+  verb->add_option("--job", line.convert.job, "put everything into this job")->type_name("NAME");
   verb->add_option("--jobs-by", line.convert.jobs_by, "make a job of each: file, or see below")
       ->type_name("WHAT");
   verb->add_option("--below", line.convert.below, "only files below this directory")
       ->type_name("DIR");
-  verb->add_flag("--unordered", line.convert.unordered, "lines may stand in any order of time");
+  verb->add_flag("--unordered", line.convert.unordered, "lines may come in any order of time");
   add_output(*verb, line);
   verb->footer(formats_text() +
                "\n  strace -f -ttt -T -y -o app.strace ./app\n"
@@ -147,7 +147,7 @@ void add_generate(CLI::App& app, command_line& line) {
 }
 
 int parse_and_do(int argc, char** argv) {
-  CLI::App app("sluice trace looks at traces of file operations and makes them.");
+  CLI::App app("sluice trace shows, converts and makes traces of file operations.");
   command_line line;
   app.name("sluice trace");
   take_common_options(app, line.common);
@@ -167,7 +167,7 @@ int parse_and_do(int argc, char** argv) {
   } catch (CLI::Success const& e) {
     return app.exit(e);
   } catch (CLI::ParseError const& e) {
-    throw usage_error(fmt::format("{} (sluice trace --help tells more)", e.what()));
+    throw usage_error(fmt::format("{} (see sluice trace --help)", e.what()));
   }
   line.chosen();
   return 0;

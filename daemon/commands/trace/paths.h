@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which files of a recorded call count: those of real file systems, below a directory if one is
-// given. What sluice itself does not limit, no trace counts.
+// Decides which files of a recorded call count: those of real file systems, below a directory if
+// one is given. A trace does not count calls that sluice itself does not limit.
 #pragma once
 
 #include <string>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A trace: how many operations of each kind, or how many bytes, were asked for in each interval,
 // per job. traces/README.md describes the files; ops.def lists the operations. What stays true:
-// every column has a value for every interval, finite and not negative; a refused file is told as
-// `FILE:LINE: what, what to do`, and nothing a file says makes us take more memory than the limits
+// every column has a value for every interval, finite and not negative; a refused file is reported
+// as `FILE:LINE: what, what to do`, and nothing in a file makes us take more memory than the limits
 // below.
 #pragma once
 

@@ -24,6 +24,7 @@
 #include "base/program.h"
 #include "journal/boot.h"
 #include "journal/file_disk.h"
+#include "journal/kept_aside.h"
 #include "journal/recover.h"
 #include "journal/sentinel.h"
 #include "journal/service.h"
@@ -135,6 +136,17 @@ void say_what_failed(serve_options const& o, int error) {
              o.log, why);
 }
 
+void say_what_was_set_aside(std::string const& log, recovered const& r) {
+  constexpr std::size_t lines_max = 10;
+  for (std::size_t i = 0; i < r.aside.size() && i < lines_max; ++i)
+    fmt::print(stderr, "sluice-order: {}: not brought home: {}: {}\n", log, r.aside[i].why,
+               r.aside[i].name);
+  if (!r.aside_log.empty())
+    fmt::print(stderr,
+               "sluice-order: {}: {} files are as they were; what it had of them is in {}\n", log,
+               r.aside.size(), r.aside_log);
+}
+
 log_place place_of(file_disk const& disk, std::string const& log) {
   struct stat st = {};
   if (fstat(disk.descriptor(), &st) != 0) return {};
@@ -157,8 +169,19 @@ class status {
     if (file_) s.publish(file_->memory());
   }
 
+  void recovered() {
+    if (file_) file_->memory().kept_logs = kept_beside(log_);
+  }
+
   void only_syncs() {
     if (file_) file_->memory().only_syncs = 1;
+  }
+
+  /// Who would let programs use the files looks here.
+  void refused() {
+    if (!file_) return;
+    file_->memory().refused = 1;
+    file_->stay();
   }
 
   void voided() {
@@ -179,7 +202,9 @@ class status {
     } catch (error const&) {
       // A full disk: what cannot be told is done all the same.
     }
-    if (file_) file_->memory().heart_ns = monotonic_ns();
+    if (!file_) return;
+    file_->memory().heart_ns = monotonic_ns();
+    file_->memory().kept_logs = kept_beside(log_);
   }
 
   std::filesystem::path path_;
@@ -194,6 +219,15 @@ bool only_syncs(std::string const& log) {
   slots_found const found = read_slots(disk);
   return found.what == slots_found::good && found.in_force.home_error == 0 &&
          is_this_boot(found.in_force.boot);
+}
+
+recovered recover_or_say(recover_options const& o, status& said) {
+  try {
+    return recover(o);
+  } catch (error const&) {
+    said.refused();
+    throw;
+  }
 }
 
 /// Until SIGTERM, or until programs have gone without us in a way that only a new generation of the
@@ -249,14 +283,17 @@ int serve(serve_options const& o) {
     make_log_file(o.log, std::min(o.log_mib, log_mib_at_first) << 20, window_ns);
   recover_options before;
   before.log = o.log;
+  before.set_aside = !o.jobs.empty();  // no user keeps the files of the others from coming home
   sentinels sentinel(o.sentinel_fds[0], o.sentinel_fds[1]);
   before.home_error = refused_before(o.areas);
   if (int const heard = sentinel.heard(); before.home_error == 0) before.home_error = heard;
   if (before.home_error == 0 && only_syncs(o.log)) said.only_syncs();
-  recovered const r = recover(before);
+  recovered const r = recover_or_say(before, said);
   if (r.records != 0)
     fmt::print(stderr, "sluice-order: {}: {} records {}\n", o.log, r.records,
                r.is_running ? "were synced at home" : "brought home");
+  say_what_was_set_aside(o.log, r);
+  said.recovered();
   file_disk disk(o.log, file_disk::use::write);
   if (disk.owner() != geteuid())
     throw sluice_error(fmt::format("{}: belongs to uid {}, who could write it while it is served",

@@ -124,7 +124,7 @@ std::vector<std::string> override_book::forget_if(
   std::vector<std::string> gone;
   std::erase_if(jobs_, [&](auto const& row) {
     if (!over(row.first, row.second)) return false;
-    gone.push_back(fmt::format("job {} is gone, what was set for it too", row.second.job));
+    gone.push_back(fmt::format("job {} is gone, and so are its overrides", row.second.job));
     return true;
   });
   return gone;
@@ -135,7 +135,7 @@ std::vector<std::string> override_book::expire(std::int64_t now_s) {
   for (auto& [key, o] : jobs_) {
     if (o.qos && has_ended(*o.qos, now_s)) {
       ended.push_back(
-          fmt::format("job {}: class {} ends, back to its own", o.job, o.qos->qos_class));
+          fmt::format("job {}: class {} ends, back to its own class", o.job, o.qos->qos_class));
       o.qos.reset();
     }
     if (o.pause && has_ended(*o.pause, now_s)) {

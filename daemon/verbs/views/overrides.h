@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What people changed by hand while jobs run: a limit, another QoS class, a pause; for good or
+// Changes that people made by hand while jobs run: a limit, another QoS class, a pause; for good or
 // until a time of day, so that a change made at night ends although the daemon was restarted since.
-// One book for all roles, kept as one file. What stays true: the owner of a job can only take away
-// from it what he may have, and cannot undo what an operator did.
+// One book for all roles, kept as one file. What stays true: the owner of a job can only lower its
+// limits, and cannot undo a change of an operator.
 #pragma once
 
 #include <cstdint>

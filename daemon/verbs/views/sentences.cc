@@ -70,7 +70,7 @@ void of_overrides(job_overrides const* o, std::int64_t now_s, lines& out) {
 void of_processes(job_view const& j, lines& out) {
   if (j.foreign != 0)
     out.push_back(fmt::format(
-        "{} of its processes are in other pid namespaces, {} of them are looked at from here.",
+        "{} of its processes are in other pid namespaces, {} of them are checked from here.",
         j.foreign, j.foreign_found));
   if (j.escapes.empty()) return;
   escape_view const& first = j.escapes.front();
@@ -89,9 +89,9 @@ lines explain(job_view const& j, job_details const& d, job_overrides const* chan
                                    : fmt::format("It is in class {}.", j.qos_class)};
   out.insert(out.end(), d.deciders.begin(), d.deciders.end());
   if (!d.has_policy) out.push_back("There is no policy yet.");
-  if (d.is_monitored) out.push_back("It is only watched: nothing of it is delayed.");
+  if (d.is_monitored) out.push_back("It is only watched: none of its calls is delayed.");
   if (d.has_policy && !d.is_enforced)
-    out.push_back("The policy is not enforced: what it would delay is only counted.");
+    out.push_back("The policy is not enforced: calls that it would delay are only counted.");
   of_overrides(changed, now_s, out);
   for (auto const& s : j.streams) out.push_back(of_stream(s));
   for (auto const& f : d.fixed)
@@ -101,7 +101,8 @@ lines explain(job_view const& j, job_details const& d, job_overrides const* chan
                     exact(f.now, f.unit)));
   for (auto const& name : j.not_governed)
     out.push_back(fmt::format(
-        "{}: not governed, for it was started before the policy named it. Start it again.", name));
+        "{}: not governed, because it was started before the policy named it. Start it again.",
+        name));
   for (auto const& target : d.left_out)
     out.push_back(fmt::format(
         "{}: this node does not have it, or its costs are those of another mount.", target));

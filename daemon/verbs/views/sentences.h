@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `sluice explain --job` says of a job, in sentences.
+// The sentences of `sluice explain --job`.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What people are shown of a daemon, as values: its jobs, what each has of a supply, supplies and
-// nodes. A role (node, relay, cluster) fills these; rows.h and sentences.h write them.
+// The data of a daemon that people see, as values: its jobs, their shares of each supply, supplies
+// and nodes. A role (node, relay, cluster) fills these; rows.h and sentences.h write them.
 #pragma once
 
 #include <cstdint>

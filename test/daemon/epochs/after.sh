@@ -90,7 +90,7 @@ says EIO "$DATA"
 failed_with 'node n2 is silent'
 "$SLUICE" --run-dir "$SCRATCH/n1" order all >"$SCRATCH/order.txt"
 grep -q '^gates of all: .* [23] stayed shut, ' "$SCRATCH/order.txt" &&
-  grep -q 'last that stayed shut: node n2 is silent' "$SCRATCH/order.txt" ||
+  grep -q 'reason of the last one that stayed shut: node n2 is silent' "$SCRATCH/order.txt" ||
   fail "order: $(cat "$SCRATCH/order.txt")"
 kill "$stays"
 [ "$(on 1 all rename "$DATA/MANIFEST-stopped")" = EIO ] || fail 'renamed without that node'

@@ -41,6 +41,13 @@ TEST_CASE("an fsync goes to the log only when all that changed is known", "[orde
   CHECK(with([](auto& f) { f.has_changed = false, f.is_live = false; }) == way::pass);
 }
 
+TEST_CASE("a ctime that stayed proves nothing about the tick that it is of", "[order]") {
+  CHECK(ctime_proves(1000, 1001, false));
+  CHECK_FALSE(ctime_proves(1000, 1000, false));
+  CHECK_FALSE(ctime_proves(1000, 999, false));
+  CHECK(ctime_proves(1000, 1000, true));  // the kernel dates what follows such a look finer
+}
+
 TEST_CASE("nobody is sent away while something of his file counts in the log", "[order]") {
   for (auto const forbid : {&file_seen::is_bypassed, &file_seen::is_ending}) {
     CHECK(with([&](auto& f) { f.*forbid = true; }) == way::pass);

@@ -3,8 +3,10 @@
 // of them. Needs root and loop devices.
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
@@ -20,6 +22,7 @@
 #include "base/error.h"
 #include "journal/boot.h"
 #include "journal/file_disk.h"
+#include "journal/kept_aside.h"
 #include "journal/mount_time.h"
 #include "journal/recover.h"
 #include "journal/replay.h"
@@ -42,6 +45,39 @@ ino_t inode_of(std::string const& path) {
   struct stat st = {};
   return stat(path.c_str(), &st) == 0 ? st.st_ino : 0;
 }
+
+constexpr uid_t stranger = 64001;
+
+/// A process of that user, until it is left; all that it started goes with it.
+class as_user {
+ public:
+  template <class Do>
+  explicit as_user(Do const& act) {
+    int ready[2];
+    REQUIRE(pipe(ready) == 0);
+    pid_ = fork();
+    if (pid_ == 0) {
+      setpgid(0, 0);
+      if (setresgid(stranger, stranger, stranger) == 0 &&
+          setresuid(stranger, stranger, stranger) == 0)
+        act(ready[1]);
+      _exit(1);
+    }
+    close(ready[1]);
+    char word = 0;
+    bool const is_ready = read(ready[0], &word, 1) == 1;
+    close(ready[0]);
+    REQUIRE(is_ready);
+  }
+  ~as_user() {
+    kill(-pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  as_user(as_user const&) = delete;
+
+ private:
+  pid_t pid_ = 0;
+};
 
 /// A small file system of its own, for not every one tells a uuid.
 struct file_system {
@@ -90,10 +126,11 @@ struct bench {
     w.reset();
     disk.reset();
   }
-  recovered recover_it(bool keep_home = false) {
+  recovered recover_it(bool keep_home = false, bool set_aside = false) {
     recover_options o;
     o.log = log;
     o.keep_home = keep_home;
+    o.set_aside = set_aside;
     return recover(o);
   }
 
@@ -130,21 +167,32 @@ struct bench {
     return r;
   }
   void tell(record const& r) {
-    REQUIRE(w->append(r, lsn) == 0);
+    REQUIRE(w->try_append(r, lsn) == 0);
     REQUIRE(w->commit(lsn) == 0);
   }
-  void tell_data(file_id const& id, std::uint64_t offset, std::string const& text) {
+  void tell_owner(file_id const& id, unsigned uid, unsigned gid) {
+    record r;
+    r.what = kind::owner;
+    r.file = id;
+    r.uid = uid;
+    r.gid = gid;
+    tell(r);
+  }
+  void tell_data(file_id const& id, std::uint64_t offset, std::string const& text,
+                 std::uint64_t changed_ns = 0) {
     record r;
     r.what = kind::data;
+    r.changed_ns = changed_ns;
     r.file = id;
     r.offset = offset;
     r.bytes = std::as_bytes(std::span(text));
     tell(r);
   }
   /// Behind the creation: all that a new file begins with.
-  void tell_new(file_id const& id, std::string const& text) {
-    tell_data(id, 0, text);
+  void tell_new(file_id const& id, std::string const& text, std::uint64_t changed_ns = 0) {
+    tell_data(id, 0, text, changed_ns);
     record r;
+    r.changed_ns = changed_ns;
     r.what = kind::truncate;
     r.file = id;
     r.offset = text.size();
@@ -421,6 +469,171 @@ TEST_CASE("a file system that is not there keeps the log", "[order]") {
   CHECK_THROWS_WITH(b.recover_it(), Catch::Contains("not mounted"));
   CHECK(b.read("a") == "old");
   CHECK_THROWS_WITH(b.recover_it(), Catch::Contains("not mounted"));
+}
+
+TEST_CASE("a file that was given away after the log had it is not written", "[order]") {
+  bench b;
+  if (!b.begin()) return;
+  for (char const* const name : {"a", "other"}) {
+    b.write(name, "home");
+    file_id const id = b.id_of(b.path(name));
+    b.tell_owner(id, 0, 0);
+    b.tell_data(id, 0, "LOGS");
+  }
+  b.crash();
+  bool const is_group = GENERATE(false, true);
+  REQUIRE(chown(b.path("a").c_str(), is_group ? 0 : stranger, stranger) == 0);
+  CHECK_THROWS_WITH(b.recover_it(), Catch::Contains("belongs to somebody else since") &&
+                                        Catch::Contains(b.path("a")));
+  CHECK(b.read("other") == "home");
+  auto const r = b.recover_it(false, true);
+  CHECK(b.read("a") == "home");
+  CHECK(b.read("other") == "LOGS");
+  REQUIRE(r.aside.size() == 1);
+  CHECK(r.aside[0].name == b.path("a"));
+  CHECK(r.aside_log == b.log + ".kept-1");
+  // It has what it had, for when that is mended.
+  b.log = r.aside_log;
+  CHECK_THROWS_WITH(b.recover_it(), Catch::Contains("belongs to somebody else since"));
+  REQUIRE(chown(b.path("a").c_str(), 0, 0) == 0);
+  CHECK(b.recover_it().aside.empty());
+  CHECK(b.read("a") == "LOGS");
+  CHECK(b.recover_it().records == 0);
+}
+
+TEST_CASE("a new file is its owner's, with its mode, before its bytes come home", "[order]") {
+  bench b;
+  if (!b.begin()) return;
+  bool const is_behind = GENERATE(true, false);
+  b.write("new", "");
+  REQUIRE(chmod(b.path("new").c_str(), 0644) == 0);
+  record made = b.about(kind::create, "new");  // with mode 0640
+  made.uid = made.gid = stranger;
+  made.mode |= S_ISUID | S_ISGID;  // as it was when it was synced; its bytes may be others since
+  b.tell(made);
+  b.tell_owner(made.file, stranger, stranger);
+  // When home had it so for the last time: later than what is there, or before.
+  b.tell_new(made.file, "secret", is_behind ? wall_ns() + 1'000'000'000 : 1);
+  b.crash();
+  auto const r = b.recover_it(false, true);
+  struct stat st = {};
+  REQUIRE(stat(b.path("new").c_str(), &st) == 0);
+  CHECK(st.st_uid == (is_behind ? stranger : 0));
+  CHECK(st.st_gid == (is_behind ? stranger : 0));
+  CHECK((st.st_mode & 07777) == (is_behind ? 0640 : 0644));
+  CHECK(b.read("new") == (is_behind ? "secret" : ""));
+  CHECK(r.aside.size() == (is_behind ? 0 : 1));
+}
+
+namespace {
+
+/// What a user may do to a file of hers, in a process of hers, until that is ended.
+[[noreturn]] void act_on(std::string const& path, std::string const& how, int ready) {
+  if (how == "running") {
+    pid_t const child = fork();
+    if (child == 0) execl(path.c_str(), path.c_str(), "1000", nullptr);
+    if (child < 0) _exit(1);
+  } else {
+    int const fd = open(path.c_str(), O_RDWR | O_CREAT, 0600);
+    signal(SIGIO, SIG_IGN);
+    bool const is_leased = how == "lease" && fcntl(fd, F_SETLEASE, F_WRLCK) == 0;
+    if (how == "lease" ? !is_leased : pwrite(fd, "new", 3, 0) != 3) _exit(1);
+    usleep(20'000);  // a mount gives both times alike
+    if (how != "lease") fchmod(fd, 0640);
+  }
+  if (write(ready, "1", 1) != 1) _exit(1);
+  for (;;) pause();
+}
+
+void wait_until_it_runs(std::string const& path) {
+  for (int i = 0; i < 1000; ++i) {
+    int const fd = open(path.c_str(), O_WRONLY);
+    if (fd < 0) return;
+    close(fd);
+    usleep(5'000);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("what its users do to a file keeps no other from coming home", "[order]") {
+  bench b;
+  if (!b.begin(0)) return;
+  REQUIRE(chmod(b.at.holder.dir.c_str(), 0755) == 0);
+  REQUIRE(chmod(b.at.dir.c_str(), 0777) == 0);
+  std::string const hers = b.path("hers"),
+                    why = GENERATE(as<std::string>(), "lease", "change", "running", "name");
+  b.write("hers", "home");
+  b.write("other", "home");
+  if (why == "running") REQUIRE(sluice::test::shell("cp /bin/sleep " + hers));
+  REQUIRE(chmod(hers.c_str(), 0755) == 0);
+  REQUIRE(chown(hers.c_str(), stranger, stranger) == 0);
+  std::string const before = b.read("hers");
+  if (why == "name") {
+    record const made = b.about(kind::create, "hers");
+    b.tell(made);
+    b.tell_new(made.file, "LOGS");
+    REQUIRE(unlink(hers.c_str()) == 0);
+  } else {
+    b.tell_owner(b.id_of(hers), stranger, stranger);
+    b.tell_data(b.id_of(hers), 0, "LOGS");
+  }
+  b.tell_data(b.id_of(b.path("other")), 0, "LOGS");
+  b.crash();
+  usleep(20'000);
+  recovered r;
+  {
+    as_user const she([&](int ready) { act_on(hers, why, ready); });
+    if (why == "running") wait_until_it_runs(hers);
+    if (why != "name") {  // that is met when others are home already
+      CHECK_THROWS_AS(b.recover_it(), sluice::error);
+      if (why != "running") CHECK(b.read("other") == "home");
+    }
+    INFO(why);
+    r = b.recover_it(false, true);
+    CHECK(b.read("other") == "LOGS");
+    CHECK(r.done.records >= 1);
+    REQUIRE(r.aside.size() == 1);
+    // Nothing of the log is over before it is in the other one.
+    CHECK(b.recover_it().records == 0);
+    REQUIRE(r.aside_log == b.log + ".kept-1");
+    CHECK(kept_beside(b.log) == 1);
+    struct stat st = {};
+    REQUIRE(stat(r.aside_log.c_str(), &st) == 0);
+    CHECK((st.st_uid == 0 && (st.st_mode & 07777) == 0600));
+  }
+  b.log = r.aside_log;
+  if (why == "change") {
+    // What she wrote after the crash stays hers to choose, however long it takes.
+    CHECK_THROWS_WITH(b.recover_it(), Catch::Contains("changed by somebody else"));
+    CHECK(b.read("hers") == "newe");
+    CHECK(b.recover_it(true).foreign.size() == 1);
+    CHECK(b.read("hers") == "newe");
+    return;
+  }
+  if (why == "name") REQUIRE(unlink(hers.c_str()) == 0);
+  CHECK(b.recover_it().aside.empty());
+  CHECK((b.read("hers") == (why == "running" ? "LOGS" + before.substr(4) : "LOGS")));
+}
+
+TEST_CASE("a recovery that is cut off keeps what it left aside, once", "[order]") {
+  bench b;
+  if (!b.begin(0)) return;
+  b.write("a", "home");
+  b.tell_owner(b.id_of(b.path("a")), 0, 0);
+  b.tell_data(b.id_of(b.path("a")), 0, "LOGS");
+  b.crash();
+  std::string const log = b.read("log");
+  REQUIRE(chown(b.path("a").c_str(), stranger, stranger) == 0);
+  CHECK(b.recover_it(false, true).aside_log == b.log + ".kept-1");
+  // As if the power had failed before the log could say that it is over.
+  std::ofstream(b.log, std::ios::binary) << log;
+  CHECK(b.recover_it(false, true).aside_log == b.log + ".kept-1");
+  CHECK(kept_beside(b.log) == 1);
+  b.write("log.kept-1", "somebody's");
+  std::ofstream(b.log, std::ios::binary) << log;
+  CHECK(b.recover_it(false, true).aside_log == b.log + ".kept-1-2");
+  CHECK(b.read("log.kept-1") == "somebody's");
 }
 
 TEST_CASE("of a user's log recovery makes nothing but his own files", "[order]") {

@@ -3,11 +3,15 @@
 // what recovery makes of the log when home has lost everything since. Needs root and loop devices.
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <cstdlib>
+#include <cstring>
 #include <fstream>
+#include <memory>
 
 #include "order_served.h"
 
@@ -59,6 +63,78 @@ TEST_CASE("recovery leaves no setuid and no setgid on what it writes", "[order]"
   REQUIRE(fstat(fd, &st) == 0);
   CHECK((st.st_mode & 07777) == 0755);
   CHECK((s.read("a") == want));
+  close(fd);
+}
+
+TEST_CASE("a bit of privilege that the kernel took does not come back over what the log has",
+          "[order]") {
+  served s;
+  if (lacks_root(s)) return;
+  auto const kind = GENERATE(abi::order_request::fsync, abi::order_request::fdatasync);
+  auto const bits = GENERATE(04777u, 02777u, 06777u);
+  constexpr uid_t stranger = 64001;
+  REQUIRE(chmod(s.holder.dir.c_str(), 0755) == 0);
+  int const fd = s.make("tool");
+  s.write(fd, 0, "good");
+  REQUIRE(fchmod(fd, bits) == 0);
+  REQUIRE(s.program->sync(fd) == 0);  // at home, with its mode
+  pid_t const other = fork();
+  if (other == 0) {
+    if (setresgid(stranger, stranger, stranger) != 0 ||
+        setresuid(stranger, stranger, stranger) != 0)
+      _exit(1);
+    int const his = open(s.path("tool").c_str(), O_WRONLY);
+    _exit(his >= 0 && pwrite(his, "evilevil", 8, 0) == 8 ? 0 : 1);
+  }
+  int status = 1;
+  REQUIRE((waitpid(other, &status, 0) == other && status == 0));
+  s.program->wrote(fd, 0, 8);
+  REQUIRE(s.program->sync(fd, kind) == 0);
+  struct stat st = {};
+  REQUIRE((fstat(fd, &st) == 0 && (st.st_mode & 07777) == 0777));
+  s.kill();
+  // As it is on the disk when a power cut takes what the kernel did to mode and bytes.
+  REQUIRE((pwrite(fd, "good", 4, 0) == 4 && ftruncate(fd, 4) == 0 && fchmod(fd, bits) == 0));
+  s.recover_it();
+  REQUIRE(fstat(fd, &st) == 0);
+  bool const has_bits = (st.st_mode & 06000) != 0;
+  CHECK((s.read("tool") == "good" || !has_bits));
+  // Of an fsync the mode is durable at home, and the log has nothing.
+  if (s.program->alone == 0)
+    CHECK(s.read("tool") == (kind == abi::order_request::fsync ? "good" : "evilevil"));
+  close(fd);
+}
+
+TEST_CASE("what the log has of a file is its owner's", "[order]") {
+  served s;
+  if (lacks_root(s)) return;
+  s.know();
+  auto const kind = GENERATE(abi::order_request::fsync, abi::order_request::fdatasync);
+  constexpr uid_t stranger = 64001;
+  int const fd = s.make("a");
+  s.write(fd, 0, "logged");
+  REQUIRE(s.program->sync(fd) == 0);
+  auto const before = s.counts();
+  SECTION("a new one is told to home") {
+    REQUIRE(fchown(fd, stranger, stranger) == 0);
+    s.write(fd, 0, "hers..");
+    REQUIRE(s.program->sync(fd, kind) == 0);
+    CHECK(s.counts().synced == before.synced + 1);
+    CHECK(s.counts().logged == before.logged);
+    s.kill();
+    s.recover_it();
+    CHECK(s.read("a") == "hers..");
+  }
+  SECTION("and is not written when it is another's by then") {
+    s.write(fd, 0, "LOGGED");
+    REQUIRE(s.program->sync(fd, kind) == 0);
+    REQUIRE(s.counts().logged == before.logged + 1);
+    s.kill();
+    s.write(fd, 0, "hers..");
+    REQUIRE(fchown(fd, stranger, stranger) == 0);
+    CHECK_THROWS_WITH(s.recover_it(), Catch::Contains("belongs to somebody else since"));
+    CHECK(s.read("a") == "hers..");
+  }
   close(fd);
 }
 
@@ -177,6 +253,23 @@ TEST_CASE("in doubt home is synced, and what was logged is revoked", "[order]") 
   };
   auto before = begin("old1");
   SECTION("somebody wrote who notes nothing") { REQUIRE(pwrite(fd, "new!", 4, 8192) == 4); }
+  SECTION("somebody appended past the page cache, and others noted what they wrote") {
+    std::string const block(4096, 'd');
+    auto const aligned = std::unique_ptr<void, void (*)(void*)>(aligned_alloc(4096, 4096), free);
+    std::memcpy(aligned.get(), block.data(), block.size());
+    int const direct = open(s.path("a").c_str(), O_WRONLY | O_DIRECT);
+    REQUIRE(pwrite(direct, aligned.get(), block.size(), 4096) == 4096);
+    close(direct);
+    s.write(fd, 0, "new0");
+  }
+  SECTION("somebody wrote past the page cache what the log has, and nobody noted anything") {
+    auto const aligned = std::unique_ptr<void, void (*)(void*)>(aligned_alloc(4096, 4096), free);
+    std::memset(aligned.get(), 'd', 4096);
+    int const direct = open(s.path("a").c_str(), O_WRONLY | O_DIRECT);
+    REQUIRE(pwrite(direct, aligned.get(), 4096, 0) == 4096);
+    REQUIRE(ftruncate(direct, 4) == 0);
+    close(direct);
+  }
   SECTION("the mode was changed") { REQUIRE(fchmod(fd, 0600) == 0); }
   SECTION("it has another name") {
     s.program->raise(fd, abi::order_moved);

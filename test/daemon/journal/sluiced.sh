@@ -3,7 +3,8 @@
 # timeout: 120
 # sluiced --journal: a process of its own keeps the node's journal. Whatever dies, a program that
 # syncs all the while sees no error and no long wait, and all is served again; a log that cannot be
-# recovered is refused with the reason, and jobs run without it; SIGTERM leaves the log empty.
+# recovered is refused with the reason, and so are jobs that would use its files; SIGTERM leaves the
+# log empty.
 set -u
 . test/lib/node.bash
 own_mounts
@@ -116,17 +117,29 @@ until_true 20 gone "$third" && until_true 20 gone "$kept_by" || fail 'something 
 [ "$(records)" = 0 ] || fail "SIGTERM left $(records) records"
 wait $work || fail "the program ended with $? when sluiced ended"
 
-# A log that cannot be read: kept as it is, told, and jobs run.
+# A log that cannot be read: kept as it is, told, and no job with a durable target begins: its files
+# may lack what the log has. Those that ran go on, and others begin.
 cp "$LOG" "$SCRATCH/good"
 dd if=/dev/urandom of="$LOG" bs=4096 count=4 conv=notrunc status=none
 cp "$LOG" "$SCRATCH/bad"
 start_logging
 until_true 20 grep -q 'not served: fsync is native.*kept as it is' "$SCRATCH/log" ||
   fail "nobody was told why: $(told)"
+timeout 20 "$SLUICE" --run-dir "$RUN" run -- touch "$SCRATCH/began" 2>"$SCRATCH/err"
+[ $? = 2 ] || fail "a durable job was not refused: $(cat "$SCRATCH/err")"
+grep -q 'journal of this node is not recovered' "$SCRATCH/err" || fail "$(cat "$SCRATCH/err")"
+[ ! -e "$SCRATCH/began" ] || fail 'a refused job ran'
+cp "$SCRATCH/policy.json" "$SCRATCH/durable.json"
+echo '{"targets": {"data": {"path": "'"$DATA"'"}}}' >"$SCRATCH/policy.json"
+kill -HUP "$NODE"
+until_true 20 grep -q 'configuration read again' "$SCRATCH/log" || fail "not read again: $(told)"
 timeout 20 "$SLUICE" --run-dir "$RUN" run -- "$PROGRAMS/order_loop" "$DATA" 2 300 >/dev/null ||
-  fail "a job without the log: $?"
+  fail "a job without a durable target: $?"
+cp "$SCRATCH/durable.json" "$SCRATCH/policy.json"
 cmp -s "$LOG" "$SCRATCH/bad" || fail 'a log that cannot be read was written'
 cp "$SCRATCH/good" "$LOG"
 kill -HUP "$NODE"
 until_true 20 served 4 || fail "mended, it is not served: $(told)"
+"$SLUICE" --run-dir "$RUN" run -- touch "$SCRATCH/began" || fail "mended, a durable job: $?"
+[ -e "$SCRATCH/began" ] || fail 'mended, no job ran'
 end_node

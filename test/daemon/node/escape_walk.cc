@@ -182,7 +182,7 @@ TEST_CASE("slots of a dead pid namespace keep no job alive", "[node][escape]") {
   s->process[0].pid_space = 6;
   s->process[9].pid = 1;
   s->process[9].pid_space = 7;
-  node::census c([](std::uint32_t, std::uint64_t) { return true; }, 5);
+  node::census c([](auto const& claimed) { return std::vector<bool>(claimed.size(), true); }, 5);
   node::head_count found;
   unsigned budget = 64;
   REQUIRE(c.step(*s, budget, found));
@@ -317,9 +317,11 @@ TEST_CASE("heads are counted in bounded steps", "[node][escape]") {
   s->process[1].pid_space = 6;  // of a container: it cannot be looked at
   unsigned lookups = 0;
   node::census c(
-      [&](std::uint32_t, std::uint64_t ticks) {
-        ++lookups;
-        return ticks == 1;
+      [&](auto const& claimed) {
+        std::vector<bool> lives;
+        for (auto const& p : claimed) lives.push_back(p.start_ticks == 1);
+        lookups += static_cast<unsigned>(claimed.size());
+        return lives;
       },
       5);
   node::head_count found;

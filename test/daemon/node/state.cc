@@ -127,7 +127,7 @@ TEST_CASE("the result of a job whose ruleset was scribbled over has no channels"
   w.announce("7");
   w.start();
   REQUIRE(w.find("7") != nullptr);
-  core::ruleset& rules = w.find("7")->memory().rules;
+  core::ruleset& rules = as_shared(w.find("7")->memory().rules);
   SECTION("a name far away") { rules.channel[0].name.offset = 0x7fff0000; }
   SECTION("more than all memory") { rules.channel[0].name.length = 0xffffffff; }
   SECTION("no end of rules") {
@@ -154,10 +154,10 @@ TEST_CASE("a running job whose segment no daemon can read is left alone", "[node
   bool const has_step = GENERATE(false, true);
   auto const mark = static_cast<std::uint32_t>(step);
   if (has_step) {
-    w.s->jobs.add_step(*w.find("7"), {mark, start_ticks(mark)}, true);
+    w.s->jobs.add_step(*w.find("7"), mark, true);
     w.withdraw("7");
   }
-  w.find("7")->memory().head.layout += 1;
+  w.find("7")->memory().head.layout = abi::layout_version + 1;
   w.start();
   CHECK(w.find("7") == nullptr);
   CHECK(w.has_folder("7"));

@@ -19,7 +19,7 @@ is_whole() { # Asked for, and not as they were before the first cycle.
   done
 }
 checked() { # ROLE: the metrics of what runs
-  wait_for 20 is_whole || fail "$1: $(cat "$SCRATCH/metrics")"
+  until_true 20 is_whole || fail "$1: $(cat "$SCRATCH/metrics")"
   grep -qi '^content-type: text/plain; version=0.0.4' "$SCRATCH/head" ||
     fail "$1: $(cat "$SCRATCH/head")"
   promtool check metrics <"$SCRATCH/metrics" >"$SCRATCH/lint" 2>&1 ||

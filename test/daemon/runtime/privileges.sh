@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What a running daemon of root can still do: the loop of a node changes owners and opens files of
-# users, its thread that looks at processes does nothing else, a cluster can do nothing. Threads
-# that read HTTP and ZeroMQ can do nothing of it on a node either; no exec gets anything back.
+# What a running daemon of root can still do: the loop of a node may change owners and open files of
+# users, and has neither in force while it listens; its threads that look at processes do nothing
+# else, a cluster can do nothing. Threads that read HTTP and ZeroMQ can do nothing of it on a node
+# either; no exec gets anything back.
 set -u
 . test/lib/site.bash
 [ "$(id -u)" = 0 ] || skip "needs root"
@@ -14,16 +15,17 @@ none=0000000000000000
 # The loop of PID has these sets, that which looks at processes those, the others nothing; it stays
 # so.
 holds() { # WHAT LOOP [WALK]
-  local status wanted bound threads=0
+  local status wanted bound now threads=0
   for status in /proc/"$PID"/task/*/status; do
     wanted=$none
     bound=$2
     [ "$status" != "/proc/$PID/task/$PID/status" ] || wanted=$2
+    now=$none
     case $(sed -n 's/^Name:[[:space:]]*//p' "$status") in
-      sluiced-launch | sluiced-walk) wanted=${3:-} bound=${3:-} ;;
+      sluiced-launch | sluiced-walk) wanted=${3:-} bound=${3:-} now=${3:-} ;;
     esac
     threads=$((threads + 1))
-    for set in CapPrm="$wanted" CapEff="$wanted" CapBnd="$bound"; do
+    for set in CapPrm="$wanted" CapEff="$now" CapBnd="$bound"; do
       grep -q "^${set%=*}:[[:space:]]${set#*=}$" "$status" ||
         fail "$1: not $set in $status: $(grep Cap "$status")"
     done

@@ -2,6 +2,7 @@
 // Segments on disk: complete when visible, private, refused when damaged, cleared away when dead.
 #include "segment/segment_file.h"
 #include "base/process_mark.h"
+#include "segment/counted.h"
 
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -73,8 +74,8 @@ TEST_CASE("segment: made private and complete, once") {
   CHECK(fs::read_symlink(segment::job_dir(run, "a") + "/libinterpose.so") == "/lib/x.so");
   auto const s = segment::mapping::open(segment::segment_path(run, "a"));
   CHECK(segment::job_name(*s) == "a");
-  CHECK(s->rules.channel_count == 1);
-  CHECK(core::current(s->bucket[0]).cap_units >= 1);
+  CHECK(segment::rules_of(*s)->channel_count == 1);
+  CHECK(core::current(as_shared(s->bucket[0])).cap_units >= 1);
   CHECK(std::distance(fs::directory_iterator(segment::jobs_dir(run)), fs::directory_iterator()) ==
         1);
 }

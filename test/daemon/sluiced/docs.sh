@@ -38,6 +38,7 @@ namespaced+='|PrivateMounts|(ReadWrite|ReadOnly|Inaccessible|Bind)Paths|Temporar
 namespaced+='|RootDirectory|DynamicUser'
 grep -nE "^($namespaced)" daemon/systemd/{sluiced-node,sluice-order}.service &&
   fail "a unit of the node has a mount namespace"
+grep -nE '^SystemCallFilter=$' daemon/systemd/* && fail 'a unit or drop-in clears a filter'
 for flag in $("$(dirname "$SLUICED")/sluice-order" serve --help | grep -oE '^  --[a-z-]+'); do
   [ "$flag" = --help ] || grep -q "^\.It Fl -${flag#--}" daemon/journal/sluice-order.8 ||
     fail "sluice-order.8 does not know $flag"
@@ -58,9 +59,10 @@ same_capabilities 'of_a_node of_a_watcher' sluiced-node.service
 same_capabilities of_a_log sluice-order.service
 same_capabilities of_a_log sluiced-node.service sluiced-node-journal.conf
 if command -v systemd-analyze >/dev/null; then
-  for unit in daemon/systemd/*.service; do
+  for unit in daemon/systemd/*.{service,mount}; do
     sed "s#@[a-z]*dir@#$(dirname "$SLUICED")#" "$unit" >"$SCRATCH/${unit##*/}"
   done
-  systemd-analyze verify "$SCRATCH"/*.service 2>&1 | grep -v "Command 'man " >"$SCRATCH/verify"
+  systemd-analyze verify "$SCRATCH"/*.{service,mount} 2>&1 |
+    grep -v "Command 'man " >"$SCRATCH/verify"
   [ ! -s "$SCRATCH/verify" ] || fail "units: $(cat "$SCRATCH/verify")"
 fi

@@ -97,7 +97,7 @@ TEST_CASE("wire: a report comes back field by field", "[wire]") {
   r.lease.t_child = -12;
   r.lease.heard = {13, 14};
   r.lease.lend = true;
-  r.lease.supply[1] = {{15, 16}, 17, 18, true, 19, 20};
+  r.lease.supply[1] = {{15, 16}, 17, 19, 20};
   r.policy_hash = 21;
   r.applied_sequence = 22;
   r.early = true;

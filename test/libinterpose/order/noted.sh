@@ -13,6 +13,8 @@ done
 with_fake native
 durable -- "$PROGRAMS/order_given_up" "$DATA" || fail "names: status $?"
 durable -- "$PROGRAMS/order_unwatched" "$DATA" || fail "unwatched: status $?"
+durable -- "$PROGRAMS/order_given_away" "$DATA" || fail "given away: status $?"
+durable -- "$PROGRAMS/order_unseen" "$DATA" || fail "unseen: status $?"
 durable -- "$PROGRAMS/order_refused" "$DATA" || fail "refused: status $?"
 with_fake hold
 durable -- "$PROGRAMS/order_apart" "$DATA" || fail "apart: status $?"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `sluice top` on a terminal. The terminal is given back as it was, also when a signal ends us; a
-// daemon that is silent is told in the title, and the last picture stays.
+// silent daemon is shown in the title, and the last picture stays.
 #pragma once
 
 #include "commands/cli/job_source.h"

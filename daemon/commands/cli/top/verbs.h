@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the screen does to a job: it runs the command with a verb and shows what that says, so that
-// there is one place for each verb.
+// Actions of the screen on a job: it runs the command with a verb and shows the output, so that
+// each verb has one place.
 #pragma once
 
 #include <string>

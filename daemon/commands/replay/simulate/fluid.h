@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Jobs as queues of a fluid, in virtual time: what is asked for flows in evenly within an interval
-// of the trace and out at the rate that was granted. The allocation algorithm is asked every cycle
-// of the policy while something changes, then more seldom, and not at all once it has long answered
-// the same.
+// Jobs as queues of a fluid, in virtual time: demand flows in evenly within an interval of the
+// trace, and out at the granted rate. The allocation algorithm is asked every cycle of the policy
+// while something changes, then less often, and not at all after it has given the same answer for
+// long.
 // What stays true: offered = done + backlog for every job and supply at any time, and nobody gets
 // more than the grant.
 #pragma once

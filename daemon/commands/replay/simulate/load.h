@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A trace as the simulation sees it: per job and supply, how much is asked for in each interval.
-// Operations that no supply of the policy counts are never held back.
+// A trace as the simulation sees it: per job and supply, the demand in each interval. Operations
+// that no supply of the policy counts are never held back.
 #pragma once
 
 #include <cstdint>

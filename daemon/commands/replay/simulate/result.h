@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a simulation found, as a result file (see daemon/commands/report/README.md) and as a table.
+// The result of a simulation, as a result file (see daemon/commands/report/README.md) and as a
+// table.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What would this policy have done to that load? A trace is fed to the allocation algorithm that
+// Shows what a policy would have done to a load. A trace is fed to the allocation algorithm that
 // the policy names, with the supplies and shares that the controllers compile from it, in virtual
 // time. No I/O is done and no daemon is asked.
 #pragma once

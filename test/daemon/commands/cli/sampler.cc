@@ -27,6 +27,8 @@ struct world {
   std::unique_ptr<abi::segment> s = std::make_unique<abi::segment>();
   std::vector<cli::sample> told;
 
+  world() { s->rules.target_count = 1; }  // elsewhere
+
   void open_files(std::uint64_t n) { s->common[0].call[row_of(core::op::open)].calls += n; }
   std::uint64_t opens(std::size_t i) const {
     return told.at(i).op.at(static_cast<unsigned>(core::op::open)).calls;

@@ -143,7 +143,7 @@ TEST_CASE("report: that nothing waited is said by who can know it", "[report]") 
   std::string const now = said(R"({"version": 1, "kind": "history", "job": "a", "timeline":
     {"interval_s": 1, "rows": [{"job": "a", "supply": "metadata@s", "what": "waiting",
      "unit": "ops", "values": [3]}]}})");
-  CHECK_THAT(now, Contains("Something waits") && !Contains("Nothing waited"));
+  CHECK_THAT(now, Contains("A wait has just begun") && !Contains("Nothing waited"));
   std::string const late = said(R"({"version": 1, "kind": "replay", "timeline":
     {"interval_s": 1, "rows": [
      {"job": "a", "op": "open", "what": "done", "unit": "ops", "values": [9]},

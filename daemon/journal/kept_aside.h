@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a log has of files that recovery left as they are, for what their users did to them: a log
+// of its own beside that one, so that all others come home and the log goes on. It is recovered
+// like any log, later or never.
+// What stays true: it is whole and on its disk before the log lets go of what is in it; it says of
+// crash, boot and marks what the log said, so nothing passes there that would not have here;
+// whoever can write the log owns it, and nobody else.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "journal/format.h"
+#include "journal/record.h"
+
+namespace sluice::journal {
+
+struct kept_log {
+  std::string log;               // beside which it lies
+  unsigned owner = 0;            // of that
+  superblock super = {};         // in force there when its recovery began
+  std::uint64_t written_ns = 0;  // the last that it was written, as it says
+};
+
+using take_record = std::function<void(record const&)>;
+
+/// `each` gives all records, in order, as often as it is called. Returns the name of the new log:
+/// that of the old one and its generation. Throws sluice::error.
+std::string keep_aside(kept_log const& of, std::function<void(take_record const&)> const& each);
+
+/// How many such logs lie beside that log.
+std::uint64_t kept_beside(std::string const& log);
+
+}  // namespace sluice::journal

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/process_teller.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+namespace sluice::node {
+
+namespace {
+
+constexpr int most_threads_of_a_call = 3;
+
+bool own_thread(std::function<void()> task) {
+  try {
+    std::thread(std::move(task)).detach();
+    return true;
+  } catch (std::system_error const&) {
+    return false;
+  }
+}
+
+}  // namespace
+
+/// Shared with the thread, which alone writes `said` and counts `done`.
+struct process_teller::batch {
+  std::vector<std::uint32_t> pids;
+  std::vector<answer> said;
+  std::atomic<std::size_t> done = 0;
+  std::uint32_t uid = 0;  // of the process that holds it up
+
+  bool is_over() const { return done.load(std::memory_order_acquire) == pids.size(); }
+  std::uint32_t at() const { return pids[std::min(done.load(), pids.size() - 1)]; }
+};
+
+struct process_teller::desk {
+  std::mutex lock;
+  std::condition_variable changed;
+  std::shared_ptr<batch> work;  // null: none
+  bool is_over = false;         // the thread ends when it is back
+
+  void serve(look const& read) {
+    std::unique_lock hold(lock);
+    while (true) {
+      changed.wait(hold, [&] { return is_over || work; });
+      if (is_over) return;
+      auto const b = std::exchange(work, nullptr);
+      hold.unlock();
+      for (std::size_t i = 0; i < b->pids.size(); ++i) {
+        b->said[i] = {true, read(b->pids[i])};
+        b->done.store(i + 1, std::memory_order_release);
+      }
+      hold.lock();
+      changed.notify_all();
+    }
+  }
+  void end() {
+    std::lock_guard const hold(lock);
+    is_over = true;
+    changed.notify_all();
+  }
+};
+
+process_teller::process_teller(starter start, look read, owner of)
+    : start_(start ? std::move(start) : own_thread),
+      read_(std::move(read)),
+      owner_(std::move(of)) {}
+
+process_teller::~process_teller() {
+  if (desk_) desk_->end();
+}
+
+bool process_teller::has_desk() {
+  std::erase_if(stuck_, [](auto const& b) { return b->is_over(); });
+  if (desk_) return true;
+  if (stuck_.size() >= most_stuck) return false;
+  auto fresh = std::make_shared<desk>();
+  if (!start_([fresh, read = read_] { fresh->serve(read); })) return false;
+  desk_ = std::move(fresh);
+  return true;
+}
+
+/// Whose it is says /proc/PID itself, which has nothing of its memory.
+bool process_teller::is_avoided(std::uint32_t pid) {
+  if (stuck_.empty()) return false;
+  std::uint32_t const uid = owner_(pid);
+  std::size_t of_his = 0;
+  for (auto const& b : stuck_) {
+    if (b->at() == pid) return true;
+    of_his += b->uid == uid ? 1 : 0;
+  }
+  return of_his >= most_stuck_of;
+}
+
+/// False: it hangs, and is left to itself.
+bool process_teller::wait_for(std::shared_ptr<batch> const& b) {
+  {
+    std::unique_lock hold(desk_->lock);
+    desk_->work = b;
+    desk_->changed.notify_all();
+    auto const patience = std::chrono::nanoseconds(patience_ns);
+    if (desk_->changed.wait_for(hold, patience, [&] { return b->is_over(); })) return true;
+  }
+  std::exchange(desk_, nullptr)->end();
+  b->uid = owner_(b->at());
+  stuck_.push_back(b);
+  return false;
+}
+
+std::vector<process_teller::answer> process_teller::ask(std::span<std::uint32_t const> pids) {
+  std::vector<answer> out(pids.size());
+  std::size_t from = 0;
+  for (int thread = 0; thread < most_threads_of_a_call && from < pids.size(); ++thread) {
+    if (!has_desk()) break;
+    auto const b = std::make_shared<batch>();
+    std::vector<std::size_t> places;
+    for (std::size_t i = from; i < pids.size(); ++i) {
+      if (is_avoided(pids[i])) continue;
+      b->pids.push_back(pids[i]);
+      places.push_back(i);
+    }
+    if (b->pids.empty()) break;
+    b->said.resize(b->pids.size());
+    bool const is_whole = wait_for(b);
+    std::size_t const done = b->done.load(std::memory_order_acquire);
+    for (std::size_t i = 0; i < done; ++i) out[places[i]] = b->said[i];
+    if (is_whole) break;
+    from = done < places.size() ? places[done] + 1 : pids.size();
+  }
+  return out;
+}
+
+process_teller::answer process_teller::ask(std::uint32_t pid) {
+  return ask(std::span(&pid, 1)).front();
+}
+
+std::optional<process_mark> process_teller::mark_of(std::uint32_t pid) {
+  answer const a = ask(pid);
+  if (!a.is_said) return process_mark{pid, 0};
+  if (!a.found) return std::nullopt;
+  return process_mark{pid, a.found->start_ticks};
+}
+
+bool process_teller::may_live(process_mark const& p) { return may_any_live({p}); }
+
+bool process_teller::may_any_live(std::vector<process_mark> const& all) {
+  if (all.empty()) return false;
+  std::vector<std::uint32_t> pids;
+  for (auto const& p : all) pids.push_back(p.pid);
+  auto const said = ask(pids);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (all[i].pid == 0) continue;
+    if (!said[i].is_said) return true;
+    bool const is_it = said[i].found && (all[i].start_ticks == 0 ||
+                                         said[i].found->start_ticks == all[i].start_ticks);
+    if (is_it) return true;
+  }
+  return false;
+}
+
+}  // namespace sluice::node

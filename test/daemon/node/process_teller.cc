@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the loop is told of processes when reading of some of them hangs.
+#include <catch2/catch.hpp>
+#include <future>
+#include <map>
+#include <set>
+
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "node/process_teller.h"
+
+using namespace sluice;
+
+namespace {
+
+constexpr std::int64_t ms = 1'000'000;
+
+/// Process N of this machine began at 10 N; some hang whoever reads of them until they go on.
+struct machine {
+  struct shared {
+    std::promise<void> go_on;
+    std::shared_future<void> wait{go_on.get_future()};
+    std::set<std::uint32_t> hung;
+    std::map<std::uint32_t, std::uint32_t> uid;
+    std::atomic<int> reads = 0, waiting = 0;
+  };
+  std::shared_ptr<shared> all = std::make_shared<shared>();
+
+  node::process_teller::look look() {
+    return [all = all](std::uint32_t pid) -> std::optional<node::process_stat> {
+      ++all->reads;
+      if (all->hung.contains(pid)) {
+        ++all->waiting;
+        all->wait.wait();
+        --all->waiting;
+      }
+      if (pid >= 1000) return std::nullopt;
+      return node::process_stat{1, pid * 10};
+    };
+  }
+  node::process_teller::owner owner() {
+    return [all = all](std::uint32_t pid) { return all->uid.contains(pid) ? all->uid.at(pid) : 0; };
+  }
+};
+
+}  // namespace
+
+TEST_CASE("processes: those that live, and those that do not", "[node][processes]") {
+  machine m;
+  node::process_teller t({}, m.look(), m.owner());
+  std::uint32_t const pids[] = {5, 2000, 7};
+  auto const said = t.ask(pids);
+  REQUIRE(said.size() == 3);
+  CHECK(said[0].found->start_ticks == 50);
+  CHECK((said[1].is_said && !said[1].found));
+  CHECK(said[2].found->start_ticks == 70);
+  CHECK(t.mark_of(5) == process_mark{5, 50});
+  CHECK_FALSE(t.mark_of(2000).has_value());
+  CHECK(t.may_live({5, 50}));
+  CHECK_FALSE(t.may_live({5, 51}));
+  CHECK(t.may_live({5, 0}));
+  CHECK_FALSE(t.may_any_live({}));
+}
+
+TEST_CASE("processes: one that hangs holds up nobody, and is taken to live", "[node][processes]") {
+  machine m;
+  m.all->hung = {6};
+  m.all->uid = {{6, 64001}};
+  node::process_teller t({}, m.look(), m.owner());
+  std::int64_t const begun_ns = steady_ns();
+  std::uint32_t const pids[] = {5, 6, 7, 8};
+  auto const said = t.ask(pids);
+  CHECK(said[0].is_said);
+  CHECK_FALSE(said[1].is_said);
+  CHECK(said[2].found->start_ticks == 70);
+  CHECK(said[3].found->start_ticks == 80);
+  CHECK(t.may_live({6, 1}));
+  CHECK(t.mark_of(6) == process_mark{6, 0});
+  int const reads = m.all->reads;
+  CHECK_FALSE(t.ask(6).is_said);
+  CHECK(m.all->reads == reads);  // a thread waits for it already
+  m.all->go_on.set_value();
+  while (!t.ask(6).is_said) REQUIRE(steady_ns() - begun_ns < 60'000 * ms);
+  CHECK_FALSE(t.may_live({6, 1}));
+}
+
+TEST_CASE("processes: one user's do not use up the threads of all", "[node][processes]") {
+  machine m;
+  for (std::uint32_t pid = 100; pid < 200; ++pid) {
+    m.all->hung.insert(pid);
+    m.all->uid[pid] = 64001;
+  }
+  node::process_teller t({}, m.look(), m.owner());
+  for (std::uint32_t pid = 100; pid < 200; ++pid) CHECK_FALSE(t.ask(pid).is_said);
+  CHECK(m.all->waiting <= int(node::process_teller::most_stuck_of));
+  CHECK(t.ask(5).is_said);
+  m.all->go_on.set_value();
+}
+
+TEST_CASE("processes: this one, by the kernel", "[node][processes]") {
+  node::process_teller t;
+  auto const self = static_cast<std::uint32_t>(getpid());
+  CHECK(t.mark_of(self) == process_mark{self, start_ticks(self)});
+  CHECK(t.ask(self).found->parent == static_cast<std::uint32_t>(getppid()));
+}

@@ -1,0 +1,28 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# A log that a run left in a durable directory: until it is recovered no job begins there that would
+# not bring it home itself. What another user puts there under its name keeps nobody from working.
+. test/lib/order.bash
+with_fake native
+other=$SCRATCH/other
+mkdir -p "$other"
+
+: >"$other/.sluice-order.log"
+durable --order "durable@$other" -- touch "$SCRATCH/began" 2>"$SCRATCH/err"
+[ $? = 125 ] || fail "a log was left, and: $(cat "$SCRATCH/err")"
+grep -q "$other/.sluice-order.log: a run that was cut off left this log" "$SCRATCH/err" ||
+  fail "not told: $(cat "$SCRATCH/err")"
+[ ! -e "$SCRATCH/began" ] || fail 'it ran all the same'
+durable --order-journal "$SCRATCH/own" --order "durable@$other" -- true 2>"$SCRATCH/err" &&
+  fail 'a log of its own hides the one that was left'
+durable -- true || fail "another directory: $?"
+mv "$other/.sluice-order.log" "$DATA/"
+durable -- true || fail "its own log is its daemon's to recover: $?"
+rm -f "$DATA/.sluice-order.log"
+
+if [ "$(id -u)" = 0 ]; then
+  : >"$other/.sluice-order.log"
+  chown 64001 "$other/.sluice-order.log"
+  durable --order "durable@$other" -- touch "$SCRATCH/began" || fail "a stranger's file: $?"
+  [ -e "$SCRATCH/began" ] || fail "a stranger's file kept it from running"
+fi
