@@ -14,7 +14,8 @@ mkdir -p "$SCRATCH"/{work,scratch/replay,homes,user}
 export HOME="$SCRATCH/user" XDG_RUNTIME_DIR="$SCRATCH/user/run"
 mkdir -m 700 "$XDG_RUNTIME_DIR"
 cd "$SCRATCH/work" || exit 1
-ln -s "$top/traces" traces
+ln -s "$top/traces" "$top/policies" .
+cp "$top/policies/examples/scratch.cost.json" .  # as if it were of the calibration
 sed "s|\"/scratch\"|\"$SCRATCH/scratch\"|; s|\"/home\"|\"$SCRATCH/homes\"|" \
   "$top/policies/examples/site.json" >site.json
 for i in 1 2; do cp "$top/test/daemon/commands/trace/samples/mds-$i.md_stats" "mds-$i.txt"; done
