@@ -31,7 +31,7 @@ class http_stream final : public httplib::Stream {
   int const socket_;
   std::int64_t const begun_ns_;
   std::size_t from_ = 0, end_ = 0;  // of what is in room_ and not read
-  char room_[4096];
+  char room_[4096] = {};
 };
 
 }  // namespace sluice::runtime
