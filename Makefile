@@ -47,9 +47,11 @@ common    := -std=c++20 $(CXXFLAGS) $(WARN) $(INCLUDES) $(san_flags)
 guest_flags := $(common) -fPIC -fno-exceptions -fno-rtti -fno-threadsafe-statics \
   -fno-plt -fno-tree-slp-vectorize \
   -fvisibility=hidden -ftls-model=initial-exec -fno-stack-protector
-guest_link  := -shared -Wl,-z,now -Wl,-z,noseparate-code -Wl,-Bsymbolic -Wl,--as-needed
+guest_link  := -shared -Wl,-z,now -Wl,-Bsymbolic -Wl,--as-needed
 ifeq ($(SAN),)
-guest_link  += -nodefaultlibs -Wl,-z,defs
+layout      := libinterpose/layout.ld
+guest_flags += -ffunction-sections
+guest_link  += -nostdlib -Wl,-z,defs -Wl,-z,norelro -Wl,-T,$(layout)
 guest_libs  := -lc -lgcc
 endif
 
@@ -185,7 +187,7 @@ $(O)/exports.map: libinterpose/exports.map.in $(O)/flags
 
 # ---- what is built from them ----
 
-$(O)/lib/libinterpose.so: $(guest_obj) $(exports)
+$(O)/lib/libinterpose.so: $(guest_obj) $(exports) $(layout)
 	@mkdir -p $(@D)
 	$(call say,LINK,$(CXX) $(guest_link) $(san_flags) -Wl$(comma)--version-script=$(exports) \
 	  -o $@ $(guest_obj) $(guest_libs))

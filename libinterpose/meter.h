@@ -48,13 +48,18 @@ struct visit {
 /// Settles the bytes a call booked with what it moved: the rest comes back, or is paid now.
 [[gnu::noinline]] void settle(visit& v, std::uint64_t moved);
 
+/// Class 0 is of files whose names nobody looked at: all rules.
+inline std::uint64_t rules_of_path_class(unsigned path_class) {
+  if (path_class == 0) return ~std::uint64_t{0};
+  return stage.mine->path_class[path_class].load(std::memory_order_relaxed);
+}
+
 /// Rules a call meets, in the order of their bits.
 inline std::uint64_t rules_met(core::op what, unsigned entry) {
   unsigned const target = (entry & entry_kind_mask) - entry_first_target;
   std::uint64_t mask = stage.mine->rules.rules_for[static_cast<unsigned>(what)][target];
   if (stage.has_path_globs) [[unlikely]]
-    mask &= stage.plain_rules |
-            stage.mine->path_class[entry >> entry_path_shift].load(std::memory_order_relaxed);
+    mask &= stage.plain_rules | rules_of_path_class(entry >> entry_path_shift);
   return mask & self.caller_rules;
 }
 
@@ -109,7 +114,8 @@ inline unsigned entry_at_once(int fd) {
 }
 
 constexpr bool moves_bytes(core::op what) {
-  return core::op_table[static_cast<unsigned>(what)].has_bytes;
+  constexpr std::uint64_t ops = core::byte_ops_of(~std::uint64_t{0});  // the table has addresses
+  return (ops & core::op_bit(what)) != 0;
 }
 
 /// How a call begins. For most that is all: the real call is the next thing done, and no record of
@@ -132,7 +138,7 @@ struct beginning {
 template <bool moves>
 [[gnu::always_inline]] inline begun begin_planned(call id, core::op what, unsigned entry,
                                                   std::uint64_t bytes) {
-  op_plan const& row = plan[entry % plan_rows][static_cast<unsigned>(what)];
+  op_plan const& row = stage.mine->plan[entry % plan_rows][static_cast<unsigned>(what)];
   abi::shard& own = *self.counters;
   if (self.untimed_left <= 0) [[unlikely]]
     return row.what == planned::not_ours ? begun::not_ours : begun::unclear;

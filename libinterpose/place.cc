@@ -124,16 +124,25 @@ struct remembered {
   std::uint32_t tick;  // when the kernel was asked
 };
 
+// Few names lie on one page; who names many gets all of the cache.
+std::atomic<std::uint64_t>& cache_word(std::uint64_t hash) {
+  constexpr unsigned few = 256;
+  bool const are_few = stage.names_kept.load(std::memory_order_relaxed) < few;
+  return stage.mine->dir[dir_cache_size - 1 - hash % (are_few ? few : dir_cache_size)];
+}
+
 remembered cached(std::uint64_t hash, std::uint32_t now) {
-  std::uint64_t const word = stage.mine->dir[hash % dir_cache_size].load(std::memory_order_relaxed);
+  std::uint64_t const word = cache_word(hash).load(std::memory_order_relaxed);
   std::uint32_t const age = (now - static_cast<std::uint32_t>(word >> 8)) & 0xffff;
   if ((word & tag_mask) != (hash & tag_mask) || age > cache_ticks) return {entry_unknown, now};
   return {static_cast<unsigned>(word & 0xff), now - age};
 }
 
 void keep(std::uint64_t hash, unsigned entry, std::uint32_t now) {
-  stage.mine->dir[hash % dir_cache_size].store(
-      (hash & tag_mask) | (std::uint64_t{now} & 0xffff) << 8 | entry, std::memory_order_relaxed);
+  std::uint32_t const count = stage.names_kept.load(std::memory_order_relaxed);
+  if (count < dir_cache_size) stage.names_kept.store(count + 1, std::memory_order_relaxed);
+  cache_word(hash).store((hash & tag_mask) | (std::uint64_t{now} & 0xffff) << 8 | entry,
+                         std::memory_order_relaxed);
 }
 
 // Where all files of a mount lie, of which nobody but a walk knows it.
@@ -436,9 +445,9 @@ void forget_fds(unsigned first, unsigned last) {
   constexpr unsigned page = 4096 / sizeof(fd_entry);
   for (unsigned i = first; i <= last; ++i) {
     // Whole untouched pages need not become real: the kernel gives them back as zeros.
-    if (i % page == 0 && last - i >= page) {
+    auto const at = reinterpret_cast<long>(&stage.mine->fd[i]);
+    if (at % 4096 == 0 && last - i >= page) {
       unsigned const pages = (last - i + 1) / page;
-      auto const at = reinterpret_cast<long>(&stage.mine->fd[i]);
       if (!sys::failed(sys::call(SYS_madvise, at, pages * 4096L, 4 /* MADV_DONTNEED */))) {
         i += pages * page - 1;
         continue;

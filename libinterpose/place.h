@@ -79,7 +79,7 @@ inline bool is_due(path_memo& m) { return --m.uses_left < 0; }
 void ask_clock(path_memo& m);
 /// The same when its directory is the one this thread named last; entry_unknown when that takes a
 /// closer look.
-inline unsigned recall(path_memo& m, int dir, char const* path) {
+[[gnu::always_inline]] inline unsigned recall(path_memo& m, int dir, char const* path) {
   std::uint32_t const version = m.version.load(std::memory_order_relaxed);
   std::atomic_signal_fence(std::memory_order_acquire);
   if (m.serials != stage.serials.load(std::memory_order_relaxed)) [[unlikely]]

@@ -17,7 +17,6 @@ extern "C" std::uintptr_t __curbrk __attribute__((weak));
 namespace sluice {
 
 constinit known_memory known;
-constinit arena_pages arenas[32];
 thread_local constinit own_stack own;
 
 namespace {
@@ -83,13 +82,16 @@ bool is_arena(std::uintptr_t begin) {
 // The kernel has just said that there is something at `at`; `version` is of before.
 void learn_page(std::uintptr_t at, std::uint32_t version) {
   std::uintptr_t const begin = at & -arena_span, page = (at - begin) / page_size;
-  arena_pages& a = arena_of(at);
-  std::uintptr_t seen = a.begin.load();
-  if (seen == 0) a.begin.compare_exchange_strong(seen, is_arena(begin) ? begin : begin | 1);
-  if (a.begin.load() != begin) return;
+  unsigned const place = arena_place(at);
+  std::uintptr_t seen = known.arena[place].load();
+  if (seen == 0)
+    known.arena[place].compare_exchange_strong(seen, is_arena(begin) ? begin : begin | 1);
+  if (known.arena[place].load() != begin) return;
+  known.has_arenas.store(true);
+  auto& asked = stage.mine->arena_asked[place][page / 64];
   std::uint64_t const bit = std::uint64_t{1} << page % 64;
-  a.asked[page / 64].fetch_or(bit);
-  if (known.version.load() != version) a.asked[page / 64].fetch_and(~bit);
+  asked.fetch_or(bit);
+  if (known.version.load() != version) asked.fetch_and(~bit);
 }
 
 // The last run of readable pages without a gap: constants and data.
@@ -128,11 +130,12 @@ void forget_known() {
 // At the cost of a few questions: threads learn of their stacks anew.
 void forget_asked(std::uintptr_t at, std::uintptr_t end) {
   if (end > known.own_low.load() && at < known.own_end.load()) ++known.version;
-  for (arena_pages& a : arenas) {
-    std::uintptr_t const begin = a.begin.load(std::memory_order_relaxed);
-    if (begin == 0 || end <= begin || at >= begin + arena_span) continue;
+  if (!known.has_arenas.load()) return;
+  for (unsigned place = 0; place < arena_places; ++place) {
+    std::uintptr_t const begin = known.arena[place].load(std::memory_order_relaxed);
+    if (begin == 0 || (begin & 1) != 0 || end <= begin || at >= begin + arena_span) continue;
     ++known.version;
-    for (auto& pages : a.asked) pages.store(0);
+    for (auto& pages : stage.mine->arena_asked[place]) pages.store(0);
   }
 }
 

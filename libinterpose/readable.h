@@ -36,7 +36,10 @@ struct alignas(64) known_memory {
   // Grows when pages go away that somebody asked for; what threads learned of their own stacks
   // before is forgotten. Those lie between the two bounds.
   std::atomic<std::uint32_t> version{0};
+  std::atomic<bool> has_arenas{false};
   std::atomic<std::uintptr_t> own_low{~std::uintptr_t{0}}, own_end{0};
+  // malloc's arenas, each at the place its number has; private_map::arena_asked has their pages.
+  std::atomic<std::uintptr_t> arena[arena_places] = {};  // odd: what lies there is none; 0: free
 };
 extern known_memory known __attribute__((visibility("hidden")));
 
@@ -48,15 +51,8 @@ struct arena_head {
   std::uintptr_t state, previous;
   std::atomic<std::size_t> size;
 };
-/// Such a first part, at the place its number has, with the pages that were asked for.
-struct arena_pages {
-  std::atomic<std::uintptr_t> begin;  // odd: what lies there is none; 0: free
-  std::atomic<std::uint64_t> asked[arena_span / page_size / 64];
-};
-extern arena_pages arenas[32] __attribute__((visibility("hidden")));
-inline arena_pages& arena_of(std::uintptr_t at) {
-  return arenas[at / arena_span % std::size(arenas)];
-}
+inline unsigned arena_place(std::uintptr_t at) { return at / arena_span % arena_places; }
+static_assert(arena_span / page_size == arena_pages);
 
 /// Readable pages at the top of the calling thread's stack: its thread pointer lies in the last.
 struct own_stack {
@@ -91,14 +87,15 @@ inline std::size_t own_bytes(void const* p) {
 inline std::size_t arena_bytes(void const* p) {
   auto const at = reinterpret_cast<std::uintptr_t>(p);
   std::uintptr_t const begin = at & -arena_span;
-  arena_pages const& a = arena_of(at);
-  if (begin == 0 || a.begin.load(std::memory_order_relaxed) != begin) return 0;
+  unsigned const place = arena_place(at);
+  if (begin == 0 || known.arena[place].load(std::memory_order_relaxed) != begin) return 0;
   auto const* const head = reinterpret_cast<arena_head const*>(begin);
   std::size_t const used = head->size.load(std::memory_order_relaxed);
   std::uintptr_t const page = (at - begin) / page_size;
+  auto const& asked = stage.mine->arena_asked[place];
   auto const is_asked = [&](std::uintptr_t n) {
     return (n + 1) * page_size <= used && n < arena_span / page_size &&
-           (a.asked[n / 64].load(std::memory_order_relaxed) >> n % 64 & 1) != 0;
+           (asked[n / 64].load(std::memory_order_relaxed) >> n % 64 & 1) != 0;
   };
   if (!is_asked(page)) return 0;
   return (page + (is_asked(page + 1) ? 2 : 1)) * page_size - (at - begin);

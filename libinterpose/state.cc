@@ -25,7 +25,6 @@ extern "C" __attribute__((weak)) char const* gnu_get_libc_version();
 namespace sluice {
 
 constinit stage_state stage;
-constinit op_plan plan[plan_rows][core::op_count];  // by file kind or target
 thread_local constinit thread_state self;
 
 gate_plan plan_gate(unsigned gate) {
@@ -41,6 +40,7 @@ namespace {
 
 constexpr std::uint64_t generation_busy = std::uint64_t{1} << 63;  // with the address of who joins
 constexpr unsigned slot_probes = 64;
+constexpr unsigned longest_preload = 512;
 
 std::uint32_t own_pid() { return static_cast<std::uint32_t>(sys::call(SYS_getpid)); }
 
@@ -54,6 +54,11 @@ bool proc_shows(std::uint32_t pid) {
   std::uint32_t number = 0;
   for (long i = 0; i < length; ++i) number = number * 10 + static_cast<unsigned>(text[i] - '0');
   return number == pid;
+}
+
+// A child of fork sees the number of its parent only in the pid namespace of both.
+bool is_in_space_of_parent() {
+  return stage.pid != 0 && static_cast<std::uint32_t>(sys::call(SYS_getppid)) == stage.pid;
 }
 
 // The first process of the job asks for all that see the same /proc.
@@ -71,18 +76,20 @@ std::uint64_t pid_space(abi::segment& s, std::uint32_t pid) {
   return self_space.inode;
 }
 
+// By a system call: the other way touches three pages, which is dearer when it is the first time.
 std::uint64_t ticks_now() {
   constexpr std::int64_t ns_per_tick = 10'000'000;  // USER_HZ is 100 wherever we run
-  timespec t;
-  clock_gettime(CLOCK_BOOTTIME, &t);
+  timespec t = {};
+  sys::call(SYS_clock_gettime, CLOCK_BOOTTIME, sys::as_long(&t));
   return sys::ns_of(t.tv_sec, t.tv_nsec) / ns_per_tick;
 }
 
 void release_shards(abi::segment& s, std::uint32_t slot) {
-  for (auto& owner : s.shard_owner) {
-    std::uint64_t seen = owner.load(std::memory_order_relaxed);
+  std::uint32_t const used = s.head.shards_used.load();
+  for (unsigned i = 0; i < used && i < abi::owned_shards; ++i) {
+    std::uint64_t seen = s.shard_owner[i].load(std::memory_order_relaxed);
     if (seen >> 32 != slot) continue;
-    if (owner.compare_exchange_strong(seen, 0)) s.head.threads.fetch_sub(1);
+    if (s.shard_owner[i].compare_exchange_strong(seen, 0)) s.head.threads.fetch_sub(1);
   }
 }
 
@@ -91,7 +98,6 @@ void describe_slot(abi::segment& s, std::uint32_t slot, std::uint64_t space) {
   row.uid.store(static_cast<std::uint32_t>(sys::call(SYS_getuid)));
   row.pid_space.store(space);
   row.start_ticks.store(abi::not_after | ticks_now());
-  row.attached_ns.store(static_cast<std::uint64_t>(now_ns()));
   char name[16] = {};
   sys::call(SYS_prctl, PR_GET_NAME, sys::as_long(name));
   for (unsigned i = 0; i < sizeof name; ++i) row.name[i] = name[i];
@@ -103,11 +109,14 @@ void describe_slot(abi::segment& s, std::uint32_t slot, std::uint64_t space) {
 // nothing.
 std::uint32_t claim_slot(abi::segment& s) {
   std::uint32_t const pid = own_pid();
-  std::uint64_t const space = pid_space(s, pid);
+  if (!is_in_space_of_parent()) stage.pid_space = pid_space(s, pid);
+  std::uint64_t const space = stage.pid_space;
+  stage.pid = pid;
   for (unsigned i = 0; i < slot_probes; ++i) {
-    std::uint32_t const index = (pid + i * 67) % abi::process_slots;
+    unsigned const among = i < slot_probes / 4 ? abi::near_slots : abi::process_slots;
+    std::uint32_t const index = (pid + i * 67) % among;
     abi::process_slot& row = s.process[index];
-    std::uint32_t seen = 0;  // written without a look before: that would be a page fault more
+    std::uint32_t seen = 0;  // written without a look before: that may be a page fault more
     bool const is_free = row.pid.compare_exchange_strong(seen, pid);
     bool const comparable = !is_free && space != 0 && row.pid_space.load() == space;
     bool const reusable = comparable && (seen == pid || is_dead(seen));
@@ -131,6 +140,7 @@ bool join_process(abi::segment& s) {
   if (!stage.fork_page->compare_exchange_strong(seen, busy) && seen != busy)
     return (seen & generation_busy) == 0;
   stage.slot.store(0);
+  touch_around(&s);
   std::uint32_t const slot = claim_slot(s);
   stage.slot.store(slot);
   if (slot == 0) pass_through(abi::passthrough::no_slot);
@@ -157,6 +167,7 @@ bool owner_is_gone(abi::segment& s, std::uint64_t owner, std::uint64_t space) {
 abi::shard* take_shard(abi::segment& s, unsigned index, std::uint64_t seen, std::uint64_t mark) {
   if (!s.shard_owner[index].compare_exchange_strong(seen, mark)) return nullptr;
   if (seen == 0) s.head.threads.fetch_add(1);
+  touch_around(&s.owned[index]);
   s.owned[index].waiting.channel.store(0);
   std::uint32_t used = s.head.shards_used.load();
   while (used < index + 1 && !s.head.shards_used.compare_exchange_weak(used, index + 1)) {
@@ -173,7 +184,7 @@ abi::shard* claim_shard(abi::segment& s) {
   }
   // All taken: threads that ended leave theirs behind. Look at a few, starting at a different place
   // each.
-  std::uint64_t const space = slot != 0 ? pid_space(s, own_pid()) : 0;
+  std::uint64_t const space = slot != 0 ? stage.pid_space : 0;
   for (unsigned i = 0; slot != 0 && i < 16; ++i) {
     unsigned const index = (self.tid * 16 + i) % abi::owned_shards;
     std::uint64_t const seen = s.shard_owner[index].load(std::memory_order_relaxed);
@@ -192,6 +203,7 @@ bool map_private() {
   if (sys::failed(sys::call(SYS_madvise, at, page, 18 /* MADV_WIPEONFORK */))) return false;
   stage.fork_page = reinterpret_cast<std::atomic<std::uint64_t>*>(at);
   stage.mine = reinterpret_cast<private_map*>(at + page);
+  stage.mine->fd[0].store(entry_unknown);  // a page that is read before it is written costs twice
   return true;
 }
 
@@ -247,15 +259,14 @@ bool find_own_name(char* segment_path, unsigned room) {
   if (name == nullptr) return false;
   unsigned length = 0, slash = 0;
   for (; name[length] != 0; ++length) {
-    if (length + 1 >= sizeof stage.preload) return false;
-    stage.preload[length] = name[length];
+    if (length + 1 >= longest_preload) return false;
     if (name[length] == '/') slash = length + 1;
   }
-  stage.preload[length] = 0;
+  stage.preload = name;
   stage.preload_length = length;
   constexpr char leaf[] = "segment";
   if (slash == 0 || slash + sizeof leaf > room) return false;
-  for (unsigned i = 0; i < slash; ++i) segment_path[i] = stage.preload[i];
+  for (unsigned i = 0; i < slash; ++i) segment_path[i] = name[i];
   for (unsigned i = 0; i < sizeof leaf; ++i) segment_path[slash + i] = leaf[i];
   return true;
 }
@@ -290,16 +301,17 @@ op_plan plan_of(core::ruleset const& rules, unsigned op, unsigned entry) {
   op_plan row;
   unsigned const target = entry - entry_first_target;
   if (entry < stage.first_counted || target >= rules.target_count) return row;
-  std::uint64_t mask = rules.rules_for[op][target];
-  unsigned const gates = static_cast<unsigned>(__builtin_popcountll(mask));
+  std::uint64_t const mask = rules.rules_for[op][target];
+  std::uint64_t const after_first = mask & (mask - 1),
+                      after_second = after_first & (after_first - 1);
   // The class of a new file's name stays with its fd, whatever `open` itself meets.
   bool const needs_name = stage.has_path_globs && op == static_cast<unsigned>(core::op::open);
   bool const is_noted = paths::area != nullptr;
-  row.what = gates == 0 && !needs_name && !is_noted ? planned::count : planned::rules;
-  if (gates == 0 || gates > 2 || is_noted || stage.has_path_globs || stage.has_callers) return row;
+  row.what = mask == 0 && !needs_name && !is_noted ? planned::count : planned::rules;
+  bool const is_plain = !is_noted && !stage.has_path_globs && !stage.has_callers;
+  if (mask == 0 || after_second != 0 || !is_plain) return row;
   unsigned const first = stage.gate_of_rule[__builtin_ctzll(mask)];
-  mask &= mask - 1;
-  unsigned const second = mask == 0 ? 0 : stage.gate_of_rule[__builtin_ctzll(mask)];
+  unsigned const second = after_first == 0 ? 0 : stage.gate_of_rule[__builtin_ctzll(after_first)];
   if (((first | second) & gate_counts) != 0) return row;
   // Whether an open may create shows only where it is looked at.
   bool const is_priced = ((first | second) & gate_vops) != 0;
@@ -309,7 +321,7 @@ op_plan plan_of(core::ruleset const& rules, unsigned op, unsigned entry) {
   row.second_gate = static_cast<std::uint16_t>(second);
   row.first = plan_gate(first);
   row.first_bytes = (first & gate_bytes) != 0;
-  if (mask != 0) row.second = plan_gate(second);
+  if (after_first != 0) row.second = plan_gate(second);
   row.second_bytes = (second & gate_bytes) != 0;
   return row;
 }
@@ -317,7 +329,8 @@ op_plan plan_of(core::ruleset const& rules, unsigned op, unsigned entry) {
 void plan_gates(core::ruleset const& rules) {
   unsigned const rows = entry_first_target + rules.target_count;  // the rest says not_ours
   for (unsigned entry = 0; entry < rows; ++entry)
-    for (unsigned op = 0; op < core::op_count; ++op) plan[entry][op] = plan_of(rules, op, entry);
+    for (unsigned op = 0; op < core::op_count; ++op)
+      stage.mine->plan[entry][op] = plan_of(rules, op, entry);
 }
 
 __attribute__((constructor)) void attach_at_start() { attach(); }
@@ -334,20 +347,21 @@ void attach() {
   if (begun.exchange(true)) return;
   // stream.cc reads glibc's FILE; under another libc we are loaded by accident and stay out.
   if (gnu_get_libc_version == nullptr) return;
-  char path[sizeof stage.preload + 16];
+  char path[longest_preload + 16];
   if (!find_own_name(path, sizeof path)) return;
   abi::segment* const segment = map_segment(path);
   if (segment == nullptr || !map_private()) return;
+  stage.is_in_memory = segment->head.is_in_memory != 0;
   if (!copy_rules(segment->rules)) return;
   note_rule_kinds(stage.mine->rules);
   learn_memory();
   std::uint32_t const beside = segment->head.areas.load(std::memory_order_relaxed);
   if ((beside & abi::paths_beside) != 0) paths::begin(path);
   plan_gates(stage.mine->rules);
-  stage.mine->path_class[0].store(~std::uint64_t{0});
   stage.bucket = segment->bucket;
   join_process(*segment);
   stage.active.store(segment, std::memory_order_release);
+  bind_what_children_call();
   if (begin_extras(beside, path)) stand_before_libc();
 }
 
@@ -371,7 +385,10 @@ bool join_thread() {
   self.tid = static_cast<std::uint32_t>(sys::call(SYS_gettid));
   self.counters = claim_shard(*s);
   self.owned = self.counters != nullptr;
-  if (self.counters == nullptr) self.counters = &s->common[self.tid % abi::common_shards];
+  if (self.counters == nullptr) {
+    self.counters = &s->common[self.tid % abi::common_shards];
+    s->head.commons_used.store(1, std::memory_order_relaxed);
+  }
   refresh_caller_rules();
   self.generation = static_cast<std::uint32_t>(stage.fork_page->load(std::memory_order_acquire));
   self.settled = self.owned ? self.generation : ~0u;

@@ -5,8 +5,7 @@
 // instruction.
 //
 //   stage        one per process, in the library's own data; `active` is null until attached
-//   plan         what a call meets, from the rules; written at attach
-//   private_map  one anonymous mapping: the fd table, the cache of directories, interned path rules
+//   private_map  one anonymous mapping: what a call meets, the fd table, the cache of directories
 //   fork_page    one page the kernel wipes in a child: how fork is noticed without a system call
 //   thread_state initial-exec TLS; its first line is what every call asks
 #pragma once
@@ -24,6 +23,8 @@ namespace sluice {
 inline constexpr unsigned fd_table_size = 1u << 18;  // above it every call asks the kernel
 inline constexpr unsigned dir_cache_size = 2048;
 inline constexpr unsigned max_path_classes = 256;
+inline constexpr unsigned arena_places = 32;
+inline constexpr unsigned arena_pages = (64u << 20) / 4096;  // of one of malloc's arenas
 
 /// What is known of one fd: low byte a file_kind or first_target + target, bit 8 `unverified`, high
 /// byte the class of path rules. 0 is unknown.
@@ -60,18 +61,6 @@ struct mapping {
   std::atomic<std::uint32_t> entry;
 };
 
-struct private_map {
-  core::ruleset rules;  // a copy: nobody else can change it, so it was validated once and for all
-  alignas(
-      4096) std::atomic<fd_entry> fd[fd_table_size];  // whole pages are given back by forget_fds
-  std::atomic<std::uint64_t> dir[dir_cache_size];
-  std::atomic<std::uint16_t>
-      dents[fd_table_size];  // bytes of directory entries since the last block
-  mapping mapped[max_mappings];
-  std::atomic<std::uint32_t> next_mapping;
-  std::atomic<std::uint64_t> path_class[max_path_classes];  // masks of rules; 0 = free, [0] = all
-};
-
 /// What the channel behind a gate is: the low bits of the gate are its number.
 inline constexpr unsigned gate_bytes = 0x40;
 inline constexpr unsigned gate_counts = 0x80;  // counts, never delays
@@ -103,6 +92,24 @@ static_assert(sizeof(op_plan) == 16);
 inline constexpr unsigned plan_rows = 32;  // a power of two above any file kind and target
 static_assert(entry_first_target + core::max_targets <= plan_rows);
 
+/// What a process remembers. Programs that live a millisecond pay for each page that is touched, so
+/// what all of them touch lies together: at the beginning of `plan` and of `rules`, and where `dir`
+/// ends and `fd` begins.
+struct private_map {
+  op_plan plan[plan_rows][core::op_count];  // by file kind or target; written at attach
+  alignas(4096) core::ruleset rules;        // a copy: nobody else can change it
+  mapping mapped[max_mappings];
+  std::atomic<std::uint32_t> next_mapping;
+  std::atomic<std::uint64_t> arena_asked[arena_places][arena_pages / 64];  // see readable.h
+  // Masks of rules; 0 = free, [0] is not looked at.
+  alignas(4096) std::atomic<std::uint64_t> path_class[max_path_classes];
+  std::atomic<std::uint64_t> dir[dir_cache_size];  // used from its end; see place.cc
+  std::atomic<fd_entry> fd[fd_table_size];
+  // Bytes of directory entries since the last block.
+  std::atomic<std::uint16_t> dents[fd_table_size];
+};
+static_assert(offsetof(private_map, fd) % 4096 == 2048);
+
 inline constexpr std::uint64_t cwd_step = 1, name_step = std::uint64_t{1} << 32;
 
 /// The first line is what every call asks; after a system call little else is left in the cache.
@@ -126,13 +133,16 @@ struct alignas(64) stage_state {
   std::atomic<std::uint32_t> cwd_entry{entry_unknown};
   std::atomic<std::uint32_t> slot{0};  // process slot + 1
   std::atomic<std::uint32_t> last_generation{0};
+  std::uint32_t pid = 0;          // of the process that claimed the slot
+  bool is_in_memory = false;      // the segment lies on a tmpfs
+  std::uint64_t pid_space = 0;    // inode of its pid namespace; 0 unknown
   std::uint64_t proc_device = 0;  // of /proc as this process sees it
-  char preload[512] = {};         // our own path, as ld.so was given it
+  char const* preload = nullptr;  // our own path, as ld.so was given it
   unsigned preload_length = 0;
+  std::atomic<std::uint32_t> names_kept{0};  // in the cache of directories
 };
 
 extern stage_state stage __attribute__((visibility("hidden")));
-extern op_plan plan[plan_rows][core::op_count] __attribute__((visibility("hidden")));
 
 gate_plan plan_gate(unsigned gate);
 
@@ -185,6 +195,8 @@ void pass_through(abi::passthrough reason);  // counts it
 void attach();
 /// Where a target is durable: all real functions are looked up, and order/calls.cc put before them.
 void stand_before_libc();
+/// Looks up what nearly each child of a shell calls.
+void bind_what_children_call();
 
 /// Makes the calling thread ready to count: after its first call, after fork. False: pass through.
 bool join_thread();
@@ -198,6 +210,12 @@ inline bool is_settled() {
   std::uint64_t mine;
   __builtin_memcpy(&mine, &self, sizeof mine);
   return mine == stage.fork_page->load(std::memory_order_relaxed);
+}
+
+/// Before a page of the segment is written for the first time. Where the file lies in memory, a
+/// read lets the kernel map what is around it at once; elsewhere it would be one more page fault.
+inline void touch_around(void const* at) {
+  if (stage.is_in_memory) __asm__ volatile("" ::"r"(*static_cast<char const volatile*>(at)));
 }
 
 void refresh_caller_rules();

@@ -61,6 +61,7 @@ void note(visit const& v, bool failed, std::uint64_t moved) {
   if (s == nullptr || target >= core::max_targets || took_ns < 0) return;
   auto const value = static_cast<std::uint64_t>(took_ns);
   abi::call_time& t = s->time[target][static_cast<unsigned>(v.what)];
+  touch_around(&t);
   t.took.add(value, v.weight);
   t.took_ns.fetch_add(value * v.weight, std::memory_order_relaxed);
   t.samples.fetch_add(1, std::memory_order_relaxed);

@@ -83,6 +83,14 @@ static void resolve_all() {
 #include "calls.def"
 }
 
+// A child of fork begins without the pages of files, so a name is dear there, and the next child
+// looks it up anew. At the start the loader has just read the same tables.
+void bind_what_children_call() {
+#define BIND(sym) bound(real::sym, first::sym, #sym, loaded::hash_of(#sym))
+  BIND(close), BIND(dup2), BIND(execve), BIND(_exit);
+#undef BIND
+}
+
 void stand_before_libc() {
   resolve_all();
   each_extra(&extra::stand_before_libc);

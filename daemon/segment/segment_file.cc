@@ -3,8 +3,10 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -50,6 +52,11 @@ abi::segment* map(int fd, std::string const& path) {
   return static_cast<abi::segment*>(at);
 }
 
+bool is_in_memory(int fd) {
+  struct statfs where = {};
+  return fstatfs(fd, &where) == 0 && where.f_type == TMPFS_MAGIC;
+}
+
 void fill(abi::segment& s, new_job const& made, policy::compiled const& limits) {
   constexpr auto relaxed = std::memory_order_relaxed;
   std::int64_t const now_ns = steady_ns();
@@ -84,6 +91,7 @@ void write_segment(std::string const& path, new_job const& made, policy::compile
     if (ftruncate(fd.get(), sizeof(abi::segment)) != 0) fail_for_room(path);
   }
   abi::segment* const s = map(fd.get(), path);
+  s->head.is_in_memory = is_in_memory(fd.get()) ? 1 : 0;
   fill(*s, made, limits);
   munmap(s, sizeof *s);
   give_away(fd, made.uid, made.gid, path);
@@ -174,6 +182,16 @@ void write_record(std::string const& path, std::string const& text) {
   descriptor const fd(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (fd.get() < 0 || write(fd.get(), text.data(), text.size()) != ssize_t(text.size()))
     fail_for_room(path);
+}
+
+/// Shards that somebody counts in, or has counted in.
+template <class Visit>
+void each_shard(abi::segment const& s, Visit&& visit) {
+  constexpr auto relaxed = std::memory_order_relaxed;
+  unsigned const used = std::min(s.head.shards_used.load(relaxed), abi::owned_shards);
+  for (unsigned i = 0; i < used; ++i) visit(s.owned[i]);
+  if (s.head.commons_used.load(relaxed) == 0) return;
+  for (auto const& common : s.common) visit(common);
 }
 
 }  // namespace
@@ -278,9 +296,7 @@ sums sum(foreign<abi::segment> const& s) {
       total.channel[i].waited_ns += from.channel[i].waited_ns.load(relaxed);
     }
   };
-  unsigned const used = std::min(s.head.shards_used.load(relaxed), abi::owned_shards);
-  for (unsigned i = 0; i < used; ++i) add(s.owned[i]);
-  for (auto const& common : s.common) add(common);
+  each_shard(s, add);
   // A stage counts what a channel of operations takes only once.
   for (std::size_t i = 0; i < total.channel.size(); ++i)
     if (s.rules.channel[i].unit == static_cast<std::uint8_t>(core::unit_kind::ops))
@@ -298,9 +314,7 @@ channel_sums sum_channel(foreign<abi::segment> const& s, unsigned channel) {
     total.delayed += c.delayed.load(relaxed);
     total.waited_ns += c.waited_ns.load(relaxed);
   };
-  unsigned const used = std::min(s.head.shards_used.load(relaxed), abi::owned_shards);
-  for (unsigned i = 0; i < used; ++i) add(s.owned[i]);
-  for (auto const& common : s.common) add(common);
+  each_shard(s, add);
   if (s.rules.channel[channel].unit == static_cast<std::uint8_t>(core::unit_kind::ops))
     total.amount = total.calls;
   return total;
@@ -316,9 +330,7 @@ std::vector<op_sums> sum_by_op(foreign<abi::segment> const& s) {
       of.bytes += from.call[i].bytes.load(relaxed);
     }
   };
-  unsigned const used = std::min(s.head.shards_used.load(relaxed), abi::owned_shards);
-  for (unsigned i = 0; i < used; ++i) add(s.owned[i]);
-  for (auto const& common : s.common) add(common);
+  each_shard(s, add);
   auto const took_ns = took_by_op(s);
   for (unsigned i = 0; i < core::op_count; ++i) total[i].took_ns = took_ns[i];
   return total;

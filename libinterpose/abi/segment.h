@@ -5,14 +5,18 @@
 // the attach states.
 //
 //   0        header        version word first; sizes of all regions
+//   +        shard owners  which thread has which shard
 //   +        ruleset       written once by the creator, before state = ready
+//   +        processes     one slot per process: who is attached (writer: that process; reclaimer)
 //   +        buckets       one per channel: the token bucket (writers: every stage; curves: owner)
 //   +        channels      one per channel: wait histogram, shared and slow path only
-//   +        times         per target and op: how long the real calls took, of a sample; per target
-//                          how much they moved
-//   +        processes     one slot per process: who is attached (writer: that process; reclaimer)
+//   +        times         per target how much the real calls moved, of a sample; per target and op
+//                          how long they took
 //   +        shards        counters; a shard is written by the one thread that owns it
 //   +        common shards written by threads that found no free shard, with atomic adds
+//
+// A process that starts pays for each page it touches, and the kernel maps 64 KiB at once where the
+// file lies in memory: what a start needs lies in the first 64 KiB.
 //
 // Trust: the file is 0600 in a 0700 directory, but a bug in any process of the job may scribble
 // over it, so a stage validates sizes and the ruleset once, copies nothing back into decisions it
@@ -33,8 +37,9 @@
 namespace sluice::abi {
 
 inline constexpr std::uint64_t magic = 0x3165'6369'756c'73ull;  // "sluice1" in memory order
-inline constexpr std::uint32_t layout_version = 6;
+inline constexpr std::uint32_t layout_version = 7;
 inline constexpr unsigned process_slots = 4096;
+inline constexpr unsigned near_slots = 128;  // those a stage tries first: they lie by the header
 inline constexpr unsigned owned_shards = 256;
 inline constexpr unsigned common_shards = 16;
 inline constexpr unsigned max_calls = 256;  // rows of calls.def that are counted, with room to grow
@@ -84,9 +89,11 @@ struct header {
   std::uint64_t limits_hash;               // creator; equal for equal rulesets: joining compares it
   std::atomic<std::uint64_t> passthrough_calls[reason_slots];  // stages; by reason
   char job[128];                                               // creator; zero-terminated name
-  std::atomic<std::uint32_t> areas;  // who makes one beside the segment, then; mask of area
+  std::atomic<std::uint32_t> areas;         // who makes one beside the segment, then; mask of area
+  std::uint32_t is_in_memory;               // creator; 1: the file lies on a tmpfs
+  std::atomic<std::uint64_t> proc_shows;    // the first stage; see shown_by()
+  std::atomic<std::uint32_t> commons_used;  // stages; 0: nobody counts in the common shards
   std::uint32_t unused;
-  std::atomic<std::uint64_t> proc_shows;  // the first stage; see shown_by()
 };
 
 /// Files that may lie beside a segment: a stage opens those that are told.
@@ -114,9 +121,9 @@ struct alignas(64) process_slot {
   std::atomic<std::uint32_t> uid;
   std::atomic<std::uint64_t> pid_space;  // inode of its pid namespace: pids of others mean nothing
   std::atomic<std::uint64_t> start_ticks;  // see is_start(); with pid an identity
-  std::atomic<std::uint64_t> attached_ns;  // CLOCK_MONOTONIC
-  std::atomic<std::uint32_t> state;        // 1 attached, 2 sandboxed, 3 detached (damaged segment)
-  char name[20];                           // thread name of the leader at attach, for people
+  std::uint64_t unused;
+  std::atomic<std::uint32_t> state;  // 1 attached, 2 sandboxed, 3 detached (damaged segment)
+  char name[20];                     // thread name of the leader at attach, for people
 };
 
 /// Counters of one interposed call. Cumulative; kept when the shard changes owner.
@@ -154,8 +161,8 @@ struct waiter {
 /// Counters of one thread. Single writer while owned, so plain adds; common shards use atomic adds.
 struct alignas(4096) shard {
   waiter waiting;
-  call_counters call[max_calls];
   channel_counters channel[core::max_channels];
+  call_counters call[max_calls];
 };
 
 struct alignas(64) channel_state {
@@ -183,18 +190,19 @@ struct access_sizes {
 
 struct segment {
   header head;
+  std::atomic<std::uint64_t> shard_owner[owned_shards];  // (process slot + 1) << 32 | tid; 0 free
   alignas(64) core::ruleset rules;
+  process_slot process[process_slots];
   alignas(64) core::bucket bucket[core::max_channels];
   channel_state channel[core::max_channels];
-  call_time time[core::max_targets][core::op_count];
   access_sizes size[core::max_targets];
-  process_slot process[process_slots];
-  std::atomic<std::uint64_t> shard_owner[owned_shards];  // (process slot + 1) << 32 | tid; 0 free
+  call_time time[core::max_targets][core::op_count];
   shard owned[owned_shards];
   shard common[common_shards];
 };
 
 static_assert(std::is_standard_layout_v<segment>);
+static_assert(offsetof(segment, process) + near_slots * sizeof(process_slot) <= 64 << 10);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
 /// Null when the head says a ready segment of our layout; else what is wrong. `mapped_bytes` is the

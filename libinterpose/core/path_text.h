@@ -87,20 +87,19 @@ inline bool is_name_in(char const* path, char const* text, unsigned length) {
   auto const wanted =
       reinterpret_cast<std::uintptr_t>(text) - reinterpret_cast<std::uintptr_t>(path);
   char const* const name = path + length;
-  unsigned looked_at = ~0u << misplaced;  // of the bytes of a block
   auto const block_at = [](auto place) { return reinterpret_cast<__m128i const*>(place); };
+  constexpr unsigned all = 0xffff;  // bytes of a block
   __m128i block = _mm_load_si128(block_at(at));
-  unsigned differs =
-      0xffff ^ equal_bytes(block, _mm_loadu_si128(block_at(wanted + std::uintptr_t(at))));
+  unsigned equal = equal_bytes(block, _mm_loadu_si128(block_at(wanted + std::uintptr_t(at)))) |
+                   ~(~0u << misplaced);  // what lies before the path is nobody's business
   while (name - at >= block_size) {
-    if ((differs & looked_at) != 0) return false;
-    looked_at = ~0u;
+    if (equal != all) return false;
     at += block_size;
     block = _mm_load_si128(block_at(at));
-    differs = 0xffff ^ equal_bytes(block, _mm_loadu_si128(block_at(wanted + std::uintptr_t(at))));
+    equal = equal_bytes(block, _mm_loadu_si128(block_at(wanted + std::uintptr_t(at))));
   }
   unsigned const behind = ~0u << (name - at);
-  if ((differs & looked_at & ~behind) != 0) return false;
+  if ((~equal & ~behind & all) != 0) return false;
   int four_slashes = '/' * 0x01010101;
   __asm__("" : "+r"(four_slashes));  // or it would be a constant in cold memory
   __m128i const slash = _mm_set1_epi32(four_slashes);
