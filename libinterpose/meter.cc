@@ -356,7 +356,7 @@ bool enter_found(visit& v, unsigned entry, int fd, bool may_sleep, bool counted)
 
 beginning begin_priced(call id, core::op what, unsigned entry, std::uint64_t bytes, bool aligned) {
   if (entry == entry_unknown || !is_settled() || self.untimed_left <= 0) return {};
-  op_plan const& row = plan[entry % plan_rows][static_cast<unsigned>(what)];
+  op_plan const& row = stage.mine->plan[entry % plan_rows][static_cast<unsigned>(what)];
   if (row.what != planned::priced) return {};
   abi::shard& own = *self.counters;
   abi::channel_counters& first = counters_of(own, row.first);

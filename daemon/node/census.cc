@@ -11,19 +11,21 @@ void census::restart() {
   found_ = {};
 }
 
-void census::count(std::vector<process_mark> const& claimed) {
+void census::count(std::vector<process_mark> const& claimed, std::vector<held_slot> const& held) {
   if (claimed.empty()) return;
   std::vector<bool> const lives = is_there_(claimed);
   for (std::size_t i = 0; i < claimed.size(); ++i) {
     if (!lives[i]) continue;
     ++found_.processes;
     found_.pids.push_back(claimed[i].pid);
+    found_.slots.push_back(held[i]);
   }
 }
 
 bool census::step(foreign<abi::segment> const& s, unsigned& budget, head_count& out) {
   constexpr auto relaxed = std::memory_order_relaxed;
   std::vector<process_mark> claimed;
+  std::vector<held_slot> held;  // by them
   bool is_whole = true;
   for (; at_ < abi::process_slots; ++at_) {
     foreign<abi::process_slot> const& slot = s.process[at_];
@@ -35,14 +37,16 @@ bool census::step(foreign<abi::segment> const& s, unsigned& budget, head_count& 
       if (dead_spaces_.contains(space)) continue;
       ++found_.processes;
       ++found_.foreign_processes;
+      found_.slots.push_back({at_, pid, false});
       continue;
     }
     is_whole = budget != 0;
     if (!is_whole) break;
     --budget;
     claimed.push_back({pid, slot.start_ticks.load(relaxed)});
+    held.push_back({at_, pid, true});
   }
-  count(claimed);
+  count(claimed, held);
   if (!is_whole) return false;
   out = std::move(found_);
   restart();

@@ -20,12 +20,19 @@ struct foreign_process {
   process_mark inside;
 };
 
+/// A slot that somebody holds.
+struct held_slot {
+  std::uint32_t index = 0, pid = 0;
+  bool is_ours = false;  // of our pid namespace
+};
+
 /// The outcome of one walk through one job.
 struct head_count {
   std::uint32_t processes = 0;           // attached and alive; of other pid namespaces: claimed
   std::uint32_t foreign_processes = 0;   // of these, of other pid namespaces
   std::vector<std::uint32_t> pids;       // those of our pid namespace
   std::vector<foreign_process> foreign;  // of others, also of namespaces that are no more
+  std::vector<held_slot> slots;          // of all processes that are counted
 };
 
 class census {
@@ -39,11 +46,12 @@ class census {
   /// step begins a new walk.
   bool step(foreign<abi::segment> const& s, unsigned& budget, head_count& out);
   void restart();
+  bool is_at_start() const { return at_ == 0; }
   /// Pid namespaces that are no more: slots that name them are empty.
   void set_dead_spaces(std::set<std::uint64_t> spaces) { dead_spaces_ = std::move(spaces); }
 
  private:
-  void count(std::vector<process_mark> const& claimed);
+  void count(std::vector<process_mark> const& claimed, std::vector<held_slot> const& held);
 
   lookup is_there_;
   std::uint64_t own_pid_space_;

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "node/job_watch.h"
 
+#include <signal.h>
 #include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
 
 #include "base/error.h"
 #include "base/process_mark.h"
@@ -13,6 +17,7 @@ namespace sluice::node {
 namespace {
 
 constexpr unsigned heads_per_step = 64;
+constexpr std::int64_t walk_slots_ns = 10'000'000'000;  // whatever seems to be the same
 constexpr std::int64_t count_every_ns = 200'000'000, count_quiet_ns = 1'000'000'000;
 // A walk reads several files of each process: most of what a quiet node costs.
 constexpr std::int64_t walk_every_ns = 4'000'000'000, walk_quiet_ns = 15'000'000'000;
@@ -61,6 +66,24 @@ job_watch::job_watch(job_table& jobs, escape_worker::starter start, runtime::log
       escapes_(std::make_shared<real_proc>(), std::move(start), log),
       walked_ns_(now().mono_ns) {}
 
+/// A walk reads all slots and has each process looked up in /proc by another thread. Until the next
+/// one it is enough that nobody came and that all who were counted hold their slots and live, for
+/// which no file is read. A number that another process got meanwhile shows in the next walk. A job
+/// of many is walked.
+bool job_watch::is_as_counted(job const& j, std::int64_t now_ns) const {
+  auto const known = attached_.find(j.folder);
+  if (j.is_broken() || known == attached_.end()) return false;
+  counted const& then = known->second;
+  auto const& slots = then.heads.slots;
+  if (slots.empty() || slots.size() > heads_per_step) return false;
+  if (now_ns - then.walked_ns >= walk_slots_ns) return false;
+  if (j.memory().head.attached_total.load() != then.came) return false;
+  return std::all_of(slots.begin(), slots.end(), [&](held_slot const& s) {
+    if (j.memory().process[s.index].pid.load() != s.pid) return false;
+    return !s.is_ours || kill(static_cast<pid_t>(s.pid), 0) == 0 || errno != ESRCH;
+  });
+}
+
 bool job_watch::count_heads(bool is_fast, std::int64_t now_ns) {
   if (jobs_.all().empty()) return false;
   if (at_ >= jobs_.all().size()) {
@@ -73,11 +96,13 @@ bool job_watch::count_heads(bool is_fast, std::int64_t now_ns) {
   bool is_any_unused = false;
   for (; at_ < jobs_.all().size(); ++at_) {
     job& j = *jobs_.all()[at_];
+    if (heads_.is_at_start() && is_as_counted(j, now_ns)) continue;
+    if (heads_.is_at_start() && !j.is_broken()) came_ = j.memory().head.attached_total.load();
     head_count found;
     if (!j.is_broken() && !heads_.step(j.memory(), budget, found)) return is_any_unused;
     j.processes = found.processes;
     j.foreign = found.foreign_processes;
-    attached_[j.folder] = std::move(found);
+    attached_[j.folder] = {std::move(found), came_, now_ns};
     j.life = segment::next_life(j.life, facts_of(j, jobs_.processes()), now_ns);
     is_any_unused = is_any_unused || j.life.state != segment::life_state::used;
     heads_.restart();
@@ -99,7 +124,7 @@ void job_watch::begin_walk(site_state const& site, std::int64_t now_ns) {
   for (auto const& j : jobs_.all()) {
     auto const& terms = j->record.scheduler;
     if (terms && !terms->is_metered) continue;
-    head_count const& heads = attached_[j->folder];
+    head_count const& heads = attached_[j->folder].heads;
     list.jobs.push_back({j->folder, jobs_.run_dir() + "/jobs/" + j->folder, heads.pids,
                          j->record.joiners, heads.foreign,
                          terms ? terms->steps : std::vector<process_mark>{}});
@@ -116,6 +141,8 @@ void job_watch::begin_walk(site_state const& site, std::int64_t now_ns) {
 
 void job_watch::use(watch_report const& report) {
   heads_.set_dead_spaces(report.dead_spaces);
+  for (auto& [folder, known] : attached_)
+    if (known.heads.foreign_processes != 0) known.walked_ns = -walk_slots_ns;
   for (auto const& j : jobs_.all()) {
     auto const suspects = report.suspects.find(j->folder);
     bool const has_any = suspects != report.suspects.end() && !suspects->second.empty();

@@ -31,6 +31,13 @@ class job_watch {
   bool is_walking() const { return !escapes_.is_idle(); }
 
  private:
+  struct counted {
+    head_count heads;
+    std::uint32_t came = 0;  // processes that had ever joined when the walk began
+    std::int64_t walked_ns = 0;
+  };
+
+  bool is_as_counted(job const& j, std::int64_t now_ns) const;
   void begin_walk(site_state const& site, std::int64_t now_ns);
   void use(watch_report const& report);
 
@@ -38,7 +45,8 @@ class job_watch {
   census heads_;
   std::size_t at_ = 0;  // job whose heads are counted
   std::int64_t counted_ns_ = 0;
-  std::map<std::string, head_count> attached_;  // by folder
+  std::uint32_t came_ = 0;                   // to the job whose heads are counted, when that began
+  std::map<std::string, counted> attached_;  // by folder
   escape_worker escapes_;
   std::int64_t walked_ns_, came_ns_ = 0;
 };

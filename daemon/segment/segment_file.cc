@@ -186,12 +186,12 @@ void write_record(std::string const& path, std::string const& text) {
 
 /// Shards that somebody counts in, or has counted in.
 template <class Visit>
-void each_shard(abi::segment const& s, Visit&& visit) {
+void each_shard(foreign<abi::segment> const& s, Visit&& visit) {
   constexpr auto relaxed = std::memory_order_relaxed;
   unsigned const used = std::min(s.head.shards_used.load(relaxed), abi::owned_shards);
   for (unsigned i = 0; i < used; ++i) visit(s.owned[i]);
   if (s.head.commons_used.load(relaxed) == 0) return;
-  for (auto const& common : s.common) visit(common);
+  for (foreign<abi::shard> const& common : s.common) visit(common);
 }
 
 }  // namespace

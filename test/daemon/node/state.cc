@@ -122,6 +122,37 @@ TEST_CASE("a released job stays while somebody lives in it", "[node][state]") {
   CHECK_FALSE(w.has_folder("7"));
 }
 
+TEST_CASE("a job that looks the same is not walked, and who comes or dies is seen",
+          "[node][state]") {
+  world w;
+  w.announce("7");
+  w.start();
+  REQUIRE(w.find("7") != nullptr);
+  auto& s = w.find("7")->memory();
+  attach(*w.find("7"), 3);
+  w.pass(3'000 * ms);
+  REQUIRE(w.find("7")->processes == 1);
+  pid_t const child = fork();
+  if (child == 0) {
+    pause();
+    _exit(0);
+  }
+  attach(*w.find("7"), 4);
+  s.process[4].pid.store(static_cast<std::uint32_t>(child));
+  s.process[4].start_ticks.store(start_ticks(child));
+  w.pass(3'000 * ms);
+  CHECK(w.find("7")->processes == 1);  // nobody has said that he came
+  SECTION("it says that it came") { s.head.attached_total.fetch_add(1); }
+  SECTION("it says nothing") { w.pass(10'000 * ms); }
+  w.pass(3'000 * ms);
+  CHECK(w.find("7")->processes == 2);
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  w.pass(3'000 * ms);
+  CHECK(w.find("7")->processes == 1);
+  s.process[3].pid.store(0);
+}
+
 TEST_CASE("the result of a job whose ruleset was scribbled over has no channels", "[node][state]") {
   world w;
   w.announce("7");
