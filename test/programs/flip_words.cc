@@ -61,7 +61,7 @@ void spin_ns(long ns) {
 [[noreturn]] void flip(std::vector<area> const& all, unsigned seed) {
   std::mt19937 random(seed);
   for (;;) {
-    area const& a = all[random() % 2 == 0 ? 0 : random() % all.size()];
+    area const& a = all[random() % 4 != 0 ? 0 : random() % all.size()];
     bool const is_busy = random() % 8 != 0;
     size_t const at = is_busy ? a.busy[random() % a.busy.size()] : random() % a.count;
     if (at % 2 != seed % 2) continue;  // the other thread's, or garbage would be put back
@@ -69,7 +69,7 @@ void spin_ns(long ns) {
     uint32_t const bad[] = {0xffffffff, 0x7fff0000, 0x80000000, uint32_t(random()), was + 1, 0};
     for (uint32_t const value : bad) {
       a.words[at] = value;
-      spin_ns(long(random() % 4000));
+      spin_ns(long(random() % 8000));
     }
     a.words[at] = was;
     // Most of the time all is as it should be, or nothing would get past the first check.

@@ -48,18 +48,21 @@ counted() {
 counted quiet
 right=$figure
 
-# His own: noted paths, so that there are all four areas.
+# His own, with noted paths, so that there are all four areas. Root asks about a process that has
+# its stage, and began before the flips.
 as $bob "$SLUICE" --run-dir "$RUN" run --job his --paths --no-summary -- \
-  "$PROGRAMS/flip_words" "$RUN/jobs/$bob@his" 1 >"$SCRATCH/said" 2>"$SCRATCH/err" 9>&- &
+  "$PROGRAMS/steady" 600 "$DATA" >"$SCRATCH/steady" 2>&1 9>&- &
 pids=$!
 trap 'kill -9 $pids 2>/dev/null; end_node' EXIT
-until_true 60 grep -q flips "$SCRATCH/said" || fail "no flips: $(cat "$SCRATCH/err")"
-# A stage in the job, whose process root asks about.
-as $bob "$SLUICE" --run-dir "$RUN" run --job his --no-summary -- \
-  "$PROGRAMS/steady" 600 "$DATA" >"$SCRATCH/steady" 2>&1 9>&- &
-pids+=" $!"
-explained() { for pid in $(pgrep -u $bob steady); do $S explain "$pid" && return 0; done; false; }
+explained() {
+  for member in $(pgrep -u $bob steady); do $S explain "$member" && return 0; done
+  false
+}
 until_true 60 explained || fail "root is told nothing of his process: $(cat "$SCRATCH/steady")"
+as $bob "$SLUICE" --run-dir "$RUN" run --job his --no-summary -- \
+  "$PROGRAMS/flip_words" "$RUN/jobs/$bob@his" 1 >"$SCRATCH/said" 2>"$SCRATCH/err" 9>&- &
+pids+=" $!"
+until_true 60 grep -q flips "$SCRATCH/said" || fail "no flips: $(cat "$SCRATCH/err")"
 
 ask() { # a question of root: it may be refused, but it ends, and not by a signal
   timeout 60 "$SLUICE" --run-dir "$RUN" "$@" >"$SCRATCH/out" 2>&1
@@ -72,7 +75,7 @@ for round in 1 2 3 4 5; do
     ask explain --job "$bob@his"
     ask explain --job his
     ask order
-    for pid in $(pgrep -u $bob) $(pgrep -u $bob); do ask explain "$pid"; done
+    for _ in 1 2 3 4 5 6 7 8 9 10; do ask explain "$member"; done
     curl -s -m 60 -o /dev/null "http://$METRICS_AT/metrics" || fail 'no metrics'
     alive "round $round"
   done
