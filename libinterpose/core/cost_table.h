@@ -85,8 +85,9 @@ constexpr char const* validate(cost_table const& t) {
       if (t.read_milli[aligned][i] > max_cost_milli || t.write_milli[aligned][i] > max_cost_milli)
         return "a read or write that costs more than a million VOPs";
     }
+  constexpr std::uint64_t with_bytes = byte_ops_of(~std::uint64_t{0});
   for (unsigned i = 0; i < op_count; ++i) {
-    if (op_table[i].has_bytes && t.op_milli[i] != 0) return "a fixed cost of an op with bytes";
+    if ((with_bytes >> i & 1) != 0 && t.op_milli[i] != 0) return "a fixed cost of an op with bytes";
     if (t.op_milli[i] > max_cost_milli) return "an operation that costs more than a million VOPs";
   }
   if (t.create_milli > max_cost_milli) return "a create that costs more than a million VOPs";
