@@ -22,6 +22,7 @@
 #include "base/error.h"
 #include "base/quantity.h"
 #include "commands/calibrate/metadata.h"
+#include "commands/calibrate/rate.h"
 #include "commands/calibrate/requests.h"
 #include "core/histogram.h"
 
@@ -36,7 +37,7 @@ constexpr std::int64_t patience_ns = 30'000'000'000;  // for what must be made b
 /// A thread's counters: it alone writes them.
 struct alignas(64) hand {
   std::atomic<std::uint64_t> calls, runs;
-  std::atomic<std::uint64_t> busy_ns;  // in calls, and between them where nothing else is done
+  std::atomic<std::uint64_t> busy_ns;  // in calls
   core::histogram took;
 };
 
@@ -97,7 +98,6 @@ class worker {
   void run() {
     head_.ready.fetch_add(1);
     while (!head_.go && !head_.stop) sleep_until(steady_ns() + 100'000);
-    last_ns_ = steady_ns();
     while (!head_.stop) {
       bool const went_well = names_ ? call_names() : move_bytes();
       if (!went_well) return;
@@ -118,9 +118,7 @@ class worker {
       fail(why);
       return false;
     }
-    std::int64_t const ended_ns = steady_ns();
-    note(data_->per_run(), ended_ns - last_ns_, ended_ns - begun_ns);
-    last_ns_ = ended_ns;
+    note(data_->per_run(), steady_ns() - begun_ns);
     return true;
   }
 
@@ -130,7 +128,7 @@ class worker {
       fail(turn.error);
       return false;
     }
-    note(turn.calls, turn.took_ns, turn.took_ns);
+    note(turn.calls, turn.took_ns);
     return true;
   }
 
@@ -146,11 +144,11 @@ class worker {
     return true;
   }
 
-  void note(unsigned calls, std::int64_t busy_ns, std::int64_t took_ns) {
+  void note(unsigned calls, std::int64_t took_ns) {
     own_.took.add(static_cast<std::uint64_t>(took_ns) / calls, calls);
     own_.calls.fetch_add(calls);
     own_.runs.fetch_add(1);
-    own_.busy_ns.fetch_add(static_cast<std::uint64_t>(busy_ns));
+    own_.busy_ns.fetch_add(static_cast<std::uint64_t>(took_ns));
   }
 
   crew const& of_;
@@ -160,7 +158,6 @@ class worker {
   std::unique_ptr<void, void (*)(void*)> text_{nullptr, std::free};
   std::optional<requests> data_;
   std::optional<metadata_work> names_;
-  std::int64_t last_ns_ = 0;
 };
 
 std::vector<post> posts_of(std::vector<crew> const& crews) {
@@ -200,7 +197,8 @@ class load {
         crews_(crews),
         posts_(posts_of(crews)),
         shared_(static_cast<unsigned>(posts_.size())),
-        is_asked_(is_asked) {
+        is_asked_(is_asked),
+        moments_(crews.size()) {
     if (!crews[0].what.moves_bytes()) {
       directory_.emplace(where.path(), directory_name);
       where.announce(*directory_);
@@ -222,6 +220,7 @@ class load {
   template <class Done>
   void wait(std::int64_t until_ns, Done is_done);
   bool has_all(glance const& since, unsigned runs) const;
+  void note_moment(std::int64_t now);
   std::vector<rate_seen> rates(glance const& from, glance const& to) const;
   std::string failure() const;
 
@@ -232,6 +231,7 @@ class load {
   bool (*is_asked_)();
   std::optional<own_directory> directory_;
   std::vector<pid_t> children_;
+  std::vector<std::vector<moment>> moments_;  // of the window, by crew
 };
 
 void load::start(unsigned processes) {
@@ -300,28 +300,31 @@ glance load::look_now() const {
   return out;
 }
 
+void load::note_moment(std::int64_t now) {
+  for (auto& of_crew : moments_) of_crew.push_back({now, 0});
+  for (post const& p : posts_) moments_[p.crew].back().ended += shared_.of(p.number).calls;
+}
+
 bool load::has_all(glance const& since, unsigned runs) const {
   for (post const& p : posts_)
     if (shared_.of(p.number).runs < since.runs[p.number] + runs) return false;
   return true;
 }
 
-/// Each thread has one request under way, so its rate is what it ended by the time that took. That
-/// is exact for few and long requests too, where counting in a window is not. Of operations on
-/// names only the calls are timed, and a thread may lose its processor in one of them or beside it:
-/// there the sums of all threads tell, not the mean of their rates.
+/// Of operations on names only the calls are timed, so their rate is the number of threads by the
+/// time of a call: in the sums of all threads, for a thread may lose its processor in a call or
+/// beside it.
 std::vector<rate_seen> load::rates(glance const& from, glance const& to) const {
   std::vector<rate_seen> out(crews_.size());
-  double calls_of_all = 0, busy_ns_of_all = 0;
-  for (post const& p : posts_) {
-    auto const calls = static_cast<double>(to.calls[p.number] - from.calls[p.number]);
-    auto const busy_ns = static_cast<double>(to.busy_ns[p.number] - from.busy_ns[p.number]);
-    if (busy_ns > 0) out[p.crew].per_s += calls / busy_ns * 1e9;
-    calls_of_all += calls;
-    busy_ns_of_all += busy_ns;
+  for (unsigned c = 0; c < crews_.size(); ++c) out[c].per_s = steady_rate(moments_[c]);
+  if (directory_) {
+    double calls = 0, busy_ns = 0;
+    for (post const& p : posts_) {
+      calls += static_cast<double>(to.calls[p.number] - from.calls[p.number]);
+      busy_ns += static_cast<double>(to.busy_ns[p.number] - from.busy_ns[p.number]);
+    }
+    out[0].per_s = busy_ns > 0 ? static_cast<double>(posts_.size()) * calls / busy_ns * 1e9 : 0;
   }
-  if (directory_ && busy_ns_of_all > 0)
-    out[0].per_s = static_cast<double>(posts_.size()) * calls_of_all / busy_ns_of_all * 1e9;
   for (unsigned c = 0; c < crews_.size(); ++c) {
     core::histogram_counts took = to.took[c];
     for (std::size_t i = 0; i < core::histogram_steps; ++i) took.count[i] -= from.took[c].count[i];
@@ -351,6 +354,7 @@ load_seen load::measure(timing const& t, std::int64_t window_ns) {
   glance const from = look_now();
   std::int64_t const opened_ns = steady_ns();
   wait(opened_ns + std::max(window_ns, t.longest_ns), [&](std::int64_t now) {
+    note_moment(now);
     return now >= opened_ns + window_ns && has_all(from, t.least_requests);
   });
   out.is_thin = !has_all(from, t.least_requests);

@@ -185,8 +185,8 @@ timing timing_of(abilities const& a) {
   t.ramp_ns = (a.is_short ? 60 : 150) * ms;
   t.probe_ns = (a.is_short ? 150 : 250) * ms;
   t.window_ns = (a.is_short ? 300 : 800) * ms;
-  t.longest_ns = (a.is_short ? 900 : 3000) * ms;
-  t.least_requests = a.is_short ? 2 : 4;
+  t.longest_ns = (a.is_short ? 1300 : 4000) * ms;
+  t.least_requests = a.is_short ? 3 : 5;
   t.first_threads = 4;
   t.most_threads = a.is_short ? 64 : 128;
   t.climbs_once = a.is_short;

@@ -59,7 +59,7 @@ struct abilities {
 struct timing {
   std::int64_t ramp_ns = 0, probe_ns = 0, window_ns = 0;
   std::int64_t longest_ns = 0;  // a window that has seen too little is prolonged up to this
-  unsigned least_requests = 0;  // of each thread in a window
+  unsigned least_requests = 0;  // of each thread in a window: large ones end all together
   unsigned first_threads = 0, most_threads = 0;  // of all processes together
   bool climbs_once = false;  // more threads are tried with the first size of a curve alone
 };
