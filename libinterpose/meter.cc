@@ -157,6 +157,15 @@ bool asks_size(visit const& v, unsigned gate) {
 /// Whether a stage counts how much, not only how often.
 constexpr bool has_amount(unsigned gate) { return (gate & (gate_bytes | gate_vops)) != 0; }
 
+/// In thousandths of a VOP, by the table that a plan names.
+[[gnu::always_inline]] inline std::uint64_t planned_price(unsigned cost, core::op what,
+                                                          std::uint64_t bytes, bool aligned) {
+  auto const* const tables = reinterpret_cast<char const*>(stage.mine->rules.cost);
+  auto const* const costs =
+      reinterpret_cast<core::cost_table const*>(tables + cost - sizeof(core::cost_table));
+  return core::cost_milli(*costs, what, bytes, aligned);
+}
+
 /// How a priced call was made, in the byte of its entry that no path rules need.
 constexpr unsigned with_manner(unsigned entry, bool aligned) {
   return aligned ? entry : entry | unsigned{visit::unaligned} << entry_path_shift;
@@ -354,26 +363,42 @@ bool enter_found(visit& v, unsigned entry, int fd, bool may_sleep, bool counted)
   return begin_on_path(id, what, dir, path);
 }
 
+// Two gates, of which one or both count VOPs. Out of the way of a call that has one.
+[[gnu::noinline]] static beginning begin_priced_pair(op_plan const& row, call id, core::op what,
+                                                     unsigned entry, std::uint64_t bytes,
+                                                     bool aligned) {
+  auto const units_for = [&](bool is_bytes, unsigned cost) {
+    if (is_bytes) return bytes;
+    return cost == 0 ? core::op_units : planned_price(cost, what, bytes, aligned);
+  };
+  abi::channel_counters& first = counters_of(*self.counters, row.first);
+  abi::channel_counters& second = counters_of(*self.counters, row.second);
+  std::uint64_t const one = units_for(row.first_bytes, row.first_cost);
+  std::uint64_t const two = units_for(row.second_bytes, row.second_cost);
+  if (!take_from_lease(first, row.first, one)) return {};
+  if (!take_from_lease(second, row.second, two)) {
+    core::add_own(first.lease.tokens, one);
+    return {};
+  }
+  count_passed(first, row.first_bytes || row.first_cost != 0, one);
+  count_passed(second, row.second_bytes || row.second_cost != 0, two);
+  --self.untimed_left;
+  add_own(self.counters->call[static_cast<unsigned>(id)].calls, 1);
+  return {with_manner(entry, aligned), begun::passed};
+}
+
 beginning begin_priced(call id, core::op what, unsigned entry, std::uint64_t bytes, bool aligned) {
   if (entry == entry_unknown || !is_settled() || self.untimed_left <= 0) return {};
-  op_plan const& row = stage.mine->plan[entry % plan_rows][static_cast<unsigned>(what)];
-  if (row.what != planned::priced) return {};
-  abi::shard& own = *self.counters;
-  abi::channel_counters& first = counters_of(own, row.first);
-  std::uint64_t const units = units_at(row.first_gate, what, bytes, aligned);
-  if (!take_from_lease(first, row.first, units)) return {};
-  if (row.second.counters != 0) {
-    abi::channel_counters& second = counters_of(own, row.second);
-    std::uint64_t const more = units_at(row.second_gate, what, bytes, aligned);
-    if (!take_from_lease(second, row.second, more)) {
-      core::add_own(first.lease.tokens, units);
-      return {};
-    }
-    count_passed(second, has_amount(row.second_gate), more);
-  }
-  count_passed(first, has_amount(row.first_gate), units);
+  op_plan const* row = &stage.mine->plan[entry % plan_rows][static_cast<unsigned>(what)];
+  __asm__("" : "+r"(row));  // or the compiler finds its address anew for each look
+  if (row->what != planned::priced) return {};
+  if (row->second.counters != 0) return begin_priced_pair(*row, id, what, entry, bytes, aligned);
+  abi::channel_counters& c = counters_of(*self.counters, row->first);
+  std::uint64_t const units = planned_price(row->first_cost, what, bytes, aligned);
+  if (!take_from_lease(c, row->first, units)) return {};
+  count_passed(c, true, units);
   --self.untimed_left;
-  add_own(own.call[static_cast<unsigned>(id)].calls, 1);
+  add_own(self.counters->call[static_cast<unsigned>(id)].calls, 1);
   return {with_manner(entry, aligned), begun::passed};
 }
 

@@ -302,6 +302,14 @@ template <call id, core::op what, when point, class Real>
 template <class Real>
 [[gnu::noinline, gnu::cold]] auto open_slowly(visit v, place where, unsigned entry,
                                               Real const& real_call) {
+  bool const is_plain = stage.has_prices && (v.manner & visit::creates) == 0;
+  if (is_plain && begin_priced(v.id, v.what, entry, 0, true).is(begun::passed)) {
+    v.entry = static_cast<std::uint16_t>(entry);
+    auto const r = real_call();
+    opened(static_cast<int>(r), v);
+    if (r < 0) count_error(v.id);
+    return r;
+  }
   bool const ours = enter_place(v, where, entry);
   auto const r = real_call();
   opened(static_cast<int>(r), v);

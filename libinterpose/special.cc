@@ -73,6 +73,12 @@ bool enter_close(visit& v, int fd) {
 namespace {
 
 [[gnu::noinline, gnu::cold]] int close_slowly(int fd, unsigned entry) {
+  if (stage.has_prices &&
+      begin_priced(call::close, core::op::close, entry, 0, true).is(begun::passed)) {
+    int const r = real::close(fd);
+    if (r != 0) count_error(call::close);
+    return r;
+  }
   visit v{call::close, core::op::close, when::never, false, 0, 0, 0};
   bool const ours = entry != entry_unknown ? enter_entry(v, entry, fd, false) : enter_close(v, fd);
   int const r = real::close(fd);

@@ -296,6 +296,14 @@ void note_rule_kinds(core::ruleset const& rules) {
   if (rules.rule_count < 64) stage.plain_rules |= ~std::uint64_t{0} << rules.rule_count;
 }
 
+// Where the table of a gate lies, plus one: 0 says that it counts no VOPs.
+std::uint16_t plan_cost(core::ruleset const& rules, unsigned gate) {
+  if ((gate & gate_vops) == 0) return 0;
+  unsigned const table = rules.channel[gate & gate_channel].cost;
+  static_assert(core::max_cost_tables * sizeof(core::cost_table) < 1 << 16);
+  return static_cast<std::uint16_t>(table * sizeof(core::cost_table));
+}
+
 // What most calls meet is known before any is made.
 op_plan plan_of(core::ruleset const& rules, unsigned op, unsigned entry) {
   op_plan row;
@@ -313,15 +321,12 @@ op_plan plan_of(core::ruleset const& rules, unsigned op, unsigned entry) {
   unsigned const first = stage.gate_of_rule[__builtin_ctzll(mask)];
   unsigned const second = after_first == 0 ? 0 : stage.gate_of_rule[__builtin_ctzll(after_first)];
   if (((first | second) & gate_counts) != 0) return row;
-  // Whether an open may create shows only where it is looked at.
-  bool const is_priced = ((first | second) & gate_vops) != 0;
-  if (is_priced && op == static_cast<unsigned>(core::op::open)) return row;
-  row.what = is_priced ? planned::priced : planned::gate;
-  row.first_gate = static_cast<std::uint16_t>(first);
-  row.second_gate = static_cast<std::uint16_t>(second);
+  row.what = ((first | second) & gate_vops) != 0 ? planned::priced : planned::gate;
+  row.first_cost = plan_cost(rules, first);
   row.first = plan_gate(first);
   row.first_bytes = (first & gate_bytes) != 0;
   if (after_first != 0) row.second = plan_gate(second);
+  if (after_first != 0) row.second_cost = plan_cost(rules, second);
   row.second_bytes = (second & gate_bytes) != 0;
   return row;
 }

@@ -86,7 +86,7 @@ struct op_plan {
   planned what = planned::not_ours;
   bool first_bytes = false, second_bytes = false;
   std::uint8_t unused = 0;
-  std::uint16_t first_gate = 0, second_gate = 0;  // of priced ones
+  std::uint16_t first_cost = 0, second_cost = 0;  // number of the table + 1, in bytes
 };
 static_assert(sizeof(op_plan) == 16);
 inline constexpr unsigned plan_rows = 32;  // a power of two above any file kind and target

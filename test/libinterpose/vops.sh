@@ -16,7 +16,7 @@ C
 vops() {
   rm -f "$report"
   timeout -s KILL "${TIME:-60}" "$SLUICE" --run-dir "$SCRATCH/run" --no-daemon run -q \
-    --limit "vops=$1@$DIR" --cost "$SCRATCH/cost.json" --report "$report" --no-summary -- \
+    ${MORE-} --limit "vops=$1@$DIR" --cost "$SCRATCH/cost.json" --report "$report" --no-summary -- \
     python3 -c "import os, sys
 d = sys.argv[1]
 f = os.open(d + '/data', os.O_RDWR)
@@ -40,14 +40,26 @@ costs 2 'os.pwrite(f, b"x" * 4096, 8192)'
 costs 6 'os.pwrite(f, b"x" * 1000, 0)'
 costs 6.4 'os.pwrite(f, b"x" * 5120, 0)'
 costs 1 'os.pread(f, 65536, 1048576 - 4096)'  # a short read
+costs 60 'for i in range(20): os.pread(f, 65536, 1048576 - 4096 + 512)'
 costs 0 'os.pread(f, 65536, 1048576)'  # the end of the file
 costs 0 'try: os.pread(f, 4096, -5)
 except OSError: pass'
 costs 20 'os.fsync(f)'
 costs 0.25 'os.stat(d + "/data")'
-costs 12 'os.close(os.open(d + "/new", os.O_RDWR | os.O_CREAT)); os.unlink(d + "/new")'
-costs 2 'os.close(os.open(d + "/data", os.O_RDONLY))'
+costs 240 'for i in range(20):
+  os.close(os.open(d + "/new", os.O_RDWR | os.O_CREAT)); os.unlink(d + "/new")'
+costs 40 'for i in range(20): os.close(os.open(d + "/data", os.O_RDONLY))'
 costs 64 'os.pread(f, 1048576, 0)'
+
+# Beside a limit in bytes and one in operations each counts in its own unit.
+MORE="--limit read=1GB/s@$DIR --limit stat=1M/s@$DIR"
+vops 1M/s 'for i in range(10): os.pread(f, 8192, 512); os.pread(f, 8192, 1048576 - 4096)
+for i in range(8): os.stat(d + "/data")'
+MORE=
+# Each pair of reads costs 3.333 VOPs unaligned, and 1 as it was short.
+between 47.32 "$(count channel "vops@$DIR" amount)" 47.34 'VOPs beside bytes'
+counted 122880 122880 channel "read@$DIR" amount
+counted 8 8 channel "stat@$DIR" calls
 
 # 100 VOPs at 100 a second, less what idling was worth (50 ms) and one request.
 began=$(date +%s%N)
