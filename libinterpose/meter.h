@@ -98,7 +98,7 @@ inline void count_passed(abi::channel_counters& c, bool is_bytes, std::uint64_t 
 inline bool is_elsewhere(place const& where) {
   if (where.kind != place_kind::fd && where.kind != place_kind::fd_now) return false;
   if (!in_table(where.fd)) return false;
-  unsigned const entry = stage.mine->fd[where.fd].load(std::memory_order_relaxed) &
+  unsigned const entry = stage.mine->entry_of(where.fd).load(std::memory_order_relaxed) &
                          (entry_kind_mask | entry_unverified);
   return entry != entry_unknown && entry < stage.first_counted &&
          stage.fork_page->load(std::memory_order_relaxed) != 0;
@@ -109,7 +109,7 @@ inline bool is_elsewhere(place const& where) {
 inline unsigned entry_at_once(int fd) {
   if (!is_settled() || !in_table(fd)) [[unlikely]]
     return entry_unknown;
-  unsigned const entry = stage.mine->fd[fd].load(std::memory_order_relaxed);
+  unsigned const entry = stage.mine->entry_of(fd).load(std::memory_order_relaxed);
   return is_known(entry) ? entry : entry_unknown;
 }
 

@@ -47,7 +47,7 @@ void remember(int fd, unsigned entry, std::uint64_t key) {
   mine->of_fd[fd].store(key, std::memory_order_relaxed);
   auto seen = static_cast<fd_entry>(entry);
   auto const marked = static_cast<fd_entry>((entry & 0xff) | mark_of(fd) << entry_path_shift);
-  stage.mine->fd[fd].compare_exchange_strong(seen, marked, std::memory_order_relaxed);
+  stage.mine->entry_of(fd).compare_exchange_strong(seen, marked, std::memory_order_relaxed);
 }
 
 // A link of /proc, without its last part when it was cut or `whole` is false.

@@ -453,7 +453,7 @@ void forget_fds(unsigned first, unsigned last) {
         continue;
       }
     }
-    stage.mine->fd[i].store(entry_unknown, std::memory_order_relaxed);
+    stage.mine->entry_of(i).store(entry_unknown, std::memory_order_relaxed);
   }
 }
 

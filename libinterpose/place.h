@@ -104,7 +104,7 @@ inline bool may_touch_table() { return !self.is_vfork_child && stage.mine != nul
 
 /// What the table says of it, whether anybody has looked or not.
 inline unsigned peek_fd(int fd) {
-  return in_table(fd) ? stage.mine->fd[fd].load(std::memory_order_relaxed) : entry_unknown;
+  return in_table(fd) ? stage.mine->entry_of(fd).load(std::memory_order_relaxed) : entry_unknown;
 }
 
 /// An entry that needs no look at the kernel: its low byte, with the sign for `unverified`.
@@ -116,7 +116,7 @@ inline bool is_known(unsigned entry) {
 inline unsigned entry_of_fd(int fd) {
   if (!in_table(fd)) [[unlikely]]
     return fd < 0 ? entry_outside : verify_fd(fd, 0);
-  unsigned const entry = stage.mine->fd[fd].load(std::memory_order_relaxed);
+  unsigned const entry = stage.mine->entry_of(fd).load(std::memory_order_relaxed);
   if (is_known(entry)) [[likely]]
     return entry;
   return verify_fd(fd, entry >> entry_path_shift);
@@ -124,7 +124,7 @@ inline unsigned entry_of_fd(int fd) {
 
 inline void set_fd(int fd, unsigned entry) {
   if (in_table(fd)) [[likely]]
-    stage.mine->fd[fd].store(static_cast<fd_entry>(entry), std::memory_order_relaxed);
+    stage.mine->entry_of(fd).store(static_cast<fd_entry>(entry), std::memory_order_relaxed);
 }
 
 /// What a name means may be another thing from now on.

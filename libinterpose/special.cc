@@ -55,7 +55,7 @@ void forget_received(msghdr const& message) {
 
 // Forgets `fd`, which is about to be closed; what it was.
 unsigned forget_fd(int fd) {
-  unsigned const entry = stage.mine->fd[fd].load(std::memory_order_relaxed);
+  unsigned const entry = stage.mine->entry_of(fd).load(std::memory_order_relaxed);
   set_fd(fd, entry_unknown);
   return entry & ~entry_unverified;
 }

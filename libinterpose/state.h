@@ -107,6 +107,9 @@ struct private_map {
   std::atomic<fd_entry> fd[fd_table_size];
   // Bytes of directory entries since the last block.
   std::atomic<std::uint16_t> dents[fd_table_size];
+
+  /// Threads open and close neighbours at the same time, so those lie in different cache lines.
+  std::atomic<fd_entry>& entry_of(unsigned of) { return fd[of ^ (of & 31) << 5]; }
 };
 static_assert(offsetof(private_map, fd) % 4096 == 2048);
 
