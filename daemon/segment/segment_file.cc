@@ -42,8 +42,9 @@ namespace {
 
 void give_away(descriptor const& file, uid_t uid, gid_t gid, std::string const& path) {
   if (uid == geteuid()) return;
-  raised_rights const raised;
-  if (fchown(file.get(), uid, gid) != 0) fail(path);
+  with_rights([&] {
+    if (fchown(file.get(), uid, gid) != 0) fail(path);
+  });
 }
 
 abi::segment* map(int fd, std::string const& path) {
