@@ -21,7 +21,6 @@
 #include "base/clock.h"
 #include "base/rights.h"
 #include "base/sync.h"
-#include "segment/segment_file.h"
 
 namespace sluice::epochs {
 

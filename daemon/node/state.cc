@@ -8,7 +8,8 @@
 #include "base/installed.h"
 #include "base/rights.h"
 #include "base/whole_file.h"
-#include "node/job_result.h"
+#include "policy/policy.h"
+#include "policy/supply.h"
 #include "runtime/launcher.h"
 #include "segment/jobs.h"
 #include "segment/order_look.h"
@@ -235,10 +236,14 @@ job* state::take_announced(std::string const& name, moment at) {
 }
 
 void state::release_job(job& j) {
-  if (!j.is_broken()) keep_result(*this, j);
+  if (!j.is_broken()) keep_result(j, terms_of(j), jobs.run_dir(), services.log);
   jobs.release(j);
   watch_.recount();
   services.log.info("job released", {{"job", j.record.name}, {"uid", j.record.uid}});
+}
+
+result_terms state::terms_of(job const& j) const {
+  return {class_in_force(j, overrides.find(j.key)), config.name};
 }
 
 void state::came(moment at) {

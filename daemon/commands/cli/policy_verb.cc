@@ -10,6 +10,7 @@
 #include "commands/cli/limits.h"
 #include "commands/cli/options.h"
 #include "commands/cli/report.h"
+#include "policy/control.h"
 #include "policy/cost_file.h"
 #include "policy/doubts.h"
 #include "policy/mount_table.h"
