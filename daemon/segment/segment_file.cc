@@ -41,8 +41,9 @@ namespace {
 
 void give_away(descriptor const& file, uid_t uid, gid_t gid, std::string const& path) {
   if (uid == geteuid()) return;
-  raised_rights const raised;
-  if (fchown(file.get(), uid, gid) != 0) fail(path);
+  with_rights([&] {
+    if (fchown(file.get(), uid, gid) != 0) fail(path);
+  });
 }
 
 /// Of a new file, which is nobody else's yet. `fill_in(area)` writes into it.
