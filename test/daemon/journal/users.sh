@@ -113,7 +113,7 @@ until_true 15 at_home || fail "not checkpointed: $(shown 0)"
 
 # For people, and again and again.
 as 0 "$SLUICE" --run-dir "$RUN" order --watch -n 2 -i 0.1 >"$SCRATCH/out" || fail '--watch'
-[ "$(grep -c '^log ' "$SCRATCH/out")" = 2 ] || fail "--watch: $(cat "$SCRATCH/out")"
+[ "$(grep -c '^journal ' "$SCRATCH/out")" = 2 ] || fail "--watch: $(cat "$SCRATCH/out")"
 as $ann "$SLUICE" --run-dir "$RUN" order hers >"$SCRATCH/out" || fail 'a job for people'
 grep -q 'by the program itself' "$SCRATCH/out" || fail "a job: $(cat "$SCRATCH/out")"
 as $ann "$SLUICE" --run-dir "$RUN" order -i 0 2>"$SCRATCH/err"
