@@ -75,15 +75,12 @@ class area {
   bool is_voided() const;
   /// What they made safe without us recovery does not write over any more.
   void end_void();
-  /// Whether programs have to note anything: not while no file is held. And whether they are to ask
-  /// then, when they sync: not while the log stands `aside`.
-  void rest(bool does, bool aside);
+  /// Whether programs have to note anything: not while no file is held.
+  void rest(bool does) { at_->head.unwatched.store(does ? 1 : 0); }
   bool is_resting() const { return at_->head.unwatched.load() != 0; }
   /// Its programs perhaps did not note which names they took away, until then (CLOCK_REALTIME).
   void noted_nothing_until(std::uint64_t at_ns) { unnoted_until_ns_ = at_ns; }
   std::uint64_t unnoted_until_ns() const { return unnoted_until_ns_; }
-  /// Syncs of its programs that have returned, but for those nobody could answer.
-  std::uint64_t syncs() const;
   bool is_watched(std::uint64_t key) { return abi::is_watched(*at_, key); }
   /// Home lost bytes that the log has.
   void refuse(int error) { at_->head.refused.store(static_cast<std::uint32_t>(error)); }

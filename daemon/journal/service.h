@@ -23,7 +23,6 @@
 #include "journal/slots.h"
 #include "journal/thread_pool.h"
 #include "journal/told.h"
-#include "journal/worth.h"
 #include "journal/write_home.h"
 
 namespace sluice::journal {
@@ -39,13 +38,13 @@ struct service_rules {
   // Not of that kind: a test that is about new files in the log wants all of them there.
   bool learns_directories = true;
   std::uint64_t checkpoint_every_ns = 5'000'000'000;   // nor is this, while something is live
-  experiment weighing = {};                            // nor is this: the crash test makes it short
+  std::uint64_t rests_after_ns = 0;                    // nor this: see rests_after()
   std::uint64_t flush_bytes = home_pace::flush_bytes;  // nor this: 0 for each file, or for all
 };
 
 struct service_counts {
   std::uint64_t asked = 0, passed = 0, synced = 0, logged = 0, checkpoints = 0;
-  std::uint64_t asides = 0;  // how often it stood aside, and was empty
+  std::uint64_t rests = 0;  // how often it let go of all files
 };
 
 class service {
@@ -104,7 +103,6 @@ class service {
   void take_over(request const& r);
   void wait();
   void keep_time();
-  void weigh();
   void answer(request const& r, int result) { r.from->answer(r, result); }
   bool is_live(held_file const& f) const { return f.last_lsn > head_; }
   bool anything_live() const { return content_lsn_ > head_; }
@@ -225,13 +223,11 @@ class service {
   std::uint64_t unheld_lsn_ = 0;   // up to there are records of what is held no more
   std::vector<file_ptr> orphans_;  // removed, and live
   std::map<directory_ptr, std::uint64_t> left_in_;  // others of those: where from, up to there
-  std::uint64_t now_ns_ = 0, noted_ns_ = 0, swept_ns_ = 0, tidied_ns_ = 0, weighed_ns_ = 0;
+  std::uint64_t now_ns_ = 0, noted_ns_ = 0, swept_ns_ = 0, tidied_ns_ = 0;
   std::uint64_t checkpoint_ns_ = 0;
-  std::uint64_t rests_after_ns_ = 0, asked_ns_ = 0;
+  std::uint64_t rests_after_ns_, asked_ns_ = 0;
   std::uint64_t woken_ns_ = 0;  // CLOCK_REALTIME; 0: nobody has rested yet
   bool is_resting_ = false;
-  log_worth worth_;
-  bool is_aside_ = false;
   std::map<std::uint64_t, lone_costs> lone_costs_;  // by device
   std::uint64_t asked_again_ns_ = 0;
   service_counts counts_;

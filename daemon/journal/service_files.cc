@@ -132,18 +132,14 @@ void service::watch(held_inode const& i) {
 }
 
 void service::tell_whether_resting() {
-  for (auto const& a : areas_) a->rest(is_resting_, is_aside_);
+  for (auto const& a : areas_) a->rest(is_resting_);
 }
 
 /// The first sync of each file is at home again, and until then nobody has to note anything.
 void service::rest() {
-  bool const is_idle =
-      is_aside_ || (rests_after_ns_ != 0 && now_ns_ - asked_ns_ >= rests_after_ns_);
+  bool const is_idle = rests_after_ns_ != 0 && now_ns_ - asked_ns_ >= rests_after_ns_;
   if (!is_idle || is_checkpointing_ || !is_quiet()) return;
-  if (is_resting_) {
-    if (!is_aside_) forget_directories();
-    return;
-  }
+  if (is_resting_) return forget_directories();
   std::vector<file_ptr> all;
   for (auto const& [key, f] : files_) all.push_back(f);
   for (auto const& f : all) {
@@ -155,7 +151,7 @@ void service::rest() {
     }
   }
   is_resting_ = true;
-  if (is_aside_) ++counts_.asides;
+  ++counts_.rests;
   tell_whether_resting();
 }
 
@@ -297,7 +293,6 @@ void service::pass(request const& r) {
 
 void service::on_file(request const& r) {
   bool const is_held = files_.contains({r.device, r.inode});
-  if (is_aside_ && (is_resting_ || !is_held)) return pass(r);
   if (r.kind == abi::order_request::drain && !is_held) return pass(r);
   file_ptr const f = hold(r);
   if (!f) return pass(r);
@@ -369,7 +364,7 @@ void service::look(held_file& f, request const& r, found& now) {
   s.is_native = (now.flags & abi::order_native) != 0 || f.is_marked;
   s.is_whole = what.is_whole;
   s.is_linked_once = st.st_nlink == 1;
-  s.is_ending = is_ending_ || is_aside_ || log_.failed() != 0;
+  s.is_ending = is_ending_ || log_.failed() != 0;
   s.size = size;
   if (!f.has_baseline) return;
   if (what.low_size < size) what.pages.add(what.low_size / page_bytes, pages_in(size));
@@ -484,8 +479,6 @@ void service::on_directory(request const& r) {
   if (!d->is_shown_by(user) && fstat(d->fd.get(), &st) == 0 && may_change_names(r, d->fd.get(), st))
     d->show(user);
   bool const heals = (flags_for(*d, user) & abi::order_native) != 0 || d->is_marked;
-  // The log is empty, nothing that was removed can be made again; and we are to come to rest.
-  if (is_aside_ && !anything_live() && !heals) return pass(r);
   r.from->hold(r);
   asked_ns_ = now_ns_;
   if (d->is_shown_by(user)) d->habit.synced();

@@ -200,8 +200,7 @@ struct order_header {
   std::atomic<std::uint64_t> generation;               // daemon; of its log
   std::uint8_t log_id[16];                             // daemon, before incarnation
   std::atomic<std::uint32_t> unwatched;  // daemon; 1: it holds no file, nothing is to be noted
-  std::atomic<std::uint32_t> aside;      // daemon; 1: the log does not pay, what it has nothing of
-                                         // is synced by its program
+  std::uint32_t unused;                  // 0
 
   alignas(64) std::atomic<std::uint32_t> doorbell;  // stages; +1 after each post: daemon's futex
   std::atomic<std::uint32_t> dozing;                // daemon; 1 while it wants to be woken

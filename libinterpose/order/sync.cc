@@ -106,7 +106,6 @@ bool is_made_where_synced(int fd) {
 way choose(sync_job& j) {
   if ((j.seen & abi::order_apart) != 0) return way::own;
   if ((j.seen & not_ours) != 0) return way::log;
-  if (durable.area->head.aside.load() != 0 && heart_beats(now_ns())) return way::kernel;
   bool const is_file = S_ISREG(j.file.mode);
   if ((j.seen & abi::order_own) != 0) {
     if (is_file && is_overwrite(j)) j.kind = order_request::fdatasync;

@@ -27,8 +27,8 @@ TABLE = """
 fsync              600   600   600        500   100   200
 jdurhome           600   600   600       1000   250   500
 
-# The same with the journal's daemon, also while it is killed, stands still, or stands aside and
-# programs sync all themselves.
+# The same with the journal's daemon, also while it is killed, stands still, or programs
+# sync all themselves.
 durable            600   600   600       3000   700  1500
 killed             600   600   600       3000   700  1500
 stopped            600   600   600       3000   700  1500
@@ -77,13 +77,13 @@ full                40     0     0        300    60    60
 homes               40     0     0        400   100   100
 homes-sqlite        30     0     0        300   100   100
 
-# While the daemon stands aside and comes back, or lets go of what it has.
-weighed             60    20    20        600   200   300
-weighed-killed      30     0     0        300   100   100
-weighed-foreign      0     0     0        300   100   100
-weighed-again        0     0     0        300   100   100
-weighed-delete      30     0     0        300   100   100
-weighed-mail         0     0     0        300   100   100
+# While the daemon lets go of all files, or of what the journal has of them.
+resting             60    20    20        600   200   300
+resting-killed      30     0     0        300   100   100
+resting-foreign      0     0     0        300   100   100
+resting-again        0     0     0        300   100   100
+resting-delete      30     0     0        300   100   100
+resting-mail         0     0     0        300   100   100
 each                40    20     0        600   200     0
 each-killed          0     0     0        300   100     0
 each-again           0     0     0        600   300     0
