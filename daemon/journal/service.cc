@@ -64,7 +64,6 @@ service::service(disk& d, superblock const& s, service_rules const& keep)
           [this] { return commits_.batch_ns(); }),
       pool_(mail_, pool_threads),
       commits_(log_, mail_),
-      growth_(d, log_, [this] { return !commits_.is_idle(); }),
       checkpoints_([this] { run_checkpoints(); }) {}
 
 service::~service() {
@@ -264,9 +263,8 @@ void service::keep_time() {
     std::uint64_t lsn = 0;
     if (log_.try_append(record{}, lsn) == 0) commits_.push({lsn, {}, {}, {}});
   }
-  bool const is_third_full = log_.wants_checkpoint();
-  if (is_third_full && failed() == 0) growth_.want();
-  bool const is_due = now_ns_ - checkpoint_ns_ > keep_.checkpoint_every_ns || is_third_full;
+  bool const is_due =
+      now_ns_ - checkpoint_ns_ > keep_.checkpoint_every_ns || log_.wants_checkpoint();
   if (failed() == 0 && !is_checkpointing_ && is_due) want_checkpoint();
 }
 

@@ -16,7 +16,6 @@
 #include "journal/at_once.h"
 #include "journal/commits.h"
 #include "journal/file_state.h"
-#include "journal/grow.h"
 #include "journal/held_file.h"
 #include "journal/lone.h"
 #include "journal/notices.h"
@@ -55,8 +54,6 @@ class service {
   service(service const&) = delete;
   service& operator=(service const&) = delete;
 
-  /// The log's file may become so large; it begins to grow when it is used a lot.
-  void log_grows_to(std::uint64_t bytes) { growth_.up_to(bytes); }
   /// When nobody has asked for so long, no file is held, and programs have nothing to note. 0:
   /// never.
   void rests_after(std::uint64_t idle_ns) { rests_after_ns_ = idle_ns; }
@@ -254,7 +251,6 @@ class service {
   // Threads, last: they end first.
   thread_pool pool_;
   commits commits_;
-  log_growth growth_;
   std::thread checkpoints_;
 };
 
