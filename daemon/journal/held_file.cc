@@ -230,9 +230,12 @@ birth birth_of(int fd) {
   return {abi::birth_word(x.stx_ino, x.stx_btime.tv_sec, x.stx_btime.tv_nsec), ns_of(x.stx_btime)};
 }
 
-std::int64_t dirty_pages(int fd, page_set const& but, std::uint64_t end) {
-  std::int64_t const all = dirty_in(fd, 0, end);
-  if (all <= 0) return all;
+std::int64_t dirty_pages(int fd, page_set const& but, std::uint64_t end, std::uint64_t* cached) {
+  cache_counts counts;
+  if (!count_in(fd, 0, end, counts)) return -1;
+  if (cached != nullptr) *cached = counts.cached;
+  auto const all = static_cast<std::int64_t>(counts.dirty + counts.writeback);
+  if (all == 0) return 0;
   std::int64_t known = 0;
   for (auto const& [first, behind] : but.all()) {
     std::int64_t const here = dirty_in(fd, first, std::min(behind, end));

@@ -80,7 +80,7 @@ struct held_file : held_inode {
   // on, and each hears of what was refused.
   bool has_failed = false;
   std::uint64_t used_ns = 0;
-  unsigned foreign_in_row = 0, dear_in_row = 0;
+  unsigned foreign_in_row = 0;
   std::uint64_t unseen_until_ns = 0;  // until then nobody looks who wrote its pages
 };
 
@@ -140,8 +140,9 @@ birth birth_of(int fd);
 
 inline constexpr std::uint64_t pages_max = std::uint64_t{1} << 50;
 /// Of its pages before `end` those that are dirty and not in `but`: -1 when the kernel does not
-/// say.
-std::int64_t dirty_pages(int fd, page_set const& but, std::uint64_t end = pages_max);
+/// say. `cached`: all that it has of the file before `end`.
+std::int64_t dirty_pages(int fd, page_set const& but, std::uint64_t end = pages_max,
+                         std::uint64_t* cached = nullptr);
 
 /// Of pages [first, end) those that are being written to the disk.
 std::int64_t pages_under_way(int fd, std::uint64_t first, std::uint64_t end);

@@ -45,7 +45,6 @@ std::uint64_t clock_now(clockid_t which) {
 std::uint64_t monotonic_ns() { return clock_now(CLOCK_MONOTONIC); }
 std::uint64_t realtime_ns() { return clock_now(CLOCK_REALTIME); }
 std::uint64_t coarse_ns() { return clock_now(CLOCK_REALTIME_COARSE); }
-std::uint64_t thread_ns() { return clock_now(CLOCK_THREAD_CPUTIME_ID); }
 
 service::service(disk& d, superblock const& s, service_rules const& keep)
     : keep_(keep),
@@ -252,7 +251,7 @@ void service::keep_time() {
     tidy_up();
     end_voids();
   }
-  if (now_ns_ - asked_again_ns_ > lone_costs::lasts_ns) {
+  if (now_ns_ - asked_again_ns_ > own_ns) {
     asked_again_ns_ = now_ns_;
     ask_again();
   }

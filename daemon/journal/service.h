@@ -17,7 +17,6 @@
 #include "journal/commits.h"
 #include "journal/file_state.h"
 #include "journal/held_file.h"
-#include "journal/lone.h"
 #include "journal/notices.h"
 #include "journal/slots.h"
 #include "journal/thread_pool.h"
@@ -188,7 +187,6 @@ class service {
   void sync_home(file_ptr const& f, request const& r, found const& now,
                  directory_ptr const& with = {});
   void ask_again();
-  void was_lone(std::uint64_t device, std::uint64_t took_ns);
   void synced(file_ptr const& f, request const& r, found const& now, std::uint64_t below,
               int error);
   void revoke(file_ptr const& f, request const& r, std::uint64_t below, bool heals);
@@ -225,7 +223,6 @@ class service {
   std::uint64_t rests_after_ns_, asked_ns_ = 0;
   std::uint64_t woken_ns_ = 0;  // CLOCK_REALTIME; 0: nobody has rested yet
   bool is_resting_ = false;
-  std::map<std::uint64_t, lone_costs> lone_costs_;  // by device
   std::uint64_t asked_again_ns_ = 0;
   service_counts counts_;
   told told_;
@@ -259,7 +256,5 @@ std::uint64_t monotonic_ns();
 std::uint64_t realtime_ns();
 /// The same by ticks, as files that nobody looks at are dated.
 std::uint64_t coarse_ns();
-/// What this thread has had of a processor.
-std::uint64_t thread_ns();
 
 }  // namespace sluice::journal

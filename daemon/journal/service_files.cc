@@ -15,9 +15,7 @@ namespace {
 
 constexpr std::size_t files_max = 4096;
 constexpr std::size_t sweep_parts = 10;
-// In a row: looks that were dear not just because others had the processor; large folios, or
-// somebody else indeed.
-constexpr unsigned often = 3;
+constexpr unsigned often = 3;  // in a row: large folios, or somebody else indeed
 constexpr std::size_t inode_bytes = 4, handle_bytes = 8;  // of ext4: number, generation
 
 bool same(struct stat const& st, file_key const& key) {
@@ -320,15 +318,12 @@ bool service::is_foreign(held_file& f, found& now) {
     page_set known = f.explained;
     known.add(f.leaving);
     known.add(now.what.pages);
-    return dirty_pages(f.fd.get(), known, end) == 0;
+    std::uint64_t cached = 0;
+    bool const is_so = dirty_pages(f.fd.get(), known, end, &cached) == 0;
+    if (cached > looked_pages_max) f.unseen_until_ns = now_ns_ + own_ns;
+    return is_so;
   };
-  std::uint64_t const begin_ns = thread_ns();
-  bool const is_ours = are_all_known();
-  std::uint64_t const took_ns = thread_ns() - begin_ns;
-  bool const is_dear = lone_costs_[f.key.first].is_look_dear(now_ns_, took_ns);
-  f.dear_in_row = is_dear ? f.dear_in_row + 1 : 0;
-  if (f.dear_in_row >= often) f.unseen_until_ns = now_ns_ + lone_costs::lasts_ns;
-  if (is_ours) return false;
+  if (are_all_known()) return false;
   f.is_shared = true;
   add_folios(f.fd.get(), now.what.pages);
   for (int look = 0; look < 2; ++look) {
@@ -378,7 +373,7 @@ void service::look(held_file& f, request const& r, found& now) {
   if (!s.is_foreign && !s.is_whole && !s.is_bypassed && !s.is_unseen) {
     s.is_foreign = is_foreign(f, now);
     f.foreign_in_row = s.is_foreign ? f.foreign_in_row + 1 : 0;
-    if (f.foreign_in_row >= often) f.unseen_until_ns = now_ns_ + lone_costs::lasts_ns;
+    if (f.foreign_in_row >= often) f.unseen_until_ns = now_ns_ + own_ns;
   }
   // A sync of all may have written back what such a one wrote, and not yet made it durable.
   s.is_foreign |= f.is_shared && (is_syncing_ || whole_syncs_ != 0);
@@ -399,8 +394,6 @@ void service::look(held_file& f, request const& r, found& now) {
   s.is_overwrite = size == f.size && what.low_size == ~std::uint64_t{0};
   s.is_alone =
       asked_.size() <= 1 && commits_.is_idle() && pool_.under_way() == 0 && nobody_syncs_alone();
-  auto const costs = lone_costs_.find(f.key.first);
-  s.is_log_quicker = costs != lone_costs_.end() && costs->second.is_log_quicker(now_ns_);
 }
 
 void service::act(file_ptr const& f, request const& r) {

@@ -39,7 +39,6 @@ namespace {
 constexpr std::uint64_t window_ns = 10'000'000'000;  // ten times what a live log takes to commit
 constexpr std::uint64_t jobs_every_ns = 100'000'000, tell_every_ns = 100'000'000;
 constexpr std::uint64_t patience_ns = 60'000'000'000;
-// Longer than a lone sync goes unasked: a database that is busy is not forgotten.
 constexpr std::uint64_t rests_after_ns = 30'000'000'000;
 constexpr rlim_t files_wanted = 16384;
 
