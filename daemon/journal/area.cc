@@ -231,7 +231,7 @@ void area::ask_again(std::uint64_t key) {
   if (key == abi::no_key) return;
   abi::order_set& s = abi::set_of(*at_, key);
   abi::each_way(s, key,
-                [&](unsigned w) { s.way[w].state.fetch_and(~abi::order_own); });
+                [&](unsigned w) { s.way[w].state.fetch_and(~(abi::order_lone | abi::order_own)); });
 }
 
 bool area::clear_native(std::uint64_t key) {

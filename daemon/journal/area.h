@@ -113,6 +113,7 @@ class area {
   void let_go_directory(std::uint64_t key) {
     if (raise_surely(key, abi::order_own)) at_->head.own_directories.store(1);
   }
+  /// Until then its programs ask.
   void ask_again(std::uint64_t key);
   /// After a drain. False while a program is inside its fallback.
   bool clear_native(std::uint64_t key);

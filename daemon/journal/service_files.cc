@@ -411,7 +411,10 @@ void service::act(file_ptr const& f, request const& r) {
     case way::pass:
       ++counts_.passed;
       f->has_baseline = false;
-      for (auto const& p : places_of(*f)) p.in->give_back(p.key);
+      for (auto const& p : places_of(*f)) {
+        p.in->give_back(p.key);
+        p.in->ask_again(p.key);
+      }
       return answer(r, abi::go_native);
     case way::alone:
     case way::own:
@@ -421,6 +424,8 @@ void service::act(file_ptr const& f, request const& r) {
       }
       return sync_home(f, r, now);
     case way::native:
+      // Another mode may be durable soon than the word says.
+      for (auto const& p : places_of(*f)) p.in->ask_again(p.key);
       learn(*f, r, now);
       return sync_home(f, r, now);
     case way::nothing:

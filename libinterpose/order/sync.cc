@@ -41,15 +41,22 @@ std::uint64_t lone_word_of(int fd, bool is_data_only) {
 constexpr std::uint64_t not_ours =
     abi::order_native | abi::order_bypass | abi::order_logged | abi::order_moved;
 
-// Only bytes of it were overwritten since the daemon knew all of it durable.
-bool is_overwrite(sync_job const& j) {
+// Since the daemon knew all of it durable.
+enum class change { bytes, size, other };
+
+change change_of(sync_job const& j) {
   abi::order_area& a = *durable.area;
   std::uint64_t const key = abi::order_key(a, j.file.device, j.file.inode);
   std::uint64_t const word = lone_word_of(j.fd, j.kind == order_request::fdatasync);
-  bool is_so = word != 0;
+  change found = word != 0 ? change::bytes : change::other;
   abi::order_set& s = abi::set_of(a, key);
-  abi::each_way(s, key, [&](unsigned w) { is_so &= s.way[w].daemon_word.load() == word; });
-  return is_so;
+  abi::each_way(s, key, [&](unsigned w) {
+    std::uint64_t const known = s.way[w].daemon_word.load();
+    if (known == word) return;
+    bool const is_size = found != change::other && abi::differ_in_size(known, word);
+    found = is_size ? change::size : change::other;
+  });
+  return found;
 }
 
 // One program alone overwrites bytes of a file that the log has nothing of: its own fdatasync takes
@@ -106,15 +113,15 @@ bool is_made_where_synced(int fd) {
 way choose(sync_job& j) {
   if ((j.seen & abi::order_apart) != 0) return way::own;
   if ((j.seen & not_ours) != 0) return way::log;
-  bool const is_file = S_ISREG(j.file.mode);
-  if ((j.seen & abi::order_own) != 0) {
-    if (is_file && is_overwrite(j)) j.kind = order_request::fdatasync;
-    return way::kernel;
-  }
-  if ((j.seen & abi::order_lone) != 0) {
-    if (!is_overwrite(j) || !enter_lone()) return way::log;
-    j.kind = order_request::fdatasync;
-    return way::lone;
+  bool const is_file = S_ISREG(j.file.mode), is_own = (j.seen & abi::order_own) != 0;
+  if (is_own && !is_file) return way::kernel;
+  if (is_own || (j.seen & abi::order_lone) != 0) {
+    change const c = change_of(j);
+    // What is durable but for the bytes the daemon has to know, in whose area it may be.
+    if (c == change::other || (c == change::size && !is_own)) return way::log;
+    if (!is_own && !enter_lone()) return way::log;
+    if (c == change::bytes) j.kind = order_request::fdatasync;
+    return is_own ? way::kernel : way::lone;
   }
   bool const is_first = is_file && is_made_where_synced(j.fd) && takes_first_sync(j.file);
   return is_first ? way::kernel : way::log;
