@@ -15,7 +15,6 @@
 #include <algorithm>
 #include <climits>
 #include <cstdio>
-#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -162,11 +161,6 @@ int sync_held_mount(held_mount& m) {
   return m.refused;
 }
 
-bool is_on_btrfs(int fd) {
-  struct statfs fs = {};
-  return fstatfs(fd, &fs) == 0 && fs.f_type == BTRFS_SUPER_MAGIC;
-}
-
 namespace {
 
 /// As mountinfo has it; empty: it is not there.
@@ -199,28 +193,8 @@ bool has_fine_times(int fd, struct stat const& st) {
   static bool const is_known_to_kernel = is_kernel_since(6, 13);
   struct statfs fs = {};
   if (!is_known_to_kernel || fstatfs(fd, &fs) != 0) return false;
-  if (fs.f_type == XFS_SUPER_MAGIC || fs.f_type == BTRFS_SUPER_MAGIC) return true;
+  if (fs.f_type == XFS_SUPER_MAGIC) return true;
   return fs.f_type == EXT4_SUPER_MAGIC && type_of_device(st.st_dev) == "ext4";  // not ext2, ext3
-}
-
-journal journal_of(int fd) {
-  struct statfs fs = {};
-  struct stat st = {};
-  if (fstatfs(fd, &fs) != 0 || fstat(fd, &st) != 0) return journal::none;
-  if (fs.f_type == XFS_SUPER_MAGIC) return journal::of_file;
-  if (fs.f_type != EXT4_SUPER_MAGIC) return journal::none;
-  // ext2, ext3 and an ext4 without a journal have the same number.
-  std::error_code unknown;
-  auto const device = std::filesystem::read_symlink(
-      fmt::format("/sys/dev/block/{}:{}", major(st.st_dev), minor(st.st_dev)), unknown);
-  std::ifstream task("/sys/fs/ext4/" + device.filename().string() + "/journal_task");
-  int pid = 0;
-  return task >> pid ? journal::of_all : journal::none;
-}
-
-int sync_names(int directory) {
-  if (is_on_btrfs(directory)) return sync_file_system(directory);
-  return sync_file(directory);
 }
 
 birth birth_of(int fd) {

@@ -121,10 +121,10 @@ class service {
   using mount_ptr = std::shared_ptr<held_mount>;
   using mounts = std::vector<mount_ptr>;
   bool hold_mount(held_file const& f, struct stat const& st);
+  bool is_kept(request const& r, int fd);
   void forget_directories();
   mounts all_mounts() const;
   int sync_mounts(mounts const& all);
-  void outlast_other_syncs();
   struct home_sync {  // of records before `up_to`
     std::uint64_t up_to = 0;
     mounts on;
@@ -231,8 +231,7 @@ class service {
   mailbox mail_;
   std::atomic<bool> is_checkpointing_ = false;
   bool wants_another_ = false;
-  bool is_syncing_ = false;   // of a checkpoint: its last step
-  unsigned whole_syncs_ = 0;  // of file systems; not those of checkpoints
+  bool is_syncing_ = false;  // of a checkpoint: its last step
   // A checkpoint: pages are written home in passes, then what is left is synced. A tidying writes
   // the pages of files that have them in too many ranges, and nothing else.
   bool is_tidying_ = false;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "base/sync.h"
 #include "journal/mark.h"
 #include "journal/service.h"
 
@@ -70,6 +71,14 @@ bool service::nobody_syncs_alone() const {
   return true;
 }
 
+/// The log takes files where what is done to them, and to their names, is kept in order. Elsewhere
+/// each program's syncs are its own, without asking again.
+bool service::is_kept(request const& r, int fd) {
+  if (mounts_.contains(r.device) || fs_journal_of(fd) != fs_journal::none) return true;
+  r.from->raise_surely(r.from->key_of(r.device, r.inode), abi::order_own);
+  return false;
+}
+
 /// Held because another user asked: who asks now must be able to write it as well.
 bool service::has_shown(held_file& f, request const& r) {
   if (f.is_shown_by(r.from->owner())) return true;
@@ -93,7 +102,7 @@ service::file_ptr service::hold(request const& r) {
   auto f = std::make_shared<held_file>();
   struct stat st = {};
   f->fd = fetch(r, false, st);
-  if (!f->fd) return {};
+  if (!f->fd || !is_kept(r, f->fd.get())) return {};
   f->show(r.from->owner());
   f->key = key;
   make_room(r);
@@ -104,7 +113,6 @@ service::file_ptr service::hold(request const& r) {
   f->is_marked = has_mark(f->fd.get(), super_);
   if (f->is_identified) f->is_identified = hold_mount(*f, st);
   if (f->is_identified) {
-    f->is_shared = mounts_.at(key.first)->is_on_btrfs;
     if (on_hold_) on_hold_(f->fd.get(), st);
     for (auto const& a : areas_) a->tell_device(key.first);
   }
@@ -126,7 +134,6 @@ void service::watch(held_inode const& i) {
   if (!std::exchange(is_resting_, false)) return;
   woken_ns_ = realtime_ns();
   tell_whether_resting();
-  outlast_other_syncs();
 }
 
 void service::tell_whether_resting() {
@@ -376,7 +383,7 @@ void service::look(held_file& f, request const& r, found& now) {
     if (f.foreign_in_row >= often) f.unseen_until_ns = now_ns_ + own_ns;
   }
   // A sync of all may have written back what such a one wrote, and not yet made it durable.
-  s.is_foreign |= f.is_shared && (is_syncing_ || whole_syncs_ != 0);
+  s.is_foreign |= f.is_shared && is_syncing_;
   s.is_foreign &= keep_.sees_foreign;
   what.pages.cut(pages_in(size));
   s.dirty_bytes = what.pages.pages() * page_bytes;
@@ -468,7 +475,8 @@ void service::on_directory(request const& r) {
     d = std::make_shared<held_directory>();
     d->fd = fetch(r, true, st);
     d->key = key;
-    if (!d->fd || identify(d->fd.get(), d->id) != 0) return answer(r, abi::go_native);
+    if (!d->fd || !is_kept(r, d->fd.get()) || identify(d->fd.get(), d->id) != 0)
+      return answer(r, abi::go_native);
     d->is_marked = has_mark(d->fd.get(), super_);
     directories_.emplace(key, d);
   }
@@ -484,19 +492,15 @@ void service::on_directory(request const& r) {
   if (log_.failed() != 0) return answer(r, abi::go_native);
   ++counts_.synced;
   bool const has_names = anything_live();
-  unsigned const whole = is_on_btrfs(d->fd.get()) ? 1 : 0;
-  whole_syncs_ += whole;
   pool_.run(
       [this, d, has_names] {
-        int const error = sync_names(d->fd.get());
+        int const error = sync_file(d->fd.get());
         return error != 0 && has_names ? lost_at_home(error) : error;
       },
-      [this, d, r, heals, whole, surely = removed_from(d)](int error) {
-        whole_syncs_ -= whole;
+      [this, d, r, heals, surely = removed_from(d)](int error) {
         if (error != 0) return answer(r, error);
         d->is_durable = true;
-        // What a sync of all by somebody else has written back we would take for durable.
-        if (d->habit.is_sure() && whole == 0)
+        if (d->habit.is_sure())
           for (auto const& p : places_of(*d)) p.in->let_go_directory(p.key);
         name_synced(d, r, heals, surely);
       });

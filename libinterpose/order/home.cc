@@ -2,7 +2,6 @@
 #include "order/home.h"
 
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <sys/vfs.h>
 
 #include "sys.h"
@@ -18,14 +17,6 @@ namespace {
 long why_given_up(int fd) {
   long const r = sys::call(SYS_fremovexattr, fd, sys::as_long("user.sluice.none"));
   return r == -EIO || r == -EROFS || r == -EUCLEAN || r == -ESHUTDOWN ? r : 0;
-}
-
-// On btrfs the fsync of a directory does not keep what was removed from it while somebody has that
-// open, and the daemon has.
-bool loses_removals(int directory) {
-  struct statfs fs;
-  return !sys::failed(sys::call(SYS_fstatfs, directory, sys::as_long(&fs))) &&
-         fs.f_type == BTRFS_SUPER_MAGIC;
 }
 
 }  // namespace
@@ -46,10 +37,8 @@ bool is_written_by(int fd) {
 }
 
 int sync_now(int fd, order_request kind) {
-  bool const is_all =
-      kind == order_request::drain || (kind == order_request::directory && loses_removals(fd));
   long const call = kind == order_request::fdatasync ? SYS_fdatasync : SYS_fsync;
-  long const r = is_all ? sync_file_system(fd) : sys::call(call, fd);
+  long const r = kind == order_request::drain ? sync_file_system(fd) : sys::call(call, fd);
   return sys::failed(r) ? static_cast<int>(-r) : 0;
 }
 

@@ -53,7 +53,9 @@ change change_of(sync_job const& j) {
   abi::each_way(s, key, [&](unsigned w) {
     std::uint64_t const known = s.way[w].daemon_word.load();
     if (known == word) return;
-    bool const is_size = found != change::other && abi::differ_in_size(known, word);
+    // Of what the log never takes it has no word.
+    bool const is_size =
+        found != change::other && (known == 0 || abi::differ_in_size(known, word));
     found = is_size ? change::size : change::other;
   });
   return found;

@@ -129,7 +129,7 @@ def main():
     p.add_argument("--ms", type=int, help="of each run (1000)")
     p.add_argument("--program-rounds", type=int, default=3)
     p.add_argument("--program-ms", type=int, default=4000)
-    p.add_argument("--fs", default="ext4", choices=("ext4", "xfs", "btrfs"))
+    p.add_argument("--fs", default="ext4", choices=("ext4", "xfs"))
     p.add_argument("--order", nargs="+", choices=MODES[1:], default=MODES[1:],
                    help="what stands beside native")
     p.add_argument("--log", help="where the log is; on the same disk if not given")

@@ -38,9 +38,8 @@ constexpr journal::service_rules unseen = {.log = {}, .sees_foreign = false},
     resting = {.log = {}, .checkpoint_every_ns = soon, .rests_after_ns = 1},
                                  // or frees all the time what was synced file by file, or with all.
     each = {.log = {}, .checkpoint_every_ns = soon, .flush_bytes = 0},
-                                 whole = {.log = {},
-                                          .checkpoint_every_ns = soon,
-                                          .flush_bytes = ~0ull};
+                                 whole = {
+                                     .log = {}, .checkpoint_every_ns = soon, .flush_bytes = ~0ull};
 
 constexpr trial trials[] = {
     {"sqlite-wal", "sqlite-wal"},
@@ -343,7 +342,7 @@ class session {
     return trial_.recovers && (trial_.what == fault::recovery || seed % 4 == 0);
   }
 
-  /// btrfs writes a block anew, for which a full disk may have no room: the log is kept until then.
+  /// Bringing a block home may need room that a full disk lacks: the log is kept until then.
   bool makes_room() const {
     if (trial_.home_bytes == 0) return false;
     std::ifstream said(on_.dir + "/recover.out");
