@@ -18,6 +18,10 @@ namespace {
 constexpr unsigned pending_fds = 4096;
 constinit std::atomic<std::uint64_t> pending[pending_fds / 64];  // a fork child has its own
 
+// By fd, the order_key() of a regular file, while the fd's entry says that its inode is known.
+constexpr unsigned known_fds = 4096;
+constinit std::atomic<std::uint64_t> known_key[known_fds];
+
 constexpr int by_itself = O_SYNC | O_DSYNC, past_the_log = O_DIRECT | by_itself;
 constexpr std::uint64_t most_slack = 1u << 20;  // bytes noted besides those that were written
 
@@ -38,9 +42,49 @@ void note_change(file_now const& f, Note&& note) {
 
 unsigned entry_now(int fd) { return self.is_vfork_child ? ask_fd(fd, 0) : entry_of_fd(fd); }
 
+bool may_know(int fd) {
+  return fd >= 0 && static_cast<unsigned>(fd) < known_fds && may_touch_table();
+}
+
+bool swap_entry(int fd, unsigned from, unsigned to) {
+  auto seen = static_cast<fd_entry>(from);
+  auto& entry = stage.mine->entry_of(static_cast<unsigned>(fd));
+  return entry.compare_exchange_strong(seen, static_cast<fd_entry>(to));
+}
+
+// Device and inode of a regular file that was written by this fd before: no call is made.
+bool recall(int fd, file_now& to) {
+  if (!may_know(fd) || (peek_fd(fd) & entry_inode_known) == 0) return false;
+  std::uint64_t const key = known_key[fd].load(std::memory_order_acquire);
+  if (key == abi::no_key || (peek_fd(fd) & entry_inode_known) == 0) return false;
+  to.device = durable.area->head.device[(key >> 56) - 1].load(std::memory_order_relaxed);
+  to.inode = key & ((std::uint64_t{1} << 56) - 1);
+  to.mode = S_IFREG;
+  return true;
+}
+
+// The same from the kernel, and kept. Whatever gives the number to another file writes its entry
+// anew: what was asked for before that is not kept.
+bool look_and_remember(int fd, file_now& to) {
+  unsigned const entry = peek_fd(fd), asked = entry | entry_inode_asked;
+  std::uint64_t before = known_key[fd].load();
+  bool const may_keep = entry != entry_unknown && (entry == asked || swap_entry(fd, entry, asked));
+  if (!see(fd, to) || !S_ISREG(to.mode)) return false;
+  std::uint64_t const key = abi::order_key(*durable.area, to.device, to.inode);
+  if (may_keep && key != abi::no_key && known_key[fd].compare_exchange_strong(before, key))
+    swap_entry(fd, asked, (asked & ~entry_inode_asked) | entry_inode_known);
+  return true;
+}
+
 std::int64_t position_of(int fd) { return sys::call(SYS_lseek, fd, 0, 1 /* SEEK_CUR */); }
 
 }  // namespace
+
+bool look_at_written(int fd, file_now& to) {
+  if (!may_be_durable(fd)) return false;
+  if (recall(fd, to)) return true;
+  return may_know(fd) ? look_and_remember(fd, to) : see(fd, to) && S_ISREG(to.mode);
+}
 
 bool sees() {
   if (stage.active.load(std::memory_order_relaxed) != nullptr) return true;
@@ -206,6 +250,7 @@ void bypass_if_synced(int fd) {
 static bool bypass_write(write_view& v, int fd, long flags) {
   int const syncs = v.rwf & (rwf_dsync | rwf_sync);
   if ((flags & past_the_log) == 0 && syncs == 0) return false;
+  if (v.file.birth == 0) see(fd, v.file);  // a mark has it
   bypass(fd, v.file);
   v.is_synced = ((flags & by_itself) | syncs) != 0;
   if (v.is_synced) count(abi::order_count::own_sync);
@@ -215,7 +260,7 @@ static bool bypass_write(write_view& v, int fd, long flags) {
 write_view before_write(int fd, std::int64_t at, int rwf) {
   write_view v = unnoted_write(at, rwf);
   v.is_unwatched = false;
-  if (!may_be_durable(fd) || !see(fd, v.file) || !S_ISREG(v.file.mode)) return v;
+  if (!look_at_written(fd, v.file)) return v;
   v.is_unwatched = !is_watched(v.file);
   if (v.is_unwatched) return v;
   long const flags = sys::call(SYS_fcntl, fd, F_GETFL);
@@ -223,6 +268,7 @@ write_view before_write(int fd, std::int64_t at, int rwf) {
   v.ours = true;
   v.appends = ((flags & O_APPEND) != 0 && (rwf & rwf_noappend) == 0) || (rwf & rwf_append) != 0;
   bypass_write(v, fd, flags);
+  if (v.appends && v.file.birth == 0) see(fd, v.file);  // where it ends
   if (!v.appends && at < 0) v.position = position_of(fd);
   return v;
 }
@@ -232,7 +278,7 @@ write_view before_write(int fd, std::int64_t at, int rwf) {
 static void note_late(write_view& v, int fd) {
   if (was_unwatched()) return;
   bool const is_known = v.file.inode != 0;
-  if (!is_known && (!may_be_durable(fd) || !see(fd, v.file))) return;
+  if (!is_known && !look_at_written(fd, v.file)) return;
   if (!S_ISREG(v.file.mode) || !is_watched(v.file)) return;
   long const flags = sys::call(SYS_fcntl, fd, F_GETFL);
   if (sys::failed(flags) || !bypass_write(v, fd, flags)) note_whole(v.file);

@@ -49,6 +49,9 @@ struct file_now {
 };
 bool see(int dir, char const* path, int flags, file_now& to);
 bool see(int fd, file_now& to);
+/// A regular file of a durable target, as far as its name says: device, inode and mode. The kernel
+/// is asked the first time that it is written by this descriptor.
+bool look_at_written(int fd, file_now& to);
 /// Of its inode, as the daemon and other stages left them: abi::order_logged and others.
 std::uint64_t flags_of(file_now const& f);
 bool is_logged(file_now const& f);
