@@ -28,10 +28,9 @@ constexpr std::uint64_t most_slack = 1u << 20;  // bytes noted besides those tha
 // Does `note` to the inode's place; without one the daemon has no baseline and nothing is owed.
 template <class Note>
 void note_file(file_now const& f, Note&& note) {
-  abi::order_area& a = *durable.area;
-  std::uint64_t const key = abi::order_key(a, f.device, f.inode);
-  if (key == abi::no_key || !abi::note_inode(abi::set_of(a, key), key, note))
-    count(abi::order_count::unnoted);
+  bool const is_noted =
+      f.key != abi::no_key && abi::note_inode(abi::set_of(*durable.area, f.key), f.key, note);
+  if (!is_noted) count(abi::order_count::unnoted);
 }
 
 // A change of what the file holds, after the call that made it.
@@ -60,6 +59,7 @@ bool recall(int fd, file_now& to) {
   to.device = durable.area->head.device[(key >> 56) - 1].load(std::memory_order_relaxed);
   to.inode = key & ((std::uint64_t{1} << 56) - 1);
   to.mode = S_IFREG;
+  to.key = key;
   return true;
 }
 
@@ -70,8 +70,7 @@ bool look_and_remember(int fd, file_now& to) {
   std::uint64_t before = known_key[fd].load();
   bool const may_keep = entry != entry_unknown && (entry == asked || swap_entry(fd, entry, asked));
   if (!see(fd, to) || !S_ISREG(to.mode)) return false;
-  std::uint64_t const key = abi::order_key(*durable.area, to.device, to.inode);
-  if (may_keep && key != abi::no_key && known_key[fd].compare_exchange_strong(before, key))
+  if (may_keep && to.key != abi::no_key && known_key[fd].compare_exchange_strong(before, to.key))
     swap_entry(fd, asked, (asked & ~entry_inode_asked) | entry_inode_known);
   return true;
 }
@@ -130,7 +129,7 @@ std::uint32_t stream_of(int fd) {
 bool see(int dir, char const* path, int flags, file_now& to) {
   struct statx seen;
   long const r = sys::call(SYS_statx, dir, sys::as_long(path), flags | sys::at_no_automount,
-                           STATX_TYPE | STATX_INO | STATX_SIZE | STATX_BTIME, sys::as_long(&seen));
+                           STATX_BASIC_STATS | STATX_BTIME, sys::as_long(&seen));
   if (sys::failed(r)) return false;
   to.device = static_cast<std::uint64_t>(seen.stx_dev_major) << 32 | seen.stx_dev_minor;
   to.inode = seen.stx_ino;
@@ -139,22 +138,62 @@ bool see(int dir, char const* path, int flags, file_now& to) {
   to.birth = (seen.stx_mask & STATX_BTIME) == 0
                  ? 0
                  : abi::birth_word(seen.stx_ino, seen.stx_btime.tv_sec, seen.stx_btime.tv_nsec);
+  to.is_written = seen.stx_ctime.tv_sec == seen.stx_mtime.tv_sec &&
+                  seen.stx_ctime.tv_nsec == seen.stx_mtime.tv_nsec;
+  to.key = abi::order_key(*durable.area, to.device, to.inode);
+  to.word =
+      abi::lone_word({seen.stx_size, seen.stx_mode, seen.stx_uid, seen.stx_gid, seen.stx_nlink});
   return true;
 }
 
 bool see(int fd, file_now& to) { return see(fd, "", sys::at_empty_path, to); }
 
+bool see_open(int fd, file_now& to, long& flags) {
+  flags = sys::call(SYS_fcntl, fd, F_GETFL);
+  return !sys::failed(flags) && (flags & O_PATH) == 0 && see(fd, to) &&
+         (S_ISREG(to.mode) || S_ISDIR(to.mode));
+}
+
 std::uint64_t flags_of(file_now const& f) {
   abi::order_area& a = *durable.area;
-  std::uint64_t const key = abi::order_key(a, f.device, f.inode);
-  return key == abi::no_key ? 0 : abi::state_of(a, abi::set_of(a, key), key);
+  return f.key == abi::no_key ? 0 : abi::state_of(a, abi::set_of(a, f.key), f.key);
 }
 
 bool is_logged(file_now const& f) { return (flags_of(f) & abi::order_logged) != 0; }
 
+bool is_watched(file_now const& f) { return (flags_of(f) & abi::order_watched) != 0; }
+
 bool is_logged(int fd) {
   file_now f;
   return sees() && see(fd, f) && is_logged(f);
+}
+
+// A file that was made goes to the log only with a birth; the daemon takes it for an old one when
+// both were taken.
+bool take_first_sync(file_now const& f) {
+  if (f.birth == 0) return false;
+  std::uint64_t const once = f.birth & ~std::uint64_t{1};
+  bool is_new = false;
+  abi::order_set& s = abi::set_of(*durable.area, f.key);
+  abi::each_way(s, f.key, [&](unsigned w) {
+    std::uint64_t seen = s.way[w].created.load();
+    if (seen != f.birth && seen != once) return;
+    is_new |= s.way[w].created.compare_exchange_strong(seen, seen == once ? 0 : once);
+  });
+  return is_new;
+}
+
+change change_of(file_now const& f) {
+  change found = change::bytes;
+  abi::order_set& s = abi::set_of(*durable.area, f.key);
+  abi::each_way(s, f.key, [&](unsigned w) {
+    std::uint64_t const known = s.way[w].daemon_word.load();
+    if (known == f.word || found == change::other) return;
+    // Of what the log never takes it has no word.
+    bool const is_size = known == 0 || abi::differ_in_size(known, f.word);
+    found = is_size ? change::size : change::other;
+  });
+  return found;
 }
 
 void note_bytes(file_now const& f, std::uint64_t from, std::uint64_t to) {
@@ -178,11 +217,9 @@ void note_cut(file_now const& f, std::uint64_t size) {
 }
 
 void note_moved(file_now const& f) {
-  abi::order_area& a = *durable.area;
-  std::uint64_t const key = abi::order_key(a, f.device, f.inode);
-  if (key == abi::no_key) return;
-  abi::order_set& s = abi::set_of(a, key);
-  abi::each_way(s, key, [&](unsigned w) {
+  if (f.key == abi::no_key) return;
+  abi::order_set& s = abi::set_of(*durable.area, f.key);
+  abi::each_way(s, f.key, [&](unsigned w) {
     s.way[w].created.store(0);
     s.way[w].state.fetch_or(abi::order_moved);
   });
@@ -230,10 +267,7 @@ bool may_be_logged(int fd) {
   if (!is_durable(fd) || !see(fd, f) || !S_ISREG(f.mode)) return false;
   long const flags = sys::call(SYS_fcntl, fd, F_GETFL);
   if (sys::failed(flags) || (flags & past_the_log) != 0) return false;
-  abi::order_area& a = *durable.area;
-  std::uint64_t const key = abi::order_key(a, f.device, f.inode);
-  return key != abi::no_key &&
-         (abi::state_of(a, abi::set_of(a, key), key) & abi::order_bypass) == 0;
+  return f.key != abi::no_key && (flags_of(f) & abi::order_bypass) == 0;
 }
 
 void bypass_if_synced(int fd) {

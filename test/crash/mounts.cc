@@ -96,7 +96,6 @@ void mounts::make() {
 void mounts::mount_it(memory kept) {
   for (unsigned i = 0; i < places.size(); ++i) try {
       disk.attach(i, kept);
-      forget_devices();
       mount_fs(*places[i].kind, disk.device(i), places[i].at);
     } catch (std::runtime_error const&) {
       int const why = errno;

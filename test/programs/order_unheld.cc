@@ -36,9 +36,18 @@ void given(std::function<void(int)> const& give) {
 void opens_as(int fd) { CHECK(open(held.c_str(), O_RDWR | O_CLOEXEC) == fd); }
 
 void numbers() {
-  given([](int fd) { CHECK(close(fd) == 0), opens_as(fd); });
-  given([](int fd) { CHECK(syscall(SYS_close, fd) == 0), opens_as(fd); });
-  given([](int fd) { CHECK(close_range(fd, fd, 0) == 0), opens_as(fd); });
+  given([](int fd) {
+    CHECK(close(fd) == 0);
+    opens_as(fd);
+  });
+  given([](int fd) {
+    CHECK(syscall(SYS_close, fd) == 0);
+    opens_as(fd);
+  });
+  given([](int fd) {
+    CHECK(close_range(static_cast<unsigned>(fd), static_cast<unsigned>(fd), 0) == 0);
+    opens_as(fd);
+  });
   given([](int fd) {
     int const from = open(held.c_str(), O_RDWR | O_CLOEXEC);
     CHECK(dup2(from, fd) == fd && close(from) == 0);
