@@ -15,6 +15,7 @@
 #include "base/guard.h"
 #include "journal/format.h"
 #include "journal/page_set.h"
+#include "journal/processes.h"
 
 namespace sluice::journal {
 
@@ -62,6 +63,8 @@ class area {
   std::string const& path() const { return path_; }
   bool is_broken() const { return guard_->is_broken(); }
   uid_t owner() const { return owner_; }
+  /// Of the loop: its processes that asked.
+  processes& asking() { return asking_; }
   abi::order_area& memory() const { return *at_; }
 
   /// Says who serves it. From now on programs ask.
@@ -131,6 +134,7 @@ class area {
 
   std::string path_;
   uid_t owner_ = 0;
+  processes asking_;
   std::atomic<int> watched_ = 0;
   std::uint64_t unnoted_until_ns_ = 0;
   abi::order_area* at_ = nullptr;

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/magic.h>
-#include <poll.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/utsname.h>
@@ -55,30 +54,8 @@ std::int64_t dirty_in(int fd, std::uint64_t first, std::uint64_t end) {
 
 }  // namespace
 
-namespace {
-
-/// Its /proc entry is root's while it runs with rights that are not its user's alone.
-bool is_process_of(std::uint32_t pid, uid_t user) {
-  struct stat st = {};
-  return stat(fmt::format("/proc/{}", pid).c_str(), &st) == 0 && st.st_uid == user;
-}
-
-bool is_alive(descriptor const& process) {
-  pollfd p = {process.get(), POLLIN, 0};
-  return poll(&p, 1, 0) == 0;
-}
-
-}  // namespace
-
-/// In this order: if the number is another process's by now, the descriptor is of none; and who has
-/// become another user meanwhile, by exec, has not given it.
 descriptor take_descriptor(request const& r) {
-  uid_t const user = r.from->owner();
-  descriptor const process(static_cast<int>(syscall(SYS_pidfd_open, r.pid, 0)));
-  if (!process || !is_process_of(r.pid, user)) return {};
-  descriptor theirs(static_cast<int>(syscall(SYS_pidfd_getfd, process.get(), r.fd, 0)));
-  bool const is_his = theirs && is_process_of(r.pid, user) && is_alive(process);
-  return is_his ? std::move(theirs) : descriptor();
+  return r.from->asking().take(r.pid, r.from->owner(), r.fd);
 }
 
 descriptor fetch(request const& r, bool is_directory, struct stat& st) {
@@ -93,10 +70,8 @@ descriptor fetch(request const& r, bool is_directory, struct stat& st) {
   int const flags =
       O_RDONLY | O_CLOEXEC | O_NOATIME | O_NONBLOCK | (is_directory ? O_DIRECTORY : 0);
   descriptor ours(open(path.c_str(), flags));
+  // What is opened there is what the descriptor is of, whatever has its name.
   if (!ours && errno == EPERM) ours = descriptor(open(path.c_str(), flags & ~O_NOATIME));
-  struct stat again = {};
-  if (!ours || fstat(ours.get(), &again) != 0) return {};
-  if (again.st_dev != st.st_dev || again.st_ino != st.st_ino) return {};
   return ours;
 }
 

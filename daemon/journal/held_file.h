@@ -109,6 +109,7 @@ struct held_mount {
   descriptor fd;
   fs_journal kept_by = fs_journal::none;
   bool has_fine_times = false;
+  std::array<std::uint8_t, 16> fs = {};
   std::mutex syncing;  // as of a file
   int refused = 0;
 };

@@ -61,8 +61,9 @@ bool is_local(std::string const& type) {
 
 }  // namespace
 
-int identify(int fd, file_id& id) {
-  if (!ask_uuid(fd, id.fs)) return EOPNOTSUPP;
+int identify(int fd, file_id& id, std::array<std::uint8_t, 16> const* fs) {
+  if (fs != nullptr) id.fs = *fs;
+  if (fs == nullptr && !ask_uuid(fd, id.fs)) return EOPNOTSUPP;
   handle_buffer h = {};
   h.head.handle_bytes = sizeof h.room;
   int mount = 0;

@@ -33,6 +33,7 @@ bool service::hold_mount(held_file const& f, struct stat const& st) {
   if (!m->fd) m->fd = descriptor(fcntl(f.fd.get(), F_DUPFD_CLOEXEC, 3));
   m->kept_by = fs_journal_of(f.fd.get());
   m->has_fine_times = has_fine_times(f.fd.get(), st);
+  m->fs = f.id.fs;
   return m->fd && mounts_.emplace(f.key.first, m).second;
 }
 

@@ -108,7 +108,9 @@ service::file_ptr service::hold(request const& r) {
   make_room(r);
   watch(*f);
   f->used_ns = now_ns_;
-  f->is_identified = identify(f->fd.get(), f->id) == 0;
+  auto const on = mounts_.find(key.first);
+  auto const* const fs = on != mounts_.end() ? &on->second->fs : nullptr;
+  f->is_identified = identify(f->fd.get(), f->id, fs) == 0;
   if (!keep_.tells_apart) f->id.handle.resize(inode_bytes), f->id.handle.resize(handle_bytes);
   f->is_marked = has_mark(f->fd.get(), super_);
   if (f->is_identified) f->is_identified = hold_mount(*f, st);
@@ -506,16 +508,15 @@ void service::on_directory(request const& r) {
       });
 }
 
-/// Recovery must not make again what was removed for good.
+/// Recovery must not make again what was removed for good: those too that were found meanwhile. A
+/// name elsewhere is not this directory's to keep away.
 void service::name_synced(directory_ptr const& d, request const& r, bool heals,
                           files const& surely) {
-  file_key all = {};
-  if (!bury(gone_among(all, files_.size()), surely)) {
+  if (!bury(removed_from(d), surely)) {
     if (failed() != 0) return answer(r, abi::go_native);
     parked_.push_back([this, d, r, heals, surely] { name_synced(d, r, heals, surely); });
     return want_checkpoint();
   }
-  // Those too that were found meanwhile.
   if (!heals) return commits_.push({unlinked_lsn_, r, {}, {}});
   commits_.push({unlinked_lsn_, {}, {}, [this, d, r](int failed) {
                    if (failed != 0) return answer(r, abi::go_native);
