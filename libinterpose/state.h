@@ -167,7 +167,6 @@ struct alignas(64) thread_state {
   std::uint64_t caller_rules = 0;  // rules that let this thread through
   std::int64_t slack_ns = 0;
   std::uint32_t tid = 0;
-  std::uint32_t caller_serial = 0;
   std::uint32_t dice = 0;  // see times.h
 };
 

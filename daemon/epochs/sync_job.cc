@@ -61,7 +61,7 @@ int ask_log(abi::order_area& a, std::int64_t until_ns) {
   }
 }
 
-/// Of a job that has a log nothing is left in it.
+/// Of a job that has a journal nothing is left in it.
 int empty_log(char const* path, std::int64_t until_ns) {
   int const fd = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
   if (fd < 0) return errno == ENOENT ? 0 : errno;
@@ -71,7 +71,7 @@ int empty_log(char const* path, std::int64_t until_ns) {
   if (at == MAP_FAILED || fstat(fd, &st) != 0) return errno;
   auto& a = *static_cast<abi::order_area*>(at);
   if (refuse_reason(a, static_cast<std::uint64_t>(st.st_size)) != nullptr) return EINVAL;
-  if (a.head.generation.load() == 0) return 0;  // there never was a log
+  if (a.head.generation.load() == 0) return 0;  // there never was a journal
   int error = EAGAIN;
   for (int i = 0; i < 10 && error == EAGAIN; ++i) error = ask_log(a, until_ns);
   return error;

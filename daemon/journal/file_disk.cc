@@ -136,9 +136,9 @@ void make_log_file(std::string const& path, std::uint64_t bytes, std::uint64_t w
   bytes = bytes / block_bytes * block_bytes;
   if (bytes < area_begin + area_bytes_min)
     throw usage_error(
-        fmt::format("{}: a log has at least {} bytes", path, area_begin + area_bytes_min));
+        fmt::format("{}: a journal has at least {} bytes", path, area_begin + area_bytes_min));
   if (access(path.c_str(), F_OK) == 0)
-    throw usage_error(fmt::format("{}: is there already; a log never replaces a file", path));
+    throw usage_error(fmt::format("{}: is there already; a journal never replaces a file", path));
   std::string const name = path + ".new";
   unlink(name.c_str());
   unfinished made{name, open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600)};

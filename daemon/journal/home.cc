@@ -53,7 +53,7 @@ std::string unescaped(std::string const& text) {
   return plain;
 }
 
-/// File systems that may have files in a log. Others may hang when they are asked.
+/// File systems that may have files in a journal. Others may hang when they are asked.
 bool is_local(std::string const& type) {
   static constexpr char const* types[] = {"ext4", "ext3", "xfs"};
   return std::any_of(std::begin(types), std::end(types), [&](auto t) { return type == t; });

@@ -16,8 +16,8 @@
 
 namespace sluice::journal {
 
-/// 0, or an errno when the file's identity cannot be told: then it is not for the log. `fs`: the
-/// uuid of its file system where that is known.
+/// 0, or an errno when the file's identity cannot be told: then it is not for the journal. `fs`:
+/// the uuid of its file system where that is known.
 int identify(int fd, file_id& id, std::array<std::uint8_t, 16> const* fs = nullptr);
 
 /// The mounted file systems that tell their uuid.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the loop writes: records of a file into the log, or the file itself at home, and then a
-// revoke of what the log had of it.
+// What the loop writes: records of a file into the journal, or the file itself at home, and then a
+// revoke of what the journal had of it.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -22,7 +22,7 @@ constexpr std::size_t ranges_max = 128;  // each is a question to the kernel at 
 }  // namespace
 
 int service::put(record const& r, std::uint64_t& lsn) {
-  // What was synced at home because the log was full has to be revoked in it.
+  // What was synced at home because the journal was full has to be revoked in it.
   bool const is_needed = r.what == kind::revoke || r.what == kind::unlink;
   int const failed = log_.try_append(r, lsn, is_needed ? 0 : log_.room() / spared_share);
   if (failed == 0) content_lsn_ = lsn;
@@ -253,7 +253,7 @@ void service::sync_home(file_ptr const& f, request const& r, found const& now,
   auto const work = [this, f, r, with, only_bytes, may_answer, has_records] {
     int error = sync_held_file(*f, only_bytes, has_records);
     if (error == 0 && with) error = sync_file(with->fd.get());
-    // Now and then it costs a commit, so only where the log lets go of what it has.
+    // Now and then it costs a commit, so only where the journal lets go of what it has.
     if (error == 0 && !with && has_records) error = why_given_up(f->fd.get());
     if (error == 0 && may_answer) answer(r, 0);  // what follows in the loop changes nothing of it
     return error != 0 && has_records ? lost_at_home(error) : error;

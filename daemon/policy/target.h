@@ -27,7 +27,7 @@ struct target_spec {
   std::string name;
   std::string path;
   std::string origin;
-  bool durable = false;  // fsync in it goes through the log
+  bool durable = false;  // fsync in it goes through the journal
   bool ordered = false;  // and is a barrier
   order_stream stream = order_stream::process;
   std::optional<after_spec> after = {};

@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 
 constexpr char prefix[] = ".gone-";
 constexpr int most_of_a_name = 1000;
-// The log's daemon finds areas by the name `order`, and takes their owner for who asks. It must
+// The journal's daemon finds areas by the name `order`, and takes their owner for who asks. It must
 // have let go of one before that owner is us.
 constexpr std::time_t let_go_s = 3;
 

@@ -168,8 +168,7 @@ bool is_logged(int fd) {
   return sees() && see(fd, f) && is_logged(f);
 }
 
-// A file that was made goes to the log only with a birth; the daemon takes it for an old one when
-// both were taken.
+// The daemon takes it for an old one from then on, and has no baseline of it.
 bool take_first_sync(file_now const& f) {
   if (f.birth == 0) return false;
   std::uint64_t const once = f.birth & ~std::uint64_t{1};
@@ -189,7 +188,7 @@ change change_of(file_now const& f) {
   abi::each_way(s, f.key, [&](unsigned w) {
     std::uint64_t const known = s.way[w].daemon_word.load();
     if (known == f.word || found == change::other) return;
-    // Of what the log never takes it has no word.
+    // Of what the journal never takes it has no word.
     bool const is_size = known == 0 || abi::differ_in_size(known, f.word);
     found = is_size ? change::size : change::other;
   });
@@ -279,8 +278,8 @@ void bypass_if_synced(int fd) {
   count(abi::order_count::own_sync);
 }
 
-// A write that the log does not see, by the descriptor's flags or its own: bypassed. False: it is
-// none.
+// A write that the journal does not see, by the descriptor's flags or its own: bypassed. False: it
+// is none.
 static bool bypass_write(write_view& v, int fd, long flags) {
   int const syncs = v.rwf & (rwf_dsync | rwf_sync);
   if ((flags & past_the_log) == 0 && syncs == 0) return false;
@@ -308,7 +307,7 @@ write_view before_write(int fd, std::int64_t at, int rwf) {
 }
 
 // It was not watched before the write. What the kernel synced by itself is to be there also when
-// the log has what was there before.
+// the journal has what was there before.
 static void note_late(write_view& v, int fd) {
   if (was_unwatched()) return;
   bool const is_known = v.file.inode != 0;

@@ -342,12 +342,12 @@ class session {
     return trial_.recovers && (trial_.what == fault::recovery || seed % 4 == 0);
   }
 
-  /// Bringing a block home may need room that a full disk lacks: the log is kept until then.
+  /// Bringing a block home may need room that a full disk lacks: the journal is kept until then.
   bool makes_room() const {
     if (trial_.home_bytes == 0) return false;
     std::ifstream said(on_.dir + "/recover.out");
     std::string const text(std::istreambuf_iterator<char>(said), {});
-    bool const was_full = text.find("No space left on device; the log is kept") != text.npos;
+    bool const was_full = text.find("No space left on device; the journal is kept") != text.npos;
     return was_full && std::filesystem::remove(on_.mount_point + "/taken");
   }
 

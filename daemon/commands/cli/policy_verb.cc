@@ -84,7 +84,7 @@ json words(std::string const& file, site const& s) {
     if (auto const mounts = mounts_in_words(t); !mounts.empty()) lines.push_back(mounts);
     if (t.durable)
       lines.push_back(fmt::format("on {} fsync {}, in streams by {}", t.name,
-                                  t.ordered ? "is a barrier" : "waits for the log",
+                                  t.ordered ? "is a barrier" : "waits for the journal",
                                   policy::word_of(t.stream)));
     if (t.after) lines.push_back(fmt::format("on {} {}", t.name, policy::after_in_words(*t.after)));
   }

@@ -66,7 +66,7 @@ TEST_CASE("a new small file is logged whole, with its name", "[order]") {
   CHECK(choose(f) == way::native);
 }
 
-TEST_CASE("a lone overwrite is the program's own, unless the log has something of it", "[order]") {
+TEST_CASE("a lone overwrite is the program's own, unless the journal has some of it", "[order]") {
   file_seen f = usual();
   f.is_overwrite = f.is_alone = true;
   CHECK(choose(f) == way::alone);

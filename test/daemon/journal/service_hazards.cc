@@ -42,10 +42,10 @@ TEST_CASE("what a disk refused at home is kept in the log until it was replayed"
   REQUIRE(shell("sync -f " + s.dir));
   int const fd = s.make("a"), other = s.make("b");
   std::string const text(200'000, 'a');
+  REQUIRE(r.disk.close());  // first: else the kernel might have written it home before
   s.write(fd, 0, text);
   REQUIRE(s.program->sync(fd) == 0);
   REQUIRE(s.program->answered == 2);
-  REQUIRE(r.disk.close());
   int const error = s.program->ask(fd, abi::order_request::sync_all);
   REQUIRE(error > 0);
   CHECK(s.program->sync(fd) == error);  // from now on, whatever the kernel says
@@ -81,9 +81,9 @@ TEST_CASE("each program hears of what a disk refused of a file that is not logge
   s.know();
   REQUIRE(shell("sync -f " + s.dir));
   int const fd = s.make("a"), other = open(s.path("a").c_str(), O_RDWR);
+  REQUIRE(r.disk.close());
   s.write(fd, 0, std::string(400'000, 'a'));  // more than is logged
   s.write(other, 400'000, std::string(400'000, 'b'));
-  REQUIRE(r.disk.close());
   CHECK(s.program->sync(fd) > 0);
   CHECK(s.program->sync(other) > 0);
   CHECK(s.failed() == 0);
