@@ -23,7 +23,8 @@ void start_over(int fd) {
 void copy_fd(int from, int to) {
   if (to < 0 || !may_touch_table()) return;
   unsigned const entry = peek_fd(from);
-  set_fd(to, (entry & entry_kind_mask) == entry_outside ? entry_unknown : entry);
+  bool const is_outside = (entry & entry_kind_mask) == entry_outside;
+  set_fd(to, is_outside ? entry_unknown : entry & ~(entry_inode_asked | entry_inode_known));
 }
 
 void reset_fds(int const* fds) {

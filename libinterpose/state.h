@@ -26,13 +26,15 @@ inline constexpr unsigned max_path_classes = 256;
 inline constexpr unsigned arena_places = 32;
 inline constexpr unsigned arena_pages = (64u << 20) / 4096;  // of one of malloc's arenas
 
-/// What is known of one fd: low byte a file_kind or first_target + target, bit 8 `unverified`, high
-/// byte the class of path rules. 0 is unknown.
+/// What is known of one fd: the low five bits a file_kind or first_target + target; bits 6 and 7,
+/// whether its inode is asked for, or known (order/notes.cc); bit 8 `unverified`; high byte the
+/// class of path rules. 0 is unknown.
 using fd_entry = std::uint16_t;
 inline constexpr unsigned entry_unknown = 0;
 inline constexpr unsigned entry_outside = 1;  // never controlled: no file, or a quiet device
 inline constexpr unsigned entry_first_target = 2;
-inline constexpr unsigned entry_kind_mask = 0x7f;
+inline constexpr unsigned entry_kind_mask = 0x1f;
+inline constexpr unsigned entry_inode_asked = 0x20, entry_inode_known = 0x40;
 inline constexpr unsigned entry_unverified = 0x80;
 inline constexpr unsigned entry_path_shift = 8;
 
@@ -90,7 +92,8 @@ struct op_plan {
 };
 static_assert(sizeof(op_plan) == 16);
 inline constexpr unsigned plan_rows = 32;  // a power of two above any file kind and target
-static_assert(entry_first_target + core::max_targets <= plan_rows);
+static_assert(entry_first_target + core::max_targets <= plan_rows &&
+              plan_rows == entry_kind_mask + 1);
 
 /// What a process remembers. Programs that live a millisecond pay for each page that is touched, so
 /// what all of them touch lies together: at the beginning of `plan` and of `rules`, and where `dir`

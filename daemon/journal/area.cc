@@ -108,25 +108,7 @@ bool area::is_voided() const {
   return (seen & abi::order_void) != 0 && (seen & ~states) == 0;
 }
 
-std::uint64_t area::syncs() const {
-  using abi::order_count;
-  std::uint64_t sum = 0;
-  for (auto const what : {order_count::answered, order_count::sent_back, order_count::alone})
-    sum += at_->head.count[static_cast<unsigned>(what)].load(std::memory_order_relaxed);
-  return sum;
-}
-
-void area::rest(bool does, bool aside) {
-  bool const is_aside = does && aside;
-  if (!is_aside) at_->head.aside.store(0);
-  at_->head.unwatched.store(does ? 1 : 0);
-  if (is_aside) at_->head.aside.store(1);
-}
-
-void area::close_down() {
-  at_->head.aside.store(0);
-  at_->head.incarnation.store(0);
-}
+void area::close_down() { at_->head.incarnation.store(0); }
 
 void area::take_posted(std::vector<request>& to, bool adopt) {
   for (unsigned i = 0; i < abi::order_slots; ++i) {

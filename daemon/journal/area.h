@@ -15,6 +15,7 @@
 #include "base/guard.h"
 #include "journal/format.h"
 #include "journal/page_set.h"
+#include "journal/processes.h"
 
 namespace sluice::journal {
 
@@ -62,6 +63,8 @@ class area {
   std::string const& path() const { return path_; }
   bool is_broken() const { return guard_->is_broken(); }
   uid_t owner() const { return owner_; }
+  /// Of the loop: its processes that asked.
+  processes& asking() { return asking_; }
   abi::order_area& memory() const { return *at_; }
 
   /// Says who serves it. From now on programs ask.
@@ -76,15 +79,12 @@ class area {
   bool is_voided() const;
   /// What they made safe without us recovery does not write over any more.
   void end_void();
-  /// Whether programs have to note anything: not while no file is held. And whether they are to ask
-  /// then, when they sync: not while the journal stands `aside`.
-  void rest(bool does, bool aside);
+  /// Whether programs have to note anything: not while no file is held.
+  void rest(bool does) { at_->head.unwatched.store(does ? 1 : 0); }
   bool is_resting() const { return at_->head.unwatched.load() != 0; }
   /// Its programs perhaps did not note which names they took away, until then (CLOCK_REALTIME).
   void noted_nothing_until(std::uint64_t at_ns) { unnoted_until_ns_ = at_ns; }
   std::uint64_t unnoted_until_ns() const { return unnoted_until_ns_; }
-  /// Syncs of its programs that have returned, but for those nobody could answer.
-  std::uint64_t syncs() const;
   bool is_watched(std::uint64_t key) { return abi::is_watched(*at_, key); }
   /// Home lost bytes that the journal has.
   void refuse(int error) { at_->head.refused.store(static_cast<std::uint32_t>(error)); }
@@ -117,6 +117,7 @@ class area {
   void let_go_directory(std::uint64_t key) {
     if (raise_surely(key, abi::order_own)) at_->head.own_directories.store(1);
   }
+  /// Until then its programs ask.
   void ask_again(std::uint64_t key);
   /// After a drain. False while a program is inside its fallback.
   bool clear_native(std::uint64_t key);
@@ -134,6 +135,7 @@ class area {
 
   std::string path_;
   uid_t owner_ = 0;
+  processes asking_;
   std::atomic<int> watched_ = 0;
   std::uint64_t unnoted_until_ns_ = 0;
   abi::order_area* at_ = nullptr;

@@ -3,10 +3,8 @@
 // the tests, which loses what was not flushed.
 #pragma once
 
-#include <cerrno>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <new>
 #include <span>
 #include <vector>
@@ -38,12 +36,6 @@ class disk {
   virtual int write(std::uint64_t offset, std::span<std::byte const> from) = 0;
   /// Everything written before the call is on the medium when it returns 0.
   virtual int flush() = 0;
-  /// Makes [begin, end) writable as the rest is, durably: nothing before `begin` is touched. Piece
-  /// by piece: after each `goes_on(what it took)` is asked. ECANCELED: no, and the next call goes
-  /// on there; another errno: it is as it was.
-  virtual int extend(std::uint64_t, std::uint64_t, std::function<bool(std::uint64_t)> const&) {
-    return ENOTSUP;
-  }
   /// It can be found again after a crash.
   virtual bool has_name() const { return true; }
   /// A write that is on the medium when it returns 0.

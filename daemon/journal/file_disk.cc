@@ -6,13 +6,11 @@
 #include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstdio>
 #include <cstring>
 
@@ -23,9 +21,6 @@
 namespace sluice::journal {
 
 namespace {
-
-constexpr std::size_t piece_bytes = 2u << 20;
-constexpr std::uint64_t spared_share = 4;  // a journal grows by so little of what is left
 
 sluice::error failure(std::string const& path, char const* what) {
   return sluice_error(fmt::format("{}: {}: {}", path, what, std::strerror(errno)));
@@ -129,34 +124,6 @@ int file_disk::write_through(std::uint64_t offset, std::span<std::byte const> fr
   }
   int const failed = write(offset, from);
   return failed != 0 ? failed : flush();
-}
-
-int file_disk::extend(std::uint64_t begin, std::uint64_t end,
-                      std::function<bool(std::uint64_t)> const& goes_on) {
-  struct statvfs room = {};
-  if (fstatvfs(fd_, &room) != 0) return errno;
-  if (room.f_bavail * room.f_frsize / spared_share < end - begin) return ENOSPC;
-  block_buffer const zeros(piece_bytes);
-  int failed = 0;
-  // Where one before was ended; its last piece was perhaps only reserved.
-  std::uint64_t const had = std::min(bytes_.load(), end);
-  std::uint64_t at = had < begin + piece_bytes ? begin : had - piece_bytes;
-  while (failed == 0 && at < end) {
-    auto const began = std::chrono::steady_clock::now();
-    std::size_t const now = std::min<std::uint64_t>(piece_bytes, end - at);
-    if (fallocate(fd_, 0, static_cast<off_t>(at), static_cast<off_t>(now)) != 0 &&
-        errno != EOPNOTSUPP)
-      failed = errno;
-    if (failed == 0) failed = write(at, std::span(zeros).first(now));
-    if (failed != 0) break;
-    at += now;
-    bytes_ = std::max(bytes_.load(), at);
-    auto const took = std::chrono::steady_clock::now() - began;
-    if (!goes_on(static_cast<std::uint64_t>(took.count()))) return ECANCELED;
-  }
-  if (failed == 0) failed = sync_file(fd_);
-  if (failed != 0 && ftruncate(fd_, static_cast<off_t>(begin)) == 0) bytes_ = begin;
-  return failed;
 }
 
 std::uint64_t random_salt() {

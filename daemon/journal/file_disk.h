@@ -6,7 +6,6 @@
 // journal.
 #pragma once
 
-#include <atomic>
 #include <memory>
 #include <string>
 
@@ -24,7 +23,7 @@ class file_disk : public disk {
   file_disk(file_disk const&) = delete;
   file_disk& operator=(file_disk const&) = delete;
 
-  std::uint64_t bytes() const override { return bytes_.load(); }
+  std::uint64_t bytes() const override { return bytes_; }
   unsigned owner() const { return owner_; }
   int descriptor() const { return fd_; }
   bool has_name() const override;
@@ -32,13 +31,10 @@ class file_disk : public disk {
   int write(std::uint64_t offset, std::span<std::byte const> from) override;
   int flush() override;
   int write_through(std::uint64_t offset, std::span<std::byte const> from) override;
-  /// ENOSPC when that takes more than a quarter of what the file system has left.
-  int extend(std::uint64_t begin, std::uint64_t end,
-             std::function<bool(std::uint64_t)> const& goes_on) override;
 
  private:
   int fd_ = -1;
-  std::atomic<std::uint64_t> bytes_ = 0;
+  std::uint64_t bytes_ = 0;
   unsigned owner_ = 0;
   bool through_ = true;  // RWF_DSYNC is known here
 };

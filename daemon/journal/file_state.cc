@@ -24,8 +24,7 @@ way choose(file_seen const& f) {
   if (!f.has_changed) return f.is_live ? way::nothing : way::pass;
   if (f.dirty_bytes > logged_bytes_max) return way::native;
   // One flush either way: then the bytes are not written twice.
-  bool const is_lone = f.is_overwrite && f.is_alone && !f.is_live;
-  return is_lone && !f.is_log_quicker ? way::alone : way::pages;
+  return f.is_overwrite && f.is_alone && !f.is_live ? way::alone : way::pages;
 }
 
 void directory_habit::created() {

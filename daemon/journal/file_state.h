@@ -11,6 +11,10 @@
 namespace sluice::journal {
 
 inline constexpr std::uint64_t logged_bytes_max = 256 << 10;  // more is synced, not written twice
+/// The kernel looks at each page that it has of a file to say which are dirty: 13 ns.
+inline constexpr std::uint64_t looked_pages_max = (64 << 20) / 4096;
+/// For so long the program syncs a file by itself of which it is not asked who wrote it.
+inline constexpr std::uint64_t own_ns = 20'000'000'000;
 
 struct file_seen {
   bool is_identified = false;  // its file system tells a uuid and handles
@@ -22,14 +26,13 @@ struct file_seen {
   bool is_native = false;      // a program did not wait for us
   bool is_whole = false;       // it is not known which pages were written
   bool is_foreign = false;     // written by somebody who notes nothing
-  bool is_unseen = false;      // whether that is so is not asked: too often, or it takes too long
+  bool is_unseen = false;      // whether that is so is not asked: too often, or of too many pages
   bool has_new_metadata = false;  // mode, owner, links, name or attributes changed since
   bool is_linked_once = true;
-  bool is_ending = false;       // we go
-  bool has_changed = false;     // bytes or size
-  bool is_overwrite = false;    // only bytes that were there
-  bool is_alone = false;        // nobody else waits
-  bool is_log_quicker = false;  // for such a one: see lone.h
+  bool is_ending = false;     // we go
+  bool has_changed = false;   // bytes or size
+  bool is_overwrite = false;  // only bytes that were there
+  bool is_alone = false;      // nobody else waits
   std::uint64_t size = 0;
   std::uint64_t dirty_bytes = 0;  // of the noted pages
 };

@@ -40,7 +40,6 @@ struct rules {
   bool generation_moves = true;  // who continues a journal after a crash takes a new generation
   bool lsn_checked = true;       // a record of an earlier lap is not one of this lap
   bool superblock_before_reuse = true;  // space is free when the disk knows that it is
-  bool grows_in_place = true;           // a larger ring has what is in use where it was
 };
 
 struct superblock {

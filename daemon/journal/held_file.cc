@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/magic.h>
-#include <poll.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/utsname.h>
@@ -15,7 +14,6 @@
 #include <algorithm>
 #include <climits>
 #include <cstdio>
-#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -56,30 +54,8 @@ std::int64_t dirty_in(int fd, std::uint64_t first, std::uint64_t end) {
 
 }  // namespace
 
-namespace {
-
-/// Its /proc entry is root's while it runs with rights that are not its user's alone.
-bool is_process_of(std::uint32_t pid, uid_t user) {
-  struct stat st = {};
-  return stat(fmt::format("/proc/{}", pid).c_str(), &st) == 0 && st.st_uid == user;
-}
-
-bool is_alive(descriptor const& process) {
-  pollfd p = {process.get(), POLLIN, 0};
-  return poll(&p, 1, 0) == 0;
-}
-
-}  // namespace
-
-/// In this order: if the number is another process's by now, the descriptor is of none; and who has
-/// become another user meanwhile, by exec, has not given it.
 descriptor take_descriptor(request const& r) {
-  uid_t const user = r.from->owner();
-  descriptor const process(static_cast<int>(syscall(SYS_pidfd_open, r.pid, 0)));
-  if (!process || !is_process_of(r.pid, user)) return {};
-  descriptor theirs(static_cast<int>(syscall(SYS_pidfd_getfd, process.get(), r.fd, 0)));
-  bool const is_his = theirs && is_process_of(r.pid, user) && is_alive(process);
-  return is_his ? std::move(theirs) : descriptor();
+  return r.from->asking().take(r.pid, r.from->owner(), r.fd);
 }
 
 descriptor fetch(request const& r, bool is_directory, struct stat& st) {
@@ -94,10 +70,8 @@ descriptor fetch(request const& r, bool is_directory, struct stat& st) {
   int const flags =
       O_RDONLY | O_CLOEXEC | O_NOATIME | O_NONBLOCK | (is_directory ? O_DIRECTORY : 0);
   descriptor ours(open(path.c_str(), flags));
+  // What is opened there is what the descriptor is of, whatever has its name.
   if (!ours && errno == EPERM) ours = descriptor(open(path.c_str(), flags & ~O_NOATIME));
-  struct stat again = {};
-  if (!ours || fstat(ours.get(), &again) != 0) return {};
-  if (again.st_dev != st.st_dev || again.st_ino != st.st_ino) return {};
   return ours;
 }
 
@@ -162,11 +136,6 @@ int sync_held_mount(held_mount& m) {
   return m.refused;
 }
 
-bool is_on_btrfs(int fd) {
-  struct statfs fs = {};
-  return fstatfs(fd, &fs) == 0 && fs.f_type == BTRFS_SUPER_MAGIC;
-}
-
 namespace {
 
 /// As mountinfo has it; empty: it is not there.
@@ -199,28 +168,8 @@ bool has_fine_times(int fd, struct stat const& st) {
   static bool const is_known_to_kernel = is_kernel_since(6, 13);
   struct statfs fs = {};
   if (!is_known_to_kernel || fstatfs(fd, &fs) != 0) return false;
-  if (fs.f_type == XFS_SUPER_MAGIC || fs.f_type == BTRFS_SUPER_MAGIC) return true;
+  if (fs.f_type == XFS_SUPER_MAGIC) return true;
   return fs.f_type == EXT4_SUPER_MAGIC && type_of_device(st.st_dev) == "ext4";  // not ext2, ext3
-}
-
-journal journal_of(int fd) {
-  struct statfs fs = {};
-  struct stat st = {};
-  if (fstatfs(fd, &fs) != 0 || fstat(fd, &st) != 0) return journal::none;
-  if (fs.f_type == XFS_SUPER_MAGIC) return journal::of_file;
-  if (fs.f_type != EXT4_SUPER_MAGIC) return journal::none;
-  // ext2, ext3 and an ext4 without a journal have the same number.
-  std::error_code unknown;
-  auto const device = std::filesystem::read_symlink(
-      fmt::format("/sys/dev/block/{}:{}", major(st.st_dev), minor(st.st_dev)), unknown);
-  std::ifstream task("/sys/fs/ext4/" + device.filename().string() + "/journal_task");
-  int pid = 0;
-  return task >> pid ? journal::of_all : journal::none;
-}
-
-int sync_names(int directory) {
-  if (is_on_btrfs(directory)) return sync_file_system(directory);
-  return sync_file(directory);
 }
 
 birth birth_of(int fd) {
@@ -230,9 +179,12 @@ birth birth_of(int fd) {
   return {abi::birth_word(x.stx_ino, x.stx_btime.tv_sec, x.stx_btime.tv_nsec), ns_of(x.stx_btime)};
 }
 
-std::int64_t dirty_pages(int fd, page_set const& but, std::uint64_t end) {
-  std::int64_t const all = dirty_in(fd, 0, end);
-  if (all <= 0) return all;
+std::int64_t dirty_pages(int fd, page_set const& but, std::uint64_t end, std::uint64_t* cached) {
+  cache_counts counts;
+  if (!count_in(fd, 0, end, counts)) return -1;
+  if (cached != nullptr) *cached = counts.cached;
+  auto const all = static_cast<std::int64_t>(counts.dirty + counts.writeback);
+  if (all == 0) return 0;
   std::int64_t known = 0;
   for (auto const& [first, behind] : but.all()) {
     std::int64_t const here = dirty_in(fd, first, std::min(behind, end));

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/descriptor.h"
+#include "base/fs_journal.h"
 #include "journal/area.h"
 #include "journal/file_state.h"
 #include "journal/home.h"
@@ -59,9 +60,7 @@ struct logged_name {
 struct held_file : held_inode {
   bool is_identified = false;
   bool has_baseline = false;
-  // Somebody seemed to write it and not to say so; or it is on btrfs, where what is written goes
-  // to a new place, which counts only with what names it.
-  bool is_shared = false;
+  bool is_shared = false;        // somebody seemed to write it and not to say so
   bool is_moved = false;         // since home was synced with its name
   bool is_busy = false;          // a sync of ours is under way
   std::deque<request> waiting;   // for its end
@@ -80,7 +79,7 @@ struct held_file : held_inode {
   // then on, and each hears of what was refused.
   bool has_failed = false;
   std::uint64_t used_ns = 0;
-  unsigned foreign_in_row = 0, dear_in_row = 0;
+  unsigned foreign_in_row = 0;
   std::uint64_t unseen_until_ns = 0;  // until then nobody looks who wrote its pages
 };
 
@@ -98,14 +97,6 @@ descriptor fetch(request const& r, bool is_directory, struct stat& st);
 /// mode, groups and a list of others tell.
 bool may_change_names(request const& r, int directory, struct stat const& st);
 
-/// A journal in which what was done to a file, and to its names, lies in order.
-enum class journal {
-  none,     // or nobody knows
-  of_file,  // fsync of a file commits what was done to its names, wherever: xfs
-  of_all,   // and fsync of a directory all that was done before: ext4 (since Linux 6.4)
-};
-journal journal_of(int fd);
-bool is_on_btrfs(int fd);
 /// A change of a file whose times were asked for gives it later ones, in the same tick as well.
 bool has_fine_times(int fd, struct stat const& st);
 
@@ -113,11 +104,10 @@ bool has_fine_times(int fd, struct stat const& st);
 /// would stay.
 descriptor open_beside(int fd, struct stat const& st);
 
-/// A device that has a file in the journal. btrfs has several for one file system.
+/// A device that has a file in the journal.
 struct held_mount {
   descriptor fd;
-  journal kept_by = journal::none;
-  bool is_on_btrfs = false;
+  fs_journal kept_by = fs_journal::none;
   bool has_fine_times = false;
   std::array<std::uint8_t, 16> fs = {};
   std::mutex syncing;  // as of a file
@@ -126,10 +116,6 @@ struct held_mount {
 
 /// All of its file system is on its disk: 0 or an errno, for good.
 int sync_held_mount(held_mount& m);
-
-/// All names in the directory: 0 or an errno. On btrfs its fsync does not keep what was removed
-/// from it while somebody has that open, and we have.
-int sync_names(int directory);
 
 /// When the file began; 0: not known.
 struct birth {
@@ -140,8 +126,9 @@ birth birth_of(int fd);
 
 inline constexpr std::uint64_t pages_max = std::uint64_t{1} << 50;
 /// Of its pages before `end` those that are dirty and not in `but`: -1 when the kernel does not
-/// say.
-std::int64_t dirty_pages(int fd, page_set const& but, std::uint64_t end = pages_max);
+/// say. `cached`: all that it has of the file before `end`.
+std::int64_t dirty_pages(int fd, page_set const& but, std::uint64_t end = pages_max,
+                         std::uint64_t* cached = nullptr);
 
 /// Of pages [first, end) those that are being written to the disk.
 std::int64_t pages_under_way(int fd, std::uint64_t first, std::uint64_t end);

@@ -4,7 +4,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <linux/btrfs.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -36,13 +35,8 @@ struct handle_buffer {
 
 bool ask_uuid(int fd, std::array<std::uint8_t, 16>& uuid) {
   fs_uuid said = {};
-  btrfs_ioctl_fs_info_args btrfs = {};
-  if (ioctl(fd, ask_fs_uuid, &said) == 0 && said.length == sizeof said.bytes)
-    std::memcpy(uuid.data(), said.bytes, uuid.size());
-  else if (ioctl(fd, BTRFS_IOC_FS_INFO, &btrfs) == 0)
-    std::memcpy(uuid.data(), btrfs.fsid, uuid.size());
-  else
-    return false;
+  if (ioctl(fd, ask_fs_uuid, &said) != 0 || said.length != sizeof said.bytes) return false;
+  std::memcpy(uuid.data(), said.bytes, uuid.size());
   return std::any_of(uuid.begin(), uuid.end(), [](auto b) { return b != 0; });
 }
 
@@ -59,16 +53,17 @@ std::string unescaped(std::string const& text) {
   return plain;
 }
 
-/// File systems that lie on a device of this machine. Others may hang when they are asked.
+/// File systems that may have files in a journal. Others may hang when they are asked.
 bool is_local(std::string const& type) {
-  static constexpr char const* types[] = {"ext4", "ext3", "ext2", "xfs", "btrfs", "f2fs"};
+  static constexpr char const* types[] = {"ext4", "ext3", "xfs"};
   return std::any_of(std::begin(types), std::end(types), [&](auto t) { return type == t; });
 }
 
 }  // namespace
 
-int identify(int fd, file_id& id) {
-  if (!ask_uuid(fd, id.fs)) return EOPNOTSUPP;
+int identify(int fd, file_id& id, std::array<std::uint8_t, 16> const* fs) {
+  if (fs != nullptr) id.fs = *fs;
+  if (fs == nullptr && !ask_uuid(fd, id.fs)) return EOPNOTSUPP;
   handle_buffer h = {};
   h.head.handle_bytes = sizeof h.room;
   int mount = 0;

@@ -16,8 +16,9 @@
 
 namespace sluice::journal {
 
-/// 0, or an errno when the file's identity cannot be told: then it is not for the journal.
-int identify(int fd, file_id& id);
+/// 0, or an errno when the file's identity cannot be told: then it is not for the journal. `fs`:
+/// the uuid of its file system where that is known.
+int identify(int fd, file_id& id, std::array<std::uint8_t, 16> const* fs = nullptr);
 
 /// The mounted file systems that tell their uuid.
 class home {

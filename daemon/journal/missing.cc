@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "journal/missing.h"
 
-#include <linux/btrfs.h>
-#include <linux/btrfs_tree.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -57,22 +55,6 @@ int why_missing_on_xfs(int mount_fd, file_id const& id) {
   return errno == ENOENT || errno == EINVAL ? 0 : errno;
 }
 
-int why_missing_on_btrfs(int mount_fd, file_id const& id) {
-  btrfs_ioctl_search_args ask = {};
-  btrfs_ioctl_search_key& key = ask.key;
-  key.min_objectid = key.max_objectid = part_of<std::uint64_t>(id, 0);
-  key.tree_id = part_of<std::uint64_t>(id, 8);
-  key.min_type = key.max_type = BTRFS_INODE_ITEM_KEY;
-  key.max_offset = key.max_transid = ~std::uint64_t{0};
-  key.nr_items = 1;
-  if (ioctl(mount_fd, BTRFS_IOC_TREE_SEARCH, &ask) != 0) return errno == ENOENT ? 0 : errno;
-  btrfs_inode_item item = {};
-  if (key.nr_items == 0) return 0;
-  std::memcpy(&item, ask.buf + sizeof(btrfs_ioctl_search_header), sizeof item);
-  return verdict(item.nlink != 0 &&
-                 static_cast<std::uint32_t>(item.generation) == part_of<std::uint32_t>(id, 16));
-}
-
 template <class T>
 T field(std::span<std::byte const> from, std::size_t at) {
   T value = {};
@@ -114,7 +96,6 @@ int why_missing_on_ext4(mounted_at const& fs, file_id const& id) {
 
 int why_missing(mounted_at const& fs, file_id const& id) {
   if (fs.type == "xfs") return why_missing_on_xfs(fs.fd, id);
-  if (fs.type == "btrfs") return why_missing_on_btrfs(fs.fd, id);
   return why_missing_on_ext4(fs, id);
 }
 

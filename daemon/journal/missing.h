@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Opening by handle says ESTALE whatever went wrong: the kernel does not say that an inode, or a
 // directory above, could not be read. If we took that for a removed file, we would drop its
-// records. So the inode is looked up in another way: xfs and btrfs are asked, and on ext4 it is
-// read from the device. If that cannot be done, the kernel is believed.
+// records. So the inode is looked up in another way: xfs is asked, and on ext4 it is read
+// from the device. If that cannot be done, the kernel is believed.
 #pragma once
 
 #include "journal/record.h"

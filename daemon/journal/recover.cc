@@ -8,10 +8,8 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <linux/magic.h>
 #include <signal.h>
 #include <sys/stat.h>
-#include <sys/statfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -215,16 +213,15 @@ class recovery {
       leave(id, file, "its disk refused bytes, and it is open to be written");
     else if (is_given_away(file, st))
       leave_foreign(id, file, given_away_text);
-    else if (is_foreign(id, file, st, fd))
+    else if (is_foreign(id, file, st))
       leave_foreign(id, file, "changed by somebody else after the journal's last record");
     if (!file.owner) file.owner = {st.st_uid, st.st_gid};
     return true;
   }
 
   /// What recovery itself wrote to one that was kept aside is in its record's time.
-  bool is_foreign(file_id const& id, file_records const& file, struct stat const& st,
-                  int fd) const {
-    return written_ns(st, fd) > std::max(ours_until_ns_, file.changed_ns) &&
+  bool is_foreign(file_id const& id, file_records const& file, struct stat const& st) const {
+    return changed_ns(st) > std::max(ours_until_ns_, file.changed_ns) &&
            !home_->mounting(id.fs).explains(st);
   }
 
@@ -280,16 +277,6 @@ class recovery {
                     "--replay; the journal "
                     "is kept",
                     options_.log, path_of(fd)));
-  }
-
-  /// When its content was changed last. btrfs sets the ctime of files whose names it brings home
-  /// when it is mounted after a crash, so there the mtime has to do.
-  static std::uint64_t written_ns(struct stat const& st, int fd) {
-    struct statfs in = {};
-    bool const is_btrfs = fstatfs(fd, &in) == 0 && in.f_type == BTRFS_SUPER_MAGIC;
-    if (!is_btrfs) return changed_ns(st);
-    return static_cast<std::uint64_t>(st.st_mtim.tv_sec) * 1'000'000'000 +
-           static_cast<std::uint64_t>(st.st_mtim.tv_nsec);
   }
 
   /// From now on changes of home files are ours, for a while. What was asked to be replayed is so

@@ -24,8 +24,6 @@ constexpr std::uint64_t nap_ns = 10'000'000;
 constexpr std::uint64_t note_every_ns = 1'000'000'000;  // while something is live
 constexpr std::uint64_t sweep_every_ns = 30'000'000;    // a part of the files
 constexpr std::uint64_t tidy_every_ns = 300'000'000;
-constexpr std::uint64_t weigh_every_ns = 1'000'000;   // what it reads all programs write
-constexpr std::uint64_t soon_ns = 5'000'000;          // while it is to run empty
 constexpr std::uint64_t anew_every_ns = 100'000'000;  // a job may ask for it as it likes
 constexpr std::size_t futexes_max = 128;
 
@@ -47,7 +45,6 @@ std::uint64_t clock_now(clockid_t which) {
 std::uint64_t monotonic_ns() { return clock_now(CLOCK_MONOTONIC); }
 std::uint64_t realtime_ns() { return clock_now(CLOCK_REALTIME); }
 std::uint64_t coarse_ns() { return clock_now(CLOCK_REALTIME_COARSE); }
-std::uint64_t thread_ns() { return clock_now(CLOCK_THREAD_CPUTIME_ID); }
 
 service::service(disk& d, superblock const& s, service_rules const& keep)
     : keep_(keep),
@@ -58,7 +55,7 @@ service::service(disk& d, superblock const& s, service_rules const& keep)
       began_ns_(monotonic_ns()),
       head_(s.head),
       checkpoint_ns_(monotonic_ns()),
-      worth_(keep.weighing),
+      rests_after_ns_(keep.rests_after_ns),
       home_writer_(
           [this](std::uint64_t took_ns) {
             return home_pace::pause_ns(took_ns, log_.in_use(), log_.room(), !commits_.is_idle());
@@ -66,7 +63,6 @@ service::service(disk& d, superblock const& s, service_rules const& keep)
           [this] { return commits_.batch_ns(); }),
       pool_(mail_, pool_threads),
       commits_(log_, mail_),
-      growth_(d, log_, [this] { return !commits_.is_idle(); }),
       checkpoints_([this] { run_checkpoints(); }) {}
 
 service::~service() {
@@ -149,7 +145,7 @@ void service::add(std::unique_ptr<area> a) {
       a->raise_surely(a->key_of(key.first, key.second), abi::order_watched | abi::order_whole);
   // For the daemon before us.
   if (a->is_resting() && !is_resting_) a->noted_nothing_until(realtime_ns());
-  a->rest(is_resting_, is_aside_);
+  a->rest(is_resting_);
   a->take_posted(left, true);
   told_.add(*a);
   std::unique_lock held(areas_mutex_);
@@ -169,7 +165,6 @@ void service::remove(std::string const& path) {
       };
       for (auto const& [key, f] : files_) f->is_marked |= is_native(*f);
       for (auto const& [key, d] : directories_) d->is_marked |= is_native(*d);
-      (*at)->rest((*at)->is_resting(), false);
       told_.remove(**at);
       notices_.drop(**at);
       std::lock_guard const held(areas_mutex_);
@@ -256,11 +251,7 @@ void service::keep_time() {
     tidy_up();
     end_voids();
   }
-  if (now_ns_ - weighed_ns_ > weigh_every_ns) {
-    weighed_ns_ = now_ns_;
-    weigh();
-  }
-  if (now_ns_ - asked_again_ns_ > lone_costs::lasts_ns) {
+  if (now_ns_ - asked_again_ns_ > own_ns) {
     asked_again_ns_ = now_ns_;
     ask_again();
   }
@@ -271,27 +262,9 @@ void service::keep_time() {
     std::uint64_t lsn = 0;
     if (log_.try_append(record{}, lsn) == 0) commits_.push({lsn, {}, {}, {}});
   }
-  bool const is_third_full = log_.wants_checkpoint();
-  if (is_third_full && failed() == 0) growth_.want();
-  std::uint64_t const every_ns = is_aside_ ? soon_ns : keep_.checkpoint_every_ns;
-  bool const is_due = now_ns_ - checkpoint_ns_ > every_ns || is_third_full;
+  bool const is_due =
+      now_ns_ - checkpoint_ns_ > keep_.checkpoint_every_ns || log_.wants_checkpoint();
   if (failed() == 0 && !is_checkpointing_ && is_due) want_checkpoint();
-}
-
-/// Where programs sync more without the journal it runs empty, and they go without us for a while.
-/// They are told when it is empty, and nothing is held: a directory bears no flag in the areas of
-/// those who have nothing in it, so until then each sync of one is ours, that what was removed
-/// stays so.
-void service::weigh() {
-  std::uint64_t syncs = 0;
-  bool has_barriers = false;  // they are the journal's
-  for (auto const& a : areas_) {
-    syncs += a->syncs();
-    has_barriers |= a->memory().head.ordered_targets != 0;
-  }
-  worth_.look(now_ns_, syncs, !worth_.wants_aside() || is_resting_);
-  bool const is = worth_.wants_aside() && !has_barriers && !is_ending_ && failed() == 0;
-  if (std::exchange(is_aside_, is) != is) tell_whether_resting();
 }
 
 bool service::end() {

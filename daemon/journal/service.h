@@ -16,14 +16,11 @@
 #include "journal/at_once.h"
 #include "journal/commits.h"
 #include "journal/file_state.h"
-#include "journal/grow.h"
 #include "journal/held_file.h"
-#include "journal/lone.h"
 #include "journal/notices.h"
 #include "journal/slots.h"
 #include "journal/thread_pool.h"
 #include "journal/told.h"
-#include "journal/worth.h"
 #include "journal/write_home.h"
 
 namespace sluice::journal {
@@ -39,13 +36,13 @@ struct service_rules {
   // Not of that kind: a test that is about new files in the journal wants all of them there.
   bool learns_directories = true;
   std::uint64_t checkpoint_every_ns = 5'000'000'000;   // nor is this, while something is live
-  experiment weighing = {};                            // nor is this: the crash test makes it short
+  std::uint64_t rests_after_ns = 0;                    // nor this: see rests_after()
   std::uint64_t flush_bytes = home_pace::flush_bytes;  // nor this: 0 for each file, or for all
 };
 
 struct service_counts {
   std::uint64_t asked = 0, passed = 0, synced = 0, logged = 0, checkpoints = 0;
-  std::uint64_t asides = 0;  // how often it stood aside, and was empty
+  std::uint64_t rests = 0;  // how often it let go of all files
 };
 
 class service {
@@ -56,8 +53,6 @@ class service {
   service(service const&) = delete;
   service& operator=(service const&) = delete;
 
-  /// The journal's file may become so large; it begins to grow when it is used a lot.
-  void log_grows_to(std::uint64_t bytes) { growth_.up_to(bytes); }
   /// When nobody has asked for so long, no file is held, and programs have nothing to note. 0:
   /// never.
   void rests_after(std::uint64_t idle_ns) { rests_after_ns_ = idle_ns; }
@@ -104,7 +99,6 @@ class service {
   void take_over(request const& r);
   void wait();
   void keep_time();
-  void weigh();
   void answer(request const& r, int result) { r.from->answer(r, result); }
   bool is_live(held_file const& f) const { return f.last_lsn > head_; }
   bool anything_live() const { return content_lsn_ > head_; }
@@ -127,10 +121,10 @@ class service {
   using mount_ptr = std::shared_ptr<held_mount>;
   using mounts = std::vector<mount_ptr>;
   bool hold_mount(held_file const& f, struct stat const& st);
+  bool is_kept(request const& r, int fd);
   void forget_directories();
   mounts all_mounts() const;
   int sync_mounts(mounts const& all);
-  void outlast_other_syncs();
   struct home_sync {  // of records before `up_to`
     std::uint64_t up_to = 0;
     mounts on;
@@ -193,7 +187,6 @@ class service {
   void sync_home(file_ptr const& f, request const& r, found const& now,
                  directory_ptr const& with = {});
   void ask_again();
-  void was_lone(std::uint64_t device, std::uint64_t took_ns);
   void synced(file_ptr const& f, request const& r, found const& now, std::uint64_t below,
               int error);
   void revoke(file_ptr const& f, request const& r, std::uint64_t below, bool heals);
@@ -225,14 +218,11 @@ class service {
   std::uint64_t unheld_lsn_ = 0;   // up to there are records of what is held no more
   std::vector<file_ptr> orphans_;  // removed, and live
   std::map<directory_ptr, std::uint64_t> left_in_;  // others of those: where from, up to there
-  std::uint64_t now_ns_ = 0, noted_ns_ = 0, swept_ns_ = 0, tidied_ns_ = 0, weighed_ns_ = 0;
+  std::uint64_t now_ns_ = 0, noted_ns_ = 0, swept_ns_ = 0, tidied_ns_ = 0;
   std::uint64_t checkpoint_ns_ = 0;
-  std::uint64_t rests_after_ns_ = 0, asked_ns_ = 0;
+  std::uint64_t rests_after_ns_, asked_ns_ = 0;
   std::uint64_t woken_ns_ = 0;  // CLOCK_REALTIME; 0: nobody has rested yet
   bool is_resting_ = false;
-  log_worth worth_;
-  bool is_aside_ = false;
-  std::map<std::uint64_t, lone_costs> lone_costs_;  // by device
   std::uint64_t asked_again_ns_ = 0;
   service_counts counts_;
   told told_;
@@ -241,8 +231,7 @@ class service {
   mailbox mail_;
   std::atomic<bool> is_checkpointing_ = false;
   bool wants_another_ = false;
-  bool is_syncing_ = false;   // of a checkpoint: its last step
-  unsigned whole_syncs_ = 0;  // of file systems; not those of checkpoints
+  bool is_syncing_ = false;  // of a checkpoint: its last step
   // A checkpoint: pages are written home in passes, then what is left is synced. A tidying writes
   // the pages of files that have them in too many ranges, and nothing else.
   bool is_tidying_ = false;
@@ -258,7 +247,6 @@ class service {
   // Threads, last: they end first.
   thread_pool pool_;
   commits commits_;
-  log_growth growth_;
   std::thread checkpoints_;
 };
 
@@ -267,7 +255,5 @@ std::uint64_t monotonic_ns();
 std::uint64_t realtime_ns();
 /// The same by ticks, as files that nobody looks at are dated.
 std::uint64_t coarse_ns();
-/// What this thread has had of a processor.
-std::uint64_t thread_ns();
 
 }  // namespace sluice::journal

@@ -31,8 +31,7 @@ bool service::hold_mount(held_file const& f, struct stat const& st) {
   auto m = std::make_shared<held_mount>();
   m->fd = open_beside(f.fd.get(), st);
   if (!m->fd) m->fd = descriptor(fcntl(f.fd.get(), F_DUPFD_CLOEXEC, 3));
-  m->kept_by = journal_of(f.fd.get());
-  m->is_on_btrfs = is_on_btrfs(f.fd.get());
+  m->kept_by = fs_journal_of(f.fd.get());
   m->has_fine_times = has_fine_times(f.fd.get(), st);
   m->fs = f.id.fs;
   return m->fd && mounts_.emplace(f.key.first, m).second;
@@ -62,17 +61,6 @@ int service::sync_mounts(mounts const& all) {
   return home_error_;
 }
 
-/// While we rested programs synced all of a btrfs without us, and may still be at it: a sync after
-/// theirs ends after them. What it hears the next checkpoint there hears as well.
-void service::outlast_other_syncs() {
-  std::set<std::array<std::uint8_t, 16>> begun;
-  for (auto const& [device, m] : mounts_) {
-    if (!m->is_on_btrfs || !begun.insert(m->fs).second) continue;
-    ++whole_syncs_;
-    pool_.run([m = m] { return sync_held_mount(*m); }, [this](int) { --whole_syncs_; });
-  }
-}
-
 /// Where the journal has anything of: another file system, with a disk that refuses, is no concern.
 /// All where nobody knows.
 service::mounts service::mounts_of(home_sync const& what) const {
@@ -98,8 +86,7 @@ service::home_sync service::what_to_sync() {
   for (auto const& f : orphans_) what.files.push_back(f);
   for (auto const& [d, lsn] : left_in_) what.directories.push_back(d);
   what.on = mounts_of(what);
-  auto const has_journal = [](auto const& m) { return m->kept_by != journal::none; };
-  if (unheld_lsn_ > head_ || !std::all_of(what.on.begin(), what.on.end(), has_journal)) return what;
+  if (unheld_lsn_ > head_) return what;
   std::size_t const count = what.files.size() + what.directories.size();
   what.is_all = count == 0 || home_pace::is_all_quicker(count, dirty_bytes(), keep_.flush_bytes);
   return what;
@@ -125,7 +112,7 @@ void service::leave_behind(file_ptr const& f, directory_ptr const& in) {
   struct stat st = {};
   bool const is_small = fstat(f->fd.get(), &st) == 0 && st.st_blocks <= orphan_blocks_max;
   auto const at = mounts_.find(f->key.first);
-  if (in && at != mounts_.end() && at->second->kept_by == journal::of_all)
+  if (in && at != mounts_.end() && at->second->kept_by == fs_journal::of_all)
     left_in_[in] = std::max(left_in_[in], f->last_lsn);
   else if (is_small && orphans_.size() < orphans_max)
     orphans_.push_back(f);

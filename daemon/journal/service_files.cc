@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "base/sync.h"
 #include "journal/mark.h"
 #include "journal/service.h"
 
@@ -15,9 +16,7 @@ namespace {
 
 constexpr std::size_t files_max = 4096;
 constexpr std::size_t sweep_parts = 10;
-// In a row: looks that were dear not just because others had the processor; large folios, or
-// somebody else indeed.
-constexpr unsigned often = 3;
+constexpr unsigned often = 3;  // in a row: large folios, or somebody else indeed
 constexpr std::size_t inode_bytes = 4, handle_bytes = 8;  // of ext4: number, generation
 
 bool same(struct stat const& st, file_key const& key) {
@@ -72,6 +71,14 @@ bool service::nobody_syncs_alone() const {
   return true;
 }
 
+/// The journal takes files where what is done to them, and to their names, is kept in order.
+/// Elsewhere each program's syncs are its own, without asking again.
+bool service::is_kept(request const& r, int fd) {
+  if (mounts_.contains(r.device) || fs_journal_of(fd) != fs_journal::none) return true;
+  r.from->raise_surely(r.from->key_of(r.device, r.inode), abi::order_own);
+  return false;
+}
+
 /// Held because another user asked: who asks now must be able to write it as well.
 bool service::has_shown(held_file& f, request const& r) {
   if (f.is_shown_by(r.from->owner())) return true;
@@ -95,18 +102,19 @@ service::file_ptr service::hold(request const& r) {
   auto f = std::make_shared<held_file>();
   struct stat st = {};
   f->fd = fetch(r, false, st);
-  if (!f->fd) return {};
+  if (!f->fd || !is_kept(r, f->fd.get())) return {};
   f->show(r.from->owner());
   f->key = key;
   make_room(r);
   watch(*f);
   f->used_ns = now_ns_;
-  f->is_identified = identify(f->fd.get(), f->id) == 0;
+  auto const on = mounts_.find(key.first);
+  auto const* const fs = on != mounts_.end() ? &on->second->fs : nullptr;
+  f->is_identified = identify(f->fd.get(), f->id, fs) == 0;
   if (!keep_.tells_apart) f->id.handle.resize(inode_bytes), f->id.handle.resize(handle_bytes);
   f->is_marked = has_mark(f->fd.get(), super_);
   if (f->is_identified) f->is_identified = hold_mount(*f, st);
   if (f->is_identified) {
-    f->is_shared = mounts_.at(key.first)->is_on_btrfs;
     if (on_hold_) on_hold_(f->fd.get(), st);
     for (auto const& a : areas_) a->tell_device(key.first);
   }
@@ -128,22 +136,17 @@ void service::watch(held_inode const& i) {
   if (!std::exchange(is_resting_, false)) return;
   woken_ns_ = realtime_ns();
   tell_whether_resting();
-  outlast_other_syncs();
 }
 
 void service::tell_whether_resting() {
-  for (auto const& a : areas_) a->rest(is_resting_, is_aside_);
+  for (auto const& a : areas_) a->rest(is_resting_);
 }
 
 /// The first sync of each file is at home again, and until then nobody has to note anything.
 void service::rest() {
-  bool const is_idle =
-      is_aside_ || (rests_after_ns_ != 0 && now_ns_ - asked_ns_ >= rests_after_ns_);
+  bool const is_idle = rests_after_ns_ != 0 && now_ns_ - asked_ns_ >= rests_after_ns_;
   if (!is_idle || is_checkpointing_ || !is_quiet()) return;
-  if (is_resting_) {
-    if (!is_aside_) forget_directories();
-    return;
-  }
+  if (is_resting_) return forget_directories();
   std::vector<file_ptr> all;
   for (auto const& [key, f] : files_) all.push_back(f);
   for (auto const& f : all) {
@@ -155,7 +158,7 @@ void service::rest() {
     }
   }
   is_resting_ = true;
-  if (is_aside_) ++counts_.asides;
+  ++counts_.rests;
   tell_whether_resting();
 }
 
@@ -297,7 +300,6 @@ void service::pass(request const& r) {
 
 void service::on_file(request const& r) {
   bool const is_held = files_.contains({r.device, r.inode});
-  if (is_aside_ && (is_resting_ || !is_held)) return pass(r);
   if (r.kind == abi::order_request::drain && !is_held) return pass(r);
   file_ptr const f = hold(r);
   if (!f) return pass(r);
@@ -325,15 +327,12 @@ bool service::is_foreign(held_file& f, found& now) {
     page_set known = f.explained;
     known.add(f.leaving);
     known.add(now.what.pages);
-    return dirty_pages(f.fd.get(), known, end) == 0;
+    std::uint64_t cached = 0;
+    bool const is_so = dirty_pages(f.fd.get(), known, end, &cached) == 0;
+    if (cached > looked_pages_max) f.unseen_until_ns = now_ns_ + own_ns;
+    return is_so;
   };
-  std::uint64_t const begin_ns = thread_ns();
-  bool const is_ours = are_all_known();
-  std::uint64_t const took_ns = thread_ns() - begin_ns;
-  bool const is_dear = lone_costs_[f.key.first].is_look_dear(now_ns_, took_ns);
-  f.dear_in_row = is_dear ? f.dear_in_row + 1 : 0;
-  if (f.dear_in_row >= often) f.unseen_until_ns = now_ns_ + lone_costs::lasts_ns;
-  if (is_ours) return false;
+  if (are_all_known()) return false;
   f.is_shared = true;
   add_folios(f.fd.get(), now.what.pages);
   for (int look = 0; look < 2; ++look) {
@@ -369,7 +368,7 @@ void service::look(held_file& f, request const& r, found& now) {
   s.is_native = (now.flags & abi::order_native) != 0 || f.is_marked;
   s.is_whole = what.is_whole;
   s.is_linked_once = st.st_nlink == 1;
-  s.is_ending = is_ending_ || is_aside_ || log_.failed() != 0;
+  s.is_ending = is_ending_ || log_.failed() != 0;
   s.size = size;
   if (!f.has_baseline) return;
   if (what.low_size < size) what.pages.add(what.low_size / page_bytes, pages_in(size));
@@ -383,10 +382,10 @@ void service::look(held_file& f, request const& r, found& now) {
   if (!s.is_foreign && !s.is_whole && !s.is_bypassed && !s.is_unseen) {
     s.is_foreign = is_foreign(f, now);
     f.foreign_in_row = s.is_foreign ? f.foreign_in_row + 1 : 0;
-    if (f.foreign_in_row >= often) f.unseen_until_ns = now_ns_ + lone_costs::lasts_ns;
+    if (f.foreign_in_row >= often) f.unseen_until_ns = now_ns_ + own_ns;
   }
   // A sync of all may have written back what such a one wrote, and not yet made it durable.
-  s.is_foreign |= f.is_shared && (is_syncing_ || whole_syncs_ != 0);
+  s.is_foreign |= f.is_shared && is_syncing_;
   s.is_foreign &= keep_.sees_foreign;
   what.pages.cut(pages_in(size));
   s.dirty_bytes = what.pages.pages() * page_bytes;
@@ -405,8 +404,6 @@ void service::look(held_file& f, request const& r, found& now) {
   s.is_overwrite = size == f.size && what.low_size == ~std::uint64_t{0};
   s.is_alone =
       asked_.size() <= 1 && commits_.is_idle() && pool_.under_way() == 0 && nobody_syncs_alone();
-  auto const costs = lone_costs_.find(f.key.first);
-  s.is_log_quicker = costs != lone_costs_.end() && costs->second.is_log_quicker(now_ns_);
 }
 
 void service::act(file_ptr const& f, request const& r) {
@@ -424,7 +421,10 @@ void service::act(file_ptr const& f, request const& r) {
     case way::pass:
       ++counts_.passed;
       f->has_baseline = false;
-      for (auto const& p : places_of(*f)) p.in->give_back(p.key);
+      for (auto const& p : places_of(*f)) {
+        p.in->give_back(p.key);
+        p.in->ask_again(p.key);
+      }
       return answer(r, abi::go_native);
     case way::alone:
     case way::own:
@@ -434,6 +434,8 @@ void service::act(file_ptr const& f, request const& r) {
       }
       return sync_home(f, r, now);
     case way::native:
+      // Another mode may be durable soon than the word says.
+      for (auto const& p : places_of(*f)) p.in->ask_again(p.key);
       learn(*f, r, now);
       return sync_home(f, r, now);
     case way::nothing:
@@ -476,7 +478,8 @@ void service::on_directory(request const& r) {
     d = std::make_shared<held_directory>();
     d->fd = fetch(r, true, st);
     d->key = key;
-    if (!d->fd || identify(d->fd.get(), d->id) != 0) return answer(r, abi::go_native);
+    if (!d->fd || !is_kept(r, d->fd.get()) || identify(d->fd.get(), d->id) != 0)
+      return answer(r, abi::go_native);
     d->is_marked = has_mark(d->fd.get(), super_);
     directories_.emplace(key, d);
   }
@@ -485,8 +488,6 @@ void service::on_directory(request const& r) {
   if (!d->is_shown_by(user) && fstat(d->fd.get(), &st) == 0 && may_change_names(r, d->fd.get(), st))
     d->show(user);
   bool const heals = (flags_for(*d, user) & abi::order_native) != 0 || d->is_marked;
-  // The journal is empty, nothing that was removed can be made again; and we are to come to rest.
-  if (is_aside_ && !anything_live() && !heals) return pass(r);
   r.from->hold(r);
   asked_ns_ = now_ns_;
   if (d->is_shown_by(user)) d->habit.synced();
@@ -494,34 +495,29 @@ void service::on_directory(request const& r) {
   if (log_.failed() != 0) return answer(r, abi::go_native);
   ++counts_.synced;
   bool const has_names = anything_live();
-  unsigned const whole = is_on_btrfs(d->fd.get()) ? 1 : 0;
-  whole_syncs_ += whole;
   pool_.run(
       [this, d, has_names] {
-        int const error = sync_names(d->fd.get());
+        int const error = sync_file(d->fd.get());
         return error != 0 && has_names ? lost_at_home(error) : error;
       },
-      [this, d, r, heals, whole, surely = removed_from(d)](int error) {
-        whole_syncs_ -= whole;
+      [this, d, r, heals, surely = removed_from(d)](int error) {
         if (error != 0) return answer(r, error);
         d->is_durable = true;
-        // What a sync of all by somebody else has written back we would take for durable.
-        if (d->habit.is_sure() && whole == 0)
+        if (d->habit.is_sure())
           for (auto const& p : places_of(*d)) p.in->let_go_directory(p.key);
         name_synced(d, r, heals, surely);
       });
 }
 
-/// Recovery must not make again what was removed for good.
+/// Recovery must not make again what was removed for good: those too that were found meanwhile. A
+/// name elsewhere is not this directory's to keep away.
 void service::name_synced(directory_ptr const& d, request const& r, bool heals,
                           files const& surely) {
-  file_key all = {};
-  if (!bury(gone_among(all, files_.size()), surely)) {
+  if (!bury(removed_from(d), surely)) {
     if (failed() != 0) return answer(r, abi::go_native);
     parked_.push_back([this, d, r, heals, surely] { name_synced(d, r, heals, surely); });
     return want_checkpoint();
   }
-  // Those too that were found meanwhile.
   if (!heals) return commits_.push({unlinked_lsn_, r, {}, {}});
   commits_.push({unlinked_lsn_, {}, {}, [this, d, r](int failed) {
                    if (failed != 0) return answer(r, abi::go_native);

@@ -17,7 +17,6 @@ namespace {
 
 constexpr std::uint64_t forbidding = abi::order_native | abi::order_bypass;
 constexpr std::uint64_t spared_share = 16;
-constexpr std::uint64_t lone_bytes_max = 64 << 10;  // what more takes says nothing of a flush
 constexpr std::size_t ranges_max = 128;  // each is a question to the kernel at every fsync
 
 }  // namespace
@@ -241,7 +240,6 @@ void service::sync_home(file_ptr const& f, request const& r, found const& now,
   std::uint64_t const below = log_.next_record();
   bool const only_bytes = f->has_baseline && now.seen.is_overwrite && !now.seen.has_new_metadata &&
                           !with && !now.seen.is_native && now.seen.is_linked_once;
-  bool const is_lone = only_bytes && now.seen.is_alone && now.seen.dirty_bytes <= lone_bytes_max;
   found durable = now;
   if (only_bytes) {  // and nothing else
     durable.st.st_mode = f->mode;
@@ -252,37 +250,21 @@ void service::sync_home(file_ptr const& f, request const& r, found const& now,
   }
   bool const may_answer = !is_live(*f) && !now.seen.is_native && !with;
   bool const has_records = is_live(*f);
-  auto const took_ns = std::make_shared<std::uint64_t>(0);
-  auto const work = [this, f, r, with, only_bytes, took_ns, may_answer, has_records] {
-    std::uint64_t const begin = monotonic_ns();
+  auto const work = [this, f, r, with, only_bytes, may_answer, has_records] {
     int error = sync_held_file(*f, only_bytes, has_records);
     if (error == 0 && with) error = sync_file(with->fd.get());
     // Now and then it costs a commit, so only where the journal lets go of what it has.
     if (error == 0 && !with && has_records) error = why_given_up(f->fd.get());
-    *took_ns = monotonic_ns() - begin;
     if (error == 0 && may_answer) answer(r, 0);  // what follows in the loop changes nothing of it
     return error != 0 && has_records ? lost_at_home(error) : error;
   };
-  pool_.run(work, [this, f, r, durable, below, with, is_lone, took_ns](int error) {
+  pool_.run(work, [this, f, r, durable, below, with](int error) {
     if (error == 0 && with) with->is_durable = true;
     synced(f, r, durable, below, error);
-    if (error == 0 && is_lone) was_lone(f->key.first, *took_ns);
   });
 }
 
-/// Behind it, so that nobody waits: what would the journal have taken?
-void service::was_lone(std::uint64_t device, std::uint64_t took_ns) {
-  lone_costs& costs = lone_costs_[device];
-  costs.home_took(now_ns_, took_ns);
-  std::uint64_t lsn = 0;
-  if (!costs.wants_log(now_ns_) || !commits_.is_idle() || log_.try_append(record{}, lsn) != 0)
-    return;
-  commits_.push({lsn, {}, {}, [this, device, begin = monotonic_ns()](int failed) {
-                   if (failed == 0) lone_costs_[device].log_took(now_ns_, monotonic_ns() - begin);
-                 }});
-}
-
-/// Who syncs alone shows us now and then what that costs, and we what the journal would.
+/// Whose pages are whose may be told by now.
 void service::ask_again() {
   for (auto const& [key, f] : files_)
     for (auto const& p : places_of(*f)) p.in->ask_again(p.key);

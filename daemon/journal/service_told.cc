@@ -16,7 +16,6 @@ void service::publish(abi::order_status& to) const {
   to.batch_ns = written.took_ns;
   to.asked = counts_.asked;
   to.checkpoints = counts_.checkpoints;
-  to.aside = is_aside_ ? 1 : 0;
   to.files_live = static_cast<std::uint64_t>(std::count_if(
       files_.begin(), files_.end(), [&](auto const& one) { return is_live(*one.second); }));
   to.log_error = static_cast<std::uint64_t>(log_.failed());

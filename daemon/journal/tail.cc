@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "journal/tail.h"
 
-#include <algorithm>
 #include <cstring>
 
 namespace sluice::journal {
@@ -19,8 +18,8 @@ log_tail::log_tail(superblock const& s, rules const& keep)
 }
 
 bool log_tail::has_room(std::uint64_t payload_bytes) const {
-  std::uint64_t const end = std::min(head_ + area_bytes_, lap_end_);
-  return round_up(next_record() + record_bytes(payload_bytes), block_bytes) <= end;
+  std::uint64_t const end = round_up(next_record() + record_bytes(payload_bytes), block_bytes);
+  return end <= head_ + area_bytes_;
 }
 
 void log_tail::put(kind what, std::uint64_t stream, std::uint64_t epoch, std::uint64_t now_ns) {
@@ -84,23 +83,6 @@ log_tail::mark log_tail::mark_below(std::uint64_t lsn) const {
 void log_tail::trimmed(mark to) {
   while (marks_.size() > 1 && marks_.front().lsn < to.lsn) marks_.pop_front();
   head_ = to.lsn;
-}
-
-bool log_tail::may_grow(std::uint64_t area_bytes) const {
-  if (area_bytes <= area_bytes_ || area_bytes % area_bytes_ != 0) return false;
-  // Both rings have a lap that begins at the same position, and the same in it.
-  std::uint64_t const lap = head_ / area_bytes_ * area_bytes_;
-  bool const is_one_lap = round_up(next_, block_bytes) <= lap + area_bytes_;
-  return !keep_.grows_in_place || (lap % area_bytes == 0 && is_one_lap);
-}
-
-void log_tail::begin_growing() {
-  if (keep_.grows_in_place) lap_end_ = head_ / area_bytes_ * area_bytes_ + area_bytes_;
-}
-
-void log_tail::grown(std::uint64_t area_bytes) {
-  area_bytes_ = area_bytes;
-  lap_end_ = ~std::uint64_t{0};
 }
 
 }  // namespace sluice::journal

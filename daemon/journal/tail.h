@@ -49,19 +49,12 @@ class log_tail {
   mark mark_below(std::uint64_t lsn) const;
   void trimmed(mark to);
 
-  /// All that is in use lies where it would lie in a ring of that size.
-  bool may_grow(std::uint64_t area_bytes) const;
-  /// Until grown(), which may say that nothing became of it, no record goes beyond this lap.
-  void begin_growing();
-  void grown(std::uint64_t area_bytes);
-
  private:
   void put(kind what, std::uint64_t stream, std::uint64_t epoch, std::uint64_t now_ns);
 
   rules keep_;
   std::uint64_t generation_, salt_, area_bytes_;
   std::uint64_t head_, next_, seed_;
-  std::uint64_t lap_end_ = ~std::uint64_t{0};
   batch open_;
   std::vector<std::byte> payload_;
   std::deque<mark> marks_;

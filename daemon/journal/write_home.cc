@@ -32,7 +32,7 @@ void home_writer::write(std::vector<written_home> const& all) {
   for (auto const& one : all) {
     struct stat st = {};
     int const fd = one.file->fd.get();
-    if (fstat(fd, &st) != 0 || st.st_nlink == 0 || is_on_btrfs(fd)) continue;
+    if (fstat(fd, &st) != 0 || st.st_nlink == 0) continue;
     for (auto const& [first, end] : one.pages.all()) add(fd, first, end);
   }
   write_piece();

@@ -28,8 +28,7 @@ class home_writer {
               std::function<std::uint64_t()> batch_ns)
       : pause_ns_(std::move(pause_ns)), batch_ns_(std::move(batch_ns)) {}
 
-  /// Pages of files that were removed are left out, and those on btrfs, which writes what lies
-  /// beside them as well: what others wrote there would look clean, and not be durable.
+  /// Pages of files that were removed are left out.
   void write(std::vector<written_home> const& all);
 
  private:

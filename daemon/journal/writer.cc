@@ -152,24 +152,6 @@ int writer::write_super(lock& held, superblock next) {
   return failed;
 }
 
-int writer::grow(std::uint64_t area_bytes) {
-  lock held(mutex_);
-  while (checkpointing_) changed_.wait(held);
-  if (failed_ != 0) return failed_;
-  if (!tail_.may_grow(area_bytes)) return EAGAIN;
-  checkpointing_ = true;
-  tail_.begin_growing();
-  superblock next = super_;
-  next.area_bytes = area_bytes;
-  int const failed = write_super(held, next);
-  // Of one that failed nobody knows which of the two is in force.
-  if (failed != 0) failed_ = failed;
-  tail_.grown(failed == 0 ? area_bytes : tail_.area_bytes());
-  checkpointing_ = false;
-  changed_.notify_all();
-  return failed;
-}
-
 void writer::home_failed(int error) {
   lock held(mutex_);
   if (home_error_ == 0) home_error_ = error;

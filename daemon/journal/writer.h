@@ -44,9 +44,6 @@ class writer {
   /// On an error nothing is freed, now or ever: the journal says of itself that home lost
   /// something, and the next recovery replays it.
   int checkpoint(std::uint64_t up_to, std::function<int()> const& sync_home);
-  /// The disk has room for a ring of so many bytes, a multiple of what it was. EAGAIN: not while
-  /// the records in use lie as they do. Another errno: the journal failed.
-  int grow(std::uint64_t area_bytes);
   /// Somebody else met that error at home.
   void home_failed(int error);
   /// Fails with ENOENT when the journal can no longer be found after a crash.

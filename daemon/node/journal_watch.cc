@@ -182,7 +182,6 @@ void journal_watch::publish(runtime::metric_table& m, std::int64_t now_ns) {
   m.set(metric::journal_served, is_served() ? 1 : 0);
   m.set(metric::journal_deaths_total, last_.deaths);
   if (!seen) return;
-  m.set(metric::journal_aside, seen->is_aside ? 1 : 0);
   m.set(metric::journal_room_bytes, static_cast<double>(seen->room_bytes));
   m.set(metric::journal_used_bytes, static_cast<double>(seen->used_bytes));
   m.set(metric::journal_batches_total, static_cast<double>(seen->batches));

@@ -31,7 +31,7 @@ struct config {
   bool metrics_jobs = false;    // series of single jobs too
   std::string journal;          // of durable fsync; node; empty: none is kept
   bool journal_shared = false;  // by users who can slow each other so
-  std::uint64_t journal_mib = 256;  // it may become so large
+  std::uint64_t journal_mib = 256;  // of a new one
   std::string log_level = "info";
   std::string user;                   // become this user after start; empty: stay
   std::vector<std::string> warnings;  // of what was read; for people

@@ -177,7 +177,6 @@ std::optional<journal_status> look_at_journal(std::string const& status_path) {
   out.checkpoints = s->checkpoints.load();
   out.voids = s->voids.load();
   out.areas = s->areas.load();
-  out.is_aside = s->aside.load() == 1;
   out.log_error = errno_of(s->log_error.load());
   out.home_error = errno_of(s->home_error.load());
   return out;

@@ -58,7 +58,6 @@ struct journal_status {
   bool only_syncs = false;      // its recovery writes no file
   bool is_refused = false;      // that could not be: what it has is not in the files
   std::uint64_t kept_logs = 0;  // with what it had of files that were left as they are
-  bool is_aside = false;        // it does not pay
   std::uint64_t heart_ns = 0, generation = 0, room_bytes = 0, used_bytes = 0;
   std::uint64_t batches = 0, batch_bytes = 0, batch_ns = 0;
   std::uint64_t asked = 0, logged = 0, synced = 0;

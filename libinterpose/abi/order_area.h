@@ -60,8 +60,8 @@ struct order_inode {
   std::atomic<std::uint64_t> state;
   std::atomic<std::uint64_t> cut;  // stages; smallest size it was cut to since taken, + 1; 0 none
   std::atomic<std::uint64_t> created;      // stages; birth_word() of the file that an open made; 0
-  std::atomic<std::uint64_t> daemon_word;  // daemon; with `lone`: while lone_word() is this and the
-                                           // file is not logged, a lone sync is the program's own
+  std::atomic<std::uint64_t> daemon_word;  // daemon; with `lone`, `own`: the lone_word() of what is
+                                           // durable, as long as nobody has synced another
   core::page_ranges written;               // stages; taken by the daemon
 };
 static_assert(sizeof(order_inode) % 64 == 0);
@@ -201,8 +201,7 @@ struct order_header {
   std::atomic<std::uint64_t> generation;               // daemon; of its journal
   std::uint8_t log_id[16];                             // daemon, before incarnation
   std::atomic<std::uint32_t> unwatched;  // daemon; 1: it holds no file, nothing is to be noted
-  std::atomic<std::uint32_t> aside;  // daemon; 1: the journal does not pay, what it has nothing of
-                                     // is synced by its program
+  std::uint32_t unused;                  // 0
 
   alignas(64) std::atomic<std::uint32_t> doorbell;  // stages; +1 after each post: daemon's futex
   std::atomic<std::uint32_t> dozing;                // daemon; 1 while it wants to be woken
@@ -258,15 +257,20 @@ struct lone_facts {
   std::uint64_t size;
   std::uint32_t mode, uid, gid, links;
 };
+/// 16 bits of the size, which an fdatasync keeps too, and below them 48 of all else. Never 0.
 constexpr std::uint64_t lone_word(lone_facts const& f) {
-  std::uint64_t h = 0;
-  for (std::uint64_t const word :
-       {f.size, std::uint64_t{f.mode} << 32 | f.links, std::uint64_t{f.uid} << 32 | f.gid}) {
+  constexpr auto mix = [](std::uint64_t h, std::uint64_t word) {
     h = (h ^ word) * 0x9e3779b97f4a7c15ull;
-    h ^= h >> 29;
-  }
-  return h | 1;
+    return h ^ h >> 29;
+  };
+  std::uint64_t const rest =
+      mix(mix(0, std::uint64_t{f.mode} << 32 | f.links), std::uint64_t{f.uid} << 32 | f.gid);
+  return mix(0, f.size) >> 48 << 48 | rest >> 16 | 1;
 }
+/// But for the size they say the same.
+/// Two sizes may have the same bits. Then the sync is an fdatasync, and that
+/// keeps a size.
+constexpr bool differ_in_size(std::uint64_t a, std::uint64_t b) { return (a ^ b) << 16 == 0; }
 
 /// One word for an inode: index of its device + 1, then 56 bits of its number. 0: it has none.
 inline std::uint64_t order_key(order_area& a, std::uint64_t device, std::uint64_t inode) {

@@ -56,14 +56,14 @@ struct order_question {
 /// on which the daemon sleeps.
 inline bool post(order_area& a, order_slot& s, std::uint32_t user, order_question const& q,
                  std::int64_t at_ns, bool& must_wake) {
-  s.since_ns.store(static_cast<std::uint64_t>(at_ns));
-  s.kind.store(q.kind);
-  s.pid.store(q.pid);
-  s.fd.store(q.fd);
-  s.device.store(q.device);
-  s.inode.store(q.inode);
-  s.result.store(0);
-  s.eager.store(0);
+  s.since_ns = static_cast<std::uint64_t>(at_ns);
+  s.kind = q.kind;
+  s.pid = q.pid;
+  s.fd = q.fd;
+  s.device = q.device;
+  s.inode = q.inode;
+  s.result = 0;
+  s.eager = 0;
   if (!swap(s, user, order_slot_state::claimed, order_slot_state::posted)) return false;
   a.head.doorbell.fetch_add(1);
   must_wake = a.head.dozing.load() != 0 && a.head.dozing.exchange(0) != 0;

@@ -11,7 +11,7 @@
 namespace sluice::abi {
 
 inline constexpr std::uint64_t order_status_magic = 0x3173'6563'6975'6c73ull;  // "sluices1"
-inline constexpr std::uint32_t order_status_layout = 3;
+inline constexpr std::uint32_t order_status_layout = 4;
 
 struct order_status {
   std::atomic<std::uint64_t> magic_word;  // last of the fixed part
@@ -40,7 +40,6 @@ struct order_status {
   std::atomic<std::uint64_t> checkpoints;   // ended
   std::atomic<std::uint64_t> voids;         // generations ended because a program went without us
   std::atomic<std::uint64_t> areas;         // jobs served
-  std::atomic<std::uint64_t> aside;         // 1: programs sync more without the journal, and do
   std::atomic<std::uint64_t> log_error;     // errno: the journal cannot be written
   std::atomic<std::uint64_t> home_error;    // errno: a disk refused what the journal has
   std::atomic<std::uint64_t> refused;       // 1: it could not be recovered, and nobody serves it

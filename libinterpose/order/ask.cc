@@ -20,14 +20,14 @@ constexpr std::int64_t untaken_ns = 2'000'000'000, longest_ns = 60'000'000'000;
 bool heart_beats(std::int64_t at_ns) { return abi::heart_beats(durable.area->head, at_ns); }
 
 order_slot* claim_slot(std::uint32_t& user) {
-  auto const tid = static_cast<std::uint32_t>(sys::call(SYS_gettid));
+  auto const tid = joined() ? self.tid : static_cast<std::uint32_t>(sys::call(SYS_gettid));
   order_slot* const s = abi::claim_slot(*durable.area, tid, user);
   if (s == nullptr) count(order_count::no_slot);
   return s;
 }
 
 bool post(order_slot& s, std::uint32_t user, std::uint32_t kind, int fd, file_now const& f) {
-  auto const pid = static_cast<std::uint32_t>(sys::call(SYS_getpid));
+  auto const pid = joined() ? stage.pid : static_cast<std::uint32_t>(sys::call(SYS_getpid));
   bool must_wake = false;
   if (!abi::post(*durable.area, s, user, {kind, pid, fd, f.device, f.inode}, now_ns(), must_wake))
     return false;

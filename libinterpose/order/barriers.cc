@@ -9,6 +9,7 @@
 #include "meter.h"
 #include "order/ask.h"
 #include "order/barriers.h"
+#include "order/home.h"
 #include "order/sync_job.h"
 #include "rows.h"
 #include "sys.h"
@@ -157,7 +158,8 @@ bool is_here(known const& k, file_now& f) {
 int make_good(known const& k, bool is_sent_back) {
   file_now f;
   if (is_here(k, f)) {
-    int const error = sync_file(k.fd, f, k.kind, is_sent_back);
+    int const error =
+        is_sent_back ? sync_sent_back(k.fd, f, k.kind) : without_daemon(k.fd, f, k.kind);
     if (is_here(k, f)) return error;
   }
   return sync_everything(k.device);
@@ -244,7 +246,9 @@ bool ask_to_tell(barrier const& b, int fd) {
   std::int64_t const since_ns = now_ns();
   std::uint32_t user = 0;
   order_slot* const s = heart_beats(since_ns) ? claim_slot(user) : nullptr;
-  file_now const about = {b.slot - 1, b.user, 0, 0, 0};
+  file_now about = {};  // as the slot has it
+  about.device = b.slot - 1;
+  about.inode = b.user;
   constexpr auto kind = static_cast<std::uint32_t>(abi::order_request::notify) | abi::order_barrier;
   if (s == nullptr || !post(*s, user, kind, fd, about)) return false;
   for (;;) {

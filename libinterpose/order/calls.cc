@@ -208,7 +208,7 @@ int sync_file_range(int fd, off_t at, off_t size, unsigned flags) {
 int msync(void* address, std::size_t size, int flags) {
   if ((flags & MS_SYNC) == 0) return behind::msync(address, size, flags);
   if (int const error = closed_for_names(); error != 0) return refused<int>(error);
-  unsigned const target = mapping_entry(address) - entry_first_target;
+  unsigned const target = (mapping_entry(address) & entry_kind_mask) - entry_first_target;
   bool const is_ours = target < core::max_targets && (durable.targets >> target & 1) != 0;
   if (is_ours) count(abi::order_count::mapped);
   int const r = behind::msync(address, size, flags);

@@ -2,7 +2,6 @@
 #include "order/home.h"
 
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <sys/vfs.h>
 
 #include "sys.h"
@@ -14,18 +13,15 @@ using abi::order_request;
 
 namespace {
 
-// See daemon/policy/sync.h.
-long why_given_up(int fd) {
-  long const r = sys::call(SYS_fremovexattr, fd, sys::as_long("user.sluice.none"));
-  return r == -EIO || r == -EROFS || r == -EUCLEAN || r == -ESHUTDOWN ? r : 0;
+// A call about a descriptor.
+long call_on(int fd, long number, long a = 0, long b = 0, long c = 0) {
+  return sys::call(number, fd, a, b, c, 0);
 }
 
-// On btrfs the fsync of a directory does not keep what was removed from it while somebody has that
-// open, and the daemon has.
-bool loses_removals(int directory) {
-  struct statfs fs;
-  return !sys::failed(sys::call(SYS_fstatfs, directory, sys::as_long(&fs))) &&
-         fs.f_type == BTRFS_SUPER_MAGIC;
+// See daemon/base/sync.h.
+long why_given_up(int fd) {
+  long const r = call_on(fd, SYS_fremovexattr, sys::as_long("user.sluice.none"));
+  return r == -EIO || r == -EROFS || r == -EUCLEAN || r == -ESHUTDOWN ? r : 0;
 }
 
 }  // namespace
@@ -33,23 +29,21 @@ bool loses_removals(int directory) {
 long sync_file_system(int fd) {
   constexpr long is_read_only = 1;  // ST_RDONLY
   struct statfs fs;
-  long const r = sys::call(SYS_syncfs, fd);
+  long const r = call_on(fd, SYS_syncfs);
   if (sys::failed(r)) return r;
-  long const seen = sys::call(SYS_fstatfs, fd, sys::as_long(&fs));
+  long const seen = call_on(fd, SYS_fstatfs, sys::as_long(&fs));
   if (sys::failed(seen)) return seen;
   return (fs.f_flags & is_read_only) != 0 ? -EROFS : why_given_up(fd);
 }
 
 bool is_written_by(int fd) {
-  long const flags = sys::call(SYS_fcntl, fd, F_GETFL);
+  long const flags = call_on(fd, SYS_fcntl, F_GETFL);
   return !sys::failed(flags) && (flags & O_ACCMODE) != O_RDONLY;
 }
 
 int sync_now(int fd, order_request kind) {
-  bool const is_all =
-      kind == order_request::drain || (kind == order_request::directory && loses_removals(fd));
   long const call = kind == order_request::fdatasync ? SYS_fdatasync : SYS_fsync;
-  long const r = is_all ? sync_file_system(fd) : sys::call(call, fd);
+  long const r = kind == order_request::drain ? sync_file_system(fd) : call_on(fd, call);
   return sys::failed(r) ? static_cast<int>(-r) : 0;
 }
 
@@ -65,8 +59,8 @@ int set_mark(int fd, file_now const& f) {
   mark.incarnation = h.incarnation.load();
   mark.inode = f.inode;
   mark.birth = f.birth;
-  long const r = sys::call(SYS_fsetxattr, fd, sys::as_long(abi::order_mark_name),
-                           sys::as_long(&mark), sizeof mark, 0);
+  long const r = call_on(fd, SYS_fsetxattr, sys::as_long(abi::order_mark_name), sys::as_long(&mark),
+                         sizeof mark);
   return sys::failed(r) ? static_cast<int>(-r) : 0;
 }
 
@@ -174,22 +168,28 @@ int mark_file(int fd, file_now const& f, order_request kind, abi::order_inode* i
 
 }  // namespace
 
+static bool has_records(file_now const& f) { return (flags_of(f) & abi::order_logged) != 0; }
+
 int refused_at_home(file_now const& f) {
-  bool const is_logged = (flags_of(f) & abi::order_logged) != 0;
-  return is_logged ? static_cast<int>(durable.area->head.refused.load()) : 0;
+  return has_records(f) ? static_cast<int>(durable.area->head.refused.load()) : 0;
 }
 
 int sync_own(int fd, file_now const& f, order_request kind) {
   int const error = sync_now(fd, kind);
-  if (is_of_disk(error) && (flags_of(f) & abi::order_logged) != 0) tell_refused(error);
-  return error != 0 ? error : refused_at_home(f);
+  if (!has_records(f)) return error;
+  if (is_of_disk(error)) tell_refused(error);
+  return error != 0 ? error : static_cast<int>(durable.area->head.refused.load());
+}
+
+int sync_sent_back(int fd, file_now const& f, order_request kind) {
+  count(order_count::sent_back);
+  return has_records(f) ? without_daemon(fd, f, kind) : sync_now(fd, kind);
 }
 
 int without_daemon(int fd, file_now const& f, order_request kind) {
   abi::order_area& a = *durable.area;
-  std::uint64_t const key = abi::order_key(a, f.device, f.inode);
-  if (key == abi::no_key) return sync_now(fd, kind);  // no journal can have it
-  abi::order_inode* const i = count_in(abi::set_of(a, key), key);
+  if (f.key == abi::no_key) return sync_now(fd, kind);  // no journal can have it
+  abi::order_inode* const i = count_in(abi::set_of(a, f.key), f.key);
   int error = sync_own(fd, f, kind);
   bool const had_log = a.head.generation.load() != 0;
   bool const is_void = (a.head.voided.load() & abi::order_void_done) != 0;

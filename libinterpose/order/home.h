@@ -24,6 +24,9 @@ int sync_now(int fd, abi::order_request kind);
 /// also one that nobody but us has seen.
 int sync_own(int fd, file_now const& f, abi::order_request kind);
 
+/// The daemon is there and did nothing: the same, unless the journal has some of the file.
+int sync_sent_back(int fd, file_now const& f, abi::order_request kind);
+
 /// The daemon is dead, silent, or could not: 0 or the error number of the kernel's fsync.
 int without_daemon(int fd, file_now const& f, abi::order_request kind);
 

@@ -26,15 +26,12 @@ void let_go(int fd, file_now const& f) {
 }
 
 void bypass(int fd, file_now const& f) {
-  abi::order_area& a = *durable.area;
-  std::uint64_t const key = abi::order_key(a, f.device, f.inode);
-  if (key == abi::no_key) return;
-  abi::order_set& s = abi::set_of(a, key);
-  if ((abi::state_of(a, s, key) & abi::order_apart) != 0) return;
+  if (f.key == abi::no_key || (flags_of(f) & abi::order_apart) != 0) return;
+  abi::order_set& s = abi::set_of(*durable.area, f.key);
   // Whoever finds the flag, but not yet that the drain after it is over, drains as well: the
   // journal may still have records that must not come over what is written next.
   auto const note = [&](std::uint64_t flag) {
-    return abi::note_inode(s, key, [&](abi::order_inode& i) { i.state.fetch_or(flag); });
+    return abi::note_inode(s, f.key, [&](abi::order_inode& i) { i.state.fetch_or(flag); });
   };
   if (!note(abi::order_bypass)) s.overflow.store(1);
   drain(fd, f);

@@ -18,16 +18,19 @@ namespace {
 constexpr unsigned pending_fds = 4096;
 constinit std::atomic<std::uint64_t> pending[pending_fds / 64];  // a fork child has its own
 
+// By fd, the order_key() of a regular file, while the fd's entry says that its inode is known.
+constexpr unsigned known_fds = 4096;
+constinit std::atomic<std::uint64_t> known_key[known_fds];
+
 constexpr int by_itself = O_SYNC | O_DSYNC, past_the_log = O_DIRECT | by_itself;
 constexpr std::uint64_t most_slack = 1u << 20;  // bytes noted besides those that were written
 
 // Does `note` to the inode's place; without one the daemon has no baseline and nothing is owed.
 template <class Note>
 void note_file(file_now const& f, Note&& note) {
-  abi::order_area& a = *durable.area;
-  std::uint64_t const key = abi::order_key(a, f.device, f.inode);
-  if (key == abi::no_key || !abi::note_inode(abi::set_of(a, key), key, note))
-    count(abi::order_count::unnoted);
+  bool const is_noted =
+      f.key != abi::no_key && abi::note_inode(abi::set_of(*durable.area, f.key), f.key, note);
+  if (!is_noted) count(abi::order_count::unnoted);
 }
 
 // A change of what the file holds, after the call that made it.
@@ -38,9 +41,49 @@ void note_change(file_now const& f, Note&& note) {
 
 unsigned entry_now(int fd) { return self.is_vfork_child ? ask_fd(fd, 0) : entry_of_fd(fd); }
 
+bool may_know(int fd) {
+  return fd >= 0 && static_cast<unsigned>(fd) < known_fds && may_touch_table();
+}
+
+bool swap_entry(int fd, unsigned from, unsigned to) {
+  auto seen = static_cast<fd_entry>(from);
+  auto& entry = stage.mine->entry_of(static_cast<unsigned>(fd));
+  return entry.compare_exchange_strong(seen, static_cast<fd_entry>(to));
+}
+
+// Device and inode of a regular file that was written by this fd before: no call is made.
+bool recall(int fd, file_now& to) {
+  if (!may_know(fd) || (peek_fd(fd) & entry_inode_known) == 0) return false;
+  std::uint64_t const key = known_key[fd].load(std::memory_order_acquire);
+  if (key == abi::no_key || (peek_fd(fd) & entry_inode_known) == 0) return false;
+  to.device = durable.area->head.device[(key >> 56) - 1].load(std::memory_order_relaxed);
+  to.inode = key & ((std::uint64_t{1} << 56) - 1);
+  to.mode = S_IFREG;
+  to.key = key;
+  return true;
+}
+
+// The same from the kernel, and kept. Whatever gives the number to another file writes its entry
+// anew: what was asked for before that is not kept.
+bool look_and_remember(int fd, file_now& to) {
+  unsigned const entry = peek_fd(fd), asked = entry | entry_inode_asked;
+  std::uint64_t before = known_key[fd].load();
+  bool const may_keep = entry != entry_unknown && (entry == asked || swap_entry(fd, entry, asked));
+  if (!see(fd, to) || !S_ISREG(to.mode)) return false;
+  if (may_keep && to.key != abi::no_key && known_key[fd].compare_exchange_strong(before, to.key))
+    swap_entry(fd, asked, (asked & ~entry_inode_asked) | entry_inode_known);
+  return true;
+}
+
 std::int64_t position_of(int fd) { return sys::call(SYS_lseek, fd, 0, 1 /* SEEK_CUR */); }
 
 }  // namespace
+
+bool look_at_written(int fd, file_now& to) {
+  if (!may_be_durable(fd)) return false;
+  if (recall(fd, to)) return true;
+  return may_know(fd) ? look_and_remember(fd, to) : see(fd, to) && S_ISREG(to.mode);
+}
 
 bool sees() {
   if (stage.active.load(std::memory_order_relaxed) != nullptr) return true;
@@ -86,7 +129,7 @@ std::uint32_t stream_of(int fd) {
 bool see(int dir, char const* path, int flags, file_now& to) {
   struct statx seen;
   long const r = sys::call(SYS_statx, dir, sys::as_long(path), flags | sys::at_no_automount,
-                           STATX_TYPE | STATX_INO | STATX_SIZE | STATX_BTIME, sys::as_long(&seen));
+                           STATX_BASIC_STATS | STATX_BTIME, sys::as_long(&seen));
   if (sys::failed(r)) return false;
   to.device = static_cast<std::uint64_t>(seen.stx_dev_major) << 32 | seen.stx_dev_minor;
   to.inode = seen.stx_ino;
@@ -95,22 +138,61 @@ bool see(int dir, char const* path, int flags, file_now& to) {
   to.birth = (seen.stx_mask & STATX_BTIME) == 0
                  ? 0
                  : abi::birth_word(seen.stx_ino, seen.stx_btime.tv_sec, seen.stx_btime.tv_nsec);
+  to.is_written = seen.stx_ctime.tv_sec == seen.stx_mtime.tv_sec &&
+                  seen.stx_ctime.tv_nsec == seen.stx_mtime.tv_nsec;
+  to.key = abi::order_key(*durable.area, to.device, to.inode);
+  to.word =
+      abi::lone_word({seen.stx_size, seen.stx_mode, seen.stx_uid, seen.stx_gid, seen.stx_nlink});
   return true;
 }
 
 bool see(int fd, file_now& to) { return see(fd, "", sys::at_empty_path, to); }
 
+bool see_open(int fd, file_now& to, long& flags) {
+  flags = sys::call(SYS_fcntl, fd, F_GETFL);
+  return !sys::failed(flags) && (flags & O_PATH) == 0 && see(fd, to) &&
+         (S_ISREG(to.mode) || S_ISDIR(to.mode));
+}
+
 std::uint64_t flags_of(file_now const& f) {
   abi::order_area& a = *durable.area;
-  std::uint64_t const key = abi::order_key(a, f.device, f.inode);
-  return key == abi::no_key ? 0 : abi::state_of(a, abi::set_of(a, key), key);
+  return f.key == abi::no_key ? 0 : abi::state_of(a, abi::set_of(a, f.key), f.key);
 }
 
 bool is_logged(file_now const& f) { return (flags_of(f) & abi::order_logged) != 0; }
 
+bool is_watched(file_now const& f) { return (flags_of(f) & abi::order_watched) != 0; }
+
 bool is_logged(int fd) {
   file_now f;
   return sees() && see(fd, f) && is_logged(f);
+}
+
+// The daemon takes it for an old one from then on, and has no baseline of it.
+bool take_first_sync(file_now const& f) {
+  if (f.birth == 0) return false;
+  std::uint64_t const once = f.birth & ~std::uint64_t{1};
+  bool is_new = false;
+  abi::order_set& s = abi::set_of(*durable.area, f.key);
+  abi::each_way(s, f.key, [&](unsigned w) {
+    std::uint64_t seen = s.way[w].created.load();
+    if (seen != f.birth && seen != once) return;
+    is_new |= s.way[w].created.compare_exchange_strong(seen, seen == once ? 0 : once);
+  });
+  return is_new;
+}
+
+change change_of(file_now const& f) {
+  change found = change::bytes;
+  abi::order_set& s = abi::set_of(*durable.area, f.key);
+  abi::each_way(s, f.key, [&](unsigned w) {
+    std::uint64_t const known = s.way[w].daemon_word.load();
+    if (known == f.word || found == change::other) return;
+    // Of what the journal never takes it has no word.
+    bool const is_size = known == 0 || abi::differ_in_size(known, f.word);
+    found = is_size ? change::size : change::other;
+  });
+  return found;
 }
 
 void note_bytes(file_now const& f, std::uint64_t from, std::uint64_t to) {
@@ -134,11 +216,9 @@ void note_cut(file_now const& f, std::uint64_t size) {
 }
 
 void note_moved(file_now const& f) {
-  abi::order_area& a = *durable.area;
-  std::uint64_t const key = abi::order_key(a, f.device, f.inode);
-  if (key == abi::no_key) return;
-  abi::order_set& s = abi::set_of(a, key);
-  abi::each_way(s, key, [&](unsigned w) {
+  if (f.key == abi::no_key) return;
+  abi::order_set& s = abi::set_of(*durable.area, f.key);
+  abi::each_way(s, f.key, [&](unsigned w) {
     s.way[w].created.store(0);
     s.way[w].state.fetch_or(abi::order_moved);
   });
@@ -186,10 +266,7 @@ bool may_be_logged(int fd) {
   if (!is_durable(fd) || !see(fd, f) || !S_ISREG(f.mode)) return false;
   long const flags = sys::call(SYS_fcntl, fd, F_GETFL);
   if (sys::failed(flags) || (flags & past_the_log) != 0) return false;
-  abi::order_area& a = *durable.area;
-  std::uint64_t const key = abi::order_key(a, f.device, f.inode);
-  return key != abi::no_key &&
-         (abi::state_of(a, abi::set_of(a, key), key) & abi::order_bypass) == 0;
+  return f.key != abi::no_key && (flags_of(f) & abi::order_bypass) == 0;
 }
 
 void bypass_if_synced(int fd) {
@@ -206,6 +283,7 @@ void bypass_if_synced(int fd) {
 static bool bypass_write(write_view& v, int fd, long flags) {
   int const syncs = v.rwf & (rwf_dsync | rwf_sync);
   if ((flags & past_the_log) == 0 && syncs == 0) return false;
+  if (v.file.birth == 0) see(fd, v.file);  // a mark has it
   bypass(fd, v.file);
   v.is_synced = ((flags & by_itself) | syncs) != 0;
   if (v.is_synced) count(abi::order_count::own_sync);
@@ -215,7 +293,7 @@ static bool bypass_write(write_view& v, int fd, long flags) {
 write_view before_write(int fd, std::int64_t at, int rwf) {
   write_view v = unnoted_write(at, rwf);
   v.is_unwatched = false;
-  if (!may_be_durable(fd) || !see(fd, v.file) || !S_ISREG(v.file.mode)) return v;
+  if (!look_at_written(fd, v.file)) return v;
   v.is_unwatched = !is_watched(v.file);
   if (v.is_unwatched) return v;
   long const flags = sys::call(SYS_fcntl, fd, F_GETFL);
@@ -223,6 +301,7 @@ write_view before_write(int fd, std::int64_t at, int rwf) {
   v.ours = true;
   v.appends = ((flags & O_APPEND) != 0 && (rwf & rwf_noappend) == 0) || (rwf & rwf_append) != 0;
   bypass_write(v, fd, flags);
+  if (v.appends && v.file.birth == 0) see(fd, v.file);  // where it ends
   if (!v.appends && at < 0) v.position = position_of(fd);
   return v;
 }
@@ -232,7 +311,7 @@ write_view before_write(int fd, std::int64_t at, int rwf) {
 static void note_late(write_view& v, int fd) {
   if (was_unwatched()) return;
   bool const is_known = v.file.inode != 0;
-  if (!is_known && (!may_be_durable(fd) || !see(fd, v.file))) return;
+  if (!is_known && !look_at_written(fd, v.file)) return;
   if (!S_ISREG(v.file.mode) || !is_watched(v.file)) return;
   long const flags = sys::call(SYS_fcntl, fd, F_GETFL);
   if (sys::failed(flags) || !bypass_write(v, fd, flags)) note_whole(v.file);

@@ -46,12 +46,26 @@ bool is_logged(int fd);
 struct file_now {
   std::uint64_t device, inode, size, birth;
   unsigned mode;
+  bool is_written;     // its ctime is its mtime: nothing was changed after its bytes
+  std::uint64_t key;   // abi::order_key(); no_key: nobody can note it, or log it
+  std::uint64_t word;  // abi::lone_word()
 };
 bool see(int dir, char const* path, int flags, file_now& to);
 bool see(int fd, file_now& to);
+/// The same of a file or directory that can be synced, and its descriptor's flags (F_GETFL).
+bool see_open(int fd, file_now& to, long& flags);
+/// A regular file of a durable target, as far as its name says: device, inode and mode. The kernel
+/// is asked the first time that it is written by this descriptor.
+bool look_at_written(int fd, file_now& to);
 /// Of its inode, as the daemon and other stages left them: abi::order_logged and others.
 std::uint64_t flags_of(file_now const& f);
 bool is_logged(file_now const& f);
+/// What was changed of it since the daemon knew all of it durable. All but bytes, and a size, needs
+/// more than an fdatasync.
+enum class change : std::uint8_t { bytes, size, other };
+change change_of(file_now const& f);
+/// One of the first two syncs of a file that a program of the job made.
+bool take_first_sync(file_now const& f);
 
 /// The daemon holds no file, so nothing has to be noted.
 inline bool is_unwatched() { return durable.area->head.unwatched.load() != 0; }
@@ -62,9 +76,7 @@ inline bool was_unwatched() {
   return is_unwatched();
 }
 /// What is written to it is to be noted.
-inline bool is_watched(file_now const& f) {
-  return abi::is_watched(*durable.area, abi::order_key(*durable.area, f.device, f.inode));
-}
+bool is_watched(file_now const& f);
 
 inline void count(abi::order_count what) {
   durable.area->head.count[static_cast<unsigned>(what)].fetch_add(1, std::memory_order_relaxed);

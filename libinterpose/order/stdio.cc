@@ -74,9 +74,12 @@ stream_before look_before(FILE* f, bool seeks) {
 void note_flushed(stream_before const& b, std::uint64_t n, bool doubtful) {
   file_now f;
   int const fd = b.fd;
-  if (was_unwatched() || !see(fd, f) || !S_ISREG(f.mode)) return;
+  if (was_unwatched() || !look_at_written(fd, f) || !is_watched(f)) return;
   long const flags = sys::call(SYS_fcntl, fd, F_GETFL);
-  if ((flags & (O_DIRECT | O_SYNC | O_DSYNC)) != 0) return bypass(fd, f);
+  if ((flags & (O_DIRECT | O_SYNC | O_DSYNC)) != 0) {
+    if (see(fd, f)) bypass(fd, f);  // a mark has more of it
+    return;
+  }
   std::int64_t const now = sys::call(SYS_lseek, fd, 0, 1 /* SEEK_CUR */);
   bool const appends = (flags & O_APPEND) != 0;
   if (doubtful || now < 0 || (b.position < 0 && static_cast<std::uint64_t>(now) < n) ||

@@ -25,32 +25,8 @@ int outcome(int error) {
   return -1;
 }
 
-// What fsync keeps beside bytes and size is as it was: 0 is no such word. A change of something
-// else than bytes leaves a ctime that is not the mtime, unless bytes were written after it.
-std::uint64_t lone_word_of(int fd, bool is_data_only) {
-  struct statx x;
-  if (sys::failed(sys::call(SYS_statx, fd, sys::as_long(""), sys::at_empty_path, STATX_BASIC_STATS,
-                            sys::as_long(&x))))
-    return 0;
-  bool const is_written =
-      x.stx_ctime.tv_sec == x.stx_mtime.tv_sec && x.stx_ctime.tv_nsec == x.stx_mtime.tv_nsec;
-  if (!is_data_only && !is_written) return 0;
-  return abi::lone_word({x.stx_size, x.stx_mode, x.stx_uid, x.stx_gid, x.stx_nlink});
-}
-
 constexpr std::uint64_t not_ours =
     abi::order_native | abi::order_bypass | abi::order_logged | abi::order_moved;
-
-// Only bytes of it were overwritten since the daemon knew all of it durable.
-bool is_overwrite(sync_job const& j) {
-  abi::order_area& a = *durable.area;
-  std::uint64_t const key = abi::order_key(a, j.file.device, j.file.inode);
-  std::uint64_t const word = lone_word_of(j.fd, j.kind == order_request::fdatasync);
-  bool is_so = word != 0;
-  abi::order_set& s = abi::set_of(a, key);
-  abi::each_way(s, key, [&](unsigned w) { is_so &= s.way[w].daemon_word.load() == word; });
-  return is_so;
-}
 
 // One program alone overwrites bytes of a file that the journal has nothing of: its own fdatasync
 // takes one flush as well, and asks nobody. Who is let in leaves by leave_lone().
@@ -68,23 +44,6 @@ bool enter_lone() {
   return false;
 }
 
-// Its first two syncs: sqlite's journal has a header of its own. The daemon takes it for an old
-// file from then on, and has no baseline of it.
-bool takes_first_sync(file_now const& f) {
-  if (f.birth == 0) return false;
-  abi::order_area& a = *durable.area;
-  std::uint64_t const key = abi::order_key(a, f.device, f.inode),
-                      once = f.birth & ~std::uint64_t{1};
-  bool is_new = false;
-  abi::order_set& s = abi::set_of(a, key);
-  abi::each_way(s, key, [&](unsigned w) {
-    std::uint64_t seen = s.way[w].created.load();
-    if (seen != f.birth && seen != once) return;
-    is_new |= s.way[w].created.compare_exchange_strong(seen, seen == once ? 0 : once);
-  });
-  return is_new;
-}
-
 // The directory of a file, by its name: its programs sync it after each new file.
 bool is_made_where_synced(int fd) {
   if (durable.area->head.own_directories.load() == 0) return false;
@@ -100,32 +59,28 @@ bool is_made_where_synced(int fd) {
   return S_ISDIR(d.mode) && (flags & abi::order_own) != 0 && (flags & not_ours) == 0;
 }
 
+// A change of something else than bytes leaves a ctime that is not the mtime, unless bytes were
+// written after it. What is durable but for the bytes the daemon has to know, in all areas.
+way choose_own(sync_job& j, bool is_own) {
+  bool const keeps_all = j.kind == order_request::fsync;
+  change const c = keeps_all && !j.file.is_written ? change::other : change_of(j.file);
+  if (c == change::other || (c == change::size && !is_own)) return way::log;
+  if (!is_own && !enter_lone()) return way::log;
+  if (c == change::bytes) j.kind = order_request::fdatasync;
+  return is_own ? way::kernel : way::lone;
+}
+
 // What the journal is of no use to, and has nothing of, its program syncs by itself. The flags were
 // looked at after the writes: what the daemon writes from then on it reads from the file as it is
 // now, or later. What it writes of a directory from then on was removed after its fsync began.
 way choose(sync_job& j) {
   if ((j.seen & abi::order_apart) != 0) return way::own;
   if ((j.seen & not_ours) != 0) return way::log;
-  if (durable.area->head.aside.load() != 0 && heart_beats(now_ns())) return way::kernel;
-  bool const is_file = S_ISREG(j.file.mode);
-  if ((j.seen & abi::order_own) != 0) {
-    if (is_file && is_overwrite(j)) j.kind = order_request::fdatasync;
-    return way::kernel;
-  }
-  if ((j.seen & abi::order_lone) != 0) {
-    if (!is_overwrite(j) || !enter_lone()) return way::log;
-    j.kind = order_request::fdatasync;
-    return way::lone;
-  }
-  bool const is_first = is_file && is_made_where_synced(j.fd) && takes_first_sync(j.file);
-  return is_first ? way::kernel : way::log;
-}
-
-// The daemon did not do it.
-way choose_after(answer const& a, sync_job const& j) {
-  if (a.what != answer::native) return way::home;
-  count(order_count::sent_back);
-  return (flags_of(j.file) & abi::order_logged) == 0 ? way::kernel : way::home;
+  bool const is_own = (j.seen & abi::order_own) != 0;
+  if (!S_ISREG(j.file.mode)) return is_own ? way::kernel : way::log;
+  if (is_own || (j.seen & abi::order_lone) != 0) return choose_own(j, is_own);
+  // sqlite's journal is synced twice, because it has a header of its own.
+  return is_made_where_synced(j.fd) && take_first_sync(j.file) ? way::kernel : way::log;
 }
 
 }  // namespace
@@ -134,6 +89,8 @@ static int sync_by(sync_job const& j) {
   switch (j.where) {
     case way::own:
       return sync_own(j.fd, j.file, j.kind);
+    case way::sent_back:
+      return sync_sent_back(j.fd, j.file, j.kind);
     case way::home:
       return without_daemon(j.fd, j.file, j.kind);
     default:
@@ -141,19 +98,11 @@ static int sync_by(sync_job const& j) {
   }
 }
 
-int sync_file(int fd, file_now const& f, order_request kind, bool is_sent_back) {
-  sync_job j = {fd, kind, way::home, f, 0, 0};
-  if (is_sent_back) j.where = choose_after({answer::native, 0}, j);
-  return sync_by(j);
-}
-
 sync_job look_before_sync(int fd, order_request kind) {
   sync_job j = {fd, kind, way::kernel, {}, 0, 0};
   file_now& f = j.file;
-  long const flags = sys::call(SYS_fcntl, fd, F_GETFL);
-  bool const is_file = !sys::failed(flags) && (flags & O_PATH) == 0 && see(fd, f) &&
-                       (S_ISREG(f.mode) || S_ISDIR(f.mode));
-  if (!is_file) return j;
+  long flags = 0;
+  if (!see_open(fd, f, flags)) return j;
   if (S_ISDIR(f.mode)) j.kind = order_request::directory;
   j.late_error = late_error(f);
   if (j.late_error != 0) return j;
@@ -179,7 +128,7 @@ int finish(sync_job& j) {
       count(order_count::answered);
       return outcome(a.error);
     }
-    j.where = choose_after(a, j);
+    j.where = a.what == answer::native ? way::sent_back : way::home;
   }
   int const error = sync_by(j);
   if (j.where == way::lone) leave_lone();

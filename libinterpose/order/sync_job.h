@@ -8,11 +8,12 @@ namespace sluice::order {
 
 enum class way : std::uint8_t {
   undecided,
-  kernel,  // the program's own sync: the journal has nothing of the file, or it is none
-  lone,    // the same, counted in as the only one at the moment (order_header::lone)
-  own,     // the program's own sync of a file that the journal may have as well
-  log,     // the daemon is asked
-  home,    // without the daemon: sync, and tell recovery to leave the file alone
+  kernel,     // the program's own sync: the journal has nothing of the file, or it is none
+  lone,       // the same, counted in as the only one at the moment (order_header::lone)
+  own,        // the program's own sync of a file that the journal may have as well
+  log,        // the daemon is asked
+  sent_back,  // the daemon was asked, and did nothing
+  home,       // without the daemon: sync, and tell recovery to leave the file alone
 };
 
 struct sync_job {
@@ -27,9 +28,5 @@ struct sync_job {
 sync_job look_before_sync(int fd, abi::order_request kind);
 /// 0, or -1 with errno.
 int finish(sync_job& j);
-
-/// 0 or the error number of a sync that the daemon did not make. `is_sent_back`: it is there, and
-/// did nothing.
-int sync_file(int fd, file_now const& f, abi::order_request kind, bool is_sent_back);
 
 }  // namespace sluice::order

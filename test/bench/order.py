@@ -18,7 +18,7 @@ WORKS = ("append", "overwrite", "prewritten", "overdata", "varmail", "wal", "del
 MODES = ("native", "durable", "ordered")
 WORK = os.path.join(BUILD, "bench", "order_work")
 POWER_CUT = os.path.join(BUILD, "test", "crash", "power_cut")
-RUN_MS = {"delete": 8000}  # until the log has found out whether it pays; else 1000
+RUN_MS = 1000
 COLUMNS = ("per_second", "p50_us", "p99_us", "longest_us", "flushes", "writes")
 
 
@@ -48,7 +48,7 @@ def run_once(options, disk, work, threads, mode):
 
     if work in PROGRAMS:
         return PROGRAMS[work](where, threads, options.program_ms, below)
-    return run_work(work, threads, options.ms or RUN_MS.get(work, 1000), where, below)
+    return run_work(work, threads, options.ms or RUN_MS, where, below)
 
 
 def middle(runs, column):
@@ -126,10 +126,10 @@ def main():
     p.add_argument("--threads", type=int, nargs="+", default=[1, 16, 40])
     p.add_argument("--work", nargs="+", choices=[*WORKS, *PROGRAMS], default=WORKS)
     p.add_argument("--rounds", type=int, default=3)
-    p.add_argument("--ms", type=int, help="of each run (1000; of delete 8000)")
+    p.add_argument("--ms", type=int, help="of each run (1000)")
     p.add_argument("--program-rounds", type=int, default=3)
     p.add_argument("--program-ms", type=int, default=4000)
-    p.add_argument("--fs", default="ext4", choices=("ext4", "xfs", "btrfs"))
+    p.add_argument("--fs", default="ext4", choices=("ext4", "xfs"))
     p.add_argument("--order", nargs="+", choices=MODES[1:], default=MODES[1:],
                    help="what stands beside native")
     p.add_argument("--log", help="where the log is; on the same disk if not given")

@@ -47,11 +47,11 @@ served_by_us parse(int argc, char** argv) {
 }
 
 /// A byte for each time since `told`.
-void tell_asides(std::uint64_t& told, std::uint64_t asides) {
-  char const* const path = std::getenv("ASIDES");
-  if (told == asides || path == nullptr) return;
-  std::ofstream(path, std::ios::app) << std::string(asides - told, '+');
-  told = asides;
+void tell_rests(std::uint64_t& told, std::uint64_t rests) {
+  char const* const path = std::getenv("RESTS");
+  if (told == rests || path == nullptr) return;
+  std::ofstream(path, std::ios::app) << std::string(rests - told, '+');
+  told = rests;
 }
 
 void say_ready(int& fd) {
@@ -83,7 +83,7 @@ int serve_broken(int argc, char** argv) {
     std::uint64_t told = 0;
     while (is_over == 0 && !all.wants_anew()) {
       all.turn();
-      tell_asides(told, all.counts().asides);
+      tell_rests(told, all.counts().rests);
     }
     while (!all.end()) {
       all.turn();

@@ -176,8 +176,8 @@ int main(int argc, char** argv) {
   bool const lends = argc > 4 && std::strcmp(argv[1], "disk") == 0;
   if ((m == nullptr && program == nullptr && !lends) || fs == nullptr) {
     std::fprintf(stderr,
-                 "usage: power_cut MODE ext4|xfs|btrfs STATES [SEED]\n"
-                 "       power_cut disk ext4|xfs|btrfs FLUSH_US COMMAND...\nmodes:");
+                 "usage: power_cut MODE ext4|xfs STATES [SEED]\n"
+                 "       power_cut disk ext4|xfs FLUSH_US COMMAND...\nmodes:");
     for (auto const& known : modes) std::fprintf(stderr, " %s", known.name);
     std::fprintf(stderr, "\nprograms:%s", trial_names().c_str());
     std::fprintf(stderr, "\n");

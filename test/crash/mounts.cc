@@ -2,7 +2,6 @@
 #include "mounts.h"
 
 #include <fcntl.h>
-#include <linux/btrfs.h>
 #include <spawn.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
@@ -27,7 +26,6 @@ constexpr fs_kind kinds[] = {
      "mkfs.ext4 -q -F -J size=4 -E lazy_itable_init=0,lazy_journal_init=0,nodiscard",
      "mkfs.ext4 -q -F -E lazy_itable_init=0,lazy_journal_init=0,nodiscard", ""},
     {"xfs", 320ull << 20, 320ull << 20, "mkfs.xfs -q -f -K -d agcount=2", "mkfs.xfs -q -f -K", ""},
-    {"btrfs", 128ull << 20, 256ull << 20, "mkfs.btrfs -q -f -K", "mkfs.btrfs -q -f -K", ""},
 };
 fs_kind const& log_kind = kinds[0];
 
@@ -54,14 +52,6 @@ fs_kind const* find_fs(char const* name) {
   for (auto const& kind : kinds)
     if (std::strcmp(kind.name, name) == 0) return &kind;
   return nullptr;
-}
-
-void forget_devices() {
-  int const control = open("/dev/btrfs-control", O_RDWR | O_CLOEXEC);
-  if (control < 0) return;
-  btrfs_ioctl_vol_args all = {};
-  ioctl(control, BTRFS_IOC_FORGET_DEV, &all);
-  close(control);
 }
 
 namespace {
@@ -106,7 +96,6 @@ void mounts::make() {
 void mounts::mount_it(memory kept) {
   for (unsigned i = 0; i < places.size(); ++i) try {
       disk.attach(i, kept);
-      forget_devices();
       mount_fs(*places[i].kind, disk.device(i), places[i].at);
     } catch (std::runtime_error const&) {
       int const why = errno;
@@ -123,7 +112,7 @@ bool mounts::mount_cut(unsigned& unmountable, memory kept) {
   } catch (std::runtime_error const&) {
     int const why = errno;
     disk.detach();
-    // Its superblock was torn: EINVAL is what btrfs and xfs call that.
+    // Its superblock was torn: EINVAL is what xfs calls that.
     if (why != EBADMSG && why != EUCLEAN && why != EINVAL) throw;
     ++unmountable;
     return false;

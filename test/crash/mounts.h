@@ -24,10 +24,6 @@ struct fs_kind {
 /// Null: there is none of that name.
 fs_kind const* find_fs(char const* name);
 
-/// btrfs remembers by name on which device it saw a file system last; the loop device of that name
-/// may be another program's by now.
-void forget_devices();
-
 /// Mounted for the first time, or after a power cut.
 class mounts {
  public:

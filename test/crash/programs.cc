@@ -27,7 +27,6 @@ namespace sluice::crash {
 namespace {
 
 constexpr std::uint64_t soon = 40'000'000;  // removed files are looked for each 30 ms
-constexpr journal::experiment often = {2'000'000, 0, 5'000'000, 5'000'000, 5'000'000};
 constexpr journal::service_rules unseen = {.log = {}, .sees_foreign = false},
                                  alike = {.log = {}, .tells_apart = false},
                                  undated = {.log = {}, .tells_births = false},
@@ -35,14 +34,12 @@ constexpr journal::service_rules unseen = {.log = {}, .sees_foreign = false},
                                  unrevoked = {.log = {}, .revokes = false},
                                  unflushed = {.log = {.flush_before_ack = false}},
                                  trims_early = {.log = {.home_before_trim = false}},
-                                 // Not broken: it stands aside and comes back all the time,
-    weighed = {.log = {}, .weighing = often},
+                                 // Not broken: it lets go of all files, and holds them again,
+    resting = {.log = {}, .checkpoint_every_ns = soon, .rests_after_ns = 1},
                                  // or frees all the time what was synced file by file, or with all.
-    each = {.log = {}, .checkpoint_every_ns = soon, .weighing = {}, .flush_bytes = 0},
-                                 whole = {.log = {},
-                                          .checkpoint_every_ns = soon,
-                                          .weighing = {},
-                                          .flush_bytes = ~0ull};
+    each = {.log = {}, .checkpoint_every_ns = soon, .flush_bytes = 0},
+                                 whole = {
+                                     .log = {}, .checkpoint_every_ns = soon, .flush_bytes = ~0ull};
 
 constexpr trial trials[] = {
     {"sqlite-wal", "sqlite-wal"},
@@ -61,12 +58,12 @@ constexpr trial trials[] = {
     {"foreign", "files+foreign"},
     {"half-said", "files+half"},
     {"again", "files+again"},
-    {"weighed", "files", fault::none, false, true, 0, &weighed},
-    {"weighed-killed", "files+log-killed", fault::none, false, true, 0, &weighed},
-    {"weighed-foreign", "files+foreign", fault::none, false, true, 0, &weighed},
-    {"weighed-again", "files+again", fault::none, false, true, 0, &weighed},
-    {"weighed-delete", "sqlite-delete", fault::none, false, true, 0, &weighed},
-    {"weighed-mail", "maildir", fault::none, false, true, 0, &weighed},
+    {"resting", "files", fault::none, false, true, 0, &resting},
+    {"resting-killed", "files+log-killed", fault::none, false, true, 0, &resting},
+    {"resting-foreign", "files+foreign", fault::none, false, true, 0, &resting},
+    {"resting-again", "files+again", fault::none, false, true, 0, &resting},
+    {"resting-delete", "sqlite-delete", fault::none, false, true, 0, &resting},
+    {"resting-mail", "maildir", fault::none, false, true, 0, &resting},
     {"each", "files", fault::none, false, true, 0, &each},
     {"each-killed", "files+log-killed", fault::none, false, true, 0, &each},
     {"each-again", "files+again", fault::none, false, true, 0, &each},
@@ -122,11 +119,11 @@ constexpr unsigned streams_max = 16;
 constexpr unsigned gate_stream = 1, entries_of_a_manifest = 60;
 constexpr unsigned states_of_a_fault = 20;    // then another run has another fault
 constexpr unsigned states_of_a_cluster = 40;  // then another one has other nodes
-constexpr unsigned states_of_a_weighing = 60;
+constexpr unsigned states_of_a_rest = 60;
 constexpr unsigned states_of_a_control = 150;  // not every run shows what is broken
 constexpr int patience_ms = 300'000;
 
-std::string asides_of(std::string const& dir) { return dir + "/asides"; }
+std::string rests_of(std::string const& dir) { return dir + "/rests"; }
 
 /// The script: a line is asked, a line comes back.
 class script {
@@ -290,7 +287,7 @@ class session {
     for (auto const* f : {"/bin/sluice", "/lib/libinterpose.so"})
       fs::copy_file(bin + "/.." + f, dir + "/broken" + f, over);
     std::string const daemon = dir + "/broken/bin/sluice-order";
-    std::ofstream(daemon) << "#!/bin/sh\nexport ASIDES=" << asides_of(dir) << "\nexec "
+    std::ofstream(daemon) << "#!/bin/sh\nexport RESTS=" << rests_of(dir) << "\nexec "
                           << fs::read_symlink("/proc/self/exe").string() << " broken " << t.name
                           << " \"$@\"\n";
     fs::permissions(daemon, fs::perms::owner_all);
@@ -345,7 +342,7 @@ class session {
     return trial_.recovers && (trial_.what == fault::recovery || seed % 4 == 0);
   }
 
-  /// btrfs writes a block anew, for which a full disk may have no room: the log is kept until then.
+  /// Bringing a block home may need room that a full disk lacks: the journal is kept until then.
   bool makes_room() const {
     if (trial_.home_bytes == 0) return false;
     std::ifstream said(on_.dir + "/recover.out");
@@ -410,11 +407,11 @@ int run_trial(trial const& t, fs_kind const& fs, std::string const& dir, std::st
   auto const began = std::chrono::steady_clock::now();
   unsigned const each = t.what == fault::home || t.what == fault::log ? states_of_a_fault
                         : t.is_cluster()                              ? states_of_a_cluster
-                        : t.is_weighed()                              ? states_of_a_weighing
+                        : t.is_resting()                              ? states_of_a_rest
                         : t.must_fail                                 ? states_of_a_control
                                                                       : states;
   found sum;
-  std::ofstream(asides_of(dir), std::ios::trunc).flush();
+  std::ofstream(rests_of(dir), std::ios::trunc).flush();
   // A control is done when it was caught, three times for good measure.
   auto const is_done = [&] { return sum.states >= states || (t.must_fail && sum.bad() >= 3); };
   for (unsigned round = 0; !is_done(); ++round) {
@@ -433,8 +430,8 @@ int run_trial(trial const& t, fs_kind const& fs, std::string const& dir, std::st
       sum.lost, sum.broken, sum.unrecoverable, sum.states / minutes);
   if (t.what != fault::none)
     std::printf("the disk refused %u times, and %u errors were told\n", sum.refused, sum.told);
-  std::uintmax_t const asides = std::filesystem::file_size(asides_of(dir));
-  if (t.is_weighed()) std::printf("the log stood aside %ju times\n", asides);
+  std::uintmax_t const rests = std::filesystem::file_size(rests_of(dir));
+  if (t.is_resting()) std::printf("the daemon let go of all files %ju times\n", rests);
   if (t.is_cluster()) std::printf("%u manifests were there, %u were refused\n", sum.seen, sum.told);
   if (sum.roomless != 0)
     std::printf("%u states were recovered when there was room\n", sum.roomless);
@@ -443,7 +440,7 @@ int run_trial(trial const& t, fs_kind const& fs, std::string const& dir, std::st
   if (sum.unmountable * (t.is_cluster() ? 5 : 20) > sum.states) return 1;
   if (t.what != fault::none && sum.refused == 0)
     return std::printf("FAILED: no fault was met\n"), 1;
-  if (t.is_weighed() && asides == 0) return std::printf("FAILED: the log never stood aside\n"), 1;
+  if (t.is_resting() && rests == 0) return std::printf("FAILED: it never let go of all\n"), 1;
   if (t.is_cluster() && !t.must_fail && sum.seen == 0)
     return std::printf("FAILED: no state had a manifest\n"), 1;
   if (t.must_fail && sum.bad() == 0) std::printf("FAILED: the control %s was not caught\n", t.name);

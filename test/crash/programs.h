@@ -29,8 +29,8 @@ struct trial {
   static constexpr unsigned cluster = 0;         // two to four nodes, with a disk each
 
   bool is_cluster() const { return homes == cluster; }
-  /// Its daemon stands aside and comes back all the time.
-  bool is_weighed() const { return keep != nullptr && keep->weighing.syncs_min == 0; }
+  /// Its daemon lets go of all files, and holds them again, all the time.
+  bool is_resting() const { return keep != nullptr && keep->rests_after_ns != 0; }
 };
 
 /// Null: there is none of that name.
@@ -42,7 +42,7 @@ int run_trial(trial const& t, fs_kind const& fs, std::string const& dir, std::st
               unsigned states, std::uint64_t seed);
 
 /// power_cut broken TRIAL serve ...: sluice-order, with the rules of that trial. Each time that it
-/// has stood aside, empty, the file ASIDES gets a byte.
+/// has let go of all files, the file RESTS gets a byte.
 int serve_broken(int argc, char** argv);
 
 }  // namespace sluice::crash

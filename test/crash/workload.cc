@@ -37,7 +37,6 @@ namespace {
 using namespace journal;
 
 constexpr std::uint64_t log_size = 512 << 10;  // some laps in a run
-constexpr std::uint64_t log_size_grown = 2 << 20;
 constexpr unsigned served_first = 16;
 
 [[noreturn]] void fail(std::string const& what) {
@@ -290,7 +289,6 @@ class daemon {
       auto const boot = boot_id();
       if (continue_log(disk, s, s.head, random_salt(), {}, boot) != 0) fail("log");
       service all(disk, s, keep);
-      if (mode_.daemon == fate::is_killed) all.log_grows_to(log_size_grown);
       all.add(std::make_unique<journal::area>(area_));
       if (is_first && ::write(ready, "1", 1) != 1) fail("pipe");
       while (!all.wants_anew()) {

@@ -46,11 +46,13 @@ own_mounts() {
   HAS_OWN_MOUNTS=1 exec unshare --mount --propagation private bash "$0"
 }
 
-# own_ext4 DIR: makes it, with an ext4 of its own there, for the disk of this machine may have no
-# uuid, and then nothing goes to a log. False where that cannot be: DIR is a plain one then.
+# own_ext4 DIR [OPTION…]: makes it, with an ext4 of its own there, for the disk of this machine may
+# have no uuid, and then nothing goes to a journal. False where that cannot be: DIR is a plain one
+# then.
 own_ext4() {
   mkdir -p "$1" && [ -n "${HAS_OWN_MOUNTS:-}" ] && truncate -s 64M "$SCRATCH/ext4.image" &&
-    mkfs.ext4 -q "$SCRATCH/ext4.image" 2>/dev/null && mount -o loop "$SCRATCH/ext4.image" "$1"
+    mkfs.ext4 -q "${@:2}" "$SCRATCH/ext4.image" 2>/dev/null &&
+    mount -o loop "$SCRATCH/ext4.image" "$1"
 }
 
 # json FILE EXPR: the value of a Python expression over the parsed file, which is called `d`.

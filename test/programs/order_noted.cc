@@ -336,21 +336,6 @@ void moved_out() {
   unlink(to.c_str());
 }
 
-/// The log does not pay: what it has nothing of is synced without asking, all else as before.
-void aside() {
-  if (area->head.ordered_targets != 0) return;  // barriers are always the log's
-  int const fd = open_fresh("aside");
-  std::uint64_t const before = requests();
-  area->head.aside = 1;
-  CHECK(fsync(fd) == 0 && fdatasync(fd) == 0 && requests() == before);
-  raise(fd, abi::order_logged);
-  CHECK(fsync(fd) == 0 && requests() == before + 1);
-  area->head.aside = 0;
-  take(fd);
-  CHECK(fsync(fd) == 0 && requests() == before + 2);
-  close(fd);
-}
-
 /// A disk lost bytes that the log has: no sync of the rest makes that good.
 void refused() {
   if (std::string(getenv("ORDER_FAKE")) != "native") return;
@@ -491,7 +476,6 @@ int main(int argc, char** argv) {
   creations();
   other_names();
   moved_out();
-  aside();
   refused();
   bypasses();
   writes_durably();

@@ -249,8 +249,10 @@ void add_looking(CLI::App& app, command_line& line) {
       "  sluice explain --policy site.json --class bronze open /scratch/data");
   explain->callback(
       [&line] { line.chosen = [&line] { return explain_verb(line.global, line.explain); }; });
-  add_file_verb(app, line, "doctor", "tell whether a program can be limited, and if not, why",
-                "  sluice doctor ./app", doctor_verb);
+  add_file_verb(
+      app, line, "doctor",
+      "tell whether a program can be limited, or fsync in a directory go through a journal",
+      "  sluice doctor ./app\n  sluice doctor /scratch/", doctor_verb);
 }
 
 /// Verbs that another program does, which reads the words after them itself.

@@ -132,8 +132,6 @@ std::string journal_lines(order_row const& log) {
       number(log, "checkpoints"));
   out += fmt::format("  not yet checkpointed: {}, oldest {}\n", amount(log["durable"]),
                      seconds(log["durable"], "oldest_s"));
-  if (log["aside"].get<bool>())
-    out += "  stands aside: programs sync more without it; it will be measured again\n";
   if (number(log, "voids") != 0)
     out +=
         fmt::format("  {} times void: a program had synced all by itself\n", number(log, "voids"));
@@ -220,7 +218,6 @@ order_row journal_row(std::optional<segment::journal_status> const& log) {
           {"checkpoints", log->checkpoints},
           {"voids", log->voids},
           {"kept_journals", log->kept_logs},
-          {"aside", log->is_aside},
           {"jobs", log->areas},
           {"log_error", error_text(log->log_error)},
           {"home_error", error_text(log->home_error)}};

@@ -40,18 +40,15 @@ constexpr std::uint64_t window_ns =
     10'000'000'000;  // ten times what a live journal takes to commit
 constexpr std::uint64_t jobs_every_ns = 100'000'000, tell_every_ns = 100'000'000;
 constexpr std::uint64_t patience_ns = 60'000'000'000;
-// Longer than a lone sync goes unasked: a database that is busy is not forgotten.
 constexpr std::uint64_t rests_after_ns = 30'000'000'000;
 constexpr rlim_t files_wanted = 16384;
-// What is written before the first request is answered; the journal grows when it is used a lot.
-constexpr std::uint64_t log_mib_at_first = 64;
 
 volatile sig_atomic_t is_told_to_stop = 0;
 
 struct serve_options {
   std::string log, jobs;
   std::vector<std::string> areas;
-  std::uint64_t log_mib = 256;
+  std::uint64_t log_mib = 64;
   int ready_fd = -1;
   std::vector<int> sentinel_fds = {-1, -1};
 };
@@ -241,7 +238,6 @@ int serve_generation(file_disk& disk, serve_options const& o, descriptor& jobs, 
   s.on_let_go([&sentinel] { sentinel.forget(); });
   s.rests_after(rests_after_ns);
   s.log_is_at(place_of(disk, o.log));
-  s.log_grows_to(o.log_mib << 20);
   for (auto const& path : o.areas) s.add(std::make_unique<area>(path));
   if (!o.jobs.empty()) follow_jobs(s, o.jobs, jobs);
   if (ready_fd >= 0) {
@@ -280,8 +276,7 @@ int serve(serve_options const& o) {
   descriptor jobs;
   if (!o.jobs.empty()) hold_jobs(o.jobs, jobs);
   status said(o);
-  if (access(o.log.c_str(), F_OK) != 0)
-    make_log_file(o.log, std::min(o.log_mib, log_mib_at_first) << 20, window_ns);
+  if (access(o.log.c_str(), F_OK) != 0) make_log_file(o.log, o.log_mib << 20, window_ns);
   recover_options before;
   before.log = o.log;
   before.set_aside = !o.jobs.empty();  // no user keeps the files of the others from coming home
@@ -320,7 +315,7 @@ int run(int argc, char** argv) {
   verb->add_option("--area", o.areas, "the file `order` of a job; may be given more than once");
   verb->add_option("--jobs", o.jobs, "serve every job below this directory, as they come and go");
   verb->add_option("--journal", o.log, "the journal; made when there is none");
-  verb->add_option("--journal-mib", o.log_mib, "how large the journal may become");
+  verb->add_option("--journal-mib", o.log_mib, "how large a new journal is");
   add_old_option(*verb, "sluice-order", "--log", "--journal", o.log);
   add_old_option(*verb, "sluice-order", "--log-mib", "--journal-mib", o.log_mib);
   verb->add_option("--ready-fd", o.ready_fd, "where to write a byte when serving");

@@ -3,7 +3,6 @@
 #include <catch2/catch.hpp>
 
 #include "journal/file_state.h"
-#include "journal/lone.h"
 #include "journal/page_set.h"
 
 using namespace sluice::journal;
@@ -67,14 +66,10 @@ TEST_CASE("a new small file is logged whole, with its name", "[order]") {
   CHECK(choose(f) == way::native);
 }
 
-TEST_CASE("a lone overwrite is the program's own, unless the log has something of it or is quicker",
-          "[order]") {
+TEST_CASE("a lone overwrite is the program's own, unless the journal has some of it", "[order]") {
   file_seen f = usual();
   f.is_overwrite = f.is_alone = true;
   CHECK(choose(f) == way::alone);
-  f.is_log_quicker = true;
-  CHECK(choose(f) == way::pages);
-  f.is_log_quicker = false;
   f.is_live = true;
   CHECK(choose(f) == way::pages);
   f.is_live = f.is_alone = false;
@@ -96,43 +91,6 @@ TEST_CASE("what nobody can tell who wrote is the program's own, once the log has
   CHECK(choose(f) == way::native);
   f.has_baseline = f.has_new_metadata = true;
   CHECK(choose(f) == way::native);
-}
-
-TEST_CASE("a look is dear when it takes a quarter of a flush", "[order]") {
-  constexpr std::uint64_t ms = 1'000'000, now = 1'000 * ms;
-  lone_costs c;
-  CHECK_FALSE(c.is_look_dear(now, ms / 20));  // nobody has measured a flush
-  CHECK(c.is_look_dear(now, ms / 5));
-  c.home_took(now, 10 * ms);
-  CHECK_FALSE(c.is_look_dear(now, 2 * ms));
-  CHECK(c.is_look_dear(now, 3 * ms));
-}
-
-TEST_CASE("the log is the quicker one when both were measured lately and it is by a quarter",
-          "[order]") {
-  constexpr std::uint64_t ms = 1'000'000, now = 1'000 * ms;
-  lone_costs c;
-  CHECK(c.wants_log(now));
-  c.home_took(now, 10 * ms);
-  CHECK_FALSE(c.is_log_quicker(now));  // nobody knows what the log takes
-  c.log_took(now, 8 * ms);
-  CHECK_FALSE(c.wants_log(now));
-  CHECK_FALSE(c.is_log_quicker(now));
-  c.log_took(now, 7 * ms);
-  CHECK(c.is_log_quicker(now));
-  // One that stood behind somebody else's says nothing.
-  c.log_took(now, 100 * ms);
-  c.home_took(now, 100 * ms);
-  CHECK(c.is_log_quicker(now));
-  for (int i = 0; i < 4; ++i) c.home_took(now, 8 * ms);
-  CHECK_FALSE(c.is_log_quicker(now));
-  for (int i = 0; i < 9; ++i) c.home_took(now + i, 10 * ms);
-  CHECK(c.is_log_quicker(now + 9));
-  CHECK_FALSE(c.is_log_quicker(now + lone_costs::lasts_ns));
-  CHECK(c.wants_log(now + lone_costs::lasts_ns));
-  c.log_took(now + 2 * lone_costs::lasts_ns, 9 * ms);
-  c.home_took(now + 2 * lone_costs::lasts_ns, 10 * ms);
-  CHECK_FALSE(c.is_log_quicker(now + 2 * lone_costs::lasts_ns));  // what was then is forgotten
 }
 
 TEST_CASE("new files are synced at home where their directory is synced behind each", "[order]") {

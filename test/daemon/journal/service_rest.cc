@@ -4,9 +4,7 @@
 #include <sys/mount.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <catch2/catch.hpp>
-#include <thread>
 
 #include "order_served.h"
 
@@ -81,55 +79,6 @@ TEST_CASE("a service that nobody asks lets file systems be unmounted", "[order]"
   close(directory);
   CHECK(comes([&] { return umount(s.dir.c_str()) == 0; }));
   s.is_mounted = false;
-}
-
-TEST_CASE("a log that does not pay stands aside empty, and is there again when it does",
-          "[order]") {
-  served s;
-  if (lacks_root(s)) return;
-  s.kill();
-  constexpr std::uint64_t ms = 1'000'000;
-  s.rules.weighing = {5 * ms, 100, 60 * ms, 200 * ms, 800 * ms};
-  s.begin();
-  auto& head = s.program->area().head;
-  auto& unwatched = head.unwatched;
-  s.know();
-  int const fd = s.make("a");
-  REQUIRE(s.program->sync(fd) == 0);
-  CHECK(s.counts().logged == 1);
-  std::atomic<unsigned> with = 100, without = 200;  // syncs in a millisecond
-  std::atomic<bool> is_over = false;
-  unsigned told_early = 0;
-  std::thread others([&] {
-    auto& alone = head.count[static_cast<unsigned>(abi::order_count::alone)];
-    for (std::uint64_t at = journal::monotonic_ns(); !is_over;) {
-      std::uint64_t const now = journal::monotonic_ns(), passed_ms = (now - at) / ms;
-      bool const is_aside = head.aside == 1;
-      // Somebody told so has nothing in the log, wherever his names were.
-      told_early += is_aside && unwatched == 0 && head.aside == 1;
-      alone += (is_aside ? without : with) * passed_ms;
-      at += passed_ms * ms;
-    }
-  });
-  for (int i = 0; i < 3; ++i) {
-    CHECK(comes([&] { return head.aside == 1; }));
-    CHECK((s.program->state(fd) & (abi::order_watched | abi::order_logged)) == 0);
-    with = without = 0;
-    CHECK(comes([&] { return head.aside == 0; }));
-    std::uint64_t const logged = s.counts().logged;
-    s.write(fd, 1000 * i, "more than nothing");
-    REQUIRE(s.program->sync(fd) == 0);
-    CHECK(unwatched == 0);
-    s.write(fd, 1000 * i + 17, ", and longer");
-    REQUIRE(s.program->sync(fd) == 0);
-    CHECK(s.counts().logged == logged + 1);
-    with = 100;
-    without = 200;
-  }
-  is_over = true;
-  others.join();
-  CHECK(told_early == 0);
-  close(fd);
 }
 
 TEST_CASE("syncs of directories one after the other leave time to tidy up", "[order]") {

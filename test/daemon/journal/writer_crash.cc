@@ -48,14 +48,10 @@ struct life {
   std::string violation;
   std::uint64_t salts = 1000;
   std::uint64_t clock_ns = 1;
-  std::uint64_t ring_bytes_max;
   long home_left = -1;  // operations until the power fails at home
 
   life(std::uint64_t seed, rules const& r, std::uint64_t blocks)
-      : rng(seed),
-        keep(r),
-        disk(area_begin + 4 * blocks * block_bytes),
-        ring_bytes_max(4 * blocks * block_bytes) {
+      : rng(seed), keep(r), disk(area_begin + blocks * block_bytes) {
     std::byte const id[16] = {};
     super = first_superblock(blocks * block_bytes, salts++, id, 1);
     REQUIRE(make_log(disk, super) == 0);
@@ -144,10 +140,6 @@ bool step(life& l, roomy_writer& w, std::optional<record> again = {}) {
     for (auto& known : l.all) known.acknowledged = true;
   }
   if (chance(l.rng, 0.05) && w.checkpoint() != 0) return false;
-  if (chance(l.rng, 0.05) && w.room() < l.ring_bytes_max) {
-    int const failed = w.grow(chance(l.rng, 0.5) ? w.room() * 2 : l.ring_bytes_max);
-    if (failed != 0 && failed != EAGAIN) return false;
-  }
   return true;
 }
 
@@ -302,10 +294,6 @@ TEST_CASE("going on in the same generation is caught", "[order]") {
 TEST_CASE("records of an earlier lap are caught when neither LSN nor chain is looked at",
           "[order]") {
   CHECK(is_caught({.chain = false, .lsn_checked = false}, "chain, lsn_checked"));
-}
-
-TEST_CASE("a ring that grows while records lie elsewhere in the larger one is caught", "[order]") {
-  CHECK(is_caught({.grows_in_place = false}, "grows_in_place"));
 }
 
 TEST_CASE("using freed space before the superblock is flushed is caught", "[order]") {

@@ -20,6 +20,9 @@ for i in range(200):
     if change == "mode, then bytes":
         os.fchmod(fd, 0o600 + i % 2 * 0o40)
         os.pwrite(fd, b"more", 4)
+    if change == "mode, and back":
+        os.fchmod(fd, 0o600 if i % 2 else 0o644)
+        os.pwrite(fd, b"more", 4)
     if change == "times": os.utime(fd, (i, i))
     if change == "name":
         os.rename(path, path + "2")
@@ -41,7 +44,7 @@ alone_of() {
 
 alone=$(alone_of bytes)
 [ "$alone" -gt 100 ] || fail "only $alone of 200 fsyncs were the program's own"
-for change in mode 'mode, then bytes' times name size; do
+for change in mode 'mode, then bytes' 'mode, and back' times name size; do
   alone=$(alone_of "$change")
   [ "$alone" -le 20 ] || fail "$change: $alone of 200 fsyncs kept less than they should"
 done

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "journal/processes.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+namespace sluice::journal {
+
+namespace {
+
+constexpr std::size_t kept_max = 64;
+
+/// Its /proc entry is root's while it runs with rights that are not its user's alone, and when it
+/// is no more.
+bool is_of(descriptor const& entry, uid_t user) {
+  struct stat st = {};
+  return fstat(entry.get(), &st) == 0 && st.st_uid == user;
+}
+
+bool is_alive(descriptor const& process) {
+  pollfd p = {process.get(), POLLIN, 0};
+  return poll(&p, 1, 0) == 0;
+}
+
+}  // namespace
+
+/// In this order: a process that lives at the end had the number all the time. Null: there is none.
+processes::found* processes::find(std::uint32_t pid) {
+  if (auto const at = found_.find(pid); at != found_.end()) return &at->second;
+  descriptor process(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  descriptor entry(open(fmt::format("/proc/{}", pid).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!process || !entry || !is_alive(process)) return nullptr;
+  if (found_.size() >= kept_max) found_.clear();
+  return &found_.emplace(pid, found{std::move(process), std::move(entry)}).first->second;
+}
+
+descriptor processes::take(std::uint32_t pid, uid_t user, int fd) {
+  for (int round = 0; round < 2; ++round) {
+    found const* const p = find(pid);
+    if (p == nullptr || !is_of(p->entry, user)) break;
+    descriptor theirs(static_cast<int>(syscall(SYS_pidfd_getfd, p->process.get(), fd, 0)));
+    if (theirs) return is_of(p->entry, user) ? std::move(theirs) : descriptor();
+    if (errno != ESRCH) break;
+    found_.erase(pid);  // the number may be another process's by now
+  }
+  return {};
+}
+
+}  // namespace sluice::journal
