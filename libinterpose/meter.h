@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "calls.h"
+#include "core/roles.h"
 #include "place.h"
 #include "state.h"
 
@@ -31,10 +32,12 @@ struct visit {
   std::uint64_t rules;  // rules met
   std::uint16_t path_slot = 0;  // 0: no path is noted; see paths.h
   std::uint8_t path_tag = 0;
-  std::uint8_t manner = 0;    // of what counts in VOPs: creates, unaligned
+  std::uint8_t manner = 0;    // creates; of what counts in VOPs: unaligned
   std::uint32_t weight = 0;   // not 0: it is timed, and stands for so many; see times.h
   std::int64_t began_ns = 0;  // CLOCK_MONOTONIC; untimed: the call has been made already
   bool has_waited = false;    // it is counted as delayed
+  bool is_noted = false;      // its path is, or its role
+  std::uint8_t clause = core::no_clause;  // that has it; see roles.h
   // What its byte gates made it wait before the call. It may wait there again after it, and then
   // both together are one wait.
   static constexpr unsigned early_gates = 2;
@@ -198,6 +201,9 @@ bool enter_entry(visit& v, unsigned entry, int fd, bool may_sleep);
 /// The second leg of a call that the first has counted.
 bool enter_second(visit& v, unsigned entry, int fd);
 
+/// What it moved, at its path and its role.
+void note_moved(visit const& v, std::uint64_t moved);
+
 /// Counts what came of it. That it was made is counted when it passes. `moved`: bytes, of data ops
 /// only.
 void leave(visit& v, bool failed, std::uint64_t moved);
@@ -209,9 +215,7 @@ constexpr bool creates(int flags) { return (flags & 0100 /* O_CREAT */) != 0; }
 inline unsigned entry_of_newborn(unsigned entry) {
   return (entry & entry_kind_mask) >= entry_first_target ? entry | entry_unverified : entry_unknown;
 }
-inline void opened(int fd, visit const& v) {
-  if (!self.is_vfork_child && stage.mine != nullptr) set_fd(fd, entry_of_newborn(v.entry));
-}
+void opened(int fd, visit const& v);
 
 /// Charges the closing of `fd` and forgets it. True: leave() is owed.
 bool enter_close(visit& v, int fd);

@@ -18,6 +18,7 @@
 #include "loaded.h"
 #include "paths.h"
 #include "readable.h"
+#include "roles.h"
 #include "sys.h"
 
 extern "C" __attribute__((weak)) char const* gnu_get_libc_version();
@@ -296,6 +297,15 @@ void note_rule_kinds(core::ruleset const& rules) {
   if (rules.rule_count < 64) stage.plain_rules |= ~std::uint64_t{0} << rules.rule_count;
 }
 
+// Without the area of roles nobody knows for what these hold: the job is held by its other limits.
+void forget_role_rules(core::ruleset& rules) {
+  std::uint64_t asks = 0;
+  for (unsigned r = 0; r < rules.rule_count; ++r)
+    if (rules.rule[r].role.length != 0) asks |= std::uint64_t{1} << r;
+  for (unsigned o = 0; asks != 0 && o < core::op_count; ++o)
+    for (std::uint64_t& mask : rules.rules_for[o]) mask &= ~asks;
+}
+
 // Where the table of a gate lies, plus one: 0 says that it counts no VOPs.
 std::uint16_t plan_cost(core::ruleset const& rules, unsigned gate) {
   if ((gate & gate_vops) == 0) return 0;
@@ -314,7 +324,7 @@ op_plan plan_of(core::ruleset const& rules, unsigned op, unsigned entry) {
                       after_second = after_first & (after_first - 1);
   // The class of a new file's name stays with its fd, whatever `open` itself meets.
   bool const needs_name = stage.has_path_globs && op == static_cast<unsigned>(core::op::open);
-  bool const is_noted = paths::area != nullptr;
+  bool const is_noted = paths::area != nullptr || stage.has_roles;
   row.what = mask == 0 && !needs_name && !is_noted ? planned::count : planned::rules;
   bool const is_plain = !is_noted && !stage.has_path_globs && !stage.has_callers;
   if (mask == 0 || after_second != 0 || !is_plain) return row;
@@ -362,6 +372,8 @@ void attach() {
   learn_memory();
   std::uint32_t const beside = segment->head.areas.load(std::memory_order_relaxed);
   if ((beside & abi::paths_beside) != 0) paths::begin(path);
+  if ((beside & abi::roles_beside) != 0) roles::begin(path);
+  if (!stage.has_roles) forget_role_rules(stage.mine->rules);
   plan_gates(stage.mine->rules);
   stage.bucket = segment->bucket;
   join_process(*segment);
@@ -403,6 +415,7 @@ bool join_thread() {
 void refresh_caller_rules() {
   abi::segment* const s = stage.active.load(std::memory_order_relaxed);
   self.caller_rules = ~std::uint64_t{0};
+  self.caller_serial = stage.threads_named.load(std::memory_order_relaxed);
   if (s == nullptr || !stage.has_callers) return;
   char name[17] = {};
   sys::call(SYS_prctl, PR_GET_NAME, sys::as_long(name));
@@ -410,6 +423,7 @@ void refresh_caller_rules() {
   while (length < 16 && name[length] != 0) ++length;
   self.caller_rules = core::caller_rules(stage.mine->rules, {name, length},
                                          static_cast<std::uint32_t>(sys::call(SYS_geteuid)));
+  if (stage.has_roles) roles::look_at_thread({name, length});
 }
 
 void leave_process() {

@@ -127,8 +127,9 @@ struct alignas(64) stage_state {
   bool counts_elsewhere = false;
   bool has_path_globs = false;
   bool has_whole_globs = false;
-  bool has_callers = false;                    // a rule asks for thread name or user
-  bool has_prices = false;                     // a channel counts VOPs
+  bool has_callers = false;  // a rule or role asks for thread name or user
+  bool has_prices = false;   // a channel counts VOPs
+  bool has_roles = false;
   std::uint8_t first_counted = entry_unknown;  // table entries below it are nobody's business
 
   std::uint64_t plain_rules = 0;                     // mask of rules without path_glob
@@ -142,7 +143,8 @@ struct alignas(64) stage_state {
   std::uint64_t proc_device = 0;  // of /proc as this process sees it
   char const* preload = nullptr;  // our own path, as ld.so was given it
   unsigned preload_length = 0;
-  std::atomic<std::uint32_t> names_kept{0};  // in the cache of directories
+  std::atomic<std::uint32_t> names_kept{0};     // in the cache of directories
+  std::atomic<std::uint32_t> threads_named{0};  // how often a thread was given a name
 };
 
 extern stage_state stage __attribute__((visibility("hidden")));
@@ -166,8 +168,8 @@ struct alignas(64) thread_state {
   std::uint64_t caller_rules = 0;  // rules that let this thread through
   std::int64_t slack_ns = 0;
   std::uint32_t tid = 0;
-  std::uint32_t caller_serial = 0;
-  std::uint32_t dice = 0;  // see times.h
+  std::uint32_t caller_serial = 0;  // threads_named when caller_rules were found
+  std::uint32_t dice = 0;           // see times.h
 };
 
 extern thread_local constinit thread_state self __asm__("sluice_self")
@@ -221,7 +223,13 @@ inline void touch_around(void const* at) {
   if (stage.is_in_memory) __asm__ volatile("" ::"r"(*static_cast<char const volatile*>(at)));
 }
 
+/// A thread of this process has another name. It looks at it before its next call that asks for it.
+inline void thread_was_named() { stage.threads_named.fetch_add(1, std::memory_order_relaxed); }
 void refresh_caller_rules();
+inline void refresh_callers() {
+  if (self.caller_serial != stage.threads_named.load(std::memory_order_relaxed)) [[unlikely]]
+    refresh_caller_rules();
+}
 void leave_process();  // gives the slot and the shards back, at exit
 /// False, and detached for good, when somebody wrote over the header or closed the segment.
 bool still_a_segment(abi::segment const& s);

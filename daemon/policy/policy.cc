@@ -49,8 +49,10 @@ class reader : reading {
   explicit reader(std::string const& file) : reading(file) {}
 
   site read(node const& root) {
-    keys(root, "the policy", {"targets", "classes", "channels", "control", "access", "algorithm"});
+    keys(root, "the policy",
+         {"targets", "roles", "classes", "channels", "control", "access", "algorithm"});
     if (node const* n = root.find("targets")) read_targets(*n);
+    if (node const* n = root.find("roles")) out_.roles = read_roles(*this, *n);
     if (node const* n = root.find("classes")) read_classes(*n);
     if (node const* n = root.find("channels")) read_channels(*n);
     if (node const* n = root.find("control")) out_.control = read_control(*this, *n, class_names());
@@ -249,13 +251,17 @@ std::uint32_t reader::read_user(node const& n, std::string const& path) const {
 }
 
 void reader::read_match(channel_spec& c, node const& n, std::string const& path) const {
-  keys(n, path, {"call", "target", "path", "thread", "user"});
+  keys(n, path, {"call", "target", "path", "thread", "role", "user"});
   if (node const* call = n.find("call")) c.ops = read_calls(*call, path + ".call");
   if (node const* call = n.find("call"); call != nullptr && call->text == vops_selector)
     c.amount.unit = core::unit_kind::vops;
   if (node const* user = n.find("user")) c.user = read_user(*user, path + ".user");
   if (node const* glob = n.find("path")) c.path_glob = string(*glob, path + ".path");
   if (node const* glob = n.find("thread")) c.thread_glob = string(*glob, path + ".thread");
+  if (node const* role = n.find("role")) {
+    c.role = string(*role, path + ".role");
+    check_role(out_.roles, c.role, where(role->at) + ": " + path + ".role");
+  }
   node const* target = n.find("target");
   if (target == nullptr) return;
   c.target = string(*target, path + ".target");

@@ -40,6 +40,7 @@ struct site {
   std::map<std::string, resource_rates> capacity;  // by target
   std::vector<qos_class> classes;
   std::vector<channel_spec> channels;
+  std::vector<role_spec> roles;
   control_settings control;
   access_rules access;
   std::string algorithm = "maxmin";

@@ -136,6 +136,8 @@ json explain_call(policy::compiled const& limits, std::string const& call,
     if (!no.empty()) row["why_not"] = no;
     if (no.empty() && rule.thread_glob.length != 0)
       row["if"] = fmt::format("the thread is named like {}", core::view(rules, rule.thread_glob));
+    if (no.empty() && rule.role.length != 0)
+      row["if"] = fmt::format("the role is {}", core::view(rules, rule.role));
     out["rules"].push_back(row);
   }
   return out;
