@@ -344,8 +344,9 @@ void settle_spared(passage& p, unsigned channel, std::uint64_t booked, std::uint
   refresh_callers();
   v.rules = rules_met(v.what, v.entry);
   if (!stage.has_roles) return;
-  v.clause = static_cast<std::uint8_t>(roles::decide(v.what, v.entry));
-  v.rules &= roles::rules_of(v.clause);
+  unsigned const clause = roles::decide(v.what, v.entry);
+  v.clause = static_cast<std::uint8_t>(clause + 1);
+  v.rules &= roles::rules_of(clause);
   v.is_noted = true;
   if (counted) roles::count_call(v);
 }

@@ -8,7 +8,6 @@
 #include <type_traits>
 
 #include "calls.h"
-#include "core/roles.h"
 #include "place.h"
 #include "state.h"
 
@@ -37,7 +36,7 @@ struct visit {
   std::int64_t began_ns = 0;  // CLOCK_MONOTONIC; untimed: the call has been made already
   bool has_waited = false;    // it is counted as delayed
   bool is_noted = false;      // its path is, or its role
-  std::uint8_t clause = core::no_clause;  // that has it; see roles.h
+  std::uint8_t clause = 0;    // that has it, + 1; see roles.h. 0: nobody asked
   // What its byte gates made it wait before the call. It may wait there again after it, and then
   // both together are one wait.
   static constexpr unsigned early_gates = 2;

@@ -236,7 +236,10 @@ void keep_maker(std::uint64_t key, unsigned role) {
   maker_word(key, coarse_tick()).store(word, std::memory_order_relaxed);
 }
 
-abi::role_counts& counts_of(unsigned clause) {
+unsigned clause_of(visit const& v) { return v.clause == 0 ? no_clause : v.clause - 1u; }
+
+abi::role_counts& counts_of(visit const& v) {
+  unsigned const clause = clause_of(v);
   return area->count[self.tid % abi::role_shards][clause < no_clause ? clause : no_clause];
 }
 
@@ -290,15 +293,15 @@ std::uint64_t rules_of(unsigned clause) {
   return t.rules_of[clause < t.clause_count ? t.clause[clause].role : core::max_roles];
 }
 
-void count_call(visit const& v) { add_shared(counts_of(v.clause).calls, 1); }
+void count_call(visit const& v) { add_shared(counts_of(v).calls, 1); }
 
 void count_moved(visit const& v, std::uint64_t moved) {
-  if (v.what == core::op::read) add_shared(counts_of(v.clause).read_bytes, moved);
-  if (v.what == core::op::write) add_shared(counts_of(v.clause).written_bytes, moved);
+  if (v.what == core::op::read) add_shared(counts_of(v).read_bytes, moved);
+  if (v.what == core::op::write) add_shared(counts_of(v).written_bytes, moved);
 }
 
 void count_wait(visit const& v, std::uint64_t waited_ns, bool is_first) {
-  abi::role_counts& c = counts_of(v.clause);
+  abi::role_counts& c = counts_of(v);
   if (is_first) add_shared(c.delayed, 1);
   add_shared(c.waited_ns, waited_ns);
 }
@@ -322,11 +325,12 @@ unsigned class_of_file(unsigned path_class, sys::file_identity const& file) {
 
 // A file that was there, and is empty, counts as made.
 void note_made(int fd, visit const& v) {
-  if (!mine->asks_maker || v.clause >= mine->table.clause_count) return;
+  unsigned const clause = clause_of(v);
+  if (!mine->asks_maker || clause >= mine->table.clause_count) return;
   sys::file_identity file;
   if (!sys::identify(fd, "", sys::at_empty_path, file) || !S_ISREG(file.mode)) return;
   if (sys::size_of(fd) != 0) return;
-  unsigned const role = mine->table.clause[v.clause].role;
+  unsigned const role = mine->table.clause[clause].role;
   keep_maker(key_of(file), role);
   unsigned const entry = peek_fd(fd);
   unsigned const made = with_maker(entry >> entry_path_shift, role);
@@ -351,7 +355,8 @@ void note_written(int fd, std::string_view text) {
 extern "C" __attribute__((visibility("default"))) void sluice_role_begin(char const* name);
 void sluice_role_begin(char const* name) {
   using namespace sluice;
-  if (roles::mine == nullptr || stage.active.load(std::memory_order_relaxed) == nullptr) return;
+  bool const is_on = roles::mine != nullptr && !self.is_vfork_child;
+  if (!is_on || stage.active.load(std::memory_order_relaxed) == nullptr) return;
   unsigned told = core::no_role;
   if (name != nullptr && can_read_text(name)) {
     constexpr unsigned longest_name = 2 * core::most_glob_bytes;

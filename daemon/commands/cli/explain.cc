@@ -28,6 +28,7 @@
 #include "commands/cli/report.h"
 #include "segment/counted.h"
 #include "segment/jobs.h"
+#include "segment/run_dir.h"
 
 namespace sluice::cli {
 
@@ -261,11 +262,13 @@ int explain_own_job(global_options const& global, std::string const& name) {
   json out = {{"job", name}, {"processes", json::array()}};
   for (auto const& process : segment::live_processes(*job.segment))
     out["processes"].push_back(explain_in_job(*job.segment, process));
+  put_roles(out, segment::segment_path(job.run_dir, job.name), job.owner);
   if (global.json) {
     fmt::print("{}", dump(out));
     return 0;
   }
   fmt::print("job {} runs without a daemon\n", name);
+  fmt::print("{}", roles_table(out));
   for (auto const& process : out["processes"]) print_process(process);
   return 0;
 }
