@@ -6,10 +6,13 @@
 #include "meter.h"
 
 #include <linux/prctl.h>
+#include <sys/stat.h>
 
 #include "core/would_wait.h"
+#include "join.h"
 #include "loaded.h"
 #include "paths.h"
+#include "plan.h"
 #include "roles.h"
 #include "sys.h"
 #include "times.h"
@@ -462,10 +465,21 @@ void note_moved(visit const& v, std::uint64_t moved) {
   if (stage.has_roles) roles::count_moved(v, moved);
 }
 
+// A file that was there, and is empty, counts as made.
+[[gnu::noinline, gnu::cold]] static void note_made(int fd, visit const& v) {
+  sys::file_identity file;
+  if (!sys::identify(fd, "", sys::at_empty_path, file) || !S_ISREG(file.mode)) return;
+  if (sys::size_of(fd) != 0) return;
+  unsigned const entry = peek_fd(fd);
+  unsigned const made = roles::class_of_made(entry >> entry_path_shift, file, v);
+  set_fd(fd, (entry & 0xff) | made << entry_path_shift);
+}
+
 void opened(int fd, visit const& v) {
   if (!may_touch_table()) return;
   set_fd(fd, entry_of_newborn(v.entry));
-  if (stage.has_roles && fd >= 0 && (v.manner & visit::creates) != 0) roles::note_made(fd, v);
+  bool const may_be_new = stage.has_roles && fd >= 0 && (v.manner & visit::creates) != 0;
+  if (may_be_new && roles::asks_maker()) note_made(fd, v);
 }
 
 void leave(visit& v, bool failed, std::uint64_t moved) {

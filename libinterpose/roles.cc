@@ -13,7 +13,6 @@
 
 #include "area.h"
 #include "core/glob.h"
-#include "place.h"
 #include "readable.h"
 
 namespace sluice::roles {
@@ -323,29 +322,24 @@ unsigned class_of_file(unsigned path_class, sys::file_identity const& file) {
   return role == no_role ? path_class : with_maker(path_class, role);
 }
 
-// A file that was there, and is empty, counts as made.
-void note_made(int fd, visit const& v) {
+bool asks_maker() { return mine->asks_maker; }
+
+unsigned class_of_made(unsigned path_class, sys::file_identity const& file, visit const& v) {
   unsigned const clause = clause_of(v);
-  if (!mine->asks_maker || clause >= mine->table.clause_count) return;
-  sys::file_identity file;
-  if (!sys::identify(fd, "", sys::at_empty_path, file) || !S_ISREG(file.mode)) return;
-  if (sys::size_of(fd) != 0) return;
+  if (clause >= mine->table.clause_count) return path_class;
   unsigned const role = mine->table.clause[clause].role;
   keep_maker(key_of(file), role);
-  unsigned const entry = peek_fd(fd);
-  unsigned const made = with_maker(entry >> entry_path_shift, role);
-  set_fd(fd, (entry & 0xff) | made << entry_path_shift);
+  return with_maker(path_class, role);
 }
 
-bool is_log(int fd) {
-  return mine->file[peek_fd(fd) >> entry_path_shift].logs.load(std::memory_order_relaxed) != 0;
+bool is_log(unsigned path_class) {
+  return mine->file[path_class % max_path_classes].logs.load(std::memory_order_relaxed) != 0;
 }
 
-void note_written(int fd, std::string_view text) {
-  std::uint64_t const logs =
-      mine->file[peek_fd(fd) >> entry_path_shift].logs.load(std::memory_order_relaxed);
+void note_written(unsigned path_class, std::string_view text) {
+  file_class const& f = mine->file[path_class % max_path_classes];
   if (!joined()) return;
-  core::read_log(mine->table, logs, text, keep_logged);
+  core::read_log(mine->table, f.logs.load(std::memory_order_relaxed), text, keep_logged);
 }
 
 }  // namespace sluice::roles

@@ -11,9 +11,9 @@
 #include <string_view>
 
 #include "abi/role_area.h"
-#include "meter.h"
 #include "state.h"
 #include "sys.h"
+#include "visit.h"
 
 namespace sluice::roles {
 
@@ -66,11 +66,12 @@ void look_at_thread(std::string_view name);
 unsigned class_of_name(std::uint64_t rules, std::string_view path);
 /// The same class for a file of which is known who made it, if somebody did.
 unsigned class_of_file(unsigned path_class, sys::file_identity const& file);
-/// An open that may have made the file has succeeded.
-void note_made(int fd, visit const& v);
+/// Whether it matters who made a file, and the class of one that this open has made.
+bool asks_maker();
+unsigned class_of_made(unsigned path_class, sys::file_identity const& file, visit const& v);
 
-/// A thread wrote `text` to `fd`.
-void note_written(int fd, std::string_view text);
-bool is_log(int fd);
+/// A thread wrote `text` to a file of this class, which is a log.
+void note_written(unsigned path_class, std::string_view text);
+bool is_log(unsigned path_class);
 
 }  // namespace sluice::roles

@@ -8,7 +8,8 @@
 // is timed where a call shows it.
 #pragma once
 
-#include "meter.h"
+#include "state.h"
+#include "visit.h"
 
 namespace sluice::times {
 

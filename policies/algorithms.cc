@@ -11,7 +11,7 @@ namespace sluice::policies {
 
 std::span<algorithm const> algorithms() {
   static constexpr algorithm table[] = {
-#define ALGORITHM(symbol, name, ready, purpose) {name, purpose, ready, make_##symbol},
+#define ALGORITHM(symbol, name, ready, purpose) {name, make_##symbol},
 #include "policies/algorithms.def"
   };
   return table;

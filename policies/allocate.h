@@ -47,8 +47,6 @@ class allocator {
 /// One row per algorithm: policies/algorithms.def.
 struct algorithm {
   std::string_view name;
-  std::string_view purpose;
-  bool production_ready;
   std::unique_ptr<allocator> (*make)();
 };
 std::span<algorithm const> algorithms();

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/process_mark.h"
 
-#include <algorithm>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -28,10 +27,6 @@ process_mark mark_of(std::uint32_t pid) { return {pid, start_ticks(pid)}; }
 
 bool is_alive(process_mark const& p) {
   return p.pid != 0 && p.start_ticks != 0 && start_ticks(p.pid) == p.start_ticks;
-}
-
-bool is_any_alive(std::vector<process_mark> const& all) {
-  return std::any_of(all.begin(), all.end(), is_alive);
 }
 
 }  // namespace sluice

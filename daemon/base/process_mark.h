@@ -4,7 +4,6 @@
 
 #include <compare>
 #include <cstdint>
-#include <vector>
 
 namespace sluice {
 
@@ -20,6 +19,5 @@ struct process_mark {
 
 process_mark mark_of(std::uint32_t pid);
 bool is_alive(process_mark const& p);
-bool is_any_alive(std::vector<process_mark> const& all);
 
 }  // namespace sluice

@@ -11,7 +11,7 @@
 #include "core/unit_kind.h"
 #include "lease/parent.h"
 #include "policies/allocate.h"
-#include "policy/policy.h"
+#include "policy/site.h"
 
 namespace sluice::cluster {
 

@@ -37,7 +37,7 @@ std::uint64_t boot_id() {
 }
 
 std::string why_of(int error) {
-  if (error == ENOTCONN) return "the daemon of its log does not answer";
+  if (error == ENOTCONN) return "the daemon of its journal does not answer";
   if (error == ETIMEDOUT) return "its disks take too long";
   return std::string("sync: ") + std::strerror(error);
 }

@@ -45,7 +45,7 @@ struct noted {
 
 std::uint64_t device_word(struct stat const& st);
 
-/// Where programs find the log, to say on it that it is void.
+/// Where programs find the journal, to say on it that it is void.
 struct log_place {
   std::string path;  // from the root; empty: they do not
   std::uint64_t device = 0, inode = 0;
@@ -66,17 +66,18 @@ class area {
 
   /// Says who serves it. From now on programs ask.
   void open_for(superblock const& log, std::uint64_t incarnation, log_place const& at = {});
-  /// Nobody serves it, and the log holds nothing of it.
+  /// Nobody serves it, and the journal holds nothing of it.
   void close_down();
   void beat(std::uint64_t now_ns) { at_->head.heart_ns.store(now_ns); }
-  /// The log may hold files of that device.
+  /// The journal may hold files of that device.
   void tell_device(std::uint64_t device);
-  /// A program made all of home safe without us, and is done with that: the log must begin anew.
+  /// A program made all of home safe without us, and is done with that: the journal must begin
+  /// anew.
   bool is_voided() const;
   /// What they made safe without us recovery does not write over any more.
   void end_void();
   /// Whether programs have to note anything: not while no file is held. And whether they are to ask
-  /// then, when they sync: not while the log stands `aside`.
+  /// then, when they sync: not while the journal stands `aside`.
   void rest(bool does, bool aside);
   bool is_resting() const { return at_->head.unwatched.load() != 0; }
   /// Its programs perhaps did not note which names they took away, until then (CLOCK_REALTIME).
@@ -85,7 +86,7 @@ class area {
   /// Syncs of its programs that have returned, but for those nobody could answer.
   std::uint64_t syncs() const;
   bool is_watched(std::uint64_t key) { return abi::is_watched(*at_, key); }
-  /// Home lost bytes that the log has.
+  /// Home lost bytes that the journal has.
   void refuse(int error) { at_->head.refused.store(static_cast<std::uint32_t>(error)); }
 
   void take_posted(std::vector<request>& to, bool adopt = false);
@@ -110,7 +111,7 @@ class area {
   void clear_logged(std::uint64_t key);
   /// A program that alone overwrites what such a file holds may sync it itself.
   void let_alone(std::uint64_t key, abi::lone_facts const& facts);
-  /// The log is of no use to it.
+  /// The journal is of no use to it.
   void let_go(std::uint64_t key) { raise(key, abi::order_own); }
   /// Nor to the files that are made in that directory. It needs a place.
   void let_go_directory(std::uint64_t key) {

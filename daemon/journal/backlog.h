@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much data in the log is not yet safe at home, and since when. Records of a short time are one
-// entry, under its last LSN, so there are few entries. Pure.
+// How much data in the journal is not yet safe at home, and since when. Records of a short time are
+// one entry, under its last LSN, so there are few entries. Pure.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ class backlog {
   /// So much was logged before, and is safe.
   explicit backlog(std::uint64_t before = 0) : bytes_logged_(before), bytes_home_(before) {}
 
-  /// Bytes that are in the log up to `lsn`, which grows.
+  /// Bytes that are in the journal up to `lsn`, which grows.
   void logged(std::uint64_t lsn, std::uint64_t bytes, std::uint64_t now_ns);
   /// All below `head` is safe at home.
   void freed(std::uint64_t head);

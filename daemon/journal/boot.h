@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which start of this machine it is. While it runs, home files in the page cache are ahead of every
-// log; after it was restarted they may be behind.
+// journal; after it was restarted they may be behind.
 #pragma once
 
 #include <array>

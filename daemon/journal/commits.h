@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// One thread that makes the log durable and answers the requests: while it waits for the disk the
-// loop reads and appends the next ones, so one flush serves all that came meanwhile.
-// What stays true: 0 is answered only after the flush, and only if by then no program has synced
-// that inode without us, and nobody has written it where we do not see.
+// One thread that makes the journal durable and answers the requests: while it waits for the disk
+// the loop reads and appends the next ones, so one flush serves all that came meanwhile. What stays
+// true: 0 is answered only after the flush, and only if by then no program has synced that inode
+// without us, and nobody has written it where we do not see.
 #pragma once
 
 #include <condition_variable>

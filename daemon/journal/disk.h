@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the log asks of a disk. One is a file (file_disk.h), another is the simulated disk of the
-// tests, which loses what was not flushed.
+// What the journal asks of a disk. One is a file (file_disk.h), another is the simulated disk of
+// the tests, which loses what was not flushed.
 #pragma once
 
 #include <cerrno>

@@ -25,7 +25,7 @@ namespace sluice::journal {
 namespace {
 
 constexpr std::size_t piece_bytes = 2u << 20;
-constexpr std::uint64_t spared_share = 4;  // a log grows by so little of what is left
+constexpr std::uint64_t spared_share = 4;  // a journal grows by so little of what is left
 
 sluice::error failure(std::string const& path, char const* what) {
   return sluice_error(fmt::format("{}: {}: {}", path, what, std::strerror(errno)));
@@ -169,9 +169,9 @@ void make_log_file(std::string const& path, std::uint64_t bytes, std::uint64_t w
   bytes = bytes / block_bytes * block_bytes;
   if (bytes < area_begin + area_bytes_min)
     throw usage_error(
-        fmt::format("{}: a log has at least {} bytes", path, area_begin + area_bytes_min));
+        fmt::format("{}: a journal has at least {} bytes", path, area_begin + area_bytes_min));
   if (access(path.c_str(), F_OK) == 0)
-    throw usage_error(fmt::format("{}: is there already; a log never replaces a file", path));
+    throw usage_error(fmt::format("{}: is there already; a journal never replaces a file", path));
   std::string const name = path + ".new";
   unlink(name.c_str());
   unfinished made{name, open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600)};

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A log in a file. Its blocks are written once when it is made: blocks that are only reserved would
-// make each commit of ours wait for the journal of the file system. Writes are direct and go
+// A journal in a file. Its blocks are written once when it is made: blocks that are only reserved
+// would make each commit of ours wait for the journal of the file system. Writes are direct and go
 // through to the medium where the file system can do that; elsewhere fdatasync follows each write.
-// What stays true: one process has the log open for writing; an existing file is never made a log.
+// What stays true: one process has the journal open for writing; an existing file is never made a
+// journal.
 #pragma once
 
 #include <atomic>
@@ -42,8 +43,8 @@ class file_disk : public disk {
   bool through_ = true;  // RWF_DSYNC is known here
 };
 
-/// A new log of `bytes` in all. Appears complete under its name, or not at all; throws when there
-/// is a file of that name.
+/// A new journal of `bytes` in all. Appears complete under its name, or not at all; throws when
+/// there is a file of that name.
 void make_log_file(std::string const& path, std::uint64_t bytes, std::uint64_t window_ns);
 
 /// The names in the directory of that file are safe. Throws.

@@ -20,7 +20,7 @@ way choose(file_seen const& f) {
     return f.is_created && f.size <= logged_bytes_max ? way::first_all : way::native;
   if (f.is_whole) return f.size <= logged_bytes_max ? way::all : way::native;
   // Who writes where no stage sees it, by O_DIRECT say, leaves no trace within a tick of the file's
-  // clock: only of what the log holds is it known that it was durable.
+  // clock: only of what the journal holds is it known that it was durable.
   if (!f.has_changed) return f.is_live ? way::nothing : way::pass;
   if (f.dirty_bytes > logged_bytes_max) return way::native;
   // One flush either way: then the bytes are not written twice.

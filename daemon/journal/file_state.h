@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decides about one fsync: logged, made durable at home, or left to the program. Pure: all that is
 // known of the file is an argument, so the table of cases is tested without a disk.
-// What stays true: the log is chosen only when every byte that differs from what is durable is
-// known; in doubt home is synced. A file that is sent away (`pass`) has nothing live in the log.
+// What stays true: the journal is chosen only when every byte that differs from what is durable is
+// known; in doubt home is synced. A file that is sent away (`pass`) has nothing live in the
+// journal.
 #pragma once
 
 #include <cstdint>
@@ -54,8 +55,8 @@ constexpr bool ctime_proves(std::uint64_t changed_ns, std::uint64_t looked_ns,
   return has_fine_times || looked_ns > changed_ns;
 }
 
-/// Whether the programs of a directory sync it after each new file. Then the log saves nothing for
-/// the file: what the directory waits for makes it durable as well.
+/// Whether the programs of a directory sync it after each new file. Then the journal saves nothing
+/// for the file: what the directory waits for makes it durable as well.
 class directory_habit {
  public:
   bool is_synced_anyway() const { return is_synced_anyway_; }

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The log on disk, version 1. Little-endian; every field at a fixed offset.
+// The journal on disk, version 1. Little-endian; every field at a fixed offset.
 //
 //     0        4096       8192                                            8192 + area_bytes
 //     | slot 0 | slot 1   | records, in a ring: position lsn % area_bytes |
 //
-// A log sequence number (LSN) counts bytes since the log was made and never goes back. A batch of
-// records fills whole blocks, so no block that was acknowledged is ever written again. The checksum
-// of a record is seeded with that of the record before it, and the first of a generation with a
-// secret salt: a record counts only after all others, and no file's content can pass for one.
-// A batch begins with a record that proves itself by the salt alone: where one is found after a
-// break of the chain, the break is damage and not a torn tail.
-// The superblock lies in slot sequence % 2; the other slot holds the one before.
+// A log sequence number (LSN) counts bytes since the journal was made and never goes back. A batch
+// of records fills whole blocks, so no block that was acknowledged is ever written again. The
+// checksum of a record is seeded with that of the record before it, and the first of a generation
+// with a secret salt: a record counts only after all others, and no file's content can pass for
+// one. A batch begins with a record that proves itself by the salt alone: where one is found after
+// a break of the chain, the break is damage and not a torn tail. The superblock lies in slot
+// sequence % 2; the other slot holds the one before.
 #pragma once
 
 #include <bit>
@@ -20,7 +20,7 @@
 
 namespace sluice::journal {
 
-static_assert(std::endian::native == std::endian::little, "the log is little-endian");
+static_assert(std::endian::native == std::endian::little, "the journal is little-endian");
 
 inline constexpr std::uint64_t block_bytes = 4096;
 inline constexpr std::uint64_t record_align = 64;
@@ -31,14 +31,14 @@ inline constexpr std::uint32_t format_version = 1;
 inline constexpr std::uint32_t record_magic = 0x63726c73;  // "slrc"
 inline constexpr char log_magic[8] = {'s', 'l', 'u', 'i', 'c', 'e', 'l', 'g'};
 
-/// What keeps the log right. The property test switches each off and must see data lost.
+/// What keeps the journal right. The property test switches each off and must see data lost.
 struct rules {
-  bool flush_before_ack = true;         // a commit returns after a flush
-  bool home_before_trim = true;         // records go when the home files are safe, not before
-  bool chain = true;                    // a checksum depends on all records before
-  bool two_slots = true;                // a superblock never overwrites the one in force
-  bool generation_moves = true;         // who continues a log after a crash takes a new generation
-  bool lsn_checked = true;              // a record of an earlier lap is not one of this lap
+  bool flush_before_ack = true;  // a commit returns after a flush
+  bool home_before_trim = true;  // records go when the home files are safe, not before
+  bool chain = true;             // a checksum depends on all records before
+  bool two_slots = true;         // a superblock never overwrites the one in force
+  bool generation_moves = true;  // who continues a journal after a crash takes a new generation
+  bool lsn_checked = true;       // a record of an earlier lap is not one of this lap
   bool superblock_before_reuse = true;  // space is free when the disk knows that it is
   bool grows_in_place = true;           // a larger ring has what is in use where it was
 };
@@ -54,10 +54,10 @@ struct superblock {
   std::uint64_t head;           // LSN of the oldest record that counts; all before are safe at home
   std::uint64_t head_seed;      // seed of the record at head
   std::uint64_t ours_until_ns;  // wall clock: changes of home files until then are a recovery's own
-  std::uint64_t window_ns;      // a live log commits at least that often
-  std::uint8_t id[16];          // of this log, random
+  std::uint64_t window_ns;      // a live journal commits at least that often
+  std::uint8_t id[16];          // of this journal, random
   std::uint8_t boot[16];        // of the machine that writes this generation; zero: not known
-  std::uint64_t home_error;     // errno: home lost bytes that the log has; all must be replayed
+  std::uint64_t home_error;     // errno: home lost bytes that the journal has; all must be replayed
   std::uint8_t rest[block_bytes - 128];  // zero
   std::uint64_t checksum;                // of all bytes before it
 };
@@ -89,7 +89,7 @@ struct batch_head {
 };
 static_assert(sizeof(batch_head) == 16);
 
-/// What a record takes in the log.
+/// What a record takes in the journal.
 constexpr std::uint64_t record_bytes(std::uint64_t payload) {
   return sizeof(record_header) + (payload + record_align - 1) / record_align * record_align;
 }
@@ -110,7 +110,7 @@ std::uint64_t proof_of(std::uint64_t generation, std::uint64_t lsn, std::uint64_
 /// Finds nothing wrong but the LSN and generation of a header, which are the caller's business.
 bool is_sound(record_header const& header);
 
-/// A new log's superblock, complete but for sequence and checksum.
+/// A new journal's superblock, complete but for sequence and checksum.
 superblock first_superblock(std::uint64_t area_bytes, std::uint64_t salt,
                             std::span<std::byte const, 16> id, std::uint64_t window_ns);
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Problem: a large log must be written once before it is used, and no program should wait for that
-// at its start. Idea: it begins small. When a third of it is full before its time, a thread
+// Problem: a large journal must be written once before it is used, and no program should wait for
+// that at its start. Idea: it begins small. When a third of it is full before its time, a thread
 // prepares the rest of the file after the ring, and the ring takes it in when everything in use
 // lies where it would lie in the larger ring: in the first lap of several.
 // What stays true: the prepared part is durable before a superblock names it; a disk without room
-// leaves the log as it is.
+// leaves the journal as it is.
 #pragma once
 
 #include <condition_variable>
@@ -18,16 +18,16 @@ namespace sluice::journal {
 
 class log_growth {
  public:
-  /// `is_awaited`: somebody waits for the log, and its disk.
+  /// `is_awaited`: somebody waits for the journal, and its disk.
   log_growth(disk& d, writer& log, std::function<bool()> is_awaited)
       : disk_(d), log_(log), is_awaited_(std::move(is_awaited)) {}
   ~log_growth();
   log_growth(log_growth const&) = delete;
   log_growth& operator=(log_growth const&) = delete;
 
-  /// So large may the log's file become; 0: it stays as it is.
+  /// So large may the journal's file become; 0: it stays as it is.
   void up_to(std::uint64_t log_bytes_max) { bytes_max_ = log_bytes_max; }
-  /// From the loop: the log is too small for what is written. The first time it begins.
+  /// From the loop: the journal is too small for what is written. The first time it begins.
   void want();
 
  private:

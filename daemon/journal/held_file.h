@@ -49,7 +49,7 @@ struct held_directory : held_inode {
   bool is_open_to(uid_t he, uid_t user) const;
 };
 
-/// The name under which the log knows a new file.
+/// The name under which the journal knows a new file.
 struct logged_name {
   std::shared_ptr<held_directory> in;
   std::string name;
@@ -65,19 +65,19 @@ struct held_file : held_inode {
   bool is_moved = false;         // since home was synced with its name
   bool is_busy = false;          // a sync of ours is under way
   std::deque<request> waiting;   // for its end
-  std::uint64_t size = 0;        // as the log or home durably has it
+  std::uint64_t size = 0;        // as the journal or home durably has it
   std::uint64_t changed_ns = 0;  // ctime when that was looked at
   bool is_ctime_proof = false;   // a later change would have moved it: see ctime_proves()
   unsigned mode = 0, uid = 0, gid = 0;
-  page_set explained;  // pages that may be dirty at home, and are in the log
+  page_set explained;  // pages that may be dirty at home, and are in the journal
   page_set leaving;    // the same, and being written to the disk; those written since are above
   bool is_leaving = false;
   std::unique_ptr<logged_name> link;
   // The kernel tells an error of the disk once for each open file, and two threads may sync this.
   std::mutex syncing;
-  int refused = 0;  // that it told while the log had something of it: for whoever syncs it
-  // It told us. When the log has nothing of it programs ask by descriptors of their own from then
-  // on, and each hears of what was refused.
+  int refused = 0;  // that it told while the journal had something of it: for whoever syncs it
+  // It told us. When the journal has nothing of it programs ask by descriptors of their own from
+  // then on, and each hears of what was refused.
   bool has_failed = false;
   std::uint64_t used_ns = 0;
   unsigned foreign_in_row = 0, dear_in_row = 0;
@@ -113,7 +113,7 @@ bool has_fine_times(int fd, struct stat const& st);
 /// would stay.
 descriptor open_beside(int fd, struct stat const& st);
 
-/// A device that has a file in the log. btrfs has several for one file system.
+/// A device that has a file in the journal. btrfs has several for one file system.
 struct held_mount {
   descriptor fd;
   journal kept_by = journal::none;

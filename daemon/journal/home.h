@@ -16,7 +16,7 @@
 
 namespace sluice::journal {
 
-/// 0, or an errno when the file's identity cannot be told: then it is not for the log.
+/// 0, or an errno when the file's identity cannot be told: then it is not for the journal.
 int identify(int fd, file_id& id);
 
 /// The mounted file systems that tell their uuid.

@@ -41,7 +41,7 @@ std::uint64_t room_for(std::uint64_t bytes) {
   return area_begin + area_bytes_min + round_up(bytes, block_bytes) + 2 * batches * block_bytes;
 }
 
-/// As the log that it is kept of was: who recovers it asks the same of files as here.
+/// As the journal that it is kept of was: who recovers it asks the same of files as here.
 superblock super_of(superblock made, superblock const& of) {
   std::copy(std::begin(of.id), std::end(of.id), std::begin(made.id));
   std::copy(std::begin(of.boot), std::end(of.boot), std::begin(made.boot));

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a log has of files that recovery left as they are, for what their users did to them: a log
-// of its own beside that one, so that all others come home and the log goes on. It is recovered
-// like any log, later or never.
-// What stays true: it is whole and on its disk before the log lets go of what is in it; it says of
-// crash, boot and marks what the log said, so nothing passes there that would not have here;
-// whoever can write the log owns it, and nobody else.
+// What a journal has of files that recovery left as they are, for what their users did to them: a
+// journal of its own beside that one, so that all others come home and the journal goes on. It is
+// recovered like any journal, later or never.
+// What stays true: it is whole and on its disk before the journal lets go of what is in it; it says
+// of crash, boot and marks what the journal said, so nothing passes there that would not have here;
+// whoever can write the journal owns it, and nobody else.
 #pragma once
 
 #include <cstdint>
@@ -25,11 +25,11 @@ struct kept_log {
 
 using take_record = std::function<void(record const&)>;
 
-/// `each` gives all records, in order, as often as it is called. Returns the name of the new log:
-/// that of the old one and its generation. Throws sluice::error.
+/// `each` gives all records, in order, as often as it is called. Returns the name of the new
+/// journal: that of the old one and its generation. Throws sluice::error.
 std::string keep_aside(kept_log const& of, std::function<void(take_record const&)> const& each);
 
-/// How many such logs lie beside that log.
+/// How many such journals lie beside that journal.
 std::uint64_t kept_beside(std::string const& log);
 
 }  // namespace sluice::journal

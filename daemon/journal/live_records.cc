@@ -68,7 +68,7 @@ bool live_records::counts(std::uint64_t lsn, record const& r) const {
   if (at->second.is_kept || at->second.is_marked) return false;
   if (r.what != kind::create) return true;
   // Of a batch that was cut off: nobody was told that the file is durable. It may have become that
-  // without the log, and been removed since, so a part of it must not come back.
+  // without the journal, and been removed since, so a part of it must not come back.
   if (!S_ISDIR(r.mode) && !at->second.has_size) return false;
   // A directory that was synced on its own has all names that were given before.
   auto const in = files_.find(r.directory);

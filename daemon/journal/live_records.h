@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which records of a log still count for each file, before any of them is written. If a file was
-// made durable at home (a large write, a drain before somebody bypasses the log), older records of
-// its content must not overwrite it.
+// Which records of a journal still count for each file, before any of them is written. If a file
+// was made durable at home (a large write, a drain before somebody bypasses the journal), older
+// records of its content must not overwrite it.
 #pragma once
 
 #include <sys/stat.h>
@@ -24,16 +24,17 @@ struct file_records {
   std::uint64_t safe_below = 0;  // LSN: content recorded before is at home
   bool is_kept = false;          // it shall stay as it is: somebody else changed it, say
   bool is_live = false;          // its handle found it at home before anything was written
-  bool is_marked = false;        // its last fsync was its own: newer than all of the log
+  bool is_marked = false;        // its last fsync was its own: newer than all of the journal
   bool has_content = false;      // a record about its bytes or size counts
   bool has_size = false;         // the last of the records that a new file begins with
   std::uint64_t changed_ns = 0;  // ctime of home after the last record of content
-  std::uint64_t made_ns = 0;  // the same after the first, of one that the log made; 0: it did not
-  std::optional<owner_ids> owner;  // whose it was; none: an older log does not say
+  std::uint64_t made_ns =
+      0;  // the same after the first, of one that the journal made; 0: it did not
+  std::optional<owner_ids> owner;  // whose it was; none: an older journal does not say
 };
 
-/// It was given to somebody else after the log had it. What home lacks of a file that the log made
-/// may be its owner as well: that is not later than the first record.
+/// It was given to somebody else after the journal had it. What home lacks of a file that the
+/// journal made may be its owner as well: that is not later than the first record.
 bool is_given_away(file_records const& f, struct stat const& home);
 
 class live_records {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cost of a sync that nobody shares: at home, and in the log. Both take one flush, but the two
-// may lie on different disks, and the way to the log leads through the daemon. Both are measured
-// repeatedly. The log is chosen only when it is clearly quicker, because it writes the bytes twice.
-// Pure: times are arguments.
+// The cost of a sync that nobody shares: at home, and in the journal. Both take one flush, but the
+// two may lie on different disks, and the way to the journal leads through the daemon. Both are
+// measured repeatedly. The journal is chosen only when it is clearly quicker, because it writes the
+// bytes twice. Pure: times are arguments.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,10 @@ class lone_costs {
 
   void home_took(std::uint64_t now_ns, std::uint64_t ns) { home_.note(now_ns, ns); }
   void log_took(std::uint64_t now_ns, std::uint64_t ns) { log_.note(now_ns, ns); }
-  /// Nobody knows what the log takes by now: worth a record of nothing.
+  /// Nobody knows what the journal takes by now: worth a record of nothing.
   bool wants_log(std::uint64_t now_ns) const { return !log_.is_known(now_ns); }
   bool is_log_quicker(std::uint64_t now_ns) const;
-  /// What a look at a file takes would be a good part of what the log saves.
+  /// What a look at a file takes would be a good part of what the journal saves.
   bool is_look_dear(std::uint64_t now_ns, std::uint64_t look_ns) const;
 
  private:

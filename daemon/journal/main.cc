@@ -24,14 +24,14 @@ void print(recovered const& r, recover_options const& o) {
   if (r.damaged_before != 0)
     fmt::print("  damaged: {} bytes from {} on cannot be read\n", r.damaged_before - r.end, r.end);
   if (r.marked != 0)
-    fmt::print("  {} files had an fsync of their own since, and are newer than the log\n",
+    fmt::print("  {} files had an fsync of their own since, and are newer than the journal\n",
                r.marked);
   if (r.home_error != 0)
     fmt::print("  the disk had refused bytes at home ({}): what is there is not believed\n",
                std::strerror(r.home_error));
   for (auto const& one : r.aside)
     fmt::print("  {}{}: {}\n", one.why, o.dry_run ? "" : ", left as it is", one.name);
-  if (!r.aside_log.empty()) fmt::print("  what the log has of those is in {}\n", r.aside_log);
+  if (!r.aside_log.empty()) fmt::print("  what the journal has of those is in {}\n", r.aside_log);
   if (o.dry_run) {
     fmt::print("  nothing was written (--dry-run)\n");
     return;
@@ -96,21 +96,21 @@ std::function<void(std::uint64_t, std::uint64_t)> terminal_progress() {
 
 int run(int argc, char** argv) {
   CLI::App app{
-      "Brings home what a log holds after a crash. Run it before programs open the files."};
+      "Brings home what a journal holds after a crash. Run it before programs open the files."};
   app.name("sluice recover");
   recover_options o;
   bool quiet = false;
   common_options common;
-  app.add_option("LOG", o.log, "the log, for example /var/lib/sluice/log")->required();
+  app.add_option("JOURNAL", o.log, "the journal, for example /var/lib/sluice/log")->required();
   app.add_flag("--dry-run", o.dry_run, "only say what would be done");
   app.add_flag("--keep-home", o.keep_home,
                "leave files that somebody else changed since as they are, and recover the others");
   app.add_flag("--set-aside", o.set_aside,
                "leave files as they are that their users keep from being recovered, keep what the "
-               "log has of them in a log of its own, and recover the others");
+               "journal has of them in a journal of its own, and recover the others");
   app.add_flag("--replay", o.replay,
-               "replay although this machine has not been restarted since the log was written");
-  app.add_flag("--partial", o.partial, "bring home what lies before a damaged part of the log");
+               "replay although this machine has not been restarted since the journal was written");
+  app.add_flag("--partial", o.partial, "bring home what lies before a damaged part of the journal");
   take_common_options(app, common);
   show_option(app, "--json", "the result as JSON");
   app.add_flag("-q,--quiet", quiet, "no progress");

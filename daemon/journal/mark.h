@@ -7,9 +7,9 @@
 
 namespace sluice::journal {
 
-/// One of that log, for its present generation, and made for this very file.
+/// One of that journal, for its present generation, and made for this very file.
 bool has_mark(int fd, superblock const& s);
-/// `fd` is the log: a program said of it that all it has is safe at home.
+/// `fd` is the journal: a program said of it that all it has is safe at home.
 bool is_void(int fd, superblock const& s);
 
 /// Any: 0, also when there was none, or an errno. It is gone for good after an fsync.

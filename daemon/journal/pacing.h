@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // When to wait, and for how long: a batch for company, the writing of home for requests that wait
-// for the log on the same disk. Pure: times and counts are arguments.
+// for the journal on the same disk. Pure: times and counts are arguments.
 // What stays true: a wait is bounded by a part of the time of a batch; a wait without effect is not
-// tried again soon. Home is written at full speed before the log is full.
+// tried again soon. Home is written at full speed before the journal is full.
 #pragma once
 
 #include <algorithm>
@@ -33,14 +33,15 @@ class gathering {
   unsigned skip_ = 0;  // batches that do not wait
 };
 
-/// Home is written in pieces; each is waited for, so the log's next batch finds a short queue.
+/// Home is written in pieces; each is waited for, so the journal's next batch finds a short queue.
 class home_pace {
  public:
   /// Of the next piece.
   std::uint64_t pages() const { return pages_; }
-  /// A whole piece took so long; a batch of the log takes `batch_ns`.
+  /// A whole piece took so long; a batch of the journal takes `batch_ns`.
   void wrote(std::uint64_t took_ns, std::uint64_t batch_ns);
-  /// Before the next piece: `used` of the log's `room` is in use, and somebody waits for the log.
+  /// Before the next piece: `used` of the journal's `room` is in use, and somebody waits for the
+  /// journal.
   static std::uint64_t pause_ns(std::uint64_t took_ns, std::uint64_t used, std::uint64_t room,
                                 bool somebody_waits);
   /// A sync of all writes what others have dirty, too, and a sync of each file costs a flush, which

@@ -25,7 +25,7 @@ enum class kind : std::uint16_t {
   rename = 6,    // file, directory, name, new_directory, new_name, victim
   revoke = 7,    // file, below: its bytes and size of before that LSN are safe at home
   large = 8,     // file, changed, offset, length, below: written and synced at home, not here
-  batch = 9,     // the head of a batch: the log's own, like pad
+  batch = 9,     // the head of a batch: the journal's own, like pad
   create = 10,   // file, changed, directory, name, mode, owner: the file (or directory), its link
   owner = 11,    // file, owner: whose it was when what follows of it was logged
 };
@@ -46,7 +46,7 @@ struct record {
                                  // file began; 0: nobody knows
   std::uint64_t offset = 0;      // truncate: the new size
   std::uint64_t length = 0;      // large
-  std::uint64_t below = 0;       // the tail of the log when the sync at home began
+  std::uint64_t below = 0;       // the tail of the journal when the sync at home began
   std::span<std::byte const> bytes;  // data; decoded: points into the payload
   file_id directory, new_directory;
   file_id victim;  // what had the new name before; an empty handle: nothing
@@ -68,7 +68,7 @@ bool is_name(std::string const& name);
 
 char const* name_of(kind what);
 
-/// Belongs to the log and says nothing of files.
+/// Belongs to the journal and says nothing of files.
 constexpr bool is_filler(kind what) { return what == kind::pad || what == kind::batch; }
 
 }  // namespace sluice::journal

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who else changed a file? Whatever the log's own programs changed was changed before the crash,
-// and a live log commits at least once in its window, so a ctime later than the last commit and the
-// window is somebody else's: of after the crash, or of a program without sluice. Recovery itself
-// changes files too: it says in the superblock until when changes are its own, before the first.
-// And so does ext4 when it is mounted: mount_time.h.
+// Who else changed a file? Whatever the journal's own programs changed was changed before the
+// crash, and a live journal commits at least once in its window, so a ctime later than the last
+// commit and the window is somebody else's: of after the crash, or of a program without sluice.
+// Recovery itself changes files too: it says in the superblock until when changes are its own,
+// before the first. And so does ext4 when it is mounted: mount_time.h.
 #include "journal/recover.h"
 
 #include <fcntl.h>
@@ -108,13 +108,13 @@ class recovery {
 
   void check_damage() {
     if (result_.damaged_before == 0 || options_.partial || options_.dry_run) return;
-    throw sluice_error(
-        fmt::format("{}: the disk has lost a part of the log: of {} bytes from {} on at least one "
-                    "cannot be read, "
-                    "and they were acknowledged; the log and all files are kept as they are. To "
-                    "bring home what "
-                    "lies before: --partial",
-                    options_.log, result_.damaged_before - result_.end, result_.end));
+    throw sluice_error(fmt::format(
+        "{}: the disk has lost a part of the journal: of {} bytes from {} on at least one "
+        "cannot be read, "
+        "and they were acknowledged; the journal and all files are kept as they are. To "
+        "bring home what "
+        "lies before: --partial",
+        options_.log, result_.damaged_before - result_.end, result_.end));
   }
 
   std::string log_text() const {
@@ -132,7 +132,7 @@ class recovery {
       if (!r)
         throw sluice_error(fmt::format(
             "{}: the record at {} (kind {}) is of a kind that this program does not know; use the "
-            "sluice that wrote the log; it is kept as it is",
+            "sluice that wrote the journal; it is kept as it is",
             options_.log, h.lsn, h.kind));
       visit(h.lsn, *r);
       return true;
@@ -183,8 +183,8 @@ class recovery {
     if (options_.keep_home && result_.foreign.size() == left_) return;
     bool const may_keep = result_.foreign.size() == left_;
     throw sluice_error(fmt::format(
-        "{}: {}{}; nothing was written. {}To recover the rest, and keep what the log has of such "
-        "files in a log of its own: --set-aside",
+        "{}: {}{}; nothing was written. {}To recover the rest, and keep what the journal has of "
+        "such files in a journal of its own: --set-aside",
         options_.log, first_left_, left_ > 1 ? fmt::format(" and {} more", left_ - 1) : "",
         may_keep ? "To leave such files as they are and recover the rest: --keep-home. " : ""));
   }
@@ -216,7 +216,7 @@ class recovery {
     else if (is_given_away(file, st))
       leave_foreign(id, file, given_away_text);
     else if (is_foreign(id, file, st, fd))
-      leave_foreign(id, file, "changed by somebody else after the log's last record");
+      leave_foreign(id, file, "changed by somebody else after the journal's last record");
     if (!file.owner) file.owner = {st.st_uid, st.st_gid};
     return true;
   }
@@ -248,7 +248,8 @@ class recovery {
     result_.foreign.push_back(result_.aside.back().name);
   }
 
-  /// Whoever can write the log says what recovery writes as root: other people's files it may not.
+  /// Whoever can write the journal says what recovery writes as root: other people's files it may
+  /// not.
   void check_owner(struct stat const& st, int fd) const {
     if (disk_.owner() == 0 || disk_.owner() == st.st_uid) return;
     throw sluice_error(
@@ -256,7 +257,7 @@ class recovery {
                     options_.log, disk_.owner(), path_of(fd)));
   }
 
-  /// What a running program has written since would be mixed with what the log has.
+  /// What a running program has written since would be mixed with what the journal has.
   bool is_in_use(int fd) const {
     if (options_.dry_run) return false;
     // Who wants to write it in between breaks our lease, which would be the end of us.
@@ -272,11 +273,13 @@ class recovery {
 
   void check_not_behind(file_records const& file, struct stat const& st, int fd) const {
     if (!file.has_content || changed_ns(st) >= file.changed_ns) return;
-    throw sluice_error(fmt::format(
-        "{}: {} is older than the log, and yet this machine has not been restarted: its disk lost "
-        "power, or it was restored. Stop the programs that have it open, and use --replay; the log "
-        "is kept",
-        options_.log, path_of(fd)));
+    throw sluice_error(
+        fmt::format("{}: {} is older than the journal, and yet this machine has not been "
+                    "restarted: its disk lost "
+                    "power, or it was restored. Stop the programs that have it open, and use "
+                    "--replay; the journal "
+                    "is kept",
+                    options_.log, path_of(fd)));
   }
 
   /// When its content was changed last. btrfs sets the ctime of files whose names it brings home
@@ -315,17 +318,17 @@ class recovery {
         throw sluice_error(fmt::format(
             "{}: the kernel has pages of {} from before an error of its disk, which would be lost; "
             "unmount its file system and mount it again, or restart the machine, then recover "
-            "again; the log is kept",
+            "again; the journal is kept",
             options_.log, work.stale()));
       throw sluice_error(
-          fmt::format("{}: what was brought home cannot be written: {}; the log is "
+          fmt::format("{}: what was brought home cannot be written: {}; the journal is "
                       "kept",
                       options_.log, std::strerror(error)));
     }
     sync_home();
   }
 
-  /// What counts of the files that stay as they are, in a log of its own.
+  /// What counts of the files that stay as they are, in a journal of its own.
   void keep_what_was_left(replay const& work, superblock of) {
     for (auto const& [id, one] : work.aside()) {
       ++left_;
@@ -371,8 +374,9 @@ class recovery {
       int const error = home_->sync(fs);
       if (error == 0) continue;
       say_home_failed(error);
-      throw sluice_error(fmt::format("{}: the file system {} cannot be synced: {}; the log is kept",
-                                     options_.log, uuid_text(fs), std::strerror(error)));
+      throw sluice_error(
+          fmt::format("{}: the file system {} cannot be synced: {}; the journal is kept",
+                      options_.log, uuid_text(fs), std::strerror(error)));
     }
   }
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// After a crash: every acknowledged change is brought home, then the log begins a new generation.
-// What stays true: nothing is written before all of the log was read and every file looked at; the
-// log's records go only after a sync of all home file systems; on any error the log stays as it
-// was, to be recovered again. On a machine that has not been restarted since, home files are ahead
-// of the log: they are synced, and nothing is written over them. But if a disk refused bytes at
-// home, the page cache shows other bytes than the disk has: then everything is replayed.
+// After a crash: every acknowledged change is brought home, then the journal begins a new
+// generation.
+// What stays true: nothing is written before all of the journal was read and every file looked at;
+// the journal's records go only after a sync of all home file systems; on any error the journal
+// stays as it was, to be recovered again. On a machine that has not been restarted since, home
+// files are ahead of the journal: they are synced, and nothing is written over them. But if a disk
+// refused bytes at home, the page cache shows other bytes than the disk has: then everything is
+// replayed.
 #pragma once
 
 #include <functional>
@@ -19,12 +21,13 @@ struct recover_options {
   std::string log;
   bool dry_run = false;
   bool keep_home = false;  // a file that somebody else changed stays as it is
-  bool replay = false;     // although the machine runs since the log was written
+  bool replay = false;     // although the machine runs since the journal was written
   bool partial = false;    // what lies before damage, without what lies after
-  // Files whose users did something to them stay as they are, what the log has of them is kept in a
-  // log of its own, and all others come home; else such a file is an error. Of a log of many users.
+  // Files whose users did something to them stay as they are, what the journal has of them is kept
+  // in a journal of its own, and all others come home; else such a file is an error. Of a journal
+  // of many users.
   bool set_aside = false;
-  int home_error = 0;  // home refused bytes, and nobody was there to say so in the log
+  int home_error = 0;  // home refused bytes, and nobody was there to say so in the journal
   std::function<void(std::uint64_t, std::uint64_t)> progress;  // bytes of so many
 };
 
@@ -35,7 +38,7 @@ struct aside_file {
 struct recovered {
   std::uint64_t generation = 0;  // of the records
   std::uint64_t head = 0, end = 0;
-  std::uint64_t records = 0;  // in the log
+  std::uint64_t records = 0;  // in the journal
   std::uint64_t files = 0;
   std::vector<std::string> foreign;  // changed by somebody else
   std::vector<aside_file> aside;     // left as they are
@@ -44,7 +47,7 @@ struct recovered {
   std::uint64_t damaged_before = 0;  // scanned::damaged_before
   bool is_running = false;           // the machine runs since: home was synced, nothing replayed
   bool is_void = false;              // a program made all of it safe at home: nothing replayed
-  int home_error = 0;                // with which home had refused bytes that the log has
+  int home_error = 0;                // with which home had refused bytes that the journal has
   replayed done;
 };
 

@@ -60,7 +60,7 @@ replay::~replay() {
 }
 
 void replay::fail(record const& r, int fd, int error) const {
-  throw sluice_error(fmt::format("{} of {}: {}; the log is kept", name_of(r.what),
+  throw sluice_error(fmt::format("{} of {}: {}; the journal is kept", name_of(r.what),
                                  fd >= 0 ? path_of(fd) : "a file on " + uuid_text(r.file.fs),
                                  std::strerror(error)));
 }
@@ -133,12 +133,12 @@ bool replay::is_at(int directory, std::string const& name, int fd) const {
   if (fstatat(directory, name.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0)
     return fstat(fd, &file) == 0 && same(there, file);
   if (errno == ENOENT || errno == ENOTDIR) return false;
-  throw sluice_error(
-      fmt::format("{}/{}: {}; the log is kept", path_of(directory), name, std::strerror(errno)));
+  throw sluice_error(fmt::format("{}/{}: {}; the journal is kept", path_of(directory), name,
+                                 std::strerror(errno)));
 }
 
 /// A write takes setuid and setgid from a file, and the kernel had done so; ours would leave them
-/// on whatever bytes the log has. Who still wants them can see what the file is, and set them.
+/// on whatever bytes the journal has. Who still wants them can see what the file is, and set them.
 void replay::drop_privilege(record const& r, int fd, struct stat const& st) const {
   if ((st.st_mode & special) != 0 && fchmod(fd, st.st_mode & 07777 & ~special) != 0)
     fail(r, fd, errno);
@@ -151,7 +151,7 @@ void replay::put(record const& r, int fd) {
   auto const known = live_.of(r.file);
   if (known != nullptr && is_given_away(*known, st)) {
     if (leave_aside(r.file, fd, given_away_text)) return;
-    throw sluice_error(fmt::format("{}: {}; the log is kept", path_of(fd), given_away_text));
+    throw sluice_error(fmt::format("{}: {}; the journal is kept", path_of(fd), given_away_text));
   }
   drop_privilege(r, fd, st);
   if (r.what == kind::truncate) {
@@ -210,10 +210,11 @@ bool replay::clear_name(record const& r, int directory) {
   if (is_foreign && leave_aside(r.file, -1, "somebody else gave its name to another file", true))
     return false;
   if (is_foreign)
-    throw sluice_error(fmt::format(
-        "{}/{}: was put there by somebody else, and the log has a file of that name to bring home; "
-        "move it away and recover again; the log is kept",
-        path_of(directory), r.name));
+    throw sluice_error(
+        fmt::format("{}/{}: was put there by somebody else, and the journal has a file of that "
+                    "name to bring home; "
+                    "move it away and recover again; the journal is kept",
+                    path_of(directory), r.name));
   return put_aside(r, directory);
 }
 
@@ -263,11 +264,12 @@ int replay::make_file(record const& r, int directory) {
   return -error;
 }
 
-/// Whoever can write the log says what recovery makes as root: of a user's log nothing but his own.
+/// Whoever can write the journal says what recovery makes as root: of a user's journal nothing but
+/// his own.
 void replay::check_maker(record const& r) const {
   if (log_owner_ == 0 || (r.uid == log_owner_ && (r.mode & special) == 0)) return;
   throw sluice_error(
-      fmt::format("the log belongs to uid {} and would make \"{}\" for uid {} with mode {:o}; "
+      fmt::format("the journal belongs to uid {} and would make \"{}\" for uid {} with mode {:o}; "
                   "nothing more was written",
                   log_owner_, r.name, r.uid, r.mode & 07777));
 }
@@ -287,7 +289,7 @@ void replay::check_group(record const& r, int directory) const {
   groups.resize(is_known ? static_cast<std::size_t>(count) : 0);
   if (std::find(groups.begin(), groups.end(), r.gid) != groups.end()) return;
   throw sluice_error(fmt::format(
-      "the log belongs to uid {} and would make \"{}\" for group {}, in which he is not; "
+      "the journal belongs to uid {} and would make \"{}\" for group {}, in which he is not; "
       "nothing more was written",
       log_owner_, r.name, r.gid));
 }
@@ -310,7 +312,7 @@ void replay::bring_owner(record const& r, int fd, int directory) const {
                          changed_ns(st) <= known->made_ns;
   constexpr mode_t plain = 07777 & ~special;
   bool const is_owned = st.st_uid == r.uid && st.st_gid == r.gid;
-  // Of a user's log the directory says which groups he may give it to.
+  // Of a user's journal the directory says which groups he may give it to.
   if (log_owner_ != 0 && directory < 0) return;
   if (!is_behind || (is_owned && (st.st_mode & plain) == (r.mode & plain))) return;
   check_maker(r);

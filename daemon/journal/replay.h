@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records applied to home files. The home may be behind the log or, in parts, ahead of it, and an
-// earlier recovery may have been cut off: each record is compared by identity with what is there,
-// so that doing all of them again changes nothing.
+// Records applied to home files. The home may be behind the journal or, in parts, ahead of it, and
+// an earlier recovery may have been cut off: each record is compared by identity with what is
+// there, so that doing all of them again changes nothing.
 // What stays true: nothing is written to a file unless it is certainly the record's. If a later
-// file has the name by now, it keeps it: home is ahead of the log there. If an earlier file still
-// has it, home is older than the log: its removal or its move was not durable. That file is put
-// aside and not removed, because nobody knows which of the two it was. Files that an earlier
+// file has the name by now, it keeps it: home is ahead of the journal there. If an earlier file
+// still has it, home is older than the journal: its removal or its move was not durable. That file
+// is put aside and not removed, because nobody knows which of the two it was. Files that an earlier
 // attempt of the same recovery made bear its mark and are made again.
 #pragma once
 
@@ -32,13 +32,13 @@ struct replayed {
   std::vector<std::string> aside;  // where earlier files are whose names were given again
 };
 
-/// When the crash was, as well as the log knows it, and until when changes are recovery's own: a
-/// file changed later is somebody else's.
+/// When the crash was, as well as the journal knows it, and until when changes are recovery's own:
+/// a file changed later is somebody else's.
 struct crash_time {
   std::uint64_t until_ns = 0, ours_until_ns = 0;
 };
 
-/// A file that stays as it is, for what its users did to it: the log keeps what it has of it.
+/// A file that stays as it is, for what its users did to it: the journal keeps what it has of it.
 struct left_aside {
   std::string why;
   bool is_lost = false;          // home has no such file: its creation is kept as well
@@ -85,7 +85,7 @@ class replay {
   /// disk (stale_pages.h); empty: none.
   std::string const& stale() const { return stale_; }
   replayed const& done() const { return done_; }
-  /// The marks go, once the log is trimmed.
+  /// The marks go, once the journal is trimmed.
   void forget_marks();
 
  private:
@@ -120,7 +120,7 @@ class replay {
   replayed done_;
   std::map<file_id, open_one> open_;
   std::list<file_id> ages_;              // oldest first
-  std::map<file_id, file_id> made_as_;   // what the log calls it, what it is now
+  std::map<file_id, file_id> made_as_;   // what the journal calls it, what it is now
   std::map<file_id, page_set> written_;  // bytes, and not flushed
   std::map<file_id, left_aside> aside_;
   bool leaves_aside_ = false;

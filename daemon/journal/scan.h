@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the records of a log from its head, up to the first that does not continue the chain. Later
-// records were never acknowledged, or are of an earlier lap: they do not count. But a batch is
-// written only when everything before it is durable. So a later batch of the same generation after
-// the break shows that acknowledged records have rotted.
+// Reads the records of a journal from its head, up to the first that does not continue the chain.
+// Later records were never acknowledged, or are of an earlier lap: they do not count. But a batch
+// is written only when everything before it is durable. So a later batch of the same generation
+// after the break shows that acknowledged records have rotted.
 #pragma once
 
 #include <functional>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keeps a disk's errors from being lost when the daemon that was told of them is killed before it
-// could write them into the log. The kernel reports an error once to each open file. So a directory
-// of each file system with files in the log is kept open, and nobody asks it before a new daemon
-// does. It lies, as an unread message, in a pair of sockets that the starter of the daemon keeps.
+// could write them into the journal. The kernel reports an error once to each open file. So a
+// directory of each file system with files in the journal is kept open, and nobody asks it before a
+// new daemon does. It lies, as an unread message, in a pair of sockets that the starter of the
+// daemon keeps.
 #pragma once
 
 #include <sys/stat.h>

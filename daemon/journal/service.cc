@@ -86,15 +86,15 @@ int service::heard_of(int error) {
   return error;
 }
 
-/// Of a file that has records in the log, in a thread that may wait. The kernel tells such an error
-/// once, and shows the pages as clean from then on: only the log still has them.
+/// Of a file that has records in the journal, in a thread that may wait. The kernel tells such an
+/// error once, and shows the pages as clean from then on: only the journal still has them.
 int service::lost_at_home(int error) {
   heard_of(error);
   log_.home_failed(error);
   return error;
 }
 
-/// The log failed, and perhaps nobody can read it any more: what it has is made safe at home.
+/// The journal failed, and perhaps nobody can read it any more: what it has is made safe at home.
 void service::leave_log() {
   if (std::exchange(is_log_left_, true)) return;
   pool_.run([this, all = all_mounts()] { return sync_mounts(all); }, [](int) {});
@@ -107,12 +107,12 @@ bool service::wants_anew() const {
          });
 }
 
-/// Of other users' programs the log takes no mark, so what they say of it is true of the files that
-/// they may write, and of no others.
+/// Of other users' programs the journal takes no mark, so what they say of it is true of the files
+/// that they may write, and of no others.
 bool service::may_mark_log(area const& a) { return a.owner() == geteuid(); }
 
-/// Those the log lets go of: what was synced without us is not to be undone. Then it serves them
-/// again.
+/// Those the journal lets go of: what was synced without us is not to be undone. Then it serves
+/// them again.
 void service::end_voids() {
   for (auto const& a : areas_) {
     if (!a->is_voided() || may_mark_log(*a) || failed() != 0) continue;
@@ -278,12 +278,13 @@ void service::keep_time() {
   if (failed() == 0 && !is_checkpointing_ && is_due) want_checkpoint();
 }
 
-/// Where programs sync more without the log it runs empty, and they go without us for a while. They
-/// are told when it is empty, and nothing is held: a directory bears no flag in the areas of those
-/// who have nothing in it, so until then each sync of one is ours, that what was removed stays so.
+/// Where programs sync more without the journal it runs empty, and they go without us for a while.
+/// They are told when it is empty, and nothing is held: a directory bears no flag in the areas of
+/// those who have nothing in it, so until then each sync of one is ours, that what was removed
+/// stays so.
 void service::weigh() {
   std::uint64_t syncs = 0;
-  bool has_barriers = false;  // they are the log's
+  bool has_barriers = false;  // they are the journal's
   for (auto const& a : areas_) {
     syncs += a->syncs();
     has_barriers |= a->memory().head.ordered_targets != 0;

@@ -36,7 +36,7 @@ struct service_rules {
   bool sees_foreign = true;   // what others wrote is synced with what the program wrote
   bool tells_apart = true;    // files that had one inode number after the other
   bool tells_births = true;   // files that had one name after the other
-  // Not of that kind: a test that is about new files in the log wants all of them there.
+  // Not of that kind: a test that is about new files in the journal wants all of them there.
   bool learns_directories = true;
   std::uint64_t checkpoint_every_ns = 5'000'000'000;   // nor is this, while something is live
   experiment weighing = {};                            // nor is this: the crash test makes it short
@@ -56,15 +56,15 @@ class service {
   service(service const&) = delete;
   service& operator=(service const&) = delete;
 
-  /// The log's file may become so large; it begins to grow when it is used a lot.
+  /// The journal's file may become so large; it begins to grow when it is used a lot.
   void log_grows_to(std::uint64_t bytes) { growth_.up_to(bytes); }
   /// When nobody has asked for so long, no file is held, and programs have nothing to note. 0:
   /// never.
   void rests_after(std::uint64_t idle_ns) { rests_after_ns_ = idle_ns; }
-  /// Told of each file that is held, before the log has anything of it.
+  /// Told of each file that is held, before the journal has anything of it.
   using tell_file = std::function<void(int fd, struct stat const& st)>;
   void on_hold(tell_file tell) { on_hold_ = std::move(tell); }
-  /// Told when the log has nothing, and no file is held any more, of all that it was told of.
+  /// Told when the journal has nothing, and no file is held any more, of all that it was told of.
   void on_let_go(std::function<void()> tell) { on_let_go_ = std::move(tell); }
   /// For the areas that come from now on.
   void log_is_at(log_place place) { log_place_ = std::move(place); }
@@ -75,13 +75,13 @@ class service {
 
   /// A turn of the loop: at most until something is there or it is time for the heart.
   void turn();
-  /// What is asked from now on is done at home, and the log runs empty. True: it has, and nobody
-  /// is served any more. False for good when `failed()`.
+  /// What is asked from now on is done at home, and the journal runs empty. True: it has, and
+  /// nobody is served any more. False for good when `failed()`.
   bool end();
-  /// Nonzero: home or log cannot be written, the log has to be kept.
+  /// Nonzero: home or journal cannot be written, the journal has to be kept.
   int failed() const { return home_error_ != 0 ? home_error_.load() : log_.failed(); }
-  /// A program could not wait for us and said that the log is void, and may have marked it: end(),
-  /// and begin a new generation. Until then nothing is acknowledged.
+  /// A program could not wait for us and said that the journal is void, and may have marked it:
+  /// end(), and begin a new generation. Until then nothing is acknowledged.
   bool wants_anew() const;
   service_counts const& counts() const { return counts_; }
   /// What people are told, into the areas and the status.
@@ -115,7 +115,7 @@ class service {
   int lost_at_home(int error);
   void leave_log();
 
-  // service_checkpoint.cc: how the log gets room
+  // service_checkpoint.cc: how the journal gets room
   void want_checkpoint();
   void want_tidying(std::uint64_t ranges_min);
   void begin_pass(bool is_last);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the log gets room: what has records in it is written home in passes, then synced, and then
-// the records are freed.
+// How the journal gets room: what has records in it is written home in passes, then synced, and
+// then the records are freed.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -73,8 +73,8 @@ void service::outlast_other_syncs() {
   }
 }
 
-/// Where the log has anything of: another file system, with a disk that refuses, is no concern. All
-/// where nobody knows.
+/// Where the journal has anything of: another file system, with a disk that refuses, is no concern.
+/// All where nobody knows.
 service::mounts service::mounts_of(home_sync const& what) const {
   if (unheld_lsn_ > head_) return all_mounts();
   std::set<std::uint64_t> devices;
@@ -117,9 +117,9 @@ int service::sync_held(home_sync const& what) {
   return error == 0 ? home_error_.load() : heard_of(error);
 }
 
-/// Of a file without a name that is to be dropped: before the log lets go of what it has of it that
-/// removal has to be durable, from wherever it was, or it could be back without its bytes. Its own
-/// sync says so, or on ext4 that of a directory, which writes nothing of the file.
+/// Of a file without a name that is to be dropped: before the journal lets go of what it has of it
+/// that removal has to be durable, from wherever it was, or it could be back without its bytes. Its
+/// own sync says so, or on ext4 that of a directory, which writes nothing of the file.
 void service::leave_behind(file_ptr const& f, directory_ptr const& in) {
   if (!is_live(*f)) return;
   struct stat st = {};
@@ -133,7 +133,7 @@ void service::leave_behind(file_ptr const& f, directory_ptr const& in) {
     unheld_lsn_ = std::max(unheld_lsn_, f->last_lsn);
 }
 
-/// When the log has let go of what it had of them; it never will when it failed.
+/// When the journal has let go of what it had of them; it never will when it failed.
 void service::free_orphans() {
   auto const counts = [this](std::uint64_t lsn) { return failed() == 0 && lsn > head_; };
   auto const freed = std::partition(orphans_.begin(), orphans_.end(),
@@ -256,7 +256,7 @@ void service::checkpointed(int error) {
       for (auto const& p : places_of(*d)) p.in->clear_logged(p.key);
     }
   }
-  // Of what failed at home sync_home tells; when the log failed, programs go alone.
+  // Of what failed at home sync_home tells; when the journal failed, programs go alone.
   // Whoever asked while it ran may have come too late for it.
   std::vector<request> const waited = std::exchange(sync_all_, {});
   if (wants_another_ && error == 0) {

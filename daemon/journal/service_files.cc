@@ -201,7 +201,7 @@ void service::make_room(request const& r) {
   if (idle.empty() && !is_checkpointing_) want_checkpoint();
 }
 
-/// What the log has under a name in it, and is gone already: for good, once the directory is
+/// What the journal has under a name in it, and is gone already: for good, once the directory is
 /// synced.
 service::files service::removed_from(directory_ptr const& d) const {
   files gone;
@@ -246,7 +246,7 @@ void service::tidy_up() {
   log_.look();
 }
 
-/// Tells the log that files have no name any more. `surely`: the directory of those was synced
+/// Tells the journal that files have no name any more. `surely`: the directory of those was synced
 /// since, whoever has their names. False: it had no room.
 bool service::bury(files gone, files const& surely) {
   bool all = true;
@@ -288,8 +288,8 @@ void service::let_go(files removed) {
             [](int) {});
 }
 
-/// Of a file that is not held the log has records at most when it was removed: a drain has nothing
-/// to wait for.
+/// Of a file that is not held the journal has records at most when it was removed: a drain has
+/// nothing to wait for.
 void service::pass(request const& r) {
   ++counts_.passed;
   answer(r, r.kind == abi::order_request::drain ? 0 : abi::go_native);
@@ -376,7 +376,7 @@ void service::look(held_file& f, request const& r, found& now) {
   s.has_changed = !what.pages.empty() || size != f.size || what.low_size != ~std::uint64_t{0};
   std::uint64_t const changed = changed_ns(st);
   bool const is_cut = size < f.size && what.low_size > size;
-  // What the log holds is acknowledged without a sync only where nothing was changed for sure.
+  // What the journal holds is acknowledged without a sync only where nothing was changed for sure.
   bool const is_still = changed == f.changed_ns && (f.is_ctime_proof || !s.is_live);
   s.is_foreign = is_cut || (!s.has_changed && !s.is_whole && !is_still);
   s.is_unseen = keep_.sees_foreign && now_ns_ < f.unseen_until_ns;
@@ -391,7 +391,8 @@ void service::look(held_file& f, request const& r, found& now) {
   what.pages.cut(pages_in(size));
   s.dirty_bytes = what.pages.pages() * page_bytes;
   f.is_moved |= what.is_moved;
-  // Recovery asks whose a file is: what the log has of it is its owner's, who is so at home too.
+  // Recovery asks whose a file is: what the journal has of it is its owner's, who is so at home
+  // too.
   s.has_new_metadata = st.st_uid != f.uid || st.st_gid != f.gid;
   if (r.kind == abi::order_request::fsync)
     s.has_new_metadata |= st.st_mode != f.mode || f.is_moved ||
@@ -417,7 +418,7 @@ void service::act(file_ptr const& f, request const& r) {
     if (how == way::pass || !is_live(*f)) return answer(r, 0);
     how = way::native;
   }
-  // Without a log nothing can be revoked: the program goes alone, and marks the file.
+  // Without a journal nothing can be revoked: the program goes alone, and marks the file.
   if (home_error_ != 0 || log_.failed() != 0) how = way::pass;
   switch (how) {
     case way::pass:
@@ -484,7 +485,7 @@ void service::on_directory(request const& r) {
   if (!d->is_shown_by(user) && fstat(d->fd.get(), &st) == 0 && may_change_names(r, d->fd.get(), st))
     d->show(user);
   bool const heals = (flags_for(*d, user) & abi::order_native) != 0 || d->is_marked;
-  // The log is empty, nothing that was removed can be made again; and we are to come to rest.
+  // The journal is empty, nothing that was removed can be made again; and we are to come to rest.
   if (is_aside_ && !anything_live() && !heals) return pass(r);
   r.from->hold(r);
   asked_ns_ = now_ns_;

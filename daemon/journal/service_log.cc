@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the loop writes: records of a file into the log, or the file itself at home, and then a
-// revoke of what the log had of it.
+// What the loop writes: records of a file into the journal, or the file itself at home, and then a
+// revoke of what the journal had of it.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -23,7 +23,7 @@ constexpr std::size_t ranges_max = 128;  // each is a question to the kernel at 
 }  // namespace
 
 int service::put(record const& r, std::uint64_t& lsn) {
-  // What was synced at home because the log was full has to be revoked in it.
+  // What was synced at home because the journal was full has to be revoked in it.
   bool const is_needed = r.what == kind::revoke || r.what == kind::unlink;
   int const failed = log_.try_append(r, lsn, is_needed ? 0 : log_.room() / spared_share);
   if (failed == 0) content_lsn_ = lsn;
@@ -257,7 +257,7 @@ void service::sync_home(file_ptr const& f, request const& r, found const& now,
     std::uint64_t const begin = monotonic_ns();
     int error = sync_held_file(*f, only_bytes, has_records);
     if (error == 0 && with) error = sync_file(with->fd.get());
-    // Now and then it costs a commit, so only where the log lets go of what it has.
+    // Now and then it costs a commit, so only where the journal lets go of what it has.
     if (error == 0 && !with && has_records) error = why_given_up(f->fd.get());
     *took_ns = monotonic_ns() - begin;
     if (error == 0 && may_answer) answer(r, 0);  // what follows in the loop changes nothing of it
@@ -270,7 +270,7 @@ void service::sync_home(file_ptr const& f, request const& r, found const& now,
   });
 }
 
-/// Behind it, so that nobody waits: what would the log have taken?
+/// Behind it, so that nobody waits: what would the journal have taken?
 void service::was_lone(std::uint64_t device, std::uint64_t took_ns) {
   lone_costs& costs = lone_costs_[device];
   costs.home_took(now_ns_, took_ns);
@@ -282,7 +282,7 @@ void service::was_lone(std::uint64_t device, std::uint64_t took_ns) {
                  }});
 }
 
-/// Who syncs alone shows us now and then what that costs, and we what the log would.
+/// Who syncs alone shows us now and then what that costs, and we what the journal would.
 void service::ask_again() {
   for (auto const& [key, f] : files_)
     for (auto const& p : places_of(*f)) p.in->ask_again(p.key);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the service tells people of the log; see told.h.
+// What the service tells people of the journal; see told.h.
 #include <algorithm>
 
 #include "journal/service.h"

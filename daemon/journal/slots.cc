@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A slot of a version we do not know makes the whole log unknown, even beside one we could read:
-// its writer knew why.
+// A slot of a version we do not know makes the whole journal unknown, even beside one we could
+// read: its writer knew why.
 #include "journal/slots.h"
 
 #include <cstring>
@@ -32,7 +32,7 @@ slots_found read_slots(disk& d) {
   slots_found found;
   if (d.bytes() < area_begin + area_bytes_min) {
     found.what = slots_found::foreign;
-    found.reason = "is too short to be a log";
+    found.reason = "is too short to be a journal";
     return found;
   }
   block_buffer both(area_begin);
@@ -51,7 +51,7 @@ slots_found read_slots(disk& d) {
     all_zero &= is_zero(s);
     if (has_magic(s) && s.version != format_version) {
       found.what = slots_found::newer;
-      found.reason = "is a log of format version " + std::to_string(s.version) +
+      found.reason = "is a journal of format version " + std::to_string(s.version) +
                      "; this program knows version " + std::to_string(format_version);
       return found;
     }
@@ -62,12 +62,12 @@ slots_found read_slots(disk& d) {
     found.in_force = *best;
   } else if (any_magic) {
     found.what = slots_found::damaged;
-    found.reason = "is a log whose two superblocks are both damaged";
+    found.reason = "is a journal whose two superblocks are both damaged";
   } else if (all_zero) {
-    found.reason = "has no superblock: it was never made a log";
+    found.reason = "has no superblock: it was never made a journal";
   } else {
     found.what = slots_found::foreign;
-    found.reason = "is not a log of sluice";
+    found.reason = "is not a journal of sluice";
   }
   return found;
 }

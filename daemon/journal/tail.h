@@ -21,7 +21,7 @@ struct batch {
 
 class log_tail {
  public:
-  /// An empty log: what it held was replayed, and `s` is its superblock in force.
+  /// An empty journal: what it held was replayed, and `s` is its superblock in force.
   explicit log_tail(superblock const& s, rules const& keep = {});
 
   std::uint64_t next() const { return next_; }
@@ -35,7 +35,7 @@ class log_tail {
   /// With the block that its batch may have to be filled up to.
   bool has_room(std::uint64_t payload_bytes) const;
 
-  /// There must be room. Returns the LSN after it: durable when the log is durable up to there.
+  /// There must be room. Returns the LSN after it: durable when the journal is durable up to there.
   std::uint64_t append(record const& r, std::uint64_t now_ns);
 
   /// Fills the last block and takes the open batch; `spare` becomes the next one's memory.

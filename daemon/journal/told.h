@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The daemon's figures for people (`sluice order`): of each job in the header of its area, of the
-// log in a file of its own. All of it belongs to the loop; none of it decides anything.
+// journal in a file of its own. All of it belongs to the loop; none of it decides anything.
 #pragma once
 
 #include <map>
@@ -44,7 +44,7 @@ class told {
 
   void logged(area& a, std::uint64_t lsn, std::uint64_t bytes, std::uint64_t now_ns);
   void synced(area& a);
-  /// A file leaves the log.
+  /// A file leaves the journal.
   void left() { ++all_.files_home; }
   /// As these flags of an area say, it is a file of that job.
   void left(area& a, std::uint64_t flags);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether the log pays. Where processors are the limit, or the log cannot help a program's syncs,
-// programs may get more done with the kernel's own fsync. So that is tried, and measured. An
-// experiment compares parts with the log and parts without by how many syncs return per second.
-// Such a figure is rough, so the best of three counts. But a part without the log that is clearly
-// worse ends the experiment, at once if it is half as much. Pure: times and counts are arguments.
+// Whether the journal pays. Where processors are the limit, or the journal cannot help a program's
+// syncs, programs may get more done with the kernel's own fsync. So that is tried, and measured. An
+// experiment compares parts with the journal and parts without by how many syncs return per second.
+// Such a figure is rough, so the best of three counts. But a part without the journal that is
+// clearly worse ends the experiment, at once if it is half as much. Pure: times and counts are
+// arguments.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,7 @@ namespace sluice::journal {
 struct experiment {
   /// Each part settles for so long and is measured for as long, longer where little is synced, and
   /// half as long where that says enough.
-  /// 0: no experiments, the log is always used.
+  /// 0: no experiments, the journal is always used.
   std::uint64_t window_ns = 250'000'000;
   std::uint64_t syncs_min = 100;            // in a window; fewer say little
   std::uint64_t first_ns = 1'000'000'000;   // of work, before the first
@@ -25,7 +26,7 @@ class log_worth {
  public:
   explicit log_worth(experiment const& how) : how_(how) {}
 
-  /// The log is to stand aside now.
+  /// The journal is to stand aside now.
   bool wants_aside() const { return part_ == no_part ? is_better_ : is_without(part_); }
   /// `syncs`: how many have returned so far. `is_so`: what is wanted is the case by now.
   void look(std::uint64_t now_ns, std::uint64_t syncs, bool is_so);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes pages of home files to their disk before a checkpoint asks for all of them at once: in
-// pieces, each waited for, so that the log, on the same disk perhaps, never waits in a long queue.
-// It promises nothing: only the sync of a checkpoint says what is durable.
+// pieces, each waited for, so that the journal, on the same disk perhaps, never waits in a long
+// queue. It promises nothing: only the sync of a checkpoint says what is durable.
 // What stays true: the kernel reports only once that a page was refused. Here nobody would hear it,
 // and the next sync of the file would not be told any more. So we wait in a way that does not ask.
 #pragma once
@@ -22,7 +22,7 @@ struct written_home {
 
 class home_writer {
  public:
-  /// `pause_ns(took)` after a piece that took so long; `batch_ns()`: what a batch of the log
+  /// `pause_ns(took)` after a piece that took so long; `batch_ns()`: what a batch of the journal
   /// takes.
   home_writer(std::function<std::uint64_t(std::uint64_t)> pause_ns,
               std::function<std::uint64_t()> batch_ns)

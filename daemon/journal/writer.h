@@ -37,18 +37,19 @@ class writer {
   /// The home file was changed already. 0 and `lsn`, or an errno: then fsync must be the file's
   /// own. ENOSPC: there is no room now. `spared`: what must be left then.
   int try_append(record const& r, std::uint64_t& lsn, std::uint64_t spared_bytes = 0);
-  /// Returns when the log is durable up to `lsn`: 0, or the errno of the log's first failure.
+  /// Returns when the journal is durable up to `lsn`: 0, or the errno of the journal's first
+  /// failure.
   int commit(std::uint64_t lsn);
   /// Frees what was durable before and lies before `up_to`: `sync_home` makes its home files safe.
-  /// On an error nothing is freed, now or ever: the log says of itself that home lost something,
-  /// and the next recovery replays it.
+  /// On an error nothing is freed, now or ever: the journal says of itself that home lost
+  /// something, and the next recovery replays it.
   int checkpoint(std::uint64_t up_to, std::function<int()> const& sync_home);
   /// The disk has room for a ring of so many bytes, a multiple of what it was. EAGAIN: not while
-  /// the records in use lie as they do. Another errno: the log failed.
+  /// the records in use lie as they do. Another errno: the journal failed.
   int grow(std::uint64_t area_bytes);
   /// Somebody else met that error at home.
   void home_failed(int error);
-  /// Fails with ENOENT when the log can no longer be found after a crash.
+  /// Fails with ENOENT when the journal can no longer be found after a crash.
   void look();
 
   std::uint64_t durable() const;
@@ -93,7 +94,7 @@ class writer {
   std::uint64_t flush_ns_ = 0;  // what a batch takes, smoothed
 };
 
-/// The first thing to do with a log that was scanned and replayed (or found empty): a new
+/// The first thing to do with a journal that was scanned and replayed (or found empty): a new
 /// generation begins at `end`, and what lies after can never count again.
 int continue_log(disk& d, superblock& s, std::uint64_t end, std::uint64_t salt,
                  rules const& keep = {}, std::span<std::uint8_t const> boot = {});

@@ -9,16 +9,6 @@
 
 namespace sluice::lease {
 
-bool child_memory::same_state(child_memory const& other) const {
-  auto const same = [](entry const& a, entry const& b) {
-    return a.applied == b.applied && a.value == b.value;
-  };
-  return parent == other.parent && obeyed == other.obeyed &&
-         parent_incarnation == other.parent_incarnation &&
-         (parent != 0 || lend_until == other.lend_until) &&
-         std::equal(supply.begin(), supply.end(), other.supply.begin(), other.supply.end(), same);
-}
-
 child::child(timers const& t, std::uint64_t incarnation, rules const& obeys)
     : time_(t), incarnation_(incarnation), obeys_(obeys) {}
 

@@ -31,9 +31,6 @@ struct child_memory {
     time_ns until = 0;
   };
   std::vector<entry> supply;
-
-  /// Differs in times only: writing it now and then is enough.
-  bool same_state(child_memory const& other) const;
 };
 
 class child {

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "policy/compile.h"
+#include "policy/supply.h"
 #include "wire/message.h"
 
 namespace sluice::node {

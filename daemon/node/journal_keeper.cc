@@ -190,7 +190,7 @@ class keeper {
     auto const kept = runtime::drop_to_journal();
     keeper(settings, descriptor(place), kept.missing).run();
   } catch (std::exception const& e) {
-    fmt::print(stderr, "sluiced: the log's keeper: {}\n", e.what());
+    fmt::print(stderr, "sluiced: the journal's keeper: {}\n", e.what());
     status = exit_sluice;
   }
   std::fflush(nullptr);

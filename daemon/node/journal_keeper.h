@@ -24,7 +24,7 @@ struct journal_settings {
 };
 
 enum class journal_phase : std::uint32_t {
-  recovering,  // what was in the log comes home
+  recovering,  // what was in the journal comes home
   serving,
   pausing,  // it ended; the next start is due at due_ns
   over,     // ended as asked

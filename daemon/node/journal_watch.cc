@@ -74,32 +74,33 @@ void journal_watch::take(journal_report const& fresh) {
   journal_report const was = std::exchange(last_, fresh);
   if (fresh.phase != journal_phase::serving) is_silent_ = false;
   is_settled_ = is_settled_ || fresh.phase != journal_phase::recovering;
-  // Who is killed leaves files that are ahead of the log; who ends with an error has it kept.
+  // Who is killed leaves files that are ahead of the journal; who ends with an error has it kept.
   bool const ended_badly = fresh.phase == journal_phase::pausing && WIFEXITED(fresh.status) &&
                            WEXITSTATUS(fresh.status) != 0;
   has_recovered_ = fresh.phase == journal_phase::serving || (has_recovered_ && !ended_badly);
   if (text_of(fresh.lacks) != text_of(was.lacks))
-    log_.warning("the log's capabilities are missing: files of other users are not served in full",
-                 {{"missing", text_of(fresh.lacks)}});
+    log_.warning(
+        "the journal's capabilities are missing: files of other users are not served in full",
+        {{"missing", text_of(fresh.lacks)}});
   if (fresh.line != was.line && fresh.phase != journal_phase::pausing)
-    log_.info("the log daemon says", {{"journal", file_}, {"words", words_of(fresh)}});
+    log_.info("the journal daemon says", {{"journal", file_}, {"words", words_of(fresh)}});
   if (fresh.phase == was.phase && fresh.pid == was.pid) return;
   switch (fresh.phase) {
     case journal_phase::recovering:
-      log_.info("the log is being recovered", {{"journal", file_}, {"pid", fresh.pid}});
+      log_.info("the journal is being recovered", {{"journal", file_}, {"pid", fresh.pid}});
       break;
     case journal_phase::serving:
-      log_.info("the log is served", {{"journal", file_}, {"pid", fresh.pid}});
+      log_.info("the journal is served", {{"journal", file_}, {"pid", fresh.pid}});
       break;
     case journal_phase::pausing:
-      log_.error("the log is not served: fsync is native",
+      log_.error("the journal is not served: fsync is native",
                  {{"journal", file_},
                   {"why", reason_of(fresh)},
                   {"again_in_s", std::max<std::int64_t>(fresh.due_ns - now().mono_ns, 0) / 1e9}});
       break;
     case journal_phase::over:
       log_.write(fresh.status == 0 ? runtime::level::info : runtime::level::error,
-                 "the log has ended", {{"journal", file_}, {"how", ending_of(fresh)}});
+                 "the journal has ended", {{"journal", file_}, {"how", ending_of(fresh)}});
       break;
   }
 }
@@ -108,7 +109,7 @@ void journal_watch::gone() {
   is_gone_ = true;
   bool const is_clean = last_.phase == journal_phase::over;
   if (!is_clean)
-    log_.error("the log's keeper is gone: fsync is native until this daemon is started again",
+    log_.error("the journal's keeper is gone: fsync is native until this daemon is started again",
                {{"journal", file_}});
   while (waitpid(-1, nullptr, WNOHANG) > 0) {
   }
@@ -135,7 +136,7 @@ bool journal_watch::is_settled(std::int64_t waited_ns) const {
   return seen && seen->only_syncs;
 }
 
-/// A log that sluice-order serves by itself tells through its status alone.
+/// A journal that sluice-order serves by itself tells through its status alone.
 bool journal_watch::is_unrecovered() const {
   if (socket_ >= 0 && has_recovered_) return false;
   auto const seen = look_at_status();
@@ -175,8 +176,8 @@ void journal_watch::publish(runtime::metric_table& m, std::int64_t now_ns) {
     bool const was_silent =
         std::exchange(is_silent_, now_ns - static_cast<std::int64_t>(seen->heart_ns) > silence_ns);
     if (is_silent_ && !was_silent)
-      log_.error("the log's daemon is silent: fsync is native", {{"journal", file_}});
-    if (!is_silent_ && was_silent) log_.info("the log's daemon is back", {{"journal", file_}});
+      log_.error("the journal's daemon is silent: fsync is native", {{"journal", file_}});
+    if (!is_silent_ && was_silent) log_.info("the journal's daemon is back", {{"journal", file_}});
   }
   m.set(metric::journal_served, is_served() ? 1 : 0);
   m.set(metric::journal_deaths_total, last_.deaths);

@@ -32,12 +32,12 @@ class journal_watch {
   /// Files may be used: the first attempt is over, well or not, so what a crash left is at home or
   /// cannot get there; or it only syncs, and has for so long that a disk may hang.
   bool is_settled(std::int64_t waited_ns) const;
-  /// What the log has may not be in the files yet, and they must not be used as durable ones.
+  /// What the journal has may not be in the files yet, and they must not be used as durable ones.
   bool is_unrecovered() const;
-  /// The keeper runs, so the log may still be in use.
+  /// The keeper runs, so the journal may still be in use.
   bool is_there() const { return socket_ >= 0 && !is_gone_; }
 
-  /// Null without a log. Others than operators get the state alone: a reason may name files.
+  /// Null without a journal. Others than operators get the state alone: a reason may name files.
   nlohmann::json row(bool is_for_operator) const;
   /// Looks how it fares, too.
   void publish(runtime::metric_table& m, std::int64_t now_ns);

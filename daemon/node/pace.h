@@ -24,7 +24,7 @@ struct step_reasons {
   std::int64_t local_ns = 10'000'000;  // the local cycle
   std::int64_t stirred_ns = -stir_ns;  // last sign: somebody waits, a job came or went, …
   bool has_jobs = false;               // or walks through /proc for them
-  bool is_between = false;             // clients are not let in yet, or the log goes home
+  bool is_between = false;             // clients are not let in yet, or the journal goes home
   // When each is due; never_ns: there is no such thing.
   std::int64_t cycle_ns = never_ns;    // a report to the parent, whose lease runs
   std::int64_t sweep_ns = never_ns;    // somebody left something in RUN/jobs

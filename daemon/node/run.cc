@@ -119,7 +119,7 @@ class loop {
   }
 
   /// Clients are let in once a policy is there: a job made before would not be metered by it; and
-  /// once what a crash left in the log is at home.
+  /// once what a crash left in the journal is at home.
   void open_when_ready(moment at) {
     if (server_) return;
     bool const patient = state_.has_parent() && at.mono_ns - begun_ns_ < first_policy_ns;

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "policy/policy.h"
+#include "policy/site.h"
 
 namespace sluice::policy {
 

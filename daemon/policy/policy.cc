@@ -1,25 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policy/policy.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <pwd.h>
-#include <sys/stat.h>
 
-#include <cerrno>
 #include <cmath>
-#include <cstring>
 
-#include "base/descriptor.h"
 #include "base/error.h"
-#include "base/suggest.h"
 #include "core/units.h"
+#include "policy/algorithm.h"
 #include "policy/carried.h"
 #include "policy/control_read.h"
 #include "policy/cost_file.h"
 #include "policy/order.h"
 #include "policy/reading.h"
 #include "policy/resource.h"
+#include "policy/supply.h"
+#include "policy/text_file.h"
 
 namespace sluice::policy {
 
@@ -88,7 +85,6 @@ class reader : reading {
   void read_channels(node const& n);
   channel_spec read_channel(node const& n, std::string const& path);
   void read_match(channel_spec& c, node const& n, std::string const& path) const;
-  std::uint64_t read_calls(node const& n, std::string const& path) const;
   std::uint32_t read_user(node const& n, std::string const& path) const;
   void read_algorithm(node const& n);
 
@@ -228,16 +224,6 @@ void reader::read_classes(node const& n) {
   }
 }
 
-std::uint64_t reader::read_calls(node const& n, std::string const& path) const {
-  if (n.kind == node::string) return parse_selector(string(n, path), where(n.at) + ": " + path);
-  expect(n, node::array, path);
-  std::uint64_t ops = 0;
-  for (auto const& item : n.items)
-    ops |= parse_selector(string(item, path), where(item.at) + ": " + path);
-  if (ops == 0) fail(n.at, path + " names no call");
-  return ops;
-}
-
 std::uint32_t reader::read_user(node const& n, std::string const& path) const {
   if (n.kind == node::number) {
     if (!(n.value >= 0) || n.value >= core::any_user || n.value != std::floor(n.value))
@@ -252,7 +238,7 @@ std::uint32_t reader::read_user(node const& n, std::string const& path) const {
 
 void reader::read_match(channel_spec& c, node const& n, std::string const& path) const {
   keys(n, path, {"call", "target", "path", "thread", "role", "user"});
-  if (node const* call = n.find("call")) c.ops = read_calls(*call, path + ".call");
+  if (node const* call = n.find("call")) c.ops = calls(*call, path + ".call");
   if (node const* call = n.find("call"); call != nullptr && call->text == vops_selector)
     c.amount.unit = core::unit_kind::vops;
   if (node const* user = n.find("user")) c.user = read_user(*user, path + ".user");
@@ -318,50 +304,8 @@ site parse_policy(std::string_view text, std::string const& name) {
   return reader(name).read(parse_json(text, name));
 }
 
-std::string read_policy_text(std::string const& file) {
-  auto const refuse = [&](std::string const& why) { return usage_error(file + ": " + why); };
-  // Not blocking: a FIFO that nobody writes to would hold us for ever.
-  descriptor const fd(open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
-  struct stat st = {};
-  if (!fd || fstat(fd.get(), &st) != 0) throw refuse(std::strerror(errno));
-  if (S_ISDIR(st.st_mode)) throw refuse("it is a directory; name a file in it");
-  fcntl(fd.get(), F_SETFL, 0);
-  std::string text;
-  ssize_t got = 0;
-  for (char part[4096]; text.size() <= most_text && (got = read(fd.get(), part, sizeof part)) > 0;)
-    text.append(part, static_cast<std::size_t>(got));
-  if (got < 0) throw refuse(std::strerror(errno));
-  if (text.find_first_not_of(" \t\r\n") == text.npos)
-    throw refuse(S_ISFIFO(st.st_mode) ? "it is a FIFO to which nobody wrote" : "it is empty");
-  return carry_costs(std::move(text), file);
-}
+std::string read_policy_text(std::string const& file) { return carry_costs(read_text(file), file); }
 
 site read_policy(std::string const& file) { return parse_policy(read_policy_text(file), file); }
-
-std::vector<channel_spec> channels_of(site const& site, std::string const& qos_class_name) {
-  std::vector<channel_spec> out = site.channels;
-  if (qos_class_name.empty()) return out;
-  qos_class const* chosen = nullptr;
-  names known;
-  for (auto const& c : site.classes) {
-    known.push_back(c.name);
-    if (c.name == qos_class_name) chosen = &c;
-  }
-  if (chosen == nullptr)
-    throw usage_error(fmt::format("--class {}: the policy has no such class{}{}", qos_class_name,
-                                  did_you_mean(qos_class_name, known), it_has(known)));
-  for (auto const& [target, resources] : chosen->shares)
-    for (auto const& [resource, share] : resources) {
-      if (!share.limit) continue;
-      channel_spec c;
-      c.name = resource + "@" + target;
-      c.origin = share.origin;
-      c.ops = core::ops_of_selector(resource);
-      c.amount = *share.limit;
-      c.target = target;
-      out.push_back(std::move(c));
-    }
-  return out;
-}
 
 }  // namespace sluice::policy

@@ -77,16 +77,6 @@ void read_reads(reading const& r, node const& n, std::string const& path, clause
   c.until = read_pattern(r, *until, path + ".until");
 }
 
-std::uint64_t read_calls(reading const& r, node const& n, std::string const& path) {
-  if (n.kind == node::string) return parse_selector(r.string(n, path), r.where(n.at) + ": " + path);
-  r.expect(n, node::array, path);
-  std::uint64_t ops = 0;
-  for (auto const& item : n.items)
-    ops |= parse_selector(r.string(item, path), r.where(item.at) + ": " + path);
-  if (ops == 0) r.fail(n.at, path + " names no call");
-  return ops;
-}
-
 clause_spec read_clause(reading const& r, node const& n, std::string const& path) {
   reading::names known = {"rest", "call", "log", "reads"};
   for (auto const& row : patterns) known.emplace_back(row.key);
@@ -104,7 +94,7 @@ clause_spec read_clause(reading const& r, node const& n, std::string const& path
       c.*row.at = read_pattern(r, *at, fmt::format("{}.{}", path, row.key));
   if (!c.environment.empty() && c.environment.find('=') == std::string::npos)
     r.fail(n.find("environment")->at, path + ".environment is written NAME=PATTERN");
-  if (node const* call = n.find("call")) c.ops = read_calls(r, *call, path + ".call");
+  if (node const* call = n.find("call")) c.ops = r.calls(*call, path + ".call");
   if (node const* log = n.find("log")) read_log(r, *log, path + ".log", c);
   if (node const* reads = n.find("reads")) read_reads(r, *reads, path + ".reads", c);
   return c;

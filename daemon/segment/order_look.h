@@ -24,13 +24,13 @@ struct order_file {
   bool is_noted = false;          // that, a new size, or a new file
   bool is_all_noted = false;      // which pages is not known
   bool is_asked = false;          // and not answered yet
-  bool is_logged = false;         // the log may have something of it that home has not
+  bool is_logged = false;         // the journal may have something of it that home has not
   bool is_native = false;         // the program syncs it itself
 };
 
 struct order_job {
   uid_t uid = 0;
-  bool is_served = false;  // a log daemon says so, and its heart beats
+  bool is_served = false;  // a journal daemon says so, and its heart beats
   bool was_served = false;
   std::uint64_t generation = 0;
   std::vector<order_file> files;
@@ -39,7 +39,7 @@ struct order_job {
   std::array<std::uint64_t, static_cast<unsigned>(abi::order_count::count)> counts = {};
   std::uint64_t logged = 0, synced = 0;  // as order_said
   std::uint64_t bytes_logged = 0, bytes_home = 0, files_home = 0, oldest_ns = 0;
-  /// What is in the log and not yet safe at home. Of who is served by nobody, and was told so,
+  /// What is in the journal and not yet safe at home. Of who is served by nobody, and was told so,
   /// nothing is.
   std::uint64_t bytes_left() const { return was_served ? bytes_logged - bytes_home : 0; }
   /// Of barriers without an answer, by what their stream is: process, job, thread, path; and
@@ -48,7 +48,7 @@ struct order_job {
   std::array<bool, 4> has_stream = {};
   bool is_blind = false;
   bool is_void = false;
-  int refused = 0;  // errno: a disk refused what the log has
+  int refused = 0;  // errno: a disk refused what the journal has
 };
 
 struct journal_status {

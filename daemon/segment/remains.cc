@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 
 constexpr char prefix[] = ".gone-";
 constexpr int most_of_a_name = 1000;
-// The log's daemon finds areas by the name `order`, and takes their owner for who asks. It must
+// The journal's daemon finds areas by the name `order`, and takes their owner for who asks. It must
 // have let go of one before that owner is us.
 constexpr std::time_t let_go_s = 3;
 
@@ -61,10 +61,9 @@ std::vector<remains> find_remains(std::string const& run_dir) {
 bool is_let_go(std::string const& path) {
   foreign_file const file = open_foreign(path, O_RDONLY, any_owner);
   if (!file) return file.error != EWOULDBLOCK;  // he holds a lease on it
-  {
-    raised_rights const raised;
-    if (fchown(file.fd.get(), geteuid(), getegid()) != 0) return true;
-  }
+  bool is_ours = false;
+  with_rights([&] { is_ours = fchown(file.fd.get(), geteuid(), getegid()) == 0; });
+  if (!is_ours) return true;
   fchmod(file.fd.get(), 0600);
   // A read lease is for files that nobody has open for writing. EAGAIN: somebody has.
   if (fcntl(file.fd.get(), F_SETLEASE, F_RDLCK) != 0) return errno != EAGAIN;

@@ -15,11 +15,6 @@ namespace sluice::wire {
 inline constexpr std::size_t most_bytes = 1u << 20;       // of one message on a relay's port
 inline constexpr std::size_t most_bytes_node = 1u << 16;  // on a node's
 
-/// What fits into a message to or from a node with room to spare; more is sent in several.
-inline constexpr std::size_t jobs_per_message = 500;
-inline constexpr std::size_t streams_per_report = 1000;
-inline constexpr std::size_t policy_bytes_per_part = 60000;
-
 /// Replaces `out`. Values that the wire does not know are made to fit (rates cut, names shortened,
 /// bytes that are not printable shown as '?'), so decode() accepts what this wrote unless it is
 /// longer than the bounds above. Positions must be right: streams[i].supply < supplies.size().

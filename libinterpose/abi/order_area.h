@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The memory that stages and the journal's daemon share for durable targets: a file `order` beside
 // the job's segment. A stage copies no data. It says which pages of which inode were written, and
-// asks for an fsync; the daemon reads the pages from the file itself, logs them and answers.
-// abi/README.md has the writer of each word and the order of steps on both sides.
-// Must stay true: every word is one atomic, nobody holds anything, so a process may be killed
-// anywhere. The rest that a kill leaves makes fsync slower, never less than fsync.
+// asks for an fsync; the daemon reads the pages from the file itself, writes them into the journal
+// and answers. abi/README.md has the writer of each word and the order of steps on both sides. Must
+// stay true: every word is one atomic, nobody holds anything, so a process may be killed anywhere.
+// The rest that a kill leaves makes fsync slower, never less than fsync.
 #pragma once
 
 #include <atomic>
@@ -33,10 +33,10 @@ inline constexpr unsigned order_log_devices = 8;
 inline constexpr std::int64_t order_silence_ns = 250'000'000;  // then a stage goes on without it
 
 /// Flags of an inode: the low half of `state`. The high half counts stages inside a fallback.
-inline constexpr std::uint64_t order_native = 1;   // stages; fsync is native until a drain is done
-inline constexpr std::uint64_t order_bypass = 2;   // stages; for good: mapped, O_DIRECT, aio …
-inline constexpr std::uint64_t order_whole = 4;    // stages; pages unknown: taken with the ranges
-inline constexpr std::uint64_t order_logged = 8;   // daemon; the log may hold live records of it
+inline constexpr std::uint64_t order_native = 1;  // stages; fsync is native until a drain is done
+inline constexpr std::uint64_t order_bypass = 2;  // stages; for good: mapped, O_DIRECT, aio …
+inline constexpr std::uint64_t order_whole = 4;   // stages; pages unknown: taken with the ranges
+inline constexpr std::uint64_t order_logged = 8;  // daemon; the journal may hold live records of it
 inline constexpr std::uint64_t order_marked = 16;  // stages; the file bears a mark
 inline constexpr std::uint64_t order_lone = 32;    // daemon; see daemon_word
 inline constexpr std::uint64_t order_apart = 64;   // stages; bypass, and the drain after it is over
@@ -50,7 +50,7 @@ inline constexpr std::uint64_t order_fallback_one = std::uint64_t{1} << 32;
 /// `voided` of an area: the low bits count stages that are at it. While it is not 0 the daemon
 /// acknowledges nothing of this area; a daemon that is new, or begins anew, makes it 0.
 inline constexpr std::uint32_t order_void = 1u << 31;
-inline constexpr std::uint32_t order_void_done = 1u << 30;    // all of the log is safe at home
+inline constexpr std::uint32_t order_void_done = 1u << 30;    // all of the journal is safe at home
 inline constexpr std::uint32_t order_void_failed = 1u << 29;  // it could not be said: not again
 
 constexpr std::uint64_t fallbacks_of(std::uint64_t state) { return state >> 32; }
@@ -81,10 +81,10 @@ enum class order_request : std::uint32_t {
   fsync,      // of a file
   fdatasync,  // of a file
   directory,  // fsync of a directory
-  drain,      // nothing of this inode may be live in the log any more; it is about to be bypassed
-  sync_all,   // the same for every inode of this area
-  notify,     // fd is an eventfd: to be told when the barrier of slot `device` and user `inode` is
-              // not under way any more. With order_barrier: held until then
+  drain,  // nothing of this inode may be live in the journal any more; it is about to be bypassed
+  sync_all,  // the same for every inode of this area
+  notify,    // fd is an eventfd: to be told when the barrier of slot `device` and user `inode` is
+             // not under way any more. With order_barrier: held until then
 };
 
 /// state of a slot: low 3 bits of `word`; the rest counts its users.
@@ -129,9 +129,10 @@ struct alignas(64) order_slot {
   std::atomic<std::uint32_t> stream;    // of a barrier
 };
 
-/// What a fallback writes on the file: user.sluice.order. Records of this log of that generation or
-/// an older one are not to be replayed for the file, nor creations in the directory, that bears it;
-/// on the log itself: none of them. It says whose it is, for it may be copied to other files.
+/// What a fallback writes on the file: user.sluice.order. Records of this journal of that
+/// generation or an older one are not to be replayed for the file, nor creations in the directory,
+/// that bears it; on the journal itself: none of them. It says whose it is, for it may be copied to
+/// other files.
 struct order_mark {
   std::uint8_t log_id[16];
   std::uint64_t generation;
@@ -157,7 +158,7 @@ enum class order_count : std::uint8_t {
   gated,        // a change that waited for one
   own_sync,     // a write that its descriptor's O_SYNC or O_DSYNC made the kernel sync
   mapped,       // an msync that waited for the disk
-  ranges,       // a sync_file_range that had to wait for the log
+  ranges,       // a sync_file_range that had to wait for the journal
   count
 };
 static_assert(static_cast<unsigned>(order_count::count) <= order_count_slots);
@@ -171,11 +172,11 @@ static_assert(sizeof order_count_names / sizeof *order_count_names ==
 /// What the daemon says of this area, for people (`sluice order`). No stage reads it. It lies where
 /// there were zeros, so of an older daemon there are zeros here.
 struct order_said {
-  std::atomic<std::uint64_t> logged;        // requests whose pages went into the log
+  std::atomic<std::uint64_t> logged;        // requests whose pages went into the journal
   std::atomic<std::uint64_t> synced;        // requests for which home was synced
   std::atomic<std::uint64_t> bytes_logged;  // pages, in bytes
   std::atomic<std::uint64_t> bytes_home;    // of those: safe at home since
-  std::atomic<std::uint64_t> files_home;    // files that left the log, home being safe
+  std::atomic<std::uint64_t> files_home;    // files that left the journal, home being safe
   std::atomic<std::uint64_t> oldest_ns;     // CLOCK_MONOTONIC; the oldest not yet safe; 0: none
 };
 
@@ -197,11 +198,11 @@ struct order_header {
 
   alignas(64) std::atomic<std::uint64_t> incarnation;  // daemon, last; 0: none is there
   std::atomic<std::uint64_t> heart_ns;                 // daemon; CLOCK_MONOTONIC
-  std::atomic<std::uint64_t> generation;               // daemon; of its log
+  std::atomic<std::uint64_t> generation;               // daemon; of its journal
   std::uint8_t log_id[16];                             // daemon, before incarnation
   std::atomic<std::uint32_t> unwatched;  // daemon; 1: it holds no file, nothing is to be noted
-  std::atomic<std::uint32_t> aside;      // daemon; 1: the log does not pay, what it has nothing of
-                                         // is synced by its program
+  std::atomic<std::uint32_t> aside;  // daemon; 1: the journal does not pay, what it has nothing of
+                                     // is synced by its program
 
   alignas(64) std::atomic<std::uint32_t> doorbell;  // stages; +1 after each post: daemon's futex
   std::atomic<std::uint32_t> dozing;                // daemon; 1 while it wants to be woken
@@ -214,10 +215,11 @@ struct order_header {
   std::atomic<std::uint64_t> count[order_count_slots];
   std::atomic<std::uint64_t> device[order_devices];  // whoever meets one first; 0 free
   std::atomic<std::uint32_t> voided;                 // stages; the daemon takes it back
-  std::atomic<std::uint32_t> refused;  // whoever is told; errno: home lost bytes that the log has
-  std::atomic<std::uint64_t> log_devices[order_log_devices];  // daemon, before it logs one of that
-                                                              // device; ~0 in the last: more
-  std::uint64_t log_device;         // daemon, before incarnation: the file of the log
+  std::atomic<std::uint32_t>
+      refused;  // whoever is told; errno: home lost bytes that the journal has
+  std::atomic<std::uint64_t> log_devices[order_log_devices];  // daemon, before it writes one of
+                                                              // that device; ~0 in the last: more
+  std::uint64_t log_device;         // daemon, before incarnation: the file of the journal
   std::uint64_t log_inode;          //
   char log_path[order_path_bytes];  // from the root; empty: not known
   order_said said;                  // daemon

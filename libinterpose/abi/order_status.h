@@ -20,29 +20,29 @@ struct order_status {
   std::uint64_t total_bytes;
   char log_path[1024];  // from the root, ended by a zero
 
-  // Times are CLOCK_MONOTONIC, in ns. Counts begin with a generation of the log.
+  // Times are CLOCK_MONOTONIC, in ns. Counts begin with a generation of the journal.
   std::atomic<std::uint64_t> heart_ns;
-  std::atomic<std::uint64_t> generation;    // of the log; 0: it is recovered first
+  std::atomic<std::uint64_t> generation;    // of the journal; 0: it is recovered first
   std::atomic<std::uint64_t> only_syncs;    // 1: that recovery writes no file, so they may be used
-  std::atomic<std::uint64_t> room_bytes;    // of the log
+  std::atomic<std::uint64_t> room_bytes;    // of the journal
   std::atomic<std::uint64_t> used_bytes;    // what a crash now would bring home, at most
   std::atomic<std::uint64_t> batches;       // written
   std::atomic<std::uint64_t> batch_bytes;   // in them
   std::atomic<std::uint64_t> batch_ns;      // that they took
   std::atomic<std::uint64_t> asked;         // requests
-  std::atomic<std::uint64_t> logged;        // whose pages went into the log
+  std::atomic<std::uint64_t> logged;        // whose pages went into the journal
   std::atomic<std::uint64_t> synced;        // for which home was synced
   std::atomic<std::uint64_t> bytes_logged;  // pages, in bytes
   std::atomic<std::uint64_t> bytes_home;    // of those, safe at home by now
-  std::atomic<std::uint64_t> files_live;    // files that have something in the log
+  std::atomic<std::uint64_t> files_live;    // files that have something in the journal
   std::atomic<std::uint64_t> files_home;    // files that left it, home being safe
   std::atomic<std::uint64_t> oldest_ns;     // when the oldest of what is not came; 0: nothing is
   std::atomic<std::uint64_t> checkpoints;   // ended
   std::atomic<std::uint64_t> voids;         // generations ended because a program went without us
   std::atomic<std::uint64_t> areas;         // jobs served
-  std::atomic<std::uint64_t> aside;         // 1: programs sync more without the log, and do
-  std::atomic<std::uint64_t> log_error;     // errno: the log cannot be written
-  std::atomic<std::uint64_t> home_error;    // errno: a disk refused what the log has
+  std::atomic<std::uint64_t> aside;         // 1: programs sync more without the journal, and do
+  std::atomic<std::uint64_t> log_error;     // errno: the journal cannot be written
+  std::atomic<std::uint64_t> home_error;    // errno: a disk refused what the journal has
   std::atomic<std::uint64_t> refused;       // 1: it could not be recovered, and nobody serves it
   std::atomic<std::uint64_t> kept_logs;     // beside it, with what it had of files left as they are
 };
@@ -52,7 +52,7 @@ static_assert(std::is_standard_layout_v<order_status>);
 /// Null when it is one; else what is wrong.
 inline char const* refuse_reason(order_status const& s, std::uint64_t bytes) {
   if (bytes < sizeof(order_status)) return "too short";
-  if (s.magic_word.load(std::memory_order_acquire) != order_status_magic) return "not a log's";
+  if (s.magic_word.load(std::memory_order_acquire) != order_status_magic) return "not a journal's";
   if (s.layout != order_status_layout || s.total_bytes != sizeof(order_status))
     return "another version's";
   return nullptr;

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "extras.h"
+#include "place.h"
 #include "readable.h"
 #include "roles.h"
 #include "rows.h"
@@ -31,12 +32,14 @@ LOGGED_CALLS
 
 namespace {
 
-bool wants(int fd) { return fd >= 0 && !self.is_vfork_child && roles::is_log(fd); }
+unsigned class_of(int fd) { return peek_fd(fd) >> entry_path_shift; }
+
+bool wants(int fd) { return fd >= 0 && !self.is_vfork_child && roles::is_log(class_of(fd)); }
 
 void note(int fd, void const* from, std::size_t size) {
   auto const* const text = static_cast<char const*>(from);
   if (size > core::most_log_bytes) size = core::most_log_bytes;
-  if (size != 0 && can_read(text, size)) roles::note_written(fd, {text, size});
+  if (size != 0 && can_read(text, size)) roles::note_written(class_of(fd), {text, size});
 }
 
 void note_parts(int fd, iovec const* parts, int count) {

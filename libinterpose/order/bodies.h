@@ -26,7 +26,7 @@ struct name_at {
 /// Of a system call that removes a name: which; a null path when it does not.
 name_at name_given_up_by(long number, long a, long b);
 
-/// Before a system call that gives a file to another owner: the log lets go of it.
+/// Before a system call that gives a file to another owner: the journal lets go of it.
 void before_giving_away_by(long number, long a, long b);
 
 /// A call that is not made for the error of a barrier, told as the call tells errors: no pointer,

@@ -25,7 +25,7 @@ namespace behind {
 
 namespace {
 
-// What the call returned, or -1 where the log has what the kernel has synced and lost.
+// What the call returned, or -1 where the journal has what the kernel has synced and lost.
 template <class Result>
 Result written(write_view& v, int fd, Result r) {
   after_write(v, fd, static_cast<std::int64_t>(r));
@@ -192,7 +192,8 @@ int syncfs(int fd) {
 }
 
 // It promises no more than that pages have left for the disk. On one without a cache that is enough
-// for them to be there after a power cut, where recovery would put what the log has in their place.
+// for them to be there after a power cut, where recovery would put what the journal has in their
+// place.
 int sync_file_range(int fd, off_t at, off_t size, unsigned flags) {
   constexpr unsigned waits = 1 | 4;  // SYNC_FILE_RANGE_WAIT_BEFORE, _AFTER
   if ((flags & waits) != 0 && is_logged(fd)) {
@@ -211,7 +212,7 @@ int msync(void* address, std::size_t size, int flags) {
   bool const is_ours = target < core::max_targets && (durable.targets >> target & 1) != 0;
   if (is_ours) count(abi::order_count::mapped);
   int const r = behind::msync(address, size, flags);
-  // Whether the log has something of that file is not known.
+  // Whether the journal has something of that file is not known.
   std::uint32_t const lost = is_ours ? durable.area->head.refused.load() : 0;
   return r == 0 && lost != 0 ? refused<int>(static_cast<int>(lost)) : r;
 }

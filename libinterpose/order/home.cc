@@ -146,7 +146,7 @@ abi::order_inode* count_in(abi::order_set& s, std::uint64_t key) {
   return nullptr;
 }
 
-// Home has lost bytes that the log has. The error that holds: the first one.
+// Home has lost bytes that the journal has. The error that holds: the first one.
 int tell_refused(int error) {
   std::uint32_t first = 0;
   bool const is_first =
@@ -154,8 +154,9 @@ int tell_refused(int error) {
   return is_first ? error : static_cast<int>(first);
 }
 
-// 0, or the error number of the sync after the mark. A file that takes no mark has its log void;
-// but where nothing can be changed any more the sync before it, which told of no error, was none.
+// 0, or the error number of the sync after the mark. A file that takes no mark has its journal
+// void; but where nothing can be changed any more the sync before it, which told of no error, was
+// none.
 int mark_file(int fd, file_now const& f, order_request kind, abi::order_inode* i) {
   if (int const refused = set_mark(fd, f); refused != 0) {
     // It may be made read-only while nobody writes it, and that is no loss.
@@ -187,7 +188,7 @@ int sync_own(int fd, file_now const& f, order_request kind) {
 int without_daemon(int fd, file_now const& f, order_request kind) {
   abi::order_area& a = *durable.area;
   std::uint64_t const key = abi::order_key(a, f.device, f.inode);
-  if (key == abi::no_key) return sync_now(fd, kind);  // nobody can log it
+  if (key == abi::no_key) return sync_now(fd, kind);  // no journal can have it
   abi::order_inode* const i = count_in(abi::set_of(a, key), key);
   int error = sync_own(fd, f, kind);
   bool const had_log = a.head.generation.load() != 0;

@@ -19,22 +19,23 @@ constexpr bool is_of_disk(int error) {
 /// which nobody sees the result, syncs the file system instead, and the program's fsync is told.
 int sync_now(int fd, abi::order_request kind);
 
-/// The same for a file that the log may have as well. What the log has and home lost is not made
-/// good by a sync of what is left: an error is told until a daemon has replayed the log, also one
-/// that nobody but us has seen.
+/// The same for a file that the journal may have as well. What the journal has and home lost is not
+/// made good by a sync of what is left: an error is told until a daemon has replayed the journal,
+/// also one that nobody but us has seen.
 int sync_own(int fd, file_now const& f, abi::order_request kind);
 
 /// The daemon is dead, silent, or could not: 0 or the error number of the kernel's fsync.
 int without_daemon(int fd, file_now const& f, abi::order_request kind);
 
-/// 0, or the error number: what was written before is at home wherever the log has something of it.
-/// With `is_synced` sync(2) has done that, and the durable targets only tell of errors. Other file
-/// systems are not waited for: they may hang. `also`: a device that has to be among them; 0 none.
+/// 0, or the error number: what was written before is at home wherever the journal has something of
+/// it. With `is_synced` sync(2) has done that, and the durable targets only tell of errors. Other
+/// file systems are not waited for: they may hang. `also`: a device that has to be among them; 0
+/// none.
 int sync_home(bool is_synced, std::uint64_t also);
 
-/// Nobody is there to empty the log, and what is synced now must not be undone by it: when all that
-/// it has is safe at home, the log says so of itself. Noted first, so that a daemon that was only
-/// slow acknowledges nothing that it would have to hold. False: that was done before.
+/// Nobody is there to empty the journal, and what is synced now must not be undone by it: when all
+/// that it has is safe at home, the journal says so of itself. Noted first, so that a daemon that
+/// was only slow acknowledges nothing that it would have to hold. False: that was done before.
 bool begin_void();
 void end_void(bool is_synced);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The log lets go of a file, or of all that it has, before something happens that it must not undo:
-// a write past it, a sync of everything, a process that nobody sees any more.
+// The journal lets go of a file, or of all that it has, before something happens that it must not
+// undo: a write past it, a sync of everything, a process that nobody sees any more.
 #include <errno.h>
 #include <sys/stat.h>
 
@@ -14,9 +14,9 @@ namespace sluice::order {
 using abi::order_count;
 using abi::order_request;
 
-// The log has no live record of the inode any more, or recovery is told to leave it alone.
+// The journal has no live record of the inode any more, or recovery is told to leave it alone.
 static void drain(int fd, file_now const& f) {
-  if (durable.area->head.generation.load() == 0) return;  // there never was a log
+  if (durable.area->head.generation.load() == 0) return;  // there never was a journal
   answer const a = ask(order_request::drain, fd, f);
   if (a.what != answer::done || a.error != 0) without_daemon(fd, f, order_request::drain);
 }
@@ -31,8 +31,8 @@ void bypass(int fd, file_now const& f) {
   if (key == abi::no_key) return;
   abi::order_set& s = abi::set_of(a, key);
   if ((abi::state_of(a, s, key) & abi::order_apart) != 0) return;
-  // Whoever finds the flag, but not yet that the drain after it is over, drains as well: the log
-  // may still have records that must not come over what is written next.
+  // Whoever finds the flag, but not yet that the drain after it is over, drains as well: the
+  // journal may still have records that must not come over what is written next.
   auto const note = [&](std::uint64_t flag) {
     return abi::note_inode(s, key, [&](abi::order_inode& i) { i.state.fetch_or(flag); });
   };

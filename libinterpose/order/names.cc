@@ -3,7 +3,7 @@
 // whichever file tree, for where a name leads is asked too seldom to bet an order on it; and what
 // ends the process's own knowledge of its barriers: close, exec, exit. What starts another program
 // waits as well, because that one knows of none. Of names that are removed it is noted who had
-// them. Of files that are given to another owner the log lets go first.
+// them. Of files that are given to another owner the journal lets go first.
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -38,7 +38,7 @@ constexpr bool changes(core::op o) {
 
 constexpr bool removes(core::op o) { return o == core::op::unlink || o == core::op::rmdir; }
 
-// What the log has of a file is its owner's: recovery does not write it when it is another's by
+// What the journal has of a file is its owner's: recovery does not write it when it is another's by
 // then.
 void before_giving_away(place const& where) {
   file_now f;

@@ -201,8 +201,8 @@ void bypass_if_synced(int fd) {
   count(abi::order_count::own_sync);
 }
 
-// A write that the log does not see, by the descriptor's flags or its own: bypassed. False: it is
-// none.
+// A write that the journal does not see, by the descriptor's flags or its own: bypassed. False: it
+// is none.
 static bool bypass_write(write_view& v, int fd, long flags) {
   int const syncs = v.rwf & (rwf_dsync | rwf_sync);
   if ((flags & past_the_log) == 0 && syncs == 0) return false;
@@ -228,7 +228,7 @@ write_view before_write(int fd, std::int64_t at, int rwf) {
 }
 
 // It was not watched before the write. What the kernel synced by itself is to be there also when
-// the log has what was there before.
+// the journal has what was there before.
 static void note_late(write_view& v, int fd) {
   if (was_unwatched()) return;
   bool const is_known = v.file.inode != 0;

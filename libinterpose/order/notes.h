@@ -39,7 +39,7 @@ bool may_be_durable(int fd);
 bool is_ordered(int fd);
 /// Of what is changed through it: see abi::stream_process.
 std::uint32_t stream_of(int fd);
-/// Its inode has records in the log, wherever its name is by now.
+/// Its inode has records in the journal, wherever its name is by now.
 bool is_logged(int fd);
 
 /// What the kernel says of a file.
@@ -82,19 +82,19 @@ bool note_given_up(int dir, char const* path);
 void was_given_up(char const* path);
 
 /// A write that goes to the file past the page cache or without a call of its own is to come: the
-/// inode is native for good, and the log has no live record of it when this returns.
+/// inode is native for good, and the journal has no live record of it when this returns.
 void bypass(int fd, file_now const& f);
 /// What is written through a descriptor with such flags (F_GETFL) goes to the disk by itself; with
 /// O_DIRECT, without pages.
 bool writes_past_the_log(long flags);
-/// The log has no live record of it when this returns, if it has any; but it may have others later.
-/// `fd`: -1 where it cannot be opened.
+/// The journal has no live record of it when this returns, if it has any; but it may have others
+/// later. `fd`: -1 where it cannot be opened.
 void let_go(int fd, file_now const& f);
 /// bypass() when the kernel syncs by itself what is changed through this descriptor.
 void bypass_if_synced(int fd);
 
-/// This process goes where we see nothing: sandboxes, rings. +1 and the log is emptied; -1: it did
-/// not go after all.
+/// This process goes where we see nothing: sandboxes, rings. +1 and the journal is emptied; -1: it
+/// did not go after all.
 void go_blind();
 void see_again();
 
@@ -102,17 +102,18 @@ void see_again();
 int make_durable(int fd, abi::order_request kind);
 /// For a write that is to be durable when it returns, and has been made: no thread ends here.
 int make_written_durable(int fd, abi::order_request kind);
-/// Of a file that the log has: the error with which home lost bytes, 0 for none. What the kernel
-/// syncs by itself is not durable then, for recovery will put what the log has over it.
+/// Of a file that the journal has: the error with which home lost bytes, 0 for none. What the
+/// kernel syncs by itself is not durable then, for recovery will put what the journal has over it.
 int refused_at_home(file_now const& f);
-/// Its writes may go through the log: nobody writes it where nobody notes it, this descriptor too.
+/// Its writes may go through the journal: nobody writes it where nobody notes it, this descriptor
+/// too.
 bool may_be_logged(int fd);
 /// syncfs, raw. -EROFS for a file system that is read-only: the kernel says 0 of one that it has
 /// made so because its disk failed.
 long sync_file_system(int fd);
-/// Around sync and syncfs: records of the log must not undo what they make durable. Without a
-/// daemon that empties it, before_sync says true, and after_sync marks the log; `was_all`: sync(2)
-/// returned.
+/// Around sync and syncfs: records of the journal must not undo what they make durable. Without a
+/// daemon that empties it, before_sync says true, and after_sync marks the journal; `was_all`:
+/// sync(2) returned.
 bool before_sync();
 void after_sync(bool is_void, bool was_all);
 

@@ -52,8 +52,8 @@ bool is_overwrite(sync_job const& j) {
   return is_so;
 }
 
-// One program alone overwrites bytes of a file that the log has nothing of: its own fdatasync takes
-// one flush as well, and asks nobody. Who is let in leaves by leave_lone().
+// One program alone overwrites bytes of a file that the journal has nothing of: its own fdatasync
+// takes one flush as well, and asks nobody. Who is let in leaves by leave_lone().
 void leave_lone() {
   std::atomic<std::uint32_t>& inside = durable.area->head.lone;
   // The daemon sets it to 0 now and then, for those that were killed here.
@@ -100,9 +100,9 @@ bool is_made_where_synced(int fd) {
   return S_ISDIR(d.mode) && (flags & abi::order_own) != 0 && (flags & not_ours) == 0;
 }
 
-// What the log is of no use to, and has nothing of, its program syncs by itself. The flags were
-// looked at after the writes: what the daemon logs from then on it reads from the file as it is
-// now, or later. What it logs of a directory from then on was removed after its fsync began.
+// What the journal is of no use to, and has nothing of, its program syncs by itself. The flags were
+// looked at after the writes: what the daemon writes from then on it reads from the file as it is
+// now, or later. What it writes of a directory from then on was removed after its fsync began.
 way choose(sync_job& j) {
   if ((j.seen & abi::order_apart) != 0) return way::own;
   if ((j.seen & not_ours) != 0) return way::log;

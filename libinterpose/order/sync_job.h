@@ -8,9 +8,9 @@ namespace sluice::order {
 
 enum class way : std::uint8_t {
   undecided,
-  kernel,  // the program's own sync: the log has nothing of the file, or it is none
+  kernel,  // the program's own sync: the journal has nothing of the file, or it is none
   lone,    // the same, counted in as the only one at the moment (order_header::lone)
-  own,     // the program's own sync of a file that the log may have as well
+  own,     // the program's own sync of a file that the journal may have as well
   log,     // the daemon is asked
   home,    // without the daemon: sync, and tell recovery to leave the file alone
 };

@@ -350,7 +350,7 @@ class session {
     if (trial_.home_bytes == 0) return false;
     std::ifstream said(on_.dir + "/recover.out");
     std::string const text(std::istreambuf_iterator<char>(said), {});
-    bool const was_full = text.find("No space left on device; the log is kept") != text.npos;
+    bool const was_full = text.find("No space left on device; the journal is kept") != text.npos;
     return was_full && std::filesystem::remove(on_.mount_point + "/taken");
   }
 

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "lib/lease_memory.h"
+
 namespace sluice::sim {
 
 using kind = process::kind;
@@ -258,7 +260,7 @@ void world::report_of(unsigned id) {
   m.is_report = true;
   m.up = p.up->make_report(m.to + 1, t);
   lease::child_memory now_held = p.up->memory();
-  if (!p.disk || !now_held.same_state(*p.disk) || dice_.chance(100'000)) {
+  if (!p.disk || !test::is_same_state(now_held, *p.disk) || dice_.chance(100'000)) {
     p.disk = std::move(now_held);
   }
   p.reported = now_;

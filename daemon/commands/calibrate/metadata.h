@@ -45,7 +45,6 @@ class metadata_work {
   row const* what_ = nullptr;
   descriptor dir_;
   std::vector<slot> slots_;
-  std::uint64_t turns_ = 0;
   int error_ = 0;
 };
 

@@ -22,6 +22,7 @@
 #include "policy/limit.h"
 #include "policy/order.h"
 #include "segment/jobs.h"
+#include "segment/mapping.h"
 #include "segment/run_dir.h"
 #include "segment/segment_file.h"
 
@@ -187,7 +188,7 @@ membership enter_alone(global_options const& global, run_options const& options)
 
 membership enter(global_options const& global, run_options const& options) {
   // A policy file is the user's own word; the daemon has its policy.
-  // A log of one's own needs a job of one's own.
+  // A journal of one's own needs a job of one's own.
   if (!options.limits.policy.empty() || !options.order_journal.empty() || global.no_daemon)
     return enter_alone(global, options);
   bool const wants_journal = !options.limits.orders.empty();

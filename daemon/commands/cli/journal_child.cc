@@ -21,7 +21,7 @@
 #include "base/error.h"
 #include "base/foreign_file.h"
 #include "base/installed.h"
-#include "segment/counted.h"
+#include "segment/mapping.h"
 #include "segment/run_dir.h"
 
 namespace sluice::cli {
@@ -75,8 +75,8 @@ void check_left_logs(foreign<abi::segment> const& s, std::string const& segment_
     // What another user puts there keeps nobody from working.
     if (!is_there || log == own || (st.st_uid != geteuid() && st.st_uid != 0)) continue;
     throw sluice_error(fmt::format(
-        "{}: a run that was cut off left this log, and the files there lack what it has: bring it "
-        "home with `sluice recover`, and remove it. Or a run has it now: two logs for one "
+        "{}: a run that was cut off left this journal, and the files there lack what it has: bring "
+        "it home with `sluice recover`, and remove it. Or a run has it now: two journals for one "
         "directory cannot be",
         log));
   }
@@ -112,7 +112,7 @@ journal_child::journal_child(std::string area, std::string log, bool remove_log)
   int status = 0;
   waitpid(pid_, &status, 0);
   pid_ = 0;
-  throw sluice_error(fmt::format("--order: the log daemon for {} does not start{}", log_,
+  throw sluice_error(fmt::format("--order: the journal daemon for {} does not start{}", log_,
                                  WIFSIGNALED(status)
                                      ? fmt::format(" (signal {})", WTERMSIG(status))
                                      : fmt::format(" (status {})", WEXITSTATUS(status))));
@@ -135,7 +135,7 @@ void journal_child::start() {
 }
 
 void journal_child::say_how_it_ended(int status) const {
-  fmt::print(stderr, "sluice: warning: the log daemon ended ({} {}): fsync is native {}\n",
+  fmt::print(stderr, "sluice: warning: the journal daemon ended ({} {}): fsync is native {}\n",
              WIFSIGNALED(status) ? "signal" : "status",
              WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status),
              deaths_ < most_deaths ? "until it is back" : "from now on");
@@ -164,11 +164,12 @@ journal_child::~journal_child() {
     kill(pid_, SIGTERM);
     int status = 0;
     if (!wait_for_end(pid_, status, patience_ms))
-      fmt::print(stderr, "sluice: warning: the log daemon (pid {}) is still emptying {}\n", pid_,
-                 log_);
+      fmt::print(stderr, "sluice: warning: the journal daemon (pid {}) is still emptying {}\n",
+                 pid_, log_);
     else if (status != 0)
-      fmt::print(stderr, "sluice: warning: the log {} was not emptied: run `sluice recover {}`\n",
-                 log_, log_);
+      fmt::print(stderr,
+                 "sluice: warning: the journal {} was not emptied: run `sluice recover {}`\n", log_,
+                 log_);
     else if (remove_log_)
       unlink(log_.c_str());
   } catch (std::exception const& e) {

@@ -12,8 +12,8 @@
 
 #include "abi/segment.h"
 #include "base/descriptor.h"
+#include "base/foreign.h"
 #include "segment/journal_process.h"
-#include "segment/segment_file.h"
 
 namespace sluice::cli {
 
@@ -21,7 +21,7 @@ class journal_child {
  public:
   /// Starts `sluice-order serve` and waits until it serves; throws when it does not.
   journal_child(std::string area, std::string log, bool remove_log);
-  /// Ends it; waits until all is home and the log is empty.
+  /// Ends it; waits until all is home and the journal is empty.
   ~journal_child();
   journal_child(journal_child const&) = delete;
   journal_child& operator=(journal_child const&) = delete;
@@ -43,8 +43,8 @@ class journal_child {
   int deaths_ = 0;
 };
 
-/// Throws when one of the job's durable targets has a log that an earlier run left there, of this
-/// user or of root: its files lack what that has. `own`: the log that this job is to have.
+/// Throws when one of the job's durable targets has a journal that an earlier run left there, of
+/// this user or of root: its files lack what that has. `own`: the journal that this job is to have.
 void check_left_logs(foreign<abi::segment> const& s, std::string const& segment_path,
                      std::string const& own);
 

@@ -32,7 +32,7 @@ struct run_options {
   std::string report;              // file; `-` standard output
   std::string record;              // file of the trace; `-` standard output
   std::string interval;            // empty: 1s for a record, growing for a report
-  std::string order_journal;       // file of the log; empty: beside the files
+  std::string order_journal;       // file of the journal; empty: beside the files
   std::vector<std::string> paths;  // --paths=N, the last counts; empty: not asked for
   std::string paths_depth = "6";
   std::optional<bool> summary;

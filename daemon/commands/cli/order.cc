@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// sluice order: what became of writes to durable targets, and how the log fares. It reads the areas
-// of jobs and the status of log daemons, so it shows what their files let this user read: a user
-// his own jobs, root all of them and the node's log.
+// sluice order: what became of writes to durable targets, and how the journal fares. It reads the
+// areas of jobs and the status of journal daemons, so it shows what their files let this user read:
+// a user his own jobs, root all of them and the node's journal.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -86,7 +86,7 @@ found_jobs look_at_jobs(global_options const& global, std::string const& wanted)
   return out;
 }
 
-/// What the daemon of the node says of its log, when the log does not speak for itself.
+/// What the daemon of the node says of its journal, when the journal does not speak for itself.
 order_row kept_by_daemon(daemon_at const& daemon) {
   auto const answer = ask(daemon, {{"verb", "hello"}});
   auto const log = answer.find("journal");
@@ -126,7 +126,8 @@ void print_picture(global_options const& global, order_options const& options,
     return;
   }
   if (picture["journal"].is_null() && picture["jobs"].empty() && picture["gates"].empty())
-    fmt::print(stderr, "sluice: no log, and no job with a durable target that you may look at\n");
+    fmt::print(stderr,
+               "sluice: no journal, and no job with a durable target that you may look at\n");
   fmt::print("{}{}", order_table(picture, !options.job.empty()), gate_table(picture["gates"]));
 }
 

@@ -18,6 +18,7 @@
 #include "commands/cli/quantity.h"
 #include "commands/cli/report.h"
 #include "segment/jobs.h"
+#include "segment/mapping.h"
 
 namespace sluice::cli {
 
@@ -117,7 +118,7 @@ std::string amount(order_row const& state) {
 
 std::string journal_lines(order_row const& log) {
   std::string const file = text(log, "file").empty() ? "of the node" : text(log, "file");
-  std::string out = fmt::format("log {}: {}", printable(file), printable(text(log, "state")));
+  std::string out = fmt::format("journal {}: {}", printable(file), printable(text(log, "state")));
   if (!text(log, "why").empty()) out += fmt::format(": {}", printable(text(log, "why")));
   if (!log.contains("room_bytes")) return out + "\n";
   out += fmt::format(", pid {}, generation {}, {} of {} used\n", number(log, "pid"),
@@ -141,18 +142,18 @@ std::string journal_lines(order_row const& log) {
         "  {} beside it, named {}.kept-N, with what it had of files that were left as they are; "
         "see "
         "sluice-recover(1)\n",
-        number(log, "kept_journals") == 1 ? "a log lies" : "logs lie", printable(file));
+        number(log, "kept_journals") == 1 ? "a journal lies" : "journals lie", printable(file));
   if (!text(log, "log_error").empty())
-    out += fmt::format("  ERROR: the log cannot be written: {}\n", text(log, "log_error"));
+    out += fmt::format("  ERROR: the journal cannot be written: {}\n", text(log, "log_error"));
   if (!text(log, "home_error").empty())
-    out += fmt::format("  ERROR: a disk refused what the log has: {}; see sluice-recover(1)\n",
+    out += fmt::format("  ERROR: a disk refused what the journal has: {}; see sluice-recover(1)\n",
                        text(log, "home_error"));
   return out;
 }
 
 std::string job_details(order_row const& job) {
   std::string out = fmt::format(
-      "  fsync: {} answered by the log's daemon ({} through the log, {} "
+      "  fsync: {} answered by the journal's daemon ({} through the journal, {} "
       "by syncing the file)\n",
       number(job["fsync"], "answered"), number(job["fsync"], "journal"),
       number(job["fsync"], "home"));
@@ -167,10 +168,11 @@ std::string job_details(order_row const& job) {
   out += fmt::format("  by the program itself:{}\n", native.empty() ? " none" : native);
   out += fmt::format("  marks: {}, {} could not be set\n", number(job["marks"], "set"),
                      number(job["marks"], "failed"));
-  if (job["void"] == true) out += "  the log is void for it: a program has synced all by itself\n";
+  if (job["void"] == true)
+    out += "  the journal is void for it: a program has synced all by itself\n";
   if (job["blind"] == true) out += "  all native: a process writes where nobody sees it\n";
   if (!text(job, "refused").empty())
-    out += fmt::format("  ERROR: a disk refused what the log has: {}\n", text(job, "refused"));
+    out += fmt::format("  ERROR: a disk refused what the journal has: {}\n", text(job, "refused"));
   if (!job.contains("files")) return out;
   for (auto const& file : job["files"])
     out += fmt::format(
@@ -298,7 +300,7 @@ std::string order_table(order_row const& picture, bool in_full) {
         "{:<22} {:<10} {:>18} {:>7} {:>18} {:>18} {:>9}{}\n", printable(text(job, "job")),
         printable(text(job, "user")), amount(job["open"]), number(job["closed"], "requests"),
         amount(job["durable"]), amount(job["checkpointed"]), seconds(job["durable"], "oldest_s"),
-        job["served"] == true ? "" : "  no log: native");
+        job["served"] == true ? "" : "  no journal: native");
     if (job.contains("journal") && !job["journal"].is_null())
       out += "  " + journal_lines(job["journal"]);
     if (in_full) out += job_details(job);

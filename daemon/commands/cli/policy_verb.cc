@@ -10,6 +10,7 @@
 #include "commands/cli/limits.h"
 #include "commands/cli/options.h"
 #include "commands/cli/report.h"
+#include "policy/control.h"
 #include "policy/cost_file.h"
 #include "policy/doubts.h"
 #include "policy/mount_table.h"
@@ -83,7 +84,7 @@ json words(std::string const& file, site const& s) {
     if (auto const mounts = mounts_in_words(t); !mounts.empty()) lines.push_back(mounts);
     if (t.durable)
       lines.push_back(fmt::format("on {} fsync {}, in streams by {}", t.name,
-                                  t.ordered ? "is a barrier" : "waits for the log",
+                                  t.ordered ? "is a barrier" : "waits for the journal",
                                   policy::word_of(t.stream)));
     if (t.after) lines.push_back(fmt::format("on {} {}", t.name, policy::after_in_words(*t.after)));
   }

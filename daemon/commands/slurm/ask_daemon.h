@@ -6,8 +6,6 @@
 
 #include <stddef.h>
 
-enum { sluice_most_bytes = 65536 };
-
 // 0: `answer` holds the text of the answer. -1: nobody answered; errno says why.
 int sluice_ask(char const* run_dir, char const* request, int budget_ms, char* answer, size_t size);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// sluice-order: the daemon of one log. `sluice run --order` starts one for its job; with --jobs it
-// serves every job of a run directory. On SIGTERM it brings everything home and leaves the log
-// empty.
+// sluice-order: the daemon of one journal. `sluice run --order` starts one for its job; with --jobs
+// it serves every job of a run directory. On SIGTERM it brings everything home and leaves the
+// journal empty.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
@@ -36,13 +36,14 @@ namespace sluice::journal {
 
 namespace {
 
-constexpr std::uint64_t window_ns = 10'000'000'000;  // ten times what a live log takes to commit
+constexpr std::uint64_t window_ns =
+    10'000'000'000;  // ten times what a live journal takes to commit
 constexpr std::uint64_t jobs_every_ns = 100'000'000, tell_every_ns = 100'000'000;
 constexpr std::uint64_t patience_ns = 60'000'000'000;
 // Longer than a lone sync goes unasked: a database that is busy is not forgotten.
 constexpr std::uint64_t rests_after_ns = 30'000'000'000;
 constexpr rlim_t files_wanted = 16384;
-// What is written before the first request is answered; the log grows when it is used a lot.
+// What is written before the first request is answered; the journal grows when it is used a lot.
 constexpr std::uint64_t log_mib_at_first = 64;
 
 volatile sig_atomic_t is_told_to_stop = 0;
@@ -77,19 +78,19 @@ void want_files() {
   close(fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, last));
 }
 
-/// The log, empty, in a new generation of this boot.
+/// The journal, empty, in a new generation of this boot.
 superblock begin(disk& d) {
   slots_found const found = read_slots(d);
-  if (found.what != slots_found::good) throw sluice_error("the log " + found.reason);
+  if (found.what != slots_found::good) throw sluice_error("the journal " + found.reason);
   superblock s = found.in_force;
   auto const boot = boot_id();
   if (int const error = continue_log(d, s, s.head, random_salt(), {}, boot); error != 0)
-    throw sluice_error(fmt::format("the log cannot be written: {}", std::strerror(error)));
+    throw sluice_error(fmt::format("the journal cannot be written: {}", std::strerror(error)));
   return s;
 }
 
-/// What programs were told by the kernel while nobody was there to write it into the log. Not asked
-/// of the jobs of many users: one of them could have everybody's files replayed.
+/// What programs were told by the kernel while nobody was there to write it into the journal. Not
+/// asked of the jobs of many users: one of them could have everybody's files replayed.
 int refused_before(std::vector<std::string> const& areas) {
   for (auto const& path : areas)
     if (auto const error = area(path).memory().head.refused.load(); error != 0)
@@ -103,7 +104,7 @@ bool hold_jobs(std::string const& jobs, descriptor& held) {
   descriptor fd(open(jobs.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd) return false;
   if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0)
-    throw sluice_error(fmt::format("{}: another log daemon serves these jobs", jobs));
+    throw sluice_error(fmt::format("{}: another journal daemon serves these jobs", jobs));
   held = std::move(fd);
   return true;
 }
@@ -213,7 +214,7 @@ class status {
   std::uint64_t told_ns_ = 0;
 };
 
-/// As recover() does on a machine that runs since: the files are ahead of the log.
+/// As recover() does on a machine that runs since: the files are ahead of the journal.
 bool only_syncs(std::string const& log) {
   file_disk disk(log, file_disk::use::look);
   slots_found const found = read_slots(disk);
@@ -231,7 +232,7 @@ recovered recover_or_say(recover_options const& o, status& said) {
 }
 
 /// Until SIGTERM, or until programs have gone without us in a way that only a new generation of the
-/// log ends. 0: all is at home.
+/// journal ends. 0: all is at home.
 int serve_generation(file_disk& disk, serve_options const& o, descriptor& jobs, status& said,
                      sentinels& sentinel, int& ready_fd) {
   superblock const super = begin(disk);
@@ -301,7 +302,7 @@ int serve(serve_options const& o) {
   int ready_fd = o.ready_fd;
   while (is_told_to_stop == 0)
     if (int const how = serve_generation(disk, o, jobs, said, sentinel, ready_fd); how != 0) {
-      // What the log says of itself nobody has to hear again.
+      // What the journal says of itself nobody has to hear again.
       if (read_slots(disk).in_force.home_error != 0) sentinel.forget();
       return how;
     }

@@ -18,7 +18,7 @@ trap 'kill -CONT $pids $stopped 2>/dev/null; kill $pids 2>/dev/null; wait; umoun
 stopped=
 keeper() { pgrep -P "$n2" -x sluiced-journal; }
 log_daemon() { pgrep -P "$(keeper)" -x sluice-order; }
-served() { [ "$(grep -c 'the log is served' "$SCRATCH/log-n2")" -ge "$1" ]; }
+served() { [ "$(grep -c 'the journal is served' "$SCRATCH/log-n2")" -ge "$1" ]; }
 order_of() { # EXPR over the row of the job
   "$SLUICE" --run-dir "$SCRATCH/n2" --json order >"$SCRATCH/order.json" &&
     json "$SCRATCH/order.json" "[$1 for j in d['jobs'] if j['job'] == 'all'][0]"
@@ -71,7 +71,8 @@ kill -STOP "$stopped"
 tell sync
 kill -CONT "$stopped"
 until_true opens || fail "its log goes on, and no gate opens: $(reason)"
-reason | grep -q 'node n2: \(the daemon of its log does not answer\|its disks take too long\)' ||
+reason |
+  grep -q 'node n2: \(the daemon of its journal does not answer\|its disks take too long\)' ||
   reason | grep -q 'node n2 has not acknowledged in time' || fail "reason: $(reason)"
 
 # Killed in the middle of it, and nobody there to start another: an error.

@@ -455,7 +455,7 @@ TEST_CASE("a log that cannot be used stays as it is, and is named", "[order]") {
   CHECK(bytes_of() == before);
   b.write("text", std::string(1 << 20, 'x'));
   b.log = b.path("text");
-  CHECK_THROWS_WITH(b.recover_it(), Catch::Contains("not a log"));
+  CHECK_THROWS_WITH(b.recover_it(), Catch::Contains("not a journal"));
 }
 
 TEST_CASE("a file system that is not there keeps the log", "[order]") {

@@ -19,7 +19,7 @@ cat >"$SCRATCH/policy.json" <<END
 {"targets": {"data": {"path": "$DATA", "order": "durable"}}}
 END
 start_logging() { start_node --journal "$LOG" --journal-shared --journal-size 4MiB; }
-served() { [ "$(grep -c 'the log is served' "$SCRATCH/log")" -ge "$1" ]; }
+served() { [ "$(grep -c 'the journal is served' "$SCRATCH/log")" -ge "$1" ]; }
 told() { tail -n 5 "$SCRATCH/log"; }
 keeper() { pgrep -P "$NODE" -x sluiced-journal; }
 log_daemon() { pgrep -P "$(keeper)" -x sluice-order; }
@@ -102,7 +102,7 @@ done
 
 # Another log daemon for the same jobs is refused.
 "${SLUICE%/*}/sluice-order" serve --jobs "$RUN/jobs" --journal "$SCRATCH/second" 2>"$SCRATCH/err"
-[ $? = 125 ] && grep -q 'another log daemon serves' "$SCRATCH/err" ||
+[ $? = 125 ] && grep -q 'another journal daemon serves' "$SCRATCH/err" ||
   fail "a second log daemon: $(cat "$SCRATCH/err")"
 
 # SIGTERM: what a program has just synced is brought home first.

@@ -58,6 +58,6 @@ export SLUICE
 on_broken_disk bash "$SCRATCH/work.sh" >"$SCRATCH/said" 2>&1 ||
   fail "status $? (12: lost): $(cat "$SCRATCH/said")"
 grep -q 'told of 5' "$SCRATCH/said" || fail "$(cat "$SCRATCH/said")"
-! grep -q 'the log is kept' "$SCRATCH/said" || grep -q 'mount it again' "$SCRATCH/said" ||
+! grep -q 'the journal is kept' "$SCRATCH/said" || grep -q 'mount it again' "$SCRATCH/said" ||
   fail "$(cat "$SCRATCH/said")"
 grep -q 'brought home' "$SCRATCH/said" || fail "nothing was replayed: $(cat "$SCRATCH/said")"

@@ -24,7 +24,7 @@ END
   fail "a log that users share unasked: $(cat "$SCRATCH/out")"
 start node --role node --name n1 --run-dir "$RUN" --policy "$SCRATCH/policy.json" \
   --journal "$SCRATCH/log/order" --journal-shared --journal-size 4MiB
-until_true 20 grep -q 'the log is served' "$LOG" || fail "no log: $(cat "$LOG")"
+until_true 20 grep -q 'the journal is served' "$LOG" || fail "no log: $(cat "$LOG")"
 until_true 5 sh -c "curl -s http://$METRICS/metrics | grep -q '^sluice_journal_served 1'" ||
   fail 'the metrics do not say that the log is served'
 

@@ -6,6 +6,7 @@
 
 #include "lease/parent.h"
 #include "lease/relay.h"
+#include "lib/lease_memory.h"
 
 namespace lease = sluice::lease;
 using lease::rate;
@@ -142,7 +143,7 @@ TEST_CASE("a restarted daemon goes on where it was", "[lease]") {
   d.set_own(mine);
   now += 200 * ms;
   d.remember(m, now);
-  CHECK(m.same_state(d.memory()));
+  CHECK(sluice::test::is_same_state(m, d.memory()));
   CHECK(d.usable(0, now) == 501);
   CHECK(d.usable(0, now + 800 * ms) == 1);
   CHECK(d.lent_until() == now + lease::timers{}.start_ns());

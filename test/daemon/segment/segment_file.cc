@@ -2,7 +2,8 @@
 // Segments on disk: complete when visible, private, refused when damaged, cleared away when dead.
 #include "segment/segment_file.h"
 #include "base/process_mark.h"
-#include "segment/counted.h"
+#include "segment/mapping.h"
+#include "segment/sums.h"
 
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -108,6 +109,8 @@ TEST_CASE("segment: counters are summed over owned and common shards") {
   s->owned[2].call[3].calls.store(100);  // never claimed
   s->common[1].call[3].calls.store(7);
   s->owned[0].channel[0].waited_ns.store(9);
+  CHECK(segment::sum(*s).call[3].calls == 11);  // nobody says that he counts in a common one
+  s->head.commons_used.store(1);
   CHECK(segment::sum(*s).call[3].calls == 18);
   CHECK(segment::sum(*s).channel[0].waited_ns == 9);
   s->head.shards_used.store(0xffffffff);

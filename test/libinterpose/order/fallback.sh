@@ -20,7 +20,7 @@ loop left_alone
   [ -z "$(mark_of "$DATA/loop0")" ] || fail 'a file is marked though the daemon answered'
 loop killed
 all_marked killed
-grep -q 'the log daemon ended (signal 9)' "$SCRATCH/said" || fail 'nobody was told that it died'
+grep -q 'the journal daemon ended (signal 9)' "$SCRATCH/said" || fail 'nobody was told that it died'
 loop stopped
 all_marked stopped
 ORDER_FAKE=native

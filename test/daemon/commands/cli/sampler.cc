@@ -27,7 +27,10 @@ struct world {
   std::unique_ptr<abi::segment> s = std::make_unique<abi::segment>();
   std::vector<cli::sample> told;
 
-  world() { s->rules.target_count = 1; }  // elsewhere
+  world() {
+    s->rules.target_count = 1;  // elsewhere
+    s->head.commons_used.store(1);
+  }
 
   void open_files(std::uint64_t n) { s->common[0].call[row_of(core::op::open)].calls += n; }
   std::uint64_t opens(std::size_t i) const {
