@@ -443,7 +443,7 @@ install: all
 	install $(STRIP) -D -m 755 $(O)/bin/sluice $(bindir)/sluice
 	install $(STRIP) -D -m 755 $(O)/bin/sluiced $(sbindir)/sluiced
 	install $(STRIP) -D -m 755 $(O)/lib/libinterpose.so $(libdir)/libinterpose.so
-	install -D -m 644 libinterpose/sluice_order.h $(incdir)/sluice_order.h
+	install -D -m 644 -t $(incdir) libinterpose/sluice_order.h libinterpose/sluice_role.h
 	install $(STRIP) -D -m 755 -t $(libdir) $(top) $(tool_bin) $(recover) $(spank)
 	install -D -m 644 -t $(libdir) daemon/commands/trace/sluice-trace-darshan.py
 	install -D -m 644 -t $(docdir)/traces $(wildcard traces/*)
@@ -461,6 +461,7 @@ install: all
 
 uninstall:
 	rm -f $(bindir)/sluice $(sbindir)/sluiced $(compdir)/sluice $(incdir)/sluice_order.h \
+	  $(incdir)/sluice_role.h \
 	  $(addprefix $(mandir)/man1/,$(notdir $(man1))) \
 	  $(addprefix $(mandir)/man5/,$(notdir $(man5))) \
 	  $(addprefix $(mandir)/man8/,$(notdir $(man8))) $(addprefix $(unitdir)/,$(notdir $(units))) \

@@ -13,6 +13,7 @@
 #include "paths.h"
 #include "plan.h"
 #include "readable.h"
+#include "roles.h"
 #include "state.h"
 #include "sys.h"
 
@@ -101,6 +102,15 @@ bool find_own_name(char* segment_path, unsigned room) {
   return true;
 }
 
+// Without the area of roles nobody knows for what these hold: the job is held by its other limits.
+void forget_role_rules(core::ruleset& rules) {
+  std::uint64_t asks = 0;
+  for (unsigned r = 0; r < rules.rule_count; ++r)
+    if (rules.rule[r].role.length != 0) asks |= std::uint64_t{1} << r;
+  for (unsigned o = 0; asks != 0 && o < core::op_count; ++o)
+    for (std::uint64_t& mask : rules.rules_for[o]) mask &= ~asks;
+}
+
 __attribute__((destructor)) void detach() {
   each_extra(&extra::leave);
   leave_process();
@@ -122,6 +132,8 @@ attached attach() {
   learn_memory();
   std::uint32_t const beside = segment->head.areas.load(std::memory_order_relaxed);
   if ((beside & abi::paths_beside) != 0) paths::begin(path);
+  if ((beside & abi::roles_beside) != 0) roles::begin(path);
+  if (!stage.has_roles) forget_role_rules(stage.mine->rules);
   plan_calls(stage.mine->rules);
   stage.bucket = segment->bucket;
   join_process(*segment);

@@ -4,7 +4,7 @@
 #include <linux/prctl.h>
 #include <time.h>
 
-#include "state.h"
+#include "roles.h"
 #include "sys.h"
 
 namespace sluice {
@@ -195,6 +195,7 @@ bool join_thread() {
 void refresh_caller_rules() {
   abi::segment* const s = stage.active.load(std::memory_order_relaxed);
   self.caller_rules = ~std::uint64_t{0};
+  self.caller_serial = stage.threads_named.load(std::memory_order_relaxed);
   if (s == nullptr || !stage.has_callers) return;
   char name[17] = {};
   sys::call(SYS_prctl, PR_GET_NAME, sys::as_long(name));
@@ -202,6 +203,7 @@ void refresh_caller_rules() {
   while (length < 16 && name[length] != 0) ++length;
   self.caller_rules = core::caller_rules(stage.mine->rules, {name, length},
                                          static_cast<std::uint32_t>(sys::call(SYS_geteuid)));
+  if (stage.has_roles) roles::look_at_thread({name, length});
 }
 
 void leave_process() {

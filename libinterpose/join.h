@@ -6,6 +6,7 @@
 #pragma once
 
 #include "abi/segment.h"
+#include "state.h"
 
 namespace sluice {
 
@@ -13,8 +14,14 @@ namespace sluice {
 bool join_process(abi::segment& s);
 /// Makes the calling thread ready to count: after its first call, after fork. False: pass through.
 bool join_thread();
+/// A thread of this process has another name. It looks at it before its next call that asks for it.
+inline void thread_was_named() { stage.threads_named.fetch_add(1, std::memory_order_relaxed); }
 /// Which rules let the calling thread through: its name or its user has changed.
 void refresh_caller_rules();
+inline void refresh_callers() {
+  if (self.caller_serial != stage.threads_named.load(std::memory_order_relaxed)) [[unlikely]]
+    refresh_caller_rules();
+}
 /// Gives the slot and the shards back, at exit.
 void leave_process();
 

@@ -6,12 +6,14 @@
 #include "meter.h"
 
 #include <linux/prctl.h>
+#include <sys/stat.h>
 
 #include "core/would_wait.h"
 #include "join.h"
 #include "loaded.h"
 #include "paths.h"
 #include "plan.h"
+#include "roles.h"
 #include "sys.h"
 #include "times.h"
 
@@ -251,10 +253,13 @@ void count_late_wait(passage& p, unsigned channel, std::uint64_t waited_ns) {
 void count_call_wait(passage const& p) {
   if (p.waited_ns == 0) return;
   abi::call_counters& c = self.counters->call[static_cast<unsigned>(p.v.id)];
-  if (!p.v.has_waited) add(c.delayed, 1);
+  bool const is_first = !p.v.has_waited;
+  if (is_first) add(c.delayed, 1);
   p.v.has_waited = true;
   add(c.waited_ns, p.waited_ns);
+  if (!p.v.is_noted) return;
   if (p.v.path_slot != 0) paths::add_wait(p.v, p.waited_ns);
+  if (stage.has_roles) roles::count_wait(p.v, p.waited_ns, is_first);
 }
 
 // False: nothing was booked.
@@ -337,12 +342,27 @@ void settle_spared(passage& p, unsigned channel, std::uint64_t booked, std::uint
     core::pour_back(p.s.channel[channel].full_until_ns, c, booked - owed, now_ns());
 }
 
+// The rules ask who calls, or for what.
+[[gnu::noinline]] void find_caller(visit& v, bool counted) {
+  refresh_callers();
+  v.rules = rules_met(v.what, v.entry);
+  if (!stage.has_roles) return;
+  unsigned const clause = roles::decide(v.what, v.entry);
+  v.clause = static_cast<std::uint8_t>(clause + 1);
+  v.rules &= roles::rules_of(clause);
+  v.is_noted = true;
+  if (counted) roles::count_call(v);
+}
+
 // The rules say what to do with each call; the plan of the stage is a copy of what they say.
 bool enter_found(visit& v, unsigned entry, int fd, bool may_sleep, bool counted) {
   unsigned const target = (entry & entry_kind_mask) - entry_first_target;
   v.entry = static_cast<std::uint16_t>(entry);
   if (target >= core::max_targets || (target == 0 && !stage.counts_elsewhere)) return false;
-  v.rules = rules_met(v.what, entry);
+  if (stage.has_callers) [[unlikely]]
+    find_caller(v, counted);
+  else
+    v.rules = rules_met(v.what, entry);
   std::uint64_t left = v.rules;
   for (; left != 0 && self.owned; left &= left - 1) {
     unsigned const gate = stage.gate_of_rule[__builtin_ctzll(left)];
@@ -440,11 +460,33 @@ bool enter_entry(visit& v, unsigned entry, int fd, bool may_sleep) {
 
 void count_error(call id) { add(self.counters->call[static_cast<unsigned>(id)].errors, 1); }
 
+void note_moved(visit const& v, std::uint64_t moved) {
+  if (v.path_slot != 0) paths::add_bytes(v, moved);
+  if (stage.has_roles) roles::count_moved(v, moved);
+}
+
+// A file that was there, and is empty, counts as made.
+[[gnu::noinline, gnu::cold]] static void note_made(int fd, visit const& v) {
+  sys::file_identity file;
+  if (!sys::identify(fd, "", sys::at_empty_path, file) || !S_ISREG(file.mode)) return;
+  if (sys::size_of(fd) != 0) return;
+  unsigned const entry = peek_fd(fd);
+  unsigned const made = roles::class_of_made(entry >> entry_path_shift, file, v);
+  set_fd(fd, (entry & 0xff) | made << entry_path_shift);
+}
+
+void opened(int fd, visit const& v) {
+  if (!may_touch_table()) return;
+  set_fd(fd, entry_of_newborn(v.entry));
+  bool const may_be_new = stage.has_roles && fd >= 0 && (v.manner & visit::creates) != 0;
+  if (may_be_new && roles::asks_maker()) note_made(fd, v);
+}
+
 void leave(visit& v, bool failed, std::uint64_t moved) {
   if (v.weight != 0) times::note(v, failed, moved);
   if (failed) count_error(v.id);
   if (moved != 0) add(self.counters->call[static_cast<unsigned>(v.id)].bytes, moved);
-  if (v.path_slot != 0) paths::add_bytes(v, moved);
+  if (v.is_noted) note_moved(v, moved);
   if (v.bytes != moved || v.waited_early()) [[unlikely]]
     settle(v, moved);
 }

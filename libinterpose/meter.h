@@ -162,6 +162,9 @@ bool enter_entry(visit& v, unsigned entry, int fd, bool may_sleep);
 /// The second leg of a call that the first has counted.
 bool enter_second(visit& v, unsigned entry, int fd);
 
+/// What it moved, at its path and its role.
+void note_moved(visit const& v, std::uint64_t moved);
+
 /// Counts what came of it. That it was made is counted when it passes. `moved`: bytes, of data ops
 /// only.
 void leave(visit& v, bool failed, std::uint64_t moved);
@@ -173,9 +176,7 @@ constexpr bool creates(int flags) { return (flags & 0100 /* O_CREAT */) != 0; }
 inline unsigned entry_of_newborn(unsigned entry) {
   return (entry & entry_kind_mask) >= entry_first_target ? entry | entry_unverified : entry_unknown;
 }
-inline void opened(int fd, visit const& v) {
-  if (!self.is_vfork_child && stage.mine != nullptr) set_fd(fd, entry_of_newborn(v.entry));
-}
+void opened(int fd, visit const& v);
 
 /// Charges the closing of `fd` and forgets it. True: leave() is owed.
 bool enter_close(visit& v, int fd);

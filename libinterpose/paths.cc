@@ -101,6 +101,7 @@ bool add_directory_of_name(core::path_head& head, visit const& v, place const& w
 void count_at(visit& v, unsigned slot, std::uint64_t key) {
   v.path_slot = static_cast<std::uint16_t>(slot + 1);
   v.path_tag = static_cast<std::uint8_t>(key);
+  v.is_noted = true;
 }
 
 /// The slot of a visit; null when it has become another path's meanwhile.

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "core/path_text.h"
+#include "roles.h"
 #include "sys.h"
 
 namespace sluice {
@@ -260,6 +261,11 @@ unsigned intern(std::uint64_t mask) {
   return 0;
 }
 
+unsigned class_of_name(std::string_view path) {
+  std::uint64_t const rules = core::path_rules(stage.mine->rules, path);
+  return stage.has_roles ? roles::class_of_name(rules, path) : intern(rules);
+}
+
 void append_number(char* to, unsigned& at, unsigned value) {
   char digits[10];
   unsigned count = 0;
@@ -344,7 +350,7 @@ unsigned entry_of_open_file(int fd, sys::file_identity const& file, unsigned sai
 [[gnu::noinline]] unsigned path_class_of_fd(int fd) {
   char name[max_path];
   unsigned const length = name_of_fd(fd, name, long_name);
-  return length == 0 ? 0 : intern(core::path_rules(stage.mine->rules, {name, length}));
+  return length == 0 ? 0 : class_of_name({name, length});
 }
 
 // A relative path under patterns that speak of whole paths.
@@ -360,7 +366,7 @@ unsigned entry_of_open_file(int fd, sys::file_identity const& file, unsigned sai
   if (at == 0 || at + length + 2 >= max_path) return 0;
   whole[at++] = '/';
   for (unsigned i = 0; i < length; ++i) whole[at++] = path[i];
-  return intern(core::path_rules(stage.mine->rules, {whole, at}));
+  return class_of_name({whole, at});
 }
 
 }  // namespace
@@ -373,6 +379,8 @@ unsigned ask_fd(int fd, unsigned path_class, unsigned said) {
   if (is_file && !is_quiet(stage.mine->rules, file)) entry = entry_of_open_file(fd, file, said);
   if (stage.has_path_globs && entry != entry_outside && path_class == 0)
     path_class = path_class_of_fd(fd);
+  if (stage.has_roles && entry != entry_outside)
+    path_class = roles::class_of_file(path_class, file);
   return entry | path_class << entry_path_shift;
 }
 
@@ -430,7 +438,7 @@ unsigned path_class_of(int dir, char const* path) {
   if (!stage.has_path_globs || !can_read_text(path)) return 0;
   auto const length = static_cast<unsigned>(strnlen(path, max_path));
   if (stage.has_whole_globs && path[0] != '/') return path_class_of_whole(dir, path, length);
-  return intern(core::path_rules(stage.mine->rules, {path, length}));
+  return class_of_name({path, length});
 }
 
 std::uint64_t bytes_there(int fd, std::int64_t at, std::uint64_t size) {

@@ -62,7 +62,7 @@ op_plan plan_of(core::ruleset const& rules, unsigned op, unsigned entry) {
                       after_second = after_first & (after_first - 1);
   // The class of a new file's name stays with its fd, whatever `open` itself meets.
   bool const needs_name = stage.has_path_globs && op == static_cast<unsigned>(core::op::open);
-  bool const is_noted = paths::area != nullptr;
+  bool const is_noted = paths::area != nullptr || stage.has_roles;
   row.what = mask == 0 && !needs_name && !is_noted ? planned::count : planned::rules;
   bool const is_plain = !is_noted && !stage.has_path_globs && !stage.has_callers;
   if (mask == 0 || after_second != 0 || !is_plain) return row;

@@ -11,8 +11,8 @@ namespace sluice {
 /// `gate`: as in stage_state::gate_of_rule.
 gate_plan plan_gate(unsigned gate);
 
-/// Fills private_map::plan, and what `stage` has of the rules. After paths::begin(): a job that
-/// notes its paths looks at the rules each time.
+/// Fills private_map::plan, and what `stage` has of the rules. After paths::begin() and
+/// roles::begin(): a job that notes its paths, or has roles, looks at the rules each time.
 void plan_calls(core::ruleset const& rules);
 
 }  // namespace sluice

@@ -219,13 +219,13 @@ int prctl(int option, long a, long b, long c, long d) {
     return refused;
   }
   int const r = real::prctl(option, a, b, c, d);
-  if (option == PR_SET_NAME && r == 0 && stage.has_callers && joined()) refresh_caller_rules();
+  if (option == PR_SET_NAME && r == 0) thread_was_named();
   return r;
 }
 
 int pthread_setname_np(unsigned long thread, char const* name) {
   int const r = real::pthread_setname_np(thread, name);
-  if (r == 0 && stage.has_callers && joined()) refresh_caller_rules();
+  if (r == 0) thread_was_named();
   return r;
 }
 

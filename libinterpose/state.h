@@ -130,8 +130,9 @@ struct alignas(64) stage_state {
   bool counts_elsewhere = false;
   bool has_path_globs = false;
   bool has_whole_globs = false;
-  bool has_callers = false;                    // a rule asks for thread name or user
-  bool has_prices = false;                     // a channel counts VOPs
+  bool has_callers = false;  // a rule or role asks for thread name or user
+  bool has_prices = false;   // a channel counts VOPs
+  bool has_roles = false;
   std::uint8_t first_counted = entry_unknown;  // table entries below it are nobody's business
 
   std::uint64_t plain_rules = 0;                     // mask of rules without path_glob
@@ -145,7 +146,8 @@ struct alignas(64) stage_state {
   std::uint64_t proc_device = 0;  // of /proc as this process sees it
   char const* preload = nullptr;  // our own path, as ld.so was given it
   unsigned preload_length = 0;
-  std::atomic<std::uint32_t> names_kept{0};  // in the cache of directories
+  std::atomic<std::uint32_t> names_kept{0};     // in the cache of directories
+  std::atomic<std::uint32_t> threads_named{0};  // how often a thread was given a name
 };
 
 extern stage_state stage __attribute__((visibility("hidden")));
@@ -167,7 +169,8 @@ struct alignas(64) thread_state {
   std::uint64_t caller_rules = 0;  // rules that let this thread through
   std::int64_t slack_ns = 0;
   std::uint32_t tid = 0;
-  std::uint32_t dice = 0;  // see times.h
+  std::uint32_t caller_serial = 0;  // threads_named when caller_rules were found
+  std::uint32_t dice = 0;           // see times.h
 };
 
 extern thread_local constinit thread_state self __asm__("sluice_self")

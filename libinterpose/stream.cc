@@ -39,7 +39,8 @@ namespace {
 template <class Open>
 FILE* open_stream(call id, place const& where, char const* mode, Open&& real_open) {
   visit v{id, core::op::open, when::cancels, false, 0, 0, 0};
-  if (stage.has_prices && can_read(mode) && mode[0] != 'r') v.manner = visit::creates;
+  if ((stage.has_prices || stage.has_roles) && can_read(mode) && mode[0] != 'r')
+    v.manner = visit::creates;
   bool const ours = enter_place(v, where);
   FILE* const f = real_open();
   if (f != nullptr) opened(f->_fileno, v);

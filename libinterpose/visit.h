@@ -33,10 +33,12 @@ struct visit {
   std::uint64_t rules;  // rules met
   std::uint16_t path_slot = 0;  // 0: no path is noted; see paths.h
   std::uint8_t path_tag = 0;
-  std::uint8_t manner = 0;    // of what counts in VOPs: creates, unaligned
+  std::uint8_t manner = 0;    // creates; of what counts in VOPs: unaligned
   std::uint32_t weight = 0;   // not 0: it is timed, and stands for so many; see times.h
   std::int64_t began_ns = 0;  // CLOCK_MONOTONIC; untimed: the call has been made already
   bool has_waited = false;    // it is counted as delayed
+  bool is_noted = false;      // its path is, or its role
+  std::uint8_t clause = 0;    // that has it, + 1; see roles.h. 0: nobody asked
   // What its byte gates made it wait before the call. It may wait there again after it, and then
   // both together are one wait.
   static constexpr unsigned early_gates = 2;

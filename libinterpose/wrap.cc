@@ -206,6 +206,7 @@ void leave_pair(visit& v1, bool one, visit& v2, bool two, bool failed, std::uint
   if (one) leave(v1, failed, moved);
   v2.has_waited = v1.has_waited;
   if (two && !one) leave(v2, failed, moved);
+  if (two && one && v2.is_noted) note_moved(v2, moved);
   if (two && one && (v2.bytes != moved || v2.waited_early())) settle(v2, moved);
 }
 

@@ -56,6 +56,7 @@ job_limits limits_of(site_state const& site, limit_wish const& wish,
   job_limits out;
   policy::compile_input input;
   input.monitor = wish.monitor;
+  input.roles = site.site().roles;
   auto const lacks = [&](std::string const& target) {
     return std::find(out.left_out.begin(), out.left_out.end(), target) != out.left_out.end();
   };

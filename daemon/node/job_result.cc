@@ -19,6 +19,8 @@
 #include "core/histogram.h"
 #include "runtime/user_names.h"
 #include "segment/counted.h"
+#include "segment/role_look.h"
+#include "segment/run_dir.h"
 #include "segment/sums.h"
 
 namespace sluice::node {
@@ -61,6 +63,9 @@ ordered result_of(job const& j, result_terms const& told) {
   ordered out = {{"version", 1}, {"kind", "run"}, {"job", j.record.name}};
   out["elapsed_s"] = static_cast<double>(now_s - terms.since_unix_s);
   out.update(segment::counted_json(j.memory(), j.processes));
+  std::string const segment = segment::segment_path(s.jobs.run_dir(), j.folder);
+  if (ordered roles = segment::roles_json(segment, j.record.uid); !roles.is_null())
+    out["roles"] = std::move(roles);
   out["timeline"] = {
       {"start_unix_s", terms.since_unix_s}, {"interval_s", 1.0}, {"rows", ordered::array()}};
   out["jobs"] = {{{"job", j.record.name},

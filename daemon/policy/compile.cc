@@ -36,6 +36,7 @@ class builder {
     add_channels();
     add_quiet_devices();
     core::index_rules(*out_.rules);
+    add_roles();
     check_gates();
     if (char const* wrong = core::validate(*out_.rules))
       throw sluice_error(fmt::format("compiled an invalid ruleset: {}", wrong));
@@ -57,7 +58,9 @@ class builder {
   std::uint8_t add_costs(channel_spec const& c);
   void add_channels();
   void add_channel(channel_spec const& c);
+  void add_roles();
   void add_quiet_devices();
+  unsigned most_gates(std::uint64_t mask) const;
   void check_gates() const;
   void hash(std::string_view part);
 
@@ -66,6 +69,7 @@ class builder {
   compiled out_;
   std::vector<std::string> paths_ = {""};         // canonical, by target
   std::vector<place> places_ = {{}};              // by target
+  std::vector<std::uint32_t> roles_of_rule_;      // 0: all
   std::map<std::string, unsigned> target_named_;  // name or path as written -> target
 };
 
@@ -192,7 +196,8 @@ unsigned builder::depth(unsigned target) const {
 }
 
 bool is_conditional(channel_spec const& c) {
-  return !c.path_glob.empty() || !c.thread_glob.empty() || c.user != core::any_user;
+  return !c.path_glob.empty() || !c.thread_glob.empty() || !c.role.empty() ||
+         c.user != core::any_user;
 }
 
 /// 0 one op, 1 within a class, 2 within the resource metadata, 3 wider.
@@ -264,14 +269,19 @@ void builder::add_channel(channel_spec const& c) {
   rule.ops = c.ops;
   if (!c.path_glob.empty()) rule.path_glob = keep(c.path_glob, c.origin);
   if (!c.thread_glob.empty()) rule.thread_glob = keep(c.thread_glob, c.origin);
+  if (!c.role.empty()) {
+    check_role(input_.roles, c.role, c.origin);
+    rule.role = keep(c.role, c.origin);
+  }
+  roles_of_rule_.push_back(roles_called(input_.roles, c.role));
   rule.user = c.user;
   rule.target = target_index(c);
   rule.channel = static_cast<std::uint8_t>(r.channel_count++);
   rule.conditional = is_conditional(c) ? 1 : 0;
   out_.curves.push_back(settings_of(c.amount.unit, c.amount.rate_q40));
-  hash(fmt::format("{}|{:x}|{}|{}|{}|{}|{}|{}|{}\n", c.name, c.ops, channel.unit, c.amount.rate_q40,
-                   rule.target == core::any_target ? "" : paths_[rule.target], c.path_glob,
-                   c.thread_glob, c.user, channel.count_only));
+  hash(fmt::format("{}|{:x}|{}|{}|{}|{}|{}|{}|{}|{}\n", c.name, c.ops, channel.unit,
+                   c.amount.rate_q40, rule.target == core::any_target ? "" : paths_[rule.target],
+                   c.path_glob, c.thread_glob, c.user, channel.count_only, c.role));
 }
 
 void builder::add_channels() {
@@ -281,6 +291,13 @@ void builder::add_channels() {
                    [&](auto const* a, auto const* b) { return level(*a) < level(*b); });
   hash("sluice limits 1\n");
   for (auto const* c : order) add_channel(*c);
+}
+
+void builder::add_roles() {
+  if (input_.roles.empty()) return;
+  out_.roles = compile_roles(input_.roles, roles_of_rule_);
+  hash(fmt::format("roles|{}\n", std::string_view(reinterpret_cast<char const*>(out_.roles.get()),
+                                                  sizeof *out_.roles)));
 }
 
 /// The deepest target first: what is mounted below it is not its parent's.
@@ -309,11 +326,20 @@ void builder::add_quiet_devices() {
     if (r.quiet_count < core::max_quiet_devices) r.quiet_device[r.quiet_count++] = device;
 }
 
+/// The most limits of a mask that one call can meet: it has one role, or none.
+unsigned builder::most_gates(std::uint64_t mask) const {
+  if (out_.roles == nullptr) return static_cast<unsigned>(std::popcount(mask));
+  int most = 0;
+  for (std::uint64_t const rules : out_.roles->rules_of)
+    most = std::max(most, std::popcount(mask & rules));
+  return static_cast<unsigned>(most);
+}
+
 void builder::check_gates() const {
   core::ruleset const& r = *out_.rules;
   for (unsigned o = 0; o < core::op_count; ++o)
     for (unsigned t = 0; t < r.target_count; ++t)
-      if (unsigned(std::popcount(r.rules_for[o][t])) > core::max_gates)
+      if (most_gates(r.rules_for[o][t]) > core::max_gates)
         throw usage_error(fmt::format("more than {} limits apply to one \"{}\" on {}",
                                       core::max_gates, core::op_table[o].name,
                                       t == 0 ? "files elsewhere" : paths_[t]));

@@ -13,6 +13,7 @@
 #include "core/token_bucket.h"
 #include "policy/limit.h"
 #include "policy/mount_table.h"
+#include "policy/roles.h"
 #include "policy/target.h"
 
 namespace sluice::policy {
@@ -44,12 +45,14 @@ struct compiled {
   std::uint32_t ordered_targets = 0;         // those of them whose nearest order says so
   std::uint32_t job_streams = 0, thread_streams = 0, path_streams = 0;  // of the durable ones
   std::vector<after_compiled> after;
+  std::unique_ptr<core::role_table> roles;  // null: none
 };
 
 struct compile_input {
   std::vector<target_spec> targets;  // those of the policy; a channel may also name a path
   std::vector<channel_spec> channels;
   bool monitor = false;  // count and measure, never delay
+  std::vector<role_spec> roles = {};
 };
 
 compiled compile(compile_input const& input, file_system const& files);

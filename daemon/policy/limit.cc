@@ -102,14 +102,20 @@ channel_spec parse_limit(std::string_view text) {
   std::string const where = fmt::format("--limit {}", text);
   auto const equals = text.find('=');
   if (equals == std::string_view::npos || equals == 0)
-    throw usage_error(where + ": wanted SELECTOR=AMOUNT[@TARGET], for example open=1000/s");
+    throw usage_error(where + ": wanted SELECTOR[:ROLE]=AMOUNT[@TARGET], for example open=1000/s");
   auto const at = text.find('@', equals);
   channel_spec channel;
   channel.name = text.substr(0, equals);
   channel.origin = where;
-  channel.ops = parse_selector(channel.name, where);
+  auto const colon = channel.name.find(':');
+  std::string const selector = channel.name.substr(0, colon);
+  if (colon != std::string::npos) {
+    channel.role = channel.name.substr(colon + 1);
+    if (channel.role.empty()) throw usage_error(where + ": no role stands after the colon");
+  }
+  channel.ops = parse_selector(selector, where);
   auto const amount = text.substr(equals + 1, at - equals - 1);
-  bool const is_priced = channel.name == vops_selector;
+  bool const is_priced = selector == vops_selector;
   channel.amount = is_priced ? parse_amount(amount, where, core::unit_kind::vops, vops_selector)
                              : parse_amount(amount, where);
   if (at != std::string_view::npos) {

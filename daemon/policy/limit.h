@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The limit syntax `SELECTOR=AMOUNT[@TARGET]`, and what a channel is before it is compiled. A limit
-// of the command line, a channel of a policy and a ceiling of a QoS class all become one
+// The limit syntax `SELECTOR[:ROLE]=AMOUNT[@TARGET]`, and what a channel is before it is compiled.
+// A limit of the command line, a channel of a policy and a ceiling of a QoS class all become one
 // channel_spec.
 #pragma once
 
@@ -31,6 +31,7 @@ struct channel_spec {
   std::string path_glob;    // empty: any
   std::string thread_glob;  // empty: any
   std::uint32_t user = core::any_user;
+  std::string role;        // empty: any
   bool outermost = false;  // passed after all others: what waits for them must not hold its tokens
   std::shared_ptr<cost_file const> costs = {};  // of one that counts VOPs; null: its target's
 };

@@ -46,8 +46,10 @@ class reader : reading {
   explicit reader(std::string const& file) : reading(file) {}
 
   site read(node const& root) {
-    keys(root, "the policy", {"targets", "classes", "channels", "control", "access", "algorithm"});
+    keys(root, "the policy",
+         {"targets", "roles", "classes", "channels", "control", "access", "algorithm"});
     if (node const* n = root.find("targets")) read_targets(*n);
+    if (node const* n = root.find("roles")) out_.roles = read_roles(*this, *n);
     if (node const* n = root.find("classes")) read_classes(*n);
     if (node const* n = root.find("channels")) read_channels(*n);
     if (node const* n = root.find("control")) out_.control = read_control(*this, *n, class_names());
@@ -83,7 +85,6 @@ class reader : reading {
   void read_channels(node const& n);
   channel_spec read_channel(node const& n, std::string const& path);
   void read_match(channel_spec& c, node const& n, std::string const& path) const;
-  std::uint64_t read_calls(node const& n, std::string const& path) const;
   std::uint32_t read_user(node const& n, std::string const& path) const;
   void read_algorithm(node const& n);
 
@@ -223,16 +224,6 @@ void reader::read_classes(node const& n) {
   }
 }
 
-std::uint64_t reader::read_calls(node const& n, std::string const& path) const {
-  if (n.kind == node::string) return parse_selector(string(n, path), where(n.at) + ": " + path);
-  expect(n, node::array, path);
-  std::uint64_t ops = 0;
-  for (auto const& item : n.items)
-    ops |= parse_selector(string(item, path), where(item.at) + ": " + path);
-  if (ops == 0) fail(n.at, path + " names no call");
-  return ops;
-}
-
 std::uint32_t reader::read_user(node const& n, std::string const& path) const {
   if (n.kind == node::number) {
     if (!(n.value >= 0) || n.value >= core::any_user || n.value != std::floor(n.value))
@@ -246,13 +237,17 @@ std::uint32_t reader::read_user(node const& n, std::string const& path) const {
 }
 
 void reader::read_match(channel_spec& c, node const& n, std::string const& path) const {
-  keys(n, path, {"call", "target", "path", "thread", "user"});
-  if (node const* call = n.find("call")) c.ops = read_calls(*call, path + ".call");
+  keys(n, path, {"call", "target", "path", "thread", "role", "user"});
+  if (node const* call = n.find("call")) c.ops = calls(*call, path + ".call");
   if (node const* call = n.find("call"); call != nullptr && call->text == vops_selector)
     c.amount.unit = core::unit_kind::vops;
   if (node const* user = n.find("user")) c.user = read_user(*user, path + ".user");
   if (node const* glob = n.find("path")) c.path_glob = string(*glob, path + ".path");
   if (node const* glob = n.find("thread")) c.thread_glob = string(*glob, path + ".thread");
+  if (node const* role = n.find("role")) {
+    c.role = string(*role, path + ".role");
+    check_role(out_.roles, c.role, where(role->at) + ": " + path + ".role");
+  }
   node const* target = n.find("target");
   if (target == nullptr) return;
   c.target = string(*target, path + ".target");

@@ -74,6 +74,16 @@ std::size_t reading::choice(node const& n, std::string const& path, names const&
   return 0;
 }
 
+std::uint64_t reading::calls(node const& n, std::string const& path) const {
+  if (n.kind == node::string) return parse_selector(string(n, path), where(n.at) + ": " + path);
+  expect(n, node::array, path);
+  std::uint64_t ops = 0;
+  for (auto const& item : n.items)
+    ops |= parse_selector(string(item, path), where(item.at) + ": " + path);
+  if (ops == 0) fail(n.at, path + " names no call");
+  return ops;
+}
+
 rate reading::resource_rate(node const& n, std::string const& resource,
                             std::string const& path) const {
   return parse_amount(string(n, path), where(n.at) + ": " + path, unit_of_supply(resource),

@@ -36,6 +36,8 @@ class reading {
                         std::int64_t most_ns) const;
   /// The index of the word in `words`.
   std::size_t choice(node const& n, std::string const& path, names const& words) const;
+  /// The ops that a selector names, or several in an array.
+  std::uint64_t calls(node const& n, std::string const& path) const;
   /// A rate in the unit of the resource.
   rate resource_rate(node const& n, std::string const& resource, std::string const& path) const;
 

@@ -28,7 +28,7 @@ constexpr resource_row const* find_resource(std::string_view name) {
 
 /// Supplies are named RESOURCE@TARGET; what is no resource counts operations.
 constexpr core::unit_kind unit_of_supply(std::string_view supply) {
-  resource_row const* const row = find_resource(supply.substr(0, supply.find('@')));
+  resource_row const* const row = find_resource(supply.substr(0, supply.find_first_of(":@")));
   return row == nullptr ? core::unit_kind::ops : row->unit;
 }
 

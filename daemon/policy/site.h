@@ -11,6 +11,7 @@
 
 #include "policy/control_settings.h"
 #include "policy/limit.h"
+#include "policy/roles.h"
 #include "policy/target.h"
 
 namespace sluice::policy {
@@ -37,6 +38,7 @@ struct site {
   std::map<std::string, resource_rates> capacity;  // by target
   std::vector<qos_class> classes;
   std::vector<channel_spec> channels;
+  std::vector<role_spec> roles;
   control_settings control;
   access_rules access;
   std::string algorithm = "maxmin";

@@ -193,6 +193,10 @@ std::string paths_path(std::string const& segment_path) {
   return segment_path.substr(0, segment_path.rfind('/')) + "/paths";
 }
 
+std::string roles_path(std::string const& segment_path) {
+  return segment_path.substr(0, segment_path.rfind('/')) + "/roles";
+}
+
 std::string held_path(std::string const& run_dir, std::string const& job) {
   return job_dir(run_dir, job) + "/held";
 }

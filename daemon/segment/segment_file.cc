@@ -18,6 +18,7 @@
 #include "abi/after_area.h"
 #include "abi/order_area.h"
 #include "abi/path_area.h"
+#include "abi/role_area.h"
 #include "abi/segment.h"
 #include "base/clock.h"
 #include "base/descriptor.h"
@@ -76,7 +77,8 @@ void fill(abi::segment& s, new_job const& made, policy::compiled const& limits) 
   h.owner_uid = made.uid;
   h.limits_hash = limits.hash;
   h.areas.store((limits.durable_targets != 0 ? abi::order_beside : 0u) |
-                (limits.after.empty() ? 0u : abi::after_beside));
+                (limits.after.empty() ? 0u : abi::after_beside) |
+                (limits.roles == nullptr ? 0u : abi::roles_beside));
   std::strncpy(h.job, made.job.c_str(), sizeof h.job - 1);
   std::memcpy(static_cast<void*>(&s.rules), limits.rules.get(), sizeof(core::ruleset));
   for (std::size_t i = 0; i < limits.curves.size(); ++i)
@@ -178,6 +180,17 @@ void fill(abi::path_area& a, uid_t owner, unsigned parts) {
   h.magic_word.store(abi::paths_magic, std::memory_order_release);
 }
 
+void fill(abi::role_area& a, new_job const& made, policy::compiled const& limits) {
+  abi::role_header& h = a.head;
+  h.layout = abi::roles_layout_version;
+  h.owner_uid = made.uid;
+  h.total_bytes = sizeof(abi::role_area);
+  h.table_bytes = sizeof(core::role_table);
+  h.counts_bytes = sizeof(abi::role_counts);
+  std::memcpy(static_cast<void*>(&a.table), limits.roles.get(), sizeof(core::role_table));
+  h.magic_word.store(abi::roles_magic, std::memory_order_release);
+}
+
 void write_record(std::string const& path, std::string const& text) {
   descriptor const fd(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (fd.get() < 0 || write(fd.get(), text.data(), text.size()) != ssize_t(text.size()))
@@ -204,6 +217,9 @@ bool create(std::string const& run_dir, new_job const& made, policy::compiled co
     if (!limits.after.empty())
       write_area<abi::after_area>(fresh + "/after", made.uid, made.gid,
                                   [&](abi::after_area& a) { fill(a, made, limits); });
+    if (limits.roles != nullptr)
+      write_area<abi::role_area>(fresh + "/roles", made.uid, made.gid,
+                                 [&](abi::role_area& a) { fill(a, made, limits); });
     if (!made.record.empty()) write_record(fresh + "/job.json", made.record);
     if (rename(fresh.c_str(), job_dir(run_dir, made.folder).c_str()) == 0) return true;
     if (errno != EEXIST && errno != ENOTEMPTY) fail("cannot make the job " + made.job);

@@ -37,7 +37,7 @@
 namespace sluice::abi {
 
 inline constexpr std::uint64_t magic = 0x3165'6369'756c'73ull;  // "sluice1" in memory order
-inline constexpr std::uint32_t layout_version = 7;
+inline constexpr std::uint32_t layout_version = 8;
 inline constexpr unsigned process_slots = 4096;
 inline constexpr unsigned near_slots = 128;  // those a stage tries first: they lie by the header
 inline constexpr unsigned owned_shards = 256;
@@ -97,7 +97,12 @@ struct header {
 };
 
 /// Files that may lie beside a segment: a stage opens those that are told.
-enum area : std::uint32_t { order_beside = 1, after_beside = 2, paths_beside = 4 };
+enum area : std::uint32_t {
+  order_beside = 1,
+  after_beside = 2,
+  paths_beside = 4,
+  roles_beside = 8
+};
 
 /// Which pid namespace a /proc shows, as one word: the low half of its device (the high half is 0),
 /// and the inode of the namespace. 0: not told. The kernel makes a file to tell the inode, which

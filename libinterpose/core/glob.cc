@@ -84,4 +84,11 @@ bool glob_match(std::string_view pattern, std::string_view text) {
   return p == pattern.size();
 }
 
+bool path_match(std::string_view pattern, std::string_view path) {
+  auto const slash = path.rfind('/');
+  bool const whole = pattern.find('/') != std::string_view::npos;
+  if (!whole && slash != std::string_view::npos) path.remove_prefix(slash + 1);
+  return glob_match(pattern, path);
+}
+
 }  // namespace sluice::core

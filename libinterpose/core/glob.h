@@ -16,4 +16,7 @@ inline constexpr unsigned most_glob_bytes = 127;
 // match.
 bool glob_match(std::string_view pattern, std::string_view text);
 
+// A pattern of files: with a '/' it is held against the whole path, else against its last part.
+bool path_match(std::string_view pattern, std::string_view path);
+
 }  // namespace sluice::core

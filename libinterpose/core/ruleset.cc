@@ -13,12 +13,6 @@ bool in_pool(ruleset const& rules, text t) {
   return t.offset <= rules.string_bytes && t.length <= rules.string_bytes - t.offset;
 }
 
-std::string_view last_part(std::string_view path) {
-  auto const slash = path.rfind('/');
-  if (slash != std::string_view::npos) path.remove_prefix(slash + 1);
-  return path;
-}
-
 bool valid_targets(ruleset const& rules) {
   for (unsigned i = 0; i < rules.target_count; ++i) {
     target_row const& t = rules.target[i];
@@ -33,7 +27,8 @@ bool valid_targets(ruleset const& rules) {
 bool valid_rules(ruleset const& rules) {
   for (unsigned i = 0; i < rules.rule_count; ++i) {
     rule_row const& r = rules.rule[i];
-    if (!in_pool(rules, r.path_glob) || !in_pool(rules, r.thread_glob)) return false;
+    for (text const& at : {r.path_glob, r.thread_glob, r.role})
+      if (!in_pool(rules, at)) return false;
     if (r.channel >= rules.channel_count) return false;
     if (r.target != any_target && r.target >= rules.target_count) return false;
   }
@@ -86,13 +81,10 @@ void index_rules(ruleset& rules) {
 
 std::uint64_t path_rules(ruleset const& rules, std::string_view path) {
   std::uint64_t mask = ~std::uint64_t{0};
-  std::string_view const last = last_part(path);
   for (unsigned r = 0; r < rules.rule_count && r < max_rules; ++r) {
     text const glob = rules.rule[r].path_glob;
     if (glob.length == 0) continue;
-    std::string_view const pattern = view(rules, glob);
-    bool const whole = pattern.find('/') != std::string_view::npos;
-    if (!glob_match(pattern, whole ? path : last)) mask &= ~(std::uint64_t{1} << r);
+    if (!path_match(view(rules, glob), path)) mask &= ~(std::uint64_t{1} << r);
   }
   return mask;
 }

@@ -64,10 +64,11 @@ struct rule_row {
   std::uint64_t ops;  // mask of op
   text path_glob;    // length 0: any. With a '/' against the whole path, else against the last part
   text thread_glob;  // length 0: any
+  text role;         // as written; length 0: any. role_table::rules_of says which roles these are
   std::uint32_t user;   // any_user or a uid
   std::uint8_t target;  // any_target, or the target (with the targets nested in it)
   std::uint8_t channel;
-  std::uint8_t conditional;  // 1 when path_glob, thread_glob or user is set
+  std::uint8_t conditional;  // 1 when path_glob, thread_glob, role or user is set
   std::uint8_t unused;
 };
 

@@ -30,6 +30,7 @@ extern "C" int LLVMFuzzerTestOneInput(unsigned char const* data, std::size_t siz
     sluice::policy::compile_input input;
     input.targets = site.targets;
     input.channels = site.channels;
+    input.roles = site.roles;
     auto const mounts = sluice::policy::parse_mounts(text);
     auto const compiled = sluice::policy::compile(input, {mounts, anywhere});
     if (sluice::core::validate(*compiled.rules) != nullptr) std::abort();

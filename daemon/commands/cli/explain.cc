@@ -29,6 +29,7 @@
 #include "policy/compile.h"
 #include "segment/jobs.h"
 #include "segment/mapping.h"
+#include "segment/run_dir.h"
 
 namespace sluice::cli {
 
@@ -137,6 +138,8 @@ json explain_call(policy::compiled const& limits, std::string const& call,
     if (!no.empty()) row["why_not"] = no;
     if (no.empty() && rule.thread_glob.length != 0)
       row["if"] = fmt::format("the thread is named like {}", core::view(rules, rule.thread_glob));
+    if (no.empty() && rule.role.length != 0)
+      row["if"] = fmt::format("the role is {}", core::view(rules, rule.role));
     out["rules"].push_back(row);
   }
   return out;
@@ -260,11 +263,13 @@ int explain_own_job(global_options const& global, std::string const& name) {
   json out = {{"job", name}, {"processes", json::array()}};
   for (auto const& process : segment::live_processes(*job.segment))
     out["processes"].push_back(explain_in_job(*job.segment, process));
+  put_roles(out, segment::segment_path(job.run_dir, job.name), job.owner);
   if (global.json) {
     fmt::print("{}", dump(out));
     return 0;
   }
   fmt::print("job {} runs without a daemon\n", name);
+  fmt::print("{}", roles_table(out));
   for (auto const& process : out["processes"]) print_process(process);
   return 0;
 }

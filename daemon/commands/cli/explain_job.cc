@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "commands/cli/job.h"
 #include "commands/cli/picture.h"
 #include "commands/cli/quantity.h"
 #include "commands/cli/report.h"
 #include "policy/resource.h"
+#include "segment/run_dir.h"
 
 namespace sluice::cli {
 
@@ -24,17 +26,20 @@ void print_stream(stream_row const& s) {
 
 int explain_by_daemon(global_options const& global, daemon_at const& daemon,
                       std::string const& job) {
-  nlohmann::json const answer = ask(daemon, {{"verb", "explain"}, {"job", job}});
+  json answer = json(ask(daemon, {{"verb", "explain"}, {"job", job}}));
+  if (auto const own = find_readable_job(global, job))
+    put_roles(answer, segment::segment_path(own->run_dir, own->name), own->owner);
   if (global.json) {
-    fmt::print("{}", dump(json(answer)));
+    fmt::print("{}", dump(answer));
     return 0;
   }
-  auto const streams = read_job(answer);
+  auto const streams = read_job(nlohmann::json(answer));
   fmt::print("job {}{}\n", streams.front().job,
              streams.front().qos_class.empty() ? "" : ", QoS class " + streams.front().qos_class);
   if (auto const lines = answer.find("lines"); lines != answer.end() && lines->is_array())
     for (auto const& line : *lines)
       if (line.is_string()) fmt::print("  {}\n", printable(line.get<std::string>()));
+  fmt::print("{}", roles_table(answer));
   if (streams.front().supply.empty()) return 0;
   fmt::print("  {:<20} {:>10} {:>10} {:>10} {:>8} {:>7}\n", "supply", "demand", "grant", "served",
              "waiting", "blocked");

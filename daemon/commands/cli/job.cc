@@ -46,7 +46,7 @@ std::optional<open_job> find_daemons_job(std::string const& run_dir, uid_t uid,
   for (std::string const& folder : {fmt::format("{}@{}", uid, name), name}) try {
       std::string const path = segment::segment_path(run_dir, folder);
       if (!exists(path)) continue;
-      return open_job{run_dir, folder, segment::mapping::open(path, uid)};
+      return open_job{run_dir, folder, uid, segment::mapping::open(path, uid)};
     } catch (error const&) {
       continue;  // not ours to read
     }
@@ -64,7 +64,7 @@ open_job find_job(global_options const& global, std::string const& name) {
   if (!exists(path))
     throw usage_error(fmt::format("no job {} in {}{}", name, run_dir,
                                   did_you_mean(name, segment::list_jobs(run_dir))));
-  return {run_dir, name, segment::mapping::open(path)};
+  return {run_dir, name, geteuid(), segment::mapping::open(path)};
 }
 
 std::optional<open_job> find_readable_job(global_options const& global, std::string const& name) {

@@ -16,6 +16,7 @@ namespace sluice::cli {
 struct open_job {
   std::string run_dir;
   std::string name;  // of its directory
+  uid_t owner;
   segment::mapping segment;
 };
 

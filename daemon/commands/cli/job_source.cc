@@ -105,23 +105,48 @@ nlohmann::json job_source::own_job(std::string const& name, std::map<std::string
   return row;
 }
 
+/// Of a job on this node whose area we may read.
+void job_source::add_roles(nlohmann::json& job, std::string const& run_dir) {
+  std::string const name = job.value("job", "");
+  auto const streams = job.find("streams");
+  if (name.empty() || name.find('/') != name.npos || streams == job.end() || !streams->is_array())
+    return;
+  auto const owner = job.find("uid");
+  bool const is_told = owner != job.end() && owner->is_number_unsigned();
+  uid_t const uid = is_told ? owner->get<uid_t>() : geteuid();
+  for (std::string const& folder : {fmt::format("{}@{}", uid, name), name}) {
+    auto const uses = segment::look_at_roles(segment::segment_path(run_dir, folder), uid);
+    if (!uses.role.empty()) return roles_.add(job, run_dir + "\n" + folder, uses, steady_ns());
+  }
+}
+
 nlohmann::json job_source::look(int timeout_ms) {
   nlohmann::json answer = {{"supplies", nlohmann::json::array()},
                            {"nodes", nlohmann::json::array()},
                            {"jobs", nlohmann::json::array()}};
   if (daemon_) answer = ask_all(*daemon_, {{"verb", "top"}}, "jobs", timeout_ms);
-  if (own_run_dir_.empty()) return answer;
-  auto const theirs = folders_of(answer["jobs"]);
+  if (daemon_ && daemon_->role == "node")
+    for (auto& job : answer["jobs"])
+      add_roles(job, std::filesystem::path(daemon_->socket).parent_path());
+  add_own_jobs(answer["jobs"]);
+  roles_.end_look();
+  return answer;
+}
+
+void job_source::add_own_jobs(nlohmann::json& jobs) {
+  if (own_run_dir_.empty()) return;
+  auto const theirs = folders_of(jobs);
   std::map<std::string, counts> now;
   for (auto const& name : segment::list_jobs(own_run_dir_)) try {
       if (theirs.contains(name)) continue;
-      if (nlohmann::json row = own_job(name, now); !row.is_null())
-        answer["jobs"].push_back(std::move(row));
+      nlohmann::json row = own_job(name, now);
+      if (row.is_null()) continue;
+      add_roles(row, own_run_dir_);
+      jobs.push_back(std::move(row));
     } catch (error const&) {
       continue;  // it has just ended, or is of another version
     }
   before_ = std::move(now);
-  return answer;
 }
 
 }  // namespace sluice::cli

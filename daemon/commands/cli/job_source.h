@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "commands/cli/daemon.h"
+#include "commands/cli/role_rows.h"
 
 namespace sluice::cli {
 
@@ -41,11 +42,14 @@ class job_source {
     std::int64_t at_ns = 0;
   };
 
+  void add_roles(nlohmann::json& job, std::string const& run_dir);
+  void add_own_jobs(nlohmann::json& jobs);
   nlohmann::json own_job(std::string const& name, std::map<std::string, counts>& now);
 
   std::optional<daemon_at> daemon_;
   std::string own_run_dir_;
   std::map<std::string, counts> before_;  // at the last look, by job and channel
+  role_rows roles_;
 };
 
 }  // namespace sluice::cli

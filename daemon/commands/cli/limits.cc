@@ -30,6 +30,7 @@ policy::compile_input gather(limit_options const& options) {
   if (!options.policy.empty()) {
     policy::site const site = policy::read_policy(options.policy);
     input.targets = site.targets;
+    input.roles = site.roles;
     std::string const& qos_class =
         options.qos_class.empty() ? site.control.default_class : options.qos_class;
     input.channels = policy::channels_of(site, qos_class);
@@ -72,6 +73,7 @@ std::string describe(core::ruleset const& r, unsigned i, std::uint64_t rate_q40)
     line += fmt::format(", files like {}", core::view(r, rule.path_glob));
   if (rule.thread_glob.length != 0)
     line += fmt::format(", threads named {}", core::view(r, rule.thread_glob));
+  if (rule.role.length != 0) line += fmt::format(", role {}", core::view(r, rule.role));
   if (rule.user != core::any_user) line += fmt::format(", uid {}", rule.user);
   if (channel.count_only != 0) line += ", counted only";
   return line + fmt::format(" ({})", core::view(r, channel.origin));

@@ -37,9 +37,10 @@ struct command_line {
 };
 
 void add_limit_options(CLI::App& app, limit_options& limits) {
-  app.add_option("--limit", limits.limits,
-                 "SELECTOR=AMOUNT[@TARGET], for example open=1000/s, data=200MiB/s@/scratch, "
-                 "vops=5k/s@/scratch; repeatable")
+  app.add_option(
+         "--limit", limits.limits,
+         "SELECTOR[:ROLE]=AMOUNT[@TARGET], for example open=1000/s, data=200MiB/s@/scratch, "
+         "vops=5k/s@/scratch, data:compaction=50MiB/s; repeatable")
       ->type_name("SPEC")
       ->allow_extra_args(false);
   app.add_option("--cost", limits.costs,

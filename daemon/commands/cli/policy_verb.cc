@@ -93,12 +93,14 @@ json words(std::string const& file, site const& s) {
       for (auto const& [resource, share] : resources)
         lines.push_back(
             fmt::format("class {}, {} on {}: {}", c.name, resource, target, share_in_words(share)));
+  for (auto& line : policy::roles_in_words(s.roles)) lines.push_back(std::move(line));
   for (auto const& c : s.channels) {
     std::string line =
         fmt::format("channel {}: {} at most {}", c.name, ops_in_words(c.ops), text_of(c.amount));
     line += c.target.empty() ? ", everywhere" : ", on " + c.target;
     if (!c.path_glob.empty()) line += ", files like " + c.path_glob;
     if (!c.thread_glob.empty()) line += ", threads named " + c.thread_glob;
+    if (!c.role.empty()) line += ", role " + c.role;
     if (c.user != core::any_user) line += fmt::format(", uid {}", c.user);
     lines.push_back(line);
   }
@@ -182,7 +184,10 @@ int policy_show(global_options const&, std::string const& file) {
          {"target", c.target.empty() ? json(nullptr) : json(c.target)},
          {"path", c.path_glob.empty() ? json(nullptr) : json(c.path_glob)},
          {"thread", c.thread_glob.empty() ? json(nullptr) : json(c.thread_glob)},
+         {"role", c.role.empty() ? json(nullptr) : json(c.role)},
          {"uid", c.user == core::any_user ? json(nullptr) : json(c.user)}});
+  for (auto const& role : s.roles)
+    out["roles"].push_back({{"role", role.full_name()}, {"sets", role.clauses.size()}});
   for (auto const& [name, rule] : s.access)
     out["access"][name] = {{"users", rule.users}, {"groups", rule.groups}};
   out["control"] = control_json(s.control);

@@ -31,6 +31,12 @@ json order_json(std::string const& segment_path);
 /// The same of its epochs; null where it has none.
 json after_json(std::string const& segment_path);
 
+/// What its requests were for: "roles", where its policy has some.
+void put_roles(json& report, std::string const& segment_path, std::int64_t owner);
+
+/// Who the bytes and the waits were for, and how that is known; some lines, each ended, or none.
+std::string roles_table(json const& report);
+
 /// Some lines, each ended: channels, the busiest calls, what was not limited.
 std::string report_table(json const& report);
 

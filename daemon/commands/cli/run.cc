@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/duration.h"
 #include "base/error.h"
+#include "base/foreign_file.h"
 #include "base/output_file.h"
 #include "commands/cli/join.h"
 #include "commands/cli/journal_child.h"
@@ -185,6 +186,7 @@ int run_and_report(membership const& m, run_options const& options, bool preload
     json result = report_json(**s, facts);
     if (json order = order_json(m.segment); !order.is_null()) result["order"] = std::move(order);
     if (json after = after_json(m.segment); !after.is_null()) result["after"] = std::move(after);
+    put_roles(result, m.segment, any_owner);
     if (!options.paths.empty()) put_paths(result, m.segment, paths_wanted(options).rows);
     if (time) {
       result["timeline"] = time->result(start_unix_s);

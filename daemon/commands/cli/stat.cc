@@ -17,6 +17,7 @@
 #include "commands/cli/job.h"
 #include "commands/cli/report.h"
 #include "segment/jobs.h"
+#include "segment/run_dir.h"
 
 namespace sluice::cli {
 
@@ -27,10 +28,26 @@ double age_s(foreign<abi::segment> const& s) {
   return static_cast<double>(steady_ns() - created_ns) / 1e9;
 }
 
-json look(foreign<abi::segment> const& s) {
+json look(open_job const& job) {
   run_facts facts;
-  facts.elapsed_s = age_s(s);
-  return report_json(s, facts);
+  facts.elapsed_s = age_s(*job.segment);
+  json report = report_json(*job.segment, facts);
+  put_roles(report, segment::segment_path(job.run_dir, job.name), job.owner);
+  return report;
+}
+
+/// Bytes of each role that moved some, per second.
+void print_roles(json const& before, json const& now, double span_s) {
+  auto const bytes = [](json const& r) {
+    return r["read_bytes"].get<double>() + r["written_bytes"].get<double>();
+  };
+  for (auto const& r : now) {
+    double moved = bytes(r);
+    for (auto const& b : before)
+      if (b["role"] == r["role"]) moved -= bytes(b);
+    if (moved > 0 && !r["role"].is_null())
+      fmt::print("  {} {}", r["role"].get<std::string>(), measured_rate(moved / span_s, "bytes"));
+  }
 }
 
 /// What happened between two looks.
@@ -46,6 +63,8 @@ void print_difference(json const& before, json const& now) {
     double const amount = c["amount"].get<double>() - before["channels"][i]["amount"].get<double>();
     fmt::print("  {} {}", c["name"].get<std::string>(), measured_rate(amount / span_s, c["unit"]));
   }
+  if (now.contains("roles") && before.contains("roles"))
+    print_roles(before["roles"], now["roles"], span_s);
   fmt::print("\n");
   std::fflush(stdout);
 }
@@ -59,10 +78,10 @@ void sleep_s(double seconds) {
 }
 
 int watch(global_options const& global, open_job const& job, double interval_s) {
-  json before = look(*job.segment);
+  json before = look(job);
   while (segment::is_live(*job.segment)) {
     sleep_s(interval_s);
-    json now = look(*job.segment);
+    json now = look(job);
     if (global.json)
       fmt::print("{}\n", now.dump(-1, ' ', false, json::error_handler_t::replace));
     else
@@ -85,7 +104,7 @@ int stat_verb(global_options const& global, stat_options const& options) {
     job.emplace(find_job(global, options.job));
   }
   if (options.interval_s > 0) return watch(global, *job, std::max(options.interval_s, 0.1));
-  json const report = look(*job->segment);
+  json const report = look(*job);
   fmt::print("{}", global.json ? dump(report) : report_table(report));
   return 0;
 }

@@ -230,6 +230,7 @@ constexpr section sections[] = {
     {"Served, demand, grant and limit", section_uses},
     {"Lag and latency", section_lag},
     {"Jobs", section_jobs},
+    {"What the requests were for", [](sheet const& s) { return role_table(s.of); }},
     {"Paths that were used most", [](sheet const& s) { return path_table(s.of); }},
     {"Where it comes from", [](sheet const& s) { return fact_table(s.of); }},
 };

@@ -203,6 +203,26 @@ void take_sums(taker& t, json const& top, result& out) {
   });
 }
 
+void take_roles(taker& t, json const& top, result& out) {
+  t.each(top, "roles", [&](json const& v) {
+    t.object(v);
+    role_sum r;
+    t.text(v, "role", r.role);
+    t.amount(v, "calls", r.calls);
+    t.amount(v, "read_bytes", r.read);
+    t.amount(v, "written_bytes", r.written);
+    t.amount(v, "delayed", r.delayed);
+    t.amount(v, "waited_ns", r.waited_s, ns_per_s);
+    t.each(v, "sources", [&](json const& s) {
+      t.object(s);
+      auto& [source, bytes] = r.sources.emplace_back();
+      t.text(s, "source", source);
+      t.amount(s, "bytes", bytes);
+    });
+    out.roles.push_back(std::move(r));
+  });
+}
+
 void take_times(taker& t, json const& top, result& out) {
   t.each(top, "times", [&](json const& v) {
     t.object(v);
@@ -359,6 +379,7 @@ result parse_result(std::string_view text, std::string const& name) {
   out.file = name;
   take_head(t, top, out);
   take_sums(t, top, out);
+  take_roles(t, top, out);
   take_times(t, top, out);
   take_rest(t, top, out);
   return out;

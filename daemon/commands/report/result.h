@@ -78,6 +78,13 @@ struct path_sum {
   double took_s = 0;  // in the calls, of a sample
 };
 
+/// What requests were for. Without a name: what has no role.
+struct role_sum {
+  std::string role;
+  double calls = 0, read = 0, written = 0, delayed = 0, waited_s = 0;
+  std::vector<std::pair<std::string, double>> sources;  // how it was known: bytes
+};
+
 struct job_row {
   std::string job, qos_class, user;
   double started_s = unknown, ended_s = unknown;  // after the start of the timeline
@@ -102,6 +109,7 @@ struct result {
   std::vector<time_sum> times;
   std::vector<size_sum> sizes;
   std::vector<path_sum> paths;
+  std::vector<role_sum> roles;
   std::vector<std::pair<std::string, double>> passthrough;  // why, calls
   timeline time;
   std::vector<job_row> jobs;

@@ -171,6 +171,20 @@ std::string path_table(result const& r) {
   return table({"path", "calls", "bytes", "waited", "in the calls", "a call"}, rows);
 }
 
+std::string role_table(result const& r) {
+  std::vector<std::string> rows;
+  for (role_sum const& s : r.roles)
+    if (s.calls > 0)
+      rows.push_back(
+          row_of({html(s.role.empty() ? "no role" : s.role), count_text(s.calls),
+                  if_any(s.read, amount_text(s.read, "bytes")),
+                  if_any(s.written, amount_text(s.written, "bytes")),
+                  if_any(s.delayed, count_text(s.delayed)),
+                  if_any(s.waited_s, seconds_text(s.waited_s)), html(sources_text(s.sources))}));
+  return table({"role", "calls", "read", "written", "delayed", "waited, all threads", "known by"},
+               rows);
+}
+
 std::string fact_table(result const& r) {
   std::vector<std::string> rows;
   for (auto const& [what, value] : r.facts)

@@ -16,6 +16,7 @@ std::string time_table(result const& r);
 std::string size_table(result const& r);
 std::string job_table(digest const& d);
 std::string path_table(result const& r);
+std::string role_table(result const& r);
 std::string fact_table(result const& r);
 
 /// The figures of several results, the later ones also as multiples of the first.

@@ -145,8 +145,42 @@ std::string paths_table(result const& r) {
   return out;
 }
 
+std::string roles_table(result const& r) {
+  std::string out;
+  for (role_sum const& s : r.roles) {
+    if (s.calls == 0) continue;
+    if (out.empty())
+      out = fmt::format("\n  {:<28} {:>9} {:>9} {:>9} {:>9}  {}\n", "role", "calls", "read",
+                        "written", "waited", "known by");
+    auto const bytes = [](double n) {
+      return padded(n > 0 ? amount_text(n, "bytes") : "-", 9, true) + " ";
+    };
+    out += "  " + padded(s.role.empty() ? "no role" : plain(s.role, 28), 29, false) +
+           padded(count_text(s.calls), 9, true) + " " + bytes(s.read) + bytes(s.written) +
+           padded(s.waited_s > 0 ? seconds_text(s.waited_s) : "-", 9, true) + "  " +
+           plain(sources_text(s.sources)) + "\n";
+  }
+  return out;
+}
+
 nlohmann::ordered_json number(double v) {
   return std::isnan(v) ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(v);
+}
+
+nlohmann::ordered_json roles_json(result const& r) {
+  auto out = nlohmann::ordered_json::array();
+  for (role_sum const& s : r.roles) {
+    auto sources = nlohmann::ordered_json::object();
+    for (auto const& [source, bytes] : s.sources) sources[source] = bytes;
+    out.push_back({{"role", s.role},
+                   {"calls", s.calls},
+                   {"read", s.read},
+                   {"written", s.written},
+                   {"delayed", s.delayed},
+                   {"waited_s", s.waited_s},
+                   {"sources", sources}});
+  }
+  return out;
 }
 
 nlohmann::ordered_json summary(result const& r, digest const& d) {
@@ -206,6 +240,7 @@ nlohmann::ordered_json summary(result const& r, digest const& d) {
                             {"bytes", p.bytes},
                             {"waited_s", p.waited_s},
                             {"took_s", p.took_s}});
+  out["roles"] = roles_json(r);
   out["times"] = json::array();
   for (time_sum const& t : r.times)
     out["times"].push_back({{"op", t.op},
@@ -231,7 +266,7 @@ std::string text_of(std::vector<result> const& results, unsigned columns) {
     for (auto const& line : sentences_of(results[i], digests[i]))
       out += folded(plain(line, 2000), columns);
     out += ops_table(digests[i], columns) + times_table(results[i]) + gates_table(digests[i]) +
-           paths_table(results[i]);
+           roles_table(results[i]) + paths_table(results[i]);
   }
   if (results.size() < 2) return out;
   std::vector<digest const*> all;

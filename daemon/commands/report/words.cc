@@ -163,4 +163,16 @@ std::string date_text(double unix_s) {
   return text;
 }
 
+std::string sources_text(std::vector<std::pair<std::string, double>> const& sources) {
+  double all = 0;
+  for (auto const& [source, bytes] : sources) all += bytes;
+  std::string out;
+  for (auto const& [source, bytes] : sources) {
+    if (all > 0 && bytes == 0) continue;
+    std::string const part = all > 0 && bytes < all ? " " + share_text(bytes, all) : "";
+    out += (out.empty() ? "" : ", ") + source + part;
+  }
+  return out.empty() ? "-" : out;
+}
+
 }  // namespace sluice::report

@@ -25,4 +25,7 @@ std::string clock_text(double seconds);             // 0:06:52
 std::string share_text(double part, double whole);  // 62 %; nothing of nothing: -
 std::string date_text(double unix_s);               // 2026-11-21 12:03:04 UTC
 
+/// `thread 97 %, log 3 %`: how a role was known, by bytes.
+std::string sources_text(std::vector<std::pair<std::string, double>> const& sources);
+
 }  // namespace sluice::report

@@ -43,8 +43,8 @@ TEST_CASE("limit: what is wrong is named") {
     char const* text;
     char const* reason;
   };
-  auto const& wrong = GENERATE(values<row>({{"open", "wanted SELECTOR=AMOUNT"},
-                                            {"=5/s", "wanted SELECTOR=AMOUNT"},
+  auto const& wrong = GENERATE(values<row>({{"open", "wanted SELECTOR[:ROLE]=AMOUNT"},
+                                            {"=5/s", "wanted SELECTOR[:ROLE]=AMOUNT"},
                                             {"opne=5/s", "did you mean \"open\"?"},
                                             {"open=", "expected a digit"},
                                             {"open=-1/s", "expected a digit"},

@@ -21,7 +21,7 @@ refused 'did you mean "submit"?' --json sumbit --class x
 refused '--limt' run --limt open=1/s -- $ran
 refused 'nothing to run' run --limit open=1/s
 refused 'did you mean "open"?' run --limit opne=1/s -- $ran
-refused 'wanted SELECTOR=AMOUNT' run --limit open -- $ran
+refused 'wanted SELECTOR[:ROLE]=AMOUNT' run --limit open -- $ran
 refused 'expected s, min or h' run --limit open=5/day -- $ran
 refused 'a limit in bytes is for data' run --limit open=5MB/s -- $ran
 refused 'No such file' run --limit open=5/s@/no/such/tree -- $ran

@@ -1,0 +1,105 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+# timeout: 300
+"""Roles of an unmodified PostgreSQL, whose processes show what they are, against its own counters:
+over a pgbench, a VACUUM and a CHECKPOINT.
+"""
+import glob
+import os
+import pwd
+import signal
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+from roles import (LONGEST_S, SCRATCH, fail, grown, in_a_while, near, of_job, policy,  # noqa: E402
+                   skip, under)
+
+BIN = (sorted(glob.glob("/usr/lib/postgresql/*/bin")) or [None])[-1]
+if BIN is None or not os.path.exists(os.path.join(BIN, "pgbench")):
+    skip("needs postgresql")
+
+HOME = os.path.join(SCRATCH, "home")
+DATA = os.path.join(HOME, "data")
+LEAST = 0.05
+PAGE = 8192
+SETTINGS = {"shared_buffers": "16MB", "bgwriter_delay": "10ms", "bgwriter_lru_maxpages": "1000",
+            "bgwriter_lru_multiplier": "10", "autovacuum_naptime": "1s", "fsync": "off",
+            "listen_addresses": "''", "unix_socket_directories": f"'{HOME}'",
+            "max_wal_size": "1GB"}
+AS = {}
+if os.geteuid() == 0:
+    user = pwd.getpwnam("nobody")
+    AS = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+ENV = dict(os.environ, HOME=HOME, PGHOST=HOME, PGUSER="pg", PGDATABASE="postgres")
+
+
+def tool(name, *words, check=True):
+    done = subprocess.run([os.path.join(BIN, name), *words], capture_output=True, text=True,
+                          env=ENV, check=False, cwd=HOME, **AS)
+    if check and done.returncode != 0:
+        fail(f"{name} {words}: {done.stderr[-400:]}")
+    return done.stdout
+
+
+def ask(text):
+    return [int(n or 0) for n in tool("psql", "-Atc", text).strip().split("|")]
+
+
+def counters():
+    names = ("checkpointed", "cleaned", "by_backends", "read")
+    return dict(zip(names, ask(
+        "select buffers_checkpoint, buffers_clean, buffers_backend, "
+        "(select sum(blks_read) from pg_stat_database) from pg_stat_bgwriter")))
+
+
+def start():
+    os.makedirs(DATA)
+    for path in (SCRATCH, HOME, DATA):
+        os.chmod(path, 0o755)
+        if AS:
+            os.chown(path, AS["user"], AS["group"])
+    tool("initdb", "-D", DATA, "-k", "--no-sync", "--no-locale", "-A", "trust", "-U", "pg")
+    with open(os.path.join(DATA, "postgresql.conf"), "a", encoding="utf-8") as f:
+        f.writelines(f"{key} = {value}\n" for key, value in SETTINGS.items())
+    return subprocess.Popen([*under(policy("postgresql"), "--job", "pg"),
+                             os.path.join(BIN, "postgres"), "-D", DATA], cwd=HOME, env=ENV,
+                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **AS)
+
+
+def agree(before, first):
+    now, last = of_job("pg", **AS), counters()
+
+    def ours(field, *roles):
+        return sum(grown(now, before, f"postgresql.{r}", field) for r in roles)
+
+    def theirs(name):
+        return (last[name] - first[name]) * PAGE
+
+    return all([
+        near("checkpointer", ours("written_bytes", "checkpointer"), theirs("checkpointed"), LEAST),
+        near("background writer", ours("written_bytes", "background-writer"), theirs("cleaned"),
+             LEAST),
+        near("clients write", ours("written_bytes", "clients", "autovacuum"),
+             theirs("by_backends"), LEAST),
+        near("clients read", ours("read_bytes", "clients", "autovacuum"), theirs("read"), LEAST)])
+
+
+def main():
+    server = start()
+    try:
+        in_a_while(lambda: tool("psql", "-Atc", "select 1", check=False) != "", "no server")
+        tool("pgbench", "-i", "-s", "4", "-q")
+        tool("psql", "-Atc", "checkpoint")
+        before, first = of_job("pg", **AS), counters()
+        tool("pgbench", "-c", "4", "-t", "1500")
+        tool("psql", "-Atc", "vacuum pgbench_accounts")
+        tool("psql", "-Atc", "checkpoint")
+        in_a_while(lambda: agree(before, first), "roles and counters differ")
+    finally:
+        with open(os.path.join(DATA, "postmaster.pid"), encoding="utf-8") as f:
+            os.kill(int(f.readline()), signal.SIGINT)
+        server.wait(LONGEST_S)
+
+
+main()
