@@ -57,13 +57,13 @@ void make_room(std::string const& dir) {
     fs::remove(files[i].second, failed);
 }
 
-ordered result_of(job const& j, result_terms const& told) {
+ordered result_of(job const& j, result_terms const& told, std::string const& run_dir) {
   auto const& terms = *j.record.scheduler;
   std::int64_t const now_s = std::time(nullptr);
   ordered out = {{"version", 1}, {"kind", "run"}, {"job", j.record.name}};
   out["elapsed_s"] = static_cast<double>(now_s - terms.since_unix_s);
   out.update(segment::counted_json(j.memory(), j.processes));
-  std::string const segment = segment::segment_path(s.jobs.run_dir(), j.folder);
+  std::string const segment = segment::segment_path(run_dir, j.folder);
   if (ordered roles = segment::roles_json(segment, j.record.uid); !roles.is_null())
     out["roles"] = std::move(roles);
   out["timeline"] = {
@@ -111,7 +111,7 @@ void keep_result(job const& j, result_terms const& terms, std::string const& run
   mkdir(dir.c_str(), 0711);
   make_room(dir);
   std::string const text =
-      result_of(j, terms).dump(2, ' ', false, ordered::error_handler_t::replace);
+      result_of(j, terms, run_dir).dump(2, ' ', false, ordered::error_handler_t::replace);
   file_terms whose;
   if (geteuid() == 0) {
     whose.uid = j.record.uid;
