@@ -224,8 +224,8 @@ unsigned early_place(visit const& v, unsigned channel) {
   return found < visit::early_gates ? found : visit::early_gates;
 }
 
-// A wait before the call. Where the size decides it is put to the others when it is known how long
-// the call waits there after it.
+// A wait before the call. Where the size decides, the call may wait again after it, and both waits
+// are one delay: this one is kept until the other is known.
 void count_wait(passage& p, unsigned gate, std::uint64_t waited_ns) {
   unsigned const channel = gate & gate_channel;
   abi::channel_counters& c = self.counters->channel[channel];

@@ -61,7 +61,7 @@ void allotment::sum(roster& r) {
   }
 }
 
-/// Counting sort of all streams by flow.
+/// The algorithms want the streams of one flow side by side. A counting sort does it in one pass.
 void allotment::arrange(roster& r) {
   std::uint32_t total = 0;
   for (flow& f : r.flows) {

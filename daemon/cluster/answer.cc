@@ -70,7 +70,7 @@ rate arbiter::stream_value(child const& c, stream const& s, rate value) const {
   return std::min(v, std::max(room, in_force));
 }
 
-/// A split over no job at all differs from no split: an entry of the job that there is not says so.
+/// A split over no job at all is not the same as no split. An entry with this job says so.
 constexpr std::uint64_t no_job = 0;
 
 /// True when a limit kept a stream clearly below what it should have.

@@ -204,8 +204,8 @@ void service::make_room(request const& r) {
   if (idle.empty() && !is_checkpointing_) want_checkpoint();
 }
 
-/// What the journal has under a name in it, and is gone already: for good, once the directory is
-/// synced.
+/// Files whose names in this directory the journal has, and which are removed by now. The sync of
+/// the directory makes that durable.
 service::files service::removed_from(directory_ptr const& d) const {
   files gone;
   struct stat st = {};
@@ -217,8 +217,8 @@ service::files service::removed_from(directory_ptr const& d) const {
   return gone;
 }
 
-/// Of so many files after that one, the last of which it is then, those that have no name any
-/// more. At their end it begins anew.
+/// Looks at `count` files after `behind`, and returns those that have no name any more. `behind`
+/// then is the last one looked at, or no file when the end was reached.
 service::files service::gone_among(file_key& behind, std::size_t count) const {
   files gone;
   auto at = files_.upper_bound(behind);
@@ -231,7 +231,7 @@ service::files service::gone_among(file_key& behind, std::size_t count) const {
   return gone;
 }
 
-/// A part of the files at each call, for all at once would keep those waiting who ask meanwhile.
+/// Looks at a part of the files at each call: programs that ask meanwhile would wait for all.
 void service::sweep_some() {
   std::uint64_t const before = unlinked_lsn_;
   bury(gone_among(swept_to_, files_.size() / sweep_parts + 1), {});
@@ -448,7 +448,8 @@ void service::act(file_ptr const& f, request const& r) {
   if (!write_log(f, r, now, how)) sync_home(f, r, now);
 }
 
-/// A file that was made while nobody noted that tells of its directory as others do.
+/// A file may have been made while the stages noted nothing. It counts for the habit of its
+/// directory all the same.
 void service::learn(held_file const& f, request const& r, found const& now) {
   constexpr std::uint64_t just_ns = 1'000'000'000;
   std::uint64_t const woken_ns = std::max(woken_ns_, r.from->unnoted_until_ns());
@@ -460,7 +461,7 @@ void service::learn(held_file const& f, request const& r, found const& now) {
   if (directory_ptr const d = hold_directory(path, f, name)) d->habit.created();
 }
 
-/// Who may take away whose names there.
+/// The owner and the sticky bit say which users may remove the names of others there.
 void service::look_again(held_directory& d) {
   struct stat st = {};
   if (fstat(d.fd.get(), &st) != 0) return;

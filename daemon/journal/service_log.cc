@@ -71,11 +71,12 @@ service::directory_ptr service::hold_directory(std::string const& path, held_fil
   return d;
 }
 
-/// Who finds another file with that name after a crash can tell by its ctime whether it came before
-/// or after, but not when it was changed in the tick of the clock in which this one began.
+/// Recovery may find another file under that name. The ctime of that file says whether it came
+/// before or after this one, unless it was changed in the tick of the clock in which this one began.
 bool service::is_free_before(held_directory const& d, std::string const& name,
                              std::uint64_t born_ns, uid_t user) const {
-  // Nor did anybody note it who rested, and who was just removing a name then does so after it.
+  // A stage that rested noted nothing, and one may have been removing a name when it woke. So names
+  // of files that were born soon after count as unknown.
   constexpr std::uint64_t under_way_ns = 20'000'000;
   return std::all_of(areas_.begin(), areas_.end(), [&](auto const& a) {
     if (!d.is_open_to(a->owner(), user)) return true;

@@ -63,7 +63,7 @@ rate parent::led_of(slot const& x, time_ns now) {
 
 rate parent::cur_of(slot const& x, time_ns now) { return x.newest.end > now ? x.newest.value : 0; }
 
-// Takes the slot out of the sums and puts it in again as it now is.
+// The sums are kept up to date slot by slot: adding all of them at each report would cost n².
 void parent::count(slot& x, total& t, time_ns now) {
   assert(t.led >= x.led && t.cur >= x.cur);
   t.led -= x.led;

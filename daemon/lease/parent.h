@@ -64,8 +64,8 @@ class parent {
   /// lose; all planned must then be answered, at the same `now`. False: it would not get values.
   bool plan(unsigned child, std::span<rate const> wanted, time_ns now);
 
-  /// Who is to decide that (the wire) says that this is the present life of the child: one that
-  /// began before those known, by its clock, is not late but new.
+  /// The wire has decided that this is the present life of the child. An incarnation that is older
+  /// than the known ones, by the child's clock, is then not late but new.
   void hello(unsigned child, std::uint64_t incarnation, time_ns now);
 
   /// The child is gone for good or its slot is reused; its ledger entries stay until they end.

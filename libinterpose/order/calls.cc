@@ -76,8 +76,8 @@ std::int64_t offset_at(off_t const* at) {
   return can_read(at) ? static_cast<std::int64_t>(*at) : -1;
 }
 
-// A change through a descriptor, told after it of the file that was there before, or after it
-// when nobody noted then.
+// A change through a descriptor is noted when it is done, for the file that the descriptor had
+// before. When nothing was noted before the call, the file is looked at after it.
 template <class Real, class Note>
 auto changing(int fd, Real&& real_call, Note&& note) {
   file_now f;
@@ -203,8 +203,8 @@ int sync_file_range(int fd, off_t at, off_t size, unsigned flags) {
   return behind::sync_file_range(fd, at, size, flags);
 }
 
-// Its file is native since it was mapped. What was stored waits for nobody, but to make it durable
-// on purpose, ahead of what a barrier stands before, is another thing.
+// The file is native since it was mapped, so its stores wait for no barrier. To make them durable on
+// purpose must wait: it would overtake what an open barrier holds back.
 int msync(void* address, std::size_t size, int flags) {
   if ((flags & MS_SYNC) == 0) return behind::msync(address, size, flags);
   if (int const error = closed_for_names(); error != 0) return refused<int>(error);

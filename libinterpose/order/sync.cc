@@ -70,9 +70,9 @@ way choose_own(sync_job& j, bool is_own) {
   return is_own ? way::kernel : way::lone;
 }
 
-// What the journal is of no use to, and has nothing of, its program syncs by itself. The flags were
-// looked at after the writes: what the daemon writes from then on it reads from the file as it is
-// now, or later. What it writes of a directory from then on was removed after its fsync began.
+// A program syncs a file by itself when the journal has nothing of it and would gain nothing.
+// The flags are read after the writes, so whatever the daemon journals later contains those writes.
+// Names that it journals later were removed after this fsync of their directory began.
 way choose(sync_job& j) {
   if ((j.seen & abi::order_apart) != 0) return way::own;
   if ((j.seen & not_ours) != 0) return way::log;
