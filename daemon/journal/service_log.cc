@@ -72,7 +72,7 @@ service::directory_ptr service::hold_directory(std::string const& path, held_fil
 }
 
 /// Recovery may find another file under that name. The ctime of that file says whether it came
-/// before or after this one, unless it was changed in the tick of the clock in which this one began.
+/// before or after, unless it was changed in the tick of the clock in which this one began.
 bool service::is_free_before(held_directory const& d, std::string const& name,
                              std::uint64_t born_ns, uid_t user) const {
   // A stage that rested noted nothing, and one may have been removing a name when it woke. So names

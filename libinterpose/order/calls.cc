@@ -203,8 +203,8 @@ int sync_file_range(int fd, off_t at, off_t size, unsigned flags) {
   return behind::sync_file_range(fd, at, size, flags);
 }
 
-// The file is native since it was mapped, so its stores wait for no barrier. To make them durable on
-// purpose must wait: it would overtake what an open barrier holds back.
+// The file is native since it was mapped, so its stores wait for no barrier. Making them durable on
+// purpose must wait, for it would overtake what an open barrier holds back.
 int msync(void* address, std::size_t size, int flags) {
   if ((flags & MS_SYNC) == 0) return behind::msync(address, size, flags);
   if (int const error = closed_for_names(); error != 0) return refused<int>(error);
