@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # timeout: 300
-# waits
 # Every command of the README, in the order printed, as a reader would type them: in a copy of what
 # they name, with the paths of the examples moved into it. What is left out stands in `skipped`,
 # with its reason; a command that is new is run.

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-# waits
 # timeout: 240
 """Daemons are killed, stopped and cut off under load; programs must not notice.
 

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-# waits
 # timeout: 240
 """A day compressed: jobs come and go, every daemon is restarted again and again.
 

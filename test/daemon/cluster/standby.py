@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # starves
-# waits
 # timeout: 240
 """Two cluster controllers, three nodes that know both: one dies, stalls, is cut off under load.
 

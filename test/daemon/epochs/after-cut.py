@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-# waits
 # timeout: 240
 """Gates of cluster epochs while cables are cut: a cluster, a relay with n1, and n2 beside it.
 

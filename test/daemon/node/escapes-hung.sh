@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# waits
 # A user's process whose own file system does not answer hides no process of another user: it is
 # gone round, and both are told.
 set -u

@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# waits
 # A node without jobs does not wake at all; one whose jobs have what they want steps rarely; as soon
 # as somebody waits it steps at its local cycle, and not for ever. What a reader asks is fresh all
 # the same, a job that the scheduler announces is found, and all threads keep to CPUAffinity=.

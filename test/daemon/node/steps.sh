@@ -1,7 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # starves
-# waits
 # One step of a job after another, with less than a second between them: each finds the job, also
 # when the daemon clears up behind others meanwhile, and none goes without the policy.
 set -u

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# waits
 # timeout: 240
 # What a user may do with files that are his must not stop the daemon, or reach others: a lease on
 # his segment while the daemon starts, rules of his epochs that change under its eyes and name

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# waits
 # timeout: 240
 # A login node (--view cluster) shows users their own jobs on all nodes, through a relay too, and
 # lets them lower and pause them; of others they see, change and learn nothing. Its root sees the

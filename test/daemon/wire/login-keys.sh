@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# waits
 # Only a node whose key was allowed as `login` may ask in the name of users: the root of any other
 # node could otherwise pause everybody's jobs.
 set -u

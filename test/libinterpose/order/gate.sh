@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# waits
 # timeout: 180
 # Ordered targets, with a log daemon that does what the test wishes: behind a barrier every change
 # waits, and nothing else does; a file is not closed before the daemon has it; children, exec and

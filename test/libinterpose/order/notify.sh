@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# waits
 # timeout: 180
 # A program in C that sleeps on an eventfd until its barriers are durable: built with the header
 # alone it runs bare and static; below sluice it is told, also while the log daemon is killed and

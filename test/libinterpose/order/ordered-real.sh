@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# waits
 # timeout: 300
 # Real programs in an ordered target, with the real log daemon on a disk whose flushes are slow:
 # barriers are posted and changes wait for them, and the files are what the programs wrote, also

@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# waits
 # timeout: 180
 # Ordered targets with a daemon that dies, hangs or stands still: the gate opens within bounded
 # time, behind a sync of its own, also when nobody has the file open any more; then the log itself

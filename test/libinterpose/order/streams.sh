@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# waits
 # timeout: 180
 # Which changes wait for a barrier: those of the process, of the whole job, of threads of that name,
 # or of that tree; the others go on, and are not told of its errors. sluice order shows the streams.

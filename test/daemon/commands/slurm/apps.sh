@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# waits
 # Other people's programs as jobs on the shared file system, bare and under a class that limits
 # them: they say the same, and the report of the job names what they waited for. TensorFlow and the
 # sources of a C project come from the network with FULL=1, and are kept in SLUICE_CACHE.

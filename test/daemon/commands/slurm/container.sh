@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # starves
-# waits
 # A container in a job: with a /run of its own the program runs, unmetered, as it would without us;
 # with /run/sluice bound into it, it is metered by the limit of its job.
 # timeout: 90

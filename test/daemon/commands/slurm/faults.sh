@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # starves
-# waits
 # Each part is killed in turn while a job runs on two nodes: it ends as it would have, and after
 # recovery `sluice jobs` says what squeue says. Jobs also begin while sluiced is dead or hangs.
 # A job ends when it is told to: what a slurmctld that is away is told of an end, it hears late.

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # starves
-# waits
 # Without the plugin: Prolog, Epilog and TaskProlog call `sluice hook`, and `sluice submit` brings
 # the class through whatever is exported. A user chooses once, among what is his.
 # timeout: 120

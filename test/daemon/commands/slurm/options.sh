@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # starves
-# waits
 # --io-class wherever Slurm has options: each row says what the job's processes are preloaded with,
 # and which class the daemon counts them in.
 # timeout: 180

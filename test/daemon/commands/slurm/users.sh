@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # starves
-# waits
 # Two users: a class that is not his is refused when he submits, nothing that he can write inside
 # his job makes it another, and of another user's job he sees nothing and changes nothing.
 # timeout: 150
