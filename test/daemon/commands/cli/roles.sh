@@ -36,7 +36,7 @@ grep -qx 'role db.flush: of threads named flush\*' "$SCRATCH/out" &&
 S policy show "$SCRATCH/p.json" && grep -q '"role": "db.flush"' "$SCRATCH/out" || fail 'show'
 S run --help && grep -qF 'SELECTOR[:ROLE]=AMOUNT[@TARGET]' "$SCRATCH/out" || fail 'help'
 S run --policy "$SCRATCH/p.json" --limit data:flsh=1MB/s -- true && fail 'a role that is none'
-grep -qF 'there is no role "flsh"; did you mean "db.flush"?' "$SCRATCH/out" ||
+grep -qF 'there is no role "flsh" (it has: db.flush, db.idle, db.clients)' "$SCRATCH/out" ||
   fail "$(cat "$SCRATCH/out")"
 
 "$SLUICE" --run-dir "$RUN" run --policy "$SCRATCH/p.json" --job store --no-summary -- \
