@@ -111,14 +111,14 @@ std::vector<stream_row> read_job(nlohmann::json const& job) {
     stream_row stream = row;
     stream.supply = text(s, "supply");
     stream.demand = number_if(s, "demand");
-    stream.grant = number(s, "grant");
+    stream.grant = number_if(s, "grant");
     stream.served = number(s, "served");
     stream.waiting = number(s, "waiting");
     stream.waiters = count(s, "waiters");
     stream.blocked = std::clamp(number(s, "blocked"), 0.0, 1.0);
     return stream;
   });
-  row.demand = 0;
+  row.demand = row.grant = 0;
   if (out.empty()) out.push_back(row);
   return out;
 }

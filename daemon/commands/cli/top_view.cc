@@ -63,7 +63,7 @@ double weight_of(stream_row const& s, char sort) {
     case 'd':
       return s.demand.value_or(HUGE_VAL);
     case 'g':
-      return s.grant;
+      return s.grant.value_or(HUGE_VAL);
     case 's':
       return s.served;
     case 'e':
@@ -119,7 +119,7 @@ table_row row_of(stream_row const& s) {
               or_dash(s.qos_class),
               or_dash(s.supply),
               s.demand ? short_number(*s.demand, unit) : "any",
-              short_number(s.grant, unit),
+              s.grant ? short_number(*s.grant, unit) : "any",
               short_number(s.served, unit),
               short_number(s.waiting, unit),
               fmt::format("{:.0f}", s.blocked * 100),

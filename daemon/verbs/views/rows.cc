@@ -42,7 +42,7 @@ json stream_rows(job_view const& job) {
   for (auto const& s : job.streams)
     rows.push_back({{"supply", s.supply},
                     {"demand", s.is_blocked ? json() : json(tokens(s.served) * demand_factor)},
-                    {"grant", tokens(s.granted)},
+                    {"grant", tokens_or_null(s.granted)},
                     {"served", tokens(s.served)},
                     {"waiting", tokens(s.waiting)},
                     {"waiters", s.waiters},

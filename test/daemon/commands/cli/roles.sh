@@ -52,14 +52,14 @@ grep -q 'db.idle' "$SCRATCH/out" && fail 'a role that nobody has'
 S explain --job store && grep -qE '^  db\.clients ' "$SCRATCH/out" ||
   fail "explain: $(cat "$SCRATCH/out")"
 shows() {
-  S top --batch -n 2 -i 0.5 && grep -qE '^store .* data:db\.flush .* any .*/s' "$SCRATCH/out"
+  S top --batch -n 2 -i 0.5 && grep -qE '^store .* data:db\.flush .* any ' "$SCRATCH/out"
 }
 until_true shows || fail "top: $(cat "$SCRATCH/out")"
 # A limit by role has that name already, in bytes as well.
 S --json top --batch -n 2 -i 0.5 || fail 'top as JSON'
 [ "$(grep -o '"supply":"data:db.clients"' "$SCRATCH/out" | sort | uniq -c | wc -l)" -le 1 ] ||
   fail 'two rows of one role'
-S top --batch -n 1 && grep -qE 'data:db\.clients .*B/s' "$SCRATCH/out" ||
+S top --batch -n 1 && grep -qE 'data:db\.clients .* [0-9]+[KMG]i ' "$SCRATCH/out" ||
   fail "not in bytes: $(cat "$SCRATCH/out")"
 touch "$SCRATCH/over"
 wait
