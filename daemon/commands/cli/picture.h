@@ -27,7 +27,7 @@ struct stream_row {
   bool is_overridden = false;
   bool is_own = false;           // it runs without a daemon
   std::optional<double> demand;  // none: unbounded
-  std::optional<double> grant;  // none: unbounded
+  std::optional<double> grant;   // none: unbounded
   double served = 0;
   double waiting = 0;  // tokens asked for and not served
   double blocked = 0;  // share of the time in which a request waited, 0 to 1

@@ -58,14 +58,21 @@ json aligned(json const& values, double row_end, double end, double step, std::s
 /// The rows of an answer on one axis, as rows of a timeline.
 class gatherer {
  public:
-  gatherer(json const& rows, json const& ops, double step, double last_s) : step_(step) {
+  /// The axis is that of the job that was asked for: from its first known interval to its last.
+  gatherer(json const& rows, json const& ops, double step, question const& q) : step_(step) {
+    double begin = HUGE_VAL;
     for (json const* const all : {&rows, &ops})
       for (json const& row : *all) {
-        end_ = std::max(end_, number_in(row, "end_unix_s", 0));
-        for (auto const& k : kept) count_ = std::max(count_, values_in(row, k.key).size());
-        count_ = std::max(count_, values_in(row, "done_sum").size());
+        if (!q.job.empty() && text_in(row, "job").empty()) continue;
+        double const end = number_in(row, "end_unix_s", 0);
+        std::size_t known = known_in(row, "done_sum");
+        for (auto const& k : kept) known = std::max(known, known_in(row, k.key));
+        if (known == 0) continue;
+        end_ = std::max(end_, end);
+        begin = std::min(begin, end - step * static_cast<double>(known));
       }
-    count_ = std::min(count_, static_cast<std::size_t>(std::ceil(last_s / step)));
+    double const span = std::min(std::max(end_ - begin, 0.0), q.last_s);
+    count_ = static_cast<std::size_t>(std::ceil(span / step - 0.01));
   }
 
   void take_job(json const& row) {
@@ -142,6 +149,14 @@ class gatherer {
     return at != row.end() && at->is_array() ? *at : none;
   }
 
+  /// So many of the last values begin with one that is known.
+  static std::size_t known_in(json const& row, char const* key) {
+    json const& values = values_in(row, key);
+    auto const first =
+        std::find_if(values.begin(), values.end(), [](json const& v) { return v.is_number(); });
+    return static_cast<std::size_t>(values.end() - first);
+  }
+
   json on_axis(json const& row, char const* key) const {
     return aligned(values_in(row, key), number_in(row, "end_unix_s", end_), end_, step_, count_);
   }
@@ -192,7 +207,7 @@ json result_of_history(json const& answer, json const& op_answer, question const
   json ops = json::array();
   for (json const& row : rows_of(op_answer))  // a daemon that has none answers with the others
     if (!text_in(row, "op").empty() && !text_in(row, "job").empty()) ops.push_back(row);
-  gatherer all(rows, ops, std::max(0.001, number_in(answer, "interval_s", 10)), q.last_s);
+  gatherer all(rows, ops, std::max(0.001, number_in(answer, "interval_s", 10)), q);
   for (json const& row : rows)
     if (!text_in(row, "job").empty()) all.take_job(row);
   if (all.has_jobs())

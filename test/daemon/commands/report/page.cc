@@ -334,6 +334,22 @@ TEST_CASE("report: the history of a daemon becomes a result", "[report]") {
   CHECK(d.ops[1].unit == "bytes");
   CHECK(d.ops[1].rate[1] == Approx(8));
   CHECK_THAT(page_of({r}, "n"), Contains("operations over time"));
+  // The axis of a job is its own, however long the daemon has been there.
+  auto const young = nlohmann::json::parse(R"({"interval_s": 10, "rows": [
+    {"job": "a", "supply": "metadata@s", "unit": "ops", "end_unix_s": 980,
+     "served_sum": [null, null, 20, 30]},
+    {"class": "", "supply": "metadata@s", "unit": "ops", "end_unix_s": 1000, "capacity": 100,
+     "served_sum": [9, 9, 9, 9, 50, 60, 70, 80]}]})");
+  auto const own = parse_result(result_of_history(young, {}, q).dump(), "h");
+  CHECK(own.time.start_unix_s == 960);
+  auto const of_it = digest_of(own);
+  bool is_beside = false;
+  for (auto const& u : of_it.uses)
+    if (u.job == other_jobs) {
+      is_beside = true;
+      CHECK(u.served == Approx(50 + 60 - 20 - 30));
+    }
+  CHECK(is_beside);
   // A daemon that knows nothing of ops answers with the rows of supplies once more.
   CHECK(digest_of(parse_result(result_of_history(answer, answer, q).dump(), "h")).ops.empty());
 }
