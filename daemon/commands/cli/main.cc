@@ -179,7 +179,7 @@ void add_order(CLI::App& app, command_line& line) {
       "not checkpointed.\n\n"
       "  sluice order\n"
       "  sluice order hydro --watch\n"
-      "  sluice --json order | jq .log");
+      "  sluice --json order | jq .journal");
   verb->callback(
       [&line] { line.chosen = [&line] { return order_verb(line.global, line.order); }; });
 }
@@ -195,6 +195,16 @@ void add_file_verb(CLI::App& app, command_line& line, std::string const& name,
   });
 }
 
+/// Of the versions of a policy. Empty: it is one.
+std::string version_number(std::string const& word) {
+  long number = 0;
+  if (CLI::detail::lexical_cast(word, number) && number > 0) return {};
+  return fmt::format(
+      "\"{}\" is not a version number as `sluice policy log` shows; to compare a file: sluice "
+      "policy apply FILE --dry-run",
+      word);
+}
+
 void add_versions(CLI::App& policy, command_line& line) {
   auto* log = policy.add_subcommand("log", "list the policies that a running daemon had");
   log->footer("  sluice policy log\n  sluice --json policy log | jq '.versions[0]'");
@@ -202,16 +212,15 @@ void add_versions(CLI::App& policy, command_line& line) {
 
   auto* diff = policy.add_subcommand("diff", "show what changed between two of them");
   diff->add_option("FROM", line.version.from, "a version (the one before that in force)")
-      ->check(CLI::PositiveNumber);
-  diff->add_option("TO", line.version.to, "a version (the one in force)")
-      ->check(CLI::PositiveNumber);
+      ->check(version_number);
+  diff->add_option("TO", line.version.to, "a version (the one in force)")->check(version_number);
   diff->footer("  sluice policy diff\n  sluice policy diff 3 5");
   diff->callback(
       [&line] { line.chosen = [&line] { return policy_diff(line.global, line.version); }; });
 
   auto* rollback = policy.add_subcommand("rollback", "load one of them again");
   rollback->add_option("VERSION", line.version.from, "(the one before that in force)")
-      ->check(CLI::PositiveNumber);
+      ->check(version_number);
   rollback->add_flag("--dry-run", line.version.dry_run, "only show what would change");
   rollback->footer("  sluice policy rollback --dry-run\n  sluice policy rollback 3");
   rollback->callback(
