@@ -163,6 +163,8 @@ int set_verb(global_options const& global, set_options const& options) {
     return *status;
   if (options.assignment.starts_with("class="))
     throw usage_error("set: job " + options.job + " runs without a daemon: it has no QoS class");
+  if (options.assignment.ends_with("=policy"))
+    throw usage_error("set: job " + options.job + " runs without a daemon: it has no policy");
   open_job const job = find_job(global, options.job);
   auto const held = lock(job);
   std::string const name = options.assignment.substr(0, equals);

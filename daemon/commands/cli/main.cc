@@ -118,14 +118,16 @@ void add_control(CLI::App& app, command_line& line) {
   auto* set = app.add_subcommand("set", "change a limit or the QoS class of a running job");
   set->add_option("JOB", line.set.job, "name of the job; USER@NAME if several users have one of it")
       ->required();
-  set->add_option("WHAT=VALUE", line.set.assignment, "metadata=20k/s, open=500/s, class=bronze")
+  set->add_option("WHAT=VALUE", line.set.assignment,
+                  "metadata=20k/s, open=500/s, class=bronze; =policy withdraws what was set")
       ->required();
   set->add_option("--for", line.set.how_long, "for this time only (needs a daemon)")
       ->type_name("TIME");
   set->footer(
       "  sluice set hydro open=500/s\n"
       "  sluice set hydro metadata@scratch=20k/s --for 10m\n"
-      "  sluice set hydro class=bronze");
+      "  sluice set hydro class=bronze\n"
+      "  sluice set hydro metadata@scratch=policy");
   set->callback([&line] { line.chosen = [&line] { return set_verb(line.global, line.set); }; });
   add_pause(app, line, "pause", "make the limited calls of a job wait until it is resumed",
             pause_verb);
