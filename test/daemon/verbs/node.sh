@@ -104,6 +104,10 @@ $S policy apply "$SCRATCH/new.json" --dry-run | grep -q '20k/s' || fail "policy 
 $S policy get | grep -q '10k/s' || fail "a dry run changed the policy"
 $S policy apply "$SCRATCH/new.json" >/dev/null || fail "policy apply"
 $S policy get | diff - "$SCRATCH/new.json" || fail "policy get"
+by_hand() { grep 'changed by hand.*verb=policy-apply' "$SCRATCH/log"; }
+by_hand | grep -q "what=.*$SCRATCH/new.json" || fail "the log does not name the file: $(by_hand)"
+$S policy apply "$SCRATCH/new.json" | grep -q 'nothing changes' || fail "policy apply of the same"
+[ "$(by_hand | wc -l)" = 1 ] || fail "logged, and nothing has changed: $(by_hand)"
 
 # Versions: what is in force, what changed, and back again.
 $S policy log | grep -q "^   2  .*  sluice policy apply, uid $(id -u)  (in force)" ||
