@@ -78,9 +78,10 @@ void add_run(CLI::App& app, command_line& line) {
                    "file of that journal (.sluice-order.log in the first DIR, removed at the end)")
       ->type_name("FILE");
   add_old_option(*verb, "sluice", "--order-log", "--order-journal", line.run.order_journal);
-  verb->add_flag("--paths{20}", line.run.paths,
+  verb->add_flag("--paths", line.run.paths,
                  "count the calls at each directory, and show the N used most (20): "
-                 "--paths=N");
+                 "--paths=N")
+      ->transform([](std::string const& n) { return n == "true" ? std::string("20") : n; });
   verb->add_option("--paths-depth", line.run.paths_depth,
                    "parts of a directory's name that are kept (6); deeper directories count there")
       ->type_name("PARTS");
