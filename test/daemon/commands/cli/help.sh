@@ -22,7 +22,8 @@ $SLUICE replay --help | grep -n ' in \[' && fail 'replay --help shows ranges as 
 $SLUICE replay --help | grep -q -- '--jobs N' || fail 'replay --help names no type'
 for verb in diff rollback; do
   $SLUICE policy $verb site2.json 2>"$SCRATCH/err"
-  [ $? = 2 ] && grep -q '"site2.json" is not a version number as `sluice policy log`' "$SCRATCH/err" &&
+  [ $? = 2 ] &&
+    grep -q '"site2.json" is not a version number as `sluice policy log`' "$SCRATCH/err" &&
     ! grep -q 'range' "$SCRATCH/err" || fail "policy $verb FILE: $(cat "$SCRATCH/err")"
 done
 printf '#!/bin/sh\necho a program\n' >"$SCRATCH/help"

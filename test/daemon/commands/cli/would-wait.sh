@@ -38,7 +38,8 @@ grep -q '<td>would be ' "$SCRATCH/page.html" || fail 'the page does not say it'
 
 "$SLUICE" --run-dir "$SCRATCH/run" run --limit open=1k/s --summary -- cat "$SCRATCH/work.py" \
   >"$SCRATCH/out" 2>"$SCRATCH/summary" || fail "run: $?"
-grep -q ' s, 1 process, exit 0' "$SCRATCH/summary" && grep -q '^  limit .* waited ' "$SCRATCH/summary" ||
+grep -q ' s, 1 process, exit 0' "$SCRATCH/summary" &&
+  grep -q '^  limit .* waited ' "$SCRATCH/summary" ||
   fail "$(cat "$SCRATCH/summary")"
 
 monitored stat=100k/s
