@@ -15,7 +15,9 @@ namespace sluice {
 template <typename T>
 void add_old_option(CLI::App& app, std::string const& program, std::string const& was,
                     std::string const& is, T& value) {
-  app.add_option(was, value, "")->group("")->excludes(is)->each([=](std::string const&) {
+  // Not excludes(): the help of the present option would tell of the old one.
+  app.add_option(was, value, "")->group("")->each([=, &app](std::string const&) {
+    if (app.get_option(is)->count() != 0) throw CLI::ExcludesError(was, is);
     fmt::print(stderr, "{}: warning: {} is called {} now\n", program, was, is);
   });
 }

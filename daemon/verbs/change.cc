@@ -21,6 +21,7 @@ namespace {
 
 using nlohmann::json;
 
+constexpr char const* withdrawn = "policy";  // the value that undoes what was set by hand
 constexpr std::int64_t longest_s = 366 * 86400;
 
 override_mark mark_of(local::peer const& who, json const& request) {
@@ -86,6 +87,43 @@ changed set_limits(role& r, std::size_t job, std::string const& name, std::strin
   return out;
 }
 
+/// Of what the name means, all that was set by hand.
+changed withdraw_limits(role& r, std::size_t job, std::string const& name, bool by_owner) {
+  r.check_change(job, role::change::limit);
+  changed out;
+  override_book all = r.overrides();
+  job_name const of = r.name_of(job);
+  for (auto const& s : meant_by(r, job, name)) {
+    if (!all.withdraw_limit(of.key, s.name, by_owner)) continue;
+    add(out.was, assignment_of(s, s.now));
+    add(out.now, fmt::format("{}={}", s.name, withdrawn));
+  }
+  if (out.now.empty())
+    throw usage_error(fmt::format("{} of job {} follows the policy already", name, of.name));
+  r.overrides() = std::move(all);
+  return out;
+}
+
+changed withdraw_class(role& r, std::size_t job, bool by_owner) {
+  if (by_owner) throw usage_error("only an operator may change the class of a job");
+  r.check_change(job, role::change::qos_class);
+  job_name const of = r.name_of(job);
+  changed const out = {"class=" + r.look_at(job).qos_class, fmt::format("class={}", withdrawn)};
+  if (!r.overrides().withdraw_class(of.key))
+    throw usage_error(fmt::format("class of job {} follows the policy already", of.name));
+  return out;
+}
+
+/// What makes a job wait that nobody paused; empty: nothing does.
+std::string at_zero(role const& r, std::size_t job) {
+  std::vector<std::string> names;
+  for (auto const& s : r.settables(job))
+    if (s.now == 0) names.push_back(s.name);
+  if (names.empty()) return {};
+  return fmt::format("; {} {}: set {} to a rate", fmt::join(names, ", "),
+                     names.size() == 1 ? "is 0" : "are 0", names.size() == 1 ? "it" : "them");
+}
+
 changed set_class(role& r, std::size_t job, std::string const& name, override_mark const& mark) {
   if (mark.by_owner) throw usage_error("only an operator may change the class of a job");
   r.check_change(job, role::change::qos_class);
@@ -105,6 +143,25 @@ changed set_class(role& r, std::size_t job, std::string const& name, override_ma
   return out;
 }
 
+bool has_class(role const& r, std::string const& name) {
+  policy_view const in_force = r.policy();
+  return in_force.site != nullptr &&
+         std::any_of(in_force.site->classes.begin(), in_force.site->classes.end(),
+                     [&](auto const& c) { return c.name == name; });
+}
+
+/// A class may have the name of the word: then it is the class.
+changed assign(role& r, std::size_t job, std::string const& name, std::string const& value,
+               override_mark const& mark) {
+  bool const is_class = name == "class";
+  if (value != withdrawn || (is_class && has_class(r, value)))
+    return is_class ? set_class(r, job, value, mark) : set_limits(r, job, name, value, mark);
+  if (mark.until_s != 0)
+    throw usage_error("what follows the policy again does so for good: leave --for away");
+  return is_class ? withdraw_class(r, job, mark.by_owner)
+                  : withdraw_limits(r, job, name, mark.by_owner);
+}
+
 }  // namespace
 
 json set_job(role& r, local::peer const& who, json const& request) {
@@ -112,12 +169,11 @@ json set_job(role& r, local::peer const& who, json const& request) {
   std::string const assignment = local::text_of(request, "assignment");
   auto const equals = assignment.rfind('=');
   if (equals == std::string::npos || equals == 0)
-    throw usage_error(
-        fmt::format("set: \"{}\": wanted NAME=RATE or class=CLASS", assignment.substr(0, 80)));
+    throw usage_error(fmt::format("set: \"{}\": wanted NAME=RATE, class=CLASS or NAME=policy",
+                                  assignment.substr(0, 80)));
   std::string const name = assignment.substr(0, equals), value = assignment.substr(equals + 1);
   override_mark const mark = mark_of(who, request);
-  changed const done =
-      name == "class" ? set_class(r, job, value, mark) : set_limits(r, job, name, value, mark);
+  changed const done = assign(r, job, name, value, mark);
   r.overrides_changed(job);
   return {{"job", r.name_of(job).name},
           {"was", done.was},
@@ -140,7 +196,7 @@ json resume_job(role& r, local::peer const& who, json const& request) {
   r.check_change(job, role::change::pause);
   job_name const of = r.name_of(job);
   if (!r.overrides().resume(of.key, !local::is_operator(who)))
-    throw usage_error(fmt::format("job {} is not paused", of.name));
+    throw usage_error(fmt::format("job {} is not paused{}", of.name, at_zero(r, job)));
   r.overrides_changed(job);
   return {{"job", of.name}, {"state", "running"}};
 }

@@ -193,15 +193,25 @@ json answer_of(role& r, row const& v, local::peer const& who, json const& reques
   return v.does == nullptr ? r.serve_own(v.which, who, request) : v.does(r, who, request);
 }
 
-void tell(role& r, row const& v, local::peer const& who, json const& request,
+/// The words of a change: an assignment, or the file or version that a policy came from.
+std::string what_of(json const& request) {
+  if (auto const assignment = local::text_if(request, "assignment")) return *assignment;
+  return local::text_if(request, "name").value_or("").substr(0, 200);
+}
+
+bool has_changed(json const& answer) {
+  auto const changes = answer.find("changes");
+  return changes == answer.end() || !changes->empty();
+}
+
+void tell(role& r, row const& v, local::peer const& who, json const& request, json const& answer,
           std::string const& through) {
-  if (!v.is_change || local::flag_of(request, "dry_run", false)) return;
-  r.services().log.info("changed by hand",
-                        {{"verb", v.name},
-                         {"by_uid", who.uid},
-                         {"through", through},
-                         {"job", local::text_if(request, "job").value_or("")},
-                         {"what", local::text_if(request, "assignment").value_or("")}});
+  if (!v.is_change || local::flag_of(request, "dry_run", false) || !has_changed(answer)) return;
+  r.services().log.info("changed by hand", {{"verb", v.name},
+                                            {"by_uid", who.uid},
+                                            {"through", through},
+                                            {"job", local::text_if(request, "job").value_or("")},
+                                            {"what", what_of(request)}});
 }
 
 }  // namespace
@@ -216,7 +226,7 @@ json serve(role& r, local::peer const& who, json const& request, std::string con
     row const& v = row_of(r, local::text_of(request, "verb"));
     name = v.name;
     json answer = answer_of(r, v, who, request);
-    tell(r, v, who, request, through);
+    tell(r, v, who, request, answer, through);
     metrics.add(requests, {name, "ok"});
     return answer;
   } catch (...) {

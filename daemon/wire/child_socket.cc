@@ -81,7 +81,8 @@ dealer::dealer(zmq_context& c, std::vector<std::string> const& parents, security
   }
   if (keys != nullptr) {
     if (keys->parent_key == key{})
-      throw usage_error("no key of the parent: copy the parent's `public` to `parent.pub`");
+      throw usage_error(fmt::format(
+          "no key of the parent: copy the parent's `public` to {}/parent.pub", keys->dir));
     if (!keys->more_parents.empty() && keys->more_parents.size() + 1 != parents.size())
       throw usage_error(
           fmt::format("parent.pub has {} keys for {} parents; give one line for each address, in "
@@ -161,8 +162,10 @@ void dealer::see(unsigned event, std::int64_t now_ns) {
       break;
     case ZMQ_EVENT_HANDSHAKE_FAILED_AUTH:
       refused_by_parent(
-          now_ns, fmt::format("does not allow our key {}; there: sluiced keys allow {} PUBLICFILE",
-                              hex(public_key_), name_));
+          now_ns,
+          fmt::format("does not allow our key {}; there: sluiced keys allow --dir ITS-KEYS {} "
+                      "PUBLICFILE, then reload it",
+                      hex(public_key_), name_));
       break;
     case ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL:
       refused_by_parent(now_ns, has_keys_ ? "speaks without keys" : "wants keys");

@@ -119,6 +119,7 @@ bool speak_alike(security const& a, security const& b) {
 
 security read_keys(std::string const& dir) {
   security s;
+  s.dir = dir;
   read_secret(dir + "/secret", s);
   if (std::string const path = dir + "/parent.pub"; exists(path)) {
     auto const parents = read_key_lines(path);

@@ -30,6 +30,7 @@ struct allowed_peer {
 };
 
 struct security {
+  std::string dir;   // of the files
   std::string name;  // ours
   key public_key{}, secret_key{};
   key parent_key{};               // all zero: none given

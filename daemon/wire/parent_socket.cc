@@ -80,7 +80,7 @@ class router final : public parent_socket {
   bool is_registered(arrival& a, std::size_t bytes);
   bool is_from_child(arrival const& a);
   bool register_child(arrival& a);
-  char const* objection(arrival& a, hello const& h);
+  std::string objection(arrival& a, hello const& h);
   child_record& record_of(std::string const& name);
   void disconnect(child_record& r);
   void count(child_record* r, std::uint64_t peer_counts::*what);
@@ -254,11 +254,14 @@ bool router::is_registered(arrival& a, std::size_t bytes) {
   return true;
 }
 
-/// Null: this connection may be the child's.
-char const* router::objection(arrival& a, hello const& h) {
-  if (a.who != nullptr && h.name != a.who->name) return "the key belongs to another name";
+/// Empty: this connection may be the child's.
+std::string router::objection(arrival& a, hello const& h) {
   if (a.who != nullptr && h.who != a.who->who) return "the key belongs to another role";
   if (!is_peer_name(h.name)) return "not a name: letters, digits, '.', '_', '-'";
+  if (a.who != nullptr && h.name != a.who->name)
+    return fmt::format(
+        "you say {0}, the key is {1}: start with --name {1}, or allow the key as {0}", h.name,
+        a.who->name);
   if (h.who != role::node && h.who != role::relay) return "not a role of a child";
   if (!numbers_.contains(h.name) && !list_ && numbers_.size() >= most_plain_names)
     return "too many names";
@@ -266,15 +269,15 @@ char const* router::objection(arrival& a, hello const& h) {
   envelope const& head = a.said.head;
   bool const is_newer =
       std::pair(head.incarnation, head.sequence) > std::pair(r.incarnation, r.sequence);
-  if (r.connection.empty() || is_newer) return nullptr;
+  if (r.connection.empty() || is_newer) return {};
   // Its clock went back, or two machines have one name: the one that is heard keeps it.
-  if (r.connection != a.connection && boot_ns() - r.heard_ns > options_.silent_ns) return nullptr;
+  if (r.connection != a.connection && boot_ns() - r.heard_ns > options_.silent_ns) return {};
   return "a newer process of this name is connected";
 }
 
 bool router::register_child(arrival& a) {
   auto const& h = std::get<hello>(a.said.body);
-  if (char const* why = objection(a, h)) {
+  if (std::string const why = objection(a, h); !why.empty()) {
     fault(a, &peer_counts::refused_name, fault::not_allowed, why);
     return false;
   }

@@ -79,14 +79,19 @@ void change(open_job const& job, core::unit_kind unit, unsigned channel, std::ui
     wake(bucket, mask);
 }
 
-unsigned find_channel(open_job const& job, core::ruleset const& rules, std::string const& name) {
+/// The channel of this name, or those of this resource at all its targets.
+std::vector<unsigned> meant_by(open_job const& job, core::ruleset const& rules,
+                               std::string const& name) {
+  std::vector<unsigned> of_resource;
   std::vector<std::string> names;
+  std::string known;
   for (unsigned i = 0; i < rules.channel_count; ++i) {
     names.push_back(channel_name(rules, i));
-    if (names.back() == name) return i;
+    if (names.back() == name) return {i};
+    if (names.back().starts_with(name + "@")) of_resource.push_back(i);
+    known += (known.empty() ? "" : ", ") + names.back();
   }
-  std::string known;
-  for (auto const& n : names) known += (known.empty() ? "" : ", ") + n;
+  if (!of_resource.empty()) return of_resource;
   throw usage_error(fmt::format("job {} has no limit \"{}\"{} (it has: {})",
                                 segment::job_name(*job.segment), name, did_you_mean(name, names),
                                 known.empty() ? "none" : known));
@@ -114,6 +119,29 @@ void tell(global_options const& global, open_job const& job, core::ruleset const
   if (global.json) fmt::print("{}", dump(out));
 }
 
+/// Of a paused job: what it has after the pause.
+void set_rate(open_job const& job, core::ruleset const& rules, unsigned channel,
+              std::uint64_t rate_q40) {
+  saved_rates saved = read_saved(job);
+  auto const at = saved.find(channel_name(rules, channel));
+  if (at == saved.end()) return change(job, unit_of(rules, channel), channel, rate_q40);
+  at->second = rate_q40;
+  write_saved(job, saved);
+  fmt::print(stderr, "sluice: job {} is paused: the new rate begins with `sluice resume`\n",
+             job.name);
+}
+
+/// What makes a job wait that nobody paused; empty: nothing does.
+std::string at_zero(open_job const& job, core::ruleset const& rules) {
+  std::vector<std::string> names;
+  for (unsigned i = 0; i < rules.channel_count; ++i)
+    if (rules.channel[i].count_only == 0 && rate_of(*job.segment, i) == 0)
+      names.push_back(channel_name(rules, i));
+  if (names.empty()) return {};
+  return fmt::format("; {} {}: set {} to a rate", fmt::join(names, ", "),
+                     names.size() == 1 ? "is 0" : "are 0", names.size() == 1 ? "it" : "them");
+}
+
 segment::file_lock lock(open_job const& job) {
   return segment::file_lock(segment::segment_path(job.run_dir, job.name));
 }
@@ -135,23 +163,18 @@ int set_verb(global_options const& global, set_options const& options) {
     return *status;
   if (options.assignment.starts_with("class="))
     throw usage_error("set: job " + options.job + " runs without a daemon: it has no QoS class");
+  if (options.assignment.ends_with("=policy"))
+    throw usage_error("set: job " + options.job + " runs without a daemon: it has no policy");
   open_job const job = find_job(global, options.job);
   auto const held = lock(job);
   std::string const name = options.assignment.substr(0, equals);
   auto const rules = segment::rules_of(*job.segment);
-  unsigned const channel = find_channel(job, *rules, name);
-  core::unit_kind const unit = unit_of(*rules, channel);
-  std::uint64_t const rate_q40 =
-      rate_for(unit, options.assignment.substr(equals + 1), "set " + options.assignment);
-  saved_rates saved = read_saved(job);
-  if (auto const at = saved.find(name); at != saved.end()) {
-    at->second = rate_q40;
-    write_saved(job, saved);
-    fmt::print(stderr, "sluice: job {} is paused: the new rate begins with `sluice resume`\n",
-               job.name);
-  } else {
-    change(job, unit, channel, rate_q40);
-  }
+  auto const meant = meant_by(job, *rules, name);
+  std::vector<std::uint64_t> rates;  // all are read before the first one is changed
+  for (unsigned const channel : meant)
+    rates.push_back(rate_for(unit_of(*rules, channel), options.assignment.substr(equals + 1),
+                             "set " + options.assignment));
+  for (std::size_t i = 0; i < meant.size(); ++i) set_rate(job, *rules, meant[i], rates[i]);
   tell(global, job, *rules);
   return 0;
 }
@@ -180,7 +203,8 @@ int resume_verb(global_options const& global, pause_options const& options) {
   auto const held = lock(job);
   auto const rules = segment::rules_of(*job.segment);
   saved_rates const saved = read_saved(job);
-  if (saved.empty()) throw usage_error(fmt::format("job {} is not paused", options.job));
+  if (saved.empty())
+    throw usage_error(fmt::format("job {} is not paused{}", options.job, at_zero(job, *rules)));
   for (unsigned i = 0; i < rules->channel_count; ++i)
     if (auto const at = saved.find(channel_name(*rules, i)); at != saved.end())
       change(job, unit_of(*rules, i), i, at->second);

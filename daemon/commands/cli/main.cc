@@ -78,9 +78,10 @@ void add_run(CLI::App& app, command_line& line) {
                    "file of that journal (.sluice-order.log in the first DIR, removed at the end)")
       ->type_name("FILE");
   add_old_option(*verb, "sluice", "--order-log", "--order-journal", line.run.order_journal);
-  verb->add_flag("--paths{20}", line.run.paths,
+  verb->add_flag("--paths", line.run.paths,
                  "count the calls at each directory, and show the N used most (20): "
-                 "--paths=N");
+                 "--paths=N")
+      ->transform([](std::string const& n) { return n == "true" ? std::string("20") : n; });
   verb->add_option("--paths-depth", line.run.paths_depth,
                    "parts of a directory's name that are kept (6); deeper directories count there")
       ->type_name("PARTS");
@@ -118,14 +119,16 @@ void add_control(CLI::App& app, command_line& line) {
   auto* set = app.add_subcommand("set", "change a limit or the QoS class of a running job");
   set->add_option("JOB", line.set.job, "name of the job; USER@NAME if several users have one of it")
       ->required();
-  set->add_option("WHAT=VALUE", line.set.assignment, "metadata=20k/s, open=500/s, class=bronze")
+  set->add_option("WHAT=VALUE", line.set.assignment,
+                  "metadata=20k/s, open=500/s, class=bronze; =policy withdraws what was set")
       ->required();
   set->add_option("--for", line.set.how_long, "for this time only (needs a daemon)")
       ->type_name("TIME");
   set->footer(
       "  sluice set hydro open=500/s\n"
       "  sluice set hydro metadata@scratch=20k/s --for 10m\n"
-      "  sluice set hydro class=bronze");
+      "  sluice set hydro class=bronze\n"
+      "  sluice set hydro metadata@scratch=policy");
   set->callback([&line] { line.chosen = [&line] { return set_verb(line.global, line.set); }; });
   add_pause(app, line, "pause", "make the limited calls of a job wait until it is resumed",
             pause_verb);
@@ -179,7 +182,7 @@ void add_order(CLI::App& app, command_line& line) {
       "not checkpointed.\n\n"
       "  sluice order\n"
       "  sluice order hydro --watch\n"
-      "  sluice --json order | jq .log");
+      "  sluice --json order | jq .journal");
   verb->callback(
       [&line] { line.chosen = [&line] { return order_verb(line.global, line.order); }; });
 }
@@ -195,6 +198,16 @@ void add_file_verb(CLI::App& app, command_line& line, std::string const& name,
   });
 }
 
+/// Of the versions of a policy. Empty: it is one.
+std::string version_number(std::string const& word) {
+  long number = 0;
+  if (CLI::detail::lexical_cast(word, number) && number > 0) return {};
+  return fmt::format(
+      "\"{}\" is not a version number as `sluice policy log` shows; to compare a file: sluice "
+      "policy apply FILE --dry-run",
+      word);
+}
+
 void add_versions(CLI::App& policy, command_line& line) {
   auto* log = policy.add_subcommand("log", "list the policies that a running daemon had");
   log->footer("  sluice policy log\n  sluice --json policy log | jq '.versions[0]'");
@@ -202,16 +215,15 @@ void add_versions(CLI::App& policy, command_line& line) {
 
   auto* diff = policy.add_subcommand("diff", "show what changed between two of them");
   diff->add_option("FROM", line.version.from, "a version (the one before that in force)")
-      ->check(CLI::PositiveNumber);
-  diff->add_option("TO", line.version.to, "a version (the one in force)")
-      ->check(CLI::PositiveNumber);
+      ->check(version_number);
+  diff->add_option("TO", line.version.to, "a version (the one in force)")->check(version_number);
   diff->footer("  sluice policy diff\n  sluice policy diff 3 5");
   diff->callback(
       [&line] { line.chosen = [&line] { return policy_diff(line.global, line.version); }; });
 
   auto* rollback = policy.add_subcommand("rollback", "load one of them again");
   rollback->add_option("VERSION", line.version.from, "(the one before that in force)")
-      ->check(CLI::PositiveNumber);
+      ->check(version_number);
   rollback->add_flag("--dry-run", line.version.dry_run, "only show what would change");
   rollback->footer("  sluice policy rollback --dry-run\n  sluice policy rollback 3");
   rollback->callback(

@@ -39,13 +39,14 @@ json const& delays_of(json const& channel) {
 
 std::string channels_table(json const& channels) {
   if (channels.empty()) return {};
-  bool is_only_counted = false;
-  std::string out = fmt::format("  {:<24} {:>12} {:>10} {:>10} {:>9} {:>9} {:>9} {:>9}\n", "limit",
-                                "rate", "calls", "delayed", "waited", "p50", "p99", "max");
+  bool const is_only_counted = std::any_of(channels.begin(), channels.end(),
+                                           [](json const& c) { return &delays_of(c) != &c; });
+  std::string out = fmt::format("  {:<24} {:>12} {:>10} {:>10} {:>10} {:>9} {:>9} {:>9}\n", "limit",
+                                "rate", "calls", "delayed",
+                                is_only_counted ? "would wait" : "waited", "p50", "p99", "max");
   for (auto const& c : channels) {
     json const& d = delays_of(c);
-    is_only_counted |= &d != &c;
-    out += fmt::format("  {:<24} {:>12} {:>10} {:>10} {:>9} {:>9} {:>9} {:>9}\n",
+    out += fmt::format("  {:<24} {:>12} {:>10} {:>10} {:>10} {:>9} {:>9} {:>9}\n",
                        c["name"].get<std::string>(), rate_column(c),
                        c["calls"].get<std::uint64_t>(), d["delayed"].get<std::uint64_t>(),
                        time_words(d["waited_ns"]), time_words(d["wait_p50_ns"]),
@@ -200,9 +201,10 @@ std::string measured_rate(double per_s, std::string const& unit) {
 }
 
 std::string report_table(json const& report) {
-  std::string out = fmt::format("sluice: job {}: {:.2f} s, {} processes",
-                                report["job"].get<std::string>(), report["elapsed_s"].get<double>(),
-                                report["processes"]["attached"].get<std::uint64_t>());
+  std::uint64_t const attached = report["processes"]["attached"];
+  std::string out =
+      fmt::format("sluice: job {}: {:.2f} s, {} process{}", report["job"].get<std::string>(),
+                  report["elapsed_s"].get<double>(), attached, attached == 1 ? "" : "es");
   if (report.contains("exit"))
     out += report["exit"].contains("signal")
                ? fmt::format(", signal {}", report["exit"]["signal"].get<int>())

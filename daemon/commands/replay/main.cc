@@ -46,6 +46,12 @@ std::uint64_t bytes(std::string const& text, char const* option, std::uint64_t m
   return size.value.units;
 }
 
+/// Its bounds are in what it says of a wrong value, not in the help.
+template <typename T>
+CLI::Validator in_range(T least, T most) {
+  return CLI::Range(least, most).description("");
+}
+
 /// Options below one heading of --help; what a value is called is `type`.
 struct group {
   CLI::App& app;
@@ -55,20 +61,20 @@ struct group {
   CLI::Option* operator()(char const* flag, Value& value, char const* help,
                           char const* type = nullptr) const {
     CLI::Option* const option = app.add_option(flag, value, help)->group(name);
+    if (type == nullptr && std::is_arithmetic_v<Value>) type = "N";
     return type == nullptr ? option : option->type_name(type);
   }
 };
 
 void add_load(group const& add, options& o, words& w) {
-  auto const scale = CLI::Range(1e-9, most_scale);
+  auto const scale = in_range(1e-9, most_scale);
   add("--time-scale", o.load.time_scale, "seconds of the trace per second; rates stay")
       ->check(scale);
   add("--rate-scale", o.load.rate_scale, "multiply all rates")->check(scale);
   add("--jobs", o.load.jobs, "number of jobs: the trace's first ones, or copies of the full rate")
-      ->check(CLI::Range(1u, most_threads));
+      ->check(in_range(1u, most_threads));
   add("--only-job", o.only_job, "replay only this job", "NAME");
-  add("--loops", o.load.loops, "repeat the trace this many times")
-      ->check(CLI::Range(1u, most_loops));
+  add("--loops", o.load.loops, "repeat the trace this many times")->check(in_range(1u, most_loops));
   add("--stagger", w.stagger, "each job begins this much later than the one before", "TIME");
   add("--duration", w.duration, "replay only this much, in time of the replay", "TIME");
   add("--class", w.classes, "QoS class of a job, for {class} and for --simulate", "[JOB=]NAME")
@@ -76,7 +82,7 @@ void add_load(group const& add, options& o, words& w) {
 }
 
 void add_sending(group const& add, options& o, words& w) {
-  auto const threads = CLI::Range(1u, most_threads);
+  auto const threads = in_range(1u, most_threads);
   add("--processes", o.plan.processes, "per job (1)")->check(threads);
   auto* const each = add("--threads", o.plan.threads, "per process, each sending all kinds");
   each->check(threads);
@@ -84,7 +90,7 @@ void add_sending(group const& add, options& o, words& w) {
       ->check(threads)
       ->excludes(each);
   add("--max-inflight", o.sending.max_inflight, "most calls of a job under way at once")
-      ->check(CLI::Range(1u, 1u << 20));
+      ->check(in_range(1u, 1u << 20));
   add.app
       .add_flag("--closed-loop", o.sending.closed_loop,
                 "send the next one when the last has ended, at any time")
@@ -100,9 +106,9 @@ void add_sending(group const& add, options& o, words& w) {
 }
 
 void add_files(group const& add, options& o, words& w) {
-  add("--files", o.tree.files, "files per job (1000)")->check(CLI::Range(1u, 1'000'000'000u));
-  add("--depth", o.tree.depth, "depth of directories (2)")->check(CLI::Range(0u, 20u));
-  add("--fanout", o.tree.fanout, "directories in a directory (8)")->check(CLI::Range(1u, 10'000u));
+  add("--files", o.tree.files, "files per job (1000)")->check(in_range(1u, 1'000'000'000u));
+  add("--depth", o.tree.depth, "depth of directories (2)")->check(in_range(0u, 20u));
+  add("--fanout", o.tree.fanout, "directories in a directory (8)")->check(in_range(1u, 10'000u));
   add("--io-size", w.io_size, "size of a read or write (that of the trace, or 64KiB)", "BYTES");
   add("--file-size", w.file_size, "size of the files that are read and written (4MiB)", "BYTES");
 }

@@ -85,12 +85,17 @@ job_overrides& override_book::edit(job_key job, std::uint32_t uid, std::string c
   return o;
 }
 
+void override_book::check_owner(job_key job, std::string const& channel,
+                                override_mark const& fresh) const {
+  if (auto const* const o = find(job))
+    if (auto const* const l = o->limit_of(channel); l != nullptr && is_above(*l, fresh))
+      throw usage_error(fmt::format(
+          "an operator has set {} of this job: only an operator may change it", channel));
+}
+
 void override_book::set_limit(job_key job, std::uint32_t uid, std::string const& name,
                               limit_override item) {
-  if (auto const* const o = find(job))
-    if (auto const* const l = o->limit_of(item.channel); l != nullptr && is_above(*l, item))
-      throw usage_error(fmt::format(
-          "an operator has set {} of this job: only an operator may change it", item.channel));
+  check_owner(job, item.channel, item);
   auto& limits = edit(job, uid, name).limits;
   std::erase_if(limits, [&](auto const& l) { return l.channel == item.channel; });
   limits.push_back(std::move(item));
@@ -107,6 +112,23 @@ void override_book::pause(job_key job, std::uint32_t uid, std::string const& nam
   if (o != nullptr && o->pause && is_above(*o->pause, mark))
     throw usage_error("an operator has paused this job");
   edit(job, uid, name).pause = mark;
+}
+
+bool override_book::withdraw_limit(job_key job, std::string const& channel, bool by_owner) {
+  check_owner(job, channel, {by_owner});
+  auto const at = jobs_.find(job);
+  if (at == jobs_.end() || at->second.limit_of(channel) == nullptr) return false;
+  std::erase_if(at->second.limits, [&](auto const& l) { return l.channel == channel; });
+  if (at->second.is_empty()) jobs_.erase(at);
+  return true;
+}
+
+bool override_book::withdraw_class(job_key job) {
+  auto const at = jobs_.find(job);
+  if (at == jobs_.end() || !at->second.qos) return false;
+  at->second.qos.reset();
+  if (at->second.is_empty()) jobs_.erase(at);
+  return true;
 }
 
 bool override_book::resume(job_key job, bool by_owner) {

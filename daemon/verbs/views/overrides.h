@@ -52,6 +52,10 @@ class override_book {
   void set_limit(job_key job, std::uint32_t uid, std::string const& name, limit_override item);
   void set_class(job_key job, std::uint32_t uid, std::string const& name, class_override item);
   void pause(job_key job, std::uint32_t uid, std::string const& name, override_mark mark);
+  /// The job follows its class again there. False: nobody had set it. Throws a usage error when an
+  /// operator set it and an owner withdraws.
+  bool withdraw_limit(job_key job, std::string const& channel, bool by_owner);
+  bool withdraw_class(job_key job);
   /// False: it was not paused.
   bool resume(job_key job, bool by_owner);
 
@@ -70,6 +74,7 @@ class override_book {
       std::function<job_key(std::uint32_t uid, std::string const& name)> const& key_of);
 
  private:
+  void check_owner(job_key job, std::string const& channel, override_mark const& fresh) const;
   job_overrides& edit(job_key job, std::uint32_t uid, std::string const& name);
 
   std::map<job_key, job_overrides> jobs_;

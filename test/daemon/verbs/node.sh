@@ -49,6 +49,21 @@ until_true is None "[j['override'] for j in d if j['job'] == 'hydro'][0]" ||
   fail "not taken back: $(field d)"
 until_true is True "$of['served'] > 200" || fail "not served as before: $(field "$of")"
 
+# What was set by hand is withdrawn, and a job that waits for a limit of 0 says so.
+$S set hydro metadata=policy 2>"$SCRATCH/err"
+[ $? = 2 ] && grep -q 'follows the policy already' "$SCRATCH/err" ||
+  fail "nothing was withdrawn: $(cat "$SCRATCH/err")"
+$S set hydro metadata=0 >/dev/null || fail "set to 0"
+$S resume hydro 2>"$SCRATCH/err"
+[ $? = 2 ] && grep -q 'is not paused; metadata@scratch is 0: set it to a rate' "$SCRATCH/err" ||
+  fail "resume of a limit of 0: $(cat "$SCRATCH/err")"
+$S set hydro metadata=policy --for 3s 2>/dev/null && fail "withdrawn for a time"
+$S set hydro metadata=policy >"$SCRATCH/out" || fail "set =policy"
+grep -q '^hydro metadata@scratch=policy (was metadata@scratch=0)$' "$SCRATCH/out" ||
+  fail "set =policy says $(cat "$SCRATCH/out")"
+is None "[j['override'] for j in d if j['job'] == 'hydro'][0]" || fail "still set: $(field d)"
+until_true is True "$of['served'] > 200" || fail "not served after set =policy: $(field "$of")"
+
 calls() {
   $S --json stat hydro >"$SCRATCH/s.json"
   json "$SCRATCH/s.json" 'sum(c["calls"] for c in d["calls"])'
@@ -76,6 +91,8 @@ $S set hydro class=bronze >/dev/null || fail "set class"
 is bronze "[j['class'] for j in d if j['job'] == 'hydro'][0]" || fail "class: $(field d)"
 until_true is True "$of['served'] < 80" || fail "bronze has more than its limit: $(field "$of")"
 $S explain --job hydro | grep -q 'bronze' || fail "explain --job: $($S explain --job hydro)"
+$S set hydro class=policy >/dev/null || fail "set class=policy"
+is gold "[j['class'] for j in d if j['job'] == 'hydro'][0]" || fail "class=policy: $(field d)"
 $S set hydro class=tin 2>"$SCRATCH/err"
 [ $? = 2 ] || fail "an unknown class was set"
 $S run --class tin -- true 2>"$SCRATCH/err"
@@ -87,6 +104,10 @@ $S policy apply "$SCRATCH/new.json" --dry-run | grep -q '20k/s' || fail "policy 
 $S policy get | grep -q '10k/s' || fail "a dry run changed the policy"
 $S policy apply "$SCRATCH/new.json" >/dev/null || fail "policy apply"
 $S policy get | diff - "$SCRATCH/new.json" || fail "policy get"
+by_hand() { grep 'changed by hand.*verb=policy-apply' "$SCRATCH/log"; }
+by_hand | grep -q "what=.*$SCRATCH/new.json" || fail "the log does not name the file: $(by_hand)"
+$S policy apply "$SCRATCH/new.json" | grep -q 'nothing changes' || fail "policy apply of the same"
+[ "$(by_hand | wc -l)" = 1 ] || fail "logged, and nothing has changed: $(by_hand)"
 
 # Versions: what is in force, what changed, and back again.
 $S policy log | grep -q "^   2  .*  sluice policy apply, uid $(id -u)  (in force)" ||

@@ -151,13 +151,16 @@ TEST_CASE("wire keys: a child says what is wrong with its keys", "[wire][keys]")
     CHECK_FALSE(child->is_connected());
     return line;
   };
-  CHECK_THAT(told(h.keys.child("n9")), Contains("does not allow our key"));
+  CHECK_THAT(told(h.keys.child("n9")),
+             Contains("does not allow our key") &&
+                 Contains("keys allow --dir ITS-KEYS n9 PUBLICFILE, then reload"));
   auto wrong = h.n1;
   wrong.parent_key = wire::new_key_pair().public_key;
   CHECK_THAT(told(wrong), Contains("parent.pub"));
   auto none = h.n1;
   none.parent_key = {};
-  CHECK_THROWS_WITH(h.child(none), Contains("parent.pub"));
+  none.dir = "/etc/sluice/keys-cluster";
+  CHECK_THROWS_WITH(h.child(none), Contains("/etc/sluice/keys-cluster/parent.pub"));
 }
 
 TEST_CASE("wire keys: a key that is added later joins by itself", "[wire][keys]") {
@@ -182,6 +185,8 @@ TEST_CASE("wire keys: nobody speaks for another", "[wire][keys]") {
   auto const answer = hear(*liar, *h.parent);
   REQUIRE(answer);
   CHECK(std::get<wire::error>(*answer).code == wire::fault::not_allowed);
+  CHECK(std::get<wire::error>(*answer).text ==
+        "you say n1, the key is n2: start with --name n2, or allow the key as n1");
   CHECK(h.parent->counts().refused_name == 1);
   REQUIRE(until(
       [&] { return liar->send(hello_of("n2", wire::role::relay), 1); }));  // nor for another role

@@ -38,4 +38,21 @@ $S --json jobs >"$SCRATCH/jobs.json" || fail "jobs --json"
   fail "jobs --json does not say that k is alive"
 kill $job
 wait $job 2>/dev/null
+
+# A resource alone means all its targets, as with a daemon.
+mkdir "$SCRATCH/a" "$SCRATCH/b"
+$S run --job m --limit "open=100k/s@$SCRATCH/a" --limit "open=100k/s@$SCRATCH/b" \
+  --limit read=100k/s -- sleep 100 &
+job=$!
+for _ in $(seq 100); do $S stat m >/dev/null 2>&1 && break; sleep 0.05; done
+$S set m open=0 >"$SCRATCH/out" || fail "set of a resource"
+[ "$(grep -c "^open@$SCRATCH/[ab] paused" "$SCRATCH/out")" = 2 ] &&
+  grep -q '^read 100k/s' "$SCRATCH/out" ||
+  fail "set of a resource: $(cat "$SCRATCH/out")"
+$S resume m 2>"$SCRATCH/err"
+[ $? = 2 ] &&
+  grep -q "not paused; open@$SCRATCH/a, open@$SCRATCH/b are 0: set them to a rate" "$SCRATCH/err" ||
+  fail "resume of a job with a limit of 0: $(cat "$SCRATCH/err")"
+kill $job
+wait $job 2>/dev/null
 exit 0

@@ -16,6 +16,16 @@ same 'trace --help' 'help trace'
 $SLUICE help nonsense 2>"$SCRATCH/err"
 [ $? = 2 ] && grep -q 'there is no verb "nonsense"' "$SCRATCH/err" || fail "$(cat "$SCRATCH/err")"
 $SLUICE help | grep -q '^  version ' || fail "help does not list version"
+$SLUICE order --help | grep -q 'jq .journal' || fail 'order --help names a key that there is not'
+$SLUICE run --help | grep -n 'Excludes:\|{' && fail 'run --help shows what is inside'
+$SLUICE replay --help | grep -n ' in \[' && fail 'replay --help shows ranges as types'
+$SLUICE replay --help | grep -q -- '--jobs N' || fail 'replay --help names no type'
+for verb in diff rollback; do
+  $SLUICE policy $verb site2.json 2>"$SCRATCH/err"
+  [ $? = 2 ] &&
+    grep -q '"site2.json" is not a version number as `sluice policy log`' "$SCRATCH/err" &&
+    ! grep -q 'range' "$SCRATCH/err" || fail "policy $verb FILE: $(cat "$SCRATCH/err")"
+done
 printf '#!/bin/sh\necho a program\n' >"$SCRATCH/help"
 chmod +x "$SCRATCH/help"
 said=$(PATH="$SCRATCH:$PATH" $SLUICE --no-daemon --run-dir "$SCRATCH/run" run -- help)

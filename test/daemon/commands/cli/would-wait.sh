@@ -15,7 +15,8 @@ monitored() {
 }
 
 monitored stat=100/s
-grep -q 'limits only counted' "$SCRATCH/summary" || fail "$(cat "$SCRATCH/summary")"
+grep -q 'limits only counted' "$SCRATCH/summary" &&
+  grep -q '^  limit .* would wait ' "$SCRATCH/summary" || fail "$(cat "$SCRATCH/summary")"
 python3 - "$report" <<'P' || fail 'not what the limit would have done'
 import json, sys
 report = json.load(open(sys.argv[1]))
@@ -34,6 +35,12 @@ tr '\n' ' ' <"$SCRATCH/text" | tr -s ' ' | grep -q 'it would have held back .* o
   fail "$(cat "$SCRATCH/text")"
 "$SLUICE" report "$report" -o "$SCRATCH/page.html" || fail "page: $?"
 grep -q '<td>would be ' "$SCRATCH/page.html" || fail 'the page does not say it'
+
+"$SLUICE" --run-dir "$SCRATCH/run" run --limit open=1k/s --summary -- cat "$SCRATCH/work.py" \
+  >"$SCRATCH/out" 2>"$SCRATCH/summary" || fail "run: $?"
+grep -q ' s, 1 process, exit 0' "$SCRATCH/summary" &&
+  grep -q '^  limit .* waited ' "$SCRATCH/summary" ||
+  fail "$(cat "$SCRATCH/summary")"
 
 monitored stat=100k/s
 "$SLUICE" report --text "$report" >"$SCRATCH/text" || fail "report: $?"

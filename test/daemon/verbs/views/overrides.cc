@@ -66,3 +66,17 @@ TEST_CASE("a book that is none of ours is refused, not taken for an empty one", 
   CHECK_THROWS_AS(read(R"({"format": 2, "overrides": [{"uid": "x"}]})"), error);
   CHECK(read(R"({"format": 2, "overrides": []})").is_empty());
 }
+
+TEST_CASE("what was set by hand can be withdrawn, by whom may change it", "[verbs]") {
+  override_book b;
+  b.set_limit(1, uid, "hydro", limit(3000, {false, 0}));
+  b.set_class(1, uid, "hydro", {{}, "bronze"});
+  CHECK_THROWS_AS(b.withdraw_limit(1, "metadata@scratch", true), error);
+  CHECK_FALSE(b.withdraw_limit(1, "data@scratch", false));
+  CHECK(b.withdraw_limit(1, "metadata@scratch", false));
+  CHECK_FALSE(b.withdraw_limit(1, "metadata@scratch", false));
+  REQUIRE(b.find(1) != nullptr);
+  CHECK(b.withdraw_class(1));
+  CHECK_FALSE(b.withdraw_class(1));
+  CHECK(b.is_empty());
+}
