@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,7 +33,10 @@ struct supply_row {
   std::string name;       // metadata@scratch
   std::string resource;
   core::unit_kind unit = core::unit_kind::ops;
-  rate capacity = 0;  // 0: no longer in the policy
+  rate capacity = 0;  // 0: no longer in the policy; of a steered one the most
+  rate lowest = 0;    // of a steered one
+  rate floors = 0;    // what nodes use without any grant, all together
+  std::optional<policy::auto_capacity> steered = {};  // nobody wrote how much there is
   lease::supply_terms lease;
 };
 

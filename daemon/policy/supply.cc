@@ -15,14 +15,53 @@ namespace sluice::policy {
 
 namespace {
 
+constexpr std::uint64_t least_part = 100;  // of the most, where no least is written
+
 /// Of VOPs no more than the file system gives whatever meets, however much was written.
-std::uint64_t promisable(site const& s, std::string const& target, rate const& capacity) {
-  std::uint64_t const all = milli_per_second(capacity);
-  if (capacity.unit != core::unit_kind::vops) return all;
+std::uint64_t promisable(site const& s, supply const& of) {
+  if (of.unit != core::unit_kind::vops) return of.capacity;
   for (auto const& spec : s.targets)
-    if (spec.name == target && spec.costs != nullptr)
-      return std::min(all, static_cast<std::uint64_t>(spec.costs->provisionable_vops * 1000));
-  return all;
+    if (spec.name == of.target && spec.costs != nullptr)
+      return std::min(of.capacity,
+                      static_cast<std::uint64_t>(spec.costs->provisionable_vops * 1000));
+  return of.capacity;
+}
+
+/// `50k/s (gold) + 170k/s (silver)`, and what it adds up to.
+struct promise {
+  std::uint64_t milli = 0;
+  std::string sum;
+  std::string origin;  // of the last
+};
+
+promise promised(site const& s, supply const& of) {
+  promise p;
+  for (auto const& c : s.classes) {
+    auto const share = share_of(s, c.name, of);
+    if (!share || !share->reservation) continue;
+    p.milli += milli_per_second(*share->reservation);
+    p.sum += fmt::format("{}{} ({})", p.sum.empty() ? "" : " + ",
+                         rate_text(of.unit, share->reservation->rate_q40), c.name);
+    p.origin = share->origin;
+  }
+  return p;
+}
+
+/// A steered capacity never falls below what is written, or else below the reservations.
+void read_bounds(site const& s, supply& of) {
+  of.least = of.lowest = of.capacity;
+  of.promisable = promisable(s, of);
+  auto const target = s.steered.find(of.target);
+  if (target == s.steered.end()) return;
+  auto const found = target->second.find(of.resource);
+  if (found == target->second.end()) return;
+  of.steered = found->second;
+  if (of.steered->least)
+    of.promisable = std::min(of.promisable, milli_per_second(*of.steered->least));
+  of.lowest = of.steered->least
+                  ? milli_per_second(*of.steered->least)
+                  : std::clamp(promised(s, of).milli, of.capacity / least_part, of.capacity);
+  if (!of.steered->is_shadow) of.least = of.lowest;
 }
 
 }  // namespace
@@ -30,9 +69,15 @@ std::uint64_t promisable(site const& s, std::string const& target, rate const& c
 std::vector<supply> supplies(site const& s) {
   std::vector<supply> out;  // two sorted maps give the order
   for (auto const& [target, resources] : s.capacity)
-    for (auto const& [resource, capacity] : resources)
-      out.push_back({target, resource, milli_per_second(capacity), promisable(s, target, capacity),
-                     capacity.unit});
+    for (auto const& [resource, capacity] : resources) {
+      supply of;
+      of.target = target;
+      of.resource = resource;
+      of.capacity = milli_per_second(capacity);
+      of.unit = capacity.unit;
+      read_bounds(s, of);
+      out.push_back(std::move(of));
+    }
   return out;
 }
 
@@ -64,7 +109,7 @@ own_part own_part_of(site const& s, supply const& of) {
   control_settings const& c = s.control;
   if (c.nodes.empty()) return {};
   auto const part = [&](std::uint32_t ppm) {
-    return static_cast<std::uint64_t>(core::u128(of.capacity) * ppm / 1'000'000 / c.nodes.size());
+    return static_cast<std::uint64_t>(core::u128(of.least) * ppm / 1'000'000 / c.nodes.size());
   };
   return {part(c.escrow_ppm), part(c.floor_ppm)};
 }
@@ -75,30 +120,6 @@ std::uint64_t policy_hash(std::string_view text) {
   return sum == 0 ? 1 : sum;
 }
 
-namespace {
-
-/// `50k/s (gold) + 170k/s (silver)`, and what it adds up to.
-struct promise {
-  std::uint64_t milli = 0;
-  std::string sum;
-  std::string origin;  // of the last
-};
-
-promise promised(site const& s, supply const& of) {
-  promise p;
-  for (auto const& c : s.classes) {
-    auto const share = share_of(s, c.name, of);
-    if (!share || !share->reservation) continue;
-    p.milli += milli_per_second(*share->reservation);
-    p.sum += fmt::format("{}{} ({})", p.sum.empty() ? "" : " + ",
-                         rate_text(of.unit, share->reservation->rate_q40), c.name);
-    p.origin = share->origin;
-  }
-  return p;
-}
-
-}  // namespace
-
 void check_reservations(site const& s) {
   for (auto const& of : supplies(s)) {
     promise const p = promised(s, of);
@@ -107,12 +128,16 @@ void check_reservations(site const& s) {
       return rate_text(of.unit, rate_q40_of(milli, of.unit));
     };
     bool const is_floor = of.promisable < of.capacity || of.unit == core::unit_kind::vops;
+    bool const is_least =
+        of.steered && of.steered->least && of.promisable == milli_per_second(*of.steered->least);
+    char const* const what = is_least   ? "the \"min\" of its capacity"
+                             : is_floor ? "what its file system gives whatever meets"
+                                        : "its capacity";
     throw usage_error(
         fmt::format("{}: reservations of {} exceed {}: {} = {}, {} more than the {} there are; "
                     "lower a reservation (one job of each class must fit)",
-                    p.origin, of.name(),
-                    is_floor ? "what its file system gives whatever meets" : "its capacity", p.sum,
-                    text(p.milli), text(p.milli - of.promisable), text(of.promisable)));
+                    p.origin, of.name(), what, p.sum, text(p.milli), text(p.milli - of.promisable),
+                    text(of.promisable)));
   }
 }
 

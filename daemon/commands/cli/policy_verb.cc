@@ -73,9 +73,9 @@ json words(std::string const& file, site const& s) {
   json lines = json::array();
   for (auto const& t : s.targets) {
     std::string line = fmt::format("target {} is {}", t.name, t.path);
-    if (auto const c = s.capacity.find(t.name); c != s.capacity.end())
-      for (auto const& [resource, r] : c->second)
-        line += fmt::format(", {} {}", resource, text_of(r));
+    for (auto const& of : policy::supplies(s))
+      if (of.target == t.name)
+        line += fmt::format(", {} {}", of.resource, policy::capacity_in_words(of));
     std::error_code failed;
     if (!std::filesystem::is_directory(t.path, failed)) line += " (not on this machine)";
     lines.push_back(line);

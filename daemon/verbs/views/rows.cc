@@ -3,6 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "verbs/views/steered.h"
+
 namespace sluice::verbs {
 
 namespace {
@@ -76,7 +78,9 @@ json supply_row(supply_view const& s) {
           {"budget", tokens(s.budget)},
           {"granted", tokens(s.granted)},
           {"served", tokens(s.served)},
-          {"demand", s.demand ? json(tokens(*s.demand) * demand_factor) : json()}};
+          {"demand", s.demand ? json(tokens(*s.demand) * demand_factor) : json()},
+          {"steered", s.steered ? steered_row(*s.steered) : json()},
+          {"why", s.steered ? json(steered_in_words(*s.steered, s.unit)) : json()}};
 }
 
 json node_row(node_view const& n) {

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// A steered capacity in the metrics of the daemon that steers it.
+#pragma once
+
+#include <string_view>
+
+#include "core/unit_kind.h"
+#include "runtime/metric_table.h"
+#include "verbs/views/views.h"
+
+namespace sluice::verbs {
+
+void publish_steered(runtime::metric_table& m, std::string_view resource, std::string_view target,
+                     core::unit_kind unit, steered_view const& v);
+
+/// It is steered no more.
+void remove_steered(runtime::metric_table& m, std::string_view resource, std::string_view target,
+                    core::unit_kind unit);
+
+}  // namespace sluice::verbs
