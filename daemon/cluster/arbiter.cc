@@ -52,6 +52,7 @@ void arbiter::set_policy(policy_table p) {
   wanted_.assign(roster_.width(), 0);
   overbooked_.resize(roster_.width(), false);
   steers_.resize(roster_.width());
+  drifts_.resize(roster_.width());
   speeds_.resize(roster_.width());
   for (std::uint32_t s = 0; s < roster_.width(); ++s) {
     supply_row const& row = policy().supplies[s];
@@ -59,6 +60,10 @@ void arbiter::set_policy(policy_table p) {
       steers_[s].use({row.lowest, row.capacity, row.steered->slow_ppm, row.steered->is_shadow});
     else
       steers_[s] = {};
+    if (row.measured)
+      drifts_[s].use({row.measured->floor, row.measured->most, double(row.measured->threads)});
+    else
+      drifts_[s] = {};
   }
   urgent_ = true;
 }
@@ -184,6 +189,11 @@ policies::steer const* arbiter::steered(std::uint32_t supply) const {
   return steers ? &steers_[supply] : nullptr;
 }
 
+policies::drift const* arbiter::drifted(std::uint32_t supply) const {
+  bool const looks = set_.who == wire::role::cluster && policy().supplies[supply].measured;
+  return looks ? &drifts_[supply] : nullptr;
+}
+
 rate arbiter::in_force(std::uint32_t supply) const {
   policies::steer const* const by = steered(supply);
   bool const is_written = by == nullptr || by->terms().is_shadow;
@@ -193,9 +203,12 @@ rate arbiter::in_force(std::uint32_t supply) const {
 /// The figures of the last allocation belong to the calls that were reported since.
 void arbiter::steer_supplies(time_ns now) {
   for (std::uint32_t s = 0; s < roster_.width(); ++s) {
-    if (steered(s) == nullptr || s >= allotment_.supplies.size()) continue;
+    bool const steers = steered(s) != nullptr, looks = drifted(s) != nullptr;
+    if ((!steers && !looks) || s >= allotment_.supplies.size()) continue;
     supply_state const& last = allotment_.supplies[s];
-    steers_[s].look({take_speeds(s), last.served, last.reserved, last.blocked_jobs != 0}, now);
+    policies::call_speeds const seen = take_speeds(s);
+    if (steers) steers_[s].look({seen, last.served, last.reserved, last.blocked_jobs != 0}, now);
+    if (looks) drifts_[s].look(last.served, seen.took_ns, now);
   }
 }
 

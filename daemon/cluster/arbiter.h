@@ -19,6 +19,7 @@
 #include "cluster/policy_table.h"
 #include "cluster/roster.h"
 #include "lease/parent.h"
+#include "policies/drift.h"
 #include "policies/steer.h"
 #include "wire/message.h"
 
@@ -94,6 +95,8 @@ class arbiter {
   std::uint64_t cycle() const { return cycle_; }
   /// Null: its capacity is written, or this is a relay and the cluster steers.
   policies::steer const* steered(std::uint32_t supply) const;
+  /// Null: nothing was measured, or the cluster looks.
+  policies::drift const* drifted(std::uint32_t supply) const;
   /// What is divided of a supply, with the floors of the nodes.
   rate in_force(std::uint32_t supply) const;
   /// Relay: how fast calls below were since this was asked last.
@@ -129,9 +132,9 @@ class arbiter {
   lease::parent parent_;
   allotment allotment_;
   std::unique_ptr<policies::allocator> algorithm_;
-  std::vector<policies::steer> steers_;  // by supply
-  std::vector<policies::call_speeds>
-      speeds_;  // by supply: since steers looked, or the parent heard
+  std::vector<policies::steer> steers_;  // by supply, as the next two
+  std::vector<policies::drift> drifts_;
+  std::vector<policies::call_speeds> speeds_;  // since those looked, or the parent heard
   bool obeys_ = false;
   limit_part part_;  // of the limits of jobs, while alone
   bool urgent_ = true;

@@ -57,6 +57,7 @@ verbs::stream_view cluster_role::view_of(std::uint32_t number, std::uint32_t sup
   v.nodes = f.nodes;
   v.capacity = b.in_force(supply);
   v.steered = steered_view_of(b, supply);
+  v.drift = drift_view_of(b, supply);
   if (state.overbooked) v.overbooked = state.reserved;
   return v;
 }
@@ -119,6 +120,7 @@ std::vector<verbs::supply_view> cluster_role::supplies() const {
                             state.granted, state.served,  {},
                             row.unit};
     v.steered = steered_view_of(b, s);
+    v.drift = drift_view_of(b, s);
     if (state.blocked_jobs == 0) v.demand = state.demand;
     out.push_back(std::move(v));
   }

@@ -35,6 +35,13 @@ std::optional<verbs::steered_view> steered_view_of(arbiter const& b, std::uint32
                            policies::name_of(by->sign()), by->slow_ppm());
 }
 
+std::optional<verbs::drift_view> drift_view_of(arbiter const& b, std::uint32_t supply) {
+  policies::drift const* const d = b.drifted(supply);
+  if (d == nullptr) return std::nullopt;
+  return verbs::drift_view{policies::name_of(d->sign()), d->given(), d->costs().floor,
+                           d->costs().most};
+}
+
 void figures::tell(std::vector<notice> const& notices) {
   for (notice const& n : notices) {
     switch (n.kind) {
@@ -119,6 +126,7 @@ void figures::publish_supplies(arbiter const& b, double passed) {
       verbs::publish_steered(m, row.resource, target, row.unit, *view);
     else
       verbs::remove_steered(m, row.resource, target, row.unit);
+    if (auto const view = drift_view_of(b, s)) verbs::publish_drift(m, target, *view);
     m.set(in_unit(metric::granted_operations_per_second, row.unit), {row.resource, target},
           tokens(state.granted));
     m.set(in_unit(metric::demand_operations_per_second, row.unit), {row.resource, target},

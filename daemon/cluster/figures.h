@@ -18,6 +18,9 @@ namespace sluice::cluster {
 /// None: its capacity is written, or steered elsewhere.
 std::optional<verbs::steered_view> steered_view_of(arbiter const& b, std::uint32_t supply);
 
+/// None: nothing was measured, or somebody else looks.
+std::optional<verbs::drift_view> drift_view_of(arbiter const& b, std::uint32_t supply);
+
 class figures {
  public:
   explicit figures(runtime::services& services) : services_(services) {}

@@ -36,7 +36,8 @@ struct supply_row {
   rate capacity = 0;  // 0: no longer in the policy; of a steered one the most
   rate lowest = 0;    // of a steered one
   rate floors = 0;    // what nodes use without any grant, all together
-  std::optional<policy::auto_capacity> steered = {};  // nobody wrote how much there is
+  std::optional<policy::auto_capacity> steered = {};    // nobody wrote how much there is
+  std::optional<policy::measured_costs> measured = {};  // of VOPs
   lease::supply_terms lease;
 };
 

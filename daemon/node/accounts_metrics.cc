@@ -42,6 +42,7 @@ void accounts::publish_supplies(runtime::metric_table& m,
           tokens(steered.in_force(i)));
     if (auto const view = steered.view(i))
       verbs::publish_steered(m, of.resource, of.target, of.unit, *view);
+    if (auto const view = steered.drift(i)) verbs::publish_drift(m, of.target, *view);
     m.set(in_unit(metric::granted_operations_per_second, of.unit), {of.resource, of.target},
           tokens(standing[i].granted));
     m.set(in_unit(metric::demand_operations_per_second, of.unit), {of.resource, of.target}, demand);

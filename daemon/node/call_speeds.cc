@@ -34,6 +34,7 @@ std::uint64_t slower_than(core::histogram_counts const& h, std::uint64_t wanted_
   std::uint64_t slow = 0;
   for (std::size_t i = edge + 1; i < core::histogram_steps; ++i) slow += h.count[i];
   std::uint64_t const low = core::histogram_low(edge), width = core::histogram_low(edge + 1) - low;
+  if (wanted_ns >= low + width) return slow;
   return slow +
          static_cast<std::uint64_t>(core::u128(h.count[edge]) * (low + width - wanted_ns) / width);
 }
@@ -45,7 +46,8 @@ void look_at_speeds(foreign<abi::segment> const& s, policy::site const& site,
   for (unsigned i = 0; i < supplies.size(); ++i) {
     policy::supply const& of = *supplies[i];
     std::uint64_t const ops = core::ops_of_selector(of.resource);
-    auto const wanted_ns = static_cast<std::uint64_t>(of.steered->wanted_ns);
+    std::uint64_t const wanted_ns =
+        of.steered ? static_cast<std::uint64_t>(of.steered->wanted_ns) : ~std::uint64_t{0};
     for (unsigned t = 0; t < told.target.size(); ++t) {
       if (told.target[t] != of.target) continue;
       for (unsigned o = 0; o < core::op_count; ++o) {

@@ -52,6 +52,7 @@ verbs::stream_view node_role::view_of(job const& j, stream const& of) const {
   v.would_delay = of.would_delay;
   v.capacity = s_.steered.in_force(of.supply);
   v.steered = s_.steered.view(of.supply);
+  v.drift = s_.steered.drift(of.supply);
   return v;
 }
 
@@ -104,6 +105,7 @@ std::vector<verbs::supply_view> node_role::supplies() const {
     v.capacity = s_.steered.in_force(i);
     v.unit = slot.of.unit;
     v.steered = s_.steered.view(i);
+    v.drift = s_.steered.drift(i);
     bool is_blocked = false;
     for (auto const& j : s_.jobs.all())
       for (auto const& of : j->streams) {

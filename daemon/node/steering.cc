@@ -15,13 +15,17 @@ void steering::use() {
   is_any_ = false;
   for (unsigned i = 0; i < supplies.size(); ++i) {
     policy::supply const& of = supplies[i].of;
-    parts_[i].is_steered = of.capacity != 0 && of.steered.has_value();
-    if (!parts_[i].is_steered) {
-      parts_[i] = {};
-      continue;
-    }
-    is_any_ = true;
-    parts_[i].by.use({of.lowest, of.capacity, of.steered->slow_ppm, of.steered->is_shadow});
+    part& p = parts_[i];
+    p.is_steered = of.capacity != 0 && of.steered.has_value();
+    p.is_measured = of.capacity != 0 && of.measured.has_value();
+    is_any_ = is_any_ || p.is_steered || p.is_measured;
+    p.drift.use(p.is_measured ? policies::measured_supply{of.measured->floor, of.measured->most,
+                                                          double(of.measured->threads)}
+                              : policies::measured_supply{});
+    if (p.is_steered)
+      p.by.use({of.lowest, of.capacity, of.steered->slow_ppm, of.steered->is_shadow});
+    else
+      p.by = {};
   }
   for (auto const& j : jobs_.all()) j->speeds = {};
 }
@@ -47,7 +51,7 @@ void steering::look(std::int64_t now_ns) {
   std::vector<policy::supply const*> supplies;
   std::vector<unsigned> number;
   for (unsigned i = 0; i < parts_.size(); ++i) {
-    if (!parts_[i].is_steered) continue;
+    if (!parts_[i].is_steered && !parts_[i].is_measured) continue;
     supplies.push_back(&site_.supplies()[i].of);
     number.push_back(i);
   }
@@ -58,7 +62,9 @@ void steering::look(std::int64_t now_ns) {
     part& p = parts_[number[k]];
     p.seen.add(speeds[k]);
     if (has_parent_) continue;
-    p.by.look(figures(number[k]), now_ns);
+    policies::steer_look const l = figures(number[k]);
+    if (p.is_steered) p.by.look(l, now_ns);
+    if (p.is_measured) p.drift.look(l.served, l.seen.took_ns, now_ns);
     p.seen = {};
   }
 }
@@ -81,6 +87,12 @@ std::optional<verbs::steered_view> steering::view(unsigned supply) const {
   policies::steer const& by = parts_[supply].by;
   return verbs::steered_by(*of.steered, of.lowest, of.capacity, by.capacity(),
                            policies::name_of(by.sign()), by.slow_ppm());
+}
+
+std::optional<verbs::drift_view> steering::drift(unsigned supply) const {
+  if (supply >= parts_.size() || !parts_[supply].is_measured || has_parent_) return std::nullopt;
+  policies::drift const& d = parts_[supply].drift;
+  return verbs::drift_view{policies::name_of(d.sign()), d.given(), d.costs().floor, d.costs().most};
 }
 
 }  // namespace sluice::node

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The supplies of this node whose capacity nobody wrote. Where the node divides alone it steers
-// them (policies/steer.h); below a parent it only counts how fast calls are, and the report tells.
+// The supplies of this node whose capacity nobody wrote, and those of VOPs that were measured.
+// Where the node divides alone it steers the ones (policies/steer.h) and watches the others
+// (policies/drift.h); below a parent it only counts how fast calls are, and the report tells.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +10,7 @@
 
 #include "node/job_table.h"
 #include "node/site_state.h"
+#include "policies/drift.h"
 #include "policies/steer.h"
 #include "verbs/views/overrides.h"
 #include "verbs/views/views.h"
@@ -31,11 +33,14 @@ class steering {
   policies::call_speeds take(unsigned supply);
   /// None: its capacity is written, or steered elsewhere.
   std::optional<verbs::steered_view> view(unsigned supply) const;
+  /// None: nothing was measured, or it is watched elsewhere.
+  std::optional<verbs::drift_view> drift(unsigned supply) const;
 
  private:
   struct part {
-    bool is_steered = false;
+    bool is_steered = false, is_measured = false;
     policies::steer by;
+    policies::drift drift;
     policies::call_speeds seen;  // since take(), or since the last look
   };
   policies::steer_look figures(unsigned supply) const;

@@ -17,14 +17,34 @@ namespace {
 
 constexpr std::uint64_t least_part = 100;  // of the most, where no least is written
 
+cost_file const* costs_of(site const& s, supply const& of) {
+  if (of.unit != core::unit_kind::vops) return nullptr;
+  for (auto const& spec : s.targets)
+    if (spec.name == of.target) return spec.costs.get();
+  return nullptr;
+}
+
 /// Of VOPs no more than the file system gives whatever meets, however much was written.
 std::uint64_t promisable(site const& s, supply const& of) {
-  if (of.unit != core::unit_kind::vops) return of.capacity;
-  for (auto const& spec : s.targets)
-    if (spec.name == of.target && spec.costs != nullptr)
-      return std::min(of.capacity,
-                      static_cast<std::uint64_t>(spec.costs->provisionable_vops * 1000));
-  return of.capacity;
+  cost_file const* const costs = costs_of(s, of);
+  if (costs == nullptr) return of.capacity;
+  return std::min(of.capacity, static_cast<std::uint64_t>(costs->provisionable_vops * 1000));
+}
+
+/// The threads are those of the fastest point: so many filled the device with small requests.
+std::optional<measured_costs> measured_of(site const& s, supply const& of) {
+  cost_file const* const costs = costs_of(s, of);
+  if (costs == nullptr) return std::nullopt;
+  measured_costs m = {static_cast<std::uint64_t>(costs->provisionable_vops * 1000),
+                      static_cast<std::uint64_t>(costs->max_vops * 1000), 0};
+  double fastest = 0;
+  for (auto const* curve : {&costs->read[1], &costs->write[1]})
+    for (auto const& point : *curve)
+      if (point.how.threads != 0 && point.how.per_s > fastest) {
+        fastest = point.how.per_s;
+        m.threads = point.how.threads;
+      }
+  return m.threads != 0 ? std::optional(m) : std::nullopt;
 }
 
 /// `50k/s (gold) + 170k/s (silver)`, and what it adds up to.
@@ -51,6 +71,7 @@ promise promised(site const& s, supply const& of) {
 void read_bounds(site const& s, supply& of) {
   of.least = of.lowest = of.capacity;
   of.promisable = promisable(s, of);
+  of.measured = measured_of(s, of);
   auto const target = s.steered.find(of.target);
   if (target == s.steered.end()) return;
   auto const found = target->second.find(of.resource);

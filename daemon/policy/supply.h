@@ -18,6 +18,12 @@ namespace sluice::policy {
 struct site;
 struct share;
 
+/// What a calibration found of a target, for whoever looks whether it is still so.
+struct measured_costs {
+  std::uint64_t floor = 0, most = 0;  // VOP/s, in thousandths
+  unsigned threads = 0;               // that filled the device
+};
+
 struct supply {
   std::string target;
   std::string resource;
@@ -26,7 +32,8 @@ struct supply {
   std::uint64_t lowest = 0;      // below which a steered one does not fall, were it in force or not
   std::uint64_t promisable = 0;  // of it, what reservations may come to
   core::unit_kind unit = core::unit_kind::ops;
-  std::optional<auto_capacity> steered = {};  // nobody wrote how much there is
+  std::optional<auto_capacity> steered = {};    // nobody wrote how much there is
+  std::optional<measured_costs> measured = {};  // of VOPs, unless the costs were written by hand
   std::string name() const { return resource + "@" + target; }
 };
 

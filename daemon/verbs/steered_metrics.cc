@@ -14,6 +14,12 @@ void publish_steered(runtime::metric_table& m, std::string_view resource, std::s
   m.set(metric::slow_calls_allowed_ratio, {resource, target}, v.may_be_ppm / 1e6);
 }
 
+void publish_drift(runtime::metric_table& m, std::string_view target, drift_view const& v) {
+  if (v.given == 0) return;
+  m.set(metric::given_vops_per_second, {target}, static_cast<double>(v.given) / 1000);
+  m.set(metric::costs_fit, {target}, v.sign == "fits" ? 1 : 0);
+}
+
 void remove_steered(runtime::metric_table& m, std::string_view resource, std::string_view target,
                     core::unit_kind unit) {
   m.remove(in_unit(metric::steered_operations_per_second, unit), {resource, target});

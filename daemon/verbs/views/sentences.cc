@@ -98,6 +98,8 @@ lines explain(job_view const& j, job_details const& d, job_overrides const* chan
     out.push_back(of_stream(s));
     if (s.steered)
       out.push_back(fmt::format("{}: {}", s.supply, steered_in_words(*s.steered, s.unit)));
+    if (std::string const told = s.drift ? drift_in_words(*s.drift) : ""; !told.empty())
+      out.push_back(fmt::format("{}: {}", s.supply, told));
   }
   for (auto const& f : d.fixed)
     out.push_back(

@@ -69,4 +69,27 @@ nlohmann::json steered_row(steered_view const& v) {
           {"shadow", v.is_shadow}};
 }
 
+std::string drift_in_words(drift_view const& v) {
+  auto const text = [](rate r) { return found_in_words(r, core::unit_kind::vops); };
+  if (v.sign == "less")
+    return fmt::format(
+        "Its costs may be out of date. Busy, it gave {}, and {} were measured whatever "
+        "meets. Or others use it too.",
+        text(v.given), text(v.floor));
+  if (v.sign == "more")
+    return fmt::format(
+        "Its costs may be out of date. It gave {}, and {} were measured at most. Or "
+        "reads come from the page cache.",
+        text(v.given), text(v.most));
+  return {};
+}
+
+nlohmann::json drift_row(drift_view const& v) {
+  auto const tokens = [](rate r) { return static_cast<double>(r) / 1000; };
+  return {{"state", v.sign},
+          {"given", v.given != 0 ? nlohmann::json(tokens(v.given)) : nlohmann::json()},
+          {"floor", tokens(v.floor)},
+          {"most", tokens(v.most)}};
+}
+
 }  // namespace sluice::verbs

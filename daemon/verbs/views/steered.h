@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A steered capacity as people and programs read it.
+// What the time of calls tells of a supply, as people and programs read it: a steered capacity, and
+// costs that no longer fit.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -20,5 +21,10 @@ steered_view steered_by(policy::auto_capacity const& how, rate least, rate most,
 std::string steered_in_words(steered_view const& v, core::unit_kind unit);
 
 nlohmann::json steered_row(steered_view const& v);
+
+/// Empty: the costs fit, or nobody knows.
+std::string drift_in_words(drift_view const& v);
+
+nlohmann::json drift_row(drift_view const& v);
 
 }  // namespace sluice::verbs

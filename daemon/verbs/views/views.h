@@ -26,6 +26,13 @@ struct steered_view {
   bool is_shadow = false;
 };
 
+/// Whether a file system still gives what its costs were measured to be.
+struct drift_view {
+  std::string sign;  // as policies/drift.h names it
+  rate given = 0;    // when it was busy; 0: it was not
+  rate floor = 0, most = 0;
+};
+
 /// A job on one supply.
 struct stream_view {
   std::string supply;  // metadata@scratch
@@ -43,6 +50,7 @@ struct stream_view {
   rate overbooked = 0;  // all reservations in use together, where that is above the capacity
   rate capacity = 0;
   std::optional<steered_view> steered;
+  std::optional<drift_view> drift;
 };
 
 /// A process of a job that nobody meters, or several.
@@ -84,6 +92,7 @@ struct supply_view {
   std::optional<rate> demand;  // none: unbounded
   core::unit_kind unit = core::unit_kind::ops;
   std::optional<steered_view> steered = {};
+  std::optional<drift_view> drift = {};
 };
 
 /// A node or relay, with what it has and used of each supply.
