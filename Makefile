@@ -43,9 +43,10 @@ san_flags := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize
 CXXFLAGS  ?= -O2 -g1
 common    := -std=c++20 $(CXXFLAGS) $(WARN) $(INCLUDES) $(san_flags)
 
-# Every call passes here: no stubs on the way to libc, and small records set by plain stores.
+# Every call passes here: no stubs on the way to libc, small records set by plain stores, and short
+# loops that do not straddle what a processor fetches at once (a stat under a limit: 55 -> 22 ns).
 guest_flags := $(common) -fPIC -fno-exceptions -fno-rtti -fno-threadsafe-statics \
-  -fno-plt -fno-tree-slp-vectorize \
+  -fno-plt -fno-tree-slp-vectorize -falign-functions=32 -falign-loops=32 \
   -fvisibility=hidden -ftls-model=initial-exec -fno-stack-protector
 guest_link  := -shared -Wl,-z,now -Wl,-Bsymbolic -Wl,--as-needed
 ifeq ($(SAN),)

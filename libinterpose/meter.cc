@@ -8,8 +8,10 @@
 #include <linux/prctl.h>
 
 #include "core/would_wait.h"
+#include "join.h"
 #include "loaded.h"
 #include "paths.h"
+#include "plan.h"
 #include "sys.h"
 #include "times.h"
 

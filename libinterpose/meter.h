@@ -10,40 +10,9 @@
 #include "calls.h"
 #include "place.h"
 #include "state.h"
+#include "visit.h"
 
 namespace sluice {
-
-enum class when : std::uint8_t {
-  before,   // wait, then call
-  cancels,  // the same, and a wait is a cancellation point
-  never,    // charge, do not delay: close, and what is settled late
-};
-
-/// One leg of a call in flight, when it is not as most are. Plain data: it may be abandoned at any
-/// moment.
-struct visit {
-  call id;
-  core::op what;
-  when delay;
-  bool refused;  // RWF_NOWAIT and no tokens: the caller gets EAGAIN, nothing was booked
-  std::uint16_t entry;
-  std::uint64_t bytes;  // asked for, until the gates: then what byte channels were booked for
-  std::uint64_t rules;  // rules met
-  std::uint16_t path_slot = 0;  // 0: no path is noted; see paths.h
-  std::uint8_t path_tag = 0;
-  std::uint8_t manner = 0;    // of what counts in VOPs: creates, unaligned
-  std::uint32_t weight = 0;   // not 0: it is timed, and stands for so many; see times.h
-  std::int64_t began_ns = 0;  // CLOCK_MONOTONIC; untimed: the call has been made already
-  bool has_waited = false;    // it is counted as delayed
-  // What its byte gates made it wait before the call. It may wait there again after it, and then
-  // both together are one wait.
-  static constexpr unsigned early_gates = 2;
-  std::uint64_t early_wait_ns[early_gates] = {};
-
-  static constexpr std::int64_t untimed = -1;
-  static constexpr std::uint8_t creates = 1, unaligned = 2;
-  bool waited_early() const { return (early_wait_ns[0] | early_wait_ns[1]) != 0; }
-};
 
 /// Settles the bytes a call booked with what it moved: the rest comes back, or is paid now.
 [[gnu::noinline]] void settle(visit& v, std::uint64_t moved);
@@ -111,11 +80,6 @@ inline unsigned entry_at_once(int fd) {
     return entry_unknown;
   unsigned const entry = stage.mine->entry_of(fd).load(std::memory_order_relaxed);
   return is_known(entry) ? entry : entry_unknown;
-}
-
-constexpr bool moves_bytes(core::op what) {
-  constexpr std::uint64_t ops = core::byte_ops_of(~std::uint64_t{0});  // the table has addresses
-  return (ops & core::op_bit(what)) != 0;
 }
 
 /// How a call begins. For most that is all: the real call is the next thing done, and no record of

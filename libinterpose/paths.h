@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The directories that a job's calls use, for `sluice run --paths`. They are noted in the area of
 // abi/path_area.h, which all processes of the job share. The plan of the stage sends every counted
-// call the slow way then (see plan_of in state.cc), and only that way leads here, so a job without
+// call the slow way then (see plan_of in plan.cc), and only that way leads here, so a job without
 // this option runs the same instructions as ever.
 #pragma once
 
 #include <cstdint>
 
 #include "abi/path_area.h"
-#include "meter.h"
 #include "place.h"
+#include "visit.h"
 
 namespace sluice::paths {
 

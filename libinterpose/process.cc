@@ -9,6 +9,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "attach.h"
+#include "join.h"
 #include "meter.h"
 #include "rows.h"
 #include "sys.h"

@@ -147,8 +147,6 @@ struct alignas(64) stage_state {
 
 extern stage_state stage __attribute__((visibility("hidden")));
 
-gate_plan plan_gate(unsigned gate);
-
 /// `settled` and the four bytes behind it equal the word of the fork page as long as nothing has
 /// happened to a thread with counters of its own: no fork, no vfork.
 struct alignas(64) thread_state {
@@ -194,16 +192,6 @@ inline void add(std::atomic<std::uint64_t>& counter, std::uint64_t n) {
 
 void pass_through(abi::passthrough reason);  // counts it
 
-/// Maps the segment, once. Called by the constructor, or by the first call when that is earlier.
-void attach();
-/// Where a target is durable: all real functions are looked up, and order/calls.cc put before them.
-void stand_before_libc();
-/// Looks up what nearly each child of a shell calls.
-void bind_what_children_call();
-
-/// Makes the calling thread ready to count: after its first call, after fork. False: pass through.
-bool join_thread();
-
 inline bool joined() {
   return self.generation == stage.fork_page->load(std::memory_order_relaxed) &&
          !self.is_vfork_child;
@@ -221,12 +209,8 @@ inline void touch_around(void const* at) {
   if (stage.is_in_memory) __asm__ volatile("" ::"r"(*static_cast<char const volatile*>(at)));
 }
 
-void refresh_caller_rules();
-void leave_process();  // gives the slot and the shards back, at exit
 /// False, and detached for good, when somebody wrote over the header or closed the segment.
 bool still_a_segment(abi::segment const& s);
-abi::segment* enter_sandbox();        // from now on nothing but the program's own calls
-void leave_sandbox(abi::segment* s);  // the kernel refused: as before
 
 std::int64_t now_ns();
 [[gnu::hot]] std::uint32_t coarse_tick();  // about 134 ms

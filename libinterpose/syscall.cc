@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
+#include "attach.h"
 #include "meter.h"
 #include "rows.h"
 

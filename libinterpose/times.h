@@ -9,7 +9,8 @@
 // What happens inside libc (stdio, ftw, AIO) is timed where a call shows it.
 #pragma once
 
-#include "meter.h"
+#include "state.h"
+#include "visit.h"
 
 namespace sluice::times {
 

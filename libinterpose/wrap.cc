@@ -4,6 +4,7 @@
 // for the case that we are active. An inactive call is a compare, a branch and a jump; the body is
 // a function of its own so that no frame is built before. The wrapper's C++ name is ours and only
 // its assembler name is libc's, so no header of libc is in the way.
+#include "attach.h"
 #include "extras.h"
 #include "loaded.h"
 #include "meter.h"
@@ -12,6 +13,8 @@
 #include "times.h"
 
 namespace sluice {
+
+static void begin_process();
 
 namespace {
 
@@ -27,7 +30,7 @@ extern "C" long sluice_missing() {
 [[gnu::noinline, gnu::cold]] void* bind(void** real, void* resolver, char const* name,
                                         std::uint32_t hash) {
   bool const is_first = __atomic_load_n(real, __ATOMIC_RELAXED) == resolver;
-  attach();
+  begin_process();
   void* const found = loaded::find({name, hash, nullptr});
   if (found == nullptr) return reinterpret_cast<void*>(&sluice_missing);
   void* seen = resolver;
@@ -85,15 +88,24 @@ static void resolve_all() {
 
 // A child of fork begins without the pages of files, so a name is dear there, and the next child
 // looks it up anew. At the start the loader has just read the same tables.
-void bind_what_children_call() {
+static void bind_what_children_call() {
 #define BIND(sym) bound(real::sym, first::sym, #sym, loaded::hash_of(#sym))
   BIND(close), BIND(dup2), BIND(execve), BIND(_exit);
 #undef BIND
 }
 
-void stand_before_libc() {
+// Where a target is durable: all real functions are looked up, and order/calls.cc put before them.
+[[gnu::noinline, gnu::cold]] static void stand_before_libc() {
   resolve_all();
   each_extra(&extra::stand_before_libc);
+}
+
+// The loader calls it, unless a call of the program comes earlier.
+__attribute__((constructor)) static void begin_process() {
+  attached const how = attach();
+  if (how == attached::no) return;
+  bind_what_children_call();
+  if (how == attached::before_libc) stand_before_libc();
 }
 
 // --- the bodies

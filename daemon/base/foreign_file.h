@@ -31,8 +31,8 @@ struct foreign_file {
 /// another's, or no regular file.
 inline foreign_file open_foreign(std::string const& path, int access, std::int64_t owner) {
   foreign_file out;
-  raised_rights const raised;
-  out.fd = descriptor(open(path.c_str(), access | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC));
+  int const flags = access | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC;
+  with_rights([&] { out.fd = descriptor(open(path.c_str(), flags)); });
   if (!out.fd || fstat(out.fd.get(), &out.st) != 0) {
     out.error = errno;
     out.fd = descriptor();

@@ -1,60 +1,82 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/rights.h"
 
-#include <linux/capability.h>
-#include <sys/syscall.h>
-#include <unistd.h>
+#include <pthread.h>
 
-#include <atomic>
 #include <cerrno>
+#include <condition_variable>
+#include <exception>
+#include <future>
+#include <mutex>
+#include <thread>
+#include <utility>
 
 namespace sluice {
 
 namespace {
 
-std::atomic<bool> are_lowered = false;
+/// One task at a time lies on it.
+class desk {
+ public:
+  void hand_in(task_ref task) {
+    std::lock_guard const turn(turn_);
+    std::unique_lock lock(mutex_);
+    task_ = &task;
+    changed_.notify_all();
+    changed_.wait(lock, [&] { return task_ == nullptr; });
+    errno = error_;
+    if (thrown_) std::rethrow_exception(std::exchange(thrown_, nullptr));
+  }
 
-/// Of the calling thread.
-struct capability_sets {
-  __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
-  __user_cap_data_struct half[2] = {};
+  [[noreturn]] void serve() {
+    for (std::unique_lock lock(mutex_);; changed_.notify_all()) {
+      changed_.wait(lock, [&] { return task_ != nullptr; });
+      try {
+        (*task_)();
+      } catch (...) {
+        thrown_ = std::current_exception();
+      }
+      error_ = errno;
+      task_ = nullptr;
+    }
+  }
 
-  bool read() { return syscall(SYS_capget, &head, half) == 0; }
-  bool write() { return syscall(SYS_capset, &head, half) == 0; }
+ private:
+  std::mutex turn_, mutex_;
+  std::condition_variable changed_;
+  task_ref const* task_ = nullptr;
+  std::exception_ptr thrown_;
+  int error_ = 0;
 };
+
+desk* kept = nullptr;  // written before there are other threads; lives as long as the process
+// A process that the thread forks has no other thread, and what it does has these rights.
+thread_local bool is_kept_here = false;
 
 }  // namespace
 
-void lower_rights() {
-  capability_sets s;
-  if (!s.read()) return;
-  for (auto& half : s.half) half.effective = 0;
-  are_lowered = s.write();
-}
-
-raised_rights::raised_rights() {
-  if (!are_lowered.load(std::memory_order_relaxed)) return;
-  int const error = errno;
-  capability_sets s;
-  if (s.read()) {
-    for (int i = 0; i < 2; ++i) {
-      before_[i] = s.half[i].effective;
-      s.half[i].effective = s.half[i].permitted;
+void keep_rights(std::function<bool()> const& settle) {
+  std::promise<bool> settled;
+  auto answer = settled.get_future();
+  auto* const made = new desk;
+  std::thread([&settle, &settled, made] {
+    bool has_any = false;
+    pthread_setname_np(pthread_self(), "sluiced-rights");
+    try {
+      has_any = is_kept_here = settle();
+      settled.set_value(has_any);
+    } catch (...) {
+      settled.set_exception(std::current_exception());
     }
-    has_raised_ = s.write();
-  }
-  errno = error;
+    if (has_any) made->serve();
+    delete made;
+  }).detach();
+  if (answer.get()) kept = made;
 }
 
-raised_rights::~raised_rights() {
-  if (!has_raised_) return;
-  int const error = errno;
-  capability_sets s;
-  if (s.read()) {
-    for (int i = 0; i < 2; ++i) s.half[i].effective = before_[i];
-    s.write();
-  }
-  errno = error;
+void with_rights(task_ref task) {
+  if (kept == nullptr || is_kept_here) return task();
+  kept->hand_in(task);
 }
 
 }  // namespace sluice

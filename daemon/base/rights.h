@@ -1,30 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-// Capabilities that a process keeps and does not use: between the few calls that need them, nothing
-// it does has more rights than its uid. So a mistake in what it makes of a stranger's words opens
-// and changes nothing that is not its own. It is no wall against who runs code of his own in the
-// process: he may raise them too.
+// Capabilities in a thread of their own. What reads strangers' words has none, and asks that thread
+// for the few calls that need them. So a mistake in what it makes of those words opens and changes
+// nothing that is not its own. It is no wall against who runs code of his own in the process: the
+// other thread is in his reach.
 #pragma once
 
-#include <cstdint>
+#include <functional>
 
 namespace sluice {
 
-/// From now on the threads that call this have their capabilities in force only below
-/// raised_rights. Threads that they make begin without.
-void lower_rights();
-
-/// What the thread may have is in force as long as this lives. Costs nothing where lower_rights()
-/// was never called.
-class raised_rights {
+/// Something to call that outlives the call it is passed to. Unlike std::function it never
+/// allocates, so it serves between fork and the end of a process too.
+class task_ref {
  public:
-  raised_rights();
-  ~raised_rights();
-  raised_rights(raised_rights const&) = delete;
-  raised_rights& operator=(raised_rights const&) = delete;
+  template <class Task>
+  task_ref(Task const& task)
+      : task_(&task), run_([](void const* at) { (*static_cast<Task const*>(at))(); }) {}
+  void operator()() const { run_(task_); }
 
  private:
-  std::uint32_t before_[2] = {};  // what was in force
-  bool has_raised_ = false;
+  void const* task_;
+  void (*run_)(void const*);
 };
+
+/// Makes the thread. It begins with the capabilities of its maker, and first runs `settle`, which
+/// gives up those that it is not to have; false: there is nothing to keep, and no thread stays.
+/// What `settle` throws is thrown here. Call it once, before the caller gives up its own.
+void keep_rights(std::function<bool()> const& settle);
+
+/// Runs `task` in that thread and returns when it is done; in the caller's, where there is no such
+/// thread. What it throws is thrown here, and errno is what it left. A task never waits for a user.
+void with_rights(task_ref task);
 
 }  // namespace sluice

@@ -32,10 +32,10 @@ bool write_file(std::string const& path, std::string const& text, file_terms con
   descriptor const file(open(path.c_str(), flags, terms.mode));
   bool const has_owner = terms.uid != static_cast<uid_t>(-1) || terms.gid != static_cast<gid_t>(-1);
   if (!file || !write_all(file.get(), text) || fchmod(file.get(), terms.mode) != 0) return false;
-  if (has_owner) {
-    raised_rights const raised;
-    if (fchown(file.get(), terms.uid, terms.gid) != 0) return false;
-  }
+  bool is_given = true;
+  if (has_owner)
+    with_rights([&] { is_given = fchown(file.get(), terms.uid, terms.gid) == 0; });
+  if (!is_given) return false;
   return !terms.is_durable || fdatasync(file.get()) == 0;
 }
 

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "core/durations.h"
+#include "policy/policy.h"
 #include "policy/supply.h"
 #include "verbs/serve.h"
 

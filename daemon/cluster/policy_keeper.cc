@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/whole_file.h"
 #include "policy/change.h"
+#include "policy/policy.h"
 #include "policy/supply.h"
 
 namespace sluice::cluster {

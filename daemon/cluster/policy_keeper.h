@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-#include "policy/policy.h"
+#include "policy/site.h"
 #include "runtime/policy_log.h"
 #include "runtime/services.h"
 

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "policy/supply.h"
 #include "wire/message.h"
 
 namespace sluice::cluster {

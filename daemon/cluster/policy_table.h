@@ -12,7 +12,8 @@
 #include "core/unit_kind.h"
 #include "lease/parent.h"
 #include "policies/allocate.h"
-#include "policy/policy.h"
+#include "policy/site.h"
+#include "policy/supply.h"
 
 namespace sluice::cluster {
 

@@ -21,7 +21,6 @@
 #include "base/clock.h"
 #include "base/rights.h"
 #include "base/sync.h"
-#include "segment/segment_file.h"
 
 namespace sluice::epochs {
 
@@ -113,13 +112,19 @@ bool sync_job::begin(std::string const& order, std::vector<std::string> const& r
   result_->store(-1);
   until_ns_ = now_ns + patience_ns;
   pid_t const self = getpid();
-  pid_ = fork();
-  if (pid_ != 0) return pid_ > 0;
+  // The area and the roots may be in folders of users.
+  with_rights([&] {
+    pid_ = fork();
+    if (pid_ == 0) work(order, roots, self);
+  });
+  return pid_ > 0;
+}
+
+void sync_job::work(std::string const& order, std::vector<std::string> const& roots, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != self) _exit(1);
+  if (getppid() != parent) _exit(1);
   close_range(3, ~0u, 0);
   signal(SIGBUS, SIG_DFL);
-  raised_rights const raised;  // the area and the roots may be in folders of users
   int error = empty_log(order.c_str(), until_ns_);
   for (std::string const& root : roots)
     if (error == 0) error = sync_root(root.c_str());

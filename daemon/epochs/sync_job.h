@@ -30,6 +30,9 @@ class sync_job {
   int look(std::int64_t now_ns);
 
  private:
+  /// In the process of its own, to its end.
+  [[noreturn]] void work(std::string const& order, std::vector<std::string> const& roots,
+                         pid_t parent);
   void reap();
 
   pid_t pid_ = 0;

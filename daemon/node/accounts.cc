@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "node/accounts.h"
 
+#include "segment/sums.h"
+
 namespace sluice::node {
 
 std::string const& accounts::class_of(job const& j) const {

@@ -4,6 +4,7 @@
 
 #include "node/accounts.h"
 #include "runtime/dashboard.h"
+#include "segment/sums.h"
 #include "verbs/views/steered.h"
 
 namespace sluice::node {

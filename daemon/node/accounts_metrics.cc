@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a node's jobs do, for Prometheus.
 #include "node/accounts.h"
+#include "policy/supply.h"
 #include "runtime/metric_table.h"
 #include "verbs/steered_metrics.h"
 

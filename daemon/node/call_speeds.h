@@ -12,9 +12,11 @@
 #include <string>
 #include <vector>
 
+#include "abi/segment.h"
+#include "base/foreign.h"
 #include "policies/steer.h"
-#include "policy/policy.h"
-#include "segment/segment_file.h"
+#include "policy/site.h"
+#include "policy/supply.h"
 
 namespace sluice::node {
 

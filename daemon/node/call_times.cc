@@ -5,6 +5,8 @@
 
 #include "base/error.h"
 #include "segment/counted.h"
+#include "segment/mapping.h"
+#include "segment/sums.h"
 
 namespace sluice::node {
 

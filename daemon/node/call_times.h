@@ -11,9 +11,10 @@
 #include <string_view>
 #include <vector>
 
-#include "policy/policy.h"
+#include "abi/segment.h"
+#include "base/foreign.h"
+#include "policy/site.h"
 #include "runtime/metric_table.h"
-#include "segment/segment_file.h"
 
 namespace sluice::node {
 

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "policy/compile.h"
+#include "policy/supply.h"
 #include "wire/message.h"
 
 namespace sluice::node {
@@ -81,8 +83,8 @@ void enforcer::set_times(table& t, unsigned supply, lease::child const& child, m
   t.times.open = mode == policy::orphan_mode::open;
 }
 
-void enforcer::set_terms(site_state const& site, lease::child const& child, steering const& steered,
-                         moment now) {
+void enforcer::set_terms(site_state const& site, lease::child const& child,
+                         std::span<rate const> in_force, moment now) {
   policy::orphan_mode const mode = site.site().control.orphans;
   for (unsigned i = 0; i < tables_.size(); ++i) {
     supply_slot const& slot = site.supplies()[i];
@@ -92,7 +94,7 @@ void enforcer::set_terms(site_state const& site, lease::child const& child, stee
     if (!slot.is_shared()) continue;
     if (!has_parent_) {
       t.alone = true;
-      t.usable = steered.in_force(i);
+      t.usable = in_force[i];
       continue;
     }
     t.terms.granted = child.held(i, now.boot_ns);
@@ -166,9 +168,9 @@ void enforcer::write_fixed(job& j, verbs::job_overrides const* changed, std::int
 
 void enforcer::apply(site_state const& site, job_table const& jobs,
                      verbs::override_book const& overrides, lease::child const& child,
-                     steering const& steered, moment now) {
+                     std::span<rate const> in_force, moment now) {
   collect(site, jobs, overrides);
-  set_terms(site, child, steered, now);
+  set_terms(site, child, in_force, now);
   share(now.mono_ns);
   write(site, now.mono_ns);
   for (auto const& j : jobs.all())

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "lease/child.h"
@@ -15,7 +16,6 @@
 #include "node/curves.h"
 #include "node/job_table.h"
 #include "node/site_state.h"
-#include "node/steering.h"
 #include "policies/allocate.h"
 #include "verbs/views/overrides.h"
 
@@ -43,9 +43,9 @@ class enforcer {
   void recall_kept(std::vector<rate> kept) { kept_ = std::move(kept); }
 
   /// Writes every curve of every granted channel.
-  /// `steered`: what is divided of supplies whose capacity nobody wrote.
+  /// `in_force`: what a node without a parent divides, by supply.
   void apply(site_state const& site, job_table const& jobs, verbs::override_book const& overrides,
-             lease::child const& child, steering const& steered, moment now);
+             lease::child const& child, std::span<rate const> in_force, moment now);
 
   std::vector<supply_standing> const& standing() const { return standing_; }
 
@@ -66,7 +66,7 @@ class enforcer {
 
   void collect(site_state const& site, job_table const& jobs,
                verbs::override_book const& overrides);
-  void set_terms(site_state const& site, lease::child const& child, steering const& steered,
+  void set_terms(site_state const& site, lease::child const& child, std::span<rate const> in_force,
                  moment now);
   void set_times(table& t, unsigned supply, lease::child const& child, moment now,
                  policy::orphan_mode mode) const;

@@ -20,7 +20,8 @@
 #include "node/share_out.h"
 #include "segment/cut_back.h"
 #include "segment/job_life.h"
-#include "segment/segment_file.h"
+#include "segment/mapping.h"
+#include "segment/sums.h"
 
 namespace sluice::node {
 

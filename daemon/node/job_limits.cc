@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "policy/cost_file.h"
 #include "policy/order.h"
+#include "policy/supply.h"
 
 namespace sluice::node {
 

@@ -17,9 +17,9 @@
 #include "base/whole_file.h"
 #include "calls.h"
 #include "core/histogram.h"
-#include "node/enforcer.h"
 #include "runtime/user_names.h"
 #include "segment/counted.h"
+#include "segment/sums.h"
 
 namespace sluice::node {
 
@@ -30,8 +30,6 @@ using ordered = nlohmann::ordered_json;
 
 constexpr std::size_t most_results = 512;
 constexpr std::size_t told_waits = 3;
-
-std::string results_dir(state const& s) { return s.jobs.run_dir() + "/results"; }
 
 /// "open 2.1 s, stat 1 s": what cost most.
 std::string waits_text(segment::sums const& sums) {
@@ -57,7 +55,7 @@ void make_room(std::string const& dir) {
     fs::remove(files[i].second, failed);
 }
 
-ordered result_of(state const& s, job const& j) {
+ordered result_of(job const& j, result_terms const& told) {
   auto const& terms = *j.record.scheduler;
   std::int64_t const now_s = std::time(nullptr);
   ordered out = {{"version", 1}, {"kind", "run"}, {"job", j.record.name}};
@@ -66,23 +64,23 @@ ordered result_of(state const& s, job const& j) {
   out["timeline"] = {
       {"start_unix_s", terms.since_unix_s}, {"interval_s", 1.0}, {"rows", ordered::array()}};
   out["jobs"] = {{{"job", j.record.name},
-                  {"class", class_in_force(j, s.overrides.find(j.key))},
+                  {"class", told.qos_class},
                   {"user", runtime::user_name(j.record.uid)},
                   {"started_s", 0},
                   {"ended_s", now_s - terms.since_unix_s},
                   {"finished", true}}};
-  ordered facts = {{"node", s.config.name}, {"nodes of the job", std::to_string(terms.nodes)}};
+  ordered facts = {{"node", told.node}, {"nodes of the job", std::to_string(terms.nodes)}};
   out["facts"] = ordered::array();
   for (auto const& [title, text] : facts.items()) out["facts"].push_back({title, text});
   if (!terms.account.empty()) out["facts"].push_back({"account", terms.account});
   if (!terms.label.empty()) out["facts"].push_back({"scheduler's name", terms.label});
-  out["facts"].push_back({"summary", outcome_line(s, j)});
+  out["facts"].push_back({"summary", outcome_line(j, told)});
   return out;
 }
 
 }  // namespace
 
-std::string outcome_line(state const& s, job const& j) {
+std::string outcome_line(job const& j, result_terms const& terms) {
   segment::sums const sums = segment::sum(j.memory());
   std::uint64_t calls = 0, waited_ns = 0, bytes = 0;
   for (auto const& c : sums.call) {
@@ -90,30 +88,32 @@ std::string outcome_line(state const& s, job const& j) {
     waited_ns += c.waited_ns;
     bytes += c.bytes;
   }
-  std::string const qos_class = class_in_force(j, s.overrides.find(j.key));
-  std::string out = fmt::format("job {} in class {}: {} calls, {}, ", j.record.name,
-                                qos_class.empty() ? "(none)" : qos_class, calls, size_words(bytes));
+  std::string out =
+      fmt::format("job {} in class {}: {} calls, {}, ", j.record.name,
+                  terms.qos_class.empty() ? "(none)" : terms.qos_class, calls, size_words(bytes));
   out += waited_ns == 0 ? "never waited"
                         : fmt::format("waited {}: {}", time_words(waited_ns), waits_text(sums));
   if (j.record.scheduler && j.record.scheduler->nodes > 1)
-    out += fmt::format(" (on {}, one of {} nodes)", s.config.name, j.record.scheduler->nodes);
+    out += fmt::format(" (on {}, one of {} nodes)", terms.node, j.record.scheduler->nodes);
   if (!j.escapes.empty()) out += fmt::format("; {} processes were not metered", j.escapes.size());
   return out;
 }
 
-void keep_result(state const& s, job const& j) {
+void keep_result(job const& j, result_terms const& terms, std::string const& run_dir,
+                 runtime::logger& log) {
   if (!j.record.scheduler->is_metered) return;
-  std::string const dir = results_dir(s), path = dir + "/" + j.record.name + ".json";
+  std::string const dir = run_dir + "/results", path = dir + "/" + j.record.name + ".json";
   mkdir(dir.c_str(), 0711);
   make_room(dir);
-  std::string const text = result_of(s, j).dump(2, ' ', false, ordered::error_handler_t::replace);
-  file_terms terms;
+  std::string const text =
+      result_of(j, terms).dump(2, ' ', false, ordered::error_handler_t::replace);
+  file_terms whose;
   if (geteuid() == 0) {
-    terms.uid = j.record.uid;
-    terms.gid = j.record.gid;
+    whose.uid = j.record.uid;
+    whose.gid = j.record.gid;
   }
-  if (!replace_file(path, text + "\n", terms))
-    s.services.log.warning("result cannot be kept", {{"path", path}});
+  if (!replace_file(path, text + "\n", whose))
+    log.warning("result cannot be kept", {{"path", path}});
 }
 
 }  // namespace sluice::node

@@ -5,14 +5,22 @@
 
 #include <string>
 
-#include "node/state.h"
+#include "node/job.h"
+#include "runtime/log.h"
 
 namespace sluice::node {
 
+/// What a result says beside what the job's memory has.
+struct result_terms {
+  std::string qos_class;  // in force; empty: none
+  std::string node;       // the name of this node
+};
+
 /// `job 4711 in class silver: 12034 calls, 1.2 GiB, waited 3.2 s: open 2.1 s, stat 1 s`
-std::string outcome_line(state const& s, job const& j);
+std::string outcome_line(job const& j, result_terms const& terms);
 
 /// Writes the result file. A disk that is full keeps no job from ending: the log says it.
-void keep_result(state const& s, job const& j);
+void keep_result(job const& j, result_terms const& terms, std::string const& run_dir,
+                 runtime::logger& log);
 
 }  // namespace sluice::node

@@ -19,12 +19,14 @@
 #include "node/curves.h"
 #include "node/job_limits.h"
 #include "policy/class_list.h"
+#include "policy/supply.h"
 #include "runtime/user_names.h"
-#include "segment/counted.h"
 #include "segment/cut_back.h"
 #include "segment/jobs.h"
+#include "segment/mapping.h"
 #include "segment/remains.h"
 #include "segment/run_dir.h"
+#include "segment/sums.h"
 #include "wire/message.h"
 
 namespace sluice::node {

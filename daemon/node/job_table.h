@@ -19,6 +19,7 @@
 #include "node/site_state.h"
 #include "policy/mount_table.h"
 #include "runtime/log.h"
+#include "segment/segment_file.h"
 
 namespace sluice::node {
 

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/process_mark.h"
 #include "segment/jobs.h"
-#include "segment/segment_file.h"
+#include "segment/sums.h"
 
 namespace sluice::node {
 

@@ -10,7 +10,7 @@
 
 #include "abi/segment.h"
 #include "node/rates.h"
-#include "segment/segment_file.h"
+#include "segment/sums.h"
 
 namespace sluice::node {
 

@@ -56,11 +56,12 @@ policy::place place_finder::find(uid_t who, std::string const& path) {
       [look = find_, path] { return look(path); });
   auto answer = task->get_future();
   try {
-    std::thread([task, path, all = waiting_] {
-      raised_rights const raised;  // it may lie in a folder that is its user's alone
+    auto const look = [task, path, all = waiting_] {
       (*task)();
       all->end(path);
-    }).detach();
+    };
+    // It has the rights of its maker: the path may lie in a folder that is its user's alone.
+    with_rights([&] { std::thread(look).detach(); });
   } catch (std::system_error const&) {  // no thread to be had
     waiting_->end(path);
     return no_answer(path);

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "policy/policy.h"
+
 namespace sluice::node {
 
 void site_state::apply(std::string const& text, std::string const& called) {

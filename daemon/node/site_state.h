@@ -10,7 +10,8 @@
 #include <vector>
 
 #include "node/rates.h"
-#include "policy/policy.h"
+#include "policy/site.h"
+#include "policy/supply.h"
 #include "wire/message.h"
 
 namespace sluice::node {

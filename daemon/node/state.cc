@@ -8,7 +8,8 @@
 #include "base/installed.h"
 #include "base/rights.h"
 #include "base/whole_file.h"
-#include "node/job_result.h"
+#include "policy/policy.h"
+#include "policy/supply.h"
 #include "runtime/launcher.h"
 #include "segment/jobs.h"
 #include "segment/order_look.h"
@@ -22,8 +23,9 @@ namespace {
 constexpr std::int64_t first_policy_ns = 2'000'000'000;
 
 std::string policy_text(std::string const& path) {
-  raised_rights const raised;
-  return policy::read_policy_text(path);
+  std::string text;
+  with_rights([&] { text = policy::read_policy_text(path); });
+  return text;
 }
 
 std::string policy_copy(runtime::config const& c) { return c.state_dir + "/policy.json"; }
@@ -110,10 +112,9 @@ void state::use_policy(std::string const& text, runtime::policy_source const& so
 void state::reload(moment at) {
   services.notify.reloading(at.mono_ns);
   try {
-    runtime::config const fresh = [&] {
-      raised_rights const raised;  // what the administrator wrote may be another user's file
-      return services.reload ? services.reload() : config;
-    }();
+    runtime::config fresh = config;
+    // What the administrator wrote may be another user's file.
+    if (services.reload) with_rights([&] { fresh = services.reload(); });
     if (has_parent() && !fresh.keys.empty()) parent->use_keys(fresh.keys);
     if (!has_parent() && !fresh.policy.empty())
       use_policy(policy_text(fresh.policy), {fresh.policy}, at);
@@ -152,7 +153,7 @@ void state::expire_overrides(moment at) {
 
 void state::enforce(moment at) {
   rates.set_split(has_parent() && parent->is_split());
-  rates.apply(site, jobs, overrides, lease.child, steered, at);
+  rates.apply(site, jobs, overrides, lease.child, steered.in_force(), at);
 }
 
 // ---- measuring ----
@@ -242,10 +243,14 @@ job* state::take_announced(std::string const& name, moment at) {
 }
 
 void state::release_job(job& j) {
-  if (!j.is_broken()) keep_result(*this, j);
+  if (!j.is_broken()) keep_result(j, terms_of(j), jobs.run_dir(), services.log);
   jobs.release(j);
   watch_.recount();
   services.log.info("job released", {{"job", j.record.name}, {"uid", j.record.uid}});
+}
+
+result_terms state::terms_of(job const& j) const {
+  return {class_in_force(j, overrides.find(j.key)), config.name};
 }
 
 void state::came(moment at) {

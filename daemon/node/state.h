@@ -12,6 +12,7 @@
 #include "node/asked_above.h"
 #include "node/enforcer.h"
 #include "node/held_lease.h"
+#include "node/job_result.h"
 #include "node/job_table.h"
 #include "node/job_watch.h"
 #include "node/journal_watch.h"
@@ -59,6 +60,8 @@ class state {
   void turn_gates(moment at);
   /// Keeps steps fast for a while: somebody waits, a job came or went, somebody has changed one.
   void stir(moment at) { stirred_ns_ = at.mono_ns; }
+  /// What the result of a job says.
+  result_terms terms_of(job const& j) const;
   /// Somebody joins a job.
   void came(moment at);
   /// When to step next, as far as jobs and folders say.

@@ -76,6 +76,12 @@ rate steering::in_force(unsigned supply) const {
   return by.terms().is_shadow ? written : by.capacity();
 }
 
+std::vector<rate> steering::in_force() const {
+  std::vector<rate> out;
+  for (unsigned i = 0; i < site_.supplies().size(); ++i) out.push_back(in_force(i));
+  return out;
+}
+
 policies::call_speeds steering::take(unsigned supply) {
   if (supply >= parts_.size()) return {};
   return std::exchange(parts_[supply].seen, {});

@@ -29,6 +29,7 @@ class steering {
   void look(std::int64_t now_ns);
   /// What of this supply is divided.
   rate in_force(unsigned supply) const;
+  std::vector<rate> in_force() const;  // by supply
   /// Calls since the last take(), for the parent.
   policies::call_speeds take(unsigned supply);
   /// None: its capacity is written, or steered elsewhere.

@@ -7,9 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "policy/policy.h"
+#include "policy/site.h"
 
 namespace sluice::policy {
+
+struct supply;
 
 std::vector<std::string> changes(site const& from, site const& to);
 

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/suggest.h"
+#include "policy/control.h"
 #include "policy/limit.h"
 
 namespace sluice::policy {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "policy/policy.h"
+#include "policy/site.h"
 
 namespace sluice::policy {
 

@@ -6,7 +6,6 @@
 
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,32 +13,9 @@
 #include "core/token_bucket.h"
 #include "policy/limit.h"
 #include "policy/mount_table.h"
+#include "policy/target.h"
 
 namespace sluice::policy {
-
-/// Which changes wait for a barrier: those of its process, of the job, of threads of that name, in
-/// that tree.
-enum class order_stream { process, job, thread, path };
-
-/// A change of a name like `write` waits until what is named like `durable` is durable, on all
-/// nodes of the job.
-struct after_spec {
-  std::string write, durable;
-  std::int64_t patience_ns = 60'000'000'000;
-};
-
-/// A named file tree. For a --limit the name is the path as written.
-struct target_spec {
-  std::string name;
-  std::string path;
-  std::string origin;
-  bool durable = false;  // fsync in it goes through the log
-  bool ordered = false;  // and is a barrier
-  order_stream stream = order_stream::process;
-  std::optional<after_spec> after = {};
-  bool one_file_system = false;                 // what is mounted below is not in it
-  std::shared_ptr<cost_file const> costs = {};  // what its VOPs are; null: not known
-};
 
 struct file_system {
   std::vector<mount> mounts;

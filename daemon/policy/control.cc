@@ -6,17 +6,15 @@
 #include <algorithm>
 
 #include "base/duration.h"
+#include "policy/algorithm.h"
 #include "policy/change.h"
 #include "policy/doubts.h"
 #include "policy/hostlist.h"
-#include "policy/policy.h"
+#include "policy/supply.h"
 
 namespace sluice::policy {
 
 namespace {
-
-constexpr char const* pool_names[] = {"single", "majority", "none"};
-constexpr char const* orphan_names[] = {"safe", "keep", "open"};
 
 template <typename Ids, typename Id>
 bool holds(Ids const& ids, Id id) {
@@ -59,10 +57,6 @@ std::string people_in_words(access_rule const& rule) {
 }
 
 }  // namespace
-
-char const* name_of(pool_owner p) { return pool_names[static_cast<unsigned>(p)]; }
-
-char const* name_of(orphan_mode m) { return orphan_names[static_cast<unsigned>(m)]; }
 
 bool may_use(site const& s, std::string const& qos_class, uid_t uid,
              std::span<gid_t const> groups) {

@@ -2,7 +2,7 @@
 // Readers of the sections `control` and `access`.
 #pragma once
 
-#include "policy/control.h"
+#include "policy/control_settings.h"
 #include "policy/reading.h"
 
 namespace sluice::policy {

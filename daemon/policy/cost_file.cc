@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "policy/policy.h"
 #include "policy/reading.h"
+#include "policy/text_file.h"
 
 namespace sluice::policy {
 
@@ -295,9 +295,7 @@ cost_file parse_cost_file(std::string_view text, std::string const& name) {
   return cost_reader(name).read(parse_json(text, name));
 }
 
-cost_file read_cost_file(std::string const& path) {
-  return parse_cost_file(read_policy_text(path), path);
-}
+cost_file read_cost_file(std::string const& path) { return parse_cost_file(read_text(path), path); }
 
 provenance provenance_of(mount const& m, place const& where) {
   provenance p;

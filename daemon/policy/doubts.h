@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "policy/compile.h"
-#include "policy/policy.h"
+#include "policy/site.h"
 
 namespace sluice::policy {
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "policy/compile.h"
 #include "policy/reading.h"
+#include "policy/target.h"
 
 namespace sluice::policy {
 

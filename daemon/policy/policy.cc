@@ -1,19 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policy/policy.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <pwd.h>
-#include <sys/stat.h>
 
-#include <cerrno>
 #include <cmath>
-#include <cstring>
 
-#include "base/descriptor.h"
 #include "base/error.h"
-#include "base/suggest.h"
 #include "core/units.h"
+#include "policy/algorithm.h"
 #include "policy/auto_read.h"
 #include "policy/carried.h"
 #include "policy/control_read.h"
@@ -21,6 +16,8 @@
 #include "policy/order.h"
 #include "policy/reading.h"
 #include "policy/resource.h"
+#include "policy/supply.h"
+#include "policy/text_file.h"
 
 namespace sluice::policy {
 
@@ -339,50 +336,8 @@ site parse_policy(std::string_view text, std::string const& name) {
   return reader(name).read(parse_json(text, name));
 }
 
-std::string read_policy_text(std::string const& file) {
-  auto const refuse = [&](std::string const& why) { return usage_error(file + ": " + why); };
-  // Not blocking: a FIFO that nobody writes to would hold us for ever.
-  descriptor const fd(open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
-  struct stat st = {};
-  if (!fd || fstat(fd.get(), &st) != 0) throw refuse(std::strerror(errno));
-  if (S_ISDIR(st.st_mode)) throw refuse("it is a directory; name a file in it");
-  fcntl(fd.get(), F_SETFL, 0);
-  std::string text;
-  ssize_t got = 0;
-  for (char part[4096]; text.size() <= most_text && (got = read(fd.get(), part, sizeof part)) > 0;)
-    text.append(part, static_cast<std::size_t>(got));
-  if (got < 0) throw refuse(std::strerror(errno));
-  if (text.find_first_not_of(" \t\r\n") == text.npos)
-    throw refuse(S_ISFIFO(st.st_mode) ? "it is a FIFO to which nobody wrote" : "it is empty");
-  return carry_costs(std::move(text), file);
-}
+std::string read_policy_text(std::string const& file) { return carry_costs(read_text(file), file); }
 
 site read_policy(std::string const& file) { return parse_policy(read_policy_text(file), file); }
-
-std::vector<channel_spec> channels_of(site const& site, std::string const& qos_class_name) {
-  std::vector<channel_spec> out = site.channels;
-  if (qos_class_name.empty()) return out;
-  qos_class const* chosen = nullptr;
-  names known;
-  for (auto const& c : site.classes) {
-    known.push_back(c.name);
-    if (c.name == qos_class_name) chosen = &c;
-  }
-  if (chosen == nullptr)
-    throw usage_error(fmt::format("--class {}: the policy has no such class{}{}", qos_class_name,
-                                  did_you_mean(qos_class_name, known), it_has(known)));
-  for (auto const& [target, resources] : chosen->shares)
-    for (auto const& [resource, share] : resources) {
-      if (!share.limit) continue;
-      channel_spec c;
-      c.name = resource + "@" + target;
-      c.origin = share.origin;
-      c.ops = core::ops_of_selector(resource);
-      c.amount = *share.limit;
-      c.target = target;
-      out.push_back(std::move(c));
-    }
-  return out;
-}
 
 }  // namespace sluice::policy

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "core/units.h"
 #include "policy/cost_file.h"
-#include "policy/policy.h"
+#include "policy/site.h"
 
 namespace sluice::policy {
 

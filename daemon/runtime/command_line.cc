@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/suggest.h"
-#include "policy/policy.h"
+#include "policy/text_file.h"
 #include "runtime/services.h"
 
 namespace sluice::runtime {
@@ -106,7 +106,7 @@ command_line parse_command_line(int argc, char** argv) {
 config read_config(command_line const& line) {
   std::vector<given> file;
   if (!line.config_file.empty())
-    file = parse_config(policy::read_policy_text(line.config_file), line.config_file);
+    file = parse_config(policy::read_text(line.config_file), line.config_file);
   return make_config(file, line.flags);
 }
 

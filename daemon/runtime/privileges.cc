@@ -92,9 +92,14 @@ kept_capabilities drop_to(std::span<wanted const> all) {
 }  // namespace
 
 kept_capabilities drop_capabilities(role_kind role) {
-  auto const kept = role == role_kind::node ? drop_to(of_a_node) : drop_to({});
-  if (kept.kept != "none") lower_rights();
-  return kept;
+  kept_capabilities kept;
+  if (role == role_kind::node)
+    keep_rights([&] {
+      kept = drop_to(of_a_node);
+      return kept.kept != "none";
+    });
+  auto const own = drop_to({});
+  return role == role_kind::node ? kept : own;
 }
 
 kept_capabilities drop_to_journal() { return drop_to(of_a_log); }

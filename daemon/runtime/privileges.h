@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The privileges that the daemon gives up before it listens to anybody. A node of root keeps two
-// capabilities in its loop:
+// capabilities in a thread that the loop asks for the calls that need them (base/rights.h):
 //   cap_chown            gives a job's segment to the job's user
 //   cap_dac_override     opens it again after a restart (0600, of that user)
-// in force only for those calls (base/rights.h),
 // and two in threads that talk to nobody, but look for unmetered processes:
 //   cap_dac_read_search  lists /proc/PID/fd of other users
 //   cap_sys_ptrace       reads /proc/PID/{environ,exe,io,maps}
 // The keeper of its log (node/journal_keeper.h) is a process of its own with the capabilities of
 // sluice-order(8), and that program gets the same.
-// Its threads that read what strangers send (HTTP, ZeroMQ) have none of them.
+// The loop, and the threads that read what strangers send (HTTP, ZeroMQ), have none of them.
 // Relays, clusters and everybody who is not root keep none. No capability comes back: the bounding
 // set goes too, and no_new_privs is set.
 #pragma once

@@ -9,6 +9,8 @@
 #include "calls.h"
 #include "core/token_bucket.h"
 #include "policy/limit.h"
+#include "segment/mapping.h"
+#include "segment/sums.h"
 
 namespace sluice::segment {
 
@@ -140,12 +142,6 @@ core::histogram_counts waits_of(foreign<abi::segment> const& s, unsigned channel
 
 std::uint64_t rate_of(foreign<abi::segment> const& s, unsigned channel) {
   return core::rate_at(as_shared(s.bucket[channel]), steady_ns());
-}
-
-std::unique_ptr<core::ruleset> rules_of(foreign<abi::segment> const& s) {
-  auto copy = copy_of(s.rules);
-  if (char const* wrong = core::validate(*copy)) throw sluice_error(wrong);
-  return copy;
 }
 
 nlohmann::ordered_json counted_json(foreign<abi::segment> const& s, std::size_t running) {

@@ -3,10 +3,11 @@
 // channels, unlimited calls. The only writer of that part, for the command line and for the daemon.
 #pragma once
 
-#include <memory>
+#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 
-#include "segment/segment_file.h"
+#include "abi/segment.h"
+#include "base/foreign.h"
 
 namespace sluice::segment {
 
@@ -14,10 +15,6 @@ core::histogram_counts waits_of(foreign<abi::segment> const& s, unsigned channel
 
 /// The rate of a channel now, in units/ns with 40 fractional bits.
 std::uint64_t rate_of(foreign<abi::segment> const& s, unsigned channel);
-
-/// The ruleset, read once and checked: whoever owns the file can write in it at any time. Throws
-/// when it is none.
-std::unique_ptr<core::ruleset> rules_of(foreign<abi::segment> const& s);
 
 /// {"processes", "channels", "calls", "passthrough"}; without channels when the ruleset is none.
 /// `running`: how many processes are alive, which the caller knows.

@@ -15,8 +15,8 @@
 #include "base/descriptor.h"
 #include "base/error.h"
 #include "base/process_mark.h"
+#include "segment/mapping.h"
 #include "segment/run_dir.h"
-#include "segment/segment_file.h"
 
 namespace sluice::segment {
 

@@ -61,10 +61,9 @@ std::vector<remains> find_remains(std::string const& run_dir) {
 bool is_let_go(std::string const& path) {
   foreign_file const file = open_foreign(path, O_RDONLY, any_owner);
   if (!file) return file.error != EWOULDBLOCK;  // he holds a lease on it
-  {
-    raised_rights const raised;
-    if (fchown(file.fd.get(), geteuid(), getegid()) != 0) return true;
-  }
+  bool is_ours = false;
+  with_rights([&] { is_ours = fchown(file.fd.get(), geteuid(), getegid()) == 0; });
+  if (!is_ours) return true;
   fchmod(file.fd.get(), 0600);
   // A read lease is for files that nobody has open for writing. EAGAIN: somebody has.
   if (fcntl(file.fd.get(), F_SETLEASE, F_RDLCK) != 0) return errno != EAGAIN;

@@ -18,13 +18,12 @@
 #include "abi/after_area.h"
 #include "abi/order_area.h"
 #include "abi/path_area.h"
+#include "abi/segment.h"
 #include "base/clock.h"
 #include "base/descriptor.h"
 #include "base/error.h"
-#include "base/foreign_file.h"
 #include "base/rights.h"
-#include "calls.h"
-#include "segment/counted.h"
+#include "segment/mapping.h"
 #include "segment/run_dir.h"
 
 namespace sluice::segment {
@@ -42,14 +41,18 @@ namespace {
 
 void give_away(descriptor const& file, uid_t uid, gid_t gid, std::string const& path) {
   if (uid == geteuid()) return;
-  raised_rights const raised;
-  if (fchown(file.get(), uid, gid) != 0) fail(path);
+  with_rights([&] {
+    if (fchown(file.get(), uid, gid) != 0) fail(path);
+  });
 }
 
-abi::segment* map(int fd, std::string const& path) {
-  void* at = mmap(nullptr, sizeof(abi::segment), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+/// Of a new file, which is nobody else's yet. `fill_in(area)` writes into it.
+template <class Area, class Fill>
+void fill_new(int fd, std::string const& path, Fill&& fill_in) {
+  void* at = mmap(nullptr, sizeof(Area), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (at == MAP_FAILED) fail("cannot map " + path);
-  return static_cast<abi::segment*>(at);
+  fill_in(*static_cast<Area*>(at));
+  munmap(at, sizeof(Area));
 }
 
 bool is_in_memory(int fd) {
@@ -90,10 +93,10 @@ void write_segment(std::string const& path, new_job const& made, policy::compile
     if (errno != EOPNOTSUPP && errno != ENOSYS) fail_for_room(path);
     if (ftruncate(fd.get(), sizeof(abi::segment)) != 0) fail_for_room(path);
   }
-  abi::segment* const s = map(fd.get(), path);
-  s->head.is_in_memory = is_in_memory(fd.get()) ? 1 : 0;
-  fill(*s, made, limits);
-  munmap(s, sizeof *s);
+  fill_new<abi::segment>(fd.get(), path, [&](abi::segment& s) {
+    s.head.is_in_memory = is_in_memory(fd.get()) ? 1 : 0;
+    fill(s, made, limits);
+  });
   give_away(fd, made.uid, made.gid, path);
 }
 
@@ -104,10 +107,7 @@ void write_area(std::string const& path, uid_t uid, gid_t gid, Fill&& fill_in) {
   if (fd.get() < 0) fail_for_room(path);
   errno = posix_fallocate(fd.get(), 0, sizeof(Area));
   if (errno != 0) fail_for_room(path);
-  void* at = mmap(nullptr, sizeof(Area), PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
-  if (at == MAP_FAILED) fail("cannot map " + path);
-  fill_in(*static_cast<Area*>(at));
-  munmap(at, sizeof(Area));
+  fill_new<Area>(fd.get(), path, fill_in);
   give_away(fd, uid, gid, path);
 }
 
@@ -184,43 +184,7 @@ void write_record(std::string const& path, std::string const& text) {
     fail_for_room(path);
 }
 
-/// Shards that somebody counts in, or has counted in.
-template <class Visit>
-void each_shard(foreign<abi::segment> const& s, Visit&& visit) {
-  constexpr auto relaxed = std::memory_order_relaxed;
-  unsigned const used = std::min(s.head.shards_used.load(relaxed), abi::owned_shards);
-  for (unsigned i = 0; i < used; ++i) visit(s.owned[i]);
-  if (s.head.commons_used.load(relaxed) == 0) return;
-  for (foreign<abi::shard> const& common : s.common) visit(common);
-}
-
 }  // namespace
-
-mapping mapping::open(std::string const& path) { return open(path, geteuid()); }
-
-mapping mapping::open(std::string const& path, uid_t owner) {
-  foreign_file const file = open_foreign(path, O_RDWR, owner);
-  if (file.error == EPERM) throw sluice_error(path + ": not a file of ours");
-  if (file.error == EWOULDBLOCK) throw sluice_error(path + ": its owner holds a lease on it");
-  if (!file) throw sluice_error(fmt::format("{}: {}", path, std::strerror(file.error)));
-  if (file.st.st_size != sizeof(abi::segment))
-    throw sluice_error(path + ": made by another version of sluice");
-  mapping m(map(file.fd.get(), path));
-  if (char const* why =
-          abi::refuse_head(as_shared(*m), static_cast<std::uint64_t>(file.st.st_size)))
-    throw sluice_error(fmt::format("{}: {}", path, why));
-  try {
-    rules_of(*m);  // a copy: the owner may write it at this moment
-  } catch (error const& e) {
-    throw sluice_error(fmt::format("{}: {}", path, e.what()));
-  }
-  return m;
-}
-
-mapping::~mapping() {
-  guard_.reset();
-  if (at_ != nullptr) munmap(at_, sizeof *at_);
-}
 
 bool create(std::string const& run_dir, new_job const& made, policy::compiled const& limits) {
   check_after(limits.after);
@@ -274,78 +238,5 @@ void add_path_area(std::string const& segment_path, uid_t uid, gid_t gid, unsign
   }
   segment->head.areas.fetch_or(abi::paths_beside);
 }
-
-sums sum(foreign<abi::segment> const& s) {
-  constexpr auto relaxed = std::memory_order_relaxed;
-  sums total;
-  total.call.resize(abi::max_calls);
-  std::uint32_t const channels = s.rules.channel_count;
-  total.channel.resize(std::min(channels, core::max_channels));
-  auto const add = [&](foreign<abi::shard> const& from) {
-    for (unsigned i = 0; i < abi::max_calls; ++i) {
-      total.call[i].calls += from.call[i].calls.load(relaxed);
-      total.call[i].errors += from.call[i].errors.load(relaxed);
-      total.call[i].bytes += from.call[i].bytes.load(relaxed);
-      total.call[i].delayed += from.call[i].delayed.load(relaxed);
-      total.call[i].waited_ns += from.call[i].waited_ns.load(relaxed);
-    }
-    for (std::size_t i = 0; i < total.channel.size(); ++i) {
-      total.channel[i].calls += from.channel[i].calls.load(relaxed);
-      total.channel[i].amount += from.channel[i].amount.load(relaxed);
-      total.channel[i].delayed += from.channel[i].delayed.load(relaxed);
-      total.channel[i].waited_ns += from.channel[i].waited_ns.load(relaxed);
-    }
-  };
-  each_shard(s, add);
-  // A stage counts what a channel of operations takes only once.
-  for (std::size_t i = 0; i < total.channel.size(); ++i)
-    if (s.rules.channel[i].unit == static_cast<std::uint8_t>(core::unit_kind::ops))
-      total.channel[i].amount = total.channel[i].calls;
-  return total;
-}
-
-channel_sums sum_channel(foreign<abi::segment> const& s, unsigned channel) {
-  constexpr auto relaxed = std::memory_order_relaxed;
-  channel_sums total;
-  auto const add = [&](foreign<abi::shard> const& from) {
-    foreign<abi::channel_counters> const& c = from.channel[channel];
-    total.calls += c.calls.load(relaxed);
-    total.amount += c.amount.load(relaxed);
-    total.delayed += c.delayed.load(relaxed);
-    total.waited_ns += c.waited_ns.load(relaxed);
-  };
-  each_shard(s, add);
-  if (s.rules.channel[channel].unit == static_cast<std::uint8_t>(core::unit_kind::ops))
-    total.amount = total.calls;
-  return total;
-}
-
-std::vector<op_sums> sum_by_op(foreign<abi::segment> const& s) {
-  constexpr auto relaxed = std::memory_order_relaxed;
-  std::vector<op_sums> total(core::op_count);
-  auto const add = [&](foreign<abi::shard> const& from) {
-    for (unsigned i = 0; i < call_count; ++i) {
-      op_sums& of = total[static_cast<unsigned>(call_table[i].op)];
-      of.calls += from.call[i].calls.load(relaxed);
-      of.bytes += from.call[i].bytes.load(relaxed);
-    }
-  };
-  each_shard(s, add);
-  auto const took_ns = took_by_op(s);
-  for (unsigned i = 0; i < core::op_count; ++i) total[i].took_ns = took_ns[i];
-  return total;
-}
-
-std::vector<std::uint64_t> took_by_op(foreign<abi::segment> const& s) {
-  std::vector<std::uint64_t> total_ns(core::op_count);
-  unsigned const named = s.rules.target_count;
-  unsigned const targets = std::min(named, core::max_targets);
-  for (unsigned t = 0; t < targets; ++t)
-    for (unsigned i = 0; i < core::op_count; ++i)
-      total_ns[i] += s.time[t][i].took_ns.load(std::memory_order_relaxed);
-  return total_ns;
-}
-
-std::string job_name(foreign<abi::segment> const& s) { return text_of(s.head.job); }
 
 }  // namespace sluice::segment

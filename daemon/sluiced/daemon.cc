@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/installed.h"
 #include "node/journal_keeper.h"
+#include "policy/control.h"
 #include "policy/policy.h"
 #include "runtime/dashboard.h"
 #include "runtime/fresh_look.h"

@@ -11,7 +11,7 @@
 
 #include "core/unit_kind.h"
 #include "local/local.h"
-#include "policy/policy.h"
+#include "policy/site.h"
 #include "runtime/policy_log.h"
 #include "runtime/services.h"
 #include "verbs/views/overrides.h"

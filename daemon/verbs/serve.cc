@@ -13,6 +13,8 @@
 #include "local/request.h"
 #include "policy/change.h"
 #include "policy/class_list.h"
+#include "policy/control.h"
+#include "policy/policy.h"
 #include "policy/supply.h"
 #include "runtime/dashboard.h"
 #include "runtime/history_rows.h"

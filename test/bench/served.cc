@@ -16,6 +16,7 @@
 
 #include "node/meter.h"
 #include "segment/jobs.h"
+#include "segment/sums.h"
 #include "watched_jobs.h"
 
 namespace {

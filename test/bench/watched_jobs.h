@@ -11,8 +11,7 @@
 #include <string>
 #include <utility>
 
-#include "segment/counted.h"
-#include "segment/segment_file.h"
+#include "segment/mapping.h"
 
 namespace sluice::bench {
 

@@ -13,6 +13,7 @@
 #include "node/curves.h"
 #include "node/job_table.h"
 #include "node/meter.h"
+#include "segment/mapping.h"
 
 namespace {
 

@@ -6,7 +6,9 @@
 
 #include "base/error.h"
 #include "policy/compile.h"
+#include "policy/control.h"
 #include "policy/policy.h"
+#include "policy/supply.h"
 
 namespace {
 

@@ -6,6 +6,7 @@
 
 #include "policies/allocate.h"
 #include "policy/policy.h"
+#include "policy/supply.h"
 
 using namespace sluice;
 

@@ -14,7 +14,7 @@
 #include <cerrno>
 
 #include "base/clock.h"
-#include "commands/calibrate/plan.h"
+#include "commands/calibrate/work.h"
 
 namespace sluice::calibrate {
 

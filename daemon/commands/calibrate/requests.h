@@ -8,7 +8,7 @@
 
 #include "base/descriptor.h"
 #include "commands/calibrate/ground.h"
-#include "commands/calibrate/plan.h"
+#include "commands/calibrate/work.h"
 
 namespace sluice::calibrate {
 

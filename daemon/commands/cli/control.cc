@@ -25,8 +25,9 @@
 #include "commands/cli/report.h"
 #include "commands/cli/steer.h"
 #include "core/token_bucket.h"
+#include "policy/compile.h"
 #include "policy/limit.h"
-#include "segment/counted.h"
+#include "segment/mapping.h"
 #include "segment/run_dir.h"
 
 namespace sluice::cli {

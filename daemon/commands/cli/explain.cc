@@ -26,8 +26,9 @@
 #include "commands/cli/options.h"
 #include "commands/cli/program.h"
 #include "commands/cli/report.h"
-#include "segment/counted.h"
+#include "policy/compile.h"
 #include "segment/jobs.h"
+#include "segment/mapping.h"
 
 namespace sluice::cli {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "commands/cli/options.h"
-#include "segment/segment_file.h"
+#include "segment/mapping.h"
 
 namespace sluice::cli {
 

@@ -17,8 +17,9 @@
 #include "policy/limit.h"
 #include "segment/counted.h"
 #include "segment/jobs.h"
+#include "segment/mapping.h"
 #include "segment/run_dir.h"
-#include "segment/segment_file.h"
+#include "segment/sums.h"
 #include "verbs/views/rows.h"
 
 namespace sluice::cli {

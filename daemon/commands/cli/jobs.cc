@@ -14,8 +14,8 @@
 #include "commands/cli/report.h"
 #include "policy/limit.h"
 #include "policy/resource.h"
-#include "segment/counted.h"
 #include "segment/jobs.h"
+#include "segment/mapping.h"
 #include "segment/run_dir.h"
 
 namespace sluice::cli {

@@ -22,6 +22,7 @@
 #include "policy/limit.h"
 #include "policy/order.h"
 #include "segment/jobs.h"
+#include "segment/mapping.h"
 #include "segment/run_dir.h"
 #include "segment/segment_file.h"
 

@@ -21,7 +21,7 @@
 #include "base/error.h"
 #include "base/foreign_file.h"
 #include "base/installed.h"
-#include "segment/counted.h"
+#include "segment/mapping.h"
 #include "segment/run_dir.h"
 
 namespace sluice::cli {

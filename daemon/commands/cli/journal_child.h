@@ -12,8 +12,8 @@
 
 #include "abi/segment.h"
 #include "base/descriptor.h"
+#include "base/foreign.h"
 #include "segment/journal_process.h"
-#include "segment/segment_file.h"
 
 namespace sluice::cli {
 

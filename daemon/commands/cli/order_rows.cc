@@ -18,6 +18,7 @@
 #include "commands/cli/quantity.h"
 #include "commands/cli/report.h"
 #include "segment/jobs.h"
+#include "segment/mapping.h"
 
 namespace sluice::cli {
 

@@ -10,11 +10,14 @@
 #include "commands/cli/limits.h"
 #include "commands/cli/options.h"
 #include "commands/cli/report.h"
+#include "policy/change.h"
+#include "policy/control.h"
 #include "policy/cost_file.h"
 #include "policy/doubts.h"
 #include "policy/mount_table.h"
 #include "policy/order.h"
 #include "policy/policy.h"
+#include "policy/supply.h"
 
 namespace sluice::cli {
 

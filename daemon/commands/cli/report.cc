@@ -15,6 +15,7 @@
 #include "commands/cli/paths.h"
 #include "segment/counted.h"
 #include "segment/jobs.h"
+#include "segment/mapping.h"
 #include "segment/run_dir.h"
 
 namespace sluice::cli {

@@ -11,7 +11,6 @@
 #include "abi/segment.h"
 #include "commands/cli/supervise.h"
 #include "segment/counted.h"
-#include "segment/segment_file.h"
 
 namespace sluice::cli {
 

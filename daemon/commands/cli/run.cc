@@ -29,8 +29,8 @@
 #include "commands/cli/sampler.h"
 #include "commands/cli/supervise.h"
 #include "commands/cli/timeline.h"
+#include "segment/mapping.h"
 #include "segment/run_dir.h"
-#include "segment/segment_file.h"
 
 namespace sluice::cli {
 

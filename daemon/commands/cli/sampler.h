@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "abi/segment.h"
-#include "segment/segment_file.h"
+#include "segment/sums.h"
 
 namespace sluice::cli {
 

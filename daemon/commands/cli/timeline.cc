@@ -14,8 +14,8 @@
 #include "calls.h"
 #include "commands/cli/limits.h"
 #include "policy/limit.h"
-#include "segment/counted.h"
 #include "segment/jobs.h"
+#include "segment/mapping.h"
 
 namespace sluice::cli {
 

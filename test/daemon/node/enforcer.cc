@@ -28,7 +28,6 @@ struct world {
   node::site_state site{"n1"};
   std::unique_ptr<node::job_table> jobs;
   verbs::override_book overrides;
-  std::unique_ptr<node::steering> steered;
   node::enforcer rates{true};
   lease::child child{lease::timers_of(100 * ms, 1000 * ms, 0), 3};
   node::moment at = node::now();
@@ -40,7 +39,6 @@ struct world {
     std::filesystem::create_directories(segment::jobs_dir(dir));
     std::filesystem::create_directories(dir + "/data");
     jobs = std::make_unique<node::job_table>(dir, dir + "/none.so", "n1", log);
-    steered = std::make_unique<node::steering>(*jobs, site, overrides, true);
     child.booted(at.boot_ns - 60'000 * ms);
   }
   ~world() {
@@ -81,7 +79,7 @@ struct world {
     REQUIRE(child.on_grant(parent, g, at.boot_ns));
     child.make_report(parent, at.boot_ns);
   }
-  void apply() { rates.apply(site, *jobs, overrides, child, *steered, at); }
+  void apply() { rates.apply(site, *jobs, overrides, child, {}, at); }
   core::curve_settings curve(node::job& j) {
     return core::current(as_shared(j.memory().bucket[j.streams.at(0).channel]));
   }

@@ -13,6 +13,7 @@
 #include "lib/scratch.h"
 #include "node/job.h"
 #include "policy/class_list.h"
+#include "policy/policy.h"
 
 using namespace sluice;
 

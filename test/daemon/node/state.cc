@@ -23,6 +23,7 @@
 #include "runtime/user_names.h"
 #include "segment/jobs.h"
 #include "segment/run_dir.h"
+#include "segment/segment_file.h"
 #include "verbs/change.h"
 
 using namespace sluice;

@@ -65,7 +65,9 @@ $S explain --job storm >"$SCRATCH/out"
 words='metadata@scratch: Nobody wrote its capacity: it is .* now, between 10/s and 20k/s\. It '
 words="$words.*: .* % of the calls took longer than 60ms, and 10 % may"
 grep -Eq "$words" "$SCRATCH/out" || fail "explain: $(cat "$SCRATCH/out")"
-$S stat storm | grep -q 'metadata@scratch: Nobody wrote its capacity' || fail "stat: $($S stat storm)"
+$S stat storm >"$SCRATCH/out"
+grep -q 'metadata@scratch: Nobody wrote its capacity' "$SCRATCH/out" ||
+  fail "stat: $(cat "$SCRATCH/out")"
 $S top --batch -n 1 | grep -q 'Nobody wrote its capacity' || fail "top: $($S top --batch -n 1)"
 at=$(sed -n 's/.*metrics=\(127[0-9.:]*\).*/\1/p' "$SCRATCH/log" | head -1)
 curl -sf "http://$at/metrics" >"$SCRATCH/metrics" || fail 'no metrics'

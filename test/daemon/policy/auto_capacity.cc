@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "policy/change.h"
 #include "policy/policy.h"
+#include "policy/supply.h"
 
 using namespace sluice;
 using Catch::Contains;

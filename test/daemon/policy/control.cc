@@ -4,7 +4,10 @@
 #include <catch2/catch.hpp>
 
 #include "base/error.h"
+#include "policy/algorithm.h"
+#include "policy/control.h"
 #include "policy/policy.h"
+#include "policy/supply.h"
 
 using namespace sluice;
 using Catch::Matchers::Equals;

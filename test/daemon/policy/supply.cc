@@ -10,8 +10,10 @@
 #include "policy/carried.h"
 #include "policy/change.h"
 #include "policy/compile.h"
+#include "policy/control.h"
 #include "policy/cost_file.h"
 #include "policy/policy.h"
+#include "policy/supply.h"
 
 using namespace sluice;
 using Catch::Contains;
@@ -152,6 +154,11 @@ TEST_CASE("a policy carries its cost files when it is passed on", "[vops]") {
   CHECK(policy::carry_costs(plain, "p") == plain);
   CHECK_THROWS_WITH(policy::parse_policy(shared("calibrated", "{}"), "sent"),
                     Contains("only a policy that is read from a file can do that"));
+}
+
+TEST_CASE("policy: a cost file names no further cost files", "[policy][cost]") {
+  written const p(shared("calibrated", "{}"), R"({"targets": {"t": {"cost": "s.cost.json"}}})");
+  CHECK_THAT(p.error_of_it(), Contains("s.cost.json:1:2: unknown key \"targets\""));
 }
 
 TEST_CASE("the table lies in the ruleset, once for equal ones", "[vops]") {

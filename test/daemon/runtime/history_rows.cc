@@ -12,6 +12,7 @@
 #include "lib/seeds.h"
 #include "node/meter.h"
 #include "runtime/history_rows.h"
+#include "segment/sums.h"
 
 using namespace sluice;
 

@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What a running daemon of root can still do: the loop of a node may change owners and open files of
-# users, and has neither in force while it listens; its threads that look at processes do nothing
-# else, a cluster can do nothing. Threads that read HTTP and ZeroMQ can do nothing of it on a node
-# either; no exec gets anything back.
+# What a running daemon of root can still do: one thread of a node may change owners and open files
+# of users, others may look at processes. The loop and the threads that read HTTP and ZeroMQ can do
+# nothing of it, and a cluster can do nothing; no exec gets anything back.
 set -u
 . test/lib/site.bash
 [ "$(id -u)" = 0 ] || skip "needs root"
@@ -12,20 +11,18 @@ chown_override=$(printf '%016x' $((1 << 0 | 1 << 1)))
 search_ptrace=$(printf '%016x' $((1 << 2 | 1 << 19)))
 none=0000000000000000
 
-# The loop of PID has these sets, that which looks at processes those, the others nothing; it stays
-# so.
-holds() { # WHAT LOOP [WALK]
-  local status wanted bound now threads=0
+# The thread of rights has these sets, that which looks at processes those, all others of PID
+# nothing; it stays so.
+holds() { # WHAT RIGHTS [WALK]
+  local status wanted threads=0 keepers=0
   for status in /proc/"$PID"/task/*/status; do
     wanted=$none
-    bound=$2
-    [ "$status" != "/proc/$PID/task/$PID/status" ] || wanted=$2
-    now=$none
     case $(sed -n 's/^Name:[[:space:]]*//p' "$status") in
-      sluiced-launch | sluiced-walk) wanted=${3:-} bound=${3:-} now=${3:-} ;;
+      sluiced-rights) wanted=$2 keepers=$((keepers + 1)) ;;
+      sluiced-launch | sluiced-walk) wanted=${3:-} ;;
     esac
     threads=$((threads + 1))
-    for set in CapPrm="$wanted" CapEff="$now" CapBnd="$bound"; do
+    for set in CapPrm="$wanted" CapEff="$wanted" CapBnd="$wanted"; do
       grep -q "^${set%=*}:[[:space:]]${set#*=}$" "$status" ||
         fail "$1: not $set in $status: $(grep Cap "$status")"
     done
@@ -34,6 +31,7 @@ holds() { # WHAT LOOP [WALK]
     done
     grep -q '^NoNewPrivs:.*1' "$status" || fail "$1: could get new privileges"
   done
+  [ "$2" = "$none" ] || [ "$keepers" = 1 ] || fail "$1: $keepers threads of rights"
   [ "$threads" -gt 1 ] || fail "$1: has no threads for strangers"
 }
 

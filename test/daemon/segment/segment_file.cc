@@ -2,7 +2,8 @@
 // Segments on disk: complete when visible, private, refused when damaged, cleared away when dead.
 #include "segment/segment_file.h"
 #include "base/process_mark.h"
-#include "segment/counted.h"
+#include "segment/mapping.h"
+#include "segment/sums.h"
 
 #include <sys/stat.h>
 #include <sys/wait.h>

@@ -20,7 +20,6 @@
 #include "commands/cli/top/keys.h"
 #include "commands/cli/top/verbs.h"
 #include "commands/cli/top_loop.h"
-#include "segment/segment_file.h"
 
 namespace sluice::cli {
 

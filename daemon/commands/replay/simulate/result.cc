@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "policy/limit.h"
+#include "policy/supply.h"
 
 namespace sluice::simulation {
 

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "commands/replay/simulate/fluid.h"
-#include "policy/policy.h"
+#include "policy/site.h"
 
 namespace sluice::simulation {
 

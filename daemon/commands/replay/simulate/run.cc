@@ -11,6 +11,8 @@
 #include "base/output_file.h"
 #include "commands/replay/simulate/result.h"
 #include "commands/replay/simulate/whatif.h"
+#include "policy/policy.h"
+#include "policy/supply.h"
 
 namespace sluice::simulation {
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
+# waits
 # A throttled target: 100 of 500 operations per second are let through. Operation k is meant for
 # k / 500 and sent at k / 100, so after t seconds the lag is 0.8 t; nothing is left out, and what is
 # not throttled is not late. Figures are bounded by arithmetic, with room for a stalled machine.

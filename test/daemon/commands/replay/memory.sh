@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
+# waits
 # What a replay needs of memory does not grow with the operations it sends, the files it has or the
 # time it takes: latencies are counted, names are made when needed, intervals are merged.
 set -u

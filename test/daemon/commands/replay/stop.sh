@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
+# waits
 # A signal at any moment leaves no file, no process and a result of what was done; a target that is
 # full, read-only or not there is told clearly; what others have in the target stays.
 # timeout: 300

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
+# waits
 # Every operation of a trace is done once, on tmpfs, on the file system of the tests, and on a FUSE
 # mount; the result says so, and nothing is left.
 set -u

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
+# waits
 # --wrap: every job is a process tree of its own below a command, with its own limits; the files are
 # made outside of them, and there is one result of all. --only-job and --start-at do it by hand.
 set -u

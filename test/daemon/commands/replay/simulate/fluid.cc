@@ -5,6 +5,7 @@
 #include <random>
 
 #include "commands/replay/simulate/fluid.h"
+#include "policy/policy.h"
 
 namespace {
 

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "segment/mapping.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/error.h"
+#include "base/foreign_file.h"
+
+namespace sluice::segment {
+
+namespace {
+
+abi::segment* map(int fd, std::string const& path) {
+  void* at = mmap(nullptr, sizeof(abi::segment), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (at == MAP_FAILED)
+    throw sluice_error(fmt::format("cannot map {}: {}", path, std::strerror(errno)));
+  return static_cast<abi::segment*>(at);
+}
+
+}  // namespace
+
+mapping mapping::open(std::string const& path) { return open(path, geteuid()); }
+
+mapping mapping::open(std::string const& path, uid_t owner) {
+  foreign_file const file = open_foreign(path, O_RDWR, owner);
+  if (file.error == EPERM) throw sluice_error(path + ": not a file of ours");
+  if (file.error == EWOULDBLOCK) throw sluice_error(path + ": its owner holds a lease on it");
+  if (!file) throw sluice_error(fmt::format("{}: {}", path, std::strerror(file.error)));
+  if (file.st.st_size != sizeof(abi::segment))
+    throw sluice_error(path + ": made by another version of sluice");
+  mapping m(map(file.fd.get(), path));
+  if (char const* why =
+          abi::refuse_head(as_shared(*m), static_cast<std::uint64_t>(file.st.st_size)))
+    throw sluice_error(fmt::format("{}: {}", path, why));
+  try {
+    rules_of(*m);  // a copy: the owner may write it at this moment
+  } catch (error const& e) {
+    throw sluice_error(fmt::format("{}: {}", path, e.what()));
+  }
+  return m;
+}
+
+mapping::~mapping() {
+  guard_.reset();
+  if (at_ != nullptr) munmap(at_, sizeof *at_);
+}
+
+std::unique_ptr<core::ruleset> rules_of(foreign<abi::segment> const& s) {
+  auto copy = copy_of(s.rules);
+  if (char const* wrong = core::validate(*copy)) throw sluice_error(wrong);
+  return copy;
+}
+
+std::string job_name(foreign<abi::segment> const& s) { return text_of(s.head.job); }
+
+}  // namespace sluice::segment

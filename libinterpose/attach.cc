@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attach.h"
+
+#include <fcntl.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include "area.h"
+#include "extras.h"
+#include "join.h"
+#include "loaded.h"
+#include "paths.h"
+#include "plan.h"
+#include "readable.h"
+#include "state.h"
+#include "sys.h"
+
+extern "C" __attribute__((weak)) char const* gnu_get_libc_version();
+
+namespace sluice {
+
+namespace {
+
+constexpr unsigned longest_preload = 512;
+
+// One mapping: the fork page, as large as pages may be, and behind it what the process remembers.
+bool map_private() {
+  constexpr long page = 65536;
+  long const at = sys::map(page + sizeof(private_map), PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
+  if (sys::failed(at)) return false;
+  if (sys::failed(sys::call(SYS_madvise, at, page, 18 /* MADV_WIPEONFORK */))) return false;
+  stage.fork_page = reinterpret_cast<std::atomic<std::uint64_t>*>(at);
+  stage.mine = reinterpret_cast<private_map*>(at + page);
+  stage.mine->fd[0].store(entry_unknown);  // a page that is read before it is written costs twice
+  return true;
+}
+
+// Most of the room for strings and tables is empty, and each page of it would be made twice.
+bool copy_rules(core::ruleset const& from) {
+  core::ruleset& to = stage.mine->rules;
+  __builtin_memcpy(&to, &from, offsetof(core::ruleset, strings));
+  if (to.string_bytes > sizeof to.strings || to.cost_count > core::max_cost_tables) return false;
+  __builtin_memcpy(to.strings, from.strings, to.string_bytes);
+  __builtin_memcpy(to.cost, from.cost, to.cost_count * sizeof(core::cost_table));
+  return core::validate(to) == nullptr;
+}
+
+/// Pages this process has mapped, by /proc; none when it cannot tell.
+std::uint64_t mapped_pages() {
+  long const fd =
+      sys::call(SYS_openat, sys::at_cwd, sys::as_long("/proc/self/statm"), O_RDONLY | O_CLOEXEC, 0);
+  if (sys::failed(fd)) return 0;
+  char text[32];
+  long const length = sys::call(SYS_read, fd, sys::as_long(text), sizeof text);
+  sys::call(SYS_close, fd);
+  std::uint64_t pages = 0;
+  for (long i = 0; i < length && text[i] >= '0' && text[i] <= '9'; ++i)
+    pages = pages * 10 + static_cast<std::uint64_t>(text[i] - '0');
+  return pages;
+}
+
+// Under `ulimit -v` our memory is the program's loss: we take at most a quarter of what was left
+// before the segment was mapped, with the areas that may come beside it.
+bool has_room() {
+  rlimit limit = {};
+  constexpr long self_process = 0;
+  if (sys::failed(sys::call(SYS_prlimit64, self_process, RLIMIT_AS, 0, sys::as_long(&limit))))
+    return true;
+  if (limit.rlim_cur == RLIM_INFINITY) return true;
+  std::uint64_t const mapped = mapped_pages() * getauxval(AT_PAGESZ);
+  std::uint64_t const used = mapped > sizeof(abi::segment) ? mapped - sizeof(abi::segment) : 0;
+  std::uint64_t const ours = sizeof(abi::segment) + sizeof(private_map) + extra_bytes();
+  return limit.rlim_cur > used && limit.rlim_cur - used > 4 * ours;
+}
+
+abi::segment* map_segment(char* path) {
+  auto* const segment = map_area<abi::segment>(path, "segment", abi::refuse_head);
+  if (segment == nullptr || has_room()) return segment;
+  sys::call(SYS_munmap, sys::as_long(segment), sizeof(abi::segment));
+  return nullptr;
+}
+
+// Our path as ld.so was given it: the job directory is where that name lies, not where the link
+// leads.
+bool find_own_name(char* segment_path, unsigned room) {
+  char const* const name = loaded::own_name();
+  if (name == nullptr) return false;
+  unsigned length = 0, slash = 0;
+  for (; name[length] != 0; ++length) {
+    if (length + 1 >= longest_preload) return false;
+    if (name[length] == '/') slash = length + 1;
+  }
+  stage.preload = name;
+  stage.preload_length = length;
+  constexpr char leaf[] = "segment";
+  if (slash == 0 || slash + sizeof leaf > room) return false;
+  for (unsigned i = 0; i < slash; ++i) segment_path[i] = name[i];
+  for (unsigned i = 0; i < sizeof leaf; ++i) segment_path[slash + i] = leaf[i];
+  return true;
+}
+
+__attribute__((destructor)) void detach() {
+  each_extra(&extra::leave);
+  leave_process();
+}
+
+}  // namespace
+
+attached attach() {
+  static constinit std::atomic<bool> begun{false};
+  if (begun.exchange(true)) return attached::no;
+  // stream.cc reads glibc's FILE; under another libc we are loaded by accident and stay out.
+  if (gnu_get_libc_version == nullptr) return attached::no;
+  char path[longest_preload + 16];
+  if (!find_own_name(path, sizeof path)) return attached::no;
+  abi::segment* const segment = map_segment(path);
+  if (segment == nullptr || !map_private()) return attached::no;
+  stage.is_in_memory = segment->head.is_in_memory != 0;
+  if (!copy_rules(segment->rules)) return attached::no;
+  learn_memory();
+  std::uint32_t const beside = segment->head.areas.load(std::memory_order_relaxed);
+  if ((beside & abi::paths_beside) != 0) paths::begin(path);
+  plan_calls(stage.mine->rules);
+  stage.bucket = segment->bucket;
+  join_process(*segment);
+  stage.active.store(segment, std::memory_order_release);
+  return begin_extras(beside, path) ? attached::before_libc : attached::yes;
+}
+
+abi::segment* enter_sandbox() {
+  each_extra(&extra::go_blind);
+  pass_through(abi::passthrough::sandboxed);
+  std::uint32_t const slot = stage.slot.load();
+  abi::segment* const s = stage.active.exchange(nullptr);
+  if (s != nullptr && slot != 0) s->process[slot - 1].state.store(2);
+  return s;
+}
+
+void leave_sandbox(abi::segment* s) {
+  if (s == nullptr) return;
+  each_extra(&extra::see_again);
+  std::uint32_t const slot = stage.slot.load();
+  if (slot != 0) s->process[slot - 1].state.store(1);
+  s->head.passthrough_calls[static_cast<unsigned>(abi::passthrough::sandboxed)].fetch_sub(1);
+  stage.active.store(s);
+}
+
+}  // namespace sluice

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "join.h"
+
+#include <linux/prctl.h>
+#include <time.h>
+
+#include "state.h"
+#include "sys.h"
+
+namespace sluice {
+
+namespace {
+
+constexpr std::uint64_t generation_busy = std::uint64_t{1} << 63;  // with the address of who joins
+constexpr unsigned slot_probes = 64;
+
+std::uint32_t own_pid() { return static_cast<std::uint32_t>(sys::call(SYS_getpid)); }
+
+bool is_dead(std::uint32_t pid) { return sys::call(SYS_kill, pid, 0) == -ESRCH; }
+
+// The number that /proc has for us is ours: it shows our pid namespace.
+bool proc_shows(std::uint32_t pid) {
+  char text[16];
+  long const length = sys::call(SYS_readlink, sys::as_long("/proc/self"), sys::as_long(text),
+                                static_cast<long>(sizeof text));
+  std::uint32_t number = 0;
+  for (long i = 0; i < length; ++i) number = number * 10 + static_cast<unsigned>(text[i] - '0');
+  return number == pid;
+}
+
+// A child of fork sees the number of its parent only in the pid namespace of both.
+bool is_in_space_of_parent() {
+  return stage.pid != 0 && static_cast<std::uint32_t>(sys::call(SYS_getppid)) == stage.pid;
+}
+
+// The first process of the job asks for all that see the same /proc.
+std::uint64_t pid_space(abi::segment& s, std::uint32_t pid) {
+  sys::file_identity proc = {}, self_space;
+  bool const is_there = sys::identify(sys::at_cwd, "/proc", 0, proc);
+  if (is_there) stage.proc_device = proc.device;
+  bool const is_ours = is_there && proc_shows(pid);
+  std::uint64_t shows = s.head.proc_shows.load(std::memory_order_relaxed);
+  if (is_ours && abi::shown_by(proc.device, shows & 0xffffffff) == shows && shows != 0)
+    return shows & 0xffffffff;
+  if (!sys::identify(sys::at_cwd, "/proc/self/ns/pid", 0, self_space)) return 0;
+  if (is_ours && shows == 0)
+    s.head.proc_shows.compare_exchange_strong(shows, abi::shown_by(proc.device, self_space.inode));
+  return self_space.inode;
+}
+
+// By a system call: the other way touches three pages, which is dearer when it is the first time.
+std::uint64_t ticks_now() {
+  constexpr std::int64_t ns_per_tick = 10'000'000;  // USER_HZ is 100 wherever we run
+  timespec t = {};
+  sys::call(SYS_clock_gettime, CLOCK_BOOTTIME, sys::as_long(&t));
+  return sys::ns_of(t.tv_sec, t.tv_nsec) / ns_per_tick;
+}
+
+void release_shards(abi::segment& s, std::uint32_t slot) {
+  std::uint32_t const used = s.head.shards_used.load();
+  for (unsigned i = 0; i < used && i < abi::owned_shards; ++i) {
+    std::uint64_t seen = s.shard_owner[i].load(std::memory_order_relaxed);
+    if (seen >> 32 != slot) continue;
+    if (s.shard_owner[i].compare_exchange_strong(seen, 0)) s.head.threads.fetch_sub(1);
+  }
+}
+
+void describe_slot(abi::segment& s, std::uint32_t slot, std::uint64_t space) {
+  abi::process_slot& row = s.process[slot - 1];
+  row.uid.store(static_cast<std::uint32_t>(sys::call(SYS_getuid)));
+  row.pid_space.store(space);
+  row.start_ticks.store(abi::not_after | ticks_now());
+  char name[16] = {};
+  sys::call(SYS_prctl, PR_GET_NAME, sys::as_long(name));
+  for (unsigned i = 0; i < sizeof name; ++i) row.name[i] = name[i];
+  row.state.store(1);
+}
+
+// A free slot near the pid's place. One with our own pid is ours: exec keeps the pid, and the image
+// before left it behind. One whose process is dead is free. Pids of another pid namespace say
+// nothing.
+std::uint32_t claim_slot(abi::segment& s) {
+  std::uint32_t const pid = own_pid();
+  if (!is_in_space_of_parent()) stage.pid_space = pid_space(s, pid);
+  std::uint64_t const space = stage.pid_space;
+  stage.pid = pid;
+  for (unsigned i = 0; i < slot_probes; ++i) {
+    unsigned const among = i < slot_probes / 4 ? abi::near_slots : abi::process_slots;
+    std::uint32_t const index = (pid + i * 67) % among;
+    abi::process_slot& row = s.process[index];
+    std::uint32_t seen = 0;  // written without a look before: that may be a page fault more
+    bool const is_free = row.pid.compare_exchange_strong(seen, pid);
+    bool const comparable = !is_free && space != 0 && row.pid_space.load() == space;
+    bool const reusable = comparable && (seen == pid || is_dead(seen));
+    if (!is_free && !reusable) continue;
+    if (reusable && !row.pid.compare_exchange_strong(seen, pid)) continue;
+    if (reusable) release_shards(s, index + 1);  // after it: the slot is ours alone now
+    describe_slot(s, index + 1, space);
+    if (!reusable) s.head.attached.fetch_add(1);
+    s.head.attached_total.fetch_add(1);
+    return index + 1;
+  }
+  return 0;
+}
+
+// The thread that holds a shard has ended: in our own process, or with a process that died without
+// giving back.
+bool owner_is_gone(abi::segment& s, std::uint64_t owner, std::uint64_t space) {
+  std::uint64_t const slot = owner >> 32;
+  if (slot == 0 || slot > abi::process_slots) return true;
+  abi::process_slot& row = s.process[slot - 1];
+  std::uint32_t const pid = row.pid.load();
+  if (pid == 0) return true;
+  if (space == 0 || row.pid_space.load() != space) return false;
+  if (slot == stage.slot.load())
+    return sys::call(SYS_tgkill, pid, static_cast<long>(owner & 0xffffffff), 0) == -ESRCH;
+  return is_dead(pid);
+}
+
+abi::shard* take_shard(abi::segment& s, unsigned index, std::uint64_t seen, std::uint64_t mark) {
+  if (!s.shard_owner[index].compare_exchange_strong(seen, mark)) return nullptr;
+  if (seen == 0) s.head.threads.fetch_add(1);
+  touch_around(&s.owned[index]);
+  s.owned[index].waiting.channel.store(0);
+  std::uint32_t used = s.head.shards_used.load();
+  while (used < index + 1 && !s.head.shards_used.compare_exchange_weak(used, index + 1)) {
+  }
+  return &s.owned[index];
+}
+
+abi::shard* claim_shard(abi::segment& s) {
+  std::uint32_t const slot = stage.slot.load();
+  std::uint64_t const mark = std::uint64_t{slot} << 32 | self.tid;
+  for (unsigned i = 0; slot != 0 && i < abi::owned_shards; ++i) {
+    if (s.shard_owner[i].load(std::memory_order_relaxed) != 0) continue;
+    if (abi::shard* const taken = take_shard(s, i, 0, mark)) return taken;
+  }
+  // All taken: threads that ended leave theirs behind. Look at a few, starting at a different place
+  // each.
+  std::uint64_t const space = slot != 0 ? stage.pid_space : 0;
+  for (unsigned i = 0; slot != 0 && i < 16; ++i) {
+    unsigned const index = (self.tid * 16 + i) % abi::owned_shards;
+    std::uint64_t const seen = s.shard_owner[index].load(std::memory_order_relaxed);
+    if (seen == 0 || !owner_is_gone(s, seen, space)) continue;
+    if (abi::shard* const taken = take_shard(s, index, seen, mark)) return taken;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+// After fork the page reads 0. The first thread to see it makes the child a process of its own;
+// others that come meanwhile pass through. The same thread may come again: its first try was cut
+// short by a signal handler, which may never return to it.
+bool join_process(abi::segment& s) {
+  std::uint64_t const busy = generation_busy | static_cast<std::uint64_t>(sys::as_long(&self));
+  std::uint64_t seen = 0;
+  if (!stage.fork_page->compare_exchange_strong(seen, busy) && seen != busy)
+    return (seen & generation_busy) == 0;
+  stage.slot.store(0);
+  touch_around(&s);
+  std::uint32_t const slot = claim_slot(s);
+  stage.slot.store(slot);
+  if (slot == 0) pass_through(abi::passthrough::no_slot);
+  std::uint32_t const generation = stage.last_generation.load() + 1;
+  stage.last_generation.store(generation);
+  stage.fork_page->store(generation, std::memory_order_release);
+  return true;
+}
+
+bool join_thread() {
+  abi::segment* const s = stage.active.load(std::memory_order_acquire);
+  if (s == nullptr) return false;
+  if (self.is_vfork_child) {
+    pass_through(abi::passthrough::vfork_child);
+    return false;
+  }
+  if (!join_process(*s)) {
+    pass_through(abi::passthrough::nested);
+    return false;
+  }
+  self.tid = static_cast<std::uint32_t>(sys::call(SYS_gettid));
+  self.counters = claim_shard(*s);
+  self.owned = self.counters != nullptr;
+  if (self.counters == nullptr) {
+    self.counters = &s->common[self.tid % abi::common_shards];
+    s->head.commons_used.store(1, std::memory_order_relaxed);
+  }
+  refresh_caller_rules();
+  self.generation = static_cast<std::uint32_t>(stage.fork_page->load(std::memory_order_acquire));
+  self.settled = self.owned ? self.generation : ~0u;
+  return true;
+}
+
+void refresh_caller_rules() {
+  abi::segment* const s = stage.active.load(std::memory_order_relaxed);
+  self.caller_rules = ~std::uint64_t{0};
+  if (s == nullptr || !stage.has_callers) return;
+  char name[17] = {};
+  sys::call(SYS_prctl, PR_GET_NAME, sys::as_long(name));
+  unsigned length = 0;
+  while (length < 16 && name[length] != 0) ++length;
+  self.caller_rules = core::caller_rules(stage.mine->rules, {name, length},
+                                         static_cast<std::uint32_t>(sys::call(SYS_geteuid)));
+}
+
+void leave_process() {
+  abi::segment* const s = stage.active.load(std::memory_order_acquire);
+  std::uint32_t const slot = stage.slot.load();
+  if (s == nullptr || slot == 0 || slot > abi::process_slots || self.is_vfork_child) return;
+  // A fork child that made no call yet must not give away its parent's slot.
+  if (stage.fork_page->load() == 0) return;
+  auto pid = static_cast<std::uint32_t>(sys::call(SYS_getpid));
+  if (s->process[slot - 1].pid.load() != pid) return;  // a child of clone, in its parent's memory
+  stage.slot.store(0);
+  // Whoever still makes calls (other destructors, threads that go on) joins anew, to the shared
+  // counters.
+  std::uint32_t const generation = stage.last_generation.load() + 1;
+  stage.last_generation.store(generation);
+  stage.fork_page->store(generation);
+  release_shards(*s, slot);
+  if (s->process[slot - 1].pid.compare_exchange_strong(pid, 0)) s->head.attached.fetch_sub(1);
+}
+
+}  // namespace sluice

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a call meets, worked out from the rules before any is made: the tables of state.h that every
+// call asks.
+#pragma once
+
+#include "core/ruleset.h"
+#include "state.h"
+
+namespace sluice {
+
+/// `gate`: as in stage_state::gate_of_rule.
+gate_plan plan_gate(unsigned gate);
+
+/// Fills private_map::plan, and what `stage` has of the rules. After paths::begin(): a job that
+/// notes its paths looks at the rules each time.
+void plan_calls(core::ruleset const& rules);
+
+}  // namespace sluice
