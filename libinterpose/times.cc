@@ -27,6 +27,12 @@ void draw_gap() {
   self.untimed_left = self.untimed;
 }
 
+// Whatever has gone by since the gap was drawn is what the next sample stands for.
+void end_gap() {
+  self.untimed = static_cast<std::uint16_t>(self.untimed - self.untimed_left);
+  self.untimed_left = 0;
+}
+
 /// How many calls this one stands for; 0: it is not timed.
 std::uint32_t weight_of(core::op what) {
   if (what == core::op::fsync) return 1;
@@ -59,6 +65,7 @@ void note(visit const& v, bool failed, std::uint64_t moved) {
   abi::segment* const s = stage.active.load(std::memory_order_relaxed);
   unsigned const target = (v.entry & entry_kind_mask) - entry_first_target;
   if (s == nullptr || target >= core::max_targets || took_ns < 0) return;
+  if (took_ns >= slow_ns && v.what != core::op::fsync) end_gap();
   auto const value = static_cast<std::uint64_t>(took_ns);
   abi::call_time& t = s->time[target][static_cast<unsigned>(v.what)];
   touch_around(&t);

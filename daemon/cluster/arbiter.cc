@@ -51,6 +51,20 @@ void arbiter::set_policy(policy_table p) {
   capacity_.assign(roster_.width(), 0);
   wanted_.assign(roster_.width(), 0);
   overbooked_.resize(roster_.width(), false);
+  steers_.resize(roster_.width());
+  drifts_.resize(roster_.width());
+  speeds_.resize(roster_.width());
+  for (std::uint32_t s = 0; s < roster_.width(); ++s) {
+    supply_row const& row = policy().supplies[s];
+    if (row.steered)
+      steers_[s].use({row.lowest, row.capacity, row.steered->slow_ppm, row.steered->is_shadow});
+    else
+      steers_[s] = {};
+    if (row.measured)
+      drifts_[s].use({row.measured->floor, row.measured->most, double(row.measured->threads)});
+    else
+      drifts_[s] = {};
+  }
   urgent_ = true;
 }
 
@@ -147,10 +161,55 @@ void arbiter::report(std::uint32_t number, wire::report const& m, time_ns now) {
   child& c = roster_.meet(number, incarnation_);
   news const n = roster_.take(number, m, now);
   if (n.is_old) return;
+  take_speeds(c, m);
   lease::parent::heard const heard = parent_.on_report(number, as_ours(c, m.lease), now);
   urgent_ |= n.edge;
   freed_ |= n.freed || heard.freed;
   if (!std::exchange(c.unanswered, true)) unanswered_.push_back(number);
+}
+
+/// More than a machine can do says nothing.
+void arbiter::take_speeds(child const& c, wire::report const& m) {
+  constexpr std::uint64_t most_calls = 100'000'000'000, most_ns = 1'000'000'000'000'000'000;
+  for (wire::speed_entry const& e : m.speeds) {
+    std::uint32_t const s = e.supply < c.supply.size() ? c.supply[e.supply] : no_supply;
+    bool const is_sane = e.is.calls <= most_calls && e.is.samples <= e.is.calls &&
+                         e.is.slow <= e.is.calls && e.is.took_ns <= most_ns;
+    if (s == no_supply || !is_sane || speeds_[s].calls > most_calls) continue;
+    speeds_[s].add(e.is);
+  }
+}
+
+policies::call_speeds arbiter::take_speeds(std::uint32_t supply) {
+  return std::exchange(speeds_[supply], {});
+}
+
+policies::steer const* arbiter::steered(std::uint32_t supply) const {
+  bool const steers = set_.who == wire::role::cluster && policy().supplies[supply].steered;
+  return steers ? &steers_[supply] : nullptr;
+}
+
+policies::drift const* arbiter::drifted(std::uint32_t supply) const {
+  bool const looks = set_.who == wire::role::cluster && policy().supplies[supply].measured;
+  return looks ? &drifts_[supply] : nullptr;
+}
+
+rate arbiter::in_force(std::uint32_t supply) const {
+  policies::steer const* const by = steered(supply);
+  bool const is_written = by == nullptr || by->terms().is_shadow;
+  return is_written ? policy().supplies[supply].capacity : by->capacity();
+}
+
+/// The figures of the last allocation belong to the calls that were reported since.
+void arbiter::steer_supplies(time_ns now) {
+  for (std::uint32_t s = 0; s < roster_.width(); ++s) {
+    bool const steers = steered(s) != nullptr, looks = drifted(s) != nullptr;
+    if ((!steers && !looks) || s >= allotment_.supplies.size()) continue;
+    supply_state const& last = allotment_.supplies[s];
+    policies::call_speeds const seen = take_speeds(s);
+    if (steers) steers_[s].look({seen, last.served, last.reserved, last.blocked_jobs != 0}, now);
+    if (looks) drifts_[s].look(last.served, seen.took_ns, now);
+  }
 }
 
 void arbiter::jobs(std::uint32_t number, wire::job_list const& m, time_ns now) {
@@ -240,8 +299,14 @@ void arbiter::allocate(time_ns now) {
     if (next_cycle_ <= now) next_cycle_ = now + set_.time.cycle_ns;
     if (parent_.has_pool(now)) had_pool_at_ = now;
     lacks_pool_ = now - had_pool_at_ > pool_grace_ns;
+    steer_supplies(now);
   }
-  for (std::uint32_t s = 0; s < roster_.width(); ++s) capacity_[s] = parent_.budget(s, now);
+  for (std::uint32_t s = 0; s < roster_.width(); ++s) {
+    capacity_[s] = parent_.budget(s, now);
+    rate const floors = policy().supplies[s].floors;
+    if (steered(s) != nullptr)
+      capacity_[s] = std::min(capacity_[s], in_force(s) - std::min(in_force(s), floors));
+  }
   for (std::uint32_t i = 0; i < roster_.children.size(); ++i) {
     child& c = roster_.children[i];
     note_life(c, parent_.is_live(i, now));

@@ -19,6 +19,8 @@
 #include "cluster/policy_table.h"
 #include "cluster/roster.h"
 #include "lease/parent.h"
+#include "policies/drift.h"
+#include "policies/steer.h"
 #include "wire/message.h"
 
 namespace sluice::cluster {
@@ -91,12 +93,22 @@ class arbiter {
   settings const& set() const { return set_; }
   bool is_obeying() const { return obeys_; }
   std::uint64_t cycle() const { return cycle_; }
+  /// Null: its capacity is written, or this is a relay and the cluster steers.
+  policies::steer const* steered(std::uint32_t supply) const;
+  /// Null: nothing was measured, or the cluster looks.
+  policies::drift const* drifted(std::uint32_t supply) const;
+  /// What is divided of a supply, with the floors of the nodes.
+  rate in_force(std::uint32_t supply) const;
+  /// Relay: how fast calls below were since this was asked last.
+  policies::call_speeds take_speeds(std::uint32_t supply);
   bool freed() const { return freed_; }  // since the last settle()
   bool edge() const { return urgent_; }
   std::vector<notice> take_notices();
 
  private:
   void allocate(time_ns now);
+  void take_speeds(child const& c, wire::report const& m);
+  void steer_supplies(time_ns now);
   bool must_shrink(time_ns now) const;
   void push(time_ns now, outbox& out);
   void answer_all(time_ns now, outbox& out);
@@ -120,6 +132,9 @@ class arbiter {
   lease::parent parent_;
   allotment allotment_;
   std::unique_ptr<policies::allocator> algorithm_;
+  std::vector<policies::steer> steers_;  // by supply, as the next two
+  std::vector<policies::drift> drifts_;
+  std::vector<policies::call_speeds> speeds_;  // since those looked, or the parent heard
   bool obeys_ = false;
   limit_part part_;  // of the limits of jobs, while alone
   bool urgent_ = true;

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "cluster/figures.h"
 #include "policy/change.h"
 
 namespace sluice::cluster {
@@ -54,7 +55,9 @@ verbs::stream_view cluster_role::view_of(std::uint32_t number, std::uint32_t sup
   v.weight = f.deal.weight;
   if (!b.policy().enforce && f.served > f.granted) v.would_delay = f.served - f.granted;
   v.nodes = f.nodes;
-  v.capacity = row.capacity;
+  v.capacity = b.in_force(supply);
+  v.steered = steered_view_of(b, supply);
+  v.drift = drift_view_of(b, supply);
   if (state.overbooked) v.overbooked = state.reserved;
   return v;
 }
@@ -113,8 +116,11 @@ std::vector<verbs::supply_view> cluster_role::supplies() const {
     supply_row const& row = b.policy().supplies[s];
     if (row.capacity == 0) continue;
     supply_state const& state = b.last().supplies[s];
-    verbs::supply_view v = {row.name,      row.capacity, b.ledger().budget(s, now),
-                            state.granted, state.served, {}};
+    verbs::supply_view v = {row.name,      b.in_force(s), b.ledger().budget(s, now),
+                            state.granted, state.served,  {},
+                            row.unit};
+    v.steered = steered_view_of(b, s);
+    v.drift = drift_view_of(b, s);
     if (state.blocked_jobs == 0) v.demand = state.demand;
     out.push_back(std::move(v));
   }

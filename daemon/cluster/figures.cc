@@ -6,6 +6,8 @@
 #include "cluster/figures.h"
 #include "policy/change.h"
 #include "runtime/dashboard.h"
+#include "verbs/steered_metrics.h"
+#include "verbs/views/steered.h"
 
 namespace sluice::cluster {
 
@@ -24,6 +26,21 @@ struct class_sums {
 };
 
 }  // namespace
+
+std::optional<verbs::steered_view> steered_view_of(arbiter const& b, std::uint32_t supply) {
+  policies::steer const* const by = b.steered(supply);
+  if (by == nullptr) return std::nullopt;
+  supply_row const& row = b.policy().supplies[supply];
+  return verbs::steered_by(*row.steered, row.lowest, row.capacity, by->capacity(),
+                           policies::name_of(by->sign()), by->slow_ppm());
+}
+
+std::optional<verbs::drift_view> drift_view_of(arbiter const& b, std::uint32_t supply) {
+  policies::drift const* const d = b.drifted(supply);
+  if (d == nullptr) return std::nullopt;
+  return verbs::drift_view{policies::name_of(d->sign()), d->given(), d->costs().floor,
+                           d->costs().most};
+}
 
 void figures::tell(std::vector<notice> const& notices) {
   for (notice const& n : notices) {
@@ -104,7 +121,12 @@ void figures::publish_supplies(arbiter const& b, double passed) {
     std::string const target = row.name.substr(row.resource.size() + 1);
     supply_state const& state = b.last().supplies[s];
     m.set(in_unit(metric::capacity_operations_per_second, row.unit), {row.resource, target},
-          tokens(row.capacity));
+          tokens(b.in_force(s)));
+    if (auto const view = steered_view_of(b, s))
+      verbs::publish_steered(m, row.resource, target, row.unit, *view);
+    else
+      verbs::remove_steered(m, row.resource, target, row.unit);
+    if (auto const view = drift_view_of(b, s)) verbs::publish_drift(m, target, *view);
     m.set(in_unit(metric::granted_operations_per_second, row.unit), {row.resource, target},
           tokens(state.granted));
     m.set(in_unit(metric::demand_operations_per_second, row.unit), {row.resource, target},
@@ -158,9 +180,13 @@ void figures::remember(arbiter const& b, time_ns now) {
       past.put(look);
     }
   }
-  for (supply_row const& row : p.supplies)
-    if (row.capacity != 0)
-      past.put_supply(row.name, row.unit, static_cast<double>(row.capacity) / 1000);
+  for (std::uint32_t s = 0; s < p.supplies.size(); ++s) {
+    supply_row const& row = p.supplies[s];
+    if (row.capacity == 0) continue;
+    auto const view = steered_view_of(b, s);
+    past.put_supply(row.name, row.unit, tokens(b.in_force(s)),
+                    view ? verbs::steered_in_words(*view, row.unit) : "");
+  }
   past.end();
 }
 

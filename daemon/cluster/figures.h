@@ -10,9 +10,16 @@
 
 #include "cluster/arbiter.h"
 #include "runtime/services.h"
+#include "verbs/views/views.h"
 #include "wire/socket.h"
 
 namespace sluice::cluster {
+
+/// None: its capacity is written, or steered elsewhere.
+std::optional<verbs::steered_view> steered_view_of(arbiter const& b, std::uint32_t supply);
+
+/// None: nothing was measured, or somebody else looks.
+std::optional<verbs::drift_view> drift_view_of(arbiter const& b, std::uint32_t supply);
 
 class figures {
  public:

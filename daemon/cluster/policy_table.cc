@@ -41,6 +41,10 @@ supply_row row_of(policy::site const& site, policy::supply const& s) {
   // What no node owns is the pool: the parts are rounded down, so the sum is the capacity exactly.
   policy::own_part const own = policy::own_part_of(site, s);
   rate const nodes = site.control.nodes.size();
+  row.lowest = s.lowest;
+  row.floors = nodes * own.floor;
+  row.steered = s.steered;
+  row.measured = s.measured;
   row.lease.pool = s.capacity - nodes * (own.escrow + own.floor);
   row.lease.configured = static_cast<std::uint32_t>(nodes);
   row.lease.most_lent = nodes * own.escrow;
@@ -95,7 +99,7 @@ policy_table policy_table_of(policy::site const& site, std::string const& text) 
 void align(policy_table& next, policy_table const& now) {
   std::vector<supply_row> rows = now.supplies;
   std::vector<std::uint32_t> from(rows.size(), no_supply);  // place in `next` of each row
-  for (supply_row& r : rows) r.capacity = 0, r.lease = {};
+  for (supply_row& r : rows) r.capacity = 0, r.lease = {}, r.steered.reset(), r.measured.reset();
   for (std::uint32_t i = 0; i < next.supplies.size(); ++i) {
     std::uint32_t at = now.supply_of(next.supplies[i].key);
     if (at == no_supply) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "lease/parent.h"
 #include "policies/allocate.h"
 #include "policy/site.h"
+#include "policy/supply.h"
 
 namespace sluice::cluster {
 
@@ -32,7 +34,11 @@ struct supply_row {
   std::string name;       // metadata@scratch
   std::string resource;
   core::unit_kind unit = core::unit_kind::ops;
-  rate capacity = 0;  // 0: no longer in the policy
+  rate capacity = 0;  // 0: no longer in the policy; of a steered one the most
+  rate lowest = 0;    // of a steered one
+  rate floors = 0;    // what nodes use without any grant, all together
+  std::optional<policy::auto_capacity> steered = {};    // nobody wrote how much there is
+  std::optional<policy::measured_costs> measured = {};  // of VOPs
   lease::supply_terms lease;
 };
 

@@ -115,6 +115,11 @@ wire::report const& relay_side::make_report(time_ns now) {
   report_.streams.clear();
   report_.bins.clear();
   if (streams_due_) merge_streams();
+  report_.speeds.clear();
+  for (std::uint32_t s = 0; s < supplies; ++s) {
+    policies::call_speeds const of = below_.take_speeds(s);
+    if (of.calls != 0) report_.speeds.push_back({s, of});
+  }
   return report_;
 }
 

@@ -49,12 +49,12 @@ void accounts::count() {
   }
 }
 
-void accounts::count_last(runtime::dashboard* board, moment at) {
+void accounts::count_last(runtime::dashboard* board, steering const& steered, moment at) {
   measure(at.mono_ns);
   end_cycle(at.mono_ns);
   count();
   look_at_times(at.mono_ns);
-  tell(board, at, true);
+  tell(board, steered, at, true);
 }
 
 void accounts::keep_sums(job const& gone) {

@@ -13,6 +13,7 @@
 #include "node/clock.h"
 #include "node/enforcer.h"
 #include "node/job_table.h"
+#include "node/steering.h"
 #include "runtime/metric_table.h"
 #include "verbs/views/overrides.h"
 
@@ -38,14 +39,16 @@ class accounts {
   /// What streams did so far, for counters and history.
   void count();
   /// Tells the history what was done since it was told last.
-  void remember(runtime::dashboard* board, moment at) { tell(board, at, false); }
+  void remember(runtime::dashboard* board, steering const& steered, moment at) {
+    tell(board, steered, at, false);
+  }
   /// Before jobs go: all that they did until now, however long ago the last cycle was.
-  void count_last(runtime::dashboard* board, moment at);
+  void count_last(runtime::dashboard* board, steering const& steered, moment at);
   /// A job goes, and was counted.
   void keep_sums(job const& gone);
   /// Puts the figures of supplies, jobs and calls into the metrics.
   void publish(runtime::metric_table& m, std::vector<supply_standing> const& standing,
-               std::int64_t now_ns);
+               steering const& steered, std::int64_t now_ns);
   std::uint64_t cycles() const { return cycles_; }
 
  private:
@@ -53,10 +56,10 @@ class accounts {
     double served = 0, delayed = 0;
   };
   void look_at_times(std::int64_t now_ns);
-  void tell(runtime::dashboard* board, moment at, bool last);
+  void tell(runtime::dashboard* board, steering const& steered, moment at, bool last);
   void tell_ops(runtime::dashboard& board, moment at, bool last);
-  void publish_supplies(runtime::metric_table& m,
-                        std::vector<supply_standing> const& standing) const;
+  void publish_supplies(runtime::metric_table& m, std::vector<supply_standing> const& standing,
+                        steering const& steered) const;
   void publish_jobs(runtime::metric_table& m);
   void publish_streams(runtime::metric_table& m) const;
   std::string const& class_of(job const& j) const;

@@ -5,6 +5,7 @@
 #include "node/accounts.h"
 #include "runtime/dashboard.h"
 #include "segment/sums.h"
+#include "verbs/views/steered.h"
 
 namespace sluice::node {
 
@@ -51,7 +52,7 @@ void accounts::tell_ops(runtime::dashboard& board, moment at, bool last) {
   past.end();
 }
 
-void accounts::tell(runtime::dashboard* board, moment at, bool last) {
+void accounts::tell(runtime::dashboard* board, steering const& steered, moment at, bool last) {
   if (board == nullptr) return;
   tell_ops(*board, at, last);
   runtime::history& past = board->past;
@@ -75,9 +76,13 @@ void accounts::tell(runtime::dashboard* board, moment at, bool last) {
       past.put(look);
     }
   }
-  for (supply_slot const& slot : site_.supplies())
-    if (slot.of.capacity != 0)
-      past.put_supply(slot.of.name(), slot.of.unit, tokens(slot.of.capacity));
+  for (unsigned i = 0; i < site_.supplies().size(); ++i) {
+    policy::supply const& of = site_.supplies()[i].of;
+    if (of.capacity == 0) continue;
+    auto const view = steered.view(i);
+    past.put_supply(of.name(), of.unit, tokens(steered.in_force(i)),
+                    view ? verbs::steered_in_words(*view, of.unit) : "");
+  }
   past.end();
 }
 

@@ -3,6 +3,7 @@
 #include "node/accounts.h"
 #include "policy/supply.h"
 #include "runtime/metric_table.h"
+#include "verbs/steered_metrics.h"
 
 namespace sluice::node {
 
@@ -14,9 +15,11 @@ using runtime::metric;
 }  // namespace
 
 void accounts::publish_supplies(runtime::metric_table& m,
-                                std::vector<supply_standing> const& standing) const {
+                                std::vector<supply_standing> const& standing,
+                                steering const& steered) const {
   for (unsigned i = 0; i < site_.supplies().size(); ++i) {
     policy::supply const& of = site_.supplies()[i].of;
+    if (of.capacity == 0 || !of.steered) verbs::remove_steered(m, of.resource, of.target, of.unit);
     if (of.capacity == 0) {  // the policy names it no more
       for (metric const gauge : {in_unit(metric::capacity_operations_per_second, of.unit),
                                  in_unit(metric::granted_operations_per_second, of.unit),
@@ -37,7 +40,10 @@ void accounts::publish_supplies(runtime::metric_table& m,
         waiting += tokens(stream.last.waiting);
       }
     m.set(in_unit(metric::capacity_operations_per_second, of.unit), {of.resource, of.target},
-          tokens(of.capacity));
+          tokens(steered.in_force(i)));
+    if (auto const view = steered.view(i))
+      verbs::publish_steered(m, of.resource, of.target, of.unit, *view);
+    if (auto const view = steered.drift(i)) verbs::publish_drift(m, of.target, *view);
     m.set(in_unit(metric::granted_operations_per_second, of.unit), {of.resource, of.target},
           tokens(standing[i].granted));
     m.set(in_unit(metric::demand_operations_per_second, of.unit), {of.resource, of.target}, demand);
@@ -94,8 +100,8 @@ void accounts::publish_streams(runtime::metric_table& m) const {
 }
 
 void accounts::publish(runtime::metric_table& m, std::vector<supply_standing> const& standing,
-                       std::int64_t now_ns) {
-  publish_supplies(m, standing);
+                       steering const& steered, std::int64_t now_ns) {
+  publish_supplies(m, standing, steered);
   publish_jobs(m);
   publish_streams(m);
   if (times_.is_due(now_ns)) look_at_times(now_ns);

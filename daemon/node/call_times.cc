@@ -28,7 +28,15 @@ distribution growth(distribution& told, distribution const& now) {
   return is_sane ? more : distribution{};
 }
 
-std::vector<std::string> names_of(foreign<abi::segment> const& s, policy::site const& site) {
+distribution took(foreign<abi::call_time> const& t) {
+  core::histogram_counts counts = {};
+  as_shared(t.took).add_to(counts);
+  return distribution::of(counts, t.took_ns.load(std::memory_order_relaxed));
+}
+
+}  // namespace
+
+std::vector<std::string> target_names(foreign<abi::segment> const& s, policy::site const& site) {
   std::vector<std::string> names(core::max_targets, call_times::elsewhere);
   try {
     auto const rules = segment::rules_of(s);
@@ -41,17 +49,9 @@ std::vector<std::string> names_of(foreign<abi::segment> const& s, policy::site c
   return names;
 }
 
-distribution took(foreign<abi::call_time> const& t) {
-  core::histogram_counts counts = {};
-  as_shared(t.took).add_to(counts);
-  return distribution::of(counts, t.took_ns.load(std::memory_order_relaxed));
-}
-
-}  // namespace
-
 void call_times::look_at_calls(foreign<abi::segment> const& s, told_times& told,
                                policy::site const& site, std::string_view qos_class) {
-  if (!told.is_named) told.target = names_of(s, site);
+  if (!told.is_named) told.target = target_names(s, site);
   told.is_named = true;
   for (unsigned t = 0; t < core::max_targets; ++t)
     for (unsigned o = 0; o < core::op_count; ++o) {

@@ -26,6 +26,9 @@ struct told_times {
   std::map<unsigned, runtime::distribution> waits;  // by channel
 };
 
+/// Targets of a job by number: names of the policy, or `call_times::elsewhere`.
+std::vector<std::string> target_names(foreign<abi::segment> const& s, policy::site const& site);
+
 class call_times {
  public:
   static constexpr std::int64_t look_ns = 1'000'000'000;

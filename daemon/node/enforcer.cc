@@ -83,17 +83,18 @@ void enforcer::set_times(table& t, unsigned supply, lease::child const& child, m
   t.times.open = mode == policy::orphan_mode::open;
 }
 
-void enforcer::set_terms(site_state const& site, lease::child const& child, moment now) {
+void enforcer::set_terms(site_state const& site, lease::child const& child,
+                         std::span<rate const> in_force, moment now) {
   policy::orphan_mode const mode = site.site().control.orphans;
   for (unsigned i = 0; i < tables_.size(); ++i) {
     supply_slot const& slot = site.supplies()[i];
     table& t = tables_[i];
-    t.terms = {0, slot.floor, slot.escrow, slot.trickle, slot.of.capacity};
+    t.terms = {0, slot.floor, slot.escrow, slot.trickle, slot.of.least};
     t.wanted.resize(t.claims.size());
     if (!slot.is_shared()) continue;
     if (!has_parent_) {
       t.alone = true;
-      t.usable = slot.of.capacity;
+      t.usable = in_force[i];
       continue;
     }
     t.terms.granted = child.held(i, now.boot_ns);
@@ -166,9 +167,10 @@ void enforcer::write_fixed(job& j, verbs::job_overrides const* changed, std::int
 }
 
 void enforcer::apply(site_state const& site, job_table const& jobs,
-                     verbs::override_book const& overrides, lease::child const& child, moment now) {
+                     verbs::override_book const& overrides, lease::child const& child,
+                     std::span<rate const> in_force, moment now) {
   collect(site, jobs, overrides);
-  set_terms(site, child, now);
+  set_terms(site, child, in_force, now);
   share(now.mono_ns);
   write(site, now.mono_ns);
   for (auto const& j : jobs.all())

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "lease/child.h"
@@ -42,8 +43,9 @@ class enforcer {
   void recall_kept(std::vector<rate> kept) { kept_ = std::move(kept); }
 
   /// Writes every curve of every granted channel.
+  /// `in_force`: what a node without a parent divides, by supply.
   void apply(site_state const& site, job_table const& jobs, verbs::override_book const& overrides,
-             lease::child const& child, moment now);
+             lease::child const& child, std::span<rate const> in_force, moment now);
 
   std::vector<supply_standing> const& standing() const { return standing_; }
 
@@ -64,7 +66,8 @@ class enforcer {
 
   void collect(site_state const& site, job_table const& jobs,
                verbs::override_book const& overrides);
-  void set_terms(site_state const& site, lease::child const& child, moment now);
+  void set_terms(site_state const& site, lease::child const& child, std::span<rate const> in_force,
+                 moment now);
   void set_times(table& t, unsigned supply, lease::child const& child, moment now,
                  policy::orphan_mode mode) const;
   void share(std::int64_t now_ns);

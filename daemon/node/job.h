@@ -14,6 +14,7 @@
 #include "abi/segment.h"
 #include "base/process_mark.h"
 #include "epochs/node_epochs.h"
+#include "node/call_speeds.h"
 #include "node/call_times.h"
 #include "node/meter.h"
 #include "node/share_out.h"
@@ -104,6 +105,7 @@ struct job {
   std::vector<stream> streams;
   std::vector<segment::op_sums> told_ops;  // to the history; empty: nothing yet
   told_times times;                        // to the metrics
+  told_speeds speeds;                      // to what steers capacities
   std::vector<fixed_place> fixed;
   std::uint32_t processes = 0;
   std::uint32_t foreign = 0;        // of these, in other pid namespaces

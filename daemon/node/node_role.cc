@@ -50,7 +50,9 @@ verbs::stream_view node_role::view_of(job const& j, stream const& of) const {
   v.reservation = claim.reservation;
   v.weight = claim.weight;
   v.would_delay = of.would_delay;
-  v.capacity = slot.of.capacity;
+  v.capacity = s_.steered.in_force(of.supply);
+  v.steered = s_.steered.view(of.supply);
+  v.drift = s_.steered.drift(of.supply);
   return v;
 }
 
@@ -100,7 +102,10 @@ std::vector<verbs::supply_view> node_role::supplies() const {
     if (slot.of.capacity == 0) continue;
     verbs::supply_view v;
     v.name = slot.of.name();
-    v.capacity = slot.of.capacity;
+    v.capacity = s_.steered.in_force(i);
+    v.unit = slot.of.unit;
+    v.steered = s_.steered.view(i);
+    v.drift = s_.steered.drift(i);
     bool is_blocked = false;
     for (auto const& j : s_.jobs.all())
       for (auto const& of : j->streams) {

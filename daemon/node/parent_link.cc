@@ -125,7 +125,8 @@ void parent_link::announce_jobs(verbs::override_book const& overrides, moment at
   if (all) announced_ns_ = at.mono_ns;
 }
 
-wire::report parent_link::prepare(verbs::override_book const& overrides, reason why, moment at) {
+wire::report parent_link::prepare(verbs::override_book const& overrides, steering& steered,
+                                  reason why, moment at) {
   wire::report r;
   r.lease = lease_.child.make_report(up_.parent(), at.boot_ns);
   for (auto const& slot : site_.supplies()) r.supplies.push_back(slot.key);
@@ -137,6 +138,10 @@ wire::report parent_link::prepare(verbs::override_book const& overrides, reason 
   streams_due_ |= why != reason::acknowledge || welcomed_->minor < wire::minor_of_same_streams;
   r.same_streams = !streams_due_;
   if (!r.same_streams) put_streams(r, overrides);
+  for (unsigned i = 0; i < r.supplies.size(); ++i) {
+    policies::call_speeds const s = steered.take(i);
+    if (s.calls != 0) r.speeds.push_back({i, s});
+  }
   return r;
 }
 

@@ -12,6 +12,7 @@
 
 #include "node/held_lease.h"
 #include "node/job_table.h"
+#include "node/steering.h"
 #include "runtime/services.h"
 #include "runtime/uplink.h"
 #include "verbs/views/overrides.h"
@@ -34,7 +35,8 @@ class parent_link {
   /// Says hello where needed. `due`: the cycle has ended; `has_news`: not to wait for it.
   reason turn(bool due, bool has_news, std::int64_t cycle_ns, moment at);
   void announce_jobs(verbs::override_book const& overrides, moment at);
-  wire::report prepare(verbs::override_book const& overrides, reason why, moment at);
+  wire::report prepare(verbs::override_book const& overrides, steering& steered, reason why,
+                       moment at);
   void send(wire::report const& r, moment at);
 
   /// Keys read again; an unchanged pair disturbs nobody.

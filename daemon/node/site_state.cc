@@ -32,7 +32,7 @@ void site_state::number_supplies() {
                            [&](supply_slot const& s) { return s.key == key; });
     if (at == supplies_.end()) at = supplies_.insert(supplies_.end(), supply_slot{});
     auto const part = owns ? policy::own_part_of(site_, of) : policy::own_part{};
-    rate const trickle = part.escrow + part.floor == 0 ? of.capacity / 1000 : 0;
+    rate const trickle = part.escrow + part.floor == 0 ? of.least / 1000 : 0;
     *at = {std::move(of), key, part.floor, part.escrow, trickle};
   }
 }

@@ -50,6 +50,7 @@ state::state(runtime::config const& c, runtime::services& s)
       services(s),
       site(c.name),
       jobs(c.run_dir, find_library(), c.name, s.log, tellers_of(s)),
+      steered(jobs, site, overrides, !c.parents.empty()),
       rates(!c.parents.empty()),
       journal(s.journal_keeper, c.journal, segment::journal_status_path(c.run_dir), s.log),
       lease(c, s.incarnation, s.log),
@@ -92,6 +93,7 @@ void state::use_policy(std::string const& text, runtime::policy_source const& so
   site.apply(text, source.from);
   lease.set_own(site);
   rates.use(site);
+  steered.use();
   jobs.bind_all(site, at.mono_ns);
   if (!replace_file(policy_copy(config), text))
     services.log.warning("policy cannot be kept", {{"path", policy_copy(config)}});
@@ -151,7 +153,7 @@ void state::expire_overrides(moment at) {
 
 void state::enforce(moment at) {
   rates.set_split(has_parent() && parent->is_split());
-  rates.apply(site, jobs, overrides, lease.child, at);
+  rates.apply(site, jobs, overrides, lease.child, steered.in_force(), at);
 }
 
 // ---- measuring ----
@@ -162,11 +164,16 @@ bool state::measure(moment at) {
   return seen.has_begun_to_wait;
 }
 
+void state::end_cycle(moment at) {
+  sums.end_cycle(at.mono_ns);
+  steered.look(at.mono_ns);
+}
+
 void state::tell(moment at) {
   sums.count();
-  sums.remember(services.board, at);
+  sums.remember(services.board, steered, at);
   runtime::metric_table& m = services.metrics;
-  sums.publish(m, rates.standing(), at.mono_ns);
+  sums.publish(m, rates.standing(), steered, at.mono_ns);
   journal.publish(m, at.mono_ns);
   m.set(runtime::metric::steps_total, static_cast<double>(steps));
   bool const is_silent = has_parent() && !parent->is_heard(at.boot_ns);
@@ -189,7 +196,7 @@ void state::remove_ended(moment at) {
   for (auto const& j : jobs.all())
     if (j->life.state == segment::life_state::over) over.push_back(j.get());
   if (over.empty()) return;
-  sums.count_last(services.board, at);
+  sums.count_last(services.board, steered, at);
   for (job* j : over) {
     if (!gates.may_end(j->folder)) continue;
     sums.keep_sums(*j);
@@ -299,7 +306,7 @@ void state::talk(bool due, moment at) {
   if (why == reason::none) return;
   parent->announce_jobs(overrides, at);
   if (!due && why == reason::early) end_cycle(at);
-  wire::report const r = parent->prepare(overrides, why, at);
+  wire::report const r = parent->prepare(overrides, steered, why, at);
   enforce(at);
   parent->send(r, at);
   if (why != reason::acknowledge) has_news = false;

@@ -20,6 +20,7 @@
 #include "node/parent_link.h"
 #include "node/run_folders.h"
 #include "node/site_state.h"
+#include "node/steering.h"
 #include "runtime/config.h"
 #include "runtime/policy_log.h"
 #include "runtime/services.h"
@@ -44,7 +45,7 @@ class state {
   /// One look at every stream. True: one has begun to wait.
   bool measure(moment at);
   /// Ends a report cycle: figures are new.
-  void end_cycle(moment at) { sums.end_cycle(at.mono_ns); }
+  void end_cycle(moment at);
   /// History and metrics.
   void tell(moment at);
 
@@ -78,6 +79,7 @@ class state {
   site_state site;
   job_table jobs;
   verbs::override_book overrides;
+  steering steered;
   enforcer rates;
   journal_watch journal;
   held_lease lease;

@@ -34,13 +34,21 @@ std::size_t end_of_string(std::string const& text, std::size_t from) {
   return std::min(at + 1, text.size());
 }
 
+/// How fast and by how many: that is looked at later (policies/drift.h).
+measured without_words(measured const& m) {
+  measured kept;
+  kept.per_s = m.per_s;
+  kept.threads = m.threads;
+  return kept;
+}
+
 cost_file without_words(cost_file c) {
   c.beside.clear();
   c.grid.clear();
   c.pairs.clear();
   for (auto* curves : {&c.read, &c.write})
     for (cost_curve& curve : *curves)
-      for (cost_point& point : curve) point.how = {};
+      for (cost_point& point : curve) point.how = without_words(point.how);
   for (op_cost& op : c.ops) op.how = {};
   return c;
 }

@@ -33,12 +33,11 @@ void compare_supplies(site const& from, site const& to, lines& out) {
   auto const old = supplies(from), now = supplies(to);
   for (auto const& s : now) {
     supply const* was = find(old, s);
-    std::string const capacity = bound_text(s.capacity, s.unit);
+    std::string const capacity = capacity_in_words(s);
     if (was == nullptr)
       out.push_back(fmt::format("{} is shared from now on: {}", s.name(), capacity));
-    else if (was->capacity != s.capacity)
-      out.push_back(fmt::format("capacity of {}: {} -> {}", s.name(),
-                                bound_text(was->capacity, was->unit), capacity));
+    else if (auto const before = capacity_in_words(*was); before != capacity)
+      out.push_back(fmt::format("capacity of {}: {} -> {}", s.name(), before, capacity));
   }
   for (auto const& s : old)
     if (find(now, s) == nullptr)
@@ -119,6 +118,15 @@ std::string bound_text(std::uint64_t milli, core::unit_kind unit) {
   if (milli % 1000 == 0 || milli >= 1'000'000)
     return with_unit(std::string(core::format_rate({milli / 1000, second_ns, bytes}).view()), unit);
   return with_unit(std::string(core::format_rate({milli, 1000 * second_ns, bytes}).view()), unit);
+}
+
+std::string capacity_in_words(supply const& s) {
+  if (!s.steered) return bound_text(s.capacity, s.unit);
+  std::string const steered =
+      fmt::format("steered from {} to {} so that {}", bound_text(s.lowest, s.unit),
+                  bound_text(s.capacity, s.unit), latency_in_words(*s.steered));
+  if (!s.steered->is_shadow) return steered;
+  return fmt::format("{}, and only told what it were {}", bound_text(s.capacity, s.unit), steered);
 }
 
 lines changes(site const& from, site const& to) {

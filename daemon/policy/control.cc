@@ -115,7 +115,7 @@ std::vector<std::string> warnings(site const& s) {
                     "without a class are refused",
                     c.default_class));
   for (auto const& of : supplies(s))
-    if (of.promisable < of.capacity)
+    if (of.promisable < of.capacity && !of.steered)
       out.push_back(fmt::format(
           "capacity of {}: {} is more than its file system gives whatever meets: only {} of it may "
           "be reserved",

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "core/units.h"
 #include "policy/algorithm.h"
+#include "policy/auto_read.h"
 #include "policy/carried.h"
 #include "policy/control_read.h"
 #include "policy/cost_file.h"
@@ -78,8 +79,11 @@ class reader : reading {
   void read_class_target(qos_class& c, member const& target, std::string const& path);
   std::shared_ptr<cost_file const> read_costs(node const& n, std::string const& path) const;
   void read_capacity(target_spec const& target, node const& n, std::string const& path);
-  rate read_amount(node const& n, std::string const& target, std::string const& resource,
-                   std::string const& path) const;
+  enum class bound : std::uint8_t { reservation, limit };
+  rate read_amount(node const& n, bound which, std::string const& target,
+                   std::string const& resource, std::string const& path) const;
+  rate whole_of(node const& n, bound which, std::string const& target, std::string const& resource,
+                std::string const& path) const;
   share read_share(node const& n, std::string const& target, std::string const& resource,
                    std::string const& path) const;
   void read_channels(node const& n);
@@ -143,13 +147,38 @@ void reader::read_capacity(target_spec const& target, node const& n, std::string
     bool const is_calibrated =
         is_priced && c.value.kind == node::string && c.value.text == "calibrated";
     rate& capacity = out_.capacity[target.name][c.key];
+    if (c.value.kind == node::object) {
+      auto_reading const read = read_auto(*this, c.value, c.key, target.costs.get(), here);
+      capacity = read.most;
+      out_.steered[target.name][c.key] = read.how;
+      continue;
+    }
     capacity = is_calibrated ? floor_of(*target.costs) : resource_rate(c.value, c.key, here);
   }
 }
 
+/// What a part is of: the capacity; of one that is steered, a limit of the most and a reservation
+/// of what is there in any case.
+rate reader::whole_of(node const& n, bound which, std::string const& target,
+                      std::string const& resource, std::string const& path) const {
+  auto const of = out_.capacity.find(target);
+  if (of == out_.capacity.end() || !of->second.contains(resource))
+    fail(n.at, fmt::format("{} is a part of a capacity that target {} has not", path, target));
+  auto const by_target = out_.steered.find(target);
+  if (which == bound::limit || by_target == out_.steered.end() ||
+      !by_target->second.contains(resource))
+    return of->second.at(resource);
+  auto const& least = by_target->second.at(resource).least;
+  if (!least)
+    fail(n.at, fmt::format("{} is a part of a capacity that moves: give that a \"min\", of which "
+                           "this is a part, or write a rate",
+                           path));
+  return *least;
+}
+
 /// `40%` of the capacity, or a rate.
-rate reader::read_amount(node const& n, std::string const& target, std::string const& resource,
-                         std::string const& path) const {
+rate reader::read_amount(node const& n, bound which, std::string const& target,
+                         std::string const& resource, std::string const& path) const {
   if (n.kind != node::string || !n.text.ends_with('%')) return resource_rate(n, resource, path);
   auto const percent = core::parse_rate(std::string_view(n.text).substr(0, n.text.size() - 1));
   if (!percent.ok() || percent.value.is_bytes)
@@ -157,10 +186,7 @@ rate reader::read_amount(node const& n, std::string const& target, std::string c
   double const part = static_cast<double>(percent.value.units) /
                       (static_cast<double>(percent.value.period_ns) / 1e9) / 100;
   if (part > 1) fail(n.at, fmt::format("{} is {}, more than all there is", path, n.text));
-  auto const of = out_.capacity.find(target);
-  if (of == out_.capacity.end() || !of->second.contains(resource))
-    fail(n.at, fmt::format("{} is a part of a capacity that target {} has not", path, target));
-  rate r = of->second.at(resource);
+  rate r = whole_of(n, which, target, resource, path);
   r.rate_q40 = static_cast<std::uint64_t>(static_cast<double>(r.rate_q40) * part);
   return r;
 }
@@ -171,8 +197,9 @@ share reader::read_share(node const& n, std::string const& target, std::string c
   share s;
   s.origin = where(n.at);
   if (node const* r = n.find("reservation"))
-    s.reservation = read_amount(*r, target, resource, path + ".reservation");
-  if (node const* l = n.find("limit")) s.limit = read_amount(*l, target, resource, path + ".limit");
+    s.reservation = read_amount(*r, bound::reservation, target, resource, path + ".reservation");
+  if (node const* l = n.find("limit"))
+    s.limit = read_amount(*l, bound::limit, target, resource, path + ".limit");
   if (node const* w = n.find("weight")) {
     expect(*w, node::number, path + ".weight");
     if (!(w->value > 0) || w->value > 1e6)

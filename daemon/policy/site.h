@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "policy/auto_capacity.h"
 #include "policy/control_settings.h"
 #include "policy/limit.h"
 #include "policy/roles.h"
@@ -35,7 +36,8 @@ struct qos_class {
 /// A whole policy, checked.
 struct site {
   std::vector<target_spec> targets;
-  std::map<std::string, resource_rates> capacity;  // by target
+  std::map<std::string, resource_rates> capacity;  // by target; the most of one that is steered
+  std::map<std::string, std::map<std::string, auto_capacity>> steered;  // by target and resource
   std::vector<qos_class> classes;
   std::vector<channel_spec> channels;
   std::vector<role_spec> roles;

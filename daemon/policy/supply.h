@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/ruleset.h"
+#include "policy/auto_capacity.h"
 #include "policy/limit.h"
 
 namespace sluice::policy {
@@ -17,12 +18,22 @@ namespace sluice::policy {
 struct site;
 struct share;
 
+/// What a calibration found of a target, for whoever looks whether it is still so.
+struct measured_costs {
+  std::uint64_t floor = 0, most = 0;  // VOP/s, in thousandths
+  unsigned threads = 0;               // that filled the device
+};
+
 struct supply {
   std::string target;
   std::string resource;
-  std::uint64_t capacity = 0;    // milli-tokens per second
+  std::uint64_t capacity = 0;    // milli-tokens per second; of a steered one the most
+  std::uint64_t least = 0;       // of it, what is there in any case: all, unless it is steered
+  std::uint64_t lowest = 0;      // below which a steered one does not fall, were it in force or not
   std::uint64_t promisable = 0;  // of it, what reservations may come to
   core::unit_kind unit = core::unit_kind::ops;
+  std::optional<auto_capacity> steered = {};    // nobody wrote how much there is
+  std::optional<measured_costs> measured = {};  // of VOPs, unless the costs were written by hand
   std::string name() const { return resource + "@" + target; }
 };
 
@@ -37,8 +48,8 @@ std::uint64_t milli_per_second(rate const& r);
 /// The rate that milli-tokens per second are, as a bucket counts.
 std::uint64_t rate_q40_of(std::uint64_t milli_per_second, core::unit_kind unit);
 
-/// What each node named in control.nodes owns of a supply, rounded down; 0 without names. The pool
-/// is the capacity less this of all nodes.
+/// What each node named in control.nodes owns of what is there in any case, rounded down; 0 without
+/// names. The pool is the capacity less this of all nodes.
 struct own_part {
   std::uint64_t escrow = 0;
   std::uint64_t floor = 0;

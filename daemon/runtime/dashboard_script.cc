@@ -132,11 +132,11 @@ function makeCard(name) {
   const used = make("rect", {height: "10", class: "used"});
   const granted = make("path", {class: "granted"}), title = make("strong");
   const served = make("div"), soft = make("div", {class: "soft"});
-  const trend = make("div", {class: "trend"});
+  const why = make("div", {class: "soft"}), trend = make("div", {class: "trend"});
   card.append(title,
     make("svg", {viewBox: "0 0 100 10", preserveAspectRatio: "none", "aria-hidden": "true"},
       make("rect", {width: "100", height: "10", class: "rail"}), used, granted),
-    served, soft, trend);
+    served, soft, why, trend);
   card.show = s => {
     const wide = v => String(Math.min(100, 100 * (v || 0) / s.capacity));
     card.row = s;
@@ -146,6 +146,7 @@ function makeCard(name) {
     served.textContent = "served " + rate(s.served, s.unit) + " of " + rate(s.capacity, s.unit);
     soft.textContent = "granted " + rate(s.grant, s.unit) + ", demand " + demand(s) +
       ", waiting " + calls(s.waiting, s.unit);
+    why.textContent = s.why || "";
   };
   card.trend = trend;
   return card;

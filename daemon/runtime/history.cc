@@ -209,8 +209,12 @@ history::total& history::total_of(std::string_view qos_class, std::string_view s
   return t;
 }
 
-void history::put_supply(std::string_view supply, core::unit_kind unit, double capacity) {
-  if (series* const s = row_of(total_of("", supply, unit).look())) s->capacity = capacity;
+void history::put_supply(std::string_view supply, core::unit_kind unit, double capacity,
+                         std::string_view why) {
+  series* const s = row_of(total_of("", supply, unit).look());
+  if (s == nullptr) return;
+  s->capacity = capacity;
+  s->why = why;
 }
 
 void history::end() {
@@ -251,6 +255,7 @@ bool history::read(std::size_t number, history_reader const& who, bool fine, boo
   out.is_live = s.look == look_;
   out.limit = s.limit;
   out.capacity = s.capacity;
+  out.why = s.why;
   out.interval_s = fine ? 1 : double(fine_per_coarse);
   // Rows end at the last whole interval, all at the same one.
   auto const whole = static_cast<std::int64_t>(out.interval_s) * second_ns;

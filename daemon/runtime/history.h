@@ -62,6 +62,7 @@ struct history_row {
   bool is_live = false;   // was put at the last look
   double limit = 0;       // of a job; NaN: none
   double capacity = 0;    // of a supply; 0: of something else
+  std::string why;        // of a supply whose capacity is steered: a sentence
   double end_unix_s = 0;  // of the last point
   double interval_s = 1;
   std::vector<history_point> points;  // oldest first
@@ -79,7 +80,9 @@ class history {
   /// second; what was put is spread evenly over the time since the last one.
   void begin(std::int64_t now_ns, double unix_s);
   void put(history_look const& look);
-  void put_supply(std::string_view supply, core::unit_kind unit, double capacity);
+  /// `why`: how a capacity came about that nobody wrote; else empty.
+  void put_supply(std::string_view supply, core::unit_kind unit, double capacity,
+                  std::string_view why = {});
   void end();
   /// Since the look before; 0 at the first.
   double passed_s() const { return passed_s_; }
@@ -111,6 +114,7 @@ class history {
   struct series {
     history_name name;
     double limit = 0, capacity = 0;
+    std::string why;
     std::int64_t put_ns = 0;  // last; 0: the row is free
     std::uint64_t look = 0;   // in which it was put last
     history_point did;        // at that look

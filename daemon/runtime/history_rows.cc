@@ -45,6 +45,7 @@ json about(history_row const& row) {
     out["limit"] = number(row.limit);
   }
   if (row.capacity > 0) out["capacity"] = number(row.capacity);
+  if (!row.why.empty()) out["why"] = row.why;
   return out;
 }
 

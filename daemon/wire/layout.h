@@ -95,7 +95,7 @@ struct in_jobs : in_vector<job_list, job_entry, &job_list::jobs> {};
 struct in_memberships : in_vector<gate_join, gate_member, &gate_join::jobs> {};
 struct in_written : in_vector<gate_known, gate_row, &gate_known::jobs> {};
 
-/// A stream or a share names its supply by position.
+/// A stream, a share or a speed names its supply by position.
 template <class Message, class Entry, std::vector<Entry> Message::*Member>
 struct in_positions : in_vector<Message, Entry, Member> {
   static char const* objection(Message const& m, Entry const& e) {
@@ -104,6 +104,7 @@ struct in_positions : in_vector<Message, Entry, Member> {
   }
 };
 struct in_streams : in_positions<report, stream_report, &report::streams> {};
+struct in_speeds : in_positions<report, speed_entry, &report::speeds> {};
 struct in_shares : in_positions<grant, stream_grant, &grant::streams> {};
 
 /// Supplies: the key and what the lease protocol says of it lie in two vectors of equal length.
@@ -251,14 +252,24 @@ inline constexpr row rows[] = {
 };
 // clang-format on
 
-/// Natural alignment, sizes as written, numbers ascending.
+/// Natural alignment, sizes as written; types ascend, kinds do within a message, and each is used
+/// once.
 constexpr bool is_sound() {
-  unsigned at = 0, kind = 0, type = 0;
+  unsigned at = 0, kind = 0, kinds = 0, type = 0;
+  u64 used = 0;
   for (row const& r : rows) {
     bool const is_block = r.is == row::one || r.is == row::many || r.is == row::text;
     if (is_block || r.is == row::header) at = 0;
-    if (is_block && r.number != ++kind) return false;
-    if (r.is == row::message && r.number != ++type) return false;
+    if (r.is == row::message) {
+      if (r.number != ++type) return false;
+      kind = 0;
+    }
+    if (is_block) {
+      if (r.number <= kind || r.number > 63 || (used >> r.number & 1) != 0) return false;
+      kind = r.number;
+      used |= u64{1} << kind;
+      ++kinds;
+    }
     if (r.is == row::field || r.is == row::spare || r.is == row::label) {
       if (at % (r.is == row::label ? 8 : r.bytes) != 0) return false;
       at += r.bytes;
@@ -266,7 +277,7 @@ constexpr bool is_sound() {
     if (r.is == row::may_end && at % 8 != 0) return false;
     if (r.is == row::end && (at != r.bytes || at % 8 != 0)) return false;
   }
-  return true;
+  return used == (u64{2} << kinds) - 2;
 }
 static_assert(is_sound());
 

@@ -12,11 +12,12 @@
 
 #include "lease/message.h"
 #include "policies/allocate.h"
+#include "policies/steer.h"
 
 namespace sluice::wire {
 
 inline constexpr std::uint16_t major_version = 1;
-inline constexpr std::uint16_t minor_version = 3;
+inline constexpr std::uint16_t minor_version = 4;
 
 /// No rate or amount on the wire is larger (72 TB/s); encoding cuts what is. Sums of many children
 /// may still overflow 64 bits: clamp each to its supply's capacity first.
@@ -88,6 +89,12 @@ struct demand_bin {
   std::uint64_t demand = 0;
 };
 
+/// How fast the calls of a supply were since the last report, where its capacity is steered.
+struct speed_entry {
+  std::uint32_t supply = 0;  // index into report::supplies
+  policies::call_speeds is;
+};
+
 struct report {
   lease::report lease;                  // lease.supply[i] belongs to supplies[i]
   std::vector<std::uint32_t> supplies;  // keys: supply_key(resource, target)
@@ -97,6 +104,7 @@ struct report {
   bool same_streams = false;           // as in the report before: none are listed
   std::vector<stream_report> streams;
   std::vector<demand_bin> bins;  // by stream, then by bin, each once
+  std::vector<speed_entry> speeds;
 };
 
 /// Minor version from which on a parent knows `same_streams`.

@@ -29,8 +29,9 @@ print(sum(t[field] for t in times if t["op"] == op and t["target"] == tree))
 P
 }
 
-# The kernel holds each fsync up by 60 ms.
-slow=(strace -f -o "$SCRATCH/trace" -e inject=fsync:delay_exit=60000)
+# The kernel holds each fsync up by 60 ms, and all else runs at its own speed.
+slow=(strace -f --seccomp-bpf -o "$SCRATCH/trace" -e trace=fsync
+  -e inject=fsync:delay_exit=60000)
 limited "all=1M/s@$DIR" "${slow[@]}" python3 "$SCRATCH/work.py" "$DIR" || fail "work: $?"
 [ "$(sum_of fsync samples)" = 5 ] || fail "$(sum_of fsync samples) of 5 fsyncs timed"
 [ "$(sum_of fsync took_ns)" -ge 300000000 ] || fail "fsync took $(sum_of fsync took_ns) ns"
@@ -73,6 +74,22 @@ for row in json.load(open(sys.argv[1]))["sizes"]:
 else:
     sys.exit("no sizes of writes")
 P
+
+# Of slow calls each is timed after the first, and they stand for themselves.
+cat >"$SCRATCH/stats.py" <<'P'
+import os, sys
+for _ in range(300):
+    os.stat(sys.argv[1])
+P
+held=(strace -f --seccomp-bpf -o "$SCRATCH/trace" -e trace=stat,newfstatat,statx
+  -e inject=stat,newfstatat,statx:delay_exit=1000)
+limited "all=1M/s@$DIR" "${held[@]}" python3 "$SCRATCH/stats.py" "$DIR/times" ||
+  fail "slow stats: $?"
+stood=$(sum_of stat calls) timed=$(sum_of stat samples)
+[ "$timed" -ge 290 ] || fail "$timed of 300 slow calls timed"
+if [ "$stood" -lt "$timed" ] || [ "$stood" -gt 302 ]; then
+  fail "$timed slow calls stand for $stood"
+fi
 
 # What a call waits here is not in its time.
 limited "fsync=10/s@$DIR" python3 "$SCRATCH/work.py" "$DIR" || fail "limited: $?"

@@ -29,6 +29,12 @@ block vops >wanted
   sed 's/ (not on this machine)$//' >found
 diff wanted found || fail "what is said of virtual IOPs is stale"
 
+block steered >wanted
+[ -s wanted ] || fail "no block of a steered capacity"
+"$SLUICE" policy check "$examples/steered.json" 2>/dev/null | head -n "$(wc -l <wanted)" |
+  sed 's/ (not on this machine)$//' >found
+diff wanted found || fail "what is said of a steered capacity is stale"
+
 # Every file is named in the table.
 for file in "$examples"/*.json; do
   grep -q "^| \`${file##*/}\` |" "$examples/README.md" || fail "${file##*/} is not in the table"

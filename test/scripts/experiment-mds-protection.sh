@@ -21,7 +21,7 @@ status=$?
   >"$SCRATCH/out" 2>&1
 status=$?
 [ $status -le 1 ] && [ -s "$SCRATCH/figures.json" ] || fail "$status: $(cat "$SCRATCH/out")"
-[ "$(json "$SCRATCH/figures.json" '[len(d["runs"][k]) for k in "ABC"]')" = '[1, 1, 1]' ] ||
+[ "$(json "$SCRATCH/figures.json" '[len(d["runs"][k]) for k in "ABCD"]')" = '[1, 1, 1, 1]' ] ||
   fail "runs are missing: $(cat "$SCRATCH/figures.json")"
 left=$(ls -A "$SCRATCH/called-here" "$SCRATCH/tmp")
 [ "$(tr '\n' ' ' <<<"$left")" = "$SCRATCH/called-here:  $SCRATCH/tmp: " ] || fail "left: $left"

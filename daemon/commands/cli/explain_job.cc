@@ -2,6 +2,8 @@
 #include "commands/cli/explain_job.h"
 
 #include <fmt/format.h>
+
+#include <exception>
 #include <nlohmann/json.hpp>
 
 #include "commands/cli/job.h"
@@ -45,6 +47,20 @@ int explain_by_daemon(global_options const& global, daemon_at const& daemon,
              "waiting", "blocked");
   for (auto const& s : streams) print_stream(s);
   return 0;
+}
+
+void print_capacities(global_options const& global, std::string const& job) {
+  try {
+    auto const search = find_daemon(global, hello_ms);
+    if (!search.found) return;
+    auto const answer = ask(*search.found, {{"verb", "explain"}, {"job", job}}, hello_ms);
+    for (auto const& s : answer.value("streams", nlohmann::json::array()))
+      if (auto const why = s.find("why"); why != s.end() && why->is_string())
+        fmt::print("{}: {}\n", printable(s.value("supply", "")),
+                   printable(why->get<std::string>()));
+  } catch (std::exception const&) {
+    // It has not this job, or is of another version: then there is nothing to tell.
+  }
 }
 
 }  // namespace sluice::cli

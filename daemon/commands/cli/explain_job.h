@@ -13,4 +13,8 @@ namespace sluice::cli {
 int explain_by_daemon(global_options const& global, daemon_at const& daemon,
                       std::string const& job);
 
+/// Prints how the capacities that the job shares came about, where nobody wrote them. Nothing when
+/// no daemon answers at once: who looks at counters does not ask for more.
+void print_capacities(global_options const& global, std::string const& job);
+
 }  // namespace sluice::cli

@@ -60,6 +60,7 @@ supply_row read_supply(nlohmann::json const& s) {
   row.granted = number(s, "granted");
   row.served = number(s, "served");
   row.demand = number_if(s, "demand");
+  row.why = text(s, "why");
   return row;
 }
 

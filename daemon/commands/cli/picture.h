@@ -16,6 +16,7 @@ struct supply_row {
   std::string supply;
   double capacity = 0, budget = 0, granted = 0, served = 0;
   std::optional<double> demand;  // none: unbounded
+  std::string why;               // of a capacity that nobody wrote: a sentence
 };
 
 /// A job on one supply. A job without any has one row, whose supply is empty.

@@ -10,12 +10,14 @@
 #include "commands/cli/limits.h"
 #include "commands/cli/options.h"
 #include "commands/cli/report.h"
+#include "policy/change.h"
 #include "policy/control.h"
 #include "policy/cost_file.h"
 #include "policy/doubts.h"
 #include "policy/mount_table.h"
 #include "policy/order.h"
 #include "policy/policy.h"
+#include "policy/supply.h"
 
 namespace sluice::cli {
 
@@ -74,9 +76,9 @@ json words(std::string const& file, site const& s) {
   json lines = json::array();
   for (auto const& t : s.targets) {
     std::string line = fmt::format("target {} is {}", t.name, t.path);
-    if (auto const c = s.capacity.find(t.name); c != s.capacity.end())
-      for (auto const& [resource, r] : c->second)
-        line += fmt::format(", {} {}", resource, text_of(r));
+    for (auto const& of : policy::supplies(s))
+      if (of.target == t.name)
+        line += fmt::format(", {} {}", of.resource, policy::capacity_in_words(of));
     std::error_code failed;
     if (!std::filesystem::is_directory(t.path, failed)) line += " (not on this machine)";
     lines.push_back(line);

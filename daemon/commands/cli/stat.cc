@@ -106,6 +106,7 @@ int stat_verb(global_options const& global, stat_options const& options) {
   if (options.interval_s > 0) return watch(global, *job, std::max(options.interval_s, 0.1));
   json const report = look(*job);
   fmt::print("{}", global.json ? dump(report) : report_table(report));
+  if (!global.json) print_capacities(global, options.job);
   return 0;
 }
 

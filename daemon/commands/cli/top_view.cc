@@ -253,6 +253,12 @@ line supply_line(supply_row const& s, std::size_t name_width, unsigned columns) 
   return {text, line_style::supply};
 }
 
+line why_line(supply_row const& s, std::size_t name_width, unsigned columns) {
+  std::string text = std::string(name_width + 1, ' ') + s.why;
+  if (columns != 0 && text.size() > columns) text.resize(columns);
+  return {text, line_style::supply};
+}
+
 std::string nodes_in_words(picture const& p) {
   std::vector<std::string> names, silent;
   for (auto const& n : p.nodes) {
@@ -311,7 +317,10 @@ top_frame draw(picture const& p, top_choice const& choice, top_source const& sou
   frame.head.push_back(title_line(p, choice, source, columns));
   std::size_t name_width = 0;
   for (auto const& s : p.supplies) name_width = std::max(name_width, s.supply.size());
-  for (auto const& s : p.supplies) frame.head.push_back(supply_line(s, name_width, columns));
+  for (auto const& s : p.supplies) {
+    frame.head.push_back(supply_line(s, name_width, columns));
+    if (!s.why.empty()) frame.head.push_back(why_line(s, name_width, columns));
+  }
   if (choice.nodes)
     add_table(frame, of_nodes, chosen(p.nodes, choice), columns);
   else

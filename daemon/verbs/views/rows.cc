@@ -3,6 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "verbs/views/steered.h"
+
 namespace sluice::verbs {
 
 namespace {
@@ -50,7 +52,8 @@ json stream_rows(job_view const& job) {
                     {"limit", tokens_or_null(s.limit)},
                     {"reservation", tokens(s.reservation)},
                     {"weight", s.weight / 1000.0},
-                    {"would_delay", tokens(s.would_delay)}});
+                    {"would_delay", tokens(s.would_delay)},
+                    {"why", s.steered ? json(steered_in_words(*s.steered, s.unit)) : json()}});
   return rows;
 }
 
@@ -76,7 +79,10 @@ json supply_row(supply_view const& s) {
           {"budget", tokens(s.budget)},
           {"granted", tokens(s.granted)},
           {"served", tokens(s.served)},
-          {"demand", s.demand ? json(tokens(*s.demand) * demand_factor) : json()}};
+          {"demand", s.demand ? json(tokens(*s.demand) * demand_factor) : json()},
+          {"drift", s.drift ? drift_row(*s.drift) : json()},
+          {"steered", s.steered ? steered_row(*s.steered) : json()},
+          {"why", s.steered ? json(steered_in_words(*s.steered, s.unit)) : json()}};
 }
 
 json node_row(node_view const& n) {

@@ -8,6 +8,7 @@
 #include "base/duration.h"
 #include "base/quantity.h"
 #include "policy/change.h"
+#include "verbs/views/steered.h"
 
 namespace sluice::verbs {
 
@@ -93,7 +94,13 @@ lines explain(job_view const& j, job_details const& d, job_overrides const* chan
   if (d.has_policy && !d.is_enforced)
     out.push_back("The policy is not enforced: calls that it would delay are only counted.");
   of_overrides(changed, now_s, out);
-  for (auto const& s : j.streams) out.push_back(of_stream(s));
+  for (auto const& s : j.streams) {
+    out.push_back(of_stream(s));
+    if (s.steered)
+      out.push_back(fmt::format("{}: {}", s.supply, steered_in_words(*s.steered, s.unit)));
+    if (std::string const told = s.drift ? drift_in_words(*s.drift) : ""; !told.empty())
+      out.push_back(fmt::format("{}: {}", s.supply, told));
+  }
   for (auto const& f : d.fixed)
     out.push_back(
         fmt::format("{}: {} {}.", f.name,

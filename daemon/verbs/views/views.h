@@ -15,6 +15,24 @@ namespace sluice::verbs {
 using rate = std::uint64_t;  // milli-tokens per second
 inline constexpr rate unbounded = ~rate{0};
 
+/// A supply whose capacity nobody wrote.
+struct steered_view {
+  rate found = 0;  // what steering finds right; in force unless it is a shadow
+  rate least = 0, most = 0;
+  std::int64_t wanted_ns = 0;    // what a call may take
+  std::uint32_t may_be_ppm = 0;  // of the calls may take longer
+  std::uint32_t slow_ppm = 0;    // of the calls took longer lately
+  std::string sign;              // what it does, as policies/steer.h names it
+  bool is_shadow = false;
+};
+
+/// Whether a file system still gives what its costs were measured to be.
+struct drift_view {
+  std::string sign;  // as policies/drift.h names it
+  rate given = 0;    // when it was busy; 0: it was not
+  rate floor = 0, most = 0;
+};
+
 /// A job on one supply.
 struct stream_view {
   std::string supply;  // metadata@scratch
@@ -31,6 +49,8 @@ struct stream_view {
   std::uint32_t nodes = 1;
   rate overbooked = 0;  // all reservations in use together, where that is above the capacity
   rate capacity = 0;
+  std::optional<steered_view> steered;
+  std::optional<drift_view> drift;
 };
 
 /// A process of a job that nobody meters, or several.
@@ -70,6 +90,9 @@ struct supply_view {
   std::string name;
   rate capacity = 0, budget = 0, granted = 0, served = 0;
   std::optional<rate> demand;  // none: unbounded
+  core::unit_kind unit = core::unit_kind::ops;
+  std::optional<steered_view> steered = {};
+  std::optional<drift_view> drift = {};
 };
 
 /// A node or relay, with what it has and used of each supply.

@@ -106,7 +106,8 @@ node& world::add_node(unsigned parent) {
   n->station = parent;
   n->number = static_cast<unsigned>(stations[parent]->children.size());
   stations[parent]->children.push_back({false, static_cast<unsigned>(nodes.size())});
-  for (rate c : form.capacity) {
+  for (std::size_t s = 0; s < form.capacity.size(); ++s) {
+    rate const c = form.least(s);
     n->escrow.push_back(form.nodes ? c * 29 / 100 / form.nodes : 0);
     n->floor.push_back(form.nodes ? c / 100 / form.nodes : 0);
   }
@@ -242,6 +243,7 @@ void world::report(node& n) {
   unsigned const self = static_cast<unsigned>(
       std::find_if(nodes.begin(), nodes.end(), [&](auto& p) { return p.get() == &n; }) -
       nodes.begin());
+  if (each_report) each_report(n, r);
   post({.to_parent = true, .relay = false, .child = self, .body = std::move(r)});
   n.awaiting = true;
   n.at_once = n.streams_due = false;

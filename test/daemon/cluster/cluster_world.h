@@ -33,6 +33,13 @@ struct shape {
   unsigned nodes = 0;                                // configured
   std::string algorithm = "maxmin";
   time_ns cycle = 100 * ms, lease = 1000 * ms;
+  std::optional<rate> lowest = {};  // the first supply is steered from here to its capacity
+  bool is_shadow = false;
+
+  /// What is there in any case.
+  rate least(std::size_t supply) const {
+    return supply == 0 && lowest && !is_shadow ? *lowest : capacity[supply];
+  }
 };
 
 inline cluster::policy_table plan_of(shape const& s) {
@@ -44,8 +51,12 @@ inline cluster::policy_table plan_of(shape const& s) {
     row.name = row.resource + "@t" + std::to_string(i);
     row.key = wire::supply_key(row.resource, "t" + std::to_string(i));
     row.capacity = s.capacity[i];
-    rate const e = s.nodes ? row.capacity * 29 / 100 / s.nodes : 0;
-    rate const f = s.nodes ? row.capacity / 100 / s.nodes : 0;
+    if (i == 0 && s.lowest) row.steered = policy::auto_capacity{{}, 5 * ms, 100'000, s.is_shadow};
+    row.lowest = i == 0 && s.lowest ? *s.lowest : row.capacity;
+    rate const least = s.least(i);
+    rate const e = s.nodes ? least * 29 / 100 / s.nodes : 0;
+    rate const f = s.nodes ? least / 100 / s.nodes : 0;
+    row.floors = s.nodes * f;
     row.lease.pool = row.capacity - s.nodes * (e + f);
     row.lease.configured = s.nodes;
     row.lease.most_lent = s.nodes * e;
@@ -156,6 +167,7 @@ class world {
   std::vector<std::unique_ptr<station>> stations;
   std::vector<std::unique_ptr<node>> nodes;
   std::function<void()> each_step;
+  std::function<void(node&, wire::report&)> each_report;  // what a test adds to it
   std::uint64_t messages = 0;
 
   struct packet {

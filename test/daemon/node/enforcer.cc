@@ -79,7 +79,7 @@ struct world {
     REQUIRE(child.on_grant(parent, g, at.boot_ns));
     child.make_report(parent, at.boot_ns);
   }
-  void apply() { rates.apply(site, *jobs, overrides, child, at); }
+  void apply() { rates.apply(site, *jobs, overrides, child, {}, at); }
   core::curve_settings curve(node::job& j) {
     return core::current(as_shared(j.memory().bucket[j.streams.at(0).channel]));
   }

@@ -228,3 +228,20 @@ TEST_CASE("a limit in VOPs is written like one in operations", "[vops]") {
   CHECK_THROWS_WITH(policy::parse_limit("vops=5k/s"), Contains("name the tree"));
   CHECK_THROWS_WITH(policy::parse_limit("vops=5kB/s@/s"), Contains("measured in virtual IOPs"));
 }
+
+TEST_CASE("vops: a policy carries how many threads filled the device, for whoever looks later") {
+  std::string const measured =
+      R"({"version": 1, "max_vops": 2000, "provisionable_vops": 1000, "read":
+ [{"bytes": 4096, "cost": 1, "per_s": 2000, "threads": 8, "p50_us": 7},
+  {"bytes": 65536, "cost": 4, "per_s": 500, "threads": 32}], "write": [[4096, 1], [65536, 4]]})";
+  std::string const text =
+      with_path(R"("cost": "s.cost.json", "capacity": {"vops": "calibrated"}}}})");
+  written const w(text, measured);
+  policy::supply const s = policy::supplies(policy::read_policy(w.file)).at(0);
+  REQUIRE(s.measured);
+  CHECK(s.measured->floor == 1'000'000);
+  CHECK(s.measured->most == 2'000'000);
+  CHECK(s.measured->threads == 8);
+  written const by_hand(text);
+  CHECK_FALSE(policy::supplies(policy::read_policy(by_hand.file)).at(0).measured);
+}
