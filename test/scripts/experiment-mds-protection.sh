@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
+# alone
 # timeout: 300
 # starves
 # The experiment on a metadata server in its shortest form: it comes to its end with all its
