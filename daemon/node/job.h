@@ -19,6 +19,7 @@
 #include "node/meter.h"
 #include "node/share_out.h"
 #include "segment/cut_back.h"
+#include "segment/held_areas.h"
 #include "segment/job_life.h"
 #include "segment/mapping.h"
 #include "segment/sums.h"
@@ -97,11 +98,16 @@ struct fixed_place {
   std::uint64_t in_force_q40 = ~std::uint64_t{0};  // unknown: written once
 };
 
+/// So many looks may find a lease on a file of a job. Then the job goes.
+inline constexpr unsigned most_leased_looks = 3;
+
 struct job {
   std::string folder;
   job_record record;
   std::uint64_t key = 0;  // wire::job_key
   segment::mapping map;
+  segment::held_areas areas;
+  unsigned leased_looks = 0;  // one after the other, that found a lease on one of its files
   std::vector<stream> streams;
   std::vector<segment::op_sums> told_ops;  // to the history; empty: nothing yet
   told_times times;                        // to the metrics
@@ -116,8 +122,11 @@ struct job {
 
   job(std::string folder_, job_record record_, segment::mapping map_);
   sluice::foreign<abi::segment>& memory() const { return *map; }
-  /// Its file was cut short: nothing in it means anything any more.
-  bool is_broken() const { return map.is_broken(); }
+  /// Its owner keeps the daemon from its files by leases.
+  bool is_leased() const { return leased_looks >= most_leased_looks; }
+  /// It is to go: its file was cut short, and nothing in it means anything any more, or it is
+  /// leased.
+  bool is_broken() const { return map.is_broken() || is_leased(); }
 };
 
 }  // namespace sluice::node

@@ -323,6 +323,7 @@ void job_table::adopt_one(std::string const& folder, site_state const& site) {
   uid_t const uid = record.uid;
   auto map = segment::mapping::open(dir + "/segment", uid);
   auto j = std::make_unique<job>(folder, std::move(record), std::move(map));
+  heed_lease(*j, !j->areas.hold(dir, uid));
   bind_streams(*j, site, steady_ns());
   j->told_ops = segment::sum_by_op(j->memory());
   auto const after = std::find_if(jobs_.begin(), jobs_.end(),
@@ -349,7 +350,7 @@ void job_table::adopt(site_state const& site) {
                    {{"job", folder}, {"why", e.what()}, {"folder", stays ? "stays" : "removed"}});
       if (!stays && record) retire(folder, record->uid);
       if (!stays && !record) segment::remove_job(run_dir_, folder);
-      if (stays) left_alone_.push_back(folder);
+      if (stays) left_alone_.push_back({folder});
     }
   }
 }
@@ -357,8 +358,8 @@ void job_table::adopt(site_state const& site) {
 std::set<std::uint64_t> job_table::keys() const {
   std::set<std::uint64_t> out;
   for (auto const& j : jobs_) out.insert(j->key);
-  for (auto const& folder : left_alone_)
-    if (auto const record = record_in(segment::job_dir(run_dir_, folder)))
+  for (auto const& left : left_alone_)
+    if (auto const record = record_in(segment::job_dir(run_dir_, left.folder)))
       out.insert(wire::job_key(record->uid, record->name));
   return out;
 }
@@ -373,7 +374,8 @@ bool job_table::can_take_over(std::string const& folder, site_state const& site)
 }
 
 void job_table::look_at_left_alone(site_state const& site) {
-  std::erase_if(left_alone_, [&](std::string const& folder) {
+  std::erase_if(left_alone_, [&](left_alone const& left) {
+    std::string const& folder = left.folder;
     auto const record = record_in(segment::job_dir(run_dir_, folder));
     if (record && is_used(facts_of(*record))) return can_take_over(folder, site);
     if (!record || !record->scheduler)
@@ -385,19 +387,52 @@ void job_table::look_at_left_alone(site_state const& site) {
 }
 
 /// Of a job that is not ours to read, by what was written down.
-void job_table::keep_made_size(std::string const& folder) {
+bool job_table::keep_made_size(std::string const& folder) {
   std::string const dir = segment::job_dir(run_dir_, folder);
-  if (segment::cut_back(dir, segment::sizes_in(dir)))
+  auto const done = segment::cut_back(dir, segment::sizes_in(dir));
+  if (done.had_grown)
     log_.warning("job's files were cut back: its owner had let them grow", {{"job", folder}});
+  if (done.is_leased)
+    log_.warning("job's files have grown, and its owner holds a lease on one", {{"job", folder}});
+  return done.is_leased;
+}
+
+/// He needs none: it keeps us from cutting the file back.
+void job_table::heed_lease(job& j, bool has_lease) {
+  if (j.is_leased()) return;
+  j.leased_looks = has_lease ? j.leased_looks + 1 : 0;
+  if (has_lease)
+    log_.warning("job's owner holds a lease on one of its files: the job goes if he keeps it",
+                 {{"job", j.record.name},
+                  {"uid", j.record.uid},
+                  {"look", j.leased_looks},
+                  {"most", most_leased_looks}});
+}
+
+void job_table::keep_left_alone_sizes() {
+  std::erase_if(left_alone_, [&](left_alone& left) {
+    left.leased_looks = keep_made_size(left.folder) ? left.leased_looks + 1 : 0;
+    if (left.leased_looks < most_leased_looks) return false;
+    auto const record = record_in(segment::job_dir(run_dir_, left.folder));
+    if (!record) return false;
+    retire(left.folder, record->uid);
+    log_.warning("job removed",
+                 {{"job", left.folder}, {"why", "its owner holds leases on its files"}});
+    return true;
+  });
 }
 
 void job_table::keep_sizes() {
-  for (auto const& j : jobs_)
-    if (segment::cut_back(segment::job_dir(run_dir_, j->folder),
-                          segment::made_sizes::of_this_version()))
+  for (auto const& j : jobs_) {
+    std::string const dir = segment::job_dir(run_dir_, j->folder);
+    bool const is_held = j->areas.hold(dir, j->record.uid);
+    auto const done = segment::cut_back(dir, segment::made_sizes::of_this_version());
+    if (done.had_grown)
       log_.warning("job's files were cut back: its owner had let them grow",
                    {{"job", j->record.name}, {"uid", j->record.uid}});
-  for (auto const& folder : left_alone_) keep_made_size(folder);
+    heed_lease(*j, !is_held || done.is_leased);
+  }
+  keep_left_alone_sizes();
   if (segment::cut_back_remains(run_dir_))
     log_.warning("files of a job that is over were cut back: somebody had let them grow");
   remains_ = segment::look_at_remains(run_dir_);

@@ -108,7 +108,10 @@ class job_table {
   segment::life_facts facts_of(job_record const& r);
   void check_room(uid_t uid) const;
   void make_files(segment::new_job const& made, policy::compiled const& limits);
-  void keep_made_size(std::string const& folder);
+  /// True: a lease keeps us from a file that has grown.
+  bool keep_made_size(std::string const& folder);
+  void heed_lease(job& j, bool has_lease);
+  void keep_left_alone_sizes();
   void retire(std::string const& folder, uid_t uid);
   void check_name(local::peer const& who, std::string const& name) const;
   std::string folder_of(uid_t uid, std::string const& name) const;
@@ -121,7 +124,11 @@ class job_table {
   bool refuses_durable_ = false;
   process_teller processes_;
   std::map<uid_t, std::size_t> remains_;  // jobs that are over, and whose files somebody holds
-  std::vector<std::string> left_alone_;   // folders of jobs that could not be taken over, and live
+  struct left_alone {
+    std::string folder;
+    unsigned leased_looks = 0;
+  };
+  std::vector<left_alone> left_alone_;  // jobs that could not be taken over, and live
 };
 
 /// Channels by number as the segment's ruleset has them, read once and from a copy: whoever owns

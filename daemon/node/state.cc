@@ -202,7 +202,9 @@ void state::remove_ended(moment at) {
     sums.keep_sums(*j);
     overrides.forget(j->key);
     watch_.forget(*j);
-    jobs.remove(*j, j->is_broken() ? "its segment was cut short" : "nobody is left in it");
+    jobs.remove(*j, j->is_leased()   ? "its owner holds leases on its files"
+                    : j->is_broken() ? "its segment was cut short"
+                                     : "nobody is left in it");
     has_news = true;
     watch_.recount();
   }

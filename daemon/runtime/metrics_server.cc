@@ -44,6 +44,8 @@ void only_reuse_address(int fd) {
 /// The library's server, with places for connections. Who has too many is told so at once.
 class bounded_server final : public httplib::Server {
  public:
+  explicit bounded_server(fresh_look* looks) : looks_(looks) {}
+
   void widen_backlog() { ::listen(svr_sock_, backlog); }
 
  private:
@@ -54,10 +56,17 @@ class bounded_server final : public httplib::Server {
     if (!places_.enter(*who)) return refuse(socket);
     http_stream stream(socket);
     bool is_over = true;
-    bool const done = process_request(stream, true, is_over, nullptr);
+    bool const done = process_request(stream, true, is_over, [this](auto& q) { begin(q); });
     shutdown(socket, SHUT_RDWR);
     places_.leave(*who);
     return done;
+  }
+
+  /// Before anything is answered. An answer is sent whole: a request may name a range thousands of
+  /// times, and the library would build an answer of as many parts. Ranges may be ignored.
+  void begin(httplib::Request& q) const {
+    q.ranges.clear();
+    if (looks_ != nullptr) looks_->ask();
   }
 
   static bool refuse(int socket) {
@@ -70,22 +79,19 @@ class bounded_server final : public httplib::Server {
     return false;
   }
 
+  fresh_look* const looks_;
   peer_places places_{threads};
 };
 
 class server : public metrics_server {
  public:
   server(std::string const& address, metric_table const& table, dashboard const* board,
-         fresh_look* looks) {
+         fresh_look* looks)
+      : http_(looks) {
     auto const [host, port] = host_and_port(address, "--metrics " + address);
     http_.new_task_queue = [] { return new httplib::ThreadPool(threads); };
     http_.set_socket_options(only_reuse_address);
     http_.set_payload_max_length(0);
-    if (looks != nullptr)
-      http_.set_pre_routing_handler([looks](auto const&, auto&) {
-        looks->ask();
-        return httplib::Server::HandlerResponse::Unhandled;
-      });
     http_.Get("/metrics", [&table](auto const&, httplib::Response& r) {
       r.set_content(table.text() + process_metrics(), content_type);
     });

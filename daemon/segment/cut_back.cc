@@ -5,11 +5,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <nlohmann/json.hpp>
 
 #include "abi/after_area.h"
 #include "abi/order_area.h"
 #include "abi/path_area.h"
+#include "abi/role_area.h"
 #include "abi/segment.h"
 #include "base/foreign_file.h"
 #include "base/whole_file.h"
@@ -25,16 +27,16 @@ bool is_grown(struct stat const& st, std::uint64_t bytes) {
   return size > bytes || (size == bytes && std::size_t(st.st_blocks) * 512 > bytes + slack);
 }
 
-bool cut_back(std::string const& path, std::uint64_t bytes) {
-  struct stat st = {};
+void cut_back(std::string const& path, std::uint64_t bytes, cut& done) {
+  struct stat st = {}, after = {};
   if (bytes == 0 || lstat(path.c_str(), &st) != 0 || !S_ISREG(st.st_mode) || !is_grown(st, bytes))
-    return false;
+    return;
   foreign_file const file = open_foreign(path, O_RDWR, any_owner);
-  if (!file) return false;  // it is looked at again
-  struct stat after = {};
-  return ftruncate(file.fd.get(), static_cast<off_t>(bytes)) == 0 &&
-         fstat(file.fd.get(), &after) == 0 &&
-         (after.st_size != st.st_size || after.st_blocks < st.st_blocks);
+  if (file.error == EWOULDBLOCK) done.is_leased = true;
+  if (!file || ftruncate(file.fd.get(), static_cast<off_t>(bytes)) != 0 ||
+      fstat(file.fd.get(), &after) != 0)
+    return;  // it is looked at again
+  if (after.st_size != st.st_size || after.st_blocks < st.st_blocks) done.had_grown = true;
 }
 
 }  // namespace
@@ -51,13 +53,20 @@ made_sizes sizes_in(std::string const& job_dir) {
   return {number("segment_bytes"), number("order_bytes")};
 }
 
-bool cut_back(std::string const& job_dir, made_sizes const& sizes) {
-  bool const segment = cut_back(job_dir + "/segment", sizes.segment);
-  bool const order = cut_back(job_dir + "/order", sizes.order);
-  bool const over = cut_back(job_dir + "/" + file_name_over("order"), sizes.order);
-  bool const after = cut_back(job_dir + "/after", sizeof(abi::after_area));
-  bool const paths = cut_back(job_dir + "/paths", sizeof(abi::path_area));
-  return segment || order || over || after || paths;
+std::array<area_file, most_areas> areas_beside(made_sizes const& sizes) {
+  return {{{"order", sizes.order},
+           {"after", sizeof(abi::after_area)},
+           {"paths", sizeof(abi::path_area)},
+           {"roles", sizeof(abi::role_area)}}};
+}
+
+cut cut_back(std::string const& job_dir, made_sizes const& sizes) {
+  cut done;
+  cut_back(job_dir + "/segment", sizes.segment, done);
+  cut_back(job_dir + "/" + file_name_over("order"), sizes.order, done);
+  for (auto const& area : areas_beside(sizes))
+    cut_back(job_dir + "/" + area.name, area.bytes, done);
+  return done;
 }
 
 }  // namespace sluice::segment

@@ -3,6 +3,8 @@
 // memory that the whole machine shares: the user could let them grow until it is full.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -21,7 +23,20 @@ struct made_sizes {
 /// Of the job.json in the folder; what is not said there is 0.
 made_sizes sizes_in(std::string const& job_dir);
 
-/// Cuts the files in the folder of a job back to these sizes. True when one had grown.
-bool cut_back(std::string const& job_dir, made_sizes const& sizes);
+/// An area beside the segment, and the size that its file was made with; 0: not known.
+struct area_file {
+  char const* name;
+  std::uint64_t bytes;
+};
+inline constexpr std::size_t most_areas = 4;
+std::array<area_file, most_areas> areas_beside(made_sizes const& sizes);
+
+struct cut {
+  bool had_grown = false;  // and is as it was made again
+  bool is_leased = false;  // one has grown, and a lease of its owner keeps us from it: later
+};
+
+/// Cuts the files in the folder of a job back to these sizes.
+cut cut_back(std::string const& job_dir, made_sizes const& sizes);
 
 }  // namespace sluice::segment

@@ -81,6 +81,8 @@ bool clear_away(fs::path const& dir) {
   for (fs::directory_iterator at(dir, failed); !failed && at != fs::directory_iterator();
        at.increment(failed))
     if (at->is_regular_file(failed)) are_free = is_let_go(at->path()) && are_free;
+  // Who only reads it keeps its memory as well: no more of it than it was made with.
+  are_free = are_free && !cut_back(dir, sizes_in(dir)).is_leased;
   if (are_free) fs::remove_all(dir, failed);
   return are_free;
 }
@@ -110,7 +112,7 @@ std::map<uid_t, std::size_t> look_at_remains(std::string const& run_dir) {
 bool cut_back_remains(std::string const& run_dir) {
   bool had_grown = false;
   for (auto const& r : find_remains(run_dir))
-    had_grown = cut_back(r.dir, sizes_in(r.dir)) || had_grown;
+    had_grown = cut_back(r.dir, sizes_in(r.dir)).had_grown || had_grown;
   return had_grown;
 }
 

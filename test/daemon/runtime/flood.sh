@@ -3,7 +3,7 @@
 # starves
 # One user holds thousands of connections to the metrics port, silent ones and ones that send a byte
 # now and then, and makes new ones for those that end: others get /health and /metrics all the same,
-# and he is told what he did.
+# and he is told what he did. No request multiplies an answer.
 set -u
 . test/lib/site.bash
 two_users
@@ -64,6 +64,14 @@ for _ in 1 2 3 4 5 6 7 8 9 10; do
 done
 grep -q '^process_open_fds' "$SCRATCH/metrics" || fail "metrics: $(cat "$SCRATCH/metrics")"
 until_true 60 grep -q refused "$SCRATCH/told" || fail 'he is not told'
+# A request that names thousands of ranges has one answer, of the size of the file.
+ranges="bytes=0-$(printf ',0-%.0s' $(seq 2600))"
+size_of() { # CURL-OPTION…
+  as $ann curl -sf -m 30 "$@" "http://$METRICS/dashboard/chart.js" | wc -c
+}
+whole=$(size_of)
+[ "$whole" -gt 1000 ] || fail 'no script'
+[ "$(size_of -H "Range: $ranges")" = "$whole" ] || fail 'ranges multiply an answer'
 # The daemon itself has descriptors left, and serves.
 as $ann "$SLUICE" --run-dir "$SCRATCH/n" jobs >"$SCRATCH/out" || fail "jobs: $(cat "$SCRATCH/out")"
 exit 0

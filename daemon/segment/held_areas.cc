@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "segment/held_areas.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include <cerrno>
+
+#include "base/foreign_file.h"
+
+namespace sluice::segment {
+
+namespace {
+
+constexpr std::size_t page = 4096;  // never touched: the least that a mapping can be
+
+}  // namespace
+
+void held_areas::unmap::operator()(void* at) const { munmap(at, page); }
+
+bool held_areas::hold(std::string const& job_dir, uid_t owner) {
+  bool has_lease = false;
+  auto const areas = areas_beside({});
+  for (std::size_t i = 0; i < areas.size(); ++i) {
+    if (held_[i] != nullptr) continue;
+    foreign_file const file = open_foreign(job_dir + "/" + areas[i].name, O_RDWR, owner);
+    has_lease = has_lease || file.error == EWOULDBLOCK;
+    if (!file) continue;
+    void* const at = mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_SHARED, file.fd.get(), 0);
+    if (at != MAP_FAILED) held_[i].reset(at);
+  }
+  return !has_lease;
+}
+
+}  // namespace sluice::segment
