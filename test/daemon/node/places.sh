@@ -17,8 +17,11 @@ cat >"$SCRATCH/p.json" <<END
 END
 start n1 --role node --name n1 --policy "$SCRATCH/p.json" --run-dir "$SCRATCH/n1"
 run() { # UID LIMIT
-  as "$1" timeout 60 "$SLUICE" --run-dir "$SCRATCH/n1" run -q --limit "$2" -- true \
+  as "$1" timeout 60 "$SLUICE" --run-dir "$SCRATCH/n1" run -q --limit "$2" -- printenv LD_PRELOAD \
     >"$SCRATCH/out" 2>&1
+}
+is_served() { # by the daemon, and without a word
+  [ "$(wc -l <"$SCRATCH/out")" = 1 ] && grep -q "^$SCRATCH/n1/jobs/" "$SCRATCH/out"
 }
 ask() { # UID REQUEST
   as "$1" timeout 60 /usr/bin/python3 - "$SCRATCH/n1/sluiced.sock" "$2" <<'P'
@@ -42,16 +45,15 @@ for i in {1..30}; do
   for who in $ann $bob; do
     mkdir -m 755 "$SCRATCH/trees/$who-$i"
     run "$who" "open=100/s@$SCRATCH/trees/$who-$i" || fail "refused: $i $(cat "$SCRATCH/out")"
-    [ ! -s "$SCRATCH/out" ] || fail "$i: $(cat "$SCRATCH/out")"
+    is_served || fail "$i: $(cat "$SCRATCH/out")"
   done
 done
-[ "$(grep -c 'job made' "$LOG")" = 60 ] || fail "jobs made: $(grep -c 'job made' "$LOG") of 60"
 # A directory below the current one, and a target of the policy by its name.
 cd "$SCRATCH/trees" || exit 1
 run $ann "open=100/s@$ann-1" || fail "relative: $(cat "$SCRATCH/out")"
 cd "$top" || exit 1
 run $ann "open=100/s@scratch" || fail "by name: $(cat "$SCRATCH/out")"
-[ ! -s "$SCRATCH/out" ] || fail "by name: $(cat "$SCRATCH/out")"
+is_served || fail "by name: $(cat "$SCRATCH/out")"
 
 # What lies in another's folder: the client has no more rights than its user.
 run $ann "open=1/s@$SCRATCH/bobs/private/there" && fail 'looked into a private folder'
