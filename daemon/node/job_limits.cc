@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "node/job_limits.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/error.h"
@@ -49,6 +51,20 @@ bool has_other_costs(policy::site const& site, policy::supply const& of,
   return true;
 }
 
+/// Paths of the policy are the site's, whoever names them.
+policy::place find_for(policy::site const& site, limit_wish const& wish,
+                       policy::file_system const& files, std::string const& path) {
+  bool const is_sites = std::any_of(site.targets.begin(), site.targets.end(),
+                                    [&](auto const& target) { return target.path == path; });
+  if (is_sites) return files.find(path);
+  if (auto const at = wish.places.find(path); at != wish.places.end()) return at->second;
+  if (wish.may_look) return files.find(path);
+  throw usage_error(
+      fmt::format("target {}: the policy has none of this name, and the request does not say where "
+                  "the directory lies; `sluice run` of this version says it",
+                  path));
+}
+
 }  // namespace
 
 job_limits limits_of(site_state const& site, limit_wish const& wish,
@@ -92,7 +108,13 @@ job_limits limits_of(site_state const& site, limit_wish const& wish,
     out.fixed.push_back(fixed_of(c, true));
     input.channels.push_back(std::move(c));
   }
-  out.compiled = policy::compile(input, files);
+  std::map<std::string, policy::place> found;  // by canonical path, which is asked for again
+  auto const find = [&](std::string const& path) {
+    if (auto const at = found.find(path); at != found.end()) return at->second;
+    policy::place const at = find_for(site.site(), wish, files, path);
+    return found.emplace(at.path, at).first->second;
+  };
+  out.compiled = policy::compile(input, {files.mounts, find});
   return out;
 }
 

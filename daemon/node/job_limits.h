@@ -27,9 +27,12 @@ struct limit_wish {
   std::map<std::string, std::string> costs;  // by text of the limit: what its cost file says
   bool monitor = false;
   bool policy_channels = true;
+  std::map<std::string, policy::place> places = {};  // by path as written: where it lies, he says
+  bool may_look = false;                             // his other paths are looked for
 };
 
-/// Throws a usage error for a limit that cannot be.
+/// Throws a usage error for a limit that cannot be. `files` finds the policy's targets. Of another
+/// path the job's user says himself where it lies: what he says concerns his own job only.
 job_limits limits_of(site_state const& site, limit_wish const& wish,
                      policy::file_system const& files);
 

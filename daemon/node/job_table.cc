@@ -232,10 +232,10 @@ job& job_table::make(local::peer const& who, std::string const& name, join_reque
   std::string const qos_class = class_for(who, request.qos_class, site);
   if (!request.policy_channels && !local::is_operator(who))
     throw usage_error("only an operator may leave the policy's channels out");
-  job_limits limits = limits_of(
-      site,
-      {request.limits, request.orders, request.costs, request.monitor, request.policy_channels},
-      places_.files_for(who.uid));
+  job_limits limits = limits_of(site,
+                                {request.limits, request.orders, request.costs, request.monitor,
+                                 request.policy_channels, request.places, local::is_operator(who)},
+                                places_.files());
   if (refuses_durable_ && limits.compiled.durable_targets != 0) {
     if (note == nullptr) throw usage_error(unrecovered_text);
     *note = unrecovered_text;

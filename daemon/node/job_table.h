@@ -26,8 +26,9 @@ namespace sluice::node {
 struct join_request {
   std::optional<std::string> name, qos_class;
   std::vector<std::string> limits;
-  std::vector<std::string> orders;           // see limit_wish
-  std::map<std::string, std::string> costs;  // the same
+  std::vector<std::string> orders;              // see limit_wish
+  std::map<std::string, std::string> costs;     // the same
+  std::map<std::string, policy::place> places;  // the same
   bool monitor = false;
   bool policy_channels = true;
   unsigned path_parts = 0;  // note the directories it uses, so many parts of their names; 0: no

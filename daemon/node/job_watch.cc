@@ -131,7 +131,7 @@ void job_watch::begin_walk(site_state const& site, std::int64_t now_ns) {
   }
   for (auto const& t : site.site().targets) {
     try {
-      list.targets.push_back(jobs_.places().find(geteuid(), t.path).path);
+      list.targets.push_back(jobs_.places().find(t.path).path);
     } catch (error const&) {
       list.targets.push_back(t.path);  // not there, or it does not answer
     }

@@ -2,6 +2,7 @@
 #include "node/own_verbs.h"
 
 #include <fmt/format.h>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -21,6 +22,7 @@ using nlohmann::json;
 namespace {
 
 constexpr std::int64_t most_uid = 0xfffffffe;
+constexpr std::size_t most_path = 4096;
 
 json scheduled_answer(state const& s, job const& j) {
   auto const& terms = *j.record.scheduler;
@@ -81,6 +83,38 @@ std::map<std::string, std::string> costs_of(json const& request) {
   return out;
 }
 
+std::uint64_t number_of(json const& row, char const* key) {
+  auto const at = row.find(key);
+  if (at == row.end() || !at->is_number_unsigned())
+    throw usage_error(fmt::format("\"{}\" must be a whole number, and not negative", key));
+  return at->get<std::uint64_t>();
+}
+
+/// A directory as realpath(3) would write it.
+bool is_canonical(std::string const& path) {
+  return path.starts_with('/') && path.size() < most_path && path.find('\0') == path.npos &&
+         (path == "/" || !path.ends_with('/')) && path.find("//") == path.npos &&
+         std::filesystem::path(path).lexically_normal() == path;
+}
+
+/// Where the targets lie that the user names: the daemon looks at no path of his.
+std::map<std::string, policy::place> places_of(json const& request) {
+  std::map<std::string, policy::place> out;
+  auto const rows = request.find("places");
+  if (rows == request.end() || rows->is_null()) return out;
+  constexpr std::size_t most = core::max_channels + core::max_targets;
+  if (!rows->is_array() || rows->size() > most)
+    throw usage_error(fmt::format("\"places\" must be a list of at most {}", most));
+  for (auto const& row : *rows) {
+    if (!row.is_object()) throw usage_error("\"places\" must be a list of objects");
+    policy::place at{local::text_of(row, "path"), number_of(row, "device"), number_of(row, "inode"),
+                     number_of(row, "mount_id"), number_of(row, "identity")};
+    if (!is_canonical(at.path)) throw usage_error("\"path\" of a place must be canonical");
+    out[local::text_of(row, "target")] = std::move(at);
+  }
+  return out;
+}
+
 join_request join_of(json const& request) {
   join_request r;
   r.name = local::text_if(request, "job");
@@ -92,6 +126,7 @@ join_request join_of(json const& request) {
   r.limits = texts_of(request, "limits", core::max_channels);
   r.orders = texts_of(request, "orders", core::max_targets);
   r.costs = costs_of(request);
+  r.places = places_of(request);
   return r;
 }
 

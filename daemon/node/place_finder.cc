@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "node/place_finder.h"
 
-#include <algorithm>
 #include <chrono>
 #include <future>
 #include <mutex>
+#include <set>
 #include <system_error>
 #include <thread>
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/leave_descriptors.h"
 #include "base/rights.h"
 
 namespace sluice::node {
@@ -20,16 +21,14 @@ constexpr std::size_t most_known = 1000;
 
 }  // namespace
 
-/// What threads look for, and for whom.
+/// What threads look for.
 struct place_finder::waiting {
   std::mutex lock;
-  std::map<std::string, uid_t> paths;
+  std::set<std::string> paths;
 
-  bool begin(uid_t who, std::string const& path) {
+  bool begin(std::string const& path) {
     std::lock_guard const hold(lock);
-    auto const of_his = std::count_if(paths.begin(), paths.end(),
-                                      [&](auto const& row) { return row.second == who; });
-    return paths.size() < most_stuck && of_his < most_stuck_of && paths.emplace(path, who).second;
+    return paths.size() < most_stuck && paths.insert(path).second;
   }
   void end(std::string const& path) {
     std::lock_guard const hold(lock);
@@ -40,8 +39,8 @@ struct place_finder::waiting {
 place_finder::place_finder(look find)
     : find_(std::move(find)), waiting_(std::make_shared<waiting>()) {}
 
-policy::file_system place_finder::files_for(uid_t who) {
-  return {policy::read_mounts(), [this, who](std::string const& path) { return find(who, path); }};
+policy::file_system place_finder::files() {
+  return {policy::read_mounts(), [this](std::string const& path) { return find(path); }};
 }
 
 policy::place place_finder::no_answer(std::string const& path) const {
@@ -49,18 +48,19 @@ policy::place place_finder::no_answer(std::string const& path) const {
   throw sluice_error("target " + path + ": its file system does not answer");
 }
 
-policy::place place_finder::find(uid_t who, std::string const& path) {
+policy::place place_finder::find(std::string const& path) {
   std::int64_t const begun_ns = steady_ns();
-  if (!patience_.may_wait(who, begun_ns) || !waiting_->begin(who, path)) return no_answer(path);
+  if (!patience_.may_wait(path, begun_ns) || !waiting_->begin(path)) return no_answer(path);
   auto task = std::make_shared<std::packaged_task<policy::place()>>(
       [look = find_, path] { return look(path); });
   auto answer = task->get_future();
   try {
     auto const look = [task, path, all = waiting_] {
+      leave_descriptors();
       (*task)();
       all->end(path);
     };
-    // It has the rights of its maker: the path may lie in a folder that is its user's alone.
+    // It has the rights of its maker: not every folder of the site is open to all.
     with_rights([&] { std::thread(look).detach(); });
   } catch (std::system_error const&) {  // no thread to be had
     waiting_->end(path);
@@ -69,7 +69,7 @@ policy::place place_finder::find(uid_t who, std::string const& path) {
   bool const is_there =
       answer.wait_for(std::chrono::nanoseconds(patience::longest_ns)) == std::future_status::ready;
   std::int64_t const now_ns = steady_ns();
-  patience_.waited(who, now_ns - begun_ns, now_ns);
+  patience_.waited(path, now_ns - begun_ns, now_ns);
   if (!is_there) return no_answer(path);
   policy::place const found = answer.get();
   if (known_.size() >= most_known) known_.clear();

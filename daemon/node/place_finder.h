@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the places of targets for the loop, which never touches a path itself: a file system whose
-// server is gone holds up every thread that does. Another thread looks, the loop waits for it as
-// long as its patience with that user lasts.
+// Finds the places of the site's targets for the loop, which never touches a path itself: a file
+// system whose server is gone holds up every thread that does. Another thread looks, the loop waits
+// for it as long as its patience with that path lasts. Paths of users are not looked at.
 // What stays true: no call takes longer than patience::longest_ns; at most `most_stuck` threads
-// wait for file systems, `most_stuck_of` of them for one user, one for a path. If nobody answers
-// now, a place that was found before stays valid, because roots of targets do not move.
+// wait for file systems, one for a path. If nobody answers now, a place that was found before stays
+// valid, because roots of targets do not move.
 #pragma once
-
-#include <sys/types.h>
 
 #include <functional>
 #include <map>
@@ -22,13 +20,13 @@ namespace sluice::node {
 class place_finder {
  public:
   using look = std::function<policy::place(std::string const& path)>;
-  static constexpr unsigned most_stuck = 32, most_stuck_of = 2;
+  static constexpr unsigned most_stuck = 32;
 
   explicit place_finder(look find = policy::find_place);
-  /// The machine's file systems, for limits of this user. `find` throws sluice_error when there is
-  /// no answer, and what the look throws.
-  policy::file_system files_for(uid_t who);
-  policy::place find(uid_t who, std::string const& path);
+  /// The machine's file systems. `find` throws sluice_error when there is no answer, and what the
+  /// look throws.
+  policy::file_system files();
+  policy::place find(std::string const& path);
 
  private:
   struct waiting;

@@ -10,6 +10,8 @@
 #include <thread>
 #include <utility>
 
+#include "base/leave_descriptors.h"
+
 namespace sluice::runtime {
 
 /// What the loop asks and the launching thread answers.
@@ -34,6 +36,7 @@ struct launcher::desk {
     try {
       std::thread([task = std::move(task)] {
         prctl(PR_SET_NAME, "sluiced-walk");
+        leave_descriptors();
         task();
       }).detach();
       return true;

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdio>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
@@ -20,6 +21,7 @@
 #include "policy/carried.h"
 #include "policy/cost_file.h"
 #include "policy/limit.h"
+#include "policy/mount_table.h"
 #include "policy/order.h"
 #include "segment/jobs.h"
 #include "segment/mapping.h"
@@ -63,6 +65,35 @@ nlohmann::json costs_of(run_options const& options) {
   return rows;
 }
 
+/// Null for a word that is no path of ours: it may name a target of the policy.
+nlohmann::json place_row(std::string const& target, std::string const& origin) {
+  try {
+    policy::place const at = policy::find_place(target);
+    return {{"target", target},  {"path", at.path},         {"device", at.device},
+            {"inode", at.inode}, {"mount_id", at.mount_id}, {"identity", at.identity}};
+  } catch (error const& e) {
+    if (target.find('/') == target.npos) return nullptr;
+    throw usage_error(fmt::format("{}: {}", origin, e.what()));
+  }
+}
+
+/// Where the targets lie, with our rights: the daemon looks at no path of a user.
+nlohmann::json places_of(run_options const& options) {
+  std::map<std::string, std::string> origins;
+  for (auto const& text : options.limits.limits) {
+    auto const c = policy::parse_limit(text);
+    if (!c.target.empty()) origins.emplace(c.target, c.origin);
+  }
+  for (auto const& text : orders_of(options)) {
+    auto const target = policy::parse_order_target(text);
+    origins.emplace(target.path, target.origin);
+  }
+  nlohmann::json rows = nlohmann::json::array();
+  for (auto const& [target, origin] : origins)
+    if (auto row = place_row(target, origin); !row.is_null()) rows.push_back(std::move(row));
+  return rows;
+}
+
 nlohmann::json join_request(run_options const& options) {
   std::error_code failed;
   unsigned const parts = paths_wanted(options).parts;
@@ -72,6 +103,7 @@ nlohmann::json join_request(run_options const& options) {
           {"limits", options.limits.limits},
           {"costs", costs_of(options)},
           {"orders", orders_of(options)},
+          {"places", places_of(options)},
           {"policy_channels", true},
           {"monitor", options.limits.monitor},
           {"path_parts", parts == 0 ? nlohmann::json(nullptr) : nlohmann::json(parts)},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long a node waits for file systems of its users, and what it knows when they do not answer.
+// How long a node waits for file systems of its site, and what it knows when they do not answer.
 #include <catch2/catch.hpp>
 #include <future>
 #include <set>
@@ -34,14 +34,14 @@ struct machine {
 
 }  // namespace
 
-TEST_CASE("node places: a twentieth of the time for one user", "[node]") {
+TEST_CASE("node places: a twentieth of the time for one path", "[node]") {
   patience p;
   std::int64_t now = 0, waited = 0;
   for (; now < 600 * second; now += 10 * ms) {
-    if (!p.may_wait(7, now)) continue;
+    if (!p.may_wait("/slow", now)) continue;
     waited += patience::longest_ns;
-    p.waited(7, patience::longest_ns, now);
-    CHECK(p.may_wait(8, now));
+    p.waited("/slow", patience::longest_ns, now);
+    CHECK(p.may_wait("/other", now));
   }
   CHECK(waited <= 600 * second / 20 + patience::most_debt_ns + patience::longest_ns);
   CHECK(waited >= 600 * second / 20 - patience::longest_ns);
@@ -51,23 +51,23 @@ TEST_CASE("node places: who does not answer is not asked again, others are", "[n
   machine m;
   *m.hung = {"/hung", "/also"};
   node::place_finder finder(m.look());
-  CHECK(finder.find(7, "/good").path == "/good");
-  CHECK_THROWS_WITH(finder.find(7, "/none"), Contains("no such file"));
-  CHECK_THROWS_WITH(finder.find(7, "/hung"), Contains("does not answer"));
+  CHECK(finder.find("/good").path == "/good");
+  CHECK_THROWS_WITH(finder.find("/none"), Contains("no such file"));
+  CHECK_THROWS_WITH(finder.find("/hung"), Contains("does not answer"));
   int const before = *m.looks;
-  CHECK_THROWS_WITH(finder.find(8, "/hung"), Contains("does not answer"));
+  CHECK_THROWS_WITH(finder.find("/hung"), Contains("does not answer"));
   CHECK(*m.looks == before);  // somebody waits for it already
-  CHECK(finder.find(8, "/good").path == "/good");
-  CHECK_THROWS_WITH(finder.find(8, "/also"), Contains("does not answer"));
+  CHECK(finder.find("/good").path == "/good");
+  CHECK_THROWS_WITH(finder.find("/also"), Contains("does not answer"));
   m.go_on.set_value();
 }
 
 TEST_CASE("node places: a place that was known is taken as it was", "[node]") {
   machine m;
   node::place_finder finder(m.look());
-  CHECK(finder.find(0, "/scratch").inode == 2);
+  CHECK(finder.find("/scratch").inode == 2);
   *m.hung = {"/scratch"};
-  CHECK(finder.find(0, "/scratch").inode == 2);
-  CHECK(finder.find(9, "/scratch").inode == 2);
+  CHECK(finder.find("/scratch").inode == 2);
+  CHECK(finder.find("/scratch").inode == 2);
   m.go_on.set_value();
 }
