@@ -26,7 +26,8 @@ bool held_areas::hold(std::string const& job_dir, uid_t owner) {
     foreign_file const file = open_foreign(job_dir + "/" + areas[i].name, O_RDWR, owner);
     has_lease = has_lease || file.error == EWOULDBLOCK;
     if (!file) continue;
-    void* const at = mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_SHARED, file.fd.get(), 0);
+    // The mapping keeps the open file, which is open for writing; nobody reads here.
+    void* const at = mmap(nullptr, page, PROT_NONE, MAP_SHARED, file.fd.get(), 0);
     if (at != MAP_FAILED) held_[i].reset(at);
   }
   return !has_lease;

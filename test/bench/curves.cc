@@ -18,6 +18,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "base/clock.h"
 #include "core/token_bucket.h"
 #include "watched_jobs.h"
 

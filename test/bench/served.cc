@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "base/clock.h"
 #include "node/meter.h"
 #include "segment/jobs.h"
 #include "segment/sums.h"
