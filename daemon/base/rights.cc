@@ -18,7 +18,7 @@ namespace {
 /// One task at a time lies on it.
 class desk {
  public:
-  void hand_in(task_ref task) {
+  void hand_in(task_ref const& task) {
     std::lock_guard const turn(turn_);
     std::unique_lock lock(mutex_);
     task_ = &task;

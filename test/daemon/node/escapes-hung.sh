@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
+# timeout: 300
 # A user's process whose own file system does not answer hides no process of another user: it is
 # gone round, and both are told.
 set -u

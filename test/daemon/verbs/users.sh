@@ -63,7 +63,7 @@ channels=$(json "$SCRATCH/home/r.json" '[c["name"] for c in d["channels"]]')
 [ "$channels" = "['metadata@scratch']" ] ||
   fail "report: $(cat "$SCRATCH/home/r.json")"
 $S pause nobody@theirs >/dev/null || fail "an operator cannot pause"
-$S stat nobody@theirs | grep -q ' processes, .* running' || fail "an operator cannot look"
+$S stat nobody@theirs | grep -q ' process, .* running' || fail "an operator cannot look"
 
 # Dead, its directory is not the other's to use: the program runs in a job of its own.
 kill_node
