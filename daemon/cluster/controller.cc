@@ -227,6 +227,7 @@ void controller::each_second(std::int64_t now) {
 void controller::publish(std::int64_t now) {
   figures::standing at = {settle_ns_, policy_.loaded_s(), {}, below_->counts(), listens_at()};
   if (parent_) at.is_parent_heard = parent_->is_heard(now);
+  verbs::publish(services_.metrics, local_->in_use());
   figures_.publish(*arbiter_, at, now);
 }
 

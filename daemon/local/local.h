@@ -60,8 +60,13 @@ class server {
   virtual int fd() const = 0;  // readable when serve() has work
   /// When a client will have been silent for too long; the largest number: there is none.
   virtual std::int64_t due_ns() const = 0;
-  virtual void serve(std::int64_t now_ns) = 0;  // never blocks; at most 64 clients, 4 per uid
-                                                // (root: no such bound)
+  /// Never blocks. places.h says who has a place.
+  virtual void serve(std::int64_t now_ns) = 0;
+  struct usage {
+    std::size_t clients = 0;    // now
+    std::uint64_t refused = 0;  // that found no place, or gave theirs up
+  };
+  virtual usage in_use() const = 0;
   /// The answer that later() promised; of a client that is gone, nothing.
   virtual void reply(std::uint64_t ticket, std::string const& text) = 0;
 };

@@ -20,6 +20,7 @@
 #include "local/address.h"
 #include "local/attachment.h"
 #include "local/local.h"
+#include "local/places.h"
 #include "local/request.h"
 
 #ifndef SO_PEERPIDFD
@@ -30,8 +31,7 @@ namespace sluice::local {
 
 namespace {
 
-constexpr std::size_t most_clients = 64, most_clients_root = 16;  // root has places of its own
-constexpr std::size_t most_of_a_uid = 4;
+constexpr char const* no_place_text = "too many connections at once: try again";
 constexpr std::int64_t idle_first_ns = 5'000'000'000, idle_ns = 60'000'000'000;
 
 struct client {
@@ -107,6 +107,8 @@ class seqpacket_server final : public server {
     return due;
   }
 
+  usage in_use() const override { return {clients_.size(), refused_}; }
+
   void reply(std::uint64_t ticket, std::string const& text) override {
     auto const at = std::find_if(clients_.begin(), clients_.end(), [&](auto const& entry) {
       return entry.second.who.ticket == ticket && entry.second.is_waiting;
@@ -165,7 +167,7 @@ class seqpacket_server final : public server {
   }
 
   void admit(std::int64_t now_ns) {
-    for (std::size_t i = 0; i < most_clients; ++i) {
+    for (std::size_t i = 0; i < most_places; ++i) {
       client c = {
           descriptor(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)),
           {},
@@ -174,8 +176,8 @@ class seqpacket_server final : public server {
       if (!c.socket && shed()) continue;
       if (!c.socket) return;
       if (!identify(c)) continue;
-      if (is_full_for(c.who.uid)) {
-        tell(c, refusal_text("too many connections at once: try again", exit_sluice));
+      if (!make_place(c.who.uid)) {
+        refuse(c);
         continue;
       }
       c.who.ticket = ++tickets_;
@@ -183,14 +185,26 @@ class seqpacket_server final : public server {
     }
   }
 
-  bool is_full_for(uid_t uid) const {
-    std::size_t of_uid = 0, of_root = 0;
+  /// False: there is none for this user.
+  bool make_place(uid_t uid) {
+    std::vector<held_place> held;
+    std::vector<int> sockets;
     for (auto const& [fd, c] : clients_) {
-      of_uid += c.who.uid == uid ? 1 : 0;
-      of_root += c.who.uid == 0 ? 1 : 0;
+      held.push_back({c.who.uid, c.heard_ns, c.is_waiting});
+      sockets.push_back(fd);
     }
-    if (uid == 0) return of_root >= most_clients + most_clients_root;
-    return of_uid >= most_of_a_uid || clients_.size() - of_root >= most_clients;
+    place_verdict const verdict = place_for(uid, held);
+    if (verdict.leaves) {
+      auto const at = clients_.find(sockets[*verdict.leaves]);
+      refuse(at->second);
+      clients_.erase(at);
+    }
+    return verdict.may_enter;
+  }
+
+  void refuse(client const& c) {
+    ++refused_;
+    tell(c, refusal_text(no_place_text, exit_sluice));
   }
 
   /// One request. False: the client is to be forgotten.
@@ -229,7 +243,7 @@ class seqpacket_server final : public server {
   std::vector<char> buffer_;
   descriptor lock_, listener_, epoll_, spare_;
   std::map<int, client> clients_;
-  std::uint64_t tickets_ = 0;
+  std::uint64_t tickets_ = 0, refused_ = 0;
 };
 
 }  // namespace

@@ -174,6 +174,7 @@ class loop {
 
   void tell(moment at) {
     told_ns_ = at.mono_ns;
+    if (server_) verbs::publish(services_.metrics, server_->in_use());
     state_.tell(at);
     if (services_.looks != nullptr) services_.looks->taken(at.mono_ns);
   }

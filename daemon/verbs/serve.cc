@@ -235,6 +235,12 @@ json serve(role& r, local::peer const& who, json const& request, std::string con
   }
 }
 
+void publish(runtime::metric_table& metrics, local::server::usage const& used) {
+  using runtime::metric;
+  metrics.set(metric::local_clients, static_cast<double>(used.clients));
+  metrics.set(metric::local_clients_refused_total, static_cast<double>(used.refused));
+}
+
 bool may_see(local::peer const& who, job_name const& job) {
   if (!job.is_visible) return false;
   return local::is_operator(who) || (job.has_owner && job.uid == who.uid);

@@ -17,4 +17,7 @@ bool is_from_afar(verb which);
 nlohmann::json serve(role& r, local::peer const& who, nlohmann::json const& request,
                      std::string const& through = {});
 
+/// The places at the local socket.
+void publish(runtime::metric_table& metrics, local::server::usage const& used);
+
 }  // namespace sluice::verbs

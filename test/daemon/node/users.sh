@@ -73,3 +73,24 @@ for i in range(5):
     held.append((s, b"too many" in answer))
 sys.exit([full for _, full in held] != [False] * 4 + [True])
 END
+
+# Nor do a few users together: sixteen hold all that they may have, and another one is answered.
+python3 - "$RUN/sluiced.sock" <<'END' || fail "sixteen users keep out another one"
+import os, socket, sys
+def connect(uid):
+    os.seteuid(uid)  # the kernel tells who connects
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    s.settimeout(10)
+    s.connect(sys.argv[1])
+    os.seteuid(0)
+    return s
+def is_answered(s):
+    try:
+        s.send(b'{"verb":"hello"}')
+    except BrokenPipeError:
+        pass  # refused: the reason can still be read
+    return b'"role"' in s.recv(1 << 16)
+held = [connect(70000 + i // 4) for i in range(64)]
+assert all([is_answered(s) for s in held]), "the crowd has no place"
+sys.exit(not is_answered(connect(70100)))
+END
