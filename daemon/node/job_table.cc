@@ -34,7 +34,7 @@ namespace sluice::node {
 namespace {
 
 // A segment takes some 7 MB, an order area 10: the jobs of a user stay below half a gigabyte.
-constexpr std::size_t most_jobs = 1024, most_of_a_uid = 32;
+constexpr std::size_t most_of_a_uid = 32;
 constexpr std::size_t most_name = 63;  // what a message carries
 constexpr std::size_t most_joiners = 64;
 constexpr int most_tries = 8;
@@ -172,7 +172,7 @@ void job_table::check_room(uid_t uid) const {
   auto const left = remains_.find(uid);
   std::size_t const held = left == remains_.end() ? 0 : left->second;
   if (jobs_.size() >= most_jobs || (uid != 0 && std::size_t(of_uid) + held >= most_of_a_uid))
-    throw sluice_error(fmt::format(
+    throw segment::no_room(fmt::format(
         "too many jobs on this node ({}, {} of uid {}{})", jobs_.size(), of_uid, uid,
         held == 0 ? "" : fmt::format(", and {} of his that are over but still open", held)));
 }
@@ -435,12 +435,17 @@ void job_table::keep_sizes() {
   keep_left_alone_sizes();
   if (segment::cut_back_remains(run_dir_))
     log_.warning("files of a job that is over were cut back: somebody had let them grow");
+  look_at_remains();
+}
+
+void job_table::look_at_remains() {
   remains_ = segment::look_at_remains(run_dir_);
+  ++changes_of_room_;
 }
 
 void job_table::retire(std::string const& folder, uid_t uid) {
   segment::retire_job(run_dir_, folder, uid);
-  remains_ = segment::look_at_remains(run_dir_);
+  look_at_remains();
 }
 
 void job_table::remove(job& j, std::string_view why) {

@@ -4,6 +4,7 @@
 // when joining. Refusals are sentences for the user.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
@@ -41,6 +42,8 @@ struct joined {
 
 class job_table {
  public:
+  static constexpr std::size_t most_jobs = 1024;
+
   /// `start`: see process_teller.
   job_table(std::string run_dir, std::string library, std::string node_name, runtime::logger& log,
             process_teller::starter start = {});
@@ -53,6 +56,9 @@ class job_table {
   void look_at_left_alone(site_state const& site);
   /// Cuts back files that their owners let grow, and clears away those of jobs that are over.
   void keep_sizes();
+  /// Another number: there may be room for a job that had none before.
+  std::uint64_t changes_of_room() const { return changes_of_room_; }
+  std::size_t free_places() const { return most_jobs - std::min(most_jobs, jobs_.size()); }
 
   joined join(local::peer const& who, join_request const& request, site_state const& site);
 
@@ -67,7 +73,8 @@ class job_table {
 
   /// Makes the job that the scheduler announces, or binds the one its owner has made. What cannot
   /// be (a class he may not use, a limit that is none) is left out and said in its note.
-  job& schedule(announcement const& a, site_state const& site);
+  /// `note`: what is to be said of a new one beside that. Throws, segment::no_room among others.
+  job& schedule(announcement const& a, site_state const& site, std::string note = {});
   bool has_scheduled(std::string const& name) const;
   /// The scheduler has done with it: it goes when nobody is left in it.
   void release(job& j);
@@ -114,6 +121,7 @@ class job_table {
   void heed_lease(job& j, bool has_lease);
   void keep_left_alone_sizes();
   void retire(std::string const& folder, uid_t uid);
+  void look_at_remains();
   void check_name(local::peer const& who, std::string const& name) const;
   std::string folder_of(uid_t uid, std::string const& name) const;
   std::string free_name(local::peer const& who) const;
@@ -125,6 +133,7 @@ class job_table {
   bool refuses_durable_ = false;
   process_teller processes_;
   std::map<uid_t, std::size_t> remains_;  // jobs that are over, and whose files somebody holds
+  std::uint64_t changes_of_room_ = 0;
   struct left_alone {
     std::string folder;
     unsigned leased_looks = 0;

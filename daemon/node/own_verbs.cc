@@ -170,6 +170,8 @@ json register_job(state& s, json const& request) {
   std::string const name = local::text_of(request, "job");
   job* j = scheduled_job(s, name);
   if (j == nullptr) j = s.take_announced(name, now());
+  if (std::string const why = s.why_waiting(name); j == nullptr && !why.empty())
+    throw sluice_error(fmt::format("job {} waits for room: {}", name, why));
   if (j == nullptr) throw usage_error(fmt::format("job {} is not announced", name));
   return scheduled_answer(s, *j);
 }

@@ -46,23 +46,23 @@ local::peer owner_of(announcement const& a) {
   return who;
 }
 
+void add_note(std::string& note, std::string const& more) {
+  note += (note.empty() ? "" : "; ") + more;
+}
+
 /// Its class, or what it gets instead of one it may not have.
 std::string class_or_default(local::peer const& who, std::string const& wish,
                              site_state const& site, std::string& note) {
   try {
     if (!wish.empty()) return class_for(who, wish, site);
   } catch (error const& e) {
-    note = e.what();
+    add_note(note, e.what());
   }
   try {
     return class_for(who, std::nullopt, site);
   } catch (error const&) {
     return {};
   }
-}
-
-void add_note(std::string& note, std::string const& more) {
-  note += (note.empty() ? "" : "; ") + more;
 }
 
 /// True when the process we were told of has ended, and its number may be another's.
@@ -85,6 +85,8 @@ job& job_table::make_for(announcement const& a, local::peer const& who,
     job& made = make(who, a.job, request, site, &lacks);
     if (!lacks.empty()) add_note(note, lacks);
     return made;
+  } catch (segment::no_room const&) {
+    throw;  // its limits are not why
   } catch (error const& e) {
     if (a.limits.empty()) throw;
     add_note(note, e.what());
@@ -95,7 +97,7 @@ job& job_table::make_for(announcement const& a, local::peer const& who,
   return made;
 }
 
-job& job_table::schedule(announcement const& a, site_state const& site) {
+job& job_table::schedule(announcement const& a, site_state const& site, std::string note) {
   segment::check_job_name(a.job);
   job* there = find(a.uid, a.job);
   // Its user made it before such names were the scheduler's, or has another scheme of names.
@@ -104,7 +106,7 @@ job& job_table::schedule(announcement const& a, site_state const& site) {
     there = nullptr;
   }
   bool const is_new = there == nullptr;
-  std::string note, qos_class;
+  std::string qos_class;
   local::peer who = {};
   if (is_new) {  // the name service is asked for those alone
     who = owner_of(a);

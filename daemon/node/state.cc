@@ -176,6 +176,7 @@ void state::tell(moment at) {
   sums.publish(m, rates.standing(), steered, at.mono_ns);
   journal.publish(m, at.mono_ns);
   m.set(runtime::metric::steps_total, static_cast<double>(steps));
+  m.set(runtime::metric::free_job_places, static_cast<double>(jobs.free_places()));
   bool const is_silent = has_parent() && !parent->is_heard(at.boot_ns);
   if (has_parent()) m.set(runtime::metric::controller_connected, is_silent ? 0 : 1);
   m.publish(at.mono_ns, !is_silent, is_silent ? "the parent does not answer" : "");

@@ -56,6 +56,8 @@ class state {
   void heed_scheduler(moment at);
   /// Null: there is no such announcement, or it cannot be (the log says why).
   job* take_announced(std::string const& name, moment at);
+  /// See announced_jobs.
+  std::string why_waiting(std::string const& name) const { return announced_.why_waiting(name); }
   /// Cluster epochs: what jobs ask, and what the parent wants synced.
   void turn_gates(moment at);
   /// Keeps steps fast for a while: somebody waits, a job came or went, somebody has changed one.

@@ -24,7 +24,7 @@ struct new_job {
   std::string record = {};    // becomes RUN/jobs/FOLDER/job.json; empty: none
 };
 
-/// RUN's memory has no room for the files of a job.
+/// There is no room for one more job now: RUN's memory is full, or there are as many as may be.
 class no_room : public error {
  public:
   explicit no_room(std::string const& sentence) : error(exit_sluice, sentence) {}
