@@ -66,3 +66,19 @@ if command -v systemd-analyze >/dev/null; then
     grep -v "Command 'man " >"$SCRATCH/verify"
   [ ! -s "$SCRATCH/verify" ] || fail "units: $(cat "$SCRATCH/verify")"
 fi
+
+# bound UNIT KEY: what the unit says, which the guide has too.
+bound() {
+  local value
+  value=$(sed -n "s/^$2=//p" "daemon/systemd/$1.service")
+  [ -n "$value" ] || fail "$1 has no $2"
+  grep -qE "^\|.*\`$1\`.*\| $value \|" $page || fail "$page: $2 of $1 is $value"
+  echo "${value%\%}"
+}
+for unit in daemon/systemd/*.service; do
+  name=$(basename "$unit" .service)
+  memory=$(bound "$name" MemoryMax) && bound "$name" TasksMax >/dev/null || exit 1
+done
+files=$(sed -n 's/^Options=.*size=\([0-9]*\)%.*/\1/p' daemon/systemd/run-sluice-jobs.mount)
+memory=$(bound sluiced-node MemoryMax)
+[ "$memory" -gt "$files" ] || fail "files of jobs may take $files %, the daemon only $memory %"
