@@ -7,8 +7,6 @@
 
 #include <algorithm>
 
-#include "base/output_file.h"
-
 namespace sluice::cli {
 
 namespace {
@@ -97,7 +95,5 @@ trace::trace recorder::result(std::vector<std::string> const& command, double st
   }
   return t;
 }
-
-void check_record_file(std::string const& path) { check_output_file(path); }
 
 }  // namespace sluice::cli

@@ -35,7 +35,4 @@ class recorder {
   } read_, write_;
 };
 
-/// Refuses a file that cannot be written, before hours have gone by.
-void check_record_file(std::string const& path);
-
 }  // namespace sluice::cli

@@ -75,11 +75,11 @@ std::optional<segment::mapping> open_segment(membership const& m) {
 }
 
 /// Told before the program starts, not after hours.
-void check_report_file(std::string const& path) {
+void check_file(char const* option, std::string const& path) {
   try {
     if (!path.empty()) check_output_file(path);
   } catch (error const& e) {
-    throw sluice_error(fmt::format("--report {}", e.what()));
+    throw usage_error(fmt::format("{} {}", option, e.what()));
   }
 }
 
@@ -223,8 +223,8 @@ int run_verb(global_options const& global, run_options const& options) {
   program_facts const program = inspect_program(find_program(options.command[0]));
   interval_ns_of(options);
   paths_wanted(options);
-  check_report_file(options.report);
-  if (!options.record.empty()) check_record_file(options.record);
+  check_file("--report", options.report);
+  check_file("--record", options.record);
   membership const m = enter(global, options);
   if (!m.is_there()) return run_natively(options);
   warn_if_unlimited(program);

@@ -48,5 +48,11 @@ env >"$SCRATCH/bare"
 run -- env | grep -v '^LD_PRELOAD=' >"$SCRATCH/with"
 diff <(grep -v '^_=' "$SCRATCH/bare" | sort) <(grep -v '^_=' "$SCRATCH/with" | sort) >&2 ||
   fail "environment"
-expect 125 "report that cannot be written" run --report "$SCRATCH/no/dir" -- true
+for option in --report --record; do
+  for file in "$SCRATCH/no/dir" "$SCRATCH"; do
+    expect 2 "$option $file" run $option "$file" -- touch "$SCRATCH/has-run"
+    grep -qF -- "$option $file: " "$SCRATCH/err" || fail "$option $file: $(cat "$SCRATCH/err")"
+  done
+done
+[ ! -e "$SCRATCH/has-run" ] || fail "the program was run although its report cannot be written"
 rm "$SCRATCH/plain"
