@@ -285,7 +285,9 @@ int explain_verb(global_options const& global, explain_options const& options) {
     return explain_own_job(global, options.job);
   }
   if (options.words.size() == 1) return explain_pid(global, options.words[0]);
-  json const out = explain_call(compile_limits(options.limits), options.words[0], options.words[1]);
+  json const out =
+      explain_call(compile_limits(options.limits, "of a call and a path no daemon is asked"),
+                   options.words[0], options.words[1]);
   if (global.json)
     fmt::print("{}", dump(out));
   else

@@ -130,6 +130,11 @@ bool has_journal(daemon_search const& search) {
   return search.found && search.found->role == "node" && search.found->has_journal;
 }
 
+std::string why_no_journal(daemon_search const& search) {
+  if (!search.found) return "no daemon answers: " + search.why;
+  return fmt::format("{} keeps no journal, which --order needs", search.found->socket);
+}
+
 struct attempt {
   std::optional<membership> joined;
   std::string why;      // there is none
@@ -194,9 +199,11 @@ std::optional<std::string> any_run_dir() {
   }
 }
 
-membership enter_alone(global_options const& global, run_options const& options) {
+/// `why`: what to say of a QoS class, which only a daemon or a policy knows.
+membership enter_alone(global_options const& global, run_options const& options,
+                       std::string const& why) {
   membership m;
-  policy::compiled const limits = compile_limits(options.limits);
+  policy::compiled const limits = compile_limits(options.limits, why);
   if (!global.run_dir.empty()) {
     m.run_dir = own_run_dir(global);
   } else if (auto const dir = any_run_dir()) {
@@ -220,12 +227,14 @@ membership enter_alone(global_options const& global, run_options const& options)
 
 membership enter(global_options const& global, run_options const& options) {
   // A policy file is the user's own word; the daemon has its policy.
+  if (!options.limits.policy.empty()) return enter_alone(global, options, {});
+  if (global.no_daemon) return enter_alone(global, options, "--no-daemon keeps from asking one");
   // A journal of one's own needs a job of one's own.
-  if (!options.limits.policy.empty() || !options.order_journal.empty() || global.no_daemon)
-    return enter_alone(global, options);
-  bool const wants_journal = !options.limits.orders.empty();
-  if (wants_journal && !has_journal(find_daemon(global, hello_ms)))
-    return enter_alone(global, options);
+  if (!options.order_journal.empty())
+    return enter_alone(global, options, "with --order-journal a job does without the daemon");
+  if (!options.limits.orders.empty())
+    if (auto const search = find_daemon(global, hello_ms); !has_journal(search))
+      return enter_alone(global, options, why_no_journal(search));
   attempt const tried = join_daemon(global, options);
   if (tried.joined) {
     warn_of_limits(options.limits);
@@ -234,12 +243,12 @@ membership enter(global_options const& global, run_options const& options) {
   run_options alone = options;
   std::string const qos_class = std::exchange(alone.limits.qos_class, {});
   if (!qos_class.empty())
-    fmt::print(stderr, "sluice: warning: no daemon ({}): QoS class {} has no limits here\n",
-               tried.why, qos_class);
+    fmt::print(stderr, "sluice: warning: {} ({}): QoS class {} has no limits here\n",
+               tried.is_odd ? "the daemon cannot be used" : "no daemon", tried.why, qos_class);
   else if (tried.is_odd || global.verbose)
     fmt::print(stderr, "sluice: {}running without a daemon: {}\n", tried.is_odd ? "warning: " : "",
                tried.why);
-  return enter_alone(global, alone);
+  return enter_alone(global, alone, tried.why);
 }
 
 void leave(membership const& m) noexcept try {

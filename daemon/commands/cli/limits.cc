@@ -22,11 +22,12 @@ void warn_of(policy::compile_input const& input, policy::file_system const& file
   warn(policy::doubts(input, files));
 }
 
-policy::compile_input gather(limit_options const& options) {
+policy::compile_input gather(limit_options const& options, std::string const& no_daemon) {
   policy::compile_input input;
   input.monitor = options.monitor;
   if (options.policy.empty() && !options.qos_class.empty())
-    throw usage_error("--class needs a daemon that knows the class, or --policy FILE");
+    throw usage_error(fmt::format("--class {}: {}; --policy FILE would say what the class has",
+                                  options.qos_class, no_daemon));
   if (!options.policy.empty()) {
     policy::site const site = policy::read_policy(options.policy);
     input.targets = site.targets;
@@ -45,8 +46,8 @@ policy::compile_input gather(limit_options const& options) {
 
 }  // namespace
 
-policy::compiled compile_limits(limit_options const& options) {
-  policy::compile_input const input = gather(options);
+policy::compiled compile_limits(limit_options const& options, std::string const& no_daemon) {
+  policy::compile_input const input = gather(options, no_daemon);
   policy::file_system const files = policy::this_machine();
   policy::compiled out = policy::compile(input, files);
   if (!options.quiet) warn_of(input, files);

@@ -2,13 +2,16 @@
 // --limit, --policy, --class -> compiled limits.
 #pragma once
 
+#include <string>
+
 #include "commands/cli/options.h"
 #include "policy/compile.h"
 
 namespace sluice::cli {
 
-/// Says on standard error what cannot do what was probably meant.
-policy::compiled compile_limits(limit_options const& options);
+/// Says on standard error what cannot do what was probably meant. `no_daemon`: why no daemon is
+/// asked what a QoS class has; for the refusal of a class without a policy.
+policy::compiled compile_limits(limit_options const& options, std::string const& no_daemon);
 
 /// Says that of limits which a daemon has taken.
 void warn_of_limits(limit_options const& options);

@@ -27,7 +27,11 @@ refused 'a limit in bytes is for data' run --limit open=5MB/s -- $ran
 refused 'No such file' run --limit open=5/s@/no/such/tree -- $ran
 refused 'is not a directory' run --limit open=5/s@/etc/passwd -- $ran
 refused 'already has a limit' run --limit open=5/s --limit open=6/s -- $ran
-refused '--class needs' run --no-daemon --class x -- $ran
+refused '--class x: --no-daemon keeps from asking one; --policy FILE would' \
+  run --no-daemon --class x -- $ran
+refused '--class x: with --order-journal a job does without the daemon' \
+  run --class x --order durable@$SCRATCH --order-journal $SCRATCH/log -- $ran
+refused '--class x: of a call and a path no daemon is asked' explain --class x open /tmp
 refused 'No such file' run --policy /no/such/policy -- $ran
 refused 'job name' run --job ../x -- $ran
 refused 'no job nobody' stat nobody

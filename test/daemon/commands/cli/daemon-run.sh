@@ -21,7 +21,10 @@ run 7 --class gold -- sh -c 'exit 7'
 grep -q 'warning: no daemon .*QoS class gold has no limits here' "$SCRATCH/err" ||
   fail "no word about the class: $(cat "$SCRATCH/err")"
 run 2 --no-daemon --class gold -- true
-grep -q -- '--class needs' "$SCRATCH/err" || fail "--no-daemon --class: $(cat "$SCRATCH/err")"
+grep -q -- '--class gold: --no-daemon keeps from asking one' "$SCRATCH/err" ||
+  fail "--no-daemon --class: $(cat "$SCRATCH/err")"
+run 2 --order "durable@$SCRATCH" --class gold -- true
+grep -q -- '--class gold: no daemon answers: ' "$SCRATCH/err" || fail "$(cat "$SCRATCH/err")"
 
 # What a daemon would have made.
 "$SLUICE" --run-dir "$SCRATCH/other" run --no-daemon --job made --limit open=0 \
@@ -63,7 +66,13 @@ for broken in '{"error": "no room", "status": 125}' '{"job": "x"}' '{"job": 5}' 
   run 5 -- sh -c 'echo $LD_PRELOAD; exit 5'
   grep -q 'warning: running without a daemon' "$SCRATCH/err" || fail "$broken: no warning"
   grep -q "^$RUN/jobs/run-" "$SCRATCH/out" || fail "$broken: no limits of its own"
+  run 5 --class gold -- sh -c 'exit 5'
+  grep -q 'warning: the daemon cannot be used .*: QoS class gold has no limits' "$SCRATCH/err" ||
+    fail "$broken, with a class: $(cat "$SCRATCH/err")"
 done
+run 2 --order "durable@$SCRATCH" --class gold -- true
+grep -q -- '--class gold: .* keeps no journal, which --order needs' "$SCRATCH/err" ||
+  fail "$(cat "$SCRATCH/err")"
 answer join '"silence"'
 run 5 -- sh -c 'exit 5'
 answer hello '"silence"'
