@@ -42,7 +42,7 @@ class announced_jobs {
   job_table& jobs_;
   site_state const& site_;
   runtime::logger& log_;
-  std::set<std::string> unreadable_;         // announcements that were told of
+  std::set<std::string> unreadable_;        // announcements that were told of
   std::map<std::string, waiting> waiting_;  // those that found no room
 };
 

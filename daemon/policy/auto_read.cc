@@ -3,10 +3,10 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cmath>
 
 #include "base/duration.h"
+#include "base/number.h"
 #include "core/durations.h"
 #include "core/units.h"
 #include "policy/resource.h"
@@ -23,8 +23,7 @@ std::optional<double> percent_of(std::string_view word) {
   if (!word.starts_with('p')) return std::nullopt;
   word.remove_prefix(1);
   double value = 0;
-  auto const [end, failed] = std::from_chars(word.data(), word.data() + word.size(), value);
-  if (failed != std::errc{} || end != word.data() + word.size()) return std::nullopt;
+  if (!to_number(word, value)) return std::nullopt;
   if (!(value >= least_percent && value <= most_percent)) return std::nullopt;
   return value;
 }

@@ -3,11 +3,11 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cstdint>
 #include <unordered_set>
 
 #include "base/error.h"
+#include "base/number.h"
 
 namespace sluice::policy {
 
@@ -79,8 +79,7 @@ class expansion {
 
   std::uint64_t number(std::string_view digits) const {
     std::uint64_t value = 0;
-    auto const [end, wrong] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (wrong != std::errc{} || end != digits.data() + digits.size() || digits.size() > 15)
+    if (!to_number(digits, value) || digits.size() > 15)
       fail(fmt::format("has \"{}\" where a number belongs", digits));
     return value;
   }

@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -19,6 +18,7 @@
 #include <sstream>
 
 #include "base/error.h"
+#include "base/number.h"
 
 namespace sluice::policy {
 
@@ -35,11 +35,6 @@ bool is_quiet(mount const& m) {
 
 std::uint64_t device_number(std::uint64_t major, std::uint64_t minor) {
   return major << 32 | minor;
-}
-
-bool number(std::string_view text, std::uint64_t& out) {
-  auto const [end, failed] = std::from_chars(text.data(), text.data() + text.size(), out);
-  return failed == std::errc{} && end == text.data() + text.size();
 }
 
 /// mountinfo writes blank, tab, newline and backslash as \ooo.
@@ -75,8 +70,8 @@ bool parse_line(std::string_view line, mount& row) {
   if (field.size() < 7 || dash - field.begin() < 6 || dash + 1 >= field.end()) return false;
   auto const colon = field[2].find(':');
   std::uint64_t major = 0, minor = 0;
-  if (colon == std::string_view::npos || !number(field[0], row.id) ||
-      !number(field[2].substr(0, colon), major) || !number(field[2].substr(colon + 1), minor))
+  if (colon == std::string_view::npos || !to_number(field[0], row.id) ||
+      !to_number(field[2].substr(0, colon), major) || !to_number(field[2].substr(colon + 1), minor))
     return false;
   row.device = device_number(major, minor);
   row.root = unescaped(field[3]);

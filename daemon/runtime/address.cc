@@ -4,9 +4,8 @@
 #include <arpa/inet.h>
 #include <fmt/format.h>
 
-#include <charconv>
-
 #include "base/error.h"
+#include "base/number.h"
 
 namespace sluice::runtime {
 
@@ -24,8 +23,7 @@ std::pair<std::string, std::uint16_t> host_and_port(std::string_view text,
   bool good = colon != text.npos && !host.empty();
   if (good) {
     std::string_view const digits = text.substr(colon + 1);
-    auto const [end, wrong] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
-    good = wrong == std::errc{} && end == digits.data() + digits.size();
+    good = to_number(digits, port);
   }
   bool const bracketed = host.size() > 2 && host.front() == '[' && host.back() == ']';
   if (bracketed) host = host.substr(1, host.size() - 2);

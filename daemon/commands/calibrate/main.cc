@@ -8,6 +8,7 @@
 
 #include "base/common_options.h"
 #include "base/error.h"
+#include "base/number.h"
 #include "base/program.h"
 #include "commands/calibrate/options.h"
 #include "core/units.h"
@@ -19,10 +20,10 @@ namespace {
 constexpr std::size_t most_files = 6;
 
 double budget_of(std::string const& text) {
-  char* end = nullptr;
-  double const percent = std::strtod(text.c_str(), &end);
-  std::string_view const unit = end;
-  if (end == text.c_str() || (unit != "%" && !unit.empty()) || !(percent >= 0.1) || percent > 100)
+  std::string_view digits = text;
+  if (digits.ends_with('%')) digits.remove_suffix(1);
+  double percent = 0;
+  if (!to_number(digits, percent) || percent < 0.1 || percent > 100)
     throw usage_error(
         fmt::format("--budget {}: wanted a part of the time, 0.1% to 100%, for example 5%", text));
   return percent / 100;
@@ -62,7 +63,8 @@ int calibrate_verb(int argc, char** argv) {
   app.add_flag("--short", o.is_short, "half a minute: fewer sizes, shorter looks");
   app.add_option("--size", size, "of the file that is read and written (1GiB, or what fits)")
       ->type_name("BYTES");
-  app.add_option("--processes", o.processes, "that do I/O at once (2)")->check(CLI::Range(2u, 64u));
+  app.add_option("--processes", o.processes, "that do I/O at once (2)")
+      ->check(number_check(2u, 64u));
   app.add_option("--only", o.only, "only steps whose name begins so, like read/ or op/; repeatable")
       ->type_name("NAME")
       ->allow_extra_args(false);

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -16,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/number.h"
 #include "base/quantity.h"
 #include "base/suggest.h"
 #include "calls.h"
@@ -245,8 +245,7 @@ int no_job(std::uint32_t pid) {
 
 int explain_pid(global_options const& global, std::string const& word) {
   std::uint32_t pid = 0;
-  auto const [end, failed] = std::from_chars(word.data(), word.data() + word.size(), pid);
-  if (failed != std::errc{} || end != word.data() + word.size() || pid == 0)
+  if (!to_number(word, pid) || pid == 0)
     throw usage_error(fmt::format("explain: wanted PID, CALL PATH or --job, not \"{}\"", word));
   auto const found = explain_process(global, pid);
   if (!found) return no_job(pid);

@@ -5,11 +5,11 @@
 #include <pwd.h>
 #include <unistd.h>
 
-#include <charconv>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/number.h"
 #include "base/suggest.h"
 #include "commands/cli/daemon.h"
 #include "segment/jobs.h"
@@ -34,8 +34,7 @@ std::pair<uid_t, std::string> owner_and_name(std::string const& text) {
   if (at == std::string::npos) return {geteuid(), name};
   std::string const user = text.substr(0, at);
   uid_t uid = 0;
-  auto const [end, failed] = std::from_chars(user.data(), user.data() + user.size(), uid);
-  if (failed == std::errc{} && end == user.data() + user.size()) return {uid, name};
+  if (to_number(user, uid)) return {uid, name};
   if (passwd const* entry = getpwnam(user.c_str())) return {entry->pw_uid, name};
   throw usage_error(fmt::format("job {}: there is no user {}", text, user));
 }

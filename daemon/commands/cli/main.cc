@@ -8,6 +8,7 @@
 #include <functional>
 
 #include "base/error.h"
+#include "base/number.h"
 #include "base/old_option.h"
 #include "base/program.h"
 #include "base/suggest.h"
@@ -135,6 +136,19 @@ void add_control(CLI::App& app, command_line& line) {
   add_pause(app, line, "resume", "end a pause", resume_verb);
 }
 
+auto const seconds_check = number_check(0.1, 86400.0);
+
+/// How often a verb that watches shows something, and for how long.
+template <class Options>
+void add_pace(CLI::App& verb, Options& options) {
+  verb.add_option("-n", options.count, "stop after COUNT updates")
+      ->type_name("COUNT")
+      ->check(number_check(0l, 1'000'000'000l));
+  verb.add_option("-i", options.interval_s, "update every SEC seconds (1)")
+      ->type_name("SEC")
+      ->check(seconds_check);
+}
+
 void add_watching(CLI::App& app, command_line& line) {
   auto* jobs = app.add_subcommand("jobs", "list the jobs of a daemon, and those without one");
   jobs->footer("  sluice jobs\n  sluice --json --run-dir /run/sluice jobs");
@@ -144,8 +158,7 @@ void add_watching(CLI::App& app, command_line& line) {
   top->add_flag("-b,--batch", line.top.batch,
                 "print instead of drawing; the default without a "
                 "terminal");
-  top->add_option("-n", line.top.count, "stop after COUNT updates")->type_name("COUNT");
-  top->add_option("-i", line.top.interval_s, "update every SEC seconds (1)")->type_name("SEC");
+  add_pace(*top, line.top);
   top->add_option("--sort", line.top.sort,
                   "waiting, served, grant, demand, escaped, job, user, class")
       ->type_name("ORDER");
@@ -162,7 +175,8 @@ void add_watching(CLI::App& app, command_line& line) {
 
   auto* stat = app.add_subcommand("stat", "show what a job does");
   stat->add_option("-i", line.stat.interval_s, "update every SEC seconds, with rates")
-      ->type_name("SEC");
+      ->type_name("SEC")
+      ->check(seconds_check);
   stat->add_option("JOB", line.stat.job, "name of the job")->required();
   stat->footer("  sluice stat hydro\n  sluice stat -i 1 hydro");
   stat->callback([&line] { line.chosen = [&line] { return stat_verb(line.global, line.stat); }; });
@@ -172,8 +186,7 @@ void add_order(CLI::App& app, command_line& line) {
   auto* verb = app.add_subcommand("order", "show which writes are durable, and the journal");
   verb->add_option("JOB", line.order.job, "only this job, in full");
   verb->add_flag("--watch", line.order.watch, "keep updating");
-  verb->add_option("-n", line.order.count, "stop after COUNT updates")->type_name("COUNT");
-  verb->add_option("-i", line.order.interval_s, "update every SEC seconds (1)")->type_name("SEC");
+  add_pace(*verb, line.order);
   verb->footer(
       "open: written and not synced; the file has it, but a power cut may lose it.\n"
       "closed: an fsync waits for it. durable: in the journal; fsync has returned.\n"
@@ -201,7 +214,7 @@ void add_file_verb(CLI::App& app, command_line& line, std::string const& name,
 /// Of the versions of a policy. Empty: it is one.
 std::string version_number(std::string const& word) {
   long number = 0;
-  if (CLI::detail::lexical_cast(word, number) && number > 0) return {};
+  if (to_number(word, number) && number > 0) return {};
   return fmt::format(
       "\"{}\" is not a version number as `sluice policy log` shows; to compare a file: sluice "
       "policy apply FILE --dry-run",

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -15,6 +14,7 @@
 #include "abi/path_area.h"
 #include "base/error.h"
 #include "base/foreign_file.h"
+#include "base/number.h"
 #include "base/quantity.h"
 #include "segment/run_dir.h"
 
@@ -28,9 +28,7 @@ constexpr std::size_t table_paths = 5;
 
 unsigned whole(char const* option, std::string const& text, unsigned most) {
   unsigned value = 0;
-  auto const [end, wrong] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (wrong == std::errc() && end == text.data() + text.size() && value >= 1 && value <= most)
-    return value;
+  if (to_number(text, value) && value >= 1 && value <= most) return value;
   throw usage_error(
       fmt::format("{}: \"{}\" is not a whole number from 1 to {}", option, text, most));
 }

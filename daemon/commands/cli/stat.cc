@@ -95,8 +95,6 @@ int watch(global_options const& global, open_job const& job, double interval_s) 
 }  // namespace
 
 int stat_verb(global_options const& global, stat_options const& options) {
-  if (options.interval_s < 0 || options.interval_s > 86400)
-    throw usage_error("stat: -i wants seconds, from 0.1 to 86400");
   auto job = find_readable_job(global, options.job);
   if (!job) {
     if (auto const daemon = daemon_of_job(global, options.job))

@@ -41,9 +41,6 @@ std::vector<std::string> words_of(job_source const& source, top_options const& o
 }  // namespace
 
 int top_verb(global_options const& global, top_options const& options) {
-  if (!(options.interval_s >= 0.1 && options.interval_s <= 86400))
-    throw usage_error("top: -i wants seconds, from 0.1 to 86400");
-  if (options.count < 0) throw usage_error("top: -n wants a number of updates, or 0 for no end");
   choice_of(options);  // refused before anything is drawn
   job_source source = job_source::find(global);
   if (!options.batch && !global.json && can_draw() && !find_beside("sluice-top").empty())

@@ -11,6 +11,7 @@
 #include "base/common_options.h"
 #include "base/duration.h"
 #include "base/error.h"
+#include "base/number.h"
 #include "base/program.h"
 #include "commands/replay/options.h"
 #include "commands/replay/simulate/whatif.h"
@@ -23,7 +24,7 @@ namespace {
 constexpr char const *load_group = "Load", *sending_group = "Sending", *files_group = "Files";
 constexpr unsigned most_threads = 4096;
 constexpr unsigned most_loops = 1'000'000;
-constexpr double most_scale = 1e9;
+constexpr double most_scale = 1e9, latest_unix_s = 1e11;
 
 /// The words of the command line that are not yet what they mean.
 struct words {
@@ -46,12 +47,6 @@ std::uint64_t bytes(std::string const& text, char const* option, std::uint64_t m
   return size.value.units;
 }
 
-/// Its bounds are in what it says of a wrong value, not in the help.
-template <typename T>
-CLI::Validator in_range(T least, T most) {
-  return CLI::Range(least, most).description("");
-}
-
 /// Options below one heading of --help; what a value is called is `type`.
 struct group {
   CLI::App& app;
@@ -67,14 +62,15 @@ struct group {
 };
 
 void add_load(group const& add, options& o, words& w) {
-  auto const scale = in_range(1e-9, most_scale);
+  auto const scale = number_check(1e-9, most_scale);
   add("--time-scale", o.load.time_scale, "seconds of the trace per second; rates stay")
       ->check(scale);
   add("--rate-scale", o.load.rate_scale, "multiply all rates")->check(scale);
   add("--jobs", o.load.jobs, "number of jobs: the trace's first ones, or copies of the full rate")
-      ->check(in_range(1u, most_threads));
+      ->check(number_check(1u, most_threads));
   add("--only-job", o.only_job, "replay only this job", "NAME");
-  add("--loops", o.load.loops, "repeat the trace this many times")->check(in_range(1u, most_loops));
+  add("--loops", o.load.loops, "repeat the trace this many times")
+      ->check(number_check(1u, most_loops));
   add("--stagger", w.stagger, "each job begins this much later than the one before", "TIME");
   add("--duration", w.duration, "replay only this much, in time of the replay", "TIME");
   add("--class", w.classes, "QoS class of a job, for {class} and for --simulate", "[JOB=]NAME")
@@ -82,7 +78,7 @@ void add_load(group const& add, options& o, words& w) {
 }
 
 void add_sending(group const& add, options& o, words& w) {
-  auto const threads = in_range(1u, most_threads);
+  auto const threads = number_check(1u, most_threads);
   add("--processes", o.plan.processes, "per job (1)")->check(threads);
   auto* const each = add("--threads", o.plan.threads, "per process, each sending all kinds");
   each->check(threads);
@@ -90,25 +86,28 @@ void add_sending(group const& add, options& o, words& w) {
       ->check(threads)
       ->excludes(each);
   add("--max-inflight", o.sending.max_inflight, "most calls of a job under way at once")
-      ->check(in_range(1u, 1u << 20));
+      ->check(number_check(1u, 1u << 20));
   add.app
       .add_flag("--closed-loop", o.sending.closed_loop,
                 "send the next one when the last has ended, at any time")
       ->group(add.name);
   add("--arrivals", w.arrivals, "spread within an interval: even or poisson")
       ->check(CLI::IsMember({"even", "poisson"}));
-  add("--seed", o.sending.seed, "seed of everything random (1)");
+  add("--seed", o.sending.seed, "seed of everything random (1)")
+      ->check(number_check(std::uint64_t{0}, ~std::uint64_t{0}));
   add("--late", w.late, "operations sent later than this are delayed (10ms)", "TIME");
   add("--warm-up", w.warm_up, "first send this much of the first interval, uncounted", "TIME");
   add("--drain", w.drain, "how long late operations are sent after the end (no end)", "TIME");
-  add("--start-at", w.start_at, "when the load begins, in seconds since 1970", "SECONDS");
+  add("--start-at", w.start_at, "when the load begins, in seconds since 1970", "SECONDS")
+      ->check(number_check(0.0, latest_unix_s));
   add("--wrap", o.wrap, "start each job under this; {job} and {class} are replaced", "COMMAND");
 }
 
 void add_files(group const& add, options& o, words& w) {
-  add("--files", o.tree.files, "files per job (1000)")->check(in_range(1u, 1'000'000'000u));
-  add("--depth", o.tree.depth, "depth of directories (2)")->check(in_range(0u, 20u));
-  add("--fanout", o.tree.fanout, "directories in a directory (8)")->check(in_range(1u, 10'000u));
+  add("--files", o.tree.files, "files per job (1000)")->check(number_check(1u, 1'000'000'000u));
+  add("--depth", o.tree.depth, "depth of directories (2)")->check(number_check(0u, 20u));
+  add("--fanout", o.tree.fanout, "directories in a directory (8)")
+      ->check(number_check(1u, 10'000u));
   add("--io-size", w.io_size, "size of a read or write (that of the trace, or 64KiB)", "BYTES");
   add("--file-size", w.file_size, "size of the files that are read and written (4MiB)", "BYTES");
 }

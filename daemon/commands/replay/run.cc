@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/number.h"
 #include "base/output_file.h"
 #include "commands/replay/harvest.h"
 #include "commands/replay/job_processes.h"
@@ -55,7 +56,7 @@ void catch_signals() {
 void settle(options& o, trace::trace const& t) {
   auto size_of = [&](char const* fact) -> std::uint64_t {
     double bytes = 0;
-    bool const known = trace::to_number(t.fact(fact), bytes) && bytes >= 1 && bytes <= 1 << 30;
+    bool const known = to_number(t.fact(fact), bytes) && bytes >= 1 && bytes <= 1 << 30;
     return known ? static_cast<std::uint64_t>(bytes) : 65536;
   };
   if (o.plan.read_bytes == 0) o.plan.read_bytes = size_of("read_size");

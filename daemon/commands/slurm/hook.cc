@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -18,6 +17,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/number.h"
 #include "base/whole_file.h"
 #include "local/local.h"
 
@@ -84,8 +84,7 @@ json ask(values const& v, json const& request) {
 
 unsigned number(std::string const& text, char const* what) {
   unsigned value = 0;
-  auto const [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (failed != std::errc() || end != text.data() + text.size())
+  if (!to_number(text, value))
     throw usage_error(fmt::format("hook: {} \"{}\" is no number", what, text));
   return value;
 }

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <iostream>
@@ -131,11 +130,6 @@ bool split_cells(std::string_view line, std::vector<std::string_view>& cells) {
     if (end == line.npos) return true;
     line.remove_prefix(end + 1);
   }
-}
-
-bool to_number(std::string_view text, double& value) {
-  auto const [end, why] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return why == std::errc() && end == text.data() + text.size() && std::isfinite(value);
 }
 
 char const* refuse_name(std::string_view name) {

@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/number.h"
+
 namespace sluice::trace {
 
 class lines {
@@ -61,9 +63,6 @@ std::string shown(std::string_view text);
 
 /// The parts between commas; a cell may stand in double quotes. False: a quote is not closed.
 bool split_cells(std::string_view line, std::vector<std::string_view>& cells);
-
-/// A whole text that is one finite number.
-bool to_number(std::string_view text, double& value);
 
 /// Why this cannot be the name of a job; null: it can.
 char const* refuse_name(std::string_view name);

@@ -38,6 +38,15 @@ refused 'no job nobody' stat nobody
 refused 'no job nobody' pause nobody
 refused 'no call "opne"' explain opne /tmp
 refused 'there is no process' explain 4194999
+for word in nan inf -1 0x1 1e999; do
+  refused "-i: \"$word\" is no number from 0.1 to 86400" stat -i "$word" nobody
+  refused "-i: \"$word\" is no number from 0.1 to 86400" top --batch -i "$word"
+  refused "-i: \"$word\" is no number from 0.1 to 86400" order -i "$word"
+  refused "-n: \"$word\" is no number from 0 to" top --batch -n "$word"
+  refused 'wanted a part of the time' calibrate /tmp -o $SCRATCH/c.json --budget "$word%"
+  refused "\"$word\" is not a version number" policy diff "$word"
+  refused '--paths: ' run --paths="$word" -- $ran
+done
 cat >"$SCRATCH/p.json" <<'P'
 {
   "channels": [

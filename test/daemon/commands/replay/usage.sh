@@ -29,7 +29,11 @@ refused 'bad.csv:2' "$SCRATCH/bad.csv" "${at[@]}"
 refused 'asks for nothing' "$SCRATCH/none.csv" "${at[@]}"
 refused '--time-scale' "$SCRATCH/t.csv" "${at[@]}" --time-scale 0
 refused '--rate-scale' "$SCRATCH/t.csv" "${at[@]}" --rate-scale -1
-refused '--rate-scale' "$SCRATCH/t.csv" "${at[@]}" --rate-scale x
+for option in --time-scale --rate-scale --start-at --jobs --seed --files --max-inflight; do
+  for word in x nan NaN -nan inf -inf infinity 1e999 0x10; do
+    refused "$option: \"$word\" is no number from" "$SCRATCH/t.csv" "${at[@]}" "$option=$word"
+  done
+done
 refused '--jobs' "$SCRATCH/t.csv" "${at[@]}" --jobs 0
 refused '--processes' "$SCRATCH/t.csv" "${at[@]}" --processes 99999
 refused 'threads' "$SCRATCH/t.csv" "${at[@]}" --processes 4096 --threads 4096
