@@ -11,9 +11,10 @@ void census::restart() {
   found_ = {};
 }
 
-void census::count(std::vector<process_mark> const& claimed, std::vector<held_slot> const& held) {
+void census::count(std::vector<process_mark> const& claimed, uid_t owner,
+                   std::vector<held_slot> const& held) {
   if (claimed.empty()) return;
-  std::vector<bool> const lives = is_there_(claimed);
+  std::vector<bool> const lives = is_there_(claimed, owner);
   for (std::size_t i = 0; i < claimed.size(); ++i) {
     if (!lives[i]) continue;
     ++found_.processes;
@@ -22,8 +23,9 @@ void census::count(std::vector<process_mark> const& claimed, std::vector<held_sl
   }
 }
 
-bool census::step(foreign<abi::segment> const& s, unsigned& budget, head_count& out) {
+bool census::step(foreign<abi::segment> const& s, uid_t owner, unsigned& budget, head_count& out) {
   constexpr auto relaxed = std::memory_order_relaxed;
+  auto const dead = dead_.find(owner);
   std::vector<process_mark> claimed;
   std::vector<held_slot> held;  // by them
   bool is_whole = true;
@@ -33,8 +35,9 @@ bool census::step(foreign<abi::segment> const& s, unsigned& budget, head_count& 
     if (pid == 0) continue;
     std::uint64_t const space = slot.pid_space.load(relaxed);
     if (space != 0 && space != own_pid_space_) {
-      found_.foreign.push_back({space, {pid, slot.start_ticks.load(relaxed)}});
-      if (dead_spaces_.contains(space)) continue;
+      foreign_process const claimed_there = {space, {pid, slot.start_ticks.load(relaxed)}};
+      found_.foreign.push_back(claimed_there);
+      if (dead != dead_.end() && dead->second.contains(claimed_there)) continue;
       ++found_.processes;
       ++found_.foreign_processes;
       found_.slots.push_back({at_, pid, false});
@@ -46,7 +49,7 @@ bool census::step(foreign<abi::segment> const& s, unsigned& budget, head_count& 
     claimed.push_back({pid, slot.start_ticks.load(relaxed)});
     held.push_back({at_, pid, true});
   }
-  count(claimed, held);
+  count(claimed, owner, held);
   if (!is_whole) return false;
   out = std::move(found_);
   restart();

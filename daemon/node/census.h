@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The processes in a job: the process slots of its segment, compared with /proc. Looking a process
-// up costs some ten microseconds and slots may hold garbage, so the census walks in steps of a
-// bounded number of look-ups, one job after the other.
+// The processes in a job: the process slots of its segment, compared with /proc, for its owner can
+// write there what he likes: a slot counts that names a process of his. Looking a process up costs
+// some ten microseconds and slots may hold garbage, so the census walks in steps of a bounded
+// number of look-ups, one job after the other.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -18,7 +20,11 @@ namespace sluice::node {
 struct foreign_process {
   std::uint64_t pid_space = 0;
   process_mark inside;
+  auto operator<=>(foreign_process const&) const = default;
 };
+
+/// Those that jobs of a user claim, by his uid.
+using foreign_by_owner = std::map<uid_t, std::set<foreign_process>>;
 
 /// A slot that somebody holds.
 struct held_slot {
@@ -37,25 +43,27 @@ struct head_count {
 
 class census {
  public:
-  /// Which of these live, by pid and claimed start; a start of 0: any such pid. Tests give their
-  /// own.
-  using lookup = std::function<std::vector<bool>(std::vector<process_mark> const& claimed)>;
+  /// Which of these live and are of the job's owner, by pid and claimed start; a start of 0: any
+  /// such pid. Tests give their own.
+  using lookup =
+      std::function<std::vector<bool>(std::vector<process_mark> const& claimed, uid_t owner)>;
   census(lookup is_there, std::uint64_t own_pid_space);
 
   /// Goes on where it stopped. True when the walk is complete; `out` is what was found and the next
   /// step begins a new walk.
-  bool step(foreign<abi::segment> const& s, unsigned& budget, head_count& out);
+  bool step(foreign<abi::segment> const& s, uid_t owner, unsigned& budget, head_count& out);
   void restart();
   bool is_at_start() const { return at_ == 0; }
-  /// Pid namespaces that are no more: slots that name them are empty.
-  void set_dead_spaces(std::set<std::uint64_t> spaces) { dead_spaces_ = std::move(spaces); }
+  /// Processes of other pid namespaces that are not there: slots that name them are empty.
+  void set_dead(foreign_by_owner dead) { dead_ = std::move(dead); }
 
  private:
-  void count(std::vector<process_mark> const& claimed, std::vector<held_slot> const& held);
+  void count(std::vector<process_mark> const& claimed, uid_t owner,
+             std::vector<held_slot> const& held);
 
   lookup is_there_;
   std::uint64_t own_pid_space_;
-  std::set<std::uint64_t> dead_spaces_;
+  foreign_by_owner dead_;
   unsigned at_ = 0;
   head_count found_;
 };

@@ -25,11 +25,11 @@ class walker {
     for (int j = 0; j < job_count(); ++j)
       for (auto const& p : job_of(j).foreign) {
         asked_.insert(p.pid_space);
-        foreign_[{p.pid_space, p.inside.pid}] = {j, p.inside.start_ticks};
+        claims_[{p.pid_space, p.inside.pid}].push_back({j, p.inside.start_ticks});
       }
     pids_ = proc_.pids();
     for (std::uint32_t pid : pids_) read(pid);
-    judge_spaces();
+    judge_foreign();
     for (int j = 0; j < job_count(); ++j) place(j);
     for (std::uint32_t pid : pids_) find_job(pid);
     for (std::uint32_t pid : pids_) look(pid);
@@ -37,9 +37,10 @@ class walker {
   }
 
  private:
-  struct foreign_member {
+  struct claim {
     int job;
     std::uint64_t start_ticks;
+    bool is_there = false;
   };
 
   int job_count() const { return static_cast<int>(list_.jobs.size()); }
@@ -49,29 +50,44 @@ class walker {
     progress_.steps.fetch_add(1, std::memory_order_relaxed);
     auto f = proc_.facts(pid);
     if (!f) return;
-    was_refused_ = was_refused_ || f->pid_space == 0;
+    if (f->pid_space == 0) refused_uids_.insert(proc_.inside(pid).uid);
     if (asked_.contains(f->pid_space)) read_foreign(*f);
     facts_[pid] = std::move(*f);
   }
 
+  /// Anybody may claim a process in his slots; it is in the job of who owns it.
   void read_foreign(process_facts const& f) {
     seen_.insert(f.pid_space);
-    auto const found = foreign_.find({f.pid_space, proc_.inner_pid(f.pid)});
-    if (found == foreign_.end() || !abi::is_start(found->second.start_ticks, f.start_ticks)) return;
-    member_[f.pid] = found->second.job;
-    attached_.insert(f.pid);
-    ++out_.foreign_found[job_of(found->second.job).folder];
+    process_inside const inside = proc_.inside(f.pid);
+    auto const found = claims_.find({f.pid_space, inside.pid});
+    if (found == claims_.end()) return;
+    for (claim& c : found->second) {
+      if (!is_owned(inside.uid, job_of(c.job).uid)) continue;
+      c.is_there = true;
+      if (member_.contains(f.pid) || !abi::is_start(c.start_ticks, f.start_ticks)) continue;
+      member_[f.pid] = c.job;
+      attached_.insert(f.pid);
+      ++out_.foreign_found[job_of(c.job).folder];
+    }
   }
 
   /// The slots were read before the pids were listed, so who lives is in the list. Where we are not
-  /// shown everybody, only what was seen before can be gone.
-  void judge_spaces() {
-    bool const shows_all = list_.sees_all && !was_refused_;
+  /// shown everybody, only what was seen before can be gone. A process that would not say where it
+  /// is may be any of its user's.
+  void judge_foreign() {
     out_.known_spaces = seen_;
-    for (std::uint64_t space : asked_) {
-      bool const was_known = list_.known_spaces.contains(space);
-      if (was_known) out_.known_spaces.insert(space);
-      if (!seen_.contains(space) && (shows_all || was_known)) out_.dead_spaces.insert(space);
+    for (std::uint64_t space : asked_)
+      if (list_.known_spaces.contains(space)) out_.known_spaces.insert(space);
+    for (auto const& [where, claims] : claims_) {
+      bool const is_seen = seen_.contains(where.first);
+      bool const is_gone = !is_seen && list_.known_spaces.contains(where.first);
+      for (claim const& c : claims) {
+        std::uint32_t const uid = job_of(c.job).uid;
+        bool const may_hide = uid == 0 ? !refused_uids_.empty() : refused_uids_.contains(uid);
+        bool const is_shown = (list_.sees_all || is_seen) && !may_hide;
+        if (!c.is_there && (is_gone || is_shown))
+          out_.dead[uid].insert({where.first, {where.second, c.start_ticks}});
+      }
     }
   }
 
@@ -155,8 +171,8 @@ class walker {
   std::map<std::uint32_t, int> member_;  // pid -> index of the job
   std::set<std::uint32_t> attached_, steps_;
   std::set<std::uint64_t> asked_, seen_;  // pid namespaces
-  std::map<std::pair<std::uint64_t, std::uint32_t>, foreign_member> foreign_;
-  bool was_refused_ = false;  // some process would not say in which namespace it is
+  std::map<std::pair<std::uint64_t, std::uint32_t>, std::vector<claim>> claims_;
+  std::set<std::uint32_t> refused_uids_;  // of processes that would not say where they are
   watch_report out_;
 };
 

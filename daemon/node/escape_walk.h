@@ -27,6 +27,7 @@ struct watched_job {
   std::vector<process_mark> joiners;
   std::vector<foreign_process> foreign = {};
   std::vector<process_mark> steps = {};  // the scheduler's: all below is the job, they are not
+  std::uint32_t uid = 0;                 // whose it is: no process of another is in it; root's any
 };
 
 /// Processes that held up an earlier walk: their memory and files are left alone.
@@ -55,8 +56,8 @@ struct watch_report {
   std::map<std::string, std::vector<suspect>> suspects;  // by folder
   /// Processes of other pid namespaces that were found in /proc, by folder.
   std::map<std::string, std::uint32_t> foreign_found;
-  /// Pid namespaces of foreign processes in which nobody lives any more.
-  std::set<std::uint64_t> dead_spaces;
+  /// Foreign processes that jobs of a user claim, and that are not there or not his.
+  foreign_by_owner dead;
   std::set<std::uint64_t> known_spaces;
 };
 

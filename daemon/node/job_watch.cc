@@ -26,14 +26,16 @@ constexpr std::int64_t young_ns = 30'000'000'000;
 constexpr std::uint64_t first_pid_space = 0xEFFFFFFC;  // PROC_PID_INIT_INO of the kernel
 
 /// Of whom nothing can be said lives.
-std::vector<bool> which_live(process_teller& processes, std::vector<process_mark> const& claimed) {
+std::vector<bool> which_live(process_teller& processes, std::vector<process_mark> const& claimed,
+                             uid_t owner) {
   std::vector<std::uint32_t> pids;
   for (auto const& p : claimed) pids.push_back(p.pid);
   auto const said = processes.ask(pids);
   std::vector<bool> out(claimed.size(), true);
   for (std::size_t i = 0; i < claimed.size(); ++i)
     if (said[i].is_said)
-      out[i] = said[i].found && abi::is_start(claimed[i].start_ticks, said[i].found->start_ticks);
+      out[i] = said[i].found && is_owned(said[i].found->uid, owner) &&
+               abi::is_start(claimed[i].start_ticks, said[i].found->start_ticks);
   return out;
 }
 
@@ -61,7 +63,8 @@ std::uint64_t counted_bytes(job const& j) {
 
 job_watch::job_watch(job_table& jobs, escape_worker::starter start, runtime::logger& log)
     : jobs_(jobs),
-      heads_([&jobs](auto const& claimed) { return which_live(jobs.processes(), claimed); },
+      heads_([&jobs](auto const& claimed,
+                     uid_t owner) { return which_live(jobs.processes(), claimed, owner); },
              segment::own_pid_space()),
       escapes_(std::make_shared<real_proc>(), std::move(start), log),
       walked_ns_(now().mono_ns) {}
@@ -99,7 +102,8 @@ bool job_watch::count_heads(bool is_fast, std::int64_t now_ns) {
     if (heads_.is_at_start() && is_as_counted(j, now_ns)) continue;
     if (heads_.is_at_start() && !j.is_broken()) came_ = j.memory().head.attached_total.load();
     head_count found;
-    if (!j.is_broken() && !heads_.step(j.memory(), budget, found)) return is_any_unused;
+    if (!j.is_broken() && !heads_.step(j.memory(), j.record.uid, budget, found))
+      return is_any_unused;
     j.processes = found.processes;
     j.foreign = found.foreign_processes;
     attached_[j.folder] = {std::move(found), came_, now_ns};
@@ -127,7 +131,7 @@ void job_watch::begin_walk(site_state const& site, std::int64_t now_ns) {
     head_count const& heads = attached_[j->folder].heads;
     list.jobs.push_back({j->folder, jobs_.run_dir() + "/jobs/" + j->folder, heads.pids,
                          j->record.joiners, heads.foreign,
-                         terms ? terms->steps : std::vector<process_mark>{}});
+                         terms ? terms->steps : std::vector<process_mark>{}, j->record.uid});
   }
   for (auto const& t : site.site().targets) {
     try {
@@ -140,7 +144,7 @@ void job_watch::begin_walk(site_state const& site, std::int64_t now_ns) {
 }
 
 void job_watch::use(watch_report const& report) {
-  heads_.set_dead_spaces(report.dead_spaces);
+  heads_.set_dead(report.dead);
   for (auto& [folder, known] : attached_)
     if (known.heads.foreign_processes != 0) known.walked_ns = -walk_slots_ns;
   for (auto const& j : jobs_.all()) {

@@ -66,6 +66,27 @@ std::uint64_t number_after(std::string const& text, std::string_view key) {
   return value;
 }
 
+/// The number that stands last in a line of status, such as NSpid.
+std::uint32_t last_number(std::string const& status, std::string_view key) {
+  auto const line = status.find(key);
+  if (line == std::string::npos) return 0;
+  auto const end = std::min(status.find('\n', line + 1), status.size());
+  auto const last = status.find_last_of(" \t", end - 1);
+  std::uint32_t value = 0;
+  if (last != std::string::npos && last > line)
+    std::from_chars(status.data() + last + 1, status.data() + end, value);
+  return value;
+}
+
+process_inside inside_of(std::uint32_t pid) {
+  constexpr std::string_view uids = "\nUid:\t";  // real, effective, saved, of file systems
+  std::string const status = slurp(fmt::format("/proc/{}/status", pid));
+  process_inside out = {last_number(status, "\nNSpid:")};
+  if (status.find(uids) != std::string::npos)
+    out.uid = static_cast<std::uint32_t>(number_after(status, uids));
+  return out;
+}
+
 /// No PT_INTERP: nobody loads libraries into it.
 bool is_static(std::string const& exe) {
   // The file is its user's, who may hold a lease on it.
@@ -160,7 +181,9 @@ std::vector<std::uint32_t> real_proc::pids() const {
 
 std::optional<process_stat> read_stat(std::uint32_t pid) {
   std::string name;
-  return stat_of(pid, name);
+  auto found = stat_of(pid, name);
+  if (found) found->uid = inside_of(pid).uid;
+  return found;
 }
 
 std::uint32_t owner_of(std::uint32_t pid) {
@@ -199,17 +222,7 @@ std::string real_proc::preload(std::uint32_t pid) const {
   return {};
 }
 
-std::uint32_t real_proc::inner_pid(std::uint32_t pid) const {
-  std::string const status = slurp(fmt::format("/proc/{}/status", pid));
-  auto const line = status.find("\nNSpid:");
-  if (line == std::string::npos) return 0;
-  auto const end = std::min(status.find('\n', line + 1), status.size());
-  auto const last = status.find_last_of(" \t", end - 1);
-  std::uint32_t inner = 0;
-  if (last != std::string::npos && last > line)
-    std::from_chars(status.data() + last + 1, status.data() + end, inner);
-  return inner;
-}
+process_inside real_proc::inside(std::uint32_t pid) const { return inside_of(pid); }
 
 process_doings real_proc::doings(std::uint32_t pid, std::span<std::string const> targets) const {
   process_doings d;

@@ -21,12 +21,27 @@ struct process_facts {
   std::uint32_t uid = 0;
 };
 
+inline constexpr std::uint32_t no_uid = ~0u;
+
 struct process_stat {
   std::uint32_t parent = 0;
   std::uint64_t start_ticks = 0;
+  std::uint32_t uid = no_uid;  // its real one; none: it has ended
 };
 
-/// /proc/PID/stat; none: no such process, or a zombie.
+/// What /proc/PID/status says. Unlike the owner of /proc/PID the uid is right for processes, too,
+/// that cannot be dumped.
+struct process_inside {
+  std::uint32_t pid = 0;  // in its own pid namespace; 0: unknown
+  std::uint32_t uid = no_uid;
+};
+
+/// Root's job may have processes of others. Who does not say whose he is may be anybody's.
+constexpr bool is_owned(std::uint32_t uid, std::uint32_t owner) {
+  return owner == 0 || uid == owner || uid == no_uid;
+}
+
+/// /proc/PID/stat and status; none: no such process, or a zombie.
 std::optional<process_stat> read_stat(std::uint32_t pid);
 /// The uid of /proc/PID; of none -1.
 std::uint32_t owner_of(std::uint32_t pid);
@@ -52,8 +67,7 @@ class proc {
   virtual std::optional<process_facts> facts(std::uint32_t pid) const = 0;
   /// LD_PRELOAD as the process was started with.
   virtual std::string preload(std::uint32_t pid) const = 0;
-  /// Its pid in its own pid namespace; 0: unknown.
-  virtual std::uint32_t inner_pid(std::uint32_t pid) const = 0;
+  virtual process_inside inside(std::uint32_t pid) const = 0;
   /// `targets`: paths of those whose files count.
   virtual process_doings doings(std::uint32_t pid, std::span<std::string const> targets) const = 0;
 };
@@ -66,7 +80,7 @@ class real_proc final : public proc {
   std::vector<std::uint32_t> pids() const override;
   std::optional<process_facts> facts(std::uint32_t pid) const override;
   std::string preload(std::uint32_t pid) const override;
-  std::uint32_t inner_pid(std::uint32_t pid) const override;
+  process_inside inside(std::uint32_t pid) const override;
   process_doings doings(std::uint32_t pid, std::span<std::string const> targets) const override;
 };
 

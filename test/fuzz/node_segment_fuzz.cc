@@ -80,19 +80,19 @@ void put_back(std::span<region const> dirty) {
 void count_heads(abi::segment const& s) {
   unsigned looked = 0;
   node::census c(
-      [&](auto const& claimed) {
+      [&](auto const& claimed, uid_t) {
         std::vector<bool> lives;
         for (auto const& p : claimed) lives.push_back(((p.pid ^ p.start_ticks) & 1) != 0);
         looked += static_cast<unsigned>(claimed.size());
         return lives;
       },
       5);
-  c.set_dead_spaces({6});
+  c.set_dead({{0, {{6, {1, 0}}}}});
   node::head_count found;
   for (unsigned steps = 0;; ++steps) {
     must(steps <= abi::process_slots / 64);
     unsigned budget = 64;
-    if (c.step(s, budget, found)) break;
+    if (c.step(s, 0, budget, found)) break;
   }
   must(looked <= abi::process_slots && found.processes <= abi::process_slots);
   must(found.pids.size() + found.foreign_processes == found.processes);

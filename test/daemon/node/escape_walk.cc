@@ -45,7 +45,9 @@ struct fake_proc : node::proc {
     return at->second.facts;
   }
   std::string preload(std::uint32_t pid) const override { return all.at(pid).preload; }
-  std::uint32_t inner_pid(std::uint32_t pid) const override { return all.at(pid).inner; }
+  node::process_inside inside(std::uint32_t pid) const override {
+    return {all.at(pid).inner, all.at(pid).facts.uid};
+  }
   node::process_doings doings(std::uint32_t pid, std::span<std::string const>) const override {
     ++looked;
     return all.at(pid).doings;
@@ -162,18 +164,43 @@ TEST_CASE("a pid namespace is gone when nobody shows in it any more", "[node][es
   all.sees_all = true;
   auto found = report_of(p, all);
   CHECK(found.foreign_found.at("a") == 1);
-  CHECK(found.dead_spaces == std::set<std::uint64_t>{78});
+  CHECK(found.dead == node::foreign_by_owner{{0, {{78, {1, 5}}}}});
   auto const escaped = node::judge(found.suspects.at("a"), 0);
   REQUIRE(escaped.size() == 1);  // the child of the one in the slot
   CHECK(escaped[0].pid == 301);
   found = report_of(p, some);
-  CHECK(found.dead_spaces.empty());  // 78 may be where we cannot look
+  CHECK(found.dead.empty());  // 78 may be where we cannot look
   some.known_spaces = found.known_spaces;
   p.all[1].facts.pid_space = 0;  // one that hides
-  CHECK(report_of(p, all).dead_spaces.empty());
+  CHECK(report_of(p, all).dead.empty());
   p.all.erase(300);
   p.all.erase(301);
-  CHECK(report_of(p, some).dead_spaces == std::set<std::uint64_t>{77});  // it was seen once
+  CHECK(report_of(p, some).dead ==
+        node::foreign_by_owner{{0, {{77, {1, 3000}}}}});  // it was seen once
+}
+
+TEST_CASE("what a user writes into his slots are no processes of his", "[node][escape]") {
+  constexpr std::uint32_t ann = 64001, bob = 64002;
+  fake_proc p;
+  p.add(1, 0);
+  for (std::uint32_t pid : {300u, 301u}) p.add(pid, 1, "", doing(9 << 20, true, false));
+  p.all[300].facts.pid_space = p.all[301].facts.pid_space = 77;
+  p.all[300].inner = 1;
+  p.all[301].inner = 2;
+  p.all[300].facts.uid = bob;
+  p.all[301].facts.uid = ann;
+  node::foreign_process const bobs = {77, {1, 3000}}, none = {77, {9, 0}}, made_up = {5555, {3, 0}};
+  node::watch_list list;
+  list.sees_all = true;
+  list.jobs = {{"his", "/his", {}, {}, {bobs}, {}, bob},
+               {"hers", "/hers", {}, {}, {bobs, {77, {2, 3010}}, none, made_up}, {}, ann}};
+  auto found = report_of(p, list);
+  CHECK(found.foreign_found == std::map<std::string, std::uint32_t>{{"his", 1}, {"hers", 1}});
+  CHECK(found.dead == node::foreign_by_owner{{ann, {bobs, none, made_up}}});
+  p.all[1].facts.pid_space = 0;  // root's, and hides: it is not hers
+  CHECK(report_of(p, list).dead == found.dead);
+  p.all[1].facts.uid = ann;
+  CHECK(report_of(p, list).dead.empty());
 }
 
 TEST_CASE("slots of a dead pid namespace keep no job alive", "[node][escape]") {
@@ -182,13 +209,14 @@ TEST_CASE("slots of a dead pid namespace keep no job alive", "[node][escape]") {
   s->process[0].pid_space = 6;
   s->process[9].pid = 1;
   s->process[9].pid_space = 7;
-  node::census c([](auto const& claimed) { return std::vector<bool>(claimed.size(), true); }, 5);
+  node::census c([](auto const& claimed, uid_t) { return std::vector<bool>(claimed.size(), true); },
+                 5);
   node::head_count found;
   unsigned budget = 64;
-  REQUIRE(c.step(*s, budget, found));
+  REQUIRE(c.step(*s, 0, budget, found));
   CHECK(found.processes == 2);
-  c.set_dead_spaces({6});
-  REQUIRE(c.step(*s, budget, found));
+  c.set_dead({{0, {{6, {1, 0}}}}, {9, {{7, {1, 0}}}}});
+  REQUIRE(c.step(*s, 0, budget, found));
   CHECK(found.processes == 1);
   CHECK(found.foreign_processes == 1);
   CHECK(found.foreign.size() == 2);  // the dead one is asked for again
@@ -300,7 +328,7 @@ TEST_CASE("a real process is found by its fds, maps and namespace", "[node][esca
   CHECK(seen.has_file);
   CHECK(seen.mapped_bytes == 1 << 20);
   CHECK(real.facts(self)->pid_space != 0);
-  CHECK(real.inner_pid(self) == self);
+  CHECK(real.inside(self).pid == self);
   munmap(at, 1 << 20);
   close(fd);
   std::filesystem::remove_all(dir);
@@ -317,7 +345,7 @@ TEST_CASE("heads are counted in bounded steps", "[node][escape]") {
   s->process[1].pid_space = 6;  // of a container: it cannot be looked at
   unsigned lookups = 0;
   node::census c(
-      [&](auto const& claimed) {
+      [&](auto const& claimed, uid_t) {
         std::vector<bool> lives;
         for (auto const& p : claimed) lives.push_back(p.start_ticks == 1);
         lookups += static_cast<unsigned>(claimed.size());
@@ -329,7 +357,7 @@ TEST_CASE("heads are counted in bounded steps", "[node][escape]") {
   for (bool complete = false; !complete; ++steps) {
     unsigned budget = 64;
     unsigned const before = lookups;
-    complete = c.step(*s, budget, found);
+    complete = c.step(*s, 0, budget, found);
     REQUIRE(lookups - before <= 64);
   }
   CHECK(steps == 16);
