@@ -72,6 +72,7 @@ first=$PID
 kill -9 "$first"
 is_stuck() { cat "/proc/$first/task"/*/stat 2>/dev/null | grep -q ') D '; }
 until_true 20 is_stuck || fail 'no thread of it waits for the file system: this test shows nothing'
+until_true 20 flock -n "$SCRATCH/n1/sluiced.lock" true || fail 'its other threads keep the lock'
 start n2 --role node --name n1 --policy "$SCRATCH/p.json" --run-dir "$SCRATCH/n1"
 join $bob later | grep -q '"segment"' || fail "the next one: $(join $bob later)"
 exit 0
