@@ -4,19 +4,24 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "base/duration.h"
 #include "base/error.h"
+#include "base/quantity.h"
 #include "commands/cli/daemon.h"
 #include "commands/cli/options.h"
 #include "commands/cli/report.h"
 #include "policy/change.h"
 #include "policy/policy.h"
+#include "policy/resource.h"
 
 namespace sluice::cli {
 
@@ -84,14 +89,51 @@ std::string who_applied(json const& row) {
   return by == row.end() || by->is_null() ? "" : fmt::format(", uid {}", by->dump());
 }
 
-/// What was changed by hand beside the policy, a line for each job.
-std::vector<std::string> by_hand(daemon_at const& daemon) {
-  std::vector<std::string> lines;
+/// What was changed by hand beside the policy: rows with "job", "user" and "override".
+json by_hand(daemon_at const& daemon) {
+  json rows = json::array();
   json const answer = ask_all(daemon, {{"verb", "jobs"}}, "jobs");
   for (auto const& row : answer.value("jobs", json::array()))
-    if (auto const o = row.find("override"); o != row.end() && !o->is_null() && !o->empty())
-      lines.push_back(fmt::format("{}: {}", row.value("job", ""), o->dump()));
+    if (auto const o = row.find("override"); o != row.end() && o->is_object() && !o->empty())
+      rows.push_back(
+          {{"job", row.value("job", "")}, {"user", row.value("user", "")}, {"override", *o}});
+  return rows;
+}
+
+/// `until 2026-…`, by the end of one of the changes; null: until it is changed.
+std::string until_of(json const& change) {
+  auto const at = change.find("until");
+  bool const has_end = at != change.end() && at->is_number_integer();
+  return until_text(has_end ? at->get<std::int64_t>() : 0, std::time(nullptr));
+}
+
+/// Of one job, a line for each change.
+std::vector<std::string> changes_of(json const& row) {
+  std::vector<std::string> lines;
+  json const& o = row["override"];
+  for (json const& l : o.value("limits", json::array())) {
+    std::string const channel = l.value("channel", "");
+    lines.push_back(fmt::format("{} at most {} {}", channel,
+                                rate_words(l.value("limit", 0.0), policy::unit_of_supply(channel)),
+                                until_of(l)));
+  }
+  if (auto const at = o.find("class"); at != o.end() && at->is_object())
+    lines.push_back(fmt::format("class {} {}", at->value("class", ""), until_of(*at)));
+  if (auto const at = o.find("pause"); at != o.end() && at->is_object())
+    lines.push_back("paused " + until_of(*at));
   return lines;
+}
+
+void print_changes(json const& rows) {
+  std::size_t width = 0;
+  auto const name_of = [](json const& row) {
+    return row.value("user", "") + "@" + row.value("job", "");
+  };
+  for (json const& row : rows) width = std::max(width, name_of(row).size());
+  if (!rows.empty()) fmt::print("changed by hand:\n");
+  for (json const& row : rows)
+    for (auto const& line : changes_of(row))
+      fmt::print("  {:<{}}  {}\n", name_of(row), width, line);
 }
 
 }  // namespace
@@ -110,7 +152,7 @@ int policy_log(global_options const& global) {
                row.value("from", ""), who_applied(row),
                &row == &rows.front() ? "  (in force)" : "");
   if (rows.empty()) fmt::print("the daemon has had no policy\n");
-  for (auto const& line : changed) fmt::print("by hand, {}\n", line);
+  print_changes(changed);
   return 0;
 }
 

@@ -109,7 +109,20 @@ by_hand | grep -q "what=.*$SCRATCH/new.json" || fail "the log does not name the 
 $S policy apply "$SCRATCH/new.json" | grep -q 'nothing changes' || fail "policy apply of the same"
 [ "$(by_hand | wc -l)" = 1 ] || fail "logged, and nothing has changed: $(by_hand)"
 
-# Versions: what is in force, what changed, and back again.
+# Versions: what is in force, what changed, and back again; beside them what was set by hand.
+$S set hydro metadata@scratch=123/s --for 10m >/dev/null && $S set hydro class=gold >/dev/null &&
+  $S pause hydro >/dev/null || fail "changes by hand"
+$S policy log >"$SCRATCH/out"
+for line in 'metadata@scratch at most 123/s until 20[0-9-]* [0-9:]* (.*min more)' \
+  'class gold until it is changed' 'paused until it is changed'; do
+  grep -q "^  [a-z0-9]*@hydro  $line\$" "$SCRATCH/out" || fail "policy log: $(cat "$SCRATCH/out")"
+done
+grep -q '[{}\"]' "$SCRATCH/out" && fail "policy log shows JSON: $(cat "$SCRATCH/out")"
+$S --json policy log >"$SCRATCH/out"
+[ "$(json "$SCRATCH/out" '[(h["job"], h["override"]["class"]["class"]) for h in d["by_hand"]]')" = \
+  "[('hydro', 'gold')]" ] || fail "policy log --json: $(cat "$SCRATCH/out")"
+$S resume hydro >/dev/null && $S set hydro class=policy >/dev/null &&
+  $S set hydro metadata@scratch=policy >/dev/null || fail "changes by hand withdrawn"
 $S policy log | grep -q "^   2  .*  sluice policy apply, uid $(id -u)  (in force)" ||
   fail "policy log: $($S policy log)"
 $S policy log | grep -q "^   1  .*  $SCRATCH/policy.json$" || fail "policy log: $($S policy log)"
