@@ -20,7 +20,7 @@ namespace {
 using report::html;
 
 constexpr char const* strokes[] = {"solid", "dashed", "dotted", "dashdot"};
-constexpr double left = 60, right = 20, top = 26, height = 260, below = 34;
+constexpr double left = 72, right = 36, top = 44, height = 260, below = 34;
 
 struct axes {
   double width, low, high;  // of the drawing; the decades of the costs
@@ -46,12 +46,14 @@ axes axes_of(digest const& d, double width) {
 }
 
 std::string grid_of(axes const& a) {
-  std::string out;
+  // Numbers of few digits have room at the left, whatever the costs are.
+  std::string out = fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" class=\"label\">VOP</text>\n",
+                                left - 8, top - 12);
   for (double decade = a.low; decade <= a.high; ++decade) {
     double const y = a.y(std::pow(10, decade));
     out += fmt::format(
         "<path d=\"M{:.1f} {:.1f}H{:.1f}\" class=\"grid\"/>"
-        "<text x=\"{:.1f}\" y=\"{:.1f}\" class=\"label\">{:g} VOP</text>\n",
+        "<text x=\"{:.1f}\" y=\"{:.1f}\" class=\"label\">{:g}</text>\n",
         left, y, a.width - right, left - 8, y + 4, std::pow(10, decade));
   }
   for (unsigned i = 0; i < core::cost_points; i += 3)

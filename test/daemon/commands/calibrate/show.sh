@@ -44,6 +44,11 @@ page = open("page.html").read()
 assert page.count("<script") == 1 and "&lt;script&gt;alert(1)" in page
 assert not re.search(r"(src|href)=|https?://(?!www.w3.org/2000/svg)", page)
 assert page.count('<svg class="chart"') == 2 and "Content-Security-Policy" in page
+# No label of an axis begins outside of its drawing: they end at x, and a letter takes 7.
+labels = re.findall(r'<text x="([0-9.]+)" y="[0-9.]+" class="label">([^<]*)</text>', page)
+assert len(labels) > 6, labels
+for x, text in labels:
+    assert float(x) - 7 * len(text) > 0, (x, text)
 P
 refused() { # TEXT ARGS...
   local text=$1
