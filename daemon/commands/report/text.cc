@@ -230,6 +230,7 @@ nlohmann::ordered_json summary(result const& r, digest const& d) {
                            {"failed", j.failed},
                            {"waited_s", j.waited_s},
                            {"blocked_s", j.blocked_s},
+                           {"paused_s", j.paused_s},
                            {"lag_s", j.lag_s},
                            {"ended_s", number(j.ended_s)}});
   out["paths"] = json::array();
