@@ -113,8 +113,9 @@ function showLines(place, lines, row, span_s, says, blocked) {
   const strip = blocked ? {blocked, interval_s: row.interval_s} : null;
   const top = Math.max(step, Math.ceil(most / step) * step);
   const sets = datasets(lines, row.interval_s);
-  const above = Object.fromEntries(lines.filter(l => Math.min(...l.values.filter(v => v !== null)) >
-    top).map(l => [l.name, " (above, " + says(mostOf([l])) + ")"]));
+  const above = Object.fromEntries(lines.filter(l => bounds.includes(l.name) &&
+    l.values.every(v => v === null || v > top) && mostOf([l]) > top)
+    .map(l => [l.name, " (above, " + says(mostOf([l])) + ")"]));
   show(place, lines.map(l => l.name).join(", ") + " over time", {
     type: "line", data: {datasets: sets, strip},
     options: {parsing: false, layout: {padding: {right: room.right}},

@@ -107,6 +107,8 @@ def moments_line_up(browser):
     check(len(ticks) >= 3 and all(label.endswith("/s") for _, label in ticks), f"ticks {ticks}")
     step = ticks[1][0] - ticks[0][0]
     check(step / 10 ** math.floor(math.log10(step)) in (1, 2, 5), f"ticks are not round: {ticks}")
+    words = drawing(browser, "#rates", "chart.legend.legendItems.map(i => i.text)")
+    check({"served", "grant", "demand"} <= set(words), f"the key: {words}")
     labels = drawing(browser, "#waiting", "chart.scales.y.ticks.map(t => t.label)")
     check(all(t.endswith(" calls") for t in labels), f"ticks without a unit: {labels}")
 
