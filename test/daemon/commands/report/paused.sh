@@ -27,7 +27,9 @@ told() { # FILE: the pause is told in words, in figures and on the page
 busy "$SCRATCH/own" --no-daemon --limit open=100/s --report "$SCRATCH/own.json" &
 job=$!
 S="$SLUICE --run-dir $SCRATCH/own"
-calls() { $S --json stat hydro >"$SCRATCH/stat" && json "$SCRATCH/stat" 'd["channels"][0]["calls"]'; }
+calls() {
+  $S --json stat hydro >"$SCRATCH/stat" && json "$SCRATCH/stat" 'd["channels"][0]["calls"]'
+}
 is_busy() { [ "$(calls)" -gt 20 ]; }
 until_true 20 is_busy || fail 'the job does nothing'
 begun=$(date +%s%N)
@@ -65,7 +67,8 @@ $S pause hydro >/dev/null || fail 'pause of the daemon'
 until_true 30 is 'd[0]["jobs"][0]["paused_s"] > 1' || fail "not paused: $(cat "$SCRATCH/sum")"
 $S resume hydro >/dev/null || fail 'resume of the daemon'
 $S report --job hydro --last 5m >"$SCRATCH/text"
-tr '\n' ' ' <"$SCRATCH/text" | tr -s ' ' | grep -qE 'The job was paused by hand for [0-9.]+ s: from' ||
+tr '\n' ' ' <"$SCRATCH/text" | tr -s ' ' |
+  grep -q 'The job was paused by hand for [0-9.]* s: from' ||
   fail "no pause: $(cat "$SCRATCH/text")"
 $S report --job hydro --last 5m -o "$SCRATCH/page.html"
 grep -q '>paused by hand<' "$SCRATCH/page.html" || fail 'no pause on the page of the history'
