@@ -204,7 +204,7 @@ $(O)/lib/sluice_spank.so: $(spank_src) $(wildcard daemon/commands/slurm/*.h) \
 # The command starts in a millisecond: it carries none of the daemon's libraries, and what draws on
 # a terminal is a program of its own.
 # Of a library only what is used is loaded, and so with the rooms.
-libs  := -Wl,--as-needed -lfmt -lzmq -lcap -lcpp-httplib -lxxhash
+libs  := -Wl,--as-needed -lfmt -lzmq -lsodium -lcap -lcpp-httplib -lxxhash
 define link
 @mkdir -p $(@D)
 $(call say,LINK,$(CXX) $(san_flags) -pthread -o $@ $(filter-out %.a,$^) \

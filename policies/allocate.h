@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/job_id.h"
+
 namespace sluice::policies {
 
 using rate = std::uint64_t;  // milli-tokens per second
@@ -17,7 +19,7 @@ inline constexpr rate unbounded = ~rate{0};
 
 /// One job on one supply (a resource of a target), as reported in the last cycle.
 struct claim {
-  std::uint64_t job = 0;        // key; breaks ties
+  core::job_id job;             // breaks ties
   std::uint32_t weight = 1000;  // thousandths; 0 counts as 1
   rate reservation = 0;         // floor while wanted
   rate limit = unbounded;       // ceiling

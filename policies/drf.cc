@@ -44,8 +44,8 @@ class drf final : public allocator {
   void raise(std::size_t supplies);
   void finish(std::size_t index, rate capacity, std::vector<rate>& out);
 
-  std::unordered_map<std::uint64_t, profile> profiles_;
-  std::unordered_map<std::uint64_t, std::size_t> index_;
+  std::unordered_map<core::job_id, profile, core::job_id_hash> profiles_;
+  std::unordered_map<core::job_id, std::size_t, core::job_id_hash> index_;
   std::vector<job_order> orders_;
   std::vector<std::span<claim const>> claims_;  // per supply, by job
   std::vector<contender> jobs_;

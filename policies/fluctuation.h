@@ -25,7 +25,7 @@ class fluctuation {
 
  private:
   struct memory {
-    std::uint64_t job;
+    core::job_id job;
     rate last;        // served in the cycle before
     double mean;      // of served, over some 8 cycles
     double variance;  // likewise, of neighbouring cycles, so that a slow rise does not count

@@ -38,7 +38,8 @@ struct candidate {
 };
 
 /// Stands for the order of a hash table: arbitrary, the same in every run.
-std::uint64_t scattered(std::uint64_t job) {
+std::uint64_t scattered(core::job_id id) {
+  std::uint64_t job = id.high ^ id.low;
   job = (job ^ (job >> 31)) * 0x9e3779b97f4a7c15u;
   return job ^ (job >> 29);
 }
@@ -54,7 +55,7 @@ class psfa final : public per_supply {
 
  private:
   struct history {
-    std::unordered_map<std::uint64_t, memory> jobs;
+    std::unordered_map<core::job_id, memory, core::job_id_hash> jobs;
     rate capacity = 0;
     std::int64_t next_ns = 0;
   };
@@ -85,7 +86,7 @@ class psfa final : public per_supply {
       changed |= is_new;
     }
     if (h.jobs.size() != r.claims.size()) {
-      auto const here = [&](std::uint64_t job) {
+      auto const here = [&](core::job_id job) {
         auto const at = std::lower_bound(r.claims.begin(), r.claims.end(), job,
                                          [](claim const& c, auto key) { return c.job < key; });
         return at != r.claims.end() && at->job == job;

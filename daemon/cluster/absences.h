@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 
+#include "core/job_id.h"
 #include "lease/message.h"
 
 namespace sluice::cluster {
@@ -21,7 +22,7 @@ class absences {
   /// To be asked of each such job once a second. `is_known`: somebody has it. `child`: a live one
   /// that has it, or nobody. True: it is gone for minutes by the word of who had it, or was not
   /// heard of for a day; it is forgotten here then.
-  bool is_over(std::uint64_t job, bool is_known, std::uint32_t child,
+  bool is_over(core::job_id job, bool is_known, std::uint32_t child,
                std::function<bool(std::uint32_t child)> const& is_live, lease::time_ns now) {
     absence& a = of_[job];
     if (is_known) {
@@ -45,7 +46,7 @@ class absences {
     std::uint32_t child = nobody;  // who had the job last
     lease::time_ns gone_since = 0, unseen_since = 0;
   };
-  std::map<std::uint64_t, absence> of_;
+  std::map<core::job_id, absence> of_;
 };
 
 }  // namespace sluice::cluster

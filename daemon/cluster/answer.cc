@@ -71,7 +71,7 @@ rate arbiter::stream_value(child const& c, stream const& s, rate value) const {
 }
 
 /// A split over no job at all is not the same as no split. An entry with this job says so.
-constexpr std::uint64_t no_job = 0;
+constexpr core::job_id no_job = 0;
 
 /// True when a limit kept a stream clearly below what it should have.
 bool arbiter::write_streams(child& c, wire::grant& g) {

@@ -27,7 +27,7 @@ bool override_keeper::take_back(roster const& known, lease::time_ns now, std::in
   auto const is_live = [&](std::uint32_t child) {
     return child < known.children.size() && known.children[child].live;
   };
-  auto const is_over = [&](std::uint64_t job, verbs::job_overrides const&) {
+  auto const is_over = [&](core::job_id job, verbs::job_overrides const&) {
     std::uint32_t const row = known.job_of(job);
     std::uint32_t const child = row == roster::nobody ? absences::nobody : known.child_of(row);
     return absent_.is_over(job, row != roster::nobody, child, is_live, now);

@@ -28,7 +28,7 @@ void relay_side::plan_changed() {
 }
 
 void relay_side::on_welcome(wire::welcome const& w) {
-  std::uint64_t const name = wire::job_key(static_cast<std::uint32_t>(w.who), w.name);
+  std::uint64_t const name = wire::peer_key(static_cast<std::uint32_t>(w.who), w.name);
   if (name != parent_) sequence_ = window_ = applied_ = life_ = 0;
   parent_ = name;
   awaiting_ = false;

@@ -104,7 +104,7 @@ child& roster::meet(std::uint32_t c, std::uint64_t first_sequence) {
   return met;
 }
 
-std::uint32_t roster::job_of(std::uint64_t key) const {
+std::uint32_t roster::job_of(core::job_id key) const {
   auto const at = rows_.find(key);
   return at == rows_.end() ? nobody : at->second;
 }
@@ -120,7 +120,7 @@ std::uint32_t roster::child_of(std::uint32_t job) const {
   return nobody;
 }
 
-std::uint32_t roster::job_row(std::uint64_t key) {
+std::uint32_t roster::job_row(core::job_id key) {
   auto const [at, is_new] = rows_.try_emplace(key, 0);
   if (!is_new) return at->second;
   if (free_rows_.empty()) {
@@ -321,14 +321,22 @@ void roster::reorder(child& c, wire::report const& r, news& n) {
   c.streams.swap(scratch_);
 }
 
-// The key says whose job it is: an entry that does not fit it speaks of somebody else's.
+/// The key says whose job it is: an entry that does not fit it speaks of somebody else's.
+bool roster::is_theirs(wire::job_entry const& e) const {
+  if (e.job == 0) return false;
+  std::uint32_t const row = job_of(e.job);
+  bool const is_named = row != nobody && !jobs[row].name.empty();
+  if (is_named) return jobs[row].uid == e.uid && jobs[row].name == e.name;
+  return e.job == wire::job_key(e.uid, e.name);
+}
+
 void roster::take(std::uint32_t number, wire::job_list const& l, time_ns now) {
   child& c = children[number];
   std::size_t const most = c.is_relay ? most_jobs_of_relay : most_jobs_of_node;
   places_.resize(jobs.size(), 0);
   for (std::uint32_t i = 0; i < c.jobs.size(); ++i) places_[c.jobs[i].job] = i + 1;
   for (wire::job_entry const& e : l.jobs) {
-    if (e.job == 0 || e.job != wire::job_key(e.uid, e.name)) continue;
+    if (!is_theirs(e)) continue;
     std::uint32_t row = job_of(e.job);
     if (row == nobody || places_[row] == 0) {
       if (c.jobs.size() >= most) continue;

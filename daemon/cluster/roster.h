@@ -22,7 +22,7 @@ namespace sluice::cluster {
 inline constexpr std::uint32_t no_bins = ~std::uint32_t{0};
 
 struct stream {
-  std::uint64_t key = 0;  // of the job
+  core::job_id key;  // of the job
   std::uint32_t job = 0;
   std::uint32_t supply = 0;
   std::uint32_t nodes = 1;
@@ -106,7 +106,7 @@ char const* state_of(child const& c, time_ns now);
 policies::demand_bins histogram_of(child const& c, stream const& s);
 
 struct job {
-  std::uint64_t key = 0;  // 0: free row
+  core::job_id key;  // 0: free row
   std::uint32_t uid = 0;
   std::uint32_t class_key = 0;  // as most of its nodes say
   std::uint32_t row = 0;        // class in force, index into policy_table::classes
@@ -170,9 +170,9 @@ class roster {
   void set_overrides(verbs::override_book const* o);
   void relink();
 
-  std::uint32_t job_of(std::uint64_t key) const;    // `nobody` when unknown
+  std::uint32_t job_of(core::job_id key) const;     // `nobody` when unknown
   std::uint32_t child_of(std::uint32_t job) const;  // a live one that has it, or `nobody`
-  std::uint32_t job_row(std::uint64_t key);         // made if unknown
+  std::uint32_t job_row(core::job_id key);          // made if unknown
   flow& at(std::uint32_t job, std::uint32_t supply) { return flows[job * width_ + supply]; }
   flow const& at(std::uint32_t job, std::uint32_t supply) const {
     return flows[job * width_ + supply];
@@ -188,6 +188,7 @@ class roster {
 
  private:
   void index_supplies(child& c, std::vector<std::uint32_t> const& keys);
+  bool is_theirs(wire::job_entry const& e) const;
   bool has_room(child const& c) const;
   void reorder(child& c, wire::report const& r, news& n);
   void take_streams(child& c, wire::report const& r, news& n);
@@ -207,7 +208,7 @@ class roster {
   policy_table policy_;
   std::uint32_t width_ = 0;  // supplies per job in `flows`
   verbs::override_book const* overrides_ = nullptr;
-  std::unordered_map<std::uint64_t, std::uint32_t> rows_;  // job key -> row
+  std::unordered_map<core::job_id, std::uint32_t, core::job_id_hash> rows_;  // job key -> row
   std::vector<std::uint32_t> free_rows_;
   std::vector<std::uint32_t> slots_;  // scratch by flow: 1 + place of its stream in the last report
   std::vector<stream> scratch_;

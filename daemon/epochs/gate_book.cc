@@ -23,13 +23,21 @@ constexpr time_ns tell_again_ns = 1'000'000'000;
 
 std::string hex(std::uint64_t v) { return fmt::format("{:016x}", v); }
 
-std::uint64_t number_of(nlohmann::json const& text) {
-  auto const s = text.get<std::string>();
+std::uint64_t number_of(std::string const& s) {
   std::uint64_t v = 0;
   auto const r = std::from_chars(s.data(), s.data() + s.size(), v, 16);
   if (r.ec != std::errc{} || r.ptr != s.data() + s.size())
     throw sluice_error("\"" + s + "\" is no number");
   return v;
+}
+
+/// Until version 2 of the wire a job had 64 bits, from which nobody can tell who it is now.
+core::job_id job_of(std::string const& s) {
+  if (s.size() != 32) throw sluice_error("it names jobs as an older sluiced did");
+  core::job_id id;
+  id.high = number_of(s.substr(0, 16));
+  id.low = number_of(s.substr(16));
+  return id;
 }
 
 }  // namespace
@@ -41,10 +49,10 @@ void gate_book::from_text(std::string const& text) try {
   using nlohmann::json;
   json const in = json::parse(text);
   std::uint64_t const number = number_of(in.at("book"));
-  std::unordered_map<std::uint64_t, job_rows> jobs;
+  std::unordered_map<core::job_id, job_rows, core::job_id_hash> jobs;
   std::size_t rows = 0;
   for (json const& j : in.at("jobs")) {
-    job_rows& of = jobs[number_of(j.at("job"))];
+    job_rows& of = jobs[job_of(j.at("job"))];
     if (j.contains("boot")) of.boot = number_of(j["boot"]);
     for (json const& r : j.at("nodes"))
       of.rows.push_back({r.at(0).get<std::string>(), number_of(r.at(1)), r.at(2).get<std::string>(),
@@ -68,7 +76,7 @@ std::string gate_book::to_text() const {
   for (auto const& [key, of] : jobs_) {
     json nodes = json::array();
     for (row const& r : of.rows) nodes.push_back({r.node, hex(r.boot), r.lost, r.is_over});
-    jobs.push_back({{"job", hex(key)}, {"nodes", std::move(nodes)}});
+    jobs.push_back({{"job", hex(key.high) + hex(key.low)}, {"nodes", std::move(nodes)}});
     if (of.boot != 0) jobs.back()["boot"] = hex(of.boot);
   }
   json const out = {{"book", hex(number_)}, {"jobs", std::move(jobs)}};
@@ -112,7 +120,7 @@ void gate_book::gone(std::uint32_t child) {
   if (standing_[child].is != age::able) forget_old(standing_[child]);
 }
 
-gate_book::row* gate_book::find_row(std::uint64_t job, std::string const& node) {
+gate_book::row* gate_book::find_row(core::job_id job, std::string const& node) {
   auto const of = jobs_.find(job);
   if (of == jobs_.end()) return nullptr;
   auto& rows = of->second.rows;
@@ -121,7 +129,7 @@ gate_book::row* gate_book::find_row(std::uint64_t job, std::string const& node) 
   return at == rows.end() ? nullptr : &*at;
 }
 
-void gate_book::add_row(std::uint64_t job, std::string const& node, std::uint64_t boot) {
+void gate_book::add_row(core::job_id job, std::string const& node, std::uint64_t boot) {
   job_rows& of = jobs_[job];
   if (of.rows.empty() && !of.is_leaving) of.is_above = false, of.told_at = 0;
   of.rows.push_back({node, boot, {}, false});
@@ -130,7 +138,7 @@ void gate_book::add_row(std::uint64_t job, std::string const& node, std::uint64_
   is_dirty_ = true;
 }
 
-void gate_book::drop_row(std::uint64_t job, std::string const& node) {
+void gate_book::drop_row(core::job_id job, std::string const& node) {
   auto const of = jobs_.find(job);
   if (of == jobs_.end()) return;
   std::size_t const dropped =
@@ -204,7 +212,7 @@ void gate_book::leave_out(std::string const& node, wire::gate_join const& m) {
 void gate_book::expire_rows(time_ns now) {
   if (now - expired_at_ < look_ns) return;
   expired_at_ = now;
-  std::vector<std::pair<std::uint64_t, std::string>> old;
+  std::vector<std::pair<core::job_id, std::string>> old;
   for (auto const& [key, of] : jobs_)
     for (row const& r : of.rows) {
       standing const* const s = standing_of(r.node);
@@ -243,7 +251,7 @@ void gate_book::above_known(wire::gate_known const& m) {
 /// What was lost below: of a gate here nobody may hear, the asker's may have failed already. So the
 /// parent notes it, as if we had lost it, and tells a gate of its own; then it is forgotten here.
 void gate_book::pass_losses() {
-  std::vector<std::pair<std::uint64_t, std::string>> over;
+  std::vector<std::pair<core::job_id, std::string>> over;
   for (auto& [key, of] : jobs_) {
     bool is_new = false;
     for (row& r : of.rows) {

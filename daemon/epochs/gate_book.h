@@ -40,7 +40,7 @@ class gate_book {
   void gone(std::uint32_t child);
   // What a child says that is too old, see gate_old.cc.
   bool is_old(std::uint32_t child) const;
-  void old_has(std::uint32_t child, std::uint64_t job, time_ns now);
+  void old_has(std::uint32_t child, core::job_id job, time_ns now);
   /// Every job that it had by `then` was told by old_has().
   void old_has_told(std::uint32_t child, time_ns then);
 
@@ -69,7 +69,7 @@ class gate_book {
   std::vector<std::string> take_failures();
 
   /// Rows of this job: who is too old to answer for jobs, or has such a one below.
-  static constexpr std::uint64_t any_job = 0;
+  static constexpr core::job_id any_job = 0;
   std::size_t rows() const { return rows_; }
 
  private:
@@ -94,8 +94,9 @@ class gate_book {
     time_ns heard_at = 0;
     bool is_there = false;
     age is = age::able;
-    time_ns told_at = 0;                                  // old: what it had by then is known
-    std::unordered_map<std::uint64_t, time_ns> old_jobs;  // and when it was last heard of
+    time_ns told_at = 0;  // old: what it had by then is known
+    // And when it was last heard of.
+    std::unordered_map<core::job_id, time_ns, core::job_id_hash> old_jobs;
   };
   struct asked {
     std::string node;
@@ -106,7 +107,7 @@ class gate_book {
   };
   struct gate {
     wire::gate_id id;
-    std::uint64_t job = 0;
+    core::job_id job;
     std::uint32_t from = above;
     time_ns asked_at = 0;
     time_ns until = 0;  // its patience; when it is over, how long it is remembered
@@ -119,7 +120,7 @@ class gate_book {
   };
   struct owed {
     std::uint32_t child;
-    std::uint64_t job;
+    core::job_id job;
     bool is_over;
   };
   struct route {
@@ -128,9 +129,9 @@ class gate_book {
     time_ns until;
   };
 
-  row* find_row(std::uint64_t job, std::string const& node);
-  void add_row(std::uint64_t job, std::string const& node, std::uint64_t boot);
-  void drop_row(std::uint64_t job, std::string const& node);
+  row* find_row(core::job_id job, std::string const& node);
+  void add_row(core::job_id job, std::string const& node, std::uint64_t boot);
+  void drop_row(core::job_id job, std::string const& node);
   void join_one(std::uint32_t child, wire::gate_member const& m);
   void leave_out(std::string const& node, wire::gate_join const& m);
   void forget_owed(std::uint32_t child);
@@ -152,7 +153,7 @@ class gate_book {
   // gate_old.cc
   void note_age(standing& s, age is);
   void add_doubts(gate& g);
-  std::string why_too_old(std::uint64_t job, time_ns now) const;
+  std::string why_too_old(core::job_id job, time_ns now) const;
   bool is_excluded(gate const& g, asked const& a);
   void forget_old(standing& s);
   bool is_silent(standing const* s, time_ns now) const;
@@ -163,7 +164,7 @@ class gate_book {
   std::uint64_t number_, above_number_ = 0;
   time_ns start_;
   bool is_dirty_ = true;
-  std::unordered_map<std::uint64_t, job_rows> jobs_;
+  std::unordered_map<core::job_id, job_rows, core::job_id_hash> jobs_;
   std::size_t rows_ = 0;
   std::vector<standing> standing_;  // by child
   std::unordered_map<std::string, std::uint32_t> child_of_;

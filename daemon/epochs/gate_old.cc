@@ -44,7 +44,7 @@ void gate_book::note_age(standing& s, age is) {
   }
 }
 
-void gate_book::old_has(std::uint32_t child, std::uint64_t job, time_ns now) {
+void gate_book::old_has(std::uint32_t child, core::job_id job, time_ns now) {
   standing& s = standing_[child];
   if (s.old_jobs.size() < most_old_jobs || s.old_jobs.contains(job)) s.old_jobs[job] = now;
   for (gate& g : gates_)
@@ -68,7 +68,7 @@ void gate_book::add_doubts(gate& g) {
 }
 
 /// Empty: nobody that is too old is known to have it.
-std::string gate_book::why_too_old(std::uint64_t job, time_ns now) const {
+std::string gate_book::why_too_old(core::job_id job, time_ns now) const {
   if (!jobs_.contains(any_job)) return {};
   for (standing const& s : standing_) {
     bool const is_relay = s.is == age::old_relay && s.is_there && !is_silent(&s, now);

@@ -22,7 +22,9 @@ using abi::after_state;
 constexpr std::int64_t s_ns = 1'000'000'000;
 constexpr std::int64_t again_ns = s_ns;  // a message may be lost with its connection
 constexpr std::int64_t dead_claim_ns = 5 * s_ns, dead_answer_ns = 60 * s_ns;
-constexpr std::size_t most_answered = 256, most_departed = 1024;
+constexpr std::size_t most_answered = 256;
+// With the 1024 jobs that a node has at most they fit one message of a node.
+constexpr std::size_t most_departed = 900;
 constexpr long most_syncs = 8;
 
 constexpr after_state state_in(std::uint32_t word) { return static_cast<after_state>(word & 7); }
@@ -33,7 +35,7 @@ void wake(foreign<std::atomic<std::uint32_t>>& word) {
 
 std::uint64_t boot_id() {
   auto const text = read_file("/proc/sys/kernel/random/boot_id");
-  return text ? wire::job_key(0, *text) : 0;
+  return text ? wire::peer_key(0, *text) : 0;
 }
 
 std::string why_of(int error) {
@@ -74,7 +76,7 @@ void node_epochs::meet(std::span<job_facts const> jobs) {
   });
 }
 
-node_epochs::member* node_epochs::find(std::uint64_t key) {
+node_epochs::member* node_epochs::find(core::job_id key) {
   for (auto& [folder, m] : members_)
     if (m.key == key && m.area) return &m;
   return nullptr;

@@ -35,7 +35,7 @@ struct after_rule {
 /// What is asked of a job of this node.
 struct job_facts {
   std::string_view folder, name;
-  std::uint64_t key = 0;
+  core::job_id key;
   std::uint32_t uid = 0;
   std::vector<after_rule> const* after = nullptr;
   bool is_used = false;  // a process was found in it when it was looked at last
@@ -70,7 +70,7 @@ class node_epochs {
   };
   /// A job with epochs.
   struct member {
-    std::uint64_t key = 0;
+    core::job_id key;
     std::string name;
     std::unique_ptr<area_map<abi::after_area>> area;  // null: it has no epochs, or has ended
     std::string order;                                // file of its order area
@@ -91,7 +91,7 @@ class node_epochs {
   };
 
   void meet(std::span<job_facts const> jobs);
-  member* find(std::uint64_t key);
+  member* find(core::job_id key);
   void take_questions(member& m, std::int64_t now_ns);
   void waits_for(member& m, unsigned slot, std::string const& whom);
   void put(member& m, question const& q, int error, std::string const& why);
@@ -107,8 +107,8 @@ class node_epochs {
   std::uint64_t incarnation_, boot_;
   runtime::logger& log_;
   std::map<std::string, member, std::less<>> members_;  // by folder
-  std::map<std::uint64_t, departed> departed_;  // by job: over, and the parent has not taken it out
-  std::deque<wire::gate_done> answered_;        // to say again
+  std::map<core::job_id, departed> departed_;  // by job: over, and the parent has not taken it out
+  std::deque<wire::gate_done> answered_;       // to say again
   std::vector<wire::gate_done> outbox_;
   std::uint64_t last_id_ = 0;
   bool must_say_all_ = false, has_parent_ = false;

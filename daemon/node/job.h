@@ -104,7 +104,7 @@ inline constexpr unsigned most_leased_looks = 3;
 struct job {
   std::string folder;
   job_record record;
-  std::uint64_t key = 0;  // wire::job_key
+  core::job_id key;  // wire::job_key
   segment::mapping map;
   segment::held_areas areas;
   unsigned leased_looks = 0;  // one after the other, that found a lease on one of its files

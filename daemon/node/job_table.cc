@@ -355,8 +355,8 @@ void job_table::adopt(site_state const& site) {
   }
 }
 
-std::set<std::uint64_t> job_table::keys() const {
-  std::set<std::uint64_t> out;
+std::set<core::job_id> job_table::keys() const {
+  std::set<core::job_id> out;
   for (auto const& j : jobs_) out.insert(j->key);
   for (auto const& left : left_alone_)
     if (auto const record = record_in(segment::job_dir(run_dir_, left.folder)))

@@ -99,7 +99,7 @@ class job_table {
 
   std::vector<std::unique_ptr<job>> const& all() const { return jobs_; }
   /// Keys of all, and of those that were left alone.
-  std::set<std::uint64_t> keys() const;
+  std::set<core::job_id> keys() const;
   std::string const& run_dir() const { return run_dir_; }
   place_finder& places() { return places_; }
   process_teller& processes() { return processes_; }

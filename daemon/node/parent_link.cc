@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "node/enforcer.h"
+#include "wire/codec.h"
 
 namespace sluice::node {
 
@@ -14,8 +15,14 @@ constexpr std::int64_t away_ns = 1'000'000'000;  // leases may have ended by the
 constexpr std::int64_t announce_every_ns = 10'000'000'000;
 constexpr std::int64_t shortest_cycle_ns = 10'000'000;
 constexpr std::size_t jobs_per_list = 200;
-// A report of a node must fit 64 KiB; a stream takes less than 60 bytes.
 constexpr std::size_t most_streams = 1000;
+
+/// A report of a node must fit its message: a stream takes 56 bytes there, a supply 96 at most.
+std::size_t streams_beside(std::size_t supplies) {
+  constexpr std::size_t others = 256;  // header, block headers, what the report says itself
+  std::size_t const taken = std::min(others + 96 * supplies, wire::most_bytes_node);
+  return std::min(most_streams, (wire::most_bytes_node - taken) / 56);
+}
 
 wire::job_entry entry_of(job const& j, std::string const& qos_class) {
   wire::job_entry e;
@@ -82,7 +89,7 @@ void parent_link::apply_one(wire::grant const& g, moment at) {
 }
 
 void parent_link::apply_shares(wire::grant const& g, std::size_t supplies) {
-  std::unordered_map<std::uint64_t, job*> by_key;
+  std::unordered_map<core::job_id, job*, core::job_id_hash> by_key;
   for (auto const& j : jobs_.all()) {
     by_key[j->key] = j.get();
     for (auto& s : j->streams) s.granted = 0, s.is_bound = false;
@@ -146,12 +153,13 @@ wire::report parent_link::prepare(verbs::override_book const& overrides, steerin
 }
 
 void parent_link::put_streams(wire::report& r, verbs::override_book const& overrides) const {
+  std::size_t const most = streams_beside(r.supplies.size());
   for (auto const& j : jobs_.all()) {
     auto const* const changed = overrides.find(j->key);
     std::string const& qos_class = class_in_force(*j, changed);
     bool const paused = changed != nullptr && changed->pause;
     for (auto const& s : j->streams) {
-      if (r.streams.size() == most_streams) return;
+      if (r.streams.size() == most) return;
       wire::stream_report out;
       out.job = j->key;
       out.supply = s.supply;

@@ -67,7 +67,7 @@ state::state(runtime::config const& c, runtime::services& s)
   rates.recall_kept(lease.recall(site, at));
   jobs.adopt(site);
   // The next of its name is another job.
-  auto const is_gone = [known = jobs.keys()](std::uint64_t key, auto const&) {
+  auto const is_gone = [known = jobs.keys()](core::job_id key, auto const&) {
     return !known.contains(key);
   };
   if (!overrides.forget_if(is_gone).empty()) keep_overrides();

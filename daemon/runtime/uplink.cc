@@ -23,7 +23,7 @@ uplink::uplink(std::unique_ptr<wire::child_socket> socket, identity who, std::si
                logger& log)
     : socket_(std::move(socket)),
       who_(std::move(who)),
-      choice_(addresses, wire::job_key(0, who_.name)),
+      choice_(addresses, wire::peer_key(0, who_.name)),
       log_(log) {}
 
 void uplink::forget_parent() {
@@ -40,7 +40,7 @@ void uplink::walk() {
 void uplink::hear(wire::welcome& w, news& out, std::int64_t now_ns) {
   if (!choice_.welcomed(w.lacks_pool, now_ns)) return walk();
   // A name is an identity here: two controllers of one name would be one parent.
-  parent_ = wire::job_key(0, w.name);
+  parent_ = wire::peer_key(0, w.name);
   if (w.name != parent_name_)
     log_.info("parent found", {{"parent", w.name}, {"at", socket_->address()}});
   parent_name_ = w.name;

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/job_id.h"
 #include "core/unit_kind.h"
 #include "local/local.h"
 #include "policy/site.h"
@@ -28,7 +29,7 @@ enum class verb : std::uint8_t {
 struct job_name {
   std::uint32_t uid = 0;
   std::string name;
-  std::uint64_t key = 0;   // of the book of overrides
+  core::job_id key;        // of the book of overrides
   bool is_visible = true;  // else it is gone
   bool has_owner = true;   // else nobody has said whose it is yet: for operators only
 };

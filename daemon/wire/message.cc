@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "wire/message.h"
 
+#include <sodium/crypto_generichash.h>
+
+#include <array>
+#include <cstring>
+
 namespace sluice::wire {
 
 namespace {
@@ -20,8 +25,22 @@ constexpr std::uint32_t fold(std::uint64_t hash) {
 
 }  // namespace
 
-std::uint64_t job_key(std::uint32_t uid, std::string_view name) {
-  return fnv(name, fnv(std::to_string(uid) + "/"));
+/// The uid is of a fixed length and comes first, so no two jobs give one text.
+core::job_id job_key(std::uint32_t uid, std::string_view name) {
+  std::string text(sizeof uid, '\0');
+  std::memcpy(text.data(), &uid, sizeof uid);
+  text += name;
+  std::array<std::uint64_t, 2> hash;
+  crypto_generichash(reinterpret_cast<unsigned char*>(hash.data()), sizeof hash,
+                     reinterpret_cast<unsigned char const*>(text.data()), text.size(), nullptr, 0);
+  core::job_id id;
+  id.high = hash[0];
+  id.low = hash[1];
+  return id;
+}
+
+std::uint64_t peer_key(std::uint32_t number, std::string_view name) {
+  return fnv(name, fnv(std::to_string(number) + "/"));
 }
 
 std::uint32_t supply_key(std::string_view resource, std::string_view target) {

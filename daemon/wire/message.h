@@ -16,8 +16,8 @@
 
 namespace sluice::wire {
 
-inline constexpr std::uint16_t major_version = 1;
-inline constexpr std::uint16_t minor_version = 4;
+inline constexpr std::uint16_t major_version = 2;
+inline constexpr std::uint16_t minor_version = 4;  // counts on over majors
 
 /// No rate or amount on the wire is larger (72 TB/s); encoding cuts what is. Sums of many children
 /// may still overflow 64 bits: clamp each to its supply's capacity first.
@@ -54,7 +54,7 @@ struct policy_part {
 
 /// child -> parent: who the keys in reports are. Sent for new jobs and all again every 10 s.
 struct job_entry {
-  std::uint64_t job = 0;  // job_key(uid, name)
+  core::job_id job;  // job_key(uid, name)
   std::uint32_t uid = 0;
   std::uint32_t class_key = 0;
   std::uint32_t processes = 0;
@@ -68,7 +68,7 @@ struct job_list {
 
 /// One stream: a job on one supply below this child.
 struct stream_report {
-  std::uint64_t job = 0;
+  core::job_id job;
   std::uint32_t supply = 0;     // index into report::supplies
   std::uint32_t class_key = 0;  // 0: no class
   std::uint32_t nodes = 1;      // nodes the job is on below this child
@@ -117,7 +117,7 @@ policies::demand_bins histogram(std::uint32_t blocked, std::uint64_t blocked_wei
                                 std::span<demand_bin const> bins);
 
 struct stream_grant {
-  std::uint64_t job = 0;
+  core::job_id job;
   std::uint32_t supply = 0;  // index into grant::supplies
   lease::rate value = 0;
   bool is_bound = false;  // a limit or a pause: the job gets no more, whatever else the node has
@@ -169,7 +169,7 @@ struct gate_id {
 
 /// child -> parent: jobs of this child that have epochs. Said again until it is written down.
 struct gate_member {
-  std::uint64_t job = 0;   // job_key
+  core::job_id job;        // job_key
   std::uint64_t boot = 0;  // of the machine; what it had not synced is lost with it
   bool is_over = false;    // the job ended here, and what it wrote is synced
   bool is_lost = false;    // … or could not be
@@ -181,7 +181,7 @@ struct gate_join {
 
 /// parent -> child: these jobs of yours are written down, or taken out.
 struct gate_row {
-  std::uint64_t job = 0;
+  core::job_id job;
   bool is_over = false;
 };
 struct gate_known {
@@ -192,13 +192,13 @@ struct gate_known {
 /// child -> parent, and again every second: may the job go on?
 struct gate_ask {
   gate_id gate;
-  std::uint64_t job = 0;
+  core::job_id job;
   std::int64_t patience_ns = 0;
 };
 /// parent -> child: sync what the job has changed.
 struct gate_sync {
   gate_id gate;
-  std::uint64_t job = 0;
+  core::job_id job;
   std::int64_t patience_ns = 0;
 };
 /// child -> parent.
@@ -231,8 +231,11 @@ struct envelope {
   std::uint16_t minor = minor_version;  // the sender's, as its header says
 };
 
-/// FNV-1a. 64 bits of "UID/NAME"; 32 bits of "RESOURCE@TARGET" and of a class name (never 0).
-std::uint64_t job_key(std::uint32_t uid, std::string_view name);
+/// Who a job is: BLAKE2b over both. Users choose names, so nobody may find two with one key.
+core::job_id job_key(std::uint32_t uid, std::string_view name);
+// FNV-1a of what only operators name. 64 bits of "NUMBER/NAME"; 32 bits of "RESOURCE@TARGET" and of
+// a class name (never 0).
+std::uint64_t peer_key(std::uint32_t number, std::string_view name);
 std::uint32_t supply_key(std::string_view resource, std::string_view target);
 std::uint32_t class_key(std::string_view name);
 

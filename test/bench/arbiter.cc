@@ -66,7 +66,7 @@ void fill(wire::report& r, std::mt19937& random, unsigned child, unsigned stream
     s.job = 1 + (relay ? child * std::uint64_t{streams} / 3 * 2 + i / 2
                        : child / 10 * streams / 2 + i / 2);
     s.supply = i % 2;
-    s.class_key = static_cast<std::uint32_t>(s.job % 3);
+    s.class_key = static_cast<std::uint32_t>(s.job.low % 3);
     s.served = random() % 50'000'000;
     s.waiters = random() % 3 == 0 ? 1 + random() % 8 : 0;
     s.blocked_ppm = s.waiters ? 500'000 : 0;

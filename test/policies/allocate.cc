@@ -26,7 +26,7 @@ using amounts = std::vector<rate>;
 
 constexpr std::int64_t cycle_ns = 100'000'000;
 
-claim any_claim(generator& random, std::uint64_t job) {
+claim any_claim(generator& random, sluice::core::job_id job) {
   std::uint32_t const weights[] = {0, 1, 1000, 1000, 1000, 2500, 64'000};
   claim c;
   c.job = job;

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "core/job_id.h"
 #include "verbs/views/views.h"
 
 namespace sluice::verbs {
@@ -44,7 +45,7 @@ struct job_overrides {
 
 class override_book {
  public:
-  using job_key = std::uint64_t;  // wire::job_key of uid and name
+  using job_key = core::job_id;  // wire::job_key of uid and name
 
   job_overrides const* find(job_key job) const;
 

@@ -5,7 +5,7 @@
 
 namespace cluster_world {
 
-tenant& node::add(std::uint64_t job, std::uint32_t qos_class, std::vector<rate> appetite) {
+tenant& node::add(core::job_id job, std::uint32_t qos_class, std::vector<rate> appetite) {
   tenant t;
   t.job = job;
   t.qos_class = qos_class;
@@ -18,12 +18,12 @@ tenant& node::add(std::uint64_t job, std::uint32_t qos_class, std::vector<rate> 
   return jobs.back();
 }
 
-void node::remove(std::uint64_t job) {
+void node::remove(core::job_id job) {
   std::erase_if(jobs, [&](tenant const& t) { return t.job == job; });
   at_once = streams_due = true;
 }
 
-tenant* node::find(std::uint64_t job) {
+tenant* node::find(core::job_id job) {
   for (tenant& t : jobs)
     if (t.job == job) return &t;
   return nullptr;
@@ -175,7 +175,7 @@ void world::to_station(station& at, unsigned number, cluster::caller const& who,
 void world::to_node(node& n, wire::message const& m) {
   if (std::holds_alternative<wire::restart>(m)) n.greeted = n.awaiting = false;
   if (auto const* w = std::get_if<wire::welcome>(&m)) {
-    n.parent = wire::job_key(0, w->name);
+    n.parent = wire::peer_key(0, w->name);
     n.greeted = true;
     n.awaiting = false;
     n.at_once = n.streams_due = true;
@@ -308,7 +308,7 @@ rate world::usable(std::size_t supply) const {
   return sum;
 }
 
-rate world::allowed(std::uint64_t job, std::size_t supply) const {
+rate world::allowed(core::job_id job, std::size_t supply) const {
   rate sum = 0;
   for (auto const& n : nodes)
     for (tenant const& t : n->jobs)
@@ -316,7 +316,7 @@ rate world::allowed(std::uint64_t job, std::size_t supply) const {
   return sum;
 }
 
-rate world::served(std::uint64_t job, std::size_t supply) const {
+rate world::served(core::job_id job, std::size_t supply) const {
   rate sum = 0;
   for (auto const& n : nodes)
     for (tenant const& t : n->jobs)

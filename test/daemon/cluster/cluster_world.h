@@ -78,7 +78,7 @@ struct weather {
 
 /// A job on a node. `appetite` is what it would use if nobody held it back.
 struct tenant {
-  std::uint64_t job = 0;
+  core::job_id job;
   std::uint32_t qos_class = 0;
   std::vector<rate> appetite;
   std::vector<rate> given;    // split of the newest grant
@@ -103,9 +103,9 @@ struct node {
   std::uint64_t parent = 0, parent_life = 0, sequence = 0;
   time_ns reported_at = -1000 * ms, next_report = 0, hello_at = -1000 * ms;
 
-  tenant& add(std::uint64_t job, std::uint32_t qos_class, std::vector<rate> appetite);
-  void remove(std::uint64_t job);
-  tenant* find(std::uint64_t job);
+  tenant& add(core::job_id job, std::uint32_t qos_class, std::vector<rate> appetite);
+  void remove(core::job_id job);
+  tenant* find(core::job_id job);
 };
 
 struct station : cluster::outbox {
@@ -156,9 +156,9 @@ class world {
   /// One millisecond in forty on average something happens: jobs 1 to 4 come, go, change.
   void storm(storm_rates const& rates);
 
-  rate usable(std::size_t supply) const;                      // by all nodes
-  rate allowed(std::uint64_t job, std::size_t supply) const;  // by all nodes that are alive
-  rate served(std::uint64_t job, std::size_t supply) const;
+  rate usable(std::size_t supply) const;                     // by all nodes
+  rate allowed(core::job_id job, std::size_t supply) const;  // by all nodes that are alive
+  rate served(core::job_id job, std::size_t supply) const;
 
   shape form;
   weather sky;
@@ -200,7 +200,7 @@ class world {
 /// How long a job that was idle waits for what it is due of the first supply, shortest first.
 /// `due`: that, nearly. The nodes of the world want all they can get.
 template <class World>
-std::vector<time_ns> back_from_idle(World& w, tenant& riser, std::uint64_t job, rate due) {
+std::vector<time_ns> back_from_idle(World& w, tenant& riser, core::job_id job, rate due) {
   w.run(3000 * ms);  // nodes that start do not lend at once
   std::vector<time_ns> took;
   for (int round = 0; round < 40; ++round) {

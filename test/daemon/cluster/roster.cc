@@ -46,7 +46,7 @@ struct bench : roster {
     for (std::uint32_t c : {0u, 1u, 2u}) meet(c, 1);
   }
   void list(std::uint32_t c, wire::job_entry const& e) { take(c, wire::job_list{{e}}, now); }
-  std::string class_of(std::uint64_t key) const {
+  std::string class_of(core::job_id key) const {
     return policy().classes[jobs[job_of(key)].row].name;
   }
   std::int64_t now = begin;
@@ -66,6 +66,19 @@ TEST_CASE("roster: a child cannot speak of a job under another name", "[cluster]
   CHECK(j.name == "4711");
   CHECK(r.class_of(mine.job) == "gold");
   CHECK(r.children[1].jobs.empty());
+}
+
+TEST_CASE("roster: jobs whose old keys were one are two", "[cluster][roster]") {
+  bench r;
+  wire::job_entry const hers = entry(64001, "hydro", "gold");
+  wire::job_entry const his = entry(64002, "aodmPSQrqiUW1S_ITgCAeUEjb", "bronze");
+  r.list(0, hers);
+  r.list(0, his);
+  REQUIRE(r.children[0].jobs.size() == 2);
+  CHECK(r.jobs[r.job_of(hers.job)].uid == 64001);
+  CHECK(r.jobs[r.job_of(his.job)].uid == 64002);
+  CHECK(r.class_of(hers.job) == "gold");
+  CHECK(r.class_of(his.job) == "bronze");
 }
 
 TEST_CASE("roster: nodes that differ do not make a class swing", "[cluster][roster]") {
@@ -104,7 +117,7 @@ TEST_CASE("roster: job lists of a node stay bounded", "[cluster][roster]") {
 TEST_CASE("roster: what a node held and never acknowledges ends with its grants",
           "[cluster][roster]") {
   bench r;
-  std::uint64_t key = 0;
+  core::job_id key;
   for (unsigned i = 1; i <= 50; ++i, r.now += 10 * ms) {
     wire::report said;
     said.lease.child_incarnation = 1;
@@ -113,7 +126,7 @@ TEST_CASE("roster: what a node held and never acknowledges ends with its grants"
     said.supplies = {7};
     for (unsigned n = 0; n < 1000; ++n) {
       said.streams.emplace_back();
-      said.streams.back().job = ++key;
+      said.streams.back().job = ++key.low;
     }
     r.take(0, said, r.now);
     r.children[0].given_until = r.now + 1000 * ms;
@@ -132,7 +145,7 @@ TEST_CASE("overrides end with their job, not with a node that is silent", "[clus
   cluster::absences all;
   enum { over, away, here };
   // The node of the first lives and has it no more, that of the second is silent.
-  auto const is_over = [&](std::uint64_t job, bool is_known, lease::time_ns now) {
+  auto const is_over = [&](core::job_id job, bool is_known, lease::time_ns now) {
     auto const is_live = [job, is_known](std::uint32_t child) {
       return child != cluster::absences::nobody && (job != away || is_known);
     };

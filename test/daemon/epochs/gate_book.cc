@@ -3,6 +3,7 @@
 // asked, and not before, whatever is lost, repeated, killed or started again meanwhile.
 #include <catch2/catch.hpp>
 
+#include "base/error.h"
 #include "gate_desk.h"
 
 using namespace sluice;
@@ -314,4 +315,16 @@ TEST_CASE("gates: what is lost below a relay is noted above before it is forgott
     top.ask(0);
     CHECK(top.why() == "node n5 was started again, and what it had not synced is lost");
   }
+}
+
+TEST_CASE("gates: a book that names jobs by 64 bits is not taken for another's", "[gates]") {
+  desk d = three_nodes();
+  std::string old = d.book.to_text();
+  std::string const now = "000000000000000000000000000000" + std::string("4d");
+  REQUIRE(old.find(now) != std::string::npos);
+  desk again;
+  again.book.from_text(old);
+  CHECK(again.book.rows() == 3);
+  for (std::size_t at; (at = old.find(now)) != std::string::npos;) old.replace(at, 32, now, 16, 16);
+  CHECK_THROWS_AS(desk().book.from_text(old), sluice::error);
 }

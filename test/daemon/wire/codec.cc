@@ -283,10 +283,21 @@ TEST_CASE("wire: another major version is told apart, its errors are read", "[wi
   CHECK(std::get<wire::error>(d.body).text == "too old");
 }
 
+TEST_CASE("wire: no user finds a name with the key of another's job", "[wire]") {
+  // The two have one FNV-1a of "UID/NAME", which was the key once.
+  char const* const met = "aodmPSQrqiUW1S_ITgCAeUEjb";
+  REQUIRE(wire::peer_key(64001, "hydro") == wire::peer_key(64002, met));
+  CHECK(wire::job_key(64001, "hydro") != wire::job_key(64002, met));
+}
+
 TEST_CASE("wire: keys do not change", "[wire]") {
   CHECK(wire::job_key(1000, "train") == wire::job_key(1000, "train"));
   CHECK(wire::job_key(1000, "train") != wire::job_key(1001, "train"));
   CHECK(wire::job_key(10, "0/a") != wire::job_key(100, "/a"));
+  core::job_id const train = wire::job_key(1000, "train");
+  CHECK(train.high == 0xd1efe90c5b78ae5b);
+  CHECK(train.low == 0xf9ea9a1aad23baf3);
+  CHECK(wire::peer_key(0, "ctl") == 0x1496f4ab6248b041);
   CHECK(wire::supply_key("metadata", "scratch") != wire::supply_key("data", "scratch"));
   CHECK(wire::class_key("") != 0);
 }

@@ -29,7 +29,7 @@ override_book read(std::string const& text) {
 }  // namespace
 
 TEST_CASE("overrides end, persist, and an operator's word stands", "[verbs]") {
-  std::uint64_t const job = wire::job_key(uid, "hydro");
+  core::job_id const job = wire::job_key(uid, "hydro");
   override_book b;
   b.set_limit(job, uid, "hydro", limit(5000, {true, 100}));
   b.pause(job, uid, "hydro", {false, 0});
@@ -48,6 +48,21 @@ TEST_CASE("overrides end, persist, and an operator's word stands", "[verbs]") {
   CHECK_FALSE(b.resume(job, false));
   CHECK(b.expire(100).size() == 1);
   CHECK(b.find(job) == nullptr);
+}
+
+TEST_CASE("a job whose old key was that of another has a page of its own", "[verbs]") {
+  char const* const met = "aodmPSQrqiUW1S_ITgCAeUEjb";
+  core::job_id const hers = wire::job_key(64001, "hydro"), his = wire::job_key(64002, met);
+  override_book b;
+  b.pause(hers, 64001, "hydro", {false, 0});
+  b.pause(his, 64002, met, {true, 0});
+  CHECK(b.resume(his, true));
+  b.set_limit(his, 64002, met, limit(1, {true, 0}));
+  b = read(b.to_text());
+  REQUIRE(b.find(hers) != nullptr);
+  CHECK(b.find(hers)->pause);
+  CHECK(b.find(hers)->limits.empty());
+  CHECK(b.find(hers)->uid == 64001);
 }
 
 TEST_CASE("an owner does not change what an operator set", "[verbs]") {
