@@ -65,7 +65,9 @@ void sync_directory_of(std::string const& path) {
 }
 
 file_disk::file_disk(std::string const& path, use how) {
-  int const flags = (how == use::write ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW;
+  // A user may have put a pipe there, or a lease on it.
+  int const flags =
+      (how == use::write ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
   fd_ = open(path.c_str(), flags | O_DIRECT);
   if (fd_ < 0 && errno == EINVAL) fd_ = open(path.c_str(), flags);  // tmpfs of old kernels
   if (fd_ < 0) throw failure(path, "cannot be opened");

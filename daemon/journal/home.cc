@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/ioctl.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -26,6 +27,7 @@ struct fs_uuid {
   std::uint8_t length;
   std::uint8_t bytes[16];
 };
+constexpr char const* mark_name = "trusted.sluice.recovered";
 constexpr unsigned long ask_fs_uuid = _IOR(0x15, 0, fs_uuid);
 
 struct handle_buffer {
@@ -73,7 +75,7 @@ int identify(int fd, file_id& id, std::array<std::uint8_t, 16> const* fs) {
   return 0;
 }
 
-home::home() {
+mounted_home::mounted_home() {
   std::ifstream in("/proc/self/mountinfo");
   for (std::string line; std::getline(in, line);) {
     std::istringstream words(line);
@@ -85,7 +87,7 @@ home::home() {
   }
 }
 
-void home::look_at(mounted m) {
+void mounted_home::look_at(mounted m) {
   int const fd = ::open(m.where.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   std::array<std::uint8_t, 16> uuid = {};
   if (fd < 0) return;
@@ -100,22 +102,22 @@ void home::look_at(mounted m) {
   at->second.is_unique &= at->second.device == m.device;
 }
 
-void home::keep_only(std::set<std::array<std::uint8_t, 16>> const& wanted) {
+void mounted_home::keep_only(std::set<std::array<std::uint8_t, 16>> const& wanted) {
   for (auto const& [uuid, m] : mounted_)
     if (!wanted.contains(uuid)) close(m.fd);
   std::erase_if(mounted_, [&](auto const& one) { return !wanted.contains(one.first); });
 }
 
-home::~home() {
+mounted_home::~mounted_home() {
   for (auto const& [uuid, m] : mounted_) close(m.fd);
 }
 
-home::mounted const* home::of(std::array<std::uint8_t, 16> const& fs) const {
+mounted_home::mounted const* mounted_home::of(std::array<std::uint8_t, 16> const& fs) const {
   auto const at = mounted_.find(fs);
   return at == mounted_.end() ? nullptr : &at->second;
 }
 
-int home::open(file_id const& id, int flags) const {
+int mounted_home::open(file_id const& id, int flags) const {
   mounted const* const m = of(id.fs);
   if (m == nullptr) return -ENODEV;
   if (!m->is_unique) return -ENOTUNIQ;
@@ -131,21 +133,21 @@ int home::open(file_id const& id, int flags) const {
   return error != 0 ? -error : -ESTALE;
 }
 
-int home::sync(std::array<std::uint8_t, 16> const& fs) const {
+int mounted_home::sync(std::array<std::uint8_t, 16> const& fs) const {
   mounted const* const m = of(fs);
   if (m == nullptr) return ENODEV;
   return sync_file_system(m->fd);
 }
 
-mount_time home::mounting(std::array<std::uint8_t, 16> const& fs) const {
+mount_time mounted_home::mounting(std::array<std::uint8_t, 16> const& fs) const {
   mounted const* const m = of(fs);
   return m != nullptr && m->type == "ext4" ? mount_time_of(m->source, m->device) : mount_time{};
 }
 
 /// The kernel knows no name of what was opened by handle and is nowhere in its caches: it is looked
 /// for.
-std::string home::place_of(std::array<std::uint8_t, 16> const& fs, int fd,
-                           std::chrono::milliseconds patience) const {
+std::string mounted_home::place_of(std::array<std::uint8_t, 16> const& fs, int fd,
+                                   std::chrono::milliseconds patience) const {
   std::string const said = path_of(fd);
   mounted const* const m = of(fs);
   struct stat file = {}, there = {};
@@ -166,6 +168,18 @@ std::string home::place_of(std::array<std::uint8_t, 16> const& fs, int fd,
   return fmt::format("the file with inode {} below {}", file.st_ino, m->where);
 }
 
+bool mounted_home::is_marked(int fd, std::string const& mark) const {
+  char has[128] = {};
+  ssize_t const n = getxattr(proc_name(fd).c_str(), mark_name, has, sizeof has - 1);
+  return n > 0 && mark == std::string(has, static_cast<std::size_t>(n));
+}
+
+int mounted_home::set_mark(int fd, std::string const& mark) const {
+  bool const is_done = mark.empty() ? fremovexattr(fd, mark_name) == 0
+                                    : fsetxattr(fd, mark_name, mark.data(), mark.size(), 0) == 0;
+  return is_done ? 0 : errno;
+}
+
 std::uint64_t changed_ns(struct stat const& st) {
   return static_cast<std::uint64_t>(st.st_ctim.tv_sec) * 1'000'000'000 +
          static_cast<std::uint64_t>(st.st_ctim.tv_nsec);
@@ -184,9 +198,11 @@ std::string uuid_text(std::array<std::uint8_t, 16> const& fs) {
   return text;
 }
 
+std::string proc_name(int fd) { return fmt::format("/proc/self/fd/{}", fd); }
+
 std::string path_of(int fd) {
   char path[4096];
-  ssize_t const n = readlink(fmt::format("/proc/self/fd/{}", fd).c_str(), path, sizeof path);
+  ssize_t const n = readlink(proc_name(fd).c_str(), path, sizeof path);
   return n > 0 ? std::string(path, static_cast<std::size_t>(n)) : "?";
 }
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Home files by their identity: file system uuid and file handle. Opening by handle needs
-// CAP_DAC_READ_SEARCH, which recovery has as root.
+// CAP_DAC_READ_SEARCH. Recovery of root's journal has it and finds files by itself; that of a
+// user's journal has that user's rights and asks (opener.h).
 #pragma once
 
 #include <sys/stat.h>
 
+#include <cerrno>
 #include <chrono>
 #include <map>
 #include <set>
@@ -20,27 +22,50 @@ namespace sluice::journal {
 /// the uuid of its file system where that is known.
 int identify(int fd, file_id& id, std::array<std::uint8_t, 16> const* fs = nullptr);
 
-/// The mounted file systems that tell their uuid.
+/// What open() says of a file of another user than the journal's.
+inline constexpr int of_somebody_else = EOWNERDEAD;
+
+/// What recovery asks of the file systems. None of it waits for a user.
 class home {
  public:
-  home();
-  /// The others are let go of: who wants to unmount them is not to wait for us.
-  void keep_only(std::set<std::array<std::uint8_t, 16>> const& wanted);
-  ~home();
+  home() = default;
+  virtual ~home() = default;
   home(home const&) = delete;
   home& operator=(home const&) = delete;
 
+  /// The others are let go of: who wants to unmount them is not to wait for us.
+  virtual void keep_only(std::set<std::array<std::uint8_t, 16>> const& wanted) = 0;
   /// A descriptor, or -errno: ESTALE when there certainly is no such file, EIO when it could not be
   /// read, ENODEV when its file system is not mounted to be written, ENOTUNIQ when two have its
-  /// uuid.
-  int open(file_id const& id, int flags) const;
+  /// uuid, of_somebody_else. A directory is never opened to be written: EISDIR.
+  virtual int open(file_id const& id, int flags) const = 0;
   /// Writes all of that file system to its medium; 0 or an errno.
-  int sync(std::array<std::uint8_t, 16> const& fs) const;
+  virtual int sync(std::array<std::uint8_t, 16> const& fs) const = 0;
   /// When it was mounted, where a mount changes files.
-  mount_time mounting(std::array<std::uint8_t, 16> const& fs) const;
+  virtual mount_time mounting(std::array<std::uint8_t, 16> const& fs) const = 0;
   /// Where a file is that was opened by handle, for messages.
+  virtual std::string place_of(std::array<std::uint8_t, 16> const& fs, int fd,
+                               std::chrono::milliseconds patience) const = 0;
+  /// The mark of a recovery on a file or directory that it made. O_PATH is enough for `fd`.
+  virtual bool is_marked(int fd, std::string const& mark) const = 0;
+  /// Empty: the mark goes. 0 or an errno.
+  virtual int set_mark(int fd, std::string const& mark) const = 0;
+};
+
+/// The mounted file systems that tell their uuid.
+class mounted_home : public home {
+ public:
+  mounted_home();
+  ~mounted_home() override;
+
+  void keep_only(std::set<std::array<std::uint8_t, 16>> const& wanted) override;
+  int open(file_id const& id, int flags) const override;
+  int sync(std::array<std::uint8_t, 16> const& fs) const override;
+  mount_time mounting(std::array<std::uint8_t, 16> const& fs) const override;
   std::string place_of(std::array<std::uint8_t, 16> const& fs, int fd,
-                       std::chrono::milliseconds patience) const;
+                       std::chrono::milliseconds patience) const override;
+  bool is_marked(int fd, std::string const& mark) const override;
+  int set_mark(int fd, std::string const& mark) const override;
 
  private:
   struct mounted {
@@ -62,5 +87,8 @@ std::string uuid_text(std::array<std::uint8_t, 16> const& fs);
 
 /// Where the descriptor's file is, for messages.
 std::string path_of(int fd);
+
+/// The descriptor as a name, for calls that take no descriptor.
+std::string proc_name(int fd);
 
 }  // namespace sluice::journal

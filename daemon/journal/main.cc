@@ -12,6 +12,7 @@
 #include "base/common_options.h"
 #include "base/error.h"
 #include "base/program.h"
+#include "journal/opener.h"
 #include "journal/recover.h"
 
 namespace sluice::journal {
@@ -121,6 +122,8 @@ int run(int argc, char** argv) {
   }
   bool const shows = !quiet && isatty(STDERR_FILENO) != 0;
   if (shows) o.progress = terminal_progress();
+  auto const files = become_owner(o.log);
+  o.files = files.get();
   recovered const r = recover(o);
   if (shows) fmt::print(stderr, "\r\033[K");
   common.json ? print_json(r, o) : print(r, o);

@@ -35,8 +35,10 @@ bool is_void(int fd, superblock const& s) {
 }
 
 int unreadable_marks(int fd) {
-  bool const good = flistxattr(fd, nullptr, 0) >= 0 || errno == EOPNOTSUPP;
-  return good ? 0 : errno;
+  if (flistxattr(fd, nullptr, 0) < 0) return errno == EOPNOTSUPP ? 0 : errno;
+  // Its owner may list them all the same.
+  bool const is_shut = fgetxattr(fd, abi::order_mark_name, nullptr, 0) < 0 && errno == EACCES;
+  return is_shut ? EACCES : 0;
 }
 
 int remove_mark(int fd) {

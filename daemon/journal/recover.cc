@@ -47,9 +47,12 @@ std::uint64_t wall_ns() {
 class recovery {
  public:
   explicit recovery(recover_options const& o)
-      : options_(o), disk_(o.log, o.dry_run ? file_disk::use::look : file_disk::use::write) {}
+      : options_(o),
+        disk_(o.log, o.dry_run ? file_disk::use::look : file_disk::use::write),
+        home_(o.files) {}
 
   recovered run() {
+    check_owner();
     slots_found const found = read_slots(disk_);
     if (found.what != slots_found::good)
       throw sluice_error(fmt::format("{} {}; it is kept as it is", options_.log, found.reason));
@@ -76,7 +79,7 @@ class recovery {
       return result_;
     }
     superblock const before = super_;
-    replay work(*home_, live_, log_text(), {crash_ns_, ours_until_ns_}, disk_.owner());
+    replay work(*home_, live_, log_text(), {crash_ns_, ours_until_ns_});
     if (options_.set_aside) work.leave_aside_what_users_did();
     if (result_.records != 0) write_home(work);
     if (options_.set_aside) keep_what_was_left(work, before);
@@ -152,7 +155,7 @@ class recovery {
   }
 
   void check_file_systems() {
-    home_.emplace();
+    if (home_ == nullptr) home_ = &own_home_.emplace();
     home_->keep_only(live_.file_systems());
     for (auto const& fs : live_.file_systems()) {
       file_id nobody;
@@ -192,6 +195,7 @@ class recovery {
     int const fd = home_->open(id, O_RDONLY | O_NONBLOCK | O_NOCTTY);
     if (fd == -ESTALE) return true;  // lost, or removed: the replay finds out
     if (fd == -EPERM && result_.is_running) return false;
+    if (fd == -of_somebody_else) return leave_anothers(id, file);
     if (fd < 0 && users_doing(-fd) != nullptr) {
       file.is_live = true;
       if (file.has_content && !result_.is_running) leave(id, file, users_doing(-fd));
@@ -199,14 +203,17 @@ class recovery {
     }
     if (fd < 0) fail("names a file that cannot be opened", -fd);
     descriptor const closes(fd);
-    file.is_live = !is_marked(fd, log_text());
+    file.is_live = !home_->is_marked(fd, log_text());
     file.is_marked = has_mark(fd, super_);
-    if (int const error = unreadable_marks(fd); error != 0)
-      fail("names a file whose marks cannot be read", error);
+    int const error = unreadable_marks(fd);
+    if (error == EACCES && file.has_content) {
+      if (!result_.is_running) leave(id, file, "its owner may not read it");
+      return true;
+    }
+    if (error != 0) fail("names a file whose marks cannot be read", error);
     result_.marked += file.is_marked;
     struct stat st = {};
     if (fstat(fd, &st) != 0) fail("names a file that cannot be looked at", errno);
-    check_owner(st, fd);
     if (result_.is_running) check_not_behind(file, st, fd);
     if (!file.has_content || !file.is_live || file.is_marked || result_.is_running) return true;
     if (result_.home_error != 0 && !options_.replay && is_in_use(fd))
@@ -245,13 +252,23 @@ class recovery {
     result_.foreign.push_back(result_.aside.back().name);
   }
 
-  /// Whoever can write the journal says what recovery writes as root: other people's files it may
-  /// not.
-  void check_owner(struct stat const& st, int fd) const {
-    if (disk_.owner() == 0 || disk_.owner() == st.st_uid) return;
-    throw sluice_error(
-        fmt::format("{} belongs to uid {} and names {}, which does not; nothing was written",
-                    options_.log, disk_.owner(), path_of(fd)));
+  /// Whoever can write the journal says what its recovery writes. So that is done with his rights.
+  void check_owner() const {
+    if (disk_.owner() == geteuid()) return;
+    throw sluice_error(fmt::format(
+        "{}: belongs to uid {}, and so must what recovers it; `sluice recover`, run by root, takes "
+        "that user's rights",
+        options_.log, disk_.owner()));
+  }
+
+  /// A file that the journal's user was not given, or no longer has. True: all goes on.
+  bool leave_anothers(file_id const& id, file_records& file) {
+    if (!file.has_content)
+      throw sluice_error(
+          fmt::format("{} belongs to uid {} and names {}, which does not; nothing was written",
+                      options_.log, disk_.owner(), name_of_file(id)));
+    if (!result_.is_running) leave_foreign(id, file, given_away_text);
+    return true;
   }
 
   /// What a running program has written since would be mixed with what the journal has.
@@ -369,7 +386,8 @@ class recovery {
 
   recover_options const& options_;
   file_disk disk_;
-  std::optional<home> home_;
+  std::optional<mounted_home> own_home_;
+  home* home_;
   superblock super_ = {};
   live_records live_;
   recovered result_;

@@ -27,7 +27,8 @@ struct recover_options {
   // in a journal of its own, and all others come home; else such a file is an error. Of a journal
   // of many users.
   bool set_aside = false;
-  int home_error = 0;  // home refused bytes, and nobody was there to say so in the journal
+  home* files = nullptr;  // who finds them; null: this process, by its own rights
+  int home_error = 0;     // home refused bytes, and nobody was there to say so in the journal
   std::function<void(std::uint64_t, std::uint64_t)> progress;  // bytes of so many
 };
 
@@ -51,8 +52,9 @@ struct recovered {
   replayed done;
 };
 
-/// Throws sluice::error. Files that somebody else changed, or has been given, are an error without
-/// keep_home and without set_aside, unless it is a dry run.
+/// Of a journal of this user: everything is done with this process's rights, and the kernel says
+/// what they allow. Throws sluice::error. Files that somebody else changed, or has been given, are
+/// an error without keep_home and without set_aside, unless it is a dry run.
 recovered recover(recover_options const& options);
 
 }  // namespace sluice::journal

@@ -7,10 +7,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <grp.h>
-#include <pwd.h>
 #include <sys/stat.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -28,9 +25,6 @@ namespace {
 
 constexpr std::size_t open_files_max = 512;
 constexpr mode_t special = S_ISUID | S_ISGID;
-constexpr char const* mark_name = "trusted.sluice.recovered";
-
-std::string proc_name(int fd) { return fmt::format("/proc/self/fd/{}", fd); }
 
 bool same(struct stat const& a, struct stat const& b) {
   return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
@@ -181,12 +175,6 @@ void replay::put(record const& r, int fd) {
   written_[r.file].add(r.offset, r.offset + r.bytes.size());
 }
 
-bool is_marked(int fd, std::string const& mark) {
-  char has[128] = {};
-  ssize_t const n = fgetxattr(fd, mark_name, has, sizeof has - 1);
-  return n > 0 && mark == std::string(has, static_cast<std::size_t>(n));
-}
-
 /// Makes the name free when an earlier attempt took it, or an earlier file has it still. False: a
 /// later one has it.
 bool replay::clear_name(record const& r, int directory) {
@@ -196,11 +184,8 @@ bool replay::clear_name(record const& r, int directory) {
     return true;
   }
   if (S_ISREG(st.st_mode)) {
-    int const fd =
-        openat(directory, r.name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    bool const ours = fd >= 0 && is_marked(fd, mark_);
-    if (fd >= 0) close(fd);
-    if (ours) {
+    descriptor const fd(openat(directory, r.name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    if (fd && home_.is_marked(fd.get(), mark_)) {
       if (unlinkat(directory, r.name.c_str(), 0) != 0) fail(r, directory, errno);
       return true;
     }
@@ -231,7 +216,8 @@ bool replay::put_aside(record const& r, int directory) {
   if (statx(directory, r.name.c_str(), AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS | STATX_BTIME,
             &there) != 0)
     fail(r, directory, errno);
-  if (log_owner_ != 0 && there.stx_uid != log_owner_) return false;
+  // Another's file was never the user's, whose journal this is.
+  if (geteuid() != 0 && there.stx_uid != geteuid()) return false;
   if (!is_earlier(there, r.changed_ns, when_.until_ns)) return false;
   constexpr std::size_t name_bytes = 200;
   auto const named = [&](std::uint64_t number) {
@@ -254,44 +240,14 @@ int replay::make_file(record const& r, int directory) {
   if (!clear_name(r, directory)) return -EEXIST;
   int const fd = openat(directory, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (fd < 0) return -errno;
-  bool const good =
-      fchown(fd, r.uid, r.gid) == 0 && fchmod(fd, r.mode & 07777 & ~special) == 0 &&
-      fsetxattr(fd, mark_name, mark_.data(), mark_.size(), 0) == 0 &&
-      linkat(AT_FDCWD, proc_name(fd).c_str(), directory, r.name.c_str(), AT_SYMLINK_FOLLOW) == 0;
-  if (good) return fd;
-  int const error = errno;
+  int error = home_.set_mark(fd, mark_);
+  if (error == 0 &&
+      (fchown(fd, r.uid, r.gid) != 0 || fchmod(fd, r.mode & 07777 & ~special) != 0 ||
+       linkat(AT_FDCWD, proc_name(fd).c_str(), directory, r.name.c_str(), AT_SYMLINK_FOLLOW) != 0))
+    error = errno;
+  if (error == 0) return fd;
   close(fd);
   return -error;
-}
-
-/// Whoever can write the journal says what recovery makes as root: of a user's journal nothing but
-/// his own.
-void replay::check_maker(record const& r) const {
-  if (log_owner_ == 0 || (r.uid == log_owner_ && (r.mode & special) == 0)) return;
-  throw sluice_error(
-      fmt::format("the journal belongs to uid {} and would make \"{}\" for uid {} with mode {:o}; "
-                  "nothing more was written",
-                  log_owner_, r.name, r.uid, r.mode & 07777));
-}
-
-/// A group of the user, or that of the directory, which he could have chosen no other way either.
-void replay::check_group(record const& r, int directory) const {
-  struct stat st = {};
-  if (log_owner_ == 0 || directory < 0 || (fstat(directory, &st) == 0 && st.st_gid == r.gid))
-    return;
-  char text[4096];
-  passwd entry = {}, *found = nullptr;
-  std::vector<gid_t> groups(4096);
-  int count = static_cast<int>(groups.size());
-  bool const is_known = getpwuid_r(log_owner_, &entry, text, sizeof text, &found) == 0 &&
-                        found != nullptr &&
-                        getgrouplist(found->pw_name, found->pw_gid, groups.data(), &count) >= 0;
-  groups.resize(is_known ? static_cast<std::size_t>(count) : 0);
-  if (std::find(groups.begin(), groups.end(), r.gid) != groups.end()) return;
-  throw sluice_error(fmt::format(
-      "the journal belongs to uid {} and would make \"{}\" for group {}, in which he is not; "
-      "nothing more was written",
-      log_owner_, r.name, r.gid));
 }
 
 bool is_made_since(int fd, timespec const& begun) {
@@ -304,7 +260,7 @@ bool is_made_since(int fd, timespec const& begun) {
 
 /// Of a file that is there, but not yet as its first sync made it durable: before its bytes are
 /// brought home nobody may read them whom its mode keeps out.
-void replay::bring_owner(record const& r, int fd, int directory) const {
+void replay::bring_owner(record const& r, int fd) const {
   struct stat st = {};
   file_records const* const known = live_.of(r.file);
   if (fstat(fd, &st) != 0) fail(r, fd, errno);
@@ -312,24 +268,18 @@ void replay::bring_owner(record const& r, int fd, int directory) const {
                          changed_ns(st) <= known->made_ns;
   constexpr mode_t plain = 07777 & ~special;
   bool const is_owned = st.st_uid == r.uid && st.st_gid == r.gid;
-  // Of a user's journal the directory says which groups he may give it to.
-  if (log_owner_ != 0 && directory < 0) return;
   if (!is_behind || (is_owned && (st.st_mode & plain) == (r.mode & plain))) return;
-  check_maker(r);
-  check_group(r, directory);
   if (!is_owned && fchown(fd, r.uid, r.gid) != 0) fail(r, fd, errno);
   if (fchmod(fd, r.mode & plain) != 0) fail(r, fd, errno);
 }
 
 void replay::make(record const& r) {
   int const there = open_file(r.file), directory = open_file(r.directory);
-  if (there >= 0) return bring_owner(r, there, directory);
+  if (there >= 0) return bring_owner(r, there);
   if (there != -ESTALE) {
     if (!leave_aside(r.file, -1, users_doing(-there))) fail(r, -1, -there);
     return;
   }
-  check_maker(r);
-  check_group(r, directory);
   timespec begun = {};
   clock_gettime(CLOCK_REALTIME_COARSE, &begun);  // as inodes are dated
   int fd = directory;
@@ -339,7 +289,7 @@ void replay::make(record const& r) {
     fd = openat(directory, r.name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0) fail(r, directory, errno);
     // One that is there without our mark is somebody else's, or came home by itself.
-    if (!is_new && !is_marked(fd, mark_)) {
+    if (!is_new && !home_.is_marked(fd, mark_)) {
       close(fd);
       ++done_.ahead;
       return;
@@ -353,7 +303,7 @@ void replay::make(record const& r) {
       ++done_.ahead;
       return;
     }
-    fsetxattr(fd, mark_name, mark_.data(), mark_.size(), 0);
+    home_.set_mark(fd, mark_);
     if (fchown(fd, r.uid, r.gid) != 0 || fchmod(fd, r.mode & 07777) != 0) fail(r, fd, errno);
   } else if (directory >= 0) {
     fd = make_file(r, directory);
@@ -381,11 +331,11 @@ void replay::move(record const& r, int fd, int directory) {
   int const to = open_file(r.new_directory);
   if (to == -ESTALE) return;
   if (to < 0) fail(r, fd, -to);
-  int const there = openat(to, r.new_name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  int const there = openat(to, r.new_name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC);
   bool is_free = there < 0 && errno == ENOENT;
   if (there < 0 && (errno == EIO || errno == EUCLEAN || errno == EBADMSG)) fail(r, to, errno);
   if (there >= 0) {
-    is_free = is_marked(there, mark_);
+    is_free = home_.is_marked(there, mark_);
     close(there);
   }
   if (!is_free && !r.victim.handle.empty()) {
@@ -397,7 +347,7 @@ void replay::move(record const& r, int fd, int directory) {
     return;
   }
   ++done_.ahead;
-  if (is_marked(fd, mark_) && unlinkat(directory, r.name.c_str(), 0) != 0) fail(r, fd, errno);
+  if (home_.is_marked(fd, mark_) && unlinkat(directory, r.name.c_str(), 0) != 0) fail(r, fd, errno);
 }
 
 void replay::apply(std::uint64_t lsn, record const& r) {
@@ -438,7 +388,7 @@ void replay::change_name(record const& r, int fd) {
 void replay::forget_marks() {
   for (auto const& [id, now] : made_as_) {
     int const fd = open_file(id);
-    if (fd >= 0) fremovexattr(fd, mark_name);
+    if (fd >= 0) home_.set_mark(fd, {});
   }
 }
 

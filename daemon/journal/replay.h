@@ -59,16 +59,11 @@ bool is_earlier(struct statx const& there, std::uint64_t born_ns, std::uint64_t 
 /// Was this directory made then or later? True as well where the file system does not say.
 bool is_made_since(int fd, timespec const& begun);
 
-/// Was the file made by the recovery of that mark?
-bool is_marked(int fd, std::string const& mark);
-
 class replay {
  public:
-  /// `mark` (text) says which recovery made a file. `log_owner`: a uid that is not root may make
-  /// only his own files.
-  replay(home const& at, live_records const& p, std::string mark, crash_time const& when,
-         std::uint32_t log_owner)
-      : home_(at), live_(p), mark_(std::move(mark)), log_owner_(log_owner), when_(when) {}
+  /// `mark` (text) says which recovery made a file.
+  replay(home const& at, live_records const& p, std::string mark, crash_time const& when)
+      : home_(at), live_(p), mark_(std::move(mark)), when_(when) {}
   ~replay();
   replay(replay const&) = delete;
   replay& operator=(replay const&) = delete;
@@ -95,11 +90,9 @@ class replay {
   void flush(file_id const& id, int fd);
   bool leave_aside(file_id const& id, int fd, char const* why, bool is_lost = false);
   void drop_privilege(record const& r, int fd, struct stat const& st) const;
-  void bring_owner(record const& r, int fd, int directory) const;
+  void bring_owner(record const& r, int fd) const;
   void put(record const& r, int fd);
   void change_name(record const& r, int fd);
-  void check_maker(record const& r) const;
-  void check_group(record const& r, int directory) const;
   void make(record const& r);
   int make_file(record const& r, int directory);
   bool clear_name(record const& r, int directory);
@@ -115,7 +108,6 @@ class replay {
   home const& home_;
   live_records const& live_;
   std::string mark_;
-  std::uint32_t log_owner_;
   crash_time when_;
   replayed done_;
   std::map<file_id, open_one> open_;

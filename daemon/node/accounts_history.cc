@@ -68,6 +68,8 @@ void accounts::tell(runtime::dashboard* board, steering const& steered, moment a
       std::string const supply = slot.of.name();
       runtime::history_look look = {j->record.name, qos_class, supply, j->record.uid, s.unit};
       fill(look.did, s);
+      if (changed != nullptr && changed->pause)
+        look.did.paused_s = static_cast<float>(past.passed_s());
       look.did.demand =
           is_bounded ? as_float(s.last.served) : std::numeric_limits<float>::quiet_NaN();
       look.did.grant = as_float(s.share);

@@ -13,7 +13,8 @@ Chart.defaults.font.family = 'system-ui, "DejaVu Sans", sans-serif';
 
 const colour = name =>
   getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
-const sideRoom = place => place.clientWidth < 500 ? {left: 84, right: 58} : {left: 110, right: 80};
+// The longest op has room, with its unit.
+const sideRoom = place => place.clientWidth < 500 ? {left: 118, right: 58} : {left: 130, right: 80};
 
 // 1, 2 or 5 times a power of ten; of bytes a power of two.
 function roundStep(most, unit) {
@@ -95,31 +96,51 @@ function datasets(lines, interval_s) {
 const blockedAt = (strip, i) =>
   strip && i < strip.blocked.length ? ["time waiting " + part(strip.blocked[i])] : [];
 
+const mostOf = lines => Math.max(0, ...lines.flatMap(l => l.values.map(v => v || 0)));
+// Bounds far above all that was used would press the use flat: they are left above the drawing, and
+// named with their height.
+const far = 8, bounds = ["grant", "limit", "capacity"];
+function topOf(lines) {
+  const used = mostOf(lines.filter(l => !bounds.includes(l.name))), most = mostOf(lines);
+  return used > 0 && most > far * used ? 1.5 * used : most;
+}
+
 /// Lines over the last `span_s`. `lines`: name and values, oldest first; `says`: the words for a
 /// value of a line of that name.
 function showLines(place, lines, row, span_s, says, blocked) {
-  const most = Math.max(0, ...lines.flatMap(l => l.values.map(v => v || 0)));
+  const most = topOf(lines);
   const step = roundStep(most, row.unit), room = sideRoom(place);
   const strip = blocked ? {blocked, interval_s: row.interval_s} : null;
+  const top = Math.max(step, Math.ceil(most / step) * step);
   const sets = datasets(lines, row.interval_s);
+  const above = Object.fromEntries(lines.filter(l => bounds.includes(l.name) &&
+    l.values.every(v => v === null || v > top) && mostOf([l]) > top)
+    .map(l => [l.name, " (above, " + says(mostOf([l])) + ")"]));
   show(place, lines.map(l => l.name).join(", ") + " over time", {
     type: "line", data: {datasets: sets, strip},
     options: {parsing: false, layout: {padding: {right: room.right}},
       interaction: {mode: "index", axis: "x", intersect: false},
       scales: {x: timeAxis(span_s),
-        y: {min: 0, max: Math.max(step, Math.ceil(most / step) * step),
+        y: {min: 0, max: top,
           grid: {color: colour("rule")}, afterFit: axis => { axis.width = room.left; },
           ticks: {stepSize: step, color: colour("text"), callback: v => says(v)}}},
       plugins: {legend: {align: "start", labels: {color: colour("soft"),
-        usePointStyle: true}},
+        usePointStyle: true, generateLabels: chart => Chart.defaults.plugins.legend.labels
+          .generateLabels(chart).map(l => ({...l, text: l.text + (above[l.text] ?? "")}))}},
         tooltip: {callbacks: {
           title: items => ago(-items[0].parsed.x),
           label: item => item.dataset.label + " " + says(item.raw.y, item.dataset.label),
           afterBody: items => blockedAt(strip, items[0].dataIndex)}}}}});
 }
 
-/// A trend without axes, up to the capacity.
+/// A trend without axes, up to the capacity, or up to what was used where that is far less. The
+/// words: how much that was.
 function showTrend(place, row) {
+  const most = mostOf([{values: row.served}, {values: row.demand}]);
+  if (!(most > 0)) {
+    hide(place);
+    return "no calls in the last hour";
+  }
   const sets = datasets([{name: "served", values: row.served}, {name: "demand",
     values: row.demand}], row.interval_s);
   show(place, "served and demand of the last hour", {
@@ -127,8 +148,9 @@ function showTrend(place, row) {
       row.interval_s}},
     options: {parsing: false, events: [],
       scales: {x: {type: "linear", display: false, max: 0},
-        y: {display: false, min: 0, max: row.capacity}},
+        y: {display: false, min: 0, max: most * far < row.capacity ? 1.2 * most : row.capacity}},
       plugins: {legend: {display: false}, tooltip: {enabled: false}}}});
+  return "the last hour, " + rate(mostOf([{values: row.served}]), row.unit) + " at most";
 }
 
 // At most 120 cells in a row: the mean of what falls into one.

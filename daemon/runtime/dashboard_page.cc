@@ -79,7 +79,8 @@ th, td { text-align: right; padding: .2rem .6rem; border-bottom: 1px solid var(-
 th.left, td.left { text-align: left; max-width: 22rem; overflow: hidden; text-overflow: ellipsis; }
 th button { border: 0; background: none; color: var(--soft); font-weight: 600; cursor: pointer;
   padding: 0; }
-@media (max-width: 40rem) { th.left, td.left { max-width: 9rem; }
+@media (max-width: 40rem) { th.left, td.left { min-width: 8rem; max-width: 9rem;
+    white-space: normal; overflow-wrap: anywhere; }
   #jobs :is(th, td):is(:nth-child(2), :nth-child(3)) { display: none; }
   #jobs :is(th, td):first-child { position: sticky; left: 0; background: var(--back); } }
 tbody tr { cursor: pointer; } tbody tr:hover, tbody tr:focus { background: var(--card); }
@@ -87,7 +88,7 @@ tbody tr.chosen { outline: 2px solid var(--use); outline-offset: -2px; } tr.ende
   var(--soft); }
 td.waits { color: var(--wait); font-weight: 600; }
 .plot { position: relative; height: 15rem; } #waiting { height: 9rem; } .trend { position:
-  relative; height: 3rem; margin-top: .3rem; }
+  relative; height: 3rem; margin-top: .3rem; } .trend:empty { display: none; }
 .rail { fill: var(--rule); } .used { fill: var(--use); } .granted { fill: none; stroke:
   var(--line); }
 )css";

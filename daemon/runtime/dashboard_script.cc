@@ -133,10 +133,11 @@ function makeCard(name) {
   const granted = make("path", {class: "granted"}), title = make("strong");
   const served = make("div"), soft = make("div", {class: "soft"});
   const why = make("div", {class: "soft"}), trend = make("div", {class: "trend"});
+  const past = make("div", {class: "soft past"});
   card.append(title,
     make("svg", {viewBox: "0 0 100 10", preserveAspectRatio: "none", "aria-hidden": "true"},
       make("rect", {width: "100", height: "10", class: "rail"}), used, granted),
-    served, soft, why, trend);
+    served, soft, why, trend, past);
   card.show = s => {
     const wide = v => String(Math.min(100, 100 * (v || 0) / s.capacity));
     card.row = s;
@@ -149,6 +150,7 @@ function makeCard(name) {
     why.textContent = s.why || "";
   };
   card.trend = trend;
+  card.past = past;
   return card;
 }
 
@@ -170,7 +172,7 @@ async function refreshTrends() {
   const past = await ask("/dashboard/history.json?interval=10");
   for (const row of past.rows) {
     const card = [...$("supplies").children].find(e => e.dataset.id === id(row));
-    if (card && row.served.length) showTrend(card.trend, row);
+    if (card && row.served.length) card.past.textContent = showTrend(card.trend, row);
   }
 }
 
@@ -221,10 +223,11 @@ function drawOps(rows, span_s) {
 }
 
 function drawPast(rows, span_s) {
-  const row = rows[0], is_empty = !row || !row.served.length;
+  const row = rows[0], is_new = !row || !row.served.length;
+  const is_empty = is_new || !(mostOf([{values: row.served}, {values: row.waiting}]) > 0);
   $("past-none").hidden = !is_empty;
-  $("past-none").textContent = "nothing yet: the first figures come after " + (fine ? 1 : 10) +
-    " s";
+  $("past-none").textContent = !is_new ? "no calls in this time"
+    : "nothing yet: the first figures come after " + (fine ? 1 : 10) + " s";
   $("past-charts").hidden = is_empty;
   if (is_empty) return;
   const flat = v => row.served.map(() => v);

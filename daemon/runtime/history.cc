@@ -13,7 +13,7 @@ namespace {
 constexpr double longest_look_s = 2;  // a daemon that was stopped knows nothing of that time
 constexpr float not_known = std::numeric_limits<float>::quiet_NaN();
 constexpr history_point nothing_known = {not_known, not_known, not_known, not_known,
-                                         not_known, not_known, not_known};
+                                         not_known, not_known, not_known, not_known};
 
 /// No name holds a zero.
 void write_key(std::string& key, uid_t uid, std::string_view job, std::string_view qos_class,
@@ -56,6 +56,7 @@ void history::sum::add(history_point const& did, double more_seconds) {
   delayed += did.delayed;
   waited_s += did.waited_s;
   blocked_s += did.blocked_s;
+  paused_s += did.paused_s;
   seconds += more_seconds;
   grant += did.grant * more_seconds;
   waiting += did.waiting * more_seconds;
@@ -69,6 +70,7 @@ void history::sum::add(sum const& more) {
   delayed += more.delayed;
   waited_s += more.waited_s;
   blocked_s += more.blocked_s;
+  paused_s += more.paused_s;
   demand += more.demand;
   grant += more.grant;
   waiting += more.waiting;
@@ -84,6 +86,7 @@ history_point history::sum::point() const {
   p.delayed = static_cast<float>(delayed);
   p.waited_s = static_cast<float>(waited_s);
   p.blocked_s = static_cast<float>(blocked_s);
+  p.paused_s = static_cast<float>(paused_s);
   p.demand = bounded ? static_cast<float>(demand / bounded_seconds) : not_known;
   p.grant = static_cast<float>(grant / seconds);
   p.waiting = static_cast<float>(waiting / seconds);
@@ -133,6 +136,7 @@ void history::spread(series& s, std::int64_t from_ns) const {
       delayed += piece.delayed;
       piece.waited_s *= static_cast<float>(part);
       piece.blocked_s *= static_cast<float>(part);
+      piece.paused_s *= static_cast<float>(part);
       s.going_on.add(piece, std::max(static_cast<double>(end - begin) / 1e9, 1e-9));
     }
     if (second < last) close_second(s, second);

@@ -3,7 +3,7 @@
 // single seconds for ten minutes and in tens of seconds for the hour. The loop looks and puts;
 // readers in other threads copy one row at a time, so that nobody waits for a reader.
 // What stays true: the amounts of a row's points, the unfinished one included, add up to what was
-// put; at most `most_rows` rows of about 32 KB each, whatever jobs there are; a row goes an hour
+// put; at most `most_rows` rows of about 38 KB each, whatever jobs there are; a row goes an hour
 // after its job. Time is an argument.
 #pragma once
 
@@ -29,6 +29,7 @@ struct history_point {
   float waited_s = 0;                        // amount: all threads added
   float blocked_s = 0;                       // amount: time in which a request waited
   float demand = 0, grant = 0, waiting = 0;  // means; of the first two per second
+  float paused_s = 0;                        // amount: time in which somebody had paused the job
 };
 
 /// Whose figures they are. A row without a job is of a class, one without a class too of a supply.
@@ -104,7 +105,7 @@ class history {
     history_point last() const;
   };
   struct sum {
-    double served = 0, delayed = 0, waited_s = 0, blocked_s = 0;
+    double served = 0, delayed = 0, waited_s = 0, blocked_s = 0, paused_s = 0;
     double demand = 0, grant = 0, waiting = 0;  // times seconds
     double seconds = 0, bounded_seconds = 0;    // the latter: with a demand that is known
     void add(history_point const& did, double seconds);

@@ -18,9 +18,9 @@ nlohmann::json op_json(op_row const& row);
 
 /// Answers {"verb": "history", "job": NAME (all without), "interval": 1 or 10, "from": N}: answer
 /// "interval_s", "rows", "left_out", and "next": the `from` of the next page, or null. The rows
-/// have amounts ("served_sum", "delayed_sum", "waited_s", "blocked_s"); the last interval goes on,
-/// and "end_unix_s" is its end. A job is named as NAME, USER@NAME or UID@NAME. `past` null: nothing
-/// is kept here, which is an error.
+/// have amounts ("served_sum", "delayed_sum", "waited_s", "blocked_s", of jobs "paused_s"); the
+/// last interval goes on, and "end_unix_s" is its end. A job is named as NAME, USER@NAME or
+/// UID@NAME. `past` null: nothing is kept here, which is an error.
 nlohmann::json answer_history(history const* past, history_reader const& who,
                               nlohmann::json const& request);
 

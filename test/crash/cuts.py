@@ -26,6 +26,7 @@ TABLE = """
 # What was acknowledged survives, in order, by fsync and through the journal.
 fsync              600   600        500   100
 jdurhome           600   600       1000   250
+user               600   600       1000   250
 
 # The same with the journal's daemon, also while it is killed, stands still, or programs
 # sync all themselves.

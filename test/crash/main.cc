@@ -5,6 +5,7 @@
 // oracle. The last line says what was found; status 1 when a mode that must
 // hold did not, or a control that must fail did not. 77: something needed is
 // missing. crash disk FS FLUSH_US COMMAND: a disk to measure on.
+#include <sys/fsuid.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -46,13 +47,25 @@ struct tool : mounts {
   void record(std::uint64_t seed) {
     make();
     mount_it();
+    if (chown(mount_point.c_str(), m.user, m.user) != 0) throw std::runtime_error("chown");
+    act_as(m.user);
     prepare(mount_point, m, size);
+    act_as(0);
     unmount();
     mount_it();
     disk.begin();
+    act_as(m.user);
     write_all(mount_point, dir, m, size, disk, seed);
+    act_as(0);
     disk.end();
     unmount();
+  }
+
+ private:
+  /// Whose this thread's files are, and those of threads that it starts.
+  static void act_as(unsigned user) {
+    setfsgid(user);
+    setfsuid(user);
   }
 };
 
@@ -192,6 +205,8 @@ int main(int argc, char** argv) {
       std::string(scratch != nullptr ? scratch : "/tmp") + "/crash-" + argv[1] + "-" + fs->name;
   std::string const bin = std::string(build != nullptr ? build : "build") + "/bin";
   for (auto const& d : {dir, dir + "/disk", dir + "/mnt"}) mkdir(d.c_str(), 0711);
+  if (m != nullptr && m->user != 0 && chmod((dir + "/..").c_str(), 0711) != 0)
+    return skip("its user cannot get to the disk");
   std::uint64_t const seed = argc > 4 && !lends ? std::strtoull(argv[4], nullptr, 0) : 1;
   std::optional<tool> t;
   try {

@@ -15,6 +15,7 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "journal/opener.h"
 #include "journal/recover.h"
 
 namespace sluice::crash {
@@ -156,6 +157,8 @@ bool recover_in_child(std::string const& file, std::string const& out) {
     o.log = file;
     o.replay = true;
     try {
+      auto const files = journal::become_owner(file);
+      o.files = files.get();
       journal::recover(o);
     } catch (std::exception const& e) {
       dprintf(to, "%s\n", e.what());

@@ -133,6 +133,7 @@ class stream {
     r.epoch = epoch;
     r.file = f.id();
     r.mode = S_IFREG | 0644;
+    r.uid = r.gid = mode_.user;
     return r;
   }
   void tell(record const& r) {

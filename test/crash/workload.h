@@ -32,15 +32,33 @@ struct mode {
   bool is_ordered = false;  // fsync is a barrier; every fourth epoch is waited for
   bool gates = true;        // what is to change waits for the barriers
   bool is_staged = false;   // processes below `sluice run`; nothing is marked, only order is asked
+  unsigned user = 0;        // whose files and journal they are, and who recovers them
 
   bool is_served() const { return daemon != fate::none; }
   bool has_log() const { return logged || is_served() || is_staged; }
 };
 
+inline constexpr unsigned nobody = 65534;
+
 inline mode const modes[] = {
     {"none", false, false, false, true, true},
     {"fsync", false, true, false, false, true},
     {"jdurhome", true, true, true, false, true},
+    {"user",
+     true,
+     true,
+     true,
+     false,
+     true,
+     true,
+     fate::none,
+     {},
+     true,
+     false,
+     false,
+     true,
+     false,
+     nobody},
     {"jordhome", true, false, true, true, false},
     {"ack", true, true, false, true, true},
     {"norecover", true, true, true, true, true, false},

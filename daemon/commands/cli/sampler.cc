@@ -79,6 +79,7 @@ void sampler::collect() {
 }
 
 void sampler::tell() {
+  going_on_.width = width_;
   for (auto const& to : listeners_) to(going_on_);
   going_on_.index += width_;
   if (most_ != 0 && going_on_.index >= most_ * width_) {

@@ -23,6 +23,7 @@ struct op_done : segment::call_sums {
 /// What happened in one interval.
 struct sample {
   std::size_t index = 0;                       // in intervals of the beginning; 0: the first
+  std::size_t width = 1;                       // of the interval, in those of the beginning
   std::vector<op_done> op;                     // by core::op
   std::vector<segment::channel_sums> channel;  // as many as the segment has
 };

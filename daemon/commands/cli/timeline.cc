@@ -106,16 +106,17 @@ void timeline::take(sample const& each) {
     put(t.delayed, at, static_cast<double>(sum.delayed));
     put(t.waited_s, at, static_cast<double>(sum.waited_ns) / ns_per_s);
   }
-  add_limits(at);
+  add_limits(at, static_cast<double>(each.width) * interval_s_);
 }
 
 /// The rate at the end of the interval: it changes when somebody changes it.
-void timeline::add_limits(std::size_t at) {
+void timeline::add_limits(std::size_t at, double passed_s) {
   for (unsigned i = 0; i < channels_.size(); ++i) {
     auto const unit = static_cast<core::unit_kind>(segment_.rules.channel[i].unit);
     values& limit = channels_[i].limit;
     if (limit.size() <= at) limit.resize(at + 1, 0);
     limit[at] = policy::per_second(unit, rate_of(segment_, i));
+    if (limit[at] == 0) put(channels_[i].paused_s, at, passed_s);
   }
 }
 
@@ -177,6 +178,9 @@ json timeline::channel_rows(std::string const& job) const {
     put_row(rows, job, of, "delayed", "ops", t.delayed, count_);
     put_row(rows, job, of, "waited", "s", t.waited_s, count_);
     put_row(rows, job, of, "blocked", "s", blocked(t), count_);
+    // One that never had another rate is a limit of 0.
+    if (row.count_only == 0 && !is_nothing(t.limit))
+      put_row(rows, job, of, "paused", "s", t.paused_s, count_);
   }
   return rows;
 }

@@ -33,14 +33,14 @@ class timeline {
 
   /// Of an op or a channel, one value per interval each.
   struct track {
-    values calls, errors, bytes, delayed, waited_s, took_s, amount, limit;
+    values calls, errors, bytes, delayed, waited_s, took_s, amount, limit, paused_s;
   };
   static constexpr values track::*fields[] = {&track::calls,   &track::errors,   &track::bytes,
                                               &track::delayed, &track::waited_s, &track::took_s,
-                                              &track::amount,  &track::limit};
+                                              &track::amount,  &track::limit,    &track::paused_s};
 
   void halve();
-  void add_limits(std::size_t at);
+  void add_limits(std::size_t at, double passed_s);
   json op_rows(std::string const& job) const;
   json channel_rows(std::string const& job) const;
   values blocked(track const& t) const;

@@ -30,7 +30,7 @@ constexpr kept_row kept[] = {
     {"demand", "demand", nullptr, false},       {"grant", "grant", nullptr, false},
     {"served_sum", "served", nullptr, true},    {"waiting", "waiting", nullptr, false},
     {"delayed_sum", "delayed", nullptr, false}, {"waited_s", "waited", "s", false},
-    {"blocked_s", "blocked", "s", false}};
+    {"blocked_s", "blocked", "s", false},       {"paused_s", "paused", "s", false}};
 
 std::string text_in(json const& row, char const* key) {
   auto const at = row.find(key);
@@ -40,6 +40,11 @@ std::string text_in(json const& row, char const* key) {
 double number_in(json const& row, char const* key, double otherwise) {
   auto const at = row.find(key);
   return at != row.end() && at->is_number() ? at->get<double>() : otherwise;
+}
+
+bool is_any_above_zero(json const& values) {
+  return std::any_of(values.begin(), values.end(),
+                     [](json const& v) { return v.is_number() && v.get<double>() > 0; });
 }
 
 /// Values as they lie on a common axis that ends at `end` and has `count` intervals.
@@ -82,6 +87,7 @@ class gatherer {
       if (k.per_second) add_to(own_[supply], values);
       bool const is_known =
           std::any_of(values.begin(), values.end(), [](json const& v) { return v.is_number(); });
+      if (std::string_view(k.what) == "paused" && !is_any_above_zero(values)) continue;
       if (is_known || std::string_view(k.what) == "demand")
         put(job, supply, k.what, k.unit == nullptr ? text_in(row, "unit") : k.unit,
             std::move(values));

@@ -113,7 +113,7 @@ std::string area(plot const& p, std::vector<double> const& low, std::vector<doub
 
 constexpr char const* stroke_class[] = {"area", "solid", "dashed", "dotted", "dashdot"};
 
-std::string line_key(plot const& p, std::vector<line> const& rows, bool has_strip) {
+std::string line_key(plot const& p, std::vector<line> const& rows, marks const& when) {
   std::string out;
   double x = p.left;
   auto const put = [&](std::string const& mark, std::string const& label) {
@@ -127,23 +127,27 @@ std::string line_key(plot const& p, std::vector<line> const& rows, bool has_stri
             : fmt::format("<path d=\"M{:.1f} 8.5h26\" class=\"line {}\"/>", x,
                           stroke_class[static_cast<int>(row.as)]),
         row.label);
-  if (has_strip)
-    put(fmt::format("<rect x=\"{:.1f}\" y=\"4\" width=\"26\" height=\"9\" class=\"strip\"/>", x),
-        "something waited");
+  auto const box = [&](char const* cls) {
+    return fmt::format("<rect x=\"{:.1f}\" y=\"4\" width=\"26\" height=\"9\" class=\"{}\"/>", x,
+                       cls);
+  };
+  if (!when.blocked.empty()) put(box("strip"), "something waited");
+  if (sum_of(when.paused) > 0) put(box("paused"), "paused by hand");
   return out;
 }
 
-std::string strip(plot const& p, std::vector<double> const& blocked, double y) {
+/// Where a part of the interval is so, a rectangle; neighbours are one.
+std::string stretches(plot const& p, std::vector<double> const& parts, double y, double height,
+                      char const* cls) {
   std::string out;
-  for (std::size_t i = 0; i < blocked.size();) {
+  for (std::size_t i = 0; i < parts.size();) {
     std::size_t end = i + 1;
-    auto const waits = [&](std::size_t at) { return blocked[at] > 0.01; };
-    while (end < blocked.size() && waits(end) == waits(i)) ++end;
-    if (waits(i))
+    auto const is_so = [&](std::size_t at) { return parts[at] > 0.01; };
+    while (end < parts.size() && is_so(end) == is_so(i)) ++end;
+    if (is_so(i))
       out += fmt::format(
-          "<rect x=\"{:.2f}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{:.0f}\" "
-          "class=\"strip\"/>",
-          p.x(i), y, p.x(end) - p.x(i), strip_height - 2);
+          "<rect x=\"{:.2f}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{:.0f}\" class=\"{}\"/>",
+          p.x(i), y, p.x(end) - p.x(i), height, cls);
     i = end;
   }
   return out;
@@ -180,19 +184,21 @@ std::string heatmap(frame const& f, std::vector<heat_row> const& rows, int hue, 
 }
 
 std::string lines(frame const& f, std::string const& unit, std::vector<line> const& all,
-                  std::vector<double> const& blocked, std::string const& title, double top) {
+                  marks const& all_marks, std::string const& title, double top) {
   std::size_t const merge = merged(f.intervals, line_columns);
   auto const rows = in_columns(all, merge);
-  auto const waits = columns_of(blocked, merge);
+  marks const when = {columns_of(all_marks.blocked, merge), columns_of(all_marks.paused, merge)};
   std::vector<hover_row> hover;
   for (line const& row : rows) {
     top = std::max(top, std::min(most_of(row.values), row.cut));
     hover.push_back({row.label, unit, row.values});
   }
-  if (!waits.empty()) hover.push_back({"time with waiting", "part", waits});
+  if (!when.blocked.empty()) hover.push_back({"time with waiting", "part", when.blocked});
+  if (sum_of(when.paused) > 0) hover.push_back({"paused by hand", "part", when.paused});
   top = nice_top(top, unit);
   plot const p = plot_of(f, merge, 20, plot_height);
-  std::string body = line_key(p, all, !waits.empty()) + value_axis(p, top, unit);
+  std::string body = line_key(p, all, when) + stretches(p, when.paused, p.top, p.height, "paused") +
+                     value_axis(p, top, unit);
   for (line const& row : rows)
     if (row.as == stroke::area)
       body += fmt::format("<path d=\"{}\" class=\"area\"/>\n", area(p, {}, row.values, top));
@@ -201,7 +207,8 @@ std::string lines(frame const& f, std::string const& unit, std::vector<line> con
       body += fmt::format("<path d=\"{}\" class=\"line {}\"/>\n", step_line(p, row.values, top),
                           stroke_class[static_cast<int>(row.as)]);
   double const floor = p.top + p.height;
-  body += strip(p, waits, floor + 2) + time_axis(f, p, floor + strip_height);
+  body += stretches(p, when.blocked, floor + 2, strip_height - 2, "strip") +
+          time_axis(f, p, floor + strip_height);
   return begin_svg(f, floor + strip_height + axis_height, title, hover_text(f, p, merge, hover)) +
          body + "</svg>\n";
 }

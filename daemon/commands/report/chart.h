@@ -33,9 +33,15 @@ struct line {
   double cut = std::numeric_limits<double>::infinity();  // drawn no higher; the values are told
 };
 
-/// Lines over time; `blocked` (0 to 1 per interval) is a hatched strip below.
+/// What was so in a part of each interval (0 to 1); each may be empty.
+struct marks {
+  std::vector<double> blocked;  // something waited: a hatched strip below the lines
+  std::vector<double> paused;   // somebody had paused the job: a band behind them
+};
+
+/// Lines over time.
 std::string lines(frame const& f, std::string const& unit, std::vector<line> const& rows,
-                  std::vector<double> const& blocked, std::string const& title, double top = 0);
+                  marks const& when, std::string const& title, double top = 0);
 
 /// Areas on each other, the first at the bottom, and a line above them (may be empty).
 std::string stack(frame const& f, std::string const& unit, std::vector<line> const& rows,

@@ -61,6 +61,7 @@ class builder {
     take_calls();
     for (auto const& rule : r_.rules) take(rule);
     finish_uses();
+    finish_jobs();
     finish_gates();
     sort();
     out_.is_known = is_known();
@@ -148,6 +149,7 @@ class builder {
     if (row.what == "waiting") add_to(u.waiting, rates);
     if (row.what == "delayed") g.delayed += sum_of(row.values);
     if (row.what == "blocked") u.blocked = at_most(rates, 1);
+    if (row.what == "paused") u.paused = at_most(rates, 1);
     if (row.what == "waited") {
       u.waited_s = sum_of(row.values);
       add_to(estimates_[key_of(row.job, row.name)], at_most(rates, 1));
@@ -237,8 +239,13 @@ class builder {
       if (u.job == other_jobs) continue;
       job_use& j = job(u.job);
       if (!std::isnan(u.blocked_s)) j.blocked_s = std::max(j.blocked_s, u.blocked_s);
+      raise(j.paused, u.paused);
       if (waits_.empty() && r_.calls.empty() && !std::isnan(u.waited_s)) j.waited_s += u.waited_s;
     }
+  }
+
+  void finish_jobs() {
+    for (job_use& j : out_.jobs) j.paused_s = sum_of(j.paused) * r_.time.interval_s;
   }
 
   void finish_gates() {

@@ -24,10 +24,11 @@ struct op_use {
 /// A job at a gate.
 struct gate_use {
   std::string job, gate, unit;
-  double served = 0;                                                 // amount over all
-  double waited_s = unknown;                                         // all threads added
-  double blocked_s = unknown;                                        // in which something waited
-  std::vector<double> rate, demand, grant, limit, waiting, blocked;  // by interval; may be empty
+  double served = 0;           // amount over all
+  double waited_s = unknown;   // all threads added
+  double blocked_s = unknown;  // in which something waited
+  // By interval; may be empty.
+  std::vector<double> rate, demand, grant, limit, waiting, blocked, paused;
 };
 
 /// A gate, all jobs together.
@@ -50,7 +51,8 @@ struct gate {
 struct job_use {
   std::string job, qos_class, user;
   double done = 0, bytes = 0, offered = 0, failed = 0;
-  double waited_s = 0, blocked_s = 0, lag_s = 0;
+  double waited_s = 0, blocked_s = 0, paused_s = 0, lag_s = 0;
+  std::vector<double> paused;  // part of each interval; may be empty
   double started_s = unknown, ended_s = unknown;
   std::optional<bool> finished;
 };

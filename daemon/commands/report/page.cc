@@ -169,7 +169,7 @@ std::string section_uses(sheet const& s) {
     if (is_known(u.limit)) rows.push_back({"limit", stroke::dotted, u.limit});
     std::string const name = u.job.empty() ? u.gate : u.job + " at " + u.gate;
     out += fmt::format("<h3>{}</h3>\n", html(name)) +
-           figure(lines(s.time, u.unit, rows, u.blocked, name), "");
+           figure(lines(s.time, u.unit, rows, {u.blocked, u.paused}, name), "");
   }
   if (drawn > 0)
     out +=

@@ -40,7 +40,7 @@ th, td { text-align: right; padding: .2rem .6rem; border-bottom: 1px solid var(-
 th { font-weight: 600; color: var(--soft); white-space: normal; }
 th:first-child, td:first-child, th.left, td.left { text-align: left; overflow-wrap: anywhere;
   white-space: normal; }
-td:first-child { min-width: 9rem; } td.left { min-width: 14rem; }
+td:first-child { min-width: 11rem; } td.left { min-width: 14rem; }
 .scroll { overflow-x: auto; }
 details summary { cursor: pointer; color: var(--soft); }
 svg.chart { display: block; width: 100%; min-width: 42rem; height: auto; fill: var(--text);
@@ -57,6 +57,7 @@ svg.definitions { position: absolute; width: 0; height: 0; }
 .l7 { fill-opacity: .87; } .l8 { fill-opacity: 1; }
 .unknown, .strip { fill: url(#hatch); } .hatch { stroke: var(--wait); stroke-width: 1.6; }
 .unknown { opacity: .35; } .rail { fill: var(--rule); opacity: .6; }
+.paused { fill: var(--soft); fill-opacity: .22; stroke: var(--soft); stroke-dasharray: 1 3; }
 .area { fill: var(--area); fill-opacity: .65; }
 .line { fill: none; stroke: var(--line); stroke-width: 1.7; }
 .line.solid { stroke: var(--use); stroke-width: 2; } .line.dashed { stroke-dasharray: 6 4; }

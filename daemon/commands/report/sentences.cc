@@ -15,6 +15,7 @@ namespace {
 
 constexpr double late_s = 0.1;  // a replay that is later than this says so
 constexpr double worth_saying = 0.01;
+constexpr std::size_t most_pauses = 4;  // of a job, each with its times
 
 std::string of_amount(double amount, std::string const& unit) {
   return amount_text(amount, unit) + (unit == "ops" ? " operations" : "");
@@ -102,6 +103,30 @@ void say_when(std::vector<std::string>& out, result const& r, digest const& d) {
                        : fmt::format("When: four fifths of it between {} and {}.",
                                      clock_text(static_cast<double>(span.begin) * step),
                                      clock_text(static_cast<double>(span.end) * step)));
+}
+
+/// Somebody held the job by hand: no limit is to blame for what waited then.
+void say_pauses(std::vector<std::string>& out, result const& r, digest const& d) {
+  for (job_use const& j : d.jobs) {
+    if (!(j.paused_s > 0)) continue;
+    auto const is_paused = [&](std::size_t i) { return i < j.paused.size() && j.paused[i] > 0; };
+    std::vector<std::string> when;
+    for (std::size_t i = 0; i < j.paused.size();) {
+      std::size_t end = i;
+      while (is_paused(end)) ++end;
+      if (end > i)
+        when.push_back(fmt::format("from {} to {}",
+                                   clock_text(static_cast<double>(i) * r.time.interval_s),
+                                   clock_text(static_cast<double>(end) * r.time.interval_s)));
+      i = std::max(end, i + 1);
+    }
+    std::string const who = d.jobs.size() > 1 ? "Job " + j.job : "The job";
+    std::string line = fmt::format("{} was paused by hand for {}: ", who, seconds_text(j.paused_s));
+    std::size_t const told = std::min(when.size(), most_pauses);
+    line += fmt::format("{}", fmt::join(when.begin(), when.begin() + std::ptrdiff_t(told), ", "));
+    if (told < when.size()) line += fmt::format(" and {} times more", when.size() - told);
+    out.push_back(line + ".");
+  }
 }
 
 void say_capacity(std::vector<std::string>& out, digest const& d) {
@@ -242,6 +267,7 @@ std::vector<std::string> sentences_of(result const& r, digest const& d) {
   } else {
     out.push_back(why_none(r, d));
   }
+  say_pauses(out, r, d);
   for (gate const& g : d.gates)
     if (g.is_only_counted) out.push_back(would_wait_at(g));
   say_times(out, r);

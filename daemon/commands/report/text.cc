@@ -183,6 +183,23 @@ nlohmann::ordered_json roles_json(result const& r) {
   return out;
 }
 
+nlohmann::ordered_json jobs_json(digest const& d) {
+  auto out = nlohmann::ordered_json::array();
+  for (job_use const& j : d.jobs)
+    out.push_back({{"job", j.job},
+                   {"class", j.qos_class},
+                   {"done", j.done},
+                   {"bytes", j.bytes},
+                   {"offered", j.offered},
+                   {"failed", j.failed},
+                   {"waited_s", j.waited_s},
+                   {"blocked_s", j.blocked_s},
+                   {"paused_s", j.paused_s},
+                   {"lag_s", j.lag_s},
+                   {"ended_s", number(j.ended_s)}});
+  return out;
+}
+
 nlohmann::ordered_json summary(result const& r, digest const& d) {
   using json = nlohmann::ordered_json;
   json out = {{"version", 1},
@@ -220,18 +237,7 @@ nlohmann::ordered_json summary(result const& r, digest const& d) {
                           {"done", o.total},
                           {"delayed", o.delayed},
                           {"waited_s", o.waited_s}});
-  out["jobs"] = json::array();
-  for (job_use const& j : d.jobs)
-    out["jobs"].push_back({{"job", j.job},
-                           {"class", j.qos_class},
-                           {"done", j.done},
-                           {"bytes", j.bytes},
-                           {"offered", j.offered},
-                           {"failed", j.failed},
-                           {"waited_s", j.waited_s},
-                           {"blocked_s", j.blocked_s},
-                           {"lag_s", j.lag_s},
-                           {"ended_s", number(j.ended_s)}});
+  out["jobs"] = jobs_json(d);
   out["paths"] = json::array();
   for (path_sum const& p : r.paths)
     out["paths"].push_back({{"path", p.path},

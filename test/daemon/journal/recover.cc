@@ -29,18 +29,13 @@
 #include "journal/replay.h"
 #include "journal/slots.h"
 #include "journal/writer.h"
-#include "lib/own_mounts.h"
-#include "lib/scratch.h"
+#include "recover_bench.h"
 
 using namespace sluice::journal;
+using sluice::test::bench;
+using sluice::test::wall_ns;
 
 namespace {
-
-std::uint64_t wall_ns() {
-  timespec t = {};
-  clock_gettime(CLOCK_REALTIME, &t);
-  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 + t.tv_nsec;
-}
 
 ino_t inode_of(std::string const& path) {
   struct stat st = {};
@@ -78,127 +73,6 @@ class as_user {
 
  private:
   pid_t pid_ = 0;
-};
-
-/// A small file system of its own, for not every one tells a uuid.
-struct file_system {
-  sluice::test::scratch holder;
-  std::string dir = holder.dir + "/home";
-  bool is_mounted = false;
-
-  file_system() { is_mounted = sluice::test::mount_ext4(holder.dir + "/image", "16M", dir); }
-  ~file_system() {
-    if (is_mounted)
-      std::system(("umount -l " + dir).c_str()) == 0 || std::printf("still mounted\n");
-  }
-  file_system(file_system const&) = delete;
-  /// With what debugfs did to it in between.
-  bool mount_again(std::string const& debugfs) const {
-    std::string const image = holder.dir + "/image";
-    std::string const all = "umount " + dir + " && debugfs -w -R '" + debugfs + "' " + image +
-                            " && sleep 0.1 && mount -o loop " + image + " " + dir;
-    return sluice::test::shell(all);
-  }
-};
-
-/// A directory with a log, and files that are written through it.
-struct bench {
-  file_system at;
-  std::string log = at.dir + "/log";
-  std::optional<file_disk> disk;
-  std::optional<writer> w;
-  std::uint64_t lsn = 0;
-
-  bool begin(std::uint64_t window_ns = 60'000'000'000) {
-    if (!at.is_mounted) {
-      WARN("skip: needs root, mkfs.ext4 and loop devices");
-      return false;
-    }
-    make_log_file(log, 1 << 20, window_ns);
-    open_writer();
-    return true;
-  }
-  void open_writer() {
-    disk.emplace(log, file_disk::use::write);
-    w.emplace(*disk, read_slots(*disk).in_force,
-              surroundings{wall_ns, [] { return std::uint64_t{1}; }});
-  }
-  void crash() {
-    w.reset();
-    disk.reset();
-  }
-  recovered recover_it(bool keep_home = false, bool set_aside = false) {
-    recover_options o;
-    o.log = log;
-    o.keep_home = keep_home;
-    o.set_aside = set_aside;
-    return recover(o);
-  }
-
-  std::string path(std::string const& name) const { return at.dir + "/" + name; }
-  file_id id_of(std::string const& p) const {
-    file_id id;
-    int const fd = open(p.c_str(), O_RDONLY);
-    REQUIRE(identify(fd, id) == 0);
-    close(fd);
-    return id;
-  }
-  void write(std::string const& name, std::string const& text) const {
-    std::ofstream(path(name), std::ios::binary) << text;
-  }
-  void immutable(std::string const& name, bool is_so) const {
-    int const fd = open(path(name).c_str(), O_RDONLY);
-    int flags = 0;
-    REQUIRE(ioctl(fd, FS_IOC_GETFLAGS, &flags) == 0);
-    flags = is_so ? flags | FS_IMMUTABLE_FL : flags & ~FS_IMMUTABLE_FL;
-    REQUIRE(ioctl(fd, FS_IOC_SETFLAGS, &flags) == 0);
-    close(fd);
-  }
-  std::string read(std::string const& name) const {
-    std::ifstream in(path(name), std::ios::binary);
-    return in ? std::string(std::istreambuf_iterator<char>(in), {}) : "no file";
-  }
-  record about(kind what, std::string const& name) const {
-    record r;
-    r.what = what;
-    r.file = id_of(path(name));
-    r.directory = r.new_directory = id_of(at.dir);
-    r.name = name;
-    r.mode = S_IFREG | 0640;
-    return r;
-  }
-  void tell(record const& r) {
-    REQUIRE(w->try_append(r, lsn) == 0);
-    REQUIRE(w->commit(lsn) == 0);
-  }
-  void tell_owner(file_id const& id, unsigned uid, unsigned gid) {
-    record r;
-    r.what = kind::owner;
-    r.file = id;
-    r.uid = uid;
-    r.gid = gid;
-    tell(r);
-  }
-  void tell_data(file_id const& id, std::uint64_t offset, std::string const& text,
-                 std::uint64_t changed_ns = 0) {
-    record r;
-    r.what = kind::data;
-    r.changed_ns = changed_ns;
-    r.file = id;
-    r.offset = offset;
-    r.bytes = std::as_bytes(std::span(text));
-    tell(r);
-  }
-  /// Behind the creation: all that a new file begins with.
-  void tell_new(file_id const& id, std::string const& text, std::uint64_t changed_ns = 0) {
-    tell_data(id, 0, text, changed_ns);
-    record r;
-    r.changed_ns = changed_ns;
-    r.what = kind::truncate;
-    r.file = id;
-    r.offset = text.size();
-    tell(r);
-  }
 };
 
 }  // namespace
@@ -637,37 +511,6 @@ TEST_CASE("a recovery that is cut off keeps what it left aside, once", "[order]"
   std::ofstream(b.log, std::ios::binary) << log;
   CHECK(b.recover_it(false, true).aside_log == b.log + ".kept-1-2");
   CHECK(b.read("log.kept-1") == "somebody's");
-}
-
-TEST_CASE("of a user's log recovery makes nothing but his own files", "[order]") {
-  constexpr unsigned user = 65534;
-  constexpr unsigned his_group = 65534, others = 64999;
-  struct made {
-    unsigned uid, gid, mode;
-    bool may;
-  };
-  for (made const& m :
-       {made{0, 0, S_IFREG | 0644, false}, made{user, his_group, S_IFREG | 04755, false},
-        made{user, others, S_IFREG | 0660, false}, made{user, 0, S_IFREG | 0660, false},
-        made{user, his_group, S_IFREG | 0640, true}}) {
-    bench b;
-    if (!b.begin()) return;
-    b.write("lost", "x");
-    record r = b.about(kind::create, "lost");
-    r.uid = m.uid;
-    r.gid = m.gid;
-    r.mode = m.mode;
-    b.tell(r);
-    b.tell_new(r.file, "text");
-    unlink(b.path("lost").c_str());  // as if the power had failed before its name was durable
-    b.crash();
-    for (auto const& path : {b.log, b.at.dir}) REQUIRE(chown(path.c_str(), user, user) == 0);
-    if (m.may)
-      b.recover_it();
-    else
-      CHECK_THROWS_AS(b.recover_it(), sluice::error);
-    CHECK(b.read("lost") == (m.may ? "text" : "no file"));
-  }
 }
 
 TEST_CASE("a directory is given away only by whom it was just made", "[order]") {

@@ -72,7 +72,7 @@ def sort_and_filter(browser):
     css(browser, head % "job")[0].click()
     check(jobs(browser)[0][0] == "backup", f"by name: {jobs(browser)[0]}")
     box = browser.find_element("id", "filter")
-    box.send_keys("HYD metadata")
+    box.send_keys("HYD metadata@scr")
     check([r[0] for r in jobs(browser)] == ["hydro"], f"filtered: {jobs(browser)}")
     check("1 of" in browser.find_element("id", "job-count").text, "the count")
     box.clear()
@@ -107,6 +107,8 @@ def moments_line_up(browser):
     check(len(ticks) >= 3 and all(label.endswith("/s") for _, label in ticks), f"ticks {ticks}")
     step = ticks[1][0] - ticks[0][0]
     check(step / 10 ** math.floor(math.log10(step)) in (1, 2, 5), f"ticks are not round: {ticks}")
+    words = drawing(browser, "#rates", "chart.legend.legendItems.map(i => i.text)")
+    check({"served", "grant", "demand"} <= set(words), f"the key: {words}")
     labels = drawing(browser, "#waiting", "chart.scales.y.ticks.map(t => t.label)")
     check(all(t.endswith(" calls") for t in labels), f"ticks without a unit: {labels}")
 
@@ -125,9 +127,13 @@ def fetched(browser, end=""):
     return [name for name in names if name.endswith(end)]
 
 
+def card_of(browser, supply):
+    return next(c for c in css(browser, "#supplies .card") if supply in c.text.split("\n"))
+
+
 def history_of_a_click(browser):
     row = next(r for r in css(browser, "#jobs tbody tr")
-               if "hydro" in r.text and "metadata" in r.text)
+               if "hydro" in r.text and "metadata@scratch" in r.text)
     row.click()
     check(browser.find_element("id", "past-title").text.startswith("hydro"), "the title")
     browser.find_element("id", "past-minutes").click()
@@ -142,13 +148,47 @@ def history_of_a_click(browser):
     moments_line_up(browser)
     unknown_is_not_more(browser)
     whole_page(browser, os.path.join(KEEP, "dashboard-ops.png"))
-    card, heard = css(browser, "#supplies .card")[0], len(fetched(browser, "now.json"))
+    card, heard = card_of(browser, "metadata@scratch"), len(fetched(browser, "now.json"))
     until(10, "nothing new is asked for", lambda: len(fetched(browser, "now.json")) > heard + 1)
     card.click()  # the same element after it was drawn anew
     until(10, "no history of the supply",
           lambda: browser.find_element("id", "past-title").text.endswith("@scratch") and
           points(browser, "capacity"))
     check(not css(browser, "#heat canvas"), "a supply has the heat map of a job")
+
+
+def little_use_shows(browser):
+    """What uses a small part of a capacity is no flat line, and nothing is said to be nothing."""
+    def says(supply):
+        return card_of(browser, supply).find_element("css selector", ".past").text
+    until(20, "a quiet supply", lambda: says("metadata@quiet") == "no calls in the last hour")
+    until(20, "a supply of little use", lambda: "at most" in css(
+        browser, "#supplies .card[data-id^='data@scratch'] .past")[0].text)
+    place = "#supplies .card[data-id^='data@scratch'] .trend"
+    top = drawing(browser, place, "chart.scales.y.max")
+    check(0 < top < 2 ** 20, f"its trend goes up to {top} B/s")
+    css(browser, "#supplies .card[data-id^='data@scratch']")[0].click()
+    until(15, "no history of little use", lambda: points(browser, "capacity") and drawing(
+        browser, "#rates", "chart.scales.y.max") < 2 ** 20)
+    words = drawing(browser, "#rates", "chart.legend.legendItems.map(i => i.text)")
+    check("capacity (above, 1 GiB/s)" in words, f"the key: {words}")
+    card_of(browser, "metadata@quiet").click()
+    until(15, "nothing is not said", lambda: browser.find_element(
+        "id", "past-none").text == "no calls in this time")
+
+
+def fits_a_telephone(browser):
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
+        "width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": True})
+    history_of_a_click(browser)
+    wide = browser.execute_script("return document.documentElement.scrollWidth")
+    check(wide <= 390, f"the page is {wide} wide")
+    cut = browser.execute_script("""
+        return [...document.querySelectorAll('td.left, th.left, .card *')].filter(
+            e => e.offsetParent && e.scrollWidth > e.clientWidth + 1 && e.clientWidth)
+          .map(e => e.textContent)""")
+    check(cut == [], f"text is cut: {cut}")
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
 def nothing_from_elsewhere(browser):
@@ -166,6 +206,8 @@ def main():
             jobs_with_a_key(browser)
             sort_and_filter(browser)
             history_of_a_click(browser)
+            little_use_shows(browser)
+            fits_a_telephone(browser)
             nothing_from_elsewhere(browser)
             name = "dashboard-dark.png" if dark else "dashboard.png"
             whole_page(browser, os.path.join(KEEP, name))

@@ -6,11 +6,12 @@
 set -u
 . test/lib/site.bash
 [ -x /usr/bin/python3 ] || skip "needs /usr/bin/python3"
-mkdir "$SCRATCH/data"
+mkdir "$SCRATCH"/{data,quiet}
 printf x >"$SCRATCH/data/file"
 cat >"$SCRATCH/p.json" <<END
 {"targets": {"scratch": {"path": "$SCRATCH/data",
-                         "capacity": {"metadata": "600/s", "data": "1GiB/s"}}},
+                         "capacity": {"metadata": "600/s", "data": "1GiB/s"}},
+             "quiet": {"path": "$SCRATCH/quiet", "capacity": {"metadata": "100k/s"}}},
  "classes": {"gold": {"scratch": {"metadata": {"weight": 3}}},
              "bulk": {"scratch": {"metadata": {"limit": "200/s"}}}},
  "control": {"nodes": "n1", "default_class": "bulk"}}

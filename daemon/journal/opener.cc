@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "journal/opener.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <grp.h>
+#include <linux/close_range.h>
+#include <pwd.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "base/descriptor.h"
+#include "base/error.h"
+
+namespace sluice::journal {
+
+namespace {
+
+enum class wish : std::uint32_t { want, keep_only, open, sync, mounting, is_marked, set_mark };
+
+struct question {
+  wish what = wish::want;
+  std::int32_t flags = 0;
+  std::uint8_t fs[16] = {};
+  std::int32_t handle_type = 0;
+  std::uint32_t handle_bytes = 0;
+  char handle[128] = {};
+  char mark[128] = {};
+};
+
+struct answer {
+  std::int32_t error = 0;  // an errno; is_marked: 1 for yes
+  mount_time mounting;
+  char directory[4096] = {};  // to be looked up; empty: the file comes with this
+};
+
+/// A message of one value, with a descriptor or without one.
+template <class Words>
+class letter {
+ public:
+  Words words;
+  descriptor fd;
+
+  bool send_to(int socket) {
+    alignas(cmsghdr) char room[CMSG_SPACE(sizeof(int))] = {};
+    iovec all = {&words, sizeof words};
+    msghdr head = {};
+    head.msg_iov = &all;
+    head.msg_iovlen = 1;
+    if (fd) {
+      head.msg_control = room;
+      head.msg_controllen = sizeof room;
+      cmsghdr* const c = CMSG_FIRSTHDR(&head);
+      c->cmsg_level = SOL_SOCKET;
+      c->cmsg_type = SCM_RIGHTS;
+      c->cmsg_len = CMSG_LEN(sizeof(int));
+      int const sent = fd.get();
+      std::memcpy(CMSG_DATA(c), &sent, sizeof sent);
+    }
+    return again([&] { return sendmsg(socket, &head, MSG_NOSIGNAL); }) == sizeof words;
+  }
+
+  /// False: the other one is gone, or says what is no such message.
+  bool take_from(int socket) {
+    alignas(cmsghdr) char room[CMSG_SPACE(sizeof(int))] = {};
+    iovec all = {&words, sizeof words};
+    msghdr head = {};
+    head.msg_iov = &all;
+    head.msg_iovlen = 1;
+    head.msg_control = room;
+    head.msg_controllen = sizeof room;
+    ssize_t const got = again([&] { return recvmsg(socket, &head, MSG_CMSG_CLOEXEC); });
+    cmsghdr const* const c = got >= 0 ? CMSG_FIRSTHDR(&head) : nullptr;
+    if (c != nullptr && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
+        c->cmsg_len == CMSG_LEN(sizeof(int))) {
+      int taken = -1;
+      std::memcpy(&taken, CMSG_DATA(c), sizeof taken);
+      fd = descriptor(taken);
+    }
+    return got == sizeof words && (head.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0;
+  }
+
+ private:
+  template <class Call>
+  static ssize_t again(Call const& call) {
+    ssize_t got = 0;
+    do got = call();
+    while (got < 0 && errno == EINTR);
+    return got;
+  }
+};
+
+/// Root's side. What it is asked comes from a process that reads a user's bytes.
+class opener {
+ public:
+  opener(int socket, uid_t uid) : socket_(socket), uid_(uid) {}
+
+  void serve() {
+    for (;;) {
+      letter<question> asked;
+      letter<answer> told;
+      if (!asked.take_from(socket_)) return;
+      take_up(asked, told);
+      if (!told.send_to(socket_)) return;
+    }
+  }
+
+ private:
+  void take_up(letter<question> const& asked, letter<answer>& told) {
+    question const& q = asked.words;
+    std::array<std::uint8_t, 16> fs = {};
+    std::copy(std::begin(q.fs), std::end(q.fs), fs.begin());
+    std::string const mark(q.mark, strnlen(q.mark, sizeof q.mark));
+    switch (q.what) {
+      case wish::want:
+        wanted_.insert(fs);
+        return;
+      case wish::keep_only:
+        return files_.keep_only(wanted_);
+      case wish::open:
+        told.words.error = open_it(q, fs, told);
+        return;
+      case wish::sync:
+        told.words.error = files_.sync(fs);
+        return;
+      case wish::mounting:
+        told.words.mounting = files_.mounting(fs);
+        return;
+      case wish::is_marked:
+        told.words.error = asked.fd && files_.is_marked(asked.fd.get(), mark) ? 1 : 0;
+        return;
+      case wish::set_mark:
+        told.words.error = is_his(asked.fd.get()) ? files_.set_mark(asked.fd.get(), mark) : EPERM;
+        return;
+    }
+    told.words.error = EINVAL;
+  }
+
+  bool is_his(int fd) const {
+    struct stat st = {};
+    return fstat(fd, &st) == 0 && st.st_uid == uid_ && (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode));
+  }
+
+  /// 0, or an errno.
+  int open_it(question const& q, std::array<std::uint8_t, 16> const& fs, letter<answer>& told) {
+    constexpr int may_be = O_ACCMODE | O_PATH | O_DIRECTORY;
+    if (q.handle_bytes > sizeof q.handle) return EINVAL;
+    int const flags = (q.flags & may_be) | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+    int const found = files_.open({fs, q.handle_type, {q.handle, q.handle_bytes}}, O_PATH);
+    if (found < 0) return -found;
+    descriptor at(found);
+    struct stat st = {};
+    if (fstat(at.get(), &st) != 0) return errno;
+    if (S_ISDIR(st.st_mode)) {
+      std::string const path = path_of(at.get());
+      if ((flags & O_ACCMODE) != O_RDONLY) return EISDIR;
+      if (path.size() >= sizeof told.words.directory) return ENAMETOOLONG;
+      path.copy(told.words.directory, path.size());
+      return 0;
+    }
+    if (!S_ISREG(st.st_mode)) return S_ISLNK(st.st_mode) ? ELOOP : EINVAL;
+    if (!is_his(at.get())) return of_somebody_else;
+    if ((flags & O_PATH) == 0) at = descriptor(open(proc_name(found).c_str(), flags));
+    if (!at) return errno;
+    // It may have been given away in between.
+    if (!is_his(at.get())) return of_somebody_else;
+    told.fd = std::move(at);
+    return 0;
+  }
+
+  int socket_;
+  uid_t uid_;
+  mounted_home files_;
+  std::set<std::array<std::uint8_t, 16>> wanted_;
+};
+
+/// The user's side.
+class asked_home : public home {
+ public:
+  asked_home(descriptor socket, pid_t opener) : socket_(std::move(socket)), opener_(opener) {}
+  ~asked_home() override {
+    socket_ = descriptor();  // its end
+    waitpid(opener_, nullptr, 0);
+  }
+
+  void keep_only(std::set<std::array<std::uint8_t, 16>> const& wanted) override {
+    for (auto const& fs : wanted) ask(about(wish::want, fs));
+    ask(about(wish::keep_only, {}));
+  }
+
+  int open(file_id const& id, int flags) const override {
+    question q = about(wish::open, id.fs);
+    if (id.handle.size() > sizeof q.handle) return -ESTALE;
+    q.flags = flags;
+    q.handle_type = id.handle_type;
+    q.handle_bytes = static_cast<std::uint32_t>(id.handle.size());
+    id.handle.copy(q.handle, sizeof q.handle);
+    letter<answer> told = ask(q);
+    if (told.words.error != 0) return -told.words.error;
+    if (told.words.directory[0] != 0) return look_up(told.words.directory, id, flags);
+    return told.fd ? fcntl(told.fd.get(), F_DUPFD_CLOEXEC, 0) : -EIO;
+  }
+
+  int sync(std::array<std::uint8_t, 16> const& fs) const override {
+    return ask(about(wish::sync, fs)).words.error;
+  }
+
+  mount_time mounting(std::array<std::uint8_t, 16> const& fs) const override {
+    return ask(about(wish::mounting, fs)).words.mounting;
+  }
+
+  /// The kernel may not know its name, and the user may not look for it everywhere.
+  std::string place_of(std::array<std::uint8_t, 16> const& /*fs*/, int fd,
+                       std::chrono::milliseconds /*patience*/) const override {
+    return path_of(fd);
+  }
+
+  bool is_marked(int fd, std::string const& mark) const override {
+    return ask(about(wish::is_marked, {}, mark), fd).words.error == 1;
+  }
+
+  int set_mark(int fd, std::string const& mark) const override {
+    return ask(about(wish::set_mark, {}, mark), fd).words.error;
+  }
+
+ private:
+  static question about(wish what, std::array<std::uint8_t, 16> const& fs,
+                        std::string const& mark = {}) {
+    question q;
+    q.what = what;
+    std::copy(fs.begin(), fs.end(), std::begin(q.fs));
+    mark.copy(q.mark, sizeof q.mark - 1);
+    return q;
+  }
+
+  letter<answer> ask(question const& q, int fd = -1) const {
+    letter<question> asked{q, descriptor(fd >= 0 ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1)};
+    letter<answer> told;
+    if (!asked.send_to(socket_.get()) || !told.take_from(socket_.get()))
+      throw sluice_error("the process that opens files for this recovery has ended");
+    return told;
+  }
+
+  /// Nothing is believed of the name: what is there must be what was asked for.
+  static int look_up(char const* path, file_id const& id, int flags) {
+    int const how = (flags & O_PATH) | O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+    descriptor const at(::open(path, how));
+    if (!at)
+      throw sluice_error(fmt::format("{}: uid {} cannot open this directory of the journal: {}",
+                                     path, geteuid(), std::strerror(errno)));
+    file_id found;
+    if (int const error = identify(at.get(), found); error != 0) return -error;
+    return found == id ? fcntl(at.get(), F_DUPFD_CLOEXEC, 0) : -ENOENT;
+  }
+
+  descriptor socket_;
+  pid_t opener_;
+};
+
+[[noreturn]] void cannot(char const* what) {
+  throw sluice_error(fmt::format("{}: {}", what, std::strerror(errno)));
+}
+
+[[noreturn]] void become_opener(int socket, uid_t uid) {
+  constexpr int place = 3;
+  int const nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+  for (int fd : {0, 1, 2}) dup2(nothing, fd);
+  socket = fcntl(socket, F_DUPFD_CLOEXEC, place + 1);
+  dup3(socket, place, O_CLOEXEC);
+  syscall(SYS_close_range, place + 1, ~0u, 0);
+  prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  try {
+    opener(place, uid).serve();
+  } catch (std::exception const&) {
+    _exit(exit_sluice);
+  }
+  _exit(0);
+}
+
+/// One whom nobody knows by name has no groups.
+void take_rights_of(uid_t uid) {
+  constexpr gid_t nobodys = 65534;
+  char text[4096];
+  passwd entry = {}, *found = nullptr;
+  bool const is_known = getpwuid_r(uid, &entry, text, sizeof text, &found) == 0 && found != nullptr;
+  gid_t const gid = is_known ? found->pw_gid : nobodys;
+  if ((is_known ? initgroups(found->pw_name, gid) : setgroups(0, nullptr)) != 0 ||
+      setresgid(gid, gid, gid) != 0 || setresuid(uid, uid, uid) != 0)
+    cannot(fmt::format("cannot take the rights of uid {}", uid).c_str());
+  // He is not to look into it, for it has descriptors that he could not open himself.
+  if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
+    cannot("prctl");
+}
+
+}  // namespace
+
+std::unique_ptr<home> become_user(uid_t uid) {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) cannot("socketpair");
+  descriptor mine(ends[0]), its(ends[1]);
+  pid_t const pid = fork();
+  if (pid == 0) become_opener(its.get(), uid);
+  if (pid < 0) cannot("fork");
+  its = descriptor();
+  auto files = std::make_unique<asked_home>(std::move(mine), pid);
+  take_rights_of(uid);
+  return files;
+}
+
+std::unique_ptr<home> become_owner(std::string const& log) {
+  struct stat st = {};
+  bool const is_his = geteuid() == 0 && lstat(log.c_str(), &st) == 0 && st.st_uid != 0;
+  return is_his ? become_user(st.st_uid) : nullptr;
+}
+
+}  // namespace sluice::journal
