@@ -142,6 +142,11 @@ attached attach() {
 }
 
 abi::segment* enter_sandbox() {
+  if (self.is_vfork_child != 0) {
+    self.is_vfork_child = vfork_child_in_sandbox;
+    return nullptr;
+  }
+  stage.is_sandboxed.store(true);
   each_extra(&extra::go_blind);
   pass_through(abi::passthrough::sandboxed);
   std::uint32_t const slot = stage.slot.load();
@@ -151,7 +156,9 @@ abi::segment* enter_sandbox() {
 }
 
 void leave_sandbox(abi::segment* s) {
+  if (self.is_vfork_child != 0) self.is_vfork_child = 1;
   if (s == nullptr) return;
+  stage.is_sandboxed.store(false);
   each_extra(&extra::see_again);
   std::uint32_t const slot = stage.slot.load();
   if (slot != 0) s->process[slot - 1].state.store(1);

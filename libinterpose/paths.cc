@@ -5,6 +5,7 @@
 #include "paths.h"
 
 #include "area.h"
+#include "name_buffer.h"
 
 #include <fcntl.h>
 #include <string.h>

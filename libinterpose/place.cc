@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "core/path_text.h"
+#include "name_buffer.h"
 #include "roles.h"
 #include "sys.h"
 
@@ -90,10 +91,13 @@ bool is_same_directory(sys::file_identity const& a, sys::file_identity const& b)
 
 // Walks up from the directory `start` (relative to `dir`) until a target's root, or the device's
 // own; above that where nobody knows what the device lies below. Signal handlers and small threads
-// come here too: no buffer is larger than the name it holds.
+// come here too: no buffer is larger than the name it holds, and a large one is not on the stack.
 [[gnu::noinline]] unsigned walk_up(core::ruleset const& rules, int dir, char const* start,
                                    unsigned length, sys::file_identity at) {
-  auto* const name = static_cast<char*>(alloca(length + 3 * max_depth + 1));
+  unsigned const room = length + 3 * max_depth + 1;
+  mapped_room const mapped(room <= short_name ? 0 : room);
+  char* const name = room <= short_name ? static_cast<char*>(alloca(room)) : mapped.text();
+  if (name == nullptr) return 0;
   __builtin_memcpy(name, start, length);
   bool has_left = false;  // the file system where it began
   for (unsigned depth = 0; depth < max_depth; ++depth) {
@@ -237,7 +241,9 @@ unsigned entry_of_cwd() {
 
 // Where a directory does not exist, the look-up ends in the nearest one above it that does.
 [[gnu::noinline]] unsigned ask_directory(int dir, char const* path, unsigned length) {
-  auto* const name = static_cast<char*>(alloca(length + 1));
+  mapped_room const mapped(length < short_name ? 0 : length + 1);
+  char* const name = length < short_name ? static_cast<char*>(alloca(length + 1)) : mapped.text();
+  if (name == nullptr) return entry_unknown;
   __builtin_memcpy(name, path, length);
   for (;;) {
     name[length] = 0;
@@ -266,30 +272,6 @@ unsigned class_of_name(std::string_view path) {
   return stage.has_roles ? roles::class_of_name(rules, path) : intern(rules);
 }
 
-void append_number(char* to, unsigned& at, unsigned value) {
-  char digits[10];
-  unsigned count = 0;
-  do digits[count++] = static_cast<char>('0' + value % 10);
-  while ((value /= 10) != 0);
-  while (count > 0) to[at++] = digits[--count];
-  to[at] = 0;
-}
-
-}  // namespace
-
-unsigned name_of_fd(int fd, char* to, unsigned room) {
-  char link[40] = "/proc/self/fd/";
-  unsigned at = 14;
-  append_number(link, at, static_cast<unsigned>(fd));
-  long const length = sys::call(SYS_readlink, sys::as_long(link), sys::as_long(to), room);
-  return length <= 0 || to[0] != '/' ? 0 : static_cast<unsigned>(length);
-}
-
-namespace {
-
-constexpr unsigned short_name = 512;  // on the stack; signal handlers may have little of it
-constexpr unsigned long_name = max_path - 256;
-
 // What a directory is was found within a second, or the kernel says it. `serials`: of the stage.
 remembered ask_or_remember(char const* path, unsigned length, std::uint64_t serials,
                            std::uint32_t now) {
@@ -306,21 +288,19 @@ remembered ask_or_remember(char const* path, unsigned length, std::uint64_t seri
 
 // Only where a target is a directory on the file's device: the file's name says whether it lies in
 // it.
-template <unsigned room>
 [[gnu::noinline]] unsigned entry_by_name(int fd, bool is_directory) {
-  char name[room + 1];
-  unsigned const length = name_of_fd(fd, name, room);
-  if (length == room && room < long_name) return entry_by_name<long_name>(fd, is_directory);
-  if (length == 0) return entry_unknown;
-  name[length] = 0;
+  name_buffer name;
+  int const length = name.ask(fd);
+  if (length <= 0) return entry_unknown;
   std::uint64_t const serials = stage.serials.load(std::memory_order_relaxed);
-  unsigned const directory = is_directory ? length : scan(name).directory;
-  return ask_or_remember(name, directory, serials, coarse_tick()).entry;
+  unsigned const directory =
+      is_directory ? static_cast<unsigned>(length) : scan(name.text()).directory;
+  return ask_or_remember(name.text(), directory, serials, coarse_tick()).entry;
 }
 
 // Where the file lies that `fd` is, by its name.
 unsigned ask_name(int fd, sys::file_identity const& file, unsigned target_of_all) {
-  unsigned const entry = entry_by_name<short_name>(fd, S_ISDIR(file.mode));
+  unsigned const entry = entry_by_name(fd, S_ISDIR(file.mode));
   if (entry != entry_unknown) return entry;
   if (S_ISDIR(file.mode)) return entry_first_target + walk_up(stage.mine->rules, fd, ".", 1, file);
   return entry_first_target + target_of_all;
@@ -348,25 +328,22 @@ unsigned entry_of_open_file(int fd, sys::file_identity const& file, unsigned sai
 }
 
 [[gnu::noinline]] unsigned path_class_of_fd(int fd) {
-  char name[max_path];
-  unsigned const length = name_of_fd(fd, name, long_name);
-  return length == 0 ? 0 : class_of_name({name, length});
+  name_buffer name;
+  int const length = name.ask(fd);
+  return length <= 0 ? 0 : class_of_name({name.text(), static_cast<unsigned>(length)});
 }
 
 // A relative path under patterns that speak of whole paths.
 [[gnu::noinline]] unsigned path_class_of_whole(int dir, char const* path, unsigned length) {
-  char whole[max_path];
-  unsigned at = 0;
-  if (dir == sys::at_cwd) {
-    long const got = sys::call(SYS_getcwd, sys::as_long(whole), max_path / 2);
-    at = got > 1 ? static_cast<unsigned>(got) - 1 : 0;
-  } else {
-    at = name_of_fd(dir, whole, long_name);
-  }
-  if (at == 0 || at + length + 2 >= max_path) return 0;
-  whole[at++] = '/';
-  for (unsigned i = 0; i < length; ++i) whole[at++] = path[i];
-  return class_of_name({whole, at});
+  name_buffer whole;
+  int const at = dir == sys::at_cwd ? whole.ask_cwd() : whole.ask(dir);
+  if (at <= 0) return 0;
+  auto end = static_cast<unsigned>(at);
+  if (!whole.holds(end + length + 1)) return 0;
+  char* const text = whole.text();
+  text[end++] = '/';
+  __builtin_memcpy(text + end, path, length);
+  return class_of_name({text, end + length});
 }
 
 }  // namespace
@@ -504,7 +481,9 @@ unsigned mapping_entry(void const* address) {
   if (length < whole)
     while (length > 0 && pattern[length - 1] != '/') --length;
   if (length == 0) return look_up_path(sys::at_cwd, ".");
-  auto* const name = static_cast<char*>(alloca(length + 1));
+  mapped_room const mapped(length < short_name ? 0 : length + 1);
+  char* const name = length < short_name ? static_cast<char*>(alloca(length + 1)) : mapped.text();
+  if (name == nullptr) return entry_outside;
   __builtin_memcpy(name, pattern, length);
   name[length] = 0;
   return look_up_path(sys::at_cwd, name);

@@ -69,8 +69,6 @@ inline std::uint64_t bytes_of_request(bool reads, int fd, std::int64_t at, std::
 unsigned verify_fd(int fd, unsigned path_class);
 /// `said`: the entry that its name had when it was opened.
 unsigned ask_fd(int fd, unsigned path_class, unsigned said = entry_unknown);
-/// The path the kernel knows an fd by; 0 when it has none, `room` when it may be longer.
-unsigned name_of_fd(int fd, char* to, unsigned room);
 /// The entry of the directory that holds `path`, or of what `path` names when it is a target's
 /// root.
 [[gnu::hot]] unsigned look_up_path(int dir, char const* path);

@@ -12,6 +12,7 @@
 #include "attach.h"
 #include "join.h"
 #include "meter.h"
+#include "name_buffer.h"
 #include "rows.h"
 #include "sys.h"
 
@@ -22,8 +23,8 @@ namespace {
 constexpr char preload_name[] = "LD_PRELOAD=";
 constexpr unsigned preload_name_length = sizeof preload_name - 1;
 constexpr unsigned max_preload_text = 4096;
-constexpr unsigned max_environment = 1000;  // entries we are ready to copy on the stack
-constexpr unsigned max_arguments = 4096;
+constexpr unsigned max_environment = 1000;        // entries we are ready to copy
+constexpr unsigned most_on_stack = 2048;          // bytes of a copy
 constexpr unsigned longest_variable = 128 << 10;  // the kernel's own limit
 
 bool starts_with(char const* text, char const* prefix, unsigned length) {
@@ -50,7 +51,11 @@ struct environment {
   bool complete = false;  // has us already; then preload_at is where
 };
 
+// After a sandbox nobody may be asked. A program that reads its environment dies of a bad one too.
+bool is_readable(char* const* entry) { return is_in_sandbox() || can_read(entry); }
+
 bool can_read_whole(char const* variable) {
+  if (is_in_sandbox()) return true;
   bool const is_short = strnlen(variable, core::max_path) < core::max_path;
   return is_short || ask_for_text(variable, longest_variable);
 }
@@ -58,9 +63,9 @@ bool can_read_whole(char const* variable) {
 environment inspect(char* const* envp) {
   environment e;
   for (; envp != nullptr; ++e.count) {
-    if (!can_read(envp + e.count)) return {e.count, -1, false, false};
+    if (!is_readable(envp + e.count)) return {e.count, -1, false, false};
     if (envp[e.count] == nullptr) break;
-    if (!can_read_text(envp[e.count])) return {e.count, -1, false, false};
+    if (!is_in_sandbox() && !can_read_text(envp[e.count])) return {e.count, -1, false, false};
     if (!starts_with(envp[e.count], preload_name, preload_name_length)) continue;
     if (!can_read_whole(envp[e.count])) return {e.count, -1, false, false};
     e.preload_at = static_cast<int>(e.count);
@@ -79,8 +84,9 @@ bool library_is_within_reach() {
          sys::failed(sys::call(SYS_faccessat2, sys::at_cwd, sys::as_long("/"), 0, effective));
 }
 
-// Writes LD_PRELOAD=<us>:<theirs without us>, or without us. `to` has room for all of it.
-void write_preload(char* to, char const* theirs, bool with_us) {
+// Writes LD_PRELOAD=<us>:<theirs without us>, or without us. `to` has room for all of it. False:
+// nothing is left.
+bool write_preload(char* to, char const* theirs, bool with_us) {
   char const* const end_of_name = preload_name + preload_name_length;
   for (char const* c = preload_name; c != end_of_name;) *to++ = *c++;
   char const* const first = to;
@@ -98,58 +104,54 @@ void write_preload(char* to, char const* theirs, bool with_us) {
     while (*theirs == ':' || *theirs == ' ') ++theirs;
   }
   *to = 0;
+  return to != first;
 }
-
-// Room for the entries: on the stack, unless they are many (threads may have 16 KiB). Mapped memory
-// is given back when the start failed or was a spawn; when exec succeeds it is gone anyway, but for
-// a vfork child's, so that one is small.
-struct environment_copy {
-  explicit environment_copy(unsigned count) : bytes(count * sizeof(char*)) {
-    if (count <= max_on_stack || self.is_vfork_child) return;
-    long const at = sys::map(bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
-    if (!sys::failed(at)) mapped = reinterpret_cast<char**>(at);
-  }
-  bool on_stack() const { return mapped == nullptr; }
-  void release() const {
-    if (mapped != nullptr) sys::call(SYS_munmap, sys::as_long(mapped), static_cast<long>(bytes));
-  }
-  static constexpr unsigned max_on_stack = 300;
-  std::size_t bytes;
-  char** mapped = nullptr;
-};
 
 // The arrays live in this frame, hence the callback; and the frame exists only when it must.
 template <class Start>
-[[gnu::noinline]] int with_rewritten(char* const* envp, environment const& e, bool reachable,
+[[gnu::noinline]] int with_rewritten(char* const* envp, environment const& e, bool with_us,
                                      Start&& start) {
   char const* const theirs = e.preload_at >= 0 ? envp[e.preload_at] + preload_name_length : "";
   std::size_t const length = __builtin_strlen(theirs) + stage.preload_length + 32;
-  bool const fits = length <= max_preload_text && e.count <= max_environment;
+  bool const fits = length <= max_preload_text && (e.count <= max_environment || is_in_sandbox());
   if (!fits) {
     pass_through(abi::passthrough::exec_environment);
     return start(envp);
   }
-  auto* const text = static_cast<char*>(alloca(length));
-  write_preload(text, theirs, reachable);
-  environment_copy copy(e.count + 2);
-  auto** const entries = copy.on_stack() ? static_cast<char**>(alloca(copy.bytes)) : copy.mapped;
-  for (unsigned i = 0; i < e.count; ++i) entries[i] = envp[i];
-  entries[e.preload_at >= 0 ? static_cast<unsigned>(e.preload_at) : e.count] = text;
-  entries[e.preload_at >= 0 ? e.count : e.count + 1] = nullptr;
-  int const r = start(entries);
-  copy.release();
-  return r;
+  // On the stack, unless they are large: signal handlers have little. The mapping is given back
+  // when the start failed or was a spawn, and an exec takes it away. A vfork child's memory is its
+  // parent's, so it has none. In a sandbox nobody may ask for one.
+  std::size_t const bytes = (e.count + 2) * sizeof(char*) + length;
+  bool const on_stack = bytes <= most_on_stack || self.is_vfork_child != 0 || is_in_sandbox();
+  mapped_room const mapped(on_stack ? 0 : bytes);
+  char* const room = on_stack ? static_cast<char*>(alloca(bytes)) : mapped.text();
+  if (room == nullptr) {
+    pass_through(abi::passthrough::exec_environment);
+    return start(envp);
+  }
+  auto** const entries = reinterpret_cast<char**>(room);
+  char* const text = room + (e.count + 2) * sizeof(char*);
+  bool const is_left = write_preload(text, theirs, with_us);
+  unsigned count = 0;
+  for (unsigned i = 0; i < e.count; ++i) {
+    bool const is_preload = static_cast<int>(i) == e.preload_at;
+    if (!is_preload || is_left) entries[count++] = is_preload ? text : envp[i];
+  }
+  if (e.preload_at < 0) entries[count++] = text;
+  entries[count] = nullptr;
+  return start(entries);
 }
 
-// Calls start(envp) with an environment that has us in it. The arrays live in this frame, hence the
-// callback.
+// Calls start(envp) with an environment that has us in it; after a sandbox, with one that has not:
+// a filter knows no calls of ours.
 template <class Start>
 int with_preload(char* const* envp, Start&& start) {
+  if (stage.preload_length == 0) return start(envp);
   environment const e = inspect(envp);
   if (!e.readable) return start(envp);
-  bool const reachable = stage.preload_length != 0 && library_is_within_reach();
-  if (e.complete == reachable) return start(envp);
-  return with_rewritten(envp, e, reachable, start);
+  bool const with_us = !is_in_sandbox() && library_is_within_reach();
+  if (e.complete == with_us) return start(envp);
+  return with_rewritten(envp, e, with_us, start);
 }
 
 }  // namespace
@@ -241,10 +243,14 @@ void _exit(int status) {
 // null.
 #define EXPORT __attribute__((visibility("default")))
 
+static bool minds_environments() {
+  return stage.active.load(std::memory_order_relaxed) != nullptr || stage.is_sandboxed.load();
+}
+
 #define COLLECT_ARGUMENTS(first, list)                                          \
   unsigned count = 1;                                                           \
   va_start(list, first);                                                        \
-  while (count < max_arguments && va_arg(list, char*) != nullptr) ++count;      \
+  while (va_arg(list, char*) != nullptr) ++count;                               \
   va_end(list);                                                                 \
   auto** const argv = static_cast<char**>(alloca((count + 1) * sizeof(char*))); \
   va_start(list, first);                                                        \
@@ -256,7 +262,7 @@ int sluice_execl(char const* path, char const* first, ...) {
   va_list list;
   COLLECT_ARGUMENTS(first, list);
   va_end(list);
-  if (stage.active.load(std::memory_order_relaxed) == nullptr) return real::execv(path, argv);
+  if (!minds_environments()) return real::execv(path, argv);
   return slow::execv(path, argv);
 }
 
@@ -265,7 +271,7 @@ int sluice_execlp(char const* file, char const* first, ...) {
   va_list list;
   COLLECT_ARGUMENTS(first, list);
   va_end(list);
-  if (stage.active.load(std::memory_order_relaxed) == nullptr) return real::execvp(file, argv);
+  if (!minds_environments()) return real::execvp(file, argv);
   return slow::execvp(file, argv);
 }
 
@@ -275,8 +281,7 @@ int sluice_execle(char const* path, char const* first, ...) {
   COLLECT_ARGUMENTS(first, list);
   auto* const envp = va_arg(list, char* const*);
   va_end(list);
-  if (stage.active.load(std::memory_order_relaxed) == nullptr)
-    return real::execve(path, argv, envp);
+  if (!minds_environments()) return real::execve(path, argv, envp);
   return slow::execve(path, argv, envp);
 }
 

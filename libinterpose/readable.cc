@@ -139,9 +139,6 @@ void forget_asked(std::uintptr_t at, std::uintptr_t end) {
   }
 }
 
-// A sandbox that the program has entered may kill it for a question.
-bool may_ask() { return stage.active.load(std::memory_order_relaxed) != nullptr; }
-
 }  // namespace
 
 void learn_memory() {

@@ -140,8 +140,9 @@ struct alignas(64) stage_state {
   std::atomic<std::uint32_t> cwd_entry{entry_unknown};
   std::atomic<std::uint32_t> slot{0};  // process slot + 1
   std::atomic<std::uint32_t> last_generation{0};
-  std::uint32_t pid = 0;          // of the process that claimed the slot
-  bool is_in_memory = false;      // the segment lies on a tmpfs
+  std::uint32_t pid = 0;      // of the process that claimed the slot
+  bool is_in_memory = false;  // the segment lies on a tmpfs
+  std::atomic<bool> is_sandboxed{false};
   std::uint64_t pid_space = 0;    // inode of its pid namespace; 0 unknown
   std::uint64_t proc_device = 0;  // of /proc as this process sees it
   char const* preload = nullptr;  // our own path, as ld.so was given it
@@ -155,8 +156,8 @@ extern stage_state stage __attribute__((visibility("hidden")));
 /// `settled` and the four bytes behind it equal the word of the fork page as long as nothing has
 /// happened to a thread with counters of its own: no fork, no vfork.
 struct alignas(64) thread_state {
-  std::uint32_t settled = ~0u;  // `generation`, when the counters are its own
-  bool is_vfork_child = false;  // set by vfork.S until exec or exit: the memory is the parent's
+  std::uint32_t settled = ~0u;      // `generation`, when the counters are its own
+  std::uint8_t is_vfork_child = 0;  // set by vfork.S until exec or exit: the memory is the parent's
   std::uint8_t zero[3] = {};
   abi::shard* counters = nullptr;  // null until joined
   std::int32_t untimed_left = 0;   // calls to go by before one is timed; see times.h
@@ -196,6 +197,20 @@ inline void add(std::atomic<std::uint64_t>& counter, std::uint64_t n) {
 }
 
 void pass_through(abi::passthrough reason);  // counts it
+
+/// A vfork child that has entered a sandbox: its parent has not.
+inline constexpr std::uint8_t vfork_child_in_sandbox = 2;
+/// Whether the stage may make system calls. A sandbox that the program has entered may kill it for
+/// one.
+inline bool may_ask() {
+  return stage.active.load(std::memory_order_relaxed) != nullptr &&
+         self.is_vfork_child != vfork_child_in_sandbox;
+}
+/// What this program starts may be killed for calls of the stage.
+inline bool is_in_sandbox() {
+  return stage.is_sandboxed.load(std::memory_order_relaxed) ||
+         self.is_vfork_child == vfork_child_in_sandbox;
+}
 
 inline bool joined() {
   return self.generation == stage.fork_page->load(std::memory_order_relaxed) &&

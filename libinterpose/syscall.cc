@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // syscall(2): some runtimes make their file I/O this way (Node: statx, copy_file_range). The
 // numbers in syscalls.def are metered like the functions they stand for; those that change
-// descriptors or enter a sandbox are followed; everything else goes through as it came.
+// descriptors, start programs, name threads or enter a sandbox are followed; everything else goes
+// through as it came.
 #include <linux/aio_abi.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -16,6 +17,7 @@ namespace {
 
 using sys::path_at;
 iovec const* parts_at(long a) { return reinterpret_cast<iovec const*>(a); }
+char* const* list_at(long a) { return reinterpret_cast<char* const*>(a); }
 
 struct raw_call {
   long number, a, b, c, d, e, f;
@@ -54,7 +56,8 @@ void note_memory(raw_call const& raw) {
   if (is_move) note_taken_away(static_cast<std::uintptr_t>(e), static_cast<std::size_t>(c));
 }
 
-// Numbers that make, move or drop descriptors, submit rings, or enter a sandbox.
+// Numbers that make, move or drop descriptors, submit rings, start programs, name threads, or enter
+// a sandbox.
 long followed(raw_call const& raw) {
   auto const [number, a, b, c, d, e, f] = raw;
   switch (number) {
@@ -114,6 +117,12 @@ long followed(raw_call const& raw) {
         return r;
       }
       return raw();
+    case SYS_prctl:
+      return slow::prctl(int(a), b, c, d, e);
+    case SYS_execve:
+      return slow::execve(path_at(a), list_at(b), list_at(c));
+    case SYS_execveat:
+      return slow::execveat(int(a), path_at(b), list_at(c), list_at(d), int(e));
     default:
       note_memory(raw);
       return raw();
@@ -139,6 +148,9 @@ long slow::syscall(long number, long a, long b, long c, long d, long e, long f) 
 #if defined(SYS_open)
     case SYS_open:
       return open_slowly({call::open, core::op::open, when::before, false, 0, 0, 0},
+                         on_path(path_at(a)), entry_unknown, raw);
+    case SYS_creat:
+      return open_slowly({call::creat, core::op::open, when::before, false, 0, 0, 0},
                          on_path(path_at(a)), entry_unknown, raw);
 #endif
     default:

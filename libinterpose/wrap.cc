@@ -18,9 +18,22 @@ static void begin_process();
 
 namespace {
 
+// What a function says that this libc does not have, each in its own way.
 extern "C" long sluice_missing() {
   errno = ENOSYS;
   return -1;
+}
+extern "C" int sluice_missing_number() { return ENOSYS; }
+
+bool returns_error_number(char const* name) {
+  auto const begins = [name](char const* with) {
+    return __builtin_strncmp(name, with, __builtin_strlen(with)) == 0;
+  };
+  return begins("posix_") || begins("pidfd_spawn") || begins("pthread_") || begins("readdir_r");
+}
+void* missing(char const* name) {
+  return returns_error_number(name) ? reinterpret_cast<void*>(&sluice_missing_number)
+                                    : reinterpret_cast<void*>(&sluice_missing);
 }
 
 // What a real pointer that nobody has called yet leads to: another library's constructor may call
@@ -32,7 +45,7 @@ extern "C" long sluice_missing() {
   bool const is_first = __atomic_load_n(real, __ATOMIC_RELAXED) == resolver;
   begin_process();
   void* const found = loaded::find({name, hash, nullptr});
-  if (found == nullptr) return reinterpret_cast<void*>(&sluice_missing);
+  if (found == nullptr) return missing(name);
   void* seen = resolver;
   bool const settled =
       __atomic_compare_exchange_n(real, &seen, found, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
@@ -231,6 +244,14 @@ void leave_pair(visit& v1, bool one, visit& v2, bool two, bool failed, std::uint
     if (stage.active.load(std::memory_order_relaxed) == nullptr) [[likely]] \
       return real::sym args;                                                \
     return slow::sym args;                                                  \
+  }
+#define STARTS(sym, ret, params, args)                                  \
+  extern "C" EXPORT ret sluice_##sym params __asm__(#sym);              \
+  ret sluice_##sym params {                                             \
+    if (stage.active.load(std::memory_order_relaxed) == nullptr &&      \
+        !stage.is_sandboxed.load(std::memory_order_relaxed)) [[likely]] \
+      return real::sym args;                                            \
+    return slow::sym args;                                              \
   }
 #define ALIAS(alias_name, of)                                                      \
   extern "C" EXPORT decltype(sluice_##of) sluice_##alias_name __asm__(#alias_name) \

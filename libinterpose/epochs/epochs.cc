@@ -17,6 +17,7 @@
 #include "core/durations.h"
 #include "core/glob.h"
 #include "extras.h"
+#include "name_buffer.h"
 #include "order/bodies.h"
 #include "rows.h"
 #include "sys.h"
@@ -29,7 +30,6 @@ using order::refused;
 namespace {
 
 constexpr std::int64_t slice_ns = 50'000'000, margin_ns = 2'000'000'000;
-constexpr unsigned path_room = 4096;
 
 constinit abi::after_area* area = nullptr;
 // A gate stayed shut, and the program may have gone on: see closed_for_sync.
@@ -47,54 +47,85 @@ long open_path(int dir, char const* path, int flags) {
   return sys::call(SYS_openat, dir, sys::as_long(path), O_PATH | O_CLOEXEC | flags, 0);
 }
 
-/// What the kernel calls what is there by that name. 0: nothing is.
-unsigned name_of(int dir, char const* path, int flags, char* to) {
+/// The kernel says the same to the call itself, and nothing is changed.
+bool is_refused_as_well(int error) {
+  return error == ENOENT || error == ENOTDIR || error == EACCES || error == ELOOP ||
+         error == ENAMETOOLONG || error == EBADF;
+}
+int why_no_name(long opened) {
+  return is_refused_as_well(static_cast<int>(-opened)) ? 0 : static_cast<int>(opened);
+}
+
+// The length of a name; 0: nothing can have it; a negative error number: nobody can tell.
+
+/// What the kernel calls what is there by that name. `path` may be the text of `to`.
+int name_of(int dir, char const* path, int flags, name_buffer& to) {
   long const fd = open_path(dir, path, flags);
-  if (sys::failed(fd)) return 0;
-  unsigned const length = name_of_fd(static_cast<int>(fd), to, path_room);
+  if (sys::failed(fd)) return why_no_name(fd);
+  int const length = to.ask(static_cast<int>(fd));
   sys::call(SYS_close, fd);
   return length;
 }
 
 /// The name that `path` would give to a new file: its directory as the kernel knows it, and the
-/// last part. 0: it could be no name.
-[[gnu::noinline]] unsigned name_in(int dir, char const* path, char* to) {
-  unsigned length = static_cast<unsigned>(strnlen(path, path_room));
+/// last part.
+[[gnu::noinline]] int name_in(int dir, char const* path, name_buffer& to) {
+  std::size_t length = strnlen(path, core::max_path);
+  if (length == core::max_path) return 0;
   while (length > 1 && path[length - 1] == '/') --length;
-  unsigned last = length;
+  std::size_t last = length;
   while (last > 0 && path[last - 1] != '/') --last;
   std::string_view const part(path + last, length - last);
-  if (length >= path_room - 2 || part.empty() || part == "." || part == "..")
-    return name_of(dir, path, 0, to);
-  char parent[path_room];
-  __builtin_memcpy(parent, path, last);
-  parent[last] = 0;
-  unsigned at = name_of(dir, last == 0 ? "." : parent, O_DIRECTORY, to);
-  if (at == 0 || at + 1 + part.size() >= path_room) return 0;
-  if (to[at - 1] != '/') to[at++] = '/';
-  __builtin_memcpy(to + at, part.data(), part.size());
-  return at + static_cast<unsigned>(part.size());
+  if (part.empty() || part == "." || part == "..") return name_of(dir, path, 0, to);
+  if (!to.holds(last + 1)) return -ENOMEM;
+  __builtin_memcpy(to.text(), path, last);
+  to.text()[last] = 0;
+  int const parent = name_of(dir, last == 0 ? "." : to.text(), O_DIRECTORY, to);
+  if (parent <= 0) return parent;
+  auto at = static_cast<std::size_t>(parent);
+  if (!to.holds(at + part.size() + 2)) return -ENOMEM;
+  if (to.text()[at - 1] != '/') to.text()[at++] = '/';
+  __builtin_memcpy(to.text() + at, part.data(), part.size());
+  to.text()[at + part.size()] = 0;
+  return static_cast<int>(at + part.size());
+}
+
+/// Where the link of that name leads, which lies in `to` and is a whole path.
+int name_after(name_buffer& to, name_buffer const& link, int own) {
+  if (link.text()[0] == '/') return name_in(sys::at_cwd, link.text(), to);
+  while (own > 0 && to.text()[own - 1] != '/') --own;
+  to.text()[own] = 0;
+  long const parent = open_path(sys::at_cwd, to.text(), O_DIRECTORY);
+  if (sys::failed(parent)) return why_no_name(parent);
+  int const found = name_in(static_cast<int>(parent), link.text(), to);
+  sys::call(SYS_close, parent);
+  return found;
+}
+
+/// Links that lead to nothing, one after the other, to the name that an open would make.
+[[gnu::noinline]] int name_at_the_end(int dir, char const* path, name_buffer& to) {
+  constexpr unsigned most_links = 40;  // the kernel's own limit
+  name_buffer link;
+  int own = name_in(dir, path, to);
+  for (unsigned i = 0; i < most_links && own > 0; ++i) {
+    int const length = link.ask_link(sys::at_cwd, to.text());
+    if (length == -ENOENT || length == -EINVAL) return own;
+    if (length <= 0) return length;
+    own = name_after(to, link, own);
+  }
+  return own;
+}
+
+bool is_link(int dir, char const* path) {
+  char first;
+  return sys::call(SYS_readlinkat, dir, sys::as_long(path), sys::as_long(&first), 1) > 0;
 }
 
 /// The same for a call that follows a link in the last part, to a file that may not be there yet.
-[[gnu::noinline]] unsigned name_behind(int dir, char const* path, char* to) {
-  char link[path_room];
-  long const length = sys::call(SYS_readlinkat, dir, sys::as_long(path), sys::as_long(link),
-                                static_cast<long>(sizeof link - 1));
-  if (sys::failed(length) || length <= 0) return name_in(dir, path, to);
-  if (unsigned const there = name_of(dir, path, 0, to); there != 0) return there;
-  link[length] = 0;
-  if (link[0] == '/') return name_in(sys::at_cwd, link, to);
-  unsigned const own = name_in(dir, path, to);
-  unsigned slash = own;
-  while (slash > 0 && to[slash - 1] != '/') --slash;
-  if (slash == 0) return 0;
-  to[slash] = 0;
-  long const parent = open_path(sys::at_cwd, to, O_DIRECTORY);
-  if (sys::failed(parent)) return 0;
-  unsigned const found = name_in(static_cast<int>(parent), link, to);
-  sys::call(SYS_close, parent);
-  return found;
+int name_behind(int dir, char const* path, name_buffer& to) {
+  if (!is_link(dir, path)) return name_in(dir, path, to);
+  int const there = name_of(dir, path, 0, to);
+  return there != 0 ? there : name_at_the_end(dir, path, to);
 }
 
 /// With a '/' a pattern is of the whole name below the target, else of its last part.
@@ -232,25 +263,60 @@ int wait_until_known(unsigned rule) {
   return 0;
 }
 
-int closed_for_name(found_rule const& found) {
-  if (found.rule == 0 || found.rule > abi::after_rules) return 0;
-  unsigned const rule = found.rule - 1;
-  abi::after_rule const& r = area->rule[rule];
+/// What a call has to pass before it is made: of the rules [first, end).
+struct gates {
+  unsigned first = 0, end = 0;
+  bool known = false;  // the cluster has to know of this node
+  bool epoch = false;  // all that the job wrote has to be durable
+  int untold = 0;      // the error for which nobody knows the name
+};
+
+gates gates_of(found_rule const& found) {
+  if (found.rule == 0 || found.rule > abi::after_rules) return {};
+  abi::after_rule const& r = area->rule[found.rule - 1];
+  return {found.rule - 1, found.rule, is_like(text_in(r.durable, sizeof r.durable), found.name),
+          is_like(text_in(r.write, sizeof r.write), found.name)};
+}
+
+/// A name that nobody can tell may be any name of the tree that its directory lies in. A link may
+/// lead to any tree.
+gates gates_of_untold(unsigned entry, bool leads_away, int error) {
+  unsigned const rule = rule_by_target(entry, {}).rule;
+  if (leads_away) return {0, area->head.rules, true, true, error};
+  if (rule == 0 || rule > abi::after_rules) return {};
+  return {rule - 1, rule, true, true, error};
+}
+
+/// Holds a name, and so returns before anything waits.
+[[gnu::noinline]] gates gates_of(int dir, char const* path, bool follows) {
+  name_buffer name;
+  int const length = follows ? name_behind(dir, path, name) : name_in(dir, path, name);
+  if (length == 0) return {};
+  if (length < 0)
+    return gates_of_untold(look_up_path(dir, path), follows && is_link(dir, path), -length);
+  std::string_view const whole(name.text(), static_cast<unsigned>(length));
+  found_rule found = rule_of(whole);
+  if (found.rule == 0) found = rule_by_target(look_up_path(dir, path), whole);
+  return gates_of(found);
+}
+
+gates gates_before(int dir, char const* path, bool follows) {
+  if (!may_ask() || !can_read_text(path) || path[0] == 0) return {};
+  return gates_of(dir, path, follows);
+}
+
+int pass(gates const& g) {
   int error = 0;
-  if (is_like(text_in(r.durable, sizeof r.durable), found.name)) error = wait_until_known(rule);
-  if (error == 0 && is_like(text_in(r.write, sizeof r.write), found.name)) error = pass_epoch(rule);
+  for (unsigned r = g.first; r < g.end && r < abi::after_rules && error == 0; ++r) {
+    if (g.known) error = wait_until_known(r);
+    if (error == 0 && g.epoch) error = pass_epoch(r);
+  }
   return error == 0 ? 0 : EIO;
 }
 
 /// 0, or the error of a call that is not to be made: it changes what has that name.
-[[gnu::noinline]] int closed_for(int dir, char const* path, bool follows) {
-  if (!can_read_text(path) || path[0] == 0 || stage.active.load() == nullptr) return 0;
-  char name[path_room];
-  unsigned const length = follows ? name_behind(dir, path, name) : name_in(dir, path, name);
-  if (length == 0) return 0;
-  found_rule found = rule_of({name, length});
-  if (found.rule == 0) found = rule_by_target(look_up_path(dir, path), {name, length});
-  return closed_for_name(found);
+int closed_for(int dir, char const* path, bool follows) {
+  return pass(gates_before(dir, path, follows));
 }
 
 int closed_for_open(int dir, char const* path, int flags) {
@@ -259,31 +325,33 @@ int closed_for_open(int dir, char const* path, int flags) {
   if (is_nameless || !changes) return 0;
   bool const follows =
       (flags & O_NOFOLLOW) == 0 && (flags & (O_CREAT | O_EXCL)) != (O_CREAT | O_EXCL);
-  return closed_for(dir, path, follows);
+  gates const g = gates_before(dir, path, follows);
+  bool const has_no_descriptor = g.untold == EMFILE || g.untold == ENFILE;
+  return has_no_descriptor ? g.untold : pass(g);  // the open itself would find none either
 }
 
-/// Of a file, or a directory, the tree's own among them. `name` has room for path_room bytes.
-found_rule rule_of_fd(int fd, char* name) {
-  unsigned const length = name_of_fd(fd, name, path_room - 1);
-  if (length == 0) return {0, {}};
-  name[length] = '/';
-  found_rule found = rule_of({name, length + 1});
-  if (found.rule == 0) found = rule_by_target(entry_of_fd(fd), {name, length});
+/// Of a file, or a directory, the tree's own among them.
+[[gnu::noinline]] gates gates_of_fd(int fd) {
+  name_buffer name;
+  int length = name.ask(fd);
+  if (length > 0 && !name.holds(static_cast<std::size_t>(length) + 1)) length = -ENOMEM;
+  if (length == 0) return {};
+  if (length < 0) return gates_of_untold(entry_of_fd(fd), false, -length);
+  auto const size = static_cast<std::size_t>(length);
+  name.text()[size] = '/';
+  found_rule found = rule_of({name.text(), size + 1});
+  if (found.rule == 0) found = rule_by_target(entry_of_fd(fd), {name.text(), size});
   if (found.name.ends_with('/')) found.name.remove_suffix(1);
-  if (found.rule > abi::after_rules) found.rule = 0;
-  return found;
+  return gates_of(found);
 }
 
 /// Whoever went on after a shut gate, with a file of such a name that he had open before, hears of
 /// it here, until the gate is passed.
 [[gnu::noinline]] int closed_for_sync(int fd) {
-  if (fd < 0 || stage.active.load() == nullptr) return 0;
-  char name[path_room];
-  found_rule const found = rule_of_fd(fd, name);
-  if (found.rule == 0) return 0;
-  abi::after_rule const& r = area->rule[found.rule - 1];
-  if (!is_like(text_in(r.write, sizeof r.write), found.name)) return 0;
-  if (pass_epoch(found.rule - 1) != 0) return EIO;
+  if (fd < 0 || !may_ask()) return 0;
+  gates const g = gates_of_fd(fd);
+  if (g.first == g.end || !g.epoch) return 0;
+  if (pass_epoch(g.first) != 0) return EIO;
   has_failed.store(false);
   return 0;
 }
@@ -405,11 +473,10 @@ constinit extra const hooks = {
 extern "C" __attribute__((visibility("default"))) int sluice_order_epoch(int fd);
 int sluice_order_epoch(int fd) {
   using namespace sluice;
-  char name[epochs::path_room];
   int error = ENOTSUP;
-  if (epochs::area != nullptr && stage.active.load() != nullptr) {
-    epochs::found_rule const found = epochs::rule_of_fd(fd, name);
-    if (found.rule != 0) error = epochs::pass_epoch(found.rule - 1);
+  if (epochs::area != nullptr && may_ask()) {
+    epochs::gates const g = epochs::gates_of_fd(fd);
+    if (g.first != g.end) error = epochs::pass_epoch(g.first);
   }
   if (error == 0) return 0;
   errno = error;

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/vfs.h>
 
+#include "name_buffer.h"
 #include "sys.h"
 
 namespace sluice::order {
@@ -75,11 +76,11 @@ int sync_home(bool is_synced, std::uint64_t also) {
   for (unsigned t = 0; t < core::max_targets && t < rules.target_count; ++t) {
     if ((durable.targets >> t & 1) == 0) continue;
     auto const root = core::view(rules, rules.target[t].path);
-    char path[abi::order_path_bytes];
-    if (root.size() >= sizeof path) return ENAMETOOLONG;
-    __builtin_memcpy(path, root.data(), root.size());
-    path[root.size()] = 0;
-    long const fd = sys::call(SYS_openat, sys::at_cwd, sys::as_long(path),
+    name_buffer path;
+    if (!path.holds(root.size() + 1)) return ENAMETOOLONG;
+    __builtin_memcpy(path.text(), root.data(), root.size());
+    path.text()[root.size()] = 0;
+    long const fd = sys::call(SYS_openat, sys::at_cwd, sys::as_long(path.text()),
                               O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     if (sys::failed(fd)) return static_cast<int>(-fd);
     file_now f;

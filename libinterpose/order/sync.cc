@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "loaded.h"
+#include "name_buffer.h"
 #include "order/ask.h"
 #include "order/barriers.h"
 #include "order/home.h"
@@ -47,14 +48,15 @@ bool enter_lone() {
 // The directory of a file, by its name: its programs sync it after each new file.
 bool is_made_where_synced(int fd) {
   if (durable.area->head.own_directories.load() == 0) return false;
-  char path[abi::order_path_bytes];
-  unsigned length = name_of_fd(fd, path, sizeof path);
-  if (length == sizeof path) return false;
+  name_buffer name;
+  int length = name.ask(fd);
+  char* const path = name.text();
   while (length > 1 && path[--length] != '/') {
   }
+  if (length < 2) return false;
   path[length] = 0;
   file_now d;
-  if (length < 2 || !see(sys::at_cwd, path, 0, d)) return false;
+  if (!see(sys::at_cwd, path, 0, d)) return false;
   std::uint64_t const flags = flags_of(d);
   return S_ISDIR(d.mode) && (flags & abi::order_own) != 0 && (flags & not_ours) == 0;
 }

@@ -18,6 +18,8 @@ void on_signal(int) {
   char byte;
   int const fd = open(file.c_str(), O_RDONLY);
   CHECK(fd >= 0 && read(fd, &byte, 1) == 1 && fstat(fd, &s) == 0 && close(fd) == 0);
+  int const other = open("small_relative", O_RDWR | O_CREAT, 0600);
+  CHECK(other >= 0 && read(other, &byte, 1) == 0 && close(other) == 0);
   CHECK(stat(file.c_str(), &s) == 0 && rename(file.c_str(), file.c_str()) == 0);
   handled = handled + 1;
 }
@@ -25,6 +27,7 @@ void on_signal(int) {
 
 int main(int argc, char** argv) {
   file = folder(argc, argv) + "/small_altstack";
+  CHECK(chdir(folder(argc, argv).c_str()) == 0);
   close(make_file(file));
   // What the kernel puts there, and 4 KiB; the first symbols were resolved above, by ld.so.
   size_t const frame = std::max<size_t>(getauxval(AT_MINSIGSTKSZ), 2048);

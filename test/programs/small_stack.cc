@@ -16,6 +16,8 @@ void* work(void*) {
     int const fd = open(file.c_str(), O_RDWR);
     CHECK(fd >= 0 && pread(fd, &byte, 1, 0) == 1 && pwrite(fd, "x", 1, 0) == 1);
     CHECK(fstat(fd, &s) == 0 && stat(file.c_str(), &s) == 0 && close(fd) == 0);
+    int const other = open("small_relative", O_RDWR | O_CREAT, 0600);
+    CHECK(other >= 0 && close(other) == 0);
     CHECK(access(file.c_str(), R_OK) == 0 && rename(file.c_str(), file.c_str()) == 0);
   }
   return nullptr;
@@ -24,6 +26,7 @@ void* work(void*) {
 
 int main(int argc, char** argv) {
   file = folder(argc, argv) + "/small_stack";
+  CHECK(chdir(folder(argc, argv).c_str()) == 0);
   close(make_file(file));
   pthread_attr_t attributes;
   CHECK(pthread_attr_init(&attributes) == 0);

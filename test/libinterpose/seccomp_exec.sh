@@ -1,0 +1,20 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# A program that is started in a sandbox runs without the stage, whose first calls would be its
+# death; what else was preloaded stays. One that enters by syscall(2) is left alone as well.
+. test/libinterpose/common.bash
+
+guest open=5000/s "$PROGRAMS/seccomp_exec" syscall "$PROGRAMS/loop"
+counted 1 300 passthrough sandboxed calls
+for mode in execv execve execl execvp spawn vfork; do
+  "$PROGRAMS/seccomp_exec" $mode "$(command -v env)" >"$SCRATCH/bare" || fail "bare $mode: $?"
+  limited open=5000/s "$PROGRAMS/seccomp_exec" $mode "$(command -v env)" >"$SCRATCH/out" ||
+    fail "$mode: $?"
+  sed 's|^_=.*||' "$SCRATCH/bare" >"$SCRATCH/before"
+  sed 's|^_=.*||' "$SCRATCH/out" | cmp - "$SCRATCH/before" ||
+    fail "$mode: $(diff "$SCRATCH/bare" "$SCRATCH/out")"
+  LD_PRELOAD=$PROGRAMS/early_library limited open=5000/s env \
+    "$PROGRAMS/seccomp_exec" $mode "$(command -v env)" >"$SCRATCH/out" || fail "$mode, others: $?"
+  grep -qx "LD_PRELOAD=$PROGRAMS/early_library" "$SCRATCH/out" ||
+    fail "$mode, others: $(grep LD_PRELOAD "$SCRATCH/out")"
+done
