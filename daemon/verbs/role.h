@@ -29,7 +29,7 @@ enum class verb : std::uint8_t {
 struct job_name {
   std::uint32_t uid = 0;
   std::string name;
-  core::job_id key;        // of the book of overrides
+  core::job_id key = {};   // of the book of overrides
   bool is_visible = true;  // else it is gone
   bool has_owner = true;   // else nobody has said whose it is yet: for operators only
 };
