@@ -130,9 +130,11 @@ class walker {
     auto const f = facts_.find(pid);
     bool const kernel = f == facts_.end() || pid == 2 || f->second.parent == 2;
     if (kernel || by_descent(pid) != none || !goes_near(f->second)) return;
+    // Anybody may write a job's library into his environment.
     std::string const preload = proc_.preload(pid);
+    std::uint32_t const uid = preload.empty() ? no_uid : proc_.inside(pid).uid;
     for (int j = 0; j < job_count() && !preload.empty(); ++j)
-      if (preload.find(job_of(j).dir + "/") != std::string::npos) {
+      if (uid == job_of(j).uid && preload.find(job_of(j).dir + "/") != std::string::npos) {
         member_[pid] = j;
         break;
       }

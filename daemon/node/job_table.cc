@@ -24,7 +24,6 @@
 #include "segment/cut_back.h"
 #include "segment/jobs.h"
 #include "segment/mapping.h"
-#include "segment/remains.h"
 #include "segment/run_dir.h"
 #include "segment/sums.h"
 #include "wire/message.h"
@@ -37,7 +36,7 @@ namespace {
 constexpr std::size_t most_of_a_uid = 32;
 constexpr std::size_t most_name = 63;  // what a message carries
 constexpr std::size_t most_joiners = 64;
-constexpr int most_tries = 8;
+constexpr int most_rescues = 8;  // of a user, between two looks at all files
 
 std::string record_text(std::string const& dir) {
   auto text = read_file(dir + "/job.json");
@@ -61,6 +60,9 @@ constexpr char const* unrecovered_text =
     "the journal of this node is not recovered, so files of durable targets may lack what was "
     "synced to them: jobs with such targets are refused until it is (`sluice order` shows its "
     "state)";
+
+constexpr char const* remains_grew_text =
+    "files of a job that is over were cut back: somebody had let them grow";
 
 /// Limits in an order of their own, so that two writings compare.
 std::vector<std::string> sorted(std::vector<std::string> limits) {
@@ -142,7 +144,8 @@ job_table::job_table(std::string run_dir, std::string library, std::string node_
       library_(std::move(library)),
       node_name_(std::move(node_name)),
       log_(log),
-      processes_(std::move(start)) {
+      processes_(std::move(start)),
+      remains_(run_dir_) {
   if (geteuid() != 0) return;
   // Stages of all users pass through; only we list or write.
   chmod(run_dir_.c_str(), 0711);
@@ -169,8 +172,12 @@ std::string job_table::free_name(local::peer const& who) const {
 void job_table::check_room(uid_t uid) const {
   auto const of_uid = std::count_if(jobs_.begin(), jobs_.end(),
                                     [&](auto const& j) { return j->record.uid == uid; });
-  auto const left = remains_.find(uid);
-  std::size_t const held = left == remains_.end() ? 0 : left->second;
+  std::size_t const held = remains_.of(uid);
+  if (uid != 0 && remains_.are_leased(uid))
+    throw segment::no_room(fmt::format(
+        "a file of a job of uid {} that is over has grown, and a lease keeps sluiced from cutting "
+        "it back: end the process that holds the lease, and try again",
+        uid));
   if (jobs_.size() >= most_jobs || (uid != 0 && std::size_t(of_uid) + held >= most_of_a_uid))
     throw segment::no_room(fmt::format(
         "too many jobs on this node ({}, {} of uid {}{})", jobs_.size(), of_uid, uid,
@@ -266,15 +273,23 @@ job& job_table::make(local::peer const& who, std::string const& name, join_reque
   return *j;
 }
 
-/// Where RUN is full, what users let grow is cut back first. They may be quick, so again.
+/// Where RUN is full, what users let grow is cut back first. They may be quick, so again. Others
+/// wait meanwhile, so a user has a bounded number of tries in a while.
 void job_table::make_files(segment::new_job const& made, policy::compiled const& limits) {
-  for (int tries = 1;; ++tries) try {
+  while (true) try {
       if (segment::create(run_dir_, made, limits)) return;
       throw sluice_error(fmt::format("{} is in the way", segment::job_dir(run_dir_, made.folder)));
     } catch (segment::no_room const&) {
-      if (tries == most_tries) throw;
-      keep_sizes();
+      if (rescues_[made.uid] >= most_rescues) throw;
+      ++rescues_[made.uid];
+      make_room();
     }
+}
+
+/// Only cuts back: the rest of keep_sizes() has time.
+void job_table::make_room() {
+  for (auto const& j : jobs_) cut_back(*j);
+  if (remains_.look(steady_ns())) log_.warning(remains_grew_text);
 }
 
 void job_table::bind_all(site_state const& site, std::int64_t now_ns) {
@@ -333,7 +348,8 @@ void job_table::adopt_one(std::string const& folder, site_state const& site) {
 
 void job_table::adopt(site_state const& site) {
   segment::collect_garbage(run_dir_);
-  remains_ = segment::look_at_remains(run_dir_);
+  remains_.find(steady_ns());
+  remains_.look(steady_ns());
   for (auto const& folder : segment::list_jobs(run_dir_)) {
     std::error_code failed;
     if (!std::filesystem::exists(segment::job_dir(run_dir_, folder) + "/job.json", failed))
@@ -422,39 +438,41 @@ void job_table::keep_left_alone_sizes() {
   });
 }
 
-void job_table::keep_sizes() {
-  for (auto const& j : jobs_) {
-    std::string const dir = segment::job_dir(run_dir_, j->folder);
-    bool const is_held = j->areas.hold(dir, j->record.uid);
-    auto const done = segment::cut_back(dir, segment::made_sizes::of_this_version());
-    if (done.had_grown)
-      log_.warning("job's files were cut back: its owner had let them grow",
-                   {{"job", j->record.name}, {"uid", j->record.uid}});
-    heed_lease(*j, !is_held || done.is_leased);
-  }
-  keep_left_alone_sizes();
-  if (segment::cut_back_remains(run_dir_))
-    log_.warning("files of a job that is over were cut back: somebody had let them grow");
-  look_at_remains();
+/// True: a lease keeps us from a file that has grown.
+bool job_table::cut_back(job const& j) {
+  auto const done = segment::cut_back(segment::job_dir(run_dir_, j.folder),
+                                      segment::made_sizes::of_this_version());
+  if (done.had_grown)
+    log_.warning("job's files were cut back: its owner had let them grow",
+                 {{"job", j.record.name}, {"uid", j.record.uid}});
+  return done.is_leased;
 }
 
-void job_table::look_at_remains() {
-  remains_ = segment::look_at_remains(run_dir_);
+void job_table::keep_sizes() {
+  rescues_.clear();
+  for (auto const& j : jobs_) {
+    bool const is_held = j->areas.hold(segment::job_dir(run_dir_, j->folder), j->record.uid);
+    bool const is_leased = cut_back(*j);
+    heed_lease(*j, !is_held || is_leased);
+  }
+  keep_left_alone_sizes();
+  if (remains_.look(steady_ns())) log_.warning(remains_grew_text);
   ++changes_of_room_;
 }
 
-void job_table::retire(std::string const& folder, uid_t uid) {
-  segment::retire_job(run_dir_, folder, uid);
-  look_at_remains();
+void job_table::retire(std::string const& folder, uid_t uid, segment::held_areas held) {
+  remains_.retire(folder, uid, std::move(held), steady_ns());
+  ++changes_of_room_;
 }
 
 void job_table::remove(job& j, std::string_view why) {
   log_.info("job removed", {{"job", j.record.name}, {"uid", j.record.uid}, {"why", why}});
   std::string const folder = j.folder;
   uid_t const uid = j.record.uid;
-  // First, for we have its memory open as well.
+  // Its files stay held after its memory goes, or a lease could come in between.
+  segment::held_areas held = std::move(j.areas);
   std::erase_if(jobs_, [&](auto const& other) { return other.get() == &j; });
-  retire(folder, uid);
+  retire(folder, uid, std::move(held));
 }
 
 void job_table::keep(job const& j) {

@@ -20,6 +20,7 @@
 #include "node/site_state.h"
 #include "policy/mount_table.h"
 #include "runtime/log.h"
+#include "segment/remains.h"
 #include "segment/segment_file.h"
 
 namespace sluice::node {
@@ -118,10 +119,12 @@ class job_table {
   void make_files(segment::new_job const& made, policy::compiled const& limits);
   /// True: a lease keeps us from a file that has grown.
   bool keep_made_size(std::string const& folder);
+  bool cut_back(job const& j);
   void heed_lease(job& j, bool has_lease);
   void keep_left_alone_sizes();
-  void retire(std::string const& folder, uid_t uid);
-  void look_at_remains();
+  /// `held`: of its files.
+  void retire(std::string const& folder, uid_t uid, segment::held_areas held = {});
+  void make_room();
   void check_name(local::peer const& who, std::string const& name) const;
   std::string folder_of(uid_t uid, std::string const& name) const;
   std::string free_name(local::peer const& who) const;
@@ -132,7 +135,8 @@ class job_table {
   place_finder places_;
   bool refuses_durable_ = false;
   process_teller processes_;
-  std::map<uid_t, std::size_t> remains_;  // jobs that are over, and whose files somebody holds
+  segment::remains remains_;      // of jobs that are over, and whose files somebody holds
+  std::map<uid_t, int> rescues_;  // looks for room since the last keep_sizes()
   std::uint64_t changes_of_room_ = 0;
   struct left_alone {
     std::string folder;

@@ -161,7 +161,7 @@ std::vector<verbs::settable> node_role::settables(std::size_t number) const {
 void node_role::overrides_changed(std::size_t number) {
   at(number).is_announced = false;
   s_.has_news = true;
-  s_.keep_overrides();
+  s_.kept.changed();
   s_.enforce(now());
 }
 

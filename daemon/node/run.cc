@@ -48,6 +48,7 @@ class loop {
       state_.talk(false, now());
       if (state_.has_news || state_.gates.is_busy()) state_.stir(at);
     }
+    if (state_.kept.due_ns()) state_.keep_overrides(now());
     services_.notify.stopping();
     if (services_.looks != nullptr) services_.looks->close();
     return 0;
@@ -84,6 +85,7 @@ class loop {
     r.is_between = !server_ || stopping_ns_ != 0;
     if (state_.has_parent()) r.cycle_ns = next_cycle_ns_;
     if (server_) r.clients_ns = server_->due_ns();
+    if (auto const due = state_.kept.due_ns()) r.clients_ns = std::min(r.clients_ns, *due);
     r.feed_ns = services_.notify.due_ns();
     return next_step_ns(r);
   }
@@ -128,7 +130,7 @@ class loop {
     unsigned const mode = geteuid() == 0 ? 0666 : 0600;
     server_ = local::server::open(state_.config.run_dir + "/" + local::socket_name, mode,
                                   [this](local::peer const& who, nlohmann::json const& request) {
-                                    return verbs::serve(role_, who, request);
+                                    return state_.kept.hold(who, verbs::serve(role_, who, request));
                                   });
     services_.notify.ready();
     services_.log.info("serving", {{"run_dir", state_.config.run_dir},
@@ -138,6 +140,8 @@ class loop {
   void serve(moment at) {
     server_->serve(at.mono_ns);
     for (auto const& told : state_.asked.take(at.mono_ns)) server_->reply(told.ticket, told.text);
+    if (auto const due = state_.kept.due_ns(); due && at.mono_ns >= *due) state_.keep_overrides(at);
+    for (auto const& told : state_.kept.take()) server_->reply(told.ticket, told.text);
   }
 
   /// Before anybody is served: what was until now is told as it was, and a new job's share of the

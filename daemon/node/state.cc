@@ -70,7 +70,7 @@ state::state(runtime::config const& c, runtime::services& s)
   auto const is_gone = [known = jobs.keys()](core::job_id key, auto const&) {
     return !known.contains(key);
   };
-  if (!overrides.forget_if(is_gone).empty()) keep_overrides();
+  if (!overrides.forget_if(is_gone).empty()) keep_overrides(at);
   heed_scheduler(at);
   enforce(at);
 }
@@ -127,9 +127,10 @@ void state::reload(moment at) {
   services.notify.ready();
 }
 
-void state::keep_overrides() {
+void state::keep_overrides(moment at) {
   if (!replace_file(overrides_path(config), overrides.to_text()))
     services.log.warning("overrides cannot be kept", {{"dir", config.state_dir}});
+  kept.written(at.mono_ns);
 }
 
 void state::recall_overrides() {
@@ -146,7 +147,7 @@ void state::expire_overrides(moment at) {
   auto const ended = overrides.expire(unix_s());
   for (auto const& line : ended) services.log.info("override ended", {{"what", line}});
   if (ended.empty()) return;
-  keep_overrides();
+  keep_overrides(at);
   enforce(at);
   has_news = true;
 }
@@ -209,7 +210,7 @@ void state::remove_ended(moment at) {
     has_news = true;
     watch_.recount();
   }
-  keep_overrides();
+  keep_overrides(at);
 }
 
 /// Jobs that began without a daemon, and whose programs did not clear up.

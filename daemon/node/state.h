@@ -24,6 +24,7 @@
 #include "runtime/config.h"
 #include "runtime/policy_log.h"
 #include "runtime/services.h"
+#include "verbs/kept_answers.h"
 #include "verbs/views/overrides.h"
 
 namespace sluice::node {
@@ -37,7 +38,7 @@ class state {
   void use_policy(std::string const& text, runtime::policy_source const& source, moment at);
   void reload(moment at);
   void expire_overrides(moment at);
-  void keep_overrides();
+  void keep_overrides(moment at);
   /// Writes all curves anew.
   void enforce(moment at);
 
@@ -87,6 +88,7 @@ class state {
   held_lease lease;
   std::unique_ptr<parent_link> parent;  // none: this node is its own controller
   asked_above asked;
+  verbs::kept_answers kept;  // to those who change overrides
   epochs::node_epochs gates;
   accounts sums;
   run_folders folders;

@@ -21,9 +21,10 @@ void held_areas::unmap::operator()(void* at) const { munmap(at, page); }
 bool held_areas::hold(std::string const& job_dir, uid_t owner) {
   bool has_lease = false;
   auto const areas = areas_beside({});
-  for (std::size_t i = 0; i < areas.size(); ++i) {
+  for (std::size_t i = 0; i < held_.size(); ++i) {
     if (held_[i] != nullptr) continue;
-    foreign_file const file = open_foreign(job_dir + "/" + areas[i].name, O_RDWR, owner);
+    std::string const name = i < areas.size() ? areas[i].name : "segment";
+    foreign_file const file = open_foreign(job_dir + "/" + name, O_RDWR, owner);
     has_lease = has_lease || file.error == EWOULDBLOCK;
     if (!file) continue;
     // The mapping keeps the open file, which is open for writing; nobody reads here.

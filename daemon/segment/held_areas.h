@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps the areas beside a job's segment open for writing, so that their owner can take no lease on
-// them: the kernel gives none while somebody has the file open so. A lease would keep us from
-// cutting back what he lets grow.
-// What stays true: an area that is held is held until the end. Nothing is read or written here.
+// Keeps the segment of a job and the areas beside it open for writing, so that their owner can take
+// no lease on them: the kernel gives none while somebody has the file open so. A lease would keep
+// us from cutting back what he lets grow.
+// What stays true: a file that is held is held until the end, also when its job is over
+// (remains.h). Nothing is read or written here.
 #pragma once
 
 #include <sys/types.h>
@@ -26,7 +27,7 @@ class held_areas {
   struct unmap {
     void operator()(void* at) const;
   };
-  std::array<std::unique_ptr<void, unmap>, most_areas> held_;
+  std::array<std::unique_ptr<void, unmap>, most_areas + 1> held_;  // the segment is the last
 };
 
 }  // namespace sluice::segment

@@ -6,17 +6,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
-#include <ctime>
 #include <filesystem>
 #include <optional>
-#include <vector>
+#include <utility>
 
 #include "base/foreign_file.h"
 #include "base/rights.h"
-#include "segment/cut_back.h"
 #include "segment/jobs.h"
 #include "segment/run_dir.h"
 
@@ -30,7 +29,7 @@ constexpr char prefix[] = ".gone-";
 constexpr int most_of_a_name = 1000;
 // The journal's daemon finds areas by the name `order`, and takes their owner for who asks. It must
 // have let go of one before that owner is us.
-constexpr std::time_t let_go_s = 3;
+constexpr std::int64_t let_go_ns = 3'000'000'000;
 
 /// `.gone-UID@NAME~N`
 std::optional<uid_t> owner_in(std::string const& name) {
@@ -42,78 +41,104 @@ std::optional<uid_t> owner_in(std::string const& name) {
   return uid;
 }
 
-struct remains {
-  fs::path dir;
-  uid_t uid;
-};
-
-std::vector<remains> find_remains(std::string const& run_dir) {
-  std::vector<remains> out;
-  std::error_code failed;
-  for (fs::directory_iterator at(jobs_dir(run_dir), failed);
-       !failed && at != fs::directory_iterator(); at.increment(failed))
-    if (auto const uid = owner_in(at->path().filename())) out.push_back({at->path(), *uid});
-  return out;
+/// From now on its user has it by what he has open, and by nothing else. By its name, in a folder
+/// where nobody else gives any: to open it a lease could keep us from.
+bool is_ours_now(std::string const& path) {
+  struct stat st = {};
+  if (lstat(path.c_str(), &st) != 0) return errno == ENOENT;
+  if (!S_ISREG(st.st_mode)) return true;
+  if (st.st_uid == geteuid()) return true;
+  bool is_taken = false;
+  with_rights([&] { is_taken = lchown(path.c_str(), geteuid(), getegid()) == 0; });
+  return is_taken && chmod(path.c_str(), 0600) == 0;
 }
 
-/// From now on its user has it by what he has open, and by nothing else. True: that is nothing
-/// that he can write with.
+/// True: nobody can write it but we.
 bool is_let_go(std::string const& path) {
   foreign_file const file = open_foreign(path, O_RDONLY, any_owner);
   if (!file) return file.error != EWOULDBLOCK;  // he holds a lease on it
-  bool is_ours = false;
-  with_rights([&] { is_ours = fchown(file.fd.get(), geteuid(), getegid()) == 0; });
-  if (!is_ours) return true;
-  fchmod(file.fd.get(), 0600);
   // A read lease is for files that nobody has open for writing. EAGAIN: somebody has.
   if (fcntl(file.fd.get(), F_SETLEASE, F_RDLCK) != 0) return errno != EAGAIN;
   fcntl(file.fd.get(), F_SETLEASE, F_UNLCK);
   return true;
 }
 
-/// True: it is gone.
-bool clear_away(fs::path const& dir) {
-  struct stat st = {};
-  bool const had_order = stat((dir / file_name_over("order")).c_str(), &st) == 0;
-  if (had_order && std::time(nullptr) - st.st_ctime < let_go_s) return false;
-  bool are_free = true;
+/// True: for all files in it.
+template <class Test>
+bool for_files(std::string const& dir, Test&& test) {
+  bool are_all = true;
   std::error_code failed;
   for (fs::directory_iterator at(dir, failed); !failed && at != fs::directory_iterator();
        at.increment(failed))
-    if (at->is_regular_file(failed)) are_free = is_let_go(at->path()) && are_free;
-  // Who only reads it keeps its memory as well: no more of it than it was made with.
-  are_free = are_free && !cut_back(dir, sizes_in(dir)).is_leased;
-  if (are_free) fs::remove_all(dir, failed);
-  return are_free;
+    if (at->symlink_status(failed).type() == fs::file_type::regular)
+      are_all = test(at->path().string()) && are_all;
+  return are_all;
 }
 
 }  // namespace
 
-void retire_job(std::string const& run_dir, std::string const& folder, uid_t uid) {
-  if (uid == geteuid()) return remove_job(run_dir, folder);
-  std::string const dir = job_dir(run_dir, folder);
+/// True: it is gone.
+bool remains::clear_away(std::string const& dir, row& r, std::int64_t now_ns) {
+  bool const has_let_go = now_ns - r.since_ns >= let_go_ns;
+  bool const are_ours = for_files(dir, [&](std::string const& path) {
+    return (path.ends_with(file_name_over("order")) && !has_let_go) || is_ours_now(path);
+  });
+  cut const done = cut_back(dir, r.sizes);
+  r.is_leased = done.is_leased;
+  r.had_grown = r.had_grown || done.had_grown;
+  std::error_code failed;
+  if (!are_ours || (!has_let_go && fs::exists(dir + "/" + file_name_over("order"), failed)))
+    return false;
+  r.held = {};  // who only reads it keeps its memory as well: it was cut back before
+  if (done.is_leased || !for_files(dir, is_let_go)) return false;
+  fs::remove_all(dir, failed);
+  return true;
+}
+
+void remains::find(std::int64_t now_ns) {
+  std::error_code failed;
+  for (fs::directory_iterator at(jobs_dir(run_dir_), failed);
+       !failed && at != fs::directory_iterator(); at.increment(failed))
+    if (auto const uid = owner_in(at->path().filename()))
+      rows_.try_emplace(at->path(), row{*uid, sizes_in(at->path()), now_ns});
+}
+
+void remains::retire(std::string const& folder, uid_t uid, held_areas held, std::int64_t now_ns) {
+  if (uid == geteuid()) return remove_job(run_dir_, folder);
+  std::string const dir = job_dir(run_dir_, folder);
   std::string gone;
   for (int i = 0; i < most_of_a_name; ++i) {
-    gone = fmt::format("{}/{}{}~{}", jobs_dir(run_dir), prefix, folder, i);
+    gone = fmt::format("{}/{}{}~{}", jobs_dir(run_dir_), prefix, folder, i);
     if (std::rename(dir.c_str(), gone.c_str()) == 0) break;
     if (errno != EEXIST && errno != ENOTEMPTY) return;
   }
   std::rename((gone + "/order").c_str(), (gone + "/" + file_name_over("order")).c_str());
-  clear_away(gone);
+  row& r = rows_[gone] = {uid, sizes_in(gone), now_ns, std::move(held)};
+  if (clear_away(gone, r, now_ns)) rows_.erase(gone);
 }
 
-std::map<uid_t, std::size_t> look_at_remains(std::string const& run_dir) {
-  std::map<uid_t, std::size_t> left;
-  for (auto const& r : find_remains(run_dir))
-    if (!clear_away(r.dir)) ++left[r.uid];
-  return left;
-}
-
-bool cut_back_remains(std::string const& run_dir) {
+bool remains::look(std::int64_t now_ns) {
   bool had_grown = false;
-  for (auto const& r : find_remains(run_dir))
-    had_grown = cut_back(r.dir, sizes_in(r.dir)).had_grown || had_grown;
+  for (std::size_t left = std::min(most_of_a_look, rows_.size()); left > 0; --left) {
+    auto at = rows_.upper_bound(looked_at_);
+    if (at == rows_.end()) at = rows_.begin();
+    looked_at_ = at->first;
+    bool const is_gone = clear_away(at->first, at->second, now_ns);
+    had_grown = std::exchange(at->second.had_grown, false) || had_grown;
+    if (is_gone) rows_.erase(at);
+  }
   return had_grown;
+}
+
+std::size_t remains::of(uid_t uid) const {
+  return static_cast<std::size_t>(std::count_if(
+      rows_.begin(), rows_.end(), [&](auto const& row) { return row.second.uid == uid; }));
+}
+
+bool remains::are_leased(uid_t uid) const {
+  return std::any_of(rows_.begin(), rows_.end(), [&](auto const& row) {
+    return row.second.uid == uid && row.second.is_leased;
+  });
 }
 
 }  // namespace sluice::segment

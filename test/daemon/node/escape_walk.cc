@@ -105,6 +105,18 @@ TEST_CASE("escapes are found by descent and by the preload they inherited", "[no
                                                     {106, "io_uring"}});
 }
 
+TEST_CASE("a stranger who writes a job's library into his environment is not in it",
+          "[node][escape]") {
+  fake_proc p;
+  p.add(101, 1, "/run/jobs/a/libinterpose.so", doing(9 << 20, false, true));
+  p.all[101].facts.uid = 7;
+  std::vector<node::watched_job> jobs = {{"a", "/run/jobs/a", {}, {}}};
+  for (std::uint32_t owner : {0u, 6u, 7u}) {
+    jobs[0].uid = owner;
+    CHECK(escapes(p, jobs).contains("a") == (owner == 7));
+  }
+}
+
 TEST_CASE("a joiner counts only as long as it is the same process", "[node][escape]") {
   fake_proc p;
   p.add(100, 1, "", doing(9 << 20, false, true));

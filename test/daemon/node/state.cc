@@ -223,7 +223,7 @@ TEST_CASE("what was set for a job that is gone hits no later one of its name", "
     node::job const& j = w.join(name);
     w.s->overrides.pause(j.key, j.record.uid, j.record.name, {});
   }
-  w.s->keep_overrides();
+  w.s->keep_overrides(node::now());
   w.s.reset();
   fs::remove_all(segment::job_dir(w.run, "gone"));
   w.start();

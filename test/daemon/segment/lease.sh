@@ -69,8 +69,18 @@ until_true 60 grep -qs leased "$SCRATCH/holder" || fail "no lease: $(cat "$SCRAT
 start_node
 until_true 150 has_job || fail "after a restart: $(cat "$SCRATCH"/{out,log}; df "$RUN/jobs")"
 for said in 'a lease on one of its files' 'holds leases on its files'; do
-  grep -q "$said" "$SCRATCH/log" || fail "no word: $(cat "$SCRATCH/log")"
+  until_true 60 grep -q "$said" "$SCRATCH/log" || fail "no word: $(cat "$SCRATCH/log")"
 done
+# Until his files can be cut back he gets no job.
+setpriv --reuid=$bob --regid=$bob --clear-groups "$python" - "$RUN" >"$SCRATCH/bobs" 2>&1 <<'END'
+import json, socket, sys
+s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+s.connect(sys.argv[1] + "/sluiced.sock")
+s.send(json.dumps({"verb": "join", "job": "more"}).encode())
+print(s.recv(1 << 17).decode())
+END
+grep -q 'a lease keeps sluiced from cutting it back' "$SCRATCH/bobs" ||
+  fail "he goes on: $(cat "$SCRATCH/bobs")"
 # The kernel leaves him his lease for 45 s.
 has_room() { [ "$(df --output=avail -m "$RUN/jobs" | tail -1)" -gt 100 ]; }
 until_true 90 has_room || fail "not cut back: $(cat "$SCRATCH/log"; df "$RUN/jobs")"
