@@ -32,7 +32,9 @@ struct foreign_file {
 inline foreign_file open_foreign(std::string const& path, int access, std::int64_t owner) {
   foreign_file out;
   int const flags = access | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC;
-  with_rights([&] { out.fd = descriptor(open(path.c_str(), flags)); });
+  auto const try_it = [&] { out.fd = descriptor(open(path.c_str(), flags)); };
+  try_it();  // most looks are for what is not there: no thread wakes for those
+  if (!out.fd && errno == EACCES) with_rights(try_it);
   if (!out.fd || fstat(out.fd.get(), &out.st) != 0) {
     out.error = errno;
     out.fd = descriptor();

@@ -17,7 +17,7 @@ namespace sluice::node {
 namespace {
 
 constexpr unsigned heads_per_step = 64;
-constexpr std::int64_t walk_slots_ns = 10'000'000'000;  // whatever seems to be the same
+constexpr std::int64_t walk_slots_ns = 20'000'000'000;  // whatever seems to be the same
 constexpr std::int64_t count_every_ns = 200'000'000, count_quiet_ns = 1'000'000'000;
 // A walk reads several files of each process: most of what a quiet node costs.
 constexpr std::int64_t walk_every_ns = 4'000'000'000, walk_quiet_ns = 15'000'000'000;
@@ -39,15 +39,15 @@ std::vector<bool> which_live(process_teller& processes, std::vector<process_mark
   return out;
 }
 
-/// By what its last census found.
+/// By what its last census found. A question wakes another thread, so what is used is enough.
 segment::life_facts facts_of(job const& j, process_teller& processes) {
   segment::life_facts f;
   auto const& scheduler = j.record.scheduler;
   f.has_process = j.processes != 0;
-  f.has_joiner = processes.may_any_live(j.record.joiners);
   f.is_scheduled = scheduler.has_value();
   f.is_held = scheduler && scheduler->is_held;
-  f.has_step = scheduler && processes.may_any_live(scheduler->steps);
+  if (!is_used(f)) f.has_joiner = processes.may_any_live(j.record.joiners);
+  if (!is_used(f)) f.has_step = scheduler && processes.may_any_live(scheduler->steps);
   f.is_damaged = j.is_broken();
   return f;
 }

@@ -4,8 +4,8 @@
 // comes.
 //
 // A request that begins to wait cannot wake us: its stage knows no descriptor, and a daemon that
-// slept on words which users own could be kept awake by them. So jobs are looked at ten times a
-// second, and at the local cycle from the first sign that somebody waits.
+// slept on words which users own could be kept awake by them. So jobs are looked at eight times
+// a second, and at the local cycle from the first sign that somebody waits.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 namespace sluice::node {
 
 inline constexpr std::int64_t never_ns = std::numeric_limits<std::int64_t>::max();
-inline constexpr std::int64_t quiet_step_ns = 110'000'000;    // with jobs that have what they want
+inline constexpr std::int64_t quiet_step_ns = 120'000'000;    // with jobs that have what they want
 inline constexpr std::int64_t quiet_tell_ns = 1'000'000'000;  // metrics and history have seconds
 /// For so long a sign keeps the steps fast: a program that was announced has made its first calls.
 inline constexpr std::int64_t stir_ns = 1'000'000'000;

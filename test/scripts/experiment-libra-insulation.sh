@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# alone
+# starves
 # timeout: 300
 # Two tenants with small and large requests on a disk of known speed: in VOPs each gets half of it,
 # and the disk is used; in operations, in bytes and by a straight line they do not.

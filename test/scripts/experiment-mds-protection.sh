@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# alone
-# timeout: 300
 # starves
+# timeout: 300
 # The experiment on a metadata server in its shortest form: it comes to its end with all its
 # figures, and leaves nothing where it was called. Nor does scripts/sandbox-slurm, on which it runs.
 set -u

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# alone
+# starves
 # Limits per operation, class and job that change while a program runs are kept at every step.
 set -u
 . test/scripts/experiment.bash

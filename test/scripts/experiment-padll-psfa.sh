@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# alone
+# starves
 # timeout: 240
 # Four jobs under one cap, five ways to divide it: with the default the cap is kept within 3 %,
 # less than 10 % is left while somebody waits, and no job is later than under psfa as published.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# alone
+# starves
 # Four readers with guarantees: parts that move cost next to no time against no limits, and nobody
 # is below the guarantee while reading; fixed parts take much longer, no limits break guarantees.
 set -u

@@ -17,6 +17,13 @@ wakes() {
   cat "/proc/$NODE"/task/*/status | awk '/^voluntary_ctxt_switches/ { n += $2 } END { print n }'
 }
 
+# The thread that keeps rights sleeps: what is looked for each second needs none.
+rights_wakes() {
+  cat "/proc/$NODE"/task/*/status |
+    awk '/^Name/ { is_it = $2 == "sluiced-rights" }
+         /^voluntary_ctxt_switches/ && is_it { n += $2 } END { print n + 0 }'
+}
+
 steps_seen() {
   local before after
   before=$(steps)
@@ -33,8 +40,10 @@ sleeps() {
 }
 is_fast() { [ "$(steps_seen)" -gt $((20 * SECOND)) ]; }
 is_quiet() { # and alive
-  local seen
+  local seen before
+  before=$(rights_wakes)
   seen=$(steps_seen)
+  [ $(($(rights_wakes) - before)) -le 1 ] || return 1
   [ "$seen" -ge 2 ] && [ "$seen" -le $((12 * SECOND)) ]
 }
 has_job() { "$SLUICE" --run-dir "$RUN" jobs 2>&1 | grep -q "$1"; }

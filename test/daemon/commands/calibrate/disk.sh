@@ -5,7 +5,6 @@
 # agree within 10 % at every point; or a point says that it is unstable. The file is refused for
 # another mount, and a disk that has become slower is told.
 # timeout: 400
-# starves
 set -u
 . test/lib/lib.sh
 own_mounts
