@@ -30,7 +30,7 @@ struct received {
 /// What lies in the queue of a socket; descriptors are a burden. Looking takes nothing.
 enum class next_packet { none, plain, burdened };
 
-/// Of a socket with SO_PASSCRED, on which alone an empty packet is not the end.
+/// Packets come with credentials from then on, so the socket can only be emptied and closed.
 next_packet look_at_packet(int socket);
 
 /// A peer that `may_attach` brings one descriptor at most. Of all others none is taken, and a

@@ -34,9 +34,6 @@ bool keep_only(std::vector<int> const& sockets) {
 
 /// Takes what may be taken. True: nothing is left in it.
 bool is_emptied(int socket) {
-  // Tells an empty packet from the end: each packet has credentials then.
-  int const yes = 1;
-  if (setsockopt(socket, SOL_SOCKET, SO_PASSCRED, &yes, sizeof yes) != 0) return false;
   shutdown(socket, SHUT_RDWR);  // nothing can be added now
   while (true) {
     switch (look_at_packet(socket)) {
