@@ -137,11 +137,11 @@ run() { # NAME PROGRAM...: a node
 # The daemon stands still meanwhile, so all files are dirty before it takes one. He hangs at his own
 # end, by the file that he keeps.
 attack() {
-  rm -f "$armed.go"
+  rm -f "$armed.go" "$SCRATCH/said" # of the one before
   as $bob /usr/bin/python3 "$SCRATCH/attack.py" "$SCRATCH/n1/sluiced.sock" "$SCRATCH/mnt/f" \
     "$armed" >"$SCRATCH/said" 2>"$SCRATCH/err" &
   pids+=($!)
-  until_true 60 grep -q served "$SCRATCH/said" || fail "before: $(cat "$SCRATCH/err")"
+  until_true 60 grep -qs served "$SCRATCH/said" || fail "before: $(cat "$SCRATCH/err")"
   kill -STOP "$PID"
   until_true 20 grep -q '^State:.T' "/proc/$PID/status" || fail 'the daemon does not stand still'
   : >"$armed.go"
