@@ -55,6 +55,10 @@ class asker {
       throw usage_error(fmt::format("the request is larger than {} bytes", most_attached_bytes));
     while (send_text(socket_.get(), text, MSG_NOSIGNAL) < 0) {
       if (errno == EPIPE) return;  // hung up on: why, may still be there to read
+      if (errno == EPERM)
+        throw usage_error(
+            fmt::format("the request is larger than {} bytes: only an operator may send one",
+                        most_bytes));
       wait(POLLOUT);
     }
   }
@@ -108,8 +112,17 @@ nlohmann::json ask(std::string const& socket_path, nlohmann::json const& request
   asker a(socket_path, timeout_ms);
   a.connect();
   if (served_by != nullptr) *served_by = a.served_by();
-  a.send(request.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
-  nlohmann::json answer = a.receive();
+  std::string const text = request.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  nlohmann::json answer;
+  // Before it has accepted us, a daemon lets nobody attach.
+  if (text.size() > most_bytes && text.size() <= most_attached_bytes) {
+    a.send(R"({"verb":"hello"})");
+    answer = a.receive();
+  }
+  if (!answer.contains("error")) {
+    a.send(text);
+    answer = a.receive();
+  }
   auto const failed = answer.find("error");
   if (failed == answer.end()) return answer;
   auto const status = answer.find("status");

@@ -60,14 +60,49 @@ ssize_t send_text(int socket, std::string const& text, int flags) {
   return sendmsg(socket, &m, flags);
 }
 
+next_packet look_at_packet(int socket) {
+  // Tells an empty packet from the end: each packet has credentials then. They fill the room below.
+  int const yes = 1;
+  if (setsockopt(socket, SOL_SOCKET, SO_PASSCRED, &yes, sizeof yes) != 0)
+    return next_packet::burdened;
+  union {
+    cmsghdr head;
+    char bytes[CMSG_SPACE(sizeof(ucred))];
+  } beside = {};
+  msghdr m = {};
+  while (true) {
+    m.msg_control = &beside;
+    m.msg_controllen = CMSG_LEN(sizeof(ucred));  // no room for a descriptor
+    ssize_t const n = recvmsg(socket, &m, MSG_PEEK | MSG_DONTWAIT);
+    if (n < 0 && errno == EAGAIN) return next_packet::none;
+    if (n < 0 && (errno == EINTR || errno == ECONNRESET)) continue;  // told once, before the queue
+    if (n < 0 || (m.msg_flags & MSG_CTRUNC) != 0) return next_packet::burdened;
+    return m.msg_controllen == 0 ? next_packet::none : next_packet::plain;
+  }
+}
+
+namespace {
+
+/// Looking gives no descriptor away: the packet keeps it until it is taken.
+received receive_without(int socket, std::span<char> buffer) {
+  msghdr m = {};
+  ssize_t const waiting = recvmsg(socket, &m, MSG_PEEK | MSG_TRUNC);
+  if (waiting < 0) return {waiting, {}};
+  if ((m.msg_flags & MSG_CTRUNC) != 0) return {waiting, {}, true};
+  return {recv(socket, buffer.data(), buffer.size(), MSG_TRUNC), {}};
+}
+
+}  // namespace
+
 received receive_packet(int socket, std::span<char> buffer, bool may_attach) {
+  if (!may_attach) return receive_without(socket, buffer);
   iovec part = {buffer.data(), buffer.size()};
   ancillary beside = {};
   msghdr m = {};
   m.msg_iov = &part;
   m.msg_iovlen = 1;
-  m.msg_control = may_attach ? &beside : nullptr;
-  m.msg_controllen = may_attach ? CMSG_LEN(sizeof(int)) : 0;  // CMSG_SPACE has room for two
+  m.msg_control = &beside;
+  m.msg_controllen = CMSG_LEN(sizeof(int));  // CMSG_SPACE has room for two
   received r = {recvmsg(socket, &m, MSG_TRUNC | MSG_CMSG_CLOEXEC), descriptor()};
   if (r.bytes < 0) return r;
   r.shed = (m.msg_flags & MSG_CTRUNC) != 0;

@@ -27,8 +27,15 @@ struct received {
   bool shed = false;    // more came than may: the kernel dropped it
 };
 
-/// A peer that `may_attach` brings one descriptor at most. Of all others none is taken: closing
-/// what a stranger opened may wait for the stranger's file server.
+/// What lies in the queue of a socket; descriptors are a burden. Looking takes nothing.
+enum class next_packet { none, plain, burdened };
+
+/// Packets come with credentials from then on, so the socket can only be emptied and closed.
+next_packet look_at_packet(int socket);
+
+/// A peer that `may_attach` brings one descriptor at most. Of all others none is taken, and a
+/// packet with some stays where it is, `shed`: taking it would release what a stranger opened, which
+/// may wait for the stranger's file server. Such a socket is for `closer`.
 received receive_packet(int socket, std::span<char> buffer, bool may_attach);
 
 /// None: no file, or one that is too long or shorter than it says.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The serving side: one thread, an epoll of its own that the daemon's loop polls as one
 // descriptor. What stays true: nothing blocks, no client can hold more than its place, its packet
-// and five idle seconds; the socket file belongs to whoever holds the lock beside it.
+// and five idle seconds; the socket file belongs to whoever holds the lock beside it. No stranger's
+// connection is closed but by `closer`, because of the descriptors that may lie in it.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/epoll.h>
@@ -19,12 +20,16 @@
 
 #include "local/address.h"
 #include "local/attachment.h"
+#include "local/closer.h"
 #include "local/local.h"
 #include "local/places.h"
 #include "local/request.h"
 
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77  // Linux 6.5
+#endif
+#ifndef SO_PASSRIGHTS
+#define SO_PASSRIGHTS 83  // Linux 6.16
 #endif
 
 namespace sluice::local {
@@ -33,6 +38,8 @@ namespace {
 
 constexpr char const* no_place_text = "too many connections at once: try again";
 constexpr std::int64_t idle_first_ns = 5'000'000'000, idle_ns = 60'000'000'000;
+constexpr std::int64_t mute_ns = 1'000'000'000;
+peer const nobody_yet = {uid_t(-1), gid_t(-1), 0, -1};  // a stranger until the kernel says more
 
 struct client {
   descriptor socket;
@@ -57,6 +64,12 @@ std::vector<gid_t> groups_of(int socket) {
     if (good) return groups;
   }
   return {};
+}
+
+/// Whether senders may attach descriptors at all; kernels before 6.16 let everybody.
+void pass_rights(int socket, bool yes) {
+  int const value = yes ? 1 : 0;
+  setsockopt(socket, SOL_SOCKET, SO_PASSRIGHTS, &value, sizeof value);
 }
 
 /// False when the peer is gone or the kernel does not say who it is.
@@ -84,11 +97,17 @@ class seqpacket_server final : public server {
     spare();
   }
 
-  ~seqpacket_server() override { unlink(path_.c_str()); }
+  ~seqpacket_server() override {
+    unlink(path_.c_str());
+    while (!clients_.empty()) forget(clients_.begin());
+    shutdown(listener_.get(), SHUT_RDWR);  // nobody can be added to its queue
+    while (descriptor caller = accept()) closer_.close(std::move(caller));
+  }
 
   int fd() const override { return epoll_.get(); }
 
   void serve(std::int64_t now_ns) override {
+    if (muted_until_ns_ != 0 && now_ns >= muted_until_ns_) unmute(now_ns);
     std::array<epoll_event, 64> events;
     int const count = epoll_wait(epoll_.get(), events.data(), events.size(), 0);
     for (int i = 0; i < count; ++i) {
@@ -96,13 +115,15 @@ class seqpacket_server final : public server {
       if (fd == listener_.get())
         admit(now_ns);
       else if (auto const at = clients_.find(fd); at != clients_.end() && !hear(at->second, now_ns))
-        clients_.erase(at);
+        forget(at);
     }
-    std::erase_if(clients_, [&](auto const& entry) { return now_ns >= end_of(entry.second); });
+    for (auto at = clients_.begin(); at != clients_.end();)
+      at = now_ns >= end_of(at->second) ? forget(at) : std::next(at);
   }
 
   std::int64_t due_ns() const override {
     std::int64_t due = std::numeric_limits<std::int64_t>::max();
+    if (muted_until_ns_ != 0) due = muted_until_ns_;
     for (auto const& [fd, c] : clients_) due = std::min(due, end_of(c));
     return due;
   }
@@ -115,10 +136,12 @@ class seqpacket_server final : public server {
     });
     if (at == clients_.end()) return;
     at->second.is_waiting = false;
-    if (!tell(at->second, text)) clients_.erase(at);
+    if (!tell(at->second, text)) forget(at);
   }
 
  private:
+  using place = std::map<int, client>::iterator;
+
   static std::int64_t end_of(client const& c) {
     return c.heard_ns + (c.has_asked ? idle_ns : idle_first_ns);
   }
@@ -138,6 +161,7 @@ class seqpacket_server final : public server {
     address const at(path_);
     listener_ = descriptor(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!listener_) fail("socket");
+    pass_rights(listener_.get(), false);  // also of who is not accepted yet
     if (unlink(path_.c_str()) != 0 && errno != ENOENT) fail(path_);
     mode_t const before = umask(0177);
     bool const bound = bind(listener_.get(), at.get(), sizeof at.name) == 0;
@@ -156,33 +180,71 @@ class seqpacket_server final : public server {
 
   void spare() { spare_ = descriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC)); }
 
+  descriptor accept() const {
+    return descriptor(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  }
+
   /// Without a free descriptor a caller could be neither accepted nor refused, and the listener
-  /// would stay readable for ever: the spare one makes room to hang up.
-  bool shed() {
-    if ((errno != EMFILE && errno != ENFILE) || !spare_) return false;
+  /// would stay readable for ever: the spare one makes room to hang up. False: nobody is let in
+  /// now.
+  bool shed(std::int64_t now_ns) {
+    if (errno != EMFILE && errno != ENFILE) return false;
+    if (!spare_) return mute(now_ns);
     { descriptor const closed = std::move(spare_); }
-    { descriptor const refused(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC)); }
+    if (descriptor caller = accept()) closer_.close(std::move(caller));
     spare();
     return true;
   }
 
+  /// Whoever comes waits at the listener.
+  bool mute(std::int64_t now_ns) {
+    epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener_.get(), nullptr);
+    muted_until_ns_ = now_ns + mute_ns;
+    return false;
+  }
+
+  void unmute(std::int64_t now_ns) {
+    closer_.hand_over();
+    if (!spare_) spare();
+    bool const may_hear = !closer_.is_full() && spare_ && watch(listener_.get());
+    muted_until_ns_ = may_hear ? 0 : now_ns + mute_ns;
+  }
+
   void admit(std::int64_t now_ns) {
     for (std::size_t i = 0; i < most_places; ++i) {
-      client c = {
-          descriptor(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)),
-          {},
-          {},
-          now_ns};
-      if (!c.socket && shed()) continue;
-      if (!c.socket) return;
-      if (!identify(c)) continue;
-      if (!make_place(c.who.uid)) {
-        refuse(c);
-        continue;
+      if (closer_.is_full()) {
+        mute(now_ns);
+        return;
       }
-      c.who.ticket = ++tickets_;
-      if (watch(c.socket.get())) clients_.emplace(c.socket.get(), std::move(c));
+      client c = {accept(), {}, nobody_yet, now_ns};
+      if (!c.socket && shed(now_ns)) continue;
+      if (!c.socket) return;
+      if (!let_in(c)) close(std::move(c));
     }
+  }
+
+  bool let_in(client& c) {
+    if (!identify(c)) return false;
+    if (!make_place(c.who.uid)) {
+      refuse(c);
+      return false;
+    }
+    if (may_attach(c.who)) pass_rights(c.socket.get(), true);
+    c.who.ticket = ++tickets_;
+    int const fd = c.socket.get();
+    if (!watch(fd)) return false;
+    clients_.emplace(fd, std::move(c));
+    return true;
+  }
+
+  void close(client c) {
+    if (!may_attach(c.who)) closer_.close(std::move(c.socket));
+  }
+
+  place forget(place at) {
+    epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, at->first, nullptr);  // it may stay open
+    close(std::move(at->second));
+    return clients_.erase(at);
   }
 
   /// False: there is none for this user.
@@ -197,7 +259,7 @@ class seqpacket_server final : public server {
     if (verdict.leaves) {
       auto const at = clients_.find(sockets[*verdict.leaves]);
       refuse(at->second);
-      clients_.erase(at);
+      forget(at);
     }
     return verdict.may_enter;
   }
@@ -215,8 +277,9 @@ class seqpacket_server final : public server {
     if (got == 0 || c.is_waiting) return false;  // one question at a time
     c.heard_ns = now_ns;
     c.has_asked = true;
+    bool const stays = may_attach(c.who) || !packet.shed;  // else it can be read no further
     if (packet.shed || static_cast<std::size_t>(got) > buffer_.size())
-      return tell(c, refusal_text("the request is too large", exit_usage));
+      return tell(c, refusal_text("the request is too large", exit_usage)) && stays;
     if (!packet.attached) return answer(c, buffer_.data(), static_cast<std::size_t>(got));
     // Reading much takes time that all others wait.
     std::optional<std::string> const text = read_attached(packet.attached);
@@ -243,6 +306,8 @@ class seqpacket_server final : public server {
   std::vector<char> buffer_;
   descriptor lock_, listener_, epoll_, spare_;
   std::map<int, client> clients_;
+  closer closer_;
+  std::int64_t muted_until_ns_ = 0;  // 0: whoever comes is heard
   std::uint64_t tickets_ = 0, refused_ = 0;
 };
 

@@ -17,6 +17,7 @@
 #include "lib/scratch.h"
 #include "local/address.h"
 #include "local/attachment.h"
+#include "local/closer.h"
 #include "local/local.h"
 #include "local/request.h"
 
@@ -197,6 +198,7 @@ TEST_CASE("the silent are forgotten", "[local]") {
 TEST_CASE("what does not fit a packet goes beside it, both ways", "[local]") {
   scratch const s;
   serving const d(s.socket(), [](local::peer const&, json const& request) -> json {
+    if (request["verb"] == "hello") return json::object();
     return {{"said", local::text_of(request, "text")}};
   });
   std::string const text(10 * local::most_bytes, 'p');
@@ -208,11 +210,8 @@ TEST_CASE("what does not fit a packet goes beside it, both ways", "[local]") {
 
 namespace {
 
-/// Sends the bytes with so many descriptors of /dev/null beside them.
-void send_with(int socket, std::string bytes, std::size_t count) {
-  sluice::descriptor const null(open("/dev/null", O_RDONLY | O_CLOEXEC));
-  std::vector<int> const fds(count, null.get());
-  std::vector<char> beside(CMSG_SPACE(count * sizeof(int)));
+void send_these(int socket, std::string bytes, std::vector<int> const& fds) {
+  std::vector<char> beside(CMSG_SPACE(fds.size() * sizeof(int)));
   iovec part = {bytes.data(), bytes.size()};
   msghdr m = {};
   m.msg_iov = &part;
@@ -222,9 +221,15 @@ void send_with(int socket, std::string bytes, std::size_t count) {
   cmsghdr* const head = CMSG_FIRSTHDR(&m);
   head->cmsg_level = SOL_SOCKET;
   head->cmsg_type = SCM_RIGHTS;
-  head->cmsg_len = CMSG_LEN(count * sizeof(int));
-  std::memcpy(CMSG_DATA(head), fds.data(), count * sizeof(int));
+  head->cmsg_len = CMSG_LEN(fds.size() * sizeof(int));
+  std::memcpy(CMSG_DATA(head), fds.data(), fds.size() * sizeof(int));
   REQUIRE(sendmsg(socket, &m, MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size()));
+}
+
+/// Sends the bytes with so many descriptors of /dev/null beside them.
+void send_with(int socket, std::string const& bytes, std::size_t count) {
+  sluice::descriptor const null(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  send_these(socket, bytes, std::vector<int>(count, null.get()));
 }
 
 std::ptrdiff_t open_descriptors() {
@@ -251,11 +256,11 @@ TEST_CASE("descriptors beside a request do not stay in the daemon", "[local]") {
 }
 
 TEST_CASE("of a stranger no descriptor is taken", "[local]") {
-  int pair[2];
-  REQUIRE(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0);
-  sluice::descriptor const stranger(pair[0]), daemon(pair[1]);
   std::vector<char> buffer(local::most_bytes);
   for (bool const may_attach : {false, true}) {
+    int pair[2];
+    REQUIRE(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0);
+    sluice::descriptor const stranger(pair[0]), daemon(pair[1]);
     send_with(stranger.get(), "hello", 1);
     auto const before = open_descriptors();
     local::received const packet = local::receive_packet(daemon.get(), buffer, may_attach);
@@ -263,7 +268,43 @@ TEST_CASE("of a stranger no descriptor is taken", "[local]") {
     CHECK(packet.shed == !may_attach);
     CHECK(bool(packet.attached) == may_attach);
     CHECK(open_descriptors() == before + (may_attach ? 1 : 0));
+    auto const left = may_attach ? local::next_packet::none : local::next_packet::burdened;
+    CHECK(local::look_at_packet(daemon.get()) == left);
   }
+}
+
+TEST_CASE("whoever closes a stranger's connection takes no descriptor of his", "[local]") {
+  auto const pair = [] {
+    int fds[2];
+    REQUIRE(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) == 0);
+    return std::pair(sluice::descriptor(fds[0]), sluice::descriptor(fds[1]));
+  };
+  // A socket tells that its last holder has let it go: the other end of it hangs up.
+  auto const is_let_go = [](sluice::descriptor const& other) {
+    pollfd p = {other.get(), POLLIN, 0};
+    return poll(&p, 1, 5000) == 1;
+  };
+  auto const before = open_descriptors();
+  local::closer closer;
+  auto [stranger, daemon] = pair();
+  auto [sent, other] = pair();
+  REQUIRE(send(stranger.get(), "plain", 5, 0) == 5);
+  REQUIRE(send(stranger.get(), "", 0, 0) == 0);  // seems to be the end, and is not
+  send_these(stranger.get(), "", {sent.get()});
+  sent = {};
+  SECTION("a thread does") {
+    closer.close(std::move(daemon));
+    CHECK(is_let_go(other));
+    CHECK(send(stranger.get(), "x", 1, MSG_NOSIGNAL) == -1);
+  }
+  SECTION("what is plain goes at once") {
+    while (recv(daemon.get(), nullptr, 0, MSG_DONTWAIT) >= 0) continue;
+    REQUIRE(send(stranger.get(), "plain", 5, 0) == 5);
+    closer.close(std::move(daemon));
+  }
+  CHECK_FALSE(closer.is_full());
+  for (auto* d : {&daemon, &stranger, &other}) *d = {};
+  CHECK(open_descriptors() == before);
 }
 
 TEST_CASE("an answer that does not fit is not sent", "[local]") {
