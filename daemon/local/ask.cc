@@ -56,9 +56,8 @@ class asker {
     while (send_text(socket_.get(), text, MSG_NOSIGNAL) < 0) {
       if (errno == EPIPE) return;  // hung up on: why, may still be there to read
       if (errno == EPERM)
-        throw usage_error(
-            fmt::format("the request is larger than {} bytes: only an operator may send one",
-                        most_bytes));
+        throw usage_error(fmt::format(
+            "the request is larger than {} bytes: only an operator may send one", most_bytes));
       wait(POLLOUT);
     }
   }

@@ -34,8 +34,8 @@ enum class next_packet { none, plain, burdened };
 next_packet look_at_packet(int socket);
 
 /// A peer that `may_attach` brings one descriptor at most. Of all others none is taken, and a
-/// packet with some stays where it is, `shed`: taking it would release what a stranger opened, which
-/// may wait for the stranger's file server. Such a socket is for `closer`.
+/// packet with some stays where it is, `shed`: taking it would release what a stranger opened,
+/// which may wait for the stranger's file server. Such a socket is for `closer`.
 received receive_packet(int socket, std::span<char> buffer, bool may_attach);
 
 /// None: no file, or one that is too long or shorter than it says.

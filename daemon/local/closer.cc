@@ -87,8 +87,7 @@ void closer::hand_over(bool at_once) {
 closer::~closer() {
   hand_over(true);
   // The end of the process closes them, after all locks and ports.
-  for (descriptor& s : kept_) [[maybe_unused]]
-    auto* const left = new descriptor(std::move(s));
+  for (descriptor& s : kept_) [[maybe_unused]] auto* const left = new descriptor(std::move(s));
 }
 
 }  // namespace sluice::local
