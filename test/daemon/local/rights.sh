@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Files of a stranger, sent beside his words, whose release never ends: their file server takes the
-# write and does not answer. The daemon goes on serving all others. It can be ended and started again
-# meanwhile. This holds on a kernel before 6.16 too, which lets everybody send them.
+# write and does not answer. The daemon goes on serving all others. It can be ended and started
+# again meanwhile. This holds on a kernel before 6.16 too, which lets everybody send them.
 set -u
 . test/lib/site.bash
 two_users
