@@ -2,6 +2,8 @@
 #include "attach.h"
 
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -141,12 +143,34 @@ attached attach() {
   return begin_extras(beside, path) ? attached::before_libc : attached::yes;
 }
 
-abi::segment* enter_sandbox() {
+namespace {
+
+// Whether it may answer a call by the end of the program. A tracer's filter, for one, never does:
+// what is started below that has the stage as before.
+bool may_end_programs(long mode, long filter) {
+  if (mode != SECCOMP_MODE_FILTER) return true;
+  auto const* const program = reinterpret_cast<sock_fprog const*>(filter);
+  if (!can_read(program) || !can_read(program->filter, program->len)) return true;
+  for (unsigned i = 0; i < program->len; ++i) {
+    sock_filter const& step = program->filter[i];
+    if (BPF_CLASS(step.code) != BPF_RET) continue;
+    std::uint32_t const answer = step.k & SECCOMP_RET_ACTION_FULL;
+    bool const goes_on = answer == SECCOMP_RET_ALLOW || answer == SECCOMP_RET_LOG ||
+                         answer == SECCOMP_RET_TRACE || answer == SECCOMP_RET_ERRNO ||
+                         answer == SECCOMP_RET_USER_NOTIF;
+    if (BPF_RVAL(step.code) != BPF_K || !goes_on) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+abi::segment* enter_sandbox(long mode, long filter) {
   if (self.is_vfork_child != 0) {
     self.is_vfork_child = vfork_child_in_sandbox;
     return nullptr;
   }
-  stage.is_sandboxed.store(true);
+  stage.is_sandboxed.store(may_end_programs(mode, filter));
   each_extra(&extra::go_blind);
   pass_through(abi::passthrough::sandboxed);
   std::uint32_t const slot = stage.slot.load();

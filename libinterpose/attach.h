@@ -16,7 +16,8 @@ enum class attached : std::uint8_t { no, yes, before_libc };
 /// Maps the segment and makes all that calls ask, once.
 attached attach();
 
-abi::segment* enter_sandbox();        // from now on nothing but the program's own calls
+/// From now on nothing but the program's own calls. `mode` and `filter`: as prctl(2) has them.
+abi::segment* enter_sandbox(long mode, long filter);
 void leave_sandbox(abi::segment* s);  // the kernel refused: as before
 
 }  // namespace sluice

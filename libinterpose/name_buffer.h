@@ -45,6 +45,7 @@ unsigned name_of_fd(int fd, char* to, unsigned room);
 
 class name_buffer {
  public:
+  // cppcheck-suppress uninitMemberVar  // 512 bytes that are written before they are read
   name_buffer() = default;
   ~name_buffer() {
     if (text_ != near_) sys::call(SYS_munmap, sys::as_long(text_), longest);

@@ -215,7 +215,7 @@ int system(char const* command) { return real::system(command); }
 // One that is refused (programs probe for the feature this way) is none.
 int prctl(int option, long a, long b, long c, long d) {
   if (option == PR_SET_SECCOMP) {
-    abi::segment* const outside = enter_sandbox();
+    abi::segment* const outside = enter_sandbox(a, b);
     int const refused = real::prctl(option, a, b, c, d);
     if (refused != 0) leave_sandbox(outside);
     return refused;

@@ -140,12 +140,12 @@ struct alignas(64) stage_state {
   std::atomic<std::uint32_t> cwd_entry{entry_unknown};
   std::atomic<std::uint32_t> slot{0};  // process slot + 1
   std::atomic<std::uint32_t> last_generation{0};
-  std::uint32_t pid = 0;      // of the process that claimed the slot
-  bool is_in_memory = false;  // the segment lies on a tmpfs
-  std::atomic<bool> is_sandboxed{false};
-  std::uint64_t pid_space = 0;    // inode of its pid namespace; 0 unknown
-  std::uint64_t proc_device = 0;  // of /proc as this process sees it
-  char const* preload = nullptr;  // our own path, as ld.so was given it
+  std::uint32_t pid = 0;                  // of the process that claimed the slot
+  bool is_in_memory = false;              // the segment lies on a tmpfs
+  std::atomic<bool> is_sandboxed{false};  // and the filter can end programs
+  std::uint64_t pid_space = 0;            // inode of its pid namespace; 0 unknown
+  std::uint64_t proc_device = 0;          // of /proc as this process sees it
+  char const* preload = nullptr;          // our own path, as ld.so was given it
   unsigned preload_length = 0;
   std::atomic<std::uint32_t> names_kept{0};     // in the cache of directories
   std::atomic<std::uint32_t> threads_named{0};  // how often a thread was given a name

@@ -4,6 +4,7 @@
 // descriptors, start programs, name threads or enter a sandbox are followed; everything else goes
 // through as it came.
 #include <linux/aio_abi.h>
+#include <linux/seccomp.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
@@ -54,6 +55,16 @@ void note_memory(raw_call const& raw) {
       number == SYS_pkey_mprotect)
     note_taken_away(static_cast<std::uintptr_t>(a), static_cast<std::size_t>(b));
   if (is_move) note_taken_away(static_cast<std::uintptr_t>(e), static_cast<std::size_t>(c));
+}
+
+long enter_by_seccomp(raw_call const& raw) {
+  bool const is_strict = raw.a == 0, is_filter = raw.a == 1;
+  if (!is_strict && !is_filter) return raw();
+  long const mode = is_strict ? SECCOMP_MODE_STRICT : SECCOMP_MODE_FILTER;
+  abi::segment* const outside = enter_sandbox(mode, raw.c);
+  long const r = raw();
+  if (r < 0) leave_sandbox(outside);
+  return r;
 }
 
 // Numbers that make, move or drop descriptors, submit rings, start programs, name threads, or enter
@@ -110,13 +121,7 @@ long followed(raw_call const& raw) {
       pass_through(abi::passthrough::ring);
       return raw();
     case SYS_seccomp:
-      if (a == 0 || a == 1) {  // strict, filter
-        abi::segment* const outside = enter_sandbox();
-        long const r = raw();
-        if (r < 0) leave_sandbox(outside);
-        return r;
-      }
-      return raw();
+      return enter_by_seccomp(raw);
     case SYS_prctl:
       return slow::prctl(int(a), b, c, d, e);
     case SYS_execve:

@@ -4,6 +4,11 @@
 # death; what else was preloaded stays. One that enters by syscall(2) is left alone as well.
 . test/libinterpose/common.bash
 
+# A filter that ends nobody, a tracer's, keeps no program from its limits.
+guest open=5000/s strace -f --seccomp-bpf -e trace=fsync -o "$SCRATCH/trace" \
+  "$PROGRAMS/loop" open 300 "$DIR"
+counted 300 310 call open calls
+
 guest open=5000/s "$PROGRAMS/seccomp_exec" syscall "$PROGRAMS/loop"
 counted 1 300 passthrough sandboxed calls
 for mode in execv execve execl execvp spawn vfork; do
