@@ -3,7 +3,6 @@
 // as long as one thread shares them: with them its locks and ports, which the next one needs.
 #pragma once
 
-#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -14,16 +13,6 @@ namespace sluice {
 inline void leave_descriptors() {
   constexpr unsigned first = 3, last = ~0u, unshare = 2;  // CLOSE_RANGE_UNSHARE
   syscall(SYS_close_range, first, last, unshare);
-}
-
-/// The same, with `kept` in it as well. False: the table is shared still.
-inline bool leave_descriptors_but(int kept) {
-  constexpr unsigned first = 3, last = ~0u;
-  if (::unshare(CLONE_FILES) != 0) return false;
-  auto const at = static_cast<unsigned>(kept);
-  if (at > first) syscall(SYS_close_range, first, at - 1, 0u);
-  syscall(SYS_close_range, at + 1, last, 0u);
-  return true;
 }
 
 }  // namespace sluice

@@ -15,7 +15,7 @@
 #include "base/guard.h"
 #include "journal/format.h"
 #include "journal/page_set.h"
-#include "journal/taker.h"
+#include "journal/processes.h"
 
 namespace sluice::journal {
 
@@ -63,10 +63,8 @@ class area {
   std::string const& path() const { return path_; }
   bool is_broken() const { return guard_->is_broken(); }
   uid_t owner() const { return owner_; }
-  /// Of the loop: takes what its processes name.
-  taker& asking() { return *asking_; }
-  /// Areas of one service share one, with its thread.
-  void ask_by(std::shared_ptr<taker> shared) { asking_ = std::move(shared); }
+  /// Of the loop: its processes that asked.
+  processes& asking() { return asking_; }
   abi::order_area& memory() const { return *at_; }
 
   /// Says who serves it. From now on programs ask.
@@ -137,7 +135,7 @@ class area {
 
   std::string path_;
   uid_t owner_ = 0;
-  std::shared_ptr<taker> asking_ = std::make_shared<taker>();
+  processes asking_;
   std::atomic<int> watched_ = 0;
   std::uint64_t unnoted_until_ns_ = 0;
   abi::order_area* at_ = nullptr;

@@ -54,8 +54,8 @@ std::int64_t dirty_in(int fd, std::uint64_t first, std::uint64_t end) {
 
 }  // namespace
 
-descriptor take_descriptor(request const& r, taker::kind wanted) {
-  return r.from->asking().take(r.pid, r.from->owner(), r.fd, wanted);
+descriptor take_descriptor(request const& r) {
+  return r.from->asking().take(r.pid, r.from->owner(), r.fd);
 }
 
 descriptor fetch(request const& r, bool is_directory, struct stat& st) {

@@ -22,7 +22,6 @@
 #include "journal/file_state.h"
 #include "journal/home.h"
 #include "journal/record.h"
-#include "journal/taker.h"
 
 namespace sluice::journal {
 
@@ -89,7 +88,7 @@ int sync_held_file(held_file& f, bool only_bytes, bool has_records);
 
 /// A descriptor of the process that a request names. None of a process that is not the area's
 /// user's: what stands in an area anybody of that user may have written, and we may take them all.
-descriptor take_descriptor(request const& r, taker::kind wanted = taker::kind::file);
+descriptor take_descriptor(request const& r);
 
 /// The program's descriptor, as one of our own; nothing when it is not that inode (any more).
 descriptor fetch(request const& r, bool is_directory, struct stat& st);

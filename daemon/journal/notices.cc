@@ -2,9 +2,12 @@
 #include "journal/notices.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include <string>
 
 #include "journal/held_file.h"
 
@@ -13,6 +16,17 @@ namespace sluice::journal {
 namespace {
 
 constexpr unsigned at_once = 1;  // each is over before the next begins
+
+bool is_eventfd(int fd) {
+  char name[64];
+  ssize_t const n = readlink(fmt::format("/proc/self/fd/{}", fd).c_str(), name, sizeof name);
+  return n > 0 && std::string(name, static_cast<std::size_t>(n)) == "anon_inode:[eventfd]";
+}
+
+descriptor fetch_eventfd(request const& r) {
+  descriptor theirs = take_descriptor(r);
+  return theirs && is_eventfd(theirs.get()) ? std::move(theirs) : descriptor();
+}
 
 }  // namespace
 
@@ -37,7 +51,7 @@ void bell::ring(int eventfd) {
 }
 
 void notices::add(request const& r) {
-  descriptor to = bell_.is_there() ? take_descriptor(r, taker::kind::eventfd) : descriptor();
+  descriptor to = bell_.is_there() ? fetch_eventfd(r) : descriptor();
   if (!to) return r.from->answer(r, abi::go_native);
   r.from->hold(r);
   r.from->watch(+1);

@@ -136,7 +136,6 @@ bool service::is_quiet() const {
 void service::add(std::unique_ptr<area> a) {
   now_ns_ = monotonic_ns();
   std::vector<request> left;
-  a->ask_by(asking_);
   a->beat(now_ns_);
   a->open_for(super_, incarnation_, log_place_);
   for (auto const& [device, m] : mounts_) a->tell_device(device);

@@ -201,7 +201,6 @@ class service {
   superblock super_;
   std::uint64_t incarnation_;
   std::uint64_t const began_ns_;
-  std::shared_ptr<taker> asking_ = std::make_shared<taker>();  // of all areas
   std::vector<std::unique_ptr<area>> areas_, retired_;
   std::mutex areas_mutex_;  // of areas_: whoever changes it, and threads that are not the loop
   std::map<file_key, file_ptr> files_;

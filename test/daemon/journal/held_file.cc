@@ -2,7 +2,6 @@
 // Whose descriptors the log daemon takes: those of processes of the area's user, and of no others,
 // whatever stands in the area. Needs root, for another user.
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -10,7 +9,6 @@
 
 #include <catch2/catch.hpp>
 
-#include "fuse_files.h"
 #include "journal/held_file.h"
 #include "lib/scratch.h"
 #include "order_guest.h"
@@ -86,48 +84,5 @@ TEST_CASE("a descriptor is taken of the area's user alone", "[order]") {
   area a(path);
   CHECK(fetch(about(a, hers, st), false, seen));
   CHECK_FALSE(fetch(about(a, ours, st), false, seen));  // root's process is not hers to name
-  close(made);
-}
-
-TEST_CASE("no file system that a user serves himself holds up who takes descriptors", "[order]") {
-  if (geteuid() != 0) return;
-  sluice::test::scratch const at;
-  REQUIRE(chmod(at.dir.c_str(), 0755) == 0);
-  std::string const file = at.dir + "/file", path = at.dir + "/order";
-  sluice::test::guest const program(path, true);
-  REQUIRE(chown(path.c_str(), stranger, stranger) == 0);
-  int const made = open(file.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
-  struct stat st = {};
-  REQUIRE((made >= 0 && fchown(made, stranger, stranger) == 0 && fstat(made, &st) == 0));
-  writer_of const hers(file, stranger);
-  sluice::test::fuse_files trap(at.dir, stranger);
-  if (trap.fd < 0) return;  // no namespaces for users here, or no FUSE
-
-  int told[2];
-  REQUIRE(pipe(told) == 0);
-  pid_t const taking = fork();  // who hangs there cannot be killed
-  if (taking == 0) {
-    area a(path);
-    request r;
-    r.from = &a;
-    r.pid = static_cast<std::uint32_t>(trap.pid);
-    r.fd = trap.fd;
-    r.device = device_word(trap.st);
-    r.inode = trap.st.st_ino;
-    struct stat seen = {};
-    bool const is_refused = !fetch(r, false, seen) && !take_descriptor(r);
-    // Two threads hang, so nothing of that user is taken until one is back.
-    bool const is_avoided = !fetch(about(a, hers, st), false, seen);
-    char const word = is_refused && is_avoided ? 'y' : 'n';
-    _exit(write(told[1], &word, 1) == 1 ? 0 : 1);
-  }
-  close(told[1]);
-  pollfd p = {told[0], POLLIN, 0};
-  bool const is_over = poll(&p, 1, 20'000) == 1;
-  char word = 0;
-  CHECK((is_over && read(told[0], &word, 1) == 1 && word == 'y'));
-  trap.end();
-  waitpid(taking, nullptr, 0);
-  close(told[0]);
   close(made);
 }
