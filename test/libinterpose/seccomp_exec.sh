@@ -3,6 +3,7 @@
 # A program that is started in a sandbox runs without the stage, whose first calls would be its
 # death; what else was preloaded stays. One that enters by syscall(2) is left alone as well.
 . test/libinterpose/common.bash
+need strace
 
 # A filter that ends nobody, a tracer's, keeps no program from its limits.
 guest open=5000/s strace -f --seccomp-bpf -e trace=fsync -o "$SCRATCH/trace" \
