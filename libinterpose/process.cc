@@ -243,10 +243,6 @@ void _exit(int status) {
 // null.
 #define EXPORT __attribute__((visibility("default")))
 
-static bool minds_environments() {
-  return stage.active.load(std::memory_order_relaxed) != nullptr || stage.is_sandboxed.load();
-}
-
 #define COLLECT_ARGUMENTS(first, list)                                          \
   unsigned count = 1;                                                           \
   va_start(list, first);                                                        \
@@ -262,7 +258,7 @@ int sluice_execl(char const* path, char const* first, ...) {
   va_list list;
   COLLECT_ARGUMENTS(first, list);
   va_end(list);
-  if (!minds_environments()) return real::execv(path, argv);
+  if (!minds_starts()) return real::execv(path, argv);
   return slow::execv(path, argv);
 }
 
@@ -271,7 +267,7 @@ int sluice_execlp(char const* file, char const* first, ...) {
   va_list list;
   COLLECT_ARGUMENTS(first, list);
   va_end(list);
-  if (!minds_environments()) return real::execvp(file, argv);
+  if (!minds_starts()) return real::execvp(file, argv);
   return slow::execvp(file, argv);
 }
 
@@ -281,7 +277,7 @@ int sluice_execle(char const* path, char const* first, ...) {
   COLLECT_ARGUMENTS(first, list);
   auto* const envp = va_arg(list, char* const*);
   va_end(list);
-  if (!minds_environments()) return real::execve(path, argv, envp);
+  if (!minds_starts()) return real::execve(path, argv, envp);
   return slow::execve(path, argv, envp);
 }
 

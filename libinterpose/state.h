@@ -212,6 +212,12 @@ inline bool is_in_sandbox() {
          self.is_vfork_child == vfork_child_in_sandbox;
 }
 
+/// Whether a start of a program is to be looked at: we are to be in its environment, or out of it.
+inline bool minds_starts() {
+  return stage.active.load(std::memory_order_relaxed) != nullptr ||
+         stage.is_sandboxed.load(std::memory_order_relaxed);
+}
+
 inline bool joined() {
   return self.generation == stage.fork_page->load(std::memory_order_relaxed) &&
          !self.is_vfork_child;

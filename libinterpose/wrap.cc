@@ -245,13 +245,12 @@ void leave_pair(visit& v1, bool one, visit& v2, bool two, bool failed, std::uint
       return real::sym args;                                                \
     return slow::sym args;                                                  \
   }
-#define STARTS(sym, ret, params, args)                                  \
-  extern "C" EXPORT ret sluice_##sym params __asm__(#sym);              \
-  ret sluice_##sym params {                                             \
-    if (stage.active.load(std::memory_order_relaxed) == nullptr &&      \
-        !stage.is_sandboxed.load(std::memory_order_relaxed)) [[likely]] \
-      return real::sym args;                                            \
-    return slow::sym args;                                              \
+#define STARTS(sym, ret, params, args)                     \
+  extern "C" EXPORT ret sluice_##sym params __asm__(#sym); \
+  ret sluice_##sym params {                                \
+    if (!minds_starts()) [[likely]]                        \
+      return real::sym args;                               \
+    return slow::sym args;                                 \
   }
 #define ALIAS(alias_name, of)                                                      \
   extern "C" EXPORT decltype(sluice_##of) sluice_##alias_name __asm__(#alias_name) \

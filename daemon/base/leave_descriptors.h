@@ -6,13 +6,25 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <span>
+#include <utility>
+
 namespace sluice {
 
-/// From now on this thread has a table of descriptors of its own, with 0 to 2 in it. An old kernel
-/// (before 5.9) leaves it as it is.
-inline void leave_descriptors() {
-  constexpr unsigned first = 3, last = ~0u, unshare = 2;  // CLOSE_RANGE_UNSHARE
-  syscall(SYS_close_range, first, last, unshare);
+/// From now on this thread has a table of descriptors of its own, with 0 to 2 and `kept` (sorted,
+/// above 2) in it. False: an old kernel (before 5.9) leaves it as it is.
+inline bool leave_descriptors(std::span<int const> kept = {}) {
+  unsigned first = 3, flags = 2;  // CLOSE_RANGE_UNSHARE, which the first range asks for
+  auto const close_to = [&](unsigned last) {
+    if (first > last) return true;
+    return syscall(SYS_close_range, first, last, std::exchange(flags, 0)) == 0;
+  };
+  for (int const fd : kept) {
+    auto const next = static_cast<unsigned>(fd);
+    if (!close_to(next - 1)) return false;
+    first = next + 1;
+  }
+  return close_to(~0u);
 }
 
 }  // namespace sluice

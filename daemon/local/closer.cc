@@ -1,36 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "local/closer.h"
 
-#include <sched.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 
 #include <algorithm>
 #include <future>
 #include <system_error>
 #include <thread>
 
+#include "base/leave_descriptors.h"
 #include "local/attachment.h"
 
 namespace sluice::local {
 
 namespace {
-
-bool close_between(int first, int last) {
-  return first > last || syscall(SYS_close_range, unsigned(first), unsigned(last), 0u) == 0;
-}
-
-/// From now on this thread has a table of its own, with 0 to 2 and these (sorted) in it. False: it
-/// cannot have one, or it is an old kernel (before 5.9).
-bool keep_only(std::vector<int> const& sockets) {
-  if (unshare(CLONE_FILES) != 0) return false;
-  int from = 3;
-  for (int const s : sockets) {
-    if (!close_between(from, s - 1)) return false;
-    from = s + 1;
-  }
-  return syscall(SYS_close_range, unsigned(from), ~0u, 0u) == 0;
-}
 
 /// Takes what may be taken. True: nothing is left in it.
 bool is_emptied(int socket) {
@@ -68,7 +51,7 @@ void closer::hand_over(bool at_once) {
   ++*busy_;
   try {
     std::thread([sockets = std::move(sockets), &settled, ours_closed, busy = busy_] {
-      bool const is_alone = keep_only(sockets);
+      bool const is_alone = leave_descriptors(sockets);
       settled.set_value(is_alone);
       ours_closed->get_future().wait();  // who closes one last must not be left to chance
       for (int const s : sockets)
