@@ -34,6 +34,14 @@ need() {
   done
 }
 
+# free_port: of 127.0.0.1, one that nobody listens at now.
+free_port() {
+  python3 -c 'import socket
+s = socket.socket()
+s.bind(("127.0.0.1", 0))
+print(s.getsockname()[1])'
+}
+
 # own_mounts: what the script mounts from here on nobody else sees, and it goes with the script.
 # /dev/shm is empty and its own: jobs that other tests left there are not seen.
 # Starts the script anew, so it comes right after this file. Nothing happens without root.

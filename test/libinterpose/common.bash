@@ -45,6 +45,24 @@ guest() {
   limited "$specs" "$@" || fail "under $specs, status $?: $*"
 }
 
+# under_names CMD…: under patterns of whole paths, roles, and gates of epochs. It does its work in
+# $DIR and $DIR/deep, by names relative and whole.
+under_names() {
+  local policy
+  mkdir "$DIR/deep"
+  cat >"$SCRATCH/roles.json" <<P
+{"targets": {"scratch": {"path": "$DIR"}},
+ "roles": {"g": {"a": {"path": "*/deep/*.x"}, "b": {"path": "*.log"}, "rest": {"rest": true}}}}
+P
+  cat >"$SCRATCH/after.json" <<P
+{"targets": {"scratch": {"path": "$DIR", "after": {"write": "*/MANIFEST*", "durable": "*/small*"}}}}
+P
+  for policy in roles after; do
+    timeout -s KILL 20 "$SLUICE" --run-dir "$SCRATCH/run" --no-daemon run --no-summary \
+      --policy "$SCRATCH/$policy.json" -- "$@" || fail "$policy: $?"
+  done
+}
+
 # count KIND NAME FIELD: one number of the report.
 count() { python3 "$top/test/libinterpose/report.py" "$report" "$@" || fail "report lacks $*"; }
 

@@ -6,16 +6,4 @@
 guest "all=1000/s@$DIR" "$PROGRAMS/small_altstack" "$DIR"
 counted 5 5 op rename calls
 
-# Under patterns of whole paths, roles, and gates of epochs, with names relative and whole.
-mkdir "$DIR/deep"
-cat >"$SCRATCH/roles.json" <<P
-{"targets": {"scratch": {"path": "$DIR"}},
- "roles": {"g": {"a": {"path": "*/deep/*.x"}, "b": {"path": "*.log"}, "rest": {"rest": true}}}}
-P
-cat >"$SCRATCH/after.json" <<P
-{"targets": {"scratch": {"path": "$DIR", "after": {"write": "*/MANIFEST*", "durable": "*/small*"}}}}
-P
-for policy in roles after; do
-  timeout -s KILL 20 "$SLUICE" --run-dir "$SCRATCH/run" --no-daemon run --no-summary \
-    --policy "$SCRATCH/$policy.json" -- "$PROGRAMS/small_altstack" "$DIR" || fail "$policy: $?"
-done
+under_names "$PROGRAMS/small_altstack" "$DIR"

@@ -55,10 +55,7 @@ elif what == "goes-on":  # has it open, and goes on behind the error
     os.write(fd, b"manifest")
     attempt(lambda: os.fsync(fd))
 END
-port=$(python3 -c 'import socket
-s = socket.socket()
-s.bind(("127.0.0.1", 0))
-print(s.getsockname()[1])')
+port=$(free_port)
 start_cluster() {
   "$SLUICED" --role cluster --name ctl --run-dir "$RUN" --policy "$SCRATCH/site.json" --plain \
     --listen "tcp://127.0.0.1:$port" --metrics none >>"$SCRATCH/log" 2>&1 &

@@ -38,8 +38,7 @@ node=$METRICS
   sh -c "while cat '$SCRATCH/data/file'; do :; done" >/dev/null 2>&1 &
 pids+=("$!")
 
-port=$(python3 -c 'import socket
-s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+port=$(free_port)
 cat >"$SCRATCH/prometheus.yml" <<END2
 global: {scrape_interval: 1s, evaluation_interval: 1s}
 rule_files: [alerts.yml]

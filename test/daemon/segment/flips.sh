@@ -12,10 +12,7 @@ cat >"$SCRATCH/policy.json" <<END
 {"targets": {"scratch": {"path": "$DATA", "capacity": {"metadata": "50k/s"}, "order": "durable",
                          "after": {"write": "*/MANIFEST*", "durable": "*/rank*"}}}}
 END
-port=$(python3 -c 'import socket
-s = socket.socket()
-s.bind(("127.0.0.1", 0))
-print(s.getsockname()[1])')
+port=$(free_port)
 METRICS_AT=127.0.0.1:$port
 mkdir -m 777 "$DATA/hers"
 as $ann "$LOOP" prepare 1 "$DATA/hers" >/dev/null

@@ -9,12 +9,7 @@ set -u
 own_mounts
 . test/lib/node.bash
 two_users
-python=/usr/bin/python3
-as $bob "$python" -c 'import json' 2>/dev/null || skip "needs $python"
-mkdir "$RUN/jobs"
-mount -t tmpfs -o size=200m,mode=711 none "$RUN/jobs" || skip 'cannot mount a tmpfs'
-policy 5k/s
-start_node
+start_small_node 200m
 trap 'kill -9 "${holder:-}" 2>/dev/null; end_node; umount -l "$RUN/jobs"' EXIT
 
 setpriv --reuid=$bob --regid=$bob --clear-groups "$python" - "$RUN" \

@@ -15,10 +15,7 @@ cat >"$SCRATCH/site.json" <<P
              "bronze": {"scratch": {"metadata": {"weight": 1}}}},
  "control": {"nodes": "n[1-2]", "default_class": "bronze"}}
 P
-port=$(python3 -c 'import socket
-s = socket.socket()
-s.bind(("127.0.0.1", 0))
-print(s.getsockname()[1])')
+port=$(free_port)
 "$SLUICED" --role cluster --name ctl --run-dir "$RUN" --policy "$SCRATCH/site.json" --plain \
   --listen "tcp://127.0.0.1:$port" --metrics none >>"$SCRATCH/log" 2>&1 &
 pids=$!

@@ -65,10 +65,7 @@ end_node
 
 # ---- a cluster, both jobs on one node ----
 mkdir -m 755 "$SCRATCH/n1"
-port=$(python3 -c 'import socket
-s = socket.socket()
-s.bind(("127.0.0.1", 0))
-print(s.getsockname()[1])')
+port=$(free_port)
 "$SLUICED" --role cluster --name ctl --run-dir "$RUN" --policy "$SCRATCH/policy.json" --plain \
   --listen "tcp://127.0.0.1:$port" --metrics none >>"$SCRATCH/log" 2>&1 &
 NODE=$!

@@ -52,10 +52,7 @@ grep -q 'by hand' "$SCRATCH/text" && fail "a limit of 0 is told as a pause: $(ca
 
 # With one.
 S="$SLUICE --run-dir $RUN"
-METRICS_AT=127.0.0.1:$(python3 -c 'import socket
-s = socket.socket()
-s.bind(("127.0.0.1", 0))
-print(s.getsockname()[1])')
+METRICS_AT=127.0.0.1:$(free_port)
 start_node
 busy "$RUN" &
 job=$!
