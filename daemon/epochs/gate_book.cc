@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The book: who has written for which job. See gates.cc for what is asked of them.
+// The book: who has written for which job. See gate_ask.cc for what is asked of them.
 #include "epochs/gate_book.h"
 
 #include <fmt/format.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Problem: each fsync pays for a flush, and a flush costs the same for one record as for hundreds.
 // Idea: a caller that needs its records durable and finds nobody writing writes everything that is
-// open, its own records and all others. Callers that come meanwhile wait for the next write. No
-// thread of ours exists, so none can be missing.
+// open, its own records and all others. Callers that come meanwhile wait for the next write. The
+// writer has no thread of its own; in the daemon the threads of commits.h are its callers.
 // What stays true: commit() returns 0 only after a flush that covers the record; records are freed
 // only when the home files were synced after them and the superblock says so; after the first
 // failed write or flush every waiter and every later caller gets its errno, for good; so does every

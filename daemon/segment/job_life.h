@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// When a job is over: the one rule, for the daemon and for the command. Pure.
+// When a job is over. The daemon asks next_life(), which waits a second; the command asks is_used()
+// alone. Pure.
 #pragma once
 
 #include <cstdint>

@@ -19,7 +19,7 @@ struct journal_process {
   descriptor said;   // its standard error, where that was asked for
 };
 
-/// What is kept for the one that is started when this one was killed: see order/sentinel.h. Made
+/// What is kept for the one that is started when this one was killed: see journal/sentinel.h. Made
 /// once, given to each. Throws.
 struct sentinel_pair {
   sentinel_pair();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any bytes from the network: refused, or a message that means the same after another round. The
 // first byte chooses: bytes as they are; blocks behind a header that is right; or a message made
-// from the table (unit/wire_random.h) with a few bytes changed.
+// from the table (test/daemon/wire/wire_random.h) with a few bytes changed.
 #include <cstdlib>
 #include <cstring>
 #include <span>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Verbs of other programs: sluice becomes the program, which reads the rest of the words. Options
-// before the verb apply to all verbs, so all are passed on (policy/common_options.h).
+// before the verb apply to all verbs, so all are passed on (base/common_options.h).
 #include "commands/cli/beside.h"
 
 #include "commands/cli/options.h"

@@ -104,16 +104,17 @@ void add_run(CLI::App& app, command_line& line) {
   verb->callback([&line] { line.chosen = [&line] { return run_verb(line.global, line.run); }; });
 }
 
-void add_pause(CLI::App& app, command_line& line, std::string const& name, std::string const& help,
-               int (*action)(global_options const&, pause_options const&)) {
+CLI::App* add_pause(CLI::App& app, command_line& line, std::string const& name,
+                    std::string const& help,
+                    int (*action)(global_options const&, pause_options const&)) {
   auto* verb = app.add_subcommand(name, help);
-  verb->add_option("JOB", line.pause.job, "name of the job")->required();
-  verb->add_option("--for", line.pause.how_long, "for this time only (needs a daemon)")
-      ->type_name("TIME");
-  verb->footer(fmt::format("  sluice {0} hydro\n  sluice {0} ann@hydro --for 10m", name));
+  verb->add_option("JOB", line.pause.job, "name of the job; USER@NAME if several users have one")
+      ->required();
+  verb->footer(fmt::format("  sluice {0} hydro\n  sluice {0} ann@hydro", name));
   verb->callback([&line, action] {
     line.chosen = [&line, action] { return action(line.global, line.pause); };
   });
+  return verb;
 }
 
 void add_control(CLI::App& app, command_line& line) {
@@ -131,8 +132,13 @@ void add_control(CLI::App& app, command_line& line) {
       "  sluice set hydro class=bronze\n"
       "  sluice set hydro metadata@scratch=policy");
   set->callback([&line] { line.chosen = [&line] { return set_verb(line.global, line.set); }; });
-  add_pause(app, line, "pause", "make the limited calls of a job wait until it is resumed",
-            pause_verb);
+  auto* pause = add_pause(app, line, "pause",
+                          "make the limited calls of a job wait until it is resumed", pause_verb);
+  pause
+      ->add_option("--for", line.pause.how_long,
+                   "resume it after this time (needs a daemon)")
+      ->type_name("TIME");
+  pause->footer("  sluice pause hydro\n  sluice pause ann@hydro --for 10m");
   add_pause(app, line, "resume", "end a pause", resume_verb);
 }
 
