@@ -25,11 +25,11 @@ static_assert(core::max_path <= page_size);
 
 struct region {
   std::atomic<std::uintptr_t> low{~std::uintptr_t{0}};
-  std::uintptr_t const* limit = nullptr;  // a page of it is behind what a string may begin with
+  std::uintptr_t const* limit = nullptr;  // a page of it follows what a string may begin with
 };
 struct alignas(64) known_memory {
   region stack, image, heap;
-  std::uintptr_t stack_limit = 0, image_limit = 0;  // zeros are behind them, so with a page more
+  std::uintptr_t stack_limit = 0, image_limit = 0;  // zeros follow them, so with a page more
   std::uintptr_t image_end = 0;
   std::uintptr_t nothing = 0;
   std::atomic<bool> has_holes{false};

@@ -23,7 +23,7 @@ namespace {
 
 constexpr int most_links = 40;
 
-/// The name behind all symbolic links; of a descriptor's name the last before /proc.
+/// The name at the end of all symbolic links; of a descriptor's name the last before /proc.
 std::filesystem::path behind_links(std::filesystem::path at) {
   std::error_code failed;
   for (int i = 0; i < most_links; ++i) {

@@ -18,10 +18,10 @@
 
 namespace sluice::order {
 
-namespace behind {
+namespace next {
 #define ORDERED(sym) constinit decltype(real::sym) sym = nullptr;
 #include "order/order.def"
-}  // namespace behind
+}  // namespace next
 
 namespace {
 
@@ -181,12 +181,12 @@ int syncing(int fd, abi::order_request kind, Real&& real_call) {
   return is_durable(fd) || is_logged(fd) ? make_durable(fd, kind) : real_call(fd);
 }
 
-int fsync(int fd) { return syncing(fd, abi::order_request::fsync, behind::fsync); }
-int fdatasync(int fd) { return syncing(fd, abi::order_request::fdatasync, behind::fdatasync); }
+int fsync(int fd) { return syncing(fd, abi::order_request::fsync, next::fsync); }
+int fdatasync(int fd) { return syncing(fd, abi::order_request::fdatasync, next::fdatasync); }
 
 int syncfs(int fd) {
   bool const is_void = before_sync();
-  int const r = behind::syncfs(fd);
+  int const r = next::syncfs(fd);
   after_sync(is_void, false);
   return r;
 }
@@ -200,18 +200,18 @@ int sync_file_range(int fd, off_t at, off_t size, unsigned flags) {
     count(abi::order_count::ranges);
     if (make_durable(fd, abi::order_request::fdatasync) != 0) return -1;
   }
-  return behind::sync_file_range(fd, at, size, flags);
+  return next::sync_file_range(fd, at, size, flags);
 }
 
 // The file is native since it was mapped, so its stores wait for no barrier. Making them durable on
 // purpose must wait, for it would overtake what an open barrier holds back.
 int msync(void* address, std::size_t size, int flags) {
-  if ((flags & MS_SYNC) == 0) return behind::msync(address, size, flags);
+  if ((flags & MS_SYNC) == 0) return next::msync(address, size, flags);
   if (int const error = closed_for_names(); error != 0) return refused<int>(error);
   unsigned const target = (mapping_entry(address) & entry_kind_mask) - entry_first_target;
   bool const is_ours = target < core::max_targets && (durable.targets >> target & 1) != 0;
   if (is_ours) count(abi::order_count::mapped);
-  int const r = behind::msync(address, size, flags);
+  int const r = next::msync(address, size, flags);
   // Whether the journal has something of that file is not known.
   std::uint32_t const lost = is_ours ? durable.area->head.refused.load() : 0;
   return r == 0 && lost != 0 ? refused<int>(static_cast<int>(lost)) : r;
@@ -219,79 +219,79 @@ int msync(void* address, std::size_t size, int flags) {
 
 void sync() {
   bool const is_void = before_sync();
-  behind::sync();
+  next::sync();
   after_sync(is_void, true);
 }
 
 ssize_t write(int fd, void const* from, std::size_t size) {
-  return writing(fd, -1, 0, [&] { return behind::write(fd, from, size); });
+  return writing(fd, -1, 0, [&] { return next::write(fd, from, size); });
 }
 
 ssize_t pwrite(int fd, void const* from, std::size_t size, off_t at) {
-  return writing(fd, at, 0, [&] { return behind::pwrite(fd, from, size, at); });
+  return writing(fd, at, 0, [&] { return next::pwrite(fd, from, size, at); });
 }
 
 ssize_t writev(int fd, iovec const* parts, int count) {
-  return writing(fd, -1, 0, [&] { return behind::writev(fd, parts, count); });
+  return writing(fd, -1, 0, [&] { return next::writev(fd, parts, count); });
 }
 
 ssize_t pwritev(int fd, iovec const* parts, int count, off_t at) {
-  return writing(fd, at, 0, [&] { return behind::pwritev(fd, parts, count, at); });
+  return writing(fd, at, 0, [&] { return next::pwritev(fd, parts, count, at); });
 }
 
 ssize_t pwritev2(int fd, iovec const* parts, int count, off_t at, int flags) {
   return writing_durably(fd, at, flags,
-                         [&](int left) { return behind::pwritev2(fd, parts, count, at, left); });
+                         [&](int left) { return next::pwritev2(fd, parts, count, at, left); });
 }
 
 ssize_t copy_file_range(int in, off_t* in_at, int out, off_t* out_at, std::size_t size,
                         unsigned flags) {
   return writing(out, offset_at(out_at), 0,
-                 [&] { return behind::copy_file_range(in, in_at, out, out_at, size, flags); });
+                 [&] { return next::copy_file_range(in, in_at, out, out_at, size, flags); });
 }
 
 ssize_t sendfile(int out, int in, off_t* at, std::size_t size) {
-  return writing(out, -1, 0, [&] { return behind::sendfile(out, in, at, size); });
+  return writing(out, -1, 0, [&] { return next::sendfile(out, in, at, size); });
 }
 
 ssize_t splice(int in, off_t* in_at, int out, off_t* out_at, std::size_t size, unsigned flags) {
   return writing(out, offset_at(out_at), 0,
-                 [&] { return behind::splice(in, in_at, out, out_at, size, flags); });
+                 [&] { return next::splice(in, in_at, out, out_at, size, flags); });
 }
 
 int fallocate(int fd, int mode, off_t at, off_t size) {
-  return allocating(fd, mode, at, size, [&] { return behind::fallocate(fd, mode, at, size); });
+  return allocating(fd, mode, at, size, [&] { return next::fallocate(fd, mode, at, size); });
 }
 
 int rename(char const* from, char const* to) {
-  return moving({sys::at_cwd, from}, {sys::at_cwd, to}, [&] { return behind::rename(from, to); });
+  return moving({sys::at_cwd, from}, {sys::at_cwd, to}, [&] { return next::rename(from, to); });
 }
 
 int renameat(int from_dir, char const* from, int to_dir, char const* to) {
   return moving({from_dir, from}, {to_dir, to},
-                [&] { return behind::renameat(from_dir, from, to_dir, to); });
+                [&] { return next::renameat(from_dir, from, to_dir, to); });
 }
 
 int renameat2(int from_dir, char const* from, int to_dir, char const* to, unsigned flags) {
   return moving_or_swapping({from_dir, from}, {to_dir, to}, flags,
-                            [&] { return behind::renameat2(from_dir, from, to_dir, to, flags); });
+                            [&] { return next::renameat2(from_dir, from, to_dir, to, flags); });
 }
 
 int link(char const* from, char const* to) {
-  return moving({sys::at_cwd, from}, {sys::at_cwd, to}, [&] { return behind::link(from, to); });
+  return moving({sys::at_cwd, from}, {sys::at_cwd, to}, [&] { return next::link(from, to); });
 }
 
 int linkat(int from_dir, char const* from, int to_dir, char const* to, int flags) {
   return moving({from_dir, from}, {to_dir, to},
-                [&] { return behind::linkat(from_dir, from, to_dir, to, flags); });
+                [&] { return next::linkat(from_dir, from, to_dir, to, flags); });
 }
 
 int truncate(char const* path, off_t size) {
-  return cutting_by_name(path, size, [&] { return behind::truncate(path, size); });
+  return cutting_by_name(path, size, [&] { return next::truncate(path, size); });
 }
 
 int ftruncate(int fd, off_t size) {
-  return cutting(fd, size, [&] { return behind::ftruncate(fd, size); });
+  return cutting(fd, size, [&] { return next::ftruncate(fd, size); });
 }
 
 // Cloned ranges: the wrapper lets only these requests through to here with a cost.
@@ -300,7 +300,7 @@ int ioctl(int fd, unsigned long request, long arg) {
   bool const clones = request == clone_file || request == clone_range;
   if (int const error = clones ? closed_for(fd) : 0; error != 0) return refused<int>(error);
   if (clones) bypass_if_synced(fd);
-  int const r = behind::ioctl(fd, request, arg);
+  int const r = next::ioctl(fd, request, arg);
   file_now f;
   if (r == 0 && clones && look_at_ours(fd, f)) note_whole(f);
   return r;
@@ -308,23 +308,23 @@ int ioctl(int fd, unsigned long request, long arg) {
 
 void* mmap(void* address, std::size_t size, int protection, int flags, int fd, off_t at) {
   return mapping_file(protection, flags, fd,
-                      [&] { return behind::mmap(address, size, protection, flags, fd, at); });
+                      [&] { return next::mmap(address, size, protection, flags, fd, at); });
 }
 
 int open(char const* path, int flags, unsigned mode) {
-  return opening_file(sys::at_cwd, path, flags, [&] { return behind::open(path, flags, mode); });
+  return opening_file(sys::at_cwd, path, flags, [&] { return next::open(path, flags, mode); });
 }
 
 int __open_2(char const* path, int flags) {
-  return opening_file(sys::at_cwd, path, flags, [&] { return behind::__open_2(path, flags); });
+  return opening_file(sys::at_cwd, path, flags, [&] { return next::__open_2(path, flags); });
 }
 
 int openat(int dir, char const* path, int flags, unsigned mode) {
-  return opening_file(dir, path, flags, [&] { return behind::openat(dir, path, flags, mode); });
+  return opening_file(dir, path, flags, [&] { return next::openat(dir, path, flags, mode); });
 }
 
 int __openat_2(int dir, char const* path, int flags) {
-  return opening_file(dir, path, flags, [&] { return behind::__openat_2(dir, path, flags); });
+  return opening_file(dir, path, flags, [&] { return next::__openat_2(dir, path, flags); });
 }
 
 // Its flags lie in the first word of `how`.
@@ -335,60 +335,60 @@ int flags_of(void const* how, std::size_t size) {
 
 int openat2(int dir, char const* path, void* how, std::size_t size) {
   return opening_file(dir, path, flags_of(how, size),
-                      [&] { return behind::openat2(dir, path, how, size); });
+                      [&] { return next::openat2(dir, path, how, size); });
 }
 
 int creat(char const* path, unsigned mode) {
   return opening_file(sys::at_cwd, path, O_CREAT | O_TRUNC,
-                      [&] { return behind::creat(path, mode); });
+                      [&] { return next::creat(path, mode); });
 }
 
 int open_by_handle_at(int mount, void* handle, int flags) {
   return opening_file(sys::at_cwd, nullptr, flags,
-                      [&] { return behind::open_by_handle_at(mount, handle, flags); });
+                      [&] { return next::open_by_handle_at(mount, handle, flags); });
 }
 
 constexpr int makes_new = O_CREAT | O_EXCL;
 
 int mkstemp(char* path) {
-  return opening_file(sys::at_cwd, path, makes_new, [&] { return behind::mkstemp(path); });
+  return opening_file(sys::at_cwd, path, makes_new, [&] { return next::mkstemp(path); });
 }
 
 int mkostemp(char* path, int flags) {
-  return opening_file(sys::at_cwd, path, makes_new, [&] { return behind::mkostemp(path, flags); });
+  return opening_file(sys::at_cwd, path, makes_new, [&] { return next::mkostemp(path, flags); });
 }
 
 int mkstemps(char* path, int suffix) {
-  return opening_file(sys::at_cwd, path, makes_new, [&] { return behind::mkstemps(path, suffix); });
+  return opening_file(sys::at_cwd, path, makes_new, [&] { return next::mkstemps(path, suffix); });
 }
 
 int mkostemps(char* path, int suffix, int flags) {
   return opening_file(sys::at_cwd, path, makes_new,
-                      [&] { return behind::mkostemps(path, suffix, flags); });
+                      [&] { return next::mkostemps(path, suffix, flags); });
 }
 
 int aio_write(aiocb* request) {
   if (request != nullptr) bypass_fd(request->aio_fildes);
-  return behind::aio_write(request);
+  return next::aio_write(request);
 }
 
 int aio_fsync(int operation, aiocb* request) {
   if (request != nullptr) bypass_fd(request->aio_fildes);
-  return behind::aio_fsync(operation, request);
+  return next::aio_fsync(operation, request);
 }
 
 int lio_listio(int mode, aiocb* const* list, int count, void* event) {
   for (int i = 0; i < count && can_read(list + i); ++i)
     if (list[i] != nullptr && list[i]->aio_lio_opcode == LIO_WRITE) bypass_fd(list[i]->aio_fildes);
-  return behind::lio_listio(mode, list, count, event);
+  return next::lio_listio(mode, list, count, event);
 }
 
 int vdprintf(int fd, char const* format, va_list list) {
-  return writing(fd, -1, 0, [&] { return behind::vdprintf(fd, format, list); });
+  return writing(fd, -1, 0, [&] { return next::vdprintf(fd, format, list); });
 }
 
 int __vdprintf_chk(int fd, int flag, char const* format, va_list list) {
-  return writing(fd, -1, 0, [&] { return behind::__vdprintf_chk(fd, flag, format, list); });
+  return writing(fd, -1, 0, [&] { return next::__vdprintf_chk(fd, flag, format, list); });
 }
 
 off_t const* offset_of(long a) { return reinterpret_cast<off_t const*>(a); }
@@ -401,7 +401,7 @@ void bypass_submitted(iocb* const* list, long count) {
 
 // The system calls that write or rename, through syscall(2).
 long syscall(long number, long a, long b, long c, long d, long e, long f) {
-  auto const raw = [=] { return behind::syscall(number, a, b, c, d, e, f); };
+  auto const raw = [=] { return next::syscall(number, a, b, c, d, e, f); };
   auto const fd = static_cast<int>(a);
   switch (number) {
     case SYS_write:
@@ -411,9 +411,8 @@ long syscall(long number, long a, long b, long c, long d, long e, long f) {
     case SYS_pwritev:
       return writing(fd, d, 0, raw);
     case SYS_pwritev2:
-      return writing_durably(fd, d, static_cast<int>(f), [=](int left) {
-        return behind::syscall(number, a, b, c, d, e, left);
-      });
+      return writing_durably(fd, d, static_cast<int>(f),
+                             [=](int left) { return next::syscall(number, a, b, c, d, e, left); });
     case SYS_copy_file_range:
     case SYS_splice:
       return writing(static_cast<int>(c), offset_at(offset_of(d)), 0, raw);
@@ -469,8 +468,8 @@ long syscall(long number, long a, long b, long c, long d, long e, long f) {
 }  // namespace body
 
 void stand_between() {
-#define ORDERED(sym)       \
-  behind::sym = real::sym; \
+#define ORDERED(sym)     \
+  next::sym = real::sym; \
   __atomic_store_n(&real::sym, &body::sym, __ATOMIC_RELEASE);
 #include "order/order.def"
   stand_between_streams();

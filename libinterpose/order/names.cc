@@ -58,51 +58,51 @@ void before_giving_away(place const& where) {
 
 }  // namespace
 
-namespace behind {
+namespace next {
 #define GATED(sym) static constinit decltype(real::sym) sym = nullptr;
 #define CALL(sym, ...) GATED(sym)
 #include "calls.def"
 #include "order/order.def"
-}  // namespace behind
+}  // namespace next
 
 namespace body {
 
-#define CALL(sym, ret, params, args, o, where, ...)                                                \
-  static ret sym params {                                                                          \
-    int const error = has_barriers() ? closed_for(where) : 0;                                      \
-    if (error != 0) return refused<ret>(error);                                                    \
-    if constexpr (core::op::o == core::op::chown) before_giving_away(where);                       \
-    if constexpr (removes(core::op::o))                                                            \
-      return giving_up(sys::at_cwd, place{where}.path, [&]() -> ret { return behind::sym args; }); \
-    else                                                                                           \
-      return behind::sym args;                                                                     \
+#define CALL(sym, ret, params, args, o, where, ...)                                              \
+  static ret sym params {                                                                        \
+    int const error = has_barriers() ? closed_for(where) : 0;                                    \
+    if (error != 0) return refused<ret>(error);                                                  \
+    if constexpr (core::op::o == core::op::chown) before_giving_away(where);                     \
+    if constexpr (removes(core::op::o))                                                          \
+      return giving_up(sys::at_cwd, place{where}.path, [&]() -> ret { return next::sym args; }); \
+    else                                                                                         \
+      return next::sym args;                                                                     \
   }
 #include "calls.def"
 
 static int unlinkat(int dir, char const* path, int flags) {
   if (int const error = closed_for_names(); error != 0) return refused<int>(error);
-  return giving_up(dir, path, [&] { return behind::unlinkat(dir, path, flags); });
+  return giving_up(dir, path, [&] { return next::unlinkat(dir, path, flags); });
 }
 
 static int posix_fallocate(int fd, off_t at, off_t size) {
   if (int const error = closed_for(fd); error != 0) return error;
   bypass_if_synced(fd);
-  return behind::posix_fallocate(fd, at, size);
+  return next::posix_fallocate(fd, at, size);
 }
 
 static int close(int fd) {
   if (fd >= 0) before_close(static_cast<unsigned>(fd), static_cast<unsigned>(fd));
-  return behind::close(fd);
+  return next::close(fd);
 }
 
 static int close_range(unsigned first, unsigned last, int flags) {
   before_close(first, last);
-  return behind::close_range(first, last, flags);
+  return next::close_range(first, last, flags);
 }
 
 static void closefrom(int first) {
   before_close(first < 0 ? 0 : static_cast<unsigned>(first), ~0u);
-  behind::closefrom(first);
+  next::closefrom(first);
 }
 
 static int closedir(DIR* dir) {
@@ -110,44 +110,44 @@ static int closedir(DIR* dir) {
     auto const fd = static_cast<unsigned>(::dirfd(dir));
     before_close(fd, fd);
   }
-  return behind::closedir(dir);
+  return next::closedir(dir);
 }
 
 static int dup2(int fd, int to) {
   if (fd != to && to >= 0) before_close(static_cast<unsigned>(to), static_cast<unsigned>(to));
-  return behind::dup2(fd, to);
+  return next::dup2(fd, to);
 }
 
 static int dup3(int fd, int to, int flags) {
   if (fd != to && to >= 0) before_close(static_cast<unsigned>(to), static_cast<unsigned>(to));
-  return behind::dup3(fd, to, flags);
+  return next::dup3(fd, to, flags);
 }
 
 static int execve(char const* path, char* const* argv, char* const* envp) {
   if (int const error = closed_for_names(); error != 0) return refused<int>(error);
-  return behind::execve(path, argv, envp);
+  return next::execve(path, argv, envp);
 }
 
 static int execveat(int dir, char const* path, char* const* argv, char* const* envp, int flags) {
   if (int const error = closed_for_names(); error != 0) return refused<int>(error);
-  return behind::execveat(dir, path, argv, envp, flags);
+  return next::execveat(dir, path, argv, envp, flags);
 }
 
 static int fexecve(int fd, char* const* argv, char* const* envp) {
   if (int const error = closed_for_names(); error != 0) return refused<int>(error);
-  return behind::fexecve(fd, argv, envp);
+  return next::fexecve(fd, argv, envp);
 }
 
 static int execvpe(char const* file, char* const* argv, char* const* envp) {
   if (int const error = closed_for_names(); error != 0) return refused<int>(error);
-  return behind::execvpe(file, argv, envp);
+  return next::execvpe(file, argv, envp);
 }
 
 #define SPAWN(sym)                                                                       \
   static int sym(int* to, char const* what, void const* actions, void const* attributes, \
                  char* const* argv, char* const* envp) {                                 \
     if (int const error = closed_for_names(); error != 0) return error;                  \
-    return behind::sym(to, what, actions, attributes, argv, envp);                       \
+    return next::sym(to, what, actions, attributes, argv, envp);                         \
   }
 SPAWN(posix_spawn)
 SPAWN(posix_spawnp)
@@ -157,18 +157,18 @@ SPAWN(pidfd_spawnp)
 
 static FILE* popen(char const* command, char const* mode) {
   if (int const error = closed_for_names(); error != 0) return refused<FILE*>(error);
-  return behind::popen(command, mode);
+  return next::popen(command, mode);
 }
 
 static int system(char const* command) {
   if (int const error = closed_for_names(); error != 0) return refused<int>(error);
-  return behind::system(command);
+  return next::system(command);
 }
 
 // A parent that waited for us goes on from what we did.
 static void _exit(int status) {
   wait_for_barriers();
-  behind::_exit(status);
+  next::_exit(status);
 }
 
 }  // namespace body
@@ -242,8 +242,8 @@ name_at name_given_up_by(long number, long a, long b) {
 }
 
 void stand_between_names() {
-#define GATED(sym)         \
-  behind::sym = real::sym; \
+#define GATED(sym)       \
+  next::sym = real::sym; \
   __atomic_store_n(&real::sym, &body::sym, __ATOMIC_RELEASE);
 #define CALL(sym, ret, params, args, o, ...) \
   if constexpr (changes(core::op::o)) {      \

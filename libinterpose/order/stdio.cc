@@ -15,12 +15,12 @@
 
 namespace sluice::order {
 
-namespace behind {
+namespace next {
 #define STREAM(sym) static constinit decltype(real::sym) sym = nullptr;
 #define WRITES(sym, ...) STREAM(sym)
 #include "calls.def"
 #include "order/order.def"
-}  // namespace behind
+}  // namespace next
 
 namespace {
 
@@ -110,7 +110,7 @@ namespace body {
     int const error = closed_for_stream(stream, may_seek(call::sym)); \
     if (error != 0) return refused<ret>(error);                       \
     stream_before const b = look_before(stream, may_seek(call::sym)); \
-    ret const r = behind::sym args;                                   \
+    ret const r = next::sym args;                                     \
     if ((stream) == nullptr)                                          \
       pending_flushed();                                              \
     else                                                              \
@@ -124,7 +124,7 @@ namespace {
 void rewind(FILE* f) {
   if (look(f).unwritten != 0) wait_for_barriers();
   stream_before const b = look_before(f, true);
-  behind::rewind(f);
+  next::rewind(f);
   look_after(b, f, 0);
 }
 
@@ -143,10 +143,10 @@ FILE* refuse_stream(int error) {
 
 FILE* fopen(char const* path, char const* mode) {
   int const flags = flags_of_mode(mode);
-  if (!may_change(flags)) return behind::fopen(path, mode);
+  if (!may_change(flags)) return next::fopen(path, mode);
   if (int const error = closed_for_names(); error != 0) return refuse_stream(error);
   opening const o = before_open(sys::at_cwd, path, flags);
-  FILE* const f = behind::fopen(path, mode);
+  FILE* const f = next::fopen(path, mode);
   if (f != nullptr) after_open(o, f->_fileno);
   return f;
 }
@@ -177,7 +177,7 @@ void before_end_of(FILE* f) {
 int fclose(FILE* f) {
   before_end_of(f);
   stream_end const e = before_end(f);
-  int const r = behind::fclose(f);
+  int const r = next::fclose(f);
   if (e.owes) note_whole(e.file);
   return r;
 }
@@ -187,7 +187,7 @@ FILE* freopen(char const* path, char const* mode, FILE* f) {
   if (flags_of_mode(mode) != 0) wait_for_barriers();
   stream_end const e = before_end(f);
   opening const o = before_open(sys::at_cwd, path, flags_of_mode(mode));
-  FILE* const r = behind::freopen(path, mode, f);
+  FILE* const r = next::freopen(path, mode, f);
   if (e.owes) note_whole(e.file);
   if (r != nullptr) after_open(o, r->_fileno);
   return r;
@@ -198,8 +198,8 @@ FILE* freopen(char const* path, char const* mode, FILE* f) {
 }  // namespace body
 
 void stand_between_streams() {
-#define STREAM(sym)        \
-  behind::sym = real::sym; \
+#define STREAM(sym)      \
+  next::sym = real::sym; \
   __atomic_store_n(&real::sym, &body::sym, __ATOMIC_RELEASE);
 #define WRITES(sym, ...) STREAM(sym)
 #include "calls.def"

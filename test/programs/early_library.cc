@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // build: -shared -fPIC
-// A library, to be preloaded behind ours, whose constructor runs before ours and does I/O. It also
+// A library, to be preloaded after ours, whose constructor runs before ours and does I/O. It also
 // wraps open and counts, so that a program can see (opens_seen) that both are in the chain.
 #include <dlfcn.h>
 #include <fcntl.h>

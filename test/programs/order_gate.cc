@@ -44,7 +44,7 @@ void post() {
   CHECK(counted(abi::order_count::barriers) == before + 1 || lost_patience() != 0);
 }
 
-/// `act` is begun behind a barrier and must not be over before it is durable.
+/// `act` is begun after a barrier and must not be over before it is durable.
 void waits(char const* name, std::function<bool()> const& act, wish until = wish::hold,
            wish then = wish::make_durable) {
   for (int tries = 0; tries < 5; ++tries) {
@@ -189,7 +189,7 @@ void programs_wait() {
     }
     return ends_well(pid);
   });
-  waits("exec behind vfork", [&] {
+  waits("exec after vfork", [&] {
     pid_t const pid = vfork();
     if (pid == 0) {
       execv("/bin/true", const_cast<char* const*>(argv));

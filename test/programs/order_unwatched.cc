@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // order_unwatched DIR: what the daemon does not hold nobody notes; but a change that it may have
-// missed when it began to hold the file is noted behind the call.
+// missed when it began to hold the file is noted after the call.
 #include <fcntl.h>
 #include <sys/syscall.h>
 
@@ -94,7 +94,7 @@ void move_in(std::string const& dir, bool is_raw) {
   CHECK(close(fd) == 0 && unlink(inside.c_str()) == 0);
 }
 
-/// A removal that is under way when the daemon begins to note: whoever had the name is gone behind
+/// A removal that is under way when the daemon begins to note: whoever had the name is gone after
 /// it, so the time of then is noted.
 void remove_meanwhile(std::string const& dir) {
   std::string const path = dir + "/removed";

@@ -40,7 +40,7 @@ double rate_now(ground const& where, step const& s, unsigned threads, timing con
   std::vector<sample> samples;
   for (unsigned round = 0; round < check_rounds; ++round) {
     auto const got = run_load(where, {{s.works[0], threads}}, 2, t, t.window_ns, is_asked_to_end);
-    samples.push_back({s.id, round, threads, got.crews, got.is_thin, got.missing});
+    samples.push_back({s.id, round, threads, got.groups, got.is_thin, got.missing});
   }
   return seen_of(s, samples).how.per_s;
 }

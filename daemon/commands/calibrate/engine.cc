@@ -46,8 +46,8 @@ struct board {
   std::atomic<unsigned> ready;
   std::atomic<bool> go, stop;
   std::atomic<int> error;                // errno of the first failure
-  std::atomic<unsigned> failed;          // its crew
-  std::atomic<std::int64_t> next_ns[2];  // of a crew that is held back: when the next may begin
+  std::atomic<unsigned> failed;          // its group
+  std::atomic<std::int64_t> next_ns[2];  // of a group that is held back: when the next may begin
 };
 
 class shared_board {
@@ -74,14 +74,15 @@ class shared_board {
 
 /// A thread's place in the whole.
 struct post {
-  unsigned crew = 0;
-  unsigned thread = 0;  // of its crew
+  unsigned group = 0;
+  unsigned thread = 0;  // of its group
   unsigned number = 0;  // of all
 };
 
 class worker {
  public:
-  worker(ground const& where, crew const& of, post const& p, int directory, shared_board& shared)
+  worker(ground const& where, thread_group const& of, post const& p, int directory,
+         shared_board& shared)
       : of_(of), post_(p), head_(shared.head()), own_(shared.of(p.number)) {
     if (of.what.moves_bytes()) {
       text_.reset(std::aligned_alloc(page_bytes, (of.what.bytes / page_bytes + 2) * page_bytes));
@@ -107,7 +108,7 @@ class worker {
  private:
   void fail(int why) {
     int none = 0;
-    if (head_.error.compare_exchange_strong(none, why)) head_.failed = post_.crew;
+    if (head_.error.compare_exchange_strong(none, why)) head_.failed = post_.group;
     head_.stop = true;
   }
 
@@ -132,11 +133,11 @@ class worker {
     return true;
   }
 
-  /// Of a crew that is held back: begins when its turn is due.
+  /// Of a group that is held back: begins when its turn is due.
   bool wait_for_turn() {
     if (of_.most_per_s <= 0) return true;
     auto const each_ns = static_cast<std::int64_t>(1e9 * data_->per_run() / of_.most_per_s);
-    std::int64_t const due_ns = head_.next_ns[post_.crew].fetch_add(each_ns);
+    std::int64_t const due_ns = head_.next_ns[post_.group].fetch_add(each_ns);
     while (steady_ns() < due_ns) {
       if (head_.stop) return false;
       sleep_until(std::min(due_ns, steady_ns() + 20'000'000));
@@ -151,7 +152,7 @@ class worker {
     own_.busy_ns.fetch_add(static_cast<std::uint64_t>(took_ns));
   }
 
-  crew const& of_;
+  thread_group const& of_;
   post post_;
   board& head_;
   hand& own_;
@@ -160,21 +161,21 @@ class worker {
   std::optional<metadata_work> names_;
 };
 
-std::vector<post> posts_of(std::vector<crew> const& crews) {
+std::vector<post> posts_of(std::vector<thread_group> const& groups) {
   std::vector<post> out;
-  for (unsigned c = 0; c < crews.size(); ++c)
-    for (unsigned t = 0; t < crews[c].threads; ++t)
+  for (unsigned c = 0; c < groups.size(); ++c)
+    for (unsigned t = 0; t < groups[c].threads; ++t)
       out.push_back({c, t, static_cast<unsigned>(out.size())});
   return out;
 }
 
 /// A process of the load, from its begin to its end.
-int be_process(ground const& where, std::vector<crew> const& crews, std::vector<post> const& mine,
-               int directory, shared_board& shared) {
+int be_process(ground const& where, std::vector<thread_group> const& groups,
+               std::vector<post> const& mine, int directory, shared_board& shared) {
   try {
     std::vector<std::unique_ptr<worker>> workers;
     for (post const& p : mine)
-      workers.push_back(std::make_unique<worker>(where, crews[p.crew], p, directory, shared));
+      workers.push_back(std::make_unique<worker>(where, groups[p.group], p, directory, shared));
     std::vector<std::jthread> threads;
     for (auto const& w : workers) threads.emplace_back([&w] { w->run(); });
   } catch (std::exception const&) {
@@ -187,19 +188,20 @@ int be_process(ground const& where, std::vector<crew> const& crews, std::vector<
 
 struct glance {
   std::vector<std::uint64_t> calls, runs, busy_ns;  // by thread
-  std::vector<core::histogram_counts> took;         // by crew
+  std::vector<core::histogram_counts> took;         // by group
 };
 
 class load {
  public:
-  load(ground const& where, std::vector<crew> const& crews, unsigned processes, bool (*is_asked)())
+  load(ground const& where, std::vector<thread_group> const& groups, unsigned processes,
+       bool (*is_asked)())
       : where_(where),
-        crews_(crews),
-        posts_(posts_of(crews)),
+        groups_(groups),
+        posts_(posts_of(groups)),
         shared_(static_cast<unsigned>(posts_.size())),
         is_asked_(is_asked),
-        moments_(crews.size()) {
-    if (!crews[0].what.moves_bytes()) {
+        moments_(groups.size()) {
+    if (!groups[0].what.moves_bytes()) {
       directory_.emplace(where.path(), directory_name);
       where.announce(*directory_);
     }
@@ -225,13 +227,13 @@ class load {
   std::string failure() const;
 
   ground const& where_;
-  std::vector<crew> const& crews_;
+  std::vector<thread_group> const& groups_;
   std::vector<post> posts_;
   shared_board shared_;
   bool (*is_asked_)();
   std::optional<own_directory> directory_;
   std::vector<pid_t> children_;
-  std::vector<std::vector<moment>> moments_;  // of the window, by crew
+  std::vector<std::vector<moment>> moments_;  // of the window, by group
 };
 
 void load::start(unsigned processes) {
@@ -254,7 +256,7 @@ void load::start(unsigned processes) {
     for (int const s : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) std::signal(s, SIG_IGN);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(1);
-    _exit(be_process(where_, crews_, mine, directory_ ? directory_->fd() : -1, shared_));
+    _exit(be_process(where_, groups_, mine, directory_ ? directory_->fd() : -1, shared_));
   }
 }
 
@@ -267,7 +269,7 @@ void load::end() {
 }
 
 std::string load::failure() const {
-  work const& what = crews_[shared_.head().failed].what;
+  work const& what = groups_[shared_.head().failed].what;
   return what.moves_bytes() ? fmt::format("a {} of {}", what.op, size_words(what.bytes)) : what.op;
 }
 
@@ -289,20 +291,20 @@ void load::wait(std::int64_t until_ns, Done is_done) {
 
 glance load::look_now() const {
   glance out;
-  out.took.resize(crews_.size());
+  out.took.resize(groups_.size());
   for (post const& p : posts_) {
     hand const& h = shared_.of(p.number);
     out.calls.push_back(h.calls);
     out.runs.push_back(h.runs);
     out.busy_ns.push_back(h.busy_ns);
-    h.took.add_to(out.took[p.crew]);
+    h.took.add_to(out.took[p.group]);
   }
   return out;
 }
 
 void load::note_moment(std::int64_t now) {
-  for (auto& of_crew : moments_) of_crew.push_back({now, 0});
-  for (post const& p : posts_) moments_[p.crew].back().ended += shared_.of(p.number).calls;
+  for (auto& of_group : moments_) of_group.push_back({now, 0});
+  for (post const& p : posts_) moments_[p.group].back().ended += shared_.of(p.number).calls;
 }
 
 bool load::has_all(glance const& since, unsigned runs) const {
@@ -315,8 +317,8 @@ bool load::has_all(glance const& since, unsigned runs) const {
 /// time of a call: in the sums of all threads, for a thread may lose its processor in a call or
 /// beside it.
 std::vector<rate_seen> load::rates(glance const& from, glance const& to) const {
-  std::vector<rate_seen> out(crews_.size());
-  for (unsigned c = 0; c < crews_.size(); ++c) out[c].per_s = steady_rate(moments_[c]);
+  std::vector<rate_seen> out(groups_.size());
+  for (unsigned c = 0; c < groups_.size(); ++c) out[c].per_s = steady_rate(moments_[c]);
   if (directory_) {
     double calls = 0, busy_ns = 0;
     for (post const& p : posts_) {
@@ -325,7 +327,7 @@ std::vector<rate_seen> load::rates(glance const& from, glance const& to) const {
     }
     out[0].per_s = busy_ns > 0 ? static_cast<double>(posts_.size()) * calls / busy_ns * 1e9 : 0;
   }
-  for (unsigned c = 0; c < crews_.size(); ++c) {
+  for (unsigned c = 0; c < groups_.size(); ++c) {
     core::histogram_counts took = to.took[c];
     for (std::size_t i = 0; i < core::histogram_steps; ++i) took.count[i] -= from.took[c].count[i];
     out[c].p50_us = static_cast<double>(took.percentile(0.5)) / 1e3;
@@ -368,15 +370,15 @@ load_seen load::measure(timing const& t, std::int64_t window_ns) {
   if (why != 0)
     out.missing = std::strerror(why);
   else
-    out.crews = rates(from, to);
+    out.groups = rates(from, to);
   return out;
 }
 
 }  // namespace
 
-load_seen run_load(ground const& where, std::vector<crew> const& crews, unsigned processes,
+load_seen run_load(ground const& where, std::vector<thread_group> const& groups, unsigned processes,
                    timing const& t, std::int64_t window_ns, bool (*is_asked)()) {
-  return load(where, crews, processes, is_asked).measure(t, window_ns);
+  return load(where, groups, processes, is_asked).measure(t, window_ns);
 }
 
 }  // namespace sluice::calibrate

@@ -17,14 +17,14 @@
 namespace sluice::calibrate {
 
 /// So many threads of one kind of request.
-struct crew {
+struct thread_group {
   work what;
   unsigned threads = 1;
   double most_per_s = 0;  // held to this together; 0: as fast as they can
 };
 
 struct load_seen {
-  std::vector<rate_seen> crews;
+  std::vector<rate_seen> groups;
   std::int64_t io_ns = 0;  // how long there was a load
   bool is_thin = false;    // a thread ended too few requests in the window
   std::string missing;     // not empty: the file system cannot do it, so nothing was measured
@@ -33,7 +33,7 @@ struct load_seen {
 /// Throws an error that names the operation when one fails, and `interrupted` when `is_asked` says
 /// so.
 struct interrupted {};
-load_seen run_load(ground const& where, std::vector<crew> const& crews, unsigned processes,
+load_seen run_load(ground const& where, std::vector<thread_group> const& groups, unsigned processes,
                    timing const& t, std::int64_t window_ns, bool (*is_asked)());
 
 }  // namespace sluice::calibrate

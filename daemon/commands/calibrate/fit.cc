@@ -155,17 +155,17 @@ seen seen_of(step const& s, std::vector<sample> const& samples) {
   std::vector<double> p50, p99;
   std::vector<std::vector<double>> rates(s.works.size());
   for (sample const& one : samples) {
-    if (one.step != s.id || !one.missing.empty() || one.crews.size() != s.works.size()) continue;
-    if (s.works.size() == 1 && !(one.crews[0].per_s > 0)) continue;
-    for (std::size_t i = 0; i < one.crews.size(); ++i) rates[i].push_back(one.crews[i].per_s);
-    p50.push_back(one.crews[0].p50_us);
-    p99.push_back(one.crews[0].p99_us);
+    if (one.step != s.id || !one.missing.empty() || one.groups.size() != s.works.size()) continue;
+    if (s.works.size() == 1 && !(one.groups[0].per_s > 0)) continue;
+    for (std::size_t i = 0; i < one.groups.size(); ++i) rates[i].push_back(one.groups[i].per_s);
+    p50.push_back(one.groups[0].p50_us);
+    p99.push_back(one.groups[0].p99_us);
     out.how.threads = one.threads;
     out.is_thin = out.is_thin || one.is_thin;
     ++out.rounds;
   }
   if (out.rounds == 0) return out;
-  for (auto const& of_crew : rates) out.per_s.push_back(median(of_crew));
+  for (auto const& of_group : rates) out.per_s.push_back(median(of_group));
   auto const [least, most] = std::minmax_element(rates[0].begin(), rates[0].end());
   out.how.per_s = out.per_s[0];
   out.how.spread = out.per_s[0] > 0 ? (*most - *least) / out.per_s[0] : 0;

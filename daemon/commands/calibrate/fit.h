@@ -17,7 +17,7 @@ inline constexpr double most_spread = 0.10;
 /// The rounds of a step as one.
 struct seen {
   policy::measured how;
-  std::vector<double> per_s;  // of each crew, the median of the rounds
+  std::vector<double> per_s;  // of each group, the median of the rounds
   bool is_thin = false;       // in one of them a thread ended too few requests
   unsigned rounds = 0;        // 0: not measured, or the file system cannot do it
 };

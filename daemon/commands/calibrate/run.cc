@@ -111,7 +111,7 @@ class calibration {
   void count_work();
   void fill();
   void measure(step const& s, unsigned round);
-  load_seen load(std::vector<crew> const& crews, timing const& t, std::int64_t window_ns);
+  load_seen load(std::vector<thread_group> const& groups, timing const& t, std::int64_t window_ns);
   sample climb_up(step const& s);
   sample once(step const& s, unsigned threads, bool is_probe);
   sample together(step const& s);
@@ -196,9 +196,9 @@ void calibration::measure(step const& s, unsigned round) {
   done_s_ += calibrate::expected_s(s, round, timing_);
 }
 
-load_seen calibration::load(std::vector<crew> const& crews, timing const& t,
+load_seen calibration::load(std::vector<thread_group> const& groups, timing const& t,
                             std::int64_t window_ns) {
-  load_seen const out = run_load(where_, crews, o_.processes, t, window_ns, is_asked_to_end);
+  load_seen const out = run_load(where_, groups, o_.processes, t, window_ns, is_asked_to_end);
   rest(out.io_ns);
   return out;
 }
@@ -208,7 +208,7 @@ sample calibration::once(step const& s, unsigned threads, bool is_probe) {
   load_seen const got = load({{s.works[0], threads}}, t, is_probe ? t.probe_ns : t.window_ns);
   sample out;
   out.threads = threads;
-  out.crews = got.crews;
+  out.groups = got.groups;
   out.is_thin = got.is_thin;
   out.missing = got.missing;
   return out;
@@ -232,7 +232,7 @@ sample calibration::climb_up(step const& s) {
   while (up.next() != 0) {
     sample const probe = once(s, up.next(), true);
     if (!probe.missing.empty()) return probe;
-    up.saw(probe.crews[0].per_s);
+    up.saw(probe.groups[0].per_s);
   }
   unsigned const best = std::max(1U, up.best());
   if (s.kind == step_kind::point) last_best_[family] = best;
@@ -251,12 +251,12 @@ unsigned calibration::threads_of(work const& w) const {
 /// floor each.
 sample calibration::together(step const& s) {
   policy::cost_file const so_far = fit(plan_, state_.samples());
-  std::vector<crew> crews;
+  std::vector<thread_group> groups;
   std::vector<std::size_t> which;
   unsigned all = least_grid_threads;
   for (work const& w : s.works) all = std::max(all, threads_of(w));
   for (std::size_t i = 0; i < s.works.size(); ++i) {
-    crew c = {s.works[i], threads_of(s.works[i])};
+    thread_group c = {s.works[i], threads_of(s.works[i])};
     double const cost = cost_of(so_far, s.works[i]);
     if (s.kind == step_kind::grid) {
       double const part = i == 0 ? s.readers : 1 - s.readers;
@@ -265,16 +265,16 @@ sample calibration::together(step const& s) {
     } else if (cost > 0) {
       c.most_per_s = so_far.provisionable_vops / 2 / cost;
     }
-    crews.push_back(c);
+    groups.push_back(c);
     which.push_back(i);
   }
-  load_seen const got = load(crews, timing_, timing_.window_ns);
+  load_seen const got = load(groups, timing_, timing_.window_ns);
   sample out;
   out.missing = got.missing;
   out.is_thin = got.is_thin;
-  out.crews.resize(s.works.size());
-  for (std::size_t i = 0; i < got.crews.size(); ++i) out.crews[which[i]] = got.crews[i];
-  for (crew const& c : crews) out.threads += c.threads;
+  out.groups.resize(s.works.size());
+  for (std::size_t i = 0; i < got.groups.size(); ++i) out.groups[which[i]] = got.groups[i];
+  for (thread_group const& c : groups) out.threads += c.threads;
   return out;
 }
 

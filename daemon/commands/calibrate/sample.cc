@@ -29,7 +29,7 @@ std::optional<rate_seen> parse_rate(json const& from) {
 
 std::string sample_line(sample const& s) {
   json rates = json::array();
-  for (rate_seen const& r : s.crews) rates.push_back({r.per_s, r.p50_us, r.p99_us});
+  for (rate_seen const& r : s.groups) rates.push_back({r.per_s, r.p50_us, r.p99_us});
   json row = {{"step", s.step}, {"round", s.round}, {"threads", s.threads}, {"rates", rates}};
   if (s.is_thin) row["thin"] = true;
   if (!s.missing.empty()) row["missing"] = s.missing;
@@ -57,7 +57,7 @@ std::optional<sample> parse_sample(std::string_view line) {
   for (json const& item : *rates) {
     auto const rate = parse_rate(item);
     if (!rate) return std::nullopt;
-    out.crews.push_back(*rate);
+    out.groups.push_back(*rate);
   }
   return out;
 }

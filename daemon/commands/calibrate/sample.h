@@ -17,10 +17,10 @@ struct rate_seen {
 struct sample {
   std::string step;  // its id
   unsigned round = 0;
-  unsigned threads = 0;          // of all crews
-  std::vector<rate_seen> crews;  // as many as the step has kinds of work
-  bool is_thin = false;          // a thread ended too few requests to tell its rate
-  std::string missing;           // not empty: the file system cannot do it, in words
+  unsigned threads = 0;           // of all groups
+  std::vector<rate_seen> groups;  // as many as the step has kinds of work
+  bool is_thin = false;           // a thread ended too few requests to tell its rate
+  std::string missing;            // not empty: the file system cannot do it, in words
 };
 
 std::string sample_line(sample const& s);

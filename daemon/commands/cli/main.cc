@@ -134,9 +134,7 @@ void add_control(CLI::App& app, command_line& line) {
   set->callback([&line] { line.chosen = [&line] { return set_verb(line.global, line.set); }; });
   auto* pause = add_pause(app, line, "pause",
                           "make the limited calls of a job wait until it is resumed", pause_verb);
-  pause
-      ->add_option("--for", line.pause.how_long,
-                   "resume it after this time (needs a daemon)")
+  pause->add_option("--for", line.pause.how_long, "resume it after this time (needs a daemon)")
       ->type_name("TIME");
   pause->footer("  sluice pause hydro\n  sluice pause ann@hydro --for 10m");
   add_pause(app, line, "resume", "end a pause", resume_verb);

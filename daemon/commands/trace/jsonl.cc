@@ -18,7 +18,7 @@ namespace {
 
 using json = nlohmann::json;
 
-/// So many digits at `at`, which moves behind them; -1: there are others.
+/// So many digits at `at`, which moves past them; -1: there are others.
 int digits(std::string_view text, std::size_t& at, std::size_t count) {
   int value = 0;
   if (at + count > text.size()) return -1;
@@ -34,7 +34,7 @@ bool take(std::string_view text, std::size_t& at, std::string_view any_of) {
   return true;
 }
 
-/// 2023-10-17T12:34:56.123456, with Z, +01:00 or nothing (then UTC) behind.
+/// 2023-10-17T12:34:56.123456, with Z, +01:00 or nothing (then UTC) at the end.
 bool iso_seconds(std::string_view text, double& unix_s) {
   std::size_t at = 0;
   int part[6] = {};

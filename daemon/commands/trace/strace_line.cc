@@ -25,7 +25,7 @@ bool is_word(char c) {
   return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
-/// The place behind a quoted string that begins at `at`; npos when it does not end.
+/// The place after a quoted string that begins at `at`; npos when it does not end.
 std::size_t skip_quoted(std::string_view text, std::size_t at) {
   for (++at; at < text.size(); ++at) {
     if (text[at] == '\\')

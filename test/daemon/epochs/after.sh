@@ -99,7 +99,7 @@ kill -CONT "$n2"
 opens() { [ "$(on 1 all open "$DATA/MANIFEST-again")" = ok ]; }
 until_true opens || fail "the node is back, and no gate opens: $(reason)"
 
-# Who goes on behind the error hears of it from fsync.
+# A program that goes on after the error hears of it from fsync.
 mkfifo "$SCRATCH/go"
 on 1 all goes-on "$DATA/MANIFEST-again" <"$SCRATCH/go" >"$SCRATCH/got" &
 waits=$!

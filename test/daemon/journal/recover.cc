@@ -278,7 +278,7 @@ TEST_CASE("which of two files had a name first", "[order]") {
   CHECK_FALSE(is_earlier(x, 10 * s, crash));  // such a one is not in the log
   CHECK_FALSE(is_earlier(x, 7 * s, crash));   // renamed to it
   CHECK_FALSE(is_earlier(x, 0, crash));
-  // A time from behind the crash says nothing.
+  // A time from after the crash says nothing.
   CHECK(is_earlier(x, 7 * s, 9 * s));
   CHECK_FALSE(is_earlier(x, 5 * s, 9 * s));
   x.stx_mask = 0;
@@ -421,14 +421,16 @@ namespace {
   for (;;) pause();
 }
 
-void wait_until_it_runs(std::string const& path) {
-  for (int i = 0; i < 1000; ++i) {
+/// A program that was ended keeps its file busy until the kernel is done with it.
+void wait_until(bool runs, std::string const& path) {
+  for (int i = 0; i < 2000; ++i) {
     int const fd = open(path.c_str(), O_WRONLY);
-    if (fd < 0 && errno == ETXTBSY) return;
-    close(fd);
+    bool const is_busy = fd < 0 && errno == ETXTBSY;
+    if (fd >= 0) close(fd);
+    if (is_busy == runs) return;
     usleep(5'000);
   }
-  FAIL("it does not run");
+  FAIL((runs ? "it does not run" : "it does not end"));
 }
 
 }  // namespace
@@ -461,7 +463,7 @@ TEST_CASE("what its users do to a file keeps no other from coming home", "[order
   recovered r;
   {
     as_user const she([&](int ready) { act_on(hers, why, ready); });
-    if (why == "running") wait_until_it_runs(hers);
+    if (why == "running") wait_until(true, hers);
     if (why != "name") {  // that is met when others are home already
       CHECK_THROWS_AS(b.recover_it(), sluice::error);
       if (why != "running") CHECK(b.read("other") == "home");
@@ -479,6 +481,7 @@ TEST_CASE("what its users do to a file keeps no other from coming home", "[order
     REQUIRE(stat(r.aside_log.c_str(), &st) == 0);
     CHECK((st.st_uid == 0 && (st.st_mode & 07777) == 0600));
   }
+  if (why == "running") wait_until(false, hers);
   b.log = r.aside_log;
   if (why == "change") {
     // What she wrote after the crash stays hers to choose, however long it takes.

@@ -138,7 +138,7 @@ TEST_CASE("what the log has of a file is its owner's", "[order]") {
   close(fd);
 }
 
-TEST_CASE("what a file was cut to comes home before what was written behind", "[order]") {
+TEST_CASE("what a file was cut to comes home before what was written after it", "[order]") {
   served s;
   if (lacks_root(s)) return;
   s.know();

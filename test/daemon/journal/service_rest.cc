@@ -39,7 +39,7 @@ TEST_CASE("a service that nobody asks holds no file", "[order]") {
   REQUIRE(s.program->sync(fd) == 0);
   CHECK(unwatched == 0);
   CHECK((s.program->state(fd) & abi::order_watched) != 0);
-  // What was made before anybody noted names is synced at home; what comes behind it is logged.
+  // What was made before anybody noted names is synced at home; what comes after it is logged.
   CHECK(s.counts().logged == 0);
   s.write(fd, 0, "more than nothing");
   REQUIRE(s.program->sync(fd) == 0);

@@ -33,7 +33,7 @@ struct held {
 /// What the log was told, and where each record is safe.
 struct told {
   held content;
-  std::uint64_t end = 0;  // LSN behind it
+  std::uint64_t end = 0;  // LSN after it
   bool acknowledged = false;
   bool at_home = false;  // in the page cache of the home file
   bool synced = false;   // on its medium

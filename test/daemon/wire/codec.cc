@@ -151,7 +151,7 @@ TEST_CASE("wire: prefixes are refused, flipped bits refused or valid", "[wire]")
     }
 }
 
-TEST_CASE("wire: random bytes behind a good header are refused or valid", "[wire]") {
+TEST_CASE("wire: random bytes after a good header are refused or valid", "[wire]") {
   std::mt19937_64 random(3);
   unsigned refused = 0;
   for (int i = 0; i < 20000; ++i) {

@@ -14,7 +14,7 @@ using namespace sluice::core;
 
 namespace {
 
-// A page with an unreadable one behind it.
+// A page with an unreadable one after it.
 struct page_end {
   char* memory = static_cast<char*>(
       mmap(nullptr, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));

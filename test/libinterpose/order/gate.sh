@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # timeout: 180
-# Ordered targets, with a log daemon that does what the test wishes: behind a barrier every change
+# Ordered targets, with a log daemon that does what the test wishes: after a barrier every change
 # waits, and nothing else does; a file is not closed before the daemon has it; children, exec and
 # exit wait; errors are told once; what is sent back is synced. The API of sluice_order.h also works
 # in a durable target, and is an fsync without sluice.

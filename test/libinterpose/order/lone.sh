@@ -3,7 +3,7 @@
 # timeout: 120
 # A program that alone overwrites a file syncs it itself; but not when something is to be kept that
 # an fdatasync does not keep, or when the file grew. So it does a file in one large folio, of which
-# nobody can tell who wrote it, and new files where the directory is synced behind each.
+# nobody can tell who wrote it, and new files where the directory is synced after each.
 . test/lib/order.bash
 [ -x "${SLUICE%/*}/sluice-order" ] || skip 'sluice-order is not built'
 own_mounts

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # timeout: 180
 # Ordered targets with a daemon that dies, hangs or stands still: the gate opens within bounded
-# time, behind a sync of its own, also when nobody has the file open any more; then the log itself
+# time, after a sync of its own, also when nobody has the file open any more; then the log itself
 # is void.
 . test/lib/order.bash
 need pgrep python3

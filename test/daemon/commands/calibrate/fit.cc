@@ -28,7 +28,7 @@ double rate_of(work const& w) {
 sample sample_of(step const& s, unsigned round, double times = 1) {
   sample out = {s.id, round, 8, {}, false, {}};
   for (work const& w : s.works)
-    out.crews.push_back({rate_of(w) * times / static_cast<double>(s.works.size()), 100, 900});
+    out.groups.push_back({rate_of(w) * times / static_cast<double>(s.works.size()), 100, 900});
   return out;
 }
 
@@ -72,8 +72,8 @@ TEST_CASE("calibrate fit: a disk of known speed has its analytic costs", "[calib
 TEST_CASE("calibrate fit: rounds that differ make a cost unstable", "[calibrate]") {
   auto const plan = plan_of(able());
   auto samples = all_samples(plan);
-  find(samples, "write/aligned/65536", 1).crews[0].per_s *= 1.12;
-  find(samples, "read/aligned/65536", 1).crews[0].per_s *= 1.08;
+  find(samples, "write/aligned/65536", 1).groups[0].per_s *= 1.12;
+  find(samples, "read/aligned/65536", 1).groups[0].per_s *= 1.08;
   find(samples, "write/aligned/4194304", 0).is_thin = true;
   auto const c = fit(plan, samples);
   CHECK(c.max_vops == Approx(8000));
@@ -86,11 +86,11 @@ TEST_CASE("calibrate fit: rounds that differ make a cost unstable", "[calibrate]
 TEST_CASE("calibrate fit: a wild point is not the measure of all", "[calibrate]") {
   auto const plan = plan_of(able());
   auto samples = all_samples(plan);
-  find(samples, "write/aligned/512", 0).crews[0].per_s = 90'000;
+  find(samples, "write/aligned/512", 0).groups[0].per_s = 90'000;
   CHECK(fit(plan, samples).max_vops == Approx(8000));
   // Where none can be trusted, all costs are unstable.
   for (sample& s : samples)
-    if (s.round == 1) s.crews[0].per_s *= 1.5;
+    if (s.round == 1) s.groups[0].per_s *= 1.5;
   auto const c = fit(plan, samples);
   for (auto const& p : c.read[1]) CHECK(p.how.is_unstable);
   for (auto const& o : c.ops) CHECK(o.how.is_unstable);
@@ -106,7 +106,7 @@ TEST_CASE("calibrate fit: the floor is what nearly all loads that meet still get
           &*std::find_if(plan.begin(), plan.end(), [&](step const& t) { return t.id == s.step; });
       s = sample_of(*of, 0, 2 * part);
       for (std::size_t i = 0; i < 2; ++i)
-        if ((of->readers == 1 && i == 1) || (of->readers == 0 && i == 0)) s.crews[i].per_s = 0;
+        if ((of->readers == 1 && i == 1) || (of->readers == 0 && i == 0)) s.groups[i].per_s = 0;
     }
   auto const c = fit(plan, samples);
   CHECK(c.grid.size() == 8);
@@ -119,8 +119,8 @@ TEST_CASE("calibrate fit: tenants are compared with half of the floor", "[calibr
   auto samples = all_samples(plan);
   for (sample& s : samples)
     if (s.step == "pair/rr/4096/65536") {
-      s.crews[0].per_s = 4000 * 0.9;  // the floor is 8000 VOP/s
-      s.crews[1].per_s = 4000 / 2.5;
+      s.groups[0].per_s = 4000 * 0.9;  // the floor is 8000 VOP/s
+      s.groups[1].per_s = 4000 / 2.5;
     }
   auto const c = fit(plan, samples);
   REQUIRE(c.pairs.size() == 2);
@@ -158,7 +158,7 @@ TEST_CASE("calibrate state: samples are read back, up to the first damage", "[ca
   CHECK(s.samples[0].threads == 16);
   CHECK(s.samples[0].is_thin);
   CHECK_FALSE(s.samples[1].is_thin);
-  CHECK(s.samples[0].crews[0].per_s == 1234.5);
+  CHECK(s.samples[0].groups[0].per_s == 1234.5);
   CHECK(s.samples[1].missing == none.missing);
   CHECK(find_sample(s.samples, "read/aligned/4096", 2) == &s.samples[0]);
   CHECK(find_sample(s.samples, "read/aligned/4096", 1) == nullptr);
@@ -187,7 +187,7 @@ TEST_CASE("calibrate fit: the fastest point alone is not one VOP", "[calibrate]"
   auto const plan = plan_of(able());
   auto samples = all_samples(plan);
   for (unsigned round = 0; round < 2; ++round)
-    find(samples, "write/aligned/512", round).crews[0].per_s = 8700;  // both rounds were lucky
+    find(samples, "write/aligned/512", round).groups[0].per_s = 8700;  // both rounds were lucky
   CHECK(fit(plan, samples).max_vops == Approx(8000));
 }
 
@@ -197,7 +197,7 @@ TEST_CASE("calibrate fit: a slow point is not one VOP where faster ones are unst
   auto samples = all_samples(plan);
   for (char const* id : {"read/aligned/512", "read/aligned/4096", "read/aligned/16384",
                          "write/aligned/512", "write/aligned/4096", "write/aligned/16384"})
-    find(samples, id, 1).crews[0].per_s *= 1.5;
+    find(samples, id, 1).groups[0].per_s *= 1.5;
   auto const c = fit(plan, samples);
   CHECK(c.max_vops == Approx(10000));
   for (auto const& p : c.read[1]) CHECK(p.how.is_unstable);
