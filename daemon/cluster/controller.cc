@@ -65,11 +65,12 @@ controller::~controller() = default;
 
 void controller::open_socket(verbs::role& role) {
   role_ = &role;
-  local_ =
-      local::server::open(config_.run_dir + "/" + local::socket_name, geteuid() == 0 ? 0666 : 0600,
-                          [this](local::peer const& who, nlohmann::json const& request) {
-                            return verbs::serve(*role_, who, request);
-                          });
+  local_ = local::server::open(
+      config_.run_dir + "/" + local::socket_name, geteuid() == 0 ? 0666 : 0600,
+      [this](local::peer const& who, nlohmann::json const& request) {
+        return verbs::serve(*role_, who, request);
+      },
+      services_.owner_of);
   services_.log.info("listening", {{"address", below_->address()},
                                    {"role", role.kind()},
                                    {"supplies", arbiter_->policy().supplies.size()}});

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/owners.h"
 
 namespace sluice::local {
 
@@ -54,8 +55,9 @@ std::string refusal_text(std::string const& why, int status);
 class server {
  public:
   /// `mode` of the socket file: 0600 for one user's daemon, 0666 for root's. Throws when another
-  /// daemon serves the path.
-  static std::unique_ptr<server> open(std::string const& path, unsigned mode, handler h);
+  /// daemon serves the path. `owner_of`: whose place a client takes.
+  static std::unique_ptr<server> open(std::string const& path, unsigned mode, handler h,
+                                      owner_lookup owner_of = {});
   virtual ~server() = default;
   virtual int fd() const = 0;  // readable when serve() has work
   /// When a client will have been silent for too long; the largest number: there is none.

@@ -36,7 +36,8 @@ namespace sluice::local {
 
 namespace {
 
-constexpr char const* no_place_text = "too many connections at once: try again";
+constexpr char const* no_place_text =
+    "too many connections at once of this user or of all: end some `sluice` commands, or try again";
 constexpr std::int64_t idle_first_ns = 5'000'000'000, idle_ns = 60'000'000'000;
 constexpr std::int64_t mute_ns = 1'000'000'000;
 peer const nobody_yet = {uid_t(-1), gid_t(-1), 0, -1};  // a stranger until the kernel says more
@@ -87,8 +88,8 @@ bool identify(client& c) {
 
 class seqpacket_server final : public server {
  public:
-  seqpacket_server(std::string const& path, unsigned mode, handler h)
-      : path_(path), handler_(std::move(h)), buffer_(most_bytes) {
+  seqpacket_server(std::string const& path, unsigned mode, handler h, owner_lookup owner_of)
+      : path_(path), handler_(std::move(h)), owner_of_(std::move(owner_of)), buffer_(most_bytes) {
     take_path();
     listen(mode);
     epoll_ = descriptor(epoll_create1(EPOLL_CLOEXEC));
@@ -252,10 +253,10 @@ class seqpacket_server final : public server {
     std::vector<held_place> held;
     std::vector<int> sockets;
     for (auto const& [fd, c] : clients_) {
-      held.push_back({c.who.uid, c.heard_ns, c.is_waiting});
+      held.push_back({owner(c.who.uid), c.heard_ns, c.is_waiting});
       sockets.push_back(fd);
     }
-    place_verdict const verdict = place_for(uid, held);
+    place_verdict const verdict = place_for(owner(uid), held);
     if (verdict.leaves) {
       auto const at = clients_.find(sockets[*verdict.leaves]);
       refuse(at->second);
@@ -263,6 +264,8 @@ class seqpacket_server final : public server {
     }
     return verdict.may_enter;
   }
+
+  uid_t owner(uid_t uid) const { return owner_by(owner_of_, uid); }
 
   void refuse(client const& c) {
     ++refused_;
@@ -303,6 +306,7 @@ class seqpacket_server final : public server {
 
   std::string path_;
   handler handler_;
+  owner_lookup owner_of_;
   std::vector<char> buffer_;
   descriptor lock_, listener_, epoll_, spare_;
   std::map<int, client> clients_;
@@ -313,8 +317,9 @@ class seqpacket_server final : public server {
 
 }  // namespace
 
-std::unique_ptr<server> server::open(std::string const& path, unsigned mode, handler h) {
-  return std::make_unique<seqpacket_server>(path, mode, std::move(h));
+std::unique_ptr<server> server::open(std::string const& path, unsigned mode, handler h,
+                                     owner_lookup owner_of) {
+  return std::make_unique<seqpacket_server>(path, mode, std::move(h), std::move(owner_of));
 }
 
 }  // namespace sluice::local

@@ -156,8 +156,10 @@ class walker {
 
   /// From here on reading of it may hang. False: it is not read.
   bool goes_near(process_facts const& f) {
+    avoided_processes const& no = list_.avoided;
     bool const is_avoided =
-        list_.avoided.marks.contains({f.pid, f.start_ticks}) || list_.avoided.uids.contains(f.uid);
+        no.marks.contains({f.pid, f.start_ticks}) ||
+        (!no.owners.empty() && no.owners.contains(owner_by(no.owner_of, f.uid)));
     progress_.pid.store(f.pid, std::memory_order_relaxed);
     progress_.uid.store(f.uid, std::memory_order_relaxed);
     progress_.start_ticks.store(f.start_ticks, std::memory_order_relaxed);

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "base/owners.h"
 #include "node/census.h"
 #include "node/job.h"
 #include "node/proc.h"
@@ -33,7 +34,8 @@ struct watched_job {
 /// Processes that held up an earlier walk: their memory and files are left alone.
 struct avoided_processes {
   std::set<process_mark> marks;
-  std::set<std::uint32_t> uids;
+  std::set<uid_t> owners;
+  owner_lookup owner_of = {};
 };
 
 struct watch_list {

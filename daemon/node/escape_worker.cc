@@ -2,6 +2,7 @@
 #include "node/escape_worker.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 namespace sluice::node {
@@ -16,8 +17,9 @@ struct escape_worker::task {
   process_mark at() const { return {progress.pid, progress.start_ticks}; }
 };
 
-escape_worker::escape_worker(std::shared_ptr<proc const> from, starter start, runtime::logger& log)
-    : from_(std::move(from)), start_(std::move(start)), log_(log) {}
+escape_worker::escape_worker(std::shared_ptr<proc const> from, starter start, runtime::logger& log,
+                             owner_lookup owner_of)
+    : from_(std::move(from)), start_(std::move(start)), log_(log), owner_of_(std::move(owner_of)) {}
 
 void escape_worker::forget_finished() {
   std::erase_if(stuck_, [](auto const& t) { return t->is_done.load(std::memory_order_acquire); });
@@ -27,12 +29,12 @@ void escape_worker::begin(watch_list list, std::int64_t now_ns) {
   forget_finished();
   if (current_ != nullptr || stuck_.size() >= most_stuck) return;
   list.known_spaces = known_spaces_;
+  list.avoided.owner_of = owner_of_;
+  std::map<uid_t, std::size_t> stuck_of;
   for (auto const& t : stuck_) {
-    std::uint32_t const uid = t->progress.uid;
     list.avoided.marks.insert(t->at());
-    auto const of_uid = std::count_if(stuck_.begin(), stuck_.end(),
-                                      [&](auto const& s) { return s->progress.uid == uid; });
-    if (static_cast<std::size_t>(of_uid) >= most_stuck_of_uid) list.avoided.uids.insert(uid);
+    uid_t const owner = owner_by(owner_of_, t->progress.uid);
+    if (++stuck_of[owner] >= most_stuck_of) list.avoided.owners.insert(owner);
   }
   auto next = std::make_shared<task>();
   next->list = std::move(list);

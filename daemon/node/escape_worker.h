@@ -20,10 +20,12 @@ class escape_worker {
  public:
   /// Starts a thread that may look at other users' processes. False: there is none to be had.
   using starter = std::function<bool(std::function<void()>)>;
-  static constexpr std::size_t most_stuck = 8, most_stuck_of_uid = 2;
+  static constexpr std::size_t most_stuck = 8, most_stuck_of = 2;
   static constexpr std::int64_t patience_ns = 10'000'000'000;  // for one process
 
-  escape_worker(std::shared_ptr<proc const> from, starter start, runtime::logger& log);
+  /// `owner_of`: of whom no more than `most_stuck_of` hang.
+  escape_worker(std::shared_ptr<proc const> from, starter start, runtime::logger& log,
+                owner_lookup owner_of = {});
 
   bool is_idle() const { return current_ == nullptr; }
   /// Begins a walk, where one can be had. What to avoid and what was known is filled in.
@@ -39,6 +41,7 @@ class escape_worker {
   std::shared_ptr<proc const> from_;
   starter start_;
   runtime::logger& log_;
+  owner_lookup owner_of_;
   std::shared_ptr<task> current_;
   std::vector<std::shared_ptr<task>> stuck_;
   std::uint64_t seen_steps_ = 0;

@@ -32,8 +32,6 @@ namespace sluice::node {
 
 namespace {
 
-// A segment takes some 7 MB, an order area 10: the jobs of a user stay below half a gigabyte.
-constexpr std::size_t most_of_a_uid = 32;
 constexpr std::size_t most_name = 63;  // what a message carries
 constexpr std::size_t most_joiners = 64;
 constexpr int most_rescues = 8;  // of a user, between two looks at all files
@@ -138,13 +136,20 @@ std::vector<std::string> not_governed(site_state const& site, job const& j) {
   return names;
 }
 
+/// Whose process it is, for bounds that hold for one user.
+process_teller::owner who_started(owner_lookup people) {
+  return
+      [people = std::move(people)](std::uint32_t pid) { return owner_by(people, owner_of(pid)); };
+}
+
 job_table::job_table(std::string run_dir, std::string library, std::string node_name,
-                     runtime::logger& log, process_teller::starter start)
+                     runtime::logger& log, process_teller::starter start, owner_lookup owner_of)
     : run_dir_(std::move(run_dir)),
       library_(std::move(library)),
       node_name_(std::move(node_name)),
       log_(log),
-      processes_(std::move(start)),
+      processes_(std::move(start), read_stat, who_started(owner_of)),
+      owner_of_(std::move(owner_of)),
       remains_(run_dir_) {
   if (geteuid() != 0) return;
   // Stages of all users pass through; only we list or write.
@@ -169,19 +174,29 @@ std::string job_table::free_name(local::peer const& who) const {
   return free;
 }
 
+bool has_room(std::size_t all, std::size_t of_owner, bool is_root) {
+  if (is_root) return all < job_table::most_jobs;
+  std::size_t const for_him = job_table::most_jobs - (of_owner == 0 ? 0 : job_table::kept_jobs);
+  return all < for_him && of_owner < job_table::most_of_an_owner;
+}
+
 void job_table::check_room(uid_t uid) const {
-  auto const of_uid = std::count_if(jobs_.begin(), jobs_.end(),
-                                    [&](auto const& j) { return j->record.uid == uid; });
-  std::size_t const held = remains_.of(uid);
-  if (uid != 0 && remains_.are_leased(uid))
+  auto const is_his = [this, his = owner(uid)](uid_t other) { return owner(other) == his; };
+  auto const of_owner = std::size_t(std::count_if(
+      jobs_.begin(), jobs_.end(), [&](auto const& j) { return is_his(j->record.uid); }));
+  std::size_t const held = remains_.of(is_his);
+  if (uid != 0 && remains_.are_leased(is_his))
     throw segment::no_room(fmt::format(
         "a file of a job of uid {} that is over has grown, and a lease keeps sluiced from cutting "
         "it back: end the process that holds the lease, and try again",
         uid));
-  if (jobs_.size() >= most_jobs || (uid != 0 && std::size_t(of_uid) + held >= most_of_a_uid))
-    throw segment::no_room(fmt::format(
-        "too many jobs on this node ({}, {} of uid {}{})", jobs_.size(), of_uid, uid,
-        held == 0 ? "" : fmt::format(", and {} of his that are over but still open", held)));
+  if (has_room(jobs_.size(), of_owner + held, uid == 0)) return;
+  throw segment::no_room(fmt::format(
+      "too many jobs on this node ({}, {} of the user of uid {}{}): a user may have {}, and the "
+      "last {} of {} are for users who have none",
+      jobs_.size(), of_owner, uid,
+      held == 0 ? "" : fmt::format(", and {} of his that are over but still open", held),
+      most_of_an_owner, kept_jobs, most_jobs));
 }
 
 /// Who made it first would choose the class of another's job, or of his own.
@@ -280,8 +295,9 @@ void job_table::make_files(segment::new_job const& made, policy::compiled const&
       if (segment::create(run_dir_, made, limits)) return;
       throw sluice_error(fmt::format("{} is in the way", segment::job_dir(run_dir_, made.folder)));
     } catch (segment::no_room const&) {
-      if (rescues_[made.uid] >= most_rescues) throw;
-      ++rescues_[made.uid];
+      int& rescues = rescues_[owner(made.uid)];
+      if (rescues >= most_rescues) throw;
+      ++rescues;
       make_room();
     }
 }

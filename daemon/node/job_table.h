@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/owners.h"
 #include "local/local.h"
 #include "node/job.h"
 #include "node/place_finder.h"
@@ -44,10 +45,13 @@ struct joined {
 class job_table {
  public:
   static constexpr std::size_t most_jobs = 1024;
+  static constexpr std::size_t kept_jobs = most_jobs / 8;  // the last ones, for users without one
+  // A segment takes some 7 MB, an order area 10: the jobs of a user stay below half a gigabyte.
+  static constexpr std::size_t most_of_an_owner = 32;
 
-  /// `start`: see process_teller.
+  /// `start`: see process_teller. `owner_of`: whose a job is, where bounds hold for one user.
   job_table(std::string run_dir, std::string library, std::string node_name, runtime::logger& log,
-            process_teller::starter start = {});
+            process_teller::starter start = {}, owner_lookup owner_of = {});
 
   /// All that an earlier daemon left: the living are taken over, the dead removed. What cannot be
   /// taken over, such as a segment of an earlier version, is left alone while it may live.
@@ -104,6 +108,7 @@ class job_table {
   std::string const& run_dir() const { return run_dir_; }
   place_finder& places() { return places_; }
   process_teller& processes() { return processes_; }
+  owner_lookup const& owners() const { return owner_of_; }
 
  private:
   void adopt_one(std::string const& folder, site_state const& site);
@@ -115,6 +120,7 @@ class job_table {
                 site_state const& site, std::string& note);
   job* below_a_step(pid_t pid);
   segment::life_facts facts_of(job_record const& r);
+  uid_t owner(uid_t uid) const { return owner_by(owner_of_, uid); }
   void check_room(uid_t uid) const;
   void make_files(segment::new_job const& made, policy::compiled const& limits);
   /// True: a lease keeps us from a file that has grown.
@@ -135,8 +141,9 @@ class job_table {
   place_finder places_;
   bool refuses_durable_ = false;
   process_teller processes_;
+  owner_lookup owner_of_;
   segment::remains remains_;      // of jobs that are over, and whose files somebody holds
-  std::map<uid_t, int> rescues_;  // looks for room since the last keep_sizes()
+  std::map<uid_t, int> rescues_;  // looks for room since the last keep_sizes(), by owner
   std::uint64_t changes_of_room_ = 0;
   struct left_alone {
     std::string folder;
@@ -144,6 +151,9 @@ class job_table {
   };
   std::vector<left_alone> left_alone_;  // jobs that could not be taken over, and live
 };
+
+/// Whether there is room for one more job of a user who has `of_owner`, beside `all`.
+bool has_room(std::size_t all, std::size_t of_owner, bool is_root);
 
 /// Channels by number as the segment's ruleset has them, read once and from a copy: whoever owns
 /// the file can write in it at any time. Throws when it is none.

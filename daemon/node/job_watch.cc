@@ -66,7 +66,7 @@ job_watch::job_watch(job_table& jobs, escape_worker::starter start, runtime::log
       heads_([&jobs](auto const& claimed,
                      uid_t owner) { return which_live(jobs.processes(), claimed, owner); },
              segment::own_pid_space()),
-      escapes_(std::make_shared<real_proc>(), std::move(start), log),
+      escapes_(std::make_shared<real_proc>(), std::move(start), log, jobs.owners()),
       walked_ns_(now().mono_ns) {}
 
 /// A walk reads all slots and has each process looked up in /proc by another thread. Until the next

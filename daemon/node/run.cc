@@ -128,10 +128,12 @@ class loop {
     if (!state_.site.is_set() && patient) return;
     if (!state_.journal.is_settled(at.mono_ns - begun_ns_)) return;
     unsigned const mode = geteuid() == 0 ? 0666 : 0600;
-    server_ = local::server::open(state_.config.run_dir + "/" + local::socket_name, mode,
-                                  [this](local::peer const& who, nlohmann::json const& request) {
-                                    return state_.kept.hold(who, verbs::serve(role_, who, request));
-                                  });
+    server_ = local::server::open(
+        state_.config.run_dir + "/" + local::socket_name, mode,
+        [this](local::peer const& who, nlohmann::json const& request) {
+          return state_.kept.hold(who, verbs::serve(role_, who, request));
+        },
+        services_.owner_of);
     services_.notify.ready();
     services_.log.info("serving", {{"run_dir", state_.config.run_dir},
                                    {"policy", state_.site.is_set() ? "yes" : "none yet"}});

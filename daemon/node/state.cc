@@ -49,7 +49,7 @@ state::state(runtime::config const& c, runtime::services& s)
     : config(c),
       services(s),
       site(c.name),
-      jobs(c.run_dir, find_library(), c.name, s.log, tellers_of(s)),
+      jobs(c.run_dir, find_library(), c.name, s.log, tellers_of(s), s.owner_of),
       steered(jobs, site, overrides, !c.parents.empty()),
       rates(!c.parents.empty()),
       journal(s.journal_keeper, c.journal, segment::journal_status_path(c.run_dir), s.log),

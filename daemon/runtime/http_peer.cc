@@ -105,16 +105,17 @@ diag_outcome ask_kernel(end_point const& near, end_point const& far, uid_t& owne
 
 }  // namespace
 
-std::optional<http_peer> peer_of(int socket) {
+std::optional<http_peer> peer_of(int socket, owner_lookup const& owner_of) {
   auto const near = end_of(socket, getsockname), far = end_of(socket, getpeername);
   if (!near || !far) return std::nullopt;
   if (!is_of_this_machine(*near, *far)) return http_peer{far->text};
-  uid_t owner = 0;
-  switch (ask_kernel(*near, *far, owner)) {
+  uid_t uid = 0;
+  switch (ask_kernel(*near, *far, uid)) {
     case diag_outcome::gone:
       return std::nullopt;
     case diag_outcome::found:
-      return http_peer{fmt::format("uid {}", owner), owner == 0 || owner == geteuid()};
+      return http_peer{fmt::format("uid {}", owner_by(owner_of, uid)),
+                       uid == 0 || uid == geteuid()};
     case diag_outcome::not_said:
       break;
   }

@@ -8,16 +8,18 @@
 #include <optional>
 #include <string>
 
+#include "base/owners.h"
+
 namespace sluice::runtime {
 
 struct http_peer {
-  std::string name;          // `uid 1000` on this machine, else an address
+  std::string name;          // `uid 1000` of an owner on this machine, else an address
   bool is_operator = false;  // root of this machine, or the user whose daemon this is
 };
 
 /// None: it has gone. On this machine the kernel is asked for the uid; where it does not say, all
 /// that come from one address are one peer.
-std::optional<http_peer> peer_of(int socket);
+std::optional<http_peer> peer_of(int socket, owner_lookup const& owner_of);
 
 /// Places for connections, one thread each. What stays true: a peer has at most `most_of_one`
 /// places, and only one more once half of all are taken, so few peers do not keep out the others.

@@ -44,14 +44,15 @@ void only_reuse_address(int fd) {
 /// The library's server, with places for connections. Who has too many is told so at once.
 class bounded_server final : public httplib::Server {
  public:
-  explicit bounded_server(fresh_look* looks) : looks_(looks) {}
+  bounded_server(fresh_look* looks, owner_lookup owner_of)
+      : looks_(looks), owner_of_(std::move(owner_of)) {}
 
   void widen_backlog() { ::listen(svr_sock_, backlog); }
 
  private:
   bool process_and_close_socket(int socket) override {
     descriptor const closes(socket);
-    auto const who = peer_of(socket);
+    auto const who = peer_of(socket, owner_of_);
     if (!who) return false;
     if (!places_.enter(*who)) return refuse(socket);
     http_stream stream(socket);
@@ -80,14 +81,15 @@ class bounded_server final : public httplib::Server {
   }
 
   fresh_look* const looks_;
+  owner_lookup const owner_of_;
   peer_places places_{threads};
 };
 
 class server : public metrics_server {
  public:
   server(std::string const& address, metric_table const& table, dashboard const* board,
-         fresh_look* looks)
-      : http_(looks) {
+         fresh_look* looks, owner_lookup owner_of)
+      : http_(looks, std::move(owner_of)) {
     auto const [host, port] = host_and_port(address, "--metrics " + address);
     http_.new_task_queue = [] { return new httplib::ThreadPool(threads); };
     http_.set_socket_options(only_reuse_address);
@@ -191,8 +193,9 @@ void put(std::string& out, char const* name, char const* kind, char const* help,
 
 std::unique_ptr<metrics_server> metrics_server::open(std::string const& address,
                                                      metric_table const& table,
-                                                     dashboard const* board, fresh_look* looks) {
-  return std::make_unique<server>(address, table, board, looks);
+                                                     dashboard const* board, fresh_look* looks,
+                                                     owner_lookup owner_of) {
+  return std::make_unique<server>(address, table, board, looks, std::move(owner_of));
 }
 
 std::string process_metrics() {

@@ -8,6 +8,7 @@
 #include <functional>
 #include <string>
 
+#include "base/owners.h"
 #include "runtime/config.h"
 #include "runtime/log.h"
 #include "runtime/metric_table.h"
@@ -43,6 +44,7 @@ struct services {
   launcher* walks = nullptr;       // threads that look at processes; null: those of the loop
   fresh_look* looks = nullptr;     // readers of figures ask the loop; null in tests
   policy_log* policies = nullptr;  // the versions that were in force; null in tests
+  owner_lookup owner_of = {};      // for bounds that hold for one user; none in tests
   /// On SIGHUP: reads configuration (file and flags), policy and keys again. Throws sluice::error
   /// when anything is wrong: all stays as it was. Telling the service manager and the log is the
   /// caller's, who has more to do until it is true.

@@ -130,14 +130,14 @@ bool remains::look(std::int64_t now_ns) {
   return had_grown;
 }
 
-std::size_t remains::of(uid_t uid) const {
+std::size_t remains::of(which_uids const& are_his) const {
   return static_cast<std::size_t>(std::count_if(
-      rows_.begin(), rows_.end(), [&](auto const& row) { return row.second.uid == uid; }));
+      rows_.begin(), rows_.end(), [&](auto const& row) { return are_his(row.second.uid); }));
 }
 
-bool remains::are_leased(uid_t uid) const {
+bool remains::are_leased(which_uids const& are_his) const {
   return std::any_of(rows_.begin(), rows_.end(), [&](auto const& row) {
-    return row.second.uid == uid && row.second.is_leased;
+    return are_his(row.second.uid) && row.second.is_leased;
   });
 }
 

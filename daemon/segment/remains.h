@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 
@@ -37,10 +38,11 @@ class remains {
   /// True: something had grown.
   bool look(std::int64_t now_ns);
 
-  /// Retired jobs of that user that are left.
-  std::size_t of(uid_t uid) const;
+  using which_uids = std::function<bool(uid_t)>;
+  /// Retired jobs of those users that are left.
+  std::size_t of(which_uids const& are_his) const;
   /// One of them has grown, and a lease keeps us from cutting it back.
-  bool are_leased(uid_t uid) const;
+  bool are_leased(which_uids const& are_his) const;
 
  private:
   struct row {

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/installed.h"
+#include "base/owners.h"
 #include "node/journal_keeper.h"
 #include "policy/control.h"
 #include "policy/policy.h"
@@ -112,6 +113,11 @@ node::journal_child begin_journal(config const& c) {
   return node::keep_journal({program, c.journal, c.journal_mib, segment::jobs_dir(c.run_dir)});
 }
 
+/// Threads that look at processes may outlive us, and ask.
+owner_lookup look_for_owners() {
+  return [known = std::make_shared<owners>()](uid_t uid) { return known->of(uid, steady_ns()); };
+}
+
 void say_start(config const& c, runtime::services& s, runtime::kept_capabilities const& caps,
                runtime::kept_capabilities const& watching) {
   s.log.info("start", {{"version", runtime::version},
@@ -167,11 +173,12 @@ int run_daemon(runtime::command_line const& line) {
   };
   runtime::dashboard board({name_of(c.role), c.name, runtime::version});
   runtime::fresh_look looks;
+  owner_lookup const owner_of = look_for_owners();
   std::unique_ptr<runtime::metrics_server> server;
   std::unique_ptr<wire::context> zmq;
   runtime::without_capabilities([&] {
     if (!c.metrics.empty())
-      server = runtime::metrics_server::open(c.metrics, metrics, &board, &looks);
+      server = runtime::metrics_server::open(c.metrics, metrics, &board, &looks, owner_of);
     zmq = wire::make_context();
   });
   std::string trouble;
@@ -188,6 +195,7 @@ int run_daemon(runtime::command_line const& line) {
   s.walks = walks.get();
   runtime::policy_log policies(c.state_dir + "/policies");
   s.policies = &policies;
+  s.owner_of = owner_of;
   s.journal_keeper = keeper.socket.get();
   s.reload = [&] { return read_again(line, written, c, log); };
 

@@ -50,6 +50,8 @@ bool is_daemons(std::string const& dir) {
   return lstat(socket_in(dir).c_str(), &st) == 0;
 }
 
+void add(std::string& why, std::string const& more) { why += (why.empty() ? "" : "; ") + more; }
+
 bool has_own_job(global_options const& global, std::string const& job) {
   std::string const dir = own_run_dir_if_there(global);
   std::error_code failed;
@@ -80,19 +82,27 @@ daemon_search find_daemon(global_options const& global, int timeout_ms) {
     try {
       search.found = greet(socket, timeout_ms);
       return search;
+    } catch (local::no_daemon const& e) {
+      add(search.why, e.what());
     } catch (local::no_answer const& e) {
-      search.hung = true;
-      search.why += (search.why.empty() ? "" : "; ") + std::string(e.what());
-    } catch (error const& e) {
-      search.why += (search.why.empty() ? "" : "; ") + std::string(e.what());
+      search.is_there = true;
+      add(search.why, e.what());
+    } catch (error const& e) {  // its own words
+      search.is_there = true;
+      add(search.why, fmt::format("{}: {}", socket, e.what()));
     }
   }
   return search;
 }
 
+void warn_of(daemon_search const& search) {
+  if (search.is_there && !search.found) fmt::print(stderr, "sluice: warning: {}\n", search.why);
+}
+
 daemon_at need_daemon(global_options const& global) {
   auto const search = find_daemon(global, patient_ms);
   if (search.found) return *search.found;
+  if (search.is_there) throw sluice_error(search.why);
   throw sluice_error(
       fmt::format("no daemon answers: {}. Start one (sluiced --role node), or name the directory "
                   "of one that runs with --run-dir DIR",
@@ -127,7 +137,7 @@ nlohmann::json ask_all(daemon_at const& daemon, nlohmann::json request, char con
 std::optional<daemon_at> daemon_of_job(global_options const& global, std::string const& job) {
   auto const search = find_daemon(global, patient_ms);
   if (!search.found) {
-    if (search.hung && !has_own_job(global, job))
+    if (search.is_there && !has_own_job(global, job))
       throw sluice_error(fmt::format("job {}: {}", job, search.why));
     return std::nullopt;
   }

@@ -28,14 +28,17 @@ struct daemon_at {
 
 struct daemon_search {
   std::optional<daemon_at> found;
-  std::string why;    // none was found
-  bool hung = false;  // one is there and does not answer
+  std::string why;        // none was found
+  bool is_there = false;  // and yet one is: it does not answer, or refuses
 };
 
 /// Sockets in the order in which they are tried.
 std::vector<std::string> daemon_sockets(global_options const& global);
 
 daemon_search find_daemon(global_options const& global, int timeout_ms);
+
+/// One line on standard error where a daemon is there and cannot be used.
+void warn_of(daemon_search const& search);
 
 /// Throws with advice when there is none.
 daemon_at need_daemon(global_options const& global);

@@ -82,6 +82,7 @@ std::vector<segment_file> segments_in_reach(global_options const& global) {
       out.push_back({segment::segment_path(own, name), geteuid()});
   // A daemon's directory cannot be listed by everybody.
   auto const search = find_daemon(global, patient_ms);
+  warn_of(search);
   if (!search.found || search.found->role != "node") return out;
   auto const answer = ask_all(*search.found, {{"verb", "jobs"}}, "jobs");
   for (auto const& job : answer["jobs"]) {

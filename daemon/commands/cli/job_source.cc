@@ -51,7 +51,7 @@ std::set<std::string> folders_of(nlohmann::json const& jobs) {
 job_source job_source::find(global_options const& global) {
   auto const search = find_daemon(global, patient_ms);
   std::string const own = own_run_dir_if_there(global);
-  if (!search.found && (search.hung || own.empty())) need_daemon(global);
+  if (!search.found && (search.is_there || own.empty())) need_daemon(global);
   return {search.found, own};
 }
 

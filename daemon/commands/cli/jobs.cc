@@ -89,7 +89,7 @@ void print_daemons(nlohmann::json const& rows) {
 
 int jobs_verb(global_options const& global) {
   auto const search = find_daemon(global, patient_ms);
-  if (search.hung) fmt::print(stderr, "sluice: warning: {}\n", search.why);
+  warn_of(search);
   nlohmann::json theirs = nlohmann::json::array();
   if (search.found) theirs = ask_all(*search.found, {{"verb", "jobs"}}, "jobs")["jobs"];
   auto const known = folders_of(theirs);

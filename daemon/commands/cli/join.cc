@@ -130,6 +130,11 @@ bool has_journal(daemon_search const& search) {
   return search.found && search.found->role == "node" && search.found->has_journal;
 }
 
+/// A daemon is there: the user has to know that nothing of it holds.
+void say_alone(std::string const& why) {
+  fmt::print(stderr, "sluice: warning: running without a daemon: {}\n", why);
+}
+
 std::string why_no_journal(daemon_search const& search) {
   if (!search.found) return "no daemon answers: " + search.why;
   return fmt::format("{} keeps no journal, which --order needs", search.found->socket);
@@ -143,7 +148,7 @@ struct attempt {
 
 attempt join_daemon(global_options const& global, run_options const& options) {
   auto const search = find_daemon(global, hello_ms);
-  if (!search.found) return {std::nullopt, search.why, search.hung};
+  if (!search.found) return {std::nullopt, search.why, search.is_there};
   daemon_at const& daemon = *search.found;
   if (daemon.role != "node")
     return {std::nullopt, fmt::format("{} is a {} daemon", daemon.socket, daemon.role)};
@@ -233,8 +238,10 @@ membership enter(global_options const& global, run_options const& options) {
   if (!options.order_journal.empty())
     return enter_alone(global, options, "with --order-journal a job does without the daemon");
   if (!options.limits.orders.empty())
-    if (auto const search = find_daemon(global, hello_ms); !has_journal(search))
+    if (auto const search = find_daemon(global, hello_ms); !has_journal(search)) {
+      if (search.is_there && !search.found) say_alone(search.why);
       return enter_alone(global, options, why_no_journal(search));
+    }
   attempt const tried = join_daemon(global, options);
   if (tried.joined) {
     warn_of_limits(options.limits);
@@ -245,9 +252,10 @@ membership enter(global_options const& global, run_options const& options) {
   if (!qos_class.empty())
     fmt::print(stderr, "sluice: warning: {} ({}): QoS class {} has no limits here\n",
                tried.is_odd ? "the daemon cannot be used" : "no daemon", tried.why, qos_class);
-  else if (tried.is_odd || global.verbose)
-    fmt::print(stderr, "sluice: {}running without a daemon: {}\n", tried.is_odd ? "warning: " : "",
-               tried.why);
+  else if (tried.is_odd)
+    say_alone(tried.why);
+  else if (global.verbose)
+    fmt::print(stderr, "sluice: running without a daemon: {}\n", tried.why);
   return enter_alone(global, alone, tried.why);
 }
 

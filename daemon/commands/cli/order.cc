@@ -99,6 +99,7 @@ order_row kept_by_daemon(daemon_at const& daemon) {
 order_row look_at_journal(global_options const& global) {
   std::set<std::string> folders;
   auto const search = find_daemon(global, patient_ms);
+  warn_of(search);
   if (search.found) folders.insert(fs::path(search.found->socket).parent_path());
   if (std::string const own = own_run_dir_if_there(global); !own.empty()) folders.insert(own);
   for (auto const& folder : folders)

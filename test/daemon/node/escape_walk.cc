@@ -244,7 +244,8 @@ TEST_CASE("a process that held up a walk is gone round, and told of", "[node][es
   node::watch_list list;
   list.jobs = {{"a", "/a", {100}, {}}};
   list.avoided.marks = {{101, 1010}};
-  list.avoided.uids = {7};
+  list.avoided.owners = {70};
+  list.avoided.owner_of = [](uid_t uid) { return uid * 10; };
   auto const found = node::judge(report_of(p, list).suspects.at("a"), 0);
   REQUIRE(found.size() == 2);
   CHECK(found[0].pid == 101);
@@ -272,7 +273,7 @@ TEST_CASE("a walk that hangs is left to itself", "[node][escape]") {
   p->add(1, 0);
   for (std::uint32_t pid = 100; pid < 104; ++pid) {
     p->add(pid, 1, "", doing(9 << 20, false, true));
-    p->all[pid].facts.uid = pid == 103 ? 8 : 7;
+    p->all[pid].facts.uid = pid == 103 ? 8 : 1000 + pid;  // the first three are of one user
   }
   p->hung = {100, 101};
   std::vector<std::string> lines;
@@ -285,7 +286,7 @@ TEST_CASE("a walk that hangs is left to itself", "[node][escape]") {
         threads.emplace_back(std::move(task));
         return true;
       },
-      log);
+      log, [](uid_t uid) { return uid > 1000 ? 7 : uid; });
   node::watch_list list;
   list.jobs = {{"a", "/a", {}, {{100, 1000}, {101, 1010}, {102, 1020}, {103, 1030}}}};
   std::int64_t now_ns = 0;

@@ -306,6 +306,21 @@ TEST_CASE("a segment that its owner lets grow gets its size again", "[node][stat
   CHECK_FALSE(w.find("j")->is_broken());
 }
 
+TEST_CASE("users with all their jobs leave the last eighth to others", "[node][state]") {
+  using node::has_room;
+  constexpr auto all = node::job_table::most_jobs, kept = node::job_table::kept_jobs;
+  constexpr auto most = node::job_table::most_of_an_owner;
+  CHECK(has_room(0, 0, false));
+  CHECK(has_room(all - kept - 1, most - 1, false));
+  CHECK_FALSE(has_room(most, most, false));
+  CHECK_FALSE(has_room(all - kept, 1, false));
+  CHECK(has_room(all - kept, 0, false));
+  CHECK(has_room(all - 1, 0, false));
+  CHECK_FALSE(has_room(all, 0, false));
+  CHECK(has_room(all - 1, all - 1, true));
+  CHECK_FALSE(has_room(all, 0, true));
+}
+
 TEST_CASE("the name service is asked for a user once in a while", "[node][state]") {
   unsigned asked = 0;
   runtime::user_names names([&](uid_t uid) {

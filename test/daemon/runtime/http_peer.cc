@@ -50,10 +50,14 @@ TEST_CASE("http peer: the kernel says whose the other end is") {
   descriptor far(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   REQUIRE(connect(far.get(), as, size) == 0);
   descriptor const near(accept(listener.get(), nullptr, nullptr));
-  auto const who = runtime::peer_of(near.get());
+  auto const who = runtime::peer_of(near.get(), {});
   REQUIRE(who.has_value());
   CHECK(who->name == "uid " + std::to_string(geteuid()));
   CHECK(who->is_operator);
+  auto const other = runtime::peer_of(near.get(), [](uid_t uid) { return uid + 7; });
+  REQUIRE(other.has_value());
+  CHECK(other->name == "uid " + std::to_string(geteuid() + 7));
+  CHECK(other->is_operator);  // by the uid itself
   far = descriptor();
-  CHECK_FALSE(runtime::peer_of(-1).has_value());
+  CHECK_FALSE(runtime::peer_of(-1, {}).has_value());
 }
