@@ -165,24 +165,28 @@ bool may_end_programs(long mode, long filter) {
 
 }  // namespace
 
-abi::segment* enter_sandbox(long mode, long filter) {
-  if (self.is_vfork_child != 0) {
+outside enter_sandbox(long mode, long filter) {
+  outside before = {nullptr, stage.is_sandboxed.load(), self.is_vfork_child};
+  if (before.is_vfork_child != 0) {
     self.is_vfork_child = vfork_child_in_sandbox;
-    return nullptr;
+    return before;
   }
-  stage.is_sandboxed.store(may_end_programs(mode, filter));
+  if (may_end_programs(mode, filter)) stage.is_sandboxed.store(true);
+  if (stage.active.load() == nullptr) return before;
   each_extra(&extra::go_blind);
   pass_through(abi::passthrough::sandboxed);
   std::uint32_t const slot = stage.slot.load();
-  abi::segment* const s = stage.active.exchange(nullptr);
+  abi::segment* const s = before.segment = stage.active.exchange(nullptr);
   if (s != nullptr && slot != 0) s->process[slot - 1].state.store(2);
-  return s;
+  return before;
 }
 
-void leave_sandbox(abi::segment* s) {
-  if (self.is_vfork_child != 0) self.is_vfork_child = 1;
+void leave_sandbox(outside const& before) {
+  self.is_vfork_child = before.is_vfork_child;
+  if (before.is_vfork_child != 0) return;
+  stage.is_sandboxed.store(before.is_sandboxed);
+  abi::segment* const s = before.segment;
   if (s == nullptr) return;
-  stage.is_sandboxed.store(false);
   each_extra(&extra::see_again);
   std::uint32_t const slot = stage.slot.load();
   if (slot != 0) s->process[slot - 1].state.store(1);

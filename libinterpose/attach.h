@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "abi/segment.h"
+#include "state.h"
 
 namespace sluice {
 
@@ -16,8 +17,32 @@ enum class attached : std::uint8_t { no, yes, before_libc };
 /// Maps the segment and makes all that calls ask, once.
 attached attach();
 
+/// What was before a sandbox.
+struct outside {
+  abi::segment* segment = nullptr;  // none: a sandbox before this one, or no job
+  bool is_sandboxed = false;
+  std::uint8_t is_vfork_child = 0;
+};
 /// From now on nothing but the program's own calls. `mode` and `filter`: as prctl(2) has them.
-abi::segment* enter_sandbox(long mode, long filter);
-void leave_sandbox(abi::segment* s);  // the kernel refused: as before
+outside enter_sandbox(long mode, long filter);
+void leave_sandbox(outside const& before);  // the kernel refused
+
+/// Our entry among those that libc gives to what it starts itself (system, popen). Null: there is
+/// none, or it cannot be taken out.
+char** entry_in_environment();
+void leave_environment(char** entry);
+
+/// Calls enter(), by which the program enters a sandbox.
+template <class Enter>
+long into_sandbox(long mode, long filter, Enter&& enter) {
+  char** const entry = entry_in_environment();
+  outside const before = enter_sandbox(mode, filter);
+  long const r = enter();
+  if (r < 0)
+    leave_sandbox(before);
+  else if (entry != nullptr && is_in_sandbox())
+    leave_environment(entry);
+  return r;
+}
 
 }  // namespace sluice

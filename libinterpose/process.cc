@@ -156,6 +156,28 @@ int with_preload(char* const* envp, Start&& start) {
 
 }  // namespace
 
+// Only where it can be written for sure: on the first stack, where the kernel has put it, or in the
+// heap, where setenv() does.
+char** entry_in_environment() {
+  if (stage.mine == nullptr || self.is_vfork_child != 0 || is_in_sandbox()) return nullptr;
+  environment const e = inspect(environ);
+  if (!e.readable || !e.complete) return nullptr;
+  char** const entry = environ + e.preload_at;
+  auto const at = reinterpret_cast<std::uintptr_t>(entry);
+  bool const is_ours_to_write = is_in(known.stack, at) || is_in(known.heap, at);
+  bool const fits = __builtin_strlen(*entry) < sizeof stage.mine->other_preloads;
+  return is_ours_to_write && fits ? entry : nullptr;
+}
+
+void leave_environment(char** entry) {
+  char* const left = stage.mine->other_preloads;
+  if (write_preload(left, *entry + preload_name_length, false)) {
+    *entry = left;
+    return;
+  }
+  for (; *entry != nullptr; ++entry) *entry = entry[1];
+}
+
 namespace slow {
 
 int execve(char const* path, char* const* argv, char* const* envp) {
@@ -214,12 +236,8 @@ int system(char const* command) { return real::system(command); }
 // make none.
 // One that is refused (programs probe for the feature this way) is none.
 int prctl(int option, long a, long b, long c, long d) {
-  if (option == PR_SET_SECCOMP) {
-    abi::segment* const outside = enter_sandbox(a, b);
-    int const refused = real::prctl(option, a, b, c, d);
-    if (refused != 0) leave_sandbox(outside);
-    return refused;
-  }
+  if (option == PR_SET_SECCOMP)
+    return static_cast<int>(into_sandbox(a, b, [=] { return real::prctl(option, a, b, c, d); }));
   int const r = real::prctl(option, a, b, c, d);
   if (option == PR_SET_NAME && r == 0) thread_was_named();
   return r;

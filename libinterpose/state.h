@@ -110,6 +110,7 @@ struct private_map {
   std::atomic<fd_entry> fd[fd_table_size];
   // Bytes of directory entries since the last block.
   std::atomic<std::uint16_t> dents[fd_table_size];
+  char other_preloads[4096];  // LD_PRELOAD without us, once a sandbox was entered
 
   /// Threads open and close neighbours at the same time, so those lie in different cache lines.
   std::atomic<fd_entry>& entry_of(unsigned of) { return fd[of ^ (of & 31) << 5]; }
@@ -217,6 +218,10 @@ inline bool minds_starts() {
   return stage.active.load(std::memory_order_relaxed) != nullptr ||
          stage.is_sandboxed.load(std::memory_order_relaxed);
 }
+
+/// Whether an entry into a sandbox is to be looked at. After one whose filter ends nobody it still
+/// is: the next one may, and what is started then is not to have us.
+inline bool minds_sandboxes() { return stage.preload != nullptr; }
 
 inline bool joined() {
   return self.generation == stage.fork_page->load(std::memory_order_relaxed) &&

@@ -61,10 +61,25 @@ long enter_by_seccomp(raw_call const& raw) {
   bool const is_strict = raw.a == 0, is_filter = raw.a == 1;
   if (!is_strict && !is_filter) return raw();
   long const mode = is_strict ? SECCOMP_MODE_STRICT : SECCOMP_MODE_FILTER;
-  abi::segment* const outside = enter_sandbox(mode, raw.c);
-  long const r = raw();
-  if (r < 0) leave_sandbox(outside);
-  return r;
+  return into_sandbox(mode, raw.c, raw);
+}
+
+// Nothing is metered here, but a further sandbox may be entered, or a program started in one.
+long without_job(raw_call const& raw) {
+  switch (raw.number) {
+    case SYS_seccomp:
+      return enter_by_seccomp(raw);
+    case SYS_prctl:
+      return slow::prctl(int(raw.a), raw.b, raw.c, raw.d, raw.e);
+    case SYS_execve:
+      if (!minds_starts()) return raw();
+      return slow::execve(path_at(raw.a), list_at(raw.b), list_at(raw.c));
+    case SYS_execveat:
+      if (!minds_starts()) return raw();
+      return slow::execveat(int(raw.a), path_at(raw.b), list_at(raw.c), list_at(raw.d), int(raw.e));
+    default:
+      return raw();
+  }
 }
 
 // Numbers that make, move or drop descriptors, submit rings, start programs, name threads, or enter
@@ -138,6 +153,7 @@ long followed(raw_call const& raw) {
 
 long slow::syscall(long number, long a, long b, long c, long d, long e, long f) {
   raw_call const raw{number, a, b, c, d, e, f};
+  if (stage.active.load(std::memory_order_relaxed) == nullptr) return without_job(raw);
   switch (number) {
 #define SYSCALL(nr, id, o, where, bytes)                                                \
   case nr: {                                                                            \

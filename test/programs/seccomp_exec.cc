@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// seccomp_exec MODE PROG ARGS…: enters a sandbox that kills for the calls a stage begins with, and
-// starts PROG in it in one of the ways there are. Gives its status. `syscall` enters by syscall(2)
-// alone and starts nothing.
+// seccomp_exec [twice | by-number] MODE PROG ARGS…: enters a sandbox that kills for the calls a
+// stage begins with, and starts PROG in it in one of the ways there are. Gives its status.
+// `syscall` enters by syscall(2) alone and starts nothing. `twice`: after a sandbox that ends
+// nobody; `by-number`: that, and the second one by syscall(2).
 #include "check.h"
 
 #include <linux/filter.h>
@@ -18,7 +19,19 @@
 
 namespace {
 
+bool is_second = false, is_by_number = false;
+
+void enter_harmless() {
+  sock_filter rules[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  sock_fprog const filter = {1, rules};
+  CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+  CHECK(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter, 0, 0) == 0);
+  // A program that asks whether there are sandboxes is in no other one.
+  CHECK(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, nullptr, 0, 0) == -1 && errno == EFAULT);
+}
+
 void enter(bool by_number) {
+  if (is_second) enter_harmless();
   sock_filter rules[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
                          KILLED(SYS_madvise),
                          KILLED(SYS_statx),
@@ -35,18 +48,34 @@ void enter(bool by_number) {
 }
 
 void become(std::string const& mode, char** args) {
-  enter(false);
+  enter(is_by_number);
   if (mode == "execv") execv(args[0], args);
   if (mode == "execve") execve(args[0], args, environ);
   if (mode == "execl") execl(args[0], args[0], static_cast<char*>(nullptr));
   if (mode == "execvp") execvp(args[0], args);
+  if (mode == "execveat") execveat(AT_FDCWD, args[0], args, environ, 0);
+  if (mode == "fexecve") fexecve(open(args[0], O_RDONLY | O_CLOEXEC), args, environ);
+  if (mode == "number") syscall(SYS_execve, args[0], args, environ);
+  if (mode == "number-at") syscall(SYS_execveat, AT_FDCWD, args[0], args, environ, 0);
   _exit(126);
+}
+
+int copy_of(char const* command) {
+  FILE* const from = popen(command, "r");
+  CHECK(from != nullptr);
+  for (int c; (c = fgetc(from)) != EOF;) putchar(c);
+  fflush(stdout);
+  int const status = pclose(from);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   CHECK(argc >= 3);
+  is_by_number = argv[1] == std::string("by-number");
+  is_second = is_by_number || argv[1] == std::string("twice");
+  argv += is_second;
   std::string const mode = argv[1];
   char** args = argv + 2;
   pid_t child = -1;
@@ -59,9 +88,17 @@ int main(int argc, char** argv) {
     }
     return 0;
   }
-  if (mode == "spawn") {
-    enter(false);
-    CHECK(posix_spawn(&child, args[0], nullptr, nullptr, args, environ) == 0);
+  if (mode == "spawn" || mode == "spawnp") {
+    enter(is_by_number);
+    auto* const start = mode == "spawn" ? posix_spawn : posix_spawnp;
+    CHECK(start(&child, args[0], nullptr, nullptr, args, environ) == 0);
+  } else if (mode == "system") {
+    enter(is_by_number);
+    int const status = system(args[0]);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+  } else if (mode == "popen") {
+    enter(is_by_number);
+    return copy_of(args[0]);
   } else if (mode == "vfork") {
     child = vfork();
     if (child == 0) become("execve", args);
