@@ -30,7 +30,7 @@ std::vector<bool> which_live(process_teller& processes, std::vector<process_mark
                              uid_t owner) {
   std::vector<std::uint32_t> pids;
   for (auto const& p : claimed) pids.push_back(p.pid);
-  auto const said = processes.ask(pids);
+  auto const said = processes.ask(pids, owner != 0);  // root's may be anybody's
   std::vector<bool> out(claimed.size(), true);
   for (std::size_t i = 0; i < claimed.size(); ++i)
     if (said[i].is_said)

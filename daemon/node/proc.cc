@@ -179,10 +179,10 @@ std::vector<std::uint32_t> real_proc::pids() const {
   return out;
 }
 
-std::optional<process_stat> read_stat(std::uint32_t pid) {
+std::optional<process_stat> read_stat(std::uint32_t pid, bool with_uid) {
   std::string name;
   auto found = stat_of(pid, name);
-  if (found) found->uid = inside_of(pid).uid;
+  if (found && with_uid) found->uid = inside_of(pid).uid;
   return found;
 }
 

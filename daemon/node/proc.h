@@ -26,7 +26,7 @@ inline constexpr std::uint32_t no_uid = ~0u;
 struct process_stat {
   std::uint32_t parent = 0;
   std::uint64_t start_ticks = 0;
-  std::uint32_t uid = no_uid;  // its real one; none: it has ended
+  std::uint32_t uid = no_uid;  // its real one; none: it has ended, or nobody asked
 };
 
 /// What /proc/PID/status says. Unlike the owner of /proc/PID the uid is right for processes, too,
@@ -41,8 +41,8 @@ constexpr bool is_owned(std::uint32_t uid, std::uint32_t owner) {
   return owner == 0 || uid == owner || uid == no_uid;
 }
 
-/// /proc/PID/stat and status; none: no such process, or a zombie.
-std::optional<process_stat> read_stat(std::uint32_t pid);
+/// /proc/PID/stat, and status where the uid is wanted; none: no such process, or a zombie.
+std::optional<process_stat> read_stat(std::uint32_t pid, bool with_uid);
 /// The uid of /proc/PID; of none -1.
 std::uint32_t owner_of(std::uint32_t pid);
 

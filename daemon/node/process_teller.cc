@@ -30,6 +30,7 @@ bool own_thread(std::function<void()> task) {
 /// Shared with the thread, which alone writes `said` and counts `done`.
 struct process_teller::batch {
   std::vector<std::uint32_t> pids;
+  bool with_uid = false;
   std::vector<answer> said;
   std::atomic<std::size_t> done = 0;
   std::uint32_t uid = 0;  // of the process that holds it up
@@ -52,7 +53,7 @@ struct process_teller::desk {
       auto const b = std::exchange(work, nullptr);
       hold.unlock();
       for (std::size_t i = 0; i < b->pids.size(); ++i) {
-        b->said[i] = {true, read(b->pids[i])};
+        b->said[i] = {true, read(b->pids[i], b->with_uid)};
         b->done.store(i + 1, std::memory_order_release);
       }
       hold.lock();
@@ -112,12 +113,14 @@ bool process_teller::wait_for(std::shared_ptr<batch> const& b) {
   return false;
 }
 
-std::vector<process_teller::answer> process_teller::ask(std::span<std::uint32_t const> pids) {
+std::vector<process_teller::answer> process_teller::ask(std::span<std::uint32_t const> pids,
+                                                        bool with_uid) {
   std::vector<answer> out(pids.size());
   std::size_t from = 0;
   for (int thread = 0; thread < most_threads_of_a_call && from < pids.size(); ++thread) {
     if (!has_desk()) break;
     auto const b = std::make_shared<batch>();
+    b->with_uid = with_uid;
     std::vector<std::size_t> places;
     for (std::size_t i = from; i < pids.size(); ++i) {
       if (is_avoided(pids[i])) continue;

@@ -22,7 +22,7 @@ namespace sluice::node {
 
 class process_teller {
  public:
-  using look = std::function<std::optional<process_stat>(std::uint32_t pid)>;
+  using look = std::function<std::optional<process_stat>(std::uint32_t pid, bool with_uid)>;
   using owner = std::function<std::uint32_t(std::uint32_t pid)>;
   /// Starts a thread. False: there is none to be had.
   using starter = std::function<bool(std::function<void()>)>;
@@ -40,7 +40,7 @@ class process_teller {
   process_teller(process_teller const&) = delete;
   process_teller& operator=(process_teller const&) = delete;
 
-  std::vector<answer> ask(std::span<std::uint32_t const> pids);
+  std::vector<answer> ask(std::span<std::uint32_t const> pids, bool with_uid = false);
   answer ask(std::uint32_t pid);
 
   /// The mark of a process. Its start is 0 when nothing could be said: then any of its number is

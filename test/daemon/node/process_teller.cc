@@ -23,13 +23,14 @@ struct machine {
     std::shared_future<void> wait{go_on.get_future()};
     std::set<std::uint32_t> hung;
     std::map<std::uint32_t, std::uint32_t> uid;
-    std::atomic<int> reads = 0, waiting = 0;
+    std::atomic<int> reads = 0, reads_of_uid = 0, waiting = 0;
   };
   std::shared_ptr<shared> all = std::make_shared<shared>();
 
   node::process_teller::look look() {
-    return [all = all](std::uint32_t pid) -> std::optional<node::process_stat> {
+    return [all = all](std::uint32_t pid, bool with_uid) -> std::optional<node::process_stat> {
       ++all->reads;
+      all->reads_of_uid += with_uid;
       if (all->hung.contains(pid)) {
         ++all->waiting;
         all->wait.wait();
@@ -61,6 +62,9 @@ TEST_CASE("processes: those that live, and those that do not", "[node][processes
   CHECK_FALSE(t.may_live({5, 51}));
   CHECK(t.may_live({5, 0}));
   CHECK_FALSE(t.may_any_live({}));
+  CHECK(m.all->reads_of_uid == 0);
+  t.ask(pids, true);
+  CHECK(m.all->reads_of_uid == 3);
 }
 
 TEST_CASE("processes: one that hangs holds up nobody, and is taken to live", "[node][processes]") {
@@ -103,4 +107,6 @@ TEST_CASE("processes: this one, by the kernel", "[node][processes]") {
   auto const self = static_cast<std::uint32_t>(getpid());
   CHECK(t.mark_of(self) == process_mark{self, start_ticks(self)});
   CHECK(t.ask(self).found->parent == static_cast<std::uint32_t>(getppid()));
+  CHECK(t.ask(self).found->uid == node::no_uid);
+  CHECK(t.ask(std::span(&self, 1), true).front().found->uid == getuid());
 }
