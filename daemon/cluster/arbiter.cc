@@ -288,6 +288,10 @@ bool arbiter::settle(time_ns now, outbox& out) {
 void arbiter::note_life(child& c, bool live) {
   if (c.live == live) return;
   c.live = live;
+  // Our parent has heard that its jobs are over.
+  if (live)
+    for (tenancy const& t : c.jobs)
+      roster_.jobs[t.job].is_announced = false, roster_.has_new_jobs = true;
   if (c.known) notices_.push_back({live ? notice::child_back : notice::child_silent, c.name});
 }
 

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "wire/codec.h"
+
 namespace sluice::cluster {
 
 namespace {
@@ -311,14 +313,34 @@ void roster::reorder(child& c, wire::report const& r, news& n) {
     }
     slot = taken;
   }
+  std::vector<std::uint32_t> left;
   for (stream& s : c.streams) {
     if (slots_[s.job * width_ + s.supply] == taken) continue;
     slots_[s.job * width_ + s.supply] = 0;
     n.edge = true;
+    left.push_back(s.job);
     leave_ghost(c, s);
   }
+  end_tenancies(c, r, left);
   for (stream const& s : scratch_) slots_[s.job * width_ + s.supply] = 0;
   c.streams.swap(scratch_);
+}
+
+/// A job of which a whole report names no stream any more has ended there. Each report says so
+/// again, so none of them may be lost for it.
+void roster::end_tenancies(child& c, wire::report const& r, std::span<std::uint32_t const> left) {
+  bool const is_whole = c.is_relay || r.streams.size() < wire::most_streams(r.supplies.size());
+  if (left.empty() || !is_whole) return;
+  places_.resize(jobs.size(), 0);
+  for (std::uint32_t row : left) places_[row] = taken;
+  for (wire::stream_report const& said : r.streams)
+    if (std::uint32_t const row = job_of(said.job); row != nobody) places_[row] = 0;
+  std::erase_if(c.jobs, [&](tenancy const& t) {
+    bool const is_over = places_[t.job] == taken;
+    if (is_over) leave(t);
+    return is_over;
+  });
+  for (std::uint32_t row : left) places_[row] = 0;
 }
 
 /// The key says whose job it is: an entry that does not fit it speaks of somebody else's.

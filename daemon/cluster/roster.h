@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -55,7 +56,8 @@ struct ghost {
   time_ns until = 0;           // no grant that names it is in force from then on
 };
 
-/// A job on a child, as job lists say. They come for new jobs and every 10 s.
+/// A job on a child, as job lists say. They come for new jobs and every 10 s. It ends with its last
+/// stream; that of a job without streams, when no list has named it for long.
 struct tenancy {
   std::uint32_t job = 0;
   std::uint32_t processes = 0;
@@ -201,6 +203,7 @@ class roster {
   void vote(std::uint32_t row, std::uint32_t class_key, std::string const& name);
   void withdraw(tenancy const& t);
   void leave(tenancy const& t);
+  void end_tenancies(child& c, wire::report const& r, std::span<std::uint32_t const> left);
   void elect(std::uint32_t row);
   void use(std::uint32_t job) { ++jobs[job].uses; }
   void unuse(std::uint32_t job);

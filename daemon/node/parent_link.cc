@@ -15,14 +15,6 @@ constexpr std::int64_t away_ns = 1'000'000'000;  // leases may have ended by the
 constexpr std::int64_t announce_every_ns = 10'000'000'000;
 constexpr std::int64_t shortest_cycle_ns = 10'000'000;
 constexpr std::size_t jobs_per_list = 200;
-constexpr std::size_t most_streams = 1000;
-
-/// A report of a node must fit its message: a stream takes 56 bytes there, a supply 96 at most.
-std::size_t streams_beside(std::size_t supplies) {
-  constexpr std::size_t others = 256;  // header, block headers, what the report says itself
-  std::size_t const taken = std::min(others + 96 * supplies, wire::most_bytes_node);
-  return std::min(most_streams, (wire::most_bytes_node - taken) / 56);
-}
 
 wire::job_entry entry_of(job const& j, std::string const& qos_class) {
   wire::job_entry e;
@@ -153,7 +145,7 @@ wire::report parent_link::prepare(verbs::override_book const& overrides, steerin
 }
 
 void parent_link::put_streams(wire::report& r, verbs::override_book const& overrides) const {
-  std::size_t const most = streams_beside(r.supplies.size());
+  std::size_t const most = wire::most_streams(r.supplies.size());
   for (auto const& j : jobs_.all()) {
     auto const* const changed = overrides.find(j->key);
     std::string const& qos_class = class_in_force(*j, changed);

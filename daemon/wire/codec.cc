@@ -273,6 +273,14 @@ char const* read_header(std::span<std::byte const> bytes, header& h, decoded& d)
 
 }  // namespace
 
+std::size_t most_streams(std::size_t supplies) {
+  constexpr std::size_t most = 1000;
+  constexpr std::size_t others = 256;  // header, block headers, what the report says itself
+  constexpr std::size_t of_stream = 56, of_supply = 96;  // bytes; a supply's at most
+  std::size_t const taken = std::min(others + of_supply * supplies, most_bytes_node);
+  return std::min(most, (most_bytes_node - taken) / of_stream);
+}
+
 void encode(envelope const& e, message const& m, std::vector<std::byte>& out) {
   out.clear();
   out.resize(header_bytes);

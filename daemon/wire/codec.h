@@ -15,6 +15,9 @@ namespace sluice::wire {
 inline constexpr std::size_t most_bytes = 1u << 20;       // of one message on a relay's port
 inline constexpr std::size_t most_bytes_node = 1u << 16;  // on a node's
 
+/// In the report of a node, beside so many supplies. One with as many may lack some.
+std::size_t most_streams(std::size_t supplies);
+
 /// Replaces `out`. Values that the wire does not know are made to fit (rates cut, names shortened,
 /// bytes that are not printable shown as '?'), so decode() accepts what this wrote unless it is
 /// longer than the bounds above. Positions must be right: streams[i].supply < supplies.size().

@@ -227,6 +227,27 @@ TEST_CASE("cluster: who comes back with an earlier clock is heard", "[cluster]")
   CHECK(over == 0);
 }
 
+TEST_CASE("cluster: of a child that comes back all jobs are told anew", "[cluster]") {
+  flat w(four_classes(), 13);
+  core::job_id const key = wire::job_key(1000, "hydro");
+  w.nodes[7]->add(key, 1, {k});
+  w.run(1000 * ms);
+  wire::job_entry hydro;
+  hydro.job = key;
+  hydro.uid = 1000;
+  hydro.name = "hydro";
+  w.top().jobs(w.nodes[7]->number, {{hydro}}, w.now);
+  w.top().announced();
+  w.run(300 * ms);
+  CHECK_FALSE(w.top().who().has_new_jobs);
+  w.nodes[7]->cut = true;
+  while (w.top().who().children[w.nodes[7]->number].live) w.run(ms);
+  w.nodes[7]->cut = false;
+  while (!w.top().who().children[w.nodes[7]->number].live) w.run(ms);
+  REQUIRE(w.top().who().job_of(key) != cluster::roster::nobody);
+  CHECK(w.top().who().has_new_jobs);
+}
+
 TEST_CASE("cluster: never over capacity while clocks go back", "[cluster]") {
   for (std::uint64_t seed = 1; seed <= 4; ++seed) {
     INFO("seed " << seed);

@@ -8,6 +8,7 @@
 
 #include "cluster/absences.h"
 #include "runtime/address.h"
+#include "wire/codec.h"
 
 using namespace sluice;
 using cluster::roster;
@@ -112,6 +113,61 @@ TEST_CASE("roster: job lists of a node stay bounded", "[cluster][roster]") {
   CHECK(r.jobs.size() <= 1024);
   r.expire(r.children[0], r.now + 30'000 * ms, cycle);
   CHECK(r.children[0].jobs.empty());
+}
+
+TEST_CASE("roster: a job ends with its last stream, and not before", "[cluster][roster]") {
+  for (bool const is_relay : {false, true}) {
+    bench r;
+    r.children[0].is_relay = is_relay;
+    std::vector<wire::job_entry> jobs;
+    wire::report whole;
+    whole.supplies = {7};
+    whole.lease.supply = {{}};
+    for (char const* name : {"stays", "ends", "other"}) {
+      jobs.push_back(entry(1000, name, "gold"));
+      r.list(0, jobs.back());
+      whole.streams.emplace_back().job = jobs.back().job;
+    }
+    r.list(0, entry(1000, "streamless", "gold"));
+    r.list(1, jobs[2]);
+    r.take(0, whole, ++r.now);
+    wire::report acknowledges = whole;
+    acknowledges.same_streams = true;
+    acknowledges.streams.clear();
+    r.take(0, acknowledges, ++r.now);
+    REQUIRE(r.children[0].jobs.size() == 4);
+    whole.streams.resize(1);
+    r.take(0, whole, ++r.now);
+    CHECK(r.children[0].jobs.size() == 2);
+    CHECK(r.job_of(jobs[0].job) != roster::nobody);
+    CHECK(r.job_of(jobs[1].job) == roster::nobody);
+    CHECK(r.job_of(jobs[2].job) != roster::nobody);
+    CHECK(r.children[1].jobs.size() == 1);
+    whole.streams.clear();
+    r.take(0, whole, ++r.now);
+    CHECK(r.job_of(jobs[0].job) == roster::nobody);
+    r.list(0, jobs[1]);  // it comes again
+    CHECK(r.job_of(jobs[1].job) != roster::nobody);
+  }
+}
+
+TEST_CASE("roster: a report without room for all its streams ends no job", "[cluster][roster]") {
+  bench r;
+  wire::report full;
+  full.supplies = {7};
+  full.lease.supply = {{}};
+  core::job_id key;
+  while (full.streams.size() < wire::most_streams(1)) {
+    ++key.low;
+    full.streams.emplace_back().job = key;
+  }
+  wire::job_entry const last = entry(1000, "last", "gold");
+  full.streams.back().job = last.job;
+  r.list(0, last);
+  r.take(0, full, ++r.now);
+  full.streams.back().job = key;
+  r.take(0, full, ++r.now);
+  CHECK(r.children[0].jobs.size() == 1);
 }
 
 TEST_CASE("roster: what a node held and never acknowledges ends with its grants",
