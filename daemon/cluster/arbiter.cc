@@ -104,7 +104,6 @@ void arbiter::send_welcome(std::uint32_t number, outbox& out) {
   w.lease_ns = set_.time.lease_ns;
   w.policy_hash = policy().hash;
   w.name = set_.name;
-  w.minor = wire::minor_version;
   w.lacks_pool = roster_.children[number].knows_lacking = lacks_pool_;
   out.send(number, w);
 }

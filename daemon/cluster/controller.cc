@@ -149,7 +149,7 @@ void controller::hear_question(wire::parent_socket::incoming const& from, wire::
                                std::int64_t now) {
   if (!from.may_ask)
     services_.metrics.add(runtime::metric::local_requests_total, {"from afar", "refused"});
-  bool const is_heard = parent_ && parent_->is_heard(now) && parent_->answers_questions();
+  bool const is_heard = parent_ && parent_->is_heard(now);
   auto const above = questions_.take(from, q, parent_ != nullptr, is_heard, now);
   if (above && !parent_->send(*above)) questions_.take_back(above->id);
 }
@@ -197,7 +197,7 @@ void controller::settle(std::int64_t now) {
 void controller::settle_gates(std::int64_t now) {
   epochs::gate_keeper::post out;
   out.to_child = [this](std::uint32_t child, wire::message const& m) { send(child, m); };
-  if (parent_ && parent_->knows_gates())
+  if (parent_ && parent_->is_welcome())
     out.to_parent = [this](wire::message const& m) { return parent_->send_gate(m); };
   gates_.settle(now, out);
 }

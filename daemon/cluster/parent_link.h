@@ -33,8 +33,6 @@ class parent_link {
   bool is_welcome() const { return up_.is_welcome(); }
   bool is_heard(time_ns now) const { return up_.is_welcome() && !side_.is_silent(now); }
   bool send(wire::question const& q) { return up_.send(q); }
-  bool answers_questions() const { return up_.answers_questions(); }
-  bool knows_gates() const { return up_.is_welcome() && up_.knows_gates(); }
   bool send_gate(wire::message const& m) { return up_.send_gate(m); }
   std::string address() const { return up_.address(); }
   std::string const& name() const { return up_.parent_name(); }

@@ -33,7 +33,6 @@ void relay_side::on_welcome(wire::welcome const& w) {
   parent_ = name;
   awaiting_ = false;
   at_once_ = streams_due_ = true;
-  parent_minor_ = w.minor;
   if (w.cycle_ns <= 0 || w.lease_ns <= 0) return;
   up_.set_timers(lease::timers_of(w.cycle_ns, w.lease_ns, w.level));
   below_.set_timers(lease::timers_of(w.cycle_ns, w.lease_ns, w.level + 1));
@@ -110,7 +109,7 @@ wire::report const& relay_side::make_report(time_ns now) {
     }
   }
   report_.applied_sequence = applied_;
-  streams_due_ |= now >= next_report_ || parent_minor_ < wire::minor_of_same_streams;
+  streams_due_ |= now >= next_report_;
   report_.same_streams = !streams_due_;
   report_.streams.clear();
   report_.bins.clear();

@@ -60,7 +60,6 @@ class relay_side {
   bool awaiting_ = false;  // a report is unanswered
   bool at_once_ = false;
   bool streams_due_ = true;  // else a report that only acknowledges leaves the streams out
-  std::uint32_t parent_minor_ = 0;
   time_ns reported_at_ = 0;
   time_ns next_report_ = 0;
   lease::grant mapped_;

@@ -12,6 +12,8 @@ namespace sluice::epochs {
 
 namespace {
 
+constexpr time_ns lost_ns = 5'000'000'000;         // not a word for so long
+constexpr time_ns find_us_ns = 10'000'000'000;     // children need it after our own start
 constexpr time_ns ask_again_ns = 1'000'000'000;    // a message may go with its connection
 constexpr time_ns remembered_ns = 60'000'000'000;  // who asked may ask again
 constexpr char const* nobody_said = "nobody has said here that the job has epochs";
@@ -85,21 +87,16 @@ void gate_book::above_open(wire::gate_open const& m) {
 }
 
 void gate_book::begin(gate g, time_ns now) {
-  g.asked_at = now;
   g.until = now + g.patience_ns;
   auto const of = jobs_.find(g.job);
   bool const is_known = of != jobs_.end();
   std::string const asks = g.from == above ? "" : standing_[g.from].name;
   if (is_known)
     for (row const& r : of->second.rows) g.nodes.push_back({r.node});
-  add_doubts(g);
   gate& kept = gates_.emplace_back(std::move(g));
   kept.is_unknown = !is_known && asks.empty();
   bool const is_foreign = !asks.empty() && find_row(kept.job, asks) == nullptr;
-  if (is_foreign || (kept.is_unknown && kept.nodes.empty()))
-    return end(kept, is_foreign ? EIO : ENOENT, nobody_said, now);
-  if (std::string why = why_too_old(kept.job, now); !why.empty())
-    return end(kept, EIO, std::move(why), now);
+  if (is_foreign || kept.is_unknown) return end(kept, is_foreign ? EIO : ENOENT, nobody_said, now);
   if (tell_losses(kept, now)) return;
   for (asked& a : kept.nodes) send_sync(kept, a, now);
   look_at(kept, now);
@@ -137,8 +134,12 @@ void gate_book::send_sync(gate const& g, asked& a, time_ns now) {
   if (s == nullptr || !s->is_there) return;
   if (a.incarnation == 0) a.incarnation = s->incarnation;
   a.at = now;
-  if (s->is != age::able) return;
   out_.push_back({child_of_.at(a.node), wire::gate_sync{g.id, g.job, g.patience_ns}});
+}
+
+bool gate_book::is_silent(standing const* s, time_ns now) const {
+  time_ns const heard_at = s == nullptr ? 0 : s->heard_at;
+  return now - std::max(heard_at, start_ + find_us_ns - lost_ns) > lost_ns;
 }
 
 /// Why it will not acknowledge any more, or null.
@@ -154,7 +155,6 @@ void gate_book::look_at(gate& g, time_ns now) {
   if (tell_losses(g, now)) return;  // a machine may be back, and the job on it, since it was asked
   bool all = true;
   for (asked& a : g.nodes) {
-    a.has_synced |= a.is_doubt && is_excluded(g, a);
     if (a.has_synced) continue;
     all = false;
     if (char const* const how = is_lost(a, now))
@@ -163,7 +163,6 @@ void gate_book::look_at(gate& g, time_ns now) {
       return end(g, EIO, fmt::format("node {} has not acknowledged in time", a.node), now);
     if (now - a.at >= ask_again_ns) send_sync(g, a, now);
   }
-  if (all && g.is_unknown) return end(g, ENOENT, nobody_said, now);
   if (all) end(g, 0, {}, now);
 }
 
@@ -173,8 +172,7 @@ void gate_book::done(std::uint32_t child, wire::gate_done const& m, time_ns now)
   standing const& s = standing_[child];
   for (asked& a : g->nodes) {
     if (a.node != s.name || a.incarnation != s.incarnation) continue;
-    bool const has_none = a.is_doubt && m.error == ENOENT;  // nor has anybody below it
-    if (m.error != 0 && !has_none)
+    if (m.error != 0)
       return end(*g, m.error, is_relay_ ? m.text : fmt::format("node {}: {}", a.node, m.text), now);
     a.has_synced = true;
   }

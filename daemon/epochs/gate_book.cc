@@ -31,9 +31,8 @@ std::uint64_t number_of(std::string const& s) {
   return v;
 }
 
-/// Until version 2 of the wire a job had 64 bits, from which nobody can tell who it is now.
 core::job_id job_of(std::string const& s) {
-  if (s.size() != 32) throw sluice_error("it names jobs as an older sluiced did");
+  if (s.size() != 32) throw sluice_error("\"" + s + "\" is no job");
   core::job_id id;
   id.high = number_of(s.substr(0, 16));
   id.low = number_of(s.substr(16));
@@ -94,11 +93,10 @@ gate_book::standing* gate_book::standing_of(std::string const& node) {
 }
 
 void gate_book::heard(std::uint32_t child, std::string const& name, std::uint64_t incarnation,
-                      time_ns now, age is) {
+                      time_ns now) {
   if (child >= standing_.size()) standing_.resize(child + 1);
   standing& s = standing_[child];
   if (s.incarnation != incarnation) forget_owed(child);
-  bool const is_other = s.name != name || s.incarnation != incarnation || s.is != is;
   s.heard_at = now;
   s.is_there = true;
   s.incarnation = incarnation;
@@ -106,7 +104,6 @@ void gate_book::heard(std::uint32_t child, std::string const& name, std::uint64_
     s.name = name;
     child_of_[name] = child;
   }
-  if (is_other) note_age(s, is);
 }
 
 /// What an earlier life of it had asked for would tell this one that it is written down.
@@ -115,9 +112,7 @@ void gate_book::forget_owed(std::uint32_t child) {
 }
 
 void gate_book::gone(std::uint32_t child) {
-  if (child >= standing_.size()) return;
-  standing_[child].is_there = false;
-  if (standing_[child].is != age::able) forget_old(standing_[child]);
+  if (child < standing_.size()) standing_[child].is_there = false;
 }
 
 gate_book::row* gate_book::find_row(core::job_id job, std::string const& node) {
@@ -178,7 +173,6 @@ void gate_book::join_one(std::uint32_t child, wire::gate_member const& m) {
     owed_.push_back({child, m.job, true});
     return;
   }
-  bool const was_old = standing_[child].old_jobs.erase(m.job) != 0;
   if (r == nullptr) {
     auto const of = rows_of_.find(node);
     if (rows_ >= most_rows || (of != rows_of_.end() && of->second >= most_rows_of_child)) return;
@@ -190,8 +184,6 @@ void gate_book::join_one(std::uint32_t child, wire::gate_member const& m) {
     r->is_over = false;
     is_dirty_ = true;
   }
-  if (was_old)
-    find_row(m.job, node)->lost = "was too old to know of epochs, and what it wrote may be lost";
   owed_.push_back({child, m.job, false});
 }
 
@@ -200,7 +192,7 @@ void gate_book::leave_out(std::string const& node, wire::gate_join const& m) {
   if (!rows_of_.contains(node)) return;
   for (auto& [key, of] : jobs_)
     for (row& r : of.rows) {
-      if (r.node != node || r.is_over || key == any_job) continue;
+      if (r.node != node || r.is_over) continue;
       bool const is_listed = std::any_of(m.jobs.begin(), m.jobs.end(),
                                          [k = key](auto const& one) { return one.job == k; });
       if (is_listed) continue;
@@ -220,7 +212,6 @@ void gate_book::expire_rows(time_ns now) {
         old.emplace_back(key, r.node);
     }
   for (auto const& [key, node] : old) drop_row(key, node);
-  expire_old(now);
 }
 
 // ---- a relay towards its parent

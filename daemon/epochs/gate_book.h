@@ -34,15 +34,8 @@ class gate_book {
   void kept() { is_dirty_ = false; }
 
   // ---- who is below
-  enum class age { able, old_node, old_relay };  // the latter cannot answer gates
-  void heard(std::uint32_t child, std::string const& name, std::uint64_t incarnation, time_ns now,
-             age is = age::able);
+  void heard(std::uint32_t child, std::string const& name, std::uint64_t incarnation, time_ns now);
   void gone(std::uint32_t child);
-  // What a child says that is too old, see gate_old.cc.
-  bool is_old(std::uint32_t child) const;
-  void old_has(std::uint32_t child, core::job_id job, time_ns now);
-  /// Every job that it had by `then` was told by old_has().
-  void old_has_told(std::uint32_t child, time_ns then);
 
   // ---- what children say
   void join(std::uint32_t child, wire::gate_join const& m);
@@ -68,8 +61,6 @@ class gate_book {
   /// Gates that failed since: a line for the log each.
   std::vector<std::string> take_failures();
 
-  /// Rows of this job: who is too old to answer for jobs, or has such a one below.
-  static constexpr core::job_id any_job = 0;
   std::size_t rows() const { return rows_; }
 
  private:
@@ -93,23 +84,17 @@ class gate_book {
     std::uint64_t incarnation = 0;
     time_ns heard_at = 0;
     bool is_there = false;
-    age is = age::able;
-    time_ns told_at = 0;  // old: what it had by then is known
-    // And when it was last heard of.
-    std::unordered_map<core::job_id, time_ns, core::job_id_hash> old_jobs;
   };
   struct asked {
     std::string node;
     std::uint64_t incarnation = 0;  // 0: it was not there yet
     time_ns at = 0;                 // when it was asked last
     bool has_synced = false;
-    bool is_doubt = false;  // not written down for the job, but it, or what is below it, may be old
   };
   struct gate {
     wire::gate_id id;
     core::job_id job;
     std::uint32_t from = above;
-    time_ns asked_at = 0;
     time_ns until = 0;  // its patience; when it is over, how long it is remembered
     std::int64_t patience_ns = 0;
     std::vector<asked> nodes;
@@ -150,14 +135,7 @@ class gate_book {
   void pass_losses();
   std::uint64_t number() const;
 
-  // gate_old.cc
-  void note_age(standing& s, age is);
-  void add_doubts(gate& g);
-  std::string why_too_old(core::job_id job, time_ns now) const;
-  bool is_excluded(gate const& g, asked const& a);
-  void forget_old(standing& s);
   bool is_silent(standing const* s, time_ns now) const;
-  void expire_old(time_ns now);
 
   static constexpr time_ns forgotten_ns = 86'400'000'000'000;  // not heard of for a day
   bool is_relay_;

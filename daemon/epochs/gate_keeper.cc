@@ -11,21 +11,13 @@ namespace {
 
 constexpr time_ns retry_ns = 1'000'000'000;
 
-gate_book::age age_of(wire::parent_socket::incoming const& m) {
-  if (m.head.minor >= wire::minor_of_gates) return gate_book::age::able;
-  return m.who == wire::role::relay ? gate_book::age::old_relay : gate_book::age::old_node;
-}
-
 }  // namespace
 
 /// A book that is not there, or cannot be read, is begun anew under another number: jobs that the
 /// old one knew are told that they cannot be sure.
 gate_keeper::gate_keeper(std::string path, bool is_relay, std::uint64_t incarnation,
                          runtime::logger& log)
-    : path_(std::move(path)),
-      incarnation_(incarnation),
-      log_(log),
-      book_(is_relay, incarnation, boot_ns()) {
+    : path_(std::move(path)), log_(log), book_(is_relay, incarnation, boot_ns()) {
   try {
     if (auto const text = read_file(path_)) book_.from_text(*text);
   } catch (error const& e) {
@@ -34,7 +26,7 @@ gate_keeper::gate_keeper(std::string path, bool is_relay, std::uint64_t incarnat
 }
 
 void gate_keeper::hear(wire::parent_socket::incoming const& m, time_ns now) {
-  book_.heard(m.child, *m.name, m.head.incarnation, now, age_of(m));
+  book_.heard(m.child, *m.name, m.head.incarnation, now);
   if (auto const* join = std::get_if<wire::gate_join>(&m.body))
     book_.join(m.child, *join);
   else if (auto const* ask = std::get_if<wire::gate_ask>(&m.body))
@@ -43,19 +35,6 @@ void gate_keeper::hear(wire::parent_socket::incoming const& m, time_ns now) {
     book_.done(m.child, *done, now);
   else if (std::holds_alternative<wire::bye>(m.body))
     book_.gone(m.child);
-  if (book_.is_old(m.child)) hear_old(m.child, m.body, now);
-}
-
-/// It knows nothing of gates, but says which jobs it has: what it reports after a grant is what it
-/// had when that grant was made, or later.
-void gate_keeper::hear_old(std::uint32_t child, wire::message const& m, time_ns now) {
-  if (auto const* list = std::get_if<wire::job_list>(&m))
-    for (wire::job_entry const& j : list->jobs) book_.old_has(child, j.job, now);
-  auto const* const report = std::get_if<wire::report>(&m);
-  if (report == nullptr) return;
-  for (wire::stream_report const& s : report->streams) book_.old_has(child, s.job, now);
-  lease::echo const& heard = report->lease.heard;
-  if (heard.incarnation == incarnation_) book_.old_has_told(child, heard.t_parent);
 }
 
 void gate_keeper::hear_above(wire::message const& m, time_ns now) {

@@ -28,16 +28,14 @@ class gate_keeper {
   /// How letters leave. False of `to_parent`: it was not sent.
   struct post {
     std::function<void(std::uint32_t child, wire::message const&)> to_child;
-    std::function<bool(wire::message const&)> to_parent;  // empty: none that knows of epochs
+    std::function<bool(wire::message const&)> to_parent;  // empty: none
   };
   void settle(time_ns now, post const& out);
 
  private:
-  void hear_old(std::uint32_t child, wire::message const& m, time_ns now);
   void keep(time_ns now);
 
   std::string path_;
-  std::uint64_t incarnation_;
   runtime::logger& log_;
   gate_book book_;
   time_ns tried_at_ = 0, retry_ns_ = 0;

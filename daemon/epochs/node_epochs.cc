@@ -134,8 +134,6 @@ void node_epochs::ask(member& m, runtime::uplink* up, std::int64_t now_ns) {
     std::string why;
     if (!m.spoilt.empty())
       why = m.spoilt;
-    else if (up != nullptr && up->is_welcome() && !up->knows_gates())
-      why = "the controller of the cluster is too old to know of epochs";
     else if (now_ns >= q.until_ns)
       why = up == nullptr       ? "the disks of this node take too long"
             : !up->is_welcome() ? "the controller of the cluster is not heard"
@@ -285,7 +283,7 @@ void node_epochs::hear(wire::message const& message) {
 }
 
 void node_epochs::join(runtime::uplink& up, std::int64_t now_ns) {
-  if (!up.is_welcome() || !up.knows_gates()) return;
+  if (!up.is_welcome()) return;
   wire::gate_join list;
   list.is_all = must_say_all_;
   for (auto& [folder, m] : members_) {

@@ -24,8 +24,6 @@ nlohmann::json asked_above::ask(runtime::uplink& up, local::peer const& who,
   q.text = request.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   if (q.text.size() > wire::most_question_bytes) throw usage_error("the request is too large");
   if (!up.is_welcome()) throw sluice_error(in_vain);
-  if (!up.answers_questions())
-    throw sluice_error("the controller of the cluster is too old to be asked from here");
   if (open_.size() >= most_open) throw sluice_error("too many questions at once: try again");
   q.id = ++last_id_;
   if (!up.send(q)) throw sluice_error(in_vain);

@@ -134,7 +134,7 @@ wire::report parent_link::prepare(verbs::override_book const& overrides, steerin
   r.applied_sequence = applied_sequence_;
   r.early = why == reason::early || acknowledges_;
   // Where nothing is acknowledged but grants, the streams are as they were.
-  streams_due_ |= why != reason::acknowledge || welcomed_->minor < wire::minor_of_same_streams;
+  streams_due_ |= why != reason::acknowledge;
   r.same_streams = !streams_due_;
   if (!r.same_streams) put_streams(r, overrides);
   for (unsigned i = 0; i < r.supplies.size(); ++i) {

@@ -44,7 +44,6 @@ void uplink::hear(wire::welcome& w, news& out, std::int64_t now_ns) {
   if (w.name != parent_name_)
     log_.info("parent found", {{"parent", w.name}, {"at", socket_->address()}});
   parent_name_ = w.name;
-  parent_minor_ = w.minor;
   socket_->parent_is(w.who);
   waits_ = false;
   out.welcome = w;

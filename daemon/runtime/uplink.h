@@ -55,9 +55,7 @@ class uplink {
   bool may_be_early(std::int64_t now_ns) const;
   bool send(wire::report const& r, std::int64_t now_ns);  // false: it did not leave
   void send(wire::job_list const& jobs);
-  bool answers_questions() const { return parent_minor_ >= wire::minor_of_questions; }
   bool send(wire::question const& q);  // false: it did not leave
-  bool knows_gates() const { return parent_minor_ >= wire::minor_of_gates; }
   bool send_gate(wire::message const& m) { return parent_ != 0 && socket_->send(m, cycle_); }
 
  private:
@@ -73,7 +71,6 @@ class uplink {
   policy_parts parts_;
   std::uint64_t parent_ = 0;
   std::string parent_name_;
-  std::uint32_t parent_minor_ = 0;
   bool waits_ = false;  // for the answer to a report
   bool was_silent_ = false, was_connected_ = false;
   std::int64_t last_report_ns_ = 0, last_hello_ns_ = 0, last_retry_ns_ = 0;

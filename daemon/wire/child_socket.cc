@@ -212,7 +212,7 @@ std::optional<std::pair<envelope, message>> dealer::receive() {
         (d.head.incarnation == newest_.incarnation && d.head.sequence <= newest_.sequence);
     if (d.refused != nullptr || is_old ||
         layout::senders[d.body.index()] == layout::sender::child) {
-      if (!d.newer) ++refused_;
+      ++refused_;
       continue;
     }
     newest_ = d.head;

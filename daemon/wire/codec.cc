@@ -57,7 +57,6 @@ struct entry_writer {
   void spare() {
     at += sizeof(T);
   }
-  void may_end() {}
 };
 
 struct writer {
@@ -94,13 +93,12 @@ struct writer {
 
 // ---- reading ----
 
-/// One entry of `have` bytes. Whole fields that are beyond it keep their default, once it may end.
+/// One entry of `have` bytes.
 struct entry_reader {
   std::byte const* at;
   std::size_t have;
-  bool is_newer;  // the sender's minor version is above ours
+  bool is_foreign;  // the sender's major version is another
   char const* why = nullptr;
-  bool ends = false;  // the entry may end before the field we are at
 
   bool take(std::size_t bytes) {
     if (have >= bytes) {
@@ -109,7 +107,7 @@ struct entry_reader {
       return true;
     }
     have = 0;
-    if (!ends) why = "an entry too short";
+    why = "an entry too short";
     return false;
   }
   template <class T, class Member>
@@ -132,17 +130,16 @@ struct entry_reader {
     else
       text.assign(begin, end);
   }
-  /// What a newer peer puts here is not ours to judge.
+  /// What a peer of another version puts here is not ours to judge.
   template <class T>
   void spare() {
-    if (take(sizeof(T)) && load<T>(at - sizeof(T)) != 0 && !is_newer) why = "spare bytes are set";
+    if (take(sizeof(T)) && load<T>(at - sizeof(T)) != 0 && !is_foreign) why = "spare bytes are set";
   }
-  void may_end() { ends = true; }
 };
 
 struct reader {
   std::span<std::byte const> rest;  // blocks not read yet
-  bool is_newer;
+  bool is_foreign;
   char const* why = nullptr;
 
   struct block {
@@ -174,12 +171,12 @@ struct reader {
 
   template <class E>
   void entry(block const& b, std::size_t i, E& e, auto fields) {
-    entry_reader from{b.entries + i * b.entry_bytes, b.entry_bytes, is_newer};
+    entry_reader from{b.entries + i * b.entry_bytes, b.entry_bytes, is_foreign};
     fields(from, e);
     if (from.why != nullptr) why = from.why;
   }
   bool is_too_long(block const& b, unsigned bytes) {
-    if (b.entry_bytes > bytes && !is_newer) why = "an entry too long for its version";
+    if (b.entry_bytes > bytes && !is_foreign) why = "an entry too long for its version";
     return why != nullptr;
   }
   template <class M>
@@ -221,19 +218,19 @@ struct reader {
       text.assign(begin, end);
     take(b);
   }
-  /// What a newer peer appended is stepped over.
+  /// What a peer of another version appended is stepped over.
   void finish() {
     while (why == nullptr && !rest.empty()) {
       block const b = next();
-      if (why == nullptr && !is_newer) why = "a block that does not belong here";
+      if (why == nullptr && !is_foreign) why = "a block that does not belong here";
       if (why == nullptr) take(b);
     }
   }
 };
 
 template <class M>
-char const* read(std::span<std::byte const> blocks, bool is_newer, message& into) {
-  reader r{blocks, is_newer};
+char const* read(std::span<std::byte const> blocks, bool is_foreign, message& into) {
+  reader r{blocks, is_foreign};
   M& m = into.emplace<M>();
   layout_of<M>::visit(r, m);
   r.finish();
@@ -254,20 +251,18 @@ constexpr auto readers = reader_table(static_cast<message const*>(nullptr));
 char const* read_header(std::span<std::byte const> bytes, header& h, decoded& d) {
   if (bytes.size() < header_bytes) return "shorter than a header";
   if (bytes.size() > most_bytes) return "too long";
-  bool const is_newer = load<u16>(bytes.data() + 14) > minor_version;  // checked below
-  entry_reader from{bytes.data(), header_bytes, is_newer};
+  d.other_major = load<u16>(bytes.data() + 4) != major_version;
+  entry_reader from{bytes.data(), header_bytes, d.other_major};
   layout_of<header>::visit(from, h);
   d.head = h.env;
-  d.head.minor = h.minor;
-  if (from.why != nullptr) return "not of this protocol";
+  if (from.why != nullptr) {
+    d.other_major = false;
+    return "not of this protocol";
+  }
   if (h.length != bytes.size()) return "its length is not the one it says";
   bool const is_error = h.type == layout_of<error>::type;
-  d.other_major = h.major != major_version;
   if (d.other_major && !is_error) return "of another major version";
-  if (h.type == 0 || h.type >= readers.size()) {
-    d.newer = h.minor > minor_version;
-    return "of a type that is not known";
-  }
+  if (h.type == 0 || h.type >= readers.size()) return "of a type that is not known";
   return nullptr;
 }
 
@@ -276,7 +271,7 @@ char const* read_header(std::span<std::byte const> bytes, header& h, decoded& d)
 std::size_t most_streams(std::size_t supplies) {
   constexpr std::size_t most = 1000;
   constexpr std::size_t others = 256;  // header, block headers, what the report says itself
-  constexpr std::size_t of_stream = 56, of_supply = 96;  // bytes; a supply's at most
+  constexpr std::size_t of_stream = 56, of_supply = 80;  // bytes; a supply's at most
   std::size_t const taken = std::min(others + of_supply * supplies, most_bytes_node);
   return std::min(most, (most_bytes_node - taken) / of_stream);
 }
@@ -303,8 +298,7 @@ decoded decode(std::span<std::byte const> bytes) {
   header h;
   d.refused = read_header(bytes, h, d);
   if (d.refused == nullptr)
-    d.refused = readers[h.type](bytes.subspan(header_bytes),
-                                h.minor > minor_version || d.other_major, d.body);
+    d.refused = readers[h.type](bytes.subspan(header_bytes), d.other_major, d.body);
   if (d.refused != nullptr) d.body = bye{};
   return d;
 }

@@ -28,7 +28,6 @@ struct decoded {
   message body;
   char const* refused = nullptr;  // why, in words for a log; null: fine
   bool other_major = false;       // of another major version: answer with an error message
-  bool newer = false;             // a type of a newer minor version: ignore it, blame nobody
 };
 decoded decode(std::span<std::byte const> bytes);
 

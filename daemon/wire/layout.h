@@ -32,7 +32,6 @@ struct header {
   u16 major = major_version;
   u16 type = 0;
   u32 length = 0;
-  u16 minor = minor_version;
   envelope env;
 };
 
@@ -210,7 +209,6 @@ struct layout_of;
 #define FIELD(type, member, allowed) f.template field<type>(e.member, rule::allowed{});
 #define NAME(bytes, member) f.template name<bytes>(e.member);
 #define SPARE(type) f.template spare<type>();
-#define MAY_END f.may_end();
 #define END(bytes) }, bytes);
 #define TEXT(kind, member, most, allowed) v.text(kind, m.member, most, rule::allowed{});
 #define DONE } };
@@ -226,7 +224,7 @@ inline constexpr auto senders = sender_table(static_cast<message const*>(nullptr
 // ---- the table, as rows ----
 
 struct row {
-  enum what { header, message, one, many, text, field, label, spare, may_end, end, done };
+  enum what { header, message, one, many, text, field, label, spare, end, done };
   what is;
   unsigned number = 0;    // type of a message, kind of a block
   std::string_view name;  // of a message, block or member
@@ -244,7 +242,6 @@ inline constexpr row rows[] = {
 #define FIELD(type, member, allowed) {row::field, 0, #member, sizeof(type), #allowed, #type},
 #define NAME(bytes, member) {row::label, 0, #member, bytes, "printable"},
 #define SPARE(type) {row::spare, 0, "", sizeof(type), ""},
-#define MAY_END {row::may_end, 0, "", 0, ""},
 #define END(bytes) {row::end, 0, "", bytes, ""},
 #define TEXT(kind, member, most, allowed) {row::text, kind, #member, most, #allowed},
 #define DONE {row::done, 0, "", 0, ""},
@@ -274,7 +271,6 @@ constexpr bool is_sound() {
       if (at % (r.is == row::label ? 8 : r.bytes) != 0) return false;
       at += r.bytes;
     }
-    if (r.is == row::may_end && at % 8 != 0) return false;
     if (r.is == row::end && (at != r.bytes || at % 8 != 0)) return false;
   }
   return used == (u64{2} << kinds) - 2;

@@ -16,8 +16,7 @@
 
 namespace sluice::wire {
 
-inline constexpr std::uint16_t major_version = 2;
-inline constexpr std::uint16_t minor_version = 4;  // counts on over majors
+inline constexpr std::uint16_t major_version = 3;
 
 /// No rate or amount on the wire is larger (72 TB/s); encoding cuts what is. Sums of many children
 /// may still overflow 64 bits: clamp each to its supply's capacity first.
@@ -40,7 +39,6 @@ struct welcome {
   std::int64_t lease_ns = 0;
   std::uint64_t policy_hash = 0;
   std::string name;
-  std::uint32_t minor = 0;  // newest minor version the parent understands
   bool lacks_pool = false;  // most nodes lend to somebody else, if to anybody: look around
 };
 
@@ -107,9 +105,6 @@ struct report {
   std::vector<speed_entry> speeds;
 };
 
-/// Minor version from which on a parent knows `same_streams`.
-inline constexpr std::uint32_t minor_of_same_streams = 1;
-
 /// Gives a stream its histogram. Streams must come in their order.
 void put_bins(report& to, std::uint32_t stream, policies::demand_bins const& bins);
 /// The other way: `bins` are those of one stream.
@@ -152,9 +147,6 @@ struct answer {
   std::uint64_t id = 0;
   std::string text;  // JSON, at most 64 KiB
 };
-
-/// Minor version from which on a parent answers questions.
-inline constexpr std::uint32_t minor_of_questions = 2;
 
 // Cluster epochs: nothing that a job names in a manifest is to be less durable than the manifest.
 // Which nodes the job writes on is written down above before they write; who wants to go on asks,
@@ -215,8 +207,6 @@ struct gate_open {
   std::string text;
 };
 
-/// Minor version from which on a parent knows of epochs.
-inline constexpr std::uint32_t minor_of_gates = 3;
 inline constexpr std::size_t most_gate_text = 120;
 
 using message = std::variant<hello, welcome, policy_part, job_list, report, grant, error, bye,
@@ -225,10 +215,9 @@ using message = std::variant<hello, welcome, policy_part, job_list, report, gran
 
 /// What every message carries besides its body.
 struct envelope {
-  std::uint64_t incarnation = 0;        // of the sender's process
-  std::uint64_t sequence = 0;           // of the sender's messages on this connection
-  std::uint64_t cycle = 0;              // sender's cycle, for people
-  std::uint16_t minor = minor_version;  // the sender's, as its header says
+  std::uint64_t incarnation = 0;  // of the sender's process
+  std::uint64_t sequence = 0;     // of the sender's messages on this connection
+  std::uint64_t cycle = 0;        // sender's cycle, for people
 };
 
 /// Who a job is: BLAKE2b over both. Users choose names, so nobody may find two with one key.

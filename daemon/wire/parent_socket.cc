@@ -210,7 +210,6 @@ bool router::identify(arrival& a, char const* user_id) {
 std::optional<parent_socket::incoming> router::consider(arrival& a,
                                                         std::span<std::byte const> bytes) {
   a.said = decode(bytes);
-  if (a.said.newer) return {};
   if (a.said.refused != nullptr) {
     fault(a, &peer_counts::refused_malformed,
           a.said.other_major ? fault::version : fault::malformed, a.said.refused);

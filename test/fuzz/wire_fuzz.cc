@@ -29,7 +29,7 @@ void put_length(bytes& b) {
 bytes behind_header(std::uint8_t which, std::span<unsigned char const> data) {
   bytes b = sluice::test::encoded({}, sluice::wire::bye{});
   b[6] = static_cast<std::byte>(1 + which % sluice::test::message_count);
-  b[12] = static_cast<std::byte>(which >> 7);  // of our minor version, or of a newer one
+  b[12] = static_cast<std::byte>(which >> 7);
   for (unsigned char c : data) b.push_back(static_cast<std::byte>(c));
   put_length(b);
   return b;

@@ -21,8 +21,7 @@ struct model {
     std::uint64_t incarnation = 1, boot = 1, met = 1;  // met: at the other end of its connection
     bool has_job = false, is_known = false, is_cut = false;
     unsigned written = 0, durable = 0, at_crash = 0;
-    bool has_hole = false;        // a crash took something, and no gate was told of it yet
-    std::int64_t granted_at = 0;  // of the old one: the newest grant that it heard
+    bool has_hole = false;  // a crash took something, and no gate was told of it yet
   };
   struct mail {
     std::uint32_t child;
@@ -31,22 +30,21 @@ struct model {
     std::uint64_t incarnation;
   };
 
-  // The last two nodes, and the old one, may be below a relay, whose connection is like a node's.
-  static constexpr std::uint32_t first_below = 2, relay_edge = 5;
+  // The last two nodes may be below a relay, whose connection is like a node's.
+  static constexpr std::uint32_t first_below = 2, relay_edge = 4;
 
   std::mt19937_64 random;
   gate_book book{false, 5, 0}, relay{true, 6, 0};
   std::string kept, relay_kept;
   std::int64_t now = 0;
-  std::vector<node> nodes = std::vector<node>(6);
+  std::vector<node> nodes = std::vector<node>(5);
   std::vector<mail> on_the_way;
   std::map<std::uint64_t, std::vector<unsigned>> asked;  // gate -> what was written when it was
   std::uint64_t gates = 0, opened = 0, refused = 0;
 
-  bool has_old, has_relay;
+  bool has_relay;
 
-  model(std::uint64_t seed, bool old_too, bool relay_too)
-      : random(seed), has_old(old_too), has_relay(relay_too) {
+  model(std::uint64_t seed, bool relay_too) : random(seed), has_relay(relay_too) {
     kept = book.to_text();
     relay_kept = relay.to_text();
   }
@@ -85,35 +83,7 @@ struct model {
       at_node(m);
   }
 
-  /// The last node: says its jobs with each report, writes without asking, never syncs.
-  static constexpr std::uint32_t old = 4;
-  void act_old() {
-    node& n = nodes[old];
-    bool const is_met = kept.find(R"("job":"0000000000000000")") != std::string::npos;
-    if (one_in(1000)) n.has_job |= is_met;  // else the top cannot know that it is there
-    if (n.has_job && one_in(2)) ++n.written;
-    if (!one_in(4)) return;
-    if (one_in(100)) n.is_cut = !n.is_cut;
-    wire::report r;
-    if (n.has_job) r.streams.emplace_back().job = hydro;
-    r.lease.heard.t_parent = n.granted_at;
-    up(old, r);
-  }
-
-  void from_old(mail const& m) {
-    gate_book& book = parent_of(old);
-    book.heard(old, "n4", m.incarnation, now, gate_book::age::old_node);
-    if (auto const* r = std::get_if<wire::report>(&m.m)) {
-      for (wire::stream_report const& s : r->streams) book.old_has(old, s.job, now);
-      book.old_has_told(old, r->lease.heard.t_parent);
-      wire::grant g;
-      g.lease.t_parent = now;
-      on_the_way.push_back({old, false, g, m.incarnation});
-    }
-  }
-
   void at_controller(mail const& m) {
-    if (m.child == old) return from_old(m);
     gate_book& book = parent_of(m.child);
     book.heard(m.child, m.child == relay_edge ? "relay" : "n" + std::to_string(m.child),
                m.incarnation, now);
@@ -131,7 +101,6 @@ struct model {
 
   void at_node(mail const& m) {
     node& n = nodes[m.child];
-    if (auto const* g = std::get_if<wire::grant>(&m.m)) n.granted_at = g->lease.t_parent;
     if (std::get_if<wire::gate_known>(&m.m) != nullptr) n.is_known |= n.has_job;
     if (auto const* s = std::get_if<wire::gate_sync>(&m.m)) {
       if (!n.has_job) return up(m.child, wire::gate_done{s->gate, EIO, "it has no such job"});
@@ -207,7 +176,7 @@ struct model {
 
   /// No more is owed: they were told. Of what was lost below a relay its name is said.
   void is_told(std::string const& why) {
-    for (std::uint32_t c = 0; c < old; ++c) {
+    for (std::uint32_t c = 0; c < relay_edge; ++c) {
       bool const is_named = why.find("node n" + std::to_string(c)) != std::string::npos;
       bool const is_its_relay = is_below(c) && why.find("node relay") != std::string::npos;
       if (!is_named && !is_its_relay) continue;
@@ -236,9 +205,8 @@ struct model {
   void run(unsigned steps) {
     for (unsigned i = 0; i < steps; ++i) {
       now += static_cast<std::int64_t>(random() % (200 * ms));
-      act(static_cast<std::uint32_t>(random() % old));
-      if (has_old) act_old();
-      for (unsigned k = random() % (has_relay ? 16 : has_old ? 8 : 4); k > 0; --k) deliver();
+      act(static_cast<std::uint32_t>(random() % relay_edge));
+      for (unsigned k = random() % (has_relay ? 16 : 4); k > 0; --k) deliver();
       settle(book, kept);
       if (has_relay) settle(relay, relay_kept);
       if (one_in(200)) {
@@ -261,9 +229,9 @@ struct model {
 
 TEST_CASE("gates: what was written before an open gate was asked is durable", "[gates]") {
   std::uint64_t opened = 0, refused = 0;
-  bool const has_old = GENERATE(false, true), has_relay = GENERATE(false, true);
+  bool const has_relay = GENERATE(false, true);
   test::for_seeds(300, [&](std::mt19937_64& random) {
-    model m(random(), has_old, has_relay);
+    model m(random(), has_relay);
     m.run(3000);
     opened += m.opened;
     refused += m.refused;
