@@ -177,7 +177,7 @@ outside enter_sandbox(long mode, long filter) {
   pass_through(abi::passthrough::sandboxed);
   std::uint32_t const slot = stage.slot.load();
   abi::segment* const s = before.segment = stage.active.exchange(nullptr);
-  if (s != nullptr && slot != 0) s->process[slot - 1].state.store(2);
+  if (s != nullptr && slot != 0) abi::process_of(*s, slot - 1).state.store(2);
   return before;
 }
 
@@ -189,7 +189,7 @@ void leave_sandbox(outside const& before) {
   if (s == nullptr) return;
   each_extra(&extra::see_again);
   std::uint32_t const slot = stage.slot.load();
-  if (slot != 0) s->process[slot - 1].state.store(1);
+  if (slot != 0) abi::process_of(*s, slot - 1).state.store(1);
   s->head.passthrough_calls[static_cast<unsigned>(abi::passthrough::sandboxed)].fetch_sub(1);
   stage.active.store(s);
 }

@@ -12,7 +12,7 @@ namespace sluice {
 namespace {
 
 constexpr std::uint64_t generation_busy = std::uint64_t{1} << 63;  // with the address of who joins
-constexpr unsigned slot_probes = 64;
+constexpr unsigned slot_probes = 64, near_probes = 8;
 
 std::uint32_t own_pid() { return static_cast<std::uint32_t>(sys::call(SYS_getpid)); }
 
@@ -66,7 +66,7 @@ void release_shards(abi::segment& s, std::uint32_t slot) {
 }
 
 void describe_slot(abi::segment& s, std::uint32_t slot, std::uint64_t space) {
-  abi::process_slot& row = s.process[slot - 1];
+  abi::process_slot& row = abi::process_of(s, slot - 1);
   row.uid.store(static_cast<std::uint32_t>(sys::call(SYS_getuid)));
   row.pid_space.store(space);
   row.start_ticks.store(abi::not_after | ticks_now());
@@ -85,9 +85,9 @@ std::uint32_t claim_slot(abi::segment& s) {
   std::uint64_t const space = stage.pid_space;
   stage.pid = pid;
   for (unsigned i = 0; i < slot_probes; ++i) {
-    unsigned const among = i < slot_probes / 4 ? abi::near_slots : abi::process_slots;
+    unsigned const among = i < near_probes ? abi::near_slots : abi::process_slots;
     std::uint32_t const index = (pid + i * 67) % among;
-    abi::process_slot& row = s.process[index];
+    abi::process_slot& row = abi::process_of(s, index);
     std::uint32_t seen = 0;  // written without a look before: that may be a page fault more
     bool const is_free = row.pid.compare_exchange_strong(seen, pid);
     bool const comparable = !is_free && space != 0 && row.pid_space.load() == space;
@@ -108,7 +108,7 @@ std::uint32_t claim_slot(abi::segment& s) {
 bool owner_is_gone(abi::segment& s, std::uint64_t owner, std::uint64_t space) {
   std::uint64_t const slot = owner >> 32;
   if (slot == 0 || slot > abi::process_slots) return true;
-  abi::process_slot& row = s.process[slot - 1];
+  abi::process_slot& row = abi::process_of(s, slot - 1);
   std::uint32_t const pid = row.pid.load();
   if (pid == 0) return true;
   if (space == 0 || row.pid_space.load() != space) return false;
@@ -213,7 +213,8 @@ void leave_process() {
   // A fork child that made no call yet must not give away its parent's slot.
   if (stage.fork_page->load() == 0) return;
   auto pid = static_cast<std::uint32_t>(sys::call(SYS_getpid));
-  if (s->process[slot - 1].pid.load() != pid) return;  // a child of clone, in its parent's memory
+  if (abi::process_of(*s, slot - 1).pid.load() != pid)
+    return;  // a child of clone, in its parent's memory
   stage.slot.store(0);
   // Whoever still makes calls (other destructors, threads that go on) joins anew, to the shared
   // counters.
@@ -221,7 +222,8 @@ void leave_process() {
   stage.last_generation.store(generation);
   stage.fork_page->store(generation);
   release_shards(*s, slot);
-  if (s->process[slot - 1].pid.compare_exchange_strong(pid, 0)) s->head.attached.fetch_sub(1);
+  if (abi::process_of(*s, slot - 1).pid.compare_exchange_strong(pid, 0))
+    s->head.attached.fetch_sub(1);
 }
 
 }  // namespace sluice

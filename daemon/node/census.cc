@@ -30,7 +30,7 @@ bool census::step(foreign<abi::segment> const& s, uid_t owner, unsigned& budget,
   std::vector<held_slot> held;  // by them
   bool is_whole = true;
   for (; at_ < abi::process_slots; ++at_) {
-    foreign<abi::process_slot> const& slot = s.process[at_];
+    foreign<abi::process_slot> const& slot = abi::process_of(s, at_);
     std::uint32_t const pid = slot.pid.load(relaxed);
     if (pid == 0) continue;
     std::uint64_t const space = slot.pid_space.load(relaxed);

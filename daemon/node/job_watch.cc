@@ -82,7 +82,7 @@ bool job_watch::is_as_counted(job const& j, std::int64_t now_ns) const {
   if (now_ns - then.walked_ns >= walk_slots_ns) return false;
   if (j.memory().head.attached_total.load() != then.came) return false;
   return std::all_of(slots.begin(), slots.end(), [&](held_slot const& s) {
-    if (j.memory().process[s.index].pid.load() != s.pid) return false;
+    if (abi::process_of(j.memory(), s.index).pid.load() != s.pid) return false;
     return !s.is_ours || kill(static_cast<pid_t>(s.pid), 0) == 0 || errno != ESRCH;
   });
 }

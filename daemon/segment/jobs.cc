@@ -64,7 +64,7 @@ std::vector<live_process> live_processes(foreign<abi::segment> const& s) {
   std::vector<live_process> found;
   std::uint64_t const space = own_pid_space();
   for (std::uint32_t i = 0; i < abi::process_slots; ++i) {
-    foreign<abi::process_slot> const& slot = s.process[i];
+    foreign<abi::process_slot> const& slot = abi::process_of(s, i);
     std::uint32_t const pid = slot.pid.load(std::memory_order_acquire);
     if (pid == 0) continue;
     std::uint64_t const slot_space = slot.pid_space.load(relaxed);

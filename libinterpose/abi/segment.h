@@ -6,17 +6,20 @@
 //
 //   0        header        version word first; sizes of all regions
 //   +        shard owners  which thread has which shard
-//   +        ruleset       written once by the creator, before state = ready
-//   +        processes     one slot per process: who is attached (writer: that process; reclaimer)
+//   +        near processes  the slots that a stage tries first
 //   +        buckets       one per channel: the token bucket (writers: every stage; curves: owner)
+//   +        ruleset       written once by the creator, before state = ready
+//   +        far processes  one slot per process: who is attached (writer: that process; reclaimer)
 //   +        channels      one per channel: wait histogram, shared and slow path only
 //   +        times         per target how much the real calls moved, of a sample; per target and op
 //                          how long they took
 //   +        shards        counters; a shard is written by the one thread that owns it
 //   +        common shards written by threads that found no free shard, with atomic adds
 //
-// A process that starts pays for each page it touches, and the kernel maps 64 KiB at once where the
-// file lies in memory: what a start needs lies in the first 64 KiB.
+// A process that starts pays for each page it touches, and so does a child of fork. The kernel maps
+// 64 KiB at once where the file lies in memory: what a start and a first call need lies in the
+// first 64 KiB, but for the shard. Elsewhere each page that is written is paid for: who joins
+// writes the first one, and its shard.
 //
 // Trust: the file is 0600 in a 0700 directory, but a bug in any process of the job may scribble
 // over it, so a stage validates sizes and the ruleset once, copies nothing back into decisions it
@@ -37,9 +40,10 @@
 namespace sluice::abi {
 
 inline constexpr std::uint64_t magic = 0x3165'6369'756c'73ull;  // "sluice1" in memory order
-inline constexpr std::uint32_t layout_version = 8;
+inline constexpr std::uint32_t layout_version = 9;
 inline constexpr unsigned process_slots = 4096;
-inline constexpr unsigned near_slots = 128;  // those a stage tries first: they lie by the header
+inline constexpr unsigned near_slots = 26;  // tried first: they lie on the header's page
+inline constexpr unsigned far_slots = process_slots - near_slots;
 inline constexpr unsigned owned_shards = 256;
 inline constexpr unsigned common_shards = 16;
 inline constexpr unsigned max_calls = 256;  // rows of calls.def that are counted, with room to grow
@@ -196,9 +200,10 @@ struct access_sizes {
 struct segment {
   header head;
   std::atomic<std::uint64_t> shard_owner[owned_shards];  // (process slot + 1) << 32 | tid; 0 free
-  alignas(64) core::ruleset rules;
-  process_slot process[process_slots];
+  process_slot near_process[near_slots];
   alignas(64) core::bucket bucket[core::max_channels];
+  alignas(64) core::ruleset rules;  // its texts, which come last, are short as a rule
+  process_slot far_process[far_slots];
   channel_state channel[core::max_channels];
   access_sizes size[core::max_targets];
   call_time time[core::max_targets][core::op_count];
@@ -207,8 +212,15 @@ struct segment {
 };
 
 static_assert(std::is_standard_layout_v<segment>);
-static_assert(offsetof(segment, process) + near_slots * sizeof(process_slot) <= 64 << 10);
+static_assert(offsetof(segment, bucket) <= 4096);
+static_assert(offsetof(segment, rules) + offsetof(core::ruleset, strings) + 4096 <= 64 << 10);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+
+/// The slot of a number below process_slots.
+template <class Segment>
+auto& process_of(Segment& s, unsigned number) {
+  return number < near_slots ? s.near_process[number] : s.far_process[number - near_slots];
+}
 
 /// Null when the head says a ready segment of our layout; else what is wrong. `mapped_bytes` is the
 /// size of the file, `head` may be garbage but must be readable. Says nothing of the ruleset: who

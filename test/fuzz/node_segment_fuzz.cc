@@ -39,7 +39,7 @@ void lay_out(abi::segment& s) {
   s.head.ruleset_bytes = sizeof s.rules;
   s.head.bucket_bytes = sizeof s.bucket[0];
   s.head.shard_bytes = sizeof s.owned[0];
-  s.head.slot_bytes = sizeof s.process[0];
+  s.head.slot_bytes = sizeof s.near_process[0];
   s.head.state = 1;
   s.rules.target_count = 1;
   s.rules.rule_count = s.rules.channel_count = 2;
@@ -64,7 +64,7 @@ region region_of(std::uint8_t which) {
     case 3:
       return {offsetof(segment, channel), 2 * sizeof(abi::channel_state)};
     case 4:
-      return {offsetof(segment, process), sizeof(segment::process)};
+      return {offsetof(segment, near_process), sizeof(segment::near_process)};
     default:
       return {offsetof(segment, owned), 8 * sizeof(abi::shard)};
   }

@@ -25,7 +25,7 @@ std::unique_ptr<segment> good() {
   s->head.ruleset_bytes = sizeof s->rules;
   s->head.bucket_bytes = sizeof s->bucket[0];
   s->head.shard_bytes = sizeof s->owned[0];
-  s->head.slot_bytes = sizeof s->process[0];
+  s->head.slot_bytes = sizeof s->near_process[0];
   s->head.state.store(1);
   s->rules.target_count = 1;
   s->rules.rule_count = s->rules.channel_count = 2;
@@ -40,7 +40,7 @@ extern "C" int LLVMFuzzerTestOneInput(unsigned char const* data, std::size_t siz
   if (size < sizeof offset) return 0;
   std::memcpy(&offset, data, sizeof offset);
   auto const s = good();
-  std::size_t const end = offsetof(segment, process);
+  std::size_t const end = offsetof(segment, far_process);
   offset %= static_cast<std::uint32_t>(end);
   std::size_t const length = std::min(size - sizeof offset, end - offset);
   std::memcpy(reinterpret_cast<char*>(s.get()) + offset, data + sizeof offset, length);

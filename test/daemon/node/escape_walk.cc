@@ -217,10 +217,10 @@ TEST_CASE("what a user writes into his slots are no processes of his", "[node][e
 
 TEST_CASE("slots of a dead pid namespace keep no job alive", "[node][escape]") {
   auto const s = std::make_unique<abi::segment>();
-  s->process[0].pid = 1;
-  s->process[0].pid_space = 6;
-  s->process[9].pid = 1;
-  s->process[9].pid_space = 7;
+  s->near_process[0].pid = 1;
+  s->near_process[0].pid_space = 6;
+  s->near_process[9].pid = 1;
+  s->near_process[9].pid_space = 7;
   node::census c([](auto const& claimed, uid_t) { return std::vector<bool>(claimed.size(), true); },
                  5);
   node::head_count found;
@@ -350,12 +350,12 @@ TEST_CASE("a real process is found by its fds, maps and namespace", "[node][esca
 TEST_CASE("heads are counted in bounded steps", "[node][escape]") {
   auto const s = std::make_unique<abi::segment>();
   for (unsigned i = 0; i < 1000; ++i) {
-    s->process[i * 4].pid = i + 1;
-    s->process[i * 4].start_ticks = i % 2;
-    s->process[i * 4].pid_space = 5;
+    abi::process_of(*s, i * 4).pid = i + 1;
+    abi::process_of(*s, i * 4).start_ticks = i % 2;
+    abi::process_of(*s, i * 4).pid_space = 5;
   }
-  s->process[1].pid = 9999;
-  s->process[1].pid_space = 6;  // of a container: it cannot be looked at
+  s->near_process[1].pid = 9999;
+  s->near_process[1].pid_space = 6;  // of a container: it cannot be looked at
   unsigned lookups = 0;
   node::census c(
       [&](auto const& claimed, uid_t) {

@@ -96,9 +96,9 @@ struct world {
 /// This process, as one that is attached.
 void attach(node::job& j, unsigned slot) {
   auto const pid = static_cast<std::uint32_t>(getpid());
-  j.memory().process[slot].start_ticks.store(start_ticks(pid));
-  j.memory().process[slot].pid_space.store(segment::own_pid_space());
-  j.memory().process[slot].pid.store(pid);
+  abi::process_of(j.memory(), slot).start_ticks.store(start_ticks(pid));
+  abi::process_of(j.memory(), slot).pid_space.store(segment::own_pid_space());
+  abi::process_of(j.memory(), slot).pid.store(pid);
 }
 
 }  // namespace
@@ -117,7 +117,7 @@ TEST_CASE("a released job stays while somebody lives in it", "[node][state]") {
   REQUIRE(w.find("7") != nullptr);
   CHECK_FALSE(w.find("7")->record.scheduler->is_held);
   CHECK(w.has_folder("7"));
-  w.find("7")->memory().process[3].pid.store(0);
+  w.find("7")->memory().near_process[3].pid.store(0);
   w.pass(2'000 * ms);
   CHECK(w.find("7") == nullptr);
   CHECK_FALSE(w.has_folder("7"));
@@ -139,8 +139,8 @@ TEST_CASE("a job that looks the same is not walked, and who comes or dies is see
     _exit(0);
   }
   attach(*w.find("7"), 4);
-  s.process[4].pid.store(static_cast<std::uint32_t>(child));
-  s.process[4].start_ticks.store(start_ticks(child));
+  s.near_process[4].pid.store(static_cast<std::uint32_t>(child));
+  s.near_process[4].start_ticks.store(start_ticks(child));
   w.pass(3'000 * ms);
   CHECK(w.find("7")->processes == 1);  // nobody has said that he came
   SECTION("it says that it came") { s.head.attached_total.fetch_add(1); }
@@ -151,7 +151,7 @@ TEST_CASE("a job that looks the same is not walked, and who comes or dies is see
   waitpid(child, nullptr, 0);
   w.pass(3'000 * ms);
   CHECK(w.find("7")->processes == 1);
-  s.process[3].pid.store(0);
+  s.near_process[3].pid.store(0);
 }
 
 TEST_CASE("the result of a job whose ruleset was scribbled over has no channels", "[node][state]") {

@@ -127,15 +127,15 @@ TEST_CASE("segment: dead jobs go, live ones and strangers stay") {
   };
   std::uint32_t const gone = dead_pid();
   for (char const* job : {"dead", "member", "stranger"}) open(job)->head.creator_pid = gone;
-  open("member")->process[7].pid.store(static_cast<std::uint32_t>(getpid()));
-  open("member")->process[7].start_ticks.store(
+  open("member")->near_process[7].pid.store(static_cast<std::uint32_t>(getpid()));
+  open("member")->near_process[7].start_ticks.store(
       abi::not_after | sluice::start_ticks(static_cast<std::uint32_t>(getpid())));
-  open("stranger")->process[0].pid.store(gone);
-  open("stranger")->process[0].pid_space.store(1);  // another pid namespace: cannot be judged
-  open("dead")->process[0].pid.store(static_cast<std::uint32_t>(getpid()));
-  open("dead")->process[0].start_ticks.store(1);  // the pid was used again
-  open("dead")->process[1].pid.store(static_cast<std::uint32_t>(getpid()));
-  open("dead")->process[1].start_ticks.store(abi::not_after | 1);  // as here
+  open("stranger")->near_process[0].pid.store(gone);
+  open("stranger")->near_process[0].pid_space.store(1);  // another pid namespace: cannot be judged
+  open("dead")->near_process[0].pid.store(static_cast<std::uint32_t>(getpid()));
+  open("dead")->near_process[0].start_ticks.store(1);  // the pid was used again
+  open("dead")->near_process[1].pid.store(static_cast<std::uint32_t>(getpid()));
+  open("dead")->near_process[1].start_ticks.store(abi::not_after | 1);  // as here
   fs::create_directory(segment::jobs_dir(run) + "/.new-" + std::to_string(gone));
   segment::collect_garbage(run);
   CHECK(segment::list_jobs(run) == std::vector<std::string>{"maker", "member", "stranger"});
