@@ -34,7 +34,7 @@ bool map_private() {
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
   if (sys::failed(at)) return false;
   if (sys::failed(sys::call(SYS_madvise, at, page, 18 /* MADV_WIPEONFORK */))) return false;
-  stage.fork_page = reinterpret_cast<std::atomic<std::uint64_t>*>(at);
+  stage.fork_page = reinterpret_cast<fork_words*>(at);
   stage.mine = reinterpret_cast<private_map*>(at + page);
   stage.mine->fd[0].store(entry_unknown);  // a page that is read before it is written costs twice
   return true;
@@ -175,7 +175,7 @@ outside enter_sandbox(long mode, long filter) {
   if (stage.active.load() == nullptr) return before;
   each_extra(&extra::go_blind);
   pass_through(abi::passthrough::sandboxed);
-  std::uint32_t const slot = stage.slot.load();
+  std::uint32_t const slot = stage.fork_page->slot.load();
   abi::segment* const s = before.segment = stage.active.exchange(nullptr);
   if (s != nullptr && slot != 0) abi::process_of(*s, slot - 1).state.store(2);
   return before;
@@ -188,7 +188,7 @@ void leave_sandbox(outside const& before) {
   abi::segment* const s = before.segment;
   if (s == nullptr) return;
   each_extra(&extra::see_again);
-  std::uint32_t const slot = stage.slot.load();
+  std::uint32_t const slot = stage.fork_page->slot.load();
   if (slot != 0) abi::process_of(*s, slot - 1).state.store(1);
   s->head.passthrough_calls[static_cast<unsigned>(abi::passthrough::sandboxed)].fetch_sub(1);
   stage.active.store(s);

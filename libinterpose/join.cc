@@ -30,11 +30,12 @@ bool proc_shows(std::uint32_t pid) {
 
 // A child of fork sees the number of its parent only in the pid namespace of both.
 bool is_in_space_of_parent() {
-  return stage.pid != 0 && static_cast<std::uint32_t>(sys::call(SYS_getppid)) == stage.pid;
+  return self.pid != 0 && static_cast<std::uint32_t>(sys::call(SYS_getppid)) == self.pid;
 }
 
-// The first process of the job asks for all that see the same /proc.
-std::uint64_t pid_space(abi::segment& s, std::uint32_t pid) {
+// The first process of the job asks for all that see the same /proc. Out of line, for what it needs
+// of the stack is more than a child of fork has touched.
+[[gnu::noinline]] std::uint64_t pid_space(abi::segment& s, std::uint32_t pid) {
   sys::file_identity proc = {}, self_space;
   bool const is_there = sys::identify(sys::at_cwd, "/proc", 0, proc);
   if (is_there) stage.proc_device = proc.device;
@@ -83,7 +84,7 @@ std::uint32_t claim_slot(abi::segment& s) {
   std::uint32_t const pid = own_pid();
   if (!is_in_space_of_parent()) stage.pid_space = pid_space(s, pid);
   std::uint64_t const space = stage.pid_space;
-  stage.pid = pid;
+  stage.fork_page->pid = self.pid = pid;
   for (unsigned i = 0; i < slot_probes; ++i) {
     unsigned const among = i < near_probes ? abi::near_slots : abi::process_slots;
     std::uint32_t const index = (pid + i * 67) % among;
@@ -103,6 +104,17 @@ std::uint32_t claim_slot(abi::segment& s) {
   return 0;
 }
 
+// A number that no thread of this process has from before, and so none of its parent's. Whose
+// thread has one goes on from there. That writes no page of the parent's, as a count of the process
+// would; the count is only for threads that have none.
+std::uint32_t next_generation() {
+  constexpr unsigned steps = 0xfffe;
+  std::uint32_t const mine = self.generation;
+  if (mine != ~0u && (mine & 0xffff) < steps) return mine + 1;
+  stage.generations = (stage.generations + 1) & 0x7fff;
+  return stage.generations << 16 | 1;
+}
+
 // The thread that holds a shard has ended: in our own process, or with a process that died without
 // giving back.
 bool owner_is_gone(abi::segment& s, std::uint64_t owner, std::uint64_t space) {
@@ -112,7 +124,7 @@ bool owner_is_gone(abi::segment& s, std::uint64_t owner, std::uint64_t space) {
   std::uint32_t const pid = row.pid.load();
   if (pid == 0) return true;
   if (space == 0 || row.pid_space.load() != space) return false;
-  if (slot == stage.slot.load())
+  if (slot == stage.fork_page->slot.load())
     return sys::call(SYS_tgkill, pid, static_cast<long>(owner & 0xffffffff), 0) == -ESRCH;
   return is_dead(pid);
 }
@@ -129,7 +141,7 @@ abi::shard* take_shard(abi::segment& s, unsigned index, std::uint64_t seen, std:
 }
 
 abi::shard* claim_shard(abi::segment& s) {
-  std::uint32_t const slot = stage.slot.load();
+  std::uint32_t const slot = stage.fork_page->slot.load();
   std::uint64_t const mark = std::uint64_t{slot} << 32 | self.tid;
   for (unsigned i = 0; slot != 0 && i < abi::owned_shards; ++i) {
     if (s.shard_owner[i].load(std::memory_order_relaxed) != 0) continue;
@@ -155,16 +167,14 @@ abi::shard* claim_shard(abi::segment& s) {
 bool join_process(abi::segment& s) {
   std::uint64_t const busy = generation_busy | static_cast<std::uint64_t>(sys::as_long(&self));
   std::uint64_t seen = 0;
-  if (!stage.fork_page->compare_exchange_strong(seen, busy) && seen != busy)
+  if (!stage.fork_page->generation.compare_exchange_strong(seen, busy) && seen != busy)
     return (seen & generation_busy) == 0;
-  stage.slot.store(0);
+  stage.fork_page->slot.store(0);
   touch_around(&s);
   std::uint32_t const slot = claim_slot(s);
-  stage.slot.store(slot);
+  stage.fork_page->slot.store(slot);
   if (slot == 0) pass_through(abi::passthrough::no_slot);
-  std::uint32_t const generation = stage.last_generation.load() + 1;
-  stage.last_generation.store(generation);
-  stage.fork_page->store(generation, std::memory_order_release);
+  stage.fork_page->generation.store(next_generation(), std::memory_order_release);
   return true;
 }
 
@@ -179,6 +189,7 @@ bool join_thread() {
     pass_through(abi::passthrough::nested);
     return false;
   }
+  self.pid = stage.fork_page->pid;
   self.tid = static_cast<std::uint32_t>(sys::call(SYS_gettid));
   self.counters = claim_shard(*s);
   self.owned = self.counters != nullptr;
@@ -187,7 +198,8 @@ bool join_thread() {
     s->head.commons_used.store(1, std::memory_order_relaxed);
   }
   refresh_caller_rules();
-  self.generation = static_cast<std::uint32_t>(stage.fork_page->load(std::memory_order_acquire));
+  self.generation =
+      static_cast<std::uint32_t>(stage.fork_page->generation.load(std::memory_order_acquire));
   self.settled = self.owned ? self.generation : ~0u;
   return true;
 }
@@ -208,19 +220,18 @@ void refresh_caller_rules() {
 
 void leave_process() {
   abi::segment* const s = stage.active.load(std::memory_order_acquire);
-  std::uint32_t const slot = stage.slot.load();
-  if (s == nullptr || slot == 0 || slot > abi::process_slots || self.is_vfork_child) return;
-  // A fork child that made no call yet must not give away its parent's slot.
-  if (stage.fork_page->load() == 0) return;
+  if (s == nullptr || self.is_vfork_child) return;
+  // A child of fork that has made no call has none.
+  std::uint32_t const slot = stage.fork_page->slot.load();
+  if (slot == 0 || slot > abi::process_slots) return;
   auto pid = static_cast<std::uint32_t>(sys::call(SYS_getpid));
   if (abi::process_of(*s, slot - 1).pid.load() != pid)
     return;  // a child of clone, in its parent's memory
-  stage.slot.store(0);
+  stage.fork_page->slot.store(0);
   // Whoever still makes calls (other destructors, threads that go on) joins anew, to the shared
   // counters.
-  std::uint32_t const generation = stage.last_generation.load() + 1;
-  stage.last_generation.store(generation);
-  stage.fork_page->store(generation);
+  std::uint64_t const generation = stage.fork_page->generation.load();
+  stage.fork_page->generation.store(static_cast<std::uint32_t>(generation) + 1);
   release_shards(*s, slot);
   if (abi::process_of(*s, slot - 1).pid.compare_exchange_strong(pid, 0))
     s->head.attached.fetch_sub(1);

@@ -48,7 +48,7 @@ void show_waiting(passage& p, unsigned channel, core::ticket const& t, std::int6
   w.ticket.store(t.start, std::memory_order_relaxed);
   w.amount.store(t.cost, std::memory_order_relaxed);
   w.call.store(static_cast<std::uint32_t>(p.v.id), std::memory_order_relaxed);
-  w.slot.store(stage.slot.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  w.slot.store(stage.fork_page->slot.load(std::memory_order_relaxed), std::memory_order_relaxed);
   w.channel.store(channel + 1, std::memory_order_release);
 }
 

@@ -70,7 +70,7 @@ inline bool is_elsewhere(place const& where) {
   unsigned const entry = stage.mine->entry_of(where.fd).load(std::memory_order_relaxed) &
                          (entry_kind_mask | entry_unverified);
   return entry != entry_unknown && entry < stage.first_counted &&
-         stage.fork_page->load(std::memory_order_relaxed) != 0;
+         stage.fork_page->generation.load(std::memory_order_relaxed) != 0;
 }
 
 /// The entry of an fd when the thread is_settled() and no closer look is needed; else

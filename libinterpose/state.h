@@ -6,7 +6,8 @@
 //
 //   stage        one per process, in the library's own data; `active` is null until attached
 //   private_map  one anonymous mapping: what a call meets, the fd table, the cache of directories
-//   fork_page    one page the kernel wipes in a child: how fork is noticed without a system call
+//   fork_page    one page the kernel wipes in a child: how fork is noticed without a system call.
+//                What a child has of its own lies there too: it copies no page of its parent
 //   thread_state initial-exec TLS; its first line is what every call asks
 #pragma once
 
@@ -117,6 +118,13 @@ struct private_map {
 };
 static_assert(offsetof(private_map, fd) % 4096 == 2048);
 
+/// All zero in a child of fork until it joins.
+struct fork_words {
+  std::atomic<std::uint64_t> generation;
+  std::atomic<std::uint32_t> slot;  // process slot + 1
+  std::uint32_t pid;                // of the process that claimed the slot
+};
+
 inline constexpr std::uint64_t cwd_step = 1, name_step = std::uint64_t{1} << 32;
 
 /// The first line is what every call asks; after a system call little else is left in the cache.
@@ -124,7 +132,7 @@ inline constexpr std::uint64_t cwd_step = 1, name_step = std::uint64_t{1} << 32;
 struct alignas(64) stage_state {
   std::atomic<abi::segment*> active{nullptr};  // null: passthrough, for whatever reason
   private_map* mine = nullptr;
-  std::atomic<std::uint64_t>* fork_page = nullptr;
+  fork_words* fork_page = nullptr;
   core::bucket const* bucket = nullptr;  // of the segment that was active first
   // Low half: grows with every change of directory; high half: when paths may mean something else.
   std::atomic<std::uint64_t> serials{name_step + cwd_step};
@@ -139,9 +147,7 @@ struct alignas(64) stage_state {
   std::uint64_t plain_rules = 0;                     // mask of rules without path_glob
   std::uint16_t gate_of_rule[core::max_rules] = {};  // its channel, gate_bytes, gate_counts …
   std::atomic<std::uint32_t> cwd_entry{entry_unknown};
-  std::atomic<std::uint32_t> slot{0};  // process slot + 1
-  std::atomic<std::uint32_t> last_generation{0};
-  std::uint32_t pid = 0;                  // of the process that claimed the slot
+  std::uint32_t generations = 0;          // see next_generation() in join.cc
   bool is_in_memory = false;              // the segment lies on a tmpfs
   std::atomic<bool> is_sandboxed{false};  // and the filter can end programs
   std::uint64_t pid_space = 0;            // inode of its pid namespace; 0 unknown
@@ -173,6 +179,7 @@ struct alignas(64) thread_state {
   std::uint32_t tid = 0;
   std::uint32_t caller_serial = 0;  // threads_named when caller_rules were found
   std::uint32_t dice = 0;           // see times.h
+  std::uint32_t pid = 0;            // of its process when it joined: a child's parent
 };
 
 extern thread_local constinit thread_state self __asm__("sluice_self")
@@ -224,14 +231,14 @@ inline bool minds_starts() {
 inline bool minds_sandboxes() { return stage.preload != nullptr; }
 
 inline bool joined() {
-  return self.generation == stage.fork_page->load(std::memory_order_relaxed) &&
+  return self.generation == stage.fork_page->generation.load(std::memory_order_relaxed) &&
          !self.is_vfork_child;
 }
 /// Joined, with counters of its own: what nearly every call finds.
 inline bool is_settled() {
   std::uint64_t mine;
   __builtin_memcpy(&mine, &self, sizeof mine);
-  return mine == stage.fork_page->load(std::memory_order_relaxed);
+  return mine == stage.fork_page->generation.load(std::memory_order_relaxed);
 }
 
 /// Before a page of the segment is written for the first time. Where the file lies in memory, a

@@ -27,7 +27,8 @@ order_slot* claim_slot(std::uint32_t& user) {
 }
 
 bool post(order_slot& s, std::uint32_t user, std::uint32_t kind, int fd, file_now const& f) {
-  auto const pid = joined() ? stage.pid : static_cast<std::uint32_t>(sys::call(SYS_getpid));
+  auto const pid =
+      joined() ? stage.fork_page->pid : static_cast<std::uint32_t>(sys::call(SYS_getpid));
   bool must_wake = false;
   if (!abi::post(*durable.area, s, user, {kind, pid, fd, f.device, f.inode}, now_ns(), must_wake))
     return false;
