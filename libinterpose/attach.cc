@@ -122,7 +122,7 @@ __attribute__((destructor)) void detach() {
 
 attached attach() {
   static constinit std::atomic<bool> begun{false};
-  if (begun.exchange(true)) return attached::no;
+  if (begun.load(std::memory_order_relaxed) || begun.exchange(true)) return attached::no;
   // stream.cc reads glibc's FILE; under another libc we are loaded by accident and stay out.
   if (gnu_get_libc_version == nullptr) return attached::no;
   char path[longest_preload + 16];

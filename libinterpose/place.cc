@@ -381,6 +381,10 @@ unsigned look_up_directory(char const* path, scanned_path const& name, std::uint
 
 // What the memo did not know.
 [[gnu::noinline]] unsigned look_up_slowly(int dir, char const* path) {
+  // Most names of a build are bare. No clock is asked for those, nor a function of libc, whose
+  // pages a child of fork may not have.
+  if (path[0] != '/' && core::is_name_in(path, self.memo.text, 0))
+    return dir == sys::at_cwd ? entry_of_cwd() : entry_of_fd(dir) & entry_kind_mask;
   std::uint64_t const serials = stage.serials.load(std::memory_order_relaxed);
   std::uint32_t const now = coarse_tick();
   scanned_path const name = scan(path);
