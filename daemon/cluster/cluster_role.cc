@@ -25,7 +25,7 @@ std::optional<verbs::parent_view> cluster_role::parent() const {
   return verbs::parent_view{above->address(), above->name(), above->is_heard(boot_ns())};
 }
 
-void cluster_role::add_to_hello(json& answer, local::peer const&) const {
+void cluster_role::add_to_hello(json& answer, local::peer const&, json const&) const {
   answer["listen"] = c_.listens_at();
 }
 

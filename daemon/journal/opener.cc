@@ -17,6 +17,7 @@
 #include <cerrno>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include "base/descriptor.h"
 #include "base/error.h"
@@ -286,14 +287,33 @@ class asked_home : public home {
   _exit(0);
 }
 
-/// One whom nobody knows by name has no groups.
-void take_rights_of(uid_t uid) {
-  constexpr gid_t nobodys = 65534;
+constexpr gid_t nobodys = 65534;
+
+bool is_in(passwd const& user, gid_t gid) {
+  int count = 64;
+  std::vector<gid_t> all(static_cast<std::size_t>(count));
+  if (getgrouplist(user.pw_name, user.pw_gid, all.data(), &count) < 0) {
+    all.resize(static_cast<std::size_t>(std::max(count, 1)));
+    if (getgrouplist(user.pw_name, user.pw_gid, all.data(), &count) < 0) return false;
+  }
+  return std::find(all.begin(), all.begin() + count, gid) != all.begin() + count;
+}
+
+/// Of one whom nobody knows by name: it must be nobody else's either.
+bool is_unknown(gid_t gid) {
+  char text[4096];
+  group entry = {}, *found = nullptr;
+  return getgrgid_r(gid, &entry, text, sizeof text, &found) == 0 && found == nullptr;
+}
+
+/// One whom nobody knows by name has no other groups.
+void take_rights_of(uid_t uid, std::optional<gid_t> wish) {
   char text[4096];
   passwd entry = {}, *found = nullptr;
   bool const is_known = getpwuid_r(uid, &entry, text, sizeof text, &found) == 0 && found != nullptr;
-  gid_t const gid = is_known ? found->pw_gid : nobodys;
-  if ((is_known ? initgroups(found->pw_name, gid) : setgroups(0, nullptr)) != 0 ||
+  bool const is_his = wish && (is_known ? is_in(entry, *wish) : is_unknown(*wish));
+  gid_t const gid = is_his ? *wish : is_known ? entry.pw_gid : nobodys;
+  if ((is_known ? initgroups(entry.pw_name, entry.pw_gid) : setgroups(0, nullptr)) != 0 ||
       setresgid(gid, gid, gid) != 0 || setresuid(uid, uid, uid) != 0)
     cannot(fmt::format("cannot take the rights of uid {}", uid).c_str());
   // He is not to look into it, for it has descriptors that he could not open himself.
@@ -303,7 +323,7 @@ void take_rights_of(uid_t uid) {
 
 }  // namespace
 
-std::unique_ptr<home> become_user(uid_t uid) {
+std::unique_ptr<home> become_user(uid_t uid, std::optional<gid_t> gid) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) cannot("socketpair");
   descriptor mine(ends[0]), its(ends[1]);
@@ -312,7 +332,7 @@ std::unique_ptr<home> become_user(uid_t uid) {
   if (pid < 0) cannot("fork");
   its = descriptor();
   auto files = std::make_unique<asked_home>(std::move(mine), pid);
-  take_rights_of(uid);
+  take_rights_of(uid, gid);
   return files;
 }
 

@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "journal/home.h"
@@ -21,7 +22,8 @@ namespace sluice::journal {
 /// thread. Throws sluice::error.
 std::unique_ptr<home> become_owner(std::string const& log);
 
-/// The same for that user, whoever owns what.
-std::unique_ptr<home> become_user(uid_t uid);
+/// The same for that user, whoever owns what. `gid`: the first of his groups, where it is one of
+/// his; the kernel shows descriptors of a process to none with another.
+std::unique_ptr<home> become_user(uid_t uid, std::optional<gid_t> gid = {});
 
 }  // namespace sluice::journal

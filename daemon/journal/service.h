@@ -121,7 +121,7 @@ class service {
   using mount_ptr = std::shared_ptr<held_mount>;
   using mounts = std::vector<mount_ptr>;
   bool hold_mount(held_file const& f, struct stat const& st);
-  bool is_kept(request const& r, int fd);
+  bool is_kept(request const& r, int fd, struct stat const& st);
   void forget_directories();
   mounts all_mounts() const;
   int sync_mounts(mounts const& all);

@@ -30,6 +30,9 @@ std::uint64_t modified_ns(struct stat const& st) {
 
 std::uint64_t pages_in(std::uint64_t bytes) { return (bytes + page_bytes - 1) / page_bytes; }
 
+/// Recovery has the rights of the journal's user.
+bool is_ours(struct stat const& st) { return geteuid() == 0 || st.st_uid == geteuid(); }
+
 /// It became larger, and nobody noted its last page: by a write past the page cache, say.
 bool is_grown_unnoted(held_file const& f, noted const& what, std::uint64_t size) {
   return size > f.size && what.low_size == ~std::uint64_t{0} &&
@@ -71,10 +74,12 @@ bool service::nobody_syncs_alone() const {
   return true;
 }
 
-/// The journal takes files where what is done to them, and to their names, is kept in order.
-/// Elsewhere each program's syncs are its own, without asking again.
-bool service::is_kept(request const& r, int fd) {
-  if (mounts_.contains(r.device) || fs_journal_of(fd) != fs_journal::none) return true;
+/// The journal takes files where what is done to them, and to their names, is kept in order, and
+/// those alone that its recovery may write. Elsewhere each program's syncs are its own, without
+/// asking again.
+bool service::is_kept(request const& r, int fd, struct stat const& st) {
+  bool const is_in_order = mounts_.contains(r.device) || fs_journal_of(fd) != fs_journal::none;
+  if (is_in_order && (S_ISDIR(st.st_mode) || is_ours(st))) return true;
   r.from->raise_surely(r.from->key_of(r.device, r.inode), abi::order_own);
   return false;
 }
@@ -102,7 +107,7 @@ service::file_ptr service::hold(request const& r) {
   auto f = std::make_shared<held_file>();
   struct stat st = {};
   f->fd = fetch(r, false, st);
-  if (!f->fd || !is_kept(r, f->fd.get())) return {};
+  if (!f->fd || !is_kept(r, f->fd.get(), st)) return {};
   f->show(r.from->owner());
   f->key = key;
   make_room(r);
@@ -364,7 +369,7 @@ void service::look(held_file& f, request const& r, found& now) {
   s.has_baseline = f.has_baseline;
   now.born = what.created != 0 ? birth_of(f.fd.get()) : birth{};
   s.is_created = what.created != 0 && what.created == now.born.word;
-  s.is_bypassed = (now.flags & abi::order_bypass) != 0;
+  s.is_bypassed = (now.flags & abi::order_bypass) != 0 || !is_ours(st);
   s.is_native = (now.flags & abi::order_native) != 0 || f.is_marked;
   s.is_whole = what.is_whole;
   s.is_linked_once = st.st_nlink == 1;
@@ -479,7 +484,7 @@ void service::on_directory(request const& r) {
     d = std::make_shared<held_directory>();
     d->fd = fetch(r, true, st);
     d->key = key;
-    if (!d->fd || !is_kept(r, d->fd.get()) || identify(d->fd.get(), d->id) != 0)
+    if (!d->fd || !is_kept(r, d->fd.get(), st) || identify(d->fd.get(), d->id) != 0)
       return answer(r, abi::go_native);
     d->is_marked = has_mark(d->fd.get(), super_);
     directories_.emplace(key, d);

@@ -118,7 +118,8 @@ struct job {
   std::uint32_t foreign_found = 0;  // of these, looked at from outside
   segment::job_life life;
   std::vector<escaped> escapes;
-  bool is_announced = false;  // the parent has been told its name
+  bool wants_journal = false;  // a target of it is durable or ordered
+  bool is_announced = false;   // the parent has been told its name
 
   job(std::string folder_, job_record record_, segment::mapping map_);
   sluice::foreign<abi::segment>& memory() const { return *map; }

@@ -55,9 +55,12 @@ std::optional<job_record> record_in(std::string const& dir) try {
 }
 
 constexpr char const* unrecovered_text =
-    "the journal of this node is not recovered, so files of durable targets may lack what was "
+    "your journal on this node is not recovered, so files of durable targets may lack what was "
     "synced to them: jobs with such targets are refused until it is (`sluice order` shows its "
     "state)";
+constexpr char const* coming_home_text =
+    "what a crash left in your journal on this node is being brought home, and files of durable "
+    "targets lack it until then: try again in a moment (`sluice order` shows its state)";
 
 constexpr char const* remains_grew_text =
     "files of a job that is over were cut back: somebody had let them grow";
@@ -241,6 +244,26 @@ void take_order_away(policy::compiled& limits) {
 }
 
 /// `note`: where to say what the job is made without, instead of refusing it.
+void job_table::check_home(uid_t uid, policy::compiled& limits, std::string* note) const {
+  if (!home_of_ || limits.durable_targets == 0) return;
+  home_state const state = home_of_(uid);
+  if (state == home_state::fine) return;
+  bool const is_soon = state == home_state::coming_home;
+  char const* const text = is_soon ? coming_home_text : unrecovered_text;
+  if (note == nullptr) throw usage_error(text);
+  if (is_soon) throw segment::no_room(text);
+  *note = text;
+  take_order_away(limits);
+}
+
+std::map<uid_t, gid_t> job_table::users_of_journals() const {
+  std::map<uid_t, gid_t> out;
+  for (auto const& j : jobs_)
+    if (j->wants_journal) out.emplace(j->record.uid, j->record.gid);
+  return out;
+}
+
+/// `note`: as above.
 job& job_table::make(local::peer const& who, std::string const& name, join_request const& request,
                      site_state const& site, std::string* note) {
   check_room(who.uid);
@@ -258,11 +281,7 @@ job& job_table::make(local::peer const& who, std::string const& name, join_reque
                                 {request.limits, request.orders, request.costs, request.monitor,
                                  request.policy_channels, request.places, local::is_operator(who)},
                                 places_.files());
-  if (refuses_durable_ && limits.compiled.durable_targets != 0) {
-    if (note == nullptr) throw usage_error(unrecovered_text);
-    *note = unrecovered_text;
-    take_order_away(limits.compiled);
-  }
+  check_home(who.uid, limits.compiled, note);
   job_record r{who.uid,
                who.gid,
                name,
@@ -354,6 +373,7 @@ void job_table::adopt_one(std::string const& folder, site_state const& site) {
   uid_t const uid = record.uid;
   auto map = segment::mapping::open(dir + "/segment", uid);
   auto j = std::make_unique<job>(folder, std::move(record), std::move(map));
+  j->wants_journal = access(segment::order_path(dir + "/segment").c_str(), F_OK) == 0;
   heed_lease(*j, !j->areas.hold(dir, uid));
   bind_streams(*j, site, steady_ns());
   j->told_ops = segment::sum_by_op(j->memory());

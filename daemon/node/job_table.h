@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -15,6 +16,7 @@
 #include "base/owners.h"
 #include "local/local.h"
 #include "node/job.h"
+#include "node/journal_watch.h"
 #include "node/place_finder.h"
 #include "node/process_teller.h"
 #include "node/scheduler.h"
@@ -67,9 +69,14 @@ class job_table {
 
   joined join(local::peer const& who, join_request const& request, site_state const& site);
 
-  /// Jobs with durable targets are refused, until this is said again: what a journal has may not be
-  /// in their files. The scheduler's are made without such targets, and say so in their note.
-  void refuse_durable(bool is_unrecovered) { refuses_durable_ = is_unrecovered; }
+  /// Jobs with durable targets are refused while what a journal of their user has may not be in
+  /// their files. The scheduler's wait for a while, then they are made without such targets, and
+  /// say so in their note. Nobody to ask: all are fine.
+  void asks_home(std::function<home_state(uid_t)> ask) { home_of_ = std::move(ask); }
+  /// Of jobs with such targets; the group is that of the first one's processes.
+  std::map<uid_t, gid_t> users_of_journals() const;
+  /// Jobs that wait are worth a try.
+  void may_have_room() { ++changes_of_room_; }
 
   /// Finds the streams of a job in its channels; again when supplies were added.
   static void bind_streams(job& j, site_state const& site, std::int64_t now_ns);
@@ -122,6 +129,7 @@ class job_table {
   segment::life_facts facts_of(job_record const& r);
   uid_t owner(uid_t uid) const { return owner_by(owner_of_, uid); }
   void check_room(uid_t uid) const;
+  void check_home(uid_t uid, policy::compiled& limits, std::string* note) const;
   void make_files(segment::new_job const& made, policy::compiled const& limits);
   /// True: a lease keeps us from a file that has grown.
   bool keep_made_size(std::string const& folder);
@@ -139,7 +147,7 @@ class job_table {
   runtime::logger& log_;
   std::vector<std::unique_ptr<job>> jobs_;  // sorted by folder
   place_finder places_;
-  bool refuses_durable_ = false;
+  std::function<home_state(uid_t)> home_of_;
   process_teller processes_;
   owner_lookup owner_of_;
   segment::remains remains_;      // of jobs that are over, and whose files somebody holds

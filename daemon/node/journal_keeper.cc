@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "node/journal_keeper.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/close_range.h>
@@ -8,171 +9,226 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <cstring>
+#include <map>
+#include <memory>
 #include <utility>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "core/durations.h"
+#include "node/kept_journal.h"
+#include "node/pace.h"
 #include "runtime/privileges.h"
 #include "segment/journal_process.h"
+#include "segment/run_dir.h"
 
 namespace sluice::node {
 
 namespace {
 
-constexpr std::int64_t first_pause_ns = 1'000 * ms_ns, longest_pause_ns = 60'000 * ms_ns;
-constexpr std::int64_t served_well_ns = 60'000 * ms_ns;  // then the next death is a first one
+/// Who holds his journal up is not waited for longer: its process is told, and goes on by itself.
+constexpr std::int64_t end_patience_ns = 90'000 * ms_ns;
 
-void put(char* to, std::size_t room, std::string const& text) {
-  std::size_t const bytes = std::min(text.size(), room - 1);
-  std::memcpy(to, text.data(), bytes);
-  std::memset(to + bytes, 0, room - bytes);
+/// Of entries that only the keeper makes.
+std::vector<uid_t> users_in(std::string const& directory) {
+  std::unique_ptr<DIR, int (*)(DIR*)> const all(opendir(directory.c_str()), closedir);
+  if (!all) throw sluice_error(fmt::format("{}: {}", directory, std::strerror(errno)));
+  std::vector<uid_t> out;
+  while (dirent const* const one = readdir(all.get())) {
+    std::string_view const name = one->d_name;
+    uid_t user = 0;
+    auto const [end, error] = std::from_chars(name.data(), name.data() + name.size(), user);
+    bool const is_number = error == std::errc() && end == name.data() + name.size();
+    if (is_number && user != nobody && std::to_string(user) == name) out.push_back(user);
+  }
+  return out;
+}
+
+/// Where users come through, and only we write.
+void make_own(std::string const& directory, mode_t mode) {
+  struct stat st = {};
+  if (mkdir(directory.c_str(), mode) != 0 && errno != EEXIST)
+    throw sluice_error(fmt::format("{}: cannot be made: {}", directory, std::strerror(errno)));
+  if (lstat(directory.c_str(), &st) != 0 || !S_ISDIR(st.st_mode) || st.st_uid != geteuid())
+    throw sluice_error(fmt::format("{}: is not a directory of uid {}", directory, geteuid()));
+  if (chmod(directory.c_str(), mode) != 0)
+    throw sluice_error(fmt::format("{}: {}", directory, std::strerror(errno)));
 }
 
 class keeper {
  public:
   keeper(journal_settings const& settings, descriptor to_sluiced, std::string const& lacks)
       : settings_(settings), sluiced_(std::move(to_sluiced)) {
-    put(report_.lacks, sizeof report_.lacks, lacks);
+    std::memcpy(own_.lacks, lacks.data(), std::min(lacks.size(), sizeof own_.lacks - 1));
   }
 
   void run() {
-    start();
-    while (!is_told_ || report_.pid != 0) look();
-    report_.phase = journal_phase::over;
-    tell();
+    begin();
+    while (!may_end()) look();
+    say_own(journal_phase::over, own_.said);
+    send_news();
   }
 
  private:
-  static std::int64_t now_ns() { return steady_ns(); }
+  using kept = std::map<uid_t, std::unique_ptr<kept_journal>>;
 
-  /// What does not arrive is in the next one.
-  void tell() {
-    (void)!send(sluiced_.get(), &report_, sizeof report_, MSG_DONTWAIT | MSG_NOSIGNAL);
+  bool may_end() const {
+    bool const is_waiting = std::any_of(all_.begin(), all_.end(),
+                                        [](auto const& one) { return one.second->has_process(); });
+    return stopped_ns_ != 0 && (!is_waiting || steady_ns() - stopped_ns_ > end_patience_ns);
   }
 
-  void start() {
-    put(report_.said, sizeof report_.said, "");
-    report_.status = 0;
-    words_.clear();
+  /// Tried again when somebody has mended something.
+  void begin() {
     try {
-      child_ = segment::start_journal(settings_.program,
-                                      {"--jobs", settings_.jobs, "--journal", settings_.file,
-                                       "--journal-mib", std::to_string(settings_.size_mib)},
-                                      sentinel_, true);
-      ended_ = descriptor(static_cast<int>(syscall(SYS_pidfd_open, child_.pid, 0)));
-      fcntl(child_.said.get(), F_SETFL, O_NONBLOCK);
+      make_own(settings_.directory, geteuid() == 0 ? 0711 : 0700);
+      make_own(segment::journals_dir(settings_.run_dir), 0700);
+      bring_old_home();
+      for (uid_t const user : users_in(settings_.directory)) {
+        auto const [at, is_new] = all_.try_emplace(user);
+        if (!is_new) continue;
+        at->second = std::make_unique<kept_journal>(settings_, user, true);
+        at->second->start();
+      }
+      is_begun_ = true;
+      say_own(journal_phase::listed, "");
     } catch (error const& e) {
-      put(report_.said, sizeof report_.said, e.what());
-      return pause();
+      say_own(journal_phase::pausing, e.what());
     }
-    report_.pid = static_cast<std::uint32_t>(child_.pid);
-    report_.phase = journal_phase::recovering;
-    begun_ns_ = now_ns();
-    tell();
+    send_news();
+  }
+
+  /// A journal of all users, as older versions kept it: before anybody's files are used.
+  void bring_old_home() const {
+    std::string const old = settings_.directory + "/log";
+    struct stat st = {};
+    if (lstat(old.c_str(), &st) != 0 || !S_ISREG(st.st_mode)) return;
+    segment::recover_journal(settings_.recover, old);
+    unlink(old.c_str());
+  }
+
+  void say_own(journal_phase phase, std::string const& words) {
+    own_.phase = phase;
+    std::size_t const bytes = std::min(words.size(), sizeof own_.said - 1);
+    std::memcpy(own_.said, words.data(), bytes);
+    own_.said[bytes] = 0;
+    has_own_news_ = true;
   }
 
   void look() {
-    // Without a pidfd (a kernel before 5.3) its end is looked for ten times a second.
-    int limit_ms = report_.pid != 0 && !ended_ ? 100 : -1;
-    if (report_.phase == journal_phase::pausing)
-      limit_ms = static_cast<int>(std::max<std::int64_t>(report_.due_ns - now_ns(), 0) / ms_ns) + 1;
-    pollfd each[] = {{is_told_ ? -1 : sluiced_.get(), POLLIN, 0},
-                     {child_.ready.get(), POLLIN, 0},
-                     {child_.said.get(), POLLIN, 0},
-                     {ended_.get(), POLLIN, 0}};
-    if (poll(each, std::size(each), limit_ms) < 0) return;
-    if (each[0].revents != 0) hear_sluiced();
-    if (each[1].revents != 0) hear_ready();
-    if (each[2].revents != 0) hear_words();
-    if (report_.pid != 0) look_for_end();
-    bool const is_due = report_.phase == journal_phase::pausing && now_ns() >= report_.due_ns;
-    if (is_due && !is_told_) start();
+    bool const has_news = has_own_news_ || std::any_of(all_.begin(), all_.end(), [](auto& one) {
+                            return one.second->has_news();
+                          });
+    auto const events = static_cast<short>(has_news ? POLLIN | POLLOUT : POLLIN);
+    std::vector<pollfd> each = {{is_gone_ ? -1 : sluiced_.get(), events, 0}};
+    std::int64_t due_ns = stopped_ns_ != 0 ? stopped_ns_ + end_patience_ns : never_ns;
+    for (auto const& [user, one] : all_) {
+      one->add_to(each);
+      due_ns = std::min(due_ns, one->due_ns());
+    }
+    if (poll(each.data(), each.size(), poll_ms(due_ns, steady_ns())) < 0) return;
+    if ((each[0].revents & ~POLLOUT) != 0) hear_sluiced();
+    for (auto const& [user, one] : all_) one->look();
+    if (stopped_ns_ == 0) let_in();
+    send_news();
+    std::erase_if(all_,
+                  [](auto const& one) { return one.second->is_over() && !one.second->has_news(); });
+  }
+
+  /// Those that wait for room, as far as there is some.
+  void let_in() {
+    auto taken = static_cast<std::uint64_t>(std::count_if(
+        all_.begin(), all_.end(), [](auto const& one) { return one.second->has_file(); }));
+    for (auto const& [user, one] : all_) {
+      if (!one->waits_for_room()) continue;
+      if ((taken + 1) * settings_.size_mib > settings_.total_mib) {
+        one->wait_for_room(fmt::format("{} journals of {} MiB are all that journal-total allows",
+                                       taken, settings_.size_mib));
+        continue;
+      }
+      ++taken;
+      one->start();
+    }
+  }
+
+  /// What finds no room is sent when there is some.
+  void send_news() {
+    if (is_gone_) {
+      has_own_news_ = false;
+      for (auto const& [user, one] : all_) one->told();
+      return;
+    }
+    for (auto const& [user, one] : all_) {
+      if (!one->has_news()) continue;
+      if (!send_one(one->report())) return;
+      one->told();
+    }
+    if (has_own_news_ && send_one(own_)) has_own_news_ = false;
+  }
+
+  bool send_one(journal_report const& report) const {
+    return send(sluiced_.get(), &report, sizeof report, MSG_DONTWAIT | MSG_NOSIGNAL) ==
+           sizeof report;
   }
 
   /// Its end is a word too.
   void hear_sluiced() {
-    char word = 0;
-    ssize_t const got = recv(sluiced_.get(), &word, 1, MSG_DONTWAIT);
-    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
-    if (got == 1 && word == static_cast<char>(journal_word::again)) {
-      if (report_.phase == journal_phase::pausing) report_.due_ns = now_ns();
-      return;
+    while (!is_gone_) {
+      journal_word word = {};
+      ssize_t const got = recv(sluiced_.get(), &word, sizeof word, MSG_DONTWAIT | MSG_TRUNC);
+      if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+      if (got <= 0) is_gone_ = true;
+      if (is_gone_) return stop();
+      if (got == sizeof word) heed(word);
     }
-    is_told_ = true;
-    if (report_.pid != 0) kill(child_.pid, SIGTERM);
   }
 
-  void hear_ready() {
-    char byte = 0;
-    bool const is_ready = read(child_.ready.get(), &byte, 1) == 1;
-    child_.ready = {};
-    if (!is_ready) return;
-    report_.phase = journal_phase::serving;
-    served_ns_ = now_ns();
-    tell();
+  void heed(journal_word const& word) {
+    bool const is_user = word.uid != nobody && (geteuid() == 0 || word.uid == geteuid());
+    switch (word.verb) {
+      case journal_verb::stop:
+        return stop();
+      case journal_verb::again:
+        if (!is_begun_ && stopped_ns_ == 0) begin();
+        for (auto const& [user, one] : all_) one->again();
+        return;
+      case journal_verb::want:
+        if (is_user && is_begun_ && stopped_ns_ == 0) want(word.uid, word.gid);
+        return;
+      case journal_verb::leave:
+        if (auto const at = all_.find(word.uid); at != all_.end()) at->second->leave();
+        return;
+    }
   }
 
-  void hear_words() {
-    char some[1024];
-    ssize_t const got = read(child_.said.get(), some, sizeof some);
-    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
-    if (got <= 0) {
-      child_.said = {};
-      return;
-    }
-    words_.append(some, static_cast<std::size_t>(got));
-    for (std::size_t end = 0; (end = words_.find('\n')) != std::string::npos;) {
-      put(report_.said, sizeof report_.said, words_.substr(0, end));
-      words_.erase(0, end + 1);
-      ++report_.line;
-      tell();
-    }
-    if (words_.size() > sizeof report_.said) words_.clear();
+  void want(uid_t user, gid_t group) {
+    auto& one = all_[user];
+    bool const is_new = one == nullptr || one->is_over();
+    if (is_new) one = std::make_unique<kept_journal>(settings_, user, false);
+    one->want(group);
+    if (is_new) one->wait_for_room("");
   }
 
-  void look_for_end() {
-    int status = 0;
-    if (waitpid(child_.pid, &status, WNOHANG) != child_.pid) return;
-    while (child_.said) {
-      pollfd one = {child_.said.get(), POLLIN, 0};
-      if (poll(&one, 1, 0) != 1) break;
-      hear_words();
-    }
-    report_.pid = 0;
-    report_.status = status;
-    child_ = {};
-    ended_ = {};
-    if (is_told_) return;
-    ++report_.deaths;
-    pause();
-  }
-
-  void pause() {
-    bool const was_well = served_ns_ > begun_ns_ && now_ns() - served_ns_ > served_well_ns;
-    pause_ns_ =
-        was_well || pause_ns_ == 0 ? first_pause_ns : std::min(pause_ns_ * 2, longest_pause_ns);
-    report_.phase = journal_phase::pausing;
-    report_.due_ns = now_ns() + pause_ns_;
-    tell();
+  void stop() {
+    if (stopped_ns_ != 0) return;
+    stopped_ns_ = steady_ns();
+    for (auto const& [user, one] : all_) one->stop();
   }
 
   journal_settings settings_;
-  descriptor sluiced_, ended_;
-  segment::sentinel_pair sentinel_;
-  segment::journal_process child_;
-  journal_report report_;
-  std::string words_;
-  bool is_told_ = false;
-  std::int64_t begun_ns_ = 0, served_ns_ = 0, pause_ns_ = 0;
+  descriptor sluiced_;
+  kept all_;
+  journal_report own_;
+  bool has_own_news_ = false, is_begun_ = false, is_gone_ = false;
+  std::int64_t stopped_ns_ = 0;
 };
 
 /// All that is sluiced's is closed: its lock on the run directory is free when it dies.
@@ -199,7 +255,7 @@ class keeper {
 
 }  // namespace
 
-journal_child keep_journal(journal_settings const& settings) {
+journal_child keep_journals(journal_settings const& settings) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
     throw sluice_error(fmt::format("socketpair: {}", std::strerror(errno)));

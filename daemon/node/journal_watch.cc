@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "node/clock.h"
+#include "segment/journal_row.h"
 
 namespace sluice::node {
 
@@ -45,149 +46,247 @@ std::string reason_of(journal_report const& r) {
   return tells ? words : "sluice-order ended: " + how_it_ended(r.status);
 }
 
-std::string ending_of(journal_report const& r) {
-  return r.status == 0 ? "it is empty" : reason_of(r) + "; keep it for sluice recover";
+/// The user's process says them, and he may make it say what he likes: a line of bounded length.
+std::string printable_words(journal_report const& r) {
+  std::string out = words_of(r);
+  std::replace_if(
+      out.begin(), out.end(), [](unsigned char c) { return c < ' ' || c == 127; }, ' ');
+  return out;
 }
 
 }  // namespace
 
-journal_watch::journal_watch(int socket, std::string file, std::string status, runtime::logger& log)
-    : socket_(socket), file_(std::move(file)), status_(std::move(status)), log_(log) {}
+journal_watch::journal_watch(int socket, std::string directory, std::string run_dir,
+                             runtime::logger& log)
+    : socket_(socket), directory_(std::move(directory)), run_dir_(std::move(run_dir)), log_(log) {}
 
-void journal_watch::say(journal_word word) const {
-  if (is_there()) (void)!send(socket_, &word, sizeof word, MSG_DONTWAIT | MSG_NOSIGNAL);
+std::string journal_watch::file_of(uid_t user) const {
+  return fmt::format("{}/{}/journal", directory_, user);
 }
 
-void journal_watch::listen() {
+/// False: the keeper has not taken it.
+bool journal_watch::say(journal_word word) const {
+  return is_there() && send(socket_, &word, sizeof word, MSG_DONTWAIT | MSG_NOSIGNAL) ==
+                           static_cast<ssize_t>(sizeof word);
+}
+
+/// What is not taken is said again at the next step.
+void journal_watch::follow(std::map<uid_t, gid_t> const& users) {
+  if (!is_there() || !has_begun_ || !trouble_.empty()) return;
+  for (auto const& [user, group] : users)
+    if (!wanted_.contains(user) && say({journal_verb::want, user, group})) wanted_.insert(user);
+  std::erase_if(wanted_, [&](uid_t user) {
+    return !users.contains(user) && say({journal_verb::leave, user});
+  });
+}
+
+std::int64_t journal_watch::due_ns() const {
+  std::int64_t due_ns = never_ns;
+  for (auto const& [user, of] : all_)
+    if (of.last.phase == journal_phase::recovering && !of.hangs)
+      due_ns = std::min(due_ns, of.since_ns + hangs_ns);
+  return due_ns;
+}
+
+void journal_watch::listen(std::int64_t now_ns) {
+  for (auto& [user, of] : all_) {
+    bool const hangs =
+        of.last.phase == journal_phase::recovering && now_ns >= of.since_ns + hangs_ns;
+    if (std::exchange(of.hangs, hangs) != hangs) ++changes_;
+  }
   while (is_there()) {
     journal_report fresh;
     ssize_t const got = recv(socket_, &fresh, sizeof fresh, MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
-    if (got == sizeof fresh)
-      take(fresh);
-    else
+    if (got != sizeof fresh)
       gone();
+    else if (fresh.uid == nobody)
+      take_own(fresh);
+    else
+      take(fresh, now_ns);
   }
 }
 
-void journal_watch::take(journal_report const& fresh) {
-  journal_report const was = std::exchange(last_, fresh);
-  if (fresh.phase != journal_phase::serving) is_silent_ = false;
-  is_settled_ = is_settled_ || fresh.phase != journal_phase::recovering;
-  // Who is killed leaves files that are ahead of the journal; who ends with an error has it kept.
-  bool const ended_badly = fresh.phase == journal_phase::pausing && WIFEXITED(fresh.status) &&
-                           WEXITSTATUS(fresh.status) != 0;
-  has_recovered_ = fresh.phase == journal_phase::serving || (has_recovered_ && !ended_badly);
-  if (text_of(fresh.lacks) != text_of(was.lacks))
-    log_.warning(
-        "the journal's capabilities are missing: files of other users are not served in full",
-        {{"missing", text_of(fresh.lacks)}});
+/// Of the keeper itself.
+void journal_watch::take_own(journal_report const& fresh) {
+  ++changes_;
+  is_over_ = fresh.phase == journal_phase::over;
+  if (is_over_) {
+    log_.info("the journals have ended", {{"journals", directory_}});
+    return;
+  }
+  if (std::string const lacks = text_of(fresh.lacks); !lacks.empty())
+    log_.warning("the journals' capabilities are missing: other users have none",
+                 {{"missing", lacks}});
+  has_begun_ = true;
+  trouble_ = fresh.phase == journal_phase::listed ? "" : text_of(fresh.said);
+  if (!trouble_.empty())
+    log_.error("no journals are kept: jobs with durable targets are refused until they are",
+               {{"journals", directory_}, {"why", trouble_}});
+}
+
+void journal_watch::take(journal_report const& fresh, std::int64_t now_ns) {
+  ++changes_;
+  one& of = all_[fresh.uid];
+  journal_report const was = std::exchange(of.last, fresh);
+  deaths_ += fresh.deaths > was.deaths ? fresh.deaths - was.deaths : 0;
+  if (fresh.phase != was.phase) of.since_ns = now_ns;
+  if (fresh.phase != journal_phase::serving) of.is_silent = false;
+  if (fresh.phase == journal_phase::pausing) of.has_failed = true;
+  if (fresh.is_recovered != 0) of.has_failed = false;
   if (fresh.line != was.line && fresh.phase != journal_phase::pausing)
-    log_.info("the journal daemon says", {{"journal", file_}, {"words", words_of(fresh)}});
-  if (fresh.phase == was.phase && fresh.pid == was.pid) return;
+    log_.info("the journal daemon says", {{"uid", fresh.uid}, {"words", printable_words(fresh)}});
+  bool const is_news = was.uid == nobody || fresh.phase != was.phase || fresh.pid != was.pid;
+  if (is_news) tell(was, fresh);
+  if (fresh.phase == journal_phase::none) all_.erase(fresh.uid);
+}
+
+void journal_watch::tell(journal_report const& was, journal_report const& fresh) const {
   switch (fresh.phase) {
     case journal_phase::recovering:
-      log_.info("the journal is being recovered", {{"journal", file_}, {"pid", fresh.pid}});
+      log_.info("the journal is being recovered", {{"uid", fresh.uid}, {"pid", fresh.pid}});
       break;
     case journal_phase::serving:
-      log_.info("the journal is served", {{"journal", file_}, {"pid", fresh.pid}});
+      log_.info("the journal is served", {{"uid", fresh.uid}, {"pid", fresh.pid}});
       break;
     case journal_phase::pausing:
       log_.error("the journal is not served: fsync is native",
-                 {{"journal", file_},
+                 {{"uid", fresh.uid},
                   {"why", reason_of(fresh)},
                   {"again_in_s", std::max<std::int64_t>(fresh.due_ns - now().mono_ns, 0) / 1e9}});
       break;
+    case journal_phase::full:
+      if (!words_of(fresh).empty())
+        log_.warning("there is no room for the journal: fsync is native",
+                     {{"uid", fresh.uid}, {"why", words_of(fresh)}});
+      break;
     case journal_phase::over:
-      log_.write(fresh.status == 0 ? runtime::level::info : runtime::level::error,
-                 "the journal has ended", {{"journal", file_}, {"how", ending_of(fresh)}});
+      log_.error("the journal has ended: keep it for sluice recover",
+                 {{"uid", fresh.uid}, {"journal", file_of(fresh.uid)}, {"how", reason_of(fresh)}});
+      break;
+    case journal_phase::none:
+      if (was.phase == journal_phase::serving)
+        log_.info("the journal has ended", {{"uid", fresh.uid}, {"how", "it is empty"}});
+      break;
+    case journal_phase::listed:
       break;
   }
 }
 
 void journal_watch::gone() {
   is_gone_ = true;
-  bool const is_clean = last_.phase == journal_phase::over;
-  if (!is_clean)
-    log_.error("the journal's keeper is gone: fsync is native until this daemon is started again",
-               {{"journal", file_}});
+  ++changes_;
+  if (!is_over_)
+    log_.error("the journals' keeper is gone: fsync is native until this daemon is started again",
+               {{"journals", directory_}});
   while (waitpid(-1, nullptr, WNOHANG) > 0) {
   }
 }
 
-char const* journal_watch::state() const {
+char const* journal_watch::state_of(one const& of) const {
   if (is_gone_) return "gone";
-  switch (last_.phase) {
+  switch (of.last.phase) {
     case journal_phase::recovering:
       return "recovering";
     case journal_phase::serving:
-      return is_silent_ ? "silent" : "serving";
+      return of.is_silent ? "silent" : "serving";
     case journal_phase::pausing:
+    case journal_phase::full:
       return "not served";
-    case journal_phase::over:
-      break;
+    default:
+      return "ended";
   }
-  return "ended";
 }
 
-bool journal_watch::is_settled(std::int64_t waited_ns) const {
-  if (!is_there() || is_settled_) return true;
-  auto const seen = waited_ns > hangs_ns ? look_at_status() : std::nullopt;
-  return seen && seen->only_syncs;
-}
-
-/// A journal that sluice-order serves by itself tells through its status alone.
-bool journal_watch::is_unrecovered() const {
-  if (socket_ >= 0 && has_recovered_) return false;
-  auto const seen = look_at_status();
-  if (socket_ < 0) return seen && !seen->only_syncs && (seen->is_refused || seen->generation == 0);
-  return !seen || !seen->only_syncs || seen->is_refused;
+/// Who is killed leaves files that are ahead of the journal, as does one on a machine that runs
+/// since: that one's recovery only syncs.
+home_state journal_watch::home_of(uid_t user) const {
+  if (socket_ < 0) return home_state::fine;
+  if (!has_begun_) return home_state::coming_home;
+  if (!trouble_.empty()) return home_state::unrecovered;
+  auto const at = all_.find(user);
+  if (at == all_.end()) return home_state::fine;
+  journal_report const& r = at->second.last;
+  if (r.is_recovered != 0) return home_state::fine;
+  bool const is_under_way = r.phase == journal_phase::recovering && !at->second.has_failed;
+  if (is_gone_ || !is_under_way) return home_state::unrecovered;
+  auto const seen = look_at_status(user);
+  if (seen && seen->pid == r.pid && seen->only_syncs) return home_state::fine;
+  return at->second.hangs ? home_state::unrecovered : home_state::coming_home;
 }
 
 /// None too when it is of another version, for a moment.
-std::optional<segment::journal_status> journal_watch::look_at_status() const {
+std::optional<segment::journal_status> journal_watch::look_at_status(uid_t user) const {
   try {
-    return segment::look_at_journal(status_);
+    return segment::look_at_journal(segment::journal_status_path(run_dir_, user));
   } catch (error const&) {
     return std::nullopt;
   }
 }
 
-nlohmann::json journal_watch::row(bool is_for_operator) const {
+nlohmann::json journal_watch::row(uid_t user) const {
   if (socket_ < 0) return nullptr;
-  if (!is_for_operator) return {{"state", state()}};
-  bool const has_reason = is_there() && last_.phase == journal_phase::pausing;
-  return {{"file", file_},
-          {"state", state()},
-          {"why", has_reason ? reason_of(last_) : ""},
-          {"pid", last_.pid},
-          {"deaths", last_.deaths}};
+  auto const at = all_.find(user);
+  return {{"state", at == all_.end() ? "none" : state_of(at->second)}};
 }
 
-bool journal_watch::is_served() const {
-  return is_there() && last_.phase == journal_phase::serving && !is_silent_;
+std::vector<uid_t> journal_watch::users() const {
+  std::vector<uid_t> out;
+  for (auto const& [user, of] : all_) out.push_back(user);
+  return out;
+}
+
+nlohmann::json journal_watch::full_row(uid_t user) const {
+  one const& of = all_.at(user);
+  nlohmann::json row = nlohmann::json::object();
+  auto const seen = look_at_status(user);
+  if (seen && seen->pid == of.last.pid) row = segment::journal_row(*seen);
+  bool const has_reason =
+      of.last.phase == journal_phase::pausing || of.last.phase == journal_phase::full;
+  row.update({{"uid", user},
+              {"file", file_of(user)},
+              {"state", state_of(of)},
+              {"why", has_reason ? reason_of(of.last) : ""},
+              {"pid", of.last.pid},
+              {"deaths", of.last.deaths}});
+  return row;
+}
+
+void journal_watch::look_at_heart(uid_t user, one& of, std::int64_t heart_ns,
+                                  std::int64_t now_ns) const {
+  bool const was_silent = std::exchange(of.is_silent, now_ns - heart_ns > silence_ns);
+  if (of.is_silent && !was_silent)
+    log_.error("the journal's daemon is silent: fsync is native", {{"uid", user}});
+  if (!of.is_silent && was_silent) log_.info("the journal's daemon is back", {{"uid", user}});
 }
 
 void journal_watch::publish(runtime::metric_table& m, std::int64_t now_ns) {
   if (socket_ < 0) return;
   using runtime::metric;
-  auto const seen = look_at_status();
-  if (seen && last_.phase == journal_phase::serving) {
-    bool const was_silent =
-        std::exchange(is_silent_, now_ns - static_cast<std::int64_t>(seen->heart_ns) > silence_ns);
-    if (is_silent_ && !was_silent)
-      log_.error("the journal's daemon is silent: fsync is native", {{"journal", file_}});
-    if (!is_silent_ && was_silent) log_.info("the journal's daemon is back", {{"journal", file_}});
+  segment::journal_status sum;
+  bool are_served = is_there() && trouble_.empty();
+  for (uid_t const user : wanted_) are_served = are_served && all_.contains(user);
+  for (auto& [user, of] : all_) {
+    bool const is_serving = of.last.phase == journal_phase::serving;
+    auto const seen = is_serving ? look_at_status(user) : std::nullopt;
+    if (seen) look_at_heart(user, of, static_cast<std::int64_t>(seen->heart_ns), now_ns);
+    are_served = are_served && is_serving && !of.is_silent;
+    if (!seen) continue;
+    sum.room_bytes += seen->room_bytes;
+    sum.used_bytes += seen->used_bytes;
+    sum.batches += seen->batches;
+    sum.batch_ns += seen->batch_ns;
+    sum.logged += seen->logged;
+    sum.synced += seen->synced;
   }
-  m.set(metric::journal_served, is_served() ? 1 : 0);
-  m.set(metric::journal_deaths_total, last_.deaths);
-  if (!seen) return;
-  m.set(metric::journal_room_bytes, static_cast<double>(seen->room_bytes));
-  m.set(metric::journal_used_bytes, static_cast<double>(seen->used_bytes));
-  m.set(metric::journal_batches_total, static_cast<double>(seen->batches));
-  m.set(metric::journal_batch_seconds_total, static_cast<double>(seen->batch_ns) / 1e9);
-  m.set(metric::journal_requests_total, {"journal"}, static_cast<double>(seen->logged));
-  m.set(metric::journal_requests_total, {"home"}, static_cast<double>(seen->synced));
+  m.set(metric::journal_served, are_served ? 1 : 0);
+  m.set(metric::journal_deaths_total, static_cast<double>(deaths_));
+  m.set(metric::journal_room_bytes, static_cast<double>(sum.room_bytes));
+  m.set(metric::journal_used_bytes, static_cast<double>(sum.used_bytes));
+  m.set(metric::journal_batches_total, static_cast<double>(sum.batches));
+  m.set(metric::journal_batch_seconds_total, static_cast<double>(sum.batch_ns) / 1e9);
+  m.set(metric::journal_requests_total, {"journal"}, static_cast<double>(sum.logged));
+  m.set(metric::journal_requests_total, {"home"}, static_cast<double>(sum.synced));
 }
 
 }  // namespace sluice::node

@@ -24,8 +24,15 @@ std::optional<verbs::parent_view> node_role::parent() const {
                             s_.parent->is_heard(boot_ns())};
 }
 
-void node_role::add_to_hello(json& answer, local::peer const& who) const {
-  answer["journal"] = s_.journal.row(local::is_operator(who));
+/// Of journals there may be hundreds, and all that is known of one takes a while to read.
+void node_role::add_to_hello(json& answer, local::peer const& who, json const& request) const {
+  answer["journal"] = s_.journals.row(who.uid);
+  if (!local::flag_of(request, "journals", false)) return;
+  local::page page(answer, request);
+  for (uid_t const user : s_.journals.users())
+    if ((local::is_operator(who) || user == who.uid) &&
+        !page.put("journals", [&] { return s_.journals.full_row(user); }))
+      return;
 }
 
 verbs::job_name node_role::name_of(std::size_t number) const {

@@ -15,7 +15,8 @@ class node_role final : public verbs::role {
   runtime::config const& config() const override { return s_.config; }
   runtime::services& services() const override { return s_.services; }
   std::optional<verbs::parent_view> parent() const override;
-  void add_to_hello(nlohmann::json& answer, local::peer const& who) const override;
+  void add_to_hello(nlohmann::json& answer, local::peer const& who,
+                    nlohmann::json const& request) const override;
 
   std::size_t job_count() const override { return s_.jobs.all().size(); }
   verbs::job_name name_of(std::size_t job) const override;

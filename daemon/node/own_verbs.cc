@@ -144,7 +144,6 @@ void note_paths(state& s, job& j, std::string const& dir, unsigned parts) {
 
 json join(state& s, local::peer const& who, json const& request) {
   join_request const wish = join_of(request);
-  s.jobs.refuse_durable(s.journal.is_unrecovered());
   // Who is inside a scheduler's job joins that one, whatever name he gives.
   job* const scheduled = local::is_operator(who) && wish.name
                              ? nullptr

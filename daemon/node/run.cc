@@ -36,7 +36,7 @@ class loop {
     while (!is_over_) {
       bool const is_asked = wait();
       moment const at = now();
-      state_.journal.listen();
+      state_.heed_journals(at);
       heed_signals(at);
       if (stopping_ns_ != 0 && may_end(at)) break;
       state_.listen(at);
@@ -67,7 +67,7 @@ class loop {
     int const asking = count;
     add(services_.signal_fd);
     add(state_.folders.fd());
-    add(state_.journal.fd());
+    add(state_.journals.fd());
     if (state_.has_parent()) {
       wire::child_socket& socket = state_.parent->uplink().socket();
       items[count++] = {socket.zmq_handle(), 0, ZMQ_POLLIN, 0};
@@ -100,7 +100,7 @@ class loop {
           break;
         case runtime::order::reload:
           state_.reload(at);
-          state_.journal.again();
+          state_.journals.again();
           break;
       }
     }
@@ -109,24 +109,24 @@ class loop {
   /// Jobs go on while their files go home, so limits are kept until that is done. Who tells us
   /// twice does not want to wait.
   void stop(moment at) {
-    is_over_ = stopping_ns_ != 0 || !state_.journal.is_there();
+    is_over_ = stopping_ns_ != 0 || !state_.journals.is_there();
     if (is_over_) return;
     stopping_ns_ = at.mono_ns;
     services_.notify.stopping();
-    state_.journal.stop();
+    state_.journals.stop();
   }
 
   bool may_end(moment at) const {
-    return !state_.journal.is_there() || at.mono_ns - stopping_ns_ > journal_patience_ns;
+    return !state_.journals.is_there() || at.mono_ns - stopping_ns_ > journal_patience_ns;
   }
 
   /// Clients are let in once a policy is there: a job made before would not be metered by it; and
-  /// once what a crash left in the journal is at home.
+  /// once it is known whose journals a crash left.
   void open_when_ready(moment at) {
     if (server_) return;
     bool const patient = state_.has_parent() && at.mono_ns - begun_ns_ < first_policy_ns;
     if (!state_.site.is_set() && patient) return;
-    if (!state_.journal.is_settled(at.mono_ns - begun_ns_)) return;
+    if (!state_.journals.is_settled()) return;
     unsigned const mode = geteuid() == 0 ? 0666 : 0600;
     server_ = local::server::open(
         state_.config.run_dir + "/" + local::socket_name, mode,

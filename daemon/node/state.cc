@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/error.h"
 #include "base/installed.h"
@@ -12,7 +13,6 @@
 #include "policy/supply.h"
 #include "runtime/launcher.h"
 #include "segment/jobs.h"
-#include "segment/order_look.h"
 #include "segment/run_dir.h"
 #include "wire/message.h"
 
@@ -52,7 +52,7 @@ state::state(runtime::config const& c, runtime::services& s)
       jobs(c.run_dir, find_library(), c.name, s.log, tellers_of(s), s.owner_of),
       steered(jobs, site, overrides, !c.parents.empty()),
       rates(!c.parents.empty()),
-      journal(s.journal_keeper, c.journal, segment::journal_status_path(c.run_dir), s.log),
+      journals(s.journal_keeper, c.journal, c.run_dir, s.log),
       lease(c, s.incarnation, s.log),
       gates(c.run_dir, s.incarnation, s.log),
       sums(jobs, site, overrides, !c.parents.empty()),
@@ -65,6 +65,7 @@ state::state(runtime::config const& c, runtime::services& s)
   recall_overrides();
   start_policy(at);
   rates.recall_kept(lease.recall(site, at));
+  jobs.asks_home([this](uid_t user) { return journals.home_of(user); });
   jobs.adopt(site);
   // The next of its name is another job.
   auto const is_gone = [known = jobs.keys()](core::job_id key, auto const&) {
@@ -175,7 +176,7 @@ void state::tell(moment at) {
   sums.remember(services.board, steered, at);
   runtime::metric_table& m = services.metrics;
   sums.publish(m, rates.standing(), steered, at.mono_ns);
-  journal.publish(m, at.mono_ns);
+  journals.publish(m, at.mono_ns);
   m.set(runtime::metric::steps_total, static_cast<double>(steps));
   m.set(runtime::metric::free_job_places, static_cast<double>(jobs.free_places()));
   bool const is_silent = has_parent() && !parent->is_heard(at.boot_ns);
@@ -189,6 +190,7 @@ void state::watch(moment at) {
   if (folders.is_heed_due(at.mono_ns)) heed_scheduler(at);
   if (watch_.count_heads(is_stirred(reasons(), at.mono_ns), at.mono_ns)) stir(at);
   remove_ended(at);
+  follow_journals();
   if (folders.is_sweep_due(at.mono_ns)) sweep(at);
   watch_.look_for_escapes(site, at.mono_ns);
 }
@@ -213,6 +215,19 @@ void state::remove_ended(moment at) {
   keep_overrides(at);
 }
 
+/// Jobs that waited for their user's files are tried again when something has changed there.
+void state::heed_journals(moment at) {
+  journals.listen(at.mono_ns);
+  if (std::exchange(journal_changes_, journals.changes()) == journals.changes()) return;
+  follow_journals();
+  jobs.may_have_room();
+  heed_scheduler(at);
+}
+
+void state::follow_journals() {
+  if (journals.is_there()) journals.follow(jobs.users_of_journals());
+}
+
 /// Jobs that began without a daemon, and whose programs did not clear up.
 void state::sweep(moment at) {
   segment::collect_garbage_if_free(jobs.run_dir());
@@ -225,9 +240,7 @@ void state::heed_scheduler(moment at) {
   folders.heeded(at.mono_ns);
   // A job made before the policy was heard of would not be metered by it.
   if (!site.is_set() && has_parent() && at.mono_ns - started_ns_ < first_policy_ns) return;
-  // One made before the journal is at home would be without its durable targets.
-  if (!journal.is_settled(at.mono_ns - started_ns_)) return;
-  jobs.refuse_durable(journal.is_unrecovered());
+  if (!journals.is_settled()) return;
   auto const changed = announced_.look();
   for (job* j : changed.withdrawn) release_job(*j);
   if (changed.made.empty()) return;
@@ -237,7 +250,6 @@ void state::heed_scheduler(moment at) {
 }
 
 job* state::take_announced(std::string const& name, moment at) {
-  jobs.refuse_durable(journal.is_unrecovered());
   job* const made = announced_.take(name);
   if (made == nullptr) return nullptr;
   came(at);
@@ -259,6 +271,7 @@ result_terms state::terms_of(job const& j) const {
 
 void state::came(moment at) {
   stir(at);
+  follow_journals();
   watch_.came(at.mono_ns);
 }
 
@@ -276,7 +289,7 @@ step_reasons state::reasons() const {
   r.local_ns = config.local_cycle_ns;
   r.stirred_ns = stirred_ns_;
   r.has_jobs = !jobs.all().empty() || watch_.is_walking() || (has_parent() && has_news);
-  r.heed_ns = folders.heed_ns();
+  r.heed_ns = std::min(folders.heed_ns(), journals.due_ns());
   r.sweep_ns = folders.sweep_ns();
   return r;
 }

@@ -59,6 +59,8 @@ class state {
   job* take_announced(std::string const& name, moment at);
   /// See announced_jobs.
   std::string why_waiting(std::string const& name) const { return announced_.why_waiting(name); }
+  /// What the keeper of journals says, and what follows from it.
+  void heed_journals(moment at);
   /// Cluster epochs: what jobs ask, and what the parent wants synced.
   void turn_gates(moment at);
   /// Keeps steps fast for a while: somebody waits, a job came or went, somebody has changed one.
@@ -84,7 +86,7 @@ class state {
   verbs::override_book overrides;
   steering steered;
   enforcer rates;
-  journal_watch journal;
+  journal_watch journals;
   held_lease lease;
   std::unique_ptr<parent_link> parent;  // none: this node is its own controller
   asked_above asked;
@@ -101,11 +103,12 @@ class state {
   void release_job(job& j);
   void remove_ended(moment at);
   void sweep(moment at);
+  void follow_journals();
 
   announced_jobs announced_;
   job_watch watch_;
   std::int64_t started_ns_ = 0, stirred_ns_ = -stir_ns;
-  std::uint64_t refused_policy_ = 0;
+  std::uint64_t refused_policy_ = 0, journal_changes_ = 0;
 };
 
 }  // namespace sluice::node

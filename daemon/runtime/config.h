@@ -27,11 +27,11 @@ struct config {
   std::int64_t local_cycle_ns = 10'000'000;
   view_kind view = view_kind::node;
   std::string metrics =
-      "127.0.0.1:0";            // host:port of /metrics and /health; empty: none; port 0: chosen
-  bool metrics_jobs = false;    // series of single jobs too
-  std::string journal;          // of durable fsync; node; empty: none is kept
-  bool journal_shared = false;  // by users who can slow each other so
-  std::uint64_t journal_mib = 256;  // of a new one
+      "127.0.0.1:0";          // host:port of /metrics and /health; empty: none; port 0: chosen
+  bool metrics_jobs = false;  // series of single jobs too
+  std::string journal;        // directory of journals of durable fsync; node; empty: none is kept
+  std::uint64_t journal_mib = 256, journal_total_mib = 4096;  // of a user, of all
+  std::int64_t journal_idle_ns = 300'000'000'000;
   std::string log_level = "info";
   std::string user;                   // become this user after start; empty: stay
   std::vector<std::string> warnings;  // of what was read; for people

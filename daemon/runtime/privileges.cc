@@ -40,6 +40,8 @@ constexpr wanted of_a_log[] = {{CAP_CHOWN, "cap_chown"},
                                {CAP_FOWNER, "cap_fowner"},
                                {CAP_FSETID, "cap_fsetid"},
                                {CAP_LEASE, "cap_lease"},
+                               {CAP_SETGID, "cap_setgid"},
+                               {CAP_SETUID, "cap_setuid"},
                                {CAP_SYS_ADMIN, "cap_sys_admin"},
                                {CAP_SYS_PTRACE, "cap_sys_ptrace"}};
 

@@ -6,8 +6,8 @@
 // and two in threads that talk to nobody, but look for unmetered processes:
 //   cap_dac_read_search  lists /proc/PID/fd of other users
 //   cap_sys_ptrace       reads /proc/PID/{environ,exe,io,maps}
-// The keeper of its log (node/journal_keeper.h) is a process of its own with the capabilities of
-// sluice-order(8), and that program gets the same.
+// The keeper of its journals (node/journal_keeper.h) is a process of its own with the capabilities
+// of sluice-order(8). The daemon of root's journal has the same; those of other users have none.
 // The loop, and the threads that read what strangers send (HTTP, ZeroMQ), have none of them.
 // Relays, clusters and everybody who is not root keep none. No capability comes back: the bounding
 // set goes too, and no_new_privs is set.

@@ -24,6 +24,7 @@ namespace {
 
 constexpr char const* roles[] = {"node", "relay", "cluster"};
 constexpr unsigned most_journal_mib = 65536;  // as sluice-order takes it
+constexpr unsigned most_journals_mib = 16 * most_journal_mib;
 
 std::int64_t time_between(std::string const& value, std::string const& where, std::int64_t least,
                           std::int64_t most) {
@@ -118,17 +119,30 @@ void apply_journal(config& c, std::string const& value, std::string const& where
   c.journal = path_of(value, where);
 }
 
-void apply_journal_shared(config& c, std::string const& value, std::string const&) {
-  c.journal_shared = value == "true";
+void apply_journal_shared(config& c, std::string const&, std::string const& where) {
+  c.warnings.push_back(fmt::format(
+      "{}: each user has a journal of his own now, and this goes with the next version", where));
+}
+
+std::uint64_t mib_of(std::string const& value, std::string const& where, std::uint64_t most_mib) {
+  auto const size = core::parse_amount(value);
+  std::uint64_t const mib = size.value.units >> 20;
+  if (!size.ok() || !size.value.is_bytes || mib < 1 || mib > most_mib)
+    throw usage_error(fmt::format("{}: \"{}\" is no size from 1MiB to {}GiB, such as 256MiB", where,
+                                  value, most_mib >> 10));
+  return mib;
 }
 
 void apply_journal_size(config& c, std::string const& value, std::string const& where) {
-  auto const size = core::parse_amount(value);
-  std::uint64_t const mib = size.value.units >> 20;
-  if (!size.ok() || !size.value.is_bytes || mib < 1 || mib > most_journal_mib)
-    throw usage_error(
-        fmt::format("{}: \"{}\" is no size from 1MiB to 64GiB, such as 256MiB", where, value));
-  c.journal_mib = mib;
+  c.journal_mib = mib_of(value, where, most_journal_mib);
+}
+
+void apply_journal_total(config& c, std::string const& value, std::string const& where) {
+  c.journal_total_mib = mib_of(value, where, most_journals_mib);
+}
+
+void apply_journal_idle(config& c, std::string const& value, std::string const& where) {
+  c.journal_idle_ns = time_between(value, where, 100 * ms_ns, 86'400'000 * ms_ns);
 }
 
 void apply_log_level(config& c, std::string const& value, std::string const& where) {
@@ -277,20 +291,16 @@ void check(config const& c) {
   if (c.view == view_kind::cluster && (!is_node || c.parents.empty()))
     refuse("--view cluster is for a node with a --parent, which it asks");
   if (!c.journal.empty() && !is_node) refuse("a journal is kept on nodes, leave --journal out");
-  if (c.journal.empty() && c.journal_mib != config{}.journal_mib)
-    refuse("--journal-size is for a --journal");
-  if (c.journal.empty() && c.journal_shared) refuse("--journal-shared is for a --journal");
+  config const unset;
+  bool const is_sized = c.journal_mib != unset.journal_mib ||
+                        c.journal_total_mib != unset.journal_total_mib ||
+                        c.journal_idle_ns != unset.journal_idle_ns;
+  if (c.journal.empty() && is_sized)
+    refuse("--journal-size, --journal-total and --journal-idle are for a --journal");
+  if (c.journal_total_mib < c.journal_mib)
+    refuse("--journal-total is less than one journal has (--journal-size)");
   if (!c.user.empty() && is_node)
     refuse("--user would take away what a node of root is started for; start it as that user");
-}
-
-void check_sharing(config const& c, uid_t us) {
-  if (us != 0 || c.journal.empty() || c.journal_shared) return;
-  throw usage_error(
-      "--journal: a node of root serves all users, who would share this journal: one of them can "
-      "slow the fsync of others, and keep the journal from being recovered after a crash "
-      "(sluiced(8), Journal). --journal-shared says that they may; without --journal fsync is "
-      "native");
 }
 
 }  // namespace sluice::runtime

@@ -55,8 +55,5 @@ config make_config(std::vector<given> const& file, std::vector<given> const& fla
 
 /// What no single setting can see: a role without what it needs, two that exclude each other.
 void check(config const& c);
-/// Refuses a journal that users of this machine would share without the administrator having said
-/// so. `us`: whose daemon it is.
-void check_sharing(config const& c, uid_t us);
 
 }  // namespace sluice::runtime

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -37,7 +38,7 @@ struct kept_open {
   int ready, words, sentinel_from, sentinel_to;
 };
 
-[[noreturn]] void become_journal(char const* const* argv, kept_open kept, pid_t parent) {
+void stand_alone(pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != parent) _exit(exit_sluice);
   setsid();
@@ -45,6 +46,10 @@ struct kept_open {
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
   for (int sig = 1; sig < 32; ++sig) signal(sig, SIG_DFL);
+}
+
+[[noreturn]] void become_journal(char const* const* argv, kept_open kept, pid_t parent) {
+  stand_alone(parent);
   for (int* fd : {&kept.ready, &kept.words, &kept.sentinel_from, &kept.sentinel_to})
     if (*fd >= 0) *fd = fcntl(*fd, F_DUPFD_CLOEXEC, free_fd);
   int const nothing = open("/dev/null", O_RDWR);
@@ -87,6 +92,36 @@ journal_process start_journal(std::string const& program, std::vector<std::strin
                    {ready.to.get(), words.to.get(), sentinel.from.get(), sentinel.to.get()}, self);
   if (pid < 0) throw sluice_error(fmt::format("fork: {}", std::strerror(errno)));
   return {pid, std::move(ready.from), std::move(words.from)};
+}
+
+void recover_journal(std::string const& program, std::string const& file) {
+  two_ends words = make_pipe();
+  char const* const argv[] = {program.c_str(), "--quiet", "--set-aside", file.c_str(), nullptr};
+  pid_t const self = getpid();
+  pid_t const pid = fork();
+  if (pid == 0) {
+    stand_alone(self);
+    int const nothing = open("/dev/null", O_RDWR);
+    dup2(words.to.get(), 2);
+    dup2(nothing, 0);
+    dup2(nothing, 1);
+    close_range(ready_fd, ~0u, 0);
+    execv(argv[0], const_cast<char* const*>(argv));
+    _exit(exit_missing);
+  }
+  if (pid < 0) throw sluice_error(fmt::format("fork: {}", std::strerror(errno)));
+  words.to = {};
+  std::string said;
+  char some[1024];
+  for (ssize_t got = 0; (got = read(words.from.get(), some, sizeof some)) != 0;) {
+    if (got < 0 && errno != EINTR) break;
+    if (got > 0) said.append(some, static_cast<std::size_t>(got));
+  }
+  int status = 0;
+  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return;
+  while (!said.empty() && said.back() == '\n') said.pop_back();
+  throw sluice_error(said.empty() ? fmt::format("{}: sluice-recover failed", file) : said);
 }
 
 }  // namespace sluice::segment

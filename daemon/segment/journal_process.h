@@ -31,4 +31,8 @@ struct sentinel_pair {
 journal_process start_journal(std::string const& program, std::vector<std::string> arguments,
                               sentinel_pair const& sentinel, bool keeps_words);
 
+/// Brings home what a journal of ours holds, which nobody serves, by `sluice-recover`; files that
+/// users keep from being written are left aside. Waits for it. Throws what it said.
+void recover_journal(std::string const& program, std::string const& file);
+
 }  // namespace sluice::segment

@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "base/foreign_file.h"
 #include "core/page_ranges.h"
+#include "segment/run_dir.h"
 
 namespace sluice::segment {
 
@@ -183,5 +184,9 @@ std::optional<journal_status> look_at_journal(std::string const& status_path) {
 }
 
 std::string journal_status_path(std::string const& folder) { return folder + "/order-status"; }
+
+std::string journal_status_path(std::string const& run_dir, uid_t user) {
+  return fmt::format("{}/{}", journals_dir(run_dir), user);
+}
 
 }  // namespace sluice::segment

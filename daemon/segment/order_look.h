@@ -70,7 +70,9 @@ struct journal_status {
 std::optional<order_job> look_at_order(std::string const& area_path);
 std::optional<journal_status> look_at_journal(std::string const& status_path);
 
-/// The status of the daemon that serves the run directory, or one job alone.
+/// The status of the daemon that serves one job alone, by its folder, and of one that serves a user
+/// of a run directory.
 std::string journal_status_path(std::string const& folder);
+std::string journal_status_path(std::string const& run_dir, uid_t user);
 
 }  // namespace sluice::segment

@@ -176,6 +176,7 @@ void check_job_name(std::string const& job) {
 }
 
 std::string jobs_dir(std::string const& run_dir) { return run_dir + "/jobs"; }
+std::string journals_dir(std::string const& run_dir) { return run_dir + "/journals"; }
 
 std::string job_dir(std::string const& run_dir, std::string const& job) {
   return jobs_dir(run_dir) + "/" + job;

@@ -36,6 +36,8 @@ std::string run_dir(std::string const& wanted);
 void check_job_name(std::string const& job);
 
 std::string jobs_dir(std::string const& run_dir);
+/// What the daemons of users' journals say of themselves; of the daemon's own user alone.
+std::string journals_dir(std::string const& run_dir);
 std::string job_dir(std::string const& run_dir, std::string const& job);
 std::string segment_path(std::string const& run_dir, std::string const& job);
 /// The area of its epochs; there when a target has an "after".

@@ -9,6 +9,7 @@
 
 #include <cstdio>
 #include <ctime>
+#include <filesystem>
 #include <memory>
 
 #include "base/clock.h"
@@ -26,6 +27,7 @@
 #include "runtime/privileges.h"
 #include "runtime/services.h"
 #include "runtime/start.h"
+#include "segment/journal_process.h"
 #include "segment/run_dir.h"
 #include "sluiced/roles.h"
 #include "wire/keys.h"
@@ -81,7 +83,7 @@ char const* unchangeable(config const& was, config const& is) {
   if (was.parents != is.parents) return "parent";
   if (was.plain != is.plain || was.keys != is.keys) return "keys";
   if (was.journal != is.journal || was.journal_mib != is.journal_mib ||
-      was.journal_shared != is.journal_shared)
+      was.journal_total_mib != is.journal_total_mib || was.journal_idle_ns != is.journal_idle_ns)
     return "journal";
   if (was.metrics != is.metrics || was.metrics_jobs != is.metrics_jobs) return "metrics";
   if (was.user != is.user) return "user";
@@ -104,13 +106,36 @@ config read_again(runtime::command_line const& line, config const& written, conf
   return fresh;
 }
 
-/// Before privileges are dropped: those of the log are more than ours.
-node::journal_child begin_journal(config const& c) {
-  if (c.journal.empty()) return {};
-  std::string const program = find_beside("sluice-order");
+std::string journal_program(char const* name) {
+  std::string const program = find_beside(name);
   if (program.empty())
-    throw sluice_error("--journal: sluice-order is not beside sluiced, nor in ../lib/sluice");
-  return node::keep_journal({program, c.journal, c.journal_mib, segment::jobs_dir(c.run_dir)});
+    throw sluice_error(
+        fmt::format("--journal: {} is not beside sluiced, nor in ../lib/sluice", name));
+  return program;
+}
+
+/// Older versions kept one journal of all users in a file. What it has comes home first.
+[[noreturn]] void refuse_shared(std::string const& file) {
+  std::string state = "What it held is at home, and it can be removed";
+  try {
+    segment::recover_journal(journal_program("sluice-recover"), file);
+  } catch (error const& e) {
+    state = fmt::format("It is not at home: {}", e.what());
+  }
+  throw usage_error(fmt::format(
+      "--journal: {} is one journal of all users, and each has one of his own now: name a "
+      "directory for them, such as /var/lib/sluice-order. {}",
+      file, state));
+}
+
+/// Before privileges are dropped: those of the journals' keeper are more than ours.
+node::journal_child begin_journals(config const& c) {
+  if (c.journal.empty()) return {};
+  std::error_code failed;
+  if (std::filesystem::is_regular_file(c.journal, failed)) refuse_shared(c.journal);
+  return node::keep_journals({journal_program("sluice-order"), journal_program("sluice-recover"),
+                              c.journal, c.journal_mib, c.journal_total_mib, c.journal_idle_ns,
+                              c.run_dir});
 }
 
 /// Threads that look at processes may outlive us, and ask.
@@ -144,7 +169,6 @@ void say_start(config const& c, runtime::services& s, runtime::kept_capabilities
 
 int run_daemon(runtime::command_line const& line) {
   config const written = runtime::read_config(line);
-  runtime::check_sharing(written, geteuid());
   named_files const named = read_named(written);
   if (line.check) {
     for (auto const& w : written.warnings) fmt::print("warning: {}\n", w);
@@ -156,7 +180,7 @@ int run_daemon(runtime::command_line const& line) {
   config c = written;
   settle(c);
   [[maybe_unused]] int const lock = runtime::lock_run_dir(c.run_dir);
-  node::journal_child const keeper = begin_journal(c);
+  node::journal_child const keeper = begin_journals(c);
   std::unique_ptr<runtime::launcher> walks;
   runtime::kept_capabilities watching;
   if (c.role == runtime::role_kind::node)

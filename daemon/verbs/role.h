@@ -64,8 +64,9 @@ class role {
   virtual runtime::config const& config() const = 0;
   virtual runtime::services& services() const = 0;
   virtual std::optional<parent_view> parent() const = 0;
-  /// What only this role says of itself.
-  virtual void add_to_hello(nlohmann::json& answer, local::peer const& who) const = 0;
+  /// What only this role says of itself, to who asks for it.
+  virtual void add_to_hello(nlohmann::json& answer, local::peer const& who,
+                            nlohmann::json const& request) const = 0;
 
   virtual std::size_t job_count() const = 0;
   virtual job_name name_of(std::size_t job) const = 0;

@@ -31,7 +31,7 @@ using nlohmann::json;
 
 std::string hex(std::uint64_t hash) { return hash == 0 ? "" : fmt::format("{:016x}", hash); }
 
-json hello(role& r, local::peer const& who, json const&) {
+json hello(role& r, local::peer const& who, json const& request) {
   auto const& services = r.services();
   json answer = {{"role", r.kind()},
                  {"name", r.config().name},
@@ -45,7 +45,7 @@ json hello(role& r, local::peer const& who, json const&) {
   if (auto const parent = r.parent())
     answer["parent"] = {
         {"address", parent->address}, {"name", parent->name}, {"connected", parent->is_connected}};
-  r.add_to_hello(answer, who);
+  r.add_to_hello(answer, who, request);
   return answer;
 }
 

@@ -64,6 +64,10 @@ maildir             80     0        500   150
 git                 40     0        400   100
 postgres            12     0         60    20
 
+# Two users of a node at once, each with his journal; and the first one's journal is damaged.
+users               60    20        400   100
+users-damaged       40     0        300   100
+
 # Files written in every way, while programs or the daemon are killed, others write to the same
 # file, inode numbers come back, the disk is full, or has no cache; and two file systems.
 files               80    20        600   200
@@ -105,6 +109,7 @@ each-eio-sqlite     60     0        300   100
 
 # Real programs with a rule less: each loss must be seen.
 app-norecover      200     0          0     0
+users-norecover    200     0          0     0
 mail-norecover     200     0          0     0
 eio-ignored        200     0          0     0
 app-noflush        200     0          0     0

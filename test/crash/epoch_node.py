@@ -53,7 +53,7 @@ def start_daemon():
     words = [os.path.join(BIN, "sluiced"), "--role", "node", "--name", os.environ["NODE_NAME"],
              "--run-dir", RUN, "--plain", "--parent", os.environ["PARENT"], "--metrics", "none"]
     if "NODE_LOG" in os.environ:
-        words += ["--journal", os.environ["NODE_LOG"], "--journal-shared", "--journal-size", "1MiB"]
+        words += ["--journal", os.environ["NODE_LOG"], "--journal-size", "1MiB"]
     with open(RUN + ".said", "ab") as said:
         lies = say_that_it_synced if "NODE_LIES" in os.environ else None
         return subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=said, stderr=said,

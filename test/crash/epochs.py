@@ -117,7 +117,9 @@ class Epochs(Program):
     def make_log(self):
         for number, disk in enumerate(DISKS):
             if self.has_log(number):
-                super().make_log(os.path.join(disk, "log"))
+                own = os.path.join(disk, "log", "0")
+                os.makedirs(own, 0o700)
+                super().make_log(os.path.join(own, "journal"))
 
     def make_places(self):
         super().make_places()

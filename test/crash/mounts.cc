@@ -82,7 +82,7 @@ mounts::mounts(fs_kind const& kind, std::string const& scratch, std::uint64_t by
       mount_point(scratch + "/mnt"),
       places(plan(kind, scratch, bytes, log_bytes, nodes)),
       disk(scratch + "/disk", sizes(places)) {
-  for (auto const& p : places) logs.push_back(p.at + "/log");
+  for (auto const& p : places) logs.push_back(p.at + (nodes > 1 ? "/log/0/journal" : "/log"));
   if (log_bytes != 0) logs = {logs.back()};
 }
 
@@ -172,13 +172,36 @@ bool recover_in_child(std::string const& file, std::string const& out) {
 
 }  // namespace
 
-bool mounts::recover(std::string const& program) {
+void mounts::have_users(bool is_damaged) {
+  is_damaged_ = is_damaged;
+  logs = {mount_point + "/journals/64001/journal", mount_point + "/journals/64002/journal"};
+}
+
+namespace {
+
+void damage(std::string const& file) {
+  constexpr char nothing[8192] = {};  // both superblocks
+  int const fd = open(file.c_str(), O_WRONLY | O_CLOEXEC);
+  bool const is_done = fd >= 0 && pwrite(fd, nothing, sizeof nothing, 0) == sizeof nothing;
+  if (fd >= 0) close(fd);
+  if (!is_done) throw std::runtime_error("cannot damage " + file);
+}
+
+}  // namespace
+
+bool mounts::recover_one(std::string const& program, std::string const& file) {
   std::string const out = dir + "/recover.out";
+  bool const is_program = recoveries_++ % recoveries_of_a_program == 0;
+  return is_program ? run_on(program, file, out) : recover_in_child(file, out);
+}
+
+bool mounts::recover(std::string const& program) {
   for (auto const& file : logs) {
     bool const may_lack = logs.size() > 1 && access(file.c_str(), F_OK) != 0;
     if (may_lack) continue;
-    bool const is_program = recoveries_++ % recoveries_of_a_program == 0;
-    if (!(is_program ? run_on(program, file, out) : recover_in_child(file, out))) return false;
+    bool const must_fail = is_damaged_ && file == logs.front();
+    if (must_fail) damage(file);
+    if (recover_one(program, file) == must_fail) return false;
   }
   return true;
 }

@@ -41,6 +41,9 @@ class mounts {
   /// Each log, in a process of its own; every fifth time by that program, else by the same code
   /// here. What it says is in recover.out. A node may have none.
   bool recover(std::string const& program);
+  /// Instead of one log two users have one each. `is_damaged`: the first one's lost its beginning
+  /// before each recovery, which must then refuse it.
+  void have_users(bool is_damaged);
   std::string const& log() const { return logs.front(); }
 
   struct place {
@@ -57,7 +60,10 @@ class mounts {
 
  private:
   static constexpr unsigned recoveries_of_a_program = 5;
+  bool recover_one(std::string const& program, std::string const& file);
+
   unsigned recoveries_ = 0;
+  bool is_damaged_ = false;
 };
 
 }  // namespace sluice::crash

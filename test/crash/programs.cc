@@ -88,6 +88,9 @@ constexpr trial trials[] = {
     {"eio-sqlite", "sqlite-wal", fault::home},
     {"homes", "files+apart", fault::none, false, true, 0, nullptr, true, 2},
     {"homes-sqlite", "sqlite-wal+apart", fault::none, false, true, 0, nullptr, true, 2},
+    {"users", "users", fault::none, false, true, 0, nullptr, true, 1, true},
+    {"users-damaged", "users+damaged", fault::none, false, true, 0, nullptr, true, 1, true, true},
+    {"users-norecover", "users", fault::none, true, false, 0, nullptr, true, 1, true},
     {"epochs", "epochs", fault::none, false, true, 0, nullptr, true, trial::cluster},
     {"epochs-log", "epochs+log", fault::none, false, true, 0, nullptr, true, trial::cluster},
     {"epochs-ordered", "epochs+ordered", fault::none, false, true, 0, nullptr, true,
@@ -200,6 +203,7 @@ class session {
         rng_(seed),
         on_(fs, dir, home_bytes(t, fs), has_own_log(t, seed) ? log_disk_bytes : 0,
             t.is_cluster() ? 2 + static_cast<unsigned>(seed % 3) : t.homes) {
+    if (t.has_users) on_.have_users(t.is_damaged);
     setenv("DISK", on_.mount_point.c_str(), 1);
     setenv("DISKS", disks().c_str(), 1);
     setenv("LOG", on_.log().c_str(), 1);
@@ -295,7 +299,7 @@ class session {
   }
   /// Half of the runs have the log on a disk of its own.
   static bool has_own_log(trial const& t, std::uint64_t seed) {
-    if (t.is_cluster()) return false;
+    if (t.is_cluster() || t.has_users) return false;
     return t.what == fault::log || t.what == fault::recovery || seed % 2 == 0;
   }
   std::string disks() const {

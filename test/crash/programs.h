@@ -26,6 +26,8 @@ struct trial {
   journal::service_rules const* keep = nullptr;  // of a daemon with other rules, most are broken
   bool has_cache = true;                         // the disk; without one nothing written is lost
   unsigned homes = 1;                            // file systems of one log
+  bool has_users = false;                        // two of a node, with a journal each
+  bool is_damaged = false;                       // the first of these, before it is recovered
   static constexpr unsigned cluster = 0;         // two to four nodes, with a disk each
 
   bool is_cluster() const { return homes == cluster; }

@@ -13,10 +13,12 @@ import contextlib
 import ctypes
 import glob
 import hashlib
+import json
 import mailbox
 import os
 import pwd
 import re
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -26,8 +28,8 @@ import time
 
 from epochs import Epochs
 from files import Files
-from program import BESIDE, BIN, LONGEST_S, Broken, Lost, Program, Skip, fork_each, mark, need, \
-    sync_directory, tell
+from program import BESIDE, BIN, DISK, HERE, LONGEST_S, Broken, Lost, Program, Skip, fork_each, \
+    mark, need, sync_directory, tell
 from relay import Relay
 
 STREAMS = 2
@@ -96,18 +98,21 @@ class Sqlite(Program):
 
     def check(self, acknowledged):
         for stream in range(STREAMS):
-            try:
-                with contextlib.closing(self.open(stream)) as db:
-                    verdict = db.execute("pragma integrity_check").fetchone()[0]
-                    rows = dict(db.execute("select id, text from t"))
-            except sqlite3.Error as error:
-                raise Broken(f"db{stream}: {error}")
-            if verdict != "ok":
-                raise Broken(f"db{stream}: {verdict}")
-            for epoch, text in rows.items():
-                if text != text_of(stream, epoch):
-                    raise Broken(f"db{stream}: row {epoch} is another")
-            first_missing(rows, acknowledged[stream], f"db{stream}")
+            self.check_one(stream, acknowledged[stream])
+
+    def check_one(self, stream, acked):
+        try:
+            with contextlib.closing(self.open(stream)) as db:
+                verdict = db.execute("pragma integrity_check").fetchone()[0]
+                rows = dict(db.execute("select id, text from t"))
+        except sqlite3.Error as error:
+            raise Broken(f"db{stream}: {error}")
+        if verdict != "ok":
+            raise Broken(f"db{stream}: {verdict}")
+        for epoch, text in rows.items():
+            if text != text_of(stream, epoch):
+                raise Broken(f"db{stream}: row {epoch} is another")
+        first_missing(rows, acked, f"db{stream}")
 
 
 class SqliteWal(Sqlite):
@@ -116,6 +121,109 @@ class SqliteWal(Sqlite):
 
 class SqliteDelete(Sqlite):
     name, journal, synchronous = "sqlite-delete", "DELETE", "EXTRA"
+
+
+class Users(SqliteWal):
+    """Two users of a node, each with a job, a database, and a journal that sluiced keeps."""
+    name = "users"
+    uids = (64001, 64002)  # the first one's stream is 0
+    journals = os.path.join(DISK, "journals")
+    go = os.path.join(BESIDE, "go")  # all is served
+
+    def dir_of(self, stream):
+        return os.path.join(DISK, str(self.uids[stream]))
+
+    def beside_of(self, stream):
+        return os.path.join(BESIDE, str(self.uids[stream]))
+
+    def own(self, path, stream):
+        for at, _, names in os.walk(path):
+            for one in [at] + [os.path.join(at, name) for name in names]:
+                shutil.chown(one, self.uids[stream], self.uids[stream])
+
+    def prepare(self):
+        os.mkdir(self.journals, 0o711)
+        for stream, uid in enumerate(self.uids):
+            may = subprocess.run(["test", "-x", os.path.join(BIN, "sluice")], user=uid)
+            if may.returncode != 0:
+                raise Skip(f"uid {uid} may not come to {BIN}")
+            os.makedirs(self.beside_of(stream), exist_ok=True)
+            os.mkdir(self.dir_of(stream), 0o700)
+            db = self.open(stream)
+            db.execute("create table t (id integer primary key, text)")
+            db.execute("create index i on t (text)")
+            db.close()
+            for path in (self.dir_of(stream), self.beside_of(stream)):
+                self.own(path, stream)
+        for place in (BESIDE, os.path.dirname(BESIDE)):
+            os.chmod(place, os.stat(place).st_mode | 0o11)
+
+    def make_log(self):
+        """The node makes them."""
+
+    def said(self):
+        with open(os.path.join(BESIDE, "node"), errors="replace") as f:
+            return " / ".join([super().said()] + f.read()[-3000:].splitlines())
+
+    def start_node(self):
+        with open(os.path.join(BESIDE, "site.json"), "w") as f:
+            f.write('{"targets": {"disk": {"path": "%s", "order": "durable"}}}' % DISK)
+        open(os.path.join(BESIDE, "said"), "w").close()
+        with open(os.path.join(BESIDE, "node"), "wb") as said:
+            node = subprocess.Popen(
+                [os.path.join(BIN, "sluiced"), "--role", "node", "--name", "n1", "--run-dir",
+                 os.path.join(BESIDE, "run"), "--policy", os.path.join(BESIDE, "site.json"),
+                 "--metrics", "none", "--journal", self.journals, "--journal-size", "1MiB"],
+                stdin=subprocess.DEVNULL, stdout=said, stderr=said)
+        self.wait_for(node, " serving", 1)
+        return node
+
+    def wait_for(self, node, words, times):
+        until = time.monotonic() + LONGEST_S
+        while self.said().count(words) < times:
+            if time.monotonic() > until or node.poll() is not None:
+                raise RuntimeError(f"no {words}: {self.said()}")
+            time.sleep(0.02)
+
+    def run(self, seed):
+        node = self.start_node()
+        try:
+            marks = os.open(os.environ["MARKS"], os.O_WRONLY)
+            with open(os.path.join(BESIDE, "said"), "wb") as said:
+                each = [subprocess.Popen(
+                    [os.path.join(BIN, "sluice"), "--run-dir", os.path.join(BESIDE, "run"), "run",
+                     "--no-summary", "--report", os.path.join(self.beside_of(s), "report.json"),
+                     "--", "/usr/bin/python3", "-B", os.path.join(HERE, "programs.py"), self.name,
+                     "inside", str(s)], stdin=subprocess.DEVNULL, stderr=said, pass_fds=[marks],
+                    env=dict(os.environ, MARKS_FD=str(marks)), user=uid, group=uid,
+                    extra_groups=[]) for s, uid in enumerate(self.uids)]
+            os.close(marks)
+            self.wait_for(node, "the journal is served", len(self.uids))
+            open(self.go, "w").close()
+            ends = [one.wait(LONGEST_S) for one in each]
+            if any(ends):
+                raise RuntimeError(f"status {ends}: {self.said()}")
+        finally:
+            node.terminate()
+            node.wait()
+        return 0
+
+    def inside(self, seed):
+        while not os.path.exists(self.go):
+            time.sleep(0.01)
+        self.insert(seed)
+        return True
+
+    def answered(self):
+        counts = []
+        for stream in range(len(self.uids)):
+            with open(os.path.join(self.beside_of(stream), "report.json")) as f:
+                counts.append(json.load(f)["order"]["answered"])
+        return min(counts)
+
+    def check(self, acknowledged):
+        for stream in range("damaged" in self.options, STREAMS):
+            self.check_one(stream, acknowledged[stream])
 
 
 class Rocksdb(Program):
@@ -367,8 +475,8 @@ def answer(program, words):
 
 
 def main():
-    kinds = {k.name: k for k in (SqliteWal, SqliteDelete, Rocksdb, Maildir, Git, Postgres, Files,
-                                  Relay, Epochs)}
+    kinds = {k.name: k for k in (SqliteWal, SqliteDelete, Users, Rocksdb, Maildir, Git, Postgres,
+                                  Files, Relay, Epochs)}
     name, *options = sys.argv[1].split("+")
     program = kinds[name](options)
     if sys.argv[2:3] == ["inside"]:

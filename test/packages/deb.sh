@@ -45,12 +45,7 @@ grep -qw n1 "$SCRATCH/said" || on ctl1 sluice --run-dir /run/sluice-cluster top 
   -n 1 | grep -qw n1 || fail "the controller does not see n1: $(cat "$SCRATCH/said")"
 guide 'Day one: Slurm'
 check_modes '^/'
-unit=$root/lib/systemd/system/sluice-order.service
-program=$(sed -n 's/^ExecStart=\([^ ]*\).*/\1/p' "$unit")
-on n1 "$program" serve --help | grep -q -- --journal-mib ||
-  fail "sluice-order.service starts $program"
-[ ! -L "$root/etc/systemd/system/multi-user.target.wants/sluice-order.service" ] ||
-  fail 'sluice-order was enabled'
+on n1 /usr/lib/sluice/sluice-order serve --help | grep -q -- --journal-mib || fail 'no sluice-order'
 [ -L "$root/etc/systemd/system/multi-user.target.wants/sluiced-node.service" ] ||
   fail 'sluiced-node was not enabled'
 find "$root/usr" -perm /6000 -printf '%P\n' | grep sluice && fail 'something is setuid'

@@ -28,7 +28,7 @@ for package in $(binary old); do
 done
 rpm_in -i $(binary old) || fail 'install'
 for file in usr/bin/sluice usr/sbin/sluiced usr/lib/sluice/libinterpose.so \
-  usr/lib/systemd/system/sluiced-node.service usr/lib/systemd/system/sluice-order.service \
+  usr/lib/systemd/system/sluiced-node.service \
   usr/lib/systemd/system/run-sluice-jobs.mount \
   usr/lib/sluice/sluice-order usr/share/man/man8/sluice-order.8.gz \
   etc/slurm/plugstack.conf.d/sluice.conf \

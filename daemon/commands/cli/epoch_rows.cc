@@ -6,6 +6,7 @@
 
 #include "commands/cli/quantity.h"
 #include "commands/cli/report.h"
+#include "segment/journal_row.h"
 
 namespace sluice::cli {
 
@@ -18,7 +19,7 @@ order_row gate_row(std::string const& job, job_look const& look) {
   out["reason"] = look.reason;
   order_row waits = order_row::array();
   for (auto const& w : look.waits)
-    waits.push_back({{"pid", w.pid}, {"since_s", age_s(w.since_ns)}, {"for", w.whom}});
+    waits.push_back({{"pid", w.pid}, {"since_s", segment::age_s(w.since_ns)}, {"for", w.whom}});
   out["waiting"] = std::move(waits);
   return out;
 }

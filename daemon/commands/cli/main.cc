@@ -199,7 +199,7 @@ void add_order(CLI::App& app, command_line& line) {
       "not checkpointed.\n\n"
       "  sluice order\n"
       "  sluice order hydro --watch\n"
-      "  sluice --json order | jq .journal");
+      "  sluice --json order | jq .journals");
   verb->callback(
       [&line] { line.chosen = [&line] { return order_verb(line.global, line.order); }; });
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// sluice order: what became of writes to durable targets, and how the journal fares. It reads the
-// areas of jobs and the status of journal daemons, so it shows what their files let this user read:
-// a user his own jobs, root all of them and the node's journal.
+// sluice order: what became of writes to durable targets, and how journals fare. It reads the areas
+// of jobs, and the status of a journal that is one job's alone, as far as this user may read them;
+// of the journals of a node its daemon tells, a user his own and an operator all.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -19,6 +19,7 @@
 #include "commands/cli/job.h"
 #include "commands/cli/order_rows.h"
 #include "commands/cli/report.h"
+#include "segment/journal_row.h"
 #include "segment/run_dir.h"
 
 namespace sluice::cli {
@@ -70,7 +71,8 @@ found_jobs look_at_jobs(global_options const& global, std::string const& wanted)
       order_row row = order_job_row(job_of(folder.filename()), *look);
       out.names.push_back(row["job"]);
       if (!wanted.empty() && !is_meant(wanted, folder.filename(), row)) continue;
-      row["journal"] = journal_row(segment::look_at_journal(segment::journal_status_path(folder)));
+      auto const log = segment::look_at_journal(segment::journal_status_path(folder));
+      row["journal"] = log ? segment::journal_row(*log) : order_row();
       if (!wanted.empty()) {
         order_row files = order_file_rows(s.path, *look);
         std::size_t const more = files.size() > most_file_rows ? files.size() - most_file_rows : 0;
@@ -86,27 +88,33 @@ found_jobs look_at_jobs(global_options const& global, std::string const& wanted)
   return out;
 }
 
-/// What the daemon of the node says of its journal, when the journal does not speak for itself.
-order_row kept_by_daemon(daemon_at const& daemon) {
-  auto const answer = ask(daemon, {{"verb", "hello"}});
-  auto const log = answer.find("journal");
-  if (log == answer.end() || !log->is_object()) return nullptr;
-  return {{"file", log->value("file", "")},
-          {"state", log->value("state", "")},
-          {"why", log->value("why", "")}};
+/// What is known of such a row, as far as it is said in the same kind of words.
+void take_known(order_row& known, json const& said) {
+  for (auto const& [key, value] : known.items()) {
+    auto const at = said.find(key);
+    if (at == said.end()) continue;
+    if (value.is_object() && at->is_object()) take_known(value, *at);
+    bool const is_same =
+        (value.is_string() && at->is_string()) || (value.is_number() && at->is_number());
+    if (is_same) value = *at;
+  }
 }
 
-order_row look_at_journal(global_options const& global) {
-  std::set<std::string> folders;
+/// What the daemon of the node says of its journals.
+order_row look_at_journals(global_options const& global) {
+  order_row out = order_row::array();
   auto const search = find_daemon(global, patient_ms);
   warn_of(search);
-  if (search.found) folders.insert(fs::path(search.found->socket).parent_path());
-  if (std::string const own = own_run_dir_if_there(global); !own.empty()) folders.insert(own);
-  for (auto const& folder : folders)
-    if (order_row row = journal_row(segment::look_at_journal(segment::journal_status_path(folder)));
-        !row.is_null())
-      return row;
-  return search.found && search.found->has_journal ? kept_by_daemon(*search.found) : nullptr;
+  if (!search.found || !search.found->has_journal) return out;
+  auto const answer = ask_all(*search.found, {{"verb", "hello"}, {"journals", true}}, "journals");
+  for (auto const& said : answer.at("journals")) {
+    if (!said.is_object()) continue;
+    order_row row = {{"uid", 0}, {"file", ""}, {"state", ""}, {"why", ""}, {"deaths", 0}};
+    if (said.contains("room_bytes")) row.update(segment::journal_row({}));
+    take_known(row, said);
+    out.push_back(std::move(row));
+  }
+  return out;
 }
 
 order_row take_picture(global_options const& global, std::string const& wanted) {
@@ -114,7 +122,7 @@ order_row take_picture(global_options const& global, std::string const& wanted) 
   if (!wanted.empty() && jobs.rows.empty() && jobs.gates.empty())
     throw usage_error(fmt::format("no job {} with a durable target that you may look at{}", wanted,
                                   did_you_mean(wanted, jobs.names)));
-  return {{"journal", look_at_journal(global)},
+  return {{"journals", look_at_journals(global)},
           {"jobs", std::move(jobs.rows)},
           {"gates", std::move(jobs.gates)}};
 }
@@ -126,7 +134,7 @@ void print_picture(global_options const& global, order_options const& options,
                             : picture.dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
     return;
   }
-  if (picture["journal"].is_null() && picture["jobs"].empty() && picture["gates"].empty())
+  if (picture["journals"].empty() && picture["jobs"].empty() && picture["gates"].empty())
     fmt::print(stderr,
                "sluice: no journal, and no job with a durable target that you may look at\n");
   fmt::print("{}{}", order_table(picture, !options.job.empty()), gate_table(picture["gates"]));

@@ -18,6 +18,7 @@
 #include "commands/cli/quantity.h"
 #include "commands/cli/report.h"
 #include "segment/jobs.h"
+#include "segment/journal_row.h"
 #include "segment/mapping.h"
 
 namespace sluice::cli {
@@ -25,12 +26,11 @@ namespace sluice::cli {
 namespace {
 
 namespace fs = std::filesystem;
+using segment::age_s;
 
 constexpr std::size_t most_open = 4096;  // descriptors looked at
 
 std::string error_text(int error) { return error == 0 ? std::string() : std::strerror(error); }
-
-std::uint64_t mean(std::uint64_t sum, std::uint64_t count) { return count == 0 ? 0 : sum / count; }
 
 /// What stages counted, by what it means for an fsync.
 order_row fsync_row(segment::order_job const& look) {
@@ -91,13 +91,6 @@ names open_names(std::string const& segment_path, uid_t uid) {
   return out;
 }
 
-char const* state_word(segment::journal_status const& log) {
-  if (log.is_refused) return "not recovered";
-  if (!log.is_alive) return "silent";
-  if (log.log_error != 0) return "failed";
-  return log.generation == 0 ? "recovering" : "serving";
-}
-
 // ---- for people ----
 
 std::string text(order_row const& row, char const* key) { return row[key].get<std::string>(); }
@@ -117,7 +110,7 @@ std::string amount(order_row const& state) {
 }
 
 std::string journal_lines(order_row const& log) {
-  std::string const file = text(log, "file").empty() ? "of the node" : text(log, "file");
+  std::string const file = text(log, "file");
   std::string out = fmt::format("journal {}: {}", printable(file), printable(text(log, "state")));
   if (!text(log, "why").empty()) out += fmt::format(": {}", printable(text(log, "why")));
   if (!log.contains("room_bytes")) return out + "\n";
@@ -184,43 +177,9 @@ std::string job_details(order_row const& job) {
 
 }  // namespace
 
-double age_s(std::uint64_t since_ns) {
-  auto const now_ns = static_cast<std::uint64_t>(steady_ns());
-  return since_ns == 0 || since_ns > now_ns ? 0 : static_cast<double>(now_ns - since_ns) / 1e9;
-}
-
 std::string user_name(uid_t uid) {
   passwd const* const entry = getpwuid(uid);
   return entry == nullptr ? std::to_string(uid) : std::string(entry->pw_name);
-}
-
-order_row journal_row(std::optional<segment::journal_status> const& log) {
-  if (!log) return nullptr;
-  return {{"file", log->path},
-          {"state", state_word(*log)},
-          {"why", log->is_alive ? std::string()
-                                : fmt::format("not heard of for {:.0f} s", age_s(log->heart_ns))},
-          {"pid", log->pid},
-          {"generation", log->generation},
-          {"room_bytes", log->room_bytes},
-          {"used_bytes", log->used_bytes},
-          {"batches", log->batches},
-          {"batch_mean_bytes", mean(log->batch_bytes, log->batches)},
-          {"batch_mean_ns", mean(log->batch_ns, log->batches)},
-          {"requests", log->asked},
-          {"logged", log->logged},
-          {"synced", log->synced},
-          {"durable",
-           {{"files", log->files_live},
-            {"bytes", log->bytes_logged - log->bytes_home},
-            {"oldest_s", age_s(log->oldest_ns)}}},
-          {"checkpointed", {{"files", log->files_home}, {"bytes", log->bytes_home}}},
-          {"checkpoints", log->checkpoints},
-          {"voids", log->voids},
-          {"kept_journals", log->kept_logs},
-          {"jobs", log->areas},
-          {"log_error", error_text(log->log_error)},
-          {"home_error", error_text(log->home_error)}};
 }
 
 order_row order_job_row(std::string const& job, segment::order_job const& look) {
@@ -288,7 +247,7 @@ order_row order_file_rows(std::string const& segment_path, segment::order_job co
 
 std::string order_table(order_row const& picture, bool in_full) {
   std::string out;
-  if (!picture["journal"].is_null()) out += journal_lines(picture["journal"]);
+  for (auto const& journal : picture["journals"]) out += journal_lines(journal);
   if (picture["jobs"].empty()) return out;
   out += fmt::format("{:<22} {:<10} {:>18} {:>7} {:>18} {:>18} {:>9}\n", "job", "user", "open",
                      "closed", "durable", "checkpointed", "oldest");

@@ -15,19 +15,14 @@ namespace sluice::cli {
 
 using order_row = nlohmann::ordered_json;
 
-/// Seconds since then, CLOCK_MONOTONIC; 0 for what never was, and for a time that cannot be.
-double age_s(std::uint64_t since_ns);
 std::string user_name(uid_t uid);
-
-/// Null when there is none.
-order_row journal_row(std::optional<segment::journal_status> const& log);
 
 order_row order_job_row(std::string const& job, segment::order_job const& look);
 
 /// Its files, those with most noted first; names are those under which the job has them open.
 order_row order_file_rows(std::string const& segment_path, segment::order_job const& look);
 
-/// A picture {"journal": …, "jobs": […]} as lines; with `in_full` all that is known of each job.
+/// A picture {"journals": […], "jobs": […]} as lines; with `in_full` all that is known of each job.
 std::string order_table(order_row const& picture, bool in_full);
 
 }  // namespace sluice::cli

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// sluice-order: the daemon of one journal. `sluice run --order` starts one for its job; with --jobs
-// it serves every job of a run directory. On SIGTERM it brings everything home and leaves the
-// journal empty.
+// sluice-order: the daemon of one user's journal. `sluice run --order` starts one for its job; with
+// --jobs it serves every job of that user in a run directory. On SIGTERM it brings everything home
+// and leaves the journal empty.
+// What stays true: with --user it opens as root where it serves from, becomes that user, and from
+// then on has his rights alone, but for the opener that its recovery asks.
+#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
@@ -15,6 +18,9 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <limits>
+#include <memory>
+#include <optional>
 #include <utility>
 
 #include "base/descriptor.h"
@@ -25,6 +31,7 @@
 #include "journal/boot.h"
 #include "journal/file_disk.h"
 #include "journal/kept_aside.h"
+#include "journal/opener.h"
 #include "journal/recover.h"
 #include "journal/sentinel.h"
 #include "journal/service.h"
@@ -46,9 +53,11 @@ constexpr rlim_t files_wanted = 16384;
 volatile sig_atomic_t is_told_to_stop = 0;
 
 struct serve_options {
-  std::string log, jobs;
+  std::string log, jobs, status;
   std::vector<std::string> areas;
   std::uint64_t log_mib = 64;
+  std::int64_t user = -1, group = -1;  // whose jobs and journal; -1: ours
+  bool only_recovers = false, is_removed = false;
   int ready_fd = -1;
   std::vector<int> sentinel_fds = {-1, -1};
 };
@@ -86,47 +95,87 @@ superblock begin(disk& d) {
   return s;
 }
 
-/// What programs were told by the kernel while nobody was there to write it into the journal. Not
-/// asked of the jobs of many users: one of them could have everybody's files replayed.
-int refused_before(std::vector<std::string> const& areas) {
-  for (auto const& path : areas)
-    if (auto const error = area(path).memory().head.refused.load(); error != 0)
-      return static_cast<int>(error);
+/// What programs were told by the kernel while nobody was there to write it into the journal.
+int refused_before(std::vector<std::string> const& areas, uid_t user) {
+  for (auto const& path : areas) try {
+      if (auto const error = area(path, user).memory().head.refused.load(); error != 0)
+        return static_cast<int>(error);
+    } catch (sluice::error const&) {
+      // Half made, or of another version: it says nothing.
+    }
   return 0;
 }
 
-/// Two daemons would answer in each other's place. False: there is no such directory yet.
-bool hold_jobs(std::string const& jobs, descriptor& held) {
-  if (held) return true;
-  descriptor fd(open(jobs.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd) return false;
-  if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0)
-    throw sluice_error(fmt::format("{}: another journal daemon serves these jobs", jobs));
-  held = std::move(fd);
-  return true;
+/// Two daemons would answer in each other's place.
+descriptor hold_jobs(serve_options const& o) {
+  if (o.jobs.empty() || o.status.empty()) return {};
+  descriptor held(
+      open((o.status + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!held)
+    throw sluice_error(
+        fmt::format("{}.lock: cannot be opened: {}", o.status, std::strerror(errno)));
+  if (flock(held.get(), LOCK_EX | LOCK_NB) != 0)
+    throw sluice_error(fmt::format("{}: another journal daemon serves these jobs", o.jobs));
+  return held;
 }
 
-/// Areas of jobs that came since, and none of those that went. One that is not good is left out.
-void follow_jobs(service& s, std::string const& jobs, descriptor& held) {
-  if (!hold_jobs(jobs, held)) return;
-  std::vector<std::string> there;
-  std::error_code ignored;
-  for (auto const& job : std::filesystem::directory_iterator(jobs, ignored)) {
-    std::string const path = job.path() / "order";
-    if (access(path.c_str(), F_OK) == 0) there.push_back(path);
+/// The areas of one user's jobs below a directory. He may not list it, so it is opened before his
+/// rights are taken; what lies in it is opened with them.
+class his_jobs {
+ public:
+  his_jobs(std::string path, uid_t user) : path_(std::move(path)), user_(user) { find(); }
+
+  std::vector<std::string> areas() {
+    std::vector<std::string> out;
+    if (!find()) return out;
+    rewinddir(all_.get());
+    while (dirent const* const one = readdir(all_.get())) {
+      std::string const path = path_ + "/" + one->d_name + "/order";
+      if (is_his(one->d_name) && access(path.c_str(), F_OK) == 0) out.push_back(path);
+    }
+    return out;
   }
-  auto const served = s.areas();
-  for (auto const& path : served)
-    if (std::find(there.begin(), there.end(), path) == there.end()) s.remove(path);
-  for (auto const& path : there) {
-    if (std::find(served.begin(), served.end(), path) != served.end()) continue;
-    try {
-      s.add(std::make_unique<area>(path));
-    } catch (sluice::error const&) {
-      // Half made, or of another version: its job goes without us.
+
+  /// Areas of jobs that came since, and none of those that went. One that is not good is left out.
+  void follow(service& s) {
+    if (path_.empty()) return;
+    auto const there = areas(), served = s.areas();
+    for (auto const& path : served)
+      if (std::find(there.begin(), there.end(), path) == there.end()) s.remove(path);
+    for (auto const& path : there) {
+      if (std::find(served.begin(), served.end(), path) != served.end()) continue;
+      try {
+        s.add(std::make_unique<area>(path, user_));
+      } catch (sluice::error const&) {
+        // Half made, or of another version: its job goes without us.
+      }
     }
   }
-}
+
+ private:
+  struct closes {
+    void operator()(DIR* d) const { closedir(d); }
+  };
+
+  /// False: there is no such directory yet.
+  bool find() {
+    if (all_ || path_.empty()) return all_ != nullptr;
+    all_.reset(opendir(path_.c_str()));
+    struct stat st = {};
+    if (all_ && fstat(dirfd(all_.get()), &st) == 0) owner_ = st.st_uid;
+    return all_ != nullptr;
+  }
+
+  /// Folders of others than the daemon's own user are called UID@NAME.
+  bool is_his(std::string_view folder) const {
+    if (user_ == owner_) return folder.find('@') == folder.npos && !folder.starts_with('.');
+    return folder.starts_with(fmt::format("{}@", user_));
+  }
+
+  std::string path_;
+  uid_t user_, owner_ = 0;
+  std::unique_ptr<DIR, closes> all_;
+};
 
 void say_what_failed(serve_options const& o, int error) {
   char const* const why = error == ENOENT ? "it was removed" : std::strerror(error);
@@ -151,11 +200,13 @@ log_place place_of(file_disk const& disk, std::string const& log) {
   return {std::filesystem::absolute(log), device_word(st), st.st_ino};
 }
 
-/// For `sluice order`: beside the first area, or the directory of jobs. Without it all goes on.
+/// For `sluice order`: where it is told to, or beside the first area, or the directory of jobs.
+/// Without it all goes on.
 class status {
  public:
   explicit status(serve_options const& o)
-      : path_(folder_of(o.jobs.empty() ? o.areas[0] : o.jobs) / "order-status"),
+      : path_(!o.status.empty() ? std::filesystem::path(o.status)
+                                : folder_of(o.jobs.empty() ? o.areas[0] : o.jobs) / "order-status"),
         log_(std::filesystem::absolute(o.log)) {
     begin();
   }
@@ -168,6 +219,7 @@ class status {
   }
 
   void recovered() {
+    is_recovered_ = true;
     if (file_) file_->memory().kept_logs = kept_beside(log_);
   }
 
@@ -202,13 +254,14 @@ class status {
     }
     if (!file_) return;
     file_->memory().heart_ns = monotonic_ns();
-    file_->memory().kept_logs = kept_beside(log_);
+    if (is_recovered_) file_->memory().kept_logs = kept_beside(log_);
   }
 
   std::filesystem::path path_;
   std::string log_;
   std::unique_ptr<status_file> file_;
   std::uint64_t told_ns_ = 0;
+  bool is_recovered_ = false;  // until then nobody looks beside the journal: that is a user's place
 };
 
 /// As recover() does on a machine that runs since: the files are ahead of the journal.
@@ -219,18 +272,27 @@ bool only_syncs(std::string const& log) {
          is_this_boot(found.in_force.boot);
 }
 
-recovered recover_or_say(recover_options const& o, status& said) {
-  try {
-    return recover(o);
-  } catch (error const&) {
-    said.refused();
-    throw;
-  }
+/// What the journal has is in the files. Throws.
+void bring_home(serve_options const& o, his_jobs& jobs, home* files, status& said,
+                sentinels& sentinel) {
+  recover_options before;
+  before.log = o.log;
+  before.files = files;
+  before.set_aside = !o.jobs.empty();  // what he does to one file keeps no other from coming home
+  before.home_error = refused_before(o.jobs.empty() ? o.areas : jobs.areas(), geteuid());
+  if (int const heard = sentinel.heard(); before.home_error == 0) before.home_error = heard;
+  if (before.home_error == 0 && only_syncs(o.log)) said.only_syncs();
+  recovered const r = recover(before);
+  if (r.records != 0)
+    fmt::print(stderr, "sluice-order: {}: {} records {}\n", o.log, r.records,
+               r.is_running ? "were synced at home" : "brought home");
+  say_what_was_set_aside(o.log, r);
+  said.recovered();
 }
 
 /// Until SIGTERM, or until programs have gone without us in a way that only a new generation of the
 /// journal ends. 0: all is at home.
-int serve_generation(file_disk& disk, serve_options const& o, descriptor& jobs, status& said,
+int serve_generation(file_disk& disk, serve_options const& o, his_jobs& jobs, status& said,
                      sentinels& sentinel, int& ready_fd) {
   superblock const super = begin(disk);
   service s(disk, super);
@@ -239,7 +301,7 @@ int serve_generation(file_disk& disk, serve_options const& o, descriptor& jobs, 
   s.rests_after(rests_after_ns);
   s.log_is_at(place_of(disk, o.log));
   for (auto const& path : o.areas) s.add(std::make_unique<area>(path));
-  if (!o.jobs.empty()) follow_jobs(s, o.jobs, jobs);
+  jobs.follow(s);
   if (ready_fd >= 0) {
     if (write(ready_fd, "1", 1) != 1) return exit_sluice;
     close(ready_fd);
@@ -253,7 +315,7 @@ int serve_generation(file_disk& disk, serve_options const& o, descriptor& jobs, 
     if (s.failed() != 0 && !std::exchange(is_failing, true)) say_what_failed(o, s.failed());
     if (o.jobs.empty() || monotonic_ns() - looked_ns < jobs_every_ns) continue;
     looked_ns = monotonic_ns();
-    follow_jobs(s, o.jobs, jobs);
+    jobs.follow(s);
   }
   if (s.wants_anew()) said.voided();
   std::uint64_t const until = monotonic_ns() + patience_ns;
@@ -268,41 +330,72 @@ int serve_generation(file_disk& disk, serve_options const& o, descriptor& jobs, 
   return 0;
 }
 
-int serve(serve_options const& o) {
-  install_guard();
-  heed_signals();
-  want_files();
-  want_priority();
-  descriptor jobs;
-  if (!o.jobs.empty()) hold_jobs(o.jobs, jobs);
-  status said(o);
-  if (access(o.log.c_str(), F_OK) != 0) make_log_file(o.log, o.log_mib << 20, window_ns);
-  recover_options before;
-  before.log = o.log;
-  before.set_aside = !o.jobs.empty();  // no user keeps the files of the others from coming home
-  sentinels sentinel(o.sentinel_fds[0], o.sentinel_fds[1]);
-  before.home_error = refused_before(o.areas);
-  if (int const heard = sentinel.heard(); before.home_error == 0) before.home_error = heard;
-  if (before.home_error == 0 && only_syncs(o.log)) said.only_syncs();
-  recovered const r = recover_or_say(before, said);
-  if (r.records != 0)
-    fmt::print(stderr, "sluice-order: {}: {} records {}\n", o.log, r.records,
-               r.is_running ? "were synced at home" : "brought home");
-  say_what_was_set_aside(o.log, r);
-  said.recovered();
+/// A change of rights takes away that we are told of our starter's end.
+std::unique_ptr<home> take_rights(serve_options const& o) {
+  auto const user = static_cast<uid_t>(o.user);
+  if (o.user < 0 || user == geteuid()) return nullptr;
+  pid_t const starter = getppid();
+  auto files = become_user(
+      user, o.group < 0 ? std::nullopt : std::optional<gid_t>(static_cast<gid_t>(o.group)));
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (getppid() != starter) is_told_to_stop = 1;
+  return files;
+}
+
+int serve_until_told(serve_options const& o, his_jobs& jobs, status& said, sentinels& sentinel) {
   file_disk disk(o.log, file_disk::use::write);
   if (disk.owner() != geteuid())
     throw sluice_error(fmt::format("{}: belongs to uid {}, who could write it while it is served",
                                    o.log, disk.owner()));
   int ready_fd = o.ready_fd;
-  while (is_told_to_stop == 0)
+  while (is_told_to_stop == 0 && !o.only_recovers)
     if (int const how = serve_generation(disk, o, jobs, said, sentinel, ready_fd); how != 0) {
       // What the journal says of itself nobody has to hear again.
       if (read_slots(disk).in_force.home_error != 0) sentinel.forget();
       return how;
     }
   sentinel.forget();
+  if (o.is_removed) unlink(o.log.c_str());  // it is empty
   return 0;
+}
+
+/// Throws where that cannot be told.
+bool is_there(std::string const& path) {
+  struct stat st = {};
+  if (lstat(path.c_str(), &st) == 0) return true;
+  if (errno == ENOENT) return false;
+  throw sluice_error(fmt::format("{}: cannot be looked at: {}", path, std::strerror(errno)));
+}
+
+/// False: there is none, and none is to be made.
+bool begin_with(serve_options const& o, his_jobs& jobs, std::unique_ptr<status>& said,
+                sentinels& sentinel) {
+  bool is_new = false;
+  try {
+    said = std::make_unique<status>(o);
+    auto const files = take_rights(o);
+    is_new = !is_there(o.log);
+    if (is_new && o.only_recovers) return false;
+    if (is_new) make_log_file(o.log, o.log_mib << 20, window_ns);
+    bring_home(o, jobs, files.get(), *said, sentinel);
+    return true;
+  } catch (error const& e) {
+    if (is_new) throw error(exit_no_journal, e.what());
+    if (said) said->refused();
+    throw;
+  }
+}
+
+int serve(serve_options const& o) {
+  install_guard();
+  heed_signals();
+  want_files();
+  want_priority();
+  his_jobs jobs(o.jobs, o.user < 0 ? geteuid() : static_cast<uid_t>(o.user));
+  descriptor const lock = hold_jobs(o);
+  sentinels sentinel(o.sentinel_fds[0], o.sentinel_fds[1]);
+  std::unique_ptr<status> said;
+  return begin_with(o, jobs, said, sentinel) ? serve_until_told(o, jobs, *said, sentinel) : 0;
 }
 
 int run(int argc, char** argv) {
@@ -313,7 +406,14 @@ int run(int argc, char** argv) {
   serve_options o;
   CLI::App* const verb = app.add_subcommand("serve", "serve areas until SIGTERM");
   verb->add_option("--area", o.areas, "the file `order` of a job; may be given more than once");
-  verb->add_option("--jobs", o.jobs, "serve every job below this directory, as they come and go");
+  verb->add_option("--jobs", o.jobs,
+                   "serve every job of the user below this directory, as they come and go");
+  verb->add_option("--user", o.user, "whose jobs and journal; served with that user's rights");
+  verb->add_option("--group", o.group, "the first of that user's groups, as processes have it");
+  verb->add_option("--status", o.status, "file for the figures of sluice order");
+  verb->add_flag("--only-recover", o.only_recovers,
+                 "bring home what a journal has, if there is one, and end");
+  verb->add_flag("--remove", o.is_removed, "remove the journal at the end, when it is empty");
   verb->add_option("--journal", o.log, "the journal; made when there is none");
   verb->add_option("--journal-mib", o.log_mib, "how large a new journal is");
   add_old_option(*verb, "sluice-order", "--log", "--journal", o.log);
@@ -330,6 +430,10 @@ int run(int argc, char** argv) {
   if (o.log.empty()) throw usage_error("--journal FILE says where the journal is");
   if (o.log_mib < 1 || o.log_mib > 65536) throw usage_error("--journal-mib is from 1 to 65536");
   if (o.areas.empty() && o.jobs.empty()) throw usage_error("give --area or --jobs");
+  if (o.user < -1 || o.user >= std::numeric_limits<uid_t>::max())
+    throw usage_error("--user is the number of a user");
+  if (o.group < -1 || o.group >= std::numeric_limits<gid_t>::max())
+    throw usage_error("--group is the number of a group");
   return serve(o);
 }
 

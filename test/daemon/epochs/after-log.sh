@@ -32,12 +32,12 @@ set_order() { # ORDER: the cluster has it in its policy
 
 start_cluster
 set_order durable
-start_one 1 --journal "$SCRATCH/order1.log" --journal-shared --journal-size 4MiB
-start_one 2 --journal "$SCRATCH/order2.log" --journal-shared --journal-size 4MiB
-until_true served 1 || fail "the log is not served: $(tail "$SCRATCH/log-n2")"
+start_one 1 --journal "$SCRATCH/order1" --journal-size 4MiB
+start_one 2 --journal "$SCRATCH/order2" --journal-size 4MiB
 
 # What the log has, and what was never synced: both are at home when the manifest can be opened.
 begin_data 2 all
+until_true served 1 || fail "the log is not served: $(tail "$SCRATCH/log-n2")"
 for i in 1 2 3; do
   until_true in_log || fail "nothing in the log: $(order_of j)"
   tell more

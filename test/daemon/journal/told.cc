@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "commands/cli/order_rows.h"
 #include "order_served.h"
+#include "segment/journal_row.h"
 #include "segment/order_look.h"
 
 using namespace sluice;
@@ -148,7 +149,8 @@ TEST_CASE("whatever a job scribbles into its area is only shown", "[order]") {
     auto const look = a.look();
     REQUIRE(look);
     auto const row = cli::order_job_row("j", *look);
-    cli::order_row const picture = {{"journal", nullptr}, {"jobs", cli::order_row::array({row})}};
+    cli::order_row const picture = {{"journals", cli::order_row::array()},
+                                    {"jobs", cli::order_row::array({row})}};
     CHECK(cli::order_table(picture, true).size() > 10);
   }
 }
@@ -169,11 +171,11 @@ TEST_CASE("a log's status is read back, and one of another version is refused", 
     REQUIRE(log);
     CHECK(log->path == "/var/lib/log");
     CHECK(log->is_alive);
-    auto const row = cli::journal_row(log);
+    auto const row = segment::journal_row(*log);
     CHECK(row["state"] == "recovering");
     CHECK(row["batch_mean_bytes"] == 1024);
     status.memory().heart_ns = 1;
-    CHECK(cli::journal_row(segment::look_at_journal(path))["state"] == "silent");
+    CHECK(segment::journal_row(*segment::look_at_journal(path))["state"] == "silent");
     status.memory().layout = abi::order_status_layout + 1;
     CHECK_THROWS_AS(segment::look_at_journal(path), error);
   }

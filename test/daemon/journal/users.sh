@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# sluice order on a node whose sluiced keeps the log: a file of a job goes from open to durable to
-# checkpointed as its program goes on; a user sees his own jobs and no more, root all and the log.
+# sluice order on a node whose sluiced keeps journals: a file of a job goes from open to durable to
+# checkpointed as its program goes on; a user sees his own jobs and journal and no more, root all.
+# A journal ends when its user has had no job for a while, and there is room for so many of them.
 set -u
 . test/lib/site.bash
 own_mounts
@@ -14,19 +15,13 @@ chmod 777 "$SCRATCH/data"
 RUN="$SCRATCH/run"
 python=/usr/bin/python3 # one that everybody can reach
 as $bob "$python" -c 'import json' 2>/dev/null || skip "needs $python"
-mkdir "$SCRATCH/log"
 cat >"$SCRATCH/policy.json" <<END
 {"targets": {"data": {"path": "$SCRATCH/data", "order": "durable"}}}
 END
-"$SLUICED" --role node --name n1 --run-dir "$RUN" --policy "$SCRATCH/policy.json" --metrics none \
-  --journal "$SCRATCH/log/order" >"$SCRATCH/out" 2>&1
-[ $? = 2 ] && grep -q -- '--journal-shared says that they may' "$SCRATCH/out" ||
-  fail "a log that users share unasked: $(cat "$SCRATCH/out")"
 start node --role node --name n1 --run-dir "$RUN" --policy "$SCRATCH/policy.json" \
-  --journal "$SCRATCH/log/order" --journal-shared --journal-size 4MiB
-until_true 20 grep -q 'the journal is served' "$LOG" || fail "no log: $(cat "$LOG")"
-until_true 5 sh -c "curl -s http://$METRICS/metrics | grep -q '^sluice_journal_served 1'" ||
-  fail 'the metrics do not say that the log is served'
+  --journal "$SCRATCH/log" --journal-size 4MiB --journal-total 8MiB --journal-idle 1s
+metric() { curl -s "http://$METRICS/metrics" | sed -n "s/^$1 //p"; }
+has() { [ "$(metric "$1")" = "$2" ]; }
 
 # A program that writes, and goes on when it is told to.
 cat >"$SCRATCH/steps.py" <<'END'
@@ -78,14 +73,29 @@ began $bob his
 is $ann '[j["job"] for j in d["jobs"]]' "['hers']" || fail "ann sees $(shown $ann)"
 is $bob '[j["job"] for j in d["jobs"]]' "['his']" || fail "bob sees $(shown $bob)"
 is 0 'sorted(j["job"] for j in d["jobs"])' "['hers', 'his']" || fail "root: $(shown 0)"
-is 0 'd["journal"]["file"]' "$SCRATCH/log/order" || fail "root has no log: $(shown 0)"
-is 0 'd["journal"]["state"]' serving || fail "root: $(shown 0)"
-is $ann 'd["journal"].get("file", "")' '' || fail "ann is told of the log: $(shown $ann)"
-is $ann 'd["journal"]["state"]' serving || fail "ann is not told that there is a log"
+files() { echo "[$(printf "'$SCRATCH/log/%s/journal', " "$@" | sed 's/, $//')]"; }
+is 0 'sorted(j["file"] for j in d["journals"])' "$(files $ann $bob)" || fail "root: $(shown 0)"
+is 0 '{j["state"] for j in d["journals"]}' "{'serving'}" || fail "root: $(shown 0)"
+is $ann '[j["file"] for j in d["journals"]]' "$(files $ann)" || fail "ann: $(shown $ann)"
+is $bob '[j["file"] for j in d["journals"]]' "$(files $bob)" || fail "bob: $(shown $bob)"
+until_true 5 has sluice_journal_served 1 || fail 'the metrics do not say that all are served'
+[ "$(metric sluice_journal_room_bytes)" -gt $((7 << 20)) ] || fail 'the room is not that of both'
 order $bob hers && fail "bob looks at ann's job"
 grep -q 'no job hers' "$SCRATCH/err" || fail "bob is told $(cat "$SCRATCH/err")"
 order 0 "$ann@hers" || fail "root does not find $ann@hers: $(cat "$SCRATCH/err")"
-as $bob cat "$RUN/order-status" >/dev/null 2>&1 && fail 'a user reads the status of the log'
+as $bob cat "$RUN/journals/$ann" >/dev/null 2>&1 && fail 'a user reads the status of a log'
+as $bob ls "$SCRATCH/log/$ann" >/dev/null 2>&1 && fail "bob looks into ann's journal"
+
+# There is no room for a third: that job has the fsync of its files, and root is told why.
+"$SLUICE" --run-dir "$RUN" run --job third --no-summary -- "$python" -c \
+  'import os, sys; os.fsync(os.open(sys.argv[1], os.O_CREAT | os.O_RDWR)); sys.stdin.read()' \
+  "$SCRATCH/data/third" < <(until [ -e "$SCRATCH/over" ]; do sleep 0.1; done) &
+third=$!
+until_true 20 test -e "$SCRATCH/data/third" || fail 'without room for its journal no job runs'
+why='[j["why"] for j in d["journals"] if j["uid"] == 0]'
+until_true 20 is 0 "$why" "['2 journals of 4 MiB are all that journal-total allows']" ||
+  fail "root is not told: $(shown 0)"
+has sluice_journal_served 0 || until_true 5 has sluice_journal_served 0 || fail 'all are served?'
 
 # Written, and not asked for.
 is $ann "$(job hers '["open"]["bytes"]')" 8192 || fail "open: $(shown $ann)"
@@ -113,12 +123,18 @@ until_true 15 at_home || fail "not checkpointed: $(shown 0)"
 
 # For people, and again and again.
 as 0 "$SLUICE" --run-dir "$RUN" order --watch -n 2 -i 0.1 >"$SCRATCH/out" || fail '--watch'
-[ "$(grep -c '^journal ' "$SCRATCH/out")" = 2 ] || fail "--watch: $(cat "$SCRATCH/out")"
+[ "$(grep -c '^journal ' "$SCRATCH/out")" = 6 ] || fail "--watch: $(cat "$SCRATCH/out")"
 as $ann "$SLUICE" --run-dir "$RUN" order hers >"$SCRATCH/out" || fail 'a job for people'
 grep -q 'by the program itself' "$SCRATCH/out" || fail "a job: $(cat "$SCRATCH/out")"
 as $ann "$SLUICE" --run-dir "$RUN" order -i 0 2>"$SCRATCH/err"
 [ $? = 2 ] || fail 'an interval of nothing was taken'
 
+# When they have no job any more, their journals end, and there is room.
 for name in hers his; do echo 12 >"$SCRATCH/talk/$name.go"; done
+until_true 20 is 0 '[j["uid"] for j in d["journals"]]' '[0]' || fail "they stay: $(shown 0)"
+until_true 20 is 0 '[j["state"] for j in d["journals"]]' "['serving']" || fail "room: $(shown 0)"
+[ ! -e "$SCRATCH/log/$ann" ] && [ ! -e "$RUN/journals/$ann" ] || fail 'her journal is still there'
+touch "$SCRATCH/over"
+wait $third || fail "the third job: $?"
 stop "$PID"
-[ ! -e "$RUN/order-status" ] || fail 'the status is still there'
+[ -z "$(ls "$SCRATCH/log")" ] || fail "left: $(ls "$SCRATCH/log")"

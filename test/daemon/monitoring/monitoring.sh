@@ -32,7 +32,7 @@ cluster=$METRICS
 parent=$(sed -n 's/.* address=\(tcp:[^ ]*\).*/\1/p' "$LOG" | head -1)
 [ -n "$parent" ] || fail "where does the cluster listen? $(cat "$LOG")"
 start node --role node --name n1 --parent "$parent" --plain --run-dir "$SCRATCH/n" \
-  --journal "$SCRATCH/journal" --journal-shared --journal-size 4MiB
+  --journal "$SCRATCH/journal" --journal-size 4MiB
 node=$METRICS
 "$SLUICE" --run-dir "$SCRATCH/n" run --job hydro --class gold --no-summary -- \
   sh -c "while cat '$SCRATCH/data/file'; do :; done" >/dev/null 2>&1 &

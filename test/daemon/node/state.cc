@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -332,4 +333,95 @@ TEST_CASE("the name service is asked for a user once in a while", "[node][state]
   CHECK(names.of(8, 0) == "u8");
   CHECK(names.of(7, 1'000'000 * ms) == "u7");
   CHECK(asked == 3);
+}
+
+namespace {
+
+/// What the loop takes for the keeper of journals.
+struct fake_keeper {
+  int ends[2] = {-1, -1};
+  fake_keeper() {
+    REQUIRE(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) == 0);
+  }
+  ~fake_keeper() {
+    for (int fd : ends) close(fd);
+  }
+  fake_keeper(fake_keeper const&) = delete;
+
+  void say(uid_t user, node::journal_phase phase, bool is_recovered) const {
+    node::journal_report r;
+    r.uid = user;
+    r.phase = phase;
+    r.is_recovered = is_recovered ? 1 : 0;
+    REQUIRE(send(ends[1], &r, sizeof r, 0) == sizeof r);
+  }
+  bool hears(node::journal_verb verb, uid_t user) const {
+    node::journal_word word = {};
+    return recv(ends[1], &word, sizeof word, 0) == sizeof word && word.verb == verb &&
+           word.uid == user;
+  }
+  bool hears_nothing() const {
+    char byte = 0;
+    return recv(ends[1], &byte, 1, 0) < 0;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("jobs wait for what a crash left in the journal of their user", "[node][state]") {
+  using node::journal_phase;
+  fake_keeper k;
+  world w;
+  uid_t const us = geteuid();
+  w.config.journal = w.at.dir + "/journals";
+  w.services.journal_keeper = k.ends[0];
+  write(w.config.policy, R"({"targets": {"t": {"path": ")" + w.at.dir +
+                             R"(/data", "order": "durable", "capacity": {"metadata": "1000/s"}}},
+                             "classes": {"gold": {"t": {"metadata": {"weight": 2}}}}})");
+  w.announce("7");
+  w.start();
+  CHECK_FALSE(w.s->journals.is_settled());
+  CHECK(w.find("7") == nullptr);
+  k.say(us, journal_phase::recovering, false);
+  k.say(node::nobody, journal_phase::listed, false);
+  w.s->heed_journals(w.when);
+  REQUIRE(w.s->journals.is_settled());
+  CHECK(w.find("7") == nullptr);
+  CHECK_THAT(w.s->why_waiting("7"), Catch::Contains("is being brought home"));
+  CHECK_THROWS_WITH(w.join("mine"), Catch::Contains("try again in a moment"));
+  CHECK(w.s->journals.home_of(us + 1) == node::home_state::fine);
+  w.pass(500 * ms);
+  CHECK(k.hears_nothing());
+  SECTION("it comes home") {
+    k.say(us, journal_phase::serving, true);
+    w.s->heed_journals(w.when);
+    REQUIRE(w.find("7") != nullptr);
+    CHECK(w.find("7")->wants_journal);
+    CHECK(k.hears(node::journal_verb::want, us));
+    CHECK(w.join("mine").wants_journal);
+    w.withdraw("7");
+    w.s->heed_scheduler(w.when);
+    w.pass(5'000 * ms);
+    CHECK(w.find("7") == nullptr);
+    CHECK(k.hears_nothing());  // of the other one
+    w.s->jobs.remove(*w.find("mine"), "it was ours");
+    w.pass(10 * ms);
+    CHECK(k.hears(node::journal_verb::leave, us));
+    k.say(us, journal_phase::none, true);
+    w.s->heed_journals(w.when);
+    CHECK(w.s->journals.users().empty());
+  }
+  SECTION("it cannot") { k.say(us, journal_phase::pausing, false); }
+  SECTION("it hangs") {
+    CHECK(w.s->reasons().heed_ns <= w.when.mono_ns + 60'000 * ms);
+    w.when.mono_ns += 61'000 * ms;
+  }
+  if (w.find("7") == nullptr && !w.s->journals.users().empty()) {
+    w.s->heed_journals(w.when);
+    REQUIRE(w.find("7") != nullptr);
+    CHECK_FALSE(w.find("7")->wants_journal);
+    CHECK_THAT(w.find("7")->record.scheduler->note, Catch::Contains("is not recovered"));
+    CHECK_THROWS_WITH(w.join("mine"), Catch::Contains("is not recovered"));
+    CHECK(k.hears_nothing());
+  }
 }

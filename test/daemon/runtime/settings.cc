@@ -162,7 +162,13 @@ TEST_CASE("control settings: the journal of a node") {
   CHECK(refusal("", {"--role", "cluster", "--policy", "/p", "--plain", "--listen",
                      "tcp://127.0.0.1:1", "--journal", "/l"})
             .find("leave --journal out") != std::string::npos);
-  CHECK(refusal("", {"--role", "node", "--journal-shared", "--metrics", "none"}) != "accepted");
+  CHECK(refusal("", {"--role", "node", "--journal-idle", "1s", "--metrics", "none"}) != "accepted");
+  CHECK(refusal("", {"--role", "node", "--journal", "/l", "--journal-size", "5GiB"})
+            .find("--journal-total is less") != std::string::npos);
+  config const many = made("", {"--role", "node", "--journal", "/l", "--journal-size", "5GiB",
+                                "--journal-total", "1024GiB", "--journal-idle", "1min"});
+  CHECK(many.journal_total_mib == 1 << 20);
+  CHECK(many.journal_idle_ns == 60'000'000'000);
 }
 
 TEST_CASE("control settings: an old name means the new one, and a warning says so") {
@@ -176,13 +182,8 @@ TEST_CASE("control settings: an old name means the new one, and a warning says s
   CHECK(refusal("", {"--role", "node", "--journal", "/l", "--log", "/m"}) != "accepted");
 }
 
-TEST_CASE("control settings: users share a journal only when the administrator says so") {
-  config const alone = made("", {"--role", "node", "--journal", "/l"});
-  CHECK_NOTHROW(runtime::check_sharing(alone, 1000));  // serves nobody else
-  CHECK_THROWS_WITH(runtime::check_sharing(alone, 0), Catch::Contains("--journal-shared"));
-  CHECK_NOTHROW(runtime::check_sharing(
-      made("", {"--role", "node", "--journal", "/l", "--journal-shared"}), 0));
-  CHECK_NOTHROW(runtime::check_sharing(
-      made(R"({"role": "node", "journal": "/l", "journal-shared": true})", {}), 0));
-  CHECK_NOTHROW(runtime::check_sharing(made("", {"--role", "node"}), 0));
+TEST_CASE("control settings: that users share a journal means nothing, and a warning says so") {
+  config const c = made(R"({"role": "node", "journal": "/l", "journal-shared": true})", {});
+  REQUIRE(c.warnings.size() == 1);
+  CHECK_THAT(c.warnings[0], Catch::Contains("each user has a journal of his own now"));
 }

@@ -36,7 +36,7 @@ done
 namespaced='Protect(System|Home|Kernel|ControlGroups|Proc)|ProcSubset|Private(Tmp|Devices|Users)'
 namespaced+='|PrivateMounts|(ReadWrite|ReadOnly|Inaccessible|Bind)Paths|TemporaryFileSystem'
 namespaced+='|RootDirectory|DynamicUser'
-grep -nE "^($namespaced)" daemon/systemd/{sluiced-node,sluice-order}.service &&
+grep -nE "^($namespaced)" daemon/systemd/sluiced-node.service &&
   fail "a unit of the node has a mount namespace"
 grep -nE '^SystemCallFilter=$' daemon/systemd/* && fail 'a unit or drop-in clears a filter'
 for flag in $("$(dirname "$SLUICED")/sluice-order" serve --help | grep -oE '^  --[a-z-]+'); do
@@ -56,7 +56,6 @@ same_capabilities() {
   [ -n "$named" ] || fail "no $tables"
 }
 same_capabilities 'of_a_node of_a_watcher' sluiced-node.service
-same_capabilities of_a_log sluice-order.service
 same_capabilities of_a_log sluiced-node.service sluiced-node-journal.conf
 if command -v systemd-analyze >/dev/null; then
   for unit in daemon/systemd/*.{service,mount}; do

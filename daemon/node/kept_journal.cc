@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/kept_journal.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "core/durations.h"
+#include "node/pace.h"
+#include "segment/order_look.h"
+#include "segment/run_dir.h"
+
+namespace sluice::node {
+
+namespace {
+
+constexpr std::int64_t first_pause_ns = 1'000 * ms_ns, longest_pause_ns = 60'000 * ms_ns;
+constexpr std::int64_t served_well_ns = 60'000 * ms_ns;  // then the next death is a first one
+constexpr std::int64_t without_pidfd_ns = 100 * ms_ns;   // a kernel before 5.3
+
+void put(char* to, std::size_t room, std::string const& text) {
+  std::size_t const bytes = std::min(text.size(), room - 1);
+  std::memcpy(to, text.data(), bytes);
+  std::memset(to + bytes, 0, room - bytes);
+}
+
+/// The keeper may not send signals to others, but it may become them.
+void signal_as(uid_t user, pid_t pid, int signal) {
+  if (user == geteuid()) {
+    kill(pid, signal);
+    return;
+  }
+  pid_t const helper = fork();
+  if (helper == 0) {
+    bool const is_he = setresuid(user, user, user) == 0;
+    _exit(is_he && kill(pid, signal) == 0 ? 0 : 1);
+  }
+  if (helper > 0) waitpid(helper, nullptr, 0);
+}
+
+}  // namespace
+
+kept_journal::kept_journal(journal_settings const& settings, uid_t user, bool is_left)
+    : settings_(settings),
+      status_path_(segment::journal_status_path(settings.run_dir, user)),
+      directory_(fmt::format("{}/{}", settings.directory, user)) {
+  report_.uid = user;
+  report_.is_recovered = is_left ? 0 : 1;
+  unwanted_ns_ = steady_ns();
+}
+
+void kept_journal::tell(journal_phase phase) {
+  report_.phase = phase;
+  has_news_ = true;
+}
+
+/// It appears complete and his. What is in it the keeper never looks at: he may have mounted a file
+/// system of his own on it.
+void kept_journal::make_place() const {
+  std::string const fresh = fmt::format("{}/.new-{}", settings_.directory, report_.uid);
+  rmdir(fresh.c_str());
+  bool const is_made =
+      mkdir(fresh.c_str(), 0700) == 0 &&
+      lchown(fresh.c_str(), report_.uid, static_cast<gid_t>(-1)) == 0 &&
+      renameat2(AT_FDCWD, fresh.c_str(), AT_FDCWD, directory_.c_str(), RENAME_NOREPLACE) == 0;
+  int const failed = errno;
+  if (is_made) return;
+  rmdir(fresh.c_str());
+  if (failed != EEXIST)
+    throw sluice_error(fmt::format("{}: cannot be made: {}", directory_, std::strerror(failed)));
+}
+
+void kept_journal::begin() {
+  make_place();
+  std::vector<std::string> words = {"--user",        std::to_string(report_.uid),
+                                    "--jobs",        segment::jobs_dir(settings_.run_dir),
+                                    "--journal",     directory_ + "/journal",
+                                    "--journal-mib", std::to_string(settings_.size_mib),
+                                    "--status",      status_path_,
+                                    "--remove"};
+  // What is left of before comes home, whoever wants a new one.
+  only_recovers_ = !is_wanted_ || report_.is_recovered == 0;
+  if (only_recovers_) words.emplace_back("--only-recover");
+  if (group_ != nobody) words.insert(words.end(), {"--group", std::to_string(group_)});
+  child_ = segment::start_journal(settings_.program, std::move(words), sentinel_, true);
+  ended_ = descriptor(static_cast<int>(syscall(SYS_pidfd_open, child_.pid, 0)));
+  fcntl(child_.said.get(), F_SETFL, O_NONBLOCK);
+}
+
+void kept_journal::start() {
+  put(report_.said, sizeof report_.said, "");
+  report_.status = 0;
+  words_.clear();
+  is_ending_ = false;
+  try {
+    begin();
+  } catch (error const& e) {
+    put(report_.said, sizeof report_.said, e.what());
+    return pause();
+  }
+  report_.pid = static_cast<std::uint32_t>(child_.pid);
+  begun_ns_ = steady_ns();
+  tell(journal_phase::recovering);
+}
+
+void kept_journal::wait_for_room(std::string const& why) {
+  bool const is_news = report_.phase != journal_phase::full || report_.said != why;
+  put(report_.said, sizeof report_.said, why);
+  report_.phase = journal_phase::full;
+  has_news_ |= is_news;
+}
+
+void kept_journal::add_to(std::vector<pollfd>& all) const {
+  for (int fd : {child_.ready.get(), child_.said.get(), ended_.get()})
+    if (fd >= 0) all.push_back({fd, POLLIN, 0});
+}
+
+std::int64_t kept_journal::due_ns() const {
+  std::int64_t due_ns = never_ns;
+  if (report_.phase == journal_phase::pausing) due_ns = report_.due_ns;
+  if (has_process() && !ended_) due_ns = steady_ns() + without_pidfd_ns;
+  bool const is_idle = !is_wanted_ && report_.phase == journal_phase::serving && !is_ending_;
+  if (is_idle) due_ns = std::min(due_ns, unwanted_ns_ + settings_.idle_ns);
+  return due_ns;
+}
+
+void kept_journal::look() {
+  if (child_.ready) hear_ready();
+  if (child_.said) hear_words();
+  if (has_process()) look_for_end();
+  std::int64_t const now_ns = steady_ns();
+  bool const is_pause_over = report_.phase == journal_phase::pausing && now_ns >= report_.due_ns;
+  if (is_pause_over && !is_stopped_) start();
+  bool const is_idle = !is_wanted_ && report_.phase == journal_phase::serving;
+  if (is_idle && now_ns >= unwanted_ns_ + settings_.idle_ns) end_process();
+}
+
+void kept_journal::end_process() {
+  if (!has_process() || is_ending_) return;
+  is_ending_ = true;
+  signal_as(report_.uid, child_.pid, SIGTERM);
+}
+
+void kept_journal::want(gid_t group) {
+  is_wanted_ = true;
+  group_ = group;
+}
+
+void kept_journal::leave() {
+  if (!is_wanted_) return;
+  is_wanted_ = false;
+  unwanted_ns_ = steady_ns();
+  if (has_process() || report_.is_recovered == 0) return;
+  // Nothing is there that somebody would miss.
+  is_over_ = true;
+  tell(journal_phase::none);
+}
+
+void kept_journal::again() {
+  if (report_.phase == journal_phase::pausing) report_.due_ns = steady_ns();
+}
+
+void kept_journal::stop() {
+  is_stopped_ = true;
+  end_process();
+}
+
+void kept_journal::hear_ready() {
+  pollfd one = {child_.ready.get(), POLLIN, 0};
+  if (poll(&one, 1, 0) != 1) return;
+  char byte = 0;
+  bool const is_ready = read(child_.ready.get(), &byte, 1) == 1;
+  child_.ready = {};
+  if (!is_ready) return;
+  served_ns_ = steady_ns();
+  report_.is_recovered = 1;
+  tell(journal_phase::serving);
+}
+
+void kept_journal::hear_words() {
+  char some[1024];
+  ssize_t const got = read(child_.said.get(), some, sizeof some);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (got <= 0) {
+    child_.said = {};
+    return;
+  }
+  words_.append(some, static_cast<std::size_t>(got));
+  for (std::size_t end = 0; (end = words_.find('\n')) != std::string::npos;) {
+    put(report_.said, sizeof report_.said, words_.substr(0, end));
+    words_.erase(0, end + 1);
+    ++report_.line;
+    has_news_ = true;
+  }
+  if (words_.size() > sizeof report_.said) words_.clear();
+}
+
+void kept_journal::look_for_end() {
+  int status = 0;
+  if (waitpid(child_.pid, &status, WNOHANG) != child_.pid) return;
+  while (child_.said) {
+    pollfd one = {child_.said.get(), POLLIN, 0};
+    if (poll(&one, 1, 0) != 1) break;
+    hear_words();
+  }
+  report_.pid = 0;
+  report_.status = status;
+  child_ = {};
+  ended_ = {};
+  ended(status);
+}
+
+/// Who is killed leaves files that are ahead of the journal. Who ends with an error leaves what the
+/// journal has, if there is one, and files that must not be used.
+void kept_journal::ended(int status) {
+  bool const is_clean = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  if (is_clean) report_.is_recovered = 1;
+  bool const is_kept = WIFEXITED(status) && !is_clean && WEXITSTATUS(status) != exit_no_journal;
+  if (is_kept) report_.is_recovered = 0;
+  bool const is_asked = is_ending_ || only_recovers_;
+  if (is_clean && is_asked && is_wanted_ && !is_stopped_) return wait_for_room("");
+  if (!is_stopped_ && (!is_clean || is_wanted_)) {
+    ++report_.deaths;
+    return pause();
+  }
+  is_over_ = true;
+  tell(is_clean ? journal_phase::none : journal_phase::over);
+  unlink(status_path_.c_str());
+  if (is_clean) rmdir(directory_.c_str());  // where nothing else is in it
+}
+
+void kept_journal::pause() {
+  bool const was_well = served_ns_ > begun_ns_ && steady_ns() - served_ns_ > served_well_ns;
+  pause_ns_ =
+      was_well || pause_ns_ == 0 ? first_pause_ns : std::min(pause_ns_ * 2, longest_pause_ns);
+  report_.due_ns = steady_ns() + pause_ns_;
+  tell(journal_phase::pausing);
+}
+
+}  // namespace sluice::node

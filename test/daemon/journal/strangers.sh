@@ -1,0 +1,171 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# timeout: 180
+# Two users of a node with journals: each has his own, served with his rights and no more. A file of
+# his whose release never ends hangs his own, what he makes durable by himself empties his own, and
+# when his is killed or damaged the other's is as before.
+set -u
+. test/lib/site.bash
+own_mounts
+need python3
+two_users
+own_ext4 "$SCRATCH/data" || skip 'needs mkfs.ext4 and loop devices'
+[ -w /dev/fuse ] || skip 'no FUSE here'
+[ -x "${SLUICE%/*}/sluice-order" ] || skip 'sluice-order is not built'
+python=/usr/bin/python3 # one that everybody can reach
+as $bob "$python" -c 'import json' 2>/dev/null || skip "needs $python"
+RUN="$SCRATCH/run" LOGS="$SCRATCH/logs" MNT="$SCRATCH/data/mnt"
+mkdir -m 777 "$MNT" "$SCRATCH/talk"
+chmod 777 "$SCRATCH/data"
+server=
+over() {
+  umount -f "$MNT" 2>/dev/null || umount -l "$MNT" 2>/dev/null
+  [ -z "$server" ] || kill -9 "$server" 2>/dev/null
+  kill -9 "${pids[@]}" 2>/dev/null
+  wait
+  umount -l "$SCRATCH/data"
+  rm -rf "$SCRATCH"
+}
+trap over EXIT
+python3 test/lib/hung_fuse.py "$MNT" "$SCRATCH/talk/armed" 2>"$SCRATCH/fuse.log" &
+server=$!
+until_true 20 test -e "$MNT/f" || skip "no FUSE here: $(cat "$SCRATCH/fuse.log")"
+cat >"$SCRATCH/policy.json" <<END
+{"targets": {"data": {"path": "$SCRATCH/data", "order": "durable"},
+             "his": {"path": "$MNT", "order": "durable"}}}
+END
+start_keeping() {
+  start "$1" --role node --name n1 --run-dir "$RUN" --policy "$SCRATCH/policy.json" \
+    --journal "$LOGS" --journal-size 4MiB
+}
+
+# A program that appends and syncs, and does what it is told to.
+cat >"$SCRATCH/work.py" <<'END'
+import ctypes, os, sys, time
+path, talk, fuse = sys.argv[1:]
+fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+def told(word):
+    try:
+        os.rename(talk + "." + word, talk + "." + word + "-begun")
+        return True
+    except FileNotFoundError:
+        return False
+while not told("end"):
+    os.write(fd, b"b" * 4096)
+    os.fsync(fd)
+    if told("sync"):
+        ctypes.CDLL(None).syncfs(fd)
+        open(talk + ".synced", "w").close()
+    if told("hang"):
+        dirty = os.open(fuse, os.O_RDWR)
+        os.pwrite(dirty, b"dirty", 0)
+        os.fsync(dirty)
+    time.sleep(0.01)
+END
+began() { # USER NAME
+  as "$1" "$SLUICE" --run-dir "$RUN" run --job "$2" --no-summary -- "$python" "$SCRATCH/work.py" \
+    "$SCRATCH/data/$2" "$SCRATCH/talk/$2" "$MNT/f" 2>"$SCRATCH/$2.err" &
+  pids+=("$!")
+  until_true 30 logs_more "$1" "$2" || fail "$2: no journal: $(cat "$SCRATCH/$2.err" "$LOG")"
+}
+of_job() { # NAME EXPR over its row, j, as root sees it
+  "$SLUICE" --run-dir "$RUN" --json order >"$SCRATCH/order.json" 2>>"$SCRATCH/err" &&
+    json "$SCRATCH/order.json" "[$2 for j in d['jobs'] if j['job'] == '$1'][0]"
+}
+of_log() { # UID EXPR over its row, j
+  "$SLUICE" --run-dir "$RUN" --json order >"$SCRATCH/order.json" 2>>"$SCRATCH/err" &&
+    json "$SCRATCH/order.json" "[$2 for j in d['journals'] if j['uid'] == $1][0]"
+}
+logs_more() { # UID NAME: since it was asked last
+  local now before=${had[$1]:--1}
+  now=$(of_job "$2" 'j["fsync"]["journal"]' 2>/dev/null) || return 1
+  had[$1]=$now
+  [ "$now" -gt "$before" ] && [ "$before" -ge 0 ]
+}
+declare -A had=()
+log_daemon() { of_log "$1" 'j["pid"]'; }
+says() { [ "$(of_log "$1" 'j["state"]')" = "$2" ]; }
+
+start_keeping node
+began $ann hers
+began $bob his
+
+# His rights, and nothing else.
+for user in $ann $bob; do
+  status=/proc/$(log_daemon $user)/status
+  for set in CapInh CapPrm CapEff CapAmb; do
+    grep -q "^$set:.*0000000000000000" "$status" || fail "$user: $(cat "$status")"
+  done
+  [ "$(awk '$1 == "Uid:" {print $2, $3, $4, $5}' "$status")" = "$user $user $user $user" ] ||
+    fail "$user: $(cat "$status")"
+  grep -q '^NoNewPrivs:.*1' "$status" || fail "$user: could get new privileges"
+  [ "$(stat -c %u:%a "$LOGS/$user" "$LOGS/$user/journal" | tr '\n' ' ')" = \
+    "$user:700 $user:600 " ] || fail "$(ls -la "$LOGS/$user")"
+done
+other=$(log_daemon $ann)
+as $bob kill -CONT "$other" 2>/dev/null && fail "bob sends signals to the daemon of ann's journal"
+as $bob ls -l "/proc/$(log_daemon $bob)/fd" >/dev/null 2>&1 &&
+  fail "bob looks into a process that root has begun"
+
+# What he syncs by himself empties his own journal. Hers may come home by itself meanwhile, once in
+# a while.
+synced_alone() {
+  local before
+  before=$(of_log $ann 'j["checkpoints"]')
+  his_before=$(of_log $bob 'j["checkpoints"]')
+  rm -f "$SCRATCH/talk/his.synced"
+  touch "$SCRATCH/talk/his.sync"
+  until_true 30 test -e "$SCRATCH/talk/his.synced" || fail "bob's sync does not return"
+  [ "$(of_log $bob 'j["checkpoints"]')" -gt "$his_before" ] || fail "bob's journal is not empty"
+  [ "$(of_log $ann 'j["checkpoints"]')" = "$before" ]
+}
+for try in 1 2 3 4 5 6 7 8; do
+  synced_alone && break
+  [ $try != 8 ] || fail "each time bob syncs, ann's journal comes home"
+done
+
+# His is killed: it is started again, and hers is the same.
+kill -KILL "$(log_daemon $bob)"
+until_true 20 grep -q "not served: fsync is native.*uid=$bob.*signal 9" "$LOG" ||
+  fail "not told: $(cat "$LOG")"
+until_true 30 says $bob serving || fail "not started again: $(cat "$LOG")"
+until_true 30 logs_more $bob his || fail "bob's has nothing more: $(cat "$SCRATCH/order.json")"
+[ "$(of_log $bob 'j["deaths"]')" = 1 ] || fail "$(cat "$SCRATCH/order.json")"
+[ "$(of_log $ann 'j["deaths"]')" = 0 ] || fail "$(cat "$SCRATCH/order.json")"
+[ "$(log_daemon $ann)" = "$other" ] || fail "bob's journal was killed, and ann's is another process"
+
+# His hangs in the release of a file that he serves himself: hers goes on.
+touch "$SCRATCH/talk/armed" "$SCRATCH/talk/his.hang"
+hung=$(log_daemon $bob)
+is_stuck() { cat "/proc/$hung/task"/*/stat 2>/dev/null | grep -q ') D '; }
+until_true 30 is_stuck || fail "bob's journal does not hang: this shows nothing: $(cat "$LOG")"
+until_true 30 says $bob silent || fail "bob's journal is not silent: $(of_log $bob j)"
+had=()
+for _ in 1 2 3; do
+  until_true 20 logs_more $ann hers || fail "ann's stands still: $(cat "$SCRATCH/order.json")"
+done
+says $ann serving || fail "ann's: $(cat "$SCRATCH/order.json")"
+umount -f "$MNT" 2>/dev/null || umount -l "$MNT"
+kill -9 "$server"
+wait "$server" 2>/dev/null
+server=
+until_true 30 says $bob serving || fail "bob's journal stays silent: $(cat "$LOG")"
+
+# All are killed at once, and hers is damaged: his comes home, and his jobs run.
+keeper=$(pgrep -P "$PID" -x sluiced-journal)
+work=$(pgrep -f "$SCRATCH/work.py" | tr '\n' ' ')
+# shellcheck disable=SC2086
+kill -9 "$PID" "$keeper" "$(log_daemon $ann)" "$(log_daemon $bob)" $work 2>/dev/null
+until_true 20 sh -c "! kill -0 $keeper 2>/dev/null" || fail 'the keeper lives'
+[ -s "$LOGS/$ann/journal" ] && [ -s "$LOGS/$bob/journal" ] || fail "none left: $(ls -R "$LOGS")"
+head -c 8192 /dev/zero | dd of="$LOGS/$ann/journal" conv=notrunc status=none
+start_keeping again
+until_true 20 grep -q "not served: fsync is native.*uid=$ann.*kept as it is" "$LOG" ||
+  fail "nobody is told: $(cat "$LOG")"
+runs() { as $bob "$SLUICE" --run-dir "$RUN" run -- true; }
+until_true 20 runs 2>"$SCRATCH/err" || fail "bob's job: $(cat "$SCRATCH/err" "$LOG")"
+as $ann "$SLUICE" --run-dir "$RUN" run -- true 2>"$SCRATCH/err"
+[ $? = 2 ] && grep -q 'your journal on this node is not recovered' "$SCRATCH/err" ||
+  fail "ann's job runs on files that lack something: $(cat "$SCRATCH/err")"
+stop "$PID"
+exit 0
