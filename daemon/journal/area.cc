@@ -127,7 +127,6 @@ void area::take_posted(std::vector<request>& to, bool adopt) {
 }
 
 void area::answer(request const& r, int result) {
-  if (r.slot >= no_slot) return;
   abi::order_slot& s = at_->slot[r.slot];
   // What nobody waits for and is durable needs no answer: that the slot is free says so.
   state const to = r.is_barrier && result == 0 ? state::free : state::done;

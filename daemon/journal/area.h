@@ -32,9 +32,6 @@ struct request {
   std::uint64_t device = 0, inode = 0;
 };
 
-/// A slot that is none: nobody asked, and nobody is answered.
-inline constexpr unsigned no_slot = abi::order_slots;
-
 /// What was noted of an inode, in one or more areas, and has been taken.
 struct noted {
   page_set pages;

@@ -75,43 +75,6 @@ descriptor fetch(request const& r, bool is_directory, struct stat& st) {
   return ours;
 }
 
-bool held_inode::is_shown_by(uid_t user) const {
-  return std::find(shown_by.begin(), shown_by.end(), user) != shown_by.end();
-}
-
-void held_inode::show(uid_t user) {
-  if (!is_shown_by(user)) shown_by.push_back(user);
-}
-
-bool held_directory::is_open_to(uid_t he, uid_t user) const {
-  if (he == user) return true;
-  return is_shown_by(he) && (!is_sticky || he == owner || he == 0);
-}
-
-namespace {
-
-/// Of the process's own groups, and of its others.
-bool is_in_group(std::uint32_t pid, gid_t group) {
-  std::ifstream in(fmt::format("/proc/{}/status", pid));
-  for (std::string line; std::getline(in, line);) {
-    if (!line.starts_with("Gid:") && !line.starts_with("Groups:")) continue;
-    std::istringstream words(line.substr(line.find(':') + 1));
-    for (gid_t one = 0; words >> one;)
-      if (one == group) return true;
-  }
-  return false;
-}
-
-}  // namespace
-
-bool may_change_names(request const& r, int directory, struct stat const& st) {
-  uid_t const user = r.from->owner();
-  if (user == 0 || user == st.st_uid || (st.st_mode & S_IWOTH) != 0) return true;
-  if ((st.st_mode & S_IWGRP) == 0) return false;
-  bool const names_others = fgetxattr(directory, "system.posix_acl_access", nullptr, 0) > 0;
-  return names_others || is_in_group(r.pid, st.st_gid);
-}
-
 int sync_held_file(held_file& f, bool only_bytes, bool has_records) {
   std::lock_guard const held(f.syncing);
   if (f.refused != 0) return f.refused;

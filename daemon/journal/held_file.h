@@ -14,7 +14,6 @@
 #include <mutex>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "base/descriptor.h"
 #include "base/fs_journal.h"
@@ -32,22 +31,13 @@ struct held_inode {
   descriptor fd;
   file_id id;
   file_key key;
-  bool is_marked = false;       // by a program of a job that is no more
-  std::uint64_t last_lsn = 0;   // of its records that count, or of names in it; 0: none
-  std::vector<uid_t> shown_by;  // who may change it: their areas count for it, and no others
-
-  bool is_shown_by(uid_t user) const;
-  void show(uid_t user);
+  bool is_marked = false;      // by a program of a job that is no more
+  std::uint64_t last_lsn = 0;  // of its records that count, or of names in it; 0: none
 };
 
 struct held_directory : held_inode {
   bool is_durable = false;  // was synced since it is held
-  bool is_sticky = false;   // nobody takes away names of others
-  uid_t owner = 0;          // but he
   directory_habit habit;
-
-  /// Whether he can take away the names that `user` gave.
-  bool is_open_to(uid_t he, uid_t user) const;
 };
 
 /// The name under which the journal knows a new file.
@@ -92,10 +82,6 @@ descriptor take_descriptor(request const& r);
 
 /// The program's descriptor, as one of our own; nothing when it is not that inode (any more).
 descriptor fetch(request const& r, bool is_directory, struct stat& st);
-
-/// The user of the process that asks may give names in that directory and take them away, as far as
-/// mode, groups and a list of others tell.
-bool may_change_names(request const& r, int directory, struct stat const& st);
 
 /// A change of a file whose times were asked for gives it later ones, in the same tick as well.
 bool has_fine_times(int fd, struct stat const& st);

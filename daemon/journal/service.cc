@@ -98,32 +98,8 @@ void service::leave_log() {
 
 bool service::wants_anew() const {
   if (now_ns_ - began_ns_ < anew_every_ns) return false;
-  return failed() == 0 && std::any_of(areas_.begin(), areas_.end(), [](auto const& a) {
-           return a->is_voided() && may_mark_log(*a);
-         });
-}
-
-/// Of other users' programs the journal takes no mark, so what they say of it is true of the files
-/// that they may write, and of no others.
-bool service::may_mark_log(area const& a) { return a.owner() == geteuid(); }
-
-/// Those the journal lets go of: what was synced without us is not to be undone. Then it serves
-/// them again.
-void service::end_voids() {
-  for (auto const& a : areas_) {
-    if (!a->is_voided() || may_mark_log(*a) || failed() != 0) continue;
-    bool is_done = true;
-    for (auto const& [key, f] : files_) {
-      if (!is_live(*f) || !f->is_shown_by(a->owner())) continue;
-      is_done = false;
-      request r;
-      r.from = a.get();
-      r.slot = no_slot;
-      r.kind = abi::order_request::drain;
-      if (!f->is_busy && f->waiting.empty()) act(f, r);
-    }
-    if (is_done) a->end_void();
-  }
+  return failed() == 0 &&
+         std::any_of(areas_.begin(), areas_.end(), [](auto const& a) { return a->is_voided(); });
 }
 
 /// Nothing that was begun is unfinished. In this order: what waited in one place a moment ago is in
@@ -141,8 +117,7 @@ void service::add(std::unique_ptr<area> a) {
   for (auto const& [device, m] : mounts_) a->tell_device(device);
   // What its programs wrote of those before, they perhaps did not note.
   for (auto const& [key, f] : files_)
-    if (f->is_shown_by(a->owner()))
-      a->raise_surely(a->key_of(key.first, key.second), abi::order_watched | abi::order_whole);
+    a->raise_surely(a->key_of(key.first, key.second), abi::order_watched | abi::order_whole);
   // For the daemon before us.
   if (a->is_resting() && !is_resting_) a->noted_nothing_until(realtime_ns());
   a->rest(is_resting_);
@@ -160,8 +135,7 @@ void service::remove(std::string const& path) {
       // What its programs synced alone and marked stays so until it is healed, without their flags.
       auto const is_native = [&](held_inode const& i) {
         std::uint64_t const here = (*at)->key_of(i.key.first, i.key.second);
-        bool const counts = i.is_shown_by((*at)->owner());
-        return counts && ((*at)->flags(here) & abi::order_native) != 0;
+        return ((*at)->flags(here) & abi::order_native) != 0;
       };
       for (auto const& [key, f] : files_) f->is_marked |= is_native(*f);
       for (auto const& [key, d] : directories_) d->is_marked |= is_native(*d);
@@ -249,7 +223,6 @@ void service::keep_time() {
   if (now_ns_ - tidied_ns_ > tidy_every_ns) {
     tidied_ns_ = now_ns_;
     tidy_up();
-    end_voids();
   }
   if (now_ns_ - asked_again_ns_ > own_ns) {
     asked_again_ns_ = now_ns_;

@@ -103,8 +103,6 @@ class service {
   bool is_live(held_file const& f) const { return f.last_lsn > head_; }
   bool anything_live() const { return content_lsn_ > head_; }
   bool is_quiet() const;
-  static bool may_mark_log(area const& a);
-  void end_voids();
   int heard_of(int error);
   int lost_at_home(int error);
   void leave_log();
@@ -144,14 +142,11 @@ class service {
   void on_directory(request const& r);
   void on_sync_all(request const& r);
   file_ptr hold(request const& r);
-  static bool has_shown(held_file& f, request const& r);
   directory_ptr hold_directory(std::string const& path, held_file const& f,
                                std::string const& name);
-  static void look_again(held_directory& d);
   void act(file_ptr const& f, request const& r);
   void look(held_file& f, request const& r, found& now);
   std::uint64_t flags_of(held_inode const& i);
-  std::uint64_t flags_for(held_directory const& d, uid_t user);
   bool nobody_syncs_alone() const;
   bool is_foreign(held_file& f, found& now);
   void go_on(file_ptr const& f);
@@ -179,8 +174,7 @@ class service {
   // service_log.cc: what is written
   bool write_log(file_ptr const& f, request const& r, found& now, way how);
   bool write_pages(held_file& f, found const& now, std::uint64_t& lsn);
-  bool is_free_before(held_directory const& d, std::string const& name, std::uint64_t born_ns,
-                      uid_t user) const;
+  bool is_free_before(std::string const& name, std::uint64_t born_ns) const;
   bool name_first(held_file& f, request const& r, found const& now, directory_ptr& unknown,
                   std::uint64_t& lsn);
   int put(record const& r, std::uint64_t& lsn);

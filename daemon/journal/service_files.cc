@@ -41,26 +41,15 @@ bool is_grown_unnoted(held_file const& f, noted const& what, std::uint64_t size)
 
 }  // namespace
 
-/// In the areas of those who have shown that they may write it. What stands in others is nothing to
-/// it: a user notes and flags what he likes.
 std::vector<place> service::places_of(held_inode const& i) {
   std::vector<place> all;
-  for (auto const& a : areas_)
-    if (i.is_shown_by(a->owner())) all.push_back({a.get(), a->key_of(i.key.first, i.key.second)});
+  for (auto const& a : areas_) all.push_back({a.get(), a->key_of(i.key.first, i.key.second)});
   return all;
 }
 
 std::uint64_t service::flags_of(held_inode const& i) {
   std::uint64_t flags = 0;
   for (auto const& p : places_of(i)) flags |= p.in->flags(p.key);
-  return flags;
-}
-
-/// Of those who can take away what that user names there.
-std::uint64_t service::flags_for(held_directory const& d, uid_t user) {
-  std::uint64_t flags = 0;
-  for (auto const& a : areas_)
-    if (d.is_open_to(a->owner(), user)) flags |= a->flags(a->key_of(d.key.first, d.key.second));
   return flags;
 }
 
@@ -84,22 +73,12 @@ bool service::is_kept(request const& r, int fd, struct stat const& st) {
   return false;
 }
 
-/// Held because another user asked: who asks now must be able to write it as well.
-bool service::has_shown(held_file& f, request const& r) {
-  if (f.is_shown_by(r.from->owner())) return true;
-  struct stat st = {};
-  if (!fetch(r, false, st)) return false;
-  f.show(r.from->owner());
-  return true;
-}
-
 service::file_ptr service::hold(request const& r) {
   file_key const key = {r.device, r.inode};
   if (auto const at = files_.find(key); at != files_.end()) {
-    if (!has_shown(*at->second, r)) return {};
     at->second->used_ns = asked_ns_ = now_ns_;
     if (is_watched(*at->second)) return at->second;
-    // It was bypassed when we rested, an area had no place for it then, or has it shown just now.
+    // It was bypassed when we rested, or an area had no place for it then.
     at->second->has_baseline = false;
     watch(*at->second);
     return at->second;
@@ -108,7 +87,6 @@ service::file_ptr service::hold(request const& r) {
   struct stat st = {};
   f->fd = fetch(r, false, st);
   if (!f->fd || !is_kept(r, f->fd.get(), st)) return {};
-  f->show(r.from->owner());
   f->key = key;
   make_room(r);
   watch(*f);
@@ -190,11 +168,11 @@ void service::make_room(request const& r) {
     for (auto const& [device, inode] : r.from->neighbours(key)) {
       auto const at = files_.find({device, inode});
       bool const is_asked = device == r.device && inode == r.inode;
-      bool const is_his = at != files_.end() && at->second->is_shown_by(r.from->owner());
-      if (!is_his && !is_asked && !directories_.contains({device, inode})) {
+      bool const is_held = at != files_.end();
+      if (!is_held && !is_asked && !directories_.contains({device, inode})) {
         std::uint64_t const other = r.from->key_of(device, inode);
         if ((r.from->flags(other) & abi::order_bypass) == 0) r.from->free(other);
-      } else if (is_his && is_idle(*at->second) &&
+      } else if (is_held && is_idle(*at->second) &&
                  (flags_of(*at->second) & abi::order_bypass) == 0) {
         drop(file_ptr(at->second));
       }
@@ -466,14 +444,6 @@ void service::learn(held_file const& f, request const& r, found const& now) {
   if (directory_ptr const d = hold_directory(path, f, name)) d->habit.created();
 }
 
-/// The owner and the sticky bit say which users may remove the names of others there.
-void service::look_again(held_directory& d) {
-  struct stat st = {};
-  if (fstat(d.fd.get(), &st) != 0) return;
-  d.owner = st.st_uid;
-  d.is_sticky = (st.st_mode & S_ISVTX) != 0;
-}
-
 void service::on_directory(request const& r) {
   file_key const key = {r.device, r.inode};
   directory_ptr d;
@@ -489,14 +459,10 @@ void service::on_directory(request const& r) {
     d->is_marked = has_mark(d->fd.get(), super_);
     directories_.emplace(key, d);
   }
-  look_again(*d);
-  uid_t const user = r.from->owner();
-  if (!d->is_shown_by(user) && fstat(d->fd.get(), &st) == 0 && may_change_names(r, d->fd.get(), st))
-    d->show(user);
-  bool const heals = (flags_for(*d, user) & abi::order_native) != 0 || d->is_marked;
+  bool const heals = (flags_of(*d) & abi::order_native) != 0 || d->is_marked;
   r.from->hold(r);
   asked_ns_ = now_ns_;
-  if (d->is_shown_by(user)) d->habit.synced();
+  d->habit.synced();
   if (home_error_ != 0) return answer(r, home_error_);
   if (log_.failed() != 0) return answer(r, abi::go_native);
   ++counts_.synced;

@@ -65,7 +65,6 @@ service::directory_ptr service::hold_directory(std::string const& path, held_fil
     d->is_marked = has_mark(d->fd.get(), super_);
     directories_.emplace(key, d);
   }
-  look_again(*d);
   last_path_ = path;
   last_directory_ = d;
   return d;
@@ -73,13 +72,11 @@ service::directory_ptr service::hold_directory(std::string const& path, held_fil
 
 /// Recovery may find another file under that name. The ctime of that file says whether it came
 /// before or after, unless it was changed in the tick of the clock in which this one began.
-bool service::is_free_before(held_directory const& d, std::string const& name,
-                             std::uint64_t born_ns, uid_t user) const {
+bool service::is_free_before(std::string const& name, std::uint64_t born_ns) const {
   // A stage that rested noted nothing, and one may have been removing a name when it woke. So names
   // of files that were born soon after count as unknown.
   constexpr std::uint64_t under_way_ns = 20'000'000;
   return std::all_of(areas_.begin(), areas_.end(), [&](auto const& a) {
-    if (!d.is_open_to(a->owner(), user)) return true;
     std::uint64_t const woken_ns = std::max(woken_ns_, a->unnoted_until_ns());
     bool const is_noted = woken_ns == 0 || born_ns > woken_ns + under_way_ns;
     return is_noted && abi::given_up(a->memory(), name).load() < born_ns;
@@ -120,13 +117,10 @@ bool service::name_first(held_file& f, request const& r, found const& now, direc
     d->last_lsn = lsn;
     forget_name(before);
   }
-  uid_t const user = r.from->owner();
-  // He made it, so he may change names there. What others are said to have made is home's.
-  if (now.st.st_uid == user || user == 0) d->show(user);
-  if (!d->is_shown_by(user) || !is_free_before(*d, name, now.born.ns, user)) return false;
+  if (!is_free_before(name, now.born.ns)) return false;
   bool good = true;
   raise_logged(*d, *r.from, good);
-  if (!good || (flags_for(*d, user) & forbidding) != 0) return false;
+  if (!good || (flags_of(*d) & forbidding) != 0) return false;
   record made;
   made.what = kind::create;
   made.file = f.id;

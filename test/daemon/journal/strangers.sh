@@ -107,6 +107,26 @@ as $bob kill -CONT "$other" 2>/dev/null && fail "bob sends signals to the daemon
 as $bob ls -l "/proc/$(log_daemon $bob)/fd" >/dev/null 2>&1 &&
   fail "bob looks into a process that root has begun"
 
+# A file of hers that he may write is not for his journal, which could not bring it home.
+as $ann sh -c 'umask 0; : >"$1"' - "$SCRATCH/data/shared"
+cat >"$SCRATCH/shared.py" <<'END'
+import os, sys, time
+fd = os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND)
+for _ in range(40):
+    os.write(fd, b"s" * 100)
+    os.fsync(fd)
+open(sys.argv[2] + ".shared", "w").close()
+while not os.path.exists(sys.argv[2] + ".over"):
+    time.sleep(0.02)
+END
+as $bob "$SLUICE" --run-dir "$RUN" run --job shared --no-summary -- "$python" "$SCRATCH/shared.py" \
+  "$SCRATCH/data/shared" "$SCRATCH/talk/his" 2>"$SCRATCH/shared.err" &
+pids+=("$!")
+until_true 30 test -e "$SCRATCH/talk/his.shared" ||
+  fail "bob cannot sync: $(cat "$SCRATCH/shared.err")"
+[ "$(of_job shared 'j["fsync"]["journal"]')" = 0 ] || fail "bob's journal has a file of ann's"
+touch "$SCRATCH/talk/his.over"
+
 # What he syncs by himself empties his own journal. Hers may come home by itself meanwhile, once in
 # a while.
 synced_alone() {
