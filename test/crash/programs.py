@@ -169,14 +169,14 @@ class Users(SqliteWal):
         with open(os.path.join(BESIDE, "site.json"), "w") as f:
             f.write('{"targets": {"disk": {"path": "%s", "order": "durable"}}}' % DISK)
         open(os.path.join(BESIDE, "said"), "w").close()
+        if os.path.exists(self.go):
+            os.remove(self.go)
         with open(os.path.join(BESIDE, "node"), "wb") as said:
-            node = subprocess.Popen(
+            return subprocess.Popen(
                 [os.path.join(BIN, "sluiced"), "--role", "node", "--name", "n1", "--run-dir",
                  os.path.join(BESIDE, "run"), "--policy", os.path.join(BESIDE, "site.json"),
                  "--metrics", "none", "--journal", self.journals, "--journal-size", "1MiB"],
                 stdin=subprocess.DEVNULL, stdout=said, stderr=said)
-        self.wait_for(node, " serving", 1)
-        return node
 
     def wait_for(self, node, words, times):
         until = time.monotonic() + LONGEST_S
@@ -188,6 +188,7 @@ class Users(SqliteWal):
     def run(self, seed):
         node = self.start_node()
         try:
+            self.wait_for(node, " serving", 1)
             marks = os.open(os.environ["MARKS"], os.O_WRONLY)
             with open(os.path.join(BESIDE, "said"), "wb") as said:
                 each = [subprocess.Popen(
