@@ -183,6 +183,20 @@ bool has_room(std::size_t all, std::size_t of_owner, bool is_root) {
   return all < for_him && of_owner < job_table::most_of_an_owner;
 }
 
+std::map<uid_t, gid_t> journals_given(std::vector<std::pair<uid_t, gid_t>> const& wanted,
+                                      owner_lookup const& owner_of) {
+  std::map<uid_t, gid_t> out;
+  std::map<uid_t, std::size_t> of_owner;
+  for (auto const& [uid, gid] : wanted) {
+    if (out.contains(uid)) continue;
+    std::size_t& given = of_owner[owner_by(owner_of, uid)];
+    if (given == job_table::most_journals_of_an_owner) continue;
+    ++given;
+    out.emplace(uid, gid);
+  }
+  return out;
+}
+
 void job_table::check_room(uid_t uid) const {
   auto const is_his = [this, his = owner(uid)](uid_t other) { return owner(other) == his; };
   auto const of_owner = std::size_t(std::count_if(
@@ -257,10 +271,10 @@ void job_table::check_home(uid_t uid, policy::compiled& limits, std::string* not
 }
 
 std::map<uid_t, gid_t> job_table::users_of_journals() const {
-  std::map<uid_t, gid_t> out;
+  std::vector<std::pair<uid_t, gid_t>> wanted;
   for (auto const& j : jobs_)
-    if (j->wants_journal) out.emplace(j->record.uid, j->record.gid);
-  return out;
+    if (j->wants_journal) wanted.emplace_back(j->record.uid, j->record.gid);
+  return journals_given(wanted, owner_of_);
 }
 
 /// `note`: as above.

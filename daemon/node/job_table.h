@@ -50,6 +50,7 @@ class job_table {
   static constexpr std::size_t kept_jobs = most_jobs / 8;  // the last ones, for users without one
   // A segment takes some 7 MB, an order area 10: the jobs of a user stay below half a gigabyte.
   static constexpr std::size_t most_of_an_owner = 32;
+  static constexpr std::size_t most_journals_of_an_owner = 2;
 
   /// `start`: see process_teller. `owner_of`: whose a job is, where bounds hold for one user.
   job_table(std::string run_dir, std::string library, std::string node_name, runtime::logger& log,
@@ -73,7 +74,7 @@ class job_table {
   /// their files. The scheduler's wait for a while, then they are made without such targets, and
   /// say so in their note. Nobody to ask: all are fine.
   void asks_home(std::function<home_state(uid_t)> ask) { home_of_ = std::move(ask); }
-  /// Of jobs with such targets; the group is that of the first one's processes.
+  /// Of jobs with such targets, see journals_given().
   std::map<uid_t, gid_t> users_of_journals() const;
   /// Jobs that wait are worth a try.
   void may_have_room() { ++changes_of_room_; }
@@ -162,6 +163,12 @@ class job_table {
 
 /// Whether there is room for one more job of a user who has `of_owner`, beside `all`.
 bool has_room(std::size_t all, std::size_t of_owner, bool is_root);
+
+/// Users and groups of jobs that want a journal, in the order of the jobs: who gets one, with the
+/// group of his first job. Of the uids of one owner only the first ones do, for the room of
+/// journals is bounded.
+std::map<uid_t, gid_t> journals_given(std::vector<std::pair<uid_t, gid_t>> const& wanted,
+                                      owner_lookup const& owner_of);
 
 /// Channels by number as the segment's ruleset has them, read once and from a copy: whoever owns
 /// the file can write in it at any time. Throws when it is none.

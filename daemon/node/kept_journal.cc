@@ -35,20 +35,6 @@ void put(char* to, std::size_t room, std::string const& text) {
   std::memset(to + bytes, 0, room - bytes);
 }
 
-/// The keeper may not send signals to others, but it may become them.
-void signal_as(uid_t user, pid_t pid, int signal) {
-  if (user == geteuid()) {
-    kill(pid, signal);
-    return;
-  }
-  pid_t const helper = fork();
-  if (helper == 0) {
-    bool const is_he = setresuid(user, user, user) == 0;
-    _exit(is_he && kill(pid, signal) == 0 ? 0 : 1);
-  }
-  if (helper > 0) waitpid(helper, nullptr, 0);
-}
-
 }  // namespace
 
 kept_journal::kept_journal(journal_settings const& settings, uid_t user, bool is_left)
@@ -149,7 +135,8 @@ void kept_journal::look() {
 void kept_journal::end_process() {
   if (!has_process() || is_ending_) return;
   is_ending_ = true;
-  signal_as(report_.uid, child_.pid, SIGTERM);
+  // Its user may have stopped it.
+  for (int const signal : {SIGTERM, SIGCONT}) kill(child_.pid, signal);
 }
 
 void kept_journal::want(gid_t group) {

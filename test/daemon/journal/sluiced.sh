@@ -55,7 +55,7 @@ work=$!
 appends=$!
 until_true 20 served 1 || fail "the log is not served: $(told)"
 if [ "$(id -u)" = 0 ]; then
-  bits=$((1 << 0 | 1 << 1 | 1 << 2 | 1 << 3 | 1 << 4 | 1 << 6 | 1 << 7))
+  bits=$((1 << 0 | 1 << 1 | 1 << 2 | 1 << 3 | 1 << 4 | 1 << 5 | 1 << 6 | 1 << 7))
   bits=$((bits | 1 << 19 | 1 << 21 | 1 << 28))
   wanted=$(printf '%016x' $bits)
   for pid in $(keeper) $(log_daemon); do

@@ -190,5 +190,9 @@ until_true 20 runs 2>"$SCRATCH/err" || fail "bob's job: $(cat "$SCRATCH/err" "$L
 as $ann "$SLUICE" --run-dir "$RUN" run -- true 2>"$SCRATCH/err"
 [ $? = 2 ] && grep -q 'your journal on this node is not recovered' "$SCRATCH/err" ||
   fail "ann's job runs on files that lack something: $(cat "$SCRATCH/err")"
+# He stops his: the node's end is not his to hold up, and his journal is empty after it.
+until_true 30 says $bob serving || fail "bob's journal is not served: $(cat "$LOG")"
+as $bob kill -STOP "$(log_daemon $bob)" || fail 'bob cannot stop what has his rights'
 stop "$PID"
+[ ! -e "$LOGS/$bob/journal" ] || fail "left by a process that was stopped: $(cat "$LOG")"
 exit 0

@@ -322,6 +322,14 @@ TEST_CASE("users with all their jobs leave the last eighth to others", "[node][s
   CHECK_FALSE(has_room(all, 0, true));
 }
 
+TEST_CASE("who has many uids has two journals at a time", "[node][state]") {
+  using journals = std::map<uid_t, gid_t>;
+  auto const owner = [](uid_t uid) { return uid >= 5000 ? uid_t{7} : uid; };
+  CHECK(node::journals_given({{7, 70}, {8, 80}, {7, 71}}, {}) == journals{{7, 70}, {8, 80}});
+  CHECK(node::journals_given({{5002, 1}, {5001, 2}, {7, 3}, {5002, 4}, {8, 5}}, owner) ==
+        journals{{5001, 2}, {5002, 1}, {8, 5}});
+}
+
 TEST_CASE("the name service is asked for a user once in a while", "[node][state]") {
   unsigned asked = 0;
   runtime::user_names names([&](uid_t uid) {
