@@ -166,7 +166,7 @@ class service {
   void sweep_some();
   void tidy_up();
   void tell_whether_resting();
-  bool bury(files gone, files const& surely);
+  bool tell_removed(files gone, files const& surely);
   void let_go(files removed);
   void name_synced(directory_ptr const& d, request const& r, bool heals, files const& surely);
   void forget_name(held_file& f);

@@ -217,7 +217,7 @@ service::files service::gone_among(file_key& behind, std::size_t count) const {
 /// Looks at a part of the files at each call: programs that ask meanwhile would wait for all.
 void service::sweep_some() {
   std::uint64_t const before = unlinked_lsn_;
-  bury(gone_among(swept_to_, files_.size() / sweep_parts + 1), {});
+  tell_removed(gone_among(swept_to_, files_.size() / sweep_parts + 1), {});
   if (unlinked_lsn_ != before) commits_.push({unlinked_lsn_, {}, {}, {}});
 }
 
@@ -234,7 +234,7 @@ void service::tidy_up() {
 
 /// Tells the journal that files have no name any more. `surely`: the directory of those was synced
 /// since, whoever has their names. False: it had no room.
-bool service::bury(files gone, files const& surely) {
+bool service::tell_removed(files gone, files const& surely) {
   bool all = true;
   for (auto const& f : gone) {
     // A name that another file has by now was perhaps given by a rename that no crash has to keep:
@@ -485,7 +485,7 @@ void service::on_directory(request const& r) {
 /// name elsewhere is not this directory's to keep away.
 void service::name_synced(directory_ptr const& d, request const& r, bool heals,
                           files const& surely) {
-  if (!bury(removed_from(d), surely)) {
+  if (!tell_removed(removed_from(d), surely)) {
     if (failed() != 0) return answer(r, abi::go_native);
     parked_.push_back([this, d, r, heals, surely] { name_synced(d, r, heals, surely); });
     return want_checkpoint();
