@@ -145,8 +145,8 @@ attached attach() {
 
 namespace {
 
-// Whether it may answer a call by the end of the program. A tracer's filter, for one, never does:
-// what is started below that has the stage as before.
+// Whether it may answer a call by the end of the program, or ask a supervisor who may never answer.
+// A tracer's filter, for one, never does: what is started below that has the stage as before.
 bool may_end_programs(long mode, long filter) {
   if (mode != SECCOMP_MODE_FILTER) return true;
   auto const* const program = reinterpret_cast<sock_fprog const*>(filter);
@@ -156,8 +156,7 @@ bool may_end_programs(long mode, long filter) {
     if (BPF_CLASS(step.code) != BPF_RET) continue;
     std::uint32_t const answer = step.k & SECCOMP_RET_ACTION_FULL;
     bool const goes_on = answer == SECCOMP_RET_ALLOW || answer == SECCOMP_RET_LOG ||
-                         answer == SECCOMP_RET_TRACE || answer == SECCOMP_RET_ERRNO ||
-                         answer == SECCOMP_RET_USER_NOTIF;
+                         answer == SECCOMP_RET_TRACE || answer == SECCOMP_RET_ERRNO;
     if (BPF_RVAL(step.code) != BPF_K || !goes_on) return true;
   }
   return false;

@@ -31,6 +31,8 @@ void leave_sandbox(outside const& before);  // the kernel refused
 /// none, or it cannot be taken out.
 char** entry_in_environment();
 void leave_environment(char** entry);
+/// The shell of system() or popen() goes without us where it could not open us.
+void before_libc_starts_a_shell();
 
 /// Calls enter(), by which the program enters a sandbox.
 template <class Enter>

@@ -77,11 +77,15 @@ environment inspect(char* const* envp) {
 // A program that changed its user may no longer see the job's directory: its children then go
 // without us, and ld.so has nothing to complain about. Asked each time (a microsecond of the half
 // millisecond an exec takes): roots and mounts change without our knowing.
+// The second question is for capabilities that are lost at the exec.
 bool library_is_within_reach() {
   constexpr long read_permission = 4, effective = 0x200 /* AT_EACCESS */;
-  return !sys::failed(sys::call(SYS_faccessat2, sys::at_cwd, sys::as_long(stage.preload),
-                                read_permission, effective)) ||
-         sys::failed(sys::call(SYS_faccessat2, sys::at_cwd, sys::as_long("/"), 0, effective));
+  auto const may_read = [](long flags) {
+    return !sys::failed(sys::call(SYS_faccessat2, sys::at_cwd, sys::as_long(stage.preload),
+                                  read_permission, flags));
+  };
+  if (may_read(effective)) return may_read(0);
+  return sys::failed(sys::call(SYS_faccessat2, sys::at_cwd, sys::as_long("/"), 0, effective));
 }
 
 // Writes LD_PRELOAD=<us>:<theirs without us>, or without us. `to` has room for all of it. False:
@@ -178,6 +182,11 @@ void leave_environment(char** entry) {
   for (; *entry != nullptr; ++entry) *entry = entry[1];
 }
 
+void before_libc_starts_a_shell() {
+  if (stage.preload_length == 0 || is_in_sandbox() || library_is_within_reach()) return;
+  if (char** const entry = entry_in_environment()) leave_environment(entry);
+}
+
 namespace slow {
 
 int execve(char const* path, char* const* argv, char* const* envp) {
@@ -230,7 +239,10 @@ int pidfd_spawnp(int* pidfd, char const* file, void const* actions, void const* 
 }
 
 // Before a durable target's barriers it waits; else it is libc's.
-int system(char const* command) { return real::system(command); }
+int system(char const* command) {
+  if (command != nullptr) before_libc_starts_a_shell();
+  return real::system(command);
+}
 
 // A sandbox that the program enters may kill it for any call it does not expect: from here on we
 // make none.

@@ -2,6 +2,7 @@
 // See stream.h: what stdio did, paid after the call.
 #include "stream.h"
 
+#include "attach.h"
 #include "meter.h"
 #include "rows.h"
 
@@ -74,6 +75,7 @@ void rewind(FILE* f) {
 }
 
 FILE* popen(char const* command, char const* mode) {
+  before_libc_starts_a_shell();
   FILE* const f = real::popen(command, mode);
   if (f != nullptr && !self.is_vfork_child) set_fd(f->_fileno, entry_outside);
   return f;
