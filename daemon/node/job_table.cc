@@ -184,15 +184,28 @@ bool has_room(std::size_t all, std::size_t of_owner, bool is_root) {
 }
 
 std::map<uid_t, gid_t> journals_given(std::vector<std::pair<uid_t, gid_t>> const& wanted,
+                                      std::map<uid_t, bool> const& known,
                                       owner_lookup const& owner_of) {
+  struct count {
+    std::size_t journals = 0, folders = 0;
+  };
+  std::map<uid_t, count> of_owner;
+  for (auto const& [uid, has_journal] : known) {
+    count& has = of_owner[owner_by(owner_of, uid)];
+    has.journals += has_journal ? 1 : 0;
+    ++has.folders;
+  }
   std::map<uid_t, gid_t> out;
-  std::map<uid_t, std::size_t> of_owner;
   for (auto const& [uid, gid] : wanted) {
-    if (out.contains(uid)) continue;
-    std::size_t& given = of_owner[owner_by(owner_of, uid)];
-    if (given == job_table::most_journals_of_an_owner) continue;
-    ++given;
+    count& has = of_owner[owner_by(owner_of, uid)];
+    auto const own = known.find(uid);
+    bool const has_journal = own != known.end() && own->second, has_folder = own != known.end();
+    bool const may_have = has_journal || has.journals < job_table::most_journals_of_an_owner;
+    bool const has_place = has_folder || has.folders < job_table::most_journal_folders_of_an_owner;
+    if (out.contains(uid) || !may_have || !has_place) continue;
     out.emplace(uid, gid);
+    has.journals += has_journal ? 0 : 1;
+    has.folders += has_folder ? 0 : 1;
   }
   return out;
 }
@@ -270,11 +283,11 @@ void job_table::check_home(uid_t uid, policy::compiled& limits, std::string* not
   take_order_away(limits);
 }
 
-std::map<uid_t, gid_t> job_table::users_of_journals() const {
+std::map<uid_t, gid_t> job_table::users_of_journals(std::map<uid_t, bool> const& known) const {
   std::vector<std::pair<uid_t, gid_t>> wanted;
   for (auto const& j : jobs_)
     if (j->wants_journal) wanted.emplace_back(j->record.uid, j->record.gid);
-  return journals_given(wanted, owner_of_);
+  return journals_given(wanted, known, owner_of_);
 }
 
 /// `note`: as above.

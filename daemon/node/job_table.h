@@ -51,6 +51,7 @@ class job_table {
   // A segment takes some 7 MB, an order area 10: the jobs of a user stay below half a gigabyte.
   static constexpr std::size_t most_of_an_owner = 32;
   static constexpr std::size_t most_journals_of_an_owner = 2;
+  static constexpr std::size_t most_journal_folders_of_an_owner = 8;  // with files of his, too
 
   /// `start`: see process_teller. `owner_of`: whose a job is, where bounds hold for one user.
   job_table(std::string run_dir, std::string library, std::string node_name, runtime::logger& log,
@@ -75,7 +76,7 @@ class job_table {
   /// say so in their note. Nobody to ask: all are fine.
   void asks_home(std::function<home_state(uid_t)> ask) { home_of_ = std::move(ask); }
   /// Of jobs with such targets, see journals_given().
-  std::map<uid_t, gid_t> users_of_journals() const;
+  std::map<uid_t, gid_t> users_of_journals(std::map<uid_t, bool> const& known) const;
   /// Jobs that wait are worth a try.
   void may_have_room() { ++changes_of_room_; }
 
@@ -165,9 +166,10 @@ class job_table {
 bool has_room(std::size_t all, std::size_t of_owner, bool is_root);
 
 /// Users and groups of jobs that want a journal, in the order of the jobs: who gets one, with the
-/// group of his first job. Of the uids of one owner only the first ones do, for the room of
-/// journals is bounded.
+/// group of his first job. `known`: whose journals or folders are there; true: a journal. Of the
+/// uids of one owner only so many do, for journals have a bounded room and their folders are kept.
 std::map<uid_t, gid_t> journals_given(std::vector<std::pair<uid_t, gid_t>> const& wanted,
+                                      std::map<uid_t, bool> const& known,
                                       owner_lookup const& owner_of);
 
 /// Channels by number as the segment's ruleset has them, read once and from a copy: whoever owns

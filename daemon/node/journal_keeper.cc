@@ -36,6 +36,7 @@ namespace {
 
 /// Who holds his journal up is not waited for longer: its process is told, and goes on by itself.
 constexpr std::int64_t end_patience_ns = 90'000 * ms_ns;
+constexpr std::ptrdiff_t most_recovering = 16;
 
 /// Of entries that only the keeper makes.
 std::vector<uid_t> users_in(std::string const& directory) {
@@ -94,10 +95,9 @@ class keeper {
       bring_old_home();
       for (uid_t const user : users_in(settings_.directory)) {
         auto const [at, is_new] = all_.try_emplace(user);
-        if (!is_new) continue;
-        at->second = std::make_unique<kept_journal>(settings_, user, true);
-        at->second->start();
+        if (is_new) at->second = std::make_unique<kept_journal>(settings_, user, true);
       }
+      recover_left();
       is_begun_ = true;
       say_own(journal_phase::listed, "");
     } catch (error const& e) {
@@ -137,10 +137,27 @@ class keeper {
     if (poll(each.data(), each.size(), poll_ms(due_ns, steady_ns())) < 0) return;
     if ((each[0].revents & ~POLLOUT) != 0) hear_sluiced();
     for (auto const& [user, one] : all_) one->look();
-    if (stopped_ns_ == 0) let_in();
+    if (stopped_ns_ == 0) {
+      recover_left();
+      let_in();
+    }
     send_news();
     std::erase_if(all_,
                   [](auto const& one) { return one.second->is_over() && !one.second->has_news(); });
+  }
+
+  /// Some at a time, for each is a process. One that takes long does not hold up the others.
+  void recover_left() {
+    std::int64_t const now_ns = steady_ns();
+    auto at_once = std::count_if(all_.begin(), all_.end(), [&](auto const& one) {
+      return one.second->is_recovering(now_ns);
+    });
+    for (auto const& [user, one] : all_) {
+      if (at_once >= most_recovering) return;
+      if (!one->waits_for_turn(now_ns)) continue;
+      one->start();
+      ++at_once;
+    }
   }
 
   /// Those that wait for room, as far as there is some.

@@ -136,7 +136,8 @@ void journal_watch::take(journal_report const& fresh, std::int64_t now_ns) {
   if (fresh.is_recovered != 0) of.has_failed = false;
   if (fresh.line != was.line && fresh.phase != journal_phase::pausing)
     log_.info("the journal daemon says", {{"uid", fresh.uid}, {"words", printable_words(fresh)}});
-  bool const is_news = was.uid == nobody || fresh.phase != was.phase || fresh.pid != was.pid;
+  bool const has_begun = fresh.pid != was.pid && fresh.phase != journal_phase::recovering;
+  bool const is_news = was.uid == nobody || fresh.phase != was.phase || has_begun;
   if (is_news) tell(was, fresh);
   if (fresh.phase == journal_phase::none) all_.erase(fresh.uid);
 }
@@ -165,6 +166,7 @@ void journal_watch::tell(journal_report const& was, journal_report const& fresh)
                  {{"uid", fresh.uid}, {"journal", file_of(fresh.uid)}, {"how", reason_of(fresh)}});
       break;
     case journal_phase::none:
+    case journal_phase::emptied:
       if (was.phase == journal_phase::serving)
         log_.info("the journal has ended", {{"uid", fresh.uid}, {"how", "it is empty"}});
       break;
@@ -193,6 +195,8 @@ char const* journal_watch::state_of(one const& of) const {
     case journal_phase::pausing:
     case journal_phase::full:
       return "not served";
+    case journal_phase::emptied:
+      return "none";
     default:
       return "ended";
   }
@@ -232,7 +236,15 @@ nlohmann::json journal_watch::row(uid_t user) const {
 
 std::vector<uid_t> journal_watch::users() const {
   std::vector<uid_t> out;
-  for (auto const& [user, of] : all_) out.push_back(user);
+  for (auto const& [user, has_one] : known())
+    if (has_one) out.push_back(user);
+  return out;
+}
+
+std::map<uid_t, bool> journal_watch::known() const {
+  std::map<uid_t, bool> out;
+  for (auto const& [user, of] : all_) out.emplace(user, of.last.phase != journal_phase::emptied);
+  for (uid_t const user : wanted_) out[user] = true;
   return out;
 }
 
@@ -267,6 +279,7 @@ void journal_watch::publish(runtime::metric_table& m, std::int64_t now_ns) {
   bool are_served = is_there() && trouble_.empty();
   for (uid_t const user : wanted_) are_served = are_served && all_.contains(user);
   for (auto& [user, of] : all_) {
+    if (of.last.phase == journal_phase::emptied && !wanted_.contains(user)) continue;
     bool const is_serving = of.last.phase == journal_phase::serving;
     auto const seen = is_serving ? look_at_status(user) : std::nullopt;
     if (seen) look_at_heart(user, of, static_cast<std::int64_t>(seen->heart_ns), now_ns);

@@ -56,6 +56,8 @@ class journal_watch {
 
   /// Null where none are kept; else {"state": …} of his journal.
   nlohmann::json row(uid_t user) const;
+  /// Whose journals or directories of journals are there; true: he has a journal, too.
+  std::map<uid_t, bool> known() const;
   /// Those who have one; and all that is known of it, for `sluice order`. A reason may name files.
   std::vector<uid_t> users() const;
   nlohmann::json full_row(uid_t user) const;

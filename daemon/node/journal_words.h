@@ -19,10 +19,11 @@ struct journal_settings {
 
 enum class journal_phase : std::uint32_t {
   none,        // he has no journal, and nothing is left of one
-  recovering,  // what was in it comes home
+  recovering,  // what was in it comes home, or will when it is its turn
   serving,
   pausing,  // its daemon ended; the next start is due at due_ns
   full,     // journals of others take all the room; it is tried again when one goes
+  emptied,  // he has none, and what he put beside it keeps its directory
   over,     // ended as asked; of nobody: the keeper ends
   listed,   // of nobody: all that were left at the start have been told of
 };

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -28,11 +29,20 @@ namespace {
 constexpr std::int64_t first_pause_ns = 1'000 * ms_ns, longest_pause_ns = 60'000 * ms_ns;
 constexpr std::int64_t served_well_ns = 60'000 * ms_ns;  // then the next death is a first one
 constexpr std::int64_t without_pidfd_ns = 100 * ms_ns;   // a kernel before 5.3
+constexpr std::int64_t first_busy_ns = 200 * ms_ns, longest_busy_ns = 5'000 * ms_ns;
+constexpr std::int64_t slow_recovery_ns = 10'000 * ms_ns;
+constexpr int most_wakes = 5;
 
 void put(char* to, std::size_t room, std::string const& text) {
   std::size_t const bytes = std::min(text.size(), room - 1);
   std::memcpy(to, text.data(), bytes);
   std::memset(to + bytes, 0, room - bytes);
+}
+
+/// Whoever opens it and finds it gone makes another one.
+void remove_free_lock(std::string const& path) {
+  descriptor const held(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+  if (held && flock(held.get(), LOCK_EX | LOCK_NB) == 0) unlink(path.c_str());
 }
 
 }  // namespace
@@ -43,6 +53,7 @@ kept_journal::kept_journal(journal_settings const& settings, uid_t user, bool is
       directory_(fmt::format("{}/{}", settings.directory, user)) {
   report_.uid = user;
   report_.is_recovered = is_left ? 0 : 1;
+  if (is_left) report_.phase = journal_phase::recovering;
   unwanted_ns_ = steady_ns();
 }
 
@@ -69,6 +80,7 @@ void kept_journal::make_place() const {
 
 void kept_journal::begin() {
   make_place();
+  if (!sentinel_) sentinel_.emplace();
   std::vector<std::string> words = {"--user",        std::to_string(report_.uid),
                                     "--jobs",        segment::jobs_dir(settings_.run_dir),
                                     "--journal",     directory_ + "/journal",
@@ -79,7 +91,7 @@ void kept_journal::begin() {
   only_recovers_ = !is_wanted_ || report_.is_recovered == 0;
   if (only_recovers_) words.emplace_back("--only-recover");
   if (group_ != nobody) words.insert(words.end(), {"--group", std::to_string(group_)});
-  child_ = segment::start_journal(settings_.program, std::move(words), sentinel_, true);
+  child_ = segment::start_journal(settings_.program, std::move(words), *sentinel_, true);
   ended_ = descriptor(static_cast<int>(syscall(SYS_pidfd_open, child_.pid, 0)));
   fcntl(child_.said.get(), F_SETFL, O_NONBLOCK);
 }
@@ -89,6 +101,7 @@ void kept_journal::start() {
   report_.status = 0;
   words_.clear();
   is_ending_ = false;
+  wakes_ = 0;
   try {
     begin();
   } catch (error const& e) {
@@ -115,10 +128,21 @@ void kept_journal::add_to(std::vector<pollfd>& all) const {
 std::int64_t kept_journal::due_ns() const {
   std::int64_t due_ns = never_ns;
   if (report_.phase == journal_phase::pausing) due_ns = report_.due_ns;
-  if (has_process() && !ended_) due_ns = steady_ns() + without_pidfd_ns;
+  if (waits_for_turn(never_ns)) due_ns = report_.due_ns > steady_ns() ? report_.due_ns : never_ns;
+  if (has_process() && (!ended_ || is_ending_)) due_ns = steady_ns() + without_pidfd_ns;
   bool const is_idle = !is_wanted_ && report_.phase == journal_phase::serving && !is_ending_;
   if (is_idle) due_ns = std::min(due_ns, unwanted_ns_ + settings_.idle_ns);
   return due_ns;
+}
+
+bool kept_journal::waits_for_turn(std::int64_t now_ns) const {
+  return report_.phase == journal_phase::recovering && !has_process() && !is_stopped_ &&
+         now_ns >= report_.due_ns;
+}
+
+bool kept_journal::is_recovering(std::int64_t now_ns) const {
+  return report_.phase == journal_phase::recovering && has_process() &&
+         now_ns < begun_ns_ + slow_recovery_ns;
 }
 
 void kept_journal::look() {
@@ -193,9 +217,14 @@ void kept_journal::hear_words() {
   if (words_.size() > sizeof report_.said) words_.clear();
 }
 
+/// Its user may stop it, and that again and again: then it ends without having brought all home.
 void kept_journal::look_for_end() {
   int status = 0;
-  if (waitpid(child_.pid, &status, WNOHANG) != child_.pid) return;
+  if (waitpid(child_.pid, &status, WNOHANG | WUNTRACED) != child_.pid) return;
+  if (WIFSTOPPED(status)) {
+    if (is_ending_) kill(child_.pid, ++wakes_ > most_wakes ? SIGKILL : SIGCONT);
+    return;
+  }
   while (child_.said) {
     pollfd one = {child_.said.get(), POLLIN, 0};
     if (poll(&one, 1, 0) != 1) break;
@@ -212,6 +241,8 @@ void kept_journal::look_for_end() {
 /// journal has, if there is one, and files that must not be used.
 void kept_journal::ended(int status) {
   bool const is_clean = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  bool const is_busy = WIFEXITED(status) && WEXITSTATUS(status) == exit_busy;
+  if (is_busy && !is_stopped_) return wait_for_other();
   if (is_clean) report_.is_recovered = 1;
   bool const is_kept = WIFEXITED(status) && !is_clean && WEXITSTATUS(status) != exit_no_journal;
   if (is_kept) report_.is_recovered = 0;
@@ -221,10 +252,22 @@ void kept_journal::ended(int status) {
     ++report_.deaths;
     return pause();
   }
+  go(is_clean);
+}
+
+void kept_journal::go(bool is_clean) {
   is_over_ = true;
-  tell(is_clean ? journal_phase::none : journal_phase::over);
   unlink(status_path_.c_str());
-  if (is_clean) rmdir(directory_.c_str());  // where nothing else is in it
+  remove_free_lock(status_path_ + ".lock");
+  bool const is_gone = is_clean && (rmdir(directory_.c_str()) == 0 || errno == ENOENT);
+  tell(is_gone ? journal_phase::none : is_clean ? journal_phase::emptied : journal_phase::over);
+}
+
+/// An earlier keeper's process, which brings all home at the moment.
+void kept_journal::wait_for_other() {
+  pause_ns_ = std::clamp(pause_ns_ * 2, first_busy_ns, longest_busy_ns);
+  report_.due_ns = steady_ns() + pause_ns_;
+  tell(journal_phase::recovering);
 }
 
 void kept_journal::pause() {

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <sys/types.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,10 @@ class kept_journal {
   /// Its process has ended, and nothing is left that the keeper needs to know.
   bool is_over() const { return is_over_; }
   bool has_process() const { return report_.pid != 0; }
+  /// Of one that was left, or that another process serves still: its next start is due.
+  bool waits_for_turn(std::int64_t now_ns) const;
+  /// And has not for so long that it holds up others.
+  bool is_recovering(std::int64_t now_ns) const;
   /// Its file takes room, or may.
   bool has_file() const { return !is_over_ && report_.phase != journal_phase::full; }
   bool waits_for_room() const { return report_.phase == journal_phase::full && is_wanted_; }
@@ -55,19 +60,22 @@ class kept_journal {
   void hear_words();
   void look_for_end();
   void ended(int status);
+  void go(bool is_clean);
   void pause();
+  void wait_for_other();
   void end_process();
   void tell(journal_phase phase);
 
   journal_settings const& settings_;
   std::string status_path_, directory_;
-  segment::sentinel_pair sentinel_;
+  std::optional<segment::sentinel_pair> sentinel_;
   segment::journal_process child_;
   descriptor ended_;
   journal_report report_;
   std::string words_;
   bool is_wanted_ = false, is_ending_ = false, is_stopped_ = false;
   bool only_recovers_ = false;  // its process
+  int wakes_ = 0;               // how often it was stopped while it should end
   gid_t group_ = nobody;
   bool is_over_ = false, has_news_ = true;
   std::int64_t begun_ns_ = 0, served_ns_ = 0, pause_ns_ = 0, unwanted_ns_ = 0;

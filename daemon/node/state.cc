@@ -225,7 +225,7 @@ void state::heed_journals(moment at) {
 }
 
 void state::follow_journals() {
-  if (journals.is_there()) journals.follow(jobs.users_of_journals());
+  if (journals.is_there()) journals.follow(jobs.users_of_journals(journals.known()));
 }
 
 /// Jobs that began without a daemon, and whose programs did not clear up.

@@ -106,17 +106,21 @@ int refused_before(std::vector<std::string> const& areas, uid_t user) {
   return 0;
 }
 
-/// Two daemons would answer in each other's place.
+/// Two daemons would answer in each other's place. The keeper removes a lock that nobody holds.
 descriptor hold_jobs(serve_options const& o) {
   if (o.jobs.empty() || o.status.empty()) return {};
-  descriptor held(
-      open((o.status + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!held)
-    throw sluice_error(
-        fmt::format("{}.lock: cannot be opened: {}", o.status, std::strerror(errno)));
-  if (flock(held.get(), LOCK_EX | LOCK_NB) != 0)
-    throw sluice_error(fmt::format("{}: another journal daemon serves these jobs", o.jobs));
-  return held;
+  std::string const path = o.status + ".lock";
+  for (;;) {
+    descriptor held(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (!held)
+      throw sluice_error(fmt::format("{}: cannot be opened: {}", path, std::strerror(errno)));
+    if (flock(held.get(), LOCK_EX | LOCK_NB) != 0)
+      throw error(exit_busy, fmt::format("{}: another journal daemon serves these jobs", o.jobs));
+    struct stat mine = {}, there = {};
+    bool const is_it = fstat(held.get(), &mine) == 0 && lstat(path.c_str(), &there) == 0 &&
+                       mine.st_dev == there.st_dev && mine.st_ino == there.st_ino;
+    if (is_it) return held;
+  }
 }
 
 /// The areas of one user's jobs below a directory. He may not list it, so it is opened before his

@@ -103,7 +103,7 @@ done
 # Another log daemon for the same jobs is refused.
 "${SLUICE%/*}/sluice-order" serve --jobs "$RUN/jobs" --journal "$SCRATCH/second" \
   --status "$RUN/journals/$(id -u)" 2>"$SCRATCH/err"
-[ $? = 125 ] && grep -q 'another journal daemon serves' "$SCRATCH/err" ||
+[ $? = 4 ] && grep -q 'another journal daemon serves' "$SCRATCH/err" ||
   fail "a second log daemon: $(cat "$SCRATCH/err")"
 
 # SIGTERM: what a program has just synced is brought home first.

@@ -195,4 +195,13 @@ until_true 30 says $bob serving || fail "bob's journal is not served: $(cat "$LO
 as $bob kill -STOP "$(log_daemon $bob)" || fail 'bob cannot stop what has his rights'
 stop "$PID"
 [ ! -e "$LOGS/$bob/journal" ] || fail "left by a process that was stopped: $(cat "$LOG")"
+
+# Its keeper is killed: his journal is brought home all the same, and the next daemon has it served.
+start_keeping last
+until_true 20 runs 2>"$SCRATCH/err" || fail "bob's job: $(cat "$SCRATCH/err" "$LOG")"
+until_true 30 says $bob serving || fail "bob's journal is not served: $(cat "$LOG")"
+his=$(log_daemon $bob)
+kill -9 "$(pgrep -P "$PID" -x sluiced-journal)"
+until_true 30 sh -c "! kill -0 $his 2>/dev/null" || fail "bob's journal goes on without a keeper"
+stop "$PID"
 exit 0

@@ -325,9 +325,17 @@ TEST_CASE("users with all their jobs leave the last eighth to others", "[node][s
 TEST_CASE("who has many uids has two journals at a time", "[node][state]") {
   using journals = std::map<uid_t, gid_t>;
   auto const owner = [](uid_t uid) { return uid >= 5000 ? uid_t{7} : uid; };
-  CHECK(node::journals_given({{7, 70}, {8, 80}, {7, 71}}, {}) == journals{{7, 70}, {8, 80}});
-  CHECK(node::journals_given({{5002, 1}, {5001, 2}, {7, 3}, {5002, 4}, {8, 5}}, owner) ==
+  CHECK(node::journals_given({{7, 70}, {8, 80}, {7, 71}}, {}, {}) == journals{{7, 70}, {8, 80}});
+  CHECK(node::journals_given({{5002, 1}, {5001, 2}, {7, 3}, {5002, 4}, {8, 5}}, {}, owner) ==
         journals{{5001, 2}, {5002, 1}, {8, 5}});
+  // Those whose jobs are over, and whose processes do not end, take their places.
+  CHECK(node::journals_given({{7, 3}, {8, 5}}, {{5001, true}, {5002, true}}, owner) ==
+        journals{{8, 5}});
+  CHECK(node::journals_given({{5002, 1}, {8, 5}}, {{5001, true}, {5002, true}}, owner) ==
+        journals{{5002, 1}, {8, 5}});
+  std::map<uid_t, bool> folders;
+  for (uid_t uid = 5000; uid < 5008; ++uid) folders[uid] = false;
+  CHECK(node::journals_given({{5008, 1}, {5003, 1}}, folders, owner) == journals{{5003, 1}});
 }
 
 TEST_CASE("the name service is asked for a user once in a while", "[node][state]") {
