@@ -144,6 +144,7 @@ class Program:
 
     def make_log(self, log=LOG):
         """An empty one of LOG_MIB, before anything is recorded."""
+        os.makedirs(os.path.dirname(log), exist_ok=True)
         ready, said = os.pipe()
         daemon = subprocess.Popen(
             [os.path.join(BIN, "sluice-order"), "serve", "--jobs", BESIDE, "--journal", log,
