@@ -41,7 +41,7 @@ void put(char* to, std::size_t room, std::string const& text) {
 
 /// Whoever opens it and finds it gone makes another one.
 void remove_free_lock(std::string const& path) {
-  descriptor const held(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+  descriptor const held(open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW));
   if (held && flock(held.get(), LOCK_EX | LOCK_NB) == 0) unlink(path.c_str());
 }
 

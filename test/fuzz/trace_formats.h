@@ -3,11 +3,11 @@
 // for the user; a trace that was read is written and read back as it was.
 #pragma once
 
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cmath>
 #include <cstdlib>
-#include <fstream>
 #include <sstream>
 #include <string>
 
@@ -49,12 +49,13 @@ inline void check(trace const& t) {
   info_json(t, "x");
 }
 
-/// A converter reads files: this one has the name of the process.
+/// A converter reads files: this one is in memory, and goes with the process.
 inline std::string file_with(unsigned char const* data, std::size_t size) {
-  static std::string const path = "/dev/shm/sluice-fuzz." + std::to_string(getpid());
-  std::ofstream(path, std::ios::binary)
-      .write(reinterpret_cast<char const*>(data), static_cast<std::streamsize>(size));
-  return path;
+  static int const fd = memfd_create("input", MFD_CLOEXEC);
+  bool const is_written =
+      fd >= 0 && ftruncate(fd, 0) == 0 && pwrite(fd, data, size, 0) == static_cast<ssize_t>(size);
+  if (!is_written) std::abort();
+  return "/proc/self/fd/" + std::to_string(fd);
 }
 
 /// The first byte chooses the options.

@@ -162,7 +162,7 @@ def main():
             failures.append(f"{name} went from {fds0} to {fds1} descriptors")
     left = lambda: [d for n, r in roles.items() if n.startswith("n")
                     for d in os.listdir(os.path.join(r.run_dir, "jobs"))]
-    if not w.wait_until(lambda: not left(), 10):
+    if not w.wait_until(lambda: not left(), 60):
         failures.append(f"segments are left: {left()}")
     curves.send_signal(signal.SIGTERM)
     curves.wait()
