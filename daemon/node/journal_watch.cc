@@ -236,8 +236,8 @@ nlohmann::json journal_watch::row(uid_t user) const {
 
 std::vector<uid_t> journal_watch::users() const {
   std::vector<uid_t> out;
-  for (auto const& [user, has_one] : known())
-    if (has_one) out.push_back(user);
+  for (auto const& [user, of] : all_)
+    if (of.last.phase != journal_phase::emptied) out.push_back(user);
   return out;
 }
 

@@ -426,6 +426,10 @@ TEST_CASE("jobs wait for what a crash left in the journal of their user", "[node
     k.say(us, journal_phase::none, true);
     w.s->heed_journals(w.when);
     CHECK(w.s->journals.users().empty());
+    w.join("next");
+    w.pass(10 * ms);
+    CHECK(k.hears(node::journal_verb::want, us));
+    CHECK(w.s->journals.users().empty());  // nothing is known of his yet
   }
   SECTION("it cannot") { k.say(us, journal_phase::pausing, false); }
   SECTION("it hangs") {
