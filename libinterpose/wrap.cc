@@ -245,20 +245,15 @@ void leave_pair(visit& v1, bool one, visit& v2, bool two, bool failed, std::uint
       return real::sym args;                                                \
     return slow::sym args;                                                  \
   }
-#define STARTS(sym, ret, params, args)                     \
+#define WHERE_MINDED(minds, sym, ret, params, args)        \
   extern "C" EXPORT ret sluice_##sym params __asm__(#sym); \
   ret sluice_##sym params {                                \
-    if (!minds_starts()) [[likely]]                        \
+    if (!minds()) [[likely]]                               \
       return real::sym args;                               \
     return slow::sym args;                                 \
   }
-#define ENTERS(sym, ret, params, args)                     \
-  extern "C" EXPORT ret sluice_##sym params __asm__(#sym); \
-  ret sluice_##sym params {                                \
-    if (!minds_sandboxes()) [[likely]]                     \
-      return real::sym args;                               \
-    return slow::sym args;                                 \
-  }
+#define STARTS(sym, ret, params, args) WHERE_MINDED(minds_starts, sym, ret, params, args)
+#define ENTERS(sym, ret, params, args) WHERE_MINDED(minds_sandboxes, sym, ret, params, args)
 #define ALIAS(alias_name, of)                                                      \
   extern "C" EXPORT decltype(sluice_##of) sluice_##alias_name __asm__(#alias_name) \
       __attribute__((alias(#of)));

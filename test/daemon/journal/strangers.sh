@@ -130,6 +130,8 @@ touch "$SCRATCH/talk/his.over"
 # What he syncs by himself empties his own journal. Hers may come home by itself meanwhile, and his
 # may have nothing at that moment, so there are some tries.
 checkpoints() { of_log "$1" 'j["checkpoints"]'; }
+batches() { of_log "$1" 'j["batches"]'; }
+hers_are_told() { [ "$(batches $ann)" -gt "$her_batches" ]; }
 his_grew() { [ "$(checkpoints $bob)" -gt "$his_before" ]; }
 synced_alone() {
   local before
@@ -139,7 +141,8 @@ synced_alone() {
   touch "$SCRATCH/talk/his.sync"
   until_true 30 test -e "$SCRATCH/talk/his.synced" || fail "bob's sync does not return"
   until_true 2 his_grew || return 1
-  sleep 0.3 # figures are told ten times a second
+  her_batches=$(batches $ann)
+  until_true 30 hers_are_told || fail "ann's figures stand still: $(cat "$SCRATCH/order.json")"
   [ "$(checkpoints $ann)" = "$before" ]
 }
 for try in 1 2 3 4 5 6 7 8 9 10 11 12; do
