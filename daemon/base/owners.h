@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who stands behind a uid. /etc/subuid gives a user whole ranges of uids, which he takes in user
-// namespaces. Bounds that hold for one user count all of them as his, or he would be thousands.
-// What stays true: what no range has is its own owner, and nobody but uid 0 is owned by uid 0. The
-// file is looked at once a second at most. Names are asked for once, when one of their range comes.
+// The person to whom a uid belongs. /etc/subuid gives a user whole ranges of uids, which he takes
+// in user namespaces. Bounds that hold for one user count all of them as his, or he would be
+// thousands. What stays true: what no range has is its own owner, and nobody but uid 0 is owned by
+// uid 0. The file is looked at once a second at most. Names are asked for once, when one of their
+// range comes.
 #pragma once
 
 #include <sys/stat.h>
