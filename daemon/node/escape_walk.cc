@@ -98,7 +98,8 @@ class walker {
     }
     auto const put = [&](process_mark const& p) {
       auto const f = facts_.find(p.pid);
-      bool const is_there = f != facts_.end() && f->second.start_ticks == p.start_ticks;
+      bool const is_there =
+          f != facts_.end() && abi::is_start(p.start_ticks, f->second.start_ticks);
       if (is_there) member_[p.pid] = j;
       return is_there;
     };

@@ -88,10 +88,10 @@ segment::life_facts job_table::facts_of(job_record const& r) {
 void job_table::add_joiner(job& j, local::peer const& who) {
   auto& list = j.record.joiners;
   std::erase_if(list, [&](process_mark const& p) { return !processes_.may_live(p); });
-  auto const pid = static_cast<std::uint32_t>(who.pid);
-  auto const mark = processes_.mark_of(pid);
-  if (mark && list.size() < most_joiners) list.push_back(*mark);
-  std::atomic_ref<std::uint32_t>(as_shared(j.memory().head.creator_pid)).store(pid);
+  auto const mark = processes_.mark_of(static_cast<std::uint32_t>(who.pid));
+  if (!mark) return;
+  if (list.size() < most_joiners) list.push_back(*mark);
+  j.memory().head.holder.store(abi::holder_word(mark->pid, mark->start_ticks));
 }
 
 void check_no_orders(job const& j, join_request const& request) {
@@ -322,11 +322,16 @@ job& job_table::make(local::peer const& who, std::string const& name, join_reque
                {}};
   r.sizes = segment::made_sizes::of_this_version();
   for (auto const& a : limits.compiled.after) r.after.push_back({a.root, a.says.patience_ns});
-  auto const pid = static_cast<std::uint32_t>(who.pid);
-  if (auto const mark = pid == 0 ? std::nullopt : processes_.mark_of(pid))
-    r.joiners.push_back(*mark);
-  make_files({folder, name, library_, who.uid, who.gid, pid, to_text(r)}, limits.compiled);
-  adopt_one(folder, site);
+  process_mark maker = {};
+  if (auto const mark = processes_.mark_of(static_cast<std::uint32_t>(who.pid)))
+    r.joiners.push_back(maker = *mark);
+  make_files({folder, name, library_, who.uid, who.gid, maker, to_text(r)}, limits.compiled);
+  try {
+    adopt_one(folder, site);
+  } catch (...) {
+    retire(folder, who.uid);
+    throw;
+  }
   job* const j = find(who.uid, name);
   if (j == nullptr) throw sluice_error(fmt::format("job {} could not be opened", name));
   j->told_ops.resize(core::op_count);
@@ -457,10 +462,9 @@ void job_table::look_at_left_alone(site_state const& site) {
     std::string const& folder = left.folder;
     auto const record = record_in(segment::job_dir(run_dir_, folder));
     if (record && is_used(facts_of(*record))) return can_take_over(folder, site);
-    if (!record || !record->scheduler)
-      return true;  // the garbage of jobs without a daemon goes by itself
+    if (!record) return true;  // not there any more, or nobody's
     retire(folder, record->uid);
-    log_.info("job removed", {{"job", folder}, {"why", "the scheduler has done with it"}});
+    log_.info("job removed", {{"job", folder}, {"why", "nobody is left in it"}});
     return true;
   });
 }

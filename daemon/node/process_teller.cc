@@ -10,6 +10,9 @@
 #include <thread>
 #include <utility>
 
+#include "abi/segment.h"
+#include "base/clock.h"
+
 namespace sluice::node {
 
 namespace {
@@ -143,8 +146,9 @@ process_teller::answer process_teller::ask(std::uint32_t pid) {
 }
 
 std::optional<process_mark> process_teller::mark_of(std::uint32_t pid) {
+  if (pid == 0) return std::nullopt;
   answer const a = ask(pid);
-  if (!a.is_said) return process_mark{pid, 0};
+  if (!a.is_said) return process_mark{pid, abi::not_after | ticks_of(boot_ns())};
   if (!a.found) return std::nullopt;
   return process_mark{pid, a.found->start_ticks};
 }
@@ -159,9 +163,7 @@ bool process_teller::may_any_live(std::vector<process_mark> const& all) {
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (all[i].pid == 0) continue;
     if (!said[i].is_said) return true;
-    bool const is_it = said[i].found && (all[i].start_ticks == 0 ||
-                                         said[i].found->start_ticks == all[i].start_ticks);
-    if (is_it) return true;
+    if (said[i].found && abi::is_start(all[i].start_ticks, said[i].found->start_ticks)) return true;
   }
   return false;
 }

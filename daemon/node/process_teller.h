@@ -43,8 +43,8 @@ class process_teller {
   std::vector<answer> ask(std::span<std::uint32_t const> pids, bool with_uid = false);
   answer ask(std::uint32_t pid);
 
-  /// The mark of a process. Its start is 0 when nothing could be said: then any of its number is
-  /// it. None: it has ended.
+  /// The mark of a process. Where nothing could be said its start is one of abi::is_start(): not
+  /// after now. None: it has ended, or `pid` is 0.
   std::optional<process_mark> mark_of(std::uint32_t pid);
   bool may_live(process_mark const& p);
   bool may_any_live(std::vector<process_mark> const& all);

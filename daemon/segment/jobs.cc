@@ -81,8 +81,8 @@ std::vector<live_process> live_processes(foreign<abi::segment> const& s) {
 
 life_facts facts_of(foreign<abi::segment> const& s) {
   life_facts f;
-  std::uint32_t const creator = s.head.creator_pid;
-  f.has_joiner = creator != 0 && start_ticks(creator) != 0;
+  std::uint64_t const holder = s.head.holder.load(std::memory_order_relaxed);
+  f.has_joiner = abi::is_holder(holder, start_ticks(static_cast<std::uint32_t>(holder)));
   f.has_process = !live_processes(s).empty();
   return f;
 }

@@ -73,7 +73,7 @@ void fill(abi::segment& s, new_job const& made, policy::compiled const& limits) 
   h.slot_bytes = sizeof(abi::process_slot);
   h.created_ns = static_cast<std::uint64_t>(now_ns);
   h.created_unix_s = static_cast<std::uint64_t>(std::time(nullptr));
-  h.creator_pid = made.creator_pid;
+  h.holder.store(abi::holder_word(made.creator.pid, made.creator.start_ticks), relaxed);
   h.owner_uid = made.uid;
   h.limits_hash = limits.hash;
   h.areas.store((limits.durable_targets != 0 ? abi::order_beside : 0u) |
@@ -125,7 +125,6 @@ void fill(abi::order_area& a, new_job const& made, policy::compiled const& limit
   h.set_bytes = sizeof(abi::order_set);
   h.slot_bytes = sizeof(abi::order_slot);
   h.owner_uid = made.uid;
-  h.creator_pid = made.creator_pid;
   h.magic_word.store(abi::order_magic, std::memory_order_release);
 }
 
@@ -234,7 +233,7 @@ bool create(std::string const& run_dir, new_job const& made, policy::compiled co
 bool create(std::string const& run_dir, std::string const& job, std::string const& library,
             policy::compiled const& limits) {
   auto const self = static_cast<std::uint32_t>(getpid());
-  return create(run_dir, {job, job, library, geteuid(), getegid(), self}, limits);
+  return create(run_dir, {job, job, library, geteuid(), getegid(), mark_of(self)}, limits);
 }
 
 void add_path_area(std::string const& segment_path, uid_t uid, gid_t gid, unsigned parts) {

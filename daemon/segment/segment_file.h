@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/process_mark.h"
 #include "policy/compile.h"
 
 namespace sluice::segment {
@@ -20,8 +21,8 @@ struct new_job {
   std::string library;
   uid_t uid;  // whose the segment is; the folder stays ours
   gid_t gid;
-  std::uint32_t creator_pid;  // as long as it is alive, so is the job
-  std::string record = {};    // becomes RUN/jobs/FOLDER/job.json; empty: none
+  process_mark creator;     // as long as it is alive, so is the job
+  std::string record = {};  // becomes RUN/jobs/FOLDER/job.json; empty: none
 };
 
 /// There is no room for one more job now: RUN's memory is full, or there are as many as may be.

@@ -21,7 +21,7 @@
 namespace sluice::abi {
 
 inline constexpr std::uint64_t order_magic = 0x316f'6563'6975'6c73ull;  // "sluiceo1" in memory
-inline constexpr std::uint32_t order_layout_version = 5;
+inline constexpr std::uint32_t order_layout_version = 6;
 inline constexpr unsigned order_sets = 512;
 inline constexpr unsigned order_ways = 16;
 inline constexpr unsigned order_given_up = 7;
@@ -188,7 +188,6 @@ struct order_header {
   std::uint32_t set_bytes;                // creator; sizeof each record
   std::uint32_t slot_bytes;
   std::uint32_t owner_uid;
-  std::uint32_t creator_pid;
   std::uint32_t ordered_targets;      // creator; those of them where fsync is a barrier
   std::atomic<std::uint32_t> unsure;  // +1 before a barrier's slot is freed that is not durable
   std::atomic<std::uint32_t> failed;  // +1 before, where that was an error

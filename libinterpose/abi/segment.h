@@ -40,7 +40,7 @@
 namespace sluice::abi {
 
 inline constexpr std::uint64_t magic = 0x3165'6369'756c'73ull;  // "sluice1" in memory order
-inline constexpr std::uint32_t layout_version = 9;
+inline constexpr std::uint32_t layout_version = 10;
 inline constexpr unsigned process_slots = 4096;
 inline constexpr unsigned near_slots = 26;  // tried first: they lie on the header's page
 inline constexpr unsigned far_slots = process_slots - near_slots;
@@ -83,21 +83,21 @@ struct header {
   std::uint32_t slot_bytes;
   std::uint64_t created_ns;      // creator; CLOCK_MONOTONIC
   std::uint64_t created_unix_s;  // creator; for people
-  std::uint32_t creator_pid;
+  // The creator, or who asked last to join, see holder_word(): while it is alive, so is the job.
+  std::atomic<std::uint64_t> holder;
   std::uint32_t owner_uid;
   std::atomic<std::uint32_t>
       attached;  // stages; processes attached now (a hint: kills leave it high)
   std::atomic<std::uint32_t> attached_total;  // stages; processes ever attached
   std::atomic<std::uint32_t> threads;         // stages; owned shards claimed now, divides leases
   std::atomic<std::uint32_t> shards_used;  // stages; owned shards ever claimed: readers stop here
+  std::uint32_t is_in_memory;              // creator; 1: the file lies on a tmpfs
   std::uint64_t limits_hash;               // creator; equal for equal rulesets: joining compares it
   std::atomic<std::uint64_t> passthrough_calls[reason_slots];  // stages; by reason
   char job[128];                                               // creator; zero-terminated name
   std::atomic<std::uint32_t> areas;         // who makes one beside the segment, then; mask of area
-  std::uint32_t is_in_memory;               // creator; 1: the file lies on a tmpfs
-  std::atomic<std::uint64_t> proc_shows;    // the first stage; see shown_by()
   std::atomic<std::uint32_t> commons_used;  // stages; 0: nobody counts in the common shards
-  std::uint32_t unused;
+  std::atomic<std::uint64_t> proc_shows;    // the first stage; see shown_by()
 };
 
 /// Files that may lie beside a segment: a stage opens those that are told.
@@ -122,6 +122,16 @@ inline constexpr std::uint64_t not_after = std::uint64_t{1} << 63;
 constexpr bool is_start(std::uint64_t claimed, std::uint64_t found) {
   if ((claimed & not_after) != 0) return found <= (claimed & ~not_after);
   return claimed == 0 || claimed == found;
+}
+
+/// A process as one word: its pid, and above it the low half of its start, which is 0 where only a
+/// bound of it is known. 0: nobody.
+constexpr std::uint64_t holder_word(std::uint32_t pid, std::uint64_t start_ticks) {
+  return ((start_ticks & not_after) != 0 ? 0 : start_ticks << 32) | pid;
+}
+/// `found` is the start of a process of that number, 0 where there is none.
+constexpr bool is_holder(std::uint64_t word, std::uint64_t found) {
+  return word != 0 && found != 0 && (word >> 32 == 0 || word >> 32 == (found & 0xffffffff));
 }
 
 /// One process of the job. Claimed by compare-and-swap of `pid` from 0.

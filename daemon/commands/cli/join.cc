@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cstdio>
 #include <filesystem>
 #include <map>
@@ -14,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/installed.h"
+#include "base/process_mark.h"
 #include "commands/cli/costs.h"
 #include "commands/cli/daemon.h"
 #include "commands/cli/limits.h"
@@ -169,6 +169,11 @@ attempt join_daemon(global_options const& global, run_options const& options) {
 
 // ---- alone ----
 
+std::uint64_t own_word() {
+  auto const self = static_cast<std::uint32_t>(getpid());
+  return abi::holder_word(self, start_ticks(self));
+}
+
 std::string anonymous_name(std::string const& run_dir) {
   std::string const name = fmt::format("run-{}", getpid());
   std::error_code failed;
@@ -179,10 +184,6 @@ std::string anonymous_name(std::string const& run_dir) {
   return free;
 }
 
-std::atomic_ref<std::uint32_t> creator(foreign<abi::segment>& s) {
-  return std::atomic_ref<std::uint32_t>(as_shared(s.head.creator_pid));
-}
-
 void join_running(membership& m, run_options const& options, policy::compiled const& limits) {
   auto const existing = segment::mapping::open(m.segment);
   if (options.limits.any() && existing->head.limits_hash != limits.hash)
@@ -190,7 +191,7 @@ void join_running(membership& m, run_options const& options, policy::compiled co
         "job {} is running with other limits: leave them out to join it, or change them with "
         "`sluice set {} CHANNEL=RATE`",
         m.job, m.job));
-  m.creator_before = creator(*existing).exchange(static_cast<std::uint32_t>(getpid()));
+  m.holder_before = existing->head.holder.exchange(own_word());
 }
 
 /// Where no home can be used, a directory that goes with the machine does. None: that is told, and
@@ -264,8 +265,8 @@ void leave(membership const& m) noexcept try {
   segment::file_lock const lock(m.run_dir + "/lock");
   {
     auto const s = segment::mapping::open(m.segment);
-    std::uint32_t self = static_cast<std::uint32_t>(getpid());
-    creator(*s).compare_exchange_strong(self, m.creator_before);
+    std::uint64_t self = own_word();
+    s->head.holder.compare_exchange_strong(self, m.holder_before);
     if (segment::is_live(*s)) return;
   }
   segment::remove_job(m.run_dir, m.job);

@@ -13,10 +13,10 @@ namespace sluice::cli {
 struct membership {
   bool is_there() const { return !segment.empty(); }  // false: there was no place for a segment
   std::string job;
-  std::string preload;               // what LD_PRELOAD names
-  std::string segment;               // path of the shared memory
-  std::string run_dir;               // empty: the daemon made the job and removes it
-  std::uint32_t creator_before = 0;  // joined: who must be alive for the job to be so
+  std::string preload;              // what LD_PRELOAD names
+  std::string segment;              // path of the shared memory
+  std::string run_dir;              // empty: the daemon made the job and removes it
+  std::uint64_t holder_before = 0;  // joined: who must be alive for the job to be so
 };
 
 /// Throws when what was asked is wrong or refused.

@@ -124,7 +124,7 @@ void end_record(recorder const& record, run_options const& options, double start
 /// A daemon's job has its user's journal on the node, one that we joined has that of who made it.
 std::unique_ptr<journal_child> own_journal(std::optional<segment::mapping> const& s,
                                            membership const& m, run_options const& options) {
-  if (!s || m.run_dir.empty() || m.creator_before != 0) return nullptr;
+  if (!s || m.run_dir.empty() || m.holder_before != 0) return nullptr;
   return serve_journal(**s, m.segment, options.order_journal);
 }
 

@@ -15,6 +15,7 @@ import collections
 import os
 import random
 import signal
+import subprocess
 import sys
 import time
 
@@ -130,6 +131,17 @@ def grew(sizes):
     return [(max(s[i] for s in early), max(s[i] for s in late)) for i in (0, 1, 2)]
 
 
+def show_left(roles):
+    """Each segment that is left: its folder's files, and what its node says of it."""
+    for name, daemon in roles.items():
+        jobs = os.path.join(daemon.run_dir, "jobs")
+        for job in os.listdir(jobs) if os.path.isdir(jobs) else []:
+            print(name, job, sorted(os.listdir(os.path.join(jobs, job))))
+            said = subprocess.run([w.SLUICE, "--run-dir", daemon.run_dir, "--json", "stat", job],
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            print(said.stdout)
+
+
 def main():
     w.need("bench/curves")
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
@@ -164,6 +176,7 @@ def main():
                     for d in os.listdir(os.path.join(r.run_dir, "jobs"))]
     if not w.wait_until(lambda: not left(), 60):
         failures.append(f"segments are left: {left()}")
+        show_left(roles)
     curves.send_signal(signal.SIGTERM)
     curves.wait()
     lines = open(curves_path).read().splitlines()

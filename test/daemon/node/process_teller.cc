@@ -67,6 +67,27 @@ TEST_CASE("processes: those that live, and those that do not", "[node][processes
   CHECK(m.all->reads_of_uid == 3);
 }
 
+TEST_CASE("processes: of whom nothing was said is not a later one of its number",
+          "[node][processes]") {
+  machine m;
+  m.all->hung = {6};
+  node::process_teller t({}, m.look(), m.owner());
+  auto const mark = t.mark_of(6);
+  REQUIRE(mark);
+  m.all->go_on.set_value();
+  auto const of_start = [&](std::uint64_t ticks) {
+    return node::process_teller({},
+                                [ticks](std::uint32_t, bool) {
+                                  return node::process_stat{1, ticks};
+                                })
+        .may_live(*mark);
+  };
+  std::uint64_t const now = ticks_of(boot_ns());
+  CHECK(of_start(1));
+  CHECK_FALSE(of_start(now + 1000));
+  CHECK_FALSE(t.mark_of(0));
+}
+
 TEST_CASE("processes: one that hangs holds up nobody, and is taken to live", "[node][processes]") {
   machine m;
   m.all->hung = {6};
@@ -80,7 +101,7 @@ TEST_CASE("processes: one that hangs holds up nobody, and is taken to live", "[n
   CHECK(said[2].found->start_ticks == 70);
   CHECK(said[3].found->start_ticks == 80);
   CHECK(t.may_live({6, 1}));
-  CHECK(t.mark_of(6) == process_mark{6, 0});
+  CHECK(t.mark_of(6)->pid == 6);
   int const reads = m.all->reads;
   CHECK_FALSE(t.ask(6).is_said);
   CHECK(m.all->reads == reads);  // a thread waits for it already

@@ -85,10 +85,10 @@ struct world {
       s->watch(when);
     }
   }
-  node::job& join(char const* name) {
+  node::job& join(char const* name, pid_t pid = getpid()) {
     node::join_request r;
     r.name = name;
-    return *s->jobs.join({geteuid(), getegid(), getpid(), -1}, r, s->site).who;
+    return *s->jobs.join({geteuid(), getegid(), pid, -1}, r, s->site).who;
   }
   node::job* find(std::string const& job) { return s->jobs.find(geteuid(), job); }
   bool has_folder(std::string const& job) const { return fs::exists(segment::job_dir(run, job)); }
@@ -201,6 +201,25 @@ TEST_CASE("a running job whose segment no daemon can read is left alone", "[node
   if (!has_step) w.withdraw("7");
   w.pass(6'000 * ms);
   CHECK_FALSE(w.has_folder("7"));
+}
+
+TEST_CASE("a job that was left alone goes after all who joined", "[node][state]") {
+  world w;
+  pid_t const child = fork();
+  if (child == 0) {
+    pause();
+    _exit(0);
+  }
+  w.start();
+  w.join("a", child).memory().head.layout = abi::layout_version + 1;
+  w.start();
+  w.pass(6'000 * ms);
+  CHECK(w.find("a") == nullptr);
+  CHECK(w.has_folder("a"));
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  w.pass(6'000 * ms);
+  CHECK_FALSE(w.has_folder("a"));
 }
 
 TEST_CASE("a scribbled ruleset keeps no policy from being in force", "[node][state]") {

@@ -120,13 +120,16 @@ TEST_CASE("segment: counters are summed over owned and common shards") {
 TEST_CASE("segment: dead jobs go, live ones and strangers stay") {
   scratch const at;
   std::string const run = segment::run_dir(at.dir);
-  for (char const* job : {"dead", "maker", "member", "stranger"})
+  for (char const* job : {"dead", "maker", "member", "reused", "stranger"})
     REQUIRE(segment::create(run, job, "/lib/x.so", limits()));
   auto const open = [&](char const* job) {
     return segment::mapping::open(segment::segment_path(run, job));
   };
   std::uint32_t const gone = dead_pid();
-  for (char const* job : {"dead", "member", "stranger"}) open(job)->head.creator_pid = gone;
+  for (char const* job : {"dead", "member", "stranger"}) open(job)->head.holder = gone;
+  auto const self = static_cast<std::uint32_t>(getpid());
+  CHECK(open("maker")->head.holder == abi::holder_word(self, sluice::start_ticks(self)));
+  open("reused")->head.holder = abi::holder_word(self, 1);
   open("member")->near_process[7].pid.store(static_cast<std::uint32_t>(getpid()));
   open("member")->near_process[7].start_ticks.store(
       abi::not_after | sluice::start_ticks(static_cast<std::uint32_t>(getpid())));

@@ -10,12 +10,13 @@
 using namespace sluice;
 
 TEST_CASE("the layout of the segment is the golden one", "[abi]") {
-  REQUIRE(abi::layout_version == 9);
+  REQUIRE(abi::layout_version == 10);
   CHECK(offsetof(abi::segment, head) == 0);
   CHECK(offsetof(abi::header, magic_word) == 0);
   CHECK(offsetof(abi::header, layout) == 8);
   CHECK(offsetof(abi::header, state) == 12);
   CHECK(offsetof(abi::header, total_bytes) == 16);
+  CHECK(offsetof(abi::header, holder) == 56);
   CHECK(offsetof(abi::segment, rules) % 64 == 0);
   CHECK(offsetof(abi::segment, bucket) % 64 == 0);
   CHECK(offsetof(abi::segment, owned) % 4096 == 0);
