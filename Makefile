@@ -68,13 +68,13 @@ depend      = -MMD -MP -MF $@.d -MT $@
 # ---- sources ----
 
 guest_src   := $(wildcard libinterpose/*.cc libinterpose/*/*.cc libinterpose/*.S)
-# A room is a folder whose sources may be linked into any program that names it; a main.cc is a
-# program. `programs` below says which rooms each needs.
+# A room is a folder whose sources may be linked into any program that names it; a main.cc or
+# X_main.cc is a program. `programs` below says which rooms each needs.
 rooms       := libinterpose/core policies $(addprefix daemon/,base policy segment local lease wire \
   runtime verbs verbs/views epochs node cluster sluiced journal \
   commands/cli commands/trace commands/replay commands/replay/simulate commands/report \
   commands/slurm commands/calibrate)
-sources_of   = $(filter-out %/main.cc,$(wildcard $(1)/*.cc))
+sources_of   = $(filter-out %/main.cc %_main.cc,$(wildcard $(1)/*.cc))
 archive_of   = $(foreach room,$(1),$(O)/rooms/$(subst /,-,$(room)).a)
 # Most of a compilation is headers: GROUP sources that lie together are compiled as one, in a third
 # of the time. Such a group is called after the first of them. GROUP=1 compiles each alone.
@@ -236,10 +236,10 @@ $(O)/bin/sluice-top: $(top_src:%=$(O)/obj/%.o) $(call archive_of,$(of_command))
 $(tool_bin): $(O)/bin/sluice-%: $(O)/obj/daemon/commands/%/main.cc.o $(call archive_of,$(of_tools))
 	$(link)
 
-$(O)/bin/sluice-recover: $(O)/obj/daemon/journal/main.cc.o $(call archive_of,$(of_journal))
+$(O)/bin/sluice-recover: $(O)/obj/daemon/journal/recover_main.cc.o $(call archive_of,$(of_journal))
 	$(link)
 
-$(O)/bin/sluice-order: $(O)/obj/daemon/journal/serve/main.cc.o $(call archive_of,$(of_journal))
+$(O)/bin/sluice-order: $(O)/obj/daemon/journal/serve_main.cc.o $(call archive_of,$(of_journal))
 	$(link)
 
 $(O)/bin/sluiced: $(O)/obj/daemon/sluiced/main.cc.o $(call archive_of,$(of_sluiced))

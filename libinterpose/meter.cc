@@ -404,8 +404,7 @@ bool enter_found(visit& v, unsigned entry, int fd, bool may_sleep, bool counted)
   }
   count_passed(first, row.first_bytes || row.first_cost != 0, one);
   count_passed(second, row.second_bytes || row.second_cost != 0, two);
-  --self.untimed_left;
-  add_own(self.counters->call[static_cast<unsigned>(id)].calls, 1);
+  count_made(*self.counters, id);
   return {with_manner(entry, aligned), begun::passed};
 }
 
@@ -419,8 +418,7 @@ beginning begin_priced(call id, core::op what, unsigned entry, std::uint64_t byt
   std::uint64_t const units = planned_price(row->first_cost, what, bytes, aligned);
   if (!take_from_lease(c, row->first, units)) return {};
   count_passed(c, true, units);
-  --self.untimed_left;
-  add_own(self.counters->call[static_cast<unsigned>(id)].calls, 1);
+  count_made(*self.counters, id);
   return {with_manner(entry, aligned), begun::passed};
 }
 

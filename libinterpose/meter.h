@@ -62,6 +62,12 @@ inline void count_passed(abi::channel_counters& c, bool is_bytes, std::uint64_t 
   if (is_bytes) add_own(c.amount, units);
 }
 
+/// A call that went through its gates at once. Others are counted in enter_gates() (meter.cc).
+inline void count_made(abi::shard& own, call id) {
+  --self.untimed_left;
+  add_own(own.call[static_cast<unsigned>(id)].calls, 1);
+}
+
 /// An fd that no rule can mean: a pipe, a socket, a file elsewhere. Asked before anything is
 /// prepared; a process that has not joined goes the long way once.
 inline bool is_elsewhere(place const& where) {
@@ -125,8 +131,7 @@ template <bool moves>
   } else if (row.what != planned::count) {
     return row.what == planned::not_ours ? begun::not_ours : begun::unclear;
   }
-  --self.untimed_left;
-  add_own(own.call[static_cast<unsigned>(id)].calls, 1);
+  count_made(own, id);
   return begun::passed;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How fast the calls of a job are, from its shared memory: for supplies whose capacity is steered
 // (policies/steer.h), and for VOPs that were measured (policies/drift.h). Reading is a border, like
-// meter.h.
+// demand_meter.h.
 // What stays true: only what grew since the last look counts, and never more calls than a node can
 // make; memory that went back or jumped counts nothing.
 #pragma once

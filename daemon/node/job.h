@@ -16,7 +16,7 @@
 #include "epochs/node_epochs.h"
 #include "node/call_speeds.h"
 #include "node/call_times.h"
-#include "node/meter.h"
+#include "node/demand_meter.h"
 #include "node/share_out.h"
 #include "segment/cut_back.h"
 #include "segment/held_areas.h"
@@ -73,7 +73,7 @@ struct stream {
   unsigned channel = 0;
   unsigned supply = 0;  // number of site_state
   unit_kind unit = unit_kind::ops;
-  meter measured;
+  demand_meter measured;
   figures last;
   phases in_force;
   rate granted = 0;       // by the parent

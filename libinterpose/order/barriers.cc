@@ -351,7 +351,7 @@ static bool post_barrier(sync_job const& j, barrier& to) {
 int make_ordered(int fd, abi::order_request kind, barrier& to) {
   loaded::end_if_cancelled();
   sync_job j = look_before_sync(fd, kind);
-  bool const may_wait = j.where == way::undecided && j.late_error == 0;
+  bool const may_wait = j.where == sync_way::undecided && j.late_error == 0;
   return may_wait && post_barrier(j, to) ? 0 : finish(j);
 }
 

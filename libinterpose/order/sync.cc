@@ -63,37 +63,38 @@ bool is_made_where_synced(int fd) {
 
 // A change of something else than bytes leaves a ctime that is not the mtime, unless bytes were
 // written after it. What is durable but for the bytes the daemon has to know, in all areas.
-way choose_own(sync_job& j, bool is_own) {
+sync_way choose_own(sync_job& j, bool is_own) {
   bool const keeps_all = j.kind == order_request::fsync;
   change const c = keeps_all && !j.file.is_written ? change::other : change_of(j.file);
-  if (c == change::other || (c == change::size && !is_own)) return way::log;
-  if (!is_own && !enter_lone()) return way::log;
+  if (c == change::other || (c == change::size && !is_own)) return sync_way::journal;
+  if (!is_own && !enter_lone()) return sync_way::journal;
   if (c == change::bytes) j.kind = order_request::fdatasync;
-  return is_own ? way::kernel : way::lone;
+  return is_own ? sync_way::kernel : sync_way::lone;
 }
 
 // A program syncs a file by itself when the journal has nothing of it and would gain nothing.
 // The flags are read after the writes, so whatever the daemon journals later contains those writes.
 // Names that it journals later were removed after this fsync of their directory began.
-way choose(sync_job& j) {
-  if ((j.seen & abi::order_apart) != 0) return way::own;
-  if ((j.seen & not_ours) != 0) return way::log;
+sync_way choose(sync_job& j) {
+  if ((j.seen & abi::order_apart) != 0) return sync_way::own;
+  if ((j.seen & not_ours) != 0) return sync_way::journal;
   bool const is_own = (j.seen & abi::order_own) != 0;
-  if (!S_ISREG(j.file.mode)) return is_own ? way::kernel : way::log;
+  if (!S_ISREG(j.file.mode)) return is_own ? sync_way::kernel : sync_way::journal;
   if (is_own || (j.seen & abi::order_lone) != 0) return choose_own(j, is_own);
   // sqlite's journal is synced twice, because it has a header of its own.
-  return is_made_where_synced(j.fd) && take_first_sync(j.file) ? way::kernel : way::log;
+  return is_made_where_synced(j.fd) && take_first_sync(j.file) ? sync_way::kernel
+                                                               : sync_way::journal;
 }
 
 }  // namespace
 
 static int sync_by(sync_job const& j) {
   switch (j.where) {
-    case way::own:
+    case sync_way::own:
       return sync_own(j.fd, j.file, j.kind);
-    case way::sent_back:
+    case sync_way::sent_back:
       return sync_sent_back(j.fd, j.file, j.kind);
-    case way::home:
+    case sync_way::home:
       return without_daemon(j.fd, j.file, j.kind);
     default:
       return sync_now(j.fd, j.kind);
@@ -101,7 +102,7 @@ static int sync_by(sync_job const& j) {
 }
 
 sync_job look_before_sync(int fd, order_request kind) {
-  sync_job j = {fd, kind, way::kernel, {}, 0, 0};
+  sync_job j = {fd, kind, sync_way::kernel, {}, 0, 0};
   file_now& f = j.file;
   long flags = 0;
   if (!see_open(fd, f, flags)) return j;
@@ -113,27 +114,27 @@ sync_job look_before_sync(int fd, order_request kind) {
   // trace.
   if (S_ISREG(f.mode) && writes_past_the_log(flags)) bypass(fd, f);
   j.seen = flags_of(f);
-  j.where = way::undecided;
+  j.where = sync_way::undecided;
   return j;
 }
 
 int finish(sync_job& j) {
   if (j.late_error != 0) return outcome(j.late_error);
-  if (j.where == way::undecided) {
+  if (j.where == sync_way::undecided) {
     j.where = choose(j);
-    if (j.where == way::own) count(order_count::bypassed);
-    if (j.where == way::kernel || j.where == way::lone) count(order_count::alone);
+    if (j.where == sync_way::own) count(order_count::bypassed);
+    if (j.where == sync_way::kernel || j.where == sync_way::lone) count(order_count::alone);
   }
-  if (j.where == way::log) {
+  if (j.where == sync_way::journal) {
     answer const a = ask(j.kind, j.fd, j.file);
     if (a.what == answer::done) {
       count(order_count::answered);
       return outcome(a.error);
     }
-    j.where = a.what == answer::native ? way::sent_back : way::home;
+    j.where = a.what == answer::native ? sync_way::sent_back : sync_way::home;
   }
   int const error = sync_by(j);
-  if (j.where == way::lone) leave_lone();
+  if (j.where == sync_way::lone) leave_lone();
   return outcome(error);
 }
 

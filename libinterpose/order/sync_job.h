@@ -6,12 +6,12 @@
 
 namespace sluice::order {
 
-enum class way : std::uint8_t {
+enum class sync_way : std::uint8_t {
   undecided,
   kernel,     // the program's own sync: the journal has nothing of the file, or it is none
   lone,       // the same, counted in as the only one at the moment (order_header::lone)
   own,        // the program's own sync of a file that the journal may have as well
-  log,        // the daemon is asked
+  journal,    // the daemon is asked
   sent_back,  // the daemon was asked, and did nothing
   home,       // without the daemon: sync, and tell recovery to leave the file alone
 };
@@ -19,7 +19,7 @@ enum class way : std::uint8_t {
 struct sync_job {
   int fd;
   abi::order_request kind;
-  way where;
+  sync_way where;
   file_now file;
   std::uint64_t seen;  // flags of its inode, after the writes that are to be durable
   int late_error;      // of a barrier of this file, which nobody was told of: it is told now

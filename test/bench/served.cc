@@ -15,7 +15,7 @@
 #include <string>
 
 #include "base/clock.h"
-#include "node/meter.h"
+#include "node/demand_meter.h"
 #include "segment/jobs.h"
 #include "segment/sums.h"
 #include "watched_jobs.h"

@@ -11,8 +11,8 @@
 #include "core/token_bucket.h"
 #include "node/census.h"
 #include "node/curves.h"
+#include "node/demand_meter.h"
 #include "node/job_table.h"
-#include "node/meter.h"
 #include "segment/mapping.h"
 
 namespace {
@@ -98,7 +98,7 @@ void count_heads(abi::segment const& s) {
   must(found.pids.size() + found.foreign_processes == found.processes);
 }
 
-void use_meter(node::meter& m, node::unit_kind unit, std::int64_t& now_ns, unsigned ticks) {
+void use_meter(node::demand_meter& m, node::unit_kind unit, std::int64_t& now_ns, unsigned ticks) {
   abi::segment& s = memory();
   std::int64_t const from_ns = m.since_ns();
   for (unsigned i = 0; i < ticks; ++i) {
@@ -135,7 +135,7 @@ extern "C" int LLVMFuzzerTestOneInput(unsigned char const* data, std::size_t siz
                                {offsetof(abi::segment, rules), sizeof(core::ruleset)}};
   auto const unit = (choice[0] & 1) != 0 ? node::unit_kind::bytes : node::unit_kind::ops;
   std::int64_t now_ns = start_ns;
-  node::meter m;
+  node::demand_meter m;
   m.start(node::look(s, 0, now_ns), node::waits_so_far(s, 0), now_ns);
   for (unsigned piece = 1; piece < 8 && size >= 4; ++piece) {
     region const r = region_of(data[0]);

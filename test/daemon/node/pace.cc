@@ -4,7 +4,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "node/meter.h"
+#include "node/demand_meter.h"
 
 using namespace sluice::node;
 
@@ -88,7 +88,7 @@ TEST_CASE("node pace: poll never wakes early and never for long without an end",
 }
 
 TEST_CASE("node pace: a share of blocked time is one of time, not of looks", "[node][pace]") {
-  meter m;
+  demand_meter m;
   m.start({}, 0, begin);
   sample waits;
   waits.blocked = true;

@@ -10,7 +10,7 @@
 #include "commands/report/ask.h"
 #include "commands/report/digest.h"
 #include "lib/seeds.h"
-#include "node/meter.h"
+#include "node/demand_meter.h"
 #include "runtime/history_rows.h"
 #include "segment/sums.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a node reports of a stream: right for a healthy segment, bounded for a scribbled one.
-#include "node/meter.h"
+#include "node/demand_meter.h"
 
 #include <catch2/catch.hpp>
 #include <cstring>
@@ -20,7 +20,7 @@ constexpr std::int64_t ms = 1'000'000, start_ns = 1'000'000'000'000;
 /// A segment of zeros with one bucket of `rate` milli-operations per second.
 struct world {
   std::unique_ptr<abi::segment> s = std::make_unique<abi::segment>();
-  node::meter m;
+  node::demand_meter m;
   std::int64_t now_ns = start_ns;
   node::rate rate;
   explicit world(node::rate r) : rate(r) {
@@ -43,7 +43,7 @@ struct world {
 
 }  // namespace
 
-TEST_CASE("what passes without waiting is counted as served", "[node][meter]") {
+TEST_CASE("what passes without waiting is counted as served", "[node][demand]") {
   world w(1'000'000);  // 1000 operations a second
   w.cycle(5);
   auto const f = w.cycle(5);
@@ -52,7 +52,7 @@ TEST_CASE("what passes without waiting is counted as served", "[node][meter]") {
   CHECK(f.waiting == 0);
 }
 
-TEST_CASE("who waits is seen, and what is served meanwhile is the curve", "[node][meter]") {
+TEST_CASE("who waits is seen, and what is served meanwhile is the curve", "[node][demand]") {
   world w(1'000'000);
   w.s->head.shards_used = 2;
   w.s->owned[1].waiting.channel = 1;
@@ -64,7 +64,7 @@ TEST_CASE("who waits is seen, and what is served meanwhile is the curve", "[node
   CHECK(f.waiting > 100'000);
 }
 
-TEST_CASE("a large request that overdrew blocks nobody", "[node][meter]") {
+TEST_CASE("a large request that overdrew blocks nobody", "[node][demand]") {
   world w(1'000'000);
   w.book(2000);
   w.tick();
@@ -75,7 +75,7 @@ TEST_CASE("a large request that overdrew blocks nobody", "[node][meter]") {
   CHECK(!w.tick());  // only once
 }
 
-TEST_CASE("that a stream which waited has fallen quiet is news, once", "[node][meter]") {
+TEST_CASE("that a stream which waited has fallen quiet is news, once", "[node][demand]") {
   world w(1'000'000);
   w.s->head.shards_used = 1;
   w.s->owned[0].waiting.channel = 1;
@@ -84,7 +84,7 @@ TEST_CASE("that a stream which waited has fallen quiet is news, once", "[node][m
   while (!w.tick()) REQUIRE(w.now_ns < start_ns + 2000 * ms);
   std::int64_t const told_ns = w.now_ns;
   CHECK(core::served_units(w.s->bucket[0], told_ns) ==
-        core::served_units(w.s->bucket[0], told_ns - node::meter::quiet_ns));
+        core::served_units(w.s->bucket[0], told_ns - node::demand_meter::quiet_ns));
   for (int i = 0; i < 30; ++i) CHECK(!w.tick());
   w.cycle(0);
   w.cycle(0);
@@ -92,7 +92,7 @@ TEST_CASE("that a stream which waited has fallen quiet is news, once", "[node][m
   for (int i = 0; i < 10; ++i) CHECK(!w.tick());
 }
 
-TEST_CASE("waits shorter than a look show in the histogram", "[node][meter]") {
+TEST_CASE("waits shorter than a look show in the histogram", "[node][demand]") {
   world w(1'000'000);
   w.cycle(1);
   w.s->channel[0].waits.add(50'000);
@@ -100,14 +100,14 @@ TEST_CASE("waits shorter than a look show in the histogram", "[node][meter]") {
   CHECK(w.cycle(1).blocked_ppm == 0);
 }
 
-TEST_CASE("more given back than taken is nothing served", "[node][meter]") {
+TEST_CASE("more given back than taken is nothing served", "[node][demand]") {
   world w(1'000'000);
   w.cycle(5);
   w.s->bucket[0].returned += 1000 * core::op_units;
   CHECK(w.cycle(0).served == 0);
 }
 
-TEST_CASE("garbage in the segment is reported within bounds", "[node][meter]") {
+TEST_CASE("garbage in the segment is reported within bounds", "[node][demand]") {
   std::mt19937_64 random(20240607);
   world w(1'000'000);
   // 100 ms of the curve and its burst, twice, plus a large request, over 10 ms at the shortest.
@@ -128,7 +128,7 @@ TEST_CASE("garbage in the segment is reported within bounds", "[node][meter]") {
   }
 }
 
-TEST_CASE("rates survive the way to the bucket and back", "[node][meter]") {
+TEST_CASE("rates survive the way to the bucket and back", "[node][demand]") {
   for (node::rate r : {1ull, 999ull, 1000ull, 123'456'789ull, 220'000'000ull}) {
     for (unit_kind u : {unit_kind::ops, unit_kind::bytes}) {
       node::rate const back = node::rate_of_q40(u, node::q40_of(u, r));
@@ -141,7 +141,7 @@ TEST_CASE("rates survive the way to the bucket and back", "[node][meter]") {
   CHECK(node::rate_over(~0ull, 1) == core::max_cap_units);
 }
 
-TEST_CASE("tally: amounts are bounded, whatever the memory says", "[node][meter]") {
+TEST_CASE("tally: amounts are bounded, whatever the memory says", "[node][demand]") {
   node::tally t;
   t.start({5, 5, 0, 10});
   node::figures f;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a job's shared memory to its report. look() is the border: the words may be garbage, so its
-// results are bounded. meter adds the looks of a report cycle up; it is pure, with time as an
-// argument.
-// What stays true: over any span a stream is reported to have been served at most twice what its
-// curve paid plus one large request, whatever the memory says.
+// results are bounded. demand_meter adds the looks of a report cycle up; it is pure, with time as
+// an argument. What stays true: over any span a stream is reported to have been served at most
+// twice what its curve paid plus one large request, whatever the memory says.
 #pragma once
 
 #include <cstdint>
@@ -61,7 +60,7 @@ class tally {
   amounts done_;
 };
 
-class meter {
+class demand_meter {
  public:
   static constexpr std::int64_t quiet_ns = 25'000'000;
   /// The first look: counts from here.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "node/meter.h"
+#include "node/demand_meter.h"
 
 #include "core/token_bucket.h"
 
@@ -82,7 +82,7 @@ void tally::look(unit_kind unit, segment::channel_sums const& now, bool waits,
   last_ = now;
 }
 
-void meter::start(sample const& s, std::uint64_t waits, std::int64_t now_ns) {
+void demand_meter::start(sample const& s, std::uint64_t waits, std::int64_t now_ns) {
   *this = {};
   last_ = s;
   begin_units_ = s.served_units;
@@ -90,7 +90,7 @@ void meter::start(sample const& s, std::uint64_t waits, std::int64_t now_ns) {
   begin_ns_ = last_ns_ = quiet_since_ns_ = now_ns;
 }
 
-bool meter::falls_quiet(sample const& s, std::int64_t now_ns) {
+bool demand_meter::falls_quiet(sample const& s, std::int64_t now_ns) {
   if (s.blocked || s.served_units != last_.served_units) {
     quiet_since_ns_ = now_ns;
     is_quiet_ = false;
@@ -100,7 +100,7 @@ bool meter::falls_quiet(sample const& s, std::int64_t now_ns) {
   return is_quiet_ = true;
 }
 
-bool meter::tick(sample const& s, rate paying, std::int64_t now_ns) {
+bool demand_meter::tick(sample const& s, rate paying, std::int64_t now_ns) {
   if (now_ns < begin_ns_) return false;
   bool const fall = falls_quiet(s, now_ns);
   last_ = s;
@@ -116,7 +116,7 @@ bool meter::tick(sample const& s, rate paying, std::int64_t now_ns) {
   return edge || fall;
 }
 
-std::uint64_t meter::bounded_units(unit_kind unit, std::int64_t span_ns) const {
+std::uint64_t demand_meter::bounded_units(unit_kind unit, std::int64_t span_ns) const {
   std::int64_t const delta = core::distance(last_.served_units, begin_units_);
   if (delta <= 0) return 0;  // more was given back than taken
   std::uint64_t const paid = core::units_in(q40_of(unit, most_), span_ns + burst_ns);
@@ -125,7 +125,7 @@ std::uint64_t meter::bounded_units(unit_kind unit, std::int64_t span_ns) const {
 }
 
 /// Waits between two looks show only in the histogram: they were short, and how many is not known.
-std::uint32_t meter::blocked_ppm() const {
+std::uint32_t demand_meter::blocked_ppm() const {
   std::int64_t const looked_ns = std::max<std::int64_t>(looked_ns_, 1);
   std::int64_t const waited_ns =
       std::clamp(std::max(blocked_ns_, short_wait_ns), std::int64_t{1}, looked_ns);
@@ -133,7 +133,7 @@ std::uint32_t meter::blocked_ppm() const {
   return std::max(static_cast<std::uint32_t>(ppm), 1u);
 }
 
-figures meter::take(unit_kind unit, std::uint64_t waits, std::int64_t now_ns) {
+figures demand_meter::take(unit_kind unit, std::uint64_t waits, std::int64_t now_ns) {
   std::int64_t const span_ns = now_ns - begin_ns_;
   figures f;
   f.served_units = bounded_units(unit, span_ns);
