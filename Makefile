@@ -125,7 +125,7 @@ exports  := $(O)/exports.map
 .PHONY: all first help check check-unit check-crash check-coverage check-guests check-fuzz \
   check-source \
   bench bench-overhead bench-accuracy bench-control bench-reaction bench-quiet bench-replay \
-  bench-order bench-recover soak crash-long compare \
+  bench-order bench-recover bench-small soak crash-long compare \
   fuzz headers layers style exports format tidy \
   programs list-tests install uninstall clean sim spin slurm deb rpm check-packages FORCE
 
@@ -412,6 +412,9 @@ bench-order: all $(crash) $(O)/bench/order_work
 bench-recover: all $(O)/bench/order_full_log
 	$(bench_env) test/bench/recover.py
 
+bench-small: all $(O)/bench/pieces
+	$(bench_env) test/bench/small.py
+
 bench-replay: all
 	$(bench_env) test/bench/replay.py
 
@@ -481,6 +484,7 @@ help:
 	  'make list-tests       the names of all tests' \
 	  'make bench            bench-overhead, -accuracy, -control, -reaction, -quiet, -replay' \
 	  'make bench-order      durable fsync beside the kernel'\''s (root, FUSE)' \
+	  'make bench-small      what hints bring small writes and reads' \
 	  'make bench-recover    how long a full log of 1 GiB takes to be recovered (root)' \
 	  'make slurm            the plugin alone, against the headers of Slurm' \
 	  'make crash-long STATES=100000   power cuts of all kinds; goes on where it was ended' \

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parts that not every job needs: durable and ordered targets (order/), cluster epochs (epochs/),
-// logs that tell roles (context/). Each is one row of hooks. The stage asks the rows when it
-// attaches, enters a sandbox or ends, and knows nothing else of them; a job without them runs the
-// same instructions as if they did not exist.
+// Parts that not every job needs: hints for small I/O (small/), durable and ordered targets
+// (order/), cluster epochs (epochs/), logs that tell roles (context/). Each is one row of hooks.
+// The stage asks the rows when it attaches, enters a sandbox or ends, and knows nothing else of
+// them; a job without them runs the same instructions as if they did not exist.
 #pragma once
 
 #include <cstddef>
@@ -22,6 +22,9 @@ struct extra {
   void (*see_again)();  // the kernel refused
 };
 
+namespace small {
+extern extra const hooks;
+}
 namespace order {
 extern extra const hooks;
 }

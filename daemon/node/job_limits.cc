@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "policy/cost_file.h"
 #include "policy/order.h"
+#include "policy/small.h"
 #include "policy/supply.h"
 
 namespace sluice::node {
@@ -97,6 +98,7 @@ job_limits limits_of(site_state const& site, limit_wish const& wish,
     out.granted.push_back(slot.of.name());
   }
   for (auto const& text : wish.orders) input.targets.push_back(policy::parse_order_target(text));
+  for (auto const& text : wish.small) policy::add_small(text, input);
   for (auto const& text : wish.own) {
     policy::channel_spec c = policy::parse_limit(text);
     if (auto const at = wish.costs.find(text); at != wish.costs.end())

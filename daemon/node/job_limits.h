@@ -24,6 +24,7 @@ struct job_limits {
 struct limit_wish {
   std::vector<std::string> own;
   std::vector<std::string> orders;           // durable@DIR, from the root
+  std::vector<std::string> small;            // hints, hints@DIR
   std::map<std::string, std::string> costs;  // by text of the limit: what its cost file says
   bool monitor = false;
   bool policy_channels = true;

@@ -94,10 +94,13 @@ void job_table::add_joiner(job& j, local::peer const& who) {
   j.memory().head.holder.store(abi::holder_word(mark->pid, mark->start_ticks));
 }
 
-void check_no_orders(job const& j, join_request const& request) {
+void check_keeps_targets(job const& j, join_request const& request) {
   if (!request.orders.empty())
     throw sluice_error(fmt::format(
         "job {} is running, and keeps the durable directories it began with", j.record.name));
+  if (!request.small.empty())
+    throw sluice_error(
+        fmt::format("job {} is running, and keeps the hints it began with", j.record.name));
 }
 
 std::string class_for(local::peer const& who, std::optional<std::string> const& wish,
@@ -257,7 +260,7 @@ joined job_table::join(local::peer const& who, join_request const& request,
         fmt::format("job {} is running with other limits: leave them out to join "
                     "it, or change them with `sluice set {} CHANNEL=RATE`",
                     name, name));
-  check_no_orders(*there, request);
+  check_keeps_targets(*there, request);
   add_joiner(*there, who);
   there->life = {};
   keep(*there);
@@ -304,10 +307,11 @@ job& job_table::make(local::peer const& who, std::string const& name, join_reque
   std::string const qos_class = class_for(who, request.qos_class, site);
   if (!request.policy_channels && !local::is_operator(who))
     throw usage_error("only an operator may leave the policy's channels out");
-  job_limits limits = limits_of(site,
-                                {request.limits, request.orders, request.costs, request.monitor,
-                                 request.policy_channels, request.places, local::is_operator(who)},
-                                places_.files());
+  job_limits limits =
+      limits_of(site,
+                {request.limits, request.orders, request.small, request.costs, request.monitor,
+                 request.policy_channels, request.places, local::is_operator(who)},
+                places_.files());
   check_home(who.uid, limits.compiled, note);
   job_record r{who.uid,
                who.gid,

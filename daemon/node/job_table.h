@@ -32,6 +32,7 @@ struct join_request {
   std::optional<std::string> name, qos_class;
   std::vector<std::string> limits;
   std::vector<std::string> orders;              // see limit_wish
+  std::vector<std::string> small;               // the same
   std::map<std::string, std::string> costs;     // the same
   std::map<std::string, policy::place> places;  // the same
   bool monitor = false;
@@ -183,7 +184,8 @@ std::vector<std::string> not_governed(site_state const& site, job const& j);
 std::string class_for(local::peer const& who, std::optional<std::string> const& wish,
                       site_state const& site);
 
-/// A job that runs gets no other durable directories. Throws; whoever asks may run by himself.
-void check_no_orders(job const& j, join_request const& request);
+/// A job that runs gets no other durable or hinted directories. Throws; whoever asks may run by
+/// himself.
+void check_keeps_targets(job const& j, join_request const& request);
 
 }  // namespace sluice::node

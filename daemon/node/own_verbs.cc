@@ -125,6 +125,7 @@ join_request join_of(json const& request) {
       local::whole_if(request, "path_parts", 1, core::most_head_parts).value_or(0));
   r.limits = texts_of(request, "limits", core::max_channels);
   r.orders = texts_of(request, "orders", core::max_targets);
+  r.small = texts_of(request, "small", core::max_targets);
   r.costs = costs_of(request);
   r.places = places_of(request);
   return r;

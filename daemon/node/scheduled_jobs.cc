@@ -222,7 +222,7 @@ joined job_table::join_scheduled(job& j, local::peer const& who, join_request co
   if (!limits.empty() && limits != r.limits)
     throw usage_error(fmt::format(
         "this is job {}: lower a limit of it with `sluice set {} CHANNEL=RATE`", r.name, r.name));
-  check_no_orders(j, request);
+  check_keeps_targets(j, request);
   add_joiner(j, who);
   j.life = {};
   keep_scheduled(j);

@@ -32,6 +32,7 @@ class builder {
     link_parents();
     add_devices_below();
     find_durable();
+    find_hinted();
     find_after();
     add_channels();
     add_quiet_devices();
@@ -51,6 +52,7 @@ class builder {
   void link_parents();
   void add_devices_below();
   void find_durable();
+  void find_hinted();
   void find_after();
   unsigned depth(unsigned target) const;
   std::uint8_t level(channel_spec const& c) const;
@@ -131,7 +133,7 @@ void builder::add_targets() {
   };
   // A policy speaks of a whole site; trees that no channel here names need not be on this node.
   for (auto const& target : input_.targets)
-    if (target.durable || target.after || is_used(target)) add_target(target);
+    if (target.durable || target.hints || target.after || is_used(target)) add_target(target);
   for (auto const& c : input_.channels)
     if (!c.target.empty()) add_target({c.target, c.target, c.origin});
 }
@@ -168,6 +170,19 @@ void builder::find_durable() {
     if (order.stream == order_stream::thread) out_.thread_streams |= 1u << t;
     if (order.stream == order_stream::path) out_.path_streams |= 1u << t;
   }
+}
+
+void builder::find_hinted() {
+  core::ruleset const& r = *out_.rules;
+  std::uint32_t roots = input_.hints_everywhere ? 1 : 0;
+  for (auto const& target : input_.targets)
+    if (target.hints) roots |= 1u << target_named_.at(target.name);
+  for (unsigned t = 0; roots != 0 && t < r.target_count; ++t) {
+    unsigned root = t;
+    while (root != 0 && (roots >> root & 1) == 0) root = r.target[root].parent;
+    if ((roots >> root & 1) != 0) out_.hinted_targets |= 1u << t;
+  }
+  if (roots != 0) hash(fmt::format("hints|{}\n", out_.hinted_targets));
 }
 
 void builder::find_after() {

@@ -44,6 +44,7 @@ struct compiled {
   std::uint32_t durable_targets = 0;         // bit t: target t, with those nested in it
   std::uint32_t ordered_targets = 0;         // those of them whose nearest order says so
   std::uint32_t job_streams = 0, thread_streams = 0, path_streams = 0;  // of the durable ones
+  std::uint32_t hinted_targets = 0;  // bit t, nested ones too; bit 0: files of no target
   std::vector<after_compiled> after;
   std::unique_ptr<core::role_table> roles;  // null: none
 };
@@ -53,6 +54,7 @@ struct compile_input {
   std::vector<channel_spec> channels;
   bool monitor = false;  // count and measure, never delay
   std::vector<role_spec> roles = {};
+  bool hints_everywhere = false;
 };
 
 compiled compile(compile_input const& input, file_system const& files);

@@ -82,9 +82,9 @@ lines doubts(compile_input const& input, file_system const& files) {
 
 lines doubts(site const& site, std::string const& file, std::string const& qos_class) {
   if (!site.roles.empty()) return {};  // they are counted
-  bool const has_orders = std::any_of(site.targets.begin(), site.targets.end(),
-                                      [](target_spec const& t) { return t.durable || t.after; });
-  if (has_orders || !channels_of(site, qos_class).empty()) return {};
+  auto const does_more = [](target_spec const& t) { return t.durable || t.after || t.hints; };
+  bool const does_any = std::any_of(site.targets.begin(), site.targets.end(), does_more);
+  if (does_any || !channels_of(site, qos_class).empty()) return {};
   if (!qos_class.empty())
     return {
         fmt::format("--policy {}: class {} has no limit of its own: weights and reservations "

@@ -16,6 +16,7 @@
 #include "policy/order.h"
 #include "policy/reading.h"
 #include "policy/resource.h"
+#include "policy/small.h"
 #include "policy/supply.h"
 #include "policy/text_file.h"
 
@@ -100,7 +101,7 @@ void reader::read_targets(node const& n) {
   for (auto const& m : n.members) {
     std::string const path = "targets." + m.key;
     keys(m.value, path,
-         {"path", "one_file_system", "cost", "capacity", "order", "stream", "after"});
+         {"path", "one_file_system", "cost", "capacity", "order", "stream", "after", "small"});
     node const* tree = m.value.find("path");
     if (tree == nullptr) fail(m.value.at, path + " has no \"path\"");
     target_spec target{m.key, string(*tree, path + ".path"), where(m.at)};
@@ -118,6 +119,9 @@ void reader::read_targets(node const& n) {
       parse_stream(string(*stream, path + ".stream"), where(stream->at) + ": " + path + ".stream",
                    target);
     }
+    if (node const* small = m.value.find("small"))
+      parse_small(string(*small, path + ".small"), where(small->at) + ": " + path + ".small",
+                  target);
     if (node const* after = m.value.find("after"))
       target.after = read_after(*this, *after, path + ".after");
     if (node const* cost = m.value.find("cost")) target.costs = read_costs(*cost, path + ".cost");

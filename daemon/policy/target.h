@@ -31,7 +31,8 @@ struct target_spec {
   bool ordered = false;  // and is a barrier
   order_stream stream = order_stream::process;
   std::optional<after_spec> after = {};
-  bool one_file_system = false;                 // what is mounted below is not in it
+  bool hints = false;            // the kernel is told what small reads and writes need
+  bool one_file_system = false;  // what is mounted below is not in it
   std::shared_ptr<cost_file const> costs = {};  // what its VOPs are; null: not known
 };
 

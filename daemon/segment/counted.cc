@@ -132,6 +132,17 @@ json passthrough_json(foreign<abi::segment> const& s) {
   return rows;
 }
 
+/// What came of hints to the kernel.
+json hints_json(foreign<abi::segment> const& s) {
+  auto const of = [&](abi::hint what) {
+    return s.hint[static_cast<unsigned>(what)].load(std::memory_order_relaxed);
+  };
+  return {{"advised", of(abi::hint::advised)},
+          {"advised_bytes", of(abi::hint::advised_bytes)},
+          {"cached", of(abi::hint::cached)},
+          {"unpaid", of(abi::hint::unpaid)}};
+}
+
 }  // namespace
 
 core::histogram_counts waits_of(foreign<abi::segment> const& s, unsigned channel) {
@@ -161,6 +172,7 @@ nlohmann::ordered_json counted_json(foreign<abi::segment> const& s, std::size_t 
   }
   out["calls"] = calls_json(all);
   out["passthrough"] = passthrough_json(s);
+  if (s.head.hinted_targets != 0) out["hints"] = hints_json(s);
   return out;
 }
 

@@ -98,6 +98,8 @@ struct header {
   std::atomic<std::uint32_t> areas;         // who makes one beside the segment, then; mask of area
   std::atomic<std::uint32_t> commons_used;  // stages; 0: nobody counts in the common shards
   std::atomic<std::uint64_t> proc_shows;    // the first stage; see shown_by()
+  std::uint32_t hinted_targets;             // creator; bit t: in target t the kernel gets hints
+  std::uint32_t unused;
 };
 
 /// Files that may lie beside a segment: a stage opens those that are told.
@@ -105,7 +107,8 @@ enum area : std::uint32_t {
   order_beside = 1,
   after_beside = 2,
   paths_beside = 4,
-  roles_beside = 8
+  roles_beside = 8,
+  hints_beside = 16  // no file: see header::hinted_targets
 };
 
 /// Which pid namespace a /proc shows, as one word: the low half of its device (the high half is 0),
@@ -207,6 +210,15 @@ struct access_sizes {
   std::atomic<std::uint64_t> read[size_steps], written[size_steps];
 };
 
+/// What came of hints to the kernel (libinterpose/small/).
+enum class hint : unsigned {
+  advised,        // how often it was asked to read ahead
+  advised_bytes,  // what the cache lacked of that
+  cached,         // looks that found all in the cache
+  unpaid,         // looks of a job that had no tokens for it
+  count
+};
+
 struct segment {
   header head;
   std::atomic<std::uint64_t> shard_owner[owned_shards];  // (process slot + 1) << 32 | tid; 0 free
@@ -216,6 +228,7 @@ struct segment {
   process_slot far_process[far_slots];
   channel_state channel[core::max_channels];
   access_sizes size[core::max_targets];
+  alignas(64) std::atomic<std::uint64_t> hint[8];  // stages; of abi::hint
   call_time time[core::max_targets][core::op_count];
   shard owned[owned_shards];
   shard common[common_shards];

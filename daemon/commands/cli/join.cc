@@ -23,6 +23,7 @@
 #include "policy/limit.h"
 #include "policy/mount_table.h"
 #include "policy/order.h"
+#include "policy/small.h"
 #include "segment/jobs.h"
 #include "segment/mapping.h"
 #include "segment/run_dir.h"
@@ -48,6 +49,16 @@ std::vector<std::string> orders_of(run_options const& options) {
   for (auto const& text : options.limits.orders) {
     auto const target = policy::parse_order_target(text);
     out.push_back(text.substr(0, text.find('@') + 1) + fs::absolute(target.path).string());
+  }
+  return out;
+}
+
+std::vector<std::string> small_of(run_options const& options) {
+  std::vector<std::string> out;
+  for (auto const& text : options.limits.small) {
+    auto const target = policy::parse_small_target(text);
+    std::string const at = target.path.empty() ? "" : "@" + fs::absolute(target.path).string();
+    out.push_back(text.substr(0, text.find('@')) + at);
   }
   return out;
 }
@@ -88,6 +99,10 @@ nlohmann::json places_of(run_options const& options) {
     auto const target = policy::parse_order_target(text);
     origins.emplace(target.path, target.origin);
   }
+  for (auto const& text : small_of(options)) {
+    auto const target = policy::parse_small_target(text);
+    if (!target.path.empty()) origins.emplace(target.path, target.origin);
+  }
   nlohmann::json rows = nlohmann::json::array();
   for (auto const& [target, origin] : origins)
     if (auto row = place_row(target, origin); !row.is_null()) rows.push_back(std::move(row));
@@ -103,6 +118,7 @@ nlohmann::json join_request(run_options const& options) {
           {"limits", options.limits.limits},
           {"costs", costs_of(options)},
           {"orders", orders_of(options)},
+          {"small", small_of(options)},
           {"places", places_of(options)},
           {"policy_channels", true},
           {"monitor", options.limits.monitor},

@@ -8,6 +8,7 @@
 #include "policy/doubts.h"
 #include "policy/order.h"
 #include "policy/policy.h"
+#include "policy/small.h"
 
 namespace sluice::cli {
 
@@ -39,6 +40,7 @@ policy::compile_input gather(limit_options const& options, std::string const& no
       warn(policy::doubts(site, options.policy, qos_class));
   }
   for (auto const& text : options.orders) input.targets.push_back(policy::parse_order_target(text));
+  for (auto const& text : options.small) policy::add_small(text, input);
   for (auto const& text : options.limits) input.channels.push_back(policy::parse_limit(text));
   give_costs(read_costs(options.costs), input.channels);
   return input;

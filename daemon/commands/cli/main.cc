@@ -79,6 +79,11 @@ void add_run(CLI::App& app, command_line& line) {
                    "file of that journal (.sluice-order.log in the first DIR, removed at the end)")
       ->type_name("FILE");
   add_old_option(*verb, "sluice", "--order-log", "--order-journal", line.run.order_journal);
+  verb->add_option("--small", line.run.limits.small,
+                   "hints, or hints@DIR: tell the kernel what small unaligned writes and strided "
+                   "reads are about to need. Repeatable")
+      ->type_name("WORD[@DIR]")
+      ->allow_extra_args(false);
   verb->add_flag("--paths", line.run.paths,
                  "count the calls at each directory, and show the N used most (20): "
                  "--paths=N")

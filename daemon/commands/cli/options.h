@@ -21,9 +21,12 @@ struct limit_options {
   bool monitor = false;
   bool quiet = false;               // no word about limits that cannot do what was meant
   std::vector<std::string> orders;  // --order
+  std::vector<std::string> small;   // --small
   std::vector<std::string> costs;   // --cost FILE[@TARGET]
 
-  bool any() const { return !limits.empty() || !policy.empty() || monitor || !orders.empty(); }
+  bool any() const {
+    return !limits.empty() || !policy.empty() || monitor || !orders.empty() || !small.empty();
+  }
 };
 
 struct run_options {

@@ -89,6 +89,9 @@ json words(std::string const& file, site const& s) {
                                   t.ordered ? "is a barrier" : "waits for the journal",
                                   policy::word_of(t.stream)));
     if (t.after) lines.push_back(fmt::format("on {} {}", t.name, policy::after_in_words(*t.after)));
+    if (t.hints)
+      lines.push_back(fmt::format(
+          "on {} the kernel is told what small unaligned writes and strided reads need", t.name));
   }
   for (auto const& c : s.classes)
     for (auto const& [target, resources] : c.shares)
@@ -163,6 +166,7 @@ int policy_show(global_options const&, std::string const& file) {
     if (t.durable)
       out["targets"][t.name].update(
           {{"order", t.ordered ? "ordered" : "durable"}, {"stream", policy::word_of(t.stream)}});
+    if (t.hints) out["targets"][t.name]["small"] = "hints";
     if (t.after)
       out["targets"][t.name]["after"] = {{"write", t.after->write},
                                          {"durable", t.after->durable},

@@ -200,6 +200,19 @@ std::string measured_rate(double per_s, std::string const& unit) {
   return fmt::format("{:.6g}{}/s", per_s, unit == "vops" ? " VOP" : "");
 }
 
+/// What hints to the kernel came to.
+std::string hints_line(json const& report) {
+  auto const hints = report.find("hints");
+  if (hints == report.end()) return {};
+  std::string out = fmt::format("  hints: {} read ahead in {} requests",
+                                size_words((*hints)["advised_bytes"]), (*hints)["advised"].dump());
+  if (auto const& n = (*hints)["cached"]; n != 0)
+    out += fmt::format("; {} found in the cache", n.dump());
+  if (auto const& n = (*hints)["unpaid"]; n != 0)
+    out += fmt::format("; {} left out, as the limit had nothing to spare", n.dump());
+  return out + "\n";
+}
+
 std::string report_table(json const& report) {
   std::uint64_t const attached = report["processes"]["attached"];
   std::string out =
@@ -220,7 +233,7 @@ std::string report_table(json const& report) {
   for (auto const& row : report["passthrough"])
     out += fmt::format("  not limited: {} calls ({})\n", row["calls"].get<std::uint64_t>(),
                        row["reason"].get<std::string>());
-  out += paths_table(report);
+  out += hints_line(report) + paths_table(report);
   if (auto const order = report.find("order"); order != report.end()) {
     out += "  durable:";
     for (auto const& [name, value] : order->items())

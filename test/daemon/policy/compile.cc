@@ -130,6 +130,29 @@ TEST_CASE("compile: a durable target takes those nested in it along, and needs n
   CHECK(plain.hash != c.hash);
 }
 
+TEST_CASE("compile: hints are for a target and those nested in it, or for all files") {
+  policy::compile_input input;
+  input.targets = {{"a", "/scratch/a", "p"}, {"other", "/home", "p"}};
+  input.targets[0].hints = true;
+  for (char const* text : {"open=1/s@/scratch", "open=1/s@/scratch/a/deep", "open=1/s@/var"})
+    input.channels.push_back(parse_limit(text));
+  auto const hinted = [&] {
+    auto const c = policy::compile(input, files());
+    std::vector<std::string> out;
+    for (unsigned t = 0; t < c.rules->target_count; ++t)
+      if ((c.hinted_targets >> t & 1) != 0)
+        out.emplace_back(core::view(*c.rules, c.rules->target[t].path));
+    return out;
+  };
+  std::uint64_t const hash = policy::compile(input, files()).hash;
+  CHECK(hinted() == std::vector<std::string>{"/scratch/a", "/scratch/a/deep"});
+  input.targets[0].hints = false;
+  CHECK(hinted().empty());
+  CHECK(policy::compile(input, files()).hash != hash);
+  input.hints_everywhere = true;
+  CHECK(hinted().size() == policy::compile(input, files()).rules->target_count);
+}
+
 TEST_CASE("compile: of targets within each other the nearest order counts") {
   policy::compile_input input;
   input.targets = {{"a", "/scratch/a", "p", true, true}, {"deep", "/scratch/a/deep", "p", true}};

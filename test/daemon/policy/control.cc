@@ -18,7 +18,10 @@ constexpr char const* targets = R"("targets": {
   "s": {"path": "/s", "capacity": {"metadata": "200k/s", "data": "20GiB/s"}},
   "h": {"path": "/h", "capacity": {"data": "1GB/s"}}},)";
 
-std::string policy_with(std::string const& rest) { return std::string("{") + targets + rest + "}"; }
+std::string policy_with(std::string const& rest) {
+  std::string text = "{";
+  return text += targets + rest + "}";
+}
 
 policy::site parse(std::string const& rest) { return policy::parse_policy(policy_with(rest), "p"); }
 

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// Advice to the kernel for programs that write or read small pieces (core/ahead.h): what they are
+// about to need is read while they do something else. The program's own calls are made as ever,
+// and the bytes that are read are charged to its job. Where the job cannot pay at once, and where
+// the cache has the bytes already, no advice is given. These bodies stand before libc only in a job
+// that asked for hints.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "core/ahead.h"
+#include "extras.h"
+#include "meter.h"
+#include "place.h"
+#include "rows.h"
+#include "sys.h"
+
+namespace sluice::small {
+
+// The calls that are watched: HINTED(symbol).
+#define HINTED_CALLS \
+  HINTED(write)      \
+  HINTED(pwrite)     \
+  HINTED(writev)     \
+  HINTED(pwritev)    \
+  HINTED(pwritev2)   \
+  HINTED(pread)
+
+namespace next {
+#define HINTED(sym) static constinit decltype(real::sym) sym = nullptr;
+HINTED_CALLS
+#undef HINTED
+}  // namespace next
+
+namespace {
+
+/// What is known of one descriptor. Who finds another one in it, or finds it taken, goes without: a
+/// thread that is killed while it has it only ends the hints of these descriptors.
+struct watch {
+  std::atomic<bool> is_taken;
+  int fd_after;  // the number after its own; 0: nobody's yet
+  core::overwrites writes;
+  core::strided_reads reads;
+};
+
+constexpr unsigned watches = 64;
+watch* watched = nullptr;
+constinit std::uint32_t hinted_targets = 0;
+
+bool may_hint() { return !self.is_vfork_child && may_ask() && !is_in_sandbox(); }
+
+watch* take(int fd) {
+  if (!in_table(fd) || peek_fd(fd) == entry_outside || !may_hint()) return nullptr;
+  watch& w = watched[static_cast<unsigned>(fd) % watches];
+  if (w.is_taken.exchange(true, std::memory_order_acquire)) return nullptr;
+  if (w.fd_after != fd + 1) w.writes = {}, w.reads = {}, w.fd_after = fd + 1;
+  return &w;
+}
+
+void give(watch& w) { w.is_taken.store(false, std::memory_order_release); }
+
+void count(abi::hint what, std::uint64_t n) {
+  if (abi::segment* const s = stage.active.load(std::memory_order_relaxed); s != nullptr)
+    s->hint[static_cast<unsigned>(what)].fetch_add(n, std::memory_order_relaxed);
+}
+
+bool is_hinted(int fd) {
+  unsigned const kind = entry_of_fd(fd) & entry_kind_mask;
+  return kind >= entry_first_target && (hinted_targets >> (kind - entry_first_target) & 1) != 0;
+}
+
+/// Bytes of it that the cache lacks. cachestat is of Linux 6.5; older ones are asked for the last
+/// byte, which only a descriptor that may read can be.
+std::uint64_t missing(int fd, core::file_span s) {
+  constexpr long cachestat = 451;
+  std::uint64_t const range[2] = {s.from, s.to - s.from};
+  std::uint64_t cached[5] = {};
+  if (!sys::failed(sys::call(cachestat, fd, sys::as_long(range), sys::as_long(cached)))) {
+    std::uint64_t const first = s.from / core::ahead_page;
+    std::uint64_t const pages = (s.to - 1) / core::ahead_page + 1 - first;
+    return cached[0] >= pages ? 0 : (pages - cached[0]) * core::ahead_page;
+  }
+  char last;
+  iovec const one = {&last, 1};
+  long const n =
+      sys::call(SYS_preadv2, fd, sys::as_long(&one), 1, static_cast<long>(s.to - 1), 0, rwf_nowait);
+  return n == 1 ? 0 : s.to - s.from;
+}
+
+/// True: the cache had it.
+bool advise(int fd, core::file_span s) {
+  std::uint64_t const bytes = missing(fd, s);
+  if (bytes == 0) {
+    count(abi::hint::cached, 1);
+    return true;
+  }
+  if (!pay_ahead(call::posix_fadvise, fd, bytes)) {
+    count(abi::hint::unpaid, 1);
+    return false;
+  }
+  sys::call(SYS_fadvise64, fd, static_cast<long>(s.from), static_cast<long>(s.to - s.from),
+            POSIX_FADV_WILLNEED);
+  count(abi::hint::advised, 1);
+  count(abi::hint::advised_bytes, bytes);
+  return false;
+}
+
+/// `at`: where the next byte goes; -1: where the file stands.
+[[gnu::noinline]] void look_at_writes(int fd, core::overwrites& w, std::int64_t at) {
+  if (!is_hinted(fd)) return w.rest();
+  if (at < 0) at = sys::call(SYS_lseek, fd, 0, SEEK_CUR);
+  if (at < 0) return w.rest();
+  core::file_span const s = w.look(static_cast<std::uint64_t>(at), sys::size_of(fd));
+  if (!s.is_empty()) w.found(advise(fd, s));
+}
+
+[[gnu::noinline]] void look_at_reads(int fd, core::strided_reads& r,
+                                     core::strided_reads::advice const& a) {
+  if (!is_hinted(fd)) return r.rest();
+  for (unsigned i = 0; i < a.count; ++i) r.found(advise(fd, a.span[i]));
+}
+
+/// `at` < 0: where the file stood.
+ssize_t written(int fd, std::int64_t at, ssize_t n) {
+  if (n <= 0) return n;
+  if (watch* const w = take(fd)) {
+    if (w->writes.wrote(at, static_cast<std::uint64_t>(n)))
+      look_at_writes(fd, w->writes, at < 0 ? -1 : at + n);
+    give(*w);
+  }
+  return n;
+}
+
+}  // namespace
+
+namespace body {
+
+namespace {
+
+ssize_t write(int fd, void const* from, size_t size) {
+  return written(fd, -1, next::write(fd, from, size));
+}
+
+ssize_t pwrite(int fd, void const* from, size_t size, off_t at) {
+  return written(fd, at, next::pwrite(fd, from, size, at));
+}
+
+ssize_t writev(int fd, iovec const* parts, int count) {
+  return written(fd, -1, next::writev(fd, parts, count));
+}
+
+ssize_t pwritev(int fd, iovec const* parts, int count, off_t at) {
+  return written(fd, at, next::pwritev(fd, parts, count, at));
+}
+
+ssize_t pwritev2(int fd, iovec const* parts, int count, off_t at, int flags) {
+  return written(fd, at, next::pwritev2(fd, parts, count, at, flags));
+}
+
+ssize_t pread(int fd, void* to, size_t size, off_t at) {
+  ssize_t const n = next::pread(fd, to, size, at);
+  if (n <= 0) return n;
+  if (watch* const w = take(fd)) {
+    auto const a = w->reads.read(at, static_cast<std::uint64_t>(n));
+    if (a.count != 0) look_at_reads(fd, w->reads, a);
+    give(*w);
+  }
+  return n;
+}
+
+}  // namespace
+
+}  // namespace body
+
+namespace {
+
+bool begin(char*) {
+  long const at =
+      sys::map(sizeof(watch) * watches, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+  if (sys::failed(at)) return false;
+  watched = reinterpret_cast<watch*>(at);
+  hinted_targets = stage.active.load(std::memory_order_relaxed)->head.hinted_targets;
+  return hinted_targets != 0;
+}
+
+void stand_before_libc() {
+#define HINTED(sym)      \
+  next::sym = real::sym; \
+  __atomic_store_n(&real::sym, &body::sym, __ATOMIC_RELEASE);
+  HINTED_CALLS
+#undef HINTED
+}
+
+}  // namespace
+
+constinit extra const hooks = {abi::hints_beside,
+                               sizeof(watch) * watches,
+                               begin,
+                               stand_before_libc,
+                               nullptr,
+                               nullptr,
+                               nullptr};
+
+}  // namespace sluice::small

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Works in small pieces on a file, and says how long it took: for small.py.
+//   pieces write FILE PIECE BYTES    from the beginning, over what is there: MB/s
+//   pieces strides FILE STEP BYTES   reads of 512 bytes every STEP: microseconds a read
+// With COLD in the environment nothing of the file is in the cache at the beginning.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+namespace {
+
+constexpr std::size_t read_bytes = 512;
+
+int fail(char const* what) {
+  std::perror(what);
+  return 1;
+}
+
+double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+int write_all(int fd, std::size_t piece, long bytes) {
+  std::vector<char> const from(piece, 'x');
+  auto const begin = std::chrono::steady_clock::now();
+  long done = 0;
+  for (; done + static_cast<long>(piece) <= bytes; done += static_cast<long>(piece))
+    if (write(fd, from.data(), piece) != static_cast<ssize_t>(piece)) return fail("write");
+  std::printf("%.3f\n", static_cast<double>(done) / seconds_since(begin) / 1e6);
+  return 0;
+}
+
+int read_strides(int fd, long step, long bytes) {
+  char to[read_bytes];
+  auto const begin = std::chrono::steady_clock::now();
+  long reads = 0;
+  for (long at = 0; at + static_cast<long>(sizeof to) <= bytes; at += step, ++reads)
+    if (pread(fd, to, sizeof to, at) != sizeof to) return fail("pread");
+  std::printf("%.3f\n", seconds_since(begin) / static_cast<double>(reads) * 1e6);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 5) return 2;
+  bool const writes = std::strcmp(argv[1], "write") == 0;
+  int const fd = open(argv[2], writes ? O_WRONLY | O_CREAT : O_RDONLY, 0600);
+  if (fd < 0) return fail(argv[2]);
+  if (std::getenv("COLD") != nullptr) {
+    fsync(fd);
+    posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+  }
+  long const by = std::atol(argv[3]), bytes = std::atol(argv[4]);
+  return writes ? write_all(fd, static_cast<std::size_t>(by), bytes) : read_strides(fd, by, bytes);
+}

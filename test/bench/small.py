@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What do hints to the kernel bring a program that works in small pieces? One unmodified program
+(pieces.cc) overwrites a file, or reads it at equal distances, natively and below
+`sluice run --small hints`, in turns. Cold: nothing of the file is cached at the beginning.
+"""
+import argparse
+import os
+import subprocess
+import sys
+
+from common import BUILD, SLUICE, Broken, Scratch, finish, machine, median, need_stage
+from common import say_machine, write_json
+
+PIECES = os.path.join(BUILD, "bench", "pieces")
+WRITES = (512, 4096, 4097, 8192, 8193)
+STRIDES = (40_000, 300_000)
+
+
+def run(way, what, path, by, size, cold):
+    hints = [SLUICE, "--no-daemon", "run", "--small", "hints", "--no-summary", "--"]
+    done = subprocess.run((hints if way == "hints" else []) + [PIECES, what, path, str(by),
+                                                               str(size)],
+                          stdout=subprocess.PIPE, text=True,
+                          env=dict(os.environ, **({"COLD": "1"} if cold else {})))
+    if done.returncode != 0:
+        raise Broken(f"{what} {path}: status {done.returncode}")
+    return float(done.stdout)
+
+
+def write_round(path, piece, size):
+    """MB/s: a new file, the same again when it is cold, and when it is in the cache."""
+    if os.path.exists(path):
+        os.unlink(path)
+    figures = {"new": run("native", "write", path, piece, size, False)}
+    for state in ("cold", "cached"):
+        for way in ("native", "hints"):
+            figures[f"{state} {way}"] = run(way, "write", path, piece, size, state == "cold")
+    return figures
+
+
+def stride_round(path, step, size):
+    """Microseconds a read."""
+    figures = {}
+    for state in ("cold", "cached"):
+        for way in ("native", "hints"):
+            figures[f"{state} {way}"] = run(way, "strides", path, step, size, state == "cold")
+    return figures
+
+
+def table(head, columns, sizes, one_round, rounds, is_rate):
+    print(f"\n{head}")
+    print(f"{'bytes':>8} " + " ".join(f"{c:>14}" for c in columns) + f" {'cold gain':>10}"
+          f" {'cached':>8}" + (f" {'cold/new':>9}" if is_rate else ""))
+    rows = {}
+    for by in sizes:
+        if sys.stderr.isatty():
+            print(f"\r\033[K{by} bytes", end="", file=sys.stderr)
+        seen = [one_round(by) for _ in range(rounds)]
+        middle = {c: median([s[c] for s in seen]) for c in columns}
+        gain = {state: middle[f"{state} hints"] / middle[f"{state} native"]
+                for state in ("cold", "cached")}
+        if not is_rate:
+            gain = {state: 1 / g for state, g in gain.items()}
+        rows[by] = {"median": middle, "rounds": seen}
+        end = f" {middle['cold hints'] / middle['new']:8.0%}" if is_rate else ""
+        print(f"{by:8} " + " ".join(f"{middle[c]:14.1f}" for c in columns) +
+              f" {gain['cold']:9.1f}x {gain['cached']:7.2f}x{end}", flush=True)
+    return rows
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    p.add_argument("--scratch", default=os.path.join(BUILD, "bench"), help="on a real disk")
+    p.add_argument("--mib", type=int, default=32, help="size of the file that is written")
+    p.add_argument("--rounds", type=int, default=7)
+    p.add_argument("--json", help="write all figures there")
+    options = p.parse_args()
+    need_stage()
+    facts = machine()
+    say_machine(facts)
+    size = options.mib << 20
+    both = ["cold native", "cold hints", "cached native", "cached hints"]
+    with Scratch(options.scratch) as scratch:
+        path = os.path.join(scratch, "file")
+        writes = table(f"overwriting {options.mib} MiB in pieces, MB/s", ["new", *both], WRITES,
+                       lambda by: write_round(path, by, size), options.rounds, True)
+        with open(path, "wb") as f:
+            for _ in range(8 * options.mib):
+                f.write(os.urandom(1 << 20))
+            os.fsync(f.fileno())
+        strides = table(f"512 bytes at equal distances of {8 * options.mib} MiB, us a read", both,
+                        STRIDES, lambda by: stride_round(path, by, 8 * size), options.rounds,
+                        False)
+    write_json(options.json, {"machine": facts, "writes": writes, "strides": strides})
+
+
+finish(main)

@@ -1,0 +1,49 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Hints for small I/O in the jobs of a daemon: what the user asks for, and what the policy says of a
+# target. A job that runs keeps what it began with.
+set -u
+. test/lib/node.bash
+policy 100k/s
+mkdir "$DATA/own" "$SCRATCH/mine"
+python3 - "$SCRATCH/policy.json" "$DATA/own" <<'P'
+import json, sys
+site = json.load(open(sys.argv[1]))
+site["targets"]["hinted"] = {"path": sys.argv[2], "small": "hints"}
+json.dump(site, open(sys.argv[1], "w"))
+P
+start_node
+
+# has_hints DIR FLAGS…: whether writes in DIR are looked at, by what the report says.
+cat >"$SCRATCH/write.py" <<'P'
+import os, sys
+fd = os.open(sys.argv[1] + "/f", os.O_RDWR | os.O_CREAT)
+os.write(fd, bytes(4 << 20))
+os.lseek(fd, 0, 0)
+for i in range(1000):
+    os.write(fd, b"x" * 4097)
+P
+looks() {
+  local dir=$1
+  shift
+  $S run --job j --report "$SCRATCH/report.json" --no-summary "$@" -- \
+    python3 "$SCRATCH/write.py" "$dir" || fail "status $?"
+  json "$SCRATCH/report.json" 'sum(d.get("hints", {}).values())'
+  until_true 10 no_jobs || fail "left over: $(ls -A "$RUN/jobs")"
+}
+# The policy has it for one target, and the user asks for more.
+[ "$(looks "$DATA/own")" -gt 0 ] || fail 'a target of the policy'
+[ "$(looks "$SCRATCH/mine")" = 0 ] || fail 'a directory that nobody named'
+(cd "$SCRATCH" && [ "$(looks mine --small hints@mine)" -gt 0 ]) || fail 'as the user asked'
+[ "$(looks "$SCRATCH/mine" --small hints)" -gt 0 ] || fail 'everywhere'
+
+$S run --job keeps -- sleep 60 &
+keeps=$!
+until_true 10 test -d "$RUN/jobs/keeps" || fail 'no job'
+$S run --job keeps --small hints -- true 2>"$SCRATCH/err"
+grep -q 'keeps the hints it began with' "$SCRATCH/err" || fail "$(cat "$SCRATCH/err")"
+kill "$keeps"
+wait "$keeps" 2>/dev/null
+$S run --small hint -- true 2>"$SCRATCH/err"
+[ $? -eq 2 ] || fail 'a word that is none'
+end_node

@@ -1,0 +1,112 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# --small hints: what unaligned overwrites and strided reads need is read ahead and charged, where
+# the job asked for it and can pay; no byte and no error of the program changes.
+. test/libinterpose/common.bash
+
+# On a file system with a disk: a file in memory is always cached.
+data=$(mktemp -d "$BUILD/hints.XXXXXX")
+trap 'rm -rf "$data"' EXIT
+[ "$(stat -f -c %T "$data")" != tmpfs ] || data=$(mktemp -d /var/tmp/hints.XXXXXX)
+head -c 8388608 /dev/urandom >"$data/first"
+
+cat >"$SCRATCH/work.py" <<'P'
+import os, sys
+what, path, piece = sys.argv[1], sys.argv[2], int(sys.argv[3])
+fd = os.open(path, os.O_RDONLY if what == "strides" else os.O_WRONLY)
+if "warm" not in sys.argv:
+    os.fsync(fd)
+    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+size = os.fstat(fd).st_size
+if what == "append":
+    os.lseek(fd, 0, os.SEEK_END)
+    for i in range(1000):
+        os.write(fd, b"a" * piece)
+elif what == "write":
+    for i in range(size // piece):
+        assert os.write(fd, bytes([i % 251]) * piece) == piece
+elif what == "pwrite":
+    for i in range(size // piece):
+        assert os.pwrite(fd, bytes([i % 251]) * piece, i * piece) == piece
+elif what == "strides":
+    print([hash(os.pread(fd, 100, at)) for at in range(0, size, piece)])
+P
+
+# hinted WHERE LIMIT… -- WHAT FILE PIECE [warm]: what came of it, in $report.
+hinted() {
+  local small=$1 args=()
+  shift
+  while [ "$1" != -- ]; do args+=(--limit "$1") && shift; done
+  shift
+  PYTHONHASHSEED=1 timeout -s KILL 60 "$SLUICE" --run-dir "$SCRATCH/run" --no-daemon run \
+    --small "$small" "${args[@]}" -q --report "$report" --no-summary -- \
+    python3 "$SCRATCH/work.py" "$@" >"$SCRATCH/out" 2>"$SCRATCH/err" ||
+    fail "$*: $(cat "$SCRATCH/err")"
+}
+bare() { PYTHONHASHSEED=1 python3 "$SCRATCH/work.py" "$@"; }
+hints() { json "$report" "d['hints']['$1']"; }
+# none: nothing was advised.
+none() { [ "$(hints advised)" = 0 ] || fail "$1: advised $(hints advised)"; }
+fresh() { cp "$data/first" "$data/f" && cp "$data/first" "$data/g" && sync "$data/f" "$data/g"; }
+
+# Nearly all of a cold file that is overwritten in odd pieces, and the same bytes as without.
+for what in write pwrite; do
+  for piece in 4097 8193 700; do
+    fresh
+    hinted "hints@$data" -- $what "$data/f" $piece
+    between 6000000 "$(hints advised_bytes)" 8500000 "$what $piece"
+    between 6 "$(hints advised)" 12 "$what $piece"
+    bare $what "$data/g" $piece
+    cmp "$data/f" "$data/g" || fail "$what $piece: other bytes"
+  done
+done
+
+# Everywhere, and by a policy; in a directory of another name nothing.
+fresh
+hinted hints -- write "$data/f" 4097
+between 6000000 "$(hints advised_bytes)" 8500000 everywhere
+mkdir "$data/other"
+hinted "hints@$data/other" -- write "$data/f" 4097
+none 'outside the directory'
+cat >"$SCRATCH/hints.json" <<P
+{"targets": {"t": {"path": "$data", "small": "hints"}}}
+P
+"$SLUICE" --run-dir "$SCRATCH/run" --no-daemon run --policy "$SCRATCH/hints.json" --no-summary \
+  --report "$report" -- python3 "$SCRATCH/work.py" write "$data/f" 4097 || fail policy
+between 6000000 "$(hints advised_bytes)" 8500000 'by a policy'
+
+# Whole pages need nothing, nor does what is added, nor what is in the cache.
+hinted "hints@$data" -- write "$data/f" 4096
+none 'whole pages'
+hinted "hints@$data" -- append "$data/f" 1000
+none 'appended'
+cat "$data/f" >/dev/null
+hinted "hints@$data" -- write "$data/f" 4097 warm
+none 'in the cache'
+between 1 "$(hints cached)" 8 'looks at the cache'
+
+# Strided reads: each once, and what they bring is the same.
+fresh
+hinted "hints@$data" -- strides "$data/f" 65536
+bare strides "$data/g" 65536 | cmp - "$SCRATCH/out" || fail 'strided reads bring other bytes'
+between 100 "$(hints advised)" 140 'strided reads'
+
+# It is charged as reads, but no call is counted for it; and it waits for nothing.
+fresh
+hinted "hints@$data" "read=1TiB/s@$data" -- write "$data/f" 4097
+json "$report" "d['channels'][0]['amount'] == d['hints']['advised_bytes']" | grep -q True ||
+  fail "charged $(json "$report" "d['channels'][0]['amount']"), advised $(hints advised_bytes)"
+[ "$(json "$report" "sum(c['calls'] for c in d['calls'] if c['call'] == 'posix_fadvise')")" = 0 ] ||
+  fail 'advice was counted as a call of the program'
+fresh
+hinted "hints@$data" "read=0/s@$data" -- write "$data/f" 4097
+none 'no tokens'
+[ "$(hints unpaid)" -ge 1 ] || fail 'nobody says that it could not be paid'
+[ "$(json "$report" "d['channels'][0]['delayed']")" = 0 ] || fail 'the program waited for hints'
+
+# Words that are none.
+for bad in hint reads hints@ @/tmp; do
+  "$SLUICE" --no-daemon run --small "$bad" -- true 2>"$SCRATCH/err" && fail "took --small $bad"
+  [ $? -eq 2 ] || fail "--small $bad: not a usage error"
+  grep -q -- "--small $bad" "$SCRATCH/err" || fail "--small $bad: $(cat "$SCRATCH/err")"
+done
