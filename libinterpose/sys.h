@@ -98,9 +98,10 @@ inline bool identify(int dir, char const* path, int flags, file_identity& to) {
 }
 
 /// The size of an open file; 0 when it cannot be told.
-inline std::uint64_t size_of(int fd) {
+inline std::uint64_t size_of(int fd, int flags = 0) {
   struct statx seen;
-  long const result = call(SYS_statx, fd, as_long(""), at_empty_path, STATX_SIZE, as_long(&seen));
+  long const result =
+      call(SYS_statx, fd, as_long(""), at_empty_path | flags, STATX_SIZE, as_long(&seen));
   return failed(result) ? 0 : seen.stx_size;
 }
 

@@ -111,7 +111,9 @@ bool advise(int fd, core::file_span s) {
   if (!is_hinted(fd)) return w.rest();
   if (at < 0) at = sys::call(SYS_lseek, fd, 0, SEEK_CUR);
   if (at < 0) return w.rest();
-  core::file_span const s = w.look(static_cast<std::uint64_t>(at), sys::size_of(fd));
+  // As this client knows it: a server would be asked, and on NFS written to before that.
+  std::uint64_t const size = sys::size_of(fd, sys::at_do_not_sync);
+  core::file_span const s = w.look(static_cast<std::uint64_t>(at), size);
   if (!s.is_empty()) w.found(advise(fd, s));
 }
 

@@ -45,7 +45,7 @@ guest() {
   limited "$specs" "$@" || fail "under $specs, status $?: $*"
 }
 
-# under_names CMD…: under patterns of whole paths, roles, and gates of epochs. It does its work in
+# under_names CMD…: under patterns of whole paths, roles, gates of epochs, and hints. It does its work in
 # $DIR and $DIR/deep, by names relative and whole.
 under_names() {
   local policy
@@ -57,7 +57,8 @@ P
   cat >"$SCRATCH/after.json" <<P
 {"targets": {"scratch": {"path": "$DIR", "after": {"write": "*/MANIFEST*", "durable": "*/small*"}}}}
 P
-  for policy in roles after; do
+  echo "{\"targets\": {\"scratch\": {\"path\": \"$DIR\", \"small\": \"hints\"}}}" >"$SCRATCH/hints.json"
+  for policy in roles after hints; do
     timeout -s KILL 20 "$SLUICE" --run-dir "$SCRATCH/run" --no-daemon run --no-summary \
       --policy "$SCRATCH/$policy.json" -- "$@" || fail "$policy: $?"
   done
