@@ -45,8 +45,8 @@ guest() {
   limited "$specs" "$@" || fail "under $specs, status $?: $*"
 }
 
-# under_names CMD…: under patterns of whole paths, roles, gates of epochs, and hints. It does its work in
-# $DIR and $DIR/deep, by names relative and whole.
+# under_names CMD…: under patterns of whole paths, roles, gates of epochs, and hints. It does its
+# work in $DIR and $DIR/deep, by names relative and whole.
 under_names() {
   local policy
   mkdir "$DIR/deep"
@@ -57,7 +57,9 @@ P
   cat >"$SCRATCH/after.json" <<P
 {"targets": {"scratch": {"path": "$DIR", "after": {"write": "*/MANIFEST*", "durable": "*/small*"}}}}
 P
-  echo "{\"targets\": {\"scratch\": {\"path\": \"$DIR\", \"small\": \"hints\"}}}" >"$SCRATCH/hints.json"
+  cat >"$SCRATCH/hints.json" <<P
+{"targets": {"scratch": {"path": "$DIR", "small": "hints"}}}
+P
   for policy in roles after hints; do
     timeout -s KILL 20 "$SLUICE" --run-dir "$SCRATCH/run" --no-daemon run --no-summary \
       --policy "$SCRATCH/$policy.json" -- "$@" || fail "$policy: $?"
