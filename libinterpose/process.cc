@@ -4,6 +4,7 @@
 // exec is given, on the stack, because this may be a vfork child. Only that one variable is ours;
 // it says where library and segment lie.
 #include <alloca.h>
+#include <fcntl.h>
 #include <linux/prctl.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -74,6 +75,15 @@ environment inspect(char* const* envp) {
   return e;
 }
 
+// Landlock answers an open alone. A process without free descriptors is not asked more.
+bool can_open_library() {
+  long const fd = sys::call(SYS_openat, sys::at_cwd, sys::as_long(stage.preload),
+                            O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (sys::failed(fd)) return fd != -EACCES && fd != -EPERM;
+  sys::call(SYS_close, fd);
+  return true;
+}
+
 // A program that changed its user may no longer see the job's directory: its children then go
 // without us, and ld.so has nothing to complain about. Asked each time (a microsecond of the half
 // millisecond an exec takes): roots and mounts change without our knowing.
@@ -84,7 +94,7 @@ bool library_is_within_reach() {
     return !sys::failed(sys::call(SYS_faccessat2, sys::at_cwd, sys::as_long(stage.preload),
                                   read_permission, flags));
   };
-  if (may_read(effective)) return may_read(0);
+  if (may_read(effective)) return may_read(0) && can_open_library();
   return sys::failed(sys::call(SYS_faccessat2, sys::at_cwd, sys::as_long("/"), 0, effective));
 }
 

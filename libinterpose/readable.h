@@ -10,6 +10,8 @@
 // it is asked each time: libc unmaps memory too, when it frees, and nobody hears of that.
 #pragma once
 
+#include <sys/uio.h>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -32,6 +34,7 @@ struct alignas(64) known_memory {
   std::uintptr_t stack_limit = 0, image_limit = 0;  // zeros follow them, so with a page more
   std::uintptr_t image_end = 0;
   std::uintptr_t nothing = 0;
+  bool is_simulated = false;
   std::atomic<bool> has_holes{false};
   // Grows when pages go away that somebody asked for; what threads learned of their own stacks
   // before is forgotten. Those lie between the two bounds.
@@ -130,5 +133,12 @@ region const* region_of(void const* p);
 
 /// The program changes these pages so that they may not be readable any more.
 void note_taken_away(std::uintptr_t at, std::size_t size);
+/// Whether advice (madvise) does that, or takes pages from a child.
+constexpr bool takes_away(int advice) {
+  constexpr int dont_fork = 10, guard_install = 102;  // the latter of Linux 6.13
+  return advice == dont_fork || advice == guard_install;
+}
+/// Of process_madvise, which may be about this process.
+void note_advice(iovec const* parts, std::size_t count, int advice);
 
 }  // namespace sluice

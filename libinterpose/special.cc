@@ -3,6 +3,7 @@
 // that make or move an fd, or whose work does not show in their arguments.
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/shm.h>
 #include <sys/socket.h>
 
 #include "meter.h"
@@ -272,8 +273,9 @@ void* mremap(void* address, std::size_t size, std::size_t new_size, int flags, v
   return real::mremap(address, size, new_size, flags, to);
 }
 
-// Only advice that makes the kernel read; for the rest, allocators call this all the time.
+// Only advice that makes the kernel read is charged; allocators give other advice all the time.
 int madvise(void* address, std::size_t size, int advice) {
+  if (takes_away(advice)) note_taken_away(reinterpret_cast<std::uintptr_t>(address), size);
   if (advice != MADV_WILLNEED) return real::madvise(address, size, advice);
   unsigned const entry = mapping_entry(address);
   visit v{call::madvise, core::op::map, when::before, false, 0, 0, 0};
@@ -281,6 +283,23 @@ int madvise(void* address, std::size_t size, int advice) {
   int const r = real::madvise(address, size, advice);
   if (ours) leave(v, r != 0, 0);
   return r;
+}
+
+ssize_t process_madvise(int pidfd, iovec const* parts, std::size_t count, int advice,
+                        unsigned flags) {
+  note_advice(parts, count, advice);
+  return real::process_madvise(pidfd, parts, count, advice, flags);
+}
+
+// How long the segment is nobody says.
+void* shmat(int id, void const* address, int flags) {
+  if ((flags & SHM_REMAP) != 0) note_taken_away(0, ~std::uintptr_t{0});
+  return real::shmat(id, address, flags);
+}
+
+int shmdt(void const* address) {
+  note_taken_away(0, ~std::uintptr_t{0});
+  return real::shmdt(address);
 }
 
 DIR* opendir(char const* path) {

@@ -6,6 +6,7 @@
 #include <linux/aio_abi.h>
 #include <linux/seccomp.h>
 #include <sys/mman.h>
+#include <sys/shm.h>
 #include <sys/syscall.h>
 
 #include "attach.h"
@@ -55,6 +56,13 @@ void note_memory(raw_call const& raw) {
       number == SYS_pkey_mprotect)
     note_taken_away(static_cast<std::uintptr_t>(a), static_cast<std::size_t>(b));
   if (is_move) note_taken_away(static_cast<std::uintptr_t>(e), static_cast<std::size_t>(c));
+  if (number == SYS_madvise && takes_away(static_cast<int>(c)))
+    note_taken_away(static_cast<std::uintptr_t>(a), static_cast<std::size_t>(b));
+  if (number == SYS_process_madvise)
+    note_advice(parts_at(b), static_cast<std::size_t>(c), static_cast<int>(d));
+  bool const is_remap = number == SYS_shmat && (c & SHM_REMAP) != 0;
+  if (is_remap || number == SYS_shmdt || (number == SYS_brk && a != 0))
+    note_taken_away(0, ~std::uintptr_t{0});
 }
 
 long enter_by_seccomp(raw_call const& raw) {

@@ -24,4 +24,25 @@ libc = ctypes.CDLL(None)
 libc.popen.restype = ctypes.c_void_p
 libc.pclose(ctypes.c_void_p(libc.popen(b'exec 2>&1; id -u', b'w')))"
 same spawn $python -c "$drop; os.waitpid(os.posix_spawn('/usr/bin/id', ['id'], os.environ), 0)"
+
+# Landlock lets a library be looked for, and not be opened.
+landlock='import ctypes, os, struct, sys
+c = ctypes.CDLL(None, use_errno=True)
+def call(*a):
+    r = c.syscall(*a)
+    if r < 0: sys.exit(77)
+    return r
+r = 4 | 1  # execute and read files
+rules = call(444, struct.pack("Q", r), 8, 0)
+for d in ("/usr", "/lib", "/lib64", "/etc", "/bin", "/dev", "/proc"):
+    at = os.open(d, os.O_PATH)
+    call(445, rules, 1, struct.pack("=Qi", r, at), 0)
+c.prctl(38, 1, 0, 0, 0)
+call(446, rules, 0)
+'
+"$python" -c "$landlock" || [ $? -eq 77 ] || fail 'landlock, natively'
+if "$python" -c "$landlock"; then
+  same 'landlock, system' $python -c "${landlock}os.system('cat /etc/hostname; true')"
+  same 'landlock, exec' $python -c "${landlock}os.execl('/bin/sh', 'sh', '-c', 'cat /etc/hostname; true')"
+fi
 exit 0

@@ -9,11 +9,13 @@
 #include <spawn.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
+#include <sys/shm.h>
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
 #include <sys/xattr.h>
 #include <ucontext.h>
 #include <utime.h>
@@ -260,6 +262,64 @@ void taken_from_known() {
   CHECK(mprotect(of_heap + 7 * page, page, PROT_READ | PROT_WRITE) == 0);
 }
 
+// What is learned of a heap ends with the first page that is taken from it, so each way has a
+// process of its own.
+template <class Way>
+void in_child(char const* what, Way&& way) {
+  fflush(stdout);
+  pid_t const child = fork();
+  CHECK(child >= 0);
+  if (child == 0) {
+    void* room = nullptr;
+    CHECK(posix_memalign(&room, page, 8 * page) == 0);
+    auto* const p = static_cast<char*>(room) + 4 * page;
+    text const name = ends_at(p + page, 0);
+    succeed(name);
+    way(p);
+    try_all(what, name);
+    fflush(stdout);
+    _exit(0);
+  }
+  int status = -1;
+  CHECK(waitpid(child, &status, 0) == child);
+  printf("%s: status %d\n", what, status);
+}
+
+void taken_in_other_ways() {
+  constexpr int guard_install = 102, process_madvise = 440;
+  in_child("guarded", [](char* p) { madvise(p, page, guard_install); });
+  in_child("guarded by number", [](char* p) { syscall(SYS_madvise, p, page, guard_install); });
+  in_child("guarded from outside", [](char* p) {
+    int const self = static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0));
+    iovec const part = {p, page};
+    syscall(process_madvise, self, &part, 1, guard_install, 0);
+  });
+  in_child("not for children", [](char* p) {
+    CHECK(madvise(p, page, MADV_DONTFORK) == 0);
+    pid_t const child = fork();
+    CHECK(child >= 0);
+    int status = 0;
+    if (child != 0) _exit(waitpid(child, &status, 0) == child ? WTERMSIG(status) : 1);
+  });
+  in_child("shared memory", [](char* p) {
+    int const id = shmget(IPC_PRIVATE, page, 0600);
+    CHECK(id >= 0 && shmat(id, p, SHM_REMAP) == p && shmctl(id, IPC_RMID, nullptr) == 0);
+    CHECK(shmdt(p) == 0);
+  });
+  fflush(stdout);
+}
+
+// By number libc does not hear of it.
+void break_cut() {
+  auto* const end = static_cast<char*>(sbrk(64 * page));
+  CHECK(end != reinterpret_cast<char*>(-1));
+  text const name = ends_at(end + 63 * page, 0);
+  succeed(name);
+  syscall(SYS_brk, end);
+  try_all("above the break, by number", name);
+  syscall(SYS_brk, end + 64 * page);
+}
+
 void heap_cut() {
   auto* const end = static_cast<char*>(sbrk(64 * page));
   CHECK(end != reinterpret_cast<char*>(-1));
@@ -384,7 +444,9 @@ int main(int argc, char** argv) {
   never_there();
   taken_away();
   heap_cut();
+  taken_in_other_ways();
   threads();
+  break_cut();
   taken_from_known();
   return 0;
 }
