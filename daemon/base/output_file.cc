@@ -96,7 +96,7 @@ output_file::~output_file() {
 }
 
 void output_file::commit() {
-  errno = 0;
+  if (*to_) errno = 0;  // else it is of the write that failed
   to_->flush();
   if (file_.is_open()) file_.close();
   if (!*to_ || (!temporary_.empty() && std::rename(temporary_.c_str(), path_.c_str()) != 0))

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <climits>
+#include <system_error>
 
 namespace sluice::journal {
 
@@ -34,7 +35,12 @@ bool mailbox::is_empty() const {
 }
 
 thread_pool::thread_pool(mailbox& to, unsigned threads) : to_(to) {
-  for (unsigned i = 0; i < threads; ++i) threads_.emplace_back([this] { serve(); });
+  for (unsigned i = 0; i < threads; ++i) try {
+      threads_.emplace_back([this] { serve(); });
+    } catch (std::system_error const&) {
+      if (threads_.empty()) throw;
+      return;  // so few do
+    }
 }
 
 thread_pool::~thread_pool() {

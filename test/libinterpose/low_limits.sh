@@ -14,3 +14,17 @@ for limit in "${room[@]}" '-v 100000' '-n 4' '-f 0' '-s 64' '-u 100000' '-l 0'; 
     fail "under ulimit $limit: $?"
   cmp "$SCRATCH/bare" "$SCRATCH/out" || { cat "$SCRATCH/err"; fail "ulimit $limit: output"; }
 done
+
+# The command itself says what it lacks.
+told() { # WORDS COMMAND…: it ends with 125, or goes on, and says so.
+  local words=$1
+  shift
+  "$@" >"$SCRATCH/out" 2>"$SCRATCH/err"
+  [ $? -le 125 ] && grep -q "$words" "$SCRATCH/err" || fail "$*: $(cat "$SCRATCH/err")"
+}
+run="$SLUICE --run-dir $SCRATCH/run --no-daemon run"
+told 'File too large' sh -c "ulimit -f 100 && exec $run -- true"
+told 'No space left' $run --report /dev/full -- seq 10000
+told 'temporarily unavailable' sh -c "ulimit -v 20000 && exec $run --order durable@$DIR -- true"
+ls -A "$SCRATCH/run/jobs" | grep -q new && fail "left over: $(ls -A "$SCRATCH/run/jobs")"
+exit 0

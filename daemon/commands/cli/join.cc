@@ -2,6 +2,7 @@
 #include "commands/cli/join.h"
 
 #include <fmt/format.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -221,6 +222,22 @@ std::optional<std::string> any_run_dir() {
   }
 }
 
+/// A small `ulimit -f` is told in words, and not by a signal that ends us.
+class size_limit_told {
+ public:
+  size_limit_told() {
+    struct sigaction ignored = {};
+    ignored.sa_handler = SIG_IGN;
+    sigaction(SIGXFSZ, &ignored, &before_);
+  }
+  ~size_limit_told() { sigaction(SIGXFSZ, &before_, nullptr); }
+  size_limit_told(size_limit_told const&) = delete;
+  size_limit_told& operator=(size_limit_told const&) = delete;
+
+ private:
+  struct sigaction before_ = {};
+};
+
 /// `why`: what to say of a QoS class, which only a daemon or a policy knows.
 membership enter_alone(global_options const& global, run_options const& options,
                        std::string const& why) {
@@ -235,6 +252,7 @@ membership enter_alone(global_options const& global, run_options const& options,
   }
   std::string const library = find_library();
   segment::file_lock const lock(m.run_dir + "/lock");
+  size_limit_told const told;
   segment::collect_garbage(m.run_dir);
   m.job = options.job.empty() ? anonymous_name(m.run_dir) : options.job;
   m.preload = segment::job_dir(m.run_dir, m.job) + "/libinterpose.so";
