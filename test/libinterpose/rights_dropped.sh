@@ -43,6 +43,7 @@ call(446, rules, 0)
 "$python" -c "$landlock" || [ $? -eq 77 ] || fail 'landlock, natively'
 if "$python" -c "$landlock"; then
   same 'landlock, system' $python -c "${landlock}os.system('cat /etc/hostname; true')"
-  same 'landlock, exec' $python -c "${landlock}os.execl('/bin/sh', 'sh', '-c', 'cat /etc/hostname; true')"
+  same 'landlock, exec' $python -c \
+    "${landlock}os.execl('/bin/sh', 'sh', '-c', 'cat /etc/hostname; true')"
 fi
 exit 0
