@@ -121,6 +121,27 @@ bool write_preload(char* to, char const* theirs, bool with_us) {
   return to != first;
 }
 
+// Room that is there before a sandbox, in which nobody may map any. A vfork child that starts its
+// program never gives it back, so it has none of it.
+class sandbox_room {
+ public:
+  explicit sandbox_room(std::size_t bytes)
+      : is_ours_(bytes > most_on_stack && bytes <= sizeof text_ && is_in_sandbox() &&
+                 self.is_vfork_child == 0 && !is_taken_.exchange(true)) {}
+  ~sandbox_room() {
+    if (is_ours_) is_taken_.store(false);
+  }
+  sandbox_room(sandbox_room const&) = delete;
+  sandbox_room& operator=(sandbox_room const&) = delete;
+
+  char* text() const { return is_ours_ ? text_ : nullptr; }
+
+ private:
+  alignas(char*) inline static char text_[64 << 10];  // no page of it exists until it is used
+  inline static constinit std::atomic<bool> is_taken_{false};
+  bool is_ours_;
+};
+
 // The arrays live in this frame, hence the callback; and the frame exists only when it must.
 template <class Start>
 [[gnu::noinline]] int with_rewritten(char* const* envp, environment const& e, bool with_us,
@@ -134,11 +155,15 @@ template <class Start>
   }
   // On the stack, unless they are large: signal handlers have little. The mapping is given back
   // when the start failed or was a spawn, and an exec takes it away. A vfork child's memory is its
-  // parent's, so it has none. In a sandbox nobody may ask for one.
+  // parent's, so it has none.
   std::size_t const bytes = (e.count + 2) * sizeof(char*) + length;
-  bool const on_stack = bytes <= most_on_stack || self.is_vfork_child != 0 || is_in_sandbox();
-  mapped_room const mapped(on_stack ? 0 : bytes);
-  char* const room = on_stack ? static_cast<char*>(alloca(bytes)) : mapped.text();
+  sandbox_room const kept(bytes);
+  bool const on_stack = kept.text() == nullptr &&
+                        (bytes <= most_on_stack || self.is_vfork_child != 0 || is_in_sandbox());
+  mapped_room const mapped(on_stack || kept.text() != nullptr ? 0 : bytes);
+  char* const room = on_stack                 ? static_cast<char*>(alloca(bytes))
+                     : kept.text() != nullptr ? kept.text()
+                                              : mapped.text();
   if (room == nullptr) {
     pass_through(abi::passthrough::exec_environment);
     return start(envp);

@@ -12,7 +12,8 @@ counted 300 310 call open calls
 
 guest open=5000/s "$PROGRAMS/seccomp_exec" syscall "$PROGRAMS/loop"
 counted 1 300 passthrough sandboxed calls
-modes='execv execve execl execvp execveat fexecve number number-at spawn spawnp vfork system popen'
+modes='execv execve execl execvp execveat fexecve number number-at spawn spawnp vfork system popen
+  crowded'
 for mode in $modes {twice,by-number}" "{execve,number,spawn,system,popen}; do
   "$PROGRAMS/seccomp_exec" $mode "$(command -v env)" >"$SCRATCH/bare" || fail "bare $mode: $?"
   limited open=5000/s "$PROGRAMS/seccomp_exec" $mode "$(command -v env)" >"$SCRATCH/out" ||

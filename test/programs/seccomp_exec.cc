@@ -5,13 +5,18 @@
 // nobody; `by-number`: that, and the second one by syscall(2).
 #include "check.h"
 
+#include <limits.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <pthread.h>
 #include <spawn.h>
 #include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+
+#include <string>
+#include <vector>
 
 #define KILLED(number)                                 \
   BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (number), 0, 1), \
@@ -60,6 +65,29 @@ void become(std::string const& mode, char** args) {
   _exit(126);
 }
 
+// From a small stack, with more variables than it has room for.
+void* become_on_small_stack(void* args) {
+  std::vector<std::string> texts(1500);
+  for (std::size_t i = 0; i < texts.size(); ++i) texts[i] = "MANY_" + std::to_string(i) + "=x";
+  std::vector<char*> variables;
+  for (char** v = environ; *v != nullptr; ++v) variables.push_back(*v);
+  for (auto& t : texts) variables.push_back(t.data());
+  variables.push_back(nullptr);
+  auto** const words = static_cast<char**>(args);
+  enter(is_by_number);
+  execve(words[0], words, variables.data());
+  _exit(126);
+}
+void become_crowded(char** args) {
+  pthread_attr_t how;
+  pthread_t thread;
+  CHECK(pthread_attr_init(&how) == 0);
+  CHECK(pthread_attr_setstacksize(&how, PTHREAD_STACK_MIN) == 0);
+  CHECK(pthread_create(&thread, &how, become_on_small_stack, args) == 0);
+  pthread_join(thread, nullptr);
+  _exit(125);
+}
+
 int copy_of(char const* command) {
   FILE* const from = popen(command, "r");
   CHECK(from != nullptr);
@@ -102,6 +130,8 @@ int main(int argc, char** argv) {
   } else if (mode == "vfork") {
     child = vfork();
     if (child == 0) become("execve", args);
+  } else if (mode == "crowded") {
+    become_crowded(args);
   } else {
     become(mode, args);
   }
