@@ -25,7 +25,8 @@ namespace sluice::small {
   HINTED(writev)     \
   HINTED(pwritev)    \
   HINTED(pwritev2)   \
-  HINTED(pread)
+  HINTED(pread)      \
+  HINTED(__pread_chk)
 
 namespace next {
 #define HINTED(sym) static constinit decltype(real::sym) sym = nullptr;
@@ -134,6 +135,16 @@ ssize_t written(int fd, std::int64_t at, ssize_t n) {
   return n;
 }
 
+ssize_t has_read(int fd, std::int64_t at, ssize_t n) {
+  if (n <= 0) return n;
+  if (watch* const w = take(fd)) {
+    auto const a = w->reads.read(at, static_cast<std::uint64_t>(n));
+    if (a.count != 0) look_at_reads(fd, w->reads, a);
+    give(*w);
+  }
+  return n;
+}
+
 }  // namespace
 
 namespace body {
@@ -161,14 +172,11 @@ ssize_t pwritev2(int fd, iovec const* parts, int count, off_t at, int flags) {
 }
 
 ssize_t pread(int fd, void* to, size_t size, off_t at) {
-  ssize_t const n = next::pread(fd, to, size, at);
-  if (n <= 0) return n;
-  if (watch* const w = take(fd)) {
-    auto const a = w->reads.read(at, static_cast<std::uint64_t>(n));
-    if (a.count != 0) look_at_reads(fd, w->reads, a);
-    give(*w);
-  }
-  return n;
+  return has_read(fd, at, next::pread(fd, to, size, at));
+}
+
+ssize_t __pread_chk(int fd, void* to, size_t size, off_t at, size_t room) {
+  return has_read(fd, at, next::__pread_chk(fd, to, size, at, room));
 }
 
 }  // namespace
