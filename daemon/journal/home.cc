@@ -4,7 +4,9 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/openat2.h>
 #include <sys/ioctl.h>
+#include <sys/syscall.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -15,8 +17,10 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <sstream>
 
+#include "base/descriptor.h"
 #include "base/sync.h"
 
 namespace sluice::journal {
@@ -59,6 +63,28 @@ std::string unescaped(std::string const& text) {
 bool is_local(std::string const& type) {
   static constexpr char const* types[] = {"ext4", "ext3", "xfs"};
   return std::any_of(std::begin(types), std::end(types), [&](auto t) { return type == t; });
+}
+
+/// On the same mount, so no server of a user's file system is asked.
+int open_below(int directory, char const* path, int flags) {
+  open_how how = {};
+  how.flags = static_cast<std::uint64_t>(flags | O_NOFOLLOW | O_CLOEXEC);
+  how.resolve = RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+  return static_cast<int>(syscall(SYS_openat2, directory, path, &how, sizeof how));
+}
+
+bool is_same(int a, int b) {
+  struct stat one = {}, other = {};
+  return fstat(a, &one) == 0 && fstat(b, &other) == 0 && one.st_dev == other.st_dev &&
+         one.st_ino == other.st_ino;
+}
+
+/// `path`, as seen from `where`; nothing: it is not below.
+std::optional<std::string> path_below(std::string const& where, std::string const& path) {
+  std::string const begin = where == "/" ? "" : where;
+  if (path == where) return ".";
+  if (!path.starts_with(begin + "/")) return {};
+  return path.substr(begin.size() + 1);
 }
 
 }  // namespace
@@ -131,6 +157,16 @@ int mounted_home::open(file_id const& id, int flags) const {
   if (errno != ESTALE) return -errno;
   int const error = why_missing({m->fd, m->source, m->device, m->type}, id);
   return error != 0 ? -error : -ESTALE;
+}
+
+int mounted_home::open_by_name(std::array<std::uint8_t, 16> const& fs, int directory) const {
+  mounted const* const m = of(fs);
+  auto const path = m != nullptr ? path_below(m->where, path_of(directory)) : std::nullopt;
+  if (!path) return -1;
+  descriptor const root(::open(m->where.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!root || !is_same(root.get(), m->fd)) return -1;
+  descriptor found(open_below(root.get(), path->c_str(), O_RDONLY | O_DIRECTORY));
+  return found && is_same(found.get(), directory) ? found.release() : -1;
 }
 
 int mounted_home::sync(std::array<std::uint8_t, 16> const& fs) const {

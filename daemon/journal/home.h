@@ -22,7 +22,8 @@ namespace sluice::journal {
 /// the uuid of its file system where that is known.
 int identify(int fd, file_id& id, std::array<std::uint8_t, 16> const* fs = nullptr);
 
-/// What open() says of a file of another user than the journal's.
+/// What open() says of a file of another user than the journal's, and of a directory that the
+/// journal's user cannot open by its name.
 inline constexpr int of_somebody_else = EOWNERDEAD;
 
 /// What recovery asks of the file systems. None of it waits for a user.
@@ -66,6 +67,10 @@ class mounted_home : public home {
                        std::chrono::milliseconds patience) const override;
   bool is_marked(int fd, std::string const& mark) const override;
   int set_mark(int fd, std::string const& mark) const override;
+
+  /// That directory of open(), opened to be read by its name, with the rights that this thread has
+  /// now: -1 where they do not do. Nothing that is mounted over it, or a link, is entered.
+  int open_by_name(std::array<std::uint8_t, 16> const& fs, int directory) const;
 
  private:
   struct mounted {

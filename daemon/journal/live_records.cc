@@ -20,7 +20,7 @@ bool is_given_away(file_records const& f, struct stat const& home) {
 
 void live_records::add(std::uint64_t lsn, record const& r) {
   file_records& f = files_[r.file];
-  for (auto const* other : {&r.directory, &r.new_directory, &r.victim})
+  for (auto const* other : {&r.directory, &r.new_directory})
     if (!other->handle.empty()) files_.try_emplace(*other);
   file_systems_.insert(r.file.fs);
   if (r.what == kind::revoke || r.what == kind::large)

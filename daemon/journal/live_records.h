@@ -48,7 +48,7 @@ class live_records {
   /// Null: no record is about it.
   file_records const* of(file_id const& id) const;
 
-  /// Those that records are about, and the directories and victims that they mention.
+  /// Those that records are about, and the directories that they mention.
   std::map<file_id, file_records>& files() { return files_; }
   std::set<std::array<std::uint8_t, 16>> const& file_systems() const { return file_systems_; }
 

@@ -6,6 +6,7 @@
 #include <grp.h>
 #include <linux/close_range.h>
 #include <pwd.h>
+#include <sys/fsuid.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -41,7 +42,35 @@ struct question {
 struct answer {
   std::int32_t error = 0;  // an errno; is_marked: 1 for yes
   mount_time mounting;
-  char directory[4096] = {};  // to be looked up; empty: the file comes with this
+};
+
+/// What a process of the user's may do.
+struct rights {
+  uid_t uid;
+  gid_t gid;
+  std::vector<gid_t> groups;
+};
+
+/// While it lives, this thread opens what the user can open, and nothing else.
+class user_eyes {
+ public:
+  explicit user_eyes(rights const& of) {
+    setfsgid(of.gid);
+    setfsuid(of.uid);
+    constexpr auto none = static_cast<uid_t>(-1);
+    are_his_ = static_cast<uid_t>(setfsuid(none)) == of.uid &&
+               static_cast<gid_t>(setfsgid(none)) == of.gid;
+  }
+  ~user_eyes() {
+    setfsuid(geteuid());
+    setfsgid(getegid());
+  }
+  user_eyes(user_eyes const&) = delete;
+  user_eyes& operator=(user_eyes const&) = delete;
+  explicit operator bool() const { return are_his_; }
+
+ private:
+  bool are_his_ = false;
 };
 
 /// A message of one value, with a descriptor or without one.
@@ -103,7 +132,7 @@ class letter {
 /// Root's side. What it is asked comes from a process that reads a user's bytes.
 class opener {
  public:
-  opener(int socket, uid_t uid) : socket_(socket), uid_(uid) {}
+  opener(int socket, rights user) : socket_(socket), user_(std::move(user)) {}
 
   void serve() {
     for (;;) {
@@ -148,7 +177,8 @@ class opener {
 
   bool is_his(int fd) const {
     struct stat st = {};
-    return fstat(fd, &st) == 0 && st.st_uid == uid_ && (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode));
+    return fstat(fd, &st) == 0 && st.st_uid == user_.uid &&
+           (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode));
   }
 
   /// 0, or an errno.
@@ -156,20 +186,19 @@ class opener {
     constexpr int may_be = O_ACCMODE | O_PATH | O_DIRECTORY;
     if (q.handle_bytes > sizeof q.handle) return EINVAL;
     int const flags = (q.flags & may_be) | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
-    int const found = files_.open({fs, q.handle_type, {q.handle, q.handle_bytes}}, O_PATH);
+    file_id const id = {fs, q.handle_type, {q.handle, q.handle_bytes}};
+    int const found = files_.open(id, O_PATH);
     if (found < 0) return -found;
     descriptor at(found);
+    // A handle without a generation finds whatever has the inode.
+    file_id exactly;
+    if (int const error = identify(found, exactly, &fs); error != 0) return error;
+    if (exactly != id) return ESTALE;
     struct stat st = {};
     if (fstat(at.get(), &st) != 0) return errno;
-    if (S_ISDIR(st.st_mode)) {
-      std::string const path = path_of(at.get());
-      if ((flags & O_ACCMODE) != O_RDONLY) return EISDIR;
-      if (path.size() >= sizeof told.words.directory) return ENAMETOOLONG;
-      path.copy(told.words.directory, path.size());
-      return 0;
-    }
+    if (S_ISDIR(st.st_mode)) return open_directory(fs, found, flags, told);
+    if (st.st_uid != user_.uid) return of_somebody_else;
     if (!S_ISREG(st.st_mode)) return S_ISLNK(st.st_mode) ? ELOOP : EINVAL;
-    if (!is_his(at.get())) return of_somebody_else;
     if ((flags & O_PATH) == 0) at = descriptor(open(proc_name(found).c_str(), flags));
     if (!at) return errno;
     // It may have been given away in between.
@@ -178,8 +207,18 @@ class opener {
     return 0;
   }
 
+  int open_directory(std::array<std::uint8_t, 16> const& fs, int directory, int flags,
+                     letter<answer>& told) const {
+    user_eyes const his(user_);
+    if (his) told.fd = descriptor(files_.open_by_name(fs, directory));
+    if (!told.fd) return of_somebody_else;
+    if ((flags & O_ACCMODE) == O_RDONLY) return 0;
+    told.fd = descriptor();
+    return EISDIR;
+  }
+
   int socket_;
-  uid_t uid_;
+  rights const user_;
   mounted_home files_;
   std::set<std::array<std::uint8_t, 16>> wanted_;
 };
@@ -207,7 +246,6 @@ class asked_home : public home {
     id.handle.copy(q.handle, sizeof q.handle);
     letter<answer> told = ask(q);
     if (told.words.error != 0) return -told.words.error;
-    if (told.words.directory[0] != 0) return look_up(told.words.directory, id, flags);
     return told.fd ? fcntl(told.fd.get(), F_DUPFD_CLOEXEC, 0) : -EIO;
   }
 
@@ -251,18 +289,6 @@ class asked_home : public home {
     return told;
   }
 
-  /// Nothing is believed of the name: what is there must be what was asked for.
-  static int look_up(char const* path, file_id const& id, int flags) {
-    int const how = (flags & O_PATH) | O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-    descriptor const at(::open(path, how));
-    if (!at)
-      throw sluice_error(fmt::format("{}: uid {} cannot open this directory of the journal: {}",
-                                     path, geteuid(), std::strerror(errno)));
-    file_id found;
-    if (int const error = identify(at.get(), found); error != 0) return -error;
-    return found == id ? fcntl(at.get(), F_DUPFD_CLOEXEC, 0) : -ENOENT;
-  }
-
   descriptor socket_;
   pid_t opener_;
 };
@@ -271,7 +297,7 @@ class asked_home : public home {
   throw sluice_error(fmt::format("{}: {}", what, std::strerror(errno)));
 }
 
-[[noreturn]] void become_opener(int socket, uid_t uid) {
+[[noreturn]] void become_opener(int socket, rights const& user) {
   constexpr int place = 3;
   int const nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
   for (int fd : {0, 1, 2}) dup2(nothing, fd);
@@ -279,8 +305,9 @@ class asked_home : public home {
   dup3(socket, place, O_CLOEXEC);
   syscall(SYS_close_range, place + 1, ~0u, 0);
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  if (setgroups(user.groups.size(), user.groups.data()) != 0) _exit(exit_sluice);
   try {
-    opener(place, uid).serve();
+    opener(place, user).serve();
   } catch (std::exception const&) {
     _exit(exit_sluice);
   }
@@ -289,14 +316,15 @@ class asked_home : public home {
 
 constexpr gid_t nobodys = 65534;
 
-bool is_in(passwd const& user, gid_t gid) {
+std::vector<gid_t> groups_of(passwd const& user) {
   int count = 64;
   std::vector<gid_t> all(static_cast<std::size_t>(count));
   if (getgrouplist(user.pw_name, user.pw_gid, all.data(), &count) < 0) {
     all.resize(static_cast<std::size_t>(std::max(count, 1)));
-    if (getgrouplist(user.pw_name, user.pw_gid, all.data(), &count) < 0) return false;
+    if (getgrouplist(user.pw_name, user.pw_gid, all.data(), &count) < 0) count = 0;
   }
-  return std::find(all.begin(), all.begin() + count, gid) != all.begin() + count;
+  all.resize(static_cast<std::size_t>(count));
+  return all;
 }
 
 /// Of one whom nobody knows by name: it must be nobody else's either.
@@ -307,15 +335,20 @@ bool is_unknown(gid_t gid) {
 }
 
 /// One whom nobody knows by name has no other groups.
-void take_rights_of(uid_t uid, std::optional<gid_t> wish) {
+rights rights_of(uid_t uid, std::optional<gid_t> wish) {
   char text[4096];
   passwd entry = {}, *found = nullptr;
   bool const is_known = getpwuid_r(uid, &entry, text, sizeof text, &found) == 0 && found != nullptr;
-  bool const is_his = wish && (is_known ? is_in(entry, *wish) : is_unknown(*wish));
-  gid_t const gid = is_his ? *wish : is_known ? entry.pw_gid : nobodys;
-  if ((is_known ? initgroups(entry.pw_name, entry.pw_gid) : setgroups(0, nullptr)) != 0 ||
-      setresgid(gid, gid, gid) != 0 || setresuid(uid, uid, uid) != 0)
-    cannot(fmt::format("cannot take the rights of uid {}", uid).c_str());
+  if (!is_known) return {uid, wish && is_unknown(*wish) ? *wish : nobodys, {}};
+  auto groups = groups_of(entry);
+  bool const is_his = wish && std::find(groups.begin(), groups.end(), *wish) != groups.end();
+  return {uid, is_his ? *wish : entry.pw_gid, std::move(groups)};
+}
+
+void take(rights const& of) {
+  if (setgroups(of.groups.size(), of.groups.data()) != 0 ||
+      setresgid(of.gid, of.gid, of.gid) != 0 || setresuid(of.uid, of.uid, of.uid) != 0)
+    cannot(fmt::format("cannot take the rights of uid {}", of.uid).c_str());
   // He is not to look into it, for it has descriptors that he could not open himself.
   if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
     cannot("prctl");
@@ -324,15 +357,16 @@ void take_rights_of(uid_t uid, std::optional<gid_t> wish) {
 }  // namespace
 
 std::unique_ptr<home> become_user(uid_t uid, std::optional<gid_t> gid) {
+  rights const user = rights_of(uid, gid);
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) cannot("socketpair");
   descriptor mine(ends[0]), its(ends[1]);
   pid_t const pid = fork();
-  if (pid == 0) become_opener(its.get(), uid);
+  if (pid == 0) become_opener(its.get(), user);
   if (pid < 0) cannot("fork");
   its = descriptor();
   auto files = std::make_unique<asked_home>(std::move(mine), pid);
-  take_rights_of(uid, gid);
+  take(user);
   return files;
 }
 

@@ -195,7 +195,11 @@ class recovery {
     int const fd = home_->open(id, O_RDONLY | O_NONBLOCK | O_NOCTTY);
     if (fd == -ESTALE) return true;  // lost, or removed: the replay finds out
     if (fd == -EPERM && result_.is_running) return false;
-    if (fd == -of_somebody_else) return leave_anothers(id, file);
+    if (fd == -of_somebody_else) {
+      file.is_live = true;  // who wants it hears that again
+      if (file.has_content && !result_.is_running) leave_foreign(id, file, given_away_text);
+      return true;
+    }
     if (fd < 0 && users_doing(-fd) != nullptr) {
       file.is_live = true;
       if (file.has_content && !result_.is_running) leave(id, file, users_doing(-fd));
@@ -206,8 +210,8 @@ class recovery {
     file.is_live = !home_->is_marked(fd, log_text());
     file.is_marked = has_mark(fd, super_);
     int const error = unreadable_marks(fd);
-    if (error == EACCES && file.has_content) {
-      if (!result_.is_running) leave(id, file, "its owner may not read it");
+    if (error == EACCES) {
+      if (file.has_content && !result_.is_running) leave(id, file, "its owner may not read it");
       return true;
     }
     if (error != 0) fail("names a file whose marks cannot be read", error);
@@ -259,16 +263,6 @@ class recovery {
         "{}: belongs to uid {}, and so must what recovers it; `sluice recover`, run by root, takes "
         "that user's rights",
         options_.log, disk_.owner()));
-  }
-
-  /// A file that the journal's user was not given, or no longer has. True: all goes on.
-  bool leave_anothers(file_id const& id, file_records& file) {
-    if (!file.has_content)
-      throw sluice_error(
-          fmt::format("{} belongs to uid {} and names {}, which does not; nothing was written",
-                      options_.log, disk_.owner(), name_of_file(id)));
-    if (!result_.is_running) leave_foreign(id, file, given_away_text);
-    return true;
   }
 
   /// What a running program has written since would be mixed with what the journal has.
@@ -336,28 +330,28 @@ class recovery {
   void keep_what_was_left(replay const& work, superblock of) {
     for (auto const& [id, one] : work.aside()) {
       ++left_;
-      result_.aside.push_back({name_of_file(id), one.why});
+      result_.aside.push_back({one.name.empty() ? name_of_file(id) : one.name, one.why});
       aside_[id] = one;
     }
     if (aside_.empty()) return;
     std::copy(std::begin(super_.boot), std::end(super_.boot), std::begin(of.boot));
     of.home_error = super_.home_error;
-    result_.aside_log = keep_aside({options_.log, disk_.owner(), of, crash_ns_ - super_.window_ns},
-                                   [&](take_record const& take) {
-                                     scanned const s = each([&](std::uint64_t lsn, record r) {
-                                       auto const at = aside_.find(r.file);
-                                       if (at == aside_.end() || lsn < live_.of(r.file)->safe_below)
-                                         return;
-                                       bool const is_content =
-                                           r.what == kind::data || r.what == kind::truncate;
-                                       if (is_content && at->second.changed_ns != 0)
-                                         r.changed_ns = at->second.changed_ns;
-                                       if (is_content || r.what == kind::owner ||
-                                           (r.what == kind::create && at->second.is_lost))
-                                         take(r);
-                                     });
-                                     if (s.error != 0) fail("cannot be read", s.error);
-                                   });
+    result_.aside_log =
+        keep_aside({options_.log, disk_.owner(), of, crash_ns_ - super_.window_ns},
+                   [&](take_record const& take) {
+                     scanned const s = each([&](std::uint64_t lsn, record r) {
+                       auto const at = aside_.find(r.file);
+                       if (at == aside_.end() || lsn < live_.of(r.file)->safe_below) return;
+                       bool const is_content = r.what == kind::data || r.what == kind::truncate;
+                       if (is_content && at->second.changed_ns != 0)
+                         r.changed_ns = at->second.changed_ns;
+                       bool const is_name = r.what == kind::create || r.what == kind::unlink ||
+                                            r.what == kind::rename;
+                       if (is_content || r.what == kind::owner || (is_name && at->second.is_lost))
+                         take(r);
+                     });
+                     if (s.error != 0) fail("cannot be read", s.error);
+                   });
   }
 
   /// Of a file system the kernel tells an error to who asks next, whoever's file it was: not from

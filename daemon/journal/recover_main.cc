@@ -49,6 +49,7 @@ void print(recovered const& r, recover_options const& o) {
   fmt::print("  brought home: {} records, {:.1f} MiB; {} files made, {} records of removed files\n",
              r.done.records, static_cast<double>(r.done.bytes) / (1 << 20), r.done.made,
              r.done.gone);
+  for (auto const& name : r.done.kept_names) fmt::print("  left as it is: {}\n", name);
   for (auto const& path : r.done.aside)
     fmt::print("  had a name that was given again, and was put aside: {}\n", path);
 }
@@ -80,7 +81,8 @@ void print_json(recovered const& r, recover_options const& o) {
                               {"made", r.done.made},
                               {"gone", r.done.gone},
                               {"ahead", r.done.ahead},
-                              {"aside", r.done.aside}};
+                              {"aside", r.done.aside},
+                              {"kept_names", r.done.kept_names}};
   fmt::print("{}\n", j.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 

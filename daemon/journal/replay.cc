@@ -26,8 +26,13 @@ namespace {
 constexpr std::size_t open_files_max = 512;
 constexpr mode_t special = S_ISUID | S_ISGID;
 
-bool same(struct stat const& a, struct stat const& b) {
-  return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+/// 0: that file has the name there, ENOENT: it has not, or another errno.
+int look_for(int directory, std::string const& name, int fd) {
+  struct stat there = {}, file = {};
+  if (fstat(fd, &file) != 0) return errno;
+  if (fstatat(directory, name.c_str(), &there, AT_SYMLINK_NOFOLLOW) != 0)
+    return errno == ENOTDIR ? ENOENT : errno;
+  return there.st_dev == file.st_dev && there.st_ino == file.st_ino ? 0 : ENOENT;
 }
 
 }  // namespace
@@ -44,8 +49,30 @@ char const* users_doing(int error) {
       return "its user's key is not there";
     case EDQUOT:
       return "its user's quota is used up";
+    case of_somebody_else:
+      return given_away_text;
     default:
       return nullptr;
+  }
+}
+
+char const* users_doing_there(int error) {
+  switch (error) {
+    case of_somebody_else:
+      return "its user cannot open it, or the directory that it is in";
+    case EACCES:
+    case EPERM:
+      return "its user may not change the directory that it is in";
+    case EBUSY:
+    case EEXIST:
+    case EISDIR:
+    case ELOOP:
+    case ENOTDIR:
+    case ENOTEMPTY:
+    case EXDEV:
+      return "somebody has put something else in its place";
+    default:
+      return users_doing(error);
   }
 }
 
@@ -54,9 +81,10 @@ replay::~replay() {
 }
 
 void replay::fail(record const& r, int fd, int error) const {
-  throw sluice_error(fmt::format("{} of {}: {}; the journal is kept", name_of(r.what),
-                                 fd >= 0 ? path_of(fd) : "a file on " + uuid_text(r.file.fs),
-                                 std::strerror(error)));
+  throw sluice_error(
+      fmt::format("{} of {}: {}; the journal is kept", name_of(r.what),
+                  fd >= 0 ? path_of(fd) : "a file on " + uuid_text(r.file.fs),
+                  error == of_somebody_else ? users_doing_there(error) : std::strerror(error)));
 }
 
 int replay::remember(file_id const& id, int fd) {
@@ -76,15 +104,30 @@ void replay::forget(file_id const& id) {
 }
 
 /// False: that is an error, as `why` is none of its users' doing, or nothing is left aside.
-bool replay::leave_aside(file_id const& id, int fd, char const* why, bool is_lost) {
+bool replay::leave_aside(file_id const& id, int fd, char const* why) {
   if (!leaves_aside_ || why == nullptr) return false;
   left_aside& one = aside_[id];
   one.why = why;
-  one.is_lost = is_lost;
   struct stat st = {};
   bool const is_written = written_.erase(id) != 0;
   if (is_written && fd >= 0 && fstat(fd, &st) == 0) one.changed_ns = changed_ns(st);
   return true;
+}
+
+/// Of one that home does not have.
+bool replay::leave_lost(record const& r, char const* why) {
+  if (!leave_aside(r.file, -1, why)) return false;
+  left_aside& one = aside_[r.file];
+  one.is_lost = true;
+  one.name = r.name;
+  return true;
+}
+
+/// The name stays as it is, and the file comes home all the same.
+void replay::leave_name(record const& r, int fd, int error) {
+  char const* const why = users_doing_there(error);
+  if (!leaves_aside_ || why == nullptr) fail(r, fd, error);
+  done_.kept_names.push_back(fmt::format("{} of {}: {}", name_of(r.what), r.name, why));
 }
 
 /// What a file system cannot even allocate it may tell those alone who wait for that file: syncfs
@@ -115,20 +158,12 @@ int replay::open_file(file_id const& id) {
     return at->second.fd;
   }
   auto const made = made_as_.find(id);
-  if (made == made_as_.end() && !live_.is_live(id)) return -ESTALE;
+  if (made == made_as_.end() && !live_.is_live(id))
+    return aside_.contains(id) ? -of_somebody_else : -ESTALE;
   file_id const& now = made == made_as_.end() ? id : made->second;
   int fd = home_.open(now, O_RDWR | O_NONBLOCK | O_NOCTTY);
   if (fd == -EISDIR) fd = home_.open(now, O_RDONLY | O_DIRECTORY);
   return fd < 0 ? fd : remember(id, fd);
-}
-
-bool replay::is_at(int directory, std::string const& name, int fd) const {
-  struct stat there = {}, file = {};
-  if (fstatat(directory, name.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0)
-    return fstat(fd, &file) == 0 && same(there, file);
-  if (errno == ENOENT || errno == ENOTDIR) return false;
-  throw sluice_error(fmt::format("{}/{}: {}; the journal is kept", path_of(directory), name,
-                                 std::strerror(errno)));
 }
 
 /// A write takes setuid and setgid from a file, and the kernel had done so; ours would leave them
@@ -175,25 +210,20 @@ void replay::put(record const& r, int fd) {
   written_[r.file].add(r.offset, r.offset + r.bytes.size());
 }
 
-/// Makes the name free when an earlier attempt took it, or an earlier file has it still. False: a
-/// later one has it.
-bool replay::clear_name(record const& r, int directory) {
+/// Makes the name free when an earlier attempt took it, or an earlier file has it still. 0 or an
+/// errno: EEXIST a later one has it.
+int replay::clear_name(record const& r, int directory) {
   struct stat st = {};
-  if (fstatat(directory, r.name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0) {
-    if (errno != ENOENT) fail(r, directory, errno);
-    return true;
-  }
+  if (fstatat(directory, r.name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0)
+    return errno == ENOENT ? 0 : errno;
   if (S_ISREG(st.st_mode)) {
     descriptor const fd(openat(directory, r.name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
-    if (fd && home_.is_marked(fd.get(), mark_)) {
-      if (unlinkat(directory, r.name.c_str(), 0) != 0) fail(r, directory, errno);
-      return true;
-    }
+    if (fd && home_.is_marked(fd.get(), mark_))
+      return unlinkat(directory, r.name.c_str(), 0) == 0 ? 0 : errno;
   }
   bool const is_foreign =
       changed_ns(st) > when_.ours_until_ns && !home_.mounting(r.file.fs).explains(st);
-  if (is_foreign && leave_aside(r.file, -1, "somebody else gave its name to another file", true))
-    return false;
+  if (is_foreign && leave_lost(r, "somebody else gave its name to another file")) return EEXIST;
   if (is_foreign)
     throw sluice_error(
         fmt::format("{}/{}: was put there by somebody else, and the journal has a file of that "
@@ -210,15 +240,16 @@ bool is_earlier(struct statx const& there, std::uint64_t born_ns, std::uint64_t 
   return (there.stx_mask & STATX_BTIME) != 0 && ns_of(there.stx_btime) < born_ns;
 }
 
-/// What has the name of the record's file, if it had it before. False: it came later.
-bool replay::put_aside(record const& r, int directory) {
+/// What has the name of the record's file, if it had it before. 0 or an errno: EEXIST it came
+/// later.
+int replay::put_aside(record const& r, int directory) {
   struct statx there = {};
   if (statx(directory, r.name.c_str(), AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS | STATX_BTIME,
             &there) != 0)
-    fail(r, directory, errno);
+    return errno;
   // Another's file was never the user's, whose journal this is.
-  if (geteuid() != 0 && there.stx_uid != geteuid()) return false;
-  if (!is_earlier(there, r.changed_ns, when_.until_ns)) return false;
+  if (geteuid() != 0 && there.stx_uid != geteuid()) return EEXIST;
+  if (!is_earlier(there, r.changed_ns, when_.until_ns)) return EEXIST;
   constexpr std::size_t name_bytes = 200;
   auto const named = [&](std::uint64_t number) {
     return fmt::format(".sluice-earlier.{:x}.{}", number, r.name.substr(0, name_bytes));
@@ -228,16 +259,15 @@ bool replay::put_aside(record const& r, int directory) {
   };
   // Somebody may have made one of that name, to be in our way.
   std::string name = named(there.stx_ino);
-  if (!move_to(name) && (errno != EEXIST || !move_to(name = named(random_salt()))))
-    fail(r, directory, errno);
+  if (!move_to(name) && (errno != EEXIST || !move_to(name = named(random_salt())))) return errno;
   done_.aside.push_back(path_of(directory) + "/" + name);
-  return true;
+  return 0;
 }
 
 /// The new file, marked and then linked, or -errno: ENOENT the directory is no more, EEXIST a later
 /// file has the name.
 int replay::make_file(record const& r, int directory) {
-  if (!clear_name(r, directory)) return -EEXIST;
+  if (int const error = clear_name(r, directory); error != 0) return -error;
   int const fd = openat(directory, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (fd < 0) return -errno;
   int error = home_.set_mark(fd, mark_);
@@ -273,41 +303,39 @@ void replay::bring_owner(record const& r, int fd) const {
   if (fchmod(fd, r.mode & plain) != 0) fail(r, fd, errno);
 }
 
+/// The same of a directory. One that is there without our mark is somebody else's, or came home by
+/// itself: EEXIST.
+int replay::make_directory(record const& r, int directory) {
+  timespec begun = {};
+  clock_gettime(CLOCK_REALTIME_COARSE, &begun);  // as inodes are dated
+  bool const is_new = mkdirat(directory, r.name.c_str(), r.mode & 07777) == 0;
+  if (!is_new && errno != EEXIST) return -errno;
+  descriptor made(
+      openat(directory, r.name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!made) return is_new || (errno != ENOTDIR && errno != ELOOP) ? -errno : -EEXIST;
+  if (!is_new && !home_.is_marked(made.get(), mark_)) return -EEXIST;
+  // Its name may have been put on another one since, even on one of root's.
+  struct stat st = {};
+  if (fstat(made.get(), &st) != 0) return -errno;
+  if (st.st_uid != geteuid() && st.st_uid != r.uid) return -EPERM;
+  if (is_new && !is_made_since(made.get(), begun)) return -EEXIST;
+  home_.set_mark(made.get(), mark_);
+  if (fchown(made.get(), r.uid, r.gid) != 0 || fchmod(made.get(), r.mode & 07777) != 0)
+    return -errno;
+  return made.release();
+}
+
 void replay::make(record const& r) {
-  int const there = open_file(r.file), directory = open_file(r.directory);
+  int const there = open_file(r.file);
   if (there >= 0) return bring_owner(r, there);
   if (there != -ESTALE) {
     if (!leave_aside(r.file, -1, users_doing(-there))) fail(r, -1, -there);
     return;
   }
-  timespec begun = {};
-  clock_gettime(CLOCK_REALTIME_COARSE, &begun);  // as inodes are dated
-  int fd = directory;
-  if (directory >= 0 && S_ISDIR(r.mode)) {
-    bool const is_new = mkdirat(directory, r.name.c_str(), r.mode & 07777) == 0;
-    if (!is_new && errno != EEXIST) fail(r, directory, errno);
-    fd = openat(directory, r.name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0) fail(r, directory, errno);
-    // One that is there without our mark is somebody else's, or came home by itself.
-    if (!is_new && !home_.is_marked(fd, mark_)) {
-      close(fd);
-      ++done_.ahead;
-      return;
-    }
-    // Its name may have been put on another one since, even on one of root's.
-    struct stat st = {};
-    if (fstat(fd, &st) != 0) fail(r, fd, errno);
-    if (st.st_uid != geteuid() && st.st_uid != r.uid) fail(r, fd, EPERM);
-    if (is_new && !is_made_since(fd, begun)) {
-      close(fd);
-      ++done_.ahead;
-      return;
-    }
-    home_.set_mark(fd, mark_);
-    if (fchown(fd, r.uid, r.gid) != 0 || fchmod(fd, r.mode & 07777) != 0) fail(r, fd, errno);
-  } else if (directory >= 0) {
-    fd = make_file(r, directory);
-  }
+  int const directory = open_file(r.directory);
+  int const fd = directory < 0     ? directory
+                 : S_ISDIR(r.mode) ? make_directory(r, directory)
+                                   : make_file(r, directory);
   if (fd == -ESTALE || fd == -ENOENT) {
     ++done_.gone;
     return;
@@ -316,7 +344,7 @@ void replay::make(record const& r) {
     if (!aside_.contains(r.file)) ++done_.ahead;
     return;
   }
-  if (fd < 0 && leave_aside(r.file, -1, users_doing(-fd), true)) return;
+  if (fd < 0 && leave_lost(r, users_doing_there(-fd))) return;
   if (fd < 0) fail(r, directory, -fd);
   file_id now;
   if (int const error = identify(fd, now); error != 0) fail(r, fd, error);
@@ -325,40 +353,44 @@ void replay::make(record const& r) {
   ++done_.made;
 }
 
-/// The name is under `directory`. The new one may be free, the victim's, or of an earlier attempt;
-/// any other file there came later.
-void replay::move(record const& r, int fd, int directory) {
+/// 0: the new name is free, the victim's, or of an earlier attempt; EEXIST: any other file there
+/// came later; or another errno.
+int replay::look_at_target(record const& r, int directory) const {
+  descriptor const there(openat(directory, r.new_name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  if (!there) return errno == ENOENT ? 0 : errno;
+  if (home_.is_marked(there.get(), mark_)) return 0;
+  file_id has;
+  if (r.victim.handle.empty()) return EEXIST;
+  // It is only compared, so it may be anybody's.
+  if (int const error = identify(there.get(), has, &r.victim.fs); error != 0) return error;
+  return has == r.victim ? 0 : EEXIST;
+}
+
+/// The name is under `directory`. 0 or an errno.
+int replay::move(record const& r, int fd, int directory) {
   int const to = open_file(r.new_directory);
-  if (to == -ESTALE) return;
-  if (to < 0) fail(r, fd, -to);
-  int const there = openat(to, r.new_name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC);
-  bool is_free = there < 0 && errno == ENOENT;
-  if (there < 0 && (errno == EIO || errno == EUCLEAN || errno == EBADMSG)) fail(r, to, errno);
-  if (there >= 0) {
-    is_free = home_.is_marked(there, mark_);
-    close(there);
-  }
-  if (!is_free && !r.victim.handle.empty()) {
-    int const victim = open_file(r.victim);
-    is_free = victim >= 0 && is_at(to, r.new_name, victim);
-  }
-  if (is_free) {
-    if (renameat(directory, r.name.c_str(), to, r.new_name.c_str()) != 0) fail(r, fd, errno);
-    return;
-  }
+  if (to == -ESTALE) return 0;
+  if (to < 0) return -to;
+  int const error = look_at_target(r, to);
+  if (error != 0 && error != EEXIST) return error;
+  if (error == 0)
+    return renameat(directory, r.name.c_str(), to, r.new_name.c_str()) == 0 ? 0 : errno;
   ++done_.ahead;
-  if (home_.is_marked(fd, mark_) && unlinkat(directory, r.name.c_str(), 0) != 0) fail(r, fd, errno);
+  bool const is_ours = home_.is_marked(fd, mark_);
+  return !is_ours || unlinkat(directory, r.name.c_str(), 0) == 0 ? 0 : errno;
 }
 
 void replay::apply(std::uint64_t lsn, record const& r) {
   if (!live_.counts(lsn, r)) return;
   bool const is_name = r.what == kind::unlink || r.what == kind::rename;
-  if (!is_name && aside_.contains(r.file)) return;
+  bool const is_aside = aside_.contains(r.file);
+  if (!is_name && is_aside) return;
   ++done_.records;
   if (r.what == kind::create) return make(r);
   int fd = open_file(r.file);
   descriptor named;  // enough to compare it with what has its name
   if (is_name && fd < 0 && users_doing(-fd) != nullptr) {
+    if (is_aside && !live_.is_live(r.file)) return;  // its names are kept with it
     fd = home_.open(r.file, O_PATH);
     if (fd >= 0) named = descriptor(fd);
   }
@@ -367,22 +399,23 @@ void replay::apply(std::uint64_t lsn, record const& r) {
     ++done_.gone;
     return;
   }
-  if (fd < 0 && !is_name && leave_aside(r.file, -1, users_doing(-fd))) return;
+  if (fd < 0 && is_name) return leave_name(r, -1, -fd);
+  if (fd < 0 && leave_aside(r.file, -1, users_doing(-fd))) return;
   if (fd < 0) fail(r, -1, -fd);
   if (!is_name) return put(r, fd);
-  change_name(r, fd);
+  int const error = change_name(r, fd);
+  if (error != 0 && error != ENOENT) leave_name(r, fd, error);
 }
 
-void replay::change_name(record const& r, int fd) {
+/// 0 or an errno: ENOENT another file has the name by now, or none.
+int replay::change_name(record const& r, int fd) {
   int const directory = open_file(r.directory);
-  if (directory == -ESTALE || (directory >= 0 && !is_at(directory, r.name, fd))) return;
-  if (directory < 0) fail(r, fd, -directory);
-  if (r.what == kind::unlink) {
-    if (unlinkat(directory, r.name.c_str(), S_ISDIR(r.mode) ? AT_REMOVEDIR : 0) != 0)
-      fail(r, fd, errno);
-    return;
-  }
-  move(r, fd, directory);
+  if (directory == -ESTALE) return 0;
+  if (directory < 0) return -directory;
+  if (int const error = look_for(directory, r.name, fd); error != 0) return error;
+  if (r.what == kind::rename) return move(r, fd, directory);
+  int const how = S_ISDIR(r.mode) ? AT_REMOVEDIR : 0;
+  return unlinkat(directory, r.name.c_str(), how) == 0 ? 0 : errno;
 }
 
 void replay::forget_marks() {

@@ -24,12 +24,13 @@
 namespace sluice::journal {
 
 struct replayed {
-  std::uint64_t records = 0;       // applied or found done
-  std::uint64_t bytes = 0;         // of data
-  std::uint64_t made = 0;          // files that the crash had lost
-  std::uint64_t gone = 0;          // records of files that are no more
-  std::uint64_t ahead = 0;         // names that home has given to later files
-  std::vector<std::string> aside;  // where earlier files are whose names were given again
+  std::uint64_t records = 0;            // applied or found done
+  std::uint64_t bytes = 0;              // of data
+  std::uint64_t made = 0;               // files that the crash had lost
+  std::uint64_t gone = 0;               // records of files that are no more
+  std::uint64_t ahead = 0;              // names that home has given to later files
+  std::vector<std::string> aside;       // where earlier files are whose names were given again
+  std::vector<std::string> kept_names;  // that were not changed, and why
 };
 
 /// When the crash was, as well as the journal knows it, and until when changes are recovery's own:
@@ -41,7 +42,8 @@ struct crash_time {
 /// A file that stays as it is, for what its users did to it: the journal keeps what it has of it.
 struct left_aside {
   std::string why;
-  bool is_lost = false;          // home has no such file: its creation is kept as well
+  bool is_lost = false;          // home has no such file: its names are kept as well
+  std::string name;              // of a lost one; else home knows it
   std::uint64_t changed_ns = 0;  // its ctime, if that is ours by now; else 0
 };
 
@@ -51,6 +53,9 @@ inline constexpr char const* given_away_text = "it belongs to somebody else sinc
 /// An errno of opening or writing one file that its users can bring about as they like: a lease, a
 /// program that runs, a seal, a quota. Null: it is none of those; else a sentence.
 char const* users_doing(int error);
+
+/// The same of a name in a directory, which another user may own.
+char const* users_doing_there(int error);
 
 /// Did it have its name before a file that began at `born_ns`, and which had it in turn? A change
 /// of its name sets its ctime; what a mount or a recovery set after the crash says nothing.
@@ -88,17 +93,20 @@ class replay {
   int remember(file_id const& id, int fd);
   void forget(file_id const& id);
   void flush(file_id const& id, int fd);
-  bool leave_aside(file_id const& id, int fd, char const* why, bool is_lost = false);
+  bool leave_aside(file_id const& id, int fd, char const* why);
+  bool leave_lost(record const& r, char const* why);
+  void leave_name(record const& r, int fd, int error);
   void drop_privilege(record const& r, int fd, struct stat const& st) const;
   void bring_owner(record const& r, int fd) const;
   void put(record const& r, int fd);
-  void change_name(record const& r, int fd);
+  int change_name(record const& r, int fd);
   void make(record const& r);
+  int make_directory(record const& r, int directory);
   int make_file(record const& r, int directory);
-  bool clear_name(record const& r, int directory);
-  bool put_aside(record const& r, int directory);
-  void move(record const& r, int fd, int directory);
-  bool is_at(int directory, std::string const& name, int fd) const;
+  int clear_name(record const& r, int directory);
+  int put_aside(record const& r, int directory);
+  int move(record const& r, int fd, int directory);
+  int look_at_target(record const& r, int directory) const;
   [[noreturn]] void fail(record const& r, int fd, int error) const;
 
   struct open_one {

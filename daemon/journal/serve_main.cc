@@ -192,6 +192,8 @@ void say_what_was_set_aside(std::string const& log, recovered const& r) {
   for (std::size_t i = 0; i < r.aside.size() && i < lines_max; ++i)
     fmt::print(stderr, "sluice-order: {}: not brought home: {}: {}\n", log, r.aside[i].why,
                r.aside[i].name);
+  for (std::size_t i = 0; i < r.done.kept_names.size() && i < lines_max; ++i)
+    fmt::print(stderr, "sluice-order: {}: left as it is: {}\n", log, r.done.kept_names[i]);
   if (!r.aside_log.empty())
     fmt::print(stderr,
                "sluice-order: {}: {} files are as they were; what it had of them is in {}\n", log,

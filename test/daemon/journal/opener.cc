@@ -16,6 +16,7 @@
 #include <string>
 
 #include "base/descriptor.h"
+#include "journal/boot.h"
 #include "recover_bench.h"
 
 using namespace sluice::journal;
@@ -64,6 +65,28 @@ std::string recovered_as_owner(bench const& b, bool keep_home = false) {
 }
 
 constexpr unsigned user = 65534, his_group = 65534, others = 64999;
+
+/// As the keeper of a node has it done: what was left as it is, then the journal of that.
+std::string recovered_for_node(std::string const& log) {
+  return in_a_child([&](int to) {
+    recover_options o;
+    o.log = log;
+    o.set_aside = true;
+    auto const files = become_owner(log);
+    REQUIRE(files != nullptr);
+    o.files = files.get();
+    recovered const r = recover(o);
+    for (auto const& one : r.aside) dprintf(to, "%s: %s\n", one.why.c_str(), one.name.c_str());
+    for (auto const& one : r.done.kept_names) dprintf(to, "%s\n", one.c_str());
+    if (r.is_running) dprintf(to, "running\n");
+    if (!r.aside_log.empty()) dprintf(to, "log %s", r.aside_log.c_str());
+  });
+}
+
+std::string aside_log_of(std::string const& said) {
+  auto const at = said.find("log ");
+  return at == said.npos ? "" : said.substr(at + 4);
+}
 
 bool begin_of_user(bench& b) {
   return b.begin() && chmod(b.at.holder.dir.c_str(), 0755) == 0 &&
@@ -140,11 +163,128 @@ TEST_CASE("of a user's log recovery makes nothing where he cannot go", "[order]"
   lose(b, r, inner + "/lost");
   b.crash();
   REQUIRE(chown(b.log.c_str(), user, user) == 0);
-  CHECK_THAT(recovered_as_owner(b), Catch::Contains("uid 65534 cannot open this directory"));
+  CHECK_THAT(recovered_as_owner(b), Catch::Contains("its user cannot open it, or the directory"));
   CHECK(b.read("shut/open/lost") == "no file");
   REQUIRE(chmod(b.path("shut").c_str(), 0711) == 0);
   CHECK(recovered_as_owner(b).empty());
   CHECK(b.read("shut/open/lost") == "text");
+}
+
+namespace {
+
+/// Another user's directory, in which the user has files, and a file of his elsewhere.
+struct shared_box {
+  bench b;
+  std::string const box = b.path("box");
+  bool is_mounted_over = false;
+
+  bool begin() {
+    if (!begin_of_user(b)) return false;
+    REQUIRE((mkdir(box.c_str(), 0777) == 0 && chmod(box.c_str(), 0777) == 0));
+    REQUIRE(chown(box.c_str(), others, others) == 0);
+    for (auto const* name : {"free", "box/lost", "box/there", "box/old", "box/away"}) {
+      b.write(name, "home");
+      REQUIRE(chown(b.path(name).c_str(), user, his_group) == 0);
+    }
+    return true;
+  }
+  ~shared_box() { open_again(); }
+
+  record of(kind what, std::string const& name) const {
+    record r = b.about(what, name);
+    r.directory = r.new_directory = b.id_of(name.starts_with("box/") ? box : b.at.dir);
+    r.name = name.substr(name.find('/') + 1);
+    r.uid = user;
+    r.gid = his_group;
+    return r;
+  }
+  void tell_all() {
+    record renamed = of(kind::rename, "box/old");
+    renamed.new_name = "new";
+    b.tell(of(kind::unlink, "box/away"));
+    b.tell(renamed);
+    b.tell_data(b.id_of(b.path("box/there")), 0, "LOGS");
+    lose(b, of(kind::create, "box/lost"), b.path("box/lost"));
+    lose(b, of(kind::create, "free"), b.path("free"));
+    b.crash();
+    REQUIRE(chown(b.log.c_str(), user, user) == 0);
+  }
+  void shut(unsigned mode) {
+    if (mode == 0)
+      is_mounted_over = sluice::test::shell("mount -t tmpfs -o mode=777 none " + box);
+    else
+      REQUIRE(chmod(box.c_str(), mode) == 0);
+  }
+  void open_again() {
+    if (is_mounted_over) is_mounted_over = !sluice::test::shell("umount " + box);
+    chmod(box.c_str(), 0777);
+  }
+};
+
+constexpr unsigned mounted_over = 0;
+
+}  // namespace
+
+TEST_CASE("a directory's owner keeps no other file of a user from coming home", "[order]") {
+  for (unsigned const mode : {0733u, 0700u, 0555u, mounted_over}) {
+    shared_box s;
+    if (!s.begin()) return;
+    s.tell_all();
+    s.shut(mode);
+    CAPTURE(mode);
+    std::string const said = recovered_for_node(s.b.log), log = aside_log_of(said);
+    CAPTURE(said);
+    CHECK(s.b.read("free") == "text");
+    CHECK_THAT(said, Catch::Contains("directory that it is in: lost\n"));
+    CHECK_THAT(said, Catch::Contains("of away: its user") && Catch::Contains("of old: its user"));
+    REQUIRE_FALSE(log.empty());
+    s.open_again();
+    CHECK(s.b.read("box/there") == "LOGS");
+    CHECK(s.b.read("box/lost") == "no file");
+    CHECK(aside_log_of(recovered_for_node(log)).empty());
+    CHECK(s.b.read("box/lost") == "text");
+  }
+}
+
+TEST_CASE("a directory that is shut lacks nothing while the machine runs", "[order]") {
+  for (unsigned const mode : {0733u, 0700u, 0555u, mounted_over}) {
+    shared_box s;
+    if (!s.begin()) return;
+    superblock super = read_slots(*s.b.disk).in_force;
+    REQUIRE(continue_log(*s.b.disk, super, super.head, random_salt(), {}, boot_id()) == 0);
+    s.b.open_writer();
+    for (auto const* name : {"box/there", "free"})
+      s.b.tell_data(s.b.id_of(s.b.path(name)), 0, "LOGS");
+    s.b.tell(s.of(kind::create, "box/lost"));
+    s.b.tell_new(s.b.id_of(s.b.path("box/lost")), "text");
+    s.b.crash();
+    REQUIRE(chown(s.b.log.c_str(), user, user) == 0);
+    s.shut(mode);
+    CAPTURE(mode);
+    CHECK(recovered_for_node(s.b.log) == "running\n");
+  }
+}
+
+TEST_CASE("a file that replaced another user's comes home in its place", "[order]") {
+  bench b;
+  if (!begin_of_user(b)) return;
+  REQUIRE(chmod(b.at.dir.c_str(), 0777) == 0);
+  b.write("victim", "other");
+  b.write("fresh", "home");
+  REQUIRE(chown(b.path("victim").c_str(), others, others) == 0);
+  record made = b.about(kind::create, "fresh");
+  made.uid = user;
+  made.gid = his_group;
+  record renamed = b.about(kind::rename, "fresh");
+  renamed.new_name = "victim";
+  renamed.victim = b.id_of(b.path("victim"));
+  lose(b, made, b.path("fresh"));
+  b.tell(renamed);
+  b.crash();
+  REQUIRE(chown(b.log.c_str(), user, user) == 0);
+  CHECK(recovered_for_node(b.log).empty());
+  CHECK(b.read("victim") == "text");
+  CHECK(b.read("fresh") == "no file");
 }
 
 TEST_CASE("the process with a user's rights has no more, and is not his to look into", "[order]") {
