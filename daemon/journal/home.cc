@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/openat2.h>
+#include <sys/fsuid.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <sys/xattr.h>
@@ -159,14 +160,40 @@ int mounted_home::open(file_id const& id, int flags) const {
   return error != 0 ? -error : -ESTALE;
 }
 
-int mounted_home::open_by_name(std::array<std::uint8_t, 16> const& fs, int directory) const {
+/// From the root of the mount; without that the thread cannot reach it.
+struct mounted_home::way_down {
+  descriptor root;
+  std::string path;
+};
+
+mounted_home::way_down mounted_home::way_to(std::array<std::uint8_t, 16> const& fs, int fd) const {
   mounted const* const m = of(fs);
-  auto const path = m != nullptr ? path_below(m->where, path_of(directory)) : std::nullopt;
-  if (!path) return -1;
-  descriptor const root(::open(m->where.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!root || !is_same(root.get(), m->fd)) return -1;
-  descriptor found(open_below(root.get(), path->c_str(), O_RDONLY | O_DIRECTORY));
+  auto const path = m != nullptr ? path_below(m->where, path_of(fd)) : std::nullopt;
+  if (!path) return {};
+  descriptor root(::open(m->where.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!root || !is_same(root.get(), m->fd)) return {};
+  return {std::move(root), *path};
+}
+
+int mounted_home::open_by_name(std::array<std::uint8_t, 16> const& fs, int directory) const {
+  way_down const way = way_to(fs, directory);
+  if (!way.root) return -1;
+  descriptor found(open_below(way.root.get(), way.path.c_str(), O_RDONLY | O_DIRECTORY));
   return found && is_same(found.get(), directory) ? found.release() : -1;
+}
+
+std::string mounted_home::name_to_find(std::array<std::uint8_t, 16> const& fs, int fd) const {
+  way_down way = way_to(fs, fd);
+  if (!way.root) return {};
+  descriptor at = std::move(way.root);
+  auto const self = static_cast<uid_t>(setfsuid(static_cast<uid_t>(-1)));
+  for (auto const& part : std::filesystem::path(way.path)) {
+    descriptor const list(open_below(at.get(), ".", O_RDONLY | O_DIRECTORY));
+    at = descriptor(open_below(at.get(), part.c_str(), O_PATH));
+    struct stat st = {};
+    if (!at || fstat(at.get(), &st) != 0 || (!list && st.st_uid != self)) return {};
+  }
+  return is_same(at.get(), fd) ? path_of(fd) : "";
 }
 
 int mounted_home::sync(std::array<std::uint8_t, 16> const& fs) const {
@@ -201,7 +228,7 @@ std::string mounted_home::place_of(std::array<std::uint8_t, 16> const& fs, int f
     if (there.st_dev != file.st_dev) at.disable_recursion_pending();
     if (there.st_dev == file.st_dev && there.st_ino == file.st_ino) return at->path().string();
   }
-  return fmt::format("the file with inode {} below {}", file.st_ino, m->where);
+  return nameless(fs, fd);
 }
 
 bool mounted_home::is_marked(int fd, std::string const& mark) const {
@@ -223,6 +250,12 @@ std::uint64_t changed_ns(struct stat const& st) {
 
 std::uint64_t ns_of(statx_timestamp const& t) {
   return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 + t.tv_nsec;
+}
+
+std::string nameless(std::array<std::uint8_t, 16> const& fs, int fd) {
+  struct stat st = {};
+  if (fstat(fd, &st) != 0) return "a file on " + uuid_text(fs);
+  return fmt::format("the file with inode {} on {}", st.st_ino, uuid_text(fs));
 }
 
 std::string uuid_text(std::array<std::uint8_t, 16> const& fs) {

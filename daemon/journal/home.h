@@ -44,9 +44,10 @@ class home {
   virtual int sync(std::array<std::uint8_t, 16> const& fs) const = 0;
   /// When it was mounted, where a mount changes files.
   virtual mount_time mounting(std::array<std::uint8_t, 16> const& fs) const = 0;
-  /// Where a file is that was opened by handle, for messages.
+  /// Where a file of open() is, for messages that the journal's user may see. With patience it is
+  /// looked for where the kernel does not know it.
   virtual std::string place_of(std::array<std::uint8_t, 16> const& fs, int fd,
-                               std::chrono::milliseconds patience) const = 0;
+                               std::chrono::milliseconds patience = {}) const = 0;
   /// The mark of a recovery on a file or directory that it made. O_PATH is enough for `fd`.
   virtual bool is_marked(int fd, std::string const& mark) const = 0;
   /// Empty: the mark goes. 0 or an errno.
@@ -64,15 +65,20 @@ class mounted_home : public home {
   int sync(std::array<std::uint8_t, 16> const& fs) const override;
   mount_time mounting(std::array<std::uint8_t, 16> const& fs) const override;
   std::string place_of(std::array<std::uint8_t, 16> const& fs, int fd,
-                       std::chrono::milliseconds patience) const override;
+                       std::chrono::milliseconds patience = {}) const override;
   bool is_marked(int fd, std::string const& mark) const override;
   int set_mark(int fd, std::string const& mark) const override;
 
   /// That directory of open(), opened to be read by its name, with the rights that this thread has
   /// now: -1 where they do not do. Nothing that is mounted over it, or a link, is entered.
   int open_by_name(std::array<std::uint8_t, 16> const& fs, int directory) const;
+  /// A file's name, if this thread could find it: each part of it is in a directory that it may
+  /// list, or is its own. Else empty.
+  std::string name_to_find(std::array<std::uint8_t, 16> const& fs, int fd) const;
 
  private:
+  struct way_down;
+  way_down way_to(std::array<std::uint8_t, 16> const& fs, int fd) const;
   struct mounted {
     int fd;
     std::string device, source, type, where;  // as mountinfo says it
@@ -87,6 +93,9 @@ class mounted_home : public home {
 std::uint64_t changed_ns(struct stat const& st);
 
 std::uint64_t ns_of(statx_timestamp const& t);
+
+/// For people, of a file that has no name for them.
+std::string nameless(std::array<std::uint8_t, 16> const& fs, int fd);
 
 std::string uuid_text(std::array<std::uint8_t, 16> const& fs);
 

@@ -27,7 +27,16 @@ namespace sluice::journal {
 
 namespace {
 
-enum class wish : std::uint32_t { want, keep_only, open, sync, mounting, is_marked, set_mark };
+enum class wish : std::uint32_t {
+  want,
+  keep_only,
+  open,
+  sync,
+  mounting,
+  name,
+  is_marked,
+  set_mark
+};
 
 struct question {
   wish what = wish::want;
@@ -42,6 +51,7 @@ struct question {
 struct answer {
   std::int32_t error = 0;  // an errno; is_marked: 1 for yes
   mount_time mounting;
+  char name[4096] = {};
 };
 
 /// What a process of the user's may do.
@@ -165,6 +175,8 @@ class opener {
       case wish::mounting:
         told.words.mounting = files_.mounting(fs);
         return;
+      case wish::name:
+        return find_name(asked.fd.get(), fs, told.words);
       case wish::is_marked:
         told.words.error = asked.fd && files_.is_marked(asked.fd.get(), mark) ? 1 : 0;
         return;
@@ -217,6 +229,12 @@ class opener {
     return EISDIR;
   }
 
+  void find_name(int fd, std::array<std::uint8_t, 16> const& fs, answer& told) const {
+    user_eyes const his(user_);
+    std::string const name = his ? files_.name_to_find(fs, fd) : "";
+    if (name.size() < sizeof told.name) name.copy(told.name, name.size());
+  }
+
   int socket_;
   rights const user_;
   mounted_home files_;
@@ -257,10 +275,12 @@ class asked_home : public home {
     return ask(about(wish::mounting, fs)).words.mounting;
   }
 
-  /// The kernel may not know its name, and the user may not look for it everywhere.
-  std::string place_of(std::array<std::uint8_t, 16> const& /*fs*/, int fd,
+  /// The kernel tells the name of what is open to anybody, also below directories that are shut.
+  std::string place_of(std::array<std::uint8_t, 16> const& fs, int fd,
                        std::chrono::milliseconds /*patience*/) const override {
-    return path_of(fd);
+    letter<answer> const told = ask(about(wish::name, fs), fd);
+    std::string const name(told.words.name, strnlen(told.words.name, sizeof told.words.name));
+    return name.empty() ? nameless(fs, fd) : name;
   }
 
   bool is_marked(int fd, std::string const& mark) const override {

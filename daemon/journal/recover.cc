@@ -218,9 +218,9 @@ class recovery {
     result_.marked += file.is_marked;
     struct stat st = {};
     if (fstat(fd, &st) != 0) fail("names a file that cannot be looked at", errno);
-    if (result_.is_running) check_not_behind(file, st, fd);
+    if (result_.is_running) check_not_behind(id, file, st, fd);
     if (!file.has_content || !file.is_live || file.is_marked || result_.is_running) return true;
-    if (result_.home_error != 0 && !options_.replay && is_in_use(fd))
+    if (result_.home_error != 0 && !options_.replay && is_in_use(id, fd))
       leave(id, file, "its disk refused bytes, and it is open to be written");
     else if (is_given_away(file, st))
       leave_foreign(id, file, given_away_text);
@@ -239,7 +239,7 @@ class recovery {
   std::string name_of_file(file_id const& id) {
     descriptor const at(home_->open(id, O_PATH));
     if (!at) return "a file on " + uuid_text(id.fs);
-    if (left_ > names_max) return path_of(at.get());
+    if (left_ > names_max) return home_->place_of(id.fs, at.get());
     return home_->place_of(id.fs, at.get(), left_ == 1 ? patience : patience / 10);
   }
 
@@ -266,7 +266,7 @@ class recovery {
   }
 
   /// What a running program has written since would be mixed with what the journal has.
-  bool is_in_use(int fd) const {
+  bool is_in_use(file_id const& id, int fd) const {
     if (options_.dry_run) return false;
     // Who wants to write it in between breaks our lease, which would be the end of us.
     signal(SIGIO, SIG_IGN);
@@ -275,11 +275,12 @@ class recovery {
     if (refused == EACCES)
       throw sluice_error(
           fmt::format("{}: whether {} is in use cannot be told without CAP_LEASE; run as root",
-                      options_.log, path_of(fd)));
+                      options_.log, home_->place_of(id.fs, fd)));
     return refused == EAGAIN;
   }
 
-  void check_not_behind(file_records const& file, struct stat const& st, int fd) const {
+  void check_not_behind(file_id const& id, file_records const& file, struct stat const& st,
+                        int fd) const {
     if (!file.has_content || changed_ns(st) >= file.changed_ns) return;
     throw sluice_error(
         fmt::format("{}: {} is older than the journal, and yet this machine has not been "
@@ -287,7 +288,7 @@ class recovery {
                     "power, or it was restored. Stop the programs that have it open, and use "
                     "--replay; the journal "
                     "is kept",
-                    options_.log, path_of(fd)));
+                    options_.log, home_->place_of(id.fs, fd)));
   }
 
   /// From now on changes of home files are ours, for a while. What was asked to be replayed is so

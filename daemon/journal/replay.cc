@@ -83,7 +83,7 @@ replay::~replay() {
 void replay::fail(record const& r, int fd, int error) const {
   throw sluice_error(
       fmt::format("{} of {}: {}; the journal is kept", name_of(r.what),
-                  fd >= 0 ? path_of(fd) : "a file on " + uuid_text(r.file.fs),
+                  fd >= 0 ? home_.place_of(r.file.fs, fd) : "a file on " + uuid_text(r.file.fs),
                   error == of_somebody_else ? users_doing_there(error) : std::strerror(error)));
 }
 
@@ -142,7 +142,7 @@ void replay::flush(file_id const& id, int fd) {
       leave_aside(id, fd, "a program has it mapped, and its disk refused bytes"))
     return;
   written_.erase(id);
-  if (error == ENODATA && stale_.empty()) stale_ = path_of(fd);
+  if (error == ENODATA && stale_.empty()) stale_ = home_.place_of(id.fs, fd);
   if (flush_error_ == 0) flush_error_ = error == ENODATA ? EIO : error;
 }
 
@@ -180,7 +180,8 @@ void replay::put(record const& r, int fd) {
   auto const known = live_.of(r.file);
   if (known != nullptr && is_given_away(*known, st)) {
     if (leave_aside(r.file, fd, given_away_text)) return;
-    throw sluice_error(fmt::format("{}: {}; the journal is kept", path_of(fd), given_away_text));
+    throw sluice_error(
+        fmt::format("{}: {}; the journal is kept", home_.place_of(r.file.fs, fd), given_away_text));
   }
   drop_privilege(r, fd, st);
   if (r.what == kind::truncate) {
@@ -229,7 +230,7 @@ int replay::clear_name(record const& r, int directory) {
         fmt::format("{}/{}: was put there by somebody else, and the journal has a file of that "
                     "name to bring home; "
                     "move it away and recover again; the journal is kept",
-                    path_of(directory), r.name));
+                    home_.place_of(r.file.fs, directory), r.name));
   return put_aside(r, directory);
 }
 
@@ -260,7 +261,7 @@ int replay::put_aside(record const& r, int directory) {
   // Somebody may have made one of that name, to be in our way.
   std::string name = named(there.stx_ino);
   if (!move_to(name) && (errno != EEXIST || !move_to(name = named(random_salt())))) return errno;
-  done_.aside.push_back(path_of(directory) + "/" + name);
+  done_.aside.push_back(home_.place_of(r.file.fs, directory) + "/" + name);
   return 0;
 }
 

@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "base/descriptor.h"
 #include "journal/boot.h"
@@ -320,4 +321,66 @@ TEST_CASE("the process with a user's rights has no more, and is not his to look 
     dprintf(to, "%d", status == 0);
   });
   CHECK(said == "1 1 1 1 1 1 1 1");
+}
+
+TEST_CASE("a forged journal tells its user no name that he cannot find", "[order]") {
+  bench b;
+  if (!begin_of_user(b)) return;
+  std::string const secret = b.path("home/secret-merger"), inner = secret + "/open";
+  REQUIRE((mkdir(b.path("home").c_str(), 0755) == 0 && mkdir(secret.c_str(), 0700) == 0));
+  REQUIRE((mkdir(inner.c_str(), 0777) == 0 && chmod(inner.c_str(), 0777) == 0));
+  b.write("his", "home");
+  b.write("home/secret-merger/his", "home");
+  for (auto const* name : {"his", "home/secret-merger/his"})
+    REQUIRE(chown(b.path(name).c_str(), user, user) == 0);
+  std::string const target = GENERATE(as<std::string>(), "", "/open", "/his");
+  kind const what = GENERATE(kind::create, kind::unlink, kind::rename, kind::data);
+  bool const is_data = what == kind::data;
+  record r = b.about(what == kind::create ? kind::unlink : what, "his");
+  r.what = what;
+  r.uid = user;
+  r.gid = his_group;
+  r.new_name = "new";
+  file_id const found = b.id_of(secret + target);
+  if (target == "/his" || is_data)
+    r.file = found;
+  else
+    r.directory = r.new_directory = found;
+  if (what == kind::rename) r.directory = b.id_of(b.at.dir);
+  if (is_data) b.tell_data(r.file, 0, "LOGS");
+  if (!is_data && what == kind::create) lose(b, r, b.path("his"));
+  if (!is_data && what != kind::create) b.tell(r);
+  b.crash();
+  REQUIRE(chown(b.log.c_str(), user, user) == 0);
+  if (target == "/his") REQUIRE(chmod((secret + target).c_str(), 0400) == 0);
+  CAPTURE(target, what);
+  std::string const refused = recovered_as_owner(b), left = recovered_for_node(b.log);
+  CHECK_THAT(refused, !Catch::Contains("secret") && !Catch::Contains("/open"));
+  CHECK_THAT(left, !Catch::Contains("secret") && !Catch::Contains("/open"));
+}
+
+TEST_CASE("root's opener says the same of all that is not the user's", "[order]") {
+  bench b;
+  if (!begin_of_user(b)) return;
+  for (auto const* name : {"shut", "shut/open"}) REQUIRE(mkdir(b.path(name).c_str(), 0755) == 0);
+  REQUIRE(chmod(b.path("shut").c_str(), 0700) == 0);
+  REQUIRE(mkfifo(b.path("shut/fifo").c_str(), 0666) == 0);
+  b.write("shut/file", "x");
+  b.write("his", "x");
+  REQUIRE(chown(b.path("his").c_str(), user, user) == 0);
+  std::vector<file_id> all;
+  for (auto const* name : {"shut", "shut/open", "shut/file", "shut/fifo"}) {
+    sluice::descriptor const fd(open(b.path(name).c_str(), O_RDONLY | O_NONBLOCK));
+    REQUIRE(identify(fd.get(), all.emplace_back()) == 0);
+  }
+  file_id his = b.id_of(b.path("his"));
+  his.handle.replace(4, 4, 4, '\0');  // no generation: ext4 takes any
+  std::string const said = in_a_child([&](int to) {
+    auto const files = become_user(user);
+    for (int const flags : {O_RDONLY, O_RDWR, O_PATH, O_RDONLY | O_DIRECTORY})
+      for (auto const& id : all)
+        dprintf(to, "%s", files->open(id, flags) == -of_somebody_else ? "" : "another answer ");
+    dprintf(to, "%s", files->open(his, O_RDONLY) == -ESTALE ? "" : "opened ");
+  });
+  CHECK(said.empty());
 }
