@@ -356,10 +356,16 @@ bool is_unknown(gid_t gid) {
 
 /// One whom nobody knows by name has no other groups.
 rights rights_of(uid_t uid, std::optional<gid_t> wish) {
-  char text[4096];
+  std::vector<char> text(4096);
   passwd entry = {}, *found = nullptr;
-  bool const is_known = getpwuid_r(uid, &entry, text, sizeof text, &found) == 0 && found != nullptr;
-  if (!is_known) return {uid, wish && is_unknown(*wish) ? *wish : nobodys, {}};
+  int error = 0;
+  while ((error = getpwuid_r(uid, &entry, text.data(), text.size(), &found)) == ERANGE)
+    text.resize(2 * text.size());
+  // He is not unknown, then. Who starts us tries again.
+  if (error != 0)
+    throw sluice_error(
+        fmt::format("the name service does not say who uid {} is: {}", uid, std::strerror(error)));
+  if (found == nullptr) return {uid, wish && is_unknown(*wish) ? *wish : nobodys, {}};
   auto groups = groups_of(entry);
   bool const is_his = wish && std::find(groups.begin(), groups.end(), *wish) != groups.end();
   return {uid, is_his ? *wish : entry.pw_gid, std::move(groups)};

@@ -50,6 +50,8 @@ void print(recovered const& r, recover_options const& o) {
              r.done.records, static_cast<double>(r.done.bytes) / (1 << 20), r.done.made,
              r.done.gone);
   for (auto const& name : r.done.kept_names) fmt::print("  left as it is: {}\n", name);
+  for (auto const& name : r.done.regrouped)
+    fmt::print("  its user is not in its group, and it has another: {}\n", name);
   for (auto const& path : r.done.aside)
     fmt::print("  had a name that was given again, and was put aside: {}\n", path);
 }
@@ -82,7 +84,8 @@ void print_json(recovered const& r, recover_options const& o) {
                               {"gone", r.done.gone},
                               {"ahead", r.done.ahead},
                               {"aside", r.done.aside},
-                              {"kept_names", r.done.kept_names}};
+                              {"kept_names", r.done.kept_names},
+                              {"regrouped", r.done.regrouped}};
   fmt::print("{}\n", j.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 

@@ -26,6 +26,12 @@ namespace {
 constexpr std::size_t open_files_max = 512;
 constexpr mode_t special = S_ISUID | S_ISGID;
 
+/// Who was in its group is among all others now, and the other way round.
+mode_t mode_in_any_group(mode_t mode) {
+  mode_t const of_both = mode & (mode >> 3) & 07;
+  return (mode & (S_ISVTX | S_IRWXU)) | of_both << 3 | of_both;
+}
+
 /// 0: that file has the name there, ENOENT: it has not, or another errno.
 int look_for(int directory, std::string const& name, int fd) {
   struct stat there = {}, file = {};
@@ -166,6 +172,26 @@ int replay::open_file(file_id const& id) {
   return fd < 0 ? fd : remember(id, fd);
 }
 
+/// Owner, group and mode, or an errno. A user whom the name service does not know now may have lost
+/// that group. His file keeps the one that it has, and nobody may do more with it than before.
+int replay::give(record const& r, int fd, mode_t mode) {
+  if (fchown(fd, r.uid, r.gid) != 0) {
+    int const error = errno;
+    struct stat st = {};
+    if (error != EPERM || fstat(fd, &st) != 0 || st.st_uid != r.uid) return error;
+    mode = mode_in_any_group(mode);
+    given_[r.file] = {st.st_uid, st.st_gid};
+  }
+  return fchmod(fd, mode) == 0 ? 0 : errno;
+}
+
+bool replay::is_anothers(record const& r, struct stat const& st) const {
+  auto const given = given_.find(r.file);
+  if (given != given_.end()) return given->second != owner_ids{st.st_uid, st.st_gid};
+  auto const known = live_.of(r.file);
+  return known != nullptr && is_given_away(*known, st);
+}
+
 /// A write takes setuid and setgid from a file, and the kernel had done so; ours would leave them
 /// on whatever bytes the journal has. Who still wants them can see what the file is, and set them.
 void replay::drop_privilege(record const& r, int fd, struct stat const& st) const {
@@ -177,8 +203,7 @@ void replay::put(record const& r, int fd) {
   struct stat st = {};
   if (fstat(fd, &st) != 0) fail(r, fd, errno);
   if (!S_ISREG(st.st_mode)) fail(r, fd, EINVAL);
-  auto const known = live_.of(r.file);
-  if (known != nullptr && is_given_away(*known, st)) {
+  if (is_anothers(r, st)) {
     if (leave_aside(r.file, fd, given_away_text)) return;
     throw sluice_error(
         fmt::format("{}: {}; the journal is kept", home_.place_of(r.file.fs, fd), given_away_text));
@@ -272,9 +297,9 @@ int replay::make_file(record const& r, int directory) {
   int const fd = openat(directory, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (fd < 0) return -errno;
   int error = home_.set_mark(fd, mark_);
+  if (error == 0) error = give(r, fd, r.mode & 07777 & ~special);
   if (error == 0 &&
-      (fchown(fd, r.uid, r.gid) != 0 || fchmod(fd, r.mode & 07777 & ~special) != 0 ||
-       linkat(AT_FDCWD, proc_name(fd).c_str(), directory, r.name.c_str(), AT_SYMLINK_FOLLOW) != 0))
+      linkat(AT_FDCWD, proc_name(fd).c_str(), directory, r.name.c_str(), AT_SYMLINK_FOLLOW) != 0)
     error = errno;
   if (error == 0) return fd;
   close(fd);
@@ -291,7 +316,7 @@ bool is_made_since(int fd, timespec const& begun) {
 
 /// Of a file that is there, but not yet as its first sync made it durable: before its bytes are
 /// brought home nobody may read them whom its mode keeps out.
-void replay::bring_owner(record const& r, int fd) const {
+void replay::bring_owner(record const& r, int fd) {
   struct stat st = {};
   file_records const* const known = live_.of(r.file);
   if (fstat(fd, &st) != 0) fail(r, fd, errno);
@@ -300,8 +325,8 @@ void replay::bring_owner(record const& r, int fd) const {
   constexpr mode_t plain = 07777 & ~special;
   bool const is_owned = st.st_uid == r.uid && st.st_gid == r.gid;
   if (!is_behind || (is_owned && (st.st_mode & plain) == (r.mode & plain))) return;
-  if (!is_owned && fchown(fd, r.uid, r.gid) != 0) fail(r, fd, errno);
-  if (fchmod(fd, r.mode & plain) != 0) fail(r, fd, errno);
+  if (int const error = give(r, fd, r.mode & plain); error != 0) fail(r, fd, error);
+  if (given_.contains(r.file)) done_.regrouped.push_back(home_.place_of(r.file.fs, fd));
 }
 
 /// The same of a directory. One that is there without our mark is somebody else's, or came home by
@@ -321,8 +346,7 @@ int replay::make_directory(record const& r, int directory) {
   if (st.st_uid != geteuid() && st.st_uid != r.uid) return -EPERM;
   if (is_new && !is_made_since(made.get(), begun)) return -EEXIST;
   home_.set_mark(made.get(), mark_);
-  if (fchown(made.get(), r.uid, r.gid) != 0 || fchmod(made.get(), r.mode & 07777) != 0)
-    return -errno;
+  if (int const error = give(r, made.get(), r.mode & 07777); error != 0) return -error;
   return made.release();
 }
 
@@ -352,6 +376,8 @@ void replay::make(record const& r) {
   made_as_[r.file] = now;
   remember(r.file, fd);
   ++done_.made;
+  if (given_.contains(r.file))
+    done_.regrouped.push_back(home_.place_of(r.file.fs, directory) + "/" + r.name);
 }
 
 /// 0: the new name is free, the victim's, or of an earlier attempt; EEXIST: any other file there

@@ -31,6 +31,7 @@ struct replayed {
   std::uint64_t ahead = 0;              // names that home has given to later files
   std::vector<std::string> aside;       // where earlier files are whose names were given again
   std::vector<std::string> kept_names;  // that were not changed, and why
+  std::vector<std::string> regrouped;   // that could not be given to their group
 };
 
 /// When the crash was, as well as the journal knows it, and until when changes are recovery's own:
@@ -96,8 +97,10 @@ class replay {
   bool leave_aside(file_id const& id, int fd, char const* why);
   bool leave_lost(record const& r, char const* why);
   void leave_name(record const& r, int fd, int error);
+  int give(record const& r, int fd, mode_t mode);
+  bool is_anothers(record const& r, struct stat const& st) const;
   void drop_privilege(record const& r, int fd, struct stat const& st) const;
-  void bring_owner(record const& r, int fd) const;
+  void bring_owner(record const& r, int fd);
   void put(record const& r, int fd);
   int change_name(record const& r, int fd);
   void make(record const& r);
@@ -123,6 +126,7 @@ class replay {
   std::map<file_id, file_id> made_as_;   // what the journal calls it, what it is now
   std::map<file_id, page_set> written_;  // bytes, and not flushed
   std::map<file_id, left_aside> aside_;
+  std::map<file_id, owner_ids> given_;  // whose a file is that its group could not have
   bool leaves_aside_ = false;
   int flush_error_ = 0;
   std::string stale_;

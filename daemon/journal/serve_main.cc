@@ -194,6 +194,9 @@ void say_what_was_set_aside(std::string const& log, recovered const& r) {
                r.aside[i].name);
   for (std::size_t i = 0; i < r.done.kept_names.size() && i < lines_max; ++i)
     fmt::print(stderr, "sluice-order: {}: left as it is: {}\n", log, r.done.kept_names[i]);
+  for (std::size_t i = 0; i < r.done.regrouped.size() && i < lines_max; ++i)
+    fmt::print(stderr, "sluice-order: {}: brought home without its group: {}\n", log,
+               r.done.regrouped[i]);
   if (!r.aside_log.empty())
     fmt::print(stderr,
                "sluice-order: {}: {} files are as they were; what it had of them is in {}\n", log,

@@ -3,6 +3,8 @@
 #include "journal/opener.h"
 
 #include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/stat.h>
@@ -79,6 +81,7 @@ std::string recovered_for_node(std::string const& log) {
     recovered const r = recover(o);
     for (auto const& one : r.aside) dprintf(to, "%s: %s\n", one.why.c_str(), one.name.c_str());
     for (auto const& one : r.done.kept_names) dprintf(to, "%s\n", one.c_str());
+    for (auto const& one : r.done.regrouped) dprintf(to, "without its group: %s\n", one.c_str());
     if (r.is_running) dprintf(to, "running\n");
     if (!r.aside_log.empty()) dprintf(to, "log %s", r.aside_log.c_str());
   });
@@ -106,11 +109,14 @@ TEST_CASE("of a user's log recovery makes nothing but his own files", "[order]")
   struct made {
     unsigned uid, gid, mode;
     bool may;
+    unsigned has;  // its mode then
   };
   for (made const& m :
-       {made{0, 0, S_IFREG | 0644, false}, made{user, others, S_IFREG | 0660, false},
-        made{user, 0, S_IFREG | 0660, false}, made{user, his_group, S_IFREG | 04755, true},
-        made{user, his_group, S_IFREG | 0200, true}, made{user, his_group, S_IFREG | 0640, true}}) {
+       {made{0, 0, S_IFREG | 0644, false, 0}, made{user, others, S_IFREG | 0660, true, 0600},
+        made{user, 0, S_IFREG | 02674, true, 0644}, made{user, 0, S_IFREG | 0607, true, 0600},
+        made{user, his_group, S_IFREG | 04755, true, 0755},
+        made{user, his_group, S_IFREG | 0200, true, 0200},
+        made{user, his_group, S_IFREG | 0640, true, 0640}}) {
     bench b;
     if (!begin_of_user(b)) return;
     b.write("lost", "x");
@@ -128,9 +134,53 @@ TEST_CASE("of a user's log recovery makes nothing but his own files", "[order]")
     struct stat st = {};
     if (!m.may) continue;
     REQUIRE(stat(b.path("lost").c_str(), &st) == 0);
-    CHECK((st.st_uid == user && (st.st_mode & 07777) == (m.mode & 0777)));
+    CHECK((st.st_uid == user && st.st_gid == his_group && (st.st_mode & 07777) == m.has));
     CHECK(recovered_as_owner(b).empty());
   }
+}
+
+TEST_CASE("of a uid without a name recovery brings home files of its group", "[order]") {
+  for (bool const is_directory : {false, true}) {
+    bench b;
+    if (!begin_of_user(b)) return;
+    b.write("lost", "x");
+    record r = b.about(kind::create, "lost");
+    r.uid = r.gid = others;
+    r.mode = S_IFREG | 0640;
+    record in = r;
+    if (is_directory) {
+      REQUIRE(mkdir(b.path("in").c_str(), 0700) == 0);
+      in = b.about(kind::create, "in");
+      in.uid = in.gid = others;
+      in.mode = S_IFDIR | 03775;
+      b.tell(in);
+      r.directory = in.file;
+      REQUIRE(rmdir(b.path("in").c_str()) == 0);
+    }
+    lose(b, r, b.path("lost"));
+    b.crash();
+    REQUIRE(chown(b.log.c_str(), others, others) == 0);
+    CAPTURE(is_directory);
+    CHECK_THAT(recovered_for_node(b.log), Catch::Contains("without its group: ") &&
+                                              Catch::Contains("/lost\n") &&
+                                              !Catch::Contains("log "));
+    CHECK(b.read(is_directory ? "in/lost" : "lost") == "text");
+    struct stat st = {};
+    REQUIRE(stat(b.path(is_directory ? "in" : "lost").c_str(), &st) == 0);
+    CHECK((st.st_uid == others && (st.st_mode & 07777) == (is_directory ? 01755u : 0600u)));
+  }
+}
+
+TEST_CASE("a name service that fails makes nobody unknown", "[order]") {
+  if (geteuid() != 0) return;
+  std::string const said = in_a_child([&](int) {
+    REQUIRE(unshare(CLONE_NEWNS) == 0);
+    REQUIRE(mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0);
+    REQUIRE(mount("none", "/etc", "tmpfs", 0, nullptr) == 0);
+    std::ofstream("/etc/nsswitch.conf") << "passwd: files\n";  // which are not there
+    become_user(others);
+  });
+  CHECK_THAT(said, Catch::Contains("does not say who uid 64999 is"));
 }
 
 TEST_CASE("of a user's log recovery leaves alone what is another's", "[order]") {
