@@ -22,6 +22,8 @@ namespace sluice::journal {
 
 namespace {
 
+std::uint64_t most_bytes = ~std::uint64_t{0};
+
 sluice::error failure(std::string const& path, char const* what) {
   return sluice_error(fmt::format("{}: {}: {}", path, what, std::strerror(errno)));
 }
@@ -55,6 +57,8 @@ struct unfinished {
 
 }  // namespace
 
+void refuse_journals_above(std::uint64_t bytes) { most_bytes = bytes; }
+
 void sync_directory_of(std::string const& path) {
   auto const slash = path.rfind('/');
   std::string const dir = slash == path.npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
@@ -78,6 +82,13 @@ file_disk::file_disk(std::string const& path, use how) {
   }
   owner_ = st.st_uid;
   bytes_ = static_cast<std::uint64_t>(st.st_size) / block_bytes * block_bytes;
+  if (bytes_ > most_bytes) {
+    close(fd_);
+    throw sluice_error(
+        fmt::format("{}: has {} MiB, and a journal here has {} at most: it is not read, and kept; "
+                    "`sluice recover`, run by root, reads it",
+                    path, bytes_ >> 20, most_bytes >> 20));
+  }
   if (how == use::write && flock(fd_, LOCK_EX | LOCK_NB) != 0) {
     close(fd_);
     throw sluice_error(fmt::format("{}: is in use by another process", path));

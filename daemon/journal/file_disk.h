@@ -39,6 +39,9 @@ class file_disk : public disk {
   bool through_ = true;  // RWF_DSYNC is known here
 };
 
+/// From now on a larger journal is not opened: whoever owns it made it as large as he liked.
+void refuse_journals_above(std::uint64_t bytes);
+
 /// A new journal of `bytes` in all. Appears complete under its name, or not at all; throws when
 /// there is a file of that name.
 void make_log_file(std::string const& path, std::uint64_t bytes, std::uint64_t window_ns);

@@ -35,12 +35,6 @@ std::uint64_t bytes_of(record const& r) {
   return record_bytes(payload.size());
 }
 
-/// Room for the records, the heads of their batches and what fills up their blocks.
-std::uint64_t room_for(std::uint64_t bytes) {
-  std::uint64_t const batches = bytes / batch_bytes + 2;
-  return area_begin + area_bytes_min + round_up(bytes, block_bytes) + 2 * batches * block_bytes;
-}
-
 /// As the journal that it is kept of was: who recovers it asks the same of files as here.
 superblock super_of(superblock made, superblock const& of) {
   std::copy(std::begin(of.id), std::end(of.id), std::begin(made.id));
@@ -96,12 +90,17 @@ std::string name_for(kept_log const& of) {
 
 }  // namespace
 
+std::uint64_t room_for_records(std::uint64_t bytes) {
+  std::uint64_t const batches = bytes / batch_bytes + 2;
+  return area_begin + area_bytes_min + round_up(bytes, block_bytes) + 2 * batches * block_bytes;
+}
+
 std::string keep_aside(kept_log const& of, std::function<void(take_record const&)> const& each) {
   std::string const name = name_for(of), part = name + ".part";
   std::uint64_t bytes = 0;
   each([&](record const& r) { bytes += bytes_of(r); });
   unlink(part.c_str());
-  make_log_file(part, room_for(bytes), of.super.window_ns);
+  make_log_file(part, room_for_records(bytes), of.super.window_ns);
   write_all(part, of, each);
   if (std::rename(part.c_str(), name.c_str()) != 0) fail(name, errno);
   sync_directory_of(name);

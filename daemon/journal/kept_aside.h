@@ -25,6 +25,10 @@ struct kept_log {
 
 using take_record = std::function<void(record const&)>;
 
+/// A journal's size for records of so many bytes, with the heads of their batches and what fills up
+/// their blocks.
+std::uint64_t room_for_records(std::uint64_t bytes);
+
 /// `each` gives all records, in order, as often as it is called. Returns the name of the new
 /// journal: that of the old one and its generation. Throws sluice::error.
 std::string keep_aside(kept_log const& of, std::function<void(take_record const&)> const& each);

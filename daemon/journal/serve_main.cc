@@ -20,6 +20,7 @@
 #include <filesystem>
 #include <limits>
 #include <memory>
+#include <new>
 #include <optional>
 #include <utility>
 
@@ -33,6 +34,7 @@
 #include "journal/kept_aside.h"
 #include "journal/opener.h"
 #include "journal/recover.h"
+#include "journal/recovery_bounds.h"
 #include "journal/sentinel.h"
 #include "journal/service.h"
 #include "journal/slots.h"
@@ -51,27 +53,43 @@ constexpr std::uint64_t rests_after_ns = 30'000'000'000;
 constexpr rlim_t files_wanted = 16384;
 
 volatile sig_atomic_t is_told_to_stop = 0;
+volatile sig_atomic_t may_end_at_once = 0;
+
+constexpr char const* cut_off_text =
+    "told to end before what the journal has was brought home; it is kept";
 
 struct serve_options {
   std::string log, jobs, status;
   std::vector<std::string> areas;
   std::uint64_t log_mib = 64;
   std::int64_t user = -1, group = -1;  // whose jobs and journal; -1: ours
-  bool only_recovers = false, is_removed = false;
+  bool only_recovers = false, is_removed = false, is_bounded = false;
   int ready_fd = -1;
   std::vector<int> sentinel_fds = {-1, -1};
 };
 
+/// In any thread, and at any moment.
+void take_signal(int) {
+  is_told_to_stop = 1;
+  if (may_end_at_once == 0) return;
+  for (char const* const words : {"sluice-order: ", cut_off_text, "\n"})
+    if (write(STDERR_FILENO, words, std::strlen(words)) < 0) break;
+  _exit(exit_sluice);
+}
+
 void heed_signals() {
   struct sigaction act = {};
-  act.sa_handler = [](int) { is_told_to_stop = 1; };
+  act.sa_handler = take_signal;
   for (int signal : {SIGTERM, SIGINT}) sigaction(signal, &act, nullptr);
   signal(SIGHUP, SIG_IGN);
   signal(SIGPIPE, SIG_IGN);
 }
 
-/// Who waits for us is to wait for a disk, and not for a processor. Where it is not allowed, not.
-void want_priority() { setpriority(PRIO_PROCESS, 0, -10); }
+/// Who waits for us is to wait for a disk, and not for a processor. Who only recovers takes what a
+/// journal's user gave him to do. Where it is not allowed, not.
+void want_priority(serve_options const& o) {
+  setpriority(PRIO_PROCESS, 0, o.only_recovers ? 5 : -10);
+}
 
 void want_files() {
   rlimit limit = {};
@@ -281,6 +299,31 @@ bool only_syncs(std::string const& log) {
          is_this_boot(found.in_force.boot);
 }
 
+/// A recovery that is cut off is begun again by the next process, as after a power cut: nobody who
+/// ends a node waits for what a user left in his journal.
+class ends_at_once {
+ public:
+  ends_at_once() {
+    may_end_at_once = 1;
+    if (is_told_to_stop == 0) return;
+    may_end_at_once = 0;
+    throw sluice_error(cut_off_text);
+  }
+  ~ends_at_once() { may_end_at_once = 0; }
+  ends_at_once(ends_at_once const&) = delete;
+  ends_at_once& operator=(ends_at_once const&) = delete;
+};
+
+recovered recover_bounded(recover_options const& o, std::uint64_t mib) try {
+  ends_at_once const now;
+  return recover(o);
+} catch (std::bad_alloc const&) {
+  throw sluice_error(fmt::format(
+      "{}: its recovery needs more memory than one of a journal of {} MiB gets here ({} MiB); it "
+      "is kept; `sluice recover`, run by root, has no such bound",
+      o.log, mib, recovery_memory_bytes(mib << 20) >> 20));
+}
+
 /// What the journal has is in the files. Throws.
 void bring_home(serve_options const& o, his_jobs& jobs, home* files, status& said,
                 sentinels& sentinel) {
@@ -291,7 +334,7 @@ void bring_home(serve_options const& o, his_jobs& jobs, home* files, status& sai
   before.home_error = refused_before(o.jobs.empty() ? o.areas : jobs.areas(), geteuid());
   if (int const heard = sentinel.heard(); before.home_error == 0) before.home_error = heard;
   if (before.home_error == 0 && only_syncs(o.log)) said.only_syncs();
-  recovered const r = recover(before);
+  recovered const r = o.is_bounded ? recover_bounded(before, o.log_mib) : recover(before);
   if (r.records != 0)
     fmt::print(stderr, "sluice-order: {}: {} records {}\n", o.log, r.records,
                r.is_running ? "were synced at home" : "brought home");
@@ -382,6 +425,8 @@ bool begin_with(serve_options const& o, his_jobs& jobs, std::unique_ptr<status>&
   bool is_new = false;
   try {
     said = std::make_unique<status>(o);
+    std::optional<recovery_bounds> bounds;  // of the process that opens files, too
+    if (o.is_bounded) bounds.emplace(o.log_mib << 20);
     auto const files = take_rights(o);
     is_new = !is_there(o.log);
     if (is_new && o.only_recovers) return false;
@@ -399,7 +444,7 @@ int serve(serve_options const& o) {
   install_guard();
   heed_signals();
   want_files();
-  want_priority();
+  want_priority(o);
   his_jobs jobs(o.jobs, o.user < 0 ? geteuid() : static_cast<uid_t>(o.user));
   descriptor const lock = hold_jobs(o);
   sentinels sentinel(o.sentinel_fds[0], o.sentinel_fds[1]);
@@ -427,6 +472,8 @@ int run(int argc, char** argv) {
   verb->add_option("--journal-mib", o.log_mib, "how large a new journal is");
   add_old_option(*verb, "sluice-order", "--log", "--journal", o.log);
   add_old_option(*verb, "sluice-order", "--log-mib", "--journal-mib", o.log_mib);
+  verb->add_flag("--bounded", o.is_bounded,
+                 "refuse a journal that is larger, and recover within a bound of memory");
   verb->add_option("--ready-fd", o.ready_fd, "where to write a byte when serving");
   verb->add_option("--sentinel-fds", o.sentinel_fds,
                    "both ends of a pair of sockets that outlives this process")

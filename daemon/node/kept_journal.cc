@@ -86,7 +86,7 @@ void kept_journal::begin() {
                                     "--journal",     directory_ + "/journal",
                                     "--journal-mib", std::to_string(settings_.size_mib),
                                     "--status",      status_path_,
-                                    "--remove"};
+                                    "--remove",      "--bounded"};
   // What is left of before comes home, whoever wants a new one.
   only_recovers_ = !is_wanted_ || report_.is_recovered == 0;
   if (only_recovers_) words.emplace_back("--only-recover");
