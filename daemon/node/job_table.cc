@@ -203,7 +203,7 @@ std::map<uid_t, gid_t> journals_given(std::vector<std::pair<uid_t, gid_t>> const
     count& has = of_owner[owner_by(owner_of, uid)];
     auto const own = known.find(uid);
     bool const has_journal = own != known.end() && own->second, has_folder = own != known.end();
-    bool const may_have = has_journal || has.journals < job_table::most_journals_of_an_owner;
+    bool const may_have = has_journal || has.journals < most_journals_of_an_owner;
     bool const has_place = has_folder || has.folders < job_table::most_journal_folders_of_an_owner;
     if (out.contains(uid) || !may_have || !has_place) continue;
     out.emplace(uid, gid);

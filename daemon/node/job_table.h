@@ -51,7 +51,6 @@ class job_table {
   static constexpr std::size_t kept_jobs = most_jobs / 8;  // the last ones, for users without one
   // A segment takes some 7 MB, an order area 10: the jobs of a user stay below half a gigabyte.
   static constexpr std::size_t most_of_an_owner = 32;
-  static constexpr std::size_t most_journals_of_an_owner = 2;
   static constexpr std::size_t most_journal_folders_of_an_owner = 8;  // with files of his, too
 
   /// `start`: see process_teller. `owner_of`: whose a job is, where bounds hold for one user.

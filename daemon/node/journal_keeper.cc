@@ -24,6 +24,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "core/durations.h"
+#include "node/journal_places.h"
 #include "node/kept_journal.h"
 #include "node/pace.h"
 #include "runtime/privileges.h"
@@ -146,34 +147,49 @@ class keeper {
                   [](auto const& one) { return one.second->is_over() && !one.second->has_news(); });
   }
 
-  /// Some at a time, for each is a process. One that takes long does not hold up the others.
+  /// Some at a time, for each is a process. One that takes long does not hold up those of others.
   void recover_left() {
     std::int64_t const now_ns = steady_ns();
     auto at_once = std::count_if(all_.begin(), all_.end(), [&](auto const& one) {
       return one.second->is_recovering(now_ns);
     });
+    journal_places running(settings_.owner_of);
+    for (auto const& [user, one] : all_)
+      if (one->has_process() && one->report().phase == journal_phase::recovering)
+        running.take(user);
     for (auto const& [user, one] : all_) {
       if (at_once >= most_recovering) return;
-      if (!one->waits_for_turn(now_ns)) continue;
+      if (!one->waits_for_turn(now_ns) || running.has_all(user)) continue;
       one->start();
+      running.take(user);
       ++at_once;
     }
   }
 
   /// Those that wait for room, as far as there is some.
   void let_in() {
-    auto taken = static_cast<std::uint64_t>(std::count_if(
-        all_.begin(), all_.end(), [](auto const& one) { return one.second->has_file(); }));
+    journal_places places(settings_.owner_of);
+    for (auto const& [user, one] : all_)
+      if (one->takes_room()) places.take(user);
     for (auto const& [user, one] : all_) {
       if (!one->waits_for_room()) continue;
-      if ((taken + 1) * settings_.size_mib > settings_.total_mib) {
-        one->wait_for_room(fmt::format("{} journals of {} MiB are all that journal-total allows",
-                                       taken, settings_.size_mib));
+      if (std::string const why = why_no_room(places, user); !why.empty()) {
+        one->wait_for_room(why);
         continue;
       }
-      ++taken;
+      places.take(user);
       one->start();
     }
+  }
+
+  /// Empty: there is some.
+  std::string why_no_room(journal_places const& places, uid_t user) const {
+    if ((places.taken() + 1) * settings_.size_mib > settings_.total_mib)
+      return fmt::format("{} journals of {} MiB are all that journal-total allows", places.taken(),
+                         settings_.size_mib);
+    if (!places.has_all(user)) return {};
+    return fmt::format("{} journals of the user who has uid {} are served or come home",
+                       places.of_owner(user), user);
   }
 
   /// What finds no room is sent when there is some.

@@ -6,7 +6,11 @@
 #include <cstdint>
 #include <string>
 
+#include "base/owners.h"
+
 namespace sluice::node {
+
+inline constexpr std::uint64_t most_journals_of_an_owner = 2;
 
 struct journal_settings {
   std::string program;    // sluice-order
@@ -15,6 +19,7 @@ struct journal_settings {
   std::uint64_t size_mib = 256, total_mib = 4096;
   std::int64_t idle_ns = 0;  // so long a journal stays that no job needs
   std::string run_dir;
+  owner_lookup owner_of = {};  // whose a uid is, where bounds hold for one user
 };
 
 enum class journal_phase : std::uint32_t {

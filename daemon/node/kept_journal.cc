@@ -127,17 +127,26 @@ void kept_journal::add_to(std::vector<pollfd>& all) const {
 
 std::int64_t kept_journal::due_ns() const {
   std::int64_t due_ns = never_ns;
-  if (report_.phase == journal_phase::pausing) due_ns = report_.due_ns;
-  if (waits_for_turn(never_ns)) due_ns = report_.due_ns > steady_ns() ? report_.due_ns : never_ns;
-  if (has_process() && (!ended_ || is_ending_)) due_ns = steady_ns() + without_pidfd_ns;
+  std::int64_t const now_ns = steady_ns();
+  bool const waits = report_.phase == journal_phase::pausing || waits_for_turn(never_ns);
+  // Whose turn does not come waits for the end of another one, which is a sign.
+  if (waits && !is_stopped_ && !waits_for_turn(now_ns)) due_ns = report_.due_ns;
+  if (is_recovering(now_ns)) due_ns = begun_ns_ + slow_recovery_ns;
+  if (has_process() && (!ended_ || is_ending_)) due_ns = now_ns + without_pidfd_ns;
   bool const is_idle = !is_wanted_ && report_.phase == journal_phase::serving && !is_ending_;
   if (is_idle) due_ns = std::min(due_ns, unwanted_ns_ + settings_.idle_ns);
   return due_ns;
 }
 
 bool kept_journal::waits_for_turn(std::int64_t now_ns) const {
-  return report_.phase == journal_phase::recovering && !has_process() && !is_stopped_ &&
-         now_ns >= report_.due_ns;
+  bool const comes_home = report_.phase == journal_phase::recovering ||
+                          (report_.phase == journal_phase::pausing && report_.is_recovered == 0);
+  return comes_home && !has_process() && !is_stopped_ && now_ns >= report_.due_ns;
+}
+
+bool kept_journal::takes_room() const {
+  bool const is_given_up = report_.phase == journal_phase::pausing && report_.is_recovered == 0;
+  return !is_over_ && report_.phase != journal_phase::full && !is_given_up;
 }
 
 bool kept_journal::is_recovering(std::int64_t now_ns) const {
@@ -151,7 +160,7 @@ void kept_journal::look() {
   if (has_process()) look_for_end();
   std::int64_t const now_ns = steady_ns();
   bool const is_pause_over = report_.phase == journal_phase::pausing && now_ns >= report_.due_ns;
-  if (is_pause_over && !is_stopped_) start();
+  if (is_pause_over && !is_stopped_ && report_.is_recovered != 0) start();
   bool const is_idle = !is_wanted_ && report_.phase == journal_phase::serving;
   if (is_idle && now_ns >= unwanted_ns_ + settings_.idle_ns) end_process();
 }

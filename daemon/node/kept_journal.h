@@ -42,12 +42,14 @@ class kept_journal {
   /// Its process has ended, and nothing is left that the keeper needs to know.
   bool is_over() const { return is_over_; }
   bool has_process() const { return report_.pid != 0; }
-  /// Of one that was left, or that another process serves still: its next start is due.
+  /// Of one that was left, has to come home, or is served by another process still: its next start
+  /// is due.
   bool waits_for_turn(std::int64_t now_ns) const;
   /// And has not for so long that it holds up others.
   bool is_recovering(std::int64_t now_ns) const;
-  /// Its file takes room, or may.
-  bool has_file() const { return !is_over_ && report_.phase != journal_phase::full; }
+  /// Its file takes room that others could have. One that cannot be recovered is a file of its
+  /// user's among others, until somebody mends it: it keeps nobody out.
+  bool takes_room() const;
   bool waits_for_room() const { return report_.phase == journal_phase::full && is_wanted_; }
   /// `why`: for people, where there is none for it.
   void wait_for_room(std::string const& why);

@@ -129,13 +129,13 @@ std::string journal_program(char const* name) {
 }
 
 /// Before privileges are dropped: those of the journals' keeper are more than ours.
-node::journal_child begin_journals(config const& c) {
+node::journal_child begin_journals(config const& c, owner_lookup const& owner_of) {
   if (c.journal.empty()) return {};
   std::error_code failed;
   if (std::filesystem::is_regular_file(c.journal, failed)) refuse_shared(c.journal);
   return node::keep_journals({journal_program("sluice-order"), journal_program("sluice-recover"),
                               c.journal, c.journal_mib, c.journal_total_mib, c.journal_idle_ns,
-                              c.run_dir});
+                              c.run_dir, owner_of});
 }
 
 /// Threads that look at processes may outlive us, and ask.
@@ -180,7 +180,8 @@ int run_daemon(runtime::command_line const& line) {
   config c = written;
   settle(c);
   [[maybe_unused]] int const lock = runtime::lock_run_dir(c.run_dir);
-  node::journal_child const keeper = begin_journals(c);
+  owner_lookup const owner_of = look_for_owners();
+  node::journal_child const keeper = begin_journals(c, owner_of);
   std::unique_ptr<runtime::launcher> walks;
   runtime::kept_capabilities watching;
   if (c.role == runtime::role_kind::node)
@@ -197,7 +198,6 @@ int run_daemon(runtime::command_line const& line) {
   };
   runtime::dashboard board({name_of(c.role), c.name, runtime::version});
   runtime::fresh_look looks;
-  owner_lookup const owner_of = look_for_owners();
   std::unique_ptr<runtime::metrics_server> server;
   std::unique_ptr<wire::context> zmq;
   runtime::without_capabilities([&] {
