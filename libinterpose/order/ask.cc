@@ -11,9 +11,7 @@ using abi::order_request;
 
 namespace {
 
-constexpr std::int64_t slice_ns = 50'000'000;
-// A heart that beats beside a loop that hangs: then we go on without it as well.
-constexpr std::int64_t untaken_ns = 2'000'000'000, longest_ns = 60'000'000'000;
+constexpr std::int64_t untaken_ns = 2'000'000'000;
 
 }  // namespace
 

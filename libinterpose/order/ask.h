@@ -13,6 +13,10 @@ using abi::state_in;
 using abi::swap;
 using slot_state = abi::order_slot_state;
 
+inline constexpr std::int64_t slice_ns = 50'000'000;
+// A heart that beats beside a loop that hangs: then we go on without it as well.
+inline constexpr std::int64_t longest_ns = 60'000'000'000;
+
 /// The daemon has not answered that user of the slot yet.
 constexpr bool is_under_way(std::uint32_t word, std::uint32_t user) {
   return word >> 3 == user && abi::is_open(word);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// See order/barriers.h. No lock and no owner: every thread that comes to the gate does what there
-// is to do by itself, at worst twice, and the first to be done takes the entry out. An entry is
-// written before its request is posted, so nothing is ever outstanding that the table does not
-// know.
+// See order/barriers.h. Every thread that comes to the gate does what there is to do by itself, and
+// the first to be done takes the entry out. Only what the daemon did not do, each does in its turn.
+// An entry is written before its request is posted, so nothing is ever outstanding that the table
+// does not know.
 #include <errno.h>
 
 #include "loaded.h"
@@ -30,6 +30,7 @@ struct entry {
   std::atomic<std::uint64_t> device, inode;  // inode 0: another process's barrier
   std::atomic<std::uint32_t> unsure, failed, kind, stream;
   std::atomic<std::int32_t> fd;
+  std::atomic<std::uint32_t> syncer;  // the thread that syncs it by that fd; 0: none
 };
 constinit entry table[most_barriers];
 
@@ -165,36 +166,78 @@ int make_good(known const& k, bool is_sent_back) {
   return sync_everything(k.device);
 }
 
-// Waits until it is known what became of the barrier, and makes good what the daemon did not. -1:
-// not yet; else 0 or the error number, which is kept for who has to be told.
-int settle(known const& k, bool may_wait) {
-  abi::order_header& h = durable.area->head;
-  order_slot& s = durable.area->slot[k.b.slot - 1];
+// Waits until it is known what became of the barrier.
+stand wait_for(barrier const& b, int& error) {
+  order_slot& s = durable.area->slot[b.slot - 1];
   std::int64_t const since_ns = now_ns();
-  int error = 0;
   for (;;) {
-    stand const is = look(k.b, error);
-    if (is == stand::durable) break;
-    if (is == stand::is_posting || (!may_wait && is != stand::failed)) return -1;
-    if (is == stand::waits) {
-      std::uint32_t const seen = s.word.load();
-      if (!is_under_way(seen, k.b.user) || wait_a_slice(s, seen, since_ns, ~0u)) continue;
-      h.unsure.fetch_add(1);
-      give_up(s, k.b.user, seen);
+    stand const is = look(b, error);
+    if (is != stand::waits) return is;
+    std::uint32_t const seen = s.word.load();
+    if (!is_under_way(seen, b.user) || wait_a_slice(s, seen, since_ns, ~0u)) continue;
+    durable.area->head.unsure.fetch_add(1);
+    give_up(s, b.user, seen);
+  }
+}
+
+// A sync under way keeps the program's file open, and its locks with it. So one thread at a time
+// makes a barrier good, and who closes the file waits for it. False: it was made good meanwhile.
+bool take_turn(unsigned i, known const& k) {
+  std::atomic<std::uint32_t>& syncer = table[i].syncer;
+  long const process = sys::call(SYS_getpid);
+  auto const me = static_cast<std::uint32_t>(sys::call(SYS_gettid));
+  for (std::int64_t const since_ns = now_ns(); table[i].word.load() == k.word();) {
+    std::uint32_t seen = syncer.load();
+    // Left behind: by a thread of the process that forked us, or by a handler that jumped away.
+    bool const is_nobodys =
+        seen == 0 || seen == me || sys::call(SYS_tgkill, process, seen, 0) == -ESRCH;
+    std::int64_t const at_ns = now_ns();
+    if (!is_nobodys && at_ns - since_ns < longest_ns) {
+      sys::futex_wait(&syncer, seen, at_ns + slice_ns, ~0u);
       continue;
     }
-    if (is != stand::failed) error = make_good(k, is == stand::sent_back);
-    // Whose error it was nobody knows any more: in doubt, of this one.
-    if (error == 0 && is == stand::unknown && h.failed.load() != k.b.failed) error = EIO;
-    break;
+    if (!syncer.compare_exchange_strong(seen, me)) continue;
+    if (table[i].word.load() == k.word()) return true;
+    syncer.store(0);
   }
-  if (error != 0) {
-    keep_error(k, error);
-    if (k.inode == 0) return error;  // who posted it has to see for himself
+  return false;
+}
+
+void leave_turn(unsigned i) {
+  table[i].syncer.store(0);
+  sys::futex_wake(&table[i].syncer, ~0u);
+}
+
+// The barrier is forgotten, and its error kept for who has to be told.
+int conclude(unsigned i, known const& k, int error) {
+  abi::order_header& h = durable.area->head;
+  if (error != 0) keep_error(k, error);
+  // Of another process's barrier that one has to see for himself.
+  if (error != 0 && k.inode != 0) {
     h.failed.fetch_add(1);
     h.unsure.fetch_add(1);
   }
-  swap(s, k.b.user, slot_state::done, slot_state::free);
+  if (error == 0 || k.inode != 0)
+    swap(durable.area->slot[k.b.slot - 1], k.b.user, slot_state::done, slot_state::free);
+  if (i != most_barriers) forget(i, k.word());
+  return error;
+}
+
+// Waits until it is known what became of the barrier of that entry, and makes good what the daemon
+// did not. -1: not yet; else it is forgotten: 0 or the error number. most_barriers: it has no entry.
+int settle(unsigned i, known const& k, bool may_wait) {
+  std::atomic<std::uint32_t> const& failed = durable.area->head.failed;
+  int error = 0;
+  stand const is = may_wait ? wait_for(k.b, error) : look(k.b, error);
+  if (is == stand::durable || is == stand::failed) return conclude(i, k, error);
+  if (is == stand::is_posting || !may_wait) return -1;
+  // Whose error it was nobody knows any more: in doubt, of this one.
+  auto const in_doubt = [&] { return failed.load() != k.b.failed ? EIO : 0; };
+  if (i != most_barriers && !take_turn(i, k)) return in_doubt();
+  error = make_good(k, is == stand::sent_back);
+  if (error == 0 && is == stand::unknown) error = in_doubt();
+  conclude(i, k, error);
+  if (i != most_barriers) leave_turn(i);
   return error;
 }
 
@@ -208,10 +251,7 @@ bool settle_all(bool may_wait, std::uint32_t stream = every_stream) {
     stand const is = look(k.b, ignored);
     if (is == stand::is_posting) continue;  // its fsync has not returned
     waited |= is == stand::waits && may_wait;
-    if (settle(k, may_wait) >= 0)
-      forget(i, k.word());
-    else
-      all = false;
+    all &= settle(i, k, may_wait) >= 0;
   }
   if (waited) count(abi::order_count::gated);
   return all;
@@ -289,7 +329,7 @@ void learn_of(unsigned slot, std::uint32_t unsure, std::uint32_t failed) {
   unsigned i = take_entry();
   if (i == most_barriers && settle_all(true)) i = take_entry();
   if (i == most_barriers)
-    settle(k, true);
+    settle(i, k, true);
   else
     write_entry(i, k);
   known_user[slot].store(user);
@@ -392,7 +432,7 @@ void close_gated(unsigned first, unsigned last) {
     }
     bool const is_in_hand = state_in(s.word.load()) == slot_state::held;
     if (is_in_hand && look(k.b, error) == stand::waits) continue;
-    if (settle(k, true) >= 0) forget(i, k.word());
+    settle(i, k, true);
   }
 }
 
@@ -437,8 +477,7 @@ int sluice_order_wait(barrier const* what) {
   if (!order::is_token(*what) || !is_active()) return 0;
   order::known k;
   unsigned const i = order::find_entry(*what, k);
-  int const error = order::settle(k, true);
-  if (i != order::most_barriers) order::forget(i, k.word());
+  int const error = order::settle(i, k, true);
   if (error == 0) return 0;
   // Told now: not once more at the gate, nor by the file.
   order::take_untold(k.stream);
