@@ -100,6 +100,9 @@ class area {
   std::uint64_t key_of(std::uint64_t device, std::uint64_t inode) {
     return abi::order_key(*at_, device, inode);
   }
+  bool is_bypassed(std::uint64_t key) {
+    return (abi::state_of(*at_, abi::set_of(*at_, key), key) & abi::order_bypass) != 0;
+  }
   /// Flags of all its places, and bypass where something may have gone unnoted.
   std::uint64_t flags(std::uint64_t key);
   void raise(std::uint64_t key, std::uint64_t flag);

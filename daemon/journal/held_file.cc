@@ -59,18 +59,21 @@ descriptor take_descriptor(request const& r) {
 }
 
 descriptor fetch(request const& r, bool is_directory, struct stat& st) {
-  descriptor const theirs = take_descriptor(r);
-  if (!theirs || fstat(theirs.get(), &st) != 0) return {};
+  bool may_write = false;
+  descriptor at = r.from->asking().look_up(r.pid, r.from->owner(), r.fd, may_write);
+  if (!at || fstat(at.get(), &st) != 0) return {};
   if (!(is_directory ? S_ISDIR(st.st_mode) : S_ISREG(st.st_mode))) return {};
   if (device_word(st) != r.device || st.st_ino != r.inode) return {};
-  std::string const path = fmt::format("/proc/self/fd/{}", theirs.get());
   // Who may not write a file has no part in what becomes durable of it.
-  int const may = fcntl(theirs.get(), F_GETFL);
-  if (may < 0 || (!is_directory && (may & O_ACCMODE) == O_RDONLY)) return {};
+  return is_directory || may_write ? std::move(at) : descriptor();
+}
+
+descriptor open_fetched(int at, bool is_directory) {
+  // What is opened there is what the descriptor is of, whatever has its name.
+  std::string const path = fmt::format("/proc/self/fd/{}", at);
   int const flags =
       O_RDONLY | O_CLOEXEC | O_NOATIME | O_NONBLOCK | (is_directory ? O_DIRECTORY : 0);
   descriptor ours(open(path.c_str(), flags));
-  // What is opened there is what the descriptor is of, whatever has its name.
   if (!ours && errno == EPERM) ours = descriptor(open(path.c_str(), flags & ~O_NOATIME));
   return ours;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A file or directory of which the daemon knows something. The daemon holds it open, so that its
 // number means no other file meanwhile. The descriptor is opened anew and never the program's own,
-// because that one carries the program's locks.
+// because that one carries the program's locks. No more than one is opened of each file.
 #pragma once
 
 #include <sys/stat.h>
@@ -80,8 +80,11 @@ int sync_held_file(held_file& f, bool only_bytes, bool has_records);
 /// user's: what stands in an area anybody of that user may have written, and we may take them all.
 descriptor take_descriptor(request const& r);
 
-/// The program's descriptor, as one of our own; nothing when it is not that inode (any more).
+/// What the program's descriptor is of, not opened (O_PATH): nothing when it is not that inode (any
+/// more), or may not write it.
 descriptor fetch(request const& r, bool is_directory, struct stat& st);
+/// The same, opened.
+descriptor open_fetched(int at, bool is_directory);
 
 /// A change of a file whose times were asked for gives it later ones, in the same tick as well.
 bool has_fine_times(int fd, struct stat const& st);

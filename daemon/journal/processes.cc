@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <cerrno>
+#include <string>
 #include <utility>
 
 namespace sluice::journal {
@@ -41,16 +41,34 @@ processes::found* processes::find(std::uint32_t pid) {
   return &found_.emplace(pid, found{std::move(process), std::move(entry)}).first->second;
 }
 
-descriptor processes::take(std::uint32_t pid, uid_t user, int fd) {
+template <class Ask>
+descriptor processes::ask(std::uint32_t pid, uid_t user, Ask&& ask_for) {
   for (int round = 0; round < 2; ++round) {
     found const* const p = find(pid);
     if (p == nullptr || !is_of(p->entry, user)) break;
-    descriptor theirs(static_cast<int>(syscall(SYS_pidfd_getfd, p->process.get(), fd, 0)));
+    descriptor theirs = ask_for(*p);
     if (theirs) return is_of(p->entry, user) ? std::move(theirs) : descriptor();
-    if (errno != ESRCH) break;
+    if (is_alive(p->process)) break;
     found_.erase(pid);  // the number may be another process's by now
   }
   return {};
+}
+
+descriptor processes::take(std::uint32_t pid, uid_t user, int fd) {
+  return ask(pid, user, [&](found const& p) {
+    return descriptor(static_cast<int>(syscall(SYS_pidfd_getfd, p.process.get(), fd, 0)));
+  });
+}
+
+descriptor processes::look_up(std::uint32_t pid, uid_t user, int fd, bool& may_write) {
+  return ask(pid, user, [&](found const& p) {
+    std::string const name = fmt::format("fd/{}", fd);
+    struct stat link = {};
+    // Its mode says how it was opened.
+    if (fstatat(p.entry.get(), name.c_str(), &link, AT_SYMLINK_NOFOLLOW) != 0) return descriptor();
+    may_write = (link.st_mode & S_IWUSR) != 0;
+    return descriptor(openat(p.entry.get(), name.c_str(), O_PATH | O_CLOEXEC));
+  });
 }
 
 }  // namespace sluice::journal

@@ -106,7 +106,7 @@ bool service::wants_anew() const {
 /// the next by now.
 bool service::is_quiet() const {
   return pool_.under_way() == 0 && commits_.is_idle() && mail_.is_empty() && parked_.empty() &&
-         sync_all_.empty();
+         sync_all_.empty() && closing_.empty();
 }
 
 void service::add(std::unique_ptr<area> a) {
@@ -206,6 +206,7 @@ void service::turn() {
   now_ns_ = monotonic_ns();
   for (auto const& r : std::vector<request>(asked_)) take_over(r);
   mail_.run();
+  answer_closed();
   notices_.look();
   keep_time();
 }

@@ -120,6 +120,7 @@ class service {
   using mounts = std::vector<mount_ptr>;
   bool hold_mount(held_file const& f, struct stat const& st);
   bool is_kept(request const& r, int fd, struct stat const& st);
+  bool is_bypassed(file_key const& key) const;
   void forget_directories();
   mounts all_mounts() const;
   int sync_mounts(mounts const& all);
@@ -168,6 +169,8 @@ class service {
   void tell_whether_resting();
   bool tell_removed(files gone, files const& surely);
   void let_go(files removed);
+  void finish(file_ptr const& f, request const& r);
+  void answer_closed();
   void name_synced(directory_ptr const& d, request const& r, bool heals, files const& surely);
   void forget_name(held_file& f);
 
@@ -206,6 +209,7 @@ class service {
   std::vector<request> asked_;
   std::vector<std::function<void()>> parked_;  // until there is room
   std::vector<request> sync_all_;              // until the checkpoint after next
+  std::vector<std::pair<std::weak_ptr<held_file>, request>> closing_;  // until that is closed
   bool is_ending_ = false, is_log_left_ = false;
   log_place log_place_;
   std::uint64_t head_ = 0, content_lsn_ = 0, unlinked_lsn_ = 0;  // the last such record's

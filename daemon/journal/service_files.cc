@@ -73,6 +73,13 @@ bool service::is_kept(request const& r, int fd, struct stat const& st) {
   return false;
 }
 
+/// There is nothing to be known of it, and a program with a lease wants it opened by nobody.
+bool service::is_bypassed(file_key const& key) const {
+  return std::any_of(areas_.begin(), areas_.end(), [&](auto const& a) {
+    return a->is_bypassed(a->key_of(key.first, key.second));
+  });
+}
+
 service::file_ptr service::hold(request const& r) {
   file_key const key = {r.device, r.inode};
   if (auto const at = files_.find(key); at != files_.end()) {
@@ -85,8 +92,10 @@ service::file_ptr service::hold(request const& r) {
   }
   auto f = std::make_shared<held_file>();
   struct stat st = {};
-  f->fd = fetch(r, false, st);
-  if (!f->fd || !is_kept(r, f->fd.get(), st)) return {};
+  descriptor const at = is_bypassed(key) ? descriptor() : fetch(r, false, st);
+  if (!at || !is_kept(r, at.get(), st)) return {};
+  f->fd = open_fetched(at.get(), false);
+  if (!f->fd) return {};
   f->key = key;
   make_room(r);
   watch(*f);
@@ -291,6 +300,25 @@ void service::on_file(request const& r) {
   act(f, r);
 }
 
+/// The request is done. What was drained to be bypassed is not held any more, and its descriptor is
+/// closed before the program goes on: it may be about to take a lease.
+void service::finish(file_ptr const& f, request const& r) {
+  if (r.kind != abi::order_request::drain || is_live(*f) || !is_bypassed(f->key))
+    return answer(r, 0);
+  forget_name(*f);
+  files_.erase(f->key);
+  closing_.emplace_back(f, r);
+}
+
+/// Threads that were at it, and a checkpoint, may have it for a moment more.
+void service::answer_closed() {
+  std::erase_if(closing_, [this](auto const& one) {
+    if (!one.first.expired()) return false;
+    answer(one.second, 0);
+    return true;
+  });
+}
+
 void service::go_on(file_ptr const& f) {
   f->is_busy = false;
   while (!f->is_busy && !f->waiting.empty()) {
@@ -395,7 +423,7 @@ void service::act(file_ptr const& f, request const& r) {
   look(*f, r, now);
   way how = choose(now.seen);
   if (r.kind == abi::order_request::drain) {
-    if (how == way::pass || !is_live(*f)) return answer(r, 0);
+    if (how == way::pass || !is_live(*f)) return finish(f, r);
     how = way::native;
   }
   // Without a journal nothing can be revoked: the program goes alone, and marks the file.
@@ -452,10 +480,10 @@ void service::on_directory(request const& r) {
     d = at->second;
   } else {
     d = std::make_shared<held_directory>();
-    d->fd = fetch(r, true, st);
+    descriptor const theirs = fetch(r, true, st);
     d->key = key;
-    if (!d->fd || !is_kept(r, d->fd.get(), st) || identify(d->fd.get(), d->id) != 0)
-      return answer(r, abi::go_native);
+    if (theirs && is_kept(r, theirs.get(), st)) d->fd = open_fetched(theirs.get(), true);
+    if (!d->fd || identify(d->fd.get(), d->id) != 0) return answer(r, abi::go_native);
     d->is_marked = has_mark(d->fd.get(), super_);
     directories_.emplace(key, d);
   }

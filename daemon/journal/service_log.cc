@@ -282,11 +282,11 @@ void service::synced(file_ptr const& f, request const& r, found const& now, std:
   bool const heals = now.seen.is_native && !now.seen.is_bypassed;
   if (f->last_lsn != 0 && is_live(*f)) return revoke(f, r, below, heals);
   if (!heals) {
-    answer(r, 0);
+    finish(f, r);
     return go_on(f);
   }
   heal(f, [this, f, r] {
-    answer(r, 0);
+    finish(f, r);
     go_on(f);
   });
 }
@@ -312,11 +312,11 @@ void service::revoke(file_ptr const& f, request const& r, std::uint64_t below, b
     for (auto const& p : places_of(*f)) p.in->clear_logged(p.key);
     if (heals) {
       heal(f, [this, f, r] {
-        answer(r, 0);
+        finish(f, r);
         go_on(f);
       });
     } else {
-      answer(r, 0);
+      finish(f, r);
       go_on(f);
     }
   };

@@ -224,7 +224,8 @@ int conclude(unsigned i, known const& k, int error) {
 }
 
 // Waits until it is known what became of the barrier of that entry, and makes good what the daemon
-// did not. -1: not yet; else it is forgotten: 0 or the error number. most_barriers: it has no entry.
+// did not. -1: not yet; else it is forgotten: 0 or the error number. `i` is most_barriers: no
+// entry has it.
 int settle(unsigned i, known const& k, bool may_wait) {
   std::atomic<std::uint32_t> const& failed = durable.area->head.failed;
   int error = 0;

@@ -163,7 +163,8 @@ long setting_up_ring(Real&& real_call) {
   return r;
 }
 
-// Written by another thread, or by the kernel, when the call has long returned.
+// Written by another thread, or by the kernel, when the call has long returned; or not for the
+// daemon to have open.
 void bypass_fd(int fd) {
   file_now f;
   wait_for_barriers();
@@ -304,6 +305,12 @@ int ioctl(int fd, unsigned long request, long arg) {
   file_now f;
   if (r == 0 && clones && look_at_ours(fd, f)) note_whole(f);
   return r;
+}
+
+// The kernel gives a lease for writing to one who alone has the file open.
+int fcntl(int fd, int command, long arg) {
+  if (command == F_SETLEASE && arg == F_WRLCK) bypass_fd(fd);
+  return next::fcntl(fd, command, arg);
 }
 
 void* mmap(void* address, std::size_t size, int protection, int flags, int fd, off_t at) {

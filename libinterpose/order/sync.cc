@@ -86,6 +86,9 @@ sync_way choose(sync_job& j) {
                                                                : sync_way::journal;
 }
 
+// The daemon would break it: a program may have it from before it had a stage.
+bool has_lease(int fd) { return sys::call(SYS_fcntl, fd, F_GETLEASE) == F_WRLCK; }
+
 }  // namespace
 
 static int sync_by(sync_job const& j) {
@@ -112,7 +115,8 @@ sync_job look_before_sync(int fd, order_request kind) {
   if (is_pending(fd)) note_whole(f);  // stdio keeps bytes back, or wrote them without our seeing
   // Who opened it, or writes by it, where no stage looks (a ring, a raw call) leaves no other
   // trace.
-  if (S_ISREG(f.mode) && writes_past_the_log(flags)) bypass(fd, f);
+  if (S_ISREG(f.mode) && (writes_past_the_log(flags) || (!is_watched(f) && has_lease(fd))))
+    bypass(fd, f);
   j.seen = flags_of(f);
   j.where = sync_way::undecided;
   return j;

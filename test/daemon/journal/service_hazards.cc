@@ -345,7 +345,11 @@ TEST_CASE("only who may write a file has it made durable by the daemon", "[order
     r.inode = st.st_ino;
     struct stat seen = {};
     auto const got = fetch(r, is_directory, seen);
-    if (got) CHECK((fcntl(got.get(), F_GETFL) & O_NONBLOCK) != 0);  // nobody's lease holds us up
+    if (got) {
+      CHECK((fcntl(got.get(), F_GETFL) & O_PATH) != 0);  // not the program's, and not opened yet
+      auto const held = open_fetched(got.get(), is_directory);
+      CHECK((fcntl(held.get(), F_GETFL) & O_NONBLOCK) != 0);  // nobody's lease holds us up
+    }
     ++r.inode;
     CHECK_FALSE(fetch(r, is_directory, seen));  // the fd means another file by now
     close(fd);
