@@ -89,6 +89,15 @@ sync_way choose(sync_job& j) {
 // The daemon would break it: a program may have it from before it had a stage.
 bool has_lease(int fd) { return sys::call(SYS_fcntl, fd, F_GETLEASE) == F_WRLCK; }
 
+// What is mounted below a durable directory is not the journal's: somebody may want to unmount it,
+// and a file that the daemon holds would keep it busy.
+bool is_mounted_below(file_now const& f) {
+  core::ruleset const& rules = stage.mine->rules;
+  for (unsigned t = 0; t < core::max_targets && t < rules.target_count; ++t)
+    if ((durable.targets >> t & 1) != 0 && rules.target[t].device == f.device) return false;
+  return true;
+}
+
 }  // namespace
 
 static int sync_by(sync_job const& j) {
@@ -111,7 +120,10 @@ sync_job look_before_sync(int fd, order_request kind) {
   if (!see_open(fd, f, flags)) return j;
   if (S_ISDIR(f.mode)) j.kind = order_request::directory;
   j.late_error = late_error(f);
-  if (j.late_error != 0) return j;
+  // Another job, or a program before it was mounted there, may have brought it into the journal.
+  bool const is_foreign = is_mounted_below(f) && !is_logged(f);
+  if (is_foreign) count(order_count::alone);
+  if (j.late_error != 0 || is_foreign) return j;
   if (is_pending(fd)) note_whole(f);  // stdio keeps bytes back, or wrote them without our seeing
   // Who opened it, or writes by it, where no stage looks (a ring, a raw call) leaves no other
   // trace.
