@@ -11,6 +11,7 @@
 
 #include "base/common_options.h"
 #include "base/error.h"
+#include "base/printable.h"
 #include "base/program.h"
 #include "journal/opener.h"
 #include "journal/recover.h"
@@ -20,8 +21,8 @@ namespace sluice::journal {
 namespace {
 
 void print(recovered const& r, recover_options const& o) {
-  fmt::print("{}: generation {}, {} records of {} files, {:.1f} MiB\n", o.log, r.generation,
-             r.records, r.files, static_cast<double>(r.end - r.head) / (1 << 20));
+  fmt::print("{}: generation {}, {} records of {} files, {:.1f} MiB\n", printable(o.log),
+             r.generation, r.records, r.files, static_cast<double>(r.end - r.head) / (1 << 20));
   if (r.damaged_before != 0)
     fmt::print("  damaged: {} bytes from {} on cannot be read\n", r.damaged_before - r.end, r.end);
   if (r.marked != 0)
@@ -31,8 +32,9 @@ void print(recovered const& r, recover_options const& o) {
     fmt::print("  the disk had refused bytes at home ({}): what is there is not believed\n",
                std::strerror(r.home_error));
   for (auto const& one : r.aside)
-    fmt::print("  {}{}: {}\n", one.why, o.dry_run ? "" : ", left as it is", one.name);
-  if (!r.aside_log.empty()) fmt::print("  what the journal has of those is in {}\n", r.aside_log);
+    fmt::print("  {}{}: {}\n", one.why, o.dry_run ? "" : ", left as it is", printable(one.name));
+  if (!r.aside_log.empty())
+    fmt::print("  what the journal has of those is in {}\n", printable(r.aside_log));
   if (o.dry_run) {
     fmt::print("  nothing was written (--dry-run)\n");
     return;
@@ -49,11 +51,11 @@ void print(recovered const& r, recover_options const& o) {
   fmt::print("  brought home: {} records, {:.1f} MiB; {} files made, {} records of removed files\n",
              r.done.records, static_cast<double>(r.done.bytes) / (1 << 20), r.done.made,
              r.done.gone);
-  for (auto const& name : r.done.kept_names) fmt::print("  left as it is: {}\n", name);
+  for (auto const& name : r.done.kept_names) fmt::print("  left as it is: {}\n", printable(name));
   for (auto const& name : r.done.regrouped)
-    fmt::print("  its user is not in its group, and it has another: {}\n", name);
+    fmt::print("  its user is not in its group, and it has another: {}\n", printable(name));
   for (auto const& path : r.done.aside)
-    fmt::print("  had a name that was given again, and was put aside: {}\n", path);
+    fmt::print("  had a name that was given again, and was put aside: {}\n", printable(path));
 }
 
 nlohmann::ordered_json names_of(std::vector<aside_file> const& files) {
@@ -100,6 +102,15 @@ std::function<void(std::uint64_t, std::uint64_t)> terminal_progress() {
   };
 }
 
+/// Names of files are in its errors as well.
+recovered recovered_or_told(recover_options const& o) {
+  try {
+    return recover(o);
+  } catch (error const& e) {
+    throw error(e.status(), printable(e.what()));
+  }
+}
+
 int run(int argc, char** argv) {
   CLI::App app{
       "Brings home what a journal holds after a crash. Run it before programs open the files."};
@@ -129,7 +140,7 @@ int run(int argc, char** argv) {
   if (shows) o.progress = terminal_progress();
   auto const files = become_owner(o.log);
   o.files = files.get();
-  recovered const r = recover(o);
+  recovered const r = recovered_or_told(o);
   if (shows) fmt::print(stderr, "\r\033[K");
   common.json ? print_json(r, o) : print(r, o);
   return std::fflush(stdout) == 0 ? 0 : exit_sluice;

@@ -28,6 +28,7 @@
 #include "base/error.h"
 #include "base/guard.h"
 #include "base/old_option.h"
+#include "base/printable.h"
 #include "base/program.h"
 #include "journal/boot.h"
 #include "journal/file_disk.h"
@@ -209,12 +210,13 @@ void say_what_was_set_aside(std::string const& log, recovered const& r) {
   constexpr std::size_t lines_max = 10;
   for (std::size_t i = 0; i < r.aside.size() && i < lines_max; ++i)
     fmt::print(stderr, "sluice-order: {}: not brought home: {}: {}\n", log, r.aside[i].why,
-               r.aside[i].name);
+               printable(r.aside[i].name));
   for (std::size_t i = 0; i < r.done.kept_names.size() && i < lines_max; ++i)
-    fmt::print(stderr, "sluice-order: {}: left as it is: {}\n", log, r.done.kept_names[i]);
+    fmt::print(stderr, "sluice-order: {}: left as it is: {}\n", log,
+               printable(r.done.kept_names[i]));
   for (std::size_t i = 0; i < r.done.regrouped.size() && i < lines_max; ++i)
     fmt::print(stderr, "sluice-order: {}: brought home without its group: {}\n", log,
-               r.done.regrouped[i]);
+               printable(r.done.regrouped[i]));
   if (!r.aside_log.empty())
     fmt::print(stderr,
                "sluice-order: {}: {} files are as they were; what it had of them is in {}\n", log,

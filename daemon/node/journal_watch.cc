@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/printable.h"
 #include "node/clock.h"
 #include "segment/journal_row.h"
 
@@ -47,12 +48,7 @@ std::string reason_of(journal_report const& r) {
 }
 
 /// The user's process says them, and he may make it say what he likes: a line of bounded length.
-std::string printable_words(journal_report const& r) {
-  std::string out = words_of(r);
-  std::replace_if(
-      out.begin(), out.end(), [](unsigned char c) { return c < ' ' || c == 127; }, ' ');
-  return out;
-}
+std::string printable_words(journal_report const& r) { return printable(words_of(r)); }
 
 }  // namespace
 

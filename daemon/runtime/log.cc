@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -55,16 +56,23 @@ void to_stderr(std::string_view line, bool journal) {
 /// As it is, or in quotes with everything escaped that could end the value or the line.
 std::string quoted(std::string const& value) {
   bool plain = !value.empty();
+  unsigned char before = 0;
+  // U+0080 to U+009F are commands to a terminal, too.
+  auto const is_command = [&before](unsigned char c) {
+    return (std::exchange(before, c) == 0xc2 && c >= 0x80 && c < 0xa0) || c < ' ' || c == 0x7f;
+  };
   for (unsigned char c : value)
-    plain = plain && c > ' ' && c != '"' && c != '\\' && c != '=' && c != 0x7f;
+    plain = !is_command(c) && plain && c != ' ' && c != '"' && c != '\\' && c != '=';
   if (plain) return value;
   std::string out = "\"";
+  before = 0;
   for (unsigned char c : value) {
+    bool const commands = is_command(c);
     if (c == '"' || c == '\\')
       out += fmt::format("\\{:c}", c);
     else if (c == '\n')
       out += "\\n";
-    else if (c < ' ' || c == 0x7f)
+    else if (commands)
       out += fmt::format("\\x{:02x}", c);
     else
       out += static_cast<char>(c);

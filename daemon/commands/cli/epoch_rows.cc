@@ -4,7 +4,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "commands/cli/quantity.h"
+#include "base/printable.h"
+#include "base/quantity.h"
 #include "commands/cli/report.h"
 #include "segment/journal_row.h"
 

@@ -6,9 +6,10 @@
 #include <exception>
 #include <nlohmann/json.hpp>
 
+#include "base/printable.h"
+#include "base/quantity.h"
 #include "commands/cli/job.h"
 #include "commands/cli/picture.h"
-#include "commands/cli/quantity.h"
 #include "commands/cli/report.h"
 #include "policy/resource.h"
 #include "segment/run_dir.h"

@@ -7,10 +7,10 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/quantity.h"
 #include "commands/cli/daemon.h"
 #include "commands/cli/job_source.h"
 #include "commands/cli/picture.h"
-#include "commands/cli/quantity.h"
 #include "commands/cli/report.h"
 #include "policy/limit.h"
 #include "policy/resource.h"

@@ -14,8 +14,8 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/printable.h"
 #include "base/quantity.h"
-#include "commands/cli/quantity.h"
 #include "commands/cli/report.h"
 #include "segment/jobs.h"
 #include "segment/journal_row.h"

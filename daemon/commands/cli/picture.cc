@@ -5,7 +5,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "commands/cli/quantity.h"
+#include "base/printable.h"
+#include "base/quantity.h"
 
 namespace sluice::cli {
 

@@ -8,8 +8,8 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/quantity.h"
 #include "base/suggest.h"
-#include "commands/cli/quantity.h"
 #include "policy/resource.h"
 
 namespace sluice::cli {

@@ -50,6 +50,33 @@ recover() { # STATUS WORDS…
 }
 for uid in $ann $bob; do cut_off $uid; done
 
+# A name says nothing to root's terminal.
+as $bob mv "$SCRATCH/data/$bob/file" "$SCRATCH/data/$bob/"$'f\e]0;x\a\n\xc2\x9bile'
+as $bob "$python" - "$SCRATCH/data/$bob" <<'END' &
+import fcntl, os, signal, sys, time
+signal.signal(signal.SIGIO, signal.SIG_IGN)
+name = [one for one in os.listdir(sys.argv[1]) if one.startswith("f\x1b")][0]
+fd = os.open(sys.argv[1] + "/" + name, os.O_RDWR)
+while True:
+    try:
+        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+        break
+    except BlockingIOError:  # what was killed has it open still
+        time.sleep(0.02)
+open(sys.argv[1] + "/leased", "w").close()
+signal.pause()
+END
+pids+=("$!")
+until_true 30 test -e "$SCRATCH/data/$bob/leased" || fail 'no lease'
+for how in '0 --dry-run' '125 --quiet'; do
+  recover "${how% *}" "$(log $bob)" --replay "${how#* }"
+  grep -q 'a lease on it: .*/f?]0;x????ile' "$SCRATCH/out" ||
+    fail "no name: $(cat -v "$SCRATCH/out")"
+  tr -d '\n -~' <"$SCRATCH/out" | grep -q . && fail "to the terminal: $(cat -v "$SCRATCH/out")"
+done
+kill -9 "${pids[-1]}"
+wait "${pids[-1]}" 2>/dev/null
+
 # Hers is damaged: it is kept, and his comes home.
 cp -p "$(log $ann)" "$SCRATCH/whole"
 head -c 8192 /dev/zero | dd of="$(log $ann)" conv=notrunc status=none

@@ -40,6 +40,11 @@ TEST_CASE("control log: values of every kind") {
 TEST_CASE("control log: nothing in a value ends the line or the value") {
   listener l;
   l.log.warning("peer", {{"name", "a\nerror forged b=\"c\\\x1b[2J"}});
+  l.log.info("peer", {{"name",
+                       "\xc2\x9b"
+                       "2J"},
+                      {"other", "\xc3\x9b"}});
+  CHECK(l.lines.at(1) == "info peer name=\"\xc2\\x9b2J\" other=\xc3\x9b");
   CHECK(l.lines.at(0) == "warning peer name=\"a\\nerror forged b=\\\"c\\\\\\x1b[2J\"");
 }
 

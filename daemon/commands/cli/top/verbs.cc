@@ -5,7 +5,8 @@
 
 #include "base/command_output.h"
 #include "base/installed.h"
-#include "commands/cli/quantity.h"
+#include "base/printable.h"
+#include "base/quantity.h"
 
 namespace sluice::cli {
 

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/quantity.h"
 #include "commands/cli/picture.h"
-#include "commands/cli/quantity.h"
+
 #include "commands/cli/top_view.h"
 
 using namespace sluice;

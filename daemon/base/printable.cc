@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "commands/cli/quantity.h"
+#include "base/printable.h"
 
 #include <algorithm>
 
-namespace sluice::cli {
+namespace sluice {
 
 std::string printable(std::string text) {
   std::replace_if(
@@ -11,4 +11,4 @@ std::string printable(std::string text) {
   return text;
 }
 
-}  // namespace sluice::cli
+}  // namespace sluice

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// Text of others for a terminal or a line of a log: names of files may hold commands to a terminal.
+#pragma once
+
+#include <string>
+
+namespace sluice {
+
+/// What is not printable ASCII becomes `?`.
+std::string printable(std::string text);
+
+}  // namespace sluice
