@@ -32,6 +32,8 @@ class walker {
     judge_foreign();
     for (int j = 0; j < job_count(); ++j) place(j);
     for (std::uint32_t pid : pids_) find_job(pid);
+    for (auto const& [pid, j] : member_)
+      if (facts_.contains(pid)) out_.inhabited.insert(job_of(j).folder);
     for (std::uint32_t pid : pids_) look(pid);
     return std::move(out_);
   }
@@ -130,7 +132,8 @@ class walker {
   void find_job(std::uint32_t pid) {
     auto const f = facts_.find(pid);
     bool const kernel = f == facts_.end() || pid == 2 || f->second.parent == 2;
-    if (kernel || by_descent(pid) != none || !goes_near(f->second)) return;
+    if (kernel || by_descent(pid) != none) return;
+    if (!goes_near(f->second)) return may_be_in_any(f->second.uid);
     // Anybody may write a job's library into his environment.
     std::string const preload = proc_.preload(pid);
     std::uint32_t const uid = preload.empty() ? no_uid : proc_.inside(pid).uid;
@@ -139,6 +142,11 @@ class walker {
         member_[pid] = j;
         break;
       }
+  }
+
+  void may_be_in_any(std::uint32_t uid) {
+    for (watched_job const& j : list_.jobs)
+      if (j.uid == uid) out_.inhabited.insert(j.folder);
   }
 
   void look(std::uint32_t pid) {

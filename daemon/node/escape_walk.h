@@ -56,6 +56,8 @@ struct suspect {
 
 struct watch_report {
   std::map<std::string, std::vector<suspect>> suspects;  // by folder
+  /// Folders of jobs that have a process, or may have one.
+  std::set<std::string> inhabited;
   /// Processes of other pid namespaces that were found in /proc, by folder.
   std::map<std::string, std::uint32_t> foreign_found;
   /// Foreign processes that jobs of a user claim, and that are not there or not his.

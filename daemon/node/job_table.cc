@@ -34,7 +34,8 @@ namespace {
 
 constexpr std::size_t most_name = 63;  // what a message carries
 constexpr std::size_t most_joiners = 64;
-constexpr int most_rescues = 8;  // of a user, between two looks at all files
+constexpr unsigned walks_to_go = 2;  // one of them may pass between a fork and the parent's end
+constexpr int most_rescues = 8;      // of a user, between two looks at all files
 
 std::string record_text(std::string const& dir) {
   auto text = read_file(dir + "/job.json");
@@ -432,15 +433,30 @@ void job_table::adopt(site_state const& site) {
       log_.info("job taken over", {{"job", folder}});
     } catch (std::exception const& e) {
       // Its programs may still run, by the library in its folder.
-      auto const record = record_in(segment::job_dir(run_dir_, folder));
-      bool const stays = record && is_used(facts_of(*record));
+      bool const stays = record_of(folder).has_value();
       log_.warning("job cannot be taken over",
                    {{"job", folder}, {"why", e.what()}, {"folder", stays ? "stays" : "removed"}});
-      if (!stays && record) retire(folder, record->uid);
-      if (!stays && !record) segment::remove_job(run_dir_, folder);
-      if (stays) left_alone_.push_back({folder});
+      if (stays)
+        left_alone_.push_back({folder});
+      else
+        segment::remove_job(run_dir_, folder);
     }
   }
+}
+
+std::vector<std::string> job_table::left() const {
+  std::vector<std::string> out;
+  for (auto const& left : left_alone_) out.push_back(left.folder);
+  return out;
+}
+
+std::optional<job_record> job_table::record_of(std::string const& folder) const {
+  return record_in(segment::job_dir(run_dir_, folder));
+}
+
+void job_table::heed_walk(std::set<std::string> const& inhabited) {
+  for (auto& left : left_alone_)
+    left.empty_walks = inhabited.contains(left.folder) ? 0 : left.empty_walks + 1;
 }
 
 std::set<core::job_id> job_table::keys() const {
@@ -464,8 +480,9 @@ bool job_table::can_take_over(std::string const& folder, site_state const& site)
 void job_table::look_at_left_alone(site_state const& site) {
   std::erase_if(left_alone_, [&](left_alone const& left) {
     std::string const& folder = left.folder;
-    auto const record = record_in(segment::job_dir(run_dir_, folder));
-    if (record && is_used(facts_of(*record))) return can_take_over(folder, site);
+    auto const record = record_of(folder);
+    bool const may_live = record && (left.empty_walks < walks_to_go || is_used(facts_of(*record)));
+    if (may_live) return can_take_over(folder, site);
     if (!record) return true;  // not there any more, or nobody's
     retire(folder, record->uid);
     log_.info("job removed", {{"job", folder}, {"why", "nobody is left in it"}});

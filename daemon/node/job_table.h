@@ -63,6 +63,12 @@ class job_table {
   /// Takes over what was left alone and can be now (its owner held a lease on the segment, say);
   /// removes those of the scheduler that have ended since.
   void look_at_left_alone(site_state const& site);
+  /// Folders of those, and what was written down of one.
+  std::vector<std::string> left() const;
+  std::optional<job_record> record_of(std::string const& folder) const;
+  /// Folders in which a walk through all processes has found one. Those of what was left alone stay
+  /// until walks find none: programs of it load the library there.
+  void heed_walk(std::set<std::string> const& inhabited);
   /// Cuts back files that their owners let grow, and clears away those of jobs that are over.
   void keep_sizes();
   /// Another number: there may be room for a job that had none before.
@@ -158,6 +164,7 @@ class job_table {
   struct left_alone {
     std::string folder;
     unsigned leased_looks = 0;
+    unsigned empty_walks = 0;  // in a row
   };
   std::vector<left_alone> left_alone_;  // jobs that could not be taken over, and live
 };

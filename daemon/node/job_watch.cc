@@ -116,7 +116,7 @@ bool job_watch::count_heads(bool is_fast, std::int64_t now_ns) {
 
 void job_watch::look_for_escapes(site_state const& site, std::int64_t now_ns) {
   if (auto const report = escapes_.take(now_ns)) return use(*report);
-  if (!escapes_.is_idle() || jobs_.all().empty()) return;
+  if (!escapes_.is_idle() || (jobs_.all().empty() && jobs_.left().empty())) return;
   bool const is_young = now_ns - came_ns_ < young_ns;
   if (now_ns - walked_ns_ >= (is_young ? walk_every_ns : walk_quiet_ns)) begin_walk(site, now_ns);
 }
@@ -133,6 +133,10 @@ void job_watch::begin_walk(site_state const& site, std::int64_t now_ns) {
                          j->record.joiners, heads.foreign,
                          terms ? terms->steps : std::vector<process_mark>{}, j->record.uid});
   }
+  for (auto const& folder : jobs_.left())
+    if (auto const r = jobs_.record_of(folder))
+      list.jobs.push_back(
+          {folder, jobs_.run_dir() + "/jobs/" + folder, {}, r->joiners, {}, {}, r->uid});
   for (auto const& t : site.site().targets) {
     try {
       list.targets.push_back(jobs_.places().find(t.path).path);
@@ -145,6 +149,7 @@ void job_watch::begin_walk(site_state const& site, std::int64_t now_ns) {
 
 void job_watch::use(watch_report const& report) {
   heads_.set_dead(report.dead);
+  jobs_.heed_walk(report.inhabited);
   for (auto& [folder, known] : attached_)
     if (known.heads.foreign_processes != 0) known.walked_ns = -walk_slots_ns;
   for (auto const& j : jobs_.all()) {

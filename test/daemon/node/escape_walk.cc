@@ -117,6 +117,25 @@ TEST_CASE("a stranger who writes a job's library into his environment is not in 
   }
 }
 
+TEST_CASE("a walk tells which jobs have a process, or may have one", "[node][escape]") {
+  fake_proc p;
+  p.add(1, 0);
+  p.add(100, 1, "/run/jobs/a/libinterpose.so");
+  p.add(101, 1);
+  for (auto& [pid, of] : p.all) of.facts.uid = 7;
+  p.all.at(1).facts.uid = 0;
+  node::watch_list list;
+  for (char const* const name : {"a", "b", "c"})
+    list.jobs.push_back({name, std::string("/run/jobs/") + name, {}, {}});
+  list.jobs[0].uid = list.jobs[1].uid = 7;
+  list.jobs[2].uid = 8;
+  node::walk_progress progress;
+  CHECK(node::walk(p, list, progress).inhabited == std::set<std::string>{"a"});
+  // Of a process that must not be looked at nobody knows what it names.
+  list.avoided.marks.insert({101, 1010});
+  CHECK(node::walk(p, list, progress).inhabited == std::set<std::string>{"a", "b"});
+}
+
 TEST_CASE("a joiner counts only as long as it is the same process", "[node][escape]") {
   fake_proc p;
   p.add(100, 1, "", doing(9 << 20, false, true));

@@ -33,6 +33,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::int64_t ms = 1'000'000;
+constexpr std::int64_t two_walks = 46'000 * ms;  // and a sweep
 
 void write(std::string const& path, std::string const& text) { std::ofstream(path) << text; }
 
@@ -199,7 +200,7 @@ TEST_CASE("a running job whose segment no daemon can read is left alone", "[node
   kill(step, SIGKILL);
   waitpid(step, nullptr, 0);
   if (!has_step) w.withdraw("7");
-  w.pass(6'000 * ms);
+  w.pass(two_walks);
   CHECK_FALSE(w.has_folder("7"));
 }
 
@@ -218,7 +219,36 @@ TEST_CASE("a job that was left alone goes after all who joined", "[node][state]"
   CHECK(w.has_folder("a"));
   kill(child, SIGKILL);
   waitpid(child, nullptr, 0);
-  w.pass(6'000 * ms);
+  w.pass(two_walks);
+  CHECK_FALSE(w.has_folder("a"));
+}
+
+/// A process in the background: nobody it descends from is left, and it never joined by itself.
+TEST_CASE("a job that was left alone stays while a program has its library", "[node][state]") {
+  world w;
+  w.start();
+  pid_t const gone = fork();
+  if (gone == 0) _exit(0);
+  w.join("a", gone).memory().head.layout = abi::layout_version + 1;
+  waitpid(gone, nullptr, 0);
+  std::string const preload = "LD_PRELOAD=" + w.run + "/jobs/a/libinterpose.so";
+  pid_t const child = fork();
+  if (child == 0) {
+    char const* const environment[] = {preload.c_str(), nullptr};
+    close(STDERR_FILENO);  // the loader may not find it
+    execle("/bin/sleep", "sleep", "600", nullptr, environment);
+    _exit(1);
+  }
+  std::string const is_sleep = "/proc/" + std::to_string(child) + "/comm";
+  while (read(is_sleep) != "sleep\n") usleep(1'000);
+  w.start();
+  CHECK(w.find("a") == nullptr);
+  CHECK(w.has_folder("a"));
+  w.pass(2 * two_walks);
+  CHECK(w.has_folder("a"));
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  w.pass(two_walks);
   CHECK_FALSE(w.has_folder("a"));
 }
 
