@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 #include <tuple>
 
 #include "base/descriptor.h"
@@ -16,6 +17,8 @@ namespace sluice {
 namespace {
 
 constexpr std::int64_t look_every_ns = 1'000'000'000;
+constexpr std::int64_t ask_every_ns = 60'000'000'000;
+constexpr std::int64_t never_again_ns = std::numeric_limits<std::int64_t>::max();
 constexpr off_t most_bytes = 16 << 20;
 constexpr uid_t last_uid = static_cast<uid_t>(-2);  // -1 is none
 
@@ -104,14 +107,17 @@ void owners::look(std::int64_t now_ns) {
   ranges_ = read_uid_ranges(text_of(path_));
 }
 
-/// Who has no uid here, or is root, is called by the first uid that is given to him.
-uid_t owners::owner_of(uid_range const& range) {
-  auto const [at, is_new] = asked_.try_emplace(range.user, range.first);
-  if (!is_new) return at->second;
+/// Who has no uid here, or is root, is called by the first uid that is given to him. The service
+/// that knows names may only have failed.
+uid_t owners::owner_of(uid_range const& range, std::int64_t now_ns) {
+  auto const at = asked_.find(range.user);
+  if (at != asked_.end() && now_ns < at->second.until_ns) return at->second.uid;
   auto const number = number_in(range.user);
   auto const uid = number ? number : ask_(range.user);
-  if (uid && *uid != 0 && *uid <= last_uid) at->second = *uid;
-  return at->second;
+  bool const is_usable = uid && *uid != 0 && *uid <= last_uid;
+  uid_t const stand_in = at != asked_.end() ? at->second.uid : range.first;
+  answer const told = {is_usable ? *uid : stand_in, uid ? never_again_ns : now_ns + ask_every_ns};
+  return asked_.insert_or_assign(range.user, told).first->second.uid;
 }
 
 uid_t owners::of(uid_t uid, std::int64_t now_ns) {
@@ -122,7 +128,7 @@ uid_t owners::of(uid_t uid, std::int64_t now_ns) {
                                       [](uid_t u, uid_range const& r) { return u < r.first; });
   if (after == ranges_.begin()) return uid;
   uid_range const& range = *std::prev(after);
-  return uid - range.first < range.count ? owner_of(range) : uid;
+  return uid - range.first < range.count ? owner_of(range, now_ns) : uid;
 }
 
 }  // namespace sluice

@@ -2,8 +2,8 @@
 // The person to whom a uid belongs. /etc/subuid gives a user whole ranges of uids, which he takes
 // in user namespaces. Bounds that hold for one user count all of them as his, or he would be
 // thousands. What stays true: what no range has is its own owner, and nobody but uid 0 is owned by
-// uid 0. The file is looked at once a second at most. Names are asked for once, when one of their
-// range comes.
+// uid 0. The file is looked at once a second at most. Names are asked for when one of their range
+// comes: once, or where that was told no uid, once a minute.
 #pragma once
 
 #include <sys/stat.h>
@@ -47,13 +47,17 @@ class owners {
 
  private:
   void look(std::int64_t now_ns);
-  uid_t owner_of(uid_range const& range);
+  uid_t owner_of(uid_range const& range, std::int64_t now_ns);
 
   std::string path_;
   name_lookup ask_;
   std::mutex lock_;  // of all below
   std::vector<uid_range> ranges_;
-  std::map<std::string, uid_t> asked_;  // what stands for a user, by his name
+  struct answer {
+    uid_t uid;              // what stands for the user
+    std::int64_t until_ns;  // then he is asked for again
+  };
+  std::map<std::string, answer> asked_;  // by name
   struct stat seen_ = {};
   std::int64_t look_ns_ = 0;
 };

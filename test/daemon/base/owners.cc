@@ -91,6 +91,27 @@ TEST_CASE("owners: a file that changed is read again, once a second at most", "[
   }
 }
 
+TEST_CASE("owners: who had no uid is asked for again, once a minute", "[owners]") {
+  subuid_file const file;
+  file.write("ann:100000:100\nann:200000:100\n");
+  int asked = 0;
+  std::optional<uid_t> answer;
+  owners known(file.path, [&](std::string const&) {
+    ++asked;
+    return answer;
+  });
+  CHECK(known.of(100'000, second_ns) == 100'000);
+  CHECK(known.of(200'000, 60 * second_ns) == 100'000);
+  CHECK(asked == 1);
+  CHECK(known.of(200'000, 61 * second_ns) == 100'000);  // not another one than before
+  CHECK(asked == 2);
+  answer = 1000;
+  CHECK(known.of(100'000, 120 * second_ns) == 100'000);
+  CHECK(known.of(100'000, 121 * second_ns) == 1000);
+  CHECK(known.of(200'000, 1000 * second_ns) == 1000);
+  CHECK(asked == 3);
+}
+
 TEST_CASE("owners: no such file, and what is none", "[owners]") {
   for (char const* path : {"/nowhere/subuid", "/dev/zero", "/"}) {
     owners known(path);
