@@ -325,6 +325,26 @@ TEST_CASE("a checkpoint syncs every device that has files in the log", "[order]"
   CHECK(dirty_pages(there, {}) == 0);
 }
 
+TEST_CASE("what is drained to be bypassed is closed by then, and not opened again", "[order]") {
+  served s;
+  if (lacks_root(s)) return;
+  bool const is_live = GENERATE(true, false);
+  if (is_live) s.know();
+  auto const logged_before = s.counts().logged;
+  int const fd = s.make("leased");
+  s.write(fd, 0, "text");
+  REQUIRE(s.program->sync(fd) == 0);
+  REQUIRE((s.counts().logged > logged_before) == is_live);
+  CHECK(fcntl(fd, F_SETLEASE, F_WRLCK) != 0);  // the daemon has it open: this shows something
+  s.program->raise(fd, abi::order_bypass);
+  REQUIRE(s.program->ask(fd, abi::order_request::drain) == 0);
+  CHECK(fcntl(fd, F_SETLEASE, F_WRLCK) == 0);
+  s.write(fd, 0, "more");
+  CHECK(s.program->ask(fd, abi::order_request::fsync) == abi::go_native);
+  CHECK(fcntl(fd, F_GETLEASE) == F_WRLCK);
+  close(fd);
+}
+
 TEST_CASE("only who may write a file has it made durable by the daemon", "[order]") {
   sluice::test::scratch at;
   std::string const path = at.dir + "/file", pipe = at.dir + "/pipe";
