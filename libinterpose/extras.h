@@ -11,8 +11,8 @@
 namespace sluice {
 
 struct extra {
-  std::uint32_t beside;    // abi::area: told by the segment where a job has it
-  std::size_t area_bytes;  // of address space
+  std::uint32_t beside;      // abi::area: told by the segment where a job has it
+  std::uint32_t area_bytes;  // of address space
   /// Maps its area, which lies in the directory of `segment_path`. False: it stays out.
   bool (*begin)(char* segment_path);
   /// Puts its bodies in the place of libc's functions; all of these are looked up already.

@@ -126,18 +126,17 @@ bool write_preload(char* to, char const* theirs, bool with_us) {
 class sandbox_room {
  public:
   explicit sandbox_room(std::size_t bytes)
-      : is_ours_(bytes > most_on_stack && bytes <= sizeof text_ && is_in_sandbox() &&
-                 self.is_vfork_child == 0 && !is_taken_.exchange(true)) {}
+      : is_ours_(bytes > most_on_stack && bytes <= sizeof stage.mine->exec_room &&
+                 is_in_sandbox() && self.is_vfork_child == 0 && !is_taken_.exchange(true)) {}
   ~sandbox_room() {
     if (is_ours_) is_taken_.store(false);
   }
   sandbox_room(sandbox_room const&) = delete;
   sandbox_room& operator=(sandbox_room const&) = delete;
 
-  char* text() const { return is_ours_ ? text_ : nullptr; }
+  char* text() const { return is_ours_ ? stage.mine->exec_room : nullptr; }
 
  private:
-  alignas(char*) inline static char text_[64 << 10];  // no page of it exists until it is used
   inline static constinit std::atomic<bool> is_taken_{false};
   bool is_ours_;
 };

@@ -10,6 +10,7 @@ namespace sluice {
 inline constexpr int exit_usage = 2;       // the command line or a policy is wrong
 inline constexpr int exit_no_journal = 3;  // there was none, and none can be made
 inline constexpr int exit_busy = 4;        // another process serves it
+inline constexpr int exit_later = 75;      // not now, but soon (EX_TEMPFAIL of sysexits.h)
 inline constexpr int exit_sluice = 125;    // sluice itself failed (as env, nice, timeout do)
 inline constexpr int exit_cannot = 126;    // the program was found but cannot be executed
 inline constexpr int exit_missing = 127;   // the program was not found

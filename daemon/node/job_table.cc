@@ -61,7 +61,7 @@ constexpr char const* unrecovered_text =
     "state)";
 constexpr char const* coming_home_text =
     "what a crash left in your journal on this node is being brought home, and files of durable "
-    "targets lack it until then: try again in a moment (`sluice order` shows its state)";
+    "targets lack it until then (`sluice order` shows its state)";
 
 constexpr char const* remains_grew_text =
     "files of a job that is over were cut back: somebody had let them grow";
@@ -281,7 +281,7 @@ void job_table::check_home(uid_t uid, policy::compiled& limits, std::string* not
   if (state == home_state::fine) return;
   bool const is_soon = state == home_state::coming_home;
   char const* const text = is_soon ? coming_home_text : unrecovered_text;
-  if (note == nullptr) throw usage_error(text);
+  if (note == nullptr) throw error(is_soon ? exit_later : exit_usage, text);
   if (is_soon) throw segment::no_room(text);
   *note = text;
   take_order_away(limits);

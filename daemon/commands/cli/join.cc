@@ -12,6 +12,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/installed.h"
 #include "base/process_mark.h"
@@ -36,6 +37,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::int64_t most_home_ns = 60'000'000'000, ask_again_ns = 200'000'000;
 constexpr int join_ms = 2000;  // it has greeted us; making a segment takes a while on a busy node
 
 // ---- with a daemon ----
@@ -157,6 +159,20 @@ std::string why_no_journal(daemon_search const& search) {
   return fmt::format("{} keeps no journal, which --order needs", search.found->socket);
 }
 
+/// Asks to join. What a crash left in the user's journal may have to come home first, which takes a
+/// moment.
+membership ask_until_home(daemon_at const& daemon, run_options const& options) {
+  std::int64_t const until_ns = steady_ns() + most_home_ns;
+  for (bool is_told = false;; is_told = true) try {
+      return read_membership(ask(daemon, join_request(options), join_ms));
+    } catch (error const& e) {
+      if (e.status() != exit_later) throw;
+      if (steady_ns() >= until_ns) throw usage_error(std::string(e.what()) + "; try again later");
+      if (!is_told) fmt::print(stderr, "sluice: waiting: {}\n", e.what());
+      sleep_until(steady_ns() + ask_again_ns);
+    }
+}
+
 struct attempt {
   std::optional<membership> joined;
   std::string why;      // there is none
@@ -175,7 +191,7 @@ attempt join_daemon(global_options const& global, run_options const& options) {
                     "your programs; choose another --run-dir, or --no-daemon",
                     daemon.socket));
   try {
-    return {read_membership(ask(daemon, join_request(options), join_ms)), {}};
+    return {ask_until_home(daemon, options), {}};
   } catch (error const& e) {
     if (e.status() == exit_usage) throw;  // what was asked is wrong, or not allowed
     return {std::nullopt, fmt::format("{}: {}", daemon.socket, e.what()), true};

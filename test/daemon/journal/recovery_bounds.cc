@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -38,7 +39,9 @@ struct ended {
 /// sluice-order as the keeper starts it for what was left of a user.
 class recovering {
  public:
-  recovering(std::string const& dir, std::string const& journal, unsigned mib) {
+  /// `data_bytes`: what it may have already.
+  recovering(std::string const& dir, std::string const& journal, unsigned mib,
+             std::uint64_t data_bytes = RLIM_INFINITY) {
     int ends[2];
     REQUIRE(pipe(ends) == 0);
     std::string const program =
@@ -53,6 +56,8 @@ class recovering {
       for (auto const& word : words) argv.push_back(const_cast<char*>(word.c_str()));
       argv.push_back(nullptr);
       dup2(ends[1], STDERR_FILENO);
+      rlimit const bound = {data_bytes, RLIM_INFINITY};
+      setrlimit(RLIMIT_DATA, &bound);
       execv(program.c_str(), argv.data());
       _exit(127);
     }
@@ -82,6 +87,16 @@ class recovering {
     }
   }
 
+  /// What it may have, as the kernel says.
+  std::uint64_t data_bytes() const {
+    std::ifstream limits("/proc/" + std::to_string(pid_) + "/limits");
+    std::string line;
+    std::string const begin = "Max data size";
+    while (std::getline(limits, line))
+      if (line.starts_with(begin)) return std::stoull(line.substr(begin.size()));
+    return 0;
+  }
+
   void tell_to_end() const { kill(pid_, SIGTERM); }
 
  private:
@@ -89,7 +104,7 @@ class recovering {
   int said_ = -1;
 };
 
-/// Full of records, each of which names four files that no other does.
+/// Full of records, each of which names two files that no other does.
 void forge(std::string const& path, std::uint64_t bytes) {
   make_log_file(path, bytes, window_ns);
   file_disk disk(path, file_disk::use::write);
@@ -102,11 +117,10 @@ void forge(std::string const& path, std::uint64_t bytes) {
     return std::string(reinterpret_cast<char const*>(&files), sizeof files);
   };
   record r;
-  r.what = kind::rename;
-  r.name = r.new_name = "n";
+  r.what = kind::create;
+  r.name = "n";
   for (int count = 0;; ++count) {
-    for (auto* const one : {&r.file, &r.directory, &r.new_directory, &r.victim})
-      one->handle = other();
+    for (auto* const one : {&r.file, &r.directory}) one->handle = other();
     if (int const error = to.try_append(r, lsn); error == ENOSPC) break;
     if (count % 4096 == 0) REQUIRE(to.commit(lsn) == 0);
   }
@@ -120,8 +134,8 @@ TEST_CASE("a journal that makes recovery remember too much is refused", "[journa
   std::string const journal = at.dir + "/journal";
   forge(journal, 64 << 20);
   {
-    INFO("as large as it may be");
-    ended const how = recovering(at.dir, journal, 64).end();
+    INFO("with little memory");
+    ended const how = recovering(at.dir, journal, 64, 48 << 20).end();
     CAPTURE(how.said);
     CHECK(WIFEXITED(how.status));
     CHECK(WEXITSTATUS(how.status) == sluice::exit_sluice);
@@ -150,6 +164,7 @@ TEST_CASE("a recovery ends when it is told to, however much there is to read", "
   }
   recovering one(at.dir, journal, 65536);
   one.wait_for_read(16 << 20);
+  CHECK(one.data_bytes() == recovery_memory_bytes(bytes));
   one.tell_to_end();
   ended const how = one.end();
   CAPTURE(how.said);

@@ -453,7 +453,7 @@ TEST_CASE("jobs wait for what a crash left in the journal of their user", "[node
   REQUIRE(w.s->journals.is_settled());
   CHECK(w.find("7") == nullptr);
   CHECK_THAT(w.s->why_waiting("7"), Catch::Contains("is being brought home"));
-  CHECK_THROWS_WITH(w.join("mine"), Catch::Contains("try again in a moment"));
+  CHECK_THROWS_WITH(w.join("mine"), Catch::Contains("is being brought home"));
   CHECK(w.s->journals.home_of(us + 1) == node::home_state::fine);
   w.pass(500 * ms);
   CHECK(k.hears_nothing());
