@@ -52,7 +52,9 @@ struct process_teller::desk {
     std::unique_lock hold(lock);
     while (true) {
       changed.wait(hold, [&] { return is_over || work; });
-      if (is_over) return;
+      // Work that came too late for who asked is done all the same, or its processes were avoided
+      // for ever.
+      if (!work) return;
       auto const b = std::exchange(work, nullptr);
       hold.unlock();
       for (std::size_t i = 0; i < b->pids.size(); ++i) {

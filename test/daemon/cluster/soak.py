@@ -132,14 +132,22 @@ def grew(sizes):
 
 
 def show_left(roles):
-    """Each segment that is left: its folder's files, and what its node says of it."""
+    """Each segment that is left: its files, what was written down of it, who is in it, and what its
+    node said of it."""
     for name, daemon in roles.items():
         jobs = os.path.join(daemon.run_dir, "jobs")
         for job in os.listdir(jobs) if os.path.isdir(jobs) else []:
             print(name, job, sorted(os.listdir(os.path.join(jobs, job))))
+            try:
+                with open(os.path.join(jobs, job, "job.json")) as record:
+                    print("   ", record.read().strip())
+            except OSError as e:
+                print("   ", e)
             said = subprocess.run([w.SLUICE, "--run-dir", daemon.run_dir, "--json", "stat", job],
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-            print(said.stdout)
+            print("   ", *[line.strip() for line in said.stdout.splitlines()[:12]])
+            with open(daemon.log_path) as log:
+                print(*("    " + line.rstrip() for line in log if job in line), sep="\n")
 
 
 def main():
@@ -186,6 +194,9 @@ def main():
     if words[6] != "0":
         print("\n".join(story(events, lines)))
         failures.append("capacity was exceeded")
+    for name, daemon in roles.items():
+        failures += [f"{name}: {line}" for line in daemon.log().splitlines()
+                     if "cannot be taken over" in line]
     world.stop()
     for sentence in failures:
         print("FAIL", sentence)

@@ -4,6 +4,7 @@
 #include <future>
 #include <map>
 #include <set>
+#include <thread>
 
 #include <unistd.h>
 
@@ -86,6 +87,26 @@ TEST_CASE("processes: of whom nothing was said is not a later one of its number"
   CHECK(of_start(1));
   CHECK_FALSE(of_start(now + 1000));
   CHECK_FALSE(t.mark_of(0));
+}
+
+TEST_CASE("processes: a thread that runs too late keeps nobody from being looked at",
+          "[node][processes]") {
+  machine m;
+  std::promise<void> run;
+  std::shared_future<void> const may_run = run.get_future().share();
+  auto const late = [may_run](std::function<void()> task) {
+    std::thread([may_run, task = std::move(task)] {
+      may_run.wait();
+      task();
+    }).detach();
+    return true;
+  };
+  node::process_teller t(late, m.look(), m.owner());
+  for (int i = 0; i < 3; ++i) CHECK_FALSE(t.ask(5).is_said);
+  run.set_value();
+  std::int64_t const begun_ns = steady_ns();
+  while (!t.ask(5).is_said || !t.ask(7).is_said) REQUIRE(steady_ns() - begun_ns < 30'000 * ms);
+  CHECK(t.ask(5).found->start_ticks == 50);
 }
 
 TEST_CASE("processes: one that hangs holds up nobody, and is taken to live", "[node][processes]") {
