@@ -20,10 +20,14 @@ class roomy_writer : public journal::writer {
 
   /// 0 and `lsn`, or an errno; EFBIG where there can never be room.
   int append(journal::record const& r, std::uint64_t& lsn) {
-    for (;;) {
+    for (int empty = 0;;) {
       int failed = try_append(r, lsn);
       if (failed != ENOSPC || this->failed() != 0) return failed;
-      if (in_use() == 0) return EFBIG;
+      // Another thread may have freed all in between; never so often.
+      if (in_use() == 0) {
+        if (++empty == 1000) return EFBIG;
+        continue;
+      }
       // Where nothing could be freed, all in use is still open.
       std::uint64_t const safe = durable();
       failed = safe == head() ? commit(tail()) : checkpoint(safe, sync_home_);
