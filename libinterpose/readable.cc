@@ -234,6 +234,12 @@ void note_taken_away(std::uintptr_t at, std::size_t size) {
   if (of_stack || (end > low && at < top)) forget_known();
 }
 
+void note_detached(std::uintptr_t at) { forget_asked(at, ~std::uintptr_t{0}); }
+
+void note_break(std::uintptr_t at) {
+  if (at != 0 && at < heap_end()) note_taken_away(at, heap_end() - at);
+}
+
 void note_advice(iovec const* parts, std::size_t count, int advice) {
   if (!takes_away(advice) || count > 1024 || !can_read(parts, count)) return;
   for (std::size_t i = 0; i < count; ++i)

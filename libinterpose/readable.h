@@ -140,5 +140,10 @@ constexpr bool takes_away(int advice) {
 }
 /// Of process_madvise, which may be about this process.
 void note_advice(iovec const* parts, std::size_t count, int advice);
+/// Shared memory from there on goes. Only what was put over other pages could be of the first three
+/// places, and shmat() has told of that.
+void note_detached(std::uintptr_t at);
+/// The program sets the break, and libc does not hear of it. 0: it only asks.
+void note_break(std::uintptr_t at);
 
 }  // namespace sluice

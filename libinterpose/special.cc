@@ -298,7 +298,7 @@ void* shmat(int id, void const* address, int flags) {
 }
 
 int shmdt(void const* address) {
-  note_taken_away(0, ~std::uintptr_t{0});
+  note_detached(reinterpret_cast<std::uintptr_t>(address));
   return real::shmdt(address);
 }
 

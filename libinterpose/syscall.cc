@@ -60,9 +60,9 @@ void note_memory(raw_call const& raw) {
     note_taken_away(static_cast<std::uintptr_t>(a), static_cast<std::size_t>(b));
   if (number == SYS_process_madvise)
     note_advice(parts_at(b), static_cast<std::size_t>(c), static_cast<int>(d));
-  bool const is_remap = number == SYS_shmat && (c & SHM_REMAP) != 0;
-  if (is_remap || number == SYS_shmdt || (number == SYS_brk && a != 0))
-    note_taken_away(0, ~std::uintptr_t{0});
+  if (number == SYS_shmat && (c & SHM_REMAP) != 0) note_taken_away(0, ~std::uintptr_t{0});
+  if (number == SYS_shmdt) note_detached(static_cast<std::uintptr_t>(a));
+  if (number == SYS_brk) note_break(static_cast<std::uintptr_t>(a));
 }
 
 long enter_by_seccomp(raw_call const& raw) {
