@@ -75,27 +75,20 @@ environment inspect(char* const* envp) {
   return e;
 }
 
-// Landlock answers an open alone. A process without free descriptors is not asked more.
-bool can_open_library() {
+// A program that changed its user, or its root, or put itself below Landlock, may no longer open
+// the library: its children then go without us, and ld.so has nothing to complain about. Asked each
+// time (a microsecond of the half millisecond an exec takes): roots and mounts change without our
+// knowing. The second question is for capabilities that are lost at the exec. A process without
+// free descriptors is asked that alone.
+bool library_is_within_reach() {
+  constexpr long read_permission = 4;
   long const fd = sys::call(SYS_openat, sys::at_cwd, sys::as_long(stage.preload),
                             O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-  if (sys::failed(fd)) return fd != -EACCES && fd != -EPERM;
-  sys::call(SYS_close, fd);
-  return true;
-}
-
-// A program that changed its user may no longer see the job's directory: its children then go
-// without us, and ld.so has nothing to complain about. Asked each time (a microsecond of the half
-// millisecond an exec takes): roots and mounts change without our knowing.
-// The second question is for capabilities that are lost at the exec.
-bool library_is_within_reach() {
-  constexpr long read_permission = 4, effective = 0x200 /* AT_EACCESS */;
-  auto const may_read = [](long flags) {
-    return !sys::failed(sys::call(SYS_faccessat2, sys::at_cwd, sys::as_long(stage.preload),
-                                  read_permission, flags));
-  };
-  if (may_read(effective)) return may_read(0) && can_open_library();
-  return sys::failed(sys::call(SYS_faccessat2, sys::at_cwd, sys::as_long("/"), 0, effective));
+  if (sys::failed(fd) && fd != -EMFILE && fd != -ENFILE) return false;
+  if (!sys::failed(fd)) sys::call(SYS_close, fd);
+  long const real =
+      sys::call(SYS_faccessat, sys::at_cwd, sys::as_long(stage.preload), read_permission);
+  return real != -EACCES && real != -ENOENT;  // a filter may have refused to say
 }
 
 // Writes LD_PRELOAD=<us>:<theirs without us>, or without us. `to` has room for all of it. False:
@@ -156,13 +149,11 @@ template <class Start>
   // when the start failed or was a spawn, and an exec takes it away. A vfork child's memory is its
   // parent's, so it has none.
   std::size_t const bytes = (e.count + 2) * sizeof(char*) + length;
+  bool const may_map = bytes > most_on_stack && self.is_vfork_child == 0 && !is_in_sandbox();
+  mapped_room const mapped(may_map ? bytes : 0);
   sandbox_room const kept(bytes);
-  bool const on_stack = kept.text() == nullptr &&
-                        (bytes <= most_on_stack || self.is_vfork_child != 0 || is_in_sandbox());
-  mapped_room const mapped(on_stack || kept.text() != nullptr ? 0 : bytes);
-  char* const room = on_stack                 ? static_cast<char*>(alloca(bytes))
-                     : kept.text() != nullptr ? kept.text()
-                                              : mapped.text();
+  char* room = may_map ? mapped.text() : kept.text();
+  if (room == nullptr && !may_map) room = static_cast<char*>(alloca(bytes));
   if (room == nullptr) {
     pass_through(abi::passthrough::exec_environment);
     return start(envp);
