@@ -539,9 +539,9 @@ void charge_request(call id, bool reads, int fd, std::int64_t at, std::uint64_t 
   if (enter_place(v, on_fd_at(fd, at))) leave(v, false, bytes);
 }
 
-bool pay_ahead(call id, int fd, std::uint64_t bytes) {
+bool pay_ahead(int fd, std::uint64_t bytes) {
   if (!joined()) return false;
-  visit v{id, core::op::read, when::before, false, 0, bytes, 0};
+  visit v{call::posix_fadvise, core::op::read, when::before, false, 0, bytes, 0};
   if (!enter_found(v, entry_of_fd(fd), fd, false, false)) return true;  // nobody's business
   if (v.refused) return false;
   v.delay = when::never;

@@ -198,7 +198,7 @@ void charge_request(call id, bool reads, int fd, std::int64_t at, std::uint64_t 
 /// Charges bytes that we have the kernel read ahead on an fd, and counts no call for it. False:
 /// there are no tokens now, and nothing was booked. The part that a large request pays after it
 /// becomes a debt.
-bool pay_ahead(call id, int fd, std::uint64_t bytes);
+bool pay_ahead(int fd, std::uint64_t bytes);
 
 /// Counts and charges `n` ops on an fd or place; may wait. For what hides many calls in one.
 void charge(call id, core::op what, place const& where, std::uint64_t n);

@@ -32,3 +32,8 @@ namespace slow {
 }  // namespace slow
 
 }  // namespace sluice
+
+/// Puts body::sym in the place of the real function, which is before::sym from now on.
+#define STAND_BEFORE_REAL(before, sym) \
+  before::sym = real::sym;             \
+  __atomic_store_n(&real::sym, &body::sym, __ATOMIC_RELEASE);

@@ -27,12 +27,6 @@ inline std::int64_t boot_ns() { return read_clock(CLOCK_BOOTTIME); }
 inline std::int64_t unix_ns() { return read_clock(CLOCK_REALTIME); }
 inline std::int64_t unix_s() { return unix_ns() / 1'000'000'000; }
 
-/// What /proc/PID/stat calls the start of a process that begins at `boot_ns`.
-constexpr std::uint64_t ticks_of(std::int64_t boot_ns) {
-  constexpr std::int64_t ns_per_tick = 10'000'000;  // USER_HZ is 100 wherever we run
-  return static_cast<std::uint64_t>(boot_ns / ns_per_tick);
-}
-
 /// The first whole second at which `for_s` seconds have passed: nothing ends early.
 constexpr std::int64_t deadline_s(std::int64_t realtime_ns, std::int64_t for_s) {
   return (realtime_ns + 999'999'999) / 1'000'000'000 + for_s;

@@ -150,7 +150,7 @@ process_teller::answer process_teller::ask(std::uint32_t pid) {
 std::optional<process_mark> process_teller::mark_of(std::uint32_t pid) {
   if (pid == 0) return std::nullopt;
   answer const a = ask(pid);
-  if (!a.is_said) return process_mark{pid, abi::not_after | ticks_of(boot_ns())};
+  if (!a.is_said) return process_mark{pid, abi::not_after | abi::ticks_of(boot_ns())};
   if (!a.found) return std::nullopt;
   return process_mark{pid, a.found->start_ticks};
 }

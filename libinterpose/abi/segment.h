@@ -121,6 +121,11 @@ constexpr std::uint64_t shown_by(std::uint64_t proc_device, std::uint64_t pid_sp
 /// A stage does not read the start of its process in /proc either: it says that it was not after
 /// now. A process that gets the same number later starts later.
 inline constexpr std::uint64_t not_after = std::uint64_t{1} << 63;
+/// What /proc/PID/stat calls the start of a process that begins at `boot_ns` (CLOCK_BOOTTIME).
+constexpr std::uint64_t ticks_of(std::int64_t boot_ns) {
+  constexpr std::int64_t ns_per_tick = 10'000'000;  // USER_HZ is 100 wherever we run
+  return static_cast<std::uint64_t>(boot_ns / ns_per_tick);
+}
 /// `claimed` is a slot's start_ticks, `found` what /proc says of a process of that number.
 constexpr bool is_start(std::uint64_t claimed, std::uint64_t found) {
   if ((claimed & not_after) != 0) return found <= (claimed & ~not_after);
@@ -218,6 +223,7 @@ enum class hint : unsigned {
   unpaid,         // looks of a job that had no tokens for it
   count
 };
+inline constexpr auto hint_counts = static_cast<unsigned>(hint::count);
 
 struct segment {
   header head;
@@ -228,7 +234,7 @@ struct segment {
   process_slot far_process[far_slots];
   channel_state channel[core::max_channels];
   access_sizes size[core::max_targets];
-  alignas(64) std::atomic<std::uint64_t> hint[8];  // stages; of abi::hint
+  alignas(64) std::atomic<std::uint64_t> hint[hint_counts];  // stages; of abi::hint
   call_time time[core::max_targets][core::op_count];
   shard owned[owned_shards];
   shard common[common_shards];

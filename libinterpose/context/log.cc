@@ -129,9 +129,7 @@ namespace {
 bool begin(char*) { return roles::reads_logs(); }
 
 void stand_before_logs() {
-#define LOGGED(sym)        \
-  behind::sym = real::sym; \
-  __atomic_store_n(&real::sym, &body::sym, __ATOMIC_RELEASE);
+#define LOGGED(sym) STAND_BEFORE_REAL(behind, sym)
   LOGGED_CALLS
 #undef LOGGED
 }

@@ -457,9 +457,7 @@ static bool begin(char* segment_path) {
 }
 
 static void stand_between() {
-#define BODY(sym, ...)     \
-  behind::sym = real::sym; \
-  __atomic_store_n(&real::sym, &body::sym, __ATOMIC_RELEASE);
+#define BODY(sym, ...) STAND_BEFORE_REAL(behind, sym)
 #include "epochs/epochs.def"
 }
 

@@ -475,9 +475,7 @@ long syscall(long number, long a, long b, long c, long d, long e, long f) {
 }  // namespace body
 
 void stand_between() {
-#define ORDERED(sym)     \
-  next::sym = real::sym; \
-  __atomic_store_n(&real::sym, &body::sym, __ATOMIC_RELEASE);
+#define ORDERED(sym) STAND_BEFORE_REAL(next, sym)
 #include "order/order.def"
   stand_between_streams();
   stand_between_names();

@@ -242,9 +242,7 @@ name_at name_given_up_by(long number, long a, long b) {
 }
 
 void stand_between_names() {
-#define GATED(sym)       \
-  next::sym = real::sym; \
-  __atomic_store_n(&real::sym, &body::sym, __ATOMIC_RELEASE);
+#define GATED(sym) STAND_BEFORE_REAL(next, sym)
 #define CALL(sym, ret, params, args, o, ...) \
   if constexpr (changes(core::op::o)) {      \
     GATED(sym)                               \

@@ -198,9 +198,7 @@ FILE* freopen(char const* path, char const* mode, FILE* f) {
 }  // namespace body
 
 void stand_between_streams() {
-#define STREAM(sym)      \
-  next::sym = real::sym; \
-  __atomic_store_n(&real::sym, &body::sym, __ATOMIC_RELEASE);
+#define STREAM(sym) STAND_BEFORE_REAL(next, sym)
 #define WRITES(sym, ...) STREAM(sym)
 #include "calls.def"
 #include "order/order.def"

@@ -96,7 +96,7 @@ bool advise(int fd, core::file_span s) {
     count(abi::hint::cached, 1);
     return true;
   }
-  if (!pay_ahead(call::posix_fadvise, fd, bytes)) {
+  if (!pay_ahead(fd, bytes)) {
     count(abi::hint::unpaid, 1);
     return false;
   }
@@ -195,9 +195,7 @@ bool begin(char*) {
 }
 
 void stand_before_libc() {
-#define HINTED(sym)      \
-  next::sym = real::sym; \
-  __atomic_store_n(&real::sym, &body::sym, __ATOMIC_RELEASE);
+#define HINTED(sym) STAND_BEFORE_REAL(next, sym)
   HINTED_CALLS
 #undef HINTED
 }

@@ -8,6 +8,7 @@
 
 #include <unistd.h>
 
+#include "abi/segment.h"
 #include "base/clock.h"
 #include "node/process_teller.h"
 
@@ -83,7 +84,7 @@ TEST_CASE("processes: of whom nothing was said is not a later one of its number"
                                 })
         .may_live(*mark);
   };
-  std::uint64_t const now = ticks_of(boot_ns());
+  std::uint64_t const now = abi::ticks_of(boot_ns());
   CHECK(of_start(1));
   CHECK_FALSE(of_start(now + 1000));
   CHECK_FALSE(t.mark_of(0));
