@@ -24,6 +24,9 @@ class error : public std::runtime_error {
   int status_;
 };
 
+/// Refusals of a daemon that have a status of their own; the others are exit_sluice.
+constexpr bool is_for_asker(int status) { return status == exit_usage || status == exit_later; }
+
 /// Something the user wrote is wrong.
 inline error usage_error(std::string const& sentence) { return {exit_usage, sentence}; }
 

@@ -125,8 +125,8 @@ nlohmann::json ask(std::string const& socket_path, nlohmann::json const& request
   auto const failed = answer.find("error");
   if (failed == answer.end()) return answer;
   auto const status = answer.find("status");
-  bool const is_told = status != answer.end() && (*status == exit_usage || *status == exit_later);
-  throw error(is_told ? status->get<int>() : exit_sluice,
+  int const told = status != answer.end() && status->is_number() ? status->get<int>() : exit_sluice;
+  throw error(is_for_asker(told) ? told : exit_sluice,
               failed->is_string() ? failed->get<std::string>() : failed->dump());
 }
 

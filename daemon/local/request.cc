@@ -40,8 +40,7 @@ std::string answer_text(handler const& h, peer const& who, char const* bytes, st
     if (text.size() <= most) return text;
     return refusal_text("the answer is too large: ask for fewer with \"most\"", exit_sluice);
   } catch (error const& e) {
-    bool const is_told = e.status() == exit_usage || e.status() == exit_later;
-    return refusal_text(e.what(), is_told ? e.status() : exit_sluice);
+    return refusal_text(e.what(), is_for_asker(e.status()) ? e.status() : exit_sluice);
   } catch (std::exception const& e) {
     return refusal_text(fmt::format("sluiced failed on this request: {}", e.what()), exit_sluice);
   }

@@ -46,22 +46,15 @@ nlohmann::json or_null(std::string const& text) {
   return text.empty() ? nlohmann::json(nullptr) : nlohmann::json(text);
 }
 
-/// As the daemon can read them, which is in another directory.
-std::vector<std::string> orders_of(run_options const& options) {
+/// Words with a DIR after the `@`, or without one, as the daemon can read them, which is in another
+/// directory.
+std::vector<std::string> from_the_root(std::vector<std::string> const& texts) {
   std::vector<std::string> out;
-  for (auto const& text : options.limits.orders) {
-    auto const target = policy::parse_order_target(text);
-    out.push_back(text.substr(0, text.find('@') + 1) + fs::absolute(target.path).string());
-  }
-  return out;
-}
-
-std::vector<std::string> small_of(run_options const& options) {
-  std::vector<std::string> out;
-  for (auto const& text : options.limits.small) {
-    auto const target = policy::parse_small_target(text);
-    std::string const at = target.path.empty() ? "" : "@" + fs::absolute(target.path).string();
-    out.push_back(text.substr(0, text.find('@')) + at);
+  for (auto const& text : texts) {
+    auto const at = text.find('@');
+    bool const has_path = at != text.npos && at + 1 != text.size();
+    out.push_back(has_path ? text.substr(0, at + 1) + fs::absolute(text.substr(at + 1)).string()
+                           : text);
   }
   return out;
 }
@@ -98,11 +91,11 @@ nlohmann::json places_of(run_options const& options) {
     auto const c = policy::parse_limit(text);
     if (!c.target.empty()) origins.emplace(c.target, c.origin);
   }
-  for (auto const& text : orders_of(options)) {
+  for (auto const& text : from_the_root(options.limits.orders)) {
     auto const target = policy::parse_order_target(text);
     origins.emplace(target.path, target.origin);
   }
-  for (auto const& text : small_of(options)) {
+  for (auto const& text : from_the_root(options.limits.small)) {
     auto const target = policy::parse_small_target(text);
     if (!target.path.empty()) origins.emplace(target.path, target.origin);
   }
@@ -120,8 +113,8 @@ nlohmann::json join_request(run_options const& options) {
           {"class", or_null(options.limits.qos_class)},
           {"limits", options.limits.limits},
           {"costs", costs_of(options)},
-          {"orders", orders_of(options)},
-          {"small", small_of(options)},
+          {"orders", from_the_root(options.limits.orders)},
+          {"small", from_the_root(options.limits.small)},
           {"places", places_of(options)},
           {"policy_channels", true},
           {"monitor", options.limits.monitor},
@@ -162,9 +155,10 @@ std::string why_no_journal(daemon_search const& search) {
 /// Asks to join. What a crash left in the user's journal may have to come home first, which takes a
 /// moment.
 membership ask_until_home(daemon_at const& daemon, run_options const& options) {
+  nlohmann::json const request = join_request(options);
   std::int64_t const until_ns = steady_ns() + most_home_ns;
   for (bool is_told = false;; is_told = true) try {
-      return read_membership(ask(daemon, join_request(options), join_ms));
+      return read_membership(ask(daemon, request, join_ms));
     } catch (error const& e) {
       if (e.status() != exit_later) throw;
       if (steady_ns() >= until_ns) throw usage_error(std::string(e.what()) + "; try again later");
