@@ -3,18 +3,7 @@
 # What users left in the place of their journals cannot be recovered, again and again. It takes no
 # room of others: a user who comes later has his journal.
 set -u
-. test/lib/site.bash
-own_mounts
-need python3
-two_users
-own_ext4 "$SCRATCH/data" || skip 'needs mkfs.ext4 and loop devices'
-trap 'kill -9 "${pids[@]}" 2>/dev/null; umount -l "$SCRATCH/data"; rm -rf "$SCRATCH"' EXIT
-chmod 777 "$SCRATCH/data"
-[ -x "${SLUICE%/*}/sluice-order" ] || skip 'sluice-order is not built'
-RUN="$SCRATCH/run"
-cat >"$SCRATCH/policy.json" <<END
-{"targets": {"data": {"path": "$SCRATCH/data", "order": "durable"}}}
-END
+. test/lib/journals.bash
 left=(64101 64102 64103)
 mkdir "$SCRATCH/log"
 for uid in "${left[@]}"; do
@@ -31,7 +20,11 @@ is() { # EXPRESSION VALUE: of all journals
 until_true 20 is '[" is too short to be a journal" in j["why"] for j in d["journals"]]' \
   '[True, True, True]' || fail "left: $(cat "$SCRATCH/order")"
 
-as $bob "$SLUICE" --run-dir "$RUN" run --job his --no-summary -- sleep 60 2>"$SCRATCH/err" &
+# It runs until the test ends, and with it the writer of its pipe.
+mkfifo "$SCRATCH/hold"
+exec 9<>"$SCRATCH/hold"
+as $bob "$SLUICE" --run-dir "$RUN" run --job his --no-summary -- cat \
+  <"$SCRATCH/hold" 9>&- 2>"$SCRATCH/err" &
 pids+=("$!")
 his="[j['state'] for j in d['journals'] if j['uid'] == $bob]"
 until_true 20 is "$his" "['serving']" ||

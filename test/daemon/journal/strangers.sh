@@ -5,18 +5,12 @@
 # his that never answers hangs neither, what he makes durable by himself empties his own, and when
 # his stands still, is killed or damaged the other's is as before.
 set -u
-. test/lib/site.bash
-own_mounts
-need python3
-two_users
-own_ext4 "$SCRATCH/data" || skip 'needs mkfs.ext4 and loop devices'
+. test/lib/journals.bash
 [ -w /dev/fuse ] || skip 'no FUSE here'
-[ -x "${SLUICE%/*}/sluice-order" ] || skip 'sluice-order is not built'
 python=/usr/bin/python3 # one that everybody can reach
 as $bob "$python" -c 'import json' 2>/dev/null || skip "needs $python"
-RUN="$SCRATCH/run" LOGS="$SCRATCH/logs" MNT="$SCRATCH/data/mnt"
+LOGS="$SCRATCH/logs" MNT="$SCRATCH/data/mnt"
 mkdir -m 777 "$MNT" "$SCRATCH/talk"
-chmod 777 "$SCRATCH/data"
 server=
 over() {
   umount -f "$MNT" 2>/dev/null || umount -l "$MNT" 2>/dev/null

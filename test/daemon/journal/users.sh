@@ -4,20 +4,9 @@
 # checkpointed as its program goes on; a user sees his own jobs and journal and no more, root all.
 # A journal ends when its user has had no job for a while, and there is room for so many of them.
 set -u
-. test/lib/site.bash
-own_mounts
-need python3
-two_users
-own_ext4 "$SCRATCH/data" || skip 'needs mkfs.ext4 and loop devices'
-trap 'kill -9 "${pids[@]}" 2>/dev/null; umount -l "$SCRATCH/data"; rm -rf "$SCRATCH"' EXIT
-chmod 777 "$SCRATCH/data"
-[ -x "${SLUICE%/*}/sluice-order" ] || skip 'sluice-order is not built'
-RUN="$SCRATCH/run"
+. test/lib/journals.bash
 python=/usr/bin/python3 # one that everybody can reach
 as $bob "$python" -c 'import json' 2>/dev/null || skip "needs $python"
-cat >"$SCRATCH/policy.json" <<END
-{"targets": {"data": {"path": "$SCRATCH/data", "order": "durable"}}}
-END
 start node --role node --name n1 --run-dir "$RUN" --policy "$SCRATCH/policy.json" \
   --journal "$SCRATCH/log" --journal-size 4MiB --journal-total 8MiB --journal-idle 1s
 metric() { curl -s "http://$METRICS/metrics" | sed -n "s/^$1 //p"; }

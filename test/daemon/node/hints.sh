@@ -37,7 +37,10 @@ looks() {
 (cd "$SCRATCH" && [ "$(looks mine --small hints@mine)" -gt 0 ]) || fail 'as the user asked'
 [ "$(looks "$SCRATCH/mine" --small hints)" -gt 0 ] || fail 'everywhere'
 
-$S run --job keeps -- sleep 60 &
+# It runs until it is killed, or the test ends, and with it the writer of its pipe.
+mkfifo "$SCRATCH/hold"
+exec 9<>"$SCRATCH/hold"
+$S run --job keeps -- cat <"$SCRATCH/hold" 9>&- &
 keeps=$!
 until_true 10 test -d "$RUN/jobs/keeps" || fail 'no job'
 $S run --job keeps --small hints -- true 2>"$SCRATCH/err"

@@ -95,6 +95,18 @@ struct world {
   bool has_folder(std::string const& job) const { return fs::exists(segment::job_dir(run, job)); }
 };
 
+/// It does nothing until its end().
+pid_t idle_child() {
+  pid_t const child = fork();
+  if (child != 0) return child;
+  pause();
+  _exit(0);
+}
+void end(pid_t child) {
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+}
+
 /// This process, as one that is attached.
 void attach(node::job& j, unsigned slot) {
   auto const pid = static_cast<std::uint32_t>(getpid());
@@ -135,11 +147,7 @@ TEST_CASE("a job that looks the same is not walked, and who comes or dies is see
   attach(*w.find("7"), 3);
   w.pass(3'000 * ms);
   REQUIRE(w.find("7")->processes == 1);
-  pid_t const child = fork();
-  if (child == 0) {
-    pause();
-    _exit(0);
-  }
+  pid_t const child = idle_child();
   attach(*w.find("7"), 4);
   s.near_process[4].pid.store(static_cast<std::uint32_t>(child));
   s.near_process[4].start_ticks.store(start_ticks(child));
@@ -149,8 +157,7 @@ TEST_CASE("a job that looks the same is not walked, and who comes or dies is see
   SECTION("it says nothing") { w.pass(20'000 * ms); }
   w.pass(3'000 * ms);
   CHECK(w.find("7")->processes == 2);
-  kill(child, SIGKILL);
-  waitpid(child, nullptr, 0);
+  end(child);
   w.pass(3'000 * ms);
   CHECK(w.find("7")->processes == 1);
   s.near_process[3].pid.store(0);
@@ -177,11 +184,7 @@ TEST_CASE("the result of a job whose ruleset was scribbled over has no channels"
 
 TEST_CASE("a running job whose segment no daemon can read is left alone", "[node][state]") {
   world w;
-  pid_t const step = fork();
-  if (step == 0) {
-    pause();
-    _exit(0);
-  }
+  pid_t const step = idle_child();
   w.announce("7");
   w.start();
   REQUIRE(w.find("7") != nullptr);
@@ -197,8 +200,7 @@ TEST_CASE("a running job whose segment no daemon can read is left alone", "[node
   CHECK(w.has_folder("7"));
   w.pass(6'000 * ms);
   CHECK(w.has_folder("7"));
-  kill(step, SIGKILL);
-  waitpid(step, nullptr, 0);
+  end(step);
   if (!has_step) w.withdraw("7");
   w.pass(two_walks);
   CHECK_FALSE(w.has_folder("7"));
@@ -206,19 +208,14 @@ TEST_CASE("a running job whose segment no daemon can read is left alone", "[node
 
 TEST_CASE("a job that was left alone goes after all who joined", "[node][state]") {
   world w;
-  pid_t const child = fork();
-  if (child == 0) {
-    pause();
-    _exit(0);
-  }
+  pid_t const child = idle_child();
   w.start();
   w.join("a", child).memory().head.layout = abi::layout_version + 1;
   w.start();
   w.pass(6'000 * ms);
   CHECK(w.find("a") == nullptr);
   CHECK(w.has_folder("a"));
-  kill(child, SIGKILL);
-  waitpid(child, nullptr, 0);
+  end(child);
   w.pass(two_walks);
   CHECK_FALSE(w.has_folder("a"));
 }
@@ -246,8 +243,7 @@ TEST_CASE("a job that was left alone stays while a program has its library", "[n
   CHECK(w.has_folder("a"));
   w.pass(2 * two_walks);
   CHECK(w.has_folder("a"));
-  kill(child, SIGKILL);
-  waitpid(child, nullptr, 0);
+  end(child);
   w.pass(two_walks);
   CHECK_FALSE(w.has_folder("a"));
 }

@@ -5,9 +5,10 @@
 . test/libinterpose/common.bash
 
 # On a file system with a disk: a file in memory is always cached.
-data=$(mktemp -d "$BUILD/hints.XXXXXX")
+at=$BUILD
+[ "$(stat -f -c %T "$at")" != tmpfs ] || at=/var/tmp
+data=$(mktemp -d "$at/hints.XXXXXX")
 trap 'rm -rf "$data"' EXIT
-[ "$(stat -f -c %T "$data")" != tmpfs ] || data=$(mktemp -d /var/tmp/hints.XXXXXX)
 head -c 8388608 /dev/urandom >"$data/first"
 
 cat >"$SCRATCH/work.py" <<'P'
