@@ -6,7 +6,6 @@
 // looked up and never taken: a copy of its descriptor would keep its locks and its lease.
 #pragma once
 
-#include <sys/stat.h>
 #include <sys/types.h>
 
 #include <cstdint>

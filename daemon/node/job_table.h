@@ -61,7 +61,7 @@ class job_table {
   /// taken over, such as a segment of an earlier version, is left alone while it may live.
   void adopt(site_state const& site);
   /// Takes over what was left alone and can be now (its owner held a lease on the segment, say);
-  /// removes those of the scheduler that have ended since.
+  /// removes those in which nobody is left.
   void look_at_left_alone(site_state const& site);
   /// Folders of those, and what was written down of one.
   std::vector<std::string> left() const;

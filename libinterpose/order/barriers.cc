@@ -188,7 +188,7 @@ bool take_turn(unsigned i, known const& k) {
   auto const me = static_cast<std::uint32_t>(sys::call(SYS_gettid));
   for (std::int64_t const since_ns = now_ns(); table[i].word.load() == k.word();) {
     std::uint32_t seen = syncer.load();
-    // Left behind: by a thread of the process that forked us, or by a handler that jumped away.
+    // Left there by a thread of the process that forked us, or by a handler that jumped away.
     bool const is_nobodys =
         seen == 0 || seen == me || sys::call(SYS_tgkill, process, seen, 0) == -ESRCH;
     std::int64_t const at_ns = now_ns();
