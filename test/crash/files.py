@@ -423,7 +423,7 @@ class Files(Program):
                     return
             struct.pack_into("Q", self.done, stream * 8, epoch + 1)
             mark(stream, epoch)
-            if "log-killed" in self.options:
+            if "log-killed" in self.options or "reuse" in self.options:  # time to let go of files
                 time.sleep(0.02 + dice.random() * 0.02)
             else:
                 time.sleep(dice.random() * 0.004)
