@@ -108,18 +108,18 @@ each-eio             0     0        300   100
 each-eio-sqlite     60     0        300   100
 
 # Real programs with a rule less: each loss must be seen.
-app-norecover      200     0          0     0
-users-norecover    200     0          0     0
-mail-norecover     200     0          0     0
-eio-ignored        200     0          0     0
-app-noflush        200     0          0     0
-app-notrim         200     0          0     0
-app-norevoke       200     0          0     0
-app-noremove       200     0          0     0
-foreign-unseen     200     0          0     0
-half-unseen        200     0          0     0
-reuse-unseen       200     0          0     0
-again-undated      200     0          0     0
+app-norecover      600     0          0     0
+users-norecover    600     0          0     0
+mail-norecover     600     0          0     0
+eio-ignored        600     0          0     0
+app-noflush        600     0          0     0
+app-notrim         600     0          0     0
+app-norevoke       600     0          0     0
+app-noremove       600     0          0     0
+foreign-unseen     600     0          0     0
+half-unseen        600     0          0     0
+reuse-unseen       600     0          0     0
+again-undated      600     0          0     0
 
 # Two to four nodes, cut at one moment: what a manifest names is there, on every node; and two
 # gates that must be seen to be open too early.
@@ -130,8 +130,8 @@ epochs-killed       40     0        200    80
 epochs-log-killed    0     0        200    80
 epochs-lost         40     0        200    80
 epochs-log-lost     40     0        200    80
-gate-open          200     0          0     0
-gate-lies          200     0          0     0
+gate-open          600     0          0     0
+gate-lies          600     0          0     0
 """
 
 

@@ -33,7 +33,8 @@ constexpr journal::service_rules unseen = {.log = {}, .sees_foreign = false},
                                  unremoved = {.log = {}, .tells_removed = false},
                                  unrevoked = {.log = {}, .revokes = false},
                                  unflushed = {.log = {.flush_before_ack = false}},
-                                 trims_early = {.log = {.home_before_trim = false}},
+                                 trims_early = {.log = {.home_before_trim = false},
+                                                .checkpoint_every_ns = soon},
                                  // Not broken: it lets go of all files, and holds them again,
     resting = {.log = {}, .checkpoint_every_ns = soon, .rests_after_ns = 1},
                                  // or frees all the time what was synced file by file, or with all.
@@ -123,7 +124,7 @@ constexpr unsigned gate_stream = 1, entries_of_a_manifest = 60;
 constexpr unsigned states_of_a_fault = 20;    // then another run has another fault
 constexpr unsigned states_of_a_cluster = 40;  // then another one has other nodes
 constexpr unsigned states_of_a_rest = 60;
-constexpr unsigned states_of_a_control = 150;  // not every run shows what is broken
+constexpr unsigned states_of_a_control = 60;  // not every run shows what is broken
 constexpr int patience_ms = 300'000;
 
 std::string rests_of(std::string const& dir) { return dir + "/rests"; }
