@@ -277,13 +277,22 @@ $(O)/bench/%: test/bench/%.cc $(call archive_of,$(rooms)) $(O)/flags
 	$(call say,BENCH,$(CXX) $(bench_flags) $(depend) $< -Wl$(comma)--start-group $(filter %.a,$^) \
 	  -Wl$(comma)--end-group -o $@ $(libs) $(own_flags))
 
-# The fuzzed code is compiled with the sanitizers too, into one archive.
-fuzz_obj   := $(foreach room,$(rooms),\
+# What is fuzzed is compiled with the sanitizers too, into one archive: these rooms, and of the node
+# the few files that read a job's memory.
+of_fuzzers := $(of_command) $(call in_daemon,wire journal)
+fuzz_alone := $(call in_daemon,node/census.cc node/curves.cc node/demand_meter.cc)
+fuzz_obj   := $(fuzz_alone:%=$(O)/fuzzed/%.o) $(foreach room,$(of_fuzzers),\
   $(patsubst $(O)/%,$(O)/fuzzed/%.o,$(call group_files,$(call sources_of,$(room)))))
+sanitized   = $(call say,CLANG,$(CLANGXX) $(fuzz_flags) -fsanitize=fuzzer-no-link $(depend) \
+  -c $< -o $@)
 
 $(O)/fuzzed/groups/%.o: $(O)/groups/% $(O)/flags
 	@mkdir -p $(@D)
-	$(call say,CLANG,$(CLANGXX) $(fuzz_flags) -fsanitize=fuzzer-no-link $(depend) -c $< -o $@)
+	$(sanitized)
+
+$(O)/fuzzed/%.o: % $(O)/flags
+	@mkdir -p $(@D)
+	$(sanitized)
 
 $(O)/fuzzed/parts.a: $(fuzz_obj)
 	@mkdir -p $(@D) && rm -f $@

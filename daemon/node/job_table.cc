@@ -122,14 +122,6 @@ void open_up(job& j, unsigned channel, std::int64_t now_ns) {
   write_curve(j.memory(), channel, settings_of(unit, {all, all, all}, {}), now_ns);
 }
 
-std::vector<std::string> channel_names(foreign<abi::segment> const& s) {
-  auto const rules = segment::rules_of(s);
-  std::vector<std::string> names;
-  for (unsigned i = 0; i < rules->channel_count; ++i)
-    names.emplace_back(core::view(*rules, rules->channel[i].name));
-  return names;
-}
-
 std::vector<std::string> not_governed(site_state const& site, job const& j) {
   std::vector<std::string> names;
   auto const& lacks = j.record.left_out;
@@ -377,7 +369,7 @@ void job_table::bind_all(site_state const& site, std::int64_t now_ns) {
 }
 
 void job_table::bind_streams(job& j, site_state const& site, std::int64_t now_ns) {
-  auto const names = channel_names(j.memory());
+  auto const names = segment::channel_names(j.memory());
   for (auto const& name : j.record.granted) {
     auto const supply = site.find_supply(name);
     auto const channel = place_of(names, name);

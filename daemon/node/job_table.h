@@ -179,10 +179,6 @@ std::map<uid_t, gid_t> journals_given(std::vector<std::pair<uid_t, gid_t>> const
                                       std::map<uid_t, bool> const& known,
                                       owner_lookup const& owner_of);
 
-/// Channels by number as the segment's ruleset has them, read once and from a copy: whoever owns
-/// the file can write in it at any time. Throws when it is none.
-std::vector<std::string> channel_names(foreign<abi::segment> const& s);
-
 /// Supplies that a job is not metered by because it began before the policy named them.
 std::vector<std::string> not_governed(site_state const& site, job const& j);
 

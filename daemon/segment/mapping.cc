@@ -57,6 +57,14 @@ std::unique_ptr<core::ruleset> rules_of(foreign<abi::segment> const& s) {
   return copy;
 }
 
+std::vector<std::string> channel_names(foreign<abi::segment> const& s) {
+  auto const rules = rules_of(s);
+  std::vector<std::string> names;
+  for (unsigned i = 0; i < rules->channel_count; ++i)
+    names.emplace_back(core::view(*rules, rules->channel[i].name));
+  return names;
+}
+
 std::string job_name(foreign<abi::segment> const& s) { return text_of(s.head.job); }
 
 }  // namespace sluice::segment

@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "abi/segment.h"
 #include "base/foreign.h"
@@ -46,6 +47,9 @@ class mapping {
 /// The ruleset, read once and checked: whoever owns the file can write in it at any time. Throws
 /// when it is none.
 std::unique_ptr<core::ruleset> rules_of(foreign<abi::segment> const& s);
+
+/// Channels by number, from such a copy. Throws when it is none.
+std::vector<std::string> channel_names(foreign<abi::segment> const& s);
 
 /// The name of a job, bounded even if scribbled over.
 std::string job_name(foreign<abi::segment> const& s);

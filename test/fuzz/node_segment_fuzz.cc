@@ -12,7 +12,6 @@
 #include "node/census.h"
 #include "node/curves.h"
 #include "node/demand_meter.h"
-#include "node/job_table.h"
 #include "segment/mapping.h"
 
 namespace {
@@ -152,7 +151,7 @@ extern "C" int LLVMFuzzerTestOneInput(unsigned char const* data, std::size_t siz
   count_heads(s);
   if (abi::refuse_reason(s, sizeof s) == nullptr) must(segment::job_name(s).size() < 129);
   try {
-    must(node::channel_names(s).size() <= core::max_channels);
+    must(segment::channel_names(s).size() <= core::max_channels);
   } catch (std::exception const&) {  // a ruleset that is none: the job is refused
   }
   put_back(dirty);
