@@ -18,6 +18,8 @@
 #include <cstdint>
 #include <span>
 
+#include "journal/own_times.h"
+
 namespace sluice::journal {
 
 static_assert(std::endian::native == std::endian::little, "the journal is little-endian");
@@ -46,18 +48,19 @@ struct superblock {
   char magic[8];
   std::uint32_t version;  // magic and version stay where they are in every version
   std::uint32_t zero;
-  std::uint64_t sequence;       // of superblocks; the higher valid one is in force
-  std::uint64_t generation;     // of all records that count
-  std::uint64_t salt;           // first seed of the generation; secret, for the file has mode 0600
-  std::uint64_t area_bytes;     // of the ring; whole blocks
-  std::uint64_t head;           // LSN of the oldest record that counts; all before are safe at home
-  std::uint64_t head_seed;      // seed of the record at head
-  std::uint64_t ours_until_ns;  // wall clock: changes of home files until then are a recovery's own
-  std::uint64_t window_ns;      // a live journal commits at least that often
-  std::uint8_t id[16];          // of this journal, random
-  std::uint8_t boot[16];        // of the machine that writes this generation; zero: not known
-  std::uint64_t home_error;     // errno: home lost bytes that the journal has; all must be replayed
-  std::uint8_t rest[block_bytes - 128];  // zero
+  std::uint64_t sequence;    // of superblocks; the higher valid one is in force
+  std::uint64_t generation;  // of all records that count
+  std::uint64_t salt;        // first seed of the generation; secret, for the file has mode 0600
+  std::uint64_t area_bytes;  // of the ring; whole blocks
+  std::uint64_t head;        // LSN of the oldest record that counts; all before are safe at home
+  std::uint64_t head_seed;   // seed of the record at head
+  std::uint64_t zero2;       // older programs had a time here
+  std::uint64_t window_ns;   // a live journal commits at least that often
+  std::uint8_t id[16];       // of this journal, random
+  std::uint8_t boot[16];     // of the machine that writes this generation; zero: not known
+  std::uint64_t home_error;  // errno: home lost bytes that the journal has; all must be replayed
+  own_times ours;            // when recoveries changed home files
+  std::uint8_t rest[block_bytes - 256];  // zero
   std::uint64_t checksum;                // of all bytes before it
 };
 static_assert(sizeof(superblock) == block_bytes);

@@ -40,7 +40,7 @@ superblock super_of(superblock made, superblock const& of) {
   std::copy(std::begin(of.id), std::end(of.id), std::begin(made.id));
   std::copy(std::begin(of.boot), std::end(of.boot), std::begin(made.boot));
   made.generation = of.generation;
-  made.ours_until_ns = of.ours_until_ns;
+  made.ours = of.ours;
   made.window_ns = of.window_ns;
   made.home_error = of.home_error;
   return made;

@@ -26,7 +26,10 @@ void live_records::add(std::uint64_t lsn, record const& r) {
   if (r.what == kind::revoke || r.what == kind::large)
     f.safe_below = std::max(f.safe_below, std::min(r.below, lsn));
   if (r.what == kind::create || r.what == kind::owner) f.owner = {r.uid, r.gid};
+  if (r.what == kind::unlink) f.is_removed = true;
+  if (auto const at = files_.find(r.victim); at != files_.end()) at->second.is_removed = true;
   if (r.what == kind::create) {
+    f.is_removed = false;
     made_[r.file] = lsn;
     f.made_ns = 0;
   }

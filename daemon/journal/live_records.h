@@ -26,6 +26,7 @@ struct file_records {
   bool is_live = false;          // its handle found it at home before anything was written
   bool is_marked = false;        // its last fsync was its own: newer than all of the journal
   bool has_content = false;      // a record about its bytes or size counts
+  bool is_removed = false;       // it had no name any more
   bool has_size = false;         // the last of the records that a new file begins with
   std::uint64_t changed_ns = 0;  // ctime of home after the last record of content
   std::uint64_t made_ns =

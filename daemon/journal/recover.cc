@@ -2,8 +2,8 @@
 // Who else changed a file? Whatever the journal's own programs changed was changed before the
 // crash, and a live journal commits at least once in its window, so a ctime later than the last
 // commit and the window is somebody else's: of after the crash, or of a program without sluice.
-// Recovery itself changes files too: it says in the superblock until when changes are its own,
-// before the first. And so does ext4 when it is mounted: mount_time.h.
+// Recovery itself changes files too: own_times.h. And so does ext4 when it is mounted:
+// mount_time.h.
 #include "journal/recover.h"
 
 #include <fcntl.h>
@@ -33,16 +33,18 @@ namespace sluice::journal {
 
 namespace {
 
-constexpr std::chrono::milliseconds patience{5000};    // with a search for a name
-constexpr std::size_t names_max = 10;                  // that are searched for
-constexpr std::uint64_t own_time_ns = 60'000'000'000;  // renewed when half of it is over
+constexpr std::chrono::milliseconds patience{5000};  // with a search for a name
+constexpr std::size_t names_max = 10;                // that are searched for
 
-std::uint64_t wall_ns() {
+std::uint64_t wall_ns(clockid_t which = CLOCK_REALTIME) {
   timespec t = {};
-  clock_gettime(CLOCK_REALTIME, &t);
+  clock_gettime(which, &t);
   return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 +
          static_cast<std::uint64_t>(t.tv_nsec);
 }
+
+/// No inode that is changed from now on has an earlier time.
+std::uint64_t inode_clock_ns() { return wall_ns(CLOCK_REALTIME_COARSE); }
 
 class recovery {
  public:
@@ -71,6 +73,7 @@ class recovery {
     }
     check_damage();
     check_file_systems();
+    if (!options_.into.empty()) open_into();
     look_at_files();
     if (options_.dry_run) return result_;
     if (result_.is_running) {
@@ -78,14 +81,13 @@ class recovery {
       go_on();
       return result_;
     }
-    superblock const before = super_;
-    replay work(*home_, live_, log_text(), {crash_ns_, ours_until_ns_});
-    if (options_.set_aside) work.leave_aside_what_users_did();
-    if (result_.records != 0) write_home(work);
-    if (options_.set_aside) keep_what_was_left(work, before);
-    go_on();
-    work.forget_marks();
-    result_.done = work.done();
+    announce();
+    try {
+      bring_home();
+    } catch (...) {
+      end_attempt();
+      throw;
+    }
     return result_;
   }
 
@@ -93,6 +95,17 @@ class recovery {
   [[noreturn]] void fail(char const* what, int error) const {
     throw sluice_error(
         fmt::format("{} {}: {}; it is kept as it is", options_.log, what, std::strerror(error)));
+  }
+
+  void bring_home() {
+    replay work(*home_, live_, log_text(), crash_);
+    if (options_.set_aside) work.leave_aside_what_users_did();
+    if (into_) work.bring_homeless_to(into_.get());
+    if (result_.records != 0) write_home(work);
+    if (options_.set_aside) keep_what_was_left(work);
+    go_on();
+    work.forget_marks();
+    result_.done = work.done();
   }
 
   void go_on() {
@@ -150,8 +163,8 @@ class recovery {
     result_.end = s.end;
     result_.damaged_before = s.damaged_before;
     result_.files = live_.files().size();
-    crash_ns_ = s.written_ns_max + super_.window_ns;
-    ours_until_ns_ = std::max(crash_ns_, super_.ours_until_ns);
+    super_.ours.end(wall_ns());
+    crash_ = {s.written_ns_max, s.written_ns_max + super_.window_ns, super_.ours};
   }
 
   void check_file_systems() {
@@ -175,6 +188,16 @@ class recovery {
       if (error == EPERM && !result_.is_running)
         throw sluice_error("opening files by handle needs root (CAP_DAC_READ_SEARCH)");
     }
+  }
+
+  void open_into() {
+    into_ = descriptor(open(options_.into.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    file_id place;
+    int const error = !into_ ? errno : identify(into_.get(), place);
+    if (error != 0) throw sluice_error(fmt::format("{}: {}", options_.into, std::strerror(error)));
+    if (!live_.file_systems().contains(place.fs))
+      throw sluice_error(fmt::format("{}: is on another file system than the files of the journal",
+                                     options_.into));
   }
 
   void look_at_files() {
@@ -232,7 +255,7 @@ class recovery {
 
   /// What recovery itself wrote to one that was kept aside is in its record's time.
   bool is_foreign(file_id const& id, file_records const& file, struct stat const& st) const {
-    return changed_ns(st) > std::max(ours_until_ns_, file.changed_ns) &&
+    return changed_ns(st) > file.changed_ns && crash_.is_foreign(changed_ns(st)) &&
            !home_->mounting(id.fs).explains(st);
   }
 
@@ -291,21 +314,34 @@ class recovery {
                     options_.log, home_->place_of(id.fs, fd)));
   }
 
-  /// From now on changes of home files are ours, for a while. What was asked to be replayed is so
-  /// by whoever ends this: that the machine runs since proves nothing of its disk.
-  void announce() {
-    announced_ns_ = wall_ns();
-    if (options_.replay) std::fill(std::begin(super_.boot), std::end(super_.boot), std::uint8_t{0});
-    super_.ours_until_ns = announced_ns_ + own_time_ns;
+  void write_super() {
     if (int const error = write_slot(disk_, super_); error != 0) fail("cannot be written", error);
   }
 
+  /// From now on changes of home files are ours. What was asked to be replayed is so by whoever
+  /// ends this: that the machine runs since proves nothing of its disk.
+  void announce() {
+    if (options_.replay) std::fill(std::begin(super_.boot), std::end(super_.boot), std::uint8_t{0});
+    super_.ours.begin(inode_clock_ns());
+    write_super();
+  }
+
+  void renew() {
+    if (!super_.ours.want_renewal(wall_ns())) return;
+    super_.ours.renew(wall_ns());
+    write_super();
+  }
+
+  /// It failed: what changes from now on is not ours. If that cannot be said, the span ends soon.
+  void end_attempt() {
+    super_.ours.end(wall_ns());
+    write_slot(disk_, super_);
+  }
+
   void write_home(replay& work) {
-    announce();
     if (super_.home_error != 0) hear_old_errors();
-    std::uint64_t count = 0;
     scanned const s = each([&](std::uint64_t lsn, record const& r) {
-      if (++count % 1024 == 0 && wall_ns() > announced_ns_ + own_time_ns / 2) announce();
+      renew();
       work.apply(lsn, r);
       if (options_.progress) options_.progress(lsn - super_.head, result_.end - super_.head);
     });
@@ -328,31 +364,28 @@ class recovery {
   }
 
   /// What counts of the files that stay as they are, in a journal of its own.
-  void keep_what_was_left(replay const& work, superblock of) {
+  void keep_what_was_left(replay const& work) {
     for (auto const& [id, one] : work.aside()) {
       ++left_;
       result_.aside.push_back({one.name.empty() ? name_of_file(id) : one.name, one.why});
       aside_[id] = one;
     }
     if (aside_.empty()) return;
-    std::copy(std::begin(super_.boot), std::end(super_.boot), std::begin(of.boot));
-    of.home_error = super_.home_error;
-    result_.aside_log =
-        keep_aside({options_.log, disk_.owner(), of, crash_ns_ - super_.window_ns},
-                   [&](take_record const& take) {
-                     scanned const s = each([&](std::uint64_t lsn, record r) {
-                       auto const at = aside_.find(r.file);
-                       if (at == aside_.end() || lsn < live_.of(r.file)->safe_below) return;
-                       bool const is_content = r.what == kind::data || r.what == kind::truncate;
-                       if (is_content && at->second.changed_ns != 0)
-                         r.changed_ns = at->second.changed_ns;
-                       bool const is_name = r.what == kind::create || r.what == kind::unlink ||
-                                            r.what == kind::rename;
-                       if (is_content || r.what == kind::owner || (is_name && at->second.is_lost))
-                         take(r);
-                     });
-                     if (s.error != 0) fail("cannot be read", s.error);
-                   });
+    superblock of = super_;
+    of.ours = crash_.ours;
+    result_.aside_log = keep_aside(
+        {options_.log, disk_.owner(), of, crash_.last_record_ns}, [&](take_record const& take) {
+          scanned const s = each([&](std::uint64_t lsn, record r) {
+            auto const at = aside_.find(r.file);
+            if (at == aside_.end() || lsn < live_.of(r.file)->safe_below) return;
+            bool const is_content = r.what == kind::data || r.what == kind::truncate;
+            if (is_content && at->second.changed_ns != 0) r.changed_ns = at->second.changed_ns;
+            bool const is_name =
+                r.what == kind::create || r.what == kind::unlink || r.what == kind::rename;
+            if (is_content || r.what == kind::owner || (is_name && at->second.is_lost)) take(r);
+          });
+          if (s.error != 0) fail("cannot be read", s.error);
+        });
   }
 
   /// Of a file system the kernel tells an error to who asks next, whoever's file it was: not from
@@ -387,11 +420,10 @@ class recovery {
   live_records live_;
   recovered result_;
   std::map<file_id, left_aside> aside_;
-  std::size_t left_ = 0;        // of those, with others that are an error
-  std::string first_left_;      // for people
-  std::uint64_t crash_ns_ = 0;  // or a little later
-  std::uint64_t ours_until_ns_ = 0;
-  std::uint64_t announced_ns_ = 0;
+  std::size_t left_ = 0;    // of those, with others that are an error
+  std::string first_left_;  // for people
+  crash_time crash_;
+  descriptor into_;
 };
 
 }  // namespace

@@ -125,6 +125,9 @@ int run(int argc, char** argv) {
   app.add_flag("--set-aside", o.set_aside,
                "leave files as they are that their users keep from being recovered, keep what the "
                "journal has of them in a journal of its own, and recover the others");
+  app.add_option("--into", o.into,
+                 "bring files whose directory is no more to this one, on the same file system")
+      ->type_name("DIR");
   app.add_flag("--replay", o.replay,
                "replay although this machine has not been restarted since the journal was written");
   app.add_flag("--partial", o.partial, "bring home what lies before a damaged part of the journal");

@@ -247,16 +247,20 @@ int replay::clear_name(record const& r, int directory) {
     if (fd && home_.is_marked(fd.get(), mark_))
       return unlinkat(directory, r.name.c_str(), 0) == 0 ? 0 : errno;
   }
-  bool const is_foreign =
-      changed_ns(st) > when_.ours_until_ns && !home_.mounting(r.file.fs).explains(st);
-  if (is_foreign && leave_lost(r, "somebody else gave its name to another file")) return EEXIST;
-  if (is_foreign)
-    throw sluice_error(
-        fmt::format("{}/{}: was put there by somebody else, and the journal has a file of that "
-                    "name to bring home; "
-                    "move it away and recover again; the journal is kept",
-                    home_.place_of(r.file.fs, directory), r.name));
-  return put_aside(r, directory);
+  // A time says nothing of another user, who may have waited for the crash, or for our attempts.
+  bool const is_foreign = st.st_uid != r.uid ? changed_ns(st) > when_.last_record_ns
+                                             : when_.is_foreign(changed_ns(st)) &&
+                                                   !home_.mounting(r.file.fs).explains(st);
+  return is_foreign ? refuse_name(r, directory) : put_aside(r, directory);
+}
+
+/// Whatever has that name stays, and the file is kept with its names: EEXIST.
+int replay::refuse_name(record const& r, int directory) {
+  if (leave_lost(r, "somebody else gave its name to another file")) return EEXIST;
+  throw sluice_error(
+      fmt::format("{}/{}: was put there by somebody else, and the journal has a file of that name "
+                  "to bring home; move it away and recover again; the journal is kept",
+                  home_.place_of(r.file.fs, directory), r.name));
 }
 
 bool is_earlier(struct statx const& there, std::uint64_t born_ns, std::uint64_t crash_ns) {
@@ -273,9 +277,9 @@ int replay::put_aside(record const& r, int directory) {
   if (statx(directory, r.name.c_str(), AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS | STATX_BTIME,
             &there) != 0)
     return errno;
-  // Another's file was never the user's, whose journal this is.
-  if (geteuid() != 0 && there.stx_uid != geteuid()) return EEXIST;
   if (!is_earlier(there, r.changed_ns, when_.until_ns)) return EEXIST;
+  // Another's file was never the user's, whose journal this is.
+  if (there.stx_uid != r.uid) return refuse_name(r, directory);
   constexpr std::size_t name_bytes = 200;
   auto const named = [&](std::uint64_t number) {
     return fmt::format(".sluice-earlier.{:x}.{}", number, r.name.substr(0, name_bytes));
@@ -290,17 +294,29 @@ int replay::put_aside(record const& r, int directory) {
   return 0;
 }
 
+/// 0 or an errno. Among files from elsewhere its name gets a number, if one has it.
+int replay::name_it(record const& r, int fd, int directory) {
+  auto const link_as = [&](std::string const& name) {
+    return linkat(AT_FDCWD, proc_name(fd).c_str(), directory, name.c_str(), AT_SYMLINK_FOLLOW) == 0
+               ? 0
+               : errno;
+  };
+  int error = link_as(r.name);
+  for (int i = 2; error == EEXIST && directory == into_; ++i)
+    error = link_as(fmt::format("{}.{}", r.name, i));
+  return error;
+}
+
 /// The new file, marked and then linked, or -errno: ENOENT the directory is no more, EEXIST a later
 /// file has the name.
 int replay::make_file(record const& r, int directory) {
-  if (int const error = clear_name(r, directory); error != 0) return -error;
+  int const taken = directory == into_ ? 0 : clear_name(r, directory);
+  if (taken != 0) return -taken;
   int const fd = openat(directory, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (fd < 0) return -errno;
   int error = home_.set_mark(fd, mark_);
   if (error == 0) error = give(r, fd, r.mode & 07777 & ~special);
-  if (error == 0 &&
-      linkat(AT_FDCWD, proc_name(fd).c_str(), directory, r.name.c_str(), AT_SYMLINK_FOLLOW) != 0)
-    error = errno;
+  if (error == 0) error = name_it(r, fd, directory);
   if (error == 0) return fd;
   close(fd);
   return -error;
@@ -350,6 +366,11 @@ int replay::make_directory(record const& r, int directory) {
   return made.release();
 }
 
+int replay::make_at(record const& r, int directory) {
+  if (directory < 0) return directory;
+  return S_ISDIR(r.mode) ? make_directory(r, directory) : make_file(r, directory);
+}
+
 void replay::make(record const& r) {
   int const there = open_file(r.file);
   if (there >= 0) return bring_owner(r, there);
@@ -357,12 +378,13 @@ void replay::make(record const& r) {
     if (!leave_aside(r.file, -1, users_doing(-there))) fail(r, -1, -there);
     return;
   }
-  int const directory = open_file(r.directory);
-  int const fd = directory < 0     ? directory
-                 : S_ISDIR(r.mode) ? make_directory(r, directory)
-                                   : make_file(r, directory);
+  int directory = open_file(r.directory);
+  int fd = make_at(r, directory);
+  bool const is_homeless = fd == -ESTALE || fd == -ENOENT;
+  if (is_homeless && into_ >= 0) fd = make_at(r, directory = into_);
   if (fd == -ESTALE || fd == -ENOENT) {
-    ++done_.gone;
+    bool const was_removed = live_.of(r.file)->is_removed;
+    if (was_removed || !leave_lost(r, "the directory that it was in is no more")) ++done_.gone;
     return;
   }
   if (fd == -EEXIST) {
@@ -381,16 +403,19 @@ void replay::make(record const& r) {
 }
 
 /// 0: the new name is free, the victim's, or of an earlier attempt; EEXIST: any other file there
-/// came later; or another errno.
-int replay::look_at_target(record const& r, int directory) const {
+/// came later, EBUSY: and is another user's; or another errno.
+int replay::look_at_target(record const& r, int fd, int directory) const {
   descriptor const there(openat(directory, r.new_name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
   if (!there) return errno == ENOENT ? 0 : errno;
   if (home_.is_marked(there.get(), mark_)) return 0;
+  struct stat st = {}, file = {};
+  if (fstat(there.get(), &st) != 0 || fstat(fd, &file) != 0) return errno;
+  int const later = st.st_uid == file.st_uid ? EEXIST : EBUSY;
   file_id has;
-  if (r.victim.handle.empty()) return EEXIST;
+  if (r.victim.handle.empty()) return later;
   // It is only compared, so it may be anybody's.
   if (int const error = identify(there.get(), has, &r.victim.fs); error != 0) return error;
-  return has == r.victim ? 0 : EEXIST;
+  return has == r.victim ? 0 : later;
 }
 
 /// The name is under `directory`. 0 or an errno.
@@ -398,7 +423,7 @@ int replay::move(record const& r, int fd, int directory) {
   int const to = open_file(r.new_directory);
   if (to == -ESTALE) return 0;
   if (to < 0) return -to;
-  int const error = look_at_target(r, to);
+  int const error = look_at_target(r, fd, to);
   if (error != 0 && error != EEXIST) return error;
   if (error == 0)
     return renameat(directory, r.name.c_str(), to, r.new_name.c_str()) == 0 ? 0 : errno;

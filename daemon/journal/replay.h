@@ -19,6 +19,7 @@
 
 #include "journal/home.h"
 #include "journal/live_records.h"
+#include "journal/own_times.h"
 #include "journal/page_set.h"
 
 namespace sluice::journal {
@@ -34,10 +35,15 @@ struct replayed {
   std::vector<std::string> regrouped;   // that could not be given to their group
 };
 
-/// When the crash was, as well as the journal knows it, and until when changes are recovery's own:
-/// a file changed later is somebody else's.
+/// When the crash was, as well as the journal knows it: its last record is from before, and
+/// `until_ns` is after. A file that was changed later was so by recovery or by somebody else.
 struct crash_time {
-  std::uint64_t until_ns = 0, ours_until_ns = 0;
+  std::uint64_t last_record_ns = 0, until_ns = 0;
+  own_times ours = {};
+
+  bool is_foreign(std::uint64_t changed_ns) const {
+    return changed_ns > until_ns && !ours.contain(changed_ns);
+  }
 };
 
 /// A file that stays as it is, for what its users did to it: the journal keeps what it has of it.
@@ -76,6 +82,8 @@ class replay {
 
   /// What its users did to a file is an error, too, unless this is said: then it is left aside.
   void leave_aside_what_users_did() { leaves_aside_ = true; }
+  /// Where files go whose directory is no more; the descriptor stays the caller's.
+  void bring_homeless_to(int directory) { into_ = directory; }
   /// Those, besides others that were known before.
   std::map<file_id, left_aside> const& aside() const { return aside_; }
   /// Throws sluice::error, naming the file.
@@ -106,10 +114,13 @@ class replay {
   void make(record const& r);
   int make_directory(record const& r, int directory);
   int make_file(record const& r, int directory);
+  int make_at(record const& r, int directory);
+  int name_it(record const& r, int fd, int directory);
   int clear_name(record const& r, int directory);
+  int refuse_name(record const& r, int directory);
   int put_aside(record const& r, int directory);
   int move(record const& r, int fd, int directory);
-  int look_at_target(record const& r, int directory) const;
+  int look_at_target(record const& r, int fd, int directory) const;
   [[noreturn]] void fail(record const& r, int fd, int error) const;
 
   struct open_one {
@@ -128,6 +139,7 @@ class replay {
   std::map<file_id, left_aside> aside_;
   std::map<file_id, owner_ids> given_;  // whose a file is that its group could not have
   bool leaves_aside_ = false;
+  int into_ = -1;
   int flush_error_ = 0;
   std::string stale_;
 };

@@ -228,7 +228,7 @@ int continue_log(disk& d, superblock& s, std::uint64_t end, std::uint64_t salt, 
     next.salt = salt;
   }
   next.head_seed = next.salt;
-  next.ours_until_ns = 0;
+  next.ours = {};
   next.home_error = 0;
   std::fill(std::begin(next.boot), std::end(next.boot), std::uint8_t{0});
   std::copy(boot.begin(), boot.end(), std::begin(next.boot));

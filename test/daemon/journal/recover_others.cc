@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// What others did between a crash and its recovery, or between two attempts: nothing that was
+// acknowledged is lost without a word, and nobody's later bytes are written over. Needs root and
+// loop devices.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+
+#include "base/error.h"
+#include "recover_bench.h"
+
+using namespace sluice::journal;
+using sluice::test::bench;
+using sluice::test::wall_ns;
+
+namespace {
+
+constexpr uid_t stranger = 64001;
+
+/// Of a file that the crash lost with its name; the record that made it.
+record tell_lost(bench& b, std::string const& name, std::string const& text) {
+  b.write(name, "");
+  record made = b.about(kind::create, name);
+  made.changed_ns = wall_ns();
+  b.tell(made);
+  b.tell_new(made.file, text);
+  REQUIRE(unlink(b.path(name).c_str()) == 0);
+  return made;
+}
+
+void make_theirs(bench const& b, std::string const& name) {
+  b.write(name, "theirs");
+  REQUIRE(chown(b.path(name).c_str(), stranger, stranger) == 0);
+}
+
+recovered recover_into(std::string const& log, std::string const& into) {
+  recover_options o;
+  o.log = log;
+  o.into = into;
+  return recover(o);
+}
+
+}  // namespace
+
+TEST_CASE("a name that another user took loses no file, whenever he took it", "[order]") {
+  bench b;
+  if (!b.begin()) return;  // a minute: all of this may have been before the crash
+  bool const is_earlier = GENERATE(true, false);
+  if (is_earlier) {
+    make_theirs(b, "elsewhere");  // which lost that name, and the disk does not know
+    usleep(20'000);
+  }
+  tell_lost(b, "a", "LOGS");
+  usleep(20'000);
+  if (!is_earlier) make_theirs(b, "a");
+  b.crash();
+  if (is_earlier) {
+    // A link would date it anew, so the name is what is put back.
+    b.write("a", "");
+    REQUIRE(rename(b.path("a").c_str(), b.path("b").c_str()) == 0);
+    REQUIRE(b.at.mount_again("ln elsewhere a"));
+  }
+  CHECK_THROWS_WITH(b.recover_it(), Catch::Contains("was put there by somebody else"));
+  recovered const r = b.recover_it(false, true);
+  REQUIRE(r.aside.size() == 1);
+  CHECK(b.read("a") == "theirs");
+  REQUIRE(unlink(b.path("a").c_str()) == 0);
+  b.log = r.aside_log;
+  b.recover_it();
+  CHECK(b.read("a") == "LOGS");
+}
+
+TEST_CASE("a name that another user took before the last record is his", "[order]") {
+  bench b;
+  if (!b.begin()) return;
+  tell_lost(b, "a", "LOGS");
+  usleep(20'000);
+  make_theirs(b, "a");
+  usleep(20'000);
+  b.write("other", "");
+  b.tell_data(b.id_of(b.path("other")), 0, "LOGS");
+  b.crash();
+  CHECK(b.recover_it().done.ahead == 1);
+  CHECK(b.read("a") == "theirs");
+}
+
+TEST_CASE("a replacement whose name another user took keeps the name that it had", "[order]") {
+  bench b;
+  if (!b.begin()) return;
+  record moved = tell_lost(b, "new", "LOGS");
+  moved.what = kind::rename;
+  moved.new_name = "conf";
+  b.tell(moved);
+  make_theirs(b, "conf");
+  b.crash();
+  recovered const r = b.recover_it(false, true);
+  CHECK(b.read("conf") == "theirs");
+  CHECK(b.read("new") == "LOGS");
+  CHECK(r.done.kept_names.size() == 1);
+}
+
+TEST_CASE("what was written between two attempts is not the recovery's", "[order]") {
+  bench b;
+  if (!b.begin(0)) return;
+  for (auto const* name : {"a", "stuck", "c"}) b.write(name, "home");
+  b.immutable("stuck", true);
+  for (auto const* name : {"a", "stuck", "c"}) b.tell_data(b.id_of(b.path(name)), 0, "LOGS");
+  b.crash();
+  CHECK_THROWS_AS(b.recover_it(), sluice::error);
+  usleep(20'000);
+  b.immutable("stuck", false);
+  CHECK(b.read("a") == "LOGS");  // by the attempt, so it does not count as somebody's
+  usleep(20'000);
+  b.write("c", "mine");
+  usleep(20'000);
+  REQUIRE(chmod(b.path("c").c_str(), 0600) == 0);  // a mount gives both times alike
+  recovered const r = b.recover_it(false, true);
+  CHECK(b.read("c") == "mine");
+  REQUIRE(r.aside.size() == 2);  // and the one whose flags were changed
+  CHECK(b.read("a") == "LOGS");
+}
+
+TEST_CASE("a file whose directory is no more is kept, and comes home elsewhere", "[order]") {
+  bench b;
+  if (!b.begin(0)) return;
+  bool const was_removed = GENERATE(false, true);
+  REQUIRE(mkdir(b.path("d").c_str(), 0755) == 0);
+  file_id const directory = b.id_of(b.path("d"));
+  for (auto const* name : {"a", "b"}) {
+    b.write(name, "");
+    record made = b.about(kind::create, name);
+    made.directory = directory;
+    made.name = "same";
+    b.tell(made);
+    b.tell_new(made.file, name);
+    made.what = kind::unlink;
+    if (was_removed) b.tell(made);
+    REQUIRE(unlink(b.path(name).c_str()) == 0);
+  }
+  REQUIRE(rmdir(b.path("d").c_str()) == 0);
+  b.crash();
+  recovered const r = b.recover_it(false, true);
+  CHECK(r.aside.size() == (was_removed ? 0 : 2));
+  if (was_removed) return;
+  CHECK(r.aside[0].why.find("directory") != std::string::npos);
+  REQUIRE(mkdir(b.path("found").c_str(), 0755) == 0);
+  CHECK_THROWS_WITH(recover_into(r.aside_log, "/proc"), Catch::Contains("/proc"));
+  CHECK(recover_into(r.aside_log, b.path("found")).done.made == 2);
+  CHECK((b.read("found/same") == "a" && b.read("found/same.2") == "b"));
+}
