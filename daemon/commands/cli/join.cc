@@ -221,17 +221,6 @@ void join_running(membership& m, run_options const& options, policy::compiled co
   m.holder_before = existing->head.holder.exchange(own_word());
 }
 
-/// Where no home can be used, a directory that goes with the machine does. None: that is told, and
-/// the program runs without limits, for it must run.
-std::optional<std::string> any_run_dir() {
-  try {
-    return segment::run_dir_somewhere();
-  } catch (error const& e) {
-    fmt::print(stderr, "sluice: warning: the program runs without limits: {}\n", e.what());
-    return std::nullopt;
-  }
-}
-
 /// A small `ulimit -f` is told in words, and not by a signal that ends us.
 class size_limit_told {
  public:
@@ -248,18 +237,10 @@ class size_limit_told {
   struct sigaction before_ = {};
 };
 
-/// `why`: what to say of a QoS class, which only a daemon or a policy knows.
-membership enter_alone(global_options const& global, run_options const& options,
-                       std::string const& why) {
+membership make_or_join(std::string const& run_dir, run_options const& options,
+                        policy::compiled const& limits) {
   membership m;
-  policy::compiled const limits = compile_limits(options.limits, why);
-  if (!global.run_dir.empty()) {
-    m.run_dir = own_run_dir(global);
-  } else if (auto const dir = any_run_dir()) {
-    m.run_dir = *dir;
-  } else {
-    return m;
-  }
+  m.run_dir = run_dir;
   std::string const library = find_library();
   segment::file_lock const lock(m.run_dir + "/lock");
   size_limit_told const told;
@@ -271,6 +252,22 @@ membership enter_alone(global_options const& global, run_options const& options,
   if (unsigned const parts = paths_wanted(options).parts; parts != 0)
     segment::add_path_area(m.segment, geteuid(), getegid(), parts);
   return m;
+}
+
+/// Where no job can be made, for want of a home, of room, of /proc, that is told, and the program
+/// runs without limits, for it must run. `why`: what to say of a QoS class, which only a daemon or
+/// a policy knows.
+membership enter_alone(global_options const& global, run_options const& options,
+                       std::string const& why) {
+  policy::compiled const limits = compile_limits(options.limits, why);
+  if (!global.run_dir.empty()) return make_or_join(own_run_dir(global), options, limits);
+  try {
+    return make_or_join(segment::run_dir_somewhere(), options, limits);
+  } catch (error const& e) {
+    if (e.status() == exit_usage) throw;
+    fmt::print(stderr, "sluice: warning: the program runs without limits: {}\n", e.what());
+    return {};
+  }
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # A user without a home: a run directory is found elsewhere, and where there is none the program
-# runs all the same. What lies there and is not ours is not taken.
+# runs all the same, as where that has no room. What lies there and is not ours is not taken.
 set -u
 . test/lib/lib.sh
 [ "$(id -u)" = 0 ] || skip "needs root to be a user without a home"
@@ -32,6 +32,18 @@ grep -q 'warning: the program runs without limits' "$SCRATCH/files/a.why" ||
   fail "it said: $(cat "$SCRATCH/files/a.why")"
 [ -z "$(ls -A "$SCRATCH/files/own")$(ls -A "$SCRATCH/tmp/sluice-64001")" ] ||
   fail "a stranger's directory was used"
+
+# A home that somebody filled, and a limit of the shell's: the program runs, and this is told.
+mkdir "$SCRATCH/full" && mount -t tmpfs -o mode=1777,size=1M none "$SCRATCH/full"
+for begin in "ulimit -c 0" "ulimit -f 100"; do
+  home=$SCRATCH/full
+  [ "$begin" = "ulimit -c 0" ] || home=$SCRATCH/tmp
+  "${as[@]}" HOME="$home" sh -c "$begin && exec \"\$@\"" - \
+    "$SLUICE" run --limit open=1/h -- cat "$SCRATCH/files/a" 2>"$SCRATCH/files/b.why" ||
+    fail "$begin: the program did not run: $(cat "$SCRATCH/files/b.why")"
+  grep -q 'runs without limits: .*\(No space left\|File too large\)' "$SCRATCH/files/b.why" ||
+    fail "$begin: it said: $(cat "$SCRATCH/files/b.why")"
+done
 
 # A running job is found again.
 rm /dev/shm/sluice-64001
