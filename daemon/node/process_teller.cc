@@ -36,7 +36,8 @@ struct process_teller::batch {
   bool with_uid = false;
   std::vector<answer> said;
   std::atomic<std::size_t> done = 0;
-  std::uint32_t uid = 0;  // of the process that holds it up
+  // Whose process is read, from before that: one that has ended meanwhile is nobody's.
+  std::atomic<std::uint32_t> uid = no_uid;
 
   bool is_over() const { return done.load(std::memory_order_acquire) == pids.size(); }
   std::uint32_t at() const { return pids[std::min(done.load(), pids.size() - 1)]; }
@@ -48,7 +49,7 @@ struct process_teller::desk {
   std::shared_ptr<batch> work;  // null: none
   bool is_over = false;         // the thread ends when it is back
 
-  void serve(look const& read) {
+  void serve(look const& read, owner const& of) {
     std::unique_lock hold(lock);
     while (true) {
       changed.wait(hold, [&] { return is_over || work; });
@@ -58,7 +59,9 @@ struct process_teller::desk {
       auto const b = std::exchange(work, nullptr);
       hold.unlock();
       for (std::size_t i = 0; i < b->pids.size(); ++i) {
+        b->uid = of(b->pids[i]);
         b->said[i] = {true, read(b->pids[i], b->with_uid)};
+        b->uid = no_uid;
         b->done.store(i + 1, std::memory_order_release);
       }
       hold.lock();
@@ -86,19 +89,20 @@ bool process_teller::has_desk() {
   if (desk_) return true;
   if (stuck_.size() >= most_stuck) return false;
   auto fresh = std::make_shared<desk>();
-  if (!start_([fresh, read = read_] { fresh->serve(read); })) return false;
+  if (!start_([fresh, read = read_, of = owner_] { fresh->serve(read, of); })) return false;
   desk_ = std::move(fresh);
   return true;
 }
 
-/// Whose it is says /proc/PID itself, which has nothing of its memory.
+/// Whose it is says /proc/PID itself, which has nothing of its memory. Two of whom that is not
+/// known are not of one user.
 bool process_teller::is_avoided(std::uint32_t pid) {
   if (stuck_.empty()) return false;
   std::uint32_t const uid = owner_(pid);
   std::size_t of_his = 0;
   for (auto const& b : stuck_) {
     if (b->at() == pid) return true;
-    of_his += b->uid == uid ? 1 : 0;
+    of_his += uid != no_uid && b->uid == uid ? 1 : 0;
   }
   return of_his >= most_stuck_of;
 }
@@ -113,7 +117,6 @@ bool process_teller::wait_for(std::shared_ptr<batch> const& b) {
     if (desk_->changed.wait_for(hold, patience, [&] { return b->is_over(); })) return true;
   }
   std::exchange(desk_, nullptr)->end();
-  b->uid = owner_(b->at());
   stuck_.push_back(b);
   return false;
 }

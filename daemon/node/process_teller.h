@@ -23,6 +23,7 @@ namespace sluice::node {
 class process_teller {
  public:
   using look = std::function<std::optional<process_stat>(std::uint32_t pid, bool with_uid)>;
+  /// Of a process that lives, else no_uid. Called in any thread.
   using owner = std::function<std::uint32_t(std::uint32_t pid)>;
   /// Starts a thread. False: there is none to be had.
   using starter = std::function<bool(std::function<void()>)>;

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <future>
 #include <map>
+#include <mutex>
 #include <set>
 #include <thread>
 
@@ -18,7 +19,8 @@ namespace {
 
 constexpr std::int64_t ms = 1'000'000;
 
-/// Process N of this machine began at 10 N; some hang whoever reads of them until they go on.
+/// Process N of this machine began at 10 N. Some end when they are read, and hang whoever reads of
+/// them until they go on.
 struct machine {
   struct shared {
     std::promise<void> go_on;
@@ -26,6 +28,8 @@ struct machine {
     std::set<std::uint32_t> hung;
     std::map<std::uint32_t, std::uint32_t> uid;
     std::atomic<int> reads = 0, reads_of_uid = 0, waiting = 0;
+    std::mutex lock;
+    std::set<std::uint32_t> ended;
   };
   std::shared_ptr<shared> all = std::make_shared<shared>();
 
@@ -34,6 +38,10 @@ struct machine {
       ++all->reads;
       all->reads_of_uid += with_uid;
       if (all->hung.contains(pid)) {
+        {
+          std::lock_guard const hold(all->lock);
+          all->ended.insert(pid);
+        }
         ++all->waiting;
         all->wait.wait();
         --all->waiting;
@@ -43,7 +51,11 @@ struct machine {
     };
   }
   node::process_teller::owner owner() {
-    return [all = all](std::uint32_t pid) { return all->uid.contains(pid) ? all->uid.at(pid) : 0; };
+    return [all = all](std::uint32_t pid) {
+      std::lock_guard const hold(all->lock);
+      if (pid >= 1000 || all->ended.contains(pid)) return node::no_uid;
+      return all->uid.contains(pid) ? all->uid.at(pid) : 0;
+    };
   }
 };
 
@@ -142,6 +154,18 @@ TEST_CASE("processes: one user's do not use up the threads of all", "[node][proc
   for (std::uint32_t pid = 100; pid < 200; ++pid) CHECK_FALSE(t.ask(pid).is_said);
   CHECK(m.all->waiting <= int(node::process_teller::most_stuck_of));
   CHECK(t.ask(5).is_said);
+  m.all->go_on.set_value();
+}
+
+TEST_CASE("processes: those that hang are their user's after their end", "[node][processes]") {
+  machine m;
+  m.all->hung = {6, 7};
+  m.all->uid = {{6, 64001}, {7, 64001}, {8, 64001}};
+  node::process_teller t({}, m.look(), m.owner());
+  for (std::uint32_t pid : {6, 7}) CHECK_FALSE(t.ask(pid).is_said);
+  CHECK(t.ask(2000).is_said);
+  CHECK_FALSE(t.may_live({2000, 5}));
+  CHECK_FALSE(t.ask(8).is_said);
   m.all->go_on.set_value();
 }
 
