@@ -2,12 +2,11 @@
 // FS_IOC_GETFSUUID is in Linux since 6.9, so headers of Debian 12 do not have it.
 #include "journal/home.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <linux/openat2.h>
 #include <sys/fsuid.h>
 #include <sys/ioctl.h>
-#include <sys/syscall.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -16,10 +15,9 @@
 #include <chrono>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
+#include <memory>
 #include <optional>
-#include <sstream>
 
 #include "base/descriptor.h"
 #include "base/sync.h"
@@ -47,31 +45,10 @@ bool ask_uuid(int fd, std::array<std::uint8_t, 16>& uuid) {
   return std::any_of(uuid.begin(), uuid.end(), [](auto b) { return b != 0; });
 }
 
-/// Blanks and the like are written \040 in mountinfo.
-std::string unescaped(std::string const& text) {
-  std::string plain;
-  for (std::size_t i = 0; i < text.size(); ++i)
-    if (text[i] == '\\' && i + 3 < text.size()) {
-      plain += static_cast<char>(std::strtol(text.substr(i + 1, 3).c_str(), nullptr, 8));
-      i += 3;
-    } else {
-      plain += text[i];
-    }
-  return plain;
-}
-
 /// File systems that may have files in a journal. Others may hang when they are asked.
 bool is_local(std::string const& type) {
   static constexpr char const* types[] = {"ext4", "ext3", "xfs"};
   return std::any_of(std::begin(types), std::end(types), [&](auto t) { return type == t; });
-}
-
-/// On the same mount, so no server of a user's file system is asked.
-int open_below(int directory, char const* path, int flags) {
-  open_how how = {};
-  how.flags = static_cast<std::uint64_t>(flags | O_NOFOLLOW | O_CLOEXEC);
-  how.resolve = RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
-  return static_cast<int>(syscall(SYS_openat2, directory, path, &how, sizeof how));
 }
 
 bool is_same(int a, int b) {
@@ -80,12 +57,24 @@ bool is_same(int a, int b) {
          one.st_ino == other.st_ino;
 }
 
-/// `path`, as seen from `where`; nothing: it is not below.
-std::optional<std::string> path_below(std::string const& where, std::string const& path) {
-  std::string const begin = where == "/" ? "" : where;
-  if (path == where) return ".";
-  if (!path.starts_with(begin + "/")) return {};
-  return path.substr(begin.size() + 1);
+/// The inode's name below a directory of its file system; empty: not found in time.
+std::string find_below(int directory, ino_t inode, std::chrono::steady_clock::time_point until) {
+  std::unique_ptr<DIR, int (*)(DIR*)> const all(
+      fdopendir(open_below(directory, ".", O_RDONLY | O_DIRECTORY)), closedir);
+  while (all && std::chrono::steady_clock::now() < until) {
+    dirent const* const entry = readdir(all.get());
+    if (entry == nullptr) break;
+    std::string const name = entry->d_name;
+    if (name == "." || name == "..") continue;
+    struct stat st = {};
+    bool const may_be = entry->d_ino == inode;
+    if (may_be && stat_below(directory, name.c_str(), st) == 0 && st.st_ino == inode) return name;
+    if (entry->d_type != DT_DIR && entry->d_type != DT_UNKNOWN) continue;
+    descriptor const inner(open_below(directory, name.c_str(), O_PATH | O_DIRECTORY));
+    std::string const found = inner ? find_below(inner.get(), inode, until) : "";
+    if (!found.empty()) return name + "/" + found;
+  }
+  return {};
 }
 
 }  // namespace
@@ -102,41 +91,37 @@ int identify(int fd, file_id& id, std::array<std::uint8_t, 16> const* fs) {
   return 0;
 }
 
-mounted_home::mounted_home() {
-  std::ifstream in("/proc/self/mountinfo");
-  for (std::string line; std::getline(in, line);) {
-    std::istringstream words(line);
-    std::vector<std::string> word{std::istream_iterator<std::string>(words), {}};
-    auto const dash = std::find(word.begin(), word.end(), "-");
-    if (word.size() < 7 || word.end() - dash < 3 || !is_local(dash[1])) continue;
-    if (word[5].rfind("rw", 0) != 0) continue;
-    look_at({-1, word[2], unescaped(dash[2]), dash[1], unescaped(word[4]), true});
-  }
-}
-
-void mounted_home::look_at(mounted m) {
-  int const fd = ::open(m.where.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  std::array<std::uint8_t, 16> uuid = {};
-  if (fd < 0) return;
-  if (!ask_uuid(fd, uuid)) {
-    close(fd);
-    return;
-  }
-  m.fd = fd;
-  auto const [at, is_new] = mounted_.try_emplace(uuid, m);
-  if (is_new) return;
-  close(fd);
-  at->second.is_unique &= at->second.device == m.device;
-}
-
 void mounted_home::keep_only(std::set<std::array<std::uint8_t, 16>> const& wanted) {
+  let_go();
+  all_ = mount_points();
+  std::set<std::string> devices;
+  for (auto const& m : all_)
+    if (is_local(m.type) && m.is_writable && !devices.contains(m.device) && look_at(m))
+      devices.insert(m.device);
+  // Who wants to unmount the others is not to wait for us.
   for (auto const& [uuid, m] : mounted_)
     if (!wanted.contains(uuid)) close(m.fd);
   std::erase_if(mounted_, [&](auto const& one) { return !wanted.contains(one.first); });
 }
 
-mounted_home::~mounted_home() {
+/// False: it cannot be reached.
+bool mounted_home::look_at(mount_point const& m) {
+  descriptor const root = reach(all_, m);
+  descriptor fd(root ? open_below(root.get(), ".", O_RDONLY | O_DIRECTORY) : -1);
+  std::array<std::uint8_t, 16> uuid = {};
+  if (!fd) return false;
+  if (!ask_uuid(fd.get(), uuid)) return true;
+  auto const [at, is_new] = mounted_.try_emplace(uuid, mounted{fd.get(), m, true});
+  if (is_new)
+    fd.release();
+  else
+    at->second.is_unique = false;
+  return true;
+}
+
+void mounted_home::let_go() {
   for (auto const& [uuid, m] : mounted_) close(m.fd);
+  mounted_.clear();
 }
 
 mounted_home::mounted const* mounted_home::of(std::array<std::uint8_t, 16> const& fs) const {
@@ -156,7 +141,7 @@ int mounted_home::open(file_id const& id, int flags) const {
   int const fd = open_by_handle_at(m->fd, &h.head, flags | O_CLOEXEC);
   if (fd >= 0) return fd;
   if (errno != ESTALE) return -errno;
-  int const error = why_missing({m->fd, m->source, m->device, m->type}, id);
+  int const error = why_missing({m->fd, m->at.source, m->at.device, m->at.type}, id);
   return error != 0 ? -error : -ESTALE;
 }
 
@@ -168,9 +153,9 @@ struct mounted_home::way_down {
 
 mounted_home::way_down mounted_home::way_to(std::array<std::uint8_t, 16> const& fs, int fd) const {
   mounted const* const m = of(fs);
-  auto const path = m != nullptr ? path_below(m->where, path_of(fd)) : std::nullopt;
+  auto const path = m != nullptr ? path_below(m->at.where, path_of(fd)) : std::nullopt;
   if (!path) return {};
-  descriptor root(::open(m->where.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  descriptor root = reach(all_, m->at);
   if (!root || !is_same(root.get(), m->fd)) return {};
   return {std::move(root), *path};
 }
@@ -204,7 +189,8 @@ int mounted_home::sync(std::array<std::uint8_t, 16> const& fs) const {
 
 mount_time mounted_home::mounting(std::array<std::uint8_t, 16> const& fs) const {
   mounted const* const m = of(fs);
-  return m != nullptr && m->type == "ext4" ? mount_time_of(m->source, m->device) : mount_time{};
+  return m != nullptr && m->at.type == "ext4" ? mount_time_of(m->at.source, m->at.device)
+                                              : mount_time{};
 }
 
 /// The kernel knows no name of what was opened by handle and is nowhere in its caches: it is looked
@@ -213,22 +199,15 @@ std::string mounted_home::place_of(std::array<std::uint8_t, 16> const& fs, int f
                                    std::chrono::milliseconds patience) const {
   std::string const said = path_of(fd);
   mounted const* const m = of(fs);
-  struct stat file = {}, there = {};
-  bool const is_known = stat(said.c_str(), &there) == 0 && fstat(fd, &file) == 0 &&
-                        there.st_dev == file.st_dev && there.st_ino == file.st_ino;
-  if (is_known || m == nullptr || fstat(fd, &file) != 0) return said;
-  namespace files = std::filesystem;
-  std::error_code bad;
-  auto const until = std::chrono::steady_clock::now() + patience;
-  files::recursive_directory_iterator at(m->where, files::directory_options::skip_permission_denied,
-                                         bad);
-  for (; !bad && at != files::end(at) && std::chrono::steady_clock::now() < until;
-       at.increment(bad)) {
-    if (lstat(at->path().c_str(), &there) != 0) continue;
-    if (there.st_dev != file.st_dev) at.disable_recursion_pending();
-    if (there.st_dev == file.st_dev && there.st_ino == file.st_ino) return at->path().string();
-  }
-  return nameless(fs, fd);
+  struct stat file = {};
+  if (m == nullptr || fstat(fd, &file) != 0) return said;
+  auto const path = path_below(m->at.where, said);
+  descriptor const there(path ? open_below(m->fd, path->c_str(), O_PATH) : -1);
+  if (there && is_same(there.get(), fd)) return said;
+  std::string const found =
+      find_below(m->fd, file.st_ino, std::chrono::steady_clock::now() + patience);
+  if (found.empty()) return nameless(fs, fd);
+  return (m->at.where == "/" ? "" : m->at.where) + "/" + found;
 }
 
 bool mounted_home::is_marked(int fd, std::string const& mark) const {

@@ -11,8 +11,10 @@
 #include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "journal/missing.h"
+#include "journal/mount_points.h"
 #include "journal/mount_time.h"
 #include "journal/record.h"
 
@@ -34,11 +36,12 @@ class home {
   home(home const&) = delete;
   home& operator=(home const&) = delete;
 
-  /// The others are let go of: who wants to unmount them is not to wait for us.
+  /// Before all else: those are found, and nothing is looked at later of others.
   virtual void keep_only(std::set<std::array<std::uint8_t, 16>> const& wanted) = 0;
   /// A descriptor, or -errno: ESTALE when there certainly is no such file, EIO when it could not be
-  /// read, ENODEV when its file system is not mounted to be written, ENOTUNIQ when two have its
-  /// uuid, of_somebody_else. A directory is never opened to be written: EISDIR.
+  /// read, ENODEV when its file system is not mounted to be written, or something is mounted over
+  /// it, ENOTUNIQ when two have its uuid, of_somebody_else. A directory is never opened to be
+  /// written: EISDIR.
   virtual int open(file_id const& id, int flags) const = 0;
   /// Writes all of that file system to its medium; 0 or an errno.
   virtual int sync(std::array<std::uint8_t, 16> const& fs) const = 0;
@@ -57,8 +60,8 @@ class home {
 /// The mounted file systems that tell their uuid.
 class mounted_home : public home {
  public:
-  mounted_home();
-  ~mounted_home() override;
+  mounted_home() = default;
+  ~mounted_home() override { let_go(); }
 
   void keep_only(std::set<std::array<std::uint8_t, 16>> const& wanted) override;
   int open(file_id const& id, int flags) const override;
@@ -81,11 +84,13 @@ class mounted_home : public home {
   way_down way_to(std::array<std::uint8_t, 16> const& fs, int fd) const;
   struct mounted {
     int fd;
-    std::string device, source, type, where;  // as mountinfo says it
+    mount_point at;
     bool is_unique;
   };
-  void look_at(mounted at);
+  bool look_at(mount_point const& m);
+  void let_go();
   mounted const* of(std::array<std::uint8_t, 16> const& fs) const;
+  std::vector<mount_point> all_;
   std::map<std::array<std::uint8_t, 16>, mounted> mounted_;
 };
 

@@ -351,6 +351,7 @@ TEST_CASE("the process with a user's rights has no more, and is not his to look 
     sluice::descriptor const fifo(open(b.path("fifo").c_str(), O_RDWR));
     REQUIRE(identify(fifo.get(), id["fifo"]) == 0);
     auto const files = become_user(user);
+    files->keep_only({id["his"].fs});
     sluice::descriptor const his(files->open(id["his"], O_RDWR));
     sluice::descriptor const roots(open(b.path("roots").c_str(), O_RDONLY));
     dprintf(to, "%d ", his && files->set_mark(his.get(), "m") == 0);
@@ -427,6 +428,7 @@ TEST_CASE("root's opener says the same of all that is not the user's", "[order]"
   his.handle.replace(4, 4, 4, '\0');  // no generation: ext4 takes any
   std::string const said = in_a_child([&](int to) {
     auto const files = become_user(user);
+    files->keep_only({his.fs});
     for (int const flags : {O_RDONLY, O_RDWR, O_PATH, O_RDONLY | O_DIRECTORY})
       for (auto const& id : all)
         dprintf(to, "%s", files->open(id, flags) == -of_somebody_else ? "" : "another answer ");

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Problem: a user may mount FUSE over a directory of his, and stop its server. Who opens a path
+// that leads there waits for ever.
+// Idea: a path is walked part by part, each opened with O_PATH, which asks no file system. The
+// kernel says of each on which mount it is, and only then the next is looked for in it.
+// What stays true: nothing is looked for on a mount that the wanted one does not lie on, and on no
+// FUSE. So what a user mounts over his directory is never asked.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/descriptor.h"
+
+namespace sluice::journal {
+
+/// As mountinfo says it.
+struct mount_point {
+  int id = 0, parent = 0;
+  std::string device, source, type, where;
+  bool is_writable = false;
+};
+std::vector<mount_point> mount_points();
+
+/// As mountinfo has it.
+std::string device_text(dev_t device);
+
+/// The root of `m`, not opened (O_PATH): none where its path does not lead to it now.
+descriptor reach(std::vector<mount_point> const& all, mount_point const& m);
+
+/// `path`, as seen from `where`; nothing: it is not below.
+std::optional<std::string> path_below(std::string const& where, std::string const& path);
+
+/// On the same mount, and through no link: a descriptor, or -1 with an errno. EXDEV: something is
+/// mounted there.
+int open_below(int directory, char const* path, int flags);
+/// The same, of what has that name: 0 or an errno.
+int stat_below(int directory, char const* path, struct stat& st);
+
+/// The root of a mount that has a path.
+struct mount_root {
+  std::string where;
+  descriptor at;
+
+  /// None where it is not below, or the way to it leads through another mount.
+  descriptor open_directory(std::string const& path) const;
+};
+/// Of that device; without `at`: there is none that can be reached.
+mount_root root_above(std::string const& path, dev_t device);
+
+}  // namespace sluice::journal

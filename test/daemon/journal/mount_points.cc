@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a user mounts over a directory of his holds up no journal of another. Needs root, loop
+// devices and FUSE.
+#include "journal/mount_points.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cerrno>
+#include <string>
+
+#include "base/descriptor.h"
+#include "base/error.h"
+#include "lib/silent_fuse.h"
+#include "recover_bench.h"
+
+using namespace sluice::journal;
+using sluice::descriptor;
+using sluice::test::bench;
+using sluice::test::file_system;
+using sluice::test::silent_fuse;
+
+namespace {
+
+void skip() { WARN("skip: needs root, loop devices and FUSE"); }
+
+file_id id_of(std::string const& path) {
+  descriptor const fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  file_id id;
+  REQUIRE(identify(fd.get(), id) == 0);
+  return id;
+}
+
+/// What recovery says of a file: an errno, or 0 when it finds it.
+int found_by_recovery(file_id const& id) {
+  mounted_home h;
+  h.keep_only({id.fs});
+  descriptor const fd(h.open(id, O_PATH));
+  return fd ? 0 : -fd.get();
+}
+
+}  // namespace
+
+TEST_CASE("what is mounted over a file system that no record needs is not asked", "[order]") {
+  file_system needed, another;
+  if (!needed.is_mounted || !another.is_mounted) return skip();
+  file_id const id = id_of(needed.dir);
+  silent_fuse over(another.dir);
+  if (!over.is_mounted()) return skip();
+  int error = -1;
+  CHECK_FALSE(over.is_asked_by([&] { error = found_by_recovery(id); }));
+  CHECK(error == 0);
+}
+
+TEST_CASE("a file system under another is found where it is mounted elsewhere", "[order]") {
+  file_system fs;
+  if (!fs.is_mounted) return skip();
+  file_id const id = id_of(fs.dir);
+  std::string const elsewhere = fs.holder.dir + "-elsewhere";
+  {
+    silent_fuse over(GENERATE(true, false) ? fs.dir : fs.holder.dir);
+    if (!over.is_mounted()) return skip();
+    int error = -1;
+    CHECK_FALSE(over.is_asked_by([&] { error = found_by_recovery(id); }));
+    CHECK(error == ENODEV);
+  }
+  REQUIRE(found_by_recovery(id) == 0);
+  REQUIRE(
+      sluice::test::shell("mkdir " + elsewhere + " && mount --bind " + fs.dir + " " + elsewhere));
+  {
+    silent_fuse over(fs.dir);
+    int error = -1;
+    CHECK_FALSE(over.is_asked_by([&] { error = found_by_recovery(id); }));
+    CHECK(error == 0);
+  }
+  CHECK(sluice::test::shell("umount " + elsewhere + " && rmdir " + elsewhere));
+}
+
+TEST_CASE("records of a file system under another are kept until it is back", "[order]") {
+  bench b;
+  sluice::test::scratch const beside;
+  b.log = beside.dir + "/log";
+  if (!b.begin()) return;
+  b.write("a", "home");
+  b.tell_data(b.id_of(b.path("a")), 0, "LOGS");
+  b.crash();
+  {
+    silent_fuse over(b.at.dir);
+    if (!over.is_mounted()) return skip();
+    std::string said;
+    CHECK_FALSE(over.is_asked_by([&] {
+      try {
+        b.recover_it();
+      } catch (sluice::error const& e) {
+        said = e.what();
+      }
+    }));
+    CHECK_THAT(said, Catch::Contains("is not mounted for writing"));
+  }
+  CHECK(b.recover_it().done.records == 1);
+  CHECK(b.read("a") == "LOGS");
+}
+
+TEST_CASE("a name is looked for on its own file system alone", "[order]") {
+  file_system fs;
+  if (!fs.is_mounted) return skip();
+  for (auto const* name : {"/his", "/in"}) REQUIRE(mkdir((fs.dir + name).c_str(), 0777) == 0);
+  std::string const first = fs.dir + "/a", second = fs.dir + "/in/b";
+  descriptor const fd(open(first.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  REQUIRE((link(first.c_str(), second.c_str()) == 0 && unlink(first.c_str()) == 0));
+  file_id const id = id_of(fs.dir);
+  silent_fuse over(fs.dir + "/his");
+  if (!over.is_mounted()) return skip();
+  std::string found, gone;
+  CHECK_FALSE(over.is_asked_by([&] {
+    mounted_home h;
+    h.keep_only({id.fs});
+    found = h.place_of(id.fs, fd.get(), std::chrono::minutes(1));
+    unlink(second.c_str());
+    gone = h.place_of(id.fs, fd.get(), std::chrono::minutes(1));
+  }));
+  CHECK(found == second);
+  CHECK_THAT(gone, Catch::StartsWith("the file with inode "));
+}
