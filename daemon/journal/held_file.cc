@@ -14,8 +14,6 @@
 #include <algorithm>
 #include <climits>
 #include <cstdio>
-#include <fstream>
-#include <sstream>
 
 #include "base/sync.h"
 #include "journal/home.h"
@@ -52,6 +50,21 @@ std::int64_t dirty_in(int fd, std::uint64_t first, std::uint64_t end) {
   return static_cast<std::int64_t>(counts.dirty + counts.writeback);
 }
 
+/// As fstat, of what does not change with its bytes. Nobody is asked: the server of a user's file
+/// system may never answer.
+bool look_unasked(int fd, struct stat& st) {
+  struct statx x = {};
+  constexpr int unasked = AT_EMPTY_PATH | AT_STATX_DONT_SYNC;
+  if (statx(fd, "", unasked, STATX_BASIC_STATS, &x) != 0) return false;
+  st.st_dev = makedev(x.stx_dev_major, x.stx_dev_minor);
+  st.st_ino = x.stx_ino;
+  st.st_mode = x.stx_mode;
+  st.st_nlink = x.stx_nlink;
+  st.st_uid = x.stx_uid;
+  st.st_gid = x.stx_gid;
+  return true;
+}
+
 }  // namespace
 
 descriptor take_descriptor(request const& r) {
@@ -61,7 +74,7 @@ descriptor take_descriptor(request const& r) {
 descriptor fetch(request const& r, bool is_directory, struct stat& st) {
   bool may_write = false;
   descriptor at = r.from->asking().look_up(r.pid, r.from->owner(), r.fd, may_write);
-  if (!at || fstat(at.get(), &st) != 0) return {};
+  if (!at || !look_unasked(at.get(), st)) return {};
   if (!(is_directory ? S_ISDIR(st.st_mode) : S_ISREG(st.st_mode))) return {};
   if (device_word(st) != r.device || st.st_ino != r.inode) return {};
   // Who may not write a file has no part in what becomes durable of it.
@@ -89,11 +102,8 @@ int sync_held_file(held_file& f, bool only_bytes, bool has_records) {
 
 descriptor open_beside(int fd, struct stat const& st) {
   std::string directory, name;
-  struct stat there = {};
   if (!find_name(fd, st, directory, name)) return {};
-  descriptor opened(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  bool const is_there = opened && fstat(opened.get(), &there) == 0 && there.st_dev == st.st_dev;
-  return is_there ? std::move(opened) : descriptor();
+  return root_above(directory, st.st_dev).open_directory(directory);
 }
 
 int sync_held_mount(held_mount& m) {
@@ -106,17 +116,9 @@ namespace {
 
 /// As mountinfo has it; empty: it is not there.
 std::string type_of_device(dev_t device) {
-  std::string const wanted = fmt::format("{}:{}", major(device), minor(device));
-  std::ifstream in("/proc/self/mountinfo");
-  for (std::string line; std::getline(in, line);) {
-    std::istringstream words(line);
-    std::string id, parent, has, type;
-    words >> id >> parent >> has;
-    if (has != wanted) continue;
-    for (std::string word; words >> word && word != "-";) {
-    }
-    return words >> type ? type : std::string();
-  }
+  std::string const wanted = device_text(device);
+  for (auto const& m : mount_points())
+    if (m.device == wanted) return m.type;
   return {};
 }
 

@@ -20,6 +20,7 @@
 #include "journal/area.h"
 #include "journal/file_state.h"
 #include "journal/home.h"
+#include "journal/mount_points.h"
 #include "journal/record.h"
 
 namespace sluice::journal {
@@ -81,7 +82,8 @@ int sync_held_file(held_file& f, bool only_bytes, bool has_records);
 descriptor take_descriptor(request const& r);
 
 /// What the program's descriptor is of, not opened (O_PATH): nothing when it is not that inode (any
-/// more), or may not write it.
+/// more), or may not write it. `st`: what it is, whose, and how many names it has. No file system
+/// is asked.
 descriptor fetch(request const& r, bool is_directory, struct stat& st);
 /// The same, opened.
 descriptor open_fetched(int at, bool is_directory);
@@ -89,8 +91,8 @@ descriptor open_fetched(int at, bool is_directory);
 /// A change of a file whose times were asked for gives it later ones, in the same tick as well.
 bool has_fine_times(int fd, struct stat const& st);
 
-/// The directory of a file, if that can be found: the file itself might be removed, and its blocks
-/// would stay.
+/// The directory of a file, if that can be found and nothing is mounted over it: the file itself
+/// might be removed, and its blocks would stay.
 descriptor open_beside(int fd, struct stat const& st);
 
 /// A device that has a file in the journal.
@@ -99,6 +101,7 @@ struct held_mount {
   fs_journal kept_by = fs_journal::none;
   bool has_fine_times = false;
   std::array<std::uint8_t, 16> fs = {};
+  mount_root root;     // where a directory of it was last looked for; the loop's
   std::mutex syncing;  // as of a file
   int refused = 0;
 };

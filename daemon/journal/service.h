@@ -143,6 +143,7 @@ class service {
   void on_directory(request const& r);
   void on_sync_all(request const& r);
   file_ptr hold(request const& r);
+  descriptor open_directory(std::string const& path, held_file const& f);
   directory_ptr hold_directory(std::string const& path, held_file const& f,
                                std::string const& name);
   void act(file_ptr const& f, request const& r);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the loop does for one request: finds the file, takes what was noted of it, looks, decides.
 #include <fcntl.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -32,6 +33,13 @@ std::uint64_t pages_in(std::uint64_t bytes) { return (bytes + page_bytes - 1) / 
 
 /// Recovery has the rights of the journal's user.
 bool is_ours(struct stat const& st) { return geteuid() == 0 || st.st_uid == geteuid(); }
+
+/// Where something is mounted, somebody has it.
+bool is_free_name(logged_name const& n) {
+  struct stat there = {};
+  int const error = stat_below(n.in->fd.get(), n.name.c_str(), there);
+  return error != 0 && error != EXDEV;
+}
 
 /// It became larger, and nobody noted its last page: by a write past the page cache, say.
 bool is_grown_unnoted(held_file const& f, noted const& what, std::uint64_t size) {
@@ -67,7 +75,9 @@ bool service::nobody_syncs_alone() const {
 /// those alone that its recovery may write. Elsewhere each program's syncs are its own, without
 /// asking again.
 bool service::is_kept(request const& r, int fd, struct stat const& st) {
-  bool const is_in_order = mounts_.contains(r.device) || fs_journal_of(fd) != fs_journal::none;
+  // What is on no device may have a server that never answers.
+  bool const is_in_order = mounts_.contains(r.device) ||
+                           (major(st.st_dev) != 0 && fs_journal_of(fd) != fs_journal::none);
   if (is_in_order && (S_ISDIR(st.st_mode) || is_ours(st))) return true;
   r.from->raise_surely(r.from->key_of(r.device, r.inode), abi::order_own);
   return false;
@@ -248,11 +258,9 @@ bool service::tell_removed(files gone, files const& surely) {
   for (auto const& f : gone) {
     // A name that another file has by now was perhaps given by a rename that no crash has to keep:
     // without the old file there the name would be nobody's.
-    struct stat there = {};
     directory_ptr const in = f->link ? f->link->in : directory_ptr{};
-    bool const is_free =
-        !f->link || std::find(surely.begin(), surely.end(), f) != surely.end() ||
-        fstatat(f->link->in->fd.get(), f->link->name.c_str(), &there, AT_SYMLINK_NOFOLLOW) != 0;
+    bool const is_free = !f->link || std::find(surely.begin(), surely.end(), f) != surely.end() ||
+                         is_free_name(*f->link);
     if (f->link && is_live(*f) && !is_free) continue;
     if (f->link && is_live(*f) && keep_.tells_removed) {
       record r;
@@ -409,8 +417,7 @@ void service::look(held_file& f, request const& r, found& now) {
                           (changed != f.changed_ns && changed != modified_ns(st));
   struct stat there = {};
   if (f.link &&
-      (fstatat(f.link->in->fd.get(), f.link->name.c_str(), &there, AT_SYMLINK_NOFOLLOW) != 0 ||
-       !same(there, f.key)))
+      (stat_below(f.link->in->fd.get(), f.link->name.c_str(), there) != 0 || !same(there, f.key)))
     s.has_new_metadata = true;
   s.is_overwrite = size == f.size && what.low_size == ~std::uint64_t{0};
   s.is_alone =

@@ -41,15 +41,26 @@ void service::raise_logged(held_inode const& i, area& asked, bool& good) {
   }
 }
 
+/// By its path, on a mount of that file's device: none that a user mounted is asked.
+descriptor service::open_directory(std::string const& path, held_file const& f) {
+  auto const on = mounts_.find(f.key.first);
+  if (on == mounts_.end()) return {};
+  mount_root& root = on->second->root;
+  if (descriptor found = root.open_directory(path)) return found;
+  struct stat st = {};
+  if (fstat(f.fd.get(), &st) == 0) root = root_above(path, st.st_dev);
+  return root.open_directory(path);
+}
+
 service::directory_ptr service::hold_directory(std::string const& path, held_file const& f,
                                                std::string const& name) {
   auto const has_it = [&](int directory) {
     struct stat there = {};
-    return fstatat(directory, name.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0 &&
-           there.st_ino == f.key.second && device_word(there) == f.key.first;
+    return stat_below(directory, name.c_str(), there) == 0 && there.st_ino == f.key.second &&
+           device_word(there) == f.key.first;
   };
   if (path == last_path_ && has_it(last_directory_->fd.get())) return last_directory_;
-  descriptor fd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  descriptor fd = open_directory(path, f);
   struct stat st = {};
   // The path may mean something else by now, or in another mount namespace.
   if (!fd || fstat(fd.get(), &st) != 0 || !has_it(fd.get())) return {};

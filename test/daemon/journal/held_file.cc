@@ -10,7 +10,9 @@
 #include <catch2/catch.hpp>
 
 #include "journal/held_file.h"
+#include "lib/own_mounts.h"
 #include "lib/scratch.h"
+#include "lib/silent_fuse.h"
 #include "order_guest.h"
 
 using namespace sluice::journal;
@@ -85,4 +87,28 @@ TEST_CASE("a descriptor is taken of the area's user alone", "[order]") {
   CHECK(fetch(about(a, hers, st), false, seen));
   CHECK_FALSE(fetch(about(a, ours, st), false, seen));  // root's process is not hers to name
   close(made);
+}
+
+TEST_CASE("of a descriptor on a user's file system no server is asked", "[order]") {
+  if (geteuid() != 0) return;
+  sluice::test::own_mounts();
+  sluice::test::scratch const at;
+  sluice::test::guest const roots(at.dir + "/order", true);
+  std::string const dir = at.dir + "/his";
+  REQUIRE(mkdir(dir.c_str(), 0755) == 0);
+  sluice::test::silent_fuse his(dir);
+  if (!his.is_mounted()) {
+    WARN("skip: needs FUSE");
+    return;
+  }
+  sluice::descriptor const open_there(open(dir.c_str(), O_PATH | O_CLOEXEC));
+  area a(at.dir + "/order");
+  request r;
+  r.from = &a;
+  r.pid = static_cast<std::uint32_t>(getpid());
+  r.fd = open_there.get();
+  CHECK_FALSE(his.is_asked_by([&] {
+    struct stat st = {};
+    fetch(r, true, st);
+  }));
 }

@@ -14,12 +14,15 @@
 #include "base/descriptor.h"
 #include "base/error.h"
 #include "lib/silent_fuse.h"
+#include "order_served.h"
 #include "recover_bench.h"
 
 using namespace sluice::journal;
 using sluice::descriptor;
 using sluice::test::bench;
 using sluice::test::file_system;
+using sluice::test::lacks_root;
+using sluice::test::served;
 using sluice::test::silent_fuse;
 
 namespace {
@@ -123,4 +126,100 @@ TEST_CASE("a name is looked for on its own file system alone", "[order]") {
   }));
   CHECK(found == second);
   CHECK_THAT(gone, Catch::StartsWith("the file with inode "));
+}
+
+TEST_CASE("the loop asks nothing that is mounted over a file's directory", "[order]") {
+  served s;
+  if (lacks_root(s)) return;
+  REQUIRE(mkdir(s.path("shared").c_str(), 0777) == 0);
+  descriptor const shared(open(s.path("shared").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  int const known = s.make("shared/first");
+  REQUIRE(s.program->sync(known) == 0);
+  s.know();
+  {
+    silent_fuse over(s.path("shared"));
+    if (!over.is_mounted()) return skip();
+    int const fd = openat(shared.get(), "new", O_RDWR | O_CREAT | O_EXCL, 0640);
+    REQUIRE(fd >= 0);
+    s.program->created(fd);
+    s.write(fd, 0, "text");
+    int said = -1;
+    CHECK_FALSE(over.is_asked_by([&] { said = s.program->sync(fd); }));
+    CHECK(said == 0);
+    auto const before = s.counts().logged;
+    int const free = s.make("free");
+    s.write(free, 0, "text");
+    CHECK(s.program->sync(free) == 0);
+    CHECK(s.counts().logged == before + 1);
+    close(free);
+    close(fd);
+  }
+  close(known);
+}
+
+TEST_CASE("files below a mount of their own device are logged", "[order]") {
+  served s;
+  if (lacks_root(s)) return;
+  for (auto const* name : {"from", "to"}) REQUIRE(mkdir(s.path(name).c_str(), 0777) == 0);
+  REQUIRE(sluice::test::shell("mount --bind " + s.path("from") + " " + s.path("to")));
+  s.kill();
+  s.begin();  // it has these mounts
+  s.know();
+  int const known = s.make("to/first");
+  CHECK(s.program->sync(known) == 0);
+  auto const before = s.counts().logged;
+  int const fd = s.make("to/new");
+  s.write(fd, 0, "text");
+  CHECK(s.program->sync(fd) == 0);
+  CHECK(s.counts().logged == before + 1);
+  close(fd);
+  close(known);
+  CHECK(sluice::test::shell("umount -l " + s.path("to")));
+}
+
+TEST_CASE("the loop asks nothing that is mounted where a file had its name", "[order]") {
+  served s;
+  if (lacks_root(s)) return;
+  s.know();
+  int const fd = s.make("a");
+  s.write(fd, 0, "text");
+  auto const before = s.counts().logged;
+  REQUIRE(s.program->sync(fd) == 0);
+  REQUIRE(s.counts().logged == before + 1);
+  REQUIRE((unlink(s.path("a").c_str()) == 0 && mkdir(s.path("a").c_str(), 0777) == 0));
+  {
+    silent_fuse over(s.path("a"));
+    if (!over.is_mounted()) return skip();
+    s.write(fd, 4, "more");
+    int said = -1;
+    CHECK_FALSE(over.is_asked_by([&] { said = s.program->sync(fd); }));
+    CHECK(said == 0);
+  }
+  close(fd);
+}
+
+TEST_CASE("the loop asks no file system of a user that a program has open", "[order]") {
+  served s;
+  if (lacks_root(s)) return;
+  REQUIRE(mkdir(s.path("his").c_str(), 0777) == 0);
+  descriptor const ours(open(s.dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  silent_fuse his(s.path("his"));
+  if (!his.is_mounted()) return skip();
+  descriptor const there(open(s.path("his").c_str(), O_PATH | O_CLOEXEC));
+  struct statx x = {};
+  REQUIRE(statx(there.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &x) == 0);
+  auto* const slot = s.ask([&](service const&) {
+    std::uint32_t user = 0;
+    auto const kind = static_cast<std::uint32_t>(sluice::abi::order_request::directory);
+    auto* const asked = s.program->post(ours.get(), kind, user);
+    asked->fd = there.get();
+    asked->device = std::uint64_t{x.stx_dev_major} << 32 | x.stx_dev_minor;
+    asked->inode = x.stx_ino;
+    return asked;
+  });
+  CHECK_FALSE(his.is_asked_by([&] {
+    for (auto word = slot->word.load(); (word & 7) != 4; word = slot->word.load())
+      sluice::test::guest::nap(*slot, word);
+  }));
+  CHECK(slot->result.load() == sluice::abi::go_native);
 }

@@ -14,6 +14,7 @@
 #include "journal/sentinel.h"
 #include "lib/refusing_disk.h"
 #include "lib/scratch.h"
+#include "lib/silent_fuse.h"
 
 using sluice::journal::sentinels;
 
@@ -34,6 +35,8 @@ struct small_disk {
   }
 };
 
+void skip() { WARN("skip: needs root, mkfs.ext4, loop devices and FUSE"); }
+
 void keep(sentinels& w, int fd) {
   struct stat st = {};
   REQUIRE(fstat(fd, &st) == 0);
@@ -44,10 +47,7 @@ void keep(sentinels& w, int fd) {
 
 TEST_CASE("what a disk refused is heard by who asks after the one that was told", "[order]") {
   small_disk d;
-  if (!d.disk.is_mounted()) {
-    WARN("skip: needs root, mkfs.ext4 and loop devices");
-    return;
-  }
+  if (!d.disk.is_mounted()) return skip();
   int const fd = d.make("a"), told = d.make("b");
   REQUIRE((fd >= 0 && told >= 0));
   {
@@ -70,6 +70,24 @@ TEST_CASE("what a disk refused is heard by who asks after the one that was told"
   CHECK(sentinels(d.ends[0], d.ends[1]).heard() == 0);
   close(fd);
   close(told);
+}
+
+TEST_CASE("what is mounted over a file's directory is not asked to keep its disk's errors",
+          "[order]") {
+  small_disk d;
+  if (!d.disk.is_mounted()) return skip();
+  REQUIRE(mkdir((d.home + "/shared").c_str(), 0777) == 0);
+  int const inside = d.make("shared/a"), fd = d.make("b");
+  sentinels w(d.ends[0], d.ends[1]);
+  {
+    sluice::test::silent_fuse over(d.home + "/shared");
+    if (!over.is_mounted()) return skip();
+    CHECK_FALSE(over.is_asked_by([&] { keep(w, inside); }));
+    keep(w, fd);
+  }
+  CHECK(w.heard() == 0);
+  close(inside);
+  close(fd);
 }
 
 TEST_CASE("without a pair of sockets nobody hears", "[order]") {
