@@ -176,10 +176,10 @@ class recovery {
       nobody.handle = "?";
       int const error = -home_->open(nobody, O_PATH);
       if (error == ENODEV)
-        throw sluice_error(
-            fmt::format("{}: the file system with uuid {} is not mounted for writing; mount it and "
-                        "recover again",
-                        options_.log, uuid_text(fs)));
+        throw sluice_error(fmt::format(
+            "{}: the file system with uuid {} is not mounted for writing, or something is "
+            "mounted over it; mount it and recover again",
+            options_.log, uuid_text(fs)));
       if (error == ENOTUNIQ)
         throw sluice_error(
             fmt::format("{}: two mounted file systems have the uuid {}; unmount the "

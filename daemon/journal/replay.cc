@@ -17,6 +17,7 @@
 #include "base/descriptor.h"
 #include "base/error.h"
 #include "journal/file_disk.h"
+#include "journal/mount_points.h"
 #include "journal/stale_pages.h"
 
 namespace sluice::journal {
@@ -36,8 +37,8 @@ mode_t mode_in_any_group(mode_t mode) {
 int look_for(int directory, std::string const& name, int fd) {
   struct stat there = {}, file = {};
   if (fstat(fd, &file) != 0) return errno;
-  if (fstatat(directory, name.c_str(), &there, AT_SYMLINK_NOFOLLOW) != 0)
-    return errno == ENOTDIR ? ENOENT : errno;
+  if (int const error = stat_below(directory, name.c_str(), there); error != 0)
+    return error == ENOTDIR ? ENOENT : error;
   return there.st_dev == file.st_dev && there.st_ino == file.st_ino ? 0 : ENOENT;
 }
 
@@ -239,19 +240,17 @@ void replay::put(record const& r, int fd) {
 /// Makes the name free when an earlier attempt took it, or an earlier file has it still. 0 or an
 /// errno: EEXIST a later one has it.
 int replay::clear_name(record const& r, int directory) {
+  descriptor const there(open_below(directory, r.name.c_str(), O_PATH));
+  if (!there) return errno == ENOENT ? 0 : errno;
   struct stat st = {};
-  if (fstatat(directory, r.name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0)
-    return errno == ENOENT ? 0 : errno;
-  if (S_ISREG(st.st_mode)) {
-    descriptor const fd(openat(directory, r.name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
-    if (fd && home_.is_marked(fd.get(), mark_))
-      return unlinkat(directory, r.name.c_str(), 0) == 0 ? 0 : errno;
-  }
+  if (fstat(there.get(), &st) != 0) return errno;
+  if (S_ISREG(st.st_mode) && home_.is_marked(there.get(), mark_))
+    return unlinkat(directory, r.name.c_str(), 0) == 0 ? 0 : errno;
   // A time says nothing of another user, who may have waited for the crash, or for our attempts.
   bool const is_foreign = st.st_uid != r.uid ? changed_ns(st) > when_.last_record_ns
                                              : when_.is_foreign(changed_ns(st)) &&
                                                    !home_.mounting(r.file.fs).explains(st);
-  return is_foreign ? refuse_name(r, directory) : put_aside(r, directory);
+  return is_foreign ? refuse_name(r, directory) : put_aside(r, directory, there.get());
 }
 
 /// Whatever has that name stays, and the file is kept with its names: EEXIST.
@@ -272,11 +271,9 @@ bool is_earlier(struct statx const& there, std::uint64_t born_ns, std::uint64_t 
 
 /// What has the name of the record's file, if it had it before. 0 or an errno: EEXIST it came
 /// later.
-int replay::put_aside(record const& r, int directory) {
+int replay::put_aside(record const& r, int directory, int fd) {
   struct statx there = {};
-  if (statx(directory, r.name.c_str(), AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS | STATX_BTIME,
-            &there) != 0)
-    return errno;
+  if (statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME, &there) != 0) return errno;
   if (!is_earlier(there, r.changed_ns, when_.until_ns)) return EEXIST;
   // Another's file was never the user's, whose journal this is.
   if (there.stx_uid != r.uid) return refuse_name(r, directory);
@@ -352,8 +349,7 @@ int replay::make_directory(record const& r, int directory) {
   clock_gettime(CLOCK_REALTIME_COARSE, &begun);  // as inodes are dated
   bool const is_new = mkdirat(directory, r.name.c_str(), r.mode & 07777) == 0;
   if (!is_new && errno != EEXIST) return -errno;
-  descriptor made(
-      openat(directory, r.name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  descriptor made(open_below(directory, r.name.c_str(), O_RDONLY | O_DIRECTORY));
   if (!made) return is_new || (errno != ENOTDIR && errno != ELOOP) ? -errno : -EEXIST;
   if (!is_new && !home_.is_marked(made.get(), mark_)) return -EEXIST;
   // Its name may have been put on another one since, even on one of root's.
@@ -405,7 +401,7 @@ void replay::make(record const& r) {
 /// 0: the new name is free, the victim's, or of an earlier attempt; EEXIST: any other file there
 /// came later, EBUSY: and is another user's; or another errno.
 int replay::look_at_target(record const& r, int fd, int directory) const {
-  descriptor const there(openat(directory, r.new_name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  descriptor const there(open_below(directory, r.new_name.c_str(), O_PATH));
   if (!there) return errno == ENOENT ? 0 : errno;
   if (home_.is_marked(there.get(), mark_)) return 0;
   struct stat st = {}, file = {};

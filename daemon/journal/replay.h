@@ -118,7 +118,7 @@ class replay {
   int name_it(record const& r, int fd, int directory);
   int clear_name(record const& r, int directory);
   int refuse_name(record const& r, int directory);
-  int put_aside(record const& r, int directory);
+  int put_aside(record const& r, int directory, int fd);
   int move(record const& r, int fd, int directory);
   int look_at_target(record const& r, int fd, int directory) const;
   [[noreturn]] void fail(record const& r, int fd, int error) const;

@@ -8,6 +8,7 @@
 #include <catch2/catch.hpp>
 
 #include "base/error.h"
+#include "lib/silent_fuse.h"
 #include "recover_bench.h"
 
 using namespace sluice::journal;
@@ -83,6 +84,41 @@ TEST_CASE("a name that another user took before the last record is his", "[order
   b.crash();
   CHECK(b.recover_it().done.ahead == 1);
   CHECK(b.read("a") == "theirs");
+}
+
+TEST_CASE("what another user mounted at a name is not asked", "[order]") {
+  bench b;
+  if (!b.begin()) return;
+  std::string const what = GENERATE("file", "directory", "new name");
+  INFO(what);
+  record r = tell_lost(b, "a", "LOGS");
+  if (what == "directory") {
+    REQUIRE(mkdir(b.path("d").c_str(), 0755) == 0);
+    record made = b.about(kind::create, "d");
+    made.mode = S_IFDIR | 0755;
+    b.tell(made);
+    REQUIRE(rmdir(b.path("d").c_str()) == 0);
+  }
+  if (what == "new name") {
+    r.what = kind::rename;
+    r.new_name = "d";
+    b.tell(r);
+  }
+  b.crash();
+  std::string const at = b.path(what == "file" ? "a" : "d");
+  REQUIRE(mkdir(at.c_str(), 0755) == 0);
+  recovered done;
+  {
+    sluice::test::silent_fuse over(at);
+    if (!over.is_mounted()) {
+      WARN("skip: needs FUSE");
+      return;
+    }
+    CHECK_FALSE(over.is_asked_by([&] { done = b.recover_it(false, true); }));
+  }
+  CHECK(done.aside.size() == (what == "new name" ? 0 : 1));
+  CHECK(done.done.kept_names.size() == (what == "new name" ? 1 : 0));
+  if (what != "file") CHECK(b.read("a") == "LOGS");
 }
 
 TEST_CASE("a replacement whose name another user took keeps the name that it had", "[order]") {
