@@ -18,7 +18,11 @@ using abi::order_request;
 static void drain(int fd, file_now const& f) {
   if (durable.area->head.generation.load() == 0) return;  // there never was a journal
   answer const a = ask(order_request::drain, fd, f);
-  if (a.what != answer::done || a.error != 0) without_daemon(fd, f, order_request::drain);
+  if (a.what == answer::done && a.error == 0) return;
+  if (fd == no_fd)
+    sync_everything(f.device);
+  else
+    without_daemon(fd, f, order_request::drain);
 }
 
 void let_go(int fd, file_now const& f) {

@@ -5,7 +5,6 @@
 // waits as well, because that one knows of none. Of names that are removed it is noted who had
 // them. Of files that are given to another owner the journal lets go first.
 #include <errno.h>
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
@@ -39,7 +38,7 @@ constexpr bool changes(core::op o) {
 constexpr bool removes(core::op o) { return o == core::op::unlink || o == core::op::rmdir; }
 
 // What the journal has of a file is its owner's: recovery does not write it when it is another's by
-// then.
+// then. A name is not opened for that: with the close the program would lose its locks of the file.
 void before_giving_away(place const& where) {
   file_now f;
   if (!sees() || is_unwatched()) return;
@@ -49,11 +48,7 @@ void before_giving_away(place const& where) {
     if (see(where.fd, f)) let_go(where.fd, f);
     return;
   }
-  if (!see(where.fd, where.path, 0, f) || !S_ISREG(f.mode) || !is_logged(f)) return;
-  long const fd = sys::call(SYS_openat, where.fd, sys::as_long(where.path),
-                            O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0);
-  let_go(sys::failed(fd) ? -1 : static_cast<int>(fd), f);
-  if (!sys::failed(fd)) sys::call(SYS_close, fd);
+  if (see(where.fd, where.path, 0, f)) let_go(no_fd, f);
 }
 
 }  // namespace

@@ -99,8 +99,9 @@ void bypass(int fd, file_now const& f);
 /// What is written through a descriptor with such flags (F_GETFL) goes to the disk by itself; with
 /// O_DIRECT, without pages.
 bool writes_past_the_log(long flags);
+inline constexpr int no_fd = -1;  // the file is known by its name alone
 /// The journal has no live record of it when this returns, if it has any; but it may have others
-/// later. `fd`: -1 where it cannot be opened.
+/// later.
 void let_go(int fd, file_now const& f);
 /// bypass() when the kernel syncs by itself what is changed through this descriptor.
 void bypass_if_synced(int fd);
