@@ -3,6 +3,7 @@
 // numbers in syscalls.def are metered like the functions they stand for; those that change
 // descriptors, start programs, name threads or enter a sandbox are followed; everything else goes
 // through as it came.
+#include <fcntl.h>
 #include <linux/aio_abi.h>
 #include <linux/seccomp.h>
 #include <sys/mman.h>
@@ -90,6 +91,24 @@ long without_job(raw_call const& raw) {
   }
 }
 
+// libc's own ends a thread that waits for a lock and is cancelled, and asks another way for an
+// owner.
+long fcntl_by(raw_call const& raw, int fd, int command, long arg) {
+  switch (command) {
+    case F_DUPFD:
+    case F_DUPFD_CLOEXEC:
+      return slow::fcntl(fd, command, arg);
+    case F_SETLK:
+    case F_SETLKW:
+    case F_OFD_SETLK:
+    case F_OFD_SETLKW:
+      return call_slowly({call::fcntl, core::op::lock, when::before, false, 0, 0, 0}, on_fd(fd),
+                         entry_unknown, raw);
+    default:
+      return raw();
+  }
+}
+
 // Numbers that make, move or drop descriptors, submit rings, start programs, name threads, or enter
 // a sandbox.
 long followed(raw_call const& raw) {
@@ -111,7 +130,7 @@ long followed(raw_call const& raw) {
       return slow::dup2(int(a), int(b));
 #endif
     case SYS_fcntl:
-      return slow::fcntl(int(a), int(b), c);
+      return fcntl_by(raw, int(a), int(b), c);
     case SYS_pipe2:
       return slow::pipe2(reinterpret_cast<int*>(a), int(b));
     case SYS_socket:

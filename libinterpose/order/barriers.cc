@@ -390,7 +390,6 @@ static bool post_barrier(sync_job const& j, barrier& to) {
 }
 
 int make_ordered(int fd, abi::order_request kind, barrier& to) {
-  loaded::end_if_cancelled();
   sync_job j = look_before_sync(fd, kind);
   bool const may_wait = j.where == sync_way::undecided && j.late_error == 0;
   return may_wait && post_barrier(j, to) ? 0 : finish(j);
@@ -470,6 +469,7 @@ int sluice_order_barrier(int fd, barrier* to) {
   *to = {};
   if (!is_active() || !order::is_durable(fd)) return real::fsync(fd);
   charge(call::fsync, core::op::fsync, on_fd(fd), 1);
+  loaded::end_if_cancelled();
   return order::make_ordered(fd, abi::order_request::fsync, *to);
 }
 

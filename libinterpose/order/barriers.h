@@ -36,7 +36,7 @@ inline bool has_barriers() {
 }
 
 /// fsync, fdatasync in an ordered target: 0 or -1 with errno. A barrier stands for it where one can
-/// be posted; else it is durable.
+/// be posted; else it is durable. No cancellation point.
 int make_ordered(int fd, abi::order_request kind, barrier& to);
 
 /// A change of any stream, and a barrier that stands before all.

@@ -2,6 +2,7 @@
 // Calls on durable targets: the real function, and what is noted before and after it. Each body
 // is reached in the place of libc's function, from the wrappers and from the bodies of calls.def
 // alike, and only in a job that has a durable target.
+#include "loaded.h"
 #include "order/barriers.h"
 #include "order/bodies.h"
 #include "order/moves.h"
@@ -66,7 +67,7 @@ template <class Real>
   ssize_t const n = writing(fd, at, left, [&] { return static_cast<ssize_t>(real_call(left)); });
   auto const kind =
       (rwf & rwf_sync) != 0 ? abi::order_request::fsync : abi::order_request::fdatasync;
-  if (n <= 0 || make_written_durable(fd, kind) == 0) return n;
+  if (n <= 0 || make_durable(fd, kind) == 0) return n;
   if (at < 0) sys::call(SYS_lseek, fd, -n, SEEK_CUR);  // as the kernel leaves it then
   return -1;
 }
@@ -171,19 +172,70 @@ void bypass_fd(int fd) {
   if (look_at_ours(fd, f)) bypass(fd, f);
 }
 
+// Who calls: at these functions of libc a cancelled thread ends, in syscall(2) it goes on.
+enum class by : bool { libc, number };
+
+void end_if_cancelled(by whom) {
+  if (whom == by::libc) loaded::end_if_cancelled();
+}
+
+template <class Real>
+auto syncing(int fd, abi::order_request kind, by whom, Real&& real_call) {
+  using result = decltype(real_call());
+  bool const is_barrier = is_ordered(fd);
+  if (!is_barrier && !is_durable(fd) && !is_logged(fd)) return real_call();
+  end_if_cancelled(whom);
+  barrier ignored;
+  return result{is_barrier ? make_ordered(fd, kind, ignored) : make_durable(fd, kind)};
+}
+
+// It promises no more than that pages have left for the disk. On one without a cache that is enough
+// for them to be there after a power cut, where recovery would put what the journal has in their
+// place.
+template <class Real>
+auto syncing_range(int fd, unsigned flags, by whom, Real&& real_call) {
+  using result = decltype(real_call());
+  constexpr unsigned waits = 1 | 4;  // SYNC_FILE_RANGE_WAIT_BEFORE, _AFTER
+  if ((flags & waits) != 0 && is_logged(fd)) {
+    end_if_cancelled(whom);
+    count(abi::order_count::ranges);
+    if (make_durable(fd, abi::order_request::fdatasync) != 0) return result{-1};
+  }
+  return real_call();
+}
+
+// The file is native since it was mapped, so its stores wait for no barrier. Making them durable on
+// purpose must wait, for it would overtake what an open barrier holds back.
+template <class Real>
+auto syncing_mapping(void* address, int flags, Real&& real_call) {
+  using result = decltype(real_call());
+  if ((flags & MS_SYNC) == 0) return real_call();
+  if (int const error = closed_for_names(); error != 0) return refused<result>(error);
+  unsigned const target = (mapping_entry(address) & entry_kind_mask) - entry_first_target;
+  bool const is_ours = target < core::max_targets && (durable.targets >> target & 1) != 0;
+  if (is_ours) count(abi::order_count::mapped);
+  auto const r = real_call();
+  // Whether the journal has something of that file is not known.
+  std::uint32_t const lost = is_ours ? durable.area->head.refused.load() : 0;
+  return r == 0 && lost != 0 ? refused<result>(static_cast<int>(lost)) : r;
+}
+
+// The kernel gives a lease for writing to one who alone has the file open.
+void before_fcntl(int fd, int command, long arg) {
+  if (command == F_SETLEASE && arg == F_WRLCK) bypass_fd(fd);
+}
+
 }  // namespace
 
 namespace body {
 
-template <class Real>
-int syncing(int fd, abi::order_request kind, Real&& real_call) {
-  barrier ignored;
-  if (is_ordered(fd)) return make_ordered(fd, kind, ignored);
-  return is_durable(fd) || is_logged(fd) ? make_durable(fd, kind) : real_call(fd);
+int fsync(int fd) {
+  return syncing(fd, abi::order_request::fsync, by::libc, [=] { return next::fsync(fd); });
 }
 
-int fsync(int fd) { return syncing(fd, abi::order_request::fsync, next::fsync); }
-int fdatasync(int fd) { return syncing(fd, abi::order_request::fdatasync, next::fdatasync); }
+int fdatasync(int fd) {
+  return syncing(fd, abi::order_request::fdatasync, by::libc, [=] { return next::fdatasync(fd); });
+}
 
 int syncfs(int fd) {
   bool const is_void = before_sync();
@@ -192,30 +244,13 @@ int syncfs(int fd) {
   return r;
 }
 
-// It promises no more than that pages have left for the disk. On one without a cache that is enough
-// for them to be there after a power cut, where recovery would put what the journal has in their
-// place.
 int sync_file_range(int fd, off_t at, off_t size, unsigned flags) {
-  constexpr unsigned waits = 1 | 4;  // SYNC_FILE_RANGE_WAIT_BEFORE, _AFTER
-  if ((flags & waits) != 0 && is_logged(fd)) {
-    count(abi::order_count::ranges);
-    if (make_durable(fd, abi::order_request::fdatasync) != 0) return -1;
-  }
-  return next::sync_file_range(fd, at, size, flags);
+  return syncing_range(fd, flags, by::libc,
+                       [=] { return next::sync_file_range(fd, at, size, flags); });
 }
 
-// The file is native since it was mapped, so its stores wait for no barrier. Making them durable on
-// purpose must wait, for it would overtake what an open barrier holds back.
 int msync(void* address, std::size_t size, int flags) {
-  if ((flags & MS_SYNC) == 0) return next::msync(address, size, flags);
-  if (int const error = closed_for_names(); error != 0) return refused<int>(error);
-  unsigned const target = (mapping_entry(address) & entry_kind_mask) - entry_first_target;
-  bool const is_ours = target < core::max_targets && (durable.targets >> target & 1) != 0;
-  if (is_ours) count(abi::order_count::mapped);
-  int const r = next::msync(address, size, flags);
-  // Whether the journal has something of that file is not known.
-  std::uint32_t const lost = is_ours ? durable.area->head.refused.load() : 0;
-  return r == 0 && lost != 0 ? refused<int>(static_cast<int>(lost)) : r;
+  return syncing_mapping(address, flags, [=] { return next::msync(address, size, flags); });
 }
 
 void sync() {
@@ -307,9 +342,8 @@ int ioctl(int fd, unsigned long request, long arg) {
   return r;
 }
 
-// The kernel gives a lease for writing to one who alone has the file open.
 int fcntl(int fd, int command, long arg) {
-  if (command == F_SETLEASE && arg == F_WRLCK) bypass_fd(fd);
+  before_fcntl(fd, command, arg);
   return next::fcntl(fd, command, arg);
 }
 
@@ -426,17 +460,20 @@ long syscall(long number, long a, long b, long c, long d, long e, long f) {
     case SYS_sendfile:
       return writing(fd, -1, 0, raw);
     case SYS_fsync:
-      return fsync(fd);
+      return syncing(fd, abi::order_request::fsync, by::number, raw);
     case SYS_fdatasync:
-      return fdatasync(fd);
+      return syncing(fd, abi::order_request::fdatasync, by::number, raw);
     case SYS_sync:
       return sync(), 0;
     case SYS_syncfs:
       return syncfs(fd);
     case SYS_sync_file_range:
-      return sync_file_range(fd, b, c, static_cast<unsigned>(d));
+      return syncing_range(fd, static_cast<unsigned>(d), by::number, raw);
     case SYS_msync:
-      return msync(reinterpret_cast<void*>(a), static_cast<std::size_t>(b), static_cast<int>(c));
+      return syncing_mapping(reinterpret_cast<void*>(a), static_cast<int>(c), raw);
+    case SYS_fcntl:
+      before_fcntl(fd, static_cast<int>(b), c);
+      return raw();
     case SYS_fallocate:
       return allocating(fd, static_cast<int>(b), c, d, raw);
     case SYS_ftruncate:

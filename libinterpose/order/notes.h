@@ -111,10 +111,8 @@ void bypass_if_synced(int fd);
 void go_blind();
 void see_again();
 
-/// fsync, fdatasync: 0 or -1 with errno.
+/// fsync, fdatasync: 0 or -1 with errno. No cancellation point.
 int make_durable(int fd, abi::order_request kind);
-/// For a write that is to be durable when it returns, and has been made: no thread ends here.
-int make_written_durable(int fd, abi::order_request kind);
 /// Of a file that the journal has: the error with which home lost bytes, 0 for none. What the
 /// kernel syncs by itself is not durable then, for recovery will put what the journal has over it.
 int refused_at_home(file_now const& f);

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "loaded.h"
 #include "name_buffer.h"
 #include "order/ask.h"
 #include "order/barriers.h"
@@ -154,14 +153,9 @@ int finish(sync_job& j) {
   return outcome(error);
 }
 
-int make_written_durable(int fd, order_request kind) {
+int make_durable(int fd, order_request kind) {
   sync_job j = look_before_sync(fd, kind);
   return finish(j);
-}
-
-int make_durable(int fd, order_request kind) {
-  loaded::end_if_cancelled();
-  return make_written_durable(fd, kind);
 }
 
 }  // namespace sluice::order

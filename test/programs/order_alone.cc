@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/file.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include <atomic>
@@ -113,7 +114,7 @@ int main(int argc, char** argv) {
   if (argc == 2) {
     int const fd = make_file(dir + "/leased");
     CHECK(fsync(fd) == 0);
-    CHECK(fcntl(fd, F_SETLEASE, F_WRLCK) == 0);
+    CHECK(syscall(SYS_fcntl, fd, F_SETLEASE, F_WRLCK) == 0);
     keep_lease(fd);
   }
   CHECK(broken == 0);

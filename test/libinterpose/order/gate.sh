@@ -17,3 +17,4 @@ done
 "$PROGRAMS/order_barrier" "$DATA" || fail "bare: status $?"
 with_fake sync
 ordered -- "$PROGRAMS/order_noted" "$DATA" || fail "what is noted: status $?"
+ordered -- "$PROGRAMS/raw_points" "$DATA" logged || fail "cancelled: status $?"

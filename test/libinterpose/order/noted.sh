@@ -16,6 +16,7 @@ durable -- "$PROGRAMS/order_unwatched" "$DATA" || fail "unwatched: status $?"
 durable -- "$PROGRAMS/order_given_away" "$DATA" || fail "given away: status $?"
 durable -- "$PROGRAMS/order_unseen" "$DATA" || fail "unseen: status $?"
 durable -- "$PROGRAMS/order_refused" "$DATA" || fail "refused: status $?"
+durable -- "$PROGRAMS/raw_points" "$DATA" logged || fail "cancelled: status $?"
 with_fake hold
 durable -- "$PROGRAMS/order_apart" "$DATA" || fail "apart: status $?"
 [ ! -e "$DATA/.sluice-order.log" ] || fail 'the log is still there'
