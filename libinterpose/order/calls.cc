@@ -5,6 +5,7 @@
 #include "loaded.h"
 #include "order/barriers.h"
 #include "order/bodies.h"
+#include "order/home.h"
 #include "order/moves.h"
 #include "rows.h"
 
@@ -40,9 +41,12 @@ Result written(write_view& v, int fd, Result r) {
 // A write at `at`, or at the file position when that is negative.
 template <class Real>
 [[gnu::always_inline]] inline auto writing(int fd, std::int64_t at, int rwf, Real&& real_call) {
-  if (has_barriers() && is_durable(fd))
-    if (int const error = pass_barriers(stream_of(fd), (rwf & rwf_nowait) == 0); error != 0)
+  if (has_barriers() && is_durable(fd)) {
+    bool const may_wait = (rwf & rwf_nowait) == 0;
+    if (!may_wait && !is_written_by(fd)) return real_call();  // the kernel says what is wrong
+    if (int const error = pass_barriers(stream_of(fd), may_wait); error != 0)
       return refused<decltype(real_call())>(error);
+  }
   if (is_unwatched()) {
     auto const r = real_call();
     if (was_unwatched()) return r;

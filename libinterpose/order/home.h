@@ -15,6 +15,9 @@ constexpr bool is_of_disk(int error) {
   return error == EIO || error == ENOSPC || error == EDQUOT || error == EROFS;
 }
 
+/// Bytes can be written by this descriptor.
+bool is_written_by(int fd);
+
 /// 0, or the error number. The kernel tells a descriptor once that a write failed: a drain, of
 /// which nobody sees the result, syncs the file system instead, and the program's fsync is told.
 int sync_now(int fd, abi::order_request kind);

@@ -259,6 +259,7 @@ void others_do_not(std::string const& outside) {
   CHECK(fsync(at) == 0);
   iovec const part = {const_cast<char*>("n"), 1};
   std::uint64_t const lost = lost_patience();
+  CHECK(pwritev2(at, &part, 1, 0, RWF_NOWAIT) == -1 && errno == EBADF);  // it is open for reads
   ssize_t const n = pwritev2(other, &part, 1, 0, RWF_NOWAIT);
   CHECK(n == -1 && (errno == EAGAIN || errno == EOPNOTSUPP || lost != lost_patience()));
   set_wish(wish::make_durable);
