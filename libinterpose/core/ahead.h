@@ -3,8 +3,8 @@
 // known that a kernel's own read-ahead does not see. One overwrites a file in pieces that end in
 // the middle of pages: each such page is read first, alone, while the program waits. The other
 // reads pieces at equal distances. Pure: who asks the kernel says what it found.
-// What stays true: advice changes no byte, so a wrong guess costs time alone. Where looks find that
-// the cache has all of it, they become rare.
+// What stays true: advice changes no byte, so a wrong guess costs time alone. Where advice is good
+// for nothing, because the cache has all of it or has nothing of it afterwards, looks become rare.
 #pragma once
 
 #include <algorithm>
@@ -23,6 +23,18 @@ struct file_span {
   std::uint64_t from = 0, to = 0;
   bool is_empty() const { return from >= to; }
 };
+
+/// What came of a span that a look named.
+enum class ahead_end : std::uint8_t {
+  was_cached,
+  has_come,    // it was advised, and the cache has some of it now
+  stays_away,  // it was advised, and the cache has nothing more of it
+  unpaid,
+};
+
+constexpr bool is_in_vain(ahead_end e) {
+  return e == ahead_end::was_cached || e == ahead_end::stays_away;
+}
 
 /// Sequential writes of pieces that do not fill pages, to one file.
 class overwrites {
@@ -51,11 +63,10 @@ class overwrites {
     return {from, ahead_};
   }
 
-  /// What a look named was in the cache, all of it or not.
-  void found(bool is_cached) {
-    cached_ = is_cached ? cached_ + 1 : 0;
-    if (!is_cached) rest_ = ahead_window;
-    if (cached_ >= 2) rest();
+  void came_of_it(ahead_end e) {
+    in_vain_ = is_in_vain(e) ? in_vain_ + 1 : 0;
+    if (in_vain_ == 0) rest_ = ahead_window;
+    if (in_vain_ >= 2) rest();
   }
 
   /// No look for a while, and for longer each time.
@@ -69,7 +80,7 @@ class overwrites {
   std::uint64_t ahead_ = 0;  // up to there it was advised
   std::uint64_t left_ = 0;   // bytes to write before the next look
   std::uint64_t rest_ = ahead_window;
-  unsigned run_ = 0, cached_ = 0;
+  unsigned run_ = 0, in_vain_ = 0;
 };
 
 /// Reads of small pieces at equal distances, of one file.
@@ -101,11 +112,11 @@ class strided_reads {
     return next(at, n);
   }
 
-  void found(bool is_cached) {
-    cached_ = is_cached ? cached_ + 1 : 0;
-    if (!is_cached) rest_ = shortest_rest;
-    if (cached_ < depth) return;
-    cached_ = ahead_ = 0;
+  void came_of_it(ahead_end e) {
+    in_vain_ = is_in_vain(e) ? in_vain_ + 1 : 0;
+    if (in_vain_ == 0) rest_ = shortest_rest;
+    if (in_vain_ < depth) return;
+    in_vain_ = ahead_ = 0;
     rest();
   }
 
@@ -128,7 +139,7 @@ class strided_reads {
   }
 
   std::int64_t last_ = 0, step_ = 0;
-  unsigned run_ = 0, ahead_ = 0, cached_ = 0;
+  unsigned run_ = 0, ahead_ = 0, in_vain_ = 0;
   unsigned left_ = 0;  // reads before the next advice
   unsigned rest_ = shortest_rest;
 };

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Advice to the kernel for programs that write or read small pieces (core/ahead.h): what they are
 // about to need is read while they do something else. The program's own calls are made as ever,
-// and the bytes that are read are charged to its job. Where the job cannot pay at once, and where
-// the cache has the bytes already, no advice is given. These bodies stand before libc only in a job
-// that asked for hints.
+// and the bytes that are read are charged to its job. Where the job cannot pay at once, where the
+// cache has the bytes already, and where there is no cache or no disk, no advice is given. These
+// bodies stand before libc only in a job that asked for hints.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
@@ -71,17 +71,35 @@ bool is_hinted(int fd) {
   return kind >= entry_first_target && (hinted_targets >> (kind - entry_first_target) & 1) != 0;
 }
 
-/// Bytes of it that the cache lacks. cachestat is of Linux 6.5; older ones are asked for the last
-/// byte, which only a descriptor that may read can be.
-std::uint64_t missing(int fd, core::file_span s) {
+/// The cache stands before a disk, or a server. What reads past the cache would read twice, and a
+/// file in memory has nothing that could be read; the kernel seals such files alone (F_GET_SEALS).
+/// It is asked each time: a number becomes another file's, and F_SETFL changes its flags.
+bool goes_through_the_cache(int fd) {
+  long const flags = sys::call(SYS_fcntl, fd, F_GETFL);
+  if (sys::failed(flags) || (flags & O_DIRECT) != 0) return false;
+  return sys::failed(sys::call(SYS_fcntl, fd, F_GET_SEALS));
+}
+
+bool may_advise(int fd) { return is_hinted(fd) && goes_through_the_cache(fd); }
+
+constexpr std::uint64_t unknown = ~std::uint64_t{0};
+
+/// Bytes of its pages that the cache lacks. cachestat is of Linux 6.5: unknown before.
+std::uint64_t counted_missing(int fd, core::file_span s) {
   constexpr long cachestat = 451;
   std::uint64_t const range[2] = {s.from, s.to - s.from};
   std::uint64_t cached[5] = {};
-  if (!sys::failed(sys::call(cachestat, fd, sys::as_long(range), sys::as_long(cached)))) {
-    std::uint64_t const first = s.from / core::ahead_page;
-    std::uint64_t const pages = (s.to - 1) / core::ahead_page + 1 - first;
-    return cached[0] >= pages ? 0 : (pages - cached[0]) * core::ahead_page;
-  }
+  if (sys::failed(sys::call(cachestat, fd, sys::as_long(range), sys::as_long(cached))))
+    return unknown;
+  std::uint64_t const first = s.from / core::ahead_page;
+  std::uint64_t const pages = (s.to - 1) / core::ahead_page + 1 - first;
+  return cached[0] >= pages ? 0 : (pages - cached[0]) * core::ahead_page;
+}
+
+/// The same; where it cannot be counted the last byte is asked for, which only a descriptor that
+/// may read can be.
+std::uint64_t missing(int fd, core::file_span s) {
+  if (std::uint64_t const bytes = counted_missing(fd, s); bytes != unknown) return bytes;
   char last;
   iovec const one = {&last, 1};
   long const n =
@@ -89,39 +107,41 @@ std::uint64_t missing(int fd, core::file_span s) {
   return n == 1 ? 0 : s.to - s.from;
 }
 
-/// True: the cache had it.
-bool advise(int fd, core::file_span s) {
+core::ahead_end advise(int fd, core::file_span s) {
   std::uint64_t const bytes = missing(fd, s);
   if (bytes == 0) {
     count(abi::hint::cached, 1);
-    return true;
+    return core::ahead_end::was_cached;
   }
   if (!pay_ahead(fd, bytes)) {
     count(abi::hint::unpaid, 1);
-    return false;
+    return core::ahead_end::unpaid;
   }
   sys::call(SYS_fadvise64, fd, static_cast<long>(s.from), static_cast<long>(s.to - s.from),
             POSIX_FADV_WILLNEED);
   count(abi::hint::advised, 1);
   count(abi::hint::advised_bytes, bytes);
-  return false;
+  // Pages that are being read count. Where nobody counts it is taken to have helped.
+  std::uint64_t const left = counted_missing(fd, s);
+  bool const stays_away = left != unknown && left >= bytes;
+  return stays_away ? core::ahead_end::stays_away : core::ahead_end::has_come;
 }
 
 /// `at`: where the next byte goes; -1: where the file stands.
 [[gnu::noinline]] void look_at_writes(int fd, core::overwrites& w, std::int64_t at) {
-  if (!is_hinted(fd)) return w.rest();
+  if (!may_advise(fd)) return w.rest();
   if (at < 0) at = sys::call(SYS_lseek, fd, 0, SEEK_CUR);
   if (at < 0) return w.rest();
   // As this client knows it: a server would be asked, and on NFS written to before that.
   std::uint64_t const size = sys::size_of(fd, sys::at_do_not_sync);
   core::file_span const s = w.look(static_cast<std::uint64_t>(at), size);
-  if (!s.is_empty()) w.found(advise(fd, s));
+  if (!s.is_empty()) w.came_of_it(advise(fd, s));
 }
 
 [[gnu::noinline]] void look_at_reads(int fd, core::strided_reads& r,
                                      core::strided_reads::advice const& a) {
-  if (!is_hinted(fd)) return r.rest();
-  for (unsigned i = 0; i < a.count; ++i) r.found(advise(fd, a.span[i]));
+  if (!may_advise(fd)) return r.rest();
+  for (unsigned i = 0; i < a.count; ++i) r.came_of_it(advise(fd, a.span[i]));
 }
 
 /// `at` < 0: where the file stood.

@@ -15,7 +15,8 @@ namespace {
 struct writer {
   core::overwrites watch;
   std::uint64_t size = 16 * ahead_window, at = 0;
-  bool has_position = false, is_cached = false;
+  bool has_position = false;
+  core::ahead_end end = core::ahead_end::has_come;
   std::vector<core::file_span> advised;
   unsigned looks = 0;
 
@@ -27,8 +28,8 @@ struct writer {
     ++looks;
     auto const span = watch.look(at, size);
     if (span.is_empty()) return;
-    watch.found(is_cached);
-    if (!is_cached) advised.push_back(span);
+    watch.came_of_it(end);
+    if (end != core::ahead_end::was_cached) advised.push_back(span);
   }
   void write_all(std::uint64_t n) {
     while (at + n <= size) write(n);
@@ -89,18 +90,26 @@ TEST_CASE("ahead: a file that grows is looked at more and more rarely", "[ahead]
   CHECK(w.looks <= 7 + 1024 / 64);
 }
 
-TEST_CASE("ahead: what is in the cache is looked at more and more rarely, until it is not",
+TEST_CASE("ahead: what is in the cache, or never comes there, is looked at more and more rarely",
           "[ahead]") {
   writer w;
   w.size = 1024 * ahead_window;
-  w.is_cached = true;
+  w.end = GENERATE(core::ahead_end::was_cached, core::ahead_end::stays_away);
   while (w.at < w.size / 2) w.write(5000);
   CHECK(w.looks <= 2 * (7 + 512 / 64));
-  w.is_cached = false;
+  w.end = core::ahead_end::has_come;
   unsigned const looks = w.looks;
+  w.advised.clear();
   w.write_all(5000);
   CHECK(w.advised.size() >= 300);  // after one rest of 64 MiB
   CHECK(w.looks - looks <= 2 * w.advised.size());
+}
+
+TEST_CASE("ahead: what cannot be paid is asked for again", "[ahead]") {
+  writer w;
+  w.end = core::ahead_end::unpaid;
+  w.write_all(5000);
+  CHECK(w.advised.size() >= 15);
 }
 
 TEST_CASE("ahead: who goes back is followed", "[ahead]") {
@@ -124,7 +133,7 @@ TEST_CASE("ahead: strided reads are advised once each, so many ahead", "[ahead]"
     for (unsigned k = 0; k < a.count; ++k) {
       CHECK(a.span[k].to - a.span[k].from == 512);
       advised.push_back(static_cast<std::int64_t>(a.span[k].from));
-      r.found(false);
+      r.came_of_it(core::ahead_end::has_come);
     }
   }
   REQUIRE(advised.size() >= 190);
@@ -141,13 +150,14 @@ TEST_CASE("ahead: sequential, random and large reads are let alone", "[ahead]") 
   for (std::int64_t i = 0; i < 100; ++i) CHECK(r.read(8192, 512).count == 0);
 }
 
-TEST_CASE("ahead: strided reads of the cache cost a look now and then", "[ahead]") {
+TEST_CASE("ahead: strided reads of the cache, or past it, cost a look now and then", "[ahead]") {
   core::strided_reads r;
+  auto const end = GENERATE(core::ahead_end::was_cached, core::ahead_end::stays_away);
   unsigned looks = 0;
   for (std::int64_t i = 0; i < 1'000'000; ++i) {
     auto const a = r.read(i * 40'000, 512);
     looks += a.count;
-    for (unsigned k = 0; k < a.count; ++k) r.found(true);
+    for (unsigned k = 0; k < a.count; ++k) r.came_of_it(end);
   }
   CHECK(looks < 1000);
 }

@@ -1,20 +1,23 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # --small hints: what unaligned overwrites and strided reads need is read ahead and charged, where
-# the job asked for it and can pay; no byte and no error of the program changes.
+# the job asked for it and can pay; no byte and no error of the program changes. Nothing is looked
+# at for descriptors past the cache, and for files in memory.
 . test/libinterpose/common.bash
 
 # On a file system with a disk: a file in memory is always cached.
 at=$BUILD
 [ "$(stat -f -c %T "$at")" != tmpfs ] || at=/var/tmp
 data=$(mktemp -d "$at/hints.XXXXXX")
-trap 'rm -rf "$data"' EXIT
+memory=$(mktemp -d /dev/shm/hints.XXXXXX)
+trap 'rm -rf "$data" "$memory"' EXIT
 head -c 8388608 /dev/urandom >"$data/first"
 
 cat >"$SCRATCH/work.py" <<'P'
-import os, sys
+import ctypes, fcntl, mmap, os, sys
 what, path, piece = sys.argv[1], sys.argv[2], int(sys.argv[3])
-fd = os.open(path, os.O_RDONLY if what == "strides" else os.O_WRONLY)
+modes = {"strides": os.O_RDONLY, "direct": os.O_RDWR | os.O_DIRECT, "later": os.O_RDWR}
+fd = os.open(path, modes.get(what, os.O_WRONLY))
 if "warm" not in sys.argv:
     os.fsync(fd)
     os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
@@ -29,6 +32,16 @@ elif what == "write":
 elif what == "pwrite":
     for i in range(size // piece):
         assert os.pwrite(fd, bytes([i % 251]) * piece, i * piece) == piece
+elif what in ("direct", "later"):
+    if what == "later":
+        fcntl.fcntl(fd, fcntl.F_SETFL, os.O_DIRECT)
+    page, libc = mmap.mmap(-1, 4096), ctypes.CDLL(None)
+    at_page = ctypes.c_void_p(ctypes.addressof(ctypes.c_char.from_buffer(page)))
+    size = min(size, 1 << 20)
+    for call in libc.pread64, libc.pwrite64:
+        for at in range(0, size, piece):
+            n = call(fd, at_page, ctypes.c_size_t(512), ctypes.c_long(at))
+            assert n == 512, (call, at, n)
 elif what == "strides":
     print([hash(os.pread(fd, 100, at)) for at in range(0, size, piece)])
 P
@@ -48,6 +61,11 @@ bare() { PYTHONHASHSEED=1 python3 "$SCRATCH/work.py" "$@"; }
 hints() { json "$report" "d['hints']['$1']"; }
 # none: nothing was advised.
 none() { [ "$(hints advised)" = 0 ] || fail "$1: advised $(hints advised)"; }
+# no_look: nobody asked what the cache has.
+no_look() {
+  none "$1"
+  [ "$(hints cached) $(hints unpaid)" = '0 0' ] || fail "$1: looks at the cache"
+}
 fresh() { cp "$data/first" "$data/f" && cp "$data/first" "$data/g" && sync "$data/f" "$data/g"; }
 
 # Nearly all of a cold file that is overwritten in odd pieces, and the same bytes as without.
@@ -91,6 +109,22 @@ fresh
 hinted "hints@$data" -- strides "$data/f" 65536
 bare strides "$data/g" 65536 | cmp - "$SCRATCH/out" || fail 'strided reads bring other bytes'
 between 100 "$(hints advised)" 140 'strided reads'
+
+# A descriptor past the cache, from its open or later, in strides and in a row.
+for what in direct later; do
+  for piece in 16384 512; do
+    hinted "hints@$data" -- $what "$data/f" $piece warm
+    no_look "$what $piece"
+  done
+done
+
+# Holes of a file in memory: there is no disk to read them from.
+for what in strides pwrite; do
+  truncate -s 64M "$memory/f"
+  hinted "hints@$memory" -- $what "$memory/f" 5000 warm
+  no_look "$what in memory"
+  rm "$memory/f"
+done
 
 # It is charged as reads, but no call is counted for it; and it waits for nothing.
 fresh
