@@ -26,16 +26,17 @@ namespace sluice {
 namespace {
 
 constexpr unsigned longest_preload = 512;
+constexpr long largest_page = 65536;
+constexpr std::size_t private_bytes = largest_page + sizeof(private_map);
 
-// One mapping: the fork page, as large as pages may be, and behind it what the process remembers.
+// One mapping: the fork page, as large as pages may be, and after it what the process remembers.
 bool map_private() {
-  constexpr long page = 65536;
-  long const at = sys::map(page + sizeof(private_map), PROT_READ | PROT_WRITE,
+  long const at = sys::map(private_bytes, PROT_READ | PROT_WRITE,
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
   if (sys::failed(at)) return false;
-  if (sys::failed(sys::call(SYS_madvise, at, page, 18 /* MADV_WIPEONFORK */))) return false;
+  if (sys::failed(sys::call(SYS_madvise, at, largest_page, 18 /* MADV_WIPEONFORK */))) return false;
   stage.fork_page = reinterpret_cast<fork_words*>(at);
-  stage.mine = reinterpret_cast<private_map*>(at + page);
+  stage.mine = reinterpret_cast<private_map*>(at + largest_page);
   stage.mine->fd[0].store(entry_unknown);  // a page that is read before it is written costs twice
   return true;
 }
@@ -50,32 +51,53 @@ bool copy_rules(core::ruleset const& from) {
   return core::validate(to) == nullptr;
 }
 
-/// Pages this process has mapped, by /proc; none when it cannot tell.
-std::uint64_t mapped_pages() {
+/// Bytes this process has mapped, and those of them that are data or stack.
+struct memory_use {
+  std::uint64_t all, data;
+};
+
+/// By /proc; none when it cannot tell.
+memory_use mapped_memory() {
   long const fd =
       sys::call(SYS_openat, sys::at_cwd, sys::as_long("/proc/self/statm"), O_RDONLY | O_CLOEXEC, 0);
-  if (sys::failed(fd)) return 0;
-  char text[32];
+  if (sys::failed(fd)) return {};
+  char text[128];
   long const length = sys::call(SYS_read, fd, sys::as_long(text), sizeof text);
   sys::call(SYS_close, fd);
-  std::uint64_t pages = 0;
-  for (long i = 0; i < length && text[i] >= '0' && text[i] <= '9'; ++i)
-    pages = pages * 10 + static_cast<std::uint64_t>(text[i] - '0');
-  return pages;
+  constexpr unsigned all = 0, data = 5, columns = 6;
+  std::uint64_t pages[columns] = {};
+  unsigned column = 0;
+  for (long i = 0; i < length && column < columns; ++i) {
+    bool const is_digit = text[i] >= '0' && text[i] <= '9';
+    if (is_digit) pages[column] = pages[column] * 10 + static_cast<std::uint64_t>(text[i] - '0');
+    if (!is_digit) ++column;
+  }
+  std::uint64_t const page_bytes = getauxval(AT_PAGESZ);
+  return {pages[all] * page_bytes, pages[data] * page_bytes};
 }
 
-// Under `ulimit -v` our memory is the program's loss: we take at most a quarter of what was left
-// before the segment was mapped, with the areas that may come beside it.
-bool has_room() {
+std::uint64_t limit_of(int resource) {
   rlimit limit = {};
   constexpr long self_process = 0;
-  if (sys::failed(sys::call(SYS_prlimit64, self_process, RLIMIT_AS, 0, sys::as_long(&limit))))
-    return true;
-  if (limit.rlim_cur == RLIM_INFINITY) return true;
-  std::uint64_t const mapped = mapped_pages() * getauxval(AT_PAGESZ);
-  std::uint64_t const used = mapped > sizeof(abi::segment) ? mapped - sizeof(abi::segment) : 0;
-  std::uint64_t const ours = sizeof(abi::segment) + sizeof(private_map) + extra_bytes();
-  return limit.rlim_cur > used && limit.rlim_cur - used > 4 * ours;
+  long const r = sys::call(SYS_prlimit64, self_process, resource, 0, sys::as_long(&limit));
+  return sys::failed(r) ? RLIM_INFINITY : limit.rlim_cur;
+}
+
+bool is_little(std::uint64_t ours, std::uint64_t used, std::uint64_t limit) {
+  return limit > used && limit - used > 4 * ours;
+}
+
+// Under `ulimit -v` and `-d` our memory is the program's loss: we take at most a quarter of what
+// was left before the segment was mapped, with the areas that may come beside it. Data is what is
+// private and may be written.
+bool has_room() {
+  std::uint64_t const most = limit_of(RLIMIT_AS), most_data = limit_of(RLIMIT_DATA);
+  if (most == RLIM_INFINITY && most_data == RLIM_INFINITY) return true;
+  memory_use const now = mapped_memory();
+  std::uint64_t const used = now.all > sizeof(abi::segment) ? now.all - sizeof(abi::segment) : 0;
+  std::uint64_t const data = private_bytes + extra_bytes(&extra::private_pages);
+  std::uint64_t const shared = sizeof(abi::segment) + extra_bytes(&extra::shared_pages);
+  return is_little(shared + data, used, most) && is_little(data, now.data, most_data);
 }
 
 abi::segment* map_segment(char* path) {

@@ -23,10 +23,10 @@ void each_extra(void (*extra::*hook)()) {
     if ((begun & one->beside) != 0 && one->*hook != nullptr) (one->*hook)();
 }
 
-std::size_t extra_bytes() {
-  std::size_t bytes = 0;
-  for (extra const* one : extras) bytes += one->area_bytes;
-  return bytes;
+std::size_t extra_bytes(std::uint16_t extra::*kind) {
+  std::size_t pages = 0;
+  for (extra const* one : extras) pages += one->*kind;
+  return pages * extra_page;
 }
 
 }  // namespace sluice

@@ -10,9 +10,14 @@
 
 namespace sluice {
 
+constexpr std::size_t extra_page = 4096;
+constexpr std::uint16_t extra_pages(std::size_t bytes) {
+  return static_cast<std::uint16_t>((bytes + extra_page - 1) / extra_page);
+}
+
 struct extra {
-  std::uint32_t beside;      // abi::area: told by the segment where a job has it
-  std::uint32_t area_bytes;  // of address space
+  std::uint32_t beside;                       // abi::area: told by the segment where a job has it
+  std::uint16_t shared_pages, private_pages;  // of memory that it maps
   /// Maps its area, which lies in the directory of `segment_path`. False: it stays out.
   bool (*begin)(char* segment_path);
   /// Puts its bodies in the place of libc's functions; all of these are looked up already.
@@ -39,7 +44,7 @@ extern extra const hooks;
 bool begin_extras(std::uint32_t areas, char* segment_path);
 /// The hook of each that has begun.
 void each_extra(void (*extra::*hook)());
-/// The most that their areas take.
-std::size_t extra_bytes();
+/// The most that all of them map.
+std::size_t extra_bytes(std::uint16_t extra::*kind);
 
 }  // namespace sluice

@@ -2,6 +2,7 @@
 #include "join.h"
 
 #include <linux/prctl.h>
+#include <sys/auxv.h>
 #include <time.h>
 
 #include "roles.h"
@@ -65,9 +66,15 @@ void release_shards(abi::segment& s, std::uint32_t slot) {
   }
 }
 
+// A program that starts was told by the kernel; a child of fork may be another's by now.
+std::uint32_t own_uid() {
+  bool const starts = stage.active.load(std::memory_order_relaxed) == nullptr;
+  return static_cast<std::uint32_t>(starts ? getauxval(AT_UID) : sys::call(SYS_getuid));
+}
+
 void describe_slot(abi::segment& s, std::uint32_t slot, std::uint64_t space) {
   abi::process_slot& row = abi::process_of(s, slot - 1);
-  row.uid.store(static_cast<std::uint32_t>(sys::call(SYS_getuid)));
+  row.uid.store(own_uid());
   row.pid_space.store(space);
   row.start_ticks.store(abi::not_after | ticks_now());
   char name[16] = {};

@@ -137,7 +137,8 @@ void stand_before_logs() {
 }  // namespace
 
 constinit extra const hooks = {abi::roles_beside,
-                               sizeof(abi::role_area) + sizeof(roles::memory),
+                               extra_pages(sizeof(abi::role_area)),
+                               extra_pages(sizeof(roles::memory)),
                                begin,
                                stand_before_logs,
                                nullptr,

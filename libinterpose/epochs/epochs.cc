@@ -461,8 +461,14 @@ static void stand_between() {
 #include "epochs/epochs.def"
 }
 
-constinit extra const hooks = {
-    abi::after_beside, sizeof(abi::after_area), begin, stand_between, nullptr, nullptr, nullptr};
+constinit extra const hooks = {abi::after_beside,
+                               extra_pages(sizeof(abi::after_area)),
+                               0,
+                               begin,
+                               stand_between,
+                               nullptr,
+                               nullptr,
+                               nullptr};
 
 }  // namespace sluice::epochs
 

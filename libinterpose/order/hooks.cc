@@ -29,7 +29,13 @@ void leave() {
 
 }  // namespace
 
-constinit extra const hooks = {
-    abi::order_beside, sizeof(abi::order_area), begin, stand_between, leave, go_blind, see_again};
+constinit extra const hooks = {abi::order_beside,
+                               extra_pages(sizeof(abi::order_area)),
+                               0,
+                               begin,
+                               stand_between,
+                               leave,
+                               go_blind,
+                               see_again};
 
 }  // namespace sluice::order

@@ -223,7 +223,8 @@ void stand_before_libc() {
 }  // namespace
 
 constinit extra const hooks = {abi::hints_beside,
-                               sizeof(watch) * watches,
+                               0,
+                               extra_pages(sizeof(watch) * watches),
                                begin,
                                stand_before_libc,
                                nullptr,

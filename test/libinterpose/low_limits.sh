@@ -7,6 +7,7 @@
 ls "$DIR" >"$SCRATCH/bare"
 room=() # where our memory would just fit, the program's own would not
 for ((kib = 8000; kib <= 60000; kib += 500)); do room+=("-v $kib"); done
+for ((kib = 250; kib <= 8000; kib += 250)); do room+=("-d $kib"); done
 for limit in "${room[@]}" '-v 100000' '-n 4' '-f 0' '-s 64' '-u 100000' '-l 0'; do
   (ulimit $limit 2>/dev/null && ls "$DIR" | cat) >"$SCRATCH/out" 2>"$SCRATCH/err"
   cmp -s "$SCRATCH/bare" "$SCRATCH/out" || continue
