@@ -164,7 +164,8 @@ class recovery {
     result_.damaged_before = s.damaged_before;
     result_.files = live_.files().size();
     super_.ours.end(wall_ns());
-    crash_ = {s.written_ns_max, s.written_ns_max + super_.window_ns, super_.ours};
+    last_record_ns_ = s.written_ns_max;
+    crash_ = {last_record_ns_ + super_.window_ns, super_.ours};
   }
 
   void check_file_systems() {
@@ -248,7 +249,7 @@ class recovery {
     else if (is_given_away(file, st))
       leave_foreign(id, file, given_away_text);
     else if (is_foreign(id, file, st))
-      leave_foreign(id, file, "changed by somebody else after the journal's last record");
+      leave_changed(id, file);
     if (!file.owner) file.owner = {st.st_uid, st.st_gid};
     return true;
   }
@@ -272,6 +273,11 @@ class recovery {
     aside_[id].why = why;
     result_.aside.push_back({name_of_file(id), why});
     if (first_left_.empty()) first_left_ = fmt::format("{}: {}", why, result_.aside.back().name);
+  }
+
+  void leave_changed(file_id const& id, file_records& file) {
+    file.is_changed = true;
+    leave_foreign(id, file, "changed by somebody else after the journal's last record");
   }
 
   void leave_foreign(file_id const& id, file_records& file, std::string const& why) {
@@ -322,7 +328,8 @@ class recovery {
   /// ends this: that the machine runs since proves nothing of its disk.
   void announce() {
     if (options_.replay) std::fill(std::begin(super_.boot), std::end(super_.boot), std::uint8_t{0});
-    super_.ours.begin(inode_clock_ns());
+    crash_.begun_ns = inode_clock_ns();
+    super_.ours.begin(crash_.begun_ns);
     write_super();
   }
 
@@ -372,9 +379,9 @@ class recovery {
     }
     if (aside_.empty()) return;
     superblock of = super_;
-    of.ours = crash_.ours;
+    of.ours = crash_.earlier;
     result_.aside_log = keep_aside(
-        {options_.log, disk_.owner(), of, crash_.last_record_ns}, [&](take_record const& take) {
+        {options_.log, disk_.owner(), of, last_record_ns_}, [&](take_record const& take) {
           scanned const s = each([&](std::uint64_t lsn, record r) {
             auto const at = aside_.find(r.file);
             if (at == aside_.end() || lsn < live_.of(r.file)->safe_below) return;
@@ -422,6 +429,7 @@ class recovery {
   std::map<file_id, left_aside> aside_;
   std::size_t left_ = 0;    // of those, with others that are an error
   std::string first_left_;  // for people
+  std::uint64_t last_record_ns_ = 0;
   crash_time crash_;
   descriptor into_;
 };

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 
 #include "base/descriptor.h"
 #include "base/error.h"
@@ -244,17 +245,38 @@ int replay::clear_name(record const& r, int directory) {
   if (!there) return errno == ENOENT ? 0 : errno;
   struct stat st = {};
   if (fstat(there.get(), &st) != 0) return errno;
-  if (S_ISREG(st.st_mode) && home_.is_marked(there.get(), mark_))
+  if (is_of_attempt(there.get(), st))
     return unlinkat(directory, r.name.c_str(), 0) == 0 ? 0 : errno;
   // A time says nothing of another user, who may have waited for the crash, or for our attempts.
-  bool const is_foreign = st.st_uid != r.uid ? changed_ns(st) > when_.last_record_ns
-                                             : when_.is_foreign(changed_ns(st)) &&
-                                                   !home_.mounting(r.file.fs).explains(st);
+  bool const is_by_time =
+      when_.is_foreign(changed_ns(st)) && !home_.mounting(r.file.fs).explains(st);
+  bool const is_foreign = is_by_time || st.st_uid != r.uid || home_.is_marked(there.get(), mark_);
   return is_foreign ? refuse_name(r, directory) : put_aside(r, directory, there.get());
+}
+
+/// An attempt made it, and nobody changed it since.
+bool replay::is_of_attempt(int fd, struct stat const& st) const {
+  return S_ISREG(st.st_mode) && when_.is_ours(changed_ns(st)) && home_.is_marked(fd, mark_);
+}
+
+void replay::bring_homeless_to(int directory) {
+  into_ = directory;
+  std::error_code failed;
+  std::vector<std::string> names;
+  for (std::filesystem::directory_iterator at(proc_name(directory), failed), end;
+       !failed && at != end; at.increment(failed))
+    names.push_back(at->path().filename());
+  for (auto const& name : names) {
+    descriptor const fd(open_below(directory, name.c_str(), O_PATH));
+    struct stat st = {};
+    if (fd && fstat(fd.get(), &st) == 0 && is_of_attempt(fd.get(), st))
+      unlinkat(directory, name.c_str(), 0);
+  }
 }
 
 /// Whatever has that name stays, and the file is kept with its names: EEXIST.
 int replay::refuse_name(record const& r, int directory) {
+  if (live_.of(r.file)->is_removed) return EEXIST;
   if (leave_lost(r, "somebody else gave its name to another file")) return EEXIST;
   throw sluice_error(
       fmt::format("{}/{}: was put there by somebody else, and the journal has a file of that name "
@@ -275,8 +297,6 @@ int replay::put_aside(record const& r, int directory, int fd) {
   struct statx there = {};
   if (statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME, &there) != 0) return errno;
   if (!is_earlier(there, r.changed_ns, when_.until_ns)) return EEXIST;
-  // Another's file was never the user's, whose journal this is.
-  if (there.stx_uid != r.uid) return refuse_name(r, directory);
   constexpr std::size_t name_bytes = 200;
   auto const named = [&](std::uint64_t number) {
     return fmt::format(".sluice-earlier.{:x}.{}", number, r.name.substr(0, name_bytes));
@@ -379,8 +399,14 @@ void replay::make(record const& r) {
   bool const is_homeless = fd == -ESTALE || fd == -ENOENT;
   if (is_homeless && into_ >= 0) fd = make_at(r, directory = into_);
   if (fd == -ESTALE || fd == -ENOENT) {
-    bool const was_removed = live_.of(r.file)->is_removed;
-    if (was_removed || !leave_lost(r, "the directory that it was in is no more")) ++done_.gone;
+    if (live_.of(r.file)->is_removed)
+      ++done_.gone;
+    else if (!leave_lost(r, "the directory that it was in is no more"))
+      throw sluice_error(
+          fmt::format("{}: the directory that it was in is no more; bring such files to another "
+                      "one with --into DIR, or keep them in a journal of their own with "
+                      "--set-aside; the journal is kept",
+                      r.name));
     return;
   }
   if (fd == -EEXIST) {
@@ -403,9 +429,9 @@ void replay::make(record const& r) {
 int replay::look_at_target(record const& r, int fd, int directory) const {
   descriptor const there(open_below(directory, r.new_name.c_str(), O_PATH));
   if (!there) return errno == ENOENT ? 0 : errno;
-  if (home_.is_marked(there.get(), mark_)) return 0;
   struct stat st = {}, file = {};
   if (fstat(there.get(), &st) != 0 || fstat(fd, &file) != 0) return errno;
+  if (is_of_attempt(there.get(), st)) return 0;
   int const later = st.st_uid == file.st_uid ? EEXIST : EBUSY;
   file_id has;
   if (r.victim.handle.empty()) return later;
@@ -433,6 +459,10 @@ void replay::apply(std::uint64_t lsn, record const& r) {
   bool const is_name = r.what == kind::unlink || r.what == kind::rename;
   bool const is_aside = aside_.contains(r.file);
   if (!is_name && is_aside) return;
+  if (r.what == kind::unlink && live_.of(r.file)->is_changed) {
+    done_.kept_names.push_back(fmt::format("{}: it was removed before, and changed since", r.name));
+    return;
+  }
   ++done_.records;
   if (r.what == kind::create) return make(r);
   int fd = open_file(r.file);

@@ -35,14 +35,18 @@ struct replayed {
   std::vector<std::string> regrouped;   // that could not be given to their group
 };
 
-/// When the crash was, as well as the journal knows it: its last record is from before, and
-/// `until_ns` is after. A file that was changed later was so by recovery or by somebody else.
+/// The crash was before `until_ns`, as the journal knows it. A file that was changed later was so
+/// by an earlier attempt, by the present one, or by somebody else.
 struct crash_time {
-  std::uint64_t last_record_ns = 0, until_ns = 0;
-  own_times ours = {};
+  std::uint64_t until_ns = 0;
+  own_times earlier = {};
+  std::uint64_t begun_ns = ~std::uint64_t{0};
 
   bool is_foreign(std::uint64_t changed_ns) const {
-    return changed_ns > until_ns && !ours.contain(changed_ns);
+    return changed_ns > until_ns && !earlier.contain(changed_ns);
+  }
+  bool is_ours(std::uint64_t changed_ns) const {
+    return changed_ns >= begun_ns || earlier.contain(changed_ns);
   }
 };
 
@@ -82,8 +86,9 @@ class replay {
 
   /// What its users did to a file is an error, too, unless this is said: then it is left aside.
   void leave_aside_what_users_did() { leaves_aside_ = true; }
-  /// Where files go whose directory is no more; the descriptor stays the caller's.
-  void bring_homeless_to(int directory) { into_ = directory; }
+  /// Where files go whose directory is no more; the descriptor stays the caller's. What earlier
+  /// attempts made there goes.
+  void bring_homeless_to(int directory);
   /// Those, besides others that were known before.
   std::map<file_id, left_aside> const& aside() const { return aside_; }
   /// Throws sluice::error, naming the file.
@@ -117,6 +122,7 @@ class replay {
   int make_at(record const& r, int directory);
   int name_it(record const& r, int fd, int directory);
   int clear_name(record const& r, int directory);
+  bool is_of_attempt(int fd, struct stat const& st) const;
   int refuse_name(record const& r, int directory);
   int put_aside(record const& r, int directory, int fd);
   int move(record const& r, int fd, int directory);

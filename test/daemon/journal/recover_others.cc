@@ -72,15 +72,13 @@ TEST_CASE("a name that another user took loses no file, whenever he took it", "[
   CHECK(b.read("a") == "LOGS");
 }
 
-TEST_CASE("a name that another user took before the last record is his", "[order]") {
+TEST_CASE("the name of a file that was removed is whoever's took it", "[order]") {
   bench b;
   if (!b.begin()) return;
-  tell_lost(b, "a", "LOGS");
-  usleep(20'000);
+  record r = tell_lost(b, "a", "LOGS");
+  r.what = kind::unlink;
+  b.tell(r);
   make_theirs(b, "a");
-  usleep(20'000);
-  b.write("other", "");
-  b.tell_data(b.id_of(b.path("other")), 0, "LOGS");
   b.crash();
   CHECK(b.recover_it().done.ahead == 1);
   CHECK(b.read("a") == "theirs");
@@ -157,6 +155,42 @@ TEST_CASE("what was written between two attempts is not the recovery's", "[order
   CHECK(b.read("a") == "LOGS");
 }
 
+TEST_CASE("a file that an attempt made and its user changed is his", "[order]") {
+  bench b;
+  if (!b.begin(0)) return;
+  tell_lost(b, "a", "LOGS");
+  b.write("stuck", "home");
+  b.immutable("stuck", true);
+  b.tell_data(b.id_of(b.path("stuck")), 0, "LOGS");
+  b.crash();
+  CHECK_THROWS_AS(b.recover_it(), sluice::error);
+  REQUIRE(b.read("a") == "LOGS");
+  usleep(20'000);
+  bool const is_changed = GENERATE(true, false);
+  if (is_changed) b.write("a", "mine");
+  usleep(20'000);
+  b.immutable("stuck", false);
+  recovered const r = b.recover_it(false, true);
+  CHECK(b.read("a") == (is_changed ? "mine" : "LOGS"));
+  CHECK(r.aside.size() == (is_changed ? 2 : 1));
+}
+
+TEST_CASE("what was removed, and changed after the crash, stays", "[order]") {
+  bench b;
+  if (!b.begin(0)) return;
+  b.write("a", "home");
+  b.tell_data(b.id_of(b.path("a")), 0, "LOGS");
+  b.tell(b.about(kind::unlink, "a"));
+  b.crash();
+  usleep(20'000);
+  bool const is_changed = GENERATE(true, false);
+  if (is_changed) b.write("a", "mine");
+  usleep(20'000);
+  if (is_changed) REQUIRE(chmod(b.path("a").c_str(), 0600) == 0);
+  CHECK(b.recover_it(false, true).done.kept_names.size() == (is_changed ? 1 : 0));
+  CHECK(b.read("a") == (is_changed ? "mine" : "no file"));
+}
+
 TEST_CASE("a file whose directory is no more is kept, and comes home elsewhere", "[order]") {
   bench b;
   if (!b.begin(0)) return;
@@ -176,6 +210,9 @@ TEST_CASE("a file whose directory is no more is kept, and comes home elsewhere",
   }
   REQUIRE(rmdir(b.path("d").c_str()) == 0);
   b.crash();
+  if (!was_removed) {
+    CHECK_THROWS_WITH(b.recover_it(), Catch::Contains("--into"));
+  }
   recovered const r = b.recover_it(false, true);
   CHECK(r.aside.size() == (was_removed ? 0 : 2));
   if (was_removed) return;
@@ -184,4 +221,29 @@ TEST_CASE("a file whose directory is no more is kept, and comes home elsewhere",
   CHECK_THROWS_WITH(recover_into(r.aside_log, "/proc"), Catch::Contains("/proc"));
   CHECK(recover_into(r.aside_log, b.path("found")).done.made == 2);
   CHECK((b.read("found/same") == "a" && b.read("found/same.2") == "b"));
+}
+
+TEST_CASE("an attempt to bring files elsewhere that was cut off leaves no second ones", "[order]") {
+  bench b;
+  if (!b.begin(0)) return;
+  REQUIRE(mkdir(b.path("found").c_str(), 0755) == 0);
+  b.write("found/his", "his");
+  REQUIRE(mkdir(b.path("d").c_str(), 0755) == 0);
+  file_id const directory = b.id_of(b.path("d"));
+  b.write("a", "");
+  record made = b.about(kind::create, "a");
+  made.directory = directory;
+  b.tell(made);
+  b.tell_new(made.file, "LOGS");
+  REQUIRE((unlink(b.path("a").c_str()) == 0 && rmdir(b.path("d").c_str()) == 0));
+  b.write("stuck", "home");
+  b.immutable("stuck", true);
+  b.tell_data(b.id_of(b.path("stuck")), 0, "LOGS");
+  b.crash();
+  CHECK_THROWS_AS(recover_into(b.log, b.path("found")), sluice::error);
+  CHECK(b.read("found/a") == "LOGS");
+  CHECK_THROWS_AS(recover_into(b.log, b.path("found")), sluice::error);
+  CHECK((b.read("found/a") == "LOGS" && b.read("found/a.2") == "no file"));
+  CHECK(b.read("found/his") == "his");
+  b.immutable("stuck", false);
 }
