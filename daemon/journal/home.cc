@@ -164,6 +164,11 @@ int mounted_home::open_by_name(std::array<std::uint8_t, 16> const& fs, int direc
   way_down const way = way_to(fs, directory);
   if (!way.root) return -1;
   descriptor found(open_below(way.root.get(), way.path.c_str(), O_RDONLY | O_DIRECTORY));
+  struct stat st = {};
+  if (!found && errno == EXDEV && fstat(directory, &st) == 0) {  // a part of it is mounted there
+    std::string const path = path_of(directory);
+    found = root_above(path, st.st_dev).open_directory(path);
+  }
   return found && is_same(found.get(), directory) ? found.release() : -1;
 }
 

@@ -106,6 +106,23 @@ TEST_CASE("records of a file system under another are kept until it is back", "[
   CHECK(b.read("a") == "LOGS");
 }
 
+TEST_CASE("a directory is found by its name through a bind mount of its own", "[order]") {
+  file_system fs;
+  if (!fs.is_mounted) return skip();
+  std::string const dir = fs.dir + "/d", inner = dir + "/inner";
+  REQUIRE((mkdir(dir.c_str(), 0755) == 0 && mkdir(inner.c_str(), 0755) == 0));
+  file_id const id = id_of(inner);
+  bool const is_its_own = GENERATE(true, false);
+  file_system other;
+  REQUIRE(sluice::test::shell("mount --bind " + (is_its_own ? dir : other.dir) + " " + dir));
+  mounted_home h;
+  h.keep_only({id.fs});
+  descriptor const fd(h.open(id, O_RDONLY | O_DIRECTORY));
+  REQUIRE(fd);
+  CHECK(bool(descriptor(h.open_by_name(id.fs, fd.get()))) == is_its_own);
+  CHECK(sluice::test::shell("umount " + dir));
+}
+
 TEST_CASE("a name is looked for on its own file system alone", "[order]") {
   file_system fs;
   if (!fs.is_mounted) return skip();
