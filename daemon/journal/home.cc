@@ -57,8 +57,10 @@ bool is_same(int a, int b) {
          one.st_ino == other.st_ino;
 }
 
-/// The inode's name below a directory of its file system; empty: not found in time.
-std::string find_below(int directory, ino_t inode, std::chrono::steady_clock::time_point until) {
+/// The inode's name at most `depth` levels below a directory of its file system; empty: not found
+/// in time. Anybody may make a tree that is deeper than a stack.
+std::string find_below(int directory, ino_t inode, unsigned depth,
+                       std::chrono::steady_clock::time_point until) {
   std::unique_ptr<DIR, int (*)(DIR*)> const all(
       fdopendir(open_below(directory, ".", O_RDONLY | O_DIRECTORY)), closedir);
   while (all && std::chrono::steady_clock::now() < until) {
@@ -69,9 +71,9 @@ std::string find_below(int directory, ino_t inode, std::chrono::steady_clock::ti
     struct stat st = {};
     bool const may_be = entry->d_ino == inode;
     if (may_be && stat_below(directory, name.c_str(), st) == 0 && st.st_ino == inode) return name;
-    if (entry->d_type != DT_DIR && entry->d_type != DT_UNKNOWN) continue;
+    if (depth == 1 || (entry->d_type != DT_DIR && entry->d_type != DT_UNKNOWN)) continue;
     descriptor const inner(open_below(directory, name.c_str(), O_PATH | O_DIRECTORY));
-    std::string const found = inner ? find_below(inner.get(), inode, until) : "";
+    std::string const found = inner ? find_below(inner.get(), inode, depth - 1, until) : "";
     if (!found.empty()) return name + "/" + found;
   }
   return {};
@@ -209,8 +211,9 @@ std::string mounted_home::place_of(std::array<std::uint8_t, 16> const& fs, int f
   auto const path = path_below(m->at.where, said);
   descriptor const there(path ? open_below(m->fd, path->c_str(), O_PATH) : -1);
   if (there && is_same(there.get(), fd)) return said;
+  constexpr unsigned deepest = 128;
   std::string const found =
-      find_below(m->fd, file.st_ino, std::chrono::steady_clock::now() + patience);
+      find_below(m->fd, file.st_ino, deepest, std::chrono::steady_clock::now() + patience);
   if (found.empty()) return nameless(fs, fd);
   return (m->at.where == "/" ? "" : m->at.where) + "/" + found;
 }

@@ -106,6 +106,25 @@ TEST_CASE("records of a file system under another are kept until it is back", "[
   CHECK(b.read("a") == "LOGS");
 }
 
+TEST_CASE("a tree that is deeper than a stack is not searched to its end", "[order]") {
+  file_system fs;
+  if (!fs.is_mounted) return skip();
+  unsigned const levels = GENERATE(100u, 300u);
+  descriptor at(open(fs.dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  for (unsigned i = 0; i < levels; ++i) {
+    REQUIRE(mkdirat(at.get(), "d", 0777) == 0);
+    at = descriptor(openat(at.get(), "d", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  }
+  descriptor const fd(openat(at.get(), "a", O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  // The kernel's own name for it is that of a link that is gone.
+  REQUIRE((linkat(at.get(), "a", at.get(), "b", 0) == 0 && unlinkat(at.get(), "a", 0) == 0));
+  mounted_home h;
+  file_id const id = id_of(fs.dir);
+  h.keep_only({id.fs});
+  std::string const found = h.place_of(id.fs, fd.get(), std::chrono::minutes(1));
+  CHECK(found.ends_with("/d/b") == (levels == 100));
+}
+
 TEST_CASE("a directory is found by its name through a bind mount of its own", "[order]") {
   file_system fs;
   if (!fs.is_mounted) return skip();
