@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,6 +18,7 @@
 #include <cstring>
 #include <optional>
 
+#include "base/clock.h"
 #include "base/descriptor.h"
 #include "base/error.h"
 #include "journal/boot.h"
@@ -36,15 +36,12 @@ namespace {
 constexpr std::chrono::milliseconds patience{5000};  // with a search for a name
 constexpr std::size_t names_max = 10;                // that are searched for
 
-std::uint64_t wall_ns(clockid_t which = CLOCK_REALTIME) {
-  timespec t = {};
-  clock_gettime(which, &t);
-  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 +
-         static_cast<std::uint64_t>(t.tv_nsec);
-}
+std::uint64_t wall_ns() { return static_cast<std::uint64_t>(unix_ns()); }
 
 /// No inode that is changed from now on has an earlier time.
-std::uint64_t inode_clock_ns() { return wall_ns(CLOCK_REALTIME_COARSE); }
+std::uint64_t inode_clock_ns() {
+  return static_cast<std::uint64_t>(read_clock(CLOCK_REALTIME_COARSE));
+}
 
 class recovery {
  public:
@@ -81,7 +78,7 @@ class recovery {
       go_on();
       return result_;
     }
-    announce();
+    if (result_.records != 0) announce();
     try {
       bring_home();
     } catch (...) {
@@ -164,8 +161,7 @@ class recovery {
     result_.damaged_before = s.damaged_before;
     result_.files = live_.files().size();
     super_.ours.end(wall_ns());
-    last_record_ns_ = s.written_ns_max;
-    crash_ = {last_record_ns_ + super_.window_ns, super_.ours};
+    crash_ = {s.written_ns_max + super_.window_ns, super_.ours};
   }
 
   void check_file_systems() {
@@ -380,19 +376,22 @@ class recovery {
     if (aside_.empty()) return;
     superblock of = super_;
     of.ours = crash_.earlier;
-    result_.aside_log = keep_aside(
-        {options_.log, disk_.owner(), of, last_record_ns_}, [&](take_record const& take) {
-          scanned const s = each([&](std::uint64_t lsn, record r) {
-            auto const at = aside_.find(r.file);
-            if (at == aside_.end() || lsn < live_.of(r.file)->safe_below) return;
-            bool const is_content = r.what == kind::data || r.what == kind::truncate;
-            if (is_content && at->second.changed_ns != 0) r.changed_ns = at->second.changed_ns;
-            bool const is_name =
-                r.what == kind::create || r.what == kind::unlink || r.what == kind::rename;
-            if (is_content || r.what == kind::owner || (is_name && at->second.is_lost)) take(r);
-          });
-          if (s.error != 0) fail("cannot be read", s.error);
-        });
+    result_.aside_log =
+        keep_aside({options_.log, disk_.owner(), of, crash_.until_ns - super_.window_ns},
+                   [&](take_record const& take) {
+                     scanned const s = each([&](std::uint64_t lsn, record r) {
+                       auto const at = aside_.find(r.file);
+                       if (at == aside_.end() || lsn < live_.of(r.file)->safe_below) return;
+                       bool const is_content = r.what == kind::data || r.what == kind::truncate;
+                       if (is_content && at->second.changed_ns != 0)
+                         r.changed_ns = at->second.changed_ns;
+                       bool const is_name = r.what == kind::create || r.what == kind::unlink ||
+                                            r.what == kind::rename;
+                       if (is_content || r.what == kind::owner || (is_name && at->second.is_lost))
+                         take(r);
+                     });
+                     if (s.error != 0) fail("cannot be read", s.error);
+                   });
   }
 
   /// Of a file system the kernel tells an error to who asks next, whoever's file it was: not from
@@ -429,7 +428,6 @@ class recovery {
   std::map<file_id, left_aside> aside_;
   std::size_t left_ = 0;    // of those, with others that are an error
   std::string first_left_;  // for people
-  std::uint64_t last_record_ns_ = 0;
   crash_time crash_;
   descriptor into_;
 };

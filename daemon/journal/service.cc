@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "base/clock.h"
 #include "base/sync.h"
 
 #ifndef SYS_futex_waitv
@@ -33,12 +34,7 @@ struct wait_entry {
 };
 constexpr std::uint32_t word_of_32_bits = 2;
 
-std::uint64_t clock_now(clockid_t which) {
-  timespec t = {};
-  clock_gettime(which, &t);
-  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 +
-         static_cast<std::uint64_t>(t.tv_nsec);
-}
+std::uint64_t clock_now(clockid_t which) { return static_cast<std::uint64_t>(read_clock(which)); }
 
 }  // namespace
 
