@@ -4,6 +4,8 @@
 // meanwhile.
 #pragma once
 
+#include <fcntl.h>
+
 #include <cerrno>
 #include <type_traits>
 
@@ -223,6 +225,13 @@ std::uint64_t moved_bytes(core::op what, Result r) {
 /// What is paid late may wait, unless the caller asked not to sleep. It is no cancellation point.
 inline when delay_after(place where) {
   return where.kind == place_kind::fd_now ? when::never : when::before;
+}
+
+/// Of fcntl(2): commands that copy a descriptor, and those that lock a file.
+constexpr bool copies_fd(int command) { return command == F_DUPFD || command == F_DUPFD_CLOEXEC; }
+constexpr bool locks_file(int command) {
+  return command == F_SETLK || command == F_SETLKW || command == F_OFD_SETLK ||
+         command == F_OFD_SETLKW;
 }
 
 /// The end of a call that passed at once. Counts what came of it, when that is not just what was

@@ -137,22 +137,12 @@ int dup3(int fd, int to, int flags) {
 }
 
 int fcntl(int fd, int command, long arg) {
-  switch (command) {
-    case F_DUPFD:
-    case F_DUPFD_CLOEXEC: {
-      int const r = real::fcntl(fd, command, arg);
-      copy_fd(fd, r);
-      return r;
-    }
-    case F_SETLK:
-    case F_SETLKW:
-    case F_OFD_SETLK:
-    case F_OFD_SETLKW:
-      return metered(call::fcntl, core::op::lock, on_fd(fd), 0,
-                     [&] { return real::fcntl(fd, command, arg); });
-    default:
-      return real::fcntl(fd, command, arg);
-  }
+  if (locks_file(command))
+    return metered(call::fcntl, core::op::lock, on_fd(fd), 0,
+                   [&] { return real::fcntl(fd, command, arg); });
+  int const r = real::fcntl(fd, command, arg);
+  if (copies_fd(command)) copy_fd(fd, r);
+  return r;
 }
 
 int pipe(int* fds) {

@@ -3,7 +3,6 @@
 // numbers in syscalls.def are metered like the functions they stand for; those that change
 // descriptors, start programs, name threads or enter a sandbox are followed; everything else goes
 // through as it came.
-#include <fcntl.h>
 #include <linux/aio_abi.h>
 #include <linux/seccomp.h>
 #include <sys/mman.h>
@@ -94,19 +93,10 @@ long without_job(raw_call const& raw) {
 // libc's own ends a thread that waits for a lock and is cancelled, and asks another way for an
 // owner.
 long fcntl_by(raw_call const& raw, int fd, int command, long arg) {
-  switch (command) {
-    case F_DUPFD:
-    case F_DUPFD_CLOEXEC:
-      return slow::fcntl(fd, command, arg);
-    case F_SETLK:
-    case F_SETLKW:
-    case F_OFD_SETLK:
-    case F_OFD_SETLKW:
-      return call_slowly({call::fcntl, core::op::lock, when::before, false, 0, 0, 0}, on_fd(fd),
-                         entry_unknown, raw);
-    default:
-      return raw();
-  }
+  if (copies_fd(command)) return slow::fcntl(fd, command, arg);
+  if (!locks_file(command)) return raw();
+  return call_slowly({call::fcntl, core::op::lock, when::before, false, 0, 0, 0}, on_fd(fd),
+                     entry_unknown, raw);
 }
 
 // Numbers that make, move or drop descriptors, submit rings, start programs, name threads, or enter
