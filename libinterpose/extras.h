@@ -16,15 +16,15 @@ constexpr std::uint16_t extra_pages(std::size_t bytes) {
 }
 
 struct extra {
-  std::uint32_t beside;                       // abi::area: told by the segment where a job has it
-  std::uint16_t shared_pages, private_pages;  // of memory that it maps
+  std::uint32_t beside = 0;  // abi::area: told by the segment where a job has it
+  std::uint16_t shared_pages = 0, private_pages = 0;  // of memory that it maps
   /// Maps its area, which lies in the directory of `segment_path`. False: it stays out.
-  bool (*begin)(char* segment_path);
+  bool (*begin)(char* segment_path) = nullptr;
   /// Puts its bodies in the place of libc's functions; all of these are looked up already.
-  void (*stand_before_libc)();
-  void (*leave)();      // the process ends
-  void (*go_blind)();   // no call is seen from now on
-  void (*see_again)();  // the kernel refused
+  void (*stand_before_libc)() = nullptr;
+  void (*leave)() = nullptr;      // the process ends
+  void (*go_blind)() = nullptr;   // no call is seen from now on
+  void (*see_again)() = nullptr;  // the kernel refused
 };
 
 namespace small {

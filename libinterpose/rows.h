@@ -33,7 +33,7 @@ namespace slow {
 
 }  // namespace sluice
 
-/// Puts body::sym in the place of the real function, which is before::sym from now on.
-#define STAND_BEFORE_REAL(before, sym) \
-  before::sym = real::sym;             \
+/// Puts body::sym in the place of the real function, which is next::sym from now on.
+#define STAND_BEFORE_REAL(sym) \
+  next::sym = real::sym;       \
   __atomic_store_n(&real::sym, &body::sym, __ATOMIC_RELEASE);

@@ -24,11 +24,11 @@ namespace sluice::context {
   LOGGED(fputs)           \
   LOGGED(fputs_unlocked)
 
-namespace behind {
+namespace next {
 #define LOGGED(sym) static constinit decltype(real::sym) sym = nullptr;
 LOGGED_CALLS
 #undef LOGGED
-}  // namespace behind
+}  // namespace next
 
 namespace {
 
@@ -75,46 +75,46 @@ namespace body {
 namespace {
 
 ssize_t write(int fd, void const* from, size_t size) {
-  return written(fd, from, [&] { return behind::write(fd, from, size); });
+  return written(fd, from, [&] { return next::write(fd, from, size); });
 }
 
 ssize_t pwrite(int fd, void const* from, size_t size, off_t at) {
-  return written(fd, from, [&] { return behind::pwrite(fd, from, size, at); });
+  return written(fd, from, [&] { return next::pwrite(fd, from, size, at); });
 }
 
 ssize_t writev(int fd, iovec const* parts, int count) {
-  return written_parts(fd, parts, count, [&] { return behind::writev(fd, parts, count); });
+  return written_parts(fd, parts, count, [&] { return next::writev(fd, parts, count); });
 }
 
 ssize_t pwritev(int fd, iovec const* parts, int count, off_t at) {
-  return written_parts(fd, parts, count, [&] { return behind::pwritev(fd, parts, count, at); });
+  return written_parts(fd, parts, count, [&] { return next::pwritev(fd, parts, count, at); });
 }
 
 ssize_t pwritev2(int fd, iovec const* parts, int count, off_t at, int flags) {
   return written_parts(fd, parts, count,
-                       [&] { return behind::pwritev2(fd, parts, count, at, flags); });
+                       [&] { return next::pwritev2(fd, parts, count, at, flags); });
 }
 
 size_t fwrite(void const* from, size_t size, size_t count, FILE* f) {
-  size_t const n = behind::fwrite(from, size, count, f);
+  size_t const n = next::fwrite(from, size, count, f);
   if (int const fd = n != 0 ? fd_of(f) : -1; wants(fd)) note(fd, from, n * size);
   return n;
 }
 
 size_t fwrite_unlocked(void const* from, size_t size, size_t count, FILE* f) {
-  size_t const n = behind::fwrite_unlocked(from, size, count, f);
+  size_t const n = next::fwrite_unlocked(from, size, count, f);
   if (int const fd = n != 0 ? fd_of(f) : -1; wants(fd)) note(fd, from, n * size);
   return n;
 }
 
 int fputs(char const* line, FILE* f) {
-  int const r = behind::fputs(line, f);
+  int const r = next::fputs(line, f);
   if (r >= 0) note_line(f, line);
   return r;
 }
 
 int fputs_unlocked(char const* line, FILE* f) {
-  int const r = behind::fputs_unlocked(line, f);
+  int const r = next::fputs_unlocked(line, f);
   if (r >= 0) note_line(f, line);
   return r;
 }
@@ -129,20 +129,17 @@ namespace {
 bool begin(char*) { return roles::reads_logs(); }
 
 void stand_before_logs() {
-#define LOGGED(sym) STAND_BEFORE_REAL(behind, sym)
+#define LOGGED(sym) STAND_BEFORE_REAL(sym)
   LOGGED_CALLS
 #undef LOGGED
 }
 
 }  // namespace
 
-constinit extra const hooks = {abi::roles_beside,
-                               extra_pages(sizeof(abi::role_area)),
-                               extra_pages(sizeof(roles::memory)),
-                               begin,
-                               stand_before_logs,
-                               nullptr,
-                               nullptr,
-                               nullptr};
+constinit extra const hooks = {.beside = abi::roles_beside,
+                               .shared_pages = extra_pages(sizeof(abi::role_area)),
+                               .private_pages = extra_pages(sizeof(roles::memory)),
+                               .begin = begin,
+                               .stand_before_libc = stand_before_logs};
 
 }  // namespace sluice::context

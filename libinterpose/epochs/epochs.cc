@@ -433,10 +433,10 @@ int closed_for_number(long number, long a, long b, long c, long d, long e) {
 
 }  // namespace
 
-namespace behind {
+namespace next {
 #define BODY(sym, ...) static constinit decltype(real::sym) sym = nullptr;
 #include "epochs/epochs.def"
-}  // namespace behind
+}  // namespace next
 
 namespace body {
 #define BODY(sym, ret, params, args, closed)                              \
@@ -444,7 +444,7 @@ namespace body {
     int const kept = errno;                                               \
     if (int const error = closed; error != 0) return refused<ret>(error); \
     errno = kept;                                                         \
-    return behind::sym args;                                              \
+    return next::sym args;                                                \
   }
 #include "epochs/epochs.def"
 }  // namespace body
@@ -457,18 +457,14 @@ static bool begin(char* segment_path) {
 }
 
 static void stand_between() {
-#define BODY(sym, ...) STAND_BEFORE_REAL(behind, sym)
+#define BODY(sym, ...) STAND_BEFORE_REAL(sym)
 #include "epochs/epochs.def"
 }
 
-constinit extra const hooks = {abi::after_beside,
-                               extra_pages(sizeof(abi::after_area)),
-                               0,
-                               begin,
-                               stand_between,
-                               nullptr,
-                               nullptr,
-                               nullptr};
+constinit extra const hooks = {.beside = abi::after_beside,
+                               .shared_pages = extra_pages(sizeof(abi::after_area)),
+                               .begin = begin,
+                               .stand_before_libc = stand_between};
 
 }  // namespace sluice::epochs
 

@@ -516,7 +516,7 @@ long syscall(long number, long a, long b, long c, long d, long e, long f) {
 }  // namespace body
 
 void stand_between() {
-#define ORDERED(sym) STAND_BEFORE_REAL(next, sym)
+#define ORDERED(sym) STAND_BEFORE_REAL(sym)
 #include "order/order.def"
   stand_between_streams();
   stand_between_names();

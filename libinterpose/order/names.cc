@@ -237,7 +237,7 @@ name_at name_given_up_by(long number, long a, long b) {
 }
 
 void stand_between_names() {
-#define GATED(sym) STAND_BEFORE_REAL(next, sym)
+#define GATED(sym) STAND_BEFORE_REAL(sym)
 #define CALL(sym, ret, params, args, o, ...) \
   if constexpr (changes(core::op::o)) {      \
     GATED(sym)                               \

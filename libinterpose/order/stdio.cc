@@ -198,7 +198,7 @@ FILE* freopen(char const* path, char const* mode, FILE* f) {
 }  // namespace body
 
 void stand_between_streams() {
-#define STREAM(sym) STAND_BEFORE_REAL(next, sym)
+#define STREAM(sym) STAND_BEFORE_REAL(sym)
 #define WRITES(sym, ...) STREAM(sym)
 #include "calls.def"
 #include "order/order.def"

@@ -215,20 +215,16 @@ bool begin(char*) {
 }
 
 void stand_before_libc() {
-#define HINTED(sym) STAND_BEFORE_REAL(next, sym)
+#define HINTED(sym) STAND_BEFORE_REAL(sym)
   HINTED_CALLS
 #undef HINTED
 }
 
 }  // namespace
 
-constinit extra const hooks = {abi::hints_beside,
-                               0,
-                               extra_pages(sizeof(watch) * watches),
-                               begin,
-                               stand_before_libc,
-                               nullptr,
-                               nullptr,
-                               nullptr};
+constinit extra const hooks = {.beside = abi::hints_beside,
+                               .private_pages = extra_pages(sizeof(watch) * watches),
+                               .begin = begin,
+                               .stand_before_libc = stand_before_libc};
 
 }  // namespace sluice::small
