@@ -116,8 +116,8 @@ namespace {
 
 /// As mountinfo has it; empty: it is not there.
 std::string type_of_device(dev_t device) {
-  std::string const wanted = device_text(device);
-  for (auto const& m : mount_points())
+  std::uint64_t const wanted = device_number(major(device), minor(device));
+  for (auto const& m : read_mounts())
     if (m.device == wanted) return m.type;
   return {};
 }

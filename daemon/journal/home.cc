@@ -51,6 +51,8 @@ bool is_local(std::string const& type) {
   return std::any_of(std::begin(types), std::end(types), [&](auto t) { return type == t; });
 }
 
+bool is_writable(mount_row const& m) { return m.options.starts_with("rw"); }
+
 bool is_same(int a, int b) {
   struct stat one = {}, other = {};
   return fstat(a, &one) == 0 && fstat(b, &other) == 0 && one.st_dev == other.st_dev &&
@@ -95,10 +97,10 @@ int identify(int fd, file_id& id, std::array<std::uint8_t, 16> const* fs) {
 
 void mounted_home::keep_only(std::set<std::array<std::uint8_t, 16>> const& wanted) {
   let_go();
-  all_ = mount_points();
-  std::set<std::string> devices;
+  all_ = read_mounts();
+  std::set<std::uint64_t> devices;
   for (auto const& m : all_)
-    if (is_local(m.type) && m.is_writable && !devices.contains(m.device) && look_at(m))
+    if (is_local(m.type) && is_writable(m) && !devices.contains(m.device) && look_at(m))
       devices.insert(m.device);
   // Who wants to unmount the others is not to wait for us.
   for (auto const& [uuid, m] : mounted_)
@@ -107,7 +109,7 @@ void mounted_home::keep_only(std::set<std::array<std::uint8_t, 16>> const& wante
 }
 
 /// False: it cannot be reached.
-bool mounted_home::look_at(mount_point const& m) {
+bool mounted_home::look_at(mount_row const& m) {
   descriptor const root = reach(all_, m);
   descriptor fd(root ? open_below(root.get(), ".", O_RDONLY | O_DIRECTORY) : -1);
   std::array<std::uint8_t, 16> uuid = {};
@@ -143,7 +145,7 @@ int mounted_home::open(file_id const& id, int flags) const {
   int const fd = open_by_handle_at(m->fd, &h.head, flags | O_CLOEXEC);
   if (fd >= 0) return fd;
   if (errno != ESTALE) return -errno;
-  int const error = why_missing({m->fd, m->at.source, m->at.device, m->at.type}, id);
+  int const error = why_missing({m->fd, m->at.source, device_text(m->at.device), m->at.type}, id);
   return error != 0 ? -error : -ESTALE;
 }
 
@@ -155,7 +157,7 @@ struct mounted_home::way_down {
 
 mounted_home::way_down mounted_home::way_to(std::array<std::uint8_t, 16> const& fs, int fd) const {
   mounted const* const m = of(fs);
-  auto const path = m != nullptr ? path_below(m->at.where, path_of(fd)) : std::nullopt;
+  auto const path = m != nullptr ? path_below(m->at.point, path_of(fd)) : std::nullopt;
   if (!path) return {};
   descriptor root = reach(all_, m->at);
   if (!root || !is_same(root.get(), m->fd)) return {};
@@ -196,8 +198,9 @@ int mounted_home::sync(std::array<std::uint8_t, 16> const& fs) const {
 
 mount_time mounted_home::mounting(std::array<std::uint8_t, 16> const& fs) const {
   mounted const* const m = of(fs);
-  return m != nullptr && m->at.type == "ext4" ? mount_time_of(m->at.source, m->at.device)
-                                              : mount_time{};
+  return m != nullptr && m->at.type == "ext4"
+             ? mount_time_of(m->at.source, device_text(m->at.device))
+             : mount_time{};
 }
 
 /// The kernel knows no name of what was opened by handle and is nowhere in its caches: it is looked
@@ -208,14 +211,14 @@ std::string mounted_home::place_of(std::array<std::uint8_t, 16> const& fs, int f
   mounted const* const m = of(fs);
   struct stat file = {};
   if (m == nullptr || fstat(fd, &file) != 0) return said;
-  auto const path = path_below(m->at.where, said);
+  auto const path = path_below(m->at.point, said);
   descriptor const there(path ? open_below(m->fd, path->c_str(), O_PATH) : -1);
   if (there && is_same(there.get(), fd)) return said;
   constexpr unsigned deepest = 128;
   std::string const found =
       find_below(m->fd, file.st_ino, deepest, std::chrono::steady_clock::now() + patience);
   if (found.empty()) return nameless(fs, fd);
-  return (m->at.where == "/" ? "" : m->at.where) + "/" + found;
+  return (m->at.point == "/" ? "" : m->at.point) + "/" + found;
 }
 
 bool mounted_home::is_marked(int fd, std::string const& mark) const {

@@ -84,13 +84,13 @@ class mounted_home : public home {
   way_down way_to(std::array<std::uint8_t, 16> const& fs, int fd) const;
   struct mounted {
     int fd;
-    mount_point at;
+    mount_row at;
     bool is_unique;
   };
-  bool look_at(mount_point const& m);
+  bool look_at(mount_row const& m);
   void let_go();
   mounted const* of(std::array<std::uint8_t, 16> const& fs) const;
-  std::vector<mount_point> all_;
+  std::vector<mount_row> all_;
   std::map<std::array<std::uint8_t, 16>, mounted> mounted_;
 };
 

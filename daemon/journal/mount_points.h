@@ -9,28 +9,17 @@
 
 #include <sys/stat.h>
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/descriptor.h"
+#include "base/mounts.h"
 
 namespace sluice::journal {
 
-/// As mountinfo says it.
-struct mount_point {
-  int id = 0, parent = 0;
-  std::string device, source, type, where;
-  bool is_writable = false;
-};
-std::vector<mount_point> mount_points();
-
-/// As mountinfo has it.
-std::string device_text(dev_t device);
-
 /// The root of `m`, not opened (O_PATH): none where its path does not lead to it now.
-descriptor reach(std::vector<mount_point> const& all, mount_point const& m);
+descriptor reach(std::vector<mount_row> const& all, mount_row const& m);
 
 /// `path`, as seen from `where`; nothing: it is not below.
 std::optional<std::string> path_below(std::string const& where, std::string const& path);

@@ -40,7 +40,7 @@ place_finder::place_finder(look find)
     : find_(std::move(find)), waiting_(std::make_shared<waiting>()) {}
 
 policy::file_system place_finder::files() {
-  return {policy::read_mounts(), [this](std::string const& path) { return find(path); }};
+  return {read_mounts(), [this](std::string const& path) { return find(path); }};
 }
 
 policy::place place_finder::no_answer(std::string const& path) const {

@@ -13,12 +13,9 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <memory>
-#include <sstream>
 
 #include "base/error.h"
-#include "base/number.h"
 
 namespace sluice::policy {
 
@@ -31,56 +28,6 @@ constexpr std::array<std::string_view, 17> quiet_types = {
 
 bool is_quiet(mount const& m) {
   return std::find(quiet_types.begin(), quiet_types.end(), m.type) != quiet_types.end();
-}
-
-std::uint64_t device_number(std::uint64_t major, std::uint64_t minor) {
-  return major << 32 | minor;
-}
-
-/// mountinfo writes blank, tab, newline and backslash as \ooo.
-std::string unescaped(std::string_view text) {
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    auto const digit = [&](std::size_t k) { return text[k] >= '0' && text[k] <= '7'; };
-    if (text[i] == '\\' && i + 3 < text.size() && digit(i + 1) && digit(i + 2) && digit(i + 3)) {
-      out +=
-          static_cast<char>((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 + text[i + 3] - '0');
-      i += 3;
-    } else {
-      out += text[i];
-    }
-  }
-  return out;
-}
-
-std::vector<std::string_view> words(std::string_view line) {
-  std::vector<std::string_view> out;
-  while (!line.empty()) {
-    auto const end = std::min(line.find(' '), line.size());
-    if (end > 0) out.push_back(line.substr(0, end));
-    line.remove_prefix(std::min(end + 1, line.size()));
-  }
-  return out;
-}
-
-/// id parent major:minor root point options [optional…] - type source options
-bool parse_line(std::string_view line, mount& row) {
-  auto const field = words(line);
-  auto const dash = std::find(field.begin(), field.end(), "-");
-  if (field.size() < 7 || dash - field.begin() < 6 || dash + 1 >= field.end()) return false;
-  auto const colon = field[2].find(':');
-  std::uint64_t major = 0, minor = 0;
-  if (colon == std::string_view::npos || !to_number(field[0], row.id) ||
-      !to_number(field[2].substr(0, colon), major) || !to_number(field[2].substr(colon + 1), minor))
-    return false;
-  row.device = device_number(major, minor);
-  row.root = unescaped(field[3]);
-  row.point = unescaped(field[4]);
-  row.type = unescaped(dash[1]);
-  row.options = unescaped(field[5]);
-  if (field.end() - dash > 2) row.source = unescaped(dash[2]);
-  if (field.end() - dash > 3) row.options += "," + unescaped(dash[3]);
-  return true;
 }
 
 /// Of file systems whose statfs number comes from their UUID; others make it from the device, or of
@@ -103,26 +50,6 @@ std::string inner_path(mount const& m, std::string const& path) {
 }
 
 }  // namespace
-
-std::vector<mount> parse_mounts(std::string_view mountinfo) {
-  std::vector<mount> rows;
-  while (!mountinfo.empty()) {
-    auto const end = std::min(mountinfo.find('\n'), mountinfo.size());
-    mount row;
-    if (parse_line(mountinfo.substr(0, end), row)) rows.push_back(std::move(row));
-    mountinfo.remove_prefix(std::min(end + 1, mountinfo.size()));
-  }
-  return rows;
-}
-
-bool lies_below(std::string_view path, std::string_view root) {
-  if (root == "/") return path.starts_with('/');
-  return path.starts_with(root) && (path.size() == root.size() || path[root.size()] == '/');
-}
-
-std::string device_text(std::uint64_t device) {
-  return std::to_string(device >> 32) + ":" + std::to_string(device & 0xffffffff);
-}
 
 mount const* mount_of(std::vector<mount> const& mounts, place const& where) {
   mount const* deepest = nullptr;
@@ -214,13 +141,6 @@ place find_place(std::string const& path) {
   found.mount_id = (st.stx_mask & STATX_MNT_ID) != 0 ? st.stx_mnt_id : 0;
   found.identity = identity_of(found.path);
   return found;
-}
-
-std::vector<mount> read_mounts() {
-  std::ifstream file("/proc/self/mountinfo");
-  std::ostringstream text;
-  text << file.rdbuf();
-  return parse_mounts(text.str());
 }
 
 }  // namespace sluice::policy

@@ -9,17 +9,11 @@
 #include <string_view>
 #include <vector>
 
+#include "base/mounts.h"
+
 namespace sluice::policy {
 
-struct mount {
-  std::uint64_t id = 0;
-  std::uint64_t device = 0;  // major << 32 | minor
-  std::string root;          // which directory of its file system this mount shows
-  std::string point;         // where
-  std::string type;
-  std::string source;   // a device, or what a server calls it
-  std::string options;  // of the mount, then of the file system
-};
+using mount = mount_row;
 
 /// A file tree that was found: what statx says of its root.
 struct place {
@@ -29,15 +23,6 @@ struct place {
   std::uint64_t mount_id = 0;  // 0 unknown
   std::uint64_t identity = 0;  // made from the file system's own UUID; 0 unknown
 };
-
-/// Rows of mountinfo; lines that do not look like one are left out.
-std::vector<mount> parse_mounts(std::string_view mountinfo);
-
-/// True when `path` is `root` or lies below it. Both canonical.
-bool lies_below(std::string_view path, std::string_view root);
-
-/// `254:0`, as the kernel prints a device.
-std::string device_text(std::uint64_t device);
 
 /// The mount a path lies in: by mount id if that is known, else the deepest mount point above it
 /// (of several at one point the last, which covers the others). Null when there is none.
@@ -67,8 +52,5 @@ std::vector<std::uint64_t> quiet_devices(std::vector<mount> const& mounts);
 
 /// The canonical place of a path of this machine; throws a usage error that names `path`.
 place find_place(std::string const& path);
-
-/// Mounts of this process.
-std::vector<mount> read_mounts();
 
 }  // namespace sluice::policy

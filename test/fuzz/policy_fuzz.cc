@@ -31,7 +31,7 @@ extern "C" int LLVMFuzzerTestOneInput(unsigned char const* data, std::size_t siz
     input.targets = site.targets;
     input.channels = site.channels;
     input.roles = site.roles;
-    auto const mounts = sluice::policy::parse_mounts(text);
+    auto const mounts = sluice::parse_mounts(text);
     auto const compiled = sluice::policy::compile(input, {mounts, anywhere});
     if (sluice::core::validate(*compiled.rules) != nullptr) std::abort();
   } catch (sluice::error const& e) {

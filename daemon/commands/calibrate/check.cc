@@ -84,7 +84,7 @@ void tell(std::vector<drift> const& all, bool json) {
 int check(check_options const& o) {
   policy::cost_file const c = policy::read_cost_file(o.file);
   policy::place const where = policy::find_place(o.path);
-  auto const mounts = policy::read_mounts();
+  auto const mounts = read_mounts();
   policy::mount const* m = policy::mount_of(mounts, where);
   if (m == nullptr) throw usage_error(o.path + ": no mount of this process shows it");
   if (auto const why = policy::why_other_mount(c.from, *m, where); !why.empty())

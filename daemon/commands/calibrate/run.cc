@@ -297,7 +297,7 @@ void end_by_signal() {
 
 policy::provenance provenance_now(std::string const& path) {
   policy::place const where = policy::find_place(path);
-  auto const mounts = policy::read_mounts();
+  auto const mounts = read_mounts();
   policy::mount const* m = policy::mount_of(mounts, where);
   if (m == nullptr) throw usage_error(path + ": no mount of this process shows it");
   policy::provenance p = policy::provenance_of(*m, where);

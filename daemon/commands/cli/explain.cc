@@ -73,10 +73,10 @@ std::string why_never(core::ruleset const& rules, std::string const& path) {
 
 /// What is mounted below a target lies in it, if the target is more than one file system.
 void look_at_mounts(core::ruleset const& rules, question& q) {
-  auto const mounts = policy::read_mounts();
+  auto const mounts = read_mounts();
   policy::mount const* const m = policy::mount_of(mounts, {q.path});
   auto const root = core::view(rules, rules.target[q.target].path);
-  if (m == nullptr || m->point == root || !policy::lies_below(m->point, root)) return;
+  if (m == nullptr || m->point == root || !lies_below(m->point, root)) return;
   q.mounted_at = m->point;
   q.target = core::with_mounts_below(rules, q.target);
 }
@@ -91,7 +91,7 @@ question ask(core::ruleset const& rules, std::string const& call, std::string co
   std::size_t deepest = 0;
   for (unsigned t = 1; t < rules.target_count; ++t) {
     auto const root = core::view(rules, rules.target[t].path);
-    if (policy::lies_below(q.path, root) && root.size() >= deepest) {
+    if (lies_below(q.path, root) && root.size() >= deepest) {
       deepest = root.size();
       q.target = t;
     }

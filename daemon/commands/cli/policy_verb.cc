@@ -49,7 +49,7 @@ std::string ops_in_words(std::uint64_t ops) {
 std::string mounts_in_words(policy::target_spec const& t) {
   std::string list;
   try {
-    auto const below = policy::mounts_below(policy::read_mounts(), policy::find_place(t.path));
+    auto const below = policy::mounts_below(read_mounts(), policy::find_place(t.path));
     for (auto const& m : below)
       list += fmt::format("{}{} ({})", list.empty() ? "" : ", ", m.point, m.type);
   } catch (error const&) {

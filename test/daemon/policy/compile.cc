@@ -13,7 +13,7 @@ namespace {
 
 policy::file_system files() {
   policy::file_system f;
-  f.mounts = policy::parse_mounts(
+  f.mounts = parse_mounts(
       "27 1 254:0 / / rw - ext4 /dev/vda rw\n"
       "40 27 0:50 / /scratch rw - lustre fs rw\n"
       "41 27 0:50 /a /home/a rw - lustre fs rw\n"
@@ -206,8 +206,8 @@ TEST_CASE("compile: the nearest \"after\" counts, and the target needs no channe
 
 TEST_CASE("compile: what is mounted below a target is the deepest one's that has mounts") {
   policy::file_system f = files();
-  for (auto const& m : policy::parse_mounts("50 40 0:60 / /scratch/m rw - nfs fs rw\n"
-                                            "51 40 0:61 / /scratch/a/m rw - nfs fs rw\n"))
+  for (auto const& m : parse_mounts("50 40 0:60 / /scratch/m rw - nfs fs rw\n"
+                                    "51 40 0:61 / /scratch/a/m rw - nfs fs rw\n"))
     f.mounts.push_back(m);
   policy::compile_input input;
   input.targets = {{.name = "one", .path = "/scratch/a", .origin = "p", .one_file_system = true}};

@@ -56,8 +56,8 @@ std::string shared(std::string const& capacity, std::string const& classes) {
 
 policy::file_system files(std::string const& mounted = "ext4 /dev/loop1") {
   policy::file_system f;
-  f.mounts = policy::parse_mounts(
-      "27 1 254:0 / / rw - ext4 /dev/vda rw\n40 27 7:1 / /scratch rw - " + mounted + " rw\n");
+  f.mounts = parse_mounts("27 1 254:0 / / rw - ext4 /dev/vda rw\n40 27 7:1 / /scratch rw - " +
+                          mounted + " rw\n");
   f.find = [](std::string const& path) {
     policy::place p;
     p.path = path;
