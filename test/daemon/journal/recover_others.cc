@@ -19,11 +19,14 @@ namespace {
 
 constexpr uid_t stranger = 64001;
 
-/// Of a file that the crash lost with its name; the record that made it.
-record tell_lost(bench& b, std::string const& name, std::string const& text) {
+/// Of a file that the crash lost with its name; the record that made it. `in`: another directory
+/// than the root.
+record tell_lost(bench& b, std::string const& name, std::string const& text,
+                 file_id const* in = nullptr) {
   b.write(name, "");
   record made = b.about(kind::create, name);
   made.changed_ns = wall_ns();
+  if (in != nullptr) made.directory = *in;
   b.tell(made);
   b.tell_new(made.file, text);
   REQUIRE(unlink(b.path(name).c_str()) == 0);
@@ -197,16 +200,10 @@ TEST_CASE("a file whose directory is no more is kept, and comes home elsewhere",
   bool const was_removed = GENERATE(false, true);
   REQUIRE(mkdir(b.path("d").c_str(), 0755) == 0);
   file_id const directory = b.id_of(b.path("d"));
-  for (auto const* name : {"a", "b"}) {
-    b.write(name, "");
-    record made = b.about(kind::create, name);
-    made.directory = directory;
-    made.name = "same";
-    b.tell(made);
-    b.tell_new(made.file, name);
-    made.what = kind::unlink;
-    if (was_removed) b.tell(made);
-    REQUIRE(unlink(b.path(name).c_str()) == 0);
+  for (auto const* text : {"a", "b"}) {
+    record gone = tell_lost(b, "same", text, &directory);
+    gone.what = kind::unlink;
+    if (was_removed) b.tell(gone);
   }
   REQUIRE(rmdir(b.path("d").c_str()) == 0);
   b.crash();
@@ -230,12 +227,8 @@ TEST_CASE("an attempt to bring files elsewhere that was cut off leaves no second
   b.write("found/his", "his");
   REQUIRE(mkdir(b.path("d").c_str(), 0755) == 0);
   file_id const directory = b.id_of(b.path("d"));
-  b.write("a", "");
-  record made = b.about(kind::create, "a");
-  made.directory = directory;
-  b.tell(made);
-  b.tell_new(made.file, "LOGS");
-  REQUIRE((unlink(b.path("a").c_str()) == 0 && rmdir(b.path("d").c_str()) == 0));
+  tell_lost(b, "a", "LOGS", &directory);
+  REQUIRE(rmdir(b.path("d").c_str()) == 0);
   b.write("stuck", "home");
   b.immutable("stuck", true);
   b.tell_data(b.id_of(b.path("stuck")), 0, "LOGS");

@@ -35,15 +35,15 @@ grep -q 'warning: the program runs without limits' "$SCRATCH/files/a.why" ||
 
 # A home that somebody filled, and a limit of the shell's: the program runs, and this is told.
 mkdir "$SCRATCH/full" && mount -t tmpfs -o mode=1777,size=1M none "$SCRATCH/full"
-for begin in "ulimit -c 0" "ulimit -f 100"; do
-  home=$SCRATCH/full
-  [ "$begin" = "ulimit -c 0" ] || home=$SCRATCH/tmp
-  "${as[@]}" HOME="$home" sh -c "$begin && exec \"\$@\"" - \
+runs_without() { # WHY HOME SCRIPT: begins with that, and is told.
+  "${as[@]}" HOME="$2" sh -c "$3; exec \"\$@\"" - \
     "$SLUICE" run --limit open=1/h -- cat "$SCRATCH/files/a" 2>"$SCRATCH/files/b.why" ||
-    fail "$begin: the program did not run: $(cat "$SCRATCH/files/b.why")"
-  grep -q 'runs without limits: .*\(No space left\|File too large\)' "$SCRATCH/files/b.why" ||
-    fail "$begin: it said: $(cat "$SCRATCH/files/b.why")"
-done
+    fail "$1: the program did not run: $(cat "$SCRATCH/files/b.why")"
+  grep -q "runs without limits: .*$1" "$SCRATCH/files/b.why" ||
+    fail "$1: it said: $(cat "$SCRATCH/files/b.why")"
+}
+runs_without 'No space left' "$SCRATCH/full" :
+runs_without 'File too large' "$SCRATCH/tmp" 'ulimit -f 100'
 
 # A running job is found again.
 rm /dev/shm/sluice-64001
