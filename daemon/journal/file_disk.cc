@@ -33,27 +33,50 @@ void random_bytes(void* to, std::size_t bytes) {
     throw sluice_error("the kernel gives no random bytes");
 }
 
-void fill(int fd, std::string const& path, std::uint64_t bytes) {
+void fill(file_disk& d, std::string const& path, std::uint64_t bytes) {
   block_buffer const zeros(1u << 20);
-  for (std::uint64_t at = 0; at < bytes;) {
-    std::size_t const now = std::min<std::uint64_t>(zeros.size(), bytes - at);
-    ssize_t const n = pwrite(fd, zeros.data(), now, static_cast<off_t>(at));
-    if (n <= 0) throw failure(path, "cannot be written in full");
-    at += static_cast<std::uint64_t>(n);
+  errno = 0;
+  for (std::uint64_t at = 0; at < bytes && errno == 0; at += zeros.size()) {
+    std::span<std::byte const> const all(zeros);
+    errno = d.write(at, all.first(std::min<std::uint64_t>(all.size(), bytes - at)));
   }
-  if (fsync(fd) != 0) throw failure(path, "cannot be synced");
+  if (errno != 0) throw failure(path, "cannot be written in full");
+  if (errno = d.flush(); errno != 0) throw failure(path, "cannot be synced");
 }
 
 /// Gone again unless kept.
 struct unfinished {
   std::string path;
-  int fd;
   bool kept = false;
   ~unfinished() {
-    if (fd >= 0) close(fd);
     if (!kept) unlink(path.c_str());
   }
 };
+
+sluice::error in_use(std::string const& path) {
+  return sluice_error(
+      fmt::format("{}: is in use by another process; a journal serves one `sluice run` at a time, "
+                  "or all durable jobs of its user on a node with \"journal\" in node.json",
+                  path));
+}
+
+bool is_named(int fd, std::string const& path) {
+  struct stat open = {}, named = {};
+  return fstat(fd, &open) == 0 && lstat(path.c_str(), &named) == 0 &&
+         open.st_dev == named.st_dev && open.st_ino == named.st_ino;
+}
+
+/// A new file of that name, locked. What a killed process left there goes. Throws while another
+/// process is at it: the lock of what was left is kept until ours is held.
+std::unique_ptr<file_disk> begin_file(std::string const& name) {
+  std::unique_ptr<file_disk> left;
+  if (access(name.c_str(), F_OK) == 0) {
+    left = std::make_unique<file_disk>(name, file_disk::use::write);
+    if (!is_named(left->descriptor(), name)) throw in_use(name);
+    unlink(name.c_str());
+  }
+  return std::make_unique<file_disk>(name, file_disk::use::make);
+}
 
 }  // namespace
 
@@ -70,11 +93,14 @@ void sync_directory_of(std::string const& path) {
 
 file_disk::file_disk(std::string const& path, use how) {
   // A user may have put a pipe there, or a lease on it.
-  int const flags =
-      (how == use::write ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
-  fd_ = open(path.c_str(), flags | O_DIRECT);
-  if (fd_ < 0 && errno == EINVAL) fd_ = open(path.c_str(), flags);  // tmpfs of old kernels
-  if (fd_ < 0) throw failure(path, "cannot be opened");
+  int const flags = (how == use::look ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK |
+                    O_NOCTTY | (how == use::make ? O_CREAT | O_EXCL : 0);
+  fd_ = open(path.c_str(), flags | O_DIRECT, 0600);
+  if (fd_ < 0 && errno == EINVAL) {  // tmpfs of old kernels; a new file is made by then
+    if (how == use::make) unlink(path.c_str());
+    fd_ = open(path.c_str(), flags, 0600);
+  }
+  if (fd_ < 0) throw failure(path, how == use::make ? "cannot be made" : "cannot be opened");
   struct stat st = {};
   if (fstat(fd_, &st) != 0 || !S_ISREG(st.st_mode)) {
     close(fd_);
@@ -89,9 +115,9 @@ file_disk::file_disk(std::string const& path, use how) {
                     "`sluice recover`, run by root, reads it",
                     path, bytes_ >> 20, most_bytes >> 20));
   }
-  if (how == use::write && flock(fd_, LOCK_EX | LOCK_NB) != 0) {
+  if (how != use::look && flock(fd_, LOCK_EX | LOCK_NB) != 0) {
     close(fd_);
-    throw sluice_error(fmt::format("{}: is in use by another process", path));
+    throw in_use(path);
   }
 }
 
@@ -153,20 +179,16 @@ void make_log_file(std::string const& path, std::uint64_t bytes, std::uint64_t w
   if (access(path.c_str(), F_OK) == 0)
     throw usage_error(fmt::format("{}: is there already; a journal never replaces a file", path));
   std::string const name = path + ".new";
-  unlink(name.c_str());
-  unfinished made{name, open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600)};
-  if (made.fd < 0) throw failure(name, "cannot be made");
-  fill(made.fd, name, bytes);
+  auto const made = begin_file(name);
+  unfinished left{name};
+  fill(*made, name, bytes);
   std::byte id[16];
   random_bytes(id, sizeof id);
-  {
-    file_disk d(name, file_disk::use::write);
-    errno = make_log(d, first_superblock(bytes - area_begin, random_salt(), id, window_ns));
-    if (errno != 0) throw failure(name, "cannot be written");
-  }
+  errno = make_log(*made, first_superblock(bytes - area_begin, random_salt(), id, window_ns));
+  if (errno != 0) throw failure(name, "cannot be written");
   if (renameat2(AT_FDCWD, name.c_str(), AT_FDCWD, path.c_str(), RENAME_NOREPLACE) != 0)
     throw failure(path, "cannot be given its name");
-  made.kept = true;
+  left.kept = true;
   sync_directory_of(path);
 }
 

@@ -16,8 +16,9 @@ namespace sluice::journal {
 
 class file_disk : public disk {
  public:
-  enum class use { look, write };
-  /// Throws sluice::error, also when another process has it open to write.
+  enum class use { look, write, make };
+  /// Throws sluice::error, also when another process has it open to write. Of a new file bytes() is
+  /// what it has at the beginning, none.
   file_disk(std::string const& path, use how);
   ~file_disk() override;
   file_disk(file_disk const&) = delete;
