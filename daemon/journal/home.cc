@@ -81,6 +81,17 @@ std::string find_below(int directory, ino_t inode, unsigned depth,
   return {};
 }
 
+/// An inode that somebody makes just now is not to be had for a moment, and ext4 says ENOMEM.
+int open_exact(int mount, file_handle& handle, int flags) {
+  constexpr int tries_max = 100;
+  for (int tries = 1;; ++tries) {
+    int const fd = open_by_handle_at(mount, &handle, flags);
+    if (fd >= 0 || errno != ENOMEM || tries == tries_max) return fd;
+    timespec const nap = {0, 1'000'000};
+    nanosleep(&nap, nullptr);
+  }
+}
+
 }  // namespace
 
 int identify(int fd, file_id& id, std::array<std::uint8_t, 16> const* fs) {
@@ -99,9 +110,11 @@ void mounted_home::keep_only(std::set<std::array<std::uint8_t, 16>> const& wante
   let_go();
   all_ = read_mounts();
   std::set<std::uint64_t> devices;
-  for (auto const& m : all_)
-    if (is_local(m.type) && is_writable(m) && !devices.contains(m.device) && look_at(m))
-      devices.insert(m.device);
+  for (bool const is_whole : {true, false})
+    for (auto const& m : all_)
+      if ((m.root == "/") == is_whole && is_local(m.type) && is_writable(m) &&
+          !devices.contains(m.device) && look_at(m))
+        devices.insert(m.device);
   // Who wants to unmount the others is not to wait for us.
   for (auto const& [uuid, m] : mounted_)
     if (!wanted.contains(uuid)) close(m.fd);
@@ -142,7 +155,7 @@ int mounted_home::open(file_id const& id, int flags) const {
   h.head.handle_bytes = static_cast<unsigned>(id.handle.size());
   h.head.handle_type = id.handle_type;
   std::memcpy(h.head.f_handle, id.handle.data(), id.handle.size());
-  int const fd = open_by_handle_at(m->fd, &h.head, flags | O_CLOEXEC);
+  int const fd = open_exact(m->fd, h.head, flags | O_CLOEXEC);
   if (fd >= 0) return fd;
   if (errno != ESTALE) return -errno;
   int const error = why_missing({m->fd, m->at.source, device_text(m->at.device), m->at.type}, id);

@@ -239,13 +239,15 @@ class recovery {
     struct stat st = {};
     if (fstat(fd, &st) != 0) fail("names a file that cannot be looked at", errno);
     if (result_.is_running) check_not_behind(id, file, st, fd);
-    if (!file.has_content || !file.is_live || file.is_marked || result_.is_running) return true;
+    if (!file.is_live || file.is_marked || result_.is_running) return true;
+    file.is_changed = is_foreign(id, file, st);
+    if (!file.has_content) return true;
     if (result_.home_error != 0 && !options_.replay && is_in_use(id, fd))
       leave(id, file, "its disk refused bytes, and it is open to be written");
     else if (is_given_away(file, st))
       leave_foreign(id, file, given_away_text);
-    else if (is_foreign(id, file, st))
-      leave_changed(id, file);
+    else if (file.is_changed)
+      leave_foreign(id, file, "changed by somebody else after the journal's last record");
     if (!file.owner) file.owner = {st.st_uid, st.st_gid};
     return true;
   }
@@ -269,11 +271,6 @@ class recovery {
     aside_[id].why = why;
     result_.aside.push_back({name_of_file(id), why});
     if (first_left_.empty()) first_left_ = fmt::format("{}: {}", why, result_.aside.back().name);
-  }
-
-  void leave_changed(file_id const& id, file_records& file) {
-    file.is_changed = true;
-    leave_foreign(id, file, "changed by somebody else after the journal's last record");
   }
 
   void leave_foreign(file_id const& id, file_records& file, std::string const& why) {

@@ -26,12 +26,28 @@ namespace sluice::journal {
 namespace {
 
 constexpr std::size_t open_files_max = 512;
+constexpr int name_tries = 16;
 constexpr mode_t special = S_ISUID | S_ISGID;
 
 /// Who was in its group is among all others now, and the other way round.
 mode_t mode_in_any_group(mode_t mode) {
   mode_t const of_both = mode & (mode >> 3) & 07;
   return (mode & (S_ISVTX | S_IRWXU)) | of_both << 3 | of_both;
+}
+
+/// What has that name gets another one beside it. Empty: it does not, with errno.
+std::string move_aside(int directory, std::string const& name, std::uint64_t inode) {
+  constexpr std::size_t name_bytes = 200;
+  auto const named = [&](std::uint64_t number) {
+    return fmt::format(".sluice-earlier.{:x}.{}", number, name.substr(0, name_bytes));
+  };
+  auto const move_to = [&](std::string const& to) {
+    return renameat2(directory, name.c_str(), directory, to.c_str(), RENAME_NOREPLACE) == 0;
+  };
+  // Somebody may have made one of that name, to be in our way.
+  std::string to = named(inode);
+  if (!move_to(to) && (errno != EEXIST || !move_to(to = named(random_salt())))) return {};
+  return to;
 }
 
 /// 0: that file has the name there, ENOENT: it has not, or another errno.
@@ -119,7 +135,41 @@ bool replay::leave_aside(file_id const& id, int fd, char const* why) {
   struct stat st = {};
   bool const is_written = written_.erase(id) != 0;
   if (is_written && fd >= 0 && fstat(fd, &st) == 0) one.changed_ns = changed_ns(st);
+  if (made_.contains(id)) take_back(id, one);
   return true;
+}
+
+/// The journal calls it by what it was, so a part of it must not stay for what is kept: that makes
+/// it again. If somebody else has changed it by now, it gets another name.
+void replay::take_back(file_id const& id, left_aside& one) {
+  made_one const m = made_.extract(id).mapped();
+  one.is_lost = true;
+  one.name = m.name;
+  one.changed_ns = 0;
+  int const directory = m.is_homeless ? into_ : open_file(m.directory);
+  descriptor const file(home_.open(m.now, O_PATH));
+  struct stat st = {};
+  if (directory < 0 || !file || fstat(file.get(), &st) != 0) return;
+  if (look_for(directory, m.name, file.get()) != 0) return;
+  if (changed_ns(st) == m.changed_ns) {
+    unlinkat(directory, m.name.c_str(), 0);
+    return;
+  }
+  std::string const name = move_aside(directory, m.name, st.st_ino);
+  if (!name.empty()) done_.aside.push_back(home_.place_of(id.fs, directory) + "/" + name);
+}
+
+void replay::look_who_changed(file_id const& id, struct stat const& st) {
+  auto const at = made_.find(id);
+  if (at != made_.end() && at->second.changed_ns != changed_ns(st)) at->second.changed_ns = 0;
+}
+
+/// It is as we have left it, or somebody else has changed it before.
+void replay::know_changed(file_id const& id, int fd) {
+  struct stat st = {};
+  auto const at = made_.find(id);
+  if (at != made_.end() && at->second.changed_ns != 0 && fstat(fd, &st) == 0)
+    at->second.changed_ns = changed_ns(st);
 }
 
 /// Of one that home does not have.
@@ -165,10 +215,10 @@ int replay::open_file(file_id const& id) {
     ages_.splice(ages_.end(), ages_, at->second.age);
     return at->second.fd;
   }
-  auto const made = made_as_.find(id);
-  if (made == made_as_.end() && !live_.is_live(id))
+  auto const made = made_.find(id);
+  if (made == made_.end() && !live_.is_live(id))
     return aside_.contains(id) ? -of_somebody_else : -ESTALE;
-  file_id const& now = made == made_as_.end() ? id : made->second;
+  file_id const& now = made == made_.end() ? id : made->second.now;
   int fd = home_.open(now, O_RDWR | O_NONBLOCK | O_NOCTTY);
   if (fd == -EISDIR) fd = home_.open(now, O_RDONLY | O_DIRECTORY);
   return fd < 0 ? fd : remember(id, fd);
@@ -210,7 +260,12 @@ void replay::put(record const& r, int fd) {
     throw sluice_error(
         fmt::format("{}: {}; the journal is kept", home_.place_of(r.file.fs, fd), given_away_text));
   }
+  look_who_changed(r.file, st);
   drop_privilege(r, fd, st);
+  change_bytes(r, fd, st);
+}
+
+void replay::change_bytes(record const& r, int fd, struct stat const& st) {
   if (r.what == kind::truncate) {
     if (static_cast<std::uint64_t>(st.st_size) != r.offset &&
         ftruncate(fd, static_cast<off_t>(r.offset)) != 0) {
@@ -219,7 +274,7 @@ void replay::put(record const& r, int fd) {
       return;
     }
     if (auto const at = written_.find(r.file); at != written_.end()) at->second.cut(r.offset);
-    return;
+    return know_changed(r.file, fd);
   }
   if (written_.find(r.file) == written_.end()) forget_cached(fd);
   for (std::size_t at = 0; at < r.bytes.size();) {
@@ -229,6 +284,7 @@ void replay::put(record const& r, int fd) {
     if (n <= 0) {
       int const error = n == 0 ? EIO : errno;
       written_[r.file];
+      know_changed(r.file, fd);
       if (!leave_aside(r.file, fd, users_doing(error))) fail(r, fd, error);
       return;
     }
@@ -236,6 +292,7 @@ void replay::put(record const& r, int fd) {
   }
   done_.bytes += r.bytes.size();
   written_[r.file].add(r.offset, r.offset + r.bytes.size());
+  know_changed(r.file, fd);
 }
 
 /// Makes the name free when an earlier attempt took it, or an earlier file has it still. 0 or an
@@ -248,10 +305,14 @@ int replay::clear_name(record const& r, int directory) {
   if (is_of_attempt(there.get(), st))
     return unlinkat(directory, r.name.c_str(), 0) == 0 ? 0 : errno;
   // A time says nothing of another user, who may have waited for the crash, or for our attempts.
-  bool const is_by_time =
-      when_.is_foreign(changed_ns(st)) && !home_.mounting(r.file.fs).explains(st);
-  bool const is_foreign = is_by_time || st.st_uid != r.uid || home_.is_marked(there.get(), mark_);
+  bool const is_foreign =
+      is_changed_since(r.file.fs, st) || st.st_uid != r.uid || home_.is_marked(there.get(), mark_);
   return is_foreign ? refuse_name(r, directory) : put_aside(r, directory, there.get());
+}
+
+/// Somebody else changed it after the crash.
+bool replay::is_changed_since(std::array<std::uint8_t, 16> const& fs, struct stat const& st) const {
+  return when_.is_foreign(changed_ns(st)) && !home_.mounting(fs).explains(st);
 }
 
 /// An attempt made it, and nobody changed it since.
@@ -297,16 +358,8 @@ int replay::put_aside(record const& r, int directory, int fd) {
   struct statx there = {};
   if (statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME, &there) != 0) return errno;
   if (!is_earlier(there, r.changed_ns, when_.until_ns)) return EEXIST;
-  constexpr std::size_t name_bytes = 200;
-  auto const named = [&](std::uint64_t number) {
-    return fmt::format(".sluice-earlier.{:x}.{}", number, r.name.substr(0, name_bytes));
-  };
-  auto const move_to = [&](std::string const& name) {
-    return renameat2(directory, r.name.c_str(), directory, name.c_str(), RENAME_NOREPLACE) == 0;
-  };
-  // Somebody may have made one of that name, to be in our way.
-  std::string name = named(there.stx_ino);
-  if (!move_to(name) && (errno != EEXIST || !move_to(name = named(random_salt())))) return errno;
+  std::string const name = move_aside(directory, r.name, there.stx_ino);
+  if (name.empty()) return errno;
   done_.aside.push_back(home_.place_of(r.file.fs, directory) + "/" + name);
   return 0;
 }
@@ -333,7 +386,9 @@ int replay::make_file(record const& r, int directory) {
   if (fd < 0) return -errno;
   int error = home_.set_mark(fd, mark_);
   if (error == 0) error = give(r, fd, r.mode & 07777 & ~special);
-  if (error == 0) error = name_it(r, fd, directory);
+  // Another user may take the name and give it up, again and again.
+  for (int tries = 0; error == 0 && (error = name_it(r, fd, directory)) == EEXIST; ++tries)
+    error = tries < name_tries ? clear_name(r, directory) : refuse_name(r, directory);
   if (error == 0) return fd;
   close(fd);
   return -error;
@@ -417,7 +472,9 @@ void replay::make(record const& r) {
   if (fd < 0) fail(r, directory, -fd);
   file_id now;
   if (int const error = identify(fd, now); error != 0) fail(r, fd, error);
-  made_as_[r.file] = now;
+  struct stat st = {};
+  if (fstat(fd, &st) != 0) fail(r, fd, errno);
+  made_[r.file] = {now, r.directory, directory == into_, r.name, changed_ns(st)};
   remember(r.file, fd);
   ++done_.made;
   if (given_.contains(r.file))
@@ -437,7 +494,8 @@ int replay::look_at_target(record const& r, int fd, int directory) const {
   if (r.victim.handle.empty()) return later;
   // It is only compared, so it may be anybody's.
   if (int const error = identify(there.get(), has, &r.victim.fs); error != 0) return error;
-  return has == r.victim ? 0 : later;
+  if (has != r.victim) return later;
+  return is_changed_since(r.file.fs, st) ? EBUSY : 0;
 }
 
 /// The name is under `directory`. 0 or an errno.
@@ -497,7 +555,7 @@ int replay::change_name(record const& r, int fd) {
 }
 
 void replay::forget_marks() {
-  for (auto const& [id, now] : made_as_) {
+  for (auto const& [id, one] : made_) {
     int const fd = open_file(id);
     if (fd >= 0) home_.set_mark(fd, {});
   }

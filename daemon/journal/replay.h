@@ -115,6 +115,7 @@ class replay {
   void drop_privilege(record const& r, int fd, struct stat const& st) const;
   void bring_owner(record const& r, int fd);
   void put(record const& r, int fd);
+  void change_bytes(record const& r, int fd, struct stat const& st);
   int change_name(record const& r, int fd);
   void make(record const& r);
   int make_directory(record const& r, int directory);
@@ -123,16 +124,28 @@ class replay {
   int name_it(record const& r, int fd, int directory);
   int clear_name(record const& r, int directory);
   bool is_of_attempt(int fd, struct stat const& st) const;
+  bool is_changed_since(std::array<std::uint8_t, 16> const& fs, struct stat const& st) const;
   int refuse_name(record const& r, int directory);
   int put_aside(record const& r, int directory, int fd);
   int move(record const& r, int fd, int directory);
   int look_at_target(record const& r, int fd, int directory) const;
+  void take_back(file_id const& id, left_aside& one);
+  void look_who_changed(file_id const& id, struct stat const& st);
+  void know_changed(file_id const& id, int fd);
   [[noreturn]] void fail(record const& r, int fd, int error) const;
 
   struct open_one {
     int fd;
     std::list<file_id>::iterator age;
   };
+  struct made_one {
+    file_id now;
+    file_id directory;
+    bool is_homeless;  // it is in `into_`
+    std::string name;
+    std::uint64_t changed_ns;  // ctime as we left it; 0: somebody else changed it
+  };
+
   home const& home_;
   live_records const& live_;
   std::string mark_;
@@ -140,7 +153,7 @@ class replay {
   replayed done_;
   std::map<file_id, open_one> open_;
   std::list<file_id> ages_;              // oldest first
-  std::map<file_id, file_id> made_as_;   // what the journal calls it, what it is now
+  std::map<file_id, made_one> made_;     // by what the journal calls them
   std::map<file_id, page_set> written_;  // bytes, and not flushed
   std::map<file_id, left_aside> aside_;
   std::map<file_id, owner_ids> given_;  // whose a file is that its group could not have

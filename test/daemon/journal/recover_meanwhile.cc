@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// What others do while a recovery runs. Needs root and loop devices.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <functional>
+
+#include "base/descriptor.h"
+#include "base/error.h"
+#include "recover_bench.h"
+
+using namespace sluice::journal;
+using sluice::descriptor;
+using sluice::test::bench;
+using sluice::test::wall_ns;
+
+namespace {
+
+constexpr uid_t stranger = 64001;
+
+/// Of a file that the crash lost with its name: made, and its first bytes.
+record tell_lost(bench& b, std::string const& name, std::string const& text) {
+  b.write(name, "");
+  record made = b.about(kind::create, name);
+  made.changed_ns = wall_ns();
+  b.tell(made);
+  b.tell_new(made.file, text);
+  REQUIRE(unlink(b.path(name).c_str()) == 0);
+  return made;
+}
+
+/// The same of an empty one, with the next commit.
+void add_lost_empty(bench& b, std::string const& name) {
+  b.write(name, "");
+  record made = b.about(kind::create, name), size;
+  made.changed_ns = wall_ns();
+  size.what = kind::truncate;
+  size.file = made.file;
+  for (auto const* r : {&made, &size}) REQUIRE(b.w->try_append(*r, b.lsn) == 0);
+  REQUIRE(unlink(b.path(name).c_str()) == 0);
+}
+
+void make_theirs(std::string const& path) {
+  descriptor const theirs(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+  REQUIRE((theirs && fchown(theirs.get(), stranger, stranger) == 0));
+}
+
+/// Between the look at a name and the link to it, a file gets its mark.
+struct raced_home : mounted_home {
+  std::function<void()> on_mark;
+  int set_mark(int fd, std::string const& mark) const override {
+    if (!mark.empty()) on_mark();
+    return mounted_home::set_mark(fd, mark);
+  }
+};
+
+recovered recover_aside(std::string const& log, home* files,
+                        std::function<void(std::uint64_t, std::uint64_t)> meanwhile) {
+  recover_options o;
+  o.log = log;
+  o.set_aside = true;
+  o.files = files;
+  o.progress = std::move(meanwhile);
+  return recover(o);
+}
+
+}  // namespace
+
+TEST_CASE("a name that another user takes at the last moment loses no file", "[order]") {
+  bench b;
+  if (!b.begin()) return;
+  tell_lost(b, "a", "LOGS");
+  b.crash();
+  raced_home files;
+  files.on_mark = [&] { make_theirs(b.path("a")); };
+  recovered const r = recover_aside(b.log, &files, nullptr);
+  REQUIRE(r.aside.size() == 1);
+  CHECK(r.done.ahead == 0);
+  REQUIRE(unlink(b.path("a").c_str()) == 0);
+  b.log = r.aside_log;
+  b.recover_it();
+  CHECK(b.read("a") == "LOGS");
+}
+
+TEST_CASE("a file that was made and then left aside is made again by what is kept", "[order]") {
+  bench b;
+  if (!b.begin()) return;
+  constexpr int more_than_are_open = 520;
+  record const a = tell_lost(b, "a", "LOGS");
+  for (int i = 0; i < more_than_are_open; ++i) add_lost_empty(b, fmt::format("other{}", i));
+  b.tell_data(a.file, 4, "END.");
+  b.crash();
+  signal(SIGIO, SIG_IGN);
+  descriptor held;
+  auto const take_lease = [&](std::uint64_t, std::uint64_t) {
+    if (held) return;
+    descriptor now(open(b.path("a").c_str(), O_RDONLY | O_CLOEXEC));
+    if (now && fcntl(now.get(), F_SETLEASE, F_RDLCK) == 0) held = std::move(now);
+  };
+  recovered const r = recover_aside(b.log, nullptr, take_lease);
+  REQUIRE(held);
+  REQUIRE(r.aside.size() == 1);
+  CHECK(b.read("a") == "no file");  // not a part of it
+  held = {};
+  b.log = r.aside_log;
+  b.recover_it();
+  CHECK(b.read("a") == "LOGSEND.");
+}
+
+TEST_CASE("a made file that somebody else changes meanwhile stays, by another name", "[order]") {
+  bench b;
+  if (!b.begin()) return;
+  tell_lost(b, "a", "LOGS");
+  b.crash();
+  bool is_given = false;
+  auto const give_away = [&](std::uint64_t, std::uint64_t) {
+    if (std::exchange(is_given, true)) return;
+    usleep(20'000);  // beyond a tick of the inode's clock
+    REQUIRE(chown(b.path("a").c_str(), stranger, stranger) == 0);
+  };
+  recovered const r = recover_aside(b.log, nullptr, give_away);
+  REQUIRE(r.aside.size() == 1);
+  REQUIRE(r.done.aside.size() == 1);
+  CHECK(access(r.done.aside[0].c_str(), F_OK) == 0);
+  b.log = r.aside_log;
+  b.recover_it();
+  CHECK(b.read("a") == "LOGS");
+}
+
+TEST_CASE("what was removed and then changed stays, whatever the journal has of it", "[order]") {
+  bench b;
+  if (!b.begin(0)) return;
+  std::string const has = GENERATE("no bytes", "revoked bytes", "bytes of another owner");
+  INFO(has);
+  b.write("a", "home");
+  record const removed = b.about(kind::unlink, "a");
+  b.tell_owner(removed.file, 0, 0);
+  if (has != "no bytes") b.tell_data(removed.file, 0, "LOGS");
+  if (has == "revoked bytes") {
+    record r;
+    r.what = kind::revoke;
+    r.file = removed.file;
+    r.below = b.lsn + 1;
+    b.tell(r);
+  }
+  b.tell(removed);
+  b.crash();
+  usleep(20'000);
+  b.write("a", "mine");
+  usleep(20'000);  // a ctime beside the mtime: nothing that a mount does
+  REQUIRE(chmod(b.path("a").c_str(), 0600) == 0);
+  if (has == "bytes of another owner") REQUIRE(chown(b.path("a").c_str(), stranger, stranger) == 0);
+  recovered const r = b.recover_it(false, true);
+  CHECK(b.read("a") == "mine");
+  REQUIRE(r.done.kept_names.size() == 1);
+  CHECK_THAT(r.done.kept_names[0], Catch::Contains("changed since"));
+}
+
+TEST_CASE("a mount of a part keeps nobody from finding the whole", "[order]") {
+  bench b;
+  if (!b.begin()) return;
+  for (auto const* name : {"part", "his"}) REQUIRE(mkdir(b.path(name).c_str(), 0755) == 0);
+  std::string const& base = b.at.holder.dir;
+  b.crash();
+  REQUIRE(sluice::test::shell("mkdir " + base + "/part && mount --bind " + b.path("part") + " " +
+                              base + "/part"));
+  CHECK(b.at.mount_again("stat /"));  // the part comes first in the table now
+  file_id const his = b.id_of(b.path("his"));
+  {
+    mounted_home files;
+    files.keep_only({his.fs});
+    descriptor const directory(files.open(his, O_RDONLY | O_DIRECTORY));
+    REQUIRE(directory);
+    CHECK(descriptor(files.open_by_name(his.fs, directory.get())));
+  }
+  CHECK(sluice::test::shell("umount " + base + "/part"));
+}
