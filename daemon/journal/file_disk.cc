@@ -62,8 +62,8 @@ sluice::error in_use(std::string const& path) {
 
 bool is_named(int fd, std::string const& path) {
   struct stat open = {}, named = {};
-  return fstat(fd, &open) == 0 && lstat(path.c_str(), &named) == 0 &&
-         open.st_dev == named.st_dev && open.st_ino == named.st_ino;
+  return fstat(fd, &open) == 0 && lstat(path.c_str(), &named) == 0 && open.st_dev == named.st_dev &&
+         open.st_ino == named.st_ino;
 }
 
 /// A new file of that name, locked. What a killed process left there goes. Throws while another
