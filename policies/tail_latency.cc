@@ -15,9 +15,11 @@ constexpr double smooth_s = 0.1, usual_s = 5;  // spans of the two means
 constexpr double saturated_s = 0.6;            // so long over what is kept free: no burst
 constexpr double nearly = 0.95, clearly = 0.8;
 constexpr double all_used = 0.9;  // of the total: the device has nothing to spare
-constexpr double least_calm_s = 1, most_calm_s = 60, in_vain_s = 10;
+constexpr double least_calm_s = 1, most_calm_s = 16, in_vain_s = 10;
+constexpr double try_again = 10;           // times the calm that is wanted: whether it still is so
+constexpr double quiet_part = 1.0 / 1000;  // of the total
 constexpr double stalled = 0.1, recovered = 0.5;  // of the usual foreground
-constexpr double held_lately_s = 0.5;
+constexpr double held_lately_s = 0.5, longest_stall_s = 10;
 constexpr double debt_s = 4;                   // of the total: flushed and not compacted
 constexpr double read_and_written = 4;         // bytes that a compaction moves per byte of level 0
 constexpr double level_0_is_short_s = 1;       // without compaction of it
@@ -88,10 +90,10 @@ void tail_latency::look(tail_look const& l, std::int64_t now_ns) {
   bool const is_ours = terms_.how == tail_algorithm::guarded;
   if (is_ours) count_debt(l, span_s);
   if (is_guarding()) {
-    keep_guard(l, span_s);
+    keep_guard(span_s);
   } else {
     free_s_ += span_s;
-    sign_ = foreground_.value > 0 ? tail_sign::holding : tail_sign::quiet;
+    sign_ = unguarded();
     if (is_ours)
       if (auto const why = due_guard(l, span_s)) guard(*why);
   }
@@ -158,7 +160,11 @@ void tail_latency::guard(tail_sign why) {
   double& calm = g_.calm_wanted_s;
   calm = free_s_ < in_vain_s ? std::min(calm * 2, most_calm_s) : least_calm_s;
   sign_ = why;
-  g_.saturated_s = g_.calm_s = 0;
+  g_.saturated_s = g_.calm_s = g_.guarded_s = 0;
+}
+
+bool tail_latency::is_foreground_quiet() const {
+  return foreground_.value < quiet_part * static_cast<double>(terms_.total);
 }
 
 /// What made the guard hold is still there.
@@ -183,10 +189,18 @@ bool tail_latency::has_reason() const {
   }
 }
 
-void tail_latency::keep_guard(tail_look const&, double span_s) {
+/// Without limits a device that is full says nothing of what the foreground would take alone: so it
+/// is tried again after a while, ever more rarely.
+void tail_latency::keep_guard(double span_s) {
   g_.calm_s = has_reason() ? 0 : g_.calm_s + span_s;
-  if (g_.calm_s < g_.calm_wanted_s) return;
-  sign_ = foreground_.value > 0 ? tail_sign::holding : tail_sign::quiet;
+  g_.guarded_s += span_s;
+  bool const is_to_try =
+      sign_ == tail_sign::saturation && g_.guarded_s >= try_again * g_.calm_wanted_s;
+  if (g_.calm_s < g_.calm_wanted_s && !is_to_try && !is_foreground_quiet()) return;
+  if (sign_ == tail_sign::stall && is_foreground_quiet() && has_reason() &&
+      g_.guarded_s < longest_stall_s)
+    return;
+  sign_ = unguarded();
   free_s_ = 0;
 }
 

@@ -22,10 +22,10 @@
 
 namespace sluice::policies {
 
+/// Rows of policies/background.def.
 enum class tail_algorithm : std::uint8_t {
-  guarded,    // ours
-  paio_2022,  // Algorithm 1 as published
-  silk_2019,  // like SILK: higher compactions stop while there is more urgent work
+#define BACKGROUND(symbol, name, is_ready, purpose) symbol,
+#include "policies/background.def"
 };
 
 /// Background work, the most urgent first.
@@ -80,6 +80,7 @@ class tail_latency {
     double saturated_s = 0;                            // so far
     double calm_s = 0;                                 // so far, while a guard holds
     double calm_wanted_s = 1;                          // longer after each guard in vain
+    double guarded_s = 0;                              // so far
     double quiet_low_s = 0;                            // no compaction of the lowest level
     double debt_bytes = 0;                             // flushed and not compacted yet
     std::array<double, background_count> held_s = {};  // for long: work was put off
@@ -88,8 +89,12 @@ class tail_latency {
   void measure(tail_look const& l, double span_s);
   void count_debt(tail_look const& l, double span_s);
   std::optional<tail_sign> due_guard(tail_look const& l, double span_s);
+  bool is_foreground_quiet() const;
+  tail_sign unguarded() const {
+    return is_foreground_quiet() ? tail_sign::quiet : tail_sign::holding;
+  }
   bool has_reason() const;
-  void keep_guard(tail_look const& l, double span_s);
+  void keep_guard(double span_s);
   void guard(tail_sign why);
   background_rates divide(tail_look const& l) const;
 
