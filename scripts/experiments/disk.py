@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A disk of known speed: a file in memory behind a loop device, held to so many requests and
-bytes a second by the kernel's own throttle for the control group of those who use it. Reads and writes are
-held separately. Needs root, a loop device and the blkio (or io) controller of the kernel.
+bytes a second by the kernel's own throttle for the control group of those who use it. Reads and
+writes are held separately. Needs root, a loop device and the blkio (or io) controller.
 """
 import os
 import signal
