@@ -26,6 +26,7 @@ constexpr std::int64_t lease_of_limit_ns = 1'000'000'000;
 constexpr std::int64_t credit_ns = 5'000'000;      // what an idle role may save up
 constexpr std::uint64_t least_credit = 128 << 10;  // one piece of a large request
 constexpr std::int64_t tell_every_ns = 1'000'000'000;
+constexpr std::uint64_t most_early = 256 << 20;
 constexpr std::uint64_t closely = 50;  // a limit that moves by less than this part stays
 
 std::optional<unsigned> number_of(std::vector<std::string> const& names, std::string const& name) {
@@ -105,7 +106,10 @@ policies::tail_look keeper::figures(foreign<abi::segment> const& s, std::int64_t
     before_of_[i] = now;
   }
   std::uint64_t const moved = grown(before_.amount, all.amount);
-  l.foreground = rate_over_span(moved > of_background ? moved - of_background : 0, span_ns);
+  // A call that waits is counted in the channel of its role before it is in that of all.
+  std::uint64_t const others = of_background + early_;
+  early_ = others > moved ? std::min(others - moved, most_early) : 0;
+  l.foreground = rate_over_span(moved > others ? moved - others : 0, span_ns);
   before_ = all;
   return l;
 }
