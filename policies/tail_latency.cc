@@ -18,7 +18,7 @@ constexpr double all_used = 0.9;  // of the total: the device has nothing to spa
 constexpr double least_calm_s = 1, most_calm_s = 16, in_vain_s = 10;
 constexpr double try_again = 10;           // times the calm that is wanted: whether it still is so
 constexpr double quiet_part = 1.0 / 1000;  // of the total
-constexpr double stalled = 0.1, recovered = 0.5;  // of the usual foreground
+constexpr double stalled = 0.01, recovered = 0.05;  // of the usual foreground: a valley is neither
 constexpr double held_lately_s = 0.5, longest_stall_s = 10;
 constexpr double debt_s = 4;                   // of the total: flushed and not compacted
 constexpr double read_and_written = 4;         // bytes that a compaction moves per byte of level 0

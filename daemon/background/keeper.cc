@@ -143,7 +143,7 @@ void keeper::write(foreign<abi::segment>& s, unsigned kind, std::int64_t now_ns)
   policies::rate const wanted = is_busy(now_ns) ? rounded(by_.rates()[kind]) : unbounded;
   bool const is_lapsing = wanted != unbounded && lease_ns_[kind] - now_ns < lease_of_limit_ns / 2;
   auto const in_force = settings_for(p.limit, 0).rate_q40;
-  bool const is_another = segment::rate_of(s, p.number) != in_force;
+  bool const is_another = segment::rate_of(s, p.number, now_ns) != in_force;
   if (is_close(wanted, p.limit) && !is_lapsing && !is_another) return;
   p.limit = wanted;
   lease_ns_[kind] = wanted == unbounded ? 0 : now_ns + lease_of_limit_ns;
