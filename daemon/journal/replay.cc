@@ -146,8 +146,11 @@ void replay::take_back(file_id const& id, left_aside& one) {
   one.is_lost = true;
   one.name = m.name;
   one.changed_ns = 0;
-  int const directory = m.is_homeless ? into_ : open_file(m.directory);
+  // What is open stays as it is: this may be one that is about to be closed.
+  file_id const* const in = name_now(m.directory);
+  descriptor const above(in != nullptr ? home_.open(*in, O_RDONLY | O_DIRECTORY) : -1);
   descriptor const file(home_.open(m.now, O_PATH));
+  int const directory = m.is_homeless ? into_ : above.get();
   struct stat st = {};
   if (directory < 0 || !file || fstat(file.get(), &st) != 0) return;
   if (look_for(directory, m.name, file.get()) != 0) return;
@@ -209,18 +212,23 @@ int replay::flush() {
   return flush_error_;
 }
 
+/// Null: home has no such file, or what has that handle is another one.
+file_id const* replay::name_now(file_id const& id) const {
+  auto const made = made_.find(id);
+  if (made != made_.end()) return &made->second.now;
+  return live_.is_live(id) ? &id : nullptr;
+}
+
 /// A descriptor that stays ours, or -errno.
 int replay::open_file(file_id const& id) {
   if (auto const at = open_.find(id); at != open_.end()) {
     ages_.splice(ages_.end(), ages_, at->second.age);
     return at->second.fd;
   }
-  auto const made = made_.find(id);
-  if (made == made_.end() && !live_.is_live(id))
-    return aside_.contains(id) ? -of_somebody_else : -ESTALE;
-  file_id const& now = made == made_.end() ? id : made->second.now;
-  int fd = home_.open(now, O_RDWR | O_NONBLOCK | O_NOCTTY);
-  if (fd == -EISDIR) fd = home_.open(now, O_RDONLY | O_DIRECTORY);
+  file_id const* const now = name_now(id);
+  if (now == nullptr) return aside_.contains(id) ? -of_somebody_else : -ESTALE;
+  int fd = home_.open(*now, O_RDWR | O_NONBLOCK | O_NOCTTY);
+  if (fd == -EISDIR) fd = home_.open(*now, O_RDONLY | O_DIRECTORY);
   return fd < 0 ? fd : remember(id, fd);
 }
 
@@ -382,16 +390,14 @@ int replay::name_it(record const& r, int fd, int directory) {
 int replay::make_file(record const& r, int directory) {
   int const taken = directory == into_ ? 0 : clear_name(r, directory);
   if (taken != 0) return -taken;
-  int const fd = openat(directory, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-  if (fd < 0) return -errno;
-  int error = home_.set_mark(fd, mark_);
-  if (error == 0) error = give(r, fd, r.mode & 07777 & ~special);
+  descriptor file(openat(directory, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+  if (!file) return -errno;
+  int error = home_.set_mark(file.get(), mark_);
+  if (error == 0) error = give(r, file.get(), r.mode & 07777 & ~special);
   // Another user may take the name and give it up, again and again.
-  for (int tries = 0; error == 0 && (error = name_it(r, fd, directory)) == EEXIST; ++tries)
+  for (int tries = 0; error == 0 && (error = name_it(r, file.get(), directory)) == EEXIST; ++tries)
     error = tries < name_tries ? clear_name(r, directory) : refuse_name(r, directory);
-  if (error == 0) return fd;
-  close(fd);
-  return -error;
+  return error == 0 ? file.release() : -error;
 }
 
 bool is_made_since(int fd, timespec const& begun) {

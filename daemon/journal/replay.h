@@ -103,6 +103,7 @@ class replay {
   void forget_marks();
 
  private:
+  file_id const* name_now(file_id const& id) const;
   int open_file(file_id const& id);
   int remember(file_id const& id, int fd);
   void forget(file_id const& id);
