@@ -11,7 +11,6 @@
 #include "base/foreign.h"
 #include "node/rates.h"
 #include "node/share_out.h"
-#include "segment/curve.h"
 
 namespace sluice::node {
 
@@ -24,7 +23,9 @@ struct phase_times {
 
 core::curve_settings settings_of(unit_kind unit, phases const& p, phase_times const& t);
 
-using segment::write_curve;
+/// A new curve for a channel; wakes whom it concerns. One writer: this daemon.
+void write_curve(foreign<abi::segment>& s, unsigned channel, core::curve_settings const& settings,
+                 std::int64_t now_ns);
 
 /// One channel whose curve is to change.
 struct curve_change {
