@@ -254,8 +254,7 @@ class recovery {
 
   /// What recovery itself wrote to one that was kept aside is in its record's time.
   bool is_foreign(file_id const& id, file_records const& file, struct stat const& st) const {
-    return changed_ns(st) > file.changed_ns && crash_.is_foreign(changed_ns(st)) &&
-           !home_->mounting(id.fs).explains(st);
+    return changed_ns(st) > file.changed_ns && is_changed_since(crash_, *home_, id.fs, st);
   }
 
   std::string name_of_file(file_id const& id) {

@@ -61,6 +61,11 @@ int look_for(int directory, std::string const& name, int fd) {
 
 }  // namespace
 
+bool is_changed_since(crash_time const& when, home const& at,
+                      std::array<std::uint8_t, 16> const& fs, struct stat const& st) {
+  return when.is_foreign(changed_ns(st)) && !at.mounting(fs).explains(st);
+}
+
 char const* users_doing(int error) {
   switch (error) {
     case EWOULDBLOCK:
@@ -313,14 +318,9 @@ int replay::clear_name(record const& r, int directory) {
   if (is_of_attempt(there.get(), st))
     return unlinkat(directory, r.name.c_str(), 0) == 0 ? 0 : errno;
   // A time says nothing of another user, who may have waited for the crash, or for our attempts.
-  bool const is_foreign =
-      is_changed_since(r.file.fs, st) || st.st_uid != r.uid || home_.is_marked(there.get(), mark_);
+  bool const is_foreign = is_changed_since(when_, home_, r.file.fs, st) || st.st_uid != r.uid ||
+                          home_.is_marked(there.get(), mark_);
   return is_foreign ? refuse_name(r, directory) : put_aside(r, directory, there.get());
-}
-
-/// Somebody else changed it after the crash.
-bool replay::is_changed_since(std::array<std::uint8_t, 16> const& fs, struct stat const& st) const {
-  return when_.is_foreign(changed_ns(st)) && !home_.mounting(fs).explains(st);
 }
 
 /// An attempt made it, and nobody changed it since.
@@ -501,7 +501,7 @@ int replay::look_at_target(record const& r, int fd, int directory) const {
   // It is only compared, so it may be anybody's.
   if (int const error = identify(there.get(), has, &r.victim.fs); error != 0) return error;
   if (has != r.victim) return later;
-  return is_changed_since(r.file.fs, st) ? EBUSY : 0;
+  return is_changed_since(when_, home_, r.file.fs, st) ? EBUSY : 0;
 }
 
 /// The name is under `directory`. 0 or an errno.

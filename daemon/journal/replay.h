@@ -50,6 +50,10 @@ struct crash_time {
   }
 };
 
+/// Somebody else changed that file after the crash.
+bool is_changed_since(crash_time const& when, home const& at,
+                      std::array<std::uint8_t, 16> const& fs, struct stat const& st);
+
 /// A file that stays as it is, for what its users did to it: the journal keeps what it has of it.
 struct left_aside {
   std::string why;
@@ -125,7 +129,6 @@ class replay {
   int name_it(record const& r, int fd, int directory);
   int clear_name(record const& r, int directory);
   bool is_of_attempt(int fd, struct stat const& st) const;
-  bool is_changed_since(std::array<std::uint8_t, 16> const& fs, struct stat const& st) const;
   int refuse_name(record const& r, int directory);
   int put_aside(record const& r, int directory, int fd);
   int move(record const& r, int fd, int directory);

@@ -144,6 +144,18 @@ struct bench {
     r.bytes = std::as_bytes(std::span(text));
     tell(r);
   }
+  /// Of a file that the crash lost with its name; the record that made it. `in`: another directory
+  /// than the root.
+  record tell_lost(std::string const& name, std::string const& text, file_id const* in = nullptr) {
+    write(name, "");
+    record made = about(kind::create, name);
+    made.changed_ns = wall_ns();
+    if (in != nullptr) made.directory = *in;
+    tell(made);
+    tell_new(made.file, text);
+    REQUIRE(unlink(path(name).c_str()) == 0);
+    return made;
+  }
   /// Behind the creation: all that a new file begins with.
   void tell_new(file_id const& id, std::string const& text, std::uint64_t changed_ns = 0) {
     tell_data(id, 0, text, changed_ns);

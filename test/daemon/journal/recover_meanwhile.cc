@@ -22,18 +22,7 @@ namespace {
 
 constexpr uid_t stranger = 64001;
 
-/// Of a file that the crash lost with its name: made, and its first bytes.
-record tell_lost(bench& b, std::string const& name, std::string const& text) {
-  b.write(name, "");
-  record made = b.about(kind::create, name);
-  made.changed_ns = wall_ns();
-  b.tell(made);
-  b.tell_new(made.file, text);
-  REQUIRE(unlink(b.path(name).c_str()) == 0);
-  return made;
-}
-
-/// The same of an empty one, with the next commit.
+/// Of an empty one that the crash lost with its name, with the next commit.
 void add_lost_empty(bench& b, std::string const& name) {
   b.write(name, "");
   record made = b.about(kind::create, name), size;
@@ -73,7 +62,7 @@ recovered recover_aside(std::string const& log, home* files,
 TEST_CASE("a name that another user takes at the last moment loses no file", "[order]") {
   bench b;
   if (!b.begin()) return;
-  tell_lost(b, "a", "LOGS");
+  b.tell_lost("a", "LOGS");
   b.crash();
   raced_home files;
   files.on_mark = [&] { make_theirs(b.path("a")); };
@@ -90,7 +79,7 @@ TEST_CASE("a file that was made and then left aside is made again by what is kep
   bench b;
   if (!b.begin()) return;
   constexpr int more_than_are_open = 520;
-  record const a = tell_lost(b, "a", "LOGS");
+  record const a = b.tell_lost("a", "LOGS");
   for (int i = 0; i < more_than_are_open; ++i) add_lost_empty(b, fmt::format("other{}", i));
   b.tell_data(a.file, 4, "END.");
   b.crash();
@@ -114,7 +103,7 @@ TEST_CASE("a file that was made and then left aside is made again by what is kep
 TEST_CASE("a made file that somebody else changes meanwhile stays, by another name", "[order]") {
   bench b;
   if (!b.begin()) return;
-  tell_lost(b, "a", "LOGS");
+  b.tell_lost("a", "LOGS");
   b.crash();
   bool is_given = false;
   auto const give_away = [&](std::uint64_t, std::uint64_t) {

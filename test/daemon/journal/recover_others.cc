@@ -13,25 +13,10 @@
 
 using namespace sluice::journal;
 using sluice::test::bench;
-using sluice::test::wall_ns;
 
 namespace {
 
 constexpr uid_t stranger = 64001;
-
-/// Of a file that the crash lost with its name; the record that made it. `in`: another directory
-/// than the root.
-record tell_lost(bench& b, std::string const& name, std::string const& text,
-                 file_id const* in = nullptr) {
-  b.write(name, "");
-  record made = b.about(kind::create, name);
-  made.changed_ns = wall_ns();
-  if (in != nullptr) made.directory = *in;
-  b.tell(made);
-  b.tell_new(made.file, text);
-  REQUIRE(unlink(b.path(name).c_str()) == 0);
-  return made;
-}
 
 void make_theirs(bench const& b, std::string const& name) {
   b.write(name, "theirs");
@@ -55,7 +40,7 @@ TEST_CASE("a name that another user took loses no file, whenever he took it", "[
     make_theirs(b, "elsewhere");  // which lost that name, and the disk does not know
     usleep(20'000);
   }
-  tell_lost(b, "a", "LOGS");
+  b.tell_lost("a", "LOGS");
   usleep(20'000);
   if (!is_earlier) make_theirs(b, "a");
   b.crash();
@@ -78,7 +63,7 @@ TEST_CASE("a name that another user took loses no file, whenever he took it", "[
 TEST_CASE("the name of a file that was removed is whoever's took it", "[order]") {
   bench b;
   if (!b.begin()) return;
-  record r = tell_lost(b, "a", "LOGS");
+  record r = b.tell_lost("a", "LOGS");
   r.what = kind::unlink;
   b.tell(r);
   make_theirs(b, "a");
@@ -92,7 +77,7 @@ TEST_CASE("what another user mounted at a name is not asked", "[order]") {
   if (!b.begin()) return;
   std::string const what = GENERATE("file", "directory", "new name");
   INFO(what);
-  record r = tell_lost(b, "a", "LOGS");
+  record r = b.tell_lost("a", "LOGS");
   if (what == "directory") {
     REQUIRE(mkdir(b.path("d").c_str(), 0755) == 0);
     record made = b.about(kind::create, "d");
@@ -125,7 +110,7 @@ TEST_CASE("what another user mounted at a name is not asked", "[order]") {
 TEST_CASE("a replacement whose name another user took keeps the name that it had", "[order]") {
   bench b;
   if (!b.begin()) return;
-  record moved = tell_lost(b, "new", "LOGS");
+  record moved = b.tell_lost("new", "LOGS");
   moved.what = kind::rename;
   moved.new_name = "conf";
   b.tell(moved);
@@ -161,7 +146,7 @@ TEST_CASE("what was written between two attempts is not the recovery's", "[order
 TEST_CASE("a file that an attempt made and its user changed is his", "[order]") {
   bench b;
   if (!b.begin(0)) return;
-  tell_lost(b, "a", "LOGS");
+  b.tell_lost("a", "LOGS");
   b.write("stuck", "home");
   b.immutable("stuck", true);
   b.tell_data(b.id_of(b.path("stuck")), 0, "LOGS");
@@ -201,7 +186,7 @@ TEST_CASE("a file whose directory is no more is kept, and comes home elsewhere",
   REQUIRE(mkdir(b.path("d").c_str(), 0755) == 0);
   file_id const directory = b.id_of(b.path("d"));
   for (auto const* text : {"a", "b"}) {
-    record gone = tell_lost(b, "same", text, &directory);
+    record gone = b.tell_lost("same", text, &directory);
     gone.what = kind::unlink;
     if (was_removed) b.tell(gone);
   }
@@ -227,7 +212,7 @@ TEST_CASE("an attempt to bring files elsewhere that was cut off leaves no second
   b.write("found/his", "his");
   REQUIRE(mkdir(b.path("d").c_str(), 0755) == 0);
   file_id const directory = b.id_of(b.path("d"));
-  tell_lost(b, "a", "LOGS", &directory);
+  b.tell_lost("a", "LOGS", &directory);
   REQUIRE(rmdir(b.path("d").c_str()) == 0);
   b.write("stuck", "home");
   b.immutable("stuck", true);
