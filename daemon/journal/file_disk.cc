@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 
 #include "base/error.h"
@@ -33,26 +32,6 @@ void random_bytes(void* to, std::size_t bytes) {
     throw sluice_error("the kernel gives no random bytes");
 }
 
-void fill(file_disk& d, std::string const& path, std::uint64_t bytes) {
-  block_buffer const zeros(1u << 20);
-  errno = 0;
-  for (std::uint64_t at = 0; at < bytes && errno == 0; at += zeros.size()) {
-    std::span<std::byte const> const all(zeros);
-    errno = d.write(at, all.first(std::min<std::uint64_t>(all.size(), bytes - at)));
-  }
-  if (errno != 0) throw failure(path, "cannot be written in full");
-  if (errno = d.flush(); errno != 0) throw failure(path, "cannot be synced");
-}
-
-/// Gone again unless kept.
-struct unfinished {
-  std::string path;
-  bool kept = false;
-  ~unfinished() {
-    if (!kept) unlink(path.c_str());
-  }
-};
-
 sluice::error in_use(std::string const& path) {
   return sluice_error(
       fmt::format("{}: is in use by another process; a journal serves one `sluice run` at a time, "
@@ -60,22 +39,9 @@ sluice::error in_use(std::string const& path) {
                   path));
 }
 
-bool is_named(int fd, std::string const& path) {
-  struct stat open = {}, named = {};
-  return fstat(fd, &open) == 0 && lstat(path.c_str(), &named) == 0 && open.st_dev == named.st_dev &&
-         open.st_ino == named.st_ino;
-}
-
-/// A new file of that name, locked. What a killed process left there goes. Throws while another
-/// process is at it: the lock of what was left is kept until ours is held.
-std::unique_ptr<file_disk> begin_file(std::string const& name) {
-  std::unique_ptr<file_disk> left;
-  if (access(name.c_str(), F_OK) == 0) {
-    left = std::make_unique<file_disk>(name, file_disk::use::write);
-    if (!is_named(left->descriptor(), name)) throw in_use(name);
-    unlink(name.c_str());
-  }
-  return std::make_unique<file_disk>(name, file_disk::use::make);
+std::string directory_of(std::string const& path) {
+  auto const slash = path.rfind('/');
+  return slash == path.npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
 }
 
 }  // namespace
@@ -83,8 +49,7 @@ std::unique_ptr<file_disk> begin_file(std::string const& name) {
 void refuse_journals_above(std::uint64_t bytes) { most_bytes = bytes; }
 
 void sync_directory_of(std::string const& path) {
-  auto const slash = path.rfind('/');
-  std::string const dir = slash == path.npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+  std::string const dir = directory_of(path);
   int const fd = open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   bool const good = fd >= 0 && fsync(fd) == 0;
   if (fd >= 0) close(fd);
@@ -93,20 +58,19 @@ void sync_directory_of(std::string const& path) {
 
 file_disk::file_disk(std::string const& path, use how) {
   // A user may have put a pipe there, or a lease on it.
-  int const flags = (how == use::look ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK |
-                    O_NOCTTY | (how == use::make ? O_CREAT | O_EXCL : 0);
+  int const flags = (how == use::look ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NONBLOCK | O_NOCTTY |
+                    (how == use::make ? O_TMPFILE : O_NOFOLLOW);
   fd_ = open(path.c_str(), flags | O_DIRECT, 0600);
-  if (fd_ < 0 && errno == EINVAL) {  // tmpfs of old kernels; a new file is made by then
-    if (how == use::make) unlink(path.c_str());
-    fd_ = open(path.c_str(), flags, 0600);
-  }
-  if (fd_ < 0) throw failure(path, how == use::make ? "cannot be made" : "cannot be opened");
+  if (fd_ < 0 && errno == EINVAL) fd_ = open(path.c_str(), flags, 0600);  // tmpfs of old kernels
+  if (fd_ < 0)
+    throw failure(path, how == use::make ? "a journal cannot be made there" : "cannot be opened");
   struct stat st = {};
   if (fstat(fd_, &st) != 0 || !S_ISREG(st.st_mode)) {
     close(fd_);
     throw usage_error(fmt::format("{}: is not a file", path));
   }
   owner_ = st.st_uid;
+  is_unnamed_ = how == use::make;
   bytes_ = static_cast<std::uint64_t>(st.st_size) / block_bytes * block_bytes;
   if (bytes_ > most_bytes) {
     close(fd_);
@@ -125,7 +89,25 @@ file_disk::~file_disk() { close(fd_); }
 
 bool file_disk::has_name() const {
   struct stat st = {};
-  return fstat(fd_, &st) == 0 && st.st_nlink != 0;
+  return is_unnamed_ || (fstat(fd_, &st) == 0 && st.st_nlink != 0);
+}
+
+int file_disk::fill(std::uint64_t bytes) {
+  block_buffer const zeros(1u << 20);
+  for (std::uint64_t at = 0; at < bytes; at += zeros.size()) {
+    std::span<std::byte const> const all(zeros);
+    int const error = write(at, all.first(std::min<std::uint64_t>(all.size(), bytes - at)));
+    if (error != 0) return error;
+  }
+  bytes_ = bytes;
+  return flush();
+}
+
+int file_disk::link_as(std::string const& path) {
+  std::string const open = fmt::format("/proc/self/fd/{}", fd_);
+  if (linkat(AT_FDCWD, open.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) != 0) return errno;
+  is_unnamed_ = false;
+  return 0;
 }
 
 int file_disk::read(std::uint64_t offset, std::span<std::byte> to) {
@@ -171,24 +153,29 @@ std::uint64_t random_salt() {
   return salt;
 }
 
-void make_log_file(std::string const& path, std::uint64_t bytes, std::uint64_t window_ns) {
+std::unique_ptr<file_disk> begin_log_file(std::string const& path, std::uint64_t bytes,
+                                          std::uint64_t window_ns) {
   bytes = bytes / block_bytes * block_bytes;
   if (bytes < area_begin + area_bytes_min)
     throw usage_error(
         fmt::format("{}: a journal has at least {} bytes", path, area_begin + area_bytes_min));
-  if (access(path.c_str(), F_OK) == 0)
-    throw usage_error(fmt::format("{}: is there already; a journal never replaces a file", path));
-  std::string const name = path + ".new";
-  auto const made = begin_file(name);
-  unfinished left{name};
-  fill(*made, name, bytes);
+  auto made = std::make_unique<file_disk>(directory_of(path), file_disk::use::make);
+  errno = made->fill(bytes);
+  if (errno != 0) throw failure(path, "cannot be written in full");
   std::byte id[16];
   random_bytes(id, sizeof id);
   errno = make_log(*made, first_superblock(bytes - area_begin, random_salt(), id, window_ns));
-  if (errno != 0) throw failure(name, "cannot be written");
-  if (renameat2(AT_FDCWD, name.c_str(), AT_FDCWD, path.c_str(), RENAME_NOREPLACE) != 0)
-    throw failure(path, "cannot be given its name");
-  left.kept = true;
+  if (errno != 0) throw failure(path, "cannot be written");
+  return made;
+}
+
+void make_log_file(std::string const& path, std::uint64_t bytes, std::uint64_t window_ns) {
+  if (access(path.c_str(), F_OK) == 0)
+    throw usage_error(fmt::format("{}: is there already; a journal never replaces a file", path));
+  auto const made = begin_log_file(path, bytes, window_ns);
+  errno = made->link_as(path);
+  if (errno == EEXIST) throw in_use(path);  // by whoever made it meanwhile
+  if (errno != 0) throw failure(path, "cannot be given its name");
   sync_directory_of(path);
 }
 

@@ -16,9 +16,9 @@ namespace sluice::journal {
 
 class file_disk : public disk {
  public:
+  /// To make one, `path` is its directory: it is empty, and has no name.
   enum class use { look, write, make };
-  /// Throws sluice::error, also when another process has it open to write. Of a new file bytes() is
-  /// what it has at the beginning, none.
+  /// Throws sluice::error, also when another process has it open to write.
   file_disk(std::string const& path, use how);
   ~file_disk() override;
   file_disk(file_disk const&) = delete;
@@ -28,6 +28,10 @@ class file_disk : public disk {
   unsigned owner() const { return owner_; }
   int descriptor() const { return fd_; }
   bool has_name() const override;
+  /// Zeros from the beginning of a new file; 0 or an errno.
+  int fill(std::uint64_t bytes);
+  /// Gives a new file its name; 0 or an errno.
+  int link_as(std::string const& path);
   int read(std::uint64_t offset, std::span<std::byte> to) override;
   int write(std::uint64_t offset, std::span<std::byte const> from) override;
   int flush() override;
@@ -37,14 +41,19 @@ class file_disk : public disk {
   int fd_ = -1;
   std::uint64_t bytes_ = 0;
   unsigned owner_ = 0;
-  bool through_ = true;  // RWF_DSYNC is known here
+  bool is_unnamed_ = false;  // a new one, not linked yet
+  bool through_ = true;      // RWF_DSYNC is known here
 };
 
 /// From now on a larger journal is not opened: whoever owns it made it as large as he liked.
 void refuse_journals_above(std::uint64_t bytes);
 
-/// A new journal of `bytes` in all. Appears complete under its name, or not at all; throws when
-/// there is a file of that name.
+/// A new journal of `bytes` in all, locked, which has no name before it is linked beside `path`.
+/// Throws.
+std::unique_ptr<file_disk> begin_log_file(std::string const& path, std::uint64_t bytes,
+                                          std::uint64_t window_ns);
+
+/// The same under its name: complete, or not at all. Throws when there is a file of that name.
 void make_log_file(std::string const& path, std::uint64_t bytes, std::uint64_t window_ns);
 
 /// The names in the directory of that file are safe. Throws.

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
 
@@ -46,9 +45,8 @@ superblock super_of(superblock made, superblock const& of) {
   return made;
 }
 
-void write_all(std::string const& path, kept_log const& of,
+void write_all(file_disk& disk, std::string const& path, kept_log const& of,
                std::function<void(take_record const&)> const& each) {
-  file_disk disk(path, file_disk::use::write);
   superblock super = super_of(read_slots(disk).in_force, of.super);
   for (int slot = 0; slot < 2; ++slot)
     if (int const error = write_slot(disk, super); error != 0) fail(path, error);
@@ -96,13 +94,13 @@ std::uint64_t room_for_records(std::uint64_t bytes) {
 }
 
 std::string keep_aside(kept_log const& of, std::function<void(take_record const&)> const& each) {
-  std::string const name = name_for(of), part = name + ".part";
+  std::string const name = name_for(of);
   std::uint64_t bytes = 0;
   each([&](record const& r) { bytes += bytes_of(r); });
-  unlink(part.c_str());
-  make_log_file(part, room_for_records(bytes), of.super.window_ns);
-  write_all(part, of, each);
-  if (std::rename(part.c_str(), name.c_str()) != 0) fail(name, errno);
+  auto const kept = begin_log_file(name, room_for_records(bytes), of.super.window_ns);
+  write_all(*kept, name, of, each);
+  unlink(name.c_str());  // of that attempt, whose records the journal still has
+  if (int const error = kept->link_as(name); error != 0) fail(name, error);
   sync_directory_of(name);
   return name;
 }
@@ -114,8 +112,7 @@ std::uint64_t kept_beside(std::string const& log) {
   std::uint64_t count = 0;
   for (auto at = files::directory_iterator(path.parent_path(), failed);
        !failed && at != files::directory_iterator(); at.increment(failed)) {
-    std::string const name = at->path().filename();
-    count += name.starts_with(begins) && !name.ends_with(".part") && !name.ends_with(".new");
+    count += at->path().filename().string().starts_with(begins);
   }
   return count;
 }
