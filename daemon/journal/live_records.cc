@@ -20,14 +20,11 @@ bool is_given_away(file_records const& f, struct stat const& home) {
 
 void live_records::add(std::uint64_t lsn, record const& r) {
   file_records& f = files_[r.file];
-  for (auto const* other : {&r.directory, &r.new_directory})
-    if (!other->handle.empty()) files_.try_emplace(*other);
+  if (!r.directory.handle.empty()) files_.try_emplace(r.directory);
   file_systems_.insert(r.file.fs);
-  if (r.what == kind::revoke || r.what == kind::large)
-    f.safe_below = std::max(f.safe_below, std::min(r.below, lsn));
+  if (r.what == kind::revoke) f.safe_below = std::max(f.safe_below, std::min(r.below, lsn));
   if (r.what == kind::create || r.what == kind::owner) f.owner = {r.uid, r.gid};
   if (r.what == kind::unlink) f.is_removed = true;
-  if (auto const at = files_.find(r.victim); at != files_.end()) at->second.is_removed = true;
   if (r.what == kind::create) {
     f.is_removed = false;
     made_[r.file] = lsn;
@@ -64,7 +61,7 @@ file_records const* live_records::of(file_id const& id) const {
 
 bool live_records::counts(std::uint64_t lsn, record const& r) const {
   // Names are brought home whatever happened to the bytes: a sync of the file need not cover them.
-  if (r.what == kind::unlink || r.what == kind::rename) return true;
+  if (r.what == kind::unlink) return true;
   if (!is_content(r.what) && r.what != kind::create) return false;
   auto const at = files_.find(r.file);
   if (at == files_.end() || lsn < at->second.safe_below) return false;
@@ -72,7 +69,7 @@ bool live_records::counts(std::uint64_t lsn, record const& r) const {
   if (r.what != kind::create) return true;
   // Of a batch that was cut off: nobody was told that the file is durable. It may have become that
   // without the journal, and been removed since, so a part of it must not come back.
-  if (!S_ISDIR(r.mode) && !at->second.has_size) return false;
+  if (!at->second.has_size) return false;
   // A directory that was synced on its own has all names that were given before.
   auto const in = files_.find(r.directory);
   return in == files_.end() || !in->second.is_marked;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which records of a journal still count for each file, before any of them is written. If a file
-// was made durable at home (a large write, a drain before somebody bypasses the journal), older
+// was made durable at home (a sync of its own, a drain before somebody bypasses the journal), older
 // records of its content must not overwrite it.
 #pragma once
 
@@ -23,7 +23,7 @@ struct owner_ids {
 struct file_records {
   std::uint64_t safe_below = 0;  // LSN: content recorded before is at home
   bool is_kept = false;          // it shall stay as it is: somebody else changed it, say
-  bool is_changed = false;       // and it was changed after the crash
+  bool is_changed = false;       // removed by the journal, and changed after the crash
   bool is_live = false;          // its handle found it at home before anything was written
   bool is_marked = false;        // its last fsync was its own: newer than all of the journal
   bool has_content = false;      // a record about its bytes or size counts

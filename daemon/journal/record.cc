@@ -2,6 +2,8 @@
 // Which parts a kind has is a row of `parts_of`; encode and decode walk the same row.
 #include "journal/record.h"
 
+#include <sys/stat.h>
+
 #include <cstring>
 
 namespace sluice::journal {
@@ -15,13 +17,11 @@ enum part : unsigned {
   has_file = 1,
   has_changed = 2,
   has_offset = 4,
-  has_length = 8,
-  has_directory = 16,
-  has_new_directory = 32,
-  has_mode = 64,
-  has_owner = 128,
-  has_bytes = 256,
-  has_below = 512,
+  has_directory = 8,
+  has_mode = 16,
+  has_owner = 32,
+  has_bytes = 64,
+  has_below = 128,
 };
 
 struct kind_row {
@@ -33,13 +33,10 @@ struct kind_row {
 constexpr kind_row kinds[] = {
     {kind::data, "data", has_file | has_changed | has_offset | has_bytes},
     {kind::truncate, "truncate", has_file | has_changed | has_offset},
-    {kind::undated, "create", has_file | has_directory | has_mode | has_owner},
     {kind::create, "create", has_file | has_changed | has_directory | has_mode | has_owner},
     {kind::unlink, "unlink", has_file | has_directory | has_mode},
-    {kind::rename, "rename", has_file | has_directory | has_new_directory},
     {kind::revoke, "revoke", has_file | has_below},
     {kind::owner, "owner", has_file | has_owner},
-    {kind::large, "large", has_file | has_changed | has_offset | has_length | has_below},
 };
 
 kind_row const* row_of(kind what) {
@@ -95,10 +92,10 @@ struct reader {
     to.resize(bytes);
     take(to.data(), bytes);
   }
-  void take(file_id& f, std::size_t handle_bytes_min = 1) {
+  void take(file_id& f) {
     take(f.fs.data(), f.fs.size());
     take(f.handle_type);
-    take(f.handle, handle_bytes_min, handle_bytes_max);
+    take(f.handle, 1, handle_bytes_max);
   }
 };
 
@@ -121,16 +118,10 @@ void encode(record const& r, std::vector<std::byte>& to) {
   if (parts & has_file) put(to, r.file);
   if (parts & has_changed) put(to, r.changed_ns);
   if (parts & has_offset) put(to, r.offset);
-  if (parts & has_length) put(to, r.length);
   if (parts & has_below) put(to, r.below);
   if (parts & has_directory) {
     put(to, r.directory);
     put(to, r.name);
-  }
-  if (parts & has_new_directory) {
-    put(to, r.new_directory);
-    put(to, r.new_name);
-    put(to, r.victim);
   }
   if (parts & has_mode) put(to, r.mode);
   if (parts & has_owner) {
@@ -145,21 +136,15 @@ std::optional<record> decode(kind what, std::span<std::byte const> payload) {
   if (row == nullptr) return {};
   unsigned const parts = row->parts;
   record r;
-  r.what = what == kind::undated ? kind::create : what;
+  r.what = what;
   reader in{payload};
   if (parts & has_file) in.take(r.file);
   if (parts & has_changed) in.take(r.changed_ns);
   if (parts & has_offset) in.take(r.offset);
-  if (parts & has_length) in.take(r.length);
   if (parts & has_below) in.take(r.below);
   if (parts & has_directory) {
     in.take(r.directory);
     in.take(r.name, 1, name_bytes_max);
-  }
-  if (parts & has_new_directory) {
-    in.take(r.new_directory);
-    in.take(r.new_name, 1, name_bytes_max);
-    in.take(r.victim, 0);
   }
   if (parts & has_mode) in.take(r.mode);
   if (parts & has_owner) {
@@ -168,9 +153,9 @@ std::optional<record> decode(kind what, std::span<std::byte const> payload) {
   }
   if (!in.good) return {};
   if ((parts & has_directory) && !is_name(r.name)) return {};
-  if ((parts & has_new_directory) && !is_name(r.new_name)) return {};
+  if ((parts & has_mode) && !S_ISREG(r.mode)) return {};
   constexpr std::uint64_t offset_max = INT64_MAX;
-  if (r.offset > offset_max || r.length > offset_max - r.offset) return {};
+  if (r.offset > offset_max) return {};
   if (parts & has_bytes) {
     if (in.left.empty() || in.left.size() > data_bytes_max ||
         in.left.size() > offset_max - r.offset)

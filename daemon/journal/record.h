@@ -15,18 +15,15 @@
 
 namespace sluice::journal {
 
-/// The numbers are on disk.
+/// The numbers are on disk; 4, 6 and 8 were other kinds once, that no journal has any more.
 enum class kind : std::uint16_t {
   pad = 1,       // fills the last block of a batch
   data = 2,      // file, changed, offset, bytes
   truncate = 3,  // file, changed, offset (the new size)
-  undated = 4,   // create, as it was once: without `changed`
   unlink = 5,    // file, directory, name, mode
-  rename = 6,    // file, directory, name, new_directory, new_name, victim
   revoke = 7,    // file, below: its bytes and size of before that LSN are safe at home
-  large = 8,     // file, changed, offset, length, below: written and synced at home, not here
   batch = 9,     // the head of a batch: the journal's own, like pad
-  create = 10,   // file, changed, directory, name, mode, owner: the file (or directory), its link
+  create = 10,   // file, changed, directory, name, mode, owner: the file, its link
   owner = 11,    // file, owner: whose it was when what follows of it was logged
 };
 
@@ -45,12 +42,10 @@ struct record {
   std::uint64_t changed_ns = 0;  // ctime of the home file just after the change; create: when the
                                  // file began; 0: nobody knows
   std::uint64_t offset = 0;      // truncate: the new size
-  std::uint64_t length = 0;      // large
   std::uint64_t below = 0;       // the tail of the journal when the sync at home began
   std::span<std::byte const> bytes;  // data; decoded: points into the payload
-  file_id directory, new_directory;
-  file_id victim;  // what had the new name before; an empty handle: nothing
-  std::string name, new_name;
+  file_id directory;
+  std::string name;
   std::uint32_t mode = 0, uid = 0, gid = 0;
 };
 
@@ -60,7 +55,7 @@ void encode(record const& r, std::vector<std::byte>& to);
 /// The most bytes of data one record can hold; longer writes take several.
 inline constexpr std::size_t data_bytes_max = 1u << 20;
 
-/// Nothing when the payload is not a record of that kind. Of an undated one a `create` comes back.
+/// Nothing when the payload is not a record of that kind, or names what is no regular file.
 std::optional<record> decode(kind what, std::span<std::byte const> payload);
 
 /// Can be the last part of a path: not empty, no slash, neither . nor ..

@@ -141,10 +141,10 @@ class recovery {
       if (is_filler(kind(h.kind))) return true;
       auto const r = decode(kind(h.kind), payload);
       if (!r)
-        throw sluice_error(fmt::format(
-            "{}: the record at {} (kind {}) is of a kind that this program does not know; use the "
-            "sluice that wrote the journal; it is kept as it is",
-            options_.log, h.lsn, h.kind));
+        throw sluice_error(
+            fmt::format("{}: the record at {} (kind {}) is none that this program knows; use the "
+                        "sluice that wrote the journal; it is kept as it is",
+                        options_.log, h.lsn, h.kind));
       visit(h.lsn, *r);
       return true;
     });
@@ -212,6 +212,7 @@ class recovery {
 
   /// False: without root nothing more can be said, and the sync has to do.
   bool look_at(file_id const& id, file_records& file) {
+    if (file.is_removed && !result_.is_running) file.is_changed = is_changed(id, file);
     int const fd = home_->open(id, O_RDONLY | O_NONBLOCK | O_NOCTTY);
     if (fd == -ESTALE) return true;  // lost, or removed: the replay finds out
     if (fd == -EPERM && result_.is_running) return false;
@@ -240,13 +241,12 @@ class recovery {
     if (fstat(fd, &st) != 0) fail("names a file that cannot be looked at", errno);
     if (result_.is_running) check_not_behind(id, file, st, fd);
     if (!file.is_live || file.is_marked || result_.is_running) return true;
-    file.is_changed = is_foreign(id, file, st);
     if (!file.has_content) return true;
     if (result_.home_error != 0 && !options_.replay && is_in_use(id, fd))
       leave(id, file, "its disk refused bytes, and it is open to be written");
     else if (is_given_away(file, st))
       leave_foreign(id, file, given_away_text);
-    else if (file.is_changed)
+    else if (is_foreign(id, file, st))
       leave_foreign(id, file, "changed by somebody else after the journal's last record");
     if (!file.owner) file.owner = {st.st_uid, st.st_gid};
     return true;
@@ -255,6 +255,13 @@ class recovery {
   /// What recovery itself wrote to one that was kept aside is in its record's time.
   bool is_foreign(file_id const& id, file_records const& file, struct stat const& st) const {
     return changed_ns(st) > file.changed_ns && is_changed_since(crash_, *home_, id.fs, st);
+  }
+
+  /// Its users may keep it from being opened, but not from being looked at.
+  bool is_changed(file_id const& id, file_records const& file) const {
+    descriptor const at(home_->open(id, O_PATH));
+    struct stat st = {};
+    return at && fstat(at.get(), &st) == 0 && is_foreign(id, file, st);
   }
 
   std::string name_of_file(file_id const& id) {
@@ -381,8 +388,7 @@ class recovery {
                        bool const is_content = r.what == kind::data || r.what == kind::truncate;
                        if (is_content && at->second.changed_ns != 0)
                          r.changed_ns = at->second.changed_ns;
-                       bool const is_name = r.what == kind::create || r.what == kind::unlink ||
-                                            r.what == kind::rename;
+                       bool const is_name = r.what == kind::create || r.what == kind::unlink;
                        if (is_content || r.what == kind::owner || (is_name && at->second.is_lost))
                          take(r);
                      });

@@ -158,12 +158,12 @@ void replay::take_back(file_id const& id, left_aside& one) {
   int const directory = m.is_homeless ? into_ : above.get();
   struct stat st = {};
   if (directory < 0 || !file || fstat(file.get(), &st) != 0) return;
-  if (look_for(directory, m.name, file.get()) != 0) return;
+  if (look_for(directory, m.given, file.get()) != 0) return;
   if (changed_ns(st) == m.changed_ns) {
-    unlinkat(directory, m.name.c_str(), 0);
+    unlinkat(directory, m.given.c_str(), 0);
     return;
   }
-  std::string const name = move_aside(directory, m.name, st.st_ino);
+  std::string const name = move_aside(directory, m.given, st.st_ino);
   if (!name.empty()) done_.aside.push_back(home_.place_of(id.fs, directory) + "/" + name);
 }
 
@@ -373,21 +373,21 @@ int replay::put_aside(record const& r, int directory, int fd) {
 }
 
 /// 0 or an errno. Among files from elsewhere its name gets a number, if one has it.
-int replay::name_it(record const& r, int fd, int directory) {
+int replay::name_it(record const& r, int fd, int directory, std::string& given) const {
   auto const link_as = [&](std::string const& name) {
     return linkat(AT_FDCWD, proc_name(fd).c_str(), directory, name.c_str(), AT_SYMLINK_FOLLOW) == 0
                ? 0
                : errno;
   };
-  int error = link_as(r.name);
+  int error = link_as(given = r.name);
   for (int i = 2; error == EEXIST && directory == into_; ++i)
-    error = link_as(fmt::format("{}.{}", r.name, i));
+    error = link_as(given = fmt::format("{}.{}", r.name, i));
   return error;
 }
 
 /// The new file, marked and then linked, or -errno: ENOENT the directory is no more, EEXIST a later
 /// file has the name.
-int replay::make_file(record const& r, int directory) {
+int replay::make_file(record const& r, int directory, std::string& given) {
   int const taken = directory == into_ ? 0 : clear_name(r, directory);
   if (taken != 0) return -taken;
   descriptor file(openat(directory, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
@@ -395,17 +395,10 @@ int replay::make_file(record const& r, int directory) {
   int error = home_.set_mark(file.get(), mark_);
   if (error == 0) error = give(r, file.get(), r.mode & 07777 & ~special);
   // Another user may take the name and give it up, again and again.
-  for (int tries = 0; error == 0 && (error = name_it(r, file.get(), directory)) == EEXIST; ++tries)
+  for (int tries = 0; error == 0 && (error = name_it(r, file.get(), directory, given)) == EEXIST;
+       ++tries)
     error = tries < name_tries ? clear_name(r, directory) : refuse_name(r, directory);
   return error == 0 ? file.release() : -error;
-}
-
-bool is_made_since(int fd, timespec const& begun) {
-  struct statx there = {};
-  if (statx(fd, "", AT_EMPTY_PATH, STATX_BTIME, &there) != 0) return false;
-  if ((there.stx_mask & STATX_BTIME) == 0) return true;
-  auto const& made = there.stx_btime;
-  return made.tv_sec != begun.tv_sec ? made.tv_sec > begun.tv_sec : made.tv_nsec >= begun.tv_nsec;
 }
 
 /// Of a file that is there, but not yet as its first sync made it durable: before its bytes are
@@ -423,31 +416,6 @@ void replay::bring_owner(record const& r, int fd) {
   if (given_.contains(r.file)) done_.regrouped.push_back(home_.place_of(r.file.fs, fd));
 }
 
-/// The same of a directory. One that is there without our mark is somebody else's, or came home by
-/// itself: EEXIST.
-int replay::make_directory(record const& r, int directory) {
-  timespec begun = {};
-  clock_gettime(CLOCK_REALTIME_COARSE, &begun);  // as inodes are dated
-  bool const is_new = mkdirat(directory, r.name.c_str(), r.mode & 07777) == 0;
-  if (!is_new && errno != EEXIST) return -errno;
-  descriptor made(open_below(directory, r.name.c_str(), O_RDONLY | O_DIRECTORY));
-  if (!made) return is_new || (errno != ENOTDIR && errno != ELOOP) ? -errno : -EEXIST;
-  if (!is_new && !home_.is_marked(made.get(), mark_)) return -EEXIST;
-  // Its name may have been put on another one since, even on one of root's.
-  struct stat st = {};
-  if (fstat(made.get(), &st) != 0) return -errno;
-  if (st.st_uid != geteuid() && st.st_uid != r.uid) return -EPERM;
-  if (is_new && !is_made_since(made.get(), begun)) return -EEXIST;
-  home_.set_mark(made.get(), mark_);
-  if (int const error = give(r, made.get(), r.mode & 07777); error != 0) return -error;
-  return made.release();
-}
-
-int replay::make_at(record const& r, int directory) {
-  if (directory < 0) return directory;
-  return S_ISDIR(r.mode) ? make_directory(r, directory) : make_file(r, directory);
-}
-
 void replay::make(record const& r) {
   int const there = open_file(r.file);
   if (there >= 0) return bring_owner(r, there);
@@ -456,9 +424,10 @@ void replay::make(record const& r) {
     return;
   }
   int directory = open_file(r.directory);
-  int fd = make_at(r, directory);
+  std::string given = r.name;
+  int fd = directory < 0 ? directory : make_file(r, directory, given);
   bool const is_homeless = fd == -ESTALE || fd == -ENOENT;
-  if (is_homeless && into_ >= 0) fd = make_at(r, directory = into_);
+  if (is_homeless && into_ >= 0) fd = make_file(r, directory = into_, given);
   if (fd == -ESTALE || fd == -ENOENT) {
     if (live_.of(r.file)->is_removed)
       ++done_.gone;
@@ -480,84 +449,52 @@ void replay::make(record const& r) {
   if (int const error = identify(fd, now); error != 0) fail(r, fd, error);
   struct stat st = {};
   if (fstat(fd, &st) != 0) fail(r, fd, errno);
-  made_[r.file] = {now, r.directory, directory == into_, r.name, changed_ns(st)};
+  made_[r.file] = {now, r.directory, directory == into_, r.name, given, changed_ns(st)};
   remember(r.file, fd);
   ++done_.made;
   if (given_.contains(r.file))
     done_.regrouped.push_back(home_.place_of(r.file.fs, directory) + "/" + r.name);
 }
 
-/// 0: the new name is free, the victim's, or of an earlier attempt; EEXIST: any other file there
-/// came later, EBUSY: and is another user's; or another errno.
-int replay::look_at_target(record const& r, int fd, int directory) const {
-  descriptor const there(open_below(directory, r.new_name.c_str(), O_PATH));
-  if (!there) return errno == ENOENT ? 0 : errno;
-  struct stat st = {}, file = {};
-  if (fstat(there.get(), &st) != 0 || fstat(fd, &file) != 0) return errno;
-  if (is_of_attempt(there.get(), st)) return 0;
-  int const later = st.st_uid == file.st_uid ? EEXIST : EBUSY;
-  file_id has;
-  if (r.victim.handle.empty()) return later;
-  // It is only compared, so it may be anybody's.
-  if (int const error = identify(there.get(), has, &r.victim.fs); error != 0) return error;
-  if (has != r.victim) return later;
-  return is_changed_since(when_, home_, r.file.fs, st) ? EBUSY : 0;
-}
-
-/// The name is under `directory`. 0 or an errno.
-int replay::move(record const& r, int fd, int directory) {
-  int const to = open_file(r.new_directory);
-  if (to == -ESTALE) return 0;
-  if (to < 0) return -to;
-  int const error = look_at_target(r, fd, to);
-  if (error != 0 && error != EEXIST) return error;
-  if (error == 0)
-    return renameat(directory, r.name.c_str(), to, r.new_name.c_str()) == 0 ? 0 : errno;
-  ++done_.ahead;
-  bool const is_ours = home_.is_marked(fd, mark_);
-  return !is_ours || unlinkat(directory, r.name.c_str(), 0) == 0 ? 0 : errno;
-}
-
 void replay::apply(std::uint64_t lsn, record const& r) {
   if (!live_.counts(lsn, r)) return;
-  bool const is_name = r.what == kind::unlink || r.what == kind::rename;
-  bool const is_aside = aside_.contains(r.file);
-  if (!is_name && is_aside) return;
-  if (r.what == kind::unlink && live_.of(r.file)->is_changed) {
+  if (r.what == kind::unlink) return remove(r);
+  if (aside_.contains(r.file)) return;
+  ++done_.records;
+  if (r.what == kind::create) return make(r);
+  int const fd = open_file(r.file);
+  if (fd >= 0) return put(r, fd);
+  if (fd == -ESTALE)  // it was removed later, and that was durable
+    ++done_.gone;
+  else if (!leave_aside(r.file, -1, users_doing(-fd)))
+    fail(r, -1, -fd);
+}
+
+void replay::remove(record const& r) {
+  bool const is_live = live_.is_live(r.file);
+  if (aside_.contains(r.file) && !is_live) return;  // its names are kept with it
+  if (is_live && live_.of(r.file)->is_changed) {
     done_.kept_names.push_back(fmt::format("{}: it was removed before, and changed since", r.name));
     return;
   }
   ++done_.records;
-  if (r.what == kind::create) return make(r);
-  int fd = open_file(r.file);
-  descriptor named;  // enough to compare it with what has its name
-  if (is_name && fd < 0 && users_doing(-fd) != nullptr) {
-    if (is_aside && !live_.is_live(r.file)) return;  // its names are kept with it
-    fd = home_.open(r.file, O_PATH);
-    if (fd >= 0) named = descriptor(fd);
-  }
-  if (fd == -ESTALE) {
-    // It was removed later, and that was durable.
+  file_id const* const now = name_now(r.file);
+  int const fd = now != nullptr ? home_.open(*now, O_PATH) : -ESTALE;
+  descriptor const closes(fd);
+  int const error = fd >= 0 ? remove_name(r, fd) : -fd;
+  if (error == ESTALE)
     ++done_.gone;
-    return;
-  }
-  if (fd < 0 && is_name) return leave_name(r, -1, -fd);
-  if (fd < 0 && leave_aside(r.file, -1, users_doing(-fd))) return;
-  if (fd < 0) fail(r, -1, -fd);
-  if (!is_name) return put(r, fd);
-  int const error = change_name(r, fd);
-  if (error != 0 && error != ENOENT) leave_name(r, fd, error);
+  else if (error != 0 && error != ENOENT)
+    leave_name(r, fd, error);
 }
 
 /// 0 or an errno: ENOENT another file has the name by now, or none.
-int replay::change_name(record const& r, int fd) {
+int replay::remove_name(record const& r, int fd) {
   int const directory = open_file(r.directory);
   if (directory == -ESTALE) return 0;
   if (directory < 0) return -directory;
   if (int const error = look_for(directory, r.name, fd); error != 0) return error;
-  if (r.what == kind::rename) return move(r, fd, directory);
-  int const how = S_ISDIR(r.mode) ? AT_REMOVEDIR : 0;
-  return unlinkat(directory, r.name.c_str(), how) == 0 ? 0 : errno;
+  return unlinkat(directory, r.name.c_str(), 0) == 0 ? 0 : errno;
 }
 
 void replay::forget_marks() {

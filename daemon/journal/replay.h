@@ -9,8 +9,6 @@
 // attempt of the same recovery made bear its mark and are made again.
 #pragma once
 
-#include <time.h>
-
 #include <cstdint>
 #include <list>
 #include <map>
@@ -76,9 +74,6 @@ char const* users_doing_there(int error);
 /// of its name sets its ctime; what a mount or a recovery set after the crash says nothing.
 bool is_earlier(struct statx const& there, std::uint64_t born_ns, std::uint64_t crash_ns);
 
-/// Was this directory made then or later? True as well where the file system does not say.
-bool is_made_since(int fd, timespec const& begun);
-
 class replay {
  public:
   /// `mark` (text) says which recovery made a file.
@@ -121,18 +116,15 @@ class replay {
   void bring_owner(record const& r, int fd);
   void put(record const& r, int fd);
   void change_bytes(record const& r, int fd, struct stat const& st);
-  int change_name(record const& r, int fd);
+  void remove(record const& r);
+  int remove_name(record const& r, int fd);
   void make(record const& r);
-  int make_directory(record const& r, int directory);
-  int make_file(record const& r, int directory);
-  int make_at(record const& r, int directory);
-  int name_it(record const& r, int fd, int directory);
+  int make_file(record const& r, int directory, std::string& given);
+  int name_it(record const& r, int fd, int directory, std::string& given) const;
   int clear_name(record const& r, int directory);
   bool is_of_attempt(int fd, struct stat const& st) const;
   int refuse_name(record const& r, int directory);
   int put_aside(record const& r, int directory, int fd);
-  int move(record const& r, int fd, int directory);
-  int look_at_target(record const& r, int fd, int directory) const;
   void take_back(file_id const& id, left_aside& one);
   void look_who_changed(file_id const& id, struct stat const& st);
   void know_changed(file_id const& id, int fd);
@@ -145,8 +137,8 @@ class replay {
   struct made_one {
     file_id now;
     file_id directory;
-    bool is_homeless;  // it is in `into_`
-    std::string name;
+    bool is_homeless;          // it is in `into_`
+    std::string name, given;   // by the journal, and by us
     std::uint64_t changed_ns;  // ctime as we left it; 0: somebody else changed it
   };
 

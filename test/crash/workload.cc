@@ -204,16 +204,16 @@ class stream {
   }
   void replace() {
     std::string const to = stream_file(dir_, number_), from = to + ".tmp";
-    file const f(from, O_RDONLY), victim(to, O_RDONLY);
+    file const victim(to, O_RDONLY);
     change();
     if (rename(from.c_str(), to.c_str()) != 0) fail(to);
-    record moved = about(kind::rename, f, 0);
-    moved.directory = moved.new_directory = directory_.id();
-    moved.name = last_part(from);
-    moved.new_name = last_part(to);
-    moved.victim = victim.id();
-    tell(moved);
+    // The journal has no renames: home has them, and the name that the victim began with is free.
+    record gone = about(kind::unlink, victim, 0);
+    gone.directory = directory_.id();
+    gone.name = last_part(from);
+    tell(gone);
     durable(directory_.fd, true);
+    if (mode_.logged && mode_.waits && fsync(directory_.fd) != 0) fail("fsync");
   }
 
   std::string dir_;

@@ -140,35 +140,22 @@ TEST_CASE("of a user's log recovery makes nothing but his own files", "[order]")
 }
 
 TEST_CASE("of a uid without a name recovery brings home files of its group", "[order]") {
-  for (bool const is_directory : {false, true}) {
-    bench b;
-    if (!begin_of_user(b)) return;
-    b.write("lost", "x");
-    record r = b.about(kind::create, "lost");
-    r.uid = r.gid = others;
-    r.mode = S_IFREG | 0640;
-    record in = r;
-    if (is_directory) {
-      REQUIRE(mkdir(b.path("in").c_str(), 0700) == 0);
-      in = b.about(kind::create, "in");
-      in.uid = in.gid = others;
-      in.mode = S_IFDIR | 03775;
-      b.tell(in);
-      r.directory = in.file;
-      REQUIRE(rmdir(b.path("in").c_str()) == 0);
-    }
-    lose(b, r, b.path("lost"));
-    b.crash();
-    REQUIRE(chown(b.log.c_str(), others, others) == 0);
-    CAPTURE(is_directory);
-    CHECK_THAT(recovered_for_node(b.log), Catch::Contains("without its group: ") &&
-                                              Catch::Contains("/lost\n") &&
-                                              !Catch::Contains("log "));
-    CHECK(b.read(is_directory ? "in/lost" : "lost") == "text");
-    struct stat st = {};
-    REQUIRE(stat(b.path(is_directory ? "in" : "lost").c_str(), &st) == 0);
-    CHECK((st.st_uid == others && (st.st_mode & 07777) == (is_directory ? 01755u : 0600u)));
-  }
+  bench b;
+  if (!begin_of_user(b)) return;
+  b.write("lost", "x");
+  record r = b.about(kind::create, "lost");
+  r.uid = r.gid = others;
+  r.mode = S_IFREG | 0640;
+  lose(b, r, b.path("lost"));
+  b.crash();
+  REQUIRE(chmod(b.at.dir.c_str(), 0777) == 0);
+  REQUIRE(chown(b.log.c_str(), others, others) == 0);
+  CHECK_THAT(recovered_for_node(b.log), Catch::Contains("without its group: ") &&
+                                            Catch::Contains("/lost\n") && !Catch::Contains("log "));
+  CHECK(b.read("lost") == "text");
+  struct stat st = {};
+  REQUIRE(stat(b.path("lost").c_str(), &st) == 0);
+  CHECK((st.st_uid == others && (st.st_mode & 07777) == 0600u));
 }
 
 TEST_CASE("a name service that fails makes nobody unknown", "[order]") {
@@ -233,7 +220,7 @@ struct shared_box {
     if (!begin_of_user(b)) return false;
     REQUIRE((mkdir(box.c_str(), 0777) == 0 && chmod(box.c_str(), 0777) == 0));
     REQUIRE(chown(box.c_str(), others, others) == 0);
-    for (auto const* name : {"free", "box/lost", "box/there", "box/old", "box/away"}) {
+    for (auto const* name : {"free", "box/lost", "box/there", "box/away"}) {
       b.write(name, "home");
       REQUIRE(chown(b.path(name).c_str(), user, his_group) == 0);
     }
@@ -243,17 +230,14 @@ struct shared_box {
 
   record of(kind what, std::string const& name) const {
     record r = b.about(what, name);
-    r.directory = r.new_directory = b.id_of(name.starts_with("box/") ? box : b.at.dir);
+    r.directory = b.id_of(name.starts_with("box/") ? box : b.at.dir);
     r.name = name.substr(name.find('/') + 1);
     r.uid = user;
     r.gid = his_group;
     return r;
   }
   void tell_all() {
-    record renamed = of(kind::rename, "box/old");
-    renamed.new_name = "new";
     b.tell(of(kind::unlink, "box/away"));
-    b.tell(renamed);
     b.tell_data(b.id_of(b.path("box/there")), 0, "LOGS");
     lose(b, of(kind::create, "box/lost"), b.path("box/lost"));
     lose(b, of(kind::create, "free"), b.path("free"));
@@ -287,7 +271,7 @@ TEST_CASE("a directory's owner keeps no other file of a user from coming home", 
     CAPTURE(said);
     CHECK(s.b.read("free") == "text");
     CHECK_THAT(said, Catch::Contains("directory that it is in: lost\n"));
-    CHECK_THAT(said, Catch::Contains("of away: its user") && Catch::Contains("of old: its user"));
+    CHECK_THAT(said, Catch::Contains("of away: its user"));
     REQUIRE_FALSE(log.empty());
     s.open_again();
     CHECK(s.b.read("box/there") == "LOGS");
@@ -314,28 +298,6 @@ TEST_CASE("a directory that is shut lacks nothing while the machine runs", "[ord
     CAPTURE(mode);
     CHECK(recovered_for_node(s.b.log) == "running\n");
   }
-}
-
-TEST_CASE("a file that replaced another user's comes home in its place", "[order]") {
-  bench b;
-  if (!begin_of_user(b)) return;
-  REQUIRE(chmod(b.at.dir.c_str(), 0777) == 0);
-  b.write("victim", "other");
-  b.write("fresh", "home");
-  REQUIRE(chown(b.path("victim").c_str(), others, others) == 0);
-  record made = b.about(kind::create, "fresh");
-  made.uid = user;
-  made.gid = his_group;
-  record renamed = b.about(kind::rename, "fresh");
-  renamed.new_name = "victim";
-  renamed.victim = b.id_of(b.path("victim"));
-  lose(b, made, b.path("fresh"));
-  b.tell(renamed);
-  b.crash();
-  REQUIRE(chown(b.log.c_str(), user, user) == 0);
-  CHECK(recovered_for_node(b.log).empty());
-  CHECK(b.read("victim") == "text");
-  CHECK(b.read("fresh") == "no file");
 }
 
 TEST_CASE("the process with a user's rights has no more, and is not his to look into", "[order]") {
@@ -385,19 +347,17 @@ TEST_CASE("a forged journal tells its user no name that he cannot find", "[order
   for (auto const* name : {"his", "home/secret-merger/his"})
     REQUIRE(chown(b.path(name).c_str(), user, user) == 0);
   std::string const target = GENERATE(as<std::string>(), "", "/open", "/his");
-  kind const what = GENERATE(kind::create, kind::unlink, kind::rename, kind::data);
+  kind const what = GENERATE(kind::create, kind::unlink, kind::data);
   bool const is_data = what == kind::data;
   record r = b.about(what == kind::create ? kind::unlink : what, "his");
   r.what = what;
   r.uid = user;
   r.gid = his_group;
-  r.new_name = "new";
   file_id const found = b.id_of(secret + target);
   if (target == "/his" || is_data)
     r.file = found;
   else
-    r.directory = r.new_directory = found;
-  if (what == kind::rename) r.directory = b.id_of(b.at.dir);
+    r.directory = found;
   if (is_data) b.tell_data(r.file, 0, "LOGS");
   if (!is_data && what == kind::create) lose(b, r, b.path("his"));
   if (!is_data && what != kind::create) b.tell(r);

@@ -117,7 +117,7 @@ struct bench {
     record r;
     r.what = what;
     r.file = id_of(path(name));
-    r.directory = r.new_directory = id_of(at.dir);
+    r.directory = id_of(at.dir);
     r.name = name;
     r.mode = S_IFREG | 0640;
     return r;

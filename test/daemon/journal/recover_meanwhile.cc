@@ -48,8 +48,10 @@ struct raced_home : mounted_home {
 };
 
 recovered recover_aside(std::string const& log, home* files,
-                        std::function<void(std::uint64_t, std::uint64_t)> meanwhile) {
+                        std::function<void(std::uint64_t, std::uint64_t)> meanwhile,
+                        std::string const& into = {}) {
   recover_options o;
+  o.into = into;
   o.log = log;
   o.set_aside = true;
   o.files = files;
@@ -78,8 +80,16 @@ TEST_CASE("a name that another user takes at the last moment loses no file", "[o
 TEST_CASE("a file that was made and then left aside is made again by what is kept", "[order]") {
   bench b;
   if (!b.begin()) return;
+  bool const is_homeless = GENERATE(false, true);  // and its name is taken where it goes
   constexpr int more_than_are_open = 520;
-  record const a = b.tell_lost("a", "LOGS");
+  std::string const into = is_homeless ? b.path("found") : "";
+  std::string const name = is_homeless ? "found/a.2" : "a";
+  for (auto const* directory : {"found", "lost"})
+    REQUIRE(mkdir(b.path(directory).c_str(), 0755) == 0);
+  b.write("found/a", "another");
+  file_id const lost = b.id_of(b.path("lost"));
+  record const a = b.tell_lost("a", "LOGS", is_homeless ? &lost : nullptr);
+  REQUIRE(rmdir(b.path("lost").c_str()) == 0);
   for (int i = 0; i < more_than_are_open; ++i) add_lost_empty(b, fmt::format("other{}", i));
   b.tell_data(a.file, 4, "END.");
   b.crash();
@@ -87,17 +97,17 @@ TEST_CASE("a file that was made and then left aside is made again by what is kep
   descriptor held;
   auto const take_lease = [&](std::uint64_t, std::uint64_t) {
     if (held) return;
-    descriptor now(open(b.path("a").c_str(), O_RDONLY | O_CLOEXEC));
+    descriptor now(open(b.path(name).c_str(), O_RDONLY | O_CLOEXEC));
     if (now && fcntl(now.get(), F_SETLEASE, F_RDLCK) == 0) held = std::move(now);
   };
-  recovered const r = recover_aside(b.log, nullptr, take_lease);
+  recovered const r = recover_aside(b.log, nullptr, take_lease, into);
   REQUIRE(held);
   REQUIRE(r.aside.size() == 1);
-  CHECK(b.read("a") == "no file");  // not a part of it
+  CHECK(b.read(name) == "no file");  // not a part of it
   held = {};
-  b.log = r.aside_log;
-  b.recover_it();
-  CHECK(b.read("a") == "LOGSEND.");
+  recover_aside(r.aside_log, nullptr, nullptr, into);
+  CHECK(b.read(name) == "LOGSEND.");
+  CHECK(b.read("found/a") == "another");
 }
 
 TEST_CASE("a made file that somebody else changes meanwhile stays, by another name", "[order]") {
@@ -123,7 +133,8 @@ TEST_CASE("a made file that somebody else changes meanwhile stays, by another na
 TEST_CASE("what was removed and then changed stays, whatever the journal has of it", "[order]") {
   bench b;
   if (!b.begin(0)) return;
-  std::string const has = GENERATE("no bytes", "revoked bytes", "bytes of another owner");
+  std::string const has =
+      GENERATE("no bytes", "revoked bytes", "bytes of another owner", "a lease");
   INFO(has);
   b.write("a", "home");
   record const removed = b.about(kind::unlink, "a");
@@ -143,7 +154,11 @@ TEST_CASE("what was removed and then changed stays, whatever the journal has of 
   usleep(20'000);  // a ctime beside the mtime: nothing that a mount does
   REQUIRE(chmod(b.path("a").c_str(), 0600) == 0);
   if (has == "bytes of another owner") REQUIRE(chown(b.path("a").c_str(), stranger, stranger) == 0);
+  descriptor held(open(b.path("a").c_str(), O_RDWR | O_CLOEXEC));
+  signal(SIGIO, SIG_IGN);
+  if (has == "a lease") REQUIRE(fcntl(held.get(), F_SETLEASE, F_WRLCK) == 0);
   recovered const r = b.recover_it(false, true);
+  held = {};
   CHECK(b.read("a") == "mine");
   REQUIRE(r.done.kept_names.size() == 1);
   CHECK_THAT(r.done.kept_names[0], Catch::Contains("changed since"));

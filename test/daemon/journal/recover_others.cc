@@ -75,23 +75,9 @@ TEST_CASE("the name of a file that was removed is whoever's took it", "[order]")
 TEST_CASE("what another user mounted at a name is not asked", "[order]") {
   bench b;
   if (!b.begin()) return;
-  std::string const what = GENERATE("file", "directory", "new name");
-  INFO(what);
-  record r = b.tell_lost("a", "LOGS");
-  if (what == "directory") {
-    REQUIRE(mkdir(b.path("d").c_str(), 0755) == 0);
-    record made = b.about(kind::create, "d");
-    made.mode = S_IFDIR | 0755;
-    b.tell(made);
-    REQUIRE(rmdir(b.path("d").c_str()) == 0);
-  }
-  if (what == "new name") {
-    r.what = kind::rename;
-    r.new_name = "d";
-    b.tell(r);
-  }
+  b.tell_lost("a", "LOGS");
   b.crash();
-  std::string const at = b.path(what == "file" ? "a" : "d");
+  std::string const at = b.path("a");
   REQUIRE(mkdir(at.c_str(), 0755) == 0);
   recovered done;
   {
@@ -102,24 +88,7 @@ TEST_CASE("what another user mounted at a name is not asked", "[order]") {
     }
     CHECK_FALSE(over.is_asked_by([&] { done = b.recover_it(false, true); }));
   }
-  CHECK(done.aside.size() == (what == "new name" ? 0 : 1));
-  CHECK(done.done.kept_names.size() == (what == "new name" ? 1 : 0));
-  if (what != "file") CHECK(b.read("a") == "LOGS");
-}
-
-TEST_CASE("a replacement whose name another user took keeps the name that it had", "[order]") {
-  bench b;
-  if (!b.begin()) return;
-  record moved = b.tell_lost("new", "LOGS");
-  moved.what = kind::rename;
-  moved.new_name = "conf";
-  b.tell(moved);
-  make_theirs(b, "conf");
-  b.crash();
-  recovered const r = b.recover_it(false, true);
-  CHECK(b.read("conf") == "theirs");
-  CHECK(b.read("new") == "LOGS");
-  CHECK(r.done.kept_names.size() == 1);
+  CHECK(done.aside.size() == 1);
 }
 
 TEST_CASE("what was written between two attempts is not the recovery's", "[order]") {

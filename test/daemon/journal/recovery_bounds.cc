@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -119,6 +120,7 @@ void forge(std::string const& path, std::uint64_t bytes) {
   record r;
   r.what = kind::create;
   r.name = "n";
+  r.mode = S_IFREG;
   for (int count = 0;; ++count) {
     for (auto* const one : {&r.file, &r.directory}) one->handle = other();
     if (int const error = to.try_append(r, lsn); error == ENOSPC) break;

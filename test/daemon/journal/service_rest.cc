@@ -17,7 +17,7 @@ namespace journal = sluice::journal;
 namespace {
 
 bool comes(std::function<bool()> const& is_so) {
-  for (int i = 0; i < 500; ++i, usleep(10'000))
+  for (int i = 0; i < 6000; ++i, usleep(10'000))  // a sync of a busy disk takes long
     if (is_so()) return true;
   return false;
 }

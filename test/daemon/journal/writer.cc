@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The log's parts one by one: what is on disk, what is refused, and writers that share a flush.
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -45,12 +46,12 @@ record data_record(std::span<std::byte const> bytes, std::uint64_t epoch = 0) {
   return r;
 }
 
-record rename_record() {
+record unlink_record() {
   record r;
-  r.what = kind::rename;
-  r.file.handle = r.directory.handle = r.new_directory.handle = "h";
-  r.name = "from";
-  r.new_name = "to";
+  r.what = kind::unlink;
+  r.mode = S_IFREG;
+  r.file.handle = r.directory.handle = "h";
+  r.name = "name";
   return r;
 }
 
@@ -106,7 +107,7 @@ TEST_CASE("the bytes of a log are what the format says", "[order]") {
 
 TEST_CASE("records come back as they were, and nothing else passes for one", "[order]") {
   std::byte const bytes[2] = {std::byte{1}, std::byte{2}};
-  record const all[] = {data_record(bytes), rename_record()};
+  record const all[] = {data_record(bytes), unlink_record()};
   for (auto const& r : all) {
     auto p = payload_of(r);
     auto const back = decode(r.what, p);
@@ -119,14 +120,18 @@ TEST_CASE("records come back as they were, and nothing else passes for one", "[o
     }
   }
   for (char const* bad : {"", ".", "..", "a/b", "/"}) {
-    record r = rename_record();
-    r.new_name = bad;
+    record r = unlink_record();
+    r.name = bad;
     CHECK_FALSE(decode(r.what, payload_of(r)));
   }
+  record directory = unlink_record();
+  directory.mode = S_IFDIR;
+  CHECK_FALSE(decode(directory.what, payload_of(directory)));
   record far = data_record(bytes);
   far.offset = INT64_MAX;
   CHECK_FALSE(decode(far.what, payload_of(far)));
-  CHECK_FALSE(decode(kind(99), payload_of(far)));
+  for (int const unknown : {4, 6, 8, 99})  // some were other kinds once
+    CHECK_FALSE(decode(kind(unknown), payload_of(far)));
 }
 
 TEST_CASE("a log of another version, a foreign file and a damaged log are told apart", "[order]") {

@@ -3,6 +3,8 @@
 // each crash what the scan finds is the beginning of what was appended, byte for byte, and every
 // acknowledged record is in it or safe at home. Each rule of the log is switched off once, and the
 // same lives must then show the loss.
+#include <sys/stat.h>
+
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
@@ -99,10 +101,10 @@ record make_record(life& l, std::vector<std::byte>& bytes, std::uint64_t next) {
       r.what = kind::revoke;
       return r;
     case 2:
-      r.what = kind::rename;
-      r.directory.handle = r.new_directory.handle = "directory";
-      r.name = "a";
-      r.new_name = std::string(1 + below(l.rng, 200), 'b');
+      r.what = kind::unlink;
+      r.mode = S_IFREG;
+      r.directory.handle = "directory";
+      r.name = std::string(1 + below(l.rng, 200), 'b');
       return r;
     default:
       break;
