@@ -38,6 +38,13 @@ constexpr bool is_stirred(step_reasons const& r, std::int64_t now_ns) {
   return now_ns - r.stirred_ns < stir_ns;
 }
 
+/// Does the cycle end that began at `begun_ns`, so that figures are taken and the node is divided
+/// anew? `is_calm`: all have what they want, and nobody asks, so it need not be soon.
+constexpr bool is_cycle_over(std::int64_t begun_ns, std::int64_t due_ns, bool is_calm,
+                             std::int64_t now_ns) {
+  return now_ns >= due_ns && (!is_calm || now_ns - begun_ns >= quiet_tell_ns);
+}
+
 /// never_ns: when somebody speaks.
 std::int64_t next_step_ns(step_reasons const& r);
 

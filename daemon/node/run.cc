@@ -150,15 +150,23 @@ class loop {
   /// history begins now.
   void look(bool is_asked, moment at) {
     if (at.mono_ns >= next_ns() || (is_asked && at.mono_ns - stepped_ns_ >= quiet_step_ns))
-      step(at);
+      step(is_asked, at);
     if (is_asked && at.mono_ns - told_ns_ >= runtime::fresh_look::fresh_ns) tell(at);
   }
 
-  void step(moment at) {
+  /// What is steered has to be looked at also while nobody waits.
+  bool is_calm(moment at) const {
+    return !state_.has_parent() && !state_.steered.is_any() &&
+           !is_stirred(state_.reasons(), at.mono_ns);
+  }
+
+  void step(bool is_asked, moment at) {
     stepped_ns_ = at.mono_ns;
     ++state_.steps;
     state_.has_news = state_.measure(at) || state_.has_news;
-    bool const due = at.mono_ns >= next_cycle_ns_;
+    state_.expire_overrides(at);
+    bool const due =
+        is_cycle_over(last_cycle_ns_, next_cycle_ns_, !is_asked && is_calm(at), at.mono_ns);
     bool const early =
         state_.has_news && !state_.has_parent() && at.mono_ns - last_cycle_ns_ >= early_every_ns;
     if (due || early) {
@@ -168,7 +176,6 @@ class loop {
       state_.enforce(at);
     }
     if (due) {
-      state_.expire_overrides(at);
       state_.talk(true, at);
       next_cycle_ns_ = std::max(next_cycle_ns_, at.mono_ns - state_.cycle_ns()) + state_.cycle_ns();
       bool const is_fast = is_stirred(state_.reasons(), at.mono_ns);

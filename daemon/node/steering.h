@@ -25,6 +25,8 @@ class steering {
 
   /// After a change of policy. Capacities stay where they are, within the new bounds.
   void use();
+  /// There are such supplies.
+  bool is_any() const { return is_any_; }
   /// The end of a cycle: the figures of streams are new.
   void look(std::int64_t now_ns);
   /// What of this supply is divided.

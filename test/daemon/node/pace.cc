@@ -41,6 +41,15 @@ TEST_CASE("node pace: a sign makes steps fast, and it passes", "[node][pace]") {
   CHECK(!is_stirred(r, begin));
 }
 
+TEST_CASE("node pace: a cycle waits while all have what they want", "[node][pace]") {
+  std::int64_t const due = begin + 100 * ms;
+  CHECK(!is_cycle_over(begin, due, false, due - 1));
+  CHECK(is_cycle_over(begin, due, false, due));
+  CHECK(!is_cycle_over(begin, due, true, begin + s - 1));
+  CHECK(is_cycle_over(begin, due, true, begin + s));
+  CHECK(!is_cycle_over(begin, begin + 2 * s, true, begin + s));  // the policy wants it later
+}
+
 TEST_CASE("node pace: quiet steps are at most ten a second", "[node][pace]") {
   step_reasons r = with_jobs();
   int steps = 0;
