@@ -63,6 +63,9 @@ constexpr char const* coming_home_text =
     "what a crash left in your journal on this node is being brought home, and files of durable "
     "targets lack it until then (`sluice order` shows its state)";
 
+/// Where RUN is full, and at the start: for files that have to be cut back first.
+constexpr std::int64_t room_patience_ns = 500'000'000;
+
 constexpr char const* remains_grew_text =
     "files of a job that is over were cut back: somebody had let them grow";
 
@@ -142,14 +145,16 @@ process_teller::owner who_started(owner_lookup people) {
 }
 
 job_table::job_table(std::string run_dir, std::string library, std::string node_name,
-                     runtime::logger& log, process_teller::starter start, owner_lookup owner_of)
+                     runtime::logger& log, process_teller::starter start, owner_lookup owner_of,
+                     segment::tidier* tidier)
     : run_dir_(std::move(run_dir)),
       library_(std::move(library)),
       node_name_(std::move(node_name)),
       log_(log),
       processes_(std::move(start), read_stat, who_started(owner_of)),
       owner_of_(std::move(owner_of)),
-      remains_(run_dir_) {
+      tidier_(tidier != nullptr ? *tidier : own_tidier_),
+      remains_(run_dir_, tidier_, owner_of_) {
   if (geteuid() != 0) return;
   // Stages of all users pass through; only we list or write.
   chmod(run_dir_.c_str(), 0711);
@@ -211,10 +216,10 @@ void job_table::check_room(uid_t uid) const {
   auto const of_owner = std::size_t(std::count_if(
       jobs_.begin(), jobs_.end(), [&](auto const& j) { return is_his(j->record.uid); }));
   std::size_t const held = remains_.of(is_his);
-  if (uid != 0 && remains_.are_leased(is_his))
+  if (uid != 0 && remains_.are_held_up(is_his, steady_ns()))
     throw segment::no_room(fmt::format(
-        "a file of a job of uid {} that is over has grown, and a lease keeps sluiced from cutting "
-        "it back: end the process that holds the lease, and try again",
+        "a lease or a lock on a file of a job of uid {} that is over keeps sluiced from clearing "
+        "it away: end the process that holds it, and try again",
         uid));
   if (has_room(jobs_.size(), of_owner + held, uid == 0)) return;
   throw segment::no_room(fmt::format(
@@ -352,8 +357,27 @@ void job_table::make_files(segment::new_job const& made, policy::compiled const&
 
 /// Only cuts back: the rest of keep_sizes() has time.
 void job_table::make_room() {
-  for (auto const& j : jobs_) cut_back(*j);
-  if (remains_.look(steady_ns())) log_.warning(remains_grew_text);
+  for (auto const& j : jobs_)
+    cut_back(j->folder, segment::made_sizes::of_this_version(), j->record.uid);
+  remains_.look(steady_ns());
+  tidier_.wait(room_patience_ns);
+  heed_tidier();
+}
+
+void job_table::heed_tidier() {
+  for (auto const& [dir, done] : tidier_.take()) {
+    bool const is_over = remains_.hear(dir, done, steady_ns());
+    std::string const folder = dir.substr(dir.rfind('/') + 1);
+    if (done.had_grown && is_over) log_.warning(remains_grew_text);
+    if (done.had_grown && !is_over)
+      log_.warning("job's files were cut back: its owner had let them grow", {{"job", folder}});
+    if (done.is_leased && !is_over)
+      log_.warning("job's files have grown, and its owner holds a lease on one", {{"job", folder}});
+    if (is_over) ++changes_of_room_;
+  }
+  for (auto const& dir : tidier_.take_late(steady_ns()))
+    log_.warning("a job's files cannot be tidied: its owner holds the lock of one",
+                 {{"folder", dir}, {"meaning", "end his processes"}});
 }
 
 void job_table::bind_all(site_state const& site, std::int64_t now_ns) {
@@ -413,13 +437,17 @@ void job_table::adopt_one(std::string const& folder, site_state const& site) {
 
 void job_table::adopt(site_state const& site) {
   segment::collect_garbage(run_dir_);
-  remains_.find(steady_ns());
+  remains_.find();
   remains_.look(steady_ns());
+  for (auto const& folder :
+       segment::list_jobs(run_dir_))  // or it would seem to be of another version
+    if (auto const record = record_of(folder)) keep_made_size(folder, record->uid);
+  tidier_.wait(room_patience_ns);
+  heed_tidier();
   for (auto const& folder : segment::list_jobs(run_dir_)) {
     std::error_code failed;
     if (!std::filesystem::exists(segment::job_dir(run_dir_, folder) + "/job.json", failed))
-      continue;              // of a `sluice run` without a daemon
-    keep_made_size(folder);  // or it would seem to be of another version
+      continue;  // of a `sluice run` without a daemon
     try {
       adopt_one(folder, site);
       log_.info("job taken over", {{"job", folder}});
@@ -461,7 +489,6 @@ std::set<core::job_id> job_table::keys() const {
 }
 
 bool job_table::can_take_over(std::string const& folder, site_state const& site) try {
-  keep_made_size(folder);
   adopt_one(folder, site);
   log_.info("job taken over", {{"job", folder}});
   return true;
@@ -483,14 +510,8 @@ void job_table::look_at_left_alone(site_state const& site) {
 }
 
 /// Of a job that is not ours to read, by what was written down.
-bool job_table::keep_made_size(std::string const& folder) {
-  std::string const dir = segment::job_dir(run_dir_, folder);
-  auto const done = segment::cut_back(dir, segment::sizes_in(dir));
-  if (done.had_grown)
-    log_.warning("job's files were cut back: its owner had let them grow", {{"job", folder}});
-  if (done.is_leased)
-    log_.warning("job's files have grown, and its owner holds a lease on one", {{"job", folder}});
-  return done.is_leased;
+bool job_table::keep_made_size(std::string const& folder, uid_t uid) {
+  return cut_back(folder, segment::sizes_in(segment::job_dir(run_dir_, folder)), uid);
 }
 
 /// He needs none: it keeps us from cutting the file back.
@@ -507,10 +528,10 @@ void job_table::heed_lease(job& j, bool has_lease) {
 
 void job_table::keep_left_alone_sizes() {
   std::erase_if(left_alone_, [&](left_alone& left) {
-    left.leased_looks = keep_made_size(left.folder) ? left.leased_looks + 1 : 0;
-    if (left.leased_looks < most_leased_looks) return false;
-    auto const record = record_in(segment::job_dir(run_dir_, left.folder));
+    auto const record = record_of(left.folder);
     if (!record) return false;
+    left.leased_looks = keep_made_size(left.folder, record->uid) ? left.leased_looks + 1 : 0;
+    if (left.leased_looks < most_leased_looks) return false;
     retire(left.folder, record->uid);
     log_.warning("job removed",
                  {{"job", left.folder}, {"why", "its owner holds leases on its files"}});
@@ -518,30 +539,33 @@ void job_table::keep_left_alone_sizes() {
   });
 }
 
-/// True: a lease keeps us from a file that has grown.
-bool job_table::cut_back(job const& j) {
-  auto const done = segment::cut_back(segment::job_dir(run_dir_, j.folder),
-                                      segment::made_sizes::of_this_version());
-  if (done.had_grown)
-    log_.warning("job's files were cut back: its owner had let them grow",
-                 {{"job", j.record.name}, {"uid", j.record.uid}});
-  return done.is_leased;
+/// Asks for it. True: a lease or a lock keeps us from a file that has grown.
+bool job_table::cut_back(std::string const& folder, segment::made_sizes const& sizes, uid_t uid) {
+  std::string const dir = segment::job_dir(run_dir_, folder);
+  if (!segment::has_grown(dir, sizes)) return false;
+  std::int64_t const now_ns = steady_ns();
+  bool const is_held_up = tidier_.is_held_up(dir, now_ns);
+  tidier_.ask(dir, owner(uid), {.is_over = false, .has_let_go = false, .sizes = sizes}, now_ns);
+  return is_held_up;
 }
 
 void job_table::keep_sizes() {
   rescues_.clear();
   for (auto const& j : jobs_) {
     bool const is_held = j->areas.hold(segment::job_dir(run_dir_, j->folder), j->record.uid);
-    bool const is_leased = cut_back(*j);
+    bool const is_leased =
+        cut_back(j->folder, segment::made_sizes::of_this_version(), j->record.uid);
     heed_lease(*j, !is_held || is_leased);
   }
   keep_left_alone_sizes();
-  if (remains_.look(steady_ns())) log_.warning(remains_grew_text);
+  remains_.look(steady_ns());
+  heed_tidier();
   ++changes_of_room_;
 }
 
 void job_table::retire(std::string const& folder, uid_t uid, segment::held_areas held) {
   remains_.retire(folder, uid, std::move(held), steady_ns());
+  heed_tidier();
   ++changes_of_room_;
 }
 

@@ -53,9 +53,11 @@ class job_table {
   static constexpr std::size_t most_of_an_owner = 32;
   static constexpr std::size_t most_journal_folders_of_an_owner = 8;  // with files of his, too
 
-  /// `start`: see process_teller. `owner_of`: whose a job is, where bounds hold for one user.
+  /// `tidier`: null: its tasks are done at once. `start`: see process_teller. `owner_of`: whose a
+  /// job is, where bounds hold for one user.
   job_table(std::string run_dir, std::string library, std::string node_name, runtime::logger& log,
-            process_teller::starter start = {}, owner_lookup owner_of = {});
+            process_teller::starter start = {}, owner_lookup owner_of = {},
+            segment::tidier* tidier = nullptr);
 
   /// All that an earlier daemon left: the living are taken over, the dead removed. What cannot be
   /// taken over, such as a segment of an earlier version, is left alone while it may live.
@@ -71,6 +73,9 @@ class job_table {
   void heed_walk(std::set<std::string> const& inhabited);
   /// Cuts back files that their owners let grow, and clears away those of jobs that are over.
   void keep_sizes();
+  /// To be polled, -1: not; then heed_tidier() says what was done.
+  int tidier_fd() const { return tidier_.fd(); }
+  void heed_tidier();
   /// Another number: there may be room for a job that had none before.
   std::uint64_t changes_of_room() const { return changes_of_room_; }
   std::size_t free_places() const { return most_jobs - std::min(most_jobs, jobs_.size()); }
@@ -140,8 +145,8 @@ class job_table {
   void check_home(uid_t uid, policy::compiled& limits, std::string* note) const;
   void make_files(segment::new_job const& made, policy::compiled const& limits);
   /// True: a lease keeps us from a file that has grown.
-  bool keep_made_size(std::string const& folder);
-  bool cut_back(job const& j);
+  bool keep_made_size(std::string const& folder, uid_t uid);
+  bool cut_back(std::string const& folder, segment::made_sizes const& sizes, uid_t uid);
   void heed_lease(job& j, bool has_lease);
   void keep_left_alone_sizes();
   /// `held`: of its files.
@@ -158,6 +163,8 @@ class job_table {
   std::function<home_state(uid_t)> home_of_;
   process_teller processes_;
   owner_lookup owner_of_;
+  segment::tidier own_tidier_;  // where nobody else is there for it
+  segment::tidier& tidier_;
   segment::remains remains_;      // of jobs that are over, and whose files somebody holds
   std::map<uid_t, int> rescues_;  // looks for room since the last keep_sizes(), by owner
   std::uint64_t changes_of_room_ = 0;

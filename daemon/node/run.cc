@@ -41,6 +41,7 @@ class loop {
       if (stopping_ns_ != 0 && may_end(at)) break;
       state_.listen(at);
       state_.folders.listen(at.mono_ns);
+      state_.jobs.heed_tidier();
       look(is_asked, at);
       open_when_ready(at);
       if (server_) serve(at);
@@ -57,7 +58,7 @@ class loop {
  private:
   /// True: somebody asks, so what he is told should be fresh.
   bool wait() {
-    zmq_pollitem_t items[8] = {};
+    zmq_pollitem_t items[9] = {};
     int count = 0;
     auto const add = [&](int fd) {
       if (fd >= 0) items[count++] = {nullptr, fd, ZMQ_POLLIN, 0};
@@ -67,6 +68,7 @@ class loop {
     int const asking = count;
     add(services_.signal_fd);
     add(state_.folders.fd());
+    add(state_.jobs.tidier_fd());
     add(state_.journals.fd());
     if (state_.has_parent()) {
       wire::child_socket& socket = state_.parent->uplink().socket();

@@ -49,7 +49,7 @@ state::state(runtime::config const& c, runtime::services& s)
     : config(c),
       services(s),
       site(c.name),
-      jobs(c.run_dir, find_library(), c.name, s.log, tellers_of(s), s.owner_of),
+      jobs(c.run_dir, find_library(), c.name, s.log, tellers_of(s), s.owner_of, s.tidier),
       steered(jobs, site, overrides, !c.parents.empty()),
       rates(!c.parents.empty()),
       journals(s.journal_keeper, c.journal, c.run_dir, s.log),

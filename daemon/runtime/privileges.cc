@@ -105,6 +105,8 @@ kept_capabilities drop_capabilities(role_kind role) {
   return role == role_kind::node ? kept : own;
 }
 
+void drop_to_tidier() { drop_to(of_a_node); }
+
 kept_capabilities drop_to_journal() { return drop_to(of_a_log); }
 
 void without_capabilities(std::function<void()> const& make) {

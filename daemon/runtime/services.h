@@ -15,6 +15,10 @@
 #include "runtime/notify.h"
 #include "runtime/signals.h"
 
+namespace sluice::segment {
+class tidier;
+}  // namespace sluice::segment
+
 namespace sluice::wire {
 class context;
 struct security;
@@ -39,12 +43,13 @@ struct services {
   std::uint64_t incarnation = 0;         // larger than that of every earlier start
   std::string capabilities = {};     // kept by this process, for people: `cap_chown,…` or `none`
   std::string metrics_address = {};  // as bound; empty: none
-  int journal_keeper = -1;         // socket of node/journal_keeper.h; -1: this daemon keeps no log
-  dashboard* board = nullptr;      // the loop tells it what happens; null in tests
-  launcher* walks = nullptr;       // threads that look at processes; null: those of the loop
-  fresh_look* looks = nullptr;     // readers of figures ask the loop; null in tests
-  policy_log* policies = nullptr;  // the versions that were in force; null in tests
-  owner_lookup owner_of = {};      // for bounds that hold for one user; none in tests
+  int journal_keeper = -1;     // socket of node/journal_keeper.h; -1: this daemon keeps no log
+  dashboard* board = nullptr;  // the loop tells it what happens; null in tests
+  launcher* walks = nullptr;   // threads that look at processes; null: those of the loop
+  segment::tidier* tidier = nullptr;  // of users' files; null: the loop does it
+  fresh_look* looks = nullptr;        // readers of figures ask the loop; null in tests
+  policy_log* policies = nullptr;     // the versions that were in force; null in tests
+  owner_lookup owner_of = {};         // for bounds that hold for one user; none in tests
   /// On SIGHUP: reads configuration (file and flags), policy and keys again. Throws sluice::error
   /// when anything is wrong: all stays as it was. Telling the service manager and the log is the
   /// caller's, who has more to do until it is true.

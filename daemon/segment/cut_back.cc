@@ -27,16 +27,27 @@ bool is_grown(struct stat const& st, std::uint64_t bytes) {
   return size > bytes || (size == bytes && std::size_t(st.st_blocks) * 512 > bytes + slack);
 }
 
+/// True: that file has grown.
+bool is_grown(std::string const& path, std::uint64_t bytes, struct stat& st) {
+  return bytes != 0 && lstat(path.c_str(), &st) == 0 && S_ISREG(st.st_mode) && is_grown(st, bytes);
+}
+
 void cut_back(std::string const& path, std::uint64_t bytes, cut& done) {
   struct stat st = {}, after = {};
-  if (bytes == 0 || lstat(path.c_str(), &st) != 0 || !S_ISREG(st.st_mode) || !is_grown(st, bytes))
-    return;
+  if (!is_grown(path, bytes, st)) return;
   foreign_file const file = open_foreign(path, O_RDWR, any_owner);
   if (file.error == EWOULDBLOCK) done.is_leased = true;
   if (!file || ftruncate(file.fd.get(), static_cast<off_t>(bytes)) != 0 ||
       fstat(file.fd.get(), &after) != 0)
     return;  // it is looked at again
   if (after.st_size != st.st_size || after.st_blocks < st.st_blocks) done.had_grown = true;
+}
+
+template <class Visit>
+void for_each_file(std::string const& job_dir, made_sizes const& sizes, Visit&& visit) {
+  visit(job_dir + "/segment", sizes.segment);
+  visit(job_dir + "/" + file_name_over("order"), sizes.order);
+  for (auto const& area : areas_beside(sizes)) visit(job_dir + "/" + area.name, area.bytes);
 }
 
 }  // namespace
@@ -60,12 +71,19 @@ std::array<area_file, most_areas> areas_beside(made_sizes const& sizes) {
            {"roles", sizeof(abi::role_area)}}};
 }
 
+bool has_grown(std::string const& job_dir, made_sizes const& sizes) {
+  bool has = false;
+  for_each_file(job_dir, sizes, [&](std::string const& path, std::uint64_t bytes) {
+    struct stat st = {};
+    has = has || is_grown(path, bytes, st);
+  });
+  return has;
+}
+
 cut cut_back(std::string const& job_dir, made_sizes const& sizes) {
   cut done;
-  cut_back(job_dir + "/segment", sizes.segment, done);
-  cut_back(job_dir + "/" + file_name_over("order"), sizes.order, done);
-  for (auto const& area : areas_beside(sizes))
-    cut_back(job_dir + "/" + area.name, area.bytes, done);
+  for_each_file(job_dir, sizes,
+                [&](std::string const& path, std::uint64_t bytes) { cut_back(path, bytes, done); });
   return done;
 }
 

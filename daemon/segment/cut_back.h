@@ -36,7 +36,10 @@ struct cut {
   bool is_leased = false;  // one has grown, and a lease of its owner keeps us from it: later
 };
 
-/// Cuts the files in the folder of a job back to these sizes.
+/// Waits for nobody.
+bool has_grown(std::string const& job_dir, made_sizes const& sizes);
+
+/// Cuts the files in the folder of a job back to these sizes. May wait for their user (tidy.h).
 cut cut_back(std::string const& job_dir, made_sizes const& sizes);
 
 }  // namespace sluice::segment

@@ -8,6 +8,7 @@
 
 #include <sys/types.h>
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <string>
@@ -22,6 +23,9 @@ class held_areas {
   /// Holds those in the folder that are there and not held yet. False: there is a lease on one of
   /// them, which the kernel ends now. It is to be tried again.
   bool hold(std::string const& job_dir, uid_t owner);
+  bool any() const {
+    return std::any_of(held_.begin(), held_.end(), [](auto const& one) { return one != nullptr; });
+  }
 
  private:
   struct unmap {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "segment/remains.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,8 +13,6 @@
 #include <optional>
 #include <utility>
 
-#include "base/foreign_file.h"
-#include "base/rights.h"
 #include "segment/jobs.h"
 #include "segment/run_dir.h"
 
@@ -41,66 +38,14 @@ std::optional<uid_t> owner_in(std::string const& name) {
   return uid;
 }
 
-/// From now on its user has it by what he has open, and by nothing else. By its name, in a folder
-/// where nobody else gives any: to open it a lease could keep us from.
-bool is_ours_now(std::string const& path) {
-  struct stat st = {};
-  if (lstat(path.c_str(), &st) != 0) return errno == ENOENT;
-  if (!S_ISREG(st.st_mode)) return true;
-  if (st.st_uid == geteuid()) return true;
-  bool is_taken = false;
-  with_rights([&] { is_taken = lchown(path.c_str(), geteuid(), getegid()) == 0; });
-  return is_taken && chmod(path.c_str(), 0600) == 0;
-}
-
-/// True: nobody can write it but we.
-bool is_let_go(std::string const& path) {
-  foreign_file const file = open_foreign(path, O_RDONLY, any_owner);
-  if (!file) return file.error != EWOULDBLOCK;  // he holds a lease on it
-  // A read lease is for files that nobody has open for writing. EAGAIN: somebody has.
-  if (fcntl(file.fd.get(), F_SETLEASE, F_RDLCK) != 0) return errno != EAGAIN;
-  fcntl(file.fd.get(), F_SETLEASE, F_UNLCK);
-  return true;
-}
-
-/// True: for all files in it.
-template <class Test>
-bool for_files(std::string const& dir, Test&& test) {
-  bool are_all = true;
-  std::error_code failed;
-  for (fs::directory_iterator at(dir, failed); !failed && at != fs::directory_iterator();
-       at.increment(failed))
-    if (at->symlink_status(failed).type() == fs::file_type::regular)
-      are_all = test(at->path().string()) && are_all;
-  return are_all;
-}
-
 }  // namespace
 
-/// True: it is gone.
-bool remains::clear_away(std::string const& dir, row& r, std::int64_t now_ns) {
-  bool const has_let_go = now_ns - r.since_ns >= let_go_ns;
-  bool const are_ours = for_files(dir, [&](std::string const& path) {
-    return (path.ends_with(file_name_over("order")) && !has_let_go) || is_ours_now(path);
-  });
-  cut const done = cut_back(dir, r.sizes);
-  r.is_leased = done.is_leased;
-  r.had_grown = r.had_grown || done.had_grown;
-  std::error_code failed;
-  if (!are_ours || (!has_let_go && fs::exists(dir + "/" + file_name_over("order"), failed)))
-    return false;
-  r.held = {};  // who only reads it keeps its memory as well: it was cut back before
-  if (done.is_leased || !for_files(dir, is_let_go)) return false;
-  fs::remove_all(dir, failed);
-  return true;
-}
-
-void remains::find(std::int64_t now_ns) {
+void remains::find() {
   std::error_code failed;
   for (fs::directory_iterator at(jobs_dir(run_dir_), failed);
        !failed && at != fs::directory_iterator(); at.increment(failed))
     if (auto const uid = owner_in(at->path().filename()))
-      rows_.try_emplace(at->path(), row{*uid, sizes_in(at->path()), now_ns});
+      rows_.try_emplace(at->path(), row{*uid, sizes_in(at->path())});
 }
 
 void remains::retire(std::string const& folder, uid_t uid, held_areas held, std::int64_t now_ns) {
@@ -112,22 +57,36 @@ void remains::retire(std::string const& folder, uid_t uid, held_areas held, std:
     if (std::rename(dir.c_str(), gone.c_str()) == 0) break;
     if (errno != EEXIST && errno != ENOTEMPTY) return;
   }
-  std::rename((gone + "/order").c_str(), (gone + "/" + file_name_over("order")).c_str());
-  row& r = rows_[gone] = {uid, sizes_in(gone), now_ns, std::move(held)};
-  if (clear_away(gone, r, now_ns)) rows_.erase(gone);
+  row& r = rows_[gone] = {uid, sizes_in(gone), 0, std::move(held)};
+  ask(gone, r, now_ns);
 }
 
-bool remains::look(std::int64_t now_ns) {
-  bool had_grown = false;
+void remains::ask(std::string const& dir, row const& r, std::int64_t now_ns) {
+  bool const has_let_go = r.hidden_ns != 0 && now_ns - r.hidden_ns >= let_go_ns;
+  tidier_.ask(dir, owner_by(owner_of_, r.uid), {true, has_let_go, r.sizes}, now_ns);
+}
+
+void remains::look(std::int64_t now_ns) {
   for (std::size_t left = std::min(most_of_a_look, rows_.size()); left > 0; --left) {
     auto at = rows_.upper_bound(looked_at_);
     if (at == rows_.end()) at = rows_.begin();
     looked_at_ = at->first;
-    bool const is_gone = clear_away(at->first, at->second, now_ns);
-    had_grown = std::exchange(at->second.had_grown, false) || had_grown;
-    if (is_gone) rows_.erase(at);
+    ask(at->first, at->second, now_ns);
   }
-  return had_grown;
+}
+
+bool remains::hear(std::string const& dir, tidied const& done, std::int64_t now_ns) {
+  auto const at = rows_.find(dir);
+  if (at == rows_.end()) return false;
+  if (at->second.hidden_ns == 0) at->second.hidden_ns = now_ns;
+  bool const was_held = done.are_ours && at->second.held.any();
+  // Who only reads it keeps its memory as well: it was cut back before.
+  if (done.are_ours) at->second.held = {};
+  if (done.is_gone)
+    rows_.erase(at);
+  else if (was_held && !done.is_leased)
+    ask(dir, at->second, now_ns);
+  return true;
 }
 
 std::size_t remains::of(which_uids const& are_his) const {
@@ -135,9 +94,9 @@ std::size_t remains::of(which_uids const& are_his) const {
       rows_.begin(), rows_.end(), [&](auto const& row) { return are_his(row.second.uid); }));
 }
 
-bool remains::are_leased(which_uids const& are_his) const {
+bool remains::are_held_up(which_uids const& are_his, std::int64_t now_ns) const {
   return std::any_of(rows_.begin(), rows_.end(), [&](auto const& row) {
-    return are_his(row.second.uid) && row.second.is_leased;
+    return are_his(row.second.uid) && tidier_.is_held_up(row.first, now_ns);
   });
 }
 

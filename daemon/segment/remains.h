@@ -16,8 +16,10 @@
 #include <map>
 #include <string>
 
+#include "base/owners.h"
 #include "segment/cut_back.h"
 #include "segment/held_areas.h"
+#include "segment/tidier.h"
 
 namespace sluice::segment {
 
@@ -25,37 +27,40 @@ class remains {
  public:
   static constexpr std::size_t most_of_a_look = 128;
 
-  explicit remains(std::string run_dir) : run_dir_(std::move(run_dir)) {}
+  /// `by` tidies them. `owner_of`: see tidier::ask().
+  remains(std::string run_dir, tidier& by, owner_lookup owner_of)
+      : run_dir_(std::move(run_dir)), tidier_(by), owner_of_(std::move(owner_of)) {}
 
   /// Those that an earlier daemon left.
-  void find(std::int64_t now_ns);
+  void find();
 
-  /// Takes the folder of a job of `uid` out of sight. It goes now, or when look() finds that nobody
-  /// holds its files. `held`: of its files, until they are ours.
+  /// Takes the folder of a job of `uid` out of sight. It goes soon, or when look() finds that
+  /// nobody holds its files. `held`: of its files, until they are ours.
   void retire(std::string const& folder, uid_t uid, held_areas held, std::int64_t now_ns);
 
-  /// The next ones: what their users let grow is cut back, and those that can go are removed.
-  /// True: something had grown.
-  bool look(std::int64_t now_ns);
+  /// Asks for the next ones: what their users let grow is cut back, and those that can go go.
+  void look(std::int64_t now_ns);
+  /// What the tidier did. False: it is none of these.
+  bool hear(std::string const& dir, tidied const& done, std::int64_t now_ns);
 
   using which_uids = std::function<bool(uid_t)>;
   /// Retired jobs of those users that are left.
   std::size_t of(which_uids const& are_his) const;
-  /// One of them has grown, and a lease keeps us from cutting it back.
-  bool are_leased(which_uids const& are_his) const;
+  /// A lease or a lock of his keeps us from one of them.
+  bool are_held_up(which_uids const& are_his, std::int64_t now_ns) const;
 
  private:
   struct row {
     uid_t uid = 0;
     made_sizes sizes;
-    std::int64_t since_ns = 0;
+    std::int64_t hidden_ns = 0;  // the area of the journal; 0: it may be in sight
     held_areas held = {};
-    bool is_leased = false;
-    bool had_grown = false;
   };
-  static bool clear_away(std::string const& dir, row& r, std::int64_t now_ns);
+  void ask(std::string const& dir, row const& r, std::int64_t now_ns);
 
   std::string run_dir_;
+  tidier& tidier_;
+  owner_lookup owner_of_;
   std::map<std::string, row> rows_;  // by path
   std::string looked_at_;            // the last one
 };

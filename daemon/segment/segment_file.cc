@@ -205,9 +205,8 @@ bool create(std::string const& run_dir, new_job const& made, policy::compiled co
   std::string const fresh = fmt::format("{}/.new-{}", jobs_dir(run_dir), getpid());
   std::error_code ignored;
   std::filesystem::remove_all(fresh, ignored);
-  // Another user's stage must find its files, but may add and remove none.
-  mode_t const mode = made.uid == geteuid() ? 0700 : 0711;
-  if (mkdir(fresh.c_str(), mode) != 0 || chmod(fresh.c_str(), mode) != 0) fail_for_room(fresh);
+  // Nobody else gets in before it has its name: he could hold the lock of a file (tidy.h).
+  if (mkdir(fresh.c_str(), 0700) != 0) fail_for_room(fresh);
   try {
     write_segment(fresh + "/segment", made, limits);
     if (symlink(made.library.c_str(), (fresh + "/libinterpose.so").c_str()) != 0)
@@ -222,7 +221,12 @@ bool create(std::string const& run_dir, new_job const& made, policy::compiled co
       write_area<abi::role_area>(fresh + "/roles", made.uid, made.gid,
                                  [&](abi::role_area& a) { fill(a, made, limits); });
     if (!made.record.empty()) write_record(fresh + "/job.json", made.record);
-    if (rename(fresh.c_str(), job_dir(run_dir, made.folder).c_str()) == 0) return true;
+    std::string const dir = job_dir(run_dir, made.folder);
+    if (rename(fresh.c_str(), dir.c_str()) == 0) {
+      // Another user's stage must find its files, but may add and remove none.
+      if (made.uid != geteuid()) chmod(dir.c_str(), 0711);
+      return true;
+    }
     if (errno != EEXIST && errno != ENOTEMPTY) fail("cannot make the job " + made.job);
   } catch (...) {
     std::filesystem::remove_all(fresh, ignored);

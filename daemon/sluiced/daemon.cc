@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order matters: signals are blocked, the keeper of the log is forked and capabilities are
-// dropped while there is one thread, the first ZeroMQ context comes after all of that; what can be
-// wrong is found before anything is changed.
+// The order matters: signals are blocked, the keeper of the log and the tidier are forked and
+// capabilities are dropped while there is one thread, the first ZeroMQ context comes after all of
+// that; what can be wrong is found before anything is changed.
 #include "sluiced/daemon.h"
 
 #include <fmt/format.h>
@@ -29,6 +29,7 @@
 #include "runtime/start.h"
 #include "segment/journal_process.h"
 #include "segment/run_dir.h"
+#include "segment/tidier.h"
 #include "sluiced/roles.h"
 #include "wire/keys.h"
 #include "wire/socket.h"
@@ -64,7 +65,7 @@ named_files read_named(config const& c) {
 void settle(config& c) {
   if (!c.user.empty()) {
     if (c.run_dir.empty()) c.run_dir = "/run/sluice";
-    runtime::make_dir(c.run_dir, 0755, c.user);
+    runtime::make_dir(c.run_dir, 0711, c.user);  // nobody else lists it, so nobody holds its lock
     if (!c.state_dir.empty()) runtime::make_dir(c.state_dir, 0700, c.user);
     runtime::become(c.user);
   }
@@ -138,6 +139,12 @@ node::journal_child begin_journals(config const& c, owner_lookup const& owner_of
                               c.run_dir, owner_of});
 }
 
+/// Who is not root has no jobs but his own.
+std::unique_ptr<segment::tidier> begin_tidier(config const& c) {
+  if (c.role != runtime::role_kind::node || geteuid() != 0) return nullptr;
+  return std::make_unique<segment::tidier>([] { runtime::drop_to_tidier(); });
+}
+
 /// Threads that look at processes may outlive us, and ask.
 owner_lookup look_for_owners() {
   return [known = std::make_shared<owners>()](uid_t uid) { return known->of(uid, steady_ns()); };
@@ -182,6 +189,7 @@ int run_daemon(runtime::command_line const& line) {
   [[maybe_unused]] int const lock = runtime::lock_run_dir(c.run_dir);
   owner_lookup const owner_of = look_for_owners();
   node::journal_child const keeper = begin_journals(c, owner_of);
+  std::unique_ptr<segment::tidier> const tidier = begin_tidier(c);
   std::unique_ptr<runtime::launcher> walks;
   runtime::kept_capabilities watching;
   if (c.role == runtime::role_kind::node)
@@ -220,6 +228,7 @@ int run_daemon(runtime::command_line const& line) {
   runtime::policy_log policies(c.state_dir + "/policies");
   s.policies = &policies;
   s.owner_of = owner_of;
+  s.tidier = tidier.get();
   s.journal_keeper = keeper.socket.get();
   s.reload = [&] { return read_again(line, written, c, log); };
 

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "segment/tidier.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <deque>
+#include <utility>
+
+#include "base/error.h"
+
+namespace sluice::segment {
+
+namespace {
+
+struct order_words {
+  uid_t owner = 0;
+  tidy_task task;
+  char dir[PATH_MAX] = {};
+};
+struct answer_words {
+  tidied done;
+  char dir[PATH_MAX] = {};
+};
+
+template <class Words>
+bool send_words(int socket, Words const& words, int flags) {
+  return send(socket, &words, sizeof words, flags | MSG_NOSIGNAL) == ssize_t(sizeof words);
+}
+
+/// False: there are none now; `is_over`: nor will there be.
+template <class Words>
+bool take_words(int socket, Words& words, bool& is_over) {
+  ssize_t const n = recv(socket, &words, sizeof words, MSG_DONTWAIT);
+  is_over = n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
+  return n == ssize_t(sizeof words);
+}
+
+/// The process.
+class server {
+ public:
+  explicit server(int socket) : socket_(socket) {
+    sigset_t ended;
+    sigemptyset(&ended);
+    sigaddset(&ended, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &ended, nullptr);
+    ended_ = descriptor(signalfd(-1, &ended, SFD_NONBLOCK | SFD_CLOEXEC));
+  }
+
+  /// Until its daemon is gone. Children that wait for somebody's lock stay behind.
+  void serve() {
+    while (!is_over_) {
+      pollfd each[] = {{socket_, POLLIN, 0}, {ended_.get(), POLLIN, 0}};
+      poll(each, 2, -1);
+      hear();
+      bury();
+    }
+  }
+
+ private:
+  void hear() {
+    order_words order;
+    while (take_words(socket_, order, is_over_)) {
+      waiting_[order.owner].push_back(order);
+      begin(order.owner);
+    }
+  }
+
+  void begin(uid_t owner) {
+    auto const mine = waiting_.find(owner);
+    if (mine == waiting_.end() || busy_.contains(owner)) return;
+    order_words const order = mine->second.front();
+    mine->second.pop_front();
+    if (mine->second.empty()) waiting_.erase(mine);
+    pid_t const pid = fork();
+    if (pid == 0) {
+      answer_words answer;
+      answer.done = tidy(order.dir, order.task);
+      std::memcpy(answer.dir, order.dir, sizeof answer.dir);
+      _exit(send_words(socket_, answer, 0) ? 0 : 1);
+    }
+    if (pid > 0) busy_[owner] = pid;  // else its answer is late, and it is told
+  }
+
+  void bury() {
+    signalfd_siginfo some[16];
+    while (read(ended_.get(), some, sizeof some) > 0) continue;
+    for (pid_t pid; (pid = waitpid(-1, nullptr, WNOHANG)) > 0;) {
+      auto const at = std::find_if(busy_.begin(), busy_.end(),
+                                   [pid](auto const& one) { return one.second == pid; });
+      if (at == busy_.end()) continue;
+      uid_t const owner = at->first;
+      busy_.erase(at);
+      begin(owner);
+    }
+  }
+
+  int socket_;
+  descriptor ended_;
+  bool is_over_ = false;
+  std::map<uid_t, std::deque<order_words>> waiting_;
+  std::map<uid_t, pid_t> busy_;
+};
+
+/// With nothing of its daemon's: a child that waits for somebody's lock would keep it open.
+int leave_all_but(int socket) {
+  constexpr int place = 3;
+  int const nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+  for (int fd : {0, 1, 2}) dup2(nothing, fd);
+  if (socket != place) dup3(socket, place, O_CLOEXEC);
+  syscall(SYS_close_range, place + 1, ~0u, 0);
+  return place;
+}
+
+[[noreturn]] void be_server(int socket, std::function<void()> const& settle) {
+  prctl(PR_SET_NAME, "sluiced-tidy");
+  socket = leave_all_but(socket);
+  try {
+    settle();
+    server(socket).serve();
+  } catch (std::exception const&) {
+    _exit(exit_sluice);
+  }
+  _exit(0);
+}
+
+}  // namespace
+
+tidier::tidier(std::function<void()> const& settle) {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+    throw sluice_error(std::string("socketpair: ") + std::strerror(errno));
+  descriptor mine(ends[0]), its(ends[1]);
+  pid_ = fork();
+  if (pid_ == 0) {
+    mine = descriptor();
+    be_server(its.release(), settle);
+  }
+  if (pid_ < 0) throw sluice_error(std::string("fork: ") + std::strerror(errno));
+  socket_ = std::move(mine);
+}
+
+tidier::~tidier() {
+  socket_ = descriptor();  // its end
+  if (pid_ > 0) waitpid(pid_, nullptr, 0);
+}
+
+void tidier::ask(std::string const& dir, uid_t owner, tidy_task const& task, std::int64_t now_ns) {
+  order_words order;
+  auto const at = folders_.find(dir);
+  bool const is_asked = at != folders_.end() && at->second.asked_ns != 0;
+  if (is_asked || dir.size() >= sizeof order.dir) return;
+  order.owner = owner;
+  order.task = task;
+  dir.copy(order.dir, dir.size());
+  if (!socket_)
+    done_.push_back({dir, tidy(dir, task)});
+  else if (!send_words(socket_.get(), order, MSG_DONTWAIT))
+    return;  // its queue is full: who looks again asks again
+  folders_[dir] = {.asked_ns = now_ns};
+}
+
+std::vector<tidier::answer> tidier::take() {
+  std::vector<answer> out = std::exchange(done_, {});
+  answer_words words;
+  bool is_over = false;
+  while (is_asked() && take_words(socket_.get(), words, is_over))
+    out.push_back({std::string(words.dir, strnlen(words.dir, sizeof words.dir)), words.done});
+  for (auto const& a : out) {
+    if (a.done.is_leased)
+      folders_[a.dir] = {.is_leased = true};
+    else
+      folders_.erase(a.dir);
+  }
+  return out;
+}
+
+bool tidier::is_asked() const {
+  return socket_ && std::any_of(folders_.begin(), folders_.end(),
+                                [](auto const& one) { return one.second.asked_ns != 0; });
+}
+
+void tidier::wait(std::int64_t most_ns) const {
+  pollfd one = {socket_.get(), POLLIN, 0};
+  if (is_asked()) poll(&one, 1, static_cast<int>(most_ns / 1'000'000));
+}
+
+bool tidier::is_held_up(std::string const& dir, std::int64_t now_ns) const {
+  auto const at = folders_.find(dir);
+  return at != folders_.end() && (at->second.is_leased || is_late(at->second, now_ns));
+}
+
+std::vector<std::string> tidier::take_late(std::int64_t now_ns) {
+  std::vector<std::string> out;
+  for (auto& [dir, s] : folders_)
+    if (is_late(s, now_ns) && !std::exchange(s.is_told, true)) out.push_back(dir);
+  return out;
+}
+
+}  // namespace sluice::segment

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "segment/tidy.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+
+#include "base/foreign_file.h"
+#include "base/rights.h"
+
+namespace sluice::segment {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// From now on its user has it by what he has open, and by nothing else. By its name, in a folder
+/// where nobody else gives any: to open it a lease could keep us from.
+bool is_ours_now(std::string const& path) {
+  struct stat st = {};
+  if (lstat(path.c_str(), &st) != 0) return errno == ENOENT;
+  if (!S_ISREG(st.st_mode)) return true;
+  if (st.st_uid == geteuid()) return true;
+  bool is_taken = false;
+  with_rights([&] { is_taken = lchown(path.c_str(), geteuid(), getegid()) == 0; });
+  return is_taken && chmod(path.c_str(), 0600) == 0;
+}
+
+/// True: nobody can write it but we.
+bool is_let_go(std::string const& path) {
+  foreign_file const file = open_foreign(path, O_RDONLY, any_owner);
+  if (!file) return file.error != EWOULDBLOCK;  // he holds a lease on it
+  // A read lease is for files that nobody has open for writing. EAGAIN: somebody has.
+  if (fcntl(file.fd.get(), F_SETLEASE, F_RDLCK) != 0) return errno != EAGAIN;
+  fcntl(file.fd.get(), F_SETLEASE, F_UNLCK);
+  return true;
+}
+
+/// True: for all files in it.
+template <class Test>
+bool for_files(std::string const& dir, Test&& test) {
+  bool are_all = true;
+  std::error_code failed;
+  for (fs::directory_iterator at(dir, failed); !failed && at != fs::directory_iterator();
+       at.increment(failed))
+    if (at->symlink_status(failed).type() == fs::file_type::regular)
+      are_all = test(at->path().string()) && are_all;
+  return are_all;
+}
+
+}  // namespace
+
+tidied tidy(std::string const& dir, tidy_task const& task) {
+  bool const keeps_order = task.is_over && !task.has_let_go;
+  std::string const order = dir + "/" + file_name_over("order");
+  if (task.is_over) std::rename((dir + "/order").c_str(), order.c_str());
+  bool const are_ours = task.is_over && for_files(dir, [&](std::string const& path) {
+                          return (path == order && keeps_order) || is_ours_now(path);
+                        });
+  cut const done = cut_back(dir, task.sizes);
+  tidied out = {done.had_grown, done.is_leased};
+  std::error_code failed;
+  out.are_ours = are_ours && !(keeps_order && fs::exists(order, failed));
+  if (!out.are_ours || out.is_leased || !for_files(dir, is_let_go)) return out;
+  fs::remove_all(dir, failed);
+  out.is_gone = true;
+  return out;
+}
+
+}  // namespace sluice::segment
