@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/whole_file.h"
 
+#include <endian.h>
 #include <fcntl.h>
+#include <linux/posix_acl.h>
+#include <linux/posix_acl_xattr.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -11,7 +15,6 @@
 #include <sstream>
 
 #include "base/descriptor.h"
-#include "base/rights.h"
 
 namespace sluice {
 
@@ -27,14 +30,29 @@ bool write_all(int fd, std::string const& text) {
   return true;
 }
 
+/// By an access control list, so that the file stays ours: who owns one can let it grow, and hold
+/// its lock.
+bool let_read(int fd, uid_t reader) {
+  struct {
+    posix_acl_xattr_header head;
+    posix_acl_xattr_entry entries[5];
+  } const list = {{htole32(POSIX_ACL_XATTR_VERSION)},
+                  {{htole16(ACL_USER_OBJ), htole16(ACL_READ | ACL_WRITE), 0},
+                   {htole16(ACL_USER), htole16(ACL_READ), htole32(reader)},
+                   {htole16(ACL_GROUP_OBJ), 0, 0},
+                   {htole16(ACL_MASK), htole16(ACL_READ), 0},
+                   {htole16(ACL_OTHER), 0, 0}}};
+  // Where there are no such lists root alone reads it.
+  return fsetxattr(fd, "system.posix_acl_access", &list, sizeof list, 0) == 0 ||
+         errno == EOPNOTSUPP;
+}
+
 bool write_file(std::string const& path, std::string const& text, file_terms const& terms) {
   constexpr int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
   descriptor const file(open(path.c_str(), flags, terms.mode));
-  bool const has_owner = terms.uid != static_cast<uid_t>(-1) || terms.gid != static_cast<gid_t>(-1);
   if (!file || !write_all(file.get(), text) || fchmod(file.get(), terms.mode) != 0) return false;
-  bool is_given = true;
-  if (has_owner) with_rights([&] { is_given = fchown(file.get(), terms.uid, terms.gid) == 0; });
-  if (!is_given) return false;
+  bool const has_reader = terms.reader != static_cast<uid_t>(-1);
+  if (has_reader && !let_read(file.get(), terms.reader)) return false;
   return !terms.is_durable || fdatasync(file.get()) == 0;
 }
 

@@ -15,9 +15,8 @@ std::optional<std::string> read_file(std::string const& path);
 
 struct file_terms {
   mode_t mode = 0600;
-  uid_t uid = static_cast<uid_t>(-1);  // -1: as it is made
-  gid_t gid = static_cast<gid_t>(-1);
-  bool is_durable = false;  // on the disk, with its name, before this returns
+  uid_t reader = static_cast<uid_t>(-1);  // may read it as well (an ACL); -1: nobody
+  bool is_durable = false;                // on the disk, with its name, before this returns
 };
 
 /// Writes `text` beside `path` and renames it there. False: `errno` says why, and `path` is as it

@@ -113,10 +113,7 @@ void keep_result(job const& j, result_terms const& terms, std::string const& run
   std::string const text =
       result_of(j, terms, run_dir).dump(2, ' ', false, ordered::error_handler_t::replace);
   file_terms whose;
-  if (geteuid() == 0) {
-    whose.uid = j.record.uid;
-    whose.gid = j.record.gid;
-  }
+  if (geteuid() == 0) whose.reader = j.record.uid;
   if (!replace_file(path, text + "\n", whose))
     log.warning("result cannot be kept", {{"path", path}});
 }
