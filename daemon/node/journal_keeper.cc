@@ -27,6 +27,7 @@
 #include "node/journal_places.h"
 #include "node/kept_journal.h"
 #include "node/pace.h"
+#include "node/user_places.h"
 #include "runtime/privileges.h"
 #include "segment/journal_process.h"
 #include "segment/run_dir.h"
@@ -68,7 +69,7 @@ void make_own(std::string const& directory, mode_t mode) {
 class keeper {
  public:
   keeper(journal_settings const& settings, descriptor to_sluiced, std::string const& lacks)
-      : settings_(settings), sluiced_(std::move(to_sluiced)) {
+      : settings_(settings), places_(settings.directory), sluiced_(std::move(to_sluiced)) {
     std::memcpy(own_.lacks, lacks.data(), std::min(lacks.size(), sizeof own_.lacks - 1));
   }
 
@@ -96,7 +97,7 @@ class keeper {
       bring_old_home();
       for (uid_t const user : users_in(settings_.directory)) {
         auto const [at, is_new] = all_.try_emplace(user);
-        if (is_new) at->second = std::make_unique<kept_journal>(settings_, user, true);
+        if (is_new) at->second = std::make_unique<kept_journal>(settings_, places_, user, true);
       }
       recover_left();
       is_begun_ = true;
@@ -245,7 +246,7 @@ class keeper {
   void want(uid_t user, gid_t group) {
     auto& one = all_[user];
     bool const is_new = one == nullptr || one->is_over();
-    if (is_new) one = std::make_unique<kept_journal>(settings_, user, false);
+    if (is_new) one = std::make_unique<kept_journal>(settings_, places_, user, false);
     one->want(group);
     if (is_new) one->wait_for_room("");
   }
@@ -257,6 +258,7 @@ class keeper {
   }
 
   journal_settings settings_;
+  user_places places_;
   descriptor sluiced_;
   kept all_;
   journal_report own_;

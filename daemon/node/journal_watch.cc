@@ -57,7 +57,7 @@ journal_watch::journal_watch(int socket, std::string directory, std::string run_
     : socket_(socket), directory_(std::move(directory)), run_dir_(std::move(run_dir)), log_(log) {}
 
 std::string journal_watch::file_of(uid_t user) const {
-  return fmt::format("{}/{}/journal", directory_, user);
+  return place_of_journal(directory_, user) + "/journal";
 }
 
 /// False: the keeper has not taken it.

@@ -47,10 +47,11 @@ void remove_free_lock(std::string const& path) {
 
 }  // namespace
 
-kept_journal::kept_journal(journal_settings const& settings, uid_t user, bool is_left)
+kept_journal::kept_journal(journal_settings const& settings, user_places& places, uid_t user,
+                           bool is_left)
     : settings_(settings),
-      status_path_(segment::journal_status_path(settings.run_dir, user)),
-      directory_(fmt::format("{}/{}", settings.directory, user)) {
+      places_(places),
+      status_path_(segment::journal_status_path(settings.run_dir, user)) {
   report_.uid = user;
   report_.is_recovered = is_left ? 0 : 1;
   if (is_left) report_.phase = journal_phase::recovering;
@@ -62,28 +63,24 @@ void kept_journal::tell(journal_phase phase) {
   has_news_ = true;
 }
 
-/// It appears complete and his. What is in it the keeper never looks at: he may have mounted a file
-/// system of his own on it.
-void kept_journal::make_place() const {
-  std::string const fresh = fmt::format("{}/.new-{}", settings_.directory, report_.uid);
-  rmdir(fresh.c_str());
-  bool const is_made =
-      mkdir(fresh.c_str(), 0700) == 0 &&
-      lchown(fresh.c_str(), report_.uid, static_cast<gid_t>(-1)) == 0 &&
-      renameat2(AT_FDCWD, fresh.c_str(), AT_FDCWD, directory_.c_str(), RENAME_NOREPLACE) == 0;
-  int const failed = errno;
-  if (is_made) return;
-  rmdir(fresh.c_str());
-  if (failed != EEXIST)
-    throw sluice_error(fmt::format("{}: cannot be made: {}", directory_, std::strerror(failed)));
+/// What is in it the keeper never looks at: he may have mounted a file system of his own on it.
+void kept_journal::make_place() {
+  int const error = places_.make(report_.uid);
+  if (error == EBUSY)
+    throw sluice_error(
+        fmt::format("a process of uid {} holds the directory of his journal", report_.uid));
+  if (error != 0)
+    throw sluice_error(
+        fmt::format("{}: cannot be made: {}", places_.place_of(report_.uid), std::strerror(error)));
 }
 
 void kept_journal::begin() {
   make_place();
   if (!sentinel_) sentinel_.emplace();
+  std::string const journal = places_.place_of(report_.uid) + "/journal";
   std::vector<std::string> words = {"--user",        std::to_string(report_.uid),
                                     "--jobs",        segment::jobs_dir(settings_.run_dir),
-                                    "--journal",     directory_ + "/journal",
+                                    "--journal",     journal,
                                     "--journal-mib", std::to_string(settings_.size_mib),
                                     "--status",      status_path_,
                                     "--remove",      "--bounded"};
@@ -268,7 +265,7 @@ void kept_journal::go(bool is_clean) {
   is_over_ = true;
   unlink(status_path_.c_str());
   remove_free_lock(status_path_ + ".lock");
-  bool const is_gone = is_clean && (rmdir(directory_.c_str()) == 0 || errno == ENOENT);
+  bool const is_gone = is_clean && places_.remove(report_.uid) == 0;
   tell(is_gone ? journal_phase::none : is_clean ? journal_phase::emptied : journal_phase::over);
 }
 

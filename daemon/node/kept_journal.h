@@ -12,6 +12,7 @@
 
 #include "base/descriptor.h"
 #include "node/journal_words.h"
+#include "node/user_places.h"
 #include "segment/journal_process.h"
 
 namespace sluice::node {
@@ -19,7 +20,7 @@ namespace sluice::node {
 class kept_journal {
  public:
   /// `is_left`: an earlier keeper made its directory, and something may be in it.
-  kept_journal(journal_settings const& settings, uid_t user, bool is_left);
+  kept_journal(journal_settings const& settings, user_places& places, uid_t user, bool is_left);
 
   journal_report const& report() const { return report_; }
   bool has_news() const { return has_news_; }
@@ -56,7 +57,7 @@ class kept_journal {
   void start();
 
  private:
-  void make_place() const;
+  void make_place();
   void begin();
   void hear_ready();
   void hear_words();
@@ -69,7 +70,8 @@ class kept_journal {
   void tell(journal_phase phase);
 
   journal_settings const& settings_;
-  std::string status_path_, directory_;
+  user_places& places_;
+  std::string status_path_;
   std::optional<segment::sentinel_pair> sentinel_;
   segment::journal_process child_;
   descriptor ended_;

@@ -174,7 +174,7 @@ bool recover_in_child(std::string const& file, std::string const& out) {
 
 void mounts::have_users(bool is_damaged) {
   is_damaged_ = is_damaged;
-  logs = {mount_point + "/journals/64001/journal", mount_point + "/journals/64002/journal"};
+  logs = {mount_point + "/journals/64001/own/journal", mount_point + "/journals/64002/own/journal"};
 }
 
 namespace {

@@ -93,8 +93,8 @@ for user in $ann $bob; do
   [ "$(awk '$1 == "Uid:" {print $2, $3, $4, $5}' "$status")" = "$user $user $user $user" ] ||
     fail "$user: $(cat "$status")"
   grep -q '^NoNewPrivs:.*1' "$status" || fail "$user: could get new privileges"
-  [ "$(stat -c %u:%a "$LOGS/$user" "$LOGS/$user/journal" | tr '\n' ' ')" = \
-    "$user:700 $user:600 " ] || fail "$(ls -la "$LOGS/$user")"
+  [ "$(stat -c %u:%a "$LOGS/$user" "$LOGS/$user/own" "$LOGS/$user/own/journal" | tr '\n' ' ')" = \
+    "0:711 $user:700 $user:600 " ] || fail "$(ls -laR "$LOGS/$user")"
 done
 other=$(log_daemon $ann)
 as $bob kill -CONT "$other" 2>/dev/null && fail "bob sends signals to the daemon of ann's journal"
@@ -189,8 +189,9 @@ work=$(pgrep -f "$SCRATCH/work.py" | tr '\n' ' ')
 # shellcheck disable=SC2086
 kill -9 "$PID" "$keeper" "$(log_daemon $ann)" "$(log_daemon $bob)" $work 2>/dev/null
 until_true 20 sh -c "! kill -0 $keeper 2>/dev/null" || fail 'the keeper lives'
-[ -s "$LOGS/$ann/journal" ] && [ -s "$LOGS/$bob/journal" ] || fail "none left: $(ls -R "$LOGS")"
-head -c 8192 /dev/zero | dd of="$LOGS/$ann/journal" conv=notrunc status=none
+[ -s "$LOGS/$ann/own/journal" ] && [ -s "$LOGS/$bob/own/journal" ] ||
+  fail "none left: $(ls -R "$LOGS")"
+head -c 8192 /dev/zero | dd of="$LOGS/$ann/own/journal" conv=notrunc status=none
 start_keeping again
 until_true 20 grep -q "not served: fsync is native.*uid=$ann.*kept as it is" "$LOG" ||
   fail "nobody is told: $(cat "$LOG")"
@@ -203,7 +204,7 @@ as $ann "$SLUICE" --run-dir "$RUN" run -- true 2>"$SCRATCH/err"
 until_true 30 says $bob serving || fail "bob's journal is not served: $(cat "$LOG")"
 as $bob kill -STOP "$(log_daemon $bob)" || fail 'bob cannot stop what has his rights'
 stop "$PID"
-[ ! -e "$LOGS/$bob/journal" ] || fail "left by a process that was stopped: $(cat "$LOG")"
+[ ! -e "$LOGS/$bob/own/journal" ] || fail "left by a process that was stopped: $(cat "$LOG")"
 
 # Its keeper is killed: his journal is brought home all the same, and the next daemon has it served.
 start_keeping last

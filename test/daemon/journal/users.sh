@@ -62,7 +62,7 @@ began $bob his
 is $ann '[j["job"] for j in d["jobs"]]' "['hers']" || fail "ann sees $(shown $ann)"
 is $bob '[j["job"] for j in d["jobs"]]' "['his']" || fail "bob sees $(shown $bob)"
 is 0 'sorted(j["job"] for j in d["jobs"])' "['hers', 'his']" || fail "root: $(shown 0)"
-files() { echo "[$(printf "'$SCRATCH/log/%s/journal', " "$@" | sed 's/, $//')]"; }
+files() { echo "[$(printf "'$SCRATCH/log/%s/own/journal', " "$@" | sed 's/, $//')]"; }
 is 0 'sorted(j["file"] for j in d["journals"])' "$(files $ann $bob)" || fail "root: $(shown 0)"
 is 0 '{j["state"] for j in d["journals"]}' "{'serving'}" || fail "root: $(shown 0)"
 is $ann '[j["file"] for j in d["journals"]]' "$(files $ann)" || fail "ann: $(shown $ann)"
@@ -75,7 +75,7 @@ order $bob hers && fail "bob looks at ann's job"
 grep -q 'no job hers' "$SCRATCH/err" || fail "bob is told $(cat "$SCRATCH/err")"
 order 0 "$ann@hers" || fail "root does not find $ann@hers: $(cat "$SCRATCH/err")"
 as $bob cat "$RUN/journals/$ann" >/dev/null 2>&1 && fail 'a user reads the status of a log'
-as $bob ls "$SCRATCH/log/$ann" >/dev/null 2>&1 && fail "bob looks into ann's journal"
+as $bob ls "$SCRATCH/log/$ann/own" >/dev/null 2>&1 && fail "bob looks into ann's journal"
 
 # There is no room for a third: that job has the fsync of its files, and root is told why.
 "$SLUICE" --run-dir "$RUN" run --job third --no-summary -- "$python" -c \

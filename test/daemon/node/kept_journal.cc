@@ -19,11 +19,13 @@ namespace {
 struct kept {
   test::scratch at;
   journal_settings settings;
+  user_places places;
   kept_journal one;
 
   explicit kept(bool is_left)
       : settings{"/bin/false", "", at.dir, 4, 8, 0, at.dir + "/run"},
-        one(settings, geteuid(), is_left) {}
+        places(at.dir),
+        one(settings, places, geteuid(), is_left) {}
 
   /// Its process ends with an error.
   void fail() {
