@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 
 #include "base/error.h"
 #include "base/sync.h"
@@ -56,7 +57,7 @@ void sync_directory_of(std::string const& path) {
   if (!good) throw failure(dir, "cannot be synced");
 }
 
-file_disk::file_disk(std::string const& path, use how) {
+file_disk::file_disk(std::string const& path, use how) : path_(std::filesystem::absolute(path)) {
   // A user may have put a pipe there, or a lease on it.
   int const flags = (how == use::look ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NONBLOCK | O_NOCTTY |
                     (how == use::make ? O_TMPFILE : O_NOFOLLOW);
@@ -88,8 +89,9 @@ file_disk::file_disk(std::string const& path, use how) {
 file_disk::~file_disk() { close(fd_); }
 
 bool file_disk::has_name() const {
-  struct stat st = {};
-  return is_unnamed_ || (fstat(fd_, &st) == 0 && st.st_nlink != 0);
+  struct stat st = {}, there = {};
+  return is_unnamed_ || (fstat(fd_, &st) == 0 && lstat(path_.c_str(), &there) == 0 &&
+                         st.st_dev == there.st_dev && st.st_ino == there.st_ino);
 }
 
 int file_disk::fill(std::uint64_t bytes) {
@@ -106,6 +108,7 @@ int file_disk::fill(std::uint64_t bytes) {
 int file_disk::link_as(std::string const& path) {
   std::string const open = fmt::format("/proc/self/fd/{}", fd_);
   if (linkat(AT_FDCWD, open.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) != 0) return errno;
+  path_ = std::filesystem::absolute(path);
   is_unnamed_ = false;
   return 0;
 }

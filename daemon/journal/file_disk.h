@@ -27,6 +27,7 @@ class file_disk : public disk {
   std::uint64_t bytes() const override { return bytes_; }
   unsigned owner() const { return owner_; }
   int descriptor() const { return fd_; }
+  /// It has the one that it was opened by: somebody may have moved it, and put another there.
   bool has_name() const override;
   /// Zeros from the beginning of a new file; 0 or an errno.
   int fill(std::uint64_t bytes);
@@ -38,6 +39,7 @@ class file_disk : public disk {
   int write_through(std::uint64_t offset, std::span<std::byte const> from) override;
 
  private:
+  std::string path_;
   int fd_ = -1;
   std::uint64_t bytes_ = 0;
   unsigned owner_ = 0;

@@ -211,9 +211,11 @@ int mounted_home::sync(std::array<std::uint8_t, 16> const& fs) const {
 
 mount_time mounted_home::mounting(std::array<std::uint8_t, 16> const& fs) const {
   mounted const* const m = of(fs);
-  return m != nullptr && m->at.type == "ext4"
-             ? mount_time_of(m->at.source, device_text(m->at.device))
-             : mount_time{};
+  if (m == nullptr || m->at.type != "ext4") return {};
+  bool const is_root = std::any_of(all_.begin(), all_.end(), [&](mount_row const& row) {
+    return row.point == "/" && row.device == m->at.device;
+  });
+  return mount_time_of(m->at.source, device_text(m->at.device), is_root);
 }
 
 /// The kernel knows no name of what was opened by handle and is nowhere in its caches: it is looked
@@ -241,8 +243,10 @@ bool mounted_home::is_marked(int fd, std::string const& mark) const {
 }
 
 int mounted_home::set_mark(int fd, std::string const& mark) const {
-  bool const is_done = mark.empty() ? fremovexattr(fd, mark_name) == 0
-                                    : fsetxattr(fd, mark_name, mark.data(), mark.size(), 0) == 0;
+  std::string const at = proc_name(fd);
+  bool const is_done = mark.empty()
+                           ? removexattr(at.c_str(), mark_name) == 0
+                           : setxattr(at.c_str(), mark_name, mark.data(), mark.size(), 0) == 0;
   return is_done ? 0 : errno;
 }
 

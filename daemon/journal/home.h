@@ -53,7 +53,7 @@ class home {
                                std::chrono::milliseconds patience = {}) const = 0;
   /// The mark of a recovery on a file or directory that it made. O_PATH is enough for `fd`.
   virtual bool is_marked(int fd, std::string const& mark) const = 0;
-  /// Empty: the mark goes. 0 or an errno.
+  /// Empty: the mark goes. 0 or an errno. The same.
   virtual int set_mark(int fd, std::string const& mark) const = 0;
 };
 

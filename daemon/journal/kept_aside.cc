@@ -105,6 +105,11 @@ std::string keep_aside(kept_log const& of, std::function<void(take_record const&
   return name;
 }
 
+void remove_kept_of_attempt(kept_log const& of) {
+  std::string const name = name_for(of);
+  if (is_of_attempt(name, of.super)) unlink(name.c_str());
+}
+
 std::uint64_t kept_beside(std::string const& log) {
   files::path const path = files::absolute(log);
   std::string const begins = path.filename().string() + kept_word;

@@ -33,6 +33,9 @@ std::uint64_t room_for_records(std::uint64_t bytes);
 /// journal: that of the old one and its generation. Throws sluice::error.
 std::string keep_aside(kept_log const& of, std::function<void(take_record const&)> const& each);
 
+/// An attempt of the same recovery, that was cut off, may have kept what is home now.
+void remove_kept_of_attempt(kept_log const& of);
+
 /// How many such journals lie beside that journal.
 std::uint64_t kept_beside(std::string const& log);
 

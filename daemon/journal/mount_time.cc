@@ -18,8 +18,8 @@ namespace {
 
 constexpr std::uint64_t second_ns = 1'000'000'000;
 constexpr std::uint64_t cleaning_s = 2;  // the superblock has whole seconds, from before it cleaned
-// A root file system is mounted to be read, which cleans it, and later to be written, which is the
-// time that its superblock has.
+// Only a root file system is mounted to be read, which cleans it, and later to be written, which is
+// the time that its superblock has.
 constexpr std::uint64_t booting_s = 120;
 constexpr off_t super_begin = 1024;
 constexpr std::size_t low_at = 0x2c, magic_at = 0x38, high_at = 0x275;
@@ -62,13 +62,13 @@ descriptor open_ext4(std::string const& source, std::string const& device,
   return fd;
 }
 
-mount_time mount_time_of(std::string const& source, std::string const& device) {
+mount_time mount_time_of(std::string const& source, std::string const& device, bool is_root) {
   std::byte super[ext4_super_bytes];
   if (!open_ext4(source, device, super)) return {};
   std::uint32_t low = 0;
   std::memcpy(&low, super + low_at, sizeof low);
   return mount_time_at(std::to_integer<std::uint64_t>(super[high_at]) << 32 | low,
-                       seconds(CLOCK_REALTIME) - seconds(CLOCK_BOOTTIME));
+                       is_root ? seconds(CLOCK_REALTIME) - seconds(CLOCK_BOOTTIME) : 0);
 }
 
 }  // namespace sluice::journal

@@ -30,8 +30,8 @@ descriptor open_ext4(std::string const& source, std::string const& device,
                      std::span<std::byte, ext4_super_bytes> super);
 
 /// Of the ext4 on the device of that name and number ("8:1"), or nothing.
-mount_time mount_time_of(std::string const& source, std::string const& device);
-/// From what its superblock says, in seconds.
+mount_time mount_time_of(std::string const& source, std::string const& device, bool is_root);
+/// From what its superblock says, in seconds. `booted_s`: of a root file system; else 0.
 mount_time mount_time_at(std::uint64_t mounted_s, std::uint64_t booted_s);
 
 }  // namespace sluice::journal

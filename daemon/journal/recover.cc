@@ -376,24 +376,21 @@ class recovery {
       result_.aside.push_back({one.name.empty() ? name_of_file(id) : one.name, one.why});
       aside_[id] = one;
     }
-    if (aside_.empty()) return;
     superblock of = super_;
     of.ours = crash_.earlier;
-    result_.aside_log =
-        keep_aside({options_.log, disk_.owner(), of, crash_.until_ns - super_.window_ns},
-                   [&](take_record const& take) {
-                     scanned const s = each([&](std::uint64_t lsn, record r) {
-                       auto const at = aside_.find(r.file);
-                       if (at == aside_.end() || lsn < live_.of(r.file)->safe_below) return;
-                       bool const is_content = r.what == kind::data || r.what == kind::truncate;
-                       if (is_content && at->second.changed_ns != 0)
-                         r.changed_ns = at->second.changed_ns;
-                       bool const is_name = r.what == kind::create || r.what == kind::unlink;
-                       if (is_content || r.what == kind::owner || (is_name && at->second.is_lost))
-                         take(r);
-                     });
-                     if (s.error != 0) fail("cannot be read", s.error);
-                   });
+    kept_log const kept = {options_.log, disk_.owner(), of, crash_.until_ns - super_.window_ns};
+    if (aside_.empty()) return remove_kept_of_attempt(kept);
+    result_.aside_log = keep_aside(kept, [&](take_record const& take) {
+      scanned const s = each([&](std::uint64_t lsn, record r) {
+        auto const at = aside_.find(r.file);
+        if (at == aside_.end() || lsn < live_.of(r.file)->safe_below) return;
+        bool const is_content = r.what == kind::data || r.what == kind::truncate;
+        if (is_content && at->second.changed_ns != 0) r.changed_ns = at->second.changed_ns;
+        bool const is_name = r.what == kind::create || r.what == kind::unlink;
+        if (is_content || r.what == kind::owner || (is_name && at->second.is_lost)) take(r);
+      });
+      if (s.error != 0) fail("cannot be read", s.error);
+    });
   }
 
   /// Of a file system the kernel tells an error to who asks next, whoever's file it was: not from

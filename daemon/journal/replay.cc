@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -28,6 +29,7 @@ namespace {
 constexpr std::size_t open_files_max = 512;
 constexpr int name_tries = 16;
 constexpr mode_t special = S_ISUID | S_ISGID;
+constexpr char const* earlier_prefix = ".sluice-earlier.";
 
 /// Who was in its group is among all others now, and the other way round.
 mode_t mode_in_any_group(mode_t mode) {
@@ -39,7 +41,7 @@ mode_t mode_in_any_group(mode_t mode) {
 std::string move_aside(int directory, std::string const& name, std::uint64_t inode) {
   constexpr std::size_t name_bytes = 200;
   auto const named = [&](std::uint64_t number) {
-    return fmt::format(".sluice-earlier.{:x}.{}", number, name.substr(0, name_bytes));
+    return fmt::format("{}{:x}.{}", earlier_prefix, number, name.substr(0, name_bytes));
   };
   auto const move_to = [&](std::string const& to) {
     return renameat2(directory, name.c_str(), directory, to.c_str(), RENAME_NOREPLACE) == 0;
@@ -163,6 +165,7 @@ void replay::take_back(file_id const& id, left_aside& one) {
     unlinkat(directory, m.given.c_str(), 0);
     return;
   }
+  home_.set_mark(file.get(), {});  // or a later attempt would take it for its own
   std::string const name = move_aside(directory, m.given, st.st_ino);
   if (!name.empty()) done_.aside.push_back(home_.place_of(id.fs, directory) + "/" + name);
 }
@@ -240,6 +243,8 @@ int replay::open_file(file_id const& id) {
 /// Owner, group and mode, or an errno. A user whom the name service does not know now may have lost
 /// that group. His file keeps the one that it has, and nobody may do more with it than before.
 int replay::give(record const& r, int fd, mode_t mode) {
+  // The journal holds no file with a list of its own: this is the one that its directory gives.
+  fremovexattr(fd, "system.posix_acl_access");
   if (fchown(fd, r.uid, r.gid) != 0) {
     int const error = errno;
     struct stat st = {};
@@ -334,7 +339,8 @@ void replay::bring_homeless_to(int directory) {
   std::vector<std::string> names;
   for (std::filesystem::directory_iterator at(proc_name(directory), failed), end;
        !failed && at != end; at.increment(failed))
-    names.push_back(at->path().filename());
+    if (std::string name = at->path().filename(); !name.starts_with(earlier_prefix))
+      names.push_back(std::move(name));
   for (auto const& name : names) {
     descriptor const fd(open_below(directory, name.c_str(), O_PATH));
     struct stat st = {};
@@ -412,7 +418,10 @@ void replay::bring_owner(record const& r, int fd) {
   constexpr mode_t plain = 07777 & ~special;
   bool const is_owned = st.st_uid == r.uid && st.st_gid == r.gid;
   if (!is_behind || (is_owned && (st.st_mode & plain) == (r.mode & plain))) return;
-  if (int const error = give(r, fd, r.mode & plain); error != 0) fail(r, fd, error);
+  if (int const error = give(r, fd, r.mode & plain); error != 0) {
+    if (!leave_aside(r.file, fd, users_doing(error))) fail(r, fd, error);
+    return;
+  }
   if (given_.contains(r.file)) done_.regrouped.push_back(home_.place_of(r.file.fs, fd));
 }
 

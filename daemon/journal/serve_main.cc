@@ -409,7 +409,7 @@ int serve_until_told(serve_options const& o, his_jobs& jobs, status& said, senti
       return how;
     }
   sentinel.forget();
-  if (o.is_removed) unlink(o.log.c_str());  // it is empty
+  if (o.is_removed && disk.has_name()) unlink(o.log.c_str());  // it is empty
   return 0;
 }
 

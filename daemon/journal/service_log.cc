@@ -2,6 +2,7 @@
 // What the loop writes: records of a file into the journal, or the file itself at home, and then a
 // revoke of what the journal had of it.
 #include <fcntl.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -99,6 +100,8 @@ bool service::is_free_before(std::string const& name, std::uint64_t born_ns) con
 bool service::name_first(held_file& f, request const& r, found const& now, directory_ptr& unknown,
                          std::uint64_t& lsn) {
   std::string path, name;
+  // A mode says less than its list does.
+  if (fgetxattr(f.fd.get(), "system.posix_acl_access", nullptr, 0) > 0) return false;
   if (!find_name(f.fd.get(), now.st, path, name)) return false;
   directory_ptr const d = hold_directory(path, f, name);
   if (!d) return false;

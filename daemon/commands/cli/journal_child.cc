@@ -128,8 +128,9 @@ bool journal_child::is_ready() const {
 }
 
 void journal_child::start() {
-  auto begun =
-      segment::start_journal(program_, {"--area", area_, "--journal", log_}, sentinel_, false);
+  std::vector<std::string> words = {"--area", area_, "--journal", log_};
+  if (remove_log_) words.emplace_back("--remove");
+  auto begun = segment::start_journal(program_, std::move(words), sentinel_, false);
   pid_ = begun.pid;
   ready_ = std::move(begun.ready);
 }
@@ -170,8 +171,6 @@ journal_child::~journal_child() {
       fmt::print(stderr,
                  "sluice: warning: the journal {} was not emptied: run `sluice recover {}`\n", log_,
                  log_);
-    else if (remove_log_)
-      unlink(log_.c_str());
   } catch (std::exception const& e) {
     fmt::print(stderr, "sluice: warning: {}\n", e.what());
   }

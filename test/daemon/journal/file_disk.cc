@@ -52,3 +52,17 @@ TEST_CASE("of several who make one journal one does, and nobody writes into it",
     unlink(path.c_str());
   }
 }
+
+TEST_CASE("a journal that has lost its name knows it, whoever has that name", "[order]") {
+  test::scratch const own;
+  std::string const path = own.dir + "/log", elsewhere = own.dir + "/x";
+  make_log_file(path, bytes, 1);
+  file_disk const disk(path, file_disk::use::write);
+  CHECK(disk.has_name());
+  REQUIRE(rename(path.c_str(), elsewhere.c_str()) == 0);
+  CHECK_FALSE(disk.has_name());
+  make_log_file(path, bytes, 1);
+  CHECK_FALSE(disk.has_name());
+  REQUIRE(rename(elsewhere.c_str(), path.c_str()) == 0);
+  CHECK(disk.has_name());
+}

@@ -172,7 +172,8 @@ TEST_CASE("when a file system was mounted", "[order]") {
   CHECK(late.has(5000 * s));
   CHECK(late.has(5001 * s));
   CHECK_FALSE(late.has(5002 * s));
-  // First to be read, then to be written.
+  // A root file system first to be read, then to be written; another that soon not twice.
+  CHECK_FALSE(mount_time_at(1010, 0).has(1003 * s));
   auto const root = mount_time_at(1010, 1000);
   CHECK_FALSE(root.has(1000 * s - 1));
   CHECK(root.has(1003 * s));

@@ -4,13 +4,16 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <fstream>
 #include <functional>
 
 #include "base/descriptor.h"
 #include "base/error.h"
+#include "journal/kept_aside.h"
 #include "recover_bench.h"
 
 using namespace sluice::journal;
@@ -125,6 +128,7 @@ TEST_CASE("a made file that somebody else changes meanwhile stays, by another na
   REQUIRE(r.aside.size() == 1);
   REQUIRE(r.done.aside.size() == 1);
   CHECK(access(r.done.aside[0].c_str(), F_OK) == 0);
+  CHECK(getxattr(r.done.aside[0].c_str(), "trusted.sluice.recovered", nullptr, 0) < 0);
   b.log = r.aside_log;
   b.recover_it();
   CHECK(b.read("a") == "LOGS");
@@ -182,4 +186,40 @@ TEST_CASE("a mount of a part keeps nobody from finding the whole", "[order]") {
     CHECK(descriptor(files.open_by_name(his.fs, directory.get())));
   }
   CHECK(sluice::test::shell("umount " + base + "/part"));
+}
+
+TEST_CASE("a file that is made again opens to nobody what its mode does not", "[order]") {
+  bench b;
+  if (!b.begin()) return;
+  if (!sluice::test::shell("setfacl -d -m u:64002:r " + b.at.dir)) {
+    WARN("skip: needs setfacl");
+    return;
+  }
+  b.tell_lost("a", "LOGS");  // 0640
+  b.crash();
+  b.recover_it();
+  CHECK(b.read("a") == "LOGS");
+  CHECK(getxattr(b.path("a").c_str(), "system.posix_acl_access", nullptr, 0) < 0);
+  struct stat st = {};
+  REQUIRE(stat(b.path("a").c_str(), &st) == 0);
+  CHECK((st.st_mode & 0777) == 0640);
+}
+
+TEST_CASE("what an attempt kept aside goes when the next one brings it home", "[order]") {
+  bench b;
+  if (!b.begin()) return;
+  b.write("a", "home");
+  b.tell_owner(b.id_of(b.path("a")), 0, 0);
+  b.tell_data(b.id_of(b.path("a")), 0, "LOGS");
+  b.crash();
+  std::string const log = b.read("log");
+  signal(SIGIO, SIG_IGN);
+  descriptor held(open(b.path("a").c_str(), O_RDONLY | O_CLOEXEC));
+  REQUIRE(fcntl(held.get(), F_SETLEASE, F_RDLCK) == 0);
+  CHECK(b.recover_it(false, true).aside_log == b.log + ".kept-1");
+  held = {};
+  std::ofstream(b.log, std::ios::binary) << log;  // the power failed before the log said so
+  CHECK(b.recover_it(false, true).aside.empty());
+  CHECK(b.read("a") == "LOGS");
+  CHECK(kept_beside(b.log) == 0);
 }
