@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "node/curves.h"
 
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <climits>
 
 #include "core/token_bucket.h"
 
@@ -35,15 +30,6 @@ core::curve_settings settings_of(unit_kind unit, phases const& p, phase_times co
   s.own_rate_q40 = q40_of(unit, p.own);
   s.own_at_ns = t.own_at_ns;
   return s;
-}
-
-void write_curve(foreign<abi::segment>& s, unsigned channel, core::curve_settings const& settings,
-                 std::int64_t now_ns) {
-  core::bucket& b = as_shared(s.bucket[channel]);
-  std::uint32_t const mask = core::set_curve(b, settings, now_ns);
-  if (mask == 0) return;
-  auto* const word = reinterpret_cast<std::uint32_t*>(&core::futex_word(b));
-  syscall(SYS_futex, word, FUTEX_WAKE_BITSET, INT_MAX, nullptr, nullptr, mask);
 }
 
 void write_curves(std::span<curve_change> changes, phase_times const& t, std::int64_t now_ns) {

@@ -11,6 +11,7 @@
 #include "base/foreign.h"
 #include "node/rates.h"
 #include "node/share_out.h"
+#include "segment/curve.h"
 
 namespace sluice::node {
 
@@ -23,9 +24,7 @@ struct phase_times {
 
 core::curve_settings settings_of(unit_kind unit, phases const& p, phase_times const& t);
 
-/// A new curve for a channel; wakes whom it concerns. One writer: this daemon.
-void write_curve(foreign<abi::segment>& s, unsigned channel, core::curve_settings const& settings,
-                 std::int64_t now_ns);
+using segment::write_curve;
 
 /// One channel whose curve is to change.
 struct curve_change {

@@ -2,6 +2,7 @@
 #include "node/demand_meter.h"
 
 #include "core/token_bucket.h"
+#include "segment/curve.h"
 
 namespace sluice::node {
 
@@ -17,24 +18,6 @@ constexpr std::uint64_t most_bytes = std::uint64_t{1} << 31;    // calls.def, by
 constexpr std::uint64_t most_vops = 1'000'000ull * core::milli_per_vop;
 constexpr std::uint64_t most_of_one[core::unit_count] = {most_ops, most_bytes, most_vops};
 
-struct counted {
-  std::uint32_t waiters;
-  std::uint64_t units;  // they ask for
-  bool everyone;        // false: threads without a shard of their own are not seen
-};
-
-counted count_waiters(foreign<abi::segment> const& s, unsigned channel) {
-  unsigned const used = std::min(s.head.shards_used.load(relaxed), abi::owned_shards);
-  counted c = {0, 0, used < abi::owned_shards};
-  for (unsigned i = 0; i < used; ++i) {
-    foreign<abi::waiter> const& w = s.owned[i].waiting;
-    if (w.channel.load(relaxed) != channel + 1) continue;
-    ++c.waiters;
-    c.units += std::min(w.amount.load(relaxed), most_waiting);
-  }
-  return c;
-}
-
 }  // namespace
 
 sample look(foreign<abi::segment> const& s, unsigned channel, std::int64_t now_ns) {
@@ -49,9 +32,9 @@ sample look(foreign<abi::segment> const& s, unsigned channel, std::int64_t now_n
   // At rate 0 even those wait who have credit.
   if (beyond <= 0 && !c.stands(core::sane_time(now_ns))) return out;
   // A large request may have overdrawn without anybody waiting after it: ask who waits.
-  counted const who = count_waiters(s, channel);
+  segment::waiting const who = segment::who_waits(s, channel);
   out.waiters = who.waiters;
-  out.blocked = who.waiters != 0 || (!who.everyone && beyond > 0);
+  out.blocked = who.waiters != 0 || (!who.sees_everyone && beyond > 0);
   std::uint64_t const waiting = beyond > 0 ? static_cast<std::uint64_t>(beyond) : who.units;
   if (out.blocked) out.waiting_units = std::min(waiting, most_waiting);
   return out;

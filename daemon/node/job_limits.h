@@ -30,6 +30,7 @@ struct limit_wish {
   bool policy_channels = true;
   std::map<std::string, policy::place> places = {};  // by path as written: where it lies, he says
   bool may_look = false;                             // his other paths are looked for
+  std::string qos_class = {};
 };
 
 /// Throws a usage error for a limit that cannot be. `files` finds the policy's targets. Of another

@@ -308,7 +308,7 @@ job& job_table::make(local::peer const& who, std::string const& name, join_reque
   job_limits limits =
       limits_of(site,
                 {request.limits, request.orders, request.small, request.costs, request.monitor,
-                 request.policy_channels, request.places, local::is_operator(who)},
+                 request.policy_channels, request.places, local::is_operator(who), qos_class},
                 places_.files());
   check_home(who.uid, limits.compiled, note);
   job_record r{who.uid,

@@ -63,6 +63,16 @@ verbs::stream_view node_role::view_of(job const& j, stream const& of) const {
   return v;
 }
 
+verbs::stream_view node_role::view_of(background::keeper::part const& p) {
+  verbs::stream_view v;
+  v.supply = p.channel;
+  v.unit = core::unit_kind::bytes;
+  v.served = p.moved;
+  v.granted = p.limit;
+  v.is_blocked = p.waits;
+  return v;
+}
+
 verbs::job_view node_role::look_at(std::size_t number) const {
   job const& j = at(number);
   verbs::job_view v;
@@ -75,6 +85,7 @@ verbs::job_view node_role::look_at(std::size_t number) const {
   for (auto const& e : j.escapes) v.escapes.push_back({e.pid, e.name, e.why});
   v.not_governed = not_governed(s_.site, j);
   for (auto const& of : j.streams) v.streams.push_back(view_of(j, of));
+  for (auto const& p : s_.held_back.parts(j)) v.streams.push_back(view_of(p));
   return v;
 }
 
@@ -100,6 +111,11 @@ verbs::job_details node_role::details_of(std::size_t number) const {
     d.fixed.push_back({f.of.name, f.of.unit, rate_of_q40(f.of.unit, f.in_force_q40), f.of.is_own});
   d.left_out = j.record.left_out;
   return d;
+}
+
+void node_role::add_to_explain(std::size_t number, json& answer) const {
+  if (json rows = s_.held_back.rows(at(number)); !rows.is_null())
+    answer["background"] = std::move(rows);
 }
 
 std::vector<verbs::supply_view> node_role::supplies() const {

@@ -22,6 +22,7 @@ class node_role final : public verbs::role {
   verbs::job_name name_of(std::size_t job) const override;
   verbs::job_view look_at(std::size_t job) const override;
   verbs::job_details details_of(std::size_t job) const override;
+  void add_to_explain(std::size_t job, nlohmann::json& answer) const override;
   std::uint64_t cycle() const override { return s_.sums.cycles(); }
   std::vector<verbs::supply_view> supplies() const override;
   std::size_t node_count() const override { return 1; }
@@ -46,6 +47,7 @@ class node_role final : public verbs::role {
  private:
   job& at(std::size_t number) const { return *s_.jobs.all()[number]; }
   verbs::stream_view view_of(job const& j, stream const& of) const;
+  static verbs::stream_view view_of(background::keeper::part const& p);
   std::vector<std::string> deciders() const;
 
   state& s_;

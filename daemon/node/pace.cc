@@ -12,7 +12,8 @@ std::int64_t next_step_ns(step_reasons const& r) {
   std::int64_t const slow_ns = std::max(r.local_ns, quiet_step_ns);
   std::int64_t look_ns = never_ns;
   if (r.has_jobs || r.is_between) look_ns = r.stepped_ns + (is_fast ? r.local_ns : slow_ns);
-  return std::min({look_ns, r.cycle_ns, r.sweep_ns, r.heed_ns, r.clients_ns, r.feed_ns});
+  return std::min(
+      {look_ns, r.cycle_ns, r.sweep_ns, r.heed_ns, r.clients_ns, r.background_ns, r.feed_ns});
 }
 
 int poll_ms(std::int64_t due_ns, std::int64_t now_ns) {

@@ -26,11 +26,12 @@ struct step_reasons {
   bool has_jobs = false;               // or walks through /proc for them
   bool is_between = false;             // clients are not let in yet, or the journal goes home
   // When each is due; never_ns: there is no such thing.
-  std::int64_t cycle_ns = never_ns;    // a report to the parent, whose lease runs
-  std::int64_t sweep_ns = never_ns;    // somebody left something in RUN/jobs
-  std::int64_t heed_ns = never_ns;     // the scheduler has changed its announcements
-  std::int64_t clients_ns = never_ns;  // a client says nothing for too long
-  std::int64_t feed_ns = never_ns;     // the watchdog of the service manager
+  std::int64_t cycle_ns = never_ns;       // a report to the parent, whose lease runs
+  std::int64_t sweep_ns = never_ns;       // somebody left something in RUN/jobs
+  std::int64_t heed_ns = never_ns;        // the scheduler has changed its announcements
+  std::int64_t clients_ns = never_ns;     // a client says nothing for too long
+  std::int64_t background_ns = never_ns;  // limits of background work are set anew
+  std::int64_t feed_ns = never_ns;        // the watchdog of the service manager
 };
 
 /// Fast steps: a sign was seen not long ago.

@@ -21,10 +21,7 @@ using lease::rate;
 inline constexpr std::int64_t burst_ns =
     20'000'000;  // what idle time is worth on a granted channel
 
-/// A rate that limits nobody and keeps the bucket from wrapping for hours.
-constexpr rate unlimited(unit_kind unit) {
-  return unit == unit_kind::bytes ? rate{1'000'000'000'000'000} : rate{1'000'000'000'000};
-}
+using policy::unlimited;
 
 inline std::uint64_t q40_of(unit_kind unit, rate r) {
   return policy::rate_q40_of(std::min(r, unlimited(unit)), unit);

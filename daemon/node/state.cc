@@ -51,6 +51,7 @@ state::state(runtime::config const& c, runtime::services& s)
       site(c.name),
       jobs(c.run_dir, find_library(), c.name, s.log, tellers_of(s), s.owner_of, s.tidier),
       steered(jobs, site, overrides, !c.parents.empty()),
+      held_back(jobs, site, overrides),
       rates(!c.parents.empty()),
       journals(s.journal_keeper, c.journal, c.run_dir, s.log),
       lease(c, s.incarnation, s.log),
@@ -95,6 +96,7 @@ void state::use_policy(std::string const& text, runtime::policy_source const& so
   lease.set_own(site);
   rates.use(site);
   steered.use();
+  held_back.use();
   jobs.bind_all(site, at.mono_ns);
   if (!replace_file(policy_copy(config), text))
     services.log.warning("policy cannot be kept", {{"path", policy_copy(config)}});
@@ -162,6 +164,7 @@ void state::enforce(moment at) {
 
 bool state::measure(moment at) {
   auto const seen = sums.measure(at.mono_ns);
+  held_back.look(at.mono_ns);
   if (seen.is_waiting) stir(at);
   return seen.has_begun_to_wait;
 }
@@ -176,6 +179,7 @@ void state::tell(moment at) {
   sums.remember(services.board, steered, at);
   runtime::metric_table& m = services.metrics;
   sums.publish(m, rates.standing(), steered, at.mono_ns);
+  held_back.publish(m);
   journals.publish(m, at.mono_ns);
   m.set(runtime::metric::steps_total, static_cast<double>(steps));
   m.set(runtime::metric::free_job_places, static_cast<double>(jobs.free_places()));
@@ -291,6 +295,7 @@ step_reasons state::reasons() const {
   r.has_jobs = !jobs.all().empty() || watch_.is_walking() || (has_parent() && has_news);
   r.heed_ns = std::min(folders.heed_ns(), journals.due_ns());
   r.sweep_ns = folders.sweep_ns();
+  r.background_ns = held_back.due_ns();
   return r;
 }
 

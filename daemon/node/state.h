@@ -10,6 +10,7 @@
 #include "node/accounts.h"
 #include "node/announced_jobs.h"
 #include "node/asked_above.h"
+#include "node/backgrounds.h"
 #include "node/enforcer.h"
 #include "node/held_lease.h"
 #include "node/job_result.h"
@@ -85,6 +86,7 @@ class state {
   job_table jobs;
   verbs::override_book overrides;
   steering steered;
+  backgrounds held_back;
   enforcer rates;
   journal_watch journals;
   held_lease lease;

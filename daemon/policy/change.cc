@@ -7,6 +7,7 @@
 #include <set>
 
 #include "core/units.h"
+#include "policy/background_terms.h"
 #include "policy/supply.h"
 
 namespace sluice::policy {
@@ -14,8 +15,6 @@ namespace sluice::policy {
 namespace {
 
 using lines = std::vector<std::string>;
-
-constexpr std::uint64_t no_bound = ~std::uint64_t{0};  // policies::unbounded
 
 supply const* find(std::vector<supply> const& in, supply const& like) {
   for (auto const& s : in)
@@ -59,6 +58,12 @@ bounds bounds_of(site const& site, std::string const& qos_class, supply const& s
   return b;
 }
 
+std::string background_word(site const& site, std::string const& qos_class, supply const& s) {
+  auto const share = share_of(site, qos_class, s);
+  if (!share || !share->background) return "not held back";
+  return background_in_words(background_of(site, s.target, s.resource, *share));
+}
+
 void compare_class(site const& from, site const& to, std::string const& name, lines& out) {
   for (auto const& s : supplies(to)) {
     bounds const a = bounds_of(from, name, s), b = bounds_of(to, name, s);
@@ -69,6 +74,7 @@ void compare_class(site const& from, site const& to, std::string const& name, li
     say("reservation", bound_text(a.reservation, s.unit), bound_text(b.reservation, s.unit));
     say("weight", fmt::format("{}", a.weight), fmt::format("{}", b.weight));
     say("limit", bound_text(a.limit, s.unit), bound_text(b.limit, s.unit));
+    say("background work", background_word(from, name, s), background_word(to, name, s));
   }
 }
 
@@ -109,16 +115,6 @@ void compare_control(site const& from, site const& to, lines& out) {
 }
 
 }  // namespace
-
-std::string bound_text(std::uint64_t milli, core::unit_kind unit) {
-  if (milli == no_bound) return "none";
-  if (milli == 0) return "0";
-  bool const bytes = unit == core::unit_kind::bytes;
-  // As people write it: whole tokens, unless there is less than a thousand of them.
-  if (milli % 1000 == 0 || milli >= 1'000'000)
-    return with_unit(std::string(core::format_rate({milli / 1000, second_ns, bytes}).view()), unit);
-  return with_unit(std::string(core::format_rate({milli, 1000 * second_ns, bytes}).view()), unit);
-}
 
 std::string capacity_in_words(supply const& s) {
   if (!s.steered) return bound_text(s.capacity, s.unit);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "policy/limit.h"
 #include "policy/site.h"
 
 namespace sluice::policy {
@@ -20,8 +21,5 @@ std::vector<std::string> needs_restart(site const& from, site const& to);
 
 /// What there is of a supply: a rate, or how it is steered.
 std::string capacity_in_words(supply const& s);
-
-/// A bound in thousandths per second: 20k/s, 1GiB/s, 5k VOP/s; "none" when there is no such bound.
-std::string bound_text(std::uint64_t milli_per_second, core::unit_kind unit);
 
 }  // namespace sluice::policy

@@ -28,6 +28,7 @@ class builder {
   }
 
   compiled build() {
+    out_.backgrounds = input_.backgrounds;
     add_targets();
     link_parents();
     add_devices_below();

@@ -11,6 +11,7 @@
 
 #include "core/ruleset.h"
 #include "core/token_bucket.h"
+#include "policy/background_terms.h"
 #include "policy/limit.h"
 #include "policy/mount_table.h"
 #include "policy/roles.h"
@@ -46,7 +47,8 @@ struct compiled {
   std::uint32_t job_streams = 0, thread_streams = 0, path_streams = 0;  // of the durable ones
   std::uint32_t hinted_targets = 0;  // bit t, nested ones too; bit 0: files of no target
   std::vector<after_compiled> after;
-  std::unique_ptr<core::role_table> roles;  // null: none
+  std::unique_ptr<core::role_table> roles;    // null: none
+  std::vector<background_terms> backgrounds;  // as they were given
 };
 
 struct compile_input {
@@ -55,6 +57,7 @@ struct compile_input {
   bool monitor = false;  // count and measure, never delay
   std::vector<role_spec> roles = {};
   bool hints_everywhere = false;
+  std::vector<background_terms> backgrounds = {};  // of channels above
 };
 
 compiled compile(compile_input const& input, file_system const& files);

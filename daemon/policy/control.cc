@@ -7,6 +7,7 @@
 
 #include "base/duration.h"
 #include "policy/algorithm.h"
+#include "policy/background_terms.h"
 #include "policy/change.h"
 #include "policy/doubts.h"
 #include "policy/hostlist.h"
@@ -105,6 +106,11 @@ std::vector<std::string> warnings(site const& s) {
     if (row.name == s.algorithm && !row.is_ready)
       out.push_back(
           fmt::format("algorithm {} is not meant for production: {}", row.name, row.purpose));
+  for (auto const& c : s.classes)
+    for (auto const& t : backgrounds_of(s, c.name))
+      if (auto const& row = background_rows[t.algorithm]; !row.is_ready)
+        out.push_back(fmt::format("class {}: {} is not meant for production: {}", c.name, row.name,
+                                  row.purpose));
   for (auto const& [name, rule] : s.access)
     if (rule.uids.size() < rule.users.size() || rule.gids.size() < rule.groups.size())
       out.push_back(

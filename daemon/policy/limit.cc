@@ -65,8 +65,13 @@ double per_second(core::unit_kind unit, std::uint64_t rate_q40) {
   return is_whole ? whole : std::round(exact * 1e6) / 1e6;
 }
 
+bool is_unlimited(core::unit_kind unit, std::uint64_t rate_q40) {
+  return per_second(unit, rate_q40) >= static_cast<double>(unlimited(unit)) / 1000 * 0.999;
+}
+
 std::string rate_text(core::unit_kind unit, std::uint64_t rate_q40) {
   if (rate_q40 == 0) return "paused";
+  if (is_unlimited(unit, rate_q40)) return "no limit";
   bool const bytes = unit == core::unit_kind::bytes;
   double const value = per_second(unit, rate_q40);
   bool const is_whole = value == std::round(value);
@@ -79,6 +84,16 @@ std::string rate_text(core::unit_kind unit, std::uint64_t rate_q40) {
 std::string with_unit(std::string rate, core::unit_kind unit) {
   if (unit == core::unit_kind::vops) rate.insert(std::min(rate.find('/'), rate.size()), " VOP");
   return rate;
+}
+
+std::string bound_text(std::uint64_t milli, core::unit_kind unit) {
+  if (milli == no_bound) return "none";
+  if (milli == 0) return "0";
+  bool const bytes = unit == core::unit_kind::bytes;
+  // As people write it: whole tokens, unless there is less than a thousand of them.
+  if (milli % 1000 == 0 || milli >= 1'000'000)
+    return with_unit(std::string(core::format_rate({milli / 1000, second_ns, bytes}).view()), unit);
+  return with_unit(std::string(core::format_rate({milli, 1000 * second_ns, bytes}).view()), unit);
 }
 
 std::uint64_t parse_selector(std::string_view text, std::string const& where) {

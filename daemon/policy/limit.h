@@ -47,8 +47,20 @@ rate parse_amount(std::string_view text, std::string const& where, core::unit_ki
 /// Tokens per second, without the rounding of the bucket's rate.
 double per_second(core::unit_kind unit, std::uint64_t rate_q40);
 
-/// The rate for people: `5k/s`, `200MiB/s`, `5k VOP/s`, `paused`.
+/// A rate that limits nobody and keeps a bucket from wrapping for hours; milli-tokens per second.
+constexpr std::uint64_t unlimited(core::unit_kind unit) {
+  return unit == core::unit_kind::bytes ? 1'000'000'000'000'000 : 1'000'000'000'000;
+}
+
+/// Whether it is one of those; some bits are lost in the unit of a bucket.
+bool is_unlimited(core::unit_kind unit, std::uint64_t rate_q40);
+
+/// The rate for people: `5k/s`, `200MiB/s`, `5k VOP/s`, `paused`, `no limit`.
 std::string rate_text(core::unit_kind unit, std::uint64_t rate_q40);
+
+inline constexpr std::uint64_t no_bound = ~std::uint64_t{0};  // policies::unbounded
+/// A bound in thousandths per second: 20k/s, 1GiB/s, 5k VOP/s; "none" when there is no such bound.
+std::string bound_text(std::uint64_t milli_per_second, core::unit_kind unit);
 
 /// Says the unit in a rate that was written without: `5k/s` of VOPs is `5k VOP/s`.
 std::string with_unit(std::string rate, core::unit_kind unit);

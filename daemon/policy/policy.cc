@@ -10,6 +10,7 @@
 #include "core/units.h"
 #include "policy/algorithm.h"
 #include "policy/auto_read.h"
+#include "policy/background_terms.h"
 #include "policy/carried.h"
 #include "policy/control_read.h"
 #include "policy/cost_file.h"
@@ -58,6 +59,7 @@ class reader : reading {
     if (node const* n = root.find("access")) out_.access = read_access(*this, *n, class_names());
     if (node const* n = root.find("algorithm")) read_algorithm(*n);
     check_reservations(out_);
+    for (auto const& c : out_.classes) backgrounds_of(out_, c.name);  // throws what cannot be
     return std::move(out_);
   }
 
@@ -197,7 +199,9 @@ rate reader::read_amount(node const& n, bound which, std::string const& target,
 
 share reader::read_share(node const& n, std::string const& target, std::string const& resource,
                          std::string const& path) const {
-  keys(n, path, {"reservation", "weight", "limit", "priority"});
+  names allowed = {"reservation", "weight", "limit", "priority"};
+  for (auto& key : background_keys()) allowed.push_back(std::move(key));
+  keys(n, path, allowed);
   share s;
   s.origin = where(n.at);
   if (node const* r = n.find("reservation"))
@@ -214,6 +218,7 @@ share reader::read_share(node const& n, std::string const& target, std::string c
     s.priority = static_cast<std::uint32_t>(number(*p, path + ".priority", 0, 1e6));
   if (s.reservation && s.limit && s.limit->rate_q40 < s.reservation->rate_q40)
     fail(n.at, path + ": the limit is below the reservation");
+  s.background = read_background(*this, n, resource, out_.roles, path);
   return s;
 }
 

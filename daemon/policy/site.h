@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "policy/auto_capacity.h"
+#include "policy/background.h"
 #include "policy/control_settings.h"
 #include "policy/limit.h"
 #include "policy/roles.h"
@@ -25,6 +26,7 @@ struct share {
   double weight = 1;
   std::optional<rate> limit;
   std::uint32_t priority = 0;  // larger first; of the algorithm `priority` alone
+  std::optional<background_spec> background = {};  // its background work is held back
   std::string origin;
 };
 

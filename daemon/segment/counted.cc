@@ -152,7 +152,11 @@ core::histogram_counts waits_of(foreign<abi::segment> const& s, unsigned channel
 }
 
 std::uint64_t rate_of(foreign<abi::segment> const& s, unsigned channel) {
-  return core::rate_at(as_shared(s.bucket[channel]), steady_ns());
+  return rate_of(s, channel, steady_ns());
+}
+
+std::uint64_t rate_of(foreign<abi::segment> const& s, unsigned channel, std::int64_t now_ns) {
+  return core::rate_at(as_shared(s.bucket[channel]), now_ns);
 }
 
 nlohmann::ordered_json counted_json(foreign<abi::segment> const& s, std::size_t running) {

@@ -15,6 +15,7 @@ core::histogram_counts waits_of(foreign<abi::segment> const& s, unsigned channel
 
 /// The rate of a channel now, in units/ns with 40 fractional bits.
 std::uint64_t rate_of(foreign<abi::segment> const& s, unsigned channel);
+std::uint64_t rate_of(foreign<abi::segment> const& s, unsigned channel, std::int64_t now_ns);
 
 /// {"processes", "channels", "calls", "passthrough"}; without channels when the ruleset is none.
 /// `running`: how many processes are alive, which the caller knows.

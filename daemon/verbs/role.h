@@ -72,6 +72,8 @@ class role {
   virtual job_name name_of(std::size_t job) const = 0;
   virtual job_view look_at(std::size_t job) const = 0;
   virtual job_details details_of(std::size_t job) const = 0;
+  /// What only this role says of a job.
+  virtual void add_to_explain(std::size_t, nlohmann::json&) const {}
   virtual std::uint64_t cycle() const = 0;
   virtual std::vector<supply_view> supplies() const = 0;
   virtual std::size_t node_count() const = 0;

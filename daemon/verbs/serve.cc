@@ -91,11 +91,13 @@ json top(role& r, local::peer const& who, json const& request) {
 json explain(role& r, local::peer const& who, json const& request) {
   std::size_t const job = find_job(r, who, local::text_of(request, "job"));
   job_view const view = r.look_at(job);
-  return {
+  json answer = {
       {"job", view.name},
       {"class", view.qos_class},
       {"lines", explain(view, r.details_of(job), r.overrides().find(r.name_of(job).key), unix_s())},
       {"streams", stream_rows(view)}};
+  r.add_to_explain(job, answer);
+  return answer;
 }
 
 json policy_text(role& r, local::peer const&, json const&) {

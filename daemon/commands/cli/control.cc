@@ -4,11 +4,7 @@
 // paused job are kept beside the segment, written before the pause begins, so that a command that
 // dies half-way can be repeated.
 #include <fmt/format.h>
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
-#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -24,9 +20,9 @@
 #include "commands/cli/job.h"
 #include "commands/cli/report.h"
 #include "commands/cli/steer.h"
-#include "core/token_bucket.h"
 #include "policy/compile.h"
 #include "policy/limit.h"
+#include "segment/curve.h"
 #include "segment/mapping.h"
 #include "segment/run_dir.h"
 
@@ -67,16 +63,8 @@ core::unit_kind unit_of(core::ruleset const& rules, unsigned channel) {
   return static_cast<core::unit_kind>(rules.channel[channel].unit);
 }
 
-void wake(core::bucket& bucket, std::uint32_t mask) {
-  auto* const word = reinterpret_cast<std::uint32_t*>(&core::futex_word(bucket));
-  syscall(SYS_futex, word, FUTEX_WAKE_BITSET, INT_MAX, nullptr, nullptr, mask);
-}
-
 void change(open_job const& job, core::unit_kind unit, unsigned channel, std::uint64_t rate_q40) {
-  core::bucket& bucket = as_shared(job.segment->bucket[channel]);
-  auto const settings = policy::settings_of(unit, rate_q40);
-  if (std::uint32_t const mask = core::set_curve(bucket, settings, steady_ns()); mask != 0)
-    wake(bucket, mask);
+  segment::write_curve(*job.segment, channel, policy::settings_of(unit, rate_q40), steady_ns());
 }
 
 /// The channel of this name, or those of this resource at all its targets.

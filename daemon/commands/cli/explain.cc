@@ -21,6 +21,7 @@
 #include "calls.h"
 #include "commands/cli/daemon.h"
 #include "commands/cli/explain_job.h"
+#include "commands/cli/hold_back.h"
 #include "commands/cli/job.h"
 #include "commands/cli/limits.h"
 #include "commands/cli/options.h"
@@ -263,12 +264,13 @@ int explain_own_job(global_options const& global, std::string const& name) {
   for (auto const& process : segment::live_processes(*job.segment))
     out["processes"].push_back(explain_in_job(*job.segment, process));
   put_roles(out, segment::segment_path(job.run_dir, job.name), job.owner);
+  put_background(out, segment::segment_path(job.run_dir, job.name), job.owner);
   if (global.json) {
     fmt::print("{}", dump(out));
     return 0;
   }
   fmt::print("job {} runs without a daemon\n", name);
-  fmt::print("{}", roles_table(out));
+  fmt::print("{}{}", roles_table(out), background_lines(out));
   for (auto const& process : out["processes"]) print_process(process);
   return 0;
 }

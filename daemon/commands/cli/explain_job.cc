@@ -8,6 +8,7 @@
 
 #include "base/printable.h"
 #include "base/quantity.h"
+#include "commands/cli/hold_back.h"
 #include "commands/cli/job.h"
 #include "commands/cli/picture.h"
 #include "commands/cli/report.h"
@@ -42,7 +43,7 @@ int explain_by_daemon(global_options const& global, daemon_at const& daemon,
   if (auto const lines = answer.find("lines"); lines != answer.end() && lines->is_array())
     for (auto const& line : *lines)
       if (line.is_string()) fmt::print("  {}\n", printable(line.get<std::string>()));
-  fmt::print("{}", roles_table(answer));
+  fmt::print("{}{}", roles_table(answer), background_lines(answer));
   if (streams.front().supply.empty()) return 0;
   fmt::print("  {:<20} {:>10} {:>10} {:>10} {:>8} {:>7}\n", "supply", "demand", "grant", "served",
              "waiting", "blocked");

@@ -248,7 +248,10 @@ membership make_or_join(std::string const& run_dir, run_options const& options,
   m.job = options.job.empty() ? anonymous_name(m.run_dir) : options.job;
   m.preload = segment::job_dir(m.run_dir, m.job) + "/libinterpose.so";
   m.segment = segment::segment_path(m.run_dir, m.job);
-  if (!segment::create(m.run_dir, m.job, library, limits)) join_running(m, options, limits);
+  if (segment::create(m.run_dir, m.job, library, limits))
+    m.backgrounds = limits.backgrounds;
+  else
+    join_running(m, options, limits);
   if (unsigned const parts = paths_wanted(options).parts; parts != 0)
     segment::add_path_area(m.segment, geteuid(), getegid(), parts);
   return m;

@@ -4,8 +4,10 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "commands/cli/options.h"
+#include "policy/background_terms.h"
 
 namespace sluice::cli {
 
@@ -13,9 +15,10 @@ namespace sluice::cli {
 struct membership {
   bool is_there() const { return !segment.empty(); }  // false: there was no place for a segment
   std::string job;
-  std::string preload;              // what LD_PRELOAD names
-  std::string segment;              // path of the shared memory
-  std::string run_dir;              // empty: the daemon made the job and removes it
+  std::string preload;  // what LD_PRELOAD names
+  std::string segment;  // path of the shared memory
+  std::string run_dir;  // empty: the daemon made the job and removes it
+  std::vector<policy::background_terms> backgrounds = {};  // that we hold back: we made the job
   std::uint64_t holder_before = 0;  // joined: who must be alive for the job to be so
 };
 

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "commands/cli/costs.h"
+#include "policy/background_terms.h"
 #include "policy/doubts.h"
 #include "policy/order.h"
 #include "policy/policy.h"
@@ -36,6 +37,8 @@ policy::compile_input gather(limit_options const& options, std::string const& no
     std::string const& qos_class =
         options.qos_class.empty() ? site.control.default_class : options.qos_class;
     input.channels = policy::channels_of(site, qos_class);
+    policy::add_background_channels(site, qos_class, input.channels);
+    input.backgrounds = policy::backgrounds_of(site, qos_class);
     if (!options.quiet && options.limits.empty())
       warn(policy::doubts(site, options.policy, qos_class));
   }
@@ -67,8 +70,9 @@ std::string describe(core::ruleset const& r, unsigned i, std::uint64_t rate_q40)
   core::rule_row const& rule = r.rule[i];
   core::channel_row const& channel = r.channel[rule.channel];
   std::string const rate = policy::rate_text(static_cast<core::unit_kind>(channel.unit), rate_q40);
+  bool const is_free = policy::is_unlimited(static_cast<core::unit_kind>(channel.unit), rate_q40);
   std::string line = fmt::format("\"{}\" {}{}", core::view(r, channel.name),
-                                 rate_q40 == 0 ? "" : "at most ", rate);
+                                 rate_q40 == 0 || is_free ? "" : "at most ", rate);
   line += rule.target == core::any_target
               ? std::string(", everywhere")
               : fmt::format(", in {}", core::view(r, r.target[rule.target].path));

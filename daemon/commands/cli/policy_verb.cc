@@ -10,6 +10,7 @@
 #include "commands/cli/limits.h"
 #include "commands/cli/options.h"
 #include "commands/cli/report.h"
+#include "policy/background_terms.h"
 #include "policy/change.h"
 #include "policy/control.h"
 #include "policy/cost_file.h"
@@ -29,11 +30,14 @@ std::string text_of(policy::rate const& r) { return policy::rate_text(r.unit, r.
 
 double number_of(policy::rate const& r) { return policy::per_second(r.unit, r.rate_q40); }
 
-std::string share_in_words(policy::share const& s) {
+std::string share_in_words(site const& all, std::string const& target, std::string const& resource,
+                           policy::share const& s) {
   std::string out = fmt::format("weight {:g}", s.weight);
   if (s.reservation) out += ", at least " + text_of(*s.reservation);
   if (s.limit) out += ", at most " + text_of(*s.limit);
   if (s.priority != 0) out += fmt::format(", priority {}", s.priority);
+  if (s.background)
+    out += "; " + policy::background_in_words(policy::background_of(all, target, resource, s));
   return out;
 }
 
@@ -96,8 +100,8 @@ json words(std::string const& file, site const& s) {
   for (auto const& c : s.classes)
     for (auto const& [target, resources] : c.shares)
       for (auto const& [resource, share] : resources)
-        lines.push_back(
-            fmt::format("class {}, {} on {}: {}", c.name, resource, target, share_in_words(share)));
+        lines.push_back(fmt::format("class {}, {} on {}: {}", c.name, resource, target,
+                                    share_in_words(s, target, resource, share)));
   for (auto& line : policy::roles_in_words(s.roles)) lines.push_back(std::move(line));
   for (auto const& c : s.channels) {
     std::string line =
@@ -115,11 +119,22 @@ json words(std::string const& file, site const& s) {
   return {{"file", file}, {"valid", true}, {"meaning", lines}};
 }
 
-json share_json(policy::share const& s) {
+json background_json(policy::background_terms const& t) {
+  return {{"algorithm", policy::background_rows[t.algorithm].name},
+          {"total_per_s", double(t.total) / 1000},
+          {"foreground_per_s", double(t.foreground) / 1000},
+          {"floor_per_s", double(t.floor) / 1000},
+          {"channels", t.channels}};
+}
+
+json share_json(site const& all, std::string const& target, std::string const& resource,
+                policy::share const& s) {
   json out = {{"weight", s.weight}};
   if (s.reservation) out["reservation_per_s"] = number_of(*s.reservation);
   if (s.limit) out["limit_per_s"] = number_of(*s.limit);
   if (s.priority != 0) out["priority"] = s.priority;
+  if (s.background)
+    out["background"] = background_json(policy::background_of(all, target, resource, s));
   return out;
 }
 
@@ -179,7 +194,7 @@ int policy_show(global_options const&, std::string const& file) {
     out["classes"][c.name] = json::object();
     for (auto const& [target, resources] : c.shares)
       for (auto const& [resource, share] : resources)
-        out["classes"][c.name][target][resource] = share_json(share);
+        out["classes"][c.name][target][resource] = share_json(s, target, resource, share);
   }
   for (auto const& c : s.channels)
     out["channels"].push_back(

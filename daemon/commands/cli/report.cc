@@ -12,7 +12,9 @@
 #include "base/foreign_file.h"
 #include "base/quantity.h"
 #include "commands/cli/epoch_look.h"
+#include "commands/cli/hold_back.h"
 #include "commands/cli/paths.h"
+#include "policy/limit.h"
 #include "segment/counted.h"
 #include "segment/jobs.h"
 #include "segment/mapping.h"
@@ -28,6 +30,9 @@ constexpr std::size_t table_times = 5;   // rows of the slowest ones
 
 std::string rate_column(json const& channel) {
   double const rate = channel["rate_per_s"];
+  core::unit_kind unit = core::unit_kind::ops;
+  core::find_unit(channel["unit"].get<std::string>(), unit);
+  if (rate * 1001 >= static_cast<double>(policy::unlimited(unit))) return "no limit";
   return rate == 0 ? "paused" : measured_rate(rate, channel["unit"]);
 }
 
@@ -229,7 +234,8 @@ std::string report_table(json const& report) {
     out += fmt::format("; {} still {}: what {} from here on is not in this report", left,
                        left == 1 ? "runs" : "run", left == 1 ? "it does" : "they do");
   out += "\n" + channels_table(report["channels"]) + roles_table(report) +
-         calls_table(report["calls"]) + times_table(report.value("times", json::array()));
+         background_lines(report) + calls_table(report["calls"]) +
+         times_table(report.value("times", json::array()));
   for (auto const& row : report["passthrough"])
     out += fmt::format("  not limited: {} calls ({})\n", row["calls"].get<std::uint64_t>(),
                        row["reason"].get<std::string>());

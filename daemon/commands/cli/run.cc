@@ -20,6 +20,7 @@
 #include "base/error.h"
 #include "base/foreign_file.h"
 #include "base/output_file.h"
+#include "commands/cli/hold_back.h"
 #include "commands/cli/join.h"
 #include "commands/cli/journal_child.h"
 #include "commands/cli/options.h"
@@ -145,6 +146,28 @@ void at_the_end(char const* what, Work&& work) {
   }
 }
 
+void put_what_was_held_back(json& result, membership const& m) {
+  if (m.run_dir.empty())
+    put_background_of_daemon(result, m.segment, m.job);
+  else
+    put_background(result, m.segment, std::int64_t{geteuid()});
+}
+
+/// None: there is nothing to do.
+chore work_meanwhile(journal_child* log, std::optional<hold_back>& background,
+                     std::optional<sampler>& samples) {
+  if (log == nullptr && !background && !samples) return {};
+  return [=, &background, &samples, sample_ns = std::int64_t{0}]() mutable {
+    std::int64_t const now_ns = steady_ns();
+    std::int64_t due_ns = std::numeric_limits<std::int64_t>::max();
+    if (log != nullptr) due_ns = log->look(now_ns);
+    if (background) due_ns = std::min(due_ns, background->look(now_ns));
+    // To sum all counters takes a while: not as often as limits of roles are set.
+    if (samples && (!background || now_ns >= sample_ns)) sample_ns = samples->look(now_ns);
+    return samples ? std::min(due_ns, sample_ns) : due_ns;
+  };
+}
+
 int run_and_report(membership const& m, run_options const& options, bool preload) {
   auto const s = open_segment(m);
   std::unique_ptr<journal_child> log = own_journal(s, m, options);
@@ -168,18 +191,14 @@ int run_and_report(membership const& m, run_options const& options, bool preload
                  grows(options) ? timeline::most_points : timeline::most_intervals);
     samples->listen([&](sample const& each) { time->take(each); });
   }
-  chore meanwhile;
-  if (samples || log)
-    meanwhile = [&] {
-      std::int64_t const now_ns = steady_ns();
-      std::int64_t const due_ns =
-          log ? log->look(now_ns) : std::numeric_limits<std::int64_t>::max();
-      return samples ? std::min(due_ns, samples->look(now_ns)) : due_ns;
-    };
-  facts.end = supervise(options.command, environment(m, preload), meanwhile);
+  std::optional<hold_back> background;
+  if (s && !m.backgrounds.empty()) background.emplace(**s, m.segment, m.backgrounds);
+  facts.end = supervise(options.command, environment(m, preload),
+                        work_meanwhile(log.get(), background, samples));
   facts.elapsed_s = static_cast<double>(steady_ns() - begin_ns) / 1e9;
   auto const tell = [&] {
     if (samples) samples->finish(steady_ns());
+    if (background) background->finish(steady_ns());
     log.reset();
     if (record) end_record(*record, options, start_unix_s);
     if (!s) return;
@@ -187,6 +206,7 @@ int run_and_report(membership const& m, run_options const& options, bool preload
     if (json order = order_json(m.segment); !order.is_null()) result["order"] = std::move(order);
     if (json after = after_json(m.segment); !after.is_null()) result["after"] = std::move(after);
     put_roles(result, m.segment, any_owner);
+    put_what_was_held_back(result, m);
     if (!options.paths.empty()) put_paths(result, m.segment, paths_wanted(options).rows);
     if (time) {
       result["timeline"] = time->result(start_unix_s);
@@ -235,7 +255,7 @@ int run_verb(global_options const& global, run_options const& options) {
     if (m.run_dir.empty())
       if (auto const s = open_segment(m)) check_left_logs(**s, m.segment, {});
     if (!options.report.empty() || !options.record.empty() || wants_summary(options) ||
-        wants_journal(m, options))
+        wants_journal(m, options) || !m.backgrounds.empty())
       return run_and_report(m, options, program.loads_library);
     become_program(options, environment(m, program.loads_library));
   } catch (error const&) {

@@ -14,6 +14,7 @@
 #include "base/quantity.h"
 #include "commands/cli/daemon.h"
 #include "commands/cli/explain_job.h"
+#include "commands/cli/hold_back.h"
 #include "commands/cli/job.h"
 #include "commands/cli/report.h"
 #include "segment/jobs.h"
@@ -33,6 +34,7 @@ json look(open_job const& job) {
   facts.elapsed_s = age_s(*job.segment);
   json report = report_json(*job.segment, facts);
   put_roles(report, segment::segment_path(job.run_dir, job.name), job.owner);
+  put_background(report, segment::segment_path(job.run_dir, job.name), job.owner);
   return report;
 }
 

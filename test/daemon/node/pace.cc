@@ -50,6 +50,16 @@ TEST_CASE("node pace: a cycle waits while all have what they want", "[node][pace
   CHECK(!is_cycle_over(begin, begin + 2 * s, true, begin + s));  // the policy wants it later
 }
 
+TEST_CASE("node pace: background work that is held back is looked at when it is due",
+          "[node][pace]") {
+  step_reasons r = with_jobs();
+  r.background_ns = begin + 20 * ms;
+  CHECK(next_step_ns(r) == begin + 20 * ms);
+  r.has_jobs = false;
+  r.background_ns = never_ns;
+  CHECK(next_step_ns(r) == never_ns);
+}
+
 TEST_CASE("node pace: quiet steps are at most ten a second", "[node][pace]") {
   step_reasons r = with_jobs();
   int steps = 0;

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a policy says of background work, in the numbers of those who hold it back: for the jobs of
+// a class, by target.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "policy/background.h"
+#include "policy/limit.h"
+
+namespace sluice::policy {
+
+struct site;
+struct share;
+
+/// What holds for the jobs of a class; rates in milli-tokens per second.
+struct background_terms {
+  std::string supply;  // data@scratch; the channel of all bytes of the job there is called so
+  unsigned algorithm = 0;
+  std::uint64_t total = 0, foreground = 0, floor = 0;
+  std::array<std::string, background_kind_count> channels;  // by kind; empty: there is none
+  bool operator==(background_terms const&) const = default;
+};
+
+/// Of one share. Throws a usage error where the total is not known, or is less than its parts.
+background_terms background_of(site const& s, std::string const& target,
+                               std::string const& resource, share const& of);
+/// Of a class, by target.
+std::vector<background_terms> backgrounds_of(site const& s, std::string const& qos_class);
+
+/// A channel for each kind of work, and one for all bytes of a target unless `channels` has it.
+/// They limit nothing until somebody steers them.
+void add_background_channels(site const& s, std::string const& qos_class,
+                             std::vector<channel_spec>& channels);
+
+/// `background work by tail-latency: …`.
+std::string background_in_words(background_terms const& t);
+
+}  // namespace sluice::policy
