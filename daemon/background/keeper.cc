@@ -26,7 +26,6 @@ constexpr std::int64_t lease_of_limit_ns = 1'000'000'000;
 constexpr std::int64_t credit_ns = 5'000'000;      // what an idle role may save up
 constexpr std::uint64_t least_credit = 128 << 10;  // one piece of a large request
 constexpr std::int64_t tell_every_ns = 1'000'000'000;
-constexpr std::uint64_t most_early = 256 << 20;
 constexpr std::uint64_t closely = 50;  // a limit that moves by less than this part stays
 
 std::optional<unsigned> number_of(std::vector<std::string> const& names, std::string const& name) {
@@ -73,9 +72,9 @@ std::optional<keeper> keeper::of(foreign<abi::segment> const& s,
   auto const rules = segment::rules_of(s);
   auto const names = segment::channel_names(s);
   keeper k(terms);
-  auto const whole = number_of(names, terms.supply);
-  if (!whole) return std::nullopt;
-  k.whole_ = *whole;
+  auto const foreground = number_of(names, terms.foreground_channel);
+  if (!foreground) return std::nullopt;
+  k.foreground_ = *foreground;
   bool is_any = false;
   for (unsigned i = 0; i < background_count; ++i) {
     auto const at = number_of(names, terms.channels[i]);
@@ -91,26 +90,19 @@ std::optional<keeper> keeper::of(foreign<abi::segment> const& s,
 
 policies::tail_look keeper::figures(foreign<abi::segment> const& s, std::int64_t span_ns) {
   policies::tail_look l;
-  auto const all = segment::sum_channel(s, whole_);
-  std::uint64_t of_background = 0;
+  auto const of_foreground = segment::sum_channel(s, foreground_);
+  l.foreground = rate_over_span(grown(before_.amount, of_foreground.amount), span_ns);
+  before_ = of_foreground;
   for (unsigned i = 0; i < background_count; ++i) {
     part& p = parts_[i];
     if (p.channel.empty()) continue;
     auto const now = segment::sum_channel(s, p.number);
-    std::uint64_t const moved = grown(before_of_[i].amount, now.amount);
-    of_background += moved;
-    p.moved = l.moved[i] = rate_over_span(moved, span_ns);
+    p.moved = l.moved[i] = rate_over_span(grown(before_of_[i].amount, now.amount), span_ns);
     bool const is_held = p.limit != unbounded;
     bool const has_waited = grown(before_of_[i].delayed, now.delayed) != 0;
     p.waits = l.waits[i] = is_held && (has_waited || segment::who_waits(s, p.number).waiters != 0);
     before_of_[i] = now;
   }
-  std::uint64_t const moved = grown(before_.amount, all.amount);
-  // A call that waits is counted in the channel of its role before it is in that of all.
-  std::uint64_t const others = of_background + early_;
-  early_ = others > moved ? std::min(others - moved, most_early) : 0;
-  l.foreground = rate_over_span(moved > others ? moved - others : 0, span_ns);
-  before_ = all;
   return l;
 }
 
@@ -131,7 +123,9 @@ bool keeper::look(foreign<abi::segment>& s, policies::rate most, std::int64_t no
            std::min(terms_.foreground, total - floor), floor});
   by_.look(l, now_ns);
   if (is_busy(now_ns)) spent_ns_[static_cast<unsigned>(by_.sign())] += span_ns;
-  for (unsigned i = 0; i < background_count; ++i)
+  // We write no limit of the foreground: where it has none of anything, somebody paused the job.
+  bool const is_paused = segment::rate_of(s, foreground_, now_ns) == 0;
+  for (unsigned i = 0; i < background_count && !is_paused; ++i)
     if (!parts_[i].channel.empty()) write(s, i, now_ns);
   return by_.sign() != was;
 }

@@ -65,10 +65,9 @@ class keeper {
 
   policy::background_terms terms_;
   policies::tail_latency by_;
-  unsigned whole_ = 0;  // channel of all bytes
+  unsigned foreground_ = 0;  // channel
   std::array<part, policies::background_count> parts_;
   segment::channel_sums before_;
-  std::uint64_t early_ = 0;  // bytes of background work that are not counted in all bytes yet
   std::array<segment::channel_sums, policies::background_count> before_of_;
   std::array<std::int64_t, policies::background_count> lease_ns_ = {};  // 0: no limit is written
   std::array<std::int64_t, policies::tail_sign_count> spent_ns_ = {};

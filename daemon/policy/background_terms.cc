@@ -73,6 +73,7 @@ background_terms background_of(site const& s, std::string const& target,
                     of.origin, text(t.foreground), text(t.floor), text(t.total)));
   for (unsigned i = 0; i < background_kind_count; ++i)
     if (!b.roles[i].empty()) t.channels[i] = fmt::format("{}:{}@{}", resource, b.roles[i], target);
+  t.foreground_channel = fmt::format("{}:(foreground)@{}", resource, target);  // no role's name
   return t;
 }
 
@@ -98,13 +99,15 @@ void add_background_channels(site const& s, std::string const& qos_class_name,
       auto const at = t.supply.find('@');
       std::string const resource = t.supply.substr(0, at), target = t.supply.substr(at + 1);
       share const& of = *share_named(c, target, resource);
-      if (!has(t.supply))
-        channels.push_back(background_channel(t.supply, target, resource, of.origin));
+      channel_spec rest = background_channel(t.foreground_channel, target, resource, of.origin);
       for (unsigned i = 0; i < background_kind_count; ++i) {
-        if (t.channels[i].empty() || has(t.channels[i])) continue;
+        if (t.channels[i].empty()) continue;
+        rest.besides.push_back(of.background->roles[i]);
+        if (has(t.channels[i])) continue;
         channels.push_back(background_channel(t.channels[i], target, resource, of.origin));
         channels.back().role = of.background->roles[i];
       }
+      channels.push_back(std::move(rest));
     }
   }
 }

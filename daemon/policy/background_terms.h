@@ -18,10 +18,11 @@ struct share;
 
 /// What holds for the jobs of a class; rates in milli-tokens per second.
 struct background_terms {
-  std::string supply;  // data@scratch; the channel of all bytes of the job there is called so
+  std::string supply;  // data@scratch
   unsigned algorithm = 0;
   std::uint64_t total = 0, foreground = 0, floor = 0;
   std::array<std::string, background_kind_count> channels;  // by kind; empty: there is none
+  std::string foreground_channel;                           // of all other roles, and of none
   bool operator==(background_terms const&) const = default;
 };
 
@@ -31,8 +32,8 @@ background_terms background_of(site const& s, std::string const& target,
 /// Of a class, by target.
 std::vector<background_terms> backgrounds_of(site const& s, std::string const& qos_class);
 
-/// A channel for each kind of work, and one for all bytes of a target unless `channels` has it.
-/// They limit nothing until somebody steers them.
+/// A channel for each kind of work, unless `channels` has it, and one of the foreground, which is
+/// counted there. They limit nothing until somebody steers them.
 void add_background_channels(site const& s, std::string const& qos_class,
                              std::vector<channel_spec>& channels);
 

@@ -72,7 +72,7 @@ class builder {
   compiled out_;
   std::vector<std::string> paths_ = {""};         // canonical, by target
   std::vector<place> places_ = {{}};              // by target
-  std::vector<std::uint32_t> roles_of_rule_;      // 0: all
+  std::vector<std::uint64_t> roles_of_rule_;      // 0: all
   std::map<std::string, unsigned> target_named_;  // name or path as written -> target
 };
 
@@ -212,7 +212,7 @@ unsigned builder::depth(unsigned target) const {
 }
 
 bool is_conditional(channel_spec const& c) {
-  return !c.path_glob.empty() || !c.thread_glob.empty() || !c.role.empty() ||
+  return !c.path_glob.empty() || !c.thread_glob.empty() || !c.role.empty() || !c.besides.empty() ||
          c.user != core::any_user;
 }
 
@@ -289,15 +289,17 @@ void builder::add_channel(channel_spec const& c) {
     check_role(input_.roles, c.role, c.origin);
     rule.role = keep(c.role, c.origin);
   }
-  roles_of_rule_.push_back(roles_called(input_.roles, c.role));
+  roles_of_rule_.push_back(c.besides.empty() ? roles_called(input_.roles, c.role)
+                                             : roles_besides(input_.roles, c.besides));
   rule.user = c.user;
   rule.target = target_index(c);
   rule.channel = static_cast<std::uint8_t>(r.channel_count++);
   rule.conditional = is_conditional(c) ? 1 : 0;
   out_.curves.push_back(settings_of(c.amount.unit, c.amount.rate_q40));
-  hash(fmt::format("{}|{:x}|{}|{}|{}|{}|{}|{}|{}|{}\n", c.name, c.ops, channel.unit,
+  hash(fmt::format("{}|{:x}|{}|{}|{}|{}|{}|{}|{}|{}|{}\n", c.name, c.ops, channel.unit,
                    c.amount.rate_q40, rule.target == core::any_target ? "" : paths_[rule.target],
-                   c.path_glob, c.thread_glob, c.user, channel.count_only, c.role));
+                   c.path_glob, c.thread_glob, c.user, channel.count_only, c.role,
+                   fmt::join(c.besides, ",")));
 }
 
 void builder::add_channels() {

@@ -31,7 +31,8 @@ struct channel_spec {
   std::string path_glob;    // empty: any
   std::string thread_glob;  // empty: any
   std::uint32_t user = core::any_user;
-  std::string role;        // empty: any
+  std::string role;                       // empty: any
+  std::vector<std::string> besides = {};  // for calls of no such role; empty: any
   bool outermost = false;  // passed after all others: what waits for them must not hold its tokens
   std::shared_ptr<cost_file const> costs = {};  // of one that counts VOPs; null: its target's
 };

@@ -135,7 +135,7 @@ class table_builder {
     std::memset(static_cast<void*>(out_.get()), 0, sizeof *out_);
   }
 
-  std::unique_ptr<core::role_table> build(std::vector<std::uint32_t> const& roles_of_rule) {
+  std::unique_ptr<core::role_table> build(std::vector<std::uint64_t> const& roles_of_rule) {
     if (roles_.size() > core::max_roles)
       throw usage_error(
           fmt::format("{}: more than {} roles", roles_.back().origin, core::max_roles));
@@ -217,10 +217,10 @@ class table_builder {
                                                           : role_source::program;
   }
 
-  static std::uint64_t rules_of(unsigned role, std::vector<std::uint32_t> const& roles_of_rule) {
+  static std::uint64_t rules_of(unsigned role, std::vector<std::uint64_t> const& roles_of_rule) {
     std::uint64_t mask = 0;
     for (std::size_t r = 0; r < roles_of_rule.size(); ++r)
-      if (roles_of_rule[r] == 0 || (role < core::max_roles && (roles_of_rule[r] >> role & 1) != 0))
+      if (roles_of_rule[r] == 0 || (roles_of_rule[r] >> role & 1) != 0)
         mask |= std::uint64_t{1} << r;
     return mask;
   }
@@ -269,6 +269,13 @@ std::uint32_t roles_called(std::vector<role_spec> const& roles, std::string_view
   return mask;
 }
 
+std::uint64_t roles_besides(std::vector<role_spec> const& roles,
+                            std::vector<std::string> const& names) {
+  std::uint64_t mask = of_no_role | (of_no_role - 1);
+  for (auto const& name : names) mask &= ~std::uint64_t{roles_called(roles, name)};
+  return mask;
+}
+
 void check_role(std::vector<role_spec> const& roles, std::string const& name,
                 std::string const& where) {
   if (roles_called(roles, name) != 0) return;
@@ -282,7 +289,7 @@ void check_role(std::vector<role_spec> const& roles, std::string const& name,
 }
 
 std::unique_ptr<core::role_table> compile_roles(std::vector<role_spec> const& roles,
-                                                std::vector<std::uint32_t> const& roles_of_rule) {
+                                                std::vector<std::uint64_t> const& roles_of_rule) {
   return table_builder(roles).build(roles_of_rule);
 }
 

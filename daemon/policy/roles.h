@@ -41,6 +41,12 @@ std::vector<role_spec> read_roles(reading const& r, node const& n);
 /// The roles that a limit means by a name: one as `group.name`, or all that are called so. 0: none.
 std::uint32_t roles_called(std::vector<role_spec> const& roles, std::string_view name);
 
+/// Masks of roles. This bit is of calls that have none.
+inline constexpr std::uint64_t of_no_role = std::uint64_t{1} << core::max_roles;
+/// All but these, and calls of no role.
+std::uint64_t roles_besides(std::vector<role_spec> const& roles,
+                            std::vector<std::string> const& names);
+
 /// Throws unless somebody is called so; `where` begins the message.
 void check_role(std::vector<role_spec> const& roles, std::string const& name,
                 std::string const& where);
@@ -48,7 +54,7 @@ void check_role(std::vector<role_spec> const& roles, std::string const& name,
 /// The table; `roles_of_rule`: of each rule, the mask of roles it holds for, 0 for all calls.
 /// Throws a usage error when it does not fit.
 std::unique_ptr<core::role_table> compile_roles(std::vector<role_spec> const& roles,
-                                                std::vector<std::uint32_t> const& roles_of_rule);
+                                                std::vector<std::uint64_t> const& roles_of_rule);
 
 /// Each role in a sentence.
 std::vector<std::string> roles_in_words(std::vector<role_spec> const& roles);

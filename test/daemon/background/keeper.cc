@@ -67,7 +67,7 @@ struct kept_job {
     };
     for (int i = 0; i < static_cast<int>(seconds * 50); ++i) {
       move("data:compaction-high@tmp", part(high_mib));
-      move("data@tmp", part(foreground_mib) + part(high_mib));
+      move("data:(foreground)@tmp", part(foreground_mib));
       look(most);
     }
   }
@@ -113,22 +113,24 @@ TEST_CASE("background keeper: whatever another one wrote is written again") {
   CHECK(j.limit_of_high() == Approx(40.0 * mib).epsilon(0.05));
 }
 
-TEST_CASE("background keeper: a call that waits is no work of the foreground") {
+TEST_CASE("background keeper: a job that is paused stays so") {
   kept_job j;
-  // A megabyte of a compaction is counted for its role, and only in the next look for all.
-  for (int i = 0; i < 200; ++i) {
-    j.move(i % 2 == 0 ? "data:compaction-high@tmp" : "data@tmp", mib);
-    j.move("data@tmp", mib / 25);
-    j.look();
-  }
-  CHECK(j.by->sign() == tail_sign::holding);
-  CHECK(j.limit_of_high() == Approx(58.0 * mib).epsilon(0.05));
+  j.run(20, 10, 2);
+  core::curve_settings const none = policy::settings_of(core::unit_kind::bytes, 0);
+  for (char const* name : {"data:(foreground)@tmp", "data:compaction-high@tmp"})
+    core::set_curve(j.s->bucket[j.channel(name)], none, j.now_ns);
+  j.run(0, 0, 3);
+  CHECK(j.limit_of_high() == 0);
+  core::set_curve(j.s->bucket[j.channel("data:(foreground)@tmp")], j.limits.curves[0], j.now_ns);
+  j.run(20, 10, 0.1);
+  CHECK(j.limit_of_high() > 0);
 }
 
 TEST_CASE("background keeper: counters that a job has scribbled over do no harm") {
   kept_job j;
   for (std::uint64_t const garbage : {~std::uint64_t{0}, std::uint64_t{1} << 63, std::uint64_t{0}})
-    for (auto const* name : {"data@tmp", "data:flush@tmp", "data:compaction-high@tmp"}) {
+    for (auto const* name :
+         {"data:(foreground)@tmp", "data:flush@tmp", "data:compaction-high@tmp"}) {
       j.s->owned[0].channel[j.channel(name)].amount = garbage;
       j.s->owned[0].waiting.channel = ~0u;
       j.s->head.shards_used = ~0u;
@@ -140,7 +142,7 @@ TEST_CASE("background keeper: counters that a job has scribbled over do no harm"
 TEST_CASE("background keeper: a job without the channels has none") {
   kept_job j;
   policy::background_terms other = j.by->terms();
-  other.supply = "data@elsewhere";
+  other.foreground_channel = "data:(foreground)@elsewhere";
   CHECK_FALSE(background::keeper::of(*j.s, other));
   other = j.by->terms();
   other.channels = {};

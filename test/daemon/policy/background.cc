@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "policy/change.h"
+#include "policy/compile.h"
 #include "policy/control.h"
 #include "policy/policy.h"
 
@@ -118,18 +119,38 @@ TEST_CASE("background policy: its channels limit nothing by themselves") {
   auto channels = policy::channels_of(s, "kv");
   REQUIRE(channels.size() == 1);  // the limit
   policy::add_background_channels(s, "kv", channels);
-  REQUIRE(channels.size() == 4);
-  for (std::size_t i = 1; i < 4; ++i) {
-    CHECK_FALSE(channels[i].role.empty());
+  REQUIRE(channels.size() == 5);
+  for (std::size_t i = 1; i < 5; ++i) {
+    CHECK(channels[i].role.empty() == (i == 4));
     CHECK(policy::rate_text(channels[i].amount.unit, channels[i].amount.rate_q40) == "no limit");
   }
   std::vector<policy::channel_spec> none;
   policy::add_background_channels(s, "kv", none);
   REQUIRE(none.size() == 4);
-  CHECK(none[0].name == "data@s");  // of all bytes, to know what the foreground moves
-  CHECK(none[0].role.empty());
+  CHECK(none[3].besides == std::vector<std::string>{"flush", "compaction-low", "compaction-high"});
   policy::add_background_channels(s, "other", none);
   CHECK(none.size() == 4);
+}
+
+TEST_CASE("background policy: all other roles are its foreground, and what has none") {
+  policy::site const s = policy::parse_policy(with(written), "p");
+  policy::compile_input input;
+  input.roles = s.roles;
+  policy::add_background_channels(s, "kv", input.channels);
+  for (auto& c : input.channels) c.target.clear();
+  auto const c = policy::compile(input, policy::this_machine());
+  auto const of = [&](unsigned role) {
+    std::vector<std::string> names;
+    for (unsigned r = 0; r < c.rules->rule_count; ++r)
+      if ((c.roles->rules_of[role] >> r & 1) != 0)
+        names.emplace_back(core::view(*c.rules, c.rules->channel[c.rules->rule[r].channel].name));
+    return names;
+  };
+  using names = std::vector<std::string>;
+  CHECK(of(0) == names{"data:flush@s"});
+  CHECK(of(2) == names{"data:compaction-high@s"});
+  CHECK(of(3) == names{"data:(foreground)@s"});
+  CHECK(of(core::max_roles) == names{"data:(foreground)@s"});
 }
 
 TEST_CASE("background policy: a change is told, and what is for comparison warned of") {
