@@ -11,28 +11,22 @@ namespace {
 constexpr unsigned at_flush = index_of(background::flush), at_low = index_of(background::low),
                    at_high = index_of(background::high);
 
-constexpr double smooth_s = 0.1, usual_s = 5;  // spans of the two means
-constexpr double saturated_s = 0.6;            // so long over what is kept free: no burst
+constexpr double smooth_s = 0.1;     // span of the means
+constexpr double saturated_s = 0.6;  // so long over what is kept free: no burst
 constexpr double nearly = 0.95, clearly = 0.8;
 constexpr double all_used = 0.9;  // of the total: the device has nothing to spare
 constexpr double least_calm_s = 1, most_calm_s = 16, in_vain_s = 10;
-constexpr double try_again = 10;           // times the calm that is wanted: whether it still is so
-constexpr double quiet_part = 1.0 / 1000;  // of the total
-constexpr double stalled = 0.01, recovered = 0.05;  // of the usual foreground: a valley is neither
-constexpr double held_lately_s = 0.5, longest_stall_s = 10;
-constexpr double debt_s = 4;                   // of the total: flushed and not compacted
-constexpr double read_and_written = 4;         // bytes that a compaction moves per byte of level 0
-constexpr double level_0_is_short_s = 1;       // without compaction of it
+constexpr double try_again = 10;               // times the calm that is wanted
+constexpr double quiet_part = 1.0 / 1000;      // of the total
 constexpr double most_held_s[] = {5, 10, 60};  // of each kind
 constexpr double held_again = 0.5;             // of these: a debt is paid
 constexpr double longest_look_s = 1;
 
-constexpr std::string_view sign_names[] = {"quiet", "holding", "debt", "stall", "saturation"};
+constexpr std::string_view sign_names[] = {"quiet", "holding", "debt", "saturation"};
 constexpr std::string_view sign_words[] = {
     "the foreground is quiet: nothing is limited",
     "background work has what the foreground leaves",
-    "nothing is limited: compactions were put off for too long",
-    "nothing is limited: the foreground stopped while background work was held back",
+    "nothing is limited: background work was put off for too long",
     "nothing is limited: the foreground wants more than is kept free for it",
 };
 static_assert(std::size(sign_names) == tail_sign_count && std::size(sign_words) == tail_sign_count);
@@ -88,24 +82,30 @@ void tail_latency::look(tail_look const& l, std::int64_t now_ns) {
   looked_ns_ = now_ns;
   measure(l, span_s);
   bool const is_ours = terms_.how == tail_algorithm::guarded;
-  if (is_ours) count_debt(l, span_s);
   if (is_guarding()) {
     keep_guard(span_s);
   } else {
     free_s_ += span_s;
     sign_ = unguarded();
     if (is_ours)
-      if (auto const why = due_guard(l, span_s)) guard(*why);
+      if (auto const why = due_guard(l)) guard(*why);
   }
   rates_ = is_guarding() || (is_ours && sign_ == tail_sign::quiet) ? unlimited_rates : divide(l);
 }
 
 void tail_latency::measure(tail_look const& l, double span_s) {
-  auto const seen = static_cast<double>(l.foreground);
-  foreground_.add(seen, span_s, smooth_s);
-  if (seen > 0) usual_.add(seen, span_s, usual_s);
-  for (unsigned i = 0; i < background_count; ++i)
+  foreground_.add(static_cast<double>(l.foreground), span_s, smooth_s);
+  bool const wants_more = foreground_.value >= nearly * kept_free();
+  g_.saturated_s =
+      std::clamp(g_.saturated_s + (wants_more ? span_s : -span_s), 0.0, 2 * saturated_s);
+  for (unsigned i = 0; i < background_count; ++i) {
     moved_[i].add(static_cast<double>(l.moved[i]), span_s, smooth_s);
+    g_.held_s[i] = std::max(g_.held_s[i] + (l.waits[i] ? span_s : -span_s), 0.0);
+  }
+}
+
+double tail_latency::kept_free() const {
+  return static_cast<double>(std::min(terms_.foreground, less(terms_.total, terms_.floor)));
 }
 
 background_rates tail_latency::divide(tail_look const& l) const {
@@ -124,34 +124,11 @@ background_rates tail_latency::divide(tail_look const& l) const {
   }
 }
 
-/// A compaction of the lowest level reads and writes its files and about as much of the next one. A
-/// store that has stopped such compactions has few files there, whatever was counted.
-void tail_latency::count_debt(tail_look const& l, double span_s) {
-  bool const is_quiet = l.moved[at_low] == 0 && !l.waits[at_low];
-  g_.quiet_low_s = is_quiet ? g_.quiet_low_s + span_s : 0;
-  double const flushed = static_cast<double>(l.moved[at_flush]) * span_s;
-  double const taken = static_cast<double>(l.moved[at_low]) * span_s / read_and_written;
-  g_.debt_bytes = std::max(g_.debt_bytes + flushed - taken, 0.0);
-  if (g_.quiet_low_s > level_0_is_short_s) g_.debt_bytes = 0;
-  for (unsigned i = 0; i < background_count; ++i)
-    g_.held_s[i] = std::max(g_.held_s[i] + (l.waits[i] ? span_s : -span_s), 0.0);
-  g_.since_hold_s = l.waits[at_flush] || l.waits[at_low] ? 0 : g_.since_hold_s + span_s;
-}
-
-std::optional<tail_sign> tail_latency::due_guard(tail_look const& l, double span_s) {
+std::optional<tail_sign> tail_latency::due_guard(tail_look const& l) const {
   bool const is_held = l.waits[at_flush] || l.waits[at_low] || l.waits[at_high];
-  auto const kept =
-      static_cast<double>(std::min(terms_.foreground, less(terms_.total, terms_.floor)));
-  bool const wants_more = foreground_.value >= nearly * kept;
-  g_.saturated_s = wants_more ? g_.saturated_s + span_s : 0;
   if (g_.saturated_s >= saturated_s && is_held) return tail_sign::saturation;
-  bool const has_stopped = foreground_.value < stalled * usual_.value;
-  if (has_stopped && g_.since_hold_s < held_lately_s) return tail_sign::stall;
   for (unsigned i = 0; i < background_count; ++i)
     if (g_.held_s[i] > most_held_s[i]) return tail_sign::debt;
-  bool const is_low_held = g_.since_hold_s < held_lately_s;
-  if (g_.debt_bytes > debt_s * static_cast<double>(terms_.total) && is_low_held)
-    return tail_sign::debt;
   return std::nullopt;
 }
 
@@ -169,24 +146,15 @@ bool tail_latency::is_foreground_quiet() const {
 
 /// What made the guard hold is still there.
 bool tail_latency::has_reason() const {
-  auto const total = static_cast<double>(terms_.total);
-  double all = foreground_.value;
-  for (auto const& m : moved_) all += m.value;
-  switch (sign_) {
-    case tail_sign::saturation: {
-      auto const kept =
-          static_cast<double>(std::min(terms_.foreground, less(terms_.total, terms_.floor)));
-      return foreground_.value >= clearly * kept || all >= all_used * total;
-    }
-    case tail_sign::stall:
-      return foreground_.value < recovered * usual_.value && all > 0;
-    default: {
-      bool is_long = g_.debt_bytes > held_again * debt_s * total;
-      for (unsigned i = 0; i < background_count; ++i)
-        is_long = is_long || g_.held_s[i] > held_again * most_held_s[i];
-      return is_long;
-    }
+  if (sign_ == tail_sign::saturation) {
+    double all = foreground_.value;
+    for (auto const& m : moved_) all += m.value;
+    return foreground_.value >= clearly * kept_free() ||
+           all >= all_used * static_cast<double>(terms_.total);
   }
+  for (unsigned i = 0; i < background_count; ++i)
+    if (g_.held_s[i] > held_again * most_held_s[i]) return true;
+  return false;
 }
 
 /// Without limits a device that is full says nothing of what the foreground would take alone: so it
@@ -197,9 +165,6 @@ void tail_latency::keep_guard(double span_s) {
   bool const is_to_try =
       sign_ == tail_sign::saturation && g_.guarded_s >= try_again * g_.calm_wanted_s;
   if (g_.calm_s < g_.calm_wanted_s && !is_to_try && !is_foreground_quiet()) return;
-  if (sign_ == tail_sign::stall && is_foreground_quiet() && has_reason() &&
-      g_.guarded_s < longest_stall_s)
-    return;
   sign_ = unguarded();
   free_s_ = 0;
 }

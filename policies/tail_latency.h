@@ -53,11 +53,10 @@ struct tail_look {
 enum class tail_sign : std::uint8_t {
   quiet,       // no foreground: nothing is limited
   holding,     // background work has what is left
-  debt,        // nothing is limited: compactions have been put off for long
-  stall,       // … the foreground stopped while background work was held back
+  debt,        // nothing is limited: background work has been put off for long
   saturation,  // … the foreground wants more than is kept free for it
 };
-inline constexpr unsigned tail_sign_count = 5;
+inline constexpr unsigned tail_sign_count = 4;
 
 class tail_latency {
  public:
@@ -77,18 +76,15 @@ class tail_latency {
     void add(double now, double span_s, double of_s);
   };
   struct guards {
-    double saturated_s = 0;                            // so far
+    double saturated_s = 0;                            // less what it was not
+    std::array<double, background_count> held_s = {};  // the same
     double calm_s = 0;                                 // so far, while a guard holds
     double calm_wanted_s = 1;                          // longer after each guard in vain
     double guarded_s = 0;                              // so far
-    double quiet_low_s = 0;                            // no compaction of the lowest level
-    double debt_bytes = 0;                             // flushed and not compacted yet
-    std::array<double, background_count> held_s = {};  // for long: work was put off
-    double since_hold_s = 1e9;                         // flush or lowest level held back
   };
   void measure(tail_look const& l, double span_s);
-  void count_debt(tail_look const& l, double span_s);
-  std::optional<tail_sign> due_guard(tail_look const& l, double span_s);
+  std::optional<tail_sign> due_guard(tail_look const& l) const;
+  double kept_free() const;
   bool is_foreground_quiet() const;
   tail_sign unguarded() const {
     return is_foreground_quiet() ? tail_sign::quiet : tail_sign::holding;
@@ -101,7 +97,7 @@ class tail_latency {
   tail_terms terms_;
   background_rates rates_ = {unbounded, unbounded, unbounded};
   tail_sign sign_ = tail_sign::quiet;
-  mean foreground_, usual_;  // of a tenth of a second, of five
+  mean foreground_;
   std::array<mean, background_count> moved_;
   guards g_;
   double free_s_ = 1e9;  // since the last guard ended
