@@ -54,12 +54,6 @@ core::curve_settings settings_for(policies::rate limit, std::int64_t lease_end_n
   return s;
 }
 
-/// People read it: whole KiB.
-policies::rate rounded(policies::rate limit) {
-  constexpr policies::rate kib = 1024 * 1000;
-  return limit == unbounded || limit < kib ? limit : limit - limit % kib;
-}
-
 bool is_close(policies::rate a, policies::rate b) {
   if (a == unbounded || b == unbounded || a == 0 || b == 0) return a == b;
   return (a > b ? a - b : b - a) < a / closely;
@@ -134,7 +128,7 @@ bool keeper::look(foreign<abi::segment>& s, policies::rate most, std::int64_t no
 /// pause and its end), so what is there is looked at.
 void keeper::write(foreign<abi::segment>& s, unsigned kind, std::int64_t now_ns) {
   part& p = parts_[kind];
-  policies::rate const wanted = is_busy(now_ns) ? rounded(by_.rates()[kind]) : unbounded;
+  policies::rate const wanted = is_busy(now_ns) ? by_.rates()[kind] : unbounded;
   bool const is_lapsing = wanted != unbounded && lease_ns_[kind] - now_ns < lease_of_limit_ns / 2;
   auto const in_force = settings_for(p.limit, 0).rate_q40;
   bool const is_another = segment::rate_of(s, p.number, now_ns) != in_force;

@@ -17,7 +17,7 @@
 #include "abi/segment.h"
 #include "base/foreign.h"
 #include "policies/tail_latency.h"
-#include "policy/background_terms.h"
+#include "policy/background.h"
 #include "segment/sums.h"
 
 namespace sluice::background {

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "policy/background_terms.h"
+#include "policy/background.h"
 #include "policy/cost_file.h"
 #include "policy/order.h"
 #include "policy/small.h"
@@ -72,7 +72,7 @@ template <typename Lacks>
 void add_background(policy::site const& site, std::string const& qos_class, Lacks const& lacks,
                     std::vector<policy::channel_spec>& channels) {
   std::size_t const before = channels.size();
-  policy::add_background_channels(site, qos_class, channels);
+  policy::add_background_channels(policy::backgrounds_of(site, qos_class), channels);
   auto const first = channels.begin() + static_cast<std::ptrdiff_t>(before);
   channels.erase(
       std::remove_if(first, channels.end(), [&](auto const& c) { return lacks(c.target); }),

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "core/units.h"
-#include "policy/background_terms.h"
+#include "policy/background.h"
 #include "policy/supply.h"
 
 namespace sluice::policy {
@@ -61,7 +61,7 @@ bounds bounds_of(site const& site, std::string const& qos_class, supply const& s
 std::string background_word(site const& site, std::string const& qos_class, supply const& s) {
   auto const share = share_of(site, qos_class, s);
   if (!share || !share->background) return "not held back";
-  return background_in_words(background_of(site, s.target, s.resource, *share));
+  return background_in_words(*share->background);
 }
 
 void compare_class(site const& from, site const& to, std::string const& name, lines& out) {

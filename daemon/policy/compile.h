@@ -11,7 +11,7 @@
 
 #include "core/ruleset.h"
 #include "core/token_bucket.h"
-#include "policy/background_terms.h"
+#include "policy/background.h"
 #include "policy/limit.h"
 #include "policy/mount_table.h"
 #include "policy/roles.h"

@@ -7,7 +7,7 @@
 
 #include "base/duration.h"
 #include "policy/algorithm.h"
-#include "policy/background_terms.h"
+#include "policy/background.h"
 #include "policy/change.h"
 #include "policy/doubts.h"
 #include "policy/hostlist.h"

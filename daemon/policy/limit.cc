@@ -65,6 +65,18 @@ double per_second(core::unit_kind unit, std::uint64_t rate_q40) {
   return is_whole ? whole : std::round(exact * 1e6) / 1e6;
 }
 
+std::uint64_t milli_per_second(rate const& r) {
+  double const milli = per_second(r.unit, r.rate_q40) * 1000;
+  return milli >= 18e18 ? 18'000'000'000'000'000'000u : static_cast<std::uint64_t>(milli + 0.5);
+}
+
+std::uint64_t rate_q40_of(std::uint64_t milli_per_second, core::unit_kind unit) {
+  core::u128 const units = core::u128(milli_per_second) * core::token_units(unit);
+  core::u128 const rate = (units << 40) / 1'000'000'000'000u;  // down: never above the grant
+  core::u128 const most = ~std::uint64_t{0};
+  return static_cast<std::uint64_t>(rate > most ? most : rate);
+}
+
 bool is_unlimited(core::unit_kind unit, std::uint64_t rate_q40) {
   return per_second(unit, rate_q40) >= static_cast<double>(unlimited(unit)) / 1000 * 0.999;
 }

@@ -48,6 +48,11 @@ rate parse_amount(std::string_view text, std::string const& where, core::unit_ki
 /// Tokens per second, without the rounding of the bucket's rate.
 double per_second(core::unit_kind unit, std::uint64_t rate_q40);
 
+std::uint64_t milli_per_second(rate const& r);
+
+/// The rate that milli-tokens per second are, as a bucket counts.
+std::uint64_t rate_q40_of(std::uint64_t milli_per_second, core::unit_kind unit);
+
 /// A rate that limits nobody and keeps a bucket from wrapping for hours; milli-tokens per second.
 constexpr std::uint64_t unlimited(core::unit_kind unit) {
   return unit == core::unit_kind::bytes ? 1'000'000'000'000'000 : 1'000'000'000'000;

@@ -10,7 +10,7 @@
 #include "core/units.h"
 #include "policy/algorithm.h"
 #include "policy/auto_read.h"
-#include "policy/background_terms.h"
+#include "policy/background.h"
 #include "policy/carried.h"
 #include "policy/control_read.h"
 #include "policy/cost_file.h"
@@ -59,7 +59,6 @@ class reader : reading {
     if (node const* n = root.find("access")) out_.access = read_access(*this, *n, class_names());
     if (node const* n = root.find("algorithm")) read_algorithm(*n);
     check_reservations(out_);
-    for (auto const& c : out_.classes) backgrounds_of(out_, c.name);  // throws what cannot be
     return std::move(out_);
   }
 
@@ -83,6 +82,8 @@ class reader : reading {
   std::shared_ptr<cost_file const> read_costs(node const& n, std::string const& path) const;
   void read_capacity(target_spec const& target, node const& n, std::string const& path);
   enum class bound : std::uint8_t { reservation, limit };
+  std::optional<rate> capacity_that_stands(std::string const& target,
+                                           std::string const& resource) const;
   rate read_amount(node const& n, bound which, std::string const& target,
                    std::string const& resource, std::string const& path) const;
   rate whole_of(node const& n, bound which, std::string const& target, std::string const& resource,
@@ -182,6 +183,15 @@ rate reader::whole_of(node const& n, bound which, std::string const& target,
   return *least;
 }
 
+std::optional<rate> reader::capacity_that_stands(std::string const& target,
+                                                 std::string const& resource) const {
+  auto const of = out_.capacity.find(target);
+  auto const steered = out_.steered.find(target);
+  bool const moves = steered != out_.steered.end() && steered->second.contains(resource);
+  if (of == out_.capacity.end() || !of->second.contains(resource) || moves) return std::nullopt;
+  return of->second.at(resource);
+}
+
 /// `40%` of the capacity, or a rate.
 rate reader::read_amount(node const& n, bound which, std::string const& target,
                          std::string const& resource, std::string const& path) const {
@@ -218,7 +228,8 @@ share reader::read_share(node const& n, std::string const& target, std::string c
     s.priority = static_cast<std::uint32_t>(number(*p, path + ".priority", 0, 1e6));
   if (s.reservation && s.limit && s.limit->rate_q40 < s.reservation->rate_q40)
     fail(n.at, path + ": the limit is below the reservation");
-  s.background = read_background(*this, n, resource, out_.roles, path);
+  std::optional<rate> const all = s.limit ? s.limit : capacity_that_stands(target, resource);
+  s.background = read_background(*this, n, resource + "@" + target, all, out_.roles, path);
   return s;
 }
 

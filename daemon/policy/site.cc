@@ -34,4 +34,13 @@ std::vector<channel_spec> channels_of(site const& site, std::string const& qos_c
   return out;
 }
 
+std::vector<background_terms> backgrounds_of(site const& s, std::string const& qos_class) {
+  std::vector<background_terms> out;
+  for (auto const& c : s.classes)
+    for (auto const& [target, resources] : c.shares)
+      for (auto const& [resource, share] : resources)
+        if (c.name == qos_class && share.background) out.push_back(*share.background);
+  return out;
+}
+
 }  // namespace sluice::policy

@@ -26,7 +26,7 @@ struct share {
   double weight = 1;
   std::optional<rate> limit;
   std::uint32_t priority = 0;  // larger first; of the algorithm `priority` alone
-  std::optional<background_spec> background = {};  // its background work is held back
+  std::optional<background_terms> background = {};  // its background work is held back
   std::string origin;
 };
 
@@ -50,5 +50,8 @@ struct site {
 
 /// The channels of the policy plus the ceilings of a QoS class (empty: of none).
 std::vector<channel_spec> channels_of(site const& site, std::string const& qos_class);
+
+/// The background work that a class holds back, by target.
+std::vector<background_terms> backgrounds_of(site const& s, std::string const& qos_class);
 
 }  // namespace sluice::policy

@@ -114,18 +114,6 @@ std::optional<share> share_of(site const& s, std::string const& qos_class, suppl
   return std::nullopt;
 }
 
-std::uint64_t milli_per_second(rate const& r) {
-  double const milli = per_second(r.unit, r.rate_q40) * 1000;
-  return milli >= 18e18 ? 18'000'000'000'000'000'000u : static_cast<std::uint64_t>(milli + 0.5);
-}
-
-std::uint64_t rate_q40_of(std::uint64_t milli_per_second, core::unit_kind unit) {
-  core::u128 const units = core::u128(milli_per_second) * core::token_units(unit);
-  core::u128 const rate = (units << 40) / 1'000'000'000'000u;  // down: never above the grant
-  core::u128 const most = ~std::uint64_t{0};
-  return static_cast<std::uint64_t>(rate > most ? most : rate);
-}
-
 own_part own_part_of(site const& s, supply const& of) {
   control_settings const& c = s.control;
   if (c.nodes.empty()) return {};

@@ -43,11 +43,6 @@ std::vector<supply> supplies(site const& s);
 /// Nothing: the class says nothing of this supply (weight 1, no reservation, no limit).
 std::optional<share> share_of(site const& s, std::string const& qos_class, supply const& of);
 
-std::uint64_t milli_per_second(rate const& r);
-
-/// The rate that milli-tokens per second are, as a bucket counts.
-std::uint64_t rate_q40_of(std::uint64_t milli_per_second, core::unit_kind unit);
-
 /// What each node named in control.nodes owns of what is there in any case, rounded down; 0 without
 /// names. The pool is the capacity less this of all nodes.
 struct own_part {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "commands/cli/options.h"
-#include "policy/background_terms.h"
+#include "policy/background.h"
 
 namespace sluice::cli {
 

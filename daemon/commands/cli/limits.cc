@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "commands/cli/costs.h"
-#include "policy/background_terms.h"
+#include "policy/background.h"
 #include "policy/doubts.h"
 #include "policy/order.h"
 #include "policy/policy.h"
@@ -37,8 +37,8 @@ policy::compile_input gather(limit_options const& options, std::string const& no
     std::string const& qos_class =
         options.qos_class.empty() ? site.control.default_class : options.qos_class;
     input.channels = policy::channels_of(site, qos_class);
-    policy::add_background_channels(site, qos_class, input.channels);
     input.backgrounds = policy::backgrounds_of(site, qos_class);
+    policy::add_background_channels(input.backgrounds, input.channels);
     if (!options.quiet && options.limits.empty())
       warn(policy::doubts(site, options.policy, qos_class));
   }

@@ -10,7 +10,7 @@
 #include "commands/cli/limits.h"
 #include "commands/cli/options.h"
 #include "commands/cli/report.h"
-#include "policy/background_terms.h"
+#include "policy/background.h"
 #include "policy/change.h"
 #include "policy/control.h"
 #include "policy/cost_file.h"
@@ -30,14 +30,12 @@ std::string text_of(policy::rate const& r) { return policy::rate_text(r.unit, r.
 
 double number_of(policy::rate const& r) { return policy::per_second(r.unit, r.rate_q40); }
 
-std::string share_in_words(site const& all, std::string const& target, std::string const& resource,
-                           policy::share const& s) {
+std::string share_in_words(policy::share const& s) {
   std::string out = fmt::format("weight {:g}", s.weight);
   if (s.reservation) out += ", at least " + text_of(*s.reservation);
   if (s.limit) out += ", at most " + text_of(*s.limit);
   if (s.priority != 0) out += fmt::format(", priority {}", s.priority);
-  if (s.background)
-    out += "; " + policy::background_in_words(policy::background_of(all, target, resource, s));
+  if (s.background) out += "; " + policy::background_in_words(*s.background);
   return out;
 }
 
@@ -100,8 +98,8 @@ json words(std::string const& file, site const& s) {
   for (auto const& c : s.classes)
     for (auto const& [target, resources] : c.shares)
       for (auto const& [resource, share] : resources)
-        lines.push_back(fmt::format("class {}, {} on {}: {}", c.name, resource, target,
-                                    share_in_words(s, target, resource, share)));
+        lines.push_back(
+            fmt::format("class {}, {} on {}: {}", c.name, resource, target, share_in_words(share)));
   for (auto& line : policy::roles_in_words(s.roles)) lines.push_back(std::move(line));
   for (auto const& c : s.channels) {
     std::string line =
@@ -127,14 +125,12 @@ json background_json(policy::background_terms const& t) {
           {"channels", t.channels}};
 }
 
-json share_json(site const& all, std::string const& target, std::string const& resource,
-                policy::share const& s) {
+json share_json(policy::share const& s) {
   json out = {{"weight", s.weight}};
   if (s.reservation) out["reservation_per_s"] = number_of(*s.reservation);
   if (s.limit) out["limit_per_s"] = number_of(*s.limit);
   if (s.priority != 0) out["priority"] = s.priority;
-  if (s.background)
-    out["background"] = background_json(policy::background_of(all, target, resource, s));
+  if (s.background) out["background"] = background_json(*s.background);
   return out;
 }
 
@@ -194,7 +190,7 @@ int policy_show(global_options const&, std::string const& file) {
     out["classes"][c.name] = json::object();
     for (auto const& [target, resources] : c.shares)
       for (auto const& [resource, share] : resources)
-        out["classes"][c.name][target][resource] = share_json(s, target, resource, share);
+        out["classes"][c.name][target][resource] = share_json(share);
   }
   for (auto const& c : s.channels)
     out["channels"].push_back(

@@ -38,7 +38,7 @@ struct kept_job {
     policy::compile_input input;
     input.targets = site.targets;
     input.roles = site.roles;
-    policy::add_background_channels(site, "kv", input.channels);
+    policy::add_background_channels(policy::backgrounds_of(site, "kv"), input.channels);
     limits = policy::compile(input, policy::this_machine());
     s->rules = *limits.rules;
     for (unsigned i = 0; i < limits.curves.size(); ++i)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Background work that a class holds back, as a policy writes it: what is refused, what follows
 // where something is not written, the channels that it needs, and the words for it.
-#include "policy/background_terms.h"
+#include "policy/background.h"
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
@@ -118,17 +118,17 @@ TEST_CASE("background policy: its channels limit nothing by themselves") {
   policy::site const s = policy::parse_policy(with(written), "p");
   auto channels = policy::channels_of(s, "kv");
   REQUIRE(channels.size() == 1);  // the limit
-  policy::add_background_channels(s, "kv", channels);
+  policy::add_background_channels(policy::backgrounds_of(s, "kv"), channels);
   REQUIRE(channels.size() == 5);
   for (std::size_t i = 1; i < 5; ++i) {
     CHECK(channels[i].role.empty() == (i == 4));
     CHECK(policy::rate_text(channels[i].amount.unit, channels[i].amount.rate_q40) == "no limit");
   }
   std::vector<policy::channel_spec> none;
-  policy::add_background_channels(s, "kv", none);
+  policy::add_background_channels(policy::backgrounds_of(s, "kv"), none);
   REQUIRE(none.size() == 4);
   CHECK(none[3].besides == std::vector<std::string>{"flush", "compaction-low", "compaction-high"});
-  policy::add_background_channels(s, "other", none);
+  policy::add_background_channels(policy::backgrounds_of(s, "other"), none);
   CHECK(none.size() == 4);
 }
 
@@ -136,7 +136,7 @@ TEST_CASE("background policy: all other roles are its foreground, and what has n
   policy::site const s = policy::parse_policy(with(written), "p");
   policy::compile_input input;
   input.roles = s.roles;
-  policy::add_background_channels(s, "kv", input.channels);
+  policy::add_background_channels(policy::backgrounds_of(s, "kv"), input.channels);
   for (auto& c : input.channels) c.target.clear();
   auto const c = policy::compile(input, policy::this_machine());
   auto const of = [&](unsigned role) {
