@@ -100,7 +100,10 @@ void tail_latency::measure(tail_look const& l, double span_s) {
       std::clamp(g_.saturated_s + (wants_more ? span_s : -span_s), 0.0, 2 * saturated_s);
   for (unsigned i = 0; i < background_count; ++i) {
     moved_[i].add(static_cast<double>(l.moved[i]), span_s, smooth_s);
-    g_.held_s[i] = std::max(g_.held_s[i] + (l.waits[i] ? span_s : -span_s), 0.0);
+    // Work that is limited does not wait all the time: it has to do something as well.
+    bool const is_free = rates_[i] == unbounded || l.moved[i] == 0;
+    double const change_s = l.waits[i] ? span_s : is_free ? -span_s : 0;
+    g_.held_s[i] = std::max(g_.held_s[i] + change_s, 0.0);
   }
 }
 

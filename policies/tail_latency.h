@@ -67,7 +67,6 @@ class tail_latency {
   background_rates const& rates() const { return rates_; }  // unbounded: no limit
   tail_sign sign() const { return sign_; }
   bool is_guarding() const { return sign_ > tail_sign::holding; }
-  tail_terms const& terms() const { return terms_; }
 
  private:
   /// A mean of the late past.

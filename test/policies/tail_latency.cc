@@ -319,6 +319,16 @@ TEST_CASE("background work: what is put off for long is a debt, the urgent first
   }
 }
 
+TEST_CASE("background work: what does something between its waits is put off all the same") {
+  watched w(terms());
+  double took = 0;
+  for (; w.by.sign() != tail_sign::debt && took < 40; took += 0.04) {
+    w.run(held(looks(15, 0, 3), {at_low}), 0.02);
+    w.run(looks(15, 0, 3), 0.02);
+  }
+  CHECK(took < 25);
+}
+
 TEST_CASE("background work: in a closed loop ours costs at most a twentieth") {
   for (double const seconds : {60.0, 300.0}) {
     outcome const plain = run_store(store::load::closed, nullptr, seconds);
