@@ -37,8 +37,8 @@ def work(name, size, pause_s):
 
 is_over = False
 with open(folder + "/file", "wb") as file:
-    file.write(bytes(4 * MIB))
-for each in (("bg:high", 4 * MIB, 0.3), ("bg:low", 64 << 10, 0.1), ("bg:flush", 4 << 10, 0.1)):
+    file.write(bytes(8 * MIB))
+for each in (("bg:high", 8 * MIB, 0.5), ("bg:low", 64 << 10, 0.1), ("bg:flush", 4 << 10, 0.1)):
     threading.Thread(target=work, args=each).start()
 front, piece = os.open(folder + "/file", os.O_RDONLY), bytearray(MIB)
 while (how := wanted()) is not None:
