@@ -207,7 +207,9 @@ class recovery {
         "{}: {}{}; nothing was written. {}To recover the rest, and keep what the journal has of "
         "such files in a journal of its own: --set-aside",
         options_.log, first_left_, left_ > 1 ? fmt::format(" and {} more", left_ - 1) : "",
-        may_keep ? "To leave such files as they are and recover the rest: --keep-home. " : ""));
+        may_keep ? "To leave such files as they are and recover the rest: --keep-home. To write what "
+                   "the journal has over changed ones: --overwrite. "
+                 : ""));
   }
 
   /// False: without root nothing more can be said, and the sync has to do.
@@ -246,7 +248,7 @@ class recovery {
       leave(id, file, "its disk refused bytes, and it is open to be written");
     else if (is_given_away(file, st))
       leave_foreign(id, file, given_away_text);
-    else if (is_foreign(id, file, st))
+    else if (!options_.overwrite && is_foreign(id, file, st))
       leave_foreign(id, file, "changed by somebody else after the journal's last record");
     if (!file.owner) file.owner = {st.st_uid, st.st_gid};
     return true;

@@ -21,6 +21,7 @@ struct recover_options {
   std::string log;
   bool dry_run = false;
   bool keep_home = false;  // a file that somebody else changed stays as it is
+  bool overwrite = false;  // such a file gets what the journal has of it all the same
   bool replay = false;     // although the machine runs since the journal was written
   bool partial = false;    // what lies before damage, without what lies after
   // Files whose users did something to them stay as they are, what the journal has of them is kept
@@ -55,7 +56,8 @@ struct recovered {
 
 /// Of a journal of this user: everything is done with this process's rights, and the kernel says
 /// what they allow. Throws sluice::error. Files that somebody else changed, or has been given, are
-/// an error without keep_home and without set_aside, unless it is a dry run.
+/// an error without keep_home and without set_aside, unless it is a dry run; with `overwrite` only
+/// those that have been given.
 recovered recover(recover_options const& options);
 
 }  // namespace sluice::journal

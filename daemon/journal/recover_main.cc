@@ -122,6 +122,9 @@ int run(int argc, char** argv) {
   app.add_flag("--dry-run", o.dry_run, "only say what would be done");
   app.add_flag("--keep-home", o.keep_home,
                "leave files that somebody else changed since as they are, and recover the others");
+  app.add_flag("--overwrite", o.overwrite,
+               "write what the journal has over files that somebody else changed since")
+      ->excludes("--keep-home");
   app.add_flag("--set-aside", o.set_aside,
                "leave files as they are that their users keep from being recovered, keep what the "
                "journal has of them in a journal of its own, and recover the others");

@@ -484,8 +484,15 @@ TEST_CASE("what its users do to a file keeps no other from coming home", "[order
     // What she wrote after the crash stays hers to choose, however long it takes.
     CHECK_THROWS_WITH(b.recover_it(), Catch::Contains("changed by somebody else"));
     CHECK(b.read("hers") == "newe");
+    std::string const kept = b.read("log.kept-1");
     CHECK(b.recover_it(true).foreign.size() == 1);
     CHECK(b.read("hers") == "newe");
+    std::ofstream(b.log, std::ios::binary) << kept;
+    recover_options o;
+    o.log = b.log;
+    o.overwrite = true;
+    CHECK(recover(o).foreign.empty());
+    CHECK(b.read("hers") == "LOGS");
     return;
   }
   if (why == "name") REQUIRE(unlink(hers.c_str()) == 0);
