@@ -126,7 +126,9 @@ abi::order_area& map_area(char const* path) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CHECK(argc == 11 && std::string(argv[1]) == "serve");
+  bool const removes = argc == 12 && std::string(argv[6]) == "--remove";
+  CHECK((removes || argc == 11) && std::string(argv[1]) == "serve");
+  int const ready = atoi(argv[removes ? 8 : 7]);
   std::string const area = argv[3];
   std::string const log = argv[5];
   char const* const how = getenv("ORDER_FAKE");
@@ -145,8 +147,8 @@ int main(int argc, char** argv) {
   a.head.generation.fetch_add(1);
   a.head.heart_ns = now_ns();
   a.head.incarnation = static_cast<std::uint64_t>(getpid());
-  CHECK(write(atoi(argv[7]), "1", 1) == 1);
-  close(atoi(argv[7]));
+  CHECK(write(ready, "1", 1) == 1);
+  close(ready);
   while (!ended) {
     a.head.heart_ns = now_ns();
     serve(a, how == nullptr ? "native" : how);
@@ -154,5 +156,6 @@ int main(int argc, char** argv) {
     nanosleep(&nap, nullptr);
   }
   a.head.incarnation = 0;
+  if (removes) unlink(log.c_str());
   return 0;
 }

@@ -52,13 +52,22 @@ std::uint32_t durable_targets(std::string const& area) {
   return file && pread(file.fd.get(), &mask, sizeof mask, at) == ssize_t(sizeof mask) ? mask : 0;
 }
 
-std::string log_in(core::ruleset const& rules, unsigned target) {
-  return std::string(core::view(rules, rules.target[target].path)) + "/.sluice-order.log";
+/// Users who share a directory have a journal each.
+std::string log_in(core::ruleset const& rules, unsigned target, uid_t user) {
+  return fmt::format("{}/.sluice-order.{}.log", core::view(rules, rules.target[target].path), user);
 }
 
 std::string own_log(core::ruleset const& rules, std::uint32_t targets, std::string const& log) {
   if (!log.empty()) return std::filesystem::absolute(log);
-  return log_in(rules, static_cast<unsigned>(std::countr_zero(targets)));
+  std::string const own =
+      log_in(rules, static_cast<unsigned>(std::countr_zero(targets)), geteuid());
+  struct stat st = {};
+  if (lstat(own.c_str(), &st) == 0 && st.st_uid != geteuid())
+    throw usage_error(fmt::format(
+        "{}: belongs to another user, and the journal would lie there: name another file with "
+        "--order-journal",
+        own));
+  return own;
 }
 
 }  // namespace
@@ -69,11 +78,11 @@ void check_left_logs(foreign<abi::segment> const& s, std::string const& segment_
   std::uint32_t const targets = durable_targets(segment::order_path(segment_path));
   for (unsigned t = 0; t < core::max_targets && t < rules->target_count; ++t) {
     if ((targets >> t & 1) == 0) continue;
-    std::string const log = log_in(*rules, t);
+    std::string const log = log_in(*rules, t, geteuid());
     struct stat st = {};
     bool const is_there = lstat(log.c_str(), &st) == 0 && S_ISREG(st.st_mode);
     // What another user puts there keeps nobody from working.
-    if (!is_there || log == own || (st.st_uid != geteuid() && st.st_uid != 0)) continue;
+    if (!is_there || log == own || st.st_uid != geteuid()) continue;
     throw sluice_error(fmt::format(
         "{}: a run that was cut off left this journal, and the files there lack what it has: bring "
         "it home with `sluice recover`, and remove it. Or a run has it now: two journals for one "

@@ -76,7 +76,7 @@ void add_run(CLI::App& app, command_line& line) {
       ->type_name("SPEC")
       ->allow_extra_args(false);
   verb->add_option("--order-journal", line.run.order_journal,
-                   "file of that journal (.sluice-order.log in the first DIR, removed at the end)")
+                   "file of that journal (.sluice-order.UID.log in the first DIR, removed at the end)")
       ->type_name("FILE");
   add_old_option(*verb, "sluice", "--order-log", "--order-journal", line.run.order_journal);
   verb->add_option("--small", line.run.limits.small,

@@ -94,7 +94,7 @@ done
 # --order joins the node's job and log; one of its own is for who names one.
 "$SLUICE" --run-dir "$RUN" run --order "durable@$other" --report "$SCRATCH/report.json" \
   --no-summary -- "$PROGRAMS/order_loop" "$other" 1 1500 >/dev/null || fail "--order: $?"
-[ ! -e "$other/.sluice-order.log" ] || fail '--order made a log beside that of the node'
+[ ! -e "$other/.sluice-order.$(id -u).log" ] || fail '--order made a log beside that of the node'
 [ "$(answered)" -gt 0 ] || fail "--order: nothing answered: $(cat "$SCRATCH/report.json")"
 "$SLUICE" --run-dir "$RUN" run --order "durable@$other" --order-journal "$SCRATCH/own" \
   --no-summary -- "$PROGRAMS/order_loop" "$other" 1 200 >/dev/null || fail "--order-journal: $?"

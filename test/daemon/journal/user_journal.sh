@@ -27,7 +27,7 @@ for block in range(40):
 open("done", "w").close()
 time.sleep(600)
 END
-log() { echo "$SCRATCH/data/$1/.sluice-order.log"; }
+log() { echo "$SCRATCH/data/$1/.sluice-order.$1.log"; }
 cut_off() { # UID: a run of his, and its journal's daemon, that end at once
   install -d -o "$1" "$SCRATCH/data/$1" "$SCRATCH/run-$1"
   as "$1" "$SLUICE" --run-dir "$SCRATCH/run-$1" run --order "durable@$SCRATCH/data/$1" \

@@ -7,22 +7,28 @@ with_fake native
 other=$SCRATCH/other
 mkdir -p "$other"
 
-: >"$other/.sluice-order.log"
+: >"$other/.sluice-order.$(id -u).log"
 durable --order "durable@$other" -- touch "$SCRATCH/began" 2>"$SCRATCH/err"
 [ $? = 125 ] || fail "a log was left, and: $(cat "$SCRATCH/err")"
-grep -q "$other/.sluice-order.log: a run that was cut off left this journal" "$SCRATCH/err" ||
+grep -q "$other/.sluice-order.$(id -u).log: a run that was cut off left this journal" "$SCRATCH/err" ||
   fail "not told: $(cat "$SCRATCH/err")"
 [ ! -e "$SCRATCH/began" ] || fail 'it ran all the same'
 durable --order-journal "$SCRATCH/own" --order "durable@$other" -- true 2>"$SCRATCH/err" &&
   fail 'a log of its own hides the one that was left'
 durable -- true || fail "another directory: $?"
-mv "$other/.sluice-order.log" "$DATA/"
+mv "$other/.sluice-order.$(id -u).log" "$DATA/"
 durable -- true || fail "its own log is its daemon's to recover: $?"
-rm -f "$DATA/.sluice-order.log"
+rm -f "$DATA/.sluice-order.$(id -u).log"
 
 if [ "$(id -u)" = 0 ]; then
-  : >"$other/.sluice-order.log"
-  chown 64001 "$other/.sluice-order.log"
+  strangers() { : >"$1" && chown 64001 "$1"; }
+  strangers "$other/.sluice-order.0.log"
   durable --order "durable@$other" -- touch "$SCRATCH/began" || fail "a stranger's file: $?"
   [ -e "$SCRATCH/began" ] || fail "a stranger's file kept it from running"
+  strangers "$DATA/.sluice-order.64001.log"
+  durable -- true || fail "a stranger's journal beside its own: $?"
+  strangers "$DATA/.sluice-order.0.log"
+  durable -- true 2>"$SCRATCH/err"
+  [ $? = 2 ] && grep -q "$DATA/.sluice-order.0.log: belongs to another user" "$SCRATCH/err" ||
+    fail "a stranger's file by the name of its own: $(cat "$SCRATCH/err")"
 fi

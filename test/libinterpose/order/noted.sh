@@ -19,4 +19,4 @@ durable -- "$PROGRAMS/order_refused" "$DATA" || fail "refused: status $?"
 durable -- "$PROGRAMS/raw_points" "$DATA" logged || fail "cancelled: status $?"
 with_fake hold
 durable -- "$PROGRAMS/order_apart" "$DATA" || fail "apart: status $?"
-[ ! -e "$DATA/.sluice-order.log" ] || fail 'the log is still there'
+[ ! -e "$DATA/.sluice-order.$(id -u).log" ] || fail 'the log is still there'

@@ -41,7 +41,7 @@ daemon=$(log_daemon $!) || exit 1
 grown "$DATA/$begun" 1
 $fate "$daemon"
 wait $! || fail "$*: $?"
-[ ! -e "$DATA/.sluice-order.log" ] || fail 'the log is still there'
+[ ! -e "$DATA/.sluice-order.$(id -u).log" ] || fail 'the log is still there'
 check=$SCRATCH/check
 [ ! -e "$check" ] || . "$check"
 END
