@@ -207,9 +207,10 @@ class recovery {
         "{}: {}{}; nothing was written. {}To recover the rest, and keep what the journal has of "
         "such files in a journal of its own: --set-aside",
         options_.log, first_left_, left_ > 1 ? fmt::format(" and {} more", left_ - 1) : "",
-        may_keep ? "To leave such files as they are and recover the rest: --keep-home. To write what "
-                   "the journal has over changed ones: --overwrite. "
-                 : ""));
+        may_keep
+            ? "To leave such files as they are and recover the rest: --keep-home. To write what "
+              "the journal has over changed ones: --overwrite. "
+            : ""));
   }
 
   /// False: without root nothing more can be said, and the sync has to do.

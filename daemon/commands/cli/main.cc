@@ -75,8 +75,9 @@ void add_run(CLI::App& app, command_line& line) {
           "the next change of the process, job, thread (by name) or path (DIR). Repeatable")
       ->type_name("SPEC")
       ->allow_extra_args(false);
-  verb->add_option("--order-journal", line.run.order_journal,
-                   "file of that journal (.sluice-order.UID.log in the first DIR, removed at the end)")
+  verb->add_option(
+          "--order-journal", line.run.order_journal,
+          "file of that journal (.sluice-order.UID.log in the first DIR, removed at the end)")
       ->type_name("FILE");
   add_old_option(*verb, "sluice", "--order-log", "--order-journal", line.run.order_journal);
   verb->add_option("--small", line.run.limits.small,

@@ -14,7 +14,8 @@ for what in left_alone killed stopped; do
   loop $what
   [ "$(json "$SCRATCH/report.json" 'd["order"]["answered"] + d["order"]["sent_back"]')" -gt 0 ] ||
     fail "$what: the daemon answered nothing"
-  [ ! -e "$DATA/.sluice-order.$(id -u).log" ] || fail "$what: the log is still there: $(cat "$SCRATCH/said")"
+  [ ! -e "$DATA/.sluice-order.$(id -u).log" ] ||
+    fail "$what: the log is still there: $(cat "$SCRATCH/said")"
   for file in "$DATA"/loop*; do
     [ "$(tr -d b <"$file" | tr -d x | wc -c)" = 0 ] || fail "$what: $file holds other bytes"
   done

@@ -10,7 +10,7 @@ mkdir -p "$other"
 : >"$other/.sluice-order.$(id -u).log"
 durable --order "durable@$other" -- touch "$SCRATCH/began" 2>"$SCRATCH/err"
 [ $? = 125 ] || fail "a log was left, and: $(cat "$SCRATCH/err")"
-grep -q "$other/.sluice-order.$(id -u).log: a run that was cut off left this journal" "$SCRATCH/err" ||
+grep -q "$other/.sluice-order.$(id -u).log: a run that was cut off left" "$SCRATCH/err" ||
   fail "not told: $(cat "$SCRATCH/err")"
 [ ! -e "$SCRATCH/began" ] || fail 'it ran all the same'
 durable --order-journal "$SCRATCH/own" --order "durable@$other" -- true 2>"$SCRATCH/err" &&
