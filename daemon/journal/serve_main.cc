@@ -338,7 +338,8 @@ void bring_home(serve_options const& o, his_jobs& jobs, home* files, status& sai
   if (before.home_error == 0 && only_syncs(o.log)) said.only_syncs();
   recovered const r = o.is_bounded ? recover_bounded(before, o.log_mib) : recover(before);
   if (r.records != 0)
-    fmt::print(stderr, "sluice-order: {}: {} records {}\n", o.log, r.records,
+    fmt::print(stderr, "sluice-order: {}: {} records {}\n", o.log,
+               r.is_running ? r.records : r.done.records,
                r.is_running ? "were synced at home" : "brought home");
   say_what_was_set_aside(o.log, r);
   said.recovered();
