@@ -29,6 +29,8 @@ struct own_times {
   void end(std::uint64_t now_ns) {
     for (span& s : of) s.until_ns = std::min(s.until_ns, now_ns);
   }
+  /// The latest ends, and has lived until now: one call may have lasted longer than was announced.
+  void close(std::uint64_t now_ns) { of[0].until_ns = now_ns; }
   void begin(std::uint64_t now_ns) {
     std::copy_backward(std::begin(of), std::end(of) - 1, std::end(of));
     of[0] = {now_ns, now_ns + renewed_ns};

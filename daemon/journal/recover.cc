@@ -333,6 +333,7 @@ class recovery {
     crash_.begun_ns = inode_clock_ns();
     super_.ours.begin(crash_.begun_ns);
     write_super();
+    if (options_.on_write) options_.on_write();
   }
 
   void renew() {
@@ -343,7 +344,7 @@ class recovery {
 
   /// It failed: what changes from now on is not ours. If that cannot be said, the span ends soon.
   void end_attempt() {
-    super_.ours.end(wall_ns());
+    super_.ours.close(wall_ns());
     write_slot(disk_, super_);
   }
 
@@ -351,6 +352,8 @@ class recovery {
     if (super_.home_error != 0) hear_old_errors();
     scanned const s = each([&](std::uint64_t lsn, record const& r) {
       renew();
+      if (options_.is_to_end && options_.is_to_end())
+        throw sluice_error(options_.log + ": told to end before all was brought home; it is kept");
       work.apply(lsn, r);
       if (options_.progress) options_.progress(lsn - super_.head, result_.end - super_.head);
     });

@@ -32,6 +32,8 @@ struct recover_options {
   home* files = nullptr;  // who finds them; null: this process, by its own rights
   int home_error = 0;     // home refused bytes, and nobody was there to say so in the journal
   std::function<void(std::uint64_t, std::uint64_t)> progress;  // bytes of so many
+  std::function<void()> on_write = {};                         // from now on home files are changed
+  std::function<bool()> is_to_end = {};                        // asked between records then
 };
 
 struct aside_file {

@@ -301,8 +301,8 @@ bool only_syncs(std::string const& log) {
          is_this_boot(found.in_force.boot);
 }
 
-/// A recovery that is cut off is begun again by the next process, as after a power cut: nobody who
-/// ends a node waits for what a user left in his journal.
+/// A recovery that is cut off before it writes is begun again by the next process: nobody who ends
+/// a node waits for what a user left in his journal.
 class ends_at_once {
  public:
   ends_at_once() {
@@ -336,6 +336,9 @@ void bring_home(serve_options const& o, his_jobs& jobs, home* files, status& sai
   before.home_error = refused_before(o.jobs.empty() ? o.areas : jobs.areas(), geteuid());
   if (int const heard = sentinel.heard(); before.home_error == 0) before.home_error = heard;
   if (before.home_error == 0 && only_syncs(o.log)) said.only_syncs();
+  // One that is cut off in a long call would not know what it changed after that.
+  before.on_write = [] { may_end_at_once = 0; };
+  before.is_to_end = [] { return is_told_to_stop != 0; };
   recovered const r = o.is_bounded ? recover_bounded(before, o.log_mib) : recover(before);
   if (r.records != 0)
     fmt::print(stderr, "sluice-order: {}: {} records {}\n", o.log,

@@ -25,3 +25,15 @@ TEST_CASE("a recovery's own time is that of its attempts, not what lies between"
   for (unsigned i = 3; i <= 9; ++i) t.begin(i * 100 * s), t.end(i * 100 * s + s);
   CHECK((!t.contain(101 * s) && t.contain(201 * s) && t.contain(901 * s)));
 }
+
+TEST_CASE("an attempt that ends in a call of its own knows that it lived so long", "[order]") {
+  constexpr std::uint64_t s = 1'000'000'000;
+  own_times times = {};
+  times.begin(100 * s);
+  times.close(125 * s);  // told to end while a file's lock was held by somebody
+  CHECK(times.contain(120 * s));
+  CHECK_FALSE(times.contain(126 * s));
+  times.begin(130 * s);
+  times.end(131 * s);  // by the next attempt, of one that was killed
+  CHECK_FALSE(times.contain(132 * s));
+}

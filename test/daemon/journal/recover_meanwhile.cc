@@ -223,3 +223,26 @@ TEST_CASE("what an attempt kept aside goes when the next one brings it home", "[
   CHECK(b.read("a") == "LOGS");
   CHECK(kept_beside(b.log) == 0);
 }
+
+TEST_CASE("a recovery that is told to end does so between records, and is gone on with",
+          "[order]") {
+  bench b;
+  if (!b.begin()) return;
+  for (auto const* name : {"a", "c"}) {
+    b.write(name, "home");
+    b.tell_data(b.id_of(b.path(name)), 0, "LOGS");
+  }
+  b.crash();
+  bool writes = false;
+  int records = 0;
+  recover_options o;
+  o.log = b.log;
+  o.on_write = [&] { writes = true; };
+  o.is_to_end = [&] { return ++records == 2; };
+  CHECK_THROWS_WITH(recover(o), Catch::Contains("told to end"));
+  CHECK(writes);
+  CHECK(b.read("a") == "LOGS");
+  CHECK(b.read("c") == "home");
+  CHECK(b.recover_it().foreign.empty());
+  CHECK(b.read("c") == "LOGS");
+}
