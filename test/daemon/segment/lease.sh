@@ -74,7 +74,7 @@ s.connect(sys.argv[1] + "/sluiced.sock")
 s.send(json.dumps({"verb": "join", "job": "more"}).encode())
 print(s.recv(1 << 17).decode())
 END
-grep -q 'a lease keeps sluiced from cutting it back' "$SCRATCH/bobs" ||
+grep -q 'a lease or a lock on a file of a job' "$SCRATCH/bobs" ||
   fail "he goes on: $(cat "$SCRATCH/bobs")"
 # The kernel leaves him his lease for 45 s.
 has_room() { [ "$(df --output=avail -m "$RUN/jobs" | tail -1)" -gt 100 ]; }
