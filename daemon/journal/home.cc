@@ -59,6 +59,13 @@ bool is_same(int a, int b) {
          one.st_ino == other.st_ino;
 }
 
+/// Whoever else may list and change a directory can hold its lock against us.
+bool is_ours_alone(int directory) {
+  struct stat st = {};
+  return fstat(directory, &st) == 0 && st.st_uid == geteuid() &&
+         (st.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
 /// The inode's name at most `depth` levels below a directory of its file system; empty: not found
 /// in time. Anybody may make a tree that is deeper than a stack.
 std::string find_below(int directory, ino_t inode, unsigned depth,
@@ -75,7 +82,8 @@ std::string find_below(int directory, ino_t inode, unsigned depth,
     if (may_be && stat_below(directory, name.c_str(), st) == 0 && st.st_ino == inode) return name;
     if (depth == 1 || (entry->d_type != DT_DIR && entry->d_type != DT_UNKNOWN)) continue;
     descriptor const inner(open_below(directory, name.c_str(), O_PATH | O_DIRECTORY));
-    std::string const found = inner ? find_below(inner.get(), inode, depth - 1, until) : "";
+    std::string const found =
+        inner && is_ours_alone(inner.get()) ? find_below(inner.get(), inode, depth - 1, until) : "";
     if (!found.empty()) return name + "/" + found;
   }
   return {};

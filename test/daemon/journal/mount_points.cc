@@ -125,6 +125,24 @@ TEST_CASE("a tree that is deeper than a stack is not searched to its end", "[ord
   CHECK(found.ends_with("/d/b") == (levels == 100));
 }
 
+TEST_CASE("a name is not looked for where another user can hold who looks", "[order]") {
+  file_system fs;
+  if (!fs.is_mounted) return skip();
+  std::string const dir = fs.dir + "/d", first = dir + "/a", second = dir + "/b";
+  REQUIRE(mkdir(dir.c_str(), 0755) == 0);
+  descriptor const fd(open(first.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  REQUIRE((link(first.c_str(), second.c_str()) == 0 && unlink(first.c_str()) == 0));
+  mounted_home h;
+  file_id const id = id_of(fs.dir);
+  h.keep_only({id.fs});
+  auto const found = [&] { return h.place_of(id.fs, fd.get(), std::chrono::minutes(1)); };
+  CHECK(found().ends_with("/d/b"));
+  REQUIRE(chown(dir.c_str(), 64001, 0) == 0);
+  CHECK_FALSE(found().ends_with("/d/b"));
+  REQUIRE((chown(dir.c_str(), 0, 0) == 0 && chmod(dir.c_str(), 01777) == 0));
+  CHECK_FALSE(found().ends_with("/d/b"));
+}
+
 TEST_CASE("a directory is found by its name through a bind mount of its own", "[order]") {
   file_system fs;
   if (!fs.is_mounted) return skip();
