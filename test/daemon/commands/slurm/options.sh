@@ -85,7 +85,11 @@ until_true until_true same_jobs || fail "afterwards: \"$(sluice_jobs)\", \"$(slu
 for n in 0 1 2; do
   result=$SLUICE_SITE/run/n$n/results/$id.json
   [ "$(json "$result" 'd["processes"]["attached"] >= 2')" = True ] || fail "result of n$n"
-  [ "$(stat -c '%U %a' "$result")" = 'ann 600' ] || fail "result: $(stat -c '%U %a' "$result")"
+  # Root's, and hers to read by a list: 640 is the mask.
+  [ "$(stat -c '%U %a' "$result")" = 'root 640' ] || fail "result: $(stat -c '%U %a' "$result")"
+  as ann test -r "$result" || fail 'she cannot read her result'
+  as ann test -w "$result" && fail 'she can change her result'
+  as bob test -r "$result" && fail "bob reads ann's result"
 done
 
 # ---- a limit of the job's own ----
