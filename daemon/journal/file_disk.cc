@@ -16,6 +16,7 @@
 
 #include "base/error.h"
 #include "base/sync.h"
+#include "journal/home.h"
 #include "journal/slots.h"
 
 namespace sluice::journal {
@@ -106,8 +107,8 @@ int file_disk::fill(std::uint64_t bytes) {
 }
 
 int file_disk::link_as(std::string const& path) {
-  std::string const open = fmt::format("/proc/self/fd/{}", fd_);
-  if (linkat(AT_FDCWD, open.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) != 0) return errno;
+  if (linkat(AT_FDCWD, proc_name(fd_).c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) != 0)
+    return errno;
   path_ = std::filesystem::absolute(path);
   is_unnamed_ = false;
   return 0;

@@ -10,7 +10,6 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,6 +21,7 @@
 
 #include "base/descriptor.h"
 #include "base/error.h"
+#include "base/keep_only.h"
 
 namespace sluice::journal {
 
@@ -318,16 +318,11 @@ class asked_home : public home {
 }
 
 [[noreturn]] void become_opener(int socket, rights const& user) {
-  constexpr int place = 3;
-  int const nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
-  for (int fd : {0, 1, 2}) dup2(nothing, fd);
-  socket = fcntl(socket, F_DUPFD_CLOEXEC, place + 1);
-  dup3(socket, place, O_CLOEXEC);
-  syscall(SYS_close_range, place + 1, ~0u, 0);
+  socket = keep_only(socket);
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   if (setgroups(user.groups.size(), user.groups.data()) != 0) _exit(exit_sluice);
   try {
-    opener(place, user).serve();
+    opener(socket, user).serve();
   } catch (std::exception const&) {
     _exit(exit_sluice);
   }

@@ -63,8 +63,9 @@ constexpr char const* coming_home_text =
     "what a crash left in your journal on this node is being brought home, and files of durable "
     "targets lack it until then (`sluice order` shows its state)";
 
-/// Where RUN is full, and at the start: for files that have to be cut back first.
-constexpr std::int64_t room_patience_ns = 500'000'000;
+/// For files that have to be cut back first: where RUN is full, while others wait, and at the
+/// start.
+constexpr std::int64_t room_patience_ns = 100'000'000, start_patience_ns = 500'000'000;
 
 constexpr char const* remains_grew_text =
     "files of a job that is over were cut back: somebody had let them grow";
@@ -357,10 +358,11 @@ void job_table::make_files(segment::new_job const& made, policy::compiled const&
 
 /// Only cuts back: the rest of keep_sizes() has time.
 void job_table::make_room() {
+  std::int64_t const now_ns = steady_ns();
   for (auto const& j : jobs_)
     cut_back(j->folder, segment::made_sizes::of_this_version(), j->record.uid);
-  remains_.look(steady_ns());
-  tidier_.wait(room_patience_ns);
+  remains_.look(now_ns);
+  tidier_.wait(now_ns, room_patience_ns);
   heed_tidier();
 }
 
@@ -436,15 +438,16 @@ void job_table::adopt_one(std::string const& folder, site_state const& site) {
 }
 
 void job_table::adopt(site_state const& site) {
+  std::int64_t const now_ns = steady_ns();
   segment::collect_garbage(run_dir_);
   remains_.find();
-  remains_.look(steady_ns());
-  for (auto const& folder :
-       segment::list_jobs(run_dir_))  // or it would seem to be of another version
+  remains_.look(now_ns);
+  auto const folders = segment::list_jobs(run_dir_);
+  for (auto const& folder : folders)  // one that has grown seems to be of another version
     if (auto const record = record_of(folder)) keep_made_size(folder, record->uid);
-  tidier_.wait(room_patience_ns);
+  tidier_.wait(now_ns, start_patience_ns);
   heed_tidier();
-  for (auto const& folder : segment::list_jobs(run_dir_)) {
+  for (auto const& folder : folders) {
     std::error_code failed;
     if (!std::filesystem::exists(segment::job_dir(run_dir_, folder) + "/job.json", failed))
       continue;  // of a `sluice run` without a daemon

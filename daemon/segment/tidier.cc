@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "segment/tidier.h"
 
-#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,6 +17,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/keep_only.h"
 
 namespace sluice::segment {
 
@@ -58,7 +57,7 @@ class server {
     ended_ = descriptor(signalfd(-1, &ended, SFD_NONBLOCK | SFD_CLOEXEC));
   }
 
-  /// Until its daemon is gone. Children that wait for somebody's lock stay behind.
+  /// Until its daemon is gone. Children that wait for a lock go on without it.
   void serve() {
     while (!is_over_) {
       pollfd each[] = {{socket_, POLLIN, 0}, {ended_.get(), POLLIN, 0}};
@@ -113,19 +112,9 @@ class server {
   std::map<uid_t, pid_t> busy_;
 };
 
-/// With nothing of its daemon's: a child that waits for somebody's lock would keep it open.
-int leave_all_but(int socket) {
-  constexpr int place = 3;
-  int const nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
-  for (int fd : {0, 1, 2}) dup2(nothing, fd);
-  if (socket != place) dup3(socket, place, O_CLOEXEC);
-  syscall(SYS_close_range, place + 1, ~0u, 0);
-  return place;
-}
-
 [[noreturn]] void be_server(int socket, std::function<void()> const& settle) {
   prctl(PR_SET_NAME, "sluiced-tidy");
-  socket = leave_all_but(socket);
+  socket = keep_only(socket);  // what a child holds stays open while it waits for a lock
   try {
     settle();
     server(socket).serve();
@@ -175,8 +164,9 @@ std::vector<tidier::answer> tidier::take() {
   std::vector<answer> out = std::exchange(done_, {});
   answer_words words;
   bool is_over = false;
-  while (is_asked() && take_words(socket_.get(), words, is_over))
+  while (socket_ && take_words(socket_.get(), words, is_over))
     out.push_back({std::string(words.dir, strnlen(words.dir, sizeof words.dir)), words.done});
+  if (is_over) throw sluice_error("the process that tidies the files of jobs has ended");
   for (auto const& a : out) {
     if (a.done.is_leased)
       folders_[a.dir] = {.is_leased = true};
@@ -186,14 +176,12 @@ std::vector<tidier::answer> tidier::take() {
   return out;
 }
 
-bool tidier::is_asked() const {
-  return socket_ && std::any_of(folders_.begin(), folders_.end(),
-                                [](auto const& one) { return one.second.asked_ns != 0; });
-}
-
-void tidier::wait(std::int64_t most_ns) const {
+void tidier::wait(std::int64_t since_ns, std::int64_t most_ns) const {
+  bool const is_asked = std::any_of(folders_.begin(), folders_.end(), [since_ns](auto const& one) {
+    return one.second.asked_ns >= since_ns;
+  });
   pollfd one = {socket_.get(), POLLIN, 0};
-  if (is_asked()) poll(&one, 1, static_cast<int>(most_ns / 1'000'000));
+  if (socket_ && is_asked) poll(&one, 1, static_cast<int>(most_ns / 1'000'000));
 }
 
 bool tidier::is_held_up(std::string const& dir, std::int64_t now_ns) const {

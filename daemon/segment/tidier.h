@@ -42,10 +42,10 @@ class tidier {
   /// Of a folder that has an answer to come nothing more is asked. `owner`: of whose tasks one is
   /// done at a time.
   void ask(std::string const& dir, uid_t owner, tidy_task const& task, std::int64_t now_ns);
-  /// What has been done since.
+  /// What has been done since. Throws when the process has ended: its daemon is to be started anew.
   std::vector<answer> take();
-  /// Until there is an answer, or none to come, or for so long.
-  void wait(std::int64_t most_ns) const;
+  /// Until there is an answer, or for so long, where something was asked since then.
+  void wait(std::int64_t since_ns, std::int64_t most_ns) const;
   /// The last answer was that a lease keeps us from a file that has grown, or an answer is late.
   bool is_held_up(std::string const& dir, std::int64_t now_ns) const;
   /// Folders of answers that are late, each told once.
@@ -56,7 +56,6 @@ class tidier {
     std::int64_t asked_ns = 0;  // 0: nothing is asked
     bool is_leased = false, is_told = false;
   };
-  bool is_asked() const;  // and there is a process
   bool is_late(state const& s, std::int64_t now_ns) const {
     return s.asked_ns != 0 && now_ns - s.asked_ns > patience_ns;
   }
