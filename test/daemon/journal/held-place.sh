@@ -5,23 +5,15 @@
 # holds that while it writes to memory, and his is a file of a FUSE that does not answer.
 set -u
 . test/lib/journals.bash
-need python3 bindfs
-mkdir -m 755 "$SCRATCH"/{real,hung}
-head -c 65536 /dev/zero >"$SCRATCH/real/memory"
-chmod 666 "$SCRATCH/real/memory"
-bindfs -f -o attr_timeout=0,entry_timeout=0 "$SCRATCH/real" "$SCRATCH/hung" \
-  >"$SCRATCH/bindfs.log" 2>&1 &
-server=$!
+. test/lib/hung_memory.bash
 over() {
-  kill -CONT "$server"
-  pkill -9 -u "$ann"
+  end_memory
   kill -9 "${pids[@]}" 2>/dev/null
-  umount -l "$SCRATCH/hung" "$SCRATCH/data"
+  umount -l "$SCRATCH/data"
   wait
   rm -rf "$SCRATCH"
 }
 trap over EXIT
-until_true 20 test -e "$SCRATCH/hung/memory" || skip "no FUSE here: $(cat "$SCRATCH/bindfs.log")"
 cat >"$SCRATCH/hold.py" <<'PY'
 """DIR MEMORY READY: lists DIR into MEMORY once READY is gone."""
 import ctypes, mmap, os, sys, time
@@ -44,16 +36,7 @@ place="$SCRATCH/log/$ann/own"
 node
 durable "$ann" hers || fail "hers: $(cat "$LOG")"
 until_true 20 test -d "$place" || fail "no journal: $(ls -laR "$SCRATCH/log")"
-touch "$SCRATCH/ready"
-as "$ann" python3 "$SCRATCH/hold.py" "$place" "$SCRATCH/hung/memory" "$SCRATCH/ready" &
-is_mapped() {
-  holder=$(pgrep -u "$ann" -f hold.py) && grep -q hung/memory "/proc/$holder/maps"
-}
-until_true 20 is_mapped || fail 'nothing is mapped'
-kill -STOP "$server"
-rm "$SCRATCH/ready"
-until_true 20 grep -q getdents "/proc/$holder/stack" ||
-  fail "it holds nothing: $(cat "/proc/$holder/stack")"
+hold getdents "$place"
 
 # Her journal ends, and its directory cannot go.
 emptied() {
@@ -69,7 +52,7 @@ until_true 20 sh -c "! kill -0 $keeper 2>/dev/null" || fail 'the keeper lives'
 node
 durable "$bob" two || fail "his, after a restart: $(cat "$LOG")"
 
-kill -CONT "$server"
+memory_comes
 gone() { [ ! -e "$place" ]; }
 until_true 60 gone || fail "hers stays: $(ls -laR "$SCRATCH/log") $(cat "$LOG")"
 exit 0

@@ -6,22 +6,16 @@
 set -u
 . test/lib/site.bash
 two_users
-need python3 bindfs
-mkdir -m 755 "$SCRATCH"/{n1,real,hung}
-head -c 65536 /dev/zero >"$SCRATCH/real/memory"
-bindfs -f -o attr_timeout=0,entry_timeout=0 "$SCRATCH/real" "$SCRATCH/hung" \
-  >"$SCRATCH/bindfs.log" 2>&1 &
-server=$!
+. test/lib/hung_memory.bash
+mkdir -m 755 "$SCRATCH/n1"
+cp /bin/sleep "$SCRATCH/nap"
 over() {
-  kill -CONT "$server"
-  pkill -9 -u "$ann"
+  end_memory
   kill -9 "${pids[@]}" 2>/dev/null
-  umount -l "$SCRATCH/hung"
   wait
   rm -rf "$SCRATCH"
 }
 trap over EXIT
-until_true 20 test -e "$SCRATCH/hung/memory" || skip "no FUSE here: $(cat "$SCRATCH/bindfs.log")"
 
 cat >"$SCRATCH/hold.py" <<'END'
 """FILE MEMORY READY: lets FILE grow, and writes to it from MEMORY once READY is gone."""
@@ -33,19 +27,6 @@ while os.path.exists(sys.argv[3]):
 os.ftruncate(file, os.fstat(file).st_size + (64 << 20))
 os.write(file, memory)
 END
-is_mapped() {
-  holder=$(pgrep -u "$ann" -f hold.py) && grep -q hung/memory "/proc/$holder/maps"
-}
-hold() { # JOB
-  touch "$SCRATCH/ready"
-  as "$ann" python3 "$SCRATCH/hold.py" "$SCRATCH/n1/jobs/$ann@$1/segment" \
-    "$SCRATCH/hung/memory" "$SCRATCH/ready" &
-  until_true 20 is_mapped || fail 'nothing is mapped'
-  kill -STOP "$server"
-  rm "$SCRATCH/ready"
-  until_true 20 grep -q ksys_write "/proc/$holder/stack" ||
-    fail "it holds nothing: $(cat "/proc/$holder/stack")"
-}
 node() {
   start n1 --role node --name n1 --policy "$SCRATCH/p.json" --run-dir "$SCRATCH/n1"
 }
@@ -57,12 +38,12 @@ of_bob() { # JOB
 late() { [ "$(grep -c 'cannot be tidied: its owner holds the lock' "$LOG")" -ge "$1" ]; }
 
 # While her job lives, its file cannot be cut back; when it is over it cannot be cleared away.
-as "$ann" "$SLUICE" run --job hers --run-dir "$SCRATCH/n1" --no-summary -- sleep 1000 &
+as "$ann" "$SLUICE" run --job hers --run-dir "$SCRATCH/n1" --no-summary -- "$SCRATCH/nap" 1000 &
 until_true 20 test -e "$SCRATCH/n1/jobs/$ann@hers/segment" || fail 'no job'
-hold hers
+hold ksys_write "$SCRATCH/n1/jobs/$ann@hers/segment"
 of_bob one || fail 'bob, while her job lives'
 until_true 60 late 1 || fail "nobody is told: $(cat "$LOG")"
-pkill -u "$ann" -x sleep
+pkill -u "$ann" -f "^$SCRATCH/nap"
 gone() { compgen -G "$SCRATCH/n1/jobs/.gone-$ann@hers*" >/dev/null; }
 until_true 90 gone || fail "her job stays: $(ls -A "$SCRATCH/n1/jobs")"
 of_bob two || fail 'bob, when her job is over'
@@ -72,8 +53,13 @@ stop "$PID"
 node
 of_bob three || fail 'bob, after a restart'
 
-kill -CONT "$server"
+memory_comes
 away() { ! gone; }
 until_true 60 away || fail "it is not cleared away: $(ls -A "$SCRATCH/n1/jobs")"
 of_bob four || fail 'bob, at the end'
+
+# A daemon that cannot tidy any more is to be started anew.
+pkill -9 -P "$PID" -x sluiced-tidy || fail 'nobody tidies'
+wait "$PID" && fail 'it goes on without'
+grep -q 'the process that tidies the files of jobs has ended' "$LOG" || fail "$(cat "$LOG")"
 exit 0
