@@ -36,8 +36,9 @@ cut_off() { # UID: a run of his, and its journal's daemon, that end at once
   until_true 60 test -e "$SCRATCH/data/$1/done" ||
     fail "uid $1 does not work: $(cat "$SCRATCH/err")"
   all="$run $(pgrep -u "$1" -f "$SCRATCH" | tr '\n' ' ')"
+  # Stopped first, or one that sees another end brings home what is to be left.
   # shellcheck disable=SC2086
-  kill -9 $all
+  kill -STOP $all && kill -9 $all
   wait $run 2>/dev/null
   [ -s "$(log "$1")" ] || fail "uid $1 has no journal"
 }
