@@ -10,6 +10,7 @@ namespace sluice {
 inline constexpr int exit_usage = 2;       // the command line or a policy is wrong
 inline constexpr int exit_no_journal = 3;  // there was none, and none can be made
 inline constexpr int exit_busy = 4;        // another process serves it
+inline constexpr int exit_full = 69;       // no room, but soon (EX_UNAVAILABLE of sysexits.h)
 inline constexpr int exit_later = 75;      // not now, but soon (EX_TEMPFAIL of sysexits.h)
 inline constexpr int exit_sluice = 125;    // sluice itself failed (as env, nice, timeout do)
 inline constexpr int exit_cannot = 126;    // the program was found but cannot be executed
@@ -25,7 +26,9 @@ class error : public std::runtime_error {
 };
 
 /// Refusals of a daemon that have a status of their own; the others are exit_sluice.
-constexpr bool is_for_asker(int status) { return status == exit_usage || status == exit_later; }
+constexpr bool is_for_asker(int status) {
+  return status == exit_usage || status == exit_later || status == exit_full;
+}
 
 /// Something the user wrote is wrong.
 inline error usage_error(std::string const& sentence) { return {exit_usage, sentence}; }

@@ -269,7 +269,7 @@ class seqpacket_server final : public server {
 
   void refuse(client const& c) {
     ++refused_;
-    tell(c, refusal_text(no_place_text, exit_sluice));
+    tell(c, refusal_text(no_place_text, exit_full));
   }
 
   /// One request. False: the client is to be forgotten.

@@ -117,6 +117,7 @@ struct job {
   std::uint32_t foreign = 0;        // of these, in other pid namespaces
   std::uint32_t foreign_found = 0;  // of these, looked at from outside
   segment::job_life life;
+  std::int64_t counted_ns = 0;  // when it was known last whether it is used
   std::vector<escaped> escapes;
   bool wants_journal = false;  // a target of it is durable or ordered
   bool is_announced = false;   // the parent has been told its name

@@ -212,23 +212,34 @@ std::map<uid_t, gid_t> journals_given(std::vector<std::pair<uid_t, gid_t>> const
   return out;
 }
 
-void job_table::check_room(uid_t uid) const {
+/// Who has ended his jobs one after the other is told to ask again: what is over goes soon.
+void job_table::check_room(uid_t uid, std::int64_t asked_ns) {
+  std::int64_t const now_ns = steady_ns();
   auto const is_his = [this, his = owner(uid)](uid_t other) { return owner(other) == his; };
-  auto const of_owner = std::size_t(std::count_if(
-      jobs_.begin(), jobs_.end(), [&](auto const& j) { return is_his(j->record.uid); }));
+  std::size_t of_owner = 0, used = 0;
+  for (auto const& j : jobs_) {
+    if (!is_his(j->record.uid)) continue;
+    ++of_owner;
+    bool const is_known = j->counted_ns > now_ns - asked_ns;  // since it was asked for
+    used += is_known && j->life.state == segment::life_state::used ? 1 : 0;
+  }
   std::size_t const held = remains_.of(is_his);
-  if (uid != 0 && remains_.are_held_up(is_his, steady_ns()))
+  if (uid != 0 && remains_.are_held_up(is_his, now_ns))
     throw segment::no_room(fmt::format(
         "a lease or a lock on a file of a job of uid {} that is over keeps sluiced from clearing "
         "it away: end the process that holds it, and try again",
         uid));
   if (has_room(jobs_.size(), of_owner + held, uid == 0)) return;
-  throw segment::no_room(fmt::format(
-      "too many jobs on this node ({}, {} of the user of uid {}{}): a user may have {}, and the "
-      "last {} of {} are for users who have none",
-      jobs_.size(), of_owner, uid,
-      held == 0 ? "" : fmt::format(", and {} of his that are over but still open", held),
-      most_of_an_owner, kept_jobs, most_jobs));
+  bool const is_soon =
+      has_room(jobs_.size() - (of_owner - used), used + remains_.open_of(is_his), uid == 0);
+  wants_count_ = wants_count_ || is_soon;
+  throw segment::no_room(
+      fmt::format("too many jobs on this node ({}, {} of the user of uid {}{}): a user may have "
+                  "{}, and the last {} of {} are for users who have none",
+                  jobs_.size(), of_owner, uid,
+                  held == 0 ? "" : fmt::format(", and {} of his that are over but not gone", held),
+                  most_of_an_owner, kept_jobs, most_jobs),
+      is_soon ? exit_full : exit_sluice);
 }
 
 /// Who made it first would choose the class of another's job, or of his own.
@@ -295,7 +306,7 @@ std::map<uid_t, gid_t> job_table::users_of_journals(std::map<uid_t, bool> const&
 /// `note`: as above.
 job& job_table::make(local::peer const& who, std::string const& name, join_request const& request,
                      site_state const& site, std::string* note) {
-  check_room(who.uid);
+  check_room(who.uid, request.asked_ns);
   std::string const folder = folder_of(who.uid, name);
   // Made by a `sluice run` that found no daemon; not ours to touch. No usage error: whoever asks
   // joins it as it is.

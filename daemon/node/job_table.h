@@ -11,6 +11,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/owners.h"
@@ -37,7 +38,8 @@ struct join_request {
   std::map<std::string, policy::place> places;  // the same
   bool monitor = false;
   bool policy_channels = true;
-  unsigned path_parts = 0;  // note the directories it uses, so many parts of their names; 0: no
+  unsigned path_parts = 0;    // note the directories it uses, so many parts of their names; 0: no
+  std::int64_t asked_ns = 0;  // how long ago it was asked for first
 };
 
 struct joined {
@@ -90,6 +92,8 @@ class job_table {
   std::map<uid_t, gid_t> users_of_journals(std::map<uid_t, bool> const& known) const;
   /// Jobs that wait are worth a try.
   void may_have_room() { ++changes_of_room_; }
+  /// Whether somebody found no room since, and which jobs are over is to be seen at once.
+  bool take_wants_count() { return std::exchange(wants_count_, false); }
 
   /// Finds the streams of a job in its channels; again when supplies were added.
   static void bind_streams(job& j, site_state const& site, std::int64_t now_ns);
@@ -141,7 +145,7 @@ class job_table {
   job* below_a_step(pid_t pid);
   segment::life_facts facts_of(job_record const& r);
   uid_t owner(uid_t uid) const { return owner_by(owner_of_, uid); }
-  void check_room(uid_t uid) const;
+  void check_room(uid_t uid, std::int64_t asked_ns);
   void check_home(uid_t uid, policy::compiled& limits, std::string* note) const;
   void make_files(segment::new_job const& made, policy::compiled const& limits);
   /// True: a lease keeps us from a file that has grown.
@@ -168,6 +172,7 @@ class job_table {
   segment::remains remains_;      // of jobs that are over, and whose files somebody holds
   std::map<uid_t, int> rescues_;  // looks for room since the last keep_sizes(), by owner
   std::uint64_t changes_of_room_ = 0;
+  bool wants_count_ = false;
   struct left_alone {
     std::string folder;
     unsigned leased_looks = 0;

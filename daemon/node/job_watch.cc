@@ -99,6 +99,7 @@ bool job_watch::count_heads(bool is_fast, std::int64_t now_ns) {
   bool is_any_unused = false;
   for (; at_ < jobs_.all().size(); ++at_) {
     job& j = *jobs_.all()[at_];
+    j.counted_ns = now_ns;
     if (heads_.is_at_start() && is_as_counted(j, now_ns)) continue;
     if (heads_.is_at_start() && !j.is_broken()) came_ = j.memory().head.attached_total.load();
     head_count found;

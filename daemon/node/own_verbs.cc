@@ -115,6 +115,8 @@ std::map<std::string, policy::place> places_of(json const& request) {
   return out;
 }
 
+constexpr std::int64_t most_asked_ms = 3'600'000;
+
 join_request join_of(json const& request) {
   join_request r;
   r.name = local::text_if(request, "job");
@@ -123,6 +125,7 @@ join_request join_of(json const& request) {
   r.policy_channels = local::flag_of(request, "policy_channels", true);
   r.path_parts = static_cast<unsigned>(
       local::whole_if(request, "path_parts", 1, core::most_head_parts).value_or(0));
+  r.asked_ns = 1'000'000 * local::whole_if(request, "asked_ms", 0, most_asked_ms).value_or(0);
   r.limits = texts_of(request, "limits", core::max_channels);
   r.orders = texts_of(request, "orders", core::max_targets);
   r.small = texts_of(request, "small", core::max_targets);

@@ -192,6 +192,7 @@ void state::tell(moment at) {
 
 void state::watch(moment at) {
   if (folders.is_heed_due(at.mono_ns)) heed_scheduler(at);
+  if (jobs.take_wants_count()) watch_.recount();
   if (watch_.count_heads(is_stirred(reasons(), at.mono_ns), at.mono_ns)) stir(at);
   remove_ended(at);
   follow_journals();

@@ -61,8 +61,9 @@ void remains::retire(std::string const& folder, uid_t uid, held_areas held, std:
   ask(gone, r, now_ns);
 }
 
-void remains::ask(std::string const& dir, row const& r, std::int64_t now_ns) {
+void remains::ask(std::string const& dir, row& r, std::int64_t now_ns) {
   bool const has_let_go = r.hidden_ns != 0 && now_ns - r.hidden_ns >= let_go_ns;
+  r.is_last_step = has_let_go;
   tidier_.ask(dir, owner_by(owner_of_, r.uid), {true, has_let_go, r.sizes}, now_ns);
 }
 
@@ -78,20 +79,28 @@ void remains::look(std::int64_t now_ns) {
 bool remains::hear(std::string const& dir, tidied const& done, std::int64_t now_ns) {
   auto const at = rows_.find(dir);
   if (at == rows_.end()) return false;
-  if (at->second.hidden_ns == 0) at->second.hidden_ns = now_ns;
-  bool const was_held = done.are_ours && at->second.held.any();
+  row& r = at->second;
+  if (r.hidden_ns == 0) r.hidden_ns = now_ns;
+  bool const was_held = done.are_ours && r.held.any();
   // Who only reads it keeps its memory as well: it was cut back before.
-  if (done.are_ours) at->second.held = {};
+  if (done.are_ours) r.held = {};
+  r.is_open = done.is_leased || ((done.are_ours || r.is_last_step) && !was_held);
   if (done.is_gone)
     rows_.erase(at);
-  else if (was_held && !done.is_leased)
-    ask(dir, at->second, now_ns);
+  else if (!r.is_open && was_held)
+    ask(dir, r, now_ns);
   return true;
 }
 
 std::size_t remains::of(which_uids const& are_his) const {
   return static_cast<std::size_t>(std::count_if(
       rows_.begin(), rows_.end(), [&](auto const& row) { return are_his(row.second.uid); }));
+}
+
+std::size_t remains::open_of(which_uids const& are_his) const {
+  return static_cast<std::size_t>(std::count_if(rows_.begin(), rows_.end(), [&](auto const& row) {
+    return are_his(row.second.uid) && row.second.is_open;
+  }));
 }
 
 bool remains::are_held_up(which_uids const& are_his, std::int64_t now_ns) const {

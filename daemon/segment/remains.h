@@ -46,6 +46,8 @@ class remains {
   using which_uids = std::function<bool(uid_t)>;
   /// Retired jobs of those users that are left.
   std::size_t of(which_uids const& are_his) const;
+  /// Of these, those that were found open. The others are about to go.
+  std::size_t open_of(which_uids const& are_his) const;
   /// A lease or a lock of his keeps us from one of them.
   bool are_held_up(which_uids const& are_his, std::int64_t now_ns) const;
 
@@ -55,8 +57,10 @@ class remains {
     made_sizes sizes;
     std::int64_t hidden_ns = 0;  // the area of the journal; 0: it may be in sight
     held_areas held = {};
+    bool is_last_step = false;  // all that can be done was asked for
+    bool is_open = false;
   };
-  void ask(std::string const& dir, row const& r, std::int64_t now_ns);
+  void ask(std::string const& dir, row& r, std::int64_t now_ns);
 
   std::string run_dir_;
   tidier& tidier_;

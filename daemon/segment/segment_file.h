@@ -28,7 +28,8 @@ struct new_job {
 /// There is no room for one more job now: RUN's memory is full, or there are as many as may be.
 class no_room : public error {
  public:
-  explicit no_room(std::string const& sentence) : error(exit_sluice, sentence) {}
+  explicit no_room(std::string const& sentence, int status = exit_sluice)
+      : error(status, sentence) {}
 };
 
 /// Makes the folder, complete in one rename. False when it is there already. Throws, no_room among

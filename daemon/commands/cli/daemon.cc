@@ -89,6 +89,7 @@ daemon_search find_daemon(global_options const& global, int timeout_ms) {
       add(search.why, e.what());
     } catch (error const& e) {  // its own words
       search.is_there = true;
+      search.is_full = search.is_full || e.status() == exit_full;
       add(search.why, fmt::format("{}: {}", socket, e.what()));
     }
   }

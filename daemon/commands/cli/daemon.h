@@ -30,6 +30,7 @@ struct daemon_search {
   std::optional<daemon_at> found;
   std::string why;        // none was found
   bool is_there = false;  // and yet one is: it does not answer, or refuses
+  bool is_full = false;   // it has no place for us now
 };
 
 /// Sockets in the order in which they are tried.

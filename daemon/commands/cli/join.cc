@@ -10,6 +10,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "base/clock.h"
@@ -37,7 +38,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::int64_t most_home_ns = 60'000'000'000, ask_again_ns = 200'000'000;
+constexpr std::int64_t most_wait_ns = 60'000'000'000, most_place_wait_ns = 5'000'000'000;
+constexpr std::int64_t ask_again_ns = 200'000'000;
+constexpr std::int64_t most_silence_ns = 1'000'000'000;  // of a wait
 constexpr int join_ms = 2000;  // it has greeted us; making a segment takes a while on a busy node
 
 // ---- with a daemon ----
@@ -152,19 +155,48 @@ std::string why_no_journal(daemon_search const& search) {
   return fmt::format("{} keeps no journal, which --order needs", search.found->socket);
 }
 
-/// Asks to join. What a crash left in the user's journal may have to come home first, which takes a
-/// moment.
-membership ask_until_home(daemon_at const& daemon, run_options const& options) {
-  nlohmann::json const request = join_request(options);
-  std::int64_t const until_ns = steady_ns() + most_home_ns;
-  for (bool is_told = false;; is_told = true) try {
+/// Tries that follow each other. A wait of some length is told once.
+class patience {
+ public:
+  /// Sleeps a moment. False: they have lasted for `most_ns`, and no more are to follow.
+  bool has_more(std::int64_t most_ns, std::string_view why) {
+    std::int64_t const now_ns = steady_ns();
+    if (now_ns - since_ns_ >= most_ns) return false;
+    if (now_ns - since_ns_ >= most_silence_ns && !std::exchange(is_told_, true))
+      fmt::print(stderr, "sluice: waiting: {}\n", why);
+    sleep_until(now_ns + ask_again_ns);
+    return true;
+  }
+  std::int64_t lasted_ms() const { return (steady_ns() - since_ns_) / 1'000'000; }
+
+ private:
+  std::int64_t since_ns_ = steady_ns();
+  bool is_told_ = false;
+};
+
+/// Asks to join. What a crash left in the user's journal may have to come home first, or jobs of
+/// his that are over may have to go, which takes a moment.
+membership ask_patiently(daemon_at const& daemon, run_options const& options) {
+  nlohmann::json request = join_request(options);
+  for (patience tries;;) try {
+      request["asked_ms"] = tries.lasted_ms();
       return read_membership(ask(daemon, request, join_ms));
     } catch (error const& e) {
-      if (e.status() != exit_later) throw;
-      if (steady_ns() >= until_ns) throw usage_error(std::string(e.what()) + "; try again later");
-      if (!is_told) fmt::print(stderr, "sluice: waiting: {}\n", e.what());
-      sleep_until(steady_ns() + ask_again_ns);
+      bool const is_home_soon = e.status() == exit_later;
+      if (!is_home_soon && e.status() != exit_full) throw;
+      if (tries.has_more(most_wait_ns, e.what())) continue;
+      if (is_home_soon) throw usage_error(std::string(e.what()) + "; try again later");
+      throw;
     }
+}
+
+/// Several programs that begin at once may find no place with the daemon for a moment.
+daemon_search find_patiently(global_options const& global) {
+  for (patience tries;;) {
+    auto search = find_daemon(global, hello_ms);
+    if (search.found || !search.is_full || !tries.has_more(most_place_wait_ns, search.why))
+      return search;
+  }
 }
 
 struct attempt {
@@ -174,7 +206,7 @@ struct attempt {
 };
 
 attempt join_daemon(global_options const& global, run_options const& options) {
-  auto const search = find_daemon(global, hello_ms);
+  auto const search = find_patiently(global);
   if (!search.found) return {std::nullopt, search.why, search.is_there};
   daemon_at const& daemon = *search.found;
   if (daemon.role != "node")
@@ -185,7 +217,7 @@ attempt join_daemon(global_options const& global, run_options const& options) {
                     "your programs; choose another --run-dir, or --no-daemon",
                     daemon.socket));
   try {
-    return {ask_until_home(daemon, options), {}};
+    return {ask_patiently(daemon, options), {}};
   } catch (error const& e) {
     if (e.status() == exit_usage) throw;  // what was asked is wrong, or not allowed
     return {std::nullopt, fmt::format("{}: {}", daemon.socket, e.what()), true};
@@ -283,7 +315,7 @@ membership enter(global_options const& global, run_options const& options) {
   if (!options.order_journal.empty())
     return enter_alone(global, options, "with --order-journal a job does without the daemon");
   if (!options.limits.orders.empty())
-    if (auto const search = find_daemon(global, hello_ms); !has_journal(search)) {
+    if (auto const search = find_patiently(global); !has_journal(search)) {
       if (search.is_there && !search.found) say_alone(search.why);
       return enter_alone(global, options, why_no_journal(search));
     }

@@ -66,17 +66,18 @@ ask places 6 $((first + 1000))
 ask places 7 $bob
 [ "$(grep -c '"role"' "$SCRATCH/places")" = 6 ] || fail "others: $(cat "$SCRATCH/places")"
 
-# Who is refused at the greeting: one line, and the program runs.
+# Who is refused at the greeting waits for a while, and the program runs: a line for each.
 sluice() { # UID STATUS ARGS…
   as "$1" TMPDIR="$SCRATCH/tmp" "$SLUICE" --run-dir "$RUN" "${@:3}" >"$SCRATCH/out" \
     2>"$SCRATCH/err"
   local got=$?
   [ $got = "$2" ] || fail "${*:3}: status $got, not $2: $(cat "$SCRATCH/err")"
 }
+says() { grep -q "$1.*$RUN/sluiced.sock: too many connections at once.*try again" "$SCRATCH/err"; }
 sluice $ann 7 run -q -- sh -c 'echo ran; exit 7'
 [ "$(cat "$SCRATCH/out")" = ran ] || fail "the program: $(cat "$SCRATCH/out")"
-[ "$(wc -l <"$SCRATCH/err")" = 1 ] || fail "not one line: $(cat "$SCRATCH/err")"
-says() { grep -q "$1.*$RUN/sluiced.sock: too many connections at once.*try again" "$SCRATCH/err"; }
+[ "$(wc -l <"$SCRATCH/err")" = 2 ] || fail "not two lines: $(cat "$SCRATCH/err")"
+says '^sluice: waiting: ' || fail "run: $(cat "$SCRATCH/err")"
 says '^sluice: warning: running without a daemon: ' || fail "run: $(cat "$SCRATCH/err")"
 sluice $ann 7 run -q --order "ordered@$SCRATCH/data" -- sh -c 'exit 7'
 says '^sluice: warning: running without a daemon: ' || fail "run --order: $(cat "$SCRATCH/err")"
