@@ -21,6 +21,7 @@
 
 #include "base/descriptor.h"
 #include "base/sync.h"
+#include "journal/hands.h"
 
 namespace sluice::journal {
 
@@ -250,7 +251,11 @@ bool mounted_home::is_marked(int fd, std::string const& mark) const {
   return n > 0 && mark == std::string(has, static_cast<std::size_t>(n));
 }
 
-int mounted_home::set_mark(int fd, std::string const& mark) const {
+int mounted_home::set_mark(int fd, std::string const& mark, hands& by) const {
+  return by.set_mark(fd, mark);
+}
+
+int set_mark_here(int fd, std::string const& mark) {
   std::string const at = proc_name(fd);
   bool const is_done = mark.empty()
                            ? removexattr(at.c_str(), mark_name) == 0

@@ -28,7 +28,9 @@ int identify(int fd, file_id& id, std::array<std::uint8_t, 16> const* fs = nullp
 /// journal's user cannot open by its name.
 inline constexpr int of_somebody_else = EOWNERDEAD;
 
-/// What recovery asks of the file systems. None of it waits for a user.
+class hands;
+
+/// What recovery asks of the file systems.
 class home {
  public:
   home() = default;
@@ -53,8 +55,8 @@ class home {
                                std::chrono::milliseconds patience = {}) const = 0;
   /// The mark of a recovery on a file or directory that it made. O_PATH is enough for `fd`.
   virtual bool is_marked(int fd, std::string const& mark) const = 0;
-  /// Empty: the mark goes. 0 or an errno. The same.
-  virtual int set_mark(int fd, std::string const& mark) const = 0;
+  /// Empty: the mark goes. 0 or an errno. The same. `by`: whose process may wait for the file.
+  virtual int set_mark(int fd, std::string const& mark, hands& by) const = 0;
 };
 
 /// The mounted file systems that tell their uuid.
@@ -70,7 +72,7 @@ class mounted_home : public home {
   std::string place_of(std::array<std::uint8_t, 16> const& fs, int fd,
                        std::chrono::milliseconds patience = {}) const override;
   bool is_marked(int fd, std::string const& mark) const override;
-  int set_mark(int fd, std::string const& mark) const override;
+  int set_mark(int fd, std::string const& mark, hands& by) const override;
 
   /// That directory of open(), opened to be read by its name, with the rights that this thread has
   /// now: -1 where they do not do. Nothing that is mounted over it, or a link, is entered.
@@ -93,6 +95,9 @@ class mounted_home : public home {
   std::vector<mount_row> all_;
   std::map<std::array<std::uint8_t, 16>, mounted> mounted_;
 };
+
+/// The same as home::set_mark(), by this thread.
+int set_mark_here(int fd, std::string const& mark);
 
 /// Its ctime.
 std::uint64_t changed_ns(struct stat const& st);

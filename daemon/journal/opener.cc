@@ -4,8 +4,8 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <grp.h>
-#include <linux/close_range.h>
 #include <pwd.h>
+#include <signal.h>
 #include <sys/fsuid.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -16,12 +16,15 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <set>
 #include <utility>
 #include <vector>
 
 #include "base/descriptor.h"
 #include "base/error.h"
 #include "base/keep_only.h"
+#include "journal/hands.h"
+#include "journal/letter.h"
 
 namespace sluice::journal {
 
@@ -83,63 +86,8 @@ class user_eyes {
   bool are_his_ = false;
 };
 
-/// A message of one value, with a descriptor or without one.
-template <class Words>
-class letter {
- public:
-  Words words;
-  descriptor fd;
-
-  bool send_to(int socket) {
-    alignas(cmsghdr) char room[CMSG_SPACE(sizeof(int))] = {};
-    iovec all = {&words, sizeof words};
-    msghdr head = {};
-    head.msg_iov = &all;
-    head.msg_iovlen = 1;
-    if (fd) {
-      head.msg_control = room;
-      head.msg_controllen = sizeof room;
-      cmsghdr* const c = CMSG_FIRSTHDR(&head);
-      c->cmsg_level = SOL_SOCKET;
-      c->cmsg_type = SCM_RIGHTS;
-      c->cmsg_len = CMSG_LEN(sizeof(int));
-      int const sent = fd.get();
-      std::memcpy(CMSG_DATA(c), &sent, sizeof sent);
-    }
-    return again([&] { return sendmsg(socket, &head, MSG_NOSIGNAL); }) == sizeof words;
-  }
-
-  /// False: the other one is gone, or says what is no such message.
-  bool take_from(int socket) {
-    alignas(cmsghdr) char room[CMSG_SPACE(sizeof(int))] = {};
-    iovec all = {&words, sizeof words};
-    msghdr head = {};
-    head.msg_iov = &all;
-    head.msg_iovlen = 1;
-    head.msg_control = room;
-    head.msg_controllen = sizeof room;
-    ssize_t const got = again([&] { return recvmsg(socket, &head, MSG_CMSG_CLOEXEC); });
-    cmsghdr const* const c = got >= 0 ? CMSG_FIRSTHDR(&head) : nullptr;
-    if (c != nullptr && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
-        c->cmsg_len == CMSG_LEN(sizeof(int))) {
-      int taken = -1;
-      std::memcpy(&taken, CMSG_DATA(c), sizeof taken);
-      fd = descriptor(taken);
-    }
-    return got == sizeof words && (head.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0;
-  }
-
- private:
-  template <class Call>
-  static ssize_t again(Call const& call) {
-    ssize_t got = 0;
-    do got = call();
-    while (got < 0 && errno == EINTR);
-    return got;
-  }
-};
-
-/// Root's side. What it is asked comes from a process that reads a user's bytes.
+/// Root's side. What it is asked comes from a process that reads a user's bytes. It may wait for
+/// the lock of a file or of a directory: doorman.
 class opener {
  public:
   opener(int socket, rights user) : socket_(socket), user_(std::move(user)) {}
@@ -176,12 +124,13 @@ class opener {
         told.words.mounting = files_.mounting(fs);
         return;
       case wish::name:
-        return find_name(asked.fd.get(), fs, told.words);
+        return find_name(asked.fds[0].get(), fs, told.words);
       case wish::is_marked:
-        told.words.error = asked.fd && files_.is_marked(asked.fd.get(), mark) ? 1 : 0;
+        told.words.error = asked.fds[0] && files_.is_marked(asked.fds[0].get(), mark) ? 1 : 0;
         return;
       case wish::set_mark:
-        told.words.error = is_his(asked.fd.get()) ? files_.set_mark(asked.fd.get(), mark) : EPERM;
+        told.words.error =
+            is_his(asked.fds[0].get()) ? set_mark_here(asked.fds[0].get(), mark) : EPERM;
         return;
     }
     told.words.error = EINVAL;
@@ -215,17 +164,17 @@ class opener {
     if (!at) return errno;
     // It may have been given away in between.
     if (!is_his(at.get())) return of_somebody_else;
-    told.fd = std::move(at);
+    told.fds[0] = std::move(at);
     return 0;
   }
 
   int open_directory(std::array<std::uint8_t, 16> const& fs, int directory, int flags,
                      letter<answer>& told) const {
     user_eyes const his(user_);
-    if (his) told.fd = descriptor(files_.open_by_name(fs, directory));
-    if (!told.fd) return of_somebody_else;
+    if (his) told.fds[0] = descriptor(files_.open_by_name(fs, directory));
+    if (!told.fds[0]) return of_somebody_else;
     if ((flags & O_ACCMODE) == O_RDONLY) return 0;
-    told.fd = descriptor();
+    told.fds[0] = descriptor();
     return EISDIR;
   }
 
@@ -239,6 +188,99 @@ class opener {
   rights const user_;
   mounted_home files_;
   std::set<std::array<std::uint8_t, 16>> wanted_;
+};
+
+/// Stands between the opener and who asks. It waits for no lock: an opener that does is left to
+/// itself (hands.h), and another one takes its place.
+class doorman {
+ public:
+  doorman(int socket, rights const& user) : asker_(socket), user_(user) {}
+
+  void serve() {
+    letter<question> asked;
+    while (asked.take_from(asker_)) {
+      letter<answer> told;
+      if (!pass(asked, told) || !told.send_to(asker_)) return;
+      asked = {};
+    }
+  }
+
+ private:
+  /// False: that cannot go on.
+  bool pass(letter<question>& asked, letter<answer>& told) {
+    question const& q = asked.words;
+    std::string const file = q.what == wish::open ? handle_of(q) : "";
+    if (held_.contains(file) || late_ >= patience_.most_late) {
+      told.words.error = held;
+      return true;
+    }
+    if (q.what == wish::want || q.what == wish::keep_only) before_.push_back(q);
+    if (!has(asked)) return false;
+    // What a disk takes for all of it is no lock.
+    bool const may_be_late = q.what != wish::sync && q.what != wish::keep_only;
+    if (may_be_late && !is_readable(opener_.get(), patience_.after(late_))) {
+      give_up(file);
+      told.words.error = held;
+      return true;
+    }
+    return told.take_from(opener_.get());
+  }
+
+  static std::string handle_of(question const& q) {
+    return std::string(reinterpret_cast<char const*>(q.fs), sizeof q.fs) +
+           std::string(q.handle, std::min<std::size_t>(q.handle_bytes, sizeof q.handle));
+  }
+
+  /// It is given to the opener, after all that it has to know.
+  bool has(letter<question>& asked) {
+    if (!opener_ && !begin()) return false;
+    return asked.send_to(opener_.get());
+  }
+
+  bool begin() {
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return false;
+    descriptor mine(ends[0]), its(ends[1]);
+    pid_ = fork();
+    if (pid_ == 0) be_opener(its.get());
+    if (pid_ < 0) return false;
+    opener_ = std::move(mine);
+    bool is_told = true;
+    for (auto const& q : before_) is_told = is_told && tell(q);
+    return is_told;
+  }
+
+  bool tell(question const& q) {
+    letter<question> again{q};
+    letter<answer> told;
+    return again.send_to(opener_.get()) && told.take_from(opener_.get());
+  }
+
+  [[noreturn]] void be_opener(int socket) {
+    socket = keep_only(socket);
+    try {
+      opener(socket, user_).serve();
+    } catch (std::exception const&) {
+      _exit(exit_sluice);
+    }
+    _exit(0);
+  }
+
+  void give_up(std::string const& file) {
+    ++late_;
+    if (!file.empty()) held_.insert(file);
+    kill(pid_, SIGKILL);  // it ends when it has the lock
+    opener_ = descriptor();
+  }
+
+  int asker_;
+  rights const& user_;
+  descriptor opener_;
+  pid_t pid_ = 0;
+  std::vector<question> before_;  // what each opener has to know
+  std::set<std::string> held_;
+  lock_patience const patience_;
+  unsigned late_ = 0;
 };
 
 /// The user's side.
@@ -264,7 +306,7 @@ class asked_home : public home {
     id.handle.copy(q.handle, sizeof q.handle);
     letter<answer> told = ask(q);
     if (told.words.error != 0) return -told.words.error;
-    return told.fd ? fcntl(told.fd.get(), F_DUPFD_CLOEXEC, 0) : -EIO;
+    return told.fds[0] ? fcntl(told.fds[0].get(), F_DUPFD_CLOEXEC, 0) : -EIO;
   }
 
   int sync(std::array<std::uint8_t, 16> const& fs) const override {
@@ -287,7 +329,7 @@ class asked_home : public home {
     return ask(about(wish::is_marked, {}, mark), fd).words.error == 1;
   }
 
-  int set_mark(int fd, std::string const& mark) const override {
+  int set_mark(int fd, std::string const& mark, hands& /*by*/) const override {
     return ask(about(wish::set_mark, {}, mark), fd).words.error;
   }
 
@@ -302,7 +344,7 @@ class asked_home : public home {
   }
 
   letter<answer> ask(question const& q, int fd = -1) const {
-    letter<question> asked{q, descriptor(fd >= 0 ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1)};
+    letter<question> asked{q, {descriptor(fd >= 0 ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1)}};
     letter<answer> told;
     if (!asked.send_to(socket_.get()) || !told.take_from(socket_.get()))
       throw sluice_error("the process that opens files for this recovery has ended");
@@ -322,7 +364,7 @@ class asked_home : public home {
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   if (setgroups(user.groups.size(), user.groups.data()) != 0) _exit(exit_sluice);
   try {
-    opener(socket, user).serve();
+    doorman(socket, user).serve();
   } catch (std::exception const&) {
     _exit(exit_sluice);
   }

@@ -18,6 +18,7 @@
 #include <cstring>
 #include <optional>
 
+#include "abi/order_area.h"
 #include "base/clock.h"
 #include "base/descriptor.h"
 #include "base/error.h"
@@ -95,7 +96,7 @@ class recovery {
   }
 
   void bring_home() {
-    replay work(*home_, live_, log_text(), crash_);
+    replay work(*home_, hands_, live_, log_text(), crash_);
     if (options_.set_aside) work.leave_aside_what_users_did();
     if (into_) work.bring_homeless_to(into_.get());
     if (result_.records != 0) write_home(work);
@@ -112,7 +113,7 @@ class recovery {
     for (auto const& [id, file] : live_.files()) {
       int const fd = file.is_marked ? home_->open(id, O_RDONLY | O_NONBLOCK | O_NOCTTY) : -1;
       if (fd < 0) continue;
-      remove_mark(fd);
+      hands_.remove_attribute(fd, abi::order_mark_name);  // one that stays is of no generation now
       close(fd);
     }
   }
@@ -427,6 +428,7 @@ class recovery {
   file_disk disk_;
   std::optional<mounted_home> own_home_;
   home* home_;
+  hands hands_;
   superblock super_ = {};
   live_records live_;
   recovered result_;

@@ -8,7 +8,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,7 +18,6 @@
 #include "base/descriptor.h"
 #include "base/error.h"
 #include "journal/file_disk.h"
-#include "journal/mount_points.h"
 #include "journal/stale_pages.h"
 
 namespace sluice::journal {
@@ -37,30 +35,6 @@ mode_t mode_in_any_group(mode_t mode) {
   return (mode & (S_ISVTX | S_IRWXU)) | of_both << 3 | of_both;
 }
 
-/// What has that name gets another one beside it. Empty: it does not, with errno.
-std::string move_aside(int directory, std::string const& name, std::uint64_t inode) {
-  constexpr std::size_t name_bytes = 200;
-  auto const named = [&](std::uint64_t number) {
-    return fmt::format("{}{:x}.{}", earlier_prefix, number, name.substr(0, name_bytes));
-  };
-  auto const move_to = [&](std::string const& to) {
-    return renameat2(directory, name.c_str(), directory, to.c_str(), RENAME_NOREPLACE) == 0;
-  };
-  // Somebody may have made one of that name, to be in our way.
-  std::string to = named(inode);
-  if (!move_to(to) && (errno != EEXIST || !move_to(to = named(random_salt())))) return {};
-  return to;
-}
-
-/// 0: that file has the name there, ENOENT: it has not, or another errno.
-int look_for(int directory, std::string const& name, int fd) {
-  struct stat there = {}, file = {};
-  if (fstat(fd, &file) != 0) return errno;
-  if (int const error = stat_below(directory, name.c_str(), there); error != 0)
-    return error == ENOTDIR ? ENOENT : error;
-  return there.st_dev == file.st_dev && there.st_ino == file.st_ino ? 0 : ENOENT;
-}
-
 }  // namespace
 
 bool is_changed_since(crash_time const& when, home const& at,
@@ -70,6 +44,8 @@ bool is_changed_since(crash_time const& when, home const& at,
 
 char const* users_doing(int error) {
   switch (error) {
+    case held:
+      return "somebody holds the lock of it, or of its directory";
     case EWOULDBLOCK:
       return "somebody holds a lease on it";
     case ETXTBSY:
@@ -105,6 +81,31 @@ char const* users_doing_there(int error) {
     default:
       return users_doing(error);
   }
+}
+
+/// What has that name gets another one beside it. Empty: it does not, with errno.
+std::string replay::move_aside(int directory, std::string const& name, std::uint64_t inode) const {
+  constexpr std::size_t name_bytes = 200;
+  auto const named = [&](std::uint64_t number) {
+    return fmt::format("{}{:x}.{}", earlier_prefix, number, name.substr(0, name_bytes));
+  };
+  // Somebody may have made one of that name, to be in our way.
+  std::string to = named(inode);
+  int error = hands_.rename(directory, name, to);
+  if (error == EEXIST) error = hands_.rename(directory, name, to = named(random_salt()));
+  errno = error;
+  return error == 0 ? to : std::string();
+}
+
+/// 0: that file has the name there, ENOENT: it has not, or another errno.
+int replay::look_for(int directory, std::string const& name, int fd) const {
+  struct stat there = {}, file = {};
+  descriptor found;
+  if (fstat(fd, &file) != 0) return errno;
+  if (int const error = hands_.look_up(directory, name, found); error != 0)
+    return error == ENOTDIR ? ENOENT : error;
+  if (fstat(found.get(), &there) != 0) return errno;
+  return there.st_dev == file.st_dev && there.st_ino == file.st_ino ? 0 : ENOENT;
 }
 
 replay::~replay() {
@@ -162,10 +163,10 @@ void replay::take_back(file_id const& id, left_aside& one) {
   if (directory < 0 || !file || fstat(file.get(), &st) != 0) return;
   if (look_for(directory, m.given, file.get()) != 0) return;
   if (changed_ns(st) == m.changed_ns) {
-    unlinkat(directory, m.given.c_str(), 0);
+    hands_.unlink(directory, m.given);
     return;
   }
-  home_.set_mark(file.get(), {});  // or a later attempt would take it for its own
+  home_.set_mark(file.get(), {}, hands_);  // or a later attempt would take it for its own
   std::string const name = move_aside(directory, m.given, st.st_ino);
   if (!name.empty()) done_.aside.push_back(home_.place_of(id.fs, directory) + "/" + name);
 }
@@ -244,15 +245,15 @@ int replay::open_file(file_id const& id) {
 /// that group. His file keeps the one that it has, and nobody may do more with it than before.
 int replay::give(record const& r, int fd, mode_t mode) {
   // The journal holds no file with a list of its own: this is the one that its directory gives.
-  fremovexattr(fd, "system.posix_acl_access");
-  if (fchown(fd, r.uid, r.gid) != 0) {
-    int const error = errno;
+  int const kept = hands_.remove_attribute(fd, "system.posix_acl_access");
+  if (kept == held) return held;
+  if (int const error = hands_.set_owner(fd, r.uid, r.gid); error != 0) {
     struct stat st = {};
     if (error != EPERM || fstat(fd, &st) != 0 || st.st_uid != r.uid) return error;
     mode = mode_in_any_group(mode);
     given_[r.file] = {st.st_uid, st.st_gid};
   }
-  return fchmod(fd, mode) == 0 ? 0 : errno;
+  return hands_.set_mode(fd, mode);
 }
 
 bool replay::is_anothers(record const& r, struct stat const& st) const {
@@ -264,9 +265,9 @@ bool replay::is_anothers(record const& r, struct stat const& st) const {
 
 /// A write takes setuid and setgid from a file, and the kernel had done so; ours would leave them
 /// on whatever bytes the journal has. Who still wants them can see what the file is, and set them.
-void replay::drop_privilege(record const& r, int fd, struct stat const& st) const {
-  if ((st.st_mode & special) != 0 && fchmod(fd, st.st_mode & 07777 & ~special) != 0)
-    fail(r, fd, errno);
+/// 0 or an errno.
+int replay::drop_privilege(int fd, struct stat const& st) const {
+  return (st.st_mode & special) == 0 ? 0 : hands_.set_mode(fd, st.st_mode & 07777 & ~special);
 }
 
 void replay::put(record const& r, int fd) {
@@ -279,49 +280,41 @@ void replay::put(record const& r, int fd) {
         fmt::format("{}: {}; the journal is kept", home_.place_of(r.file.fs, fd), given_away_text));
   }
   look_who_changed(r.file, st);
-  drop_privilege(r, fd, st);
-  change_bytes(r, fd, st);
+  int error = drop_privilege(fd, st);
+  if (error == 0) error = change_bytes(r, fd, st);
+  if (error != 0 && !leave_aside(r.file, fd, users_doing(error))) fail(r, fd, error);
 }
 
-void replay::change_bytes(record const& r, int fd, struct stat const& st) {
+/// 0 or an errno.
+int replay::change_bytes(record const& r, int fd, struct stat const& st) {
   if (r.what == kind::truncate) {
-    if (static_cast<std::uint64_t>(st.st_size) != r.offset &&
-        ftruncate(fd, static_cast<off_t>(r.offset)) != 0) {
-      int const error = errno;
-      if (!leave_aside(r.file, fd, users_doing(error))) fail(r, fd, error);
-      return;
-    }
+    bool const is_there = static_cast<std::uint64_t>(st.st_size) == r.offset;
+    if (int const error = is_there ? 0 : hands_.truncate(fd, r.offset); error != 0) return error;
     if (auto const at = written_.find(r.file); at != written_.end()) at->second.cut(r.offset);
-    return know_changed(r.file, fd);
+    know_changed(r.file, fd);
+    return 0;
   }
   if (written_.find(r.file) == written_.end()) forget_cached(fd);
-  for (std::size_t at = 0; at < r.bytes.size();) {
-    ssize_t const n =
-        pwrite(fd, r.bytes.data() + at, r.bytes.size() - at, static_cast<off_t>(r.offset + at));
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) {
-      int const error = n == 0 ? EIO : errno;
-      written_[r.file];
-      know_changed(r.file, fd);
-      if (!leave_aside(r.file, fd, users_doing(error))) fail(r, fd, error);
-      return;
-    }
-    at += static_cast<std::size_t>(n);
+  if (int const error = hands_.write(fd, r.offset, r.bytes); error != 0) {
+    written_[r.file];
+    know_changed(r.file, fd);
+    return error;
   }
   done_.bytes += r.bytes.size();
   written_[r.file].add(r.offset, r.offset + r.bytes.size());
   know_changed(r.file, fd);
+  return 0;
 }
 
 /// Makes the name free when an earlier attempt took it, or an earlier file has it still. 0 or an
 /// errno: EEXIST a later one has it.
 int replay::clear_name(record const& r, int directory) {
-  descriptor const there(open_below(directory, r.name.c_str(), O_PATH));
-  if (!there) return errno == ENOENT ? 0 : errno;
+  descriptor there;
+  if (int const error = hands_.look_up(directory, r.name, there); error != 0)
+    return error == ENOENT ? 0 : error;
   struct stat st = {};
   if (fstat(there.get(), &st) != 0) return errno;
-  if (is_of_attempt(there.get(), st))
-    return unlinkat(directory, r.name.c_str(), 0) == 0 ? 0 : errno;
+  if (is_of_attempt(there.get(), st)) return hands_.unlink(directory, r.name);
   // A time says nothing of another user, who may have waited for the crash, or for our attempts.
   bool const is_foreign = is_changed_since(when_, home_, r.file.fs, st) || st.st_uid != r.uid ||
                           home_.is_marked(there.get(), mark_);
@@ -342,10 +335,11 @@ void replay::bring_homeless_to(int directory) {
     if (std::string name = at->path().filename(); !name.starts_with(earlier_prefix))
       names.push_back(std::move(name));
   for (auto const& name : names) {
-    descriptor const fd(open_below(directory, name.c_str(), O_PATH));
+    descriptor fd;
     struct stat st = {};
-    if (fd && fstat(fd.get(), &st) == 0 && is_of_attempt(fd.get(), st))
-      unlinkat(directory, name.c_str(), 0);
+    if (hands_.look_up(directory, name, fd) == 0 && fstat(fd.get(), &st) == 0 &&
+        is_of_attempt(fd.get(), st))
+      hands_.unlink(directory, name);
   }
 }
 
@@ -380,14 +374,9 @@ int replay::put_aside(record const& r, int directory, int fd) {
 
 /// 0 or an errno. Among files from elsewhere its name gets a number, if one has it.
 int replay::name_it(record const& r, int fd, int directory, std::string& given) const {
-  auto const link_as = [&](std::string const& name) {
-    return linkat(AT_FDCWD, proc_name(fd).c_str(), directory, name.c_str(), AT_SYMLINK_FOLLOW) == 0
-               ? 0
-               : errno;
-  };
-  int error = link_as(given = r.name);
+  int error = hands_.link(fd, directory, given = r.name);
   for (int i = 2; error == EEXIST && directory == into_; ++i)
-    error = link_as(given = fmt::format("{}.{}", r.name, i));
+    error = hands_.link(fd, directory, given = fmt::format("{}.{}", r.name, i));
   return error;
 }
 
@@ -398,7 +387,7 @@ int replay::make_file(record const& r, int directory, std::string& given) {
   if (taken != 0) return -taken;
   descriptor file(openat(directory, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
   if (!file) return -errno;
-  int error = home_.set_mark(file.get(), mark_);
+  int error = home_.set_mark(file.get(), mark_, hands_);
   if (error == 0) error = give(r, file.get(), r.mode & 07777 & ~special);
   // Another user may take the name and give it up, again and again.
   for (int tries = 0; error == 0 && (error = name_it(r, file.get(), directory, given)) == EEXIST;
@@ -503,13 +492,13 @@ int replay::remove_name(record const& r, int fd) {
   if (directory == -ESTALE) return 0;
   if (directory < 0) return -directory;
   if (int const error = look_for(directory, r.name, fd); error != 0) return error;
-  return unlinkat(directory, r.name.c_str(), 0) == 0 ? 0 : errno;
+  return hands_.unlink(directory, r.name);
 }
 
 void replay::forget_marks() {
   for (auto const& [id, one] : made_) {
     int const fd = open_file(id);
-    if (fd >= 0) home_.set_mark(fd, {});
+    if (fd >= 0) home_.set_mark(fd, {}, hands_);
   }
 }
 

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "journal/hands.h"
 #include "journal/home.h"
 #include "journal/live_records.h"
 #include "journal/own_times.h"
@@ -76,9 +77,9 @@ bool is_earlier(struct statx const& there, std::uint64_t born_ns, std::uint64_t 
 
 class replay {
  public:
-  /// `mark` (text) says which recovery made a file.
-  replay(home const& at, live_records const& p, std::string mark, crash_time const& when)
-      : home_(at), live_(p), mark_(std::move(mark)), when_(when) {}
+  /// `by` changes the files. `mark` (text) says which recovery made one.
+  replay(home const& at, hands& by, live_records const& p, std::string mark, crash_time const& when)
+      : home_(at), hands_(by), live_(p), mark_(std::move(mark)), when_(when) {}
   ~replay();
   replay(replay const&) = delete;
   replay& operator=(replay const&) = delete;
@@ -112,10 +113,10 @@ class replay {
   void leave_name(record const& r, int fd, int error);
   int give(record const& r, int fd, mode_t mode);
   bool is_anothers(record const& r, struct stat const& st) const;
-  void drop_privilege(record const& r, int fd, struct stat const& st) const;
+  int drop_privilege(int fd, struct stat const& st) const;
   void bring_owner(record const& r, int fd);
   void put(record const& r, int fd);
-  void change_bytes(record const& r, int fd, struct stat const& st);
+  int change_bytes(record const& r, int fd, struct stat const& st);
   void remove(record const& r);
   int remove_name(record const& r, int fd);
   void make(record const& r);
@@ -123,6 +124,8 @@ class replay {
   int name_it(record const& r, int fd, int directory, std::string& given) const;
   int clear_name(record const& r, int directory);
   bool is_of_attempt(int fd, struct stat const& st) const;
+  std::string move_aside(int directory, std::string const& name, std::uint64_t inode) const;
+  int look_for(int directory, std::string const& name, int fd) const;
   int refuse_name(record const& r, int directory);
   int put_aside(record const& r, int directory, int fd);
   void take_back(file_id const& id, left_aside& one);
@@ -143,6 +146,7 @@ class replay {
   };
 
   home const& home_;
+  hands& hands_;
   live_records const& live_;
   std::string mark_;
   crash_time when_;

@@ -316,12 +316,13 @@ TEST_CASE("the process with a user's rights has no more, and is not his to look 
     files->keep_only({id["his"].fs});
     sluice::descriptor const his(files->open(id["his"], O_RDWR));
     sluice::descriptor const roots(open(b.path("roots").c_str(), O_RDONLY));
-    dprintf(to, "%d ", his && files->set_mark(his.get(), "m") == 0);
+    hands by;
+    dprintf(to, "%d ", his && files->set_mark(his.get(), "m", by) == 0);
     dprintf(to, "%d ", files->is_marked(his.get(), "m") && !files->is_marked(his.get(), "n"));
     dprintf(to, "%d ", -files->open(id["roots"], O_RDONLY) == of_somebody_else);
     dprintf(to, "%d ", -files->open(id["roots"], O_PATH) == of_somebody_else);
     dprintf(to, "%d ", files->open(id["fifo"], O_RDONLY) == -EINVAL);
-    dprintf(to, "%d ", roots && files->set_mark(roots.get(), "m") == EPERM);
+    dprintf(to, "%d ", roots && files->set_mark(roots.get(), "m", by) == EPERM);
     dprintf(to, "%d ", setresuid(0, 0, 0) != 0 && chown(b.path("his").c_str(), 0, 0) != 0);
     std::string const self = "/proc/" + std::to_string(getpid()) + "/fd";
     pid_t const other = fork();

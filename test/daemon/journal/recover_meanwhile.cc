@@ -44,9 +44,9 @@ void make_theirs(std::string const& path) {
 /// Between the look at a name and the link to it, a file gets its mark.
 struct raced_home : mounted_home {
   std::function<void()> on_mark;
-  int set_mark(int fd, std::string const& mark) const override {
+  int set_mark(int fd, std::string const& mark, hands& by) const override {
     if (!mark.empty()) on_mark();
-    return mounted_home::set_mark(fd, mark);
+    return mounted_home::set_mark(fd, mark, by);
   }
 };
 
