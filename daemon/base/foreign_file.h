@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The only way to open a file that a user of this node owns: a segment, or an area beside it. Its
 // owner may hold a lease on it, put a pipe or a link in its place, or give it away while we look.
-// What stays true: the open never waits and follows no link, and the opened file is a regular file
-// of the expected owner.
+// What stays true: the open never waits and follows no link and no mount, and the opened file is a
+// regular file of the expected owner.
 #pragma once
 
 #include <fcntl.h>
@@ -27,12 +27,15 @@ struct foreign_file {
   explicit operator bool() const { return static_cast<bool>(fd); }
 };
 
+/// Nothing that its owner mounted over it, such as a FUSE that does not answer: EXDEV.
+descriptor open_here(std::string const& path, int flags);
+
 /// `access`: O_RDONLY or O_RDWR. `owner`: the uid that it must have, or any_owner. EPERM: it is
 /// another's, or no regular file.
 inline foreign_file open_foreign(std::string const& path, int access, std::int64_t owner) {
   foreign_file out;
   int const flags = access | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC;
-  auto const try_it = [&] { out.fd = descriptor(open(path.c_str(), flags)); };
+  auto const try_it = [&] { out.fd = open_here(path, flags); };
   try_it();  // most looks are for what is not there: no thread wakes for those
   if (!out.fd && errno == EACCES) with_rights(try_it);
   if (!out.fd || fstat(out.fd.get(), &out.st) != 0) {

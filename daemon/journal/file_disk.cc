@@ -64,6 +64,7 @@ file_disk::file_disk(std::string const& path, use how) : path_(std::filesystem::
                     (how == use::make ? O_TMPFILE : O_NOFOLLOW);
   fd_ = open(path.c_str(), flags | O_DIRECT, 0600);
   if (fd_ < 0 && errno == EINVAL) fd_ = open(path.c_str(), flags, 0600);  // tmpfs of old kernels
+  if (fd_ < 0 && how == use::make && errno == EOPNOTSUPP) make_hidden(path);
   if (fd_ < 0)
     throw failure(path, how == use::make ? "a journal cannot be made there" : "cannot be opened");
   struct stat st = {};
@@ -87,7 +88,20 @@ file_disk::file_disk(std::string const& path, use how) : path_(std::filesystem::
   }
 }
 
-file_disk::~file_disk() { close(fd_); }
+file_disk::~file_disk() {
+  if (!hidden_.empty()) unlink(hidden_.c_str());
+  close(fd_);
+}
+
+/// Where a file system makes no file without a name, such as FUSE and NFS: by one that nobody
+/// expects.
+void file_disk::make_hidden(std::string const& directory) {
+  std::string const path = fmt::format("{}/.sluice-new.{:x}", directory, random_salt());
+  int const flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
+  fd_ = open(path.c_str(), flags | O_DIRECT, 0600);
+  if (fd_ < 0 && errno == EINVAL) fd_ = open(path.c_str(), flags, 0600);
+  if (fd_ >= 0) hidden_ = path;
+}
 
 bool file_disk::has_name() const {
   struct stat st = {}, there = {};
@@ -107,8 +121,14 @@ int file_disk::fill(std::uint64_t bytes) {
 }
 
 int file_disk::link_as(std::string const& path) {
-  if (linkat(AT_FDCWD, proc_name(fd_).c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) != 0)
-    return errno;
+  if (hidden_.empty()) {
+    if (linkat(AT_FDCWD, proc_name(fd_).c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) != 0)
+      return errno;
+  } else if (renameat2(AT_FDCWD, hidden_.c_str(), AT_FDCWD, path.c_str(), RENAME_NOREPLACE) == 0) {
+    hidden_.clear();
+  } else if (errno != EINVAL || link(hidden_.c_str(), path.c_str()) != 0) {
+    return errno;  // else it loses the other name at its end
+  }
   path_ = std::filesystem::absolute(path);
   is_unnamed_ = false;
   return 0;

@@ -39,7 +39,9 @@ class file_disk : public disk {
   int write_through(std::uint64_t offset, std::span<std::byte const> from) override;
 
  private:
-  std::string path_;
+  void make_hidden(std::string const& directory);
+
+  std::string path_, hidden_;  // hidden_: a name that a new one has for so long
   int fd_ = -1;
   std::uint64_t bytes_ = 0;
   unsigned owner_ = 0;

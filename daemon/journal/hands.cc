@@ -18,9 +18,9 @@
 
 #include "base/clock.h"
 #include "base/keep_only.h"
-#include "journal/home.h"
 #include "journal/letter.h"
 #include "journal/mount_points.h"
+#include "journal/recovery_mark.h"
 
 namespace sluice::journal {
 
@@ -158,7 +158,7 @@ int hands::set_mark(int file, std::string const& mark) {
   return ask(
       [](order const& a, std::byte const*, int fd, int, descriptor&) {
         wait_for_file(fd);
-        return set_mark_here(fd, a.name);
+        return set_recovery_mark(fd, a.name);
       },
       o, file);
 }

@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 #include <sys/fsuid.h>
 #include <sys/ioctl.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,6 +21,7 @@
 #include "base/descriptor.h"
 #include "base/sync.h"
 #include "journal/hands.h"
+#include "journal/recovery_mark.h"
 
 namespace sluice::journal {
 
@@ -31,7 +31,6 @@ struct fs_uuid {
   std::uint8_t length;
   std::uint8_t bytes[16];
 };
-constexpr char const* mark_name = "trusted.sluice.recovered";
 constexpr unsigned long ask_fs_uuid = _IOR(0x15, 0, fs_uuid);
 
 struct handle_buffer {
@@ -246,21 +245,11 @@ std::string mounted_home::place_of(std::array<std::uint8_t, 16> const& fs, int f
 }
 
 bool mounted_home::is_marked(int fd, std::string const& mark) const {
-  char has[128] = {};
-  ssize_t const n = getxattr(proc_name(fd).c_str(), mark_name, has, sizeof has - 1);
-  return n > 0 && mark == std::string(has, static_cast<std::size_t>(n));
+  return has_recovery_mark(fd, mark);
 }
 
 int mounted_home::set_mark(int fd, std::string const& mark, hands& by) const {
   return by.set_mark(fd, mark);
-}
-
-int set_mark_here(int fd, std::string const& mark) {
-  std::string const at = proc_name(fd);
-  bool const is_done = mark.empty()
-                           ? removexattr(at.c_str(), mark_name) == 0
-                           : setxattr(at.c_str(), mark_name, mark.data(), mark.size(), 0) == 0;
-  return is_done ? 0 : errno;
 }
 
 std::uint64_t changed_ns(struct stat const& st) {
@@ -285,14 +274,6 @@ std::string uuid_text(std::array<std::uint8_t, 16> const& fs) {
     text += fmt::format("{:02x}", fs[i]);
   }
   return text;
-}
-
-std::string proc_name(int fd) { return fmt::format("/proc/self/fd/{}", fd); }
-
-std::string path_of(int fd) {
-  char path[4096];
-  ssize_t const n = readlink(proc_name(fd).c_str(), path, sizeof path);
-  return n > 0 ? std::string(path, static_cast<std::size_t>(n)) : "?";
 }
 
 }  // namespace sluice::journal

@@ -96,9 +96,6 @@ class mounted_home : public home {
   std::map<std::array<std::uint8_t, 16>, mounted> mounted_;
 };
 
-/// The same as home::set_mark(), by this thread.
-int set_mark_here(int fd, std::string const& mark);
-
 /// Its ctime.
 std::uint64_t changed_ns(struct stat const& st);
 
@@ -108,11 +105,5 @@ std::uint64_t ns_of(statx_timestamp const& t);
 std::string nameless(std::array<std::uint8_t, 16> const& fs, int fd);
 
 std::string uuid_text(std::array<std::uint8_t, 16> const& fs);
-
-/// Where the descriptor's file is, for messages.
-std::string path_of(int fd);
-
-/// The descriptor as a name, for calls that take no descriptor.
-std::string proc_name(int fd);
 
 }  // namespace sluice::journal

@@ -81,7 +81,9 @@ bool is_of_attempt(std::string const& path, superblock const& of) {
 std::string name_for(kept_log const& of) {
   std::string const first = fmt::format("{}{}{}", of.log, kept_word, of.super.generation);
   std::string name = first;
-  for (int i = 2; access(name.c_str(), F_OK) == 0 && !is_of_attempt(name, of.super); ++i)
+  struct stat st = {};  // a link that leads nowhere is in the way as well
+  auto const is_free = [&] { return lstat(name.c_str(), &st) != 0 && errno == ENOENT; };
+  for (int i = 2; !is_free() && !is_of_attempt(name, of.super); ++i)
     name = fmt::format("{}-{}", first, i);
   return name;
 }

@@ -92,4 +92,12 @@ mount_root root_above(std::string const& path, dev_t device) {
   return {};
 }
 
+std::string proc_name(int fd) { return fmt::format("/proc/self/fd/{}", fd); }
+
+std::string path_of(int fd) {
+  char path[4096];
+  ssize_t const n = readlink(proc_name(fd).c_str(), path, sizeof path);
+  return n > 0 ? std::string(path, static_cast<std::size_t>(n)) : "?";
+}
+
 }  // namespace sluice::journal

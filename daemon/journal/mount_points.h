@@ -41,4 +41,10 @@ struct mount_root {
 /// Of that device; without `at`: there is none that can be reached.
 mount_root root_above(std::string const& path, dev_t device);
 
+/// Where the descriptor's file is, for messages.
+std::string path_of(int fd);
+
+/// The descriptor as a name, for calls that take no descriptor.
+std::string proc_name(int fd);
+
 }  // namespace sluice::journal

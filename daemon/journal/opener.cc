@@ -25,6 +25,7 @@
 #include "base/keep_only.h"
 #include "journal/hands.h"
 #include "journal/letter.h"
+#include "journal/recovery_mark.h"
 
 namespace sluice::journal {
 
@@ -130,7 +131,7 @@ class opener {
         return;
       case wish::set_mark:
         told.words.error =
-            is_his(asked.fds[0].get()) ? set_mark_here(asked.fds[0].get(), mark) : EPERM;
+            is_his(asked.fds[0].get()) ? set_recovery_mark(asked.fds[0].get(), mark) : EPERM;
         return;
     }
     told.words.error = EINVAL;

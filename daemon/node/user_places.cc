@@ -64,7 +64,12 @@ int user_places::make(uid_t user) {
   std::string const slot = slot_of(user), fresh = fmt::format("{}/.new-{}", directory_, user);
   if (place_of(user) == slot) return mkdir(slot.c_str(), 0700) == 0 || errno == EEXIST ? 0 : errno;
   int const error = make_slot(slot, fresh, user);
-  return error == EEXIST ? in_a_child(user, [&] { return make_in(slot, user); }) : error;
+  if (error != EEXIST) return error;
+  return in_a_child(user, [&] {
+    // An earlier keeper may have been killed before this.
+    int const failed = chmod(slot.c_str(), 0711) == 0 ? 0 : errno;
+    return failed != 0 ? failed : make_in(slot, user);
+  });
 }
 
 int user_places::remove(uid_t user) {

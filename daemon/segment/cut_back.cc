@@ -3,10 +3,13 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 #include "abi/after_area.h"
 #include "abi/order_area.h"
@@ -14,7 +17,9 @@
 #include "abi/role_area.h"
 #include "abi/segment.h"
 #include "base/foreign_file.h"
+#include "base/rights.h"
 #include "base/whole_file.h"
+#include "segment/run_dir.h"
 
 namespace sluice::segment {
 
@@ -32,8 +37,32 @@ bool is_grown(std::string const& path, std::uint64_t bytes, struct stat& st) {
   return bytes != 0 && lstat(path.c_str(), &st) == 0 && S_ISREG(st.st_mode) && is_grown(st, bytes);
 }
 
+/// Attributes of its user, which are memory as well: tmpfs has them since Linux 6.6.
+std::vector<std::string> attributes_of(std::string const& path) {
+  std::string names(std::size_t{64} << 10, 0);  // the most that the kernel lists
+  ssize_t const bytes = llistxattr(path.c_str(), names.data(), names.size());
+  std::vector<std::string> out;
+  for (ssize_t at = 0; at < bytes; at += static_cast<ssize_t>(out.back().size()) + 1)
+    out.emplace_back(names.c_str() + at);
+  std::erase_if(out, [](std::string const& name) { return !name.starts_with("user."); });
+  return out;
+}
+
+/// More may be there than are listed at once.
+bool has_attributes(std::string const& path) {
+  return llistxattr(path.c_str(), nullptr, 0) > 0 && !attributes_of(path).empty();
+}
+
+void take_attributes(std::string const& path, cut& done) {
+  for (auto const& name : attributes_of(path))
+    with_rights([&] {
+      if (lremovexattr(path.c_str(), name.c_str()) == 0) done.had_grown = true;
+    });
+}
+
 void cut_back(std::string const& path, std::uint64_t bytes, cut& done) {
   struct stat st = {}, after = {};
+  take_attributes(path, done);
   if (!is_grown(path, bytes, st)) return;
   foreign_file const file = open_foreign(path, O_RDWR, any_owner);
   if (file.error == EWOULDBLOCK) done.is_leased = true;
@@ -45,9 +74,10 @@ void cut_back(std::string const& path, std::uint64_t bytes, cut& done) {
 
 template <class Visit>
 void for_each_file(std::string const& job_dir, made_sizes const& sizes, Visit&& visit) {
-  visit(job_dir + "/segment", sizes.segment);
-  visit(job_dir + "/" + file_name_over("order"), sizes.order);
-  for (auto const& area : areas_beside(sizes)) visit(job_dir + "/" + area.name, area.bytes);
+  std::string const dir = own_links(job_dir);
+  visit(dir + "/segment", sizes.segment);
+  visit(dir + "/" + file_name_over("order"), sizes.order);
+  for (auto const& area : areas_beside(sizes)) visit(dir + "/" + area.name, area.bytes);
 }
 
 }  // namespace
@@ -75,7 +105,7 @@ bool has_grown(std::string const& job_dir, made_sizes const& sizes) {
   bool has = false;
   for_each_file(job_dir, sizes, [&](std::string const& path, std::uint64_t bytes) {
     struct stat st = {};
-    has = has || is_grown(path, bytes, st);
+    has = has || is_grown(path, bytes, st) || has_attributes(path);
   });
   return has;
 }

@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "base/foreign_file.h"
+#include "segment/run_dir.h"
 
 namespace sluice::segment {
 
@@ -24,7 +25,7 @@ bool held_areas::hold(std::string const& job_dir, uid_t owner) {
   for (std::size_t i = 0; i < held_.size(); ++i) {
     if (held_[i] != nullptr) continue;
     std::string const name = i < areas.size() ? areas[i].name : "segment";
-    foreign_file const file = open_foreign(job_dir + "/" + name, O_RDWR, owner);
+    foreign_file const file = open_foreign(own_links(job_dir) + "/" + name, O_RDWR, owner);
     has_lease = has_lease || file.error == EWOULDBLOCK;
     if (!file) continue;
     // The mapping keeps the open file, which is open for writing; nobody reads here.

@@ -178,6 +178,11 @@ void check_job_name(std::string const& job) {
 std::string jobs_dir(std::string const& run_dir) { return run_dir + "/jobs"; }
 std::string journals_dir(std::string const& run_dir) { return run_dir + "/journals"; }
 
+std::string own_links(std::string const& job_dir) {
+  std::string const own = job_dir + "/" + own_links_name;
+  return access(own.c_str(), F_OK) == 0 ? own : job_dir;
+}
+
 std::string job_dir(std::string const& run_dir, std::string const& job) {
   return jobs_dir(run_dir) + "/" + job;
 }

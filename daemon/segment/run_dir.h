@@ -35,6 +35,12 @@ std::string run_dir(std::string const& wanted);
 /// A job's name: letters, digits, `.`, `_`, `-`; throws a usage error.
 void check_job_name(std::string const& job);
 
+/// Where a daemon finds the files of another user's job: hard links in a directory that he may not
+/// enter. He may mount something over the names that he can reach. Of a job that has none: its
+/// directory.
+std::string own_links(std::string const& job_dir);
+inline constexpr char own_links_name[] = "own";
+
 std::string jobs_dir(std::string const& run_dir);
 /// What the daemons of users' journals say of themselves; of the daemon's own user alone.
 std::string journals_dir(std::string const& run_dir);

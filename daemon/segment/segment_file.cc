@@ -89,10 +89,21 @@ void fill(abi::segment& s, new_job const& made, policy::compiled const& limits) 
   h.magic_word.store(abi::magic, std::memory_order_release);
 }
 
+/// A new file, and its own link where there are such (run_dir.h): while it is still ours.
+descriptor make_file(std::string const& path, char const* name) {
+  descriptor file(open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (!file) fail_for_room(path);
+  std::string const dir = path.substr(0, path.rfind('/')), own = own_links(dir);
+  if (own == dir) return file;
+  std::string const there = own + "/" + name;
+  unlink(there.c_str());  // of one that was not finished
+  if (link(path.c_str(), there.c_str()) != 0) fail_for_room(there);
+  return file;
+}
+
 /// Room is taken now: a full file system later would kill the job's processes with SIGBUS.
 void write_segment(std::string const& path, new_job const& made, policy::compiled const& limits) {
-  descriptor const fd(open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (fd.get() < 0) fail_for_room(path);
+  descriptor const fd = make_file(path, "segment");
   if (fallocate(fd.get(), 0, 0, sizeof(abi::segment)) != 0) {
     if (errno != EOPNOTSUPP && errno != ENOSYS) fail_for_room(path);
     if (ftruncate(fd.get(), sizeof(abi::segment)) != 0) fail_for_room(path);
@@ -106,9 +117,8 @@ void write_segment(std::string const& path, new_job const& made, policy::compile
 
 /// A new file of zeros, its room taken, that `fill(area)` writes into.
 template <class Area, class Fill>
-void write_area(std::string const& path, uid_t uid, gid_t gid, Fill&& fill_in) {
-  descriptor const fd(open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (fd.get() < 0) fail_for_room(path);
+void write_area(std::string const& path, char const* name, uid_t uid, gid_t gid, Fill&& fill_in) {
+  descriptor const fd = make_file(path, name);
   errno = posix_fallocate(fd.get(), 0, sizeof(Area));
   if (errno != 0) fail_for_room(path);
   fill_new<Area>(fd.get(), path, fill_in);
@@ -208,17 +218,19 @@ bool create(std::string const& run_dir, new_job const& made, policy::compiled co
   // Nobody else gets in before it has its name: he could hold the lock of a file (tidy.h).
   if (mkdir(fresh.c_str(), 0700) != 0) fail_for_room(fresh);
   try {
+    std::string const own = fresh + "/" + own_links_name;
+    if (made.uid != geteuid() && mkdir(own.c_str(), 0700) != 0) fail_for_room(own);
     write_segment(fresh + "/segment", made, limits);
     if (symlink(made.library.c_str(), (fresh + "/libinterpose.so").c_str()) != 0)
       fail("cannot link the library in " + fresh);
     if (limits.durable_targets != 0)
-      write_area<abi::order_area>(fresh + "/order", made.uid, made.gid,
+      write_area<abi::order_area>(fresh + "/order", "order", made.uid, made.gid,
                                   [&](abi::order_area& a) { fill(a, made, limits); });
     if (!limits.after.empty())
-      write_area<abi::after_area>(fresh + "/after", made.uid, made.gid,
+      write_area<abi::after_area>(fresh + "/after", "after", made.uid, made.gid,
                                   [&](abi::after_area& a) { fill(a, made, limits); });
     if (limits.roles != nullptr)
-      write_area<abi::role_area>(fresh + "/roles", made.uid, made.gid,
+      write_area<abi::role_area>(fresh + "/roles", "roles", made.uid, made.gid,
                                  [&](abi::role_area& a) { fill(a, made, limits); });
     if (!made.record.empty()) write_record(fresh + "/job.json", made.record);
     std::string const dir = job_dir(run_dir, made.folder);
@@ -250,7 +262,8 @@ void add_path_area(std::string const& segment_path, uid_t uid, gid_t gid, unsign
   if (!fs::exists(path, failed)) {
     fs::remove(fresh, failed);
     try {
-      write_area<abi::path_area>(fresh, uid, gid, [&](abi::path_area& a) { fill(a, uid, parts); });
+      write_area<abi::path_area>(fresh, "paths", uid, gid,
+                                 [&](abi::path_area& a) { fill(a, uid, parts); });
       if (rename(fresh.c_str(), path.c_str()) != 0) fail("cannot make " + path);
     } catch (...) {
       fs::remove(fresh, failed);

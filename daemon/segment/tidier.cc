@@ -29,6 +29,7 @@ struct order_words {
   char dir[PATH_MAX] = {};
 };
 struct answer_words {
+  bool is_lost = false;  // nothing was done, or nobody can say what
   tidied done;
   char dir[PATH_MAX] = {};
 };
@@ -82,24 +83,37 @@ class server {
     order_words const order = mine->second.front();
     mine->second.pop_front();
     if (mine->second.empty()) waiting_.erase(mine);
+    answer_words answer;
+    std::memcpy(answer.dir, order.dir, sizeof answer.dir);
     pid_t const pid = fork();
     if (pid == 0) {
-      answer_words answer;
       answer.done = tidy(order.dir, order.task);
-      std::memcpy(answer.dir, order.dir, sizeof answer.dir);
       _exit(send_words(socket_, answer, 0) ? 0 : 1);
     }
-    if (pid > 0) busy_[owner] = pid;  // else its answer is late, and it is told
+    if (pid > 0)
+      busy_[owner] = {pid, order.dir};
+    else
+      tell_lost(order.dir);
+  }
+
+  /// Who looks again asks again.
+  void tell_lost(std::string const& dir) const {
+    answer_words answer;
+    answer.is_lost = true;
+    dir.copy(answer.dir, sizeof answer.dir - 1);
+    send_words(socket_, answer, 0);
   }
 
   void bury() {
     signalfd_siginfo some[16];
     while (read(ended_.get(), some, sizeof some) > 0) continue;
-    for (pid_t pid; (pid = waitpid(-1, nullptr, WNOHANG)) > 0;) {
+    int status = 0;
+    for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
       auto const at = std::find_if(busy_.begin(), busy_.end(),
-                                   [pid](auto const& one) { return one.second == pid; });
+                                   [pid](auto const& one) { return one.second.pid == pid; });
       if (at == busy_.end()) continue;
       uid_t const owner = at->first;
+      if (status != 0) tell_lost(at->second.dir);
       busy_.erase(at);
       begin(owner);
     }
@@ -109,7 +123,11 @@ class server {
   descriptor ended_;
   bool is_over_ = false;
   std::map<uid_t, std::deque<order_words>> waiting_;
-  std::map<uid_t, pid_t> busy_;
+  struct child {
+    pid_t pid;
+    std::string dir;
+  };
+  std::map<uid_t, child> busy_;
 };
 
 [[noreturn]] void be_server(int socket, std::function<void()> const& settle) {
@@ -164,8 +182,15 @@ std::vector<tidier::answer> tidier::take() {
   std::vector<answer> out = std::exchange(done_, {});
   answer_words words;
   bool is_over = false;
-  while (socket_ && take_words(socket_.get(), words, is_over))
-    out.push_back({std::string(words.dir, strnlen(words.dir, sizeof words.dir)), words.done});
+  while (socket_ && take_words(socket_.get(), words, is_over)) {
+    std::string const dir(words.dir, strnlen(words.dir, sizeof words.dir));
+    if (words.is_lost)
+      folders_.erase(dir);
+    else
+      out.push_back({dir, words.done});
+  }
+  // A child of it that waits for a lock keeps the socket open.
+  is_over = is_over || (pid_ > 0 && waitpid(pid_, nullptr, WNOHANG) == pid_);
   if (is_over) throw sluice_error("the process that tidies the files of jobs has ended");
   for (auto const& a : out) {
     if (a.done.is_leased)

@@ -11,6 +11,7 @@
 
 #include "base/foreign_file.h"
 #include "base/rights.h"
+#include "segment/run_dir.h"
 
 namespace sluice::segment {
 
@@ -52,22 +53,34 @@ bool for_files(std::string const& dir, Test&& test) {
   return are_all;
 }
 
+/// False: its user has mounted something over one of the names. The links below stay, for what is
+/// there to be cut back.
+bool is_removed(std::string const& dir) {
+  std::error_code failed;
+  if (own_links(dir) == dir || for_files(dir, [](std::string const& path) {
+        return unlink(path.c_str()) == 0 || errno == ENOENT;
+      }))
+    fs::remove_all(dir, failed);
+  struct stat st = {};
+  return lstat(dir.c_str(), &st) != 0 && errno == ENOENT;
+}
+
 }  // namespace
 
 tidied tidy(std::string const& dir, tidy_task const& task) {
   bool const keeps_order = task.is_over && !task.has_let_go;
-  std::string const order = dir + "/" + file_name_over("order");
-  if (task.is_over) std::rename((dir + "/order").c_str(), order.c_str());
-  bool const are_ours = task.is_over && for_files(dir, [&](std::string const& path) {
+  std::string const hidden = dir + "/" + file_name_over("order"), own = own_links(dir);
+  std::string const order = own == dir ? hidden : own + "/order";
+  if (task.is_over) std::rename((dir + "/order").c_str(), hidden.c_str());
+  bool const are_ours = task.is_over && for_files(own, [&](std::string const& path) {
                           return (path == order && keeps_order) || is_ours_now(path);
                         });
   cut const done = cut_back(dir, task.sizes);
   tidied out = {done.had_grown, done.is_leased};
   std::error_code failed;
   out.are_ours = are_ours && !(keeps_order && fs::exists(order, failed));
-  if (!out.are_ours || out.is_leased || !for_files(dir, is_let_go)) return out;
-  fs::remove_all(dir, failed);
-  out.is_gone = true;
+  if (!out.are_ours || out.is_leased || !for_files(own, is_let_go)) return out;
+  out.is_gone = is_removed(dir);
   return out;
 }
 

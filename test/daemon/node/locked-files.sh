@@ -53,13 +53,16 @@ stop "$PID"
 node
 of_bob three || fail 'bob, after a restart'
 
+# A daemon that cannot tidy any more is to be started anew, although somebody still waits for her.
+waits() { pgrep -P "$(pgrep -P "$PID" -x sluiced-tidy)" >/dev/null; }
+until_true 60 waits || fail 'nobody waits for her lock'
+pkill -9 -P "$PID" -x sluiced-tidy || fail 'nobody tidies'
+wait "$PID" && fail 'it goes on without'
+grep -q 'the process that tidies the files of jobs has ended' "$LOG" || fail "$(cat "$LOG")"
+node
+
 memory_comes
 away() { ! gone; }
 until_true 60 away || fail "it is not cleared away: $(ls -A "$SCRATCH/n1/jobs")"
 of_bob four || fail 'bob, at the end'
-
-# A daemon that cannot tidy any more is to be started anew.
-pkill -9 -P "$PID" -x sluiced-tidy || fail 'nobody tidies'
-wait "$PID" && fail 'it goes on without'
-grep -q 'the process that tidies the files of jobs has ended' "$LOG" || fail "$(cat "$LOG")"
 exit 0

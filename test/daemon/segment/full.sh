@@ -104,7 +104,7 @@ while made < 64:
         time.sleep(0.1)
         continue
     if "error" in answer:
-        sys.exit(None if "over but still open" in answer["error"] else str(answer))
+        sys.exit(None if "over but not gone" in answer["error"] else str(answer))
     made += 1
 sys.exit("no end")
 END

@@ -32,3 +32,14 @@ if [ "$(id -u)" = 0 ]; then
   [ $? = 2 ] && grep -q "$DATA/.sluice-order.0.log: belongs to another user" "$SCRATCH/err" ||
     fail "a stranger's file by the name of its own: $(cat "$SCRATCH/err")"
 fi
+
+# Where others may remove it, that is told.
+rm -f "$DATA"/.sluice-order.*.log
+chmod 777 "$DATA"
+durable -- true 2>"$SCRATCH/err" || fail "a directory of all: $?"
+grep -q "$DATA: others may remove the journal there.*--order-journal" "$SCRATCH/err" ||
+  fail "nobody is told: $(cat "$SCRATCH/err")"
+chmod 1777 "$DATA"
+durable -- true 2>"$SCRATCH/err"
+grep -q 'others may remove' "$SCRATCH/err" && fail "nobody else may: $(cat "$SCRATCH/err")"
+exit 0
