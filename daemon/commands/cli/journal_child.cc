@@ -70,8 +70,8 @@ std::string own_log(core::ruleset const& rules, std::uint32_t targets, std::stri
   std::string const dir = std::filesystem::path(own).parent_path();
   if (stat(dir.c_str(), &st) == 0 && (st.st_mode & S_IWOTH) != 0 && (st.st_mode & S_ISVTX) == 0)
     fmt::print(stderr,
-               "sluice: warning: {}: others may remove the journal there, and after a crash what it "
-               "has is gone: name a file elsewhere with --order-journal\n",
+               "sluice: warning: {}: others may remove the journal there, and after a crash what "
+               "it has is gone: name a file elsewhere with --order-journal\n",
                dir);
   return own;
 }
