@@ -168,10 +168,12 @@ def little_use_shows(browser):
     top = drawing(browser, place, "chart.scales.y.max")
     check(0 < top < 2 ** 20, f"its trend goes up to {top} B/s")
     css(browser, "#supplies .card[data-id^='data@scratch']")[0].click()
-    until(15, "no history of little use", lambda: points(browser, "capacity") and drawing(
-        browser, "#rates", "chart.scales.y.max") < 2 ** 20)
-    words = drawing(browser, "#rates", "chart.legend.legendItems.map(i => i.text)")
-    check("capacity (above, 1 GiB/s)" in words, f"the key: {words}")
+    def key():  # until then it is that of the supply before
+        return drawing(browser, "#rates", "chart.legend.legendItems.map(i => i.text)")
+    until(15, "no history of little use", lambda: "capacity (above, 1 GiB/s)" in key())
+    check(points(browser, "capacity"), "no capacity")
+    top = drawing(browser, "#rates", "chart.scales.y.max")
+    check(top < 2 ** 20, f"its history goes up to {top} B/s")
     card_of(browser, "metadata@quiet").click()
     until(15, "nothing is not said", lambda: browser.find_element(
         "id", "past-none").text == "no calls in this time")
