@@ -30,6 +30,11 @@ struct foreign_file {
 /// Nothing that its owner mounted over it, such as a FUSE that does not answer: EXDEV.
 descriptor open_here(std::string const& path, int flags);
 
+/// A file has that name, whatever is mounted over it: nobody is asked.
+inline bool is_here(std::string const& path) {
+  return open_here(path, O_PATH | O_NOFOLLOW | O_CLOEXEC) || errno == EXDEV;
+}
+
 /// `access`: O_RDONLY or O_RDWR. `owner`: the uid that it must have, or any_owner. EPERM: it is
 /// another's, or no regular file.
 inline foreign_file open_foreign(std::string const& path, int access, std::int64_t owner) {

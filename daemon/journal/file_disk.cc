@@ -131,7 +131,7 @@ int file_disk::link_as(std::string const& path) {
   }
   path_ = std::filesystem::absolute(path);
   is_unnamed_ = false;
-  return 0;
+  return has_name() ? 0 : EEXIST;  // whoever may write there may have put another in its place
 }
 
 int file_disk::read(std::uint64_t offset, std::span<std::byte> to) {

@@ -21,6 +21,7 @@
 #include "journal/letter.h"
 #include "journal/mount_points.h"
 #include "journal/recovery_mark.h"
+#include "journal/stale_pages.h"
 
 namespace sluice::journal {
 
@@ -41,6 +42,11 @@ void wait_for_file(int fd) { removexattr(proc_name(fd).c_str(), "user.sluice.non
 void wait_for_name(int directory, char const* name) {
   renameat2(directory, name, directory, name, RENAME_NOREPLACE);
   if (descriptor const there{open_below(directory, name, O_PATH)}) wait_for_file(there.get());
+}
+
+bool may_others_look_at(int fd) {
+  struct stat st = {};
+  return fd >= 0 && (fstat(fd, &st) != 0 || (st.st_mode & (S_IRWXG | S_IRWXO)) != 0);
 }
 
 /// The kernel looks for a signal that ends us when it has the lock.
@@ -116,6 +122,22 @@ int hands::truncate(int file, std::uint64_t bytes) {
         return error_of(ftruncate(fd, static_cast<off_t>(a.length)));
       },
       o, file);
+}
+
+int hands::why_unwritten(int file, page_set const& bytes) {
+  auto const look = [](order const& o, std::byte const*, int fd, int, descriptor&) {
+    page_set one;
+    one.add(o.offset, o.offset + o.length);
+    return journal::why_unwritten(fd, one);
+  };
+  int error = 0;
+  for (auto const& [first, end] : bytes.all()) {
+    order o;
+    o.offset = first;
+    o.length = end - first;
+    if ((error = ask(look, o, file)) != 0) break;
+  }
+  return error;
 }
 
 int hands::set_mode(int file, mode_t mode) {
@@ -208,7 +230,8 @@ int hands::look_up(int directory, std::string const& name, descriptor& found) {
 }
 
 int hands::ask(act what, order asked, int file, int other, descriptor* found) {
-  if (late_ >= patience_.most_late || is_held(file) || is_held(other)) return held;
+  bool const is_shared = may_others_look_at(file) || may_others_look_at(other);
+  if ((late_ >= patience_.most_late && is_shared) || is_held(file) || is_held(other)) return held;
   if (int const error = begin(); error != 0) return error;
   asked.what = what;
   letter<order> sent{asked, {copy_of(file), copy_of(other)}};

@@ -20,6 +20,7 @@
 #include <utility>
 
 #include "base/descriptor.h"
+#include "journal/page_set.h"
 
 namespace sluice::journal {
 
@@ -30,7 +31,7 @@ inline constexpr int held = ETIME;
 struct lock_patience {
   std::int64_t first_ns = 30'000'000'000, next_ns = 10'000'000'000, last_ns = 1'000'000'000;
   unsigned most_next = 8;   // so many are waited for as long
-  unsigned most_late = 64;  // after that no call is made that needs a lock
+  unsigned most_late = 64;  // after that no file is changed that others may look at
 
   std::int64_t after(unsigned late) const {
     return late == 0 ? first_ns : late < most_next ? next_ns : last_ns;
@@ -50,6 +51,8 @@ class hands {
   // All return 0 or an errno.
   int write(int file, std::uint64_t offset, std::span<std::byte const> bytes);
   int truncate(int file, std::uint64_t bytes);
+  /// See stale_pages.h. It asks the file system, which takes the lock as well.
+  int why_unwritten(int file, page_set const& bytes);
   int set_mode(int file, mode_t mode);
   int set_owner(int file, uid_t uid, gid_t gid);
   int remove_attribute(int file, std::string const& name);

@@ -211,15 +211,14 @@ class doorman {
   bool pass(letter<question>& asked, letter<answer>& told) {
     question const& q = asked.words;
     std::string const file = q.what == wish::open ? handle_of(q) : "";
-    if (held_.contains(file) || late_ >= patience_.most_late) {
+    bool const may_wait = q.what == wish::open || q.what == wish::name || q.what == wish::set_mark;
+    if (held_.contains(file) || (may_wait && late_ >= patience_.most_late)) {
       told.words.error = held;
       return true;
     }
     if (q.what == wish::want || q.what == wish::keep_only) before_.push_back(q);
     if (!has(asked)) return false;
-    // What a disk takes for all of it is no lock.
-    bool const may_be_late = q.what != wish::sync && q.what != wish::keep_only;
-    if (may_be_late && !is_readable(opener_.get(), patience_.after(late_))) {
+    if (may_wait && !is_readable(opener_.get(), patience_.after(late_))) {
       give_up(file);
       told.words.error = held;
       return true;

@@ -206,11 +206,12 @@ void replay::flush(file_id const& id, int fd) {
   auto const written = written_.extract(id);
   if (!written) return;
   int error = write_cached(fd);
-  if (error == 0) error = why_unwritten(fd, written.mapped());
+  if (error == 0) error = hands_.why_unwritten(fd, written.mapped());
   written_[id];  // for whom it is left aside
   if (error == ENODATA &&
       leave_aside(id, fd, "a program has it mapped, and its disk refused bytes"))
     return;
+  if (error == held && leave_aside(id, fd, users_doing(error))) return;
   written_.erase(id);
   if (error == ENODATA && stale_.empty()) stale_ = home_.place_of(id.fs, fd);
   if (flush_error_ == 0) flush_error_ = error == ENODATA ? EIO : error;

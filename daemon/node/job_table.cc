@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/foreign_file.h"
 #include "base/suggest.h"
 #include "base/whole_file.h"
 #include "node/curves.h"
@@ -439,7 +440,7 @@ void job_table::adopt_one(std::string const& folder, site_state const& site) {
   uid_t const uid = record.uid;
   auto map = segment::mapping::open(dir + "/segment", uid);
   auto j = std::make_unique<job>(folder, std::move(record), std::move(map));
-  j->wants_journal = access(segment::order_path(dir + "/segment").c_str(), F_OK) == 0;
+  j->wants_journal = is_here(segment::order_path(dir + "/segment"));
   heed_lease(*j, !j->areas.hold(dir, uid));
   bind_streams(*j, site, steady_ns());
   j->told_ops = segment::sum_by_op(j->memory());

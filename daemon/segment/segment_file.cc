@@ -23,6 +23,7 @@
 #include "base/clock.h"
 #include "base/descriptor.h"
 #include "base/error.h"
+#include "base/foreign_file.h"
 #include "base/rights.h"
 #include "segment/mapping.h"
 #include "segment/run_dir.h"
@@ -255,18 +256,16 @@ bool create(std::string const& run_dir, std::string const& job, std::string cons
 }
 
 void add_path_area(std::string const& segment_path, uid_t uid, gid_t gid, unsigned parts) {
-  namespace fs = std::filesystem;
   std::string const path = paths_path(segment_path), fresh = path + ".new";
   auto const segment = mapping::open(segment_path, uid);  // a refused one leaves nothing half done
-  std::error_code failed;
-  if (!fs::exists(path, failed)) {
-    fs::remove(fresh, failed);
+  if (!is_here(path)) {
+    unlink(fresh.c_str());
     try {
       write_area<abi::path_area>(fresh, "paths", uid, gid,
                                  [&](abi::path_area& a) { fill(a, uid, parts); });
       if (rename(fresh.c_str(), path.c_str()) != 0) fail("cannot make " + path);
     } catch (...) {
-      fs::remove(fresh, failed);
+      unlink(fresh.c_str());
       throw;
     }
   }

@@ -11,13 +11,13 @@ two_users
 . test/lib/hung_memory.bash
 cp /bin/sleep "$SCRATCH/nap"
 over() {
-  umount -l "$segment" 2>/dev/null
+  umount -l "$segment" "$paths" 2>/dev/null
   end_memory
   end_node
   umount -l "$RUN/jobs"
   rm -rf "$SCRATCH"
 }
-segment=
+segment= paths=
 trap over EXIT
 start_small_node 64M
 of_bob() { # JOB: it is metered
@@ -29,9 +29,11 @@ of_bob() { # JOB: it is metered
 used_kib() { df -k --output=used "$RUN/jobs" | tail -n 1; }
 is_small() { [ "$(used_kib)" -lt 30000 ]; }
 
-as "$ann" "$SLUICE" --run-dir "$RUN" run --job hers --no-summary -- "$SCRATCH/nap" 1000 &
+as "$ann" "$SLUICE" --run-dir "$RUN" run --job hers --paths --no-summary -- \
+  "$SCRATCH/nap" 1000 &
 segment="$RUN/jobs/$ann@hers/segment"
-until_true 20 test -e "$segment" || fail 'no job'
+paths="$RUN/jobs/$ann@hers/paths"
+until_true 20 test -e "$paths" || fail 'no job'
 cat >"$SCRATCH/grow.py" <<'END'
 """FILE READY: fills its file system from FILE, opened before, whenever READY is there."""
 import os, sys, time
@@ -60,12 +62,14 @@ attributes() { "$python" -c 'import os, sys; print(len(os.listxattr(sys.argv[1])
 no_attributes() { [ "$(attributes)" = 0 ]; }
 until_true 60 no_attributes || fail "$(attributes) attributes stay"
 
-mount --bind "$SCRATCH/hung/memory" "$segment"
+for name in "$segment" "$paths"; do mount --bind "$SCRATCH/hung/memory" "$name"; done
 kill -STOP "$server"
 full() { [ "$(grep -c full "$SCRATCH/grown")" -ge "$1" ]; }
 touch "$SCRATCH/ready"
 until_true 20 full 1 || fail 'it does not grow'
 until_true 60 is_small || fail "it is not cut back: $(used_kib) KiB, $(cat "$SCRATCH/log")"
+as "$ann" timeout 30 "$SLUICE" --run-dir "$RUN" run --job hers --paths --no-summary -- true \
+  2>"$SCRATCH/her"
 of_bob one || fail "bob is not metered: $(cat "$SCRATCH/err")"
 
 # Her job is over, and she goes on. Also below the next daemon.
@@ -90,9 +94,11 @@ of_bob three || fail "bob is not metered: $(cat "$SCRATCH/err")"
 
 # What covers it goes, and she ends: so does the folder.
 pkill -9 -u "$ann" -f "$SCRATCH/grow.py"
-covered="$(compgen -G "$RUN/jobs/.gone-$ann@hers*")/segment"
+covered="$(compgen -G "$RUN/jobs/.gone-$ann@hers*")"
 memory_comes
-umount -l "$covered" || fail "nothing covers $covered"
+for name in segment paths; do
+  umount -l "$covered/$name" || fail "nothing covers $covered/$name"
+done
 away() { ! gone; }
 until_true 60 away || fail "it is not cleared away: $(ls -lAR "$RUN/jobs") $(cat "$SCRATCH/log")"
 exit 0
