@@ -41,6 +41,12 @@ sluice::error in_use(std::string const& path) {
                   path));
 }
 
+/// Direct where the file system can: tmpfs of old kernels cannot.
+int open_direct(std::string const& path, int flags) {
+  int const fd = open(path.c_str(), flags | O_DIRECT, 0600);
+  return fd < 0 && errno == EINVAL ? open(path.c_str(), flags, 0600) : fd;
+}
+
 std::string directory_of(std::string const& path) {
   auto const slash = path.rfind('/');
   return slash == path.npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
@@ -62,33 +68,34 @@ file_disk::file_disk(std::string const& path, use how) : path_(std::filesystem::
   // A user may have put a pipe there, or a lease on it.
   int const flags = (how == use::look ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NONBLOCK | O_NOCTTY |
                     (how == use::make ? O_TMPFILE : O_NOFOLLOW);
-  fd_ = open(path.c_str(), flags | O_DIRECT, 0600);
-  if (fd_ < 0 && errno == EINVAL) fd_ = open(path.c_str(), flags, 0600);  // tmpfs of old kernels
+  fd_ = open_direct(path, flags);
   if (fd_ < 0 && how == use::make && errno == EOPNOTSUPP) make_hidden(path);
   if (fd_ < 0)
     throw failure(path, how == use::make ? "a journal cannot be made there" : "cannot be opened");
   struct stat st = {};
   if (fstat(fd_, &st) != 0 || !S_ISREG(st.st_mode)) {
-    close(fd_);
+    let_go();
     throw usage_error(fmt::format("{}: is not a file", path));
   }
   owner_ = st.st_uid;
   is_unnamed_ = how == use::make;
   bytes_ = static_cast<std::uint64_t>(st.st_size) / block_bytes * block_bytes;
   if (bytes_ > most_bytes) {
-    close(fd_);
+    let_go();
     throw sluice_error(
         fmt::format("{}: has {} MiB, and a journal here has {} at most: it is not read, and kept; "
                     "`sluice recover`, run by root, reads it",
                     path, bytes_ >> 20, most_bytes >> 20));
   }
   if (how != use::look && flock(fd_, LOCK_EX | LOCK_NB) != 0) {
-    close(fd_);
+    let_go();
     throw in_use(path);
   }
 }
 
-file_disk::~file_disk() {
+file_disk::~file_disk() { let_go(); }
+
+void file_disk::let_go() {
   if (!hidden_.empty()) unlink(hidden_.c_str());
   close(fd_);
 }
@@ -97,9 +104,7 @@ file_disk::~file_disk() {
 /// expects.
 void file_disk::make_hidden(std::string const& directory) {
   std::string const path = fmt::format("{}/.sluice-new.{:x}", directory, random_salt());
-  int const flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
-  fd_ = open(path.c_str(), flags | O_DIRECT, 0600);
-  if (fd_ < 0 && errno == EINVAL) fd_ = open(path.c_str(), flags, 0600);
+  fd_ = open_direct(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW);
   if (fd_ >= 0) hidden_ = path;
 }
 

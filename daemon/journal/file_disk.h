@@ -40,6 +40,7 @@ class file_disk : public disk {
 
  private:
   void make_hidden(std::string const& directory);
+  void let_go();
 
   std::string path_, hidden_;  // hidden_: a name that a new one has for so long
   int fd_ = -1;

@@ -2,6 +2,7 @@
 #include "journal/hands.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -17,6 +18,7 @@
 #include <cstring>
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/keep_only.h"
 #include "journal/letter.h"
 #include "journal/mount_points.h"
@@ -29,6 +31,15 @@ namespace {
 
 constexpr std::size_t room_bytes = 1 << 20;
 constexpr std::size_t name_room = 256;
+
+[[noreturn]] void cannot(char const* what) {
+  throw sluice_error(fmt::format("no process to change files for this recovery: {}: {}", what,
+                                 std::strerror(errno)));
+}
+
+[[noreturn]] void has_ended() {
+  throw sluice_error("the process that changes files for this recovery has ended");
+}
 
 int error_of(int returned) { return returned == 0 ? 0 : errno; }
 
@@ -105,7 +116,7 @@ int hands::write(int file, std::uint64_t offset, std::span<std::byte const> byte
     order o;
     o.offset = offset;
     o.length = std::min(bytes.size(), room_bytes);
-    if ((error = begin()) != 0) return error;
+    begin();
     std::memcpy(bytes_, bytes.data(), o.length);
     if ((error = ask(put, o, file)) != 0) return error;
     offset += o.length;
@@ -232,11 +243,11 @@ int hands::look_up(int directory, std::string const& name, descriptor& found) {
 int hands::ask(act what, order asked, int file, int other, descriptor* found) {
   bool const is_shared = may_others_look_at(file) || may_others_look_at(other);
   if ((late_ >= patience_.most_late && is_shared) || is_held(file) || is_held(other)) return held;
-  if (int const error = begin(); error != 0) return error;
+  begin();
   asked.what = what;
   letter<order> sent{asked, {copy_of(file), copy_of(other)}};
   if (!sent.fds[0] || (other >= 0 && !sent.fds[1])) return EMFILE;
-  if (!sent.send_to(socket_.get())) return EIO;
+  if (!sent.send_to(socket_.get())) has_ended();
   return hear(file, other, found);
 }
 
@@ -246,7 +257,7 @@ int hands::hear(int file, int other, descriptor* found) {
     give_up(file, other);
     return held;
   }
-  if (!told.take_from(socket_.get())) return EIO;
+  if (!told.take_from(socket_.get())) has_ended();
   if (found != nullptr) *found = std::move(told.fds[0]);
   return told.words.error;
 }
@@ -268,21 +279,20 @@ void hands::give_up(int file, int other) {
   bytes_ = nullptr;
 }
 
-/// 0 or an errno.
-int hands::begin() {
-  if (socket_) return 0;
+/// None of it is an errno of a file: EAGAIN of fork would be a lease.
+void hands::begin() {
+  if (socket_) return;
   int ends[2];
   void* const shared =
       mmap(nullptr, room_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (shared == MAP_FAILED) return errno;
+  if (shared == MAP_FAILED) cannot("mmap");
   bytes_ = static_cast<std::byte*>(shared);
-  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return errno;
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) cannot("socketpair");
   descriptor mine(ends[0]), its(ends[1]);
   pid_ = fork();
   if (pid_ == 0) serve(its.get(), bytes_);
-  if (pid_ < 0) return errno;
+  if (pid_ < 0) cannot("fork");
   socket_ = std::move(mine);
-  return 0;
 }
 
 void hands::serve(int socket, std::byte const* bytes) {

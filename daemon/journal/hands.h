@@ -48,7 +48,7 @@ class hands {
   hands(hands const&) = delete;
   hands& operator=(hands const&) = delete;
 
-  // All return 0 or an errno.
+  // All return 0 or an errno, and throw sluice::error where there is no process to do it.
   int write(int file, std::uint64_t offset, std::span<std::byte const> bytes);
   int truncate(int file, std::uint64_t bytes);
   /// See stale_pages.h. It asks the file system, which takes the lock as well.
@@ -76,7 +76,7 @@ class hands {
   int hear(int file, int other, descriptor* found);
   bool is_held(int fd) const;
   void give_up(int file, int other);
-  int begin();
+  void begin();
   [[noreturn]] static void serve(int socket, std::byte const* bytes);
 
   lock_patience patience_;

@@ -99,8 +99,10 @@ bool job_watch::count_heads(bool is_fast, std::int64_t now_ns) {
   bool is_any_unused = false;
   for (; at_ < jobs_.all().size(); ++at_) {
     job& j = *jobs_.all()[at_];
-    j.counted_ns = now_ns;
-    if (heads_.is_at_start() && is_as_counted(j, now_ns)) continue;
+    if (heads_.is_at_start() && is_as_counted(j, now_ns)) {
+      j.counted_ns = now_ns;
+      continue;
+    }
     if (heads_.is_at_start() && !j.is_broken()) came_ = j.memory().head.attached_total.load();
     head_count found;
     if (!j.is_broken() && !heads_.step(j.memory(), j.record.uid, budget, found))
@@ -109,6 +111,7 @@ bool job_watch::count_heads(bool is_fast, std::int64_t now_ns) {
     j.foreign = found.foreign_processes;
     attached_[j.folder] = {std::move(found), came_, now_ns};
     j.life = segment::next_life(j.life, facts_of(j, jobs_.processes()), now_ns);
+    j.counted_ns = now_ns;
     is_any_unused = is_any_unused || j.life.state != segment::life_state::used;
     heads_.restart();
   }

@@ -37,20 +37,18 @@ bool is_grown(std::string const& path, std::uint64_t bytes, struct stat& st) {
   return bytes != 0 && lstat(path.c_str(), &st) == 0 && S_ISREG(st.st_mode) && is_grown(st, bytes);
 }
 
-/// Attributes of its user, which are memory as well: tmpfs has them since Linux 6.6.
+/// Attributes of its user, which are memory as well: tmpfs has them since Linux 6.6. Empty where
+/// their names are more than the kernel lists.
 std::vector<std::string> attributes_of(std::string const& path) {
-  std::string names(std::size_t{64} << 10, 0);  // the most that the kernel lists
+  ssize_t const room = llistxattr(path.c_str(), nullptr, 0);
+  if (room <= 0) return {};
+  std::string names(static_cast<std::size_t>(room), 0);
   ssize_t const bytes = llistxattr(path.c_str(), names.data(), names.size());
   std::vector<std::string> out;
   for (ssize_t at = 0; at < bytes; at += static_cast<ssize_t>(out.back().size()) + 1)
     out.emplace_back(names.c_str() + at);
   std::erase_if(out, [](std::string const& name) { return !name.starts_with("user."); });
   return out;
-}
-
-/// More may be there than are listed at once.
-bool has_attributes(std::string const& path) {
-  return llistxattr(path.c_str(), nullptr, 0) > 0 && !attributes_of(path).empty();
 }
 
 void take_attributes(std::string const& path, cut& done) {
@@ -105,7 +103,7 @@ bool has_grown(std::string const& job_dir, made_sizes const& sizes) {
   bool has = false;
   for_each_file(job_dir, sizes, [&](std::string const& path, std::uint64_t bytes) {
     struct stat st = {};
-    has = has || is_grown(path, bytes, st) || has_attributes(path);
+    has = has || is_grown(path, bytes, st) || !attributes_of(path).empty();
   });
   return has;
 }
