@@ -96,6 +96,12 @@ kept=$(find "$place" -maxdepth 1 -name '*.kept-*' -type f)
 
 end_memory
 truncate -s 4096 "$place/file" # the rest is in the kept one
+# Who may have no more processes is told that, and nothing else of his files.
+setpriv --reuid="$bob" --clear-groups --inh-caps=+dac_read_search \
+  --ambient-caps=+dac_read_search bash -c 'ulimit -u 1; exec "$@"' - \
+  "$SLUICE" recover "$kept" --replay --overwrite >"$SCRATCH/out" 2>&1
+[ $? = 125 ] && grep -q 'no process to change files' "$SCRATCH/out" &&
+  [ -s "$kept" ] || fail "no process: $(cat "$SCRATCH/out")"
 recover "$kept" --replay --overwrite || fail "kept: $(cat "$SCRATCH/out")"
 for name in file dir/lost dir/deep/lost; do
   right "$name" || fail "$name: $(cat "$SCRATCH/out") $(ls -lR "$place")"

@@ -10,14 +10,15 @@ own_mounts
 two_users
 . test/lib/hung_memory.bash
 cp /bin/sleep "$SCRATCH/nap"
+cp /bin/sleep "$SCRATCH/doze"
 over() {
-  umount -l "$segment" "$paths" 2>/dev/null
+  umount -l "$segment" "$paths" "$order" 2>/dev/null
   end_memory
   end_node
   umount -l "$RUN/jobs"
   rm -rf "$SCRATCH"
 }
-segment= paths=
+segment= paths= order=
 trap over EXIT
 start_small_node 64M
 of_bob() { # JOB: it is metered
@@ -62,7 +63,13 @@ attributes() { "$python" -c 'import os, sys; print(len(os.listxattr(sys.argv[1])
 no_attributes() { [ "$(attributes)" = 0 ]; }
 until_true 60 no_attributes || fail "$(attributes) attributes stay"
 
-for name in "$segment" "$paths"; do mount --bind "$SCRATCH/hung/memory" "$name"; done
+# A second job of hers lives when the next daemon starts, which asks whether it has this area.
+as "$ann" "$SLUICE" --run-dir "$RUN" run --job other --no-summary -- "$SCRATCH/doze" 1000 &
+order="$RUN/jobs/$ann@other/order"
+until_true 20 test -e "${order%order}segment" || fail 'no other job'
+install -o "$ann" /dev/null "$order"
+
+for name in "$segment" "$paths" "$order"; do mount --bind "$SCRATCH/hung/memory" "$name"; done
 kill -STOP "$server"
 full() { [ "$(grep -c full "$SCRATCH/grown")" -ge "$1" ]; }
 touch "$SCRATCH/ready"
@@ -89,6 +96,7 @@ of_bob two || fail "bob is not metered: $(cat "$SCRATCH/err")"
 kill_node
 rm -f "$RUN/sluiced.sock"
 start_node
+grep -q "job taken over.*@other" "$SCRATCH/log" || fail "not taken over: $(cat "$SCRATCH/log")"
 again 3
 of_bob three || fail "bob is not metered: $(cat "$SCRATCH/err")"
 

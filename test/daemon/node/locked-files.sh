@@ -61,6 +61,10 @@ wait "$PID" && fail 'it goes on without'
 grep -q 'the process that tidies the files of jobs has ended' "$LOG" || fail "$(cat "$LOG")"
 node
 
+# Who waits for her is killed, and so says nothing when it has the lock. She is tidied all the same.
+until_true 60 waits || fail 'nobody waits for her lock'
+pkill -9 -P "$(pgrep -P "$PID" -x sluiced-tidy)"
+
 memory_comes
 away() { ! gone; }
 until_true 60 away || fail "it is not cleared away: $(ls -A "$SCRATCH/n1/jobs")"
