@@ -27,6 +27,7 @@ void put_ops(runtime::op_history& past, job& j, std::string const& qos_class) {
   auto now = segment::sum_by_op(j.memory());
   j.told_ops.resize(now.size());
   for (unsigned i = 0; i < core::op_count; ++i) {
+    if (now[i].calls == 0) continue;  // most jobs make few kinds of calls
     core::op_row const& op = core::op_table[i];
     auto const grown = [&](std::uint64_t segment::op_sums::*field) {
       std::uint64_t const before = j.told_ops[i].*field;

@@ -17,7 +17,7 @@ namespace sluice::node {
 namespace {
 
 constexpr unsigned heads_per_step = 64;
-constexpr std::int64_t walk_slots_ns = 20'000'000'000;  // whatever seems to be the same
+constexpr std::int64_t walk_slots_ns = 60'000'000'000;  // whatever seems to be the same
 constexpr std::int64_t count_every_ns = 200'000'000, count_quiet_ns = 1'000'000'000;
 // A walk reads several files of each process: most of what a quiet node costs.
 constexpr std::int64_t walk_every_ns = 4'000'000'000, walk_quiet_ns = 15'000'000'000;
