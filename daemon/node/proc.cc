@@ -15,7 +15,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
-#include <sstream>
+#include <string_view>
 
 #include "base/descriptor.h"
 
@@ -42,19 +42,31 @@ std::string slurp(std::string const& path) {
   return text;
 }
 
+std::string_view take_word(std::string_view& text) {
+  auto const end = std::min(text.find(' '), text.size());
+  auto const word = text.substr(0, end);
+  text.remove_prefix(std::min(end + 1, text.size()));
+  return word;
+}
+
+template <class Number>
+bool take_number(std::string_view& text, Number& value) {
+  auto const word = take_word(text);
+  return std::from_chars(word.data(), word.data() + word.size(), value).ec == std::errc();
+}
+
 /// The name may hold blanks and parentheses.
 std::optional<process_stat> stat_of(std::uint32_t pid, std::string& name) {
   std::string const line = slurp(fmt::format("/proc/{}/stat", pid));
-  auto const open = line.find('('), close = line.rfind(')');
+  auto const open = line.find('('), close = line.rfind(") ");
   if (open == std::string::npos || close == std::string::npos || close < open) return std::nullopt;
   name = line.substr(open + 1, close - open - 1);
-  std::istringstream rest(line.substr(close + 1));
+  std::string_view rest = std::string_view(line).substr(close + 2);
   process_stat s;
-  std::string state, skipped;
-  rest >> state >> s.parent;
-  for (int field = 5; field < 22; ++field) rest >> skipped;
-  rest >> s.start_ticks;
-  if (state == "Z" || state == "X" || !rest) return std::nullopt;
+  auto const state = take_word(rest);
+  if (state == "Z" || state == "X" || !take_number(rest, s.parent)) return std::nullopt;
+  for (int field = 5; field < 22; ++field) take_word(rest);
+  if (!take_number(rest, s.start_ticks)) return std::nullopt;
   return s;
 }
 
