@@ -6,6 +6,8 @@
 // empty change.
 #pragma once
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -14,13 +16,38 @@
 
 namespace sluice {
 
+/// Nobody else may read or write it, so nobody else can hold its lock (SECURITY.md). An access list
+/// shows in the bits of the group.
+inline bool is_private(int fd) {
+  struct stat st = {};
+  return fstat(fd, &st) == 0 && (st.st_mode & (S_IRGRP | S_IWGRP | S_IROTH | S_IWOTH)) == 0;
+}
+
+/// A file without a name on the file system of that directory: -1 and an errno where there is none
+/// to be had. The directory's lock is not taken.
+inline int open_nameless(int directory) {
+  return openat(directory, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+}
+
 /// 0, or why nothing that is changed on the file system of `fd` gets to its disk any more. What
-/// cannot be asked (another's file, no extended attributes) is no answer.
+/// cannot be asked (another's file, no extended attributes) is no answer. A file that others may
+/// look at is not asked, but a private one: `fd` is then to be a directory.
 inline int why_given_up(int fd) {
+  constexpr auto said = [](int error) {
+    bool const is_given_up =
+        error == EIO || error == EROFS || error == EUCLEAN || error == ESHUTDOWN;
+    return is_given_up ? error : 0;
+  };
   // Nobody has it, but to remove it begins a transaction.
-  if (fremovexattr(fd, "user.sluice.none") == 0) return 0;
-  bool const is_given_up = errno == EIO || errno == EROFS || errno == EUCLEAN || errno == ESHUTDOWN;
-  return is_given_up ? errno : 0;
+  constexpr auto ask = [](int file) {
+    return fremovexattr(file, "user.sluice.none") == 0 ? 0 : errno;
+  };
+  if (is_private(fd)) return said(ask(fd));
+  int const own = open_nameless(fd);
+  if (own < 0) return said(errno);
+  int const error = ask(own);
+  close(own);
+  return said(error);
 }
 
 /// The same, and EROFS for a file system that is read-only: asked after a sync that returned 0.
@@ -34,7 +61,7 @@ inline int why_not_kept(int fd) {
 /// All of the file system of `fd` is on its disk: 0, or an errno.
 inline int sync_file_system(int fd) { return syncfs(fd) != 0 ? errno : why_not_kept(fd); }
 
-/// 0, or an errno.
-inline int sync_file(int fd) { return fsync(fd) != 0 ? errno : why_given_up(fd); }
+/// 0, or an errno. `asked`: see why_given_up(), of the same file system.
+inline int sync_file(int fd, int asked) { return fsync(fd) != 0 ? errno : why_given_up(asked); }
 
 }  // namespace sluice

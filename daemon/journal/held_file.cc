@@ -108,7 +108,7 @@ descriptor open_beside(int fd, struct stat const& st) {
 
 int sync_held_mount(held_mount& m) {
   std::lock_guard const held(m.syncing);
-  if (m.refused == 0) m.refused = sync_file_system(m.fd.get());
+  if (m.refused == 0) m.refused = sync_file_system(m.asked());
   return m.refused;
 }
 

@@ -98,12 +98,16 @@ descriptor open_beside(int fd, struct stat const& st);
 /// A device that has a file in the journal.
 struct held_mount {
   descriptor fd;
+  descriptor nameless;  // a file of ours there; none where there are no such
   fs_journal kept_by = fs_journal::none;
   bool has_fine_times = false;
   std::array<std::uint8_t, 16> fs = {};
   mount_root root;     // where a directory of it was last looked for; the loop's
   std::mutex syncing;  // as of a file
   int refused = 0;
+
+  /// What why_given_up() asks.
+  int asked() const { return nameless ? nameless.get() : fd.get(); }
 };
 
 /// All of its file system is on its disk: 0 or an errno, for good.

@@ -42,6 +42,8 @@ int unreadable_marks(int fd) {
 }
 
 int remove_mark(int fd) {
+  // To ask takes no lock of the file.
+  if (fgetxattr(fd, abi::order_mark_name, nullptr, 0) < 0 && errno == ENODATA) return 0;
   if (fremovexattr(fd, abi::order_mark_name) == 0) return 0;
   return errno == ENODATA || errno == EOPNOTSUPP ? 0 : errno;
 }

@@ -134,6 +134,8 @@ class service {
   home_sync what_to_sync();
   int sync_held(home_sync const& what);
   mounts mounts_of(home_sync const& what) const;
+  mount_ptr mount_of(held_inode const& i) const;
+  static int sync_inode(held_inode const& i, mount_ptr const& on);
   void leave_behind(file_ptr const& f, directory_ptr const& in);
   void free_orphans();
 

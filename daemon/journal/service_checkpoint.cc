@@ -31,10 +31,21 @@ bool service::hold_mount(held_file const& f, struct stat const& st) {
   auto m = std::make_shared<held_mount>();
   m->fd = open_beside(f.fd.get(), st);
   if (!m->fd) m->fd = descriptor(fcntl(f.fd.get(), F_DUPFD_CLOEXEC, 3));
+  m->nameless = descriptor(open_nameless(m->fd.get()));
   m->kept_by = fs_journal_of(f.fd.get());
   m->has_fine_times = has_fine_times(f.fd.get(), st);
   m->fs = f.id.fs;
   return m->fd && mounts_.emplace(f.key.first, m).second;
+}
+
+service::mount_ptr service::mount_of(held_inode const& i) const {
+  auto const at = mounts_.find(i.key.first);
+  return at == mounts_.end() ? nullptr : at->second;
+}
+
+/// 0, or an errno. In any thread.
+int service::sync_inode(held_inode const& i, mount_ptr const& on) {
+  return sync_file(i.fd.get(), on ? on->asked() : i.fd.get());
 }
 
 /// Somebody may want to unmount where they are.
@@ -100,7 +111,7 @@ int service::sync_held(home_sync const& what) {
     all.push_back([&] { return fsync(d->fd.get()) != 0 ? errno : 0; });
   int error = all_at_once(all);
   for (auto const& m : what.on)
-    if (error == 0) error = why_not_kept(m->fd.get());
+    if (error == 0) error = why_not_kept(m->asked());
   return error == 0 ? home_error_.load() : heard_of(error);
 }
 

@@ -503,8 +503,8 @@ void service::on_directory(request const& r) {
   ++counts_.synced;
   bool const has_names = anything_live();
   pool_.run(
-      [this, d, has_names] {
-        int const error = sync_file(d->fd.get());
+      [this, d, has_names, on = mount_of(*d)] {
+        int const error = sync_inode(*d, on);
         return error != 0 && has_names ? lost_at_home(error) : error;
       },
       [this, d, r, heals, surely = removed_from(d)](int error) {

@@ -259,11 +259,11 @@ void service::sync_home(file_ptr const& f, request const& r, found const& now,
   }
   bool const may_answer = !is_live(*f) && !now.seen.is_native && !with;
   bool const has_records = is_live(*f);
-  auto const work = [this, f, r, with, only_bytes, may_answer, has_records] {
+  auto const work = [this, f, r, with, only_bytes, may_answer, has_records, on = mount_of(*f)] {
     int error = sync_held_file(*f, only_bytes, has_records);
-    if (error == 0 && with) error = sync_file(with->fd.get());
+    if (error == 0 && with) error = sync_inode(*with, on);
     // Now and then it costs a commit, so only where the journal lets go of what it has.
-    if (error == 0 && !with && has_records) error = why_given_up(f->fd.get());
+    if (error == 0 && !with && has_records && on) error = why_given_up(on->asked());
     if (error == 0 && may_answer) answer(r, 0);  // what follows in the loop changes nothing of it
     return error != 0 && has_records ? lost_at_home(error) : error;
   };
@@ -341,10 +341,10 @@ void service::revoke(file_ptr const& f, request const& r, std::uint64_t below, b
 /// The time in which programs went without us is over for that inode.
 void service::heal(std::shared_ptr<held_inode> const& i, std::function<void()> then) {
   pool_.run(
-      [this, i] {
+      [this, i, on = mount_of(*i)] {
         int const failed = remove_mark(i->fd.get());
         if (failed != 0) return failed;
-        int const error = sync_file(i->fd.get());
+        int const error = sync_inode(*i, on);
         return error == 0 ? 0 : lost_at_home(error);  // told once, and nobody waits for this one
       },
       [this, i, then = std::move(then)](int error) {

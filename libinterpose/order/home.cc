@@ -2,6 +2,7 @@
 #include "order/home.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 
 #include "name_buffer.h"
@@ -19,10 +20,29 @@ long call_on(int fd, long number, long a = 0, long b = 0, long c = 0) {
   return sys::call(number, fd, a, b, c, 0);
 }
 
-// See daemon/base/sync.h.
+// See daemon/base/sync.h: of a file whose lock others could hold nothing is asked.
+bool is_private(int fd) {
+  struct stat st;
+  constexpr unsigned others = S_IRGRP | S_IWGRP | S_IROTH | S_IWOTH;
+  return !sys::failed(call_on(fd, SYS_fstat, sys::as_long(&st))) && (st.st_mode & others) == 0;
+}
+
+long said(long error) {
+  return error == -EIO || error == -EROFS || error == -EUCLEAN || error == -ESHUTDOWN ? error : 0;
+}
+
+long ask(long fd) {
+  return call_on(static_cast<int>(fd), SYS_fremovexattr, sys::as_long("user.sluice.none"));
+}
+
 long why_given_up(int fd) {
-  long const r = call_on(fd, SYS_fremovexattr, sys::as_long("user.sluice.none"));
-  return r == -EIO || r == -EROFS || r == -EUCLEAN || r == -ESHUTDOWN ? r : 0;
+  if (is_private(fd)) return said(ask(fd));
+  long const own =
+      sys::call(SYS_openat, fd, sys::as_long("."), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (sys::failed(own)) return said(own);
+  long const error = ask(own);
+  sys::call(SYS_close, own);
+  return said(error);
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 # A neighbour who may read a user's file and list his directory holds the locks of both: FIEMAP and
 # getdents do while they write to memory, and hers is a file of a FUSE that does not answer. The
 # recovery of his journal leaves these as they are, keeps what it has of them, and brings the rest
-# home.
+# home. She holds the root of their file system as well, which keeps nobody from syncing it.
 set -u
 . test/lib/lib.sh
 own_mounts
@@ -46,6 +46,7 @@ getdents64 = {"x86_64": 217, "aarch64": 61}[os.uname().machine]
 fiemap = 0xC020660B
 call.mmap.restype = ctypes.c_void_p
 directory = os.open(sys.argv[1] + "/dir", os.O_RDONLY | os.O_DIRECTORY)
+root = os.open(sys.argv[1] + "/..", os.O_RDONLY | os.O_DIRECTORY)  # of its file system
 file = os.open(sys.argv[1] + "/file", os.O_RDONLY)
 hung = os.open(sys.argv[2], os.O_RDWR)
 page = 4096
@@ -58,8 +59,9 @@ assert map_at(at + page, 15 * page, 0x11, hung) == at + page
 ctypes.memmove(at + page - 32, struct.pack("=QQIIII", 0, 1 << 30, 0, 0, 8, 0), 32)
 while os.path.exists(sys.argv[3]):
     time.sleep(0.02)
-threading.Thread(target=call.syscall, args=(getdents64, directory,
-                                            ctypes.c_void_p(at + 8 * page), page)).start()
+for held, to in ((directory, at + 8 * page), (root, at + 9 * page)):
+    threading.Thread(target=call.syscall,
+                     args=(getdents64, held, ctypes.c_void_p(to), page)).start()
 call.ioctl(file, ctypes.c_ulong(fiemap), ctypes.c_void_p(at + page - 32))
 END
 
@@ -78,8 +80,8 @@ sync
 echo 3 >/proc/sys/vm/drop_caches
 
 hold fiemap "$place"
-lists() { grep -q getdents /proc/"$holder"/task/*/stack; }
-until_true 20 lists || fail 'the directory is not held'
+lists() { [ "$(cat /proc/"$holder"/task/*/stack | grep -c iterate_dir)" = 2 ]; }
+until_true 20 lists || fail 'the directories are not held'
 recover() { timeout 200 "$SLUICE" recover "$@" >"$SCRATCH/out" 2>&1; }
 recover "$log" --replay
 [ $? = 125 ] || fail "held: $(cat "$SCRATCH/out")"
