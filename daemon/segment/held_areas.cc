@@ -30,7 +30,9 @@ bool held_areas::hold(std::string const& job_dir, uid_t owner) {
     if (!file) continue;
     // The mapping keeps the open file, which is open for writing; nobody reads here.
     void* const at = mmap(nullptr, page, PROT_NONE, MAP_SHARED, file.fd.get(), 0);
-    if (at != MAP_FAILED) held_[i].reset(at);
+    if (at == MAP_FAILED) continue;
+    madvise(at, page, MADV_DONTFORK);
+    held_[i].reset(at);
   }
   return !has_lease;
 }

@@ -35,6 +35,7 @@ mapping mapping::open(std::string const& path, uid_t owner) {
   if (file.st.st_size != sizeof(abi::segment))
     throw sluice_error(path + ": made by another version of sluice");
   mapping m(map(file.fd.get(), path));
+  if (!m.guard_->is_held()) throw sluice_error(path + ": too much memory of jobs is mapped");
   if (char const* why =
           abi::refuse_head(as_shared(*m), static_cast<std::uint64_t>(file.st.st_size)))
     throw sluice_error(fmt::format("{}: {}", path, why));
@@ -45,6 +46,8 @@ mapping mapping::open(std::string const& path, uid_t owner) {
   }
   return m;
 }
+
+void mapping::keep_from_children() const { madvise(at_, sizeof *at_, MADV_DONTFORK); }
 
 mapping::~mapping() {
   guard_.reset();

@@ -90,21 +90,21 @@ void fill(abi::segment& s, new_job const& made, policy::compiled const& limits) 
   h.magic_word.store(abi::magic, std::memory_order_release);
 }
 
-/// A new file, and its own link where there are such (run_dir.h): while it is still ours.
-descriptor make_file(std::string const& path, char const* name) {
+/// A new file in a job's folder, by its own link where there are such (run_dir.h). All its names
+/// are made while it is ours: its user can hold the lock that a link or a rename takes.
+descriptor make_file(std::string const& dir, char const* name) {
+  std::string const own = own_links(dir), path = own + "/" + name;
   descriptor file(open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!file) fail_for_room(path);
-  std::string const dir = path.substr(0, path.rfind('/')), own = own_links(dir);
-  if (own == dir) return file;
-  std::string const there = own + "/" + name;
-  unlink(there.c_str());  // of one that was not finished
-  if (link(path.c_str(), there.c_str()) != 0) fail_for_room(there);
+  std::string const in_sight = dir + "/" + name;
+  if (own != dir && link(path.c_str(), in_sight.c_str()) != 0) fail_for_room(in_sight);
   return file;
 }
 
 /// Room is taken now: a full file system later would kill the job's processes with SIGBUS.
-void write_segment(std::string const& path, new_job const& made, policy::compiled const& limits) {
-  descriptor const fd = make_file(path, "segment");
+void write_segment(std::string const& dir, new_job const& made, policy::compiled const& limits) {
+  std::string const path = dir + "/segment";
+  descriptor const fd = make_file(dir, "segment");
   if (fallocate(fd.get(), 0, 0, sizeof(abi::segment)) != 0) {
     if (errno != EOPNOTSUPP && errno != ENOSYS) fail_for_room(path);
     if (ftruncate(fd.get(), sizeof(abi::segment)) != 0) fail_for_room(path);
@@ -118,8 +118,9 @@ void write_segment(std::string const& path, new_job const& made, policy::compile
 
 /// A new file of zeros, its room taken, that `fill(area)` writes into.
 template <class Area, class Fill>
-void write_area(std::string const& path, char const* name, uid_t uid, gid_t gid, Fill&& fill_in) {
-  descriptor const fd = make_file(path, name);
+void write_area(std::string const& dir, char const* name, uid_t uid, gid_t gid, Fill&& fill_in) {
+  std::string const path = dir + "/" + name;
+  descriptor const fd = make_file(dir, name);
   errno = posix_fallocate(fd.get(), 0, sizeof(Area));
   if (errno != 0) fail_for_room(path);
   fill_new<Area>(fd.get(), path, fill_in);
@@ -221,17 +222,17 @@ bool create(std::string const& run_dir, new_job const& made, policy::compiled co
   try {
     std::string const own = fresh + "/" + own_links_name;
     if (made.uid != geteuid() && mkdir(own.c_str(), 0700) != 0) fail_for_room(own);
-    write_segment(fresh + "/segment", made, limits);
+    write_segment(fresh, made, limits);
     if (symlink(made.library.c_str(), (fresh + "/libinterpose.so").c_str()) != 0)
       fail("cannot link the library in " + fresh);
     if (limits.durable_targets != 0)
-      write_area<abi::order_area>(fresh + "/order", "order", made.uid, made.gid,
+      write_area<abi::order_area>(fresh, "order", made.uid, made.gid,
                                   [&](abi::order_area& a) { fill(a, made, limits); });
     if (!limits.after.empty())
-      write_area<abi::after_area>(fresh + "/after", "after", made.uid, made.gid,
+      write_area<abi::after_area>(fresh, "after", made.uid, made.gid,
                                   [&](abi::after_area& a) { fill(a, made, limits); });
     if (limits.roles != nullptr)
-      write_area<abi::role_area>(fresh + "/roles", "roles", made.uid, made.gid,
+      write_area<abi::role_area>(fresh, "roles", made.uid, made.gid,
                                  [&](abi::role_area& a) { fill(a, made, limits); });
     if (!made.record.empty()) write_record(fresh + "/job.json", made.record);
     std::string const dir = job_dir(run_dir, made.folder);
@@ -255,21 +256,34 @@ bool create(std::string const& run_dir, std::string const& job, std::string cons
   return create(run_dir, {job, job, library, geteuid(), getegid(), mark_of(self)}, limits);
 }
 
-void add_path_area(std::string const& segment_path, uid_t uid, gid_t gid, unsigned parts) {
-  std::string const path = paths_path(segment_path), fresh = path + ".new";
-  auto const segment = mapping::open(segment_path, uid);  // a refused one leaves nothing half done
-  if (!is_here(path)) {
-    unlink(fresh.c_str());
-    try {
-      write_area<abi::path_area>(fresh, "paths", uid, gid,
-                                 [&](abi::path_area& a) { fill(a, uid, parts); });
-      if (rename(fresh.c_str(), path.c_str()) != 0) fail("cannot make " + path);
-    } catch (...) {
-      unlink(fresh.c_str());
-      throw;
-    }
+namespace {
+
+/// False: an earlier call ended before it had given the file to that user, and nobody else could
+/// open it.
+bool is_there(std::string const& dir, std::string const& own, uid_t uid) {
+  if (own == dir) return is_here(dir + "/paths");
+  struct stat st = {};
+  if (lstat((own + "/paths").c_str(), &st) == 0 && st.st_uid == uid) return true;
+  unlink((own + "/paths").c_str());
+  unlink((dir + "/paths").c_str());
+  return false;
+}
+
+}  // namespace
+
+void add_path_area(foreign<abi::segment>& s, std::string const& segment_path, uid_t uid, gid_t gid,
+                   unsigned parts) {
+  std::string const dir = segment_path.substr(0, segment_path.rfind('/')), own = own_links(dir);
+  char const* const name = own == dir ? "paths.new" : "paths";
+  std::string const fresh = own + "/" + name;
+  if (!is_there(dir, own, uid)) {
+    if (own == dir) unlink(fresh.c_str());
+    write_area<abi::path_area>(dir, name, uid, gid,
+                               [&](abi::path_area& a) { fill(a, uid, parts); });
+    if (own == dir && rename(fresh.c_str(), paths_path(segment_path).c_str()) != 0)
+      fail("cannot make " + paths_path(segment_path));
   }
-  segment->head.areas.fetch_or(abi::paths_beside);
+  s.head.areas.fetch_or(abi::paths_beside);
 }
 
 }  // namespace sluice::segment

@@ -284,8 +284,10 @@ membership make_or_join(std::string const& run_dir, run_options const& options,
     m.backgrounds = limits.backgrounds;
   else
     join_running(m, options, limits);
-  if (unsigned const parts = paths_wanted(options).parts; parts != 0)
-    segment::add_path_area(m.segment, geteuid(), getegid(), parts);
+  if (unsigned const parts = paths_wanted(options).parts; parts != 0) {
+    auto const memory = segment::mapping::open(m.segment);
+    segment::add_path_area(*memory, m.segment, geteuid(), getegid(), parts);
+  }
   return m;
 }
 
