@@ -554,10 +554,15 @@ void job_table::keep_left_alone_sizes() {
   });
 }
 
-/// Asks for it. True: a lease or a lock keeps us from a file that has grown.
+/// Asks for it where a file has grown or changed: he may have given it attributes, which are memory
+/// as well, and to list many takes long. True: a lease or a lock keeps us from a file that has
+/// grown.
 bool job_table::cut_back(std::string const& folder, segment::made_sizes const& sizes, uid_t uid) {
   std::string const dir = segment::job_dir(run_dir_, folder);
-  if (!segment::has_grown(dir, sizes)) return false;
+  segment::file_look const seen = segment::look_at_files(dir, sizes);
+  std::int64_t& known_ns = files_changed_ns_[folder];
+  bool const has_changed = std::exchange(known_ns, seen.changed_ns) != seen.changed_ns;
+  if (!seen.has_grown && !has_changed) return false;
   std::int64_t const now_ns = steady_ns();
   bool const is_held_up = tidier_.is_held_up(dir, now_ns);
   tidier_.ask(dir, owner(uid), {.is_over = false, .has_let_go = false, .sizes = sizes}, now_ns);
@@ -579,6 +584,7 @@ void job_table::keep_sizes() {
 }
 
 void job_table::retire(std::string const& folder, uid_t uid, segment::held_areas held) {
+  files_changed_ns_.erase(folder);
   remains_.retire(folder, uid, std::move(held), steady_ns());
   heed_tidier();
   ++changes_of_room_;

@@ -171,6 +171,7 @@ class job_table {
   segment::tidier& tidier_;
   segment::remains remains_;      // of jobs that are over, and whose files somebody holds
   std::map<uid_t, int> rescues_;  // looks for room since the last keep_sizes(), by owner
+  std::map<std::string, std::int64_t> files_changed_ns_;  // by folder, when looked at last
   std::uint64_t changes_of_room_ = 0;
   bool wants_count_ = false;
   struct left_alone {

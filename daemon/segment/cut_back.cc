@@ -6,6 +6,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -32,11 +33,6 @@ bool is_grown(struct stat const& st, std::uint64_t bytes) {
   return size > bytes || (size == bytes && std::size_t(st.st_blocks) * 512 > bytes + slack);
 }
 
-/// True: that file has grown.
-bool is_grown(std::string const& path, std::uint64_t bytes, struct stat& st) {
-  return bytes != 0 && lstat(path.c_str(), &st) == 0 && S_ISREG(st.st_mode) && is_grown(st, bytes);
-}
-
 /// Attributes of its user, which are memory as well: tmpfs has them since Linux 6.6. Empty where
 /// their names are more than the kernel lists.
 std::vector<std::string> attributes_of(std::string const& path) {
@@ -61,7 +57,8 @@ void take_attributes(std::string const& path, cut& done) {
 void cut_back(std::string const& path, std::uint64_t bytes, cut& done) {
   struct stat st = {}, after = {};
   take_attributes(path, done);
-  if (!is_grown(path, bytes, st)) return;
+  if (bytes == 0 || lstat(path.c_str(), &st) != 0 || !S_ISREG(st.st_mode)) return;
+  if (!is_grown(st, bytes)) return;
   foreign_file const file = open_foreign(path, O_RDWR, any_owner);
   if (file.error == EWOULDBLOCK) done.is_leased = true;
   if (!file || ftruncate(file.fd.get(), static_cast<off_t>(bytes)) != 0 ||
@@ -99,13 +96,16 @@ std::array<area_file, most_areas> areas_beside(made_sizes const& sizes) {
            {"roles", sizeof(abi::role_area)}}};
 }
 
-bool has_grown(std::string const& job_dir, made_sizes const& sizes) {
-  bool has = false;
+file_look look_at_files(std::string const& job_dir, made_sizes const& sizes) {
+  file_look seen;
   for_each_file(job_dir, sizes, [&](std::string const& path, std::uint64_t bytes) {
     struct stat st = {};
-    has = has || is_grown(path, bytes, st) || !attributes_of(path).empty();
+    if (lstat(path.c_str(), &st) != 0 || !S_ISREG(st.st_mode)) return;
+    seen.has_grown = seen.has_grown || (bytes != 0 && is_grown(st, bytes));
+    seen.changed_ns = std::max(
+        seen.changed_ns, st.st_ctim.tv_sec * std::int64_t{1'000'000'000} + st.st_ctim.tv_nsec);
   });
-  return has;
+  return seen;
 }
 
 cut cut_back(std::string const& job_dir, made_sizes const& sizes) {

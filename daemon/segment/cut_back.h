@@ -36,10 +36,17 @@ struct cut {
   bool is_leased = false;  // one has grown, and a lease of its owner keeps us from it: later
 };
 
-/// Waits for nobody.
-bool has_grown(std::string const& job_dir, made_sizes const& sizes);
+/// What shows of the files in the folder of a job without a look into them.
+struct file_look {
+  bool has_grown = false;
+  std::int64_t changed_ns = 0;  // CLOCK_REALTIME: when attributes, owner, mode or size last were
+};
 
-/// Cuts the files in the folder of a job back to these sizes. May wait for their user (tidy.h).
+/// Waits for nobody.
+file_look look_at_files(std::string const& job_dir, made_sizes const& sizes);
+
+/// Cuts the files in the folder of a job back to these sizes, and takes the attributes that their
+/// user gave them. May wait for him (tidy.h).
 cut cut_back(std::string const& job_dir, made_sizes const& sizes);
 
 }  // namespace sluice::segment

@@ -3,7 +3,7 @@
 # timeout: 300
 # A user may mount a FUSE over the name of a file of his job, for the file is his, and stop its
 # server. The daemon never asks there, cuts back what he lets grow below it, and serves the others.
-# The memory of attributes that he gives his file goes as well.
+# The memory of attributes that he gives his file goes as well, or is not the others'.
 set -u
 . test/lib/node.bash
 own_mounts
@@ -68,6 +68,17 @@ as "$ann" "$SLUICE" --run-dir "$RUN" run --job other --no-summary -- "$SCRATCH/d
 order="$RUN/jobs/$ann@other/order"
 until_true 20 test -e "${order%order}segment" || fail 'no other job'
 install -o "$ann" /dev/null "$order"
+# It has more attributes than the kernel lists. They take no room from others.
+as "$ann" "$python" - "${order%order}segment" <<'END' || fail "attributes: $?"
+import os, sys
+file = os.open(sys.argv[1], os.O_RDWR)
+try:
+    for i in range(700):
+        os.setxattr(file, f"user.{i:0250}", b"x" * 60000)
+except OSError as e:
+    sys.exit(0 if i == 0 else str(e))  # a kernel without attributes on tmpfs
+END
+of_bob none || fail "bob has no room: $(cat "$SCRATCH/err")"
 
 for name in "$segment" "$paths" "$order"; do mount --bind "$SCRATCH/hung/memory" "$name"; done
 kill -STOP "$server"
