@@ -32,10 +32,41 @@ node() {
 }
 policy "$SCRATCH/p.json"
 node
-of_bob() { # JOB
-  as "$bob" timeout 60 "$SLUICE" run --job "$1" --run-dir "$SCRATCH/n1" --no-summary -- true
+of_bob() { # JOB: it is metered
+  as "$bob" timeout 60 "$SLUICE" run --job "$1" --run-dir "$SCRATCH/n1" --no-summary -- true \
+    2>"$SCRATCH/err" || return 1
+  cat "$SCRATCH/err" >&2
+  [ ! -s "$SCRATCH/err" ]
 }
 late() { [ "$(grep -c 'cannot be tidied: its owner holds the lock' "$LOG")" -ge "$1" ]; }
+
+# She watches for the area of a job's directories and holds it in the moment in which it is hers.
+cat >"$SCRATCH/catch.py" <<'END'
+"""DIR MEMORY: opens DIR/paths, or what is to become it, and writes to it from MEMORY."""
+import mmap, os, sys
+memory = mmap.mmap(os.open(sys.argv[2], os.O_RDONLY), 65536, prot=mmap.PROT_READ)
+names = [sys.argv[1] + "/paths.new", sys.argv[1] + "/paths"]
+print("watches", flush=True)
+while True:
+    for name in names:
+        try:
+            os.write(os.open(name, os.O_WRONLY), memory)
+        except OSError:
+            pass
+END
+for i in 1 2 3 4 5 6; do
+  kill -CONT "$server"
+  as "$ann" "$SLUICE" run --job "p$i" --run-dir "$SCRATCH/n1" --no-summary -- "$SCRATCH/nap" 1000 &
+  until_true 20 test -e "$SCRATCH/n1/jobs/$ann@p$i/segment" || fail "no job p$i"
+  as "$ann" python3 "$SCRATCH/catch.py" "$SCRATCH/n1/jobs/$ann@p$i" "$SCRATCH/hung/memory" \
+    >"$SCRATCH/catches" &
+  until_true 20 grep -q watches "$SCRATCH/catches" || fail 'she does not watch'
+  kill -STOP "$server"
+  as "$ann" timeout 20 "$SLUICE" run --job "p$i" --paths --run-dir "$SCRATCH/n1" --no-summary -- true
+  of_bob "after-$i" || fail "bob, when she holds a new area ($i)"
+  kill -CONT "$server"
+  pkill -9 -u "$ann" -f "$SCRATCH/(catch.py|nap)"
+done
 
 # While her job lives, its file cannot be cut back; when it is over it cannot be cleared away.
 as "$ann" "$SLUICE" run --job hers --run-dir "$SCRATCH/n1" --no-summary -- "$SCRATCH/nap" 1000 &
