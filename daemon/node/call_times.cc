@@ -40,6 +40,7 @@ std::vector<std::string> target_names(foreign<abi::segment> const& s, policy::si
   std::vector<std::string> names(core::max_targets, call_times::elsewhere);
   try {
     auto const rules = segment::rules_of(s);
+    names.resize(rules->target_count, call_times::elsewhere);
     for (unsigned t = 1; t < rules->target_count; ++t)
       for (auto const& of : site.targets)
         if (of.name == core::view(*rules, rules->target[t].name)) names[t] = of.name;
@@ -53,7 +54,7 @@ void call_times::look_at_calls(foreign<abi::segment> const& s, told_times& told,
                                policy::site const& site, std::string_view qos_class) {
   if (!told.is_named) told.target = target_names(s, site);
   told.is_named = true;
-  for (unsigned t = 0; t < core::max_targets; ++t)
+  for (std::size_t t = 0; t < told.target.size(); ++t)
     for (unsigned o = 0; o < core::op_count; ++o) {
       if (s.time[t][o].samples.load(std::memory_order_relaxed) == 0) continue;
       distribution const more = growth(told.calls[t * core::op_count + o], took(s.time[t][o]));

@@ -31,8 +31,9 @@ start_node() {
   until_true $S policy get || fail "the daemon does not serve: $(cat "$SCRATCH/log")"
 }
 
-# start_small_node SIZE: RUN/jobs is mounted as the unit does it, with that much memory, and $bob can speak to the daemon by himself
-# ($python). Needs own_mounts and two_users. $RUN/jobs is to be unmounted at the end.
+# start_small_node SIZE: RUN/jobs is mounted as the unit does it, with that much memory, and $bob
+# can speak to the daemon by himself ($python). Needs own_mounts and two_users. $RUN/jobs is to be
+# unmounted at the end.
 start_small_node() {
   python=/usr/bin/python3
   as $bob "$python" -c 'import json' 2>/dev/null || skip "needs $python"

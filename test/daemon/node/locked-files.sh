@@ -62,7 +62,8 @@ for i in 1 2 3 4 5 6; do
     >"$SCRATCH/catches" &
   until_true 20 grep -q watches "$SCRATCH/catches" || fail 'she does not watch'
   kill -STOP "$server"
-  as "$ann" timeout 20 "$SLUICE" run --job "p$i" --paths --run-dir "$SCRATCH/n1" --no-summary -- true
+  as "$ann" timeout 20 "$SLUICE" run --job "p$i" --paths --run-dir "$SCRATCH/n1" --no-summary -- \
+    true
   of_bob "after-$i" || fail "bob, when she holds a new area ($i)"
   kill -CONT "$server"
   pkill -9 -u "$ann" -f "$SCRATCH/(catch.py|nap)"
