@@ -25,7 +25,7 @@ constexpr std::int64_t dead_claim_ns = 5 * s_ns, dead_answer_ns = 60 * s_ns;
 constexpr std::size_t most_answered = 256;
 // With the 1024 jobs that a node has at most they fit one message of a node.
 constexpr std::size_t most_departed = 900;
-constexpr long most_syncs = 8;
+constexpr std::size_t most_waits = 4096;
 
 constexpr after_state state_in(std::uint32_t word) { return static_cast<after_state>(word & 7); }
 
@@ -46,23 +46,32 @@ std::string why_of(int error) {
 
 }  // namespace
 
-node_epochs::node_epochs(std::string run_dir, std::uint64_t incarnation, runtime::logger& log)
-    : run_dir_(std::move(run_dir)), incarnation_(incarnation), boot_(boot_id()), log_(log) {}
+node_epochs::node_epochs(std::string run_dir, std::uint64_t incarnation, owner_lookup owner_of,
+                         runtime::logger& log)
+    : run_dir_(std::move(run_dir)),
+      incarnation_(incarnation),
+      boot_(boot_id()),
+      log_(log),
+      processes_(std::move(owner_of)) {}
 
 void node_epochs::meet(std::span<job_facts const> jobs) {
   for (job_facts const& j : jobs) {
-    auto const [at, is_new] = members_.try_emplace(std::string(j.folder));
+    auto const [at, is_new] = members_.try_emplace(std::string(j.folder), processes_);
     member& m = at->second;
     // Somebody has joined it since: what he writes is to be synced as well.
-    if (j.is_used) m.is_ending = m.is_last = m.has_ended = false;
+    if (j.is_used) {
+      m.is_ending = m.is_last = m.has_ended = false;
+      m.ending_ns = 0;
+    }
     if (!is_new) continue;
     m.key = j.key;
     m.name = j.name;
-    std::string const dir = segment::job_dir(run_dir_, at->first);
-    m.order = dir + "/order";
+    m.uid = j.uid;
     // What the area says of them is the user's to change, and root would sync any path for him.
     if (j.after->empty()) continue;
-    m.area = area_map<abi::after_area>::open(dir + "/after", j.uid);
+    std::string const own = segment::own_links(segment::job_dir(run_dir_, at->first));
+    m.order = own + "/order";
+    m.area = area_map<abi::after_area>::open(own + "/after", j.uid);
     if (!m.area) continue;
     for (after_rule const& rule : *j.after) {
       m.roots.push_back(rule.root);
@@ -195,6 +204,8 @@ void node_epochs::sync(wire::gate_sync const& s) {
   if (std::any_of(m->waits.begin(), m->waits.end(), is_it) ||
       std::any_of(m->served.begin(), m->served.end(), is_it))
     return;
+  // Who waits without a place may be waiting in vain. Of a gate that is still shut we hear again.
+  if (m->waits.size() >= most_waits) m->waits.erase(m->waits.begin());
   m->waits.push_back({s.gate, 0});
 }
 
@@ -205,15 +216,28 @@ void node_epochs::run_sync(member& m, std::int64_t now_ns) {
     if (error < 0) return;
     finish(m, error);
   }
-  bool const is_due = !m.waits.empty() || (m.is_ending && !m.has_ended);
-  if (!is_due || m.sync.is_under_way()) return;
-  auto const busy = std::count_if(members_.begin(), members_.end(),
-                                  [](auto const& one) { return one.second.sync.is_under_way(); });
-  if (busy >= most_syncs) return;
+  // Who asked has got his answer: his patience was over before there was a place.
+  std::erase_if(m.waits, [&](waiter const& w) {
+    return !w.gate && std::none_of(m.questions.begin(), m.questions.end(),
+                                   [&](question const& q) { return q.id == w.id; });
+  });
+  bool const is_ending = m.is_ending && !m.has_ended;
+  if (is_ending && m.ending_ns == 0) m.ending_ns = now_ns;
+  if (is_ending || !m.waits.empty()) begin_sync(m, now_ns);
+}
+
+/// Without a place its questions wait as long as they have patience. A job that is over waits
+/// longer when it has to, but not for disks that let no process end.
+void node_epochs::begin_sync(member& m, std::int64_t now_ns) {
+  std::int64_t const patience_ns = *std::max_element(m.patience_ns.begin(), m.patience_ns.end());
+  bool const has_place = processes_.has_place(m.uid);
+  bool const is_hopeless =
+      m.is_ending && now_ns - m.ending_ns >= patience_ns && processes_.is_stuck(m.uid);
+  if (!has_place && !is_hopeless) return;
   m.served = std::exchange(m.waits, {});
   m.is_last = m.is_ending;
-  std::int64_t const patience_ns = *std::max_element(m.patience_ns.begin(), m.patience_ns.end());
-  if (!m.sync.begin(m.order, m.roots, patience_ns, now_ns)) finish(m, EAGAIN);
+  if (!has_place) return finish(m, ETIMEDOUT);
+  if (!m.sync.begin(m.uid, m.order, m.roots, patience_ns, now_ns)) finish(m, EAGAIN);
 }
 
 void node_epochs::finish(member& m, int error) {
@@ -312,6 +336,7 @@ bool node_epochs::is_busy() const {
 
 void node_epochs::turn(std::span<job_facts const> jobs, runtime::uplink* up, std::int64_t now_ns) {
   has_parent_ = up != nullptr;
+  processes_.reap();
   meet(jobs);
   if (up != nullptr) join(*up, now_ns);
   for (auto& [folder, m] : members_) {

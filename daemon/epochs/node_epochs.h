@@ -4,7 +4,7 @@
 // has written, because a disk may hang. Without a parent the node answers for itself.
 // What stays true: a question is answered 0 only when the parent has opened the gate, or, without
 // one, when a sync that began after it ended well. A job that ends is synced before it is
-// forgotten.
+// forgotten. A user whose syncs hang holds up his own questions alone.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,9 @@
 
 #include "abi/after_area.h"
 #include "base/area_map.h"
+#include "base/owners.h"
 #include "epochs/sync_job.h"
+#include "epochs/sync_processes.h"
 #include "runtime/log.h"
 #include "runtime/uplink.h"
 #include "wire/message.h"
@@ -43,7 +45,9 @@ struct job_facts {
 
 class node_epochs {
  public:
-  node_epochs(std::string run_dir, std::uint64_t incarnation, runtime::logger& log);
+  /// `owner_of`: see sync_processes.
+  node_epochs(std::string run_dir, std::uint64_t incarnation, owner_lookup owner_of,
+              runtime::logger& log);
 
   /// A parent has let us in: it is told all again.
   void welcomed();
@@ -70,16 +74,19 @@ class node_epochs {
   };
   /// A job with epochs.
   struct member {
+    explicit member(sync_processes& processes) : sync(processes) {}
     core::job_id key;
     std::string name;
+    std::uint32_t uid = 0;
     std::unique_ptr<area_map<abi::after_area>> area;  // null: it has no epochs, or has ended
-    std::string order;                                // file of its order area
+    std::string order;                                // its order area, by our own link
     std::vector<std::string> roots;
     std::vector<std::int64_t> patience_ns;  // by rule
     std::vector<question> questions;
     std::vector<waiter> waits, served;  // served: by the sync under way
     sync_job sync;
     std::int64_t joined_ns = 0;  // when the parent was told last; 0: never
+    std::int64_t ending_ns = 0;  // since when it waits for the last one; 0: it does not
     std::uint64_t book = 0;      // of the cluster, since the job began here
     std::string spoilt;          // why no gate can be opened any more
     bool is_known = false;       // this parent has written us down
@@ -97,6 +104,7 @@ class node_epochs {
   void put(member& m, question const& q, int error, std::string const& why);
   void ask(member& m, runtime::uplink* up, std::int64_t now_ns);
   void run_sync(member& m, std::int64_t now_ns);
+  void begin_sync(member& m, std::int64_t now_ns);
   void finish(member& m, int error);
   void join(runtime::uplink& up, std::int64_t now_ns);
   void know(member& m, std::uint64_t book);
@@ -106,6 +114,7 @@ class node_epochs {
   std::string run_dir_;
   std::uint64_t incarnation_, boot_;
   runtime::logger& log_;
+  sync_processes processes_;                            // before who has one
   std::map<std::string, member, std::less<>> members_;  // by folder
   std::map<core::job_id, departed> departed_;  // by job: over, and the parent has not taken it out
   std::deque<wire::gate_done> answered_;       // to say again

@@ -8,7 +8,6 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -61,19 +60,30 @@ int ask_log(abi::order_area& a, std::int64_t until_ns) {
   }
 }
 
-/// Of a job that has a journal nothing is left in it.
+/// Of a job whose order area is open nothing is left in its journal.
+int empty_log(int area, std::int64_t until_ns) {
+  constexpr std::size_t bytes = sizeof(abi::order_area);
+  struct stat st = {};
+  if (fstat(area, &st) != 0) return errno;
+  void* const at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, area, 0);
+  if (at == MAP_FAILED) return errno;
+  auto& a = *static_cast<abi::order_area*>(at);
+  int error = EINVAL;
+  if (refuse_reason(a, static_cast<std::uint64_t>(st.st_size)) == nullptr) {
+    bool const has_journal = a.head.generation.load() != 0;
+    error = has_journal ? EAGAIN : 0;
+    for (int i = 0; i < 10 && error == EAGAIN; ++i) error = ask_log(a, until_ns);
+  }
+  munmap(at, bytes);
+  return error;
+}
+
+/// The area is held no longer than this takes: a root may hang.
 int empty_log(char const* path, std::int64_t until_ns) {
   int const fd = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
   if (fd < 0) return errno == ENOENT ? 0 : errno;
-  void* const at =
-      mmap(nullptr, sizeof(abi::order_area), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  struct stat st = {};
-  if (at == MAP_FAILED || fstat(fd, &st) != 0) return errno;
-  auto& a = *static_cast<abi::order_area*>(at);
-  if (refuse_reason(a, static_cast<std::uint64_t>(st.st_size)) != nullptr) return EINVAL;
-  if (a.head.generation.load() == 0) return 0;  // there never was a journal
-  int error = EAGAIN;
-  for (int i = 0; i < 10 && error == EAGAIN; ++i) error = ask_log(a, until_ns);
+  int const error = empty_log(fd, until_ns);
+  close(fd);
   return error;
 }
 
@@ -88,19 +98,11 @@ int sync_root(char const* path) {
 }  // namespace
 
 sync_job::~sync_job() {
-  if (pid_ > 0) {
-    kill(pid_, SIGKILL);
-    waitpid(pid_, nullptr, WNOHANG);
-  }
-  reap();
+  if (pid_ > 0) processes_.end(pid_);
   if (result_ != nullptr) munmap(result_, sizeof *result_);
 }
 
-void sync_job::reap() {
-  std::erase_if(late_, [](pid_t pid) { return waitpid(pid, nullptr, WNOHANG) != 0; });
-}
-
-bool sync_job::begin(std::string const& order, std::vector<std::string> const& roots,
+bool sync_job::begin(uid_t uid, std::string const& order, std::vector<std::string> const& roots,
                      std::int64_t patience_ns, std::int64_t now_ns) {
   if (result_ == nullptr) {
     void* const at =
@@ -108,15 +110,15 @@ bool sync_job::begin(std::string const& order, std::vector<std::string> const& r
     if (at == MAP_FAILED) return false;
     result_ = new (at) std::atomic<int>;
   }
-  reap();
   result_->store(-1);
   until_ns_ = now_ns + patience_ns;
   pid_t const self = getpid();
-  // The area and the roots may be in folders of users.
+  // The area is in a folder that only root may enter, and roots may be in folders of users.
   with_rights([&] {
     pid_ = fork();
     if (pid_ == 0) work(order, roots, self);
   });
+  if (pid_ > 0) processes_.add(pid_, uid);
   return pid_ > 0;
 }
 
@@ -133,11 +135,10 @@ void sync_job::work(std::string const& order, std::vector<std::string> const& ro
 }
 
 int sync_job::look(std::int64_t now_ns) {
-  pid_t const ended = waitpid(pid_, nullptr, WNOHANG);
-  if (ended == 0 && now_ns < until_ns_) return -1;
-  if (ended == 0) {
-    kill(pid_, SIGKILL);
-    late_.push_back(std::exchange(pid_, 0));
+  bool const has_ended = processes_.has_ended(pid_);
+  if (!has_ended && now_ns < until_ns_) return -1;
+  if (!has_ended) {
+    processes_.end(std::exchange(pid_, 0));
     munmap(std::exchange(result_, nullptr), sizeof *result_);  // it may still write there
     return ETIMEDOUT;
   }

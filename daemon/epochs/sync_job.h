@@ -12,18 +12,22 @@
 #include <string>
 #include <vector>
 
+#include "epochs/sync_processes.h"
+
 namespace sluice::epochs {
 
 class sync_job {
  public:
-  sync_job() = default;
+  /// `processes`: where its process counts.
+  explicit sync_job(sync_processes& processes) : processes_(processes) {}
   ~sync_job();
   sync_job(sync_job const&) = delete;
   sync_job& operator=(sync_job const&) = delete;
 
-  /// Begins to sync the file systems of `roots`; `order`: the job's order area, which may be there
-  /// or not. False: no process could be made.
-  bool begin(std::string const& order, std::vector<std::string> const& roots,
+  /// Begins to sync the file systems of `roots`, for a job of that user. `order`: the job's order
+  /// area, which may be there or not, by a name that its user cannot cover. Ask for a place before.
+  /// False: no process could be made.
+  bool begin(uid_t uid, std::string const& order, std::vector<std::string> const& roots,
              std::int64_t patience_ns, std::int64_t now_ns);
   bool is_under_way() const { return pid_ > 0; }
   /// -1: not yet; 0: all is durable; else the error number.
@@ -33,12 +37,11 @@ class sync_job {
   /// In the process of its own, to its end.
   [[noreturn]] void work(std::string const& order, std::vector<std::string> const& roots,
                          pid_t parent);
-  void reap();
 
+  sync_processes& processes_;
   pid_t pid_ = 0;
   std::int64_t until_ns_ = 0;
   std::atomic<int>* result_ = nullptr;  // shared with it; -1: none yet
-  std::vector<pid_t> late_;             // told to end, and the kernel has not let them
 };
 
 }  // namespace sluice::epochs

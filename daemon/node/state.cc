@@ -55,7 +55,7 @@ state::state(runtime::config const& c, runtime::services& s)
       rates(!c.parents.empty()),
       journals(s.journal_keeper, c.journal, c.run_dir, s.log),
       lease(c, s.incarnation, s.log),
-      gates(c.run_dir, s.incarnation, s.log),
+      gates(c.run_dir, s.incarnation, s.owner_of, s.log),
       sums(jobs, site, overrides, !c.parents.empty()),
       folders(c.run_dir),
       announced_(jobs, site, s.log),

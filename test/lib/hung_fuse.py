@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# A file system with one file. MNT ARMED: writes have no answer once that file is there.
+# A file system with one file. MNT ARMED [OP…]: writes, or requests of these kinds, have no answer
+# once that file is there.
 import ctypes, os, struct, sys
 dev = os.open("/dev/fuse", os.O_RDWR)
 options = f"fd={dev},rootmode=40000,user_id=0,group_id=0,allow_other".encode()
@@ -8,6 +9,7 @@ if ctypes.CDLL(None, use_errno=True).mount(b"fuse", sys.argv[1].encode(), b"fuse
 def attr(node):
     mode, size = (0o40777, 0) if node == 1 else (0o100666, 65536)
     return struct.pack("<6Q10I", node, size, 0, 0, 0, 0, 0, 0, 0, mode, 1, 0, 0, 0, 4096, 0)
+hung = [int(op) for op in sys.argv[3:]] or [16]
 while True:
     try:
         request = os.read(dev, 1 << 18)
@@ -17,6 +19,8 @@ while True:
         break
     _, op, unique, node = struct.unpack_from("<IIQQ", request)
     error, body = 0, b""
+    if op in hung and os.path.exists(sys.argv[2]):
+        continue
     if op == 26:  # INIT, with BIG_WRITES and WRITEBACK_CACHE
         body = struct.pack("<4I2H2I2H8I", 7, 31, 65536, 1 << 5 | 1 << 16, 12, 9, 65536, 1, 0, 0,
                            *[0] * 8)
@@ -31,9 +35,9 @@ while True:
     elif op == 15:  # READ
         body = bytes(4096)
     elif op == 16:  # WRITE
-        if os.path.exists(sys.argv[2]):
-            continue
         body = struct.pack("<2I", struct.unpack_from("<I", request, 56)[0], 0)
+    elif op == 17:  # STATFS
+        body = bytes(80)
     elif op in (2, 42):  # FORGET
         continue
     elif op not in (18, 20, 25, 29):  # RELEASE, FSYNC, FLUSH, RELEASEDIR

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+# For tests of what the jobs of one user, ann, do to the gates of another, bob: a node without a
+# parent and without journals. All that is mounted is below $SCRATCH.
+. test/lib/node.bash
+own_mounts
+two_users
+need pgrep
+[ -x "$PROGRAMS/keep_asking" ] || skip "needs $PROGRAMS/keep_asking"
+cp /bin/sleep "$SCRATCH/nap"
+cp "$PROGRAMS/keep_asking" "$SCRATCH/"
+AFTER='"after": {"write": "*/MANIFEST*", "durable": "*/rank*", "patience"'
+
+end_two() { # her processes of this test: others have the same uids
+  pkill -9 -u "$ann" -f "$SCRATCH/"
+  pkill -9 -u "$bob" -f "$SCRATCH/"
+  end_node
+}
+
+# Whoever of the daemon's children syncs: what it had before anybody asked does not count.
+children() { pgrep -P "$NODE" | wc -l; }
+syncs() { echo $(($(children) - at_rest)); }
+
+# jobs PREFIX COUNT: of ann, each with a process that stays.
+jobs() {
+  local i
+  for i in $(seq "$2"); do
+    as "$ann" "$SLUICE" --run-dir "$RUN" run --job "$1$i" --no-summary -- "$SCRATCH/nap" 1000 \
+      2>>"$SCRATCH/err" &
+    until_true 60 test -e "$RUN/jobs/$ann@$1$i/after" || fail "no job $1$i: $(cat "$SCRATCH/err")"
+  done
+}
+
+# ask PREFIX FLAGS...: in all these jobs of hers; what is said is in $SCRATCH/PREFIX.
+ask() {
+  local prefix=$1
+  shift
+  as "$ann" "$SCRATCH/keep_asking" "$@" "$RUN/jobs/$ann@$prefix"* >"$SCRATCH/$prefix" &
+  until_true 60 grep -q asked "$SCRATCH/$prefix" || fail "nothing was taken: $(tail "$SCRATCH/log")"
+}
+refused() { grep -q "^refused $2\$" "$SCRATCH/$1"; } # PREFIX COUNT: each of its questions
+
+# of_bob NUMBER: he writes a part, and then what names it.
+of_bob() {
+  as "$bob" "$SLUICE" --run-dir "$RUN" run --job "b$1" --no-summary -- \
+    sh -c "echo r > '$DATA/rank$1' && echo m > '$DATA/MANIFEST$1'" 2>>"$SCRATCH/err" &&
+    [ -s "$DATA/MANIFEST$1" ]
+}
