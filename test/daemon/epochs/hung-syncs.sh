@@ -6,22 +6,6 @@
 # they are gone, also when his jobs are over. Others have their own.
 set -u
 . test/daemon/epochs/two.bash
-need python3
-servers=
-over() {
-  [ -z "$servers" ] || kill -9 $servers
-  end_two
-  umount -l "$RUN/jobs/$ann@"*/order "$SCRATCH/far" "$SCRATCH/cover" 2>/dev/null
-  rm -rf "$SCRATCH"
-}
-trap over EXIT
-# serve NAME OP: at $SCRATCH/NAME, without an answer to these requests once NAME-armed is there.
-serve() {
-  mkdir "$SCRATCH/$1"
-  python3 test/lib/hung_fuse.py "$SCRATCH/$1" "$SCRATCH/$1-armed" "$2" 2>"$SCRATCH/fuse.log" &
-  servers="$servers $!"
-  until_true 20 test -e "$SCRATCH/$1/f" || skip "no FUSE here: $(cat "$SCRATCH/fuse.log")"
-}
 serve cover 14 # OPEN
 serve far 27   # OPENDIR
 cat >"$SCRATCH/policy.json" <<END
@@ -32,7 +16,6 @@ start_node
 at_rest=$(children)
 number=0
 opens() { of_bob $((number += 1)); }
-hang() { ps -o stat= --ppid "$NODE" | grep -c ^D; }
 all_hang() { [ "$(hang)" -ge 4 ]; }
 # rounds PREFIX: several times all of her questions are refused.
 rounds() {
@@ -41,11 +24,6 @@ rounds() {
     until_true 60 refused "$1" "$i" || fail "$1: not refused $i times: $(tail "$SCRATCH/log")"
     [ "$(syncs)" -le 4 ] || fail "$1, round $i: $(syncs) processes of one user, $(hang) hang"
   done
-}
-
-end_jobs() {
-  pkill -9 -u "$ann" -f "$SCRATCH/"
-  until_true 60 no_jobs || fail "jobs that are over stay: $(ls -A "$RUN/jobs")"
 }
 
 # She mounts over the names of her order areas. Nobody asks there.
@@ -72,7 +50,6 @@ rm "$SCRATCH/far-armed"
 until_true 60 opens || fail "bob's gate stays shut: $(tail "$SCRATCH/log")"
 
 # All jobs are over, these processes are not. They keep no file of a job.
-pkill -9 -u "$bob" -f "$SCRATCH/nap"
 end_jobs
 jobs i 6
 ask i

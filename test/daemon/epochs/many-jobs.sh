@@ -6,7 +6,6 @@
 # for one user, and the gate of another opens meanwhile.
 set -u
 . test/daemon/epochs/two.bash
-trap 'end_two; rm -rf "$SCRATCH"' EXIT
 cat >"$SCRATCH/policy.json" <<END
 {"targets": {"data": {"path": "$DATA", "order": "durable", $AFTER: "600s"}}}}
 END

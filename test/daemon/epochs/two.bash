@@ -1,24 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
-# For tests of what the jobs of one user, ann, do to the gates of another, bob: a node without a
-# parent and without journals. All that is mounted is below $SCRATCH.
+# For tests of what the jobs of one user, ann, do to the gates of another, bob: a node without
+# journals. All that is mounted is below $SCRATCH.
 . test/lib/node.bash
 own_mounts
 two_users
-need pgrep
+need pgrep python3
 [ -x "$PROGRAMS/keep_asking" ] || skip "needs $PROGRAMS/keep_asking"
 cp /bin/sleep "$SCRATCH/nap"
 cp "$PROGRAMS/keep_asking" "$SCRATCH/"
 AFTER='"after": {"write": "*/MANIFEST*", "durable": "*/rank*", "patience"'
 
-end_two() { # her processes of this test: others have the same uids
+servers=
+end_two() { # their processes of this test: others have the same uids
+  [ -z "$servers" ] || kill -9 $servers
   pkill -9 -u "$ann" -f "$SCRATCH/"
   pkill -9 -u "$bob" -f "$SCRATCH/"
   end_node
+  umount -l "$RUN/jobs/$ann@"*/order "$SCRATCH/far" "$SCRATCH/cover" 2>/dev/null
+  rm -rf "$SCRATCH"
+}
+trap end_two EXIT
+
+# serve NAME OP: a FUSE at $SCRATCH/NAME, which does not answer these requests once NAME-armed is
+# there.
+serve() {
+  mkdir "$SCRATCH/$1"
+  python3 test/lib/hung_fuse.py "$SCRATCH/$1" "$SCRATCH/$1-armed" "$2" 2>"$SCRATCH/fuse.log" &
+  servers="$servers $!"
+  until_true 20 test -e "$SCRATCH/$1/f" || skip "no FUSE here: $(cat "$SCRATCH/fuse.log")"
 }
 
 # Whoever of the daemon's children syncs: what it had before anybody asked does not count.
 children() { pgrep -P "$NODE" | wc -l; }
 syncs() { echo $(($(children) - at_rest)); }
+hang() { ps -o stat= --ppid "$NODE" | grep -c ^D; }
 
 # jobs PREFIX COUNT: of ann, each with a process that stays.
 jobs() {
@@ -28,6 +43,12 @@ jobs() {
       2>>"$SCRATCH/err" &
     until_true 60 test -e "$RUN/jobs/$ann@$1$i/after" || fail "no job $1$i: $(cat "$SCRATCH/err")"
   done
+}
+
+end_jobs() { # all of them, and their folders go
+  pkill -9 -u "$ann" -f "$SCRATCH/"
+  pkill -9 -u "$bob" -f "$SCRATCH/"
+  until_true 60 no_jobs || fail "jobs that are over stay: $(ls -A "$RUN/jobs")"
 }
 
 # ask PREFIX FLAGS...: in all these jobs of hers; what is said is in $SCRATCH/PREFIX.
