@@ -55,11 +55,6 @@ void wait_for_name(int directory, char const* name) {
   if (descriptor const there{open_below(directory, name, O_PATH)}) wait_for_file(there.get());
 }
 
-bool may_others_look_at(int fd) {
-  struct stat st = {};
-  return fd >= 0 && (fstat(fd, &st) != 0 || (st.st_mode & (S_IRWXG | S_IRWXO)) != 0);
-}
-
 /// The kernel looks for a signal that ends us when it has the lock.
 int write_all(int fd, std::byte const* bytes, std::uint64_t length, std::uint64_t offset) {
   for (std::uint64_t at = 0; at < length;) {
@@ -72,6 +67,11 @@ int write_all(int fd, std::byte const* bytes, std::uint64_t length, std::uint64_
 }
 
 }  // namespace
+
+bool may_others_look_at(int fd) {
+  struct stat st = {};
+  return fd >= 0 && (fstat(fd, &st) != 0 || (st.st_mode & (S_IRWXG | S_IRWXO)) != 0);
+}
 
 bool is_readable(int socket, std::int64_t most_ns) {
   std::int64_t const until_ns = steady_ns() + most_ns;
@@ -116,6 +116,7 @@ int hands::write(int file, std::uint64_t offset, std::span<std::byte const> byte
     order o;
     o.offset = offset;
     o.length = std::min(bytes.size(), room_bytes);
+    if ((error = why_not(file, -1)) != 0) return error;
     begin();
     std::memcpy(bytes_, bytes.data(), o.length);
     if ((error = ask(put, o, file)) != 0) return error;
@@ -241,14 +242,21 @@ int hands::look_up(int directory, std::string const& name, descriptor& found) {
 }
 
 int hands::ask(act what, order asked, int file, int other, descriptor* found) {
-  bool const is_shared = may_others_look_at(file) || may_others_look_at(other);
-  if ((late_ >= patience_.most_late && is_shared) || is_held(file) || is_held(other)) return held;
+  if (int const error = why_not(file, other); error != 0) return error;
   begin();
   asked.what = what;
   letter<order> sent{asked, {copy_of(file), copy_of(other)}};
   if (!sent.fds[0] || (other >= 0 && !sent.fds[1])) return EMFILE;
   if (!sent.send_to(socket_.get())) has_ended();
   return hear(file, other, found);
+}
+
+/// 0: it may be asked for.
+int hands::why_not(int file, int other) {
+  if (is_held(file) || is_held(other)) return held;
+  bool const is_shared = may_others_look_at(file) || may_others_look_at(other);
+  unsigned const most = is_shared ? patience_.most_shared : patience_.most_private;
+  return left_.is_below(most, pid_) ? 0 : unasked;
 }
 
 int hands::hear(int file, int other, descriptor* found) {
@@ -272,8 +280,7 @@ void hands::give_up(int file, int other) {
   struct stat st = {};
   for (int const fd : {file, other})
     if (fd >= 0 && fstat(fd, &st) == 0) held_.insert({st.st_dev, st.st_ino});
-  kill(pid_, SIGKILL);  // it ends when it has the lock
-  pid_ = 0;
+  left_.add(std::exchange(pid_, 0), patience_.ends_ns);
   socket_ = descriptor();
   munmap(bytes_, room_bytes);  // of this process alone: the other may still read there
   bytes_ = nullptr;
@@ -297,7 +304,7 @@ void hands::begin() {
 
 void hands::serve(int socket, std::byte const* bytes) {
   socket = keep_only(socket);
-  prctl(PR_SET_NAME, "sluice-hands");
+  prctl(PR_SET_NAME, hands_name);
   letter<order> asked;
   while (asked.take_from(socket)) {
     letter<answer> told;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
@@ -13,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "journal/left_behind.h"
 #include "journal/missing.h"
 #include "journal/mount_points.h"
 #include "journal/mount_time.h"
@@ -57,6 +59,8 @@ class home {
   virtual bool is_marked(int fd, std::string const& mark) const = 0;
   /// Empty: the mark goes. 0 or an errno. The same. `by`: whose process may wait for the file.
   virtual int set_mark(int fd, std::string const& mark, hands& by) const = 0;
+  /// How many processes of hands recoveries of this user have left behind (left_behind.h).
+  virtual unsigned left_hands(pid_t but) const { return hands_left(geteuid(), but); }
 };
 
 /// The mounted file systems that tell their uuid.

@@ -20,7 +20,7 @@ bool is_given_away(file_records const& f, struct stat const& home) {
 
 void live_records::add(std::uint64_t lsn, record const& r) {
   file_records& f = files_[r.file];
-  if (!r.directory.handle.empty()) files_.try_emplace(r.directory);
+  if (!r.directory.handle.empty()) files_[r.directory].is_directory = true;
   file_systems_.insert(r.file.fs);
   if (r.what == kind::revoke) f.safe_below = std::max(f.safe_below, std::min(r.below, lsn));
   if (r.what == kind::create || r.what == kind::owner) f.owner = {r.uid, r.gid};

@@ -24,6 +24,7 @@ struct file_records {
   std::uint64_t safe_below = 0;  // LSN: content recorded before is at home
   bool is_kept = false;          // it shall stay as it is: somebody else changed it, say
   bool is_changed = false;       // removed by the journal, and changed after the crash
+  bool is_directory = false;     // others have their names in it
   bool is_live = false;          // its handle found it at home before anything was written
   bool is_marked = false;        // its last fsync was its own: newer than all of the journal
   bool has_content = false;      // a record about its bytes or size counts

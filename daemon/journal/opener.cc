@@ -24,6 +24,7 @@
 #include "base/error.h"
 #include "base/keep_only.h"
 #include "journal/hands.h"
+#include "journal/left_behind.h"
 #include "journal/letter.h"
 #include "journal/recovery_mark.h"
 
@@ -39,7 +40,8 @@ enum class wish : std::uint32_t {
   mounting,
   name,
   is_marked,
-  set_mark
+  set_mark,
+  hands_left
 };
 
 struct question {
@@ -50,10 +52,11 @@ struct question {
   std::uint32_t handle_bytes = 0;
   char handle[128] = {};
   char mark[128] = {};
+  pid_t but = 0;  // of hands_left
 };
 
 struct answer {
-  std::int32_t error = 0;  // an errno; is_marked: 1 for yes
+  std::int32_t error = 0;  // an errno; is_marked: 1 for yes; hands_left: how many
   mount_time mounting;
   char name[4096] = {};
 };
@@ -98,12 +101,19 @@ class opener {
       letter<question> asked;
       letter<answer> told;
       if (!asked.take_from(socket_)) return;
+      take_name(asked.words.what == wish::name ? opener_work::names : opener_work::opens);
       take_up(asked, told);
       if (!told.send_to(socket_)) return;
     }
   }
 
  private:
+  void take_name(opener_work now) {
+    if (work_ == now) return;
+    prctl(PR_SET_NAME, opener_name(now, user_.uid).c_str());
+    work_ = now;
+  }
+
   void take_up(letter<question> const& asked, letter<answer>& told) {
     question const& q = asked.words;
     std::array<std::uint8_t, 16> fs = {};
@@ -133,6 +143,8 @@ class opener {
         told.words.error =
             is_his(asked.fds[0].get()) ? set_recovery_mark(asked.fds[0].get(), mark) : EPERM;
         return;
+      case wish::hands_left:
+        break;  // the doorman knows
     }
     told.words.error = EINVAL;
   }
@@ -187,15 +199,28 @@ class opener {
 
   int socket_;
   rights const user_;
+  std::optional<opener_work> work_;
   mounted_home files_;
   std::set<std::array<std::uint8_t, 16>> wanted_;
 };
 
 /// Stands between the opener and who asks. It waits for no lock: an opener that does is left to
 /// itself (hands.h), and another one takes its place.
+/// What stays true: who holds directories of the user's keeps no file from being opened. The kernel
+/// takes a directory's lock to open a directory by handle, and none for another file. So an open
+/// that is asked for as that of a file only waits where the journal was forged.
 class doorman {
  public:
-  doorman(int socket, rights const& user) : asker_(socket), user_(user) {}
+  doorman(int socket, rights const& user, lock_patience const& patience)
+      : asker_(socket), user_(user), patience_(patience) {}
+
+  /// Whom nothing is asked ends at once.
+  ~doorman() {
+    opener_ = descriptor();
+    if (pid_ > 0) waitpid(pid_, nullptr, 0);
+  }
+  doorman(doorman const&) = delete;
+  doorman& operator=(doorman const&) = delete;
 
   void serve() {
     letter<question> asked;
@@ -207,23 +232,69 @@ class doorman {
   }
 
  private:
+  /// What may wait in the same way.
+  struct queue {
+    left_behind& left;  // of it and of others
+    unsigned late = 0;  // in this recovery
+
+    /// Who waits for the lock of a directory above can be ended, and is not left. So there is no
+    /// bound of these, and many must not take long.
+    std::int64_t patience_ns(lock_patience const& of) const {
+      return late < of.most_shared ? of.after(late) : of.least_ns;
+    }
+  };
+
   /// False: that cannot go on.
   bool pass(letter<question>& asked, letter<answer>& told) {
     question const& q = asked.words;
-    std::string const file = q.what == wish::open ? handle_of(q) : "";
-    bool const may_wait = q.what == wish::open || q.what == wish::name || q.what == wish::set_mark;
-    if (held_.contains(file) || (may_wait && late_ >= patience_.most_late)) {
-      told.words.error = held;
+    if (q.what == wish::hands_left) {
+      told.words.error = static_cast<int>(hands_left(user_.uid, q.but));
       return true;
     }
+    std::string const file = q.what == wish::open ? handle_of(q) : "";
+    queue* const waits = queue_of(q);
+    if (held_.contains(file)) return told.words.error = held, true;
+    if (waits != nullptr && !waits->left.is_below(most(asked), pid_))
+      return told.words.error = unasked, true;
     if (q.what == wish::want || q.what == wish::keep_only) before_.push_back(q);
     if (!has(asked)) return false;
-    if (may_wait && !is_readable(opener_.get(), patience_.after(late_))) {
-      give_up(file);
+    if (waits != nullptr && !is_readable(opener_.get(), waits->patience_ns(patience_))) {
+      give_up(*waits, file);
       told.words.error = held;
       return true;
     }
-    return told.take_from(opener_.get());
+    if (!told.take_from(opener_.get())) return false;
+    if (is_of_directory(q) && told.fds[0] && !may_others_look_at(told.fds[0].get()))
+      private_.insert(file);
+    return true;
+  }
+
+  static bool is_of_directory(question const& q) {
+    return q.what == wish::open && (q.flags & O_DIRECTORY) != 0;
+  }
+
+  queue* queue_of(question const& q) {
+    switch (q.what) {
+      case wish::open:
+        return is_of_directory(q) ? &shared_ : &files_;
+      case wish::set_mark:
+        return &shared_;
+      case wish::name:
+        return &names_;
+      default:
+        return nullptr;
+    }
+  }
+
+  /// So many processes may be left behind before that is asked.
+  unsigned most(letter<question> const& asked) const {
+    question const& q = asked.words;
+    constexpr unsigned most_names = 8;  // of messages
+    if (q.what == wish::name) return most_names;
+    bool const is_shared = q.what == wish::set_mark
+                               ? may_others_look_at(asked.fds[0].get())
+                               : is_of_directory(q) && !private_.contains(handle_of(q));
+    return is_shared ? patience_.most_shared : patience_.most_private;
   }
 
   static std::string handle_of(question const& q) {
@@ -266,11 +337,16 @@ class doorman {
     _exit(0);
   }
 
-  void give_up(std::string const& file) {
-    ++late_;
+  void give_up(queue& of, std::string const& file) {
+    ++of.late;
     if (!file.empty()) held_.insert(file);
-    kill(pid_, SIGKILL);  // it ends when it has the lock
+    of.left.add(std::exchange(pid_, 0), patience_.ends_ns);
     opener_ = descriptor();
+  }
+
+  left_behind left(opener_work work) const {
+    return left_behind(
+        [work, user = user_.uid](pid_t but) { return openers_left(work, user, but); });
   }
 
   int asker_;
@@ -278,9 +354,10 @@ class doorman {
   descriptor opener_;
   pid_t pid_ = 0;
   std::vector<question> before_;  // what each opener has to know
-  std::set<std::string> held_;
+  std::set<std::string> held_, private_;
   lock_patience const patience_;
-  unsigned late_ = 0;
+  left_behind left_opens_ = left(opener_work::opens), left_names_ = left(opener_work::names);
+  queue files_ = {left_opens_}, shared_ = {left_opens_}, names_ = {left_names_};
 };
 
 /// The user's side.
@@ -333,6 +410,12 @@ class asked_home : public home {
     return ask(about(wish::set_mark, {}, mark), fd).words.error;
   }
 
+  unsigned left_hands(pid_t but) const override {
+    question q = about(wish::hands_left, {});
+    q.but = but;
+    return static_cast<unsigned>(ask(q).words.error);
+  }
+
  private:
   static question about(wish what, std::array<std::uint8_t, 16> const& fs,
                         std::string const& mark = {}) {
@@ -359,12 +442,12 @@ class asked_home : public home {
   throw sluice_error(fmt::format("{}: {}", what, std::strerror(errno)));
 }
 
-[[noreturn]] void become_opener(int socket, rights const& user) {
+[[noreturn]] void become_opener(int socket, rights const& user, lock_patience const& patience) {
   socket = keep_only(socket);
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   if (setgroups(user.groups.size(), user.groups.data()) != 0) _exit(exit_sluice);
   try {
-    doorman(socket, user).serve();
+    doorman(socket, user, patience).serve();
   } catch (std::exception const&) {
     _exit(exit_sluice);
   }
@@ -419,13 +502,14 @@ void take(rights const& of) {
 
 }  // namespace
 
-std::unique_ptr<home> become_user(uid_t uid, std::optional<gid_t> gid) {
+std::unique_ptr<home> become_user(uid_t uid, std::optional<gid_t> gid,
+                                  lock_patience const& patience) {
   rights const user = rights_of(uid, gid);
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) cannot("socketpair");
   descriptor mine(ends[0]), its(ends[1]);
   pid_t const pid = fork();
-  if (pid == 0) become_opener(its.get(), user);
+  if (pid == 0) become_opener(its.get(), user, patience);
   if (pid < 0) cannot("fork");
   its = descriptor();
   auto files = std::make_unique<asked_home>(std::move(mine), pid);
@@ -433,10 +517,10 @@ std::unique_ptr<home> become_user(uid_t uid, std::optional<gid_t> gid) {
   return files;
 }
 
-std::unique_ptr<home> become_owner(std::string const& log) {
+std::unique_ptr<home> become_owner(std::string const& log, lock_patience const& patience) {
   struct stat st = {};
   bool const is_his = geteuid() == 0 && lstat(log.c_str(), &st) == 0 && st.st_uid != 0;
-  return is_his ? become_user(st.st_uid) : nullptr;
+  return is_his ? become_user(st.st_uid, {}, patience) : nullptr;
 }
 
 }  // namespace sluice::journal

@@ -14,6 +14,7 @@
 #include <optional>
 #include <string>
 
+#include "journal/hands.h"
 #include "journal/home.h"
 
 namespace sluice::journal {
@@ -21,10 +22,11 @@ namespace sluice::journal {
 /// When root's process is to recover a journal of another user: from now on it is that user, for
 /// good, and asks what is returned. Null where nothing is to be changed. Call it while there is one
 /// thread. Throws sluice::error.
-std::unique_ptr<home> become_owner(std::string const& log);
+std::unique_ptr<home> become_owner(std::string const& log, lock_patience const& patience = {});
 
 /// The same for that user, whoever owns what. `gid`: the first of his groups, where it is one of
 /// his; the kernel shows descriptors of a process to none with another.
-std::unique_ptr<home> become_user(uid_t uid, std::optional<gid_t> gid = {});
+std::unique_ptr<home> become_user(uid_t uid, std::optional<gid_t> gid = {},
+                                  lock_patience const& patience = {});
 
 }  // namespace sluice::journal

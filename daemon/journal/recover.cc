@@ -16,7 +16,6 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <optional>
 
 #include "abi/order_area.h"
 #include "base/clock.h"
@@ -44,12 +43,18 @@ std::uint64_t inode_clock_ns() {
   return static_cast<std::uint64_t>(read_clock(CLOCK_REALTIME_COARSE));
 }
 
+/// Whom a directory's lock keeps out, who opens it by handle, and of no other file: opener.cc.
+int looks(file_records const& file) {
+  return O_RDONLY | O_NONBLOCK | O_NOCTTY | (file.is_directory ? O_DIRECTORY : 0);
+}
+
 class recovery {
  public:
   explicit recovery(recover_options const& o)
       : options_(o),
         disk_(o.log, o.dry_run ? file_disk::use::look : file_disk::use::write),
-        home_(o.files) {}
+        home_(o.files != nullptr ? o.files : &own_home_),
+        hands_([this](pid_t but) { return home_->left_hands(but); }, o.patience) {}
 
   recovered run() {
     check_owner();
@@ -111,7 +116,7 @@ class recovery {
       fail("cannot be written", error);
     remove_mark(disk_.descriptor());
     for (auto const& [id, file] : live_.files()) {
-      int const fd = file.is_marked ? home_->open(id, O_RDONLY | O_NONBLOCK | O_NOCTTY) : -1;
+      int const fd = file.is_marked ? home_->open(id, looks(file)) : -1;
       if (fd < 0) continue;
       hands_.remove_attribute(fd, abi::order_mark_name);  // one that stays is of no generation now
       close(fd);
@@ -166,7 +171,6 @@ class recovery {
   }
 
   void check_file_systems() {
-    if (home_ == nullptr) home_ = &own_home_.emplace();
     home_->keep_only(live_.file_systems());
     for (auto const& fs : live_.file_systems()) {
       file_id nobody;
@@ -217,7 +221,7 @@ class recovery {
   /// False: without root nothing more can be said, and the sync has to do.
   bool look_at(file_id const& id, file_records& file) {
     if (file.is_removed && !result_.is_running) file.is_changed = is_changed(id, file);
-    int const fd = home_->open(id, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+    int const fd = home_->open(id, looks(file));
     if (fd == -ESTALE) return true;  // lost, or removed: the replay finds out
     if (fd == -EPERM && result_.is_running) return false;
     if (fd == -of_somebody_else) {
@@ -426,7 +430,7 @@ class recovery {
 
   recover_options const& options_;
   file_disk disk_;
-  std::optional<mounted_home> own_home_;
+  mounted_home own_home_;
   home* home_;
   hands hands_;
   superblock super_ = {};

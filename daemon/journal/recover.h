@@ -28,9 +28,10 @@ struct recover_options {
   // in a journal of its own, and all others come home; else such a file is an error. Of a journal
   // of many users.
   bool set_aside = false;
-  std::string into;       // a directory for files whose own one is no more; empty: none
-  home* files = nullptr;  // who finds them; null: this process, by its own rights
-  int home_error = 0;     // home refused bytes, and nobody was there to say so in the journal
+  std::string into;             // a directory for files whose own one is no more; empty: none
+  home* files = nullptr;        // who finds them; null: this process, by its own rights
+  lock_patience patience = {};  // with locks that others hold
+  int home_error = 0;           // home refused bytes, and nobody was there to say so in the journal
   std::function<void(std::uint64_t, std::uint64_t)> progress;  // bytes of so many
   std::function<void()> on_write = {};                         // from now on home files are changed
   std::function<bool()> is_to_end = {};                        // asked between records then

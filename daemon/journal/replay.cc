@@ -46,6 +46,8 @@ char const* users_doing(int error) {
   switch (error) {
     case held:
       return "somebody holds the lock of it, or of its directory";
+    case unasked:
+      return "somebody holds so many locks of its user's files that nobody waited for this one";
     case EWOULDBLOCK:
       return "somebody holds a lease on it";
     case ETXTBSY:
@@ -116,7 +118,8 @@ void replay::fail(record const& r, int fd, int error) const {
   throw sluice_error(
       fmt::format("{} of {}: {}; the journal is kept", name_of(r.what),
                   fd >= 0 ? home_.place_of(r.file.fs, fd) : "a file on " + uuid_text(r.file.fs),
-                  error == of_somebody_else ? users_doing_there(error) : std::strerror(error)));
+                  error == of_somebody_else || is_out_of_reach(error) ? users_doing_there(error)
+                                                                      : std::strerror(error)));
 }
 
 int replay::remember(file_id const& id, int fd) {
@@ -211,7 +214,7 @@ void replay::flush(file_id const& id, int fd) {
   if (error == ENODATA &&
       leave_aside(id, fd, "a program has it mapped, and its disk refused bytes"))
     return;
-  if (error == held && leave_aside(id, fd, users_doing(error))) return;
+  if (is_out_of_reach(error) && leave_aside(id, fd, users_doing(error))) return;
   written_.erase(id);
   if (error == ENODATA && stale_.empty()) stale_ = home_.place_of(id.fs, fd);
   if (flush_error_ == 0) flush_error_ = error == ENODATA ? EIO : error;
@@ -230,24 +233,26 @@ file_id const* replay::name_now(file_id const& id) const {
 }
 
 /// A descriptor that stays ours, or -errno.
-int replay::open_file(file_id const& id) {
+int replay::open_file(file_id const& id, int flags) {
   if (auto const at = open_.find(id); at != open_.end()) {
     ages_.splice(ages_.end(), ages_, at->second.age);
     return at->second.fd;
   }
   file_id const* const now = name_now(id);
   if (now == nullptr) return aside_.contains(id) ? -of_somebody_else : -ESTALE;
-  int fd = home_.open(*now, O_RDWR | O_NONBLOCK | O_NOCTTY);
-  if (fd == -EISDIR) fd = home_.open(*now, O_RDONLY | O_DIRECTORY);
+  int const fd = home_.open(*now, flags | O_NONBLOCK | O_NOCTTY);
   return fd < 0 ? fd : remember(id, fd);
 }
+
+/// The same. Its lock may be held, and that of a file is nobody's who opens it: so this is said.
+int replay::open_directory(file_id const& id) { return open_file(id, O_RDONLY | O_DIRECTORY); }
 
 /// Owner, group and mode, or an errno. A user whom the name service does not know now may have lost
 /// that group. His file keeps the one that it has, and nobody may do more with it than before.
 int replay::give(record const& r, int fd, mode_t mode) {
   // The journal holds no file with a list of its own: this is the one that its directory gives.
   int const kept = hands_.remove_attribute(fd, "system.posix_acl_access");
-  if (kept == held) return held;
+  if (is_out_of_reach(kept)) return kept;
   if (int const error = hands_.set_owner(fd, r.uid, r.gid); error != 0) {
     struct stat st = {};
     if (error != EPERM || fstat(fd, &st) != 0 || st.st_uid != r.uid) return error;
@@ -422,7 +427,7 @@ void replay::make(record const& r) {
     if (!leave_aside(r.file, -1, users_doing(-there))) fail(r, -1, -there);
     return;
   }
-  int directory = open_file(r.directory);
+  int directory = open_directory(r.directory);
   std::string given = r.name;
   int fd = directory < 0 ? directory : make_file(r, directory, given);
   bool const is_homeless = fd == -ESTALE || fd == -ENOENT;
@@ -489,7 +494,7 @@ void replay::remove(record const& r) {
 
 /// 0 or an errno: ENOENT another file has the name by now, or none.
 int replay::remove_name(record const& r, int fd) {
-  int const directory = open_file(r.directory);
+  int const directory = open_directory(r.directory);
   if (directory == -ESTALE) return 0;
   if (directory < 0) return -directory;
   if (int const error = look_for(directory, r.name, fd); error != 0) return error;

@@ -9,6 +9,8 @@
 // attempt of the same recovery made bear its mark and are made again.
 #pragma once
 
+#include <fcntl.h>
+
 #include <cstdint>
 #include <list>
 #include <map>
@@ -104,7 +106,8 @@ class replay {
 
  private:
   file_id const* name_now(file_id const& id) const;
-  int open_file(file_id const& id);
+  int open_file(file_id const& id, int flags = O_RDWR);
+  int open_directory(file_id const& id);
   int remember(file_id const& id, int fd);
   void forget(file_id const& id);
   void flush(file_id const& id, int fd);

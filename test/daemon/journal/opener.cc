@@ -20,39 +20,19 @@
 
 #include "base/descriptor.h"
 #include "journal/boot.h"
+#include "journal/left_behind.h"
+#include "lib/held_lock.h"
+#include "lib/in_a_child.h"
+#include "lib/named_process.h"
 #include "recover_bench.h"
 
 using namespace sluice::journal;
 using sluice::test::bench;
+using sluice::test::held_lock;
+using sluice::test::in_a_child;
+using sluice::test::named_process;
 
 namespace {
-
-/// In a process of its own. What it wrote; empty: it ended well.
-template <class Act>
-std::string in_a_child(Act const& act) {
-  int ends[2];
-  REQUIRE(pipe(ends) == 0);
-  pid_t const pid = fork();
-  if (pid == 0) {
-    close(ends[0]);
-    try {
-      act(ends[1]);
-    } catch (std::exception const& e) {
-      dprintf(ends[1], "%s", e.what());
-    } catch (...) {
-      dprintf(ends[1], "a check failed");
-    }
-    _exit(0);
-  }
-  close(ends[1]);
-  std::string said;
-  char some[512];
-  for (ssize_t n = 0; (n = ::read(ends[0], some, sizeof some)) > 0;)
-    said.append(some, static_cast<std::size_t>(n));
-  close(ends[0]);
-  waitpid(pid, nullptr, 0);
-  return said;
-}
 
 /// As `sluice recover` does that root runs. What stopped it; empty: nothing.
 std::string recovered_as_owner(bench const& b, bool keep_home = false) {
@@ -396,4 +376,82 @@ TEST_CASE("root's opener says the same of all that is not the user's", "[order]"
     dprintf(to, "%s", files->open(his, O_RDONLY) == -ESTALE ? "" : "opened ");
   });
   CHECK(said.empty());
+}
+
+namespace {
+
+/// Nobody else's at the same time.
+uid_t const alone = 3'200'000'000u + static_cast<uid_t>(getpid());
+
+/// A directory with two others, one that is shut, and a file.
+struct his_places {
+  bench b;
+  std::map<std::string, file_id> id;
+
+  bool begin() {
+    if (!begin_of_user(b)) return false;
+    for (auto const* name : {"p", "p/a", "p/b", "own"}) {
+      REQUIRE(mkdir(b.path(name).c_str(), 0755) == 0);
+      REQUIRE(chown(b.path(name).c_str(), alone, alone) == 0);
+      id[name] = b.id_of(b.path(name));
+    }
+    REQUIRE(chmod(b.path("own").c_str(), 0700) == 0);
+    b.write("file", "x");
+    REQUIRE(chown(b.path("file").c_str(), alone, alone) == 0);
+    id["file"] = b.id_of(b.path("file"));
+    b.crash();
+    // The kernel knows no names of any.
+    return b.at.mount_again("");
+  }
+};
+
+std::string word_of(int opened) {
+  if (opened >= 0) return close(opened) == 0 ? "opened " : "? ";
+  return opened == -held ? "held " : opened == -unasked ? "unasked " : "? ";
+}
+
+lock_patience few() {
+  lock_patience p;
+  p.first_ns = p.next_ns = p.last_ns = p.least_ns = p.ends_ns = 3'000'000'000;
+  p.most_shared = 1;
+  p.most_private = 2;
+  return p;
+}
+
+constexpr int as_directory = O_RDONLY | O_DIRECTORY;
+
+}  // namespace
+
+TEST_CASE("who holds a user's directories keeps no other of his from being opened", "[order]") {
+  his_places s;
+  if (!s.begin()) return;
+  held_lock const somebody(s.b.path("p"), true);
+  if (!somebody) return;
+  std::string const said = in_a_child([&](int to) {
+    auto const files = become_user(alone, {}, few());
+    files->keep_only({s.id["p"].fs});
+    for (auto const* name : {"p/a", "p/b", "own"})
+      dprintf(to, "%s", word_of(files->open(s.id[name], as_directory)).c_str());
+    dprintf(to, "%s", word_of(files->open(s.id["file"], O_RDWR)).c_str());
+  });
+  CHECK(said == "held held opened opened ");
+}
+
+TEST_CASE("openers that earlier recoveries left behind count for directories first", "[order]") {
+  his_places s;
+  if (!s.begin()) return;
+  auto const recovery = [&] {
+    return in_a_child([&](int to) {
+      auto const files = become_user(alone, {}, few());
+      files->keep_only({s.id["p"].fs});
+      for (auto const* name : {"own", "p"})
+        dprintf(to, "%s", word_of(files->open(s.id[name], as_directory)).c_str());
+      dprintf(to, "%s", word_of(files->open(s.id["file"], O_RDWR)).c_str());
+    });
+  };
+  CHECK(recovery() == "opened opened opened ");
+  named_process const one(0, opener_name(opener_work::opens, alone));
+  CHECK(recovery() == "unasked unasked opened ");
+  named_process const another(0, opener_name(opener_work::opens, alone));
+  CHECK(recovery() == "unasked unasked unasked ");
 }
