@@ -110,6 +110,7 @@ hands::~hands() {
 
 int hands::write(int file, std::uint64_t offset, std::span<std::byte const> bytes) {
   auto const put = [](order const& o, std::byte const* from, int to, int, descriptor&) {
+    wait_for_file(to);  // a write sets times before it looks for a signal
     return write_all(to, from, o.length, o.offset);
   };
   for (int error = 0; !bytes.empty(); bytes = bytes.subspan(std::min(bytes.size(), room_bytes))) {

@@ -54,6 +54,12 @@ bool live_records::is_live(file_id const& id) const {
   return at != files_.end() && at->second.is_live;
 }
 
+bool live_records::has_left_at(std::uint64_t changed_ns) const {
+  return std::any_of(files_.begin(), files_.end(), [&](auto const& one) {
+    return !one.second.is_live && one.second.changed_ns == changed_ns;
+  });
+}
+
 file_records const* live_records::of(file_id const& id) const {
   auto const at = files_.find(id);
   return at == files_.end() ? nullptr : &at->second;

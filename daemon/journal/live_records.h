@@ -48,6 +48,8 @@ class live_records {
 
   bool counts(std::uint64_t lsn, record const& r) const;
   bool is_live(file_id const& id) const;
+  /// A part of a file that we made, and that is not live, was left at that time (replay.h).
+  bool has_left_at(std::uint64_t changed_ns) const;
   /// Null: no record is about it.
   file_records const* of(file_id const& id) const;
 

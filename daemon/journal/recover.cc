@@ -103,6 +103,7 @@ class recovery {
   void bring_home() {
     replay work(*home_, hands_, live_, log_text(), crash_);
     if (options_.set_aside) work.leave_aside_what_users_did();
+    if (options_.overwrite) work.overwrite();
     if (into_) work.bring_homeless_to(into_.get());
     if (result_.records != 0) write_home(work);
     if (options_.set_aside) keep_what_was_left(work);

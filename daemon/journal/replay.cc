@@ -151,7 +151,8 @@ bool replay::leave_aside(file_id const& id, int fd, char const* why) {
 }
 
 /// The journal calls it by what it was, so a part of it must not stay for what is kept: that makes
-/// it again. If somebody else has changed it by now, it gets another name.
+/// it again. If somebody else has changed it by now, it gets another name. One that is held stays,
+/// and the time that we left it at is kept, so what is kept knows it as ours.
 void replay::take_back(file_id const& id, left_aside& one) {
   made_one const m = made_.extract(id).mapped();
   one.is_lost = true;
@@ -163,10 +164,12 @@ void replay::take_back(file_id const& id, left_aside& one) {
   descriptor const file(home_.open(m.now, O_PATH));
   int const directory = m.is_homeless ? into_ : above.get();
   struct stat st = {};
-  if (directory < 0 || !file || fstat(file.get(), &st) != 0) return;
-  if (look_for(directory, m.given, file.get()) != 0) return;
-  if (changed_ns(st) == m.changed_ns) {
-    hands_.unlink(directory, m.given);
+  if (!file || fstat(file.get(), &st) != 0) return;
+  bool const is_ours = changed_ns(st) == m.changed_ns;
+  if (is_ours) one.changed_ns = m.changed_ns;
+  if (directory < 0 || look_for(directory, m.given, file.get()) != 0) return;
+  if (is_ours) {
+    if (hands_.unlink(directory, m.given) == 0) one.changed_ns = 0;
     return;
   }
   home_.set_mark(file.get(), {}, hands_);  // or a later attempt would take it for its own
@@ -321,15 +324,19 @@ int replay::clear_name(record const& r, int directory) {
   struct stat st = {};
   if (fstat(there.get(), &st) != 0) return errno;
   if (is_of_attempt(there.get(), st)) return hands_.unlink(directory, r.name);
+  bool const is_made = home_.is_marked(there.get(), mark_);
+  if (is_made && overwrites_ && st.st_uid == r.uid) return rename_aside(r, directory, st.st_ino);
   // A time says nothing of another user, who may have waited for the crash, or for our attempts.
-  bool const is_foreign = is_changed_since(when_, home_, r.file.fs, st) || st.st_uid != r.uid ||
-                          home_.is_marked(there.get(), mark_);
+  bool const is_foreign =
+      is_changed_since(when_, home_, r.file.fs, st) || st.st_uid != r.uid || is_made;
   return is_foreign ? refuse_name(r, directory) : put_aside(r, directory, there.get());
 }
 
 /// An attempt made it, and nobody changed it since.
 bool replay::is_of_attempt(int fd, struct stat const& st) const {
-  return S_ISREG(st.st_mode) && when_.is_ours(changed_ns(st)) && home_.is_marked(fd, mark_);
+  std::uint64_t const changed = changed_ns(st);
+  return S_ISREG(st.st_mode) && home_.is_marked(fd, mark_) &&
+         (when_.is_ours(changed) || live_.has_left_at(changed));
 }
 
 void replay::bring_homeless_to(int directory) {
@@ -372,7 +379,12 @@ int replay::put_aside(record const& r, int directory, int fd) {
   struct statx there = {};
   if (statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME, &there) != 0) return errno;
   if (!is_earlier(there, r.changed_ns, when_.until_ns)) return EEXIST;
-  std::string const name = move_aside(directory, r.name, there.stx_ino);
+  return rename_aside(r, directory, there.stx_ino);
+}
+
+/// 0 or an errno.
+int replay::rename_aside(record const& r, int directory, std::uint64_t inode) {
+  std::string const name = move_aside(directory, r.name, inode);
   if (name.empty()) return errno;
   done_.aside.push_back(home_.place_of(r.file.fs, directory) + "/" + name);
   return 0;

@@ -60,7 +60,7 @@ struct left_aside {
   std::string why;
   bool is_lost = false;          // home has no such file: its names are kept as well
   std::string name;              // of a lost one; else home knows it
-  std::uint64_t changed_ns = 0;  // its ctime, if that is ours by now; else 0
+  std::uint64_t changed_ns = 0;  // the ctime of it or of a part, if that is ours by now; else 0
 };
 
 /// is_given_away(), as people are told.
@@ -88,6 +88,8 @@ class replay {
 
   /// What its users did to a file is an error, too, unless this is said: then it is left aside.
   void leave_aside_what_users_did() { leaves_aside_ = true; }
+  /// A file that an attempt made, and that somebody else changed since, gets another name.
+  void overwrite() { overwrites_ = true; }
   /// Where files go whose directory is no more; the descriptor stays the caller's. What earlier
   /// attempts made there goes.
   void bring_homeless_to(int directory);
@@ -131,6 +133,7 @@ class replay {
   int look_for(int directory, std::string const& name, int fd) const;
   int refuse_name(record const& r, int directory);
   int put_aside(record const& r, int directory, int fd);
+  int rename_aside(record const& r, int directory, std::uint64_t inode);
   void take_back(file_id const& id, left_aside& one);
   void look_who_changed(file_id const& id, struct stat const& st);
   void know_changed(file_id const& id, int fd);
@@ -160,7 +163,7 @@ class replay {
   std::map<file_id, page_set> written_;  // bytes, and not flushed
   std::map<file_id, left_aside> aside_;
   std::map<file_id, owner_ids> given_;  // whose a file is that its group could not have
-  bool leaves_aside_ = false;
+  bool leaves_aside_ = false, overwrites_ = false;
   int into_ = -1;
   int flush_error_ = 0;
   std::string stale_;

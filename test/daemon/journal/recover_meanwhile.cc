@@ -4,21 +4,25 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
 #include <fstream>
 #include <functional>
+#include <optional>
 
 #include "base/descriptor.h"
 #include "base/error.h"
 #include "journal/kept_aside.h"
+#include "lib/held_lock.h"
 #include "recover_bench.h"
 
 using namespace sluice::journal;
 using sluice::descriptor;
 using sluice::test::bench;
+using sluice::test::held_lock;
 using sluice::test::wall_ns;
 
 namespace {
@@ -111,6 +115,42 @@ TEST_CASE("a file that was made and then left aside is made again by what is kep
   recover_aside(r.aside_log, nullptr, nullptr, into);
   CHECK(b.read(name) == "LOGSEND.");
   CHECK(b.read("found/a") == "another");
+}
+
+TEST_CASE("a part of a file that somebody holds is completed by what is kept", "[order]") {
+  bench b;
+  if (!b.begin()) return;
+  bool const is_changed = GENERATE(false, true);  // by its user, later
+  record const a = b.tell_lost("a", "LOGS");
+  b.tell_data(a.file, 4, "END.");
+  b.crash();
+  std::optional<held_lock> somebody;
+  auto const take_lock = [&](std::uint64_t, std::uint64_t) {
+    if (!somebody && b.read("a") == "LOGS") somebody.emplace(b.path("a"));
+  };
+  recover_options o;
+  o.log = b.log;
+  o.set_aside = true;
+  o.progress = take_lock;
+  o.patience.first_ns = o.patience.next_ns = o.patience.last_ns = 3'000'000'000;
+  recovered const r = recover(o);
+  REQUIRE(somebody);
+  if (!*somebody) return;
+  REQUIRE(r.aside.size() == 1);
+  CHECK(b.read("a") == "LOGS");
+  somebody->end();
+  while (waitpid(-1, nullptr, 0) > 0 || errno == EINTR) continue;  // whoever waited
+  if (is_changed) REQUIRE(chmod(b.path("a").c_str(), 0600) == 0);
+  usleep(20'000);  // beyond a tick of the inode's clock
+  o = {};
+  o.log = b.log = r.aside_log;
+  if (is_changed) {
+    CHECK_THROWS_WITH(recover(o), Catch::Contains("was put there by somebody else"));
+  }
+  o.overwrite = is_changed;
+  recovered const again = recover(o);
+  CHECK(b.read("a") == "LOGSEND.");
+  CHECK(again.done.aside.size() == (is_changed ? 1 : 0));
 }
 
 TEST_CASE("a made file that somebody else changes meanwhile stays, by another name", "[order]") {
