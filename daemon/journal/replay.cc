@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstring>
 #include <filesystem>
 
@@ -390,11 +391,15 @@ int replay::rename_aside(record const& r, int directory, std::uint64_t inode) {
   return 0;
 }
 
-/// 0 or an errno. Among files from elsewhere its name gets a number, if one has it.
+/// 0 or an errno. Among files from elsewhere its name gets a number, if one has it, and is cut
+/// where that has no room.
 int replay::name_it(record const& r, int fd, int directory, std::string& given) const {
   int error = hands_.link(fd, directory, given = r.name);
-  for (int i = 2; error == EEXIST && directory == into_; ++i)
-    error = hands_.link(fd, directory, given = fmt::format("{}.{}", r.name, i));
+  for (int i = 2; error == EEXIST && directory == into_; ++i) {
+    std::string const number = fmt::format(".{}", i);
+    given = r.name.substr(0, NAME_MAX - number.size()) + number;
+    error = hands_.link(fd, directory, given);
+  }
   return error;
 }
 
