@@ -72,6 +72,22 @@ class Disk:
             w.wait_until(lambda: not self.members(), 10)
             os.rmdir(self.group)
 
+    def written_bytes(self):
+        """By (its group, all): what the kernel writes back by itself is in no group, nor held."""
+        with open(f"/sys/block/{os.path.basename(self.device)}/stat") as f:
+            total = int(f.read().split()[6]) * 512
+        number = os.stat(self.device).st_rdev
+        wanted, ours = f"{os.major(number)}:{os.minor(number)}", 0
+        unified = not os.path.isdir(BLKIO)
+        name = "io.stat" if unified else "blkio.throttle.io_service_bytes"
+        with open(os.path.join(self.group, name)) as f:
+            for words in (line.split() for line in f):
+                if words[0] == wanted and unified:
+                    ours = int(dict(x.split("=") for x in words[1:])["wbytes"])
+                elif words[0] == wanted and words[1] == "Write":
+                    ours = int(words[2])
+        return ours, total
+
     def members(self):
         with open(os.path.join(self.group, "cgroup.procs")) as f:
             return f.read().strip()
