@@ -250,6 +250,11 @@ class Mariadb:
                         "where name = 'trx_rseg_history_len'")
         return int(said)
 
+    def waits_for_pages(self):
+        """How often somebody waited until the page cleaner had freed one."""
+        said = self.ask("show global status like 'Innodb_buffer_pool_wait_free'")
+        return int(said.split()[1])
+
     def start(self, data, before=(), preexec_fn=None):
         with open(os.path.join(self.o.folder, "mariadb.log"), "a") as log:
             server = subprocess.Popen([*before, self.server, "--no-defaults", "--user=root",
@@ -316,7 +321,7 @@ class Mariadb:
             self.tell(view, "start transaction with consistent snapshot; "
                             "select count(*) from t.old where id < 2;")
             self.delete()
-            written = disk.written_bytes()
+            written, waited = disk.written_bytes(), self.waits_for_pages()
             begin, spans, found = time.time(), [], []
             thread, failed = beside(lambda: self.purge(begin, view, spans, found))
             done = pace.drive([self.asker(s, i) for i, s in enumerate(sessions)],
@@ -330,7 +335,8 @@ class Mariadb:
                 s.stdin.close()
                 s.wait(LONGEST_S)
         return Outcome(begin, end, done, spans, max(0, left - int(found[0] * self.LEFT)),
-                       f"history {found[0]} to {left}", grown(disk, written))
+                       f"history {found[0]} to {left}, {self.waits_for_pages() - waited} waits "
+                       "for a free page", grown(disk, written))
 
     def delete(self):
         """Each its own transaction, for the history is counted in these."""

@@ -41,6 +41,11 @@ block tail >wanted
   sed 's/ (not on this machine)$//' >found
 diff wanted found || fail "what is said of background work is stale"
 
+"$SLUICE" policy check "$examples/tail-latency-postgresql.json" >found 2>/dev/null ||
+  fail "tail-latency-postgresql.json is refused"
+grep -q 'background-writer, vacuum, checkpointer have the rest' found ||
+  fail "what PostgreSQL does in the background: $(cat found)"
+
 # Every file is named in the table.
 for file in "$examples"/*.json; do
   grep -q "^| \`${file##*/}\` |" "$examples/README.md" || fail "${file##*/} is not in the table"
