@@ -73,7 +73,9 @@ class Disk:
             os.rmdir(self.group)
 
     def written_bytes(self):
-        """By (its group, all): what the kernel writes back by itself is in no group, nor held."""
+        """By (its group, all): what the kernel writes back by itself is in no group, nor held. The
+        first counts what is queued, too.
+        """
         with open(f"/sys/block/{os.path.basename(self.device)}/stat") as f:
             total = int(f.read().split()[6]) * 512
         number = os.stat(self.device).st_rdev
