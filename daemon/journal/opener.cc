@@ -253,9 +253,7 @@ class doorman {
     }
     std::string const file = q.what == wish::open ? handle_of(q) : "";
     queue* const waits = queue_of(q);
-    if (held_.contains(file)) return told.words.error = held, true;
-    if (waits != nullptr && !waits->left.is_below(most(asked), pid_))
-      return told.words.error = unasked, true;
+    if ((told.words.error = why_not(asked, file, waits)) != 0) return true;
     if (q.what == wish::want || q.what == wish::keep_only) before_.push_back(q);
     if (!has(asked)) return false;
     if (waits != nullptr && !is_readable(opener_.get(), waits->patience_ns(patience_))) {
@@ -267,6 +265,12 @@ class doorman {
     if (is_of_directory(q) && told.fds[0] && !may_others_look_at(told.fds[0].get()))
       private_.insert(file);
     return true;
+  }
+
+  /// 0: it may be asked for.
+  int why_not(letter<question> const& asked, std::string const& file, queue* waits) {
+    if (held_.contains(file)) return held;
+    return waits == nullptr || waits->left.is_below(most(asked), pid_) ? 0 : unasked;
   }
 
   static bool is_of_directory(question const& q) {
