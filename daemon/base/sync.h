@@ -16,11 +16,12 @@
 
 namespace sluice {
 
-/// Nobody else may read or write it, so nobody else can hold its lock (SECURITY.md). An access list
-/// shows in the bits of the group.
+/// It is ours, and nobody else may read or write it, so nobody else can hold its lock
+/// (SECURITY.md). An access list shows in the bits of the group.
 inline bool is_private(int fd) {
   struct stat st = {};
-  return fstat(fd, &st) == 0 && (st.st_mode & (S_IRGRP | S_IWGRP | S_IROTH | S_IWOTH)) == 0;
+  return fstat(fd, &st) == 0 && st.st_uid == geteuid() &&
+         (st.st_mode & (S_IRGRP | S_IWGRP | S_IROTH | S_IWOTH)) == 0;
 }
 
 /// A file without a name on the file system of that directory: -1 and an errno where there is none

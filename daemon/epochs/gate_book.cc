@@ -20,6 +20,10 @@ constexpr std::size_t most_owed = 1u << 20;
 constexpr std::size_t jobs_per_message = 2000;
 constexpr time_ns look_ns = 60'000'000'000;
 constexpr time_ns tell_again_ns = 1'000'000'000;
+// A loss of a job that is over everywhere waits for a gate of that name so long.
+constexpr time_ns loss_kept_ns = 1'800'000'000'000;
+// Gates of a child that have opened. A node that asks again has the answer within a second.
+constexpr std::size_t most_opened_of_child = 128;
 
 std::string hex(std::uint64_t v) { return fmt::format("{:016x}", v); }
 
@@ -205,12 +209,18 @@ void gate_book::expire_rows(time_ns now) {
   if (now - expired_at_ < look_ns) return;
   expired_at_ = now;
   std::vector<std::pair<core::job_id, std::string>> old;
-  for (auto const& [key, of] : jobs_)
-    for (row const& r : of.rows) {
+  for (auto& [key, of] : jobs_) {
+    bool const is_anywhere =
+        std::any_of(of.rows.begin(), of.rows.end(), [](row const& r) { return !r.is_over; });
+    for (row& r : of.rows) {
       standing const* const s = standing_of(r.node);
-      if (now - std::max(start_, s != nullptr ? s->heard_at : start_) >= forgotten_ns)
-        old.emplace_back(key, r.node);
+      bool const is_silent =
+          now - std::max(start_, s != nullptr ? s->heard_at : start_) >= forgotten_ns;
+      if (is_anywhere || r.over_at == 0) r.over_at = is_anywhere ? 0 : now;
+      bool const is_told_to_nobody = r.over_at != 0 && now - r.over_at >= loss_kept_ns;
+      if (is_silent || is_told_to_nobody) old.emplace_back(key, r.node);
     }
+  }
   for (auto const& [key, node] : old) drop_row(key, node);
 }
 
@@ -299,6 +309,14 @@ std::vector<gate_book::letter> gate_book::take() {
   return out;
 }
 
+/// Of each child the newest stay. One that failed stays as long as it may be asked for.
+void gate_book::forget_opened(time_ns now) {
+  std::unordered_map<std::uint32_t, std::size_t> opened;
+  for (auto g = gates_.rbegin(); g != gates_.rend(); ++g)
+    if (g->is_over && g->error == 0 && ++opened[g->from] > most_opened_of_child)
+      g->until = std::min(g->until, now);
+}
+
 void gate_book::tick(time_ns now) {
   if (is_relay_) {
     pass_losses();
@@ -309,6 +327,7 @@ void gate_book::tick(time_ns now) {
   ticked_at_ = now;
   for (gate& g : gates_)
     if (!g.is_over) look_at(g, now);
+  forget_opened(now);
   std::erase_if(gates_, [&](gate const& g) { return g.is_over && now >= g.until; });
   std::erase_if(routes_, [&](route const& r) { return now >= r.until; });
 }

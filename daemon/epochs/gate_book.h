@@ -71,6 +71,7 @@ class gate_book {
     std::string lost;        // why something of it may be; the next gate is told
     bool is_over = false;    // and nothing of the job is there any more
     bool is_passed = false;  // relay: that loss is among those of job_rows::boot
+    time_ns over_at = 0;     // when we saw that it is over; 0: it is not, or not looked at yet
   };
   struct job_rows {
     std::vector<row> rows;
@@ -121,6 +122,7 @@ class gate_book {
   void leave_out(std::string const& node, wire::gate_join const& m);
   void forget_owed(std::uint32_t child);
   void expire_rows(time_ns now);
+  void forget_opened(time_ns now);
   standing* standing_of(std::string const& node);
   gate* find_gate(wire::gate_id const& id);
   void begin(gate g, time_ns now);

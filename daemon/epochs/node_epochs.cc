@@ -25,7 +25,11 @@ constexpr std::int64_t dead_claim_ns = 5 * s_ns, dead_answer_ns = 60 * s_ns;
 constexpr std::size_t most_answered = 256;
 // With the 1024 jobs that a node has at most they fit one message of a node.
 constexpr std::size_t most_departed = 900;
+constexpr std::size_t most_departed_of_an_owner = 128;
 constexpr std::size_t most_waits = 4096;
+// The parent has this many gates of a node, and the last eighth is for users who have none.
+constexpr std::size_t most_asked = 256, most_asked_of_an_owner = 32;
+constexpr std::size_t most_asked_of_some = most_asked - most_asked / 8;
 
 constexpr after_state state_in(std::uint32_t word) { return static_cast<after_state>(word & 7); }
 
@@ -52,7 +56,8 @@ node_epochs::node_epochs(std::string run_dir, std::uint64_t incarnation, owner_l
       incarnation_(incarnation),
       boot_(boot_id()),
       log_(log),
-      processes_(std::move(owner_of)) {}
+      owner_of_(std::move(owner_of)),
+      processes_(owner_of_) {}
 
 void node_epochs::meet(std::span<job_facts const> jobs) {
   for (job_facts const& j : jobs) {
@@ -158,11 +163,26 @@ void node_epochs::ask(member& m, runtime::uplink* up, std::int64_t now_ns) {
     }
     if (up == nullptr || !m.is_known || (q.asked_ns != 0 && now_ns - q.asked_ns < again_ns))
       return false;
-    q.asked_ns = now_ns;
-    up->send_gate(wire::gate_ask{
-        {incarnation_, q.id}, m.key, std::max<std::int64_t>(q.until_ns - now_ns, 1'000'000)});
+    if (send(m, q, *up, now_ns)) q.asked_ns = now_ns;
     return false;
   });
+}
+
+bool node_epochs::has_place(uid_t uid, bool is_asked_again) const {
+  if (is_asked_again) return true;
+  auto const at = asked_of_.find(owner(uid));
+  if (at == asked_of_.end()) return asked_ < most_asked;
+  return at->second < most_asked_of_an_owner && asked_ < most_asked_of_some;
+}
+
+/// False: later. The queue to the parent is short, and a user has so many places there.
+bool node_epochs::send(member const& m, question& q, runtime::uplink& up, std::int64_t now_ns) {
+  bool const is_again = q.asked_ns != 0;
+  if (!has_place(m.uid, is_again)) return false;
+  std::int64_t const left_ns = std::max<std::int64_t>(q.until_ns - now_ns, 1'000'000);
+  if (!up.send_gate(wire::gate_ask{{incarnation_, q.id}, m.key, left_ns})) return false;
+  if (!is_again) ++asked_of_[owner(m.uid)], ++asked_;
+  return true;
 }
 
 void node_epochs::open(wire::gate_open const& o) {
@@ -170,7 +190,7 @@ void node_epochs::open(wire::gate_open const& o) {
   for (auto& [folder, m] : members_)
     std::erase_if(m.questions, [&, &m = m](question const& q) {
       if (q.id != o.gate.counter) return false;
-      if (o.error == EINPROGRESS) {
+      if (o.error == EINPROGRESS || o.error == EBUSY) {  // busy: it is asked again
         waits_for(m, q.slot, o.text);
         return false;
       }
@@ -260,6 +280,15 @@ void node_epochs::finish(member& m, int error) {
   m.is_lost = error != 0;
 }
 
+/// Of a job that is not among those its cluster says that we have lost it.
+bool node_epochs::may_depart(member const& m) const {
+  if (departed_.contains(m.key)) return true;
+  auto const is_his = [&](auto const& one) { return owner(one.second.uid) == owner(m.uid); };
+  return departed_.size() < most_departed &&
+         std::count_if(departed_.begin(), departed_.end(), is_his) <
+             static_cast<long>(most_departed_of_an_owner);
+}
+
 bool node_epochs::may_end(std::string_view folder) {
   auto const at = members_.find(folder);
   if (at == members_.end()) return true;
@@ -267,9 +296,9 @@ bool node_epochs::may_end(std::string_view folder) {
   if (has_parent_ && m.area) {
     m.is_ending = true;
     if (!m.has_ended) return false;
-    if (departed_.size() < most_departed || departed_.contains(m.key)) {
+    if (may_depart(m)) {
       departed& l = departed_[m.key];  // of an earlier job of that name the parent may not know yet
-      l = {l.is_lost || m.is_lost, 0};
+      l = {m.uid, l.is_lost || m.is_lost, 0};
     }
   }
   members_.erase(at);  // the next job of that name has an area of its own
@@ -334,17 +363,35 @@ bool node_epochs::is_busy() const {
   });
 }
 
+/// Who comes after the one that asked last is the first now.
+void node_epochs::take_turns(runtime::uplink* up, std::int64_t now_ns) {
+  asked_of_.clear();
+  asked_ = 0;
+  for (auto const& [folder, m] : members_) {
+    auto const asked = static_cast<std::size_t>(std::count_if(
+        m.questions.begin(), m.questions.end(), [](question const& q) { return q.asked_ns != 0; }));
+    if (asked != 0) asked_of_[owner(m.uid)] += asked;
+    asked_ += asked;
+  }
+  auto at = members_.upper_bound(asked_last_);
+  for (std::size_t left = members_.size(); left > 0; --left, ++at) {
+    if (at == members_.end()) at = members_.begin();
+    member& m = at->second;
+    if (!m.area || m.area->is_broken()) continue;
+    if (up == nullptr && !m.is_known) know(m, 1);
+    take_questions(m, now_ns);
+    std::size_t const before = asked_;
+    ask(m, up, now_ns);
+    if (asked_ != before) asked_last_ = at->first;
+  }
+}
+
 void node_epochs::turn(std::span<job_facts const> jobs, runtime::uplink* up, std::int64_t now_ns) {
   has_parent_ = up != nullptr;
   processes_.reap();
   meet(jobs);
   if (up != nullptr) join(*up, now_ns);
-  for (auto& [folder, m] : members_) {
-    if (!m.area || m.area->is_broken()) continue;
-    if (up == nullptr && !m.is_known) know(m, 1);
-    take_questions(m, now_ns);
-    ask(m, up, now_ns);
-  }
+  take_turns(up, now_ns);
   for (auto& [folder, m] : members_)
     if (m.area) run_sync(m, now_ns);
   for (wire::gate_done const& d : std::exchange(outbox_, {}))

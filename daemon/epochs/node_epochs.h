@@ -93,6 +93,7 @@ class node_epochs {
     bool is_ending = false, is_last = false, has_ended = false, is_lost = false;
   };
   struct departed {
+    std::uint32_t uid = 0;
     bool is_lost = false;
     std::int64_t told_ns = 0;
   };
@@ -103,6 +104,11 @@ class node_epochs {
   void waits_for(member& m, unsigned slot, std::string const& whom);
   void put(member& m, question const& q, int error, std::string const& why);
   void ask(member& m, runtime::uplink* up, std::int64_t now_ns);
+  bool send(member const& m, question& q, runtime::uplink& up, std::int64_t now_ns);
+  bool has_place(uid_t uid, bool is_asked_again) const;
+  void take_turns(runtime::uplink* up, std::int64_t now_ns);
+  bool may_depart(member const& m) const;
+  uid_t owner(uid_t uid) const { return owner_by(owner_of_, uid); }
   void run_sync(member& m, std::int64_t now_ns);
   void begin_sync(member& m, std::int64_t now_ns);
   void finish(member& m, int error);
@@ -114,12 +120,16 @@ class node_epochs {
   std::string run_dir_;
   std::uint64_t incarnation_, boot_;
   runtime::logger& log_;
+  owner_lookup owner_of_;
   sync_processes processes_;                            // before who has one
   std::map<std::string, member, std::less<>> members_;  // by folder
   std::map<core::job_id, departed> departed_;  // by job: over, and the parent has not taken it out
   std::deque<wire::gate_done> answered_;       // to say again
   std::vector<wire::gate_done> outbox_;
   std::uint64_t last_id_ = 0;
+  std::map<uid_t, std::size_t> asked_of_;  // questions that the parent has to answer, by owner
+  std::size_t asked_ = 0;                  // of all
+  std::string asked_last_;                 // folder of who sent the last one
   bool must_say_all_ = false, has_parent_ = false;
 };
 

@@ -561,11 +561,12 @@ bool job_table::cut_back(std::string const& folder, segment::made_sizes const& s
   std::string const dir = segment::job_dir(run_dir_, folder);
   segment::file_look const seen = segment::look_at_files(dir, sizes);
   std::int64_t& known_ns = files_changed_ns_[folder];
-  bool const has_changed = std::exchange(known_ns, seen.changed_ns) != seen.changed_ns;
-  if (!seen.has_grown && !has_changed) return false;
+  if (!seen.has_grown && known_ns == seen.changed_ns) return false;
   std::int64_t const now_ns = steady_ns();
   bool const is_held_up = tidier_.is_held_up(dir, now_ns);
-  tidier_.ask(dir, owner(uid), {.is_over = false, .has_let_go = false, .sizes = sizes}, now_ns);
+  bool const is_asked =
+      tidier_.ask(dir, owner(uid), {.is_over = false, .has_let_go = false, .sizes = sizes}, now_ns);
+  if (is_asked) known_ns = seen.changed_ns;
   return is_held_up;
 }
 

@@ -163,19 +163,20 @@ tidier::~tidier() {
   if (pid_ > 0) waitpid(pid_, nullptr, 0);
 }
 
-void tidier::ask(std::string const& dir, uid_t owner, tidy_task const& task, std::int64_t now_ns) {
+bool tidier::ask(std::string const& dir, uid_t owner, tidy_task const& task, std::int64_t now_ns) {
   order_words order;
   auto const at = folders_.find(dir);
   bool const is_asked = at != folders_.end() && at->second.asked_ns != 0;
-  if (is_asked || dir.size() >= sizeof order.dir) return;
+  if (is_asked || dir.size() >= sizeof order.dir) return false;
   order.owner = owner;
   order.task = task;
   dir.copy(order.dir, dir.size());
   if (!socket_)
     done_.push_back({dir, tidy(dir, task)});
   else if (!send_words(socket_.get(), order, MSG_DONTWAIT))
-    return;  // its queue is full: who looks again asks again
+    return false;  // its queue is full: who looks again asks again
   folders_[dir] = {.asked_ns = now_ns};
+  return true;
 }
 
 std::vector<tidier::answer> tidier::take() {

@@ -40,8 +40,8 @@ class tidier {
   /// To be polled for answers; -1: there is no process.
   int fd() const { return socket_.get(); }
   /// Of a folder that has an answer to come nothing more is asked. `owner`: of whose tasks one is
-  /// done at a time.
-  void ask(std::string const& dir, uid_t owner, tidy_task const& task, std::int64_t now_ns);
+  /// done at a time. False: not now.
+  bool ask(std::string const& dir, uid_t owner, tidy_task const& task, std::int64_t now_ns);
   /// What has been done since. Throws when the process has ended: its daemon is to be started anew.
   std::vector<answer> take();
   /// Until there is an answer, or for so long, where something was asked since then.

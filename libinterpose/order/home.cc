@@ -24,7 +24,8 @@ long call_on(int fd, long number, long a = 0, long b = 0, long c = 0) {
 bool is_private(int fd) {
   struct stat st;
   constexpr unsigned others = S_IRGRP | S_IWGRP | S_IROTH | S_IWOTH;
-  return !sys::failed(call_on(fd, SYS_fstat, sys::as_long(&st))) && (st.st_mode & others) == 0;
+  return !sys::failed(call_on(fd, SYS_fstat, sys::as_long(&st))) && (st.st_mode & others) == 0 &&
+         st.st_uid == static_cast<uid_t>(sys::call(SYS_geteuid));
 }
 
 long said(long error) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // build: -static
-// keep_asking [--no-heart] FOLDER...: what a hostile user does with the areas of his own jobs. No
-// library is loaded into it. A question stands in the `after` area of each job: a new one as soon
-// as the last has its answer. With --no-heart the `order` areas say that there is a journal, and
-// that nobody serves it. It says `asked` when the daemon has taken all, and `refused N` when it has
-// refused all N times.
+// keep_asking [--no-heart] [--all] FOLDER...: what a hostile user does with the areas of his own
+// jobs. No library is loaded into it. A question stands in the `after` area of each job, with --all
+// as many as it has room for: a new one as soon as the last has its answer. With --no-heart the
+// `order` areas say that there is a journal, and that nobody serves it. It says `asked` when the
+// daemon has taken all, and `refused N` when it has refused all N times.
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -30,10 +30,10 @@ Area& map(std::string const& path) {
 
 class asker {
  public:
-  explicit asker(std::string const& folder) : area_(map<abi::after_area>(folder + "/after")) {}
+  explicit asker(abi::after_slot& slot) : slot_(slot) {}
 
   void turn() {
-    abi::after_slot& s = area_.slot[0];
+    abi::after_slot& s = slot_;
     std::uint32_t const word = s.word.load();
     auto const is = static_cast<abi::after_state>(word & 7);
     was_taken_ = was_taken_ || is == abi::after_state::taken;
@@ -50,7 +50,7 @@ class asker {
   unsigned refused() const { return refused_; }
 
  private:
-  abi::after_area& area_;
+  abi::after_slot& slot_;
   bool was_taken_ = false;
   unsigned refused_ = 0;
 };
@@ -58,11 +58,19 @@ class asker {
 }  // namespace
 
 int main(int argc, char** argv) {
-  bool const has_no_heart = argc > 1 && strcmp(argv[1], "--no-heart") == 0;
+  int first = 1;
+  auto const is = [&](char const* flag) {
+    bool const found = first < argc && strcmp(argv[first], flag) == 0;
+    first += found ? 1 : 0;
+    return found;
+  };
+  bool const has_no_heart = is("--no-heart"), are_all = is("--all");
   std::vector<asker> askers;
   std::vector<abi::order_area*> orders;
-  for (int i = has_no_heart ? 2 : 1; i < argc; ++i) {
-    askers.emplace_back(argv[i]);
+  for (int i = first; i < argc; ++i) {
+    auto& area = map<abi::after_area>(std::string(argv[i]) + "/after");
+    for (unsigned slot = 0; slot < (are_all ? abi::after_slots : 1); ++slot)
+      askers.emplace_back(area.slot[slot]);
     if (has_no_heart) orders.push_back(&map<abi::order_area>(std::string(argv[i]) + "/order"));
   }
   CHECK(!askers.empty());
