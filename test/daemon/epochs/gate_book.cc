@@ -329,3 +329,44 @@ TEST_CASE("gates: a book that names a job by half its key is refused", "[gates]"
     text.replace(at, 32, now, 16, 16);
   CHECK_THROWS_AS(desk().book.from_text(text), sluice::error);
 }
+
+TEST_CASE("gates: a loss of a job that is over everywhere is forgotten in time", "[gates]") {
+  desk d = three_nodes();
+  constexpr std::int64_t minute = 60 * second;
+  wire::gate_member const lost = {hydro, 1, true, true};
+  d.join(0, lost);
+  REQUIRE(d.book.rows() == 3);
+  SECTION("while a node has it, it stays") {
+    d.pass(40 * minute, {0, 1, 2});
+    CHECK(d.book.rows() == 3);
+    d.ask(1);
+    CHECK(d.why_of(1) == "node n0 could not sync what the job wrote");
+  }
+  SECTION("nobody has it") {
+    d.join(1, lost);
+    d.join(2, {hydro, 1, true, false});
+    d.pass(20 * minute, {0, 1, 2});
+    CHECK(d.book.rows() == 2);
+    d.pass(20 * minute, {0, 1, 2});
+    CHECK(d.book.rows() == 0);
+  }
+}
+
+TEST_CASE("gates: those of one node that have opened do not fill the book", "[gates]") {
+  desk d;
+  for (std::uint32_t c : {0u, 1u}) d.join(c, {hydro, 1, false, false});
+  d.settle();
+  std::uint64_t counter = 0;
+  for (int i = 0; i < 5000; ++i) {
+    ++counter;
+    d.ask(0, counter);
+    d.done(0, counter);
+    d.done(1, counter);
+    if (i % 100 == 0) d.pass(100 * ms, {0, 1});
+    REQUIRE(d.answer()->error == 0);
+  }
+  d.ask(1, ++counter);
+  CHECK_FALSE(d.answer(1));  // it has a place
+  d.ask(0, counter - 1);     // the last answer was lost
+  CHECK(d.answer()->error == 0);
+}

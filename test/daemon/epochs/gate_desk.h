@@ -62,7 +62,10 @@ struct desk {
     if (all.empty()) return std::nullopt;
     return all.back();
   }
-  std::string why() { return answer() ? answer()->text : "no answer"; }
+  std::string why_of(std::uint32_t child) {
+    return answer(child) ? answer(child)->text : "no answer";
+  }
+  std::string why() { return why_of(0); }
 };
 
 inline desk three_nodes() {
