@@ -12,8 +12,8 @@ scripts/experiments/database-background --help >/dev/null || fail help
 [ "$(id -u)" = 0 ] || skip 'needs root'
 [ -d /sys/fs/cgroup/blkio ] || [ -e /sys/fs/cgroup/cgroup.controllers ] || skip 'needs cgroups'
 mkdir "$SCRATCH/results"
-scripts/experiments/database-background --short --json --only sqlite --variants plain,limit,tail-latency \
-  -o "$SCRATCH/results" >"$SCRATCH/out" 2>"$SCRATCH/err"
+scripts/experiments/database-background --short --json --only sqlite \
+  --variants plain,limit,tail-latency -o "$SCRATCH/results" >"$SCRATCH/out" 2>"$SCRATCH/err"
 status=$?
 [ $status = 77 ] && skip "$(tail -n 1 "$SCRATCH/out")"
 [ $status = 0 ] || fail "status $status: $(cat "$SCRATCH/err")"
