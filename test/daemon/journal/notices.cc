@@ -151,8 +151,7 @@ TEST_CASE("a barrier whose daemon died is made good by its stream", "[order]") {
   int const open_one = s.make("open"), closed = s.make("closed");
   s.write(open_one, 0, "text");
   s.write(closed, 0, "text");
-  s.is_stopped = true;
-  usleep(50'000);
+  s.stand_still();
   REQUIRE(stream.barrier(open_one, abi::order_request::fsync) == 0);
   REQUIRE(stream.barrier(closed, abi::order_request::fsync) == 0);
   s.is_stopped = false;

@@ -132,10 +132,23 @@ struct served {
     disk.reset();
     return is_empty;
   }
+  void wait_between_turns() {
+    ask([](journal::service const&) { return 0; });
+  }
+  /// It is out of its turn, and takes nothing.
+  void stand_still() {
+    is_stopped = true;
+    wait_between_turns();
+  }
+  /// It has had a turn since.
+  void go_on() {
+    is_stopped = false;
+    wait_between_turns();
+    wait_between_turns();
+  }
   /// It takes nothing and its heart stands still; programs see that at once.
   void stop() {
-    is_stopped = true;
-    usleep(50'000);  // out of its turn
+    stand_still();
     program->area().head.heart_ns = 1;
   }
   std::string path(std::string const& name) const { return dir + "/" + name; }

@@ -334,8 +334,7 @@ TEST_CASE("who goes without the daemon is not undone by recovery", "[order]") {
   int const fd = s.make("a");
   s.write(fd, 0, "logged");
   REQUIRE(s.program->sync(fd) == 0);
-  s.is_stopped = true;
-  usleep(50'000);  // out of its turn
+  s.stand_still();
   s.write(fd, 0, "alone!");
   REQUIRE(s.program->sync(fd) == 0);
   CHECK(s.program->alone == 1);
@@ -346,8 +345,7 @@ TEST_CASE("who goes without the daemon is not undone by recovery", "[order]") {
     CHECK(s.read("a") == "alone!");
   }
   SECTION("the daemon comes back, and logs it again") {
-    s.is_stopped = false;
-    usleep(50'000);
+    s.go_on();
     s.write(fd, 0, "synced");
     REQUIRE(s.program->sync(fd) == 0);  // at home
     CHECK(s.program->alone == 1);

@@ -198,8 +198,7 @@ TEST_CASE("sync(2) without a daemon makes the log void", "[order]") {
     CHECK(getxattr(s.log.c_str(), abi::order_mark_name, nullptr, 0) < 0);
   }
   SECTION("a daemon that was only slow acknowledges nothing before it began anew") {
-    s.is_stopped = false;
-    usleep(50'000);
+    s.go_on();
     auto const answered = s.program->answered.load();
     auto const logged = s.counts().logged;
     s.write(fd, 0, "native");

@@ -197,8 +197,7 @@ TEST_CASE("the daemon tells each job and all what it logged and brought home", "
     close(fd);
   }
   REQUIRE(s.counts().logged == 1);
-  s.is_stopped = true;
-  usleep(50'000);  // the loop is ours
+  s.stand_still();
   s.ask([&](auto& d) { d.publish(status.memory()); });
   CHECK(said.logged == 1);
   CHECK(said.bytes_logged == 8192);
@@ -215,8 +214,7 @@ TEST_CASE("the daemon tells each job and all what it logged and brought home", "
   CHECK(said.oldest_ns == 0);
   // The next one goes on with what that one said.
   s.begin();
-  s.is_stopped = true;
-  usleep(50'000);
+  s.stand_still();
   s.ask([&](auto& d) { d.publish(status.memory()); });
   CHECK(said.bytes_logged == 8192);
   CHECK(said.bytes_home == 8192);
