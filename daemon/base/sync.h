@@ -31,8 +31,9 @@ inline int open_nameless(int directory) {
 }
 
 /// 0, or why nothing that is changed on the file system of `fd` gets to its disk any more. What
-/// cannot be asked (another's file, no extended attributes) is no answer. A file that others may
-/// look at is not asked, but a private one: `fd` is then to be a directory.
+/// cannot be asked (another's file, no extended attributes) is no answer. Instead of a directory
+/// that others may list a file without a name is asked, which nobody can hold. Where there is none
+/// to be had `fd` is asked all the same: to wait is better than to take what is lost for safe.
 inline int why_given_up(int fd) {
   constexpr auto said = [](int error) {
     bool const is_given_up =
@@ -45,9 +46,10 @@ inline int why_given_up(int fd) {
   };
   if (is_private(fd)) return said(ask(fd));
   int const own = open_nameless(fd);
-  if (own < 0) return said(errno);
-  int const error = ask(own);
-  close(own);
+  // Who may make nothing in a directory may not ask it either.
+  if (own < 0 && (said(errno) != 0 || errno == EACCES)) return said(errno);
+  int const error = ask(own < 0 ? fd : own);
+  if (own >= 0) close(own);
   return said(error);
 }
 

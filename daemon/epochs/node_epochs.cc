@@ -161,7 +161,9 @@ void node_epochs::ask(member& m, runtime::uplink* up, std::int64_t now_ns) {
       m.waits.push_back({std::nullopt, q.id});
       q.asked_ns = now_ns;
     }
-    if (up == nullptr || !m.is_known || (q.asked_ns != 0 && now_ns - q.asked_ns < again_ns))
+    // Not all at once: what is dropped of a burst would be dropped of the next.
+    std::int64_t const pause_ns = again_ns + static_cast<std::int64_t>(q.id % 32) * again_ns / 32;
+    if (up == nullptr || !m.is_known || (q.asked_ns != 0 && now_ns - q.asked_ns < pause_ns))
       return false;
     if (send(m, q, *up, now_ns)) q.asked_ns = now_ns;
     return false;
@@ -338,22 +340,25 @@ void node_epochs::hear(wire::message const& message) {
 void node_epochs::join(runtime::uplink& up, std::int64_t now_ns) {
   if (!up.is_welcome()) return;
   wire::gate_join list;
+  std::vector<std::int64_t*> told;
   list.is_all = must_say_all_;
   for (auto& [folder, m] : members_) {
     // What the parent says of an earlier job of that name must not count for this one.
     if (departed_.contains(m.key)) continue;
     bool const is_due = !m.is_known && (m.joined_ns == 0 || now_ns - m.joined_ns >= again_ns);
     if (!m.area || (!must_say_all_ && !is_due)) continue;
-    m.joined_ns = now_ns;
+    told.push_back(&m.joined_ns);
     list.jobs.push_back({m.key, boot_, false, false});
   }
   for (auto& [key, l] : departed_) {
     if (!must_say_all_ && l.told_ns != 0 && now_ns - l.told_ns < again_ns) continue;
-    l.told_ns = now_ns;
+    told.push_back(&l.told_ns);
     list.jobs.push_back({key, boot_, true, l.is_lost});
   }
   if (list.jobs.empty() && !list.is_all) return;
-  if (up.send_gate(list)) must_say_all_ = false;
+  if (!up.send_gate(list)) return;  // the queue is full: in the next turn
+  must_say_all_ = false;
+  for (std::int64_t* const at : told) *at = now_ns;
 }
 
 bool node_epochs::is_busy() const {
@@ -390,12 +395,13 @@ void node_epochs::turn(std::span<job_facts const> jobs, runtime::uplink* up, std
   has_parent_ = up != nullptr;
   processes_.reap();
   meet(jobs);
+  // What was answered goes first: others wait for it. Who lacks one asks again.
+  std::erase_if(outbox_, [up](auto const& d) { return up == nullptr || up->send_gate(d); });
+  while (outbox_.size() > most_answered) outbox_.erase(outbox_.begin());
   if (up != nullptr) join(*up, now_ns);
   take_turns(up, now_ns);
   for (auto& [folder, m] : members_)
     if (m.area) run_sync(m, now_ns);
-  for (wire::gate_done const& d : std::exchange(outbox_, {}))
-    if (up != nullptr) up->send_gate(d);
 }
 
 }  // namespace sluice::epochs

@@ -98,7 +98,7 @@ descriptor open_beside(int fd, struct stat const& st);
 /// A device that has a file in the journal.
 struct held_mount {
   descriptor fd;
-  descriptor nameless;  // a file of ours there; none where there are no such
+  descriptor asked_at;  // a file of ours there without a name, else the first that was held
   fs_journal kept_by = fs_journal::none;
   bool has_fine_times = false;
   std::array<std::uint8_t, 16> fs = {};
@@ -107,7 +107,7 @@ struct held_mount {
   int refused = 0;
 
   /// What why_given_up() asks.
-  int asked() const { return nameless ? nameless.get() : fd.get(); }
+  int asked() const { return asked_at.get(); }
 };
 
 /// All of its file system is on its disk: 0 or an errno, for good.

@@ -54,6 +54,7 @@ unsigned count(pid_t but, Test const& is_one) {
     descriptor const one(openat(dirfd(all.get()), entry->d_name, O_PATH | O_DIRECTORY | O_CLOEXEC));
     struct stat st = {};
     if (!one || fstat(one.get(), &st) != 0) continue;
+    if (st.st_uid == 0 && st.st_gid != getegid()) continue;  // a program of a user's, set-user-ID
     if (is_one(st.st_uid, one.get()) && text_at(one.get(), "cgroup") == group) ++found;
   }
   return found;

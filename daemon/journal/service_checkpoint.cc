@@ -31,11 +31,13 @@ bool service::hold_mount(held_file const& f, struct stat const& st) {
   auto m = std::make_shared<held_mount>();
   m->fd = open_beside(f.fd.get(), st);
   if (!m->fd) m->fd = descriptor(fcntl(f.fd.get(), F_DUPFD_CLOEXEC, 3));
-  m->nameless = descriptor(open_nameless(m->fd.get()));
+  m->asked_at = descriptor(open_nameless(m->fd.get()));
+  // Its user may write it, which he may not the directory of each.
+  if (!m->asked_at) m->asked_at = descriptor(fcntl(f.fd.get(), F_DUPFD_CLOEXEC, 3));
   m->kept_by = fs_journal_of(f.fd.get());
   m->has_fine_times = has_fine_times(f.fd.get(), st);
   m->fs = f.id.fs;
-  return m->fd && mounts_.emplace(f.key.first, m).second;
+  return m->fd && m->asked_at && mounts_.emplace(f.key.first, m).second;
 }
 
 service::mount_ptr service::mount_of(held_inode const& i) const {

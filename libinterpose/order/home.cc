@@ -20,7 +20,7 @@ long call_on(int fd, long number, long a = 0, long b = 0, long c = 0) {
   return sys::call(number, fd, a, b, c, 0);
 }
 
-// See daemon/base/sync.h: of a file whose lock others could hold nothing is asked.
+// See daemon/base/sync.h: what is asked, and when that may wait for somebody who holds its lock.
 bool is_private(int fd) {
   struct stat st;
   constexpr unsigned others = S_IRGRP | S_IWGRP | S_IROTH | S_IWOTH;
@@ -40,9 +40,9 @@ long why_given_up(int fd) {
   if (is_private(fd)) return said(ask(fd));
   long const own =
       sys::call(SYS_openat, fd, sys::as_long("."), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-  if (sys::failed(own)) return said(own);
-  long const error = ask(own);
-  sys::call(SYS_close, own);
+  if (sys::failed(own) && (said(own) != 0 || own == -EACCES)) return said(own);
+  long const error = ask(sys::failed(own) ? fd : own);
+  if (!sys::failed(own)) sys::call(SYS_close, own);
   return said(error);
 }
 
