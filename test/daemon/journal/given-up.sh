@@ -50,7 +50,7 @@ open(sys.argv[2] + "/acknowledged", "w").close()
 wait_for("end")
 END
 cat >"$SCRATCH/first.py" <<'END'
-"""FILE OWN TALK: has what is dirty of FILE written, and then syncs OWN: what failed is told here."""
+"""FILE OWN TALK: has what is dirty of FILE written, and syncs OWN: what failed is told here."""
 import ctypes, os, sys, time
 call = ctypes.CDLL(None)
 call.sync_file_range(os.open(sys.argv[1], os.O_RDONLY), ctypes.c_long(0), ctypes.c_long(0), 7)
