@@ -210,14 +210,15 @@ void gate_book::expire_rows(time_ns now) {
   expired_at_ = now;
   std::vector<std::pair<core::job_id, std::string>> old;
   for (auto& [key, of] : jobs_) {
-    bool const is_anywhere =
-        std::any_of(of.rows.begin(), of.rows.end(), [](row const& r) { return !r.is_over; });
-    for (row& r : of.rows) {
+    bool const is_over =
+        std::all_of(of.rows.begin(), of.rows.end(), [](row const& r) { return r.is_over; });
+    if (!is_over || of.over_at == 0) of.over_at = is_over ? now : 0;
+    // A relay forgets what its parent has noted, and nothing before: see pass_losses().
+    bool const is_told_to_nobody = !is_relay_ && is_over && now - of.over_at >= loss_kept_ns;
+    for (row const& r : of.rows) {
       standing const* const s = standing_of(r.node);
       bool const is_silent =
           now - std::max(start_, s != nullptr ? s->heard_at : start_) >= forgotten_ns;
-      if (is_anywhere || r.over_at == 0) r.over_at = is_anywhere ? 0 : now;
-      bool const is_told_to_nobody = r.over_at != 0 && now - r.over_at >= loss_kept_ns;
       if (is_silent || is_told_to_nobody) old.emplace_back(key, r.node);
     }
   }
@@ -311,6 +312,7 @@ std::vector<gate_book::letter> gate_book::take() {
 
 /// Of each child the newest stay. One that failed stays as long as it may be asked for.
 void gate_book::forget_opened(time_ns now) {
+  if (gates_.size() <= most_opened_of_child) return;
   std::unordered_map<std::uint32_t, std::size_t> opened;
   for (auto g = gates_.rbegin(); g != gates_.rend(); ++g)
     if (g->is_over && g->error == 0 && ++opened[g->from] > most_opened_of_child)

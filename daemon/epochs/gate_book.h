@@ -71,13 +71,13 @@ class gate_book {
     std::string lost;        // why something of it may be; the next gate is told
     bool is_over = false;    // and nothing of the job is there any more
     bool is_passed = false;  // relay: that loss is among those of job_rows::boot
-    time_ns over_at = 0;     // when we saw that it is over; 0: it is not, or not looked at yet
   };
   struct job_rows {
     std::vector<row> rows;
     bool is_above = false;    // relay: the parent has written us down
     bool is_leaving = false;  // relay: and is to take us out first, for all that was before is over
     time_ns told_at = 0;      // relay: when it was told last
+    time_ns over_at = 0;      // when no node was seen to have it; 0: one has, or nobody looked
     std::uint64_t boot = 0;   // relay: grows with losses below, so that the parent notes them
   };
   struct standing {

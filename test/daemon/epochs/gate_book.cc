@@ -352,6 +352,14 @@ TEST_CASE("gates: a loss of a job that is over everywhere is forgotten in time",
   }
 }
 
+TEST_CASE("gates: a relay forgets no loss that its parent has not noted", "[gates]") {
+  desk d = relay_of_two();
+  for (std::uint32_t c : {0u, 1u}) d.join(c, {hydro, 1, true, true});
+  d.pass(2400 * second, {0, 1});
+  CHECK(d.book.rows() == 2);
+  CHECK_FALSE(d.to<wire::gate_join>(gate_book::above).back().jobs[0].is_over);
+}
+
 TEST_CASE("gates: those of one node that have opened do not fill the book", "[gates]") {
   desk d;
   for (std::uint32_t c : {0u, 1u}) d.join(c, {hydro, 1, false, false});
