@@ -17,7 +17,7 @@ constexpr time_ns find_us_ns = 10'000'000'000;     // children need it after our
 constexpr time_ns ask_again_ns = 1'000'000'000;    // a message may go with its connection
 constexpr time_ns remembered_ns = 60'000'000'000;  // who asked may ask again
 constexpr char const* nobody_said = "nobody has said here that the job has epochs";
-constexpr std::size_t most_gates = 4096, most_gates_of_child = 256;
+constexpr std::size_t most_gates = 4096;
 
 }  // namespace
 

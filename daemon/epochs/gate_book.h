@@ -21,6 +21,9 @@ namespace sluice::epochs {
 
 using lease::time_ns;
 
+/// That one child has open at a time.
+inline constexpr std::size_t most_gates_of_child = 256;
+
 class gate_book {
  public:
   /// `number`: what a book that remembers nothing is called.

@@ -10,7 +10,9 @@
 #include <climits>
 #include <cstring>
 
+#include "base/shared_places.h"
 #include "base/whole_file.h"
+#include "epochs/gate_book.h"
 #include "segment/run_dir.h"
 
 namespace sluice::epochs {
@@ -27,9 +29,7 @@ constexpr std::size_t most_answered = 256;
 constexpr std::size_t most_departed = 900;
 constexpr std::size_t most_departed_of_an_owner = 128;
 constexpr std::size_t most_waits = 4096;
-// The parent has this many gates of a node, and the last eighth is for users who have none.
-constexpr std::size_t most_asked = 256, most_asked_of_an_owner = 32;
-constexpr std::size_t most_asked_of_some = most_asked - most_asked / 8;
+constexpr shared_places gates_above = {most_gates_of_child, 32, most_gates_of_child / 8};
 
 constexpr after_state state_in(std::uint32_t word) { return static_cast<after_state>(word & 7); }
 
@@ -170,17 +170,16 @@ void node_epochs::ask(member& m, runtime::uplink* up, std::int64_t now_ns) {
   });
 }
 
-bool node_epochs::has_place(uid_t uid, bool is_asked_again) const {
-  if (is_asked_again) return true;
+bool node_epochs::has_place(uid_t uid) const {
   auto const at = asked_of_.find(owner(uid));
-  if (at == asked_of_.end()) return asked_ < most_asked;
-  return at->second < most_asked_of_an_owner && asked_ < most_asked_of_some;
+  return gates_above.has_one(asked_, at == asked_of_.end() ? 0 : at->second);
 }
 
 /// False: later. The queue to the parent is short, and a user has so many places there.
-bool node_epochs::send(member const& m, question& q, runtime::uplink& up, std::int64_t now_ns) {
+bool node_epochs::send(member const& m, question const& q, runtime::uplink& up,
+                       std::int64_t now_ns) {
   bool const is_again = q.asked_ns != 0;
-  if (!has_place(m.uid, is_again)) return false;
+  if (!is_again && !has_place(m.uid)) return false;
   std::int64_t const left_ns = std::max<std::int64_t>(q.until_ns - now_ns, 1'000'000);
   if (!up.send_gate(wire::gate_ask{{incarnation_, q.id}, m.key, left_ns})) return false;
   if (!is_again) ++asked_of_[owner(m.uid)], ++asked_;

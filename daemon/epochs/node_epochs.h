@@ -104,8 +104,8 @@ class node_epochs {
   void waits_for(member& m, unsigned slot, std::string const& whom);
   void put(member& m, question const& q, int error, std::string const& why);
   void ask(member& m, runtime::uplink* up, std::int64_t now_ns);
-  bool send(member const& m, question& q, runtime::uplink& up, std::int64_t now_ns);
-  bool has_place(uid_t uid, bool is_asked_again) const;
+  bool send(member const& m, question const& q, runtime::uplink& up, std::int64_t now_ns);
+  bool has_place(uid_t uid) const;
   void take_turns(runtime::uplink* up, std::int64_t now_ns);
   bool may_depart(member const& m) const;
   uid_t owner(uid_t uid) const { return owner_by(owner_of_, uid); }

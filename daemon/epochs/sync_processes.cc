@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/shared_places.h"
+
 namespace sluice::epochs {
 
 namespace {
@@ -27,8 +29,7 @@ std::size_t sync_processes::count_of(uid_t owner) const {
 
 bool sync_processes::has_place(uid_t uid) const {
   std::size_t const his = count_of(owner_by(owner_of_, uid));
-  std::size_t const for_him = most - (his == 0 ? 0 : kept_places);
-  return his < most_of_an_owner && all_.size() < for_him;
+  return shared_places{most, most_of_an_owner, kept_places}.has_one(all_.size(), his);
 }
 
 bool sync_processes::is_stuck(uid_t uid) const {

@@ -5,6 +5,8 @@
 #include <map>
 #include <tuple>
 
+#include "base/shared_places.h"
+
 namespace sluice::local {
 
 place_verdict place_for(uid_t owner, std::span<held_place const> held) {
@@ -13,8 +15,8 @@ place_verdict place_for(uid_t owner, std::span<held_place const> held) {
   std::size_t const of_root = taken[0], of_owner = taken[owner];
   if (owner == 0) return {of_root < most_places + most_of_root};
   if (of_owner >= most_of_an_owner) return {};
-  std::size_t const for_him = most_places - (of_owner == 0 ? 0 : kept_places);
-  if (held.size() - of_root < for_him) return {true};
+  constexpr shared_places all = {most_places, most_of_an_owner, kept_places};
+  if (all.has_one(held.size() - of_root, of_owner)) return {true};
   taken.erase(0);
   std::size_t most = 0;
   for (auto const& [user, count] : taken) most = std::max(most, count);

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/foreign_file.h"
+#include "base/shared_places.h"
 #include "base/suggest.h"
 #include "base/whole_file.h"
 #include "node/curves.h"
@@ -181,9 +182,9 @@ std::string job_table::free_name(local::peer const& who) const {
 }
 
 bool has_room(std::size_t all, std::size_t of_owner, bool is_root) {
-  if (is_root) return all < job_table::most_jobs;
-  std::size_t const for_him = job_table::most_jobs - (of_owner == 0 ? 0 : job_table::kept_jobs);
-  return all < for_him && of_owner < job_table::most_of_an_owner;
+  constexpr shared_places jobs = {job_table::most_jobs, job_table::most_of_an_owner,
+                                  job_table::kept_jobs};
+  return is_root ? all < jobs.all : jobs.has_one(all, of_owner);
 }
 
 std::map<uid_t, gid_t> journals_given(std::vector<std::pair<uid_t, gid_t>> const& wanted,
