@@ -39,10 +39,7 @@ class area_map {
   bool is_broken() const { return guard_.is_broken(); }
 
  private:
-  /// No child has it: to map it waits for who holds locks of the file.
-  explicit area_map(void* at) : at_(at), guard_(at, sizeof(Area)) {
-    madvise(at, sizeof(Area), MADV_DONTFORK);
-  }
+  explicit area_map(void* at) : at_(at), guard_(at, sizeof(Area)) {}
   void* at_;
   guarded_memory guard_;
 };

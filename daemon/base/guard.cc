@@ -54,6 +54,7 @@ void install_guard() {
 }
 
 guarded_memory::guarded_memory(void* at, std::size_t bytes) : slot_(-1) {
+  madvise(at, bytes, MADV_DONTFORK);
   for (int i = 0; i < most_ranges; ++i) {
     if (ranges[i].taken.exchange(true)) continue;
     slot_ = i;

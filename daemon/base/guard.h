@@ -12,7 +12,8 @@ namespace sluice {
 /// Installs the handler, once per process.
 void install_guard();
 
-/// A range of mapped memory under guard as long as it lives.
+/// A range of mapped memory under guard as long as it lives. Processes that we fork do not have it:
+/// to map it waits for who holds locks of the file, and one that hangs would keep the file.
 class guarded_memory {
  public:
   guarded_memory(void* at, std::size_t bytes);

@@ -101,8 +101,6 @@ job::job(std::string folder_, job_record record_, segment::mapping map_)
     : folder(std::move(folder_)),
       record(std::move(record_)),
       key(wire::job_key(record.uid, record.name)),
-      map(std::move(map_)) {
-  map.keep_from_children();
-}
+      map(std::move(map_)) {}
 
 }  // namespace sluice::node

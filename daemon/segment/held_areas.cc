@@ -31,7 +31,7 @@ bool held_areas::hold(std::string const& job_dir, uid_t owner) {
     // The mapping keeps the open file, which is open for writing; nobody reads here.
     void* const at = mmap(nullptr, page, PROT_NONE, MAP_SHARED, file.fd.get(), 0);
     if (at == MAP_FAILED) continue;
-    madvise(at, page, MADV_DONTFORK);
+    madvise(at, page, MADV_DONTFORK);  // see guarded_memory
     held_[i].reset(at);
   }
   return !has_lease;

@@ -47,8 +47,6 @@ mapping mapping::open(std::string const& path, uid_t owner) {
   return m;
 }
 
-void mapping::keep_from_children() const { madvise(at_, sizeof *at_, MADV_DONTFORK); }
-
 mapping::~mapping() {
   guard_.reset();
   if (at_ != nullptr) munmap(at_, sizeof *at_);

@@ -37,9 +37,6 @@ class mapping {
   /// Where the guard is installed: its file was cut short, nothing in it means anything any more.
   bool is_broken() const { return guard_->is_broken(); }
 
-  /// A child that maps it waits for who holds locks of the file.
-  void keep_from_children() const;
-
  private:
   explicit mapping(abi::segment* at)
       : at_(at), guard_(std::make_unique<guarded_memory>(at, sizeof(abi::segment))) {}
