@@ -124,8 +124,8 @@ void service::leave_behind(file_ptr const& f, directory_ptr const& in) {
   if (!is_live(*f)) return;
   struct stat st = {};
   bool const is_small = fstat(f->fd.get(), &st) == 0 && st.st_blocks <= orphan_blocks_max;
-  auto const at = mounts_.find(f->key.first);
-  if (in && at != mounts_.end() && at->second->kept_by == fs_journal::of_all)
+  auto const on = mount_of(*f);
+  if (in && on && on->kept_by == fs_journal::of_all)
     left_in_[in] = std::max(left_in_[in], f->last_lsn);
   else if (is_small && orphans_.size() < orphans_max)
     orphans_.push_back(f);

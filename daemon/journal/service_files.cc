@@ -110,8 +110,8 @@ service::file_ptr service::hold(request const& r) {
   make_room(r);
   watch(*f);
   f->used_ns = now_ns_;
-  auto const on = mounts_.find(key.first);
-  auto const* const fs = on != mounts_.end() ? &on->second->fs : nullptr;
+  auto const on = mount_of(*f);
+  auto const* const fs = on ? &on->fs : nullptr;
   f->is_identified = identify(f->fd.get(), f->id, fs) == 0;
   if (!keep_.tells_apart) f->id.handle.resize(inode_bytes), f->id.handle.resize(handle_bytes);
   f->is_marked = has_mark(f->fd.get(), super_);
@@ -373,8 +373,8 @@ void service::look(held_file& f, request const& r, found& now) {
     return;
   }
   auto const size = static_cast<std::uint64_t>(st.st_size);
-  auto const on = mounts_.find(f.key.first);
-  bool const is_fine = on != mounts_.end() && on->second->has_fine_times;
+  auto const on = mount_of(f);
+  bool const is_fine = on && on->has_fine_times;
   now.is_ctime_proof = ctime_proves(changed_ns(st), looked_ns, is_fine);
   noted& what = now.what;
   s.is_identified = f.is_identified;

@@ -44,9 +44,9 @@ void service::raise_logged(held_inode const& i, area& asked, bool& good) {
 
 /// By its path, on a mount of that file's device: none that a user mounted is asked.
 descriptor service::open_directory(std::string const& path, held_file const& f) {
-  auto const on = mounts_.find(f.key.first);
-  if (on == mounts_.end()) return {};
-  mount_root& root = on->second->root;
+  auto const on = mount_of(f);
+  if (!on) return {};
+  mount_root& root = on->root;
   if (descriptor found = root.open_directory(path)) return found;
   struct stat st = {};
   if (fstat(f.fd.get(), &st) == 0) root = root_above(path, st.st_dev);

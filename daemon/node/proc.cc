@@ -18,6 +18,7 @@
 #include <string_view>
 
 #include "base/descriptor.h"
+#include "base/number.h"
 
 namespace sluice::node {
 
@@ -51,8 +52,7 @@ std::string_view take_word(std::string_view& text) {
 
 template <class Number>
 bool take_number(std::string_view& text, Number& value) {
-  auto const word = take_word(text);
-  return std::from_chars(word.data(), word.data() + word.size(), value).ec == std::errc();
+  return to_number(take_word(text), value);
 }
 
 /// The name may hold blanks and parentheses.

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <ctime>
 #include <filesystem>
+#include <functional>
 
 #include "abi/after_area.h"
 #include "abi/order_area.h"
@@ -258,31 +259,34 @@ bool create(std::string const& run_dir, std::string const& job, std::string cons
 
 namespace {
 
-/// False: an earlier call ended before it had given the file to that user, and nobody else could
-/// open it.
-bool is_there(std::string const& dir, std::string const& own, uid_t uid) {
-  if (own == dir) return is_here(dir + "/paths");
+using path_filler = std::function<void(abi::path_area&)>;
+
+/// Whole before it has its name.
+void add_own_paths(std::string const& dir, uid_t uid, gid_t gid, path_filler const& fill_in) {
+  std::string const path = dir + "/paths", fresh = path + ".new";
+  if (is_here(path)) return;
+  unlink(fresh.c_str());
+  write_area<abi::path_area>(dir, "paths.new", uid, gid, fill_in);
+  if (rename(fresh.c_str(), path.c_str()) != 0) fail("cannot make " + path);
+}
+
+/// Whole before it is his. One that is still ours was not finished, and nobody else could open it.
+void add_his_paths(std::string const& dir, uid_t uid, gid_t gid, path_filler const& fill_in) {
+  std::string const own = own_links(dir) + "/paths";
   struct stat st = {};
-  if (lstat((own + "/paths").c_str(), &st) == 0 && st.st_uid == uid) return true;
-  unlink((own + "/paths").c_str());
+  if (lstat(own.c_str(), &st) == 0 && st.st_uid == uid) return;
+  unlink(own.c_str());
   unlink((dir + "/paths").c_str());
-  return false;
+  write_area<abi::path_area>(dir, "paths", uid, gid, fill_in);
 }
 
 }  // namespace
 
 void add_path_area(foreign<abi::segment>& s, std::string const& segment_path, uid_t uid, gid_t gid,
                    unsigned parts) {
-  std::string const dir = segment_path.substr(0, segment_path.rfind('/')), own = own_links(dir);
-  char const* const name = own == dir ? "paths.new" : "paths";
-  std::string const fresh = own + "/" + name;
-  if (!is_there(dir, own, uid)) {
-    if (own == dir) unlink(fresh.c_str());
-    write_area<abi::path_area>(dir, name, uid, gid,
-                               [&](abi::path_area& a) { fill(a, uid, parts); });
-    if (own == dir && rename(fresh.c_str(), paths_path(segment_path).c_str()) != 0)
-      fail("cannot make " + paths_path(segment_path));
-  }
+  std::string const dir = segment_path.substr(0, segment_path.rfind('/'));
+  auto const add = own_links(dir) == dir ? add_own_paths : add_his_paths;
+  add(dir, uid, gid, [&](abi::path_area& a) { fill(a, uid, parts); });
   s.head.areas.fetch_or(abi::paths_beside);
 }
 
