@@ -400,10 +400,10 @@ class Sqlite:
             raise RuntimeError(f"sqlite: status {done.returncode}: {done.stderr.strip()[-500:]}")
         with open(out) as f:
             said = json.load(f)
-        behind = sum(s[3] for s in said["spans"])
+        locked_s = sum(s[3] for s in said["spans"])
         return Outcome(said["begin"], said["end"], said["done"], [s[:3] for s in said["spans"]],
                        max(0, said["wal_bytes"] - self.wal),
-                       f"{len(said['spans'])} checkpoints, writers locked out {behind:.1f} s",
+                       f"{len(said['spans'])} checkpoints, writers locked out {locked_s:.1f} s",
                        grown(disk, written))
 
 

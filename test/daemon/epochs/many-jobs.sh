@@ -17,7 +17,7 @@ waits() { [ "$(syncs)" -ge 4 ]; }
 until_true 60 waits || fail "nothing is being synced: $(syncs)"
 
 (of_bob 1 && echo opened || echo failed) >"$SCRATCH/bob" &
-until_true 60 test -s "$SCRATCH/bob" || fail "bob waits behind $(syncs) syncs of hers"
+until_true 60 test -s "$SCRATCH/bob" || fail "bob waits for $(syncs) syncs of hers"
 grep -q opened "$SCRATCH/bob" || fail "bob: $(cat "$SCRATCH/err") $(tail "$SCRATCH/log")"
 [ "$(syncs)" -le 4 ] || fail "$(syncs) syncs of one user"
 exit 0

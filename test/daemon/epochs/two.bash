@@ -10,9 +10,10 @@ cp /bin/sleep "$SCRATCH/nap"
 cp "$PROGRAMS/keep_asking" "$SCRATCH/"
 AFTER='"after": {"write": "*/MANIFEST*", "durable": "*/rank*", "patience"'
 
-servers=
+servers= ctl=
 end_two() { # their processes of this test: others have the same uids
   [ -z "$servers" ] || kill -9 $servers
+  [ -z "$ctl" ] || kill "$ctl"
   pkill -9 -u "$ann" -f "$SCRATCH/"
   pkill -9 -u "$bob" -f "$SCRATCH/"
   end_node
@@ -28,6 +29,20 @@ serve() {
   python3 test/lib/hung_fuse.py "$SCRATCH/$1" "$SCRATCH/$1-armed" "$2" 2>"$SCRATCH/fuse.log" &
   servers="$servers $!"
   until_true 20 test -e "$SCRATCH/$1/f" || skip "no FUSE here: $(cat "$SCRATCH/fuse.log")"
+}
+
+# start_below: a cluster of one node, with $SCRATCH/site.json.
+start_below() {
+  local port
+  port=$(free_port)
+  "$SLUICED" --role cluster --name ctl --run-dir "$SCRATCH/ctl" --policy "$SCRATCH/site.json" \
+    --plain --listen "tcp://127.0.0.1:$port" --metrics none >"$SCRATCH/log-ctl" 2>&1 &
+  ctl=$!
+  until_true "$SLUICE" --run-dir "$SCRATCH/ctl" policy get || fail "$(cat "$SCRATCH/log-ctl")"
+  "$SLUICED" --role node --name n1 --run-dir "$RUN" --plain --parent "tcp://127.0.0.1:$port" \
+    --metrics none >"$SCRATCH/log" 2>&1 &
+  NODE=$!
+  until_true $S policy get || fail "$(cat "$SCRATCH/log")"
 }
 
 # Whoever of the daemon's children syncs: what it had before anybody asked does not count.
