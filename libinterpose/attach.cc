@@ -187,12 +187,12 @@ bool may_end_programs(long mode, long filter) {
 }  // namespace
 
 outside enter_sandbox(long mode, long filter) {
-  outside before = {nullptr, stage.is_sandboxed.load(), self.is_vfork_child};
+  outside before = {nullptr, sys::is_forbidden.load(), self.is_vfork_child};
   if (before.is_vfork_child != 0) {
     self.is_vfork_child = vfork_child_in_sandbox;
     return before;
   }
-  if (may_end_programs(mode, filter)) stage.is_sandboxed.store(true);
+  if (may_end_programs(mode, filter)) sys::is_forbidden.store(true);
   if (stage.active.load() == nullptr) return before;
   each_extra(&extra::go_blind);
   pass_through(abi::passthrough::sandboxed);
@@ -205,7 +205,7 @@ outside enter_sandbox(long mode, long filter) {
 void leave_sandbox(outside const& before) {
   self.is_vfork_child = before.is_vfork_child;
   if (before.is_vfork_child != 0) return;
-  stage.is_sandboxed.store(before.is_sandboxed);
+  sys::is_forbidden.store(before.is_sandboxed);
   abi::segment* const s = before.segment;
   if (s == nullptr) return;
   each_extra(&extra::see_again);

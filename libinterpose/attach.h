@@ -23,6 +23,8 @@ struct outside {
   bool is_sandboxed = false;
   std::uint8_t is_vfork_child = 0;
 };
+/// As `mode` below: one without a filter, in which no call of ours is expected.
+inline constexpr long other_sandbox = 0;
 /// From now on nothing but the program's own calls. `mode` and `filter`: as prctl(2) has them.
 outside enter_sandbox(long mode, long filter);
 void leave_sandbox(outside const& before);  // the kernel refused

@@ -187,6 +187,10 @@ bool join_process(abi::segment& s) {
 bool join_thread() {
   abi::segment* const s = stage.active.load(std::memory_order_acquire);
   if (s == nullptr) return false;
+  if (has_foreign_memory()) {
+    pass_through(abi::passthrough::foreign_thread);
+    return false;
+  }
   if (self.is_vfork_child) {
     pass_through(abi::passthrough::vfork_child);
     return false;

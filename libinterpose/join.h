@@ -10,6 +10,20 @@
 
 namespace sluice {
 
+/// A child of a raw clone() may run with thread memory of its maker's own, zeros say: nothing of
+/// ours is there, and no address in it means anything, errno's included. libc's memory begins with
+/// a pointer that is never null, and that is there twice on x86-64.
+inline bool has_foreign_memory() {
+#if defined(__x86_64__)
+  std::uintptr_t first, again;
+  __asm__ volatile("movq %%fs:0, %0" : "=r"(first));
+  __asm__ volatile("movq %%fs:16, %0" : "=r"(again));
+  return first == 0 || first != again;
+#else
+  return *static_cast<std::uintptr_t volatile*>(__builtin_thread_pointer()) == 0;
+#endif
+}
+
 /// Gives this process a slot, unless it has one. False: another thread is just doing so.
 bool join_process(abi::segment& s);
 /// Makes the calling thread ready to count: after its first call, after fork. False: pass through.

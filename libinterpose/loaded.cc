@@ -6,6 +6,7 @@
 
 #include <link.h>
 #include <string.h>
+#include <sys/auxv.h>
 
 #include <atomic>
 
@@ -200,6 +201,21 @@ void* find(symbol const& wanted) {
   search s{&wanted, nullptr};
   dl_iterate_phdr(look_into, &s);
   return s.found;
+}
+
+void* find_in_vdso(symbol const& wanted) {
+  auto const at = static_cast<address>(getauxval(AT_SYSINFO_EHDR));
+  if (at == 0) return nullptr;
+  auto const& head = *reinterpret_cast<ElfW(Ehdr) const*>(at);
+  auto const* const parts = reinterpret_cast<part_header const*>(at + head.e_phoff);
+  address base = at;
+  entry const* dynamic = nullptr;
+  for (unsigned i = 0; i < head.e_phnum; ++i) {
+    part_header const& part = parts[i];
+    if (part.p_type == PT_LOAD) base = at + part.p_offset - part.p_vaddr;
+    if (part.p_type == PT_DYNAMIC) dynamic = reinterpret_cast<entry const*>(at + part.p_offset);
+  }
+  return dynamic == nullptr ? nullptr : object(base, dynamic).find(wanted);
 }
 
 char const* own_name() {

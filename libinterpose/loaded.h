@@ -28,6 +28,8 @@ consteval std::uint32_t hash_of(char const* name) {
 void* find_next(symbol const& wanted);
 /// The same, then in all others: a library that brings a function may have been loaded later.
 void* find(symbol const& wanted);
+/// In the object that the kernel maps into every process; null where there is none.
+void* find_in_vdso(symbol const& wanted);
 /// Our file as the loader was given it; null when that cannot be told.
 char const* own_name();
 /// pthread_testcancel(), where there is one: with an older libc only programs of threads have it.

@@ -8,6 +8,7 @@
 #include <linux/prctl.h>
 #include <sys/stat.h>
 
+#include "clock.h"
 #include "core/would_wait.h"
 #include "join.h"
 #include "loaded.h"
@@ -281,7 +282,7 @@ void note_spared(passage& p, unsigned channel, std::uint64_t units) {
   core::curve c;
   if (!core::read_curve(p.s.bucket[channel], c)) return;
   core::spilled const s = core::spill(state.full_until_ns, c, units, now_ns());
-  if (!s.is_delayed) return;
+  if (!s.is_delayed || p.v.delay == when::never) return;  // that one owes, and waits for nothing
   state.spared_calls.fetch_add(1, std::memory_order_relaxed);
   state.spared_ns.fetch_add(s.wait_ns, std::memory_order_relaxed);
   if (s.wait_ns != 0) state.spared.add(s.wait_ns);

@@ -3,6 +3,10 @@
 
 #include <errno.h>
 
+#include <string_view>
+
+#include "state.h"
+
 namespace sluice {
 
 namespace {
@@ -19,8 +23,10 @@ void append_number(char* to, unsigned& at, unsigned value) {
 }  // namespace
 
 long link_of_fd(int fd, char* to, unsigned room) {
-  char link[40] = "/proc/self/fd/";
-  unsigned at = 14;
+  std::string_view const fds = is_apart() ? "/proc/thread-self/fd/" : "/proc/self/fd/";
+  char link[40];
+  __builtin_memcpy(link, fds.data(), fds.size());
+  auto at = static_cast<unsigned>(fds.size());
   append_number(link, at, static_cast<unsigned>(fd));
   return sys::call(SYS_readlink, sys::as_long(link), sys::as_long(to), room);
 }

@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "clock.h"
 #include "core/path_head.h"
 #include "sys.h"
 
@@ -63,7 +64,8 @@ bool add_link(core::path_head& head, char* text, long length, bool whole) {
 
 bool add_cwd(core::path_head& head) {
   char text[name_room];
-  long const length = sys::call(SYS_readlink, sys::as_long("/proc/self/cwd"), sys::as_long(text),
+  char const* const link = is_apart() ? "/proc/thread-self/cwd" : "/proc/self/cwd";
+  long const length = sys::call(SYS_readlink, sys::as_long(link), sys::as_long(text),
                                 static_cast<long>(sizeof text));
   return add_link(head, text, length, true);
 }

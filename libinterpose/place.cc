@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "clock.h"
 #include "core/path_text.h"
 #include "name_buffer.h"
 #include "roles.h"
@@ -226,6 +227,8 @@ unsigned root_entry(char const* path, unsigned length) {
   return entry_unknown;
 }
 
+bool are_names_apart() { return (stage.apart.load(std::memory_order_relaxed) & apart_names) != 0; }
+
 // Another thread may change the directory while we ask: it forgets before and after it counts the
 // change, we look at the count after we have stored, so one of the two takes the old answer away.
 unsigned entry_of_cwd() {
@@ -234,6 +237,7 @@ unsigned entry_of_cwd() {
   std::uint64_t const before = stage.serials.load();
   entry = entry_of_directory(sys::at_cwd, ".", 1);
   if (entry == entry_unknown) return entry_outside;
+  if (are_names_apart()) return entry;
   stage.cwd_entry.store(entry);
   if (stage.serials.load() != before) stage.cwd_entry.store(entry_unknown);
   return entry;
@@ -282,7 +286,7 @@ remembered ask_or_remember(char const* path, unsigned length, std::uint64_t seri
   remembered found = cached(hash, now);
   if (found.entry != entry_unknown) return found;
   found.entry = ask_directory(sys::at_cwd, path, length);
-  if (found.entry != entry_unknown) keep(hash, found.entry, now);
+  if (found.entry != entry_unknown && !are_names_apart()) keep(hash, found.entry, now);
   return found;
 }
 
@@ -375,7 +379,7 @@ unsigned look_up_directory(char const* path, scanned_path const& name, std::uint
                            std::uint32_t now) {
   remembered const found = ask_or_remember(path, name.directory, serials, now);
   if (found.entry == entry_unknown) return path[0] == '/' ? entry_outside : entry_of_cwd();
-  remember(self.memo, path, name, serials, found);
+  if (!are_names_apart()) remember(self.memo, path, name, serials, found);
   return found.entry;
 }
 

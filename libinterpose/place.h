@@ -121,8 +121,16 @@ inline unsigned entry_of_fd(int fd) {
 }
 
 inline void set_fd(int fd, unsigned entry) {
-  if (in_table(fd)) [[likely]]
+  if (in_table(fd) && (stage.apart.load(std::memory_order_relaxed) & apart_descriptors) == 0)
+      [[likely]]
     stage.mine->entry_of(fd).store(static_cast<fd_entry>(entry), std::memory_order_relaxed);
+}
+
+/// The current directory may be another one from now on.
+inline void forget_cwd() {
+  stage.cwd_entry.store(entry_unknown);
+  stage.serials.fetch_add(cwd_step);
+  stage.cwd_entry.store(entry_unknown);  // see entry_of_cwd()
 }
 
 /// What a name means may be another thing from now on.

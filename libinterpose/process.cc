@@ -23,7 +23,7 @@ namespace {
 
 constexpr char preload_name[] = "LD_PRELOAD=";
 constexpr unsigned preload_name_length = sizeof preload_name - 1;
-constexpr unsigned max_preload_text = 4096;
+constexpr unsigned most_text_on_stack = 4096;     // bytes of the one variable
 constexpr unsigned max_environment = 1000;        // entries we are ready to copy
 constexpr unsigned most_on_stack = 2048;          // bytes of a copy
 constexpr unsigned longest_variable = 128 << 10;  // the kernel's own limit
@@ -140,8 +140,8 @@ template <class Start>
                                      Start&& start) {
   char const* const theirs = e.preload_at >= 0 ? envp[e.preload_at] + preload_name_length : "";
   std::size_t const length = __builtin_strlen(theirs) + stage.preload_length + 32;
-  bool const fits = length <= max_preload_text && (e.count <= max_environment || is_in_sandbox());
-  if (!fits) {
+  bool const may_copy = e.count <= max_environment || is_in_sandbox();
+  if (!may_copy || length > longest_variable) {
     pass_through(abi::passthrough::exec_environment);
     return start(envp);
   }
@@ -153,7 +153,8 @@ template <class Start>
   mapped_room const mapped(may_map ? bytes : 0);
   sandbox_room const kept(bytes);
   char* room = may_map ? mapped.text() : kept.text();
-  if (room == nullptr && !may_map) room = static_cast<char*>(alloca(bytes));
+  bool const may_use_stack = !may_map && length <= most_text_on_stack;
+  if (room == nullptr && may_use_stack) room = static_cast<char*>(alloca(bytes));
   if (room == nullptr) {
     pass_through(abi::passthrough::exec_environment);
     return start(envp);
@@ -275,6 +276,10 @@ int system(char const* command) {
 int prctl(int option, long a, long b, long c, long d) {
   if (option == PR_SET_SECCOMP)
     return static_cast<int>(into_sandbox(a, b, [=] { return real::prctl(option, a, b, c, d); }));
+  // From then on it answers system calls itself, those of others too.
+  if (option == PR_SET_SYSCALL_USER_DISPATCH && a != PR_SYS_DISPATCH_OFF)
+    return static_cast<int>(
+        into_sandbox(other_sandbox, 0, [=] { return real::prctl(option, a, b, c, d); }));
   int const r = real::prctl(option, a, b, c, d);
   if (option == PR_SET_NAME && r == 0) thread_was_named();
   return r;

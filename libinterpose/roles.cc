@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "area.h"
+#include "clock.h"
 #include "core/glob.h"
 #include "readable.h"
 

@@ -6,6 +6,7 @@
 #include <sys/shm.h>
 #include <sys/socket.h>
 
+#include "apart.h"
 #include "meter.h"
 #include "rows.h"
 #include "sys.h"
@@ -108,8 +109,7 @@ int close(int fd) {
 }
 
 int close_range(unsigned first, unsigned last, int flags) {
-  if (may_touch_table() && (flags & 4 /* CLOSE_RANGE_CLOEXEC */) == 0) forget_fds(first, last);
-  return real::close_range(first, last, flags);
+  return closing_range(first, last, flags, [=] { return real::close_range(first, last, flags); });
 }
 
 void closefrom(int first) {

@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "state.h"
 
-#include <time.h>
+#include <errno.h>
 
 namespace sluice {
 
+constinit std::atomic<bool> sys::is_forbidden{false};
 constinit stage_state stage;
 thread_local constinit thread_state self;
+
+long sys::call(long number, long a, long b, long c, long d, long e, long f) {
+  if (is_forbidden.load(std::memory_order_relaxed)) [[unlikely]]
+    return -ENOSYS;
+  return act(number, a, b, c, d, e, f);
+}
 
 void pass_through(abi::passthrough reason) {
   if (abi::segment* const s = stage.active.load(std::memory_order_relaxed))
@@ -22,18 +29,6 @@ bool still_a_segment(abi::segment const& s) {
   pass_through(abi::passthrough::damaged);
   stage.active.store(nullptr);
   return false;
-}
-
-std::int64_t now_ns() {
-  timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
-}
-
-std::uint32_t coarse_tick() {
-  timespec t;
-  clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
-  return static_cast<std::uint32_t>(t.tv_sec) * 8 + static_cast<std::uint32_t>(t.tv_nsec >> 27);
 }
 
 }  // namespace sluice

@@ -18,6 +18,7 @@
 #include "abi/segment.h"
 #include "core/path_text.h"
 #include "core/ruleset.h"
+#include "sys.h"
 
 namespace sluice {
 
@@ -126,6 +127,7 @@ struct fork_words {
   std::uint32_t pid;                // of the process that claimed the slot
 };
 
+inline constexpr std::uint8_t apart_names = 1, apart_descriptors = 2;
 inline constexpr std::uint64_t cwd_step = 1, name_step = std::uint64_t{1} << 32;
 
 /// The first line is what every call asks; after a system call little else is left in the cache.
@@ -144,16 +146,16 @@ struct alignas(64) stage_state {
   bool has_prices = false;   // a channel counts VOPs
   bool has_roles = false;
   std::uint8_t first_counted = entry_unknown;  // table entries below it are nobody's business
+  std::atomic<std::uint8_t> apart{0};          // what threads have of their own: see apart.h
 
   std::uint64_t plain_rules = 0;                     // mask of rules without path_glob
   std::uint16_t gate_of_rule[core::max_rules] = {};  // its channel, gate_bytes, gate_counts …
   std::atomic<std::uint32_t> cwd_entry{entry_unknown};
-  std::uint32_t generations = 0;          // see next_generation() in join.cc
-  bool is_in_memory = false;              // the segment lies on a tmpfs
-  std::atomic<bool> is_sandboxed{false};  // and the filter can end programs
-  std::uint64_t pid_space = 0;            // inode of its pid namespace; 0 unknown
-  std::uint64_t proc_device = 0;          // of /proc as this process sees it
-  char const* preload = nullptr;          // our own path, as ld.so was given it
+  std::uint32_t generations = 0;  // see next_generation() in join.cc
+  bool is_in_memory = false;      // the segment lies on a tmpfs
+  std::uint64_t pid_space = 0;    // inode of its pid namespace; 0 unknown
+  std::uint64_t proc_device = 0;  // of /proc as this process sees it
+  char const* preload = nullptr;  // our own path, as ld.so was given it
   unsigned preload_length = 0;
   std::atomic<std::uint32_t> names_kept{0};     // in the cache of directories
   std::atomic<std::uint32_t> threads_named{0};  // how often a thread was given a name
@@ -182,6 +184,9 @@ struct alignas(64) thread_state {
   std::uint32_t dice = 0;           // see times.h
   std::uint32_t pid = 0;            // of its process when it joined: a child's parent
 };
+
+/// Some thread has names or descriptors of its own, and /proc/self is the first thread.
+inline bool is_apart() { return stage.apart.load(std::memory_order_relaxed) != 0; }
 
 extern thread_local constinit thread_state self __asm__("sluice_self")
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
@@ -217,14 +222,14 @@ inline bool may_ask() {
 }
 /// What this program starts may be killed for calls of the stage.
 inline bool is_in_sandbox() {
-  return stage.is_sandboxed.load(std::memory_order_relaxed) ||
+  return sys::is_forbidden.load(std::memory_order_relaxed) ||
          self.is_vfork_child == vfork_child_in_sandbox;
 }
 
 /// Whether a start of a program is to be looked at: we are to be in its environment, or out of it.
 inline bool minds_starts() {
   return stage.active.load(std::memory_order_relaxed) != nullptr ||
-         stage.is_sandboxed.load(std::memory_order_relaxed);
+         sys::is_forbidden.load(std::memory_order_relaxed);
 }
 
 /// Whether an entry into a sandbox is to be looked at. After one whose filter ends nobody it still
@@ -250,8 +255,5 @@ inline void touch_around(void const* at) {
 
 /// False, and detached for good, when somebody wrote over the header or closed the segment.
 bool still_a_segment(abi::segment const& s);
-
-std::int64_t now_ns();
-[[gnu::hot]] std::uint32_t coarse_tick();  // about 134 ms
 
 }  // namespace sluice

@@ -9,14 +9,20 @@
 #include <linux/stat.h>
 #include <sys/syscall.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
 namespace sluice::sys {
 
+/// The program has entered a sandbox that may end it for a call which it does not make itself. A
+/// filter may come to all threads at once, also to one that is just about to make such a call.
+extern std::atomic<bool> is_forbidden __attribute__((visibility("hidden")));
+
+/// In the program's place: what it asked for itself, whatever it has entered.
 #if defined(__x86_64__)
-inline long call(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0,
-                 long f = 0) {
+inline long act(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0,
+                long f = 0) {
   long result;
   register long r10 __asm__("r10") = d;
   register long r8 __asm__("r8") = e;
@@ -28,8 +34,8 @@ inline long call(long number, long a = 0, long b = 0, long c = 0, long d = 0, lo
   return result;
 }
 #elif defined(__aarch64__)
-inline long call(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0,
-                 long f = 0) {
+inline long act(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0,
+                long f = 0) {
   register long x8 __asm__("x8") = number;
   register long x0 __asm__("x0") = a;
   register long x1 __asm__("x1") = b;
@@ -46,6 +52,11 @@ inline long call(long number, long a = 0, long b = 0, long c = 0, long d = 0, lo
 #else
 #error "add the system call instruction of this machine here"
 #endif
+
+/// A call of our own: none where it is forbidden (-ENOSYS). Not inline: what a child of fork needs
+/// lies on few pages.
+long call(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0, long f = 0)
+    __attribute__((visibility("hidden")));
 
 inline long as_long(void const* p) { return reinterpret_cast<long>(p); }
 inline char const* path_at(long a) { return reinterpret_cast<char const*>(a); }

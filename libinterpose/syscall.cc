@@ -9,6 +9,7 @@
 #include <sys/shm.h>
 #include <sys/syscall.h>
 
+#include "apart.h"
 #include "attach.h"
 #include "meter.h"
 #include "rows.h"
@@ -143,9 +144,12 @@ long followed(raw_call const& raw) {
       return slow::fchdir(int(a));
     case SYS_chroot:
       return slow::chroot(path_at(a));
+    case SYS_unshare:
+      return slow::unshare(int(a));
+    case SYS_setns:
+      return slow::setns(int(a), int(b));
     case SYS_close_range:
-      if (!self.is_vfork_child && (c & 4) == 0) forget_fds(unsigned(a), unsigned(b));
-      return raw();
+      return closing_range(unsigned(a), unsigned(b), int(c), raw);  // an older libc has no function
     case SYS_io_submit:
       charge_submission(reinterpret_cast<iocb* const*>(c), b);
       return raw();

@@ -9,6 +9,7 @@
 // What happens inside libc (stdio, ftw, AIO) is timed where a call shows it.
 #pragma once
 
+#include "clock.h"
 #include "state.h"
 #include "visit.h"
 

@@ -20,12 +20,6 @@ thread_local constinit bool walk_changes_directory __attribute__((tls_model("ini
 
 constexpr int ftw_chdir = 4;
 
-void forget_cwd() {
-  stage.cwd_entry.store(entry_unknown);
-  stage.serials.fetch_add(cwd_step);
-  stage.cwd_entry.store(entry_unknown);  // see entry_of_cwd()
-}
-
 // fts changes the directory inside libc, unless it was told not to.
 void forget_cwd_of(FTS const* walk) {
   if (stage.mine != nullptr && !self.is_vfork_child && (walk->fts_options & FTS_NOCHDIR) == 0)

@@ -15,13 +15,13 @@ constexpr timespec timespec_of(std::int64_t ns) {
   return {static_cast<time_t>(ns / 1'000'000'000), static_cast<long>(ns % 1'000'000'000)};
 }
 
-inline std::int64_t read_clock(clockid_t id) {
-  timespec t = {};
-  clock_gettime(id, &t);
-  return ns_of(t);
-}
+/// From the kernel's own function, which it maps into every process: `clock_gettime` may be that of
+/// a preloaded library which shows programs another date, or a clock that stands still.
+std::int64_t read_clock(clockid_t id);
 
 inline std::int64_t steady_ns() { return read_clock(CLOCK_MONOTONIC); }
+/// The same for those who count without a sign.
+inline std::uint64_t steady_count_ns() { return static_cast<std::uint64_t>(steady_ns()); }
 /// Leases count on this one: a suspended machine must not stretch them.
 inline std::int64_t boot_ns() { return read_clock(CLOCK_BOOTTIME); }
 inline std::int64_t unix_ns() { return read_clock(CLOCK_REALTIME); }

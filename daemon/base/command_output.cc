@@ -9,14 +9,13 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <csignal>
+
+#include "base/clock.h"
 
 namespace sluice {
 
 namespace {
-
-using clock = std::chrono::steady_clock;
 
 /// errno, or 0.
 int start(std::vector<std::string> const& words, int output, bool with_errors, pid_t& child) {
@@ -41,19 +40,17 @@ int start(std::vector<std::string> const& words, int output, bool with_errors, p
 }
 
 /// Waits until there is something to read; false when the time is over.
-bool is_readable(int fd, std::int64_t longest_ns, clock::time_point begun) {
-  using std::chrono::milliseconds, std::chrono::nanoseconds;
+bool is_readable(int fd, std::int64_t longest_ns, std::int64_t begun_ns) {
   pollfd one = {fd, POLLIN, 0};
   if (longest_ns == 0) return poll(&one, 1, -1) != 0;
-  auto const left = begun + nanoseconds(longest_ns) - clock::now();
-  auto const left_ms = std::chrono::ceil<milliseconds>(left).count();
+  std::int64_t const left_ms = (begun_ns + longest_ns - steady_ns() + 999'999) / 1'000'000;
   return left_ms > 0 && poll(&one, 1, static_cast<int>(std::min<long>(left_ms, 3'600'000))) != 0;
 }
 
 void read_all(int fd, command_bounds const& bounds, command_output& out) {
-  auto const begun = clock::now();
+  std::int64_t const begun_ns = steady_ns();
   char chunk[1 << 16];
-  while (out.text.size() < bounds.most_bytes && is_readable(fd, bounds.longest_ns, begun)) {
+  while (out.text.size() < bounds.most_bytes && is_readable(fd, bounds.longest_ns, begun_ns)) {
     ssize_t const got = ::read(fd, chunk, sizeof chunk);
     if (got < 0 && errno == EINTR) continue;
     out.is_whole = got <= 0;

@@ -2,6 +2,8 @@
 // The one exception of the command: a sentence for the user and the exit status that goes with it.
 #pragma once
 
+#include <cerrno>
+#include <cstring>
 #include <stdexcept>
 #include <string>
 
@@ -35,5 +37,10 @@ inline error usage_error(std::string const& sentence) { return {exit_usage, sent
 
 /// The machine did not let us.
 inline error sluice_error(std::string const& sentence) { return {exit_sluice, sentence}; }
+
+/// The kernel did not: `what`, and the reason that errno gives.
+inline error errno_error(std::string const& what) {
+  return sluice_error(what + ": " + std::strerror(errno));
+}
 
 }  // namespace sluice

@@ -11,8 +11,30 @@ namespace sluice {
 
 namespace {
 
-/// mountinfo writes blank, tab, newline and backslash as \ooo.
-std::string unescaped(std::string_view text) {
+/// id parent major:minor root point options [optional…] - type source options
+bool parse_line(std::string_view line, mount_row& row) {
+  auto const field = split_text(line, " ");
+  auto const dash = std::find(field.begin(), field.end(), "-");
+  if (field.size() < 7 || dash - field.begin() < 6 || dash + 1 >= field.end()) return false;
+  auto const colon = field[2].find(':');
+  std::uint64_t major = 0, minor = 0;
+  if (colon == std::string_view::npos || !to_number(field[0], row.id) ||
+      !to_number(field[1], row.parent) || !to_number(field[2].substr(0, colon), major) ||
+      !to_number(field[2].substr(colon + 1), minor))
+    return false;
+  row.device = device_number(major, minor);
+  row.root = mount_text(field[3]);
+  row.point = mount_text(field[4]);
+  row.type = mount_text(dash[1]);
+  row.options = mount_text(field[5]);
+  if (field.end() - dash > 2) row.source = mount_text(dash[2]);
+  if (field.end() - dash > 3) row.options += "," + mount_text(dash[3]);
+  return true;
+}
+
+}  // namespace
+
+std::string mount_text(std::string_view text) {
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {
     auto const digit = [&](std::size_t k) { return text[k] >= '0' && text[k] <= '7'; };
@@ -27,38 +49,15 @@ std::string unescaped(std::string_view text) {
   return out;
 }
 
-std::vector<std::string_view> words(std::string_view line) {
+std::vector<std::string_view> split_text(std::string_view text, char const* between) {
   std::vector<std::string_view> out;
-  while (!line.empty()) {
-    auto const end = std::min(line.find(' '), line.size());
-    if (end > 0) out.push_back(line.substr(0, end));
-    line.remove_prefix(std::min(end + 1, line.size()));
+  while (!text.empty()) {
+    auto const end = std::min(text.find_first_of(between), text.size());
+    if (end > 0) out.push_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
   }
   return out;
 }
-
-/// id parent major:minor root point options [optional…] - type source options
-bool parse_line(std::string_view line, mount_row& row) {
-  auto const field = words(line);
-  auto const dash = std::find(field.begin(), field.end(), "-");
-  if (field.size() < 7 || dash - field.begin() < 6 || dash + 1 >= field.end()) return false;
-  auto const colon = field[2].find(':');
-  std::uint64_t major = 0, minor = 0;
-  if (colon == std::string_view::npos || !to_number(field[0], row.id) ||
-      !to_number(field[1], row.parent) || !to_number(field[2].substr(0, colon), major) ||
-      !to_number(field[2].substr(colon + 1), minor))
-    return false;
-  row.device = device_number(major, minor);
-  row.root = unescaped(field[3]);
-  row.point = unescaped(field[4]);
-  row.type = unescaped(dash[1]);
-  row.options = unescaped(field[5]);
-  if (field.end() - dash > 2) row.source = unescaped(dash[2]);
-  if (field.end() - dash > 3) row.options += "," + unescaped(dash[3]);
-  return true;
-}
-
-}  // namespace
 
 std::vector<mount_row> parse_mounts(std::string_view mountinfo) {
   std::vector<mount_row> rows;
@@ -85,6 +84,13 @@ std::vector<mount_row> read_mounts() {
   std::ostringstream text;
   text << file.rdbuf();
   return parse_mounts(text.str());
+}
+
+std::optional<std::uint64_t> mount_id_of(int fd) {
+  std::ifstream in("/proc/self/fdinfo/" + std::to_string(fd));
+  for (std::string word; in >> word;)
+    if (std::uint64_t id = 0; word == "mnt_id:" && in >> id) return id;
+  return {};
 }
 
 }  // namespace sluice

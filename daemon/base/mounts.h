@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The mount table as the kernel prints it (/proc/PID/mountinfo), read into rows. Pure, so that
-// tests bring their own text; only read_mounts() reads a file.
+// tests bring their own text; only read_mounts() and mount_id_of() read files.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,13 @@ struct mount_row {
 std::vector<mount_row> parse_mounts(std::string_view mountinfo);
 /// Of this process.
 std::vector<mount_row> read_mounts();
+/// The mount on which an open file is; nothing: not known. No file system is asked.
+std::optional<std::uint64_t> mount_id_of(int fd);
+
+/// A field of a mount table, in which blank, tab, newline and backslash are \ooo.
+std::string mount_text(std::string_view text);
+/// Its parts, none of them empty; each of the characters `between` ends one.
+std::vector<std::string_view> split_text(std::string_view text, char const* between);
 
 /// True when `path` is `root` or lies below it. Both canonical.
 bool lies_below(std::string_view path, std::string_view root);

@@ -10,12 +10,20 @@
 
 namespace sluice {
 
+/// All that was printed has left us. Else it throws: who reads it would take a part for the whole.
+inline void flush_output() {
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+    throw errno_error("standard output cannot be written");
+}
+
 /// The status that `run()` returns, or the one of what it throws, told as `NAME: …` on standard
 /// error.
 template <class Run>
 int guarded(char const* name, Run&& run) {
   try {
-    return run();
+    int const status = run();
+    if (status == 0) flush_output();
+    return status;
   } catch (error const& e) {
     std::fprintf(stderr, "%s: %s\n", name, e.what());
     return e.status();

@@ -11,7 +11,6 @@ namespace sluice::cluster {
 
 namespace {
 
-constexpr std::size_t most_kept = 256, most_of_a_child = 8;
 constexpr unsigned most_per_turn = 2;
 constexpr std::int64_t forgotten_ns = 10'000'000'000;
 constexpr char busy[] = "the controller has much to do: try again";
@@ -35,17 +34,24 @@ std::optional<wire::question> question_desk::take(wire::parent_socket::incoming 
     return std::nullopt;
   }
   if (is_relay) {
-    if (!is_heard || passed_on_.size() >= most_kept) {
-      refuse(from.child, q.id, unheard);
+    auto const his = std::count_if(passed_on_.begin(), passed_on_.end(),
+                                   [&](passed const& p) { return p.uid == q.uid; });
+    bool const has_place = of_a_relay.has_one(passed_on_.size(), static_cast<std::size_t>(his));
+    if (!is_heard || !has_place) {
+      refuse(from.child, q.id, is_heard ? busy : unheard);
       return std::nullopt;
     }
-    passed_on_.push_back({++last_id_, q.id, from.child, now});
+    passed_on_.push_back({++last_id_, q.id, from.child, q.uid, now});
     q.id = last_id_;
     return std::move(q);
   }
-  auto const of_child = std::count_if(asked_.begin(), asked_.end(),
-                                      [&](asked const& a) { return a.child == from.child; });
-  if (asked_.size() >= most_kept || static_cast<std::size_t>(of_child) >= most_of_a_child)
+  std::size_t of_child = 0, his = 0;
+  for (asked const& a : asked_) {
+    if (a.child != from.child) continue;
+    ++of_child;
+    his += a.q.uid == q.uid ? 1 : 0;
+  }
+  if (asked_.size() >= most_kept || !of_a_child.has_one(of_child, his))
     refuse(from.child, q.id, busy);
   else
     asked_.push_back({from.child, *from.name, std::move(q)});

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Questions that users ask at the sockets of nodes. A cluster answers a few each turn, as if they
 // had been asked here, but a user of another host is never an operator; a relay passes them on
-// under ids of its own.
+// under ids of its own. What stays true: neither a node nor a user has all places.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/shared_places.h"
 #include "wire/message.h"
 #include "wire/socket.h"
 
@@ -18,6 +19,11 @@ namespace sluice::cluster {
 
 class question_desk {
  public:
+  /// Places for questions that wait here, of which a user has so many of one child's at most; and
+  /// for those that a relay has passed on. The last ones are for users who have none.
+  static constexpr std::size_t most_kept = 256;
+  static constexpr shared_places of_a_child = {8, 4, 2}, of_a_relay = {most_kept, 32, 32};
+
   using reply = std::function<void(std::uint32_t child, wire::answer const&)>;
   explicit question_desk(reply to) : reply_(std::move(to)) {}
 
@@ -47,7 +53,7 @@ class question_desk {
   };
   struct passed {
     std::uint64_t ours, theirs;
-    std::uint32_t child;
+    std::uint32_t child, uid;
     std::int64_t asked_at;
   };
   reply reply_;

@@ -21,6 +21,11 @@ constexpr std::size_t most_gates = 4096;
 
 }  // namespace
 
+gate_book::asked* gate_book::gate::find(std::string const& node) {
+  auto const at = std::ranges::lower_bound(nodes, node, {}, &asked::node);
+  return at != nodes.end() && at->node == node ? &*at : nullptr;
+}
+
 std::vector<std::string> gate_book::take_failures() { return std::exchange(failures_, {}); }
 
 gate_book::gate* gate_book::find_gate(wire::gate_id const& id) {
@@ -93,6 +98,7 @@ void gate_book::begin(gate g, time_ns now) {
   std::string const asks = g.from == above ? "" : standing_[g.from].name;
   if (is_known)
     for (row const& r : of->second.rows) g.nodes.push_back({r.node});
+  std::ranges::sort(g.nodes, {}, &asked::node);
   gate& kept = gates_.emplace_back(std::move(g));
   kept.is_unknown = !is_known && asks.empty();
   bool const is_foreign = !asks.empty() && find_row(kept.job, asks) == nullptr;
@@ -112,21 +118,19 @@ std::string gate_book::waits_for(gate const& g) const {
 
 /// Of a loss the next gate is told, once: who goes on after that error knows.
 bool gate_book::tell_losses(gate& g, time_ns now) {
-  for (asked const& a : g.nodes) {
-    row* const r = find_row(g.job, a.node);
-    if (r == nullptr || r->lost.empty()) continue;
-    std::string const why = fmt::format("node {} {}", a.node, r->lost);
-    if (is_relay_) {  // see pass_losses
-      end(g, EIO, why, now);
-      return true;
-    }
+  auto const of = jobs_.find(g.job);
+  if (of == jobs_.end()) return false;
+  auto const r = std::ranges::find_if(
+      of->second.rows, [&](row const& one) { return !one.lost.empty() && g.find(one.node); });
+  if (r == of->second.rows.end()) return false;
+  std::string const why = fmt::format("node {} {}", r->node, r->lost);
+  if (!is_relay_) {  // see pass_losses
     r->lost.clear();
-    is_dirty_ = true;
-    if (r->is_over) drop_row(g.job, a.node);
-    end(g, EIO, why, now);
-    return true;
+    touch(g.job, r->node);
+    if (r->is_over) drop_row(g.job, std::string(r->node));
   }
-  return false;
+  end(g, EIO, why, now);
+  return true;
 }
 
 void gate_book::send_sync(gate const& g, asked& a, time_ns now) {
@@ -153,30 +157,29 @@ char const* gate_book::is_lost(asked& a, time_ns now) {
 
 void gate_book::look_at(gate& g, time_ns now) {
   if (tell_losses(g, now)) return;  // a machine may be back, and the job on it, since it was asked
-  bool all = true;
   for (asked& a : g.nodes) {
+    ++looks_;
     if (a.has_synced) continue;
-    all = false;
     if (char const* const how = is_lost(a, now))
       return end(g, EIO, fmt::format("node {} {}, and had not acknowledged", a.node, how), now);
     if (now >= g.until)
       return end(g, EIO, fmt::format("node {} has not acknowledged in time", a.node), now);
     if (now - a.at >= ask_again_ns) send_sync(g, a, now);
   }
-  if (all) end(g, 0, {}, now);
+  if (g.acknowledged == g.nodes.size()) end(g, 0, {}, now);
 }
 
 void gate_book::done(std::uint32_t child, wire::gate_done const& m, time_ns now) {
   gate* const g = find_gate(m.gate);
   if (g == nullptr || g->is_over || child >= standing_.size()) return;
   standing const& s = standing_[child];
-  for (asked& a : g->nodes) {
-    if (a.node != s.name || a.incarnation != s.incarnation) continue;
-    if (m.error != 0)
-      return end(*g, m.error, is_relay_ ? m.text : fmt::format("node {}: {}", a.node, m.text), now);
-    a.has_synced = true;
-  }
-  look_at(*g, now);
+  asked* const a = g->find(s.name);
+  if (a == nullptr || a->incarnation != s.incarnation) return;
+  if (m.error != 0)
+    return end(*g, m.error, is_relay_ ? m.text : fmt::format("node {}: {}", a->node, m.text), now);
+  if (!std::exchange(a->has_synced, true)) ++g->acknowledged;
+  // Until all have, tick() looks.
+  if (g->acknowledged == g->nodes.size()) look_at(*g, now);
 }
 
 void gate_book::end(gate& g, std::uint32_t error, std::string why, time_ns now) {

@@ -2,14 +2,8 @@
 // The book: who has written for which job. See gate_ask.cc for what is asked of them.
 #include "epochs/gate_book.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <charconv>
-#include <nlohmann/json.hpp>
 #include <utility>
-
-#include "base/error.h"
 
 namespace sluice::epochs {
 
@@ -25,66 +19,10 @@ constexpr time_ns loss_kept_ns = 1'800'000'000'000;
 // Gates of a child that have opened. A node that asks again has the answer within a second.
 constexpr std::size_t most_opened_of_child = 128;
 
-std::string hex(std::uint64_t v) { return fmt::format("{:016x}", v); }
-
-std::uint64_t number_of(std::string const& s) {
-  std::uint64_t v = 0;
-  auto const r = std::from_chars(s.data(), s.data() + s.size(), v, 16);
-  if (r.ec != std::errc{} || r.ptr != s.data() + s.size())
-    throw sluice_error("\"" + s + "\" is no number");
-  return v;
-}
-
-core::job_id job_of(std::string const& s) {
-  if (s.size() != 32) throw sluice_error("\"" + s + "\" is no job");
-  core::job_id id;
-  id.high = number_of(s.substr(0, 16));
-  id.low = number_of(s.substr(16));
-  return id;
-}
-
 }  // namespace
 
 gate_book::gate_book(bool is_relay, std::uint64_t number, time_ns start)
     : is_relay_(is_relay), number_(number), start_(start), expired_at_(start) {}
-
-void gate_book::from_text(std::string const& text) try {
-  using nlohmann::json;
-  json const in = json::parse(text);
-  std::uint64_t const number = number_of(in.at("book"));
-  std::unordered_map<core::job_id, job_rows, core::job_id_hash> jobs;
-  std::size_t rows = 0;
-  for (json const& j : in.at("jobs")) {
-    job_rows& of = jobs[job_of(j.at("job"))];
-    if (j.contains("boot")) of.boot = number_of(j["boot"]);
-    for (json const& r : j.at("nodes"))
-      of.rows.push_back({r.at(0).get<std::string>(), number_of(r.at(1)), r.at(2).get<std::string>(),
-                         r.at(3).get<bool>()});
-    rows += of.rows.size();
-  }
-  number_ = number;
-  jobs_ = std::move(jobs);
-  rows_ = rows;
-  rows_of_.clear();
-  for (auto const& [key, of] : jobs_)
-    for (row const& r : of.rows) ++rows_of_[r.node];
-  is_dirty_ = false;
-} catch (nlohmann::json::exception const& e) {
-  throw sluice_error(fmt::format("the book of epochs: {}", e.what()));
-}
-
-std::string gate_book::to_text() const {
-  using nlohmann::json;
-  json jobs = json::array();
-  for (auto const& [key, of] : jobs_) {
-    json nodes = json::array();
-    for (row const& r : of.rows) nodes.push_back({r.node, hex(r.boot), r.lost, r.is_over});
-    jobs.push_back({{"job", hex(key.high) + hex(key.low)}, {"nodes", std::move(nodes)}});
-    if (of.boot != 0) jobs.back()["boot"] = hex(of.boot);
-  }
-  json const out = {{"book", hex(number_)}, {"jobs", std::move(jobs)}};
-  return out.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
-}
 
 /// What our children know this book by: the parent's, too, for it has to know of them.
 std::uint64_t gate_book::number() const {
@@ -134,7 +72,7 @@ void gate_book::add_row(core::job_id job, std::string const& node, std::uint64_t
   of.rows.push_back({node, boot, {}, false});
   ++rows_;
   ++rows_of_[node];
-  is_dirty_ = true;
+  touch(job, node);
 }
 
 void gate_book::drop_row(core::job_id job, std::string const& node) {
@@ -145,10 +83,10 @@ void gate_book::drop_row(core::job_id job, std::string const& node) {
   rows_ -= dropped;
   if (auto const at = rows_of_.find(node); at != rows_of_.end() && (at->second -= dropped) == 0)
     rows_of_.erase(at);
-  is_dirty_ |= dropped != 0;
+  if (dropped != 0) touch(job, node);
   if (!of->second.rows.empty()) return;
   // A relay that may be written down further up keeps the job until it is taken out there.
-  of->second.is_leaving |= is_relay_ && (of->second.is_above || of->second.told_at != 0);
+  of->second.is_leaving |= of->second.may_be_above;
   of->second.is_above = false;
   of->second.told_at = 0;
   if (!of->second.is_leaving) jobs_.erase(of);
@@ -172,7 +110,8 @@ void gate_book::join_one(std::uint32_t child, wire::gate_member const& m) {
     if (r != nullptr && r->lost.empty()) {
       drop_row(m.job, node);
     } else if (r != nullptr) {
-      r->is_over = is_dirty_ = true;
+      r->is_over = true;
+      touch(m.job, node);
     }
     owed_.push_back({child, m.job, true});
     return;
@@ -186,7 +125,7 @@ void gate_book::join_one(std::uint32_t child, wire::gate_member const& m) {
       r->lost = "was started again, and what it had not synced is lost";
     r->boot = m.boot;
     r->is_over = false;
-    is_dirty_ = true;
+    touch(m.job, node);
   }
   owed_.push_back({child, m.job, false});
 }
@@ -201,7 +140,8 @@ void gate_book::leave_out(std::string const& node, wire::gate_join const& m) {
                                          [k = key](auto const& one) { return one.job == k; });
       if (is_listed) continue;
       if (r.lost.empty()) r.lost = "has lost the job, and nobody synced what it wrote";
-      r.is_over = is_dirty_ = true;
+      r.is_over = true;
+      touch(key, node);
     }
 }
 
@@ -244,7 +184,7 @@ void gate_book::above_known(wire::gate_known const& m) {
     } else if (rows.rows.empty()) {
       jobs_.erase(of);
     } else {
-      rows.is_leaving = false;
+      rows.is_leaving = rows.may_be_above = false;
       rows.told_at = 0;
     }
   }
@@ -263,7 +203,7 @@ void gate_book::pass_losses() {
       } else if (of.is_above) {
         r.lost.clear();
         r.is_passed = false;
-        is_dirty_ = true;
+        touch(key, r.node);
         if (r.is_over) over.emplace_back(key, r.node);
       }
     }
@@ -271,7 +211,7 @@ void gate_book::pass_losses() {
     ++of.boot;
     of.is_above = false;
     of.told_at = 0;
-    is_dirty_ = true;
+    touched_[key];
   }
   for (auto const& [key, node] : over) drop_row(key, node);
 }
@@ -283,6 +223,7 @@ void gate_book::tell_above(time_ns now) {
     bool const is_over = of.is_leaving;
     if (of.is_above || (of.told_at != 0 && now - of.told_at < tell_again_ns)) continue;
     of.told_at = now;
+    of.may_be_above = true;
     list.jobs.push_back({key, of.boot, is_over, false});
     if (list.jobs.size() < jobs_per_message) continue;
     out_.push_back({above, std::exchange(list, {})});
@@ -292,7 +233,7 @@ void gate_book::tell_above(time_ns now) {
 
 std::vector<gate_book::letter> gate_book::take() {
   std::vector<letter> out = std::exchange(out_, {});
-  if (is_dirty_) return out;
+  if (is_dirty()) return out;
   std::unordered_map<std::uint32_t, wire::gate_known> known;
   std::erase_if(owed_, [&](owed const& o) {
     if (!o.is_over) {

@@ -10,6 +10,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -29,12 +32,20 @@ class gate_book {
   /// `number`: what a book that remembers nothing is called.
   gate_book(bool is_relay, std::uint64_t number, time_ns start);
 
-  // ---- its memory
-  /// Throws sluice_error when it is not one.
-  void from_text(std::string const& text);
-  std::string to_text() const;
-  bool is_dirty() const { return is_dirty_; }
-  void kept() { is_dirty_ = false; }
+  // ---- its memory (gate_text.cc)
+  /// The number that to_text() was given. Throws sluice_error when it is no book, and has changed
+  /// nothing then.
+  std::uint64_t from_text(std::string const& text);
+  /// What changes() said after that text, in its order. A last line that has no end, or is none, is
+  /// left out where it `may_be_torn`. Throws sluice_error for any other line that is none: the book
+  /// is not to be used then.
+  void replay(std::string const& lines, bool may_be_torn);
+  /// All of it. `log`: number of the lines that will follow it.
+  std::string to_text(std::uint64_t log = 0) const;
+  /// Rows that have changed since kept(), as one line.
+  std::string changes() const;
+  bool is_dirty() const { return is_new_ || !touched_.empty(); }
+  void kept();
 
   // ---- who is below
   void heard(std::uint32_t child, std::string const& name, std::uint64_t incarnation, time_ns now);
@@ -65,6 +76,8 @@ class gate_book {
   std::vector<std::string> take_failures();
 
   std::size_t rows() const { return rows_; }
+  /// Nodes of gates that were looked at so far.
+  std::uint64_t looks() const { return looks_; }
 
  private:
   /// A child that has the job.
@@ -77,7 +90,8 @@ class gate_book {
   };
   struct job_rows {
     std::vector<row> rows;
-    bool is_above = false;    // relay: the parent has written us down
+    bool is_above = false;      // relay: the parent has written us down
+    bool may_be_above = false;  // relay: it may have, or an earlier life of ours told it to
     bool is_leaving = false;  // relay: and is to take us out first, for all that was before is over
     time_ns told_at = 0;      // relay: when it was told last
     time_ns over_at = 0;      // when no node was seen to have it; 0: one has, or nobody looked
@@ -101,7 +115,9 @@ class gate_book {
     std::uint32_t from = above;
     time_ns until = 0;  // its patience; when it is over, how long it is remembered
     std::int64_t patience_ns = 0;
-    std::vector<asked> nodes;
+    std::vector<asked> nodes;      // sorted by name
+    std::size_t acknowledged = 0;  // of these
+    asked* find(std::string const& node);
     bool is_unknown = false;  // relay: nobody below is written down for the job
     bool is_over = false;
     std::uint32_t error = 0;
@@ -118,6 +134,9 @@ class gate_book {
     time_ns until;
   };
 
+  void read_job(nlohmann::json const& j, bool is_change);
+  void count_rows();
+  void touch(core::job_id job, std::string const& node) { touched_[job].insert(node); }
   row* find_row(core::job_id job, std::string const& node);
   void add_row(core::job_id job, std::string const& node, std::uint64_t boot);
   void drop_row(core::job_id job, std::string const& node);
@@ -146,7 +165,8 @@ class gate_book {
   bool is_relay_;
   std::uint64_t number_, above_number_ = 0;
   time_ns start_;
-  bool is_dirty_ = true;
+  bool is_new_ = true;                                     // nothing of it was kept
+  std::map<core::job_id, std::set<std::string>> touched_;  // nodes, by job, since it was kept
   std::unordered_map<core::job_id, job_rows, core::job_id_hash> jobs_;
   std::size_t rows_ = 0;
   std::vector<standing> standing_;  // by child
@@ -158,6 +178,7 @@ class gate_book {
   std::vector<letter> out_;
   std::vector<std::string> failures_;
   time_ns ticked_at_ = 0, expired_at_ = 0;
+  std::uint64_t looks_ = 0;
 };
 
 }  // namespace sluice::epochs

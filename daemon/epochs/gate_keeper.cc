@@ -3,7 +3,6 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/whole_file.h"
 
 namespace sluice::epochs {
 
@@ -17,9 +16,12 @@ constexpr time_ns retry_ns = 1'000'000'000;
 /// old one knew are told that they cannot be sure.
 gate_keeper::gate_keeper(std::string path, bool is_relay, std::uint64_t incarnation,
                          runtime::logger& log)
-    : path_(std::move(path)), log_(log), book_(is_relay, incarnation, boot_ns()) {
+    : path_(std::move(path)),
+      log_(log),
+      book_(is_relay, incarnation, boot_ns()),
+      disk_(path_, is_relay) {
   try {
-    if (auto const text = read_file(path_)) book_.from_text(*text);
+    disk_.recall(book_);
   } catch (error const& e) {
     log_.error("book of epochs lost: jobs that run will be refused", {{"why", e.what()}});
   }
@@ -48,7 +50,7 @@ void gate_keeper::hear_above(wire::message const& m, time_ns now) {
 
 void gate_keeper::keep(time_ns now) {
   if (!book_.is_dirty() || now - tried_at_ < retry_ns_) return;
-  bool const is_kept = replace_file(path_, book_.to_text(), {.is_durable = true});
+  bool const is_kept = disk_.keep(book_);
   if (is_kept) book_.kept();
   if (!is_kept && retry_ns_ == 0)
     log_.error("book of epochs cannot be kept: jobs that need it wait", {{"path", path_}});

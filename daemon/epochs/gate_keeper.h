@@ -9,6 +9,7 @@
 #include <string>
 
 #include "epochs/gate_book.h"
+#include "epochs/gate_log.h"
 #include "runtime/log.h"
 #include "wire/socket.h"
 
@@ -38,6 +39,7 @@ class gate_keeper {
   std::string path_;
   runtime::logger& log_;
   gate_book book_;
+  gate_log disk_;
   time_ns tried_at_ = 0, retry_ns_ = 0;
 };
 

@@ -6,17 +6,9 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/clock.h"
+
 namespace sluice::journal {
-
-namespace {
-
-constexpr std::uint64_t forbidding = abi::order_native | abi::order_bypass;
-
-std::uint64_t steady_ns() {
-  return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
-}
-
-}  // namespace
 
 commits::commits(writer& log, mailbox& to) : log_(log), to_(to), thread_([this] { serve(); }) {}
 
@@ -49,12 +41,12 @@ void commits::gather(lock& held) {
   std::size_t const before = queue_.size();
   std::uint64_t const patience_ns = gathering_.patience_ns(before);
   if (patience_ns == 0 || is_over_) return;
-  std::uint64_t const begin = steady_ns();
+  std::uint64_t const begin = steady_count_ns();
   enough_ = gathering_.expected();
   arrived_.wait_for(held, std::chrono::nanoseconds(patience_ns),
                     [&] { return is_over_ || queue_.size() >= enough_; });
   enough_ = 1;
-  gathering_.waited(before, queue_.size(), steady_ns() - begin);
+  gathering_.waited(before, queue_.size(), steady_count_ns() - begin);
 }
 
 void commits::serve() {
@@ -70,9 +62,9 @@ void commits::serve() {
     held.unlock();
     std::uint64_t lsn = 0;
     for (auto const& a : now) lsn = std::max(lsn, a.lsn);
-    std::uint64_t const begin = steady_ns();
+    std::uint64_t const begin = steady_count_ns();
     int const failed = log_.commit(lsn);
-    std::uint64_t const took = steady_ns() - begin;
+    std::uint64_t const took = steady_count_ns() - begin;
     held.lock();
     std::size_t const queued = queue_.size();
     held.unlock();
@@ -87,7 +79,8 @@ void commits::serve() {
 void commits::finish(awaited& a, int failed) {
   if (a.asked.from != nullptr) {
     bool is_good = failed == 0;
-    for (auto const& p : a.places) is_good = is_good && (p.in->flags(p.key) & forbidding) == 0;
+    for (auto const& p : a.places)
+      is_good = is_good && (p.in->flags(p.key) & abi::order_unlogged) == 0;
     a.asked.from->answer(a.asked, is_good ? 0 : abi::go_native);
   }
   if (a.then) to_.post([then = std::move(a.then), failed] { then(failed); });

@@ -13,7 +13,9 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 
+#include "base/believed_place.h"
 #include "base/error.h"
 #include "base/sync.h"
 #include "journal/home.h"
@@ -52,7 +54,18 @@ std::string directory_of(std::string const& path) {
   return slash == path.npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
 }
 
+void believe(std::optional<std::string> const& why_not, std::string const& path) {
+  if (!why_not) return;
+  throw sluice_error(fmt::format(
+      "{}: {}. Root uses a journal only where root alone mounts: put a new one there "
+      "(--order-journal FILE). If this one still holds something, its user recovers it, or root "
+      "recovers a copy that belongs to that user",
+      path, *why_not));
+}
+
 }  // namespace
+
+void believe_place(std::string const& path) { believe(why_not_believed(path), path); }
 
 void refuse_journals_above(std::uint64_t bytes) { most_bytes = bytes; }
 
@@ -65,6 +78,7 @@ void sync_directory_of(std::string const& path) {
 }
 
 file_disk::file_disk(std::string const& path, use how) : path_(std::filesystem::absolute(path)) {
+  believe_place(path);
   // A user may have put a pipe there, or a lease on it.
   int const flags = (how == use::look ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NONBLOCK | O_NOCTTY |
                     (how == use::make ? O_TMPFILE : O_NOFOLLOW);
@@ -72,6 +86,12 @@ file_disk::file_disk(std::string const& path, use how) : path_(std::filesystem::
   if (fd_ < 0 && how == use::make && errno == EOPNOTSUPP) make_hidden(path);
   if (fd_ < 0)
     throw failure(path, how == use::make ? "a journal cannot be made there" : "cannot be opened");
+  try {
+    believe(why_not_believed(fd_), path);  // something may have been mounted since
+  } catch (...) {
+    let_go();
+    throw;
+  }
   struct stat st = {};
   if (fstat(fd_, &st) != 0 || !S_ISREG(st.st_mode)) {
     let_go();

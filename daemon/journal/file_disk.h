@@ -50,6 +50,9 @@ class file_disk : public disk {
   bool through_ = true;      // RWF_DSYNC is known here
 };
 
+/// Throws where root believes no owner of what has that name: base/believed_place.h.
+void believe_place(std::string const& path);
+
 /// From now on a larger journal is not opened: whoever owns it made it as large as he liked.
 void refuse_journals_above(std::uint64_t bytes);
 

@@ -18,6 +18,7 @@
 #include <memory>
 #include <optional>
 
+#include "base/clock.h"
 #include "base/descriptor.h"
 #include "base/sync.h"
 #include "journal/hands.h"
@@ -68,11 +69,10 @@ bool is_ours_alone(int directory) {
 
 /// The inode's name at most `depth` levels below a directory of its file system; empty: not found
 /// in time. Anybody may make a tree that is deeper than a stack.
-std::string find_below(int directory, ino_t inode, unsigned depth,
-                       std::chrono::steady_clock::time_point until) {
+std::string find_below(int directory, ino_t inode, unsigned depth, std::int64_t until_ns) {
   std::unique_ptr<DIR, int (*)(DIR*)> const all(
       fdopendir(open_below(directory, ".", O_RDONLY | O_DIRECTORY)), closedir);
-  while (all && std::chrono::steady_clock::now() < until) {
+  while (all && steady_ns() < until_ns) {
     dirent const* const entry = readdir(all.get());
     if (entry == nullptr) break;
     std::string const name = entry->d_name;
@@ -82,8 +82,9 @@ std::string find_below(int directory, ino_t inode, unsigned depth,
     if (may_be && stat_below(directory, name.c_str(), st) == 0 && st.st_ino == inode) return name;
     if (depth == 1 || (entry->d_type != DT_DIR && entry->d_type != DT_UNKNOWN)) continue;
     descriptor const inner(open_below(directory, name.c_str(), O_PATH | O_DIRECTORY));
-    std::string const found =
-        inner && is_ours_alone(inner.get()) ? find_below(inner.get(), inode, depth - 1, until) : "";
+    std::string const found = inner && is_ours_alone(inner.get())
+                                  ? find_below(inner.get(), inode, depth - 1, until_ns)
+                                  : "";
     if (!found.empty()) return name + "/" + found;
   }
   return {};
@@ -238,8 +239,8 @@ std::string mounted_home::place_of(std::array<std::uint8_t, 16> const& fs, int f
   descriptor const there(path ? open_below(m->fd, path->c_str(), O_PATH) : -1);
   if (there && is_same(there.get(), fd)) return said;
   constexpr unsigned deepest = 128;
-  std::string const found =
-      find_below(m->fd, file.st_ino, deepest, std::chrono::steady_clock::now() + patience);
+  std::string const found = find_below(m->fd, file.st_ino, deepest,
+                                       steady_ns() + std::chrono::nanoseconds(patience).count());
   if (found.empty()) return nameless(fs, fd);
   return (m->at.point == "/" ? "" : m->at.point) + "/" + found;
 }

@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
-#include <fstream>
 #include <set>
 #include <utility>
 
@@ -31,23 +30,15 @@ std::set<std::uint64_t> way_to(std::vector<mount_row> const& all, mount_row cons
   return way;
 }
 
-/// On which mount it is; nothing: not known. No file system is asked.
-std::optional<std::uint64_t> mount_of(descriptor const& fd) {
-  std::ifstream in(fmt::format("/proc/self/fdinfo/{}", fd.get()));
-  for (std::string word; in >> word;)
-    if (std::uint64_t id = 0; word == "mnt_id:" && in >> id) return id;
-  return {};
-}
-
 }  // namespace
 
 descriptor reach(std::vector<mount_row> const& all, mount_row const& m) {
   std::set<std::uint64_t> const way = way_to(all, m);
   descriptor at(open("/", O_PATH | O_CLOEXEC));
-  auto on = mount_of(at);
+  auto on = mount_id_of(at.get());
   for (auto const& part : std::filesystem::path(m.point).relative_path()) {
     at = descriptor(openat(at.get(), part.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
-    auto const now = mount_of(at);
+    auto const now = mount_id_of(at.get());
     if (!now || (now != on && !way.contains(*now))) return {};
     on = now;
   }

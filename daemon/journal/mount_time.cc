@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/clock.h"
 #include "base/descriptor.h"
 
 namespace sluice::journal {
@@ -26,9 +27,7 @@ constexpr std::size_t low_at = 0x2c, magic_at = 0x38, high_at = 0x275;
 constexpr std::uint16_t ext4_magic = 0xef53;
 
 std::uint64_t seconds(clockid_t which) {
-  timespec t = {};
-  clock_gettime(which, &t);
-  return static_cast<std::uint64_t>(t.tv_sec);
+  return static_cast<std::uint64_t>(read_clock(which)) / second_ns;
 }
 
 }  // namespace

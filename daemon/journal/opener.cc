@@ -20,9 +20,11 @@
 #include <utility>
 #include <vector>
 
+#include "base/believed_place.h"
 #include "base/descriptor.h"
 #include "base/error.h"
 #include "base/keep_only.h"
+#include "journal/file_disk.h"
 #include "journal/hands.h"
 #include "journal/left_behind.h"
 #include "journal/letter.h"
@@ -442,10 +444,6 @@ class asked_home : public home {
   pid_t opener_;
 };
 
-[[noreturn]] void cannot(char const* what) {
-  throw sluice_error(fmt::format("{}: {}", what, std::strerror(errno)));
-}
-
 [[noreturn]] void become_opener(int socket, rights const& user, lock_patience const& patience) {
   socket = keep_only(socket);
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
@@ -498,10 +496,10 @@ rights rights_of(uid_t uid, std::optional<gid_t> wish) {
 void take(rights const& of) {
   if (setgroups(of.groups.size(), of.groups.data()) != 0 ||
       setresgid(of.gid, of.gid, of.gid) != 0 || setresuid(of.uid, of.uid, of.uid) != 0)
-    cannot(fmt::format("cannot take the rights of uid {}", of.uid).c_str());
+    throw errno_error(fmt::format("cannot take the rights of uid {}", of.uid));
   // He is not to look into it, for it has descriptors that he could not open himself.
   if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
-    cannot("prctl");
+    throw errno_error("prctl");
 }
 
 }  // namespace
@@ -510,11 +508,12 @@ std::unique_ptr<home> become_user(uid_t uid, std::optional<gid_t> gid,
                                   lock_patience const& patience) {
   rights const user = rights_of(uid, gid);
   int ends[2];
-  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) cannot("socketpair");
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+    throw errno_error("socketpair");
   descriptor mine(ends[0]), its(ends[1]);
   pid_t const pid = fork();
   if (pid == 0) become_opener(its.get(), user, patience);
-  if (pid < 0) cannot("fork");
+  if (pid < 0) throw errno_error("fork");
   its = descriptor();
   auto files = std::make_unique<asked_home>(std::move(mine), pid);
   take(user);
@@ -522,9 +521,14 @@ std::unique_ptr<home> become_user(uid_t uid, std::optional<gid_t> gid,
 }
 
 std::unique_ptr<home> become_owner(std::string const& log, lock_patience const& patience) {
+  believe_place(log);
+  if (geteuid() != 0) return nullptr;
+  descriptor const at(open(log.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
   struct stat st = {};
-  bool const is_his = geteuid() == 0 && lstat(log.c_str(), &st) == 0 && st.st_uid != 0;
-  return is_his ? become_user(st.st_uid, {}, patience) : nullptr;
+  if (!at || why_not_believed(at.get()) || fstat(at.get(), &st) != 0 || st.st_uid == 0)
+    return nullptr;  // who opens it as root says why
+  keep_doubting();
+  return become_user(st.st_uid, {}, patience);
 }
 
 }  // namespace sluice::journal

@@ -1,18 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // sluice-recover: the command line of `sluice recover`. What it does is in recover.cc.
 #include <fmt/format.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <chrono>
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <utility>
 
+#include "base/clock.h"
 #include "base/common_options.h"
 #include "base/error.h"
 #include "base/printable.h"
 #include "base/program.h"
+#include "base/stopped_child.h"
 #include "journal/opener.h"
 #include "journal/recover.h"
 
@@ -93,11 +99,11 @@ void print_json(recovered const& r, recover_options const& o) {
 
 /// A line on a terminal, four times a second.
 std::function<void(std::uint64_t, std::uint64_t)> terminal_progress() {
-  auto last = std::chrono::steady_clock::now();
-  return [last](std::uint64_t at, std::uint64_t of) mutable {
-    auto const now = std::chrono::steady_clock::now();
-    if (now - last < std::chrono::milliseconds(250)) return;
-    last = now;
+  std::int64_t last_ns = steady_ns();
+  return [last_ns](std::uint64_t at, std::uint64_t of) mutable {
+    std::int64_t const now_ns = steady_ns();
+    if (now_ns - last_ns < 250'000'000) return;
+    last_ns = now_ns;
     fmt::print(stderr, "\r{} of {} MiB\033[K", at >> 20, of >> 20);
   };
 }
@@ -109,6 +115,41 @@ recovered recovered_or_told(recover_options const& o) {
   } catch (error const& e) {
     throw error(e.status(), printable(e.what()));
   }
+}
+
+/// Its owner may stop the process that takes his rights, so root's waits for that one.
+int ended(pid_t pid, std::string const& log) {
+  stopped_child child;
+  for (int status = 0;;) {
+    if (waitpid(pid, &status, WUNTRACED) != pid) {
+      if (errno != EINTR) throw errno_error("waitpid");
+    } else if (WIFSTOPPED(status)) {
+      kill(pid, child.signal_for_it());
+    } else if (WIFEXITED(status)) {
+      return WEXITSTATUS(status);
+    } else {
+      throw sluice_error(printable(log) +
+                         (child.is_given_up()
+                              ? ": its user stopped its recovery again and again, and it was "
+                                "ended; the journal is kept"
+                              : fmt::format(": signal {} ended its recovery; the journal is kept",
+                                            WTERMSIG(status))));
+    }
+  }
+}
+
+int bring_home(recover_options o, pid_t parent, bool is_quiet, bool is_json) {
+  bool const shows = !is_quiet && isatty(STDERR_FILENO) != 0;
+  if (shows) o.progress = terminal_progress();
+  auto const files = become_owner(o.log);
+  // Not before, for who takes other rights loses that.
+  if (parent != 0) prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (parent != 0 && getppid() != parent) return exit_sluice;
+  o.files = files.get();
+  recovered const r = recovered_or_told(o);
+  if (shows) fmt::print(stderr, "\r\033[K");
+  is_json ? print_json(r, o) : print(r, o);
+  return 0;
 }
 
 int run(int argc, char** argv) {
@@ -142,14 +183,10 @@ int run(int argc, char** argv) {
   } catch (CLI::ParseError const& e) {
     return e.get_exit_code() == 0 ? app.exit(e) : (app.exit(e), exit_usage);
   }
-  bool const shows = !quiet && isatty(STDERR_FILENO) != 0;
-  if (shows) o.progress = terminal_progress();
-  auto const files = become_owner(o.log);
-  o.files = files.get();
-  recovered const r = recovered_or_told(o);
-  if (shows) fmt::print(stderr, "\r\033[K");
-  common.json ? print_json(r, o) : print(r, o);
-  return std::fflush(stdout) == 0 ? 0 : exit_sluice;
+  if (geteuid() != 0) return bring_home(std::move(o), 0, quiet, common.json);
+  pid_t const parent = getpid(), child = fork();
+  if (child < 0) throw errno_error("fork");
+  return child == 0 ? bring_home(std::move(o), parent, quiet, common.json) : ended(child, o.log);
 }
 
 }  // namespace

@@ -24,6 +24,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/descriptor.h"
 #include "base/error.h"
 #include "base/guard.h"
@@ -241,8 +242,8 @@ class status {
   }
 
   void tell(service const& s) {
-    if (monotonic_ns() - told_ns_ < tell_every_ns) return;
-    told_ns_ = monotonic_ns();
+    if (steady_count_ns() - told_ns_ < tell_every_ns) return;
+    told_ns_ = steady_count_ns();
     if (!file_) begin();
     if (file_) s.publish(file_->memory());
   }
@@ -282,7 +283,7 @@ class status {
       // A full disk: what cannot be told is done all the same.
     }
     if (!file_) return;
-    file_->memory().heart_ns = monotonic_ns();
+    file_->memory().heart_ns = steady_count_ns();
     if (is_recovered_) file_->memory().kept_logs = kept_beside(log_);
   }
 
@@ -365,22 +366,22 @@ int serve_generation(file_disk& disk, serve_options const& o, his_jobs& jobs, st
     close(ready_fd);
     ready_fd = -1;
   }
-  std::uint64_t looked_ns = monotonic_ns();
+  std::uint64_t looked_ns = steady_count_ns();
   bool is_failing = false;
   while (is_told_to_stop == 0 && !s.wants_anew()) {
     s.turn();
     said.tell(s);
     if (s.failed() != 0 && !std::exchange(is_failing, true)) say_what_failed(o, s.failed());
-    if (o.jobs.empty() || monotonic_ns() - looked_ns < jobs_every_ns) continue;
-    looked_ns = monotonic_ns();
+    if (o.jobs.empty() || steady_count_ns() - looked_ns < jobs_every_ns) continue;
+    looked_ns = steady_count_ns();
     jobs.follow(s);
   }
   if (s.wants_anew()) said.voided();
-  std::uint64_t const until = monotonic_ns() + patience_ns;
+  std::uint64_t const until = steady_count_ns() + patience_ns;
   while (!s.end()) {
     s.turn();
     said.tell(s);
-    if (s.failed() == 0 && monotonic_ns() < until) continue;
+    if (s.failed() == 0 && steady_count_ns() < until) continue;
     fmt::print(stderr, "sluice-order: {}: cannot be brought home: {}; keep it for sluice recover\n",
                o.log, std::strerror(s.failed() != 0 ? s.failed() : ETIMEDOUT));
     return exit_sluice;

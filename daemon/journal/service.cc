@@ -38,19 +38,18 @@ std::uint64_t clock_now(clockid_t which) { return static_cast<std::uint64_t>(rea
 
 }  // namespace
 
-std::uint64_t monotonic_ns() { return clock_now(CLOCK_MONOTONIC); }
 std::uint64_t realtime_ns() { return clock_now(CLOCK_REALTIME); }
 std::uint64_t coarse_ns() { return clock_now(CLOCK_REALTIME_COARSE); }
 
 service::service(disk& d, superblock const& s, service_rules const& keep)
     : keep_(keep),
       // Nobody waits for room in there: run_checkpoints() says what is to be synced.
-      log_(d, s, surroundings{realtime_ns, monotonic_ns}, keep.log),
+      log_(d, s, surroundings{realtime_ns, steady_count_ns}, keep.log),
       super_(s),
       incarnation_(realtime_ns()),
-      began_ns_(monotonic_ns()),
+      began_ns_(steady_count_ns()),
       head_(s.head),
-      checkpoint_ns_(monotonic_ns()),
+      checkpoint_ns_(steady_count_ns()),
       rests_after_ns_(keep.rests_after_ns),
       home_writer_(
           [this](std::uint64_t took_ns) {
@@ -106,7 +105,7 @@ bool service::is_quiet() const {
 }
 
 void service::add(std::unique_ptr<area> a) {
-  now_ns_ = monotonic_ns();
+  now_ns_ = steady_count_ns();
   std::vector<request> left;
   a->beat(now_ns_);
   a->open_for(super_, incarnation_, log_place_);
@@ -196,10 +195,10 @@ void service::wait() {
 }
 
 void service::turn() {
-  now_ns_ = monotonic_ns();
+  now_ns_ = steady_count_ns();
   for (auto const& a : areas_) a->beat(now_ns_);
   wait();
-  now_ns_ = monotonic_ns();
+  now_ns_ = steady_count_ns();
   for (auto const& r : std::vector<request>(asked_)) take_over(r);
   mail_.run();
   answer_closed();

@@ -251,7 +251,6 @@ class service {
   std::thread checkpoints_;
 };
 
-std::uint64_t monotonic_ns();
 /// As files have it.
 std::uint64_t realtime_ns();
 /// The same by ticks, as files that nobody looks at are dated.

@@ -16,7 +16,6 @@ namespace sluice::journal {
 
 namespace {
 
-constexpr std::uint64_t forbidding = abi::order_native | abi::order_bypass;
 constexpr std::uint64_t spared_share = 16;
 constexpr std::size_t ranges_max = 128;  // each is a question to the kernel at every fsync
 
@@ -134,7 +133,7 @@ bool service::name_first(held_file& f, request const& r, found const& now, direc
   if (!is_free_before(name, now.born.ns)) return false;
   bool good = true;
   raise_logged(*d, *r.from, good);
-  if (!good || (flags_of(*d) & forbidding) != 0) return false;
+  if (!good || (flags_of(*d) & abi::order_unlogged) != 0) return false;
   record made;
   made.what = kind::create;
   made.file = f.id;
@@ -196,7 +195,7 @@ bool service::write_log(file_ptr const& f, request const& r, found& now, way how
   bool good = true;
   raise_logged(*f, *r.from, good);
   // Who went his own way before he could see the flag has not been told to mark the file.
-  if (!good || (flags_of(*f) & forbidding) != 0) return false;
+  if (!good || (flags_of(*f) & abi::order_unlogged) != 0) return false;
   auto const size = static_cast<std::uint64_t>(now.st.st_size);
   if (how != way::pages) {
     now.what.pages.clear();
@@ -213,7 +212,7 @@ bool service::write_log(file_ptr const& f, request const& r, found& now, way how
   bool const is_written = write_pages(*f, now, lsn);
   if (lsn != 0) f->last_lsn = lsn;
   // A program that has gone its own way since the pages were taken has marked what it synced.
-  if (!is_written || (flags_of(*f) & forbidding) != 0) return false;
+  if (!is_written || (flags_of(*f) & abi::order_unlogged) != 0) return false;
   ++counts_.logged;
   told_.logged(*r.from, f->last_lsn, now.what.pages.pages() * page_bytes, now_ns_);
   f->has_baseline = true;

@@ -7,22 +7,16 @@
 
 #include <algorithm>
 
+#include "base/clock.h"
+
 namespace sluice::journal {
 
 namespace {
 
 constexpr std::uint64_t look_every_ns = 50'000, wait_max_ns = 1'000'000'000;
 
-std::uint64_t now_ns() {
-  timespec t = {};
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 +
-         static_cast<std::uint64_t>(t.tv_nsec);
-}
-
 void nap(std::uint64_t ns) {
-  timespec const t = {static_cast<time_t>(ns / 1'000'000'000),
-                      static_cast<long>(ns % 1'000'000'000)};
+  timespec const t = timespec_of(static_cast<std::int64_t>(ns));
   nanosleep(&t, nullptr);
 }
 
@@ -49,14 +43,15 @@ void home_writer::add(int fd, std::uint64_t first, std::uint64_t end) {
 }
 
 void home_writer::wait_for_piece() const {
-  std::uint64_t const until = now_ns() + wait_max_ns;
+  std::uint64_t const until = steady_count_ns() + wait_max_ns;
   for (auto const& p : piece_)
-    while (pages_under_way(p.fd, p.first, p.end) > 0 && now_ns() < until) nap(look_every_ns);
+    while (pages_under_way(p.fd, p.first, p.end) > 0 && steady_count_ns() < until)
+      nap(look_every_ns);
 }
 
 void home_writer::write_piece() {
   if (piece_.empty()) return;
-  std::uint64_t const begin = now_ns();
+  std::uint64_t const begin = steady_count_ns();
   // The first round leaves out what was just being written, an older version of it.
   for (int round = 0; round < 2; ++round) {
     for (auto const& p : piece_)
@@ -64,7 +59,7 @@ void home_writer::write_piece() {
                       static_cast<off64_t>((p.end - p.first) * page_bytes), SYNC_FILE_RANGE_WRITE);
     wait_for_piece();
   }
-  std::uint64_t const took = now_ns() - begin;
+  std::uint64_t const took = steady_count_ns() - begin;
   bool const is_whole = piece_pages_ >= pace_.pages();
   piece_.clear();
   piece_pages_ = 0;

@@ -6,13 +6,13 @@
 #include <sys/socket.h>
 
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "local/address.h"
 #include "local/attachment.h"
 #include "local/local.h"
@@ -21,12 +21,10 @@ namespace sluice::local {
 
 namespace {
 
-using clock = std::chrono::steady_clock;
-
 class asker {
  public:
   asker(std::string const& path, int timeout_ms)
-      : path_(path), until_(clock::now() + std::chrono::milliseconds(timeout_ms)) {}
+      : path_(path), until_ns_(steady_ns() + timeout_ms * std::int64_t{1'000'000}) {}
 
   void connect() {
     address const to(path_);
@@ -80,9 +78,8 @@ class asker {
 
  private:
   int left_ms() const {
-    auto const left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(until_ - clock::now()).count();
-    return left > 0 ? static_cast<int>(left) : 0;
+    std::int64_t const left_ms = (until_ns_ - steady_ns()) / 1'000'000;
+    return left_ms > 0 ? static_cast<int>(left_ms) : 0;
   }
 
   [[noreturn]] void silent() const {
@@ -100,7 +97,7 @@ class asker {
   }
 
   std::string path_;
-  clock::time_point until_;
+  std::int64_t until_ns_;
   descriptor socket_;
 };
 

@@ -9,30 +9,40 @@ std::string const& accounts::class_of(job const& j) const {
   return class_in_force(j, overrides_.find(j.key));
 }
 
-accounts::signs accounts::measure(std::int64_t now_ns) {
+accounts::signs accounts::measure(job& j, std::int64_t now_ns) {
   signs out;
-  for (auto const& j : jobs_.all()) {
-    if (j->is_broken()) continue;
-    for (auto& s : j->streams) {
-      sample const seen = look(j->memory(), s.channel, now_ns);
-      bool const has_begun = s.measured.tick(seen, s.in_force.now, now_ns);
-      out.has_begun_to_wait = out.has_begun_to_wait || has_begun;
-      out.is_waiting = out.is_waiting || seen.blocked || s.last.blocked_ppm != 0;
-    }
+  if (j.is_broken()) return out;
+  for (auto& s : j.streams) {
+    sample const seen = look(j.memory(), s.channel, now_ns);
+    bool const has_begun = s.measured.tick(seen, s.in_force.now, now_ns);
+    out.has_begun_to_wait = out.has_begun_to_wait || has_begun;
+    out.is_waiting = out.is_waiting || seen.blocked || s.last.blocked_ppm != 0;
   }
   return out;
 }
 
+accounts::signs accounts::measure(std::int64_t now_ns) {
+  signs out;
+  for (auto const& j : jobs_.all()) {
+    signs const of_job = measure(*j, now_ns);
+    out.has_begun_to_wait = out.has_begun_to_wait || of_job.has_begun_to_wait;
+    out.is_waiting = out.is_waiting || of_job.is_waiting;
+  }
+  return out;
+}
+
+void accounts::end_cycle(job& j, std::int64_t now_ns) {
+  if (j.is_broken()) return;
+  for (auto& s : j.streams) {
+    std::int64_t const span_ns = now_ns - s.measured.since_ns();
+    s.last = s.measured.take(s.unit, waits_so_far(j.memory(), s.channel), now_ns);
+    s.counted.add(s.last, span_ns);
+  }
+}
+
 void accounts::end_cycle(std::int64_t now_ns) {
   ++cycles_;
-  for (auto const& j : jobs_.all()) {
-    if (j->is_broken()) continue;
-    for (auto& s : j->streams) {
-      std::int64_t const span_ns = now_ns - s.measured.since_ns();
-      s.last = s.measured.take(s.unit, waits_so_far(j->memory(), s.channel), now_ns);
-      s.counted.add(s.last, span_ns);
-    }
-  }
+  for (auto const& j : jobs_.all()) end_cycle(*j, now_ns);
 }
 
 void accounts::count() {
@@ -49,11 +59,14 @@ void accounts::count() {
   }
 }
 
-void accounts::count_last(runtime::dashboard* board, steering const& steered, moment at) {
-  measure(at.mono_ns);
-  end_cycle(at.mono_ns);
+void accounts::count_last(std::span<job* const> gone, runtime::dashboard* board,
+                          steering const& steered, moment at) {
+  for (job* j : gone) {
+    measure(*j, at.mono_ns);
+    end_cycle(*j, at.mono_ns);
+  }
   count();
-  look_at_times(at.mono_ns);
+  for (job* j : gone) look_at_times(*j);
   tell(board, steered, at, true);
 }
 
@@ -65,15 +78,12 @@ void accounts::keep_sums(job const& gone) {
   }
 }
 
-void accounts::look_at_times(std::int64_t now_ns) {
-  times_.begin(now_ns);
-  for (auto const& j : jobs_.all()) {
-    if (j->is_broken()) continue;
-    std::string const& qos_class = class_of(*j);
-    std::string_view const shown = qos_class.empty() ? "none" : std::string_view(qos_class);
-    times_.look_at_calls(j->memory(), j->times, site_.site(), shown);
-    for (auto const& s : j->streams) times_.look_at_waits(j->memory(), s.channel, j->times, shown);
-  }
+void accounts::look_at_times(job& j) {
+  if (j.is_broken()) return;
+  std::string const& qos_class = class_of(j);
+  std::string_view const shown = qos_class.empty() ? "none" : std::string_view(qos_class);
+  times_.look_at_calls(j.memory(), j.times, site_.site(), shown);
+  for (auto const& s : j.streams) times_.look_at_waits(j.memory(), s.channel, j.times, shown);
 }
 
 }  // namespace sluice::node

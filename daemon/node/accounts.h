@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -42,8 +43,10 @@ class accounts {
   void remember(runtime::dashboard* board, steering const& steered, moment at) {
     tell(board, steered, at, false);
   }
-  /// Before jobs go: all that they did until now, however long ago the last cycle was.
-  void count_last(runtime::dashboard* board, steering const& steered, moment at);
+  /// Before these jobs go: all that they did until now, however long ago the last cycle was. The
+  /// cycle of other jobs goes on.
+  void count_last(std::span<job* const> gone, runtime::dashboard* board, steering const& steered,
+                  moment at);
   /// A job goes, and was counted.
   void keep_sums(job const& gone);
   /// Puts the figures of supplies, jobs and calls into the metrics.
@@ -55,7 +58,9 @@ class accounts {
   struct past_sums {
     double served = 0, delayed = 0;
   };
-  void look_at_times(std::int64_t now_ns);
+  static signs measure(job& j, std::int64_t now_ns);
+  static void end_cycle(job& j, std::int64_t now_ns);
+  void look_at_times(job& j);
   void tell(runtime::dashboard* board, steering const& steered, moment at, bool last);
   void tell_ops(runtime::dashboard& board, moment at, bool last);
   void publish_supplies(runtime::metric_table& m, std::vector<supply_standing> const& standing,

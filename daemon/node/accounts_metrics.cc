@@ -104,7 +104,10 @@ void accounts::publish(runtime::metric_table& m, std::vector<supply_standing> co
   publish_supplies(m, standing, steered);
   publish_jobs(m);
   publish_streams(m);
-  if (times_.is_due(now_ns)) look_at_times(now_ns);
+  if (times_.is_due(now_ns)) {
+    times_.begin(now_ns);
+    for (auto const& j : jobs_.all()) look_at_times(*j);
+  }
   times_.publish(m);
   m.set(metric::cycles_total, static_cast<double>(cycles_));
 }

@@ -6,13 +6,13 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/shared_places.h"
 
 namespace sluice::node {
 
 namespace {
 
 constexpr std::int64_t patience_ns = 3'000'000'000;  // less than a client's
-constexpr std::size_t most_open = 64;
 constexpr char const* in_vain = "the controller of the cluster does not answer: try again later";
 
 }  // namespace
@@ -24,10 +24,15 @@ nlohmann::json asked_above::ask(runtime::uplink& up, local::peer const& who,
   q.text = request.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   if (q.text.size() > wire::most_question_bytes) throw usage_error("the request is too large");
   if (!up.is_welcome()) throw sluice_error(in_vain);
-  if (open_.size() >= most_open) throw sluice_error("too many questions at once: try again");
+  constexpr shared_places places = {most_open, most_of_a_user, kept_open};
+  uid_t const owner = owner_by(owner_of_, who.uid);
+  auto const his = std::count_if(open_.begin(), open_.end(),
+                                 [&](open_question const& one) { return one.owner == owner; });
+  if (!places.has_one(open_.size(), static_cast<std::size_t>(his)))
+    throw sluice_error("too many questions at once: try again");
   q.id = ++last_id_;
   if (!up.send(q)) throw sluice_error(in_vain);
-  open_.push_back({q.id, who.ticket, now_ns + patience_ns});
+  open_.push_back({q.id, who.ticket, now_ns + patience_ns, owner});
   return local::later();
 }
 

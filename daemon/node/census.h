@@ -2,7 +2,7 @@
 // The processes in a job: the process slots of its segment, compared with /proc, for its owner can
 // write there what he likes: a slot counts that names a process of his. Looking a process up costs
 // some ten microseconds and slots may hold garbage, so the census walks in steps of a bounded
-// number of look-ups, one job after the other.
+// number of look-ups. Whose jobs come next census_rounds.h says.
 #pragma once
 
 #include <cstdint>
@@ -49,23 +49,23 @@ class census {
       std::function<std::vector<bool>(std::vector<process_mark> const& claimed, uid_t owner)>;
   census(lookup is_there, std::uint64_t own_pid_space);
 
-  /// Goes on where it stopped. True when the walk is complete; `out` is what was found and the next
-  /// step begins a new walk.
-  bool step(foreign<abi::segment> const& s, uid_t owner, unsigned& budget, head_count& out);
-  void restart();
-  bool is_at_start() const { return at_ == 0; }
+  /// A walk through one job, from its first slot.
+  struct walk {
+    unsigned at = 0;
+    head_count found = {};
+  };
+  /// Goes on where it stopped, for `budget` look-ups at most. True: it is complete.
+  bool step(foreign<abi::segment> const& s, uid_t owner, unsigned& budget, walk& w) const;
   /// Processes of other pid namespaces that are not there: slots that name them are empty.
   void set_dead(foreign_by_owner dead) { dead_ = std::move(dead); }
 
  private:
   void count(std::vector<process_mark> const& claimed, uid_t owner,
-             std::vector<held_slot> const& held);
+             std::vector<held_slot> const& held, head_count& found) const;
 
   lookup is_there_;
   std::uint64_t own_pid_space_;
   foreign_by_owner dead_;
-  unsigned at_ = 0;
-  head_count found_;
 };
 
 }  // namespace sluice::node

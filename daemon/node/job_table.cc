@@ -38,6 +38,7 @@ constexpr std::size_t most_name = 63;  // what a message carries
 constexpr std::size_t most_joiners = 64;
 constexpr unsigned walks_to_go = 2;  // one of them may pass between a fork and the parent's end
 constexpr int most_rescues = 8;      // of a user, between two looks at all files
+constexpr std::int64_t begun_patience_ns = 15'000'000'000;  // longer than between tries
 
 std::string record_text(std::string const& dir) {
   auto text = read_file(dir + "/job.json");
@@ -355,15 +356,21 @@ job& job_table::make(local::peer const& who, std::string const& name, join_reque
   return *j;
 }
 
-/// Where RUN is full, what users let grow is cut back first. They may be quick, so again. Others
-/// wait meanwhile, so a user has a bounded number of tries in a while.
+/// Where RUN is full, what users let grow is cut back first. They may be quick, so again; what was
+/// found is kept until the user's next try. Others wait meanwhile, so a user has a bounded number
+/// of tries in a while.
 void job_table::make_files(segment::new_job const& made, policy::compiled const& limits) {
+  uid_t const whose = owner(made.uid);
+  begun& b = begun_.try_emplace(whose, run_dir_, fmt::to_string(whose)).first->second;
   while (true) try {
-      if (segment::create(run_dir_, made, limits)) return;
+      b.tried_ns = steady_ns();
+      bool const is_made = b.files.finish(made, limits);
+      begun_.erase(whose);
+      if (is_made) return;
       throw sluice_error(fmt::format("{} is in the way", segment::job_dir(run_dir_, made.folder)));
-    } catch (segment::no_room const&) {
-      int& rescues = rescues_[owner(made.uid)];
-      if (rescues >= most_rescues) throw;
+    } catch (segment::no_room const& e) {
+      int& rescues = rescues_[whose];
+      if (rescues >= most_rescues) throw segment::no_room(e.what(), exit_full);
       ++rescues;
       make_room();
     }
@@ -573,6 +580,9 @@ bool job_table::cut_back(std::string const& folder, segment::made_sizes const& s
 
 void job_table::keep_sizes() {
   rescues_.clear();
+  std::erase_if(begun_, [now_ns = steady_ns()](auto const& each) {
+    return now_ns - each.second.tried_ns > begun_patience_ns;
+  });
   for (auto const& j : jobs_) {
     bool const is_held = j->areas.hold(segment::job_dir(run_dir_, j->folder), j->record.uid);
     bool const is_leased =

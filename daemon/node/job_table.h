@@ -73,7 +73,8 @@ class job_table {
   /// Folders in which a walk through all processes has found one. Those of what was left alone stay
   /// until walks find none: programs of it load the library there.
   void heed_walk(std::set<std::string> const& inhabited);
-  /// Cuts back files that their owners let grow, and clears away those of jobs that are over.
+  /// Cuts back files that their owners let grow. Clears away those of jobs that are over, and of
+  /// begun ones that nobody asks for any more.
   void keep_sizes();
   /// To be polled, -1: not; then heed_tidier() says what was done.
   int tidier_fd() const { return tidier_.fd(); }
@@ -171,6 +172,12 @@ class job_table {
   segment::tidier& tidier_;
   segment::remains remains_;      // of jobs that are over, and whose files somebody holds
   std::map<uid_t, int> rescues_;  // looks for room since the last keep_sizes(), by owner
+  struct begun {
+    begun(std::string const& run_dir, std::string const& whose) : files(run_dir, whose) {}
+    segment::begun_job files;
+    std::int64_t tried_ns = 0;
+  };
+  std::map<uid_t, begun> begun_;  // jobs that found no room yet, one of an owner
   std::map<std::string, std::int64_t> files_changed_ns_;  // by folder, when looked at last
   std::uint64_t changes_of_room_ = 0;
   bool wants_count_ = false;

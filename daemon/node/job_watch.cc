@@ -87,35 +87,62 @@ bool job_watch::is_as_counted(job const& j, std::int64_t now_ns) const {
   });
 }
 
-bool job_watch::count_heads(bool is_fast, std::int64_t now_ns) {
-  if (jobs_.all().empty()) return false;
-  if (at_ >= jobs_.all().size()) {
-    if (now_ns - counted_ns_ < (is_fast ? count_every_ns : count_quiet_ns)) return false;
-    counted_ns_ = now_ns;
-    at_ = 0;
-    heads_.restart();
+/// False: the budget is used up.
+bool job_watch::count(job& j, turn& t, unsigned& budget, std::int64_t now_ns) {
+  if (t.folder != j.folder) {
+    if (is_as_counted(j, now_ns)) {
+      j.counted_ns = now_ns;
+      return true;
+    }
+    t.folder = j.folder;
+    t.walk = {};
+    t.came = j.is_broken() ? 0 : j.memory().head.attached_total.load();
   }
+  if (!j.is_broken() && !heads_.step(j.memory(), j.record.uid, budget, t.walk)) return false;
+  j.processes = t.walk.found.processes;
+  j.foreign = t.walk.found.foreign_processes;
+  attached_[j.folder] = {std::move(t.walk.found), t.came, now_ns};
+  t.folder.clear();
+  j.life = segment::next_life(j.life, facts_of(j, jobs_.processes()), now_ns);
+  j.counted_ns = now_ns;
+  t.is_any_unused = t.is_any_unused || j.life.state != segment::life_state::used;
+  return true;
+}
+
+bool job_watch::count_heads(bool is_fast, std::int64_t now_ns) {
+  std::map<uid_t, std::vector<job*>> of_owner;
+  std::set<uid_t> all;
+  for (auto const& j : jobs_.all()) {
+    uid_t const owner = owner_by(jobs_.owners(), j->record.uid);
+    of_owner[owner].push_back(j.get());
+    all.insert(owner);
+  }
+  rounds_.set_owners(all);
+  std::erase_if(turns_, [&](auto const& one) { return !all.contains(one.first); });
   unsigned budget = heads_per_step;
   bool is_any_unused = false;
-  for (; at_ < jobs_.all().size(); ++at_) {
-    job& j = *jobs_.all()[at_];
-    if (heads_.is_at_start() && is_as_counted(j, now_ns)) {
-      j.counted_ns = now_ns;
-      continue;
-    }
-    if (heads_.is_at_start() && !j.is_broken()) came_ = j.memory().head.attached_total.load();
-    head_count found;
-    if (!j.is_broken() && !heads_.step(j.memory(), j.record.uid, budget, found))
-      return is_any_unused;
-    j.processes = found.processes;
-    j.foreign = found.foreign_processes;
-    attached_[j.folder] = {std::move(found), came_, now_ns};
-    j.life = segment::next_life(j.life, facts_of(j, jobs_.processes()), now_ns);
-    j.counted_ns = now_ns;
-    is_any_unused = is_any_unused || j.life.state != segment::life_state::used;
-    heads_.restart();
+  while (budget != 0) {
+    auto const owner = rounds_.next(now_ns, is_fast ? count_every_ns : count_quiet_ns);
+    if (!owner) break;
+    turn& t = turns_[*owner];
+    bool const is_done = std::ranges::all_of(of_owner[*owner], [&](job* j) {
+      if (j->folder <= t.after) return true;
+      if (!count(*j, t, budget, now_ns)) return false;
+      t.after = j->folder;
+      return true;
+    });
+    is_any_unused = is_any_unused || t.is_any_unused;
+    if (!is_done) continue;  // the budget is used up
+    turns_.erase(*owner);
+    rounds_.finish(*owner);
   }
   return is_any_unused;
+}
+
+void job_watch::forget(job const& j) {
+  attached_.erase(j.folder);
+  for (auto& [owner, t] : turns_)
+    if (t.folder == j.folder) t.folder.clear();  // the next of its name is another job
 }
 
 void job_watch::look_for_escapes(site_state const& site, std::int64_t now_ns) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "node/census.h"
+#include "node/census_rounds.h"
 #include "node/clock.h"
 #include "node/escape_worker.h"
 #include "node/job_table.h"
@@ -21,13 +22,13 @@ class job_watch {
 
   /// Goes on counting. Sets processes and life of jobs; true: one is not in use.
   bool count_heads(bool is_fast, std::int64_t now_ns);
-  /// All are counted anew in the next step.
-  void recount() { counted_ns_ = 0, at_ = jobs_.all().size(); }
+  /// All are to be counted soon, those that are being counted once more after that.
+  void recount() { rounds_.want(); }
   /// Begins a walk when one is due, takes the report of one that has ended.
   void look_for_escapes(site_state const& site, std::int64_t now_ns);
   /// Somebody joined a job: he is looked after sooner than those who are known.
   void came(std::int64_t now_ns) { came_ns_ = now_ns; }
-  void forget(job const& j) { attached_.erase(j.folder); }
+  void forget(job const& j);
   bool is_walking() const { return !escapes_.is_idle(); }
 
  private:
@@ -37,15 +38,24 @@ class job_watch {
     std::int64_t walked_ns = 0;
   };
 
+  /// How far the round of an owner has come.
+  struct turn {
+    std::string after = {};   // folder of the last job that was counted
+    std::string folder = {};  // of the one that is being counted; empty: none
+    census::walk walk = {};
+    std::uint32_t came = 0;  // to it, when that began
+    bool is_any_unused = false;
+  };
+
   bool is_as_counted(job const& j, std::int64_t now_ns) const;
+  bool count(job& j, turn& t, unsigned& budget, std::int64_t now_ns);
   void begin_walk(site_state const& site, std::int64_t now_ns);
   void use(watch_report const& report);
 
   job_table& jobs_;
   census heads_;
-  std::size_t at_ = 0;  // job whose heads are counted
-  std::int64_t counted_ns_ = 0;
-  std::uint32_t came_ = 0;                   // to the job whose heads are counted, when that began
+  census_rounds rounds_;
+  std::map<uid_t, turn> turns_;              // of rounds that are under way, by owner
   std::map<std::string, counted> attached_;  // by folder
   escape_worker escapes_;
   std::int64_t walked_ns_, came_ns_ = 0;

@@ -31,7 +31,6 @@ constexpr std::int64_t served_well_ns = 60'000 * ms_ns;  // then the next death 
 constexpr std::int64_t without_pidfd_ns = 100 * ms_ns;   // a kernel before 5.3
 constexpr std::int64_t first_busy_ns = 200 * ms_ns, longest_busy_ns = 5'000 * ms_ns;
 constexpr std::int64_t slow_recovery_ns = 10'000 * ms_ns;
-constexpr int most_wakes = 5;
 
 void put(char* to, std::size_t room, std::string const& text) {
   std::size_t const bytes = std::min(text.size(), room - 1);
@@ -98,7 +97,7 @@ void kept_journal::start() {
   report_.status = 0;
   words_.clear();
   is_ending_ = false;
-  wakes_ = 0;
+  stops_ = {};
   try {
     begin();
   } catch (error const& e) {
@@ -228,7 +227,7 @@ void kept_journal::look_for_end() {
   int status = 0;
   if (waitpid(child_.pid, &status, WNOHANG | WUNTRACED) != child_.pid) return;
   if (WIFSTOPPED(status)) {
-    if (is_ending_) kill(child_.pid, ++wakes_ > most_wakes ? SIGKILL : SIGCONT);
+    if (is_ending_) kill(child_.pid, stops_.signal_for_it());
     return;
   }
   while (child_.said) {

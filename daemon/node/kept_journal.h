@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/descriptor.h"
+#include "base/stopped_child.h"
 #include "node/journal_words.h"
 #include "node/user_places.h"
 #include "segment/journal_process.h"
@@ -79,7 +80,7 @@ class kept_journal {
   std::string words_;
   bool is_wanted_ = false, is_ending_ = false, is_stopped_ = false;
   bool only_recovers_ = false;  // its process
-  int wakes_ = 0;               // how often it was stopped while it should end
+  stopped_child stops_;         // while it should end
   gid_t group_ = nobody;
   bool is_over_ = false, has_news_ = true;
   std::int64_t begun_ns_ = 0, served_ns_ = 0, pause_ns_ = 0, unwanted_ns_ = 0;

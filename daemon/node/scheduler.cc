@@ -26,10 +26,16 @@ bool is_number(std::string_view text) {
          std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
+/// What is no UTF-8 is replaced: a job's name is whatever its user wrote.
+std::string as_utf8(std::string const& text) {
+  std::string const literal = json(text).dump(-1, ' ', false, json::error_handler_t::replace);
+  return json::parse(literal).get<std::string>();
+}
+
 std::string text_in(json const& in, char const* key) {
   auto const at = in.find(key);
   if (at == in.end() || !at->is_string()) return {};
-  return at->get<std::string>().substr(0, most_limit_text);
+  return as_utf8(at->get<std::string>().substr(0, most_limit_text));  // which may cut a character
 }
 
 /// "/job_12/…" → 12
@@ -67,7 +73,7 @@ std::string job_of_path(std::string_view path, std::string_view node) {
 }  // namespace
 
 announcement read_announcement(std::string const& text, std::string const& job) {
-  json const in = json::parse(text, nullptr, false);
+  json const in = json::parse(as_utf8(text), nullptr, false);
   auto const number = [&](char const* key) {
     return in.contains(key) && in[key].is_number_unsigned();
   };

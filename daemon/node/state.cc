@@ -55,6 +55,7 @@ state::state(runtime::config const& c, runtime::services& s)
       rates(!c.parents.empty()),
       journals(s.journal_keeper, c.journal, c.run_dir, s.log),
       lease(c, s.incarnation, s.log),
+      asked(s.owner_of),
       gates(c.run_dir, s.incarnation, s.owner_of, s.log),
       sums(jobs, site, overrides, !c.parents.empty()),
       folders(c.run_dir),
@@ -200,16 +201,18 @@ void state::watch(moment at) {
   watch_.look_for_escapes(site, at.mono_ns);
 }
 
+/// Those that wait for their last sync are left as they are.
 void state::remove_ended(moment at) {
-  std::vector<job*> over;
+  std::vector<job*> gone;
   for (auto const& j : jobs.all())
-    if (j->life.state == segment::life_state::over) over.push_back(j.get());
-  if (over.empty()) return;
-  sums.count_last(services.board, steered, at);
-  for (job* j : over) {
-    if (!gates.may_end(j->folder)) continue;
+    if (j->life.state == segment::life_state::over && gates.may_end(j->folder))
+      gone.push_back(j.get());
+  if (gone.empty()) return;
+  sums.count_last(gone, services.board, steered, at);
+  bool has_forgotten = false;
+  for (job* j : gone) {
     sums.keep_sums(*j);
-    overrides.forget(j->key);
+    has_forgotten = overrides.forget(j->key) || has_forgotten;
     watch_.forget(*j);
     jobs.remove(*j, j->is_leased()   ? "its owner holds leases on its files"
                     : j->is_broken() ? "its segment was cut short"
@@ -217,7 +220,7 @@ void state::remove_ended(moment at) {
     has_news = true;
     watch_.recount();
   }
-  keep_overrides(at);
+  if (has_forgotten) keep_overrides(at);
 }
 
 /// Jobs that waited for their user's files are tried again when something has changed there.

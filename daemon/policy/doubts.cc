@@ -31,6 +31,12 @@ void of_unit(channel_spec const& c, lines& out) {
                             text.substr(0, period), text.substr(period)));
 }
 
+/// A descriptor is given back at once, whatever it costs: that keeps programs from deadlocks.
+void of_closes(channel_spec const& c, lines& out) {
+  if (c.ops == core::op_bit(core::op::close))
+    out.push_back(fmt::format("{}: close is counted and never held back", c.origin));
+}
+
 /// Programs open directories by another call, which may be limited as well.
 void of_directories(channel_spec const& c, std::vector<channel_spec> const& all, lines& out) {
   if (!has(c, core::op::open) || has(c, core::op::opendir)) return;
@@ -47,7 +53,10 @@ void of_directories(channel_spec const& c, std::vector<channel_spec> const& all,
 
 lines doubts(std::vector<channel_spec> const& channels) {
   lines out;
-  for (auto const& c : channels) of_unit(c, out);
+  for (auto const& c : channels) {
+    of_unit(c, out);
+    of_closes(c, out);
+  }
   return out;
 }
 

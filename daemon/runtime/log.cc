@@ -38,8 +38,7 @@ bool is_journal() {
 }
 
 std::string utc_now() {
-  timespec t = {};
-  clock_gettime(CLOCK_REALTIME, &t);
+  timespec const t = timespec_of(unix_ns());
   return fmt::format("{:%FT%T}.{:03}Z ", fmt::gmtime(t.tv_sec), t.tv_nsec / 1'000'000);
 }
 

@@ -31,7 +31,7 @@ std::string name_of(foreign<abi::process_slot> const& slot) {
   return name;
 }
 
-/// `.new-PID`: a job that was being made.
+/// `.new-PID` or `.new-PID-WHOSE`: a job that was being made.
 std::uint32_t maker(std::string const& file_name) {
   std::uint32_t pid = 0;
   if (file_name.starts_with(".new-"))
@@ -111,7 +111,8 @@ void collect_garbage(std::string const& run_dir, bool has_daemon) {
   std::vector<fs::path> half_made;
   for (auto const& entry : fs::directory_iterator(jobs_dir(run_dir), failed)) {
     std::uint32_t const pid = maker(entry.path().filename());
-    if (pid != 0 && start_ticks(pid) == 0) half_made.push_back(entry.path());
+    bool const is_ours = pid == static_cast<std::uint32_t>(getpid()) && !has_daemon;
+    if (pid != 0 && (is_ours || start_ticks(pid) == 0)) half_made.push_back(entry.path());
   }
   for (auto const& path : half_made) fs::remove_all(path, failed);
   for (auto const& job : list_jobs(run_dir))

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <ctime>
@@ -91,25 +92,44 @@ void fill(abi::segment& s, new_job const& made, policy::compiled const& limits) 
   h.magic_word.store(abi::magic, std::memory_order_release);
 }
 
-/// A new file in a job's folder, by its own link where there are such (run_dir.h). All its names
-/// are made while it is ours: its user can hold the lock that a link or a rename takes.
+/// A file in a job's folder that is being made, by its own link where there are such (run_dir.h).
+/// All its names are made while it is ours: its user can hold the lock that a link or a rename
+/// takes.
 descriptor make_file(std::string const& dir, char const* name) {
   std::string const own = own_links(dir), path = own + "/" + name;
-  descriptor file(open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  descriptor file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!file) fail_for_room(path);
   std::string const in_sight = dir + "/" + name;
-  if (own != dir && link(path.c_str(), in_sight.c_str()) != 0) fail_for_room(in_sight);
+  if (own != dir && link(path.c_str(), in_sight.c_str()) != 0 && errno != EEXIST)
+    fail_for_room(in_sight);
   return file;
 }
 
-/// Room is taken now: a full file system later would kill the job's processes with SIGBUS.
+/// 0 or an errno.
+int take_slice(int fd, off_t at, off_t bytes, bool may_be_sparse) {
+  if (fallocate(fd, 0, at, bytes) == 0) return 0;
+  if (errno != EOPNOTSUPP && errno != ENOSYS) return errno;
+  if (!may_be_sparse) return posix_fallocate(fd, at, bytes);
+  return ftruncate(fd, at + bytes) == 0 ? 0 : errno;
+}
+
+/// Room is taken now: a full file system later would kill the job's processes with SIGBUS. In
+/// slices, for the kernel gives back all of one that it has no room for.
+descriptor take_room(std::string const& dir, char const* name, std::size_t bytes,
+                     bool may_be_sparse = false) {
+  constexpr off_t slice = 64 << 10;
+  descriptor file = make_file(dir, name);
+  auto const end = static_cast<off_t>(bytes);
+  for (off_t at = 0; at < end; at += slice) {
+    errno = take_slice(file.get(), at, std::min(slice, end - at), may_be_sparse);
+    if (errno != 0) fail_for_room(dir + "/" + name);
+  }
+  return file;
+}
+
 void write_segment(std::string const& dir, new_job const& made, policy::compiled const& limits) {
   std::string const path = dir + "/segment";
   descriptor const fd = make_file(dir, "segment");
-  if (fallocate(fd.get(), 0, 0, sizeof(abi::segment)) != 0) {
-    if (errno != EOPNOTSUPP && errno != ENOSYS) fail_for_room(path);
-    if (ftruncate(fd.get(), sizeof(abi::segment)) != 0) fail_for_room(path);
-  }
   fill_new<abi::segment>(fd.get(), path, [&](abi::segment& s) {
     s.head.is_in_memory = is_in_memory(fd.get()) ? 1 : 0;
     fill(s, made, limits);
@@ -117,13 +137,11 @@ void write_segment(std::string const& dir, new_job const& made, policy::compiled
   give_away(fd, made.uid, made.gid, path);
 }
 
-/// A new file of zeros, its room taken, that `fill(area)` writes into.
+/// Into a file of zeros whose room was taken.
 template <class Area, class Fill>
 void write_area(std::string const& dir, char const* name, uid_t uid, gid_t gid, Fill&& fill_in) {
-  std::string const path = dir + "/" + name;
   descriptor const fd = make_file(dir, name);
-  errno = posix_fallocate(fd.get(), 0, sizeof(Area));
-  if (errno != 0) fail_for_room(path);
+  std::string const path = dir + "/" + name;
   fill_new<Area>(fd.get(), path, fill_in);
   give_away(fd, uid, gid, path);
 }
@@ -205,50 +223,108 @@ void fill(abi::role_area& a, new_job const& made, policy::compiled const& limits
   h.magic_word.store(abi::roles_magic, std::memory_order_release);
 }
 
+/// Over one of an earlier try, whose room it keeps.
 void write_record(std::string const& path, std::string const& text) {
-  descriptor const fd(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (fd.get() < 0 || write(fd.get(), text.data(), text.size()) != ssize_t(text.size()))
+  descriptor const fd(open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  auto const bytes = static_cast<ssize_t>(text.size());
+  if (fd) errno = ENOSPC;  // of a short write
+  if (!fd || write(fd.get(), text.data(), text.size()) != bytes || ftruncate(fd.get(), bytes) != 0)
     fail_for_room(path);
+}
+
+/// An area beside the segment, of which a job may have none.
+struct area_row {
+  char const* name;
+  bool is_wanted;
+  std::size_t bytes;
+  void (*write)(std::string const& dir, area_row const& row, new_job const& made,
+                policy::compiled const& limits);
+};
+
+template <class Area>
+area_row row_of(char const* name, bool is_wanted) {
+  return {name, is_wanted, sizeof(Area),
+          [](std::string const& dir, area_row const& row, new_job const& made,
+             policy::compiled const& limits) {
+            write_area<Area>(dir, row.name, made.uid, made.gid,
+                             [&](Area& a) { fill(a, made, limits); });
+          }};
+}
+
+std::array<area_row, 3> areas_of(policy::compiled const& limits) {
+  return {row_of<abi::order_area>("order", limits.durable_targets != 0),
+          row_of<abi::after_area>("after", !limits.after.empty()),
+          row_of<abi::role_area>("roles", limits.roles != nullptr)};
+}
+
+/// All its room is taken before.
+void write_files(std::string const& dir, new_job const& made, policy::compiled const& limits) {
+  write_segment(dir, made, limits);
+  for (auto const& area : areas_of(limits))
+    if (area.is_wanted) area.write(dir, area, made, limits);
+}
+
+void make_dir(std::string const& path) {
+  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) fail_for_room(path);
 }
 
 }  // namespace
 
-bool create(std::string const& run_dir, new_job const& made, policy::compiled const& limits) {
-  check_after(limits.after);
-  std::string const fresh = fmt::format("{}/.new-{}", jobs_dir(run_dir), getpid());
+begun_job::begun_job(std::string const& run_dir, std::string const& whose)
+    : run_dir_(run_dir),
+      fresh_(fmt::format("{}/.new-{}{}{}", jobs_dir(run_dir), getpid(), whose.empty() ? "" : "-",
+                         whose)) {
+  give_up();  // what an earlier process of our pid left
+}
+
+void begun_job::give_up() {
   std::error_code ignored;
-  std::filesystem::remove_all(fresh, ignored);
+  std::filesystem::remove_all(fresh_, ignored);
+}
+
+void begun_job::take_all(new_job const& made, policy::compiled const& limits) {
+  if (made.uid != uid_) give_up();
+  uid_ = made.uid;
   // Nobody else gets in before it has its name: he could hold the lock of a file (tidy.h).
-  if (mkdir(fresh.c_str(), 0700) != 0) fail_for_room(fresh);
+  make_dir(fresh_);
+  if (made.uid != geteuid()) make_dir(fresh_ + "/" + own_links_name);
+  for (auto const& area : areas_of(limits)) {
+    if (area.is_wanted) continue;
+    unlink((own_links(fresh_) + "/" + area.name).c_str());
+    unlink((fresh_ + "/" + area.name).c_str());
+  }
+  if (symlink(made.library.c_str(), (fresh_ + "/libinterpose.so").c_str()) != 0 && errno != EEXIST)
+    fail_for_room(fresh_ + "/libinterpose.so");
+  if (!made.record.empty()) write_record(fresh_ + "/job.json", made.record);
+  take_room(fresh_, "segment", sizeof(abi::segment), true);
+  for (auto const& area : areas_of(limits))
+    if (area.is_wanted) take_room(fresh_, area.name, area.bytes);
+}
+
+bool begun_job::finish(new_job const& made, policy::compiled const& limits) {
   try {
-    std::string const own = fresh + "/" + own_links_name;
-    if (made.uid != geteuid() && mkdir(own.c_str(), 0700) != 0) fail_for_room(own);
-    write_segment(fresh, made, limits);
-    if (symlink(made.library.c_str(), (fresh + "/libinterpose.so").c_str()) != 0)
-      fail("cannot link the library in " + fresh);
-    if (limits.durable_targets != 0)
-      write_area<abi::order_area>(fresh, "order", made.uid, made.gid,
-                                  [&](abi::order_area& a) { fill(a, made, limits); });
-    if (!limits.after.empty())
-      write_area<abi::after_area>(fresh, "after", made.uid, made.gid,
-                                  [&](abi::after_area& a) { fill(a, made, limits); });
-    if (limits.roles != nullptr)
-      write_area<abi::role_area>(fresh, "roles", made.uid, made.gid,
-                                 [&](abi::role_area& a) { fill(a, made, limits); });
-    if (!made.record.empty()) write_record(fresh + "/job.json", made.record);
-    std::string const dir = job_dir(run_dir, made.folder);
-    if (rename(fresh.c_str(), dir.c_str()) == 0) {
+    check_after(limits.after);
+    take_all(made, limits);
+    write_files(fresh_, made, limits);
+    std::string const dir = job_dir(run_dir_, made.folder);
+    if (rename(fresh_.c_str(), dir.c_str()) == 0) {
       // Another user's stage must find its files, but may add and remove none.
       if (made.uid != geteuid()) chmod(dir.c_str(), 0711);
       return true;
     }
     if (errno != EEXIST && errno != ENOTEMPTY) fail("cannot make the job " + made.job);
+  } catch (no_room const&) {
+    throw;
   } catch (...) {
-    std::filesystem::remove_all(fresh, ignored);
+    give_up();
     throw;
   }
-  std::filesystem::remove_all(fresh, ignored);
+  give_up();
   return false;
+}
+
+bool create(std::string const& run_dir, new_job const& made, policy::compiled const& limits) {
+  return begun_job(run_dir).finish(made, limits);
 }
 
 bool create(std::string const& run_dir, std::string const& job, std::string const& library,
@@ -266,6 +342,7 @@ void add_own_paths(std::string const& dir, uid_t uid, gid_t gid, path_filler con
   std::string const path = dir + "/paths", fresh = path + ".new";
   if (is_here(path)) return;
   unlink(fresh.c_str());
+  take_room(dir, "paths.new", sizeof(abi::path_area));
   write_area<abi::path_area>(dir, "paths.new", uid, gid, fill_in);
   if (rename(fresh.c_str(), path.c_str()) != 0) fail("cannot make " + path);
 }
@@ -277,6 +354,7 @@ void add_his_paths(std::string const& dir, uid_t uid, gid_t gid, path_filler con
   if (lstat(own.c_str(), &st) == 0 && st.st_uid == uid) return;
   unlink(own.c_str());
   unlink((dir + "/paths").c_str());
+  take_room(dir, "paths", sizeof(abi::path_area));
   write_area<abi::path_area>(dir, "paths", uid, gid, fill_in);
 }
 

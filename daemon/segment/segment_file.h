@@ -34,8 +34,31 @@ class no_room : public error {
       : error(status, sentence) {}
 };
 
-/// Makes the folder, complete in one rename. False when it is there already. Throws, no_room among
-/// others.
+/// A job that is being made, in a folder that nobody else gets into. What it took of RUN it keeps
+/// between its tries: who fills RUN again and again leaves less than a job each time, and would
+/// keep others' jobs out for good.
+class begun_job {
+ public:
+  /// `whose`: there is one for each name.
+  explicit begun_job(std::string const& run_dir, std::string const& whose = {});
+  begun_job(begun_job const&) = delete;
+  begun_job& operator=(begun_job const&) = delete;
+  ~begun_job() { give_up(); }
+
+  /// Takes what room is missing, and makes the job, complete in one rename. False when one of that
+  /// name is there. Throws: what it has it keeps after no_room, and gives back after other errors.
+  /// Another try may be for another job.
+  bool finish(new_job const& made, policy::compiled const& limits);
+
+ private:
+  void take_all(new_job const& made, policy::compiled const& limits);
+  void give_up();
+
+  std::string run_dir_, fresh_;
+  uid_t uid_ = 0;  // of the last try
+};
+
+/// One try. False when it is there already. Throws, no_room among others.
 bool create(std::string const& run_dir, new_job const& made, policy::compiled const& limits);
 
 /// Makes RUN/jobs/JOB with its segment and the link to `library`. False when a job of that name is

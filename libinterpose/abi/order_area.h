@@ -35,6 +35,7 @@ inline constexpr std::int64_t order_silence_ns = 250'000'000;  // then a stage g
 /// Flags of an inode: the low half of `state`. The high half counts stages inside a fallback.
 inline constexpr std::uint64_t order_native = 1;  // stages; fsync is native until a drain is done
 inline constexpr std::uint64_t order_bypass = 2;  // stages; for good: mapped, O_DIRECT, aio …
+inline constexpr std::uint64_t order_unlogged = order_native | order_bypass;  // either
 inline constexpr std::uint64_t order_whole = 4;   // stages; pages unknown: taken with the ranges
 inline constexpr std::uint64_t order_logged = 8;  // daemon; the journal may hold live records of it
 inline constexpr std::uint64_t order_marked = 16;  // stages; the file bears a mark

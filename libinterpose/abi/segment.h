@@ -62,13 +62,14 @@ enum class passthrough : std::uint8_t {
   nested,            // re-entered from a signal handler while attaching
   exec_environment,  // the environment of an exec was too large to carry us along
   ring,              // io_uring_enter through syscall(2): what it submits is not seen
+  foreign_thread,    // its thread memory is none that libc has set up: see join_thread()
   count
 };
 static_assert(static_cast<unsigned>(passthrough::count) <= reason_slots);
 
-inline constexpr char const* passthrough_names[] = {"sandboxed", "vfork_child",      "lease_over",
-                                                    "not_ours",  "no_slot",          "damaged",
-                                                    "nested",    "exec_environment", "ring"};
+inline constexpr char const* passthrough_names[] = {
+    "sandboxed", "vfork_child", "lease_over",       "not_ours", "no_slot",
+    "damaged",   "nested",      "exec_environment", "ring",     "foreign_thread"};
 static_assert(sizeof passthrough_names / sizeof *passthrough_names ==
               static_cast<unsigned>(passthrough::count));
 

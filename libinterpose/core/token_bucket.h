@@ -9,6 +9,8 @@
 // killed between any two instructions leaves every word valid; garbage in the words gives wrong
 // waits, never undefined behaviour, an endless loop or a sleep above one second. No clock, heap,
 // errno or global here.
+// A thread that is stopped between its look at the floor and its booking takes a place from before
+// the time that it stood still. So a window admits one more request for each such thread.
 #pragma once
 
 #include <cstdint>

@@ -14,9 +14,11 @@
 
 #include "abi/after_area.h"
 #include "area.h"
+#include "clock.h"
 #include "core/durations.h"
 #include "core/glob.h"
 #include "extras.h"
+#include "join.h"
 #include "name_buffer.h"
 #include "order/bodies.h"
 #include "rows.h"
@@ -441,6 +443,7 @@ namespace next {
 namespace body {
 #define BODY(sym, ret, params, args, closed)                              \
   static ret sym params {                                                 \
+    if (has_foreign_memory()) return next::sym args;                      \
     int const kept = errno;                                               \
     if (int const error = closed; error != 0) return refused<ret>(error); \
     errno = kept;                                                         \

@@ -2,6 +2,7 @@
 // A stage waits as long as the daemon's heart beats: the disk may be slow.
 #include "order/ask.h"
 
+#include "clock.h"
 #include "sys.h"
 
 namespace sluice::order {

@@ -5,6 +5,7 @@
 // does not know.
 #include <errno.h>
 
+#include "clock.h"
 #include "loaded.h"
 #include "meter.h"
 #include "order/ask.h"
@@ -303,7 +304,7 @@ bool ask_to_tell(barrier const& b, int fd) {
 
 int ring(int eventfd) {
   std::uint64_t const one = 1;
-  long const r = sys::call(SYS_write, eventfd, sys::as_long(&one), sizeof one);
+  long const r = sys::act(SYS_write, eventfd, sys::as_long(&one), sizeof one);
   if (!sys::failed(r)) return 0;
   errno = static_cast<int>(-r);
   return -1;

@@ -34,7 +34,7 @@ Result written(write_view& v, int fd, Result r) {
   if (r <= 0 || !v.is_synced) return r;
   int const error = refused_at_home(v.file);
   if (error == 0) return r;
-  if (v.at < 0) sys::call(SYS_lseek, fd, -static_cast<long>(r), SEEK_CUR);  // as a failed sync
+  if (v.at < 0) sys::act(SYS_lseek, fd, -static_cast<long>(r), SEEK_CUR);  // as a failed sync
   return refused<Result>(error);
 }
 
@@ -72,7 +72,7 @@ template <class Real>
   auto const kind =
       (rwf & rwf_sync) != 0 ? abi::order_request::fsync : abi::order_request::fdatasync;
   if (n <= 0 || make_durable(fd, kind) == 0) return n;
-  if (at < 0) sys::call(SYS_lseek, fd, -n, SEEK_CUR);  // as the kernel leaves it then
+  if (at < 0) sys::act(SYS_lseek, fd, -n, SEEK_CUR);  // as the kernel leaves it then
   return -1;
 }
 

@@ -17,7 +17,7 @@ namespace {
 
 // A call about a descriptor.
 long call_on(int fd, long number, long a = 0, long b = 0, long c = 0) {
-  return sys::call(number, fd, a, b, c, 0);
+  return sys::act(number, fd, a, b, c, 0);
 }
 
 // See daemon/base/sync.h: what is asked, and when that may wait for somebody who holds its lock.

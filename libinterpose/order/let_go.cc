@@ -44,12 +44,12 @@ void bypass(int fd, file_now const& f) {
 
 int sync_everything(std::uint64_t device) {
   bool const is_void = before_sync();
-  if (device == 0) sys::call(SYS_sync);
+  if (device == 0) sys::act(SYS_sync);
   int error = sync_home(false, device);
   // What could not be reached by its tree: then all of the machine. That tells of no errors.
   bool const is_told = error == 0 || is_of_disk(error);
   if (!is_told) {
-    sys::call(SYS_sync);
+    sys::act(SYS_sync);
     error = 0;
   }
   after_sync(is_void, false);

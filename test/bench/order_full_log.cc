@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "journal/file_disk.h"
 #include "journal/home.h"
 #include "journal/service.h"
@@ -87,7 +88,7 @@ int main(int argc, char** argv) {
   auto const all = make_files(argv[2]);
   make_log_file(path, std::strtoull(argv[3], nullptr, 10) * mib, window_ns);
   file_disk disk(path, file_disk::use::write);
-  writer log(disk, read_slots(disk).in_force, {realtime_ns, monotonic_ns});
+  writer log(disk, read_slots(disk).in_force, {realtime_ns, sluice::steady_count_ns});
   filled const sum = fill(log, all, record_bytes);
   fmt::print("{} {}\n", sum.records, sum.bytes);
 }

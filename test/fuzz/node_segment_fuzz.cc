@@ -87,12 +87,13 @@ void count_heads(abi::segment const& s) {
       },
       5);
   c.set_dead({{0, {{6, {1, 0}}}}});
-  node::head_count found;
+  node::census::walk walk;
   for (unsigned steps = 0;; ++steps) {
     must(steps <= abi::process_slots / 64);
     unsigned budget = 64;
-    if (c.step(s, 0, budget, found)) break;
+    if (c.step(s, 0, budget, walk)) break;
   }
+  auto const& found = walk.found;
   must(looked <= abi::process_slots && found.processes <= abi::process_slots);
   must(found.pids.size() + found.foreign_processes == found.processes);
 }

@@ -20,10 +20,12 @@ namespace sluice::test {
 
 class silent_fuse {
  public:
-  /// Mounted over `dir`.
-  explicit silent_fuse(std::string dir) : dir_(std::move(dir)), server_(open("/dev/fuse", O_RDWR)) {
+  /// Mounted over `dir`, by `user`.
+  explicit silent_fuse(std::string dir, unsigned user = 0)
+      : dir_(std::move(dir)), server_(open("/dev/fuse", O_RDWR)) {
     std::string const how =
-        "fd=" + std::to_string(server_.get()) + ",rootmode=40000,user_id=0,group_id=0,allow_other";
+        "fd=" + std::to_string(server_.get()) +
+        ",rootmode=40000,group_id=0,allow_other,user_id=" + std::to_string(user);
     is_mounted_ = mount("fuse", dir_.c_str(), "fuse", 0, how.c_str()) == 0 && begin();
   }
   ~silent_fuse() { umount2(dir_.c_str(), MNT_DETACH); }

@@ -21,7 +21,7 @@ start() {
   "$SLUICED" "$@" </dev/null >"$LOG" 2>&1 &
   PID=$!
   pids+=("$PID")
-  until_true 20 healthy || fail "did not get ready: $* $(cat "$LOG")"
+  until_true 60 healthy || fail "did not get ready: $* $(cat "$LOG")"
 }
 
 healthy() {

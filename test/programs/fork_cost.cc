@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+// build: -Wl,-z,now
 // fork_cost DIR CALLS CHILDREN: page faults of a child of fork whose parent has done the same many
 // times. `opens` opens and closes a file, `speaks` writes into a pipe. Prints the least of all
 // children: what else the kernel does meanwhile only adds to it, and so does a call that is timed.
+// Its functions are bound at the start: how the loader compares their names is not of interest
+// here.
 #include "check.h"
 
 #include <sys/resource.h>

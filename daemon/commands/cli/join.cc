@@ -174,8 +174,9 @@ class patience {
   bool is_told_ = false;
 };
 
-/// Asks to join. What a crash left in the user's journal may have to come home first, or jobs of
-/// his that are over may have to go, which takes a moment.
+/// Asks to join. What a crash left in the user's journal may have to come home first, jobs of his
+/// that are over may have to go, or files that fill RUN may have to be cut back, which takes a
+/// moment.
 membership ask_patiently(daemon_at const& daemon, run_options const& options) {
   nlohmann::json request = join_request(options);
   for (patience tries;;) try {

@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "abi/order_area.h"
+#include "base/believed_place.h"
 #include "base/error.h"
 #include "base/foreign_file.h"
 #include "base/installed.h"
@@ -61,6 +62,9 @@ std::string own_log(core::ruleset const& rules, std::uint32_t targets, std::stri
   if (!log.empty()) return std::filesystem::absolute(log);
   std::string const own =
       log_in(rules, static_cast<unsigned>(std::countr_zero(targets)), geteuid());
+  if (auto const why = why_not_believed(own))
+    throw usage_error(
+        fmt::format("{}: {}: name a file that lies elsewhere with --order-journal", own, *why));
   struct stat st = {};
   if (lstat(own.c_str(), &st) == 0 && st.st_uid != geteuid())
     throw usage_error(fmt::format(
@@ -85,9 +89,10 @@ void check_left_logs(foreign<abi::segment> const& s, std::string const& segment_
   for (unsigned t = 0; t < core::max_targets && t < rules->target_count; ++t) {
     if ((targets >> t & 1) == 0) continue;
     std::string const log = log_in(*rules, t, geteuid());
+    // What another user puts there keeps nobody from working, nor does what he mounts.
+    if (why_not_believed(log)) continue;
     struct stat st = {};
     bool const is_there = lstat(log.c_str(), &st) == 0 && S_ISREG(st.st_mode);
-    // What another user puts there keeps nobody from working.
     if (!is_there || log == own || st.st_uid != geteuid()) continue;
     throw sluice_error(fmt::format(
         "{}: a run that was cut off left this journal, and the files there lack what it has: bring "

@@ -393,6 +393,12 @@ void turn_into_options(CLI::App const& app, std::vector<std::string>& words) {
   }
 }
 
+/// `sluice`, and the verb that was found before something was wrong.
+std::string said_so_far(CLI::App const& app) {
+  auto const verbs = app.get_subcommands();
+  return verbs.empty() ? "sluice" : "sluice " + verbs.front()->get_name();
+}
+
 int parse_and_do(int argc, char** argv) {
   CLI::App app("sluice meters the file I/O of jobs that share a file system.");
   command_line line;
@@ -407,7 +413,7 @@ int parse_and_do(int argc, char** argv) {
   } catch (CLI::Success const& e) {
     return app.exit(e);
   } catch (CLI::ParseError const& e) {
-    throw usage_error(fmt::format("{} (see sluice --help)", e.what()));
+    throw usage_error(fmt::format("{} (see {} --help)", e.what(), said_so_far(app)));
   }
   return line.chosen();
 }

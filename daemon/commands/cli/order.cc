@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/program.h"
 #include "base/suggest.h"
 #include "commands/cli/daemon.h"
 #include "commands/cli/epoch_rows.h"
@@ -160,7 +161,7 @@ int order_verb(global_options const& global, order_options const& options) {
     }
     if (clears) fmt::print("\033[H\033[J");
     print_picture(global, options, picture, is_one);
-    if (std::fflush(stdout) != 0) throw sluice_error("order: cannot write to standard output");
+    flush_output();
   }
   return 0;
 }

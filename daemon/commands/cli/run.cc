@@ -107,11 +107,7 @@ std::int64_t interval_ns_of(run_options const& options) {
   return ns;
 }
 
-double unix_s() {
-  timespec now = {};
-  clock_gettime(CLOCK_REALTIME, &now);
-  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
-}
+double precise_unix_s() { return static_cast<double>(unix_ns()) / 1e9; }
 
 /// A trace that cannot be written changes nothing for the program.
 void end_record(recorder const& record, run_options const& options, double start_unix_s) {
@@ -174,7 +170,7 @@ int run_and_report(membership const& m, run_options const& options, bool preload
   std::int64_t const begin_ns = steady_ns();
   run_facts facts;
   facts.command = options.command;
-  double const start_unix_s = unix_s();
+  double const start_unix_s = precise_unix_s();
   std::optional<sampler> samples;
   std::optional<recorder> record;
   std::optional<timeline> time;

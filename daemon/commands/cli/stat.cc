@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/program.h"
 #include "base/quantity.h"
 #include "commands/cli/daemon.h"
 #include "commands/cli/explain_job.h"
@@ -68,7 +69,7 @@ void print_difference(json const& before, json const& now) {
   if (now.contains("roles") && before.contains("roles"))
     print_roles(before["roles"], now["roles"], span_s);
   fmt::print("\n");
-  std::fflush(stdout);
+  flush_output();
 }
 
 void sleep_s(double seconds) {
@@ -88,7 +89,7 @@ int watch(global_options const& global, open_job const& job, double interval_s) 
       fmt::print("{}\n", now.dump(-1, ' ', false, json::error_handler_t::replace));
     else
       print_difference(before, now);
-    std::fflush(stdout);
+    flush_output();
     before = std::move(now);
   }
   return 0;

@@ -17,6 +17,7 @@
 #include <cstring>
 #include <ctime>
 
+#include "base/clock.h"
 #include "base/error.h"
 
 namespace sluice::cli {
@@ -115,20 +116,14 @@ class chores {
   /// Waits for a signal; 0 or less when the chores were due before one came.
   int wait(sigset_t const& signals, siginfo_t& info) {
     if (!work_) return sigwaitinfo(&signals, &info);
-    std::int64_t const left_ns = std::max<std::int64_t>(due_ns_ - now_ns(), 0);
-    timespec const left = {left_ns / 1'000'000'000, left_ns % 1'000'000'000};
+    std::int64_t const left_ns = std::max<std::int64_t>(due_ns_ - steady_ns(), 0);
+    timespec const left = timespec_of(left_ns);
     int const sig = sigtimedwait(&signals, &info, &left);
-    if (now_ns() >= due_ns_) call();
+    if (steady_ns() >= due_ns_) call();
     return sig;
   }
 
  private:
-  static std::int64_t now_ns() {
-    timespec now = {};
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-  }
-
   chore work_;
   std::int64_t due_ns_ = 0;
 };

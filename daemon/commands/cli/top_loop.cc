@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/program.h"
 #include "commands/cli/report.h"
 
 namespace sluice::cli {
@@ -32,8 +33,6 @@ void print_picture(global_options const& global, top_choice const& choice, job_s
   print_lines({frame.columns});
   print_lines(frame.rows);
 }
-
-bool flush_output() { return std::fflush(stdout) == 0 && std::ferror(stdout) == 0; }
 
 }  // namespace
 
@@ -69,7 +68,7 @@ int print_pictures(global_options const& global, top_options const& options, job
       if (!heard) throw;
       fmt::print(stderr, "sluice: {}\n", e.what());
     }
-    if (!flush_output()) throw sluice_error("top: cannot write to standard output");
+    flush_output();
   }
   return 0;
 }

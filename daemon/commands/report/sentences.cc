@@ -90,6 +90,12 @@ void say_who(std::vector<std::string>& out, digest const& d) {
                               share_text(call->waited_s, all)));
 }
 
+/// In a run of `whole_s`: a short one is over within one tick of a clock.
+std::string moment_text(double at_s, double whole_s) {
+  constexpr double short_s = 10;
+  return whole_s < short_s ? seconds_text(at_s) : clock_text(at_s);
+}
+
 void say_when(std::vector<std::string>& out, result const& r, digest const& d) {
   std::vector<double> blocked;
   for (gate const& g : d.gates) add_to(blocked, g.blocked);
@@ -98,26 +104,28 @@ void say_when(std::vector<std::string>& out, result const& r, digest const& d) {
   auto const span = densest(blocked, 0.8);
   if (span.end == 0) return;
   double const step = r.time.interval_s;
+  double const whole_s = static_cast<double>(blocked.size()) * step;
   bool const is_all = span.end - span.begin > blocked.size() * 9 / 10;
   out.push_back(is_all ? "It was spread over the whole time."
                        : fmt::format("When: four fifths of it between {} and {}.",
-                                     clock_text(static_cast<double>(span.begin) * step),
-                                     clock_text(static_cast<double>(span.end) * step)));
+                                     moment_text(static_cast<double>(span.begin) * step, whole_s),
+                                     moment_text(static_cast<double>(span.end) * step, whole_s)));
 }
 
 /// Somebody held the job by hand: no limit is to blame for what waited then.
 void say_pauses(std::vector<std::string>& out, result const& r, digest const& d) {
   for (job_use const& j : d.jobs) {
     if (!(j.paused_s > 0)) continue;
+    double const whole_s = static_cast<double>(j.paused.size()) * r.time.interval_s;
     auto const is_paused = [&](std::size_t i) { return i < j.paused.size() && j.paused[i] > 0; };
     std::vector<std::string> when;
     for (std::size_t i = 0; i < j.paused.size();) {
       std::size_t end = i;
       while (is_paused(end)) ++end;
       if (end > i)
-        when.push_back(fmt::format("from {} to {}",
-                                   clock_text(static_cast<double>(i) * r.time.interval_s),
-                                   clock_text(static_cast<double>(end) * r.time.interval_s)));
+        when.push_back(fmt::format(
+            "from {} to {}", moment_text(static_cast<double>(i) * r.time.interval_s, whole_s),
+            moment_text(static_cast<double>(end) * r.time.interval_s, whole_s)));
       i = std::max(end, i + 1);
     }
     std::string const who = d.jobs.size() > 1 ? "Job " + j.job : "The job";

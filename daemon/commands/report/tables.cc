@@ -15,7 +15,7 @@ namespace sluice::report {
 
 namespace {
 
-constexpr std::size_t most_rows = 200;
+constexpr std::size_t listed_rows = 200;
 constexpr std::size_t shown_rows = 12;  // the rest is folded
 
 /// A cell that holds words, beside cells that hold numbers.
@@ -39,7 +39,7 @@ std::string table(std::vector<std::string> const& heads, std::vector<std::string
     return out + "</tbody></table></div>\n";
   };
   std::size_t const shown = std::min(rows.size(), shown_rows);
-  std::size_t const most = std::min(rows.size(), most_rows);
+  std::size_t const most = std::min(rows.size(), listed_rows);
   std::string out = part(0, shown);
   if (most > shown)
     out += fmt::format("<details><summary>{} more</summary>\n{}</details>\n", most - shown,

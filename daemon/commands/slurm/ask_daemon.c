@@ -121,11 +121,37 @@ int sluice_text_at(char const* json, char const* key, char* out, size_t size) {
 
 static int is_plain(char c) { return (unsigned char)c >= 32 && c != '"' && c != '\\' && c != 127; }
 
+// Bytes of the character of UTF-8 that begins at `at`; 0: none does.
+static size_t character_at(char const* at) {
+  static struct {
+    unsigned char first, last, second_from, second_to;
+    size_t bytes;
+  } const rows[] = {{0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3},
+                    {0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3},
+                    {0xee, 0xef, 0x80, 0xbf, 3}, {0xf0, 0xf0, 0x90, 0xbf, 4},
+                    {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4}};
+  unsigned char const* const byte = (unsigned char const*)at;
+  if (byte[0] < 0x80) return 1;
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
+    if (byte[0] < rows[i].first || byte[0] > rows[i].last) continue;
+    if (byte[1] < rows[i].second_from || byte[1] > rows[i].second_to) return 0;
+    for (size_t k = 2; k < rows[i].bytes; ++k)
+      if ((byte[k] & 0xc0) != 0x80) return 0;
+    return rows[i].bytes;
+  }
+  return 0;
+}
+
 void sluice_put_text(char* json, size_t size, char const* key, char const* text) {
   size_t used = strlen(json);
   if (used + strlen(key) + strlen(text) + 8 > size) return;
   used += (size_t)snprintf(json + used, size - used, ",\"%s\":\"", key);
-  for (; *text != 0; ++text) json[used++] = is_plain(*text) ? *text : '_';
+  while (*text != 0) {
+    size_t const bytes = is_plain(*text) ? character_at(text) : 0;
+    if (bytes == 0) json[used++] = '_';
+    for (size_t i = 0; i < bytes; ++i) json[used++] = text[i];
+    text += bytes == 0 ? 1 : bytes;
+  }
   json[used++] = '"';
   json[used] = 0;
 }

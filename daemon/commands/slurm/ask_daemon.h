@@ -13,5 +13,6 @@ int sluice_ask(char const* run_dir, char const* request, int budget_ms, char* an
 // -1: it is not there, or no string, or too long.
 int sluice_text_at(char const* json, char const* key, char* out, size_t size);
 
-// Appends "key":"text" with what JSON cannot carry as it is replaced by '_'.
+// Appends "key":"text" with what JSON cannot carry as it is replaced by '_': also each byte that is
+// no UTF-8, for a job's name is whatever its user wrote.
 void sluice_put_text(char* json, size_t size, char const* key, char const* text);

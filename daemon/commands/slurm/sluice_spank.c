@@ -262,13 +262,23 @@ int slurm_spank_init_post_opt(spank_t sp, int count, char* argument[]) {
   return 0;
 }
 
-// Ours before the user's own, and not twice: a job inside a job inherits it.
+// Ours before the user's own, and not twice: a job inside a job inherits it. A list that would be
+// too long with ours stays as it is: the kernel starts no program with it.
 static void put_preload(spank_t sp) {
-  char theirs[4096] = "", both[5000];
-  if (spank_getenv(sp, "LD_PRELOAD", theirs, sizeof theirs) != ESPANK_SUCCESS) theirs[0] = 0;
-  if (strstr(theirs, preload) != NULL) return;
-  snprintf(both, sizeof both, "%s%s%s", preload, theirs[0] != 0 ? ":" : "", theirs);
-  spank_setenv(sp, "LD_PRELOAD", both, 1);
+  static char const name[] = "LD_PRELOAD";
+  enum { longest_variable = 128 << 10 };  // bytes: the kernel's own limit
+  size_t const length = strlen(preload), room = longest_variable - sizeof name - length - 1;
+  char* const both = malloc(longest_variable);
+  if (both == NULL) return;
+  char* const theirs = both + length + 1;
+  spank_err_t const found = spank_getenv(sp, name, theirs, (int)room);
+  memcpy(both, preload, length);
+  both[length] = found == ESPANK_SUCCESS && theirs[0] != 0 ? ':' : 0;
+  if (found == ESPANK_NOSPACE)
+    slurm_error("sluice: LD_PRELOAD is too long; the step runs without limits");
+  else if (both[length] == 0 || strstr(theirs, preload) == NULL)
+    spank_setenv(sp, name, both, 1);
+  free(both);
 }
 
 int slurm_spank_user_init(spank_t sp, int count, char* argument[]) {

@@ -45,10 +45,8 @@ spark spark_for_output() {
 
 void show_info(command_line const& line) {
   trace const t = read(line.file);
-  std::string const text =
-      line.common.json ? info_json(t, line.file) : info_table(t, line.file, spark_for_output());
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
-    throw sluice_error("standard output: cannot be written");
+  fmt::print("{}", line.common.json ? info_json(t, line.file)
+                                    : info_table(t, line.file, spark_for_output()));
 }
 
 double request_bytes(command_line const& line) {

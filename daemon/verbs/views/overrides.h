@@ -60,7 +60,8 @@ class override_book {
   /// False: it was not paused.
   bool resume(job_key job, bool by_owner);
 
-  void forget(job_key job) { jobs_.erase(job); }
+  /// False: there was nothing of it.
+  bool forget(job_key job) { return jobs_.erase(job) != 0; }
   /// Forgets those for which it is true; a sentence each.
   std::vector<std::string> forget_if(
       std::function<bool(job_key, job_overrides const&)> const& over);

@@ -32,6 +32,21 @@ TEST_CASE("gates: one opens when all have acknowledged, and not before", "[gates
   CHECK(d.to<wire::gate_sync>(1).size() == 1);
 }
 
+TEST_CASE("gates: one of many nodes costs a few looks at each", "[gates]") {
+  constexpr std::uint32_t nodes = 256;
+  desk d;
+  for (std::uint32_t c = 0; c < nodes; ++c) d.join(c);
+  d.settle();
+  d.ask(0);
+  for (std::uint32_t c = nodes; c > 0; --c) {
+    REQUIRE_FALSE(d.answer());
+    d.done(c - 1);
+  }
+  REQUIRE(d.answer());
+  CHECK(d.answer()->error == 0);
+  CHECK(d.book.looks() <= 4 * nodes);
+}
+
 TEST_CASE("gates: nobody is told that he is written down before he is", "[gates]") {
   desk d;
   d.join(0);
@@ -192,6 +207,37 @@ TEST_CASE("gates: a memory that is lost has another number, one that is broken i
     CHECK_THROWS(d.book.from_text(text.substr(0, cut)));
   CHECK_THROWS(d.book.from_text(R"({"book": "x", "jobs": []})"));
   CHECK(d.book.rows() == 1);
+}
+
+TEST_CASE("gates: a relay takes out above what ended while it was down, or could not say so",
+          "[gates]") {
+  desk before(true);
+  before.join(0);
+  before.settle();
+  REQUIRE(before.to<wire::gate_join>(gate_book::above).size() == 1);
+  bool const is_new_life = GENERATE(true, false);
+  desk next(true, 6);
+  if (is_new_life) next.book.from_text(before.book.to_text());
+  desk& d = is_new_life ? next : before;
+  d.sent.clear();
+  d.book.above_anew();
+  d.join(0, {hydro, 1, true, false});  // before it has told its parent anything
+  SECTION("it says so") {}
+  SECTION("and its next life, where that was lost") {
+    desk third(true, 7);
+    third.book.from_text(d.book.to_text());
+    third.settle();
+    d.sent = std::move(third.sent);
+  }
+  d.settle();
+  auto const said = d.to<wire::gate_join>(gate_book::above);
+  REQUIRE(!said.empty());
+  CHECK(said[0].jobs.size() == 1);
+  CHECK(said[0].jobs[0].is_over);
+  d.book.above_known({3, {{hydro, true}}});
+  d.sent.clear();
+  d.pass(3 * second, {0});
+  CHECK(d.to<wire::gate_join>(gate_book::above).empty());  // that is the end of it
 }
 
 TEST_CASE("gates: a relay answers for its children", "[gates]") {

@@ -35,7 +35,21 @@ struct model {
 
   std::mt19937_64 random;
   gate_book book{false, 5, 0}, relay{true, 6, 0};
-  std::string kept, relay_kept;
+  struct memory {
+    std::string whole, changes = {};
+    void put(gate_book& b, bool all) {
+      if (all)
+        *this = {b.to_text()};
+      else
+        changes += b.changes();
+      b.kept();
+    }
+    void recall(gate_book& b) const {
+      b.from_text(whole);
+      b.replay(changes, true);
+    }
+  };
+  memory kept, relay_kept;
   std::int64_t now = 0;
   std::vector<node> nodes = std::vector<node>(5);
   std::vector<mail> on_the_way;
@@ -45,8 +59,8 @@ struct model {
   bool has_relay;
 
   model(std::uint64_t seed, bool relay_too) : random(seed), has_relay(relay_too) {
-    kept = book.to_text();
-    relay_kept = relay.to_text();
+    kept.put(book, true);
+    relay_kept.put(relay, true);
   }
 
   bool is_below(std::uint32_t c) const { return has_relay && c >= first_below && c != relay_edge; }
@@ -185,12 +199,9 @@ struct model {
     }
   }
 
-  void settle(gate_book& b, std::string& text) {
+  void settle(gate_book& b, memory& of) {
     b.tick(now);
-    if (b.is_dirty() && !one_in(4)) {
-      text = b.to_text();
-      b.kept();
-    }
+    if (b.is_dirty() && !one_in(4)) of.put(b, one_in(50));
     for (auto& l : b.take()) {
       auto const* const o = std::get_if<wire::gate_open>(&l.m);
       bool const is_loss = o != nullptr && o->text.find("lost") != std::string::npos;
@@ -211,12 +222,12 @@ struct model {
       if (has_relay) settle(relay, relay_kept);
       if (one_in(200)) {
         book = gate_book(false, 5, now);
-        book.from_text(kept);
+        kept.recall(book);
         if (has_relay) relay.above_anew();  // it is a new connection
       }
       if (has_relay && one_in(200)) {
         relay = gate_book(true, 6, now);
-        relay.from_text(relay_kept);
+        relay_kept.recall(relay);
         ++nodes[relay_edge].incarnation;
       }
       if (has_relay && one_in(100)) nodes[relay_edge].is_cut = !nodes[relay_edge].is_cut;

@@ -11,8 +11,10 @@
 #include <cerrno>
 #include <string>
 
+#include "base/believed_place.h"
 #include "base/descriptor.h"
 #include "base/error.h"
+#include "journal/opener.h"
 #include "lib/silent_fuse.h"
 #include "order_served.h"
 #include "recover_bench.h"
@@ -104,6 +106,41 @@ TEST_CASE("records of a file system under another are kept until it is back", "[
   }
   CHECK(b.recover_it().done.records == 1);
   CHECK(b.read("a") == "LOGS");
+}
+
+TEST_CASE("root asks nothing of a user's FUSE whether a journal there is root's", "[order]") {
+  file_system fs;
+  if (!fs.is_mounted) return skip();
+  for (auto const* name : {"/his", "/way", "/way/his"})
+    REQUIRE(mkdir((fs.dir + name).c_str(), 0777) == 0);
+  REQUIRE(symlink("way/../his/inner", (fs.dir + "/link").c_str()) == 0);
+  silent_fuse his(fs.dir + "/his", 65011), also(fs.dir + "/way/his", 65011);
+  if (!his.is_mounted() || !also.is_mounted()) return skip();
+  std::string const path = GENERATE("/his/log", "/his", "/link", "/link/../log", "/way/his/log");
+  for (bool const is_opened : {false, true}) {
+    std::string said;
+    auto const use = [&] {
+      try {
+        if (is_opened) file_disk(fs.dir + path, file_disk::use::look);
+        if (!is_opened) become_owner(fs.dir + path);
+      } catch (sluice::error const& e) {
+        said = e.what();
+      }
+    };
+    CHECK_FALSE((path.starts_with("/way") ? also : his).is_asked_by(use));
+    CHECK_THAT(said, Catch::Contains("(uid 65011 serves it by FUSE)"));
+  }
+}
+
+TEST_CASE("root believes an open file as little as its name", "[order]") {
+  file_system fs;
+  if (!fs.is_mounted) return skip();
+  descriptor const before(open(fs.dir.c_str(), O_PATH | O_CLOEXEC));
+  silent_fuse his(fs.dir, 65011);
+  if (!his.is_mounted()) return skip();
+  descriptor const after(open(fs.dir.c_str(), O_PATH | O_CLOEXEC));
+  CHECK_FALSE(sluice::why_not_believed(before.get()));
+  CHECK(sluice::why_not_believed(after.get()));
 }
 
 TEST_CASE("a tree that is deeper than a stack is not searched to its end", "[order]") {

@@ -52,8 +52,9 @@ TEST_CASE("what a disk refused at home is kept in the log until it was replayed"
   REQUIRE(r.disk.open_again());
   CHECK(s.program->ask(fd, abi::order_request::sync_all) == error);
   CHECK(s.failed() == error);
-  usleep(50'000);
-  CHECK(static_cast<int>(s.program->area().head.refused) == error);
+  auto const& refused = s.program->area().head.refused;
+  for (int i = 0; i < 3000 && static_cast<int>(refused) != error; ++i) usleep(10'000);
+  CHECK(static_cast<int>(refused) == error);
   s.write(other, 0, "healthy");
   CHECK(s.program->sync(other) == 0);
   s.kill();
@@ -204,7 +205,7 @@ TEST_CASE("sync(2) without a daemon makes the log void", "[order]") {
     s.write(fd, 0, "native");
     REQUIRE(s.program->sync(fd) == 0);
     CHECK(s.counts().logged == logged);
-    for (int i = 0; i < 200 && !s.wants_anew(); ++i) usleep(10'000);
+    for (int i = 0; i < 3000 && !s.wants_anew(); ++i) usleep(10'000);
     CHECK(s.wants_anew());
     CHECK(s.finish());
     s.begin();
@@ -266,8 +267,8 @@ TEST_CASE("a log that was removed acknowledges nothing, and all is made safe", "
   REQUIRE(unlink(s.log.c_str()) == 0);
   SECTION("before the next fsync") {}
   SECTION("and nobody asks") {
-    for (int i = 0; i < 200 && s.failed() == 0; ++i) usleep(10'000);
-    usleep(300'000);
+    for (int i = 0; i < 3000 && s.failed() == 0; ++i) usleep(10'000);
+    for (int i = 0; i < 3000 && dirty_pages(fd, {}) > 0; ++i) usleep(10'000);
     CHECK(dirty_pages(fd, {}) <= 0);
   }
   s.write(fd, 6, ", native");

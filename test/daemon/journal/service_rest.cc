@@ -94,7 +94,7 @@ TEST_CASE("syncs of directories one after the other leave time to tidy up", "[or
   auto& lone = s.program->area().head.lone;
   int const dir = open(s.dir.c_str(), O_RDONLY | O_DIRECTORY);
   lone = 5;  // of programs that were killed
-  for (int i = 0; i < 200 && lone != 0; ++i, usleep(5000)) {
+  for (int i = 0; i < 6000 && lone != 0; ++i, usleep(5000)) {
     REQUIRE(s.program->sync(dir, abi::order_request::directory) == 0);
   }
   CHECK(lone == 0);

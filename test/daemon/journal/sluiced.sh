@@ -63,7 +63,7 @@ if [ "$(id -u)" = 0 ]; then
     grep -q '^NoNewPrivs:.*1' "/proc/$pid/status" || fail 'the log could get new privileges'
   done
 fi
-[ $way = sent_back ] || until_true 10 logs_something || fail "no log: $(cat "$SCRATCH/order.json")"
+[ $way = sent_back ] || until_true logs_something || fail "no log: $(cat "$SCRATCH/order.json")"
 
 # The log's daemon dies, sluiced starts it again.
 first=$(log_daemon) || fail 'no log daemon'

@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "commands/cli/order_rows.h"
 #include "order_served.h"
@@ -95,7 +96,7 @@ TEST_CASE("the states of a job's files are read out of its area", "[order]") {
   a.note(5);  // of which nothing is left to say
   a.words->slot[7].device = 8ull << 32;
   a.words->slot[7].inode = 3;
-  a.words->slot[7].since_ns = journal::monotonic_ns() - 2'000 * ms;
+  a.words->slot[7].since_ns = steady_count_ns() - 2'000 * ms;
   a.words->slot[7].word = 5 << 3 | static_cast<std::uint32_t>(abi::order_slot_state::taken);
   a.words->head.said.bytes_logged = 100;
   a.words->head.said.bytes_home = 40;
@@ -166,7 +167,7 @@ TEST_CASE("a log's status is read back, and one of another version is refused", 
     CHECK((st.st_mode & 07777) == 0600);
     status.memory().batches = 4;
     status.memory().batch_bytes = 4096;
-    status.memory().heart_ns = journal::monotonic_ns();
+    status.memory().heart_ns = steady_count_ns();
     auto const log = segment::look_at_journal(path);
     REQUIRE(log);
     CHECK(log->path == "/var/lib/log");

@@ -90,6 +90,36 @@ recover 0 "$(log $ann)" --dry-run
 recover 0 "$(log $ann)"
 [ "$(stat -c %u:%a "$(log $ann)")" = $ann:600 ] || fail "its owner: $(ls -l "$(log $ann)")"
 
+# She stops the process that has her rights, again and again: root's does not wait for it.
+as $ann "$python" - "$SCRATCH/data/$ann/stopped" "$(log $ann)" <<'END' &
+import os, signal, sys
+open(sys.argv[1], "w").close()
+while True:
+    for name in os.listdir("/proc"):
+        try:
+            if not name.isdigit() or int(name) == os.getpid():
+                continue
+            words = open("/proc/%s/cmdline" % name, "rb").read()
+            if b"recover" in words and sys.argv[2].encode() in words:
+                os.kill(int(name), signal.SIGSTOP)
+        except OSError:
+            pass
+END
+pids+=("$!")
+until_true 30 test -e "$SCRATCH/data/$ann/stopped" || fail 'nobody stops'
+# It is there until then: what it would print to is full.
+mkfifo "$SCRATCH/full"
+exec 9<>"$SCRATCH/full"
+dd if=/dev/zero of="$SCRATCH/full" bs=4096 oflag=nonblock 2>/dev/null
+timeout 60 "$SLUICE" recover "$(log $ann)" --dry-run >"$SCRATCH/full" 2>"$SCRATCH/out"
+had=$?
+exec 9>&-
+kill -9 "${pids[-1]}"
+wait "${pids[-1]}" 2>/dev/null
+[ $had = 125 ] || fail "stopped: $had: $(cat "$SCRATCH/out")"
+grep -q 'stopped its recovery again and again' "$SCRATCH/out" ||
+  fail "stopped: $(cat "$SCRATCH/out")"
+
 # It is she who reads it: what she cannot open is not opened for her.
 chmod 000 "$(log $ann)"
 recover 125 "$(log $ann)"

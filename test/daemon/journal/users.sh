@@ -67,10 +67,10 @@ is 0 'sorted(j["file"] for j in d["journals"])' "$(files $ann $bob)" || fail "ro
 is 0 '{j["state"] for j in d["journals"]}' "{'serving'}" || fail "root: $(shown 0)"
 is $ann '[j["file"] for j in d["journals"]]' "$(files $ann)" || fail "ann: $(shown $ann)"
 is $bob '[j["file"] for j in d["journals"]]' "$(files $bob)" || fail "bob: $(shown $bob)"
-until_true 5 has sluice_journal_served 1 || fail 'the metrics do not say that all are served'
+until_true has sluice_journal_served 1 || fail 'the metrics do not say that all are served'
 # Metrics are told once a cycle: these may be from before the second one was served.
 has_room_of_both() { [ "$(metric sluice_journal_room_bytes)" -gt $((7 << 20)) ]; }
-until_true 5 has_room_of_both || fail 'the room is not that of both'
+until_true has_room_of_both || fail 'the room is not that of both'
 order $bob hers && fail "bob looks at ann's job"
 grep -q 'no job hers' "$SCRATCH/err" || fail "bob is told $(cat "$SCRATCH/err")"
 order 0 "$ann@hers" || fail "root does not find $ann@hers: $(cat "$SCRATCH/err")"
@@ -86,7 +86,7 @@ until_true 20 test -e "$SCRATCH/data/third" || fail 'without room for its journa
 why='[j["why"] for j in d["journals"] if j["uid"] == 0]'
 until_true 20 is 0 "$why" "['2 journals of 4 MiB are all that journal-total allows']" ||
   fail "root is not told: $(shown 0)"
-has sluice_journal_served 0 || until_true 5 has sluice_journal_served 0 || fail 'all are served?'
+has sluice_journal_served 0 || until_true has sluice_journal_served 0 || fail 'all are served?'
 
 # Written, and not asked for.
 is $ann "$(job hers '["open"]["bytes"]')" 8192 || fail "open: $(shown $ann)"
@@ -99,7 +99,7 @@ name=$(json "$SCRATCH/$ann.json" "$(job hers '["files"][0]["name"]')")
 
 # Asked for: no longer open, and soon at home, by the log or by a sync. The other's stays open.
 echo 1 >"$SCRATCH/talk/hers.go"
-until_true 10 grep -q 2 "$SCRATCH/talk/hers.at" || fail 'the fsync does not return'
+until_true grep -q 2 "$SCRATCH/talk/hers.at" || fail 'the fsync does not return'
 is $ann "$(job hers '["open"]["files"]')" 0 || fail "still open: $(shown $ann)"
 # On a machine that is busy enough a living daemon may be silent for a moment.
 is 0 "$(job hers '["fsync"]["answered"]') + $(job hers '["fsync"]["native"]["silent"]')" 2 ||
@@ -110,7 +110,7 @@ at_home() {
   is 0 "$(job hers '["durable"]["files"]')" 0 &&
     is 0 "$safe >= 16384" True
 }
-until_true 15 at_home || fail "not checkpointed: $(shown 0)"
+until_true at_home || fail "not checkpointed: $(shown 0)"
 
 # For people, and again and again.
 as 0 "$SLUICE" --run-dir "$RUN" order --watch -n 2 -i 0.1 >"$SCRATCH/out" || fail '--watch'

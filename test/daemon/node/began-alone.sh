@@ -6,13 +6,17 @@ set -u
 . test/lib/node.bash
 policy 1000/s
 
-"$SLUICE" --run-dir "$RUN" run --job early --limit open=500/s -- sleep 3 &
+# It runs until the pipe has no writer.
+mkfifo "$SCRATCH/hold"
+exec 9<>"$SCRATCH/hold"
+"$SLUICE" --run-dir "$RUN" run --job early --limit open=500/s -- cat <"$SCRATCH/hold" 9>&- &
 first=$!
-until_true 5 test -d "$RUN/jobs/early" || fail "no job"
-start_node
+until_true test -d "$RUN/jobs/early" || fail "no job"
+start_node 9>&-
 "$SLUICE" --run-dir "$RUN" run --job early --class bronze -- true 2>"$SCRATCH/said" ||
   fail "a step of a job that began alone was refused: $(cat "$SCRATCH/said")"
 grep -q "began before" "$SCRATCH/said" || fail "nothing said: $(cat "$SCRATCH/said")"
 "$SLUICE" --run-dir "$RUN" run --job late -- true || fail "another job"
+exec 9>&-
 wait "$first" || fail "the first step failed"
-until_true 15 no_jobs || fail "left over: $(ls -A "$RUN/jobs")"
+until_true no_jobs || fail "left over: $(ls -A "$RUN/jobs")"

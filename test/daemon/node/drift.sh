@@ -49,5 +49,5 @@ at=$(sed -n 's/.*metrics=\(127[0-9.:]*\).*/\1/p' "$SCRATCH/log" | head -1)
 told() { # handed over once a second
   curl -sf "http://$at/metrics" | grep -q '^sluice_costs_fit{target="scratch"} 0$'
 }
-until_true 10 told || fail "no metric: $(curl -s "http://$at/metrics" | grep scratch)"
+until_true told || fail "no metric: $(curl -s "http://$at/metrics" | grep scratch)"
 exit 0

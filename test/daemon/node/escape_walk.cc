@@ -242,15 +242,15 @@ TEST_CASE("slots of a dead pid namespace keep no job alive", "[node][escape]") {
   s->near_process[9].pid_space = 7;
   node::census c([](auto const& claimed, uid_t) { return std::vector<bool>(claimed.size(), true); },
                  5);
-  node::head_count found;
+  node::census::walk first, second;
   unsigned budget = 64;
-  REQUIRE(c.step(*s, 0, budget, found));
-  CHECK(found.processes == 2);
+  REQUIRE(c.step(*s, 0, budget, first));
+  CHECK(first.found.processes == 2);
   c.set_dead({{0, {{6, {1, 0}}}}, {9, {{7, {1, 0}}}}});
-  REQUIRE(c.step(*s, 0, budget, found));
-  CHECK(found.processes == 1);
-  CHECK(found.foreign_processes == 1);
-  CHECK(found.foreign.size() == 2);  // the dead one is asked for again
+  REQUIRE(c.step(*s, 0, budget, second));
+  CHECK(second.found.processes == 1);
+  CHECK(second.found.foreign_processes == 1);
+  CHECK(second.found.foreign.size() == 2);  // the dead one is asked for again
 }
 
 TEST_CASE("a process that held up a walk is gone round, and told of", "[node][escape]") {
@@ -384,15 +384,15 @@ TEST_CASE("heads are counted in bounded steps", "[node][escape]") {
         return lives;
       },
       5);
-  node::head_count found;
+  node::census::walk walk;
   unsigned steps = 0;
   for (bool complete = false; !complete; ++steps) {
     unsigned budget = 64;
     unsigned const before = lookups;
-    complete = c.step(*s, 0, budget, found);
+    complete = c.step(*s, 0, budget, walk);
     REQUIRE(lookups - before <= 64);
   }
   CHECK(steps == 16);
-  CHECK(found.processes == 501);
-  CHECK(found.pids.size() == 500);
+  CHECK(walk.found.processes == 501);
+  CHECK(walk.found.pids.size() == 500);
 }

@@ -29,7 +29,7 @@ looks() {
   $S run --job j --report "$SCRATCH/report.json" --no-summary "$@" -- \
     python3 "$SCRATCH/write.py" "$dir" || fail "status $?"
   json "$SCRATCH/report.json" 'sum(d.get("hints", {}).values())'
-  until_true 10 no_jobs || fail "left over: $(ls -A "$RUN/jobs")"
+  until_true no_jobs || fail "left over: $(ls -A "$RUN/jobs")"
 }
 # The policy has it for one target, and the user asks for more.
 [ "$(looks "$DATA/own")" -gt 0 ] || fail 'a target of the policy'
@@ -42,7 +42,7 @@ mkfifo "$SCRATCH/hold"
 exec 9<>"$SCRATCH/hold"
 $S run --job keeps -- cat <"$SCRATCH/hold" 9>&- &
 keeps=$!
-until_true 10 test -d "$RUN/jobs/keeps" || fail 'no job'
+until_true test -d "$RUN/jobs/keeps" || fail 'no job'
 $S run --job keeps --small hints -- true 2>"$SCRATCH/err"
 grep -q 'keeps the hints it began with' "$SCRATCH/err" || fail "$(cat "$SCRATCH/err")"
 kill "$keeps"

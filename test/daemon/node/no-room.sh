@@ -29,7 +29,7 @@ until_true 60 are_made || fail "not 32 jobs: $(tail -n 2 "$SCRATCH/said")"
 mkdir -m 700 "$RUN/scheduler"
 echo "{\"job\":\"4242\",\"uid\":$ann}" >"$RUN/scheduler/4242"
 ask() { echo "$1" | "$python" "$SCRATCH/ask.py" "$RUN/sluiced.sock"; }
-until_true 10 grep -q 'announced job waits for room' "$SCRATCH/log" || fail "nothing waits for room"
+until_true grep -q 'announced job waits for room' "$SCRATCH/log" || fail "nothing waits for room"
 register='{"verb":"register","job":"4242"}'
 ask "$register" | grep -q 'job 4242 waits for room: too many jobs' || fail "$(ask "$register")"
 [ "$(grep -c 'waits for room' "$SCRATCH/log")" = 1 ] || fail "it is told more than once"

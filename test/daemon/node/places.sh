@@ -36,8 +36,15 @@ place() { # TARGET PATH [INODE]
   echo "{\"target\":\"$1\",\"path\":\"$2\",\"device\":7,\"inode\":${3:-2}," \
     '"mount_id":0,"identity":0}'
 }
+# As `sluice run` does, it asks again where jobs that are over have to go first (status 69).
 join() { # UID JOB LIMIT [PLACES]
-  ask "$1" "{\"verb\":\"join\",\"job\":\"$2\",\"limits\":[\"$3\"],\"places\":[${4:-}]}"
+  local said="$SCRATCH/joined"
+  answered() {
+    ask "$1" "{\"verb\":\"join\",\"job\":\"$2\",\"limits\":[\"$3\"],\"places\":[${4:-}]}" >"$said"
+    ! grep -q '"status":69' "$said"
+  }
+  until_true 60 answered "$@" || fail "no room in the end: $(cat "$said")"
+  cat "$said"
 }
 
 # Sixty directories, of two users: a user may have 32 jobs.

@@ -48,6 +48,23 @@ TEST_CASE("an announcement is read as far as it can be believed") {
     CHECK_THROWS_AS(node::read_announcement(wrong, "12"), error);
 }
 
+TEST_CASE("a name of a job may be no UTF-8", "[node][scheduler]") {
+  std::string const before = R"({"job":"12","uid":1000,"class":"gold","label":")";
+  std::string const strange =
+      "\xff"
+      "a\xc3\xa4\xc0\x80\xed\xa0\x80\xe2\x82";
+  auto const a = node::read_announcement(before + strange + "\"}", "12");
+  CHECK(a.qos_class == "gold");
+  CHECK(a.label.find("a\xc3\xa4") != std::string::npos);
+  CHECK_NOTHROW(nlohmann::json(a.label).dump());
+  // One that is too long is cut where that may be.
+  std::string umlauts = "x";
+  for (int i = 0; i < 200; ++i) umlauts += "\xc3\xa4";
+  auto const cut = node::read_announcement(before + umlauts + "\"}", "12");
+  CHECK(cut.label.size() >= 254);
+  CHECK_NOTHROW(nlohmann::json(cut.label).dump());
+}
+
 TEST_CASE("names of the scheduler's jobs are none of users") {
   for (char const* name : {"4242", "4242.0", "12_3", "7.batch"})
     CHECK(node::is_schedulers_name(name));

@@ -26,6 +26,7 @@
 #include "segment/run_dir.h"
 #include "segment/segment_file.h"
 #include "verbs/change.h"
+#include "wire/socket.h"
 
 using namespace sluice;
 namespace fs = std::filesystem;
@@ -86,10 +87,10 @@ struct world {
       s->watch(when);
     }
   }
-  node::job& join(char const* name, pid_t pid = getpid()) {
+  node::job& join(char const* name, pid_t pid = getpid(), uid_t uid = geteuid()) {
     node::join_request r;
     r.name = name;
-    return *s->jobs.join({geteuid(), getegid(), pid, -1}, r, s->site).who;
+    return *s->jobs.join({uid, uid == geteuid() ? getegid() : uid, pid, -1}, r, s->site).who;
   }
   node::job* find(std::string const& job) { return s->jobs.find(geteuid(), job); }
   bool has_folder(std::string const& job) const { return fs::exists(segment::job_dir(run, job)); }
@@ -135,6 +136,58 @@ TEST_CASE("a released job stays while somebody lives in it", "[node][state]") {
   w.pass(2'000 * ms);
   CHECK(w.find("7") == nullptr);
   CHECK_FALSE(w.has_folder("7"));
+}
+
+TEST_CASE("a job that waits for its last sync, or ends, is no end of others' cycle",
+          "[node][state]") {
+  auto const zmq = wire::make_context();
+  world w;
+  bool const waits = GENERATE(true, false);
+  std::string const after = R"("after": {"write": "*/MANIFEST*", "durable": "*/rank*"}, )";
+  std::string text = w.policy(R"({"metadata": "1000/s"})");
+  if (waits) {
+    text.insert(text.find("\"path\""), after);
+    w.services.zmq = zmq.get();
+    w.config.plain = true;
+    w.config.parents = {"tcp://127.0.0.1:1"};
+    write(w.config.state_dir + "/policy.json", text);
+  }
+  w.start();
+  pid_t const child = idle_child();
+  w.join("a", child);
+  node::job const& b = w.join("b");
+  REQUIRE(b.streams.size() == 1);
+  w.s->turn_gates(w.when);  // the only turn: nothing is synced
+  std::string const overrides = w.config.state_dir + "/overrides.json";
+  write(overrides, "as it was");
+  std::int64_t const since_ns = b.streams[0].measured.since_ns();
+  end(child);
+  w.pass(5'000 * ms);
+  CHECK((w.find("a") != nullptr) == waits);
+  CHECK(b.streams[0].measured.since_ns() == since_ns);
+  CHECK(read(overrides) == "as it was");
+}
+
+TEST_CASE("full process slots of one user keep nobody's jobs from being counted",
+          "[node][state][census]") {
+  if (geteuid() != 0) return;
+  constexpr uid_t his = 65011, hers = 65012;
+  world w;
+  w.start();
+  pid_t const gone = idle_child();
+  end(gone);
+  for (char const* name : {"a", "b", "c"}) {
+    node::job& j = w.join(name, gone, his);
+    for (unsigned i = 0; i < abi::process_slots; ++i)
+      abi::process_of(j.memory(), i).pid.store(1'000'000'000 + i);
+  }
+  w.pass(100 * ms);
+  node::job const& j = w.join("z", getpid(), hers);
+  w.pass(50 * ms);
+  CHECK(j.counted_ns != 0);
+  CHECK(w.s->jobs.find(his, "c")->counted_ns == 0);
+  w.pass(6'000 * ms);
+  CHECK(w.s->jobs.find(his, "c") == nullptr);  // his come to their end as well
 }
 
 TEST_CASE("a job that looks the same is not walked, and who comes or dies is seen",

@@ -16,7 +16,7 @@ as $ann "$SLUICE" --run-dir "$RUN" run --job work -- "$LOOP" open 20000 "$DATA" 
   >"$SCRATCH/ann" 2>&1 &
 work=$!
 seg="$RUN/jobs/$ann@work/segment"
-until_true 5 test -e "$seg" || fail "no job: $(cat "$SCRATCH/ann")"
+until_true test -e "$seg" || fail "no job: $(cat "$SCRATCH/ann")"
 [ "$(stat -c '%u %a' "$seg")" = "$ann 600" ] || fail "segment is $(stat -c '%u %a' "$seg")"
 [ "$(stat -c '%u' "$(dirname "$seg")")" = 0 ] || fail "the folder is not the daemon's"
 
@@ -50,7 +50,7 @@ ask $ann '{"verb":"set","job":"work","assignment":"metadata=400/s"}' | grep -q '
 
 # The owner truncates his file under the daemon: that job is dropped, the daemon goes on.
 as $ann truncate -s 0 "$RUN/jobs/$ann@work/segment"
-until_true 5 grep -q 'cut short' "$SCRATCH/log" || fail "a truncated segment was not noticed"
+until_true grep -q 'cut short' "$SCRATCH/log" || fail "a truncated segment was not noticed"
 kill -0 "$NODE" || fail "a truncated segment killed the daemon"
 ask $bob '{"verb":"hello"}' | grep -q '"role"' || fail "the daemon no longer answers"
 kill "$work" 2>/dev/null

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# timeout: 240
+# timeout: 480
 # One user fills the memory of RUN: with files of jobs that run, and of jobs that are over, which he
 # has open and which no name of his leads to. Jobs of others begin and are metered all the same, his
 # number of jobs counts those that he holds, and all is given back when he lets go; after a restart
@@ -78,7 +78,7 @@ others_run() { # WHEN
         [ "$(json "$SCRATCH/jobs" "any(j['job'] == 'hers$i' and j['processes'] > 0
           for j in d)")" = True ]
     }
-    until_true 30 is_metered || fail "$1: hers$i: $(cat "$SCRATCH"/{out,log}; df "$RUN/jobs")"
+    until_true 90 is_metered || fail "$1: hers$i: $(cat "$SCRATCH"/{out,log}; df "$RUN/jobs")"
     kill "$hers"
     wait "$hers" 2>/dev/null
   done

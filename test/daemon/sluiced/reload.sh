@@ -30,17 +30,17 @@ print(ask(sys.argv[2], "hello")["policy_hash"])
 END
 }
 
-until_true 10 capacity_is 10000 || fail "capacity at the start: $(capacity)"
+until_true capacity_is 10000 || fail "capacity at the start: $(capacity)"
 before=$(hash_now)
 policy "$SCRATCH/p.json" 20k/s
 kill -HUP "$PID"
-until_true 10 capacity_is 20000 || fail "capacity after a reload: $(capacity) $(cat "$LOG")"
+until_true capacity_is 20000 || fail "capacity after a reload: $(capacity) $(cat "$LOG")"
 after=$(hash_now)
 [ "$before" != "$after" ] || fail "the hash of the policy did not change"
 
 echo '{"targets": {"scratch": {"pth": "/"}}}' >"$SCRATCH/p.json"
 kill -HUP "$PID"
-until_true 10 rejected_is 1 || fail "the broken policy was not counted: $(cat "$LOG")"
+until_true rejected_is 1 || fail "the broken policy was not counted: $(cat "$LOG")"
 grep -q 'error .*stays why=.*p.json:1:26: unknown key .*did you mean .*path' "$LOG" ||
   fail "no helpful line: $(cat "$LOG")"
 [ "$(hash_now)" = "$after" ] || fail "the broken policy was taken"
@@ -49,17 +49,17 @@ capacity_is 20000 || fail "capacity after a broken policy: $(capacity)"
 policy "$SCRATCH/p.json" 30k/s
 write_config 'tcp://127.0.0.1:1' info
 kill -HUP "$PID"
-until_true 10 rejected_is 2 || fail "a new address was not refused: $(cat "$LOG")"
+until_true rejected_is 2 || fail "a new address was not refused: $(cat "$LOG")"
 grep -q 'listen cannot change while the daemon runs' "$LOG" || fail "no reason: $(cat "$LOG")"
 [ "$(hash_now)" = "$after" ] || fail "half of a refused configuration was taken"
 
 write_config 'tcp://127.0.0.1:*' info
 sed -i 's/"plain"/"cycle": "50ms", "plain"/' "$SCRATCH/c.json"
 kill -HUP "$PID"
-until_true 10 rejected_is 3 || fail "a new cycle was not refused: $(cat "$LOG")"
+until_true rejected_is 3 || fail "a new cycle was not refused: $(cat "$LOG")"
 grep -q 'cycle cannot change while the daemon runs' "$LOG" || fail "no reason: $(cat "$LOG")"
 
 write_config 'tcp://127.0.0.1:*' error
 kill -HUP "$PID"
-until_true 10 capacity_is 30000 || fail "after the repair: $(capacity)"
+until_true capacity_is 30000 || fail "after the repair: $(capacity)"
 stop "$PID"

@@ -49,6 +49,29 @@ TEST_CASE("idle time is worth the cap at most", "[bucket]") {
   CHECK(served_units(f.b, f.now) <= 41 * op_units);
 }
 
+TEST_CASE("a thread that stood still takes one place from before an idle time", "[bucket]") {
+  int const late = GENERATE(1, 3);
+  fixture f(exact_settings(ops_per_second(1000), 40 * op_units));
+  f.now += 100'000 * ms;
+  ticket t[3];
+  curve c;
+  REQUIRE(read_curve(f.b, c));
+  std::uint64_t const then = c.at(f.now), old_floor = floor_of(c, then, false);
+  for (int i = 0; i < late; ++i) REQUIRE_FALSE(book(f.b, op_units, t[i]));
+  f.now += 100'000 * ms;  // they have looked, and have not booked
+  std::uint64_t const floor = floor_of(c, c.at(f.now), false);
+  int passed = 0;
+  for (int i = 0; i < late; ++i) {
+    rebook(f.b, t[i], old_floor, then);
+    t[i].first = false;
+    CHECK(distance(floor, t[i].start) > 0);
+    passed += decide(f.b, t[i], f.now, 0).what == decision::pass;
+  }
+  CHECK(passed == late);
+  // The others find all that idle time is worth, 40 requests and one that overdraws.
+  CHECK(passed + f.burst(op_units, 1000) == 41 + late);
+}
+
 TEST_CASE("threads that leave idleness together share one cap", "[bucket]") {
   fixture f(exact_settings(ops_per_second(1000), 40 * op_units));
   f.now += 100'000 * ms;

@@ -74,3 +74,12 @@ refused '(it has: gold, bronze)' run --policy "$SCRATCH/two.json" --class silver
 refused 'unknown key "limt"' run --policy "$SCRATCH/p.json" -- $ran
 $S --help | grep -q 'run a program with limits' || fail "--help"
 $S run --help | grep -q -- '--limit' || fail "run --help"
+
+# The help that is named is the verb's, and what cannot be printed is told.
+refused '(see sluice pause --help)' pause
+refused '(see sluice doctor --help)' doctor
+for words in --help 'run --help' 'doctor /bin/true'; do
+  $S $words >/dev/full 2>"$SCRATCH/err"
+  [ $? = 125 ] && grep -q 'standard output cannot be written: No space' "$SCRATCH/err" ||
+    fail "$words: $(cat "$SCRATCH/err")"
+done

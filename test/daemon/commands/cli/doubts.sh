@@ -23,6 +23,7 @@ says '--limit data=10M/s: 10M/s counts calls; for bytes write 10MB/s' --limit da
 says '' --limit data=10MB/s
 says '' --limit data=1000/s
 says '' --limit open=500/s
+says '--limit close=5/s: close is counted and never held back' --limit close=5/s
 says '' --limit metadata=500/s
 says '--limit stat=5/s@/proc: /proc lives in the kernel alone and is never limited' \
   --limit stat=5/s@/proc

@@ -45,4 +45,12 @@ grep -q ' s, 1 process, exit 0' "$SCRATCH/summary" &&
 monitored stat=100k/s
 "$SLUICE" report --text "$report" >"$SCRATCH/text" || fail "report: $?"
 grep -q 'Nothing waited: limits were only counted' "$SCRATCH/text" || fail "$(cat "$SCRATCH/text")"
+
+# Nothing holds back a close, so none would have waited.
+"$SLUICE" --run-dir "$SCRATCH/run" run -q --monitor --limit close=1/s --report "$report" -- \
+  python3 -c 'import os
+for _ in range(50): os.close(os.open("/etc/passwd", os.O_RDONLY))' || fail "close: $?"
+told=$(json "$report" '[c["calls"] >= 50 and c["would"]["delayed"] for c in d["channels"]]')
+[ "$told" = '[0]' ] ||
+  fail "closes would have waited: $(cat "$report")"
 exit 0

@@ -75,6 +75,13 @@ std::string hostile() {
 
 }  // namespace
 
+TEST_CASE("report: moments of a short run are told in seconds", "[report]") {
+  std::string shorter = two_jobs;
+  std::string_view const second = "\"interval_s\": 1,";
+  shorter.replace(shorter.find(second), second.size(), "\"interval_s\": 0.1,");
+  CHECK_THAT(said(shorter), Contains("four fifths of it between 300 ms and 700 ms"));
+}
+
 TEST_CASE("report: who used it, who waited, for which rule, when", "[report]") {
   std::string const all = said(two_jobs);
   CHECK_THAT(all, Contains("4 s of 10 s were spent waiting for metadata tokens of scratch"));

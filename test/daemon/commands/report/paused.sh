@@ -10,10 +10,11 @@ busy() { # WHERE OPTIONS…: opens a file again and again, until it is told to e
   "$SLUICE" --run-dir "$1" run --no-summary --job hydro "${@:2}" -- \
     sh -c "until [ -e $SCRATCH/over ]; do : <$DATA/file; done"
 }
+moment='[0-9:.]+( m?s)?'
 told() { # FILE: the pause is told in words, in figures and on the page
   "$SLUICE" report "$1" >"$SCRATCH/text" || fail "report: $(cat "$SCRATCH/text")"
   tr '\n' ' ' <"$SCRATCH/text" | tr -s ' ' |
-    grep -qE 'The job was paused by hand for [0-9.]+ m?s: from [0-9:.]+ to [0-9:.]+\.' ||
+    grep -qE "The job was paused by hand for [0-9.]+ m?s: from $moment to $moment\." ||
     fail "no pause: $(cat "$SCRATCH/text")"
   "$SLUICE" report --json "$1" >"$SCRATCH/sum"
   [ "$(json "$SCRATCH/sum" '0.5 < d[0]["jobs"][0]["paused_s"] < d[0]["duration_s"]')" = True ] ||

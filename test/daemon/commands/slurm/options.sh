@@ -64,6 +64,9 @@ cp "$(dirname "$SLUICE_LIB")/../lib/libinterpose.so" /mnt/home/theirs.so 2>/dev/
 theirs=$(ldconfig -p | sed -n 's/.*libm\.so\.6.*=> //p' | head -n 1)
 out=$(LD_PRELOAD=$theirs as ann srun --io-class=silver sh -c "$show") || fail "preload: $out"
 has "$out" "/$ours:$theirs" "the user's own preload"
+long=$(printf "$theirs:%.0s" $(seq 200))$theirs
+out=$(LD_PRELOAD=$long as ann srun --io-class=silver sh -c "$show") || fail "long preload: $out"
+has "$out" "/$ours:$long" "the user's own long preload"
 
 # ---- three nodes: one job, one segment on each ----
 as ann srun -N3 -n6 --io-class=silver sh -c 'for i in 1 2 3 4 5 6 7 8; do cat /mnt/scratch/x; done

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Questions of users of other hosts: neither a node nor one of its users takes all places.
+#include "cluster/question_desk.h"
+
+#include <catch2/catch.hpp>
+#include <map>
+
+using namespace sluice;
+
+namespace {
+
+struct desk_of {
+  std::map<std::uint64_t, std::string> said;
+  cluster::question_desk desk{
+      [this](std::uint32_t, wire::answer const& a) { said[a.id] = a.text; }};
+  std::string name = "login";
+  std::uint64_t last_id = 0;
+
+  /// True: it waits, or goes on.
+  bool ask(std::uint32_t child, std::uint32_t uid, bool is_relay = false) {
+    wire::parent_socket::incoming from = {child, &name, wire::role::node, true, {}, wire::bye{}};
+    wire::question q;
+    q.id = ++last_id;
+    q.uid = uid;
+    auto const above = desk.take(from, q, is_relay, true, 0);
+    return is_relay ? above.has_value() : !said.contains(last_id);
+  }
+  int many(std::uint32_t child, std::uint32_t uid, bool is_relay = false) {
+    int taken = 0;
+    for (int i = 0; i < 300; ++i) taken += ask(child, uid, is_relay) ? 1 : 0;
+    return taken;
+  }
+  void answer_all() {
+    while (!desk.is_idle())
+      desk.answer_some([](std::uint32_t uid, std::string const&, std::string const&) {
+        return std::to_string(uid);
+      });
+  }
+};
+
+}  // namespace
+
+TEST_CASE("questions: a user leaves places of his node to others", "[questions]") {
+  desk_of d;
+  CHECK(d.many(1, 1000) == 4);
+  CHECK(d.many(1, 1001) == 2);
+  CHECK(d.ask(1, 1002));
+  CHECK(d.ask(1, 1003));
+  CHECK_FALSE(d.ask(1, 1004));  // the node has no more
+  CHECK(d.many(2, 1000) == 4);  // another has its own
+  d.answer_all();
+  CHECK(d.said.at(1) == "1000");
+  CHECK(d.many(1, 1000) == 4);
+}
+
+TEST_CASE("questions: a user leaves places of a relay to others", "[questions]") {
+  desk_of d;
+  CHECK(d.many(1, 1000, true) + d.many(2, 1000, true) == 32);
+  for (std::uint32_t uid = 1001; uid < 1010; ++uid) d.many(uid % 7, uid, true);
+  CHECK(d.ask(3, 2000, true));
+  CHECK(d.said.at(33).find("try again") != std::string::npos);
+}
