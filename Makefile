@@ -84,12 +84,14 @@ groups_of    = $(shell printf '%s\n' $(1) | xargs -rn $(GROUP) | tr ' ' ',')
 first_of     = $(firstword $(subst $(comma), ,$(1)))
 group_files  = $(foreach g,$(call groups_of,$(1)),$(O)/groups/$(call first_of,$(g)))
 in_daemon    = $(addprefix daemon/,$(1))
+has_fuse    := $(wildcard /usr/include/fuse3/fuse.h)
 # Tests lie as what they test: those of daemon/lease/child.cc are test/daemon/lease/child.cc. All
 # C++ there is one program of unit tests.
 test_rooms  := $(addprefix test/,libinterpose policies daemon scripts)
 unit_src    := test/lib/unit_main.cc $(sort $(shell find $(test_rooms) -name '*.cc'))
 program_src := $(wildcard test/programs/*.cc test/programs/*.c)
-bench_src   := $(wildcard test/bench/*.cc)
+bench_src   := $(filter-out $(if $(has_fuse),,test/bench/timed_disks.cc),\
+  $(wildcard test/bench/*.cc))
 sim_src     := $(wildcard test/sim/*.cc)
 crash_src   := $(wildcard test/crash/*.cc)
 fuzz_src    := $(wildcard test/fuzz/*.cc)
@@ -112,7 +114,7 @@ tool_bin := $(tools:%=$(O)/bin/sluice-%)
 sluiced  := $(O)/bin/sluiced
 unit     := $(O)/test/unit
 # Where the headers of FUSE are missing it is not built, and its tests skip.
-crash    := $(if $(wildcard /usr/include/fuse3/fuse.h),$(O)/test/crash/power_cut)
+crash    := $(if $(has_fuse),$(O)/test/crash/power_cut)
 # Only where Slurm's headers are; of a sanitizer nothing may come into Slurm's programs.
 spank_src := $(if $(and $(wildcard /usr/include/slurm/spank.h),$(if $(SAN),,y)),\
   $(wildcard daemon/commands/slurm/*.c))
@@ -277,7 +279,7 @@ $(O)/test/%: test/%.c $(O)/flags
 
 # Guests need nothing of ours, and get no library that reads a file of its own when it starts: that
 # would be metered too.
-$(O)/bench/calls $(O)/bench/order_work $(O)/bench/rate $(O)/bench/spinner: \
+$(O)/bench/calls $(O)/bench/order_work $(O)/bench/rate $(O)/bench/spinner $(O)/bench/timed_disks: \
   $(O)/bench/%: test/bench/%.cc $(O)/flags
 	@mkdir -p $(@D)
 	$(call say,BENCH,$(CXX) $(bench_flags) $(depend) $< -o $@ $(own_flags))
@@ -426,7 +428,7 @@ bench-reaction: all $(benches)
 	$(bench_env) test/bench/reaction.py
 bench-quiet: all $(O)/bench/spinner
 	$(bench_env) test/bench/quiet.py
-bench-order: all $(crash) $(O)/bench/order_work
+bench-order: all $(benches)
 	$(bench_env) test/bench/order.py
 bench-recover: all $(O)/bench/order_full_log
 	$(bench_env) test/bench/recover.py
