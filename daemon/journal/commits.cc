@@ -10,7 +10,8 @@
 
 namespace sluice::journal {
 
-commits::commits(writer& log, mailbox& to) : log_(log), to_(to), thread_([this] { serve(); }) {}
+commits::commits(writer& log, mailbox& to, late_looks& looks)
+    : log_(log), to_(to), looks_(looks), thread_([this] { serve(); }) {}
 
 commits::~commits() {
   {
@@ -81,6 +82,7 @@ void commits::finish(awaited& a, int failed) {
     bool is_good = failed == 0;
     for (auto const& p : a.places)
       is_good = is_good && (p.in->flags(p.key) & abi::order_unlogged) == 0;
+    if (is_good && a.look && looks_.has_found(*a.look)) return to_.post(std::move(a.anew));
     a.asked.from->answer(a.asked, is_good ? 0 : abi::go_native);
   }
   if (a.then) to_.post([then = std::move(a.then), failed] { then(failed); });

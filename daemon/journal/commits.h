@@ -2,7 +2,7 @@
 // One thread that makes the journal durable and answers the requests: while it waits for the disk
 // the loop reads and appends the next ones, so one flush serves all that came meanwhile. What stays
 // true: 0 is answered only after the flush, and only if by then no program has synced that inode
-// without us, and nobody has written it where we do not see.
+// without us, and nobody has written it where we do not see or did not note it.
 #pragma once
 
 #include <condition_variable>
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "journal/area.h"
+#include "journal/late_looks.h"
 #include "journal/pacing.h"
 #include "journal/thread_pool.h"
 #include "journal/writer.h"
@@ -29,11 +30,13 @@ struct awaited {
   request asked;                       // answered by the thread when `from` is set
   std::vector<place> places;           // where native or bypass forbids a 0
   std::function<void(int)> then = {};  // in the loop, with commit's result
+  late_looks::look_ptr look = {};      // of its file, where that was left for now
+  std::function<void()> anew = {};     // in the loop, not answered: the look has found something
 };
 
 class commits {
  public:
-  commits(writer& log, mailbox& to);
+  commits(writer& log, mailbox& to, late_looks& looks);
   ~commits();
   commits(commits const&) = delete;
   commits& operator=(commits const&) = delete;
@@ -51,6 +54,7 @@ class commits {
 
   writer& log_;
   mailbox& to_;
+  late_looks& looks_;
   mutable std::mutex mutex_;
   std::condition_variable arrived_;
   std::vector<awaited> queue_;

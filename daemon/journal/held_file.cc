@@ -147,20 +147,22 @@ birth birth_of(int fd) {
   return {abi::birth_word(x.stx_ino, x.stx_btime.tv_sec, x.stx_btime.tv_nsec), ns_of(x.stx_btime)};
 }
 
-std::int64_t dirty_pages(int fd, page_set const& but, std::uint64_t end, std::uint64_t* cached) {
-  cache_counts counts;
-  if (!count_in(fd, 0, end, counts)) return -1;
-  if (cached != nullptr) *cached = counts.cached;
-  auto const all = static_cast<std::int64_t>(counts.dirty + counts.writeback);
-  if (all == 0) return 0;
-  std::int64_t known = 0;
-  for (auto const& [first, behind] : but.all()) {
-    std::int64_t const here = dirty_in(fd, first, std::min(behind, end));
-    if (here < 0) return -1;
-    known += here;
-    if (known >= all) return 0;
+std::int64_t dirty_pages(int fd, page_ranges const& but, std::uint64_t end, std::uint64_t* cached) {
+  std::uint64_t at = 0, dirty = 0, seen = 0;
+  auto const count_until = [&](std::uint64_t next) {
+    cache_counts counts;
+    if (!count_in(fd, at, next, counts)) return false;
+    dirty += counts.dirty + counts.writeback;
+    seen += counts.cached;
+    return true;
+  };
+  for (auto const& [first, behind] : but) {
+    if (!count_until(std::min(first, end))) return -1;
+    at = behind;
   }
-  return all - known;
+  if (!count_until(end)) return -1;
+  if (cached != nullptr) *cached = seen;
+  return static_cast<std::int64_t>(dirty);
 }
 
 std::int64_t pages_under_way(int fd, std::uint64_t first, std::uint64_t end) {

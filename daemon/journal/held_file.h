@@ -51,13 +51,14 @@ struct logged_name {
 struct held_file : held_inode {
   bool is_identified = false;
   bool has_baseline = false;
-  bool is_shared = false;        // somebody seemed to write it and not to say so
-  bool is_moved = false;         // since home was synced with its name
-  bool is_busy = false;          // a sync of ours is under way
-  std::deque<request> waiting;   // for its end
-  std::uint64_t size = 0;        // as the journal or home durably has it
-  std::uint64_t changed_ns = 0;  // ctime when that was looked at
-  bool is_ctime_proof = false;   // a later change would have moved it: see ctime_proves()
+  bool is_shared = false;           // somebody seemed to write it and not to say so
+  bool is_looked_at_first = false;  // a look while the journal was flushed came too late once
+  bool is_moved = false;            // since home was synced with its name
+  bool is_busy = false;             // a sync of ours is under way
+  std::deque<request> waiting;      // for its end
+  std::uint64_t size = 0;           // as the journal or home durably has it
+  std::uint64_t changed_ns = 0;     // ctime when that was looked at
+  bool is_ctime_proof = false;      // a later change would have moved it: see ctime_proves()
   unsigned mode = 0, uid = 0, gid = 0;
   page_set explained;  // pages that may be dirty at home, and are in the journal
   page_set leaving;    // the same, and being written to the disk; those written since are above
@@ -122,8 +123,8 @@ birth birth_of(int fd);
 
 inline constexpr std::uint64_t pages_max = std::uint64_t{1} << 50;
 /// Of its pages before `end` those that are dirty and not in `but`: -1 when the kernel does not
-/// say. `cached`: all that it has of the file before `end`.
-std::int64_t dirty_pages(int fd, page_set const& but, std::uint64_t end = pages_max,
+/// say. `cached`: all that it has of those, dirty or not; it looks at each.
+std::int64_t dirty_pages(int fd, page_ranges const& but, std::uint64_t end = pages_max,
                          std::uint64_t* cached = nullptr);
 
 /// Of pages [first, end) those that are being written to the disk.

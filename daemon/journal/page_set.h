@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <initializer_list>
 #include <iterator>
 #include <map>
+#include <utility>
+#include <vector>
 
 namespace sluice::journal {
 
@@ -54,5 +57,21 @@ class page_set {
  private:
   ranges ranges_;
 };
+
+/// For who only reads them: first page and end, in order, neither touching nor overlapping.
+using page_ranges = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
+
+/// What is in any of them.
+inline page_ranges all_of(std::initializer_list<page_set const*> sets) {
+  page_ranges sorted, all;
+  for (auto const* const s : sets) sorted.insert(sorted.end(), s->all().begin(), s->all().end());
+  std::sort(sorted.begin(), sorted.end());
+  for (auto const& [first, end] : sorted)
+    if (!all.empty() && all.back().second >= first)
+      all.back().second = std::max(all.back().second, end);
+    else
+      all.emplace_back(first, end);
+  return all;
+}
 
 }  // namespace sluice::journal

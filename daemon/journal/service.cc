@@ -57,7 +57,7 @@ service::service(disk& d, superblock const& s, service_rules const& keep)
           },
           [this] { return commits_.batch_ns(); }),
       pool_(mail_, pool_threads),
-      commits_(log_, mail_),
+      commits_(log_, mail_, looks_),
       checkpoints_([this] { run_checkpoints(); }) {}
 
 service::~service() {

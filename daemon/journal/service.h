@@ -31,6 +31,7 @@ struct service_rules {
   bool revokes = true;        // what became durable at home is not replayed over
   bool tells_removed = true;  // a file that was removed for good is not made again
   bool sees_foreign = true;   // what others wrote is synced with what the program wrote
+  bool awaits_looks = true;   // the same where the look is made while the journal is flushed
   bool tells_apart = true;    // files that had one inode number after the other
   bool tells_births = true;   // files that had one name after the other
   // Not of that kind: a test that is about new files in the journal wants all of them there.
@@ -38,6 +39,8 @@ struct service_rules {
   std::uint64_t checkpoint_every_ns = 5'000'000'000;   // nor is this, while something is live
   std::uint64_t rests_after_ns = 0;                    // nor this: see rests_after()
   std::uint64_t flush_bytes = home_pace::flush_bytes;  // nor this: 0 for each file, or for all
+  /// Nor this: what takes longer to look at is looked at while the journal is flushed.
+  std::uint64_t look_at_once_ns = 8'000;
 };
 
 struct service_counts {
@@ -89,6 +92,8 @@ class service {
     struct stat st = {};
     bool is_ctime_proof = false;  // of st
     noted what;
+    page_ranges known;  // pages that may be dirty; where `looks_later`
+    bool looks_later = false;
     birth born;  // of one that a stage says it made
     std::uint64_t flags = 0;
     file_seen seen;
@@ -153,6 +158,8 @@ class service {
   std::uint64_t flags_of(held_inode const& i);
   bool nobody_syncs_alone() const;
   bool is_foreign(held_file& f, found& now);
+  bool may_look_later(held_file const& f, found& now) const;
+  void await(file_ptr const& f, request const& r, found& now, std::vector<place> places);
   void go_on(file_ptr const& f);
   void settle(file_ptr const& f, found const& now);
   std::vector<place> places_of(held_inode const& i);
@@ -247,6 +254,7 @@ class service {
 
   // Threads, last: they end first.
   thread_pool pool_;
+  late_looks looks_;
   commits commits_;
   std::thread checkpoints_;
 };

@@ -343,10 +343,8 @@ bool service::is_foreign(held_file& f, found& now) {
   std::uint64_t const end = pages_in(size);
   auto const are_all_known = [&] {
     if (is_grown_unnoted(f, now.what, size)) return false;
-    page_set known = f.explained;
-    known.add(f.leaving);
-    known.add(now.what.pages);
     std::uint64_t cached = 0;
+    auto const known = all_of({&f.explained, &f.leaving, &now.what.pages});
     bool const is_so = dirty_pages(f.fd.get(), known, end, &cached) == 0;
     if (cached > looked_pages_max) f.unseen_until_ns = now_ns_ + own_ns;
     return is_so;
@@ -360,6 +358,31 @@ bool service::is_foreign(held_file& f, found& now) {
     take(f, now.what);
   }
   return !are_all_known();
+}
+
+/// It takes long, and the answer changes nothing until the request is answered: then it is looked
+/// at while the journal is flushed. Not a file that somebody else was found to write meanwhile.
+bool service::may_look_later(held_file const& f, found& now) const {
+  auto const size = static_cast<std::uint64_t>(now.st.st_size);
+  std::uint64_t const pages = pages_in(size);
+  if (f.is_looked_at_first || f.is_shared || !keep_.sees_foreign) return false;
+  if (pages > looked_pages_max || is_grown_unnoted(f, now.what, size)) return false;
+  now.known = all_of({&f.explained, &f.leaving, &now.what.pages});
+  return look_ns(now.known, pages) > keep_.look_at_once_ns;
+}
+
+/// It is in the journal, and answered when that is durable and nothing else is dirty.
+void service::await(file_ptr const& f, request const& r, found& now, std::vector<place> places) {
+  awaited a = {f->last_lsn, r, std::move(places)};
+  if (now.looks_later && keep_.awaits_looks) {
+    a.look =
+        looks_.begin(f, std::move(now.known), pages_in(static_cast<std::uint64_t>(now.st.st_size)));
+    a.anew = [this, seen = std::weak_ptr(f), r] {
+      if (auto const it = seen.lock()) it->is_looked_at_first = true;
+      on_file(r);
+    };
+  }
+  commits_.push(std::move(a));
 }
 
 void service::look(held_file& f, request const& r, found& now) {
@@ -398,7 +421,9 @@ void service::look(held_file& f, request const& r, found& now) {
   bool const is_still = changed == f.changed_ns && (f.is_ctime_proof || !s.is_live);
   s.is_foreign = is_cut || (!s.has_changed && !s.is_whole && !is_still);
   s.is_unseen = keep_.sees_foreign && now_ns_ < f.unseen_until_ns;
-  if (!s.is_foreign && !s.is_whole && !s.is_bypassed && !s.is_unseen) {
+  bool const is_asked = !s.is_foreign && !s.is_whole && !s.is_bypassed && !s.is_unseen;
+  now.looks_later = is_asked && may_look_later(f, now);
+  if (is_asked && !now.looks_later) {
     s.is_foreign = is_foreign(f, now);
     f.foreign_in_row = s.is_foreign ? f.foreign_in_row + 1 : 0;
     if (f.foreign_in_row >= often) f.unseen_until_ns = now_ns_ + own_ns;
@@ -457,7 +482,7 @@ void service::act(file_ptr const& f, request const& r) {
       learn(*f, r, now);
       return sync_home(f, r, now);
     case way::nothing:
-      return commits_.push({f->last_lsn, r, places_of(*f), {}});
+      return await(f, r, now, places_of(*f));
     case way::pages:
     case way::all:
     case way::first_all:

@@ -225,7 +225,7 @@ bool service::write_log(file_ptr const& f, request const& r, found& now, way how
   auto places = places_of(*f);
   if (f->link)
     for (auto const& p : places_of(*f->link->in)) places.push_back(p);
-  commits_.push({f->last_lsn, r, std::move(places), {}});
+  await(f, r, now, std::move(places));
   return true;
 }
 

@@ -16,7 +16,8 @@ from timed_disks import SERVER, disks, enter_own_mounts
 
 WORKS = ("append", "overwrite", "prewritten", "overdata", "varmail", "wal", "delete")
 # By name: the way of the mount, and the order if there is one.
-MODES = {"native": ("plain", None), "durable": ("plain", "durable"), "ordered": ("plain", "ordered"),
+MODES = {"native": ("plain", None),
+         "durable": ("plain", "durable"), "ordered": ("plain", "ordered"),
          "native-async": ("async", None), "durable-async": ("async", "durable"),
          "native-fast": ("fast", None)}
 WORK = os.path.join(BUILD, "bench", "order_work")
@@ -122,7 +123,8 @@ def main():
     p.add_argument("--program-rounds", type=int, default=3)
     p.add_argument("--program-ms", type=int, default=4000)
     p.add_argument("--fs", default="ext4", choices=("ext4", "xfs"))
-    p.add_argument("--beside", nargs="+", choices=list(MODES)[1:], help="what stands beside native")
+    p.add_argument("--beside", nargs="+", choices=list(MODES)[1:],
+                   help="what stands beside native")
     p.add_argument("--log", help="where the log is; on the same disk if not given")
     p.add_argument("--scratch", default="/tmp")
     p.add_argument("--json", help="write all figures there")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// timed_disks DIR FLUSH_US MIB NAME...: files DIR/NAME of so many MiB in memory, to put loop devices
-// on. Each is a disk whose flushes take a known time, one after the other. Since Linux 6.9 the
-// kernel reads and writes them without this program (FUSE passthrough), so a write takes no
+// timed_disks DIR FLUSH_US MIB NAME...: files DIR/NAME of so many MiB in memory, to put loop
+// devices on. Each is a disk whose flushes take a known time, one after the other. Since Linux 6.9
+// the kernel reads and writes them without this program (FUSE passthrough), so a write takes no
 // processor time but that of its copy. Prints "kernel" or "program": who does the reads and writes.
 // Ends when it is told to (SIGTERM), or with its parent.
 // build: -lfuse3
@@ -67,8 +67,8 @@ disk& opened(fuse_file_info const* file) { return disks[file->fh - 1]; }
 int on_getattr(char const* path, struct stat* st, fuse_file_info*) {
   *st = {};
   bool const is_root = std::strcmp(path, "/") == 0;
-  bool const is_there = std::any_of(disks.begin(), disks.end(),
-                                    [path](disk const& d) { return d.path == path; });
+  bool const is_there =
+      std::any_of(disks.begin(), disks.end(), [path](disk const& d) { return d.path == path; });
   if (!is_root && !is_there) return -ENOENT;
   st->st_mode = is_root ? S_IFDIR | 0700 : S_IFREG | 0600;
   st->st_nlink = is_root ? 2 : 1;

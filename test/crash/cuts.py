@@ -98,6 +98,13 @@ each-sqlite          0     0        300   100
 whole               30     0        300   100
 whole-mail           0     0        300   100
 
+# While it looks who else wrote a file only after it has begun to flush.
+late                40    20        600   200
+late-foreign        40    20        400   100
+late-half           20     0        300   100
+late-killed          0     0        300   100
+late-sqlite         30     0        300   100
+
 # Disks that refuse reads, writes and flushes, in recovery too: an error was told.
 eio-home            80     0        400   100
 eio-log             80     0        400   100
@@ -117,6 +124,7 @@ app-notrim         600     0          0     0
 app-norevoke       600     0          0     0
 app-noremove       600     0          0     0
 foreign-unseen     600     0          0     0
+late-unseen        600     0          0     0
 half-unseen        600     0          0     0
 reuse-unseen       600     0          0     0
 again-undated      600     0          0     0

@@ -27,20 +27,22 @@ namespace sluice::crash {
 namespace {
 
 constexpr std::uint64_t soon = 40'000'000;  // removed files are looked for each 30 ms
-constexpr journal::service_rules unseen = {.log = {}, .sees_foreign = false},
-                                 alike = {.log = {}, .tells_apart = false},
-                                 undated = {.log = {}, .tells_births = false},
-                                 unremoved = {.log = {}, .tells_removed = false},
-                                 unrevoked = {.log = {}, .revokes = false},
-                                 unflushed = {.log = {.flush_before_ack = false}},
-                                 trims_early = {.log = {.home_before_trim = false},
-                                                .checkpoint_every_ns = soon},
-                                 // Not broken: it lets go of all files, and holds them again,
-    resting = {.log = {}, .checkpoint_every_ns = soon, .rests_after_ns = 1},
-                                 // or frees all the time what was synced file by file, or with all.
-    each = {.log = {}, .checkpoint_every_ns = soon, .flush_bytes = 0},
-                                 whole = {
-                                     .log = {}, .checkpoint_every_ns = soon, .flush_bytes = ~0ull};
+using rules = journal::service_rules;
+constexpr rules unseen = {.log = {}, .sees_foreign = false};
+constexpr rules late_unseen = {.log = {}, .awaits_looks = false, .look_at_once_ns = 0};
+constexpr rules alike = {.log = {}, .tells_apart = false};
+constexpr rules undated = {.log = {}, .tells_births = false};
+constexpr rules unremoved = {.log = {}, .tells_removed = false};
+constexpr rules unrevoked = {.log = {}, .revokes = false};
+constexpr rules unflushed = {.log = {.flush_before_ack = false}};
+constexpr rules trims_early = {.log = {.home_before_trim = false}, .checkpoint_every_ns = soon};
+// These are not broken. It lets go of all files, and holds them again;
+constexpr rules resting = {.log = {}, .checkpoint_every_ns = soon, .rests_after_ns = 1};
+// frees all the time what was synced file by file, or with all;
+constexpr rules each = {.log = {}, .checkpoint_every_ns = soon, .flush_bytes = 0};
+constexpr rules whole = {.log = {}, .checkpoint_every_ns = soon, .flush_bytes = ~0ull};
+// looks who else wrote a file always while the journal is flushed.
+constexpr rules late = {.log = {}, .look_at_once_ns = 0};
 
 constexpr trial trials[] = {
     {"sqlite-wal", "sqlite-wal"},
@@ -75,6 +77,11 @@ constexpr trial trials[] = {
     {"each-eio-sqlite", "sqlite-wal", fault::home, false, true, 0, &each},
     {"whole", "files", fault::none, false, true, 0, &whole},
     {"whole-mail", "maildir", fault::none, false, true, 0, &whole},
+    {"late", "files", fault::none, false, true, 0, &late},
+    {"late-foreign", "files+foreign", fault::none, false, true, 0, &late},
+    {"late-half", "files+half", fault::none, false, true, 0, &late},
+    {"late-killed", "files+log-killed", fault::none, false, true, 0, &late},
+    {"late-sqlite", "sqlite-wal", fault::none, false, true, 0, &late},
     {"reuse", "files+reuse"},
     {"full", "files+full", fault::none, false, true, 24ull << 20},
     {"relay", "relay+job"},
@@ -113,6 +120,7 @@ constexpr trial trials[] = {
     {"app-norevoke", "files", fault::none, true, true, 0, &unrevoked},
     {"app-noremove", "files", fault::none, true, true, 0, &unremoved},
     {"foreign-unseen", "files+foreign", fault::none, true, true, 0, &unseen},
+    {"late-unseen", "files+foreign", fault::none, true, true, 0, &late_unseen},
     {"half-unseen", "files+half", fault::none, true, true, 0, &unseen},
     {"again-undated", "files+again", fault::none, true, true, 0, &undated},
     {"reuse-unseen", "files+reuse", fault::none, true, true, 0, &alike},

@@ -53,7 +53,7 @@ struct served {
   std::mutex asking;
   std::function<void()> question;  // for the loop, between two turns
 
-  served() {
+  explicit served(journal::service_rules const& keep = {}) : rules(keep) {
     is_mounted = mount_ext4(holder.dir + "/image", "32M", dir);
     if (!is_mounted) return;
     serve_it();

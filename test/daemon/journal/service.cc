@@ -242,7 +242,9 @@ TEST_CASE("a replaced file keeps its name until the rename is durable", "[order]
 }
 
 TEST_CASE("in doubt home is synced, and what was logged is revoked", "[order]") {
-  served s;
+  service_rules keep;
+  keep.look_at_once_ns = GENERATE(std::uint64_t{0}, service_rules{}.look_at_once_ns);
+  served s(keep);
   if (lacks_root(s)) return;
   s.know();
   int const fd = s.make("a");
