@@ -48,6 +48,7 @@ void accounts::end_cycle(std::int64_t now_ns) {
 void accounts::count() {
   for (auto const& j : jobs_.all()) {
     if (j->is_broken()) continue;
+    count_hints(*j);
     amounts& sum = by_class_[class_of(*j)];
     for (auto& s : j->streams) {
       amounts const before = s.counted.done();
@@ -75,6 +76,16 @@ void accounts::keep_sums(job const& gone) {
   for (auto const& of : gone.streams) {
     before_[of.supply].served += static_cast<double>(of.counted.done().served);
     before_[of.supply].delayed += static_cast<double>(of.counted.done().delayed);
+  }
+}
+
+/// What its programs count they may set back as well: a sum only grows.
+void accounts::count_hints(job& j) {
+  if (j.memory().head.hinted_targets == 0) return;
+  for (unsigned i = 0; i < abi::hint_counts; ++i) {
+    std::uint64_t const now = j.memory().hint[i].load(std::memory_order_relaxed);
+    if (now > j.hints[i]) hints_[i] += now - j.hints[i];
+    j.hints[i] = now;
   }
 }
 

@@ -61,10 +61,12 @@ class accounts {
   static signs measure(job& j, std::int64_t now_ns);
   static void end_cycle(job& j, std::int64_t now_ns);
   void look_at_times(job& j);
+  void count_hints(job& j);
   void tell(runtime::dashboard* board, steering const& steered, moment at, bool last);
   void tell_ops(runtime::dashboard& board, moment at, bool last);
   void publish_supplies(runtime::metric_table& m, std::vector<supply_standing> const& standing,
                         steering const& steered) const;
+  void publish_hints(runtime::metric_table& m) const;
   void publish_jobs(runtime::metric_table& m);
   void publish_streams(runtime::metric_table& m) const;
   std::string const& class_of(job const& j) const;
@@ -76,6 +78,7 @@ class accounts {
   std::uint64_t cycles_ = 0;
   std::map<std::string, amounts> by_class_;  // waits by QoS class, since the start
   call_times times_;
+  told_hints hints_ = {};                // of all jobs, since the start
   std::vector<past_sums> before_;        // of jobs that are gone, by supply
   std::set<std::string> classes_shown_;  // in the metrics
 };

@@ -54,6 +54,16 @@ void accounts::publish_supplies(runtime::metric_table& m,
   }
 }
 
+void accounts::publish_hints(runtime::metric_table& m) const {
+  auto const of = [this](abi::hint what) {
+    return static_cast<double>(hints_[static_cast<unsigned>(what)]);
+  };
+  m.set(metric::hints_total, {"advised"}, of(abi::hint::advised));
+  m.set(metric::hints_total, {"cached"}, of(abi::hint::cached));
+  m.set(metric::hints_total, {"unpaid"}, of(abi::hint::unpaid));
+  m.set(metric::hinted_bytes_total, of(abi::hint::advised_bytes));
+}
+
 void accounts::publish_jobs(runtime::metric_table& m) {
   std::map<std::string, double> by_class;
   for (auto const& c : site_.site().classes) by_class[c.name] = 0;
@@ -104,6 +114,7 @@ void accounts::publish(runtime::metric_table& m, std::vector<supply_standing> co
   publish_supplies(m, standing, steered);
   publish_jobs(m);
   publish_streams(m);
+  publish_hints(m);
   if (times_.is_due(now_ns)) {
     times_.begin(now_ns);
     for (auto const& j : jobs_.all()) look_at_times(*j);

@@ -6,6 +6,7 @@
 
 #include <sys/types.h>
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <string>
@@ -101,6 +102,9 @@ struct fixed_place {
 /// So many looks may find a lease on a file of a job. Then the job goes.
 inline constexpr unsigned most_leased_looks = 3;
 
+/// What of abi::hint is counted in the metrics.
+using told_hints = std::array<std::uint64_t, abi::hint_counts>;
+
 struct job {
   std::string folder;
   job_record record;
@@ -111,6 +115,7 @@ struct job {
   std::vector<stream> streams;
   std::vector<segment::op_sums> told_ops;  // to the history; empty: nothing yet
   told_times times;                        // to the metrics
+  told_hints hints = {};                   // the same
   told_speeds speeds;                      // to what steers capacities
   std::vector<fixed_place> fixed;
   std::uint32_t processes = 0;

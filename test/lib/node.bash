@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # A node's daemon without a parent, in $RUN: `start_node FLAGS...` with $SCRATCH/policy.json, which
 # `policy RATE` writes; `end_node` by SIGTERM, `kill_node`. $S asks it. `field EXPR` evaluates
-# Python over its `jobs --json`, d.
+# Python over its `jobs --json`, d. With METRICS_AT=127.0.0.1:0 `metrics_at` says where it answers,
+# and `metric NAME` what it was handed over last (once a second).
 . test/lib/lib.sh
 need python3
 SLUICED="$(dirname "$SLUICE")/sluiced"
@@ -56,6 +57,11 @@ kill_node() {
   wait "$NODE" 2>/dev/null
   NODE=
 }
+
+metrics_at() { sed -n 's/.*metrics=\(127[0-9.:]*\).*/\1/p' "$SCRATCH/log" | tail -1; }
+
+# metric NAME[{LABELS}]
+metric() { curl -sf "http://$(metrics_at)/metrics" | sed -n "s/^sluice_$1 //p"; }
 
 field() {
   $S --json jobs >"$SCRATCH/jobs.json" && json "$SCRATCH/jobs.json" "$1"

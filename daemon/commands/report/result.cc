@@ -201,6 +201,14 @@ void take_sums(taker& t, json const& top, result& out) {
     t.amount(v, "calls", p.second);
     out.passthrough.push_back(std::move(p));
   });
+  t.with(top, "hints", [&](json const& v) {
+    t.object(v);
+    hint_sum& h = out.hints.emplace();
+    t.amount(v, "advised", h.advised);
+    t.amount(v, "advised_bytes", h.bytes);
+    t.amount(v, "cached", h.cached);
+    t.amount(v, "unpaid", h.unpaid);
+  });
 }
 
 void take_roles(taker& t, json const& top, result& out) {

@@ -97,6 +97,12 @@ struct rule_row {
   double rate_per_s = unknown;
 };
 
+/// What hints to the kernel came to, for a program that works in small pieces.
+struct hint_sum {
+  double advised = 0, bytes = 0;  // requests to read ahead
+  double cached = 0, unpaid = 0;  // looks that led to none
+};
+
 struct result {
   std::string kind = "run";  // run, replay, simulation, history
   std::string job;
@@ -111,6 +117,7 @@ struct result {
   std::vector<path_sum> paths;
   std::vector<role_sum> roles;
   std::vector<std::pair<std::string, double>> passthrough;  // why, calls
+  std::optional<hint_sum> hints;
   timeline time;
   std::vector<job_row> jobs;
   std::vector<rule_row> rules;

@@ -225,6 +225,20 @@ void say_times(std::vector<std::string>& out, result const& r) {
         most->target.empty() ? "" : " on " + most->target));
 }
 
+void say_hints(std::vector<std::string>& out, result const& r) {
+  if (!r.hints) return;
+  hint_sum const& h = *r.hints;
+  std::string line = h.advised > 0
+                         ? fmt::format("The kernel was asked {} times to read ahead, {} in all",
+                                       count_text(h.advised), amount_text(h.bytes, "bytes"))
+                         : "The kernel was never asked to read ahead";
+  if (h.cached > 0)
+    line += fmt::format("; {} times all of it was in the cache", count_text(h.cached));
+  if (h.unpaid > 0)
+    line += fmt::format("; {} times the limit had nothing to spare for it", count_text(h.unpaid));
+  out.push_back(line + ".");
+}
+
 /// No waiting is known: what that means depends on who wrote the file.
 std::string why_none(result const& r, digest const& d) {
   if (!d.is_known) return "Nothing is known yet: no interval has ended.";
@@ -279,6 +293,7 @@ std::vector<std::string> sentences_of(result const& r, digest const& d) {
   for (gate const& g : d.gates)
     if (g.is_only_counted) out.push_back(would_wait_at(g));
   say_times(out, r);
+  say_hints(out, r);
   say_capacity(out, d);
   say_load(out, d);
   say_jobs(out, d);

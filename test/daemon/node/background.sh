@@ -12,11 +12,6 @@ JOB=store
 background_policy "$DATA" >"$SCRATCH/policy.json"
 METRICS_AT=127.0.0.1:0
 start_node
-metric() {
-  local at
-  at=$(sed -n 's/.*metrics=\(127[0-9.:]*\).*/\1/p' "$SCRATCH/log" | tail -1)
-  curl -sf "http://$at/metrics" | sed -n "s/^sluice_$1 //p"
-}
 
 foreground little
 guest $S run --class kv --job $JOB --summary -- 2>"$SCRATCH/out" &

@@ -45,9 +45,6 @@ until_true 60 explained || fail "explain: $(cat "$SCRATCH/out")"
 $S --json top --batch -n 1 >"$SCRATCH/top.json"
 [ "$(json "$SCRATCH/top.json" 'd["supplies"][0]["drift"]["state"]')" = less ] ||
   fail "top: $(cat "$SCRATCH/top.json")"
-at=$(sed -n 's/.*metrics=\(127[0-9.:]*\).*/\1/p' "$SCRATCH/log" | head -1)
-told() { # handed over once a second
-  curl -sf "http://$at/metrics" | grep -q '^sluice_costs_fit{target="scratch"} 0$'
-}
-until_true told || fail "no metric: $(curl -s "http://$at/metrics" | grep scratch)"
+told() { [ "$(metric 'costs_fit{target="scratch"}')" = 0 ]; }
+until_true told || fail "no metric: $(curl -s "http://$(metrics_at)/metrics" | grep scratch)"
 exit 0

@@ -4,7 +4,9 @@
 # target. A job that runs keeps what it began with.
 set -u
 . test/lib/node.bash
+need curl
 policy 100k/s
+METRICS_AT=127.0.0.1:0
 mkdir "$DATA/own" "$SCRATCH/mine"
 python3 - "$SCRATCH/policy.json" "$DATA/own" <<'P'
 import json, sys
@@ -29,6 +31,7 @@ looks() {
   $S run --job j --report "$SCRATCH/report.json" --no-summary "$@" -- \
     python3 "$SCRATCH/write.py" "$dir" || fail "status $?"
   json "$SCRATCH/report.json" 'sum(d.get("hints", {}).values())'
+  json "$SCRATCH/report.json" 'd.get("hints", {}).get("cached", 0)' >>"$SCRATCH/cached"
   until_true no_jobs || fail "left over: $(ls -A "$RUN/jobs")"
 }
 # The policy has it for one target, and the user asks for more.
@@ -36,6 +39,15 @@ looks() {
 [ "$(looks "$SCRATCH/mine")" = 0 ] || fail 'a directory that nobody named'
 (cd "$SCRATCH" && [ "$(looks mine --small hints@mine)" -gt 0 ]) || fail 'as the user asked'
 [ "$(looks "$SCRATCH/mine" --small hints)" -gt 0 ] || fail 'everywhere'
+
+# The node counts what all of them came to, and keeps that when they are gone.
+counted() { metric 'hints_total{result="cached"}'; }
+cached() { awk '{ sum += $1 } END { print sum }' "$SCRATCH/cached"; }
+is_counted() { [ "$(counted)" = "$(cached)" ]; }
+[ "$(cached)" -gt 0 ] || fail "what was just written is not in the cache"
+until_true is_counted || fail "counted: $(counted), reported: $(cached)"
+$SLUICE report "$SCRATCH/report.json" >"$SCRATCH/out"
+grep -q 'The kernel was' "$SCRATCH/out" || fail "the report: $(cat "$SCRATCH/out")"
 
 # It runs until it is killed, or the test ends, and with it the writer of its pipe.
 mkfifo "$SCRATCH/hold"

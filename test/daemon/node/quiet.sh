@@ -48,7 +48,7 @@ is_quiet() { # and alive
 }
 has_job() { "$SLUICE" --run-dir "$RUN" jobs 2>&1 | grep -q "$1"; }
 answers() {
-  METRICS=$(sed -n 's/.*metrics=\(127[0-9.:]*\).*/\1/p' "$SCRATCH/log" | head -1)
+  METRICS=$(metrics_at)
   [ -n "$METRICS" ]
 }
 

@@ -69,7 +69,7 @@ $S stat storm >"$SCRATCH/out"
 grep -q 'metadata@scratch: Nobody wrote its capacity' "$SCRATCH/out" ||
   fail "stat: $(cat "$SCRATCH/out")"
 $S top --batch -n 1 | grep -q 'Nobody wrote its capacity' || fail "top: $($S top --batch -n 1)"
-at=$(sed -n 's/.*metrics=\(127[0-9.:]*\).*/\1/p' "$SCRATCH/log" | head -1)
+at=$(metrics_at)
 curl -sf "http://$at/metrics" >"$SCRATCH/metrics" || fail 'no metrics'
 for name in capacity_operations_per_second steered_operations_per_second slow_calls_ratio; do
   grep -q "^sluice_$name{resource=\"metadata\",target=\"scratch\"} [0-9]" "$SCRATCH/metrics" ||

@@ -82,6 +82,18 @@ TEST_CASE("report: moments of a short run are told in seconds", "[report]") {
   CHECK_THAT(said(shorter), Contains("four fifths of it between 300 ms and 700 ms"));
 }
 
+TEST_CASE("report: what hints to the kernel came to", "[report]") {
+  auto const with = [](char const* hints) {
+    return said(R"({"version": 1, "hints": )" + std::string(hints) + "}");
+  };
+  CHECK_THAT(
+      with(R"({"advised": 3, "advised_bytes": 12288, "cached": 4})"),
+      Contains("The kernel was asked 3 times to read ahead, 12 KiB in all; 4 times all of it "
+               "was in the cache."));
+  CHECK_THAT(with(R"({"unpaid": 5})"), Contains("never asked to read ahead; 5 times the limit"));
+  CHECK(with("null").find("read ahead") == std::string::npos);
+}
+
 TEST_CASE("report: who used it, who waited, for which rule, when", "[report]") {
   std::string const all = said(two_jobs);
   CHECK_THAT(all, Contains("4 s of 10 s were spent waiting for metadata tokens of scratch"));

@@ -24,6 +24,7 @@ constexpr char const* full = R"({
   "calls": [{"call": "open64", "op": "open", "class": "metadata", "calls": 7, "waited_ns": 5}],
   "paths": [{"path": "/scratch/a", "calls": 7}],
   "passthrough": [{"reason": "early", "calls": 2}],
+  "hints": {"advised": 3, "advised_bytes": 12288, "cached": 4, "unpaid": 5},
   "timeline": {"start_unix_s": 1700000000, "interval_s": 2, "rows": [
     {"job": "hydro", "op": "open", "what": "done", "unit": "ops", "values": [1, null, 2.5]},
     {"job": "hydro", "supply": "metadata@scratch", "what": "served", "values": [4]},
@@ -55,6 +56,11 @@ TEST_CASE("report: a result with everything in it", "[report]") {
   CHECK(r.calls.at(0).calls == 7);
   CHECK(r.paths.at(0).path == "/scratch/a");
   CHECK(r.passthrough.at(0).second == 2);
+  REQUIRE(r.hints);
+  CHECK(r.hints->advised == 3);
+  CHECK(r.hints->bytes == 12288);
+  CHECK(r.hints->cached == 4);
+  CHECK(r.hints->unpaid == 5);
   CHECK(r.time.start_unix_s == 1700000000);
   CHECK(r.time.interval_s == 2);
   CHECK(r.time.intervals == 3);
