@@ -281,8 +281,9 @@ void note_spared(passage& p, unsigned channel, std::uint64_t units) {
   abi::channel_state& state = p.s.channel[channel];
   core::curve c;
   if (!core::read_curve(p.s.bucket[channel], c)) return;
+  if (p.v.delay == when::never) return core::pour(state.full_until_ns, c, units, now_ns());
   core::spilled const s = core::spill(state.full_until_ns, c, units, now_ns());
-  if (!s.is_delayed || p.v.delay == when::never) return;  // that one owes, and waits for nothing
+  if (!s.is_delayed) return;
   state.spared_calls.fetch_add(1, std::memory_order_relaxed);
   state.spared_ns.fetch_add(s.wait_ns, std::memory_order_relaxed);
   if (s.wait_ns != 0) state.spared.add(s.wait_ns);

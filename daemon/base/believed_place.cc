@@ -49,10 +49,12 @@ std::vector<mount_row> read_disks() {
 
 class mount_judge {
  public:
+  bool is_chosen_by_root(std::optional<std::uint64_t> mount_id) const {
+    auto const m = find(mount_id);
+    return m != all_.end() && !why_of_user(*m, all_, notes_);
+  }
   std::optional<std::string> why_not(int fd) const {
-    auto const id = mount_id_of(fd);
-    auto const m = std::find_if(all_.begin(), all_.end(),
-                                [&](mount_row const& one) { return id && one.id == *id; });
+    auto const m = find(mount_id_of(fd));
     if (m == all_.end()) return "it is on a mount that is gone, so its owner is not believed";
     auto const why = why_of_user(*m, all_, notes_);
     if (!why) return {};
@@ -63,6 +65,11 @@ class mount_judge {
   }
 
  private:
+  std::vector<mount_row>::const_iterator find(std::optional<std::uint64_t> id) const {
+    return std::find_if(all_.begin(), all_.end(),
+                        [&](mount_row const& one) { return id && one.id == *id; });
+  }
+
   std::vector<mount_row> const all_ = read_disks();
   user_mount_notes const notes_ = read_notes();
 };
@@ -90,6 +97,16 @@ std::optional<std::filesystem::path> link_at(int fd) {
 }
 
 }  // namespace
+
+std::vector<mount_row> chosen_by_root(std::vector<mount_row> const& rows) {
+  mount_judge const judge;
+  std::vector<mount_row> chosen;
+  for (auto const& m : rows)
+    if (judge.is_chosen_by_root(m.id)) chosen.push_back(m);
+  return chosen;
+}
+
+bool is_chosen_by_root(int fd) { return mount_judge().is_chosen_by_root(mount_id_of(fd)); }
 
 void keep_doubting() { keeps_doubting = true; }
 

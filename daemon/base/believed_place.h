@@ -9,6 +9,9 @@
 
 #include <optional>
 #include <string>
+#include <vector>
+
+#include "base/mounts.h"
 
 namespace sluice {
 
@@ -18,6 +21,11 @@ std::optional<std::string> why_not_believed(std::string const& path);
 
 /// The same of an open file, whatever has come to have its name since.
 std::optional<std::string> why_not_believed(int fd);
+
+/// Those of `rows` of which root alone chose what is mounted there. `rows` are of read_mounts().
+std::vector<mount_row> chosen_by_root(std::vector<mount_row> const& rows);
+/// The same of the mount of an open file.
+bool is_chosen_by_root(int fd);
 
 /// This process doubts as root does also when it is root no more: it has the rights of a user whom
 /// an owner of a file named, and another may have lied.

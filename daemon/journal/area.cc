@@ -26,6 +26,8 @@ namespace {
 constexpr std::uint64_t forgotten_ns = 5'000'000'000;    // a slot whose program is no more
 constexpr std::uint64_t left_lying_ns = 60'000'000'000;  // or seems to be there still
 
+constexpr long copies_max = 16 * abi::order_slots;  // of requests: each has some eight
+
 using abi::state_in;
 using state = abi::order_slot_state;
 
@@ -120,9 +122,20 @@ void area::take_posted(std::vector<request>& to, bool adopt) {
     std::uint32_t const user = word >> 3;
     if (!s.word.compare_exchange_strong(word, word_of(user, state::taken))) continue;
     std::uint32_t const kind = s.kind.load();
-    to.push_back({this, i, user, static_cast<abi::order_request>(kind & ~abi::order_barrier),
-                  (kind & abi::order_barrier) != 0, s.pid.load(), s.fd.load(), s.device.load(),
-                  s.inode.load()});
+    request const r = {this,
+                       i,
+                       user,
+                       static_cast<abi::order_request>(kind & ~abi::order_barrier),
+                       (kind & abi::order_barrier) != 0,
+                       s.pid.load(),
+                       s.fd.load(),
+                       s.device.load(),
+                       s.inode.load(),
+                       counted_};
+    if (counted_.use_count() > copies_max)
+      answer(r, abi::go_native);
+    else
+      to.push_back(r);
   }
 }
 

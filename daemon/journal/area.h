@@ -30,6 +30,7 @@ struct request {
   std::uint32_t pid = 0;
   int fd = -1;
   std::uint64_t device = 0, inode = 0;
+  std::shared_ptr<char const> counted = {};  // by the area, as long as there is a copy
 };
 
 /// What was noted of an inode, in one or more areas, and has been taken.
@@ -86,6 +87,7 @@ class area {
   /// Home lost bytes that the journal has.
   void refuse(int error) { at_->head.refused.store(static_cast<std::uint32_t>(error)); }
 
+  /// Whoever writes his slots anew while they are served is sent back: what waits is bounded.
   void take_posted(std::vector<request>& to, bool adopt = false);
   void answer(request const& r, int result);
   /// Of a barrier: its program may close the file, we make it durable.
@@ -145,7 +147,8 @@ class area {
     std::uint32_t word = 0;
     std::uint64_t since_ns = 0;
   };
-  std::array<slot_seen, abi::order_slots> seen_ = {};  // of the loop
+  std::array<slot_seen, abi::order_slots> seen_ = {};                     // of the loop
+  std::shared_ptr<char const> const counted_ = std::make_shared<char>();  // by copies of requests
 };
 
 }  // namespace sluice::journal

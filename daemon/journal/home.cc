@@ -18,6 +18,7 @@
 #include <memory>
 #include <optional>
 
+#include "base/believed_place.h"
 #include "base/clock.h"
 #include "base/descriptor.h"
 #include "base/sync.h"
@@ -119,8 +120,9 @@ void mounted_home::keep_only(std::set<std::array<std::uint8_t, 16>> const& wante
   let_go();
   all_ = read_mounts();
   std::set<std::uint64_t> devices;
+  auto const of_root = chosen_by_root(all_);
   for (bool const is_whole : {true, false})
-    for (auto const& m : all_)
+    for (auto const& m : of_root)
       if ((m.root == "/") == is_whole && is_local(m.type) && is_writable(m) &&
           !devices.contains(m.device) && look_at(m))
         devices.insert(m.device);

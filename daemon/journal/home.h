@@ -63,7 +63,8 @@ class home {
   virtual unsigned left_hands(pid_t but) const { return hands_left(geteuid(), but); }
 };
 
-/// The mounted file systems that tell their uuid.
+/// The mounted file systems that tell their uuid. Not those that a user may have mounted: he
+/// chooses the uuid of his, and what the journal has of another file system would come home to it.
 class mounted_home : public home {
  public:
   mounted_home() = default;

@@ -181,7 +181,8 @@ class recovery {
       if (error == ENODEV)
         throw sluice_error(fmt::format(
             "{}: the file system with uuid {} is not mounted for writing, or something is "
-            "mounted over it; mount it and recover again",
+            "mounted over it, or a user may have mounted it (\"user\" in /etc/fstab); mount it "
+            "and recover again",
             options_.log, uuid_text(fs)));
       if (error == ENOTUNIQ)
         throw sluice_error(

@@ -159,7 +159,8 @@ int run(int argc, char** argv) {
   recover_options o;
   bool quiet = false;
   common_options common;
-  app.add_option("JOURNAL", o.log, "the journal, for example /var/lib/sluice/log")->required();
+  app.add_option("JOURNAL", o.log, "the journal, for example /var/lib/sluice-order/UID/own/journal")
+      ->required();
   app.add_flag("--dry-run", o.dry_run, "only say what would be done");
   app.add_flag("--keep-home", o.keep_home,
                "leave files that somebody else changed since as they are, and recover the others");

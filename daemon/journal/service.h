@@ -125,6 +125,7 @@ class service {
   using mounts = std::vector<mount_ptr>;
   bool hold_mount(held_file const& f, struct stat const& st);
   bool is_kept(request const& r, int fd, struct stat const& st);
+  bool is_in_order(request const& r, int fd, struct stat const& st);
   bool is_bypassed(file_key const& key) const;
   void forget_directories();
   mounts all_mounts() const;
@@ -200,7 +201,8 @@ class service {
   void heal(std::shared_ptr<held_inode> const& i, std::function<void()> then);
 
   std::atomic<int> home_error_ = 0;
-  std::map<std::uint64_t, mount_ptr> mounts_;  // by device
+  std::map<std::uint64_t, mount_ptr> mounts_;                 // by device
+  std::map<std::uint64_t, std::uint64_t> of_users_until_ns_;  // the same: mounted by users
   tell_file on_hold_;
   std::function<void()> on_let_go_;
   service_rules const keep_;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "base/believed_place.h"
 #include "base/sync.h"
 #include "journal/mark.h"
 #include "journal/service.h"
@@ -17,6 +18,7 @@ namespace {
 
 constexpr std::size_t files_max = 4096;
 constexpr std::size_t sweep_parts = 10;
+constexpr std::size_t users_mounts_max = 256;
 constexpr unsigned often = 3;  // in a row: large folios, or somebody else indeed
 constexpr std::size_t inode_bytes = 4, handle_bytes = 8;  // of ext4: number, generation
 
@@ -75,11 +77,21 @@ bool service::nobody_syncs_alone() const {
 /// those alone that its recovery may write. Elsewhere each program's syncs are its own, without
 /// asking again.
 bool service::is_kept(request const& r, int fd, struct stat const& st) {
-  // What is on no device may have a server that never answers.
-  bool const is_in_order = mounts_.contains(r.device) ||
-                           (major(st.st_dev) != 0 && fs_journal_of(fd) != fs_journal::none);
-  if (is_in_order && (S_ISDIR(st.st_mode) || is_ours(st))) return true;
+  if ((S_ISDIR(st.st_mode) || is_ours(st)) && is_in_order(r, fd, st)) return true;
   r.from->raise_surely(r.from->key_of(r.device, r.inode), abi::order_own);
+  return false;
+}
+
+/// Its file system, and root chose to mount it: recovery writes to no other.
+bool service::is_in_order(request const& r, int fd, struct stat const& st) {
+  if (mounts_.contains(r.device)) return true;
+  // What is on no device may have a server that never answers.
+  if (major(st.st_dev) == 0 || fs_journal_of(fd) == fs_journal::none) return false;
+  auto const known = of_users_until_ns_.find(r.device);
+  if (known != of_users_until_ns_.end() && now_ns_ < known->second) return false;
+  if (is_chosen_by_root(fd)) return true;
+  if (of_users_until_ns_.size() >= users_mounts_max) of_users_until_ns_.clear();
+  of_users_until_ns_[r.device] = now_ns_ + own_ns;
   return false;
 }
 

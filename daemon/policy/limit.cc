@@ -111,7 +111,7 @@ std::string bound_text(std::uint64_t milli, core::unit_kind unit) {
 std::uint64_t parse_selector(std::string_view text, std::string const& where) {
   std::uint64_t const ops = core::ops_of_selector(text);
   if (ops == 0)
-    throw usage_error(fmt::format("{}: unknown operation or class \"{}\"{}", where, text,
+    throw usage_error(fmt::format("{}: unknown operation, class or resource \"{}\"{}", where, text,
                                   did_you_mean(text, selector_names())));
   return ops;
 }
@@ -128,6 +128,10 @@ void check_unit(channel_spec& channel, std::string const& where) {
 channel_spec parse_limit(std::string_view text) {
   std::string const where = fmt::format("--limit {}", text);
   auto const equals = text.find('=');
+  if (auto const early = text.find('@'); early < equals && equals != std::string_view::npos)
+    throw usage_error(fmt::format("{}: the target comes last: --limit {}{}{}", where,
+                                  text.substr(0, early), text.substr(equals),
+                                  text.substr(early, equals - early)));
   if (equals == std::string_view::npos || equals == 0)
     throw usage_error(where + ": wanted SELECTOR[:ROLE]=AMOUNT[@TARGET], for example open=1000/s");
   auto const at = text.find('@', equals);

@@ -97,6 +97,8 @@ constexpr std::uint32_t word_of(std::uint32_t user, order_slot_state s) {
 
 /// `result` besides 0 and error numbers: the daemon did nothing and took nothing.
 inline constexpr std::int32_t go_native = -1;
+/// Any program of the user may have written it: what is no errno means the same.
+constexpr bool means_native(std::int32_t result) { return result < 0 || result > 4095; }
 
 /// In `kind`: a barrier. Its stage does not wait; when all is durable the daemon frees the slot. So
 /// who finds it free, or another's, knows that, unless the area's `unsure` has moved since.

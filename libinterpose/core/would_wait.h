@@ -50,6 +50,20 @@ inline spilled spill(std::atomic<std::int64_t>& full_until_ns, curve const& c, s
   return {false, 0};
 }
 
+/// The same for a request that owes and never waits, such as close: the next one waits for it.
+inline void pour(std::atomic<std::int64_t>& full_until_ns, curve const& c, std::uint64_t units,
+                 std::int64_t now_ns) {
+  if (c.is_open(now_ns)) return;
+  std::uint64_t const rate_q40 = c.after(now_ns).rate_q40;
+  if (rate_q40 == 0) return;
+  std::int64_t const cost_ns = time_for(units, rate_q40);
+  std::int64_t seen = full_until_ns.load(std::memory_order_relaxed);
+  for (int i = 0; i < retry_limit; ++i) {
+    std::int64_t const next_ns = (seen > now_ns ? seen : now_ns) + cost_ns;
+    if (full_until_ns.compare_exchange_weak(seen, next_ns, std::memory_order_relaxed)) return;
+  }
+}
+
 /// Gives back what was not used.
 inline void pour_back(std::atomic<std::int64_t>& full_until_ns, curve const& c, std::uint64_t units,
                       std::int64_t now_ns) {

@@ -57,7 +57,7 @@ static answer wait_for(order_slot& s, std::uint32_t user, std::int64_t since_ns)
       std::int32_t const result = s.result.load();
       // Who swaps it free knows that nobody took the slot, and the result, away meanwhile.
       if (!swap(s, user, slot_state::done, slot_state::free)) return {answer::none, 0};
-      if (result == abi::go_native) return {answer::native, 0};
+      if (abi::means_native(result)) return {answer::native, 0};
       return {answer::done, result};
     }
     if (!is_under_way(seen, user)) return {answer::none, 0};

@@ -145,7 +145,7 @@ stand look(barrier const& b, int& error) {
     if (s.word.load() != word) return look(b, error);
     if (result == 0) return stand::durable;
     error = result;
-    return result > 0 ? stand::failed : stand::sent_back;
+    return abi::means_native(result) ? stand::sent_back : stand::failed;
   }
   if (word == word_of(b.user, slot_state::abandoned)) return stand::unknown;
   return durable.area->head.unsure.load() == b.unsure ? stand::durable : stand::unknown;

@@ -146,6 +146,11 @@ int set_verb(global_options const& global, set_options const& options) {
   if (equals == std::string::npos)
     throw usage_error(fmt::format("set: \"{}\": wanted CHANNEL=RATE, for example open=500/s",
                                   options.assignment));
+  if (auto const at = options.assignment.find('@', equals); at != std::string::npos)
+    throw usage_error(fmt::format("set: \"{}\": the target comes first: {}{}{}", options.assignment,
+                                  options.assignment.substr(0, equals),
+                                  options.assignment.substr(at),
+                                  options.assignment.substr(equals, at - equals)));
   if (auto const status =
           steer_by_daemon(global, "set", options.job, options.assignment, options.how_long))
     return *status;

@@ -50,6 +50,9 @@ std::string of_stream(stream_view const& s) {
   std::string line = fmt::format("{}: it may use {} and used {}", s.supply,
                                  about(s.granted, s.unit), about(s.served, s.unit));
   if (s.nodes != 1) line += fmt::format(", on {} nodes", s.nodes);
+  if (s.would_delay != 0)
+    line += fmt::format("; were the policy enforced, {} of that would wait",
+                        about(s.would_delay, s.unit));
   line += "." + waits_of(s) + why_no_more(s) + fmt::format(" Weight {:g}", s.weight / 1000.0);
   if (s.reservation != 0) line += fmt::format(", reservation {}", exact(s.reservation, s.unit));
   if (s.limit != unbounded) line += fmt::format(", limit {}", exact(s.limit, s.unit));

@@ -89,6 +89,24 @@ TEST_CASE("a new daemon has no descriptor of what the old one held", "[order]") 
   CHECK(b.slot.word == word_of(7, state::taken));
 }
 
+TEST_CASE("who writes his slots anew while they are served is sent back", "[order]") {
+  board b;
+  std::vector<request> waiting;  // as for a file that is busy
+  unsigned sent_back = 0;
+  for (unsigned user = 1; user <= 100'000; ++user) {
+    b.slot.word = word_of(user, state::posted);
+    b.mine.take_posted(waiting);
+    bool const is_answered = b.slot.word == word_of(user, state::done);
+    CHECK((!is_answered || b.slot.result == abi::go_native));
+    sent_back += is_answered;
+  }
+  CHECK(waiting.size() > abi::order_slots);  // no honest program has more
+  CHECK(waiting.size() + sent_back == 100'000);
+  CHECK(waiting.size() < 10'000);
+  waiting.clear();
+  b.post(barrier);
+}
+
 TEST_CASE("a barrier that is not durable is not freed without a word", "[order]") {
   pid_t const gone = fork();
   if (gone == 0) _exit(0);

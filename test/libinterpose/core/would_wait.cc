@@ -66,6 +66,23 @@ TEST_CASE("each wait is that of a caller who waits", "[would_wait]") {
   }
 }
 
+TEST_CASE("who waits for nothing makes the next ones wait", "[would_wait]") {
+  std::mt19937_64 random(8);
+  curve const c = at_rate(1000, 10);
+  std::atomic<std::int64_t> bucket = 0;
+  waiting_caller caller;
+  std::int64_t now = start;
+  for (int i = 0; i < 500; ++i) {
+    now += static_cast<std::int64_t>(random() % 1'000'000);
+    std::int64_t const wait_ns = caller.wait(c, 1, now);
+    REQUIRE(static_cast<std::int64_t>(spill(bucket, c, 1, now).wait_ns) == wait_ns);
+    pour(bucket, c, 2, now);
+    std::int64_t const then = now + caller.later_ns;
+    caller.full_until_ns = std::max(caller.full_until_ns, then) + time_for(2, c.set.rate_q40);
+  }
+  CHECK(caller.later_ns > second);  // 1500 units in half a second
+}
+
 TEST_CASE("pauses, open curves and nonsense", "[would_wait]") {
   std::atomic<std::int64_t> bucket = 0;
   CHECK(spill(bucket, at_rate(0, 10), 1, start).is_delayed);

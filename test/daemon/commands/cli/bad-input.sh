@@ -22,6 +22,8 @@ refused '--limt' run --limt open=1/s -- $ran
 refused 'nothing to run' run --limit open=1/s
 refused 'did you mean "open"?' run --limit opne=1/s -- $ran
 refused 'wanted SELECTOR[:ROLE]=AMOUNT' run --limit open -- $ran
+refused 'the target comes last: --limit data=5MiB/s@/tmp' run --limit data@/tmp=5MiB/s -- $ran
+refused 'the target comes first: data@scratch=5MiB/s' set nobody data=5MiB/s@scratch
 refused 'expected s, min or h' run --limit open=5/day -- $ran
 refused 'a limit in bytes is for data' run --limit open=5MB/s -- $ran
 refused 'No such file' run --limit open=5/s@/no/such/tree -- $ran
