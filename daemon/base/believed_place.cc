@@ -49,9 +49,14 @@ std::vector<mount_row> read_disks() {
 
 class mount_judge {
  public:
-  bool is_chosen_by_root(std::optional<std::uint64_t> mount_id) const {
+  bool is_chosen_by_root(std::uint64_t mount_id) const {
     auto const m = find(mount_id);
     return m != all_.end() && !why_of_user(*m, all_, notes_);
+  }
+  bool is_device_of_root(std::uint64_t device) const {
+    return std::any_of(all_.begin(), all_.end(), [&](mount_row const& m) {
+      return m.device == device && !why_of_user(m, all_, notes_);
+    });
   }
   std::optional<std::string> why_not(int fd) const {
     auto const m = find(mount_id_of(fd));
@@ -106,7 +111,7 @@ std::vector<mount_row> chosen_by_root(std::vector<mount_row> const& rows) {
   return chosen;
 }
 
-bool is_chosen_by_root(int fd) { return mount_judge().is_chosen_by_root(mount_id_of(fd)); }
+bool is_chosen_by_root(std::uint64_t device) { return mount_judge().is_device_of_root(device); }
 
 void keep_doubting() { keeps_doubting = true; }
 

@@ -7,6 +7,7 @@
 // nothing is done that our user could not do.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,8 +25,9 @@ std::optional<std::string> why_not_believed(int fd);
 
 /// Those of `rows` of which root alone chose what is mounted there. `rows` are of read_mounts().
 std::vector<mount_row> chosen_by_root(std::vector<mount_row> const& rows);
-/// The same of the mount of an open file.
-bool is_chosen_by_root(int fd);
+/// Whether root alone mounted that file system here: device_number(). Where it is mounted for other
+/// processes only, nobody knows.
+bool is_chosen_by_root(std::uint64_t device);
 
 /// This process doubts as root does also when it is root no more: it has the rights of a user whom
 /// an owner of a file named, and another may have lied.

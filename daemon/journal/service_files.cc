@@ -89,7 +89,8 @@ bool service::is_in_order(request const& r, int fd, struct stat const& st) {
   if (major(st.st_dev) == 0 || fs_journal_of(fd) == fs_journal::none) return false;
   auto const known = of_users_until_ns_.find(r.device);
   if (known != of_users_until_ns_.end() && now_ns_ < known->second) return false;
-  if (is_chosen_by_root(fd)) return true;
+  // By its device: the program's mount may be one of other processes alone.
+  if (is_chosen_by_root(sluice::device_number(major(st.st_dev), minor(st.st_dev)))) return true;
   if (of_users_until_ns_.size() >= users_mounts_max) of_users_until_ns_.clear();
   of_users_until_ns_[r.device] = now_ns_ + own_ns;
   return false;
