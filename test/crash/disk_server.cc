@@ -46,6 +46,16 @@ namespace {
 shared* served = nullptr;
 int served_image = -1;
 std::byte* served_arena = nullptr;
+disk_model served_model;
+
+/// Short times by spinning: a sleep is never shorter than some tens of microseconds.
+void take_time(unsigned us) {
+  if (us >= 50) return void(usleep(us));
+  timespec now = {}, begin = {};
+  clock_gettime(CLOCK_MONOTONIC, &begin);
+  do clock_gettime(CLOCK_MONOTONIC, &now);
+  while ((now.tv_sec - begin.tv_sec) * 1'000'000 + (now.tv_nsec - begin.tv_nsec) / 1000 < us);
+}
 
 constexpr unsigned none = ~0u;
 
@@ -123,7 +133,11 @@ int store(unsigned which, void const* from, std::size_t bytes, off_t offset) {
                            : fallocate(served_image, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at,
                                        static_cast<off_t>(bytes)) == 0;
   if (!is_done) return -EIO;
-  append(served, served_arena, {entry::write, which, static_cast<std::uint64_t>(at), bytes}, from);
+  if (served_model.is_on())
+    take_time(served_model.write_us);
+  else
+    append(served, served_arena, {entry::write, which, static_cast<std::uint64_t>(at), bytes},
+           from);
   return static_cast<int>(bytes);
 }
 
@@ -163,6 +177,12 @@ int on_write(char const* path, char const* from, std::size_t bytes, off_t offset
 int on_fsync(char const* path, int, fuse_file_info*) {
   unsigned const which = disk_of(path);
   if (which == none) return 0;
+  if (served_model.is_on()) {
+    pthread_mutex_lock(&served->mutex);
+    take_time(served_model.flush_us);
+    pthread_mutex_unlock(&served->mutex);
+    return 0;
+  }
   if (refuses(which, refusal::flushes)) return -EIO;
   append(served, served_arena, {entry::flush, which, 0, 0}, nullptr);
   return 0;
@@ -183,9 +203,11 @@ int on_fallocate(char const* path, int, off_t offset, off_t bytes, fuse_file_inf
 
 void serve_disks(std::string dir, served_disks const& what) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
+  prctl(PR_SET_TIMERSLACK, 1);
   served = what.state;
   served_image = what.image_fd;
   served_arena = what.arena;
+  served_model = what.model;
   fuse_operations acts = {};
   acts.getattr = on_getattr;
   acts.open = on_open;
@@ -199,7 +221,9 @@ void serve_disks(std::string dir, served_disks const& what) {
   fuse* const file_system = fuse_new(&args, &acts, sizeof acts, nullptr);
   if (file_system == nullptr || fuse_mount(file_system, dir.c_str()) != 0) _exit(1);
   if (unshare(CLONE_NEWNS) != 0 || umount2(dir.c_str(), MNT_DETACH) != 0) _exit(1);
-  _exit(fuse_loop(file_system));  // one thread, for an order of entries
+  // One thread, for an order of entries.
+  if (!served_model.is_on()) _exit(fuse_loop(file_system));
+  _exit(fuse_loop_mt(file_system, 0));
 }
 
 }  // namespace sluice::crash

@@ -18,6 +18,7 @@ struct served_disks {
   shared* state;
   int image_fd;
   std::byte* arena;
+  disk_model model;
 };
 
 /// Mounts it at `dir`, for who forked this process, and serves until that one ends.

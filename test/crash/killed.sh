@@ -8,7 +8,7 @@ need mkfs.xfs
 need_broken_disk
 
 work='cp -r daemon "$DISK"; : >"$SCRATCH/there"; while cp -r daemon "$DISK/$((n += 1))"; do :; done'
-setsid "$power_cut" disk xfs sh -c "$work" &
+setsid "$power_cut" disk xfs 0 sh -c "$work" &
 group=$!
 for _ in $(seq 300); do [ -e "$SCRATCH/there" ] || sleep 0.1; done
 kill -KILL -- -"$group"

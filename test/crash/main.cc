@@ -4,7 +4,7 @@
 // (now and then with a second power cut inside the recovery), and asks the
 // oracle. The last line says what was found; status 1 when a mode that must
 // hold did not, or a control that must fail did not. 77: something needed is
-// missing. crash disk FS COMMAND: a disk to break.
+// missing. crash disk FS FLUSH_US COMMAND: a slow disk, or one to break.
 #include <sys/fsuid.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -141,15 +141,16 @@ int run(tool& t, unsigned states, std::uint64_t seed) {
   return t.m.must_fail == (bad() != 0) ? 0 : 1;
 }
 
-constexpr std::uint64_t lent_bytes = 4ull << 30;
+constexpr std::uint64_t model_bytes = 4ull << 30;
+constexpr unsigned model_write_us = 20;
 
-/// disk FS COMMAND…: runs it with DISK set to where a disk to break is mounted: see REFUSE in
-/// recorder.h. Its journal has the size that mkfs gives it.
-int lend_disk(fs_kind const& fs, std::string const& dir, char** command) {
-  recorder disk(dir + "/disk", {lent_bytes});
+/// disk FS FLUSH_US COMMAND…: runs it with DISK set to where a disk to measure on is mounted. Its
+/// journal has the size that mkfs gives it. With 0 it is a disk to break: see REFUSE in recorder.h.
+int lend_disk(fs_kind const& fs, std::string const& dir, unsigned flush_us, char** command) {
+  recorder disk(dir + "/disk", {model_bytes}, {model_write_us, flush_us});
   disk.attach();
   std::string const at = dir + "/mnt";
-  if (std::system((std::string(fs.lent) + " " + disk.device() + " >/dev/null").c_str()) != 0)
+  if (std::system((std::string(fs.measured) + " " + disk.device() + " >/dev/null").c_str()) != 0)
     throw std::runtime_error("mkfs");
   if (mount(disk.device().c_str(), at.c_str(), fs.name, MS_NOATIME, fs.options) != 0)
     throw std::runtime_error(std::string("mount: ") + std::strerror(errno));
@@ -185,11 +186,11 @@ int main(int argc, char** argv) {
   mode const* const m = argc > 3 ? named(modes, argv[1]) : nullptr;
   trial const* const program = argc > 3 ? find_trial(argv[1]) : nullptr;
   fs_kind const* const fs = argc > 3 ? find_fs(argv[2]) : nullptr;
-  bool const lends = argc > 3 && std::strcmp(argv[1], "disk") == 0;
+  bool const lends = argc > 4 && std::strcmp(argv[1], "disk") == 0;
   if ((m == nullptr && program == nullptr && !lends) || fs == nullptr) {
     std::fprintf(stderr,
                  "usage: power_cut MODE ext4|xfs STATES [SEED]\n"
-                 "       power_cut disk ext4|xfs COMMAND...\nmodes:");
+                 "       power_cut disk ext4|xfs FLUSH_US COMMAND...\nmodes:");
     for (auto const& known : modes) std::fprintf(stderr, " %s", known.name);
     std::fprintf(stderr, "\nprograms:%s", trial_names().c_str());
     std::fprintf(stderr, "\n");
@@ -209,7 +210,9 @@ int main(int argc, char** argv) {
   std::uint64_t const seed = argc > 4 && !lends ? std::strtoull(argv[4], nullptr, 0) : 1;
   std::optional<tool> t;
   try {
-    if (lends) return lend_disk(*fs, dir, argv + 3);
+    if (lends)
+      return lend_disk(*fs, dir, static_cast<unsigned>(std::strtoul(argv[3], nullptr, 0)),
+                       argv + 4);
     auto const states = static_cast<unsigned>(std::strtoul(argv[3], nullptr, 0));
     if (program != nullptr) return run_trial(*program, *fs, dir, bin, states, seed);
     t.emplace(*m, *fs, dir, bin + "/sluice-recover");

@@ -17,7 +17,7 @@ struct fs_kind {
   std::uint64_t bytes;
   std::uint64_t roomy_bytes;  // for programs that bring their own data
   char const* make;
-  char const* lent;  // the same, with the journal that mkfs gives it
+  char const* measured;  // the same, to measure on
   char const* options;
 };
 

@@ -40,7 +40,9 @@ T* share(std::uint64_t bytes, int file = -1) {
 
 }  // namespace
 
-recorder::recorder(std::string const& dir, std::vector<std::uint64_t> const& bytes) : dir_(dir) {
+recorder::recorder(std::string const& dir, std::vector<std::uint64_t> const& bytes,
+                   disk_model model)
+    : dir_(dir), model_(model) {
   if (bytes.size() > most_disks) throw std::runtime_error("too many disks to record");
   shared_ = share<shared>(sizeof(shared));
   shared_->disks = static_cast<std::uint32_t>(bytes.size());
@@ -59,7 +61,7 @@ recorder::recorder(std::string const& dir, std::vector<std::uint64_t> const& byt
   pthread_mutex_init(&shared_->mutex, &between);
   server_ = fork();
   if (server_ < 0) fail("fork");
-  if (server_ == 0) serve_disks(dir_, {shared_, image_fd_, arena_});
+  if (server_ == 0) serve_disks(dir_, {shared_, image_fd_, arena_, model_});
   for (int i = 0; i < 500; ++i) {
     if (access((dir_ + "/disk").c_str(), F_OK) == 0) return;
     usleep(10'000);

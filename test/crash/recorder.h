@@ -49,13 +49,19 @@ struct shared {
   std::uint32_t refused;  // so many
 };
 
+/// A disk to measure on: it remembers nothing, and takes its time. Flushes go one after the other.
+struct disk_model {
+  unsigned write_us = 0, flush_us = 0;
+  bool is_on() const { return flush_us != 0; }
+};
+
 /// Whether what happens to a disk is remembered, and may be refused.
 enum class memory { full, none };
 
 class recorder {
  public:
   /// `dir`: an empty directory; so many bytes for each disk. Throws std::runtime_error.
-  recorder(std::string const& dir, std::vector<std::uint64_t> const& bytes);
+  recorder(std::string const& dir, std::vector<std::uint64_t> const& bytes, disk_model model = {});
   ~recorder();
   recorder(recorder const&) = delete;
 
@@ -108,6 +114,7 @@ class recorder {
   std::uint64_t image_bytes() const { return shared_->begin[shared_->disks]; }
 
   std::string dir_, device_[most_disks];
+  disk_model model_;
   pid_t server_ = -1;
   shared* shared_ = nullptr;
   int image_fd_ = -1;  // of a memfd; what was never written is a hole

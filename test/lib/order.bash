@@ -89,4 +89,4 @@ need_broken_disk() {
 # on_broken_disk COMMAND...: with DISK set to a file system, and REFUSE to the file that takes what
 # its disk is to refuse ("DISK KINDS AFTER COUNT", see recorder.h); in the command's environment
 # only.
-on_broken_disk() { "$power_cut" disk ext4 "$@"; }
+on_broken_disk() { "$power_cut" disk ext4 0 "$@"; }
