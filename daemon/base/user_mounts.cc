@@ -91,18 +91,25 @@ bool fits(mount_row const& m, fstab_row const& row) {
   return is_telling(row.source) && row.source == m.source;
 }
 
+/// Nothing is mounted where it says: the note is old, and its device perhaps another's by now.
+bool is_old(utab_row const& row, std::vector<mount_row> const& all) {
+  return std::none_of(all.begin(), all.end(),
+                      [&](mount_row const& m) { return m.point == row.point; });
+}
+
 bool fits(mount_row const& m, utab_row const& row) {
   return m.point == row.point || (is_telling(row.source) && row.source == m.source);
 }
 
-std::optional<std::string> why_itself(mount_row const& m, user_mount_notes const& notes,
-                                      bool with_binds) {
+std::optional<std::string> why_itself(mount_row const& m, std::vector<mount_row> const& all,
+                                      user_mount_notes const& notes, bool with_binds) {
   if (auto why = why_fuse(m)) return why;
   for (auto const& row : notes.fstab)
     if ((with_binds || !row.is_bind) && fits(m, row))
       return fmt::format("line {} of /etc/fstab has \"{}\"", row.line, row.option);
   for (auto const& row : notes.utab)
-    if (fits(m, row)) return "/run/mount/utab says that it was mounted for a user";
+    if (!is_old(row, all) && fits(m, row))
+      return "/run/mount/utab says that it was mounted for a user";
   return {};
 }
 
@@ -163,10 +170,10 @@ std::optional<std::string> tagged_device(std::string const& source) {
 
 std::optional<std::string> why_of_user(mount_row const& m, std::vector<mount_row> const& all,
                                        user_mount_notes const& notes) {
-  if (auto why = why_itself(m, notes, true)) return why;
+  if (auto why = why_itself(m, all, notes, true)) return why;
   for (auto const& other : all) {
     if (other.device != m.device) continue;
-    if (auto why = why_itself(other, notes, false))
+    if (auto why = why_itself(other, all, notes, false))
       return fmt::format("it is mounted at {} too, and {}", other.point, *why);
   }
   return {};

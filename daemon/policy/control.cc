@@ -26,7 +26,8 @@ std::string percent(std::uint32_t ppm) { return fmt::format("{:g} %", ppm / 1e4)
 
 std::string parts_in_words(control_settings const& c) {
   if (c.nodes.empty())
-    return "no node is named: all capacity is the cluster's pool, an orphaned node keeps 0.1 %";
+    return "no node is named: all capacity is the cluster's pool, and a node that lost its parent "
+           "keeps 0.1 %";
   std::uint32_t const pool = 1'000'000 - c.escrow_ppm - c.floor_ppm;
   char const* const owner = c.pool == pool_owner::single     ? "given away by the one cluster"
                             : c.pool == pool_owner::majority ? "given away by the cluster that "
@@ -41,11 +42,11 @@ std::string parts_in_words(control_settings const& c) {
 char const* orphan_in_words(orphan_mode m) {
   switch (m) {
     case orphan_mode::keep:
-      return "a node without a parent goes on with its last grant";
+      return "a node that lost its parent goes on with its last grant";
     case orphan_mode::open:
-      return "a node without a parent limits nothing";
+      return "a node that lost its parent limits nothing";
     default:
-      return "a node without a parent uses its own part of the capacity";
+      return "a node that lost its parent uses its own part of the capacity";
   }
 }
 
@@ -97,8 +98,8 @@ std::vector<std::string> warnings(site const& s) {
                     name_of(c.orphans)));
   if (c.nodes.empty() && !s.capacity.empty())
     out.push_back(
-        "control.nodes is not given: a node that loses its parent keeps 0.1 % of each "
-        "capacity only");
+        "control.nodes is not given: a node of a cluster that loses its parent keeps 0.1 % of "
+        "each capacity only");
   if (c.pool == pool_owner::none && c.escrow_ppm + c.floor_ppm < 1'000'000)
     out.push_back(fmt::format("pool_owner \"none\": {} of each capacity are never used",
                               percent(1'000'000 - c.escrow_ppm - c.floor_ppm)));

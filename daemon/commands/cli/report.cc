@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "abi/order_area.h"
 #include "base/foreign_file.h"
@@ -241,10 +242,11 @@ std::string report_table(json const& report) {
                        row["reason"].get<std::string>());
   out += hints_line(report) + paths_table(report);
   if (auto const order = report.find("order"); order != report.end()) {
-    out += "  durable:";
+    std::vector<std::string> words;
     for (auto const& [name, value] : order->items())
-      if (value != 0 && value != false) out += fmt::format(" {} {},", name, value.dump());
-    out.back() = '\n';
+      if (value != 0 && value != false) words.push_back(fmt::format("{} {}", name, value.dump()));
+    out += words.empty() ? "  durable: the journal had nothing to do\n"
+                         : fmt::format("  durable: {}\n", fmt::join(words, ", "));
   }
   out += after_line(report);
   if (report["processes"]["attached"] == 0)

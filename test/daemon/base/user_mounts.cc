@@ -95,9 +95,11 @@ TEST_CASE("user mounts: mount's own notes") {
   for (std::string const opts : {"user=ann", "uhelper=udisks2", "noexec,user=ann"}) {
     CHECK_THAT(why(disk(), "", "ID=7 SRC=x TARGET=/mnt/stick ROOT=/ OPTS=" + opts + "\n"),
                Contains("utab"));
-    CHECK_THAT(why(disk(), "", to_other + "SRC=/dev/sdb1 TARGET=/x OPTS=" + opts),
+    CHECK_THAT(why(disk("/x") + disk(), "", to_other + "SRC=/dev/sdb1 TARGET=/x OPTS=" + opts),
                Contains("utab"));
   }
+  // Nothing is mounted there any more, and the device may be root's by now.
+  CHECK(why(disk(), "", "SRC=/dev/sdb1 TARGET=/x OPTS=user=ann") == "root");
   CHECK(why(disk(), "", "SRC=/dev/sdb1 TARGET=/mnt/stick ROOT=/ OPTS=_netdev\n") == "root");
   CHECK(why(row("0:70", "/tmp", "tmpfs none rw"), "none /x tmpfs user",
             "SRC=none TARGET=/x OPTS=user=ann") == "root");
