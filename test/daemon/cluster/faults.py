@@ -36,6 +36,8 @@ class Scene:
         self.nodes = [self.world.node(f"n{i}", [self.relay], extra=extra) for i in (1, 2)]
         self.load = Load(self.world, self.nodes)
         check(w.wait_until(self.is_registered, 15), "all are registered at the start")
+        # By then they listen to SIGTERM, which ends them.
+        check(w.wait_until(lambda: all(self.done_on(n) for n in self.nodes), 30), "all work")
 
     def roles(self):
         return {"cluster": self.cluster, "relay": self.relay, "node": self.nodes[0]}
@@ -57,9 +59,12 @@ class Scene:
         check(again and seconds <= REGISTERED_S,
               f"{what}: all registered again" + (f" after {seconds:.2f} s" if again else ": NEVER"))
 
+    def done_on(self, node):
+        """Operations so far."""
+        return self.world.counted(node, "job").get("metadata@shared", 0)
+
     def progress(self):
-        """Operations of both nodes so far."""
-        return sum(self.world.counted(n, "job").get("metadata@shared", 0) for n in self.nodes)
+        return sum(self.done_on(n) for n in self.nodes)
 
     def end(self, what):
         self.load.end(what)
