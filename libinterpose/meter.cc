@@ -281,8 +281,8 @@ void note_spared(passage& p, unsigned channel, std::uint64_t units) {
   abi::channel_state& state = p.s.channel[channel];
   core::curve c;
   if (!core::read_curve(p.s.bucket[channel], c)) return;
-  if (p.v.delay == when::never) return core::pour(state.full_until_ns, c, units, now_ns());
-  core::spilled const s = core::spill(state.full_until_ns, c, units, now_ns());
+  bool const waits = p.v.delay != when::never;
+  core::spilled const s = core::spill(state.full_until_ns, c, units, now_ns(), waits);
   if (!s.is_delayed) return;
   state.spared_calls.fetch_add(1, std::memory_order_relaxed);
   state.spared_ns.fetch_add(s.wait_ns, std::memory_order_relaxed);

@@ -39,8 +39,7 @@ user_mount_notes read_notes() {
 }
 
 /// A btrfs has a number of its own for each subvolume: that of its disk is what fstab means.
-std::vector<mount_row> read_disks() {
-  auto all = read_mounts();
+std::vector<mount_row> with_disks(std::vector<mount_row> all) {
   for (auto& m : all)
     if (std::uint64_t const disk = m.type == "btrfs" ? device_of(m.source) : 0; disk != 0)
       m.device = disk;
@@ -49,6 +48,9 @@ std::vector<mount_row> read_disks() {
 
 class mount_judge {
  public:
+  explicit mount_judge(std::vector<mount_row> rows = read_mounts())
+      : all_(with_disks(std::move(rows))) {}
+
   bool is_chosen_by_root(std::uint64_t mount_id) const {
     auto const m = find(mount_id);
     return m != all_.end() && !why_of_user(*m, all_, notes_);
@@ -75,7 +77,7 @@ class mount_judge {
                         [&](mount_row const& one) { return id && one.id == *id; });
   }
 
-  std::vector<mount_row> const all_ = read_disks();
+  std::vector<mount_row> const all_;
   user_mount_notes const notes_ = read_notes();
 };
 
@@ -104,7 +106,7 @@ std::optional<std::filesystem::path> link_at(int fd) {
 }  // namespace
 
 std::vector<mount_row> chosen_by_root(std::vector<mount_row> const& rows) {
-  mount_judge const judge;
+  mount_judge const judge(rows);
   std::vector<mount_row> chosen;
   for (auto const& m : rows)
     if (judge.is_chosen_by_root(m.id)) chosen.push_back(m);

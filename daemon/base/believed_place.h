@@ -23,7 +23,7 @@ std::optional<std::string> why_not_believed(std::string const& path);
 /// The same of an open file, whatever has come to have its name since.
 std::optional<std::string> why_not_believed(int fd);
 
-/// Those of `rows` of which root alone chose what is mounted there. `rows` are of read_mounts().
+/// Those of which root alone chose what is mounted there. `rows`: all of read_mounts().
 std::vector<mount_row> chosen_by_root(std::vector<mount_row> const& rows);
 /// Whether root alone mounted that file system here: device_number(). Where it is mounted for other
 /// processes only, nobody knows.

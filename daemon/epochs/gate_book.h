@@ -134,6 +134,7 @@ class gate_book {
     time_ns until;
   };
 
+  static nlohmann::json text_of(row const& r);
   void read_job(nlohmann::json const& j, bool is_change);
   void count_rows();
   void touch(core::job_id job, std::string const& node) { touched_[job].insert(node); }

@@ -6,12 +6,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <set>
 #include <system_error>
 
 #include "base/error.h"
+#include "base/number.h"
 #include "base/whole_file.h"
 
 namespace sluice::epochs {
@@ -33,10 +33,8 @@ std::set<std::uint64_t> logs_of(std::string const& path) {
        !failed && at != fs::directory_iterator(); at.increment(failed)) {
     std::string const name = at->path().filename();
     std::uint64_t number = 0;
-    char const* const end = name.data() + name.size();
-    if (!name.starts_with(prefix)) continue;
-    auto const r = std::from_chars(name.data() + prefix.size(), end, number);
-    if (r.ec == std::errc() && r.ptr == end) out.insert(number);
+    if (name.starts_with(prefix) && to_number(name.substr(prefix.size()), number))
+      out.insert(number);
   }
   return out;
 }

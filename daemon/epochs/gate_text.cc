@@ -50,6 +50,10 @@ std::string line_of(json const& j) {
 
 }  // namespace
 
+json gate_book::text_of(row const& r) {
+  return json::array({r.node, hex(r.boot), r.lost, r.is_over});
+}
+
 /// Of a change: a node whose row is gone is named alone.
 void gate_book::read_job(json const& j, bool is_change) {
   core::job_id const key = job_of(j.at("job"));
@@ -114,7 +118,7 @@ std::string gate_book::to_text(std::uint64_t log) const {
   json jobs = json::array();
   for (auto const& [key, of] : jobs_) {
     json nodes = json::array();
-    for (row const& r : of.rows) nodes.push_back({r.node, hex(r.boot), r.lost, r.is_over});
+    for (row const& r : of.rows) nodes.push_back(text_of(r));
     jobs.push_back(job_row(key, of.boot, std::move(nodes)));
   }
   return line_of({{"book", hex(number_)}, {"log", log}, {"jobs", std::move(jobs)}});
@@ -122,19 +126,16 @@ std::string gate_book::to_text(std::uint64_t log) const {
 
 std::string gate_book::changes() const {
   json jobs = json::array();
+  job_rows const gone;
   for (auto const& [key, nodes] : touched_) {
-    auto const of = jobs_.find(key);
+    auto const at = jobs_.find(key);
+    job_rows const& of = at == jobs_.end() ? gone : at->second;
     json rows = json::array();
     for (std::string const& node : nodes) {
-      row const* found = nullptr;
-      if (of != jobs_.end())
-        for (row const& r : of->second.rows)
-          if (r.node == node) found = &r;
-      rows.push_back(found == nullptr
-                         ? json::array({node})
-                         : json::array({node, hex(found->boot), found->lost, found->is_over}));
+      auto const r = std::ranges::find(of.rows, node, &row::node);
+      rows.push_back(r == of.rows.end() ? json::array({node}) : text_of(*r));
     }
-    jobs.push_back(job_row(key, of == jobs_.end() ? 0 : of->second.boot, std::move(rows)));
+    jobs.push_back(job_row(key, of.boot, std::move(rows)));
   }
   return line_of(jobs);
 }

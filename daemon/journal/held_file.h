@@ -51,14 +51,13 @@ struct logged_name {
 struct held_file : held_inode {
   bool is_identified = false;
   bool has_baseline = false;
-  bool is_shared = false;           // somebody seemed to write it and not to say so
-  bool is_looked_at_first = false;  // a look while the journal was flushed came too late once
-  bool is_moved = false;            // since home was synced with its name
-  bool is_busy = false;             // a sync of ours is under way
-  std::deque<request> waiting;      // for its end
-  std::uint64_t size = 0;           // as the journal or home durably has it
-  std::uint64_t changed_ns = 0;     // ctime when that was looked at
-  bool is_ctime_proof = false;      // a later change would have moved it: see ctime_proves()
+  bool is_shared = false;        // somebody seemed to write it and not to say so
+  bool is_moved = false;         // since home was synced with its name
+  bool is_busy = false;          // a sync of ours is under way
+  std::deque<request> waiting;   // for its end
+  std::uint64_t size = 0;        // as the journal or home durably has it
+  std::uint64_t changed_ns = 0;  // ctime when that was looked at
+  bool is_ctime_proof = false;   // a later change would have moved it: see ctime_proves()
   unsigned mode = 0, uid = 0, gid = 0;
   page_set explained;  // pages that may be dirty at home, and are in the journal
   page_set leaving;    // the same, and being written to the disk; those written since are above

@@ -92,7 +92,7 @@ class service {
     struct stat st = {};
     bool is_ctime_proof = false;  // of st
     noted what;
-    page_ranges known;  // pages that may be dirty; where `looks_later`
+    page_ranges known;  // where it is asked what others wrote
     bool looks_later = false;
     birth born;  // of one that a stage says it made
     std::uint64_t flags = 0;
@@ -159,7 +159,8 @@ class service {
   std::uint64_t flags_of(held_inode const& i);
   bool nobody_syncs_alone() const;
   bool is_foreign(held_file& f, found& now);
-  bool may_look_later(held_file const& f, found& now) const;
+  static page_ranges known_pages(held_file const& f, found const& now);
+  bool may_look_later(held_file const& f, found const& now) const;
   void await(file_ptr const& f, request const& r, found& now, std::vector<place> places);
   void go_on(file_ptr const& f);
   void settle(file_ptr const& f, found const& now);

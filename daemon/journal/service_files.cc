@@ -349,6 +349,11 @@ void service::go_on(file_ptr const& f) {
   }
 }
 
+/// May be dirty at home, for the journal has them or is to have them.
+page_ranges service::known_pages(held_file const& f, found const& now) {
+  return all_of({&f.explained, &f.leaving, &now.what.pages});
+}
+
 /// Pages that nobody noted are dirty at home. Writers note after their write, so one that is just
 /// writing is given a second look. The kernel counts through all pages that it has of the file.
 bool service::is_foreign(held_file& f, found& now) {
@@ -357,8 +362,7 @@ bool service::is_foreign(held_file& f, found& now) {
   auto const are_all_known = [&] {
     if (is_grown_unnoted(f, now.what, size)) return false;
     std::uint64_t cached = 0;
-    auto const known = all_of({&f.explained, &f.leaving, &now.what.pages});
-    bool const is_so = dirty_pages(f.fd.get(), known, end, &cached) == 0;
+    bool const is_so = dirty_pages(f.fd.get(), now.known, end, &cached) == 0;
     if (cached > looked_pages_max) f.unseen_until_ns = now_ns_ + own_ns;
     return is_so;
   };
@@ -366,21 +370,22 @@ bool service::is_foreign(held_file& f, found& now) {
   f.is_shared = true;
   add_folios(f.fd.get(), now.what.pages);
   for (int look = 0; look < 2; ++look) {
+    now.known = known_pages(f, now);
     if (are_all_known()) return false;
     usleep(20);
     take(f, now.what);
   }
+  now.known = known_pages(f, now);
   return !are_all_known();
 }
 
 /// It takes long, and the answer changes nothing until the request is answered: then it is looked
 /// at while the journal is flushed. Not a file that somebody else was found to write meanwhile.
-bool service::may_look_later(held_file const& f, found& now) const {
+bool service::may_look_later(held_file const& f, found const& now) const {
   auto const size = static_cast<std::uint64_t>(now.st.st_size);
   std::uint64_t const pages = pages_in(size);
-  if (f.is_looked_at_first || f.is_shared || !keep_.sees_foreign) return false;
+  if (f.is_shared || !keep_.sees_foreign) return false;
   if (pages > looked_pages_max || is_grown_unnoted(f, now.what, size)) return false;
-  now.known = all_of({&f.explained, &f.leaving, &now.what.pages});
   return look_ns(now.known, pages) > keep_.look_at_once_ns;
 }
 
@@ -391,7 +396,7 @@ void service::await(file_ptr const& f, request const& r, found& now, std::vector
     a.look =
         looks_.begin(f, std::move(now.known), pages_in(static_cast<std::uint64_t>(now.st.st_size)));
     a.anew = [this, seen = std::weak_ptr(f), r] {
-      if (auto const it = seen.lock()) it->is_looked_at_first = true;
+      if (auto const it = seen.lock()) it->is_shared = true;
       on_file(r);
     };
   }
@@ -435,6 +440,7 @@ void service::look(held_file& f, request const& r, found& now) {
   s.is_foreign = is_cut || (!s.has_changed && !s.is_whole && !is_still);
   s.is_unseen = keep_.sees_foreign && now_ns_ < f.unseen_until_ns;
   bool const is_asked = !s.is_foreign && !s.is_whole && !s.is_bypassed && !s.is_unseen;
+  if (is_asked) now.known = known_pages(f, now);
   now.looks_later = is_asked && may_look_later(f, now);
   if (is_asked && !now.looks_later) {
     s.is_foreign = is_foreign(f, now);

@@ -30,38 +30,27 @@ constexpr std::int64_t time_for(std::uint64_t units, std::uint64_t rate_q40) {
   return ns > u128(most_ns) ? most_ns : static_cast<std::int64_t>(ns);
 }
 
-/// Asks for `units` at `now_ns`. `full_until_ns` is the bucket: when it will have drained.
+/// Asks for `units` at `now_ns`. `full_until_ns` is the bucket: when it will have drained. A
+/// request that never `waits`, such as close, owes: nothing of it is taken out, and the next one
+/// waits.
 inline spilled spill(std::atomic<std::int64_t>& full_until_ns, curve const& c, std::uint64_t units,
-                     std::int64_t now_ns) {
+                     std::int64_t now_ns, bool waits = true) {
   if (c.is_open(now_ns)) return {false, 0};
   std::uint64_t const rate_q40 = c.after(now_ns).rate_q40;
-  if (rate_q40 == 0) return {true, 0};
+  if (rate_q40 == 0) return {waits, 0};
   std::int64_t const cost_ns = time_for(units, rate_q40);
   std::int64_t const room_ns = time_for(c.set.cap_units, rate_q40);
   std::int64_t seen = full_until_ns.load(std::memory_order_relaxed);
   for (int i = 0; i < retry_limit; ++i) {
     // As under a limit one call may overdraw, and the next one waits for it.
     std::int64_t const from_ns = seen > now_ns ? seen : now_ns;
-    std::int64_t const wait_ns = from_ns - now_ns > room_ns ? from_ns - now_ns - room_ns : 0;
+    bool const is_full = from_ns - now_ns > room_ns;
+    std::int64_t const wait_ns = waits && is_full ? from_ns - now_ns - room_ns : 0;
     std::int64_t const next_ns = from_ns - wait_ns + cost_ns;
     if (full_until_ns.compare_exchange_weak(seen, next_ns, std::memory_order_relaxed))
       return {wait_ns != 0, static_cast<std::uint64_t>(wait_ns)};
   }
   return {false, 0};
-}
-
-/// The same for a request that owes and never waits, such as close: the next one waits for it.
-inline void pour(std::atomic<std::int64_t>& full_until_ns, curve const& c, std::uint64_t units,
-                 std::int64_t now_ns) {
-  if (c.is_open(now_ns)) return;
-  std::uint64_t const rate_q40 = c.after(now_ns).rate_q40;
-  if (rate_q40 == 0) return;
-  std::int64_t const cost_ns = time_for(units, rate_q40);
-  std::int64_t seen = full_until_ns.load(std::memory_order_relaxed);
-  for (int i = 0; i < retry_limit; ++i) {
-    std::int64_t const next_ns = (seen > now_ns ? seen : now_ns) + cost_ns;
-    if (full_until_ns.compare_exchange_weak(seen, next_ns, std::memory_order_relaxed)) return;
-  }
 }
 
 /// Gives back what was not used.

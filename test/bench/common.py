@@ -21,6 +21,15 @@ class Broken(Exception):
     """The measurement itself failed: no figure is better than a wrong one."""
 
 
+def output(*command):
+    """What it prints; where it fails, the end of what it said is told."""
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        said = (done.stdout + done.stderr)[-500:]
+        raise Broken(f"status {done.returncode}: {' '.join(command)}\n{said}")
+    return done.stdout
+
+
 def build(name, source, *flags):
     """The Makefile builds the guests too; alone, the scripts need nothing but a compiler."""
     os.makedirs(os.path.join(BUILD, "bench"), exist_ok=True)

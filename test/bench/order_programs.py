@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 import time
 
-from common import Broken
+from common import Broken, output
 
 DBENCH_LOAD = "/usr/share/dbench/client.txt"
 INSERTS = "/usr/share/sysbench/oltp_insert.lua"
@@ -24,13 +24,6 @@ SERVER = ("--no-defaults", "--user=root", "--skip-networking", "--skip-grant-tab
           "--sync-binlog=1", "--innodb-flush-log-at-trx-commit=1", "--innodb-flush-method=fsync",
           "--innodb-log-file-buffering=ON", "--innodb-use-native-aio=OFF",
           "--innodb-log-file-size=32M", "--innodb-buffer-pool-size=64M")
-
-
-def output(command):
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    if done.returncode != 0:
-        raise Broken(f"status {done.returncode}: {' '.join(command)}\n{done.stdout[-500:]}")
-    return done.stdout
 
 
 def number(pattern, text):
@@ -55,7 +48,7 @@ def dbench(flags, synced, flushes=True):
         if not shutil.which("dbench"):
             return None
         with contextlib.nullcontext(DBENCH_LOAD) if flushes else without_flushes() as load:
-            text = output(below(["dbench", "-t", str(max(1, ms // 1000)), "-c", load, "-D", where,
+            text = output(*below(["dbench", "-t", str(max(1, ms // 1000)), "-c", load, "-D", where,
                                  *flags, str(threads)]))
         each = synced + r"\s+\d+\s+"
         return {"per_second": number(r"Throughput ([\d.]+) MB/sec", text),
@@ -70,8 +63,8 @@ class Server:
     def __init__(self, where, below):
         self.data, self.socket = os.path.join(where, "data"), os.path.join(where, "socket")
         os.mkdir(self.data)
-        output(["mariadb-install-db", "--no-defaults", "--user=root", "--auth-root-authentication-"
-                "method=normal", "--skip-test-db", "--datadir=" + self.data])
+        output("mariadb-install-db", "--no-defaults", "--user=root", "--skip-test-db",
+               "--auth-root-authentication-method=normal", "--datadir=" + self.data)
         self.log = tempfile.TemporaryFile("w+")
         self.server = subprocess.Popen(
             below(["mariadbd", *SERVER, "--datadir=" + self.data, "--socket=" + self.socket,
@@ -89,7 +82,7 @@ class Server:
 
     def __exit__(self, *_):
         if self.server.poll() is None:
-            output(["mariadb-admin", "--no-defaults", "--socket=" + self.socket, "shutdown"])
+            output("mariadb-admin", "--no-defaults", "--socket=" + self.socket, "shutdown")
             self.server.wait(PATIENCE_S)
         self.log.close()
 
@@ -102,10 +95,10 @@ def inserts(where, threads, ms, below):
         command = ["sysbench", INSERTS, "--db-driver=mysql", "--mysql-user=root", "--tables=1",
                    "--mysql-socket=" + server.socket, "--table-size=1000", "--percentile=99",
                    f"--threads={threads}", f"--time={max(1, ms // 1000)}"]
-        output(["mariadb", "--no-defaults", "--socket=" + server.socket, "-e",
-                "create database sbtest"])
-        output(command + ["prepare"])
-        text = output(command + ["run"])
+        output("mariadb", "--no-defaults", "--socket=" + server.socket, "-e",
+               "create database sbtest")
+        output(*command, "prepare")
+        text = output(*command, "run")
     return {"per_second": number(r"transactions:.*\(([\d.]+) per sec", text),
             "p50_us": number(r"avg:\s+([\d.]+)", text) * 1000,
             "p99_us": number(r"99th percentile:\s+([\d.]+)", text) * 1000,

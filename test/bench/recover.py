@@ -8,24 +8,15 @@ for not every file system tells who it is. Aim: 1 GiB in 10 s. Needs root.
 import argparse
 import json
 import os
-import subprocess
 import sys
 import time
 
 from common import BUILD, SLUICE, Broken, Scratch, finish, machine, median, need_stage
-from common import say_machine, write_json
+from common import output, say_machine, write_json
 
 FULL_LOG = os.path.join(BUILD, "bench", "order_full_log")
 PIECE = 1 << 20
 AIM_S = 10
-
-
-def run(*command):
-    """What it says."""
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
-    if done.returncode != 0:
-        raise Broken(f"status {done.returncode}: " + " ".join(command))
-    return done.stdout
 
 
 def forget_cached():
@@ -38,7 +29,7 @@ def fill(scratch, log_mib, record_bytes):
     """The log, and what is in it."""
     log, home = os.path.join(scratch, "log"), os.path.join(scratch, "home")
     os.mkdir(home)
-    said = run(FULL_LOG, log, home, str(log_mib), str(record_bytes))
+    said = output(FULL_LOG, log, home, str(log_mib), str(record_bytes))
     records, data_bytes = map(int, said.split())
     return log, {"records": records, "data_bytes": data_bytes}
 
@@ -46,7 +37,7 @@ def fill(scratch, log_mib, record_bytes):
 def recover_s(log, records):
     forget_cached()
     begin = time.monotonic()
-    said = json.loads(run(SLUICE, "recover", log, "--replay", "--json"))
+    said = json.loads(output(SLUICE, "recover", log, "--replay", "--json"))
     if said["replayed_records"] != records:
         raise Broken(f"{said['replayed_records']} of {records} records were replayed")
     return time.monotonic() - begin
@@ -68,8 +59,8 @@ def mounted(scratch, log_mib):
     os.mkdir(where)
     with open(image, "wb") as f:
         f.truncate((4 * log_mib + 512) << 20)
-    run("mkfs.ext4", "-q", "-F", image)
-    run("mount", "-o", "loop", image, where)
+    output("mkfs.ext4", "-q", "-F", image)
+    output("mount", "-o", "loop", image, where)
     return where
 
 
@@ -115,7 +106,7 @@ def main():
         try:
             rows = measure(options, disk)
         finally:
-            run("umount", disk)
+            output("umount", disk)
     write_json(options.json, {"machine": facts, "rows": rows})
 
 

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 
-from common import BUILD, Broken
+from common import BUILD, Broken, output
 
 SERVER = os.path.join(BUILD, "bench", "timed_disks")
 MIB = 1536
@@ -31,13 +31,6 @@ def enter_own_mounts():
         os.environ[_INSIDE] = "1"
         os.execvp("unshare", ["unshare", "--mount", "--propagation", "private", sys.executable,
                               *sys.argv])
-
-
-def run(*command):
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    if done.returncode != 0:
-        raise Broken(f"status {done.returncode}: {' '.join(command)}\n{done.stdout[-500:]}")
-    return done.stdout.strip()
 
 
 @contextlib.contextmanager
@@ -64,16 +57,16 @@ def served(scratch, flush_us, names):
 def mounted(file, fs, way, at):
     more, options = WAYS[way]
     os.makedirs(at, exist_ok=True)
-    device = run("losetup", "--find", "--show", file)
+    device = output("losetup", "--find", "--show", file).strip()
     try:
-        run(*MAKE[fs], *more, device)
-        run("mount", "-t", fs, "-o", "noatime" + ("," + options if options else ""), device, at)
+        output(*MAKE[fs], *more, device)
+        output("mount", "-t", fs, "-o", "noatime" + ("," + options if options else ""), device, at)
         try:
             yield at
         finally:
-            run("umount", at)
+            output("umount", at)
     finally:
-        run("losetup", "--detach", device)
+        output("losetup", "--detach", device)
 
 
 @contextlib.contextmanager

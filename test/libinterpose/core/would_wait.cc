@@ -76,7 +76,7 @@ TEST_CASE("who waits for nothing makes the next ones wait", "[would_wait]") {
     now += static_cast<std::int64_t>(random() % 1'000'000);
     std::int64_t const wait_ns = caller.wait(c, 1, now);
     REQUIRE(static_cast<std::int64_t>(spill(bucket, c, 1, now).wait_ns) == wait_ns);
-    pour(bucket, c, 2, now);
+    CHECK(spill(bucket, c, 2, now, false).wait_ns == 0);
     std::int64_t const then = now + caller.later_ns;
     caller.full_until_ns = std::max(caller.full_until_ns, then) + time_for(2, c.set.rate_q40);
   }
