@@ -13,8 +13,8 @@ accounts::signs accounts::measure(job& j, std::int64_t now_ns) {
   signs out;
   if (j.is_broken()) return out;
   for (auto& s : j.streams) {
-    sample const seen = look(j.memory(), s.channel, now_ns);
-    bool const has_begun = s.measured.tick(seen, s.in_force.now, now_ns);
+    sample const seen = j.look_at(s.channel, now_ns);
+    bool const has_begun = s.measured.tick(seen, j.paid_to(s), now_ns);
     out.has_begun_to_wait = out.has_begun_to_wait || has_begun;
     out.is_waiting = out.is_waiting || seen.blocked || s.last.blocked_ppm != 0;
   }
@@ -36,7 +36,7 @@ void accounts::end_cycle(job& j, std::int64_t now_ns) {
   for (auto& s : j.streams) {
     std::int64_t const span_ns = now_ns - s.measured.since_ns();
     s.last = s.measured.take(s.unit, waits_so_far(j.memory(), s.channel), now_ns);
-    s.counted.add(s.last, span_ns);
+    s.counted.add(j.told_of(s), span_ns, s.beyond());
   }
 }
 
@@ -52,8 +52,9 @@ void accounts::count() {
     amounts& sum = by_class_[class_of(*j)];
     for (auto& s : j->streams) {
       amounts const before = s.counted.done();
+      figures const now = j->told_of(s);
       s.counted.look(s.unit, segment::sum_channel(j->memory(), s.channel),
-                     s.last.waiters != 0 || s.last.waiting != 0, j->processes);
+                     now.waiters != 0 || now.waiting != 0, j->processes);
       sum.delayed += s.counted.done().delayed - before.delayed;
       sum.waited_ns += s.counted.done().waited_ns - before.waited_ns;
     }
@@ -76,6 +77,7 @@ void accounts::keep_sums(job const& gone) {
   for (auto const& of : gone.streams) {
     before_[of.supply].served += static_cast<double>(of.counted.done().served);
     before_[of.supply].delayed += static_cast<double>(of.counted.done().delayed);
+    before_[of.supply].beyond += of.counted.done().beyond;
   }
 }
 

@@ -56,7 +56,7 @@ class accounts {
 
  private:
   struct past_sums {
-    double served = 0, delayed = 0;
+    double served = 0, delayed = 0, beyond = 0;
   };
   static signs measure(job& j, std::int64_t now_ns);
   static void end_cycle(job& j, std::int64_t now_ns);

@@ -19,6 +19,7 @@ void fill(runtime::history_point& did, stream& s) {
   did.delayed = static_cast<float>(now.delayed - s.told.delayed);
   did.waited_s = seconds(now.waited_ns - s.told.waited_ns);
   did.blocked_s = seconds(now.blocked_ns - s.told.blocked_ns);
+  did.beyond = static_cast<float>(now.beyond - s.told.beyond);
   s.told = now;
 }
 
@@ -65,16 +66,16 @@ void accounts::tell(runtime::dashboard* board, steering const& steered, moment a
     for (auto& s : j->streams) {
       supply_slot const& slot = site_.supplies()[s.supply];
       share_claim const claim = claim_of(*j, s, site_.site(), slot, changed, has_parent_);
-      bool const is_bounded = s.last.blocked_ppm == 0;
+      figures const now = j->told_of(s);
+      bool const is_bounded = now.blocked_ppm == 0;
       std::string const supply = slot.of.name();
       runtime::history_look look = {j->record.name, qos_class, supply, j->record.uid, s.unit};
       fill(look.did, s);
       if (changed != nullptr && changed->pause)
         look.did.paused_s = static_cast<float>(past.passed_s());
-      look.did.demand =
-          is_bounded ? as_float(s.last.served) : std::numeric_limits<float>::quiet_NaN();
+      look.did.demand = is_bounded ? as_float(now.served) : std::numeric_limits<float>::quiet_NaN();
       look.did.grant = as_float(s.share);
-      look.did.waiting = as_float(s.last.waiting);
+      look.did.waiting = as_float(now.waiting);
       if (claim.policy.limit != policies::unbounded) look.limit = tokens(claim.policy.limit);
       past.put(look);
     }

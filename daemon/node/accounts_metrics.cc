@@ -30,14 +30,15 @@ void accounts::publish_supplies(runtime::metric_table& m,
     }
     if (i >= standing.size()) continue;
     past_sums const past = i < before_.size() ? before_[i] : past_sums{};
-    double served = 0, demand = 0, waiting = 0, delayed = 0;
+    double served = 0, demand = 0, waiting = 0, delayed = 0, beyond = 0;
     for (auto const& j : jobs_.all())
       for (auto const& stream : j->streams) {
         if (stream.supply != i) continue;
         served += static_cast<double>(stream.counted.done().served);
         delayed += static_cast<double>(stream.counted.done().delayed);
+        beyond += stream.counted.done().beyond;
         demand += tokens(stream.last.served);
-        waiting += tokens(stream.last.waiting);
+        waiting += tokens(j->told_of(stream).waiting);
       }
     m.set(in_unit(metric::capacity_operations_per_second, of.unit), {of.resource, of.target},
           tokens(steered.in_force(i)));
@@ -50,6 +51,8 @@ void accounts::publish_supplies(runtime::metric_table& m,
     m.set(in_unit(metric::waiting_operations, of.unit), {of.resource, of.target}, waiting);
     m.set(in_unit(metric::served_operations_total, of.unit), {of.resource, of.target},
           past.served + served);
+    m.set(in_unit(metric::unheld_operations_total, of.unit), {of.resource, of.target},
+          past.beyond + beyond);
     m.set(metric::delayed_requests_total, {of.resource, of.target}, past.delayed + delayed);
   }
 }

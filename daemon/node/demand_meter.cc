@@ -2,7 +2,9 @@
 #include "node/demand_meter.h"
 
 #include "core/token_bucket.h"
+#include "core/would_wait.h"
 #include "segment/curve.h"
+#include "segment/sums.h"
 
 namespace sluice::node {
 
@@ -40,16 +42,34 @@ sample look(foreign<abi::segment> const& s, unsigned channel, std::int64_t now_n
   return out;
 }
 
+sample look_watched(foreign<abi::segment> const& s, unsigned channel, std::int64_t now_ns) {
+  auto const unit = static_cast<unit_kind>(s.rules.channel[channel].unit);
+  sample out;
+  out.served_units = segment::sum_channel(s, channel).amount * core::token_units(unit) /
+                     core::row_of(unit).counted;
+  core::curve c;
+  if (!core::read_curve(as_shared(s.bucket[channel]), c)) return out;
+  std::int64_t const beyond_ns =
+      core::beyond_full_ns(s.channel[channel].full_until_ns.load(relaxed), c, now_ns);
+  if (beyond_ns <= 0) return out;
+  out.blocked = true;
+  out.waiters = 1;
+  out.waiting_units =
+      std::min(core::units_in(c.after(core::sane_time(now_ns)).rate_q40, beyond_ns), most_waiting);
+  return out;
+}
+
 std::uint64_t waits_so_far(foreign<abi::segment> const& s, unsigned channel) {
-  std::uint64_t sum = 0;
+  std::uint64_t sum = s.channel[channel].spared_calls.load(relaxed);
   for (auto const& step : s.channel[channel].waits.count) sum += step.load(relaxed);
   return sum;
 }
 
-void tally::add(figures const& f, std::int64_t span_ns) {
+void tally::add(figures const& f, std::int64_t span_ns, rate beyond) {
   paid_units_ += f.served_units;
-  if (span_ns > 0)
-    done_.blocked_ns += portion(f.blocked_ppm, static_cast<rate>(span_ns), 1'000'000);
+  if (span_ns <= 0) return;
+  done_.blocked_ns += portion(f.blocked_ppm, static_cast<rate>(span_ns), 1'000'000);
+  done_.beyond += tokens(beyond) * static_cast<double>(span_ns) / 1e9;
 }
 
 void tally::look(unit_kind unit, segment::channel_sums const& now, bool waits,

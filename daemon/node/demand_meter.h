@@ -2,7 +2,9 @@
 // From a job's shared memory to its report. look() is the border: the words may be garbage, so its
 // results are bounded. demand_meter adds the looks of a report cycle up; it is pure, with time as
 // an argument. What stays true: over any span a stream is reported to have been served at most
-// twice what its curve paid plus one large request, whatever the memory says.
+// twice what its curve paid plus one large request, whatever the memory says. The curve of a
+// watched job (--monitor) bounds nothing: it was served what it counted, as it was held back by
+// nothing.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +25,11 @@ struct sample {
 
 sample look(foreign<abi::segment> const& s, unsigned channel, std::int64_t now_ns);
 
-/// How many requests have waited so far; only its growth means something.
+/// The same of a channel that only counts: nobody waits there, but one caller at least would while
+/// the bucket of core/would_wait.h is full.
+sample look_watched(foreign<abi::segment> const& s, unsigned channel, std::int64_t now_ns);
+
+/// How many requests have waited so far, or would have waited; only its growth means something.
 std::uint64_t waits_so_far(foreign<abi::segment> const& s, unsigned channel);
 
 /// What a stream did in a report cycle.
@@ -40,6 +46,7 @@ struct amounts {
   std::uint64_t served = 0;  // tokens
   std::uint64_t delayed = 0, waited_ns = 0;
   std::uint64_t blocked_ns = 0;  // in which something waited, to a tick
+  double beyond = 0;             // tokens, by rates: of a stream that nothing holds to its share
 };
 
 /// Adds these amounts up from the counters of the memory, which may be garbage: no more was served
@@ -48,8 +55,8 @@ class tally {
  public:
   /// Counts from here.
   void start(segment::channel_sums const& now) { *this = {}, first_ = last_ = now; }
-  /// The end of a cycle.
-  void add(figures const& f, std::int64_t span_ns);
+  /// The end of a cycle, in which it was served so much `beyond` its share.
+  void add(figures const& f, std::int64_t span_ns, rate beyond = 0);
   /// A later look. `waits`: a request waits now, so what it was paid is not yet in the counters.
   void look(unit_kind unit, segment::channel_sums const& now, bool waits, std::uint32_t threads);
   amounts const& done() const { return done_; }

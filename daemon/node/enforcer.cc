@@ -51,6 +51,7 @@ share_claim claim_of(job const& j, stream const& s, policy::site const& site,
 void enforcer::use(site_state const& site) {
   auto const* const found = policies::find_algorithm(site.site().algorithm);
   algorithm_ = found == nullptr ? nullptr : found->make();
+  as_if_asked_ = found == nullptr ? nullptr : found->make();
 }
 
 void enforcer::collect(site_state const& site, job_table const& jobs,
@@ -107,25 +108,46 @@ void enforcer::set_terms(site_state const& site, lease::child const& child,
   }
 }
 
-void enforcer::share(std::int64_t now_ns) {
+/// Divides what the node decides on alone.
+void enforcer::share_lone(policies::allocator* by, std::int64_t now_ns) {
   std::vector<policies::supply> supplies;
   for (auto const& t : tables_) {
     bool const asks = t.alone && !t.claims.empty();
     supplies.push_back(asks ? lone_supply(t.terms, t.usable, t.claims) : policies::supply{});
   }
   std::vector<std::vector<rate>> allocated;
-  if (algorithm_) algorithm_->allocate(supplies, now_ns, allocated);
+  if (by != nullptr) by->allocate(supplies, now_ns, allocated);
   allocated.resize(tables_.size());
-  for (unsigned i = 0; i < tables_.size(); ++i) {
-    table& t = tables_[i];
-    if (t.alone) {
+  for (unsigned i = 0; i < tables_.size(); ++i)
+    if (table& t = tables_[i]; t.alone)
       share_alone(t.terms, t.usable, t.claims, allocated[i], t.wanted);
-      continue;
-    }
+}
+
+/// What a watched job may use is what it would get if it asked: its calls do not wait until the
+/// node has seen that it wants more. The others keep what it does not use.
+void enforcer::share_watched(std::int64_t now_ns) {
+  bool is_any = false;
+  for (auto& t : tables_)
+    for (std::size_t k = 0; k < t.entries.size(); ++k)
+      if (t.alone && t.entries[k].who->record.monitor) is_any = t.claims[k].policy.blocked = true;
+  if (!is_any) return;
+  std::vector<std::vector<phases>> as_it_is;
+  for (auto const& t : tables_) as_it_is.push_back(t.wanted);
+  share_lone(as_if_asked_.get(), now_ns);
+  for (unsigned i = 0; i < tables_.size(); ++i)
+    for (std::size_t k = 0; k < tables_[i].entries.size(); ++k)
+      if (!tables_[i].entries[k].who->record.monitor) tables_[i].wanted[k] = as_it_is[i][k];
+}
+
+void enforcer::share(std::int64_t now_ns) {
+  share_lone(algorithm_.get(), now_ns);
+  for (table& t : tables_) {
+    if (t.alone) continue;
     std::vector<phases> before;
     for (auto const& s : t.entries) before.push_back({s.what->share, 0, 0});
     share_grant(t.terms, is_split_, t.claims, before, t.wanted);
   }
+  share_watched(now_ns);
 }
 
 void enforcer::write(site_state const& site, std::int64_t now_ns) {
@@ -139,9 +161,10 @@ void enforcer::write(site_state const& site, std::int64_t now_ns) {
     for (std::size_t k = 0; k < t.entries.size(); ++k) {
       stream& s = *t.entries[k].what;
       rate const fair = t.wanted[k].now;
-      standing_[i].granted += fair;
-      s.would_delay = control.enforce || s.last.served < fair ? 0 : s.last.served - fair;
+      bool const is_watched = t.entries[k].who->record.monitor;
+      if (!is_watched) standing_[i].granted += fair;
       s.share = fair;
+      s.is_held = control.enforce && !is_watched;
       bool const is_free = (!is_shared || !control.enforce || is_open) && !t.claims[k].is_paused;
       rate const all = unlimited(s.unit);
       phases const wanted = is_free ? phases{all, all, all} : t.wanted[k];

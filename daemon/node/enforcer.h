@@ -3,7 +3,8 @@
 // who decides: the parent while its grant is in force, or the node alone when it is orphaned or has
 // no parent. The policy says what an orphan may do (safe, keep, open).
 // What stays true: the curves of a supply never pay more together than the node may use at that
-// moment. `keep` and `open` are exceptions, which the operator has asked for.
+// moment. `keep` and `open` are exceptions, which the operator has asked for. The curves of watched
+// jobs (--monitor) are not counted, for they hold nothing back.
 #pragma once
 
 #include <cstdint>
@@ -71,12 +72,16 @@ class enforcer {
   void set_times(table& t, unsigned supply, lease::child const& child, moment now,
                  policy::orphan_mode mode) const;
   void share(std::int64_t now_ns);
+  void share_lone(policies::allocator* by, std::int64_t now_ns);
+  void share_watched(std::int64_t now_ns);
   void write(site_state const& site, std::int64_t now_ns);
   static void write_fixed(job& j, verbs::job_overrides const* changed, std::int64_t now_ns);
 
   bool has_parent_;
   bool is_split_ = false;
   std::unique_ptr<policies::allocator> algorithm_;
+  std::unique_ptr<policies::allocator>
+      as_if_asked_;            // with watched jobs that want all they can get
   std::vector<table> tables_;  // by supply
   std::vector<rate> kept_;     // by supply: the last value granted, for orphans that keep it
   std::vector<supply_standing> standing_;

@@ -79,10 +79,12 @@ struct stream {
   phases in_force;
   rate granted = 0;       // by the parent
   bool is_bound = false;  // granted is a limit or a pause, the floor may not lift it
-  rate share = 0;         // what the curve pays, or in shadow mode would pay
-  rate would_delay = 0;   // shadow mode: served beyond the share
+  rate share = 0;         // what it may use
+  bool is_held = true;    // to its share: the policy is enforced, and the job not only watched
   tally counted;
   amounts told;  // of what was counted, to the history
+  /// Served beyond its share, where nothing holds it to that.
+  rate beyond() const { return is_held || last.served < share ? 0 : last.served - share; }
 };
 
 /// A process of the job that nobody meters, and why.
@@ -134,6 +136,21 @@ struct job {
   /// It is to go: its file was cut short, and nothing in it means anything any more, or it is
   /// leased.
   bool is_broken() const { return map.is_broken() || is_leased(); }
+  /// One look at a channel of it.
+  sample look_at(unsigned channel, std::int64_t now_ns) const {
+    return record.monitor ? look_watched(memory(), channel, now_ns)
+                          : look(memory(), channel, now_ns);
+  }
+  /// What people are told: a watched job may want more, but nothing of it waits.
+  figures told_of(stream const& s) const {
+    figures f = s.last;
+    if (record.monitor) f.waiting = f.waiters = f.blocked_ppm = 0;
+    return f;
+  }
+  /// What holds the stream back: the curve of a watched job does not.
+  rate paid_to(stream const& s) const {
+    return record.monitor ? unlimited(s.unit) : s.in_force.now;
+  }
 };
 
 }  // namespace sluice::node

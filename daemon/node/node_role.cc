@@ -44,19 +44,20 @@ verbs::stream_view node_role::view_of(job const& j, stream const& of) const {
   supply_slot const& slot = s_.site.supplies()[of.supply];
   policies::claim const claim =
       claim_of(j, of, s_.site.site(), slot, s_.overrides.find(j.key), s_.has_parent()).policy;
+  figures const now = j.told_of(of);
   verbs::stream_view v;
   v.supply = slot.of.name();
   v.unit = of.unit;
-  v.served = of.last.served;
+  v.served = now.served;
   v.granted = of.share >= unlimited(of.unit) ? verbs::unbounded : of.share;
-  v.waiting = of.last.waiting;
-  v.waiters = of.last.waiters;
-  v.blocked_ppm = of.last.blocked_ppm;
-  v.is_blocked = of.last.blocked_ppm != 0;
+  v.waiting = now.waiting;
+  v.waiters = now.waiters;
+  v.blocked_ppm = now.blocked_ppm;
+  v.is_blocked = now.blocked_ppm != 0;
   v.limit = claim.limit;
   v.reservation = claim.reservation;
   v.weight = claim.weight;
-  v.would_delay = of.would_delay;
+  v.would_delay = of.beyond();
   v.capacity = s_.steered.in_force(of.supply);
   v.steered = s_.steered.view(of.supply);
   v.drift = s_.steered.drift(of.supply);
@@ -83,6 +84,7 @@ verbs::job_view node_role::look_at(std::size_t number) const {
   v.foreign = j.foreign;
   v.foreign_found = j.foreign_found;
   for (auto const& e : j.escapes) v.escapes.push_back({e.pid, e.name, e.why});
+  v.is_watched = j.record.monitor;
   v.not_governed = not_governed(s_.site, j);
   for (auto const& of : j.streams) v.streams.push_back(view_of(j, of));
   for (auto const& p : s_.held_back.parts(j)) v.streams.push_back(view_of(p));
@@ -106,7 +108,6 @@ verbs::job_details node_role::details_of(std::size_t number) const {
   d.deciders = deciders();
   d.has_policy = s_.site.is_set();
   d.is_enforced = !d.has_policy || s_.site.site().control.enforce;
-  d.is_monitored = j.record.monitor;
   for (auto const& f : j.fixed)
     d.fixed.push_back({f.of.name, f.of.unit, rate_of_q40(f.of.unit, f.in_force_q40), f.of.is_own});
   d.left_out = j.record.left_out;
@@ -134,7 +135,7 @@ std::vector<verbs::supply_view> node_role::supplies() const {
       for (auto const& of : j->streams) {
         if (of.supply != i) continue;
         v.served += of.last.served;
-        is_blocked = is_blocked || of.last.blocked_ppm != 0;
+        is_blocked = is_blocked || j->told_of(of).blocked_ppm != 0;
       }
     if (!is_blocked) v.demand = v.served;
     if (i < s_.rates.standing().size()) {

@@ -12,7 +12,7 @@ namespace {
 
 constexpr double longest_look_s = 2;  // a daemon that was stopped knows nothing of that time
 constexpr float not_known = std::numeric_limits<float>::quiet_NaN();
-constexpr history_point nothing_known = {not_known, not_known, not_known, not_known,
+constexpr history_point nothing_known = {not_known, not_known, not_known, not_known, not_known,
                                          not_known, not_known, not_known, not_known};
 
 /// No name holds a zero.
@@ -57,6 +57,7 @@ void history::sum::add(history_point const& did, double more_seconds) {
   waited_s += did.waited_s;
   blocked_s += did.blocked_s;
   paused_s += did.paused_s;
+  beyond += did.beyond;
   seconds += more_seconds;
   grant += did.grant * more_seconds;
   waiting += did.waiting * more_seconds;
@@ -71,6 +72,7 @@ void history::sum::add(sum const& more) {
   waited_s += more.waited_s;
   blocked_s += more.blocked_s;
   paused_s += more.paused_s;
+  beyond += more.beyond;
   demand += more.demand;
   grant += more.grant;
   waiting += more.waiting;
@@ -87,6 +89,7 @@ history_point history::sum::point() const {
   p.waited_s = static_cast<float>(waited_s);
   p.blocked_s = static_cast<float>(blocked_s);
   p.paused_s = static_cast<float>(paused_s);
+  p.beyond = static_cast<float>(beyond);
   p.demand = bounded ? static_cast<float>(demand / bounded_seconds) : not_known;
   p.grant = static_cast<float>(grant / seconds);
   p.waiting = static_cast<float>(waiting / seconds);
@@ -137,6 +140,7 @@ void history::spread(series& s, std::int64_t from_ns) const {
       piece.waited_s *= static_cast<float>(part);
       piece.blocked_s *= static_cast<float>(part);
       piece.paused_s *= static_cast<float>(part);
+      piece.beyond *= static_cast<float>(part);
       s.going_on.add(piece, std::max(static_cast<double>(end - begin) / 1e9, 1e-9));
     }
     if (second < last) close_second(s, second);
@@ -198,6 +202,7 @@ void history::put(history_look const& look) {
     sum.delayed += look.did.delayed;
     sum.waited_s += look.did.waited_s;
     sum.blocked_s = std::max(sum.blocked_s, look.did.blocked_s);
+    sum.beyond += look.did.beyond;
     sum.demand += look.did.demand;  // one that is not bounded makes the sum so
     sum.grant += look.did.grant;
     sum.waiting += look.did.waiting;

@@ -30,6 +30,7 @@ struct history_point {
   float blocked_s = 0;                       // amount: time in which a request waited
   float demand = 0, grant = 0, waiting = 0;  // means; of the first two per second
   float paused_s = 0;                        // amount: time in which somebody had paused the job
+  float beyond = 0;                          // amount: served beyond the grant, as nothing held it
 };
 
 /// Whose figures they are. A row without a job is of a class, one without a class too of a supply.
@@ -105,7 +106,7 @@ class history {
     history_point last() const;
   };
   struct sum {
-    double served = 0, delayed = 0, waited_s = 0, blocked_s = 0, paused_s = 0;
+    double served = 0, delayed = 0, waited_s = 0, blocked_s = 0, paused_s = 0, beyond = 0;
     double demand = 0, grant = 0, waiting = 0;  // times seconds
     double seconds = 0, bounded_seconds = 0;    // the latter: with a demand that is known
     void add(history_point const& did, double seconds);

@@ -86,6 +86,7 @@ json amounts_json(history_row& row) {
   out["delayed_sum"] = values_of(row.points, [](auto const& p) { return amount(p.delayed); });
   out["waited_s"] = values_of(row.points, [](auto const& p) { return time_amount(p.waited_s); });
   out["blocked_s"] = values_of(row.points, [](auto const& p) { return time_amount(p.blocked_s); });
+  out["beyond_sum"] = values_of(row.points, [](auto const& p) { return amount(p.beyond); });
   if (!row.name.job.empty())
     out["paused_s"] = values_of(row.points, [](auto const& p) { return time_amount(p.paused_s); });
   return out;

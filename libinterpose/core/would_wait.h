@@ -53,6 +53,14 @@ inline spilled spill(std::atomic<std::int64_t>& full_until_ns, curve const& c, s
   return {false, 0};
 }
 
+/// For how long the next request would wait; at most 0 while the bucket has room.
+constexpr std::int64_t beyond_full_ns(std::int64_t full_until_ns, curve const& c,
+                                      std::int64_t now_ns) {
+  std::uint64_t const rate_q40 = c.after(now_ns).rate_q40;
+  if (rate_q40 == 0 || full_until_ns <= now_ns) return 0;
+  return full_until_ns - now_ns - time_for(c.set.cap_units, rate_q40);
+}
+
 /// Gives back what was not used.
 inline void pour_back(std::atomic<std::int64_t>& full_until_ns, curve const& c, std::uint64_t units,
                       std::int64_t now_ns) {

@@ -107,6 +107,7 @@ std::vector<stream_row> read_job(nlohmann::json const& job) {
   row.processes = count(job, "processes");
   row.escaped = count(job, "escaped");
   row.is_paused = text(job, "state") == "paused";
+  row.is_watched = text(job, "state") == "watched";
   row.is_own = field(job, "own") == true;
   row.is_overridden = !field(job, "override").is_null();
   auto out = each<stream_row>(job, "streams", [&](nlohmann::json const& s) {
@@ -115,6 +116,7 @@ std::vector<stream_row> read_job(nlohmann::json const& job) {
     stream.demand = number_if(s, "demand");
     stream.grant = number_if(s, "grant");
     stream.served = number(s, "served");
+    stream.beyond = number(s, "would_delay");
     stream.waiting = number(s, "waiting");
     stream.waiters = count(s, "waiters");
     stream.blocked = std::clamp(number(s, "blocked"), 0.0, 1.0);

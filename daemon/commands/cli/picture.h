@@ -26,10 +26,12 @@ struct stream_row {
   std::uint64_t nodes = 0, processes = 0, escaped = 0;
   bool is_paused = false;
   bool is_overridden = false;
+  bool is_watched = false;       // nothing holds it back
   bool is_own = false;           // it runs without a daemon
   std::optional<double> demand;  // none: unbounded
   std::optional<double> grant;   // none: unbounded
   double served = 0;
+  double beyond = 0;   // of that: beyond the grant, as nothing holds it
   double waiting = 0;  // tokens asked for and not served
   double blocked = 0;  // share of the time in which a request waited, 0 to 1
   std::uint64_t waiters = 0;

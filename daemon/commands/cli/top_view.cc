@@ -125,6 +125,7 @@ table_row row_of(stream_row const& s) {
               fmt::format("{:.0f}", s.blocked * 100),
               std::to_string(s.escaped),
               std::to_string(s.nodes),
+              s.beyond > 0 ? short_number(s.beyond, unit) : "",
               trend(s.lately)};
   row.job = job_id(s);
   row.supply = s.supply;
@@ -155,13 +156,13 @@ table_row row_of(node_row const& n) {
 struct layout {
   cells title;
   std::size_t texts;  // columns from the left that are text; they give way when it is narrow
-  bool is_last_optional = false;
+  std::size_t sure = ~std::size_t{0};  // after so many columns those come that may be left out
 };
 
 layout const of_streams = {{"JOB", "USER", "CLASS", "SUPPLY", "DEMAND", "GRANT", "SERVED", "WAIT",
-                            "WAIT%", "ESC", "NODES", "TREND"},
+                            "WAIT%", "ESC", "NODES", "BEYOND", "TREND"},
                            4,
-                           true};
+                           11};
 layout const of_nodes = {{"NODE", "ROLE", "STATE", "SUPPLY", "GRANT", "SERVED", "AGE", "JOBS"}, 4};
 
 std::vector<std::size_t> widths_of(layout const& l, std::vector<table_row> const& rows,
@@ -182,14 +183,29 @@ std::vector<std::size_t> widths_of(layout const& l, std::vector<table_row> const
   return width;
 }
 
-/// A column without a text is left out, and one for which others would have to give way.
-bool has_room_for_last(layout const& l, std::vector<table_row> const& rows, unsigned columns) {
-  if (std::all_of(rows.begin(), rows.end(),
-                  [](auto const& row) { return row.cell.back().empty(); }))
-    return false;
+bool is_empty(std::vector<table_row> const& rows, std::size_t column) {
+  return std::all_of(rows.begin(), rows.end(),
+                     [&](auto const& row) { return row.cell[column].empty(); });
+}
+
+bool has_room(layout const& l, std::vector<table_row> const& rows, unsigned columns) {
   auto const width = widths_of(l, rows, 0);
   std::size_t const total = std::accumulate(width.begin(), width.end(), width.size() - 1);
   return columns == 0 || total <= columns;
+}
+
+void leave_out(layout& l, std::vector<table_row>& rows, std::size_t column) {
+  auto const at = static_cast<std::ptrdiff_t>(column);
+  l.title.erase(l.title.begin() + at);
+  for (auto& row : rows) row.cell.erase(row.cell.begin() + at);
+}
+
+/// Columns without a text, and those at the end for which others would have to give way.
+void leave_out_idle(layout& l, std::vector<table_row>& rows, unsigned columns) {
+  for (std::size_t i = l.title.size(); i-- > l.sure;)
+    if (is_empty(rows, i)) leave_out(l, rows, i);
+  while (l.title.size() > l.sure && !has_room(l, rows, columns))
+    leave_out(l, rows, l.title.size() - 1);
 }
 
 std::string join_cells(layout const& l, cells const& cell, std::vector<std::size_t> const& width,
@@ -212,10 +228,7 @@ template <typename Row>
 void add_table(top_frame& frame, layout l, std::vector<Row> const& rows, unsigned columns) {
   std::vector<table_row> cells;
   for (auto const& row : rows) cells.push_back(row_of(row));
-  if (l.is_last_optional && !has_room_for_last(l, cells, columns)) {
-    l.title.pop_back();
-    for (auto& row : cells) row.cell.pop_back();
-  }
+  leave_out_idle(l, cells, columns);
   auto const width = widths_of(l, cells, columns);
   frame.columns = {join_cells(l, l.title, width, columns), line_style::heading};
   for (auto const& row : cells)

@@ -18,6 +18,7 @@ namespace sluice::report {
 
 namespace {
 
+using namespace std::string_view_literals;
 using nlohmann::json;
 
 constexpr double fine_s = 600;  // so long a daemon keeps single seconds
@@ -30,7 +31,8 @@ constexpr kept_row kept[] = {
     {"demand", "demand", nullptr, false},       {"grant", "grant", nullptr, false},
     {"served_sum", "served", nullptr, true},    {"waiting", "waiting", nullptr, false},
     {"delayed_sum", "delayed", nullptr, false}, {"waited_s", "waited", "s", false},
-    {"blocked_s", "blocked", "s", false},       {"paused_s", "paused", "s", false}};
+    {"blocked_s", "blocked", "s", false},       {"paused_s", "paused", "s", false},
+    {"beyond_sum", "beyond", nullptr, false}};
 
 std::string text_in(json const& row, char const* key) {
   auto const at = row.find(key);
@@ -87,7 +89,8 @@ class gatherer {
       if (k.per_second) add_to(own_[supply], values);
       bool const is_known =
           std::any_of(values.begin(), values.end(), [](json const& v) { return v.is_number(); });
-      if (std::string_view(k.what) == "paused" && !is_any_above_zero(values)) continue;
+      bool const is_rare = k.what == "paused"sv || k.what == "beyond"sv;
+      if (is_rare && !is_any_above_zero(values)) continue;
       if (is_known || std::string_view(k.what) == "demand")
         put(job, supply, k.what, k.unit == nullptr ? text_in(row, "unit") : k.unit,
             std::move(values));

@@ -148,6 +148,7 @@ class builder {
     if (row.what == "limit") add_to(u.limit, rates);
     if (row.what == "waiting") add_to(u.waiting, rates);
     if (row.what == "delayed") g.delayed += sum_of(row.values);
+    if (row.what == "beyond") g.beyond += sum_of(row.values);
     if (row.what == "blocked") u.blocked = at_most(rates, 1);
     if (row.what == "paused") u.paused = at_most(rates, 1);
     if (row.what == "waited") {

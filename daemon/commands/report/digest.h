@@ -41,6 +41,7 @@ struct gate {
   double waited_capacity = 0;        // of it that of the time in which something waited
   double idle_amount = 0;            // of that left unused
   double p50_s = 0, p99_s = 0, most_s = 0;
+  double beyond = 0;  // of `served`: beyond what was granted, as nothing held it
   bool is_only_counted = false;
   double would_delay = 0, would_wait_s = 0;       // calls, time; had it not only counted
   std::string rule;                               // in words, and where it is written; may be empty

@@ -210,6 +210,14 @@ std::string would_wait_at(gate const& g) {
                      calls, seconds_text(g.would_wait_s));
 }
 
+/// A policy that is not enforced, or jobs that are only watched.
+std::string beyond_at(gate const& g) {
+  return fmt::format(
+      "Of {} at {}, {} went beyond what was granted; nothing held it back, or it would have "
+      "waited.",
+      of_amount(g.served, g.unit), g.name, share_text(g.beyond, g.served));
+}
+
 /// Where the rest of the time went, as far as a sample tells.
 void say_times(std::vector<std::string>& out, result const& r) {
   double took_s = 0;
@@ -292,6 +300,8 @@ std::vector<std::string> sentences_of(result const& r, digest const& d) {
   say_pauses(out, r, d);
   for (gate const& g : d.gates)
     if (g.is_only_counted) out.push_back(would_wait_at(g));
+  for (gate const& g : d.gates)
+    if (g.beyond > 0) out.push_back(beyond_at(g));
   say_times(out, r);
   say_hints(out, r);
   say_capacity(out, d);

@@ -7,9 +7,9 @@
 namespace sluice::report {
 
 bool is_amount(std::string_view what) {
-  static constexpr std::string_view amounts[] = {"offered", "submitted", "done", "failed",
-                                                 "delayed", "waited",    "took", "blocked",
-                                                 "paused",  "unused"};
+  static constexpr std::string_view amounts[] = {"offered", "submitted", "done",  "failed",
+                                                 "delayed", "waited",    "took",  "blocked",
+                                                 "paused",  "unused",    "beyond"};
   return std::find(std::begin(amounts), std::end(amounts), what) != std::end(amounts);
 }
 

@@ -218,6 +218,7 @@ nlohmann::ordered_json summary(result const& r, digest const& d) {
                             {"delayed", g.delayed},
                             {"waited_s", g.waited_s},
                             {"would_delay", g.is_only_counted ? json(g.would_delay) : json()},
+                            {"beyond", g.beyond},
                             {"would_wait_s", g.is_only_counted ? json(g.would_wait_s) : json()},
                             {"blocked_s", g.blocked_s},
                             {"capacity", number(g.capacity_amount)},

@@ -68,7 +68,9 @@ json job_row(job_view const& j, std::string const& user, job_overrides const* ch
           {"foreign", j.foreign},
           {"escaped", escape_rows(j.escapes)},
           {"not_governed", j.not_governed},
-          {"state", is_paused ? "paused" : "running"},
+          {"state", is_paused      ? "paused"
+                    : j.is_watched ? "watched"
+                                   : "running"},
           {"override", override_row(changed)},
           {"streams", stream_rows(j)}};
 }

@@ -51,8 +51,7 @@ std::string of_stream(stream_view const& s) {
                                  about(s.granted, s.unit), about(s.served, s.unit));
   if (s.nodes != 1) line += fmt::format(", on {} nodes", s.nodes);
   if (s.would_delay != 0)
-    line += fmt::format("; were the policy enforced, {} of that would wait",
-                        about(s.would_delay, s.unit));
+    line += fmt::format("; were it held to that, {} would wait", about(s.would_delay, s.unit));
   line += "." + waits_of(s) + why_no_more(s) + fmt::format(" Weight {:g}", s.weight / 1000.0);
   if (s.reservation != 0) line += fmt::format(", reservation {}", exact(s.reservation, s.unit));
   if (s.limit != unbounded) line += fmt::format(", limit {}", exact(s.limit, s.unit));
@@ -93,7 +92,7 @@ lines explain(job_view const& j, job_details const& d, job_overrides const* chan
                                    : fmt::format("It is in class {}.", j.qos_class)};
   out.insert(out.end(), d.deciders.begin(), d.deciders.end());
   if (!d.has_policy) out.push_back("There is no policy yet.");
-  if (d.is_monitored) out.push_back("It is only watched: none of its calls is delayed.");
+  if (j.is_watched) out.push_back("It is only watched (--monitor): none of its calls is delayed.");
   if (d.has_policy && !d.is_enforced)
     out.push_back("The policy is not enforced: calls that it would delay are only counted.");
   of_overrides(changed, now_s, out);

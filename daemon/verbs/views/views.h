@@ -74,6 +74,7 @@ struct job_view {
   std::uint32_t foreign = 0;        // of these, in other pid namespaces
   std::uint32_t foreign_found = 0;  // of these, looked at from outside
   std::vector<escape_view> escapes;
+  bool is_watched = false;                // --monitor: nothing holds it back
   std::vector<std::string> not_governed;  // supplies that the policy named after it began
   std::vector<stream_view> streams;
 };
@@ -81,7 +82,7 @@ struct job_view {
 /// What only `explain` tells.
 struct job_details {
   std::vector<std::string> deciders;  // who says what it may use, in sentences
-  bool has_policy = true, is_enforced = true, is_monitored = false;
+  bool has_policy = true, is_enforced = true;
   std::vector<fixed_view> fixed;
   std::vector<std::string> left_out;  // targets that this node does not have
 };

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "core/token_bucket.h"
+#include "core/would_wait.h"
 #include "node/curves.h"
 
 using namespace sluice;
@@ -157,4 +158,45 @@ TEST_CASE("tally: amounts are bounded, whatever the memory says", "[node][demand
   CHECK(t.done().waited_ns == 2'000'000'000 + 3 * 3600ull * 1'000'000'000);
   t.look(unit_kind::ops, {}, true, 3);
   CHECK(t.done().served == 3);
+}
+
+TEST_CASE("a watched job was served what it counted, and wants more where it would wait",
+          "[node][demand]") {
+  world w(1'000'000);  // 1000 operations a second
+  core::curve c;
+  REQUIRE(core::read_curve(w.s->bucket[0], c));
+  w.s->head.shards_used = 1;
+  w.m.start(node::look_watched(*w.s, 0, w.now_ns), node::waits_so_far(*w.s, 0), w.now_ns);
+  auto const cycle = [&](unsigned ops_per_tick) {
+    for (int i = 0; i < 10; ++i) {
+      w.now_ns += 10 * ms;
+      abi::channel_state& state = w.s->channel[0];
+      for (unsigned k = 0; k < ops_per_tick; ++k)
+        if (core::spill(state.full_until_ns, c, core::op_units, w.now_ns).is_delayed)
+          ++state.spared_calls;
+      w.s->owned[0].channel[0].calls += ops_per_tick;
+      w.m.tick(node::look_watched(*w.s, 0, w.now_ns), node::unlimited(unit_kind::ops), w.now_ns);
+    }
+    return w.m.take(unit_kind::ops, node::waits_so_far(*w.s, 0), w.now_ns);
+  };
+  auto f = cycle(5);
+  CHECK(f.served == Approx(500'000));
+  CHECK(f.blocked_ppm == 0);
+  f = cycle(500);
+  CHECK(f.served == Approx(50'000'000));  // nothing held it
+  CHECK(f.blocked_ppm == 1'000'000);
+  CHECK(f.waiters == 1);
+  CHECK(f.waiting > 0);
+  cycle(0);
+  CHECK(cycle(0).blocked_ppm == 0);
+}
+
+TEST_CASE("what goes beyond a share that holds nothing adds up", "[node][demand]") {
+  node::tally sum;
+  sum.start({});
+  node::figures f;
+  f.served_units = 300 * core::op_units;
+  sum.add(f, 100 * ms, 2'000'000);  // 2000 a second
+  sum.add(f, 50 * ms, 0);
+  CHECK(sum.done().beyond == Approx(200));
 }

@@ -132,6 +132,32 @@ TEST_CASE("orphans that keep obey a parent that takes away", "[node][enforcer]")
   CHECK(w.pays(j) == Approx(350'000).epsilon(0.01));
 }
 
+TEST_CASE("a watched job may use what it would get if it asked, and takes it from nobody",
+          "[node][enforcer]") {
+  for (bool const is_watched : {true, false}) {
+    CAPTURE(is_watched);
+    world w;
+    w.use("");
+    node::job& busy = w.join(named("busy"));
+    node::join_request request = named("idle");
+    request.monitor = is_watched;
+    node::job& idle = w.join(request);
+    busy.streams[0].last.served = 150'000;
+    busy.streams[0].last.blocked_ppm = 1'000'000;
+    w.wait(60'000 * ms);
+    REQUIRE(w.child.is_orphan(w.at.boot_ns));  // the node decides, over 150/s
+    w.apply();
+    CHECK(w.pays(busy) > 100'000);
+    if (is_watched)
+      CHECK(w.pays(idle) == Approx(75'000).epsilon(0.01));
+    else
+      CHECK(w.pays(idle) < 50'000);
+    CHECK(w.rates.standing()[0].granted <= 150'001);
+    idle.streams[0].last.served = 400'000;
+    CHECK(idle.streams[0].beyond() == (is_watched ? Approx(325'000).epsilon(0.01) : Approx(0)));
+  }
+}
+
 TEST_CASE("a policy that is not enforced delays nobody and counts", "[node][enforcer]") {
   world w;
   w.use(R"(, "enforce": false)");
@@ -141,7 +167,7 @@ TEST_CASE("a policy that is not enforced delays nobody and counts", "[node][enfo
   w.apply();
   CHECK(w.pays(j) == Approx(double(node::unlimited(node::unit_kind::ops))));
   CHECK(j.streams[0].share == Approx(150'000).epsilon(0.01));
-  CHECK(j.streams[0].would_delay == Approx(250'000).epsilon(0.01));
+  CHECK(j.streams[0].beyond() == Approx(250'000).epsilon(0.01));
   w.overrides.pause(j.key, j.record.uid, j.record.name, {});
   w.apply();
   CHECK(w.pays(j) == 0);  // what a person says holds

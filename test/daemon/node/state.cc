@@ -289,8 +289,10 @@ TEST_CASE("a job that was left alone stays while a program has its library", "[n
     execle("/bin/sleep", "sleep", "600", nullptr, environment);
     _exit(1);
   }
-  std::string const is_sleep = "/proc/" + std::to_string(child) + "/comm";
-  while (read(is_sleep) != "sleep\n") usleep(1'000);
+  std::string const proc = "/proc/" + std::to_string(child);
+  // Its name is new a moment before its environment.
+  while (read(proc + "/comm") != "sleep\n" || read(proc + "/environ").find(preload) != 0)
+    usleep(1'000);
   w.start();
   CHECK(w.find("a") == nullptr);
   CHECK(w.has_folder("a"));

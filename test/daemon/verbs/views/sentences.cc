@@ -28,6 +28,6 @@ TEST_CASE("explain: what a policy that is not enforced would hold back", "[verbs
   CHECK(said(s, true).find("would wait") == std::string::npos);
   s.would_delay = s.served - s.granted;
   CHECK_THAT(said(s, false),
-             Catch::Contains("it may use 20k/s and used 169k/s; were the policy enforced, 149k/s "
-                             "of that would wait. No request waited."));
+             Catch::Contains("it may use 20k/s and used 169k/s; were it held to that, 149k/s "
+                             "would wait. No request waited."));
 }
