@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "cluster/figures.h"
 #include "policy/change.h"
+#include "policy/control.h"
 
 namespace sluice::cluster {
 
@@ -181,7 +182,7 @@ void cluster_role::check_apply() const {
 
 /// Reservations that fit each by itself and not together.
 std::vector<std::string> cluster_role::warnings_of(policy::site const& site) const {
-  std::vector<std::string> out;
+  std::vector<std::string> out = policy::cluster_warnings(site);
   policy_table next = policy_table_of(site, "");
   align(next, c_.decisions().policy());
   for (std::uint32_t s = 0; s < next.supplies.size(); ++s) {

@@ -22,6 +22,13 @@ commits::~commits() {
   thread_.join();
 }
 
+void commits::push(std::uint64_t lsn, std::function<void(int)> then) {
+  awaited a;
+  a.lsn = lsn;
+  a.then = std::move(then);
+  push(std::move(a));
+}
+
 void commits::push(awaited a) {
   std::lock_guard const held(mutex_);
   queue_.push_back(std::move(a));

@@ -27,8 +27,8 @@ struct place {
 
 struct awaited {
   std::uint64_t lsn = 0;
-  request asked;                       // answered by the thread when `from` is set
-  std::vector<place> places;           // where native or bypass forbids a 0
+  request asked = {};                  // answered by the thread when `from` is set
+  std::vector<place> places = {};      // where native or bypass forbids a 0
   std::function<void(int)> then = {};  // in the loop, with commit's result
   late_looks::look_ptr look = {};      // of its file, where that was left for now
   std::function<void()> anew = {};     // in the loop, not answered: the look has found something
@@ -42,6 +42,8 @@ class commits {
   commits& operator=(commits const&) = delete;
 
   void push(awaited a);
+  /// `then`: in the loop, with commit's result; none: nobody waits for it.
+  void push(std::uint64_t lsn, std::function<void(int)> then = {});
   bool is_idle() const;
   /// What a batch takes, smoothed.
   std::uint64_t batch_ns() const;

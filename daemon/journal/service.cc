@@ -229,7 +229,7 @@ void service::keep_time() {
   if (now_ns_ - noted_ns_ > note_every_ns) {
     noted_ns_ = now_ns_;
     std::uint64_t lsn = 0;
-    if (log_.try_append(record{}, lsn) == 0) commits_.push({lsn, {}, {}, {}});
+    if (log_.try_append(record{}, lsn) == 0) commits_.push(lsn);
   }
   bool const is_due =
       now_ns_ - checkpoint_ns_ > keep_.checkpoint_every_ns || log_.wants_checkpoint();

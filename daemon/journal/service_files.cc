@@ -250,7 +250,7 @@ service::files service::gone_among(file_key& behind, std::size_t count) const {
 void service::sweep_some() {
   std::uint64_t const before = unlinked_lsn_;
   tell_removed(gone_among(swept_to_, files_.size() / sweep_parts + 1), {});
-  if (unlinked_lsn_ != before) commits_.push({unlinked_lsn_, {}, {}, {}});
+  if (unlinked_lsn_ != before) commits_.push(unlinked_lsn_);
 }
 
 void service::tidy_up() {
@@ -569,22 +569,22 @@ void service::name_synced(directory_ptr const& d, request const& r, bool heals,
     parked_.push_back([this, d, r, heals, surely] { name_synced(d, r, heals, surely); });
     return want_checkpoint();
   }
-  if (!heals) return commits_.push({unlinked_lsn_, r, {}, {}});
-  commits_.push({unlinked_lsn_, {}, {}, [this, d, r](int failed) {
-                   if (failed != 0) return answer(r, abi::go_native);
-                   heal(d, [this, d, r] { answer(r, 0); });
-                 }});
+  if (!heals) return commits_.push({.lsn = unlinked_lsn_, .asked = r});
+  commits_.push(unlinked_lsn_, [this, d, r](int failed) {
+    if (failed != 0) return answer(r, abi::go_native);
+    heal(d, [this, d, r] { answer(r, 0); });
+  });
 }
 
 void service::on_sync_all(request const& r) {
   if (home_error_ != 0) return answer(r, home_error_);
   if (!anything_live()) return answer(r, 0);
   // What is appended must be durable before the checkpoint begins, or it would not be trimmed.
-  commits_.push({content_lsn_, {}, {}, [this, r](int failed) {
-                   if (failed != 0) return answer(r, abi::go_native);
-                   sync_all_.push_back(r);
-                   want_checkpoint();
-                 }});
+  commits_.push(content_lsn_, [this, r](int failed) {
+    if (failed != 0) return answer(r, abi::go_native);
+    sync_all_.push_back(r);
+    want_checkpoint();
+  });
 }
 
 }  // namespace sluice::journal

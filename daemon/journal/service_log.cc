@@ -334,7 +334,7 @@ void service::revoke(file_ptr const& f, request const& r, std::uint64_t below, b
     }
   };
   if (failed != 0) return then(failed);
-  commits_.push({lsn, {}, {}, then});
+  commits_.push(lsn, then);
 }
 
 /// The time in which programs went without us is over for that inode.

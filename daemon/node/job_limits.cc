@@ -134,4 +134,16 @@ job_limits limits_of(site_state const& site, limit_wish const& wish,
   return out;
 }
 
+std::vector<std::string> absent(std::span<policy::target_spec const> targets,
+                                policy::file_system const& files) {
+  std::vector<std::string> out;
+  for (auto const& target : targets)
+    if (!is_there(target, files))
+      out.push_back(
+          fmt::format("target {}: {} is not there now; a job that begins before it is "
+                      "has no limit there",
+                      target.name, target.path));
+  return out;
+}
+
 }  // namespace sluice::node

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -37,5 +38,9 @@ struct limit_wish {
 /// path the job's user says himself where it lies: what he says concerns his own job only.
 job_limits limits_of(site_state const& site, limit_wish const& wish,
                      policy::file_system const& files);
+
+/// A sentence for each of the targets that is not there now.
+std::vector<std::string> absent(std::span<policy::target_spec const> targets,
+                                policy::file_system const& files);
 
 }  // namespace sluice::node

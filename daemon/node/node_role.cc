@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "local/request.h"
 #include "node/clock.h"
+#include "node/job_limits.h"
 #include "node/own_verbs.h"
 #include "verbs/serve.h"
 
@@ -151,6 +152,10 @@ std::optional<verbs::node_view> node_role::node(std::size_t) const {
   verbs::node_view v = {s_.config.name, "node", "live", 0, s_.jobs.all().size(), {}};
   for (auto const& s : supplies()) v.supplies.push_back({s.name, s.served, s.granted});
   return v;
+}
+
+std::vector<std::string> node_role::warnings_of(policy::site const& next) const {
+  return absent(next.targets, s_.jobs.places().files());
 }
 
 void node_role::check_change(std::size_t number, change what) const {

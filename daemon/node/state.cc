@@ -9,6 +9,7 @@
 #include "base/installed.h"
 #include "base/rights.h"
 #include "base/whole_file.h"
+#include "node/job_limits.h"
 #include "policy/policy.h"
 #include "policy/supply.h"
 #include "runtime/launcher.h"
@@ -106,6 +107,8 @@ void state::use_policy(std::string const& text, runtime::policy_source const& so
   services.log.info("policy in force",
                     {{"from", source.from}, {"supplies", policy::supplies(site.site()).size()}});
   services.metrics.set(runtime::metric::policy_load_timestamp_seconds, double(unix_s()));
+  for (auto const& line : absent(site.site().targets, jobs.places().files()))
+    services.log.warning("policy", {{"why", line}});
   if (has_parent() && !site.is_listed())
     services.log.warning(
         "this node is not in the policy's control.nodes",

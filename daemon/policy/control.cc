@@ -88,7 +88,7 @@ std::vector<std::string> control_in_words(site const& s) {
   return out;
 }
 
-std::vector<std::string> warnings(site const& s) {
+std::vector<std::string> cluster_warnings(site const& s) {
   control_settings const& c = s.control;
   std::vector<std::string> out;
   if (c.orphans != orphan_mode::safe)
@@ -103,6 +103,12 @@ std::vector<std::string> warnings(site const& s) {
   if (c.pool == pool_owner::none && c.escrow_ppm + c.floor_ppm < 1'000'000)
     out.push_back(fmt::format("pool_owner \"none\": {} of each capacity are never used",
                               percent(1'000'000 - c.escrow_ppm - c.floor_ppm)));
+  return out;
+}
+
+std::vector<std::string> warnings(site const& s) {
+  control_settings const& c = s.control;
+  std::vector<std::string> out;
   for (auto const& row : algorithm_rows)
     if (row.name == s.algorithm && !row.is_ready)
       out.push_back(

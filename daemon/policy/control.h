@@ -22,4 +22,7 @@ std::vector<std::string> control_in_words(site const& s);
 /// What is allowed but deserves a second look.
 std::vector<std::string> warnings(site const& s);
 
+/// The same of what matters only where several nodes share the capacities.
+std::vector<std::string> cluster_warnings(site const& s);
+
 }  // namespace sluice::policy

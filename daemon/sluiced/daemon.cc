@@ -16,7 +16,9 @@
 #include "base/error.h"
 #include "base/installed.h"
 #include "base/owners.h"
+#include "node/job_limits.h"
 #include "node/journal_keeper.h"
+#include "node/place_finder.h"
 #include "policy/control.h"
 #include "policy/policy.h"
 #include "runtime/dashboard.h"
@@ -43,6 +45,7 @@ using runtime::config;
 /// What the configuration names, read once to find what is wrong in it.
 struct named_files {
   std::vector<std::string> warnings;
+  std::vector<policy::target_spec> targets;  // of a node that divides their capacities itself
   std::size_t children = 0;
   std::unique_ptr<wire::security> keys;
 };
@@ -51,8 +54,13 @@ named_files read_named(config const& c) {
   named_files out;
   if (!c.policy.empty()) {
     policy::site const site = policy::read_policy(c.policy);
-    for (auto const& w : policy::warnings(site)) out.warnings.push_back(c.policy + ": " + w);
-    if (c.role != runtime::role_kind::node) out.children = site.control.nodes.size();
+    std::vector<std::string> found = policy::warnings(site);
+    bool const is_node = c.role == runtime::role_kind::node;
+    if (!is_node || !c.parents.empty())
+      for (auto& w : policy::cluster_warnings(site)) found.push_back(std::move(w));
+    for (auto const& w : found) out.warnings.push_back(c.policy + ": " + w);
+    if (is_node && c.parents.empty()) out.targets = site.targets;
+    if (!is_node) out.children = site.control.nodes.size();
   }
   if (!c.keys.empty()) {
     out.keys = std::make_unique<wire::security>(wire::read_keys(c.keys));
@@ -172,17 +180,22 @@ void say_start(config const& c, runtime::services& s, runtime::kept_capabilities
   s.metrics.add(runtime::metric::policy_rejected_total, 0);  // increase() sees the first one
 }
 
+int say_checked(config const& written, named_files const& named) {
+  for (auto const& w : written.warnings) fmt::print("warning: {}\n", w);
+  for (auto const& w : named.warnings) fmt::print("warning: {}\n", w);
+  node::place_finder places;
+  for (auto const& w : node::absent(named.targets, places.files()))
+    fmt::print("warning: {}: {}\n", written.policy, w);
+  fmt::print("the configuration is fine\n");
+  return 0;
+}
+
 }  // namespace
 
 int run_daemon(runtime::command_line const& line) {
   config const written = runtime::read_config(line);
   named_files const named = read_named(written);
-  if (line.check) {
-    for (auto const& w : written.warnings) fmt::print("warning: {}\n", w);
-    for (auto const& w : named.warnings) fmt::print("warning: {}\n", w);
-    fmt::print("the configuration is fine\n");
-    return 0;
-  }
+  if (line.check) return say_checked(written, named);
   int const signal_fd = runtime::open_signals();
   config c = written;
   settle(c);

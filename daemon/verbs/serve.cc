@@ -109,7 +109,8 @@ json policy_text(role& r, local::peer const&, json const&) {
 json policy_apply(role& r, local::peer const& who, json const& request) {
   r.check_apply();
   std::string const text = local::text_of(request, "text");
-  policy::site const next = policy::parse_policy(text, "policy");
+  policy::site const next =
+      policy::parse_policy(text, local::text_if(request, "name").value_or("policy"));
   policy::site const none = {};
   policy_view const in_force = r.policy();
   json answer = {

@@ -57,7 +57,8 @@ TEST_CASE("policy control: everything that can be said") {
   CHECK(s.control.orphans == policy::orphan_mode::keep);
   CHECK(s.control.default_class == "lead");
   CHECK(!s.control.enforce);
-  CHECK(policy::warnings(s).size() == 2);  // orphans, algorithm
+  CHECK(policy::warnings(s).size() == 1);          // algorithm
+  CHECK(policy::cluster_warnings(s).size() == 1);  // orphans
 }
 
 TEST_CASE("policy control: what holds when nothing is said") {
@@ -87,7 +88,8 @@ TEST_CASE("policy control: who may use a class") {
   auto const strangers =
       parse(std::string(two_classes) + R"(, "access": {"gold": {"users": ["no-such-user-here"]}})");
   CHECK(!policy::may_use(strangers, "gold", 8, none));
-  CHECK(policy::warnings(strangers).size() == 2);
+  CHECK(policy::warnings(strangers).size() == 1);
+  CHECK(policy::cluster_warnings(strangers).size() == 1);  // no control.nodes
 }
 
 TEST_CASE("policy control: supplies and shares") {

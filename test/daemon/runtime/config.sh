@@ -40,6 +40,22 @@ refused 'keys' --role cluster --policy p.json --listen tcp://127.0.0.1:7421 --ke
 "$SLUICED" --config good.json --run-dir run --check >out 2>&1 || fail "check: $(cat out)"
 grep -q 'the configuration is fine' out || fail "check says: $(cat out)"
 [ ! -e run ] || fail "check made the run directory"
+# What matters in a cluster only is not told of a node that divides alone.
+mkdir there
+cat >p3.json <<END
+{"targets": {"there": {"path": "$PWD/there", "capacity": {"metadata": "10k/s"}},
+             "later": {"path": "$PWD/later", "capacity": {"metadata": "10k/s"}}}}
+END
+check() {
+  "$SLUICED" --run-dir run --policy p3.json --check "$@" >out 2>&1 || fail "check: $(cat out)"
+}
+check --role node --name n1
+grep -q "^warning: .*/p3.json: target later: $PWD/later is not there now" out ||
+  fail "check says: $(cat out)"
+grep -q 'there:\|control.nodes' out && fail "check says: $(cat out)"
+check --role cluster --listen tcp://127.0.0.1:7421 --plain --name c1
+grep -q 'control.nodes' out || fail "check of a cluster says: $(cat out)"
+grep -q 'not there' out && fail "check of a cluster says: $(cat out)"
 "$SLUICED" --help >out || fail "help"
 for flag in role name run-dir state-dir parent listen keys plain policy cycle local-cycle metrics \
   metrics-jobs log-level user config check version; do

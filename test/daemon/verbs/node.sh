@@ -104,6 +104,9 @@ $S policy apply "$SCRATCH/new.json" --dry-run | grep -q '20k/s' || fail "policy 
 $S policy get | grep -q '10k/s' || fail "a dry run changed the policy"
 $S policy apply "$SCRATCH/new.json" >/dev/null || fail "policy apply"
 $S policy get | diff - "$SCRATCH/new.json" || fail "policy get"
+echo '{"targets": 5}' >"$SCRATCH/bad.json"
+$S policy apply "$SCRATCH/bad.json" 2>"$SCRATCH/err" && fail 'a bad policy was applied'
+grep -q "^sluice: $SCRATCH/bad.json:1" "$SCRATCH/err" || fail "which file: $(cat "$SCRATCH/err")"
 by_hand() { grep 'changed by hand.*verb=policy-apply' "$SCRATCH/log"; }
 by_hand | grep -q "what=.*$SCRATCH/new.json" || fail "the log does not name the file: $(by_hand)"
 $S policy apply "$SCRATCH/new.json" | grep -q 'nothing changes' || fail "policy apply of the same"
