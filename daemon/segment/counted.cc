@@ -68,7 +68,7 @@ json call_time_json(core::ruleset const& rules, unsigned target, unsigned op,
   as_shared(t.took).add_to(took);
   return {{"target", target == 0 ? json() : json(core::view(rules, rules.target[target].path))},
           {"op", core::op_table[op].name},
-          {"calls", took.total()},
+          {"estimated_calls", took.total()},
           {"samples", t.samples.load(std::memory_order_relaxed)},
           {"took_ns", t.took_ns.load(std::memory_order_relaxed)},
           {"took_p50_ns", took.percentile(0.5)},
@@ -87,12 +87,12 @@ json times_json(foreign<abi::segment> const& s, core::ruleset const& rules) {
 
 using size_counts = std::atomic<std::uint64_t> const volatile (&)[abi::size_steps];
 
-// {"below": bytes, "calls": n}: the calls that moved less than that, and at least half of it.
+// {"below": bytes, "estimated_calls": n}: the calls that moved less than that, and at least half of it.
 void add_sizes(json& rows, json const& target, char const* op, size_counts counts) {
   json steps = json::array();
   for (unsigned i = 0; i < abi::size_steps; ++i)
     if (auto const n = counts[i].load(std::memory_order_relaxed); n != 0)
-      steps.push_back({{"below", std::uint64_t{1} << i}, {"calls", n}});
+      steps.push_back({{"below", std::uint64_t{1} << i}, {"estimated_calls", n}});
   if (!steps.empty()) rows.push_back({{"target", target}, {"op", op}, {"steps", steps}});
 }
 

@@ -252,7 +252,7 @@ nlohmann::ordered_json summary(result const& r, digest const& d) {
   for (time_sum const& t : r.times)
     out["times"].push_back({{"op", t.op},
                             {"target", t.target},
-                            {"calls", t.calls},
+                            {"estimated_calls", t.calls},
                             {"samples", t.samples},
                             {"took_s", t.took_s},
                             {"took_p50_s", t.took_p50_s},
