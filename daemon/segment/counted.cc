@@ -87,7 +87,8 @@ json times_json(foreign<abi::segment> const& s, core::ruleset const& rules) {
 
 using size_counts = std::atomic<std::uint64_t> const volatile (&)[abi::size_steps];
 
-// {"below": bytes, "estimated_calls": n}: the calls that moved less than that, and at least half of it.
+// {"below": bytes, "estimated_calls": n}: the calls that moved less than that, and at least half of
+// it.
 void add_sizes(json& rows, json const& target, char const* op, size_counts counts) {
   json steps = json::array();
   for (unsigned i = 0; i < abi::size_steps; ++i)

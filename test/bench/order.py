@@ -11,6 +11,7 @@ import subprocess
 
 from common import BUILD, SLUICE, Broken, Scratch, finish, machine, median, need_stage, say_machine
 from common import write_json
+from order_jobs import run_jobs
 from order_programs import PROGRAMS
 from timed_disks import SERVER, disks, enter_own_mounts
 
@@ -36,6 +37,30 @@ def run_work(work, threads, ms, where, below):
     return dict(zip(COLUMNS, map(float, done.stdout.split())))
 
 
+def together(said):
+    """One line of figures of jobs that ran at once. Each counts all flushes of the disk: these are
+    told per operation of all jobs."""
+    jobs = [dict(zip(COLUMNS, map(float, line.split()))) for line in said]
+    all_per_second = sum(j["per_second"] for j in jobs)
+    figures = {"per_second": all_per_second, "p50_us": median([j["p50_us"] for j in jobs]),
+               "p99_us": max(j["p99_us"] for j in jobs),
+               "longest_us": max(j["longest_us"] for j in jobs)}
+    for c in ("flushes", "writes"):
+        seen = median([j[c] * j["per_second"] for j in jobs])
+        figures[c] = seen / max(all_per_second, 1e-9)
+    return figures
+
+
+def run_as_jobs(options, disk, where, work, jobs, kind):
+    ms = str(options.ms or RUN_MS)
+    own = [os.path.join(where, str(i)) for i in range(jobs)]
+    for path in own:
+        os.mkdir(path)
+    shutil.rmtree(os.path.join(disk, "journals"), ignore_errors=True)
+    return together(run_jobs(options.run_dir, where, kind, os.path.join(disk, "journals"),
+                             [[WORK, work, "1", ms, path] for path in own]))
+
+
 def run_once(options, places, work, threads, mode):
     way, order_kind = MODES[mode]
     disk = places[way]
@@ -43,6 +68,8 @@ def run_once(options, places, work, threads, mode):
     shutil.rmtree(where, ignore_errors=True)
     os.mkdir(where)
     subprocess.run(["sync", "-f", disk], check=True)
+    if options.jobs:
+        return run_as_jobs(options, disk, where, work, threads, order_kind)
     log = options.log or os.path.join(disk, "log")
     order = [] if order_kind is None else [
         SLUICE, "--run-dir", options.run_dir, "run", "--order", f"{order_kind}@{where}",
@@ -117,6 +144,8 @@ def main():
     p = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     p.add_argument("--flush", type=int, nargs="+", default=[100, 1000], help="us of each flush")
     p.add_argument("--threads", type=int, nargs="+", default=[1, 16, 40])
+    p.add_argument("--jobs", action="store_true",
+                   help="so many programs of one thread, each a job of a node, instead of threads")
     p.add_argument("--work", nargs="+", choices=[*WORKS, *PROGRAMS], default=WORKS)
     p.add_argument("--rounds", type=int, default=3)
     p.add_argument("--ms", type=int, help="of each run (1000)")
@@ -132,6 +161,8 @@ def main():
     if options.beside is None:
         options.beside = [m for m in MODES if m != "native" and
                           (options.fs == "ext4" or MODES[m][0] == "plain")]
+    if options.jobs and set(options.work) & set(PROGRAMS):
+        raise Broken("--jobs is for " + ", ".join(WORKS))
     need_stage()
     if not os.path.exists(SERVER):
         raise Broken("timed_disks is not built: it needs libfuse3-dev")

@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -155,6 +156,25 @@ TEST_CASE("no daemon, a dead one and a silent one are told apart", "[local]") {
   struct stat st = {};
   REQUIRE(stat(s.socket().c_str(), &st) == 0);
   CHECK((st.st_mode & 0777) == 0640);
+}
+
+TEST_CASE("one that works is waited for, one that sleeps is not", "[local]") {
+  scratch const s;
+  std::atomic<bool> is_over = false;
+  for (bool const works : {true, false}) {
+    CAPTURE(works);
+    serving const d(s.socket(), [&](local::peer const&, json const&) -> json {
+      auto const end = std::chrono::steady_clock::now() + std::chrono::milliseconds(600);
+      while (!is_over && std::chrono::steady_clock::now() < end)
+        if (!works) usleep(20'000);
+      return {{"works", works}};
+    });
+    if (works)
+      CHECK(local::ask(s.socket(), {{"verb", "x"}}, 100)["works"] == true);
+    else
+      CHECK_THROWS_AS(local::ask(s.socket(), {{"verb", "x"}}, 100), local::no_answer);
+    is_over = !works;
+  }
 }
 
 TEST_CASE("a run directory deeper than a socket address", "[local]") {
