@@ -263,12 +263,18 @@ void area::take(std::uint64_t key, noted& to) {
   abi::order_set& s = abi::set_of(*at_, key);
   abi::each_way(s, key, [&](unsigned w) {
     abi::order_inode& i = s.way[w];
-    std::uint64_t const was = i.state.fetch_and(~(abi::order_whole | abi::order_moved));
+    // Programs of other jobs note nothing of most files: their words are looked at only.
+    constexpr std::uint64_t taken = abi::order_whole | abi::order_moved;
+    std::uint64_t const was =
+        (i.state.load() & taken) != 0 ? i.state.fetch_and(~taken) : std::uint64_t{0};
     to.is_whole |= (was & abi::order_whole) != 0;
     to.is_moved |= (was & abi::order_moved) != 0;
-    if (std::uint64_t const cut = i.cut.exchange(0); cut != 0)
+    auto const take_word = [](std::atomic<std::uint64_t>& word) {
+      return word.load() == 0 ? 0 : word.exchange(0);
+    };
+    if (std::uint64_t const cut = take_word(i.cut); cut != 0)
       to.low_size = std::min(to.low_size, cut - 1);
-    if (std::uint64_t const birth = i.created.exchange(0); birth != 0) to.created = birth;
+    if (std::uint64_t const birth = take_word(i.created); birth != 0) to.created = birth;
     core::take(i.written, [&](core::page_range r) { to.pages.add(r.first, r.end()); });
   });
 }

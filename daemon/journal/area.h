@@ -151,4 +151,10 @@ class area {
   std::shared_ptr<char const> const counted_ = std::make_shared<char>();  // by copies of requests
 };
 
+/// An inode in an area.
+struct place {
+  area* in = nullptr;
+  std::uint64_t key = 0;
+};
+
 }  // namespace sluice::journal

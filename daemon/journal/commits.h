@@ -19,12 +19,6 @@
 
 namespace sluice::journal {
 
-/// An inode in an area.
-struct place {
-  area* in = nullptr;
-  std::uint64_t key = 0;
-};
-
 struct awaited {
   std::uint64_t lsn = 0;
   request asked = {};                  // answered by the thread when `from` is set

@@ -32,8 +32,10 @@ struct held_inode {
   descriptor fd;
   file_id id;
   file_key key;
-  bool is_marked = false;      // by a program of a job that is no more
-  std::uint64_t last_lsn = 0;  // of its records that count, or of names in it; 0: none
+  bool is_marked = false;                // by a program of a job that is no more
+  std::uint64_t last_lsn = 0;            // of its records that count, or of names in it; 0: none
+  mutable std::vector<place> places;     // in all areas, see service::places_of
+  mutable std::uint64_t places_are = 0;  // of that version of the areas
 };
 
 struct held_directory : held_inode {

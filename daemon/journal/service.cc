@@ -22,6 +22,7 @@ namespace {
 
 constexpr unsigned pool_threads = 32;  // as many join one commit of a file system's journal
 constexpr std::uint64_t nap_ns = 10'000'000;
+constexpr std::uint64_t beat_every_ns = 1'000'000;  // of many areas: each beat is a line of theirs
 constexpr std::uint64_t note_every_ns = 1'000'000'000;  // while something is live
 constexpr std::uint64_t sweep_every_ns = 30'000'000;    // a part of the files
 constexpr std::uint64_t tidy_every_ns = 300'000'000;
@@ -120,6 +121,7 @@ void service::add(std::unique_ptr<area> a) {
   told_.add(*a);
   std::unique_lock held(areas_mutex_);
   areas_.push_back(std::move(a));
+  ++areas_are_;
   held.unlock();
   for (auto const& r : left) take_over(r);
 }
@@ -139,6 +141,7 @@ void service::remove(std::string const& path) {
       std::lock_guard const held(areas_mutex_);
       retired_.push_back(std::move(*at));
       areas_.erase(at);
+      ++areas_are_;
       return;
     }
 }
@@ -196,7 +199,10 @@ void service::wait() {
 
 void service::turn() {
   now_ns_ = steady_count_ns();
-  for (auto const& a : areas_) a->beat(now_ns_);
+  if (now_ns_ - beaten_ns_ > beat_every_ns) {
+    beaten_ns_ = now_ns_;
+    for (auto const& a : areas_) a->beat(now_ns_);
+  }
   wait();
   now_ns_ = steady_count_ns();
   for (auto const& r : std::vector<request>(asked_)) take_over(r);
@@ -253,6 +259,7 @@ bool service::end() {
   told_ = {};
   std::lock_guard const held(areas_mutex_);
   areas_.clear();
+  ++areas_are_;
   return true;
 }
 

@@ -164,7 +164,7 @@ class service {
   void await(file_ptr const& f, request const& r, found& now, std::vector<place> places);
   void go_on(file_ptr const& f);
   void settle(file_ptr const& f, found const& now);
-  std::vector<place> places_of(held_inode const& i);
+  std::vector<place> const& places_of(held_inode const& i);
   void raise_logged(held_inode const& i, area& asked, bool& good);
   void take(held_inode const& i, noted& to);
   void make_room(request const& r);
@@ -212,7 +212,8 @@ class service {
   std::uint64_t incarnation_;
   std::uint64_t const began_ns_;
   std::vector<std::unique_ptr<area>> areas_, retired_;
-  std::mutex areas_mutex_;  // of areas_: whoever changes it, and threads that are not the loop
+  std::uint64_t areas_are_ = 1;  // another version with each that comes or goes
+  std::mutex areas_mutex_;       // of areas_: whoever changes it, and threads that are not the loop
   std::map<file_key, file_ptr> files_;
   file_key swept_to_ = {};
   std::map<file_key, directory_ptr> directories_;
@@ -229,7 +230,7 @@ class service {
   std::uint64_t unheld_lsn_ = 0;   // up to there are records of what is held no more
   std::vector<file_ptr> orphans_;  // removed, and live
   std::map<directory_ptr, std::uint64_t> left_in_;  // others of those: where from, up to there
-  std::uint64_t now_ns_ = 0, noted_ns_ = 0, swept_ns_ = 0, tidied_ns_ = 0;
+  std::uint64_t now_ns_ = 0, beaten_ns_ = 0, noted_ns_ = 0, swept_ns_ = 0, tidied_ns_ = 0;
   std::uint64_t checkpoint_ns_ = 0;
   std::uint64_t rests_after_ns_, asked_ns_ = 0;
   std::uint64_t woken_ns_ = 0;  // CLOCK_REALTIME; 0: nobody has rested yet

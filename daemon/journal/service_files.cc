@@ -51,10 +51,12 @@ bool is_grown_unnoted(held_file const& f, noted const& what, std::uint64_t size)
 
 }  // namespace
 
-std::vector<place> service::places_of(held_inode const& i) {
-  std::vector<place> all;
-  for (auto const& a : areas_) all.push_back({a.get(), a->key_of(i.key.first, i.key.second)});
-  return all;
+/// Kept with it: with many jobs, finding them took more time than all else of an fsync.
+std::vector<place> const& service::places_of(held_inode const& i) {
+  if (std::exchange(i.places_are, areas_are_) == areas_are_) return i.places;
+  i.places.clear();
+  for (auto const& a : areas_) i.places.push_back({a.get(), a->key_of(i.key.first, i.key.second)});
+  return i.places;
 }
 
 std::uint64_t service::flags_of(held_inode const& i) {
@@ -138,7 +140,7 @@ service::file_ptr service::hold(request const& r) {
 }
 
 bool service::is_watched(held_inode const& i) {
-  auto const all = places_of(i);
+  auto const& all = places_of(i);
   return !is_resting_ &&
          std::all_of(all.begin(), all.end(), [](auto& p) { return p.in->is_watched(p.key); });
 }
