@@ -30,11 +30,39 @@ std::uint64_t device_of(std::string const& source) {
   return device_number(major(st.st_rdev), minor(st.st_rdev));
 }
 
-user_mount_notes read_notes() {
+descriptor open_root() { return descriptor(open("/", O_PATH | O_CLOEXEC)); }
+
+/// Others than root may rename what lies in it, or it itself.
+bool is_others(int directory) {
+  struct statx st = {};
+  // As far as the kernel knows: no server is asked.
+  if (statx(directory, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_BASIC_STATS, &st) != 0)
+    return true;
+  bool const is_open =
+      (st.stx_mode & S_IWOTH) != 0 || ((st.stx_mode & S_IWGRP) != 0 && st.stx_gid != 0);
+  return st.stx_uid != 0 || (is_open && (st.stx_mode & S_ISVTX) == 0);
+}
+
+/// Whether a user may change the path of a mount. What is on FUSE is not looked at.
+bool is_movable(mount_row const& m, std::vector<mount_row> const& all) {
+  for (auto const& above : all)
+    if (above.type.starts_with("fuse") && m.point.starts_with(above.point + "/")) return true;
+  descriptor at = open_root();
+  for (auto const& part : std::filesystem::path(m.point).parent_path().relative_path()) {
+    if (!at || is_others(at.get())) return true;
+    at = descriptor(openat(at.get(), part.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  }
+  return !at || is_others(at.get());
+}
+
+user_mount_notes read_notes(std::vector<mount_row> const& all) {
   user_mount_notes notes = {parse_fstab(read_file("/etc/fstab").value_or("")),
                             parse_utab(read_file("/run/mount/utab").value_or(""))};
   for (auto& row : notes.fstab)
     row.device = device_of(tagged_device(row.source).value_or(row.source));
+  if (notes.fstab.empty() && notes.utab.empty()) return notes;
+  for (auto const& m : all)
+    if (is_movable(m, all)) notes.movable.push_back(m.id);
   return notes;
 }
 
@@ -78,7 +106,7 @@ class mount_judge {
   }
 
   std::vector<mount_row> const all_;
-  user_mount_notes const notes_ = read_notes();
+  user_mount_notes const notes_ = read_notes(all_);
 };
 
 /// Parts of a path, the next one last.
@@ -92,8 +120,6 @@ void put_parts(std::vector<std::string>& left, std::filesystem::path const& path
 bool keeps_doubting = false;
 
 bool doubts() { return keeps_doubting || geteuid() == 0; }
-
-descriptor open_root() { return descriptor(open("/", O_PATH | O_CLOEXEC)); }
 
 /// Where a link leads to; nothing: it is none.
 std::optional<std::filesystem::path> link_at(int fd) {

@@ -5,14 +5,17 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/magic.h>
+#include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <climits>
+#include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <iostream>
 
 #include "base/error.h"
@@ -22,84 +25,145 @@ namespace sluice {
 namespace {
 
 constexpr int most_links = 40;
+constexpr int most_tries = 16;  // for a name beside that nobody has
 
-/// The name at the end of all symbolic links; of a descriptor's name the last before /proc.
-std::filesystem::path behind_links(std::filesystem::path at) {
-  std::error_code failed;
-  for (int i = 0; i < most_links; ++i) {
-    auto const folder =
-        std::filesystem::canonical(at.parent_path().empty() ? "." : at.parent_path(), failed);
-    if (failed || folder.string().starts_with("/proc")) return at;
-    auto const target = std::filesystem::read_symlink(at, failed);
-    if (failed) return at;
-    at = folder / target;
-  }
+[[noreturn]] void refuse(std::string const& called, int why) {
+  throw usage_error(fmt::format("{}: {}", called, std::strerror(why)));
+}
+
+/// Where a name leads.
+struct place {
+  descriptor folder;
+  std::string name;
+  struct stat st = {};
+  bool is_there = false;
+  bool is_in_place = false;  // it is not to be replaced
+};
+
+/// The name at the end of `path`, seen from `from`; the kernel finds its directory, by its own
+/// rules for links.
+place look_from(int from, std::string const& path, std::string const& called) {
+  std::size_t const slash = path.rfind('/');
+  std::string const parent = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  place at;
+  at.name = path.substr(slash + 1);  // of npos: all of it
+  at.folder = descriptor(openat(from, parent.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!at.folder) refuse(called, errno);
+  if (at.name.empty() || at.name == "." || at.name == "..") refuse(called, EISDIR);
+  at.is_there = fstatat(at.folder.get(), at.name.c_str(), &at.st, AT_SYMLINK_NOFOLLOW) == 0;
+  if (!at.is_there && errno != ENOENT) refuse(called, errno);
+  struct statfs fs = {};
+  at.is_in_place = fstatfs(at.folder.get(), &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC;
   return at;
 }
 
-/// The file to be replaced; empty: what is there is written in place.
-std::string replaced_by(std::string const& path) {
-  struct stat st = {};
-  if (stat(path.c_str(), &st) == 0) {
-    if (S_ISDIR(st.st_mode))
-      throw usage_error(fmt::format("{}: is a directory; give the name of a file", path));
-    if (!S_ISREG(st.st_mode)) return {};
-  }
-  auto const file = behind_links(path);
-  return lstat(file.c_str(), &st) == 0 && S_ISLNK(st.st_mode) ? std::string() : file.string();
+/// As the kernel does with fs.protected_symlinks: where everybody may make links, only those of the
+/// directory's owner and our own.
+void check_link(place const& at, std::string const& called) {
+  struct stat folder = {};
+  if (fstat(at.folder.get(), &folder) != 0) refuse(called, errno);
+  bool const is_everybodys = (folder.st_mode & S_ISVTX) != 0 && (folder.st_mode & S_IWOTH) != 0;
+  if (is_everybodys && at.st.st_uid != geteuid() && at.st.st_uid != folder.st_uid)
+    throw usage_error(
+        fmt::format("{}: is a symbolic link of another user, in a directory in which everybody may "
+                    "make some; it is not followed",
+                    called));
 }
 
-/// An empty file beside `file`, or a usage error; its name.
-std::string make_beside(std::string const& file, std::string const& called) {
-  std::string name = file + ".XXXXXX";
-  int const fd = mkostemp(name.data(), O_CLOEXEC);
-  if (fd < 0) throw usage_error(fmt::format("{}: {}", called, std::strerror(errno)));
-  struct stat st = {};
-  mode_t mode = umask(0);
-  umask(mode);
-  mode = stat(file.c_str(), &st) == 0 ? st.st_mode & 07777 : 0666 & ~mode;
-  (void)!fchmod(fd, mode);
-  close(fd);
-  return name;
+/// At the end of all symbolic links; of a descriptor's name the last before /proc.
+place end_of(std::string const& path) {
+  place at = look_from(AT_FDCWD, path, path);
+  for (int i = 0; at.is_there && S_ISLNK(at.st.st_mode) && !at.is_in_place; ++i) {
+    check_link(at, path);
+    char target[PATH_MAX];
+    ssize_t const n = readlinkat(at.folder.get(), at.name.c_str(), target, sizeof target);
+    if (n < 0) refuse(path, errno);
+    if (i == most_links) refuse(path, ELOOP);
+    at = look_from(at.folder.get(), std::string(target, static_cast<std::size_t>(n)), path);
+  }
+  if (at.is_there && S_ISDIR(at.st.st_mode))
+    throw usage_error(fmt::format("{}: is a directory; give the name of a file", path));
+  at.is_in_place |= at.is_there && !S_ISREG(at.st.st_mode);
+  return at;
+}
+
+/// What the new file may be: as the old one, if that is ours, but never more than a plain file.
+mode_t mode_for(place const& at) {
+  if (at.is_there && at.st.st_uid == geteuid()) return at.st.st_mode & 0777;
+  mode_t const mask = umask(0);
+  umask(mask);
+  return 0666 & ~mask;
+}
+
+/// An empty file beside it, of which `name` becomes the name, or a usage error.
+descriptor make_beside(place const& at, std::string const& called, std::string& name) {
+  constexpr int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+  int why = 0;
+  for (int i = 0; i < most_tries && (i == 0 || why == EEXIST); ++i) {
+    std::uint32_t number = 0;
+    if (getrandom(&number, sizeof number, 0) != sizeof number) refuse(called, errno);
+    name = fmt::format("{}.{:x}", at.name, number);
+    descriptor made(openat(at.folder.get(), name.c_str(), flags, 0600));
+    why = errno;
+    if (!made) continue;
+    (void)!fchmod(made.get(), mode_for(at));
+    return made;
+  }
+  refuse(called, why);
+}
+
+/// By its own name: a descriptor's leads further than names do.
+descriptor open_in_place(place const& at, std::string const& called) {
+  struct stat fs = {};
+  bool const is_link = at.is_there && S_ISLNK(at.st.st_mode);
+  if (is_link) return descriptor(open(called.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC));
+  descriptor opened(openat(at.folder.get(), at.name.c_str(), O_WRONLY | O_NOFOLLOW | O_CLOEXEC));
+  // Somebody may have put another file there meanwhile.
+  if (opened && (fstat(opened.get(), &fs) != 0 || S_ISREG(fs.st_mode))) refuse(called, EEXIST);
+  return opened;
 }
 
 }  // namespace
 
 void check_output_file(std::string const& path) {
   if (path == "-") return;
-  if (std::string const file = replaced_by(path); !file.empty())
-    unlink(make_beside(file, path).c_str());
-  else if (access(path.c_str(), W_OK) != 0)
-    throw usage_error(fmt::format("{}: {}", path, std::strerror(errno)));
+  place const at = end_of(path);
+  if (at.is_in_place) {
+    if (access(path.c_str(), W_OK) != 0) refuse(path, errno);
+    return;
+  }
+  std::string name;
+  make_beside(at, path, name);
+  unlinkat(at.folder.get(), name.c_str(), 0);
 }
 
 output_file::output_file(std::string const& path) : path_(path) {
   if (path == "-") {
-    to_ = &std::cout;
+    to_.rdbuf(std::cout.rdbuf());
     return;
   }
-  std::string name = path;
-  if (std::string const file = replaced_by(path); !file.empty()) {
-    path_ = file;
-    temporary_ = name = make_beside(file, path);
-  }
-  file_.open(name, std::ios::binary | std::ios::trunc);
-  if (!file_) {
-    if (!temporary_.empty()) unlink(temporary_.c_str());
-    throw usage_error(fmt::format("{}: {}", path, std::strerror(errno)));
-  }
-  to_ = &file_;
+  place at = end_of(path);
+  descriptor opened = at.is_in_place ? open_in_place(at, path) : make_beside(at, path, temporary_);
+  if (!opened) refuse(path, errno);
+  folder_ = std::move(at.folder);
+  name_ = std::move(at.name);
+  file_ = std::make_unique<__gnu_cxx::stdio_filebuf<char>>(opened.release(),
+                                                           std::ios::out | std::ios::binary);
+  to_.rdbuf(file_.get());
 }
 
 output_file::~output_file() {
-  if (!temporary_.empty()) unlink(temporary_.c_str());
+  if (!temporary_.empty()) unlinkat(folder_.get(), temporary_.c_str(), 0);
 }
 
 void output_file::commit() {
-  if (*to_) errno = 0;  // else it is of the write that failed
-  to_->flush();
-  if (file_.is_open()) file_.close();
-  if (!*to_ || (!temporary_.empty() && std::rename(temporary_.c_str(), path_.c_str()) != 0))
+  if (to_) errno = 0;  // else it is of the write that failed
+  to_.flush();
+  bool is_good = static_cast<bool>(to_);
+  if (file_) is_good = file_->close() != nullptr && is_good;
+  if (is_good && !temporary_.empty())
+    is_good = renameat(folder_.get(), temporary_.c_str(), folder_.get(), name_.c_str()) == 0;
+  if (!is_good)
     throw sluice_error(fmt::format("{}: cannot be written: {}", path_,
                                    errno != 0 ? std::strerror(errno) : "no reason given"));
   temporary_.clear();

@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // A file that appears complete, or not at all: it is written beside its name and renamed at the
 // end. Every verb writes through it, so a refused or failed verb leaves the old file alone.
+// What stays true, for root above all: nothing is written but the new file, whoever else may write
+// in its directory. No link of a stranger is followed where everybody may make one, and of a
+// stranger's file not even the mode is taken over.
 #pragma once
 
-#include <fstream>
+#include <ext/stdio_filebuf.h>
+
+#include <memory>
 #include <ostream>
 #include <string>
+
+#include "base/descriptor.h"
 
 namespace sluice {
 
@@ -22,15 +29,17 @@ class output_file {
   output_file(output_file const&) = delete;
   output_file& operator=(output_file const&) = delete;
 
-  std::ostream& stream() { return *to_; }
+  std::ostream& stream() { return to_; }
   /// Throws when not all of it could be written.
   void commit();
 
  private:
-  std::string path_;
+  std::string path_;   // as it was called
+  descriptor folder_;  // of both names
+  std::string name_;
   std::string temporary_;  // empty: written in place (standard output, a device)
-  std::ofstream file_;
-  std::ostream* to_ = nullptr;
+  std::unique_ptr<__gnu_cxx::stdio_filebuf<char>> file_;  // null: standard output
+  std::ostream to_{nullptr};
 };
 
 }  // namespace sluice

@@ -73,6 +73,11 @@ own_directory::own_directory(std::string const& target, std::string const& name)
         fmt::format("cannot make a directory in the target {}: {}", target, std::strerror(why)));
   }
   fd_ = descriptor(open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  struct stat st = {};
+  bool const is_ours =
+      fd_ && fstat(fd_.get(), &st) == 0 && st.st_uid == geteuid() && (st.st_mode & 0777) == 0700;
+  if (fd_ && !is_ours)
+    throw sluice_error(fmt::format("somebody put another directory in the place of {}", path_));
   char whole[4096];
   ssize_t const n =
       readlink(fmt::format("/proc/self/fd/{}", fd_.get()).c_str(), whole, sizeof whole - 1);
@@ -95,6 +100,21 @@ bool own_directory::remove(std::string& why, std::function<bool()> const& go_on)
     rmdir(made_target_.c_str());
   path_.clear();
   return why.empty();
+}
+
+working_in::working_in(int directory) : before_(open(".", O_PATH | O_DIRECTORY | O_CLOEXEC)) {
+  if (!before_ || fchdir(directory) != 0) cannot("work in", "the own directory");
+}
+
+working_in::~working_in() { (void)!fchdir(before_.get()); }
+
+descriptor open_own(std::string const& path, std::uint64_t device, std::uint64_t inode) {
+  descriptor dir(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  struct stat st = {};
+  if (!dir || fstat(dir.get(), &st) != 0) cannot("open", path);
+  if (st.st_dev != device || st.st_ino != inode)
+    throw sluice_error(fmt::format("somebody put another directory in the place of {}", path));
+  return dir;
 }
 
 bool remove_left_directory(std::string const& path, std::uint64_t inode) {

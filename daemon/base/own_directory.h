@@ -4,6 +4,7 @@
 // or crossing mounts.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 
@@ -31,6 +32,23 @@ class own_directory {
   std::string made_target_;  // empty: it was there
   descriptor fd_;            // whatever comes to have that name, this is the directory we made
 };
+
+/// As long as it lives, names that are relative begin in that directory: one that its owner's
+/// neighbours may rename meanwhile, or put another one in its place.
+class working_in {
+ public:
+  explicit working_in(int directory);
+  ~working_in();
+  working_in(working_in const&) = delete;
+  working_in& operator=(working_in const&) = delete;
+
+ private:
+  descriptor before_;
+};
+
+/// Opens a directory that an own_directory of another process made, and no other: it has this
+/// device and inode. Throws a sluice error.
+descriptor open_own(std::string const& path, std::uint64_t device, std::uint64_t inode);
 
 /// Removes a directory that an own_directory of a process that is gone made, with all below it: a
 /// directory of this user that has this inode. False when something of it is left.

@@ -9,4 +9,7 @@ namespace sluice {
 /// What is not printable ASCII becomes `?`.
 std::string printable(std::string text);
 
+/// What commands a terminal becomes `?`; other alphabets and ends of lines stay.
+std::string without_commands(std::string text);
+
 }  // namespace sluice

@@ -7,6 +7,7 @@
 #include <new>
 
 #include "base/error.h"
+#include "base/printable.h"
 
 namespace sluice {
 
@@ -25,12 +26,12 @@ int guarded(char const* name, Run&& run) {
     if (status == 0) flush_output();
     return status;
   } catch (error const& e) {
-    std::fprintf(stderr, "%s: %s\n", name, e.what());
+    std::fprintf(stderr, "%s: %s\n", name, without_commands(e.what()).c_str());
     return e.status();
   } catch (std::bad_alloc const&) {
     std::fprintf(stderr, "%s: not enough memory\n", name);
   } catch (std::exception const& e) {
-    std::fprintf(stderr, "%s: %s\n", name, e.what());
+    std::fprintf(stderr, "%s: %s\n", name, without_commands(e.what()).c_str());
   }
   return exit_sluice;
 }

@@ -91,8 +91,10 @@ bool fits(mount_row const& m, fstab_row const& row) {
   return is_telling(row.source) && row.source == m.source;
 }
 
-/// Nothing is mounted where it says: the note is old, and its device perhaps another's by now.
-bool is_old(utab_row const& row, std::vector<mount_row> const& all) {
+/// Nothing is mounted where it says. The note is old, and its device perhaps another's by now; or
+/// a directory above was renamed.
+template <typename Row>
+bool is_empty(Row const& row, std::vector<mount_row> const& all) {
   return std::none_of(all.begin(), all.end(),
                       [&](mount_row const& m) { return m.point == row.point; });
 }
@@ -104,11 +106,18 @@ bool fits(mount_row const& m, utab_row const& row) {
 std::optional<std::string> why_itself(mount_row const& m, std::vector<mount_row> const& all,
                                       user_mount_notes const& notes, bool with_binds) {
   if (auto why = why_fuse(m)) return why;
-  for (auto const& row : notes.fstab)
-    if ((with_binds || !row.is_bind) && fits(m, row))
-      return fmt::format("line {} of /etc/fstab has \"{}\"", row.line, row.option);
+  bool const is_movable =
+      std::find(notes.movable.begin(), notes.movable.end(), m.id) != notes.movable.end();
+  for (auto const& row : notes.fstab) {
+    if (row.is_bind && !with_binds) continue;
+    if (fits(m, row)) return fmt::format("line {} of /etc/fstab has \"{}\"", row.line, row.option);
+    if (is_movable && is_empty(row, all))
+      return fmt::format(
+          "line {} of /etc/fstab has \"{}\", and a user may rename directories above this mount",
+          row.line, row.option);
+  }
   for (auto const& row : notes.utab)
-    if (!is_old(row, all) && fits(m, row))
+    if (fits(m, row) && (is_movable || !is_empty(row, all)))
       return "/run/mount/utab says that it was mounted for a user";
   return {};
 }

@@ -34,6 +34,8 @@ struct utab_row {
 struct user_mount_notes {
   std::vector<fstab_row> fstab;
   std::vector<utab_row> utab;
+  std::vector<std::uint64_t> movable = {};  // ids of mounts whose path a user may change: he may
+                                            // rename a directory above, and no note fits any more
 };
 
 /// Lines with `user`, `users`, `owner` or `group`; the devices are not known yet.

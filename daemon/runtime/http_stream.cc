@@ -51,9 +51,10 @@ bool http_stream::is_writable() const { return wait(POLLOUT, begun_ns_ + answer_
 
 ssize_t http_stream::read(char* to, std::size_t most) {
   if (from_ == end_) {
-    if (!is_readable()) return -1;
+    if (received_ >= request_bytes || !is_readable()) return -1;
     ssize_t const got = recv(socket_, room_, sizeof room_, MSG_DONTWAIT);
     if (got <= 0) return got;
+    received_ += static_cast<std::size_t>(got);
     from_ = 0;
     end_ = static_cast<std::size_t>(got);
   }

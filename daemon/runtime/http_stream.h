@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One connection of the HTTP server, with an end: the library gives each byte a patience of its
-// own, so a client of one byte a second would hold its thread for hours.
+// own, so a client of one byte a second would hold its thread for hours. It keeps any number of
+// header lines, so what a connection may send is bounded too.
 #pragma once
 
 #include <httplib.h>
@@ -13,6 +14,7 @@ class http_stream final : public httplib::Stream {
  public:
   /// Until when a request has to be there, and until when its answer has to be taken.
   static constexpr std::int64_t request_ns = 2'000'000'000, answer_ns = 10'000'000'000;
+  static constexpr std::size_t request_bytes = 32 * 1024;
 
   explicit http_stream(int socket);
 
@@ -30,6 +32,7 @@ class http_stream final : public httplib::Stream {
 
   int const socket_;
   std::int64_t const begun_ns_;
+  std::size_t received_ = 0;
   std::size_t from_ = 0, end_ = 0;  // of what is in room_ and not read
   char room_[4096] = {};
 };

@@ -27,6 +27,7 @@ struct security;
 namespace sluice::runtime {
 
 class dashboard;
+class metrics_server;
 class fresh_look;
 class launcher;
 class policy_log;
@@ -41,8 +42,8 @@ struct services {
   wire::context* zmq = nullptr;          // the only one of the process
   wire::security const* keys = nullptr;  // null: plain. Read again by the role after a reload
   std::uint64_t incarnation = 0;         // larger than that of every earlier start
-  std::string capabilities = {};     // kept by this process, for people: `cap_chown,…` or `none`
-  std::string metrics_address = {};  // as bound; empty: none
+  std::string capabilities = {};  // kept by this process, for people: `cap_chown,…` or `none`
+  metrics_server const* metrics_at = nullptr;  // null: none
   int journal_keeper = -1;     // socket of node/journal_keeper.h; -1: this daemon keeps no log
   dashboard* board = nullptr;  // the loop tells it what happens; null in tests
   launcher* walks = nullptr;   // threads that look at processes; null: those of the loop

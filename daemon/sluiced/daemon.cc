@@ -168,7 +168,7 @@ void say_start(config const& c, runtime::services& s, runtime::kept_capabilities
                        {"run_dir", c.run_dir},
                        {"capabilities", caps.kept},
                        {"watching", watching.kept.empty() ? "none" : watching.kept},
-                       {"metrics", s.metrics_address}});
+                       {"metrics", s.metrics_at == nullptr ? "" : s.metrics_at->address()}});
   if (!caps.missing.empty())
     s.log.warning("capabilities are missing: jobs of other users are not served in full",
                   {{"missing", caps.missing}});
@@ -234,7 +234,7 @@ int run_daemon(runtime::command_line const& line) {
   s.incarnation = runtime::next_incarnation(
       c.state_dir, static_cast<std::uint64_t>(read_clock(CLOCK_REALTIME)), trouble);
   s.capabilities = caps.kept;
-  s.metrics_address = server ? server->address() : "";
+  s.metrics_at = server.get();
   s.board = &board;
   s.looks = &looks;
   s.walks = walks.get();

@@ -18,6 +18,7 @@
 #include "policy/supply.h"
 #include "runtime/dashboard.h"
 #include "runtime/history_rows.h"
+#include "runtime/metrics_server.h"
 #include "runtime/user_names.h"
 #include "verbs/change.h"
 #include "verbs/views/rows.h"
@@ -41,7 +42,7 @@ json hello(role& r, local::peer const& who, json const& request) {
                  {"policy_hash", hex(r.policy().hash)},
                  {"parent", nullptr},
                  {"capabilities", services.capabilities},
-                 {"metrics", services.metrics_address}};
+                 {"metrics", services.metrics_at == nullptr ? "" : services.metrics_at->address()}};
   if (auto const parent = r.parent())
     answer["parent"] = {
         {"address", parent->address}, {"name", parent->name}, {"connected", parent->is_connected}};
@@ -140,7 +141,13 @@ json history(role& r, local::peer const& who, json const& request) {
 json dashboard(role& r, local::peer const& who, json const&) {
   auto* const board = r.services().board;
   if (board == nullptr) throw sluice_error("this daemon has no dashboard");
-  return {{"url", board->url_for(r.services().metrics_address, who.uid, local::is_operator(who))}};
+  runtime::metrics_server const* const at = r.services().metrics_at;
+  if (at == nullptr)
+    throw usage_error("this daemon serves no page: it was started with --metrics none");
+  if (at->is_waiting())  // who has it may be any user, and would be handed the key
+    throw sluice_error(
+        fmt::format("this daemon serves no page: somebody else has its port {}", at->address()));
+  return {{"url", board->url_for(at->address(), who.uid, local::is_operator(who))}};
 }
 
 json classes(role& r, local::peer const& who, json const& request) {

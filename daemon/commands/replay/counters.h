@@ -51,8 +51,9 @@ struct process_page {
 };
 
 struct counters_head {
-  std::uint64_t fingerprint;           // of the plan: those who joined must have made the same
-  char root[4096];                     // the own directory
+  std::uint64_t fingerprint;  // of the plan: those who joined must have made the same
+  char root[4096];            // the own directory
+  std::uint64_t root_device, root_inode;
   std::atomic<std::int64_t> start_ns;  // of CLOCK_MONOTONIC; 0: not yet
   std::atomic<bool> stop;
   std::atomic<int> error;  // of a thread that could not begin, and what it was about

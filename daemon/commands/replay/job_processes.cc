@@ -65,7 +65,9 @@ int run_process(options const& o, plan const& p, shared_counters& book, unsigned
   std::vector<unsigned> mine;
   for (unsigned w = 0; w < p.workers.size(); ++w)
     if (p.workers[w].job == job && p.workers[w].process == process) mine.push_back(w);
-  names const where{book.head().root, o.tree};
+  counters_head const& head = book.head();
+  working_in const there(open_own(head.root, head.root_device, head.root_inode).get());
+  names const where{o.tree};
   std::size_t const room = room_for_fds(mine.size());
   work_place place(where, job, room);
   place.read_bytes = o.plan.read_bytes;

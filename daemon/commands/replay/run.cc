@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -99,6 +100,7 @@ class replayer {
 
  private:
   void read();
+  void tell_place();
   bool populate_all(names const& n);
   bool wait_until_ready(job_processes& c);
   void start();
@@ -139,7 +141,18 @@ void replayer::read() {
   settle_end(o_, plan_);
 }
 
+/// To processes that may be exec'd again.
+void replayer::tell_place() {
+  counters_head& head = book_->head();
+  struct stat st = {};
+  if (fstat(place_->fd(), &st) != 0) throw sluice_error("cannot look at " + place_->path());
+  place_->path().copy(head.root, sizeof head.root - 1);
+  head.root_device = st.st_dev;
+  head.root_inode = st.st_ino;
+}
+
 bool replayer::populate_all(names const& n) {
+  working_in const there(place_->fd());
   auto const go_on = [] { return caught == 0; };
   for (unsigned job = 0; job < plan_.jobs.size() && go_on(); ++job) {
     bar_->say(fmt::format("making the files of {}", plan_.jobs[job]));
@@ -220,12 +233,11 @@ int replayer::run() {
   catch_signals();
   bar_.emplace(o_.quiet);
   place_.emplace(o_.target, "sluice-replay");
-  names const n{place_->path(), o_.tree};
   book_.emplace(plan_.shape());
   book_->head().fingerprint = plan_.fingerprint();
-  n.root.copy(book_->head().root, sizeof book_->head().root - 1);
+  tell_place();
   seen_.emplace(plan_, *book_);
-  bool begun = populate_all(n);
+  bool begun = populate_all({o_.tree});
   if (begun) {
     job_processes c(o_, plan_, *book_, trace_fd_);
     begun = wait_until_ready(c);

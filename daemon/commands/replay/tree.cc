@@ -64,7 +64,7 @@ void add_level(std::vector<std::string>& out, std::string const& prefix, unsigne
 
 }  // namespace
 
-std::string names::job(unsigned j) const { return fmt::format("{}/j{}", root, j); }
+std::string names::job(unsigned j) const { return fmt::format("j{}", j); }
 std::string names::data(unsigned j) const { return job(j) + "/data"; }
 std::string names::worker(unsigned j, unsigned w) const { return fmt::format("{}/w{}", job(j), w); }
 

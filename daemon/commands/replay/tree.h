@@ -19,9 +19,8 @@ struct tree_shape {
   std::uint64_t file_bytes = 4 << 20;  // of the files that are read and written
 };
 
-/// Names only: the same in every process.
+/// Names only, in the own directory: the same in every process.
 struct names {
-  std::string root;  // the own directory
   tree_shape shape;
 
   std::string job(unsigned j) const;
@@ -45,7 +44,8 @@ struct wanted_files {
   bool xattrs = false;  // files carry an attribute, where the file system can
 };
 
-/// Makes them; `go_on` false ends it early. Throws a sluice error that names the file.
+/// Makes them, in the working directory; `go_on` false ends it early. Throws a sluice error that
+/// names the file.
 void populate(names const& n, wanted_files const& w, std::function<bool()> const& go_on);
 
 }  // namespace sluice::replay

@@ -11,3 +11,11 @@ TEST_CASE("text of others says nothing to a terminal") {
   CHECK(printable("\xc2\x9b"
                   "2J") == "??2J");
 }
+
+TEST_CASE("printable: what commands a terminal is taken out of a sentence, and nothing else") {
+  CHECK(sluice::without_commands("a\x1b[2Jb\x07\x7f\r") == "a?[2Jb???");
+  CHECK(sluice::without_commands("line\n\tna\xc3\xafve \xe6\x96\x87") ==
+        "line\n\tna\xc3\xafve \xe6\x96\x87");
+  CHECK(sluice::without_commands("\xc2\x9b"
+                                 "31m") == "\xc2?31m");
+}

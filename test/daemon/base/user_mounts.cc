@@ -15,11 +15,12 @@ std::string row(std::string const& device, std::string const& point, std::string
 
 /// Why the last row may be a user's; "root": it is not.
 std::string why(std::string const& mountinfo, std::string const& fstab = "",
-                std::string const& utab = "", std::uint64_t device = 0) {
+                std::string const& utab = "", std::uint64_t device = 0, bool is_movable = false) {
   auto const all = parse_mounts(mountinfo);
   REQUIRE_FALSE(all.empty());
   user_mount_notes notes = {parse_fstab(fstab), parse_utab(utab)};
   for (auto& one : notes.fstab) one.device = device;
+  if (is_movable) notes.movable.push_back(all.back().id);
   return why_of_user(all.back(), all, notes).value_or("root");
 }
 
@@ -103,6 +104,18 @@ TEST_CASE("user mounts: mount's own notes") {
   CHECK(why(disk(), "", "SRC=/dev/sdb1 TARGET=/mnt/stick ROOT=/ OPTS=_netdev\n") == "root");
   CHECK(why(row("0:70", "/tmp", "tmpfs none rw"), "none /x tmpfs user",
             "SRC=none TARGET=/x OPTS=user=ann") == "root");
+}
+
+TEST_CASE("user mounts: who may rename a directory above hides what the notes say") {
+  std::string const note = "SRC=/dev/sdb1 TARGET=/x/usb OPTS=user=ann";
+  CHECK_THAT(why(disk(), "", note, 0, true), Contains("utab"));
+  CHECK(why(disk(), "", "SRC=/dev/sdc1 TARGET=/x/usb OPTS=user=ann", 0, true) == "root");
+  std::string const line = "LABEL=USB /x/usb ext4 user";
+  CHECK(why(disk(), line) == "root");
+  CHECK_THAT(why(disk(), line, "", 0, true), Contains("rename"));
+  // The line is of another mount, which is where it should be.
+  CHECK(why(row("8:33", "/x/usb", "ext4 /dev/sdc1 rw") + disk(), line, "", 0, true) == "root");
+  CHECK(why(disk(), "", "", 0, true) == "root");
 }
 
 TEST_CASE("user mounts: tags of devices") {

@@ -23,7 +23,7 @@ cut=
 end() {
   # shellcheck disable=SC2086
   [ -z "$pids" ] || kill -9 $pids 2>/dev/null
-  umount -l "$his" "$home" 2>/dev/null
+  umount -l "$his" "$home" "$SCRATCH"/of_bob/*/usb 2>/dev/null
   for one in $device $cut; do losetup -d "$one"; done
 }
 trap end EXIT
@@ -89,4 +89,21 @@ want = b"".join(b"%04d" % block * 1024 for block in range(40))
 sys.exit(open(sys.argv[1], "rb").read() != want)
 END
 [ -z "$(find "$his" -type f)" ] || fail "the user has: $(find "$his" -type f)"
+
+# He renames a directory above his mount, which the line names by a tag: no note fits any more.
+umount "$his" "$home"
+mkdir -p "$SCRATCH/of_bob/x/usb"
+chown -R $bob "$SCRATCH/of_bob"
+mount "$device" "$SCRATCH/of_bob/x/usb" || fail 'no mount'
+echo "LABEL=no-such-label $SCRATCH/of_bob/x/usb ext4 noauto,user 0 0" >"$SCRATCH/fstab"
+at=$SCRATCH/of_bob/x/usb
+doubted() {
+  timeout 100 "$SLUICE" recover "$at/journal" >"$SCRATCH/out" 2>&1
+  grep -q "of /etc/fstab has" "$SCRATCH/out" || fail "$1: $(cat "$SCRATCH/out")"
+}
+doubted 'as mounted'
+mv "$SCRATCH/of_bob/x" "$SCRATCH/of_bob/y"
+at=$SCRATCH/of_bob/y/usb
+doubted 'renamed'
+umount "$at"
 exit 0

@@ -96,10 +96,32 @@ until_true 60 grep -q 'somebody else has their port' "$SCRATCH/late.log" ||
   fail "a taken port: $(cat "$SCRATCH/late.log")"
 until_true 60 test -S "$SCRATCH/late/sluiced.sock" ||
   fail "it does not serve: $(cat "$SCRATCH/late.log")"
+# Nor is anybody sent there with a key.
+"$SLUICE" --run-dir "$SCRATCH/late" report --dashboard >"$SCRATCH/out" 2>&1 &&
+  fail "sent to the other: $(cat "$SCRATCH/out")"
+grep -q 'somebody else has its port' "$SCRATCH/out" || fail "dashboard: $(cat "$SCRATCH/out")"
 kill "$squatter"
 wait "$squatter" 2>/dev/null
 healthy() { [ "$(curl -s -m 5 "http://$taken/health")" = ok ]; }
 until_true 60 healthy || fail "the port is free, and not taken: $(cat "$SCRATCH/late.log")"
+
+"$SLUICE" --run-dir "$SCRATCH/late" report --dashboard >"$SCRATCH/out" 2>&1 ||
+  fail "dashboard: $(cat "$SCRATCH/out")"
+
+# Header lines without end are not kept: whoever sends them is hung up on.
+python3 - "${taken##*:}" <<'END' || fail 'header lines without end'
+import socket, sys
+s = socket.create_connection(("127.0.0.1", int(sys.argv[1])), timeout=60)
+sent = 0
+try:
+    s.sendall(b"GET /health HTTP/1.1\r\n")
+    while sent < 64 << 20:
+        s.sendall(b"a:b\r\n" * 10000)
+        sent += 50000
+except OSError:
+    pass
+sys.exit(sent >= 64 << 20)
+END
 
 # Idle connections, as many as one user can hold, do not blind it.
 python3 - "${taken##*:}" <<'END' || fail 'idle connections blind /health'

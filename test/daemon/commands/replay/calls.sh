@@ -34,9 +34,9 @@ for line in open(sys.argv[1], errors="replace"):
     if not m:
         continue
     name, args, result = m.group(1), m.group(2), int(m.group(3))
-    if name in calls and "sluice-replay." in args and result == 0 and "AT_REMOVEDIR" not in args:
+    if name in calls and re.search(r'"j0/', args) and result == 0 and "AT_REMOVEDIR" not in args:
         seen[calls[name]] += 1
-    if name == "openat" and result >= 0 and "/j0/" in args:
+    if name == "openat" and result >= 0 and '"j0/' in args:
         opened.add(result)
     if name == "close":
         closed += 1

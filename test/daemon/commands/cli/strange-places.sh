@@ -1,0 +1,71 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Root, or one user, writes results where another user may write too: nothing of anybody's is
+# overwritten, no mode of a stranger's file is taken over, and a replay works in its own directory
+# whatever has its name.
+set -u
+. test/lib/lib.sh
+need python3
+need strace
+two_users
+umask 022
+sticky=$SCRATCH/sticky his=$SCRATCH/his
+mkdir -m 1777 "$sticky"
+mkdir -m 755 "$his"
+chown $bob "$his"
+"$SLUICE" --run-dir "$SCRATCH/run" run -q --report "$SCRATCH/r.json" -- true || fail "run: $?"
+report() { "$SLUICE" report "$SCRATCH/r.json" -o "$1" 2>"$SCRATCH/err"; }
+about() { stat -c '%u %a' "$1"; }
+
+# His file is replaced by root's: with root's mode, and nothing special.
+as $bob sh -c "echo x >'$sticky/p.html' && chmod 4777 '$sticky/p.html'"
+report "$sticky/p.html" || fail "report: $(cat "$SCRATCH/err")"
+[ "$(about "$sticky/p.html")" = '0 644' ] || fail "his mode: $(about "$sticky/p.html")"
+# One's own keeps its mode, but for special bits.
+chmod 4640 "$sticky/p.html"
+report "$sticky/p.html" || fail "report: $(cat "$SCRATCH/err")"
+[ "$(about "$sticky/p.html")" = '0 640' ] || fail "own mode: $(about "$sticky/p.html")"
+
+# His link leads root nowhere, here or further on; root's own does.
+echo secret >"$SCRATCH/secret"
+as $bob ln -s "$SCRATCH/secret" "$sticky/l.html"
+ln -s "$sticky/l.html" "$SCRATCH/to-his.html"
+for link in "$sticky/l.html" "$SCRATCH/to-his.html"; do
+  report "$link"
+  [ $? = 2 ] || fail "followed: $link"
+  grep -q 'symbolic link' "$SCRATCH/err" || fail "$link: $(cat "$SCRATCH/err")"
+done
+as $ann "$SLUICE" report "$SCRATCH/r.json" -o "$sticky/l.html" 2>/dev/null && fail 'ann followed'
+[ "$(cat "$SCRATCH/secret")" = secret ] || fail 'his link was followed'
+ln -s "$SCRATCH/own.html" "$sticky/own.html"
+report "$sticky/own.html" || fail "own link: $(cat "$SCRATCH/err")"
+[ -L "$sticky/own.html" ] && grep -q '<html' "$SCRATCH/own.html" || fail 'own link'
+report /dev/stdout >"$SCRATCH/out" && grep -q '<html' "$SCRATCH/out" || fail '/dev/stdout'
+
+# The file beside is opened once: what comes to have its name later is not written.
+strace -f -o "$SCRATCH/trace" -e trace=openat,open,creat \
+  "$SLUICE" report "$SCRATCH/r.json" -o "$his/x.html" || fail "report: $?"
+[ "$(grep -c '"[^"]*x\.html' "$SCRATCH/trace")" = 1 ] || fail "$(grep 'x\.html' "$SCRATCH/trace")"
+grep -q 'x\.html.*O_EXCL' "$SCRATCH/trace" || fail "$(grep 'x\.html' "$SCRATCH/trace")"
+
+# A replay below his directory; he has another one in its place before the senders come.
+cat >"$SCRATCH/t.csv" <<'T'
+time,job,read_bytes,write_bytes
+0,a,4096,4096
+1,a,4096,4096
+T
+cat >"$SCRATCH/swap" <<T
+#!/bin/sh
+cd '$his' && mv sluice-replay.?????? moved && mkdir -p evil/j0/w0 &&
+  ln -s '$SCRATCH/secret' evil/j0/w0/own && ln -s '$SCRATCH/secret' evil/j0/data &&
+  mv evil "\$(cat '$SCRATCH/name')"
+exec "\$@"
+T
+sed -i "s|^cd '$his'|& \&\& ls -d sluice-replay.?????? >'$SCRATCH/name'|" "$SCRATCH/swap"
+chmod 755 "$SCRATCH/swap"
+timeout 60 "$SLUICE" replay "$SCRATCH/t.csv" --target "$his" --duration 1s --file-size 1MiB \
+  --wrap "$SCRATCH/swap" >"$SCRATCH/out" 2>&1
+[ $? = 125 ] || fail "replay: $(cat "$SCRATCH/out")"
+grep -q 'put another directory' "$SCRATCH/out" || fail "replay: $(cat "$SCRATCH/out")"
+[ "$(cat "$SCRATCH/secret")" = secret ] || fail 'the replay wrote through his link'
+exit 0
