@@ -60,7 +60,8 @@ user_mount_notes read_notes(std::vector<mount_row> const& all) {
                             parse_utab(read_file("/run/mount/utab").value_or(""))};
   for (auto& row : notes.fstab)
     row.device = device_of(tagged_device(row.source).value_or(row.source));
-  if (notes.fstab.empty() && notes.utab.empty()) return notes;
+  if (notes.utab.empty() && std::none_of(notes.fstab.begin(), notes.fstab.end(), is_unknown_tag))
+    return notes;
   for (auto const& m : all)
     if (is_movable(m, all)) notes.movable.push_back(m.id);
   return notes;

@@ -9,6 +9,7 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -25,7 +26,8 @@ namespace sluice {
 namespace {
 
 constexpr int most_links = 40;
-constexpr int most_tries = 16;  // for a name beside that nobody has
+constexpr int most_tries = 16;              // for a name beside that nobody has
+constexpr std::size_t longest_begin = 200;  // of that name
 
 [[noreturn]] void refuse(std::string const& called, int why) {
   throw usage_error(fmt::format("{}: {}", called, std::strerror(why)));
@@ -57,6 +59,14 @@ place look_from(int from, std::string const& path, std::string const& called) {
   return at;
 }
 
+/// Who made it would read along, or never.
+void check_pipe(place const& at, std::string const& called) {
+  bool const is_pipe = at.is_there && (S_ISFIFO(at.st.st_mode) || S_ISSOCK(at.st.st_mode));
+  if (is_pipe && !at.is_in_place && at.st.st_uid != geteuid() && at.st.st_uid != 0)
+    throw usage_error(
+        fmt::format("{}: is a pipe of another user; nothing is written to it", called));
+}
+
 /// As the kernel does with fs.protected_symlinks: where everybody may make links, only those of the
 /// directory's owner and our own.
 void check_link(place const& at, std::string const& called) {
@@ -83,16 +93,38 @@ place end_of(std::string const& path) {
   }
   if (at.is_there && S_ISDIR(at.st.st_mode))
     throw usage_error(fmt::format("{}: is a directory; give the name of a file", path));
+  check_pipe(at, path);
   at.is_in_place |= at.is_there && !S_ISREG(at.st.st_mode);
   return at;
 }
 
-/// What the new file may be: as the old one, if that is ours, but never more than a plain file.
-mode_t mode_for(place const& at) {
-  if (at.is_there && at.st.st_uid == geteuid()) return at.st.st_mode & 0777;
-  mode_t const mask = umask(0);
-  umask(mask);
-  return 0666 & ~mask;
+/// The access control list of the old file, and its group. False: not all of it could be had.
+bool take_over_group(place const& at, int made) {
+  constexpr char const* list_name = "system.posix_acl_access";
+  struct stat st = {};
+  if (fstat(made, &st) != 0) return false;
+  if (st.st_gid != at.st.st_gid && fchown(made, static_cast<uid_t>(-1), at.st.st_gid) != 0)
+    return false;
+  descriptor const old(
+      openat(at.folder.get(), at.name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (!old) return false;
+  char list[4096];
+  ssize_t const bytes = fgetxattr(old.get(), list_name, list, sizeof list);
+  if (bytes < 0) return errno == ENODATA || errno == EOPNOTSUPP;
+  return fsetxattr(made, list_name, list, static_cast<std::size_t>(bytes), 0) == 0;
+}
+
+/// The new file may be read and written as the old one, if that is ours, but never more than a
+/// plain file.
+void give_mode(place const& at, int made) {
+  mode_t mode = umask(0);
+  umask(mode);
+  mode = 0666 & ~mode;
+  if (at.is_there && at.st.st_uid == geteuid()) {
+    mode = at.st.st_mode & 0777;
+    if (!take_over_group(at, made)) mode &= ~mode_t{070};
+  }
+  (void)!fchmod(made, mode);
 }
 
 /// An empty file beside it, of which `name` becomes the name, or a usage error.
@@ -102,11 +134,11 @@ descriptor make_beside(place const& at, std::string const& called, std::string& 
   for (int i = 0; i < most_tries && (i == 0 || why == EEXIST); ++i) {
     std::uint32_t number = 0;
     if (getrandom(&number, sizeof number, 0) != sizeof number) refuse(called, errno);
-    name = fmt::format("{}.{:x}", at.name, number);
+    name = fmt::format("{}.{:x}", at.name.substr(0, longest_begin), number);
     descriptor made(openat(at.folder.get(), name.c_str(), flags, 0600));
     why = errno;
     if (!made) continue;
-    (void)!fchmod(made.get(), mode_for(at));
+    give_mode(at, made.get());
     return made;
   }
   refuse(called, why);

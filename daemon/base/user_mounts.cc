@@ -111,7 +111,8 @@ std::optional<std::string> why_itself(mount_row const& m, std::vector<mount_row>
   for (auto const& row : notes.fstab) {
     if (row.is_bind && !with_binds) continue;
     if (fits(m, row)) return fmt::format("line {} of /etc/fstab has \"{}\"", row.line, row.option);
-    if (is_movable && is_empty(row, all))
+    // Of this mount alone: where its file system is mounted besides, no user moved it.
+    if (with_binds && is_movable && is_unknown_tag(row) && is_empty(row, all))
       return fmt::format(
           "line {} of /etc/fstab has \"{}\", and a user may rename directories above this mount",
           row.line, row.option);
@@ -123,6 +124,10 @@ std::optional<std::string> why_itself(mount_row const& m, std::vector<mount_row>
 }
 
 }  // namespace
+
+bool is_unknown_tag(fstab_row const& row) {
+  return row.device == 0 && tagged_device(row.source).has_value();
+}
 
 std::vector<fstab_row> parse_fstab(std::string_view text) {
   std::vector<fstab_row> rows;

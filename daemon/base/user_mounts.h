@@ -45,6 +45,9 @@ std::vector<utab_row> parse_utab(std::string_view text);
 /// Where udev links the device that a tag names; nothing: it is no tag.
 std::optional<std::string> tagged_device(std::string const& source);
 
+/// Which device it means nobody can say now.
+bool is_unknown_tag(fstab_row const& row);
+
 /// Why `m` may be a user's choice, for people; nothing: root alone chose it. All mounts of a file
 /// system are, when one is.
 std::optional<std::string> why_of_user(mount_row const& m, std::vector<mount_row> const& all,

@@ -116,6 +116,13 @@ TEST_CASE("user mounts: who may rename a directory above hides what the notes sa
   // The line is of another mount, which is where it should be.
   CHECK(why(row("8:33", "/x/usb", "ext4 /dev/sdc1 rw") + disk(), line, "", 0, true) == "root");
   CHECK(why(disk(), "", "", 0, true) == "root");
+  // Of another device for sure, and of root's disk that root mounted there as well.
+  CHECK(why(disk(), line, "", 4711, true) == "root");
+  CHECK(why(disk(), "/dev/sr0 /media/cdrom0 udf,iso9660 user,noauto", "", 0, true) == "root");
+  auto const all = parse_mounts(disk("/") + disk("/home/ann/data"));
+  user_mount_notes const notes = {parse_fstab(line), {}, {all.back().id}};
+  CHECK(why_of_user(all.back(), all, notes));
+  CHECK_FALSE(why_of_user(all.front(), all, notes));
 }
 
 TEST_CASE("user mounts: tags of devices") {

@@ -7,6 +7,7 @@ set -u
 . test/lib/lib.sh
 need python3
 need strace
+need setfacl
 two_users
 umask 022
 sticky=$SCRATCH/sticky his=$SCRATCH/his
@@ -41,6 +42,32 @@ ln -s "$SCRATCH/own.html" "$sticky/own.html"
 report "$sticky/own.html" || fail "own link: $(cat "$SCRATCH/err")"
 [ -L "$sticky/own.html" ] && grep -q '<html' "$SCRATCH/own.html" || fail 'own link'
 report /dev/stdout >"$SCRATCH/out" && grep -q '<html' "$SCRATCH/out" || fail '/dev/stdout'
+
+# Nor is a pipe of his waited for; an own one is.
+as $bob mkfifo "$sticky/f.html" "$his/f.html"
+for pipe in "$sticky/f.html" "$his/f.html"; do
+  timeout 60 "$SLUICE" report "$SCRATCH/r.json" -o "$pipe" 2>"$SCRATCH/err"
+  [ $? = 2 ] || fail "his pipe: $?"
+  grep -q 'pipe of another user' "$SCRATCH/err" || fail "his pipe: $(cat "$SCRATCH/err")"
+done
+mkfifo "$SCRATCH/own-pipe"
+cat "$SCRATCH/own-pipe" >"$SCRATCH/out" &
+report "$SCRATCH/own-pipe" || fail "own pipe: $(cat "$SCRATCH/err")"
+wait $!
+grep -q '<html' "$SCRATCH/out" || fail 'own pipe'
+
+# Group and list of the old file stay, and a long name is a name.
+touch "$SCRATCH/kept.html"
+chmod 640 "$SCRATCH/kept.html"
+chgrp $ann "$SCRATCH/kept.html"
+setfacl -m "u:$bob:rw,g::---" "$SCRATCH/kept.html" || fail 'setfacl'
+lists() { getfacl -nc "$1" 2>/dev/null; }
+before=$(stat -c %g "$SCRATCH/kept.html" && lists "$SCRATCH/kept.html")
+report "$SCRATCH/kept.html" || fail "report: $(cat "$SCRATCH/err")"
+after=$(stat -c %g "$SCRATCH/kept.html" && lists "$SCRATCH/kept.html")
+[ "$before" = "$after" ] || fail "was: $before, is: $after"
+long=$(printf 'a%.0s' $(seq 250))
+report "$SCRATCH/$long" || fail "a long name: $(cat "$SCRATCH/err")"
 
 # The file beside is opened once: what comes to have its name later is not written.
 strace -f -o "$SCRATCH/trace" -e trace=openat,open,creat \
