@@ -146,12 +146,12 @@ descriptor make_beside(place const& at, std::string const& called, std::string& 
 
 /// By its own name: a descriptor's leads further than names do.
 descriptor open_in_place(place const& at, std::string const& called) {
-  struct stat fs = {};
+  struct stat st = {};
   bool const is_link = at.is_there && S_ISLNK(at.st.st_mode);
   if (is_link) return descriptor(open(called.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC));
   descriptor opened(openat(at.folder.get(), at.name.c_str(), O_WRONLY | O_NOFOLLOW | O_CLOEXEC));
   // Somebody may have put another file there meanwhile.
-  if (opened && (fstat(opened.get(), &fs) != 0 || S_ISREG(fs.st_mode))) refuse(called, EEXIST);
+  if (opened && (fstat(opened.get(), &st) != 0 || S_ISREG(st.st_mode))) refuse(called, EEXIST);
   return opened;
 }
 

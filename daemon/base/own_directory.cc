@@ -26,6 +26,10 @@ constexpr unsigned look_every = 64;  // files between two questions whether to g
   throw sluice_error(fmt::format("cannot {} {}: {}", what, path, std::strerror(errno)));
 }
 
+[[noreturn]] void replaced(std::string const& path) {
+  throw sluice_error(fmt::format("somebody put another directory in the place of {}", path));
+}
+
 /// A directory in `parent`, never a link, nor what is mounted there.
 int open_inner(int parent, char const* name) {
   open_how how = {};
@@ -76,8 +80,7 @@ own_directory::own_directory(std::string const& target, std::string const& name)
   struct stat st = {};
   bool const is_ours =
       fd_ && fstat(fd_.get(), &st) == 0 && st.st_uid == geteuid() && (st.st_mode & 0777) == 0700;
-  if (fd_ && !is_ours)
-    throw sluice_error(fmt::format("somebody put another directory in the place of {}", path_));
+  if (fd_ && !is_ours) replaced(path_);
   char whole[4096];
   ssize_t const n =
       readlink(fmt::format("/proc/self/fd/{}", fd_.get()).c_str(), whole, sizeof whole - 1);
@@ -112,8 +115,7 @@ descriptor open_own(std::string const& path, std::uint64_t device, std::uint64_t
   descriptor dir(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   struct stat st = {};
   if (!dir || fstat(dir.get(), &st) != 0) cannot("open", path);
-  if (st.st_dev != device || st.st_ino != inode)
-    throw sluice_error(fmt::format("somebody put another directory in the place of {}", path));
+  if (st.st_dev != device || st.st_ino != inode) replaced(path);
   return dir;
 }
 

@@ -80,11 +80,8 @@ void print_daemons(nlohmann::json const& rows) {
                                short_number(s.served, policy::unit_of_supply(s.supply)),
                                rate_words(s.grant, policy::unit_of_supply(s.supply)));
     fmt::print("{:<24} {:<10} {:<8} {:<8} {:>5} {:>5} {:>4}{}\n", first.job, first.user,
-               first.qos_class,
-               first.is_paused    ? "paused"
-               : first.is_watched ? "watched"
-                                  : "running",
-               first.nodes, first.processes, first.escaped, amounts + not_governed(job));
+               first.qos_class, first.state, first.nodes, first.processes, first.escaped,
+               amounts + not_governed(job));
   }
 }
 

@@ -106,8 +106,8 @@ std::vector<stream_row> read_job(nlohmann::json const& job) {
   row.nodes = count(job, "nodes");
   row.processes = count(job, "processes");
   row.escaped = count(job, "escaped");
-  row.is_paused = text(job, "state") == "paused";
-  row.is_watched = text(job, "state") == "watched";
+  row.state = text(job, "state");
+  row.is_paused = row.state == "paused";
   row.is_own = field(job, "own") == true;
   row.is_overridden = !field(job, "override").is_null();
   auto out = each<stream_row>(job, "streams", [&](nlohmann::json const& s) {

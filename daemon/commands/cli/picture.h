@@ -26,7 +26,7 @@ struct stream_row {
   std::uint64_t nodes = 0, processes = 0, escaped = 0;
   bool is_paused = false;
   bool is_overridden = false;
-  bool is_watched = false;       // nothing holds it back
+  std::string state = {};        // as the daemon calls it
   bool is_own = false;           // it runs without a daemon
   std::optional<double> demand;  // none: unbounded
   std::optional<double> grant;   // none: unbounded

@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/program.h"
 
 namespace sluice::replay {
 
@@ -159,7 +160,8 @@ int run_job(options const& o, plan const& p, shared_counters& book, unsigned job
   std::vector<pid_t> children;
   for (unsigned i = 0; i < p.processes; ++i) {
     pid_t const pid = fork();
-    if (pid == 0) _exit(run_process(o, p, book, job, i, pipe_fd));
+    if (pid == 0)
+      _exit(guarded("sluice", [&] { return run_process(o, p, book, job, i, pipe_fd); }));
     if (pid < 0) {
       fmt::print(stderr, "sluice: cannot start a process: {}\n", std::strerror(errno));
       book.head().stop.store(true);
@@ -189,7 +191,8 @@ job_processes::job_processes(options const& o, plan const& p, shared_counters& b
       close(pipe_fd_);
       ignore_signals();
       if (!o.wrap.empty()) become_wrapped(o, p.jobs[job], {trace_fd, book.fd(), ends[0], job});
-      _exit(run_job(o, p, book, job, ends[0]));
+      // What it throws ends here: the own directory is not for this process to remove.
+      _exit(guarded("sluice", [&] { return run_job(o, p, book, job, ends[0]); }));
     }
     if (pid < 0) break;
     members_.push_back({pid, p.jobs[job], false});
