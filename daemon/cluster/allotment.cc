@@ -40,7 +40,7 @@ void allotment::run(roster& r, std::span<rate const> capacity, policies::allocat
 
 void allotment::sum(roster& r) {
   for (flow& f : r.flows) {
-    f.served = f.waiting = 0;
+    f.served = f.waiting = f.need = 0;
     f.waiters = f.streams = f.nodes = f.blocked_ppm = 0;
     f.blocked = f.has_bins = false;
     f.granted = 0;
@@ -52,6 +52,7 @@ void allotment::sum(roster& r) {
       f.served += s.served;
       f.waiting += s.waiting;
       f.waiters += s.waiters;
+      f.need = std::max(f.need, s.need);
       f.nodes += s.nodes;
       f.blocked |= s.blocked;
       f.blocked_ppm = std::max(f.blocked_ppm, s.blocked_ppm);
@@ -78,6 +79,30 @@ void allotment::arrange(roster& r) {
   for (flow& f : r.flows) f.first -= f.streams;
 }
 
+/// Where requests are promised, the reservation is what they take by what the nodes say.
+void allotment::promise(roster& r) {
+  needs_.resize(r.width());
+  needy_.resize(r.width());
+  for (std::uint32_t s = 0; s < r.width(); ++s) {
+    needs_[s].clear();
+    needy_[s].clear();
+  }
+  for (std::uint32_t i = 0; i < r.flows.size(); ++i) {
+    flow const& f = r.flows[i];
+    if (f.streams == 0) continue;
+    std::uint32_t const s = i % r.width();
+    bool const follows = f.deal.follows && f.need != 0;
+    rate const promised = f.deal.reservation, need = follows ? f.need : promised;
+    needs_[s].push_back({std::min(need, promised), follows ? f.deal.most : promised, need, 0});
+    needy_[s].push_back(i);
+  }
+  for (std::uint32_t s = 0; s < r.width(); ++s) {
+    policies::fit(needs_[s], r.policy().supplies[s].promisable);
+    for (std::size_t k = 0; k < needy_[s].size(); ++k)
+      r.flows[needy_[s][k]].deal.reservation = needs_[s][k].given;
+  }
+}
+
 void allotment::claim(roster& r, std::span<rate const> capacity, limit_part part) {
   claims_.resize(r.width());
   claimants_.resize(r.width());
@@ -87,12 +112,14 @@ void allotment::claim(roster& r, std::span<rate const> capacity, limit_part part
     claimants_[s].clear();
     claims_[s].capacity = supplies[s].capacity = capacity[s];
   }
+  for (std::uint32_t i = 0; i < r.flows.size(); ++i)
+    if (flow& f = r.flows[i]; f.streams != 0) f.deal = r.deal(r.jobs[i / r.width()], i % r.width());
+  if (r.policy().promises_requests) promise(r);
   for (std::uint32_t i = 0; i < r.flows.size(); ++i) {
     flow& f = r.flows[i];
     if (f.streams == 0) continue;
     std::uint32_t const s = i % r.width();
     job const& j = r.jobs[i / r.width()];
-    f.deal = r.deal(j, s);
     f.is_bound = f.deal.limit != unbounded;
     f.deal.limit = part.of(f.deal.limit);
     f.deal.reservation = std::min(f.deal.reservation, f.deal.limit);

@@ -11,6 +11,7 @@
 
 #include "cluster/roster.h"
 #include "policies/allocate.h"
+#include "policies/request_profile.h"
 
 namespace sluice::cluster {
 
@@ -47,6 +48,7 @@ class allotment {
   };
   void sum(roster& r);
   void arrange(roster& r);
+  void promise(roster& r);
   void claim(roster& r, std::span<rate const> capacity, limit_part part);
   void follow(roster& r, std::span<rate const> capacity);
   void divide(roster& r, flow const& f);
@@ -55,6 +57,8 @@ class allotment {
   std::vector<policies::supply> claims_;
   std::vector<std::vector<std::uint32_t>> claimants_;  // flow of each claim
   std::vector<std::vector<rate>> grants_;
+  std::vector<std::vector<policies::followed_need>> needs_;  // by supply
+  std::vector<std::vector<std::uint32_t>> needy_;            // flow of each
   std::vector<policies::leaf> leaves_;
   std::vector<policies::demand_bins> bins_;
   std::vector<rate> parts_;

@@ -28,6 +28,8 @@ terms terms_of(policy::share const& share) {
   t.priority = share.priority;
   if (share.reservation) t.reservation = policy::milli_per_second(*share.reservation);
   if (share.limit) t.limit = policy::milli_per_second(*share.limit);
+  t.follows = share.requests.has_value();
+  if (t.follows && share.requests->has_most) t.most = t.reservation;
   return t;
 }
 
@@ -42,6 +44,7 @@ supply_row row_of(policy::site const& site, policy::supply const& s) {
   policy::own_part const own = policy::own_part_of(site, s);
   rate const nodes = site.control.nodes.size();
   row.lowest = s.lowest;
+  row.promisable = s.promisable;
   row.floors = nodes * own.floor;
   row.steered = s.steered;
   row.measured = s.measured;
@@ -88,6 +91,7 @@ policy_table policy_table_of(policy::site const& site, std::string const& text) 
     for (auto const& s : supplies) {
       auto const share = policy::share_of(site, c.name, s);
       row.by_supply.push_back(share ? terms_of(*share) : terms{});
+      p.promises_requests = p.promises_requests || row.by_supply.back().follows;
     }
     if (c.name == site.control.default_class)
       p.default_class = static_cast<std::uint32_t>(p.classes.size());

@@ -27,6 +27,8 @@ struct terms {
   std::uint32_t priority = 0;
   rate reservation = 0;
   rate limit = unbounded;
+  bool follows = false;   // the reservation is what the requests need that it promises …
+  rate most = unbounded;  // … up to this
 };
 
 struct supply_row {
@@ -34,9 +36,10 @@ struct supply_row {
   std::string name;       // metadata@scratch
   std::string resource;
   core::unit_kind unit = core::unit_kind::ops;
-  rate capacity = 0;  // 0: no longer in the policy; of a steered one the most
-  rate lowest = 0;    // of a steered one
-  rate floors = 0;    // what nodes use without any grant, all together
+  rate capacity = 0;            // 0: no longer in the policy; of a steered one the most
+  rate lowest = 0;              // of a steered one
+  rate promisable = unbounded;  // what reservations may come to
+  rate floors = 0;              // what nodes use without any grant, all together
   std::optional<policy::auto_capacity> steered = {};    // nobody wrote how much there is
   std::optional<policy::measured_costs> measured = {};  // of VOPs
   lease::supply_terms lease;
@@ -54,6 +57,7 @@ struct policy_table {
   std::uint32_t default_class = 0;  // index into classes
   std::string algorithm = "maxmin";
   bool enforce = true;
+  bool promises_requests = false;  // some class does
   lease::pool_owner owner = lease::pool_owner::single;
   std::int64_t cycle_ns = 100'000'000;
   std::int64_t lease_ns = 1'000'000'000;

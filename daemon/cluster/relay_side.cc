@@ -158,6 +158,7 @@ void relay_side::merge_streams() {
       sum.served += s.served;
       sum.waiting += s.waiting;
       sum.waiters += s.waiters;
+      sum.need = std::max(sum.need, s.need);
       sum.blocked_ppm = std::max(sum.blocked_ppm, s.blocked_ppm);
       if (sum.nodes == 0 && s.bins == no_bins) {
         only_[slot - 1] = {s.served, s.waiters, s.blocked};

@@ -271,6 +271,7 @@ void roster::take_streams(child& c, wire::report const& r, news& n) {
     s.served = std::min(said.served, most);
     s.waiting = std::min(said.waiting, most);
     s.waiters = said.waiters;
+    s.need = said.need;
     s.nodes = said.nodes;
     if (said.class_key == s.class_key) continue;
     s.class_key = said.class_key;

@@ -37,6 +37,7 @@ struct stream {
   bool blocked = false;
   rate served = 0;
   std::uint64_t waiting = 0;
+  rate need = 0;         // of the whole job, for requests that it is promised
   rate wanted = 0;       // by the last allocation
   rate given = 0;        // in the newest grant message
   rate held_old = 0;     // largest sent up to child::mark and not known to be out of force
@@ -128,6 +129,7 @@ struct flow {
   // summed by each allocation
   rate served = 0;
   std::uint64_t waiting = 0;
+  rate need = 0;  // the largest that a node says
   std::uint32_t waiters = 0;
   std::uint32_t streams = 0;
   std::uint32_t first = 0;  // of its streams in the order of the last allocation

@@ -82,7 +82,8 @@ struct stream {
   rate share = 0;         // what it may use
   bool is_held = true;    // to its share: the policy is enforced, and the job not only watched
   tally counted;
-  amounts told;  // of what was counted, to the history
+  amounts told;                   // of what was counted, to the history
+  std::optional<rate> need = {};  // reserved for requests that its class promises
   /// Served beyond its share, where nothing holds it to that.
   rate beyond() const { return is_held || last.served < share ? 0 : last.served - share; }
 };

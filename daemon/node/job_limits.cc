@@ -9,6 +9,7 @@
 #include "policy/background.h"
 #include "policy/cost_file.h"
 #include "policy/order.h"
+#include "policy/requests.h"
 #include "policy/small.h"
 #include "policy/supply.h"
 
@@ -67,12 +68,14 @@ policy::place find_for(policy::site const& site, limit_wish const& wish,
                   path));
 }
 
-/// Limits of roles that are steered (backgrounds.h): found again by their names.
+/// Limits of roles that are steered (backgrounds.h), and what counts requests that are promised
+/// (profiles.h): found again by their names.
 template <typename Lacks>
-void add_background(policy::site const& site, std::string const& qos_class, Lacks const& lacks,
-                    std::vector<policy::channel_spec>& channels) {
+void add_followed(policy::site const& site, std::string const& qos_class, Lacks const& lacks,
+                  std::vector<policy::channel_spec>& channels) {
   std::size_t const before = channels.size();
   policy::add_background_channels(policy::backgrounds_of(site, qos_class), channels);
+  policy::add_request_channels(policy::promises_of(site, qos_class), channels);
   auto const first = channels.begin() + static_cast<std::ptrdiff_t>(before);
   channels.erase(
       std::remove_if(first, channels.end(), [&](auto const& c) { return lacks(c.target); }),
@@ -110,7 +113,7 @@ job_limits limits_of(site_state const& site, limit_wish const& wish,
     input.channels.push_back(granted_channel(slot.of));
     out.granted.push_back(slot.of.name());
   }
-  add_background(site.site(), wish.qos_class, lacks, input.channels);
+  add_followed(site.site(), wish.qos_class, lacks, input.channels);
   for (auto const& text : wish.orders) input.targets.push_back(policy::parse_order_target(text));
   for (auto const& text : wish.small) policy::add_small(text, input);
   for (auto const& text : wish.own) {

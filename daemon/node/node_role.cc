@@ -118,6 +118,10 @@ verbs::job_details node_role::details_of(std::size_t number) const {
 void node_role::add_to_explain(std::size_t number, json& answer) const {
   if (json rows = s_.held_back.rows(at(number)); !rows.is_null())
     answer["background"] = std::move(rows);
+  if (json rows = s_.promised.rows(at(number)); !rows.is_null()) {
+    answer["requests"] = std::move(rows);
+    for (auto& line : s_.promised.sentences(at(number))) answer["lines"].push_back(std::move(line));
+  }
 }
 
 std::vector<verbs::supply_view> node_role::supplies() const {

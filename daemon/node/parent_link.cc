@@ -161,6 +161,7 @@ void parent_link::put_streams(wire::report& r, verbs::override_book const& overr
         out.waiting = s.last.waiting;
         out.waiters = s.last.waiters;
         out.blocked_ppm = s.last.blocked_ppm;
+        out.need = s.need.value_or(0);
       }
       r.streams.push_back(out);
     }

@@ -53,6 +53,7 @@ state::state(runtime::config const& c, runtime::services& s)
       jobs(c.run_dir, find_library(), c.name, s.log, tellers_of(s), s.owner_of, s.tidier),
       steered(jobs, site, overrides, !c.parents.empty()),
       held_back(jobs, site, overrides),
+      promised(jobs, site, overrides, !c.parents.empty()),
       rates(!c.parents.empty()),
       journals(s.journal_keeper, c.journal, c.run_dir, s.log),
       lease(c, s.incarnation, s.log),
@@ -100,6 +101,7 @@ void state::use_policy(std::string const& text, runtime::policy_source const& so
   steered.use();
   held_back.use();
   jobs.bind_all(site, at.mono_ns);
+  promised.use();
   if (!replace_file(policy_copy(config), text))
     services.log.warning("policy cannot be kept", {{"path", policy_copy(config)}});
   if (services.policies != nullptr && !services.policies->note(text, source, unix_s()))
@@ -180,10 +182,12 @@ void state::end_cycle(moment at) {
 
 void state::tell(moment at) {
   sums.count();
+  promised.look(at.mono_ns);
   sums.remember(services.board, steered, at);
   runtime::metric_table& m = services.metrics;
   sums.publish(m, rates.standing(), steered, at.mono_ns);
   held_back.publish(m);
+  promised.publish(m);
   journals.publish(m, at.mono_ns);
   m.set(runtime::metric::steps_total, static_cast<double>(steps));
   m.set(runtime::metric::free_job_places, static_cast<double>(jobs.free_places()));

@@ -19,6 +19,7 @@
 #include "node/journal_watch.h"
 #include "node/pace.h"
 #include "node/parent_link.h"
+#include "node/profiles.h"
 #include "node/run_folders.h"
 #include "node/site_state.h"
 #include "node/steering.h"
@@ -87,6 +88,7 @@ class state {
   verbs::override_book overrides;
   steering steered;
   backgrounds held_back;
+  profiles promised;
   enforcer rates;
   journal_watch journals;
   held_lease lease;

@@ -18,10 +18,9 @@ std::string text_of(std::uint64_t milli) { return bound_text(milli, core::unit_k
 
 /// `data` of data@scratch, and `scratch`.
 std::string resource_of(std::string const& supply) { return supply.substr(0, supply.find('@')); }
-std::string target_of(std::string const& supply) { return supply.substr(supply.find('@') + 1); }
 
 std::string channel_of(std::string const& supply, std::string const& role) {
-  return fmt::format("{}:{}@{}", resource_of(supply), role, target_of(supply));
+  return fmt::format("{}:{}@{}", resource_of(supply), role, target_of_supply(supply));
 }
 
 /// The share is read, and one key of it after the other.
@@ -42,7 +41,7 @@ class background_reader {
     if (!total)
       refuse(n_, fmt::format(": what there is for {} on {} is not known: write a \"limit\" here, "
                              "or a capacity of the target that does not move",
-                             resource_of(supply), target_of(supply)));
+                             resource_of(supply), target_of_supply(supply)));
     read_rates(milli_per_second(*total));
     read_roles(roles);
     return t_;
@@ -119,7 +118,7 @@ channel_spec background_channel(std::string const& name, background_terms const&
   c.ops = core::ops_of_selector(resource_of(t.supply));
   c.amount.unit = core::unit_kind::bytes;
   c.amount.rate_q40 = rate_q40_of(unlimited(c.amount.unit), c.amount.unit);
-  c.target = target_of(t.supply);
+  c.target = target_of_supply(t.supply);
   return c;
 }
 

@@ -127,6 +127,13 @@ std::vector<std::string> warnings(site const& s) {
         fmt::format("control.default_class {} is not open to everybody: jobs of other users "
                     "without a class are refused",
                     c.default_class));
+  for (auto const& c : s.classes)
+    for (auto const& t : promises_of(s, c.name))
+      if (!t.has_most)
+        out.push_back(fmt::format(
+            "class {}: its requests on {} may come to all that can be reserved there, whatever its "
+            "jobs make of them; a \"reservation\" beside them is the most",
+            c.name, t.supply));
   for (auto const& of : supplies(s))
     if (of.promisable < of.capacity && !of.steered)
       out.push_back(fmt::format(

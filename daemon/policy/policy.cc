@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <pwd.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
@@ -16,6 +17,7 @@
 #include "policy/cost_file.h"
 #include "policy/order.h"
 #include "policy/reading.h"
+#include "policy/requests.h"
 #include "policy/resource.h"
 #include "policy/small.h"
 #include "policy/supply.h"
@@ -50,9 +52,10 @@ class reader : reading {
 
   site read(node const& root) {
     keys(root, "the policy",
-         {"targets", "roles", "classes", "channels", "control", "access", "algorithm"});
+         {"targets", "roles", "requests", "classes", "channels", "control", "access", "algorithm"});
     if (node const* n = root.find("targets")) read_targets(*n);
     if (node const* n = root.find("roles")) out_.roles = read_roles(*this, *n);
+    if (node const* n = root.find("requests")) out_.requests = read_requests(*this, *n, out_.roles);
     if (node const* n = root.find("classes")) read_classes(*n);
     if (node const* n = root.find("channels")) read_channels(*n);
     if (node const* n = root.find("control")) out_.control = read_control(*this, *n, class_names());
@@ -88,6 +91,8 @@ class reader : reading {
                    std::string const& resource, std::string const& path) const;
   rate whole_of(node const& n, bound which, std::string const& target, std::string const& resource,
                 std::string const& path) const;
+  void read_requests_of(share& s, node const& n, std::string const& target,
+                        std::string const& resource, std::string const& path) const;
   share read_share(node const& n, std::string const& target, std::string const& resource,
                    std::string const& path) const;
   void read_channels(node const& n);
@@ -207,9 +212,30 @@ rate reader::read_amount(node const& n, bound which, std::string const& target,
   return r;
 }
 
+/// A reservation that is written beside them is the most that they may come to.
+void reader::read_requests_of(share& s, node const& n, std::string const& target,
+                              std::string const& resource, std::string const& path) const {
+  node const* const requests = n.find("requests");
+  if (requests == nullptr) return;
+  std::string const here = path + ".requests";
+  if (unit_of_supply(resource) != core::unit_kind::vops)
+    fail(requests->at, here + ": what requests need is known in VOPs only");
+  auto const spec = std::find_if(out_.targets.begin(), out_.targets.end(),
+                                 [&](auto const& t) { return t.name == target; });
+  s.requests =
+      read_promises(*this, *requests, resource + "@" + target, out_.requests, *spec->costs, here);
+  s.requests->has_most = s.reservation.has_value();
+  rate const first = first_of(*s.requests);
+  if (!s.reservation) s.reservation = first;
+  if (s.reservation->rate_q40 < first.rate_q40)
+    fail(requests->at,
+         fmt::format("{} come to {} even if they cause nothing: more than the reservation", here,
+                     rate_text(first.unit, first.rate_q40)));
+}
+
 share reader::read_share(node const& n, std::string const& target, std::string const& resource,
                          std::string const& path) const {
-  names allowed = {"reservation", "weight", "limit", "priority"};
+  names allowed = {"reservation", "weight", "limit", "priority", "requests"};
   for (auto& key : background_keys()) allowed.push_back(std::move(key));
   keys(n, path, allowed);
   share s;
@@ -226,6 +252,7 @@ share reader::read_share(node const& n, std::string const& target, std::string c
   }
   if (node const* p = n.find("priority"))
     s.priority = static_cast<std::uint32_t>(number(*p, path + ".priority", 0, 1e6));
+  read_requests_of(s, n, target, resource, path);
   if (s.reservation && s.limit && s.limit->rate_q40 < s.reservation->rate_q40)
     fail(n.at, path + ": the limit is below the reservation");
   std::optional<rate> const all = s.limit ? s.limit : capacity_that_stands(target, resource);

@@ -3,12 +3,21 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
+
 #include "base/duration.h"
 #include "base/error.h"
 #include "base/suggest.h"
 #include "policy/resource.h"
 
 namespace sluice::policy {
+
+namespace {
+
+constexpr std::size_t most_plain_bytes = 31;
+
+}  // namespace
 
 std::string reading::where(position at) const {
   return fmt::format("{}:{}:{}", file_, at.line, at.column);
@@ -55,6 +64,15 @@ double reading::number(node const& n, std::string const& path, double least, dou
   if (!(n.value >= least) || n.value > most)
     fail(n.at, fmt::format("{} is {:g}, wanted {:g} to {:g}", path, n.value, least, most));
   return n.value;
+}
+
+void reading::check_plain(member const& m, char const* what) const {
+  bool const is_plain = std::all_of(m.key.begin(), m.key.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '-' || c == '_';
+  });
+  if (m.key.empty() || m.key.size() > most_plain_bytes || !is_plain)
+    fail(m.at, fmt::format("\"{}\" is no name of a {}: 1 to {} letters, digits, - and _", m.key,
+                           what, most_plain_bytes));
 }
 
 std::int64_t reading::duration(node const& n, std::string const& path, std::int64_t least_ns,

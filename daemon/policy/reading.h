@@ -29,6 +29,9 @@ class reading {
   void check_name(member const& m, char const* what, std::string const& in,
                   names const& allowed) const;
 
+  /// A key that becomes part of other names: a few letters, digits, - and _.
+  void check_plain(member const& m, char const* what) const;
+
   std::string string(node const& n, std::string const& path) const;
   bool boolean(node const& n, std::string const& path) const;
   double number(node const& n, std::string const& path, double least, double most) const;

@@ -32,4 +32,9 @@ constexpr core::unit_kind unit_of_supply(std::string_view supply) {
   return row == nullptr ? core::unit_kind::ops : row->unit;
 }
 
+/// Of RESOURCE@TARGET.
+constexpr std::string_view target_of_supply(std::string_view supply) {
+  return supply.substr(supply.find('@') + 1);
+}
+
 }  // namespace sluice::policy

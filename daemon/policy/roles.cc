@@ -17,7 +17,6 @@ namespace {
 using core::most_glob_bytes;
 using core::role_source;
 
-constexpr std::size_t most_name_bytes = 31;
 constexpr std::size_t least_head_bytes = 4;  // of a line of a log: what tells its kind
 constexpr char const* wildcards = "*?[\\";
 
@@ -40,15 +39,6 @@ std::string read_pattern(reading const& r, node const& n, std::string const& pat
   if (text.empty() || text.size() > most_glob_bytes)
     r.fail(n.at, fmt::format("{} must have 1 to {} bytes", path, most_glob_bytes));
   return text;
-}
-
-void check_name(reading const& r, member const& m, char const* what) {
-  bool const is_plain = std::all_of(m.key.begin(), m.key.end(), [](unsigned char c) {
-    return std::isalnum(c) != 0 || c == '-' || c == '_';
-  });
-  if (m.key.empty() || m.key.size() > most_name_bytes || !is_plain)
-    r.fail(m.at, fmt::format("\"{}\" is no name of a {}: 1 to {} letters, digits, - and _", m.key,
-                             what, most_name_bytes));
 }
 
 void read_log(reading const& r, node const& n, std::string const& path, clause_spec& c) {
@@ -102,7 +92,7 @@ clause_spec read_clause(reading const& r, node const& n, std::string const& path
 
 role_spec read_role(reading const& r, member const& m, std::string const& group,
                     std::string const& program) {
-  check_name(r, m, "role");
+  r.check_plain(m, "role");
   std::string const path = fmt::format("roles.{}.{}", group, m.key);
   role_spec role{group, m.key, program, r.where(m.at), {}};
   if (m.value.kind != node::array) {
@@ -248,7 +238,7 @@ std::vector<role_spec> read_roles(reading const& r, node const& n) {
   std::vector<role_spec> out;
   r.expect(n, node::object, "roles");
   for (auto const& group : n.members) {
-    check_name(r, group, "group of roles");
+    r.check_plain(group, "group of roles");
     r.expect(group.value, node::object, "roles." + group.key);
     std::string program;
     if (node const* at = group.value.find("program"))

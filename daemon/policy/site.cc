@@ -34,13 +34,28 @@ std::vector<channel_spec> channels_of(site const& site, std::string const& qos_c
   return out;
 }
 
-std::vector<background_terms> backgrounds_of(site const& s, std::string const& qos_class) {
-  std::vector<background_terms> out;
+namespace {
+
+/// What the shares of a class have of one kind.
+template <typename T>
+std::vector<T> of_shares(site const& s, std::string const& qos_class,
+                         std::optional<T> share::*member) {
+  std::vector<T> out;
   for (auto const& c : s.classes)
     for (auto const& [target, resources] : c.shares)
       for (auto const& [resource, share] : resources)
-        if (c.name == qos_class && share.background) out.push_back(*share.background);
+        if (c.name == qos_class && share.*member) out.push_back(*(share.*member));
   return out;
+}
+
+}  // namespace
+
+std::vector<background_terms> backgrounds_of(site const& s, std::string const& qos_class) {
+  return of_shares(s, qos_class, &share::background);
+}
+
+std::vector<request_terms> promises_of(site const& s, std::string const& qos_class) {
+  return of_shares(s, qos_class, &share::requests);
 }
 
 }  // namespace sluice::policy

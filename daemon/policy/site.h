@@ -13,6 +13,7 @@
 #include "policy/background.h"
 #include "policy/control_settings.h"
 #include "policy/limit.h"
+#include "policy/requests.h"
 #include "policy/roles.h"
 #include "policy/target.h"
 
@@ -28,6 +29,7 @@ struct share {
   std::uint32_t priority = 0;  // larger first; of the algorithm `priority` alone
   std::optional<background_terms> background = {};  // its background work is held back
   std::string origin;
+  std::optional<request_terms> requests = {};  // the reservation is what they need
 };
 
 struct qos_class {
@@ -43,6 +45,7 @@ struct site {
   std::vector<qos_class> classes;
   std::vector<channel_spec> channels;
   std::vector<role_spec> roles;
+  std::vector<request_spec> requests;
   control_settings control;
   access_rules access;
   std::string algorithm = "maxmin";
@@ -53,5 +56,8 @@ std::vector<channel_spec> channels_of(site const& site, std::string const& qos_c
 
 /// The background work that a class holds back, by target.
 std::vector<background_terms> backgrounds_of(site const& s, std::string const& qos_class);
+
+/// The requests that a class promises its jobs, by supply.
+std::vector<request_terms> promises_of(site const& s, std::string const& qos_class);
 
 }  // namespace sluice::policy

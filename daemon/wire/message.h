@@ -16,7 +16,7 @@
 
 namespace sluice::wire {
 
-inline constexpr std::uint16_t major_version = 3;
+inline constexpr std::uint16_t major_version = 4;
 
 /// No rate or amount on the wire is larger (72 TB/s); encoding cuts what is. Sums of many children
 /// may still overflow 64 bits: clamp each to its supply's capacity first.
@@ -77,6 +77,7 @@ struct stream_report {
   bool has_bins = false;          // relays send them: a histogram of demand over nodes
   std::uint32_t blocked = 0;      // of the histogram: how many nodes wait, and their weight
   std::uint64_t blocked_weight = 0;
+  lease::rate need = 0;  // what requests that its class promises the whole job take; 0: none
 };
 
 /// A bin that is not empty, of the histogram of a stream.

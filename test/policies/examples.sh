@@ -35,6 +35,12 @@ block steered >wanted
   sed 's/ (not on this machine)$//' >found
 diff wanted found || fail "what is said of a steered capacity is stale"
 
+block requests >wanted
+[ -s wanted ] || fail "no block of promised requests"
+"$SLUICE" policy check "$examples/requests-rocksdb.json" 2>/dev/null | head -n "$(wc -l <wanted)" |
+  sed 's/ (not on this machine)$//' >found
+diff wanted found || fail "what is said of promised requests is stale"
+
 block tail >wanted
 [ -s wanted ] || fail "no block of background work"
 "$SLUICE" policy check "$examples/tail-latency.json" 2>/dev/null | head -n "$(wc -l <wanted)" |

@@ -32,7 +32,12 @@ double number_of(policy::rate const& r) { return policy::per_second(r.unit, r.ra
 
 std::string share_in_words(policy::share const& s) {
   std::string out = fmt::format("weight {:g}", s.weight);
-  if (s.reservation) out += ", at least " + text_of(*s.reservation);
+  if (s.requests)
+    out +=
+        fmt::format(", promised {}: {} {}", fmt::join(policy::requests_in_words(*s.requests), ", "),
+                    s.requests->has_most ? "at most" : "at first", text_of(*s.reservation));
+  else if (s.reservation)
+    out += ", at least " + text_of(*s.reservation);
   if (s.limit) out += ", at most " + text_of(*s.limit);
   if (s.priority != 0) out += fmt::format(", priority {}", s.priority);
   if (s.background) out += "; " + policy::background_in_words(*s.background);
@@ -101,6 +106,7 @@ json words(std::string const& file, site const& s) {
         lines.push_back(
             fmt::format("class {}, {} on {}: {}", c.name, resource, target, share_in_words(share)));
   for (auto& line : policy::roles_in_words(s.roles)) lines.push_back(std::move(line));
+  for (auto const& r : s.requests) lines.push_back(policy::request_in_words(r));
   for (auto const& c : s.channels) {
     std::string line =
         fmt::format("channel {}: {} at most {}", c.name, ops_in_words(c.ops), text_of(c.amount));
@@ -125,12 +131,19 @@ json background_json(policy::background_terms const& t) {
           {"channels", t.channels}};
 }
 
+json requests_json(policy::request_terms const& t) {
+  json out = json::object();
+  for (auto const& p : t.promised) out[p.what.name] = p.per_s;
+  return out;
+}
+
 json share_json(policy::share const& s) {
   json out = {{"weight", s.weight}};
   if (s.reservation) out["reservation_per_s"] = number_of(*s.reservation);
   if (s.limit) out["limit_per_s"] = number_of(*s.limit);
   if (s.priority != 0) out["priority"] = s.priority;
   if (s.background) out["background"] = background_json(*s.background);
+  if (s.requests) out["requests_per_s"] = requests_json(*s.requests);
   return out;
 }
 

@@ -77,6 +77,31 @@ TEST_CASE("cluster: a reservation is met while wanted and lent while idle", "[cl
   CHECK(w.allowed(2, 0) >= 40 * k * 98 / 100);
 }
 
+TEST_CASE("cluster: where requests are promised, what a node says they take is reserved") {
+  for (bool const relayed : {false, true}) {
+    shape s = four_classes();
+    s.classes[1] = {{.weight = 1, .reservation = 10 * k, .follows = true, .most = 60 * k}};
+    world w(s, 11);
+    w.add_cluster();
+    unsigned const top = relayed ? w.add_relay(0) : 0;
+    for (unsigned i = 0; i < 8; ++i) w.add_node(top);
+    for (unsigned i = 0; i < 8; ++i) w.nodes[i]->add(1, 1, {500 * k});
+    for (unsigned i : {2u, 5u}) w.nodes[i]->add(2, 2, {500 * k});
+    w.run(4000 * ms);
+    CHECK(w.allowed(2, 0) == Approx(10 * k).epsilon(0.03));  // nothing is known yet
+    w.nodes[2]->find(2)->need = 25 * k;
+    w.nodes[5]->find(2)->need = 40 * k;  // of the whole job: the larger counts
+    w.run(1000 * ms);
+    CHECK(w.allowed(2, 0) == Approx(40 * k).epsilon(0.03));
+    w.nodes[5]->find(2)->need = 5 * k;
+    w.run(1000 * ms);
+    CHECK(w.allowed(2, 0) == Approx(25 * k).epsilon(0.03));
+    w.nodes[5]->find(2)->need = policies::unbounded - 1;
+    w.run(1000 * ms);
+    CHECK(w.allowed(2, 0) == Approx(60 * k).epsilon(0.03));  // its class may reserve no more
+  }
+}
+
 TEST_CASE("cluster: back from idle within two report cycles", "[cluster]") {
   flat w(four_classes(), 4);
   for (unsigned i = 0; i < 8; ++i) w.nodes[i]->add(1 + i % 3, 1, {500 * k});

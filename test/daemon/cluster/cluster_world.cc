@@ -235,6 +235,7 @@ void world::report(node& n) {
       x.supply = static_cast<std::uint32_t>(s);
       x.class_key = t.qos_class;
       x.served = t.served(s);
+      x.need = t.need;
       x.waiters = t.blocked[s] ? 4 : 0;
       x.waiting = x.waiters * 1000u;
       x.blocked_ppm = t.blocked[s] ? 1'000'000 : 0;

@@ -66,6 +66,8 @@ inline cluster::policy_table plan_of(shape const& s) {
   for (std::size_t c = 0; c < s.classes.size(); ++c)
     p.classes.push_back(
         {static_cast<std::uint32_t>(c + 1), "class" + std::to_string(c + 1), s.classes[c]});
+  for (auto const& c : p.classes)
+    for (auto const& t : c.by_supply) p.promises_requests = p.promises_requests || t.follows;
   p.text = "{}" + std::to_string(s.capacity[0]) + s.algorithm;
   p.hash = std::hash<std::string>{}(p.text);
   return p;
@@ -84,6 +86,7 @@ struct tenant {
   std::vector<rate> given;    // split of the newest grant
   std::vector<rate> allowed;  // in force now: `given` cut to the lease
   std::vector<bool> blocked;
+  rate need = 0;  // as a node's profile says
   rate served(std::size_t s) const { return std::min(appetite[s], allowed[s]); }
 };
 

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/profiles.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "node/enforcer.h"
+#include "policy/limit.h"
+#include "policy/resource.h"
+#include "segment/mapping.h"
+#include "segment/sums.h"
+
+namespace sluice::node {
+
+namespace {
+
+using policies::request_look;
+using runtime::metric;
+
+constexpr double shown_s = 5;  // over which requests are shown as a rate
+
+std::string target_of(policy::request_terms const& t) {
+  return std::string(policy::target_of_supply(t.supply));
+}
+
+/// Of a counter that its job can write.
+double grown(double before, double now) { return now > before ? now - before : 0; }
+
+request_look grown(request_look const& before, request_look const& now) {
+  return {grown(before.requests, now.requests), grown(before.own_vops, now.own_vops),
+          grown(before.caused_vops, now.caused_vops)};
+}
+
+stream* stream_on(job& j, site_state const& site, std::string const& supply) {
+  for (auto& s : j.streams)
+    if (site.supplies()[s.supply].of.name() == supply && site.supplies()[s.supply].is_shared())
+      return &s;
+  return nullptr;
+}
+
+double vops_of(segment::channel_sums const& s) {
+  return core::counted_tokens(unit_kind::vops, s.amount);
+}
+
+std::vector<policies::promised_requests> promised_by(policy::request_terms const& t) {
+  std::vector<policies::promised_requests> out;
+  for (auto const& p : t.promised) out.push_back({p.per_s, p.first_vops});
+  return out;
+}
+
+}  // namespace
+
+void profiles::use() {
+  of_job_.clear();
+  for (auto const& j : jobs_.all())
+    for (auto& s : j->streams) s.need.reset();
+  auto const& classes = site_.site().classes;
+  is_any_ = std::any_of(classes.begin(), classes.end(), [&](auto const& c) {
+    return !policy::promises_of(site_.site(), c.name).empty();
+  });
+}
+
+/// A job that was made before its class promised them has no channels that count them.
+profiles::entry profiles::bind(job const& j, std::int64_t now_ns) const {
+  entry e{class_in_force(j, overrides_.find(j.key)), now_ns, {}};
+  auto const names = segment::channel_names(j.memory());
+  bool is_there = true;
+  auto const number = [&](std::string const& name) {
+    auto const at = std::find(names.begin(), names.end(), name);
+    is_there = is_there && at != names.end();
+    return static_cast<unsigned>(at - names.begin());
+  };
+  for (auto& terms : policy::promises_of(site_.site(), e.qos_class)) {
+    std::vector<counted> kinds;
+    is_there = true;
+    for (auto const& p : terms.promised) {
+      auto const channels = policy::channels_of(terms, p.what);
+      counted k;
+      k.own = number(channels.own);
+      k.has_bytes = !channels.bytes.empty();
+      if (k.has_bytes) k.bytes = number(channels.bytes);
+      for (auto const& c : channels.caused) k.caused.push_back(number(c));
+      kinds.push_back(std::move(k));
+    }
+    if (is_there)
+      e.supplies.push_back({terms, policies::request_profile(promised_by(terms)), kinds});
+  }
+  return e;
+}
+
+void profiles::follow_jobs(std::int64_t now_ns) {
+  std::set<core::job_id> there;
+  for (auto const& j : jobs_.all()) {
+    if (j->is_broken()) continue;
+    there.insert(j->key);
+    auto const at = of_job_.find(j->key);
+    bool const is_bound =
+        at != of_job_.end() && at->second.qos_class == class_in_force(*j, overrides_.find(j->key));
+    if (is_bound) continue;
+    for (auto& s : j->streams) s.need.reset();
+    try {
+      of_job_.insert_or_assign(j->key, bind(*j, now_ns));
+    } catch (error const&) {  // scribbled over
+      of_job_.insert_or_assign(j->key, entry{class_in_force(*j, overrides_.find(j->key)), 0, {}});
+    }
+  }
+  std::erase_if(of_job_, [&](auto const& row) { return !there.contains(row.first); });
+}
+
+void profiles::look(job& j, entry& e, std::int64_t now_ns) {
+  double const span_s = static_cast<double>(now_ns - e.looked_ns) / 1e9;
+  e.looked_ns = now_ns;
+  for (auto& f : e.supplies) {
+    stream const* const s = stream_on(j, site_, f.terms.supply);
+    if (s == nullptr) continue;
+    std::vector<request_look> seen;
+    for (std::size_t i = 0; i < f.kinds.size(); ++i) {
+      counted& k = f.kinds[i];
+      auto const own = segment::sum_channel(j.memory(), k.own);
+      request_look now = {static_cast<double>(own.calls), vops_of(own), 0};
+      if (k.has_bytes)
+        now.requests = static_cast<double>(segment::sum_channel(j.memory(), k.bytes).amount) /
+                       static_cast<double>(f.terms.promised[i].what.size_bytes);
+      for (unsigned const c : k.caused)
+        now.caused_vops += vops_of(segment::sum_channel(j.memory(), c));
+      seen.push_back(grown(k.before, now));
+      k.before = now;
+      if (span_s > 0)
+        k.per_s += (seen.back().requests / span_s - k.per_s) * (1 - std::exp(-span_s / shown_s));
+      request_look& sum = done_[{e.qos_class, target_of(f.terms), f.terms.promised[i].what.name}];
+      sum.requests += seen.back().requests;
+      sum.own_vops += seen.back().own_vops;
+      sum.caused_vops += seen.back().caused_vops;
+    }
+    auto const served = static_cast<double>(s->counted.done().served);
+    f.profile.look(seen, grown(f.served_before, served), span_s);
+    f.served_before = served;
+    f.need = f.profile.need();
+  }
+}
+
+/// Below a parent only the bound of the class is known here; it fits the sum to what there is.
+void profiles::set_needs() {
+  for (unsigned i = 0; i < site_.supplies().size(); ++i) {
+    std::vector<policies::followed_need> needs;
+    std::vector<stream*> of;
+    for (auto const& j : jobs_.all()) {
+      if (j->is_broken()) continue;
+      auto const share =
+          policy::share_of(site_.site(), of_job_.at(j->key).qos_class, site_.supplies()[i].of);
+      if (!share || !share->reservation) continue;
+      rate const promised = policy::milli_per_second(*share->reservation);
+      followed const* mine = nullptr;
+      for (auto const& f : of_job_.at(j->key).supplies)
+        if (f.terms.supply == site_.supplies()[i].of.name()) mine = &f;
+      stream* const s = stream_on(*j, site_, site_.supplies()[i].of.name());
+      if (s == nullptr) continue;
+      rate const most = mine != nullptr && !mine->terms.has_most ? policies::unbounded : promised;
+      rate const need = mine != nullptr ? mine->need : promised;
+      needs.push_back({std::min(need, promised), most, need, 0});
+      of.push_back(mine != nullptr ? s : nullptr);
+    }
+    policies::fit(needs, has_parent_ ? policies::unbounded : site_.supplies()[i].of.promisable);
+    for (std::size_t k = 0; k < of.size(); ++k)
+      if (of[k] != nullptr) of[k]->need = needs[k].given;
+  }
+}
+
+void profiles::look(std::int64_t now_ns) {
+  if (!is_any_) return;
+  follow_jobs(now_ns);
+  for (auto const& j : jobs_.all())
+    if (auto const at = of_job_.find(j->key); at != of_job_.end() && !j->is_broken())
+      look(*j, at->second, now_ns);
+  set_needs();
+}
+
+nlohmann::json profiles::rows(job const& j) const {
+  auto const at = of_job_.find(j.key);
+  if (at == of_job_.end() || at->second.supplies.empty()) return nullptr;
+  nlohmann::json out = nlohmann::json::array();
+  for (auto const& f : at->second.supplies) {
+    nlohmann::json requests = nlohmann::json::array();
+    for (std::size_t i = 0; i < f.kinds.size(); ++i) {
+      auto const& cost = f.profile.costs()[i];
+      requests.push_back({{"name", f.terms.promised[i].what.name},
+                          {"promised", f.terms.promised[i].per_s},
+                          {"seen", f.kinds[i].per_s},
+                          {"own_vops", cost.own},
+                          {"caused_vops", cost.caused}});
+    }
+    rate reserved = 0;
+    for (auto const& s : j.streams)
+      if (site_.supplies()[s.supply].of.name() == f.terms.supply) reserved = s.need.value_or(0);
+    out.push_back({{"supply", f.terms.supply},
+                   {"need", tokens(f.need)},
+                   {"reserved", tokens(reserved)},
+                   {"requests", std::move(requests)}});
+  }
+  return out;
+}
+
+std::vector<std::string> profiles::sentences(job const& j) const {
+  std::vector<std::string> out;
+  auto const rows_of_job = rows(j);
+  for (auto const& row : rows_of_job) {
+    auto const supply = row["supply"].get<std::string>();
+    auto const vops = [&](char const* key) {
+      return policy::bound_text(static_cast<rate>(row[key].get<double>() * 1000), unit_kind::vops);
+    };
+    for (auto const& r : row["requests"])
+      out.push_back(fmt::format(
+          "{}: it is promised {:g} {}/s and did {:.3g}/s; one costs {:.3g} VOPs and causes {:.3g}.",
+          supply, r["promised"].get<double>(), r["name"].get<std::string>(),
+          r["seen"].get<double>(), r["own_vops"].get<double>(), r["caused_vops"].get<double>()));
+    bool const lacks = row["reserved"].get<double>() < row["need"].get<double>();
+    out.push_back(fmt::format(
+        "{}: what it is promised takes {} now, {}.", supply, vops("need"),
+        lacks ? "of which " + vops("reserved") + " can be reserved" : "and is reserved"));
+  }
+  return out;
+}
+
+void profiles::publish(runtime::metric_table& m) {
+  for (auto const& [labels, sum] : done_) {
+    m.set(metric::requests_total, {labels[0], labels[2], labels[1]}, sum.requests);
+    m.set(metric::request_vops_total, {labels[0], labels[2], labels[1], "own"}, sum.own_vops);
+    m.set(metric::request_vops_total, {labels[0], labels[2], labels[1], "caused"}, sum.caused_vops);
+  }
+  std::map<std::array<std::string, 2>, std::pair<double, double>> needs;  // needed, lacking
+  for (auto const& j : jobs_.all())
+    if (auto const at = of_job_.find(j->key); at != of_job_.end())
+      for (auto const& f : at->second.supplies) {
+        stream const* const s = stream_on(*j, site_, f.terms.supply);
+        if (s == nullptr || !s->need) continue;
+        auto& [needed, lacking] = needs[{at->second.qos_class, target_of(f.terms)}];
+        needed += tokens(f.need);
+        lacking += tokens(f.need - std::min(*s->need, f.need));
+      }
+  for (auto const& labels : shown_)
+    if (!needs.contains(labels))
+      for (auto const which : {metric::needed_vops_per_second, metric::lacking_vops_per_second})
+        m.remove(which, {labels[0], labels[1]});
+  shown_.clear();
+  for (auto const& [labels, value] : needs) {
+    m.set(metric::needed_vops_per_second, {labels[0], labels[1]}, value.first);
+    m.set(metric::lacking_vops_per_second, {labels[0], labels[1]}, value.second);
+    shown_.insert(labels);
+  }
+}
+
+}  // namespace sluice::node

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// The jobs of this node whose class promises them requests: counts what they do, and turns the
+// promise into the VOPs that it takes now (policies/request_profile.h). stream::need is the result,
+// which claim_of() and the report to the parent use.
+// What stays true: a job's counters can raise its need no further than its class may reserve, and
+// never what a job of another class was promised.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "node/job_table.h"
+#include "node/site_state.h"
+#include "policies/request_profile.h"
+#include "policy/requests.h"
+#include "runtime/metric_table.h"
+#include "verbs/views/overrides.h"
+
+namespace sluice::node {
+
+class profiles {
+ public:
+  /// `has_parent`: somebody above says what all nodes together may promise.
+  profiles(job_table const& jobs, site_state const& site, verbs::override_book const& overrides,
+           bool has_parent)
+      : jobs_(jobs), site_(site), overrides_(overrides), has_parent_(has_parent) {}
+
+  /// After a change of policy: all is learned anew.
+  void use();
+  /// About once a second, when the streams have been counted.
+  void look(std::int64_t now_ns);
+  /// Null: the job is promised no requests.
+  nlohmann::json rows(job const& j) const;
+  /// The same for people.
+  std::vector<std::string> sentences(job const& j) const;
+  void publish(runtime::metric_table& m);
+
+ private:
+  struct counted {  // one kind of request
+    unsigned own = 0, bytes = 0;
+    std::vector<unsigned> caused;
+    bool has_bytes = false;
+    policies::request_look before;  // sums
+    double per_s = 0;               // of requests, over some seconds
+  };
+  struct followed {  // a supply
+    policy::request_terms terms;
+    policies::request_profile profile;
+    std::vector<counted> kinds;
+    double served_before = 0;
+    rate need = 0;
+  };
+  struct entry {
+    std::string qos_class;
+    std::int64_t looked_ns = 0;
+    std::vector<followed> supplies;
+  };
+  using sums = std::map<std::array<std::string, 3>, policies::request_look>;
+
+  entry bind(job const& j, std::int64_t now_ns) const;
+  void follow_jobs(std::int64_t now_ns);
+  void look(job& j, entry& e, std::int64_t now_ns);
+  void set_needs();
+
+  job_table const& jobs_;
+  site_state const& site_;
+  verbs::override_book const& overrides_;
+  bool has_parent_;
+  bool is_any_ = false;
+  std::map<core::job_id, entry> of_job_;
+  sums done_;  // by class, target and request
+  std::set<std::array<std::string, 2>> shown_;
+};
+
+}  // namespace sluice::node

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Problem: people promise an application so many of its own requests a second, such as GETs and
+// PUTs, and a device gives VOPs. What a request costs moves with caches and mixtures, and part of
+// it comes later: the flushes and compactions that a PUT makes necessary.
+// Idea: both are counted and divided. What the requests cost themselves is a mean over about a
+// second. What they cause comes in bursts, so it is a mean over the last two minutes in which there
+// were requests: a time without any forgets nothing, and the work that is still owed counts for
+// them. Source: the request profiles of Libra (Shue and Freedman, EuroSys'14), which asks the
+// application; here the thread and file rules of a policy say what a request is.
+// What stays true: a profile never claims more VOPs than the job was served, so whoever writes his
+// own counters gains nothing by numbers that no bucket has paid.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "policies/allocate.h"
+
+namespace sluice::policies {
+
+/// What is promised of one kind of request.
+struct promised_requests {
+  double per_s = 0;
+  double first_vops = 1;  // of one, while none has been seen
+};
+
+/// What a job did of one kind since the last look.
+struct request_look {
+  double requests = 0;
+  double own_vops = 0;     // of the requests themselves
+  double caused_vops = 0;  // of the roles that they are said to cause
+};
+
+/// VOPs of one request.
+struct request_cost {
+  double own = 0, caused = 0;
+  double all() const { return own + caused; }
+};
+
+class request_profile {
+ public:
+  explicit request_profile(std::vector<promised_requests> promised);
+
+  /// About once a second. `seen`: by kind; `all_vops`: whatever the job was served in that time.
+  void look(std::span<request_look const> seen, double all_vops, double span_s);
+
+  std::vector<request_cost> const& costs() const { return costs_; }
+  /// What the promise comes to now.
+  rate need() const;
+
+ private:
+  struct kind {
+    double own = 0, own_requests = 0;        // of the last second or so
+    double caused = 0, caused_requests = 0;  // of two minutes with requests
+    double own_cost = 0;                     // stays while there are no requests
+  };
+  std::vector<promised_requests> promised_;
+  std::vector<kind> kinds_;
+  std::vector<request_cost> costs_;
+  double counted_vops_ = 0, served_vops_ = 0;  // of two minutes
+};
+
+/// A reservation that follows a profile.
+struct followed_need {
+  rate least = 0;  // what it is in any case
+  rate most = 0;   // what the policy lets it be
+  rate need = 0;   // what the profile says
+  rate given = 0;  // set by fit()
+};
+
+/// Gives each what it needs, between its least and its most. Where that comes to more than `room`,
+/// what each has above its least is scaled.
+void fit(std::span<followed_need> needs, rate room);
+
+}  // namespace sluice::policies
