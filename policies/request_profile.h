@@ -5,7 +5,10 @@
 // Idea: both are counted and divided. What the requests cost themselves is a mean over about a
 // second. What they cause comes in bursts, so it is a mean over the last two minutes in which there
 // were requests: a time without any forgets nothing, and the work that is still owed counts for
-// them. Source: the request profiles of Libra (Shue and Freedman, EuroSys'14), which asks the
+// them. While a burst is there, the need is what lets as many requests as were promised pass beside
+// it: too little, and fewer pass, so each has a larger part of the burst, and the need grows.
+//
+// Source: the request profiles of Libra (Shue and Freedman, EuroSys'14), which asks the
 // application; here the thread and file rules of a policy say what a request is.
 // What stays true: a profile never claims more VOPs than the job was served, so whoever writes his
 // own counters gains nothing by numbers that no bucket has paid.
@@ -34,7 +37,7 @@ struct request_look {
 
 /// VOPs of one request.
 struct request_cost {
-  double own = 0, caused = 0;
+  double own = 0, caused = 0;  // caused: in the mean
   double all() const { return own + caused; }
 };
 
@@ -42,7 +45,8 @@ class request_profile {
  public:
   explicit request_profile(std::vector<promised_requests> promised);
 
-  /// About once a second. `seen`: by kind; `all_vops`: whatever the job was served in that time.
+  /// Several times a second. `seen`: by kind; `all_vops`: whatever the job was served since the
+  /// last look.
   void look(std::span<request_look const> seen, double all_vops, double span_s);
 
   std::vector<request_cost> const& costs() const { return costs_; }
@@ -50,14 +54,20 @@ class request_profile {
   rate need() const;
 
  private:
+  /// VOPs and requests of the late past.
+  struct mean {
+    double vops = 0, requests = 0;
+    void fade(double stays) { vops *= stays, requests *= stays; }
+  };
   struct kind {
-    double own = 0, own_requests = 0;        // of the last second or so
-    double caused = 0, caused_requests = 0;  // of two minutes with requests
-    double own_cost = 0;                     // stays while there are no requests
+    mean own, burst;  // of the last second; of what was caused, of the last third of one
+    mean caused;      // of two minutes with requests
+    double own_cost = 0, burst_cost = 0;
   };
   std::vector<promised_requests> promised_;
   std::vector<kind> kinds_;
   std::vector<request_cost> costs_;
+  double burst_s_ = 0;                         // how long a burst is looked at
   double counted_vops_ = 0, served_vops_ = 0;  // of two minutes
 };
 

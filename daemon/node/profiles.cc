@@ -129,16 +129,15 @@ void profiles::look(job& j, entry& e, std::int64_t now_ns) {
         now.caused_vops += vops_of(segment::sum_channel(j.memory(), c));
       seen.push_back(grown(k.before, now));
       k.before = now;
-      if (span_s > 0)
-        k.per_s += (seen.back().requests / span_s - k.per_s) * (1 - std::exp(-span_s / shown_s));
+      double const stays = std::exp(-span_s / shown_s);
+      k.shown_requests = k.shown_requests * stays + seen.back().requests;
+      k.shown_span_s = k.shown_span_s * stays + span_s;
       request_look& sum = done_[{e.qos_class, target_of(f.terms), f.terms.promised[i].what.name}];
       sum.requests += seen.back().requests;
       sum.own_vops += seen.back().own_vops;
       sum.caused_vops += seen.back().caused_vops;
     }
-    auto const served = static_cast<double>(s->counted.done().served);
-    f.profile.look(seen, grown(f.served_before, served), span_s);
-    f.served_before = served;
+    f.profile.look(seen, tokens(s->last.served) * span_s, span_s);
     f.need = f.profile.need();
   }
 }
@@ -189,7 +188,7 @@ nlohmann::json profiles::rows(job const& j) const {
       auto const& cost = f.profile.costs()[i];
       requests.push_back({{"name", f.terms.promised[i].what.name},
                           {"promised", f.terms.promised[i].per_s},
-                          {"seen", f.kinds[i].per_s},
+                          {"seen", f.kinds[i].per_s()},
                           {"own_vops", cost.own},
                           {"caused_vops", cost.caused}});
     }

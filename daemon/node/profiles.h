@@ -31,7 +31,7 @@ class profiles {
 
   /// After a change of policy: all is learned anew.
   void use();
-  /// About once a second, when the streams have been counted.
+  /// At the end of each cycle, when the streams have been measured.
   void look(std::int64_t now_ns);
   /// Null: the job is promised no requests.
   nlohmann::json rows(job const& j) const;
@@ -44,14 +44,14 @@ class profiles {
     unsigned own = 0, bytes = 0;
     std::vector<unsigned> caused;
     bool has_bytes = false;
-    policies::request_look before;  // sums
-    double per_s = 0;               // of requests, over some seconds
+    policies::request_look before;                // sums
+    double shown_requests = 0, shown_span_s = 0;  // of the last seconds
+    double per_s() const { return shown_span_s > 0 ? shown_requests / shown_span_s : 0; }
   };
   struct followed {  // a supply
     policy::request_terms terms;
     policies::request_profile profile;
     std::vector<counted> kinds;
-    double served_before = 0;
     rate need = 0;
   };
   struct entry {

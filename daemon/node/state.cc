@@ -177,12 +177,12 @@ bool state::measure(moment at) {
 
 void state::end_cycle(moment at) {
   sums.end_cycle(at.mono_ns);
+  promised.look(at.mono_ns);
   steered.look(at.mono_ns);
 }
 
 void state::tell(moment at) {
   sums.count();
-  promised.look(at.mono_ns);
   sums.remember(services.board, steered, at);
   runtime::metric_table& m = services.metrics;
   sums.publish(m, rates.standing(), steered, at.mono_ns);

@@ -60,6 +60,25 @@ TEST_CASE("request profile: what comes in bursts is spread over the requests tha
   CHECK(s.by.costs()[0].caused == 0);
 }
 
+TEST_CASE("request profile: in a burst as many requests pass as were promised") {
+  request_profile by({{100, 1}});
+  // A closed loop beside 100 requests a second that are wanted: both get parts of what is granted
+  // as they ask.
+  double granted = 150, passed = 0, worst = 0;
+  for (int i = 0; i < 120; ++i) {
+    bool const compacts = i % 40 >= 30;
+    double const wants = compacts ? 100 + 900 : 100;
+    double const part = std::min(granted / wants, 1.0);
+    passed = 100 * part;
+    request_look const seen[] = {{passed, passed, compacts ? 900 * part : 0}};
+    by.look(seen, passed + seen[0].caused_vops, 1);
+    granted = std::min(vops(by.need()), 2000.0);
+    if (i % 40 >= 35) worst = std::max(worst, 100 - passed);
+    CHECK(vops(by.need()) < 1100 * 1.3);  // no more than the burst takes
+  }
+  CHECK(worst < 5);
+}
+
 TEST_CASE("request profile: work that is still owed counts for the requests that were") {
   store s;
   for (int i = 0; i < 10; ++i) s.second({}, {100, 200, 0});
