@@ -72,10 +72,11 @@ void check_pipe(place const& at, std::string const& called) {
 void check_link(place const& at, std::string const& called) {
   struct stat folder = {};
   if (fstat(at.folder.get(), &folder) != 0) refuse(called, errno);
-  bool const is_everybodys = (folder.st_mode & S_ISVTX) != 0 && (folder.st_mode & S_IWOTH) != 0;
-  if (is_everybodys && at.st.st_uid != geteuid() && at.st.st_uid != folder.st_uid)
+  bool const is_shared =
+      (folder.st_mode & S_ISVTX) != 0 && (folder.st_mode & (S_IWOTH | S_IWGRP)) != 0;
+  if (is_shared && at.st.st_uid != geteuid() && at.st.st_uid != folder.st_uid)
     throw usage_error(
-        fmt::format("{}: is a symbolic link of another user, in a directory in which everybody may "
+        fmt::format("{}: is a symbolic link of another user, in a directory in which others may "
                     "make some; it is not followed",
                     called));
 }
@@ -98,7 +99,8 @@ place end_of(std::string const& path) {
   return at;
 }
 
-/// The access control list of the old file, and its group. False: not all of it could be had.
+/// The access control list of the old file, and its group; where the old one has no list, the new
+/// one keeps none that it has from its directory. False: not all of it could be had.
 bool take_over_group(place const& at, int made) {
   constexpr char const* list_name = "system.posix_acl_access";
   struct stat st = {};
@@ -110,7 +112,10 @@ bool take_over_group(place const& at, int made) {
   if (!old) return false;
   char list[4096];
   ssize_t const bytes = fgetxattr(old.get(), list_name, list, sizeof list);
-  if (bytes < 0) return errno == ENODATA || errno == EOPNOTSUPP;
+  if (bytes < 0 && errno == EOPNOTSUPP) return true;
+  if (bytes < 0 && errno == ENODATA)
+    return fremovexattr(made, list_name) == 0 || errno == ENODATA || errno == EOPNOTSUPP;
+  if (bytes < 0) return false;
   return fsetxattr(made, list_name, list, static_cast<std::size_t>(bytes), 0) == 0;
 }
 

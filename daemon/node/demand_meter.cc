@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "node/demand_meter.h"
 
+#include <thread>
+
 #include "core/token_bucket.h"
 #include "core/would_wait.h"
 #include "segment/curve.h"
@@ -18,7 +20,16 @@ constexpr std::uint64_t longest_wait_ns = 3600ull * second_ns;  // at most `thre
 constexpr std::uint64_t most_ops = 4096ull * core::op_units;    // one large request: by rows of
 constexpr std::uint64_t most_bytes = std::uint64_t{1} << 31;    // calls.def, by what read(2) moves
 constexpr std::uint64_t most_vops = 1'000'000ull * core::milli_per_vop;
+/// That a processor can do in a second, milli-tokens: no call is shorter than 200 ns.
+constexpr rate most_of_processor[core::unit_count] = {5'000'000'000, 50'000'000'000'000,
+                                                      20'000'000'000};
 constexpr std::uint64_t most_of_one[core::unit_count] = {most_ops, most_bytes, most_vops};
+
+/// What this machine can do, where no curve says less.
+rate possible(unit_kind unit) {
+  static rate const processors = std::max(std::thread::hardware_concurrency(), 1u);
+  return processors * most_of_processor[static_cast<unsigned>(unit) % core::unit_count];
+}
 
 }  // namespace
 
@@ -122,7 +133,8 @@ bool demand_meter::tick(sample const& s, rate paying, std::int64_t now_ns) {
 std::uint64_t demand_meter::bounded_units(unit_kind unit, std::int64_t span_ns) const {
   std::int64_t const delta = core::distance(last_.served_units, begin_units_);
   if (delta <= 0) return 0;  // more was given back than taken
-  std::uint64_t const paid = core::units_in(q40_of(unit, most_), span_ns + burst_ns);
+  std::uint64_t const paid =
+      core::units_in(q40_of(unit, std::min(most_, possible(unit))), span_ns + burst_ns);
   std::uint64_t const most = 2 * paid + most_of_one[static_cast<unsigned>(unit) % core::unit_count];
   return std::min(static_cast<std::uint64_t>(delta), most);
 }

@@ -4,7 +4,7 @@
 // an argument. What stays true: over any span a stream is reported to have been served at most
 // twice what its curve paid plus one large request, whatever the memory says. The curve of a
 // watched job (--monitor) bounds nothing: it was served what it counted, as it was held back by
-// nothing.
+// nothing; but never more than the processors of this machine can do.
 #pragma once
 
 #include <cstdint>

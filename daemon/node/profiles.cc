@@ -64,6 +64,17 @@ void profiles::use() {
   });
 }
 
+/// Since the job began.
+request_look profiles::sums_of(job const& j, counted const& k) {
+  auto const own = segment::sum_channel(j.memory(), k.own);
+  request_look now = {static_cast<double>(own.calls), vops_of(own), 0};
+  if (k.size_bytes != 0)
+    now.requests = static_cast<double>(segment::sum_channel(j.memory(), k.bytes).amount) /
+                   static_cast<double>(k.size_bytes);
+  for (unsigned const c : k.caused) now.caused_vops += vops_of(segment::sum_channel(j.memory(), c));
+  return now;
+}
+
 /// A job that was made before its class promised them has no channels that count them.
 profiles::entry profiles::bind(job const& j, std::int64_t now_ns) const {
   entry e{class_in_force(j, overrides_.find(j.key)), now_ns, {}};
@@ -81,13 +92,14 @@ profiles::entry profiles::bind(job const& j, std::int64_t now_ns) const {
       auto const channels = policy::channels_of(terms, p.what);
       counted k;
       k.own = number(channels.own);
-      k.has_bytes = !channels.bytes.empty();
-      if (k.has_bytes) k.bytes = number(channels.bytes);
+      k.size_bytes = p.what.size_bytes;
+      if (!channels.bytes.empty()) k.bytes = number(channels.bytes);
       for (auto const& c : channels.caused) k.caused.push_back(number(c));
       kinds.push_back(std::move(k));
     }
-    if (is_there)
-      e.supplies.push_back({terms, policies::request_profile(promised_by(terms)), kinds});
+    if (!is_there) continue;
+    for (auto& k : kinds) k.before = sums_of(j, k);  // it may be older than this daemon
+    e.supplies.push_back({terms, policies::request_profile(promised_by(terms)), kinds});
   }
   return e;
 }
@@ -120,13 +132,7 @@ void profiles::look(job& j, entry& e, std::int64_t now_ns) {
     std::vector<request_look> seen;
     for (std::size_t i = 0; i < f.kinds.size(); ++i) {
       counted& k = f.kinds[i];
-      auto const own = segment::sum_channel(j.memory(), k.own);
-      request_look now = {static_cast<double>(own.calls), vops_of(own), 0};
-      if (k.has_bytes)
-        now.requests = static_cast<double>(segment::sum_channel(j.memory(), k.bytes).amount) /
-                       static_cast<double>(f.terms.promised[i].what.size_bytes);
-      for (unsigned const c : k.caused)
-        now.caused_vops += vops_of(segment::sum_channel(j.memory(), c));
+      request_look const now = sums_of(j, k);
       seen.push_back(grown(k.before, now));
       k.before = now;
       double const stays = std::exp(-span_s / shown_s);

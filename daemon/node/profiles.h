@@ -43,7 +43,7 @@ class profiles {
   struct counted {  // one kind of request
     unsigned own = 0, bytes = 0;
     std::vector<unsigned> caused;
-    bool has_bytes = false;
+    std::uint64_t size_bytes = 0;                 // 0: each call is a request
     policies::request_look before;                // sums
     double shown_requests = 0, shown_span_s = 0;  // of the last seconds
     double per_s() const { return shown_span_s > 0 ? shown_requests / shown_span_s : 0; }
@@ -61,6 +61,7 @@ class profiles {
   };
   using sums = std::map<std::array<std::string, 3>, policies::request_look>;
 
+  static policies::request_look sums_of(job const& j, counted const& k);
   entry bind(job const& j, std::int64_t now_ns) const;
   void follow_jobs(std::int64_t now_ns);
   void look(job& j, entry& e, std::int64_t now_ns);

@@ -277,7 +277,9 @@ std::size_t find_job(role const& r, local::peer const& who, std::string const& n
   if (found.size() == 1) return found.front();
   if (found.empty())
     throw usage_error(
-        fmt::format("no job \"{}\" here{}", name.substr(0, 120), did_you_mean(own_name, known)));
+        fmt::format("no job \"{}\" here{}; `sluice report --job` knows the last hour of "
+                    "one that has ended",
+                    name.substr(0, 120), did_you_mean(own_name, known)));
   std::string all;
   for (std::size_t const j : found)
     all += fmt::format("{}{}@{}", all.empty() ? "" : ", ", runtime::user_name(r.name_of(j).uid),

@@ -52,6 +52,12 @@ std::optional<open_job> find_daemons_job(std::string const& run_dir, uid_t uid,
   return std::nullopt;
 }
 
+/// A daemon remembers what has ended.
+std::string hint_for_ended(global_options const& global, std::string const& name) {
+  if (daemon_sockets(global).empty()) return {};
+  return fmt::format("; if it has ended, `sluice report --job {}` knows its last hour", name);
+}
+
 std::string folder_of(std::string const& path) { return fs::path(path).parent_path(); }
 
 }  // namespace
@@ -61,8 +67,9 @@ open_job find_job(global_options const& global, std::string const& name) {
   std::string const run_dir = own_run_dir(global);
   std::string const path = segment::segment_path(run_dir, name);
   if (!exists(path))
-    throw usage_error(fmt::format("no job {} in {}{}", name, run_dir,
-                                  did_you_mean(name, segment::list_jobs(run_dir))));
+    throw usage_error(fmt::format("no job {} in {}{}{}", name, run_dir,
+                                  did_you_mean(name, segment::list_jobs(run_dir)),
+                                  hint_for_ended(global, name)));
   return {run_dir, name, geteuid(), segment::mapping::open(path)};
 }
 

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <memory>
 #include <random>
+#include <thread>
 
 #include "core/token_bucket.h"
 #include "core/would_wait.h"
@@ -126,6 +127,20 @@ TEST_CASE("garbage in the segment is reported within bounds", "[node][demand]") 
     REQUIRE(f.blocked_ppm <= 1'000'000);
     REQUIRE(f.waiters <= abi::owned_shards);
     REQUIRE(f.waiting <= (std::uint64_t{1} << 50));
+  }
+}
+
+TEST_CASE("where no curve bounds it, a stream is served what a machine can do", "[node][demand]") {
+  for (unit_kind const unit : {unit_kind::ops, unit_kind::bytes, unit_kind::vops}) {
+    node::demand_meter m;
+    m.start({}, 0, 1);
+    node::sample made_up;
+    made_up.served_units = std::uint64_t{1} << 62;
+    m.tick(made_up, node::unlimited(unit), 1 + 1'000'000'000);
+    auto const f = m.take(unit, 0, 1 + 1'000'000'000);
+    CHECK(f.served > 0);
+    CHECK(node::tokens(f.served) <
+          3.0 * std::thread::hardware_concurrency() * (unit == unit_kind::bytes ? 50e9 : 20e6));
   }
 }
 

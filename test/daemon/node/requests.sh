@@ -75,6 +75,12 @@ until_true within 'requests_total{class="kv",request="put",target="s"}' 20 1e9 |
 until_true within 'request_vops_total{class="kv",request="put",target="s",part="caused"}' 40 1e9 ||
   fail 'no VOPs counted'
 
+# The next daemon learns the same, however long the job has run.
+kill_node
+start_node
+until_true explained 'abs(put["own_vops"] - 1) < 0.1 and put["caused_vops"] > 3 and
+  125 < r["need"] < 155' || fail "after a restart: $(cat "$SCRATCH/said.json")"
+
 # The reservation is the most: 100 of the 140.
 of_kv "$promise, \"reservation\": \"25%\""
 $S policy apply "$SCRATCH/policy.json" >/dev/null || fail 'policy apply'

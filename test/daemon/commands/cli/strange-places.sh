@@ -66,6 +66,21 @@ before=$(stat -c %g "$SCRATCH/kept.html" && lists "$SCRATCH/kept.html")
 report "$SCRATCH/kept.html" || fail "report: $(cat "$SCRATCH/err")"
 after=$(stat -c %g "$SCRATCH/kept.html" && lists "$SCRATCH/kept.html")
 [ "$before" = "$after" ] || fail "was: $before, is: $after"
+# Nor does a list of the directory open what had none.
+mkdir "$SCRATCH/listed"
+echo old >"$SCRATCH/listed/plain.html"
+chmod 640 "$SCRATCH/listed/plain.html"
+setfacl -d -m "u:$bob:rw,m::rwx" "$SCRATCH/listed"
+report "$SCRATCH/listed/plain.html" || fail "report: $(cat "$SCRATCH/err")"
+lists "$SCRATCH/listed/plain.html" | grep -q "$bob" &&
+  fail "it has the list of its directory: $(lists "$SCRATCH/listed/plain.html")"
+[ "$(stat -c %a "$SCRATCH/listed/plain.html")" = 640 ] || fail 'another mode'
+# In a sticky directory of a group its members may be strangers, too.
+mkdir "$SCRATCH/team"
+chgrp $bob "$SCRATCH/team" && chmod 1770 "$SCRATCH/team"
+as $bob ln -s "$SCRATCH/secret" "$SCRATCH/team/l.html"
+report "$SCRATCH/team/l.html" && fail 'a link of a member was followed'
+[ "$(cat "$SCRATCH/secret")" = secret ] || fail 'a link of a member was followed'
 long=$(printf 'a%.0s' $(seq 250))
 report "$SCRATCH/$long" || fail "a long name: $(cat "$SCRATCH/err")"
 
