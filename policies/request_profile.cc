@@ -59,7 +59,7 @@ rate request_profile::need() const {
   return static_cast<rate>(std::clamp(vops * 1000, 0.0, 1e18));
 }
 
-void fit(std::span<followed_need> needs, rate room) {
+rate fit(std::span<followed_need> needs, rate room) {
   u128 least = 0, above = 0;
   for (auto& n : needs) {
     n.given = std::clamp(n.need, n.least, std::max(n.least, n.most));
@@ -67,9 +67,10 @@ void fit(std::span<followed_need> needs, rate room) {
     above += n.given - n.least;
   }
   u128 const left = room > least ? room - least : 0;
-  if (above <= left) return;
+  if (above <= left) return 0;
   for (auto& n : needs)
     n.given = n.least + static_cast<rate>(u128(n.given - n.least) * left / above);
+  return static_cast<rate>(std::min(above - left, u128{unbounded}));
 }
 
 }  // namespace sluice::policies

@@ -80,7 +80,7 @@ struct followed_need {
 };
 
 /// Gives each what it needs, between its least and its most. Where that comes to more than `room`,
-/// what each has above its least is scaled.
-void fit(std::span<followed_need> needs, rate room);
+/// what each has above its least is scaled. Returns what lacks then.
+rate fit(std::span<followed_need> needs, rate room);
 
 }  // namespace sluice::policies

@@ -97,7 +97,8 @@ void allotment::promise(roster& r) {
     needy_[s].push_back(i);
   }
   for (std::uint32_t s = 0; s < r.width(); ++s) {
-    policies::fit(needs_[s], r.policy().supplies[s].promisable);
+    supplies[s].bookable = std::min(supplies[s].bookable, r.policy().supplies[s].promisable);
+    supplies[s].reserved += policies::fit(needs_[s], supplies[s].bookable);
     for (std::size_t k = 0; k < needy_[s].size(); ++k)
       r.flows[needy_[s][k]].deal.reservation = needs_[s][k].given;
   }
@@ -110,7 +111,7 @@ void allotment::claim(roster& r, std::span<rate const> capacity, limit_part part
   for (std::uint32_t s = 0; s < r.width(); ++s) {
     claims_[s].claims.clear();
     claimants_[s].clear();
-    claims_[s].capacity = supplies[s].capacity = capacity[s];
+    claims_[s].capacity = supplies[s].capacity = supplies[s].bookable = capacity[s];
   }
   for (std::uint32_t i = 0; i < r.flows.size(); ++i)
     if (flow& f = r.flows[i]; f.streams != 0) f.deal = r.deal(r.jobs[i / r.width()], i % r.width());
@@ -144,7 +145,7 @@ void allotment::claim(roster& r, std::span<rate const> capacity, limit_part part
       state.demand += f.served;
   }
   for (supply_state& state : supplies)
-    state.overbooked = state.capacity > 0 && state.reserved > state.capacity;
+    state.overbooked = state.capacity > 0 && state.reserved > state.bookable;
 }
 
 /// Relay: what the parent means each job to have, scaled down where the own grant is less. A job

@@ -22,7 +22,8 @@ struct supply_state {
   rate demand = 0;  // of jobs whose demand is bounded
   std::uint32_t blocked_jobs = 0;
   rate reserved = 0;        // reservations of jobs that want them
-  bool overbooked = false;  // they exceed the capacity
+  rate bookable = 0;        // what they may come to
+  bool overbooked = false;  // they exceed that
 };
 
 /// What this controller may give of a limit that is meant for all nodes.

@@ -329,7 +329,7 @@ void arbiter::allocate(time_ns now) {
     if (state.overbooked == overbooked_[s] || obeys_ || parent_.is_quiet(now)) continue;
     overbooked_[s] = state.overbooked;
     notices_.push_back({state.overbooked ? notice::overbooked : notice::fits_again,
-                        policy().supplies[s].name, state.reserved, state.capacity});
+                        policy().supplies[s].name, state.reserved, state.bookable});
   }
   urgent_ = false;
   allocated_at_ = now;

@@ -59,7 +59,7 @@ verbs::stream_view cluster_role::view_of(std::uint32_t number, std::uint32_t sup
   v.capacity = b.in_force(supply);
   v.steered = steered_view_of(b, supply);
   v.drift = drift_view_of(b, supply);
-  if (state.overbooked) v.overbooked = state.reserved;
+  if (state.overbooked) v.overbooked = state.reserved, v.bookable = state.bookable;
   return v;
 }
 

@@ -54,6 +54,12 @@ std::vector<policies::promised_requests> promised_by(policy::request_terms const
 
 }  // namespace
 
+profiles::followed const* profiles::entry::find(std::string const& supply) const {
+  for (auto const& f : supplies)
+    if (f.terms.supply == supply) return &f;
+  return nullptr;
+}
+
 void profiles::use() {
   of_job_.clear();
   for (auto const& j : jobs_.all())
@@ -149,30 +155,25 @@ void profiles::look(job& j, entry& e, std::int64_t now_ns) {
 }
 
 /// Below a parent only the bound of the class is known here; it fits the sum to what there is.
-void profiles::set_needs() {
-  for (unsigned i = 0; i < site_.supplies().size(); ++i) {
-    std::vector<policies::followed_need> needs;
-    std::vector<stream*> of;
-    for (auto const& j : jobs_.all()) {
-      if (j->is_broken()) continue;
-      auto const share =
-          policy::share_of(site_.site(), of_job_.at(j->key).qos_class, site_.supplies()[i].of);
-      if (!share || !share->reservation) continue;
-      rate const promised = policy::milli_per_second(*share->reservation);
-      followed const* mine = nullptr;
-      for (auto const& f : of_job_.at(j->key).supplies)
-        if (f.terms.supply == site_.supplies()[i].of.name()) mine = &f;
-      stream* const s = stream_on(*j, site_, site_.supplies()[i].of.name());
-      if (s == nullptr) continue;
-      rate const most = mine != nullptr && !mine->terms.has_most ? policies::unbounded : promised;
-      rate const need = mine != nullptr ? mine->need : promised;
-      needs.push_back({std::min(need, promised), most, need, 0});
-      of.push_back(mine != nullptr ? s : nullptr);
-    }
-    policies::fit(needs, has_parent_ ? policies::unbounded : site_.supplies()[i].of.promisable);
-    for (std::size_t k = 0; k < of.size(); ++k)
-      if (of[k] != nullptr) of[k]->need = needs[k].given;
+void profiles::set_needs(supply_slot const& slot) {
+  std::vector<policies::followed_need> needs;
+  std::vector<stream*> of;  // null: its reservation stays
+  for (auto const& j : jobs_.all()) {
+    auto const at = of_job_.find(j->key);
+    stream* const s = j->is_broken() ? nullptr : stream_on(*j, site_, slot.of.name());
+    if (at == of_job_.end() || s == nullptr) continue;
+    auto const share = policy::share_of(site_.site(), at->second.qos_class, slot.of);
+    if (!share || !share->reservation) continue;
+    rate const promised = policy::milli_per_second(*share->reservation);
+    followed const* const f = at->second.find(slot.of.name());
+    rate const most = f != nullptr && !f->terms.has_most ? policies::unbounded : promised;
+    rate const need = f != nullptr ? f->need : promised;
+    needs.push_back({std::min(need, promised), most, need, 0});
+    of.push_back(f != nullptr ? s : nullptr);
   }
+  policies::fit(needs, has_parent_ ? policies::unbounded : slot.of.promisable);
+  for (std::size_t k = 0; k < of.size(); ++k)
+    if (of[k] != nullptr) of[k]->need = needs[k].given;
 }
 
 void profiles::look(std::int64_t now_ns) {
@@ -181,7 +182,7 @@ void profiles::look(std::int64_t now_ns) {
   for (auto const& j : jobs_.all())
     if (auto const at = of_job_.find(j->key); at != of_job_.end() && !j->is_broken())
       look(*j, at->second, now_ns);
-  set_needs();
+  for (auto const& slot : site_.supplies()) set_needs(slot);
 }
 
 nlohmann::json profiles::rows(job const& j) const {
@@ -223,9 +224,10 @@ std::vector<std::string> profiles::sentences(job const& j) const {
           supply, r["promised"].get<double>(), r["name"].get<std::string>(),
           r["seen"].get<double>(), r["own_vops"].get<double>(), r["caused_vops"].get<double>()));
     bool const lacks = row["reserved"].get<double>() < row["need"].get<double>();
-    out.push_back(fmt::format(
-        "{}: what it is promised takes {} now, {}.", supply, vops("need"),
-        lacks ? "of which " + vops("reserved") + " can be reserved" : "and is reserved"));
+    out.push_back(fmt::format("{}: what it is promised takes {} now, {}.", supply, vops("need"),
+                              lacks         ? "of which " + vops("reserved") + " can be reserved"
+                              : has_parent_ ? "and its parent is asked to reserve it"
+                                            : "and is reserved"));
   }
   return out;
 }

@@ -58,6 +58,7 @@ class profiles {
     std::string qos_class;
     std::int64_t looked_ns = 0;
     std::vector<followed> supplies;
+    followed const* find(std::string const& supply) const;
   };
   using sums = std::map<std::array<std::string, 3>, policies::request_look>;
 
@@ -65,7 +66,7 @@ class profiles {
   entry bind(job const& j, std::int64_t now_ns) const;
   void follow_jobs(std::int64_t now_ns);
   void look(job& j, entry& e, std::int64_t now_ns);
-  void set_needs();
+  void set_needs(supply_slot const& slot);
 
   job_table const& jobs_;
   site_state const& site_;

@@ -41,8 +41,9 @@ std::string why_no_more(stream_view const& s) {
     return " It is held at its limit.";
   if (s.overbooked != 0)
     return fmt::format(
-        " Reservations in use come to {}, which is above the capacity of {}: each is scaled down.",
-        exact(s.overbooked, s.unit), exact(s.capacity, s.unit));
+        " Reservations in use come to {}, which is above the {} that may be reserved: each is "
+        "scaled down.",
+        exact(s.overbooked, s.unit), exact(s.bookable, s.unit));
   return {};
 }
 

@@ -47,7 +47,8 @@ struct stream_view {
   std::uint32_t weight = 1000;  // thousandths
   rate would_delay = 0;         // where a policy is not enforced: served beyond what it may use
   std::uint32_t nodes = 1;
-  rate overbooked = 0;  // all reservations in use together, where that is above the capacity
+  rate overbooked = 0;  // all reservations in use together, where that is above …
+  rate bookable = 0;    // … what they may come to
   rate capacity = 0;
   std::optional<steered_view> steered;
   std::optional<drift_view> drift;

@@ -102,6 +102,21 @@ TEST_CASE("cluster: where requests are promised, what a node says they take is r
   }
 }
 
+TEST_CASE("cluster: needs that exceed what may be reserved are scaled above their first estimate") {
+  shape s = four_classes();
+  s.classes[1] = {{.weight = 1, .reservation = 10 * k, .follows = true}};
+  s.promisable = 70 * k;
+  flat w(s, 12);
+  for (unsigned i = 0; i < 8; ++i) w.nodes[i]->add(1, 1, {500 * k});
+  w.nodes[2]->add(2, 2, {500 * k}).need = 40 * k;
+  w.nodes[5]->add(9, 2, {500 * k}).need = 60 * k;
+  w.run(4000 * ms);
+  // 20 in any case; 30 and 50 above it have 50 together.
+  CHECK(w.allowed(2, 0) == Approx(10 * k + 30 * k * 50 / 80).epsilon(0.03));
+  CHECK(w.allowed(9, 0) == Approx(10 * k + 50 * k * 50 / 80).epsilon(0.03));
+  CHECK(w.allowed(1, 0) >= 29 * k * 97 / 100);
+}
+
 TEST_CASE("cluster: back from idle within two report cycles", "[cluster]") {
   flat w(four_classes(), 4);
   for (unsigned i = 0; i < 8; ++i) w.nodes[i]->add(1 + i % 3, 1, {500 * k});

@@ -35,6 +35,7 @@ struct shape {
   time_ns cycle = 100 * ms, lease = 1000 * ms;
   std::optional<rate> lowest = {};  // the first supply is steered from here to its capacity
   bool is_shadow = false;
+  rate promisable = policies::unbounded;
 
   /// What is there in any case.
   rate least(std::size_t supply) const {
@@ -53,6 +54,7 @@ inline cluster::policy_table plan_of(shape const& s) {
     row.capacity = s.capacity[i];
     if (i == 0 && s.lowest) row.steered = policy::auto_capacity{{}, 5 * ms, 100'000, s.is_shadow};
     row.lowest = i == 0 && s.lowest ? *s.lowest : row.capacity;
+    row.promisable = s.promisable;
     rate const least = s.least(i);
     rate const e = s.nodes ? least * 29 / 100 / s.nodes : 0;
     rate const f = s.nodes ? least / 100 / s.nodes : 0;
