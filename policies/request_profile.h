@@ -79,6 +79,11 @@ struct followed_need {
   rate given = 0;  // set by fit()
 };
 
+/// What a reservation takes of the room: no more than its job wants.
+constexpr rate counted(rate reservation, rate served, bool blocked) {
+  return blocked || served > reservation / 2 ? reservation : 2 * served;
+}
+
 /// Gives each what it needs, between its least and its most. Where that comes to more than `room`,
 /// what each has above its least is scaled. Returns what lacks then.
 rate fit(std::span<followed_need> needs, rate room);

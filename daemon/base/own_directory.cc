@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <string_view>
 
 #include "base/error.h"
 
@@ -62,6 +63,21 @@ bool remove_below(int fd, std::function<bool()> const& go_on) {
   return false;
 }
 
+bool is_empty(int fd) {
+  std::unique_ptr<DIR, int (*)(DIR*)> const dir(fdopendir(dup(fd)), closedir);
+  if (!dir) return false;
+  while (dirent const* entry = readdir(dir.get()))
+    if (std::string_view(entry->d_name) != "." && std::string_view(entry->d_name) != "..")
+      return false;
+  return true;
+}
+
+bool has_name(int fd, std::string const& path) {
+  struct stat of_fd = {}, of_name = {};
+  return fstat(fd, &of_fd) == 0 && lstat(path.c_str(), &of_name) == 0 &&
+         of_fd.st_dev == of_name.st_dev && of_fd.st_ino == of_name.st_ino;
+}
+
 }  // namespace
 
 own_directory::own_directory(std::string const& target, std::string const& name) {
@@ -78,8 +94,9 @@ own_directory::own_directory(std::string const& target, std::string const& name)
   }
   fd_ = descriptor(open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   struct stat st = {};
-  bool const is_ours =
-      fd_ && fstat(fd_.get(), &st) == 0 && st.st_uid == geteuid() && (st.st_mode & 0777) == 0700;
+  // Another one of this user's may have been put there since. Whatever is in it is not ours.
+  bool const is_ours = fd_ && fstat(fd_.get(), &st) == 0 && st.st_uid == geteuid() &&
+                       (st.st_mode & 0777) == 0700 && is_empty(fd_.get());
   if (fd_ && !is_ours) replaced(path_);
   char whole[4096];
   ssize_t const n =
@@ -96,8 +113,10 @@ own_directory::~own_directory() {
 bool own_directory::remove(std::string& why, std::function<bool()> const& go_on) {
   if (path_.empty()) return true;
   bool const empty = remove_below(dup(fd_.get()), go_on);
-  // When it was moved away meanwhile, what has its name now is not ours; rmdir harms no files.
-  if (!empty || rmdir(path_.c_str()) != 0)
+  if (!has_name(fd_.get(), path_))
+    why = fmt::format("what is called {} now is another directory: somebody renamed both; leave it",
+                      path_);
+  else if (!empty || rmdir(path_.c_str()) != 0)
     why = fmt::format("not all of {} could be removed; it is safe to remove it by hand", path_);
   else if (!made_target_.empty())
     rmdir(made_target_.c_str());

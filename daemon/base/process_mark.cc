@@ -7,16 +7,31 @@
 
 namespace sluice {
 
-std::uint64_t start_ticks(std::uint32_t pid) {
+namespace {
+
+/// What follows the name, which may hold blanks and parentheses.
+std::string stat_of(std::uint32_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   std::string line;
-  if (!std::getline(file, line)) return 0;
-  auto const name_end = line.rfind(')');  // the name may hold blanks and parentheses
-  if (name_end == std::string::npos) return 0;
-  std::istringstream rest(line.substr(name_end + 1));
+  if (!std::getline(file, line)) return {};
+  auto const name_end = line.rfind(')');
+  return name_end == std::string::npos ? std::string() : line.substr(name_end + 1);
+}
+
+}  // namespace
+
+char state_of(std::uint32_t pid) {
+  std::istringstream rest(stat_of(pid));
+  char state = 0;
+  rest >> state;
+  return rest ? state : char{0};
+}
+
+std::uint64_t start_ticks(std::uint32_t pid) {
+  std::istringstream rest(stat_of(pid));
   std::string state, skipped;
   rest >> state;
-  if (state == "Z" || state == "X") return 0;
+  if (state.empty() || state == "Z" || state == "X") return 0;
   for (int field = 4; field < 22; ++field) rest >> skipped;
   std::uint64_t ticks = 0;
   rest >> ticks;

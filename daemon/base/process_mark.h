@@ -11,6 +11,9 @@ namespace sluice {
 /// it is a zombie.
 std::uint64_t start_ticks(std::uint32_t pid);
 
+/// Its state as in /proc/PID/stat: R, S, D, T …; 0: there is none, or it is not ours to see.
+char state_of(std::uint32_t pid);
+
 struct process_mark {
   std::uint32_t pid = 0;
   std::uint64_t start_ticks = 0;

@@ -92,15 +92,18 @@ void allotment::promise(roster& r) {
     if (f.streams == 0) continue;
     std::uint32_t const s = i % r.width();
     bool const follows = f.deal.follows && f.need != 0;
-    rate const promised = f.deal.reservation, need = follows ? f.need : promised;
-    needs_[s].push_back({std::min(need, promised), follows ? f.deal.most : promised, need, 0});
+    rate const promised = f.deal.reservation;
+    rate const need = follows ? std::min(f.need, f.deal.most) : promised;
+    if (follows) r.flows[i].deal.reservation = need;
+    rate const room = policies::counted(need, f.served, f.blocked);
+    needs_[s].push_back({std::min(room, promised), room, room, 0});
     needy_[s].push_back(i);
   }
   for (std::uint32_t s = 0; s < r.width(); ++s) {
     supplies[s].bookable = std::min(supplies[s].bookable, r.policy().supplies[s].promisable);
     supplies[s].reserved += policies::fit(needs_[s], supplies[s].bookable);
     for (std::size_t k = 0; k < needy_[s].size(); ++k)
-      r.flows[needy_[s][k]].deal.reservation = needs_[s][k].given;
+      if (flow& f = r.flows[needy_[s][k]]; f.blocked) f.deal.reservation = needs_[s][k].given;
   }
 }
 

@@ -29,7 +29,9 @@ terms terms_of(policy::share const& share) {
   if (share.reservation) t.reservation = policy::milli_per_second(*share.reservation);
   if (share.limit) t.limit = policy::milli_per_second(*share.limit);
   t.follows = share.requests.has_value();
-  if (t.follows && share.requests->has_most) t.most = t.reservation;
+  if (!t.follows) return t;
+  if (share.requests->has_most) t.most = t.reservation;
+  t.reservation = policy::milli_per_second(policy::first_of(*share.requests));
   return t;
 }
 

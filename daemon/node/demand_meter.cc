@@ -25,13 +25,12 @@ constexpr rate most_of_processor[core::unit_count] = {5'000'000'000, 50'000'000'
                                                       20'000'000'000};
 constexpr std::uint64_t most_of_one[core::unit_count] = {most_ops, most_bytes, most_vops};
 
-/// What this machine can do, where no curve says less.
+}  // namespace
+
 rate possible(unit_kind unit) {
   static rate const processors = std::max(std::thread::hardware_concurrency(), 1u);
   return processors * most_of_processor[static_cast<unsigned>(unit) % core::unit_count];
 }
-
-}  // namespace
 
 sample look(foreign<abi::segment> const& s, unsigned channel, std::int64_t now_ns) {
   core::bucket const& b = as_shared(s.bucket[channel]);

@@ -15,6 +15,9 @@
 
 namespace sluice::node {
 
+/// What the processors of this machine can do in a second, where no curve says less.
+rate possible(unit_kind unit);
+
 /// One look at a channel.
 struct sample {
   std::uint64_t served_units = 0;   // cumulative, modulo 2^64

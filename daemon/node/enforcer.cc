@@ -24,7 +24,9 @@ share_claim claim_of(job const& j, stream const& s, policy::site const& site,
     p.weight =
         static_cast<std::uint32_t>(std::lround(std::clamp(share->weight, 0.001, 1e6) * 1000));
     if (share->reservation) p.reservation = policy::milli_per_second(*share->reservation);
-    if (share->requests && s.need) p.reservation = *s.need;
+    if (share->requests)
+      p.reservation =
+          s.need ? *s.need : policy::milli_per_second(policy::first_of(*share->requests));
     if (share->limit) p.limit = policy::milli_per_second(*share->limit);
     p.priority = share->priority;
     c.is_capped = share->limit.has_value();

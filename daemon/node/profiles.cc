@@ -30,9 +30,22 @@ std::string target_of(policy::request_terms const& t) {
 /// Of a counter that its job can write.
 double grown(double before, double now) { return now > before ? now - before : 0; }
 
-request_look grown(request_look const& before, request_look const& now) {
-  return {grown(before.requests, now.requests), grown(before.own_vops, now.own_vops),
-          grown(before.caused_vops, now.caused_vops)};
+/// No more than the machine can do in that time.
+request_look grown(request_look const& before, request_look const& now, double span_s) {
+  double const most_requests = tokens(possible(unit_kind::ops)) * span_s;
+  double const most_vops = tokens(possible(unit_kind::vops)) * span_s;
+  return {std::min(grown(before.requests, now.requests), most_requests),
+          std::min(grown(before.own_vops, now.own_vops), most_vops),
+          std::min(grown(before.caused_vops, now.caused_vops), most_vops)};
+}
+
+/// What a class reserves for each job while nothing is known of what it needs, and at most.
+rate promised_by_class(policy::share const& s) {
+  return policy::milli_per_second(s.requests ? policy::first_of(*s.requests) : *s.reservation);
+}
+rate most_of(policy::share const& s) {
+  return s.requests && !s.requests->has_most ? policies::unbounded
+                                             : policy::milli_per_second(*s.reservation);
 }
 
 stream* stream_on(job& j, site_state const& site, std::string const& supply) {
@@ -139,7 +152,7 @@ void profiles::look(job& j, entry& e, std::int64_t now_ns) {
     for (std::size_t i = 0; i < f.kinds.size(); ++i) {
       counted& k = f.kinds[i];
       request_look const now = sums_of(j, k);
-      seen.push_back(grown(k.before, now));
+      seen.push_back(grown(k.before, now, span_s));
       k.before = now;
       double const stays = std::exp(-span_s / shown_s);
       k.shown_requests = k.shown_requests * stays + seen.back().requests;
@@ -164,12 +177,16 @@ void profiles::set_needs(supply_slot const& slot) {
     if (at == of_job_.end() || s == nullptr) continue;
     auto const share = policy::share_of(site_.site(), at->second.qos_class, slot.of);
     if (!share || !share->reservation) continue;
-    rate const promised = policy::milli_per_second(*share->reservation);
     followed const* const f = at->second.find(slot.of.name());
-    rate const most = f != nullptr && !f->terms.has_most ? policies::unbounded : promised;
-    rate const need = f != nullptr ? f->need : promised;
-    needs.push_back({std::min(need, promised), most, need, 0});
-    of.push_back(f != nullptr ? s : nullptr);
+    rate const most = most_of(*share), promised = promised_by_class(*share);
+    rate const need = f != nullptr ? std::min(f->need, most) : promised;
+    bool const is_blocked = s->last.blocked_ppm != 0;
+    rate const room = policies::counted(need, s->last.served, is_blocked);
+    needs.push_back({std::min(room, promised), room, room, 0});
+    // Who wants less than his need is not in the others' way, and has it when he wants it.
+    of.push_back(f == nullptr ? nullptr : s);
+    if (f != nullptr) s->need = need;
+    if (!is_blocked) of.back() = nullptr;
   }
   policies::fit(needs, has_parent_ ? policies::unbounded : slot.of.promisable);
   for (std::size_t k = 0; k < of.size(); ++k)

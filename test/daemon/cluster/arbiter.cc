@@ -105,8 +105,10 @@ TEST_CASE("cluster: where requests are promised, what a node says they take is r
 TEST_CASE("cluster: needs that exceed what may be reserved are scaled above their first estimate") {
   shape s = four_classes();
   s.classes[1] = {{.weight = 1, .reservation = 10 * k, .follows = true}};
+  s.classes[3] = {{.weight = 1000, .reservation = 50 * k}};
   s.promisable = 70 * k;
   flat w(s, 12);
+  w.nodes[7]->add(4, 4, {0});  // who wants nothing takes no room
   for (unsigned i = 0; i < 8; ++i) w.nodes[i]->add(1, 1, {500 * k});
   w.nodes[2]->add(2, 2, {500 * k}).need = 40 * k;
   w.nodes[5]->add(9, 2, {500 * k}).need = 60 * k;

@@ -3,8 +3,12 @@
 // the daemon: not by silence, not by size, not by numbers.
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <catch2/catch.hpp>
@@ -175,6 +179,33 @@ TEST_CASE("one that works is waited for, one that sleeps is not", "[local]") {
       CHECK_THROWS_AS(local::ask(s.socket(), {{"verb", "x"}}, 100), local::no_answer);
     is_over = !works;
   }
+}
+
+TEST_CASE("one that waits in the kernel is waited for", "[local]") {
+  scratch const s;
+  int ready[2];
+  REQUIRE(pipe(ready) == 0);
+  pid_t const daemon = fork();
+  if (daemon == 0) {
+    auto const server = local::server::open(s.socket(), 0600, [](local::peer const&, json const&) {
+      // Whoever waits for a child of vfork is in state D, as one who waits for a disk.
+      if (vfork() == 0) {
+        usleep(700'000);
+        _exit(0);
+      }
+      return json{{"held", true}};
+    });
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || write(ready[1], "", 1) != 1) _exit(1);
+    for (pollfd p = {server->fd(), POLLIN, 0}; poll(&p, 1, -1) > 0;) server->serve(0);
+    _exit(1);
+  }
+  char byte = 0;
+  REQUIRE(read(ready[0], &byte, 1) == 1);
+  CHECK(local::ask(s.socket(), {{"verb", "x"}}, 100)["held"] == true);
+  kill(daemon, SIGKILL);
+  waitpid(daemon, nullptr, 0);
+  close(ready[0]);
+  close(ready[1]);
 }
 
 TEST_CASE("a run directory deeper than a socket address", "[local]") {
