@@ -59,6 +59,11 @@ rate request_profile::need() const {
   return static_cast<rate>(std::clamp(vops * 1000, 0.0, 1e18));
 }
 
+followed_need taking_room(rate promised, rate need, rate served, bool blocked) {
+  rate const room = blocked || served > need / 2 ? need : 2 * served;
+  return {std::min(room, promised), room, room, 0};
+}
+
 rate fit(std::span<followed_need> needs, rate room) {
   u128 least = 0, above = 0;
   for (auto& n : needs) {

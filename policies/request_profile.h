@@ -79,10 +79,9 @@ struct followed_need {
   rate given = 0;  // set by fit()
 };
 
-/// What a reservation takes of the room: no more than its job wants.
-constexpr rate counted(rate reservation, rate served, bool blocked) {
-  return blocked || served > reservation / 2 ? reservation : 2 * served;
-}
+/// What a reservation takes of the room: all that it needs, or no more than its job wants, which
+/// does not wait. `promised`: what it is in any case.
+followed_need taking_room(rate promised, rate need, rate served, bool blocked);
 
 /// Gives each what it needs, between its least and its most. Where that comes to more than `room`,
 /// what each has above its least is scaled. Returns what lacks then.

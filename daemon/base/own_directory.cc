@@ -72,10 +72,13 @@ bool is_empty(int fd) {
   return true;
 }
 
-bool has_name(int fd, std::string const& path) {
+enum class named { it, another, nothing };
+
+named what_is_named(std::string const& path, int fd) {
   struct stat of_fd = {}, of_name = {};
-  return fstat(fd, &of_fd) == 0 && lstat(path.c_str(), &of_name) == 0 &&
-         of_fd.st_dev == of_name.st_dev && of_fd.st_ino == of_name.st_ino;
+  if (fstat(fd, &of_fd) != 0 || lstat(path.c_str(), &of_name) != 0) return named::nothing;
+  bool const is_it = of_fd.st_dev == of_name.st_dev && of_fd.st_ino == of_name.st_ino;
+  return is_it ? named::it : named::another;
 }
 
 }  // namespace
@@ -113,7 +116,10 @@ own_directory::~own_directory() {
 bool own_directory::remove(std::string& why, std::function<bool()> const& go_on) {
   if (path_.empty()) return true;
   bool const empty = remove_below(dup(fd_.get()), go_on);
-  if (!has_name(fd_.get(), path_))
+  auto const now = what_is_named(path_, fd_.get());
+  if (now == named::nothing)
+    why = fmt::format("{} is gone: somebody renamed or removed it", path_);
+  else if (now == named::another)
     why = fmt::format("what is called {} now is another directory: somebody renamed both; leave it",
                       path_);
   else if (!empty || rmdir(path_.c_str()) != 0)

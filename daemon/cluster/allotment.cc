@@ -95,8 +95,7 @@ void allotment::promise(roster& r) {
     rate const promised = f.deal.reservation;
     rate const need = follows ? std::min(f.need, f.deal.most) : promised;
     if (follows) r.flows[i].deal.reservation = need;
-    rate const room = policies::counted(need, f.served, f.blocked);
-    needs_[s].push_back({std::min(room, promised), room, room, 0});
+    needs_[s].push_back(policies::taking_room(promised, need, f.served, f.blocked));
     needy_[s].push_back(i);
   }
   for (std::uint32_t s = 0; s < r.width(); ++s) {

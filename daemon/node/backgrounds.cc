@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "node/enforcer.h"
+#include "node/follow_classes.h"
 
 namespace sluice::node {
 
@@ -49,30 +50,12 @@ void backgrounds::keep_sums(entry const& e) {
       sums[i] += static_cast<double>(k.spent_ns()[i]) / 1e9;
 }
 
-/// A class may be changed while a job runs. The limits of what is not kept any more end by
-/// themselves.
-void backgrounds::follow_jobs() {
-  std::set<core::job_id> there;
-  for (auto const& j : jobs_.all()) {
-    if (j->is_broken()) continue;
-    there.insert(j->key);
-    auto const at = of_job_.find(j->key);
-    bool const is_bound =
-        at != of_job_.end() && at->second.qos_class == class_in_force(*j, overrides_.find(j->key));
-    if (is_bound) continue;
-    if (at != of_job_.end()) keep_sums(at->second);
-    of_job_.insert_or_assign(j->key, bind(*j));
-  }
-  std::erase_if(of_job_, [&](auto const& row) {
-    if (there.contains(row.first)) return false;
-    keep_sums(row.second);
-    return true;
-  });
-}
-
 void backgrounds::look(std::int64_t now_ns) {
   if (!is_any_) return;
-  follow_jobs();
+  // The limits of what is not kept any more end by themselves.
+  follow_classes(
+      of_job_, jobs_, overrides_, [&](job const& j) { return bind(j); },
+      [&](entry const& e) { keep_sums(e); });
   due_ns_ = never_ns;
   for (auto const& j : jobs_.all()) {
     auto const at = of_job_.find(j->key);

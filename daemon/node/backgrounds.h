@@ -44,7 +44,6 @@ class backgrounds {
     std::string qos_class;
     std::vector<background::keeper> keepers;
   };
-  void follow_jobs();
   entry bind(job const& j) const;
   void keep_sums(entry const& e);
 

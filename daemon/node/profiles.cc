@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "node/enforcer.h"
+#include "node/follow_classes.h"
 #include "policy/limit.h"
 #include "policy/resource.h"
 #include "segment/mapping.h"
@@ -48,11 +49,13 @@ rate most_of(policy::share const& s) {
                                              : policy::milli_per_second(*s.reservation);
 }
 
-stream* stream_on(job& j, site_state const& site, std::string const& supply) {
+/// Null: it has none.
+template <class Job>
+auto* stream_on(Job& j, site_state const& site, std::string const& supply) {
   for (auto& s : j.streams)
     if (site.supplies()[s.supply].of.name() == supply && site.supplies()[s.supply].is_shared())
       return &s;
-  return nullptr;
+  return static_cast<decltype(&j.streams[0])>(nullptr);
 }
 
 double vops_of(segment::channel_sums const& s) {
@@ -97,7 +100,12 @@ request_look profiles::sums_of(job const& j, counted const& k) {
 /// A job that was made before its class promised them has no channels that count them.
 profiles::entry profiles::bind(job const& j, std::int64_t now_ns) const {
   entry e{class_in_force(j, overrides_.find(j.key)), now_ns, {}};
-  auto const names = segment::channel_names(j.memory());
+  std::vector<std::string> names;
+  try {
+    names = segment::channel_names(j.memory());
+  } catch (error const&) {  // scribbled over
+    return e;
+  }
   bool is_there = true;
   auto const number = [&](std::string const& name) {
     auto const at = std::find(names.begin(), names.end(), name);
@@ -121,25 +129,6 @@ profiles::entry profiles::bind(job const& j, std::int64_t now_ns) const {
     e.supplies.push_back({terms, policies::request_profile(promised_by(terms)), kinds});
   }
   return e;
-}
-
-void profiles::follow_jobs(std::int64_t now_ns) {
-  std::set<core::job_id> there;
-  for (auto const& j : jobs_.all()) {
-    if (j->is_broken()) continue;
-    there.insert(j->key);
-    auto const at = of_job_.find(j->key);
-    bool const is_bound =
-        at != of_job_.end() && at->second.qos_class == class_in_force(*j, overrides_.find(j->key));
-    if (is_bound) continue;
-    for (auto& s : j->streams) s.need.reset();
-    try {
-      of_job_.insert_or_assign(j->key, bind(*j, now_ns));
-    } catch (error const&) {  // scribbled over
-      of_job_.insert_or_assign(j->key, entry{class_in_force(*j, overrides_.find(j->key)), 0, {}});
-    }
-  }
-  std::erase_if(of_job_, [&](auto const& row) { return !there.contains(row.first); });
 }
 
 void profiles::look(job& j, entry& e, std::int64_t now_ns) {
@@ -181,8 +170,7 @@ void profiles::set_needs(supply_slot const& slot) {
     rate const most = most_of(*share), promised = promised_by_class(*share);
     rate const need = f != nullptr ? std::min(f->need, most) : promised;
     bool const is_blocked = s->last.blocked_ppm != 0;
-    rate const room = policies::counted(need, s->last.served, is_blocked);
-    needs.push_back({std::min(room, promised), room, room, 0});
+    needs.push_back(policies::taking_room(promised, need, s->last.served, is_blocked));
     // Who wants less than his need is not in the others' way, and has it when he wants it.
     of.push_back(f == nullptr ? nullptr : s);
     if (f != nullptr) s->need = need;
@@ -195,7 +183,11 @@ void profiles::set_needs(supply_slot const& slot) {
 
 void profiles::look(std::int64_t now_ns) {
   if (!is_any_) return;
-  follow_jobs(now_ns);
+  auto const make = [&](job& j) {
+    for (auto& s : j.streams) s.need.reset();
+    return bind(j, now_ns);
+  };
+  follow_classes(of_job_, jobs_, overrides_, make, [](entry const&) {});
   for (auto const& j : jobs_.all())
     if (auto const at = of_job_.find(j->key); at != of_job_.end() && !j->is_broken())
       look(*j, at->second, now_ns);
@@ -216,9 +208,8 @@ nlohmann::json profiles::rows(job const& j) const {
                           {"own_vops", cost.own},
                           {"caused_vops", cost.caused}});
     }
-    rate reserved = 0;
-    for (auto const& s : j.streams)
-      if (site_.supplies()[s.supply].of.name() == f.terms.supply) reserved = s.need.value_or(0);
+    stream const* const s = stream_on(j, site_, f.terms.supply);
+    rate const reserved = s == nullptr ? 0 : s->need.value_or(0);
     out.push_back({{"supply", f.terms.supply},
                    {"need", tokens(f.need)},
                    {"reserved", tokens(reserved)},

@@ -64,7 +64,6 @@ class profiles {
 
   static policies::request_look sums_of(job const& j, counted const& k);
   entry bind(job const& j, std::int64_t now_ns) const;
-  void follow_jobs(std::int64_t now_ns);
   void look(job& j, entry& e, std::int64_t now_ns);
   void set_needs(supply_slot const& slot);
 

@@ -40,3 +40,12 @@ TEST_CASE("own directory: what somebody put in its place stays, and is not calle
   CHECK(fs::exists(name + "/file"));
   CHECK(fs::is_empty(s.dir + "/away"));
 }
+
+TEST_CASE("own directory: where it was moved away, nothing is said to have its name") {
+  test::scratch const s;
+  std::string why;
+  own_directory d(s.dir, "x");
+  fs::rename(d.path(), s.dir + "/away");
+  CHECK_FALSE(d.remove(why, [] { return true; }));
+  CHECK_THAT(why, Contains("is gone") && !Contains("another"));
+}

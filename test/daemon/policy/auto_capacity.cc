@@ -5,13 +5,14 @@
 
 #include <catch2/catch.hpp>
 
-#include "base/error.h"
+#include "lib/policy_refusal.h"
 #include "policy/change.h"
 #include "policy/policy.h"
 #include "policy/supply.h"
 
 using namespace sluice;
 using Catch::Contains;
+using sluice::test::refusal;
 
 namespace {
 
@@ -26,15 +27,6 @@ std::string reserving(char const* amount) {
 
 policy::supply supply_of(std::string const& text) {
   return policy::supplies(policy::parse_policy(text, "p")).at(0);
-}
-
-std::string refusal(std::string const& text) {
-  try {
-    policy::parse_policy(text, "p");
-    return "taken";
-  } catch (error const& e) {
-    return e.what();
-  }
 }
 
 constexpr char const* plain = R"({"auto": true, "min": "100/s", "max": "20k/s",

@@ -6,7 +6,7 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
-#include "base/error.h"
+#include "lib/policy_refusal.h"
 #include "policy/change.h"
 #include "policy/compile.h"
 #include "policy/control.h"
@@ -14,6 +14,7 @@
 
 using namespace sluice;
 using Catch::Contains;
+using sluice::test::refusal;
 
 namespace {
 
@@ -25,17 +26,8 @@ std::string with(std::string const& share, std::string const& capacity = "",
          capacity + R"(}}}, "classes": {"kv": {"s": {"data": {)" + share + R"(}}}}})";
 }
 
-std::string refusal_of(std::string const& text) {
-  try {
-    policy::parse_policy(text, "p");
-    return "taken";
-  } catch (error const& e) {
-    return e.what();
-  }
-}
-
 std::string refusal_with(std::string const& share, std::string const& capacity = "") {
-  return refusal_of(with(share, capacity));
+  return refusal(with(share, capacity));
 }
 
 policy::background_terms terms_of(std::string const& text) {
@@ -107,9 +99,9 @@ TEST_CASE("background policy: what is refused, and why") {
   CHECK_THAT(refusal_with(R"("algorithm": "silk-2019", "limit": "60MiB/s",
                               "foreground": "5MiB/s")"),
              Contains("says nothing to silk-2019"));
-  CHECK_THAT(refusal_of(with(written, "", R"("other": {"rest": true})")),
+  CHECK_THAT(refusal(with(written, "", R"("other": {"rest": true})")),
              Contains("has no role to hold back"));
-  CHECK_THAT(refusal_of(R"({"targets": {"s": {"path": "/s"}}, "classes": {"kv": {"s":
+  CHECK_THAT(refusal(R"({"targets": {"s": {"path": "/s"}}, "classes": {"kv": {"s":
                             {"metadata": {"algorithm": "tail-latency", "limit": "1k/s"}}}}})"),
              Contains("by its data only"));
 }

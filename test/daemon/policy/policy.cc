@@ -5,10 +5,11 @@
 
 #include <catch2/catch.hpp>
 
-#include "lib/refusal.h"
+#include "lib/policy_refusal.h"
 
 using namespace sluice;
 using Catch::Matchers::Equals;
+using sluice::test::refusal;
 
 namespace {
 
@@ -23,10 +24,6 @@ constexpr char const* good = R"({
                 "path": "*.log", "thread": "rocks*", "user": 0}, "limit": "100/s"}],
   "algorithm": "maxmin"
 })";
-
-std::string refusal(std::string const& text) {
-  return test::refusal_of([&] { policy::parse_policy(text, "p"); });
-}
 
 }  // namespace
 

@@ -6,13 +6,14 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
-#include "base/error.h"
+#include "lib/policy_refusal.h"
 #include "policy/control.h"
 #include "policy/policy.h"
 #include "policy/supply.h"
 
 using namespace sluice;
 using Catch::Contains;
+using sluice::test::refusal;
 
 namespace {
 
@@ -32,17 +33,8 @@ std::string with(std::string const& share, std::string const& requests = usual,
          R"(": {)" + share + R"(}}}}})";
 }
 
-std::string refusal_of(std::string const& text) {
-  try {
-    policy::parse_policy(text, "p");
-    return "taken";
-  } catch (error const& e) {
-    return e.what();
-  }
-}
-
 std::string refusal_with(std::string const& requests) {
-  return refusal_of(with(R"("requests": {"get": "10/s"})", requests));
+  return refusal(with(R"("requests": {"get": "10/s"})", requests));
 }
 
 policy::request_terms terms_of(std::string const& share) {
@@ -66,9 +58,9 @@ TEST_CASE("policy requests: a promise is reserved as what they cost alone, until
 TEST_CASE("policy requests: a reservation beside them is the most they may come to") {
   auto const t = terms_of(R"("requests": {"get": "100/s"}, "reservation": "50%")");
   CHECK(t.has_most);
-  CHECK_THAT(refusal_of(with(R"("requests": {"get": "300/s"}, "reservation": "50%")")),
+  CHECK_THAT(refusal(with(R"("requests": {"get": "300/s"}, "reservation": "50%")")),
              Contains("300 VOP/s even if they cause nothing"));
-  CHECK_THAT(refusal_of(with(R"("requests": {"get": "500/s"})")),
+  CHECK_THAT(refusal(with(R"("requests": {"get": "500/s"})")),
              Contains("500 VOP/s (kv) = 500 VOP/s, 100 VOP/s more than the 400 VOP/s"));
 }
 
@@ -84,11 +76,11 @@ TEST_CASE("policy requests: what cannot be is refused") {
   CHECK_THAT(refusal_with(R"("get": {"call": "read", "causes": ["flush", "flush"]})"),
              Contains("names flush twice"));
   CHECK_THAT(refusal_with(R"("get": {"call": "read", "casues": []})"), Contains("causes"));
-  CHECK_THAT(refusal_of(with(R"("requests": {"gte": "10/s"})")), Contains("get"));
-  CHECK_THAT(refusal_of(with(R"("requests": {"get": "0"})")), Contains("promises nothing"));
-  CHECK_THAT(refusal_of(with(R"("requests": {"get": "1MB/s"})")), Contains("requests.get"));
-  CHECK_THAT(refusal_of(with(R"("requests": {})")), Contains("promises no request"));
-  CHECK_THAT(refusal_of(with(R"("requests": {"get": "10/s"})", usual, "data")),
+  CHECK_THAT(refusal(with(R"("requests": {"gte": "10/s"})")), Contains("get"));
+  CHECK_THAT(refusal(with(R"("requests": {"get": "0"})")), Contains("promises nothing"));
+  CHECK_THAT(refusal(with(R"("requests": {"get": "1MB/s"})")), Contains("requests.get"));
+  CHECK_THAT(refusal(with(R"("requests": {})")), Contains("promises no request"));
+  CHECK_THAT(refusal(with(R"("requests": {"get": "10/s"})", usual, "data")),
              Contains("in VOPs only"));
 }
 
@@ -103,7 +95,7 @@ TEST_CASE("policy requests: work that would be counted twice is refused") {
   CHECK_THAT(refusal_with(R"("get": {"call": "write", "causes": ["flush"]})"),
              Contains("cause itself"));
   CHECK(refusal_with(R"("get": {"call": "read", "role": "log"},
-                        "put": {"call": "write", "role": "log"})") == "taken");
+                        "put": {"call": "write", "role": "log"})") == "accepted");
 }
 
 TEST_CASE("policy requests: the channels that count them limit nothing") {

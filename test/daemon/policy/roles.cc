@@ -5,12 +5,13 @@
 
 #include <catch2/catch.hpp>
 
-#include "lib/refusal.h"
+#include "lib/policy_refusal.h"
 #include "policy/compile.h"
 #include "policy/policy.h"
 
 using namespace sluice;
 using Catch::Matchers::Equals;
+using sluice::test::refusal;
 
 namespace {
 
@@ -22,10 +23,6 @@ constexpr char const* good = R"({"roles": {"db": {"program": "*/db_bench",
             {"made_by": "flush", "call": ["read", "write"]}]},
   "tool": {"rest": {"rest": true}}},
   "channels": [{"name": "c", "match": {"call": "data", "role": "db.low"}, "limit": "1MiB/s"}]})";
-
-std::string refusal(std::string const& text) {
-  return test::refusal_of([&] { policy::parse_policy(text, "p"); });
-}
 
 std::string role(std::string const& conditions) {
   return refusal("{\"roles\": {\"g\": {\"r\": " + conditions + "}}}");

@@ -50,7 +50,7 @@ for tries in range(1, 21):
     os.ftruncate(fd, size() - (3 << 20))
     answer = ask_as_bob()
     if "error" not in answer:
-        sys.exit()
+        sys.exit("there was room" if word == "once" else 0)
     fill()
     if "No space" not in answer["error"]:
         sys.exit(str(answer))
@@ -59,12 +59,21 @@ for tries in range(1, 21):
 sys.exit(f"{tries} tries were in vain")
 END
 }
+# KiB that no job has.
+room() {
+  local filler
+  filler=$(stat -c '%b * %B' "$RUN/jobs/.filler" 2>/dev/null || echo 0)
+  echo $((($(stat -f -c '%f * %S' "$RUN/jobs") + filler) / 1024))
+}
+all_is_free() { test "$(room)" -ge "$at_first"; }
 begun() { compgen -G "$RUN/jobs/.new-*" >/dev/null; }
 not_begun() { ! begun; }
 
+at_first=$(room)
 full slices || fail "$(cat "$SCRATCH/log")"
 begun && fail "a job is made, and still begun: $(ls -A "$RUN/jobs")"
 until_true 60 test ! -e "$RUN/jobs/$bob@his" || fail "not over: $(cat "$SCRATCH/log")"
+until_true 60 all_is_free || fail "its room is not given back: $(room) KiB of $at_first"
 
 full once || fail "with less than a job: $(cat "$SCRATCH/log")"
 begun || fail 'nothing is kept'
