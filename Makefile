@@ -90,8 +90,8 @@ has_fuse    := $(wildcard /usr/include/fuse3/fuse.h)
 test_rooms  := $(addprefix test/,libinterpose policies daemon scripts)
 unit_src    := test/lib/unit_main.cc $(sort $(shell find $(test_rooms) -name '*.cc'))
 program_src := $(wildcard test/programs/*.cc test/programs/*.c)
-bench_src   := $(filter-out $(if $(has_fuse),,test/bench/timed_disks.cc),\
-  $(wildcard test/bench/*.cc))
+fuse_bench  := test/bench/timed_disks.cc test/bench/model_disk.cc
+bench_src   := $(filter-out $(if $(has_fuse),,$(fuse_bench)),$(wildcard test/bench/*.cc))
 sim_src     := $(wildcard test/sim/*.cc)
 crash_src   := $(wildcard test/crash/*.cc)
 fuzz_src    := $(wildcard test/fuzz/*.cc)
@@ -279,7 +279,7 @@ $(O)/test/%: test/%.c $(O)/flags
 
 # Guests need nothing of ours, and get no library that reads a file of its own when it starts: that
 # would be metered too.
-$(O)/bench/calls $(O)/bench/order_work $(O)/bench/rate $(O)/bench/spinner $(O)/bench/timed_disks: \
+$(addprefix $(O)/bench/,calls order_work rate spinner timed_disks model_disk): \
   $(O)/bench/%: test/bench/%.cc $(O)/flags
 	@mkdir -p $(@D)
 	$(call say,BENCH,$(CXX) $(bench_flags) $(depend) $< -o $@ $(own_flags))
