@@ -19,6 +19,9 @@ struct op_use {
   std::vector<double> rate;    // per second, by interval
   std::vector<double> waited;  // seconds of waiting per second
   std::vector<double> took;    // seconds in the calls per second, by their sample
+
+  /// Calls and bytes of an op are rows of their own.
+  std::string label() const { return unit == "bytes" ? op + " (bytes)" : op; }
 };
 
 /// A job at a gate.

@@ -52,9 +52,8 @@ std::string head(sheet const& s) {
 std::string heat_of_ops(sheet const& s) {
   std::vector<heat_row> use, wait, took;
   for (op_use const& o : s.what.ops) {
-    std::string const label = o.unit == "bytes" ? o.op + " (bytes)" : o.op;
     if (!o.rate.empty() && use.size() < most_heat_rows)
-      use.push_back({label, o.unit, "to " + rate_text(most_of(o.rate), o.unit), o.rate});
+      use.push_back({o.label(), o.unit, "to " + rate_text(most_of(o.rate), o.unit), o.rate});
     if (sum_of(o.waited) > 0 && wait.size() < most_heat_rows)
       wait.push_back({o.op, "threads", seconds_text(o.waited_s), o.waited});
     if (sum_of(o.took) > 0 && took.size() < most_heat_rows)

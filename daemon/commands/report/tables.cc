@@ -94,7 +94,7 @@ std::string op_table_of(digest const& d) {
                    [](auto const* a, auto const* b) { return a->waited_s > b->waited_s; });
   std::vector<std::string> rows;
   for (op_use const* o : ops)
-    rows.push_back(row_of({html(o->op), amount_text(o->total, o->unit),
+    rows.push_back(row_of({html(o->label()), amount_text(o->total, o->unit),
                            if_any(o->delayed, count_text(o->delayed)),
                            if_any(o->waited_s, seconds_text(o->waited_s)),
                            if_any(o->waited_s, share_text(o->waited_s, all)),
