@@ -99,6 +99,11 @@ place end_of(std::string const& path) {
   return at;
 }
 
+bool is_same(struct stat const& seen, int opened) {
+  struct stat st = {};
+  return fstat(opened, &st) == 0 && st.st_dev == seen.st_dev && st.st_ino == seen.st_ino;
+}
+
 /// The access control list of the old file, and its group; where the old one has no list, the new
 /// one keeps none that it has from its directory. False: not all of it could be had.
 bool take_over_group(place const& at, int made) {
@@ -109,7 +114,8 @@ bool take_over_group(place const& at, int made) {
     return false;
   descriptor const old(
       openat(at.folder.get(), at.name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-  if (!old) return false;
+  // Somebody may have put another file there meanwhile.
+  if (!old || !is_same(at.st, old.get())) return false;
   char list[4096];
   ssize_t const bytes = fgetxattr(old.get(), list_name, list, sizeof list);
   if (bytes < 0 && errno == EOPNOTSUPP) return true;
@@ -151,13 +157,14 @@ descriptor make_beside(place const& at, std::string const& called, std::string& 
 
 /// By its own name: a descriptor's leads further than names do.
 descriptor open_in_place(place const& at, std::string const& called) {
-  struct stat st = {};
   bool const is_link = at.is_there && S_ISLNK(at.st.st_mode);
   if (is_link) return descriptor(open(called.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC));
-  descriptor opened(openat(at.folder.get(), at.name.c_str(), O_WRONLY | O_NOFOLLOW | O_CLOEXEC));
-  // Somebody may have put another file there meanwhile.
-  if (opened && (fstat(opened.get(), &st) != 0 || S_ISREG(st.st_mode))) refuse(called, EEXIST);
-  return opened;
+  // Somebody may have put another one there meanwhile, and it could be waited for in vain.
+  descriptor const found(openat(at.folder.get(), at.name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  if (!found) return {};
+  if (!is_same(at.st, found.get()) || S_ISREG(at.st.st_mode)) refuse(called, EEXIST);
+  return descriptor(
+      open(fmt::format("/proc/self/fd/{}", found.get()).c_str(), O_WRONLY | O_CLOEXEC));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/openat2.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -13,14 +14,15 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <string_view>
 
 #include "base/error.h"
+#include "base/who_may_rename.h"
 
 namespace sluice {
 
 namespace {
 
+constexpr int name_tries = 16;       // for a name that nobody has
 constexpr unsigned look_every = 64;  // files between two questions whether to go on
 
 [[noreturn]] void cannot(char const* what, std::string const& path) {
@@ -63,22 +65,32 @@ bool remove_below(int fd, std::function<bool()> const& go_on) {
   return false;
 }
 
-bool is_empty(int fd) {
-  std::unique_ptr<DIR, int (*)(DIR*)> const dir(fdopendir(dup(fd)), closedir);
-  if (!dir) return false;
-  while (dirent const* entry = readdir(dir.get()))
-    if (std::string_view(entry->d_name) != "." && std::string_view(entry->d_name) != "..")
-      return false;
-  return true;
-}
-
 enum class named { it, another, nothing };
 
-named what_is_named(std::string const& path, int fd) {
+named what_is_named(int parent, std::string const& name, int fd) {
   struct stat of_fd = {}, of_name = {};
-  if (fstat(fd, &of_fd) != 0 || lstat(path.c_str(), &of_name) != 0) return named::nothing;
+  if (fstat(fd, &of_fd) != 0 || fstatat(parent, name.c_str(), &of_name, AT_SYMLINK_NOFOLLOW) != 0)
+    return named::nothing;
   bool const is_it = of_fd.st_dev == of_name.st_dev && of_fd.st_ino == of_name.st_ino;
   return is_it ? named::it : named::another;
+}
+
+/// A new directory there, with a name like `NAME.1c8f03d2`; returns the name.
+std::string make_inner(int parent, std::string const& name, std::string const& target) {
+  for (int i = 0;; ++i) {
+    std::uint32_t number = 0;
+    if (getrandom(&number, sizeof number, 0) != sizeof number) cannot("choose a name in", target);
+    std::string const made = fmt::format("{}.{:08x}", name, number);
+    if (mkdirat(parent, made.c_str(), 0700) == 0) return made;
+    if (errno != EEXIST || i == name_tries) cannot("make a directory in the target", target);
+  }
+}
+
+std::string path_of(int fd) {
+  char whole[4096];
+  ssize_t const n = readlink(fmt::format("/proc/self/fd/{}", fd).c_str(), whole, sizeof whole - 1);
+  if (n <= 0) cannot("look at", "the own directory");
+  return {whole, static_cast<std::size_t>(n)};
 }
 
 }  // namespace
@@ -88,24 +100,28 @@ own_directory::own_directory(std::string const& target, std::string const& name)
     made_target_ = target;
   else if (errno != EEXIST)
     cannot("make the target", target);
-  path_ = target + "/" + name + ".XXXXXX";
-  if (mkdtemp(path_.data()) == nullptr) {
-    int const why = errno;
+  try {
+    make_in(target, name);
+  } catch (...) {
+    if (!name_.empty()) unlinkat(target_.get(), name_.c_str(), AT_REMOVEDIR);
     if (!made_target_.empty()) rmdir(made_target_.c_str());
-    throw sluice_error(
-        fmt::format("cannot make a directory in the target {}: {}", target, std::strerror(why)));
+    throw;
   }
-  fd_ = descriptor(open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  struct stat st = {};
-  // Another one of this user's may have been put there since. Whatever is in it is not ours.
-  bool const is_ours = fd_ && fstat(fd_.get(), &st) == 0 && st.st_uid == geteuid() &&
-                       (st.st_mode & 0777) == 0700 && is_empty(fd_.get());
-  if (fd_ && !is_ours) replaced(path_);
-  char whole[4096];
-  ssize_t const n =
-      readlink(fmt::format("/proc/self/fd/{}", fd_.get()).c_str(), whole, sizeof whole - 1);
-  if (!fd_ || n <= 0) cannot("look at", path_);
-  path_.assign(whole, static_cast<std::size_t>(n));
+}
+
+void own_directory::make_in(std::string const& target, std::string const& name) {
+  target_ = descriptor(open(target.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!target_) cannot("open the target", target);
+  if (std::string const who = who_may_rename(target_.get()); !who.empty())
+    throw usage_error(
+        fmt::format("{0}: {1} may rename what others have there, so nothing could be removed "
+                    "safely at the end; make a directory of your own in it, and give that one",
+                    target, who));
+  name_ = make_inner(target_.get(), name, target);
+  fd_ = descriptor(
+      openat(target_.get(), name_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!fd_) cannot("open", target + "/" + name_);
+  path_ = path_of(fd_.get());
 }
 
 own_directory::~own_directory() {
@@ -116,13 +132,13 @@ own_directory::~own_directory() {
 bool own_directory::remove(std::string& why, std::function<bool()> const& go_on) {
   if (path_.empty()) return true;
   bool const empty = remove_below(dup(fd_.get()), go_on);
-  auto const now = what_is_named(path_, fd_.get());
+  auto const now = what_is_named(target_.get(), name_, fd_.get());
   if (now == named::nothing)
     why = fmt::format("{} is gone: somebody renamed or removed it", path_);
   else if (now == named::another)
     why = fmt::format("what is called {} now is another directory: somebody renamed both; leave it",
                       path_);
-  else if (!empty || rmdir(path_.c_str()) != 0)
+  else if (!empty || unlinkat(target_.get(), name_.c_str(), AT_REMOVEDIR) != 0)
     why = fmt::format("not all of {} could be removed; it is safe to remove it by hand", path_);
   else if (!made_target_.empty())
     rmdir(made_target_.c_str());
@@ -145,12 +161,20 @@ descriptor open_own(std::string const& path, std::uint64_t device, std::uint64_t
 }
 
 bool remove_left_directory(std::string const& path, std::uint64_t inode) {
-  descriptor const dir(
-      open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  std::size_t const slash = path.rfind('/');
+  if (slash == std::string::npos) return false;
+  std::string const name = path.substr(slash + 1);
+  descriptor const parent(
+      open(path.substr(0, slash + 1).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!parent) return errno == ENOENT;
+  if (!who_may_rename(parent.get()).empty()) return false;
+  descriptor const dir(openat(parent.get(), name.c_str(),
+                              O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   if (!dir) return errno == ENOENT;
   struct stat st = {};
   if (fstat(dir.get(), &st) != 0 || st.st_ino != inode || st.st_uid != geteuid()) return false;
-  return remove_below(dup(dir.get()), [] { return true; }) && rmdir(path.c_str()) == 0;
+  return remove_below(dup(dir.get()), [] { return true; }) &&
+         unlinkat(parent.get(), name.c_str(), AT_REMOVEDIR) == 0;
 }
 
 }  // namespace sluice

@@ -14,7 +14,8 @@ namespace sluice {
 
 class own_directory {
  public:
-  /// `TARGET/NAME.XXXXXX`. Makes the target too when only that is missing. Throws a sluice error.
+  /// `TARGET/NAME.XXXXXXXX`. Makes the target too when only that is missing. Throws a sluice error,
+  /// and a usage error where strangers may rename in the target (who_may_rename.h).
   own_directory(std::string const& target, std::string const& name);
   /// Removes what is left.
   ~own_directory();
@@ -28,9 +29,13 @@ class own_directory {
   bool remove(std::string& why, std::function<bool()> const& go_on);
 
  private:
+  void make_in(std::string const& target, std::string const& name);
+
   std::string path_;
   std::string made_target_;  // empty: it was there
-  descriptor fd_;            // whatever comes to have that name, this is the directory we made
+  descriptor target_;
+  std::string name_;  // there
+  descriptor fd_;     // whatever comes to have that name, this is the directory we made
 };
 
 /// As long as it lives, names that are relative begin in that directory: one that its owner's
@@ -51,7 +56,8 @@ class working_in {
 descriptor open_own(std::string const& path, std::uint64_t device, std::uint64_t inode);
 
 /// Removes a directory that an own_directory of a process that is gone made, with all below it: a
-/// directory of this user that has this inode. False when something of it is left.
+/// directory of this user that has this inode, where no stranger may rename. False when something
+/// of it is left.
 bool remove_left_directory(std::string const& path, std::uint64_t inode);
 
 }  // namespace sluice

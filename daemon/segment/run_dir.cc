@@ -12,10 +12,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 
 #include "base/error.h"
+#include "base/who_may_rename.h"
 
 namespace sluice::segment {
 
@@ -68,16 +68,6 @@ void check_ours(std::string const& dir) {
         fmt::format("{} can be written by others (mode {:o}); chmod go-w it, or "
                     "choose another --run-dir",
                     dir, st.st_mode & 07777));
-}
-
-/// Files of users that this user namespace does not know seem to be nobody's, root's too.
-bool is_unmapped(uid_t uid) {
-  std::uint64_t inside = 1, outside = 1, count = 0;
-  std::ifstream("/proc/self/uid_map") >> inside >> outside >> count;
-  if (inside == 0 && outside == 0 && count == 0xffffffff) return false;
-  uid_t nobody = 65534;
-  std::ifstream("/proc/sys/kernel/overflowuid") >> nobody;
-  return uid == nobody;
 }
 
 /// Who may rename one of these may put another directory in our place.

@@ -78,18 +78,18 @@ state_file::state_file(std::string const& path, std::string const& about, bool r
   struct stat st = {};
   if (!fd_ || fstat(fd_.get(), &st) != 0)
     throw usage_error(fmt::format("{}: {}", path, std::strerror(errno)));
-  if (!S_ISREG(st.st_mode) || st.st_uid != geteuid())
-    throw usage_error(fmt::format("{}: is another user's, or no file", path));
+  if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_nlink != 1)
+    throw usage_error(fmt::format("{}: is another user's, or no file, or has two names", path));
   if (flock(fd_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
     throw usage_error(fmt::format("{}: another calibration writes it at this moment", path));
   state_ = parse_state(read_all(fd_.get()));
-  for (auto const& d : state_.directories) remove_left_directory(d.path, d.inode);
   bool const is_other = !state_.about.empty() && state_.about != about;
   if (is_other && !restart)
     throw usage_error(
         fmt::format("{}: is left of a calibration of something else, or with other options; "
                     "--restart begins anew",
                     path));
+  for (auto const& d : state_.directories) remove_left_directory(d.path, d.inode);
   if (restart || state_.about.empty()) state_ = {};
   std::vector<sample> const kept = std::move(state_.samples);
   state_ = {};

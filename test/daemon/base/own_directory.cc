@@ -4,11 +4,13 @@
 #include "base/own_directory.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
 
+#include "lib/refusal.h"
 #include "lib/scratch.h"
 
 namespace fs = std::filesystem;
@@ -48,4 +50,47 @@ TEST_CASE("own directory: where it was moved away, nothing is said to have its n
   fs::rename(d.path(), s.dir + "/away");
   CHECK_FALSE(d.remove(why, [] { return true; }));
   CHECK_THAT(why, Contains("is gone") && !Contains("another"));
+}
+
+namespace {
+
+std::string made_in(std::string const& dir) {
+  return test::refusal_of([&] { own_directory(dir, "x"); });
+}
+
+}  // namespace
+
+TEST_CASE("own directory: none is made where a stranger may rename it") {
+  test::scratch const s;
+  std::string const target = s.dir + "/target";
+  REQUIRE(mkdir(target.c_str(), 0755) == 0);
+  CHECK(made_in(target) == "accepted");
+  REQUIRE(chmod(target.c_str(), 0777) == 0);
+  CHECK_THAT(made_in(target), Contains("everybody may rename"));
+  REQUIRE(chmod(target.c_str(), 01777) == 0);
+  CHECK(made_in(target) == "accepted");
+  if (geteuid() != 0) return;
+  REQUIRE(chmod(target.c_str(), 0775) == 0);
+  CHECK(made_in(target) == "accepted");  // nobody else is in root's group
+  REQUIRE(chown(target.c_str(), 0, 65002) == 0);
+  CHECK_THAT(made_in(target), Contains("its group may rename"));
+  REQUIRE(chmod(target.c_str(), 01755) == 0);
+  REQUIRE(chown(target.c_str(), 65002, 0) == 0);
+  CHECK_THAT(made_in(target), Contains("its owner, uid 65002, may rename"));
+  CHECK(fs::is_empty(target));
+}
+
+TEST_CASE("own directory: what a process that is gone left is not removed by its number alone") {
+  test::scratch const s;
+  fs::create_directory(s.dir + "/work");
+  std::ofstream(s.dir + "/work/thesis") << "precious";
+  struct stat st = {};
+  REQUIRE(stat((s.dir + "/work").c_str(), &st) == 0);
+  REQUIRE(chmod(s.dir.c_str(), 0777) == 0);
+  CHECK_FALSE(remove_left_directory(s.dir + "/work", st.st_ino));
+  CHECK(fs::exists(s.dir + "/work/thesis"));
+  REQUIRE(chmod(s.dir.c_str(), 0700) == 0);
+  CHECK_FALSE(remove_left_directory(s.dir + "/work", st.st_ino + 1));
+  CHECK(remove_left_directory(s.dir + "/work", st.st_ino));
+  CHECK_FALSE(fs::exists(s.dir + "/work"));
 }

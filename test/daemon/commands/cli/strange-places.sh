@@ -90,24 +90,68 @@ strace -f -o "$SCRATCH/trace" -e trace=openat,open,creat \
 [ "$(grep -c '"[^"]*x\.html' "$SCRATCH/trace")" = 1 ] || fail "$(grep 'x\.html' "$SCRATCH/trace")"
 grep -q 'x\.html.*O_EXCL' "$SCRATCH/trace" || fail "$(grep 'x\.html' "$SCRATCH/trace")"
 
-# A replay below his directory; he has another one in its place before the senders come.
+# What comes to have the name after it was looked at gives the new file no list, and is no pipe to
+# write to. The second look is held up while root's file and bob's change places.
+mkdir -m 777 "$SCRATCH/both"
+cd "$SCRATCH/both" || exit 1
+held_up() { # NAME, then how the report is to end
+  as $bob mv "$1" was && as $bob mv evil "$1" && as $bob mv was evil
+  wait "$reporter"
+  status=$?
+  [ $status = "$2" ] || fail "$1: status $status: $(cat "$SCRATCH/err")"
+}
+begin_held_up() { # NAME
+  timeout 60 strace -f -o "$SCRATCH/trace" -P "$1" -e trace=openat,newfstatat \
+    -e inject=openat:delay_enter=1500000 \
+    "$SLUICE" report "$SCRATCH/r.json" -o "$1" 2>"$SCRATCH/err" &
+  reporter=$!
+}
+is_looked_at() { grep -q newfstatat "$SCRATCH/trace" 2>/dev/null; }
+as $bob sh -c "echo x >evil && setfacl -m u:$bob:rw evil"
+echo old >r.html
+chmod 660 r.html
+begin_held_up r.html
+until_true 30 is_looked_at || fail "no look: $(cat "$SCRATCH/trace")"
+held_up r.html 0
+getfacl -cn r.html 2>/dev/null | grep -q "user:$bob" && fail "his list: $(getfacl -cn r.html)"
+rm -f evil r.html "$SCRATCH/trace"
+as $bob mkfifo evil
+mkfifo p
+begin_held_up p
+until_true 30 is_looked_at || fail "no look: $(cat "$SCRATCH/trace")"
+held_up p 2
+cd "$top" || exit 1
+
+# A replay below his directory is refused, and so below one in which everybody may rename: he could
+# have it empty another one. In an own one it does not work where another came to have its name.
 cat >"$SCRATCH/t.csv" <<'T'
 time,job,read_bytes,write_bytes
 0,a,4096,4096
 1,a,4096,4096
 T
+mine=$SCRATCH/mine
+mkdir -m 755 "$mine"
+mkdir -m 777 "$SCRATCH/everybodys"
+for place in "$his" "$SCRATCH/everybodys"; do
+  timeout 60 "$SLUICE" replay "$SCRATCH/t.csv" --target "$place" -q 2>"$SCRATCH/err"
+  [ $? = 2 ] && grep -q 'may rename' "$SCRATCH/err" || fail "$place: $(cat "$SCRATCH/err")"
+  timeout 60 "$SLUICE" calibrate "$place" -o "$SCRATCH/c.json" --short -q --only op/stat \
+    2>"$SCRATCH/err"
+  [ $? = 2 ] && grep -q 'may rename' "$SCRATCH/err" || fail "$place: $(cat "$SCRATCH/err")"
+  [ -z "$(ls -A "$SCRATCH/everybodys")" ] || fail "left: $(ls -A "$SCRATCH/everybodys")"
+done
 cat >"$SCRATCH/swap" <<T
 #!/bin/sh
-cd '$his' && mv sluice-replay.?????? moved && mkdir -p evil/j0/w0 &&
+cd '$mine' && mv sluice-replay.???????? moved && mkdir -p evil/j0/w0 &&
   ln -s '$SCRATCH/secret' evil/j0/w0/own && ln -s '$SCRATCH/secret' evil/j0/data &&
   mv evil "\$(cat '$SCRATCH/name')"
 exec "\$@"
 T
-sed -i "s|^cd '$his'|& \&\& ls -d sluice-replay.?????? >'$SCRATCH/name'|" "$SCRATCH/swap"
+sed -i "s|^cd '$mine'|& \&\& ls -d sluice-replay.???????? >'$SCRATCH/name'|" "$SCRATCH/swap"
 chmod 755 "$SCRATCH/swap"
-timeout 60 "$SLUICE" replay "$SCRATCH/t.csv" --target "$his" --duration 1s --file-size 1MiB \
+timeout 60 "$SLUICE" replay "$SCRATCH/t.csv" --target "$mine" --duration 1s --file-size 1MiB \
   --wrap "$SCRATCH/swap" >"$SCRATCH/out" 2>&1
 [ $? = 125 ] || fail "replay: $(cat "$SCRATCH/out")"
 grep -q 'put another directory' "$SCRATCH/out" || fail "replay: $(cat "$SCRATCH/out")"
-[ "$(cat "$SCRATCH/secret")" = secret ] || fail 'the replay wrote through his link'
+[ "$(cat "$SCRATCH/secret")" = secret ] || fail 'the replay wrote through a link'
 exit 0
