@@ -14,10 +14,13 @@ constexpr std::int64_t patience_ns = 500'000'000;  // … unless this has passed
 constexpr std::int64_t settle_ns = 200'000'000;    // calls that end sooner met the old capacity
 constexpr double kept_of_late = 0.8;               // a step: half a second in all
 constexpr double sure = 3, likely = 1.5;           // standard deviations
-constexpr double least_cut = 0.03, cut_by_excess = 0.2;
-constexpr double most_cut[] = {0.08, 0.2, 0.4, 0.5};  // of one, and of those that follow it
-constexpr double easing = 0.95, worse = 1.15;         // mean times, from step to step
-constexpr double in_use = 0.75;                       // a capacity that is used this far may rise
+constexpr double least_cut = 0.03;
+constexpr struct {
+  double by_excess, most;
+} cuts[] = {{0.2, 0.08}, {0.3, 0.2}, {0.5, 0.4}, {0.6, 0.5}};  // one, and those that follow it
+constexpr double near = 0.9, doubted = 0.7;    // a ceiling was tried; was refuted below it
+constexpr double easing = 0.95, worse = 1.15;  // mean times, from step to step
+constexpr double in_use = 0.75;                // a capacity that is used this far may rise
 constexpr double first_rise = 0.01, most_rise = 0.25, rise_growth = 1.5;
 constexpr double clearly_fast = 0.5;  // of the slow calls that may be: steps grow
 
@@ -123,17 +126,30 @@ bool steer::is_too_slow(evidence const& e, double deviations) const {
 /// oftener that was not enough, the deeper: one alone may be chance.
 void steer::cut(double slow_part, std::int64_t now_ns) {
   double const may_be = terms_.slow_ppm / 1e6;
-  double const most = most_cut[std::min(cuts_++, std::size(most_cut) - 1)];
   double const from = terms_.is_shadow ? served() : static_cast<double>(capacity_);
   double const excess = (slow_part - may_be) / (1 - may_be);
-  double const wanted = std::min(served(), from) * (1 - cut_by_excess * excess);
-  capacity_ = rounded(std::clamp(wanted, from * (1 - most), from * (1 - least_cut)));
+  auto const& bounds = cuts[std::min(cuts_++, std::size(cuts) - 1)];
+  // Whom nobody follows does not get to know whether that was enough.
+  double const by_excess = terms_.is_shadow ? cuts[0].by_excess : bounds.by_excess;
+  double const wanted = std::min(served(), from) * (1 - by_excess * excess);
+  capacity_ = rounded(std::clamp(wanted, from * (1 - bounds.most), from * (1 - least_cut)));
   sign_ = capacity_ <= floor_ ? steer_sign::lowest : steer_sign::falling;
   keep_bounds();
-  ceiling_ = static_cast<double>(capacity_) * (1 + least_cut);
+  note_ceiling(from);
   rise_ = first_rise;
   late_ = {};
   settled_ns_ = now_ns + settle_ns;
+}
+
+/// Where it was too slow. What goes on falling is not slow for its own rate: others came, and when
+/// they go it may be back where it was.
+void steer::note_ceiling(double from) {
+  double const here = static_cast<double>(capacity_) * (1 + least_cut);
+  if (is_first_fall_ || (has_risen_ && from >= near * ceiling_))
+    ceiling_ = here;
+  else if (has_risen_)
+    ceiling_ = std::max(here, doubted * ceiling_);
+  has_risen_ = false;
 }
 
 void steer::rise() {
@@ -141,9 +157,11 @@ void steer::rise() {
   double const below = ceiling_ > 0 ? 1 - now / ceiling_ : 0;
   double part = rise_;
   if (below > first_rise)
-    part = std::clamp(below / 4, first_rise, most_rise);
+    part = std::clamp(below * (0.25 + below / 2), first_rise, most_rise);
   else if (late_.slow_part() < clearly_fast * terms_.slow_ppm / 1e6)
     rise_ = std::min(rise_ * rise_growth, most_rise);
+  is_first_fall_ = false;
+  has_risen_ = true;
   capacity_ = rounded(now * (1 + part) + 1);
   sign_ = capacity_ >= terms_.most ? steer_sign::highest : steer_sign::rising;
   keep_bounds();

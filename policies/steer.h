@@ -83,6 +83,7 @@ class steer {
   bool is_growing_worse() const;
   bool is_too_slow(evidence const& e, double deviations) const;
   void cut(double slow_part, std::int64_t now_ns);
+  void note_ceiling(double from);
   void rise();
   void keep_bounds();
   double served() const;
@@ -90,11 +91,12 @@ class steer {
   steering terms_;
   rate capacity_ = 0;
   rate floor_ = 0;
-  double ceiling_ = 0;     // where it was too slow last; 0: not known
-  double rise_ = 0.25;     // next step beyond that, a part of the capacity
-  std::size_t cuts_ = 0;   // one after the other
-  evidence fresh_, late_;  // since the last decision; of half a second
-  double served_sum_ = 0;  // times nanoseconds
+  double ceiling_ = 0;                             // where it was too slow last; 0: not known
+  bool is_first_fall_ = true, has_risen_ = false;  // never risen yet; risen since the last cut
+  double rise_ = 0.25;                             // next step beyond that, a part of the capacity
+  std::size_t cuts_ = 0;                           // one after the other
+  evidence fresh_, late_;                          // since the last decision; of half a second
+  double served_sum_ = 0;                          // times nanoseconds
   double span_ns_ = 0;
   bool is_wanted_ = false;
   bool has_begun_ = false;

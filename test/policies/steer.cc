@@ -23,6 +23,8 @@ struct server_shape {
   unsigned places = 1;
   double wanted_s = 0.005;
   unsigned threads = 64;  // of the jobs that are limited, which call as fast as they may
+  double period_s = 0;    // it works for a part of each, until its calls are done or that is over
+  double part = 1;
 };
 
 /// Calls wait in one line for the places of a server; a foreign load has no bucket to pass.
@@ -71,9 +73,19 @@ class model {
   };
 
   double serve(double at) {
+    double const work = exponential_(random_) / shape_.rate;
+    if (shape_.period_s != 0) return serve_in_periods(at, work);
     auto const place = std::min_element(free_.begin(), free_.end());
-    *place = std::max(*place, at) + exponential_(random_) / shape_.rate;
+    *place = std::max(*place, at) + work;
     return *place;
+  }
+  /// At once, or in the first period in which its part is not used up.
+  double serve_in_periods(double at, double work) {
+    double const now = std::floor(at / shape_.period_s);
+    if (now > period_) period_ = now, used_ = 0;
+    if (used_ + work > shape_.period_s * shape_.part) ++period_, used_ = 0;
+    used_ += work;
+    return std::max(at + work, period_ * shape_.period_s + used_);
   }
 
   /// False: nothing happens until then. Who waits passes when the rate allows, whatever it was.
@@ -109,7 +121,8 @@ class model {
   std::priority_queue<event> events_;
   std::vector<end> ended_;
   double now_ = 0, capacity_ = 1, foreign_ = 0;
-  double paid_ = 0, came_ = 0;  // the last that passed; the first that waits
+  double period_ = 0, used_ = 0;  // of which so much
+  double paid_ = 0, came_ = 0;    // the last that passed; the first that waits
   std::uint64_t passed_ = 0;
   unsigned waiting_ = 0;
   bool has_waited_ = false;
@@ -238,6 +251,31 @@ TEST_CASE("steer: a foreign load that comes and goes is followed within two seco
       s.run(2);
       CHECK(s.run(0.5).mean < 0.15 * whole);
     }
+}
+
+TEST_CASE(
+    "steer: a load that leaves nothing is given way to, and what was found is back after it") {
+  steering terms = wide;
+  terms.least = 120 * per_s;
+  terms.slow_ppm = 10'000;
+  for (unsigned seed = 1; seed <= 5; ++seed) {
+    // As a server that is held to a twentieth of a processor: at once, or in a later period.
+    steered s({40'000, 1, 0.004, 12, 0.02, 0.05}, terms, seed);
+    s.run(10);
+    double const alone = s.run(10).mean;
+    s.server().set_foreign(1900);
+    s.run(2);
+    double const soon = s.run(0.1).mean;
+    s.run(5);
+    double const beside = s.run(5).mean;
+    s.server().set_foreign(0);
+    s.run(2);
+    double const again = s.run(0.1).mean;
+    CAPTURE(seed, alone, soon, beside, again);
+    CHECK(alone > 1600);
+    CHECK(soon <= 1.1 * beside);
+    CHECK(again >= 0.85 * alone);
+  }
 }
 
 TEST_CASE("steer: bounds and what is reserved hold, whatever is seen") {
