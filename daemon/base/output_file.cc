@@ -20,6 +20,7 @@
 #include <iostream>
 
 #include "base/error.h"
+#include "base/who_may_rename.h"
 
 namespace sluice {
 
@@ -74,7 +75,9 @@ void check_link(place const& at, std::string const& called) {
   if (fstat(at.folder.get(), &folder) != 0) refuse(called, errno);
   bool const is_shared =
       (folder.st_mode & S_ISVTX) != 0 && (folder.st_mode & (S_IWOTH | S_IWGRP)) != 0;
-  if (is_shared && at.st.st_uid != geteuid() && at.st.st_uid != folder.st_uid)
+  // Owners that are not known here seem to be one.
+  bool const is_owners = at.st.st_uid == folder.st_uid && folder.st_uid != overflow_uid();
+  if (is_shared && at.st.st_uid != geteuid() && !is_owners)
     throw usage_error(
         fmt::format("{}: is a symbolic link of another user, in a directory in which others may "
                     "make some; it is not followed",

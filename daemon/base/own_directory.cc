@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <string_view>
 
 #include "base/error.h"
 #include "base/who_may_rename.h"
@@ -63,6 +64,15 @@ bool remove_below(int fd, std::function<bool()> const& go_on) {
     if (gone == 0) return left == 0;
   }
   return false;
+}
+
+bool is_empty(int fd) {
+  std::unique_ptr<DIR, int (*)(DIR*)> const dir(fdopendir(dup(fd)), closedir);
+  if (!dir) return false;
+  while (dirent const* entry = readdir(dir.get()))
+    if (std::string_view(entry->d_name) != "." && std::string_view(entry->d_name) != "..")
+      return false;
+  return true;
 }
 
 enum class named { it, another, nothing };
@@ -120,7 +130,11 @@ void own_directory::make_in(std::string const& target, std::string const& name) 
   name_ = make_inner(target_.get(), name, target);
   fd_ = descriptor(
       openat(target_.get(), name_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  if (!fd_) cannot("open", target + "/" + name_);
+  struct stat st = {};
+  if (!fd_ || fstat(fd_.get(), &st) != 0) cannot("open", target + "/" + name_);
+  // It cannot be another one, unless a file system is wrong about owners. That may have work in it.
+  bool const is_new = st.st_uid == geteuid() && (st.st_mode & 0077) == 0 && is_empty(fd_.get());
+  if (!is_new) replaced(target + "/" + name_);
   path_ = path_of(fd_.get());
 }
 

@@ -12,13 +12,32 @@
 #include <cerrno>
 #include <cstdint>
 #include <fstream>
+#include <iterator>
+#include <string_view>
 
 namespace sluice {
 
 namespace {
 
+constexpr std::string_view roots_own[] = {"/",    "/dev", "/dev/shm",  "/home", "/mnt",
+                                          "/run", "/tmp", "/run/user", "/var",  "/var/tmp"};
+
+/// Of another user namespace than the machine's own: numbers of users and groups mean little here.
+bool has_other_users() {
+  std::uint64_t inside = 1, outside = 1, count = 0;
+  std::ifstream("/proc/self/uid_map") >> inside >> outside >> count;
+  return inside != 0 || outside != 0 || count != 0xffffffff;
+}
+
+std::string where_is(int directory) {
+  char path[4096];
+  ssize_t const n = readlink(fmt::format("/proc/self/fd/{}", directory).c_str(), path, sizeof path);
+  return n > 0 ? std::string(path, static_cast<std::size_t>(n)) : std::string();
+}
+
 /// As many systems make one for each user, so that his files may be open to his group.
 bool is_private_group(gid_t gid) {
+  if (has_other_users()) return false;
   passwd const* const user = getpwuid(geteuid());
   if (user == nullptr || user->pw_gid != gid) return false;
   std::string const name = user->pw_name;
@@ -38,19 +57,22 @@ bool has_list(int directory) {
 
 }  // namespace
 
-bool is_unmapped(uid_t uid) {
-  std::uint64_t inside = 1, outside = 1, count = 0;
-  std::ifstream("/proc/self/uid_map") >> inside >> outside >> count;
-  if (inside == 0 && outside == 0 && count == 0xffffffff) return false;
+uid_t overflow_uid() {
   uid_t nobody = 65534;
   std::ifstream("/proc/sys/kernel/overflowuid") >> nobody;
-  return uid == nobody;
+  return nobody;
+}
+
+bool is_roots(uid_t owner, std::string const& path) {
+  if (owner == 0) return true;
+  return owner == overflow_uid() && has_other_users() &&
+         std::find(std::begin(roots_own), std::end(roots_own), path) != std::end(roots_own);
 }
 
 std::string who_may_rename(int directory) {
   struct stat st = {};
   if (fstat(directory, &st) != 0) return "somebody unknown";
-  if (st.st_uid != geteuid() && st.st_uid != 0 && !is_unmapped(st.st_uid))
+  if (st.st_uid != geteuid() && !is_roots(st.st_uid, where_is(directory)))
     return fmt::format("its owner, uid {},", st.st_uid);
   if ((st.st_mode & S_ISVTX) != 0) return {};
   if ((st.st_mode & S_IWOTH) != 0) return "everybody";

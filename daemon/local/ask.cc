@@ -45,9 +45,8 @@ bool is_held_up(pid_t pid) {
 
 class asker {
  public:
-  asker(std::string const& path, int timeout_ms, busy_daemon busy)
+  asker(std::string const& path, int timeout_ms)
       : path_(path),
-        busy_(busy),
         timeout_ns_(timeout_ms * std::int64_t{1'000'000}),
         begun_ns_(steady_ns()),
         until_ns_(begun_ns_ + timeout_ns_) {}
@@ -108,7 +107,6 @@ class asker {
 
   /// The time is over: more of it for a daemon that has done something in it, or is held up.
   bool has_more_time() {
-    if (busy_ == busy_daemon::is_given_up) return false;
     std::int64_t const now_ns = steady_ns(), used = used_ns(server().pid);
     std::int64_t const waited_ns = std::min(now_ns - begun_ns_, timeout_ns_);
     bool const has_worked =
@@ -139,7 +137,6 @@ class asker {
   }
 
   std::string path_;
-  busy_daemon busy_;
   std::int64_t timeout_ns_, begun_ns_, until_ns_;
   std::int64_t used_ns_ = 0;  // by the daemon, when it was looked at last
   descriptor socket_;
@@ -148,8 +145,8 @@ class asker {
 }  // namespace
 
 nlohmann::json ask(std::string const& socket_path, nlohmann::json const& request, int timeout_ms,
-                   uid_t* served_by, busy_daemon busy) {
-  asker a(socket_path, timeout_ms, busy);
+                   uid_t* served_by) {
+  asker a(socket_path, timeout_ms);
   a.connect();
   if (served_by != nullptr) *served_by = a.served_by();
   std::string const text = request.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);

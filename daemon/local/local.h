@@ -84,13 +84,10 @@ class no_answer : public error {
   explicit no_answer(std::string const& sentence) : error(exit_sluice, sentence) {}
 };
 
-/// A daemon that is at work when the time is over.
-enum class busy_daemon { is_given_more, is_given_up };
-
 /// One request, one answer. Throws no_daemon, no_answer, or the daemon's own error. `timeout_ms`:
 /// of a daemon that does nothing; one that is at work is given five seconds more. `served_by`: the
 /// uid that listens, for those who must not believe just anybody.
 nlohmann::json ask(std::string const& socket_path, nlohmann::json const& request, int timeout_ms,
-                   uid_t* served_by = nullptr, busy_daemon busy = busy_daemon::is_given_more);
+                   uid_t* served_by = nullptr);
 
 }  // namespace sluice::local

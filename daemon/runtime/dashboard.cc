@@ -119,27 +119,37 @@ json ops_json(op_history const& ops, history_reader const& who, httplib::Request
 
 }  // namespace
 
-std::string keyring::key_of(uid_t uid, bool sees_all) {
+void keyring::make_room(uid_t person) {
+  std::size_t has = 0;
+  auto last = keys_.end();
+  for (auto at = keys_.begin(); at != keys_.end(); ++at)
+    if (at->second.person == person) ++has, last = at;
+  if (has >= most_of_one) keys_.erase(last);
+}
+
+std::string keyring::key_of(uid_t uid, uid_t person, bool sees_all) {
   std::lock_guard const hold(lock_);
   auto at = keys_.find(uid);
   if (at == keys_.end()) {
+    make_room(person);
     if (keys_.size() >= most_keys) return {};
-    at = keys_.emplace(uid, std::pair(random_text(), sees_all)).first;
+    at = keys_.emplace(uid, row{random_text(), sees_all, person}).first;
   }
-  at->second.second = sees_all;
-  return at->second.first;
+  at->second.sees_all = sees_all;
+  return at->second.key;
 }
 
 std::optional<history_reader> keyring::owner_of(std::string_view key) const {
   std::lock_guard const hold(lock_);
   std::optional<history_reader> found;
   for (auto const& [uid, of] : keys_)
-    if (is_equal(of.first, key)) found = {of.second, true, uid};
+    if (is_equal(of.key, key)) found = {of.sees_all, true, uid};
   return found;
 }
 
-std::string dashboard::url_for(std::string const& metrics_address, uid_t uid, bool sees_all) {
-  std::string const key = keys.key_of(uid, sees_all);
+std::string dashboard::url_for(std::string const& metrics_address, uid_t uid, uid_t person,
+                               bool sees_all) {
+  std::string const key = keys.key_of(uid, person, sees_all);
   if (key.empty()) throw sluice_error("too many users have a key of the dashboard");
   std::string address = metrics_address;
   for (char const* any : {"0.0.0.0:", "[::]:"})

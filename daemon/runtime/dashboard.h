@@ -25,15 +25,23 @@ namespace sluice::runtime {
 
 class keyring {
  public:
-  static constexpr std::size_t most_keys = 4096;
+  static constexpr std::size_t most_keys = 4096, most_of_one = 8;
 
-  /// The key of this user, made when he asks first. Empty: too many users have one.
-  std::string key_of(uid_t uid, bool sees_all);
+  /// The key of this user, made when he asks first. Empty: too many users have one. `person`: to
+  /// whom the uid belongs (base/owners.h). With too many uids he gives one key up for the next.
+  std::string key_of(uid_t uid, uid_t person, bool sees_all);
   std::optional<history_reader> owner_of(std::string_view key) const;
 
  private:
+  struct row {
+    std::string key;
+    bool sees_all;
+    uid_t person;
+  };
+  void make_room(uid_t person);
+
   mutable std::mutex lock_;
-  std::map<uid_t, std::pair<std::string, bool>> keys_;
+  std::map<uid_t, row> keys_;
 };
 
 /// Known from the start; shown as they are.
@@ -51,7 +59,7 @@ class dashboard {
 
   /// What the verb `dashboard` answers: the address of the page with the key of who asks. Throws
   /// when nothing is served. Such an address is a secret.
-  std::string url_for(std::string const& metrics_address, uid_t uid, bool sees_all);
+  std::string url_for(std::string const& metrics_address, uid_t uid, uid_t person, bool sees_all);
 
   /// `/`, its style and scripts, and /dashboard/{now,history,ops}.json.
   void serve_on(httplib::Server& http) const;

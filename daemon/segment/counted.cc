@@ -165,9 +165,9 @@ nlohmann::ordered_json counted_json(foreign<abi::segment> const& s, std::size_t 
   json out;
   out["processes"] = {{"attached", s.head.attached_total.load(std::memory_order_relaxed)},
                       {"running", running}};
-  out["channels"] = json::array();
+  out["channels"] = out["times"] = out["sizes"] = json::array();
   try {
-    auto const rules = rules_of(s);
+    auto const rules = shown_rules_of(s);
     for (unsigned i = 0; i < all.channel.size() && i < rules->channel_count; ++i)
       out["channels"].push_back(channel_json(s, *rules, i, all.channel[i]));
     out["times"] = times_json(s, *rules);

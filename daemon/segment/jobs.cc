@@ -2,6 +2,7 @@
 #include "segment/jobs.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 
 #include "base/descriptor.h"
 #include "base/error.h"
+#include "base/printable.h"
 #include "base/process_mark.h"
 #include "segment/mapping.h"
 #include "segment/run_dir.h"
@@ -24,12 +26,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string name_of(foreign<abi::process_slot> const& slot) {
-  std::string name = text_of(slot.name);
-  std::replace_if(
-      name.begin(), name.end(), [](unsigned char c) { return c < 32 || c == 127; }, '?');
-  return name;
-}
+std::string name_of(foreign<abi::process_slot> const& slot) { return one_line(text_of(slot.name)); }
 
 /// `.new-PID` or `.new-PID-WHOSE`: a job that was being made.
 std::uint32_t maker(std::string const& file_name) {
@@ -52,6 +49,12 @@ bool is_dead(std::string const& run_dir, std::string const& job, bool has_daemon
   }
 }
 
+bool is_of(std::uint32_t pid, std::int64_t owner) {
+  struct stat st = {};
+  return owner == any_owner ||
+         (stat(fmt::format("/proc/{}", pid).c_str(), &st) == 0 && st.st_uid == owner);
+}
+
 }  // namespace
 
 std::uint64_t own_pid_space() {
@@ -59,7 +62,7 @@ std::uint64_t own_pid_space() {
   return stat("/proc/self/ns/pid", &st) == 0 ? st.st_ino : 0;
 }
 
-std::vector<live_process> live_processes(foreign<abi::segment> const& s) {
+std::vector<live_process> live_processes(foreign<abi::segment> const& s, std::int64_t owner) {
   constexpr auto relaxed = std::memory_order_relaxed;
   std::vector<live_process> found;
   std::uint64_t const space = own_pid_space();
@@ -74,7 +77,8 @@ std::vector<live_process> live_processes(foreign<abi::segment> const& s) {
     }
     std::uint64_t const now = start_ticks(pid);
     std::uint64_t const then = slot.start_ticks.load(relaxed);
-    if (now != 0 && abi::is_start(then, now)) found.push_back({i, pid, name_of(slot)});
+    if (now != 0 && abi::is_start(then, now) && is_of(pid, owner))
+      found.push_back({i, pid, name_of(slot)});
   }
   return found;
 }

@@ -8,6 +8,7 @@
 
 #include "abi/segment.h"
 #include "base/foreign.h"
+#include "base/foreign_file.h"
 #include "segment/job_life.h"
 
 namespace sluice::segment {
@@ -22,7 +23,9 @@ struct live_process {
 /// The inode of our pid namespace; pids in slots of other ones mean nothing here.
 std::uint64_t own_pid_space();
 
-std::vector<live_process> live_processes(foreign<abi::segment> const& s);
+/// `owner`: the user whose they must be, or any_owner. His segment may name anybody's.
+std::vector<live_process> live_processes(foreign<abi::segment> const& s,
+                                         std::int64_t owner = any_owner);
 
 /// What the segment alone says: its processes, and the `sluice run` that made it.
 life_facts facts_of(foreign<abi::segment> const& s);

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/foreign_file.h"
+#include "base/printable.h"
 
 namespace sluice::segment {
 
@@ -58,6 +59,12 @@ std::unique_ptr<core::ruleset> rules_of(foreign<abi::segment> const& s) {
   return copy;
 }
 
+std::unique_ptr<core::ruleset> shown_rules_of(foreign<abi::segment> const& s) {
+  auto rules = rules_of(s);
+  make_one_line(rules->strings, sizeof rules->strings);
+  return rules;
+}
+
 std::vector<std::string> channel_names(foreign<abi::segment> const& s) {
   auto const rules = rules_of(s);
   std::vector<std::string> names;
@@ -66,6 +73,6 @@ std::vector<std::string> channel_names(foreign<abi::segment> const& s) {
   return names;
 }
 
-std::string job_name(foreign<abi::segment> const& s) { return text_of(s.head.job); }
+std::string job_name(foreign<abi::segment> const& s) { return one_line(text_of(s.head.job)); }
 
 }  // namespace sluice::segment

@@ -10,6 +10,7 @@
 
 #include "abi/role_area.h"
 #include "base/foreign_file.h"
+#include "base/printable.h"
 #include "segment/run_dir.h"
 
 namespace sluice::segment {
@@ -76,8 +77,8 @@ role_uses look_at_roles(std::string const& segment_path, std::int64_t owner) {
   core::role_table const& t = area->table;
   out.role.resize(t.role_count + 1);
   for (unsigned i = 0; i < t.role_count; ++i)
-    out.role[i].name =
-        std::string(core::view(t, t.role[i].group)) + "." + std::string(view(t, t.role[i].name));
+    out.role[i].name = one_line(std::string(core::view(t, t.role[i].group)) + "." +
+                                std::string(view(t, t.role[i].name)));
   for (auto const& shard : area->count) {
     for (unsigned i = 0; i < t.clause_count; ++i)
       add(out.role[t.clause[i].role], shard[i], static_cast<core::role_source>(t.clause[i].source));

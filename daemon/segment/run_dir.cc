@@ -77,7 +77,7 @@ void check_above(std::string const& dir) {
     struct stat st = {};
     if (lstat(at.c_str(), &st) != 0)
       throw sluice_error(fmt::format("{}: {}", at.string(), std::strerror(errno)));
-    if (st.st_uid != 0 && st.st_uid != geteuid() && !is_unmapped(st.st_uid))
+    if (st.st_uid != geteuid() && !is_roots(st.st_uid, at.string()))
       throw sluice_error(
           fmt::format("{} lies below {}, which belongs to uid {}; choose another --run-dir", dir,
                       at.string(), st.st_uid));

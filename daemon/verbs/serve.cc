@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/owners.h"
 #include "base/suggest.h"
 #include "local/request.h"
 #include "policy/change.h"
@@ -147,7 +148,8 @@ json dashboard(role& r, local::peer const& who, json const&) {
   if (at->is_waiting())  // who has it may be any user, and would be handed the key
     throw sluice_error(
         fmt::format("this daemon serves no page: somebody else has its port {}", at->address()));
-  return {{"url", board->url_for(at->address(), who.uid, local::is_operator(who))}};
+  uid_t const person = owner_by(r.services().owner_of, who.uid);
+  return {{"url", board->url_for(at->address(), who.uid, person, local::is_operator(who))}};
 }
 
 json classes(role& r, local::peer const& who, json const& request) {

@@ -161,7 +161,7 @@ int set_verb(global_options const& global, set_options const& options) {
   open_job const job = find_job(global, options.job);
   auto const held = lock(job);
   std::string const name = options.assignment.substr(0, equals);
-  auto const rules = segment::rules_of(*job.segment);
+  auto const rules = segment::shown_rules_of(*job.segment);
   auto const meant = meant_by(job, *rules, name);
   std::vector<std::uint64_t> rates;  // all are read before the first one is changed
   for (unsigned const channel : meant)
@@ -177,7 +177,7 @@ int pause_verb(global_options const& global, pause_options const& options) {
     return *status;
   open_job const job = find_job(global, options.job);
   auto const held = lock(job);
-  auto const rules = segment::rules_of(*job.segment);
+  auto const rules = segment::shown_rules_of(*job.segment);
   require_limits(job, *rules);
   saved_rates saved = read_saved(job);
   for (unsigned i = 0; i < rules->channel_count; ++i)
@@ -194,7 +194,7 @@ int resume_verb(global_options const& global, pause_options const& options) {
     return *status;
   open_job const job = find_job(global, options.job);
   auto const held = lock(job);
-  auto const rules = segment::rules_of(*job.segment);
+  auto const rules = segment::shown_rules_of(*job.segment);
   saved_rates const saved = read_saved(job);
   if (saved.empty())
     throw usage_error(fmt::format("job {} is not paused{}", options.job, at_zero(job, *rules)));

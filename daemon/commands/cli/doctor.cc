@@ -9,6 +9,7 @@
 
 #include "base/descriptor.h"
 #include "base/fs_journal.h"
+#include "base/printable.h"
 #include "commands/cli/options.h"
 #include "commands/cli/program.h"
 #include "commands/cli/report.h"
@@ -53,12 +54,12 @@ int doctor_verb(global_options const& global, std::string const& file) {
                            {"advice", f.advice}}));
     return f.limited ? 0 : 1;
   }
-  fmt::print("{}\n", f.path);
-  for (auto const& interpreter : f.through) fmt::print("  is run by {}\n", interpreter);
-  fmt::print("  {}: {}\n", f.kind, f.why);
+  fmt::print("{}\n", one_line(f.path));
+  for (auto const& interpreter : f.through) fmt::print("  is run by {}\n", one_line(interpreter));
+  fmt::print("  {}: {}\n", f.kind, one_line(f.why));
   if (!f.limited) fmt::print("  will NOT be limited");
   if (f.limited) fmt::print("  will be limited");
-  fmt::print("{}\n", f.advice.empty() ? "" : "; " + f.advice);
+  fmt::print("{}\n", f.advice.empty() ? "" : "; " + one_line(f.advice));
   return f.limited ? 0 : 1;
 }
 

@@ -195,7 +195,7 @@ json waiting_threads(foreign<abi::segment> const& s, core::ruleset const& rules,
 }
 
 json explain_in_job(foreign<abi::segment> const& s, segment::live_process const& process) {
-  auto const rules = segment::rules_of(s);
+  auto const rules = segment::shown_rules_of(s);
   json out = {{"pid", process.pid},
               {"name", process.name},
               {"job", segment::job_name(s)},
@@ -210,7 +210,7 @@ std::optional<json> explain_process(global_options const& global, std::uint32_t 
   for (auto const& [path, owner] : segments_in_reach(global)) {
     try {
       auto const s = segment::mapping::open(path, owner);
-      for (auto const& process : segment::live_processes(*s))
+      for (auto const& process : segment::live_processes(*s, owner))
         if (process.pid == pid) return explain_in_job(*s, process);
     } catch (error const&) {
       continue;  // it has just ended, is not there, or not ours to read
@@ -261,7 +261,7 @@ int explain_pid(global_options const& global, std::string const& word) {
 int explain_own_job(global_options const& global, std::string const& name) {
   open_job const job = find_job(global, name);
   json out = {{"job", name}, {"processes", json::array()}};
-  for (auto const& process : segment::live_processes(*job.segment))
+  for (auto const& process : segment::live_processes(*job.segment, job.owner))
     out["processes"].push_back(explain_in_job(*job.segment, process));
   put_roles(out, segment::segment_path(job.run_dir, job.name), job.owner);
   put_background(out, segment::segment_path(job.run_dir, job.name), job.owner);

@@ -68,7 +68,7 @@ std::vector<std::string> job_source::options_for(bool is_own) const {
 nlohmann::json job_source::own_job(std::string const& name, std::map<std::string, counts>& now) {
   auto const s = segment::mapping::open(segment::segment_path(own_run_dir_, name));
   if (!segment::is_live(*s)) return nullptr;
-  auto const rules = segment::rules_of(*s);
+  auto const rules = segment::shown_rules_of(*s);
   verbs::job_view view;
   view.uid = geteuid();
   view.name = name;

@@ -31,7 +31,7 @@ json own_row(std::string const& run_dir, std::string const& name) {
     row["processes"] = segment::live_processes(*s).size();
     row["age_s"] = static_cast<double>(steady_ns() - created_ns) / 1e9;
     row["limits"] = json::array();
-    auto const rules = segment::rules_of(*s);
+    auto const rules = segment::shown_rules_of(*s);
     for (unsigned i = 0; i < rules->channel_count; ++i) {
       auto const unit = static_cast<core::unit_kind>(rules->channel[i].unit);
       row["limits"].push_back({{"name", core::view(*rules, rules->channel[i].name)},

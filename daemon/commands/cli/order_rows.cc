@@ -83,7 +83,7 @@ names open_names(std::string const& segment_path, uid_t uid) {
   std::size_t looked = 0;
   try {
     auto const s = segment::mapping::open(segment_path, uid);
-    for (auto const& process : segment::live_processes(*s))
+    for (auto const& process : segment::live_processes(*s, uid))
       if (process.pid != 0) add_names(process.pid, out, looked);
   } catch (error const&) {
     // Its files have numbers then.

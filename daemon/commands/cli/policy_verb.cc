@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/printable.h"
 #include "base/quantity.h"
 #include "commands/cli/limits.h"
 #include "commands/cli/options.h"
@@ -173,9 +174,9 @@ int policy_check(global_options const& global, std::string const& file) {
     fmt::print("{}", dump(result));
     return 0;
   }
-  for (auto const& line : result["meaning"]) fmt::print("{}\n", line.get<std::string>());
+  for (auto const& line : result["meaning"]) fmt::print("{}\n", one_line(line.get<std::string>()));
   for (auto const& warning : warnings)
-    fmt::print(stderr, "sluice: {}: warning: {}\n", file, warning);
+    fmt::print(stderr, "sluice: {}: warning: {}\n", file, one_line(warning));
   return 0;
 }
 

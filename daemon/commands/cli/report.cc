@@ -111,7 +111,7 @@ json report_json(foreign<abi::segment> const& s, run_facts const& facts) {
     report["exit"] = facts.end->signal != 0 ? json{{"signal", facts.end->signal}}
                                             : json{{"code", facts.end->code}};
   report["elapsed_s"] = facts.elapsed_s;
-  report.update(segment::counted_json(s, segment::live_processes(s).size()));
+  report.update(segment::counted_json(s, segment::live_processes(s, facts.owner).size()));
   return report;
 }
 

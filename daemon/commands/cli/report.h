@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "abi/segment.h"
+#include "base/foreign_file.h"
 #include "commands/cli/supervise.h"
 #include "segment/counted.h"
 
@@ -22,6 +23,7 @@ struct run_facts {
   std::vector<std::string> command;
   std::optional<ending> end;
   double elapsed_s = 0;
+  std::int64_t owner = any_owner;  // whose processes the job has
 };
 
 json report_json(foreign<abi::segment> const& s, run_facts const& facts);

@@ -33,6 +33,7 @@ double age_s(foreign<abi::segment> const& s) {
 json look(open_job const& job) {
   run_facts facts;
   facts.elapsed_s = age_s(*job.segment);
+  facts.owner = job.owner;
   json report = report_json(*job.segment, facts);
   put_roles(report, segment::segment_path(job.run_dir, job.name), job.owner);
   put_background(report, segment::segment_path(job.run_dir, job.name), job.owner);
@@ -61,9 +62,10 @@ void print_difference(json const& before, json const& now) {
   for (auto const& c : before["calls"]) calls -= c["calls"].get<double>();
   fmt::print("{:8.1f} s  {:>12} calls", now["elapsed_s"].get<double>(),
              measured_rate(calls / span_s, "ops"));
-  for (std::size_t i = 0; i < now["channels"].size(); ++i) {
-    json const& c = now["channels"][i];
-    double const amount = c["amount"].get<double>() - before["channels"][i]["amount"].get<double>();
+  for (json const& c : now["channels"]) {
+    double amount = c["amount"].get<double>();
+    for (json const& b : before["channels"])  // there may be others now: they are the user's words
+      if (b["name"] == c["name"]) amount -= b["amount"].get<double>();
     fmt::print("  {} {}", c["name"].get<std::string>(), measured_rate(amount / span_s, c["unit"]));
   }
   if (now.contains("roles") && before.contains("roles"))

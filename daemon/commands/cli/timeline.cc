@@ -167,7 +167,7 @@ json timeline::op_rows(std::string const& job) const {
 json timeline::channel_rows(std::string const& job) const {
   json rows = json::array();
   double const step = interval_s_ * static_cast<double>(per_interval_);
-  auto const rules = segment::rules_of(segment_);
+  auto const rules = segment::shown_rules_of(segment_);
   for (unsigned i = 0; i < channels_.size() && i < rules->channel_count; ++i) {
     track const& t = channels_[i];
     core::channel_row const& row = rules->channel[i];
@@ -196,7 +196,7 @@ json timeline::result(double start_unix_s) const {
 
 json rules_json(foreign<abi::segment> const& s) {
   json rows = json::array();
-  auto const rules = segment::rules_of(s);
+  auto const rules = segment::shown_rules_of(s);
   for (unsigned i = 0; i < rules->rule_count; ++i) {
     unsigned const channel = rules->rule[i].channel;
     core::channel_row const& of = rules->channel[channel];

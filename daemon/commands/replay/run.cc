@@ -21,6 +21,7 @@
 #include "base/error.h"
 #include "base/number.h"
 #include "base/output_file.h"
+#include "base/printable.h"
 #include "commands/replay/harvest.h"
 #include "commands/replay/job_processes.h"
 #include "commands/replay/options.h"
@@ -222,7 +223,7 @@ void replayer::conclude() {
     file_->commit();
   }
   if (!o_.quiet) {
-    fmt::print(o_.output == "-" ? stderr : stdout, "{}", result_table(o));
+    fmt::print(o_.output == "-" ? stderr : stdout, "{}", without_commands(result_table(o)));
     std::fflush(stdout);
   }
 }

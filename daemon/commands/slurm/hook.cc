@@ -79,8 +79,7 @@ values read(words const& arguments) {
 }
 
 json ask(values const& v, json const& request) {
-  return local::ask(v.run_dir() + "/sluiced.sock", request, hook_ask_ms, nullptr,
-                    local::busy_daemon::is_given_up);
+  return local::ask(v.run_dir() + "/sluiced.sock", request, hook_ask_ms);
 }
 
 unsigned number(std::string const& text, char const* what) {

@@ -9,6 +9,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
+#include "base/printable.h"
 #include "base/quantity.h"
 
 namespace sluice::trace {
@@ -126,14 +127,6 @@ std::string iso_time(double unix_s) {
   return text;
 }
 
-/// Text of a file for a terminal.
-std::string printable(std::string text) {
-  std::replace_if(
-      text.begin(), text.end(),
-      [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }, '?');
-  return text;
-}
-
 nlohmann::ordered_json figures_json(figures const& f, char const* what) {
   return {{what, f.name},
           {"unit", f.bytes ? "bytes" : "ops"},
@@ -150,13 +143,13 @@ std::string info_table(trace const& t, std::string const& name, spark sparks) {
   auto const all = figures_of(t, "operations", false,
                               [](column const& c) { return !op_table[c.op].counts_bytes(); });
   std::string text =
-      fmt::format("{}: {} in {} interval{} of {:.6g} s, {} job{}", printable(name),
+      fmt::format("{}: {} in {} interval{} of {:.6g} s, {} job{}", one_line(name),
                   time_text(t.duration_s()), t.counts.size(), t.counts.size() == 1 ? "" : "s",
                   t.interval_s, t.jobs().size(), t.jobs().size() == 1 ? "" : "s");
   if (t.start_unix_s != 0) text += ", from " + iso_time(t.start_unix_s);
   text += '\n';
   for (auto const& [key, value] : t.facts)
-    text += printable(fmt::format("  {}: {}", key, value)) + '\n';
+    text += one_line(fmt::format("  {}: {}", key, value)) + '\n';
   text += fmt::format("  {:<12} {:>9} {:>6} {:>9} {:>9} {:>9}{}\n", "OP", "TOTAL", "SHARE",
                       "MEAN/s", "P99/s", "PEAK/s", sparks == spark::none ? "" : "  COURSE");
   for (auto const& row : rows_of(t)) add_row(text, row, all.total, sparks);
@@ -164,7 +157,7 @@ std::string info_table(trace const& t, std::string const& name, spark sparks) {
   auto const jobs = jobs_of(t);
   if (!jobs.empty()) text += "  JOB\n";
   for (auto row : jobs) {
-    row.name = printable(row.name);
+    row.name = one_line(row.name);
     add_row(text, row, all.total, sparks);
   }
   return text;

@@ -185,16 +185,25 @@ TEST_CASE("history: asked over the local socket, in pages", "[history]") {
 
 TEST_CASE("dashboard: a key opens what its owner may see", "[history]") {
   keyring keys;
-  std::string const first = keys.key_of(1001, false);
+  std::string const first = keys.key_of(1001, 1001, false);
   CHECK(first.size() == 48);
-  CHECK(keys.key_of(1001, false) == first);
-  CHECK(keys.key_of(1002, false) != first);
+  CHECK(keys.key_of(1001, 1001, false) == first);
+  CHECK(keys.key_of(1002, 1002, false) != first);
   REQUIRE(keys.owner_of(first));
   CHECK(keys.owner_of(first)->uid == 1001);
   CHECK_FALSE(keys.owner_of(first)->sees_all);
   CHECK_FALSE(keys.owner_of(""));
   CHECK_FALSE(keys.owner_of(first.substr(1)));
-  CHECK(keys.owner_of(keys.key_of(0, true))->sees_all);
+  CHECK(keys.owner_of(keys.key_of(0, 0, true))->sees_all);
+}
+
+TEST_CASE("dashboard: a person with many uids takes no key from others", "[history]") {
+  keyring keys;
+  std::string const hers = keys.key_of(1001, 1001, false);
+  for (uid_t uid = 100000; uid < 100000 + 2 * keyring::most_keys; ++uid)
+    REQUIRE_FALSE(keys.key_of(uid, 1002, false).empty());
+  CHECK(keys.key_of(1001, 1001, false) == hers);
+  CHECK_FALSE(keys.key_of(0, 0, true).empty());
 }
 
 TEST_CASE("dashboard: names that anybody could own are not ours", "[history]") {

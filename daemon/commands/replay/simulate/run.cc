@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/output_file.h"
+#include "base/printable.h"
 #include "commands/replay/simulate/result.h"
 #include "commands/replay/simulate/whatif.h"
 #include "policy/policy.h"
@@ -90,7 +91,7 @@ int run(options const& o) {
   if (o.json)
     save(result_of(s, p), "-");
   else if (!o.quiet && o.output != "-")
-    fmt::print("{}", table_of(s, p));
+    fmt::print("{}", without_commands(table_of(s, p)));
   return 0;
 }
 

@@ -140,6 +140,20 @@ for place in "$his" "$SCRATCH/everybodys"; do
   [ $? = 2 ] && grep -q 'may rename' "$SCRATCH/err" || fail "$place: $(cat "$SCRATCH/err")"
   [ -z "$(ls -A "$SCRATCH/everybodys")" ] || fail "left: $(ls -A "$SCRATCH/everybodys")"
 done
+# In a user namespace every stranger seems to be one user, and so does root: neither is believed.
+if as $ann unshare -Ur true 2>/dev/null; then
+  mkdir "$SCRATCH/bobs"
+  chown $bob "$SCRATCH/bobs"
+  chmod 1777 "$SCRATCH/bobs"
+  inside() { as $ann env HOME=/ unshare -Ur timeout 60 "$SLUICE" "$@" 2>"$SCRATCH/err"; }
+  inside report "$SCRATCH/r.json" -o "$sticky/l.html"
+  [ $? = 2 ] && grep -q 'symbolic link' "$SCRATCH/err" || fail "inside: $(cat "$SCRATCH/err")"
+  inside replay "$SCRATCH/t.csv" --target "$SCRATCH/bobs" -q
+  [ $? = 2 ] && grep -q 'may rename' "$SCRATCH/err" || fail "inside: $(cat "$SCRATCH/err")"
+  inside --run-dir "$SCRATCH/bobs/run" --no-daemon run -q --limit open=1k/s -- true
+  grep -q 'lies below' "$SCRATCH/err" || fail "inside, run: $(cat "$SCRATCH/err")"
+  [ "$(cat "$SCRATCH/secret")" = secret ] || fail 'his link was followed in a namespace'
+fi
 cat >"$SCRATCH/swap" <<T
 #!/bin/sh
 cd '$mine' && mv sluice-replay.???????? moved && mkdir -p evil/j0/w0 &&
