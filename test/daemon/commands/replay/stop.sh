@@ -30,7 +30,7 @@ for signal in INT TERM HUP; do
     "$replay" "$SCRATCH/t.csv" --target "$SCRATCH/d" --files 5000 --jobs 2 --processes 2 \
       -o "$SCRATCH/r.json" >"$SCRATCH/out" 2>&1 &
     pid=$!
-    until ls -d "$SCRATCH"/d/sluice-replay.?????? >/dev/null 2>&1; do sleep 0.01; done
+    until ls -d "$SCRATCH"/d/sluice-replay.???????? >/dev/null 2>&1; do sleep 0.01; done
     [ $after != 1.2 ] || until [ -n "$(pgrep -P $pid)" ]; do sleep 0.05; done
     sleep $after
     kill -$signal $pid 2>/dev/null
@@ -90,7 +90,7 @@ kill -KILL $pid
 wait $pid 2>/dev/null
 no_children() { [ -z "$(children_of)" ]; }
 until_true no_children || fail "processes outlived the replay: $(children_of)"
-rm -rf "$SCRATCH"/d/sluice-replay.??????
+rm -rf "$SCRATCH"/d/sluice-replay.????????
 [ "$(cat "$SCRATCH/d/sluice-replay.other")" = mine ] || fail "a file of others was touched"
 
 refused() { # STATUS TEXT TARGET [OPTION...]
