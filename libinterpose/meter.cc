@@ -531,7 +531,10 @@ void settle_after(call id, core::op what, int fd, std::uint64_t bytes, bool fail
                   std::int64_t began_ns) {
   visit v{id, what, when::before, false, 0, bytes, 0};
   v.began_ns = began_ns;
-  if (enter_place(v, on_fd(fd))) leave(v, failed, bytes);
+  std::int64_t const ended_ns = began_ns > 0 ? now_ns() : 0;
+  if (!enter_place(v, on_fd(fd))) return;
+  if (v.weight != 0 && ended_ns != 0) v.began_ns += now_ns() - ended_ns;  // what it waited since
+  leave(v, failed, bytes);
 }
 
 void charge_request(call id, bool reads, int fd, std::int64_t at, std::uint64_t size) {

@@ -75,6 +75,13 @@ else:
     sys.exit("no sizes of writes")
 P
 
+# What stdio waits for after its write is not in the time of the call.
+limited "data=5/s@$DIR" sh -c 'seq 1 8 | sed -u p >"$1/lines"' sh "$DIR" || fail "sed: $?"
+waited=$(json "$report" 'sum(c["waited_ns"] for c in d["channels"])')
+[ "$waited" -ge 1000000000 ] || fail "sed waited $waited ns only"
+[ $((2 * $(sum_of write took_ns))) -lt "$waited" ] ||
+  fail "sed waited $waited ns, and its writes took $(sum_of write took_ns)"
+
 # Of slow calls each is timed after the first, and they stand for themselves.
 cat >"$SCRATCH/stats.py" <<'P'
 import os, sys
