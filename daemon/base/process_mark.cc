@@ -38,6 +38,17 @@ std::uint64_t start_ticks(std::uint32_t pid) {
   return ticks;
 }
 
+std::uint32_t uid_of(std::uint32_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/status");
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream rest(line);
+    std::string key;
+    std::uint32_t real = no_uid;
+    if (rest >> key && key == "Uid:" && rest >> real) return real;
+  }
+  return no_uid;
+}
+
 process_mark mark_of(std::uint32_t pid) { return {pid, start_ticks(pid)}; }
 
 bool is_alive(process_mark const& p) {

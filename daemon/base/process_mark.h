@@ -11,6 +11,17 @@ namespace sluice {
 /// it is a zombie.
 std::uint64_t start_ticks(std::uint32_t pid);
 
+inline constexpr std::uint32_t no_uid = ~0u;
+
+/// Its real uid, which is right for processes, too, that cannot be dumped; no_uid: there is none,
+/// or it is not ours to see. May hang where the memory of the process does.
+std::uint32_t uid_of(std::uint32_t pid);
+
+/// Root's job may have processes of others. Who does not say whose he is may be anybody's.
+constexpr bool is_owned(std::uint32_t uid, std::uint32_t owner) {
+  return owner == 0 || uid == owner || uid == no_uid;
+}
+
 /// Its state as in /proc/PID/stat: R, S, D, T …; 0: there is none, or it is not ours to see.
 char state_of(std::uint32_t pid);
 

@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "base/process_mark.h"
+
 namespace sluice::node {
 
 struct process_facts {
@@ -20,8 +22,6 @@ struct process_facts {
   std::string name;
   std::uint32_t uid = 0;
 };
-
-inline constexpr std::uint32_t no_uid = ~0u;
 
 struct process_stat {
   std::uint32_t parent = 0;
@@ -35,11 +35,6 @@ struct process_inside {
   std::uint32_t pid = 0;  // in its own pid namespace; 0: unknown
   std::uint32_t uid = no_uid;
 };
-
-/// Root's job may have processes of others. Who does not say whose he is may be anybody's.
-constexpr bool is_owned(std::uint32_t uid, std::uint32_t owner) {
-  return owner == 0 || uid == owner || uid == no_uid;
-}
 
 /// /proc/PID/stat, and status where the uid is wanted; none: no such process, or a zombie.
 std::optional<process_stat> read_stat(std::uint32_t pid, bool with_uid);

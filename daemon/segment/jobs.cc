@@ -2,7 +2,6 @@
 #include "segment/jobs.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -49,12 +48,6 @@ bool is_dead(std::string const& run_dir, std::string const& job, bool has_daemon
   }
 }
 
-bool is_of(std::uint32_t pid, std::int64_t owner) {
-  struct stat st = {};
-  return owner == any_owner ||
-         (stat(fmt::format("/proc/{}", pid).c_str(), &st) == 0 && st.st_uid == owner);
-}
-
 }  // namespace
 
 std::uint64_t own_pid_space() {
@@ -77,7 +70,8 @@ std::vector<live_process> live_processes(foreign<abi::segment> const& s, std::in
     }
     std::uint64_t const now = start_ticks(pid);
     std::uint64_t const then = slot.start_ticks.load(relaxed);
-    if (now != 0 && abi::is_start(then, now) && is_of(pid, owner))
+    if (now != 0 && abi::is_start(then, now) &&
+        (owner == any_owner || is_owned(uid_of(pid), static_cast<std::uint32_t>(owner))))
       found.push_back({i, pid, name_of(slot)});
   }
   return found;

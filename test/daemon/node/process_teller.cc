@@ -53,7 +53,7 @@ struct machine {
   node::process_teller::owner owner() {
     return [all = all](std::uint32_t pid) {
       std::lock_guard const hold(all->lock);
-      if (pid >= 1000 || all->ended.contains(pid)) return node::no_uid;
+      if (pid >= 1000 || all->ended.contains(pid)) return no_uid;
       return all->uid.contains(pid) ? all->uid.at(pid) : 0;
     };
   }
@@ -174,6 +174,6 @@ TEST_CASE("processes: this one, by the kernel", "[node][processes]") {
   auto const self = static_cast<std::uint32_t>(getpid());
   CHECK(t.mark_of(self) == process_mark{self, start_ticks(self)});
   CHECK(t.ask(self).found->parent == static_cast<std::uint32_t>(getppid()));
-  CHECK(t.ask(self).found->uid == node::no_uid);
+  CHECK(t.ask(self).found->uid == no_uid);
   CHECK(t.ask(std::span(&self, 1), true).front().found->uid == getuid());
 }
