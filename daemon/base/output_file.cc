@@ -20,6 +20,7 @@
 #include <iostream>
 
 #include "base/error.h"
+#include "base/open_file.h"
 #include "base/who_may_rename.h"
 
 namespace sluice {
@@ -104,7 +105,7 @@ place end_of(std::string const& path) {
 
 bool is_same(struct stat const& seen, int opened) {
   struct stat st = {};
-  return fstat(opened, &st) == 0 && st.st_dev == seen.st_dev && st.st_ino == seen.st_ino;
+  return fstat(opened, &st) == 0 && is_same_file(st, seen);
 }
 
 /// The access control list of the old file, and its group; where the old one has no list, the new

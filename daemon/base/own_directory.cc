@@ -17,6 +17,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/open_file.h"
 #include "base/who_may_rename.h"
 
 namespace sluice {
@@ -81,8 +82,7 @@ named what_is_named(int parent, std::string const& name, int fd) {
   struct stat of_fd = {}, of_name = {};
   if (fstat(fd, &of_fd) != 0 || fstatat(parent, name.c_str(), &of_name, AT_SYMLINK_NOFOLLOW) != 0)
     return named::nothing;
-  bool const is_it = of_fd.st_dev == of_name.st_dev && of_fd.st_ino == of_name.st_ino;
-  return is_it ? named::it : named::another;
+  return is_same_file(of_fd, of_name) ? named::it : named::another;
 }
 
 /// A new directory there, with a name like `NAME.1c8f03d2`; returns the name.
@@ -94,13 +94,6 @@ std::string make_inner(int parent, std::string const& name, std::string const& t
     if (mkdirat(parent, made.c_str(), 0700) == 0) return made;
     if (errno != EEXIST || i == name_tries) cannot("make a directory in the target", target);
   }
-}
-
-std::string path_of(int fd) {
-  char whole[4096];
-  ssize_t const n = readlink(fmt::format("/proc/self/fd/{}", fd).c_str(), whole, sizeof whole - 1);
-  if (n <= 0) cannot("look at", "the own directory");
-  return {whole, static_cast<std::size_t>(n)};
 }
 
 }  // namespace
@@ -136,6 +129,7 @@ void own_directory::make_in(std::string const& target, std::string const& name) 
   bool const is_new = st.st_uid == geteuid() && (st.st_mode & 0077) == 0 && is_empty(fd_.get());
   if (!is_new) replaced(target + "/" + name_);
   path_ = path_of(fd_.get());
+  if (path_.empty()) cannot("look at", target + "/" + name_);
 }
 
 own_directory::~own_directory() {

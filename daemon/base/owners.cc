@@ -47,7 +47,7 @@ std::optional<uid_t> ask_machine(std::string const& name) {
   return found->pw_uid;
 }
 
-bool is_same_file(struct stat const& a, struct stat const& b) {
+bool is_unchanged(struct stat const& a, struct stat const& b) {
   auto const marks = [](struct stat const& s) {
     return std::tuple(s.st_dev, s.st_ino, s.st_size, s.st_mtim.tv_sec, s.st_mtim.tv_nsec);
   };
@@ -101,7 +101,7 @@ void owners::look(std::int64_t now_ns) {
   look_ns_ = now_ns;
   struct stat now = {};
   if (stat(path_.c_str(), &now) != 0) now = {};
-  if (is_same_file(now, seen_)) return;
+  if (is_unchanged(now, seen_)) return;
   seen_ = now;
   asked_.clear();
   ranges_ = read_uid_ranges(text_of(path_));

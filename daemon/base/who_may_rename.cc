@@ -15,6 +15,8 @@
 #include <iterator>
 #include <string_view>
 
+#include "base/open_file.h"
+
 namespace sluice {
 
 namespace {
@@ -27,12 +29,6 @@ bool has_other_users() {
   std::uint64_t inside = 1, outside = 1, count = 0;
   std::ifstream("/proc/self/uid_map") >> inside >> outside >> count;
   return inside != 0 || outside != 0 || count != 0xffffffff;
-}
-
-std::string where_is(int directory) {
-  char path[4096];
-  ssize_t const n = readlink(fmt::format("/proc/self/fd/{}", directory).c_str(), path, sizeof path);
-  return n > 0 ? std::string(path, static_cast<std::size_t>(n)) : std::string();
 }
 
 /// As many systems make one for each user, so that his files may be open to his group.
@@ -72,7 +68,7 @@ bool is_roots(uid_t owner, std::string const& path) {
 std::string who_may_rename(int directory) {
   struct stat st = {};
   if (fstat(directory, &st) != 0) return "somebody unknown";
-  if (st.st_uid != geteuid() && !is_roots(st.st_uid, where_is(directory)))
+  if (st.st_uid != geteuid() && !is_roots(st.st_uid, path_of(directory)))
     return fmt::format("its owner, uid {},", st.st_uid);
   if ((st.st_mode & S_ISVTX) != 0) return {};
   if ((st.st_mode & S_IWOTH) != 0) return "everybody";

@@ -17,6 +17,7 @@
 
 #include "base/believed_place.h"
 #include "base/error.h"
+#include "base/open_file.h"
 #include "base/sync.h"
 #include "journal/home.h"
 #include "journal/slots.h"
@@ -130,8 +131,8 @@ void file_disk::make_hidden(std::string const& directory) {
 
 bool file_disk::has_name() const {
   struct stat st = {}, there = {};
-  return is_unnamed_ || (fstat(fd_, &st) == 0 && lstat(path_.c_str(), &there) == 0 &&
-                         st.st_dev == there.st_dev && st.st_ino == there.st_ino);
+  return is_unnamed_ ||
+         (fstat(fd_, &st) == 0 && lstat(path_.c_str(), &there) == 0 && is_same_file(st, there));
 }
 
 int file_disk::fill(std::uint64_t bytes) {

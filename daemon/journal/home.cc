@@ -21,6 +21,7 @@
 #include "base/believed_place.h"
 #include "base/clock.h"
 #include "base/descriptor.h"
+#include "base/open_file.h"
 #include "base/sync.h"
 #include "journal/hands.h"
 #include "journal/recovery_mark.h"
@@ -57,8 +58,7 @@ bool is_writable(mount_row const& m) { return m.options.starts_with("rw"); }
 
 bool is_same(int a, int b) {
   struct stat one = {}, other = {};
-  return fstat(a, &one) == 0 && fstat(b, &other) == 0 && one.st_dev == other.st_dev &&
-         one.st_ino == other.st_ino;
+  return fstat(a, &one) == 0 && fstat(b, &other) == 0 && is_same_file(one, other);
 }
 
 /// Whoever else may list and change a directory can hold its lock against us.

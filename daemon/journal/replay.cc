@@ -18,6 +18,7 @@
 
 #include "base/descriptor.h"
 #include "base/error.h"
+#include "base/open_file.h"
 #include "journal/file_disk.h"
 #include "journal/stale_pages.h"
 
@@ -108,7 +109,7 @@ int replay::look_for(int directory, std::string const& name, int fd) const {
   if (int const error = hands_.look_up(directory, name, found); error != 0)
     return error == ENOTDIR ? ENOENT : error;
   if (fstat(found.get(), &there) != 0) return errno;
-  return there.st_dev == file.st_dev && there.st_ino == file.st_ino ? 0 : ENOENT;
+  return is_same_file(there, file) ? 0 : ENOENT;
 }
 
 replay::~replay() {

@@ -29,6 +29,7 @@
 #include "base/error.h"
 #include "base/guard.h"
 #include "base/old_option.h"
+#include "base/open_file.h"
 #include "base/printable.h"
 #include "base/program.h"
 #include "journal/boot.h"
@@ -138,7 +139,7 @@ descriptor hold_jobs(serve_options const& o) {
       throw error(exit_busy, fmt::format("{}: another journal daemon serves these jobs", o.jobs));
     struct stat mine = {}, there = {};
     bool const is_it = fstat(held.get(), &mine) == 0 && lstat(path.c_str(), &there) == 0 &&
-                       mine.st_dev == there.st_dev && mine.st_ino == there.st_ino;
+                       is_same_file(mine, there);
     if (is_it) return held;
   }
 }

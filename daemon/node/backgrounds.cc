@@ -15,10 +15,8 @@ using runtime::metric;
 
 /// What the job may have of the supply now.
 rate share_of_job(job const& j, site_state const& site, std::string const& supply) {
-  for (auto const& s : j.streams)
-    if (site.supplies()[s.supply].of.name() == supply && site.supplies()[s.supply].is_shared())
-      return s.share;
-  return policies::unbounded;
+  stream const* const s = stream_on(j, site, supply);
+  return s != nullptr ? s->share : policies::unbounded;
 }
 
 std::string word_of(policies::tail_sign s) { return std::string(policies::name_of(s)); }

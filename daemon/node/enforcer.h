@@ -92,6 +92,15 @@ share_claim claim_of(job const& j, stream const& s, policy::site const& site,
                      supply_slot const& slot, verbs::job_overrides const* overrides,
                      bool has_parent);
 
+/// The stream of the job on a supply that is shared; null: it has none.
+template <class Job>
+auto* stream_on(Job& j, site_state const& site, std::string const& supply) {
+  for (auto& s : j.streams)
+    if (site.supplies()[s.supply].of.name() == supply && site.supplies()[s.supply].is_shared())
+      return &s;
+  return static_cast<decltype(&j.streams[0])>(nullptr);
+}
+
 /// The class in force for a job.
 std::string const& class_in_force(job const& j, verbs::job_overrides const* overrides);
 

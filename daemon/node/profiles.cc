@@ -49,15 +49,6 @@ rate most_of(policy::share const& s) {
                                              : policy::milli_per_second(*s.reservation);
 }
 
-/// Null: it has none.
-template <class Job>
-auto* stream_on(Job& j, site_state const& site, std::string const& supply) {
-  for (auto& s : j.streams)
-    if (site.supplies()[s.supply].of.name() == supply && site.supplies()[s.supply].is_shared())
-      return &s;
-  return static_cast<decltype(&j.streams[0])>(nullptr);
-}
-
 double vops_of(segment::channel_sums const& s) {
   return core::counted_tokens(unit_kind::vops, s.amount);
 }
@@ -172,9 +163,8 @@ void profiles::set_needs(supply_slot const& slot) {
     bool const is_blocked = s->last.blocked_ppm != 0;
     needs.push_back(policies::taking_room(promised, need, s->last.served, is_blocked));
     // Who wants less than his need is not in the others' way, and has it when he wants it.
-    of.push_back(f == nullptr ? nullptr : s);
     if (f != nullptr) s->need = need;
-    if (!is_blocked) of.back() = nullptr;
+    of.push_back(f != nullptr && is_blocked ? s : nullptr);
   }
   policies::fit(needs, has_parent_ ? policies::unbounded : slot.of.promisable);
   for (std::size_t k = 0; k < of.size(); ++k)

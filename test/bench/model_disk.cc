@@ -83,7 +83,7 @@ file* find(char const* path) {
   return at == files.end() ? nullptr : &*at;
 }
 
-file& opened(fuse_file_info const* info) { return files[info->fh]; }
+file& opened(fuse_file_info const* info) { return *reinterpret_cast<file*>(info->fh); }
 
 // Attributes stay known for a moment, names do not: a stat is one request.
 void* on_init(fuse_conn_info* conn, fuse_config* config) {
@@ -105,11 +105,9 @@ int on_getattr(char const* path, struct stat* st, fuse_file_info*) {
 }
 
 int on_open(char const* path, fuse_file_info* info) {
-  file const* const f = find(path);
+  file* const f = find(path);
   if (f == nullptr) return -ENOENT;
-  info->fh = static_cast<std::uint64_t>(
-      std::find_if(files.begin(), files.end(), [f](file const& g) { return &g == f; }) -
-      files.begin());
+  info->fh = reinterpret_cast<std::uintptr_t>(f);
   info->direct_io = 1;
   return 0;
 }
