@@ -176,7 +176,7 @@ void figures::remember(arbiter const& b, time_ns now) {
       look.did.waiting = static_cast<float>(tokens(f.waiting));
       look.did.blocked_s = f.blocked ? static_cast<float>(past.passed_s()) : 0;
       look.did.delayed = look.did.waited_s = std::numeric_limits<float>::quiet_NaN();
-      if (f.deal.limit != unbounded) look.limit = static_cast<double>(f.deal.limit) / 1000;
+      if (f.deal.limit != unbounded) look.did.limit = static_cast<float>(f.deal.limit) / 1000;
       past.put(look);
     }
   }

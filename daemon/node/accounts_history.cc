@@ -76,7 +76,7 @@ void accounts::tell(runtime::dashboard* board, steering const& steered, moment a
       look.did.demand = is_bounded ? as_float(now.served) : std::numeric_limits<float>::quiet_NaN();
       look.did.grant = as_float(s.share);
       look.did.waiting = as_float(now.waiting);
-      if (claim.policy.limit != policies::unbounded) look.limit = tokens(claim.policy.limit);
+      if (claim.policy.limit != policies::unbounded) look.did.limit = as_float(claim.policy.limit);
       past.put(look);
     }
   }

@@ -184,6 +184,14 @@ void profiles::look(std::int64_t now_ns) {
   for (auto const& slot : site_.supplies()) set_needs(slot);
 }
 
+/// Its limits are in it, an operator's among them. None: there is no such stream.
+std::optional<policies::claim> profiles::claim_on(job const& j, std::string const& supply) const {
+  stream const* const s = stream_on(j, site_, supply);
+  if (s == nullptr || !s->need) return std::nullopt;
+  auto const& slot = site_.supplies()[s->supply];
+  return claim_of(j, *s, site_.site(), slot, overrides_.find(j.key), has_parent_).policy;
+}
+
 nlohmann::json profiles::rows(job const& j) const {
   auto const at = of_job_.find(j.key);
   if (at == of_job_.end() || at->second.supplies.empty()) return nullptr;
@@ -198,12 +206,14 @@ nlohmann::json profiles::rows(job const& j) const {
                           {"own_vops", cost.own},
                           {"caused_vops", cost.caused}});
     }
-    stream const* const s = stream_on(j, site_, f.terms.supply);
-    rate const reserved = s == nullptr ? 0 : s->need.value_or(0);
     out.push_back({{"supply", f.terms.supply},
                    {"need", tokens(f.need)},
-                   {"reserved", tokens(reserved)},
+                   {"reserved", 0.0},
                    {"requests", std::move(requests)}});
+    auto const claim = claim_on(j, f.terms.supply);
+    if (!claim) continue;
+    out.back()["reserved"] = tokens(std::min(claim->reservation, f.need));
+    if (claim->limit < f.need) out.back()["limit"] = tokens(claim->limit);
   }
   return out;
 }
@@ -223,7 +233,8 @@ std::vector<std::string> profiles::sentences(job const& j) const {
           r["seen"].get<double>(), r["own_vops"].get<double>(), r["caused_vops"].get<double>()));
     bool const lacks = row["reserved"].get<double>() < row["need"].get<double>();
     out.push_back(fmt::format("{}: what it is promised takes {} now, {}.", supply, vops("need"),
-                              lacks         ? "of which " + vops("reserved") + " can be reserved"
+                              row.contains("limit") ? "and its limit leaves " + vops("limit")
+                              : lacks       ? "of which " + vops("reserved") + " can be reserved"
                               : has_parent_ ? "and its parent is asked to reserve it"
                                             : "and is reserved"));
   }

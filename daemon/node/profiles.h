@@ -66,6 +66,7 @@ class profiles {
   entry bind(job const& j, std::int64_t now_ns) const;
   void look(job& j, entry& e, std::int64_t now_ns);
   void set_needs(supply_slot const& slot);
+  std::optional<policies::claim> claim_on(job const& j, std::string const& supply) const;
 
   job_table const& jobs_;
   site_state const& site_;

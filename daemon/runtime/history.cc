@@ -13,7 +13,7 @@ namespace {
 constexpr double longest_look_s = 2;  // a daemon that was stopped knows nothing of that time
 constexpr float not_known = std::numeric_limits<float>::quiet_NaN();
 constexpr history_point nothing_known = {not_known, not_known, not_known, not_known, not_known,
-                                         not_known, not_known, not_known, not_known};
+                                         not_known, not_known, not_known, not_known, not_known};
 
 /// No name holds a zero.
 void write_key(std::string& key, uid_t uid, std::string_view job, std::string_view qos_class,
@@ -58,6 +58,7 @@ void history::sum::add(history_point const& did, double more_seconds) {
   blocked_s += did.blocked_s;
   paused_s += did.paused_s;
   beyond += did.beyond;
+  if (!std::isnan(did.limit)) limit = did.limit;
   seconds += more_seconds;
   grant += did.grant * more_seconds;
   waiting += did.waiting * more_seconds;
@@ -73,6 +74,7 @@ void history::sum::add(sum const& more) {
   blocked_s += more.blocked_s;
   paused_s += more.paused_s;
   beyond += more.beyond;
+  if (std::isnan(limit)) limit = more.limit;
   demand += more.demand;
   grant += more.grant;
   waiting += more.waiting;
@@ -93,6 +95,7 @@ history_point history::sum::point() const {
   p.demand = bounded ? static_cast<float>(demand / bounded_seconds) : not_known;
   p.grant = static_cast<float>(grant / seconds);
   p.waiting = static_cast<float>(waiting / seconds);
+  p.limit = limit;
   return p;
 }
 
@@ -184,7 +187,6 @@ history::series* history::row_of(history_look const& look) {
 
 void history::take(series& s, history_look const& look) const {
   s.name.qos_class = look.qos_class;
-  s.limit = look.limit;
   s.put_ns = now_ns_;
   s.look = look_;
   s.did = look.did;
@@ -262,7 +264,7 @@ bool history::read(std::size_t number, history_reader const& who, bool fine, boo
   if (s.put_ns == 0 || !who.may_see(s.name)) return false;
   out.name = s.name;
   out.is_live = s.look == look_;
-  out.limit = s.limit;
+  out.limit = double(s.did.limit);
   out.capacity = s.capacity;
   out.why = s.why;
   out.interval_s = fine ? 1 : double(fine_per_coarse);

@@ -3,7 +3,7 @@
 // single seconds for ten minutes and in tens of seconds for the hour. The loop looks and puts;
 // readers in other threads copy one row at a time, so that nobody waits for a reader.
 // What stays true: the amounts of a row's points, the unfinished one included, add up to what was
-// put; at most `most_rows` rows of about 38 KB each, whatever jobs there are; a row goes an hour
+// put; at most `most_rows` rows of about 42 KB each, whatever jobs there are; a row goes an hour
 // after its job. Time is an argument.
 #pragma once
 
@@ -31,6 +31,7 @@ struct history_point {
   float demand = 0, grant = 0, waiting = 0;  // means; of the first two per second
   float paused_s = 0;                        // amount: time in which somebody had paused the job
   float beyond = 0;                          // amount: served beyond the grant, as nothing held it
+  float limit = std::numeric_limits<float>::quiet_NaN();  // of a job, the last; NaN: none
 };
 
 /// Whose figures they are. A row without a job is of a class, one without a class too of a supply.
@@ -46,7 +47,6 @@ struct history_look {
   uid_t uid = 0;
   core::unit_kind unit = core::unit_kind::ops;
   history_point did = {};
-  double limit = std::numeric_limits<double>::quiet_NaN();
 };
 
 /// Who reads: an operator sees all jobs, anybody the classes and supplies.
@@ -62,7 +62,7 @@ struct history_reader {
 struct history_row {
   history_name name;
   bool is_live = false;   // was put at the last look
-  double limit = 0;       // of a job; NaN: none
+  double limit = 0;       // of a job, at the last look; NaN: none
   double capacity = 0;    // of a supply; 0: of something else
   std::string why;        // of a supply whose capacity is steered: a sentence
   double end_unix_s = 0;  // of the last point
@@ -108,14 +108,15 @@ class history {
   struct sum {
     double served = 0, delayed = 0, waited_s = 0, blocked_s = 0, paused_s = 0, beyond = 0;
     double demand = 0, grant = 0, waiting = 0;  // times seconds
-    double seconds = 0, bounded_seconds = 0;    // the latter: with a demand that is known
+    float limit = std::numeric_limits<float>::quiet_NaN();
+    double seconds = 0, bounded_seconds = 0;  // the latter: with a demand that is known
     void add(history_point const& did, double seconds);
     void add(sum const& more);
     history_point point() const;
   };
   struct series {
     history_name name;
-    double limit = 0, capacity = 0;
+    double capacity = 0;
     std::string why;
     std::int64_t put_ns = 0;  // last; 0: the row is free
     std::uint64_t look = 0;   // in which it was put last

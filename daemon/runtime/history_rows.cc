@@ -87,8 +87,9 @@ json amounts_json(history_row& row) {
   out["waited_s"] = values_of(row.points, [](auto const& p) { return time_amount(p.waited_s); });
   out["blocked_s"] = values_of(row.points, [](auto const& p) { return time_amount(p.blocked_s); });
   out["beyond_sum"] = values_of(row.points, [](auto const& p) { return amount(p.beyond); });
-  if (!row.name.job.empty())
-    out["paused_s"] = values_of(row.points, [](auto const& p) { return time_amount(p.paused_s); });
+  if (row.name.job.empty()) return out;
+  out["paused_s"] = values_of(row.points, [](auto const& p) { return time_amount(p.paused_s); });
+  out["limit"] = values_of(row.points, [](auto const& p) { return number(p.limit); });
   return out;
 }
 

@@ -162,7 +162,14 @@ void print_call(json const& e) {
     if (!applies && e["never"].is_null()) fmt::print(": {}", rule["why_not"].get<std::string>());
     fmt::print("\n");
   }
-  if (place == 0) fmt::print("  no limit applies\n");
+  bool const has_daemon = e.contains("daemon");
+  if (place == 0) fmt::print("  no limit{} applies\n", has_daemon ? " of this command line" : "");
+  if (has_daemon)
+    fmt::print(
+        "  The daemon at {} gives jobs the limits of their class as well:\n"
+        "    sluice policy get             what it has\n"
+        "    sluice explain --job JOB      what a job gets of it\n",
+        e["daemon"]["socket"].get<std::string>());
 }
 
 std::string call_name(std::uint32_t call) {
@@ -286,9 +293,10 @@ int explain_verb(global_options const& global, explain_options const& options) {
     return explain_own_job(global, options.job);
   }
   if (options.words.size() == 1) return explain_pid(global, options.words[0]);
-  json const out =
-      explain_call(compile_limits(options.limits, "of a call and a path no daemon is asked"),
-                   options.words[0], options.words[1]);
+  json out = explain_call(compile_limits(options.limits, "of a call and a path no daemon is asked"),
+                          options.words[0], options.words[1]);
+  if (auto const daemon = find_daemon(global, hello_ms).found)
+    out["daemon"] = {{"role", daemon->role}, {"socket", daemon->socket}};
   if (global.json)
     fmt::print("{}", dump(out));
   else

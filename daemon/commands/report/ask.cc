@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/error.h"
 #include "commands/cli/daemon.h"
@@ -21,7 +22,8 @@ namespace {
 using namespace std::string_view_literals;
 using nlohmann::json;
 
-constexpr double fine_s = 600;  // so long a daemon keeps single seconds
+constexpr double fine_s = 600;        // so long a daemon keeps single seconds
+constexpr std::size_t most_told = 3;  // limits that a job had before
 /// What a daemon keeps, and what a result calls it; `per_second`: there it is a rate.
 struct kept_row {
   char const *key, *what, *unit;  // unit null: that of the supply
@@ -95,11 +97,7 @@ class gatherer {
         put(job, supply, k.what, k.unit == nullptr ? text_in(row, "unit") : k.unit,
             std::move(values));
     }
-    if (double const limit = number_in(row, "limit", 0); limit > 0) {
-      put(job, supply, "limit", text_in(row, "unit"), json(std::vector<double>(count_, limit)));
-      rule_of(supply,
-              fmt::format("{} has a limit of {}", job, rate_text(limit, text_in(row, "unit"))));
-    }
+    take_limits(row, job, supply);
     if (!std::exchange(told_[job], true))
       jobs_.push_back(
           {{"job", job}, {"class", text_in(row, "class")}, {"user", text_in(row, "user")}});
@@ -183,6 +181,27 @@ class gatherer {
     json line = {{"supply", supply}, {"what", what}, {"unit", unit}, {"values", std::move(values)}};
     if (!job.empty()) line["job"] = job;
     lines_.push_back(std::move(line));
+  }
+
+  /// A limit that changed is told with those before it: what waited may have waited for one of
+  /// them.
+  void take_limits(json const& row, std::string const& job, std::string const& supply) {
+    json values = on_axis(row, "limit");
+    if (!is_any_above_zero(values)) return;
+    std::string const unit = text_in(row, "unit");
+    json const& kept = values_in(row, "limit");
+    double const last = kept.back().is_number() ? kept.back().get<double>() : 0;
+    if (last > 0) rule_of(supply, fmt::format("{} has a limit of {}", job, rate_text(last, unit)));
+    std::set<double> others;
+    for (json const& v : values)
+      if (v.is_number() && v.get<double>() > 0 && v.get<double>() != last)
+        others.insert(v.get<double>());
+    if (others.size() > most_told)
+      rule_of(supply, fmt::format("{} had {} other limits", job, others.size()));
+    else
+      for (double const was : others)
+        rule_of(supply, fmt::format("{} had a limit of {}", job, rate_text(was, unit)));
+    put(job, supply, "limit", unit, std::move(values));
   }
 
   void rule_of(std::string const& supply, std::string const& words) {

@@ -63,6 +63,10 @@ grep -Eq 'vops@s: it is promised 20 put/s and did .*; one costs [0-9.]+ VOPs and
   "$SCRATCH/out" &&
   grep -Eq 'what it is promised takes [0-9.]+ VOP/s now, and is reserved' "$SCRATCH/out" ||
   fail "explain: $(cat "$SCRATCH/out")"
+$S explain open "$DATA/data" >"$SCRATCH/out"
+grep -q 'no limit of this command line applies' "$SCRATCH/out" &&
+  grep -q "daemon at $RUN.* gives jobs the limits of their class" "$SCRATCH/out" ||
+  fail "explain a call: $(cat "$SCRATCH/out")"
 within() { # METRIC LEAST MOST
   metric "$1" | awk -v a="$2" -v b="$3" '{ok = $1 >= a && $1 <= b} END {exit !ok}'
 }
@@ -74,6 +78,15 @@ until_true within 'requests_total{class="kv",request="put",target="s"}' 20 1e9 |
   fail 'no requests counted'
 until_true within 'request_vops_total{class="kv",request="put",target="s",part="caused"}' 40 1e9 ||
   fail 'no VOPs counted'
+
+# A limit that an operator sets leaves less than what is promised.
+$S set store vops@s=30/s >/dev/null || fail 'set'
+until_true explained 'r["reserved"] == 30 and r["limit"] == 30 and r["need"] > 60' ||
+  fail "below a limit: $(json "$SCRATCH/said.json" 'd["requests"]')"
+$S explain --job store | grep -Eq 'takes [0-9.]+ VOP/s now, and its limit leaves 30 VOP/s\.' ||
+  fail "explain: $($S explain --job store)"
+$S set store vops@s=policy >/dev/null || fail "set back"
+until_true explained 'r["reserved"] == r["need"]' || fail "unset: $(cat "$SCRATCH/said.json")"
 
 # The next daemon learns the same, however long the job has run.
 kill_node

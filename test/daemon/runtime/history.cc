@@ -108,6 +108,24 @@ TEST_CASE("history: a second in which more was wanted has no demand", "[history]
   CHECK(row.points[1].blocked_s == Approx(1));
 }
 
+TEST_CASE("history: a limit is kept with the time in which it held", "[history]") {
+  history h;
+  for (int i = 0; i < 40; ++i) {
+    h.begin((100 + i / 10) * second + (i % 10) * second / 10, 0);
+    auto l = look_of("a", 10);
+    if (i > 10 && i < 25) l.did.limit = 7;
+    h.put(l);
+    h.end();
+  }
+  history_row row;
+  REQUIRE(find(h, root, "a", true, row));
+  CHECK(std::isnan(row.points[0].limit));
+  CHECK(row.points[1].limit == 7);
+  CHECK(row.points[2].limit == 7);
+  CHECK(std::isnan(row.open.limit));
+  CHECK(std::isnan(row.limit));
+}
+
 TEST_CASE("history: an hour after its job a row goes", "[history]") {
   history h;
   run(h, 100, 2, 40, "short");

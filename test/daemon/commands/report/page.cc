@@ -312,7 +312,7 @@ TEST_CASE("report: results side by side", "[report]") {
 TEST_CASE("report: the history of a daemon becomes a result", "[report]") {
   auto const answer = nlohmann::json::parse(R"({"interval_s": 10, "rows": [
     {"job": "a", "user": "ann", "class": "gold", "supply": "metadata@s", "unit": "ops",
-     "end_unix_s": 1000, "limit": 50,
+     "end_unix_s": 1000, "limit": [20, 50, 50],
      "served_sum": [10, 20, 30],
      "demand": [1, null, 3],
      "blocked_s": [0, 5, 0], "waited_s": [0, 7, 0], "delayed_sum": [0, 3, 0]},
@@ -332,6 +332,9 @@ TEST_CASE("report: the history of a daemon becomes a result", "[report]") {
   CHECK(r.kind == "history");
   CHECK(r.time.interval_s == 10);
   CHECK(r.time.start_unix_s == 970);
+  // A limit that was set for a time is not blamed on the one of now, nor forgotten.
+  REQUIRE(r.rules.size() == 1);
+  CHECK_THAT(r.rules[0].text, Contains("a has a limit of 50/s; a had a limit of 20/s"));
   auto const d = digest_of(r);
   REQUIRE_FALSE(d.gates.empty());
   bool found = false;
