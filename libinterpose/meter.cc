@@ -6,6 +6,7 @@
 #include "meter.h"
 
 #include <linux/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "clock.h"
@@ -32,6 +33,15 @@ struct passage {
   std::uint64_t waited_ns;
   bool is_open = false;  // the last gate asked nothing: its lease is over
 };
+
+core::device_work device_work_so_far() {
+  constexpr std::uint64_t block_bytes = 512;
+  rusage seen = {};
+  if (is_in_sandbox() || sys::failed(sys::call(SYS_getrusage, RUSAGE_THREAD, sys::as_long(&seen))))
+    return {};
+  return {static_cast<std::uint64_t>(seen.ru_inblock) * block_bytes,
+          static_cast<std::uint64_t>(seen.ru_oublock) * block_bytes};
+}
 
 std::int64_t timer_slack_ns() {
   if (!self.slack_known) {
@@ -180,18 +190,34 @@ inline std::uint8_t manner_of(unsigned entry) {
                               : static_cast<std::uint8_t>(entry >> entry_path_shift);
 }
 
+/// Whether a call pays there, after it, for what the device did.
+bool is_measured(visit const& v, unsigned gate) {
+  return (v.manner & visit::measured) != 0 && (gate & gate_vops) != 0 &&
+         core::costs_of(stage.mine->rules, gate & gate_channel).by_device != 0;
+}
+
 /// What a call that moves so much pays at a gate, as its bucket counts.
 std::uint64_t units_of(visit const& v, unsigned gate, std::uint64_t bytes) {
+  if (is_measured(v, gate)) [[unlikely]]
+    return 0;
   bool const creates = (gate & gate_vops) != 0 && (v.manner & visit::creates) != 0;
   if (creates) [[unlikely]]
     return core::costs_of(stage.mine->rules, gate & gate_channel).create_milli;
   return units_at(gate, v.what, bytes, (v.manner & visit::unaligned) == 0);
 }
 
+/// The same when the call has been made.
+std::uint64_t units_owed(visit const& v, unsigned gate, std::uint64_t moved) {
+  if (!is_measured(v, gate)) return units_of(v, gate, moved);
+  return core::device_milli(core::costs_of(stage.mine->rules, gate & gate_channel), v.what, v.did,
+                            moved, (v.manner & visit::unaligned) == 0);
+}
+
 /// The part of `bytes` that fits a piece: of those that cost more, in proportion.
 std::uint64_t bytes_of_piece(abi::segment const& s, visit const& v, unsigned gate,
                              std::uint64_t bytes) {
   std::uint64_t const units = units_of(v, gate, bytes);
+  if (units == 0) return bytes;
   std::uint64_t const piece =
       core::next_piece(s.bucket[gate & gate_channel], units, least_piece(gate));
   if (piece == units) return bytes;
@@ -412,6 +438,7 @@ bool enter_found(visit& v, unsigned entry, int fd, bool may_sleep, bool counted)
 
 beginning begin_priced(call id, core::op what, unsigned entry, std::uint64_t bytes, bool aligned) {
   if (entry == entry_unknown || !is_settled() || self.untimed_left <= 0) return {};
+  if (stage.has_measured && moves_bytes(what)) return {};
   op_plan const* row = &stage.mine->plan[entry % plan_rows][static_cast<unsigned>(what)];
   __asm__("" : "+r"(row));  // or the compiler finds its address anew for each look
   if (row->what != planned::priced) return {};
@@ -482,12 +509,30 @@ void opened(int fd, visit const& v) {
   if (may_be_new && roles::asks_maker()) note_made(fd, v);
 }
 
+// The kernel counts by thread what it asks devices to read for it, and the pages that it makes
+// dirty.
+core::device_work device_work_before(visit& v) {
+  bool is_any = false;
+  each_gate(v.rules, [&](unsigned gate) { is_any |= is_measured(v, gate); });
+  if (!is_any) v.manner &= static_cast<std::uint8_t>(~visit::measured);
+  if (!is_any) return {};
+  core::device_work const now = device_work_so_far();
+  if (v.weight != 0) v.began_ns = now_ns();
+  return now;
+}
+
+void note_device_work(visit& v, core::device_work const& before) {
+  if ((v.manner & visit::measured) == 0) return;
+  core::device_work const now = device_work_so_far();
+  v.did = {now.read_bytes - before.read_bytes, now.written_bytes - before.written_bytes};
+}
+
 void leave(visit& v, bool failed, std::uint64_t moved) {
   if (v.weight != 0) times::note(v, failed, moved);
   if (failed) count_error(v.id);
   if (moved != 0) add(self.counters->call[static_cast<unsigned>(v.id)].bytes, moved);
   if (v.is_noted) note_moved(v, moved);
-  if (v.bytes != moved || v.waited_early()) [[unlikely]]
+  if (v.bytes != moved || v.waited_early() || !v.did.is_none()) [[unlikely]]
     settle(v, moved);
 }
 
@@ -512,7 +557,7 @@ void settle(visit& v, std::uint64_t moved) {
   each_gate(v.rules, [&](unsigned gate) {
     if (!asks_size(v, gate)) return;
     unsigned const channel = gate & gate_channel;
-    std::uint64_t const booked = units_of(v, gate, v.bytes), owed = units_of(v, gate, moved);
+    std::uint64_t const booked = units_of(v, gate, v.bytes), owed = units_owed(v, gate, moved);
     add(self.counters->channel[channel].amount, owed - booked);
     if ((gate & gate_counts) != 0) return settle_spared(p, channel, booked, owed);
     std::uint64_t const before_ns = p.waited_ns;

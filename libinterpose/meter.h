@@ -254,17 +254,26 @@ template <core::op what, class Result>
   }
 }
 
+/// What the device did for this thread so far, where a channel of the call counts that; else
+/// nothing is asked. To be called next to the real call: what else the thread does is not the
+/// call's.
+core::device_work device_work_before(visit& v);
+void note_device_work(visit& v, core::device_work const& before);
+
 /// A call that did not begin at once, with what it does. Out of the way of those that do.
 template <class Real>
 [[gnu::noinline, gnu::cold]] auto call_slowly(visit v, place where, unsigned entry,
                                               Real const& real_call) {
   using result = decltype(real_call());
+  if (stage.has_measured && moves_bytes(v.what)) v.manner |= visit::measured;
   if (!enter_place(v, where, entry)) return real_call();
   if (v.refused) {
     errno = EAGAIN;
     return (result)(-1L);
   }
+  core::device_work const before = device_work_before(v);
   auto const r = real_call();
+  note_device_work(v, before);
   leave(v, is_failure(r), moved_bytes(v.what, r));
   return static_cast<result>(r);
 }

@@ -32,6 +32,7 @@ void note_rule_kinds(core::ruleset const& rules) {
                           (channel.count_only != 0 ? gate_counts : 0);
     stage.gate_of_rule[r] = static_cast<std::uint16_t>(gate);
     stage.has_prices |= is_priced;
+    if (is_priced) stage.has_measured |= core::costs_of(rules, row.channel).by_device != 0;
     if (row.path_glob.length == 0) {
       stage.plain_rules |= std::uint64_t{1} << r;
     } else {

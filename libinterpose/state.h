@@ -142,8 +142,9 @@ struct alignas(64) stage_state {
   bool counts_elsewhere = false;
   bool has_path_globs = false;
   bool has_whole_globs = false;
-  bool has_callers = false;  // a rule or role asks for thread name or user
-  bool has_prices = false;   // a channel counts VOPs
+  bool has_callers = false;   // a rule or role asks for thread name or user
+  bool has_prices = false;    // a channel counts VOPs
+  bool has_measured = false;  // one of them counts what the device does
   bool has_roles = false;
   std::uint8_t first_counted = entry_unknown;  // table entries below it are nobody's business
   std::atomic<std::uint8_t> apart{0};          // what threads have of their own: see apart.h

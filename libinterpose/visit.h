@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "calls.h"
+#include "core/cost_table.h"
 #include "core/request.h"
 
 namespace sluice {
@@ -33,7 +34,7 @@ struct visit {
   std::uint64_t rules;  // rules met
   std::uint16_t path_slot = 0;  // 0: no path is noted; see paths.h
   std::uint8_t path_tag = 0;
-  std::uint8_t manner = 0;    // creates; of what counts in VOPs: unaligned
+  std::uint8_t manner = 0;    // creates; of what counts in VOPs: unaligned, measured
   std::uint32_t weight = 0;   // not 0: it is timed, and stands for so many; see times.h
   std::int64_t began_ns = 0;  // CLOCK_MONOTONIC; untimed: the call has been made already
   bool has_waited = false;    // it is counted as delayed
@@ -43,9 +44,10 @@ struct visit {
   // both together are one wait.
   static constexpr unsigned early_gates = 2;
   std::uint64_t early_wait_ns[early_gates] = {};
+  core::device_work did = {};  // of what is measured, when the call has been made
 
   static constexpr std::int64_t untimed = -1;
-  static constexpr std::uint8_t creates = 1, unaligned = 2;
+  static constexpr std::uint8_t creates = 1, unaligned = 2, measured = 4;
   bool waited_early() const { return (early_wait_ns[0] | early_wait_ns[1]) != 0; }
 };
 

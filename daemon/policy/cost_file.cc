@@ -36,10 +36,12 @@ class cost_reader : reading {
 
   cost_file read(node const& root) {
     keys(root, "the cost file",
-         {"version", "provenance", "max_vops", "provisionable_vops", "read", "write", "ops",
-          "beside", "interference", "pairs"});
+         {"version", "provenance", "max_vops", "provisionable_vops", "charge", "read", "write",
+          "ops", "beside", "interference", "pairs"});
     read_version(root);
     read_rates(root);
+    if (node const* n = root.find("charge"))
+      out_.by_device = choice(*n, "charge", charge_names()) == 1;
     if (node const* n = root.find("provenance")) read_provenance(*n);
     read_directions(root);
     if (node const* n = root.find("ops")) read_ops(*n);
@@ -283,6 +285,11 @@ void cost_reader::read_pairs(node const& n) {
 }
 
 }  // namespace
+
+std::vector<std::string> const& charge_names() {
+  static std::vector<std::string> const names = {"requests", "device"};
+  return names;
+}
 
 std::vector<std::string> const& side_kinds() {
   static std::vector<std::string> const kinds = {

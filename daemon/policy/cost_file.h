@@ -89,7 +89,9 @@ struct cost_file {
   provenance from;
   double max_vops = 0;            // VOP/s: the rate of the cheapest random request
   double provisionable_vops = 0;  // VOP/s that may be promised, whatever meets
-  cost_curve read[2], write[2];   // [0] unaligned, [1] aligned
+  bool by_device =
+      false;  // reads and writes cost what the device does for them, not what they move
+  cost_curve read[2], write[2];  // [0] unaligned, [1] aligned
   std::vector<op_cost> ops;
   std::vector<side_cost> beside;
   std::vector<interference> grid;
@@ -106,6 +108,9 @@ std::string cost_file_text(cost_file const& c);
 
 /// The table that the stage charges by. A cost that is not in the file is that of the nearest kin.
 core::cost_table to_table(cost_file const& c);
+
+/// What `charge` may be: by the size of requests, or by what the device does for them.
+std::vector<std::string> const& charge_names();
 
 /// The kinds of requests that `beside` may have.
 std::vector<std::string> const& side_kinds();

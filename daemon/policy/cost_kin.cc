@@ -108,6 +108,7 @@ core::cost_table to_table(cost_file const& c) {
   for (unsigned i = 0; i < core::op_count; ++i)
     if (!core::op_table[i].has_bytes) t.op_milli[i] = op_milli(c, core::op_table[i].name, t);
   t.create_milli = op_milli(c, "create", t);
+  t.by_device = c.by_device ? 1 : 0;
   return t;
 }
 

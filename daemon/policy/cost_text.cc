@@ -108,6 +108,7 @@ std::string cost_file_text(cost_file const& c) {
   add_provenance(out, c.from);
   out += fmt::format(",\n\"max_vops\": {},\n\"provisionable_vops\": {}", line(figure(c.max_vops)),
                      line(figure(c.provisionable_vops)));
+  if (c.by_device) out += fmt::format(",\n\"charge\": \"{}\"", charge_names()[1]);
   add_direction(out, "read", c.read);
   add_direction(out, "write", c.write);
   add_ops(out, c.ops);

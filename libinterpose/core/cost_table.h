@@ -38,7 +38,8 @@ struct cost_table {
   std::uint32_t write_milli[2][cost_points];
   std::uint32_t op_milli[op_count];  // of ops that move no bytes; those that do have 0 here
   std::uint32_t create_milli;        // of an open that may create
-  std::uint32_t unused;
+  std::uint32_t
+      by_device;  // 1: reads and writes cost what the device did for them, see device_milli()
 };
 static_assert(std::is_standard_layout_v<cost_table> && std::is_trivially_copyable_v<cost_table>);
 static_assert(sizeof(cost_table) == (4 * cost_points + op_count + 2) * 4);
@@ -71,6 +72,25 @@ constexpr std::uint64_t cost_milli(cost_table const& t, op what, std::uint64_t b
   return t.op_milli[static_cast<unsigned>(what) % op_count];
 }
 
+/// What a device did for one read or write: nothing for what the cache had, a page for a byte of a
+/// fresh one, and for a read also what was read ahead.
+struct device_work {
+  std::uint64_t read_bytes = 0, written_bytes = 0;
+  bool is_none() const { return (read_bytes | written_bytes) == 0; }
+};
+
+/// What a read or write costs by that, in thousandths of a VOP. `moved` and `aligned` are of the
+/// request: one that went past the cache, which moves just its own bytes, costs what calibration
+/// saw of its kind. A read pays for no write: that is the kernel's note of the time.
+constexpr std::uint64_t device_milli(cost_table const& t, op what, device_work const& did,
+                                     std::uint64_t moved, bool aligned) {
+  auto const part = [&](std::uint32_t const(&curves)[2][cost_points], std::uint64_t bytes) {
+    return curve_milli(curves[bytes != moved || aligned ? 1 : 0], bytes);
+  };
+  return part(t.read_milli, did.read_bytes) +
+         (what == op::write ? part(t.write_milli, did.written_bytes) : 0);
+}
+
 /// Whether a request of `size` bytes at an offset is aligned; the low bits of the offset will do.
 constexpr bool is_aligned(std::uint64_t offset, std::uint64_t size) {
   return ((offset | size) & (cost_alignment - 1)) == 0;
@@ -90,6 +110,7 @@ constexpr char const* validate(cost_table const& t) {
     if ((with_bytes >> i & 1) != 0 && t.op_milli[i] != 0) return "a fixed cost of an op with bytes";
     if (t.op_milli[i] > max_cost_milli) return "an operation that costs more than a million VOPs";
   }
+  if (t.by_device > 1) return "neither by requests nor by the device";
   if (t.create_milli > max_cost_milli) return "a create that costs more than a million VOPs";
   return nullptr;
 }

@@ -8,6 +8,7 @@ least of its slices; the table has the median over the rounds of the difference 
 same round.
 """
 import argparse
+import json
 import os
 import random
 import re
@@ -20,13 +21,14 @@ from common import (BUILD, LIBRARY, SLUICE, Broken, Scratch, build, clean_enviro
 
 OPS = {"open+close": 1600, "stat": 900, "pread": 400, "pwrite": 550, "getxattr": 1150}  # rough ns
 COLUMNS = ["native", "forward only", "no segment", "outside", "monitored",
-           "one limit", "two limits", "an order"]
+           "one limit", "two limits", "VOPs", "VOPs by device", "an order"]
 PUBLISHED = {"open+close": "+843…850", "stat": "not seen", "pread": "+168…189",
              "pwrite": "+249…252", "getxattr": "+341…396"}
 # column -> operation -> the most that may be added
 AIMS = {"outside": {"pread": 10, "pwrite": 10},
         "one limit": {"pread": 25, "pwrite": 25, "open+close": 60},
         "two limits": {"pread": 25, "pwrite": 25, "open+close": 60},
+        "VOPs": {"pread": 30, "pwrite": 30, "open+close": 65},
         "an order": {"pread": 25, "pwrite": 25, "open+close": 60}}
 NOISE_NS, START_MS = 3, 0.15
 
@@ -66,10 +68,20 @@ class Setting:
 
     def __init__(self, scratch, forward):
         self.scratch, self.forward, self.number = scratch, forward, 0
+        for charge in ("requests", "device"):
+            with open(self.costs(charge), "w", encoding="utf-8") as f:
+                json.dump({"version": 1, "max_vops": 1e6, "charge": charge,
+                           "read": [[4096, 1], [65536, 4]], "write": [[4096, 1], [65536, 4]]}, f)
+
+    def costs(self, charge):
+        return os.path.join(self.scratch, f"{charge}.cost.json")
 
     def limits(self, column, place, other):
         if column == "an order":
             return ["--order", f"durable@{place}", "--limit", f"all=500M/s@{place}"]
+        if column.startswith("VOPs"):
+            costs = self.costs("device" if column.endswith("device") else "requests")
+            return ["--limit", f"vops=500M/s@{place}", "--cost", costs]
         if column == "outside":
             return ["--limit", f"data=1GiB/s@{other}"]
         if column == "monitored":

@@ -11,7 +11,8 @@ namespace sluice::calibrate {
 
 namespace {
 
-constexpr double good_mmr = 0.8;  // below it what is promised is not kept
+constexpr double good_mmr = 0.8;    // below it what is promised is not kept
+constexpr double device_us = 50.0;  // a call that asks a device takes at least as long
 
 double vops(std::uint32_t milli) { return milli / double{core::milli_per_vop}; }
 
@@ -41,6 +42,7 @@ charge op_of(policy::cost_file const& costs, std::string_view name, std::uint32_
     if (row.op == name) {
       c.is_measured = true;
       c.how = row.how;
+      c.is_of_processor = row.how.p50_us > 0 && row.how.p50_us < device_us;
     }
   return c;
 }
@@ -72,6 +74,17 @@ std::string stability(digest const& d) {
       "{} of {} costs are unstable: rounds differed by more than 10 %. Calibrate when it is "
       "quieter.",
       unstable, all);
+}
+
+std::string of_processor(digest const& d) {
+  auto const is_one = [](charge const& c) { return c.is_of_processor; };
+  auto const n = std::count_if(d.ops.begin(), d.ops.end(), is_one);
+  if (n == 0) return {};
+  return fmt::format(
+      "Operations of less than {:.0f} us a call show the speed of the processor, which differs "
+      "from "
+      "one calibration to the next: {} of them.",
+      device_us, n);
 }
 
 std::string promise(policy::cost_file const& c) {
@@ -115,7 +128,11 @@ digest digest_of(policy::cost_file const& c, std::string const& file) {
       "can be promised.",
       short_number(c.max_vops, core::unit_kind::ops),
       short_number(c.provisionable_vops, core::unit_kind::ops)));
-  for (auto const& line : {stability(d), promise(c)})
+  d.said.push_back(c.by_device ? "Reads and writes cost what the device does for them: what the "
+                                 "page cache has is free."
+                               : "Reads and writes cost what their sizes say, from the page cache "
+                                 "too.");
+  for (auto const& line : {stability(d), of_processor(d), promise(c)})
     if (!line.empty()) d.said.push_back(line);
   return d;
 }

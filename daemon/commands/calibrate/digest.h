@@ -17,7 +17,17 @@ struct charge {
   double cost = 0;  // VOP, as the stage charges it
   bool is_measured = false;
   policy::measured how;
+  /// An operation so short that no device was asked: what it shows is the processor's speed, which
+  /// is another one at the next calibration.
+  bool is_of_processor = false;
+  /// `~` unstable, `^` of the processor; empty: neither.
+  char const* mark() const { return how.is_unstable ? "~" : is_of_processor ? "^" : ""; }
 };
+
+/// What mark() and brackets mean.
+inline constexpr char legend[] =
+    "~ unstable   ^ the processor's speed   ( ) not measured: between two points, or as its "
+    "nearest kin";
 
 struct curve_digest {
   char const* name;             // `read`, `write, unaligned`

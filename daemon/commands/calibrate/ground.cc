@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -103,6 +104,22 @@ void ground::look_at_direct() {
   descriptor const fd(open_file(true));
   can_.direct = fd && pread(fd.get(), text.get(), 4096, 0) == 4096;
   can_.direct_sectors = can_.direct && pread(fd.get(), text.get(), 512, 512) == 512;
+}
+
+/// Tried, for no list of file systems knows: a page that the cache lacks is read, and written.
+bool ground::counts_device_work() const {
+  constexpr long page = 4096, page_blocks = page / 512;
+  descriptor const fd(open_file(false));
+  aligned_bytes const text = aligned(page);
+  rusage before = {}, after = {};
+  if (!fd || fdatasync(fd.get()) != 0 || posix_fadvise(fd.get(), 0, 0, POSIX_FADV_DONTNEED) != 0)
+    return false;
+  getrusage(RUSAGE_THREAD, &before);
+  if (pread(fd.get(), text.get(), page, 0) != page) return false;
+  if (pwrite(fd.get(), text.get(), page, 0) != page) return false;
+  getrusage(RUSAGE_THREAD, &after);
+  return after.ru_inblock - before.ru_inblock >= page_blocks &&
+         after.ru_oublock - before.ru_oublock >= page_blocks;
 }
 
 int ground::open_file(bool direct) const {

@@ -40,6 +40,9 @@ class ground {
   /// Writes the file; `go_on(bytes so far)` is asked between pieces, false ends it early.
   void fill(std::function<bool(std::uint64_t)> const& go_on);
 
+  /// Whether the kernel counts, by thread, what it reads and writes there. The file is written.
+  bool counts_device_work() const;
+
   /// The file, opened anew; -1 and errno.
   int open_file(bool direct) const;
   /// An empty file that nobody else sees; -1 and errno.

@@ -100,12 +100,12 @@ std::string cells(charge const& c) {
   std::string const words = cost_words(c.cost);
   if (!c.is_measured) return fmt::format("<td><span class=\"soft\">({})</span></td>", words);
   return fmt::format(
-      "<td title=\"{}\">{}{}</td>",
+      "<td title=\"{}\">{} {}</td>",
       c.how.per_s > 0
           ? html(fmt::format("{}/s, rounds differ by {:.0f} %",
                              short_number(c.how.per_s, core::unit_kind::ops), c.how.spread * 100))
           : std::string("by hand"),
-      words, c.how.is_unstable ? " ~" : "");
+      words, c.mark());
 }
 
 std::string table_around(std::string const& head, std::string const& rows) {
@@ -226,9 +226,7 @@ std::string page_of(std::vector<digest> const& all, std::string const& nonce) {
     body += (all.size() == 1 ? inside : "<div class=\"beside\">\n" + inside + "</div>\n") +
             "</section>\n";
   }
-  body +=
-      "<footer><p>Made by sluice cost show. ~ unstable; ( ) not measured: between two points, or "
-      "as its nearest kin.</p></footer>\n";
+  body += fmt::format("<footer><p>Made by sluice cost show. {}.</p></footer>\n", legend);
   return report::page_around(body, titles, all.size() > 1, nonce);
 }
 

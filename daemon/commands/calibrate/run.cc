@@ -100,6 +100,7 @@ class calibration {
     if (out.read[1].empty() && out.write[1].empty())
       throw sluice_error(fmt::format("{}: no size could be read or written", o_.path));
     out.from = from_;
+    out.by_device = where_.counts_device_work();
     return out;
   }
 

@@ -20,11 +20,11 @@ namespace {
 using report::plain;
 constexpr std::size_t label_width = 12, column_width = 18;
 
-/// `1.04`, `1.04~` unstable, `(1.04)` not measured.
+/// `1.04`, `1.04~` with a mark, `(1.04)` not measured.
 std::string cell(charge const& c) {
   std::string const words = cost_words(c.cost);
   if (!c.is_measured) return "(" + words + ")";
-  return words + (c.how.is_unstable ? "~" : " ");
+  return fmt::format("{}{:1}", words, c.mark());
 }
 
 struct column {
@@ -81,6 +81,7 @@ ordered row_of(charge const& c) {
   ordered row = {{"cost", c.cost}, {"measured", c.is_measured}};
   if (c.how.per_s > 0) row["per_s"] = c.how.per_s;
   if (c.how.is_unstable) row["unstable"] = true;
+  if (c.is_of_processor) row["of_processor"] = true;
   return row;
 }
 
@@ -112,7 +113,7 @@ std::string text_of(std::vector<digest> const& all) {
     for (auto const& line : d.said) out += "  " + plain(line, 1000) + "\n";
   }
   out += all.size() == 1 ? tables_of_one(all[0]) : tables_beside(all);
-  return out + "\n~ unstable   ( ) not measured: between two points, or as its nearest kin\n";
+  return out + "\n" + legend + "\n";
 }
 
 std::string json_of(std::vector<digest> const& all) {

@@ -134,11 +134,13 @@ TEST_CASE("cost file: absurd ones are refused, with the place", "[cost]") {
   CHECK_THAT(refusal(with(R"("ops": {"open": 0})")), Contains("ops.open is 0 VOP"));
   CHECK_THAT(refusal(with(R"("provenance": {"fs": "ext4"})")), Contains("has no \"device\""));
   CHECK_THAT(refusal(with(R"("pairs": [{"kind": "rx"}])")), Contains("pairs[0].kind"));
+  CHECK_THAT(refusal(with(R"("charge": "devices")")), Contains("did you mean \"device\"?"));
   CHECK_THAT(refusal("{\"version\": 1"), Contains("not JSON"));
 }
 
 TEST_CASE("cost file: what is written is read back the same", "[cost]") {
-  policy::cost_file c = parse(with(R"("ops": {"open": {"cost": 0.25, "per_s": 32000.5,
+  policy::cost_file c = parse(with(R"("charge": "device",
+    "ops": {"open": {"cost": 0.25, "per_s": 32000.5,
     "spread": 0.031, "unstable": true, "p50_us": 3, "p99_us": 9.5, "threads": 4}},
     "provenance": {"path": "/s", "device": "7:1", "fs": "ext4", "source": "/dev/x \"y\"",
       "identity": "00ff", "io": "direct", "time": "2026-11-24T00:00:00Z", "load": 1.5},
@@ -152,6 +154,7 @@ TEST_CASE("cost file: what is written is read back the same", "[cost]") {
   CHECK(policy::cost_file_text(back) == text);
   CHECK(back.from.source == "/dev/x \"y\"");
   CHECK(back.from.load == 1.5);
+  CHECK(policy::to_table(back).by_device == 1);
   CHECK(back.read[0][0].cost == 1.23457);
   REQUIRE(back.ops.size() == 1);
   CHECK(back.ops[0].how.is_unstable);

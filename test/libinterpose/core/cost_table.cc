@@ -51,6 +51,23 @@ TEST_CASE("nothing moved costs nothing, little costs the first point", "[cost]")
   CHECK(cost_milli(t, op::write, 511, false) == 1500);
 }
 
+TEST_CASE("what the device did costs what it did, by the curves of pages", "[cost]") {
+  cost_table t = flat(1000);
+  for (unsigned i = 0; i < cost_points; ++i) {
+    t.read_milli[0][i] = 3000, t.write_milli[0][i] = 6000, t.write_milli[1][i] = 2000;
+  }
+  CHECK(device_milli(t, op::read, {0, 0}, 4096, true) == 0);          // the cache had it
+  CHECK(device_milli(t, op::read, {131072, 0}, 4096, true) == 1000);  // and read ahead
+  CHECK(device_milli(t, op::read, {4096, 0}, 100, false) == 1000);    // a page for a part of it
+  CHECK(device_milli(t, op::read, {4096, 0}, 4096, false) == 3000);   // past the cache
+  CHECK(device_milli(t, op::read, {4096, 4096}, 4096, true) == 1000);
+  CHECK(device_milli(t, op::write, {0, 0}, 8, false) == 0);  // the page was dirty
+  CHECK(device_milli(t, op::write, {4096, 4096}, 100, false) == 3000);
+  CHECK(device_milli(t, op::write, {0, 4608}, 4608, false) == 6000);  // past the cache
+  t.by_device = 2;
+  CHECK(std::string_view(validate(t)) == "neither by requests nor by the device");
+}
+
 TEST_CASE("between two points the cost is linear, also where it falls", "[cost]") {
   cost_table t = flat(1000);
   t.write_milli[1][3] = 2000;  // 4 KiB

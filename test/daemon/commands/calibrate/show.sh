@@ -14,7 +14,8 @@ cat >measured.json <<'J'
 {"version": 1, "max_vops": 90000, "provisionable_vops": 41000,
  "provenance": {"device": "7:1", "fs": "ext4", "source": "<script>alert(1)</script>"},
  "read": [{"bytes": 4096, "cost": 1, "per_s": 90000, "spread": 0.2, "unstable": true}, [65536, 5]],
- "write": [[4096, 1.25], [65536, 6]], "ops": {"open": 0.5, "create": 12.5},
+ "write": [[4096, 1.25], [65536, 6]], "ops": {"open": {"cost": 0.5, "per_s": 180000, "p50_us": 9},
+  "fsync": {"cost": 30, "per_s": 300, "p50_us": 3000}, "create": 12.5},
  "interference": [{"readers": 0.5, "read_bytes": 4096, "write_bytes": 65536, "vops": 41000}],
  "pairs": [{"kind": "rw", "bytes": [4096, 65536], "ratio": [0.6, 1], "mmr": 0.6}]}
 J
@@ -28,7 +29,9 @@ $SLUICE cost show measured.json >out || fail 'show'
 has '1.00~'
 has '12.5'
 has 'too little for reservations'
-has '1 of 1 costs are unstable'
+has '1 of 3 costs are unstable'
+has 'one calibration to the next: 1 of them'
+grep -qE '^ +open +0.50\^$' out && grep -qE '^ +fsync +30.0 *$' out || fail "marks: $(cat out)"
 $SLUICE cost show small.json measured.json >out || fail 'two'
 has 'small.json'
 has 'measured.json'
@@ -37,6 +40,8 @@ $SLUICE --json cost show small.json measured.json >out || fail 'json'
 [ "$(json out 'd[1]["ops"]["create"]["cost"]')" = 12.5 ] || fail "$(cat out)"
 [ "$(json out 'd[0]["curves"]["read"]["1048576"]["measured"]')" = True ] || fail "$(cat out)"
 [ "$(json out 'd[0]["ops"]["stat"]["measured"]')" = False ] || fail "$(cat out)"
+[ "$(json out '[k for k, v in d[1]["ops"].items() if "of_processor" in v]')" = "['open']" ] ||
+  fail "$(cat out)"
 $SLUICE cost show small.json measured.json --html page.html || fail 'page'
 python3 - <<'P' || fail 'the page'
 import re

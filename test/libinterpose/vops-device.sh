@@ -1,0 +1,76 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Virtual IOPs of what the device does: the page cache is free, a read pays for what was read ahead,
+# many small writes of a page pay for the page, and what goes past the cache costs what its size
+# says. What was not asked of a device is not waited for.
+# timeout: 200
+. test/lib/lib.sh
+own_mounts
+[ -n "${HAS_OWN_MOUNTS:-}" ] || skip 'needs root'
+. test/libinterpose/common.bash
+need python3 losetup mkfs.ext4 mkfs.xfs mkfs.btrfs
+
+cat >"$SCRATCH/cost.json" <<'C'
+{"version": 1, "max_vops": 8000, "provisionable_vops": 4000, "charge": "device",
+ "read": {"aligned": [[4096, 1], [65536, 4]], "unaligned": [[4096, 3], [65536, 8]]},
+ "write": {"aligned": [[4096, 2], [65536, 10]], "unaligned": [[4096, 6], [65536, 30]]},
+ "ops": {"open": 2, "create": 5, "stat": 0.25, "fsync": 20}}
+C
+
+# vops RATE CODE: Python code with `f`, an open file of 1 MiB, and cold(), which empties its cache.
+vops() {
+  rm -f "$report"
+  timeout -s KILL 60 "$SLUICE" --run-dir "$SCRATCH/run" --no-daemon run -q \
+    --limit "vops=$1@$DISK" --cost "$SCRATCH/cost.json" --report "$report" --no-summary -- \
+    python3 -c "import mmap, os, sys, time
+d = sys.argv[1]
+f = os.open(d + '/data', os.O_RDWR)
+def cold(how=os.POSIX_FADV_NORMAL):
+    os.fdatasync(f)
+    os.posix_fadvise(f, 0, 0, os.POSIX_FADV_DONTNEED)
+    os.posix_fadvise(f, 0, 0, how)
+$2" "$DISK" || fail "$fs: status $?: $2"
+}
+cost_of() { count channel "vops@$DISK" amount; }
+# costs LEAST MOST CODE: in VOPs, beside the opening and 20 for each time it is made cold.
+costs() {
+  vops 1M/s "$3"
+  between "$1" "$(python3 -c "print(round($(cost_of) - 2 - 20 * ${SYNCED:-0}, 3))")" "$2" \
+    "$fs: $3: VOPs"
+}
+for fs in ext4 xfs btrfs; do
+  DISK="$SCRATCH/$fs"
+  mkdir "$DISK"
+  truncate -s 400M "$DISK.image"
+  "mkfs.$fs" -q "$DISK.image" >/dev/null 2>&1 && mount -o loop "$DISK.image" "$DISK" ||
+    fail "no $fs"
+  head -c 1048576 /dev/urandom >"$DISK/data"
+  sync -f "$DISK"
+  cat "$DISK/data" >/dev/null
+
+  costs 0 0 'for i in range(1000): os.pread(f, 4096, 4096 * (i % 256)); os.read(f, 100)'
+  SYNCED=1 costs 10 10 'cold(os.POSIX_FADV_RANDOM)
+for i in range(10): os.pread(f, 4096, 65536 * i)'
+  SYNCED=1 costs 10 10 'cold(os.POSIX_FADV_RANDOM)
+for i in range(10): os.pread(f, 100, 65536 * i + 50)'
+  SYNCED=1 costs 60 90 'cold()
+for i in range(256): assert len(os.read(f, 4096)) == 4096'  # by requests: 256
+  costs 2 2 'for i in range(100): os.pwrite(f, b"x" * 40, 8192 + 40 * i)'
+  SYNCED=1 costs 3 3 'cold(os.POSIX_FADV_RANDOM); os.pwrite(f, b"x" * 100, 65536 + 1000)'
+  costs 16 16 'g = os.open(d + "/data", os.O_RDWR | os.O_DIRECT)
+b = mmap.mmap(-1, 65536)
+assert os.preadv(g, [b], 262144) == 65536
+assert os.pwritev(g, [b], 262144) == 65536'
+
+  # At one VOP a second: the cache is there at once, beside the opening; the disk is not.
+  cat "$DISK/data" >/dev/null
+  vops 1/s 'for i in range(2000): os.pread(f, 4096, 4096 * (i % 256))'
+  counted 0 1 channel "vops@$DISK" delayed
+  vops 100/s 'os.posix_fadvise(f, 0, 0, os.POSIX_FADV_DONTNEED)
+os.posix_fadvise(f, 0, 0, os.POSIX_FADV_RANDOM)
+begun = time.monotonic()
+for i in range(100): os.pread(f, 4096, 8192 * i)
+took = time.monotonic() - begun
+sys.exit(0 if took > 0.85 else f"100 reads at 100/s took {took} s")'
+done
+exit 0
