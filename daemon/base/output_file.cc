@@ -44,16 +44,11 @@ struct place {
   bool is_in_place = false;  // it is not to be replaced
 };
 
-/// The name at the end of `path`, seen from `from`; the kernel finds its directory, by its own
-/// rules for links.
-place look_from(int from, std::string const& path, std::string const& called) {
-  std::size_t const slash = path.rfind('/');
-  std::string const parent = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+/// A name in a directory.
+place look(descriptor folder, std::string name, std::string const& called) {
   place at;
-  at.name = path.substr(slash + 1);  // of npos: all of it
-  at.folder = descriptor(openat(from, parent.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!at.folder) refuse(called, errno);
-  if (at.name.empty() || at.name == "." || at.name == "..") refuse(called, EISDIR);
+  at.folder = std::move(folder);
+  at.name = std::move(name);
   at.is_there = fstatat(at.folder.get(), at.name.c_str(), &at.st, AT_SYMLINK_NOFOLLOW) == 0;
   if (!at.is_there && errno != ENOENT) refuse(called, errno);
   struct statfs fs = {};
@@ -85,17 +80,78 @@ void check_link(place const& at, std::string const& called) {
                     called));
 }
 
-/// At the end of all symbolic links; of a descriptor's name the last before /proc.
-place end_of(std::string const& path) {
-  place at = look_from(AT_FDCWD, path, path);
-  for (int i = 0; at.is_there && S_ISLNK(at.st.st_mode) && !at.is_in_place; ++i) {
-    check_link(at, path);
-    char target[PATH_MAX];
-    ssize_t const n = readlinkat(at.folder.get(), at.name.c_str(), target, sizeof target);
-    if (n < 0) refuse(path, errno);
-    if (i == most_links) refuse(path, ELOOP);
-    at = look_from(at.folder.get(), std::string(target, static_cast<std::size_t>(n)), path);
+std::string target_of(place const& link, std::string const& called) {
+  char target[PATH_MAX];
+  ssize_t const n = readlinkat(link.folder.get(), link.name.c_str(), target, sizeof target);
+  if (n < 0) refuse(called, errno);
+  return {target, static_cast<std::size_t>(n)};
+}
+
+/// Goes from name to name as the kernel does, for it may be told to follow every link.
+class walk {
+ public:
+  explicit walk(std::string const& path) : called_(path) { go(path); }
+
+  /// At the end of all links; of a descriptor's name the last before /proc.
+  place end() {
+    while (true) {
+      std::string name = take();
+      bool const is_last = left_.empty();
+      if (is_last && (name.empty() || name == "." || name == "..")) refuse(called_, EISDIR);
+      if (name.empty() || name == ".") continue;
+      place at = look(std::move(folder_), std::move(name), called_);
+      bool const is_link = at.is_there && S_ISLNK(at.st.st_mode);
+      if (is_link && !at.is_in_place)
+        follow(std::move(at));
+      else if (is_last)
+        return at;
+      else
+        enter(at);
+    }
   }
+
+ private:
+  std::string take() {
+    std::size_t const slash = left_.find('/');
+    std::string name = left_.substr(0, slash);
+    left_ = slash == std::string::npos ? "" : left_.substr(slash + 1);
+    // A slash at the end means a directory.
+    if (slash != std::string::npos && left_.empty()) left_ = ".";
+    return name;
+  }
+
+  void go(std::string const& path) {
+    if (path.empty()) refuse(called_, ENOENT);
+    if (path[0] == '/' || !folder_) open_folder(AT_FDCWD, path[0] == '/' ? "/" : ".", 0);
+    left_ = left_.empty() ? path : path + "/" + left_;
+  }
+
+  void follow(place at) {
+    check_link(at, called_);
+    if (++links_ > most_links) refuse(called_, ELOOP);
+    std::string const target = target_of(at, called_);
+    folder_ = std::move(at.folder);
+    go(target);
+  }
+
+  /// Names in /proc lead where no text says.
+  void enter(place const& at) {
+    open_folder(at.folder.get(), at.name.c_str(), at.is_in_place ? 0 : O_NOFOLLOW);
+  }
+
+  void open_folder(int from, char const* name, int flags) {
+    folder_ = descriptor(openat(from, name, O_PATH | O_DIRECTORY | O_CLOEXEC | flags));
+    if (!folder_) refuse(called_, errno);
+  }
+
+  std::string const& called_;
+  descriptor folder_;
+  std::string left_;
+  int links_ = 0;
+};
+
+place end_of(std::string const& path) {
+  place at = walk(path).end();
   if (at.is_there && S_ISDIR(at.st.st_mode))
     throw usage_error(fmt::format("{}: is a directory; give the name of a file", path));
   check_pipe(at, path);
@@ -172,6 +228,12 @@ descriptor open_in_place(place const& at, std::string const& called) {
 }
 
 }  // namespace
+
+std::string without_links(std::string const& path) {
+  place const at = end_of(path);
+  std::string const folder = path_of(at.folder.get());
+  return folder.empty() ? path : folder + (folder == "/" ? "" : "/") + at.name;
+}
 
 void check_output_file(std::string const& path) {
   if (path == "-") return;

@@ -20,6 +20,10 @@ namespace sluice {
 /// verb can ask before it begins its work.
 void check_output_file(std::string const& path);
 
+/// The same file, there already or not, by a name without links. A usage error where a stranger's
+/// link leads on.
+std::string without_links(std::string const& path);
+
 class output_file {
  public:
   /// "-" is standard output. Throws when the file cannot be made.

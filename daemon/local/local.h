@@ -28,11 +28,15 @@ struct peer {
   uid_t uid;
   gid_t gid;
   pid_t pid;
-  int pidfd;                       // -1 where the kernel has none: then pid is a hint
+  int pidfd = -1;                  // -1 where the kernel has none: then pid is a hint
   std::vector<gid_t> groups = {};  // supplementary ones
   std::uint64_t ticket = 0;        // of this client, for server::reply; never 0 when it is ours
   bool is_afar = false;  // another daemon says who it is, not our kernel: never an operator
 };
+
+/// True when the process that asks has ended: whatever has its number now is another. Somebody else
+/// may hold its connection.
+bool has_ended(peer const& who);
 
 /// Root, and the user whose daemon this is; nobody who is named by another daemon.
 inline bool is_operator(peer const& who) {

@@ -5,9 +5,12 @@
 // connection is closed but by `closer`, because of the descriptors that may lie in it.
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -80,8 +83,10 @@ bool identify(client& c) {
   if (getsockopt(c.socket.get(), SOL_SOCKET, SO_PEERCRED, &who, &size) != 0) return false;
   int pidfd = -1;
   size = sizeof pidfd;
-  if (getsockopt(c.socket.get(), SOL_SOCKET, SO_PEERPIDFD, &pidfd, &size) == 0)
-    c.pidfd = descriptor(pidfd);
+  // Before 6.5 it is opened by its number, as soon as it has come.
+  if (getsockopt(c.socket.get(), SOL_SOCKET, SO_PEERPIDFD, &pidfd, &size) != 0)
+    pidfd = static_cast<int>(syscall(SYS_pidfd_open, who.pid, 0));
+  c.pidfd = descriptor(pidfd);
   c.who = {who.uid, who.gid, who.pid, c.pidfd.get(), groups_of(c.socket.get()), 0, false};
   return true;
 }
@@ -320,6 +325,12 @@ class seqpacket_server final : public server {
 std::unique_ptr<server> server::open(std::string const& path, unsigned mode, handler h,
                                      owner_lookup owner_of) {
   return std::make_unique<seqpacket_server>(path, mode, std::move(h), std::move(owner_of));
+}
+
+bool has_ended(peer const& who) {
+  if (who.pidfd < 0) return false;
+  pollfd p = {who.pidfd, POLLIN, 0};
+  return poll(&p, 1, 0) > 0;
 }
 
 }  // namespace sluice::local

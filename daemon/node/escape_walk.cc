@@ -105,7 +105,12 @@ class walker {
       if (is_there) member_[p.pid] = j;
       return is_there;
     };
-    for (auto const& p : job_of(j).joiners) put(p);
+    // The number of a joiner may be another user's by now, and so may its start have been.
+    for (auto const& p : job_of(j).joiners) {
+      auto const f = facts_.find(p.pid);
+      if (f == facts_.end()) continue;
+      if (!goes_near(f->second) || is_owned(proc_.inside(p.pid).uid, job_of(j).uid)) put(p);
+    }
     for (auto const& p : job_of(j).steps)
       if (put(p)) steps_.insert(p.pid);
   }

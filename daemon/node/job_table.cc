@@ -93,10 +93,17 @@ segment::life_facts job_table::facts_of(job_record const& r) {
   return f;
 }
 
+/// Read first, asked then: the number of one that has ended may be anybody's.
+std::optional<process_mark> job_table::mark_of(local::peer const& who) {
+  auto const mark = processes_.mark_of(static_cast<std::uint32_t>(who.pid));
+  if (has_ended(who)) throw sluice_error("the process that asks to join has ended");
+  return mark;
+}
+
 void job_table::add_joiner(job& j, local::peer const& who) {
   auto& list = j.record.joiners;
   std::erase_if(list, [&](process_mark const& p) { return !processes_.may_live(p); });
-  auto const mark = processes_.mark_of(static_cast<std::uint32_t>(who.pid));
+  auto const mark = mark_of(who);
   if (!mark) return;
   if (list.size() < most_joiners) list.push_back(*mark);
   j.memory().head.holder.store(abi::holder_word(mark->pid, mark->start_ticks));
@@ -340,8 +347,7 @@ job& job_table::make(local::peer const& who, std::string const& name, join_reque
   r.sizes = segment::made_sizes::of_this_version();
   for (auto const& a : limits.compiled.after) r.after.push_back({a.root, a.says.patience_ns});
   process_mark maker = {};
-  if (auto const mark = processes_.mark_of(static_cast<std::uint32_t>(who.pid)))
-    r.joiners.push_back(maker = *mark);
+  if (auto const mark = mark_of(who)) r.joiners.push_back(maker = *mark);
   make_files({folder, name, library_, who.uid, who.gid, maker, to_text(r)}, limits.compiled);
   try {
     adopt_one(folder, site);

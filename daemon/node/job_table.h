@@ -118,6 +118,7 @@ class job_table {
                         site_state const& site);
 
   /// Who asked to join, until it has attached or died.
+  std::optional<process_mark> mark_of(local::peer const& who);
   void add_joiner(job& j, local::peer const& who);
 
   void remove(job& j, std::string_view why);

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <grp.h>
-#include <poll.h>
 #include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -63,13 +62,6 @@ std::string class_or_default(local::peer const& who, std::string const& wish,
   } catch (error const&) {
     return {};
   }
-}
-
-/// True when the process we were told of has ended, and its number may be another's.
-bool has_ended(local::peer const& who) {
-  if (who.pidfd < 0) return false;
-  pollfd p = {who.pidfd, POLLIN, 0};
-  return poll(&p, 1, 0) > 0;
 }
 
 }  // namespace

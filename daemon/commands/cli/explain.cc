@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/number.h"
+#include "base/printable.h"
 #include "base/quantity.h"
 #include "base/suggest.h"
 #include "calls.h"
@@ -248,7 +249,7 @@ int no_job(std::uint32_t pid) {
   if (!failed)
     if (auto const f = inspect_program(proc + "/exe"); !f.limited) why = ": " + f.why;
   throw error(1, fmt::format("process {} ({}) is in no job of this run directory{}", pid,
-                             exe.string(), why));
+                             one_line(exe.string()), one_line(why)));
 }
 
 int explain_pid(global_options const& global, std::string const& word) {

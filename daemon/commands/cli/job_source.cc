@@ -72,7 +72,7 @@ nlohmann::json job_source::own_job(std::string const& name, std::map<std::string
   verbs::job_view view;
   view.uid = geteuid();
   view.name = name;
-  view.processes = static_cast<std::uint32_t>(segment::live_processes(*s).size());
+  view.processes = static_cast<std::uint32_t>(segment::live_processes(*s, geteuid()).size());
   for (unsigned i = 0; i < rules->channel_count; ++i) {
     verbs::stream_view v;
     v.supply = std::string(core::view(*rules, rules->channel[i].name));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // sluice jobs: those of the daemon, and those of this user's run directory that run without one.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -28,7 +29,7 @@ json own_row(std::string const& run_dir, std::string const& name) {
     auto const s = segment::mapping::open(segment::segment_path(run_dir, name));
     auto const created_ns = static_cast<std::int64_t>(s->head.created_ns);
     row["live"] = segment::is_live(*s);
-    row["processes"] = segment::live_processes(*s).size();
+    row["processes"] = segment::live_processes(*s, geteuid()).size();
     row["age_s"] = static_cast<double>(steady_ns() - created_ns) / 1e9;
     row["limits"] = json::array();
     auto const rules = segment::shown_rules_of(*s);

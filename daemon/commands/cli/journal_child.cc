@@ -22,6 +22,7 @@
 #include "base/error.h"
 #include "base/foreign_file.h"
 #include "base/installed.h"
+#include "base/output_file.h"
 #include "segment/mapping.h"
 #include "segment/run_dir.h"
 
@@ -59,7 +60,7 @@ std::string log_in(core::ruleset const& rules, unsigned target, uid_t user) {
 }
 
 std::string own_log(core::ruleset const& rules, std::uint32_t targets, std::string const& log) {
-  if (!log.empty()) return std::filesystem::absolute(log);
+  if (!log.empty()) return without_links(log);
   std::string const own =
       log_in(rules, static_cast<unsigned>(std::countr_zero(targets)), geteuid());
   if (auto const why = why_not_believed(own))

@@ -20,6 +20,7 @@
 #include "base/error.h"
 #include "base/foreign_file.h"
 #include "base/output_file.h"
+#include "base/printable.h"
 #include "commands/cli/hold_back.h"
 #include "commands/cli/join.h"
 #include "commands/cli/journal_child.h"
@@ -56,7 +57,8 @@ std::vector<std::string> environment(membership const& m, bool preload) {
 
 void warn_if_unlimited(program_facts const& program) {
   if (!program.limited)
-    fmt::print(stderr, "sluice: warning: {} will not be limited: {}\n", program.path, program.why);
+    fmt::print(stderr, "sluice: warning: {} will not be limited: {}\n", one_line(program.path),
+               one_line(program.why));
 }
 
 bool wants_summary(run_options const& options) {

@@ -143,6 +143,17 @@ TEST_CASE("a joiner counts only as long as it is the same process", "[node][esca
   CHECK(escapes(p, {{"a", "/a", {}, {{100, 999}}}}).empty());
 }
 
+TEST_CASE("a joiner of another user is in no job but root's", "[node][escape]") {
+  fake_proc p;
+  p.add(100, 1, "", doing(9 << 20, false, true));
+  p.all[100].facts.uid = 7;
+  std::vector<node::watched_job> jobs = {{"a", "/a", {}, {{100, 1000}}}};
+  for (std::uint32_t owner : {0u, 6u, 7u}) {
+    jobs[0].uid = owner;
+    CHECK(escapes(p, jobs).contains("a") == (owner != 6));
+  }
+}
+
 TEST_CASE("a loop of parents ends, a crowd is cut", "[node][escape]") {
   fake_proc p;
   p.add(10, 11);

@@ -42,6 +42,25 @@ ln -s "$SCRATCH/own.html" "$sticky/own.html"
 report "$sticky/own.html" || fail "own link: $(cat "$SCRATCH/err")"
 [ -L "$sticky/own.html" ] && grep -q '<html' "$SCRATCH/own.html" || fail 'own link'
 report /dev/stdout >"$SCRATCH/out" && grep -q '<html' "$SCRATCH/out" || fail '/dev/stdout'
+# Nor on the way: a directory that his link leads to is not hers to write in.
+mkdir -m 700 "$SCRATCH/hers"
+chown $ann "$SCRATCH/hers"
+as $ann sh -c "echo precious >'$SCRATCH/hers/t.html'"
+as $bob ln -s "$SCRATCH/hers" "$sticky/out"
+as $ann "$SLUICE" report "$SCRATCH/r.json" -o "$sticky/out/t.html" 2>"$SCRATCH/err"
+[ $? = 2 ] && grep -q 'symbolic link of another' "$SCRATCH/err" ||
+  fail "a link on the way: $(cat "$SCRATCH/err")"
+as $ann "$SLUICE" --no-daemon --run-dir "$SCRATCH/hers/run" run -q --order "durable@$SCRATCH/hers" \
+  --order-journal "$sticky/out/j.log" -- true 2>"$SCRATCH/err"
+[ $? != 0 ] && grep -q 'symbolic link of another' "$SCRATCH/err" ||
+  fail "a journal beyond a link: $(cat "$SCRATCH/err")"
+[ "$(cd "$SCRATCH/hers" && echo *.*)" = t.html ] && [ "$(cat "$SCRATCH/hers/t.html")" = precious ] ||
+  fail 'his link on the way was followed'
+as $ann ln -s "$SCRATCH/hers" "$sticky/her-own"
+as $ann "$SLUICE" report "$SCRATCH/r.json" -o "$sticky//./her-own/../hers/new.html" ||
+  fail 'her own link on the way'
+[ -s "$SCRATCH/hers/new.html" ] || fail 'not beyond her own link'
+report "$SCRATCH/own.html/" && fail 'a slash at the end'
 
 # Nor is a pipe of his waited for; an own one is.
 as $bob mkfifo "$sticky/f.html" "$his/f.html"
