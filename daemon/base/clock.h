@@ -27,12 +27,8 @@ inline std::int64_t boot_ns() { return read_clock(CLOCK_BOOTTIME); }
 inline std::int64_t unix_ns() { return read_clock(CLOCK_REALTIME); }
 inline std::int64_t unix_s() { return unix_ns() / 1'000'000'000; }
 
-/// The first whole second at which `for_s` seconds have passed: nothing ends early.
-constexpr std::int64_t deadline_s(std::int64_t realtime_ns, std::int64_t for_s) {
-  return (realtime_ns + 999'999'999) / 1'000'000'000 + for_s;
-}
-
-inline std::int64_t deadline_s(std::int64_t for_s) { return deadline_s(unix_ns(), for_s); }
+/// With its fraction: what lasts seconds ends neither early nor late.
+inline double unix_exact_s() { return static_cast<double>(unix_ns()) / 1e9; }
 
 /// Until steady_ns() is `at_ns`, or a signal comes.
 inline void sleep_until(std::int64_t at_ns) {

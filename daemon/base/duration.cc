@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <ctime>
 
 #include "base/error.h"
@@ -74,15 +75,16 @@ std::int64_t parse_duration(std::string_view text, std::string const& where) {
 
 std::string duration_text(std::int64_t ns) { return in_largest_unit(ns, 6); }
 
-std::string until_text(std::int64_t until_s, std::int64_t now_s) {
+std::string until_text(double until_s, double now_s) {
   if (until_s == 0) return "until it is changed";
-  std::time_t const when = until_s;
+  until_s = std::clamp(until_s, 0.0, 9e9);  // of which the clock knows the nanoseconds
+  auto const when = static_cast<std::time_t>(until_s);
   std::tm local = {};
   char text[64] = {};
   if (localtime_r(&when, &local) != nullptr)
     std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &local);
-  std::int64_t const left_ns = std::max<std::int64_t>(until_s - now_s, 0) * 1'000'000'000;
-  return fmt::format("until {} ({} more)", text, in_largest_unit(left_ns, 3));
+  double const left_ns = std::max(until_s - now_s, 0.0) * 1e9;
+  return fmt::format("until {} ({} more)", text, in_largest_unit(std::llround(left_ns), 3));
 }
 
 }  // namespace sluice

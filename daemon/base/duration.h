@@ -17,6 +17,6 @@ std::string duration_text(std::int64_t ns);
 
 /// Until when something holds that ends at a second of 1970: `until 2026-11-23 15:40:00 (9.5min
 /// more)` in local time; 0 is `until it is changed`.
-std::string until_text(std::int64_t until_s, std::int64_t now_s);
+std::string until_text(double until_s, double now_s);
 
 }  // namespace sluice

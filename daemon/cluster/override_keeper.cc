@@ -22,7 +22,7 @@ void override_keeper::keep() {
     log_.error("overrides are not saved", {{"path", path_}});
 }
 
-bool override_keeper::take_back(roster const& known, lease::time_ns now, std::int64_t now_s) {
+bool override_keeper::take_back(roster const& known, lease::time_ns now, double now_s) {
   std::vector<std::string> ended = book_.expire(now_s);
   auto const is_live = [&](std::uint32_t child) {
     return child < known.children.size() && known.children[child].live;

@@ -20,7 +20,7 @@ class override_keeper {
   verbs::override_book& book() { return book_; }
   void keep();
   /// Once a second: what has ended, or was meant for a job that is gone. True: something did.
-  bool take_back(roster const& known, lease::time_ns now, std::int64_t now_s);
+  bool take_back(roster const& known, lease::time_ns now, double now_s);
 
  private:
   std::string path_;

@@ -153,7 +153,7 @@ void state::recall_overrides() {
 }
 
 void state::expire_overrides(moment at) {
-  auto const ended = overrides.expire(unix_s());
+  auto const ended = overrides.expire(unix_exact_s());
   for (auto const& line : ended) services.log.info("override ended", {{"what", line}});
   if (ended.empty()) return;
   keep_overrides(at);

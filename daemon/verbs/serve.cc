@@ -93,11 +93,11 @@ json top(role& r, local::peer const& who, json const& request) {
 json explain(role& r, local::peer const& who, json const& request) {
   std::size_t const job = find_job(r, who, local::text_of(request, "job"));
   job_view const view = r.look_at(job);
-  json answer = {
-      {"job", view.name},
-      {"class", view.qos_class},
-      {"lines", explain(view, r.details_of(job), r.overrides().find(r.name_of(job).key), unix_s())},
-      {"streams", stream_rows(view)}};
+  json answer = {{"job", view.name},
+                 {"class", view.qos_class},
+                 {"lines", explain(view, r.details_of(job), r.overrides().find(r.name_of(job).key),
+                                   unix_exact_s())},
+                 {"streams", stream_rows(view)}};
   r.add_to_explain(job, answer);
   return answer;
 }

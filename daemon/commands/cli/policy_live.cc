@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "base/clock.h"
 #include "base/duration.h"
 #include "base/error.h"
 #include "base/quantity.h"
@@ -103,8 +104,8 @@ json by_hand(daemon_at const& daemon) {
 /// `until 2026-…`, by the end of one of the changes; null: until it is changed.
 std::string until_of(json const& change) {
   auto const at = change.find("until");
-  bool const has_end = at != change.end() && at->is_number_integer();
-  return until_text(has_end ? at->get<std::int64_t>() : 0, std::time(nullptr));
+  bool const has_end = at != change.end() && at->is_number();
+  return until_text(has_end ? at->get<double>() : 0, unix_exact_s());
 }
 
 /// Of one job, a line for each change.

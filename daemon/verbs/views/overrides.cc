@@ -56,7 +56,7 @@ job_overrides overrides_of(json const& row) {
   return o;
 }
 
-bool has_ended(override_mark const& m, std::int64_t now_s) {
+bool has_ended(override_mark const& m, double now_s) {
   return m.until_s != 0 && m.until_s <= now_s;
 }
 
@@ -152,7 +152,7 @@ std::vector<std::string> override_book::forget_if(
   return gone;
 }
 
-std::vector<std::string> override_book::expire(std::int64_t now_s) {
+std::vector<std::string> override_book::expire(double now_s) {
   std::vector<std::string> ended;
   for (auto& [key, o] : jobs_) {
     if (o.qos && has_ended(*o.qos, now_s)) {

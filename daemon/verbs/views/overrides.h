@@ -18,8 +18,8 @@
 namespace sluice::verbs {
 
 struct override_mark {
-  bool by_owner = false;     // else by an operator
-  std::int64_t until_s = 0;  // CLOCK_REALTIME; 0: until somebody changes it
+  bool by_owner = false;  // else by an operator
+  double until_s = 0;     // CLOCK_REALTIME; 0: until somebody changes it
 };
 
 struct limit_override : override_mark {
@@ -66,7 +66,7 @@ class override_book {
   std::vector<std::string> forget_if(
       std::function<bool(job_key, job_overrides const&)> const& over);
   /// Takes back what has ended; a sentence each.
-  std::vector<std::string> expire(std::int64_t now_s);
+  std::vector<std::string> expire(double now_s);
   bool is_empty() const { return jobs_.empty(); }
 
   std::string to_text() const;

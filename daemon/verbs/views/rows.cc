@@ -37,7 +37,7 @@ json override_row(job_overrides const* o) {
 
 }  // namespace
 
-json until_json(std::int64_t until_s) { return until_s == 0 ? json(nullptr) : json(until_s); }
+json until_json(double until_s) { return until_s == 0 ? json(nullptr) : json(until_s); }
 
 json stream_rows(job_view const& job) {
   json rows = json::array();

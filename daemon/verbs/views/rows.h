@@ -15,7 +15,7 @@ nlohmann::json job_row(job_view const& job, std::string const& user, job_overrid
 nlohmann::json supply_row(supply_view const& supply);
 nlohmann::json node_row(node_view const& node);
 
-/// A second of 1970 as a promise to people: null is until it is changed.
-nlohmann::json until_json(std::int64_t until_s);
+/// Seconds since 1970 as a promise to people: null is until it is changed.
+nlohmann::json until_json(double until_s);
 
 }  // namespace sluice::verbs

@@ -59,7 +59,7 @@ std::string of_stream(stream_view const& s) {
   return line + ".";
 }
 
-void of_overrides(job_overrides const* o, std::int64_t now_s, lines& out) {
+void of_overrides(job_overrides const* o, double now_s, lines& out) {
   if (o == nullptr) return;
   auto const who = [](override_mark const& m) { return m.by_owner ? "Its owner" : "An operator"; };
   auto const until = [&](override_mark const& m) { return until_text(m.until_s, now_s); };
@@ -87,8 +87,7 @@ void of_processes(job_view const& j, lines& out) {
 
 }  // namespace
 
-lines explain(job_view const& j, job_details const& d, job_overrides const* changed,
-              std::int64_t now_s) {
+lines explain(job_view const& j, job_details const& d, job_overrides const* changed, double now_s) {
   lines out = {j.qos_class.empty() ? "It is in no class: weight 1, no reservation, no limit."
                                    : fmt::format("It is in class {}.", j.qos_class)};
   out.insert(out.end(), d.deciders.begin(), d.deciders.end());

@@ -11,6 +11,6 @@
 namespace sluice::verbs {
 
 std::vector<std::string> explain(job_view const& job, job_details const& details,
-                                 job_overrides const* changed, std::int64_t now_s);
+                                 job_overrides const* changed, double now_s);
 
 }  // namespace sluice::verbs

@@ -84,7 +84,8 @@ $S resume hydro | grep -q 'hydro is running' || fail "resume"
 until_true goes_on || fail "nothing goes on after resume"
 asked=$(date +%s.%N)
 $S --json pause hydro --for 1s >"$SCRATCH/p.json" || fail "pause --for"
-between 1 "$(json "$SCRATCH/p.json" "d['until'] - $asked")" 1e6 'the seconds of pause --for 1s'
+between 1 "$(json "$SCRATCH/p.json" "d['until'] - $asked")" \
+  "$(python3 -c "import time; print(time.time() - $asked + 1)")" 'the seconds of pause --for 1s'
 until_true is running "[j['state'] for j in d if j['job'] == 'hydro'][0]" || fail "pause --for 1s"
 
 $S set hydro class=bronze >/dev/null || fail "set class"

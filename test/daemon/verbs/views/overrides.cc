@@ -31,9 +31,9 @@ override_book read(std::string const& text) {
 TEST_CASE("overrides end, persist, and an operator's word stands", "[verbs]") {
   core::job_id const job = wire::job_key(uid, "hydro");
   override_book b;
-  b.set_limit(job, uid, "hydro", limit(5000, {true, 100}));
+  b.set_limit(job, uid, "hydro", limit(5000, {true, 100.5}));
   b.pause(job, uid, "hydro", {false, 0});
-  CHECK(b.expire(99).empty());
+  CHECK(b.expire(100).empty());
   auto const copy = read(b.to_text());
   REQUIRE(copy.find(job) != nullptr);
   REQUIRE(copy.find(job)->limit_of("metadata@scratch") != nullptr);
@@ -46,7 +46,7 @@ TEST_CASE("overrides end, persist, and an operator's word stands", "[verbs]") {
   CHECK_THROWS_AS(b.resume(job, true), error);
   CHECK(b.resume(job, false));
   CHECK_FALSE(b.resume(job, false));
-  CHECK(b.expire(100).size() == 1);
+  CHECK(b.expire(100.5).size() == 1);
   CHECK(b.find(job) == nullptr);
 }
 
