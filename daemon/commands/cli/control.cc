@@ -67,22 +67,24 @@ void change(open_job const& job, core::unit_kind unit, unsigned channel, std::ui
   segment::write_curve(*job.segment, channel, policy::settings_of(unit, rate_q40), steady_ns());
 }
 
+std::vector<std::string> channel_names(core::ruleset const& rules) {
+  std::vector<std::string> names;
+  for (unsigned i = 0; i < rules.channel_count; ++i) names.push_back(channel_name(rules, i));
+  return names;
+}
+
 /// The channel of this name, or those of this resource at all its targets.
 std::vector<unsigned> meant_by(open_job const& job, core::ruleset const& rules,
                                std::string const& name) {
   std::vector<unsigned> of_resource;
-  std::vector<std::string> names;
-  std::string known;
+  auto const names = channel_names(rules);
   for (unsigned i = 0; i < rules.channel_count; ++i) {
-    names.push_back(channel_name(rules, i));
-    if (names.back() == name) return {i};
-    if (names.back().starts_with(name + "@")) of_resource.push_back(i);
-    known += (known.empty() ? "" : ", ") + names.back();
+    if (names[i] == name) return {i};
+    if (names[i].starts_with(name + "@")) of_resource.push_back(i);
   }
   if (!of_resource.empty()) return of_resource;
-  throw usage_error(fmt::format("job {} has no limit \"{}\"{} (it has: {})",
-                                segment::job_name(*job.segment), name, did_you_mean(name, names),
-                                known.empty() ? "none" : known));
+  throw usage_error(fmt::format("job {} has no limit \"{}\"{}{}", segment::job_name(*job.segment),
+                                name, did_you_mean(name, names), it_has(names)));
 }
 
 /// The rate in the unit of the channel.
@@ -154,14 +156,15 @@ int set_verb(global_options const& global, set_options const& options) {
   if (auto const status =
           steer_by_daemon(global, "set", options.job, options.assignment, options.how_long))
     return *status;
-  if (options.assignment.starts_with("class="))
-    throw usage_error("set: job " + options.job + " runs without a daemon: it has no QoS class");
-  if (options.assignment.ends_with("=policy"))
-    throw usage_error("set: job " + options.job + " runs without a daemon: it has no policy");
   open_job const job = find_job(global, options.job);
   auto const held = lock(job);
   std::string const name = options.assignment.substr(0, equals);
   auto const rules = segment::shown_rules_of(*job.segment);
+  if (name == "class" || options.assignment.ends_with("=policy"))
+    throw usage_error(
+        fmt::format("set: job {} runs without a daemon, so its policy and class are "
+                    "not kept: set its limits{}",
+                    options.job, it_has(channel_names(*rules))));
   auto const meant = meant_by(job, *rules, name);
   std::vector<std::uint64_t> rates;  // all are read before the first one is changed
   for (unsigned const channel : meant)

@@ -54,7 +54,7 @@ std::optional<open_job> find_daemons_job(std::string const& run_dir, uid_t uid,
 
 /// A daemon remembers what has ended.
 std::string hint_for_ended(global_options const& global, std::string const& name) {
-  if (daemon_sockets(global).empty()) return {};
+  if (!find_daemon(global, hello_ms).found) return {};
   return fmt::format("; if it has ended, `sluice report --job {}` knows its last hour", name);
 }
 

@@ -58,7 +58,7 @@ good --json jobs
 good set mine open=2k/s
 says 'open 2k/s'
 bad 2 'runs without a daemon' set mine open=2k/s --for 10m
-bad 2 'no QoS class' set mine class=gold
+bad 2 'are not kept: set its limits (it has: open)' set mine class=gold
 good explain --job mine
 says 'limit "open" at most 2k/s'
 bad 2 'no job mine' set other open=1/s # the daemon's words

@@ -59,6 +59,11 @@ for _ in $(seq 100); do
   "$SLUICE" --run-dir "$SCRATCH/run" stat hydro >/dev/null 2>&1 && break
   sleep 0.05
 done
+set_class() { "$SLUICE" --run-dir "$SCRATCH/run" set "$1" class=silver 2>&1; }
+set_class hydro | grep -q 'not kept: set its limits (it has: .*metadata@scratch' ||
+  fail "set class: $(set_class hydro)"
+[ "$(set_class nobody)" = "sluice: no job nobody in $SCRATCH/run" ] ||
+  fail "set class of no job: $(set_class nobody)"
 for order in jobs 'stat hydro' 'set hydro data@scratch=50MiB/s' 'pause hydro' 'resume hydro'; do
   "$SLUICE" --run-dir "$SCRATCH/run" $order >"$SCRATCH/out" 2>&1 ||
     fail "$order: $(cat "$SCRATCH/out")"
