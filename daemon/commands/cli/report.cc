@@ -219,6 +219,43 @@ std::string hints_line(json const& report) {
   return out + "\n";
 }
 
+struct count_words {
+  abi::order_count what;
+  char const* words;
+};
+constexpr count_words order_words[] = {
+    {abi::order_count::answered, "answered by the journal"},
+    {abi::order_count::barriers, "fsync did not wait, but left a barrier"},
+    {abi::order_count::gated, "changes that waited for a barrier"},
+    {abi::order_count::sent_back,
+     "synced by the program, as the daemon could not reach the file or "
+     "write its journal"},
+    {abi::order_count::absent, "synced by the program, as no daemon was there"},
+    {abi::order_count::silent, "synced by the program, as the daemon did not answer"},
+    {abi::order_count::no_slot, "synced by the program, as too many others waited"},
+    {abi::order_count::bypassed, "synced by the program, as others write the file unseen"},
+    {abi::order_count::alone, "synced by the program, as that was as quick"},
+    {abi::order_count::own_sync, "writes that O_SYNC or O_DSYNC synced"},
+    {abi::order_count::mapped, "msync that waited for the disk"},
+    {abi::order_count::ranges, "sync_file_range that waited for the journal"},
+    {abi::order_count::unnoted, "changes that found no room for a note"},
+    {abi::order_count::marked, "files marked as newer than the journal"},
+    {abi::order_count::mark_failed, "files that could not be marked"},
+};
+
+/// What became of each sync.
+std::string order_lines(json const& report) {
+  auto const order = report.find("order");
+  if (order == report.end()) return {};
+  std::string out;
+  for (auto const& row : order_words)
+    if (auto const n = order->value(abi::order_count_names[unsigned(row.what)], std::uint64_t{0}))
+      out += fmt::format("  durable: {}: {}\n", row.words, n);
+  if (order->value("blind", false))
+    out += "  durable: a process wrote unseen, so programs synced all files themselves\n";
+  return out.empty() ? "  durable: the journal had nothing to do\n" : out;
+}
+
 std::string report_table(json const& report) {
   std::uint64_t const attached = report["processes"]["attached"];
   std::string out =
@@ -241,14 +278,7 @@ std::string report_table(json const& report) {
     out += fmt::format("  not limited: {} calls ({})\n", row["calls"].get<std::uint64_t>(),
                        row["reason"].get<std::string>());
   out += hints_line(report) + paths_table(report);
-  if (auto const order = report.find("order"); order != report.end()) {
-    std::vector<std::string> words;
-    for (auto const& [name, value] : order->items())
-      if (value != 0 && value != false) words.push_back(fmt::format("{} {}", name, value.dump()));
-    out += words.empty() ? "  durable: the journal had nothing to do\n"
-                         : fmt::format("  durable: {}\n", fmt::join(words, ", "));
-  }
-  out += after_line(report);
+  out += order_lines(report) + after_line(report);
   if (report["processes"]["attached"] == 0)
     out += "  no process could be limited: see `sluice doctor`\n";
   return out;

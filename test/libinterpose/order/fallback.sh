@@ -26,3 +26,10 @@ all_marked stopped
 ORDER_FAKE=native
 loop killed
 all_marked 'killed, native'
+
+# What became of each fsync, in words.
+"$SLUICE" --run-dir "$SCRATCH/run" run --order "durable@$DATA" --summary -- \
+  "$PROGRAMS/order_loop" "$DATA" 1 100 >"$SCRATCH/counts" 2>"$SCRATCH/said" ||
+  fail "status $?: $(cat "$SCRATCH/said")"
+grep -q 'durable: synced by the program, as the daemon could not .*: [1-9]' "$SCRATCH/said" ||
+  fail "the summary says $(cat "$SCRATCH/said")"
