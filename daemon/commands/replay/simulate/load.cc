@@ -22,19 +22,20 @@ std::uint32_t supply_of(cluster::policy_table const& p, std::string const& targe
   return no_supply;
 }
 
-void set_class(cluster::policy_table const& p, job_load& j, std::string const& name) {
+std::uint32_t row_of_class(cluster::policy_table const& p, std::string const& name) {
   std::vector<std::string> known;
   for (std::uint32_t i = 1; i < p.classes.size(); ++i) {
-    if (p.classes[i].name == name) {
-      j.row = i;
-      j.qos_class = name;
-      return;
-    }
+    if (p.classes[i].name == name) return i;
     known.push_back(p.classes[i].name);
   }
   std::string const advice =
       known.empty() ? "" : fmt::format("; it has {}", fmt::join(known, ", "));
   throw usage_error(fmt::format("--class: the policy has no class \"{}\"{}", name, advice));
+}
+
+void set_class(cluster::policy_table const& p, job_load& j, std::string const& name) {
+  j.row = row_of_class(p, name);
+  j.qos_class = name;
 }
 
 void set_classes(cluster::policy_table const& p, load& l, std::vector<std::string> const& wanted) {
@@ -54,10 +55,14 @@ void set_classes(cluster::policy_table const& p, load& l, std::vector<std::strin
     throw usage_error(fmt::format("--class: the trace has no job \"{}\"; it has {}",
                                   text.substr(0, equals), fmt::join(names, ", ")));
   }
-  for (std::string const& text : wanted)
-    if (text.find('=') == std::string::npos)
-      for (std::size_t j = 0; j < l.jobs.size(); ++j)
-        if (!named[j]) set_class(p, l.jobs[j], text);
+  bool const is_any_left = std::find(named.begin(), named.end(), false) != named.end();
+  for (std::string const& text : wanted) {
+    if (text.find('=') != std::string::npos) continue;
+    row_of_class(p, text);  // or it is refused, whoever has it
+    if (!is_any_left) l.idle_class = text;
+    for (std::size_t j = 0; j < l.jobs.size(); ++j)
+      if (!named[j]) set_class(p, l.jobs[j], text);
+  }
 }
 
 std::vector<job_load> jobs_of(trace::trace const& t) {

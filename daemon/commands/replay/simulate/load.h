@@ -34,6 +34,7 @@ struct load {
   double interval_s = 0;
   std::size_t intervals = 0;
   std::vector<job_load> jobs;
+  std::string idle_class;  // wanted for all other jobs, and there are none; empty: none is
 };
 
 /// Supplies of other targets than the one of that name are left alone. `classes`: see options.

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <cstdio>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "base/error.h"
 #include "base/output_file.h"
@@ -28,26 +27,27 @@ bool is_below(std::string const& path, std::string tree) {
 }
 
 std::string choose_target(policy::site const& site, options const& o) {
-  std::set<std::string> names;
-  for (auto const& supply : policy::supplies(site)) names.insert(supply.target);
+  std::vector<std::string> names;  // in the order of the policy
+  for (auto const& t : site.targets)
+    if (site.capacity.contains(t.name)) names.push_back(t.name);
+  auto const has_capacity = [&](std::string const& name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
   if (names.empty())
     throw usage_error(o.policy_file + ": no target has a capacity: there is nothing to divide");
   std::string const all = fmt::format("{}", fmt::join(names, ", "));
   if (o.target.empty()) {
-    std::string first;
-    for (auto const& t : site.targets)
-      if (first.empty() && names.contains(t.name)) first = t.name;
     if (names.size() > 1)
       fmt::print(stderr,
                  "sluice: the load is put on target {}, the first of {} with a capacity ({}); "
                  "--target NAME chooses another\n",
-                 first, o.policy_file, all);
-    return first;
+                 names.front(), o.policy_file, all);
+    return names.front();
   }
-  if (names.contains(o.target)) return o.target;
+  if (has_capacity(o.target)) return o.target;
   std::string best, best_path;
   for (auto const& t : site.targets)
-    if (names.contains(t.name) && is_below(o.target, t.path) && t.path.size() >= best_path.size()) {
+    if (has_capacity(t.name) && is_below(o.target, t.path) && t.path.size() >= best_path.size()) {
       best = t.name;
       best_path = t.path;
     }
@@ -74,6 +74,9 @@ int run(options const& o) {
   if (!o.load) read = trace::read(o.trace_file);
   trace::trace const& t = o.load ? *o.load : *read;
   load const jobs = make_load(t, plan, target, o.classes);
+  if (!jobs.idle_class.empty())
+    fmt::print(stderr, "sluice: --class {}: no job has it: each has a class of its own\n",
+               jobs.idle_class);
   auto const began = std::chrono::steady_clock::now();
   past const p = simulate(jobs, plan, jobs.intervals * longest);
   std::chrono::duration<double> const took = std::chrono::steady_clock::now() - began;

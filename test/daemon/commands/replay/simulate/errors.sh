@@ -27,11 +27,15 @@ refused() {
 
 # Several targets have a capacity: the first one, and it is told.
 "$SLUICE" replay two.csv --simulate --policy site.json >/dev/null 2>out.txt || fail "$(cat out.txt)"
-grep -q 'put on target [a-z]*, the first .*home, scratch.*--target' out.txt || fail "$(cat out.txt)"
-refused 'no target .*has that name or path.*home, scratch' two.csv --simulate --policy site.json \
+grep -q 'put on target scratch, the first .*(scratch, home).*--target' out.txt ||
+  fail "$(cat out.txt)"
+refused 'no target .*has that name or path.*scratch, home' two.csv --simulate --policy site.json \
   --target /elsewhere
 refused 'no class "silver".*gold' two.csv --simulate --policy site.json --target scratch \
   --class a=silver
+"$SLUICE" replay two.csv --simulate --policy site.json --target scratch --class a=gold \
+  --class b=gold --class gold >/dev/null 2>out.txt || fail "$(cat out.txt)"
+grep -q -e '--class gold: no job has it' out.txt || fail "a class of nobody: $(cat out.txt)"
 refused '"?c"?' two.csv --simulate --policy site.json --target scratch --class c=gold
 refused 'wrong.json:[0-9]+' two.csv --simulate --policy wrong.json --target scratch
 refused '--policy' two.csv --simulate

@@ -221,6 +221,8 @@ TEST_CASE("operations find their supply, jobs their class", "[whatif]") {
                     Catch::Contains("no job \"c\"") && Catch::Contains("a, b"));
   CHECK_THROWS_WITH(simulation::make_load(t, p, "scratch", {"silver"}),
                     Catch::Contains("no class \"silver\"") && Catch::Contains("gold, bronze"));
+  CHECK_THROWS_WITH(simulation::make_load(t, p, "scratch", {"a=gold", "b=gold", "silver"}),
+                    Catch::Contains("no class \"silver\""));
   t.counts = {{0, 0, 0, 0}};
   CHECK_THROWS_WITH(simulation::make_load(t, p, "scratch", {}), Catch::Contains("no operations"));
 }
