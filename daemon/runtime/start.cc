@@ -108,8 +108,8 @@ std::vector<std::string> check_machine(config const& c, std::size_t children) {
                     files.rlim_cur, children, wanted));
   if (c.role == role_kind::node && geteuid() == 0 && shares_memory(c.run_dir))
     out.push_back(
-        fmt::format("{0}/jobs has to share its memory with all of {0}, which users can fill: mount "
-                    "a tmpfs there that has a size (run-sluice-jobs.mount)",
+        fmt::format("{0}/jobs lies in the file system of {0}, and users can fill it: mount a tmpfs "
+                    "there that has a size (run-sluice-jobs.mount)",
                     c.run_dir));
   if (c.role == role_kind::node) return out;
   for (char const* name : {"core/somaxconn", "ipv4/tcp_max_syn_backlog"}) {

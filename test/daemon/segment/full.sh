@@ -11,7 +11,7 @@ own_mounts
 . test/lib/node.bash
 two_users
 start_small_node 400m
-grep -q 'share its memory' "$SCRATCH/log" && fail "RUN/jobs is its own: $(cat "$SCRATCH/log")"
+grep -q 'users can fill it' "$SCRATCH/log" && fail "RUN/jobs is its own: $(cat "$SCRATCH/log")"
 trap 'kill -9 "${filler:-}" 2>/dev/null; end_node; umount -l "$RUN/jobs"' EXIT
 
 
