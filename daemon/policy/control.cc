@@ -142,6 +142,7 @@ std::vector<std::string> warnings(site const& s) {
           of.name(), bound_text(of.capacity, of.unit), bound_text(of.promisable, of.unit)));
   for (auto& line : doubts(s.channels)) out.push_back(std::move(line));
   for (auto& line : gaps(s.channels)) out.push_back(std::move(line));
+  for (auto& line : idle_shares(s)) out.push_back(std::move(line));
   return out;
 }
 

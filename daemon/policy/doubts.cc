@@ -24,7 +24,7 @@ void of_unit(channel_spec const& c, lines& out) {
   bool const only_bytes = core::byte_ops_of(c.ops) == c.ops;
   rate const& r = c.amount;
   if (!only_bytes || r.unit == core::unit_kind::bytes) return;
-  if (per_second(r.unit, r.rate_q40) < many_calls_per_s) return;
+  if (!r.is_bare && per_second(r.unit, r.rate_q40) < many_calls_per_s) return;
   std::string const text = rate_text(r.unit, r.rate_q40);
   auto const period = std::min(text.find('/'), text.size());
   out.push_back(fmt::format("{}: {} counts calls; for bytes write {}B{}", c.origin, text,
@@ -63,6 +63,22 @@ lines doubts(std::vector<channel_spec> const& channels) {
 lines gaps(std::vector<channel_spec> const& channels) {
   lines out;
   for (auto const& c : channels) of_directories(c, channels, out);
+  return out;
+}
+
+lines idle_shares(site const& site) {
+  lines out;
+  for (auto const& c : site.classes)
+    for (auto const& [target, resources] : c.shares)
+      for (auto const& [resource, share] : resources) {
+        auto const at = site.capacity.find(target);
+        bool const is_shared = at != site.capacity.end() && at->second.contains(resource);
+        bool const does_more = share.limit || share.background;
+        if (is_shared || (does_more && share.weight == 1 && share.priority == 0)) continue;
+        out.push_back(fmt::format(
+            "{}: class {}, {} on {}: {} does nothing, as no capacity of it is given to share",
+            share.origin, c.name, resource, target, share.priority != 0 ? "priority" : "weight"));
+      }
   return out;
 }
 

@@ -18,6 +18,9 @@ std::vector<std::string> doubts(std::vector<channel_spec> const& channels);
 /// limit that somebody types, who reads the same in the manual and not before each program.
 std::vector<std::string> gaps(std::vector<channel_spec> const& channels);
 
+/// Of the shares of classes: those of a capacity that nobody gave.
+std::vector<std::string> idle_shares(site const& site);
+
 /// Of trees on this machine: those of a file system that is never limited.
 std::vector<std::string> doubts(compile_input const& input, file_system const& files);
 

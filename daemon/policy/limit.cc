@@ -45,8 +45,10 @@ rate in_unit(core::rate const& written, core::unit_kind unit, std::string_view t
 
 rate parse_amount(std::string_view text, std::string const& where) {
   core::rate const written = read_rate(text, where);
-  return in_unit(written, written.is_bytes ? core::unit_kind::bytes : core::unit_kind::ops, text,
-                 where);
+  rate r = in_unit(written, written.is_bytes ? core::unit_kind::bytes : core::unit_kind::ops, text,
+                   where);
+  r.is_bare = !written.is_bytes && text.find('/') == text.npos;
+  return r;
 }
 
 rate parse_amount(std::string_view text, std::string const& where, core::unit_kind unit,

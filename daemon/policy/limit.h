@@ -20,6 +20,7 @@ struct rate {
   core::unit_kind unit = core::unit_kind::ops;
   std::uint64_t rate_q40 = 0;  // bucket units per ns, see core/service_curve.h; 0 pauses
   bool any_unit = false;       // a bare `0`: fits every unit
+  bool is_bare = false;        // a number without B and period: who wrote it may have meant either
 };
 
 struct channel_spec {

@@ -20,6 +20,8 @@ says() { # TEXT OPTIONS...
   fi
 }
 says '--limit data=10M/s: 10M/s counts calls; for bytes write 10MB/s' --limit data=10M/s
+says '--limit data=1000: 1k/s counts calls; for bytes write 1kB/s' --limit data=1000
+says '' --limit open=500
 says '' --limit data=10MB/s
 says '' --limit data=1000/s
 says '' --limit open=500/s
@@ -34,6 +36,10 @@ cat >"$SCRATCH/site.json" <<P
  "classes": {"gold": {"scratch": {"metadata": {"weight": 4}}},
              "bronze": {"scratch": {"metadata": {"limit": "5k/s"}}}}}
 P
+$S policy check "$SCRATCH/site.json" >"$SCRATCH/out" 2>"$SCRATCH/err" || fail 'policy check'
+[ "$(cat "$SCRATCH/err")" = "sluice: $SCRATCH/site.json: warning: $SCRATCH/site.json:2:47: class \
+gold, metadata on scratch: weight does nothing, as no capacity of it is given to share" ] ||
+  fail "a weight of nothing: $(cat "$SCRATCH/err")"
 P="--policy $SCRATCH/site.json"
 says "$P without --class limits nothing (it has: gold, bronze)" $P
 says "$P: class gold has no limit of its own: weights and reservations need a daemon" \
