@@ -52,10 +52,18 @@ CLI::Option* add_setting(CLI::App& app, setting const& s, std::string const& fla
 void add_settings(CLI::App& app, values_of_settings& values, values_of_settings& old) {
   for (std::size_t i = 0; i < settings().size(); ++i) {
     setting const& s = settings()[i];
-    auto* option = add_setting(app, s, flag_of(s), values[i]);
+    add_setting(app, s, flag_of(s), values[i]);
     std::string const was = old_flag_of(s);
-    if (!was.empty()) add_setting(app, s, was, old[i])->group("")->excludes(option);
+    // Not excludes(): the help of the present flag would tell of the old one.
+    if (!was.empty()) add_setting(app, s, was, old[i])->group("");
   }
+}
+
+void refuse_both(values_of_settings const& values, values_of_settings const& old) {
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (!values[i].empty() && !old[i].empty())
+      throw usage_error(
+          fmt::format("{} excludes {}", old_flag_of(settings()[i]), flag_of(settings()[i])));
 }
 
 void take(command_line& line, values_of_settings const& values, bool are_old) {
@@ -98,6 +106,7 @@ command_line parse_command_line(int argc, char** argv) {
   }
   if (auto const rest = app.remaining(); !rest.empty())
     throw usage_error(unknown_flag(app, rest.front()));
+  refuse_both(values, old);
   take(line, values, false);
   take(line, old, true);
   return line;

@@ -91,6 +91,8 @@ TEST_CASE("control settings: mistakes in the file are shown with their place") {
 }
 
 TEST_CASE("control settings: mistakes in the flags") {
+  CHECK(refusal("", {"--role", "node", "--log", "/l", "--journal", "/l"}) ==
+        "--log excludes --journal");
   CHECK(refusal("", {"--rolle", "node"}) ==
         "--rolle: there is no such flag; did you mean "
         "\"--role\"?");

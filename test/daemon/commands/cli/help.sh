@@ -18,6 +18,7 @@ $SLUICE help nonsense 2>"$SCRATCH/err"
 $SLUICE help | grep -q '^  version ' || fail "help does not list version"
 $SLUICE order --help | grep -q 'jq .journal' || fail 'order --help names a key that there is not'
 $SLUICE run --help | grep -n 'Excludes:\|{' && fail 'run --help shows what is inside'
+"$(dirname "$SLUICE")/sluiced" --help | grep -n 'Excludes:' && fail 'sluiced --help: old flags'
 $SLUICE replay --help | grep -n ' in \[' && fail 'replay --help shows ranges as types'
 $SLUICE replay --help | grep -q -- '--jobs N' || fail 'replay --help names no type'
 for verb in diff rollback; do
