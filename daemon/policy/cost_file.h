@@ -87,7 +87,7 @@ struct verified_pair {
 
 struct cost_file {
   provenance from;
-  double max_vops = 0;            // VOP/s: the rate of the cheapest random request
+  double max_vops = 0;            // VOP/s: the rate of small random requests
   double provisionable_vops = 0;  // VOP/s that may be promised, whatever meets
   bool by_device =
       false;  // reads and writes cost what the device does for them, not what they move

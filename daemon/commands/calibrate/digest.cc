@@ -124,7 +124,7 @@ digest digest_of(policy::cost_file const& c, std::string const& file) {
       d.ops.push_back(op_of(c, core::op_table[i].name, t.op_milli[i]));
   d.said.push_back(where(c.from));
   d.said.push_back(fmt::format(
-      "{} VOP/s at most, of the cheapest random request; {} VOP/s whatever meets: the floor, which "
+      "{} VOP/s at most, of small random requests; {} VOP/s whatever meets: the floor, which "
       "can be promised.",
       short_number(c.max_vops, core::unit_kind::ops),
       short_number(c.provisionable_vops, core::unit_kind::ops)));

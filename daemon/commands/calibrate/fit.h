@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From rates to costs. A virtual IOP is the cheapest random request, so a request costs the rate of
-// that one, divided by its own. Pure, and of use while a calibration still goes on.
+// From rates to costs. A virtual IOP is a small random request, so a request costs the rate of
+// those, divided by its own. Pure, and of use while a calibration still goes on.
 #pragma once
 
 #include <vector>

@@ -74,7 +74,7 @@ std::string costs_in_words(policy::target_spec const& t) {
   policy::cost_file const& c = *t.costs;
   auto const text = [](double per_s) { return rate_words(per_s, core::unit_kind::vops); };
   std::string out = fmt::format(
-      "on {} the cheapest random request costs 1 VOP: it gives {} at most, {} whatever meets",
+      "on {} a small random request costs about 1 VOP: it gives {} at most, {} whatever meets",
       t.name, text(c.max_vops), text(c.provisionable_vops));
   if (c.from.is_known()) out += fmt::format(" (measured on {}, {})", c.from.source, c.from.time);
   return out;
