@@ -52,9 +52,9 @@ std::string steered_in_words(steered_view const& v, core::unit_kind unit) {
                                             found_in_words(v.found, unit), bounds)
                               : fmt::format("Nobody wrote its capacity: it is {} now, {}.",
                                             found_in_words(v.found, unit), bounds);
-  return fmt::format("{} {}: {:.2g} % of the calls took longer than {}, and {:g} % may.", now,
-                     words_of(v.sign), v.slow_ppm / 1e4, duration_text(v.wanted_ns),
-                     v.may_be_ppm / 1e4);
+  return fmt::format("{} {}: {} % of the calls took longer than {}, and {:g} % may.", now,
+                     words_of(v.sign), short_number(v.slow_ppm / 1e4, core::unit_kind::ops),
+                     duration_text(v.wanted_ns), v.may_be_ppm / 1e4);
 }
 
 nlohmann::json steered_row(steered_view const& v) {

@@ -22,11 +22,16 @@ verbs::steered_view steered(char const* sign, bool is_shadow = false) {
 
 TEST_CASE("steered view: what is in force, between which bounds, and why") {
   CHECK(verbs::steered_in_words(steered("falling"), unit_kind::ops) ==
-        "Nobody wrote its capacity: it is 214/s now, between 50/s and 20k/s. It falls: 31 % of the "
-        "calls took longer than 5ms, and 10 % may.");
-  CHECK(verbs::steered_in_words(steered("quiet", true), unit_kind::vops) ==
-        "Its capacity is the largest; steered it were 214 VOP/s, between 50 VOP/s and 20k VOP/s. "
-        "It stays, for there are no calls: 31 % of the calls took longer than 5ms, and 10 % may.");
+        "Nobody wrote its capacity: it is 214/s now, between 50/s and 20k/s. It falls: 31.2 % of "
+        "the calls took longer than 5ms, and 10 % may.");
+  CHECK(
+      verbs::steered_in_words(steered("quiet", true), unit_kind::vops) ==
+      "Its capacity is the largest; steered it were 214 VOP/s, between 50 VOP/s and 20k VOP/s. "
+      "It stays, for there are no calls: 31.2 % of the calls took longer than 5ms, and 10 % may.");
+  auto all_slow = steered("lowest");
+  all_slow.slow_ppm = 1'000'000;
+  CHECK_THAT(verbs::steered_in_words(all_slow, unit_kind::ops),
+             Catch::Contains(": 100 % of the calls took"));
   auto const row = verbs::steered_row(steered("rising"));
   CHECK(row["found"] == 214.3);
   CHECK(row["min"] == 50);
