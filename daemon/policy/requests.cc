@@ -212,6 +212,10 @@ request_channels channels_of(request_terms const& t, request_spec const& what) {
   return out;
 }
 
+bool is_request_channel(std::string const& name) {
+  return name.starts_with("vops:(") || name.starts_with("bytes:(");
+}
+
 void add_request_channels(std::vector<request_terms> const& of,
                           std::vector<channel_spec>& channels) {
   using core::unit_kind;

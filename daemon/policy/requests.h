@@ -61,6 +61,8 @@ struct request_channels {
   std::vector<std::string> caused;  // VOPs by role
 };
 request_channels channels_of(request_terms const& t, request_spec const& what);
+/// By its name.
+bool is_request_channel(std::string const& name);
 void add_request_channels(std::vector<request_terms> const& of,
                           std::vector<channel_spec>& channels);
 

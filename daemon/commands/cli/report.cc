@@ -16,6 +16,7 @@
 #include "commands/cli/hold_back.h"
 #include "commands/cli/paths.h"
 #include "policy/limit.h"
+#include "policy/requests.h"
 #include "segment/counted.h"
 #include "segment/jobs.h"
 #include "segment/mapping.h"
@@ -44,13 +45,14 @@ json const& delays_of(json const& channel) {
 }
 
 std::string channels_table(json const& channels) {
-  if (channels.empty()) return {};
+  if (std::all_of(channels.begin(), channels.end(), is_internal)) return {};
   bool const is_only_counted = std::any_of(channels.begin(), channels.end(),
                                            [](json const& c) { return &delays_of(c) != &c; });
   std::string out = fmt::format("  {:<24} {:>12} {:>10} {:>10} {:>10} {:>9} {:>9} {:>9}\n", "limit",
                                 "rate", "calls", "delayed",
                                 is_only_counted ? "would wait" : "waited", "p50", "p99", "max");
   for (auto const& c : channels) {
+    if (is_internal(c)) continue;
     json const& d = delays_of(c);
     out += fmt::format("  {:<24} {:>12} {:>10} {:>10} {:>10} {:>9} {:>9} {:>9}\n",
                        c["name"].get<std::string>(), rate_column(c),
@@ -103,6 +105,10 @@ std::string calls_table(json calls) {
 }
 
 }  // namespace
+
+bool is_internal(json const& channel) {
+  return policy::is_request_channel(channel["name"].get<std::string>());
+}
 
 json report_json(foreign<abi::segment> const& s, run_facts const& facts) {
   json report = {{"version", 1}, {"job", segment::job_name(s)}};
@@ -203,7 +209,9 @@ std::string after_line(json const& report) {
 
 std::string measured_rate(double per_s, std::string const& unit) {
   if (unit == "bytes") return size_words(static_cast<std::uint64_t>(std::max(per_s, 0.0))) + "/s";
-  return fmt::format("{:.6g}{}/s", per_s, unit == "vops" ? " VOP" : "");
+  std::string const n =
+      per_s < 1e6 ? fmt::format("{:.6g}", per_s) : short_number(per_s, core::unit_kind::ops);
+  return fmt::format("{}{}/s", n, unit == "vops" ? " VOP" : "");
 }
 
 /// What hints to the kernel came to.

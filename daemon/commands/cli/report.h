@@ -45,6 +45,9 @@ std::string report_table(json const& report);
 /// A rate in a unit of channels, for people: `5000 VOP/s`, `200 MiB/s`, `1000/s`.
 std::string measured_rate(double per_s, std::string const& unit);
 
+/// A channel that limits nothing, and counts what a class promises an application: only in JSON.
+bool is_internal(json const& channel);
+
 /// JSON as text, whatever bytes its strings hold.
 std::string dump(json const& value);
 

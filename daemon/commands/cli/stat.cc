@@ -63,6 +63,7 @@ void print_difference(json const& before, json const& now) {
   fmt::print("{:8.1f} s  {:>12} calls", now["elapsed_s"].get<double>(),
              measured_rate(calls / span_s, "ops"));
   for (json const& c : now["channels"]) {
+    if (is_internal(c)) continue;
     double amount = c["amount"].get<double>();
     for (json const& b : before["channels"])  // there may be others now: they are the user's words
       if (b["name"] == c["name"]) amount -= b["amount"].get<double>();

@@ -110,7 +110,9 @@ TEST_CASE("policy requests: the channels that count them limit nothing") {
   CHECK(channels[3].name == "vops:(put:flush)@s");
   CHECK(channels[4].role == "compaction");
   for (auto const& c : channels) CHECK(policy::is_unlimited(c.amount.unit, c.amount.rate_q40));
-  for (auto const& p : t.promised) CHECK(!policy::channels_of(t, p.what).own.empty());
+  for (auto const& p : t.promised)
+    CHECK(policy::is_request_channel(policy::channels_of(t, p.what).own));
+  CHECK_FALSE(policy::is_request_channel("vops@scratch"));
 }
 
 TEST_CASE("policy requests: in words, and with a warning where nothing bounds them") {

@@ -29,6 +29,8 @@ for c in d["calls"]:
 assert sum(c["bytes"] for c in d["calls"] if c["op"] == "write") == 6, d["calls"]
 assert isinstance(d["passthrough"], list)
 P
+"$SLUICE" --run-dir "$SCRATCH/run" run --limit open=200M/s --summary -- true 2>"$SCRATCH/said"
+grep -q '^  open  *200M/s ' "$SCRATCH/said" || fail "a large rate: $(cat "$SCRATCH/said")"
 "$SLUICE" --run-dir "$SCRATCH/run" run --report "$SCRATCH/k.json" -- sh -c 'kill -9 $$' 2>/dev/null
 [ "$(json "$SCRATCH/k.json" 'd["exit"]')" = "{'signal': 9}" ] || fail "signal in the report"
 "$SLUICE" --run-dir "$SCRATCH/run" run --report - -- sh -c 'ls /proc/self/fd >&2' \
