@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/duration.h"
 #include "base/error.h"
+#include "base/printable.h"
 #include "base/quantity.h"
 #include "commands/cli/daemon.h"
 #include "commands/cli/options.h"
@@ -150,7 +151,7 @@ int policy_log(global_options const& global) {
   for (auto const& row : rows)
     fmt::print("{:>4}  {:%Y-%m-%d %H:%M:%S}  {}{}{}\n", row.value("version", 0L),
                fmt::localtime(static_cast<std::time_t>(row.value("since_s", 0LL))),
-               row.value("from", ""), who_applied(row),
+               one_line(row.value("from", "")), who_applied(row),
                &row == &rows.front() ? "  (in force)" : "");
   if (rows.empty()) fmt::print("the daemon has had no policy\n");
   print_changes(changed);
@@ -186,7 +187,8 @@ int policy_rollback(global_options const& global, version_options const& options
 
 int policy_apply(global_options const& global, apply_options const& options) {
   std::string const text = policy::read_policy_text(options.file);
-  return apply(global, need_daemon(global), {text, options.file, "", options.dry_run});
+  return apply(global, need_daemon(global),
+               {text, options.file, "sluice policy apply " + options.file, options.dry_run});
 }
 
 int policy_get(global_options const& global) {

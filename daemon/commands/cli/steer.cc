@@ -53,8 +53,10 @@ void tell(std::string const& verb, std::string const& job, std::string const& as
   std::string now = word(answer, "now");
   if (now.find('=') == std::string::npos)
     now = assignment.substr(0, assignment.find('=') + 1) + (now.empty() ? "?" : now);
-  fmt::print("{} {}{}{}\n", job, now, was.empty() ? "" : fmt::format(" (was {})", was),
-             until_words(answer));
+  std::string until = until_words(answer);
+  bool const is_withdrawn = now.ends_with("=policy");
+  if (!is_withdrawn) until += until.empty() ? ", until it is changed" : ", then as the policy says";
+  fmt::print("{} {}{}{}\n", job, now, was.empty() ? "" : fmt::format(" (was {})", was), until);
 }
 
 }  // namespace

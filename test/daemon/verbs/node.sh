@@ -41,7 +41,8 @@ until_true is "['gold']" '[j["class"] for j in d if j["job"] == "hydro"]' ||
 of='[s for j in d if j["job"] == "hydro" for s in j["streams"]][0]'
 until_true is True "$of['served'] > 200" || fail "gold is not served: $(field "$of")"
 $S set hydro metadata=100/s --for 3s >"$SCRATCH/out" || fail "set"
-grep -q '^hydro metadata@scratch=100/s (was .*), until 20' "$SCRATCH/out" ||
+grep -q '^hydro metadata@scratch=100/s (was .*), until 20.*, then as the policy says$' \
+  "$SCRATCH/out" ||
   fail "set says $(cat "$SCRATCH/out")"
 is 100.0 "$of['limit']" || fail "the limit is $(field "$of")"
 until_true is True "$of['served'] < 120" || fail "the limit is not kept: $(field "$of")"
@@ -88,7 +89,7 @@ between 1 "$(json "$SCRATCH/p.json" "d['until'] - $asked")" \
   "$(python3 -c "import time; print(time.time() - $asked + 1)")" 'the seconds of pause --for 1s'
 until_true is running "[j['state'] for j in d if j['job'] == 'hydro'][0]" || fail "pause --for 1s"
 
-$S set hydro class=bronze >/dev/null || fail "set class"
+$S set hydro class=bronze | grep -q ', until it is changed$' || fail "set class"
 is bronze "[j['class'] for j in d if j['job'] == 'hydro'][0]" || fail "class: $(field d)"
 until_true is True "$of['served'] < 80" || fail "bronze has more than its limit: $(field "$of")"
 $S explain --job hydro | grep -q 'bronze' || fail "explain --job: $($S explain --job hydro)"
@@ -127,7 +128,8 @@ $S --json policy log >"$SCRATCH/out"
   "[('hydro', 'gold')]" ] || fail "policy log --json: $(cat "$SCRATCH/out")"
 $S resume hydro >/dev/null && $S set hydro class=policy >/dev/null &&
   $S set hydro metadata@scratch=policy >/dev/null || fail "changes by hand withdrawn"
-$S policy log | grep -q "^   2  .*  sluice policy apply, uid $(id -u)  (in force)" ||
+from="sluice policy apply $SCRATCH/new.json, uid $(id -u)"
+$S policy log | grep -q "^   2  .*  $from  (in force)\$" ||
   fail "policy log: $($S policy log)"
 $S policy log | grep -q "^   1  .*  $SCRATCH/policy.json$" || fail "policy log: $($S policy log)"
 $S policy diff | grep -q '10k/s -> 20k/s' || fail "policy diff: $($S policy diff)"
