@@ -3,10 +3,9 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
-#include <ctime>
 #include <nlohmann/json.hpp>
 
+#include "base/clock.h"
 #include "base/duration.h"
 #include "base/error.h"
 #include "commands/cli/daemon.h"
@@ -35,12 +34,7 @@ std::string until_words(json const& answer) {
   auto const at = answer.find("until");
   if (at == answer.end() || at->is_null()) return {};
   if (!at->is_number()) return ", until " + word(answer, "until");
-  auto const when = static_cast<std::time_t>(std::llround(at->get<double>()));
-  std::tm local = {};
-  char text[64] = {};
-  if (localtime_r(&when, &local) != nullptr)
-    std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &local);
-  return fmt::format(", until {}", text);
+  return ", " + until_text(at->get<double>(), unix_exact_s());
 }
 
 void tell(std::string const& verb, std::string const& job, std::string const& assignment,
