@@ -128,12 +128,12 @@ digest digest_of(policy::cost_file const& c, std::string const& file) {
       "can be promised.",
       short_number(c.max_vops, core::unit_kind::ops),
       short_number(c.provisionable_vops, core::unit_kind::ops)));
+  for (auto const& line : {stability(d), of_processor(d), promise(c)})
+    if (!line.empty()) d.said.push_back(line);
   d.said.push_back(c.by_device ? "Reads and writes cost what the device does for them: what the "
                                  "page cache has is free."
                                : "Reads and writes cost what their sizes say, from the page cache "
                                  "too.");
-  for (auto const& line : {stability(d), of_processor(d), promise(c)})
-    if (!line.empty()) d.said.push_back(line);
   return d;
 }
 
