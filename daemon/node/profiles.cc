@@ -228,7 +228,7 @@ std::vector<std::string> profiles::sentences(job const& j) const {
     };
     for (auto const& r : row["requests"])
       out.push_back(fmt::format(
-          "{}: it is promised {:g} {}/s and did {:.3g}/s; one costs {:.3g} VOPs and causes {:.3g}.",
+          "{}: it is promised {:g} {}/s and did {:.3g}/s; one costs {:.3g} VOP and causes {:.3g}.",
           supply, r["promised"].get<double>(), r["name"].get<std::string>(),
           r["seen"].get<double>(), r["own_vops"].get<double>(), r["caused_vops"].get<double>()));
     bool const lacks = row["reserved"].get<double>() < row["need"].get<double>();

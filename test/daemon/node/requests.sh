@@ -59,7 +59,7 @@ until_true holds "$(of store)['served'] > 125" || fail "less than promised: $(fi
 until_true explained 'get["seen"] > 34 and put["seen"] > 17' ||
   fail "not as many as promised: $(cat "$SCRATCH/said.json")"
 $S explain --job store >"$SCRATCH/out"
-grep -Eq 'vops@s: it is promised 20 put/s and did .*; one costs [0-9.]+ VOPs and causes ' \
+grep -Eq 'vops@s: it is promised 20 put/s and did .*; one costs [0-9.]+ VOP and causes ' \
   "$SCRATCH/out" &&
   grep -Eq 'what it is promised takes [0-9.]+ VOP/s now, and is reserved' "$SCRATCH/out" ||
   fail "explain: $(cat "$SCRATCH/out")"
