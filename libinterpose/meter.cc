@@ -34,13 +34,15 @@ struct passage {
   bool is_open = false;  // the last gate asked nothing: its lease is over
 };
 
-core::device_work device_work_so_far() {
+// False: it is not known.
+bool ask_device_work(core::device_work& work) {
   constexpr std::uint64_t block_bytes = 512;
   rusage seen = {};
   if (is_in_sandbox() || sys::failed(sys::call(SYS_getrusage, RUSAGE_THREAD, sys::as_long(&seen))))
-    return {};
-  return {static_cast<std::uint64_t>(seen.ru_inblock) * block_bytes,
+    return false;
+  work = {static_cast<std::uint64_t>(seen.ru_inblock) * block_bytes,
           static_cast<std::uint64_t>(seen.ru_oublock) * block_bytes};
+  return true;
 }
 
 std::int64_t timer_slack_ns() {
@@ -511,20 +513,21 @@ void opened(int fd, visit const& v) {
 
 // The kernel counts by thread what it asks devices to read for it, and the pages that it makes
 // dirty.
-core::device_work device_work_before(visit& v) {
+void look_at_device(visit& v) {
   bool is_any = false;
   each_gate(v.rules, [&](unsigned gate) { is_any |= is_measured(v, gate); });
-  if (!is_any) v.manner &= static_cast<std::uint8_t>(~visit::measured);
-  if (!is_any) return {};
-  core::device_work const now = device_work_so_far();
-  if (v.weight != 0) v.began_ns = now_ns();
-  return now;
+  if (!is_any || !ask_device_work(v.did_before)) v.did_before = core::device_work::not_known();
+  if (v.weight != 0 && is_any) v.began_ns = now_ns();
 }
 
-void note_device_work(visit& v, core::device_work const& before) {
-  if ((v.manner & visit::measured) == 0) return;
-  core::device_work const now = device_work_so_far();
-  v.did = {now.read_bytes - before.read_bytes, now.written_bytes - before.written_bytes};
+// A thread's counts only grow. Who sees fewer is another one: the child of a handler that forked in
+// the call, or a thread to which a library moved it. Nothing is asked of that one.
+void note_device_work(visit& v) {
+  core::device_work now;
+  core::device_work const& then = v.did_before;
+  if (!then.is_known() || !ask_device_work(now)) return;
+  if (now.read_bytes < then.read_bytes || now.written_bytes < then.written_bytes) return;
+  v.did = {now.read_bytes - then.read_bytes, now.written_bytes - then.written_bytes};
 }
 
 void leave(visit& v, bool failed, std::uint64_t moved) {

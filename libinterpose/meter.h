@@ -254,11 +254,11 @@ template <core::op what, class Result>
   }
 }
 
-/// What the device did for this thread so far, where a channel of the call counts that; else
-/// nothing is asked. To be called next to the real call: what else the thread does is not the
-/// call's.
-core::device_work device_work_before(visit& v);
-void note_device_work(visit& v, core::device_work const& before);
+/// What the device did for this thread so far, and then for the call, where a channel of it counts
+/// that; else nothing is asked. To be called next to the real call: what else the thread does is
+/// not the call's.
+void look_at_device(visit& v);
+void note_device_work(visit& v);
 
 /// A call that did not begin at once, with what it does. Out of the way of those that do.
 template <class Real>
@@ -271,9 +271,10 @@ template <class Real>
     errno = EAGAIN;
     return (result)(-1L);
   }
-  core::device_work const before = device_work_before(v);
+  bool const is_measured = (v.manner & visit::measured) != 0;
+  if (is_measured) look_at_device(v);
   auto const r = real_call();
-  note_device_work(v, before);
+  if (is_measured) note_device_work(v);
   leave(v, is_failure(r), moved_bytes(v.what, r));
   return static_cast<result>(r);
 }

@@ -44,7 +44,8 @@ struct visit {
   // both together are one wait.
   static constexpr unsigned early_gates = 2;
   std::uint64_t early_wait_ns[early_gates] = {};
-  core::device_work did = {};  // of what is measured, when the call has been made
+  // Of what is measured: so far, and when the call has been made for it.
+  core::device_work did_before = {}, did = {};
 
   static constexpr std::int64_t untimed = -1;
   static constexpr std::uint8_t creates = 1, unaligned = 2, measured = 4;

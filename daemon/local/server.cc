@@ -83,11 +83,17 @@ bool identify(client& c) {
   if (getsockopt(c.socket.get(), SOL_SOCKET, SO_PEERCRED, &who, &size) != 0) return false;
   int pidfd = -1;
   size = sizeof pidfd;
-  // Before 6.5 it is opened by its number, as soon as it has come.
-  if (getsockopt(c.socket.get(), SOL_SOCKET, SO_PEERPIDFD, &pidfd, &size) != 0)
-    pidfd = static_cast<int>(syscall(SYS_pidfd_open, who.pid, 0));
+  bool is_over = false;
+  if (getsockopt(c.socket.get(), SOL_SOCKET, SO_PEERPIDFD, &pidfd, &size) != 0) {
+    // Before 6.5 it is opened by its number, as soon as it has come. Later kernels refuse for one
+    // that has ended, until some give that one too.
+    is_over = errno != ENOPROTOOPT;
+    if (!is_over) pidfd = static_cast<int>(syscall(SYS_pidfd_open, who.pid, 0));
+    is_over = is_over || (pidfd < 0 && errno == ESRCH);
+  }
   c.pidfd = descriptor(pidfd);
-  c.who = {who.uid, who.gid, who.pid, c.pidfd.get(), groups_of(c.socket.get()), 0, false};
+  c.who = {who.uid, who.gid, who.pid, c.pidfd.get(), groups_of(c.socket.get()), 0};
+  c.who.is_over = is_over;
   return true;
 }
 
@@ -328,7 +334,7 @@ std::unique_ptr<server> server::open(std::string const& path, unsigned mode, han
 }
 
 bool has_ended(peer const& who) {
-  if (who.pidfd < 0) return false;
+  if (who.pidfd < 0) return who.is_over;
   pollfd p = {who.pidfd, POLLIN, 0};
   return poll(&p, 1, 0) > 0;
 }

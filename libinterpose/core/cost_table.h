@@ -77,7 +77,12 @@ constexpr std::uint64_t cost_milli(cost_table const& t, op what, std::uint64_t b
 struct device_work {
   std::uint64_t read_bytes = 0, written_bytes = 0;
   bool is_none() const { return (read_bytes | written_bytes) == 0; }
+  static constexpr device_work not_known() { return {~std::uint64_t{0}, 0}; }
+  bool is_known() const { return read_bytes != ~std::uint64_t{0}; }
 };
+
+/// No request pays for more than it moved and this: what a kernel reads ahead at most, with room.
+inline constexpr std::uint64_t most_ahead_bytes = std::uint64_t{16} << 20;
 
 /// What a read or write costs by that, in thousandths of a VOP. `moved` and `aligned` are of the
 /// request: one that went past the cache, which moves just its own bytes, costs what calibration
@@ -85,6 +90,7 @@ struct device_work {
 constexpr std::uint64_t device_milli(cost_table const& t, op what, device_work const& did,
                                      std::uint64_t moved, bool aligned) {
   auto const part = [&](std::uint32_t const(&curves)[2][cost_points], std::uint64_t bytes) {
+    bytes = bytes < moved + most_ahead_bytes ? bytes : moved + most_ahead_bytes;
     return curve_milli(curves[bytes != moved || aligned ? 1 : 0], bytes);
   };
   return part(t.read_milli, did.read_bytes) +

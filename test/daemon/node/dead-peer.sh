@@ -36,7 +36,8 @@ os.waitpid(maker, 0)
 END
 chmod a+r "$SCRATCH/ask.py"
 ask() { # HOW JOB
-  as $ann timeout 60 "$python" "$SCRATCH/ask.py" "$1" "$RUN/sluiced.sock" "$2" | cat >"$SCRATCH/said"
+  as $ann timeout 60 "$python" "$SCRATCH/ask.py" "$1" "$RUN/sluiced.sock" "$2" |
+    cat >"$SCRATCH/said"
 }
 ask live lives
 grep -q "'created': True" "$SCRATCH/said" || fail "a live one: $(cat "$SCRATCH/said")"

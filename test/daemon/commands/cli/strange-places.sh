@@ -54,7 +54,7 @@ as $ann "$SLUICE" --no-daemon --run-dir "$SCRATCH/hers/run" run -q --order "dura
   --order-journal "$sticky/out/j.log" -- true 2>"$SCRATCH/err"
 [ $? != 0 ] && grep -q 'symbolic link of another' "$SCRATCH/err" ||
   fail "a journal beyond a link: $(cat "$SCRATCH/err")"
-[ "$(cd "$SCRATCH/hers" && echo *.*)" = t.html ] && [ "$(cat "$SCRATCH/hers/t.html")" = precious ] ||
+[ "$(cd "$SCRATCH/hers" && echo *.*)" = t.html ] && grep -q precious "$SCRATCH/hers/t.html" ||
   fail 'his link on the way was followed'
 as $ann ln -s "$SCRATCH/hers" "$sticky/her-own"
 as $ann "$SLUICE" report "$SCRATCH/r.json" -o "$sticky//./her-own/../hers/new.html" ||
