@@ -87,8 +87,9 @@ assert os.pwritev(g, [b], 262144) == 65536'
 
   # A child of a handler that forked in a read owes nothing for it.
   timeout -s KILL 60 "$SLUICE" --run-dir "$SCRATCH/run" --no-daemon run -q --no-summary \
-    --limit "vops=8k/s@$DISK" --cost "$SCRATCH/cost.json" -- \
+    --limit "vops=1M/s@$DISK" --cost "$SCRATCH/cost.json" --report "$report" -- \
     "$PROGRAMS/measured_fork" "$DISK" >"$SCRATCH/out" || fail "$fs: a fork in a read: status $?"
+  between 20 "$(cost_of)" 60 "$fs: $(cat "$SCRATCH/out") forks in reads: VOPs"
 
   # At one VOP a second: the cache is there at once, beside the opening; the disk is not.
   cat "$DISK/data" >/dev/null
