@@ -184,35 +184,76 @@ bool may_end_programs(long mode, long filter) {
   return false;
 }
 
-}  // namespace
+// Threads may try at once, and most tries are refused: a null filter asks whether there are filters
+// at all. What they took out of sight is put back by the last one, if none got in.
+namespace tries {
+constexpr std::uint32_t puts_back = 1u << 31;
+constinit std::atomic<std::uint32_t> under_way{0};
+constinit std::atomic<abi::segment*> hidden{nullptr};
+constinit std::atomic<bool> one_got_in{false}, one_forbids{false};
+}  // namespace tries
 
-outside enter_sandbox(long mode, long filter) {
-  outside before = {nullptr, sys::is_forbidden.load(), self.is_vfork_child};
-  if (before.is_vfork_child != 0) {
-    self.is_vfork_child = vfork_child_in_sandbox;
-    return before;
-  }
-  if (may_end_programs(mode, filter)) sys::is_forbidden.store(true);
-  if (stage.active.load() == nullptr) return before;
-  each_extra(&extra::go_blind);
-  pass_through(abi::passthrough::sandboxed);
-  std::uint32_t const slot = stage.fork_page->slot.load();
-  abi::segment* const s = before.segment = stage.active.exchange(nullptr);
-  if (s != nullptr && slot != 0) abi::process_of(*s, slot - 1).state.store(2);
-  return before;
+// Who begins while another puts back waits for those few instructions, but not for ever: a handler
+// may have interrupted them.
+void begin_try() {
+  constexpr unsigned most_looks = 1u << 20;
+  if ((tries::under_way.fetch_add(1) & tries::puts_back) == 0) return;
+  for (unsigned i = 0; i < most_looks; ++i)
+    if ((tries::under_way.load() & tries::puts_back) == 0) return;
 }
 
-void leave_sandbox(outside const& before) {
-  self.is_vfork_child = before.is_vfork_child;
-  if (before.is_vfork_child != 0) return;
-  sys::is_forbidden.store(before.is_sandboxed);
-  abi::segment* const s = before.segment;
+void put_back() {
+  bool const got_in = tries::one_got_in.load();
+  sys::is_forbidden.store(got_in && tries::one_forbids.load());
+  abi::segment* const s = got_in ? nullptr : tries::hidden.exchange(nullptr);
   if (s == nullptr) return;
   each_extra(&extra::see_again);
   std::uint32_t const slot = stage.fork_page->slot.load();
   if (slot != 0) abi::process_of(*s, slot - 1).state.store(1);
   s->head.passthrough_calls[static_cast<unsigned>(abi::passthrough::sandboxed)].fetch_sub(1);
   stage.active.store(s);
+}
+
+void end_try() {
+  std::uint32_t now = tries::under_way.load();
+  while (now != 1)
+    if (tries::under_way.compare_exchange_weak(now, now - 1)) return;
+  while (!tries::under_way.compare_exchange_weak(now, tries::puts_back))
+    if (now != 1) return end_try();
+  put_back();
+  tries::under_way.fetch_sub(tries::puts_back);
+}
+
+}  // namespace
+
+outside enter_sandbox(long mode, long filter) {
+  outside const before = {may_end_programs(mode, filter), self.is_vfork_child};
+  if (before.is_vfork_child != 0) {
+    self.is_vfork_child = vfork_child_in_sandbox;
+    return before;
+  }
+  begin_try();
+  if (before.forbids) sys::is_forbidden.store(true);
+  if (stage.active.load() == nullptr) return before;
+  each_extra(&extra::go_blind);
+  abi::segment* const s = stage.active.exchange(nullptr);
+  if (s == nullptr) each_extra(&extra::see_again);  // another one took it meanwhile
+  if (s == nullptr) return before;
+  s->head.passthrough_calls[static_cast<unsigned>(abi::passthrough::sandboxed)].fetch_add(1);
+  std::uint32_t const slot = stage.fork_page->slot.load();
+  if (slot != 0) abi::process_of(*s, slot - 1).state.store(2);
+  tries::hidden.store(s);
+  return before;
+}
+
+void after_sandbox(outside const& before, bool is_in) {
+  if (before.is_vfork_child != 0) {
+    if (!is_in) self.is_vfork_child = before.is_vfork_child;
+    return;
+  }
+  if (is_in && before.forbids) tries::one_forbids.store(true);
+  if (is_in) tries::one_got_in.store(true);
+  end_try();
 }
 
 }  // namespace sluice

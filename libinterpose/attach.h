@@ -17,17 +17,17 @@ enum class attached : std::uint8_t { no, yes, before_libc };
 /// Maps the segment and makes all that calls ask, once.
 attached attach();
 
-/// What was before a sandbox.
+/// A sandbox that is tried, and what was before it.
 struct outside {
-  abi::segment* segment = nullptr;  // none: a sandbox before this one, or no job
-  bool is_sandboxed = false;
+  bool forbids = false;  // it may end programs
   std::uint8_t is_vfork_child = 0;
 };
 /// As `mode` below: one without a filter, in which no call of ours is expected.
 inline constexpr long other_sandbox = 0;
 /// From now on nothing but the program's own calls. `mode` and `filter`: as prctl(2) has them.
 outside enter_sandbox(long mode, long filter);
-void leave_sandbox(outside const& before);  // the kernel refused
+/// The kernel has answered.
+void after_sandbox(outside const& before, bool is_in);
 
 /// Our entry among those that libc gives to what it starts itself (system, popen). Null: there is
 /// none, or it cannot be taken out.
@@ -42,10 +42,8 @@ long into_sandbox(long mode, long filter, Enter&& enter) {
   char** const entry = entry_in_environment();
   outside const before = enter_sandbox(mode, filter);
   long const r = enter();
-  if (r < 0)
-    leave_sandbox(before);
-  else if (entry != nullptr && is_in_sandbox())
-    leave_environment(entry);
+  after_sandbox(before, r >= 0);
+  if (r >= 0 && entry != nullptr && is_in_sandbox()) leave_environment(entry);
   return r;
 }
 

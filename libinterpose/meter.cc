@@ -34,14 +34,15 @@ struct passage {
   bool is_open = false;  // the last gate asked nothing: its lease is over
 };
 
+constexpr std::uint64_t device_block = 512;  // of a rusage
+
 // False: it is not known.
 bool ask_device_work(core::device_work& work) {
-  constexpr std::uint64_t block_bytes = 512;
   rusage seen = {};
   if (is_in_sandbox() || sys::failed(sys::call(SYS_getrusage, RUSAGE_THREAD, sys::as_long(&seen))))
     return false;
-  work = {static_cast<std::uint64_t>(seen.ru_inblock) * block_bytes,
-          static_cast<std::uint64_t>(seen.ru_oublock) * block_bytes};
+  work = {static_cast<std::uint64_t>(seen.ru_inblock) * device_block,
+          static_cast<std::uint64_t>(seen.ru_oublock) * device_block};
   return true;
 }
 
@@ -516,18 +517,34 @@ void opened(int fd, visit const& v) {
 void look_at_device(visit& v) {
   bool is_any = false;
   each_gate(v.rules, [&](unsigned gate) { is_any |= is_measured(v, gate); });
-  if (!is_any || !ask_device_work(v.did_before)) v.did_before = core::device_work::not_known();
+  bool const is_known = is_any && ask_device_work(v.before.work);
+  v.before.of = is_known ? &self : nullptr;
+  v.before.generation = stage.fork_page->generation.load(std::memory_order_relaxed);
+  v.before.noted_read = self.noted_read;
+  v.before.noted_written = self.noted_written;
   if (v.weight != 0 && is_any) v.began_ns = now_ns();
 }
 
-// A thread's counts only grow. Who sees fewer is another one: the child of a handler that forked in
-// the call, or a thread to which a library moved it. Nothing is asked of that one.
+// The thread that ends the call may be another one: the child of a handler that forked in it, or
+// one to which a library moved it. Nothing is asked of that one. What a handler's own calls have
+// paid for meanwhile is not asked twice.
 void note_device_work(visit& v) {
   core::device_work now;
-  core::device_work const& then = v.did_before;
-  if (!then.is_known() || !ask_device_work(now)) return;
-  if (now.read_bytes < then.read_bytes || now.written_bytes < then.written_bytes) return;
-  v.did = {now.read_bytes - then.read_bytes, now.written_bytes - then.written_bytes};
+  work_before const& then = v.before;
+  if (then.of != &self || !ask_device_work(now) ||
+      then.generation != stage.fork_page->generation.load(std::memory_order_relaxed))
+    return;
+  auto const since = [](std::uint32_t& noted, std::uint32_t noted_then, std::uint64_t work,
+                        std::uint64_t work_then) {
+    std::uint64_t const all = work > work_then ? work - work_then : 0;
+    std::uint64_t const paid = std::uint64_t{noted - noted_then} * device_block;
+    std::uint64_t const left = all > paid ? all - paid : 0;
+    noted += static_cast<std::uint32_t>(left / device_block);
+    return left;
+  };
+  v.did.read_bytes = since(self.noted_read, then.noted_read, now.read_bytes, then.work.read_bytes);
+  v.did.written_bytes =
+      since(self.noted_written, then.noted_written, now.written_bytes, then.work.written_bytes);
 }
 
 void leave(visit& v, bool failed, std::uint64_t moved) {

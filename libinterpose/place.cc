@@ -302,12 +302,15 @@ remembered ask_or_remember(char const* path, unsigned length, std::uint64_t seri
   return ask_or_remember(name.text(), directory, serials, coarse_tick()).entry;
 }
 
-// Where the file lies that `fd` is, by its name.
-unsigned ask_name(int fd, sys::file_identity const& file, unsigned target_of_all) {
+// Where the file lies that `fd` is, by its name. Where there is no /proc that tells it, a file that
+// was just opened lies where its name was looked up.
+unsigned ask_name(int fd, sys::file_identity const& file, unsigned target_of_all, unsigned said) {
   unsigned const entry = entry_by_name(fd, S_ISDIR(file.mode));
   if (entry != entry_unknown) return entry;
   if (S_ISDIR(file.mode)) return entry_first_target + walk_up(stage.mine->rules, fd, ".", 1, file);
-  return entry_first_target + target_of_all;
+  bool const is_said =
+      (said & entry_unverified) != 0 && (said & entry_kind_mask) >= entry_first_target;
+  return is_said ? said & entry_kind_mask : entry_first_target + target_of_all;
 }
 
 // A file that has no other name is where it was within the last second, if it is the same (its
@@ -317,16 +320,17 @@ unsigned entry_of_open_file(int fd, sys::file_identity const& file, unsigned sai
   device_answer const answer = target_of_device(stage.mine->rules, file);
   if (answer.is_foreign && !answer.has_smaller) {
     unsigned const entry = mount_memo(file).entry();
-    return entry != entry_unknown ? entry : ask_name(fd, file, 0);
+    return entry != entry_unknown ? entry : ask_name(fd, file, 0, said);
   }
   if (!answer.has_smaller) return entry_first_target + answer.target;
   bool const has_one_name = file.birth_ns != 0 && (S_ISDIR(file.mode) || file.links == 1);
-  if (!has_one_name || (said & entry_unverified) == 0) return ask_name(fd, file, answer.target);
+  if (!has_one_name || (said & entry_unverified) == 0)
+    return ask_name(fd, file, answer.target, said);
   std::uint64_t const parts[] = {file.device, file.inode, file.mount_id, file.birth_ns};
   std::uint64_t const hash = hash_of(reinterpret_cast<char const*>(parts), sizeof parts);
   std::uint32_t const now = coarse_tick();
   if (cached(hash, now).entry == (said & entry_kind_mask)) return said & entry_kind_mask;
-  unsigned const entry = ask_name(fd, file, answer.target);
+  unsigned const entry = ask_name(fd, file, answer.target, said);
   keep(hash, entry, now);
   return entry;
 }

@@ -53,7 +53,7 @@ struct path_memo {
   std::uint8_t entry;
   std::int8_t uses_left;  // before the clock is asked again
   region const* where;    // that name lay in (readable.h)
-  char text[224];         // is_name_in() reads a block before and behind
+  char text[216];         // is_name_in() reads a block before and behind
   std::uint32_t tick;     // when the kernel was asked
 };
 inline constexpr unsigned longest_memo = sizeof path_memo::text - core::block_size;
@@ -184,6 +184,8 @@ struct alignas(64) thread_state {
   std::uint32_t caller_serial = 0;  // threads_named when caller_rules were found
   std::uint32_t dice = 0;           // see times.h
   std::uint32_t pid = 0;            // of its process when it joined: a child's parent
+  // Blocks that its calls have been asked for, as they wrap; see meter.cc.
+  std::uint32_t noted_read = 0, noted_written = 0;
 };
 
 /// Some thread has names or descriptors of its own, and /proc/self is the first thread.

@@ -22,6 +22,14 @@ enum class when : std::uint8_t {
   never,    // charge, do not delay: close, and what is settled late
 };
 
+/// What the device had done for a thread when a call was made; `of` null: nobody knows.
+struct work_before {
+  core::device_work work;                           // as the kernel counts
+  std::uint32_t noted_read = 0, noted_written = 0;  // blocks that calls have been asked for
+  void const* of = nullptr;
+  std::uint64_t generation = 0;  // of the fork page
+};
+
 /// One leg of a call in flight, when it is not as most are. Plain data: it may be abandoned at any
 /// moment.
 struct visit {
@@ -44,8 +52,8 @@ struct visit {
   // both together are one wait.
   static constexpr unsigned early_gates = 2;
   std::uint64_t early_wait_ns[early_gates] = {};
-  // Of what is measured: so far, and when the call has been made for it.
-  core::device_work did_before = {}, did = {};
+  work_before before = {};     // of what is measured
+  core::device_work did = {};  // the same, when the call has been made
 
   static constexpr std::int64_t untimed = -1;
   static constexpr std::uint8_t creates = 1, unaligned = 2, measured = 4;

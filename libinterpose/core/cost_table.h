@@ -77,12 +77,13 @@ constexpr std::uint64_t cost_milli(cost_table const& t, op what, std::uint64_t b
 struct device_work {
   std::uint64_t read_bytes = 0, written_bytes = 0;
   bool is_none() const { return (read_bytes | written_bytes) == 0; }
-  static constexpr device_work not_known() { return {~std::uint64_t{0}, 0}; }
-  bool is_known() const { return read_bytes != ~std::uint64_t{0}; }
 };
 
 /// No request pays for more than it moved and this: what a kernel reads ahead at most, with room.
 inline constexpr std::uint64_t most_ahead_bytes = std::uint64_t{16} << 20;
+/// A write reads the pages at its ends, where it fills them in part. What is read beside is for its
+/// buffer, which may be a mapping of another file.
+inline constexpr std::uint64_t most_read_for_write = 2 * cost_alignment;
 
 /// What a read or write costs by that, in thousandths of a VOP. `moved` and `aligned` are of the
 /// request: one that went past the cache, which moves just its own bytes, costs what calibration
@@ -93,8 +94,10 @@ constexpr std::uint64_t device_milli(cost_table const& t, op what, device_work c
     bytes = bytes < moved + most_ahead_bytes ? bytes : moved + most_ahead_bytes;
     return curve_milli(curves[bytes != moved || aligned ? 1 : 0], bytes);
   };
-  return part(t.read_milli, did.read_bytes) +
-         (what == op::write ? part(t.write_milli, did.written_bytes) : 0);
+  if (what != op::write) return part(t.read_milli, did.read_bytes);
+  bool const is_more = did.read_bytes > most_read_for_write;
+  return part(t.read_milli, is_more ? most_read_for_write : did.read_bytes) +
+         part(t.write_milli, did.written_bytes);
 }
 
 /// Whether a request of `size` bytes at an offset is aligned; the low bits of the offset will do.

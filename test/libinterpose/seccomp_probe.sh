@@ -6,3 +6,9 @@
 guest read=1000/s "$PROGRAMS/unusual" seccomp_probe "$DIR"
 counted 20 20 channel read calls
 counted 0 0 passthrough sandboxed calls
+
+# Two threads that ask at once, and are refused, leave it as it was.
+guest stat=1M/s,read=1M/s "$PROGRAMS/sandbox_tries" "$DIR"
+counted 100 100 channel stat calls
+counted 100 100 channel read calls
+counted 0 0 passthrough sandboxed calls

@@ -64,6 +64,8 @@ TEST_CASE("what the device did costs what it did, by the curves of pages", "[cos
   CHECK(device_milli(t, op::write, {0, 0}, 8, false) == 0);  // the page was dirty
   CHECK(device_milli(t, op::write, {4096, 4096}, 100, false) == 3000);
   CHECK(device_milli(t, op::write, {0, 4608}, 4608, false) == 6000);  // past the cache
+  t.read_milli[1][7] = 50'000;  // 64 KiB, which the mapping of its buffer needed
+  CHECK(device_milli(t, op::write, {65536, 4096}, 4096, true) == 3000);
   t.by_device = 2;
   CHECK(std::string_view(validate(t)) == "neither by requests nor by the device");
 }
