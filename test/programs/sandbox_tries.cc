@@ -8,21 +8,29 @@
 #include <sys/prctl.h>
 
 namespace {
+std::string file;
+
 void* ask(void*) {
   for (int i = 0; i < 50'000; ++i)
     CHECK(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, nullptr) == -1 && errno == EFAULT);
   return nullptr;
 }
-}  // namespace
 
-int main(int argc, char** argv) {
-  std::string const file = folder(argc, argv) + "/sandbox_tries";
+void* use(void*) {
   int const fd = make_file(file);
-  pthread_t threads[2];
-  for (pthread_t& t : threads) CHECK(pthread_create(&t, nullptr, ask, nullptr) == 0);
-  for (pthread_t t : threads) CHECK(pthread_join(t, nullptr) == 0);
   struct stat st;
   char byte;
   for (int i = 0; i < 100; ++i) CHECK(stat(file.c_str(), &st) == 0 && pread(fd, &byte, 1, 0) == 1);
+  return nullptr;
+}
+}  // namespace
+
+int main(int argc, char** argv) {
+  file = folder(argc, argv) + "/sandbox_tries";
+  pthread_t threads[2];
+  for (pthread_t& t : threads) CHECK(pthread_create(&t, nullptr, ask, nullptr) == 0);
+  for (pthread_t t : threads) CHECK(pthread_join(t, nullptr) == 0);
+  CHECK(pthread_create(&threads[0], nullptr, use, nullptr) == 0);
+  CHECK(pthread_join(threads[0], nullptr) == 0);
   return 0;
 }
