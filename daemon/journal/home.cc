@@ -61,13 +61,6 @@ bool is_same(int a, int b) {
   return fstat(a, &one) == 0 && fstat(b, &other) == 0 && is_same_file(one, other);
 }
 
-/// Whoever else may list and change a directory can hold its lock against us.
-bool is_ours_alone(int directory) {
-  struct stat st = {};
-  return fstat(directory, &st) == 0 && st.st_uid == geteuid() &&
-         (st.st_mode & (S_IWGRP | S_IWOTH)) == 0;
-}
-
 /// The inode's name at most `depth` levels below a directory of its file system; empty: not found
 /// in time. Anybody may make a tree that is deeper than a stack.
 std::string find_below(int directory, ino_t inode, unsigned depth, std::int64_t until_ns) {
@@ -103,6 +96,12 @@ int open_exact(int mount, file_handle& handle, int flags) {
 }
 
 }  // namespace
+
+bool is_ours_alone(int directory) {
+  struct stat st = {};
+  return fstat(directory, &st) == 0 && st.st_uid == geteuid() &&
+         (st.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
 
 int identify(int fd, file_id& id, std::array<std::uint8_t, 16> const* fs) {
   if (fs != nullptr) id.fs = *fs;

@@ -22,6 +22,9 @@
 
 namespace sluice::journal {
 
+/// Nobody else may change it: whoever may list and change a directory can hold its lock against us.
+bool is_ours_alone(int directory);
+
 /// 0, or an errno when the file's identity cannot be told: then it is not for the journal. `fs`:
 /// the uuid of its file system where that is known.
 int identify(int fd, file_id& id, std::array<std::uint8_t, 16> const* fs = nullptr);

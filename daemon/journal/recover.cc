@@ -18,6 +18,7 @@
 #include <cstring>
 
 #include "abi/order_area.h"
+#include "base/believed_place.h"
 #include "base/clock.h"
 #include "base/descriptor.h"
 #include "base/error.h"
@@ -195,10 +196,16 @@ class recovery {
   }
 
   void open_into() {
+    if (auto const why = why_not_believed(options_.into))
+      throw sluice_error(fmt::format("{}: {}", options_.into, *why));
     into_ = descriptor(open(options_.into.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     file_id place;
     int const error = !into_ ? errno : identify(into_.get(), place);
     if (error != 0) throw sluice_error(fmt::format("{}: {}", options_.into, std::strerror(error)));
+    // It is listed, and so not one whose lock others may hold.
+    if (!is_ours_alone(into_.get()))
+      throw sluice_error(fmt::format(
+          "{}: others may change it; make a directory there that is yours alone", options_.into));
     if (!live_.file_systems().contains(place.fs))
       throw sluice_error(fmt::format("{}: is on another file system than the files of the journal",
                                      options_.into));

@@ -171,6 +171,9 @@ TEST_CASE("a file whose directory is no more is kept, and comes home elsewhere",
   CHECK(r.aside[0].why.find("directory") != std::string::npos);
   REQUIRE(mkdir(b.path("found").c_str(), 0755) == 0);
   CHECK_THROWS_WITH(recover_into(r.aside_log, "/proc"), Catch::Contains("/proc"));
+  REQUIRE(chmod(b.path("found").c_str(), 0777) == 0);
+  CHECK_THROWS_WITH(recover_into(r.aside_log, b.path("found")), Catch::Contains("others may"));
+  REQUIRE(chmod(b.path("found").c_str(), 0755) == 0);
   CHECK(recover_into(r.aside_log, b.path("found")).done.made == 2);
   std::string const second = name.substr(0, 253) + ".2";
   CHECK((b.read("found/" + name) == "a" && b.read("found/" + second) == "b"));
