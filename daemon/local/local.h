@@ -31,8 +31,8 @@ struct peer {
   int pidfd = -1;                  // -1 where the kernel has none: then pid is a hint
   std::vector<gid_t> groups = {};  // supplementary ones
   std::uint64_t ticket = 0;        // of this client, for server::reply; never 0 when it is ours
-  bool is_over = false;            // it had ended when its connection was taken
   bool is_afar = false;  // another daemon says who it is, not our kernel: never an operator
+  bool is_over = false;  // it had ended when its connection was taken
 };
 
 /// True when the process that asks has ended: whatever has its number now is another. Somebody else
