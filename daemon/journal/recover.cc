@@ -202,6 +202,8 @@ class recovery {
     file_id place;
     int const error = !into_ ? errno : identify(into_.get(), place);
     if (error != 0) throw sluice_error(fmt::format("{}: {}", options_.into, std::strerror(error)));
+    if (auto const why = why_not_believed(into_.get()))  // something may have been mounted since
+      throw sluice_error(fmt::format("{}: {}", options_.into, *why));
     // It is listed, and so not one whose lock others may hold.
     if (!is_ours_alone(into_.get()))
       throw sluice_error(fmt::format(

@@ -67,19 +67,19 @@ void history::sum::add(history_point const& did, double more_seconds) {
   demand += did.demand * more_seconds;
 }
 
-void history::sum::add(sum const& more) {
-  served += more.served;
-  delayed += more.delayed;
-  waited_s += more.waited_s;
-  blocked_s += more.blocked_s;
-  paused_s += more.paused_s;
-  beyond += more.beyond;
-  if (std::isnan(limit)) limit = more.limit;
-  demand += more.demand;
-  grant += more.grant;
-  waiting += more.waiting;
-  seconds += more.seconds;
-  bounded_seconds += more.bounded_seconds;
+void history::sum::add(sum const& later) {
+  served += later.served;
+  delayed += later.delayed;
+  waited_s += later.waited_s;
+  blocked_s += later.blocked_s;
+  paused_s += later.paused_s;
+  beyond += later.beyond;
+  if (!std::isnan(later.limit)) limit = later.limit;
+  demand += later.demand;
+  grant += later.grant;
+  waiting += later.waiting;
+  seconds += later.seconds;
+  bounded_seconds += later.bounded_seconds;
 }
 
 history_point history::sum::point() const {
@@ -272,8 +272,8 @@ bool history::read(std::size_t number, history_reader const& who, bool fine, boo
   auto const whole = static_cast<std::int64_t>(out.interval_s) * second_ns;
   double const since_s = static_cast<double>(now_ns_ % whole) / 1e9;
   out.end_unix_s = unix_s_ - since_s;
-  sum open = s.going_on;
-  if (!fine) open.add(s.coarse_sum);
+  sum open = fine ? sum() : s.coarse_sum;
+  open.add(s.going_on);
   out.open = open.point();
   if (points)
     (fine ? s.fine : s.coarse).copy(out.points);

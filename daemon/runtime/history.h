@@ -111,7 +111,7 @@ class history {
     float limit = std::numeric_limits<float>::quiet_NaN();
     double seconds = 0, bounded_seconds = 0;  // the latter: with a demand that is known
     void add(history_point const& did, double seconds);
-    void add(sum const& more);
+    void add(sum const& later);
     history_point point() const;
   };
   struct series {

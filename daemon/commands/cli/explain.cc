@@ -296,8 +296,8 @@ int explain_verb(global_options const& global, explain_options const& options) {
   if (options.words.size() == 1) return explain_pid(global, options.words[0]);
   json out = explain_call(compile_limits(options.limits, "of a call and a path no daemon is asked"),
                           options.words[0], options.words[1]);
-  if (auto const daemon = find_daemon(global, hello_ms).found)
-    out["daemon"] = {{"role", daemon->role}, {"socket", daemon->socket}};
+  auto const daemon = find_daemon(global, hello_ms).found;
+  if (daemon && daemon->role == "node") out["daemon"] = {{"socket", daemon->socket}};
   if (global.json)
     fmt::print("{}", dump(out));
   else

@@ -124,6 +124,16 @@ TEST_CASE("history: a limit is kept with the time in which it held", "[history]"
   CHECK(row.points[2].limit == 7);
   CHECK(std::isnan(row.open.limit));
   CHECK(std::isnan(row.limit));
+  // Of ten seconds the last one that there was counts.
+  for (int i = 0; i < 90; ++i) {
+    h.begin((104 + i / 10) * second + (i % 10) * second / 10, 0);
+    auto l = look_of("a", 10);
+    if (i > 20 && i < 40) l.did.limit = 9;
+    h.put(l);
+    h.end();
+  }
+  REQUIRE(find(h, root, "a", false, row));
+  CHECK(row.points.back().limit == 9);
 }
 
 TEST_CASE("history: an hour after its job a row goes", "[history]") {
