@@ -190,7 +190,7 @@ namespace tries {
 constexpr std::uint32_t puts_back = 1u << 31;
 constinit std::atomic<std::uint32_t> under_way{0};
 constinit std::atomic<abi::segment*> hidden{nullptr};
-constinit std::atomic<bool> one_got_in{false}, one_forbids{false};
+constinit std::atomic<bool> one_got_in{false}, one_forbids{false};  // the latter: and ends programs
 }  // namespace tries
 
 // Who begins while another puts back waits for those few instructions, but not for ever: a handler
@@ -203,9 +203,8 @@ void begin_try() {
 }
 
 void put_back() {
-  bool const got_in = tries::one_got_in.load();
-  sys::is_forbidden.store(got_in && tries::one_forbids.load());
-  abi::segment* const s = got_in ? nullptr : tries::hidden.exchange(nullptr);
+  sys::is_forbidden.store(tries::one_forbids.load());
+  abi::segment* const s = tries::one_got_in.load() ? nullptr : tries::hidden.exchange(nullptr);
   if (s == nullptr) return;
   each_extra(&extra::see_again);
   std::uint32_t const slot = stage.fork_page->slot.load();
@@ -216,10 +215,9 @@ void put_back() {
 
 void end_try() {
   std::uint32_t now = tries::under_way.load();
-  while (now != 1)
-    if (tries::under_way.compare_exchange_weak(now, now - 1)) return;
-  while (!tries::under_way.compare_exchange_weak(now, tries::puts_back))
-    if (now != 1) return end_try();
+  while (!tries::under_way.compare_exchange_weak(now, now == 1 ? tries::puts_back : now - 1)) {
+  }
+  if (now != 1) return;
   put_back();
   tries::under_way.fetch_sub(tries::puts_back);
 }

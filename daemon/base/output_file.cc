@@ -51,9 +51,12 @@ place look(descriptor folder, std::string name, std::string const& called) {
   at.name = std::move(name);
   at.is_there = fstatat(at.folder.get(), at.name.c_str(), &at.st, AT_SYMLINK_NOFOLLOW) == 0;
   if (!at.is_there && errno != ENOENT) refuse(called, errno);
-  struct statfs fs = {};
-  at.is_in_place = fstatfs(at.folder.get(), &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC;
   return at;
+}
+
+bool is_in_proc(place const& at) {
+  struct statfs fs = {};
+  return fstatfs(at.folder.get(), &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC;
 }
 
 /// Who made it would read along, or never.
@@ -101,6 +104,8 @@ class walk {
       if (name.empty() || name == ".") continue;
       place at = look(std::move(folder_), std::move(name), called_);
       bool const is_link = at.is_there && S_ISLNK(at.st.st_mode);
+      // Servers are asked for that, so not at each name.
+      if (is_link || is_last) at.is_in_place = is_in_proc(at);
       if (is_link && !at.is_in_place)
         follow(std::move(at));
       else if (is_last)

@@ -117,8 +117,8 @@ class job_table {
   joined join_scheduled(job& j, local::peer const& who, join_request const& request,
                         site_state const& site);
 
-  /// Who asked to join, until it has attached or died.
   std::optional<process_mark> mark_of(local::peer const& who);
+  /// Who asked to join, until it has attached or died.
   void add_joiner(job& j, local::peer const& who);
 
   void remove(job& j, std::string_view why);

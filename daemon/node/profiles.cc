@@ -206,14 +206,13 @@ nlohmann::json profiles::rows(job const& j) const {
                           {"own_vops", cost.own},
                           {"caused_vops", cost.caused}});
     }
+    auto const claim = claim_on(j, f.terms.supply);
+    rate const reserved = claim ? std::min(claim->reservation, f.need) : 0;
     out.push_back({{"supply", f.terms.supply},
                    {"need", tokens(f.need)},
-                   {"reserved", 0.0},
+                   {"reserved", tokens(reserved)},
                    {"requests", std::move(requests)}});
-    auto const claim = claim_on(j, f.terms.supply);
-    if (!claim) continue;
-    out.back()["reserved"] = tokens(std::min(claim->reservation, f.need));
-    if (claim->limit < f.need) out.back()["limit"] = tokens(claim->limit);
+    if (claim && claim->limit < f.need) out.back()["limit"] = tokens(claim->limit);
   }
   return out;
 }

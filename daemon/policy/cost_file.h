@@ -89,9 +89,8 @@ struct cost_file {
   provenance from;
   double max_vops = 0;            // VOP/s: the rate of small random requests
   double provisionable_vops = 0;  // VOP/s that may be promised, whatever meets
-  bool by_device =
-      false;  // reads and writes cost what the device does for them, not what they move
-  cost_curve read[2], write[2];  // [0] unaligned, [1] aligned
+  bool by_device = false;         // reads and writes cost what the device does, not what they move
+  cost_curve read[2], write[2];   // [0] unaligned, [1] aligned
   std::vector<op_cost> ops;
   std::vector<side_cost> beside;
   std::vector<interference> grid;

@@ -17,6 +17,8 @@ namespace {
 
 constexpr std::uint64_t most_size_bytes = std::uint64_t{1} << 30;
 constexpr double most_per_s = 1e9;
+/// Names of channels begin so; no role is called so.
+constexpr char of_vops[] = "vops:(", of_bytes[] = "bytes:(";
 
 std::uint64_t read_size(reading const& r, node const& n, std::string const& path) {
   auto const size = core::parse_amount(r.string(n, path));
@@ -204,16 +206,16 @@ rate first_of(request_terms const& t) {
 
 request_channels channels_of(request_terms const& t, request_spec const& what) {
   auto const target = target_of_supply(t.supply);
-  request_channels out;  // no role is called so
-  out.own = fmt::format("vops:({})@{}", what.name, target);
-  if (what.size_bytes != 0) out.bytes = fmt::format("bytes:({})@{}", what.name, target);
+  request_channels out;
+  out.own = fmt::format("{}{})@{}", of_vops, what.name, target);
+  if (what.size_bytes != 0) out.bytes = fmt::format("{}{})@{}", of_bytes, what.name, target);
   for (auto const& role : what.causes)
-    out.caused.push_back(fmt::format("vops:({}:{})@{}", what.name, role, target));
+    out.caused.push_back(fmt::format("{}{}:{})@{}", of_vops, what.name, role, target));
   return out;
 }
 
 bool is_request_channel(std::string const& name) {
-  return name.starts_with("vops:(") || name.starts_with("bytes:(");
+  return name.starts_with(of_vops) || name.starts_with(of_bytes);
 }
 
 void add_request_channels(std::vector<request_terms> const& of,

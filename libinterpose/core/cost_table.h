@@ -38,8 +38,7 @@ struct cost_table {
   std::uint32_t write_milli[2][cost_points];
   std::uint32_t op_milli[op_count];  // of ops that move no bytes; those that do have 0 here
   std::uint32_t create_milli;        // of an open that may create
-  std::uint32_t
-      by_device;  // 1: reads and writes cost what the device did for them, see device_milli()
+  std::uint32_t by_device;           // 1: a read or write costs device_milli()
 };
 static_assert(std::is_standard_layout_v<cost_table> && std::is_trivially_copyable_v<cost_table>);
 static_assert(sizeof(cost_table) == (4 * cost_points + op_count + 2) * 4);

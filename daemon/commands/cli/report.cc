@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -250,6 +251,7 @@ constexpr count_words order_words[] = {
     {abi::order_count::marked, "files marked as newer than the journal"},
     {abi::order_count::mark_failed, "files that could not be marked"},
 };
+static_assert(std::size(order_words) == unsigned(abi::order_count::count), "none is left untold");
 
 /// What became of each sync.
 std::string order_lines(json const& report) {

@@ -34,7 +34,7 @@ constexpr kept_row kept[] = {
     {"served_sum", "served", nullptr, true},    {"waiting", "waiting", nullptr, false},
     {"delayed_sum", "delayed", nullptr, false}, {"waited_s", "waited", "s", false},
     {"blocked_s", "blocked", "s", false},       {"paused_s", "paused", "s", false},
-    {"beyond_sum", "beyond", nullptr, false}};
+    {"beyond_sum", "beyond", nullptr, false},   {"limit", "limit", nullptr, false}};
 
 std::string text_in(json const& row, char const* key) {
   auto const at = row.find(key);
@@ -91,13 +91,14 @@ class gatherer {
       if (k.per_second) add_to(own_[supply], values);
       bool const is_known =
           std::any_of(values.begin(), values.end(), [](json const& v) { return v.is_number(); });
-      bool const is_rare = k.what == "paused"sv || k.what == "beyond"sv;
+      bool const is_limit = k.what == "limit"sv;
+      bool const is_rare = is_limit || k.what == "paused"sv || k.what == "beyond"sv;
       if (is_rare && !is_any_above_zero(values)) continue;
+      if (is_limit) tell_limits(row, job, values);
       if (is_known || std::string_view(k.what) == "demand")
         put(job, supply, k.what, k.unit == nullptr ? text_in(row, "unit") : k.unit,
             std::move(values));
     }
-    take_limits(row, job, supply);
     if (!std::exchange(told_[job], true))
       jobs_.push_back(
           {{"job", job}, {"class", text_in(row, "class")}, {"user", text_in(row, "user")}});
@@ -185,12 +186,10 @@ class gatherer {
 
   /// A limit that changed is told with those before it: what waited may have waited for one of
   /// them.
-  void take_limits(json const& row, std::string const& job, std::string const& supply) {
-    json values = on_axis(row, "limit");
-    if (!is_any_above_zero(values)) return;
-    std::string const unit = text_in(row, "unit");
-    json const& kept = values_in(row, "limit");
-    double const last = kept.back().is_number() ? kept.back().get<double>() : 0;
+  void tell_limits(json const& row, std::string const& job, json const& values) {
+    std::string const supply = text_in(row, "supply"), unit = text_in(row, "unit");
+    json const& raw = values_in(row, "limit");
+    double const last = raw.back().is_number() ? raw.back().get<double>() : 0;
     if (last > 0) rule_of(supply, fmt::format("{} has a limit of {}", job, rate_text(last, unit)));
     std::set<double> others;
     for (json const& v : values)
@@ -201,7 +200,6 @@ class gatherer {
     else
       for (double const was : others)
         rule_of(supply, fmt::format("{} had a limit of {}", job, rate_text(was, unit)));
-    put(job, supply, "limit", unit, std::move(values));
   }
 
   void rule_of(std::string const& supply, std::string const& words) {
