@@ -18,6 +18,13 @@ namespace {
 
 using nlohmann::json;
 
+/// It asks for what it would get if it waited, but nothing of it waits.
+void tell_as_watched(verbs::stream_view& s) {
+  s.waiting = s.waiters = s.blocked_ppm = 0;
+  s.is_blocked = false;
+  s.would_delay = s.served > s.granted ? s.served - s.granted : 0;
+}
+
 }  // namespace
 
 std::optional<verbs::parent_view> cluster_role::parent() const {
@@ -72,6 +79,7 @@ tenancy const& cluster_role::total_of(std::size_t number) const {
       for (tenancy const& t : c.jobs) {
         totals_[t.job].processes += t.processes;
         totals_[t.job].escaped += t.escaped;
+        totals_[t.job].is_watched = totals_[t.job].is_watched || t.is_watched;
       }
   }
   return totals_[number];
@@ -94,6 +102,9 @@ verbs::job_view cluster_role::look_at(std::size_t number) const {
   }
   tenancy const& total = total_of(number);
   v.processes = total.processes;
+  v.is_watched = total.is_watched;
+  if (v.is_watched)
+    for (auto& s : v.streams) tell_as_watched(s);
   if (total.escaped > 0)
     v.escapes.push_back(
         {0, fmt::format("{} processes", total.escaped), "ask the daemon of the node"});

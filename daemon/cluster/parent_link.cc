@@ -102,6 +102,7 @@ void parent_link::announce_jobs(time_ns now) {
       wire::job_entry& e = sums.try_emplace(t.job, entry_of(r.jobs[t.job])).first->second;
       e.processes += t.processes;
       e.escaped += t.escaped;
+      e.watched = e.watched || t.is_watched;
     }
   wire::job_list list;
   for (auto& [row, e] : sums) {

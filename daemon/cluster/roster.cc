@@ -377,6 +377,7 @@ void roster::take(std::uint32_t number, wire::job_list const& l, time_ns now) {
     }
     t.processes = e.processes;
     t.escaped = e.escaped;
+    t.is_watched = e.watched;
     t.heard_at = now;
     jobs[row].name = e.name;
     jobs[row].uid = e.uid;

@@ -65,6 +65,7 @@ struct tenancy {
   std::uint32_t escaped = 0;
   std::uint32_t class_key = 0;
   time_ns heard_at = 0;
+  bool is_watched = false;
 };
 
 /// A class of a job, as children say it in their lists.

@@ -25,6 +25,7 @@ wire::job_entry entry_of(job const& j, std::string const& qos_class) {
   e.escaped = static_cast<std::uint32_t>(j.escapes.size());
   e.name = j.record.name;
   e.qos_class = qos_class.substr(0, 31);
+  e.watched = j.record.monitor;
   return e;
 }
 

@@ -16,7 +16,7 @@
 
 namespace sluice::wire {
 
-inline constexpr std::uint16_t major_version = 4;
+inline constexpr std::uint16_t major_version = 5;
 
 /// No rate or amount on the wire is larger (72 TB/s); encoding cuts what is. Sums of many children
 /// may still overflow 64 bits: clamp each to its supply's capacity first.
@@ -59,6 +59,7 @@ struct job_entry {
   std::uint32_t escaped = 0;  // processes of the job that nobody meters
   std::string name;           // at most 63 bytes
   std::string qos_class;      // at most 31 bytes
+  bool watched = false;       // --monitor: nothing holds it back
 };
 struct job_list {
   std::vector<job_entry> jobs;

@@ -63,6 +63,23 @@ $S resume hydro >/dev/null || fail "resume"
 until_true is True "$of['served'] > 300" || fail "not served after resume: $(field "$of")"
 $S explain --job hydro | grep -q bronze || fail "explain: $($S explain --job hydro)"
 
+# A watched job is shown as one: it has more than it would get, and nothing of it waits.
+"$SLUICE" --run-dir "$SCRATCH/n1" run -q --monitor --job seen --class gold \
+  -- sh -c "while :; do : <$SCRATCH/tree/f; done" &
+seen=$!
+pids="$pids $seen"
+of_seen="[j for j in d if j['job'] == 'seen'][0]"
+is_watched() {
+  is "('watched', True)" "(lambda j: (j['state'], j['streams'][0]['would_delay'] > 0))($of_seen)" \
+    2>/dev/null
+}
+until_true is_watched || fail "a watched job: $(field d)"
+is True "(lambda s: s['waiters'] == s['waiting'] == s['blocked'] == 0)($of_seen['streams'][0])" ||
+  fail "a watched job waits: $(field d)"
+kill "$seen"
+has_one() { is 1 'len(d)'; }
+until_true has_one || fail "a watched job stays: $(field d)"
+
 sed 's/"2k\/s"/"1k\/s"/' "$SCRATCH/site.json" >"$SCRATCH/new.json"
 $S policy apply "$SCRATCH/new.json" --dry-run | grep -q '1k/s' || fail "dry run"
 $S policy apply "$SCRATCH/new.json" >/dev/null || fail "apply"
