@@ -66,6 +66,10 @@ class HeldCosts:
     def load(self, load):
         return sum(self.part(*p) for p in load.parts())
 
+    def depth(self, load):
+        """Threads that fill the disk with it; none: nobody measured that."""
+        return None
+
 
 class ModelCosts(HeldCosts):
     """Of test/bench/model_disk.cc."""
@@ -80,11 +84,17 @@ class CalibratedCosts(HeldCosts):
             self.file = json.load(f)
         super().__init__(self.file["provisionable_vops"], 0)
 
-    def part(self, what, size):
+    def point(self, what, size):
         curve = self.file[what]
         points = curve["aligned"] if isinstance(curve, dict) else curve
-        return next(p["cost"] if isinstance(p, dict) else p[1] for p in points
-                    if (p["bytes"] if isinstance(p, dict) else p[0]) == size)
+        points = (p if isinstance(p, dict) else {"bytes": p[0], "cost": p[1]} for p in points)
+        return next(p for p in points if p["bytes"] == size)
+
+    def part(self, what, size):
+        return self.point(what, size)["cost"]
+
+    def depth(self, load):
+        return self.point(load.kind, load.size).get("threads")
 
 
 def believed_part(idea, disk, what, size):
