@@ -193,13 +193,19 @@ constinit std::atomic<abi::segment*> hidden{nullptr};
 constinit std::atomic<bool> one_got_in{false}, one_forbids{false};  // the latter: and ends programs
 }  // namespace tries
 
-// Who begins while another puts back waits for those few instructions, but not for ever: a handler
-// may have interrupted them.
-void begin_try() {
+thread_local constinit unsigned own_tries __attribute__((tls_model("initial-exec"))) = 0;
+
+// For a few instructions of another thread, but not for ever: a handler may have interrupted them.
+void wait_while(std::uint32_t mask) {
   constexpr unsigned most_looks = 1u << 20;
-  if ((tries::under_way.fetch_add(1) & tries::puts_back) == 0) return;
   for (unsigned i = 0; i < most_looks; ++i)
-    if ((tries::under_way.load() & tries::puts_back) == 0) return;
+    if ((tries::under_way.load() & mask) == 0) return;
+}
+
+// Who begins while another puts back waits.
+void begin_try() {
+  ++own_tries;
+  if ((tries::under_way.fetch_add(1) & tries::puts_back) != 0) wait_while(tries::puts_back);
 }
 
 void put_back() {
@@ -209,11 +215,14 @@ void put_back() {
   each_extra(&extra::see_again);
   std::uint32_t const slot = stage.fork_page->slot.load();
   if (slot != 0) abi::process_of(*s, slot - 1).state.store(1);
-  s->head.passthrough_calls[static_cast<unsigned>(abi::passthrough::sandboxed)].fetch_sub(1);
+  // A child of a handler in the try comes here as well.
+  auto& sandboxed = s->head.passthrough_calls[static_cast<unsigned>(abi::passthrough::sandboxed)];
+  if (sandboxed.load() != 0) sandboxed.fetch_sub(1);
   stage.active.store(s);
 }
 
 void end_try() {
+  --own_tries;
   std::uint32_t now = tries::under_way.load();
   while (!tries::under_way.compare_exchange_weak(now, now == 1 ? tries::puts_back : now - 1)) {
   }
@@ -224,6 +233,16 @@ void end_try() {
 
 }  // namespace
 
+void await_tries() {
+  if (own_tries == 0 && !tries::one_got_in.load()) wait_while(~std::uint32_t{0});
+}
+
+bool only_asks(long mode, long filter) {
+  if (mode != SECCOMP_MODE_FILTER || !may_ask()) return false;
+  auto const* const program = reinterpret_cast<sock_fprog const*>(filter);
+  return !can_read(program) || !can_read(program->filter, program->len);
+}
+
 outside enter_sandbox(long mode, long filter) {
   outside const before = {may_end_programs(mode, filter), self.is_vfork_child};
   if (before.is_vfork_child != 0) {
@@ -231,11 +250,12 @@ outside enter_sandbox(long mode, long filter) {
     return before;
   }
   begin_try();
+  // What they do for it takes calls of their own.
+  bool const is_seeing = stage.active.load() != nullptr;
+  if (is_seeing) each_extra(&extra::go_blind);
   if (before.forbids) sys::is_forbidden.store(true);
-  if (stage.active.load() == nullptr) return before;
-  each_extra(&extra::go_blind);
   abi::segment* const s = stage.active.exchange(nullptr);
-  if (s == nullptr) each_extra(&extra::see_again);  // another one took it meanwhile
+  if (s == nullptr && is_seeing) each_extra(&extra::see_again);  // another one took it meanwhile
   if (s == nullptr) return before;
   s->head.passthrough_calls[static_cast<unsigned>(abi::passthrough::sandboxed)].fetch_add(1);
   std::uint32_t const slot = stage.fork_page->slot.load();

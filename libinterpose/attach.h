@@ -24,6 +24,8 @@ struct outside {
 };
 /// As `mode` below: one without a filter, in which no call of ours is expected.
 inline constexpr long other_sandbox = 0;
+/// A filter that cannot be read is refused: programs ask this way whether there are any.
+bool only_asks(long mode, long filter);
 /// From now on nothing but the program's own calls. `mode` and `filter`: as prctl(2) has them.
 outside enter_sandbox(long mode, long filter);
 /// The kernel has answered.
@@ -36,14 +38,21 @@ void leave_environment(char** entry);
 /// The shell of system() or popen() goes without us where it could not open us.
 void before_libc_starts_a_shell();
 
-/// Calls enter(), by which the program enters a sandbox.
+/// Other threads only try sandboxes, so far as is known: waits until the kernel has answered them,
+/// but not for long.
+void await_tries();
+
+/// Calls enter(), by which the program enters a sandbox. It did unless the answer is an error, or
+/// above `most`.
 template <class Enter>
-long into_sandbox(long mode, long filter, Enter&& enter) {
+long into_sandbox(long mode, long filter, Enter&& enter, long most = __LONG_MAX__) {
+  if (only_asks(mode, filter)) return enter();
   char** const entry = entry_in_environment();
   outside const before = enter_sandbox(mode, filter);
   long const r = enter();
-  after_sandbox(before, r >= 0);
-  if (r >= 0 && entry != nullptr && is_in_sandbox()) leave_environment(entry);
+  bool const is_in = r >= 0 && r <= most;
+  after_sandbox(before, is_in);
+  if (is_in && entry != nullptr && is_in_sandbox()) leave_environment(entry);
   return r;
 }
 

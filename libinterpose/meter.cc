@@ -83,7 +83,7 @@ void give_back(core::bucket& b, std::uint64_t units) {
 // sleeping.
 bool still_ours(passage const& p) {
   if (p.fd < 0) return true;
-  unsigned const now = verify_fd(p.fd, p.v.entry >> entry_path_shift);
+  unsigned const now = verify_fd(p.fd, p.v.entry >> entry_path_shift, p.v.entry | entry_unverified);
   if ((now & entry_kind_mask) == (p.v.entry & entry_kind_mask)) return true;
   pass_through(abi::passthrough::not_ours);
   return false;
@@ -389,6 +389,7 @@ void settle_spared(passage& p, unsigned channel, std::uint64_t booked, std::uint
 bool enter_found(visit& v, unsigned entry, int fd, bool may_sleep, bool counted) {
   unsigned const target = (entry & entry_kind_mask) - entry_first_target;
   v.entry = static_cast<std::uint16_t>(entry);
+  if (v.bytes > most_moved) v.bytes = most_moved;
   if (target >= core::max_targets || (target == 0 && !stage.counts_elsewhere)) return false;
   if (stage.has_callers) [[unlikely]]
     find_caller(v, counted);
@@ -417,9 +418,9 @@ bool enter_found(visit& v, unsigned entry, int fd, bool may_sleep, bool counted)
 }
 
 // Two gates, of which one or both count VOPs. Out of the way of a call that has one.
-[[gnu::noinline]] static beginning begin_priced_pair(op_plan const& row, call id, core::op what,
-                                                     unsigned entry, std::uint64_t bytes,
-                                                     bool aligned) {
+[[gnu::noinline]] static beginning pay_priced_pair(op_plan const& row, call id, core::op what,
+                                                   unsigned entry, std::uint64_t bytes,
+                                                   bool aligned) {
   auto const units_for = [&](bool is_bytes, unsigned cost) {
     if (is_bytes) return bytes;
     return cost == 0 ? core::op_units : planned_price(cost, what, bytes, aligned);
@@ -428,10 +429,10 @@ bool enter_found(visit& v, unsigned entry, int fd, bool may_sleep, bool counted)
   abi::channel_counters& second = counters_of(*self.counters, row.second);
   std::uint64_t const one = units_for(row.first_bytes, row.first_cost);
   std::uint64_t const two = units_for(row.second_bytes, row.second_cost);
-  if (!take_from_lease(first, row.first, one)) return {};
+  if (!take_from_lease(first, row.first, one)) return {entry, begun::unclear};
   if (!take_from_lease(second, row.second, two)) {
     core::add_own(first.lease.tokens, one);
-    return {};
+    return {entry, begun::unclear};
   }
   count_passed(first, row.first_bytes || row.first_cost != 0, one);
   count_passed(second, row.second_bytes || row.second_cost != 0, two);
@@ -439,19 +440,29 @@ bool enter_found(visit& v, unsigned entry, int fd, bool may_sleep, bool counted)
   return {with_manner(entry, aligned), begun::passed};
 }
 
-beginning begin_priced(call id, core::op what, unsigned entry, std::uint64_t bytes, bool aligned) {
-  if (entry == entry_unknown || !is_settled() || self.untimed_left <= 0) return {};
-  if (stage.has_measured && moves_bytes(what)) return {};
+[[gnu::always_inline]] inline beginning pay_at_gates(call id, core::op what, unsigned entry,
+                                                     std::uint64_t bytes, bool aligned) {
   op_plan const* row = &stage.mine->plan[entry % plan_rows][static_cast<unsigned>(what)];
   __asm__("" : "+r"(row));  // or the compiler finds its address anew for each look
-  if (row->what != planned::priced) return {};
-  if (row->second.counters != 0) return begin_priced_pair(*row, id, what, entry, bytes, aligned);
+  if (row->second.counters != 0) return pay_priced_pair(*row, id, what, entry, bytes, aligned);
   abi::channel_counters& c = counters_of(*self.counters, row->first);
   std::uint64_t const units = planned_price(row->first_cost, what, bytes, aligned);
-  if (!take_from_lease(c, row->first, units)) return {};
+  if (!take_from_lease(c, row->first, units)) return {entry, begun::unclear};
   count_passed(c, true, units);
   count_made(*self.counters, id);
   return {with_manner(entry, aligned), begun::passed};
+}
+
+beginning pay_priced_read(call id, unsigned entry, std::uint64_t bytes, bool aligned) {
+  return pay_at_gates(id, core::op::read, entry, bytes, aligned);
+}
+
+beginning pay_priced_write(call id, unsigned entry, std::uint64_t bytes, bool aligned) {
+  return pay_at_gates(id, core::op::write, entry, bytes, aligned);
+}
+
+beginning pay_priced_op(call id, unsigned entry, core::op what) {
+  return pay_at_gates(id, what, entry, 0, true);
 }
 
 beginning begin_on_path(call id, core::op what, int dir, char const* path) {
@@ -616,6 +627,8 @@ bool pay_ahead(int fd, std::uint64_t bytes) {
   if (v.refused) return false;
   v.delay = when::never;
   if (v.bytes != bytes) settle(v, bytes);
+  // The call that is being made does not pay for them again.
+  if (stage.has_measured) self.noted_read += static_cast<std::uint32_t>(bytes / device_block);
   return true;
 }
 

@@ -34,6 +34,9 @@ inline std::uint64_t rules_met(core::op what, unsigned entry) {
   return mask & self.caller_rules;
 }
 
+/// No call moves more (MAX_RW_COUNT of the kernel), whatever it asks for.
+inline constexpr std::uint64_t most_moved = 0x7fff'f000;
+
 /// core::spend(), by what the subtraction says of its result.
 inline bool spend_own(core::lease& l, std::uint64_t cost) {
 #if defined(__x86_64__)
@@ -91,19 +94,45 @@ inline unsigned entry_at_once(int fd) {
 }
 
 /// How a call begins. For most that is all: the real call is the next thing done, and no record of
-/// them is needed but this word. `entry` may be unknown when it is unclear.
-enum class begun : std::uint32_t { unclear = 0, not_ours = 1u << 16, passed = 2u << 16 };
+/// them is needed but this word. `entry` may be unknown when it is unclear. What is `priced` has
+/// still to pay_priced().
+enum class begun : std::uint32_t {
+  unclear = 0,
+  priced = 1u << 16,
+  not_ours = 2u << 16,
+  passed = 3u << 16
+};
 struct beginning {
   std::uint32_t word = 0;
   beginning() = default;
   beginning(unsigned entry, begun how) : word(entry | static_cast<std::uint32_t>(how)) {}
   unsigned entry() const { return word & 0xffff; }
   bool is(begun how) const { return word >> 16 == static_cast<std::uint32_t>(how) >> 16; }
+  /// The real call may be made.
+  bool is_over() const { return word >= static_cast<std::uint32_t>(begun::not_ours); }
 };
 
-/// The same where a gate counts VOPs: what begin_planned() finds unclear. `entry` may be unknown.
-[[gnu::noinline]] beginning begin_priced(call id, core::op what, unsigned entry,
-                                         std::uint64_t bytes, bool aligned);
+/// Of a plan that has other gates than those of operations and bytes.
+constexpr begun begun_by(planned what) {
+  if (what == planned::not_ours) return begun::not_ours;
+  return what == planned::priced ? begun::priced : begun::unclear;
+}
+
+/// What begin_planned() leaves where a gate counts VOPs: passed, or unclear and nothing taken.
+[[gnu::noinline]] beginning pay_priced_read(call id, unsigned entry, std::uint64_t bytes,
+                                            bool aligned);
+[[gnu::noinline]] beginning pay_priced_write(call id, unsigned entry, std::uint64_t bytes,
+                                             bool aligned);
+[[gnu::noinline]] beginning pay_priced_op(call id, unsigned entry, core::op what);
+
+template <core::op what>
+[[gnu::always_inline]] inline beginning pay_priced(call id, unsigned entry, place const& where,
+                                                   std::uint64_t bytes) {
+  if constexpr (!moves_bytes(what)) return pay_priced_op(id, entry, what);
+  bool const aligned = core::is_aligned(where.low, bytes);
+  if constexpr (what == core::op::read) return pay_priced_read(id, entry, bytes, aligned);
+  return pay_priced_write(id, entry, bytes, aligned);
+}
 
 /// What most calls do, for a thread that is_settled(): the plan says which gates, the thread holds
 /// tokens for them. Unless it holds them for all of the gates nothing is taken and nothing counted.
@@ -112,7 +141,7 @@ template <bool moves>
                                                   std::uint64_t bytes) {
   op_plan const& row = stage.mine->plan[entry % plan_rows][static_cast<unsigned>(what)];
   abi::shard& own = *self.counters;
-  if (self.untimed_left <= 0) [[unlikely]]
+  if (self.untimed_left <= 0 || (moves && bytes > most_moved)) [[unlikely]]
     return row.what == planned::not_ours ? begun::not_ours : begun::unclear;
   if (row.what == planned::gate) [[likely]] {
     bool const one = moves && row.first_bytes;
@@ -131,7 +160,7 @@ template <bool moves>
     }
     count_passed(first, one, bytes);
   } else if (row.what != planned::count) {
-    return row.what == planned::not_ours ? begun::not_ours : begun::unclear;
+    return begun_by(row.what);
   }
   count_made(own, id);
   return begun::passed;
@@ -279,32 +308,18 @@ template <class Real>
   return static_cast<result>(r);
 }
 
-/// The same, where a channel counts VOPs: not so rare.
-template <call id, core::op what, when point, class Real>
-[[gnu::noinline]] auto call_priced(place where, std::uint64_t bytes, unsigned entry,
-                                   Real const& real_call) {
-  using result = decltype(real_call());
-  bool const aligned = core::is_aligned(where.low, bytes);
-  beginning const b = begin_priced(id, what, entry, bytes, aligned);
-  if (!b.is(begun::passed))
-    return call_slowly({id, what, point, false, 0, bytes, 0}, where, entry, real_call);
-  auto const r = real_call();
-  end<what>(id, where, b, bytes, r);
-  return static_cast<result>(r);
-}
-
 template <class Real>
-[[gnu::noinline, gnu::cold]] auto open_slowly(visit v, place where, unsigned entry,
+[[gnu::noinline, gnu::cold]] auto open_slowly(visit v, place where, beginning b,
                                               Real const& real_call) {
-  bool const is_plain = stage.has_prices && (v.manner & visit::creates) == 0;
-  if (is_plain && begin_priced(v.id, v.what, entry, 0, true).is(begun::passed)) {
-    v.entry = static_cast<std::uint16_t>(entry);
+  bool const is_plain = b.is(begun::priced) && (v.manner & visit::creates) == 0;
+  if (is_plain && pay_priced_op(v.id, b.entry(), v.what).is(begun::passed)) {
+    v.entry = static_cast<std::uint16_t>(b.entry());
     auto const r = real_call();
     opened(static_cast<int>(r), v);
     if (r < 0) count_error(v.id);
     return r;
   }
-  bool const ours = enter_place(v, where, entry);
+  bool const ours = enter_place(v, where, b.entry());
   auto const r = real_call();
   opened(static_cast<int>(r), v);
   if (ours) leave(v, r < 0, 0);

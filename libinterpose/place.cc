@@ -370,8 +370,8 @@ unsigned ask_fd(int fd, unsigned path_class, unsigned said) {
 }
 
 // Never inline: the paths that lead here would have to keep its arguments.
-[[gnu::noinline]] unsigned verify_fd(int fd, unsigned path_class) {
-  unsigned const entry = ask_fd(fd, path_class, peek_fd(fd));
+[[gnu::noinline]] unsigned verify_fd(int fd, unsigned path_class, unsigned said) {
+  unsigned const entry = ask_fd(fd, path_class, said);
   set_fd(fd, entry);
   return entry;
 }

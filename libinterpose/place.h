@@ -66,7 +66,7 @@ inline std::uint64_t bytes_of_request(bool reads, int fd, std::int64_t at, std::
 }
 
 /// The table entry of `fd` after asking the kernel: what it is now. ask_fd leaves the table alone.
-unsigned verify_fd(int fd, unsigned path_class);
+unsigned verify_fd(int fd, unsigned path_class, unsigned said);
 /// `said`: the entry that its name had when it was opened.
 unsigned ask_fd(int fd, unsigned path_class, unsigned said = entry_unknown);
 /// The entry of the directory that holds `path`, or of what `path` names when it is a target's
@@ -113,11 +113,11 @@ inline bool is_known(unsigned entry) {
 
 inline unsigned entry_of_fd(int fd) {
   if (!in_table(fd)) [[unlikely]]
-    return fd < 0 ? entry_outside : verify_fd(fd, 0);
+    return fd < 0 ? entry_outside : verify_fd(fd, 0, entry_unknown);
   unsigned const entry = stage.mine->entry_of(fd).load(std::memory_order_relaxed);
   if (is_known(entry)) [[likely]]
     return entry;
-  return verify_fd(fd, entry >> entry_path_shift);
+  return verify_fd(fd, entry >> entry_path_shift, entry);
 }
 
 inline void set_fd(int fd, unsigned entry) {

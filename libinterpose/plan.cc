@@ -64,6 +64,11 @@ std::uint16_t plan_cost(core::ruleset const& rules, unsigned gate) {
   return static_cast<std::uint16_t>(table * sizeof(core::cost_table));
 }
 
+// What it costs is known when it has been made.
+bool is_measured(unsigned op) {
+  return stage.has_measured && (core::byte_ops_of(~std::uint64_t{0}) >> op & 1) != 0;
+}
+
 // What most calls meet is known before any is made.
 op_plan plan_of(core::ruleset const& rules, unsigned op, unsigned entry) {
   op_plan row;
@@ -81,7 +86,9 @@ op_plan plan_of(core::ruleset const& rules, unsigned op, unsigned entry) {
   unsigned const first = stage.gate_of_rule[__builtin_ctzll(mask)];
   unsigned const second = after_first == 0 ? 0 : stage.gate_of_rule[__builtin_ctzll(after_first)];
   if (((first | second) & gate_counts) != 0) return row;
-  row.what = ((first | second) & gate_vops) != 0 ? planned::priced : planned::gate;
+  bool const is_priced = ((first | second) & gate_vops) != 0;
+  if (is_priced && is_measured(op)) return row;
+  row.what = is_priced ? planned::priced : planned::gate;
   row.first_cost = plan_cost(rules, first);
   row.first = plan_gate(first);
   row.first_bytes = (first & gate_bytes) != 0;

@@ -119,8 +119,9 @@ bool write_preload(char* to, char const* theirs, bool with_us) {
 class sandbox_room {
  public:
   explicit sandbox_room(std::size_t bytes)
-      : is_ours_(bytes > most_on_stack && bytes <= sizeof stage.mine->exec_room &&
-                 is_in_sandbox() && self.is_vfork_child == 0 && !is_taken_.exchange(true)) {}
+      : is_ours_(stage.mine != nullptr && bytes > most_on_stack &&
+                 bytes <= sizeof stage.mine->exec_room && is_in_sandbox() &&
+                 self.is_vfork_child == 0 && !is_taken_.exchange(true)) {}
   ~sandbox_room() {
     if (is_ours_) is_taken_.store(false);
   }
@@ -179,6 +180,7 @@ int with_preload(char* const* envp, Start&& start) {
   if (stage.preload_length == 0) return start(envp);
   environment const e = inspect(envp);
   if (!e.readable) return start(envp);
+  if (is_in_sandbox()) await_tries();
   bool const with_us = !is_in_sandbox() && library_is_within_reach();
   if (e.complete == with_us) return start(envp);
   return with_rewritten(envp, e, with_us, start);
@@ -269,6 +271,15 @@ int system(char const* command) {
   if (command != nullptr) before_libc_starts_a_shell();
   return real::system(command);
 }
+
+// The next two are followed where small writes are gathered (small/); else they are libc's. More
+// arguments than the caller gave do no harm.
+int clone(int (*run)(void*), void* stack, int flags, void* argument, void* parent, void* tls,
+          void* child) {
+  return real::clone(run, stack, flags, argument, parent, tls, child);
+}
+
+int _Fork() { return real::_Fork(); }
 
 // A sandbox that the program enters may kill it for any call it does not expect: from here on we
 // make none.

@@ -167,6 +167,8 @@ void forget_asked(std::uintptr_t at, std::uintptr_t end) {
     std::uintptr_t const begin = known.arena[place].load(std::memory_order_relaxed);
     if (begin == 0 || (begin & 1) != 0 || end <= begin || at >= begin + arena_span) continue;
     ++known.version;
+    // malloc never takes the head of one away, so this is none.
+    if (at <= begin) known.arena[place].store(begin | 1);
     for (auto& pages : stage.mine->arena_asked[place]) pages.store(0);
   }
 }

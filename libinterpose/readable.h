@@ -25,9 +25,10 @@ namespace sluice {
 inline constexpr std::uintptr_t page_size = 4096;  // or a part of one
 static_assert(core::max_path <= page_size);
 
+inline constexpr std::uintptr_t no_limit = 0;
 struct region {
   std::atomic<std::uintptr_t> low{~std::uintptr_t{0}};
-  std::uintptr_t const* limit = nullptr;  // a page of it follows what a string may begin with
+  std::uintptr_t const* limit = &no_limit;  // a page of it follows what a string may begin with
 };
 struct alignas(64) known_memory {
   region stack, image, heap;

@@ -76,12 +76,6 @@ bool enter_close(visit& v, int fd) {
 namespace {
 
 [[gnu::noinline, gnu::cold]] int close_slowly(int fd, unsigned entry) {
-  if (stage.has_prices &&
-      begin_priced(call::close, core::op::close, entry, 0, true).is(begun::passed)) {
-    int const r = real::close(fd);
-    if (r != 0) count_error(call::close);
-    return r;
-  }
   visit v{call::close, core::op::close, when::never, false, 0, 0, 0};
   bool const ours = entry != entry_unknown ? enter_entry(v, entry, fd, false) : enter_close(v, fd);
   int const r = real::close(fd);
@@ -99,6 +93,8 @@ int close(int fd) {
     unsigned const entry = forget_fd(fd);
     b = {entry, begin_planned<false>(call::close, core::op::close, entry, 0)};
   }
+  if (b.is(begun::priced)) [[unlikely]]
+    b = pay_priced_op(call::close, b.entry(), core::op::close);
   if (b.is(begun::passed)) [[likely]] {
     int const r = real::close(fd);
     if (r != 0) [[unlikely]]
@@ -174,6 +170,15 @@ int recvmmsg(int fd, void* messages, unsigned count, int flags, void* timeout) {
   for (int i = 0; i < r && may_touch_table(); ++i)
     forget_received(static_cast<mmsghdr*>(messages)[i].msg_hdr);
   return r;
+}
+
+// Descriptors may leave in it: minded where small writes are gathered (small/).
+ssize_t sendmsg(int fd, void const* message, int flags) {
+  return real::sendmsg(fd, message, flags);
+}
+
+int sendmmsg(int fd, void* messages, unsigned count, int flags) {
+  return real::sendmmsg(fd, messages, count, flags);
 }
 
 int pidfd_getfd(int pidfd, int fd, unsigned flags) {

@@ -55,6 +55,8 @@ FILE* fopen(char const* path, char const* mode) {
   return open_stream(call::fopen, on_path(path), mode, [&] { return real::fopen(path, mode); });
 }
 
+FILE* fdopen(int fd, char const* mode) { return real::fdopen(fd, mode); }
+
 FILE* freopen(char const* path, char const* mode, FILE* f) {
   if (f == nullptr || path == nullptr) return real::freopen(path, mode, f);
   std::uint64_t const left = look(f).unwritten;

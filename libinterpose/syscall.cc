@@ -70,7 +70,10 @@ long enter_by_seccomp(raw_call const& raw) {
   bool const is_strict = raw.a == 0, is_filter = raw.a == 1;
   if (!is_strict && !is_filter) return raw();
   long const mode = is_strict ? SECCOMP_MODE_STRICT : SECCOMP_MODE_FILTER;
-  return into_sandbox(mode, raw.c, raw);
+  // The number of a thread that cannot follow is a refusal, that of a listener is none.
+  constexpr long for_all = SECCOMP_FILTER_FLAG_TSYNC, listener = SECCOMP_FILTER_FLAG_NEW_LISTENER;
+  bool const may_name_a_thread = is_filter && (raw.b & for_all) != 0 && (raw.b & listener) == 0;
+  return into_sandbox(mode, raw.c, raw, may_name_a_thread ? 0 : __LONG_MAX__);
 }
 
 // Nothing is metered here, but a further sandbox may be entered, or a program started in one.
@@ -186,14 +189,14 @@ long slow::syscall(long number, long a, long b, long c, long d, long e, long f) 
     case SYS_openat:
     case SYS_openat2:
       return open_slowly({call::openat, core::op::open, when::before, false, 0, 0, 0},
-                         on_at(int(a), path_at(b)), entry_unknown, raw);
+                         on_at(int(a), path_at(b)), {}, raw);
 #if defined(SYS_open)
     case SYS_open:
       return open_slowly({call::open, core::op::open, when::before, false, 0, 0, 0},
-                         on_path(path_at(a)), entry_unknown, raw);
+                         on_path(path_at(a)), {}, raw);
     case SYS_creat:
       return open_slowly({call::creat, core::op::open, when::before, false, 0, 0, 0},
-                         on_path(path_at(a)), entry_unknown, raw);
+                         on_path(path_at(a)), {}, raw);
 #endif
     default:
       return followed(raw);

@@ -124,37 +124,36 @@ __attribute__((constructor)) static void begin_process() {
 // --- the bodies
 // -------------------------------------------------------------------------------------------------
 
-#define CALL(sym, ret, params, args, o, where, size, point)                                   \
-  [[gnu::noinline]] ret slow::sym params {                                                    \
-    place const here = where;                                                                 \
-    auto const bytes = static_cast<std::uint64_t>(size);                                      \
-    beginning const b = begin<call::sym, core::op::o>(here, bytes);                           \
-    if (b.is(begun::passed)) [[likely]] {                                                     \
-      ret const r = real::sym args;                                                           \
-      end<core::op::o>(call::sym, here, b, bytes, r);                                         \
-      return r;                                                                               \
-    }                                                                                         \
-    if (b.is(begun::not_ours)) return real::sym args;                                         \
-    if (stage.has_prices)                                                                     \
-      return call_priced<call::sym, core::op::o, point>(where, bytes, b.entry(),              \
-                                                        [=] { return real::sym args; });      \
-    return call_slowly({call::sym, core::op::o, point, false, 0, bytes, 0}, where, b.entry(), \
-                       [=] { return real::sym args; });                                       \
+#define CALL(sym, ret, params, args, o, where, size, point)                                       \
+  [[gnu::noinline]] ret slow::sym params {                                                        \
+    place const here = where;                                                                     \
+    auto const bytes = static_cast<std::uint64_t>(size);                                          \
+    beginning b = begin<call::sym, core::op::o>(here, bytes);                                     \
+    if (!b.is(begun::passed)) [[unlikely]] {                                                      \
+      if (b.is(begun::not_ours)) return real::sym args;                                           \
+      if (b.is(begun::priced)) b = pay_priced<core::op::o>(call::sym, b.entry(), here, bytes);    \
+      if (!b.is(begun::passed))                                                                   \
+        return call_slowly({call::sym, core::op::o, point, false, 0, bytes, 0}, where, b.entry(), \
+                           [=] { return real::sym args; });                                       \
+    }                                                                                             \
+    ret const r = real::sym args;                                                                 \
+    end<core::op::o>(call::sym, here, b, bytes, r);                                               \
+    return r;                                                                                     \
   }
-#define OPENS(sym, ret, params, args, o, where, makes, point)                 \
-  [[gnu::noinline]] ret slow::sym params {                                    \
-    place const here = where;                                                 \
-    beginning const b = begin<call::sym, core::op::o>(here, 0);               \
-    if (b.is(begun::unclear)) [[unlikely]] {                                  \
-      visit v{call::sym, core::op::o, point, false, 0, 0, 0};                 \
-      v.manner = (makes) != 0 ? visit::creates : std::uint8_t{0};             \
-      return open_slowly(v, here, b.entry(), [=] { return real::sym args; }); \
-    }                                                                         \
-    ret const r = real::sym args;                                             \
-    set_fd(r, entry_of_newborn(b.entry()));                                   \
-    if (r < 0 && b.is(begun::passed)) [[unlikely]]                            \
-      count_error(call::sym);                                                 \
-    return r;                                                                 \
+#define OPENS(sym, ret, params, args, o, where, makes, point)         \
+  [[gnu::noinline]] ret slow::sym params {                            \
+    place const here = where;                                         \
+    beginning const b = begin<call::sym, core::op::o>(here, 0);       \
+    if (!b.is_over()) [[unlikely]] {                                  \
+      visit v{call::sym, core::op::o, point, false, 0, 0, 0};         \
+      v.manner = (makes) != 0 ? visit::creates : std::uint8_t{0};     \
+      return open_slowly(v, here, b, [=] { return real::sym args; }); \
+    }                                                                 \
+    ret const r = real::sym args;                                     \
+    set_fd(r, entry_of_newborn(b.entry()));                           \
+    if (r < 0 && b.is(begun::passed)) [[unlikely]]                    \
+      count_error(call::sym);                                         \
+    return r;                                                         \
   }
 #define ERRNO(sym, ret, params, args, o, where, size, point) \
   [[gnu::noinline]] ret slow::sym params {                   \

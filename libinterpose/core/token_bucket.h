@@ -74,14 +74,16 @@ inline void book_debt(bucket& b, std::uint64_t cost) {
   b.booked.fetch_add(cost, std::memory_order_relaxed);
 }
 
-// Moves a ticket out of forgotten idle time. Gives up under endless contention: the old ticket is
-// far in the past and passes.
+// Moves a ticket out of forgotten idle time; where others have booked after it, behind them, for
+// nobody stands behind his own cost. Gives up under endless contention: the old ticket is far in
+// the past and passes.
 template <rules R = rules{}>
 void rebook(bucket& b, ticket& t, std::uint64_t floor, std::uint64_t s) {
   std::uint64_t const charge = R.rebook_own_cost ? t.cost : 0;
   std::uint64_t seen = b.booked.load(std::memory_order_relaxed);
   for (int i = 0; i < retry_limit; ++i) {
-    std::uint64_t place = forgotten(seen, floor, s) ? floor : seen;
+    bool const is_last = seen == t.start + t.cost;
+    std::uint64_t place = is_last || forgotten(seen, floor, s) ? floor : seen;
     if (b.booked.compare_exchange_weak(seen, place + charge, std::memory_order_relaxed)) {
       b.skipped.fetch_add(place - seen + t.cost, std::memory_order_relaxed);
       t.start = place;

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "attach.h"
 #include "sys.h"
 
 namespace sluice::order {
@@ -86,6 +87,8 @@ bool look_at_written(int fd, file_now& to) {
 }
 
 bool sees() {
+  if (stage.active.load(std::memory_order_relaxed) != nullptr) return true;
+  await_tries();
   if (stage.active.load(std::memory_order_relaxed) != nullptr) return true;
   durable.area->head.blind.fetch_or(1u << 31);
   return false;

@@ -7,7 +7,7 @@ need python3
 mkdir -p "$DIR/new/data"
 head -c 65536 /dev/zero >"$DIR/new/data/file"
 head -c 65536 /dev/zero >"$DIR/new/other"
-limited "read=1M/s@$DIR/new/data" python3 -c "import os, sys
+limited "read=100/s@$DIR/new/data" python3 -c "import os, sys
 os.chroot(sys.argv[1])
 os.chdir('/')
 for name, times in (('/data/file', 20), ('/other', 7), ('data/file', 10)):
@@ -15,3 +15,4 @@ for name, times in (('/data/file', 20), ('/other', 7), ('data/file', 10)):
     for i in range(times): assert os.pread(f, 4096, 0)
     os.close(f)" "$DIR/new" || fail "status $?"
 counted 30 30 channel "read@$DIR/new/data" calls
+counted 1 30 channel "read@$DIR/new/data" delayed

@@ -72,6 +72,17 @@ TEST_CASE("a thread that stood still takes one place from before an idle time", 
   CHECK(passed + f.burst(op_units, 1000) == 41 + late);
 }
 
+TEST_CASE("a request that costs more than idle time is worth does not wait for itself",
+          "[bucket]") {
+  fixture f(exact_settings(ops_per_second(100), 5 * op_units));
+  for (int i = 0; i < 40; ++i) {
+    f.now += 250 * ms;  // 25 units come, and 20 are asked for
+    ticket t;
+    CHECK(f.take(20 * op_units, t));
+  }
+  CHECK(served_units(f.b, f.now) == Approx(800.0 * op_units).epsilon(0.05));
+}
+
 TEST_CASE("threads that leave idleness together share one cap", "[bucket]") {
   fixture f(exact_settings(ops_per_second(1000), 40 * op_units));
   f.now += 100'000 * ms;
