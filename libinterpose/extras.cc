@@ -7,7 +7,7 @@ namespace {
 
 // In the order in which they stand before libc: the last is called first.
 constinit extra const* const extras[] = {&small::hooks, &order::hooks, &epochs::hooks,
-                                         &context::hooks};
+                                         &gather::hooks, &context::hooks};
 constinit std::uint32_t begun = 0;  // mask of abi::area
 
 }  // namespace

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parts that not every job needs: hints for small I/O (small/), durable and ordered targets
-// (order/), cluster epochs (epochs/), logs that tell roles (context/). Each is one row of hooks.
-// The stage asks the rows when it attaches, enters a sandbox or ends, and knows nothing else of
-// them; a job without them runs the same instructions as if they did not exist.
+// Parts that not every job needs: hints and write-behind for small I/O (small/), durable and
+// ordered targets (order/), cluster epochs (epochs/), logs that tell roles (context/). Each is one
+// row of hooks. The stage asks the rows when it attaches, enters a sandbox or ends, and knows
+// nothing else of them; a job without them runs the same instructions as if they did not exist.
 #pragma once
 
 #include <cstddef>
@@ -28,6 +28,9 @@ struct extra {
 };
 
 namespace small {
+extern extra const hooks;
+}
+namespace gather {
 extern extra const hooks;
 }
 namespace order {

@@ -13,7 +13,14 @@
 vfork:
 __vfork:
         .cfi_startproc
-        movq    sluice_self@gottpoff(%rip), %rdx
+        cmpb    $0, sluice_gathers(%rip)        // small/gather.cc
+        je      3f
+        subq    $8, %rsp
+        .cfi_adjust_cfa_offset 8
+        call    sluice_before_vfork
+        addq    $8, %rsp
+        .cfi_adjust_cfa_offset -8
+3:      movq    sluice_self@gottpoff(%rip), %rdx
         movzbl  %fs:4(%rdx), %esi       // a vfork child may vfork itself
         popq    %rdi
         .cfi_adjust_cfa_offset -8
@@ -43,7 +50,17 @@ __vfork:
 vfork:
 __vfork:
         .cfi_startproc
-        adrp    x5, :gottprel:sluice_self
+        adrp    x5, sluice_gathers              // small/gather.cc
+        ldrb    w5, [x5, #:lo12:sluice_gathers]
+        cbz     w5, 3f
+        stp     x29, x30, [sp, #-16]!
+        .cfi_adjust_cfa_offset 16
+        .cfi_rel_offset x30, 8
+        bl      sluice_before_vfork
+        ldp     x29, x30, [sp], #16
+        .cfi_adjust_cfa_offset -16
+        .cfi_restore x30
+3:      adrp    x5, :gottprel:sluice_self
         ldr     x5, [x5, #:gottprel_lo12:sluice_self]
         mrs     x6, tpidr_el0
         add     x5, x5, #4

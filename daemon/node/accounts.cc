@@ -83,12 +83,15 @@ void accounts::keep_sums(job const& gone) {
 
 /// What its programs count they may set back as well: a sum only grows.
 void accounts::count_hints(job& j) {
-  if (j.memory().head.hinted_targets == 0) return;
-  for (unsigned i = 0; i < abi::hint_counts; ++i) {
-    std::uint64_t const now = j.memory().hint[i].load(std::memory_order_relaxed);
-    if (now > j.hints[i]) hints_[i] += now - j.hints[i];
-    j.hints[i] = now;
-  }
+  auto const add = [](auto const& shared, auto& last, auto& sums) {
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      std::uint64_t const now = shared[i].load(std::memory_order_relaxed);
+      if (now > last[i]) sums[i] += now - last[i];
+      last[i] = now;
+    }
+  };
+  if (j.memory().head.hinted_targets != 0) add(j.memory().hint, j.hints, hints_);
+  if (j.memory().head.gathered_targets != 0) add(j.memory().gather, j.gathered, gathered_);
 }
 
 void accounts::look_at_times(job& j) {

@@ -79,6 +79,7 @@ class accounts {
   std::map<std::string, amounts> by_class_;  // waits by QoS class, since the start
   call_times times_;
   told_hints hints_ = {};                // of all jobs, since the start
+  told_gathered gathered_ = {};          // the same
   std::vector<past_sums> before_;        // of jobs that are gone, by supply
   std::set<std::string> classes_shown_;  // in the metrics
 };

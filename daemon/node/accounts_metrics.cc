@@ -65,6 +65,13 @@ void accounts::publish_hints(runtime::metric_table& m) const {
   m.set(metric::hints_total, {"cached"}, of(abi::hint::cached));
   m.set(metric::hints_total, {"unpaid"}, of(abi::hint::unpaid));
   m.set(metric::hinted_bytes_total, of(abi::hint::advised_bytes));
+  auto const gathered = [this](abi::gather what) {
+    return static_cast<double>(gathered_[static_cast<unsigned>(what)]);
+  };
+  m.set(metric::gathered_writes_total, gathered(abi::gather::writes));
+  m.set(metric::gathered_bytes_total, gathered(abi::gather::bytes));
+  m.set(metric::gathered_flushes_total, {"written"}, gathered(abi::gather::flushes));
+  m.set(metric::gathered_flushes_total, {"failed"}, gathered(abi::gather::failures));
 }
 
 void accounts::publish_jobs(runtime::metric_table& m) {

@@ -105,8 +105,9 @@ struct fixed_place {
 /// So many looks may find a lease on a file of a job. Then the job goes.
 inline constexpr unsigned most_leased_looks = 3;
 
-/// What of abi::hint is counted in the metrics.
+/// What of abi::hint and abi::gather is counted in the metrics.
 using told_hints = std::array<std::uint64_t, abi::hint_counts>;
+using told_gathered = std::array<std::uint64_t, abi::gather_counts>;
 
 struct job {
   std::string folder;
@@ -119,6 +120,7 @@ struct job {
   std::vector<segment::op_sums> told_ops;  // to the history; empty: nothing yet
   told_times times;                        // to the metrics
   told_hints hints = {};                   // the same
+  told_gathered gathered = {};             // the same
   told_speeds speeds;                      // to what steers capacities
   std::vector<fixed_place> fixed;
   std::uint32_t processes = 0;

@@ -34,6 +34,7 @@ class builder {
     add_devices_below();
     find_durable();
     find_hinted();
+    find_gathered();
     find_after();
     add_channels();
     add_quiet_devices();
@@ -53,7 +54,9 @@ class builder {
   void link_parents();
   void add_devices_below();
   void find_durable();
+  std::uint32_t with_nested(std::uint32_t roots) const;
   void find_hinted();
+  void find_gathered();
   void find_after();
   unsigned depth(unsigned target) const;
   std::uint8_t level(channel_spec const& c) const;
@@ -134,7 +137,8 @@ void builder::add_targets() {
   };
   // A policy speaks of a whole site; trees that no channel here names need not be on this node.
   for (auto const& target : input_.targets)
-    if (target.durable || target.hints || target.after || is_used(target)) add_target(target);
+    if (target.durable || target.hints || target.gathers || target.after || is_used(target))
+      add_target(target);
   for (auto const& c : input_.channels)
     if (!c.target.empty()) add_target({c.target, c.target, c.origin});
 }
@@ -173,17 +177,40 @@ void builder::find_durable() {
   }
 }
 
-void builder::find_hinted() {
+/// Those below one of the roots, themselves included.
+std::uint32_t builder::with_nested(std::uint32_t roots) const {
   core::ruleset const& r = *out_.rules;
-  std::uint32_t roots = input_.hints_everywhere ? 1 : 0;
-  for (auto const& target : input_.targets)
-    if (target.hints) roots |= 1u << target_named_.at(target.name);
+  std::uint32_t found = 0;
   for (unsigned t = 0; roots != 0 && t < r.target_count; ++t) {
     unsigned root = t;
     while (root != 0 && (roots >> root & 1) == 0) root = r.target[root].parent;
-    if ((roots >> root & 1) != 0) out_.hinted_targets |= 1u << t;
+    if ((roots >> root & 1) != 0) found |= 1u << t;
   }
+  return found;
+}
+
+void builder::find_hinted() {
+  std::uint32_t roots = input_.hints_everywhere ? 1 : 0;
+  for (auto const& target : input_.targets)
+    if (target.hints) roots |= 1u << target_named_.at(target.name);
+  out_.hinted_targets = with_nested(roots);
   if (roots != 0) hash(fmt::format("hints|{}\n", out_.hinted_targets));
+}
+
+/// After find_durable(): an fsync that the journal answers looks at what is written already.
+void builder::find_gathered() {
+  std::uint32_t roots = 0;
+  for (auto const& target : input_.targets) {
+    if (!target.gathers) continue;
+    roots |= 1u << target_named_.at(target.name);
+    if ((with_nested(roots) & out_.durable_targets) != 0)
+      throw usage_error(
+          fmt::format("{}: {} is close-to-open, and has an order or lies with one: a "
+                      "directory has one of them",
+                      target.origin, target.path));
+  }
+  out_.gathered_targets = with_nested(roots);
+  if (roots != 0) hash(fmt::format("gathered|{}\n", out_.gathered_targets));
 }
 
 void builder::find_after() {

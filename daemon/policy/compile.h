@@ -49,6 +49,7 @@ struct compiled {
   std::vector<after_compiled> after;
   std::unique_ptr<core::role_table> roles;    // null: none
   std::vector<background_terms> backgrounds;  // as they were given
+  std::uint32_t gathered_targets = 0;         // as hinted_targets, of "close-to-open"
 };
 
 struct compile_input {

@@ -10,11 +10,16 @@
 
 namespace sluice::policy {
 
+namespace {
+constexpr char const hints[] = "hints", close_to_open[] = "close-to-open";
+}
+
 void parse_small(std::string_view word, std::string const& where, target_spec& target) {
-  if (word != "hints")
-    throw usage_error(fmt::format("{}: \"{}\" is nothing for small I/O{}; \"hints\" is", where,
-                                  word, did_you_mean(std::string(word), {"hints"})));
-  target.hints = true;
+  if (word != hints && word != close_to_open)
+    throw usage_error(
+        fmt::format("{}: \"{}\" is nothing for small I/O{}; \"{}\" and \"{}\" are", where, word,
+                    did_you_mean(std::string(word), {hints, close_to_open}), hints, close_to_open));
+  (word == hints ? target.hints : target.gathers) = true;
 }
 
 target_spec parse_small_target(std::string_view text) {
@@ -22,6 +27,9 @@ target_spec parse_small_target(std::string_view text) {
   auto const at = text.find('@');
   target_spec target;
   parse_small(text.substr(0, at), where, target);
+  if (target.gathers)
+    throw usage_error(fmt::format(
+        "{}: it changes what other processes see of a file, so only a policy says it", where));
   if (at != text.npos) {
     target.path = target.name = std::string(text.substr(at + 1));
     if (target.path.empty()) throw usage_error(where + ": write hints, or hints@DIR");

@@ -11,8 +11,8 @@
 
 namespace sluice::policy {
 
-/// Sets what `hints` means in the target. Throws a usage error that begins with `where` for
-/// anything else.
+/// Sets what `hints` or `close-to-open` means in the target. Throws a usage error that begins with
+/// `where` for anything else.
 void parse_small(std::string_view word, std::string const& where, target_spec& target);
 
 /// One --small: `hints@DIR`, or `hints` for all files; then the path is empty.

@@ -34,6 +34,7 @@ struct target_spec {
   bool hints = false;            // the kernel is told what small reads and writes need
   bool one_file_system = false;  // what is mounted below is not in it
   std::shared_ptr<cost_file const> costs = {};  // what its VOPs are; null: not known
+  bool gathers = false;                         // small writes are gathered: "close-to-open"
 };
 
 }  // namespace sluice::policy

@@ -144,6 +144,19 @@ json hints_json(foreign<abi::segment> const& s) {
           {"unpaid", of(abi::hint::unpaid)}};
 }
 
+/// What came of gathering small writes.
+json gathered_json(foreign<abi::segment> const& s) {
+  auto const of = [&](abi::gather what) {
+    return s.gather[static_cast<unsigned>(what)].load(std::memory_order_relaxed);
+  };
+  return {{"writes", of(abi::gather::writes)},
+          {"bytes", of(abi::gather::bytes)},
+          {"flushes", of(abi::gather::flushes)},
+          {"failures", of(abi::gather::failures)},
+          {"refused_shared", of(abi::gather::refused_shared)},
+          {"refused_kind", of(abi::gather::refused_kind)}};
+}
+
 }  // namespace
 
 core::histogram_counts waits_of(foreign<abi::segment> const& s, unsigned channel) {
@@ -178,6 +191,7 @@ nlohmann::ordered_json counted_json(foreign<abi::segment> const& s, std::size_t 
   out["calls"] = calls_json(all);
   out["passthrough"] = passthrough_json(s);
   if (s.head.hinted_targets != 0) out["hints"] = hints_json(s);
+  if (s.head.gathered_targets != 0) out["gathered"] = gathered_json(s);
   return out;
 }
 

@@ -40,7 +40,7 @@
 namespace sluice::abi {
 
 inline constexpr std::uint64_t magic = 0x3165'6369'756c'73ull;  // "sluice1" in memory order
-inline constexpr std::uint32_t layout_version = 10;
+inline constexpr std::uint32_t layout_version = 11;
 inline constexpr unsigned process_slots = 4096;
 inline constexpr unsigned near_slots = 26;  // tried first: they lie on the header's page
 inline constexpr unsigned far_slots = process_slots - near_slots;
@@ -100,7 +100,7 @@ struct header {
   std::atomic<std::uint32_t> commons_used;  // stages; 0: nobody counts in the common shards
   std::atomic<std::uint64_t> proc_shows;    // the first stage; see shown_by()
   std::uint32_t hinted_targets;             // creator; bit t: in target t the kernel gets hints
-  std::uint32_t unused;
+  std::uint32_t gathered_targets;           // creator; bit t: it is close-to-open
 };
 
 /// Files that may lie beside a segment: a stage opens those that are told.
@@ -109,7 +109,8 @@ enum area : std::uint32_t {
   after_beside = 2,
   paths_beside = 4,
   roles_beside = 8,
-  hints_beside = 16  // no file: see header::hinted_targets
+  hints_beside = 16,  // no file: see header::hinted_targets
+  gather_beside = 32  // no file: see header::gathered_targets
 };
 
 /// Which pid namespace a /proc shows, as one word: the low half of its device (the high half is 0),
@@ -226,6 +227,18 @@ enum class hint : unsigned {
 };
 inline constexpr auto hint_counts = static_cast<unsigned>(hint::count);
 
+/// What came of gathering small writes (the same).
+enum class gather : unsigned {
+  writes,          // that waited in memory
+  bytes,           // that went from there to the kernel …
+  flushes,         // … in so many writes
+  failures,        // of these, those that could not write all
+  refused_shared,  // looks at descriptors that another process or descriptor shares
+  refused_kind,    // at files or with flags that cannot be gathered for
+  count
+};
+inline constexpr auto gather_counts = static_cast<unsigned>(gather::count);
+
 struct segment {
   header head;
   std::atomic<std::uint64_t> shard_owner[owned_shards];  // (process slot + 1) << 32 | tid; 0 free
@@ -236,6 +249,7 @@ struct segment {
   channel_state channel[core::max_channels];
   access_sizes size[core::max_targets];
   alignas(64) std::atomic<std::uint64_t> hint[hint_counts];  // stages; of abi::hint
+  std::atomic<std::uint64_t> gather[gather_counts];          // stages; of abi::gather
   call_time time[core::max_targets][core::op_count];
   shard owned[owned_shards];
   shard common[common_shards];

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Works in small pieces on a file, and says how long it took: for small.py.
-//   pieces write FILE PIECE BYTES    from the beginning, over what is there: MB/s
+//   pieces write FILE PIECE BYTES    from the beginning, over what is there, and close: MB/s
+//   pieces files DIR WRITES FILES    new files of so many writes of 64 bytes: microseconds a file
 //   pieces strides FILE STEP BYTES   reads of 512 bytes every STEP: microseconds a read
 // With COLD in the environment nothing of the file is in the cache at the beginning.
 #include <fcntl.h>
@@ -10,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 #include <vector>
 
 namespace {
@@ -31,6 +33,7 @@ int write_all(int fd, std::size_t piece, long bytes) {
   long done = 0;
   for (; done + static_cast<long>(piece) <= bytes; done += static_cast<long>(piece))
     if (write(fd, from.data(), piece) != static_cast<ssize_t>(piece)) return fail("write");
+  if (close(fd) != 0) return fail("close");
   std::printf("%.3f\n", static_cast<double>(done) / seconds_since(begin) / 1e6);
   return 0;
 }
@@ -45,10 +48,27 @@ int read_strides(int fd, long step, long bytes) {
   return 0;
 }
 
+int write_files(std::string const& folder, long writes, long files) {
+  char const from[64] = {};
+  auto const begin = std::chrono::steady_clock::now();
+  for (long i = 0; i < files; ++i) {
+    std::string const path = folder + "/" + std::to_string(i);
+    int const fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    if (fd < 0) return fail(path.c_str());
+    for (long n = 0; n < writes; ++n)
+      if (write(fd, from, sizeof from) != sizeof from) return fail("write");
+    if (close(fd) != 0) return fail("close");
+  }
+  std::printf("%.3f\n", seconds_since(begin) / static_cast<double>(files) * 1e6);
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc != 5) return 2;
+  if (std::strcmp(argv[1], "files") == 0)
+    return write_files(argv[2], std::atol(argv[3]), std::atol(argv[4]));
   bool const writes = std::strcmp(argv[1], "write") == 0;
   int const fd = open(argv[2], writes ? O_WRONLY | O_CREAT : O_RDONLY, 0600);
   if (fd < 0) return fail(argv[2]);

@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What do hints to the kernel bring a program that works in small pieces? One unmodified program
-(pieces.cc) overwrites a file, or reads it at equal distances, natively and below
-`sluice run --small hints`, in turns. Cold: nothing of the file is cached at the beginning.
+"""What do hints to the kernel bring a program that works in small pieces, and what does a target
+that is close-to-open? One unmodified program (pieces.cc) overwrites a file, or reads it at equal
+distances, natively and below `sluice run --small hints`, in turns; it writes new files natively and
+where small writes are gathered. Cold: nothing of the file is cached at the beginning.
 """
 import argparse
+import contextlib
+import json
 import os
 import subprocess
 import sys
@@ -15,12 +18,15 @@ from common import say_machine, write_json
 PIECES = os.path.join(BUILD, "bench", "pieces")
 WRITES = (512, 4096, 4097, 8192, 8193)
 STRIDES = (40_000, 300_000)
+GATHERED = (8, 64, 512, 1024, 4096, 4097, 8193)
+SHORT = (20, 40, 50, 100, 200, 1000)
+WAYS = {"native": [], "hints": ["--small", "hints"], "gathered": ["--policy", "policy.json"]}
 
 
-def run(way, what, path, by, size, cold):
-    hints = [SLUICE, "--no-daemon", "run", "--small", "hints", "--no-summary", "--"]
-    done = subprocess.run((hints if way == "hints" else []) + [PIECES, what, path, str(by),
-                                                               str(size)],
+def run(way, what, path, by, size, cold=False, policy=None):
+    flags = [policy if f == "policy.json" else f for f in WAYS[way]]
+    below = [SLUICE, "--no-daemon", "run", "-q", *flags, "--no-summary", "--"] if flags else []
+    done = subprocess.run(below + [PIECES, what, path, str(by), str(size)],
                           stdout=subprocess.PIPE, text=True,
                           env=dict(os.environ, **({"COLD": "1"} if cold else {})))
     if done.returncode != 0:
@@ -46,6 +52,70 @@ def stride_round(path, step, size):
         for way in ("native", "hints"):
             figures[f"{state} {way}"] = run(way, "strides", path, step, size, state == "cold")
     return figures
+
+
+@contextlib.contextmanager
+def on_fuse(scratch):
+    """A directory behind a FUSE file system that caches no writes; None where there is none."""
+    source, here = (os.path.join(scratch, n) for n in ("behind", "fuse"))
+    os.mkdir(source)
+    os.mkdir(here)
+    try:
+        made = subprocess.run(["bindfs", source, here], stderr=subprocess.DEVNULL).returncode == 0
+    except FileNotFoundError:
+        made = False
+    try:
+        yield here if made else None
+    finally:
+        if made:
+            subprocess.run(["umount", here], check=False)
+
+
+def gathered(folder, name, rounds, writes):
+    """Writes of a new file, its close included, and short files."""
+    policy = os.path.join(folder, "policy.json")
+    with open(policy, "w") as f:
+        json.dump({"targets": {"here": {"path": folder, "small": "close-to-open"}}}, f)
+
+    def both(what, path, by, size):
+        seen = {"native": [], "gathered": []}
+        for _ in range(rounds):
+            for way, to in seen.items():
+                if what == "write" and os.path.exists(path):
+                    os.unlink(path)
+                to.append(run(way, what, path, by, size, policy=policy))
+        return {way: median(x) for way, x in seen.items()}
+
+    rows = {"writes": {}, "files": {}}
+    print(f"\n{name}: writes of a new file and its close\n{'bytes':>8} {'native, ns':>12} "
+          f"{'gathered, ns':>13} {'gain':>8}")
+    path = os.path.join(folder, "file")
+    for by in GATHERED:
+        rates = both("write", path, by, min(writes, (256 << 20) // by) * by)
+        ns = {way: by / rate * 1e3 for way, rate in rates.items()}
+        rows["writes"][by] = ns
+        print(f"{by:8} {ns['native']:12.1f} {ns['gathered']:13.1f} "
+              f"{ns['native'] / ns['gathered']:7.1f}x", flush=True)
+    print(f"{name}: new files of so many writes of 64 bytes\n{'writes':>8} {'native, us':>12} "
+          f"{'gathered, us':>13} {'gain':>8}")
+    os.mkdir(os.path.join(folder, "files"))
+    for by in SHORT:
+        us = both("files", os.path.join(folder, "files"), by, max(writes // by // 10, 20))
+        rows["files"][by] = us
+        print(f"{by:8} {us['native']:12.1f} {us['gathered']:13.1f} "
+              f"{us['native'] / us['gathered']:7.2f}x", flush=True)
+    return rows
+
+
+def gathered_everywhere(options):
+    rows = {}
+    for name, at, writes in (("tmpfs", "/dev/shm", 200_000), ("ext4", options.scratch, 200_000)):
+        with Scratch(at) as scratch:
+            rows[name] = gathered(scratch, name, options.rounds, writes)
+    with Scratch(options.scratch) as scratch, on_fuse(scratch) as here:
+        if here is not None:
+            rows["fuse"] = gathered(here, "FUSE (bindfs)", options.rounds, 5_000)
+    return rows
 
 
 def table(head, columns, sizes, one_round, rounds, is_rate):
@@ -92,7 +162,8 @@ def main():
         strides = table(f"512 bytes at equal distances of {8 * options.mib} MiB, us a read", both,
                         STRIDES, lambda by: stride_round(path, by, 8 * size), options.rounds,
                         False)
-    write_json(options.json, {"machine": facts, "writes": writes, "strides": strides})
+    write_json(options.json, {"machine": facts, "writes": writes, "strides": strides,
+                              "gathered": gathered_everywhere(options)})
 
 
 finish(main)

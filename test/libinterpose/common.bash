@@ -45,8 +45,8 @@ guest() {
   limited "$specs" "$@" || fail "under $specs, status $?: $*"
 }
 
-# under_names CMD…: under patterns of whole paths, roles, gates of epochs, and hints. It does its
-# work in $DIR and $DIR/deep, by names relative and whole.
+# under_names CMD…: under patterns of whole paths, roles, gates of epochs, hints, and where small
+# writes are gathered. It does its work in $DIR and $DIR/deep, by names relative and whole.
 under_names() {
   local policy
   mkdir "$DIR/deep"
@@ -60,7 +60,10 @@ P
   cat >"$SCRATCH/hints.json" <<P
 {"targets": {"scratch": {"path": "$DIR", "small": "hints"}}}
 P
-  for policy in roles after hints; do
+  cat >"$SCRATCH/gathers.json" <<P
+{"targets": {"scratch": {"path": "$DIR", "small": "close-to-open"}}}
+P
+  for policy in roles after hints gathers; do
     timeout -s KILL 20 "$SLUICE" --run-dir "$SCRATCH/run" --no-daemon run --no-summary \
       --policy "$SCRATCH/$policy.json" -- "$@" || fail "$policy: $?"
   done

@@ -100,6 +100,9 @@ json words(std::string const& file, site const& s) {
     if (t.hints)
       lines.push_back(fmt::format(
           "on {} the kernel is told what small unaligned writes and strided reads need", t.name));
+    if (t.gathers)
+      lines.push_back(fmt::format(
+          "on {} small writes are gathered: others see them at close, fsync and lock", t.name));
   }
   for (auto const& c : s.classes)
     for (auto const& [target, resources] : c.shares)
@@ -193,6 +196,7 @@ int policy_show(global_options const&, std::string const& file) {
       out["targets"][t.name].update(
           {{"order", t.ordered ? "ordered" : "durable"}, {"stream", policy::word_of(t.stream)}});
     if (t.hints) out["targets"][t.name]["small"] = "hints";
+    if (t.gathers) out["targets"][t.name]["small"] = "close-to-open";
     if (t.after)
       out["targets"][t.name]["after"] = {{"write", t.after->write},
                                          {"durable", t.after->durable},

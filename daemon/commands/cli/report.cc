@@ -228,6 +228,21 @@ std::string hints_line(json const& report) {
   return out + "\n";
 }
 
+/// What came of gathering small writes, and why no more were.
+std::string gathered_line(json const& report) {
+  auto const found = report.find("gathered");
+  if (found == report.end()) return {};
+  json const& g = *found;
+  std::string out = fmt::format("  gathered: {} small writes, {} in {} to the kernel",
+                                g["writes"].dump(), size_words(g["bytes"]), g["flushes"].dump());
+  if (g["failures"] != 0) out += fmt::format("; {} could not be written out", g["failures"].dump());
+  if (g["refused_shared"] != 0)
+    out += fmt::format("; {} times not, as others may share the file", g["refused_shared"].dump());
+  if (g["refused_kind"] != 0)
+    out += fmt::format("; {} times not, for how the file was opened", g["refused_kind"].dump());
+  return out + "\n";
+}
+
 struct count_words {
   abi::order_count what;
   char const* words;
@@ -287,7 +302,7 @@ std::string report_table(json const& report) {
   for (auto const& row : report["passthrough"])
     out += fmt::format("  not limited: {} calls ({})\n", row["calls"].get<std::uint64_t>(),
                        row["reason"].get<std::string>());
-  out += hints_line(report) + paths_table(report);
+  out += hints_line(report) + gathered_line(report) + paths_table(report);
   out += order_lines(report) + after_line(report);
   if (report["processes"]["attached"] == 0)
     out += "  no process could be limited: see `sluice doctor`\n";

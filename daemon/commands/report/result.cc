@@ -201,6 +201,9 @@ void take_sums(taker& t, json const& top, result& out) {
     t.amount(v, "calls", p.second);
     out.passthrough.push_back(std::move(p));
   });
+}
+
+void take_small(taker& t, json const& top, result& out) {
   t.with(top, "hints", [&](json const& v) {
     t.object(v);
     hint_sum& h = out.hints.emplace();
@@ -208,6 +211,16 @@ void take_sums(taker& t, json const& top, result& out) {
     t.amount(v, "advised_bytes", h.bytes);
     t.amount(v, "cached", h.cached);
     t.amount(v, "unpaid", h.unpaid);
+  });
+  t.with(top, "gathered", [&](json const& v) {
+    t.object(v);
+    gathered_sum& g = out.gathered.emplace();
+    t.amount(v, "writes", g.writes);
+    t.amount(v, "bytes", g.bytes);
+    t.amount(v, "flushes", g.flushes);
+    t.amount(v, "failures", g.failures);
+    t.amount(v, "refused_shared", g.shared);
+    t.amount(v, "refused_kind", g.kind);
   });
 }
 
@@ -390,6 +403,7 @@ result parse_result(std::string_view text, std::string const& name) {
   out.file = name;
   take_head(t, top, out);
   take_sums(t, top, out);
+  take_small(t, top, out);
   take_roles(t, top, out);
   take_times(t, top, out);
   take_rest(t, top, out);

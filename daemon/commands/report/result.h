@@ -103,6 +103,12 @@ struct hint_sum {
   double cached = 0, unpaid = 0;  // looks that led to none
 };
 
+/// What came of gathering small writes.
+struct gathered_sum {
+  double writes = 0, bytes = 0, flushes = 0, failures = 0;
+  double shared = 0, kind = 0;  // looks at descriptors that led to nothing
+};
+
 struct result {
   std::string kind = "run";  // run, replay, simulation, history
   std::string job;
@@ -118,6 +124,7 @@ struct result {
   std::vector<role_sum> roles;
   std::vector<std::pair<std::string, double>> passthrough;  // why, calls
   std::optional<hint_sum> hints;
+  std::optional<gathered_sum> gathered;
   timeline time;
   std::vector<job_row> jobs;
   std::vector<rule_row> rules;

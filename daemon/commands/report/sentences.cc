@@ -247,6 +247,21 @@ void say_hints(std::vector<std::string>& out, result const& r) {
   out.push_back(line + ".");
 }
 
+void say_gathered(std::vector<std::string>& out, result const& r) {
+  if (!r.gathered) return;
+  gathered_sum const& g = *r.gathered;
+  if (g.writes == 0) {
+    out.push_back("No small writes were gathered, though the policy would have it.");
+    return;
+  }
+  std::string line =
+      fmt::format("{} small writes were gathered, {} in all: {} went to the kernel",
+                  count_text(g.writes), amount_text(g.bytes, "bytes"), count_text(g.flushes));
+  if (g.failures > 0)
+    line += fmt::format("; {} could not be written out whole", count_text(g.failures));
+  out.push_back(line + ".");
+}
+
 /// No waiting is known: what that means depends on who wrote the file.
 std::string why_none(result const& r, digest const& d) {
   if (!d.is_known) return "Nothing is known yet: no interval has ended.";
@@ -304,6 +319,7 @@ std::vector<std::string> sentences_of(result const& r, digest const& d) {
     if (g.beyond > 0) out.push_back(beyond_at(g));
   say_times(out, r);
   say_hints(out, r);
+  say_gathered(out, r);
   say_capacity(out, d);
   say_load(out, d);
   say_jobs(out, d);

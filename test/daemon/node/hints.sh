@@ -1,17 +1,18 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Hints for small I/O in the jobs of a daemon: what the user asks for, and what the policy says of a
-# target. A job that runs keeps what it began with.
+# Small I/O in the jobs of a daemon: the hints that the user asks for, and what the policy says of
+# targets. A job that runs keeps what it began with.
 set -u
 . test/lib/node.bash
 need curl
 policy 100k/s
 METRICS_AT=127.0.0.1:0
-mkdir "$DATA/own" "$SCRATCH/mine"
-python3 - "$SCRATCH/policy.json" "$DATA/own" <<'P'
+mkdir "$DATA/own" "$DATA/late" "$SCRATCH/mine"
+python3 - "$SCRATCH/policy.json" "$DATA/own" "$DATA/late" <<'P'
 import json, sys
 site = json.load(open(sys.argv[1]))
 site["targets"]["hinted"] = {"path": sys.argv[2], "small": "hints"}
+site["targets"]["gathered"] = {"path": sys.argv[3], "small": "close-to-open"}
 json.dump(site, open(sys.argv[1], "w"))
 P
 start_node
@@ -48,6 +49,19 @@ is_counted() { [ "$(counted)" = "$(cached)" ]; }
 until_true is_counted || fail "counted: $(counted), reported: $(cached)"
 $SLUICE report "$SCRATCH/report.json" >"$SCRATCH/out"
 grep -q 'The kernel was' "$SCRATCH/out" || fail "the report: $(cat "$SCRATCH/out")"
+
+# A target that is close-to-open: what was gathered is counted by job and by node.
+$S run --job late --report "$SCRATCH/report.json" --no-summary -- python3 -c 'import os, sys
+f = os.open(sys.argv[1] + "/f", os.O_WRONLY | os.O_CREAT)
+for _ in range(1000): os.write(f, b"x" * 10)' "$DATA/late" || fail "gathering: status $?"
+of_report() { json "$SCRATCH/report.json" "d['gathered']['$1']"; }
+between 900 "$(of_report writes)" 1000 'writes that were gathered'
+until_true no_jobs || fail "left over: $(ls -A "$RUN/jobs")"
+is_told() { [ "$(metric gathered_writes_total)" = "$(of_report writes)" ]; }
+until_true is_told || fail "told: $(metric gathered_writes_total), reported: $(of_report writes)"
+[ "$(metric 'gathered_flushes_total{result="written"}')" = "$(of_report flushes)" ] || fail flushes
+$SLUICE report "$SCRATCH/report.json" | grep -q 'small writes were gathered' ||
+  fail "$($SLUICE report "$SCRATCH/report.json")"
 
 # It runs until it is killed, or the test ends, and with it the writer of its pipe.
 mkfifo "$SCRATCH/hold"

@@ -2,6 +2,7 @@
 // Limits -> ruleset: targets and their nesting, the order of passing, and what is refused.
 #include "policy/compile.h"
 
+#include <bit>
 #include <catch2/catch.hpp>
 
 #include "base/error.h"
@@ -151,6 +152,23 @@ TEST_CASE("compile: hints are for a target and those nested in it, or for all fi
   CHECK(policy::compile(input, files()).hash != hash);
   input.hints_everywhere = true;
   CHECK(hinted().size() == policy::compile(input, files()).rules->target_count);
+}
+
+TEST_CASE("compile: close-to-open is for a target and those nested in it, and without an order") {
+  policy::compile_input input;
+  input.targets = {{"a", "/scratch/a", "p"}, {"deep", "/scratch/a/deep", "p"}};
+  input.targets[0].gathers = true;
+  for (char const* text : {"open=1/s@/scratch", "open=1/s@/scratch/a/deep"})
+    input.channels.push_back(parse_limit(text));
+  auto const c = policy::compile(input, files());
+  CHECK(std::popcount(c.gathered_targets) == 2);
+  CHECK(c.hinted_targets == 0);
+  input.targets[0].gathers = false;
+  CHECK(policy::compile(input, files()).hash != c.hash);
+  // A journal looks at what is written when fsync is called.
+  input.targets[0].gathers = true;
+  input.targets[1].durable = true;
+  CHECK_THROWS_WITH(policy::compile(input, files()), Catch::Contains("has one of them"));
 }
 
 TEST_CASE("compile: of targets within each other the nearest order counts") {

@@ -1,0 +1,459 @@
+// SPDX-License-Identifier: Apache-2.0
+// See gather.h: what is held, and how it is written out. All of it lies in one mapping that a child
+// of fork gets as zeros: it holds nothing.
+#include "small/gather.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include "core/gathering.h"
+#include "extras.h"
+#include "meter.h"
+
+namespace sluice::gather {
+
+namespace {
+
+constexpr unsigned slots = 64;
+constexpr unsigned most_fds = 4096;  // above them no descriptor is held
+
+/// One held descriptor. The rest belongs to who has the lock.
+struct alignas(64) slot {
+  std::atomic<int> fd_after;  // the number after its own; 0: free
+  core::gathered bytes;
+  char* room;                             // core::gather_room bytes, kept for the next one
+  std::uint64_t asked_from, asked_until;  // memory that could be read …
+  unsigned asked_left;                    // … and for how many writes that is believed
+  std::atomic<std::uint32_t> lock;
+  std::atomic<std::uint64_t> device, inode;
+  fd_entry entry;   // as it was in the table
+  std::int64_t at;  // of its first byte in the file; -1: appended
+  unsigned vain;    // flushes of few writes, one after the other
+};
+
+struct state {
+  slot of[slots];
+  core::habit habit[slots];
+  std::atomic<unsigned> held;
+  std::atomic<unsigned> standing_back;
+  std::atomic<std::uint32_t> starts;               // processes; plus one
+  std::atomic<std::uint32_t> holds;                // how often one was held; plus one
+  std::atomic<std::uint32_t> opened_at[most_fds];  // `starts` when it was opened; 0: it is shared
+  std::atomic<std::uint32_t> known_at[most_fds];   // `holds` when it was no held file
+  std::atomic<std::uint32_t> twin[most_fds];       // the other number of its file, plus one
+  std::atomic<std::uint32_t> copying[most_fds];    // `opened_at` before a copy is made
+  std::atomic<std::uint8_t> error[most_fds];       // that nobody was told of
+};
+
+static_assert(sizeof(state) <= gather_pages * extra_page);
+
+constinit state* mine = nullptr;
+constinit std::uint32_t targets = 0;  // mask
+
+bool has_place(int fd) { return fd >= 0 && static_cast<unsigned>(fd) < most_fds; }
+slot& slot_of(int fd) { return mine->of[static_cast<unsigned>(fd) % slots]; }
+core::habit& habit_of(int fd) { return mine->habit[static_cast<unsigned>(fd) % slots]; }
+bool is_held(int fd) {
+  return has_place(fd) && slot_of(fd).fd_after.load(std::memory_order_acquire) == fd + 1;
+}
+
+void count(abi::gather what, std::uint64_t n) {
+  if (n == 0) return;
+  if (abi::segment* const s = stage.active.load(std::memory_order_relaxed); s != nullptr)
+    s->gather[static_cast<unsigned>(what)].fetch_add(n, std::memory_order_relaxed);
+}
+
+/// No signal is handled while it lives.
+class undisturbed {
+ public:
+  undisturbed() {
+    std::uint64_t const all = ~std::uint64_t{0};
+    sys::call(SYS_rt_sigprocmask, SIG_SETMASK, sys::as_long(&all), sys::as_long(&before_), 8);
+  }
+  ~undisturbed() { sys::call(SYS_rt_sigprocmask, SIG_SETMASK, sys::as_long(&before_), 0, 8); }
+  undisturbed(undisturbed const&) = delete;
+  undisturbed& operator=(undisturbed const&) = delete;
+
+ private:
+  std::uint64_t before_ = 0;
+};
+
+/// Of a slot, for a thread that is undisturbed().
+class locked {
+ public:
+  explicit locked(std::atomic<std::uint32_t>& word) : word_(word) {
+    std::uint32_t seen = 0;
+    if (word_.compare_exchange_strong(seen, 1)) return;
+    while (word_.exchange(2) != 0) sys::futex_wait(&word_, 2, ~std::uint64_t{0} >> 2, ~0u);
+  }
+  ~locked() {
+    if (word_.exchange(0) == 2) sys::futex_wake(&word_, ~0u);
+  }
+  locked(locked const&) = delete;
+  locked& operator=(locked const&) = delete;
+
+ private:
+  std::atomic<std::uint32_t>& word_;
+};
+
+/// As a descriptor that nobody meters: its small writes are not charged.
+constexpr fd_entry as_outside(fd_entry entry) {
+  return static_cast<fd_entry>((entry & ~entry_kind_mask) | entry_outside);
+}
+
+bool swap_entry(int fd, fd_entry from, fd_entry to) {
+  return stage.mine->entry_of(static_cast<unsigned>(fd)).compare_exchange_strong(from, to);
+}
+
+struct sent {
+  std::uint64_t bytes = 0;
+  int error = 0;
+};
+
+sent send(int fd, char const* from, std::uint64_t bytes) {
+  sent s;
+  while (s.bytes < bytes && s.error == 0) {
+    long const n =
+        sys::act(SYS_write, fd, sys::as_long(from + s.bytes), static_cast<long>(bytes - s.bytes));
+    if (sys::failed(n)) s.error = static_cast<int>(-n);
+    if (n == 0) s.error = EIO;
+    if (n > 0) s.bytes += static_cast<std::uint64_t>(n);
+  }
+  return s;
+}
+
+void release(slot& s, int fd, int error) {
+  swap_entry(fd, as_outside(s.entry), s.entry);
+  s.fd_after.store(0, std::memory_order_release);
+  mine->held.fetch_sub(1);
+  if (error != 0) mine->error[fd].store(static_cast<std::uint8_t>(error));
+}
+
+/// How much is written out.
+enum class amount : std::uint8_t {
+  whole_windows,  // it is full: what lies behind the last multiple stays
+  all,            // somebody looks: and it goes on
+  all_and_let_go
+};
+
+struct flushed {
+  bool was_held = false;
+  fd_entry entry = entry_unknown;
+  unsigned calls = 0;
+  sent out;
+};
+
+std::uint32_t kept_of(slot const& s, std::uint32_t bytes, amount how) {
+  bool const may_keep = how == amount::whole_windows && s.at >= 0 && !s.bytes.is_taken();
+  return may_keep ? core::kept_bytes(static_cast<std::uint64_t>(s.at), bytes) : 0;
+}
+
+flushed flush_locked(slot& s, int fd, amount how) {
+  if (s.fd_after.load() != fd + 1) return {};
+  core::gathered::contents const was = s.bytes.shut();
+  std::uint32_t const kept = kept_of(s, was.bytes, how);
+  flushed const f = {true, s.entry, was.calls, send(fd, s.room, was.bytes - kept)};
+  s.vain = was.calls < core::few_writes ? s.vain + 1 : 0;
+  bool const is_end = how == amount::all_and_let_go;
+  bool const is_vain = s.vain >= (is_end ? 1 : core::most_vain_flushes);
+  bool const goes_on = !is_end && !is_vain;
+  if (is_vain) habit_of(fd).pause();
+  // Who keeps some has a full buffer, and nobody was copying: it goes on. Where the bytes could not
+  // be written out, those after them are lost with them.
+  if (f.out.error != 0 || (kept == 0 && (!goes_on || s.bytes.is_taken()))) {
+    release(s, fd, f.out.error);
+    return f;
+  }
+  if (s.at >= 0) s.at += static_cast<std::int64_t>(f.out.bytes);
+  __builtin_memmove(s.room, s.room + f.out.bytes, kept);
+  s.bytes.open(kept, core::most_gathered(s.at));
+  return f;
+}
+
+void pay(flushed const& f) {
+  count(abi::gather::writes, f.calls);
+  if (f.out.bytes == 0 && f.out.error == 0) return;
+  count(f.out.error == 0 ? abi::gather::flushes : abi::gather::failures, 1);
+  count(abi::gather::bytes, f.out.bytes);
+  visit v{call::write, core::op::write, when::before, false, 0, f.out.bytes, 0};
+  v.began_ns = visit::untimed;
+  if (may_ask() && enter_entry(v, f.entry, -1, true)) leave(v, f.out.error != 0, f.out.bytes);
+}
+
+bool flush(slot& s, int fd, amount how) {
+  flushed f;
+  {
+    undisturbed const quiet;
+    locked const alone(s.lock);
+    f = flush_locked(s, fd, how);
+  }
+  pay(f);
+  return f.was_held;
+}
+
+/// Each of the known places is without a gap.
+bool is_known_whole(void const* from, std::size_t size) {
+  auto const* const last = static_cast<char const*>(from) + size - 1;
+  return size != 0 && is_known(from) && is_known(last) && region_of(from) == region_of(last);
+}
+
+bool can_copy(slot& s, void const* from, std::size_t size) {
+  if (are_known(from, size) || is_known_whole(from, size)) return true;
+  auto const at = reinterpret_cast<std::uintptr_t>(from);
+  if (at >= s.asked_from && at + size <= s.asked_until && s.asked_left != 0) {
+    --s.asked_left;
+    return true;
+  }
+  if (asked_bytes(from) < size && !ask_for_bytes(from, size)) return false;
+  s.asked_from = at & -page_size;
+  s.asked_until = (at + size + page_size - 1) & -page_size;
+  s.asked_left = core::asks_rarely;
+  return true;
+}
+
+struct file {
+  std::uint64_t device = 0, inode = 0;
+  bool is_regular = false;
+};
+
+file file_of(int fd) {
+  sys::file_identity f;
+  if (!sys::identify(fd, "", sys::at_empty_path, f)) return {};
+  return {f.device, f.inode, S_ISREG(f.mode)};
+}
+
+/// Those that hold this file.
+template <class Do>
+void each_of(file const& f, Do&& act) {
+  for (slot& s : mine->of) {
+    int const fd = s.fd_after.load(std::memory_order_acquire) - 1;
+    if (fd >= 0 && s.inode.load() == f.inode && s.device.load() == f.device) act(s, fd);
+  }
+}
+
+/// A file that grows past the limit of the process is told so at the very write.
+bool has_limit() {
+  rlimit limit = {};
+  constexpr long self_process = 0;
+  long const r = sys::call(SYS_prlimit64, self_process, RLIMIT_FSIZE, 0, sys::as_long(&limit));
+  return sys::failed(r) || limit.rlim_cur != RLIM_INFINITY;
+}
+
+bool map_room(slot& s) {
+  if (s.room != nullptr) return true;
+  long const at =
+      sys::map(core::gather_room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+  if (!sys::failed(at)) s.room = reinterpret_cast<char*>(at);
+  return s.room != nullptr;
+}
+
+bool is_ours(unsigned entry) {
+  unsigned const kind = entry & entry_kind_mask;
+  return kind >= entry_first_target && (targets >> (kind - entry_first_target) & 1) != 0;
+}
+
+/// No other process has it, and no other number of this one.
+bool is_alone(int fd) {
+  return mine->opened_at[fd].load() == mine->starts.load() + 1 && mine->twin[fd].load() == 0;
+}
+
+/// Why it cannot be held; abi::gather::count: it can.
+abi::gather look(int fd, file& f, std::int64_t& at) {
+  constexpr long unfit = O_DIRECT | O_SYNC | O_DSYNC | O_PATH | O_ASYNC;
+  if (!is_alone(fd)) return abi::gather::refused_shared;
+  long const flags = sys::call(SYS_fcntl, fd, F_GETFL);
+  bool const is_fit = !sys::failed(flags) && (flags & unfit) == 0;
+  f = file_of(fd);
+  if (!is_fit || !f.is_regular || has_limit()) return abi::gather::refused_kind;
+  bool has_another = false;
+  each_of(f, [&](slot&, int) { has_another = true; });
+  if (has_another) return abi::gather::refused_shared;
+  at = (flags & O_APPEND) != 0 ? -1 : sys::call(SYS_lseek, fd, 0, SEEK_CUR);
+  return abi::gather::count;
+}
+
+bool hold(int fd) {
+  file f;
+  std::int64_t at = 0;
+  auto const entry = static_cast<fd_entry>(entry_of_fd(fd));
+  if (!is_ours(entry)) return false;
+  if (abi::gather const no = look(fd, f, at); no != abi::gather::count) {
+    count(no, 1);
+    return false;
+  }
+  slot& s = slot_of(fd);
+  undisturbed const quiet;
+  locked const alone(s.lock);
+  if (s.fd_after.load() != 0 || s.bytes.is_taken() || !map_room(s)) return false;
+  s.device = f.device, s.inode = f.inode, s.entry = entry, s.at = at, s.vain = 0;
+  s.asked_left = 0;
+  if (!swap_entry(fd, entry, as_outside(entry))) return false;
+  mine->holds.fetch_add(1);
+  mine->held.fetch_add(1);
+  s.fd_after.store(fd + 1, std::memory_order_release);
+  s.bytes.open(0, core::most_gathered(at));
+  return true;
+}
+
+bool may_look() { return mine != nullptr && !self.is_vfork_child; }
+bool has_any() { return may_look() && mine->held.load(std::memory_order_relaxed) != 0; }
+
+/// What another descriptor of this process has gathered for the same file.
+void mind_same_file(int fd) {
+  unsigned const entry = peek_fd(fd);
+  if ((entry & entry_kind_mask) == entry_outside) return;
+  std::uint32_t const now = mine->holds.load() + 1;
+  if (has_place(fd) && mine->known_at[fd].load(std::memory_order_relaxed) == now) return;
+  bool is_any = false;
+  each_of(file_of(fd), [&](slot& s, int other) {
+    is_any = true;
+    if (s.bytes.is_any()) flush(s, other, amount::all);
+  });
+  if (!is_any && has_place(fd)) mine->known_at[fd].store(now, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+/// Of vfork.S: before a child that shares this memory, sluice_before_vfork() is called.
+extern "C" {
+__attribute__((visibility("hidden"))) extern std::uint8_t sluice_gathers;
+constinit std::uint8_t sluice_gathers = 0;
+}
+
+bool begin() {
+  constexpr int wipe_on_fork = 18;
+  long const at = sys::map(sizeof(state), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+  if (sys::failed(at)) return false;
+  if (sys::failed(sys::call(SYS_madvise, at, sizeof(state), wipe_on_fork))) return false;
+  targets = stage.active.load(std::memory_order_relaxed)->head.gathered_targets;
+  mine = reinterpret_cast<state*>(at);
+  sluice_gathers = 1;
+  return true;
+}
+
+answer take(int fd, void const* from, std::size_t size) {
+  if (!has_any() || !is_held(fd)) return answer::not_held;
+  slot& s = slot_of(fd);
+  auto const add = [&] {
+    return s.bytes.add(static_cast<std::uint32_t>(size), [&](std::uint32_t at) {
+      if (s.fd_after.load(std::memory_order_relaxed) != fd + 1 || !can_copy(s, from, size))
+        return false;
+      __builtin_memcpy(s.room + at, from, size);
+      return true;
+    });
+  };
+  bool const fits = size <= core::most_piece;
+  if (fits && (add() || (flush(s, fd, amount::whole_windows) && add()))) return answer::gathered;
+  flush(s, fd, amount::all_and_let_go);
+  return answer::begin_anew;
+}
+
+void note_written(int fd, ssize_t n) {
+  if (n <= 0 || !may_look() || !has_place(fd) || !is_ours(peek_fd(fd))) return;
+  if (is_apart() || mine->standing_back.load() != 0) return;
+  core::habit& h = habit_of(fd);
+  if (h.wrote(fd, static_cast<std::uint64_t>(n)) && !hold(fd)) h.pause();
+}
+
+void note_opened(int fd) {
+  if (!may_look() || !has_place(fd)) return;
+  mine->opened_at[fd].store(mine->starts.load() + 1);
+  mine->known_at[fd].store(0);
+  mine->error[fd].store(0);
+  habit_of(fd).begin(fd);
+}
+
+void note_shared(int fd) {
+  if (!may_look() || !has_place(fd)) return;
+  mine->opened_at[fd].store(0);
+  mine->known_at[fd].store(0);
+  if (std::uint32_t const other = mine->twin[fd].load(); other != 0)
+    mine->opened_at[other - 1].store(0);
+}
+
+void note_closed(int fd) {
+  if (!may_look() || !has_place(fd)) return;
+  if (std::uint32_t const other = mine->twin[fd].exchange(0); other != 0)
+    mine->twin[other - 1].store(0);
+  mine->opened_at[fd].store(0);
+  mine->known_at[fd].store(0);
+}
+
+// Until it is known who has it, nobody holds it.
+void begin_copy(int fd) {
+  if (!may_look() || !has_place(fd)) return;
+  bool const is_third = mine->twin[fd].load() != 0;
+  if (is_third) note_shared(fd);
+  mine->copying[fd].store(mine->opened_at[fd].exchange(0));
+}
+
+void end_copy(int fd, int to) {
+  if (!may_look() || !has_place(fd)) return;
+  std::uint32_t const before = mine->copying[fd].load();
+  if (to >= 0 && to != fd) note_closed(to);
+  if (to == fd || to < 0) {
+    mine->opened_at[fd].store(before);
+  } else if (before != 0 && has_place(to)) {
+    mine->twin[fd].store(static_cast<std::uint32_t>(to) + 1);
+    mine->twin[to].store(static_cast<std::uint32_t>(fd) + 1);
+    mine->opened_at[fd].store(before);
+    mine->opened_at[to].store(before);
+  }
+}
+
+bool mind(place const& where) {
+  if (!has_any() || where.kind == place_kind::nothing) return false;
+  bool const is_fd = where.kind == place_kind::fd || where.kind == place_kind::fd_now;
+  if (!is_fd) {
+    write_all_out();
+    return false;
+  }
+  if (is_held(where.fd)) return flush(slot_of(where.fd), where.fd, amount::all_and_let_go);
+  mind_same_file(where.fd);
+  return false;
+}
+
+void write_all_out() {
+  if (!has_any()) return;
+  for (slot& s : mine->of)
+    if (int const fd = s.fd_after.load() - 1; fd >= 0 && s.bytes.is_any())
+      flush(s, fd, amount::all);
+}
+
+bool let_all_go() {
+  if (!has_any()) return false;
+  bool was_any = false;
+  for (slot& s : mine->of)
+    if (int const fd = s.fd_after.load() - 1; fd >= 0)
+      was_any |= flush(s, fd, amount::all_and_let_go);
+  return was_any;
+}
+
+void before_start() {
+  if (!may_look()) return;
+  mine->starts.fetch_add(1);  // first: nobody holds one again in between
+  let_all_go();
+}
+
+bool may_be_gathered(int fd) { return may_look() && is_ours(entry_of_fd(fd)); }
+
+int take_error(int fd) {
+  if (!may_look() || !has_place(fd)) return 0;
+  if (mine->error[fd].load(std::memory_order_relaxed) == 0) return 0;
+  return mine->error[fd].exchange(0);
+}
+
+void stand_back() {
+  if (!may_look()) return;
+  mine->standing_back.fetch_add(1);
+  let_all_go();
+}
+
+void resume() {
+  if (may_look()) mine->standing_back.fetch_sub(1);
+}
+
+}  // namespace sluice::gather

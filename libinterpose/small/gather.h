@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Problem: a program that writes a few bytes at a time pays a system call for each, and a request
+// to a server where the file system has no cache for writes.
+// Idea: where the policy of a target says "close-to-open", small writes that follow one another are
+// gathered in memory, and one write brings them to the kernel. That is charged to the job, and not
+// each of the small ones. A descriptor is *held* while that is done for it.
+// What stays true: the process itself sees no difference. Every other call that may tell (its row
+// in calls.def says on which file it works) lets the descriptor go first, or has its bytes written.
+// Others see them at close, fsync, lock and exit, when a mebibyte is full, and at the next call of
+// that kind. A process that is killed loses what it has gathered, as it loses the buffers of stdio.
+// No descriptor is held that another process may share. No thread waits for one that copies: it
+// writes what is gathered and goes on without. Only who writes it out is waited for, as the kernel
+// lets writers of one file wait; signals are blocked meanwhile, so that one comes back.
+#pragma once
+
+#include "place.h"
+
+namespace sluice::gather {
+
+/// Maps the state of this process. False: nothing will ever be held.
+bool begin();
+
+enum class answer : std::uint8_t { not_held, gathered, begin_anew };
+/// A write of this descriptor. begin_anew: it was held, and is no more; the call is to be metered.
+answer take(int fd, void const* from, std::size_t size);
+/// A write was made on a descriptor that is not held.
+void note_written(int fd, ssize_t n);
+/// It was opened by its name, in this process.
+void note_opened(int fd);
+/// Others have it from now on, or may have: it is never held again.
+void note_shared(int fd);
+void note_closed(int fd);
+/// Before a call that gives the file another number, and after it (`to`: -1 when it failed). Where
+/// one of the two is closed again, the other is as if it had been opened.
+void begin_copy(int fd);
+void end_copy(int fd, int to);
+
+/// Before a call that works on this place. True: the descriptor was held, and is no more; the call
+/// begins anew, for it is to be metered.
+bool mind(place const& where);
+/// Before a call that may be about any file: they stay held.
+void write_all_out();
+/// Before a call about which nothing is known. True: some were held.
+bool let_all_go();
+/// Before a call that gives descriptors to another process, or leaves this image: none that is open
+/// now is held again.
+void before_start();
+/// Of a descriptor that is not held: whether it may ever be.
+bool may_be_gathered(int fd);
+
+/// The error of a flush that nobody has been told of, or 0. It is told once, by write, fsync or
+/// close, as a network file system does.
+int take_error(int fd);
+
+/// Nothing is held until resume().
+void stand_back();
+void resume();
+
+inline constexpr std::uint16_t gather_pages = 24;  // of the state of a process
+
+}  // namespace sluice::gather

@@ -1,0 +1,171 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Small writes that are gathered (a target's "small": "close-to-open"): the program itself sees no
+# difference, whatever it does in between; others see them at close, fsync and lock; what is lost
+# and what is told when they cannot be written out is what the manual says.
+# timeout: 240
+. test/lib/lib.sh
+own_mounts
+. test/libinterpose/common.bash
+need python3 dd sqlite3 git tar
+
+cat >"$SCRATCH/policy.json" <<P
+{"targets": {"scratch": {"path": "$DIR", "small": "close-to-open"}}}
+P
+gathering() {
+  rm -f "$report"
+  timeout -s KILL "${TIME:-60}" "$SLUICE" --run-dir "$SCRATCH/run" --no-daemon run -q \
+    --policy "$SCRATCH/policy.json" --report "$report" --no-summary ${LIMIT:+--limit "$LIMIT"} \
+    -- "$@"
+}
+gathered() { json "$report" "d['gathered']['$1']"; }
+
+# What a program does between its writes is what it does bare.
+for seed in ${SEEDS:-1 2 3 4 5 6}; do
+  "$PROGRAMS/random_small" "$DIR" "$seed" "${STEPS:-300}" >"$SCRATCH/bare" 2>"$SCRATCH/err" ||
+    fail "bare, seed $seed: status $?: $(tail -n 3 "$SCRATCH/err")"
+  gathering "$PROGRAMS/random_small" "$DIR" "$seed" "${STEPS:-300}" >"$SCRATCH/gathered" \
+    2>"$SCRATCH/err" || fail "seed $seed: status $?: $(tail -n 3 "$SCRATCH/err")"
+  cmp "$SCRATCH/bare" "$SCRATCH/gathered" ||
+    fail "seed $seed: $(diff "$SCRATCH/bare" "$SCRATCH/gathered" | head -n 6)"
+  [ "$(gathered writes)" -gt 0 ] || fail "seed $seed: nothing was gathered"
+done
+gathering "$PROGRAMS/random_file" "$DIR" 1 500 >"$SCRATCH/gathered" || fail "random_file: $?"
+
+# Threads, handlers, and jumps out of both.
+gathering "$PROGRAMS/small_records" "$DIR/records" "${SECONDS_OF_RECORDS:-2}" || fail "records: $?"
+[ "$(gathered writes)" -gt 0 ] || fail 'no record was gathered'
+
+# 65536 writes of 8 bytes are a handful for the kernel, and for a limit.
+head -c 524288 /dev/urandom >"$SCRATCH/from"
+LIMIT="write=20/s@$DIR" gathering dd if="$SCRATCH/from" of="$DIR/to" bs=8 status=none ||
+  fail "dd: status $?"
+cmp "$SCRATCH/from" "$DIR/to" || fail 'dd: other bytes'
+between 65000 "$(gathered writes)" 65536 'gathered writes of dd'
+between 1 "$(gathered flushes)" 4 'flushes of dd'
+between 33 "$(count call write calls)" 40 'calls of dd that were metered'
+between 524288 "$(count call write bytes)" 524288 'bytes of dd that were metered'
+
+# Others see nothing until fsync; who is killed loses what was not written out yet.
+cat >"$SCRATCH/tell.py" <<'P'
+import os, sys
+f = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+for step in range(3):
+    for _ in range(1000): assert os.write(f, b"0123456789") == 10
+    if step == 1: os.fsync(f)
+    os.write(1, b"%d %d\n" % (step, os.getpid()))
+    os.read(0, 1)
+P
+mkfifo "$SCRATCH/go"
+exec 8<>"$SCRATCH/go"
+gathering python3 "$SCRATCH/tell.py" "$DIR/told" <"$SCRATCH/go" >"$SCRATCH/steps" 8>&- &
+job=$!
+has_reached() { grep -q "^$1 " "$SCRATCH/steps"; }
+until_true has_reached 0 || fail 'it does not write'
+between 0 "$(stat -c %s "$DIR/told")" 9990 'bytes that others see at once'
+echo >&8
+until_true has_reached 1 || fail 'it does not sync'
+between 20000 "$(stat -c %s "$DIR/told")" 20000 'bytes that others see after fsync'
+echo >&8
+until_true has_reached 2 || fail 'it does not go on'
+kill -KILL "$(awk '{ print $2; exit }' "$SCRATCH/steps")"
+wait "$job" 2>/dev/null
+between 20000 "$(stat -c %s "$DIR/told")" 29990 'bytes of one who was killed'
+
+# At exit nothing is lost, however it ends.
+for end in 'sys.exit(3)' 'os._exit(3)' 'os.execv("/bin/sh", ["sh", "-c", "exit 3"])'; do
+  gathering python3 -c "import os, sys
+f = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+for _ in range(100): os.write(f, b'x' * 7)
+$end" "$DIR/ends"
+  [ $? = 3 ] || fail "$end: status $?"
+  between 700 "$(stat -c %s "$DIR/ends")" 700 "bytes after $end"
+done
+
+# A full file system is told of once, by write, fsync or close; what is there is a beginning.
+if [ -n "${HAS_OWN_MOUNTS:-}" ]; then
+  mkdir "$DIR/full"
+  mount -t tmpfs -o size=1m none "$DIR/full" || fail 'mount'
+  gathering python3 - "$DIR/full/f" <<'P' || fail "a full file system: status $?"
+import errno, os, sys
+f = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
+told = written = 0
+for i in range(300000):
+    try:
+        written += os.write(f, b"%08d" % i)
+    except OSError as e:
+        assert e.errno == errno.ENOSPC, e
+        told += 1
+        break
+try:
+    os.close(f)
+except OSError as e:
+    assert e.errno == errno.ENOSPC, e
+    told += 1
+assert told == 1, told
+data = open(sys.argv[1], "rb").read()
+assert len(data) == 1 << 20 and all(data[8 * i:8 * i + 8] == b"%08d" % i for i in range(1 << 17))
+P
+  [ "$(gathered failures)" = 1 ] || fail "failures: $(gathered failures)"
+  umount "$DIR/full"
+fi
+
+# A file system of a server, for which it is meant.
+if [ -n "${HAS_OWN_MOUNTS:-}" ] && [ -e /dev/fuse ]; then
+  need bindfs
+  mkdir "$DIR/served" "$SCRATCH/behind"
+  bindfs "$SCRATCH/behind" "$DIR/served" || fail 'bindfs'
+  "$PROGRAMS/random_small" "$DIR/served" 11 200 >"$SCRATCH/bare" 2>"$SCRATCH/err" ||
+    fail "FUSE, bare: status $?: $(tail -n 3 "$SCRATCH/err")"
+  gathering "$PROGRAMS/random_small" "$DIR/served" 11 200 >"$SCRATCH/gathered" 2>"$SCRATCH/err" ||
+    fail "FUSE: status $?: $(tail -n 3 "$SCRATCH/err")"
+  cmp "$SCRATCH/bare" "$SCRATCH/gathered" ||
+    fail "FUSE: $(diff "$SCRATCH/bare" "$SCRATCH/gathered" | head -n 6)"
+  [ "$(gathered writes)" -gt 0 ] || fail 'FUSE: nothing was gathered'
+  umount "$DIR/served"
+fi
+
+# A limit of the size of files is told at the very write, so nothing is gathered below one.
+gathering python3 - "$DIR/limited" <<'P' || fail "a limit of sizes: status $?"
+import errno, os, resource, signal, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+f = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
+n = 0
+try:
+    while True: n += os.write(f, b"x" * 10)
+except OSError as e:
+    assert e.errno == errno.EFBIG, e
+assert n == 8192 == os.fstat(f).st_size, n
+P
+
+# Programs that know nothing of it.
+work() {
+  rm -rf "$1" && mkdir "$1" && cd "$1" || exit 1
+  sqlite3 db 'create table t (a); insert into t values (1), (2); select sum(a) from t' || exit 1
+  git init -q . && git add db && git -c user.name=x -c user.email=x@y commit -qm one || exit 1
+  git fsck --strict 2>&1 && git log --format=%s || exit 1
+  python3 -c 'import logging
+logging.basicConfig(filename="log", level=logging.INFO, format="%(message)s")
+for i in range(500): logging.info("line %d", i)' || exit 1
+  tar cf t.tar log && tar tf t.tar && cksum log || exit 1
+}
+export -f work
+bash -c "work '$DIR/tree'" >"$SCRATCH/bare" || fail 'bare'
+gathering bash -c "work '$DIR/tree'" >"$SCRATCH/gathered" || fail "programs: status $?"
+cmp "$SCRATCH/bare" "$SCRATCH/gathered" || fail "$(diff "$SCRATCH/bare" "$SCRATCH/gathered")"
+
+# Who may ask for it, and where it cannot be.
+refused() { # WORDS CMD…
+  local words=$1
+  shift
+  "$@" 2>"$SCRATCH/err"
+  [ $? = 2 ] || fail "not refused: $*"
+  grep -q "$words" "$SCRATCH/err" || fail "$(cat "$SCRATCH/err")"
+}
+refused 'only a policy says it' \
+  "$SLUICE" --no-daemon run --small "close-to-open@$DIR" -- true
+refused 'has one of them' "$SLUICE" --run-dir "$SCRATCH/run" --no-daemon run \
+  --policy "$SCRATCH/policy.json" --order "durable@$DIR" -- true
+"$SLUICE" policy check "$SCRATCH/policy.json" | grep -q 'small writes are gathered' ||
+  fail "$("$SLUICE" policy check "$SCRATCH/policy.json")"

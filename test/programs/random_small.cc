@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: Apache-2.0
+// random_small DIR SEED COUNT: runs of small writes through several descriptors of a few files, and
+// between them all that may notice what became of them: other descriptors, names, children, locks,
+// positions, stdio, messages, threads. Each step is a line with what it returned, so two runs with
+// one seed can be compared. With an even seed no other process and no copy gets a descriptor.
+#include <signal.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "check.h"
+
+extern char** environ;
+
+namespace {
+
+int handler_fd = -1;
+ssize_t handler_wrote = 0;
+
+void handle(int) {
+  for (int i = 0; i < 3; ++i) handler_wrote += write(handler_fd, "handled", 7);
+}
+
+class exerciser {
+ public:
+  exerciser(std::string const& dir, unsigned seed) : random_(seed), shares_(seed % 2 != 0) {
+    for (char const* name : {"/one", "/two"}) names_.push_back(dir + name);
+    other_ = dir + "/other";
+    for (auto const& name : names_) unlink(name.c_str());
+    unlink(other_.c_str());
+    signal(SIGUSR1, handle);
+    open_one();
+    open_one();
+  }
+
+  void run(int count) {
+    using step = void (exerciser::*)();
+    // After the first ones nobody else has the descriptors that are open.
+    constexpr step looks[] = {
+        &exerciser::move,        &exerciser::read_here, &exerciser::read_at, &exerciser::write_at,
+        &exerciser::ask,         &exerciser::close_one, &exerciser::flags,   &exerciser::cut,
+        &exerciser::rename_it,   &exerciser::link_it,   &exerciser::send,    &exerciser::copy,
+        &exerciser::map,         &exerciser::parts,     &exerciser::print,   &exerciser::interrupt,
+        &exerciser::allocate,    &exerciser::lock,      &exerciser::wrong,   &exerciser::in_thread,
+        &exerciser::raw,         &exerciser::sync,      &exerciser::mixed,   &exerciser::attributes,
+        &exerciser::cut_by_name, &exerciser::open_one,  &exerciser::stdio,   &exerciser::duplicate,
+        &exerciser::child,       &exerciser::vchild,    &exerciser::spawned, &exerciser::shell,
+        &exerciser::by_message};
+    size_t const used = std::size(looks) - (shares_ ? 0 : 7);
+    for (int i = 0; i < count; ++i) {
+      if (below(6) == 0) open_one();
+      burst();
+      if (below(2) == 0) mixed();
+      (this->*looks[below(used)])();
+      if (i % 8 == 0) contents();
+    }
+    for (int fd : fds_) say("close %d", close(fd));
+    contents();
+  }
+
+ private:
+  size_t below(size_t limit) { return random_() % limit; }
+  std::string const& name() { return names_[below(names_.size())]; }
+  int fd() { return fds_[below(fds_.size())]; }
+
+  [[gnu::format(printf, 2, 3)]] void say(char const* format, ...) {
+    va_list args;
+    va_start(args, format);
+    vprintf(format, args);
+    va_end(args);
+    putchar('\n');
+  }
+  static uint64_t hash(char const* from, ssize_t n) {
+    uint64_t h = 14695981039346656037u;
+    for (ssize_t i = 0; i < n; ++i) h = (h ^ static_cast<unsigned char>(from[i])) * 1099511628211u;
+    return h;
+  }
+  static long size_of(int of) {
+    struct stat st;
+    return fstat(of, &st) == 0 ? static_cast<long>(st.st_size) : -1;
+  }
+
+  void contents() {
+    std::vector<char> to(1 << 22);
+    for (auto const& path : names_) {
+      int const from = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+      ssize_t const n = from < 0 ? -1 : pread(from, to.data(), to.size(), 0);
+      if (from >= 0) close(from);
+      say("  has %zd %016jx", n, static_cast<uintmax_t>(hash(to.data(), n)));
+    }
+  }
+
+  std::string piece(size_t longest) {
+    std::string out(1 + below(longest), ' ');
+    for (char& c : out) c = static_cast<char>('a' + random_() % 26);
+    return out;
+  }
+
+  void burst() {
+    int const to = fd();
+    size_t const count = 1 + below(300), longest = below(12) == 0 ? 20000 : 1 + below(80);
+    ssize_t sum = 0;
+    for (size_t i = 0; i < count; ++i) {
+      auto const p = piece(longest);
+      sum += write(to, p.data(), p.size());
+    }
+    say("burst %zu: %zd", count, sum);
+  }
+  void mixed() {
+    int const a = fd(), b = fd();
+    ssize_t sum = 0;
+    for (int i = 0; i < 90; ++i) {
+      auto const p = piece(40);
+      sum += write(i % 3 == 0 ? a : b, p.data(), p.size());
+    }
+    say("mixed: %zd", sum);
+  }
+  void move() {
+    int const to = fd(), whence = static_cast<int>(below(3));
+    off_t const by =
+        whence == SEEK_SET ? static_cast<off_t>(below(5000)) : -static_cast<off_t>(below(50));
+    off_t const at = lseek(to, by, whence);
+    say("seek %d: %jd errno %d", whence, static_cast<intmax_t>(at), at < 0 ? errno : 0);
+  }
+  void read_here() {
+    char to[500];
+    ssize_t const n = read(fd(), to, 1 + below(sizeof to));
+    say("read: %zd %016jx errno %d", n, static_cast<uintmax_t>(hash(to, n)), n < 0 ? errno : 0);
+  }
+  void read_at() {
+    char to[500];
+    ssize_t const n = pread(fd(), to, sizeof to, static_cast<off_t>(below(4000)));
+    say("pread: %zd %016jx", n, static_cast<uintmax_t>(hash(to, n)));
+  }
+  void write_at() {
+    auto const p = piece(300);
+    say("pwrite: %zd", pwrite(fd(), p.data(), p.size(), static_cast<off_t>(below(4000))));
+  }
+  void ask() {
+    struct stat st;
+    int const of = fd();
+    long const position = static_cast<long>(lseek(of, 0, SEEK_CUR));
+    long const by_name = stat(name().c_str(), &st) == 0 ? static_cast<long>(st.st_size) : -1;
+    say("ask: %ld %ld %ld", size_of(of), position, by_name);
+  }
+  void open_one() {
+    constexpr int kinds[] = {
+        O_WRONLY | O_CREAT,          O_RDWR | O_CREAT,           O_WRONLY | O_CREAT | O_APPEND,
+        O_RDWR | O_CREAT | O_APPEND, O_RDWR | O_CREAT | O_TRUNC, O_RDONLY,
+        O_WRONLY | O_CREAT | O_SYNC};
+    if (fds_.size() > 6) close_one();
+    int const flags = kinds[below(std::size(kinds))] | (below(2) == 0 ? O_CLOEXEC : 0);
+    int const opened = open(name().c_str(), flags, 0600);
+    say("open %x: %s", static_cast<unsigned>(flags), opened < 0 ? strerror(errno) : "done");
+    if (opened >= 0) fds_.push_back(opened);
+  }
+  void close_one() {
+    if (fds_.size() < 3) return;
+    size_t const which = below(fds_.size());
+    say("close: %d", close(fds_[which]));
+    fds_.erase(fds_.begin() + static_cast<long>(which));
+  }
+  void duplicate() {
+    if (fds_.size() > 6) return;
+    int const from = fd();
+    int const copied = below(2) == 0 ? dup(from) : fcntl(from, F_DUPFD_CLOEXEC, 50);
+    CHECK(copied >= 0);
+    fds_.push_back(copied);
+    if (below(2) == 0) CHECK(dup2(fd(), copied) == copied);
+    say("dup: %ld", static_cast<long>(lseek(copied, 0, SEEK_CUR)));
+  }
+  void flags() {
+    int const of = fd(), now = fcntl(of, F_GETFL);
+    say("flags: %d", fcntl(of, F_SETFL, below(2) == 0 ? now ^ O_APPEND : now));
+  }
+
+  void end_of(pid_t pid) {
+    int status = -1;
+    CHECK(waitpid(pid, &status, 0) == pid);
+    say("child: %x", static_cast<unsigned>(status));
+  }
+  void child() {
+    int const to = fd();
+    auto const p = piece(40);
+    fflush(stdout);
+    pid_t const pid = fork();
+    CHECK(pid >= 0);
+    if (pid == 0) {
+      for (int i = 0; i < 20; ++i)
+        if (write(to, p.data(), p.size()) < 0) _exit(errno);
+      _exit(0);
+    }
+    end_of(pid);
+  }
+  std::vector<char*> shell_for(std::string& script) {
+    static std::string sh = "/bin/sh", option = "-c";
+    return {sh.data(), option.data(), script.data(), nullptr};
+  }
+  void vchild() {
+    std::string script = "printf vfork >&" + std::to_string(fd());
+    auto argv = shell_for(script);
+    fflush(stdout);
+    pid_t const pid = vfork();
+    CHECK(pid >= 0);
+    if (pid == 0) {
+      execve(argv[0], argv.data(), environ);
+      _exit(99);
+    }
+    end_of(pid);
+  }
+  void spawned() {
+    std::string script = "printf spawn >&" + std::to_string(fd());
+    auto argv = shell_for(script);
+    pid_t pid = -1;
+    fflush(stdout);
+    CHECK(posix_spawn(&pid, argv[0], nullptr, nullptr, argv.data(), environ) == 0);
+    end_of(pid);
+  }
+  void shell() {
+    std::string const script = "printf system >>" + name();
+    say("system: %d", system(script.c_str()));
+  }
+
+  void cut() { say("ftruncate: %d", ftruncate(fd(), static_cast<off_t>(below(6000)))); }
+  void cut_by_name() {
+    say("truncate: %d", truncate(name().c_str(), static_cast<off_t>(below(6000))));
+  }
+  void rename_it() { say("rename: %d", rename(names_[0].c_str(), names_[1].c_str())); }
+  void link_it() {
+    unlink(other_.c_str());
+    int const r = link(name().c_str(), other_.c_str());
+    struct stat st;
+    say("link: %d %ld", r, stat(other_.c_str(), &st) == 0 ? static_cast<long>(st.st_size) : -1);
+  }
+  void send() {
+    off_t at = 0;
+    ssize_t const n = sendfile(fd(), fd(), &at, 200);
+    say("sendfile: %s", n < 0 ? "refused" : "sent");
+  }
+  void copy() {
+    off_t from = static_cast<off_t>(below(500)), to = 4000 + static_cast<off_t>(below(500));
+    ssize_t const n = copy_file_range(fd(), &from, fd(), &to, 100, 0);
+    say("copy: %zd", n);
+  }
+  void map() {
+    int const of = open(name().c_str(), O_RDONLY | O_CLOEXEC);
+    long const size = size_of(of);
+    if (size <= 0) {
+      if (of >= 0) close(of);
+      return;
+    }
+    void* const p = mmap(nullptr, static_cast<size_t>(size), PROT_READ, MAP_PRIVATE, of, 0);
+    CHECK(p != MAP_FAILED);
+    say("map: %016jx", static_cast<uintmax_t>(hash(static_cast<char*>(p), size)));
+    munmap(p, static_cast<size_t>(size));
+    close(of);
+  }
+  void parts() {
+    auto a = piece(50), b = piece(50);
+    iovec const both[] = {{a.data(), a.size()}, {b.data(), b.size()}};
+    say("writev: %zd", writev(fd(), both, 2));
+  }
+  void print() { say("dprintf: %d", dprintf(fd(), "number %zu\n", below(1000))); }
+  void stdio() {
+    FILE* const f = below(2) == 0 ? fopen(name().c_str(), "a+") : fdopen(dup(fds_[0]), "w");
+    if (f == nullptr) return;
+    fprintf(f, "stdio %zu", below(1000));
+    say("stdio: %d", fclose(f));
+  }
+  void interrupt() {
+    handler_fd = fd();
+    handler_wrote = 0;
+    auto const p = piece(30);
+    ssize_t sum = 0;
+    for (int i = 0; i < 20; ++i) {
+      sum += write(handler_fd, p.data(), p.size());
+      if (i == 12) raise(SIGUSR1);
+    }
+    say("interrupted: %zd %zd", sum, handler_wrote);
+  }
+  void allocate() {
+    say("fallocate: %d", posix_fallocate(fd(), 0, static_cast<off_t>(1 + below(3000))));
+  }
+  void lock() {
+    int const of = fd();
+    say("lock: %d %d", flock(of, LOCK_EX | LOCK_NB), flock(of, LOCK_UN));
+  }
+  void wrong() {
+    int const to = fd();
+    ssize_t const one = write(to, nullptr, 100);
+    int const why = one < 0 ? errno : 0;
+    say("wrong: %zd %d %zd", one, why, write(-1, "x", 1));
+  }
+  void in_thread() {
+    int const to = fd();
+    auto const p = piece(60);
+    ssize_t sum = 0;
+    std::thread([&] {
+      for (int i = 0; i < 25; ++i) sum += write(to, p.data(), p.size());
+    }).join();
+    say("thread: %zd", sum);
+  }
+  void raw() {
+    auto const p = piece(60);
+    int const to = fd();
+    long const n = syscall(SYS_write, to, p.data(), p.size());
+    say("raw: %ld at %ld", n, syscall(SYS_lseek, to, 0, SEEK_CUR));
+  }
+  void by_message() {
+    int ends[2], to = fd();
+    CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
+    char byte = 'x', room[CMSG_SPACE(sizeof(int))] = {};
+    iovec part = {&byte, 1};
+    msghdr message = {};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = room;
+    message.msg_controllen = sizeof room;
+    cmsghdr* const c = CMSG_FIRSTHDR(&message);
+    c->cmsg_level = SOL_SOCKET;
+    c->cmsg_type = SCM_RIGHTS;
+    c->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(c), &to, sizeof to);
+    CHECK(sendmsg(ends[0], &message, 0) == 1 && recvmsg(ends[1], &message, 0) == 1);
+    int got = -1;
+    memcpy(&got, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof got);
+    auto const p = piece(20);
+    say("message: %zd %ld", write(got, p.data(), p.size()),
+        static_cast<long>(lseek(to, 0, SEEK_CUR)));
+    close(got);
+    close(ends[0]);
+    close(ends[1]);
+  }
+  void sync() { say("fsync: %d", below(2) == 0 ? fsync(fd()) : fdatasync(fd())); }
+  void attributes() { say("fchmod: %d %d", fchmod(fd(), 0640), chmod(name().c_str(), 0600)); }
+
+  std::mt19937 random_;
+  bool shares_;  // whether children and others get descriptors
+  std::vector<std::string> names_;
+  std::string other_;
+  std::vector<int> fds_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CHECK(argc == 4);
+  static char buffer[1 << 22];  // nothing of it is written before the end
+  setvbuf(stdout, buffer, _IOFBF, sizeof buffer);
+  exerciser e(folder(argc, argv), static_cast<unsigned>(atoi(argv[2])));
+  e.run(atoi(argv[3]));
+  return 0;
+}
