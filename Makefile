@@ -505,7 +505,7 @@ help:
 	  'make list-tests       the names of all tests' \
 	  'make bench            bench-overhead, -accuracy, -control, -reaction, -quiet, -replay' \
 	  'make bench-order      durable fsync beside the kernel'\''s (root, FUSE)' \
-	  'make bench-small      what hints bring small writes and reads' \
+	  'make bench-small      what hints and write-behind bring small writes' \
 	  'make bench-recover    how long a full log of 1 GiB takes to be recovered (root)' \
 	  'make slurm            the plugin alone, against the headers of Slurm' \
 	  'make crash-long STATES=100000   power cuts of all kinds; goes on where it was ended' \

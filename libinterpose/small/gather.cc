@@ -43,8 +43,6 @@ struct state {
   std::atomic<std::uint32_t> holds;                // how often one was held; plus one
   std::atomic<std::uint32_t> opened_at[most_fds];  // `starts` when it was opened; 0: it is shared
   std::atomic<std::uint32_t> known_at[most_fds];   // `holds` when it was no held file
-  std::atomic<std::uint32_t> twin[most_fds];       // the other number of its file, plus one
-  std::atomic<std::uint32_t> copying[most_fds];    // `opened_at` before a copy is made
   std::atomic<std::uint8_t> error[most_fds];       // that nobody was told of
 };
 
@@ -255,15 +253,10 @@ bool is_ours(unsigned entry) {
   return kind >= entry_first_target && (targets >> (kind - entry_first_target) & 1) != 0;
 }
 
-/// No other process has it, and no other number of this one.
-bool is_alone(int fd) {
-  return mine->opened_at[fd].load() == mine->starts.load() + 1 && mine->twin[fd].load() == 0;
-}
-
 /// Why it cannot be held; abi::gather::count: it can.
 abi::gather look(int fd, file& f, std::int64_t& at) {
   constexpr long unfit = O_DIRECT | O_SYNC | O_DSYNC | O_PATH | O_ASYNC;
-  if (!is_alone(fd)) return abi::gather::refused_shared;
+  if (mine->opened_at[fd].load() != mine->starts.load() + 1) return abi::gather::refused_shared;
   long const flags = sys::call(SYS_fcntl, fd, F_GETFL);
   bool const is_fit = !sys::failed(flags) && (flags & unfit) == 0;
   f = file_of(fd);
@@ -370,38 +363,15 @@ void note_shared(int fd) {
   if (!may_look() || !has_place(fd)) return;
   mine->opened_at[fd].store(0);
   mine->known_at[fd].store(0);
-  if (std::uint32_t const other = mine->twin[fd].load(); other != 0)
-    mine->opened_at[other - 1].store(0);
 }
 
-void note_closed(int fd) {
-  if (!may_look() || !has_place(fd)) return;
-  if (std::uint32_t const other = mine->twin[fd].exchange(0); other != 0)
-    mine->twin[other - 1].store(0);
-  mine->opened_at[fd].store(0);
-  mine->known_at[fd].store(0);
-}
+void note_closed(int fd) { note_shared(fd); }
 
-// Until it is known who has it, nobody holds it.
-void begin_copy(int fd) {
-  if (!may_look() || !has_place(fd)) return;
-  bool const is_third = mine->twin[fd].load() != 0;
-  if (is_third) note_shared(fd);
-  mine->copying[fd].store(mine->opened_at[fd].exchange(0));
-}
-
-void end_copy(int fd, int to) {
-  if (!may_look() || !has_place(fd)) return;
-  std::uint32_t const before = mine->copying[fd].load();
-  if (to >= 0 && to != fd) note_closed(to);
-  if (to == fd || to < 0) {
-    mine->opened_at[fd].store(before);
-  } else if (before != 0 && has_place(to)) {
-    mine->twin[fd].store(static_cast<std::uint32_t>(to) + 1);
-    mine->twin[to].store(static_cast<std::uint32_t>(fd) + 1);
-    mine->opened_at[fd].store(before);
-    mine->opened_at[to].store(before);
-  }
+void note_copied(int fd, int to) {
+  if (!may_look() || !has_place(to)) return;
+  mine->opened_at[to].store(has_place(fd) ? mine->opened_at[fd].load() : 0);
+  mine->known_at[to].store(0);
+  mine->error[to].store(0);
 }
 
 bool mind(place const& where) {

@@ -30,10 +30,9 @@ void note_opened(int fd);
 /// Others have it from now on, or may have: it is never held again.
 void note_shared(int fd);
 void note_closed(int fd);
-/// Before a call that gives the file another number, and after it (`to`: -1 when it failed). Where
-/// one of the two is closed again, the other is as if it had been opened.
-void begin_copy(int fd);
-void end_copy(int fd, int to);
+/// It has another number as well, of this process alone if the first one was. A call on one of them
+/// finds what is gathered for the other.
+void note_copied(int fd, int to);
 
 /// Before a call that works on this place. True: the descriptor was held, and is no more; the call
 /// begins anew, for it is to be metered.
@@ -56,6 +55,6 @@ int take_error(int fd);
 void stand_back();
 void resume();
 
-inline constexpr std::uint16_t gather_pages = 24;  // of the state of a process
+inline constexpr std::uint16_t gather_pages = 16;  // of the state of a process
 
 }  // namespace sluice::gather

@@ -15,6 +15,7 @@
 #include "meter.h"
 #include "rows.h"
 #include "small/gather.h"
+#include "stream.h"
 
 namespace sluice::gather {
 
@@ -42,6 +43,7 @@ namespace sluice::gather {
   BY_HAND(fopen)          \
   BY_HAND(freopen)        \
   BY_HAND(fdopen)         \
+  BY_HAND(fclose)         \
   BY_HAND(vdprintf)       \
   BY_HAND(__vdprintf_chk) \
   BY_HAND(aio_read)       \
@@ -69,6 +71,8 @@ namespace next {
 #define OPENS(sym, ...) BY_HAND(sym)
 #define ERRNO(sym, ...) BY_HAND(sym)
 #define PAIR(sym, ...) BY_HAND(sym)
+#define READS(sym, ...) BY_HAND(sym)
+#define WRITES(sym, ...) BY_HAND(sym)
 #include "calls.def"
 CALLS_BY_HAND
 #undef BY_HAND
@@ -80,6 +84,19 @@ template <class Result>
 Result refused(int error) {
   errno = error;
   return (Result)(-1L);
+}
+
+}  // namespace
+
+namespace {
+
+// What stdio does inside libc nobody sees, so its descriptors are never held. But another one of
+// the same file may be.
+void mind_stream(FILE* f) {
+  if (f == nullptr)
+    write_all_out();
+  else if (int const fd = fd_of(f); fd >= 0)
+    mind(on_fd(fd));
 }
 
 }  // namespace
@@ -113,6 +130,12 @@ namespace {
     bool const one = mind(where1), two = mind(where2);                            \
     return one || two ? slow::sym args : next::sym args;                          \
   }
+#define READS(sym, ret, params, args, stream, moved) \
+  ret sym params {                                   \
+    mind_stream(stream);                             \
+    return next::sym args;                           \
+  }
+#define WRITES(...) READS(__VA_ARGS__)
 #include "calls.def"
 
 }  // namespace
@@ -154,36 +177,33 @@ void closefrom(int first) {
   next::closefrom(first);
 }
 
-template <class Real>
-int copying(int fd, Real&& real_call) {
-  begin_copy(fd);
-  int const r = real_call();
-  end_copy(fd, r);
-  return r;
+int copied(int fd, int to) {
+  if (to >= 0 && to != fd) note_copied(fd, to);
+  return to;
 }
 
 int dup(int fd) {
   if (mind(on_fd(fd))) return slow::dup(fd);
-  return copying(fd, [&] { return next::dup(fd); });
+  return copied(fd, next::dup(fd));
 }
 
 int dup2(int fd, int to) {
   bool const one = mind(on_fd(fd)), two = mind(on_fd(to));
   if (one || two) return slow::dup2(fd, to);
-  return copying(fd, [&] { return next::dup2(fd, to); });
+  return copied(fd, next::dup2(fd, to));
 }
 
 int dup3(int fd, int to, int flags) {
   bool const one = mind(on_fd(fd)), two = mind(on_fd(to));
   if (one || two) return slow::dup3(fd, to, flags);
-  return copying(fd, [&] { return next::dup3(fd, to, flags); });
+  return copied(fd, next::dup3(fd, to, flags));
 }
 
 int fcntl(int fd, int command, long arg) {
   bool const only_asks = command == F_GETFL || command == F_GETFD || command == F_SETFD;
   if (!only_asks && mind(on_fd(fd))) return slow::fcntl(fd, command, arg);
-  if (copies_fd(command)) return copying(fd, [&] { return next::fcntl(fd, command, arg); });
-  return next::fcntl(fd, command, arg);
+  int const r = next::fcntl(fd, command, arg);
+  return copies_fd(command) ? copied(fd, r) : r;
 }
 
 int ioctl(int fd, unsigned long request, long arg) {
@@ -263,7 +283,11 @@ FILE* freopen(char const* path, char const* mode, FILE* f) {
   return next::freopen(path, mode, f);
 }
 
-// stdio writes inside libc, and nobody sees it.
+int fclose(FILE* f) {
+  mind_stream(f);
+  return next::fclose(f);
+}
+
 FILE* fdopen(int fd, char const* mode) {
   mind(on_fd(fd));
   note_shared(fd);
@@ -445,6 +469,8 @@ void stand_before_libc() {
 #define OPENS(sym, ...) STAND_BEFORE_REAL(sym)
 #define ERRNO(sym, ...) STAND_BEFORE_REAL(sym)
 #define PAIR(sym, ...) STAND_BEFORE_REAL(sym)
+#define READS(sym, ...) STAND_BEFORE_REAL(sym)
+#define WRITES(sym, ...) STAND_BEFORE_REAL(sym)
 #include "calls.def"
   }
   __atomic_store_n(&real::write, &body::write, __ATOMIC_RELEASE);

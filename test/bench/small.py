@@ -107,11 +107,35 @@ def gathered(folder, name, rounds, writes):
     return rows
 
 
+def gathered_overwrites(folder, rounds, size):
+    """MB/s over a cold file in pieces that do not fill pages, and of a new file."""
+    policy = os.path.join(folder, "policy.json")
+    path = os.path.join(folder, "over")
+    print(f"\noverwriting {size >> 20} MiB, cold, MB/s\n{'bytes':>8} {'new':>10} {'native':>10} "
+          f"{'gathered':>10} {'of new':>8}")
+    rows = {}
+    for by in (4097, 8193):
+        seen = {"new": [], "native": [], "gathered": []}
+        for _ in range(rounds):
+            if os.path.exists(path):
+                os.unlink(path)
+            seen["new"].append(run("native", "write", path, by, size))
+            for way in ("native", "gathered"):
+                seen[way].append(run(way, "write", path, by, size, cold=True, policy=policy))
+        rows[by] = {name: median(x) for name, x in seen.items()}
+        print(f"{by:8} " + " ".join(f"{x:10.0f}" for x in rows[by].values()) +
+              f" {rows[by]['gathered'] / rows[by]['new']:8.0%}", flush=True)
+    return rows
+
+
 def gathered_everywhere(options):
     rows = {}
     for name, at, writes in (("tmpfs", "/dev/shm", 200_000), ("ext4", options.scratch, 200_000)):
         with Scratch(at) as scratch:
             rows[name] = gathered(scratch, name, options.rounds, writes)
+            if name == "ext4":
+                rows["overwrites"] = gathered_overwrites(scratch, options.rounds,
+                                                         options.mib << 20)
     with Scratch(options.scratch) as scratch, on_fuse(scratch) as here:
         if here is not None:
             rows["fuse"] = gathered(here, "FUSE (bindfs)", options.rounds, 5_000)

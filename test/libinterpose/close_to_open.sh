@@ -36,15 +36,16 @@ gathering "$PROGRAMS/random_file" "$DIR" 1 500 >"$SCRATCH/gathered" || fail "ran
 gathering "$PROGRAMS/small_records" "$DIR/records" "${SECONDS_OF_RECORDS:-2}" || fail "records: $?"
 [ "$(gathered writes)" -gt 0 ] || fail 'no record was gathered'
 
-# 65536 writes of 8 bytes are a handful for the kernel, and for a limit.
-head -c 524288 /dev/urandom >"$SCRATCH/from"
-LIMIT="write=20/s@$DIR" gathering dd if="$SCRATCH/from" of="$DIR/to" bs=8 status=none ||
+# Half a million writes of 7 bytes are a handful for the kernel, and for a limit. Each of 1 MiB ends
+# at a multiple of that, within a write of dd.
+head -c 3500000 /dev/urandom >"$SCRATCH/from"
+LIMIT="write=20/s@$DIR" gathering dd if="$SCRATCH/from" of="$DIR/to" bs=7 status=none ||
   fail "dd: status $?"
 cmp "$SCRATCH/from" "$DIR/to" || fail 'dd: other bytes'
-between 65000 "$(gathered writes)" 65536 'gathered writes of dd'
-between 1 "$(gathered flushes)" 4 'flushes of dd'
-between 33 "$(count call write calls)" 40 'calls of dd that were metered'
-between 524288 "$(count call write bytes)" 524288 'bytes of dd that were metered'
+between 499900 "$(gathered writes)" 500000 'gathered writes of dd'
+between 4 "$(gathered flushes)" 6 'flushes of dd'
+between 36 "$(count call write calls)" 40 'calls of dd that were metered'
+between 3500000 "$(count call write bytes)" 3500000 'bytes of dd that were metered'
 
 # Others see nothing until fsync; who is killed loses what was not written out yet.
 cat >"$SCRATCH/tell.py" <<'P'
@@ -107,6 +108,21 @@ data = open(sys.argv[1], "rb").read()
 assert len(data) == 1 << 20 and all(data[8 * i:8 * i + 8] == b"%08d" % i for i in range(1 << 17))
 P
   [ "$(gathered failures)" = 1 ] || fail "failures: $(gathered failures)"
+  # One page is left, and fsync alone hears that the rest did not fit.
+  gathering python3 - "$DIR/full/f" "$DIR/full/g" <<'P' || fail "a full page: status $?"
+import errno, os, sys
+os.truncate(sys.argv[1], (1 << 20) - 4096)
+f = os.open(sys.argv[2], os.O_WRONLY | os.O_CREAT)
+for i in range(1000): assert os.write(f, b"%08d" % i) == 8
+try:
+    os.fsync(f)
+    sys.exit("it was not told")
+except OSError as e:
+    assert e.errno == errno.ENOSPC, e
+os.fsync(f)
+os.close(f)
+assert open(sys.argv[2], "rb").read() == b"".join(b"%08d" % i for i in range(512))
+P
   umount "$DIR/full"
 fi
 

@@ -55,8 +55,8 @@ class exerciser {
         &exerciser::raw,         &exerciser::sync,      &exerciser::mixed,   &exerciser::attributes,
         &exerciser::cut_by_name, &exerciser::open_one,  &exerciser::stdio,   &exerciser::duplicate,
         &exerciser::child,       &exerciser::vchild,    &exerciser::spawned, &exerciser::shell,
-        &exerciser::by_message};
-    size_t const used = std::size(looks) - (shares_ ? 0 : 7);
+        &exerciser::by_message,  &exerciser::together};
+    size_t const used = std::size(looks) - (shares_ ? 0 : 8);
     for (int i = 0; i < count; ++i) {
       if (below(6) == 0) open_one();
       burst();
@@ -202,6 +202,33 @@ class exerciser {
     }
     end_of(pid);
   }
+  // Both write to it, in turns: the child when it is told to.
+  void together() {
+    int const to = fd();
+    int tell[2], answer[2];
+    CHECK(pipe2(tell, O_CLOEXEC) == 0 && pipe2(answer, O_CLOEXEC) == 0);
+    fflush(stdout);
+    pid_t const pid = fork();
+    CHECK(pid >= 0);
+    char byte = 0;
+    if (pid == 0) {
+      close(tell[1]);
+      while (read(tell[0], &byte, 1) == 1)
+        if (write(to, "child", 5) < 0 || write(answer[1], &byte, 1) != 1) _exit(1);
+      _exit(0);
+    }
+    close(answer[1]);
+    for (int turn = 0; turn < 3; ++turn) {
+      ssize_t sum = 0;
+      for (int i = 0; i < 70; ++i) sum += write(to, "parent", 6);
+      CHECK(write(tell[1], &byte, 1) == 1);
+      ssize_t const n = read(answer[0], &byte, 1);
+      say("together: %zd %zd", sum, n);
+      if (n != 1) break;
+    }
+    for (int end : {tell[0], tell[1], answer[0]}) close(end);
+    end_of(pid);
+  }
   std::vector<char*> shell_for(std::string& script) {
     static std::string sh = "/bin/sh", option = "-c";
     return {sh.data(), option.data(), script.data(), nullptr};
@@ -274,8 +301,14 @@ class exerciser {
   void stdio() {
     FILE* const f = below(2) == 0 ? fopen(name().c_str(), "a+") : fdopen(dup(fds_[0]), "w");
     if (f == nullptr) return;
-    fprintf(f, "stdio %zu", below(1000));
-    say("stdio: %d", fclose(f));
+    int const to = fd();
+    ssize_t sum = 0;
+    for (int turn = 0; turn < 3; ++turn) {
+      for (int i = 0; i < 50; ++i) sum += write(to, "descriptor", 10);
+      fprintf(f, "stdio %zu", below(1000));
+      if (turn != 2) fflush(f);
+    }
+    say("stdio: %zd %d", sum, fclose(f));
   }
   void interrupt() {
     handler_fd = fd();
