@@ -317,7 +317,8 @@ void prepare(std::string const& dir, mode const& m, run_size size) {
   }
   if (m.has_log())
     make_log_file(dir + "/log", log_size, m.logged ? 3'600'000'000'000 : 10'000'000'000);
-  sync();
+  file const all(dir, O_RDONLY | O_DIRECTORY);
+  if (syncfs(all.fd) != 0) fail("syncfs");
 }
 
 /// This program again, with a stage in it.

@@ -29,7 +29,7 @@ install -d -m 755 -o "$bob" "$place"
 install -d -m 755 -o "$ann" "$SCRATCH/data/hers"
 install -m 644 -o "$bob" /dev/null "$place/db"
 install -o "$ann" /dev/null "$SCRATCH/data/hers/x"
-sync
+sync -f "$place"
 as "$ann" sh -c 'i=0; while : >"$0/$i"; do i=$((i+1)); done' "$SCRATCH/data/hers" 2>/dev/null
 mkdir -m 777 "$SCRATCH/talk"
 cat >"$SCRATCH/work.py" <<'END'

@@ -76,7 +76,7 @@ wait $run 2>/dev/null
 log=$(echo "$place"/.sluice-order.*.log)
 [ -s "$log" ] || fail "no journal: $(ls -la "$place")"
 rm "$place/dir/lost" "$place/dir/deep/lost" "$place/free/lost"  # as if the disk had not had them
-sync
+sync -f "$place"
 echo 3 >/proc/sys/vm/drop_caches
 
 hold fiemap "$place"
