@@ -106,6 +106,18 @@ class exerciser {
     return out;
   }
 
+  /// One that was just opened, and has a habit of small writes already.
+  int busy_fd() {
+    if (fds_.size() > 6) close_one();
+    int const to = open(name().c_str(), O_RDWR | O_CREAT | (below(2) == 0 ? O_APPEND : 0), 0600);
+    CHECK(to >= 0);
+    fds_.push_back(to);
+    ssize_t sum = 0;
+    for (int i = 0; i < 70; ++i) sum += write(to, "habit", 5);
+    say("busy: %zd", sum);
+    return to;
+  }
+
   void burst() {
     int const to = fd();
     size_t const count = 1 + below(300), longest = below(12) == 0 ? 20000 : 1 + below(80);
@@ -172,7 +184,7 @@ class exerciser {
   }
   void duplicate() {
     if (fds_.size() > 6) return;
-    int const from = fd();
+    int const from = busy_fd();
     int const copied = below(2) == 0 ? dup(from) : fcntl(from, F_DUPFD_CLOEXEC, 50);
     CHECK(copied >= 0);
     fds_.push_back(copied);
@@ -190,7 +202,7 @@ class exerciser {
     say("child: %x", static_cast<unsigned>(status));
   }
   void child() {
-    int const to = fd();
+    int const to = busy_fd();
     auto const p = piece(40);
     fflush(stdout);
     pid_t const pid = fork();
@@ -204,7 +216,7 @@ class exerciser {
   }
   // Both write to it, in turns: the child when it is told to.
   void together() {
-    int const to = fd();
+    int const to = busy_fd();
     int tell[2], answer[2];
     CHECK(pipe2(tell, O_CLOEXEC) == 0 && pipe2(answer, O_CLOEXEC) == 0);
     fflush(stdout);
@@ -234,7 +246,7 @@ class exerciser {
     return {sh.data(), option.data(), script.data(), nullptr};
   }
   void vchild() {
-    std::string script = "printf vfork >&" + std::to_string(fd());
+    std::string script = "printf vfork >&" + std::to_string(busy_fd());
     auto argv = shell_for(script);
     fflush(stdout);
     pid_t const pid = vfork();
@@ -246,7 +258,7 @@ class exerciser {
     end_of(pid);
   }
   void spawned() {
-    std::string script = "printf spawn >&" + std::to_string(fd());
+    std::string script = "printf spawn >&" + std::to_string(busy_fd());
     auto argv = shell_for(script);
     pid_t pid = -1;
     fflush(stdout);
@@ -301,7 +313,7 @@ class exerciser {
   void stdio() {
     FILE* const f = below(2) == 0 ? fopen(name().c_str(), "a+") : fdopen(dup(fds_[0]), "w");
     if (f == nullptr) return;
-    int const to = fd();
+    int const to = busy_fd();
     ssize_t sum = 0;
     for (int turn = 0; turn < 3; ++turn) {
       for (int i = 0; i < 50; ++i) sum += write(to, "descriptor", 10);
@@ -311,7 +323,7 @@ class exerciser {
     say("stdio: %zd %d", sum, fclose(f));
   }
   void interrupt() {
-    handler_fd = fd();
+    handler_fd = busy_fd();
     handler_wrote = 0;
     auto const p = piece(30);
     ssize_t sum = 0;
@@ -325,7 +337,7 @@ class exerciser {
     say("fallocate: %d", posix_fallocate(fd(), 0, static_cast<off_t>(1 + below(3000))));
   }
   void lock() {
-    int const of = fd();
+    int const of = busy_fd();
     say("lock: %d %d", flock(of, LOCK_EX | LOCK_NB), flock(of, LOCK_UN));
   }
   void wrong() {
@@ -335,7 +347,7 @@ class exerciser {
     say("wrong: %zd %d %zd", one, why, write(-1, "x", 1));
   }
   void in_thread() {
-    int const to = fd();
+    int const to = busy_fd();
     auto const p = piece(60);
     ssize_t sum = 0;
     std::thread([&] {
@@ -345,12 +357,12 @@ class exerciser {
   }
   void raw() {
     auto const p = piece(60);
-    int const to = fd();
+    int const to = busy_fd();
     long const n = syscall(SYS_write, to, p.data(), p.size());
     say("raw: %ld at %ld", n, syscall(SYS_lseek, to, 0, SEEK_CUR));
   }
   void by_message() {
-    int ends[2], to = fd();
+    int ends[2], to = busy_fd();
     CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
     char byte = 'x', room[CMSG_SPACE(sizeof(int))] = {};
     iovec part = {&byte, 1};
