@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The owner of a segment's file may truncate it, and the next look at it would kill the daemon with
 // SIGBUS. The guard's handler puts zeros over such a mapping and marks it; the daemon then drops
-// that job. Installed by sluiced alone. The handler and its table are the only state outside
-// objects: a signal handler can reach nothing else.
+// that job. Installed by whoever looks at segments of others. The handler and its table are the
+// only state outside objects: a signal handler can reach nothing else.
 #pragma once
 
 #include <cstddef>

@@ -204,7 +204,7 @@ class recovery {
     if (error != 0) throw sluice_error(fmt::format("{}: {}", options_.into, std::strerror(error)));
     if (auto const why = why_not_believed(into_.get()))  // something may have been mounted since
       throw sluice_error(fmt::format("{}: {}", options_.into, *why));
-    // It is listed, and so not one whose lock others may hold.
+    // Nobody else takes away what is brought there.
     if (!is_ours_alone(into_.get()))
       throw sluice_error(fmt::format(
           "{}: others may change it; make a directory there that is yours alone", options_.into));

@@ -341,23 +341,6 @@ bool replay::is_of_attempt(int fd, struct stat const& st) const {
          (when_.is_ours(changed) || live_.has_left_at(changed));
 }
 
-void replay::bring_homeless_to(int directory) {
-  into_ = directory;
-  std::error_code failed;
-  std::vector<std::string> names;
-  for (std::filesystem::directory_iterator at(proc_name(directory), failed), end;
-       !failed && at != end; at.increment(failed))
-    if (std::string name = at->path().filename(); !name.starts_with(earlier_prefix))
-      names.push_back(std::move(name));
-  for (auto const& name : names) {
-    descriptor fd;
-    struct stat st = {};
-    if (hands_.look_up(directory, name, fd) == 0 && fstat(fd.get(), &st) == 0 &&
-        is_of_attempt(fd.get(), st))
-      hands_.unlink(directory, name);
-  }
-}
-
 /// Whatever has that name stays, and the file is kept with its names: EEXIST.
 int replay::refuse_name(record const& r, int directory) {
   if (live_.of(r.file)->is_removed) return EEXIST;
@@ -392,15 +375,29 @@ int replay::rename_aside(record const& r, int directory, std::uint64_t inode) {
   return 0;
 }
 
+/// Whether an earlier attempt gave it there, and this one not yet. The directory is not listed for
+/// that: whoever else may do so can hold its lock.
+bool replay::is_left_in_into(std::string const& name) {
+  descriptor fd;
+  struct stat st = {};
+  return !given_in_into_.contains(name) && hands_.look_up(into_, name, fd) == 0 &&
+         fstat(fd.get(), &st) == 0 && is_of_attempt(fd.get(), st);
+}
+
 /// 0 or an errno. Among files from elsewhere its name gets a number, if one has it, and is cut
 /// where that has no room.
-int replay::name_it(record const& r, int fd, int directory, std::string& given) const {
+int replay::name_it(record const& r, int fd, int directory, std::string& given) {
   int error = hands_.link(fd, directory, given = r.name);
-  for (int i = 2; error == EEXIST && directory == into_; ++i) {
-    std::string const number = fmt::format(".{}", i);
-    given = r.name.substr(0, NAME_MAX - number.size()) + number;
+  for (int i = 2; error == EEXIST && directory == into_;) {
+    if (is_left_in_into(given)) {
+      if (int const kept = hands_.unlink(into_, given); kept != 0) return kept;
+    } else {
+      std::string const number = fmt::format(".{}", i++);
+      given = r.name.substr(0, NAME_MAX - number.size()) + number;
+    }
     error = hands_.link(fd, directory, given);
   }
+  if (error == 0 && directory == into_) given_in_into_.insert(given);
   return error;
 }
 

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <list>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -90,9 +91,9 @@ class replay {
   void leave_aside_what_users_did() { leaves_aside_ = true; }
   /// A file that an attempt made, and that somebody else changed since, gets another name.
   void overwrite() { overwrites_ = true; }
-  /// Where files go whose directory is no more; the descriptor stays the caller's. What earlier
-  /// attempts made there goes.
-  void bring_homeless_to(int directory);
+  /// Where files go whose directory is no more; the descriptor stays the caller's. What an earlier
+  /// attempt left there goes where its name is needed.
+  void bring_homeless_to(int directory) { into_ = directory; }
   /// Those, besides others that were known before.
   std::map<file_id, left_aside> const& aside() const { return aside_; }
   /// Throws sluice::error, naming the file.
@@ -126,7 +127,8 @@ class replay {
   int remove_name(record const& r, int fd);
   void make(record const& r);
   int make_file(record const& r, int directory, std::string& given);
-  int name_it(record const& r, int fd, int directory, std::string& given) const;
+  bool is_left_in_into(std::string const& name);
+  int name_it(record const& r, int fd, int directory, std::string& given);
   int clear_name(record const& r, int directory);
   bool is_of_attempt(int fd, struct stat const& st) const;
   std::string move_aside(int directory, std::string const& name, std::uint64_t inode) const;
@@ -165,6 +167,7 @@ class replay {
   std::map<file_id, owner_ids> given_;  // whose a file is that its group could not have
   bool leaves_aside_ = false, overwrites_ = false;
   int into_ = -1;
+  std::set<std::string> given_in_into_;
   int flush_error_ = 0;
   std::string stale_;
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/history.h"
 #include "core/durations.h"
+#include "runtime/fair_rows.h"
 #include "runtime/user_names.h"
 
 #include <algorithm>
@@ -152,13 +153,16 @@ void history::spread(series& s, std::int64_t from_ns) const {
 
 history::series* history::make(history_look const& look, std::string key) {
   series* room = nullptr;
-  for (series& s : rows_) {
-    bool const is_old = s.put_ns == 0 || (s.look + 1 < look_ && s.put_ns < now_ns_ - second_ns);
-    if (is_old && (room == nullptr || s.put_ns < room->put_ns)) room = &s;
-  }
+  auto const is_old = [this](series const& s) {
+    return s.put_ns == 0 || (s.look + 1 < look_ && s.put_ns < now_ns_ - second_ns);
+  };
+  for (series& s : rows_)
+    if (is_old(s) && (room == nullptr || s.put_ns < room->put_ns)) room = &s;
   bool const is_full = rows_.size() >= most_rows;
   if (room != nullptr && !is_full && now_ns_ - room->put_ns < kept_ns && room->put_ns != 0)
     room = nullptr;
+  if (is_full && !look.job.empty())
+    room = room_in_full(rows_, look.uid, room, is_old, [](series const& s) { return s.put_ns; });
   if (room == nullptr && is_full) return nullptr;
   if (room == nullptr) room = &rows_.emplace_back();
   if (room->put_ns != 0) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/op_history.h"
 #include "core/durations.h"
+#include "runtime/fair_rows.h"
 #include "runtime/user_names.h"
 
 #include <algorithm>
@@ -47,15 +48,19 @@ void op_history::begin(std::int64_t now_ns, double unix_s) {
   left_out_now_ = 0;
 }
 
-/// Room: a free row, one that is long unused, or, when there is no more, that of a job which ended.
+/// Room: a free row, one that is long unused, or, when there is no more, that of a job which ended,
+/// or of who has the most.
 op_history::series* op_history::make(op_look const& look) {
   series* room = nullptr;
   bool const is_full = rows_.size() >= most_rows;
-  for (series& s : rows_) {
-    bool const is_over =
-        s.used_ns == 0 || now_ns_ - s.used_ns > history::kept_ns || (is_full && s.look + 1 < look_);
-    if (is_over && (room == nullptr || s.used_ns < room->used_ns)) room = &s;
-  }
+  auto const is_over = [&](series const& s) {
+    return s.used_ns == 0 || now_ns_ - s.used_ns > history::kept_ns ||
+           (is_full && s.look + 1 < look_);
+  };
+  for (series& s : rows_)
+    if (is_over(s) && (room == nullptr || s.used_ns < room->used_ns)) room = &s;
+  if (is_full)
+    room = room_in_full(rows_, look.uid, room, is_over, [](series const& s) { return s.used_ns; });
   if (room == nullptr && is_full) return nullptr;
   if (room == nullptr) room = &rows_.emplace_back();
   if (room->used_ns != 0) {

@@ -8,6 +8,7 @@
 #include <functional>
 
 #include "base/error.h"
+#include "base/guard.h"
 #include "base/number.h"
 #include "base/old_option.h"
 #include "base/program.h"
@@ -423,5 +424,6 @@ int parse_and_do(int argc, char** argv) {
 }  // namespace sluice::cli
 
 int main(int argc, char** argv) {
+  sluice::install_guard();  // whose segment it looks at may cut it short
   return sluice::guarded("sluice", [&] { return sluice::cli::parse_and_do(argc, argv); });
 }

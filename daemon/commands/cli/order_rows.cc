@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands/cli/order_rows.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <pwd.h>
 #include <sys/stat.h>
@@ -68,12 +69,15 @@ void add_names(std::uint32_t pid, names& to, std::size_t& looked) {
   for (auto at = fs::directory_iterator(fmt::format("/proc/{}/fd", pid), failed);
        !failed && at != fs::directory_iterator() && looked < most_open; at.increment(failed)) {
     ++looked;
-    struct stat st = {};
+    struct statx st = {};
     std::error_code gone;
-    if (stat(at->path().c_str(), &st) != 0 || !S_ISREG(st.st_mode)) continue;
-    std::uint64_t const device = std::uint64_t{major(st.st_dev)} << 32 | minor(st.st_dev);
+    // As far as the kernel knows: a user's server may be asked in vain.
+    constexpr int unasked = AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT;
+    if (statx(AT_FDCWD, at->path().c_str(), unasked, STATX_TYPE | STATX_INO, &st) != 0) continue;
+    if (!S_ISREG(st.stx_mode)) continue;
+    std::uint64_t const device = std::uint64_t{st.stx_dev_major} << 32 | st.stx_dev_minor;
     std::string const name = fs::read_symlink(at->path(), gone);
-    if (!gone) to.try_emplace({device, st.st_ino}, printable(name));
+    if (!gone) to.try_emplace({device, st.stx_ino}, printable(name));
   }
 }
 

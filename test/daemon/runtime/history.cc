@@ -243,3 +243,33 @@ TEST_CASE("dashboard: names that anybody could own are not ours", "[history]") {
         "localhost.evil.example:1", "[::1", "[evil]:80", "127.0.0.1@evil.a"})
     CHECK_FALSE(is_own_host(foreign));
 }
+
+TEST_CASE("history: who has the most rows makes room, and pushes nobody out", "[history]") {
+  history h;
+  std::int64_t now_s = 0;
+  auto const look = [&](std::string const& his, std::size_t of_his, std::size_t of_hers) {
+    ++now_s;
+    h.begin(now_s * second, 1000.0 + double(now_s));
+    for (std::size_t i = 0; i < of_his; ++i) h.put(look_of(his + std::to_string(i), 1, 1));
+    for (std::size_t i = 0; i < of_hers; ++i) h.put(look_of("hers" + std::to_string(i), 1, 2));
+    h.end();
+  };
+  auto const rows_of = [&](uid_t uid) {
+    std::size_t found = 0;
+    history_row row;
+    for (std::size_t i = 0; i < h.size(); ++i)
+      if (h.read(i, {false, true, uid}, true, false, row) && !row.name.job.empty()) ++found;
+    return found;
+  };
+  for (int i = 0; i < 3; ++i) look("his", history::most_rows, 0);
+  std::size_t const alone = rows_of(1);
+  CHECK(alone > history::most_rows - 10);
+  for (int i = 0; i < 3; ++i) look("his", history::most_rows, 10);
+  CHECK(rows_of(2) == 10);
+  CHECK(rows_of(1) == alone - 10);
+  // Hers have ended, and his come and go.
+  for (int round = 0; round < 5; ++round)
+    for (int i = 0; i < 3; ++i) look("his" + std::to_string(round) + ".", 500, 0);
+  CHECK(rows_of(2) == 10);
+  CHECK(rows_of(1) + 20 > alone);  // class and supply have found room, too
+}

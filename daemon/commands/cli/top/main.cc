@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/guard.h"
 #include "base/number.h"
 #include "base/program.h"
 #include "commands/cli/top/screen.h"
@@ -32,6 +33,7 @@ int draw_or_print(char** argv) {
 }  // namespace sluice::cli
 
 int main(int argc, char** argv) {
+  sluice::install_guard();
   return sluice::guarded("sluice", [&] {
     if (argc != 9) throw sluice::usage_error("sluice-top draws for `sluice top`: start that");
     return sluice::cli::draw_or_print(argv);

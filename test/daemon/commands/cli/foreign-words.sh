@@ -60,3 +60,17 @@ for words in "stat $bob@his" "explain $member" "--json stat $bob@his" jobs; do
 done
 $S stat "$bob@his" | grep -q 'x?\]0;OWNED?' || fail "he did not lie: $($S stat "$bob@his")"
 exit 0
+
+# Who cuts his segment short while root looks at it ends no command of root's.
+"$SLUICE" --run-dir "$RUN" stat -i 0.1 "$bob@his" >"$SCRATCH/looks" 2>"$SCRATCH/err" &
+stat=$!
+until_true 60 test -s "$SCRATCH/looks" || fail "no looks: $(cat "$SCRATCH/err")"
+as $bob truncate -s 4096 "$segment" || fail 'he cannot cut it'
+is_dropped() { grep -q 'segment was cut short' "$SCRATCH/log"; }
+until_true 60 is_dropped || fail "the daemon: $(tail -n 3 "$SCRATCH/log")"
+looks=$(wc -l <"$SCRATCH/looks")
+looks_on() { ! kill -0 "$stat" 2>/dev/null || [ "$(wc -l <"$SCRATCH/looks")" -gt $((looks + 2)) ]; }
+until_true 60 looks_on || fail 'stat -i stands still'
+kill "$stat" 2>/dev/null
+wait "$stat"
+case $? in 135) fail 'stat -i: a bus error' ;; esac
