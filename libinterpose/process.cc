@@ -272,8 +272,14 @@ int system(char const* command) {
   return real::system(command);
 }
 
-// The next two are followed where small writes are gathered (small/); else they are libc's. More
-// arguments than the caller gave do no harm.
+// The next four are followed where small writes are gathered (small/); else they are libc's.
+int setrlimit(int what, void const* limit) { return real::setrlimit(what, limit); }
+
+int prlimit(int process, int what, void const* limit, void* old) {
+  return real::prlimit(process, what, limit, old);
+}
+
+// More arguments than the caller gave do no harm.
 int clone(int (*run)(void*), void* stack, int flags, void* argument, void* parent, void* tls,
           void* child) {
   return real::clone(run, stack, flags, argument, parent, tls, child);

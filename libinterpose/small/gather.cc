@@ -24,9 +24,8 @@ constexpr unsigned most_fds = 4096;  // above them no descriptor is held
 struct alignas(64) slot {
   std::atomic<int> fd_after;  // the number after its own; 0: free
   core::gathered bytes;
-  char* room;                             // core::gather_room bytes, kept for the next one
-  std::uint64_t asked_from, asked_until;  // memory that could be read …
-  unsigned asked_left;                    // … and for how many writes that is believed
+  char* room;           // core::gather_room bytes, kept for the next one
+  unsigned until_asks;  // writes until memory is looked at again
   std::atomic<std::uint32_t> lock;
   std::atomic<std::uint64_t> device, inode;
   fd_entry entry;   // as it was in the table
@@ -52,6 +51,8 @@ constinit state* mine = nullptr;
 constinit std::uint32_t targets = 0;  // mask
 
 bool has_place(int fd) { return fd >= 0 && static_cast<unsigned>(fd) < most_fds; }
+/// libc itself writes messages there (perror, getopt …), and nobody sees it.
+bool is_for_messages(int fd) { return fd == 0 || fd == 2; }
 slot& slot_of(int fd) { return mine->of[static_cast<unsigned>(fd) % slots]; }
 core::habit& habit_of(int fd) { return mine->habit[static_cast<unsigned>(fd) % slots]; }
 bool is_held(int fd) {
@@ -198,18 +199,25 @@ bool is_known_whole(void const* from, std::size_t size) {
   return size != 0 && is_known(from) && is_known(last) && region_of(from) == region_of(last);
 }
 
-bool can_copy(slot& s, void const* from, std::size_t size) {
-  if (are_known(from, size) || is_known_whole(from, size)) return true;
-  auto const at = reinterpret_cast<std::uintptr_t>(from);
-  if (at >= s.asked_from && at + size <= s.asked_until && s.asked_left != 0) {
-    --s.asked_left;
+/// Memory that only this process changes, and tells us when it takes it away.
+bool is_safe(slot& s, void const* from, std::size_t size) {
+  if (are_known(from, size) || is_known_whole(from, size) || asked_bytes(from) >= size) return true;
+  if (s.until_asks-- != 0) return false;
+  s.until_asks = core::asks_rarely;
+  return ask_for_bytes(from, size) && asked_bytes(from) >= size;
+}
+
+/// Of other memory, which may be gone, or a mapping that somebody cuts short, the kernel makes a
+/// copy, and says so. False: nothing is to be relied on at `to`.
+bool copy(slot& s, char* to, void const* from, std::size_t size) {
+  if (is_safe(s, from, size)) {
+    __builtin_memcpy(to, from, size);
     return true;
   }
-  if (asked_bytes(from) < size && !ask_for_bytes(from, size)) return false;
-  s.asked_from = at & -page_size;
-  s.asked_until = (at + size + page_size - 1) & -page_size;
-  s.asked_left = core::asks_rarely;
-  return true;
+  iovec const here = {to, size}, there = {const_cast<void*>(from), size};
+  long const own = stage.fork_page->pid;
+  return own != 0 && sys::call(SYS_process_vm_readv, own, sys::as_long(&here), 1,
+                               sys::as_long(&there), 1, 0) == static_cast<long>(size);
 }
 
 struct file {
@@ -253,10 +261,13 @@ bool is_ours(unsigned entry) {
   return kind >= entry_first_target && (targets >> (kind - entry_first_target) & 1) != 0;
 }
 
+/// It was opened here, and no other process has it.
+bool is_own(int fd) { return mine->opened_at[fd].load() == mine->starts.load() + 1; }
+
 /// Why it cannot be held; abi::gather::count: it can.
 abi::gather look(int fd, file& f, std::int64_t& at) {
   constexpr long unfit = O_DIRECT | O_SYNC | O_DSYNC | O_PATH | O_ASYNC;
-  if (mine->opened_at[fd].load() != mine->starts.load() + 1) return abi::gather::refused_shared;
+  if (!is_own(fd)) return abi::gather::refused_shared;
   long const flags = sys::call(SYS_fcntl, fd, F_GETFL);
   bool const is_fit = !sys::failed(flags) && (flags & unfit) == 0;
   f = file_of(fd);
@@ -282,11 +293,18 @@ bool hold(int fd) {
   locked const alone(s.lock);
   if (s.fd_after.load() != 0 || s.bytes.is_taken() || !map_room(s)) return false;
   s.device = f.device, s.inode = f.inode, s.entry = entry, s.at = at, s.vain = 0;
-  s.asked_left = 0;
+  s.until_asks = 0;
   if (!swap_entry(fd, entry, as_outside(entry))) return false;
   mine->holds.fetch_add(1);
   mine->held.fetch_add(1);
-  s.fd_after.store(fd + 1, std::memory_order_release);
+  s.fd_after.store(fd + 1);
+  // Whoever shares descriptors, or stands back, from now on sees that it is held.
+  file const now = file_of(fd);
+  bool const is_same = now.inode == f.inode && now.device == f.device;
+  if (!is_same || !is_own(fd) || mine->standing_back.load() != 0) {
+    release(s, fd, 0);
+    return false;
+  }
   s.bytes.open(0, core::most_gathered(at));
   return true;
 }
@@ -306,6 +324,12 @@ void mind_same_file(int fd) {
     if (s.bytes.is_any()) flush(s, other, amount::all);
   });
   if (!is_any && has_place(fd)) mine->known_at[fd].store(now, std::memory_order_relaxed);
+}
+
+void forget(int fd) {
+  mine->opened_at[fd].store(0);
+  mine->known_at[fd].store(0);
+  mine->error[fd].store(0);
 }
 
 }  // namespace
@@ -332,10 +356,8 @@ answer take(int fd, void const* from, std::size_t size) {
   slot& s = slot_of(fd);
   auto const add = [&] {
     return s.bytes.add(static_cast<std::uint32_t>(size), [&](std::uint32_t at) {
-      if (s.fd_after.load(std::memory_order_relaxed) != fd + 1 || !can_copy(s, from, size))
-        return false;
-      __builtin_memcpy(s.room + at, from, size);
-      return true;
+      return s.fd_after.load(std::memory_order_relaxed) == fd + 1 &&
+             copy(s, s.room + at, from, size);
     });
   };
   bool const fits = size <= core::most_piece;
@@ -344,34 +366,42 @@ answer take(int fd, void const* from, std::size_t size) {
   return answer::begin_anew;
 }
 
-void note_written(int fd, ssize_t n) {
+void note_written(int fd, void const* from, ssize_t n) {
   if (n <= 0 || !may_look() || !has_place(fd) || !is_ours(peek_fd(fd))) return;
   if (is_apart() || mine->standing_back.load() != 0) return;
+  // The loader maps programs and libraries (dlopen), and nobody sees it.
+  constexpr char elf[] = {0x7f, 'E', 'L', 'F'};
+  if (n >= ssize_t{sizeof elf} && __builtin_memcmp(from, elf, sizeof elf) == 0) note_shared(fd);
   core::habit& h = habit_of(fd);
   if (h.wrote(fd, static_cast<std::uint64_t>(n)) && !hold(fd)) h.pause();
 }
 
-void note_opened(int fd) {
+std::uint32_t before_open() { return may_look() ? mine->starts.load() + 1 : 0; }
+
+void note_opened(int fd, std::uint32_t before) {
   if (!may_look() || !has_place(fd)) return;
-  mine->opened_at[fd].store(mine->starts.load() + 1);
-  mine->known_at[fd].store(0);
-  mine->error[fd].store(0);
+  forget(fd);
+  if (!is_for_messages(fd)) mine->opened_at[fd].store(before);
   habit_of(fd).begin(fd);
 }
 
 void note_shared(int fd) {
-  if (!may_look() || !has_place(fd)) return;
-  mine->opened_at[fd].store(0);
-  mine->known_at[fd].store(0);
+  if (may_look() && has_place(fd)) forget(fd);
 }
 
-void note_closed(int fd) { note_shared(fd); }
+void note_closed(unsigned first, unsigned last) {
+  if (!may_look()) return;
+  for (unsigned fd = first; fd < most_fds && fd <= last; ++fd) forget(static_cast<int>(fd));
+}
 
 void note_copied(int fd, int to) {
-  if (!may_look() || !has_place(to)) return;
-  mine->opened_at[to].store(has_place(fd) ? mine->opened_at[fd].load() : 0);
-  mine->known_at[to].store(0);
-  mine->error[to].store(0);
+  if (!may_look()) return;
+  std::uint32_t const opened = has_place(fd) ? mine->opened_at[fd].load() : 0;
+  if (has_place(to)) forget(to);
+  if (is_for_messages(to))
+    note_shared(fd);
+  else if (has_place(to))
+    mine->opened_at[to].store(opened);
 }
 
 bool mind(place const& where) {
@@ -408,7 +438,13 @@ void before_start() {
   let_all_go();
 }
 
-bool may_be_gathered(int fd) { return may_look() && is_ours(entry_of_fd(fd)); }
+bool may_be_gathered(int fd) {
+  sys::file_identity f;
+  if (!may_look()) return false;
+  if (is_ours(entry_of_fd(fd))) return true;
+  // By another name it may lie in a target.
+  return sys::identify(fd, "", sys::at_empty_path, f) && S_ISREG(f.mode) && f.links > 1;
+}
 
 int take_error(int fd) {
   if (!may_look() || !has_place(fd)) return 0;

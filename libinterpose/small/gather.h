@@ -23,13 +23,14 @@ bool begin();
 enum class answer : std::uint8_t { not_held, gathered, begin_anew };
 /// A write of this descriptor. begin_anew: it was held, and is no more; the call is to be metered.
 answer take(int fd, void const* from, std::size_t size);
-/// A write was made on a descriptor that is not held.
-void note_written(int fd, ssize_t n);
-/// It was opened by its name, in this process.
-void note_opened(int fd);
+/// A write of `n` bytes was made on a descriptor that is not held.
+void note_written(int fd, void const* from, ssize_t n);
+/// It was opened by its name, in this process; `before`: what before_open() gave then.
+std::uint32_t before_open();
+void note_opened(int fd, std::uint32_t before);
 /// Others have it from now on, or may have: it is never held again.
 void note_shared(int fd);
-void note_closed(int fd);
+void note_closed(unsigned first, unsigned last);
 /// It has another number as well, of this process alone if the first one was. A call on one of them
 /// finds what is gathered for the other.
 void note_copied(int fd, int to);
@@ -44,7 +45,7 @@ bool let_all_go();
 /// Before a call that gives descriptors to another process, or leaves this image: none that is open
 /// now is held again.
 void before_start();
-/// Of a descriptor that is not held: whether it may ever be.
+/// Of a descriptor that is not held: whether its file may ever be.
 bool may_be_gathered(int fd);
 
 /// The error of a flush that nobody has been told of, or 0. It is told once, by write, fsync or

@@ -39,6 +39,8 @@ namespace sluice::gather {
   BY_HAND(nftw)           \
   BY_HAND(fts_read)       \
   BY_HAND(unshare)        \
+  BY_HAND(setrlimit)      \
+  BY_HAND(prlimit)        \
   BY_HAND(setns)          \
   BY_HAND(fopen)          \
   BY_HAND(freopen)        \
@@ -121,8 +123,9 @@ namespace {
 #define OPENS(sym, ret, params, args, o, where, makes, point) \
   ret sym params {                                            \
     mind(where);                                              \
+    std::uint32_t const before = before_open();               \
     ret const r = next::sym args;                             \
-    note_opened(r);                                           \
+    note_opened(r, before);                                   \
     return r;                                                 \
   }
 #define PAIR(sym, ret, params, args, o1, where1, size1, o2, where2, size2, point) \
@@ -154,7 +157,7 @@ ssize_t write(int fd, void const* from, size_t size) {
   if (a == answer::begin_anew || mind(on_fd(fd))) return slow::write(fd, from, size);
   if (int const error = take_error(fd); error != 0) return refused<ssize_t>(error);
   ssize_t const n = next::write(fd, from, size);
-  note_written(fd, n);
+  note_written(fd, from, n);
   return n;
 }
 
@@ -162,18 +165,20 @@ ssize_t write(int fd, void const* from, size_t size) {
 int close(int fd) {
   if (mind(on_fd(fd))) return slow::close(fd);
   int const error = take_error(fd);
-  note_closed(fd);
+  if (fd >= 0) note_closed(static_cast<unsigned>(fd), static_cast<unsigned>(fd));
   int const r = next::close(fd);
   return r == 0 && error != 0 ? refused<int>(error) : r;
 }
 
 int close_range(unsigned first, unsigned last, int flags) {
   let_all_go();
+  note_closed(first, last);
   return next::close_range(first, last, flags);
 }
 
 void closefrom(int first) {
   let_all_go();
+  note_closed(first < 0 ? 0 : static_cast<unsigned>(first), ~0u);
   next::closefrom(first);
 }
 
@@ -263,6 +268,17 @@ void* fts_read(void* walk) {
   return next::fts_read(walk);
 }
 
+// A limit of the size of files is told at the very write, so nothing is held below one.
+int setrlimit(int what, void const* limit) {
+  let_all_go();
+  return next::setrlimit(what, limit);
+}
+
+int prlimit(int process, int what, void const* limit, void* old) {
+  if (limit != nullptr) let_all_go();
+  return next::prlimit(process, what, limit, old);
+}
+
 int unshare(int what) {
   before_start();
   return next::unshare(what);
@@ -273,18 +289,25 @@ int setns(int fd, int what) {
   return next::setns(fd, what);
 }
 
+// Its number had another file before.
+FILE* streamed(FILE* f) {
+  if (f != nullptr) note_shared(fd_of(f));
+  return f;
+}
+
 FILE* fopen(char const* path, char const* mode) {
   write_all_out();
-  return next::fopen(path, mode);
+  return streamed(next::fopen(path, mode));
 }
 
 FILE* freopen(char const* path, char const* mode, FILE* f) {
   write_all_out();
-  return next::freopen(path, mode, f);
+  return streamed(next::freopen(path, mode, f));
 }
 
 int fclose(FILE* f) {
   mind_stream(f);
+  if (f != nullptr) note_shared(fd_of(f));
   return next::fclose(f);
 }
 
@@ -443,7 +466,7 @@ void mind_sharing(long number, long a) {
     case SYS_io_uring_register:
       return before_start();
     case SYS_close:
-      return note_closed(static_cast<int>(a));
+      return note_closed(static_cast<unsigned>(a), static_cast<unsigned>(a));
     default:
       return;
   }
@@ -481,12 +504,18 @@ void stand_before_libc() {
 
 // fork() calls it, also where libc itself forks.
 void before_fork() { before_start(); }
+void before_quick_exit(void*) { stand_back(); }
 
 bool begin_gathering(char*) {
-  using at_fork = int(void (*)(), void (*)(), void (*)(), void*);
-  auto const tell = reinterpret_cast<at_fork*>(
+  using fork_teller = int(void (*)(), void (*)(), void (*)(), void*);
+  using end_teller = int(void (*)(void*), void*);
+  auto* const at_fork = reinterpret_cast<fork_teller*>(
       loaded::find({"__register_atfork", loaded::hash_of("__register_atfork"), nullptr}));
-  return tell != nullptr && begin() && tell(before_fork, nullptr, nullptr, nullptr) == 0;
+  auto* const at_end = reinterpret_cast<end_teller*>(
+      loaded::find({"__cxa_at_quick_exit", loaded::hash_of("__cxa_at_quick_exit"), nullptr}));
+  return at_fork != nullptr && at_end != nullptr && begin() &&
+         at_fork(before_fork, nullptr, nullptr, nullptr) == 0 &&
+         at_end(before_quick_exit, nullptr) == 0;
 }
 
 }  // namespace

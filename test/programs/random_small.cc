@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -47,16 +48,20 @@ class exerciser {
     using step = void (exerciser::*)();
     // After the first ones nobody else has the descriptors that are open.
     constexpr step looks[] = {
-        &exerciser::move,        &exerciser::read_here, &exerciser::read_at, &exerciser::write_at,
-        &exerciser::ask,         &exerciser::close_one, &exerciser::flags,   &exerciser::cut,
-        &exerciser::rename_it,   &exerciser::link_it,   &exerciser::send,    &exerciser::copy,
-        &exerciser::map,         &exerciser::parts,     &exerciser::print,   &exerciser::interrupt,
-        &exerciser::allocate,    &exerciser::lock,      &exerciser::wrong,   &exerciser::in_thread,
-        &exerciser::raw,         &exerciser::sync,      &exerciser::mixed,   &exerciser::attributes,
-        &exerciser::cut_by_name, &exerciser::open_one,  &exerciser::stdio,   &exerciser::duplicate,
-        &exerciser::child,       &exerciser::vchild,    &exerciser::spawned, &exerciser::shell,
-        &exerciser::by_message,  &exerciser::together};
-    size_t const used = std::size(looks) - (shares_ ? 0 : 8);
+        &exerciser::move,        &exerciser::read_here, &exerciser::read_at,
+        &exerciser::write_at,    &exerciser::ask,       &exerciser::close_one,
+        &exerciser::flags,       &exerciser::cut,       &exerciser::rename_it,
+        &exerciser::link_it,     &exerciser::send,      &exerciser::copy,
+        &exerciser::map,         &exerciser::parts,     &exerciser::print,
+        &exerciser::interrupt,   &exerciser::allocate,  &exerciser::lock,
+        &exerciser::wrong,       &exerciser::in_thread, &exerciser::raw,
+        &exerciser::sync,        &exerciser::mixed,     &exerciser::attributes,
+        &exerciser::gone,        &exerciser::limited,   &exerciser::renumber,
+        &exerciser::cut_by_name, &exerciser::open_one,  &exerciser::stdio,
+        &exerciser::duplicate,   &exerciser::child,     &exerciser::vchild,
+        &exerciser::spawned,     &exerciser::shell,     &exerciser::by_message,
+        &exerciser::together,    &exerciser::ends};
+    size_t const used = std::size(looks) - (shares_ ? 0 : 9);
     for (int i = 0; i < count; ++i) {
       if (below(6) == 0) open_one();
       burst();
@@ -385,6 +390,60 @@ class exerciser {
     close(got);
     close(ends[0]);
     close(ends[1]);
+  }
+  // Memory that was written from, and is no more.
+  void gone() {
+    int const to = busy_fd();
+    size_t const size = 1 << 16;
+    auto* const p = static_cast<char*>(
+        mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    CHECK(p != MAP_FAILED);
+    memset(p, 'm', size);
+    ssize_t sum = 0;
+    for (size_t i = 0; i < 50; ++i) sum += write(to, p + 8 * i, 8);
+    munmap(p, size);
+    ssize_t const n = write(to, p, 8);
+    say("gone: %zd %zd errno %d", sum, n, n < 0 ? errno : 0);
+  }
+  // A limit in the middle of a write.
+  void limited() {
+    int const to = busy_fd();
+    rlimit before = {};
+    CHECK(getrlimit(RLIMIT_FSIZE, &before) == 0);
+    rlimit const low = {static_cast<rlim_t>(size_of(to)) + 5, before.rlim_max};
+    signal(SIGXFSZ, SIG_IGN);
+    ssize_t sum = 0;
+    CHECK(setrlimit(RLIMIT_FSIZE, &low) == 0);
+    lseek(to, 0, SEEK_END);
+    for (int i = 0; i < 3; ++i) sum += write(to, "seven..", 7);
+    CHECK(setrlimit(RLIMIT_FSIZE, &before) == 0);
+    say("limited: %zd at %ld", sum, static_cast<long>(lseek(to, 0, SEEK_CUR)));
+  }
+  // A number that another file had.
+  void renumber() {
+    int const to = busy_fd();
+    fds_.pop_back();
+    CHECK(close_range(static_cast<unsigned>(to), static_cast<unsigned>(to), 0) == 0);
+    FILE* const f = fopen(name().c_str(), "r");
+    if (f == nullptr) return say("renumber: no file");
+    char some[64];
+    size_t const one = fread(some, 1, sizeof some, f);
+    int const other = busy_fd();
+    ssize_t const two = pread(fileno(f), some, sizeof some, 0);
+    say("renumber: %zu %zd %d %ld", one, two, fclose(f), size_of(other));
+  }
+  void ends() {
+    std::string const path = name();
+    fflush(stdout);
+    pid_t const pid = fork();
+    CHECK(pid >= 0);
+    if (pid == 0) {
+      int const to = open(path.c_str(), O_WRONLY | O_APPEND);
+      for (int i = 0; i < 100; ++i)
+        if (write(to, "end", 3) != 3) _exit(1);
+      quick_exit(0);
+    }
+    end_of(pid);
   }
   void sync() { say("fsync: %d", below(2) == 0 ? fsync(fd()) : fdatasync(fd())); }
   void attributes() { say("fchmod: %d %d", fchmod(fd(), 0640), chmod(name().c_str(), 0600)); }
