@@ -5,9 +5,22 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <map>
 
 namespace sluice::runtime {
+
+/// For whom a full table had no room at this look: it is not searched for him again, however many
+/// rows he wants.
+class left_out_user {
+ public:
+  bool is(uid_t uid, std::uint64_t look) const { return uid == uid_ && look == look_; }
+  void note(uid_t uid, std::uint64_t look) { uid_ = uid, look_ = look; }
+
+ private:
+  uid_t uid_ = 0;
+  std::uint64_t look_ = 0;  // looks begin with 1
+};
 
 /// Room for a row of `uid` in a table that is full. `oldest`: of the rows that are over, whosever
 /// they are, the oldest one, or null. `is_over` and `when` tell that of one row. A row without a

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "core/unit_kind.h"
+#include "runtime/fair_rows.h"
 
 namespace sluice::runtime {
 
@@ -149,6 +150,7 @@ class history {
   double unix_s_ = 0, passed_s_ = 0;
   std::uint64_t look_ = 0;
   std::size_t left_out_ = 0, left_out_now_ = 0;
+  left_out_user no_room_;
 };
 
 }  // namespace sluice::runtime

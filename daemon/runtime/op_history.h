@@ -94,6 +94,7 @@ class op_history {
   double unix_s_ = 0;
   std::uint64_t look_ = 0;
   std::size_t left_out_ = 0, left_out_now_ = 0;
+  left_out_user no_room_;
 };
 
 }  // namespace sluice::runtime

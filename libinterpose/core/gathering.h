@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Problem: several threads and their signal handlers add small pieces to one buffer, and any of
 // them may be interrupted between two instructions for ever (longjmp). Nobody may wait for such a
-// one. Idea: who copies has marked the buffer as taken. What was copied counts when one
+// one.
+// Idea: who copies has marked the buffer as taken. What was copied counts when one
 // compare-and-swap moves the end. Who finds it taken, or full, shuts the buffer: the end has
-// another generation then, and what somebody was just copying never counts; he sees it, and makes
-// his write himself. What stays true: bytes are in the buffer for as long as their writer was told
-// so, in the order in which writers were told. A buffer that is taken for good is never opened
-// again.
+// another generation then. What somebody was just copying never counts; he sees it, and makes his
+// write himself.
+// What stays true: bytes are in the buffer for as long as their writer was told so, in the order in
+// which writers were told. A buffer that is taken for good is never opened again.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +16,7 @@
 
 namespace sluice::core {
 
-/// Flushes end at a multiple of this in the file; what lies behind it stays for the next one.
+/// Flushes end at a multiple of this in the file; what comes after it stays for the next one.
 inline constexpr std::uint32_t gather_window = 1 << 20;
 inline constexpr std::uint32_t most_piece = 16 << 10;  // larger writes are made as they come
 inline constexpr std::uint32_t gather_room = gather_window + most_piece;
@@ -33,7 +34,7 @@ constexpr std::uint32_t most_gathered(std::int64_t at) {
   return gather_window - static_cast<std::uint32_t>(at % gather_window);
 }
 
-/// Of so many bytes, those behind the last multiple. Where there is none between, all go.
+/// Of so many bytes, those after the last multiple. Where there is none between, all go.
 constexpr std::uint32_t kept_bytes(std::uint64_t at, std::uint32_t bytes) {
   std::uint32_t const first = most_gathered(static_cast<std::int64_t>(at));
   return bytes < first ? 0 : (bytes - first) % gather_window;
@@ -100,6 +101,8 @@ class habit {
     set(left_, 0u);
     set(doublings_, 0u);
   }
+  /// The next write is the first of a run.
+  bool is_at_begin(int fd) const { return get(fd_after_) != fd + 1 || get(run_) == 0; }
   /// It wrote `n` bytes. True: one may begin.
   bool wrote(int fd, std::uint64_t n) {
     if (get(fd_after_) != fd + 1) begin(fd);

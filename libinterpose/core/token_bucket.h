@@ -74,8 +74,8 @@ inline void book_debt(bucket& b, std::uint64_t cost) {
   b.booked.fetch_add(cost, std::memory_order_relaxed);
 }
 
-// Moves a ticket out of forgotten idle time; where others have booked after it, behind them, for
-// nobody stands behind his own cost. Gives up under endless contention: the old ticket is far in
+// Moves a ticket out of forgotten idle time; where others have booked since, after them, for
+// nobody waits for his own cost. Gives up under endless contention: the old ticket is far in
 // the past and passes.
 template <rules R = rules{}>
 void rebook(bucket& b, ticket& t, std::uint64_t floor, std::uint64_t s) {

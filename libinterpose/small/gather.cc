@@ -133,7 +133,7 @@ void release(slot& s, int fd, int error) {
 
 /// How much is written out.
 enum class amount : std::uint8_t {
-  whole_windows,  // it is full: what lies behind the last multiple stays
+  whole_windows,  // it is full: what comes after the last multiple stays
   all,            // somebody looks: and it goes on
   all_and_let_go
 };
@@ -207,17 +207,27 @@ bool is_safe(slot& s, void const* from, std::size_t size) {
   return ask_for_bytes(from, size) && asked_bytes(from) >= size;
 }
 
-/// Of other memory, which may be gone, or a mapping that somebody cuts short, the kernel makes a
-/// copy, and says so. False: nothing is to be relied on at `to`.
-bool copy(slot& s, char* to, void const* from, std::size_t size) {
-  if (is_safe(s, from, size)) {
-    __builtin_memcpy(to, from, size);
-    return true;
-  }
+/// Of memory that may be gone, or is a mapping that somebody cuts short. False: nothing is to be
+/// relied on at `to`.
+bool copy_by_kernel(char* to, void const* from, std::size_t size) {
   iovec const here = {to, size}, there = {const_cast<void*>(from), size};
   long const own = stage.fork_page->pid;
   return own != 0 && sys::call(SYS_process_vm_readv, own, sys::as_long(&here), 1,
                                sys::as_long(&there), 1, 0) == static_cast<long>(size);
+}
+
+bool copy(slot& s, char* to, void const* from, std::size_t size) {
+  if (!is_safe(s, from, size)) return copy_by_kernel(to, from, size);
+  __builtin_memcpy(to, from, size);
+  return true;
+}
+
+/// Of programs and libraries: the loader maps them (dlopen), and nobody sees it.
+bool begins_program(void const* from, ssize_t n) {
+  constexpr char elf[] = {0x7f, 'E', 'L', 'F'};
+  char begin[sizeof elf];
+  return n >= ssize_t{sizeof elf} && copy_by_kernel(begin, from, sizeof begin) &&
+         __builtin_memcmp(begin, elf, sizeof elf) == 0;
 }
 
 struct file {
@@ -369,10 +379,8 @@ answer take(int fd, void const* from, std::size_t size) {
 void note_written(int fd, void const* from, ssize_t n) {
   if (n <= 0 || !may_look() || !has_place(fd) || !is_ours(peek_fd(fd))) return;
   if (is_apart() || mine->standing_back.load() != 0) return;
-  // The loader maps programs and libraries (dlopen), and nobody sees it.
-  constexpr char elf[] = {0x7f, 'E', 'L', 'F'};
-  if (n >= ssize_t{sizeof elf} && __builtin_memcmp(from, elf, sizeof elf) == 0) note_shared(fd);
   core::habit& h = habit_of(fd);
+  if (h.is_at_begin(fd) && begins_program(from, n)) note_shared(fd);
   if (h.wrote(fd, static_cast<std::uint64_t>(n)) && !hold(fd)) h.pause();
 }
 

@@ -88,10 +88,6 @@ Result refused(int error) {
   return (Result)(-1L);
 }
 
-}  // namespace
-
-namespace {
-
 // What stdio does inside libc nobody sees, so its descriptors are never held. But another one of
 // the same file may be.
 void mind_stream(FILE* f) {
