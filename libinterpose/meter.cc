@@ -427,15 +427,15 @@ bool enter_found(visit& v, unsigned entry, int fd, bool may_sleep, bool counted)
   };
   abi::channel_counters& first = counters_of(*self.counters, row.first);
   abi::channel_counters& second = counters_of(*self.counters, row.second);
-  std::uint64_t const one = units_for(row.first_bytes, row.first_cost);
-  std::uint64_t const two = units_for(row.second_bytes, row.second_cost);
+  std::uint64_t const one = units_for(row.first_bytes, row.cost.first);
+  std::uint64_t const two = units_for(row.second_bytes, row.cost.second);
   if (!take_from_lease(first, row.first, one)) return {entry, begun::unclear};
   if (!take_from_lease(second, row.second, two)) {
     core::add_own(first.lease.tokens, one);
     return {entry, begun::unclear};
   }
-  count_passed(first, row.first_bytes || row.first_cost != 0, one);
-  count_passed(second, row.second_bytes || row.second_cost != 0, two);
+  count_passed(first, row.first_bytes || row.cost.first != 0, one);
+  count_passed(second, row.second_bytes || row.cost.second != 0, two);
   count_made(*self.counters, id);
   return {with_manner(entry, aligned), begun::passed};
 }
@@ -446,7 +446,7 @@ bool enter_found(visit& v, unsigned entry, int fd, bool may_sleep, bool counted)
   __asm__("" : "+r"(row));  // or the compiler finds its address anew for each look
   if (row->second.counters != 0) return pay_priced_pair(*row, id, what, entry, bytes, aligned);
   abi::channel_counters& c = counters_of(*self.counters, row->first);
-  std::uint64_t const units = planned_price(row->first_cost, what, bytes, aligned);
+  std::uint64_t const units = planned_price(row->cost.first, what, bytes, aligned);
   if (!take_from_lease(c, row->first, units)) return {entry, begun::unclear};
   count_passed(c, true, units);
   count_made(*self.counters, id);

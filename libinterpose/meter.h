@@ -159,6 +159,11 @@ template <bool moves>
       count_passed(second, two, bytes);
     }
     count_passed(first, one, bytes);
+  } else if (!moves && row.what == planned::fixed) {
+    abi::channel_counters& priced = counters_of(own, row.first);
+    if (!take_from_lease(priced, row.first, row.units)) [[unlikely]]
+      return begun::unclear;
+    count_passed(priced, true, row.units);
   } else if (row.what != planned::count) {
     return begun_by(row.what);
   }
@@ -189,6 +194,12 @@ template <call id, core::op what>
   if (is_fd && !moves) return begin_on_fd(id, what, where.fd);
   unsigned const entry = is_fd ? entry_at_once(where.fd) : entry_unknown;
   return begin_known<moves>(id, what, entry, bytes);
+}
+
+/// `what`: open, or op_create where it may make the file.
+[[gnu::always_inline]] inline beginning begin_open(call id, core::op what, place const& where) {
+  if (where.kind == place_kind::path) return begin_on_path(id, what, where.fd, where.path);
+  return begin_on_fd(id, what, where.fd);
 }
 
 /// The long way: the place or the rules have to be looked at, tokens asked for, waited for. False:
@@ -311,14 +322,6 @@ template <class Real>
 template <class Real>
 [[gnu::noinline, gnu::cold]] auto open_slowly(visit v, place where, beginning b,
                                               Real const& real_call) {
-  bool const is_plain = b.is(begun::priced) && (v.manner & visit::creates) == 0;
-  if (is_plain && pay_priced_op(v.id, b.entry(), v.what).is(begun::passed)) {
-    v.entry = static_cast<std::uint16_t>(b.entry());
-    auto const r = real_call();
-    opened(static_cast<int>(r), v);
-    if (r < 0) count_error(v.id);
-    return r;
-  }
   bool const ours = enter_place(v, where, b.entry());
   auto const r = real_call();
   opened(static_cast<int>(r), v);

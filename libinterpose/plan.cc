@@ -8,6 +8,7 @@
 
 #include "paths.h"
 #include "sys.h"
+#include "visit.h"
 
 namespace sluice {
 
@@ -69,9 +70,17 @@ bool is_measured(unsigned op) {
   return stage.has_measured && (core::byte_ops_of(~std::uint64_t{0}) >> op & 1) != 0;
 }
 
+// What an op that moves no bytes costs at such a gate.
+std::uint32_t fixed_units(core::ruleset const& rules, unsigned gate, unsigned column) {
+  core::cost_table const& costs = core::costs_of(rules, gate & gate_channel);
+  return column == core::op_count ? costs.create_milli : costs.op_milli[column];
+}
+
 // What most calls meet is known before any is made.
-op_plan plan_of(core::ruleset const& rules, unsigned op, unsigned entry) {
+op_plan plan_of(core::ruleset const& rules, unsigned column, unsigned entry) {
   op_plan row;
+  bool const creates = column == core::op_count;
+  unsigned const op = creates ? static_cast<unsigned>(core::op::open) : column;
   unsigned const target = entry - entry_first_target;
   if (entry < stage.first_counted || target >= rules.target_count) return row;
   std::uint64_t const mask = rules.rules_for[op][target];
@@ -87,13 +96,18 @@ op_plan plan_of(core::ruleset const& rules, unsigned op, unsigned entry) {
   unsigned const second = after_first == 0 ? 0 : stage.gate_of_rule[__builtin_ctzll(after_first)];
   if (((first | second) & gate_counts) != 0) return row;
   bool const is_priced = ((first | second) & gate_vops) != 0;
-  if (is_priced && is_measured(op)) return row;
-  row.what = is_priced ? planned::priced : planned::gate;
-  row.first_cost = plan_cost(rules, first);
+  if (is_priced && (is_measured(op) || (creates && after_first != 0))) return row;
   row.first = plan_gate(first);
+  if (is_priced && after_first == 0 && !moves_bytes(static_cast<core::op>(op))) {
+    row.what = planned::fixed;
+    row.units = fixed_units(rules, first, column);
+    return row;
+  }
+  row.what = is_priced ? planned::priced : planned::gate;
+  row.cost.first = plan_cost(rules, first);
   row.first_bytes = (first & gate_bytes) != 0;
   if (after_first != 0) row.second = plan_gate(second);
-  if (after_first != 0) row.second_cost = plan_cost(rules, second);
+  if (after_first != 0) row.cost.second = plan_cost(rules, second);
   row.second_bytes = (second & gate_bytes) != 0;
   return row;
 }
@@ -104,8 +118,8 @@ void plan_calls(core::ruleset const& rules) {
   note_rule_kinds(rules);
   unsigned const rows = entry_first_target + rules.target_count;  // the rest says not_ours
   for (unsigned entry = 0; entry < rows; ++entry)
-    for (unsigned op = 0; op < core::op_count; ++op)
-      stage.mine->plan[entry][op] = plan_of(rules, op, entry);
+    for (unsigned column = 0; column < plan_columns; ++column)
+      stage.mine->plan[entry][column] = plan_of(rules, column, entry);
 }
 
 }  // namespace sluice

@@ -79,20 +79,31 @@ enum class planned : std::uint8_t {
   count,     // nothing to pass
   gate,      // the gates
   rules,     // the rules have to be looked at
-  priced     // the gates; one counts VOPs
+  priced,    // the gates; one counts VOPs
+  fixed      // one gate, which counts VOPs, of an op that always costs the same
 };
 struct gate_plan {
   std::uint16_t counters = 0;  // of the channel, in bytes from the shard's start; 0: no gate
   std::uint16_t curve = 0;     // the number of its curve, in bytes from the first bucket
+};
+/// By what the gates price a request: numbers of tables + 1, in bytes; 0: they count no VOPs.
+struct price_tables {
+  std::uint16_t first, second;
 };
 struct op_plan {
   gate_plan first, second;
   planned what = planned::not_ours;
   bool first_bytes = false, second_bytes = false;
   std::uint8_t unused = 0;
-  std::uint16_t first_cost = 0, second_cost = 0;  // number of the table + 1, in bytes
+  union {
+    price_tables cost = {};
+    std::uint32_t units;  // of what is `fixed`
+  };
 };
 static_assert(sizeof(op_plan) == 16);
+/// An open that may make its file costs something else, so the plan has a column for it.
+inline constexpr auto op_create = static_cast<core::op>(core::op_count);
+inline constexpr unsigned plan_columns = core::op_count + 1;
 inline constexpr unsigned plan_rows = 32;  // a power of two above any file kind and target
 static_assert(entry_first_target + core::max_targets <= plan_rows &&
               plan_rows == entry_kind_mask + 1);
@@ -101,7 +112,7 @@ static_assert(entry_first_target + core::max_targets <= plan_rows &&
 /// what all of them touch lies together: at the beginning of `plan` and of `rules`, and where `dir`
 /// ends and `fd` begins.
 struct private_map {
-  op_plan plan[plan_rows][core::op_count];  // by file kind or target; written at attach
+  op_plan plan[plan_rows][plan_columns];  // by file kind or target; written at attach
   alignas(4096) core::ruleset rules;        // a copy: nobody else can change it
   mapping mapped[max_mappings];
   std::atomic<std::uint32_t> next_mapping;

@@ -143,10 +143,11 @@ __attribute__((constructor)) static void begin_process() {
 #define OPENS(sym, ret, params, args, o, where, makes, point)         \
   [[gnu::noinline]] ret slow::sym params {                            \
     place const here = where;                                         \
-    beginning const b = begin<call::sym, core::op::o>(here, 0);       \
+    core::op const as = (makes) != 0 ? op_create : core::op::o;       \
+    beginning const b = begin_open(call::sym, as, here);              \
     if (!b.is_over()) [[unlikely]] {                                  \
       visit v{call::sym, core::op::o, point, false, 0, 0, 0};         \
-      v.manner = (makes) != 0 ? visit::creates : std::uint8_t{0};     \
+      v.manner = as == op_create ? visit::creates : std::uint8_t{0};  \
       return open_slowly(v, here, b, [=] { return real::sym args; }); \
     }                                                                 \
     ret const r = real::sym args;                                     \

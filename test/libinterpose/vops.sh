@@ -51,6 +51,12 @@ costs 240 'for i in range(20):
 costs 40 'for i in range(20): os.close(os.open(d + "/data", os.O_RDONLY))'
 costs 64 'os.pread(f, 1048576, 0)'
 
+# An open that may make its file has its own price beside a second gate, too.
+MORE="--limit open=1M/s@$DIR"
+costs 240 'for i in range(20):
+  os.close(os.open(d + "/new", os.O_RDWR | os.O_CREAT)); os.unlink(d + "/new")'
+MORE=
+
 # Beside a limit in bytes and one in operations each counts in its own unit.
 MORE="--limit read=1GB/s@$DIR --limit stat=1M/s@$DIR"
 vops 1M/s 'for i in range(10): os.pread(f, 8192, 512); os.pread(f, 8192, 1048576 - 4096)
