@@ -19,7 +19,7 @@ namespace {
 
 using address = ElfW(Addr);
 using entry = ElfW(Dyn);
-using function_entry = ElfW(Sym);
+using symbol_entry = ElfW(Sym);
 using part_header = ElfW(Phdr);
 using version_entry = ElfW(Verdef);
 using version_name = ElfW(Verdaux);
@@ -107,13 +107,14 @@ class object {
   }
 
   void* if_meant(std::uint32_t at, symbol const& wanted) const {
-    function_entry const& s = symbols_[at];
+    symbol_entry const& s = symbols_[at];
     unsigned const type = s.st_info & 0xf;
-    bool const is_code = type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE;
-    if (s.st_shndx == SHN_UNDEF || s.st_value == 0 || !is_code) return nullptr;
+    bool const has_address =
+        type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE || type == STT_OBJECT;
+    if (s.st_shndx == SHN_UNDEF || s.st_value == 0 || !has_address) return nullptr;
     if (strcmp(text_ + s.st_name, wanted.name) != 0 || !has_version(at, wanted)) return nullptr;
-    address const code = base_ + s.st_value;
-    return type == STT_GNU_IFUNC ? chosen(code) : reinterpret_cast<void*>(code);
+    address const found = base_ + s.st_value;
+    return type == STT_GNU_IFUNC ? chosen(found) : reinterpret_cast<void*>(found);
   }
 
   static void* chosen([[maybe_unused]] address chooser) {
@@ -145,7 +146,7 @@ class object {
   }
 
   address base_;
-  function_entry const* symbols_ = nullptr;
+  symbol_entry const* symbols_ = nullptr;
   char const* text_ = nullptr;
   std::uint32_t const* gnu_ = nullptr;
   std::uint32_t const* old_ = nullptr;

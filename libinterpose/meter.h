@@ -216,8 +216,11 @@ void note_moved(visit const& v, std::uint64_t moved);
 /// only.
 void leave(visit& v, bool failed, std::uint64_t moved);
 
-/// Whether an open with these flags may make the file.
-constexpr bool creates(int flags) { return (flags & 0100 /* O_CREAT */) != 0; }
+/// Whether an open with these flags may make a file.
+constexpr bool creates(int flags) {
+  constexpr int nameless = O_TMPFILE & ~O_DIRECTORY;
+  return (flags & (O_CREAT | nameless)) != 0;
+}
 
 /// A new fd belongs where its name was looked up, until its first use shows where it really is.
 inline unsigned entry_of_newborn(unsigned entry) {

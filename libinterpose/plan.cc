@@ -21,14 +21,12 @@ gate_plan plan_gate(unsigned gate) {
   return {static_cast<std::uint16_t>(counters), static_cast<std::uint16_t>(curve)};
 }
 
-namespace {
-
-// A filter that was there before us may end the program for a call that it does not make itself.
-// What is measured costs what its size says then.
 bool is_below_filter() {
   long const mode = sys::call(SYS_prctl, PR_GET_SECCOMP);
   return !sys::failed(mode) && mode != 0;
 }
+
+namespace {
 
 // What every call asks is copied out of the segment: it is nearer, and nobody else can change it.
 void note_rule_kinds(core::ruleset const& rules) {
@@ -53,6 +51,7 @@ void note_rule_kinds(core::ruleset const& rules) {
     }
     if (row.thread_glob.length != 0 || row.user != core::any_user) stage.has_callers = true;
   }
+  // What is measured costs what its size says then.
   if (stage.has_measured && is_below_filter()) stage.has_measured = false;
   if (rules.rule_count < 64) stage.plain_rules |= ~std::uint64_t{0} << rules.rule_count;
 }

@@ -113,7 +113,7 @@ static_assert(entry_first_target + core::max_targets <= plan_rows &&
 /// ends and `fd` begins.
 struct private_map {
   op_plan plan[plan_rows][plan_columns];  // by file kind or target; written at attach
-  alignas(4096) core::ruleset rules;        // a copy: nobody else can change it
+  alignas(4096) core::ruleset rules;      // a copy: nobody else can change it
   mapping mapped[max_mappings];
   std::atomic<std::uint32_t> next_mapping;
   std::atomic<std::uint64_t> arena_asked[arena_places][arena_pages / 64];  // see readable.h

@@ -11,7 +11,10 @@
 
 #include "core/gathering.h"
 #include "extras.h"
+#include "loaded.h"
 #include "meter.h"
+#include "plan.h"
+#include "stream.h"
 
 namespace sluice::gather {
 
@@ -38,17 +41,23 @@ struct state {
   core::habit habit[slots];
   std::atomic<unsigned> held;
   std::atomic<unsigned> standing_back;
-  std::atomic<std::uint32_t> starts;               // processes; plus one
-  std::atomic<std::uint32_t> holds;                // how often one was held; plus one
-  std::atomic<std::uint32_t> opened_at[most_fds];  // `starts` when it was opened; 0: it is shared
-  std::atomic<std::uint32_t> known_at[most_fds];   // `holds` when it was no held file
-  std::atomic<std::uint8_t> error[most_fds];       // that nobody was told of
+  std::atomic<std::uint64_t> opens;               // how many there were
+  std::atomic<std::uint64_t> shared_until;        // those up to this one are shared
+  std::atomic<std::uint32_t> holds;               // how often one was held; plus one
+  std::atomic<std::uint64_t> opening[most_fds];   // its number, twice; plus is_copied. 0: is shared
+  std::atomic<std::uint32_t> known_at[most_fds];  // `holds` when it was no held file
+  std::atomic<std::uint8_t> error[most_fds];      // that nobody was told of
 };
+
+constexpr std::uint64_t is_copied = 1;
 
 static_assert(sizeof(state) <= gather_pages * extra_page);
 
 constinit state* mine = nullptr;
-constinit std::uint32_t targets = 0;  // mask
+constinit std::uint32_t targets = 0;             // mask
+constinit std::atomic<bool> is_for_good{false};  // end_for_good() was called, or a parent did
+constinit bool copies_by_kernel = false;
+constinit FILE* text_out = nullptr;  // libc's stdout
 
 bool has_place(int fd) { return fd >= 0 && static_cast<unsigned>(fd) < most_fds; }
 /// libc itself writes messages there (perror, getopt …), and nobody sees it.
@@ -107,6 +116,17 @@ bool swap_entry(int fd, fd_entry from, fd_entry to) {
   return stage.mine->entry_of(static_cast<unsigned>(fd)).compare_exchange_strong(from, to);
 }
 
+struct file {
+  std::uint64_t device = 0, inode = 0;
+  bool is_regular = false;
+};
+
+file file_of(int fd) {
+  sys::file_identity f;
+  if (!sys::identify(fd, "", sys::at_empty_path, f)) return {};
+  return {f.device, f.inode, S_ISREG(f.mode)};
+}
+
 struct sent {
   std::uint64_t bytes = 0;
   int error = 0;
@@ -150,9 +170,24 @@ std::uint32_t kept_of(slot const& s, std::uint32_t bytes, amount how) {
   return may_keep ? core::kept_bytes(static_cast<std::uint64_t>(s.at), bytes) : 0;
 }
 
+/// The number is still of the file for which it was held. Else libc gave it away, and nobody saw
+/// it.
+bool is_still(slot const& s, int fd) {
+  file const now = file_of(fd);
+  return now.inode == s.inode.load() && now.device == s.device.load();
+}
+
+/// What was gathered for it has no place to go.
+flushed give_up(slot& s, int fd, unsigned calls) {
+  swap_entry(fd, as_outside(s.entry), entry_unknown);
+  release(s, fd, 0);
+  return {true, s.entry, calls, {0, EBADF}};
+}
+
 flushed flush_locked(slot& s, int fd, amount how) {
   if (s.fd_after.load() != fd + 1) return {};
   core::gathered::contents const was = s.bytes.shut();
+  if (was.bytes != 0 && !is_still(s, fd)) return give_up(s, fd, was.calls);
   std::uint32_t const kept = kept_of(s, was.bytes, how);
   flushed const f = {true, s.entry, was.calls, send(fd, s.room, was.bytes - kept)};
   s.vain = was.calls < core::few_writes ? s.vain + 1 : 0;
@@ -200,11 +235,18 @@ bool is_known_whole(void const* from, std::size_t size) {
 }
 
 /// Memory that only this process changes, and tells us when it takes it away.
-bool is_safe(slot& s, void const* from, std::size_t size) {
-  if (are_known(from, size) || is_known_whole(from, size) || asked_bytes(from) >= size) return true;
+bool is_safe(void const* from, std::size_t size) {
+  return are_known(from, size) || is_known_whole(from, size) || asked_bytes(from) >= size;
+}
+
+bool becomes_safe(void const* from, std::size_t size) {
+  return ask_for_bytes(from, size) && is_safe(from, size);
+}
+
+bool becomes_safe_rarely(slot& s, void const* from, std::size_t size) {
   if (s.until_asks-- != 0) return false;
   s.until_asks = core::asks_rarely;
-  return ask_for_bytes(from, size) && asked_bytes(from) >= size;
+  return becomes_safe(from, size);
 }
 
 /// Of memory that may be gone, or is a mapping that somebody cuts short. False: nothing is to be
@@ -212,12 +254,14 @@ bool is_safe(slot& s, void const* from, std::size_t size) {
 bool copy_by_kernel(char* to, void const* from, std::size_t size) {
   iovec const here = {to, size}, there = {const_cast<void*>(from), size};
   long const own = stage.fork_page->pid;
-  return own != 0 && sys::call(SYS_process_vm_readv, own, sys::as_long(&here), 1,
-                               sys::as_long(&there), 1, 0) == static_cast<long>(size);
+  return copies_by_kernel && own != 0 &&
+         sys::call(SYS_process_vm_readv, own, sys::as_long(&here), 1, sys::as_long(&there), 1, 0) ==
+             static_cast<long>(size);
 }
 
 bool copy(slot& s, char* to, void const* from, std::size_t size) {
-  if (!is_safe(s, from, size)) return copy_by_kernel(to, from, size);
+  if (!is_safe(from, size) && !becomes_safe_rarely(s, from, size))
+    return copy_by_kernel(to, from, size);
   __builtin_memcpy(to, from, size);
   return true;
 }
@@ -226,19 +270,12 @@ bool copy(slot& s, char* to, void const* from, std::size_t size) {
 bool begins_program(void const* from, ssize_t n) {
   constexpr char elf[] = {0x7f, 'E', 'L', 'F'};
   char begin[sizeof elf];
-  return n >= ssize_t{sizeof elf} && copy_by_kernel(begin, from, sizeof begin) &&
-         __builtin_memcmp(begin, elf, sizeof elf) == 0;
-}
-
-struct file {
-  std::uint64_t device = 0, inode = 0;
-  bool is_regular = false;
-};
-
-file file_of(int fd) {
-  sys::file_identity f;
-  if (!sys::identify(fd, "", sys::at_empty_path, f)) return {};
-  return {f.device, f.inode, S_ISREG(f.mode)};
+  std::size_t const size = n < ssize_t{sizeof elf} ? static_cast<std::size_t>(n) : sizeof elf;
+  if (copies_by_kernel && !copy_by_kernel(begin, from, size)) return false;
+  if (!copies_by_kernel && !is_safe(from, size) && !becomes_safe(from, size))
+    return true;  // for all we know
+  if (!copies_by_kernel) __builtin_memcpy(begin, from, size);
+  return __builtin_memcmp(begin, elf, size) == 0;
 }
 
 /// Those that hold this file.
@@ -272,7 +309,21 @@ bool is_ours(unsigned entry) {
 }
 
 /// It was opened here, and no other process has it.
-bool is_own(int fd) { return mine->opened_at[fd].load() == mine->starts.load() + 1; }
+bool is_own(int fd) { return mine->opening[fd].load() / 2 > mine->shared_until.load(); }
+
+/// It stays so: no call ends it.
+bool must_not_hold() { return mine->standing_back.load() != 0 || is_for_good.load(); }
+
+bool is_held_elsewhere(slot const* own, file const& f) {
+  bool is_any = false;
+  each_of(f, [&](slot& s, int) { is_any |= &s != own; });
+  return is_any;
+}
+
+/// What libc writes out itself, as error(3) does, and nobody sees it.
+bool has_text_waiting(int fd) {
+  return text_out != nullptr && fd_of(text_out) == fd && sluice::look(text_out).unwritten != 0;
+}
 
 /// Why it cannot be held; abi::gather::count: it can.
 abi::gather look(int fd, file& f, std::int64_t& at) {
@@ -282,9 +333,7 @@ abi::gather look(int fd, file& f, std::int64_t& at) {
   bool const is_fit = !sys::failed(flags) && (flags & unfit) == 0;
   f = file_of(fd);
   if (!is_fit || !f.is_regular || has_limit()) return abi::gather::refused_kind;
-  bool has_another = false;
-  each_of(f, [&](slot&, int) { has_another = true; });
-  if (has_another) return abi::gather::refused_shared;
+  if (is_held_elsewhere(nullptr, f) || has_text_waiting(fd)) return abi::gather::refused_shared;
   at = (flags & O_APPEND) != 0 ? -1 : sys::call(SYS_lseek, fd, 0, SEEK_CUR);
   return abi::gather::count;
 }
@@ -305,13 +354,12 @@ bool hold(int fd) {
   s.device = f.device, s.inode = f.inode, s.entry = entry, s.at = at, s.vain = 0;
   s.until_asks = 0;
   if (!swap_entry(fd, entry, as_outside(entry))) return false;
-  mine->holds.fetch_add(1);
   mine->held.fetch_add(1);
   s.fd_after.store(fd + 1);
-  // Whoever shares descriptors, or stands back, from now on sees that it is held.
-  file const now = file_of(fd);
-  bool const is_same = now.inode == f.inode && now.device == f.device;
-  if (!is_same || !is_own(fd) || mine->standing_back.load() != 0) {
+  mine->holds.fetch_add(1);
+  // Whoever shares descriptors, stands back or holds the same file from now on sees that it is
+  // held.
+  if (!is_still(s, fd) || !is_own(fd) || must_not_hold() || is_held_elsewhere(&s, f)) {
     release(s, fd, 0);
     return false;
   }
@@ -337,7 +385,8 @@ void mind_same_file(int fd) {
 }
 
 void forget(int fd) {
-  mine->opened_at[fd].store(0);
+  if (is_held(fd)) flush(slot_of(fd), fd, amount::all_and_let_go);
+  mine->opening[fd].store(0);
   mine->known_at[fd].store(0);
   mine->error[fd].store(0);
 }
@@ -355,6 +404,9 @@ bool begin() {
   long const at = sys::map(sizeof(state), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
   if (sys::failed(at)) return false;
   if (sys::failed(sys::call(SYS_madvise, at, sizeof(state), wipe_on_fork))) return false;
+  copies_by_kernel = !is_below_filter();
+  text_out = static_cast<FILE*>(
+      loaded::find({"_IO_2_1_stdout_", loaded::hash_of("_IO_2_1_stdout_"), nullptr}));
   targets = stage.active.load(std::memory_order_relaxed)->head.gathered_targets;
   mine = reinterpret_cast<state*>(at);
   sluice_gathers = 1;
@@ -363,6 +415,7 @@ bool begin() {
 
 answer take(int fd, void const* from, std::size_t size) {
   if (!has_any() || !is_held(fd)) return answer::not_held;
+  loaded::end_if_cancelled();
   slot& s = slot_of(fd);
   auto const add = [&] {
     return s.bytes.add(static_cast<std::uint32_t>(size), [&](std::uint32_t at) {
@@ -378,23 +431,30 @@ answer take(int fd, void const* from, std::size_t size) {
 
 void note_written(int fd, void const* from, ssize_t n) {
   if (n <= 0 || !may_look() || !has_place(fd) || !is_ours(peek_fd(fd))) return;
-  if (is_apart() || mine->standing_back.load() != 0) return;
+  if (is_apart() || must_not_hold()) return;
   core::habit& h = habit_of(fd);
   if (h.is_at_begin(fd) && begins_program(from, n)) note_shared(fd);
   if (h.wrote(fd, static_cast<std::uint64_t>(n)) && !hold(fd)) h.pause();
 }
 
-std::uint32_t before_open() { return may_look() ? mine->starts.load() + 1 : 0; }
+std::uint64_t before_open() { return may_look() ? 2 * (mine->opens.fetch_add(1) + 1) : 0; }
 
-void note_opened(int fd, std::uint32_t before) {
+void note_opened(int fd, std::uint64_t opening) {
   if (!may_look() || !has_place(fd)) return;
   forget(fd);
-  if (!is_for_messages(fd)) mine->opened_at[fd].store(before);
+  if (!is_for_messages(fd)) mine->opening[fd].store(opening);
   habit_of(fd).begin(fd);
 }
 
 void note_shared(int fd) {
-  if (may_look() && has_place(fd)) forget(fd);
+  if (!may_look() || !has_place(fd)) return;
+  std::uint64_t const opening = mine->opening[fd].load();
+  forget(fd);
+  for (int other = 0; (opening & is_copied) != 0 && has_place(other); ++other) {
+    if (mine->opening[other].load(std::memory_order_relaxed) != opening) continue;
+    mine->opening[other].store(0);
+    if (is_held(other)) flush(slot_of(other), other, amount::all_and_let_go);
+  }
 }
 
 void note_closed(unsigned first, unsigned last) {
@@ -404,12 +464,16 @@ void note_closed(unsigned first, unsigned last) {
 
 void note_copied(int fd, int to) {
   if (!may_look()) return;
-  std::uint32_t const opened = has_place(fd) ? mine->opened_at[fd].load() : 0;
   if (has_place(to)) forget(to);
-  if (is_for_messages(to))
-    note_shared(fd);
-  else if (has_place(to))
-    mine->opened_at[to].store(opened);
+  if (is_for_messages(to) || !has_place(to)) return note_shared(fd);
+  std::uint64_t opening = has_place(fd) ? mine->opening[fd].load() : 0;
+  if (opening != 0 && mine->opening[fd].compare_exchange_strong(opening, opening | is_copied))
+    mine->opening[to].store(opening | is_copied);
+}
+
+void end_for_good() {
+  is_for_good.store(true);
+  let_all_go();
 }
 
 bool mind(place const& where) {
@@ -440,9 +504,12 @@ bool let_all_go() {
   return was_any;
 }
 
-void before_start() {
+void share_all() {
   if (!may_look()) return;
-  mine->starts.fetch_add(1);  // first: nobody holds one again in between
+  std::uint64_t const now = mine->opens.load();
+  std::uint64_t seen = mine->shared_until.load();  // first: nobody holds one again in between
+  while (seen < now && !mine->shared_until.compare_exchange_weak(seen, now)) {
+  }
   let_all_go();
 }
 
@@ -468,6 +535,16 @@ void stand_back() {
 
 void resume() {
   if (may_look()) mine->standing_back.fetch_sub(1);
+}
+
+void before_start() {
+  stand_back();
+  share_all();
+}
+
+void after_start() {
+  share_all();
+  resume();
 }
 
 }  // namespace sluice::gather

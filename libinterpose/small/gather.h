@@ -25,15 +25,18 @@ enum class answer : std::uint8_t { not_held, gathered, begin_anew };
 answer take(int fd, void const* from, std::size_t size);
 /// A write of `n` bytes was made on a descriptor that is not held.
 void note_written(int fd, void const* from, ssize_t n);
-/// It was opened by its name, in this process; `before`: what before_open() gave then.
-std::uint32_t before_open();
-void note_opened(int fd, std::uint32_t before);
-/// Others have it from now on, or may have: it is never held again.
+/// It was opened by its name, in this process; `opening`: what before_open() gave then.
+std::uint64_t before_open();
+void note_opened(int fd, std::uint64_t opening);
+/// Others use it from now on, or may: neither it nor a copy of it is ever held again.
 void note_shared(int fd);
 void note_closed(unsigned first, unsigned last);
 /// It has another number as well, of this process alone if the first one was. A call on one of them
 /// finds what is gathered for the other.
 void note_copied(int fd, int to);
+/// Others may see what is written as it is written (a mapping, a watch): nothing is held from now
+/// on, by children of fork neither.
+void end_for_good();
 
 /// Before a call that works on this place. True: the descriptor was held, and is no more; the call
 /// begins anew, for it is to be metered.
@@ -42,9 +45,8 @@ bool mind(place const& where);
 void write_all_out();
 /// Before a call about which nothing is known. True: some were held.
 bool let_all_go();
-/// Before a call that gives descriptors to another process, or leaves this image: none that is open
-/// now is held again.
-void before_start();
+/// Before a call that gives descriptors to another process: none that is open now is held again.
+void share_all();
 /// Of a descriptor that is not held: whether its file may ever be.
 bool may_be_gathered(int fd);
 
@@ -55,6 +57,10 @@ int take_error(int fd);
 /// Nothing is held until resume().
 void stand_back();
 void resume();
+/// Around a call that starts a process or leaves this image: what other threads open meanwhile is
+/// not held, and goes to the child as well.
+void before_start();
+void after_start();
 
 inline constexpr std::uint16_t gather_pages = 16;  // of the state of a process
 

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -38,6 +39,9 @@ namespace sluice::gather {
   BY_HAND(ftw)            \
   BY_HAND(nftw)           \
   BY_HAND(fts_read)       \
+  BY_HAND(inotify_init)   \
+  BY_HAND(inotify_init1)  \
+  BY_HAND(fanotify_init)  \
   BY_HAND(unshare)        \
   BY_HAND(setrlimit)      \
   BY_HAND(prlimit)        \
@@ -46,6 +50,8 @@ namespace sluice::gather {
   BY_HAND(freopen)        \
   BY_HAND(fdopen)         \
   BY_HAND(fclose)         \
+  BY_HAND(rewind)         \
+  BY_HAND(tmpfile)        \
   BY_HAND(vdprintf)       \
   BY_HAND(__vdprintf_chk) \
   BY_HAND(aio_read)       \
@@ -119,9 +125,9 @@ namespace {
 #define OPENS(sym, ret, params, args, o, where, makes, point) \
   ret sym params {                                            \
     mind(where);                                              \
-    std::uint32_t const before = before_open();               \
+    std::uint64_t const opening = before_open();              \
     ret const r = next::sym args;                             \
-    note_opened(r, before);                                   \
+    note_opened(r, opening);                                  \
     return r;                                                 \
   }
 #define PAIR(sym, ret, params, args, o1, where1, size1, o2, where2, size2, point) \
@@ -148,7 +154,6 @@ namespace {
 
 ssize_t write(int fd, void const* from, size_t size) {
   answer const a = take(fd, from, size);
-  if (a == answer::gathered) loaded::end_if_cancelled();
   if (a == answer::gathered) return static_cast<ssize_t>(size);
   if (a == answer::begin_anew || mind(on_fd(fd))) return slow::write(fd, from, size);
   if (int const error = take_error(fd); error != 0) return refused<ssize_t>(error);
@@ -207,7 +212,23 @@ int fcntl(int fd, int command, long arg) {
   return copies_fd(command) ? copied(fd, r) : r;
 }
 
+// Those that name a second file in their argument.
+void mind_argument(unsigned long request) {
+  constexpr unsigned clones = 0x94, moves_ext4 = 'f', moves_xfs = 'X', loops = 'L';
+  switch (_IOC_TYPE(request)) {
+    case clones:
+    case moves_ext4:
+    case moves_xfs:
+      return write_all_out();
+    case loops:
+      return share_all();
+    default:
+      return;
+  }
+}
+
 int ioctl(int fd, unsigned long request, long arg) {
+  mind_argument(request);
   return mind(on_fd(fd)) ? slow::ioctl(fd, request, arg) : next::ioctl(fd, request, arg);
 }
 
@@ -217,12 +238,12 @@ bool may_carry(msghdr const* message) {
 }
 
 ssize_t sendmsg(int fd, void const* message, int flags) {
-  if (may_carry(static_cast<msghdr const*>(message))) before_start();
+  if (may_carry(static_cast<msghdr const*>(message))) share_all();
   return next::sendmsg(fd, message, flags);
 }
 
 int sendmmsg(int fd, void* messages, unsigned count, int flags) {
-  before_start();
+  share_all();
   return next::sendmmsg(fd, messages, count, flags);
 }
 
@@ -230,7 +251,7 @@ int sendmmsg(int fd, void* messages, unsigned count, int flags) {
 void* mmap(void* address, size_t size, int protection, int flags, int fd, off_t at) {
   bool const is_file = fd >= 0 && (flags & MAP_ANONYMOUS) == 0;
   if (is_file && mind(on_fd(fd))) return slow::mmap(address, size, protection, flags, fd, at);
-  if (is_file && may_be_gathered(fd)) stand_back();
+  if (is_file && may_be_gathered(fd)) end_for_good();
   return next::mmap(address, size, protection, flags, fd, at);
 }
 
@@ -275,13 +296,29 @@ int prlimit(int process, int what, void const* limit, void* old) {
   return next::prlimit(process, what, limit, old);
 }
 
+// A process may watch its own files, too.
+int inotify_init() {
+  end_for_good();
+  return next::inotify_init();
+}
+
+int inotify_init1(int flags) {
+  end_for_good();
+  return next::inotify_init1(flags);
+}
+
+int fanotify_init(unsigned flags, unsigned event_flags) {
+  end_for_good();
+  return next::fanotify_init(flags, event_flags);
+}
+
 int unshare(int what) {
-  before_start();
+  share_all();
   return next::unshare(what);
 }
 
 int setns(int fd, int what) {
-  before_start();
+  share_all();
   return next::setns(fd, what);
 }
 
@@ -296,16 +333,30 @@ FILE* fopen(char const* path, char const* mode) {
   return streamed(next::fopen(path, mode));
 }
 
+// libc gives its number away, whatever comes of it.
+void note_stream_ends(FILE* f) {
+  mind_stream(f);
+  int const fd = f != nullptr ? fd_of(f) : -1;
+  if (fd >= 0) note_closed(static_cast<unsigned>(fd), static_cast<unsigned>(fd));
+}
+
 FILE* freopen(char const* path, char const* mode, FILE* f) {
+  note_stream_ends(f);
   write_all_out();
   return streamed(next::freopen(path, mode, f));
 }
 
 int fclose(FILE* f) {
-  mind_stream(f);
-  if (f != nullptr) note_shared(fd_of(f));
+  note_stream_ends(f);
   return next::fclose(f);
 }
+
+void rewind(FILE* f) {
+  mind_stream(f);
+  next::rewind(f);
+}
+
+FILE* tmpfile() { return streamed(next::tmpfile()); }
 
 FILE* fdopen(int fd, char const* mode) {
   mind(on_fd(fd));
@@ -345,83 +396,82 @@ int aio_fsync(int operation, aiocb* request) {
 }
 
 int lio_listio(int mode, aiocb* const* list, int count, void* event) {
-  before_start();
+  share_all();
   return next::lio_listio(mode, list, count, event);
 }
 
-// One that has our memory and other descriptors would take its own for ours.
-void before_clone(long flags) {
+// None comes back to its caller but when it failed, or in the one who called.
+template <class Call>
+auto starting(Call const& call) {
   before_start();
-  if ((flags & CLONE_VM) != 0 && (flags & CLONE_FILES) == 0) stand_back();
+  auto const r = call();
+  after_start();
+  return r;
 }
+
+// One that has our memory and other descriptors would take its own for ours, and one that has our
+// descriptors and other memory sees those that we open later.
+bool shares_one(long flags) { return ((flags & CLONE_VM) != 0) != ((flags & CLONE_FILES) != 0); }
 
 int clone(int (*run)(void*), void* stack, int flags, void* argument, void* parent, void* tls,
           void* child) {
-  before_clone(flags);
-  return next::clone(run, stack, flags, argument, parent, tls, child);
+  if (shares_one(flags)) stand_back();
+  return starting([=] { return next::clone(run, stack, flags, argument, parent, tls, child); });
 }
 
 int _Fork() {
   before_start();
-  return next::_Fork();
+  int const r = next::_Fork();
+  if (r != 0) after_start();
+  return r;
 }
 
 int execve(char const* path, char* const* argv, char* const* envp) {
-  before_start();
-  return next::execve(path, argv, envp);
+  return starting([=] { return next::execve(path, argv, envp); });
 }
 
 int execveat(int dir, char const* path, char* const* argv, char* const* envp, int flags) {
-  before_start();
-  return next::execveat(dir, path, argv, envp, flags);
+  return starting([=] { return next::execveat(dir, path, argv, envp, flags); });
 }
 
 int fexecve(int fd, char* const* argv, char* const* envp) {
-  before_start();
-  return next::fexecve(fd, argv, envp);
+  return starting([=] { return next::fexecve(fd, argv, envp); });
 }
 
 int execvpe(char const* file, char* const* argv, char* const* envp) {
-  before_start();
-  return next::execvpe(file, argv, envp);
+  return starting([=] { return next::execvpe(file, argv, envp); });
 }
 
 int posix_spawn(int* pid, char const* path, void const* actions, void const* attributes,
                 char* const* argv, char* const* envp) {
-  before_start();
-  return next::posix_spawn(pid, path, actions, attributes, argv, envp);
+  return starting([=] { return next::posix_spawn(pid, path, actions, attributes, argv, envp); });
 }
 
 int posix_spawnp(int* pid, char const* file, void const* actions, void const* attributes,
                  char* const* argv, char* const* envp) {
-  before_start();
-  return next::posix_spawnp(pid, file, actions, attributes, argv, envp);
+  return starting([=] { return next::posix_spawnp(pid, file, actions, attributes, argv, envp); });
 }
 
 int pidfd_spawn(int* pidfd, char const* path, void const* actions, void const* attributes,
                 char* const* argv, char* const* envp) {
-  before_start();
-  return next::pidfd_spawn(pidfd, path, actions, attributes, argv, envp);
+  return starting([=] { return next::pidfd_spawn(pidfd, path, actions, attributes, argv, envp); });
 }
 
 int pidfd_spawnp(int* pidfd, char const* file, void const* actions, void const* attributes,
                  char* const* argv, char* const* envp) {
-  before_start();
-  return next::pidfd_spawnp(pidfd, file, actions, attributes, argv, envp);
+  return starting([=] { return next::pidfd_spawnp(pidfd, file, actions, attributes, argv, envp); });
 }
 
 FILE* popen(char const* command, char const* mode) {
-  before_start();
-  return next::popen(command, mode);
+  return starting([=] { return next::popen(command, mode); });
 }
 
 int system(char const* command) {
-  before_start();
-  return next::system(command);
+  return starting([=] { return next::system(command); });
 }
 
 void _exit(int status) {
-  let_all_go();
+  stand_back();
   next::_exit(status);
 }
 
@@ -444,35 +494,53 @@ bool is_about_files(long number) {
   }
 }
 
-// Those after which others may have our descriptors, or use them when nobody looks.
-void mind_sharing(long number, long a) {
+// Those after which others may have our descriptors, or use them when nobody looks. True: nothing
+// is held until the call is over, in a process that has our memory.
+bool mind_sharing(long number, long a) {
   switch (number) {
     case SYS_clone:
-      return before_clone(a);
-    case SYS_clone3:
-      return stand_back();
+      if ((a & CLONE_VM) != 0 || shares_one(a)) stand_back();
+      [[fallthrough]];
+    case SYS_execve:
+    case SYS_execveat:
 #if defined(SYS_fork)
     case SYS_fork:
-    case SYS_vfork:
 #endif
+      before_start();
+      return true;
+    case SYS_clone3:
+    case SYS_exit_group:
+    case SYS_inotify_init1:
+    case SYS_fanotify_init:
+#if defined(SYS_vfork)
+    case SYS_vfork:
+    case SYS_inotify_init:
+#endif
+      stand_back();
+      break;
     case SYS_sendmsg:
     case SYS_sendmmsg:
     case SYS_io_submit:
     case SYS_io_uring_enter:
     case SYS_io_uring_register:
-      return before_start();
+      share_all();
+      break;
     case SYS_close:
-      return note_closed(static_cast<unsigned>(a), static_cast<unsigned>(a));
+      note_closed(static_cast<unsigned>(a), static_cast<unsigned>(a));
+      break;
     default:
-      return;
+      break;
   }
+  return false;
 }
 
 // Which file it is about is not looked at.
 long syscall(long number, long a, long b, long c, long d, long e, long f) {
   if (is_about_files(number) && let_all_go()) return slow::syscall(number, a, b, c, d, e, f);
-  mind_sharing(number, a);
-  return next::syscall(number, a, b, c, d, e, f);
+  bool const is_start = mind_sharing(number, a);
+  long const r = next::syscall(number, a, b, c, d, e, f);
+  if (is_start && r != 0) after_start();
+  return r;
 }
 
 }  // namespace
@@ -498,8 +566,6 @@ void stand_before_libc() {
 #undef BY_HAND
 }
 
-// fork() calls it, also where libc itself forks.
-void before_fork() { before_start(); }
 void before_quick_exit(void*) { stand_back(); }
 
 bool begin_gathering(char*) {
@@ -510,7 +576,7 @@ bool begin_gathering(char*) {
   auto* const at_end = reinterpret_cast<end_teller*>(
       loaded::find({"__cxa_at_quick_exit", loaded::hash_of("__cxa_at_quick_exit"), nullptr}));
   return at_fork != nullptr && at_end != nullptr && begin() &&
-         at_fork(before_fork, nullptr, nullptr, nullptr) == 0 &&
+         at_fork(before_start, after_start, nullptr, nullptr) == 0 &&  // libc's own forks, too
          at_end(before_quick_exit, nullptr) == 0;
 }
 
@@ -528,5 +594,5 @@ constinit extra const hooks = {.beside = abi::gather_beside,
 
 // Of vfork.S: its child has this process's memory, and descriptors of its own.
 extern "C" __attribute__((visibility("hidden"))) void sluice_before_vfork() {
-  sluice::gather::before_start();
+  sluice::gather::share_all();
 }

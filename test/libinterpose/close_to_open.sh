@@ -36,6 +36,30 @@ gathering "$PROGRAMS/random_file" "$DIR" 1 500 >"$SCRATCH/gathered" || fail "ran
 gathering "$PROGRAMS/small_records" "$DIR/records" "${SECONDS_OF_RECORDS:-2}" || fail "records: $?"
 [ "$(gathered writes)" -gt 0 ] || fail 'no record was gathered'
 
+# What libc, a child or another thread does with the same file.
+shared() {
+  for what in $2; do
+    rm -rf "$1/shared" && mkdir "$1/shared"
+    "$PROGRAMS/small_shared" "$1/shared" "$what" >"$SCRATCH/bare" 2>"$SCRATCH/err" ||
+      fail "bare, $what: status $?: $(tail -n 3 "$SCRATCH/err")"
+    rm -rf "$1/shared" && mkdir "$1/shared"
+    gathering "$PROGRAMS/small_shared" "$1/shared" "$what" >"$SCRATCH/gathered" \
+      2>"$SCRATCH/err" || fail "$what: status $?: $(tail -n 3 "$SCRATCH/err")"
+    cmp "$SCRATCH/bare" "$SCRATCH/gathered" ||
+      fail "$what: $(diff "$SCRATCH/bare" "$SCRATCH/gathered" | head -n 6)"
+  done
+}
+shared "$DIR" 'messages text streams reopened mapped watched cancelled ends starts turns'
+if [ -n "${HAS_OWN_MOUNTS:-}" ]; then
+  need mkfs.xfs
+  truncate -s 320M "$SCRATCH/xfs.img"
+  mkfs.xfs -q "$SCRATCH/xfs.img" && mkdir "$DIR/xfs" || fail 'mkfs.xfs'
+  mount -o loop "$SCRATCH/xfs.img" "$DIR/xfs" || fail 'mount'
+  shared "$DIR/xfs" cloned
+  grep -q 'cloned: a000' "$SCRATCH/bare" || fail "nothing was cloned: $(cat "$SCRATCH/bare")"
+  umount "$DIR/xfs"
+fi
+
 # Half a million writes of 7 bytes are a handful for the kernel, and for a limit. Each of 1 MiB ends
 # at a multiple of that, within a write of dd.
 head -c 3500000 /dev/urandom >"$SCRATCH/from"
@@ -140,6 +164,28 @@ if [ -n "${HAS_OWN_MOUNTS:-}" ] && [ -e /dev/fuse ]; then
   [ "$(gathered writes)" -gt 0 ] || fail 'FUSE: nothing was gathered'
   umount "$DIR/served"
 fi
+
+# A filter that was there before, and kills for a call that the program does not make.
+cat >"$SCRATCH/below.py" <<'P'
+import ctypes, os, struct, sys
+kills = b"".join(struct.pack("<HBBI", *row) for row in (
+    (0x20, 0, 0, 0), (0x15, 0, 1, 310 if os.uname().machine == "x86_64" else 270),
+    (0x06, 0, 0, 0x80000000), (0x06, 0, 0, 0x7fff0000)))
+class program(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_ushort), ("filter", ctypes.c_char_p)]
+p, prctl = program(4, kills), ctypes.CDLL(None, use_errno=True).prctl
+assert prctl(38, 1, 0, 0, 0) == 0 and prctl(22, 2, ctypes.byref(p), 0, 0) == 0
+os.execvp(sys.argv[1], sys.argv[1:])
+P
+printf '#!/bin/sh\nexec python3 "%s" "%s" "$@"\n' "$SCRATCH/below.py" "$SLUICE" >"$SCRATCH/below"
+chmod +x "$SCRATCH/below"
+rm -rf "$DIR/shared" && mkdir "$DIR/shared"
+SLUICE=$SCRATCH/below gathering "$PROGRAMS/small_shared" "$DIR/shared" mapped >/dev/null ||
+  fail "below a filter: status $?"
+SLUICE=$SCRATCH/below gathering dd if="$SCRATCH/from" of="$DIR/to" bs=7 status=none ||
+  fail "dd below a filter: status $?"
+cmp "$SCRATCH/from" "$DIR/to" || fail 'dd below a filter: other bytes'
+[ "$(gathered writes)" -gt 0 ] || fail 'nothing was gathered below a filter'
 
 # A limit of the size of files is told at the very write, so nothing is gathered below one.
 gathering python3 - "$DIR/limited" <<'P' || fail "a limit of sizes: status $?"

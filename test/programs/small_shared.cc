@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+// small_shared DIR WHAT: a file written in small pieces, while libc, a child or another thread uses
+// it by another way. Prints what a program sees of it, which must be what it sees bare; of races,
+// nothing but mistakes.
+#include <error.h>
+#include <pthread.h>
+#include <stdio_ext.h>
+#include <sys/inotify.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "check.h"
+
+namespace {
+
+std::string dir;
+
+std::string path(char const* name) { return dir + "/" + name; }
+
+int open_new(std::string const& name, int more = 0) {
+  int const fd = open(name.c_str(), O_RDWR | O_CREAT | O_TRUNC | more, 0600);
+  CHECK(fd >= 0);
+  return fd;
+}
+
+void put(int fd, char const* what, int times = 100) {
+  char line[32];
+  for (int i = 0; i < times; ++i) {
+    int const size = snprintf(line, sizeof line, "%s%03d\n", what, i);
+    CHECK(write(fd, line, static_cast<size_t>(size)) == size);
+  }
+}
+
+std::string contents(std::string const& name) {
+  FILE* const f = fopen(name.c_str(), "r");
+  CHECK(f != nullptr);
+  std::string all;
+  for (int c; (c = getc(f)) != EOF;) all += static_cast<char>(c);
+  fclose(f);
+  return all;
+}
+
+// To where the test looks, whatever became of stdout.
+void tell(char const* what, std::string const& text) {
+  static int const out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 100);
+  std::string const line = std::string(what) + ": " + text + "\n";
+  CHECK(write(out, line.data(), line.size()) == static_cast<ssize_t>(line.size()));
+}
+
+void tell(char const* what, long n) { tell(what, std::to_string(n)); }
+
+// libc's messages come after what was written by any number of the same file.
+void messages() {
+  for (bool const second_is_first : {false, true}) {
+    int const fd = open_new(path("messages"));
+    CHECK(dup2(fd, second_is_first ? 2 : 1) >= 0 && dup2(fd, second_is_first ? 1 : 2) >= 0);
+    put(1, "one");
+    errno = ENOENT;
+    perror("perror");
+    put(fd, "fd");
+    error(0, 0, "error");
+    close(fd);
+    put(1, "last");
+    perror("perror");
+    tell("messages", contents(path("messages")));
+  }
+}
+
+// error(3) writes out what stdout has.
+void text_waiting() {
+  CHECK(dup2(open_new(path("text")), 1) == 1 && dup2(open_new(path("other")), 2) == 2);
+  printf("buffered\n");
+  put(1, "raw");
+  error(0, 0, "message");
+  put(1, "raw");
+  fflush(stdout);
+  tell("text", contents(path("text")));
+}
+
+// A stream on a copy shares the position.
+void streams() {
+  for (char const* mode : {"r", "r+"}) {
+    int const fd = open_new(path("stream"));
+    put(fd, "a");
+    FILE* const f = fdopen(dup(fd), mode);
+    CHECK(f != nullptr);
+    put(fd, "b");
+    rewind(f);
+    char line[32] = "";
+    tell(mode, fgets(line, sizeof line, f) != nullptr ? line : "nothing");
+    tell(mode, lseek(fd, 0, SEEK_CUR));
+    put(fd, "c", 3);
+    tell(mode, contents(path("stream")));
+    fclose(f), close(fd);
+  }
+  FILE* const head = fopen(path("closed").c_str(), "w");
+  int const copy = dup(fileno(head));
+  fputs("head\n", head);
+  put(copy, "raw");
+  fcloseall();
+  put(copy, "raw");
+  tell("fcloseall", contents(path("closed")));
+}
+
+// libc gives a number to another file, or to none.
+void reopened() {
+  CHECK(dup2(open_new(path("before")), 1) == 1);
+  put(1, "a");
+  CHECK(mkfifo(path("fifo").c_str(), 0600) == 0);
+  int const end = open(path("fifo").c_str(), O_RDONLY | O_NONBLOCK);
+  CHECK(end >= 0 && freopen(path("fifo").c_str(), "w", stdout) != nullptr);
+  CHECK(write(1, "hello", 5) == 5);
+  char got[16] = "";
+  tell("fifo", read(end, got, sizeof got));
+  CHECK(dup2(open_new(path("after")), 1) == 1);
+  put(1, "b");
+  CHECK(freopen(path("no/such").c_str(), "w", stdout) == nullptr);
+  int pair[2];
+  CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
+  CHECK(write(pair[0], "hello", 5) == 5);
+  tell("socket", recv(pair[1], got, sizeof got, MSG_DONTWAIT));
+  tell("before", contents(path("before")));
+  tell("after", contents(path("after")));
+}
+
+// A child of fork has its parent's mappings, and opens the file itself.
+void mapped() {
+  int const fd = open_new(path("mapped"));
+  CHECK(ftruncate(fd, 4096) == 0);
+  void* const at = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  CHECK(at != MAP_FAILED);
+  auto* const text = static_cast<char*>(at);
+  pid_t const child = fork();
+  if (child == 0) {
+    int const own = open(path("mapped").c_str(), O_RDWR);
+    put(own, "child");
+    tell("mapped", std::string(text, 899));
+    text[890] = '!';
+    put(own, "more");
+    _exit(text[890] == '!' ? 0 : 1);
+  }
+  int status;
+  CHECK(waitpid(child, &status, 0) == child);
+  tell("child", status);
+}
+
+void watched() {
+  int const events = inotify_init1(IN_NONBLOCK);
+  int const fd = open_new(path("watched"));
+  CHECK(inotify_add_watch(events, path("watched").c_str(), IN_MODIFY) >= 0);
+  long missed = 0;
+  for (int i = 0; i < 100; ++i) {
+    put(fd, "w", 1);
+    char event[512];
+    missed += read(events, event, sizeof event) <= 0;
+  }
+  tell("missed", missed);
+}
+
+// A pending cancellation comes before the write.
+void cancelled() {
+  int const fd = open_new(path("cancelled"));
+  std::thread t([&] {
+    put(fd, "a");
+    pthread_cancel(pthread_self());
+    (void)!write(fd, "never\n", 6);
+  });
+  t.join();
+  tell("cancelled", contents(path("cancelled")));
+}
+
+// On a file system that shares blocks; elsewhere it is refused alike.
+void cloned() {
+  constexpr unsigned long clones = _IOW(0x94, 9, int);
+  int const from = open_new(path("from")), to = open_new(path("to"));
+  put(from, "a");
+  long const r = ioctl(to, clones, from);
+  tell("cloned", r == 0 ? contents(path("to")) : "refused");
+}
+
+// Whose write was told before _exit, or before the image was left, has its bytes in the file.
+void left(std::function<void()> const& leave) {
+  struct shared {
+    std::atomic<uint32_t> told[3];
+  };
+  void* const at =
+      mmap(nullptr, sizeof(shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  CHECK(at != MAP_FAILED);
+  auto* const s = static_cast<shared*>(at);
+  std::string const names[3] = {path("left0"), path("left1"), path("left2")};
+  for (int round = 0; round < 60; ++round) {
+    for (auto& n : s->told) n.store(0);
+    pid_t const child = fork();
+    if (child == 0) {
+      for (int i = 0; i < 3; ++i)
+        std::thread([&, i] {
+          int const fd = open_new(names[i], O_CLOEXEC);
+          for (uint32_t n = 1;; ++n) {
+            CHECK(write(fd, &n, sizeof n) == sizeof n);
+            s->told[i].store(n);
+          }
+        }).detach();
+      for (auto& n : s->told)
+        while (n.load() < 300) std::this_thread::yield();
+      leave();
+    }
+    int status;
+    CHECK(waitpid(child, &status, 0) == child);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    for (int i = 0; i < 3; ++i) {
+      struct stat file;
+      CHECK(stat(names[i].c_str(), &file) == 0);
+      CHECK(file.st_size >= static_cast<off_t>(s->told[i].load() * sizeof(uint32_t)));
+    }
+  }
+}
+
+void ends() {
+  left([] { _exit(0); });
+}
+
+void starts() {
+  std::vector<std::string> words(3000, std::string(560, 'x'));
+  words.insert(words.begin(), {"sh", "-c", "exit 0"});
+  std::vector<char*> argv;
+  for (auto& w : words) argv.push_back(w.data());
+  argv.push_back(nullptr);
+  left([&] { execv("/bin/sh", argv.data()); });
+}
+
+// Two threads with a descriptor each append to one file: at first at once, then in turns.
+void turns() {
+  for (int round = 0; round < 200; ++round) {
+    std::string const name = path("turns");
+    close(open_new(name));
+    std::atomic<int> turn{0};
+    pthread_barrier_t both;
+    pthread_barrier_init(&both, nullptr, 2);
+    auto const work = [&](int who) {
+      int const fd = open(name.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+      CHECK(fd >= 0);
+      pthread_barrier_wait(&both);
+      put(fd, "at once", 60);
+      pthread_barrier_wait(&both);
+      for (int i = who; i < 100; i += 2) {
+        while (turn.load() != i) std::this_thread::yield();
+        char line[16];
+        int const size = snprintf(line, sizeof line, "turn %d\n", i);
+        CHECK(write(fd, line, static_cast<size_t>(size)) == size);
+        turn.store(i + 1);
+      }
+      close(fd);
+    };
+    std::thread one(work, 0), two(work, 1);
+    one.join(), two.join();
+    std::string const all = contents(name);
+    size_t at = 0;
+    for (int i = 0; i < 100; ++i) {
+      at = all.find("turn " + std::to_string(i) + "\n", at);
+      CHECK(at != std::string::npos);
+    }
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::map<std::string, std::function<void()>> const all = {
+      {"messages", messages},   {"text", text_waiting}, {"streams", streams},
+      {"reopened", reopened},   {"mapped", mapped},     {"watched", watched},
+      {"cancelled", cancelled}, {"cloned", cloned},     {"ends", ends},
+      {"starts", starts},       {"turns", turns}};
+  CHECK(argc == 3 && all.count(argv[2]) == 1);
+  dir = argv[1];
+  tell("begin", argv[2]);
+  all.at(argv[2])();
+}
