@@ -83,10 +83,11 @@ void accounts::keep_sums(job const& gone) {
 
 /// What its programs count they may set back as well: a sum only grows.
 void accounts::count_hints(job& j) {
+  constexpr std::uint64_t most = std::uint64_t{1} << 40;  // between two looks: else it lies
   auto const add = [](auto const& shared, auto& last, auto& sums) {
     for (std::size_t i = 0; i < sums.size(); ++i) {
       std::uint64_t const now = shared[i].load(std::memory_order_relaxed);
-      if (now > last[i]) sums[i] += now - last[i];
+      if (now > last[i] && now - last[i] < most) sums[i] += now - last[i];
       last[i] = now;
     }
   };

@@ -23,23 +23,31 @@ void fill(runtime::history_point& did, stream& s) {
   s.told = now;
 }
 
-/// What a job did of each op since it was looked at last. A damaged segment may go back.
+/// What a job did of each op since it was looked at last. A damaged segment may go back, or say
+/// more than a machine can do: that says nothing.
 void put_ops(runtime::op_history& past, job& j, std::string const& qos_class) {
+  constexpr double most_took_ns = 1e15;  // of all threads, between two looks
+  constexpr double first_span_s = 3600;  // it may have run before this daemon did
   auto now = segment::sum_by_op(j.memory());
+  double const span_s = j.told_ops.empty() ? first_span_s : past.passed_s();
   j.told_ops.resize(now.size());
   for (unsigned i = 0; i < core::op_count; ++i) {
     if (now[i].calls == 0) continue;  // most jobs make few kinds of calls
     core::op_row const& op = core::op_table[i];
-    auto const grown = [&](std::uint64_t segment::op_sums::*field) {
+    auto const grown = [&](std::uint64_t segment::op_sums::*field, double most) {
       std::uint64_t const before = j.told_ops[i].*field;
-      return now[i].*field > before ? static_cast<double>(now[i].*field - before) : 0;
+      double const more = now[i].*field > before ? static_cast<double>(now[i].*field - before) : 0;
+      return more <= most ? more : 0;
     };
     auto const put = [&](runtime::op_unit unit, double amount) {
       past.put({j.record.name, qos_class, op.name, j.record.uid, unit, amount});
     };
-    put(runtime::op_unit::operations, grown(&segment::op_sums::calls));
-    if (op.has_bytes) put(runtime::op_unit::bytes, grown(&segment::op_sums::bytes));
-    put(runtime::op_unit::seconds, grown(&segment::op_sums::took_ns) / 1e9);
+    put(runtime::op_unit::operations,
+        grown(&segment::op_sums::calls, possible_in(unit_kind::ops, span_s)));
+    if (op.has_bytes)
+      put(runtime::op_unit::bytes,
+          grown(&segment::op_sums::bytes, possible_in(unit_kind::bytes, span_s)));
+    put(runtime::op_unit::seconds, grown(&segment::op_sums::took_ns, most_took_ns) / 1e9);
   }
   j.told_ops = std::move(now);
 }

@@ -32,6 +32,12 @@ rate possible(unit_kind unit) {
   return processors * most_of_processor[static_cast<unsigned>(unit) % core::unit_count];
 }
 
+double possible_in(unit_kind unit, double span_s) {
+  return tokens(possible(unit)) * span_s +
+         static_cast<double>(most_of_one[static_cast<unsigned>(unit) % core::unit_count]) /
+             static_cast<double>(core::row_of(unit).token);
+}
+
 sample look(foreign<abi::segment> const& s, unsigned channel, std::int64_t now_ns) {
   core::bucket const& b = as_shared(s.bucket[channel]);
   core::curve c;

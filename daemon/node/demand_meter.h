@@ -17,6 +17,8 @@ namespace sluice::node {
 
 /// What the processors of this machine can do in a second, where no curve says less.
 rate possible(unit_kind unit);
+/// The same for a time, in operations, bytes or VOPs, with room for one large request.
+double possible_in(unit_kind unit, double span_s);
 
 /// One look at a channel.
 struct sample {

@@ -51,7 +51,8 @@ struct dashboard_facts {
 
 class dashboard {
  public:
-  explicit dashboard(dashboard_facts facts) : facts_(std::move(facts)) {}
+  explicit dashboard(dashboard_facts facts, owner_lookup owner_of = {})
+      : past(owner_of), ops(std::move(owner_of)), facts_(std::move(facts)) {}
 
   history past;    // the loop puts, we read
   op_history ops;  // of a node

@@ -78,6 +78,8 @@ class history {
   static constexpr std::size_t most_rows = 1024;
   static constexpr std::int64_t kept_ns = 3600ll * 1'000'000'000;
 
+  explicit history(owner_lookup owner_of = {}) : fair_(std::move(owner_of)) {}
+
   // ---- the loop ----
   /// A look at all streams: begin(), put() each, put_supply() each, end(). Any number of looks a
   /// second; what was put is spread evenly over the time since the last one.
@@ -150,7 +152,7 @@ class history {
   double unix_s_ = 0, passed_s_ = 0;
   std::uint64_t look_ = 0;
   std::size_t left_out_ = 0, left_out_now_ = 0;
-  left_out_user no_room_;
+  fair_rows fair_;
 };
 
 }  // namespace sluice::runtime

@@ -53,7 +53,7 @@ void op_history::begin(std::int64_t now_ns, double unix_s) {
 op_history::series* op_history::make(op_look const& look) {
   series* room = nullptr;
   bool const is_full = rows_.size() >= most_rows;
-  if (is_full && no_room_.is(look.uid, look_)) return nullptr;
+  if (is_full && fair_.is_left_out(look.uid, look_)) return nullptr;
   auto const is_over = [&](series const& s) {
     return s.used_ns == 0 || now_ns_ - s.used_ns > history::kept_ns ||
            (is_full && s.look + 1 < look_);
@@ -61,9 +61,9 @@ op_history::series* op_history::make(op_look const& look) {
   for (series& s : rows_)
     if (is_over(s) && (room == nullptr || s.used_ns < room->used_ns)) room = &s;
   if (is_full)
-    room = room_in_full(rows_, look.uid, room, is_over, [](series const& s) { return s.used_ns; });
+    room = fair_.room(rows_, look.uid, is_over, [](series const& s) { return s.used_ns; });
   if (room == nullptr && is_full) {
-    no_room_.note(look.uid, look_);
+    fair_.note_left_out(look.uid, look_);
     return nullptr;
   }
   if (room == nullptr) room = &rows_.emplace_back();

@@ -48,6 +48,8 @@ class op_history {
   static constexpr std::size_t most_rows = 4096;
   static constexpr std::int64_t look_ns = 1'000'000'000;  // a look reads 200 KB of each job
 
+  explicit op_history(owner_lookup owner_of = {}) : fair_(std::move(owner_of)) {}
+
   // ---- the loop ----
   bool is_due(std::int64_t now_ns) const { return now_ns - now_ns_ >= look_ns; }
   /// A look at all jobs: begin(), put() for each of their ops, end(). What was put is spread evenly
@@ -55,6 +57,8 @@ class op_history {
   void begin(std::int64_t now_ns, double unix_s);
   void put(op_look const& look);
   void end();
+  /// Between begin() and end(): since the look before, and a second for what was late.
+  double passed_s() const { return static_cast<double>(now_ns_ - before_ns_) / 1e9 + 1; }
 
   // ---- any thread ----
   std::size_t size() const;  // numbers of rows that were ever used
@@ -94,7 +98,7 @@ class op_history {
   double unix_s_ = 0;
   std::uint64_t look_ = 0;
   std::size_t left_out_ = 0, left_out_now_ = 0;
-  left_out_user no_room_;
+  fair_rows fair_;
 };
 
 }  // namespace sluice::runtime

@@ -217,7 +217,7 @@ int run_daemon(runtime::command_line const& line) {
       metrics.set(runtime::metric::log_messages_total, {name_of(l)},
                   static_cast<double>(log.count(l)));
   };
-  runtime::dashboard board({name_of(c.role), c.name, runtime::version});
+  runtime::dashboard board({name_of(c.role), c.name, runtime::version}, owner_of);
   runtime::fresh_look looks;
   std::unique_ptr<runtime::metrics_server> server;
   std::unique_ptr<wire::context> zmq;

@@ -4,6 +4,7 @@
 //   name          commands to a terminal and a line of its own, as the job and its first limit
 //   process PID   a process of somebody else, as one of the job's
 //   limits COUNT  so many channels; prints how many there were
+//   calls COUNT   so many calls of each kind, in one thread
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -52,6 +53,11 @@ void tell_process(segment& s, std::string const& pid) {
   slot.pid = static_cast<std::uint32_t>(std::stoul(pid));
 }
 
+void tell_calls(segment& s, std::uint64_t count) {
+  s.head.commons_used.store(1);
+  for (auto& call : s.common[0].call) call.calls.store(count);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -62,6 +68,8 @@ int main(int argc, char** argv) {
     tell_name(s);
   } else if (what == "process") {
     tell_process(s, argv[3]);
+  } else if (what == "calls") {
+    tell_calls(s, std::stoull(argv[3]));
   } else {
     std::printf("%u\n", s.rules.channel_count);
     s.rules.channel_count = static_cast<std::uint32_t>(std::stoul(argv[3]));

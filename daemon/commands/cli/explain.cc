@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "base/number.h"
 #include "base/printable.h"
+#include "base/process_mark.h"
 #include "base/quantity.h"
 #include "base/suggest.h"
 #include "calls.h"
@@ -246,7 +247,9 @@ int no_job(std::uint32_t pid) {
     throw usage_error(fmt::format("explain: there is no process {}", pid));
   fs::path const exe = fs::read_symlink(proc + "/exe", failed);
   std::string why;
-  if (!failed)
+  // A stranger chooses where his program lies, and what its first line names: opening that may wait
+  // for ever, or do harm.
+  if (!failed && uid_of(pid) == geteuid())
     if (auto const f = inspect_program(proc + "/exe"); !f.limited) why = ": " + f.why;
   throw error(1, fmt::format("process {} ({}) is in no job of this run directory{}", pid,
                              one_line(exe.string()), one_line(why)));

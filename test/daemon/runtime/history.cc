@@ -273,3 +273,31 @@ TEST_CASE("history: who has the most rows makes room, and pushes nobody out", "[
   CHECK(rows_of(2) == 10);
   CHECK(rows_of(1) + 20 > alone);  // class and supply have found room, too
 }
+
+TEST_CASE("history: users who come and go in turns push nobody else out", "[history]") {
+  // 2000 and 2001 are of one person.
+  for (bool const is_one : {false, true}) {
+    history h([](uid_t uid) { return uid == 2001 ? 2000 : uid; });
+    std::int64_t now_s = 0;
+    int number = 0;
+    auto const look = [&](std::size_t count, std::vector<uid_t> const& users) {
+      ++now_s;
+      h.begin(now_s * second, 1000.0 + double(now_s));
+      for (std::size_t i = 0; i < count; ++i)
+        for (uid_t const uid : users) h.put(look_of("j" + std::to_string(++number), 1, uid));
+      h.end();
+    };
+    auto const rows_of = [&](uid_t uid) {
+      std::size_t found = 0;
+      history_row row;
+      for (std::size_t i = 0; i < h.size(); ++i)
+        if (h.read(i, {false, true, uid}, true, false, row) && !row.name.job.empty()) ++found;
+      return found;
+    };
+    std::vector<uid_t> const victims = {11, 12, 13, 14, 15};
+    look(40, victims);
+    for (int round = 0; round < 300; ++round) look(10, {2000, is_one ? 2001u : 3000u});
+    for (uid_t const uid : victims) CHECK(rows_of(uid) == 40);
+    CHECK(rows_of(2000) + rows_of(2001) + rows_of(3000) > 800);
+  }
+}

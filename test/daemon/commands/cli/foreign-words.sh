@@ -59,7 +59,34 @@ for words in "stat $bob@his" "explain $member" "--json stat $bob@his" jobs; do
   grep -q '^  FORGED' "$SCRATCH/out" && fail "$words: a line of his: $(cat "$SCRATCH/out")"
 done
 $S stat "$bob@his" | grep -q 'x?\]0;OWNED?' || fail "he did not lie: $($S stat "$bob@his")"
-exit 0
+
+# More calls than a machine makes are none.
+lie calls 100000000000000000
+operations() {
+  $S --json report --history | python3 -c 'import json, sys
+print(int(sum(j["done"] for j in json.load(sys.stdin)[0]["jobs"] if "his" in j["job"])))'
+}
+has_more() { [ "$(operations)" -gt "$seen" ]; }
+for look in 1 2 3; do
+  seen=$(operations)
+  until_true 60 has_more || fail "look $look: the history stands still at $seen operations"
+done
+[ "$(operations)" -lt 1000000000 ] || fail "operations: $(operations)"
+
+# Root does not open the program of a stranger, who chooses where it lies.
+gcc -static -x c - -o "$SCRATCH/static" <<<'#include <unistd.h>
+int main() { for (;;) pause(); }' || skip 'needs a static libc'
+chmod 755 "$SCRATCH/static"
+as $bob "$SCRATCH/static" &
+alone=$!
+is_static() { pgrep -u $bob -x static >"$SCRATCH/pid"; }
+until_true 30 is_static || fail 'his program does not run'
+pid=$(cat "$SCRATCH/pid")
+as $bob "$SLUICE" --run-dir "$RUN" explain "$pid" 2>&1 | grep -q 'directory: .*static' ||
+  fail "to himself: $(as $bob "$SLUICE" --run-dir "$RUN" explain "$pid" 2>&1)"
+$S explain "$pid" 2>&1 | grep -q 'directory$' || fail "to root: $($S explain "$pid" 2>&1)"
+kill "$pid"
+wait "$alone" 2>/dev/null
 
 # Who cuts his segment short while root looks at it ends no command of root's.
 "$SLUICE" --run-dir "$RUN" stat -i 0.1 "$bob@his" >"$SCRATCH/looks" 2>"$SCRATCH/err" &
