@@ -34,6 +34,14 @@ __vfork:
         movb    $1, %fs:4(%rdx)
         ret
 1:      movb    %sil, %fs:4(%rdx)
+        cmpb    $0, sluice_gathers(%rip)
+        je      4f
+        pushq   %rax
+        .cfi_adjust_cfa_offset 8
+        call    sluice_after_vfork
+        popq    %rax
+        .cfi_adjust_cfa_offset -8
+4:      testq   %rax, %rax
         js      2f
         ret
 2:      movq    %rax, %rdi
@@ -75,9 +83,20 @@ __vfork:
         cmp     x0, #0
         csinc   w7, w7, wzr, ne         // 1 in the child
         strb    w7, [x6, x5]
-        tbnz    x0, #63, 1f
-        ret
-1:      b       sluice_vfork_failed
+        cbz     x0, 2f
+        adrp    x5, sluice_gathers
+        ldrb    w5, [x5, #:lo12:sluice_gathers]
+        cbz     w5, 1f
+        stp     x0, x30, [sp, #-16]!
+        .cfi_adjust_cfa_offset 16
+        .cfi_rel_offset x30, 8
+        bl      sluice_after_vfork
+        ldp     x0, x30, [sp], #16
+        .cfi_adjust_cfa_offset -16
+        .cfi_restore x30
+1:      tbnz    x0, #63, 4f
+2:      ret
+4:      b       sluice_vfork_failed
         .cfi_endproc
         .size   vfork, .-vfork
         .size   __vfork, .-__vfork

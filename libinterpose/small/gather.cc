@@ -393,7 +393,8 @@ void forget(int fd) {
 
 }  // namespace
 
-/// Of vfork.S: before a child that shares this memory, sluice_before_vfork() is called.
+/// Of vfork.S: around a child that shares this memory sluice_before_vfork() and
+/// sluice_after_vfork() are called.
 extern "C" {
 __attribute__((visibility("hidden"))) extern std::uint8_t sluice_gathers;
 constinit std::uint8_t sluice_gathers = 0;

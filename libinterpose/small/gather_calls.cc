@@ -593,6 +593,7 @@ constinit extra const hooks = {.beside = abi::gather_beside,
 }  // namespace sluice::gather
 
 // Of vfork.S: its child has this process's memory, and descriptors of its own.
-extern "C" __attribute__((visibility("hidden"))) void sluice_before_vfork() {
-  sluice::gather::share_all();
+extern "C" {
+__attribute__((visibility("hidden"))) void sluice_before_vfork() { sluice::gather::before_start(); }
+__attribute__((visibility("hidden"))) void sluice_after_vfork() { sluice::gather::after_start(); }
 }

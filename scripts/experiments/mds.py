@@ -21,8 +21,10 @@ HOME = "/mnt/home"
 CLUSTER_RUN = "/run/sluice-cluster"
 RESERVED = 120  # operations/s of the victim's class
 # Ten times what a call takes alone. A bounded server answers at once, or in the next period when
-# its part of this one is used up. So a few calls in a hundred make the mean.
-WANTED = "4ms p99"
+# its part of this one is used up: then a call takes some 12 ms instead of 0.4. So two slow calls in
+# a hundred make the mean 1.6 times what it is alone, and four double it, which is what is allowed:
+# three is what an administrator would write.
+WANTED = "4ms p97"
 STEERED = {"auto": True, "latency": WANTED, "min": f"{RESERVED}/s", "max": "20k/s"}
 
 # Stats 64 files at random moments, 50 times a second; writes when, and how long each took.
