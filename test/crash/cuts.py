@@ -24,22 +24,22 @@ TABLE = """
                   ext4   xfs       ext4   xfs
 
 # What was acknowledged survives, in order, by fsync and through the journal.
-fsync              300   200        500   100
-jdurhome           300   200       1000   250
-user               300   200       1000   250
+fsync              120    60        500   100
+jdurhome           120    60       1000   250
+user               120    60       1000   250
 
 # The same with the journal's daemon, also while it is killed, stands still, or programs
 # sync all themselves.
-durable            300   200       3000   700
-killed             300   200       3000   700
-stopped            300   200       3000   700
-synced             300     0       1500   300
+durable            120    60       3000   700
+killed             120    60       3000   700
+stopped            120    60       3000   700
+synced             120     0       1500   300
 
 # Barriers instead of waits: no later change without what a barrier stands before.
-ordered            300   200       2000   600
-okilled            300   200       1500   500
-ostopped           300     0       1000   300
-stage              200   200       1000   300
+ordered            120    60       2000   600
+okilled            120    60       1500   500
+ostopped           120     0       1000   300
+stage              120    60       1000   300
 relay               60     0        300   100
 
 # Losses that must be seen: no sync, no flush, nobody who replays, a rule less, no gate.
