@@ -64,6 +64,57 @@ json aligned(json const& values, double row_end, double end, double step, std::s
   return out;
 }
 
+using owner_sets = std::map<std::string, std::set<std::string>>;  // users, by name of a job
+
+owner_sets owners_in(json const& rows, json const& ops) {
+  owner_sets owners;
+  for (json const* const all : {&rows, &ops})
+    for (json const& row : *all) {
+      std::string const job = text_in(row, "job"), user = text_in(row, "user");
+      if (!job.empty() && !user.empty()) owners[job].insert(user);
+    }
+  return owners;
+}
+
+bool is_of_user(json const& row, uid_t uid) {
+  auto const at = row.find("uid");
+  return at != row.end() && at->is_number_unsigned() && at->get<std::uint64_t>() == uid;
+}
+
+/// As every verb has it: a plain name means who asks, if he has a job of that name.
+void keep_own(json& rows, json& ops, question const& q) {
+  auto const is_own = [&](json const& row) { return is_of_user(row, q.uid); };
+  auto const has_own = [&](json const& all) { return std::any_of(all.begin(), all.end(), is_own); };
+  if (q.job.find('@') != q.job.npos || (!has_own(rows) && !has_own(ops))) return;
+  for (json* const all : {&rows, &ops}) {
+    json kept = json::array();
+    for (json& row : *all)
+      if (text_in(row, "job").empty() || is_own(row)) kept.push_back(std::move(row));
+    *all = std::move(kept);
+  }
+}
+
+/// From here on a name means one job: USER@JOB where several users have a job of the name.
+void tell_apart(json& rows, owner_sets const& owners) {
+  for (json& row : rows) {
+    std::string const job = text_in(row, "job"), user = text_in(row, "user");
+    auto const at = owners.find(job);
+    if (at != owners.end() && at->second.size() > 1 && !user.empty())
+      row["job"] = fmt::format("{}@{}", user, job);
+  }
+}
+
+/// Throws when the name that was asked for means jobs of several users.
+void check_is_one(owner_sets const& owners) {
+  for (auto const& [job, users] : owners) {
+    if (users.size() < 2) continue;
+    std::string all;
+    for (auto const& user : users)
+      all += fmt::format("{}{}@{}", all.empty() ? "" : ", ", user, job);
+    throw usage_error(fmt::format("more than one job \"{}\": say which of {}", job, all));
+  }
+}
+
 /// The rows of an answer on one axis, as rows of a timeline.
 class gatherer {
  public:
@@ -224,15 +275,19 @@ class gatherer {
 }  // namespace
 
 json result_of_history(json const& answer, json const& op_answer, question const& q) {
-  static json const none = json::array();
-  auto const rows_of = [](json const& of) -> json const& {
+  auto const rows_of = [](json const& of) {
     auto const found = of.find("rows");
-    return found != of.end() && found->is_array() ? *found : none;
+    return found != of.end() && found->is_array() ? *found : json::array();
   };
-  json const& rows = rows_of(answer);
+  json rows = rows_of(answer);
   json ops = json::array();
   for (json const& row : rows_of(op_answer))  // a daemon that has none answers with the others
     if (!text_in(row, "op").empty() && !text_in(row, "job").empty()) ops.push_back(row);
+  if (!q.job.empty()) keep_own(rows, ops, q);
+  owner_sets const owners = owners_in(rows, ops);
+  if (!q.job.empty()) check_is_one(owners);
+  tell_apart(rows, owners);
+  tell_apart(ops, owners);
   gatherer all(rows, ops, std::max(0.001, number_in(answer, "interval_s", 10)), q);
   for (json const& row : rows)
     if (!text_in(row, "job").empty()) all.take_job(row);
@@ -247,12 +302,25 @@ json result_of_history(json const& answer, json const& op_answer, question const
 namespace {
 
 /// What the node wrote down when a job of the scheduler ended; empty: nothing.
-std::string result_file(std::string const& socket, std::string const& job) {
+std::string result_file(std::string const& socket, std::string const& asked) {
   namespace fs = std::filesystem;
+  std::string const job = asked.substr(asked.rfind('@') + 1);  // no @: all of it
   if (job.empty() || job[0] == '.' || job.find('/') != job.npos) return {};
   fs::path const path = fs::path(socket).parent_path() / "results" / (job + ".json");
   std::error_code failed;
   return fs::is_regular_file(path, failed) ? path.string() : std::string();
+}
+
+/// Of USER@JOB; empty: not said.
+std::string owner_in(std::string const& asked) {
+  auto const at = asked.rfind('@');
+  return at == asked.npos ? std::string() : asked.substr(0, at);
+}
+
+/// Files have the name of the job alone; a user that nobody said is any.
+bool is_kept_for(std::string const& user, result const& kept) {
+  if (user.empty() || kept.jobs.empty() || kept.jobs[0].user.empty()) return true;
+  return kept.jobs[0].user == user;
 }
 
 /// The sums that the node wrote at the end of a job, with what the daemon remembers of its course.
@@ -289,7 +357,10 @@ result ask_history(question const& q) {
   json whole = result_of_history(answer, ops, q);
   auto const file = result_file(daemon.socket, q.job);
   bool const is_known = !whole["jobs"].empty() || q.job.empty();
-  if (!is_known && !file.empty()) return read_result(file);
+  if (!is_known && !file.empty()) {
+    result kept = read_result(file);
+    if (is_kept_for(owner_in(q.job), kept)) return kept;
+  }
   if (!is_known)
     throw usage_error(
         fmt::format("job {}: {} remembers no such job of yours in the last hour", q.job, who));
@@ -297,7 +368,9 @@ result ask_history(question const& q) {
   result course =
       parse_result(whole.dump(-1, ' ', false, json::error_handler_t::replace), "history of " + who);
   if (file.empty() || access(file.c_str(), R_OK) != 0) return course;
-  return both(read_result(file), std::move(course));
+  result sums = read_result(file);
+  if (!is_kept_for(course.jobs.at(0).user, sums)) return course;
+  return both(std::move(sums), std::move(course));
 }
 
 std::string ask_dashboard(std::string const& run_dir) {

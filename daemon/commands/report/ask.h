@@ -3,6 +3,8 @@
 // a user gets his own jobs, an operator all.
 #pragma once
 
+#include <sys/types.h>
+
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
@@ -14,6 +16,7 @@ struct question {
   std::string run_dir;  // empty: where a daemon is found
   std::string job;      // empty: all that may be seen
   double last_s = 3600;
+  uid_t uid = uid_t(-1);  // who asks: a plain name means his job, if he has one of it
 };
 
 /// Of a job that the daemon no longer remembers: what it wrote down at its end. Throws when no
@@ -25,7 +28,8 @@ std::string ask_dashboard(std::string const& run_dir);
 
 /// Answers to the verb `history`, all their pages, as a result file; the second to "ops": true, or
 /// an empty object. They come from another program: what is missing or of another type counts as
-/// not said.
+/// not said. Where several users have jobs of one name, these are USER@JOB. Throws a usage error
+/// when the job that was asked for is more than one.
 nlohmann::json result_of_history(nlohmann::json const& answer, nlohmann::json const& op_answer,
                                  question const& q);
 

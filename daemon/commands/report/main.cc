@@ -52,6 +52,7 @@ std::vector<result> gather(options const& o) {
     question q;
     q.run_dir = o.common.run_dir;
     q.job = o.job;
+    q.uid = geteuid();
     q.last_s = static_cast<double>(parse_duration(o.last, "--last")) / 1e9;
     if (!(q.last_s >= 1 && q.last_s <= 3600))
       throw usage_error("--last: a daemon remembers an hour; give 1s to 1h");

@@ -4,8 +4,10 @@
 #include "commands/report/page.h"
 
 #include <catch2/catch.hpp>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <regex>
+#include <tuple>
 
 #include "commands/report/ask.h"
 #include "commands/report/digest.h"
@@ -14,6 +16,7 @@
 #include "commands/report/tables.h"
 #include "commands/report/text.h"
 #include "commands/report/words.h"
+#include "lib/refusal.h"
 
 using namespace sluice;
 using namespace sluice::report;
@@ -374,4 +377,68 @@ TEST_CASE("report: the history of a daemon becomes a result", "[report]") {
   CHECK(is_beside);
   // A daemon that knows nothing of ops answers with the rows of supplies once more.
   CHECK(digest_of(parse_result(result_of_history(answer, answer, q).dump(), "h")).ops.empty());
+}
+
+namespace {
+
+/// Two users have a job `work`: ann's is served 60 and opens 6 files, bob's 900 and 90.
+nlohmann::json two_of_a_name(char const* kind) {
+  nlohmann::json rows = nlohmann::json::array();
+  for (auto const& [user, uid, load] : {std::tuple("ann", 1001, 1), std::tuple("bob", 1002, 15)}) {
+    nlohmann::json row = {{"job", "work"}, {"user", user}, {"uid", uid},         {"class", "gold"},
+                          {"unit", "ops"}, {"live", true}, {"end_unix_s", 1000}, {"limit", {10}}};
+    if (kind == std::string("ops"))
+      row.update({{"op", "open"}, {"done_sum", {load * 6}}});
+    else
+      row.update(
+          {{"supply", "metadata@s"}, {"served_sum", {load * 60}}, {"blocked_s", {load / 9}}});
+    rows.push_back(row);
+  }
+  rows.push_back({{"job", "alone"},
+                  {"user", "bob"},
+                  {"uid", 1002},
+                  {"supply", "metadata@s"},
+                  {"end_unix_s", 1000},
+                  {"served_sum", {7}}});
+  return nlohmann::json::parse(
+      nlohmann::json({{"interval_s", 10}, {"rows", rows}}).dump());  // as it comes from a daemon
+}
+
+}  // namespace
+
+TEST_CASE("report: jobs of two users with one name are two jobs", "[report]") {
+  auto const answer = two_of_a_name("supplies"), ops = two_of_a_name("ops");
+  auto const r = parse_result(result_of_history(answer, ops, {}).dump(), "h");
+  auto const d = digest_of(r);
+  std::map<std::string, double> served, done, blocked;
+  for (auto const& u : d.uses) served[u.job] += u.served;
+  for (auto const& j : d.jobs) done[j.job] += j.done, blocked[j.job] += j.blocked_s;
+  CHECK(served == std::map<std::string, double>{{"alone", 7}, {"ann@work", 60}, {"bob@work", 900}});
+  CHECK(done == std::map<std::string, double>{{"alone", 0}, {"ann@work", 6}, {"bob@work", 90}});
+  CHECK(blocked == std::map<std::string, double>{{"alone", 0}, {"ann@work", 0}, {"bob@work", 1}});
+  for (std::string const& shown : {text_of({r}, 100), summary_of({r}), page_of({r}, "n")}) {
+    CHECK_THAT(shown, Contains("ann@work") && Contains("bob@work") && Contains("alone"));
+    CHECK_THAT(shown, !Contains("bob@alone"));
+  }
+  REQUIRE(r.rules.size() == 1);
+  CHECK_THAT(r.rules[0].text, Contains("ann@work has a limit of 10/s; bob@work has a limit"));
+}
+
+TEST_CASE("report: a name that means more than one job is refused", "[report]") {
+  auto answer = two_of_a_name("supplies"), ops = two_of_a_name("ops");
+  for (auto* const all : {&answer, &ops}) (*all)["rows"].erase(2);
+  question q;
+  q.job = "work";
+  std::string const refused = "more than one job \"work\": say which of ann@work, bob@work";
+  CHECK(test::refusal_of([&] { result_of_history(answer, ops, q); }) == refused);
+  CHECK(test::refusal_of([&] { result_of_history({}, ops, q); }) == refused);
+  // Who asks means his own, as with every verb.
+  q.uid = 1001;
+  auto const d = digest_of(parse_result(result_of_history(answer, ops, q).dump(), "h"));
+  REQUIRE(d.jobs.size() == 1);
+  CHECK(d.jobs[0].job == "work");
+  CHECK(d.jobs[0].user == "ann");
+  CHECK(d.jobs[0].done == 6);
+  REQUIRE(d.uses.size() == 1);
+  CHECK(d.uses[0].served == 60);
 }
