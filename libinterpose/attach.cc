@@ -208,17 +208,16 @@ void begin_try() {
   if ((tries::under_way.fetch_add(1) & tries::puts_back) != 0) wait_while(tries::puts_back);
 }
 
-void put_back() {
+/// What had been hidden, or null.
+abi::segment* put_back() {
   sys::is_forbidden.store(tries::one_forbids.load());
   abi::segment* const s = tries::one_got_in.load() ? nullptr : tries::hidden.exchange(nullptr);
-  if (s == nullptr) return;
+  if (s == nullptr) return s;
   each_extra(&extra::see_again);
   std::uint32_t const slot = stage.fork_page->slot.load();
   if (slot != 0) abi::process_of(*s, slot - 1).state.store(1);
-  // A child of a handler in the try comes here as well.
-  auto& sandboxed = s->head.passthrough_calls[static_cast<unsigned>(abi::passthrough::sandboxed)];
-  if (sandboxed.load() != 0) sandboxed.fetch_sub(1);
   stage.active.store(s);
+  return s;
 }
 
 void end_try() {
@@ -227,7 +226,11 @@ void end_try() {
   while (!tries::under_way.compare_exchange_weak(now, now == 1 ? tries::puts_back : now - 1)) {
   }
   if (now != 1) return;
-  put_back();
+  if (abi::segment* const s = put_back(); s != nullptr) {
+    // A child of a handler in the try comes here as well.
+    auto& sandboxed = s->head.passthrough_calls[static_cast<unsigned>(abi::passthrough::sandboxed)];
+    if (sandboxed.load() != 0) sandboxed.fetch_sub(1);
+  }
   tries::under_way.fetch_sub(tries::puts_back);
 }
 
@@ -235,6 +238,12 @@ void end_try() {
 
 void await_tries() {
   if (own_tries == 0 && !tries::one_got_in.load()) wait_while(~std::uint32_t{0});
+}
+
+void forget_tries() {
+  if (own_tries != 0 || (tries::under_way.load() == 0 && tries::hidden.load() == nullptr)) return;
+  tries::under_way.store(0);
+  put_back();
 }
 
 bool only_asks(long mode, long filter) {

@@ -42,6 +42,9 @@ void before_libc_starts_a_shell();
 /// but not for long.
 void await_tries();
 
+/// In a child of fork: sandboxes that other threads of the parent only tried are not its own.
+void forget_tries();
+
 /// Calls enter(), by which the program enters a sandbox. It did unless the answer is an error, or
 /// above `most`.
 template <class Enter>

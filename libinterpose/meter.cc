@@ -125,6 +125,7 @@ bool wait_for_ticket(passage& p, unsigned channel, core::ticket& t) {
 
 bool take(passage& p, unsigned channel, std::uint64_t units) {
   core::bucket& b = p.s.bucket[channel];
+  if (!p.may_sleep && !core::has_turn(b, now_ns())) return false;
   core::ticket t;
   bool passed;
   if (self.owned) {

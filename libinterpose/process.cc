@@ -285,7 +285,17 @@ int clone(int (*run)(void*), void* stack, int flags, void* argument, void* paren
   return real::clone(run, stack, flags, argument, parent, tls, child);
 }
 
-int _Fork() { return real::_Fork(); }
+int fork() {
+  int const r = real::fork();
+  if (r == 0) forget_tries();
+  return r;
+}
+
+int _Fork() {
+  int const r = real::_Fork();
+  if (r == 0) forget_tries();
+  return r;
+}
 
 // A sandbox that the program enters may kill it for any call it does not expect: from here on we
 // make none.

@@ -16,8 +16,9 @@ constexpr time_ns lost_ns = 5'000'000'000;         // not a word for so long
 constexpr time_ns find_us_ns = 10'000'000'000;     // children need it after our own start
 constexpr time_ns ask_again_ns = 1'000'000'000;    // a message may go with its connection
 constexpr time_ns remembered_ns = 60'000'000'000;  // who asked may ask again
+constexpr char const* too_many = "the controller has too many gates to watch";
 constexpr char const* nobody_said = "nobody has said here that the job has epochs";
-constexpr std::size_t most_gates = 4096;
+constexpr std::size_t most_gates = 4096;  // that are open
 
 }  // namespace
 
@@ -39,10 +40,15 @@ void gate_book::ask(std::uint32_t child, wire::gate_ask const& m, time_ns now) {
   if (is_relay_) {
     auto const at = std::find_if(routes_.begin(), routes_.end(),
                                  [&](route const& r) { return r.id == m.gate; });
-    if (at != routes_.end())
+    if (at != routes_.end()) {
       at->child = child;
-    else if (routes_.size() < most_gates)
+    } else {
+      auto const of_child =
+          std::ranges::count_if(routes_, [&](route const& r) { return r.child == child; });
+      if (static_cast<std::size_t>(of_child) >= most_gates_of_child)
+        return out_.push_back({child, wire::gate_open{m.gate, number(), EBUSY, too_many}});
       routes_.push_back({m.gate, child, now + m.patience_ns + remembered_ns});
+    }
     out_.push_back({above, m});
     return;
   }
@@ -54,16 +60,20 @@ void gate_book::ask(std::uint32_t child, wire::gate_ask const& m, time_ns now) {
       out_.push_back({child, wire::gate_open{m.gate, number(), EINPROGRESS, waits_for(*there)}});
     return;
   }
-  auto const of_child = std::count_if(gates_.begin(), gates_.end(),
-                                      [&](gate const& g) { return g.from == child && !g.is_over; });
+  std::size_t open = 0, of_child = 0;
+  for (gate const& g : gates_) {
+    if (g.is_over) continue;
+    ++open;
+    of_child += g.from == child;
+  }
   gate g;
   g.id = m.gate;
   g.job = m.job;
   g.from = child;
   g.patience_ns = m.patience_ns;
-  if (gates_.size() >= most_gates || static_cast<std::size_t>(of_child) >= most_gates_of_child) {
+  if (open >= most_gates || of_child >= most_gates_of_child) {
     g.error = EBUSY;
-    g.why = "the controller has too many gates to watch";
+    g.why = too_many;
     return answer(g);
   }
   begin(std::move(g), now);
@@ -89,6 +99,7 @@ void gate_book::above_open(wire::gate_open const& m) {
   above_number_ = m.book;
   open.book = number();
   out_.push_back({at->child, std::move(open)});
+  if (m.error != EINPROGRESS) routes_.erase(at);  // who has lost the answer asks again
 }
 
 void gate_book::begin(gate g, time_ns now) {
@@ -184,6 +195,7 @@ void gate_book::done(std::uint32_t child, wire::gate_done const& m, time_ns now)
 
 void gate_book::end(gate& g, std::uint32_t error, std::string why, time_ns now) {
   g.is_over = true;
+  g.nodes = {};
   g.until = now + remembered_ns;
   g.error = error;
   g.why = why.substr(0, wire::most_gate_text);

@@ -16,8 +16,10 @@ constexpr time_ns look_ns = 60'000'000'000;
 constexpr time_ns tell_again_ns = 1'000'000'000;
 // A loss of a job that is over everywhere waits for a gate of that name so long.
 constexpr time_ns loss_kept_ns = 1'800'000'000'000;
-// Gates of a child that have opened. A node that asks again has the answer within a second.
+// Gates that are over. A node that asks again has the answer within a second.
 constexpr std::size_t most_opened_of_child = 128;
+constexpr std::size_t most_failed_of_job = 64;  // as many as a node asks for at a time
+constexpr std::size_t most_over = 4096;
 
 }  // namespace
 
@@ -251,13 +253,20 @@ std::vector<gate_book::letter> gate_book::take() {
   return out;
 }
 
-/// Of each child the newest stay. One that failed stays as long as it may be asked for.
-void gate_book::forget_opened(time_ns now) {
-  if (gates_.size() <= most_opened_of_child) return;
-  std::unordered_map<std::uint32_t, std::size_t> opened;
-  for (auto g = gates_.rbegin(); g != gates_.rend(); ++g)
-    if (g->is_over && g->error == 0 && ++opened[g->from] > most_opened_of_child)
-      g->until = std::min(g->until, now);
+/// Of each child and each job the newest stay; all children have the same room.
+void gate_book::forget_over(time_ns now) {
+  if (gates_.size() <= most_failed_of_job) return;
+  std::unordered_map<std::uint32_t, std::size_t> opened, over;
+  std::unordered_map<core::job_id, std::size_t, core::job_id_hash> failed;
+  for (gate const& g : gates_)
+    if (g.is_over) over.try_emplace(g.from);
+  std::size_t const most_of_child = most_over / std::max<std::size_t>(over.size(), 1) + 1;
+  for (auto g = gates_.rbegin(); g != gates_.rend(); ++g) {
+    if (!g->is_over) continue;
+    bool const is_old = g->error == 0 ? ++opened[g->from] > most_opened_of_child
+                                      : ++failed[g->job] > most_failed_of_job;
+    if (is_old || ++over[g->from] > most_of_child) g->until = std::min(g->until, now);
+  }
 }
 
 void gate_book::tick(time_ns now) {
@@ -270,7 +279,7 @@ void gate_book::tick(time_ns now) {
   ticked_at_ = now;
   for (gate& g : gates_)
     if (!g.is_over) look_at(g, now);
-  forget_opened(now);
+  forget_over(now);
   std::erase_if(gates_, [&](gate const& g) { return g.is_over && now >= g.until; });
   std::erase_if(routes_, [&](route const& r) { return now >= r.until; });
 }

@@ -145,7 +145,7 @@ class gate_book {
   void leave_out(std::string const& node, wire::gate_join const& m);
   void forget_owed(std::uint32_t child);
   void expire_rows(time_ns now);
-  void forget_opened(time_ns now);
+  void forget_over(time_ns now);
   standing* standing_of(std::string const& node);
   gate* find_gate(wire::gate_id const& id);
   void begin(gate g, time_ns now);

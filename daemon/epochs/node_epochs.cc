@@ -85,8 +85,11 @@ void node_epochs::meet(std::span<job_facts const> jobs) {
     m.book = (*m.area)->head.book.load();
   }
   std::erase_if(members_, [&](auto const& one) {
-    return std::none_of(jobs.begin(), jobs.end(),
-                        [&](job_facts const& j) { return j.folder == one.first; });
+    bool const is_gone = std::none_of(jobs.begin(), jobs.end(),
+                                      [&](job_facts const& j) { return j.folder == one.first; });
+    for (question const& q : one.second.questions)
+      if (is_gone) take_back(one.second, q);
+    return is_gone;
   });
 }
 
@@ -107,10 +110,12 @@ void node_epochs::take_questions(member& m, std::int64_t now_ns) {
     auto const age_ns = now_ns - static_cast<std::int64_t>(s.since_ns.load());
     auto const known = std::find_if(m.questions.begin(), m.questions.end(),
                                     [&](question const& q) { return q.slot == i; });
-    if (known != m.questions.end() && (known->user != user || is != after_state::taken))
+    if (known != m.questions.end() && (known->user != user || is != after_state::taken)) {
+      take_back(m, *known);
       m.questions.erase(known);
-    else if (known != m.questions.end())
+    } else if (known != m.questions.end()) {
       continue;
+    }
     bool const is_dead = is == after_state::abandoned ||
                          (is == after_state::claimed && age_ns > dead_claim_ns) ||
                          (is == after_state::done && age_ns > 3600 * s_ns + dead_answer_ns);
@@ -123,6 +128,11 @@ void node_epochs::take_questions(member& m, std::int64_t now_ns) {
     waits_for(m, i, {});
     m.questions.push_back({i, user, ++last_id_, now_ns + m.patience_ns[rule], 0});
   }
+}
+
+/// Its place with the parent is its owner's until the parent has answered, or had to.
+void node_epochs::take_back(member const& m, question const& q) {
+  if (q.asked_ns != 0 && has_parent_) taken_back_.push_back({owner(m.uid), q.id, q.until_ns});
 }
 
 /// For people. A slot has room for the beginning of it.
@@ -153,8 +163,11 @@ void node_epochs::ask(member& m, runtime::uplink* up, std::int64_t now_ns) {
             : !up->is_welcome() ? "the controller of the cluster is not heard"
             : !m.is_known       ? "the controller has not written down that the job runs here"
                                 : "the controller of the cluster has not answered in time";
-    if (!why.empty()) put(m, q, EIO, why);
-    if (!why.empty()) return true;
+    if (!why.empty()) {
+      put(m, q, EIO, why);
+      take_back(m, q);
+      return true;
+    }
     if (up == nullptr || !m.is_known || !up->is_welcome())
       waits_for(m, q.slot, up == nullptr ? "the disks" : "the controller");
     if (up == nullptr && q.asked_ns == 0) {
@@ -188,6 +201,8 @@ bool node_epochs::send(member const& m, question const& q, runtime::uplink& up,
 
 void node_epochs::open(wire::gate_open const& o) {
   if (o.gate.node != incarnation_) return;
+  if (o.error != EINPROGRESS)
+    std::erase_if(taken_back_, [&](taken_back const& t) { return t.id == o.gate.counter; });
   for (auto& [folder, m] : members_)
     std::erase_if(m.questions, [&, &m = m](question const& q) {
       if (q.id != o.gate.counter) return false;
@@ -370,7 +385,9 @@ bool node_epochs::is_busy() const {
 /// Who comes after the one that asked last is the first now.
 void node_epochs::take_turns(runtime::uplink* up, std::int64_t now_ns) {
   asked_of_.clear();
-  asked_ = 0;
+  std::erase_if(taken_back_, [now_ns](taken_back const& t) { return now_ns >= t.until_ns; });
+  for (taken_back const& t : taken_back_) ++asked_of_[t.owner];
+  asked_ = taken_back_.size();
   for (auto const& [folder, m] : members_) {
     auto const asked = static_cast<std::size_t>(std::count_if(
         m.questions.begin(), m.questions.end(), [](question const& q) { return q.asked_ns != 0; }));

@@ -67,6 +67,12 @@ class node_epochs {
     std::uint64_t id = 0;  // counter of the gate
     std::int64_t until_ns = 0, asked_ns = 0;
   };
+  /// A question that is no more, while the parent may still have its gate open.
+  struct taken_back {
+    uid_t owner;
+    std::uint64_t id;
+    std::int64_t until_ns;
+  };
   /// Who waits for the next sync: the parent, by a gate; or a question of our own.
   struct waiter {
     std::optional<wire::gate_id> gate;
@@ -101,6 +107,7 @@ class node_epochs {
   void meet(std::span<job_facts const> jobs);
   member* find(core::job_id key);
   void take_questions(member& m, std::int64_t now_ns);
+  void take_back(member const& m, question const& q);
   void waits_for(member& m, unsigned slot, std::string const& whom);
   void put(member& m, question const& q, int error, std::string const& why);
   void ask(member& m, runtime::uplink* up, std::int64_t now_ns);
@@ -126,6 +133,7 @@ class node_epochs {
   std::map<core::job_id, departed> departed_;  // by job: over, and the parent has not taken it out
   std::deque<wire::gate_done> answered_;       // to say again
   std::vector<wire::gate_done> outbox_;
+  std::vector<taken_back> taken_back_;
   std::uint64_t last_id_ = 0;
   std::map<uid_t, std::size_t> asked_of_;  // questions that the parent has to answer, by owner
   std::size_t asked_ = 0;                  // of all

@@ -133,28 +133,20 @@ json passthrough_json(foreign<abi::segment> const& s) {
   return rows;
 }
 
-/// What came of hints to the kernel.
 json hints_json(foreign<abi::segment> const& s) {
-  auto const of = [&](abi::hint what) {
-    return s.hint[static_cast<unsigned>(what)].load(std::memory_order_relaxed);
-  };
-  return {{"advised", of(abi::hint::advised)},
-          {"advised_bytes", of(abi::hint::advised_bytes)},
-          {"cached", of(abi::hint::cached)},
-          {"unpaid", of(abi::hint::unpaid)}};
+  json out;
+#define HINT(name) \
+  out[#name] = s.hint[static_cast<unsigned>(abi::hint::name)].load(std::memory_order_relaxed);
+#include "small.def"
+  return out;
 }
 
-/// What came of gathering small writes.
 json gathered_json(foreign<abi::segment> const& s) {
-  auto const of = [&](abi::gather what) {
-    return s.gather[static_cast<unsigned>(what)].load(std::memory_order_relaxed);
-  };
-  return {{"writes", of(abi::gather::writes)},
-          {"bytes", of(abi::gather::bytes)},
-          {"flushes", of(abi::gather::flushes)},
-          {"failures", of(abi::gather::failures)},
-          {"refused_shared", of(abi::gather::refused_shared)},
-          {"refused_kind", of(abi::gather::refused_kind)}};
+  json out;
+#define GATHER(name) \
+  out[#name] = s.gather[static_cast<unsigned>(abi::gather::name)].load(std::memory_order_relaxed);
+#include "small.def"
+  return out;
 }
 
 }  // namespace

@@ -217,24 +217,17 @@ struct access_sizes {
   std::atomic<std::uint64_t> read[size_steps], written[size_steps];
 };
 
-/// What came of hints to the kernel (libinterpose/small/).
+/// What came of small I/O: the counters of small.def.
 enum class hint : unsigned {
-  advised,        // how often it was asked to read ahead
-  advised_bytes,  // what the cache lacked of that
-  cached,         // looks that found all in the cache
-  unpaid,         // looks of a job that had no tokens for it
+#define HINT(name) name,
+#include "small.def"
   count
 };
 inline constexpr auto hint_counts = static_cast<unsigned>(hint::count);
 
-/// What came of gathering small writes (the same).
 enum class gather : unsigned {
-  writes,          // that waited in memory
-  bytes,           // that went from there to the kernel …
-  flushes,         // … in so many writes
-  failures,        // of these, those that could not write all
-  refused_shared,  // looks at descriptors that another process or descriptor shares
-  refused_kind,    // at files or with flags that cannot be gathered for
+#define GATHER(name) name,
+#include "small.def"
   count
 };
 inline constexpr auto gather_counts = static_cast<unsigned>(gather::count);

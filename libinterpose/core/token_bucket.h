@@ -254,6 +254,20 @@ inline bool refund(bucket& b, std::uint64_t units, std::int64_t now_ns) {
   return true;
 }
 
+// Whether who books now has his turn at once, as decide() would say. Nothing is booked: what is
+// booked and given back moves all who wait before it.
+inline bool has_turn(bucket const& b, std::int64_t now_ns) {
+  constexpr auto relaxed = std::memory_order_relaxed;
+  now_ns = sane_time(now_ns);
+  curve c;
+  if (!read_curve(b, c) || c.is_open(now_ns)) return true;
+  if (c.stands(now_ns)) return false;
+  std::uint64_t const returned = b.returned.load(relaxed), s = c.at(now_ns) + returned;
+  std::uint64_t const booked = b.booked.load(relaxed);
+  return forgotten(booked, floor_of(c, s, b.leasing.load(relaxed) != 0), s) ||
+         distance(c.reach_at(now_ns) + returned, booked) >= 0;
+}
+
 // ---------------------------------------------------------------------------- leases
 
 // Tokens set aside by one thread, so that the shared word stays cold while no limit binds. A new

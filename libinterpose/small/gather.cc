@@ -370,6 +370,9 @@ bool hold(int fd) {
 bool may_look() { return mine != nullptr && !self.is_vfork_child; }
 bool has_any() { return may_look() && mine->held.load(std::memory_order_relaxed) != 0; }
 
+/// Or another thread is writing it out, and is to be waited for.
+bool has_any_left(slot const& s) { return s.bytes.is_any() || s.lock.load() != 0; }
+
 /// What another descriptor of this process has gathered for the same file.
 void mind_same_file(int fd) {
   unsigned const entry = peek_fd(fd);
@@ -379,7 +382,7 @@ void mind_same_file(int fd) {
   bool is_any = false;
   each_of(file_of(fd), [&](slot& s, int other) {
     is_any = true;
-    if (s.bytes.is_any()) flush(s, other, amount::all);
+    if (has_any_left(s)) flush(s, other, amount::all);
   });
   if (!is_any && has_place(fd)) mine->known_at[fd].store(now, std::memory_order_relaxed);
 }
@@ -492,8 +495,7 @@ bool mind(place const& where) {
 void write_all_out() {
   if (!has_any()) return;
   for (slot& s : mine->of)
-    if (int const fd = s.fd_after.load() - 1; fd >= 0 && s.bytes.is_any())
-      flush(s, fd, amount::all);
+    if (int const fd = s.fd_after.load() - 1; fd >= 0 && has_any_left(s)) flush(s, fd, amount::all);
 }
 
 bool let_all_go() {

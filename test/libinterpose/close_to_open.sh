@@ -49,7 +49,7 @@ shared() {
       fail "$what: $(diff "$SCRATCH/bare" "$SCRATCH/gathered" | head -n 6)"
   done
 }
-shared "$DIR" 'messages text streams reopened mapped watched cancelled ends starts turns'
+shared "$DIR" 'messages text streams reopened mapped watched cancelled ends starts turns looks'
 if [ -n "${HAS_OWN_MOUNTS:-}" ]; then
   need mkfs.xfs
   truncate -s 320M "$SCRATCH/xfs.img"

@@ -12,3 +12,7 @@ guest stat=1M/s,read=1M/s "$PROGRAMS/sandbox_tries" "$DIR"
 counted 100 100 channel stat calls
 counted 100 100 channel read calls
 counted 0 0 passthrough sandboxed calls
+
+# A child that comes while another thread tries is metered, whatever becomes of the try.
+limited stat=1M/s "$PROGRAMS/sandbox_tries" "$DIR" fork || fail "fork: status $?"
+counted 1000 1000 channel stat calls

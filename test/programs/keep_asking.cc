@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // build: -static
-// keep_asking [--no-heart] [--all] FOLDER...: what a hostile user does with the areas of his own
-// jobs. No library is loaded into it. A question stands in the `after` area of each job, with --all
-// as many as it has room for: a new one as soon as the last has its answer. With --no-heart the
-// `order` areas say that there is a journal, and that nobody serves it. It says `asked` when the
-// daemon has taken all, and `refused N` when it has refused all N times.
+// keep_asking [--no-heart] [--all] [--take-back] FOLDER...: what a hostile user does with the areas
+// of his own jobs. No library is loaded into it. A question stands in the `after` area of each job,
+// with --all as many as it has room for: a new one as soon as the last has its answer. With
+// --no-heart the `order` areas say that there is a journal, and that nobody serves it. With
+// --take-back a question is asked anew while the daemon has it. It says `asked` when the daemon has
+// taken all, and `refused N` when it has refused all N times.
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -30,14 +31,15 @@ Area& map(std::string const& path) {
 
 class asker {
  public:
-  explicit asker(abi::after_slot& slot) : slot_(slot) {}
+  asker(abi::after_slot& slot, bool takes_back) : slot_(slot), takes_back_(takes_back) {}
 
   void turn() {
     abi::after_slot& s = slot_;
     std::uint32_t const word = s.word.load();
     auto const is = static_cast<abi::after_state>(word & 7);
-    was_taken_ = was_taken_ || is == abi::after_state::taken;
-    if (is == abi::after_state::posted || is == abi::after_state::taken) return;
+    taken_ += is == abi::after_state::taken;
+    if (is == abi::after_state::posted) return;
+    if (is == abi::after_state::taken && !takes_back_) return;
     if (is == abi::after_state::done && s.result.load() != 0) ++refused_;
     timespec t{};
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -46,12 +48,13 @@ class asker {
     s.since_ns = static_cast<std::uint64_t>(t.tv_sec * 1'000'000'000 + t.tv_nsec);
     s.word = abi::word_of((word >> 3) + 1, abi::after_state::posted);
   }
-  bool was_taken() const { return was_taken_; }
+  bool was_taken() const { return taken_ >= (takes_back_ ? 20 : 1); }
   unsigned refused() const { return refused_; }
 
  private:
   abi::after_slot& slot_;
-  bool was_taken_ = false;
+  bool takes_back_;
+  unsigned taken_ = 0;
   unsigned refused_ = 0;
 };
 
@@ -65,12 +68,13 @@ int main(int argc, char** argv) {
     return found;
   };
   bool const has_no_heart = is("--no-heart"), are_all = is("--all");
+  bool const takes_back = is("--take-back");
   std::vector<asker> askers;
   std::vector<abi::order_area*> orders;
   for (int i = first; i < argc; ++i) {
     auto& area = map<abi::after_area>(std::string(argv[i]) + "/after");
     for (unsigned slot = 0; slot < (are_all ? abi::after_slots : 1); ++slot)
-      askers.emplace_back(area.slot[slot]);
+      askers.emplace_back(area.slot[slot], takes_back);
     if (has_no_heart) orders.push_back(&map<abi::order_area>(std::string(argv[i]) + "/order"));
   }
   CHECK(!askers.empty());

@@ -272,14 +272,45 @@ void turns() {
   }
 }
 
+// What one thread looks at is there, though another one's calls write it out.
+void looks() {
+  std::atomic<bool> is_over{false};
+  std::thread other([&] {
+    struct stat s;
+    while (!is_over.load()) stat(dir.c_str(), &s);
+  });
+  std::string const name = path("looks");
+  for (int round = 0; round < 600; ++round) {
+    int const fd = open_new(name), twin = dup(fd), second = open(name.c_str(), O_RDONLY);
+    off_t n = 0;
+    for (int i = 0; i < 200; ++i) {
+      CHECK(write(fd, "01234567", 8) == 8);
+      n += 8;
+      if (i < 40 || i % 16 != 0) continue;
+      struct stat s;
+      char all[4096];
+      if (round % 4 == 0) CHECK(stat(name.c_str(), &s) == 0 && s.st_size == n);
+      if (round % 4 == 1) CHECK(fstat(second, &s) == 0 && s.st_size == n);
+      if (round % 4 == 2) CHECK(pread(second, all, sizeof all, 0) == n);
+      if (round % 4 != 3) continue;
+      CHECK(write(twin, "TWIN-BY-", 8) == 8);
+      n += 8;
+      CHECK(pread(second, all, 8, n - 8) == 8 && memcmp(all, "TWIN-BY-", 8) == 0);
+    }
+    close(fd), close(twin), close(second);
+  }
+  is_over.store(true);
+  other.join();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   std::map<std::string, std::function<void()>> const all = {
       {"messages", messages},   {"text", text_waiting}, {"streams", streams},
       {"reopened", reopened},   {"mapped", mapped},     {"watched", watched},
-      {"cancelled", cancelled}, {"cloned", cloned},     {"ends", ends},
-      {"starts", starts},       {"turns", turns}};
+      {"cancelled", cancelled}, {"looks", looks},       {"cloned", cloned},
+      {"ends", ends},           {"starts", starts},     {"turns", turns}};
   CHECK(argc == 3 && all.count(argv[2]) == 1);
   dir = argv[1];
   tell("begin", argv[2]);

@@ -207,20 +207,14 @@ void take_small(taker& t, json const& top, result& out) {
   t.with(top, "hints", [&](json const& v) {
     t.object(v);
     hint_sum& h = out.hints.emplace();
-    t.amount(v, "advised", h.advised);
-    t.amount(v, "advised_bytes", h.bytes);
-    t.amount(v, "cached", h.cached);
-    t.amount(v, "unpaid", h.unpaid);
+#define HINT(name) t.amount(v, #name, h.name);
+#include "small.def"
   });
   t.with(top, "gathered", [&](json const& v) {
     t.object(v);
     gathered_sum& g = out.gathered.emplace();
-    t.amount(v, "writes", g.writes);
-    t.amount(v, "bytes", g.bytes);
-    t.amount(v, "flushes", g.flushes);
-    t.amount(v, "failures", g.failures);
-    t.amount(v, "refused_shared", g.shared);
-    t.amount(v, "refused_kind", g.kind);
+#define GATHER(name) t.amount(v, #name, g.name);
+#include "small.def"
   });
 }
 

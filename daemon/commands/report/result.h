@@ -99,14 +99,14 @@ struct rule_row {
 
 /// What hints to the kernel came to, for a program that works in small pieces.
 struct hint_sum {
-  double advised = 0, bytes = 0;  // requests to read ahead
-  double cached = 0, unpaid = 0;  // looks that led to none
+#define HINT(name) double name = 0;
+#include "small.def"
 };
 
 /// What came of gathering small writes.
 struct gathered_sum {
-  double writes = 0, bytes = 0, flushes = 0, failures = 0;
-  double shared = 0, kind = 0;  // looks at descriptors that led to nothing
+#define GATHER(name) double name = 0;
+#include "small.def"
 };
 
 struct result {

@@ -238,7 +238,7 @@ void say_hints(std::vector<std::string>& out, result const& r) {
   hint_sum const& h = *r.hints;
   std::string line = h.advised > 0
                          ? fmt::format("The kernel was asked {} times to read ahead, {} in all",
-                                       count_text(h.advised), amount_text(h.bytes, "bytes"))
+                                       count_text(h.advised), amount_text(h.advised_bytes, "bytes"))
                          : "The kernel was never asked to read ahead";
   if (h.cached > 0)
     line += fmt::format("; {} times all of it was in the cache", count_text(h.cached));

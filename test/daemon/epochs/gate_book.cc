@@ -424,3 +424,47 @@ TEST_CASE("gates: those of one node that have opened do not fill the book", "[ga
   d.ask(0, counter - 1);     // the last answer was lost
   CHECK(d.answer()->error == 0);
 }
+
+TEST_CASE("gates: those of one job that have failed do not shut the gates of others", "[gates]") {
+  desk d;
+  constexpr std::uint64_t other = 78;
+  for (std::uint32_t c : {0u, 1u}) d.join(c, {hydro, 1, false, false});
+  d.join(1, {other, 1, false, false});
+  d.settle();
+  std::uint64_t counter = 0;
+  for (int i = 0; i < 6000; ++i) {
+    d.ask(0, ++counter);
+    d.done(0, counter, EIO);
+    if (i % 100 == 0) d.pass(100 * ms, {0, 1});
+    REQUIRE(d.answer()->error == EIO);
+  }
+  d.book.ask(1, {{9, ++counter}, other, 30 * second}, d.now);
+  d.settle();
+  d.done(1, counter);
+  REQUIRE(d.answer(1));
+  CHECK(d.answer(1)->error == 0);
+  d.ask(0, counter - 1);  // the last answer was lost
+  CHECK(d.answer()->error == EIO);
+}
+
+TEST_CASE("gates: a relay keeps no way back for what was answered", "[gates]") {
+  desk d(true);
+  for (std::uint32_t c : {0u, 1u}) d.join(c);
+  d.settle();
+  d.book.above_known({8, {{hydro, false}}});
+  d.settle();
+  std::uint64_t counter = 0;
+  auto const open = [&](std::uint32_t child) {
+    d.ask(child, ++counter);
+    d.book.above_open({{9, counter}, 8, 0, ""});
+    d.settle();
+    return d.answer(child) && d.answer(child)->error == 0 &&
+           d.answer(child)->gate.counter == counter;
+  };
+  for (int i = 0; i < 5000; ++i) REQUIRE(open(0));
+  CHECK(open(1));
+  // Who waits for hundreds waits alone.
+  for (int i = 0; i < 5000; ++i) d.ask(0, ++counter);
+  CHECK(d.answer()->error == EBUSY);
+  CHECK(open(1));
+}

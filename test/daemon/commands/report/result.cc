@@ -58,7 +58,7 @@ TEST_CASE("report: a result with everything in it", "[report]") {
   CHECK(r.passthrough.at(0).second == 2);
   REQUIRE(r.hints);
   CHECK(r.hints->advised == 3);
-  CHECK(r.hints->bytes == 12288);
+  CHECK(r.hints->advised_bytes == 12288);
   CHECK(r.hints->cached == 4);
   CHECK(r.hints->unpaid == 5);
   CHECK(r.time.start_unix_s == 1700000000);
