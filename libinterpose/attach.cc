@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 
 #include "area.h"
+#include "clock.h"
 #include "extras.h"
 #include "join.h"
 #include "loaded.h"
@@ -189,6 +190,7 @@ bool may_end_programs(long mode, long filter) {
 namespace tries {
 constexpr std::uint32_t puts_back = 1u << 31;
 constinit std::atomic<std::uint32_t> under_way{0};
+constinit std::atomic<std::uint32_t> forks{0};  // during which nobody is to begin one
 constinit std::atomic<abi::segment*> hidden{nullptr};
 constinit std::atomic<bool> one_got_in{false}, one_forbids{false};  // the latter: and ends programs
 }  // namespace tries
@@ -202,10 +204,27 @@ void wait_while(std::uint32_t mask) {
     if ((tries::under_way.load() & mask) == 0) return;
 }
 
-// Who begins while another puts back waits.
+// The same for a thread that is in no sandbox, and may sleep: the other one may have no processor.
+void sleep_until_zero(std::atomic<std::uint32_t>& word) {
+  constexpr unsigned looks_first = 1000, most_sleeps = 1000;
+  constexpr std::int64_t sleep_ns = 1'000'000;
+  for (unsigned i = 0; i < looks_first + most_sleeps; ++i) {
+    std::uint32_t const seen = word.load();
+    if (seen == 0) return;
+    if (i >= looks_first) sys::futex_wait(&word, seen, now_ns() + sleep_ns, ~0u);
+  }
+}
+
+// Who begins while another puts back, or forks, waits.
 void begin_try() {
+  constexpr int most_rounds = 10;
   ++own_tries;
-  if ((tries::under_way.fetch_add(1) & tries::puts_back) != 0) wait_while(tries::puts_back);
+  for (int round = 0;; ++round) {
+    if (!tries::one_got_in.load()) sleep_until_zero(tries::forks);
+    if ((tries::under_way.fetch_add(1) & tries::puts_back) != 0) wait_while(tries::puts_back);
+    if (tries::forks.load() == 0 || round == most_rounds) return;
+    tries::under_way.fetch_sub(1);
+  }
 }
 
 /// What had been hidden, or null.
@@ -240,10 +259,18 @@ void await_tries() {
   if (own_tries == 0 && !tries::one_got_in.load()) wait_while(~std::uint32_t{0});
 }
 
-void forget_tries() {
-  if (own_tries != 0 || (tries::under_way.load() == 0 && tries::hidden.load() == nullptr)) return;
-  tries::under_way.store(0);
-  put_back();
+bool begin_fork() {
+  if (own_tries != 0 || tries::one_got_in.load()) return false;
+  tries::forks.fetch_add(1);
+  sleep_until_zero(tries::under_way);
+  return true;
+}
+
+void end_fork(bool is_child) {
+  if (is_child)
+    tries::forks.store(0);
+  else
+    tries::forks.fetch_sub(1);
 }
 
 bool only_asks(long mode, long filter) {

@@ -42,8 +42,10 @@ void before_libc_starts_a_shell();
 /// but not for long.
 void await_tries();
 
-/// In a child of fork: sandboxes that other threads of the parent only tried are not its own.
-void forget_tries();
+/// Around a fork: nobody tries a sandbox meanwhile, for its child would not know what came of it.
+/// False: it goes on as it is, and end_fork() is not owed.
+bool begin_fork();
+void end_fork(bool is_child);
 
 /// Calls enter(), by which the program enters a sandbox. It did unless the answer is an error, or
 /// above `most`.

@@ -286,14 +286,16 @@ int clone(int (*run)(void*), void* stack, int flags, void* argument, void* paren
 }
 
 int fork() {
+  bool const is_begun = begin_fork();
   int const r = real::fork();
-  if (r == 0) forget_tries();
+  if (is_begun) end_fork(r == 0);
   return r;
 }
 
 int _Fork() {
+  bool const is_begun = begin_fork();
   int const r = real::_Fork();
-  if (r == 0) forget_tries();
+  if (is_begun) end_fork(r == 0);
   return r;
 }
 

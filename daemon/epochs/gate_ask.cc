@@ -12,10 +12,9 @@ namespace sluice::epochs {
 
 namespace {
 
-constexpr time_ns lost_ns = 5'000'000'000;         // not a word for so long
-constexpr time_ns find_us_ns = 10'000'000'000;     // children need it after our own start
-constexpr time_ns ask_again_ns = 1'000'000'000;    // a message may go with its connection
-constexpr time_ns remembered_ns = 60'000'000'000;  // who asked may ask again
+constexpr time_ns lost_ns = 5'000'000'000;       // not a word for so long
+constexpr time_ns find_us_ns = 10'000'000'000;   // children need it after our own start
+constexpr time_ns ask_again_ns = 1'000'000'000;  // a message may go with its connection
 constexpr char const* too_many = "the controller has too many gates to watch";
 constexpr char const* nobody_said = "nobody has said here that the job has epochs";
 constexpr std::size_t most_gates = 4096;  // that are open
@@ -35,12 +34,25 @@ gate_book::gate* gate_book::find_gate(wire::gate_id const& id) {
   return at == gates_.end() ? nullptr : &*at;
 }
 
+bool gate_book::is_anothers(std::uint32_t child, std::uint64_t incarnation) const {
+  return std::ranges::any_of(standing_, [&](standing const& s) {
+    return s.incarnation == incarnation && s.name != standing_[child].name;
+  });
+}
+
+bool gate_book::is_same_node(std::uint32_t one, std::uint32_t other) const {
+  return one == other || (one < standing_.size() && other < standing_.size() &&
+                          standing_[one].name == standing_[other].name);
+}
+
 void gate_book::ask(std::uint32_t child, wire::gate_ask const& m, time_ns now) {
-  if (child >= standing_.size()) return;
+  // The numbers of a gate are no secret of who asks.
+  if (child >= standing_.size() || is_anothers(child, m.gate.node)) return;
   if (is_relay_) {
     auto const at = std::find_if(routes_.begin(), routes_.end(),
                                  [&](route const& r) { return r.id == m.gate; });
     if (at != routes_.end()) {
+      if (!is_same_node(at->child, child)) return;
       at->child = child;
     } else {
       auto const of_child =
@@ -53,6 +65,7 @@ void gate_book::ask(std::uint32_t child, wire::gate_ask const& m, time_ns now) {
     return;
   }
   if (gate* const there = find_gate(m.gate)) {
+    if (there->job != m.job || !is_same_node(there->from, child)) return;
     there->from = child;
     if (there->is_over)
       answer(*there);

@@ -20,6 +20,7 @@ constexpr time_ns loss_kept_ns = 1'800'000'000'000;
 constexpr std::size_t most_opened_of_child = 128;
 constexpr std::size_t most_failed_of_job = 64;  // as many as a node asks for at a time
 constexpr std::size_t most_over = 4096;
+constexpr time_ns young_ns = 5'000'000'000;  // who lacks the answer has asked again meanwhile
 
 }  // namespace
 
@@ -265,7 +266,9 @@ void gate_book::forget_over(time_ns now) {
     if (!g->is_over) continue;
     bool const is_old = g->error == 0 ? ++opened[g->from] > most_opened_of_child
                                       : ++failed[g->job] > most_failed_of_job;
-    if (is_old || ++over[g->from] > most_of_child) g->until = std::min(g->until, now);
+    bool const is_young = g->until - now > remembered_ns - young_ns;
+    bool const is_beyond = ++over[g->from] > most_of_child && !is_young;
+    if (is_old || is_beyond) g->until = std::min(g->until, now);
   }
 }
 

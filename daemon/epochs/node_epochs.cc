@@ -317,6 +317,7 @@ bool node_epochs::may_end(std::string_view folder) {
       l = {m.uid, l.is_lost || m.is_lost, 0};
     }
   }
+  for (question const& q : m.questions) take_back(m, q);
   members_.erase(at);  // the next job of that name has an area of its own
   return true;
 }

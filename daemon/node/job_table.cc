@@ -233,20 +233,22 @@ void job_table::check_room(uid_t uid, std::int64_t asked_ns) {
     bool const is_known = j->counted_ns > now_ns - asked_ns;  // since it was asked for
     used += is_known && j->life.state == segment::life_state::used ? 1 : 0;
   }
-  std::size_t const held = remains_.of(is_his);
+  auto const left = static_cast<std::size_t>(
+      std::ranges::count_if(left_alone_, [&](left_alone const& l) { return is_his(l.uid); }));
+  std::size_t const all = jobs_.size() + left_alone_.size(), held = remains_.of(is_his) + left;
   if (uid != 0 && remains_.are_held_up(is_his, now_ns))
     throw segment::no_room(fmt::format(
         "a lease or a lock on a file of a job of uid {} that is over keeps sluiced from clearing "
         "it away: end the process that holds it, and try again",
         uid));
-  if (has_room(jobs_.size(), of_owner + held, uid == 0)) return;
+  if (has_room(all, of_owner + held, uid == 0)) return;
   bool const is_soon =
-      has_room(jobs_.size() - (of_owner - used), used + remains_.open_of(is_his), uid == 0);
+      has_room(all - (of_owner - used), used + remains_.open_of(is_his) + left, uid == 0);
   wants_count_ = wants_count_ || is_soon;
   throw segment::no_room(
       fmt::format("too many jobs on this node ({}, {} of the user of uid {}{}): a user may have "
                   "{}, and the last {} of {} are for users who have none",
-                  jobs_.size(), of_owner, uid,
+                  all, of_owner, uid,
                   held == 0 ? "" : fmt::format(", and {} of his that are over but not gone", held),
                   most_of_an_owner, kept_jobs, most_jobs),
       is_soon ? exit_full : exit_sluice);
@@ -481,11 +483,12 @@ void job_table::adopt(site_state const& site) {
       log_.info("job taken over", {{"job", folder}});
     } catch (std::exception const& e) {
       // Its programs may still run, by the library in its folder.
-      bool const stays = record_of(folder).has_value();
+      auto const record = record_of(folder);
+      bool const stays = record.has_value();
       log_.warning("job cannot be taken over",
                    {{"job", folder}, {"why", e.what()}, {"folder", stays ? "stays" : "removed"}});
       if (stays)
-        left_alone_.push_back({folder});
+        left_alone_.push_back({folder, record->uid});
       else
         segment::remove_job(run_dir_, folder);
     }

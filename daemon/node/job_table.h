@@ -184,6 +184,7 @@ class job_table {
   bool wants_count_ = false;
   struct left_alone {
     std::string folder;
+    uid_t uid = 0;
     unsigned leased_looks = 0;
     unsigned empty_walks = 0;  // in a row
   };

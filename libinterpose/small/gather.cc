@@ -521,7 +521,8 @@ bool may_be_gathered(int fd) {
   if (!may_look()) return false;
   if (is_ours(entry_of_fd(fd))) return true;
   // By another name it may lie in a target.
-  return sys::identify(fd, "", sys::at_empty_path, f) && S_ISREG(f.mode) && f.links > 1;
+  if (!sys::identify(fd, "", sys::at_empty_path, f) || !S_ISREG(f.mode)) return false;
+  return f.links > 1 || is_held_elsewhere(nullptr, {f.device, f.inode, true});
 }
 
 int take_error(int fd) {
@@ -536,8 +537,12 @@ void stand_back() {
   let_all_go();
 }
 
+// A child of fork, whose state is new, may end what its parent began.
 void resume() {
-  if (may_look()) mine->standing_back.fetch_sub(1);
+  if (!may_look()) return;
+  unsigned now = mine->standing_back.load();
+  while (now != 0 && !mine->standing_back.compare_exchange_weak(now, now - 1)) {
+  }
 }
 
 void before_start() {

@@ -468,3 +468,47 @@ TEST_CASE("gates: a relay keeps no way back for what was answered", "[gates]") {
   CHECK(d.answer()->error == EBUSY);
   CHECK(open(1));
 }
+
+TEST_CASE("gates: nobody asks in the name of another node's gate", "[gates]") {
+  desk d;
+  constexpr std::uint64_t own = 78;
+  d.hear(0, 9);
+  d.hear(1, 10);
+  for (std::uint32_t c : {0u, 1u}) d.book.join(c, {false, {{hydro, 1, false, false}}});
+  d.book.join(1, {false, {{own, 1, false, false}}});
+  d.settle();
+  d.book.ask(1, {{9, 1}, own, 30 * second}, d.now);  // before the other one has asked
+  d.settle();
+  CHECK(d.to<wire::gate_sync>(1).empty());
+  d.book.ask(0, {{9, 1}, hydro, 30 * second}, d.now);
+  d.settle();
+  d.book.ask(1, {{9, 1}, hydro, 30 * second}, d.now);
+  d.settle();
+  for (std::uint32_t c : {0u, 1u}) d.book.done(c, {{9, 1}, 0, ""}, d.now);
+  d.settle();
+  CHECK(d.to<wire::gate_open>(1).empty());
+  REQUIRE(d.answer(0));
+  CHECK(d.answer(0)->error == 0);
+}
+
+TEST_CASE("gates: a loss is remembered while others fail", "[gates]") {
+  desk d;
+  constexpr std::uint64_t other = 78;
+  for (std::uint32_t c = 0; c < 100; ++c) d.join(c, {other, 1, false, false});
+  d.join(0);
+  d.settle();
+  d.book.join(0, {false, {{hydro, 2, false, false}}});  // its machine was started again
+  d.ask(0, 1);
+  REQUIRE(d.answer());
+  CHECK(d.answer()->error == EIO);
+  std::uint64_t counter = 1;
+  for (int i = 0; i < 20; ++i) {
+    for (std::uint32_t c = 0; c < 100; ++c) {
+      d.book.ask(c, {{9, ++counter}, other, 30 * second}, d.now);
+      d.book.done(c, {{9, counter}, EIO, "no"}, d.now);
+    }
+    d.pass(100 * ms, {0});
+  }
+  d.ask(0, 1);  // the answer was lost
+  CHECK(d.answer()->error == EIO);
+}
