@@ -190,7 +190,6 @@ bool may_end_programs(long mode, long filter) {
 namespace tries {
 constexpr std::uint32_t puts_back = 1u << 31;
 constinit std::atomic<std::uint32_t> under_way{0};
-constinit std::atomic<std::uint32_t> forks{0};  // during which nobody is to begin one
 constinit std::atomic<abi::segment*> hidden{nullptr};
 constinit std::atomic<bool> one_got_in{false}, one_forbids{false};  // the latter: and ends programs
 }  // namespace tries
@@ -220,9 +219,10 @@ void begin_try() {
   constexpr int most_rounds = 10;
   ++own_tries;
   for (int round = 0;; ++round) {
-    if (!tries::one_got_in.load()) sleep_until_zero(tries::forks);
+    bool const waits = stage.fork_page != nullptr && !tries::one_got_in.load();
+    if (waits) sleep_until_zero(stage.fork_page->forks);
     if ((tries::under_way.fetch_add(1) & tries::puts_back) != 0) wait_while(tries::puts_back);
-    if (tries::forks.load() == 0 || round == most_rounds) return;
+    if (!waits || stage.fork_page->forks.load() == 0 || round == most_rounds) return;
     tries::under_way.fetch_sub(1);
   }
 }
@@ -260,18 +260,14 @@ void await_tries() {
 }
 
 bool begin_fork() {
-  if (own_tries != 0 || tries::one_got_in.load()) return false;
-  tries::forks.fetch_add(1);
+  bool const is_out = stage.fork_page == nullptr;  // for the whole life of this process
+  if (is_out || own_tries != 0 || tries::one_got_in.load()) return false;
+  stage.fork_page->forks.fetch_add(1);
   sleep_until_zero(tries::under_way);
   return true;
 }
 
-void end_fork(bool is_child) {
-  if (is_child)
-    tries::forks.store(0);
-  else
-    tries::forks.fetch_sub(1);
-}
+void end_fork() { stage.fork_page->forks.fetch_sub(1); }
 
 bool only_asks(long mode, long filter) {
   if (mode != SECCOMP_MODE_FILTER || !may_ask()) return false;

@@ -43,9 +43,9 @@ void before_libc_starts_a_shell();
 void await_tries();
 
 /// Around a fork: nobody tries a sandbox meanwhile, for its child would not know what came of it.
-/// False: it goes on as it is, and end_fork() is not owed.
+/// True: its parent owes end_fork(). A child's word of it is new.
 bool begin_fork();
-void end_fork(bool is_child);
+void end_fork();
 
 /// Calls enter(), by which the program enters a sandbox. It did unless the answer is an error, or
 /// above `most`.

@@ -288,14 +288,14 @@ int clone(int (*run)(void*), void* stack, int flags, void* argument, void* paren
 int fork() {
   bool const is_begun = begin_fork();
   int const r = real::fork();
-  if (is_begun) end_fork(r == 0);
+  if (is_begun && r != 0) end_fork();
   return r;
 }
 
 int _Fork() {
   bool const is_begun = begin_fork();
   int const r = real::_Fork();
-  if (is_begun) end_fork(r == 0);
+  if (is_begun && r != 0) end_fork();
   return r;
 }
 

@@ -134,8 +134,9 @@ static_assert(offsetof(private_map, fd) % 4096 == 2048);
 /// All zero in a child of fork until it joins.
 struct fork_words {
   std::atomic<std::uint64_t> generation;
-  std::atomic<std::uint32_t> slot;  // process slot + 1
-  std::uint32_t pid;                // of the process that claimed the slot
+  std::atomic<std::uint32_t> slot;   // process slot + 1
+  std::uint32_t pid;                 // of the process that claimed the slot
+  std::atomic<std::uint32_t> forks;  // under way: nobody is to begin to try a sandbox
 };
 
 inline constexpr std::uint8_t apart_names = 1, apart_descriptors = 2;

@@ -16,3 +16,9 @@ counted 0 0 passthrough sandboxed calls
 # A child that comes while another thread tries is metered, whatever becomes of the try.
 limited stat=1M/s "$PROGRAMS/sandbox_tries" "$DIR" fork || fail "fork: status $?"
 counted 1000 1000 channel stat calls
+
+# A stage that stays out, for its segment is none, is in nobody's way.
+mkdir "$SCRATCH/none" && cp "$SLUICE_LIB" "$SCRATCH/none/"
+head -c 100 /dev/zero >"$SCRATCH/none/segment"
+LD_PRELOAD=$SCRATCH/none/libinterpose.so "$PROGRAMS/sandbox_tries" "$DIR" fork ||
+  fail "a stage that stays out: status $?"
