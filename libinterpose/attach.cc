@@ -192,6 +192,7 @@ constexpr std::uint32_t puts_back = 1u << 31;
 constinit std::atomic<std::uint32_t> under_way{0};
 constinit std::atomic<abi::segment*> hidden{nullptr};
 constinit std::atomic<bool> one_got_in{false}, one_forbids{false};  // the latter: and ends programs
+constinit std::atomic<bool> one_was_left{false};                    // and never ends
 }  // namespace tries
 
 thread_local constinit unsigned own_tries __attribute__((tls_model("initial-exec"))) = 0;
@@ -204,14 +205,16 @@ void wait_while(std::uint32_t mask) {
 }
 
 // The same for a thread that is in no sandbox, and may sleep: the other one may have no processor.
+// A handler may have left a try, or a fork, for ever (longjmp): that is waited for once.
 void sleep_until_zero(std::atomic<std::uint32_t>& word) {
-  constexpr unsigned looks_first = 1000, most_sleeps = 1000;
+  constexpr unsigned looks_first = 1000, most_sleeps = 200;
   constexpr std::int64_t sleep_ns = 1'000'000;
-  for (unsigned i = 0; i < looks_first + most_sleeps; ++i) {
+  for (unsigned i = 0; i < looks_first + most_sleeps && !tries::one_was_left.load(); ++i) {
     std::uint32_t const seen = word.load();
     if (seen == 0) return;
     if (i >= looks_first) sys::futex_wait(&word, seen, now_ns() + sleep_ns, ~0u);
   }
+  tries::one_was_left.store(true);
 }
 
 // Who begins while another puts back, or forks, waits.
@@ -219,7 +222,8 @@ void begin_try() {
   constexpr int most_rounds = 10;
   ++own_tries;
   for (int round = 0;; ++round) {
-    bool const waits = stage.fork_page != nullptr && !tries::one_got_in.load();
+    bool const waits =
+        stage.fork_page != nullptr && !tries::one_got_in.load() && !tries::one_was_left.load();
     if (waits) sleep_until_zero(stage.fork_page->forks);
     if ((tries::under_way.fetch_add(1) & tries::puts_back) != 0) wait_while(tries::puts_back);
     if (!waits || stage.fork_page->forks.load() == 0 || round == most_rounds) return;
@@ -227,16 +231,17 @@ void begin_try() {
   }
 }
 
-/// What had been hidden, or null.
-abi::segment* put_back() {
+void put_back() {
   sys::is_forbidden.store(tries::one_forbids.load());
   abi::segment* const s = tries::one_got_in.load() ? nullptr : tries::hidden.exchange(nullptr);
-  if (s == nullptr) return s;
+  if (s == nullptr) return;
   each_extra(&extra::see_again);
   std::uint32_t const slot = stage.fork_page->slot.load();
   if (slot != 0) abi::process_of(*s, slot - 1).state.store(1);
+  // A child of a handler in the try comes here as well.
+  auto& sandboxed = s->head.passthrough_calls[static_cast<unsigned>(abi::passthrough::sandboxed)];
+  if (sandboxed.load() != 0) sandboxed.fetch_sub(1);
   stage.active.store(s);
-  return s;
 }
 
 void end_try() {
@@ -245,11 +250,7 @@ void end_try() {
   while (!tries::under_way.compare_exchange_weak(now, now == 1 ? tries::puts_back : now - 1)) {
   }
   if (now != 1) return;
-  if (abi::segment* const s = put_back(); s != nullptr) {
-    // A child of a handler in the try comes here as well.
-    auto& sandboxed = s->head.passthrough_calls[static_cast<unsigned>(abi::passthrough::sandboxed)];
-    if (sandboxed.load() != 0) sandboxed.fetch_sub(1);
-  }
+  put_back();
   tries::under_way.fetch_sub(tries::puts_back);
 }
 

@@ -285,19 +285,15 @@ int clone(int (*run)(void*), void* stack, int flags, void* argument, void* paren
   return real::clone(run, stack, flags, argument, parent, tls, child);
 }
 
-int fork() {
+[[gnu::always_inline]] static inline int beside_no_try(int (*real_fork)()) {
   bool const is_begun = begin_fork();
-  int const r = real::fork();
+  int const r = real_fork();
   if (is_begun && r != 0) end_fork();
   return r;
 }
 
-int _Fork() {
-  bool const is_begun = begin_fork();
-  int const r = real::_Fork();
-  if (is_begun && r != 0) end_fork();
-  return r;
-}
+int fork() { return beside_no_try(real::fork); }
+int _Fork() { return beside_no_try(real::_Fork); }
 
 // A sandbox that the program enters may kill it for any call it does not expect: from here on we
 // make none.

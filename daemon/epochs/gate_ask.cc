@@ -34,25 +34,25 @@ gate_book::gate* gate_book::find_gate(wire::gate_id const& id) {
   return at == gates_.end() ? nullptr : &*at;
 }
 
-bool gate_book::is_anothers(std::uint32_t child, std::uint64_t incarnation) const {
-  return std::ranges::any_of(standing_, [&](standing const& s) {
-    return s.incarnation == incarnation && s.name != standing_[child].name;
-  });
+/// It is there, and another node than this child. One that has gone may have come by another way.
+bool gate_book::is_heard_beside(standing const& s, std::uint32_t child, time_ns now) const {
+  return s.name != standing_[child].name && s.is_there && !is_silent(&s, now);
 }
 
-bool gate_book::is_same_node(std::uint32_t one, std::uint32_t other) const {
-  return one == other || (one < standing_.size() && other < standing_.size() &&
-                          standing_[one].name == standing_[other].name);
+bool gate_book::is_anothers(std::uint32_t child, std::uint64_t incarnation, time_ns now) const {
+  return std::ranges::any_of(standing_, [&](standing const& s) {
+    return s.incarnation == incarnation && is_heard_beside(s, child, now);
+  });
 }
 
 void gate_book::ask(std::uint32_t child, wire::gate_ask const& m, time_ns now) {
   // The numbers of a gate are no secret of who asks.
-  if (child >= standing_.size() || is_anothers(child, m.gate.node)) return;
+  if (child >= standing_.size() || is_anothers(child, m.gate.node, now)) return;
   if (is_relay_) {
     auto const at = std::find_if(routes_.begin(), routes_.end(),
                                  [&](route const& r) { return r.id == m.gate; });
     if (at != routes_.end()) {
-      if (!is_same_node(at->child, child)) return;
+      if (is_heard_beside(standing_[at->child], child, now)) return;
       at->child = child;
     } else {
       auto const of_child =
@@ -65,7 +65,7 @@ void gate_book::ask(std::uint32_t child, wire::gate_ask const& m, time_ns now) {
     return;
   }
   if (gate* const there = find_gate(m.gate)) {
-    if (there->job != m.job || !is_same_node(there->from, child)) return;
+    if (there->job != m.job || is_heard_beside(standing_[there->from], child, now)) return;
     there->from = child;
     if (there->is_over)
       answer(*there);

@@ -161,8 +161,8 @@ class gate_book {
   std::uint64_t number() const;
 
   bool is_silent(standing const* s, time_ns now) const;
-  bool is_anothers(std::uint32_t child, std::uint64_t incarnation) const;
-  bool is_same_node(std::uint32_t one, std::uint32_t other) const;
+  bool is_heard_beside(standing const& s, std::uint32_t child, time_ns now) const;
+  bool is_anothers(std::uint32_t child, std::uint64_t incarnation, time_ns now) const;
 
   static constexpr time_ns remembered_ns = 60'000'000'000;     // who asked may ask again
   static constexpr time_ns forgotten_ns = 86'400'000'000'000;  // not heard of for a day

@@ -28,8 +28,9 @@ void fill(runtime::history_point& did, stream& s) {
 void put_ops(runtime::op_history& past, job& j, std::string const& qos_class) {
   constexpr double most_took_ns = 1e15;  // of all threads, between two looks
   constexpr double first_span_s = 3600;  // it may have run before this daemon did
+  constexpr double late_s = 1;           // what was counted late
   auto now = segment::sum_by_op(j.memory());
-  double const span_s = j.told_ops.empty() ? first_span_s : past.passed_s();
+  double const span_s = j.told_ops.empty() ? first_span_s : past.passed_s() + late_s;
   j.told_ops.resize(now.size());
   for (unsigned i = 0; i < core::op_count; ++i) {
     if (now[i].calls == 0) continue;  // most jobs make few kinds of calls

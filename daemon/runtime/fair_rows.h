@@ -15,6 +15,15 @@
 
 namespace sluice::runtime {
 
+/// The oldest of those that are over, or null. `is_over` and `when` tell that of one row.
+template <class Rows, class IsOver, class When>
+typename Rows::value_type* oldest_over(Rows& rows, IsOver const& is_over, When const& when) {
+  typename Rows::value_type* oldest = nullptr;
+  for (auto& r : rows)
+    if (is_over(r) && (oldest == nullptr || when(r) < when(*oldest))) oldest = &r;
+  return oldest;
+}
+
 class fair_rows {
  public:
   /// `owner_of`: all uids of one person are one user.
@@ -24,8 +33,8 @@ class fair_rows {
   bool is_left_out(uid_t uid, std::uint64_t look) const { return uid == uid_ && look == look_; }
   void note_left_out(uid_t uid, std::uint64_t look) { uid_ = uid, look_ = look; }
 
-  /// Room for a row of `uid` in a table that is full; null: there is none for him. `is_over` and
-  /// `when` tell that of one row. A row without a job is nobody's.
+  /// Room for a row of `uid` in a table that is full; null: there is none for him. A row
+  /// without a job is nobody's.
   template <class Rows, class IsOver, class When>
   typename Rows::value_type* room(Rows& rows, uid_t uid, IsOver const& is_over,
                                   When const& when) const {
@@ -39,14 +48,15 @@ class fair_rows {
     // Who has the most by two or more gives a row even of a job that goes on.
     bool const is_clear = most > his + 1;
     std::size_t const least = is_clear ? most : his;
-    typename Rows::value_type *over = nullptr, *last = nullptr;
-    for (auto& r : rows) {
-      bool const is_nobodys = r.name.job.empty();
-      if (!is_nobodys && has[user(user_of, r.name.uid)] < least) continue;
-      if (!is_nobodys) last = &r;
-      if (is_over(r) && (over == nullptr || when(r) < when(*over))) over = &r;
-    }
-    return over != nullptr || !is_clear ? over : last;
+    auto const is_of_many = [&](auto const& r) {
+      return !r.name.job.empty() && has[user(user_of, r.name.uid)] >= least;
+    };
+    auto* const over = oldest_over(
+        rows, [&](auto const& r) { return is_over(r) && (r.name.job.empty() || is_of_many(r)); },
+        when);
+    if (over != nullptr || !is_clear) return over;
+    auto const last = std::find_if(rows.rbegin(), rows.rend(), is_of_many);
+    return last == rows.rend() ? nullptr : &*last;
   }
 
  private:

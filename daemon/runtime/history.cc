@@ -154,16 +154,14 @@ void history::spread(series& s, std::int64_t from_ns) const {
 history::series* history::make(history_look const& look, std::string key) {
   bool const is_full = rows_.size() >= most_rows, is_of_job = !look.job.empty();
   if (is_full && is_of_job && fair_.is_left_out(look.uid, look_)) return nullptr;
-  series* room = nullptr;
   auto const is_old = [this](series const& s) {
     return s.put_ns == 0 || (s.look + 1 < look_ && s.put_ns < now_ns_ - second_ns);
   };
-  for (series& s : rows_)
-    if (is_old(s) && (room == nullptr || s.put_ns < room->put_ns)) room = &s;
+  auto const when = [](series const& s) { return s.put_ns; };
+  series* room = is_full && is_of_job ? fair_.room(rows_, look.uid, is_old, when)
+                                      : oldest_over(rows_, is_old, when);
   if (room != nullptr && !is_full && now_ns_ - room->put_ns < kept_ns && room->put_ns != 0)
     room = nullptr;
-  if (is_full && is_of_job)
-    room = fair_.room(rows_, look.uid, is_old, [](series const& s) { return s.put_ns; });
   if (room == nullptr && is_full) {
     if (is_of_job) fair_.note_left_out(look.uid, look_);
     return nullptr;

@@ -51,17 +51,15 @@ void op_history::begin(std::int64_t now_ns, double unix_s) {
 /// Room: a free row, one that is long unused, or, when there is no more, that of a job which ended,
 /// or of who has the most.
 op_history::series* op_history::make(op_look const& look) {
-  series* room = nullptr;
   bool const is_full = rows_.size() >= most_rows;
   if (is_full && fair_.is_left_out(look.uid, look_)) return nullptr;
   auto const is_over = [&](series const& s) {
     return s.used_ns == 0 || now_ns_ - s.used_ns > history::kept_ns ||
            (is_full && s.look + 1 < look_);
   };
-  for (series& s : rows_)
-    if (is_over(s) && (room == nullptr || s.used_ns < room->used_ns)) room = &s;
-  if (is_full)
-    room = fair_.room(rows_, look.uid, is_over, [](series const& s) { return s.used_ns; });
+  auto const when = [](series const& s) { return s.used_ns; };
+  series* room =
+      is_full ? fair_.room(rows_, look.uid, is_over, when) : oldest_over(rows_, is_over, when);
   if (room == nullptr && is_full) {
     fair_.note_left_out(look.uid, look_);
     return nullptr;

@@ -57,8 +57,8 @@ class op_history {
   void begin(std::int64_t now_ns, double unix_s);
   void put(op_look const& look);
   void end();
-  /// Between begin() and end(): since the look before, and a second for what was late.
-  double passed_s() const { return static_cast<double>(now_ns_ - before_ns_) / 1e9 + 1; }
+  /// Between begin() and end(): since the look before.
+  double passed_s() const { return static_cast<double>(now_ns_ - before_ns_) / 1e9; }
 
   // ---- any thread ----
   std::size_t size() const;  // numbers of rows that were ever used

@@ -510,13 +510,17 @@ bool mind_sharing(long number, long a) {
       return true;
     case SYS_clone3:
     case SYS_exit_group:
-    case SYS_inotify_init1:
-    case SYS_fanotify_init:
 #if defined(SYS_vfork)
     case SYS_vfork:
-    case SYS_inotify_init:
 #endif
       stand_back();
+      break;
+    case SYS_inotify_init1:
+    case SYS_fanotify_init:
+#if defined(SYS_inotify_init)
+    case SYS_inotify_init:
+#endif
+      end_for_good();
       break;
     case SYS_sendmsg:
     case SYS_sendmmsg:

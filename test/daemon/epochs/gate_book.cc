@@ -512,3 +512,17 @@ TEST_CASE("gates: a loss is remembered while others fail", "[gates]") {
   d.ask(0, 1);  // the answer was lost
   CHECK(d.answer()->error == EIO);
 }
+
+TEST_CASE("gates: a node that comes by another way asks as before", "[gates]") {
+  desk d;
+  d.hear(0, 9);
+  d.book.join(0, {false, {{hydro, 1, false, false}}});
+  d.settle();
+  d.book.gone(0);
+  d.hear(1, 10);  // a relay, which has it now
+  d.book.join(1, {false, {{hydro, 1, false, false}}});
+  d.settle();
+  d.book.ask(1, {{9, 1}, hydro, 30 * second}, d.now);
+  d.settle();
+  CHECK_FALSE(d.to<wire::gate_sync>(1).empty());
+}

@@ -26,6 +26,14 @@ history_look look_of(std::string_view job, float served, uid_t uid = 1001) {
   return l;
 }
 
+std::size_t job_rows_of(history const& h, uid_t uid) {
+  std::size_t found = 0;
+  history_row row;
+  for (std::size_t i = 0; i < h.size(); ++i)
+    if (h.read(i, {false, true, uid}, true, false, row) && !row.name.job.empty()) ++found;
+  return found;
+}
+
 /// One job, looked at ten times a second for so long.
 void run(history& h, std::int64_t from_s, int seconds, float per_s, char const* job = "a") {
   for (int i = 0; i < seconds * 10; ++i) {
@@ -254,13 +262,7 @@ TEST_CASE("history: who has the most rows makes room, and pushes nobody out", "[
     for (std::size_t i = 0; i < of_hers; ++i) h.put(look_of("hers" + std::to_string(i), 1, 2));
     h.end();
   };
-  auto const rows_of = [&](uid_t uid) {
-    std::size_t found = 0;
-    history_row row;
-    for (std::size_t i = 0; i < h.size(); ++i)
-      if (h.read(i, {false, true, uid}, true, false, row) && !row.name.job.empty()) ++found;
-    return found;
-  };
+  auto const rows_of = [&](uid_t uid) { return job_rows_of(h, uid); };
   for (int i = 0; i < 3; ++i) look("his", history::most_rows, 0);
   std::size_t const alone = rows_of(1);
   CHECK(alone > history::most_rows - 10);
@@ -287,13 +289,7 @@ TEST_CASE("history: users who come and go in turns push nobody else out", "[hist
         for (uid_t const uid : users) h.put(look_of("j" + std::to_string(++number), 1, uid));
       h.end();
     };
-    auto const rows_of = [&](uid_t uid) {
-      std::size_t found = 0;
-      history_row row;
-      for (std::size_t i = 0; i < h.size(); ++i)
-        if (h.read(i, {false, true, uid}, true, false, row) && !row.name.job.empty()) ++found;
-      return found;
-    };
+    auto const rows_of = [&](uid_t uid) { return job_rows_of(h, uid); };
     std::vector<uid_t> const victims = {11, 12, 13, 14, 15};
     look(40, victims);
     for (int round = 0; round < 300; ++round) look(10, {2000, is_one ? 2001u : 3000u});
