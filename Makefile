@@ -86,9 +86,11 @@ group_files  = $(foreach g,$(call groups_of,$(1)),$(O)/groups/$(call first_of,$(
 in_daemon    = $(addprefix daemon/,$(1))
 has_fuse    := $(wildcard /usr/include/fuse3/fuse.h)
 # Tests lie as what they test: those of daemon/lease/child.cc are test/daemon/lease/child.cc. All
-# C++ there is one program of unit tests.
+# C++ there is one program of unit tests. They are compiled in groups too; what only helps is not.
 test_rooms  := $(addprefix test/,libinterpose policies daemon scripts)
-unit_src    := test/lib/unit_main.cc $(sort $(shell find $(test_rooms) -name '*.cc'))
+unit_src    := $(sort $(shell find $(test_rooms) -name '*.cc'))
+unit_helps  := $(if $(unit_src),$(shell grep -L ^TEST_CASE $(unit_src)))
+unit_groups := $(call groups_of,$(filter-out $(unit_helps),$(unit_src)))
 program_src := $(wildcard test/programs/*.cc test/programs/*.c)
 fuse_bench  := test/bench/timed_disks.cc test/bench/model_disk.cc
 bench_src   := $(filter-out $(if $(has_fuse),,$(fuse_bench)),$(wildcard test/bench/*.cc))
@@ -105,7 +107,8 @@ tools       := trace replay report slurm calibrate
 recover     := $(O)/bin/sluice-recover $(O)/bin/sluice-order
 sim_obj     := $(sim_src:%=$(O)/obj/%.o)
 crash_obj   := $(crash_src:%=$(O)/obj/%.o)
-unit_obj    := $(unit_src:%=$(O)/obj/%.o)
+unit_obj    := $(foreach g,$(unit_groups),$(O)/obj/groups/$(call first_of,$(g)).o) \
+  $(unit_helps:%=$(O)/obj/%.o) $(O)/obj/test/lib/unit_main.cc.o
 
 lib      := $(O)/lib/libinterpose.so
 bin      := $(O)/bin/sluice
@@ -174,8 +177,14 @@ $(call whole_of,$(1)): FORCE
 endef
 $(foreach room,$(rooms),$(eval $(call whole_rule,$(room))))
 
-# Only Catch's own main comes without it.
-$(filter-out %/unit_main.cc.o,$(unit_obj)): $(O)/obj/%.o: % $(O)/flags $(O)/obj/test/catch.h.gch
+define unit_rule
+$(O)/groups/$(call first_of,$(1)): FORCE
+	@mkdir -p $$(@D) && test/lib/unit-group $(subst $(comma), ,$(1)) >$$@.new
+	@if cmp -s $$@.new $$@; then rm $$@.new; else mv $$@.new $$@; fi
+endef
+$(foreach g,$(unit_groups),$(eval $(call unit_rule,$(g))))
+
+$(O)/obj/groups/test/%.o: $(O)/groups/test/% $(O)/flags $(O)/obj/test/catch.h.gch
 	@mkdir -p $(@D)
 	$(call say,CXX,$(CXX) $(test_flags) -include $(O)/obj/test/catch.h $(depend) -c $< -o $@)
 
