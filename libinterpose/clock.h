@@ -13,4 +13,7 @@ std::int64_t now_ns();
 /// The same by ticks of about 134 ms.
 [[gnu::hot]] std::uint32_t coarse_tick();
 
+/// From now on by a system call: a program forbids itself to read the counter of the processor.
+void ask_kernel_for_time();
+
 }  // namespace sluice

@@ -154,7 +154,8 @@ class object {
   version_entry const* defined_ = nullptr;
 };
 
-// In the loader's list: ours, and the last that was there from the start.
+// In the loader's list: ours, and the last that was there when it was first looked at. The program
+// may have unloaded that one since, so the list may end without it.
 constinit std::atomic<link_map const*> own{nullptr};
 constinit link_map const* last = nullptr;
 
@@ -190,10 +191,8 @@ int look_into(dl_phdr_info* info, std::size_t, void* data) {
 void* find_next(symbol const& wanted) {
   link_map const* const place = own_place();
   if (place == nullptr) return nullptr;
-  for (link_map const* m = place; m != last;) {
-    m = m->l_next;
+  for (link_map const* m = place; m != last && (m = m->l_next) != nullptr;)
     if (void* const found = object(m->l_addr, m->l_ld).find(wanted)) return found;
-  }
   return nullptr;
 }
 

@@ -387,6 +387,23 @@ unsigned look_up_directory(char const* path, scanned_path const& name, std::uint
   return found.entry;
 }
 
+// The descriptor that a name such as /proc/self/fd/7 means; -1: it means none. What stands below
+// one, and a name with a process's number, is the kernel's to look up.
+int own_descriptor(std::string_view path) {
+  if (path[1] != 'p' && path[1] != 'd') return -1;
+  constexpr std::string_view folders[] = {"/proc/self/fd/", "/proc/thread-self/fd/", "/dev/fd/"};
+  for (std::string_view const folder : folders) {
+    if (!path.starts_with(folder) || path.size() > folder.size() + 9) continue;
+    int fd = path.size() > folder.size() ? 0 : -1;
+    for (char const c : path.substr(folder.size())) {
+      if (c < '0' || c > '9') return -1;
+      fd = fd * 10 + (c - '0');
+    }
+    return fd;
+  }
+  return -1;
+}
+
 // What the memo did not know.
 [[gnu::noinline]] unsigned look_up_slowly(int dir, char const* path) {
   // Most names of a build are bare. No clock is asked for those, nor a function of libc, whose
@@ -400,6 +417,8 @@ unsigned look_up_directory(char const* path, scanned_path const& name, std::uint
   bool const absolute = path[0] == '/';
   if (absolute && stage.mine->rules.target_count > 1)
     if (unsigned const root = root_entry(path, name.length)) return root;
+  int const own = absolute ? own_descriptor({path, name.length}) : -1;
+  if (own >= 0) return entry_of_fd(own) & entry_kind_mask;
   unsigned const directory = name.directory;
   if (directory == 0)
     return dir == sys::at_cwd ? entry_of_cwd() : entry_of_fd(dir) & entry_kind_mask;

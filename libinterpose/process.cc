@@ -4,6 +4,7 @@
 // exec is given, on the stack, because this may be a vfork child. Only that one variable is ours;
 // it says where library and segment lie.
 #include <alloca.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/prctl.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 #include "attach.h"
+#include "clock.h"
 #include "join.h"
 #include "meter.h"
 #include "name_buffer.h"
@@ -170,7 +172,12 @@ template <class Start>
   }
   if (e.preload_at < 0) entries[count++] = text;
   entries[count] = nullptr;
-  return start(entries);
+  int const r = start(entries);
+  // What fits only without us starts without us. A spawn returns its error.
+  bool const is_too_long = r == E2BIG || (r == -1 && errno == E2BIG);
+  if (!is_too_long) return r;
+  pass_through(abi::passthrough::exec_environment);
+  return start(envp);
 }
 
 // Calls start(envp) with an environment that has us in it; after a sandbox, with one that has not:
@@ -305,6 +312,8 @@ int prctl(int option, long a, long b, long c, long d) {
   if (option == PR_SET_SYSCALL_USER_DISPATCH && a != PR_SYS_DISPATCH_OFF)
     return static_cast<int>(
         into_sandbox(other_sandbox, 0, [=] { return real::prctl(option, a, b, c, d); }));
+  // Who may not read the processor's counter may not read the kernel's clock in memory either.
+  if (option == PR_SET_TSC && a == PR_TSC_SIGSEGV) ask_kernel_for_time();
   int const r = real::prctl(option, a, b, c, d);
   if (option == PR_SET_NAME && r == 0) thread_was_named();
   return r;

@@ -3,22 +3,22 @@
 // charged per entry, in the program's own callback, so that it is paced and not stopped as a whole.
 #include <fts.h>
 
+#include <atomic>
+#include <type_traits>
+#include <utility>
+
 #include "meter.h"
 #include "rows.h"
+
+// As <ftw.h> has it.
+struct FTW {
+  int base;  // where the entry's own name begins
+  int level;
+};
 
 namespace sluice {
 
 namespace {
-
-// The program's callback while nftw runs in this thread. Restored afterwards, so walks may nest; a
-// callback that longjmps out leaves a stale pointer that the next walk overwrites.
-thread_local constinit void* visitor __attribute__((tls_model("initial-exec"))) = nullptr;
-thread_local constinit char const* walk_root __attribute__((tls_model("initial-exec"))) = nullptr;
-
-thread_local constinit bool walk_changes_directory __attribute__((tls_model("initial-exec"))) =
-    false;
-
-constexpr int ftw_chdir = 4;
 
 // fts changes the directory inside libc, unless it was told not to.
 void forget_cwd_of(FTS const* walk) {
@@ -26,19 +26,68 @@ void forget_cwd_of(FTS const* walk) {
     forget_cwd();
 }
 
+constexpr int ftw_chdir = 4;
+
+// libc hands a callback nothing but the entry. So each callback of the program has one of ours that
+// calls no other: a program may leave a walk with longjmp, or have several under way in one thread.
+// A place in the table is never given back.
+constexpr unsigned most_callbacks = 16;
+
+enum class walk_kind { ftw, nftw, nftw_chdir };
+
+template <walk_kind kind>
+using callback_of = std::conditional_t<kind == walk_kind::ftw, ftw_function, nftw_function>;
+
+template <walk_kind kind>
+constinit std::atomic<callback_of<kind>*> callbacks[most_callbacks]{};
+
+template <unsigned n>
 int visit_ftw(char const* path, struct stat const* what, int type) {
-  auto* const program = reinterpret_cast<ftw_function*>(visitor);
   charge(call::ftw, core::op::walk, on_path(path), 1);
-  return program(path, what, type);
+  return callbacks<walk_kind::ftw>[n].load(std::memory_order_relaxed)(path, what, type);
 }
 
+template <unsigned n>
 int visit_nftw(char const* path, struct stat const* what, int type, FTW* where) {
-  auto* const program = reinterpret_cast<nftw_function*>(visitor);
-  // With FTW_CHDIR libc has changed the directory, and the path is relative to where the walk
-  // began; the root's target is near enough then.
-  if (walk_changes_directory) forget_cwd();
-  charge(call::nftw, core::op::walk, on_path(walk_root != nullptr ? walk_root : path), 1);
-  return program(path, what, type, where);
+  charge(call::nftw, core::op::walk, on_path(path), 1);
+  return callbacks<walk_kind::nftw>[n].load(std::memory_order_relaxed)(path, what, type, where);
+}
+
+// libc has gone to the directory of the entry.
+template <unsigned n>
+int visit_nftw_chdir(char const* path, struct stat const* what, int type, FTW* where) {
+  forget_cwd();
+  char const* const name = path + where->base;
+  charge(call::nftw, core::op::walk, on_path(*name != 0 ? name : path), 1);
+  return callbacks<walk_kind::nftw_chdir>[n].load(std::memory_order_relaxed)(path, what, type,
+                                                                             where);
+}
+
+template <walk_kind kind, unsigned... n>
+callback_of<kind>* ours_at(unsigned place, std::integer_sequence<unsigned, n...>) {
+  if constexpr (kind == walk_kind::ftw) {
+    static constexpr ftw_function* visits[] = {visit_ftw<n>...};
+    return visits[place];
+  } else if constexpr (kind == walk_kind::nftw) {
+    static constexpr nftw_function* visits[] = {visit_nftw<n>...};
+    return visits[place];
+  } else {
+    static constexpr nftw_function* visits[] = {visit_nftw_chdir<n>...};
+    return visits[place];
+  }
+}
+
+/// The callback that charges for each entry and calls `program`. `program` itself where no place is
+/// left: then the walk is charged as one entry.
+template <walk_kind kind>
+callback_of<kind>* paced(callback_of<kind>* program, call id, char const* root) {
+  for (unsigned n = 0; program != nullptr && n < most_callbacks; ++n) {
+    callback_of<kind>* there = nullptr;
+    if (callbacks<kind>[n].compare_exchange_strong(there, program) || there == program)
+      return ours_at<kind>(n, std::make_integer_sequence<unsigned, most_callbacks>());
+  }
+  charge(id, core::op::walk, on_path(root), 1);
+  return program;
 }
 
 template <class Real>
@@ -56,27 +105,17 @@ int change_directory(call id, place const& where, Real&& real_call) {
 namespace slow {
 
 int ftw(char const* path, ftw_function* visit, int depth) {
-  if (self.is_vfork_child) return real::ftw(path, visit, depth);
-  void* const outer = visitor;
-  visitor = reinterpret_cast<void*>(visit);
-  int const r = real::ftw(path, visit_ftw, depth);
-  visitor = outer;
-  return r;
+  if (!self.is_vfork_child) visit = paced<walk_kind::ftw>(visit, call::ftw, path);
+  return real::ftw(path, visit, depth);
 }
 
 int nftw(char const* path, nftw_function* visit, int depth, int flags) {
   if (self.is_vfork_child) return real::nftw(path, visit, depth, flags);
-  void* const outer = visitor;
-  char const* const outer_root = walk_root;
-  bool const outer_changes = walk_changes_directory;
-  visitor = reinterpret_cast<void*>(visit);
-  walk_changes_directory = (flags & ftw_chdir) != 0;
-  walk_root = walk_changes_directory && path != nullptr && path[0] == '/' ? path : nullptr;
-  int const r = real::nftw(path, visit_nftw, depth, flags);
-  visitor = outer;
-  walk_root = outer_root;
-  if (walk_changes_directory) forget_cwd();
-  walk_changes_directory = outer_changes;
+  if ((flags & ftw_chdir) == 0)
+    return real::nftw(path, paced<walk_kind::nftw>(visit, call::nftw, path), depth, flags);
+  int const r =
+      real::nftw(path, paced<walk_kind::nftw_chdir>(visit, call::nftw, path), depth, flags);
+  forget_cwd();
   return r;
 }
 

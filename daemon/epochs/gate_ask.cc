@@ -2,6 +2,7 @@
 // Gates: who was asked to sync for a job, and what came of it. See gate_book.h for what stays true.
 #include <errno.h>
 #include <fmt/format.h>
+#include <sodium/crypto_generichash.h>
 
 #include <algorithm>
 #include <utility>
@@ -17,9 +18,22 @@ constexpr time_ns find_us_ns = 10'000'000'000;   // children need it after our o
 constexpr time_ns ask_again_ns = 1'000'000'000;  // a message may go with its connection
 constexpr char const* too_many = "the controller has too many gates to watch";
 constexpr char const* nobody_said = "nobody has said here that the job has epochs";
-constexpr std::size_t most_gates = 4096;  // that are open
+constexpr std::size_t most_gates = 4096;                 // that are open
+constexpr std::size_t kept_for_others = most_gates / 8;  // for children that have none
 
 }  // namespace
+
+wire::gate_id gate_of(std::string const& child, wire::gate_id const& id) {
+  wire::gate_id out;
+  static_assert(sizeof out == crypto_generichash_BYTES_MIN);
+  crypto_generichash_state state;
+  crypto_generichash_init(&state, nullptr, 0, sizeof out);
+  crypto_generichash_update(&state, reinterpret_cast<unsigned char const*>(&id), sizeof id);
+  crypto_generichash_update(&state, reinterpret_cast<unsigned char const*>(child.data()),
+                            child.size());
+  crypto_generichash_final(&state, reinterpret_cast<unsigned char*>(&out), sizeof out);
+  return out;
+}
 
 gate_book::asked* gate_book::gate::find(std::string const& node) {
   auto const at = std::ranges::lower_bound(nodes, node, {}, &asked::node);
@@ -34,62 +48,51 @@ gate_book::gate* gate_book::find_gate(wire::gate_id const& id) {
   return at == gates_.end() ? nullptr : &*at;
 }
 
-/// It is there, and another node than this child. One that has gone may have come by another way.
-bool gate_book::is_heard_beside(standing const& s, std::uint32_t child, time_ns now) const {
-  return s.name != standing_[child].name && s.is_there && !is_silent(&s, now);
+void gate_book::ask_above(std::uint32_t child, wire::gate_ask const& m, time_ns now) {
+  wire::gate_id const id = gate_of(standing_[child].name, m.gate);
+  if (std::ranges::none_of(routes_, [&](route const& r) { return r.id == id; })) {
+    auto const of_child =
+        std::ranges::count_if(routes_, [&](route const& r) { return r.child == child; });
+    if (static_cast<std::size_t>(of_child) >= standing_[child].most().gates)
+      return out_.push_back({child, wire::gate_open{m.gate, number(), EBUSY, too_many}});
+    routes_.push_back({id, m.gate, child, now + m.patience_ns + remembered_ns});
+  }
+  out_.push_back({above, wire::gate_ask{id, m.job, m.patience_ns}});
 }
 
-bool gate_book::is_anothers(std::uint32_t child, std::uint64_t incarnation, time_ns now) const {
-  return std::ranges::any_of(standing_, [&](standing const& s) {
-    return s.incarnation == incarnation && is_heard_beside(s, child, now);
-  });
-}
-
-void gate_book::ask(std::uint32_t child, wire::gate_ask const& m, time_ns now) {
-  // The numbers of a gate are no secret of who asks.
-  if (child >= standing_.size() || is_anothers(child, m.gate.node, now)) return;
-  if (is_relay_) {
-    auto const at = std::find_if(routes_.begin(), routes_.end(),
-                                 [&](route const& r) { return r.id == m.gate; });
-    if (at != routes_.end()) {
-      if (is_heard_beside(standing_[at->child], child, now)) return;
-      at->child = child;
-    } else {
-      auto const of_child =
-          std::ranges::count_if(routes_, [&](route const& r) { return r.child == child; });
-      if (static_cast<std::size_t>(of_child) >= most_gates_of_child)
-        return out_.push_back({child, wire::gate_open{m.gate, number(), EBUSY, too_many}});
-      routes_.push_back({m.gate, child, now + m.patience_ns + remembered_ns});
-    }
-    out_.push_back({above, m});
-    return;
-  }
-  if (gate* const there = find_gate(m.gate)) {
-    if (there->job != m.job || is_heard_beside(standing_[there->from], child, now)) return;
-    there->from = child;
-    if (there->is_over)
-      answer(*there);
-    else  // who asks again hears whom he waits for
-      out_.push_back({child, wire::gate_open{m.gate, number(), EINPROGRESS, waits_for(*there)}});
-    return;
-  }
+/// For one gate more of this child.
+bool gate_book::has_place(std::uint32_t child) const {
   std::size_t open = 0, of_child = 0;
   for (gate const& g : gates_) {
     if (g.is_over) continue;
     ++open;
     of_child += g.from == child;
   }
+  return of_child < standing_[child].most().gates &&
+         open < (of_child == 0 ? most_gates : most_gates - kept_for_others);
+}
+
+void gate_book::ask(std::uint32_t child, wire::gate_ask const& m, time_ns now) {
+  if (child >= standing_.size()) return;
+  if (is_relay_) return ask_above(child, m, now);
+  wire::gate_id const id = gate_of(standing_[child].name, m.gate);
+  if (gate const* const there = find_gate(id)) {
+    if (there->job != m.job) return;
+    if (there->is_over) return answer(*there);
+    // who asks again hears whom he waits for
+    return out_.push_back(
+        {child, wire::gate_open{m.gate, number(), EINPROGRESS, waits_for(*there)}});
+  }
   gate g;
-  g.id = m.gate;
+  g.id = id;
+  g.asker_id = m.gate;
   g.job = m.job;
   g.from = child;
   g.patience_ns = m.patience_ns;
-  if (open >= most_gates || of_child >= most_gates_of_child) {
-    g.error = EBUSY;
-    g.why = too_many;
-    return answer(g);
-  }
-  begin(std::move(g), now);
+  if (has_place(child)) return begin(std::move(g), now);
+  g.error = EBUSY;
+  g.why = too_many;
+  answer(g);
 }
 
 void gate_book::above_sync(wire::gate_sync const& m, time_ns now) {
@@ -110,6 +113,7 @@ void gate_book::above_open(wire::gate_open const& m) {
   if (at == routes_.end()) return;
   wire::gate_open open = m;
   above_number_ = m.book;
+  open.gate = at->asker_id;
   open.book = number();
   out_.push_back({at->child, std::move(open)});
   if (m.error != EINPROGRESS) routes_.erase(at);  // who has lost the answer asks again
@@ -220,7 +224,7 @@ void gate_book::answer(gate const& g) {
   if (g.from == above)
     out_.push_back({above, wire::gate_done{g.id, g.error, g.why}});
   else
-    out_.push_back({g.from, wire::gate_open{g.id, number(), g.error, g.why}});
+    out_.push_back({g.from, wire::gate_open{g.asker_id, number(), g.error, g.why}});
 }
 
 }  // namespace sluice::epochs

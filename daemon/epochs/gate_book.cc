@@ -9,11 +9,11 @@ namespace sluice::epochs {
 
 namespace {
 
-constexpr std::size_t most_rows = 1u << 20, most_rows_of_child = 1u << 16;
-constexpr std::size_t most_owed = 1u << 20;
+constexpr std::size_t most_rows = 1u << 20;
 constexpr std::size_t jobs_per_message = 2000;
 constexpr time_ns look_ns = 60'000'000'000;
-constexpr time_ns tell_again_ns = 1'000'000'000;
+constexpr time_ns tell_again_ns = 1'000'000'000, tell_seldom_ns = 32'000'000'000;
+constexpr time_ns say_again_ns = 60'000'000'000;
 // A loss of a job that is over everywhere waits for a gate of that name so long.
 constexpr time_ns loss_kept_ns = 1'800'000'000'000;
 // Gates that are over. A node that asks again has the answer within a second.
@@ -37,23 +37,28 @@ gate_book::standing* gate_book::standing_of(std::string const& node) {
   return at == child_of_.end() ? nullptr : &standing_[at->second];
 }
 
-void gate_book::heard(std::uint32_t child, std::string const& name, std::uint64_t incarnation,
-                      time_ns now) {
+/// A node has 1024 jobs at most, and 900 that it departed from. What a child changes is written to
+/// the disk before anybody is answered: so it may not change more at a time than is soon written.
+gate_book::bounds gate_book::standing::most() const {
+  constexpr std::size_t k = 1024;
+  if (is_relay) return {256 * k, 256 * k, 64 * k, 8 * most_gates_of_node};
+  return {4 * k, 64 * k, 4 * k, most_gates_of_node};
+}
+
+void gate_book::heard(std::uint32_t child, std::string const& name, wire::role who,
+                      std::uint64_t incarnation, time_ns now) {
   if (child >= standing_.size()) standing_.resize(child + 1);
   standing& s = standing_[child];
-  if (s.incarnation != incarnation) forget_owed(child);
+  // What an earlier life of it had asked for would tell this one that it is written down.
+  if (s.incarnation != incarnation) s.owed.clear();
   s.heard_at = now;
   s.is_there = true;
+  s.is_relay = who == wire::role::relay;
   s.incarnation = incarnation;
   if (s.name != name) {
     s.name = name;
     child_of_[name] = child;
   }
-}
-
-/// What an earlier life of it had asked for would tell this one that it is written down.
-void gate_book::forget_owed(std::uint32_t child) {
-  std::erase_if(owed_, [&](owed const& o) { return o.child == child; });
 }
 
 void gate_book::gone(std::uint32_t child) {
@@ -74,19 +79,29 @@ void gate_book::add_row(core::job_id job, std::string const& node, std::uint64_t
   if (of.rows.empty() && !of.is_leaving) of.is_above = false, of.told_at = 0;
   of.rows.push_back({node, boot, {}, false});
   ++rows_;
-  ++rows_of_[node];
+  ++rows_of_[node].jobs;
   touch(job, node);
+}
+
+void gate_book::set_over(row& r, bool is_over) {
+  row_counts& counts = rows_of_[r.node];
+  --counts.of(r);
+  r.is_over = is_over;
+  ++counts.of(r);
 }
 
 void gate_book::drop_row(core::job_id job, std::string const& node) {
   auto const of = jobs_.find(job);
   if (of == jobs_.end()) return;
-  std::size_t const dropped =
-      std::erase_if(of->second.rows, [&](row const& r) { return r.node == node; });
+  auto const counts = rows_of_.find(node);
+  std::size_t const dropped = std::erase_if(of->second.rows, [&](row const& r) {
+    if (r.node != node) return false;
+    --counts->second.of(r);
+    return true;
+  });
   rows_ -= dropped;
-  if (auto const at = rows_of_.find(node); at != rows_of_.end() && (at->second -= dropped) == 0)
-    rows_of_.erase(at);
   if (dropped != 0) touch(job, node);
+  if (dropped != 0 && counts->second.jobs + counts->second.losses == 0) rows_of_.erase(counts);
   if (!of->second.rows.empty()) return;
   // A relay that may be written down further up keeps the job until it is taken out there.
   of->second.is_leaving |= of->second.may_be_above;
@@ -98,39 +113,51 @@ void gate_book::drop_row(core::job_id job, std::string const& node) {
 void gate_book::join(std::uint32_t child, wire::gate_join const& m) {
   if (child >= standing_.size()) return;
   if (m.is_all) {
-    forget_owed(child);
+    standing_[child].owed.clear();
     leave_out(standing_[child].name, m);
   }
   for (wire::gate_member const& one : m.jobs) join_one(child, one);
 }
 
+void gate_book::refuse_more(standing& s) {
+  if (s.refused_at != 0 && s.heard_at - s.refused_at < say_again_ns) return;
+  s.refused_at = s.heard_at;
+  refused_.push_back(s.name);
+}
+
+std::vector<std::string> gate_book::take_refused() { return std::exchange(refused_, {}); }
+
 void gate_book::join_one(std::uint32_t child, wire::gate_member const& m) {
-  std::string const& node = standing_[child].name;
+  standing& s = standing_[child];
+  std::string const& node = s.name;
   row* r = find_row(m.job, node);
-  if (owed_.size() >= most_owed) return;
+  if (s.owed.size() >= s.most().owed && !s.owed.contains(m.job)) return refuse_more(s);
   if (m.is_over) {
     if (r != nullptr && m.is_lost && r->lost.empty()) r->lost = "could not sync what the job wrote";
     if (r != nullptr && r->lost.empty()) {
       drop_row(m.job, node);
     } else if (r != nullptr) {
-      r->is_over = true;
+      set_over(*r, true);
       touch(m.job, node);
     }
-    owed_.push_back({child, m.job, true});
+    s.owed[m.job] = true;
     return;
   }
+  if (r == nullptr || r->is_over) {
+    row_counts const& has = rows_of_[node];
+    bool const has_most = has.jobs >= s.most().jobs || has.losses >= s.most().losses;
+    if (rows_ >= most_rows || has_most) return refuse_more(s);
+  }
   if (r == nullptr) {
-    auto const of = rows_of_.find(node);
-    if (rows_ >= most_rows || (of != rows_of_.end() && of->second >= most_rows_of_child)) return;
     add_row(m.job, node, m.boot);
   } else if (r->boot != m.boot || r->is_over) {
     if (r->boot != m.boot && r->lost.empty())
       r->lost = "was started again, and what it had not synced is lost";
     r->boot = m.boot;
-    r->is_over = false;
+    set_over(*r, false);
     touch(m.job, node);
   }
-  owed_.push_back({child, m.job, false});
+  s.owed[m.job] = false;
 }
 
 /// Rows of a node that does not have the job any more, and never said that it had synced it.
@@ -143,7 +170,7 @@ void gate_book::leave_out(std::string const& node, wire::gate_join const& m) {
                                          [k = key](auto const& one) { return one.job == k; });
       if (is_listed) continue;
       if (r.lost.empty()) r.lost = "has lost the job, and nobody synced what it wrote";
-      r.is_over = true;
+      set_over(r, true);
       touch(key, node);
     }
 }
@@ -224,7 +251,8 @@ void gate_book::tell_above(time_ns now) {
   wire::gate_join list;
   for (auto& [key, of] : jobs_) {
     bool const is_over = of.is_leaving;
-    if (of.is_above || (of.told_at != 0 && now - of.told_at < tell_again_ns)) continue;
+    if (of.is_above || (of.told_at != 0 && now - of.told_at < of.again_ns)) continue;
+    of.again_ns = of.told_at == 0 ? tell_again_ns : std::min(2 * of.again_ns, tell_seldom_ns);
     of.told_at = now;
     of.may_be_above = true;
     list.jobs.push_back({key, of.boot, is_over, false});
@@ -237,20 +265,22 @@ void gate_book::tell_above(time_ns now) {
 std::vector<gate_book::letter> gate_book::take() {
   std::vector<letter> out = std::exchange(out_, {});
   if (is_dirty()) return out;
-  std::unordered_map<std::uint32_t, wire::gate_known> known;
-  std::erase_if(owed_, [&](owed const& o) {
-    if (!o.is_over) {
-      auto const of = jobs_.find(o.job);
-      if (is_relay_ && of != jobs_.end() && !of->second.is_above) return false;
-    }
-    wire::gate_known& m = known[o.child];
+  for (std::uint32_t child = 0; child < standing_.size(); ++child) {
+    wire::gate_known m;
     m.book = number();
-    m.jobs.push_back({o.job, o.is_over});
-    if (m.jobs.size() >= jobs_per_message) out.push_back({o.child, std::exchange(m, {})});
-    return true;
-  });
-  for (auto& [child, m] : known)
-    if (!m.jobs.empty()) out.push_back({child, std::move(m)});
+    std::erase_if(standing_[child].owed, [&](auto const& owed) {
+      auto const& [job, is_over] = owed;
+      auto const of = jobs_.find(job);
+      if (!is_over && is_relay_ && of != jobs_.end() && !of->second.is_above) return false;
+      m.jobs.push_back({job, is_over});
+      return true;
+    });
+    for (std::size_t at = 0; at < m.jobs.size(); at += jobs_per_message) {
+      auto const from = m.jobs.begin() + static_cast<std::ptrdiff_t>(at);
+      std::size_t const count = std::min(jobs_per_message, m.jobs.size() - at);
+      out.push_back({child, wire::gate_known{m.book, {from, from + count}}});
+    }
+  }
   return out;
 }
 
@@ -273,13 +303,13 @@ void gate_book::forget_over(time_ns now) {
 }
 
 void gate_book::tick(time_ns now) {
+  if (now - ticked_at_ < 50'000'000) return;
+  ticked_at_ = now;
+  expire_rows(now);
   if (is_relay_) {
     pass_losses();
     tell_above(now);
   }
-  expire_rows(now);
-  if (now - ticked_at_ < 50'000'000) return;
-  ticked_at_ = now;
   for (gate& g : gates_)
     if (!g.is_over) look_at(g, now);
   forget_over(now);

@@ -24,8 +24,11 @@ namespace sluice::epochs {
 
 using lease::time_ns;
 
-/// That one child has open at a time.
-inline constexpr std::size_t most_gates_of_child = 256;
+/// That one node has open at a time.
+inline constexpr std::size_t most_gates_of_node = 256;
+/// A gate is its asker's: what a child numbers as it likes, its parent calls this, after a restart
+/// too. 128 bits of BLAKE2b.
+wire::gate_id gate_of(std::string const& child, wire::gate_id const& id);
 
 class gate_book {
  public:
@@ -48,7 +51,8 @@ class gate_book {
   void kept();
 
   // ---- who is below
-  void heard(std::uint32_t child, std::string const& name, std::uint64_t incarnation, time_ns now);
+  void heard(std::uint32_t child, std::string const& name, wire::role who,
+             std::uint64_t incarnation, time_ns now);
   void gone(std::uint32_t child);
 
   // ---- what children say
@@ -74,6 +78,8 @@ class gate_book {
   std::vector<letter> take();
   /// Gates that failed since: a line for the log each.
   std::vector<std::string> take_failures();
+  /// Children that wanted more rows than there are for them, once a minute each.
+  std::vector<std::string> take_refused();
 
   std::size_t rows() const { return rows_; }
   /// Nodes of gates that were looked at so far.
@@ -93,15 +99,28 @@ class gate_book {
     bool is_above = false;      // relay: the parent has written us down
     bool may_be_above = false;  // relay: it may have, or an earlier life of ours told it to
     bool is_leaving = false;  // relay: and is to take us out first, for all that was before is over
-    time_ns told_at = 0;      // relay: when it was told last
+    time_ns told_at = 0;      // relay: when it was told last; 0: of what is now it was not
+    time_ns again_ns = 0;     // relay: after so long it is told again
     time_ns over_at = 0;      // when no node was seen to have it; 0: one has, or nobody looked
     std::uint64_t boot = 0;   // relay: grows with losses below, so that the parent notes them
+  };
+  /// How much one child may have: a relay speaks for many.
+  struct bounds {
+    std::size_t jobs, losses, owed, gates;
+  };
+  struct row_counts {
+    std::size_t jobs = 0, losses = 0;  // of jobs that are over
+    std::size_t& of(row const& r) { return r.is_over ? losses : jobs; }
   };
   struct standing {
     std::string name;
     std::uint64_t incarnation = 0;
     time_ns heard_at = 0;
     bool is_there = false;
+    bool is_relay = false;
+    std::map<core::job_id, bool> owed;  // to be told that it is in the book; true: out of it
+    time_ns refused_at = 0;             // when that was said last
+    bounds most() const;
   };
   struct asked {
     std::string node;
@@ -110,7 +129,8 @@ class gate_book {
     bool has_synced = false;
   };
   struct gate {
-    wire::gate_id id;
+    wire::gate_id id;        // here and below
+    wire::gate_id asker_id;  // what the asker calls it
     core::job_id job;
     std::uint32_t from = above;
     time_ns until = 0;  // its patience; when it is over, how long it is remembered
@@ -123,13 +143,9 @@ class gate_book {
     std::uint32_t error = 0;
     std::string why;
   };
-  struct owed {
-    std::uint32_t child;
-    core::job_id job;
-    bool is_over;
-  };
   struct route {
-    wire::gate_id id;
+    wire::gate_id id;        // above
+    wire::gate_id asker_id;  // what the child calls it
     std::uint32_t child;
     time_ns until;
   };
@@ -139,11 +155,12 @@ class gate_book {
   void count_rows();
   void touch(core::job_id job, std::string const& node) { touched_[job].insert(node); }
   row* find_row(core::job_id job, std::string const& node);
+  void set_over(row& r, bool is_over);
   void add_row(core::job_id job, std::string const& node, std::uint64_t boot);
   void drop_row(core::job_id job, std::string const& node);
   void join_one(std::uint32_t child, wire::gate_member const& m);
   void leave_out(std::string const& node, wire::gate_join const& m);
-  void forget_owed(std::uint32_t child);
+  void refuse_more(standing& s);
   void expire_rows(time_ns now);
   void forget_over(time_ns now);
   standing* standing_of(std::string const& node);
@@ -160,9 +177,9 @@ class gate_book {
   void pass_losses();
   std::uint64_t number() const;
 
+  void ask_above(std::uint32_t child, wire::gate_ask const& m, time_ns now);
+  bool has_place(std::uint32_t child) const;
   bool is_silent(standing const* s, time_ns now) const;
-  bool is_heard_beside(standing const& s, std::uint32_t child, time_ns now) const;
-  bool is_anothers(std::uint32_t child, std::uint64_t incarnation, time_ns now) const;
 
   static constexpr time_ns remembered_ns = 60'000'000'000;     // who asked may ask again
   static constexpr time_ns forgotten_ns = 86'400'000'000'000;  // not heard of for a day
@@ -175,12 +192,11 @@ class gate_book {
   std::size_t rows_ = 0;
   std::vector<standing> standing_;  // by child
   std::unordered_map<std::string, std::uint32_t> child_of_;
-  std::unordered_map<std::string, std::size_t> rows_of_;
+  std::unordered_map<std::string, row_counts> rows_of_;
   std::vector<gate> gates_;
   std::vector<route> routes_;
-  std::vector<owed> owed_;
   std::vector<letter> out_;
-  std::vector<std::string> failures_;
+  std::vector<std::string> failures_, refused_;
   time_ns ticked_at_ = 0, expired_at_ = 0;
   std::uint64_t looks_ = 0;
 };

@@ -28,7 +28,7 @@ gate_keeper::gate_keeper(std::string path, bool is_relay, std::uint64_t incarnat
 }
 
 void gate_keeper::hear(wire::parent_socket::incoming const& m, time_ns now) {
-  book_.heard(m.child, *m.name, m.head.incarnation, now);
+  book_.heard(m.child, *m.name, m.who, m.head.incarnation, now);
   if (auto const* join = std::get_if<wire::gate_join>(&m.body))
     book_.join(m.child, *join);
   else if (auto const* ask = std::get_if<wire::gate_ask>(&m.body))
@@ -69,6 +69,8 @@ void gate_keeper::settle(time_ns now, post const& out) {
   }
   for (std::string const& why : book_.take_failures())
     log_.warning("a gate stays closed", {{"why", why}});
+  for (std::string const& child : book_.take_refused())
+    log_.warning("a child asks for more jobs with epochs than it may have", {{"child", child}});
 }
 
 }  // namespace sluice::epochs

@@ -29,7 +29,7 @@ constexpr std::size_t most_answered = 256;
 constexpr std::size_t most_departed = 900;
 constexpr std::size_t most_departed_of_an_owner = 128;
 constexpr std::size_t most_waits = 4096;
-constexpr shared_places gates_above = {most_gates_of_child, 32, most_gates_of_child / 8};
+constexpr shared_places gates_above = {most_gates_of_node, 32, most_gates_of_node / 8};
 
 constexpr after_state state_in(std::uint32_t word) { return static_cast<after_state>(word & 7); }
 

@@ -79,7 +79,7 @@ bool zmq_frame::receive(void* socket) {
 
 void set_common_options(zmq_socket& s) {
   s.set(ZMQ_MAXMSGSIZE, static_cast<std::int64_t>(most_bytes + 256));  // and CURVE's own bytes
-  s.set(ZMQ_HANDSHAKE_IVL, 30000);
+  s.set(ZMQ_HANDSHAKE_IVL, 10000);  // who does not say who he is holds a descriptor so long
   s.set(ZMQ_TCP_MAXRT, 3000);
   s.set(ZMQ_IPV6, 1);
   // Room for what comes while the process is stopped: a full queue stops the reading of a

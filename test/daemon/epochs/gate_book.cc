@@ -16,7 +16,7 @@ TEST_CASE("gates: one opens when all have acknowledged, and not before", "[gates
   d.done(0);
   d.done(1);
   d.done(1);                               // twice is once
-  d.book.done(7, {{9, 1}, 0, ""}, d.now);  // who was not asked
+  d.book.done(7, {d.id(), 0, ""}, d.now);  // who was not asked
   d.done(2, 4);                            // of another gate
   CHECK_FALSE(d.answer());
   d.ask(0);  // again
@@ -164,7 +164,7 @@ TEST_CASE("gates: who has ended and synced is not asked", "[gates]") {
 TEST_CASE("gates: nobody asks for a job that is not his", "[gates]") {
   desk d = three_nodes();
   d.hear(3);
-  d.book.ask(3, {{9, 1}, hydro, second}, d.now);
+  d.ask_for(hydro, 3, 1, second);
   d.settle();
   REQUIRE(d.answer(3));
   CHECK(d.answer(3)->error != 0);
@@ -213,7 +213,7 @@ TEST_CASE("gates: a relay takes out above what ended while it was down, or could
           "[gates]") {
   desk before(true);
   before.join(0);
-  before.settle();
+  before.look();
   REQUIRE(before.to<wire::gate_join>(gate_book::above).size() == 1);
   bool const is_new_life = GENERATE(true, false);
   desk next(true, 6);
@@ -226,10 +226,10 @@ TEST_CASE("gates: a relay takes out above what ended while it was down, or could
   SECTION("and its next life, where that was lost") {
     desk third(true, 7);
     third.book.from_text(d.book.to_text());
-    third.settle();
+    third.look();
     d.sent = std::move(third.sent);
   }
-  d.settle();
+  d.look();
   auto const said = d.to<wire::gate_join>(gate_book::above);
   REQUIRE(!said.empty());
   CHECK(said[0].jobs.size() == 1);
@@ -255,7 +255,7 @@ TEST_CASE("gates: a relay answers for its children", "[gates]") {
     d.ask(1);
     CHECK(d.to<wire::gate_ask>(gate_book::above).size() == 1);
     CHECK(d.to<wire::gate_sync>(0).empty());
-    d.book.above_open({{9, 1}, 8, 0, ""});
+    d.book.above_open({d.id(), 8, 0, ""});
     d.settle();
     REQUIRE(d.answer(1));
     CHECK(d.answer(1)->error == 0);
@@ -307,7 +307,7 @@ static desk relay_of_two() {
 TEST_CASE("gates: a job that ends below a relay, and begins again", "[gates]") {
   desk d = relay_of_two();
   d.join(0, {hydro, 1, true, false});
-  d.settle();
+  d.look();
   CHECK(d.to<wire::gate_join>(gate_book::above).size() == 1);
   d.join(1, {hydro, 1, true, false});
   d.pass(100 * ms);
@@ -319,18 +319,18 @@ TEST_CASE("gates: a job that ends below a relay, and begins again", "[gates]") {
   CHECK(d.to<wire::gate_join>(gate_book::above).back().jobs[0].is_over);
   d.book.above_known({8, {{hydro, true}}});
   std::size_t const told = d.to<wire::gate_known>(1).size();
-  d.settle();
+  d.look();
   CHECK(d.to<wire::gate_known>(1).size() == told);  // that was the end, not the new beginning
   CHECK_FALSE(d.to<wire::gate_join>(gate_book::above).back().jobs[0].is_over);
   d.book.above_known({8, {{hydro, false}}});
-  d.settle();
+  d.look();
   CHECK_FALSE(d.to<wire::gate_known>(1).back().jobs[0].is_over);
 }
 
 TEST_CASE("gates: what is lost below a relay is noted above before it is forgotten", "[gates]") {
   desk d = relay_of_two();
   d.join(1, {hydro, 2, false, false});  // that machine was started again
-  d.settle();
+  d.look();
   auto const join = d.to<wire::gate_join>(gate_book::above).back().jobs[0];
   CHECK(join.boot == 1);
   auto const syncs = [&](std::uint64_t counter) {
@@ -349,15 +349,15 @@ TEST_CASE("gates: what is lost below a relay is noted above before it is forgott
   SECTION("the relay starts again first") {
     desk again(true, 6);
     again.book.from_text(d.book.to_text());
-    again.settle();
+    again.look();
     CHECK(again.to<wire::gate_join>(gate_book::above).back().jobs[0].boot == 2);
   }
   SECTION("what the parent makes of it") {
     desk top = three_nodes();
     top.join(5, {hydro, 0, false, false});
-    top.settle();
+    top.look();
     top.join(5, join);
-    top.settle();
+    top.look();
     top.ask(0);
     CHECK(top.why() == "node n5 was started again, and what it had not synced is lost");
   }
@@ -438,7 +438,7 @@ TEST_CASE("gates: those of one job that have failed do not shut the gates of oth
     if (i % 100 == 0) d.pass(100 * ms, {0, 1});
     REQUIRE(d.answer()->error == EIO);
   }
-  d.book.ask(1, {{9, ++counter}, other, 30 * second}, d.now);
+  d.ask_for(other, 1, ++counter);
   d.settle();
   d.done(1, counter);
   REQUIRE(d.answer(1));
@@ -456,7 +456,7 @@ TEST_CASE("gates: a relay keeps no way back for what was answered", "[gates]") {
   std::uint64_t counter = 0;
   auto const open = [&](std::uint32_t child) {
     d.ask(child, ++counter);
-    d.book.above_open({{9, counter}, 8, 0, ""});
+    d.book.above_open({d.id(counter), 8, 0, ""});
     d.settle();
     return d.answer(child) && d.answer(child)->error == 0 &&
            d.answer(child)->gate.counter == counter;
@@ -469,26 +469,118 @@ TEST_CASE("gates: a relay keeps no way back for what was answered", "[gates]") {
   CHECK(open(1));
 }
 
-TEST_CASE("gates: nobody asks in the name of another node's gate", "[gates]") {
+TEST_CASE("gates: two nodes that number alike have gates of their own", "[gates]") {
   desk d;
   constexpr std::uint64_t own = 78;
-  d.hear(0, 9);
-  d.hear(1, 10);
-  for (std::uint32_t c : {0u, 1u}) d.book.join(c, {false, {{hydro, 1, false, false}}});
-  d.book.join(1, {false, {{own, 1, false, false}}});
+  for (std::uint32_t c : {0u, 1u}) d.join(c);
+  d.join(1, {own, 1, false, false});
   d.settle();
-  d.book.ask(1, {{9, 1}, own, 30 * second}, d.now);  // before the other one has asked
-  d.settle();
-  CHECK(d.to<wire::gate_sync>(1).empty());
-  d.book.ask(0, {{9, 1}, hydro, 30 * second}, d.now);
-  d.settle();
-  d.book.ask(1, {{9, 1}, hydro, 30 * second}, d.now);
-  d.settle();
-  for (std::uint32_t c : {0u, 1u}) d.book.done(c, {{9, 1}, 0, ""}, d.now);
-  d.settle();
-  CHECK(d.to<wire::gate_open>(1).empty());
+  d.ask_for(own, 1);  // in the name of the other one, before that one has asked
+  d.done(1);
+  REQUIRE(d.answer(1));
+  CHECK(d.answer(1)->error == 0);
+  d.ask(0);
+  d.done(0);
+  CHECK_FALSE(d.answer(0));  // n1 has synced another job
+  d.done(1);
   REQUIRE(d.answer(0));
   CHECK(d.answer(0)->error == 0);
+  CHECK(d.answer(0)->gate == wire::gate_id{9, 1});
+  CHECK(d.to<wire::gate_open>(1).size() == 1);
+}
+
+TEST_CASE("gates: two nodes below a relay that number alike have gates of their own", "[gates]") {
+  desk d = relay_of_two();
+  d.ask(0);
+  wire::gate_id const first = d.id();
+  d.ask(1);
+  wire::gate_id const second_one = d.id();
+  auto const asked = d.to<wire::gate_ask>(gate_book::above);
+  REQUIRE(asked.size() == 2);
+  CHECK(asked[0].gate == first);
+  CHECK(asked[1].gate == second_one);
+  CHECK(first != second_one);
+  d.book.above_open({second_one, 8, EIO, "lost"});
+  d.settle();
+  CHECK_FALSE(d.answer(0));
+  REQUIRE(d.answer(1));
+  CHECK(d.answer(1)->gate == wire::gate_id{9, 1});
+  d.book.above_open({first, 8, 0, ""});
+  d.settle();
+  REQUIRE(d.answer(0));
+  CHECK(d.answer(0)->error == 0);
+}
+
+TEST_CASE("gates: a relay speaks for many nodes, a node for itself", "[gates]") {
+  desk d;
+  d.hear(0);
+  d.hear(1, 1, wire::role::relay);
+  for (std::uint32_t c : {0u, 1u}) d.book.join(c, {false, {{hydro, 1, false, false}}});
+  d.settle();
+  for (std::uint32_t c : {0u, 1u})
+    for (std::uint64_t counter = 1; counter <= 300; ++counter) d.ask(c, counter);
+  auto const refused = [&](std::uint32_t child) {
+    auto const all = d.to<wire::gate_open>(child);
+    return std::ranges::count(all, unsigned(EBUSY), &wire::gate_open::error);
+  };
+  CHECK(refused(0) == 44);
+  CHECK(refused(1) == 0);
+}
+
+TEST_CASE("gates: some places are kept for children that have no gate", "[gates]") {
+  desk d;
+  for (std::uint32_t c = 0; c < 20; ++c) d.join(c);
+  d.settle();
+  for (std::uint32_t c = 0; c < 19; ++c)
+    for (std::uint64_t counter = 1; counter <= 256; ++counter) d.ask_for(hydro, c, counter);
+  d.ask_for(hydro, 19);
+  d.settle();
+  CHECK_FALSE(d.answer(19));  // it is asked about
+  d.ask_for(hydro, 19, 2);
+  d.settle();
+  REQUIRE(d.answer(19));
+  CHECK(d.answer(19)->error == EBUSY);
+}
+
+TEST_CASE("gates: a node has so many jobs, and a flood of them is told", "[gates]") {
+  desk d;
+  d.join(1);
+  d.hear(0);
+  d.hear(2, 1, wire::role::relay);
+  wire::gate_join flood;
+  for (std::uint64_t job = 0; job < 5000; ++job) flood.jobs.push_back({1000 + job, 1});
+  d.book.join(0, flood);
+  d.book.join(0, flood);
+  CHECK(d.book.rows() == 1 + 4096);
+  d.settle();
+  CHECK(d.book.take_refused() == std::vector<std::string>{"n0"});
+  d.book.join(2, flood);
+  CHECK(d.book.rows() == 1 + 4096 + 5000);
+  CHECK(d.book.take_refused().empty());
+  // What it may change before it is answered is bounded, too.
+  d.settle(false);
+  std::size_t const told = d.to<wire::gate_known>(0).size();
+  for (std::uint64_t boot = 2; boot < 5; ++boot) {
+    for (auto& one : flood.jobs) one.boot = boot;
+    d.book.join(0, flood);
+  }
+  d.settle();
+  std::size_t rows = 0;
+  auto const known = d.to<wire::gate_known>(0);
+  for (std::size_t i = told; i < known.size(); ++i) rows += known[i].jobs.size();
+  CHECK(rows == 4096);
+}
+
+TEST_CASE("gates: what the parent does not take is told ever more seldom", "[gates]") {
+  desk d(true);
+  d.join(0);
+  d.pass(64 * second, {0});
+  std::size_t const told = d.to<wire::gate_join>(gate_book::above).size();
+  CHECK(told >= 6);
+  CHECK(told <= 8);
+  d.book.above_anew();  // another parent hears it at once
+  d.pass(100 * ms, {0});
+  CHECK(d.to<wire::gate_join>(gate_book::above).size() == told + 1);
 }
 
 TEST_CASE("gates: a loss is remembered while others fail", "[gates]") {
@@ -504,8 +596,8 @@ TEST_CASE("gates: a loss is remembered while others fail", "[gates]") {
   std::uint64_t counter = 1;
   for (int i = 0; i < 20; ++i) {
     for (std::uint32_t c = 0; c < 100; ++c) {
-      d.book.ask(c, {{9, ++counter}, other, 30 * second}, d.now);
-      d.book.done(c, {{9, counter}, EIO, "no"}, d.now);
+      d.ask_for(other, c, ++counter);
+      d.book.done(c, {d.id(counter), EIO, "no"}, d.now);
     }
     d.pass(100 * ms, {0});
   }
@@ -519,10 +611,9 @@ TEST_CASE("gates: a node that comes by another way asks as before", "[gates]") {
   d.book.join(0, {false, {{hydro, 1, false, false}}});
   d.settle();
   d.book.gone(0);
-  d.hear(1, 10);  // a relay, which has it now
+  d.hear(1, 10, wire::role::relay);  // which has it now
   d.book.join(1, {false, {{hydro, 1, false, false}}});
   d.settle();
-  d.book.ask(1, {{9, 1}, hydro, 30 * second}, d.now);
-  d.settle();
+  d.ask(1);
   CHECK_FALSE(d.to<wire::gate_sync>(1).empty());
 }

@@ -100,7 +100,7 @@ struct model {
   void at_controller(mail const& m) {
     gate_book& book = parent_of(m.child);
     book.heard(m.child, m.child == relay_edge ? "relay" : "n" + std::to_string(m.child),
-               m.incarnation, now);
+               m.child == relay_edge ? wire::role::relay : wire::role::node, m.incarnation, now);
     nodes[m.child].met = m.incarnation;
     if (auto const* j = std::get_if<wire::gate_join>(&m.m)) book.join(m.child, *j);
     if (auto const* a = std::get_if<wire::gate_ask>(&m.m)) book.ask(m.child, *a, now);

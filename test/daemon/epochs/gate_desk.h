@@ -19,11 +19,18 @@ struct desk {
   gate_book book;
   std::int64_t now = second;
   std::vector<gate_book::letter> sent;
+  bool is_relay;
+  std::uint32_t asker = 0;  // the last one
 
-  explicit desk(bool is_relay = false, std::uint64_t number = 5) : book(is_relay, number, second) {}
+  explicit desk(bool of_relay = false, std::uint64_t number = 5)
+      : book(of_relay, number, second), is_relay(of_relay) {}
 
-  void hear(std::uint32_t child, std::uint64_t incarnation = 1) {
-    book.heard(child, "n" + std::to_string(child), incarnation, now);
+  void hear(std::uint32_t child, std::uint64_t incarnation = 1, wire::role who = wire::role::node) {
+    book.heard(child, "n" + std::to_string(child), who, incarnation, now);
+  }
+  /// What the asker's gate is called by the book.
+  wire::gate_id id(std::uint64_t counter = 1) const {
+    return epochs::gate_of("n" + std::to_string(asker), {9, counter});
   }
   void join(std::uint32_t child, wire::gate_member const& m = {hydro, 1, false, false}) {
     hear(child);
@@ -36,10 +43,14 @@ struct desk {
   }
   void pass(std::int64_t ns, std::set<std::uint32_t> const& heard = {}) {
     for (std::int64_t const end = now + ns; now < end;) {
-      now += 100 * ms;
       for (std::uint32_t c : heard) hear(c);
-      settle();
+      look();
     }
+  }
+  /// A book looks at what it has twenty times a second.
+  void look() {
+    now += 50 * ms;
+    settle();
   }
   template <class M>
   std::vector<M> to(std::uint32_t child) {
@@ -49,11 +60,17 @@ struct desk {
     return out;
   }
   void ask(std::uint32_t child, std::uint64_t counter = 1, std::int64_t patience_ns = 30 * second) {
-    book.ask(child, {{9, counter}, hydro, patience_ns}, now);
+    ask_for(hydro, child, counter, patience_ns);
     settle();
   }
+  void ask_for(std::uint64_t job, std::uint32_t child, std::uint64_t counter = 1,
+               std::int64_t patience_ns = 30 * second) {
+    asker = child;
+    book.ask(child, {{9, counter}, job, patience_ns}, now);
+  }
   void done(std::uint32_t child, std::uint64_t counter = 1, std::uint32_t error = 0) {
-    book.done(child, {{9, counter}, error, error == 0 ? "" : "the disk is full"}, now);
+    wire::gate_id const gate = is_relay ? wire::gate_id{9, counter} : id(counter);
+    book.done(child, {gate, error, error == 0 ? "" : "the disk is full"}, now);
     settle();
   }
   /// The answer to the asker; none yet: nothing.

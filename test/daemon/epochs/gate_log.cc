@@ -50,7 +50,7 @@ struct kept_book {
   void change() {
     std::uint32_t const child = random() % 5;
     bool const is_over = random() % 3 == 0;
-    book.heard(child, "n" + std::to_string(child), 1, second);
+    book.heard(child, "n" + std::to_string(child), wire::role::node, 1, second);
     wire::gate_member const m = {random() % 4 + 1, 1 + random() % 2, is_over,
                                  is_over && random() % 2 == 0};
     book.join(child, {random() % 16 == 0, {m}});
@@ -87,7 +87,7 @@ TEST_CASE("gate log: a start knows all that was kept", "[gates][gate_log]") {
 TEST_CASE("gate log: a change is written, and not the book", "[gates][gate_log]") {
   kept_book k;
   for (std::uint64_t job = 1; job <= 1000; ++job) {
-    k.book.heard(0, "n0", 1, second);
+    k.book.heard(0, "n0", wire::role::node, 1, second);
     k.book.join(0, {false, {{100 + job, 1, false, false}}});
   }
   REQUIRE(k.disk.keep(k.book));
@@ -124,7 +124,7 @@ TEST_CASE("gate log: a book that goes on after a torn line loses nothing", "[gat
   epochs::gate_log disk(k.path, false);
   disk.recall(next);
   for (std::uint64_t job = 50; job < 55; ++job) {
-    next.heard(0, "n0", 1, second);
+    next.heard(0, "n0", wire::role::node, 1, second);
     next.join(0, {false, {{job, 1, false, false}}});
     REQUIRE(disk.keep(next));
     next.kept();
@@ -145,7 +145,7 @@ TEST_CASE("gate log: what is damaged is no book, and changes none", "[gates][gat
     write(k.log(1), "");
   }
   gate_book other(false, 9, second);
-  other.heard(0, "n0", 1, second);
+  other.heard(0, "n0", wire::role::node, 1, second);
   other.join(0, {false, {{88, 1, false, false}}});
   auto const before = rows_of(other);
   epochs::gate_log disk(k.path, false);
@@ -188,7 +188,7 @@ TEST_CASE("gate log: a full disk keeps nothing that it said, and loses nothing",
   };
   auto const handler = signal(SIGXFSZ, SIG_IGN);
   limit_to(read_file(k.log())->size() + 10);
-  k.book.heard(0, "n0", 1, second);
+  k.book.heard(0, "n0", wire::role::node, 1, second);
   k.book.join(0, {false, {{88, 1, false, false}}});
   bool const is_kept = k.disk.keep(k.book) || k.disk.keep(k.book);
   bool const is_dirty = k.book.is_dirty();

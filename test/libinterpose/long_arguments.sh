@@ -1,0 +1,34 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Arguments that fit into an exec without us fit with us too: then the program starts without us.
+. test/libinterpose/common.bash
+need python3
+
+cat >"$SCRATCH/work.py" <<'P'
+import os
+def starts(size, how):
+    arguments = ["true"] + ["x" * 100_000] * (size // 100_001) + ["y" * (size % 100_001)]
+    try:
+        return how(arguments)
+    except OSError as e:
+        return os.strerror(e.errno)
+def by_spawn(arguments):
+    return os.waitpid(os.posix_spawn("/bin/true", arguments, {}), 0)[1]
+def by_exec(arguments):
+    child = os.fork()
+    if child == 0:
+        try:
+            os.execve("/bin/true", arguments, {})
+        except OSError as e:
+            os._exit(e.errno)
+    return os.waitpid(child, 0)[1]
+for how in by_spawn, by_exec:
+    low, high = 0, 8 << 20
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if starts(middle, how) == 0 else (low, middle)
+    print(low, starts(high, how))
+P
+native=$(python3 "$SCRATCH/work.py") || fail "natively: $?"
+ours=$(limited open=100k/s python3 "$SCRATCH/work.py") || fail "status $?"
+[ "$ours" = "$native" ] || fail "$ours; natively $native"
