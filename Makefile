@@ -340,7 +340,7 @@ run_tests = @BUILD=$(O) $(san_options) scripts/run-tests
 crash_tests    := test/crash
 coverage_tests := test/coverage/run
 guest_tests    := test/guests
-fuzz_tests     := $(fuzz_src:test/fuzz/%.cc='scripts/fuzz % 3')
+fuzz_tests     := $(fuzz_src:test/fuzz/%.cc='scripts/fuzz % 1')
 source_tests   := scripts/check-style scripts/check-links scripts/check-layers \
   scripts/check-format scripts/check-headers scripts/check-lint scripts/check-exports
 

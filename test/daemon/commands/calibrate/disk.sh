@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# alone
+# disks
+# starves
 # Calibrations of a disk of known speed: costs are within 10 % of the analytic ones, three of them
 # agree within 10 % at every point; or a point says that it is unstable. The file is refused for
 # another mount, and a disk that has become slower is told.
