@@ -390,18 +390,21 @@ unsigned look_up_directory(char const* path, scanned_path const& name, std::uint
 // The descriptor that a name such as /proc/self/fd/7 means; -1: it means none. What stands below
 // one, and a name with a process's number, is the kernel's to look up.
 int own_descriptor(std::string_view path) {
+  constexpr std::string_view self = "/proc/self/fd/", thread = "/proc/thread-self/fd/",
+                             dev = "/dev/fd/";
   if (path[1] != 'p' && path[1] != 'd') return -1;
-  constexpr std::string_view folders[] = {"/proc/self/fd/", "/proc/thread-self/fd/", "/dev/fd/"};
-  for (std::string_view const folder : folders) {
-    if (!path.starts_with(folder) || path.size() > folder.size() + 9) continue;
-    int fd = path.size() > folder.size() ? 0 : -1;
-    for (char const c : path.substr(folder.size())) {
-      if (c < '0' || c > '9') return -1;
-      fd = fd * 10 + (c - '0');
-    }
-    return fd;
+  std::size_t const folder = path.starts_with(self)     ? self.size()
+                             : path.starts_with(dev)    ? dev.size()
+                             : path.starts_with(thread) ? thread.size()
+                                                        : 0;
+  if (folder == 0 || path.size() == folder || path.size() > folder + 9) return -1;
+  int fd = 0;
+  path.remove_prefix(folder);
+  for (char const c : path) {
+    if (c < '0' || c > '9') return -1;
+    fd = fd * 10 + (c - '0');
   }
-  return -1;
+  return fd;
 }
 
 // What the memo did not know.

@@ -31,26 +31,33 @@ constexpr int ftw_chdir = 4;
 // libc hands a callback nothing but the entry. So each callback of the program has one of ours that
 // calls no other: a program may leave a walk with longjmp, or have several under way in one thread.
 // A place in the table is never given back.
-constexpr unsigned most_callbacks = 16;
+constexpr unsigned most_callbacks = std::extent_v<decltype(private_map::walks), 1>;
 
 enum class walk_kind { ftw, nftw, nftw_chdir };
 
 template <walk_kind kind>
 using callback_of = std::conditional_t<kind == walk_kind::ftw, ftw_function, nftw_function>;
 
-template <walk_kind kind>
-constinit std::atomic<callback_of<kind>*> callbacks[most_callbacks]{};
+std::atomic<void*>& callback_at(walk_kind kind, unsigned n) {
+  return stage.mine->walks[static_cast<unsigned>(kind)][n];
+}
+
+template <walk_kind kind, class... Entry>
+int call_program(unsigned n, Entry... entry) {
+  void* const program = callback_at(kind, n).load(std::memory_order_relaxed);
+  return reinterpret_cast<callback_of<kind>*>(program)(entry...);
+}
 
 template <unsigned n>
 int visit_ftw(char const* path, struct stat const* what, int type) {
   charge(call::ftw, core::op::walk, on_path(path), 1);
-  return callbacks<walk_kind::ftw>[n].load(std::memory_order_relaxed)(path, what, type);
+  return call_program<walk_kind::ftw>(n, path, what, type);
 }
 
 template <unsigned n>
 int visit_nftw(char const* path, struct stat const* what, int type, FTW* where) {
   charge(call::nftw, core::op::walk, on_path(path), 1);
-  return callbacks<walk_kind::nftw>[n].load(std::memory_order_relaxed)(path, what, type, where);
+  return call_program<walk_kind::nftw>(n, path, what, type, where);
 }
 
 // libc has gone to the directory of the entry.
@@ -59,31 +66,33 @@ int visit_nftw_chdir(char const* path, struct stat const* what, int type, FTW* w
   forget_cwd();
   char const* const name = path + where->base;
   charge(call::nftw, core::op::walk, on_path(*name != 0 ? name : path), 1);
-  return callbacks<walk_kind::nftw_chdir>[n].load(std::memory_order_relaxed)(path, what, type,
-                                                                             where);
+  return call_program<walk_kind::nftw_chdir>(n, path, what, type, where);
 }
 
+template <walk_kind kind, unsigned n>
+constexpr callback_of<kind>* visit_of() {
+  if constexpr (kind == walk_kind::ftw) return visit_ftw<n>;
+  if constexpr (kind == walk_kind::nftw) return visit_nftw<n>;
+  if constexpr (kind == walk_kind::nftw_chdir) return visit_nftw_chdir<n>;
+}
+
+// No table of functions: the loader would write it into each program that starts.
 template <walk_kind kind, unsigned... n>
 callback_of<kind>* ours_at(unsigned place, std::integer_sequence<unsigned, n...>) {
-  if constexpr (kind == walk_kind::ftw) {
-    static constexpr ftw_function* visits[] = {visit_ftw<n>...};
-    return visits[place];
-  } else if constexpr (kind == walk_kind::nftw) {
-    static constexpr nftw_function* visits[] = {visit_nftw<n>...};
-    return visits[place];
-  } else {
-    static constexpr nftw_function* visits[] = {visit_nftw_chdir<n>...};
-    return visits[place];
-  }
+  callback_of<kind>* found = nullptr;
+  ((found = place == n ? visit_of<kind, n>() : found), ...);
+  return found;
 }
 
 /// The callback that charges for each entry and calls `program`. `program` itself where no place is
 /// left: then the walk is charged as one entry.
 template <walk_kind kind>
 callback_of<kind>* paced(callback_of<kind>* program, call id, char const* root) {
-  for (unsigned n = 0; program != nullptr && n < most_callbacks; ++n) {
-    callback_of<kind>* there = nullptr;
-    if (callbacks<kind>[n].compare_exchange_strong(there, program) || there == program)
+  if (stage.mine == nullptr || program == nullptr) return program;
+  auto* const wanted = reinterpret_cast<void*>(program);
+  for (unsigned n = 0; n < most_callbacks; ++n) {
+    void* there = nullptr;
+    if (callback_at(kind, n).compare_exchange_strong(there, wanted) || there == wanted)
       return ours_at<kind>(n, std::make_integer_sequence<unsigned, most_callbacks>());
   }
   charge(id, core::op::walk, on_path(root), 1);
