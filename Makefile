@@ -154,10 +154,18 @@ $(O)/pic/%.o: % $(O)/flags
 	@mkdir -p $(@D)
 	$(call say,CXX,$(CXX) $(guest_flags) $(depend) -c $< -o $@)
 
-# Most of what a unit test compiles is Catch's header, so that is done once.
-$(O)/obj/test/catch.h.gch: $(O)/flags
-	@mkdir -p $(@D) && echo '#include <catch2/catch.hpp>' >$(@:.gch=)
-	$(call say,HEADER,$(CXX) $(test_flags) -x c++-header $(@:.gch=) -o $@)
+# A fifth of a compilation is headers of others that nearly all of ours need. Those are compiled
+# once, for time alone: each header of ours still says what it needs (scripts/check-headers).
+often := algorithm array atomic charconv chrono functional map memory mutex optional set span \
+  string string_view thread unordered_map utility variant vector fmt/format.h nlohmann/json.hpp
+define often_rule
+$(O)/obj/$(1).h.gch: $(O)/flags
+	@mkdir -p $$(@D) && printf '#include <%s>\n' $$(often) $(3) >$$(@:.gch=)
+	$$(call say,HEADER,$$(CXX) $$($(2)) $$(depend:-MMD=-MD) -x c++-header $$(@:.gch=) -o $$@)
+endef
+$(eval $(call often_rule,plain,plain_flags))
+$(eval $(call often_rule,test,test_flags,catch2/catch.hpp))
+with_often = -include $(O)/obj/$(1).h
 
 # A group is written anew only when other sources are in it.
 define group_rule
@@ -184,21 +192,21 @@ $(O)/groups/$(call first_of,$(1)): FORCE
 endef
 $(foreach g,$(unit_groups),$(eval $(call unit_rule,$(g))))
 
-$(O)/obj/groups/test/%.o: $(O)/groups/test/% $(O)/flags $(O)/obj/test/catch.h.gch
+$(O)/obj/groups/test/%.o: $(O)/groups/test/% $(O)/flags $(O)/obj/test.h.gch
 	@mkdir -p $(@D)
-	$(call say,CXX,$(CXX) $(test_flags) -include $(O)/obj/test/catch.h $(depend) -c $< -o $@)
+	$(call say,CXX,$(CXX) $(test_flags) $(call with_often,test) $(depend) -c $< -o $@)
 
-$(O)/obj/groups/%.o: $(O)/groups/% $(O)/flags
+$(O)/obj/groups/%.o: $(O)/groups/% $(O)/flags $(O)/obj/plain.h.gch
 	@mkdir -p $(@D)
-	$(call say,CXX,$(CXX) $(plain_flags) $(depend) -c $< -o $@)
+	$(call say,CXX,$(CXX) $(plain_flags) $(call with_often,plain) $(depend) -c $< -o $@)
 
 $(O)/obj/test/%.o: test/% $(O)/flags
 	@mkdir -p $(@D)
 	$(call say,CXX,$(CXX) $(test_flags) $(depend) -c $< -o $@)
 
-$(O)/obj/%.o: % $(O)/flags
+$(O)/obj/%.o: % $(O)/flags $(O)/obj/plain.h.gch
 	@mkdir -p $(@D)
-	$(call say,CXX,$(CXX) $(plain_flags) $(depend) -c $< -o $@)
+	$(call say,CXX,$(CXX) $(plain_flags) $(call with_often,plain) $(depend) -c $< -o $@)
 
 $(O)/obj/groups/daemon/runtime/%: plain_flags += \
   $(if $(CHART_JS),-DCHART_JS='"$(CHART_JS)"')
