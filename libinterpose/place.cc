@@ -33,6 +33,15 @@ constexpr std::uint32_t cache_ticks = 8;  // entries live about a second
 // fresh this often without it.
 constexpr std::int8_t uses_per_clock = 7;
 
+// Who serves a file system waits for himself when the kernel looks up a name that leads into it. It
+// may be mounted over any directory, so nothing is looked up for him but what he names himself.
+bool is_server() { return stage.mine->serves_files.load(std::memory_order_relaxed); }
+
+void note_server(sys::file_identity const& file) {
+  constexpr std::uint64_t fuse = std::uint64_t{10} << 32 | 229;  // /dev/fuse
+  if (S_ISCHR(file.mode) && file.is_device == fuse) stage.mine->serves_files.store(true);
+}
+
 bool is_quiet(core::ruleset const& rules, sys::file_identity const& file) {
   if (file.device == stage.proc_device) return true;
   for (unsigned i = 0; i < rules.quiet_count; ++i)
@@ -95,6 +104,10 @@ bool is_same_directory(sys::file_identity const& a, sys::file_identity const& b)
 // come here too: no buffer is larger than the name it holds, and a large one is not on the stack.
 [[gnu::noinline]] unsigned walk_up(core::ruleset const& rules, int dir, char const* start,
                                    unsigned length, sys::file_identity at) {
+  if (is_server()) {
+    unsigned const root = target_with_root(rules, at);
+    return root != 0 ? root : target_of_device(rules, at).target;
+  }
   unsigned const room = length + 3 * max_depth + 1;
   mapped_room const mapped(room <= short_name ? 0 : room);
   char* const name = room <= short_name ? static_cast<char*>(alloca(room)) : mapped.text();
@@ -293,6 +306,7 @@ remembered ask_or_remember(char const* path, unsigned length, std::uint64_t seri
 // Only where a target is a directory on the file's device: the file's name says whether it lies in
 // it.
 [[gnu::noinline]] unsigned entry_by_name(int fd, bool is_directory) {
+  if (is_server()) return entry_unknown;
   name_buffer name;
   int const length = name.ask(fd);
   if (length <= 0) return entry_unknown;
@@ -360,6 +374,7 @@ unsigned ask_fd(int fd, unsigned path_class, unsigned said) {
   sys::file_identity file;
   if (!sys::identify(fd, "", sys::at_empty_path, file)) return entry_outside;
   unsigned entry = entry_outside;
+  note_server(file);
   bool const is_file = S_ISREG(file.mode) || S_ISDIR(file.mode);
   if (is_file && !is_quiet(stage.mine->rules, file)) entry = entry_of_open_file(fd, file, said);
   if (stage.has_path_globs && entry != entry_outside && path_class == 0)
@@ -420,6 +435,7 @@ int own_descriptor(std::string_view path) {
   bool const absolute = path[0] == '/';
   if (absolute && stage.mine->rules.target_count > 1)
     if (unsigned const root = root_entry(path, name.length)) return root;
+  if (std::string_view(path, name.length) == "/dev/fuse") stage.mine->serves_files.store(true);
   int const own = absolute ? own_descriptor({path, name.length}) : -1;
   if (own >= 0) return entry_of_fd(own) & entry_kind_mask;
   unsigned const directory = name.directory;

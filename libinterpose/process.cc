@@ -77,20 +77,32 @@ environment inspect(char* const* envp) {
   return e;
 }
 
+// A process without free descriptors cannot say.
+bool opens_library() {
+  long const fd = sys::call(SYS_openat, sys::at_cwd, sys::as_long(stage.preload),
+                            O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (!sys::failed(fd)) sys::call(SYS_close, fd);
+  return !sys::failed(fd) || fd == -EMFILE || fd == -ENFILE;
+}
+
+long may_read_library(long call, long flags) {
+  constexpr long read_permission = 4;
+  return sys::call(call, sys::at_cwd, sys::as_long(stage.preload), read_permission, flags);
+}
+
 // A program that changed its user, or its root, or put itself below Landlock, may no longer open
 // the library: its children then go without us, and ld.so has nothing to complain about. Asked each
 // time (a microsecond of the half millisecond an exec takes): roots and mounts change without our
-// knowing. The second question is for capabilities that are lost at the exec. A process without
-// free descriptors is asked that alone.
+// knowing. Both ids are asked, for capabilities are lost at the exec. Only Landlock, and a kernel
+// before 5.8, have to be asked by an open, whose descriptor other threads would see.
 bool library_is_within_reach() {
-  constexpr long read_permission = 4;
-  long const fd = sys::call(SYS_openat, sys::at_cwd, sys::as_long(stage.preload),
-                            O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-  if (sys::failed(fd) && fd != -EMFILE && fd != -ENFILE) return false;
-  if (!sys::failed(fd)) sys::call(SYS_close, fd);
-  long const real =
-      sys::call(SYS_faccessat, sys::at_cwd, sys::as_long(stage.preload), read_permission);
-  return real != -EACCES && real != -ENOENT;  // a filter may have refused to say
+  constexpr long by_effective_ids = 0x200;  // AT_EACCESS
+  long const effective = may_read_library(SYS_faccessat2, by_effective_ids);
+  long const real = may_read_library(SYS_faccessat, 0);
+  for (long const r : {effective, real})
+    if (r == -EACCES || r == -ENOENT) return false;  // a filter may have refused to say
+  bool const may_be_below_landlock = sys::call(SYS_prctl, PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1;
+  return (effective == 0 && !may_be_below_landlock) || opens_library();
 }
 
 // Writes LD_PRELOAD=<us>:<theirs without us>, or without us. `to` has room for all of it. False:

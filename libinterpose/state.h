@@ -125,6 +125,7 @@ struct private_map {
   std::atomic<std::uint16_t> dents[fd_table_size];
   char other_preloads[4096];        // LD_PRELOAD without us, once a sandbox was entered
   std::atomic<void*> walks[3][16];  // callbacks of the program, by kind of walk: see walk.cc
+  std::atomic<bool> serves_files;   // to a file system of its own (FUSE): see place.cc
   char exec_room[64 << 10];  // for an environment in a sandbox: no page of it is there before
 
   /// Threads open and close neighbours at the same time, so those lie in different cache lines.

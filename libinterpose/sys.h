@@ -75,6 +75,7 @@ struct file_identity {
   std::uint64_t birth_ns;  // of the epoch; 0: the file system does not say
   unsigned mode;
   unsigned links;
+  std::uint64_t is_device;  // of a device file: major << 32 | minor
 };
 
 inline constexpr unsigned stat_mount_id = 0x1000;  // STATX_MNT_ID, Linux 5.8
@@ -98,6 +99,7 @@ inline bool identify(int dir, char const* path, int flags, file_identity& to) {
   to.inode = seen.stx_ino;
   to.mode = seen.stx_mode;
   to.links = seen.stx_nlink;
+  to.is_device = static_cast<std::uint64_t>(seen.stx_rdev_major) << 32 | seen.stx_rdev_minor;
   to.birth_ns =
       (seen.stx_mask & STATX_BTIME) == 0 ? 0 : ns_of(seen.stx_btime.tv_sec, seen.stx_btime.tv_nsec);
   // stx_mnt_id follows stx_dev_*; older headers call it spare.

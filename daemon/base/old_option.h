@@ -9,6 +9,8 @@
 #include <cstdio>
 #include <string>
 
+#include "base/on_stderr.h"
+
 namespace sluice {
 
 /// `was` and `is` begin with `--`; `program` begins the warning.
@@ -18,7 +20,7 @@ void add_old_option(CLI::App& app, std::string const& program, std::string const
   // Not excludes(): the help of the present option would tell of the old one.
   app.add_option(was, value, "")->group("")->each([=, &app](std::string const&) {
     if (app.get_option(is)->count() != 0) throw CLI::ExcludesError(was, is);
-    fmt::print(stderr, "{}: warning: {} is called {} now\n", program, was, is);
+    on_stderr("{}: warning: {} is called {} now\n", program, was, is);
   });
 }
 

@@ -2,6 +2,8 @@
 // The end of every program of ours: an exception becomes one line and the exit status.
 #pragma once
 
+#include <fcntl.h>
+
 #include <cstdio>
 #include <exception>
 #include <new>
@@ -17,10 +19,18 @@ inline void flush_output() {
     throw errno_error("standard output cannot be written");
 }
 
+/// A program may be started with its standard streams closed. What it opens then must not come to
+/// stand there: a message would be written into it. Those that it starts find them closed.
+inline void keep_standard_places() {
+  for (int fd = 0; fd <= 2; ++fd)
+    if (fcntl(fd, F_GETFD) < 0) open("/dev/null", O_RDWR | O_CLOEXEC);
+}
+
 /// The status that `run()` returns, or the one of what it throws, told as `NAME: …` on standard
 /// error.
 template <class Run>
 int guarded(char const* name, Run&& run) {
+  keep_standard_places();
   try {
     int const status = run();
     if (status == 0) flush_output();

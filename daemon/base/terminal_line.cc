@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <cstdio>
 
+#include "base/on_stderr.h"
+
 namespace sluice {
 
 terminal_line::terminal_line(bool quiet) : shown_(!quiet && isatty(STDERR_FILENO) == 1) {}
@@ -19,7 +21,7 @@ terminal_line::~terminal_line() {
 
 void terminal_line::say(std::string const& words) {
   if (!shown_) return;
-  fmt::print(stderr, "\r{}\033[K", words);
+  on_stderr("\r{}\033[K", words);
   std::fflush(stderr);
   dirty_ = !words.empty();
 }

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/common_options.h"
 #include "base/error.h"
+#include "base/on_stderr.h"
 #include "base/printable.h"
 #include "base/program.h"
 #include "base/stopped_child.h"
@@ -104,7 +105,7 @@ std::function<void(std::uint64_t, std::uint64_t)> terminal_progress() {
     std::int64_t const now_ns = steady_ns();
     if (now_ns - last_ns < 250'000'000) return;
     last_ns = now_ns;
-    fmt::print(stderr, "\r{} of {} MiB\033[K", at >> 20, of >> 20);
+    on_stderr("\r{} of {} MiB\033[K", at >> 20, of >> 20);
   };
 }
 
@@ -147,7 +148,7 @@ int bring_home(recover_options o, pid_t parent, bool is_quiet, bool is_json) {
   if (parent != 0 && getppid() != parent) return exit_sluice;
   o.files = files.get();
   recovered const r = recovered_or_told(o);
-  if (shows) fmt::print(stderr, "\r\033[K");
+  if (shows) on_stderr("\r\033[K");
   is_json ? print_json(r, o) : print(r, o);
   return 0;
 }

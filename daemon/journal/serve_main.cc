@@ -29,6 +29,7 @@
 #include "base/error.h"
 #include "base/guard.h"
 #include "base/old_option.h"
+#include "base/on_stderr.h"
 #include "base/open_file.h"
 #include "base/printable.h"
 #include "base/program.h"
@@ -204,25 +205,23 @@ class his_jobs {
 
 void say_what_failed(serve_options const& o, int error) {
   char const* const why = error == ENOENT ? "it was removed" : std::strerror(error);
-  fmt::print(stderr, "sluice-order: {}: {}: fsync is native for all files that it does not hold\n",
-             o.log, why);
+  on_stderr("sluice-order: {}: {}: fsync is native for all files that it does not hold\n", o.log,
+            why);
 }
 
 void say_what_was_set_aside(std::string const& log, recovered const& r) {
   constexpr std::size_t lines_max = 10;
   for (std::size_t i = 0; i < r.aside.size() && i < lines_max; ++i)
-    fmt::print(stderr, "sluice-order: {}: not brought home: {}: {}\n", log, r.aside[i].why,
-               printable(r.aside[i].name));
+    on_stderr("sluice-order: {}: not brought home: {}: {}\n", log, r.aside[i].why,
+              printable(r.aside[i].name));
   for (std::size_t i = 0; i < r.done.kept_names.size() && i < lines_max; ++i)
-    fmt::print(stderr, "sluice-order: {}: left as it is: {}\n", log,
-               printable(r.done.kept_names[i]));
+    on_stderr("sluice-order: {}: left as it is: {}\n", log, printable(r.done.kept_names[i]));
   for (std::size_t i = 0; i < r.done.regrouped.size() && i < lines_max; ++i)
-    fmt::print(stderr, "sluice-order: {}: brought home without its group: {}\n", log,
-               printable(r.done.regrouped[i]));
+    on_stderr("sluice-order: {}: brought home without its group: {}\n", log,
+              printable(r.done.regrouped[i]));
   if (!r.aside_log.empty())
-    fmt::print(stderr,
-               "sluice-order: {}: {} files are as they were; what it had of them is in {}\n", log,
-               r.aside.size(), r.aside_log);
+    on_stderr("sluice-order: {}: {} files are as they were; what it had of them is in {}\n", log,
+              r.aside.size(), r.aside_log);
 }
 
 log_place place_of(file_disk const& disk, std::string const& log) {
@@ -343,9 +342,8 @@ void bring_home(serve_options const& o, his_jobs& jobs, home* files, status& sai
   before.is_to_end = [] { return is_told_to_stop != 0; };
   recovered const r = o.is_bounded ? recover_bounded(before, o.log_mib) : recover(before);
   if (r.records != 0)
-    fmt::print(stderr, "sluice-order: {}: {} records {}\n", o.log,
-               r.is_running ? r.records : r.done.records,
-               r.is_running ? "were synced at home" : "brought home");
+    on_stderr("sluice-order: {}: {} records {}\n", o.log, r.is_running ? r.records : r.done.records,
+              r.is_running ? "were synced at home" : "brought home");
   say_what_was_set_aside(o.log, r);
   said.recovered();
 }
@@ -383,8 +381,8 @@ int serve_generation(file_disk& disk, serve_options const& o, his_jobs& jobs, st
     s.turn();
     said.tell(s);
     if (s.failed() == 0 && steady_count_ns() < until) continue;
-    fmt::print(stderr, "sluice-order: {}: cannot be brought home: {}; keep it for sluice recover\n",
-               o.log, std::strerror(s.failed() != 0 ? s.failed() : ETIMEDOUT));
+    on_stderr("sluice-order: {}: cannot be brought home: {}; keep it for sluice recover\n", o.log,
+              std::strerror(s.failed() != 0 ? s.failed() : ETIMEDOUT));
     return exit_sluice;
   }
   return 0;

@@ -23,6 +23,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/on_stderr.h"
 #include "core/durations.h"
 #include "node/journal_places.h"
 #include "node/kept_journal.h"
@@ -281,7 +282,7 @@ class keeper {
     auto const kept = runtime::drop_to_journal();
     keeper(settings, descriptor(place), kept.missing).run();
   } catch (std::exception const& e) {
-    fmt::print(stderr, "sluiced: the journal's keeper: {}\n", e.what());
+    on_stderr("sluiced: the journal's keeper: {}\n", e.what());
     status = exit_sluice;
   }
   std::fflush(nullptr);

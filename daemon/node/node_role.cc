@@ -234,8 +234,12 @@ json node_role::serve_own(verbs::verb which, local::peer const& who, json const&
       return release_job(s_, request);
     case verbs::verb::step:
       return begin_step(s_, who, request);
-    default:
-      return end_step(s_, at(verbs::find_job(*this, who, local::text_of(request, "job"))), request);
+    default: {
+      std::string const name = local::text_of(request, "job");
+      job const* const scheduled = scheduled_job(s_, name);
+      return end_step(s_, scheduled != nullptr ? *scheduled : at(verbs::find_job(*this, who, name)),
+                      request);
+    }
   }
 }
 

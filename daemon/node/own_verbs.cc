@@ -50,10 +50,13 @@ job& unannounced(state& s, json const& request, std::string const& name) {
   return j;
 }
 
-job* scheduled_job(state const& s, std::string const& name) {
-  for (auto const& j : s.jobs.all())
-    if (j->record.scheduler && j->record.name == name) return j.get();
-  return nullptr;
+/// The scheduler's job, also one that was announced since somebody looked.
+job* announced_job(state& s, std::string const& name,
+                   std::optional<std::uint64_t> uid = std::nullopt) {
+  job* const there = scheduled_job(s, name, uid);
+  if (there != nullptr && there->record.scheduler->is_held) return there;
+  job* const fresh = s.take_announced(name, now());
+  return fresh != nullptr && (!uid || fresh->record.uid == *uid) ? fresh : there;
 }
 
 std::vector<std::string> texts_of(json const& request, char const* key, std::size_t most) {
@@ -147,6 +150,16 @@ void note_paths(state& s, job& j, std::string const& dir, unsigned parts) {
 
 }  // namespace
 
+job* scheduled_job(state const& s, std::string const& name, std::optional<std::uint64_t> uid) {
+  job* found = nullptr;
+  for (auto const& j : s.jobs.all()) {
+    if (!j->record.scheduler || j->record.name != name) continue;
+    if (uid && j->record.uid != *uid) continue;
+    if (found == nullptr || j->record.scheduler->is_held) found = j.get();
+  }
+  return found;
+}
+
 json join(state& s, local::peer const& who, json const& request) {
   join_request const wish = join_of(request);
   // Who is inside a scheduler's job joins that one, whatever name he gives.
@@ -172,8 +185,7 @@ json join(state& s, local::peer const& who, json const& request) {
 
 json register_job(state& s, json const& request) {
   std::string const name = local::text_of(request, "job");
-  job* j = scheduled_job(s, name);
-  if (j == nullptr) j = s.take_announced(name, now());
+  job* const j = announced_job(s, name);
   if (std::string const why = s.why_waiting(name); j == nullptr && !why.empty())
     throw sluice_error(fmt::format("job {} waits for room: {}", name, why));
   if (j == nullptr) throw usage_error(fmt::format("job {} is not announced", name));
@@ -191,8 +203,7 @@ json release_job(state& s, json const& request) {
 
 json begin_step(state& s, local::peer const& who, json const& request) {
   std::string const name = local::text_of(request, "job");
-  job* j = scheduled_job(s, name);
-  if (j == nullptr) j = s.take_announced(name, now());
+  job* const j = announced_job(s, name, local::whole_if(request, "uid", 0, most_uid));
   job& of = j != nullptr ? *j : unannounced(s, request, name);
   s.came(now());
   auto const pid = static_cast<std::uint32_t>(who.pid);

@@ -25,7 +25,6 @@ namespace sluice::node {
 namespace {
 
 constexpr std::size_t most_proc_text = 1u << 18;
-constexpr std::size_t most_pids = 1u << 16;
 constexpr unsigned most_fds = 256;
 
 using directory = std::unique_ptr<DIR, int (*)(DIR*)>;
@@ -182,7 +181,7 @@ std::vector<std::uint32_t> real_proc::pids() const {
   std::vector<std::uint32_t> out;
   directory const dir(opendir("/proc"), closedir);
   dirent const* entry = nullptr;
-  while (dir && out.size() < most_pids && (entry = readdir(dir.get())) != nullptr) {
+  while (dir && (entry = readdir(dir.get())) != nullptr) {
     std::uint32_t pid = 0;
     char const* const name = entry->d_name;
     auto const [end, failed] = std::from_chars(name, name + std::strlen(name), pid);

@@ -325,6 +325,13 @@ bool has_text_waiting(int fd) {
   return text_out != nullptr && fd_of(text_out) == fd && sluice::look(text_out).unwritten != 0;
 }
 
+/// The program was linked with liburing, which reads and writes without libc: it would see nothing
+/// of what waits.
+bool has_rings() {
+  return loaded::find_next(
+             {"io_uring_queue_init", loaded::hash_of("io_uring_queue_init"), nullptr}) != nullptr;
+}
+
 /// Why it cannot be held; abi::gather::count: it can.
 abi::gather look(int fd, file& f, std::int64_t& at) {
   constexpr long unfit = O_DIRECT | O_SYNC | O_DSYNC | O_PATH | O_ASYNC;
@@ -332,7 +339,7 @@ abi::gather look(int fd, file& f, std::int64_t& at) {
   long const flags = sys::call(SYS_fcntl, fd, F_GETFL);
   bool const is_fit = !sys::failed(flags) && (flags & unfit) == 0;
   f = file_of(fd);
-  if (!is_fit || !f.is_regular || has_limit()) return abi::gather::refused_kind;
+  if (!is_fit || !f.is_regular || has_limit() || has_rings()) return abi::gather::refused_kind;
   if (is_held_elsewhere(nullptr, f) || has_text_waiting(fd)) return abi::gather::refused_shared;
   at = (flags & O_APPEND) != 0 ? -1 : sys::call(SYS_lseek, fd, 0, SEEK_CUR);
   return abi::gather::count;

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/on_stderr.h"
 #include "base/output_file.h"
 #include "base/quantity.h"
 #include "base/terminal_line.h"
@@ -336,7 +337,7 @@ int calibrate(calibrate_options const& o) {
     return 0;
   } catch (interrupted const&) {
     if (!o.quiet && o.output != "-")
-      fmt::print(stderr, "sluice calibrate: interrupted; the same command goes on with it\n");
+      on_stderr("sluice calibrate: interrupted; the same command goes on with it\n");
   }
   end_by_signal();
 }

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/on_stderr.h"
 #include "base/suggest.h"
 #include "base/whole_file.h"
 #include "commands/cli/control.h"
@@ -117,8 +118,7 @@ void set_rate(open_job const& job, core::ruleset const& rules, unsigned channel,
   if (at == saved.end()) return change(job, unit_of(rules, channel), channel, rate_q40);
   at->second = rate_q40;
   write_saved(job, saved);
-  fmt::print(stderr, "sluice: job {} is paused: the new rate begins with `sluice resume`\n",
-             job.name);
+  on_stderr("sluice: job {} is paused: the new rate begins with `sluice resume`\n", job.name);
 }
 
 /// What makes a job wait that nobody paused; empty: nothing does.

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/on_stderr.h"
 #include "local/local.h"
 #include "segment/run_dir.h"
 
@@ -97,7 +98,7 @@ daemon_search find_daemon(global_options const& global, int timeout_ms) {
 }
 
 void warn_of(daemon_search const& search) {
-  if (search.is_there && !search.found) fmt::print(stderr, "sluice: warning: {}\n", search.why);
+  if (search.is_there && !search.found) on_stderr("sluice: warning: {}\n", search.why);
 }
 
 daemon_at need_daemon(global_options const& global) {

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/on_stderr.h"
 #include "base/quantity.h"
 #include "commands/cli/daemon.h"
 #include "commands/cli/job_source.h"
@@ -108,8 +109,8 @@ int jobs_verb(global_options const& global) {
     return 0;
   }
   if (theirs.empty() && own.empty())
-    fmt::print(stderr, "sluice: no jobs {}\n",
-               search.found ? "at " + search.found->socket : "in " + run_dir);
+    on_stderr("sluice: no jobs {}\n",
+              search.found ? "at " + search.found->socket : "in " + run_dir);
   if (!theirs.empty()) print_daemons(theirs);
   if (!own.empty())
     fmt::print("{}{:<24} {:>6} {:>9} {:>5}  limits\n", theirs.empty() ? "" : "\n", "job", "state",

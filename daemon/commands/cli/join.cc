@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/installed.h"
+#include "base/on_stderr.h"
 #include "base/process_mark.h"
 #include "commands/cli/costs.h"
 #include "commands/cli/daemon.h"
@@ -147,7 +148,7 @@ bool has_journal(daemon_search const& search) {
 
 /// A daemon is there: the user has to know that nothing of it holds.
 void say_alone(std::string const& why) {
-  fmt::print(stderr, "sluice: warning: running without a daemon: {}\n", why);
+  on_stderr("sluice: warning: running without a daemon: {}\n", why);
 }
 
 std::string why_no_journal(daemon_search const& search) {
@@ -163,7 +164,7 @@ class patience {
     std::int64_t const now_ns = steady_ns();
     if (now_ns - since_ns_ >= most_ns) return false;
     if (now_ns - since_ns_ >= most_silence_ns && !std::exchange(is_told_, true))
-      fmt::print(stderr, "sluice: waiting: {}\n", why);
+      on_stderr("sluice: waiting: {}\n", why);
     sleep_until(now_ns + ask_again_ns);
     return true;
   }
@@ -303,7 +304,7 @@ membership enter_alone(global_options const& global, run_options const& options,
     return make_or_join(segment::run_dir_somewhere(), options, limits);
   } catch (error const& e) {
     if (e.status() == exit_usage) throw;
-    fmt::print(stderr, "sluice: warning: the program runs without limits: {}\n", e.what());
+    on_stderr("sluice: warning: the program runs without limits: {}\n", e.what());
     return {};
   }
 }
@@ -330,12 +331,12 @@ membership enter(global_options const& global, run_options const& options) {
   run_options alone = options;
   std::string const qos_class = std::exchange(alone.limits.qos_class, {});
   if (!qos_class.empty())
-    fmt::print(stderr, "sluice: warning: {} ({}): QoS class {} has no limits here\n",
-               tried.is_odd ? "the daemon cannot be used" : "no daemon", tried.why, qos_class);
+    on_stderr("sluice: warning: {} ({}): QoS class {} has no limits here\n",
+              tried.is_odd ? "the daemon cannot be used" : "no daemon", tried.why, qos_class);
   else if (tried.is_odd)
     say_alone(tried.why);
   else if (global.verbose)
-    fmt::print(stderr, "sluice: running without a daemon: {}\n", tried.why);
+    on_stderr("sluice: running without a daemon: {}\n", tried.why);
   return enter_alone(global, alone, tried.why);
 }
 

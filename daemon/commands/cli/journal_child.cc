@@ -19,10 +19,13 @@
 
 #include "abi/order_area.h"
 #include "base/believed_place.h"
+#include "base/descriptor.h"
 #include "base/error.h"
 #include "base/foreign_file.h"
 #include "base/installed.h"
+#include "base/on_stderr.h"
 #include "base/output_file.h"
+#include "base/who_may_rename.h"
 #include "segment/mapping.h"
 #include "segment/run_dir.h"
 
@@ -73,11 +76,13 @@ std::string own_log(core::ruleset const& rules, std::uint32_t targets, std::stri
         "--order-journal",
         own));
   std::string const dir = std::filesystem::path(own).parent_path();
-  if (stat(dir.c_str(), &st) == 0 && (st.st_mode & S_IWOTH) != 0 && (st.st_mode & S_ISVTX) == 0)
-    fmt::print(stderr,
-               "sluice: warning: {}: others may remove the journal there, and after a crash what "
-               "it has is gone: name a file elsewhere with --order-journal\n",
-               dir);
+  descriptor const where(open(dir.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  std::string const others = where ? who_may_rename(where.get()) : "";
+  if (!others.empty())
+    on_stderr(
+        "sluice: warning: {}: {} may remove the journal there, and after a crash what it has is "
+        "gone: name a file elsewhere with --order-journal\n",
+        dir, others);
   return own;
 }
 
@@ -157,10 +162,10 @@ void journal_child::start() {
 }
 
 void journal_child::say_how_it_ended(int status) const {
-  fmt::print(stderr, "sluice: warning: the journal daemon ended ({} {}): fsync is native {}\n",
-             WIFSIGNALED(status) ? "signal" : "status",
-             WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status),
-             deaths_ < most_deaths ? "until it is back" : "from now on");
+  on_stderr("sluice: warning: the journal daemon ended ({} {}): fsync is native {}\n",
+            WIFSIGNALED(status) ? "signal" : "status",
+            WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status),
+            deaths_ < most_deaths ? "until it is back" : "from now on");
 }
 
 std::int64_t journal_child::look(std::int64_t now_ns) {
@@ -186,14 +191,12 @@ journal_child::~journal_child() {
     kill(pid_, SIGTERM);
     int status = 0;
     if (!wait_for_end(pid_, status, patience_ms))
-      fmt::print(stderr, "sluice: warning: the journal daemon (pid {}) is still emptying {}\n",
-                 pid_, log_);
+      on_stderr("sluice: warning: the journal daemon (pid {}) is still emptying {}\n", pid_, log_);
     else if (status != 0)
-      fmt::print(stderr,
-                 "sluice: warning: the journal {} was not emptied: run `sluice recover {}`\n", log_,
-                 log_);
+      on_stderr("sluice: warning: the journal {} was not emptied: run `sluice recover {}`\n", log_,
+                log_);
   } catch (std::exception const& e) {
-    fmt::print(stderr, "sluice: warning: {}\n", e.what());
+    on_stderr("sluice: warning: {}\n", e.what());
   }
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/on_stderr.h"
 #include "commands/cli/costs.h"
 #include "policy/background.h"
 #include "policy/doubts.h"
@@ -16,7 +17,7 @@ namespace sluice::cli {
 namespace {
 
 void warn(std::vector<std::string> const& doubts) {
-  for (auto const& line : doubts) fmt::print(stderr, "sluice: warning: {}\n", line);
+  for (auto const& line : doubts) on_stderr("sluice: warning: {}\n", line);
 }
 
 void warn_of(policy::compile_input const& input, policy::file_system const& files) {

@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/on_stderr.h"
 #include "base/program.h"
 #include "base/suggest.h"
 #include "commands/cli/daemon.h"
@@ -83,7 +84,7 @@ found_jobs look_at_jobs(global_options const& global, std::string const& wanted)
       }
       out.rows.push_back(std::move(row));
     } catch (error const& e) {
-      fmt::print(stderr, "sluice: warning: {}\n", e.what());
+      on_stderr("sluice: warning: {}\n", e.what());
     }
   }
   return out;
@@ -136,8 +137,7 @@ void print_picture(global_options const& global, order_options const& options,
     return;
   }
   if (picture["journals"].empty() && picture["jobs"].empty() && picture["gates"].empty())
-    fmt::print(stderr,
-               "sluice: no journal, and no job with a durable target that you may look at\n");
+    on_stderr("sluice: no journal, and no job with a durable target that you may look at\n");
   fmt::print("{}{}", order_table(picture, !options.job.empty()), gate_table(picture["gates"]));
 }
 

@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/foreign_file.h"
 #include "base/number.h"
+#include "base/on_stderr.h"
 #include "base/quantity.h"
 #include "segment/run_dir.h"
 
@@ -94,7 +95,7 @@ path_wish paths_wanted(run_options const& options) {
 void put_paths(json& report, std::string const& segment_path, unsigned rows) {
   auto const area = read_area(segment::paths_path(segment_path));
   if (area == nullptr) {
-    fmt::print(stderr, "sluice: warning: --paths: the job's directory has no area of paths\n");
+    on_stderr("sluice: warning: --paths: the job's directory has no area of paths\n");
     return;
   }
   auto const uses = uses_of(*area);

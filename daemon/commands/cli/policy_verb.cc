@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/on_stderr.h"
 #include "base/printable.h"
 #include "base/quantity.h"
 #include "commands/cli/limits.h"
@@ -179,7 +180,7 @@ int policy_check(global_options const& global, std::string const& file) {
   }
   for (auto const& line : result["meaning"]) fmt::print("{}\n", one_line(line.get<std::string>()));
   for (auto const& warning : warnings)
-    fmt::print(stderr, "sluice: {}: warning: {}\n", file, one_line(warning));
+    on_stderr("sluice: {}: warning: {}\n", file, one_line(warning));
   return 0;
 }
 

@@ -19,6 +19,7 @@
 #include "base/duration.h"
 #include "base/error.h"
 #include "base/foreign_file.h"
+#include "base/on_stderr.h"
 #include "base/output_file.h"
 #include "base/printable.h"
 #include "commands/cli/hold_back.h"
@@ -57,8 +58,8 @@ std::vector<std::string> environment(membership const& m, bool preload) {
 
 void warn_if_unlimited(program_facts const& program) {
   if (!program.limited)
-    fmt::print(stderr, "sluice: warning: {} will not be limited: {}\n", one_line(program.path),
-               one_line(program.why));
+    on_stderr("sluice: warning: {} will not be limited: {}\n", one_line(program.path),
+              one_line(program.why));
 }
 
 bool wants_summary(run_options const& options) {
@@ -72,7 +73,7 @@ std::optional<segment::mapping> open_segment(membership const& m) {
     return segment::mapping::open(m.segment);
   } catch (error const& e) {
     if (!m.run_dir.empty()) throw;
-    fmt::print(stderr, "sluice: warning: no report and no record: {}\n", e.what());
+    on_stderr("sluice: warning: no report and no record: {}\n", e.what());
     return std::nullopt;
   }
 }
@@ -116,7 +117,7 @@ void end_record(recorder const& record, run_options const& options, double start
   try {
     trace::write(record.result(options.command, start_unix_s), options.record);
   } catch (std::exception const& e) {
-    fmt::print(stderr, "sluice: --record: {}\n", e.what());
+    on_stderr("sluice: --record: {}\n", e.what());
   }
 }
 
@@ -140,7 +141,7 @@ void at_the_end(char const* what, Work&& work) {
   try {
     work();
   } catch (std::exception const& e) {
-    fmt::print(stderr, "sluice: warning: {}: {}\n", what, e.what());
+    on_stderr("sluice: warning: {}: {}\n", what, e.what());
   }
 }
 
@@ -210,7 +211,7 @@ int run_and_report(membership const& m, run_options const& options, bool preload
       result["timeline"] = time->result(start_unix_s);
       result["rules"] = rules_json(**s);
     }
-    if (wants_summary(options)) fmt::print(stderr, "{}", report_table(result));
+    if (wants_summary(options)) on_stderr("{}", report_table(result));
     if (has_report) write_report(options.report, result_text(result));
   };
   at_the_end("the report", tell);
@@ -228,7 +229,7 @@ int run_and_report(membership const& m, run_options const& options, bool preload
 /// No place for a segment: no limits, but the program.
 [[noreturn]] int run_natively(run_options const& options) {
   if (!options.report.empty() || !options.record.empty())
-    fmt::print(stderr, "sluice: warning: no report and no record either\n");
+    on_stderr("sluice: warning: no report and no record either\n");
   become_program(options, environment({}, false));
 }
 
@@ -247,8 +248,8 @@ int run_verb(global_options const& global, run_options const& options) {
   if (!m.is_there()) return run_natively(options);
   warn_if_unlimited(program);
   if (global.verbose)
-    fmt::print(stderr, "sluice: job {}{}, segment {}\n", m.job,
-               m.run_dir.empty() ? " of the daemon" : "", m.segment);
+    on_stderr("sluice: job {}{}, segment {}\n", m.job, m.run_dir.empty() ? " of the daemon" : "",
+              m.segment);
   try {
     if (m.run_dir.empty())
       if (auto const s = open_segment(m)) check_left_logs(**s, m.segment, {});

@@ -19,6 +19,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/on_stderr.h"
 
 namespace sluice::cli {
 
@@ -108,7 +109,7 @@ class chores {
     try {
       due_ns_ = work_();
     } catch (std::exception const& e) {
-      fmt::print(stderr, "sluice: warning: {}\n", e.what());
+      on_stderr("sluice: warning: {}\n", e.what());
       work_ = {};
     }
   }

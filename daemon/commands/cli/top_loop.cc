@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/on_stderr.h"
 #include "base/program.h"
 #include "commands/cli/report.h"
 
@@ -66,7 +67,7 @@ int print_pictures(global_options const& global, top_options const& options, job
       ++printed;
     } catch (error const& e) {
       if (!heard) throw;
-      fmt::print(stderr, "sluice: {}\n", e.what());
+      on_stderr("sluice: {}\n", e.what());
     }
     flush_output();
   }

@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/on_stderr.h"
 #include "base/program.h"
 
 namespace sluice::replay {
@@ -100,7 +101,7 @@ std::string own_path() {
   for (auto& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
   execvp(argv[0], argv.data());
-  fmt::print(stderr, "sluice: cannot execute {}: {}\n", words[0], std::strerror(errno));
+  on_stderr("sluice: cannot execute {}: {}\n", words[0], std::strerror(errno));
   _exit(exit_missing);
 }
 
@@ -163,7 +164,7 @@ int run_job(options const& o, plan const& p, shared_counters& book, unsigned job
     if (pid == 0)
       _exit(guarded("sluice", [&] { return run_process(o, p, book, job, i, pipe_fd); }));
     if (pid < 0) {
-      fmt::print(stderr, "sluice: cannot start a process: {}\n", std::strerror(errno));
+      on_stderr("sluice: cannot start a process: {}\n", std::strerror(errno));
       book.head().stop.store(true);
       break;
     }

@@ -20,6 +20,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/number.h"
+#include "base/on_stderr.h"
 #include "base/output_file.h"
 #include "base/printable.h"
 #include "commands/replay/harvest.h"
@@ -252,7 +253,7 @@ int replayer::run() {
   bool const clean = place_->remove(why, [] { return times < 2; });
   bar_.reset();
   if (begun) conclude();
-  if (!clean) fmt::print(stderr, "sluice: {}\n", why);
+  if (!clean) on_stderr("sluice: {}\n", why);
   if (!trouble_.empty()) throw sluice_error(trouble_);
   if (caught != 0) return 128 + caught;
   return clean ? 0 : exit_sluice;

@@ -18,6 +18,7 @@
 
 #include "base/error.h"
 #include "base/number.h"
+#include "base/on_stderr.h"
 #include "base/whole_file.h"
 #include "local/local.h"
 
@@ -109,15 +110,15 @@ void prolog(values const& v) {
   write_announcement(v, text);
   json const answer = ask(v, {{"verb", "register"}, {"job", v.job()}});
   if (auto const note = answer.value("note", ""); !note.empty())
-    fmt::print(stderr, "sluice: job {}: {}\n", v.job(), note);
+    on_stderr("sluice: job {}: {}\n", v.job(), note);
 }
 
 void epilog(values const& v) {
   std::string const path = v.run_dir() + "/scheduler/" + v.job();
   if (unlink(path.c_str()) != 0 && errno != ENOENT)
-    fmt::print(stderr, "sluice: {}: {}\n", path, std::strerror(errno));
+    on_stderr("sluice: {}: {}\n", path, std::strerror(errno));
   json const answer = ask(v, {{"verb", "release"}, {"job", v.job()}});
-  fmt::print(stderr, "sluice: {}\n", answer.value("line", ""));
+  on_stderr("sluice: {}\n", answer.value("line", ""));
 }
 
 /// Nothing but `export` and `print` lines may go to standard output.
@@ -170,7 +171,7 @@ int hook(words const& given) {
     does(v);
   } catch (error const& e) {
     if (e.status() == exit_usage) throw;
-    fmt::print(stderr, "sluice: {}\n", e.what());  // the job runs without limits
+    on_stderr("sluice: {}\n", e.what());  // the job runs without limits
   }
   return 0;
 }

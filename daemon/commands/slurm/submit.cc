@@ -15,6 +15,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/on_stderr.h"
 #include "commands/slurm/hook.h"
 #include "local/local.h"
 
@@ -98,7 +99,7 @@ void check(submission const& r) {
     local::ask(r.run_dir + "/sluiced.sock", question, submit_ask_ms);
   } catch (error const& e) {
     if (e.status() == exit_usage) throw;
-    fmt::print(stderr, "sluice: class {} is not checked here: {}\n", r.qos_class, e.what());
+    on_stderr("sluice: class {} is not checked here: {}\n", r.qos_class, e.what());
   }
 }
 

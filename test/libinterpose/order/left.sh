@@ -37,9 +37,9 @@ fi
 rm -f "$DATA"/.sluice-order.*.log
 chmod 777 "$DATA"
 durable -- true 2>"$SCRATCH/err" || fail "a directory of all: $?"
-grep -q "$DATA: others may remove the journal there.*--order-journal" "$SCRATCH/err" ||
+grep -q "$DATA: everybody may remove the journal there.*--order-journal" "$SCRATCH/err" ||
   fail "nobody is told: $(cat "$SCRATCH/err")"
 chmod 1777 "$DATA"
 durable -- true 2>"$SCRATCH/err"
-grep -q 'others may remove' "$SCRATCH/err" && fail "nobody else may: $(cat "$SCRATCH/err")"
+grep -q 'may remove the journal' "$SCRATCH/err" && fail "nobody else may: $(cat "$SCRATCH/err")"
 exit 0

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/on_stderr.h"
 #include "base/output_file.h"
 #include "base/printable.h"
 #include "commands/replay/simulate/result.h"
@@ -38,10 +39,10 @@ std::string choose_target(policy::site const& site, options const& o) {
   std::string const all = fmt::format("{}", fmt::join(names, ", "));
   if (o.target.empty()) {
     if (names.size() > 1)
-      fmt::print(stderr,
-                 "sluice: the load is put on target {}, the first of {} with a capacity ({}); "
-                 "--target NAME chooses another\n",
-                 names.front(), o.policy_file, all);
+      on_stderr(
+          "sluice: the load is put on target {}, the first of {} with a capacity ({}); "
+          "--target NAME chooses another\n",
+          names.front(), o.policy_file, all);
     return names.front();
   }
   if (has_capacity(o.target)) return o.target;
@@ -75,21 +76,19 @@ int run(options const& o) {
   trace::trace const& t = o.load ? *o.load : *read;
   load const jobs = make_load(t, plan, target, o.classes);
   if (!jobs.idle_class.empty())
-    fmt::print(stderr, "sluice: --class {}: no job has it: each has a class of its own\n",
-               jobs.idle_class);
+    on_stderr("sluice: --class {}: no job has it: each has a class of its own\n", jobs.idle_class);
   auto const began = std::chrono::steady_clock::now();
   past const p = simulate(jobs, plan, jobs.intervals * longest);
   std::chrono::duration<double> const took = std::chrono::steady_clock::now() - began;
   scene const s{t, site, plan, jobs, o.policy_file, o.trace_file, target, took.count()};
   if (!site.channels.empty())
-    fmt::print(stderr, "sluice: {}: channels are not simulated, only shares of a capacity\n",
-               o.policy_file);
+    on_stderr("sluice: {}: channels are not simulated, only shares of a capacity\n", o.policy_file);
   for (auto const& of : policy::supplies(site))
     if (of.unit == core::unit_kind::vops)
-      fmt::print(stderr,
-                 "sluice: {}: {} is not simulated: a trace does not say what its requests "
-                 "cost in VOPs\n",
-                 o.policy_file, of.name());
+      on_stderr(
+          "sluice: {}: {} is not simulated: a trace does not say what its requests "
+          "cost in VOPs\n",
+          o.policy_file, of.name());
   if (!o.output.empty()) save(result_of(s, p), o.output);
   if (o.json)
     save(result_of(s, p), "-");
