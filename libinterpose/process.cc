@@ -101,7 +101,10 @@ bool library_is_within_reach() {
   long const real = may_read_library(SYS_faccessat, 0);
   for (long const r : {effective, real})
     if (r == -EACCES || r == -ENOENT) return false;  // a filter may have refused to say
-  bool const may_be_below_landlock = sys::call(SYS_prctl, PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1;
+  // A user can be below it only with no_new_privs. Root needs none: its own call is seen.
+  bool const may_be_below_landlock = stage.mine == nullptr ||
+                                     stage.mine->below_landlock.load(std::memory_order_relaxed) ||
+                                     sys::call(SYS_prctl, PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1;
   return (effective == 0 && !may_be_below_landlock) || opens_library();
 }
 

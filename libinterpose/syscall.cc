@@ -159,6 +159,9 @@ long followed(raw_call const& raw) {
     case SYS_io_uring_enter:
       pass_through(abi::passthrough::ring);
       return raw();
+    case SYS_landlock_restrict_self:
+      stage.mine->below_landlock.store(true);
+      return raw();
     case SYS_seccomp:
       return enter_by_seccomp(raw);
     case SYS_prctl:

@@ -3,7 +3,7 @@
 # Small writes that are gathered (a target's "small": "close-to-open"): the program itself sees no
 # difference, whatever it does in between; others see them at close, fsync and lock; what is lost
 # and what is told when they cannot be written out is what the manual says.
-# timeout: 240
+# timeout: 480
 . test/lib/lib.sh
 own_mounts
 . test/libinterpose/common.bash
