@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One call, from the wrapper to its counters: enter() finds the place, books and waits; leave()
-// counts the result and settles bytes. The real call stands between the two, and nothing is held
-// meanwhile.
+// One call, from the wrapper to its counters: begin() finds the place, books and waits; end()
+// counts the result and settles bytes. What has no plan goes the slow way, enter_place() to
+// leave(). The real call stands between the two, and nothing is held meanwhile.
 #pragma once
 
 #include <fcntl.h>

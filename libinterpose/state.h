@@ -28,8 +28,8 @@ inline constexpr unsigned max_path_classes = 256;
 inline constexpr unsigned arena_places = 32;
 inline constexpr unsigned arena_pages = (64u << 20) / 4096;  // of one of malloc's arenas
 
-/// What is known of one fd: the low five bits a file_kind or first_target + target; bits 6 and 7,
-/// whether its inode is asked for, or known (order/notes.cc); bit 8 `unverified`; high byte the
+/// What is known of one fd: the low five bits a file_kind or first_target + target; 0x20 and 0x40,
+/// whether its inode is asked for, or known (order/notes.cc); 0x80 `unverified`; high byte the
 /// class of path rules. 0 is unknown.
 using fd_entry = std::uint16_t;
 inline constexpr unsigned entry_unknown = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a call carries from enter() to leave() (meter.h), when it is not one of those that pass at
-// once.
+// What a call carries from enter_place() to leave() (meter.h), when it is not one of those that
+// pass at once.
 #pragma once
 
 #include <cstdint>

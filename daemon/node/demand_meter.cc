@@ -92,7 +92,10 @@ void tally::look(unit_kind unit, segment::channel_sums const& now, bool waits,
                  std::uint32_t threads) {
   std::uint64_t const paid = paid_units_ / core::token_units(unit);
   std::uint64_t const told = (now.amount - first_.amount) / core::row_of(unit).counted;
-  done_.served = std::max(done_.served, waits ? paid : std::min(paid, told));
+  // What was paid in advance before the wait is still that, or was given back.
+  if (!waits) in_advance_ = paid > told ? paid - told : 0;
+  std::uint64_t const moved = waits ? paid - std::min(paid, in_advance_) : 0;
+  done_.served = std::max({done_.served, std::min(paid, told), moved});
   std::uint64_t const waits_ended = now.delayed - last_.delayed;
   if (waits_ended < most_waits) done_.delayed += waits_ended;
   if (now.waited_ns > last_.waited_ns)
@@ -135,13 +138,11 @@ bool demand_meter::tick(sample const& s, rate paying, std::int64_t now_ns) {
   return edge || fall;
 }
 
-std::uint64_t demand_meter::bounded_units(unit_kind unit, std::int64_t span_ns) const {
-  std::int64_t const delta = core::distance(last_.served_units, begin_units_);
-  if (delta <= 0) return 0;  // more was given back than taken
+/// What a stream can have been paid at most in that time.
+std::uint64_t demand_meter::most_units(unit_kind unit, std::int64_t span_ns) const {
   std::uint64_t const paid =
       core::units_in(q40_of(unit, std::min(most_, possible(unit))), span_ns + burst_ns);
-  std::uint64_t const most = 2 * paid + most_of_one[static_cast<unsigned>(unit) % core::unit_count];
-  return std::min(static_cast<std::uint64_t>(delta), most);
+  return 2 * paid + most_of_one[static_cast<unsigned>(unit) % core::unit_count];
 }
 
 /// Waits between two looks show only in the histogram: they were short, and how many is not known.
@@ -156,13 +157,17 @@ std::uint32_t demand_meter::blocked_ppm() const {
 figures demand_meter::take(unit_kind unit, std::uint64_t waits, std::int64_t now_ns) {
   std::int64_t const span_ns = now_ns - begin_ns_;
   figures f;
-  f.served_units = bounded_units(unit, span_ns);
+  std::int64_t const taken = core::distance(last_.served_units, begin_units_);
+  std::uint64_t const most = most_units(unit, span_ns);
+  if (taken > 0) f.served_units = std::min(static_cast<std::uint64_t>(taken), most);
   f.served = rate_over(milli_of_units(unit, f.served_units), span_ns);
   f.waiting = milli_of_units(unit, last_.waiting_units);
   f.waiters = last_.waiters;
   was_blocked_ = has_blocked_ || waits != begin_waits_;
   f.blocked_ppm = was_blocked_ ? blocked_ppm() : 0;
-  begin_units_ = last_.served_units;
+  // More was given back than taken: that was counted, and is counted once.
+  bool const is_given_back = taken < 0 && static_cast<std::uint64_t>(-taken) <= most;
+  if (!is_given_back) begin_units_ = last_.served_units;
   begin_waits_ = waits;
   begin_ns_ = now_ns;
   last_ns_ = now_ns;

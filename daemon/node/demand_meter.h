@@ -69,6 +69,7 @@ class tally {
  private:
   segment::channel_sums first_, last_;
   std::uint64_t paid_units_ = 0;
+  std::uint64_t in_advance_ = 0;  // of that, by threads that had not used it when nothing waited
   amounts done_;
 };
 
@@ -88,7 +89,7 @@ class demand_meter {
   std::int64_t since_ns() const { return begin_ns_; }
 
  private:
-  std::uint64_t bounded_units(unit_kind unit, std::int64_t span_ns) const;
+  std::uint64_t most_units(unit_kind unit, std::int64_t span_ns) const;
   std::uint32_t blocked_ppm() const;
   bool falls_quiet(sample const& s, std::int64_t now_ns);
 

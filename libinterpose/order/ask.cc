@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stage waits as long as the daemon's heart beats: the disk may be slow.
+// A stage waits while the daemon's heart beats, for the disk may be slow: 2 s until it is taken,
+// and 60 s in all.
 #include "order/ask.h"
 
 #include "clock.h"

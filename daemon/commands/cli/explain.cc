@@ -233,10 +233,11 @@ void print_process(json const& e) {
              e["name"].get<std::string>(), e["job"].get<std::string>());
   for (auto const& rule : e["rules"]) fmt::print("  limit {}\n", rule.get<std::string>());
   for (auto const& w : e["waiting"])
-    fmt::print(
-        "  thread {} waits in {} for \"{}\", since {}, {}\n", w["tid"].get<std::uint32_t>(),
-        w["call"].get<std::string>(), w["channel"].get<std::string>(), time_words(w["waited_ns"]),
-        w["due_ns"].is_null() ? std::string("until resumed") : "due in " + time_words(w["due_ns"]));
+    fmt::print("  thread {} waits in {} for \"{}\", since {}, {}\n", w["tid"].get<std::uint32_t>(),
+               w["call"].get<std::string>(), w["channel"].get<std::string>(),
+               time_words(w["waited_ns"]),
+               w["due_ns"].is_null() ? std::string("until it is resumed or set")
+                                     : "due in " + time_words(w["due_ns"]));
   if (e["waiting"].empty()) fmt::print("  no thread waits for a limit\n");
 }
 

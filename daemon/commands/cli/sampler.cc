@@ -41,11 +41,27 @@ std::vector<Row> take_part(std::vector<Row>& rows, std::uint64_t parts, Fields c
   return part;
 }
 
+/// What a call does beside its own op: sendfile(2) reads, and writes the same bytes.
+struct second_op {
+  call id;
+  core::op op;
+};
+constexpr second_op second_ops[] = {
+#define PAIR(symbol, result, parameters, arguments, op1, place1, bytes1, op2, ...) \
+  {call::symbol, core::op::op2},
+#include "calls.def"
+};
+
 /// The sums of each op over the calls that do it.
 std::vector<op_done> by_op(foreign<abi::segment> const& s, segment::sums const& sums) {
   std::vector<op_done> op(core::op_count);
   for (unsigned i = 0; i < call_count && i < sums.call.size(); ++i)
     add_growth(op[static_cast<unsigned>(call_table[i].op)], {}, op_done{sums.call[i]}, op_fields);
+  for (auto const& [id, also] : second_ops) {
+    auto const at = static_cast<unsigned>(id);
+    if (at < sums.call.size() && call_table[at].op != also)
+      op[static_cast<unsigned>(also)].bytes += sums.call[at].bytes;
+  }
   auto const took_ns = segment::took_by_op(s);
   for (unsigned i = 0; i < core::op_count; ++i) op[i].took_ns = took_ns[i];
   return op;

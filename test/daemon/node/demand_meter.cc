@@ -175,6 +175,42 @@ TEST_CASE("tally: amounts are bounded, whatever the memory says", "[node][demand
   CHECK(t.done().served == 3);
 }
 
+TEST_CASE("tally: what was paid in advance and given back was not served", "[node][demand]") {
+  node::tally t;
+  t.start({});
+  node::figures f;
+  f.served_units = 12 * core::op_units;  // of which threads hold eight
+  t.add(f, 100 * ms);
+  t.look(unit_kind::ops, {4, 4, 0, 0}, false, 1);
+  CHECK(t.done().served == 4);
+  // The rate is lowered: the eight are given back, and a request waits in its second half.
+  f.served_units = 3 * core::op_units;
+  t.add(f, 100 * ms);
+  t.look(unit_kind::ops, {5, 5, 0, 0}, true, 1);
+  CHECK(t.done().served == 7);
+  t.look(unit_kind::ops, {8, 8, 1, 0}, false, 1);
+  CHECK(t.done().served == 8);
+}
+
+TEST_CASE("what is given back is taken off what is taken after it", "[node][demand]") {
+  node::demand_meter m;
+  std::int64_t now_ns = 1;
+  auto const take = [&](std::uint64_t served_units) {
+    node::sample s;
+    s.served_units = served_units;
+    now_ns += 100 * ms;
+    m.tick(s, 1'000'000, now_ns);
+    return m.take(unit_kind::ops, 0, now_ns).served_units / core::op_units;
+  };
+  m.start({}, 0, now_ns);
+  CHECK(take(50 * core::op_units) == 50);
+  CHECK(take(30 * core::op_units) == 0);
+  CHECK(take(60 * core::op_units) == 10);
+  CHECK(take(~std::uint64_t{0} / 2) > 0);  // garbage
+  CHECK(take(70 * core::op_units) == 0);
+  CHECK(take(75 * core::op_units) == 5);
+}
+
 TEST_CASE("a watched job was served what it counted, and wants more where it would wait",
           "[node][demand]") {
   world w(1'000'000);  // 1000 operations a second

@@ -24,12 +24,14 @@ paths = os.path.dirname(json.loads(s.recv(1 << 17))["segment"]) + "/paths"
 lease = None
 while os.path.exists(paths):
     if lease is None:
-        try:
-            fd = os.open(paths, os.O_RDWR | os.O_NONBLOCK)
-            while True:
-                os.posix_fallocate(fd, os.fstat(fd).st_size, 4 << 20)
-        except OSError as why:
-            print("full" if why.errno == 28 else why, flush=True)
+        fd = os.open(paths, os.O_RDWR | os.O_NONBLOCK)
+        for step in 4 << 20, 64 << 10, 4 << 10:  # to the last page
+            try:
+                while True:
+                    os.posix_fallocate(fd, os.fstat(fd).st_size, step)
+            except OSError as why:
+                said = "full" if why.errno == 28 else why
+        print(said, flush=True)
         os.close(fd)
         fd = os.open(paths, os.O_RDONLY | os.O_NONBLOCK)
         try:

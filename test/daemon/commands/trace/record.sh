@@ -37,6 +37,17 @@ late = sum(float(r["open"]) for r in rows[5:])
 assert late >= 1000, (late, rows)
 END
 
+# What the kernel copies by itself is read and written.
+run --record c.csv -- python3 -c 'import os
+a, b = os.open("f", os.O_RDONLY), os.open("copy", os.O_WRONLY | os.O_CREAT)
+os.copy_file_range(a, b, 40000)
+os.sendfile(b, a, 0, 20000)' || fail "a copy: $?"
+python3 - <<'END' || fail "a copy: $(cat c.csv)"
+import csv
+rows = list(csv.DictReader(l for l in open("c.csv") if not l.startswith("#")))
+assert sum(float(r["write"]) for r in rows) == 60000, rows
+END
+
 run --record e.csv --interval 10ms -- sh -c 'exit 7'
 [ $? = 7 ] || fail 'the exit status is not that of the program'
 [ -s e.csv ] || fail 'no trace after a failed program'
