@@ -9,7 +9,7 @@ $S run --job j --limit open=0 -- sh -c "exec cat $SCRATCH/missing $SCRATCH/missi
 job=$!
 for _ in $(seq 100); do $S explain $job 2>/dev/null | grep -q 'waits in' && break; sleep 0.05; done
 $S explain $job >"$SCRATCH/e" || fail "explain: $(cat "$SCRATCH/e")"
-grep -q 'waits in open.* for "open".*until resumed' "$SCRATCH/e" ||
+grep -q 'waits in open.* for "open".*until it is resumed' "$SCRATCH/e" ||
   fail "explain says $(cat "$SCRATCH/e")"
 $S --json explain $job >"$SCRATCH/e.json" || fail "explain --json"
 [ "$(json "$SCRATCH/e.json" 'd["job"]')" = j ] || fail "explain --json names another job"
