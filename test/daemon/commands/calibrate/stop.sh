@@ -46,6 +46,8 @@ calibrate $only & pid=$!
 wait_for has_directory
 kill -KILL $pid
 wait $pid 2>/dev/null
+# Its children end after it, and until then it is not over.
+until_true flock -n "$out.state" true || fail 'a process still measures'
 grep -q "$(basename "$(cat "$SCRATCH/found")")" "$out.state" || fail 'the directory is not noted'
 had=$(samples)
 [ "$had" -ge 2 ] && grep -qF "$first" "$out.state" || fail 'what was measured is lost'
