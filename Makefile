@@ -82,7 +82,7 @@ archive_of   = $(foreach room,$(1),$(O)/rooms/$(subst /,-,$(room)).a)
 GROUP       ?= 8
 groups_of    = $(shell printf '%s\n' $(1) | xargs -rn $(GROUP) | tr ' ' ',')
 first_of     = $(firstword $(subst $(comma), ,$(1)))
-group_files  = $(foreach g,$(call groups_of,$(1)),$(O)/groups/$(call first_of,$(g)))
+group_files  = $(foreach g,$(call groups_of,$(1)),$(call group_file,$(g)))
 in_daemon    = $(addprefix daemon/,$(1))
 has_fuse    := $(wildcard /usr/include/fuse3/fuse.h)
 # Tests lie as what they test: those of daemon/lease/child.cc are test/daemon/lease/child.cc. All
@@ -167,30 +167,23 @@ $(eval $(call often_rule,plain,plain_flags))
 $(eval $(call often_rule,test,test_flags,catch2/catch.hpp))
 with_often = -include $(O)/obj/$(1).h
 
-# A group is written anew only when other sources are in it.
+# A group is written anew only when something else is in it: FILE, and the command that prints it.
 define group_rule
-$(O)/groups/$(call first_of,$(1)): FORCE
-	@mkdir -p $$(@D) && printf '#include "%s"\n' $(subst $(comma), ,$(1)) >$$@.new
+$(1): FORCE
+	@mkdir -p $$(@D) && $(2) >$$@.new
 	@if cmp -s $$@.new $$@; then rm $$@.new; else mv $$@.new $$@; fi
 endef
+including   = printf '\#include "%s"\n' $(subst $(comma), ,$(1))
+group_file  = $(O)/groups/$(call first_of,$(1))
 $(foreach room,$(rooms),$(foreach g,$(call groups_of,$(call sources_of,$(room))),\
-  $(eval $(call group_rule,$(g)))))
+  $(eval $(call group_rule,$(call group_file,$(g)),$(call including,$(g))))))
+$(foreach g,$(unit_groups),\
+  $(eval $(call group_rule,$(call group_file,$(g)),test/lib/unit-group $(subst $(comma), ,$(g)))))
 
 # A whole room as one source, for the fuzzers: clang spends its time on headers alone then.
 whole_of = $(O)/whole/$(subst /,-,$(1)).cc
-define whole_rule
-$(call whole_of,$(1)): FORCE
-	@mkdir -p $$(@D) && printf '#include "%s"\n' $(call sources_of,$(1)) >$$@.new
-	@if cmp -s $$@.new $$@; then rm $$@.new; else mv $$@.new $$@; fi
-endef
-$(foreach room,$(rooms),$(eval $(call whole_rule,$(room))))
-
-define unit_rule
-$(O)/groups/$(call first_of,$(1)): FORCE
-	@mkdir -p $$(@D) && test/lib/unit-group $(subst $(comma), ,$(1)) >$$@.new
-	@if cmp -s $$@.new $$@; then rm $$@.new; else mv $$@.new $$@; fi
-endef
-$(foreach g,$(unit_groups),$(eval $(call unit_rule,$(g))))
+$(foreach room,$(rooms),\
+  $(eval $(call group_rule,$(call whole_of,$(room)),$(call including,$(call sources_of,$(room))))))
 
 $(O)/obj/groups/test/%.o: $(O)/groups/test/% $(O)/flags $(O)/obj/test.h.gch
 	@mkdir -p $(@D)

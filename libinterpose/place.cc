@@ -435,7 +435,6 @@ int own_descriptor(std::string_view path) {
   bool const absolute = path[0] == '/';
   if (absolute && stage.mine->rules.target_count > 1)
     if (unsigned const root = root_entry(path, name.length)) return root;
-  if (std::string_view(path, name.length) == "/dev/fuse") stage.mine->serves_files.store(true);
   int const own = absolute ? own_descriptor({path, name.length}) : -1;
   if (own >= 0) return entry_of_fd(own) & entry_kind_mask;
   unsigned const directory = name.directory;

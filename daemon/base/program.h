@@ -20,10 +20,12 @@ inline void flush_output() {
 }
 
 /// A program may be started with its standard streams closed. What it opens then must not come to
-/// stand there: a message would be written into it. Those that it starts find them closed.
+/// stand there: a message would be written into it. What is put there can be used in the wrong
+/// direction only, so that it still fails as a closed one does (EBADF). Programs that it starts
+/// find them closed.
 inline void keep_standard_places() {
   for (int fd = 0; fd <= 2; ++fd)
-    if (fcntl(fd, F_GETFD) < 0) open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (fcntl(fd, F_GETFD) < 0) open("/dev/null", (fd == 0 ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
 }
 
 /// The status that `run()` returns, or the one of what it throws, told as `NAME: …` on standard

@@ -46,6 +46,20 @@ start_small_node() {
   start_node
 }
 
+# $SCRATCH/ask.py SOCKET sends each line that it reads to a daemon, and prints the answer. $python
+# runs it, as whoever is to ask.
+write_asker() {
+  cat >"$SCRATCH/ask.py" <<'END'
+import json, socket, sys
+s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+s.connect(sys.argv[1])
+for line in sys.stdin:
+    s.send(line.encode())
+    print(json.dumps(json.loads(s.recv(1 << 17))), flush=True)
+END
+}
+ask() { echo "$1" | "$python" "$SCRATCH/ask.py" "$RUN/sluiced.sock"; }
+
 end_node() {
   [ -n "$NODE" ] && kill "$NODE" 2>/dev/null && wait "$NODE" 2>/dev/null
   NODE=

@@ -9,14 +9,7 @@ python=/usr/bin/python3  # one that everybody can reach
 as $ann "$python" -c 'import json' 2>/dev/null || skip "needs $python"
 policy 500/s
 start_node
-cat >"$SCRATCH/ask.py" <<'END'
-import json, socket, sys
-s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-s.connect(sys.argv[1])
-for line in sys.stdin:
-    s.send(line.encode())
-    print(json.dumps(json.loads(s.recv(1 << 17))), flush=True)
-END
+write_asker
 chmod a+rx "$SCRATCH" && chmod a+r "$SCRATCH/ask.py"
 mkfifo "$SCRATCH/words"
 as $ann "$python" "$SCRATCH/ask.py" "$RUN/sluiced.sock" <"$SCRATCH/words" >"$SCRATCH/said" 2>&1 &
@@ -28,7 +21,6 @@ until_true 60 are_made || fail "not 32 jobs: $(tail -n 2 "$SCRATCH/said")"
 
 mkdir -m 700 "$RUN/scheduler"
 echo "{\"job\":\"4242\",\"uid\":$ann}" >"$RUN/scheduler/4242"
-ask() { echo "$1" | "$python" "$SCRATCH/ask.py" "$RUN/sluiced.sock"; }
 until_true grep -q 'announced job waits for room' "$SCRATCH/log" || fail "nothing waits for room"
 register='{"verb":"register","job":"4242"}'
 ask "$register" | grep -q 'job 4242 waits for room: too many jobs' || fail "$(ask "$register")"

@@ -9,15 +9,7 @@ two_users
 python=/usr/bin/python3 # one that everybody can reach
 policy 500/s
 start_node
-cat >"$SCRATCH/ask.py" <<'END'
-import json, socket, sys
-s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-s.connect(sys.argv[1])
-for line in sys.stdin:
-    s.send(line.encode())
-    print(json.dumps(json.loads(s.recv(1 << 17))), flush=True)
-END
-ask() { echo "$1" | "$python" "$SCRATCH/ask.py" "$RUN/sluiced.sock"; }
+write_asker
 announce() { echo "{\"job\":\"4711\",\"uid\":$1,\"nodes\":1}" >"$RUN/scheduler/4711"; }
 register='{"verb":"register","job":"4711"}'
 
