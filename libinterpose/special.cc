@@ -252,7 +252,8 @@ int munmap(void* address, std::size_t size) {
 }
 
 int mprotect(void* address, std::size_t size, int protection) {
-  if ((protection & PROT_READ) == 0)
+  constexpr int whole = PROT_READ | PROT_WRITE;
+  if ((protection & whole) != whole)
     note_taken_away(reinterpret_cast<std::uintptr_t>(address), size);
   return real::mprotect(address, size, protection);
 }

@@ -80,6 +80,7 @@ class accounts {
   call_times times_;
   told_hints hints_ = {};                // of all jobs, since the start
   told_gathered gathered_ = {};          // the same
+  told_buffered buffered_ = {};          // the same
   std::vector<past_sums> before_;        // of jobs that are gone, by supply
   std::set<std::string> classes_shown_;  // in the metrics
 };

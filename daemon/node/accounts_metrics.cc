@@ -72,6 +72,12 @@ void accounts::publish_hints(runtime::metric_table& m) const {
   m.set(metric::gathered_bytes_total, gathered(abi::gather::bytes));
   m.set(metric::gathered_flushes_total, {"written"}, gathered(abi::gather::flushes));
   m.set(metric::gathered_flushes_total, {"failed"}, gathered(abi::gather::failures));
+  auto const buffered = [this](abi::buffer what) {
+    return static_cast<double>(buffered_[static_cast<unsigned>(what)]);
+  };
+  m.set(metric::buffered_reads_total, buffered(abi::buffer::reads));
+  m.set(metric::buffered_bytes_total, buffered(abi::buffer::bytes));
+  m.set(metric::buffer_fills_total, buffered(abi::buffer::fills));
 }
 
 void accounts::publish_jobs(runtime::metric_table& m) {

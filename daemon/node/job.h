@@ -108,6 +108,7 @@ inline constexpr unsigned most_leased_looks = 3;
 /// What of abi::hint and abi::gather is counted in the metrics.
 using told_hints = std::array<std::uint64_t, abi::hint_counts>;
 using told_gathered = std::array<std::uint64_t, abi::gather_counts>;
+using told_buffered = std::array<std::uint64_t, abi::buffer_counts>;
 
 struct job {
   std::string folder;
@@ -121,6 +122,7 @@ struct job {
   told_times times;                        // to the metrics
   told_hints hints = {};                   // the same
   told_gathered gathered = {};             // the same
+  told_buffered buffered = {};             // the same
   told_speeds speeds;                      // to what steers capacities
   std::vector<fixed_place> fixed;
   std::uint32_t processes = 0;

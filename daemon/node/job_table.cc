@@ -114,8 +114,8 @@ void check_keeps_targets(job const& j, join_request const& request) {
     throw sluice_error(fmt::format(
         "job {} is running, and keeps the durable directories it began with", j.record.name));
   if (!request.small.empty())
-    throw sluice_error(
-        fmt::format("job {} is running, and keeps the hints it began with", j.record.name));
+    throw sluice_error(fmt::format("job {} is running, and keeps what it began with for small I/O",
+                                   j.record.name));
 }
 
 std::string class_for(local::peer const& who, std::optional<std::string> const& wish,

@@ -35,6 +35,7 @@ class builder {
     find_durable();
     find_hinted();
     find_gathered();
+    find_buffered();
     find_after();
     add_channels();
     add_quiet_devices();
@@ -57,6 +58,7 @@ class builder {
   std::uint32_t with_nested(std::uint32_t roots) const;
   void find_hinted();
   void find_gathered();
+  void find_buffered();
   void find_after();
   unsigned depth(unsigned target) const;
   std::uint8_t level(channel_spec const& c) const;
@@ -137,8 +139,7 @@ void builder::add_targets() {
   };
   // A policy speaks of a whole site; trees that no channel here names need not be on this node.
   for (auto const& target : input_.targets)
-    if (target.durable || target.hints || target.gathers || target.after || is_used(target))
-      add_target(target);
+    if (target.says_more() || is_used(target)) add_target(target);
   for (auto const& c : input_.channels)
     if (!c.target.empty()) add_target({c.target, c.target, c.origin});
 }
@@ -211,6 +212,14 @@ void builder::find_gathered() {
   }
   out_.gathered_targets = with_nested(roots);
   if (roots != 0) hash(fmt::format("gathered|{}\n", out_.gathered_targets));
+}
+
+void builder::find_buffered() {
+  std::uint32_t roots = input_.buffers_everywhere ? 1 : 0;
+  for (auto const& target : input_.targets)
+    if (target.buffers) roots |= 1u << target_named_.at(target.name);
+  out_.buffered_targets = with_nested(roots);
+  if (roots != 0) hash(fmt::format("buffered|{}\n", out_.buffered_targets));
 }
 
 void builder::find_after() {

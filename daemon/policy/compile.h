@@ -50,6 +50,7 @@ struct compiled {
   std::unique_ptr<core::role_table> roles;    // null: none
   std::vector<background_terms> backgrounds;  // as they were given
   std::uint32_t gathered_targets = 0;         // as hinted_targets, of "close-to-open"
+  std::uint32_t buffered_targets = 0;         // as hinted_targets, of "reads"
 };
 
 struct compile_input {
@@ -59,6 +60,7 @@ struct compile_input {
   std::vector<role_spec> roles = {};
   bool hints_everywhere = false;
   std::vector<background_terms> backgrounds = {};  // of channels above
+  bool buffers_everywhere = false;                 // small reads
 };
 
 compiled compile(compile_input const& input, file_system const& files);

@@ -107,9 +107,7 @@ lines doubts(compile_input const& input, file_system const& files) {
 
 lines doubts(site const& site, std::string const& file, std::string const& qos_class) {
   if (!site.roles.empty()) return {};  // they are counted
-  auto const does_more = [](target_spec const& t) {
-    return t.durable || t.after || t.hints || t.gathers;
-  };
+  auto const does_more = [](target_spec const& t) { return t.says_more(); };
   bool const does_any = std::any_of(site.targets.begin(), site.targets.end(), does_more);
   if (does_any || !channels_of(site, qos_class).empty()) return {};
   if (!qos_class.empty())

@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
-#include <utility>
+#include <algorithm>
+#include <iterator>
+#include <vector>
 
 #include "base/error.h"
 #include "base/suggest.h"
@@ -11,28 +13,37 @@
 namespace sluice::policy {
 
 namespace {
-constexpr char const hints[] = "hints", close_to_open[] = "close-to-open";
+
+small_word const& find_word(std::string_view word, std::string const& where) {
+  auto const found = std::find_if(std::begin(small_words), std::end(small_words),
+                                  [&](small_word const& w) { return w.word == word; });
+  if (found != std::end(small_words)) return *found;
+  std::vector<std::string> known;
+  for (small_word const& w : small_words) known.emplace_back(w.word);
+  throw usage_error(fmt::format("{}: \"{}\" is nothing for small I/O{}; \"{}\" are", where, word,
+                                did_you_mean(std::string(word), known),
+                                fmt::join(known, "\", \"")));
 }
 
+}  // namespace
+
 void parse_small(std::string_view word, std::string const& where, target_spec& target) {
-  if (word != hints && word != close_to_open)
-    throw usage_error(
-        fmt::format("{}: \"{}\" is nothing for small I/O{}; \"{}\" and \"{}\" are", where, word,
-                    did_you_mean(std::string(word), {hints, close_to_open}), hints, close_to_open));
-  (word == hints ? target.hints : target.gathers) = true;
+  target.*find_word(word, where).sets = true;
 }
 
 target_spec parse_small_target(std::string_view text) {
   std::string const where = fmt::format("--small {}", text);
   auto const at = text.find('@');
-  target_spec target;
-  parse_small(text.substr(0, at), where, target);
-  if (target.gathers)
+  small_word const& word = find_word(text.substr(0, at), where);
+  if (!word.users_may)
     throw usage_error(fmt::format(
         "{}: it changes what other processes see of a file, so only a policy says it", where));
+  target_spec target;
+  target.*word.sets = true;
   if (at != text.npos) {
     target.path = target.name = std::string(text.substr(at + 1));
-    if (target.path.empty()) throw usage_error(where + ": write hints, or hints@DIR");
+    if (target.path.empty())
+      throw usage_error(fmt::format("{0}: write {1}, or {1}@DIR", where, word.word));
   }
   target.origin = where;
   return target;
@@ -40,10 +51,10 @@ target_spec parse_small_target(std::string_view text) {
 
 void add_small(std::string_view text, compile_input& input) {
   target_spec target = parse_small_target(text);
-  if (target.path.empty())
-    input.hints_everywhere = true;
-  else
+  if (!target.path.empty())
     input.targets.push_back(std::move(target));
+  else
+    (target.hints ? input.hints_everywhere : input.buffers_everywhere) = true;
 }
 
 }  // namespace sluice::policy

@@ -11,11 +11,25 @@
 
 namespace sluice::policy {
 
-/// Sets what `hints` or `close-to-open` means in the target. Throws a usage error that begins with
-/// `where` for anything else.
+struct small_word {
+  std::string_view word;
+  bool target_spec::*sets;
+  bool users_may;          // say it with --small
+  std::string_view means;  // after "on TARGET"
+};
+inline constexpr small_word small_words[] = {
+    {"hints", &target_spec::hints, true,
+     "the kernel is told what small unaligned writes and strided reads need"},
+    {"reads", &target_spec::buffers, true,
+     "small reads are answered from memory while nobody has the file open for writing"},
+    {"close-to-open", &target_spec::gathers, false,
+     "small writes are gathered: others see them at close, fsync and lock"}};
+
+/// Sets what a word of these means in the target. Throws a usage error that begins with `where` for
+/// anything else.
 void parse_small(std::string_view word, std::string const& where, target_spec& target);
 
-/// One --small: `hints@DIR`, or `hints` for all files; then the path is empty.
+/// One --small: `hints@DIR`, or `hints` for all files, in which case the path is empty.
 target_spec parse_small_target(std::string_view text);
 /// Adds what it says.
 void add_small(std::string_view text, compile_input& input);

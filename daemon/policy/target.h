@@ -35,6 +35,10 @@ struct target_spec {
   bool one_file_system = false;  // what is mounted below is not in it
   std::shared_ptr<cost_file const> costs = {};  // what its VOPs are; null: not known
   bool gathers = false;                         // small writes are gathered: "close-to-open"
+  bool buffers = false;                         // small reads are answered from memory: "reads"
+
+  /// Something but limits is done for its files.
+  bool says_more() const { return durable || after || hints || gathers || buffers; }
 };
 
 }  // namespace sluice::policy

@@ -149,6 +149,14 @@ json gathered_json(foreign<abi::segment> const& s) {
   return out;
 }
 
+json buffered_json(foreign<abi::segment> const& s) {
+  json out;
+#define BUFFER(name) \
+  out[#name] = s.buffer[static_cast<unsigned>(abi::buffer::name)].load(std::memory_order_relaxed);
+#include "small.def"
+  return out;
+}
+
 }  // namespace
 
 core::histogram_counts waits_of(foreign<abi::segment> const& s, unsigned channel) {
@@ -184,6 +192,7 @@ nlohmann::ordered_json counted_json(foreign<abi::segment> const& s, std::size_t 
   out["passthrough"] = passthrough_json(s);
   if (s.head.hinted_targets != 0) out["hints"] = hints_json(s);
   if (s.head.gathered_targets != 0) out["gathered"] = gathered_json(s);
+  if (s.reads.targets != 0) out["buffered"] = buffered_json(s);
   return out;
 }
 

@@ -79,13 +79,15 @@ void fill(abi::segment& s, new_job const& made, policy::compiled const& limits) 
   h.holder.store(abi::holder_word(made.creator.pid, made.creator.start_ticks), relaxed);
   h.owner_uid = made.uid;
   h.limits_hash = limits.hash;
-  h.areas.store((limits.durable_targets != 0 ? abi::order_beside : 0u) |
-                (limits.after.empty() ? 0u : abi::after_beside) |
-                (limits.roles == nullptr ? 0u : abi::roles_beside) |
-                (limits.hinted_targets == 0 ? 0u : abi::hints_beside) |
-                (limits.gathered_targets == 0 ? 0u : abi::gather_beside));
+  h.areas.store(
+      (limits.durable_targets != 0 ? abi::order_beside : 0u) |
+      (limits.after.empty() ? 0u : abi::after_beside) |
+      (limits.roles == nullptr ? 0u : abi::roles_beside) |
+      (limits.hinted_targets == 0 ? 0u : abi::hints_beside) |
+      ((limits.gathered_targets | limits.buffered_targets) == 0 ? 0u : abi::gather_beside));
   h.hinted_targets = limits.hinted_targets;
   h.gathered_targets = limits.gathered_targets;
+  s.reads.targets = limits.buffered_targets;
   std::strncpy(h.job, made.job.c_str(), sizeof h.job - 1);
   std::memcpy(static_cast<void*>(&s.rules), limits.rules.get(), sizeof(core::ruleset));
   for (std::size_t i = 0; i < limits.curves.size(); ++i)

@@ -13,6 +13,7 @@
 //   +        channels      one per channel: wait histogram, shared and slow path only
 //   +        times         per target how much the real calls moved, of a sample; per target and op
 //                          how long they took
+//   +        read leases   the board of small reads: see read_lease.h
 //   +        shards        counters; a shard is written by the one thread that owns it
 //   +        common shards written by threads that found no free shard, with atomic adds
 //
@@ -32,6 +33,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "abi/read_lease.h"
 #include "core/histogram.h"
 #include "core/request.h"
 #include "core/ruleset.h"
@@ -40,7 +42,7 @@
 namespace sluice::abi {
 
 inline constexpr std::uint64_t magic = 0x3165'6369'756c'73ull;  // "sluice1" in memory order
-inline constexpr std::uint32_t layout_version = 11;
+inline constexpr std::uint32_t layout_version = 12;
 inline constexpr unsigned process_slots = 4096;
 inline constexpr unsigned near_slots = 26;  // tried first: they lie on the header's page
 inline constexpr unsigned far_slots = process_slots - near_slots;
@@ -110,7 +112,7 @@ enum area : std::uint32_t {
   paths_beside = 4,
   roles_beside = 8,
   hints_beside = 16,  // no file: see header::hinted_targets
-  gather_beside = 32  // no file: see header::gathered_targets
+  gather_beside = 32  // no file: see header::gathered_targets and read_board::targets
 };
 
 /// Which pid namespace a /proc shows, as one word: the low half of its device (the high half is 0),
@@ -232,6 +234,13 @@ enum class gather : unsigned {
 };
 inline constexpr auto gather_counts = static_cast<unsigned>(gather::count);
 
+enum class buffer : unsigned {
+#define BUFFER(name) name,
+#include "small.def"
+  count
+};
+inline constexpr auto buffer_counts = static_cast<unsigned>(buffer::count);
+
 struct segment {
   header head;
   std::atomic<std::uint64_t> shard_owner[owned_shards];  // (process slot + 1) << 32 | tid; 0 free
@@ -243,6 +252,8 @@ struct segment {
   access_sizes size[core::max_targets];
   alignas(64) std::atomic<std::uint64_t> hint[hint_counts];  // stages; of abi::hint
   std::atomic<std::uint64_t> gather[gather_counts];          // stages; of abi::gather
+  std::atomic<std::uint64_t> buffer[buffer_counts];          // stages; of abi::buffer
+  read_board reads;
   call_time time[core::max_targets][core::op_count];
   shard owned[owned_shards];
   shard common[common_shards];

@@ -27,6 +27,12 @@ inline constexpr unsigned few_writes = 16;
 inline constexpr unsigned most_vain_flushes = 4;  // in a row
 inline constexpr unsigned asks_rarely = 32;       // memory is asked for once in so many writes
 
+/// Small reads: up to so many bytes make a habit. A lease costs about as much as a few hundred of
+/// them, so there must be more to come.
+inline constexpr std::uint32_t small_read = 1 << 10;
+inline constexpr std::uint32_t read_window = 64 << 10;  // what is read ahead at once
+inline constexpr unsigned reads_to_come = 1024;
+
 /// How much may be gathered at `at` (-1: at the end of the file, where no multiple is known) before
 /// it is written out.
 constexpr std::uint32_t most_gathered(std::int64_t at) {
@@ -39,6 +45,13 @@ constexpr std::uint32_t kept_bytes(std::uint64_t at, std::uint32_t bytes) {
   std::uint32_t const first = most_gathered(static_cast<std::int64_t>(at));
   return bytes < first ? 0 : (bytes - first) % gather_window;
 }
+
+/// How much is read at `at` for a read of `size` bytes: to a multiple of the window.
+constexpr std::uint32_t most_read_ahead(std::uint64_t at, std::uint32_t size) {
+  auto const left = static_cast<std::uint32_t>(read_window - at % read_window);
+  return left < size ? left + read_window : left;
+}
+static_assert(most_piece <= read_window && 2 * read_window <= gather_room);
 
 class gathered {
  public:
@@ -59,6 +72,27 @@ class gathered {
     return is_in;
   }
 
+  /// The other way round: takes up to `size` of the bytes that open() said are there, which
+  /// copy(offset, n) brings to their place. How many; or `none`: nothing was taken, for fewer are
+  /// left and these are not the last of all, or copy() could not.
+  static constexpr std::uint32_t none = 0xffff'ffff;
+  template <class Copy>
+  std::uint32_t draw(std::uint32_t size, Copy&& copy) {
+    if (taken_.exchange(true, std::memory_order_acquire)) return none;
+    std::uint64_t const seen = end_.load(std::memory_order_acquire);
+    std::uint32_t const left = bytes_of(seen) < most_ ? most_ - bytes_of(seen) : 0;
+    std::uint32_t const n = std::min(size, left);
+    bool is_done = bytes_of(seen) != is_shut && (n == size || are_last_);
+    if (is_done) is_done = copy(bytes_of(seen), n);
+    std::uint64_t expected = seen;
+    if (is_done)
+      is_done = end_.compare_exchange_strong(expected, seen + n, std::memory_order_acq_rel);
+    if (is_done)
+      calls_.store(calls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    taken_.store(false, std::memory_order_release);
+    return is_done ? n : none;
+  }
+
   /// Nobody adds from now on. What is in it.
   contents shut() {
     std::uint64_t seen = end_.load(std::memory_order_acquire);
@@ -67,9 +101,11 @@ class gathered {
     return {bytes_of(seen), calls_.exchange(0)};
   }
 
-  /// With so many bytes in it already, until there are `most`. Only after shut(), or new.
-  void open(std::uint32_t bytes, std::uint32_t most) {
+  /// With so many bytes in it already, until there are `most`; `are_last`: none come after those.
+  /// Only after shut(), or new.
+  void open(std::uint32_t bytes, std::uint32_t most, bool are_last = false) {
     most_ = most;
+    are_last_ = are_last;
     end_.store(next_of(end_.load()) | bytes, std::memory_order_release);
   }
 
@@ -86,6 +122,7 @@ class gathered {
 
   std::atomic<bool> taken_{false};
   std::uint32_t most_ = 0;
+  bool are_last_ = false;
   std::atomic<std::uint32_t> calls_{0};
   std::atomic<std::uint64_t> end_{is_shut};  // generation, and bytes
 };

@@ -1,111 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-// See gather.h: what is held, and how it is written out. All of it lies in one mapping that a child
-// of fork gets as zeros: it holds nothing.
+// See gather.h: what is held, and how it is written out.
 #include "small/gather.h"
 
 #include <fcntl.h>
-#include <signal.h>
+#include <link.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 
-#include "core/gathering.h"
 #include "extras.h"
 #include "loaded.h"
 #include "meter.h"
-#include "plan.h"
+#include "small/held.h"
 #include "stream.h"
 
 namespace sluice::gather {
 
+static_assert(sizeof(state) <= gather_pages * extra_page);
+constinit state* mine = nullptr;
+constinit settings* set = nullptr;
+
 namespace {
 
-constexpr unsigned slots = 64;
-constexpr unsigned most_fds = 4096;  // above them no descriptor is held
-
-/// One held descriptor. The rest belongs to who has the lock.
-struct alignas(64) slot {
-  std::atomic<int> fd_after;  // the number after its own; 0: free
-  core::gathered bytes;
-  char* room;           // core::gather_room bytes, kept for the next one
-  unsigned until_asks;  // writes until memory is looked at again
-  std::atomic<std::uint32_t> lock;
-  std::atomic<std::uint64_t> device, inode;
-  fd_entry entry;   // as it was in the table
-  std::int64_t at;  // of its first byte in the file; -1: appended
-  unsigned vain;    // flushes of few writes, one after the other
-};
-
-struct state {
-  slot of[slots];
-  core::habit habit[slots];
-  std::atomic<unsigned> held;
-  std::atomic<unsigned> standing_back;
-  std::atomic<std::uint64_t> opens;               // how many there were
-  std::atomic<std::uint64_t> shared_until;        // those up to this one are shared
-  std::atomic<std::uint32_t> holds;               // how often one was held; plus one
-  std::atomic<std::uint64_t> opening[most_fds];   // its number, twice; plus is_copied. 0: is shared
-  std::atomic<std::uint32_t> known_at[most_fds];  // `holds` when it was no held file
-  std::atomic<std::uint8_t> error[most_fds];      // that nobody was told of
-};
-
-constexpr std::uint64_t is_copied = 1;
-
-static_assert(sizeof(state) <= gather_pages * extra_page);
-
-constinit state* mine = nullptr;
-constinit std::uint32_t targets = 0;             // mask
 constinit std::atomic<bool> is_for_good{false};  // end_for_good() was called, or a parent did
-constinit bool copies_by_kernel = false;
-constinit FILE* text_out = nullptr;  // libc's stdout
 
-bool has_place(int fd) { return fd >= 0 && static_cast<unsigned>(fd) < most_fds; }
 /// libc itself writes messages there (perror, getopt …), and nobody sees it.
-bool is_for_messages(int fd) { return fd == 0 || fd == 2; }
-slot& slot_of(int fd) { return mine->of[static_cast<unsigned>(fd) % slots]; }
-core::habit& habit_of(int fd) { return mine->habit[static_cast<unsigned>(fd) % slots]; }
-bool is_held(int fd) {
-  return has_place(fd) && slot_of(fd).fd_after.load(std::memory_order_acquire) == fd + 1;
-}
+bool is_for_messages(int fd) { return fd == 2 || (fd == 0 && set->written_targets != 0); }
 
 void count(abi::gather what, std::uint64_t n) {
   if (n == 0) return;
   if (abi::segment* const s = stage.active.load(std::memory_order_relaxed); s != nullptr)
     s->gather[static_cast<unsigned>(what)].fetch_add(n, std::memory_order_relaxed);
 }
-
-/// No signal is handled while it lives.
-class undisturbed {
- public:
-  undisturbed() {
-    std::uint64_t const all = ~std::uint64_t{0};
-    sys::call(SYS_rt_sigprocmask, SIG_SETMASK, sys::as_long(&all), sys::as_long(&before_), 8);
-  }
-  ~undisturbed() { sys::call(SYS_rt_sigprocmask, SIG_SETMASK, sys::as_long(&before_), 0, 8); }
-  undisturbed(undisturbed const&) = delete;
-  undisturbed& operator=(undisturbed const&) = delete;
-
- private:
-  std::uint64_t before_ = 0;
-};
-
-/// Of a slot, for a thread that is undisturbed().
-class locked {
- public:
-  explicit locked(std::atomic<std::uint32_t>& word) : word_(word) {
-    std::uint32_t seen = 0;
-    if (word_.compare_exchange_strong(seen, 1)) return;
-    while (word_.exchange(2) != 0) sys::futex_wait(&word_, 2, ~std::uint64_t{0} >> 2, ~0u);
-  }
-  ~locked() {
-    if (word_.exchange(0) == 2) sys::futex_wake(&word_, ~0u);
-  }
-  locked(locked const&) = delete;
-  locked& operator=(locked const&) = delete;
-
- private:
-  std::atomic<std::uint32_t>& word_;
-};
 
 /// As a descriptor that nobody meters: its small writes are not charged.
 constexpr fd_entry as_outside(fd_entry entry) {
@@ -114,17 +40,6 @@ constexpr fd_entry as_outside(fd_entry entry) {
 
 bool swap_entry(int fd, fd_entry from, fd_entry to) {
   return stage.mine->entry_of(static_cast<unsigned>(fd)).compare_exchange_strong(from, to);
-}
-
-struct file {
-  std::uint64_t device = 0, inode = 0;
-  bool is_regular = false;
-};
-
-file file_of(int fd) {
-  sys::file_identity f;
-  if (!sys::identify(fd, "", sys::at_empty_path, f)) return {};
-  return {f.device, f.inode, S_ISREG(f.mode)};
 }
 
 struct sent {
@@ -144,12 +59,79 @@ sent send(int fd, char const* from, std::uint64_t bytes) {
   return s;
 }
 
+}  // namespace
+
 void release(slot& s, int fd, int error) {
   swap_entry(fd, as_outside(s.entry), s.entry);
   s.fd_after.store(0, std::memory_order_release);
   mine->held.fetch_sub(1);
   if (error != 0) mine->error[fd].store(static_cast<std::uint8_t>(error));
 }
+
+bool is_still(slot const& s, int fd) {
+  file const now = file_of(fd);
+  return now.inode == s.inode.load() && now.device == s.device.load();
+}
+
+bool must_not_hold() { return mine->standing_back.load() != 0 || is_for_good.load(); }
+
+namespace {
+
+/// Those that hold this file.
+template <class Do>
+void each_of(file const& f, Do&& act) {
+  for (slot& s : mine->of) {
+    int const fd = s.fd_after.load(std::memory_order_acquire) - 1;
+    if (fd >= 0 && s.inode.load() == f.inode && s.device.load() == f.device) act(s, fd);
+  }
+}
+
+/// The numbers mean one open file. What is read ahead for one that is another file's is nothing to
+/// it.
+bool are_copies(int fd, int other) {
+  return has_place(fd) && mine->opening[fd].load(std::memory_order_relaxed) ==
+                              mine->opening[other].load(std::memory_order_relaxed);
+}
+
+bool map_room(slot& s) {
+  if (s.room != nullptr) return true;
+  long const at =
+      sys::map(core::gather_room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+  if (!sys::failed(at)) s.room = reinterpret_cast<char*>(at);
+  return s.room != nullptr;
+}
+
+}  // namespace
+
+bool is_held_elsewhere(slot const* own, int fd, file const& f) {
+  bool is_any = false;
+  each_of(
+      f, [&](slot& s, int other) { is_any |= &s != own && (!s.is_read || are_copies(fd, other)); });
+  return is_any;
+}
+
+bool has_rings() {
+  return loaded::find_next(
+             {"io_uring_queue_init", loaded::hash_of("io_uring_queue_init"), nullptr}) != nullptr;
+}
+
+bool begin_to_hold(slot& s, int fd, file const& f, fd_entry entry, bool is_read) {
+  if (s.fd_after.load() != 0 || s.bytes.is_taken() || !map_room(s)) return false;
+  s.device = f.device, s.inode = f.inode, s.entry = entry, s.is_read = is_read, s.vain = 0;
+  s.until_asks = 0;
+  if (!swap_entry(fd, entry, as_outside(entry))) return false;
+  mine->held.fetch_add(1);
+  s.fd_after.store(fd + 1);
+  mine->holds.fetch_add(1);
+  // Whoever shares descriptors, stands back or holds the same file from now on sees that it is
+  // held.
+  if (is_still(s, fd) && is_own(fd) && !must_not_hold() && !is_held_elsewhere(&s, fd, f))
+    return true;
+  release(s, fd, 0);
+  return false;
+}
+
+namespace {
 
 /// How much is written out.
 enum class amount : std::uint8_t {
@@ -170,13 +152,6 @@ std::uint32_t kept_of(slot const& s, std::uint32_t bytes, amount how) {
   return may_keep ? core::kept_bytes(static_cast<std::uint64_t>(s.at), bytes) : 0;
 }
 
-/// The number is still of the file for which it was held. Else libc gave it away, and nobody saw
-/// it.
-bool is_still(slot const& s, int fd) {
-  file const now = file_of(fd);
-  return now.inode == s.inode.load() && now.device == s.device.load();
-}
-
 /// What was gathered for it has no place to go.
 flushed give_up(slot& s, int fd, unsigned calls) {
   swap_entry(fd, as_outside(s.entry), entry_unknown);
@@ -187,6 +162,10 @@ flushed give_up(slot& s, int fd, unsigned calls) {
 flushed flush_locked(slot& s, int fd, amount how) {
   if (s.fd_after.load() != fd + 1) return {};
   core::gathered::contents const was = s.bytes.shut();
+  if (s.is_read) {
+    end_reading(s, fd, was);
+    return {true, s.entry, 0, {}};
+  }
   if (was.bytes != 0 && !is_still(s, fd)) return give_up(s, fd, was.calls);
   std::uint32_t const kept = kept_of(s, was.bytes, how);
   flushed const f = {true, s.entry, was.calls, send(fd, s.room, was.bytes - kept)};
@@ -234,14 +213,19 @@ bool is_known_whole(void const* from, std::size_t size) {
   return size != 0 && is_known(from) && is_known(last) && region_of(from) == region_of(last);
 }
 
-/// Memory that only this process changes, and tells us when it takes it away.
+}  // namespace
+
 bool is_safe(void const* from, std::size_t size) {
   return are_known(from, size) || is_known_whole(from, size) || asked_bytes(from) >= size;
 }
 
+namespace {
+
 bool becomes_safe(void const* from, std::size_t size) {
   return ask_for_bytes(from, size) && is_safe(from, size);
 }
+
+}  // namespace
 
 bool becomes_safe_rarely(slot& s, void const* from, std::size_t size) {
   if (s.until_asks-- != 0) return false;
@@ -249,12 +233,14 @@ bool becomes_safe_rarely(slot& s, void const* from, std::size_t size) {
   return becomes_safe(from, size);
 }
 
+namespace {
+
 /// Of memory that may be gone, or is a mapping that somebody cuts short. False: nothing is to be
 /// relied on at `to`.
 bool copy_by_kernel(char* to, void const* from, std::size_t size) {
   iovec const here = {to, size}, there = {const_cast<void*>(from), size};
   long const own = stage.fork_page->pid;
-  return copies_by_kernel && own != 0 &&
+  return set->copies_by_kernel && own != 0 &&
          sys::call(SYS_process_vm_readv, own, sys::as_long(&here), 1, sys::as_long(&there), 1, 0) ==
              static_cast<long>(size);
 }
@@ -271,20 +257,11 @@ bool begins_program(void const* from, ssize_t n) {
   constexpr char elf[] = {0x7f, 'E', 'L', 'F'};
   char begin[sizeof elf];
   std::size_t const size = n < ssize_t{sizeof elf} ? static_cast<std::size_t>(n) : sizeof elf;
-  if (copies_by_kernel && !copy_by_kernel(begin, from, size)) return false;
-  if (!copies_by_kernel && !is_safe(from, size) && !becomes_safe(from, size))
+  if (set->copies_by_kernel && !copy_by_kernel(begin, from, size)) return false;
+  if (!set->copies_by_kernel && !is_safe(from, size) && !becomes_safe(from, size))
     return true;  // for all we know
-  if (!copies_by_kernel) __builtin_memcpy(begin, from, size);
+  if (!set->copies_by_kernel) __builtin_memcpy(begin, from, size);
   return __builtin_memcmp(begin, elf, size) == 0;
-}
-
-/// Those that hold this file.
-template <class Do>
-void each_of(file const& f, Do&& act) {
-  for (slot& s : mine->of) {
-    int const fd = s.fd_after.load(std::memory_order_acquire) - 1;
-    if (fd >= 0 && s.inode.load() == f.inode && s.device.load() == f.device) act(s, fd);
-  }
 }
 
 /// A file that grows past the limit of the process is told so at the very write.
@@ -295,41 +272,10 @@ bool has_limit() {
   return sys::failed(r) || limit.rlim_cur != RLIM_INFINITY;
 }
 
-bool map_room(slot& s) {
-  if (s.room != nullptr) return true;
-  long const at =
-      sys::map(core::gather_room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
-  if (!sys::failed(at)) s.room = reinterpret_cast<char*>(at);
-  return s.room != nullptr;
-}
-
-bool is_ours(unsigned entry) {
-  unsigned const kind = entry & entry_kind_mask;
-  return kind >= entry_first_target && (targets >> (kind - entry_first_target) & 1) != 0;
-}
-
-/// It was opened here, and no other process has it.
-bool is_own(int fd) { return mine->opening[fd].load() / 2 > mine->shared_until.load(); }
-
-/// It stays so: no call ends it.
-bool must_not_hold() { return mine->standing_back.load() != 0 || is_for_good.load(); }
-
-bool is_held_elsewhere(slot const* own, file const& f) {
-  bool is_any = false;
-  each_of(f, [&](slot& s, int) { is_any |= &s != own; });
-  return is_any;
-}
-
 /// What libc writes out itself, as error(3) does, and nobody sees it.
 bool has_text_waiting(int fd) {
-  return text_out != nullptr && fd_of(text_out) == fd && sluice::look(text_out).unwritten != 0;
-}
-
-/// The program was linked with liburing, which reads and writes without libc: it would see nothing
-/// of what waits.
-bool has_rings() {
-  return loaded::find_next(
-             {"io_uring_queue_init", loaded::hash_of("io_uring_queue_init"), nullptr}) != nullptr;
+  FILE* const out = set->text_out;
+  return out != nullptr && fd_of(out) == fd && sluice::look(out).unwritten != 0;
 }
 
 /// Why it cannot be held; abi::gather::count: it can.
@@ -340,7 +286,7 @@ abi::gather look(int fd, file& f, std::int64_t& at) {
   bool const is_fit = !sys::failed(flags) && (flags & unfit) == 0;
   f = file_of(fd);
   if (!is_fit || !f.is_regular || has_limit() || has_rings()) return abi::gather::refused_kind;
-  if (is_held_elsewhere(nullptr, f) || has_text_waiting(fd)) return abi::gather::refused_shared;
+  if (is_held_elsewhere(nullptr, fd, f) || has_text_waiting(fd)) return abi::gather::refused_shared;
   at = (flags & O_APPEND) != 0 ? -1 : sys::call(SYS_lseek, fd, 0, SEEK_CUR);
   return abi::gather::count;
 }
@@ -349,7 +295,7 @@ bool hold(int fd) {
   file f;
   std::int64_t at = 0;
   auto const entry = static_cast<fd_entry>(entry_of_fd(fd));
-  if (!is_ours(entry)) return false;
+  if (!is_of(set->written_targets, entry)) return false;
   if (abi::gather const no = look(fd, f, at); no != abi::gather::count) {
     count(no, 1);
     return false;
@@ -357,25 +303,11 @@ bool hold(int fd) {
   slot& s = slot_of(fd);
   undisturbed const quiet;
   locked const alone(s.lock);
-  if (s.fd_after.load() != 0 || s.bytes.is_taken() || !map_room(s)) return false;
-  s.device = f.device, s.inode = f.inode, s.entry = entry, s.at = at, s.vain = 0;
-  s.until_asks = 0;
-  if (!swap_entry(fd, entry, as_outside(entry))) return false;
-  mine->held.fetch_add(1);
-  s.fd_after.store(fd + 1);
-  mine->holds.fetch_add(1);
-  // Whoever shares descriptors, stands back or holds the same file from now on sees that it is
-  // held.
-  if (!is_still(s, fd) || !is_own(fd) || must_not_hold() || is_held_elsewhere(&s, f)) {
-    release(s, fd, 0);
-    return false;
-  }
+  if (!begin_to_hold(s, fd, f, entry, false)) return false;
+  s.at = at;
   s.bytes.open(0, core::most_gathered(at));
   return true;
 }
-
-bool may_look() { return mine != nullptr && !self.is_vfork_child; }
-bool has_any() { return may_look() && mine->held.load(std::memory_order_relaxed) != 0; }
 
 /// Or another thread is writing it out, and is to be waited for.
 bool has_any_left(slot const& s) { return s.bytes.is_any() || s.lock.load() != 0; }
@@ -388,6 +320,7 @@ void mind_same_file(int fd) {
   if (has_place(fd) && mine->known_at[fd].load(std::memory_order_relaxed) == now) return;
   bool is_any = false;
   each_of(file_of(fd), [&](slot& s, int other) {
+    if (s.is_read && !are_copies(fd, other)) return;
     is_any = true;
     if (has_any_left(s)) flush(s, other, amount::all);
   });
@@ -396,6 +329,7 @@ void mind_same_file(int fd) {
 
 void forget(int fd) {
   if (is_held(fd)) flush(slot_of(fd), fd, amount::all_and_let_go);
+  forget_lease(fd);
   mine->opening[fd].store(0);
   mine->known_at[fd].store(0);
   mine->error[fd].store(0);
@@ -410,16 +344,42 @@ __attribute__((visibility("hidden"))) extern std::uint8_t sluice_gathers;
 constinit std::uint8_t sluice_gathers = 0;
 }
 
+namespace {
+
+void* map_zeros(std::size_t bytes) {
+  long const at = sys::map(bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+  return sys::failed(at) ? nullptr : reinterpret_cast<void*>(at);
+}
+
+/// The program's own image, without what the loader has sealed.
+std::uintptr_t find_data() {
+  auto const* part = reinterpret_cast<ElfW(Phdr) const*>(getauxval(AT_PHDR));
+  if (part == nullptr || part->p_type != PT_PHDR) return ~std::uintptr_t{0};
+  std::uintptr_t const base = reinterpret_cast<std::uintptr_t>(part) - part->p_vaddr;
+  std::uintptr_t low = ~std::uintptr_t{0}, sealed = 0;
+  for (auto left = getauxval(AT_PHNUM); left != 0; --left, ++part) {
+    if (part->p_type == PT_LOAD && (part->p_flags & PF_W) != 0) low = base + part->p_vaddr;
+    if (part->p_type == PT_GNU_RELRO) sealed = base + part->p_vaddr + part->p_memsz;
+  }
+  return std::max(low, (sealed + page_size - 1) & -page_size);
+}
+
+}  // namespace
+
 bool begin() {
   constexpr int wipe_on_fork = 18;
-  long const at = sys::map(sizeof(state), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
-  if (sys::failed(at)) return false;
-  if (sys::failed(sys::call(SYS_madvise, at, sizeof(state), wipe_on_fork))) return false;
-  copies_by_kernel = !is_below_filter();
-  text_out = static_cast<FILE*>(
+  void* const words = map_zeros(sizeof(settings));
+  void* const at = map_zeros(sizeof(state));
+  if (words == nullptr || at == nullptr) return false;
+  if (sys::failed(sys::call(SYS_madvise, sys::as_long(at), sizeof(state), wipe_on_fork)))
+    return false;
+  abi::segment* const s = stage.active.load(std::memory_order_relaxed);
+  auto* const out = static_cast<FILE*>(
       loaded::find({"_IO_2_1_stdout_", loaded::hash_of("_IO_2_1_stdout_"), nullptr}));
-  targets = stage.active.load(std::memory_order_relaxed)->head.gathered_targets;
-  mine = reinterpret_cast<state*>(at);
+  set = static_cast<settings*>(words);
+  *set = {s->head.gathered_targets, s->reads.targets, &s->reads, find_data(), out,
+          !is_below_filter()};
+  mine = static_cast<state*>(at);
   sluice_gathers = 1;
   return true;
 }
@@ -434,15 +394,15 @@ answer take(int fd, void const* from, std::size_t size) {
              copy(s, s.room + at, from, size);
     });
   };
-  bool const fits = size <= core::most_piece;
+  bool const fits = size <= core::most_piece && !s.is_read;
   if (fits && (add() || (flush(s, fd, amount::whole_windows) && add()))) return answer::gathered;
   flush(s, fd, amount::all_and_let_go);
   return answer::begin_anew;
 }
 
 void note_written(int fd, void const* from, ssize_t n) {
-  if (n <= 0 || !may_look() || !has_place(fd) || !is_ours(peek_fd(fd))) return;
-  if (is_apart() || must_not_hold()) return;
+  if (n <= 0 || !may_look() || !has_place(fd)) return;
+  if (!is_of(set->written_targets, peek_fd(fd)) || is_apart() || must_not_hold()) return;
   core::habit& h = habit_of(fd);
   if (h.is_at_begin(fd) && begins_program(from, n)) note_shared(fd);
   if (h.wrote(fd, static_cast<std::uint64_t>(n)) && !hold(fd)) h.pause();
@@ -487,14 +447,16 @@ void end_for_good() {
   let_all_go();
 }
 
-bool mind(place const& where) {
+bool let_go(int fd) { return flush(slot_of(fd), fd, amount::all_and_let_go); }
+
+bool mind(place const& where, bool only_asks) {
   if (!has_any() || where.kind == place_kind::nothing) return false;
   bool const is_fd = where.kind == place_kind::fd || where.kind == place_kind::fd_now;
   if (!is_fd) {
     write_all_out();
     return false;
   }
-  if (is_held(where.fd)) return flush(slot_of(where.fd), where.fd, amount::all_and_let_go);
+  if (is_held(where.fd)) return !(only_asks && slot_of(where.fd).is_read) && let_go(where.fd);
   mind_same_file(where.fd);
   return false;
 }
@@ -502,10 +464,12 @@ bool mind(place const& where) {
 void write_all_out() {
   if (!has_any()) return;
   for (slot& s : mine->of)
-    if (int const fd = s.fd_after.load() - 1; fd >= 0 && has_any_left(s)) flush(s, fd, amount::all);
+    if (int const fd = s.fd_after.load() - 1; fd >= 0 && !s.is_read && has_any_left(s))
+      flush(s, fd, amount::all);
 }
 
 bool let_all_go() {
+  if (may_look()) forget_leases();
   if (!has_any()) return false;
   bool was_any = false;
   for (slot& s : mine->of)
@@ -525,11 +489,11 @@ void share_all() {
 
 bool may_be_gathered(int fd) {
   sys::file_identity f;
-  if (!may_look()) return false;
-  if (is_ours(entry_of_fd(fd))) return true;
+  if (!may_look() || set->written_targets == 0) return false;
+  if (is_of(set->written_targets, entry_of_fd(fd))) return true;
   // By another name it may lie in a target.
   if (!sys::identify(fd, "", sys::at_empty_path, f) || !S_ISREG(f.mode)) return false;
-  return f.links > 1 || is_held_elsewhere(nullptr, {f.device, f.inode, true});
+  return f.links > 1 || is_held_elsewhere(nullptr, fd, {f.device, f.inode, true});
 }
 
 int take_error(int fd) {

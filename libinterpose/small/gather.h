@@ -25,6 +25,12 @@ enum class answer : std::uint8_t { not_held, gathered, begin_anew };
 answer take(int fd, void const* from, std::size_t size);
 /// A write of `n` bytes was made on a descriptor that is not held.
 void note_written(int fd, void const* from, ssize_t n);
+/// A read of this descriptor. gathered: it was answered, with `n` bytes.
+answer take_read(int fd, void* to, std::size_t size, std::size_t& n);
+/// A read of `n` bytes was made on a descriptor that is not held.
+void note_read(int fd, ssize_t n);
+/// Small reads are answered from memory somewhere.
+bool keeps_reads();
 /// It was opened by its name, in this process; `opening`: what before_open() gave then.
 std::uint64_t before_open();
 void note_opened(int fd, std::uint64_t opening);
@@ -39,8 +45,8 @@ void note_copied(int fd, int to);
 void end_for_good();
 
 /// Before a call that works on this place. True: the descriptor was held, and is no more; the call
-/// begins anew, for it is to be metered.
-bool mind(place const& where);
+/// begins anew, for it is to be metered. `only_asks`: it neither reads, writes nor moves.
+bool mind(place const& where, bool only_asks = false);
 /// Before a call that may be about any file: they stay held.
 void write_all_out();
 /// Before a call about which nothing is known. True: some were held.

@@ -20,6 +20,7 @@
 #include "policy/mount_table.h"
 #include "policy/order.h"
 #include "policy/policy.h"
+#include "policy/small.h"
 #include "policy/supply.h"
 
 namespace sluice::cli {
@@ -98,12 +99,8 @@ json words(std::string const& file, site const& s) {
                                   t.ordered ? "is a barrier" : "waits for the journal",
                                   policy::word_of(t.stream)));
     if (t.after) lines.push_back(fmt::format("on {} {}", t.name, policy::after_in_words(*t.after)));
-    if (t.hints)
-      lines.push_back(fmt::format(
-          "on {} the kernel is told what small unaligned writes and strided reads need", t.name));
-    if (t.gathers)
-      lines.push_back(fmt::format(
-          "on {} small writes are gathered: others see them at close, fsync and lock", t.name));
+    for (policy::small_word const& w : policy::small_words)
+      if (t.*w.sets) lines.push_back(fmt::format("on {} {}", t.name, w.means));
   }
   for (auto const& c : s.classes)
     for (auto const& [target, resources] : c.shares)
@@ -196,8 +193,8 @@ int policy_show(global_options const&, std::string const& file) {
     if (t.durable)
       out["targets"][t.name].update(
           {{"order", t.ordered ? "ordered" : "durable"}, {"stream", policy::word_of(t.stream)}});
-    if (t.hints) out["targets"][t.name]["small"] = "hints";
-    if (t.gathers) out["targets"][t.name]["small"] = "close-to-open";
+    for (policy::small_word const& w : policy::small_words)
+      if (t.*w.sets) out["targets"][t.name]["small"] = w.word;
     if (t.after)
       out["targets"][t.name]["after"] = {{"write", t.after->write},
                                          {"durable", t.after->durable},

@@ -243,6 +243,23 @@ std::string gathered_line(json const& report) {
   return out + "\n";
 }
 
+/// What came of answering small reads from memory, and why no more were.
+std::string buffered_line(json const& report) {
+  auto const found = report.find("buffered");
+  if (found == report.end()) return {};
+  json const& b = *found;
+  std::string out = fmt::format("  buffered: {} small reads, from {} that {} reads brought",
+                                b["reads"].dump(), size_words(b["bytes"]), b["fills"].dump());
+  auto const add = [&](char const* key, char const* words) {
+    if (b[key] != 0) out += fmt::format("; {} times {}", b[key].dump(), words);
+  };
+  add("breaks", "somebody opened the file for writing");
+  add("refused_shared", "not, as others may share the file");
+  add("refused_kind", "not, for how the file was opened");
+  add("refused_lease", "not, as nobody could hold a lease");
+  return out + "\n";
+}
+
 struct count_words {
   abi::order_count what;
   char const* words;
@@ -302,7 +319,7 @@ std::string report_table(json const& report) {
   for (auto const& row : report["passthrough"])
     out += fmt::format("  not limited: {} calls ({})\n", row["calls"].get<std::uint64_t>(),
                        row["reason"].get<std::string>());
-  out += hints_line(report) + gathered_line(report) + paths_table(report);
+  out += hints_line(report) + gathered_line(report) + buffered_line(report) + paths_table(report);
   out += order_lines(report) + after_line(report);
   if (report["processes"]["attached"] == 0)
     out += "  no process could be limited: see `sluice doctor`\n";

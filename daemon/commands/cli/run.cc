@@ -25,6 +25,7 @@
 #include "commands/cli/hold_back.h"
 #include "commands/cli/join.h"
 #include "commands/cli/journal_child.h"
+#include "commands/cli/lease_keeper.h"
 #include "commands/cli/options.h"
 #include "commands/cli/paths.h"
 #include "commands/cli/program.h"
@@ -145,6 +146,12 @@ void at_the_end(char const* what, Work&& work) {
   }
 }
 
+/// Small reads are answered from memory: somebody has to hold leases.
+bool wants_leases(membership const& m) {
+  auto const s = open_segment(m);
+  return s && (*s)->reads.targets != 0;
+}
+
 void put_what_was_held_back(json& result, membership const& m) {
   if (m.run_dir.empty())
     put_background_of_daemon(result, m.segment, m.job);
@@ -170,6 +177,7 @@ chore work_meanwhile(journal_child* log, std::optional<hold_back>& background,
 int run_and_report(membership const& m, run_options const& options, bool preload) {
   auto const s = open_segment(m);
   std::unique_ptr<journal_child> log = own_journal(s, m, options);
+  std::unique_ptr<lease_keeper> leases = s ? lease_keeper::begin(**s, m.segment) : nullptr;
   std::int64_t const begin_ns = steady_ns();
   run_facts facts;
   facts.command = options.command;
@@ -199,6 +207,7 @@ int run_and_report(membership const& m, run_options const& options, bool preload
     if (samples) samples->finish(steady_ns());
     if (background) background->finish(steady_ns());
     log.reset();
+    leases.reset();
     if (record) end_record(*record, options, start_unix_s);
     if (!s) return;
     json result = report_json(**s, facts);
@@ -254,7 +263,7 @@ int run_verb(global_options const& global, run_options const& options) {
     if (m.run_dir.empty())
       if (auto const s = open_segment(m)) check_left_logs(**s, m.segment, {});
     if (!options.report.empty() || !options.record.empty() || wants_summary(options) ||
-        wants_journal(m, options) || !m.backgrounds.empty())
+        wants_journal(m, options) || !m.backgrounds.empty() || wants_leases(m))
       return run_and_report(m, options, program.loads_library);
     become_program(options, environment(m, program.loads_library));
   } catch (error const&) {

@@ -216,6 +216,12 @@ void take_small(taker& t, json const& top, result& out) {
 #define GATHER(name) t.amount(v, #name, g.name);
 #include "small.def"
   });
+  t.with(top, "buffered", [&](json const& v) {
+    t.object(v);
+    buffered_sum& b = out.buffered.emplace();
+#define BUFFER(name) t.amount(v, #name, b.name);
+#include "small.def"
+  });
 }
 
 void take_roles(taker& t, json const& top, result& out) {

@@ -109,6 +109,12 @@ struct gathered_sum {
 #include "small.def"
 };
 
+/// What came of answering small reads from memory.
+struct buffered_sum {
+#define BUFFER(name) double name = 0;
+#include "small.def"
+};
+
 struct result {
   std::string kind = "run";  // run, replay, simulation, history
   std::string job;
@@ -125,6 +131,7 @@ struct result {
   std::vector<std::pair<std::string, double>> passthrough;  // why, calls
   std::optional<hint_sum> hints;
   std::optional<gathered_sum> gathered;
+  std::optional<buffered_sum> buffered;
   timeline time;
   std::vector<job_row> jobs;
   std::vector<rule_row> rules;

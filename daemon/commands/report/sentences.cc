@@ -262,6 +262,21 @@ void say_gathered(std::vector<std::string>& out, result const& r) {
   out.push_back(line + ".");
 }
 
+void say_buffered(std::vector<std::string>& out, result const& r) {
+  if (!r.buffered) return;
+  buffered_sum const& b = *r.buffered;
+  if (b.reads == 0) {
+    out.push_back("No small reads were answered from memory, though it was asked for.");
+    return;
+  }
+  std::string line =
+      fmt::format("{} small reads were answered from memory; {} reads brought {} there",
+                  count_text(b.reads), count_text(b.fills), amount_text(b.bytes, "bytes"));
+  if (b.breaks > 0)
+    line += fmt::format("; {} times somebody opened the file for writing", count_text(b.breaks));
+  out.push_back(line + ".");
+}
+
 /// No waiting is known: what that means depends on who wrote the file.
 std::string why_none(result const& r, digest const& d) {
   if (!d.is_known) return "Nothing is known yet: no interval has ended.";
@@ -320,6 +335,7 @@ std::vector<std::string> sentences_of(result const& r, digest const& d) {
   say_times(out, r);
   say_hints(out, r);
   say_gathered(out, r);
+  say_buffered(out, r);
   say_capacity(out, d);
   say_load(out, d);
   say_jobs(out, d);

@@ -63,6 +63,22 @@ until_true is_told || fail "told: $(metric gathered_writes_total), reported: $(o
 $SLUICE report "$SCRATCH/report.json" | grep -q 'small writes were gathered' ||
   fail "$($SLUICE report "$SCRATCH/report.json")"
 
+# Small reads are answered from memory: the keeper is of `sluice run`, the counts of the node.
+$S run --job reads --small "reads@$DATA/own" --report "$SCRATCH/report.json" --no-summary -- \
+  python3 -c 'import os, sys
+f = os.open(sys.argv[1] + "/f", os.O_RDONLY)
+n = 0
+while part := os.read(f, 512): n += len(part)
+assert n == 4 << 20, n' "$DATA/own" || fail "reading: status $?"
+of_report() { json "$SCRATCH/report.json" "d['buffered']['$1']"; }
+between 4000 "$(of_report reads)" 8192 'reads that were answered from memory'
+until_true no_jobs || fail "left over: $(ls -A "$RUN/jobs")"
+is_told() { [ "$(metric buffered_reads_total)" = "$(of_report reads)" ]; }
+until_true is_told || fail "told: $(metric buffered_reads_total), reported: $(of_report reads)"
+[ "$(metric buffer_fills_total)" = "$(of_report fills)" ] || fail fills
+$SLUICE report "$SCRATCH/report.json" | grep -q 'small reads were answered from memory' ||
+  fail "$($SLUICE report "$SCRATCH/report.json")"
+
 # It runs until it is killed, or the test ends, and with it the writer of its pipe.
 mkfifo "$SCRATCH/hold"
 exec 9<>"$SCRATCH/hold"
@@ -70,7 +86,7 @@ $S run --job keeps -- cat <"$SCRATCH/hold" 9>&- &
 keeps=$!
 until_true test -d "$RUN/jobs/keeps" || fail 'no job'
 $S run --job keeps --small hints -- true 2>"$SCRATCH/err"
-grep -q 'keeps the hints it began with' "$SCRATCH/err" || fail "$(cat "$SCRATCH/err")"
+grep -q 'keeps what it began with for small' "$SCRATCH/err" || fail "$(cat "$SCRATCH/err")"
 kill "$keeps"
 wait "$keeps" 2>/dev/null
 $S run --small hint -- true 2>"$SCRATCH/err"

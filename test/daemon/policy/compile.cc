@@ -6,6 +6,7 @@
 #include <catch2/catch.hpp>
 
 #include "base/error.h"
+#include "policy/small.h"
 
 using namespace sluice;
 using policy::parse_limit;
@@ -152,6 +153,22 @@ TEST_CASE("compile: hints are for a target and those nested in it, or for all fi
   CHECK(policy::compile(input, files()).hash != hash);
   input.hints_everywhere = true;
   CHECK(hinted().size() == policy::compile(input, files()).rules->target_count);
+}
+
+TEST_CASE("compile: small reads are buffered in a target and those nested in it, or everywhere") {
+  policy::compile_input input;
+  input.targets = {{"a", "/scratch/a", "p"}};
+  std::uint64_t const hash = policy::compile(input, files()).hash;
+  input.targets[0].buffers = true;
+  auto const c = policy::compile(input, files());
+  CHECK(std::popcount(c.buffered_targets) == 1);
+  CHECK((c.hinted_targets | c.gathered_targets) == 0);
+  CHECK(c.hash != hash);
+  input.targets[0].buffers = false;
+  policy::add_small("reads", input);
+  auto const everywhere = policy::compile(input, files());
+  CHECK(std::popcount(everywhere.buffered_targets) ==
+        static_cast<int>(everywhere.rules->target_count));
 }
 
 TEST_CASE("compile: close-to-open is for a target and those nested in it, and without an order") {

@@ -87,6 +87,58 @@ TEST_CASE("gathering: who is shut out while he copies is told so", "[gathering]"
   CHECK(g.add("after"));
 }
 
+TEST_CASE("gathering: what is drawn is there in order, and all of it, but at the end",
+          "[gathering]") {
+  gatherer g;
+  std::string const room = "0123456789";
+  std::string got;
+  auto const draw = [&](std::uint32_t size) {
+    return g.end.draw(size, [&](std::uint32_t at, std::uint32_t n) {
+      got.append(room, at, n);
+      return true;
+    });
+  };
+  CHECK(draw(1) == gathered::none);  // nobody opened it
+  g.end.open(0, 10);
+  CHECK(draw(4) == 4);
+  CHECK(draw(7) == gathered::none);  // six are left, and more may follow
+  CHECK(draw(6) == 6);
+  CHECK(got == room);
+  CHECK(draw(0) == 0);
+  CHECK(draw(1) == gathered::none);
+  CHECK(g.end.shut().bytes == 10);
+  CHECK(draw(0) == gathered::none);
+  g.end.open(0, 3, true);
+  CHECK(draw(5) == 3);
+  CHECK(draw(5) == 0);
+}
+
+TEST_CASE("gathering: what could not be copied, or was shut meanwhile, is not drawn",
+          "[gathering]") {
+  gatherer g;
+  g.end.open(0, 10);
+  auto const nothing = [](std::uint32_t, std::uint32_t) { return false; };
+  auto const all = [](std::uint32_t, std::uint32_t) { return true; };
+  CHECK(g.end.draw(4, nothing) == gathered::none);
+  CHECK(g.end.draw(4, [&](std::uint32_t at, std::uint32_t) {
+    CHECK(at == 0);
+    CHECK(g.end.draw(1, all) == gathered::none);  // a handler's: it is taken
+    return g.end.shut().bytes == 0;
+  }) == gathered::none);
+  g.end.open(0, 10);
+  CHECK(g.end.draw(4, all) == 4);
+  auto const was = g.end.shut();
+  CHECK(was.bytes == 4);
+  CHECK(was.calls == 1);
+}
+
+TEST_CASE("gathering: reads ahead end at multiples of the window, and are large enough") {
+  CHECK(most_read_ahead(0, 8) == read_window);
+  CHECK(most_read_ahead(read_window - 100, 100) == 100);
+  CHECK(most_read_ahead(read_window - 100, 101) == read_window + 100);
+  CHECK(most_read_ahead(5 * read_window + 1, most_piece) == read_window - 1);
+}
+
 TEST_CASE("gathering: threads lose nothing and count nothing twice", "[gathering]") {
   gatherer g;
   std::atomic<unsigned> refused{0};

@@ -142,7 +142,7 @@ none 'no tokens'
 [ "$(json "$report" "d['channels'][0]['delayed']")" = 0 ] || fail 'the program waited for hints'
 
 # Words that are none.
-for bad in hint reads hints@ @/tmp; do
+for bad in hint read hints@ reads@ @/tmp; do
   "$SLUICE" --no-daemon run --small "$bad" -- true 2>"$SCRATCH/err" && fail "took --small $bad"
   [ $? -eq 2 ] || fail "--small $bad: not a usage error"
   grep -q -- "--small $bad" "$SCRATCH/err" || fail "--small $bad: $(cat "$SCRATCH/err")"

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "commands/cli/lease_keeper.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <ctime>
+#include <fstream>
+#include <string_view>
+
+#include "base/clock.h"
+#include "base/descriptor.h"
+#include "base/mounts.h"
+#include "segment/mapping.h"
+
+namespace sluice::cli {
+
+namespace {
+
+using abi::lease_state;
+
+constexpr std::int64_t ns_per_s = 1'000'000'000;
+constexpr std::int64_t idle_ns = 2 * ns_per_s;       // while nothing is held
+constexpr std::int64_t busy_ns = 25'000'000;         // so late a process that was killed is noticed
+constexpr std::int64_t take_over_ns = ns_per_s / 2;  // between two looks whether the keeper lives
+constexpr std::int64_t shortest_break_s = 4;         // administrators' lease-break-time
+
+// Those where the kernel's lease says the truth: others may write at a server.
+constexpr std::string_view local_types[] = {"btrfs", "ext4", "overlay", "tmpfs", "xfs"};
+
+long wait_on(std::atomic<std::uint32_t>& word, std::uint32_t seen, std::int64_t ns) {
+  timespec const t = timespec_of(ns);
+  return syscall(SYS_futex, &word, FUTEX_WAIT, seen, &t, nullptr, 0);
+}
+
+void wake(void* word) { syscall(SYS_futex, word, FUTEX_WAKE, 0x7fffffff, nullptr, nullptr, 0); }
+
+/// Seconds until the kernel ends a lease by itself; 0: never, or not known.
+std::int64_t break_time_s() {
+  std::int64_t s = 0;
+  std::ifstream("/proc/sys/fs/lease-break-time") >> s;
+  return s;
+}
+
+bool is_dead(int pidfd) {
+  pollfd p = {pidfd, POLLIN, 0};
+  return poll(&p, 1, 0) != 0;
+}
+
+bool is_local(int fd) {
+  auto const id = mount_id_of(fd);
+  if (!id) return false;
+  for (mount_row const& m : read_mounts())
+    if (m.id == *id)
+      return std::find(std::begin(local_types), std::end(local_types), m.type) !=
+             std::end(local_types);
+  return false;
+}
+
+struct leased_file {
+  descriptor fd, process;
+  std::uint64_t device = 0, inode = 0;
+};
+
+/// The file that a process of ours has open. Nothing but a regular file is ever opened, and no
+/// server is asked.
+leased_file find_file(std::uint32_t pid, unsigned fd) {
+  leased_file f;
+  f.process = descriptor(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  struct stat of_process = {};
+  bool const is_ours = stat(fmt::format("/proc/{}", pid).c_str(), &of_process) == 0 &&
+                       of_process.st_uid == geteuid();
+  if (!f.process || !is_ours) return f;
+  descriptor const named(open(fmt::format("/proc/{}/fd/{}", pid, fd).c_str(), O_PATH | O_CLOEXEC));
+  struct statx st = {};
+  if (!named ||
+      statx(named.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_INO, &st) != 0)
+    return f;
+  if (!S_ISREG(st.stx_mode) || !is_local(named.get()) || is_dead(f.process.get())) return f;
+  f.device = device_number(st.stx_dev_major, st.stx_dev_minor);
+  f.inode = st.stx_ino;
+  f.fd = descriptor(open(fmt::format("/proc/self/fd/{}", named.get()).c_str(),
+                         O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  return f;
+}
+
+abi::read_board* rung = nullptr;
+
+/// Of a lease that somebody waits for. The loop looks at all of them.
+void ring(int) { rung->bell.fetch_add(1); }
+
+class keeper {
+ public:
+  explicit keeper(abi::read_board& board) : board_(board) {}
+
+  [[noreturn]] void run() {
+    take_over();
+    for (;;) {
+      std::uint32_t const seen = board_.bell.load();
+      bool is_any = false;
+      look_at_clock();
+      std::int64_t const before_ns = steady_ns();
+      for (unsigned i = 0; i < abi::read_leases; ++i) is_any |= look_at(i);
+      trust_from(before_ns);
+      wait_on(board_.bell, seen, is_any ? busy_ns : idle_ns);
+    }
+  }
+
+ private:
+  struct row {
+    leased_file file;
+    std::uint64_t word = 0;  // `held`
+  };
+
+  /// Waits until there is no other one: several `sluice run` may have one job.
+  void take_over() {
+    auto const self = static_cast<std::uint32_t>(gettid());
+    register_death();
+    for (;;) {
+      std::uint32_t now = board_.keeper.load();
+      if (now != 0 && (now & abi::keeper_died) == 0) {
+        wait_on(board_.keeper, now, take_over_ns);
+        continue;
+      }
+      board_.trusted_until.store(0);
+      if (board_.keeper.compare_exchange_strong(now, self)) return;
+    }
+  }
+
+  /// The kernel writes it into the board before it closes what we have open.
+  void register_death() {
+    static robust_list_head list;
+    static robust_list entry;
+    list.list.next = &entry;
+    entry.next = &list.list;
+    list.futex_offset = reinterpret_cast<long>(&board_.keeper) - reinterpret_cast<long>(&entry);
+    syscall(SYS_set_robust_list, &list, sizeof list);
+  }
+
+  void look_at_clock() {
+    std::int64_t const now_ns = steady_ns();
+    if (now_ns - looked_ns_ < ns_per_s) return;
+    looked_ns_ = now_ns;
+    std::int64_t const s = break_time_s();
+    break_s_ = std::min<std::int64_t>(s, 60);
+  }
+
+  /// A lease that was whole then is not ended before half the time has passed.
+  void trust_from(std::int64_t before_ns) {
+    timespec const at = timespec_of(before_ns);
+    std::uint32_t const until =
+        abi::coarse_tick_of(at.tv_sec, at.tv_nsec) + static_cast<std::uint32_t>(break_s_) / 2 * 8;
+    board_.trusted_until.store(break_s_ < shortest_break_s ? 0 : until);
+  }
+
+  bool is_whole(row const& r) const { return fcntl(r.file.fd.get(), F_GETLEASE) == F_RDLCK; }
+
+  void settle(abi::read_lease& at, std::uint64_t word, lease_state s) {
+    at.word.compare_exchange_strong(word, abi::with(word, s));
+  }
+
+  void answer(abi::read_lease& at, row& r, std::uint64_t word) {
+    leased_file f = find_file(abi::pid_of(word), abi::fd_of(word));
+    if (!f.fd || fcntl(f.fd.get(), F_SETLEASE, F_RDLCK) != 0)
+      return settle(at, word, lease_state::refused);
+    at.device.store(f.device);
+    at.inode.store(f.inode);
+    r.word = abi::with(word, lease_state::held);
+    if (at.word.compare_exchange_strong(word, r.word)) r.file = std::move(f);
+  }
+
+  /// Somebody is about to write, or the process is gone. The board says so first.
+  void keep(abi::read_lease& at, row& r, std::uint64_t word) {
+    bool const is_its = r.file.fd && r.word == word;
+    if (is_its && is_dead(r.file.process.get())) settle(at, word, lease_state::free);
+    if (!is_its || !is_whole(r)) settle(at, word, lease_state::broken);
+  }
+
+  /// True: a lease is held.
+  bool look_at(unsigned number) {
+    abi::read_lease& at = board_.of[number];
+    row& r = rows_[number];
+    std::uint64_t word = at.word.load();
+    lease_state const state = abi::state_of(word);
+    if (state == lease_state::asked) answer(at, r, word);
+    if (state == lease_state::held) keep(at, r, word);
+    bool const is_over = state == lease_state::broken || state == lease_state::refused;
+    if (is_over && kill(static_cast<pid_t>(abi::pid_of(word)), 0) != 0 && errno == ESRCH)
+      settle(at, word, lease_state::free);
+    word = at.word.load();
+    if (r.file.fd && word != r.word) r.file = {};
+    if (state == lease_state::ended) {
+      settle(at, word, lease_state::free);
+      wake(&at.word);
+    }
+    return static_cast<bool>(r.file.fd);
+  }
+
+  abi::read_board& board_;
+  std::array<row, abi::read_leases> rows_;
+  std::int64_t looked_ns_ = -ns_per_s, break_s_ = 0;
+};
+
+/// Nothing of the program's terminal, pipes or directories stays with us.
+void stand_apart() {
+  setsid();
+  prctl(PR_SET_NAME, "sluice-leases");
+  (void)!chdir("/");
+  int const nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+  for (int fd = 0; nothing >= 0 && fd < 3; ++fd) dup2(nothing, fd);
+  syscall(SYS_close_range, 3u, ~0u, 0);
+}
+
+/// No child has the memory of its parent's segments: it maps its own.
+[[noreturn]] void child_side(std::string const& path, pid_t parent) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(0);
+  auto const segment = segment::mapping::open(path);
+  abi::read_board& board = as_shared(segment->reads);
+  stand_apart();
+  rung = &board;
+  struct sigaction told = {};
+  told.sa_handler = ring;
+  sigaction(SIGIO, &told, nullptr);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  keeper(board).run();
+}
+
+bool is_served(abi::read_board const& board) {
+  timespec const now = timespec_of(steady_ns());
+  return abi::is_kept(board, abi::coarse_tick_of(now.tv_sec, now.tv_nsec));
+}
+
+/// A program that begins to read at once is to find it. It may be that of another run.
+void await_keeper(abi::read_board const& board, pid_t pid) {
+  constexpr std::int64_t most_ns = ns_per_s, look_ns = 500'000;
+  std::int64_t const until_ns = steady_ns() + most_ns;
+  siginfo_t ended = {};
+  while (!is_served(board) && steady_ns() < until_ns) {
+    waitid(P_PID, static_cast<id_t>(pid), &ended, WEXITED | WNOHANG | WNOWAIT);
+    if (ended.si_pid == pid) return;
+    sleep_until(steady_ns() + look_ns);
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<lease_keeper> lease_keeper::begin(foreign<abi::segment>& s,
+                                                  std::string const& path) {
+  if (s.reads.targets == 0) return nullptr;
+  pid_t const parent = getpid(), pid = fork();
+  if (pid == 0) try {
+      child_side(path, parent);
+    } catch (...) {
+      _exit(1);
+    }
+  if (pid < 0) return nullptr;
+  std::unique_ptr<lease_keeper> begun(new lease_keeper(pid));
+  await_keeper(as_shared(s.reads), pid);
+  return begun;
+}
+
+lease_keeper::~lease_keeper() {
+  kill(pid_, SIGKILL);
+  while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+}  // namespace sluice::cli

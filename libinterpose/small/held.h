@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// What gather.cc (writes) and reads.cc (reads) share: the slots of held descriptors, and what a
+// process remembers of its descriptors. A child of fork gets `state` as zeros: it holds nothing.
+#pragma once
+
+#include <signal.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "core/gathering.h"
+#include "extras.h"
+#include "plan.h"
+
+namespace sluice::gather {
+
+inline constexpr unsigned slots = 64;
+inline constexpr unsigned most_fds = 4096;  // above them no descriptor is held
+static_assert(most_fds <= abi::most_leased_fds);
+
+/// What is remembered of a read lease that was asked for.
+struct asked_lease {
+  static constexpr unsigned reserved = ~0u;
+  std::atomic<unsigned> row;        // plus one; 0: none; reserved: somebody is about to ask
+  std::atomic<std::uint64_t> word;  // of the row, then
+};
+
+/// One held descriptor. The rest belongs to who has the lock.
+struct alignas(64) slot {
+  std::atomic<int> fd_after;  // the number after its own; 0: free
+  core::gathered bytes;       // of one that is read: how many of the room's were taken
+  char* room;                 // core::gather_room bytes, kept for the next one
+  unsigned until_asks;        // calls until memory is looked at again
+  std::atomic<std::uint32_t> lock;
+  std::atomic<std::uint64_t> device, inode;
+  fd_entry entry;   // as it was in the table
+  std::int64_t at;  // of its first byte in the file; -1: appended
+  unsigned vain;    // flushes of few writes, one after the other
+
+  bool is_read;              // it is read: what follows is about that
+  unsigned reads;            // so many were answered
+  std::uint64_t lease_word;  // its row, as long as the lease is held
+  std::uint32_t keeper;      // who holds it
+  unsigned lease;
+};
+
+struct state {
+  slot of[slots];
+  core::habit habit[slots];
+  asked_lease asked[slots];
+  std::atomic<unsigned> held;
+  std::atomic<unsigned> leases_asked;
+  std::atomic<unsigned> standing_back;
+  std::atomic<std::uint64_t> opens;               // how many there were
+  std::atomic<std::uint64_t> shared_until;        // those up to this one are shared
+  std::atomic<std::uint32_t> holds;               // how often one was held; plus one
+  std::atomic<std::uint64_t> opening[most_fds];   // its number, twice; plus is_copied. 0: is shared
+  std::atomic<std::uint32_t> known_at[most_fds];  // `holds` when it was no held file
+  std::atomic<std::uint8_t> error[most_fds];      // that nobody was told of
+};
+
+inline constexpr std::uint64_t is_copied = 1;
+
+extern state* mine __attribute__((visibility("hidden")));
+
+/// Written once, before anything is held; a child of fork has it too.
+struct settings {
+  std::uint32_t written_targets, read_targets;  // masks
+  abi::read_board* board;
+  std::uintptr_t data_low;  // the program's own image may be written from there on
+  FILE* text_out;           // libc's stdout
+  bool copies_by_kernel;
+};
+
+extern settings* set __attribute__((visibility("hidden")));
+
+inline bool has_place(int fd) { return fd >= 0 && static_cast<unsigned>(fd) < most_fds; }
+inline unsigned place_of(int fd) { return static_cast<unsigned>(fd) % slots; }
+inline slot& slot_of(int fd) { return mine->of[place_of(fd)]; }
+inline core::habit& habit_of(int fd) { return mine->habit[place_of(fd)]; }
+inline bool is_held(int fd) {
+  return has_place(fd) && slot_of(fd).fd_after.load(std::memory_order_acquire) == fd + 1;
+}
+inline bool may_look() { return mine != nullptr && !self.is_vfork_child; }
+inline bool has_any() { return may_look() && mine->held.load(std::memory_order_relaxed) != 0; }
+
+/// No signal is handled while it lives.
+class undisturbed {
+ public:
+  undisturbed() {
+    std::uint64_t const all = ~std::uint64_t{0};
+    sys::call(SYS_rt_sigprocmask, SIG_SETMASK, sys::as_long(&all), sys::as_long(&before_), 8);
+  }
+  ~undisturbed() { sys::call(SYS_rt_sigprocmask, SIG_SETMASK, sys::as_long(&before_), 0, 8); }
+  undisturbed(undisturbed const&) = delete;
+  undisturbed& operator=(undisturbed const&) = delete;
+
+ private:
+  std::uint64_t before_ = 0;
+};
+
+/// Of a slot, for a thread that is undisturbed().
+class locked {
+ public:
+  explicit locked(std::atomic<std::uint32_t>& word) : word_(word) {
+    std::uint32_t seen = 0;
+    if (word_.compare_exchange_strong(seen, 1)) return;
+    while (word_.exchange(2) != 0) sys::futex_wait(&word_, 2, ~std::uint64_t{0} >> 2, ~0u);
+  }
+  ~locked() {
+    if (word_.exchange(0) == 2) sys::futex_wake(&word_, ~0u);
+  }
+  locked(locked const&) = delete;
+  locked& operator=(locked const&) = delete;
+
+ private:
+  std::atomic<std::uint32_t>& word_;
+};
+
+struct file {
+  std::uint64_t device = 0, inode = 0;
+  bool is_regular = false;
+};
+
+inline file file_of(int fd) {
+  sys::file_identity f;
+  if (!sys::identify(fd, "", sys::at_empty_path, f)) return {};
+  return {f.device, f.inode, S_ISREG(f.mode)};
+}
+
+/// A descriptor of these targets.
+inline bool is_of(std::uint32_t targets, unsigned entry) {
+  unsigned const kind = entry & entry_kind_mask;
+  return kind >= entry_first_target && (targets >> (kind - entry_first_target) & 1) != 0;
+}
+/// It was opened here, and no other process has it.
+inline bool is_own(int fd) { return mine->opening[fd].load() / 2 > mine->shared_until.load(); }
+/// It stays so: no call ends it.
+bool must_not_hold();
+/// Another slot than `own` has gathered for this file, or holds a copy of `fd`.
+bool is_held_elsewhere(slot const* own, int fd, file const& f);
+/// The number is still of the file for which it was held. Else libc gave it away, and nobody saw
+/// it.
+bool is_still(slot const& s, int fd);
+/// The program was linked with liburing, which reads and writes without libc: it would see nothing
+/// of what waits.
+bool has_rings();
+/// With the lock: the slot holds it from now on, with room, and nothing in it. False: it cannot.
+bool begin_to_hold(slot& s, int fd, file const& f, fd_entry entry, bool is_read);
+/// With the lock: it is not held any more. `error`: what nobody was told of, or 0.
+void release(slot& s, int fd, int error);
+/// False: it was not held.
+bool let_go(int fd);
+/// Memory that only this process changes, and tells us when it takes it away.
+bool is_safe(void const* from, std::size_t size);
+/// The same after the kernel was asked for it, once in so many times.
+bool becomes_safe_rarely(slot& s, void const* from, std::size_t size);
+
+// Of reads.cc. With the lock, of a slot that reads: the program has its position again, and the
+// lease ends.
+void end_reading(slot& s, int fd, core::gathered::contents const& was);
+/// The one that was asked for, and is not used yet.
+void forget_lease(int fd);
+void forget_leases();
+
+}  // namespace sluice::gather

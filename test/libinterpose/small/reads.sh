@@ -1,0 +1,199 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# --small reads: small reads are answered from memory while the keeper holds a lease. The program
+# sees no difference, whatever it and others do in between; who writes never meets a lease for
+# long; and nothing old is read when the keeper or the program stops or is killed.
+# timeout: 300
+. test/lib/lib.sh
+own_mounts
+. test/libinterpose/common.bash
+need python3 dd
+
+reading() { # DIR CMD…
+  local where=$1
+  shift
+  rm -f "$report"
+  timeout -s KILL "${TIME:-60}" "$SLUICE" --run-dir "$SCRATCH/run" --no-daemon run -q \
+    ${JOB:+--job "$JOB"} --small "reads@$where" --report "$report" --no-summary \
+    ${LIMIT:+--limit "$LIMIT"} -- "$@"
+}
+buffered() { json "$report" "d['buffered']['$1']"; }
+same() {
+  cmp "$SCRATCH/bare" "$SCRATCH/out" ||
+    fail "$1: $(diff "$SCRATCH/bare" "$SCRATCH/out" | head -n 6)"
+}
+
+# With a second process that writes, of the job or from outside.
+mkfifo "$SCRATCH/tell" "$SCRATCH/answer"
+differ() { # DIR SEED
+  mkdir -p "$1"
+  "$PROGRAMS/random_reads" "$1" "$2" "${STEPS:-80}" >"$SCRATCH/bare" 2>"$SCRATCH/err" ||
+    fail "bare, seed $2: status $?: $(tail -n 3 "$SCRATCH/err")"
+  local arguments=() other=
+  if [ $(($2 % 2)) = 0 ]; then
+    "$PROGRAMS/random_reads" "$1" serve "$SCRATCH/tell" "$SCRATCH/answer" & other=$!
+    arguments=("$SCRATCH/tell" "$SCRATCH/answer")
+  fi
+  reading "$1" "$PROGRAMS/random_reads" "$1" "$2" "${STEPS:-80}" "${arguments[@]}" \
+    >"$SCRATCH/out" 2>"$SCRATCH/err" || fail "seed $2: status $?: $(tail -n 3 "$SCRATCH/err")"
+  [ -z "$other" ] || wait "$other" || fail "seed $2: the other process: status $?"
+  same "seed $2 in $1"
+  [ "$(buffered reads)" -gt 1000 ] || fail "seed $2: $(buffered reads) reads were buffered"
+  breaks=$((breaks + $(buffered breaks)))
+}
+breaks=0
+for seed in ${SEEDS:-1 2 3 4}; do differ "$DIR/reads" "$seed"; done
+[ "$breaks" -gt 20 ] || fail "only $breaks leases were broken"
+
+# Every file system where a lease says the truth; elsewhere nothing is buffered.
+if [ -n "${HAS_OWN_MOUNTS:-}" ]; then
+  need mkfs.ext4 mkfs.xfs mkfs.btrfs
+  for type in ext4 xfs btrfs; do
+    truncate -s 320M "$SCRATCH/$type.img"
+    "mkfs.$type" -q "$SCRATCH/$type.img" >/dev/null && mkdir "$DIR/$type" || fail "mkfs.$type"
+    mount -o loop "$SCRATCH/$type.img" "$DIR/$type" || fail "mount $type"
+    differ "$DIR/$type" 5
+  done
+  mkdir "$DIR"/{tmpfs,overlay}
+  mount -t tmpfs none "$DIR/tmpfs" || fail 'mount tmpfs'
+  differ "$DIR/tmpfs" 6
+  mkdir "$DIR/ext4"/{upper,work,lower}
+  mount -t overlay -o "lowerdir=$DIR/ext4/lower,upperdir=$DIR/ext4/upper,workdir=$DIR/ext4/work" \
+    none "$DIR/overlay" || fail 'mount overlay'
+  differ "$DIR/overlay" 7
+  umount "$DIR"/{overlay,tmpfs,btrfs,xfs,ext4} || fail 'something still has a file open'
+fi
+
+# 16 reads of 64 KiB stand for 131,072 of 8 bytes, also for a limit; and the descriptor is closed
+# for all when it is closed: nothing holds the file system, or keeps a writer out.
+head -c 1048576 /dev/urandom >"$DIR/from"
+cat >"$SCRATCH/reads.py" <<'P'
+import fcntl, os, sys
+size = int(sys.argv[2])
+f = os.open(sys.argv[1], os.O_RDONLY)
+n = 0
+while part := os.read(f, size): n += len(part)
+os.close(f)
+f = os.open(sys.argv[1], os.O_RDWR | os.O_NONBLOCK)
+fcntl.fcntl(f, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+print(n)
+P
+LIMIT="read=400/s@$DIR" reading "$DIR" python3 "$SCRATCH/reads.py" "$DIR/from" 8 >"$SCRATCH/out" ||
+  fail "reads.py: status $?"
+[ "$(cat "$SCRATCH/out")" = 1048576 ] || fail "reads.py: $(cat "$SCRATCH/out")"
+between 130000 "$(buffered reads)" 131072 'buffered reads'
+between 15 "$(buffered fills)" 20 'fills'
+between 50 "$(count call read calls)" 900 'reads that were metered'
+
+# A few reads are not worth a lease, nor are the last ones of a file.
+head -c 20000 "$DIR/from" >"$DIR/short"
+reading "$DIR" python3 "$SCRATCH/reads.py" "$DIR/short" 64 >"$SCRATCH/out" || fail "short: $?"
+[ "$(buffered reads)" = 0 ] || fail "of a short file $(buffered reads) reads were buffered"
+
+# The keeper is killed: what another one writes is read.
+keeper() {
+  pgrep -f -x ".*/sluice .*--job $JOB .*" | while read -r p; do
+    [ "$(cat "/proc/$p/comm" 2>/dev/null)" = sluice-leases ] && echo "$p"
+  done
+}
+cat >"$SCRATCH/turns.py" <<'P'
+import os, select, sys
+f = os.open(sys.argv[1], os.O_RDONLY)
+def much():
+    for _ in range(3000): os.read(f, 8)
+def wait():
+    while not select.select([0], [], [], 0.05)[0]: much()
+    return os.read(0, 1)
+much()
+while wait():
+    where = os.lseek(f, 0, os.SEEK_CUR)
+    del where
+    much()
+    sys.stdout.write("%s\n" % os.read(f, 4).decode("latin1"))
+    sys.stdout.flush()
+P
+JOB=keeps
+mkfifo "$SCRATCH/turn"
+exec 8<>"$SCRATCH/turn"
+yes old_ | tr -d '\n' | head -c 4000000 >"$DIR/turned"
+take_turns() {
+  reading "$DIR" python3 -u "$SCRATCH/turns.py" "$DIR/turned" <"$SCRATCH/turn" \
+    >"$SCRATCH/turns"
+}
+take_turns 8>&- &
+job=$!
+has_turns() { [ "$(wc -l <"$SCRATCH/turns")" = "$1" ]; }
+holds() {
+  "$SLUICE" --run-dir "$SCRATCH/run" --json stat "$JOB" >"$SCRATCH/stat.json" 2>/dev/null &&
+    [ "$(json "$SCRATCH/stat.json" "d['buffered']['fills']")" -gt 0 ]
+}
+turn() { # writes words of four letters over the file, and lets the program go on
+  yes "$1" | tr -d '\n' | head -c 4000000 | dd of="$DIR/turned" conv=notrunc bs=4000000 \
+    iflag=fullblock status=none || fail 'it cannot be written'
+  echo >&8
+}
+until_true holds || fail 'nothing was buffered'
+turn new1
+until_true has_turns 1 || fail 'it does not go on'
+[ "$(tail -n 1 "$SCRATCH/turns")" = new1 ] || fail "read $(tail -n 1 "$SCRATCH/turns")"
+first=$(keeper)
+[ -n "$first" ] || fail 'nobody keeps'
+kill -KILL "$first"
+turn new2
+until_true has_turns 2 || fail 'it does not go on'
+[ "$(tail -n 1 "$SCRATCH/turns")" = new2 ] || fail "after a kill: $(tail -n 1 "$SCRATCH/turns")"
+exec 8>&-
+wait "$job" || fail "status $?"
+
+# A keeper that stops: who writes waits as long as the kernel says, and nothing old is read.
+JOB=stops
+exec 8<>"$SCRATCH/turn"
+before=$(cat /proc/sys/fs/lease-break-time)
+if [ -n "${HAS_OWN_MOUNTS:-}" ] && [ "$(id -u)" = 0 ] && [ "$before" -ge 4 ]; then
+  yes old_ | tr -d '\n' | head -c 4000000 >"$DIR/turned"
+  take_turns 8>&- &
+  job=$!
+  until_true holds || fail 'nothing was buffered'
+  kill -STOP "$(keeper)"
+  turn new3
+  until_true has_turns 1 || fail 'it does not go on'
+  [ "$(tail -n 1 "$SCRATCH/turns")" = new3 ] || fail "after a stop: $(tail -n 1 "$SCRATCH/turns")"
+  kill -CONT "$(keeper)"
+  exec 8>&-
+  wait "$job" || fail "status $?"
+fi
+
+# Who is killed leaves no lease behind.
+JOB=killed
+reading "$DIR" python3 -c '
+import os, sys, time
+f = os.open(sys.argv[1], os.O_RDONLY)
+for _ in range(3000): os.read(f, 8)
+print(os.getpid(), flush=True)
+time.sleep(60)' "$DIR/from" >"$SCRATCH/pid" &
+job=$!
+is_told() { [ -s "$SCRATCH/pid" ]; }
+until_true is_told || fail 'it does not read'
+kill -KILL "$(cat "$SCRATCH/pid")"
+wait "$job" 2>/dev/null
+python3 -c '
+import fcntl, os, sys
+f = os.open(sys.argv[1], os.O_RDWR | os.O_NONBLOCK)
+fcntl.fcntl(f, fcntl.F_SETLEASE, fcntl.F_WRLCK)' "$DIR/from" || fail 'its lease is still there'
+
+# Files of others cannot be leased; programs that know nothing of it.
+unset JOB
+work() {
+  dd if="$DIR/from" of="$DIR/copy" bs=7 status=none && cksum <"$DIR/copy" || exit 1
+  python3 -c 'import sys
+f = open(sys.argv[1], "rb", buffering=0)
+print(sum(f.read(32)[0] for _ in range(30000)))' "$DIR/from" || exit 1
+  bash -c 'while read -r -n 3 word; do :; done <"$1"; echo "$word"' bash "$DIR/short" || exit 1
+}
+export -f work
+export DIR
+bash -c work >"$SCRATCH/bare" 2>/dev/null || fail 'bare'
+reading "$DIR" bash -c work >"$SCRATCH/out" 2>/dev/null || fail "programs: status $?"
+same programs
+[ "$(buffered reads)" -gt 100000 ] || fail "of programs $(buffered reads) reads were buffered"
+exit 0
