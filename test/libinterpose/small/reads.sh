@@ -74,7 +74,7 @@ f = os.open(sys.argv[1], os.O_RDONLY)
 n = 0
 while part := os.read(f, size): n += len(part)
 os.close(f)
-f = os.open(sys.argv[1], os.O_RDWR | os.O_NONBLOCK)
+f = os.open(sys.argv[1], os.O_RDONLY)  # does not wait for a lease
 fcntl.fcntl(f, fcntl.F_SETLEASE, fcntl.F_WRLCK)
 print(n)
 P
@@ -102,12 +102,13 @@ f = os.open(sys.argv[1], os.O_RDONLY)
 def much():
     for _ in range(3000): os.read(f, 8)
 def wait():
-    while not select.select([0], [], [], 0.05)[0]: much()
+    left = 40
+    while left and not select.select([0], [], [], 0.05)[0]:
+        much()
+        left -= 1
     return os.read(0, 1)
 much()
 while wait():
-    where = os.lseek(f, 0, os.SEEK_CUR)
-    del where
     much()
     sys.stdout.write("%s\n" % os.read(f, 4).decode("latin1"))
     sys.stdout.flush()
@@ -123,9 +124,11 @@ take_turns() {
 take_turns 8>&- &
 job=$!
 has_turns() { [ "$(wc -l <"$SCRATCH/turns")" = "$1" ]; }
-holds() {
+fills=0
+fills() { json "$SCRATCH/stat.json" "d['buffered']['fills']"; }
+holds() { # more than it had
   "$SLUICE" --run-dir "$SCRATCH/run" --json stat "$JOB" >"$SCRATCH/stat.json" 2>/dev/null &&
-    [ "$(json "$SCRATCH/stat.json" "d['buffered']['fills']")" -gt 0 ]
+    [ "$(fills)" -gt "$fills" ]
 }
 turn() { # writes words of four letters over the file, and lets the program go on
   yes "$1" | tr -d '\n' | head -c 4000000 | dd of="$DIR/turned" conv=notrunc bs=4000000 \
@@ -136,6 +139,8 @@ until_true holds || fail 'nothing was buffered'
 turn new1
 until_true has_turns 1 || fail 'it does not go on'
 [ "$(tail -n 1 "$SCRATCH/turns")" = new1 ] || fail "read $(tail -n 1 "$SCRATCH/turns")"
+fills=$(fills)
+until_true holds || fail 'nothing was buffered after it was written'
 first=$(keeper)
 [ -n "$first" ] || fail 'nobody keeps'
 kill -KILL "$first"
@@ -146,7 +151,7 @@ exec 8>&-
 wait "$job" || fail "status $?"
 
 # A keeper that stops: who writes waits as long as the kernel says, and nothing old is read.
-JOB=stops
+JOB=stops fills=0
 exec 8<>"$SCRATCH/turn"
 before=$(cat /proc/sys/fs/lease-break-time)
 if [ -n "${HAS_OWN_MOUNTS:-}" ] && [ "$(id -u)" = 0 ] && [ "$before" -ge 4 ]; then
