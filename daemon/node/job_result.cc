@@ -32,6 +32,8 @@ using ordered = nlohmann::ordered_json;
 
 constexpr std::size_t most_results = 512;
 constexpr std::size_t told_waits = 3;
+/// Parts that a job makes large. The largest are the first to be left out.
+constexpr char const* parts_by_size[] = {"times", "sizes", "roles", "channels"};
 
 /// "open 2.1 s, stat 1 s": what cost most.
 std::string waits_text(segment::sums const& sums) {
@@ -83,6 +85,29 @@ ordered result_of(job const& j, result_terms const& told, std::string const& run
   return out;
 }
 
+std::string text_of(ordered const& result) {
+  return result.dump(2, ' ', false, ordered::error_handler_t::replace) + "\n";
+}
+
+/// Of names and paths alone. To write megabytes only to measure them would hold up the loop.
+std::size_t bytes_of_texts(ordered const& in) {
+  if (in.is_string()) return in.get_ref<std::string const&>().size();
+  std::size_t sum = 0;
+  if (in.is_structured())
+    for (auto const& each : in) sum += bytes_of_texts(each);
+  return sum;
+}
+
+/// The job's user can fill these parts with anything, and the loop writes them into memory.
+std::string bounded_text(ordered result) {
+  for (char const* part : parts_by_size) {
+    if (bytes_of_texts(result) <= most_result_bytes)
+      if (std::string text = text_of(result); text.size() <= most_result_bytes) return text;
+    if (result.erase(part) != 0) result["facts"].push_back({"left out, for it is too large", part});
+  }
+  return text_of(result);
+}
+
 }  // namespace
 
 std::string outcome_line(job const& j, result_terms const& terms) {
@@ -110,12 +135,10 @@ void keep_result(job const& j, result_terms const& terms, std::string const& run
   std::string const dir = run_dir + "/results", path = dir + "/" + j.record.name + ".json";
   mkdir(dir.c_str(), 0711);
   make_room(dir);
-  std::string const text =
-      result_of(j, terms, run_dir).dump(2, ' ', false, ordered::error_handler_t::replace);
+  std::string const text = bounded_text(result_of(j, terms, run_dir));
   file_terms whose;
   if (geteuid() == 0) whose.reader = j.record.uid;
-  if (!replace_file(path, text + "\n", whose))
-    log.warning("result cannot be kept", {{"path", path}});
+  if (!replace_file(path, text, whose)) log.warning("result cannot be kept", {{"path", path}});
 }
 
 }  // namespace sluice::node

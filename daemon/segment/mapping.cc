@@ -6,12 +6,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
 #include "base/error.h"
 #include "base/foreign_file.h"
 #include "base/printable.h"
+#include "core/path_text.h"
 
 namespace sluice::segment {
 
@@ -22,6 +24,14 @@ abi::segment* map(int fd, std::string const& path) {
   if (at == MAP_FAILED)
     throw sluice_error(fmt::format("cannot map {}: {}", path, std::strerror(errno)));
   return static_cast<abi::segment*>(at);
+}
+
+/// A name may have a path in it, and no path is longer.
+void cut_texts(core::ruleset& rules) {
+  auto const cut = [](core::text& t) { t.length = std::min(t.length, core::max_path); };
+  for (core::target_row& t : rules.target) cut(t.path), cut(t.name);
+  for (core::rule_row& r : rules.rule) cut(r.path_glob), cut(r.thread_glob), cut(r.role);
+  for (core::channel_row& c : rules.channel) cut(c.name), cut(c.origin);
 }
 
 }  // namespace
@@ -62,6 +72,7 @@ std::unique_ptr<core::ruleset> rules_of(foreign<abi::segment> const& s) {
 std::unique_ptr<core::ruleset> shown_rules_of(foreign<abi::segment> const& s) {
   auto rules = rules_of(s);
   make_one_line(rules->strings, sizeof rules->strings);
+  cut_texts(*rules);
   return rules;
 }
 

@@ -47,7 +47,8 @@ class mapping {
 /// The ruleset, read once and checked: whoever owns the file can write in it at any time. Throws
 /// when it is none.
 std::unique_ptr<core::ruleset> rules_of(foreign<abi::segment> const& s);
-/// The same for people: no text in it commands a terminal or ends a line.
+/// The same for people: no text in it commands a terminal, ends a line or is longer than a path.
+/// Each of them could be the whole pool.
 std::unique_ptr<core::ruleset> shown_rules_of(foreign<abi::segment> const& s);
 
 /// Channels by number, from such a copy. Throws when it is none.

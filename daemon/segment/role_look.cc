@@ -19,6 +19,8 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
+constexpr std::size_t most_name = 255;  // in an area that was scribbled over each could be the pool
+
 /// Read, not mapped: whoever shortens the file meanwhile cannot harm us.
 std::unique_ptr<abi::role_area> read_area(std::string const& path, std::int64_t owner) {
   auto const file = open_foreign(path, O_RDONLY, owner);
@@ -78,7 +80,8 @@ role_uses look_at_roles(std::string const& segment_path, std::int64_t owner) {
   out.role.resize(t.role_count + 1);
   for (unsigned i = 0; i < t.role_count; ++i)
     out.role[i].name = one_line(std::string(core::view(t, t.role[i].group)) + "." +
-                                std::string(view(t, t.role[i].name)));
+                                std::string(view(t, t.role[i].name)))
+                           .substr(0, most_name);
   for (auto const& shard : area->count) {
     for (unsigned i = 0; i < t.clause_count; ++i)
       add(out.role[t.clause[i].role], shard[i], static_cast<core::role_source>(t.clause[i].source));

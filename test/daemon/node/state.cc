@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -20,6 +21,7 @@
 #include "base/error.h"
 #include "lib/scratch.h"
 #include "node/clock.h"
+#include "node/job_result.h"
 #include "node/node_role.h"
 #include "runtime/user_names.h"
 #include "segment/jobs.h"
@@ -233,6 +235,42 @@ TEST_CASE("the result of a job whose ruleset was scribbled over has no channels"
   auto const result = nlohmann::json::parse(read(w.run + "/results/7.json"));
   CHECK(result["channels"].empty());
   CHECK(result["jobs"][0]["job"] == "7");
+}
+
+/// All names and paths are the whole pool, and nothing is left out.
+void fill_with_text(abi::segment volatile& memory) {
+  auto& s = as_shared(memory);
+  core::ruleset& r = s.rules;
+  core::text const all = {0, r.string_bytes = sizeof r.strings};
+  std::memset(r.strings, '"', sizeof r.strings);
+  r.target_count = core::max_targets;
+  r.channel_count = core::max_channels;
+  r.rule_count = core::max_rules;
+  for (auto& t : r.target) t.name = t.path = all;
+  for (auto& c : r.channel) c.name = c.origin = all;
+  for (unsigned i = 0; i < core::max_rules; ++i)
+    r.rule[i].target = 1, r.rule[i].channel = static_cast<std::uint8_t>(i);
+  for (auto& of_target : s.time)
+    for (auto& t : of_target) t.samples = 1;
+  for (auto& z : s.size)
+    for (unsigned i = 0; i < abi::size_steps; ++i) z.read[i] = z.written[i] = ~0ull;
+}
+
+TEST_CASE("the result of a job that fills its segment with text is short", "[node][state]") {
+  world w;
+  w.announce("7");
+  w.start();
+  REQUIRE(w.find("7") != nullptr);
+  fill_with_text(w.find("7")->memory());
+  REQUIRE(core::validate(as_shared(w.find("7")->memory().rules)) == nullptr);
+  w.withdraw("7");
+  w.s->heed_scheduler(w.when);
+  std::string const text = read(w.run + "/results/7.json");
+  CHECK(text.size() <= node::most_result_bytes);
+  auto const result = nlohmann::json::parse(text);
+  CHECK(result["jobs"][0]["job"] == "7");
+  CHECK_FALSE(result.contains("times"));
+  CHECK(result["facts"].back() == nlohmann::json{"left out, for it is too large", "channels"});
 }
 
 TEST_CASE("a running job whose segment no daemon can read is left alone", "[node][state]") {
