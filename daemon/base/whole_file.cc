@@ -30,21 +30,24 @@ bool write_all(int fd, std::string const& text) {
   return true;
 }
 
+constexpr char const* list_name = "system.posix_acl_access";
+
+struct access_list {
+  posix_acl_xattr_header head;
+  posix_acl_xattr_entry entries[5];
+};
+
 /// By an access control list, so that the file stays ours: who owns one can let it grow, and hold
 /// its lock.
 bool let_read(int fd, uid_t reader) {
-  struct {
-    posix_acl_xattr_header head;
-    posix_acl_xattr_entry entries[5];
-  } const list = {{htole32(POSIX_ACL_XATTR_VERSION)},
-                  {{htole16(ACL_USER_OBJ), htole16(ACL_READ | ACL_WRITE), 0},
-                   {htole16(ACL_USER), htole16(ACL_READ), htole32(reader)},
-                   {htole16(ACL_GROUP_OBJ), 0, 0},
-                   {htole16(ACL_MASK), htole16(ACL_READ), 0},
-                   {htole16(ACL_OTHER), 0, 0}}};
+  access_list const list = {{htole32(POSIX_ACL_XATTR_VERSION)},
+                            {{htole16(ACL_USER_OBJ), htole16(ACL_READ | ACL_WRITE), 0},
+                             {htole16(ACL_USER), htole16(ACL_READ), htole32(reader)},
+                             {htole16(ACL_GROUP_OBJ), 0, 0},
+                             {htole16(ACL_MASK), htole16(ACL_READ), 0},
+                             {htole16(ACL_OTHER), 0, 0}}};
   // Where there are no such lists root alone reads it.
-  return fsetxattr(fd, "system.posix_acl_access", &list, sizeof list, 0) == 0 ||
-         errno == EOPNOTSUPP;
+  return fsetxattr(fd, list_name, &list, sizeof list, 0) == 0 || errno == EOPNOTSUPP;
 }
 
 bool write_file(std::string const& path, std::string const& text, file_terms const& terms) {
@@ -78,6 +81,15 @@ std::optional<std::string> read_file(std::string const& path) {
   std::ostringstream text;
   text << in.rdbuf();
   return std::move(text).str();
+}
+
+std::optional<uid_t> reader_of(std::string const& path) {
+  access_list list = {};
+  if (lgetxattr(path.c_str(), list_name, &list, sizeof list) != ssize_t(sizeof list))
+    return std::nullopt;
+  posix_acl_xattr_entry const& reader = list.entries[1];
+  if (le16toh(reader.e_tag) != ACL_USER) return std::nullopt;
+  return le32toh(reader.e_id);
 }
 
 bool replace_file(std::string const& path, std::string const& text, file_terms const& terms) {

@@ -19,6 +19,9 @@ struct file_terms {
   bool is_durable = false;                // on the disk, with its name, before this returns
 };
 
+/// Who may read it beside its owner; none: nobody, or it is no file of replace_file().
+std::optional<uid_t> reader_of(std::string const& path);
+
 /// Writes `text` beside `path` and renames it there. False: `errno` says why, and `path` is as it
 /// was. Only for folders that nobody else may write in: the name beside can be foreseen.
 bool replace_file(std::string const& path, std::string const& text, file_terms const& terms = {});

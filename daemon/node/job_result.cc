@@ -17,6 +17,7 @@
 #include "base/whole_file.h"
 #include "calls.h"
 #include "core/histogram.h"
+#include "node/result_room.h"
 #include "runtime/user_names.h"
 #include "segment/counted.h"
 #include "segment/role_look.h"
@@ -30,7 +31,6 @@ namespace {
 namespace fs = std::filesystem;
 using ordered = nlohmann::ordered_json;
 
-constexpr std::size_t most_results = 512;
 constexpr std::size_t told_waits = 3;
 /// Parts that a job makes large. The largest are the first to be left out.
 constexpr char const* parts_by_size[] = {"times", "sizes", "roles", "channels"};
@@ -47,16 +47,19 @@ std::string waits_text(segment::sums const& sums) {
   return out;
 }
 
-/// The oldest go when there are too many.
-void make_room(std::string const& dir) {
-  std::vector<std::pair<fs::file_time_type, fs::path>> files;
+/// A file that says nobody else may read it is ours.
+void make_room(std::string const& dir, uid_t owner, owner_lookup const& owner_of) {
+  std::vector<kept_result> kept;
   std::error_code failed;
-  for (auto const& entry : fs::directory_iterator(dir, failed))
-    files.emplace_back(entry.last_write_time(failed), entry.path());
-  if (files.size() < most_results) return;
-  std::sort(files.begin(), files.end());
-  for (std::size_t i = 0; i + most_results <= files.size(); ++i)
-    fs::remove(files[i].second, failed);
+  for (auto const& entry : fs::directory_iterator(dir, failed)) {
+    std::string path = entry.path();
+    struct stat st = {};
+    if (lstat(path.c_str(), &st) != 0) continue;
+    uid_t const whose = owner_by(owner_of, reader_of(path).value_or(geteuid()));
+    std::int64_t const changed_ns = st.st_mtim.tv_sec * 1'000'000'000 + st.st_mtim.tv_nsec;
+    kept.push_back({std::move(path), whose, changed_ns, static_cast<std::size_t>(st.st_size)});
+  }
+  for (auto const& path : results_to_go(std::move(kept), owner)) fs::remove(path, failed);
 }
 
 ordered result_of(job const& j, result_terms const& told, std::string const& run_dir) {
@@ -130,14 +133,14 @@ std::string outcome_line(job const& j, result_terms const& terms) {
 }
 
 void keep_result(job const& j, result_terms const& terms, std::string const& run_dir,
-                 runtime::logger& log) {
+                 owner_lookup const& owner_of, runtime::logger& log) {
   if (!j.record.scheduler->is_metered) return;
   std::string const dir = run_dir + "/results", path = dir + "/" + j.record.name + ".json";
   mkdir(dir.c_str(), 0711);
-  make_room(dir);
-  std::string const text = bounded_text(result_of(j, terms, run_dir));
   file_terms whose;
   if (geteuid() == 0) whose.reader = j.record.uid;
+  make_room(dir, owner_by(owner_of, j.record.uid), owner_of);
+  std::string const text = bounded_text(result_of(j, terms, run_dir));
   if (!replace_file(path, text, whose)) log.warning("result cannot be kept", {{"path", path}});
 }
 

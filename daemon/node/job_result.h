@@ -3,9 +3,9 @@
 // file RUN/results/JOB.json that only its user (and root) can read.
 #pragma once
 
-#include <cstddef>
 #include <string>
 
+#include "base/owners.h"
 #include "node/job.h"
 #include "runtime/log.h"
 
@@ -20,11 +20,9 @@ struct result_terms {
 /// `job 4711 in class silver: 12034 calls, 1.2 GiB, waited 3.2 s: open 2.1 s, stat 1 s`
 std::string outcome_line(job const& j, result_terms const& terms);
 
-/// A larger result lacks the parts that make it so, and says which.
-inline constexpr std::size_t most_result_bytes = 128 << 10;
-
-/// Writes the result file. A disk that is full keeps no job from ending: the log says it.
+/// Writes the result file, and takes away those that have no room beside it. A disk that is full
+/// keeps no job from ending: the log says it.
 void keep_result(job const& j, result_terms const& terms, std::string const& run_dir,
-                 runtime::logger& log);
+                 owner_lookup const& owner_of, runtime::logger& log);
 
 }  // namespace sluice::node

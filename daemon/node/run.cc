@@ -22,7 +22,6 @@ namespace sluice::node {
 namespace {
 
 constexpr std::int64_t early_every_ns = 20'000'000;
-constexpr std::int64_t first_policy_ns = 2'000'000'000;
 constexpr std::int64_t journal_patience_ns = 75'000'000'000;  // all may have to go home
 
 class loop {

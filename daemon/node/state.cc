@@ -21,8 +21,6 @@ namespace sluice::node {
 
 namespace {
 
-constexpr std::int64_t first_policy_ns = 2'000'000'000;
-
 std::string policy_text(std::string const& path) {
   std::string text;
   with_rights([&] { text = policy::read_policy_text(path); });
@@ -274,7 +272,7 @@ job* state::take_announced(std::string const& name, moment at) {
 }
 
 void state::release_job(job& j) {
-  if (!j.is_broken()) keep_result(j, terms_of(j), jobs.run_dir(), services.log);
+  if (!j.is_broken()) keep_result(j, terms_of(j), jobs.run_dir(), services.owner_of, services.log);
   jobs.release(j);
   watch_.recount();
   services.log.info("job released", {{"job", j.record.name}, {"uid", j.record.uid}});

@@ -31,6 +31,9 @@
 
 namespace sluice::node {
 
+/// So long a start waits for the parent's first policy.
+inline constexpr std::int64_t first_policy_ns = 2'000'000'000;
+
 class state {
  public:
   state(runtime::config const& config, runtime::services& services);

@@ -46,4 +46,7 @@ TEST_CASE("a file for one reader is his to read, and nothing else", "[base]") {
   CHECK(opened_by(reader, path, O_RDONLY) == 0);
   CHECK(opened_by(reader, path, O_RDWR) == EACCES);
   CHECK(opened_by(other, path, O_RDONLY) == EACCES);
+  CHECK(reader_of(path) == reader);
+  REQUIRE(replace_file(path, "text"));
+  CHECK_FALSE(reader_of(path).has_value());
 }

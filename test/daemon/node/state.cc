@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -19,10 +20,11 @@
 
 #include "abi/path_area.h"
 #include "base/error.h"
+#include "base/whole_file.h"
 #include "lib/scratch.h"
 #include "node/clock.h"
-#include "node/job_result.h"
 #include "node/node_role.h"
+#include "node/result_room.h"
 #include "runtime/user_names.h"
 #include "segment/jobs.h"
 #include "segment/run_dir.h"
@@ -271,6 +273,26 @@ TEST_CASE("the result of a job that fills its segment with text is short", "[nod
   CHECK(result["jobs"][0]["job"] == "7");
   CHECK_FALSE(result.contains("times"));
   CHECK(result["facts"].back() == nlohmann::json{"left out, for it is too large", "channels"});
+}
+
+TEST_CASE("many results of one user push out none of another", "[node][state]") {
+  if (geteuid() != 0) return;
+  constexpr uid_t his = 65011, hers = 65012;
+  world w;
+  std::string const dir = w.run + "/results/";
+  fs::create_directory(dir);
+  REQUIRE(replace_file(dir + "hers", "{}", {.reader = hers}));
+  fs::last_write_time(dir + "hers", fs::file_time_type::clock::now() - std::chrono::hours(1));
+  for (std::size_t i = 1; i < node::most_results; ++i)
+    REQUIRE(replace_file(dir + std::to_string(i) + "_his", "{}", {.reader = his}));
+  w.announce("7");
+  w.start();
+  w.withdraw("7");
+  w.s->heed_scheduler(w.when);
+  CHECK(fs::exists(dir + "7.json"));
+  CHECK(fs::exists(dir + "hers"));
+  auto const left = std::distance(fs::directory_iterator(dir), fs::directory_iterator());
+  CHECK(left == node::most_results);
 }
 
 TEST_CASE("a running job whose segment no daemon can read is left alone", "[node][state]") {
