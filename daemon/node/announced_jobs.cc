@@ -5,15 +5,21 @@
 
 #include <algorithm>
 
-#include "base/clock.h"
 #include "base/duration.h"
 #include "base/error.h"
 #include "base/whole_file.h"
+#include "node/pace.h"
 #include "segment/run_dir.h"
 
 namespace sluice::node {
 
-announced_jobs::changes announced_jobs::look() {
+namespace {
+
+constexpr std::int64_t first_pause_ns = 1'000'000'000, most_pause_ns = 60'000'000'000;
+
+}  // namespace
+
+announced_jobs::changes announced_jobs::look(std::int64_t now_ns) {
   changes out;
   auto const names = announced(jobs_.run_dir());
   if (!names) return out;
@@ -24,8 +30,8 @@ announced_jobs::changes announced_jobs::look() {
     if (j->record.scheduler && j->record.scheduler->is_held && !is_named(j->record.name))
       out.withdrawn.push_back(j.get());
   for (auto const& name : *names) {
-    if (!is_due(name) || jobs_.has_scheduled(name)) continue;
-    if (job* const made = take(name)) out.made.push_back(made);
+    if (!is_due(name, now_ns) || jobs_.has_scheduled(name)) continue;
+    if (job* const made = take(name, now_ns)) out.made.push_back(made);
   }
   std::erase_if(unreadable_, [&](std::string const& name) { return !is_named(name); });
   std::erase_if(waiting_, [&](auto const& entry) { return !is_named(entry.first); });
@@ -33,51 +39,88 @@ announced_jobs::changes announced_jobs::look() {
 }
 
 /// Whoever found no room is tried again when something has gone.
-bool announced_jobs::is_due(std::string const& name) const {
+bool announced_jobs::is_due(std::string const& name, std::int64_t now_ns) const {
   auto const at = waiting_.find(name);
-  if (at != waiting_.end()) return at->second.tried_at != jobs_.changes_of_room();
-  return !unreadable_.contains(name);
+  if (at == waiting_.end()) return !unreadable_.contains(name);
+  waiting const& w = at->second;
+  return w.pause_ns != 0 ? now_ns >= w.again_ns : w.tried_at != jobs_.changes_of_room();
 }
 
-job* announced_jobs::take(std::string const& name) {
+std::int64_t announced_jobs::due_ns() const {
+  std::int64_t first = never_ns;
+  for (auto const& [name, w] : waiting_)
+    if (w.pause_ns != 0) first = std::min(first, w.again_ns);
+  return first;
+}
+
+std::optional<announcement> announced_jobs::read(std::string const& name) try {
+  segment::check_job_name(name);
+  auto const text = read_file(scheduler_dir(jobs_.run_dir()) + "/" + name);
+  if (!text) return std::nullopt;
+  announcement a = read_announcement(*text, name);
+  unreadable_.erase(name);
+  return a;
+} catch (error const& e) {
+  unreadable_.insert(name);
+  log_.warning("announcement cannot be read", {{"job", name}, {"why", e.what()}});
+  return std::nullopt;
+}
+
+job* announced_jobs::take(std::string const& name, std::int64_t now_ns) {
+  auto const a = read(name);
+  if (!a) return nullptr;
   try {
-    segment::check_job_name(name);
-    auto const text = read_file(scheduler_dir(jobs_.run_dir()) + "/" + name);
-    if (!text) return nullptr;
-    job& made = jobs_.schedule(read_announcement(*text, name), site_, late_note(name));
+    job& made = jobs_.schedule(*a, site_, late_note(name, now_ns));
     waiting_.erase(name);
     return &made;
   } catch (segment::no_room const& e) {
-    wait_for_room(name, e.what());
+    wait_for_room(name, e.what(), now_ns);
   } catch (error const& e) {
-    unreadable_.insert(name);
-    log_.warning("announced job cannot be made", {{"job", name}, {"why", e.what()}});
+    try_later(name, e.what(), now_ns);
   }
   return nullptr;
 }
 
 std::string announced_jobs::why_waiting(std::string const& name) const {
   auto const at = waiting_.find(name);
-  return at == waiting_.end() ? std::string() : at->second.why;
+  if (at == waiting_.end()) return {};
+  bool const is_for_room = at->second.pause_ns == 0;
+  return (is_for_room ? "waits for room: " : "cannot be made yet: ") + at->second.why;
 }
 
-std::string announced_jobs::late_note(std::string const& name) const {
+std::string announced_jobs::late_note(std::string const& name, std::int64_t now_ns) const {
   auto const at = waiting_.find(name);
   if (at == waiting_.end()) return {};
   return fmt::format(
-      "made {} after it was announced: this node had no room before, and programs that were "
-      "started until then are not limited",
-      duration_text((steady_ns() - at->second.since_ns) / 1'000'000'000 * 1'000'000'000));
+      "made {} after it was announced: {} before, and programs that were started until then are "
+      "not limited",
+      duration_text((now_ns - at->second.since_ns) / 1'000'000'000 * 1'000'000'000),
+      at->second.pause_ns == 0 ? "this node had no room" : "it could not be made");
 }
 
-void announced_jobs::wait_for_room(std::string const& name, std::string const& why) {
-  auto const [at, is_new] = waiting_.try_emplace(name);
-  if (is_new) {
-    at->second.since_ns = steady_ns();
-    log_.warning("announced job waits for room", {{"job", name}, {"why", why}});
-  }
-  at->second.tried_at = jobs_.changes_of_room();
-  at->second.why = why;
+announced_jobs::waiting& announced_jobs::keep_waiting(std::string const& name,
+                                                      std::string const& why, std::int64_t now_ns) {
+  waiting& w = waiting_.try_emplace(name, waiting{.since_ns = now_ns}).first->second;
+  w.why = why;
+  return w;
+}
+
+void announced_jobs::wait_for_room(std::string const& name, std::string const& why,
+                                   std::int64_t now_ns) {
+  bool const is_told = waiting_.contains(name) && waiting_[name].pause_ns == 0;
+  if (!is_told) log_.warning("announced job waits for room", {{"job", name}, {"why", why}});
+  waiting& w = keep_waiting(name, why, now_ns);
+  w.tried_at = jobs_.changes_of_room();
+  w.pause_ns = 0;
+}
+
+void announced_jobs::try_later(std::string const& name, std::string const& why,
+                               std::int64_t now_ns) {
+  waiting& w = keep_waiting(name, why, now_ns);
+  w.pause_ns = std::clamp(2 * w.pause_ns, first_pause_ns, most_pause_ns);
+  w.again_ns = now_ns + w.pause_ns;
+  log_.warning("announced job cannot be made",
+               {{"job", name}, {"why", why}, {"again in", duration_text(w.pause_ns)}});
 }
 
 }  // namespace sluice::node

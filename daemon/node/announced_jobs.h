@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The jobs of the batch scheduler: takes those that it announces, and releases those that it no
-// longer announces. One that finds no room is made when there is some, and its note says so.
+// longer announces. One that finds no room is made when there is some. One that cannot be made for
+// another reason, which its user may have given, is tried again ever later. Its note says so.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -22,28 +24,35 @@ class announced_jobs {
     std::vector<job*> made, withdrawn;
   };
   /// Looks at all announcements. Who is withdrawn is still to be released.
-  changes look();
+  changes look(std::int64_t now_ns);
   /// Null: there is no such announcement, or it cannot be (the log says why).
-  job* take(std::string const& name);
-  /// Why an announced job waits for room; empty: it does not.
+  job* take(std::string const& name, std::int64_t now_ns);
+  /// When one is to be tried again; never_ns: that is not a matter of time.
+  std::int64_t due_ns() const;
+  /// `waits for room: …`, or what else keeps an announced job from being made; empty: nothing.
   std::string why_waiting(std::string const& name) const;
 
  private:
   struct waiting {
     std::int64_t since_ns = 0;
     std::uint64_t tried_at = 0;  // changes of room, when it was tried last
-    std::string why;
+    std::string why = {};
+    std::int64_t pause_ns = 0;  // between tries; 0: it waits for room
+    std::int64_t again_ns = 0;  // with a pause
   };
 
-  bool is_due(std::string const& name) const;
-  std::string late_note(std::string const& name) const;
-  void wait_for_room(std::string const& name, std::string const& why);
+  bool is_due(std::string const& name, std::int64_t now_ns) const;
+  std::optional<announcement> read(std::string const& name);
+  std::string late_note(std::string const& name, std::int64_t now_ns) const;
+  waiting& keep_waiting(std::string const& name, std::string const& why, std::int64_t now_ns);
+  void wait_for_room(std::string const& name, std::string const& why, std::int64_t now_ns);
+  void try_later(std::string const& name, std::string const& why, std::int64_t now_ns);
 
   job_table& jobs_;
   site_state const& site_;
   runtime::logger& log_;
   std::set<std::string> unreadable_;        // announcements that were told of
-  std::map<std::string, waiting> waiting_;  // those that found no room
+  std::map<std::string, waiting> waiting_;  // those that could not be made yet
 };
 
 }  // namespace sluice::node

@@ -187,7 +187,7 @@ json register_job(state& s, json const& request) {
   std::string const name = local::text_of(request, "job");
   job* const j = announced_job(s, name);
   if (std::string const why = s.why_waiting(name); j == nullptr && !why.empty())
-    throw sluice_error(fmt::format("job {} waits for room: {}", name, why));
+    throw sluice_error(fmt::format("job {} {}", name, why));
   if (j == nullptr) throw usage_error(fmt::format("job {} is not announced", name));
   return scheduled_answer(s, *j);
 }

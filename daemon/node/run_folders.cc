@@ -35,8 +35,9 @@ void run_folders::heeded(std::int64_t now_ns) {
   if (now_ns >= told_ns_) told_ns_ = never_ns;
 }
 
-std::int64_t run_folders::heed_ns() const {
-  return fd() >= 0 ? told_ns_ : heeded_ns_ + heed_every_ns;
+std::int64_t run_folders::heed_ns(std::int64_t wanted_ns) const {
+  std::int64_t const next_ns = heeded_ns_ + heed_every_ns;
+  return fd() >= 0 ? std::min(told_ns_, std::max(wanted_ns, next_ns)) : next_ns;
 }
 
 bool run_folders::is_sweep_due(std::int64_t now_ns) const {

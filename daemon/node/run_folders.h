@@ -21,7 +21,8 @@ class run_folders {
 
   bool is_heed_due(std::int64_t now_ns) const;
   void heeded(std::int64_t now_ns);
-  std::int64_t heed_ns() const;
+  /// `wanted_ns`: when there is reason beside what the kernel tells.
+  std::int64_t heed_ns(std::int64_t wanted_ns) const;
 
   bool is_sweep_due(std::int64_t now_ns) const;
   void swept(std::int64_t now_ns);

@@ -254,7 +254,7 @@ void state::heed_scheduler(moment at) {
   // A job made before the policy was heard of would not be metered by it.
   if (!site.is_set() && has_parent() && at.mono_ns - started_ns_ < first_policy_ns) return;
   if (!journals.is_settled()) return;
-  auto const changed = announced_.look();
+  auto const changed = announced_.look(at.mono_ns);
   for (job* j : changed.withdrawn) release_job(*j);
   if (changed.made.empty()) return;
   came(at);
@@ -263,7 +263,7 @@ void state::heed_scheduler(moment at) {
 }
 
 job* state::take_announced(std::string const& name, moment at) {
-  job* const made = announced_.take(name);
+  job* const made = announced_.take(name, at.mono_ns);
   if (made == nullptr) return nullptr;
   came(at);
   enforce(at);
@@ -302,7 +302,7 @@ step_reasons state::reasons() const {
   r.local_ns = config.local_cycle_ns;
   r.stirred_ns = stirred_ns_;
   r.has_jobs = !jobs.all().empty() || watch_.is_walking() || (has_parent() && has_news);
-  r.heed_ns = std::min(folders.heed_ns(), journals.due_ns());
+  r.heed_ns = std::min(folders.heed_ns(announced_.due_ns()), journals.due_ns());
   r.sweep_ns = folders.sweep_ns();
   r.background_ns = held_back.due_ns();
   return r;

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <cstring>
@@ -381,6 +382,36 @@ TEST_CASE("a scribbled ruleset keeps no policy from being in force", "[node][sta
   CHECK(b.streams.size() == 1);
   CHECK(read(w.config.state_dir + "/policy.json") == text);
   CHECK(w.s->jobs.all().size() == 2);
+}
+
+TEST_CASE("an announced job that something is in the way of is made later", "[node][state]") {
+  world w;
+  std::string const in_the_way = segment::job_dir(w.run, "7") + "/left";
+  fs::create_directories(in_the_way);
+  w.announce("7");
+  w.announce("8");
+  write(node::scheduler_dir(w.run) + "/9", "no announcement");
+  w.start();
+  CHECK(w.find("7") == nullptr);
+  CHECK(w.find("8") != nullptr);
+  CHECK_THAT(w.s->why_waiting("7"), Catch::StartsWith("cannot be made yet: "));
+  auto const tries = [&](std::string const& text) {
+    return std::ranges::count_if(w.lines, [&](auto const& l) { return l.find(text) != l.npos; });
+  };
+  SECTION("soon") {
+    fs::remove_all(segment::job_dir(w.run, "7"));
+    w.pass(2'000 * ms);
+    REQUIRE(w.find("7") != nullptr);
+    CHECK_THAT(w.find("7")->record.scheduler->note, Catch::Contains("could not be made before"));
+    CHECK(w.s->why_waiting("7").empty());
+  }
+  SECTION("ever more seldom") {
+    w.pass(300 * ms);  // what the kernel told of the folders is heeded
+    CHECK(w.s->reasons().heed_ns <= w.when.mono_ns + 1'000 * ms);
+    w.pass(70'000 * ms);
+    CHECK(tries("announced job cannot be made") == 7);  // after 0, 1, 3, 7, 15, 31 and 63 s
+    CHECK(tries("announcement cannot be read") == 1);
+  }
 }
 
 TEST_CASE("what was set for a job that is gone hits no later one of its name", "[node][state]") {
