@@ -7,6 +7,7 @@
 #include <map>
 
 #include "base/output_file.h"
+#include "base/printable.h"
 #include "commands/trace/trace.h"
 
 namespace sluice::trace {
@@ -16,12 +17,6 @@ namespace {
 bool has_jobs(trace const& t) {
   return std::any_of(t.columns.begin(), t.columns.end(),
                      [](column const& c) { return !c.job.empty(); });
-}
-
-std::string one_line(std::string text) {
-  std::replace_if(
-      text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20; }, ' ');
-  return text;
 }
 
 /// With as many decimals as are needed, at most nine.
