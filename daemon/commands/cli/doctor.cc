@@ -25,17 +25,18 @@ bool is_directory(std::string const& file) {
 
 int look_at_directory(global_options const& global, std::string const& path) {
   descriptor const fd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  std::string const name = one_line(path);
   bool const is_durable = fd && fs_journal_of(fd.get()) != fs_journal::none;
   if (global.json)
     fmt::print("{}", dump({{"directory", path}, {"journal", is_durable}}));
   else if (!fd)
-    fmt::print("{}\n  it cannot be opened, so nobody knows\n", path);
+    fmt::print("{}\n  it cannot be opened, so nobody knows\n", name);
   else if (is_durable)
-    fmt::print("{}\n  ext4 or xfs: fsync of durable targets can go through a journal\n", path);
+    fmt::print("{}\n  ext4 or xfs: fsync of durable targets can go through a journal\n", name);
   else
     fmt::print(
         "{}\n  neither xfs nor ext4 with a journal: fsync of durable targets is the kernel's own\n",
-        path);
+        name);
   return is_durable ? 0 : 1;
 }
 

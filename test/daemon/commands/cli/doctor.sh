@@ -55,3 +55,6 @@ if command -v go >/dev/null; then is 'go False' "$(command -v go)"; fi
 "$SLUICE" doctor "$SCRATCH/dynamic" >/dev/null || fail "status of a good program"
 "$SLUICE" doctor no-such-program 2>/dev/null
 [ $? = 127 ] || fail "status of a missing program"
+mkdir "$SCRATCH/"$'beep\a\e]0;title\a' || fail "mkdir"
+"$SLUICE" doctor "$SCRATCH"/beep* >"$SCRATCH/out"
+grep -q "^$SCRATCH/beep??\]0;title?\$" "$SCRATCH/out" || fail "$(cat -v "$SCRATCH/out")"
