@@ -109,9 +109,9 @@ def wait():
     return os.read(0, 1)
 much()
 while wait():
-    much()
-    sys.stdout.write("%s\n" % os.read(f, 4).decode("latin1"))
+    sys.stdout.write("%s\n" % (os.read(f, 4) + os.read(f, 4))[:4].decode())
     sys.stdout.flush()
+    much()
 P
 JOB=keeps
 mkfifo "$SCRATCH/turn"
