@@ -62,21 +62,25 @@ rate parent::led_of(slot const& x, time_ns now) {
 }
 
 rate parent::cur_of(slot const& x, time_ns now) { return x.newest.end > now ? x.newest.value : 0; }
+rate parent::left_of(slot const& x, time_ns now) { return x.left_end > now ? x.left : 0; }
 
 // The sums are kept up to date slot by slot: adding all of them at each report would cost n².
 void parent::count(slot& x, total& t, time_ns now) {
   assert(t.led >= x.led && t.cur >= x.cur);
   t.led -= x.led;
   t.cur -= x.cur;
+  t.gone -= x.gone;
   t.lent -= x.lending;
   t.members -= x.lenders;
   bool const lends = x.lend_end >= horizon_;
   x.led = led_of(x, now);
   x.cur = cur_of(x, now);
+  x.gone = left_of(x, now);
   x.lending = lends ? x.lent : 0;
   x.lenders = lends ? x.members : 0;
   t.led += x.led;
   t.cur += x.cur;
+  t.gone += x.gone;
   t.lent += x.lending;
   t.members += x.lenders;
 }
@@ -94,11 +98,6 @@ void parent::refresh(time_ns now) {
   horizon_ = now + look_ns() + set_.time.ledger_ns();
   for (edge& e : edges_) {
     for (std::size_t s = 0; s < e.supply.size(); ++s) count(e.supply[s], totals_[s], now);
-  }
-  for (total& t : totals_) {
-    std::erase_if(t.remnants, [now](remnant const& r) { return r.end <= now; });
-    t.gone = 0;
-    for (remnant const& r : t.remnants) t.gone += r.value;
   }
 }
 
@@ -155,8 +154,8 @@ rate parent::ledger_sum(unsigned supply, time_ns now) const {
   total const& t = totals_[supply];
   if (is_fresh(now)) return t.led + t.gone;
   rate sum = 0;
-  for (edge const& e : edges_) sum += led_of(e.supply[supply], now);
-  for (remnant const& r : t.remnants) sum += r.end > now ? r.value : 0;
+  for (edge const& e : edges_)
+    sum += led_of(e.supply[supply], now) + left_of(e.supply[supply], now);
   return sum;
 }
 
@@ -168,6 +167,11 @@ rate parent::ledger(unsigned child, unsigned supply, time_ns now) const {
 rate parent::current(unsigned child, unsigned supply, time_ns now) const {
   slot const* x = find(child, supply);
   return x ? cur_of(*x, now) : 0;
+}
+
+rate parent::left_by(unsigned child, unsigned supply, time_ns now) const {
+  slot const* x = find(child, supply);
+  return x ? left_of(*x, now) : 0;
 }
 
 rate parent::lent_by(unsigned child, unsigned supply, time_ns now) const {
@@ -197,9 +201,8 @@ rate parent::lent_below(unsigned supply, time_ns now, std::uint32_t& members) co
     for (entry const& o : x.older) {
       if (o.kept && o.end > now) most = std::max(most, o.value);
     }
-    kept += most;
+    kept += most + left_of(x, now);
   }
-  for (remnant const& r : totals_[supply].remnants) kept += r.end > now ? r.value : 0;
   if (!set_.obeys.lends_unused) return lent;
   // What a former incarnation gave out while orphaned is not known before it has ended.
   return is_quiet(now) ? 0 : over(lent, kept);
@@ -297,6 +300,7 @@ void parent::append(slot& x, rate value, time_ns end) {
   x.newest = {{incarnation_, ++counter_}, value, end, set_.relay && orphan_};
 }
 
+// What former lives of the child may still use is part of what it is meant to have.
 // `v` is judged against the newest value issued, never against an older one that the ledger still
 // holds: the child may have given that up already and got a smaller one.
 given parent::give(slot& x, total& t, rate wanted, time_ns now) {
@@ -304,7 +308,7 @@ given parent::give(slot& x, total& t, rate wanted, time_ns now) {
   rate const cur = cur_of(x, now);
   rate const base = set_.obeys.judged_by_current ? cur : led_of(x, now);
   rate const budget = budget_of(t, t.lent, t.members, now);
-  rate v = lease > 0 ? wanted : 0;
+  rate v = lease > 0 ? over(wanted, x.gone) : 0;
   if (v > base) {
     bool const full = x.older.size() >= ring_older;
     rate const room = over(budget, t.led - x.led + t.gone);
@@ -344,7 +348,7 @@ bool parent::plan(unsigned child, std::span<rate const> wanted, time_ns now) {
   for (std::size_t s = 0; s < e.supply.size() && s < wanted.size(); ++s) {
     slot& x = e.supply[s];
     totals_[s].cut -= x.cut;
-    x.cut = over(x.cur, wanted[s]);
+    x.cut = over(x.cur, over(wanted[s], x.gone));
     totals_[s].cut += x.cut;
   }
   return true;
@@ -386,19 +390,19 @@ void parent::forget(unsigned child, time_ns now) {
   edge& e = edges_[child];
   for (std::size_t s = 0; s < e.supply.size(); ++s) {
     slot& x = e.supply[s];
-    remnant left{led_of(x, now), x.newest.end};
-    for (entry const& o : x.older) left.end = std::max(left.end, o.end);
+    if (rate const led = led_of(x, now); led > 0) {
+      x.left = left_of(x, now) + led;
+      x.left_end = std::max(x.left_end, x.newest.end);
+      for (entry const& o : x.older) x.left_end = std::max(x.left_end, o.end);
+    }
     x.newest = {};
     x.older.clear();
+    x.lent = x.members = 0;
     x.lend_end = 0;
+    totals_[s].cut -= std::exchange(x.cut, 0);
     count(x, totals_[s], now);
-    if (left.value == 0) continue;
-    totals_[s].remnants.push_back(left);
-    totals_[s].gone += left.value;
   }
-  std::size_t const supplies = e.supply.size();
-  e = edge{};
-  e.supply.resize(supplies);
+  e = edge{.supply = std::move(e.supply)};
 }
 
 }  // namespace sluice::lease

@@ -68,13 +68,16 @@ class parent {
   /// than the known ones, by the child's clock, is then not late but new.
   void hello(unsigned child, std::uint64_t incarnation, time_ns now);
 
-  /// The child is gone for good or its slot is reused; its ledger entries stay until they end.
+  /// This life of the child is over. What it may still use stays in the ledger until it ends, and
+  /// the next life has so much less: many lives together get no more than one.
   void forget(unsigned child, time_ns now);
 
   bool is_live(unsigned child, time_ns now) const;                   // believed within live_ns()
   rate current(unsigned child, unsigned supply, time_ns now) const;  // newest value not expired
   rate ledger(unsigned child, unsigned supply,
               time_ns now) const;  // what it must be assumed to use
+  rate left_by(unsigned child, unsigned supply,
+               time_ns now) const;  // what lives that are over hold
   rate lent_by(unsigned child, unsigned supply, time_ns now) const;  // escrow it still lends
   rate budget(unsigned supply, time_ns now) const;
   rate ledger_sum(unsigned supply, time_ns now) const;
@@ -94,14 +97,17 @@ class parent {
     bool kept = false;  // given from escrow of the children, not from an own grant
   };
   /// One child's part of one supply. `older` holds what is not acknowledged away: almost always
-  /// nothing. The last four are what the sums hold of this slot.
+  /// nothing. `left` is of lives that are over, until all that they were given has ended. From
+  /// `led` on it is what the sums hold of this slot.
   struct slot {
     entry newest;
     std::vector<entry> older;
     rate lent = 0;
     time_ns lend_end = 0;
     std::uint32_t members = 0;
-    rate led = 0, cur = 0, lending = 0;
+    rate left = 0;
+    time_ns left_end = 0;
+    rate led = 0, cur = 0, lending = 0, gone = 0;
     rate cut = 0;  // of cur: planned to be taken by the answer that is about to be made
     std::uint32_t lenders = 0;
   };
@@ -114,10 +120,6 @@ class parent {
     bool ever_believed = false;
     std::vector<slot> supply;
   };
-  struct remnant {  // of children forgotten
-    rate value = 0;
-    time_ns end = 0;
-  };
   struct total {
     supply_terms terms;
     rate own = 0;
@@ -125,12 +127,12 @@ class parent {
     rate led = 0, cur = 0, lent = 0, gone = 0;
     rate cut = 0;
     std::uint32_t members = 0;
-    std::vector<remnant> remnants;
   };
 
   slot const* find(unsigned child, unsigned supply) const;
   static rate led_of(slot const& x, time_ns now);
   static rate cur_of(slot const& x, time_ns now);
+  static rate left_of(slot const& x, time_ns now);
   void count(slot& x, total& t, time_ns now);
   std::int64_t look_ns() const;
   bool is_fresh(time_ns now) const;

@@ -258,6 +258,30 @@ TEST_CASE("a forgotten child stays in the ledger until its grant ends", "[lease]
   CHECK(b.p.ledger_sum(0, b.now + 1100 * ms) == 0);
 }
 
+TEST_CASE("many lives of a child together get no more than one", "[lease]") {
+  bench b({}, 2, 1000);
+  node m{0}, n{1};
+  b.ask(m, 0);
+  b.ask(n, 0);
+  b.now += ms;
+  b.ask(m, 500, false);
+  rate most = 0;
+  for (int life = 0; life < 100; ++life) {
+    b.now += 5 * ms;
+    b.p.forget(0, b.now);
+    m.applied = {}, m.value = 0;
+    b.ask(m, 500, false);
+    most = std::max(most, b.p.ledger(0, 0, b.now) + b.p.left_by(0, 0, b.now));
+  }
+  CHECK(most == 500);
+  CHECK(b.p.ledger_sum(0, b.now) == 500);
+  b.ask(n, 0);
+  CHECK(b.ask(n, 500, false) == 500);
+  b.now += 1100 * ms;
+  b.ask(m, 0, false);
+  CHECK(b.ask(m, 500, false) == 500);  // what the lives had has ended
+}
+
 TEST_CASE("claims of escrow above the policy's are cut", "[lease]") {
   bench b({}, 2, 0);
   node n{0};
