@@ -116,7 +116,7 @@ bool arbiter::answer(std::uint32_t number, time_ns now, outbox& out) {
       write_streams(c, g);
       if (c.split_from == 0) c.split_from = c.sequence;
     }
-    c.given_until = now + set_.time.ledger_ns();
+    roster_.sent(c, now, now + set_.time.ledger_ns());
     mark_hungry(number, now);
   }
   return out.send(number, grant_);

@@ -29,7 +29,9 @@ arbiter::arbiter(settings const& s, policy_table p, std::uint64_t incarnation, t
       parent_(ledger_settings(s, p), incarnation, start),
       had_pool_at_(start),
       allocated_at_(start - s.spacing_ns),
-      next_cycle_(start) {
+      next_cycle_(start),
+      start_(start) {
+  roster_.forgot_until = forgot_until();
   set_policy(std::move(p));
 }
 
@@ -76,6 +78,12 @@ void arbiter::set_overrides(verbs::override_book const* o) {
 void arbiter::set_timers(lease::timers const& t) {
   set_.time = t;
   parent_.set_timers(t);
+  roster_.forgot_until = forgot_until();
+}
+
+/// Up to Q grants are renewed without a split, and the old one goes on with them.
+time_ns arbiter::forgot_until() const {
+  return start_ + set_.time.quiet_ns() + set_.time.ledger_ns();
 }
 
 std::vector<notice> arbiter::take_notices() { return std::exchange(notices_, {}); }

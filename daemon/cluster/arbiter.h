@@ -122,6 +122,7 @@ class arbiter {
   void send_welcome(std::uint32_t c, outbox& out);
   void send_policy(std::uint32_t c, time_ns now, outbox& out);
   void note_life(child& c, bool live);
+  time_ns forgot_until() const;
   lease::report const& as_ours(child const& c, lease::report const& r);
   rate escrow_of_node(std::uint32_t supply) const;
   bool lends_its_own(lease::holding const& h, std::uint32_t supply) const;
@@ -154,6 +155,7 @@ class arbiter {
   std::vector<notice> notices_;
   std::vector<std::uint32_t> keys_;  // of all supplies, as grants list them
   lease::report mapped_;
+  time_ns start_;
   wire::message grant_ = wire::grant{};  // reused, so that its arrays stay
 };
 

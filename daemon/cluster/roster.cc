@@ -183,6 +183,21 @@ bool roster::acknowledged(stream& s, bool newest) {
   return (learnt || before > s.held()) && f.deal.limit != unbounded;
 }
 
+bool roster::acknowledged(child& c, bool newest) {
+  bool freed = false;
+  for (stream& s : c.streams) freed |= acknowledged(s, newest);
+  c.acknowledged = true;
+  c.mark = c.sequence;
+  c.mark_until = 0;
+  return freed;
+}
+
+/// Who has not applied this message, nor a later one, has only what was sent before it.
+void roster::sent(child& c, time_ns now, time_ns until) {
+  if (c.split_from != 0 && c.mark_until == 0) c.mark_until = std::max(c.given_until, now);
+  c.given_until = until;
+}
+
 void roster::drop_held(stream& s) {
   flow& f = at(s.job, s.supply);
   f.held -= s.held();
@@ -225,18 +240,14 @@ news roster::take(std::uint32_t number, wire::report const& r, time_ns now) {
   c.heard_at = now;
   c.policy_hash = r.policy_hash;
   if (c.keys != r.supplies) index_supplies(c, r.supplies);
-  if (!r.same_streams && !are_same_streams(c, r)) reorder(c, r, n);
+  if (!r.same_streams && !are_same_streams(c, r)) reorder(c, r, n, now);
   c.named |= !r.same_streams;
   bool const splits = c.named && c.split_from != 0 && r.applied_sequence >= c.split_from;
   bool const newest = splits && r.applied_sequence == c.sequence;
   bool const later =
       newest || (splits && r.applied_sequence > c.mark && r.applied_sequence < c.sequence);
-  c.acknowledged |= later;
   if (!r.same_streams) take_streams(c, r, n);
-  if (later) {
-    for (stream& s : c.streams) n.freed |= acknowledged(s, newest);
-    c.mark = c.sequence;
-  }
+  if (later) n.freed |= acknowledged(c, newest);
   if (splits && !c.ghosts.empty() && r.applied_sequence <= c.sequence)
     n.freed |= lay_ghosts(c, r.applied_sequence, now);
   return n;
@@ -286,7 +297,7 @@ bool roster::has_room(child const& c) const {
 }
 
 /// Brings our streams of a child into the order of its report; those it no longer names are gone.
-void roster::reorder(child& c, wire::report const& r, news& n) {
+void roster::reorder(child& c, wire::report const& r, news& n, time_ns now) {
   scratch_.clear();
   for (std::size_t i = 0; i < c.streams.size(); ++i)
     slots_[c.streams[i].job * width_ + c.streams[i].supply] = static_cast<std::uint32_t>(i + 1);
@@ -305,7 +316,8 @@ void roster::reorder(child& c, wire::report const& r, news& n) {
       s.key = said.job, s.job = row, s.supply = supply, s.class_key = said.class_key;
       use(row);
       if (jobs[row].votes.empty()) set_class(row, said.class_key);
-      s.unknown = !c.acknowledged && r.lease.supply[said.supply].held > 0;
+      bool const may_hold = !c.acknowledged && now < forgot_until;
+      s.unknown = may_hold && r.lease.supply[said.supply].held > 0;
       at(row, supply).unknown += s.unknown;
       scratch_.push_back(s);
       n.edge = true;
@@ -422,7 +434,9 @@ bool roster::expire(child& c, time_ns now, std::int64_t cycle_ns) {
     leave(t);
     return true;
   });
-  return !c.ghosts.empty() && lay_ghosts(c, 0, now);
+  bool const freed = !c.ghosts.empty() && lay_ghosts(c, 0, now);
+  bool const has_ended = c.mark_until != 0 && now >= c.mark_until;
+  return (has_ended && acknowledged(c, false)) || freed;
 }
 
 void roster::leave(tenancy const& t) {

@@ -5,7 +5,9 @@
 //
 // Jobs that span nodes have limits that must hold over all nodes, also while grants change. So each
 // stream keeps the largest value that its child may still have in force (`held`), and each flow the
-// sum of those. A value is out of force when a later grant message was acknowledged.
+// sum of those. A value is out of force when a later grant message was acknowledged, or when a
+// later one was sent and all before it have ended: so a child that acknowledges nothing keeps
+// nothing.
 #pragma once
 
 #include <cstdint>
@@ -101,6 +103,8 @@ struct child {
   std::vector<rate> wanted;            // by supply
   std::vector<tenancy> jobs;
   std::vector<ghost> ghosts;
+  time_ns mark_until =
+      0;  // nothing sent up to mark is in force from then on; 0: nothing came after
 };
 
 /// `live`, `silent` or `gone`.
@@ -168,9 +172,12 @@ class roster {
   news take(std::uint32_t c, wire::report const& r, time_ns now);
   void take(std::uint32_t c, wire::job_list const& l, time_ns now);
   void clear(child& c);  // its streams and jobs are gone
-  /// Tenancies that nobody confirmed, ghosts whose grants have ended. True: a ghost was laid.
+  /// Tenancies that nobody confirmed, ghosts and values whose grants have ended. True: a job's
+  /// limit has room that it had not.
   bool expire(child& c, time_ns now, std::int64_t cycle_ns);
   void sent(stream& s, rate value);  // in the grant message that is being written
+  /// That message leaves, and no grant in it is in force from `until` on.
+  void sent(child& c, time_ns now, time_ns until);
   /// After a change of overrides: jobs are linked to theirs again.
   void set_overrides(verbs::override_book const* o);
   void relink();
@@ -190,14 +197,16 @@ class roster {
   std::vector<job> jobs;
   std::vector<flow> flows;
   bool has_new_jobs = false;  // some job's name is not announced
+  time_ns forgot_until = 0;   // children may hold what a former life of ours gave, up to then
 
  private:
   void index_supplies(child& c, std::vector<std::uint32_t> const& keys);
   bool is_theirs(wire::job_entry const& e) const;
   bool has_room(child const& c) const;
-  void reorder(child& c, wire::report const& r, news& n);
+  void reorder(child& c, wire::report const& r, news& n, time_ns now);
   void take_streams(child& c, wire::report const& r, news& n);
   bool acknowledged(stream& s, bool newest);
+  bool acknowledged(child& c, bool newest);
   void drop_held(stream& s);
   void leave_ghost(child& c, stream& s);
   bool lay_ghosts(child& c, std::uint64_t applied, time_ns now);

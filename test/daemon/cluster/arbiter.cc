@@ -238,6 +238,27 @@ TEST_CASE("cluster: a node lends no more than its own part, whatever it claims",
   CHECK(w.top().ledger().budget(0, w.now) <= pool + w.nodes[1]->escrow[0]);
 }
 
+TEST_CASE("cluster: a node that acknowledges nothing keeps no job below its limit", "[cluster]") {
+  flat w(four_classes(), 5);
+  node& liar = *w.nodes[1];
+  w.each_report = [&](node& n, wire::report& r) {
+    if (&n != &liar) return;
+    r.applied_sequence = 0;
+    r.lease.supply[0].held = k;
+  };
+  tenant& honest = w.nodes[0]->add(3, 3, {0});
+  liar.add(3, 3, {500 * k});
+  bool const names_it_early = GENERATE(true, false);
+  if (!names_it_early) liar.remove(3);
+  w.run(5000 * ms);
+  if (!names_it_early) liar.add(3, 3, {500 * k});
+  w.run(2000 * ms);
+  REQUIRE(w.allowed(3, 0) >= 11 * k);  // all of the limit is the liar's
+  honest.appetite[0] = 500 * k;
+  w.run(2500 * ms);
+  CHECK(honest.allowed[0] >= 5 * k);
+}
+
 TEST_CASE("cluster: with a long cycle everybody keeps a share", "[cluster]") {
   shape s = four_classes();
   s.cycle = 1000 * ms;
