@@ -78,8 +78,9 @@ void add_demand(demand_bins& bins, rate served, std::uint32_t waiters, bool bloc
 void merge(demand_bins& into, demand_bins const& from);
 
 /// Splits what a job got over its children (nodes or relays) by demand: `parts[i]` is child i's.
-/// All of `amount` is given; a child without streams gets nothing while another has some.
-void split(std::span<demand_bins const> children, rate amount, std::span<rate> parts);
+/// All of `amount` is given; a child without streams gets nothing while another has some. Returns
+/// how many waiters were counted of one stream at most.
+std::uint64_t split(std::span<demand_bins const> children, rate amount, std::span<rate> parts);
 
 /// The same where every child is a node: exact, and without a histogram for each.
 struct leaf {
@@ -87,6 +88,6 @@ struct leaf {
   std::uint32_t waiters = 0;
   bool blocked = false;
 };
-void split(std::span<leaf const> nodes, rate amount, std::span<rate> parts);
+std::uint64_t split(std::span<leaf const> nodes, rate amount, std::span<rate> parts);
 
 }  // namespace sluice::policies

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A job's amount over the nodes it runs on: by demand, who waits counting as many times as it has
 // waiters, who does not as many times as those on average: else a busy node that just has enough
-// would be cut below it, wait, be given more, and so on for ever. Two hundredths and all that
+// would be cut below it, wait, be given more, and so on for ever. How many wait is what a node
+// says: so none counts for more than a few times what half of them say. Two hundredths and all that
 // nobody asked for go to every stream alike, so that a silent node can start. A relay cannot send
 // every demand: its histogram gives the sum of min(demand, level) exactly where the level is at the
 // edge of a bin and a straight line between. Histograms add, so a tree divides as a flat controller
@@ -61,12 +62,47 @@ void add_alike(std::span<Child const> children, rate amount, std::span<rate> par
 
 /// Weights are in 1024ths of the mean of the blocked.
 constexpr unsigned one = 1024;
+constexpr std::uint64_t most_times = 4;  // the median
+
+/// The blocked of a child, and what they say together.
+struct voice {
+  std::uint64_t weight = 0, streams = 0;
+  std::uint64_t mean() const { return streams == 0 ? 0 : weight / streams; }
+};
+
+/// Of all streams, the lower one.
+std::uint64_t median(std::span<voice const> voices) {
+  thread_local std::vector<voice> sorted;
+  sorted.assign(voices.begin(), voices.end());
+  std::ranges::sort(sorted, {}, &voice::mean);
+  wide all = 0, below = 0;
+  for (voice const& v : sorted) all += v.streams;
+  for (voice const& v : sorted)
+    if (below += v.streams; 2 * below >= all && v.streams > 0) return v.mean();
+  return 0;
+}
+
+/// What each stream counts for at most, of which the weights are cut to that.
+std::uint64_t bound(std::span<voice> voices) {
+  std::uint64_t least = unbounded, most = 0;
+  for (voice const& v : voices) {
+    if (v.streams == 0) continue;
+    least = std::min(least, v.mean());
+    most = std::max(most, v.mean());
+  }
+  if (most / most_times < std::max<std::uint64_t>(least, 1)) return unbounded;  // nearly always
+  std::uint64_t const usual = std::max<std::uint64_t>(median(voices), 1);
+  std::uint64_t const of_stream = most_times * std::min(usual, unbounded / most_times);
+  for (voice& v : voices)
+    v.weight = static_cast<std::uint64_t>(std::min<wide>(v.weight, wide{of_stream} * v.streams));
+  return of_stream;
+}
 
 struct mean_weight {
   wide weight = 0, streams = 0;
-  void add(std::uint64_t w, std::uint64_t n) {
-    weight += w;
-    streams += n;
+  void add(voice const& v) {
+    weight += v.weight;
+    streams += v.streams;
   }
   std::uint64_t of(std::uint64_t w) const {
     return weight == 0 ? 0 : static_cast<std::uint64_t>(wide{w} * one * streams / weight);
@@ -115,13 +151,15 @@ void interpolate(std::span<ramp const> ramps, rate amount, std::span<rate> parts
 
 /// Fills `ramps` for the stretch of the level in which the children together use `amount`; false if
 /// all they want is less.
-bool find_ramps(std::span<demand_bins const> children, rate amount, std::vector<ramp>& ramps) {
+bool find_ramps(std::span<demand_bins const> children, std::span<voice const> voices, rate amount,
+                std::vector<ramp>& ramps) {
   thread_local std::vector<progress> state;
   state.clear();
   mean_weight mean;
-  for (demand_bins const& b : children) mean.add(b.blocked_weight, b.blocked);
-  for (demand_bins const& b : children)
-    state.push_back({0, (streams(b) - b.blocked) * one + mean.of(b.blocked_weight)});
+  for (voice const& v : voices) mean.add(v);
+  for (std::size_t i = 0; i < children.size(); ++i)
+    state.push_back(
+        {0, (streams(children[i]) - voices[i].streams) * one + mean.of(voices[i].weight)});
   for (unsigned bin = 0; bin < demand_bins::count; ++bin) {
     wide reach = 0;
     ramps.clear();
@@ -166,10 +204,14 @@ void merge(demand_bins& into, demand_bins const& from) {
   into.blocked += from.blocked;
 }
 
-void split(std::span<demand_bins const> children, rate amount, std::span<rate> parts) {
+std::uint64_t split(std::span<demand_bins const> children, rate amount, std::span<rate> parts) {
   thread_local std::vector<ramp> ramps;
-  if (children.empty()) return;
-  if (find_ramps(children, amount - alike(amount), ramps)) {
+  thread_local std::vector<voice> voices;
+  if (children.empty()) return unbounded;
+  voices.clear();
+  for (demand_bins const& b : children) voices.push_back({b.blocked_weight, b.blocked});
+  std::uint64_t const most = bound(voices);
+  if (find_ramps(children, voices, amount - alike(amount), ramps)) {
     interpolate(ramps, amount - alike(amount), parts);
   } else {
     std::transform(ramps.begin(), ramps.end(), parts.begin(),
@@ -178,24 +220,30 @@ void split(std::span<demand_bins const> children, rate amount, std::span<rate> p
   rate left = amount;
   for (rate part : parts) left -= part;
   add_alike(children, left, parts);
+  return most;
 }
 
-void split(std::span<leaf const> nodes, rate amount, std::span<rate> parts) {
+std::uint64_t split(std::span<leaf const> nodes, rate amount, std::span<rate> parts) {
   thread_local std::vector<basin> basins;
+  thread_local std::vector<voice> voices;
   basins.clear();
+  voices.clear();
+  for (leaf const& n : nodes) voices.push_back(is_blocked(n) ? voice{weight_of(n), 1} : voice{});
+  std::uint64_t const most = bound(voices);
   mean_weight mean;
-  for (leaf const& n : nodes)
-    if (is_blocked(n)) mean.add(weight_of(n), 1);
-  for (leaf const& n : nodes) {
-    std::uint64_t const weight = is_blocked(n) ? mean.of(weight_of(n)) : one;
+  for (voice const& v : voices) mean.add(v);
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    leaf const& n = nodes[i];
+    std::uint64_t const weight = is_blocked(n) ? mean.of(voices[i].weight) : one;
     basins.push_back({0, is_blocked(n) ? unbounded : with_headroom(n.served),
                       static_cast<std::uint32_t>(std::clamp<std::uint64_t>(weight, 1, ~0u))});
   }
-  if (nodes.empty()) return;
+  if (nodes.empty()) return most;
   water_fill(basins, amount - alike(amount), parts);
   rate left = amount;
   for (rate part : parts) left -= part;
   add_alike(nodes, left, parts);
+  return most;
 }
 
 }  // namespace sluice::policies

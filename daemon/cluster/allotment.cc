@@ -167,7 +167,7 @@ void allotment::follow(roster& r, std::span<rate const> capacity) {
   }
 }
 
-void allotment::divide(roster& r, flow const& f) {
+void allotment::divide(roster& r, flow& f) {
   std::span<place const> const streams(order_.data() + f.first, f.streams);
   parts_.resize(streams.size());
   if (streams.size() == 1) {
@@ -178,7 +178,7 @@ void allotment::divide(roster& r, flow const& f) {
       stream const& s = r.children[p.child].streams[p.stream];
       leaves_.push_back({s.served, s.waiters, s.blocked});
     }
-    policies::split(leaves_, f.granted, parts_);
+    f.most_weight = policies::split(leaves_, f.granted, parts_);
   } else {
     bins_.resize(streams.size());
     for (std::size_t i = 0; i < streams.size(); ++i) {
@@ -191,7 +191,7 @@ void allotment::divide(roster& r, flow const& f) {
         policies::add_demand(bins_[i], s.served, s.waiters, s.blocked);
       }
     }
-    policies::split(bins_, f.granted, parts_);
+    f.most_weight = policies::split(bins_, f.granted, parts_);
   }
   for (std::size_t i = 0; i < streams.size(); ++i) {
     child& c = r.children[streams[i].child];

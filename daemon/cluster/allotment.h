@@ -52,7 +52,7 @@ class allotment {
   void promise(roster& r);
   void claim(roster& r, std::span<rate const> capacity, limit_part part);
   void follow(roster& r, std::span<rate const> capacity);
-  void divide(roster& r, flow const& f);
+  void divide(roster& r, flow& f);
 
   std::vector<place> order_;  // streams of live children, those of one flow side by side
   std::vector<policies::supply> claims_;

@@ -11,8 +11,16 @@ namespace {
 
 constexpr time_ns early_ns = 20'000'000;  // between reports that do not wait for their cycle
 
-void add_leaf(policies::demand_bins& to, policies::leaf const& l) {
-  policies::add_demand(to, l.served, l.waiters, l.blocked);
+/// Of whoever says that very many wait no more is passed on than counts here.
+void add_leaf(policies::demand_bins& to, policies::leaf const& l, std::uint64_t most_weight) {
+  auto const waiters = static_cast<std::uint32_t>(std::min<std::uint64_t>(l.waiters, most_weight));
+  policies::add_demand(to, l.served, waiters, l.blocked);
+}
+
+policies::demand_bins bounded(policies::demand_bins b, std::uint64_t most_weight) {
+  if (b.blocked != 0 && b.blocked_weight / b.blocked >= most_weight)
+    b.blocked_weight = most_weight * b.blocked;
+  return b;
 }
 
 }  // namespace
@@ -143,6 +151,7 @@ void relay_side::merge_streams() {
     for (std::size_t i = 0; i < c.streams.size(); ++i) {
       stream const& s = c.streams[i];
       std::uint32_t& slot = slots_[s.job * r.width() + s.supply];
+      std::uint64_t const most_weight = r.at(s.job, s.supply).most_weight;
       if (slot == 0) {
         report_.streams.emplace_back();
         only_.emplace_back();
@@ -167,12 +176,12 @@ void relay_side::merge_streams() {
         if (place == no_bins) {
           place = static_cast<std::uint32_t>(sums_.size());
           sums_.emplace_back();
-          if (sum.nodes > 0) add_leaf(sums_.back(), only_[slot - 1]);
+          if (sum.nodes > 0) add_leaf(sums_.back(), only_[slot - 1], most_weight);
         }
         if (s.bins != no_bins)
-          policies::merge(sums_[place], histogram_of(c, s));
+          policies::merge(sums_[place], bounded(histogram_of(c, s), most_weight));
         else
-          add_leaf(sums_[place], {s.served, s.waiters, s.blocked});
+          add_leaf(sums_[place], {s.served, s.waiters, s.blocked}, most_weight);
       }
       sum.nodes += s.nodes;
     }

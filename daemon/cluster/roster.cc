@@ -21,6 +21,12 @@ constexpr std::size_t most_streams_of_node = 1000;
 // Sums over all children must fit 64 bits, whatever a child claims.
 constexpr rate most_of_node = rate{1} << 48;
 constexpr rate most_of_relay = rate{1} << 54;
+constexpr std::uint32_t most_waiters_of_node = 4096;  // a job has so many process slots
+constexpr std::uint32_t most_nodes_of_relay = 1 << 16;
+
+std::uint32_t nodes_of(child const& c, wire::stream_report const& s) {
+  return c.is_relay ? std::clamp(s.nodes, 1u, most_nodes_of_relay) : 1;
+}
 
 bool is_blocked(wire::stream_report const& s) {
   return s.blocked_ppm > 0 || s.waiters > 0 || (s.has_bins && s.blocked > 0);
@@ -271,8 +277,9 @@ void roster::take_streams(child& c, wire::report const& r, news& n) {
       s.bins = static_cast<std::uint32_t>(bin);
       while (bin < r.bins.size() && r.bins[bin].stream == place) ++bin;
       s.bin_count = static_cast<std::uint32_t>(bin) - s.bins;
-      s.blocked_nodes = said.blocked;
-      s.blocked_weight = said.blocked_weight;
+      s.blocked_nodes = std::min(said.blocked, most_nodes_of_relay);
+      s.blocked_weight =
+          std::min(said.blocked_weight, std::uint64_t{s.blocked_nodes} * most_waiters_of_node);
     }
     ++at;
     bool const blocked = is_blocked(said);
@@ -281,7 +288,7 @@ void roster::take_streams(child& c, wire::report const& r, news& n) {
     s.blocked_ppm = blocked ? std::max(said.blocked_ppm, 1u) : 0;
     s.served = std::min(said.served, most);
     s.waiting = std::min(said.waiting, most);
-    s.waiters = said.waiters;
+    s.waiters = std::min(said.waiters, nodes_of(c, said) * most_waiters_of_node);
     s.need = said.need;
     s.nodes = said.nodes;
     if (said.class_key == s.class_key) continue;

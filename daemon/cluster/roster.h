@@ -151,6 +151,7 @@ struct flow {
   bool amount_binds = false;
   rate amount = 0;  // relay: what the parent means it to have
   rate most = 0;    // relay: largest amount since the window was opened
+  std::uint64_t most_weight = policies::unbounded;  // of one node, by the last allocation
 };
 
 /// What a report brought.

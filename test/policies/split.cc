@@ -81,6 +81,17 @@ TEST_CASE("split: by hand", "[policies]") {
         amounts{106'000, 490'000, 4'000});
 }
 
+TEST_CASE("split: who says that very many wait takes a job from nobody", "[policies]") {
+  std::uint32_t const all = ~std::uint32_t{0};
+  leaf const honest{0, 4, true}, liar{0, all, true};
+  // 2 % alike, the rest 4 : 1.
+  CHECK(by_leaf({liar, honest}, 1'000'000)[1] >= 205'000);
+  CHECK(by_leaf({honest, liar, honest, liar, honest}, 1'000'000)[0] >= 90'000);
+  demand_bins lies = bins_of({{liar}});
+  lies.blocked_weight = unbounded;
+  CHECK(by_bins({lies, bins_of({{honest}})}, 1'000'000)[1] >= 205'000);
+}
+
 TEST_CASE("split: all that came is given", "[policies]") {
   for_seeds(5'000, [](generator& random) {
     std::size_t const counts[] = {1, 2, 5, 40};

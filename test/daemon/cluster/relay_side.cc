@@ -120,6 +120,23 @@ TEST_CASE("relay: a limited job over all branches uses its limit", "[cluster][re
   CHECK(worst <= 20 * k);
 }
 
+TEST_CASE("relay: a node below one takes no job by what it says", "[cluster][relay]") {
+  shape s;
+  s.nodes = 8;
+  s.classes = {{{.weight = 1000}}};
+  world w(s, 4);
+  w.add_cluster();
+  unsigned const left = w.add_relay(0), right = w.add_relay(0);
+  for (unsigned i = 0; i < 8; ++i) w.add_node(i < 4 ? left : right).add(1, 1, {500 * k});
+  w.each_report = [&](node& n, wire::report& r) {
+    for (wire::stream_report& x : r.streams)
+      if (&n == w.nodes[0].get()) x.waiters = ~0u;
+  };
+  w.run(4000 * ms);
+  // It has four voices of eleven.
+  for (unsigned i = 1; i < 8; ++i) CHECK(w.nodes[i]->jobs[0].allowed[0] >= 6 * k);
+}
+
 TEST_CASE("relay: without a parent it divides what its nodes own", "[cluster][relay]") {
   tree w(two_classes(), 6);
   std::uint64_t over = 0, over_limit = 0;
