@@ -152,7 +152,8 @@ void relay_side::merge_streams() {
       stream const& s = c.streams[i];
       std::uint32_t& slot = slots_[s.job * r.width() + s.supply];
       std::uint64_t const most_weight = r.at(s.job, s.supply).most_weight;
-      if (slot == 0) {
+      bool const is_first = slot == 0;
+      if (is_first) {
         report_.streams.emplace_back();
         only_.emplace_back();
         sum_of_.push_back(no_bins);
@@ -169,14 +170,14 @@ void relay_side::merge_streams() {
       sum.waiters += s.waiters;
       sum.need = std::max(sum.need, s.need);
       sum.blocked_ppm = std::max(sum.blocked_ppm, s.blocked_ppm);
-      if (sum.nodes == 0 && s.bins == no_bins) {
+      if (is_first && s.bins == no_bins) {
         only_[slot - 1] = {s.served, s.waiters, s.blocked};
       } else {
         std::uint32_t& place = sum_of_[slot - 1];
         if (place == no_bins) {
           place = static_cast<std::uint32_t>(sums_.size());
           sums_.emplace_back();
-          if (sum.nodes > 0) add_leaf(sums_.back(), only_[slot - 1], most_weight);
+          if (!is_first) add_leaf(sums_.back(), only_[slot - 1], most_weight);
         }
         if (s.bins != no_bins)
           policies::merge(sums_[place], bounded(histogram_of(c, s), most_weight));

@@ -290,7 +290,7 @@ void roster::take_streams(child& c, wire::report const& r, news& n) {
     s.waiting = std::min(said.waiting, most);
     s.waiters = std::min(said.waiters, nodes_of(c, said) * most_waiters_of_node);
     s.need = said.need;
-    s.nodes = said.nodes;
+    s.nodes = nodes_of(c, said);
     if (said.class_key == s.class_key) continue;
     s.class_key = said.class_key;
     if (jobs[s.job].votes.empty()) set_class(s.job, s.class_key);

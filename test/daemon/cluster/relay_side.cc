@@ -130,9 +130,11 @@ TEST_CASE("relay: a node below one takes no job by what it says", "[cluster][rel
   for (unsigned i = 0; i < 8; ++i) w.add_node(i < 4 ? left : right).add(1, 1, {500 * k});
   w.each_report = [&](node& n, wire::report& r) {
     for (wire::stream_report& x : r.streams)
-      if (&n == w.nodes[0].get()) x.waiters = ~0u;
+      if (&n == w.nodes[0].get()) x.waiters = x.nodes = ~0u;
   };
   w.run(4000 * ms);
+  cluster::roster const& known = w.top().who();
+  CHECK(known.at(known.job_of(1), 0).nodes == 8);
   // It has four voices of eleven.
   for (unsigned i = 1; i < 8; ++i) CHECK(w.nodes[i]->jobs[0].allowed[0] >= 6 * k);
 }
