@@ -125,7 +125,8 @@ void gate_book::begin(gate g, time_ns now) {
   bool const is_known = of != jobs_.end();
   std::string const asks = g.from == above ? "" : standing_[g.from].name;
   if (is_known)
-    for (row const& r : of->second.rows) g.nodes.push_back({r.node});
+    for (row const& r : of->second.rows)
+      if (!r.is_over) g.nodes.push_back({r.node});
   std::ranges::sort(g.nodes, {}, &asked::node);
   gate& kept = gates_.emplace_back(std::move(g));
   kept.is_unknown = !is_known && asks.empty();
@@ -144,21 +145,34 @@ std::string gate_book::waits_for(gate const& g) const {
   return out.substr(0, wire::most_gate_text);
 }
 
-/// Of a loss the next gate is told, once: who goes on after that error knows.
+/// Of a loss the next gate of each asker is told, once: who goes on after that error knows, and
+/// nobody else does.
 bool gate_book::tell_losses(gate& g, time_ns now) {
   auto const of = jobs_.find(g.job);
   if (of == jobs_.end()) return false;
-  auto const r = std::ranges::find_if(
-      of->second.rows, [&](row const& one) { return !one.lost.empty() && g.find(one.node); });
+  std::string const asks = g.from == above ? "" : standing_[g.from].name;
+  auto const r = std::ranges::find_if(of->second.rows, [&](row const& one) {
+    return !one.lost.empty() && !one.told.contains(asks) && (one.is_over || g.find(one.node));
+  });
   if (r == of->second.rows.end()) return false;
   std::string const why = fmt::format("node {} {}", r->node, r->lost);
-  if (!is_relay_) {  // see pass_losses
-    r->lost.clear();
-    touch(g.job, r->node);
-    if (r->is_over) drop_row(g.job, std::string(r->node));
-  }
+  if (!is_relay_) told(g.job, std::string(r->node), asks);  // see pass_losses
   end(g, EIO, why, now);
   return true;
+}
+
+/// A loss of which all were told that have the job is forgotten.
+void gate_book::told(core::job_id job, std::string const& node, std::string const& asks) {
+  row& lost = *find_row(job, node);
+  lost.told.insert(asks);
+  touch(job, node);
+  bool const is_heard = std::ranges::all_of(jobs_[job].rows, [&](row const& r) {
+    return r.is_over || r.node == node || lost.told.contains(r.node);
+  });
+  if (!is_heard) return;
+  lost.lost.clear();
+  lost.told.clear();
+  if (lost.is_over) drop_row(job, node);
 }
 
 void gate_book::send_sync(gate const& g, asked& a, time_ns now) {

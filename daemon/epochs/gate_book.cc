@@ -74,6 +74,12 @@ gate_book::row* gate_book::find_row(core::job_id job, std::string const& node) {
   return at == rows.end() ? nullptr : &*at;
 }
 
+/// Who was told of an earlier loss knows nothing of this one.
+void gate_book::row::lose(char const* why) {
+  if (lost.empty() || !told.empty()) lost = why;
+  told.clear();
+}
+
 void gate_book::add_row(core::job_id job, std::string const& node, std::uint64_t boot) {
   job_rows& of = jobs_[job];
   if (of.rows.empty() && !of.is_leaving) of.is_above = false, of.told_at = 0;
@@ -133,7 +139,7 @@ void gate_book::join_one(std::uint32_t child, wire::gate_member const& m) {
   row* r = find_row(m.job, node);
   if (s.owed.size() >= s.most().owed && !s.owed.contains(m.job)) return refuse_more(s);
   if (m.is_over) {
-    if (r != nullptr && m.is_lost && r->lost.empty()) r->lost = "could not sync what the job wrote";
+    if (r != nullptr && m.is_lost && !r->is_over) r->lose("could not sync what the job wrote");
     if (r != nullptr && r->lost.empty()) {
       drop_row(m.job, node);
     } else if (r != nullptr) {
@@ -151,8 +157,8 @@ void gate_book::join_one(std::uint32_t child, wire::gate_member const& m) {
   if (r == nullptr) {
     add_row(m.job, node, m.boot);
   } else if (r->boot != m.boot || r->is_over) {
-    if (r->boot != m.boot && r->lost.empty())
-      r->lost = "was started again, and what it had not synced is lost";
+    if (r->boot != m.boot && !r->is_over)
+      r->lose("was started again, and what it had not synced is lost");
     r->boot = m.boot;
     set_over(*r, false);
     touch(m.job, node);
@@ -169,7 +175,7 @@ void gate_book::leave_out(std::string const& node, wire::gate_join const& m) {
       bool const is_listed = std::any_of(m.jobs.begin(), m.jobs.end(),
                                          [k = key](auto const& one) { return one.job == k; });
       if (is_listed) continue;
-      if (r.lost.empty()) r.lost = "has lost the job, and nobody synced what it wrote";
+      r.lose("has lost the job, and nobody synced what it wrote");
       set_over(r, true);
       touch(key, node);
     }

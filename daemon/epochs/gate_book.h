@@ -90,9 +90,11 @@ class gate_book {
   struct row {
     std::string node;
     std::uint64_t boot = 0;
-    std::string lost;        // why something of it may be; the next gate is told
+    std::string lost;        // why something of it may be; the next gate of each asker is told
     bool is_over = false;    // and nothing of the job is there any more
     bool is_passed = false;  // relay: that loss is among those of job_rows::boot
+    std::set<std::string> told = {};  // askers, of that loss
+    void lose(char const* why);
   };
   struct job_rows {
     std::vector<row> rows;
@@ -169,6 +171,7 @@ class gate_book {
   void send_sync(gate const& g, asked& a, time_ns now);
   std::string waits_for(gate const& g) const;
   bool tell_losses(gate& g, time_ns now);
+  void told(core::job_id job, std::string const& node, std::string const& asks);
   char const* is_lost(asked& a, time_ns now);
   void look_at(gate& g, time_ns now);
   void end(gate& g, std::uint32_t error, std::string why, time_ns now);

@@ -51,7 +51,9 @@ std::string line_of(json const& j) {
 }  // namespace
 
 json gate_book::text_of(row const& r) {
-  return json::array({r.node, hex(r.boot), r.lost, r.is_over});
+  json out = json::array({r.node, hex(r.boot), r.lost, r.is_over});
+  if (!r.told.empty()) out.push_back(r.told);
+  return out;
 }
 
 /// Of a change: a node whose row is gone is named alone.
@@ -64,7 +66,11 @@ void gate_book::read_job(json const& j, bool is_change) {
     if (is_change) std::erase_if(of.rows, [&](row const& known) { return known.node == node; });
     if (!is_change || r.size() > 1)
       of.rows.push_back(
-          {std::move(node), number_of(r.at(1)), r.at(2).get<std::string>(), r.at(3).get<bool>()});
+          {.node = std::move(node),
+           .boot = number_of(r.at(1)),
+           .lost = r.at(2).get<std::string>(),
+           .is_over = r.at(3).get<bool>(),
+           .told = r.size() > 4 ? r[4].get<std::set<std::string>>() : std::set<std::string>{}});
   }
   of.may_be_above = is_relay_;
   of.is_leaving = is_relay_ && of.rows.empty();

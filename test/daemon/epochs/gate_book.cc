@@ -126,6 +126,37 @@ TEST_CASE("gates: what was lost with a machine is told to one gate", "[gates]") 
   CHECK(d.answer()->error == 0);
 }
 
+TEST_CASE("gates: nobody takes a loss from others by asking first", "[gates]") {
+  desk d = three_nodes();
+  d.join(3);
+  d.settle();
+  bool const is_there = GENERATE(true, false);
+  if (is_there)
+    d.join(2, {hydro, 2, false, false});
+  else
+    d.book.join(2, {true, {}});
+  std::string const why = is_there ? "node n2 was started again, and what it had not synced is lost"
+                                   : "node n2 has lost the job, and nobody synced what it wrote";
+  auto const passes = [&](std::uint32_t who, std::uint64_t counter) {
+    d.ask(who, counter);
+    for (std::uint32_t c : {0u, 1u, 2u, 3u}) d.done(c, counter);
+    return d.answer(who)->error == 0;
+  };
+  CHECK_FALSE(passes(3, 1));
+  for (std::uint64_t counter = 2; counter <= 4; ++counter) CHECK(passes(3, counter));
+  desk again;
+  again.book.from_text(d.book.to_text());
+  d.book = std::move(again.book);  // who was told is remembered
+  for (std::uint32_t c : {0u, 1u, 2u, 3u}) d.hear(c);
+  CHECK(passes(3, 5));
+  CHECK_FALSE(passes(0, 6));
+  CHECK(d.why() == why);
+  CHECK(passes(0, 7));
+  CHECK_FALSE(passes(1, 8));  // and now all know
+  CHECK(d.book.rows() == (is_there ? 4 : 3));
+  CHECK(d.book.to_text().find("lost") == std::string::npos);
+}
+
 TEST_CASE("gates: a loss that shows while a gate is asked fails it", "[gates]") {
   desk d = three_nodes();
   desk again(false, 6);
