@@ -169,12 +169,12 @@ void gate_book::join_one(std::uint32_t child, wire::gate_member const& m) {
 /// Rows of a node that does not have the job any more, and never said that it had synced it.
 void gate_book::leave_out(std::string const& node, wire::gate_join const& m) {
   if (!rows_of_.contains(node)) return;
+  std::vector<core::job_id> listed;
+  for (wire::gate_member const& one : m.jobs) listed.push_back(one.job);
+  std::ranges::sort(listed);
   for (auto& [key, of] : jobs_)
     for (row& r : of.rows) {
-      if (r.node != node || r.is_over) continue;
-      bool const is_listed = std::any_of(m.jobs.begin(), m.jobs.end(),
-                                         [k = key](auto const& one) { return one.job == k; });
-      if (is_listed) continue;
+      if (r.node != node || r.is_over || std::ranges::binary_search(listed, key)) continue;
       r.lose("has lost the job, and nobody synced what it wrote");
       set_over(r, true);
       touch(key, node);

@@ -2,6 +2,7 @@
 // Cluster epochs: a gate opens when every node that has written for the job has synced since it was
 // asked, and not before, whatever is lost, repeated, killed or started again meanwhile.
 #include <catch2/catch.hpp>
+#include <ctime>
 
 #include "base/error.h"
 #include "gate_desk.h"
@@ -600,6 +601,29 @@ TEST_CASE("gates: a node has so many jobs, and a flood of them is told", "[gates
   auto const known = d.to<wire::gate_known>(0);
   for (std::size_t i = told; i < known.size(); ++i) rows += known[i].jobs.size();
   CHECK(rows == 4096);
+}
+
+TEST_CASE("gates: what a relay leaves out is found without a search for each job", "[gates]") {
+  desk d;
+  d.hear(0, 1, wire::role::relay);
+  constexpr std::uint64_t jobs = 256 * 1024, kept = 32'000;
+  for (std::uint64_t job = 1; job <= jobs; job += kept) {
+    wire::gate_join some;
+    for (std::uint64_t i = job; i < job + kept && i <= jobs; ++i) some.jobs.push_back({i, 1});
+    d.book.join(0, some);
+    d.settle();
+  }
+  REQUIRE(d.book.rows() == jobs);
+  wire::gate_join all = {true, {}};
+  for (std::uint64_t job = jobs - kept + 1; job <= jobs; ++job) all.jobs.push_back({job, 1});
+  std::clock_t const began = std::clock();  // of this process's work
+  d.book.join(0, all);
+  CHECK(std::clock() - began < 2 * CLOCKS_PER_SEC);
+  std::string const text = d.book.to_text();
+  std::size_t lost = 0;
+  for (std::size_t at = text.find("has lost"); at != text.npos; at = text.find("has lost", at + 1))
+    ++lost;
+  CHECK(lost == jobs - kept);
 }
 
 TEST_CASE("gates: what the parent does not take is told ever more seldom", "[gates]") {
