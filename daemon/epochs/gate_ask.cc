@@ -124,14 +124,19 @@ void gate_book::begin(gate g, time_ns now) {
   auto const of = jobs_.find(g.job);
   bool const is_known = of != jobs_.end();
   std::string const asks = g.from == above ? "" : standing_[g.from].name;
+  if (!asks.empty() &&
+      find_row(g.job, asks) == nullptr) {  // remembered by nobody: it costs no room
+    g.error = EIO;
+    g.why = nobody_said;
+    return answer(g);
+  }
   if (is_known)
     for (row const& r : of->second.rows)
       if (!r.is_over) g.nodes.push_back({r.node});
   std::ranges::sort(g.nodes, {}, &asked::node);
   gate& kept = gates_.emplace_back(std::move(g));
   kept.is_unknown = !is_known && asks.empty();
-  bool const is_foreign = !asks.empty() && find_row(kept.job, asks) == nullptr;
-  if (is_foreign || kept.is_unknown) return end(kept, is_foreign ? EIO : ENOENT, nobody_said, now);
+  if (kept.is_unknown) return end(kept, ENOENT, nobody_said, now);
   if (tell_losses(kept, now)) return;
   for (asked& a : kept.nodes) send_sync(kept, a, now);
   look_at(kept, now);

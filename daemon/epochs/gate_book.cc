@@ -18,7 +18,7 @@ constexpr time_ns say_again_ns = 60'000'000'000;
 constexpr time_ns loss_kept_ns = 1'800'000'000'000;
 // Gates that are over. A node that asks again has the answer within a second.
 constexpr std::size_t most_opened_of_child = 128;
-constexpr std::size_t most_failed_of_job = 64;  // as many as a node asks for at a time
+constexpr std::size_t most_failed = 64;  // of a child and a job: a node asks for so many at a time
 constexpr std::size_t most_over = 4096;
 constexpr time_ns young_ns = 5'000'000'000;  // who lacks the answer has asked again meanwhile
 
@@ -292,16 +292,16 @@ std::vector<gate_book::letter> gate_book::take() {
 
 /// Of each child and each job the newest stay; all children have the same room.
 void gate_book::forget_over(time_ns now) {
-  if (gates_.size() <= most_failed_of_job) return;
+  if (gates_.size() <= most_failed) return;
   std::unordered_map<std::uint32_t, std::size_t> opened, over;
-  std::unordered_map<core::job_id, std::size_t, core::job_id_hash> failed;
+  std::map<std::pair<std::uint32_t, core::job_id>, std::size_t> failed;
   for (gate const& g : gates_)
     if (g.is_over) over.try_emplace(g.from);
   std::size_t const most_of_child = most_over / std::max<std::size_t>(over.size(), 1) + 1;
   for (auto g = gates_.rbegin(); g != gates_.rend(); ++g) {
     if (!g->is_over) continue;
     bool const is_old = g->error == 0 ? ++opened[g->from] > most_opened_of_child
-                                      : ++failed[g->job] > most_failed_of_job;
+                                      : ++failed[{g->from, g->job}] > most_failed;
     bool const is_young = g->until - now > remembered_ns - young_ns;
     bool const is_beyond = ++over[g->from] > most_of_child && !is_young;
     if (is_old || is_beyond) g->until = std::min(g->until, now);

@@ -479,6 +479,25 @@ TEST_CASE("gates: those of one job that have failed do not shut the gates of oth
   CHECK(d.answer()->error == EIO);
 }
 
+TEST_CASE("gates: the answer of a node is not pushed out by what others ask", "[gates]") {
+  desk d = three_nodes();
+  d.join(3);
+  d.hear(4);  // it does not have the job
+  d.settle();
+  d.ask(0, 1);
+  d.done(0, 1, EIO);
+  REQUIRE(d.answer());
+  for (std::uint64_t counter = 2; counter <= 200; ++counter) {
+    d.ask(4, counter);
+    d.ask(3, counter);
+    d.done(3, counter, ENOSPC);
+  }
+  d.pass(100 * ms, {0, 1, 2, 3, 4});
+  d.ask(0, 1);  // the answer was lost
+  CHECK(d.to<wire::gate_open>(0).size() == 2);
+  CHECK(d.answer()->error == EIO);
+}
+
 TEST_CASE("gates: a relay keeps no way back for what was answered", "[gates]") {
   desk d(true);
   for (std::uint32_t c : {0u, 1u}) d.join(c);
