@@ -331,6 +331,7 @@ void arbiter::allocate(time_ns now) {
       c.given_until = 0;
     }
   }
+  if (cycle_over) roster_.trim();
   allotment_.run(roster_, capacity_, obeys_ ? nullptr : algorithm_.get(), part_, now);
   for (std::uint32_t s = 0; s < roster_.width(); ++s) {
     supply_state const& state = allotment_.supplies[s];

@@ -2,7 +2,7 @@
 #include "cluster/roster.h"
 
 #include <algorithm>
-#include <limits>
+#include <functional>
 
 #include "wire/codec.h"
 
@@ -11,12 +11,12 @@ namespace sluice::cluster {
 namespace {
 
 constexpr time_ns tenancy_ns = 25'000'000'000;  // two and a half repetitions of a job list
-constexpr time_ns no_end = std::numeric_limits<time_ns>::max();
 constexpr std::uint32_t taken = ~std::uint32_t{0};
 // More than any node has: a daemon serves 1024 jobs at most, a report of it has 1000 streams.
 constexpr std::size_t most_jobs_of_node = 1024;
 constexpr std::size_t most_jobs_of_relay = 200'000;
 constexpr std::size_t most_streams_of_node = 1000;
+constexpr std::size_t most_streams_of_relay = 20'000;  // more than a message of one has room for
 
 // Sums over all children must fit 64 bits, whatever a child claims.
 constexpr rate most_of_node = rate{1} << 48;
@@ -155,6 +155,19 @@ void roster::unuse(std::uint32_t row) {
   free_rows_.push_back(row);
 }
 
+void roster::trim() {
+  if (free_rows_.empty()) return;
+  std::sort(free_rows_.begin(), free_rows_.end(), std::greater<>());
+  while (!jobs.empty() && jobs.back().key == 0) jobs.pop_back();
+  std::erase_if(free_rows_, [this](std::uint32_t row) { return row >= jobs.size(); });
+  flows.resize(jobs.size() * width_);
+  slots_.resize(flows.size());
+  if (jobs.size() >= jobs.capacity() / 4) return;
+  jobs.shrink_to_fit();
+  flows.shrink_to_fit();
+  slots_.shrink_to_fit();
+}
+
 void roster::set_class(std::uint32_t row, std::uint32_t class_key) {
   job& j = jobs[row];
   if (j.class_key == class_key) return;
@@ -215,8 +228,7 @@ void roster::drop_held(stream& s) {
 /// The stream is about to go: what it held stays behind.
 void roster::leave_ghost(child& c, stream& s) {
   if (s.held() > 0 && c.given_until != 0) {
-    time_ns const until = c.is_relay ? no_end : c.given_until;
-    c.ghosts.push_back({s.job, s.supply, s.held(), c.sequence, until});
+    c.ghosts.push_back({s.job, s.supply, s.held(), c.sequence, c.given_until});
     use(s.job);
     at(s.job, s.supply).held += s.held();
   }
@@ -297,10 +309,10 @@ void roster::take_streams(child& c, wire::report const& r, news& n) {
   }
 }
 
-/// What a node brings anew must leave before it may bring more: nothing of it grows without end.
+/// What a child brings anew must leave before it may bring more: nothing of it grows without end.
 bool roster::has_room(child const& c) const {
-  if (c.is_relay) return true;
-  return scratch_.size() < most_streams_of_node && c.ghosts.size() < most_streams_of_node;
+  std::size_t const most = c.is_relay ? most_streams_of_relay : most_streams_of_node;
+  return scratch_.size() < most && c.ghosts.size() < most;
 }
 
 /// Brings our streams of a child into the order of its report; those it no longer names are gone.

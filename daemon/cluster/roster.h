@@ -49,8 +49,8 @@ struct stream {
 };
 
 /// A stream the child no longer names. A grant that names it may still be on its way, and below a
-/// relay it may live on, so it counts until a later message was acknowledged; of a node, until all
-/// that were sent have ended.
+/// relay it may live on, so it counts until a later message was acknowledged, or until all that
+/// were sent have ended: what is below a relay ends with them.
 struct ghost {
   std::uint32_t job = 0;
   std::uint32_t supply = 0;
@@ -176,6 +176,9 @@ class roster {
   /// Tenancies that nobody confirmed, ghosts and values whose grants have ended. True: a job's
   /// limit has room that it had not.
   bool expire(child& c, time_ns now, std::int64_t cycle_ns);
+  /// Rows at the end that no job has go, and the lowest are taken first: one that named very many
+  /// jobs makes no later cycle longer.
+  void trim();
   void sent(stream& s, rate value);  // in the grant message that is being written
   /// That message leaves, and no grant in it is in force from `until` on.
   void sent(child& c, time_ns now, time_ns until);
