@@ -137,7 +137,7 @@ void arbiter::send_policy(std::uint32_t number, time_ns now, outbox& out) {
 lease::report const& arbiter::as_ours(child const& c, lease::report const& r) {
   bool same = c.supply.size() == roster_.width() && r.supply.size() == c.supply.size();
   for (std::uint32_t i = 0; same && i < c.supply.size(); ++i)
-    same = c.supply[i] == i && (c.is_relay || lends_its_own(r.supply[i], i));
+    same = c.supply[i] == i && (c.is_relay || lends_its_own(c, r.supply[i], i));
   if (same) return r;
   mapped_.child_incarnation = r.child_incarnation;
   mapped_.t_child = r.t_child;
@@ -147,21 +147,24 @@ lease::report const& arbiter::as_ours(child const& c, lease::report const& r) {
   for (std::size_t i = 0; i < std::min(c.supply.size(), r.supply.size()); ++i)
     if (c.supply[i] != no_supply) mapped_.supply[c.supply[i]] = r.supply[i];
   for (std::uint32_t s = 0; s < roster_.width() && !c.is_relay; ++s) {
-    if (lends_its_own(mapped_.supply[s], s)) continue;
-    mapped_.supply[s].lent = escrow_of_node(s);
-    mapped_.supply[s].members = 1;
+    if (lends_its_own(c, mapped_.supply[s], s)) continue;
+    own_part const own = own_part_of(c, s);
+    mapped_.supply[s].lent = own.escrow;
+    mapped_.supply[s].members = own.members;
   }
   return mapped_;
 }
 
-rate arbiter::escrow_of_node(std::uint32_t supply) const {
+/// A node owns one part of a supply, whatever it claims, and none when the policy does not name it.
+arbiter::own_part arbiter::own_part_of(child const& c, std::uint32_t supply) const {
   lease::supply_terms const& terms = policy().supplies[supply].lease;
-  return terms.configured == 0 ? 0 : terms.most_lent / terms.configured;
+  if (terms.configured == 0 || !policy().has_node(c.name)) return {};
+  return {terms.most_lent / terms.configured, 1};
 }
 
-/// A node owns one part of a supply, whatever it claims.
-bool arbiter::lends_its_own(lease::holding const& h, std::uint32_t supply) const {
-  return h.lent <= escrow_of_node(supply) && h.members <= 1;
+bool arbiter::lends_its_own(child const& c, lease::holding const& h, std::uint32_t supply) const {
+  own_part const own = own_part_of(c, supply);
+  return h.lent <= own.escrow && h.members <= own.members;
 }
 
 void arbiter::report(std::uint32_t number, wire::report const& m, time_ns now) {

@@ -124,8 +124,12 @@ class arbiter {
   void note_life(child& c, bool live);
   time_ns forgot_until() const;
   lease::report const& as_ours(child const& c, lease::report const& r);
-  rate escrow_of_node(std::uint32_t supply) const;
-  bool lends_its_own(lease::holding const& h, std::uint32_t supply) const;
+  struct own_part {
+    rate escrow = 0;
+    std::uint32_t members = 0;
+  };
+  own_part own_part_of(child const& c, std::uint32_t supply) const;
+  bool lends_its_own(child const& c, lease::holding const& h, std::uint32_t supply) const;
 
   settings set_;
   std::uint64_t incarnation_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/policy_table.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "policy/supply.h"
@@ -58,6 +59,10 @@ supply_row row_of(policy::site const& site, policy::supply const& s) {
 
 }  // namespace
 
+bool policy_table::has_node(std::string const& name) const {
+  return std::ranges::binary_search(nodes, name);
+}
+
 std::uint32_t policy_table::class_of(std::uint32_t key) const {
   for (std::uint32_t i = 1; i < classes.size(); ++i)
     if (classes[i].key == key) return i;
@@ -85,6 +90,8 @@ policy_table policy_table_of(policy::site const& site, std::string const& text) 
   p.owner = owner_of(site.control.pool);
   p.cycle_ns = site.control.cycle_ns;
   p.lease_ns = site.control.lease_ns;
+  p.nodes = site.control.nodes;
+  std::ranges::sort(p.nodes);
   std::vector<policy::supply> const supplies = policy::supplies(site);
   for (auto const& s : supplies) p.supplies.push_back(row_of(site, s));
   p.classes.push_back({0, "", std::vector<terms>(supplies.size())});

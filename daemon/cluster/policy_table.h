@@ -62,8 +62,10 @@ struct policy_table {
   std::int64_t cycle_ns = 100'000'000;
   std::int64_t lease_ns = 1'000'000'000;
   std::uint64_t hash = 0;
-  std::string text;  // what nodes and relays are sent
+  std::string text;                // what nodes and relays are sent
+  std::vector<std::string> nodes;  // who owns a part of each supply, sorted
 
+  bool has_node(std::string const& name) const;
   /// Index of the class, or the default class.
   std::uint32_t class_of(std::uint32_t key) const;
   std::uint32_t class_named(std::string const& name) const;

@@ -238,6 +238,18 @@ TEST_CASE("cluster: a node lends no more than its own part, whatever it claims",
   CHECK(w.top().ledger().budget(0, w.now) <= pool + w.nodes[1]->escrow[0]);
 }
 
+TEST_CASE("cluster: a node that the policy does not name lends nothing", "[cluster]") {
+  flat w(four_classes(), 5);
+  node& stranger = w.add_node(0);  // n8, which claims a part like theirs
+  for (auto& n : w.nodes) n->cut = n.get() != &stranger;
+  w.run(5000 * ms);
+  REQUIRE(w.top().ledger().is_live(8, w.now));
+  std::uint32_t members = 0;
+  w.top().ledger().lent_below(0, w.now, members);
+  CHECK(members == 0);
+  CHECK(w.top().ledger().budget(0, w.now) == w.top().policy().supplies[0].lease.pool);
+}
+
 TEST_CASE("cluster: a node that acknowledges nothing keeps no job below its limit", "[cluster]") {
   flat w(four_classes(), 5);
   node& liar = *w.nodes[1];

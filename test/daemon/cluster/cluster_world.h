@@ -70,6 +70,8 @@ inline cluster::policy_table plan_of(shape const& s) {
         {static_cast<std::uint32_t>(c + 1), "class" + std::to_string(c + 1), s.classes[c]});
   for (auto const& c : p.classes)
     for (auto const& t : c.by_supply) p.promises_requests = p.promises_requests || t.follows;
+  for (unsigned i = 0; i < s.nodes; ++i) p.nodes.push_back("n" + std::to_string(i));
+  std::ranges::sort(p.nodes);
   p.text = "{}" + std::to_string(s.capacity[0]) + s.algorithm;
   p.hash = std::hash<std::string>{}(p.text);
   return p;
