@@ -70,17 +70,11 @@ verbs::stream_view cluster_role::view_of(std::uint32_t number, std::uint32_t sup
   return v;
 }
 
-tenancy const& cluster_role::total_of(std::size_t number) const {
+job_total const& cluster_role::total_of(std::size_t number) const {
   std::uint64_t const cycle = c_.decisions().cycle();
   if (totals_cycle_ != cycle || totals_.size() != known().jobs.size()) {
-    totals_.assign(known().jobs.size(), {});
+    totals_ = known().totals();
     totals_cycle_ = cycle;
-    for (child const& c : known().children)
-      for (tenancy const& t : c.jobs) {
-        totals_[t.job].processes += t.processes;
-        totals_[t.job].escaped += t.escaped;
-        totals_[t.job].is_watched = totals_[t.job].is_watched || t.is_watched;
-      }
   }
   return totals_[number];
 }
@@ -100,9 +94,9 @@ verbs::job_view cluster_role::look_at(std::size_t number) const {
     if (f.streams > 0 && b.policy().supplies[s].capacity > 0)
       v.streams.push_back(view_of(job_number, s));
   }
-  tenancy const& total = total_of(number);
+  job_total const& total = total_of(number);
   v.processes = total.processes;
-  v.is_watched = total.is_watched;
+  v.is_watched = total.is_watched();
   if (v.is_watched)
     for (auto& s : v.streams) tell_as_watched(s);
   if (total.escaped > 0)

@@ -47,11 +47,11 @@ class cluster_role final : public verbs::role {
   roster const& known() const { return c_.decisions().who(); }
   job const& at(std::size_t number) const { return known().jobs[number]; }
   verbs::stream_view view_of(std::uint32_t job, std::uint32_t supply) const;
-  tenancy const& total_of(std::size_t job) const;
+  job_total const& total_of(std::size_t job) const;
 
   controller& c_;
   // Processes by job on all children, as of a cycle: a page of rows asks for each.
-  mutable std::vector<tenancy> totals_;
+  mutable std::vector<job_total> totals_;
   mutable std::uint64_t totals_cycle_ = 0;
 };
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/parent_link.h"
 
-#include <unordered_map>
-
 #include "base/clock.h"
 #include "base/error.h"
 #include "wire/keys.h"
@@ -95,18 +93,15 @@ void parent_link::announce_jobs(time_ns now) {
   roster const& r = below_.who();
   if (!all && !r.has_new_jobs) return;
   if (all) announced_at_ = now;
-  std::unordered_map<std::uint32_t, wire::job_entry> sums;
-  for (child const& c : r.children)
-    for (tenancy const& t : c.jobs) {
-      if (!all && r.jobs[t.job].is_announced) continue;
-      wire::job_entry& e = sums.try_emplace(t.job, entry_of(r.jobs[t.job])).first->second;
-      e.processes += t.processes;
-      e.escaped += t.escaped;
-      e.watched = e.watched || t.is_watched;
-    }
+  std::vector<job_total> const totals = r.totals();
   wire::job_list list;
-  for (auto& [row, e] : sums) {
-    list.jobs.push_back(std::move(e));
+  for (std::uint32_t row = 0; row < totals.size(); ++row) {
+    job_total const& total = totals[row];
+    if (total.children == 0 || (!all && r.jobs[row].is_announced)) continue;
+    wire::job_entry& e = list.jobs.emplace_back(entry_of(r.jobs[row]));
+    e.processes = total.processes;
+    e.escaped = total.escaped;
+    e.watched = total.is_watched();
     if (list.jobs.size() < jobs_per_list) continue;
     up_.send(list);
     list.jobs.clear();

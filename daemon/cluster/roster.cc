@@ -128,6 +128,19 @@ std::uint32_t roster::child_of(std::uint32_t job) const {
   return nobody;
 }
 
+std::vector<job_total> roster::totals() const {
+  std::vector<job_total> out(jobs.size());
+  for (child const& c : children)
+    for (tenancy const& t : c.jobs) {
+      job_total& total = out[t.job];
+      ++total.children;
+      total.watched += t.is_watched;
+      total.processes += t.processes;
+      total.escaped += t.escaped;
+    }
+  return out;
+}
+
 std::uint32_t roster::job_row(core::job_id key) {
   auto const [at, is_new] = rows_.try_emplace(key, 0);
   if (!is_new) return at->second;

@@ -70,6 +70,16 @@ struct tenancy {
   bool is_watched = false;
 };
 
+/// What the lists of all children say of a job.
+struct job_total {
+  std::uint32_t children = 0;
+  std::uint32_t watched = 0;  // of these
+  std::uint32_t processes = 0;
+  std::uint32_t escaped = 0;
+  /// By most of them: one alone does not hide that a job waits elsewhere.
+  bool is_watched() const { return 2 * watched > children; }
+};
+
 /// A class of a job, as children say it in their lists.
 struct class_vote {
   std::uint32_t key = 0;
@@ -193,6 +203,7 @@ class roster {
   flow const& at(std::uint32_t job, std::uint32_t supply) const {
     return flows[job * width_ + supply];
   }
+  std::vector<job_total> totals() const;  // by job
   std::uint32_t width() const { return width_; }
   terms deal(job const& j, std::uint32_t supply) const;
 

@@ -101,6 +101,23 @@ TEST_CASE("roster: nodes that differ do not make a class swing", "[cluster][rost
   CHECK(r.class_of(gold.job) == "gold");
 }
 
+TEST_CASE("roster: a job is watched when most of its children say so", "[cluster][roster]") {
+  bench r;
+  wire::job_entry honest = entry(1000, "job", "gold"), watched = honest;
+  honest.processes = watched.processes = 2;
+  watched.watched = true;
+  r.list(0, watched);
+  std::uint32_t const row = r.job_of(honest.job);
+  CHECK(r.totals()[row].is_watched());
+  r.list(1, honest);
+  CHECK_FALSE(r.totals()[row].is_watched());
+  r.list(2, watched);
+  CHECK(r.totals()[row].is_watched());
+  r.list(0, honest);
+  CHECK_FALSE(r.totals()[row].is_watched());
+  CHECK(r.totals()[row].processes == 6);
+}
+
 TEST_CASE("roster: job lists of a node stay bounded", "[cluster][roster]") {
   bench r;
   for (unsigned i = 0; i < 50; ++i) {
