@@ -10,6 +10,8 @@ namespace sluice::epochs {
 namespace {
 
 constexpr std::size_t most_rows = 1u << 20;
+// The last eighth is for children that have fewer than a node has jobs.
+constexpr std::size_t most_rows_of_all = most_rows - most_rows / 8, few_rows = 1024;
 constexpr std::size_t jobs_per_message = 2000;
 constexpr time_ns look_ns = 60'000'000'000;
 constexpr time_ns tell_again_ns = 1'000'000'000, tell_seldom_ns = 32'000'000'000;
@@ -152,7 +154,9 @@ void gate_book::join_one(std::uint32_t child, wire::gate_member const& m) {
   if (r == nullptr || r->is_over) {
     row_counts const& has = rows_of_[node];
     bool const has_most = has.jobs >= s.most().jobs || has.losses >= s.most().losses;
-    if (rows_ >= most_rows || has_most) return refuse_more(s);
+    bool const has_few = has.jobs + has.losses < few_rows;
+    bool const is_full = rows_ >= (has_few ? most_rows : most_rows_of_all);
+    if (is_full || has_most) return refuse_more(s);
   }
   if (r == nullptr) {
     add_row(m.job, node, m.boot);

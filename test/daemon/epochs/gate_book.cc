@@ -645,6 +645,22 @@ TEST_CASE("gates: what a relay leaves out is found without a search for each job
   CHECK(lost == jobs - kept);
 }
 
+TEST_CASE("gates: those who have very many jobs leave room for others", "[gates]") {
+  desk d;
+  std::uint64_t job = 1000;
+  for (std::uint32_t c = 0; c < 5; ++c)
+    for (int part = 0; part < 8; ++part) {
+      d.hear(c, 1, wire::role::relay);
+      wire::gate_join some;
+      for (int i = 0; i < 32 * 1024; ++i) some.jobs.push_back({++job, 1});
+      d.book.join(c, some);
+      d.settle();
+    }
+  std::size_t const full = d.book.rows();
+  for (std::uint64_t own = 1; own <= 1024; ++own) d.join(7, {own, 1});
+  CHECK(d.book.rows() == full + 1024);
+}
+
 TEST_CASE("gates: what the parent does not take is told ever more seldom", "[gates]") {
   desk d(true);
   d.join(0);
