@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <unordered_map>
+#include <map>
 
 #include "policies/per_supply.h"
 
@@ -44,8 +44,8 @@ class drf final : public allocator {
   void raise(std::size_t supplies);
   void finish(std::size_t index, rate capacity, std::vector<rate>& out);
 
-  std::unordered_map<core::job_id, profile, core::job_id_hash> profiles_;
-  std::unordered_map<core::job_id, std::size_t, core::job_id_hash> index_;
+  std::map<core::job_id, profile> profiles_;
+  std::map<core::job_id, std::size_t> index_;
   std::vector<job_order> orders_;
   std::vector<std::span<claim const>> claims_;  // per supply, by job
   std::vector<contender> jobs_;

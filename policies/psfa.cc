@@ -6,8 +6,8 @@
 // published behaviour, kept for comparison. Changed here: a job that comes or goes is seen at once,
 // limits hold, and the sum never exceeds the capacity (published: by up to 0.6 %).
 #include <algorithm>
+#include <map>
 #include <numeric>
-#include <unordered_map>
 
 #include "core/durations.h"
 #include "policies/per_supply.h"
@@ -55,7 +55,7 @@ class psfa final : public per_supply {
 
  private:
   struct history {
-    std::unordered_map<core::job_id, memory, core::job_id_hash> jobs;
+    std::map<core::job_id, memory> jobs;
     rate capacity = 0;
     std::int64_t next_ns = 0;
   };

@@ -11,9 +11,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "cluster/policy_table.h"
@@ -238,7 +238,7 @@ class roster {
   policy_table policy_;
   std::uint32_t width_ = 0;  // supplies per job in `flows`
   verbs::override_book const* overrides_ = nullptr;
-  std::unordered_map<core::job_id, std::uint32_t, core::job_id_hash> rows_;  // job key -> row
+  std::map<core::job_id, std::uint32_t> rows_;  // children choose these keys: no hash table
   std::vector<std::uint32_t> free_rows_;
   std::vector<std::uint32_t> slots_;  // scratch by flow: 1 + place of its stream in the last report
   std::vector<stream> scratch_;

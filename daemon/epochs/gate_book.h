@@ -191,7 +191,7 @@ class gate_book {
   time_ns start_;
   bool is_new_ = true;                                     // nothing of it was kept
   std::map<core::job_id, std::set<std::string>> touched_;  // nodes, by job, since it was kept
-  std::unordered_map<core::job_id, job_rows, core::job_id_hash> jobs_;
+  std::map<core::job_id, job_rows> jobs_;  // children choose these numbers: no hash table
   std::size_t rows_ = 0;
   std::vector<standing> standing_;  // by child
   std::unordered_map<std::string, std::uint32_t> child_of_;

@@ -2,7 +2,7 @@
 #include "node/parent_link.h"
 
 #include <algorithm>
-#include <unordered_map>
+#include <map>
 
 #include "node/enforcer.h"
 #include "wire/codec.h"
@@ -82,7 +82,7 @@ void parent_link::apply_one(wire::grant const& g, moment at) {
 }
 
 void parent_link::apply_shares(wire::grant const& g, std::size_t supplies) {
-  std::unordered_map<core::job_id, job*, core::job_id_hash> by_key;
+  std::map<core::job_id, job*> by_key;
   for (auto const& j : jobs_.all()) {
     by_key[j->key] = j.get();
     for (auto& s : j->streams) s.granted = 0, s.is_bound = false;

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <compare>
-#include <cstddef>
 #include <cstdint>
 
 namespace sluice::core {
@@ -17,11 +16,6 @@ struct job_id {
   constexpr job_id(std::uint64_t number) : low(number) {}
 
   auto operator<=>(job_id const&) const = default;
-};
-
-/// For hash tables.
-struct job_id_hash {
-  std::size_t operator()(job_id id) const { return id.high ^ id.low; }
 };
 
 }  // namespace sluice::core

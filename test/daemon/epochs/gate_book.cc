@@ -645,6 +645,21 @@ TEST_CASE("gates: what a relay leaves out is found without a search for each job
   CHECK(lost == jobs - kept);
 }
 
+TEST_CASE("gates: who chooses the numbers of jobs makes no search long", "[gates]") {
+  desk d;
+  d.hear(0, 1, wire::role::relay);
+  wire::gate_join some;
+  for (std::uint64_t i = 1; i <= 60'000; ++i) {
+    core::job_id job = i;
+    job.high = i;
+    some.jobs.push_back({job, 1});
+  }
+  std::clock_t const began = std::clock();
+  d.book.join(0, some);
+  CHECK(std::clock() - began < 2 * CLOCKS_PER_SEC);
+  CHECK(d.book.rows() == 60'000);
+}
+
 TEST_CASE("gates: those who have very many jobs leave room for others", "[gates]") {
   desk d;
   std::uint64_t job = 1000;
