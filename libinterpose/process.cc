@@ -152,6 +152,9 @@ class sandbox_room {
   bool is_ours_;
 };
 
+/// As exec says it, or a spawn.
+bool is_too_long(int result) { return result == E2BIG || (result == -1 && errno == E2BIG); }
+
 // The arrays live in this frame, hence the callback; and the frame exists only when it must.
 template <class Start>
 [[gnu::noinline]] int with_rewritten(char* const* envp, environment const& e, bool with_us,
@@ -188,9 +191,8 @@ template <class Start>
   if (e.preload_at < 0) entries[count++] = text;
   entries[count] = nullptr;
   int const r = start(entries);
-  // What fits only without us starts without us. A spawn returns its error.
-  bool const is_too_long = r == E2BIG || (r == -1 && errno == E2BIG);
-  if (!is_too_long) return r;
+  // What fits only without us starts without us.
+  if (!is_too_long(r)) return r;
   pass_through(abi::passthrough::exec_environment);
   return start(envp);
 }
@@ -204,8 +206,9 @@ int with_preload(char* const* envp, Start&& start) {
   if (!e.readable) return start(envp);
   if (is_in_sandbox()) await_tries();
   bool const with_us = !is_in_sandbox() && library_is_within_reach();
-  if (e.complete == with_us) return start(envp);
-  return with_rewritten(envp, e, with_us, start);
+  if (e.complete != with_us) return with_rewritten(envp, e, with_us, start);
+  int const r = start(envp);
+  return with_us && is_too_long(r) ? with_rewritten(envp, e, false, start) : r;
 }
 
 }  // namespace

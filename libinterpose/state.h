@@ -123,8 +123,9 @@ struct private_map {
   std::atomic<fd_entry> fd[fd_table_size];
   // Bytes of directory entries since the last block.
   std::atomic<std::uint16_t> dents[fd_table_size];
-  char other_preloads[4096];         // LD_PRELOAD without us, once a sandbox was entered
-  std::atomic<void*> walks[3][16];   // callbacks of the program, by kind of walk: see walk.cc
+  char other_preloads[4096];        // LD_PRELOAD without us, once a sandbox was entered
+  std::atomic<void*> walks[3][16];  // callbacks of the program, by kind of walk: see walk.cc
+  std::atomic<std::uint32_t> walks_under_way;
   std::atomic<bool> serves_files;    // to a file system of its own (FUSE): see place.cc
   std::atomic<bool> below_landlock;  // or has tried to be
   char exec_room[64 << 10];  // for an environment in a sandbox: no page of it is there before

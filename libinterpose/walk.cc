@@ -30,7 +30,7 @@ constexpr int ftw_chdir = 4;
 
 // libc hands a callback nothing but the entry. So each callback of the program has one of ours that
 // calls no other: a program may leave a walk with longjmp, or have several under way in one thread.
-// A place in the table is never given back.
+// The table is emptied when it is full and nobody walks.
 constexpr unsigned most_callbacks = std::extent_v<decltype(private_map::walks), 1>;
 
 enum class walk_kind { ftw, nftw, nftw_chdir };
@@ -84,19 +84,49 @@ callback_of<kind>* ours_at(unsigned place, std::integer_sequence<unsigned, n...>
   return found;
 }
 
-/// The callback that charges for each entry and calls `program`. `program` itself where no place is
-/// left: then the walk is charged as one entry.
+/// One of ours; null where no place is left.
 template <walk_kind kind>
-callback_of<kind>* paced(callback_of<kind>* program, call id, char const* root) {
-  if (stage.mine == nullptr || program == nullptr) return program;
+callback_of<kind>* find_place(callback_of<kind>* program) {
   auto* const wanted = reinterpret_cast<void*>(program);
   for (unsigned n = 0; n < most_callbacks; ++n) {
     void* there = nullptr;
     if (callback_at(kind, n).compare_exchange_strong(there, wanted) || there == wanted)
       return ours_at<kind>(n, std::make_integer_sequence<unsigned, most_callbacks>());
   }
-  charge(id, core::op::walk, on_path(root), 1);
-  return program;
+  return nullptr;
+}
+
+/// Some programs make a callback for each walk. Who begins meanwhile goes without a place.
+constexpr std::uint32_t is_emptied = std::uint32_t{1} << 31;
+
+void empty_places() {
+  std::uint32_t only_ours = 1;
+  auto& now = stage.mine->walks_under_way;
+  if (!now.compare_exchange_strong(only_ours, is_emptied | 1)) return;
+  for (auto& kind : stage.mine->walks)
+    for (auto& place : kind) place.store(nullptr);
+  now.fetch_sub(is_emptied);
+}
+
+/// Walks with the callback that charges for each entry and calls `program`; with `program` itself
+/// where no place is left, and then the walk is charged as one entry. A walk that is left with
+/// longjmp is under way for ever.
+template <walk_kind kind, class Walk>
+int paced(callback_of<kind>* program, call id, char const* root, Walk&& walk) {
+  if (stage.mine == nullptr || program == nullptr || self.is_vfork_child) return walk(program);
+  auto& under_way = stage.mine->walks_under_way;
+  callback_of<kind>* ours = nullptr;
+  if ((under_way.fetch_add(1) & is_emptied) == 0) {
+    ours = find_place<kind>(program);
+    if (ours == nullptr) {
+      empty_places();
+      ours = find_place<kind>(program);
+    }
+  }
+  if (ours == nullptr) charge(id, core::op::walk, on_path(root), 1);
+  int const r = walk(ours == nullptr ? program : ours);
+  under_way.fetch_sub(1);
+  return r;
 }
 
 template <class Real>
@@ -114,17 +144,15 @@ int change_directory(call id, place const& where, Real&& real_call) {
 namespace slow {
 
 int ftw(char const* path, ftw_function* visit, int depth) {
-  if (!self.is_vfork_child) visit = paced<walk_kind::ftw>(visit, call::ftw, path);
-  return real::ftw(path, visit, depth);
+  return paced<walk_kind::ftw>(
+      visit, call::ftw, path, [=](ftw_function* called) { return real::ftw(path, called, depth); });
 }
 
 int nftw(char const* path, nftw_function* visit, int depth, int flags) {
-  if (self.is_vfork_child) return real::nftw(path, visit, depth, flags);
-  if ((flags & ftw_chdir) == 0)
-    return real::nftw(path, paced<walk_kind::nftw>(visit, call::nftw, path), depth, flags);
-  int const r =
-      real::nftw(path, paced<walk_kind::nftw_chdir>(visit, call::nftw, path), depth, flags);
-  forget_cwd();
+  auto const walk = [=](nftw_function* called) { return real::nftw(path, called, depth, flags); };
+  if ((flags & ftw_chdir) == 0) return paced<walk_kind::nftw>(visit, call::nftw, path, walk);
+  int const r = paced<walk_kind::nftw_chdir>(visit, call::nftw, path, walk);
+  if (!self.is_vfork_child) forget_cwd();
   return r;
 }
 

@@ -266,6 +266,9 @@ void leave_pair(visit& v1, bool one, visit& v2, bool two, bool failed, std::uint
     va_end(list);                                          \
     return r;                                              \
   }
+#define FORWARD(sym, ret, params, args, forward)           \
+  extern "C" EXPORT ret sluice_##sym params __asm__(#sym); \
+  ret sluice_##sym params { return sluice_##forward args; }
 #if defined(__x86_64__)
 // A libc that is too old to have the new one has only one, which is metered.
 #define VERSIONED(sym, ret, params, args, old_version, new_version)                           \

@@ -530,7 +530,7 @@ bool is_about_files(long number) {
 
 // Those after which others may have our descriptors, or use them when nobody looks. True: nothing
 // is held until the call is over, in a process that has our memory.
-bool mind_sharing(long number, long a) {
+bool mind_sharing(long number, long a, long flags, long fd) {
   switch (number) {
     case SYS_clone:
       if ((a & CLONE_VM) != 0 || shares_one(a)) stand_back();
@@ -563,6 +563,9 @@ bool mind_sharing(long number, long a) {
     case SYS_io_uring_register:
       share_all();
       break;
+    case SYS_mmap:
+      if ((flags & MAP_ANONYMOUS) == 0 && may_be_gathered(static_cast<int>(fd))) end_for_good();
+      break;
     case SYS_close:
       note_closed(static_cast<unsigned>(a), static_cast<unsigned>(a));
       break;
@@ -575,7 +578,7 @@ bool mind_sharing(long number, long a) {
 // Which file it is about is not looked at.
 long syscall(long number, long a, long b, long c, long d, long e, long f) {
   if (is_about_files(number) && let_all_go()) return slow::syscall(number, a, b, c, d, e, f);
-  bool const is_start = mind_sharing(number, a);
+  bool const is_start = mind_sharing(number, a, d, e);
   long const r = next::syscall(number, a, b, c, d, e, f);
   if (is_start && r != 0) after_start();
   return r;
@@ -637,3 +640,25 @@ extern "C" {
 __attribute__((visibility("hidden"))) void sluice_before_vfork() { sluice::gather::before_start(); }
 __attribute__((visibility("hidden"))) void sluice_after_vfork() { sluice::gather::after_start(); }
 }
+
+// What libc writes, or looks at, by itself. Nobody meters it, and few programs call it, so libc's
+// own is looked up each time.
+namespace sluice::gather {
+
+#define BEFORE_LIBC(symbol, parameters, arguments, first)                                      \
+  extern "C"                                                                                   \
+      __attribute__((visibility("default"))) void sluice_##symbol parameters __asm__(#symbol); \
+  void sluice_##symbol parameters {                                                            \
+    first;                                                                                     \
+    void* const found = loaded::find({#symbol, loaded::hash_of(#symbol), nullptr});            \
+    if (found != nullptr) reinterpret_cast<decltype(&sluice_##symbol)>(found) arguments;       \
+  }
+
+BEFORE_LIBC(backtrace_symbols_fd, (void* const* frames, int count, int fd), (frames, count, fd),
+            mind(on_fd(fd)))
+BEFORE_LIBC(_flushlbf, (), (), write_all_out())
+BEFORE_LIBC(updwtmp, (char const* path, void const* entry), (path, entry), write_all_out())
+BEFORE_LIBC(updwtmpx, (char const* path, void const* entry), (path, entry), write_all_out())
+#undef BEFORE_LIBC
+
+}  // namespace sluice::gather

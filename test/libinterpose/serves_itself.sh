@@ -19,3 +19,10 @@ is_mounted() { grep -q " $SCRATCH/over fuse" /proc/self/mounts; }
 until_true is_mounted || skip "no FUSE here: $(cat "$SCRATCH/err")"
 said=$(timeout -s KILL 20 cat "$SCRATCH/over/file" "$SCRATCH/over/sub/file") || fail "status $?"
 [ "$said" = $'hello\ndeep' ] || fail "$said"
+
+# One that works below its own mount before it has read a request.
+mkdir "$SCRATCH/target/before"
+timeout -s KILL 20 "$SLUICE" --no-daemon --run-dir "$SCRATCH/run" run -q --no-summary \
+  --limit "metadata=100k/s@$SCRATCH/target" -- "$PROGRAMS/fuse_before" "$SCRATCH/target/before" ||
+  fail "before the first request: status $?"
+[ "$(cat "$SCRATCH/target/before/sub/log")" = begun ] || fail 'it wrote nothing'

@@ -3,6 +3,7 @@
 // it by another way. Prints what a program sees of it, which must be what it sees bare; of races,
 // nothing but mistakes.
 #include <error.h>
+#include <execinfo.h>
 #include <pthread.h>
 #include <stdio_ext.h>
 #include <sys/inotify.h>
@@ -10,7 +11,9 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <wchar.h>
 
 #include <atomic>
 #include <functional>
@@ -85,6 +88,62 @@ void text_waiting() {
   put(1, "raw");
   fflush(stdout);
   tell("text", contents(path("text")));
+}
+
+// What few programs call: wide characters, and what libc writes by itself.
+extern "C" int __wprintf_chk(int flag, wchar_t const* format, ...);
+extern "C" void _flushlbf();
+extern "C" void updwtmp(char const* path, void const* entry);
+
+void wide() {
+  CHECK(dup2(open_new(path("wide")), 1) == 1 && setvbuf(stdout, nullptr, _IONBF, 0) == 0);
+  put(1, "a");
+  CHECK(__wprintf_chk(1, L"checked %d\n", 1) > 0);
+  put(1, "b");
+  CHECK(putwchar(L'w') == L'w' && putwchar_unlocked(L'u') == L'u');
+  put(1, "c");
+  CHECK(putwc_unlocked(L'p', stdout) == L'p' && fputws_unlocked(L"string", stdout) >= 0);
+  put(1, "d");
+  tell("wide", contents(path("wide")));
+  int const fd = open_new(path("read"));
+  put(fd, "e");
+  CHECK(freopen(path("read").c_str(), "r", stdin) != nullptr);
+  put(fd, "f", 200);
+  std::string got;
+  for (wint_t c; (c = got.size() % 2 == 0 ? getwchar() : fgetwc_unlocked(stdin)) != WEOF;)
+    got += static_cast<char>(c);
+  tell("read", static_cast<long>(got.size()));
+}
+
+void by_libc() {
+  int const fd = open_new(path("libc"), O_APPEND);
+  FILE* const lines = fopen(path("libc").c_str(), "a");
+  CHECK(lines != nullptr && setvbuf(lines, nullptr, _IOLBF, 4096) == 0);
+  fputs("line", lines);
+  put(fd, "a");
+  _flushlbf();
+  put(fd, "b");
+  void* const frame = reinterpret_cast<void*>(16);
+  backtrace_symbols_fd(&frame, 1, fd);
+  put(fd, "c");
+  tell("libc", contents(path("libc")));
+  int const log = open_new(path("log"), O_APPEND);
+  char const entry[384] = {};  // struct utmp
+  put(log, "entries", 40);
+  updwtmp(path("log").c_str(), &entry);
+  put(log, "more");
+  std::string const all = contents(path("log"));
+  tell("log", static_cast<long>(all.size()) * 1000 + static_cast<long>(all.find("more")));
+  fclose(lines);
+}
+
+// What the kernel maps without libc.
+void raw_mapping() {
+  int const fd = open_new(path("raw"));
+  put(fd, "a");
+  auto const at = syscall(SYS_mmap, 0, 8192, PROT_READ, MAP_SHARED, fd, 0);
+  put(fd, "b");
+  tell("raw", std::string(reinterpret_cast<char const*>(at) + 900, 100));
 }
 
 // A stream on a copy shares the position.
@@ -310,7 +369,8 @@ int main(int argc, char** argv) {
       {"messages", messages},   {"text", text_waiting}, {"streams", streams},
       {"reopened", reopened},   {"mapped", mapped},     {"watched", watched},
       {"cancelled", cancelled}, {"looks", looks},       {"cloned", cloned},
-      {"ends", ends},           {"starts", starts},     {"turns", turns}};
+      {"ends", ends},           {"starts", starts},     {"turns", turns},
+      {"wide", wide},           {"libc", by_libc},      {"raw", raw_mapping}};
   CHECK(argc == 3 && all.count(argv[2]) == 1);
   dir = argv[1];
   tell("begin", argv[2]);
