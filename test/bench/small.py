@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """What do hints to the kernel bring a program that works in small pieces, and what does a target
-that is close-to-open? One unmodified program (pieces.cc) overwrites a file, or reads it at equal
+that is close-to-open, or answers small reads from memory? One unmodified program (pieces.cc) overwrites a file, or reads it at equal
 distances, natively and below `sluice run --small hints`, in turns; it writes new files natively and
-where small writes are gathered. Cold: nothing of the file is cached at the beginning.
+where small writes are gathered, and it reads whole files, and their beginnings. Cold: nothing of the file is cached at the beginning.
 """
 import argparse
 import contextlib
@@ -20,7 +20,10 @@ WRITES = (512, 4096, 4097, 8192, 8193)
 STRIDES = (40_000, 300_000)
 GATHERED = (8, 64, 512, 1024, 4096, 4097, 8193)
 SHORT = (20, 40, 50, 100, 200, 1000)
-WAYS = {"native": [], "hints": ["--small", "hints"], "gathered": ["--policy", "policy.json"]}
+BUFFERED = (8, 64, 512, 1024, 4096)
+PARTS = (20, 50, 200, 1000, 10_000)
+WAYS = {"native": [], "hints": ["--small", "hints"], "gathered": ["--policy", "policy.json"],
+        "buffered": ["--small", "reads"]}
 
 
 def run(way, what, path, by, size, cold=False, policy=None):
@@ -128,11 +131,41 @@ def gathered_overwrites(folder, rounds, size):
     return rows
 
 
+def buffered(folder, name, rounds):
+    """Reads of a file in the cache, from its beginning, its close included; and of its first part."""
+    path = os.path.join(folder, "read")
+    with open(path, "wb") as f:
+        f.write(os.urandom(32 << 20))
+
+    def both(what, by, size):
+        seen = {"native": [], "buffered": []}
+        for _ in range(rounds):
+            for way, to in seen.items():
+                to.append(run(way, what, path, by, size))
+        return {way: median(x) for way, x in seen.items()}
+
+    rows = {"reads": {}, "parts": {}}
+    for kind, head, sizes, how in (
+            ("reads", "reads of a file, ns a read", BUFFERED,
+             lambda by: ("reads", by, min(32 << 20, 1_000_000 * by))),
+            ("parts", "a file opened, so many reads of 64 bytes, us a file", PARTS,
+             lambda by: ("parts", by, max(200_000 // by, 20)))):
+        print(f"\n{name}: {head}\n{'':>8} {'native':>12} {'buffered':>13} {'gain':>8}")
+        for by in sizes:
+            figures = both(*how(by))
+            rows[kind][by] = figures
+            scale = 1e3 if kind == "reads" else 1
+            print(f"{by:8} {scale * figures['native']:12.1f} {scale * figures['buffered']:13.1f} "
+                  f"{figures['native'] / figures['buffered']:7.2f}x", flush=True)
+    return rows
+
+
 def gathered_everywhere(options):
     rows = {}
     for name, at, writes in (("tmpfs", "/dev/shm", 200_000), ("ext4", options.scratch, 200_000)):
         with Scratch(at) as scratch:
             rows[name] = gathered(scratch, name, options.rounds, writes)
+            rows[name].update(buffered(scratch, name, options.rounds))
             if name == "ext4":
                 rows["overwrites"] = gathered_overwrites(scratch, options.rounds,
                                                          options.mib << 20)
