@@ -28,10 +28,16 @@ inline constexpr unsigned most_vain_flushes = 4;  // in a row
 inline constexpr unsigned asks_rarely = 32;       // memory is asked for once in so many writes
 
 /// Small reads: up to so many bytes make a habit. A lease costs about as much as a few hundred of
-/// them, so there must be more to come.
+/// them, so there must be more to come. Where fewer came, the next one is asked for after twice as
+/// many: some programs read only the beginning of each file.
 inline constexpr std::uint32_t small_read = 1 << 10;
 inline constexpr std::uint32_t read_window = 64 << 10;  // what is read ahead at once
 inline constexpr unsigned reads_to_come = 1024;
+inline constexpr unsigned enough_reads = 400;  // what pays for a lease, and more
+inline constexpr unsigned most_patience = 4096;
+constexpr unsigned patience_after(unsigned patience, unsigned answered) {
+  return answered >= enough_reads ? gather_begin : std::min(2 * patience, most_patience);
+}
 
 /// How much may be gathered at `at` (-1: at the end of the file, where no multiple is known) before
 /// it is written out.
@@ -140,8 +146,8 @@ class habit {
   }
   /// The next write is the first of a run.
   bool is_at_begin(int fd) const { return get(fd_after_) != fd + 1 || get(run_) == 0; }
-  /// It wrote `n` bytes. True: one may begin.
-  bool wrote(int fd, std::uint64_t n) {
+  /// It wrote `n` bytes. True: one may begin, after so many small ones in a row.
+  bool wrote(int fd, std::uint64_t n, unsigned in_a_row = gather_begin) {
     if (get(fd_after_) != fd + 1) begin(fd);
     if (n > most_piece) {
       set(run_, 0u);
@@ -152,8 +158,9 @@ class habit {
       return false;
     }
     unsigned const run = get(run_) + 1;
-    set(run_, run % gather_begin);
-    return run == gather_begin;
+    bool const is_habit = run >= in_a_row;
+    set(run_, is_habit ? 0u : run);
+    return is_habit;
   }
   /// It did not pay, or cannot be done: the next writes do not count, twice as many as last time.
   void pause() {

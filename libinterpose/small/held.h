@@ -49,6 +49,7 @@ struct state {
   asked_lease asked[slots];
   std::atomic<unsigned> held;
   std::atomic<unsigned> leases_asked;
+  std::atomic<unsigned> patience;  // small reads in a row before a lease is asked for; 0: the least
   std::atomic<unsigned> standing_back;
   std::atomic<std::uint64_t> opens;               // how many there were
   std::atomic<std::uint64_t> shared_until;        // those up to this one are shared

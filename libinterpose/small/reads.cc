@@ -98,6 +98,10 @@ bool copy_out(slot& s, void* to, char const* from, std::size_t size) {
   return true;
 }
 
+unsigned patience() {
+  return std::max(mine->patience.load(std::memory_order_relaxed), core::gather_begin);
+}
+
 void note_answered(slot& s, core::gathered::contents const& was) {
   count(abi::buffer::reads, was.calls);
   s.reads += was.calls;
@@ -263,7 +267,7 @@ void forget_leases() {
 void end_reading(slot& s, int fd, core::gathered::contents const& was) {
   note_answered(s, was);
   if (is_still(s, fd)) sys::call(SYS_lseek, fd, static_cast<long>(s.at), SEEK_SET);
-  if (s.reads < core::reads_to_come) habit_of(fd).pause();
+  mine->patience.store(core::patience_after(patience(), s.reads));
   release(s, fd, 0);
   end_lease(s.lease, s.lease_word);
 }
@@ -296,7 +300,7 @@ void note_read(int fd, ssize_t n) {
   core::habit& h = habit_of(fd);
   bool const is_small = n <= core::small_read;
   auto const bytes = is_small ? static_cast<std::uint64_t>(n) : core::most_piece + 1;
-  if (h.wrote(fd, bytes) && !ask(fd, static_cast<std::uint64_t>(n))) h.pause();
+  if (h.wrote(fd, bytes, patience()) && !ask(fd, static_cast<std::uint64_t>(n))) h.pause();
 }
 
 }  // namespace sluice::gather

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What do hints to the kernel bring a program that works in small pieces, and what does a target
-that is close-to-open, or answers small reads from memory? One unmodified program (pieces.cc) overwrites a file, or reads it at equal
-distances, natively and below `sluice run --small hints`, in turns; it writes new files natively and
-where small writes are gathered, and it reads whole files, and their beginnings. Cold: nothing of the file is cached at the beginning.
+"""What do hints to the kernel bring a program that works in small pieces, a target that is
+close-to-open, and small reads that are answered from memory? One unmodified program (pieces.cc)
+overwrites a file, or reads it at equal distances, natively and below `sluice run --small hints`, in
+turns; it writes new files natively and where small writes are gathered; it reads whole files, and
+their beginnings, natively and below `sluice run --small reads`. Cold: nothing of the file is cached
+at the beginning.
 """
 import argparse
 import contextlib
@@ -132,7 +134,7 @@ def gathered_overwrites(folder, rounds, size):
 
 
 def buffered(folder, name, rounds):
-    """Reads of a file in the cache, from its beginning, its close included; and of its first part."""
+    """Reads of a cached file from its beginning, its close included; and of its first part."""
     path = os.path.join(folder, "read")
     with open(path, "wb") as f:
         f.write(os.urandom(32 << 20))
@@ -165,7 +167,6 @@ def gathered_everywhere(options):
     for name, at, writes in (("tmpfs", "/dev/shm", 200_000), ("ext4", options.scratch, 200_000)):
         with Scratch(at) as scratch:
             rows[name] = gathered(scratch, name, options.rounds, writes)
-            rows[name].update(buffered(scratch, name, options.rounds))
             if name == "ext4":
                 rows["overwrites"] = gathered_overwrites(scratch, options.rounds,
                                                          options.mib << 20)
@@ -173,6 +174,31 @@ def gathered_everywhere(options):
         if here is not None:
             rows["fuse"] = gathered(here, "FUSE (bindfs)", options.rounds, 5_000)
     return rows
+
+
+def buffered_everywhere(options):
+    rows = {}
+    for name, at in (("tmpfs", "/dev/shm"), ("ext4", options.scratch)):
+        with Scratch(at) as scratch:
+            rows[name] = buffered(scratch, name, options.rounds)
+    return rows
+
+
+def hinted(options):
+    size = options.mib << 20
+    both = ["cold native", "cold hints", "cached native", "cached hints"]
+    with Scratch(options.scratch) as scratch:
+        path = os.path.join(scratch, "file")
+        writes = table(f"overwriting {options.mib} MiB in pieces, MB/s", ["new", *both], WRITES,
+                       lambda by: write_round(path, by, size), options.rounds, True)
+        with open(path, "wb") as f:
+            for _ in range(8 * options.mib):
+                f.write(os.urandom(1 << 20))
+            os.fsync(f.fileno())
+        strides = table(f"512 bytes at equal distances of {8 * options.mib} MiB, us a read", both,
+                        STRIDES, lambda by: stride_round(path, by, 8 * size), options.rounds,
+                        False)
+    return {"writes": writes, "strides": strides}
 
 
 def table(head, columns, sizes, one_round, rounds, is_rate):
@@ -196,31 +222,23 @@ def table(head, columns, sizes, one_round, rounds, is_rate):
     return rows
 
 
+PARTS_OF_IT = {"hints": hinted, "gathered": gathered_everywhere, "buffered": buffered_everywhere}
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     p.add_argument("--scratch", default=os.path.join(BUILD, "bench"), help="on a real disk")
     p.add_argument("--mib", type=int, default=32, help="size of the file that is written")
     p.add_argument("--rounds", type=int, default=7)
+    p.add_argument("--only", choices=["hints", "gathered", "buffered"], help="one part of it")
     p.add_argument("--json", help="write all figures there")
     options = p.parse_args()
     need_stage()
     facts = machine()
     say_machine(facts)
-    size = options.mib << 20
-    both = ["cold native", "cold hints", "cached native", "cached hints"]
-    with Scratch(options.scratch) as scratch:
-        path = os.path.join(scratch, "file")
-        writes = table(f"overwriting {options.mib} MiB in pieces, MB/s", ["new", *both], WRITES,
-                       lambda by: write_round(path, by, size), options.rounds, True)
-        with open(path, "wb") as f:
-            for _ in range(8 * options.mib):
-                f.write(os.urandom(1 << 20))
-            os.fsync(f.fileno())
-        strides = table(f"512 bytes at equal distances of {8 * options.mib} MiB, us a read", both,
-                        STRIDES, lambda by: stride_round(path, by, 8 * size), options.rounds,
-                        False)
-    write_json(options.json, {"machine": facts, "writes": writes, "strides": strides,
-                              "gathered": gathered_everywhere(options)})
+    chosen = [options.only] if options.only else PARTS_OF_IT
+    write_json(options.json, {"machine": facts,
+                              **{name: PARTS_OF_IT[name](options) for name in chosen}})
 
 
 finish(main)

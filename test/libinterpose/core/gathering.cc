@@ -132,6 +132,14 @@ TEST_CASE("gathering: what could not be copied, or was shut meanwhile, is not dr
   CHECK(was.calls == 1);
 }
 
+TEST_CASE("gathering: who leaves a file early is asked later the next time") {
+  unsigned patience = gather_begin;
+  for (int i = 0; i < 20; ++i) patience = patience_after(patience, enough_reads - 1);
+  CHECK(patience == most_patience);
+  CHECK(patience_after(patience, enough_reads) == gather_begin);
+  CHECK(patience_after(gather_begin, 0) == 2 * gather_begin);
+}
+
 TEST_CASE("gathering: reads ahead end at multiples of the window, and are large enough") {
   CHECK(most_read_ahead(0, 8) == read_window);
   CHECK(most_read_ahead(read_window - 100, 100) == 100);
