@@ -15,6 +15,8 @@ constexpr std::uint16_t extra_pages(std::size_t bytes) {
   return static_cast<std::uint16_t>((bytes + extra_page - 1) / extra_page);
 }
 
+/// The loader writes them, and what it writes lies on one page: each says alignas(extra), or the
+/// compiler would align it more.
 struct extra {
   std::uint32_t beside = 0;  // abi::area: told by the segment where a job has it
   std::uint16_t shared_pages = 0, private_pages = 0;  // of memory that it maps

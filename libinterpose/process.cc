@@ -158,7 +158,7 @@ bool is_too_long(int result) { return result == E2BIG || (result == -1 && errno 
 // The arrays live in this frame, hence the callback; and the frame exists only when it must.
 template <class Start>
 [[gnu::noinline]] int with_rewritten(char* const* envp, environment const& e, bool with_us,
-                                     Start&& start) {
+                                     bool may_repeat, Start&& start) {
   char const* const theirs = e.preload_at >= 0 ? envp[e.preload_at] + preload_name_length : "";
   std::size_t const length = __builtin_strlen(theirs) + stage.preload_length + 32;
   bool const may_copy = e.count <= max_environment || is_in_sandbox();
@@ -192,23 +192,24 @@ template <class Start>
   entries[count] = nullptr;
   int const r = start(entries);
   // What fits only without us starts without us.
-  if (!is_too_long(r)) return r;
+  if (!may_repeat || !is_too_long(r)) return r;
   pass_through(abi::passthrough::exec_environment);
   return start(envp);
 }
 
 // Calls start(envp) with an environment that has us in it; after a sandbox, with one that has not:
-// a filter knows no calls of ours.
+// a filter knows no calls of ours. `may_repeat`: a start that failed has changed nothing.
 template <class Start>
-int with_preload(char* const* envp, Start&& start) {
+int with_preload(char* const* envp, bool may_repeat, Start&& start) {
   if (stage.preload_length == 0) return start(envp);
   environment const e = inspect(envp);
   if (!e.readable) return start(envp);
   if (is_in_sandbox()) await_tries();
   bool const with_us = !is_in_sandbox() && library_is_within_reach();
-  if (e.complete != with_us) return with_rewritten(envp, e, with_us, start);
+  if (e.complete != with_us) return with_rewritten(envp, e, with_us, may_repeat, start);
   int const r = start(envp);
-  return with_us && is_too_long(r) ? with_rewritten(envp, e, false, start) : r;
+  bool const begins_anew = with_us && may_repeat && is_too_long(r);
+  return begins_anew ? with_rewritten(envp, e, false, false, start) : r;
 }
 
 }  // namespace
@@ -243,20 +244,20 @@ void before_libc_starts_a_shell() {
 namespace slow {
 
 int execve(char const* path, char* const* argv, char* const* envp) {
-  return with_preload(envp, [&](char* const* env) { return real::execve(path, argv, env); });
+  return with_preload(envp, true, [&](char* const* env) { return real::execve(path, argv, env); });
 }
 
 int execveat(int dir, char const* path, char* const* argv, char* const* envp, int flags) {
   return with_preload(
-      envp, [&](char* const* env) { return real::execveat(dir, path, argv, env, flags); });
+      envp, true, [&](char* const* env) { return real::execveat(dir, path, argv, env, flags); });
 }
 
 int fexecve(int fd, char* const* argv, char* const* envp) {
-  return with_preload(envp, [&](char* const* env) { return real::fexecve(fd, argv, env); });
+  return with_preload(envp, true, [&](char* const* env) { return real::fexecve(fd, argv, env); });
 }
 
 int execvpe(char const* file, char* const* argv, char* const* envp) {
-  return with_preload(envp, [&](char* const* env) { return real::execvpe(file, argv, env); });
+  return with_preload(envp, true, [&](char* const* env) { return real::execvpe(file, argv, env); });
 }
 
 int execv(char const* path, char* const* argv) { return execve(path, argv, environ); }
@@ -265,28 +266,28 @@ int execvp(char const* file, char* const* argv) { return execvpe(file, argv, env
 
 int posix_spawn(int* pid, char const* path, void const* actions, void const* attributes,
                 char* const* argv, char* const* envp) {
-  return with_preload(envp, [&](char* const* env) {
+  return with_preload(envp, actions == nullptr, [&](char* const* env) {
     return real::posix_spawn(pid, path, actions, attributes, argv, env);
   });
 }
 
 int posix_spawnp(int* pid, char const* file, void const* actions, void const* attributes,
                  char* const* argv, char* const* envp) {
-  return with_preload(envp, [&](char* const* env) {
+  return with_preload(envp, actions == nullptr, [&](char* const* env) {
     return real::posix_spawnp(pid, file, actions, attributes, argv, env);
   });
 }
 
 int pidfd_spawn(int* pidfd, char const* path, void const* actions, void const* attributes,
                 char* const* argv, char* const* envp) {
-  return with_preload(envp, [&](char* const* env) {
+  return with_preload(envp, actions == nullptr, [&](char* const* env) {
     return real::pidfd_spawn(pidfd, path, actions, attributes, argv, env);
   });
 }
 
 int pidfd_spawnp(int* pidfd, char const* file, void const* actions, void const* attributes,
                  char* const* argv, char* const* envp) {
-  return with_preload(envp, [&](char* const* env) {
+  return with_preload(envp, actions == nullptr, [&](char* const* env) {
     return real::pidfd_spawnp(pidfd, file, actions, attributes, argv, env);
   });
 }

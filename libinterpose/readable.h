@@ -37,6 +37,7 @@ struct alignas(64) known_memory {
   std::uintptr_t nothing = 0;
   bool is_simulated = false;
   std::atomic<bool> has_holes{false};
+  std::atomic<bool> has_constants{false};  // pages were made such that they may not be written
   // Grows when pages go away that somebody asked for; what threads learned of their own stacks
   // before is forgotten. Those lie between the two bounds.
   std::atomic<std::uint32_t> version{0};

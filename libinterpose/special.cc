@@ -254,12 +254,14 @@ int munmap(void* address, std::size_t size) {
 
 int mprotect(void* address, std::size_t size, int protection) {
   constexpr int whole = PROT_READ | PROT_WRITE;
+  if ((protection & PROT_WRITE) == 0) known.has_constants.store(true);
   if ((protection & whole) != whole)
     note_taken_away(reinterpret_cast<std::uintptr_t>(address), size);
   return real::mprotect(address, size, protection);
 }
 
 int pkey_mprotect(void* address, std::size_t size, int protection, int key) {
+  known.has_constants.store(true);
   note_taken_away(reinterpret_cast<std::uintptr_t>(address), size);
   return real::pkey_mprotect(address, size, protection, key);
 }

@@ -56,6 +56,7 @@ void note_memory(raw_call const& raw) {
   if (is_map || is_move || number == SYS_munmap || number == SYS_mprotect ||
       number == SYS_pkey_mprotect)
     note_taken_away(static_cast<std::uintptr_t>(a), static_cast<std::size_t>(b));
+  if (number == SYS_mprotect || number == SYS_pkey_mprotect) known.has_constants.store(true);
   if (is_move) note_taken_away(static_cast<std::uintptr_t>(e), static_cast<std::size_t>(c));
   if (number == SYS_madvise && takes_away(static_cast<int>(c)))
     note_taken_away(static_cast<std::uintptr_t>(a), static_cast<std::size_t>(b));

@@ -136,10 +136,10 @@ void stand_before_logs() {
 
 }  // namespace
 
-constinit extra const hooks = {.beside = abi::roles_beside,
-                               .shared_pages = extra_pages(sizeof(abi::role_area)),
-                               .private_pages = extra_pages(sizeof(roles::memory)),
-                               .begin = begin,
-                               .stand_before_libc = stand_before_logs};
+alignas(extra) constinit extra const hooks = {.beside = abi::roles_beside,
+                                              .shared_pages = extra_pages(sizeof(abi::role_area)),
+                                              .private_pages = extra_pages(sizeof(roles::memory)),
+                                              .begin = begin,
+                                              .stand_before_libc = stand_before_logs};
 
 }  // namespace sluice::context

@@ -32,6 +32,7 @@ inline constexpr unsigned asks_rarely = 32;       // memory is asked for once in
 /// many: some programs read only the beginning of each file.
 inline constexpr std::uint32_t small_read = 1 << 10;
 inline constexpr std::uint32_t read_window = 64 << 10;  // what is read ahead at once
+inline constexpr std::uint32_t read_room = 2 * read_window;
 inline constexpr unsigned reads_to_come = 1024;
 inline constexpr unsigned enough_reads = 400;  // what pays for a lease, and more
 inline constexpr unsigned most_patience = 4096;
@@ -57,7 +58,7 @@ constexpr std::uint32_t most_read_ahead(std::uint64_t at, std::uint32_t size) {
   auto const left = static_cast<std::uint32_t>(read_window - at % read_window);
   return left < size ? left + read_window : left;
 }
-static_assert(most_piece <= read_window && 2 * read_window <= gather_room);
+static_assert(most_piece <= read_window);
 
 class gathered {
  public:

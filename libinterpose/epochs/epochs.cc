@@ -464,10 +464,10 @@ static void stand_between() {
 #include "epochs/epochs.def"
 }
 
-constinit extra const hooks = {.beside = abi::after_beside,
-                               .shared_pages = extra_pages(sizeof(abi::after_area)),
-                               .begin = begin,
-                               .stand_before_libc = stand_between};
+alignas(extra) constinit extra const hooks = {.beside = abi::after_beside,
+                                              .shared_pages = extra_pages(sizeof(abi::after_area)),
+                                              .begin = begin,
+                                              .stand_before_libc = stand_between};
 
 }  // namespace sluice::epochs
 

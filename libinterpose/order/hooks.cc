@@ -29,12 +29,12 @@ void leave() {
 
 }  // namespace
 
-constinit extra const hooks = {.beside = abi::order_beside,
-                               .shared_pages = extra_pages(sizeof(abi::order_area)),
-                               .begin = begin,
-                               .stand_before_libc = stand_between,
-                               .leave = leave,
-                               .go_blind = go_blind,
-                               .see_again = see_again};
+alignas(extra) constinit extra const hooks = {.beside = abi::order_beside,
+                                              .shared_pages = extra_pages(sizeof(abi::order_area)),
+                                              .begin = begin,
+                                              .stand_before_libc = stand_between,
+                                              .leave = leave,
+                                              .go_blind = go_blind,
+                                              .see_again = see_again};
 
 }  // namespace sluice::order

@@ -93,12 +93,16 @@ bool are_copies(int fd, int other) {
                               mine->opening[other].load(std::memory_order_relaxed);
 }
 
-bool map_room(slot& s) {
-  if (s.room != nullptr) return true;
-  long const at =
-      sys::map(core::gather_room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
-  if (!sys::failed(at)) s.room = reinterpret_cast<char*>(at);
-  return s.room != nullptr;
+/// No child has it: it knows nothing of what its parent held.
+bool map_room(slot& s, std::uint32_t bytes) {
+  if (s.room_bytes >= bytes) return true;
+  if (s.room != nullptr) sys::call(SYS_munmap, sys::as_long(s.room), s.room_bytes);
+  long const at = sys::map(bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+  bool const is_there = !sys::failed(at);
+  s.room = is_there ? reinterpret_cast<char*>(at) : nullptr;
+  s.room_bytes = is_there ? bytes : 0;
+  if (is_there) sys::call(SYS_madvise, at, bytes, MADV_DONTFORK);
+  return is_there;
 }
 
 }  // namespace
@@ -116,7 +120,8 @@ bool has_rings() {
 }
 
 bool begin_to_hold(slot& s, int fd, file const& f, fd_entry entry, bool is_read) {
-  if (s.fd_after.load() != 0 || s.bytes.is_taken() || !map_room(s)) return false;
+  std::uint32_t const room_bytes = is_read ? core::read_room : core::gather_room;
+  if (s.fd_after.load() != 0 || s.bytes.is_taken() || !map_room(s, room_bytes)) return false;
   s.device = f.device, s.inode = f.inode, s.entry = entry, s.is_read = is_read, s.vain = 0;
   s.until_asks = 0;
   if (!swap_entry(fd, entry, as_outside(entry))) return false;

@@ -29,8 +29,10 @@ void note_written(int fd, void const* from, ssize_t n);
 answer take_read(int fd, void* to, std::size_t size, std::size_t& n);
 /// A read of `n` bytes was made on a descriptor that is not held.
 void note_read(int fd, ssize_t n);
-/// Small reads are answered from memory somewhere.
-bool keeps_reads();
+/// Before the program takes a lease itself: one that was asked for is in its way.
+void before_own_lease(int fd);
+/// The kernel's answer to an open may be of a read lease of this job.
+bool may_be_leased();
 /// It was opened by its name, in this process; `opening`: what before_open() gave then.
 std::uint64_t before_open();
 void note_opened(int fd, std::uint64_t opening);

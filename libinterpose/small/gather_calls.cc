@@ -95,12 +95,12 @@ Result refused(int error) {
   return (Result)(-1L);
 }
 
-// An open that is not to wait meets the read lease of this job, or of another: the kernel has just
-// asked for its end.
+// An open that is not to wait meets a read lease of this job: the kernel has just asked for its
+// end.
 bool meets_lease(unsigned tries) {
-  constexpr unsigned most_tries = 50;
-  constexpr std::int64_t pause_ns = 1'000'000;
-  if (errno != EWOULDBLOCK || tries == most_tries || !keeps_reads()) return false;
+  constexpr unsigned most_tries = 20;
+  constexpr std::int64_t pause_ns = 500'000;
+  if (errno != EWOULDBLOCK || tries == most_tries || !may_be_leased()) return false;
   std::uint32_t nobody = 0;
   sys::futex_wait(&nobody, 0, now_ns() + pause_ns, ~0u);
   return true;
@@ -241,6 +241,7 @@ int dup3(int fd, int to, int flags) {
 
 int fcntl(int fd, int command, long arg) {
   bool const only_asks = command == F_GETFL || command == F_GETFD || command == F_SETFD;
+  if (command == F_SETLEASE) before_own_lease(fd);
   if (!only_asks && mind(on_fd(fd))) return slow::fcntl(fd, command, arg);
   int const r = next::fcntl(fd, command, arg);
   return copies_fd(command) ? copied(fd, r) : r;
@@ -625,13 +626,13 @@ bool begin_gathering(char*) {
 
 }  // namespace
 
-constinit extra const hooks = {.beside = abi::gather_beside,
-                               .private_pages = gather_pages,
-                               .begin = begin_gathering,
-                               .stand_before_libc = stand_before_libc,
-                               .leave = stand_back,
-                               .go_blind = stand_back,
-                               .see_again = resume};
+alignas(extra) constinit extra const hooks = {.beside = abi::gather_beside,
+                                              .private_pages = gather_pages,
+                                              .begin = begin_gathering,
+                                              .stand_before_libc = stand_before_libc,
+                                              .leave = stand_back,
+                                              .go_blind = stand_back,
+                                              .see_again = resume};
 
 }  // namespace sluice::gather
 

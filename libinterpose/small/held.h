@@ -28,7 +28,7 @@ struct asked_lease {
 struct alignas(64) slot {
   std::atomic<int> fd_after;  // the number after its own; 0: free
   core::gathered bytes;       // of one that is read: how many of the room's were taken
-  char* room;                 // core::gather_room bytes, kept for the next one
+  char* room;                 // kept for the next one
   unsigned until_asks;        // calls until memory is looked at again
   std::atomic<std::uint32_t> lock;
   std::atomic<std::uint64_t> device, inode;
@@ -36,6 +36,7 @@ struct alignas(64) slot {
   std::int64_t at;  // of its first byte in the file; -1: appended
   unsigned vain;    // flushes of few writes, one after the other
 
+  std::uint32_t room_bytes;
   bool is_read;              // it is read: what follows is about that
   unsigned reads;            // so many were answered
   std::uint64_t lease_word;  // its row, as long as the lease is held

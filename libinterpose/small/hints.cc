@@ -222,9 +222,9 @@ void stand_before_libc() {
 
 }  // namespace
 
-constinit extra const hooks = {.beside = abi::hints_beside,
-                               .private_pages = extra_pages(sizeof(watch) * watches),
-                               .begin = begin,
-                               .stand_before_libc = stand_before_libc};
+alignas(extra) constinit extra const hooks = {.beside = abi::hints_beside,
+                                              .private_pages = extra_pages(sizeof(watch) * watches),
+                                              .begin = begin,
+                                              .stand_before_libc = stand_before_libc};
 
 }  // namespace sluice::small

@@ -85,8 +85,10 @@ bool is_data(void const* to) {
 }
 
 bool may_be_written(slot& s, char* to, std::size_t size) {
-  bool const is_known = is_safe(to, size) || becomes_safe_rarely(s, to, size);
-  if (is_known && is_data(to)) return true;
+  bool const can_read = is_safe(to, size) || becomes_safe_rarely(s, to, size);
+  // Of what the kernel was asked for, only that it can be read is known.
+  bool const is_asked = asked_bytes(to) >= size && known.has_constants.load();
+  if (can_read && !is_asked && is_data(to)) return true;
   if (!set->copies_by_kernel || size > page_size) return false;
   return can_be_written(to) && can_be_written(to + size - 1);
 }
@@ -126,7 +128,10 @@ filled fill_locked(slot& s, int fd, std::uint32_t size) {
     end_reading(s, fd, {});
     return {};
   }
-  s.bytes.open(0, static_cast<std::uint32_t>(n), n < static_cast<long>(window));
+  // Less may also come before a part that cannot be read; the next read is told why.
+  bool const are_last =
+      n < static_cast<long>(window) && static_cast<std::uint64_t>(s.at + n) >= sys::size_of(fd);
+  s.bytes.open(0, static_cast<std::uint32_t>(n), are_last);
   return {true, s.entry, static_cast<std::uint64_t>(n)};
 }
 
@@ -272,7 +277,18 @@ void end_reading(slot& s, int fd, core::gathered::contents const& was) {
   end_lease(s.lease, s.lease_word);
 }
 
-bool keeps_reads() { return may_look() && set->read_targets != 0; }
+void before_own_lease(int fd) {
+  if (may_look() && has_place(fd)) forget_lease(fd);
+}
+
+bool may_be_leased() {
+  if (!may_look() || set->read_targets == 0) return false;
+  for (abi::read_lease const& row : set->board->of) {
+    lease_state const s = abi::state_of(row.word.load(std::memory_order_relaxed));
+    if (s == lease_state::held || s == lease_state::broken || s == lease_state::ended) return true;
+  }
+  return false;
+}
 
 answer take_read(int fd, void* to, std::size_t size, std::size_t& n) {
   if (!has_any() || !is_held(fd) || !slot_of(fd).is_read) return answer::not_held;

@@ -183,7 +183,8 @@ class reader {
         &reader::duplicate, &reader::child,     &reader::spawned,   &reader::vchild,
         &reader::stdio,     &reader::renumber,  &reader::message,   &reader::lock,
         &reader::two,       &reader::ends,      &reader::meet,      &reader::meet,
-        &reader::meet,      &reader::meet,      &reader::meet,      &reader::meet};
+        &reader::meet,      &reader::meet,      &reader::meet,      &reader::meet,
+        &reader::constants};
     for (int i = 0; i < count; ++i) {
       int const fd = some_fd();
       burst(fd);
@@ -344,6 +345,24 @@ class reader {
     munmap(pages, 4096);
     say("wrong: %zd %d %zd %d %zd %zd %zd %zd at %jd", one, why, two, also, three, four,
         read(-1, in_data, 1), read(fd, in_data, 0), static_cast<intmax_t>(lseek(fd, 0, SEEK_CUR)));
+  }
+  // The same in places that a thread has: its stack, and malloc's memory for it.
+  void constants() {
+    int const fd = busy();
+    std::thread([&] {
+      constexpr size_t page = 4096;
+      alignas(page) char on_stack[3 * page];
+      auto* const given = static_cast<char*>(aligned_alloc(page, 3 * page));
+      CHECK(given != nullptr);
+      for (char* at : {on_stack, given}) {
+        CHECK(read(fd, at, 20) >= 0 && mprotect(at + page, page, PROT_READ) == 0);
+        ssize_t const n = read(fd, at + page, 20);
+        int const why = n < 0 ? errno : 0;
+        CHECK(mprotect(at + page, page, PROT_READ | PROT_WRITE) == 0);
+        say("constants: %zd %d, then %zd", n, why, read(fd, at + page, 20));
+      }
+      free(given);
+    }).join();
   }
   // Memory of every kind.
   void to_other() {

@@ -105,6 +105,12 @@ void wide() {
   CHECK(putwc_unlocked(L'p', stdout) == L'p' && fputws_unlocked(L"string", stdout) >= 0);
   put(1, "d");
   tell("wide", contents(path("wide")));
+  // Who does not ask for the lock does not wait for it.
+  flockfile(stdout);
+  std::thread([] {
+    CHECK(fputwc_unlocked(L'x', stdout) == L'x' && putwchar_unlocked(L'y') == L'y');
+  }).join();
+  funlockfile(stdout);
   int const fd = open_new(path("read"));
   put(fd, "e");
   CHECK(freopen(path("read").c_str(), "r", stdin) != nullptr);

@@ -6,6 +6,7 @@
 #include <linux/futex.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -15,10 +16,16 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <condition_variable>
 #include <cstddef>
 #include <ctime>
+#include <deque>
 #include <fstream>
+#include <mutex>
 #include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/descriptor.h"
@@ -32,13 +39,12 @@ namespace {
 using abi::lease_state;
 
 constexpr std::int64_t ns_per_s = 1'000'000'000;
-constexpr std::int64_t idle_ns = 2 * ns_per_s;       // while nothing is held
-constexpr std::int64_t busy_ns = 25'000'000;         // so late a process that was killed is noticed
+constexpr std::int64_t look_ns = 2 * ns_per_s;       // the board is told that we live
 constexpr std::int64_t take_over_ns = ns_per_s / 2;  // between two looks whether the keeper lives
-constexpr std::int64_t shortest_break_s = 4;         // administrators' lease-break-time
+constexpr std::int64_t shortest_break_s = 4;         // of /proc/sys/fs/lease-break-time
 
-// Those where the kernel's lease says the truth: others may write at a server.
-constexpr std::string_view local_types[] = {"btrfs", "ext4", "overlay", "tmpfs", "xfs"};
+// Those where the kernel's lease says the truth: others may write at a server, or below an overlay.
+constexpr std::string_view local_types[] = {"btrfs", "ext4", "tmpfs", "xfs"};
 
 long wait_on(std::atomic<std::uint32_t>& word, std::uint32_t seen, std::int64_t ns) {
   timespec const t = timespec_of(ns);
@@ -98,31 +104,88 @@ leased_file find_file(std::uint32_t pid, unsigned fd) {
 
 abi::read_board* rung = nullptr;
 
-/// Of a lease that somebody waits for. The loop looks at all of them.
-void ring(int) { rung->bell.fetch_add(1); }
+/// Of a lease that somebody waits for: the loop looks at all of them. It ends the loop's sleep.
+void note_signal(int) { rung->bell.fetch_add(1); }
+
+void ring() {
+  rung->bell.fetch_add(1);
+  wake(&rung->bell);
+}
+
+/// A thread that opens files: a listener of fanotify may let an open wait, and that listener may
+/// wait for a lease to be given back.
+class opener {
+ public:
+  struct answer {
+    unsigned row;
+    std::uint64_t word;
+    leased_file file;
+  };
+
+  void ask(unsigned row, std::uint64_t word) {
+    std::lock_guard const lock(mutex_);
+    asked_.push_back({row, word, {}});
+    has_more_.notify_one();
+  }
+  std::vector<answer> take() {
+    std::lock_guard const lock(mutex_);
+    return std::exchange(done_, {});
+  }
+  [[noreturn]] void run() {
+    for (std::unique_lock lock(mutex_);;) {
+      has_more_.wait(lock, [this] { return !asked_.empty(); });
+      answer one = std::move(asked_.front());
+      asked_.pop_front();
+      lock.unlock();
+      one.file = find_file(abi::pid_of(one.word), abi::fd_of(one.word));
+      lock.lock();
+      done_.push_back(std::move(one));
+      ring();
+    }
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable has_more_;
+  std::deque<answer> asked_;
+  std::vector<answer> done_;
+};
 
 class keeper {
  public:
   explicit keeper(abi::read_board& board) : board_(board) {}
 
+  /// Signals are blocked meanwhile: they are for the loop.
+  void start_threads() {
+    std::thread([this] { opener_.run(); }).detach();
+    std::thread([this] { watch_deaths(); }).detach();
+  }
+
   [[noreturn]] void run() {
     take_over();
     for (;;) {
       std::uint32_t const seen = board_.bell.load();
-      bool is_any = false;
       look_at_clock();
       std::int64_t const before_ns = steady_ns();
-      for (unsigned i = 0; i < abi::read_leases; ++i) is_any |= look_at(i);
+      for (opener::answer& one : opener_.take()) lease(std::move(one));
+      for (unsigned i = 0; i < abi::read_leases; ++i) look_at(i);
       trust_from(before_ns);
-      wait_on(board_.bell, seen, is_any ? busy_ns : idle_ns);
+      wait_on(board_.bell, seen, look_ns);
     }
   }
 
  private:
   struct row {
     leased_file file;
-    std::uint64_t word = 0;  // `held`
+    std::uint64_t word = 0;   // `held`
+    std::uint64_t asked = 0;  // the opener has it, or had it
   };
+
+  /// Each process is told of once.
+  [[noreturn]] void watch_deaths() {
+    for (epoll_event one = {};;)
+      if (epoll_wait(deaths_.get(), &one, 1, -1) > 0) ring();
+  }
 
   /// Waits until there is no other one: several `sluice run` may have one job.
   void take_over() {
@@ -171,14 +234,20 @@ class keeper {
     at.word.compare_exchange_strong(word, abi::with(word, s));
   }
 
-  void answer(abi::read_lease& at, row& r, std::uint64_t word) {
-    leased_file f = find_file(abi::pid_of(word), abi::fd_of(word));
-    if (!f.fd || fcntl(f.fd.get(), F_SETLEASE, F_RDLCK) != 0)
-      return settle(at, word, lease_state::refused);
-    at.device.store(f.device);
-    at.inode.store(f.inode);
+  void lease(opener::answer&& one) {
+    abi::read_lease& at = board_.of[one.row];
+    row& r = rows_[one.row];
+    std::uint64_t word = one.word;
+    if (at.word.load() != word) return;
+    epoll_event death = {EPOLLIN | EPOLLONESHOT, {}};
+    bool const is_held =
+        one.file.fd && fcntl(one.file.fd.get(), F_SETLEASE, F_RDLCK) == 0 &&
+        epoll_ctl(deaths_.get(), EPOLL_CTL_ADD, one.file.process.get(), &death) == 0;
+    if (!is_held) return settle(at, word, lease_state::refused);
+    at.device.store(one.file.device);
+    at.inode.store(one.file.inode);
     r.word = abi::with(word, lease_state::held);
-    if (at.word.compare_exchange_strong(word, r.word)) r.file = std::move(f);
+    if (at.word.compare_exchange_strong(word, r.word)) r.file = std::move(one.file);
   }
 
   /// Somebody is about to write, or the process is gone. The board says so first.
@@ -188,13 +257,13 @@ class keeper {
     if (!is_its || !is_whole(r)) settle(at, word, lease_state::broken);
   }
 
-  /// True: a lease is held.
-  bool look_at(unsigned number) {
+  void look_at(unsigned number) {
     abi::read_lease& at = board_.of[number];
     row& r = rows_[number];
     std::uint64_t word = at.word.load();
     lease_state const state = abi::state_of(word);
-    if (state == lease_state::asked) answer(at, r, word);
+    if (state == lease_state::asked && std::exchange(r.asked, word) != word)
+      opener_.ask(number, word);
     if (state == lease_state::held) keep(at, r, word);
     bool const is_over = state == lease_state::broken || state == lease_state::refused;
     if (is_over && kill(static_cast<pid_t>(abi::pid_of(word)), 0) != 0 && errno == ESRCH)
@@ -205,10 +274,11 @@ class keeper {
       settle(at, word, lease_state::free);
       wake(&at.word);
     }
-    return static_cast<bool>(r.file.fd);
   }
 
   abi::read_board& board_;
+  opener opener_;
+  descriptor const deaths_{epoll_create1(EPOLL_CLOEXEC)};
   std::array<row, abi::read_leases> rows_;
   std::int64_t looked_ns_ = -ns_per_s, break_s_ = 0;
 };
@@ -232,12 +302,16 @@ void stand_apart() {
   stand_apart();
   rung = &board;
   struct sigaction told = {};
-  told.sa_handler = ring;
+  told.sa_handler = note_signal;
   sigaction(SIGIO, &told, nullptr);
-  sigset_t none;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, nullptr);
-  keeper(board).run();
+  sigset_t some;
+  sigfillset(&some);
+  sigprocmask(SIG_SETMASK, &some, nullptr);
+  static keeper only(board);
+  only.start_threads();
+  sigemptyset(&some);
+  sigprocmask(SIG_SETMASK, &some, nullptr);
+  only.run();
 }
 
 bool is_served(abi::read_board const& board) {
@@ -261,7 +335,7 @@ void await_keeper(abi::read_board const& board, pid_t pid) {
 
 std::unique_ptr<lease_keeper> lease_keeper::begin(foreign<abi::segment>& s,
                                                   std::string const& path) {
-  if (s.reads.targets == 0) return nullptr;
+  if (s.reads.targets == 0 || break_time_s() < shortest_break_s) return nullptr;
   pid_t const parent = getpid(), pid = fork();
   if (pid == 0) try {
       child_side(path, parent);

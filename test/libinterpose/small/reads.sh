@@ -3,7 +3,7 @@
 # --small reads: small reads are answered from memory while the keeper holds a lease. The program
 # sees no difference, whatever it and others do in between; who writes never meets a lease for
 # long; and nothing old is read when the keeper or the program stops or is killed.
-# timeout: 300
+# timeout: 400
 . test/lib/lib.sh
 own_mounts
 . test/libinterpose/common.bash
@@ -45,7 +45,7 @@ breaks=0
 for seed in ${SEEDS:-1 2 3 4}; do differ "$DIR/reads" "$seed"; done
 [ "$breaks" -gt 20 ] || fail "only $breaks leases were broken"
 
-# Every file system where a lease says the truth; elsewhere nothing is buffered.
+# Every file system where a lease says the truth. Below an overlay others may write unseen.
 if [ -n "${HAS_OWN_MOUNTS:-}" ]; then
   need mkfs.ext4 mkfs.xfs mkfs.btrfs
   for type in ext4 xfs btrfs; do
@@ -60,9 +60,47 @@ if [ -n "${HAS_OWN_MOUNTS:-}" ]; then
   mkdir "$DIR/ext4"/{upper,work,lower}
   mount -t overlay -o "lowerdir=$DIR/ext4/lower,upperdir=$DIR/ext4/upper,workdir=$DIR/ext4/work" \
     none "$DIR/overlay" || fail 'mount overlay'
-  differ "$DIR/overlay" 7
+  cp "$DIR/tmpfs/one" "$DIR/overlay/one"
+  reading "$DIR/overlay" dd if="$DIR/overlay/one" of=/dev/null bs=8 status=none || fail "dd: $?"
+  [ "$(buffered reads)" = 0 ] || fail "of an overlay $(buffered reads) reads were buffered"
   umount "$DIR"/{overlay,tmpfs,btrfs,xfs,ext4} || fail 'something still has a file open'
 fi
+
+# A part of a file that cannot be read is not its end.
+if [ -n "${HAS_OWN_MOUNTS:-}" ]; then
+  need filefrag losetup
+  truncate -s 64M "$SCRATCH/bad.img"
+  mkfs.ext4 -q -b 1024 -O ^has_journal -E lazy_itable_init=0 "$SCRATCH/bad.img" || fail mkfs.ext4
+  mkdir "$DIR/bad" && disk=$(losetup -f --show "$SCRATCH/bad.img") || fail losetup
+  mount "$disk" "$DIR/bad" && head -c 16000000 /dev/urandom >"$DIR/bad/f" && sync || fail bad
+  first=$(filefrag -v -b1024 "$DIR/bad/f" | sed -n 's/^ *0: *[0-9. ]*: *\([0-9]*\)\.\..*/\1/p')
+  umount "$DIR/bad" && blockdev --setra 8 "$disk" && mount "$disk" "$DIR/bad" || fail 'mount again'
+  truncate -s $(((first + 8300) * 1024)) "$SCRATCH/bad.img"
+  cat >"$SCRATCH/bad.py" <<'P'
+import os, sys
+f = os.open(sys.argv[1], os.O_RDONLY)
+n = 0
+try:
+    while part := os.read(f, 64): n += len(part)
+    print(n, "end")
+except OSError as e:
+    print(n, os.strerror(e.errno))
+P
+  python3 "$SCRATCH/bad.py" "$DIR/bad/f" >"$SCRATCH/bare"
+  grep -q 'Input/output error' "$SCRATCH/bare" || fail "bare: $(cat "$SCRATCH/bare")"
+  reading "$DIR/bad" python3 "$SCRATCH/bad.py" "$DIR/bad/f" >"$SCRATCH/out" || fail "bad.py: $?"
+  same 'a part that cannot be read'
+  [ "$(buffered reads)" -gt 1000 ] || fail "$(buffered reads) reads were buffered before it"
+  umount "$DIR/bad"
+  losetup -d "$disk"
+fi
+
+# A lease of the program's own, when one was just asked for.
+reading "$DIR" python3 -c 'import fcntl, os, sys
+open(sys.argv[1], "wb").write(bytes(1 << 20))
+f = os.open(sys.argv[1], os.O_RDONLY)
+for _ in range(33): os.read(f, 8)
+fcntl.fcntl(f, fcntl.F_SETLEASE, fcntl.F_WRLCK)' "$DIR/own" || fail "a lease of its own: $?"
 
 # 16 reads of 64 KiB stand for 131,072 of 8 bytes, also for a limit; and the descriptor is closed
 # for all when it is closed: nothing holds the file system, or keeps a writer out.
