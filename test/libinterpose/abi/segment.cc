@@ -10,7 +10,7 @@
 using namespace sluice;
 
 TEST_CASE("the layout of the segment is the golden one", "[abi]") {
-  REQUIRE(abi::layout_version == 11);
+  REQUIRE(abi::layout_version == 12);
   CHECK(offsetof(abi::segment, head) == 0);
   CHECK(offsetof(abi::header, magic_word) == 0);
   CHECK(offsetof(abi::header, layout) == 8);
@@ -26,7 +26,9 @@ TEST_CASE("the layout of the segment is the golden one", "[abi]") {
   CHECK(sizeof(core::bucket) == 576);
   CHECK(sizeof(abi::process_slot) == 64);
   CHECK(sizeof(abi::shard) == 24576);
-  CHECK(sizeof(abi::segment) == 7909376);
+  CHECK(sizeof(abi::read_lease) == 64);
+  CHECK(sizeof(abi::read_board) == 4160);
+  CHECK(sizeof(abi::segment) == 7913472);
 }
 
 TEST_CASE("every counted call has a row in a shard", "[abi]") {
