@@ -166,14 +166,14 @@ bool gate_book::tell_losses(gate& g, time_ns now) {
   return true;
 }
 
-/// A loss of which all were told that have the job is forgotten.
+/// A loss of which all were told that have the job is forgotten. The child that lost something is
+/// one of them: it may ask, too, or be a relay that asks for many.
 void gate_book::told(core::job_id job, std::string const& node, std::string const& asks) {
   row& lost = *find_row(job, node);
   lost.told.insert(asks);
   touch(job, node);
-  bool const is_heard = std::ranges::all_of(jobs_[job].rows, [&](row const& r) {
-    return r.is_over || r.node == node || lost.told.contains(r.node);
-  });
+  bool const is_heard = std::ranges::all_of(
+      jobs_[job].rows, [&](row const& r) { return r.is_over || lost.told.contains(r.node); });
   if (!is_heard) return;
   lost.lost.clear();
   lost.told.clear();

@@ -153,8 +153,35 @@ TEST_CASE("gates: nobody takes a loss from others by asking first", "[gates]") {
   CHECK_FALSE(passes(0, 6));
   CHECK(d.why() == why);
   CHECK(passes(0, 7));
-  CHECK_FALSE(passes(1, 8));  // and now all know
+  CHECK_FALSE(passes(1, 8));
+  if (is_there) CHECK_FALSE(passes(2, 9));  // and now all know
   CHECK(d.book.rows() == (is_there ? 4 : 3));
+  CHECK(d.book.to_text().find("lost") == std::string::npos);
+}
+
+TEST_CASE("gates: a child that lost something hears of it, whoever asks before", "[gates]") {
+  bool const is_of_relay = GENERATE(false, true);
+  auto const who = is_of_relay ? wire::role::relay : wire::role::node;
+  desk d;
+  for (std::uint32_t c : {0u, 1u}) {
+    d.hear(c, 1, c == 0 ? who : wire::role::node);
+    d.book.join(c, {false, {{hydro, 1, false, false}}});
+  }
+  d.settle();
+  // The machine of n0 was started again, or one below it was; the job goes on there.
+  d.hear(0, 2, who);
+  d.book.join(0, {!is_of_relay, {{hydro, 2, false, false}}});
+  d.settle();
+  auto const passes = [&](std::uint32_t asker, std::uint64_t counter) {
+    d.ask(asker, counter);
+    for (std::uint32_t c : {0u, 1u}) d.done(c, counter);
+    return d.answer(asker)->error == 0;
+  };
+  CHECK_FALSE(passes(1, 1));
+  for (std::uint64_t counter = 2; counter <= 4; ++counter) CHECK(passes(1, counter));
+  CHECK_FALSE(passes(0, 5));
+  CHECK(d.why() == "node n0 was started again, and what it had not synced is lost");
+  CHECK(passes(0, 6));
   CHECK(d.book.to_text().find("lost") == std::string::npos);
 }
 
