@@ -47,12 +47,18 @@ gate_book::bounds gate_book::standing::most() const {
   return {4 * k, 64 * k, 4 * k, most_gates_of_node};
 }
 
+/// What it has changed is to be written all the same.
+void gate_book::standing::owe_nothing() {
+  unwritten += owed.size();
+  owed.clear();
+}
+
 void gate_book::heard(std::uint32_t child, std::string const& name, wire::role who,
                       std::uint64_t incarnation, time_ns now) {
   if (child >= standing_.size()) standing_.resize(child + 1);
   standing& s = standing_[child];
   // What an earlier life of it had asked for would tell this one that it is written down.
-  if (s.incarnation != incarnation) s.owed.clear();
+  if (s.incarnation != incarnation) s.owe_nothing();
   s.heard_at = now;
   s.is_there = true;
   s.is_relay = who == wire::role::relay;
@@ -82,34 +88,48 @@ void gate_book::row::lose(char const* why) {
   told.clear();
 }
 
+void gate_book::rows_of_node::add(core::job_id job, row const& r) {
+  if (r.is_over)
+    ++losses;
+  else
+    jobs.insert(job);
+}
+
+void gate_book::rows_of_node::drop(core::job_id job, row const& r) {
+  if (r.is_over)
+    --losses;
+  else
+    jobs.erase(job);
+}
+
 void gate_book::add_row(core::job_id job, std::string const& node, std::uint64_t boot) {
   job_rows& of = jobs_[job];
   if (of.rows.empty() && !of.is_leaving) of.is_above = false, of.told_at = 0;
   of.rows.push_back({node, boot, {}, false});
   ++rows_;
-  ++rows_of_[node].jobs;
+  rows_of_[node].add(job, of.rows.back());
   touch(job, node);
 }
 
-void gate_book::set_over(row& r, bool is_over) {
-  row_counts& counts = rows_of_[r.node];
-  --counts.of(r);
+void gate_book::set_over(core::job_id job, row& r, bool is_over) {
+  rows_of_node& all = rows_of_[r.node];
+  all.drop(job, r);
   r.is_over = is_over;
-  ++counts.of(r);
+  all.add(job, r);
 }
 
 void gate_book::drop_row(core::job_id job, std::string const& node) {
   auto const of = jobs_.find(job);
   if (of == jobs_.end()) return;
-  auto const counts = rows_of_.find(node);
+  auto const all = rows_of_.find(node);
   std::size_t const dropped = std::erase_if(of->second.rows, [&](row const& r) {
     if (r.node != node) return false;
-    --counts->second.of(r);
+    all->second.drop(job, r);
     return true;
   });
   rows_ -= dropped;
   if (dropped != 0) touch(job, node);
-  if (dropped != 0 && counts->second.jobs + counts->second.losses == 0) rows_of_.erase(counts);
+  if (dropped != 0 && all->second.jobs.empty() && all->second.losses == 0) rows_of_.erase(all);
   if (!of->second.rows.empty()) return;
   // A relay that may be written down further up keeps the job until it is taken out there.
   of->second.is_leaving |= of->second.may_be_above;
@@ -118,11 +138,14 @@ void gate_book::drop_row(core::job_id job, std::string const& node) {
   if (!of->second.is_leaving) jobs_.erase(of);
 }
 
+/// A relay says of each job that it is over. It never lists all: what it would leave out at a time
+/// has no bound.
 void gate_book::join(std::uint32_t child, wire::gate_join const& m) {
   if (child >= standing_.size()) return;
-  if (m.is_all) {
-    standing_[child].owed.clear();
-    leave_out(standing_[child].name, m);
+  standing& s = standing_[child];
+  if (m.is_all && !s.is_relay) {
+    s.owe_nothing();
+    leave_out(s, m);
   }
   for (wire::gate_member const& one : m.jobs) join_one(child, one);
 }
@@ -139,22 +162,23 @@ void gate_book::join_one(std::uint32_t child, wire::gate_member const& m) {
   standing& s = standing_[child];
   std::string const& node = s.name;
   row* r = find_row(m.job, node);
-  if (s.owed.size() >= s.most().owed && !s.owed.contains(m.job)) return refuse_more(s);
+  bool const owes_most = s.owed.size() + s.unwritten >= s.most().owed;
+  if (owes_most && !s.owed.contains(m.job)) return refuse_more(s);
   if (m.is_over) {
     if (r != nullptr && m.is_lost && !r->is_over) r->lose("could not sync what the job wrote");
     if (r != nullptr && r->lost.empty()) {
       drop_row(m.job, node);
     } else if (r != nullptr) {
-      set_over(*r, true);
+      set_over(m.job, *r, true);
       touch(m.job, node);
     }
     s.owed[m.job] = true;
     return;
   }
   if (r == nullptr || r->is_over) {
-    row_counts const& has = rows_of_[node];
-    bool const has_most = has.jobs >= s.most().jobs || has.losses >= s.most().losses;
-    bool const has_few = has.jobs + has.losses < few_rows;
+    rows_of_node const& has = rows_of_[node];
+    bool const has_most = has.jobs.size() >= s.most().jobs || has.losses >= s.most().losses;
+    bool const has_few = has.jobs.size() + has.losses < few_rows;
     bool const is_full = rows_ >= (has_few ? most_rows : most_rows_of_all);
     if (is_full || has_most) return refuse_more(s);
   }
@@ -164,25 +188,26 @@ void gate_book::join_one(std::uint32_t child, wire::gate_member const& m) {
     if (r->boot != m.boot && !r->is_over)
       r->lose("was started again, and what it had not synced is lost");
     r->boot = m.boot;
-    set_over(*r, false);
+    set_over(m.job, *r, false);
     touch(m.job, node);
   }
   s.owed[m.job] = false;
 }
 
-/// Rows of a node that does not have the job any more, and never said that it had synced it.
-void gate_book::leave_out(std::string const& node, wire::gate_join const& m) {
-  if (!rows_of_.contains(node)) return;
-  std::vector<core::job_id> listed;
-  for (wire::gate_member const& one : m.jobs) listed.push_back(one.job);
-  std::ranges::sort(listed);
-  for (auto& [key, of] : jobs_)
-    for (row& r : of.rows) {
-      if (r.node != node || r.is_over || std::ranges::binary_search(listed, key)) continue;
-      r.lose("has lost the job, and nobody synced what it wrote");
-      set_over(r, true);
-      touch(key, node);
-    }
+/// Rows of a node that does not have the job any more, and never said that it had synced it. None
+/// may wait, and they are not many: they count before it may join more.
+void gate_book::leave_out(standing& s, wire::gate_join const& m) {
+  auto const all = rows_of_.find(s.name);
+  if (all == rows_of_.end()) return;
+  std::set<core::job_id> left = all->second.jobs;
+  for (wire::gate_member const& one : m.jobs) left.erase(one.job);
+  for (core::job_id const job : left) {
+    row& r = *find_row(job, s.name);
+    r.lose("has lost the job, and nobody synced what it wrote");
+    set_over(job, r, true);
+    touch(job, s.name);
+  }
+  s.unwritten += left.size();
 }
 
 void gate_book::expire_rows(time_ns now) {
@@ -276,6 +301,7 @@ std::vector<gate_book::letter> gate_book::take() {
   std::vector<letter> out = std::exchange(out_, {});
   if (is_dirty()) return out;
   for (std::uint32_t child = 0; child < standing_.size(); ++child) {
+    standing_[child].unwritten = 0;
     wire::gate_known m;
     m.book = number();
     std::erase_if(standing_[child].owed, [&](auto const& owed) {

@@ -110,9 +110,11 @@ class gate_book {
   struct bounds {
     std::size_t jobs, losses, owed, gates;
   };
-  struct row_counts {
-    std::size_t jobs = 0, losses = 0;  // of jobs that are over
-    std::size_t& of(row const& r) { return r.is_over ? losses : jobs; }
+  struct rows_of_node {
+    std::set<core::job_id> jobs = {};  // that are not over
+    std::size_t losses = 0;            // of jobs that are
+    void add(core::job_id job, row const& r);
+    void drop(core::job_id job, row const& r);
   };
   struct standing {
     std::string name;
@@ -122,7 +124,9 @@ class gate_book {
     bool is_relay = false;
     std::map<core::job_id, bool> owed;  // to be told that it is in the book; true: out of it
     time_ns refused_at = 0;             // when that was said last
+    std::size_t unwritten = 0;          // rows it has changed since, and is owed no word of
     bounds most() const;
+    void owe_nothing();
   };
   struct asked {
     std::string node;
@@ -157,11 +161,11 @@ class gate_book {
   void count_rows();
   void touch(core::job_id job, std::string const& node) { touched_[job].insert(node); }
   row* find_row(core::job_id job, std::string const& node);
-  void set_over(row& r, bool is_over);
+  void set_over(core::job_id job, row& r, bool is_over);
   void add_row(core::job_id job, std::string const& node, std::uint64_t boot);
   void drop_row(core::job_id job, std::string const& node);
   void join_one(std::uint32_t child, wire::gate_member const& m);
-  void leave_out(std::string const& node, wire::gate_join const& m);
+  void leave_out(standing& s, wire::gate_join const& m);
   void refuse_more(standing& s);
   void expire_rows(time_ns now);
   void forget_over(time_ns now);
@@ -195,7 +199,7 @@ class gate_book {
   std::size_t rows_ = 0;
   std::vector<standing> standing_;  // by child
   std::unordered_map<std::string, std::uint32_t> child_of_;
-  std::unordered_map<std::string, row_counts> rows_of_;
+  std::unordered_map<std::string, rows_of_node> rows_of_;
   std::vector<gate> gates_;
   std::vector<route> routes_;
   std::vector<letter> out_;

@@ -82,7 +82,7 @@ void gate_book::count_rows() {
   rows_of_.clear();
   for (auto const& [key, of] : jobs_) {
     rows_ += of.rows.size();
-    for (row const& r : of.rows) ++rows_of_[r.node].of(r);
+    for (row const& r : of.rows) rows_of_[r.node].add(key, r);
   }
 }
 

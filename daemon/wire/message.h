@@ -169,7 +169,7 @@ struct gate_member {
   bool is_lost = false;    // … or could not be
 };
 struct gate_join {
-  bool is_all = false;  // what is not listed is over, and nobody synced it
+  bool is_all = false;  // of a node: what is not listed is over, and nobody synced it
   std::vector<gate_member> jobs;
 };
 

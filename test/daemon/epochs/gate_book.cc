@@ -649,27 +649,67 @@ TEST_CASE("gates: a node has so many jobs, and a flood of them is told", "[gates
   CHECK(rows == 4096);
 }
 
-TEST_CASE("gates: what a relay leaves out is found without a search for each job", "[gates]") {
+static wire::gate_join jobs_from(std::uint64_t first, std::uint64_t count, bool is_all = false) {
+  wire::gate_join out = {is_all, {}};
+  for (std::uint64_t job = first; job < first + count; ++job) out.jobs.push_back({job, 1});
+  return out;
+}
+
+TEST_CASE("gates: a list of all jobs costs no look at what others have", "[gates]") {
   desk d;
   d.hear(0, 1, wire::role::relay);
-  constexpr std::uint64_t jobs = 256 * 1024, kept = 32'000;
-  for (std::uint64_t job = 1; job <= jobs; job += kept) {
-    wire::gate_join some;
-    for (std::uint64_t i = job; i < job + kept && i <= jobs; ++i) some.jobs.push_back({i, 1});
-    d.book.join(0, some);
+  constexpr std::uint64_t jobs = 256 * 1024, part = 32 * 1024;
+  for (std::uint64_t job = 1; job <= jobs; job += part) {
+    d.book.join(0, jobs_from(job, part));
     d.settle();
   }
   REQUIRE(d.book.rows() == jobs);
-  wire::gate_join all = {true, {}};
-  for (std::uint64_t job = jobs - kept + 1; job <= jobs; ++job) all.jobs.push_back({job, 1});
+  d.hear(1);
   std::clock_t const began = std::clock();  // of this process's work
-  d.book.join(0, all);
+  for (int i = 0; i < 1000; ++i) {
+    d.book.join(1, jobs_from(hydro, 1, true));
+    d.settle();
+  }
   CHECK(std::clock() - began < 2 * CLOCKS_PER_SEC);
-  std::string const text = d.book.to_text();
-  std::size_t lost = 0;
-  for (std::size_t at = text.find("has lost"); at != text.npos; at = text.find("has lost", at + 1))
-    ++lost;
-  CHECK(lost == jobs - kept);
+}
+
+TEST_CASE("gates: what a node leaves out and joins before it is written is bounded", "[gates]") {
+  desk d;
+  d.hear(0);
+  d.book.join(0, jobs_from(1, 4096));
+  d.settle();
+  for (std::uint64_t i = 1; i <= 8; ++i) {
+    d.hear(0, 1 + i % 2);  // also when it begins a new life each time
+    d.book.join(0, jobs_from(1 + 4096 * i, 4096, true));
+  }
+  auto const changed = [&] {
+    std::string const text = d.book.changes();
+    std::size_t count = 0;
+    for (std::size_t at = text.find("job"); at != text.npos; at = text.find("job", at + 1)) ++count;
+    return count;
+  };
+  CHECK(changed() <= 2 * 4096);
+  CHECK(d.book.take_refused() == std::vector<std::string>{"n0"});
+  d.settle();
+  d.book.join(0, jobs_from(1 + 4096, 1, true));  // it is written: there is room again
+  CHECK(changed() == 1);
+  d.ask_for(1, 0);
+  d.settle();
+  CHECK(d.why() == "node n0 has lost the job, and nobody synced what it wrote");
+}
+
+TEST_CASE("gates: a relay leaves nothing out, whatever it calls its list", "[gates]") {
+  desk d;
+  d.join(1);
+  d.hear(0, 1, wire::role::relay);
+  d.book.join(0, {false, {{hydro, 1, false, false}}});
+  d.settle();
+  d.book.join(0, {true, {}});
+  CHECK_FALSE(d.book.is_dirty());
+  d.ask(1);
+  d.done(1);
+  CHECK_FALSE(d.answer(1));  // it is asked as before
+  CHECK(d.to<wire::gate_sync>(0).size() == 1);
 }
 
 TEST_CASE("gates: who chooses the numbers of jobs makes no search long", "[gates]") {
