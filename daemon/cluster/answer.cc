@@ -36,8 +36,7 @@ bool arbiter::is_off_target(std::uint32_t number, time_ns now) const {
   child const& c = roster_.children[number];
   if (parent_.is_quiet(now)) return false;
   for (std::uint32_t s = 0; s < roster_.width(); ++s) {
-    rate const left = parent_.left_by(number, s, now);
-    rate const wanted = c.wanted[s] - std::min(c.wanted[s], left);
+    rate const wanted = parent_.meant(number, s, c.wanted[s], now);
     rate const current = parent_.current(number, s, now);
     if (current > wanted && current - wanted > worth_taking(wanted)) return true;
     if (current + worth_telling(wanted) >= wanted) continue;

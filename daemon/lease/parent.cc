@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::size_t ring_older = 15;     // 16 with the newest
 constexpr rate most_rate = rate{1} << 53;  // of one child, so that no sum wraps
+constexpr int slow_leases = 10;            // L', how long a child that gave up late is slow
 constexpr rate over(rate a, rate b) { return a > b ? a - b : 0; }
 
 }  // namespace
@@ -63,6 +64,39 @@ rate parent::led_of(slot const& x, time_ns now) {
 
 rate parent::cur_of(slot const& x, time_ns now) { return x.newest.end > now ? x.newest.value : 0; }
 rate parent::left_of(slot const& x, time_ns now) { return x.left_end > now ? x.left : 0; }
+
+// What is given is out of reach for L' if the child does not give it up. One that did not, lately,
+// is raised only to what it should have had all that time: a moment in which others want little
+// would cost them much more than that moment.
+rate parent::meant_of(slot const& x, rate wanted, time_ns now) {
+  rate const gone = left_of(x, now);
+  if (now >= x.slow_until) return over(wanted, gone);
+  return over(std::min(wanted, std::max(x.steady, cur_of(x, now) + gone)), gone);
+}
+
+// A relay gives up only after its children, so this is not a matter of one round trip.
+bool parent::is_late(slot const& x, time_ns now) const {
+  return std::any_of(x.older.begin(), x.older.end(), [&](entry const& o) {
+    return o.value > x.newest.value && now - o.over_at > set_.time.ledger_ns() / 2;
+  });
+}
+
+// `steady` falls at once, and rises to what was wanted for L' in answers with no long gap.
+void parent::watch(slot& x, rate wanted, time_ns now) const {
+  bool const first = x.asked_at == 0, gap = now - x.asked_at > set_.time.believe_ns;
+  x.asked_at = now;
+  if (first || wanted <= x.steady) {
+    x.steady = wanted;
+    x.rising = 0;
+  } else if (x.rising == 0 || gap) {
+    x.rising = wanted;
+    x.rises_at = now;
+  } else {
+    x.rising = std::min(x.rising, wanted);
+    if (now - x.rises_at < set_.time.ledger_ns()) return;
+    x.steady = std::exchange(x.rising, 0);
+  }
+}
 
 // The sums are kept up to date slot by slot: adding all of them at each report would cost n².
 void parent::count(slot& x, total& t, time_ns now) {
@@ -174,6 +208,11 @@ rate parent::left_by(unsigned child, unsigned supply, time_ns now) const {
   return x ? left_of(*x, now) : 0;
 }
 
+rate parent::meant(unsigned child, unsigned supply, rate wanted, time_ns now) const {
+  slot const* x = find(child, supply);
+  return x ? meant_of(*x, wanted, now) : wanted;
+}
+
 rate parent::lent_by(unsigned child, unsigned supply, time_ns now) const {
   slot const* x = find(child, supply);
   return x && x->lend_end > now ? x->lent : 0;
@@ -241,6 +280,7 @@ parent::heard parent::on_report(unsigned child, report const& r, time_ns now) {
     holding const holds = s < r.supply.size() ? r.supply[s] : holding{};
     rate const led = led_of(x, now);
     rate const lending = x.lending;
+    if (is_late(x, now)) x.slow_until = now + slow_leases * set_.time.ledger_ns();
     acknowledge(x, holds);
     learn(x, totals_[s], holds, now);
     if (r.lend) borrow(x, totals_[s], holds, from);
@@ -263,7 +303,7 @@ void parent::learn(slot& x, total const& t, holding const& h, time_ns now) {
   if (now >= start_ + set_.time.quiet_ns() || h.held == 0) return;
   if (x.newest.ver.incarnation != 0) return;
   rate const most = set_.relay ? most_rate : t.terms.pool + t.terms.most_lent;
-  append(x, std::min(h.held, over(most, t.led)), now + set_.time.ledger_ns());
+  append(x, std::min(h.held, over(most, t.led)), now + set_.time.ledger_ns(), now);
 }
 
 // The report was certainly sent after what it echoes; on the child's clock it lends for M.
@@ -286,14 +326,16 @@ std::int64_t parent::lease_for(total const& t, time_ns now) const {
   return std::clamp<std::int64_t>(rest, 0, time.lease_ns);
 }
 
-void parent::append(slot& x, rate value, time_ns end) {
+void parent::append(slot& x, rate value, time_ns end, time_ns now) {
   if (x.newest.ver.incarnation != 0 && set_.obeys.acknowledged_first) {
+    x.newest.over_at = now;
     x.older.push_back(x.newest);
     if (x.older.size() > ring_older) {  // the two oldest become one that covers both
       entry& second = x.older[1];
       second.value = std::max(second.value, x.older[0].value);
       second.end = std::max(second.end, x.older[0].end);
       second.kept |= x.older[0].kept;
+      second.over_at = x.older[0].over_at;
       x.older.erase(x.older.begin());
     }
   }
@@ -308,7 +350,8 @@ given parent::give(slot& x, total& t, rate wanted, time_ns now) {
   rate const cur = cur_of(x, now);
   rate const base = set_.obeys.judged_by_current ? cur : led_of(x, now);
   rate const budget = budget_of(t, t.lent, t.members, now);
-  rate v = lease > 0 ? over(wanted, x.gone) : 0;
+  watch(x, wanted, now);
+  rate v = lease > 0 ? meant_of(x, wanted, now) : 0;
   if (v > base) {
     bool const full = x.older.size() >= ring_older;
     rate const room = over(budget, t.led - x.led + t.gone);
@@ -326,7 +369,7 @@ given parent::give(slot& x, total& t, rate wanted, time_ns now) {
   if (x.newest.ver.incarnation != 0 && x.newest.value == v && running && !moved) {
     x.newest.end = std::max(x.newest.end, now + margin);
   } else {
-    append(x, v, now + margin);
+    append(x, v, now + margin, now);
   }
   count(x, t, now);
   return {x.newest.ver, v, lease};
@@ -392,6 +435,7 @@ void parent::forget(unsigned child, time_ns now) {
     slot& x = e.supply[s];
     if (rate const led = led_of(x, now); led > 0) {
       x.left = left_of(x, now) + led;
+      x.slow_until = now + slow_leases * set_.time.ledger_ns();
       x.left_end = std::max(x.left_end, x.newest.end);
       for (entry const& o : x.older) x.left_end = std::max(x.left_end, o.end);
     }

@@ -78,6 +78,8 @@ class parent {
               time_ns now) const;  // what it must be assumed to use
   rate left_by(unsigned child, unsigned supply,
                time_ns now) const;  // what lives that are over hold
+  /// Of `wanted`, what an answer would give if there is room.
+  rate meant(unsigned child, unsigned supply, rate wanted, time_ns now) const;
   rate lent_by(unsigned child, unsigned supply, time_ns now) const;  // escrow it still lends
   rate budget(unsigned supply, time_ns now) const;
   rate ledger_sum(unsigned supply, time_ns now) const;
@@ -94,7 +96,8 @@ class parent {
     version ver;
     rate value = 0;
     time_ns end = 0;
-    bool kept = false;  // given from escrow of the children, not from an own grant
+    bool kept = false;    // given from escrow of the children, not from an own grant
+    time_ns over_at = 0;  // when a later one took its place
   };
   /// One child's part of one supply. `older` holds what is not acknowledged away: almost always
   /// nothing. `left` is of lives that are over, until all that they were given has ended. From
@@ -110,6 +113,11 @@ class parent {
     rate led = 0, cur = 0, lending = 0, gone = 0;
     rate cut = 0;  // of cur: planned to be taken by the answer that is about to be made
     std::uint32_t lenders = 0;
+    time_ns slow_until = 0;  // it gave up late, or a life of it ended with something in force
+    rate steady = 0;         // wanted in all answers of the last L', or less
+    rate rising = 0;         // above it: the least wanted since then
+    time_ns rises_at = 0;
+    time_ns asked_at = 0;
   };
   struct edge {
     bool known = false, believed = false, answered = false, lends = false;
@@ -133,6 +141,9 @@ class parent {
   static rate led_of(slot const& x, time_ns now);
   static rate cur_of(slot const& x, time_ns now);
   static rate left_of(slot const& x, time_ns now);
+  static rate meant_of(slot const& x, rate wanted, time_ns now);
+  bool is_late(slot const& x, time_ns now) const;
+  void watch(slot& x, rate wanted, time_ns now) const;
   void count(slot& x, total& t, time_ns now);
   std::int64_t look_ns() const;
   bool is_fresh(time_ns now) const;
@@ -144,7 +155,7 @@ class parent {
   void borrow(slot& x, total const& t, holding const& h, time_ns from);
   given give(slot& x, total& t, rate wanted, time_ns now);
   std::int64_t lease_for(total const& t, time_ns now) const;
-  void append(slot& x, rate value, time_ns end);
+  void append(slot& x, rate value, time_ns end, time_ns now);
   bool holds_nothing(edge const& e, time_ns now) const;
 
   settings set_;

@@ -282,6 +282,68 @@ TEST_CASE("many lives of a child together get no more than one", "[lease]") {
   CHECK(b.ask(m, 500, false) == 500);  // what the lives had has ended
 }
 
+namespace {
+
+// Once, for 30 ms, n wants little and m is wanted to have nearly all. n is asked every 10 ms, and
+// so is m, by `of_m`. The longest time that n has less than it should, after that.
+template <class F>
+time_ns blocked_after_dip(bench& b, node& n, F of_m) {
+  time_ns since = 0, longest = 0;
+  b.ask(n, 0, false);
+  for (int step = 0; step < 400; ++step, b.now += 10 * ms) {
+    bool const dip = step >= 200 && step < 203;
+    rate const has = b.ask(n, dip ? 50 : 1000, false);
+    of_m(dip ? 1950 : 1000);
+    if (step < 203 || has == 1000) since = b.now;
+    longest = std::max(longest, b.now - since);
+  }
+  return longest;
+}
+
+}  // namespace
+
+TEST_CASE("lives of a child keep nothing of a moment in which others want little", "[lease]") {
+  bench b({}, 2, 2000);
+  node m{0}, n{1};
+  b.ask(m, 0, false);
+  CHECK(blocked_after_dip(b, n, [&](rate wanted) {
+          if (b.ask(m, wanted, false) > 0) b.p.forget(0, b.now);
+          m.applied = {}, m.value = 0;
+        }) <= 20 * ms);
+}
+
+TEST_CASE("a child that acknowledges nothing keeps nothing of a moment twice", "[lease]") {
+  bench b({}, 2, 2000);
+  node m{0}, n{1};
+  b.ask(m, 0, false);
+  auto const is_mute = [&](rate wanted) {
+    b.ask(m, wanted, false);
+    m.applied = {};
+  };
+  blocked_after_dip(b, n, is_mute);
+  CHECK(blocked_after_dip(b, n, is_mute) <= 20 * ms);
+}
+
+TEST_CASE("a child that gives up at once is raised at once", "[lease]") {
+  bench b({}, 2, 2000);
+  node m{0};
+  b.ask(m, 0, false);
+  for (int i = 0; i < 40; ++i, b.now += 100 * ms)
+    CHECK(b.ask(m, i % 2 ? 1900 : 100, false) == (i % 2 ? 1900 : 100));
+}
+
+TEST_CASE("a restarted child is raised to what it is wanted to have for a lease", "[lease]") {
+  bench b({}, 2, 2000);
+  node m{0};
+  b.ask(m, 0, false);
+  CHECK(b.ask(m, 500, false) == 500);
+  b.p.forget(0, b.now);
+  m.applied = {}, m.value = 0;
+  b.ask(m, 0, false);
+  for (int i = 0; i < 11; ++i, b.now += 100 * ms) b.ask(m, 1500, false);
+  CHECK(b.ask(m, 1500, false) == 1500);
+}
+
 TEST_CASE("claims of escrow above the policy's are cut", "[lease]") {
   bench b({}, 2, 0);
   node n{0};
