@@ -65,6 +65,15 @@ rate parent::led_of(slot const& x, time_ns now) {
 rate parent::cur_of(slot const& x, time_ns now) { return x.newest.end > now ? x.newest.value : 0; }
 rate parent::left_of(slot const& x, time_ns now) { return x.left_end > now ? x.left : 0; }
 
+// What was given from an own grant stands in the ledger above as well.
+rate parent::kept_of(slot const& x, time_ns now) {
+  rate most = x.newest.kept ? cur_of(x, now) : 0;
+  for (entry const& o : x.older) {
+    if (o.kept && o.end > now) most = std::max(most, o.value);
+  }
+  return most;
+}
+
 // What is given is out of reach for L' if the child does not give it up. One that did not, lately,
 // is raised only to what it should have had all that time: a moment in which others want little
 // would cost them much more than that moment.
@@ -236,11 +245,7 @@ rate parent::lent_below(unsigned supply, time_ns now, std::uint32_t& members) co
       lent += x.lent;
       members += x.members;
     }
-    rate most = x.newest.kept ? cur_of(x, now) : 0;
-    for (entry const& o : x.older) {
-      if (o.kept && o.end > now) most = std::max(most, o.value);
-    }
-    kept += most + left_of(x, now);
+    kept += kept_of(x, now) + (x.left_end > now ? x.left_kept : 0);
   }
   if (!set_.obeys.lends_unused) return lent;
   // What a former incarnation gave out while orphaned is not known before it has ended.
@@ -434,6 +439,7 @@ void parent::forget(unsigned child, time_ns now) {
   for (std::size_t s = 0; s < e.supply.size(); ++s) {
     slot& x = e.supply[s];
     if (rate const led = led_of(x, now); led > 0) {
+      x.left_kept = (x.left_end > now ? x.left_kept : 0) + kept_of(x, now);
       x.left = left_of(x, now) + led;
       x.slow_until = now + slow_leases * set_.time.ledger_ns();
       x.left_end = std::max(x.left_end, x.newest.end);

@@ -118,6 +118,7 @@ class parent {
     rate rising = 0;         // above it: the least wanted since then
     time_ns rises_at = 0;
     time_ns asked_at = 0;
+    rate left_kept = 0;  // of `left`, given from escrow of the children
   };
   struct edge {
     bool known = false, believed = false, answered = false, lends = false;
@@ -141,6 +142,7 @@ class parent {
   static rate led_of(slot const& x, time_ns now);
   static rate cur_of(slot const& x, time_ns now);
   static rate left_of(slot const& x, time_ns now);
+  static rate kept_of(slot const& x, time_ns now);
   static rate meant_of(slot const& x, rate wanted, time_ns now);
   bool is_late(slot const& x, time_ns now) const;
   void watch(slot& x, rate wanted, time_ns now) const;

@@ -344,6 +344,31 @@ TEST_CASE("a restarted child is raised to what it is wanted to have for a lease"
   CHECK(b.ask(m, 1500, false) == 1500);
 }
 
+TEST_CASE("lives that are over hold back escrow only if it was given to them", "[lease]") {
+  for (bool const orphan : {false, true}) {
+    lease::parent::settings s;
+    s.relay = true;
+    s.time.level = 1;
+    bench b(s, 2, 0);
+    node m{0}, n{1};
+    b.p.set_own(0, 200, b.now + 5000 * ms);
+    b.p.set_orphan(orphan);
+    for (node* x : {&m, &n, &m, &n}) b.ask(*x, 0);
+    b.now += ms;
+    CHECK(b.ask(m, 150) == 150);
+    CHECK(b.ask(n, 0) == 0);
+    b.p.forget(0, b.now);
+    REQUIRE(b.p.left_by(0, 0, b.now) == 150);
+    m = node{0};
+    b.ask(m, 0);
+    b.now += ms;
+    b.p.set_orphan(false);
+    b.ask(m, 0);
+    std::uint32_t members = 0;
+    CHECK(b.p.lent_below(0, b.now, members) == (orphan ? 50 : 200));
+  }
+}
+
 TEST_CASE("claims of escrow above the policy's are cut", "[lease]") {
   bench b({}, 2, 0);
   node n{0};
