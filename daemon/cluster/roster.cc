@@ -168,11 +168,34 @@ void roster::unuse(std::uint32_t row) {
   free_rows_.push_back(row);
 }
 
+/// Used rows move down, in their order.
+void roster::pack() {
+  std::vector<std::uint32_t> to(jobs.size(), nobody);
+  for (auto const& [key, row] : rows_) to[row] = row;
+  std::uint32_t used = 0;
+  for (std::uint32_t row = 0; row < to.size(); ++row) {
+    if (to[row] == nobody) continue;
+    to[row] = used++;
+    if (to[row] == row) continue;
+    jobs[to[row]] = std::move(jobs[row]);
+    std::copy_n(flows.begin() + row * width_, width_, flows.begin() + to[row] * width_);
+  }
+  jobs.resize(used);
+  free_rows_.clear();
+  for (auto& [key, row] : rows_) row = to[row];
+  for (child& c : children) {
+    for (stream& s : c.streams) s.job = to[s.job];
+    for (tenancy& t : c.jobs) t.job = to[t.job];
+    for (ghost& g : c.ghosts) g.job = to[g.job];
+  }
+}
+
 void roster::trim() {
   if (free_rows_.empty()) return;
   std::sort(free_rows_.begin(), free_rows_.end(), std::greater<>());
   while (!jobs.empty() && jobs.back().key == 0) jobs.pop_back();
   std::erase_if(free_rows_, [this](std::uint32_t row) { return row >= jobs.size(); });
+  if (rows_.size() < jobs.size() / 4) pack();
   flows.resize(jobs.size() * width_);
   slots_.resize(flows.size());
   if (jobs.size() >= jobs.capacity() / 4) return;

@@ -186,8 +186,8 @@ class roster {
   /// Tenancies that nobody confirmed, ghosts and values whose grants have ended. True: a job's
   /// limit has room that it had not.
   bool expire(child& c, time_ns now, std::int64_t cycle_ns);
-  /// Rows at the end that no job has go, and the lowest are taken first: one that named very many
-  /// jobs makes no later cycle longer.
+  /// Rows at the end that no job has go, and the lowest are taken first. When few are left among
+  /// many they get new numbers: one that named very many jobs makes no later cycle longer.
   void trim();
   void sent(stream& s, rate value);  // in the grant message that is being written
   /// That message leaves, and no grant in it is in force from `until` on.
@@ -225,6 +225,7 @@ class roster {
   void drop_held(stream& s);
   void leave_ghost(child& c, stream& s);
   bool lay_ghosts(child& c, std::uint64_t applied, time_ns now);
+  void pack();
   void link(job& j);
   void set_class(std::uint32_t row, std::uint32_t class_key);
   void vote(std::uint32_t row, std::uint32_t class_key, std::string const& name);

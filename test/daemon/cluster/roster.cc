@@ -221,6 +221,40 @@ TEST_CASE("roster: what a child held and never acknowledges ends with its grants
   CHECK(r.flows.empty());
 }
 
+TEST_CASE("roster: rows are few again although the last one stays", "[cluster][roster]") {
+  bench r;
+  r.children[0].is_relay = true;
+  wire::report many;
+  many.supplies = {7};
+  many.lease.supply = {{}};
+  core::job_id key;
+  key.low = 1;
+  for (unsigned n = 0; n < 1000; ++n, ++key.low) many.streams.emplace_back().job = key;
+  r.take(0, many, r.now);
+  wire::job_entry const honest = entry(1000, "honest", "gold");
+  r.list(1, honest);
+  wire::report one = many;
+  one.streams.resize(1);
+  one.streams[0].job = honest.job;
+  r.take(1, one, r.now);
+  r.sent(r.children[1].streams[0], 500);
+  r.clear(r.children[0]);
+  r.trim();
+  CHECK(r.jobs.size() == 1);
+  CHECK(r.flows.size() == 1);
+  std::uint32_t const row = r.job_of(honest.job);
+  REQUIRE(row == 0);
+  CHECK(r.class_of(honest.job) == "gold");
+  CHECK(r.at(row, 0).held == 500);
+  CHECK(r.children[1].streams[0].job == row);
+  CHECK(r.children[1].jobs[0].job == row);
+  r.take(0, many, ++r.now);
+  CHECK(r.jobs.size() == 1001);
+  one.streams.clear();
+  r.take(1, one, ++r.now);
+  CHECK(r.job_of(honest.job) == roster::nobody);
+}
+
 TEST_CASE("overrides end with their job, not with a node that is silent", "[cluster]") {
   cluster::absences all;
   enum { over, away, here };
