@@ -172,6 +172,7 @@ void allotment::divide(roster& r, flow& f) {
   parts_.resize(streams.size());
   if (streams.size() == 1) {
     parts_[0] = f.granted;
+    f.most_weight = policies::unbounded;
   } else if (!f.has_bins) {
     leaves_.clear();
     for (place p : streams) {
