@@ -38,10 +38,10 @@ namespace {
 
 using abi::lease_state;
 
-constexpr std::int64_t ns_per_s = 1'000'000'000;
-constexpr std::int64_t look_ns = 2 * ns_per_s;       // the board is told that we live
-constexpr std::int64_t take_over_ns = ns_per_s / 2;  // between two looks whether the keeper lives
-constexpr std::int64_t shortest_break_s = 4;         // of /proc/sys/fs/lease-break-time
+constexpr std::int64_t second_ns = 1'000'000'000;
+constexpr std::int64_t tell_ns = 2 * second_ns;       // the board is told that we live
+constexpr std::int64_t take_over_ns = second_ns / 2;  // between two looks whether the keeper lives
+constexpr std::int64_t shortest_break_s = 4;          // of /proc/sys/fs/lease-break-time
 
 // Those where the kernel's lease says the truth: others may write at a server, or below an overlay.
 constexpr std::string_view local_types[] = {"btrfs", "ext4", "tmpfs", "xfs"};
@@ -170,7 +170,7 @@ class keeper {
       for (opener::answer& one : opener_.take()) lease(std::move(one));
       for (unsigned i = 0; i < abi::read_leases; ++i) look_at(i);
       trust_from(before_ns);
-      wait_on(board_.bell, seen, look_ns);
+      wait_on(board_.bell, seen, tell_ns);
     }
   }
 
@@ -214,7 +214,7 @@ class keeper {
 
   void look_at_clock() {
     std::int64_t const now_ns = steady_ns();
-    if (now_ns - looked_ns_ < ns_per_s) return;
+    if (now_ns - looked_ns_ < second_ns) return;
     looked_ns_ = now_ns;
     std::int64_t const s = break_time_s();
     break_s_ = std::min<std::int64_t>(s, 60);
@@ -280,7 +280,7 @@ class keeper {
   opener opener_;
   descriptor const deaths_{epoll_create1(EPOLL_CLOEXEC)};
   std::array<row, abi::read_leases> rows_;
-  std::int64_t looked_ns_ = -ns_per_s, break_s_ = 0;
+  std::int64_t looked_ns_ = -second_ns, break_s_ = 0;
 };
 
 /// Nothing of the program's terminal, pipes or directories stays with us.
@@ -321,13 +321,13 @@ bool is_served(abi::read_board const& board) {
 
 /// A program that begins to read at once is to find it. It may be that of another run.
 void await_keeper(abi::read_board const& board, pid_t pid) {
-  constexpr std::int64_t most_ns = ns_per_s, look_ns = 500'000;
+  constexpr std::int64_t most_ns = second_ns, pause_ns = 500'000;
   std::int64_t const until_ns = steady_ns() + most_ns;
   siginfo_t ended = {};
   while (!is_served(board) && steady_ns() < until_ns) {
     waitid(P_PID, static_cast<id_t>(pid), &ended, WEXITED | WNOHANG | WNOWAIT);
     if (ended.si_pid == pid) return;
-    sleep_until(steady_ns() + look_ns);
+    sleep_until(steady_ns() + pause_ns);
   }
 }
 
