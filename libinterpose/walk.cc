@@ -71,9 +71,12 @@ int visit_nftw_chdir(char const* path, struct stat const* what, int type, FTW* w
 
 template <walk_kind kind, unsigned n>
 constexpr callback_of<kind>* visit_of() {
-  if constexpr (kind == walk_kind::ftw) return visit_ftw<n>;
-  if constexpr (kind == walk_kind::nftw) return visit_nftw<n>;
-  if constexpr (kind == walk_kind::nftw_chdir) return visit_nftw_chdir<n>;
+  if constexpr (kind == walk_kind::ftw)
+    return visit_ftw<n>;
+  else if constexpr (kind == walk_kind::nftw)
+    return visit_nftw<n>;
+  else
+    return visit_nftw_chdir<n>;
 }
 
 // No table of functions: the loader would write it into each program that starts.

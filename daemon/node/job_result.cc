@@ -59,7 +59,8 @@ void make_room(std::string const& dir, uid_t owner, owner_lookup const& owner_of
     std::int64_t const changed_ns = st.st_mtim.tv_sec * 1'000'000'000 + st.st_mtim.tv_nsec;
     kept.push_back({std::move(path), whose, changed_ns, static_cast<std::size_t>(st.st_size)});
   }
-  for (auto const& path : results_to_go(std::move(kept), owner)) fs::remove(path, failed);
+  auto const gone = results_to_go(std::move(kept), owner);
+  for (auto const& path : gone) fs::remove(path, failed);
 }
 
 ordered result_of(job const& j, result_terms const& told, std::string const& run_dir) {
