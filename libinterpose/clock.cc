@@ -5,6 +5,7 @@
 
 #include <atomic>
 
+#include "abi/read_lease.h"
 #include "loaded.h"
 #include "sys.h"
 
@@ -58,7 +59,7 @@ std::int64_t now_ns() {
 
 std::uint32_t coarse_tick() {
   timespec const t = read_clock(CLOCK_MONOTONIC_COARSE);
-  return static_cast<std::uint32_t>(t.tv_sec) * 8 + static_cast<std::uint32_t>(t.tv_nsec >> 27);
+  return abi::coarse_tick_of(t.tv_sec, t.tv_nsec);
 }
 
 }  // namespace sluice

@@ -33,9 +33,10 @@ class builder {
     link_parents();
     add_devices_below();
     find_durable();
-    find_hinted();
+    out_.hinted_targets = find_small(&target_spec::hints, input_.hints_everywhere, "hints");
     find_gathered();
-    find_buffered();
+    out_.buffered_targets =
+        find_small(&target_spec::buffers, input_.buffers_everywhere, "buffered");
     find_after();
     add_channels();
     add_quiet_devices();
@@ -56,9 +57,8 @@ class builder {
   void add_devices_below();
   void find_durable();
   std::uint32_t with_nested(std::uint32_t roots) const;
-  void find_hinted();
+  std::uint32_t find_small(bool target_spec::*says, bool is_everywhere, char const* name);
   void find_gathered();
-  void find_buffered();
   void find_after();
   unsigned depth(unsigned target) const;
   std::uint8_t level(channel_spec const& c) const;
@@ -190,36 +190,27 @@ std::uint32_t builder::with_nested(std::uint32_t roots) const {
   return found;
 }
 
-void builder::find_hinted() {
-  std::uint32_t roots = input_.hints_everywhere ? 1 : 0;
+/// Targets that say so, or all, with those nested in them. `name`: as it counts in the hash.
+std::uint32_t builder::find_small(bool target_spec::*says, bool is_everywhere, char const* name) {
+  std::uint32_t roots = is_everywhere ? 1 : 0;
   for (auto const& target : input_.targets)
-    if (target.hints) roots |= 1u << target_named_.at(target.name);
-  out_.hinted_targets = with_nested(roots);
-  if (roots != 0) hash(fmt::format("hints|{}\n", out_.hinted_targets));
+    if (target.*says) roots |= 1u << target_named_.at(target.name);
+  std::uint32_t const found = with_nested(roots);
+  if (roots != 0) hash(fmt::format("{}|{}\n", name, found));
+  return found;
 }
 
 /// After find_durable(): an fsync that the journal answers looks at what is written already.
 void builder::find_gathered() {
-  std::uint32_t roots = 0;
   for (auto const& target : input_.targets) {
     if (!target.gathers) continue;
-    roots |= 1u << target_named_.at(target.name);
-    if ((with_nested(roots) & out_.durable_targets) != 0)
+    if ((with_nested(1u << target_named_.at(target.name)) & out_.durable_targets) != 0)
       throw usage_error(
           fmt::format("{}: {} is close-to-open, and has an order or lies with one: a "
                       "directory has one of them",
                       target.origin, target.path));
   }
-  out_.gathered_targets = with_nested(roots);
-  if (roots != 0) hash(fmt::format("gathered|{}\n", out_.gathered_targets));
-}
-
-void builder::find_buffered() {
-  std::uint32_t roots = input_.buffers_everywhere ? 1 : 0;
-  for (auto const& target : input_.targets)
-    if (target.buffers) roots |= 1u << target_named_.at(target.name);
-  out_.buffered_targets = with_nested(roots);
-  if (roots != 0) hash(fmt::format("buffered|{}\n", out_.buffered_targets));
+  out_.gathered_targets = find_small(&target_spec::gathers, false, "gathered");
 }
 
 void builder::find_after() {

@@ -45,8 +45,8 @@ struct alignas(64) read_lease {
 };
 
 struct alignas(64) read_board {
-  // A robust futex: the thread of the keeper. The kernel adds owner_died before it closes what that
-  // had open.
+  // A robust futex: the thread of the keeper. The kernel puts keeper_died in its place before it
+  // closes what that had open.
   std::atomic<std::uint32_t> keeper;
   std::atomic<std::uint32_t> bell;           // a futex; grows when there is something to do
   std::atomic<std::uint32_t> trusted_until;  // keeper; a coarse_tick(): the kernel ends no lease

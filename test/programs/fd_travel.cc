@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // fd_travel MODE FILE COUNT: reads COUNT times one byte of FILE through a descriptor that came by
 // MODE. Modes that end in a pipe (reused_*) make no read of the file under that number at all.
-#include "check.h"
+#include "received.h"
 
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -9,31 +9,6 @@
 #include <sys/wait.h>
 
 namespace {
-int by_socket(int fd) {
-  int pair[2];
-  CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
-  char byte = 'x';
-  iovec part{&byte, 1};
-  alignas(cmsghdr) char room[CMSG_SPACE(sizeof(int))] = {};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = room;
-  message.msg_controllen = sizeof room;
-  cmsghdr* head = CMSG_FIRSTHDR(&message);
-  head->cmsg_level = SOL_SOCKET;
-  head->cmsg_type = SCM_RIGHTS;
-  head->cmsg_len = CMSG_LEN(sizeof(int));
-  memcpy(CMSG_DATA(head), &fd, sizeof fd);
-  CHECK(sendmsg(pair[0], &message, 0) == 1);
-  CHECK(recvmsg(pair[1], &message, 0) == 1);
-  head = CMSG_FIRSTHDR(&message);
-  CHECK(head && head->cmsg_type == SCM_RIGHTS);
-  int received = -1;
-  memcpy(&received, CMSG_DATA(head), sizeof received);
-  return received;
-}
-
 int into(int fd, int number) {
   CHECK(dup2(fd, number) == number);
   return number;
@@ -75,7 +50,7 @@ int arrive(std::string const& mode, char const* file) {
   if (mode == "fdupfd") return fcntl(fd, F_DUPFD, 300);
   if (mode == "fdupfd_cloexec") return fcntl(fd, F_DUPFD_CLOEXEC, 301);
   if (mode == "high") return fcntl(fd, F_DUPFD, 9000);
-  if (mode == "scm") return by_socket(fd);
+  if (mode == "scm") return received_by_socket(fd);
   if (mode == "fork") {
     pid_t const child = fork();
     if (child != 0) {

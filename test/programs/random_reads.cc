@@ -11,7 +11,6 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -21,7 +20,7 @@
 #include <thread>
 #include <vector>
 
-#include "check.h"
+#include "received.h"
 
 extern char** environ;
 
@@ -534,28 +533,10 @@ class reader {
     say("renumber: %d %d", close(third), close(other));
   }
   void message() {
-    int ends[2], fd = busy();
-    CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
-    char byte = 'x', room[CMSG_SPACE(sizeof(int))] = {};
-    iovec part = {&byte, 1};
-    msghdr m = {};
-    m.msg_iov = &part;
-    m.msg_iovlen = 1;
-    m.msg_control = room;
-    m.msg_controllen = sizeof room;
-    cmsghdr* const c = CMSG_FIRSTHDR(&m);
-    c->cmsg_level = SOL_SOCKET;
-    c->cmsg_type = SCM_RIGHTS;
-    c->cmsg_len = CMSG_LEN(sizeof(int));
-    memcpy(CMSG_DATA(c), &fd, sizeof fd);
-    CHECK(sendmsg(ends[0], &m, 0) == 1 && recvmsg(ends[1], &m, 0) == 1);
-    int got = -1;
-    memcpy(&got, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof got);
+    int const fd = busy(), got = received_by_socket(fd);
     burst(got);
     say("message: %jd", static_cast<intmax_t>(lseek(fd, 0, SEEK_CUR)));
     close(got);
-    close(ends[0]);
-    close(ends[1]);
   }
   void lock() {
     int const fd = busy();

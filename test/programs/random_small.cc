@@ -10,7 +10,6 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/sendfile.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -19,7 +18,7 @@
 #include <thread>
 #include <vector>
 
-#include "check.h"
+#include "received.h"
 
 extern char** environ;
 
@@ -367,29 +366,11 @@ class exerciser {
     say("raw: %ld at %ld", n, syscall(SYS_lseek, to, 0, SEEK_CUR));
   }
   void by_message() {
-    int ends[2], to = busy_fd();
-    CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
-    char byte = 'x', room[CMSG_SPACE(sizeof(int))] = {};
-    iovec part = {&byte, 1};
-    msghdr message = {};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    message.msg_control = room;
-    message.msg_controllen = sizeof room;
-    cmsghdr* const c = CMSG_FIRSTHDR(&message);
-    c->cmsg_level = SOL_SOCKET;
-    c->cmsg_type = SCM_RIGHTS;
-    c->cmsg_len = CMSG_LEN(sizeof(int));
-    memcpy(CMSG_DATA(c), &to, sizeof to);
-    CHECK(sendmsg(ends[0], &message, 0) == 1 && recvmsg(ends[1], &message, 0) == 1);
-    int got = -1;
-    memcpy(&got, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof got);
+    int const to = busy_fd(), got = received_by_socket(to);
     auto const p = piece(20);
     say("message: %zd %ld", write(got, p.data(), p.size()),
         static_cast<long>(lseek(to, 0, SEEK_CUR)));
     close(got);
-    close(ends[0]);
-    close(ends[1]);
   }
   // Memory that was written from, and is no more.
   void gone() {

@@ -29,6 +29,7 @@
 
 #include "base/clock.h"
 #include "base/descriptor.h"
+#include "base/keep_only.h"
 #include "base/mounts.h"
 #include "segment/mapping.h"
 
@@ -153,7 +154,8 @@ class opener {
 
 class keeper {
  public:
-  explicit keeper(abi::read_board& board) : board_(board) {}
+  /// `deaths`: an epoll descriptor.
+  keeper(abi::read_board& board, int deaths) : board_(board), deaths_(deaths) {}
 
   /// Signals are blocked meanwhile: they are for the loop.
   void start_threads() {
@@ -178,7 +180,7 @@ class keeper {
   struct row {
     leased_file file;
     std::uint64_t word = 0;   // `held`
-    std::uint64_t asked = 0;  // the opener has it, or had it
+    std::uint64_t asked = 0;  // the opener has it; 0: it has nothing of this row
   };
 
   /// Each process is told of once.
@@ -238,6 +240,7 @@ class keeper {
     abi::read_lease& at = board_.of[one.row];
     row& r = rows_[one.row];
     std::uint64_t word = one.word;
+    r.asked = 0;
     if (at.word.load() != word) return;
     epoll_event death = {EPOLLIN | EPOLLONESHOT, {}};
     bool const is_held =
@@ -262,15 +265,15 @@ class keeper {
     row& r = rows_[number];
     std::uint64_t word = at.word.load();
     lease_state const state = abi::state_of(word);
-    if (state == lease_state::asked && std::exchange(r.asked, word) != word)
-      opener_.ask(number, word);
+    if (state == lease_state::asked && r.asked == 0) opener_.ask(number, r.asked = word);
     if (state == lease_state::held) keep(at, r, word);
     bool const is_over = state == lease_state::broken || state == lease_state::refused;
     if (is_over && kill(static_cast<pid_t>(abi::pid_of(word)), 0) != 0 && errno == ESRCH)
       settle(at, word, lease_state::free);
     word = at.word.load();
     if (r.file.fd && word != r.word) r.file = {};
-    if (state == lease_state::ended) {
+    // Not before the opener is done: its open would break a lease that the program takes now.
+    if (state == lease_state::ended && r.asked == 0) {
       settle(at, word, lease_state::free);
       wake(&at.word);
     }
@@ -278,19 +281,17 @@ class keeper {
 
   abi::read_board& board_;
   opener opener_;
-  descriptor const deaths_{epoll_create1(EPOLL_CLOEXEC)};
+  descriptor const deaths_;
   std::array<row, abi::read_leases> rows_;
   std::int64_t looked_ns_ = -second_ns, break_s_ = 0;
 };
 
-/// Nothing of the program's terminal, pipes or directories stays with us.
-void stand_apart() {
+/// Nothing of the program's terminal, pipes or directories stays with us. The epoll descriptor.
+int stand_apart() {
   setsid();
   prctl(PR_SET_NAME, "sluice-leases");
   (void)!chdir("/");
-  int const nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
-  for (int fd = 0; nothing >= 0 && fd < 3; ++fd) dup2(nothing, fd);
-  syscall(SYS_close_range, 3u, ~0u, 0);
+  return keep_only(epoll_create1(EPOLL_CLOEXEC));
 }
 
 /// No child has the memory of its parent's segments: it maps its own.
@@ -299,7 +300,7 @@ void stand_apart() {
   if (getppid() != parent) _exit(0);
   auto const segment = segment::mapping::open(path);
   abi::read_board& board = as_shared(segment->reads);
-  stand_apart();
+  int const deaths = stand_apart();
   rung = &board;
   struct sigaction told = {};
   told.sa_handler = note_signal;
@@ -307,7 +308,7 @@ void stand_apart() {
   sigset_t some;
   sigfillset(&some);
   sigprocmask(SIG_SETMASK, &some, nullptr);
-  static keeper only(board);
+  static keeper only(board, deaths);
   only.start_threads();
   sigemptyset(&some);
   sigprocmask(SIG_SETMASK, &some, nullptr);

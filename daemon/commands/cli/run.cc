@@ -146,12 +146,6 @@ void at_the_end(char const* what, Work&& work) {
   }
 }
 
-/// Small reads are answered from memory: somebody has to hold leases.
-bool wants_leases(membership const& m) {
-  auto const s = open_segment(m);
-  return s && (*s)->reads.targets != 0;
-}
-
 void put_what_was_held_back(json& result, membership const& m) {
   if (m.run_dir.empty())
     put_background_of_daemon(result, m.segment, m.job);
@@ -174,8 +168,8 @@ chore work_meanwhile(journal_child* log, std::optional<hold_back>& background,
   };
 }
 
-int run_and_report(membership const& m, run_options const& options, bool preload) {
-  auto const s = open_segment(m);
+int run_and_report(membership const& m, std::optional<segment::mapping> const& s,
+                   run_options const& options, bool preload) {
   std::unique_ptr<journal_child> log = own_journal(s, m, options);
   std::unique_ptr<lease_keeper> leases = s ? lease_keeper::begin(**s, m.segment) : nullptr;
   std::int64_t const begin_ns = steady_ns();
@@ -260,11 +254,12 @@ int run_verb(global_options const& global, run_options const& options) {
     on_stderr("sluice: job {}{}, segment {}\n", m.job, m.run_dir.empty() ? " of the daemon" : "",
               m.segment);
   try {
-    if (m.run_dir.empty())
-      if (auto const s = open_segment(m)) check_left_logs(**s, m.segment, {});
+    auto const s = open_segment(m);
+    if (s && m.run_dir.empty()) check_left_logs(**s, m.segment, {});
+    bool const needs_leases = s && (*s)->reads.targets != 0;
     if (!options.report.empty() || !options.record.empty() || wants_summary(options) ||
-        wants_journal(m, options) || !m.backgrounds.empty() || wants_leases(m))
-      return run_and_report(m, options, program.loads_library);
+        wants_journal(m, options) || !m.backgrounds.empty() || needs_leases)
+      return run_and_report(m, s, options, program.loads_library);
     become_program(options, environment(m, program.loads_library));
   } catch (error const&) {
     leave(m);
