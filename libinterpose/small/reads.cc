@@ -104,6 +104,9 @@ unsigned patience() {
   return std::max(mine->patience.load(std::memory_order_relaxed), core::gather_begin);
 }
 
+/// So many reads came of a lease.
+void learn(unsigned answered) { mine->patience.store(core::patience_after(patience(), answered)); }
+
 void note_answered(slot& s, core::gathered::contents const& was) {
   count(abi::buffer::reads, was.calls);
   s.reads += was.calls;
@@ -201,7 +204,7 @@ bool ask(int fd, std::uint64_t n) {
   if (row != 0) mine->leases_asked.fetch_add(1);
   asked.word.store(word);
   asked.row.store(row);
-  if (row == 0) count(abi::buffer::refused_lease, 1);
+  count(row == 0 ? abi::buffer::refused_lease : abi::buffer::leases, 1);
   if (row != 0) ring();
   return row != 0;
 }
@@ -260,7 +263,10 @@ void look_at_asked(int fd, asked_row const& a) {
 }  // namespace
 
 void forget_lease(int fd) {
-  if (asked_row const taken = take_asked(fd); taken.row != 0) end_lease(taken.row - 1, taken.word);
+  asked_row const taken = take_asked(fd);
+  if (taken.row == 0) return;
+  learn(0);
+  end_lease(taken.row - 1, taken.word);
 }
 
 void forget_leases() {
@@ -272,7 +278,7 @@ void forget_leases() {
 void end_reading(slot& s, int fd, core::gathered::contents const& was) {
   note_answered(s, was);
   if (is_still(s, fd)) sys::call(SYS_lseek, fd, static_cast<long>(s.at), SEEK_SET);
-  mine->patience.store(core::patience_after(patience(), s.reads));
+  learn(s.reads);
   release(s, fd, 0);
   end_lease(s.lease, s.lease_word);
 }

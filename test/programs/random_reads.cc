@@ -213,7 +213,8 @@ class reader {
 
   /// So many small reads that a lease is asked for, and used.
   void burst(int fd) {
-    size_t const count = below(3) == 0 ? below(30) : 400 + below(600), longest = 1 + below(60);
+    size_t const counts[] = {below(30), 400 + below(600), 2000 + below(4000)};
+    size_t const count = counts[below(3)], longest = 1 + below(60);
     char to[64];
     uint64_t h = 14695981039346656037u;
     ssize_t sum = 0;

@@ -128,6 +128,10 @@ head -c 20000 "$DIR/from" >"$DIR/short"
 reading "$DIR" python3 "$SCRATCH/reads.py" "$DIR/short" 64 >"$SCRATCH/out" || fail "short: $?"
 [ "$(buffered reads)" = 0 ] || fail "of a short file $(buffered reads) reads were buffered"
 
+# Programs that read only the beginning of each file soon ask for no lease.
+reading "$DIR" "$BUILD/bench/pieces" parts "$DIR/from" 60 2000 >"$SCRATCH/out" || fail "parts: $?"
+between 1 "$(buffered leases)" 4 'leases for the beginnings of files'
+
 # The keeper is killed: what another one writes is read.
 keeper() {
   pgrep -f -x ".*/sluice .*--job $JOB .*" | while read -r p; do
